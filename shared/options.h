@@ -78,5 +78,9 @@ void option_list_free(struct option_list *list);
 bool options_stands_alone(const struct option_spec *spec);
 /* The text of --help. */
 void options_help(const struct option_program *program, struct buf *out);
+/* Of it the rows of the program's options. */
+void options_help_rows(const struct option_program *program, struct buf *out);
+/* Words of text from column `at`, within 80 columns, each new line beginning at column `indent`. */
+void options_wrap(struct buf *out, const char *text, size_t indent, size_t at);
 
 #endif

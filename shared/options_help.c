@@ -15,8 +15,7 @@ static void pad(struct buf *out, size_t width)
 	buf_printf(out, "%*s", (int)width, "");
 }
 
-/* Words of text from column `at`, each new line beginning at column `indent`. */
-static void wrap(struct buf *out, const char *text, size_t indent, size_t at)
+void options_wrap(struct buf *out, const char *text, size_t indent, size_t at)
 {
 	bool first = true;
 
@@ -114,13 +113,10 @@ void options_meaning(const struct option_program *program, const struct option_s
 	buf_fini(&range);
 }
 
-void options_help(const struct option_program *program, struct buf *out)
+void options_help_rows(const struct option_program *program, struct buf *out)
 {
 	struct buf flags = BUF_INIT, meaning = BUF_INIT;
 
-	buf_printf(out, "Usage: %s %s\n\n", program->name, program->usage);
-	wrap(out, program->summary, 0, 0);
-	buf_add_str(out, "\nOptions:\n");
 	for (const struct option_spec *spec = program->specs; spec->name; spec++) {
 		buf_clear(&flags);
 		buf_clear(&meaning);
@@ -133,8 +129,16 @@ void options_help(const struct option_program *program, struct buf *out)
 		} else {
 			pad(out, HELP_COLUMN - flags.len);
 		}
-		wrap(out, meaning.data, HELP_COLUMN, HELP_COLUMN);
+		options_wrap(out, meaning.data, HELP_COLUMN, HELP_COLUMN);
 	}
 	buf_fini(&flags);
 	buf_fini(&meaning);
+}
+
+void options_help(const struct option_program *program, struct buf *out)
+{
+	buf_printf(out, "Usage: %s %s\n\n", program->name, program->usage);
+	options_wrap(out, program->summary, 0, 0);
+	buf_add_str(out, "\nOptions:\n");
+	options_help_rows(program, out);
 }

@@ -12,6 +12,10 @@
 #include "shared/buf.h"
 #include "shared/options.h"
 
+struct outline_example {
+	const char *line, *meaning; /* NULL ends a list */
+};
+
 struct outline_command {
 	const char *name;
 	const char *usage; /* what follows the name */
@@ -19,6 +23,7 @@ struct outline_command {
 	const char *details; /* or NULL */
 	const struct option_spec *specs; /* its own */
 	const char *const *words; /* operands that are known beforehand, NULL-terminated; or NULL */
+	const struct outline_example *examples; /* or NULL */
 	const char *names; /* what other operands are names of: "NODE"; or NULL */
 };
 

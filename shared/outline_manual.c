@@ -190,6 +190,13 @@ static void add_command(const struct outline *o, const struct outline_command *c
 		buf_add_str(out, ".PP\n");
 		add_line(out, command->details);
 	}
+	for (const struct outline_example *e = command->examples; e && e->line; e++) {
+		buf_add_str(out, ".PP\n");
+		add_line(out, e->meaning);
+		buf_add_str(out, ".PP\n.RS 4\n.nf\n");
+		add_line(out, e->line);
+		buf_add_str(out, ".fi\n.RE\n");
+	}
 	add_options(o->program, command->specs, out);
 }
 

@@ -11,6 +11,7 @@
 #include "aggregator/api/slack_options.h"
 #include "shared/buf.h"
 #include "shared/options.h"
+#include "shared/outline.h"
 #include "shared/reason.h"
 
 enum cli_exit {
@@ -101,6 +102,9 @@ struct command {
 	const char *usage; /* what follows the name */
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
+	const struct outline_example *examples;
+	const char *const
+		*terms; /* of the glossary, that its help explains; NULL ends it; or NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
 	const char *const *words; /* operands that completion offers; or NULL */
 	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */
@@ -109,10 +113,12 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_completion, command_doctor, command_drain, command_nodes,
-	command_pods, command_quota, command_scores, command_slack, command_version;
+extern const struct command command_completion, command_doctor, command_drain, command_glossary,
+	command_nodes, command_options, command_pods, command_quota, command_scores, command_slack,
+	command_version;
 
-/* What the manual page says besides commands and options. */
+/* What the manual page says besides commands and options; of it the section with all words. */
+#define CLI_GLOSSARY "GLOSSARY"
 extern const struct option_note cli_manual[];
 
 #endif

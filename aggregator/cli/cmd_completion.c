@@ -24,17 +24,21 @@ static int run(struct cli *cli)
 	return CLI_USAGE;
 }
 
+static const struct outline_example examples[] = {
+	{"source <(evenkeel completion bash)", "In ~/.bashrc."},
+	{"source <(evenkeel completion zsh)", "In ~/.zshrc, after compinit."},
+	{"evenkeel completion fish | source", "In ~/.config/fish/config.fish."},
+	{0},
+};
+
 const struct command command_completion = {
 	.name = "completion",
 	.usage = "bash|zsh|fish",
 	.summary = "Print what completes this command's arguments in a shell",
-	.details = "Prints what completes this command's arguments in a shell: evaluate it where "
+	.details = "Prints what completes this command's arguments in a shell, for the file that "
 		   "the shell "
-		   "starts, as in ~/.bashrc: source <(evenkeel completion bash), in ~/.zshrc after "
-		   "compinit: "
-		   "source <(evenkeel completion zsh), or in ~/.config/fish/config.fish: evenkeel "
-		   "completion "
-		   "fish | source. Packages have done so already.",
+		   "reads where it starts. Packages have done so already.",
+	.examples = examples,
 	.specs = specs,
 	.words = outline_shells,
 	.run = run,

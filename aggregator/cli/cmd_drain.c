@@ -161,28 +161,30 @@ static int run(struct cli *cli)
 	return code == CLI_OK ? ask(cli) : code;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel drain", "Which nodes may be drained now, and why the others stay."},
+	{"evenkeel drain node-7 --explain", "What holds one node, and what would help."},
+	{"evenkeel drain -o commands", "The kubectl commands that drain the nodes of the wave."},
+	{0},
+};
+static const char *const terms[] = {"drain",	   "unneeded", "needed",   "kept", "inDeletion",
+				    "notExamined", "SINCE",    "DUE-IN",   "0+2",  "wave",
+				    "P95-FIT",	   "CAP",      "RESERVED", NULL};
+
 const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
 	.summary = "Show which nodes may be drained, where pods would go, and why not",
-	.details =
-		"One row for each node, those that go first. Nothing is drained by this. "
-		"VERDICT: drain (it goes now), inDeletion, unneeded (it could go; REASON says why "
-		"not yet), notExamined, needed. SINCE: how long it has been unneeded. PODS: those "
-		"that would have to move + those of DaemonSets. CPU-REQ% and MEM-REQ% are "
-		"requests, CPU% and WORKSET% real use (mean), in shares of the allocatable. REASON "
-		"is the first of the chain: "
-		"--explain has all of it, with what would change it; --history what was decided "
-		"before. "
-		"Below are the moves of those "
-		"that go now, and what it costs PodDisruptionBudgets and owners; of destinations "
-		"what they really use now, what is reserved on top for deviations, peaks, slack "
-		"and pods that come before, what that comes to after the wave, and the cap. kept: "
-		"pods of nodes that go would come there. -o name prints the nodes that go now, in "
-		"order; -o commands the kubectl commands that drain them. Options other than the "
-		"first three say, with "
-		"--snapshot, what an aggregator would be started with. Exit status 3: a node "
-		"that is named does not go now.",
+	.details = "Shows one row for each node, those that go first. Nothing is drained by this. "
+		   "CPU-REQ% and MEM-REQ% are requests, CPU% and WORKSET% real use (mean), in "
+		   "shares of the allocatable. REASON is the first of the chain: --explain has all "
+		   "of it, with what would change it; --history what was decided before. Below are "
+		   "the moves of the wave, what it costs PodDisruptionBudgets and owners, and of "
+		   "each destination its use now, what is reserved on top, what that comes to "
+		   "after the wave, and the cap. Rules of scale-down and slack go with --snapshot; "
+		   "a server has its own. Exit status 3: a node that is named does not go now.",
+	.examples = examples,
+	.terms = terms,
 	.specs = specs,
 	.names = "NODE",
 	.lists = true,

@@ -564,32 +564,31 @@ static int run(struct cli *cli)
 	return code;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel nodes --sort-by cpu --limit 10", "The ten nodes with the highest CPU use."},
+	{"evenkeel nodes -l pool=main --sort-by sigma -w=5s",
+	 "A pool, the most varying use first, anew every 5 seconds."},
+	{"evenkeel nodes -o json node-7 | jq '.items[0].usage'",
+	 "All that is known of one node's use, for another program."},
+	{0},
+};
+static const char *const terms[] = {
+	"SIGMA",    "P95",    "WORKSET", "CPU-LIM%", "CPU-KERNEL%", "NO-LIMIT", "WAITING",
+	"STALLED",  "IOWAIT", "STEAL",	 "TIER",     "late",	    "expired",	"HZ, PASS, MISSED",
+	"OVERFLOW", NULL};
+
 const struct command command_nodes = {
 	.name = "nodes",
 	.usage = "[NAME..]",
 	.summary = "Show what each node has, promised and uses, and how that varies",
-	.details =
-		"Shows what each node uses. CPU is in millicores (300m) below one core and in "
-		"cores "
-		"(1.25) above. CPU, MEMORY and WORKSET are of the newest interval; MEAN, SIGMA, "
-		"P95 and "
-		"CPU-MAX are of the window. AGE adds \"late\" after 30s without news, \"expired\" "
-		"after 5m. "
-		"TIER is how the agent samples: T0 to T2 by BPF, T3 from cgroup files. Where a "
-		"Kubernetes API is followed, CPU-REQ% and CPU-LIM%, MEM-REQ% and MEM-LIM% are what "
-		"pods request and what limits they declare; above 100% limits are over-subscribed. "
-		"Shares (%) are of what a node can give to pods, its allocatable. "
-		"STATUS stands where a node is not simply Ready. The row * is the sum of all "
-		"nodes. "
-		"Wide adds "
-		"the amounts, CPU-KERNEL% and MEM-KERNEL%, the limits that the kernel enforces, "
-		"NO-LIMIT, the "
-		"containers without a limit of CPU/memory, and PODS; "
-		"all windows; SWAP and PIDS; the shares of CPU time in IOWAIT and in STEAL, which "
-		"the hypervisor took; of the last 5m the share of throttled periods, of time that "
-		"some task was WAITING for neighbours and that all were STALLED, for CPU/memory, "
-		"and OOM kills; and of the agent the passes per second (HZ) and the time of a "
-		"PASS, MISSED ones, cgroups beyond its room (OVERFLOW) and its own CPU.",
+	.details = "Shows one row for each node; the row * sums them up. CPU is in millicores "
+		   "(300m) below one core and in cores (1.25) above. CPU, MEMORY and WORKSET are "
+		   "of the newest interval; MEAN, SIGMA, P95 and CPU-MAX of the window. Every "
+		   "share (%) is of the allocatable; limits above 100% are over-subscribed. STATUS "
+		   "stands where a node is not simply Ready. -o wide adds amounts, all windows, "
+		   "waiting, OOM kills and the agent's own figures.",
+	.examples = examples,
+	.terms = terms,
 	.specs = specs,
 	.names = "NODE",
 	.lists = true,

@@ -533,26 +533,30 @@ static int run(struct cli *cli)
 	return code;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel pods --node node-7 --sort-by cpu", "Who uses the CPU of a node."},
+	{"evenkeel pods -n shop --sort-by throttled",
+	 "Which pods of a namespace their CPU limit slows down."},
+	{"evenkeel pods -n shop --containers -o csv > shop.csv",
+	 "Each container of a namespace, as data."},
+	{0},
+};
+static const char *const terms[] = {"SIGMA",	  "THROTTLED", "OOM",	  "WORKSET",
+				    "CPU-KERNEL", "BURST",     "HIGH",	  "WAITING",
+				    "STALLED",	  "late",      "expired", NULL};
+
 const struct command command_pods = {
 	.name = "pods",
 	.usage = "[NAME..]",
 	.summary = "Show what each pod (or systemd unit) uses, against its limits",
-	.details =
-		"Shows what each pod uses; without Kubernetes, each systemd unit. CPU-REQ and "
-		"CPU-LIM, MEM-REQ and MEM-LIM are what the pod declares, and CPU-KERNEL or "
-		"MEM-KERNEL stands where the kernel enforces another limit, "
-		"by the least of the cgroup and those above it. What no Kubernetes API knows has "
-		"for its limits what the kernel enforces. \"none\" is no limit, "
-		"\"500m+\" none for some containers, \"-\" not known. THROTTLED is the share of "
-		"CPU periods in the last 5m that hit "
-		"the limit; "
-		"OOM counts kills in the same time. A name that ends in \"/\" is a slice, whose "
-		"units "
-		"have rows of their own: only --all, -o wide or naming it shows it. Wide adds, "
-		"where any row has it, the BURST above the CPU limit in a period, HIGH, the memory "
-		"from which on it is slowed down, SWAP, and PIDS, its tasks and how many it may "
-		"have; and of the last 5m the shares of time that some task was WAITING for "
-		"neighbours, and that all were STALLED, for CPU/memory.",
+	.details = "Shows what each pod uses; without Kubernetes, each systemd unit. CPU-REQ, "
+		   "CPU-LIM, MEM-REQ and MEM-LIM are what the pod declares; what no Kubernetes API "
+		   "knows has for its limits what the kernel enforces. \"none\" is no limit, "
+		   "\"500m+\" none for some containers, \"-\" not known. THROTTLED and OOM are of "
+		   "the last 5m. A name that ends in \"/\" is a slice, whose units have rows of "
+		   "their own: only --all, -o wide or naming it shows it.",
+	.examples = examples,
+	.terms = terms,
 	.specs = specs,
 	.lists = true,
 	.run = run,

@@ -243,23 +243,28 @@ static int run(struct cli *cli)
 	return code;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel quota", "What every namespace is guaranteed, uses, borrows and lends."},
+	{"evenkeel quota admit --pod web.yaml",
+	 "Whether quotas let a pod start, by which numbers."},
+	{"evenkeel quota preempt --pod web.yaml -n shop", "Whose pods would be evicted for it."},
+	{0},
+};
+static const char *const terms[] = {"MIN", "MAX",   "BORROWED", "LENT",	   "PENDING", "REAL",
+				    "1+1", "atMax", "overMax",	"starved", "waiting", NULL};
+
 const struct command command_quota = {
 	.name = "quota",
 	.usage = "[NAMESPACE | admit | preempt | lint]",
 	.summary = "Show elastic quotas, whom they let in, and who would have to go",
 	.details =
-		"Without an operand: one row for each resource of each quota. USED is what the "
-		"pods with a node request, MIN what is guaranteed, MAX what is the most, "
-		"BORROWED what is used beyond MIN, LENT what others use of an unused MIN, PENDING "
-		"what pods without a node request, REAL what is really used (95th percentile of "
-		"CPU, working set). STATE: overMax, atMax (pods wait for others of their quota to "
-		"end), starved (pods wait for what is guaranteed and others have), "
-		"waiting (for more than that), borrowing, lending, unused, within. "
-		"With a NAMESPACE, its states in words, and what is wrong with its quota. "
-		"admit --pod FILE: whether the pod may start, and what would let it. "
-		"preempt --pod FILE: whose pods would have to go for it, and where it would run "
-		"then. lint: what is wrong with the quotas. Exit status 3: the pod is refused, "
-		"nobody can make room for it, or lint finds an error.",
+		"Shows one row for each resource of each quota; with a NAMESPACE also its states "
+		"in words, and what is wrong with its quota. admit --pod FILE: whether the pod may "
+		"start, and what would let it. preempt --pod FILE: whose pods would have to go for "
+		"it, and where it would run then. lint: what is wrong with the quotas. Exit status "
+		"3: the pod is refused, nobody can make room for it, or lint finds an error.",
+	.examples = examples,
+	.terms = terms,
 	.specs = specs,
 	.words = operand_words,
 	.names = "NAMESPACE",

@@ -614,6 +614,17 @@ static int run(struct cli *cli)
 	return code;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel scores --pod web.yaml",
+	 "Where a pod, or a pod of a Deployment, would run best."},
+	{"evenkeel scores --pod web.yaml --explain node-7",
+	 "Every term of the arithmetic for one node."},
+	{"evenkeel scores --pod web.yaml --snapshot dump.json --usage watcher.json",
+	 "The same from files, without a server."},
+	{0},
+};
+static const char *const terms[] = {"RUNG", "blend", "FITS", "late", "expired", "variant", NULL};
+
 const struct command command_scores = {
 	.name = "scores",
 	.usage = "[NODE..]",
@@ -625,11 +636,9 @@ const struct command command_scores = {
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
 		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "
-		   "FITS says whether the pod could go to the node by the kube-scheduler's "
-		   "filters and the real-use cap; -o wide and --explain name the first that "
-		   "refuses. RUNG says what the score stands on: the window of measurements "
-		   "used, how late it is, allocation (no measurement, estimated from requests), "
-		   "expired or none.",
+		   "-o wide and --explain name the first filter that refuses.",
+	.examples = examples,
+	.terms = terms,
 	.specs = specs,
 	.names = "NODE",
 	.lists = true,

@@ -115,22 +115,28 @@ static int run(struct cli *cli)
 	return code;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel slack", "How much room is kept for pods to come, and whether it is there."},
+	{"evenkeel slack shop/Deployment/web --explain", "Why one class has the size that it has."},
+	{"evenkeel slack -o balloons | kubectl apply -f -",
+	 "Placeholders as pods that every other pod preempts."},
+	{0},
+};
+static const char *const terms[] = {"placeholder", "WANTED",   "UNPLACED",   "SLOTS", "USABLE",
+				    "FRAGMENTED",  "lowering", "impossible", NULL};
+
 const struct command command_slack = {
 	.name = "slack",
 	.usage = "[CLASS]",
 	.summary = "Show the room kept for pods to come, and what could start now",
-	.details = "One row for each class of placeholders: a workload with the annotation "
+	.details = "Shows one row for each class of placeholders: a workload with the annotation "
 		   "evenkeel.io/slack (\"2\" or \"10%\" of its replicas, or \"shared\"); cover-N, "
 		   "sizes that hold any pod of those that share; unit, what is missing to the "
-		   "cluster's rate. CPU-REQ and MEM-REQ are of one placeholder. UNPLACED is what "
-		   "finds no "
-		   "room: nodes are missing. SLOTS: how many such pods could start now as requests "
-		   "have it; USABLE: where the CPU and memory are really there. FRAGMENTED: share "
-		   "of what is free that no such pod can use. STATE: placed, lowering (fewer would "
-		   "do, and soon will), unplaced, impossible (no node is large enough). "
-		   "-o balloons and -o capacitybuffers print the target for kubectl apply. Exit "
-		   "status 3: something is "
-		   "unplaced.",
+		   "cluster's rate. CPU-REQ and MEM-REQ are of one placeholder. -o balloons and -o "
+		   "capacitybuffers print the target for kubectl apply. Exit status 3: something "
+		   "is unplaced.",
+	.examples = examples,
+	.terms = terms,
 	.specs = specs,
 	.names = "CLASS",
 	.lists = true,

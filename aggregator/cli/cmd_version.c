@@ -85,10 +85,18 @@ static int run(struct cli *cli)
 	return CLI_OK;
 }
 
+static const struct outline_example examples[] = {
+	{"evenkeel version", "Both versions."},
+	{"evenkeel version -o json", "For another program."},
+	{"evenkeel --version", "That of this program alone."},
+	{0},
+};
+
 const struct command command_version = {
 	.name = "version",
 	.usage = "",
 	.summary = "Show the versions of this program and of the server",
+	.examples = examples,
 	.specs = specs,
 	.run = run,
 };

@@ -12,6 +12,7 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/document.h"
+#include "aggregator/cli/help.h"
 #include "aggregator/cli/output.h"
 #include "aggregator/cli/watch.h"
 #include "shared/clock.h"
@@ -22,8 +23,9 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes, &command_pods,	 &command_scores,  &command_quota,	&command_slack,
-	&command_drain, &command_doctor, &command_version, &command_completion,
+	&command_nodes,	     &command_pods,    &command_scores,	  &command_quota,
+	&command_slack,	     &command_drain,   &command_doctor,	  &command_version,
+	&command_completion, &command_options, &command_glossary,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -35,11 +37,13 @@ static const char *const outputs[] = {"table",	  "wide",     "json",
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
-#define SERVER "http://127.0.0.1:2020"
+#define SUMMARY "Shows what the machines of a cluster really have left."
+#define USAGE	"COMMAND [NAME..] [OPTION..]"
+#define SERVER	"http://127.0.0.1:2020"
 
 #define MEMBER(name) offsetof(struct cli_options, name)
 
-static const struct option_spec global_specs[] = {
+const struct option_spec commands_common[] = {
 	{"server", 's', OPTION_STRING, MEMBER(server), "URL", NULL, 0, 0, NULL,
 	 "The aggregator to ask; without it " SERVER "."},
 	{"token-file", 0, OPTION_STRING, MEMBER(token_file), "FILE", NULL, 0, 0, NULL,
@@ -103,12 +107,13 @@ static size_t count_specs(const struct option_spec *specs)
 /* The command's options, then the global ones, as one table; the caller frees it. */
 static struct option_spec *join_specs(const struct command *command)
 {
-	size_t own = command ? count_specs(command->specs) : 0, global = count_specs(global_specs);
+	size_t own = command ? count_specs(command->specs) : 0,
+	       global = count_specs(commands_common);
 	struct option_spec *all = mem_zalloc(own + global + 1, sizeof(*all));
 
 	if (own)
 		memcpy(all, command->specs, own * sizeof(*all));
-	memcpy(all + own, global_specs, global * sizeof(*all));
+	memcpy(all + own, commands_common, global * sizeof(*all));
 	return all;
 }
 
@@ -127,7 +132,7 @@ static bool any_takes_value(const char *name, size_t len, char letter)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (takes_value(commands[i]->specs, name, len, letter))
 			return true;
-	return takes_value(global_specs, name, len, letter);
+	return takes_value(commands_common, name, len, letter);
 }
 
 /* True when the argument after this option is its value. */
@@ -196,32 +201,6 @@ static const char *program_name(const char *path)
 	const char *slash = path ? strrchr(path, '/') : NULL, *base = slash ? slash + 1 : path;
 
 	return base && strncmp(base, "kubectl-", 8) == 0 ? "kubectl evenkeel" : "evenkeel";
-}
-
-static void list_commands(struct buf *out)
-{
-	buf_add_str(out, "Commands:\n");
-	for (size_t i = 0; i < COMMANDS; i++)
-		buf_printf(out, "  %-12s%s.\n", commands[i]->name, commands[i]->summary);
-	buf_printf(out, "  %-12s%s.\n\n", "help", "Show the options of a command: help COMMAND");
-}
-
-static void help(const struct option_program *program, const struct command *command,
-		 struct buf *out)
-{
-	struct buf text = BUF_INIT;
-	const char *options;
-
-	options_help(program, &text);
-	options = strstr(text.data, "Options:\n");
-	buf_add(out, text.data, (size_t)(options - text.data));
-	if (!command)
-		list_commands(out);
-	buf_add_str(out, options);
-	buf_add_str(out, "\nExit status: 0 success; 1 error; 2 wrong usage; 3 refused, or a check "
-			 "failed;\n4 all usage (or what was named; with --strict any) is stale or "
-			 "missing.\n");
-	buf_fini(&text);
 }
 
 void commands_print_json(struct cli *cli, const char *json, size_t len)
@@ -426,7 +405,7 @@ static int print_text(struct buf *text, FILE *to, int code)
 	return written ? code : CLI_ERROR;
 }
 
-static int dispatch(const struct option_program *program, const struct command *command,
+static int dispatch(const char *base, const struct command *command,
 		    const struct cli_options *options, const struct option_list *operands,
 		    bool asked_help)
 {
@@ -440,7 +419,10 @@ static int dispatch(const struct option_program *program, const struct command *
 	if (options->help || asked_help || !command) {
 		bool asked = options->help || asked_help;
 
-		help(program, command, &text);
+		if (command)
+			help_of_command(base, command, &text);
+		else
+			help_of_program(base, USAGE, SUMMARY, commands, COMMANDS, &text);
 		return print_text(&text, asked ? stdout : stderr, asked ? CLI_OK : CLI_USAGE);
 	}
 	conflict = output_conflict(options, command);
@@ -524,9 +506,6 @@ static void find_names(const char *what, int count, char *const *words, struct b
 	free((void *)program.specs);
 }
 
-#define SUMMARY "Shows what the machines of a cluster really have left."
-#define USAGE	"COMMAND [NAME..] [OPTION..]"
-
 /* What shells and the build ask of the tables. */
 static bool answer_outline(int argc, char **argv, int *code)
 {
@@ -534,7 +513,7 @@ static bool answer_outline(int argc, char **argv, int *code)
 		.name = "evenkeel",
 		.summary = SUMMARY,
 		.usage = USAGE,
-		.specs = global_specs,
+		.specs = commands_common,
 		.env_prefix = "EVENKEEL_",
 		.manual = cli_manual,
 	};
@@ -553,6 +532,7 @@ static bool answer_outline(int argc, char **argv, int *code)
 			.usage = commands[i]->usage,
 			.summary = commands[i]->summary,
 			.details = commands[i]->details,
+			.examples = commands[i]->examples,
 			.specs = commands[i]->specs,
 			.words = commands[i]->words,
 			.names = commands[i]->names,
@@ -566,11 +546,10 @@ int commands_main(int argc, char **argv)
 	bool asked_help = name && strcmp(name, "help") == 0;
 	const struct command *command = name && !asked_help ? find_command(name) : NULL;
 	struct option_spec *specs;
-	struct option_program program = {.env_prefix = "EVENKEEL_"};
+	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
 	struct cli_options options = {0};
 	struct option_list operands = {0};
 	struct reason reason = {""};
-	char *title, *usage;
 	int code;
 
 	if (answer_outline(argc, argv, &code))
@@ -584,23 +563,13 @@ int commands_main(int argc, char **argv)
 	}
 	specs = join_specs(command);
 	program.specs = specs;
-	program.name = title =
-		command ? mem_printf("%s %s", base, command->name) : mem_strdup(base);
-	program.usage = usage =
-		command ? mem_printf("%s%s[OPTION..]", command->usage, command->usage[0] ? " " : "")
-			: mem_strdup(USAGE);
-	program.summary = !command	     ? SUMMARY
-			  : command->details ? command->details
-					     : command->summary;
 	if (options_parse(&program, &options, argc, argv, &operands, &reason)) {
 		code = usage_error(reason.text);
 	} else {
-		code = dispatch(&program, command, &options, &operands, asked_help);
+		code = dispatch(base, command, &options, &operands, asked_help);
 		options_free(&program, &options);
 		option_list_free(&operands);
 	}
-	free(title);
-	free(usage);
 	free(specs);
 	return code;
 }

@@ -6,6 +6,8 @@
 #include "aggregator/cli/cli.h"
 #include "shared/table.h"
 
+extern const struct option_spec commands_common[]; /* options of all commands */
+
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);
 /* How tables are printed for this call. */

@@ -121,16 +121,18 @@ static char *next_option(const char **at)
 	return NULL;
 }
 
-static void check_options(char *program, char *command)
+/* help: where rows of options stand after the line `title`; common: of all commands, "" without. */
+static void check_options(char *program, char *command, char *help, const char *common)
 {
-	char *help = command ? OUTPUT(program, "help", command) : OUTPUT(program, "--help");
+	char *text =
+		mem_printf("%s%s", strstr(help, "Options:\n") ? strstr(help, "Options:\n") : "",
+			   common);
 	char *manual = OUTPUT(program, "__manual"), *option;
 	char *offered = command ? OUTPUT(program, "__complete", command, "--")
 				: OUTPUT(program, "__complete", "--");
-	const char *at = strstr(help, "\nOptions:\n");
+	const char *at = text;
 	int found = 0;
 
-	assert_non_null(at);
 	for (; (option = next_option(&at)); found++) {
 		char *in_manual = escaped(option);
 
@@ -145,7 +147,7 @@ static void check_options(char *program, char *command)
 	for (const char *line = offered; *line != ':'; line = strchr(line, '\n') + 1)
 		found--;
 	assert_int_equal(found, 0);
-	free(help);
+	free(text);
 	free(manual);
 	free(offered);
 }
@@ -190,16 +192,80 @@ static void helps_under_both_names(void **state)
 	free(alias);
 }
 
+static void check_program(char *program)
+{
+	char *help = OUTPUT(program, "--help");
+
+	check_options(program, NULL, help, "");
+	free(help);
+}
+
+/* It shows its own options alone, and has three examples that name it. */
+static void check_command(char *name, const char *common)
+{
+	char *help = OUTPUT("evenkeel", "help", name), *line = mem_printf("evenkeel %s", name);
+	int examples = 0;
+
+	check_options("evenkeel", name, help, common);
+	assert_null(strstr(help, "--token-file"));
+	for (const char *at = strstr(help, "\nExamples:\n"); at && (at = strstr(at, line)); at++)
+		examples++;
+	if (strcmp(name, "options") != 0 && strcmp(name, "glossary") != 0)
+		assert_true(examples >= 2);
+	free(help);
+	free(line);
+}
+
+/* One blank in place of any number, and of line breaks. */
+static void join_blanks(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text + strspn(text, " \n"); *from; from++)
+		if (*from != ' ' && *from != '\n')
+			*to++ = *from;
+		else if (to > text && to[-1] != ' ')
+			*to++ = ' ';
+	*to = '\0';
+}
+
+/* Each row of the page is what the program says, and there are no others. */
+static void the_glossary_is_printed_and_written(void **state)
+{
+	char *page = OUTPUT("cat", "packaging/docs/glossary.md"), *rest = page, *row;
+	char *words = OUTPUT("evenkeel", "glossary");
+	struct buf want = BUF_INIT;
+
+	(void)state;
+	while ((row = strsep(&rest, "\n"))) {
+		char *term, *meaning;
+
+		if (strncmp(row, "| ", 2) != 0 || strncmp(row, "| Word ", 7) == 0)
+			continue;
+		term = row + 2;
+		meaning = strstr(term, " | ");
+		assert_non_null(meaning);
+		buf_printf(&want, "%.*s %.*s ", (int)(meaning - term), term,
+			   (int)strcspn(meaning + 3, "|") - 1, meaning + 3);
+	}
+	join_blanks(words);
+	assert_string_equal(words, want.data);
+	buf_fini(&want);
+	free(words);
+	free(page);
+}
+
 static void every_option_is_in_all_documents(void **state)
 {
 	char *commands = OUTPUT("evenkeel", "__complete", ""), *rest = commands, *line;
 	char *manual = OUTPUT("evenkeel", "__manual"), *help = OUTPUT("evenkeel", "help");
+	char *common = OUTPUT("evenkeel", "options");
 	int count = 0;
 
 	(void)state;
-	check_options("evenkeel-agent", NULL);
-	check_options("evenkeel-aggregator", NULL);
-	check_options("evenkeel", NULL);
+	check_program("evenkeel-agent");
+	check_program("evenkeel-aggregator");
+	check_options("evenkeel", NULL, (char *)"", common);
 	while ((line = strsep(&rest, "\n")) && line[0] != ':') {
 		char *name = mem_strndup(line, strcspn(line, "\t"));
 		char *title = mem_printf("\n.SS %s", name), *row = mem_printf("\n  %s ", name);
@@ -207,7 +273,7 @@ static void every_option_is_in_all_documents(void **state)
 		assert_non_null(strstr(help, row));
 		if (strcmp(name, "help") != 0) {
 			assert_non_null(strstr(manual, title));
-			check_options("evenkeel", name);
+			check_command(name, common);
 			count++;
 		}
 		free(name);
@@ -217,6 +283,7 @@ static void every_option_is_in_all_documents(void **state)
 	assert_true(count >= 9);
 	free(help);
 	free(manual);
+	free(common);
 	free(commands);
 }
 
@@ -380,6 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(helps_under_both_names),
 		cmocka_unit_test(every_option_is_in_all_documents),
+		cmocka_unit_test(the_glossary_is_printed_and_written),
 		cmocka_unit_test(the_plugins_offered_are_all_there_are),
 		cmocka_unit_test(configuration_files_are_read),
 		cmocka_unit_test(man_reads_the_pages_without_a_warning),

@@ -76,9 +76,10 @@ static const struct option_program program = {
 	.manual = notes,
 };
 
+static const struct outline_example examples[] = {{"prog nodes -a", "All nodes."}, {0}};
 static const struct outline_command commands[] = {
-	{"nodes", "[NAME..]", "Show nodes", NULL, nodes, NULL, "NODE"},
-	{"scores", "[admit|lint]", "Show scores", "All of them.", scores, words, "CLASS"},
+	{"nodes", "[NAME..]", "Show nodes", NULL, nodes, NULL, examples, "NODE"},
+	{"scores", "[admit|lint]", "Show scores", "All of them.", scores, words, NULL, "CLASS"},
 };
 
 static void find_names(const char *what, int count, char *const *line, struct buf *out);
@@ -234,7 +235,7 @@ static const char *const in_manual[] = {
 	".SH NAME\nprog \\- does things\n",
 	".SH SYNOPSIS\n\\fBprog\\fR COMMAND [OPTION..]\n",
 	".SH DESCRIPTION\n.PP\n\\&.does \\(aqthings\\(aq at \\(ti/x\\(ha2.\n",
-	".SS nodes [NAME..]\nShow nodes.\n.TP\n\\fB\\-\\-sort\\-by\\fR \\fIKEY\\fR\nOrder. [",
+	".SS nodes [NAME..]\nShow nodes.\n.PP\nAll nodes.\n.PP\n.RS 4\n.nf\nprog nodes \\-a\n.fi\n.RE\n.TP\n\\fB\\-\\-sort\\-by\\fR \\fIKEY\\fR\nOrder. [",
 	".SS scores [admit|lint]\nShow scores.\n.PP\nAll of them.\n",
 	"\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fItable|wide|json\\fR\n",
 	"\\fB\\-\\-no\\-colour\\fR\nPrint it grey. [EKTEST_COLOUR=false]\n",

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What people read before they use a command: its usage, three examples, the words of its tables
+ * and its own options. Options of all commands, and all words, are commands of their own. All of it
+ * is made from the tables that parsing and the manual page use.
+ */
+#include "aggregator/cli/help.h"
+
+#include <string.h>
+
+#include "aggregator/cli/commands.h"
+
+enum { WORD_COLUMN = 19 };
+
+static const char exit_status[] =
+	"\nExit status: 0 success; 1 error; 2 wrong usage; 3 refused, or a check failed;\n"
+	"4 all usage (or what was named; with --strict any) is stale or missing.\n";
+
+static void add_examples(const struct outline_example *e, struct buf *out)
+{
+	if (!e)
+		return;
+	buf_add_str(out, "\nExamples:\n");
+	for (; e->line; e++) {
+		buf_printf(out, "  %s\n        ", e->line);
+		options_wrap(out, e->meaning, 8, 8);
+	}
+}
+
+static const struct option_note *first_word(void)
+{
+	const struct option_note *note = cli_manual;
+
+	while (!note->section || strcmp(note->section, CLI_GLOSSARY) != 0)
+		note++;
+	return note;
+}
+
+static void add_word(const struct option_note *note, struct buf *out)
+{
+	buf_printf(out, "  %-*s", WORD_COLUMN - 2, note->term);
+	options_wrap(out, note->text, WORD_COLUMN, WORD_COLUMN);
+}
+
+/* NULL-terminated; each is in the glossary. */
+static void add_words(const char *const *words, struct buf *out)
+{
+	if (!words)
+		return;
+	buf_add_str(out, "\nWords:\n");
+	for (; *words; words++) {
+		const struct option_note *note = first_word();
+
+		while (strcmp(note->term, *words) != 0)
+			note++;
+		add_word(note, out);
+	}
+}
+
+void help_of_command(const char *base, const struct command *c, struct buf *out)
+{
+	const struct option_program own = {.specs = c->specs, .env_prefix = "EVENKEEL_"};
+
+	buf_printf(out, "Usage: %s %s%s%s [OPTION..]\n\n", base, c->name, c->usage[0] ? " " : "",
+		   c->usage);
+	if (c->details)
+		options_wrap(out, c->details, 0, 0);
+	else
+		buf_printf(out, "%s.\n", c->summary);
+	add_examples(c->examples, out);
+	add_words(c->terms, out);
+	if (c->specs->name) {
+		buf_add_str(out, "\nOptions:\n");
+		options_help_rows(&own, out);
+	}
+	buf_printf(out, "\nOptions of all commands: %s options\nAll words: %s glossary\n", base,
+		   base);
+	buf_add_str(out, exit_status);
+}
+
+void help_of_program(const char *base, const char *usage, const char *summary,
+		     const struct command *const *commands, size_t count, struct buf *out)
+{
+	static const struct outline_example examples[] = {
+		{"evenkeel nodes", "What every node has, has promised and uses."},
+		{"evenkeel scores --pod web.yaml --explain",
+		 "Where a pod would run best, and why."},
+		{"evenkeel doctor", "What is wrong, and what to do about it."},
+		{0},
+	};
+
+	buf_printf(out, "Usage: %s %s\n\n", base, usage);
+	options_wrap(out, summary, 0, 0);
+	buf_add_str(out, "\nCommands:\n");
+	for (size_t i = 0; i < count; i++)
+		buf_printf(out, "  %-12s%s.\n", commands[i]->name, commands[i]->summary);
+	buf_printf(out, "  %-12s%s.\n", "help", "Show the help of a command: help COMMAND");
+	add_examples(examples, out);
+	buf_add_str(out, exit_status);
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static const struct option_spec no_specs[] = {{0}};
+
+static int run_options(struct cli *cli)
+{
+	const struct option_program common = {.specs = commands_common, .env_prefix = "EVENKEEL_"};
+
+	buf_add_str(&cli->out, "Options of all commands:\n");
+	options_help_rows(&common, &cli->out);
+	buf_add_str(&cli->out, exit_status);
+	return CLI_OK;
+}
+
+static int run_glossary(struct cli *cli)
+{
+	const struct option_note *note = first_word();
+
+	do
+		add_word(note++, &cli->out);
+	while (note->text && !note->section);
+	return CLI_OK;
+}
+
+const struct command command_options = {
+	.name = "options",
+	.usage = "",
+	.summary = "Show the options that all commands have",
+	.specs = no_specs,
+	.run = run_options,
+};
+
+const struct command command_glossary = {
+	.name = "glossary",
+	.usage = "",
+	.summary = "Explain the words of tables and answers",
+	.specs = no_specs,
+	.run = run_glossary,
+};
