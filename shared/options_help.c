@@ -23,9 +23,12 @@ void options_wrap(struct buf *out, const char *text, size_t indent, size_t at)
 		size_t len = strcspn(text, " ");
 
 		if (!first && at + 1 + len > HELP_WIDTH) {
+			/* A word that is too long begins further to the left. */
+			at = indent + len <= HELP_WIDTH ? indent
+			     : len < HELP_WIDTH		? HELP_WIDTH - len
+							: 0;
 			buf_add_char(out, '\n');
-			pad(out, indent);
-			at = indent;
+			pad(out, at);
 			first = true;
 		}
 		if (!first) {

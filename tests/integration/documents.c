@@ -208,6 +208,8 @@ static void check_command(char *name, const char *common)
 
 	check_options("evenkeel", name, help, common);
 	assert_null(strstr(help, "--token-file"));
+	for (const char *at = help; *at; at += strcspn(at, "\n") + 1)
+		assert_true(strcspn(at, "\n") <= 80);
 	for (const char *at = strstr(help, "\nExamples:\n"); at && (at = strstr(at, line)); at++)
 		examples++;
 	if (strcmp(name, "options") != 0 && strcmp(name, "glossary") != 0)
