@@ -80,7 +80,8 @@ bool options_stands_alone(const struct option_spec *spec);
 void options_help(const struct option_program *program, struct buf *out);
 /* Of it the rows of the program's options. */
 void options_help_rows(const struct option_program *program, struct buf *out);
-/* Words of text from column `at`, within 80 columns, each new line beginning at column `indent`. */
-void options_wrap(struct buf *out, const char *text, size_t indent, size_t at);
+enum { OPTIONS_WIDTH = 80 }; /* of help */
+/* Words of text from column `at`, within the width, each new line beginning at column `indent`. */
+void options_wrap(struct buf *out, const char *text, size_t width, size_t indent, size_t at);
 
 #endif

@@ -8,25 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELP_WIDTH = 80, HELP_COLUMN = 26 };
+enum { HELP_COLUMN = 26 };
 
 static void pad(struct buf *out, size_t width)
 {
 	buf_printf(out, "%*s", (int)width, "");
 }
 
-void options_wrap(struct buf *out, const char *text, size_t indent, size_t at)
+void options_wrap(struct buf *out, const char *text, size_t width, size_t indent, size_t at)
 {
 	bool first = true;
 
 	while (*text) {
 		size_t len = strcspn(text, " ");
 
-		if (!first && at + 1 + len > HELP_WIDTH) {
+		if (!first && at + 1 + len > width) {
 			/* A word that is too long begins further to the left. */
-			at = indent + len <= HELP_WIDTH ? indent
-			     : len < HELP_WIDTH		? HELP_WIDTH - len
-							: 0;
+			at = indent + len <= width ? indent : len < width ? width - len : 0;
 			buf_add_char(out, '\n');
 			pad(out, at);
 			first = true;
@@ -132,7 +130,7 @@ void options_help_rows(const struct option_program *program, struct buf *out)
 		} else {
 			pad(out, HELP_COLUMN - flags.len);
 		}
-		options_wrap(out, meaning.data, HELP_COLUMN, HELP_COLUMN);
+		options_wrap(out, meaning.data, OPTIONS_WIDTH, HELP_COLUMN, HELP_COLUMN);
 	}
 	buf_fini(&flags);
 	buf_fini(&meaning);
@@ -141,7 +139,7 @@ void options_help_rows(const struct option_program *program, struct buf *out)
 void options_help(const struct option_program *program, struct buf *out)
 {
 	buf_printf(out, "Usage: %s %s\n\n", program->name, program->usage);
-	options_wrap(out, program->summary, 0, 0);
+	options_wrap(out, program->summary, OPTIONS_WIDTH, 0, 0);
 	buf_add_str(out, "\nOptions:\n");
 	options_help_rows(program, out);
 }

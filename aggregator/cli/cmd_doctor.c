@@ -20,7 +20,7 @@ static int show(struct cli *cli, const struct doctor *d, bool reached)
 	if (cli->options->output == OUTPUT_JSON)
 		doctor_print_json(d, &cli->out);
 	else
-		doctor_print(d, cli->color, &cli->out);
+		doctor_print(d, cli->color, cli->width, &cli->out);
 	if (!reached)
 		return CLI_ERROR;
 	if (verdict == DOCTOR_FAIL || (verdict == DOCTOR_WARN && cli->options->strict))

@@ -453,6 +453,8 @@ static void hide_columns(struct usage_table *p, const struct cli *cli)
 			shown = p->namespaced;
 		if (i == CONTAINER)
 			shown = cli->options->containers;
+		else if (cli->options->containers)
+			shown &= !table_holds_only(p->table, i, nothing);
 		if (i == P95)
 			shown = cli->options->sort == BY_P95;
 		if (i == AGE)

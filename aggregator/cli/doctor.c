@@ -15,9 +15,10 @@
 #include "aggregator/cli/document.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
+#include "shared/options.h"
 #include "shared/units.h"
 
-enum { NAMES_SHOWN = 5 };
+enum { NAMES_SHOWN = 5, INDENT = 6 };
 
 #define VIEW_LATE_SECONDS 30 /* one is published every 10 s even when nothing happens */
 #define SAVE_LATE_SECONDS 300 /* once a minute */
@@ -401,26 +402,32 @@ static void add_clean(struct buf *out, const char *text)
 		buf_add_char(out, (unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
 }
 
-void doctor_print(const struct doctor *d, bool color, struct buf *out)
+void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out)
 {
 	static const char *const paints[] = {"\033[32m", "\033[33m", "\033[31m"};
+	struct buf text = BUF_INIT;
 
+	if (!width)
+		width = SIZE_MAX;
 	for (size_t i = 0; i < d->count; i++) {
 		const struct doctor_check *c = &d->checks[i];
 
 		buf_printf(out, "%s%s%s%*s", color ? paints[c->verdict] : "",
 			   verdict_names[c->verdict], color ? "\033[0m" : "",
-			   6 - (int)strlen(verdict_names[c->verdict]), "");
-		add_clean(out, c->what);
-		buf_add_str(out, ": ");
-		add_clean(out, c->detail);
-		buf_add_char(out, '\n');
+			   INDENT - (int)strlen(verdict_names[c->verdict]), "");
+		buf_clear(&text);
+		add_clean(&text, c->what);
+		buf_add_str(&text, ": ");
+		add_clean(&text, c->detail);
+		options_wrap(out, text.data, width, INDENT, INDENT);
 		if (!c->advice)
 			continue;
-		buf_add_str(out, "      ");
-		add_clean(out, c->advice);
-		buf_add_char(out, '\n');
+		buf_clear(&text);
+		add_clean(&text, c->advice);
+		buf_printf(out, "%*s", INDENT, "");
+		options_wrap(out, text.data, width, INDENT, INDENT);
 	}
+	buf_fini(&text);
 }
 
 void doctor_print_json(const struct doctor *d, struct buf *out)

@@ -43,8 +43,8 @@ void doctor_examine_kubernetes(struct doctor *d, const cJSON *status);
 void doctor_examine_access(struct doctor *d, const cJSON *status);
 /* The worst of all. */
 enum doctor_verdict doctor_verdict_of(const struct doctor *d);
-/* "ok    what: detail", and advice indented below it. */
-void doctor_print(const struct doctor *d, bool color, struct buf *out);
+/* "ok    what: detail", and advice indented below it, in lines of that width (0: as they are). */
+void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out);
 /* {"apiVersion","kind":"Diagnosis","verdict","checks":[{"verdict","what","detail","advice"}]} */
 void doctor_print_json(const struct doctor *d, struct buf *out);
 

@@ -23,7 +23,7 @@ static void add_examples(const struct outline_example *e, struct buf *out)
 	buf_add_str(out, "\nExamples:\n");
 	for (; e->line; e++) {
 		buf_printf(out, "  %s\n        ", e->line);
-		options_wrap(out, e->meaning, 8, 8);
+		options_wrap(out, e->meaning, OPTIONS_WIDTH, 8, 8);
 	}
 }
 
@@ -39,7 +39,7 @@ static const struct option_note *first_word(void)
 static void add_word(const struct option_note *note, struct buf *out)
 {
 	buf_printf(out, "  %-*s", WORD_COLUMN - 2, note->term);
-	options_wrap(out, note->text, WORD_COLUMN, WORD_COLUMN);
+	options_wrap(out, note->text, OPTIONS_WIDTH, WORD_COLUMN, WORD_COLUMN);
 }
 
 /* NULL-terminated; each is in the glossary. */
@@ -64,7 +64,7 @@ void help_of_command(const char *base, const struct command *c, struct buf *out)
 	buf_printf(out, "Usage: %s %s%s%s [OPTION..]\n\n", base, c->name, c->usage[0] ? " " : "",
 		   c->usage);
 	if (c->details)
-		options_wrap(out, c->details, 0, 0);
+		options_wrap(out, c->details, OPTIONS_WIDTH, 0, 0);
 	else
 		buf_printf(out, "%s.\n", c->summary);
 	add_examples(c->examples, out);
@@ -90,7 +90,7 @@ void help_of_program(const char *base, const char *usage, const char *summary,
 	};
 
 	buf_printf(out, "Usage: %s %s\n\n", base, usage);
-	options_wrap(out, summary, 0, 0);
+	options_wrap(out, summary, OPTIONS_WIDTH, 0, 0);
 	buf_add_str(out, "\nCommands:\n");
 	for (size_t i = 0; i < count; i++)
 		buf_printf(out, "  %-12s%s.\n", commands[i]->name, commands[i]->summary);

@@ -221,19 +221,21 @@ static void check_names(const char *words, const char *titles, size_t names)
 static const struct view_case {
 	const char *words, *title;
 	size_t names; /* columns that name a row */
+	const char *last; /* a column that 80 columns must not lose; or NULL */
 } cases[] = {
-	{"nodes -w=200ms", "NAME", 1},
-	{"nodes -w=200ms -o wide", "NAME", 1},
-	{"nodes -w=200ms --color always", "NAME", 1},
-	{"pods -w=200ms", "NAMESPACE", 2},
-	{"pods -w=200ms -o wide", "NAMESPACE", 2},
-	{"scores -w=200ms", "NODE", 1},
-	{"quota -w=200ms", "NAMESPACE", 2},
-	{"quota -w=200ms -o wide", "NAMESPACE", 3},
-	{"slack -w=200ms", "CLASS", 1},
-	{"slack -w=200ms -o wide", "CLASS", 1},
-	{"drain -w=200ms", "NODE", 1},
-	{"drain -w=200ms -o wide", "NODE", 1},
+	{"nodes -w=200ms", "NAME", 1, NULL},
+	{"nodes -w=200ms -o wide", "NAME", 1, NULL},
+	{"nodes -w=200ms --color always", "NAME", 1, NULL},
+	{"pods -w=200ms", "NAMESPACE", 2, NULL},
+	{"pods -w=200ms --containers", "NAMESPACE", 3, "CONTAINER"},
+	{"pods -w=200ms -o wide", "NAMESPACE", 2, NULL},
+	{"scores -w=200ms", "NODE", 1, "RUNG"},
+	{"quota -w=200ms", "NAMESPACE", 2, "STATE"},
+	{"quota -w=200ms -o wide", "NAMESPACE", 3, NULL},
+	{"slack -w=200ms", "CLASS", 1, "STATE"},
+	{"slack -w=200ms -o wide", "CLASS", 1, NULL},
+	{"drain -w=200ms", "NODE", 1, "REASON"},
+	{"drain -w=200ms -o wide", "NODE", 1, NULL},
 };
 
 static void check_case(const struct scene *s, const struct view_case *c, unsigned short columns)
@@ -250,6 +252,8 @@ static void check_case(const struct scene *s, const struct view_case *c, unsigne
 		if (memmem(titles, strcspn(titles, "\n"), "…", strlen("…")))
 			fail_msg("%s: a title is shortened: %s", c->words, titles);
 		check_names(c->words, titles, c->names);
+		if (c->last && !memmem(titles, strcspn(titles, "\n"), c->last, strlen(c->last)))
+			fail_msg("%s: no %s in %s", c->words, c->last, titles);
 	}
 	free(picture);
 }

@@ -45,7 +45,7 @@ static void check(const char *status, enum doctor_verdict verdict, const char *w
 	assert_non_null(doc);
 	doctor_init(&d);
 	doctor_examine(&d, doc);
-	doctor_print(&d, false, &out);
+	doctor_print(&d, false, 0, &out);
 	assert_string_equal(out.data, want);
 	assert_int_equal(doctor_verdict_of(&d), verdict);
 	doctor_fini(&d);
@@ -237,7 +237,7 @@ static void check_kubernetes(const char *resources, enum doctor_verdict verdict,
 	assert_non_null(doc);
 	doctor_init(&d);
 	doctor_examine_kubernetes(&d, doc);
-	doctor_print(&d, false, &out);
+	doctor_print(&d, false, 0, &out);
 	assert_string_equal(out.data, want);
 	assert_int_equal(doctor_verdict_of(&d), verdict);
 	doctor_fini(&d);
@@ -314,7 +314,7 @@ static void tells_what_is_not_in_sync(void **state)
 		doc = cJSON_Parse(text.data);
 		doctor_init(&d);
 		doctor_examine_kubernetes(&d, doc);
-		doctor_print(&d, false, &out);
+		doctor_print(&d, false, 0, &out);
 		assert_memory_equal(strchr(out.data, '\n') + 1, cases[i].begins,
 				    strlen(cases[i].begins));
 		assert_int_equal(doctor_verdict_of(&d), cases[i].verdict);
@@ -394,7 +394,7 @@ static void check_snapshot(const char *status, const char *no_usage, enum doctor
 	assert_non_null(doc);
 	doctor_init(&d);
 	doctor_examine_snapshot(&d, doc, no_usage);
-	doctor_print(&d, false, &out);
+	doctor_print(&d, false, 0, &out);
 	assert_string_equal(out.data, want);
 	assert_int_equal(doctor_verdict_of(&d), verdict);
 	doctor_fini(&d);
@@ -457,9 +457,15 @@ static void writes_json(void **state)
 			  "\"detail\":\"fine\"},{\"verdict\":\"warn\",\"what\":\"jobs\","
 			  "\"detail\":\"2 odd\",\"advice\":\"do \\\"this\\\"\"}]}\n");
 	buf_clear(&out);
-	doctor_print(&d, true, &out);
+	doctor_print(&d, true, 0, &out);
 	assert_string_equal(out.data, "\033[32mok\033[0m    view: fine\n"
 				      "\033[33mwarn\033[0m  jobs: 2 odd\n"
+				      "      do \"this\"\n");
+	buf_clear(&out);
+	doctor_print(&d, false, 16, &out);
+	assert_string_equal(out.data, "ok    view: fine\n"
+				      "warn  jobs: 2\n"
+				      "      odd\n"
 				      "      do \"this\"\n");
 	doctor_fini(&d);
 	buf_fini(&out);
@@ -489,7 +495,7 @@ static void survives_odd_shapes(void **state)
 		assert_non_null(doc);
 		doctor_init(&d);
 		doctor_examine(&d, doc);
-		doctor_print(&d, false, &out);
+		doctor_print(&d, false, 0, &out);
 		assert_true(out.len > 0);
 		doctor_fini(&d);
 		buf_fini(&out);

@@ -379,13 +379,13 @@ static void containers_have_rows_of_their_own(void **state)
 
 	check(&g, CLI_OK,
 	      "NAMESPACE  NAME   CONTAINER  NODE       CPU  SIGMA  CPU-REQ  CPU-LIM  THROTTLED   "
-	      "MEMORY  MEM-REQ  MEM-LIM  WORKSET  OOM\n"
+	      "MEMORY  MEM-REQ  MEM-LIM  OOM\n"
 	      "shop       web-1  -          worker-1  120m    12m     250m     500m         0%  "
-	      "100.0Mi  128.0Mi  256.0Mi        -    0\n"
+	      "100.0Mi  128.0Mi  256.0Mi    0\n"
 	      "shop       web-9  app        worker-1   90m      -        -     400m          -  "
-	      " 64.0Mi        -        -        -    -\n"
+	      " 64.0Mi        -        -    -\n"
 	      "shop       web-9  sidecar    worker-1   30m      -        -     none          -     "
-	      "   -        -   32.0Mi        -    -\n",
+	      "   -        -   32.0Mi    -\n",
 	      "");
 }
 
