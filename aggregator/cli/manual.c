@@ -31,6 +31,7 @@ const struct option_note cli_manual[] = {
 	{CLI_GLOSSARY, "0+2",
 	 "Of a node: pods that would have to move + pods of DaemonSets, which end with the node."},
 	{NULL, "1+1", "Of a quota: pods with a node + pods that wait for one."},
+	{NULL, "atMax", "Pods wait for others of their quota to end: MAX holds them."},
 	{NULL, "blend", "Weights of plugins whose scores are added up."},
 	{NULL, "BORROWED", "Use beyond MIN, out of what others leave unused."},
 	{NULL, "BURST", "CPU time above its quota that a period may take."},
@@ -71,7 +72,6 @@ const struct option_note cli_manual[] = {
 	{NULL, "OOM", "Kills for want of memory in the last 5 minutes."},
 	{NULL, "OVERFLOW",
 	 "Control groups beyond the agent's room; only their parents count them."},
-	{NULL, "atMax", "Pods wait for others of their quota to end: MAX holds them."},
 	{NULL, "overMax", "The namespace uses more than MAX."},
 	{NULL, "P95",
 	 "The 95th percentile: CPU use stays below it in 95 of 100 samples. P95(1h): of the newest "
