@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "aggregator/api/drain_settings.h"
@@ -406,6 +407,15 @@ static void raise_open_files(void)
 			 (unsigned long long)limit.rlim_max);
 }
 
+/* Keys and tokens are in memory: no core file, no reading by other processes of the same user. */
+static void hide_memory(void)
+{
+	const struct rlimit none = {0, 0};
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || setrlimit(RLIMIT_CORE, &none))
+		log_warn("others may read this process's memory: %s", strerror(errno));
+}
+
 static int run(const void *values, struct reason *why)
 {
 	const struct aggregator_options *o = values;
@@ -439,6 +449,7 @@ static int run(const void *values, struct reason *why)
 		quota_options_fini(&config.quota);
 		return 2;
 	}
+	hide_memory();
 	raise_open_files();
 	rc = engine_open(&engine, &config, why);
 	if (!rc) {

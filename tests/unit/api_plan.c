@@ -141,7 +141,8 @@ static void test_memory_is_the_same_body_until_it_changes(void **state)
 
 static void test_remembers(void **state)
 {
-	static const char text[] = "{\"classes\":[{\"class\":\"unit\",\"wanted\":2,\"nodes\":["
+	static const char text[] = "{\"classes\":[{\"class\":\"unit\",\"wanted\":2,"
+				   "\"cpuMillicores\":800,\"memoryBytes\":3435973836,\"nodes\":["
 				   "{\"node\":\"n1\",\"count\":2}]}]}";
 	struct plan_core *c = plan_core_new(&options, NULL);
 	struct reason why = {""};
