@@ -42,6 +42,7 @@ struct aggregator_options {
 	char *extender_blend, *default_pod_cpu;
 	int unlimited;
 	char *quota_min, *quota_max;
+	bool quota_cover_all;
 	int64_t quota_critical;
 	int quota_variant, quota_pdb;
 	struct slack_option_values slack;
@@ -221,6 +222,11 @@ static const struct option_spec specs[] = {
 	 .offset = AT(quota_max),
 	 .value = "LIST",
 	 .help = "What they may have at most."},
+	{.name = "quota-cover-all",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(quota_cover_all),
+	 .help = "Namespaces without an ElasticQuota get one with a min of 0: what they use is "
+		 "borrowed, and preemption may take it back."},
 	{.name = "quota-critical-priority",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(quota_critical),
@@ -362,7 +368,8 @@ static int read_quota(const struct aggregator_options *o, struct engine_config *
 	config->quota.variant = o->quota_variant == 1 ? QUOTA_UPSTREAM : QUOTA_CORRECTED;
 	config->quota.critical_priority = (int32_t)o->quota_critical;
 	config->preempt.pdb_hard = o->quota_pdb == 0;
-	return quota_options_set_default(&config->quota, o->quota_min, o->quota_max, why);
+	return quota_options_set_default(&config->quota, o->quota_min, o->quota_max,
+					 o->quota_cover_all, why);
 }
 
 /* What contradicts each other is not guessed about. */

@@ -65,7 +65,7 @@ static int read_list(const char *option, const char *list, struct resources *out
 }
 
 int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
-			      struct reason *reason)
+			      bool cover_all, struct reason *reason)
 {
 	struct resources low, high;
 
@@ -76,7 +76,7 @@ int quota_options_set_default(struct quota_options *o, const char *min, const ch
 		return -EINVAL;
 	}
 	quota_options_fini(o);
-	o->has_default = min || max;
+	o->has_default = min || max || cover_all;
 	o->default_min = low;
 	o->default_max = high;
 	return 0;

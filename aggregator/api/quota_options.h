@@ -8,11 +8,11 @@
 
 /*
  * Sets what namespaces without a quota get: "cpu=2,memory=4Gi,nvidia.com/gpu=1", each as an
- * ElasticQuota would have it. Either may be NULL; with both they get nothing. -EINVAL: the reason
- * names the option; *o is then as it was.
+ * ElasticQuota would have it. Either may be NULL; with both they get nothing, or with cover_all a
+ * quota with a min of 0. -EINVAL: the reason names the option; *o is then as it was.
  */
 int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
-			      struct reason *reason);
+			      bool cover_all, struct reason *reason);
 void quota_options_fini(struct quota_options *o);
 
 #endif

@@ -86,7 +86,7 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 	}
 	if (o->critical_priority)
 		rules->critical_priority = (int32_t)o->critical_priority;
-	if (quota_options_set_default(rules, o->quota_min, o->quota_max, &cli->reason))
+	if (quota_options_set_default(rules, o->quota_min, o->quota_max, false, &cli->reason))
 		return CLI_USAGE;
 	offline_set_quota(cli->offline, rules);
 	return CLI_OK;

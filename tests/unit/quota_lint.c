@@ -252,6 +252,25 @@ static void test_default_quota_is_in_the_sum(void **state)
 	       "together and 12.0 allocatable on all nodes: 1.0 too much\n");
 }
 
+/* Of 12 CPUs 8 are guaranteed to x, and 2 that y uses are its own. */
+static void test_held_without_quota(void **state)
+{
+	struct quota_options o;
+
+	(void)state;
+	quota_options_default(&o);
+#define TWO_QUOTAS                                                                                 \
+	NODES QUOTA("x", "q", "spec: {min: {cpu: 5}}") QUOTA("y", "q", "spec: {min: {cpu: 3}}")    \
+		POD("x", "p", "cpu: 1") POD("y", "p", "cpu: 2")
+	expect(TWO_QUOTAS POD("free", "p", "cpu: 5"), &o, "");
+	expect(TWO_QUOTAS POD("free", "p", "cpu: 4500m") POD("other", "p", "cpu: 1"), &o,
+	       "warning ElasticQuota x/q [spec.min.cpu] heldWithoutQuota: cpu: min 5.0 of x cannot "
+	       "be "
+	       "met: pods without a quota hold 5.5 of 12.0, and preemption does not take them\n");
+	o.has_default = true;
+	expect(TWO_QUOTAS POD("free", "p", "cpu: 4500m") POD("other", "p", "cpu: 1"), &o, "");
+}
+
 /* Outsiders decide how many there are. */
 static void test_bounded(void **state)
 {
@@ -299,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_corrected),
 		cmocka_unit_test(test_upstream),
 		cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_held_without_quota),
 		cmocka_unit_test(test_default_quota_is_in_the_sum),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_codes),

@@ -453,6 +453,74 @@ static void check_sums(struct lint *l)
 	}
 }
 
+/* --- what quotas do not cover */
+
+/* Requests of bound pods of namespaces without a quota. */
+static int64_t held_without_quota(const struct lint *l, const char *name)
+{
+	const struct namespace_table *t = l->view->namespaces;
+	int64_t held = 0, amount;
+
+	for (size_t i = 0; t && i < t->count; i++)
+		if (resources_find(&t->of[i].bound, name, &amount) &&
+		    !quota_book_find(l->book, t->of[i].name) &&
+		    __builtin_add_overflow(held, amount, &held))
+			held = INT64_MAX;
+	return held;
+}
+
+static void tell_held(struct lint *l, const struct quota *q, const char *name, int64_t min,
+		      int64_t held, int64_t have)
+{
+	struct about a = {"ElasticQuota", q->namespace, q->name, "spec.min", name, held, have};
+	char texts[3][QUOTA_TEXT_MAX];
+
+	quota_amount_text(name, min, texts[0]);
+	quota_amount_text(name, held, texts[1]);
+	quota_amount_text(name, have, texts[2]);
+	found(l, QUOTA_LINT_CODE_HELD_WITHOUT_QUOTA, &a,
+	      "%.200s: min %s of %.63s cannot be met: pods without a quota hold %s of %s, and "
+	      "preemption does not take them",
+	      name, texts[0], q->namespace, texts[1], texts[2]);
+}
+
+/* What others use within their own min does not come back either. */
+static void check_held_of(struct lint *l, const char *name, int64_t have)
+{
+	int64_t held = held_without_quota(l, name), kept = 0, min, max, used;
+	size_t count = held ? quota_book_count(l->book) : 0;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < count; i++) {
+			const struct quota *q = quota_book_at(l->book, i);
+			int64_t within;
+
+			if (!quota_bounds(l->book, q->namespace, name, &min, &max))
+				continue;
+			used = 0;
+			resources_find(&q->used, name, &used);
+			within = used < min ? used : min;
+			if (pass == 0 && __builtin_add_overflow(kept, within, &kept))
+				return;
+			if (pass == 1 && min > 0 &&
+			    (__int128)min - within > (__int128)have - held - kept)
+				tell_held(l, q, name, min, held, have);
+		}
+}
+
+static void check_held(struct lint *l)
+{
+	const char *name;
+	int64_t sum, have;
+
+	if (!view_knows(l->view, OBJECT_NODE) || !view_knows(l->view, OBJECT_POD) || l->upstream)
+		return;
+	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);)
+		if (sum && resources_find(&l->capacity, name, &have) &&
+		    strcmp(name, resource_name(RESOURCE_PODS)) != 0)
+			check_held_of(l, name, have);
+}
+
 static void check_guaranteed(struct lint *l)
 {
 	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
@@ -636,6 +704,7 @@ void quota_lint(const struct view *v, const struct quota_book *b, const struct q
 	check_unreadable(&l);
 	check_sums(&l);
 	check_guaranteed(&l);
+	check_held(&l);
 	check_namespaces(&l);
 	check_pods(&l);
 	if (out->count > 1)

@@ -31,6 +31,9 @@
 	  "upstream: the sum of all min is 0, so that every pod with a quota is refused")          \
 	X(UNNAMED_IS_ZERO, "unnamedIsZero", ERROR,                                                 \
 	  "upstream: what max does not name counts as 0 for cpu, memory and ephemeral-storage")    \
+	X(HELD_WITHOUT_QUOTA, "heldWithoutQuota", WARNING,                                         \
+	  "preemption for a quota never takes pods of namespaces without one: "                    \
+	  "--quota-cover-all gives these a quota")                                                 \
 	X(SUM_OVER_READY, "sumMinOverReady", WARNING,                                              \
 	  "as sumMinOverCapacity, until nodes are ready and uncordoned again")                     \
 	X(MAX_OVER_HARD, "maxOverHard", WARNING,                                                   \
