@@ -115,6 +115,7 @@ api_handler api_fit; /* POST /v1/fit */
 api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */
 api_handler api_quotas_preempt; /* POST /v1/quotas/preempt */
+api_handler api_quotas_reclaim; /* GET /v1/quotas/reclaim */
 api_handler api_extender_filter; /* POST /extender/filter */
 api_handler api_extender_prioritize; /* POST /extender/prioritize */
 api_handler api_extender_preempt; /* POST /extender/preempt */

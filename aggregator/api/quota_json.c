@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aggregator/api/cluster_json.h"
+#include "aggregator/api/usage_json.h"
 
 /* --- findings */
 
@@ -291,5 +292,41 @@ void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v)
 		jsonw_object_close(w);
 	}
 	jsonw_object_close(w);
+	jsonw_array_close(w);
+}
+
+/* --- victims */
+
+static void write_victim(struct jsonw *w, const struct preempt_victim *v)
+{
+	static const char *const uses[] = {
+		[PREEMPT_IDLE] = "idle",
+		[PREEMPT_UNKNOWN] = "unknown",
+		[PREEMPT_BUSY] = "busy",
+	};
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "namespace", v->pod->object.namespace);
+	jsonw_key_string(w, "name", v->pod->object.name);
+	jsonw_key_string(w, "uid", v->pod->object.uid);
+	jsonw_key_string(w, "node", v->node);
+	jsonw_key_int(w, "priority", v->priority);
+	if (v->started_ns)
+		usage_json_write_time(w, "started", v->started_ns);
+	cluster_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
+	jsonw_key_string(w, "use", uses[v->use]);
+	if (isfinite(v->use_share))
+		jsonw_key_fixed(w, "useShare", v->use_share, 6);
+	jsonw_key_bool(w, "violatesPdb", v->violates_pdb);
+	jsonw_key_string(w, "reason", v->why);
+	jsonw_object_close(w);
+}
+
+void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c)
+{
+	jsonw_key(w, "victims");
+	jsonw_array_open(w);
+	for (size_t i = 0; i < c->victim_count; i++)
+		write_victim(w, &c->victims[i]);
 	jsonw_array_close(w);
 }

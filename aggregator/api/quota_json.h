@@ -5,6 +5,7 @@
 
 #include "aggregator/policy/quota/balance.h"
 #include "aggregator/policy/quota/lint.h"
+#include "aggregator/policy/quota/preempt.h"
 #include "shared/jsonw.h"
 
 /*
@@ -31,5 +32,7 @@ void quota_json_write_findings(struct jsonw *w, const struct quota_findings *fin
  * "gate":"overMax","reasons":[{"code":"overMax","text":".."[,"resource":"cpu","numbers":{"used","asked","nominated","bound"}]}]
  */
 void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v);
+/* "victims":[..], as POST /v1/quotas/preempt has them */
+void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c);
 
 #endif

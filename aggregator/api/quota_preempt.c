@@ -23,7 +23,6 @@
  * nominatedNode: only that node may be the destination. The placement of pods is simulated as POST
  * /v1/fit does it, so nodes and pods must be known (503 otherwise).
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,45 +32,10 @@
 #include "aggregator/api/pod_body.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_search.h"
-#include "aggregator/api/usage_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
 /* --- the plan */
-
-static void write_victim(struct jsonw *w, const struct preempt_victim *v)
-{
-	static const char *const uses[] = {
-		[PREEMPT_IDLE] = "idle",
-		[PREEMPT_UNKNOWN] = "unknown",
-		[PREEMPT_BUSY] = "busy",
-	};
-
-	jsonw_object_open(w);
-	jsonw_key_string(w, "namespace", v->pod->object.namespace);
-	jsonw_key_string(w, "name", v->pod->object.name);
-	jsonw_key_string(w, "uid", v->pod->object.uid);
-	jsonw_key_string(w, "node", v->node);
-	jsonw_key_int(w, "priority", v->priority);
-	if (v->started_ns)
-		usage_json_write_time(w, "started", v->started_ns);
-	cluster_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
-	jsonw_key_string(w, "use", uses[v->use]);
-	if (isfinite(v->use_share))
-		jsonw_key_fixed(w, "useShare", v->use_share, 6);
-	jsonw_key_bool(w, "violatesPdb", v->violates_pdb);
-	jsonw_key_string(w, "reason", v->why);
-	jsonw_object_close(w);
-}
-
-static void write_victims(struct jsonw *w, const struct preempt_candidate *c)
-{
-	jsonw_key(w, "victims");
-	jsonw_array_open(w);
-	for (size_t i = 0; i < c->victim_count; i++)
-		write_victim(w, &c->victims[i]);
-	jsonw_array_close(w);
-}
 
 static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
 {
@@ -163,7 +127,7 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 		jsonw_key_bool(w, "exhausted", plan->exhausted);
 	if (plan->retry_ns > now_ns)
 		jsonw_key_fixed(w, "retryAfterSeconds", (double)(plan->retry_ns - now_ns) / 1e9, 3);
-	write_victims(w, &plan->chosen);
+	quota_json_write_victims(w, &plan->chosen);
 	write_nodes(w, plan);
 	write_refused(w, plan);
 	write_lines(w, "narration", &plan->narration);

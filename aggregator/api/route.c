@@ -38,6 +38,7 @@ static const struct route routes[] = {
 	{"/v1/quotas", "GET", api_quotas, 0, false, &api_is_quotas},
 	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, false, &api_is_quotas_admit},
 	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, true, &api_is_quotas_preempt},
+	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, true, &api_is_quotas_reclaim},
 	{"/v1/quotas/", "GET", api_quotas, 0, false, &api_is_quota},
 	{"/v1/scores", "POST", api_scores, 0, true, &api_is_scores},
 	{"/v1/drain", "GET", api_drain, 0, false, &api_is_drain},

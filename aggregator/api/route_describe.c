@@ -202,6 +202,13 @@ const struct api_description api_is_quotas_preempt = {
 	.posted = true,
 	.body = api_preempt_members,
 };
+const struct api_description api_is_quotas_reclaim = {
+	.summary = "Pending pods of quotas within their min, and whose pods could give way to them",
+	.kind = "QuotaReclaimList",
+	.list = true,
+	.content_type = JSON,
+	.query = quota_query,
+};
 
 /* --- where pods go ---------------------------------------------------------------------------- */
 

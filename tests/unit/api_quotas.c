@@ -359,6 +359,65 @@ static void test_preempt(void **state)
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "nodes")), 2);
 }
 
+/*
+ * team-a uses 10 CPUs and is guaranteed 4; team-b waits for 2 twice, within its 8, and for 8, which
+ * are more than that.
+ */
+static struct view *make_borrowed(void)
+{
+	struct buf items = BUF_INIT;
+	struct view *v;
+
+	buf_add_str(&items, quota_fixture_node("a", "cpu: 6"));
+	buf_add_str(&items, quota_fixture_node("b", "cpu: 6"));
+	buf_add_str(&items, quota_fixture_quota("team-a", "q", "cpu: 4", "cpu: 12"));
+	buf_add_str(&items, quota_fixture_quota("team-b", "q", "cpu: 8", "cpu: 12"));
+	for (int i = 0; i < 5; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "p%d", i);
+		buf_add_str(&items,
+			    quota_fixture_pod("team-a", name, i < 3 ? "a" : "b", i, "cpu: 2"));
+	}
+	buf_add_str(&items, quota_fixture_pod("team-b", "p", "b", 0, "cpu: 2"));
+	buf_add_str(&items, quota_fixture_pod("team-b", "big", "", 9, "cpu: 8"));
+	buf_add_str(&items, quota_fixture_pod("team-b", "late", "", 0, "cpu: 2"));
+	buf_add_str(&items, quota_fixture_pod("team-b", "first", "", 5, "cpu: 4"));
+	v = quota_fixture_view(items.data);
+	buf_fini(&items);
+	return v;
+}
+
+static void expect_reclaim(void)
+{
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	assert_string_equal(text("kind"), "QuotaReclaimList");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 2);
+	assert_string_equal(text("items.0.name"), "first");
+	assert_string_equal(text("items.0.text"),
+			    "quota team-b is within its min: 2 pods of team-a "
+			    "could give way; see evenkeel quota preempt");
+	assert_string_equal(text("items.0.victims.0.name"), "p0");
+	assert_string_equal(text("items.0.victims.1.name"), "p1");
+	assert_string_equal(text("items.0.node"), "a");
+	assert_string_equal(text("items.1.name"), "late");
+	assert_string_equal(text("items.1.victims.0.name"), "p2");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.1.victims")), 1);
+	assert_true(number("considered") == 2);
+	assert_true(number("leftOut") == 0);
+}
+
+/* The items hold together, and nothing is changed by asking. */
+static void test_reclaim(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, make_borrowed());
+	expect_reclaim();
+	expect_reclaim();
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-a"), 200);
+	assert_true(number("used.cpuMillicores") == 10000);
+}
+
 static void test_preempt_verdicts(void **state)
 {
 	(void)state;
@@ -522,6 +581,7 @@ int main(void)
 		TEST(test_admit_counts_reservations),
 		TEST(test_bad_bodies),
 		TEST(test_preempt),
+		TEST(test_reclaim),
 		TEST(test_preempt_verdicts),
 		TEST(test_preempt_counts_what_is_charged),
 		TEST(test_preempt_parameters),

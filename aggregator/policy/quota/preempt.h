@@ -187,6 +187,8 @@ struct preempt_plan {
 };
 
 void preempt_plan_fini(struct preempt_plan *plan);
+/* "quota b is within its min: 4 pods of a could give way; see evenkeel quota preempt" */
+void preempt_tell_reclaim(const struct preempt_plan *plan, const char *namespace, struct buf *out);
 
 /*
  * The pods of a view by node, their namespaces, budgets and nominations, for any number of

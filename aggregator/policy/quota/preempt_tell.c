@@ -391,3 +391,41 @@ void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gat
 	if (r->cut)
 		buf_add_str(out, "Not every set of victims was tried.\n");
 }
+
+/* --- what could be reclaimed */
+
+static const char *quota_of(const struct preempt_candidate *c, size_t i)
+{
+	return c->victims[i].pod->object.namespace;
+}
+
+/* The first of its namespace tells how many they are. */
+static bool is_first(const struct preempt_candidate *c, size_t at, uint32_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < c->victim_count; i++) {
+		if (strcmp(quota_of(c, i), quota_of(c, at)) != 0)
+			continue;
+		if (i < at)
+			return false;
+		++*count;
+	}
+	return true;
+}
+
+void preempt_tell_reclaim(const struct preempt_plan *plan, const char *namespace, struct buf *out)
+{
+	const struct preempt_candidate *c = &plan->chosen;
+	const char *separator = "";
+	uint32_t count;
+
+	buf_printf(out, "quota %s is within its min: ", namespace);
+	for (size_t i = 0; i < c->victim_count; i++) {
+		if (!is_first(c, i, &count))
+			continue;
+		buf_printf(out, "%s%u pod%s of %s", separator, count, plural(count),
+			   quota_of(c, i));
+		separator = ", ";
+	}
+	buf_add_str(out, " could give way; see evenkeel quota preempt");
+}

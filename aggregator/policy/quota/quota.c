@@ -318,6 +318,21 @@ bool quota_over_max(const struct quota_book *b, const char *namespace, const str
 	return over;
 }
 
+bool quota_within_min(const struct quota_book *b, const char *namespace,
+		      const struct resources *more)
+{
+	const struct quota_entry *e = quota_book_entry(b, namespace);
+	struct quota_claims c;
+	bool within;
+
+	if (!e)
+		return false;
+	quota_claims_init(&c, b->options.variant, more);
+	within = quota_is_owed(b, e, &c);
+	quota_claims_fini(&c);
+	return within;
+}
+
 bool quota_over_min(const struct quota_book *b, const char *namespace, const struct resources *more)
 {
 	const struct quota_entry *e = quota_book_entry(b, namespace);

@@ -157,6 +157,13 @@ bool quota_over_max(const struct quota_book *b, const char *namespace,
 bool quota_over_sum(const struct quota_book *b, const char *namespace,
 		    const struct resources *more);
 
+/*
+ * Whether the namespace's quota stays within its min with that, of all that somebody is guaranteed
+ * and that it asks for; false where that is nothing.
+ */
+bool quota_within_min(const struct quota_book *b, const char *namespace,
+		      const struct resources *more);
+
 enum quota_gate {
 	QUOTA_ADMITTED,
 	QUOTA_NO_QUOTA, /* admitted: the namespace has none */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/quotas/reclaim: the pending pods that get room back when others give it. A kube-scheduler
+ * asks its extender for victims only where it found some of lower priority by itself, so a pod
+ * that only the quotas hold up, or that only pods of its own priority leave no room for, waits
+ * until somebody acts on this. Nobody is evicted by asking.
+ *
+ *   {"apiVersion","kind":"QuotaReclaimList","time","variant"[,"gap"],
+ *    "items":[{"namespace","name","uid","priority","requests":{..},"node","text","victims":[as POST /v1/quotas/preempt has them]}],
+ *    "considered","leftOut"}
+ *
+ * Pods of quotas that are within their min with them, the highest priority first, then by name. All
+ * items hold together: each is found with the victims of those before it gone, and their pods in
+ * their place. Of pods of one owner that ask for the same, none is looked at after one that found
+ * no victims. At most PODS_MAX searches are made; leftOut are pods that none was made for.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/cluster_json.h"
+#include "aggregator/api/list.h"
+#include "aggregator/api/quota_json.h"
+#include "aggregator/api/quota_search.h"
+#include "aggregator/state/victim_log.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+
+#define SEARCH_NS (2 * NS_PER_SEC)
+
+enum { PODS_MAX = 256 };
+
+struct item {
+	const struct kube_pod *pod; /* of the view */
+	struct preempt_plan plan;
+};
+
+struct reclaim {
+	struct quota_scene *scene;
+	struct quota_search search;
+	size_t pod_count;
+	const struct kube_pod **pods; /* owned; pending and within min, in order */
+	size_t item_count, searches, left_out;
+	struct item *items; /* owned */
+	size_t vain_count;
+	const struct kube_pod *vain[PODS_MAX]; /* found no victims */
+	/* Owned: what was told before, and the victims of the items. */
+	const char **going;
+	size_t going_count, past_count;
+	struct preempt_past *past;
+};
+
+/* --- who waits */
+
+static bool waits(const struct quota_scene *s, const struct kube_pod *pod)
+{
+	return !*pod->node && !pod->deletion_ns && kube_pod_is_active(pod) &&
+	       quota_within_min(s->book, pod->object.namespace, kube_pod_requests(pod));
+}
+
+static int by_priority(const void *left, const void *right)
+{
+	const struct kube_pod *a = *(const struct kube_pod *const *)left;
+	const struct kube_pod *b = *(const struct kube_pod *const *)right;
+
+	if (a->template->priority != b->template->priority)
+		return a->template->priority > b->template->priority ? -1 : 1;
+	return object_compare(&a->object, &b->object);
+}
+
+static void find_waiting(struct reclaim *r)
+{
+	const struct object_table *t = r->scene->view->cluster->tables[OBJECT_POD];
+
+	r->pods = mem_alloc((t->count + 1) * sizeof(struct kube_pod *));
+	for (size_t i = 0; i < t->count; i++)
+		if (waits(r->scene, (const struct kube_pod *)t->of[i]))
+			r->pods[r->pod_count++] = (const struct kube_pod *)t->of[i];
+	if (r->pod_count)
+		qsort(r->pods, r->pod_count, sizeof(struct kube_pod *), by_priority);
+}
+
+static bool is_vain(const struct reclaim *r, const struct kube_pod *pod)
+{
+	for (size_t i = 0; i < r->vain_count; i++) {
+		const struct kube_pod *other = r->vain[i];
+
+		if (*pod->template->owner.uid &&
+		    strcmp(pod->template->owner.uid, other->template->owner.uid) == 0 &&
+		    pod->template->priority == other->template->priority &&
+		    resources_equal(kube_pod_requests(pod), kube_pod_requests(other)))
+			return true;
+	}
+	return false;
+}
+
+/* --- the searches */
+
+/* Victims of other quotas only: who may preempt in his own namespace is no matter of reclaiming. */
+static bool reclaims(const struct item *item)
+{
+	const struct preempt_candidate *c = &item->plan.chosen;
+
+	for (size_t i = 0; i < c->victim_count; i++)
+		if (strcmp(c->victims[i].quota, item->pod->object.namespace) == 0)
+			return false;
+	return item->plan.verdict == PREEMPT_VICTIMS;
+}
+
+/* The victims are gone, and the pod is there. */
+static void carry_out(struct reclaim *r, const struct item *item)
+{
+	struct place *place = r->search.place;
+	const struct preempt_candidate *c = &item->plan.chosen;
+	place_pod pod = place_find_pod(place, item->pod->object.namespace, item->pod->object.name);
+	size_t more = c->victim_count;
+
+	r->going = mem_realloc(r->going, (r->going_count + more + 1) * sizeof(*r->going));
+	r->past = mem_realloc(r->past, (r->past_count + more + 1) * sizeof(*r->past));
+	for (size_t i = 0; i < more; i++) {
+		const struct object *o = &c->victims[i].pod->object;
+
+		place_take(place, place_find_pod(place, o->namespace, o->name));
+		quota_book_subtract(r->scene->book, o->namespace,
+				    kube_pod_requests(c->victims[i].pod));
+		r->going[r->going_count++] = o->uid;
+		r->past[r->past_count++] =
+			(struct preempt_past){o->namespace, r->search.ask.now_ns};
+	}
+	if (pod != PLACE_NONE && place_where(place, pod) == PLACE_NONE)
+		place_put(place, pod, place_find_node(place, c->node));
+	quota_book_add(r->scene->book, item->pod->object.namespace, kube_pod_requests(item->pod));
+}
+
+/* The place is put back by its own log. */
+static void undo(struct reclaim *r, const struct item *item)
+{
+	const struct preempt_candidate *c = &item->plan.chosen;
+
+	quota_book_subtract(r->scene->book, item->pod->object.namespace,
+			    kube_pod_requests(item->pod));
+	for (size_t i = 0; i < c->victim_count; i++)
+		quota_book_add(r->scene->book, c->victims[i].pod->object.namespace,
+			       kube_pod_requests(c->victims[i].pod));
+}
+
+static void search_for(struct reclaim *r, const struct kube_pod *pod)
+{
+	struct item *item = &r->items[r->item_count];
+	struct preempt_ask ask = r->search.ask;
+
+	ask.pod = pod;
+	ask.reserved = quota_scene_ask(r->scene, pod, NULL).reserved;
+	ask.in_flight = r->going;
+	ask.in_flight_count = r->going_count;
+	ask.past = r->past;
+	ask.past_count = r->past_count;
+	item->pod = pod;
+	preempt_make_plan(r->search.index, r->search.place, r->scene->book, &r->search.options,
+			  &ask, &item->plan);
+	r->searches++;
+	if (reclaims(item)) {
+		carry_out(r, item);
+		r->item_count++;
+		return;
+	}
+	if (item->plan.verdict == PREEMPT_IMPOSSIBLE)
+		r->vain[r->vain_count++] = pod;
+	preempt_plan_fini(&item->plan);
+}
+
+static void open_search(struct reclaim *r, const struct api_context *ctx)
+{
+	struct quota_search *q = &r->search;
+
+	quota_search_open(q, ctx, r->scene, r->pods[0], false);
+	r->going_count = q->ask.in_flight_count;
+	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
+	for (size_t i = 0; i < r->going_count; i++)
+		r->going[i] = q->ask.in_flight[i];
+	r->past_count = q->ask.past_count;
+	r->past = mem_alloc((r->past_count + 1) * sizeof(*r->past));
+	for (size_t i = 0; i < r->past_count; i++)
+		r->past[i] = q->ask.past[i];
+}
+
+static void search_all(struct reclaim *r, const struct api_context *ctx)
+{
+	int64_t end_ns = clock_mono_ns() + SEARCH_NS;
+
+	if (!r->pod_count)
+		return;
+	open_search(r, ctx);
+	r->items = mem_zalloc(PODS_MAX, sizeof(*r->items));
+	for (size_t i = 0; i < r->pod_count; i++) {
+		if (is_vain(r, r->pods[i]))
+			continue;
+		if (r->searches == PODS_MAX || clock_mono_ns() >= end_ns)
+			r->left_out++;
+		else
+			search_for(r, r->pods[i]);
+	}
+	for (size_t i = r->item_count; i-- > 0;)
+		undo(r, &r->items[i]);
+	quota_search_close(&r->search);
+}
+
+static void reclaim_fini(struct reclaim *r)
+{
+	for (size_t i = 0; i < r->item_count; i++)
+		preempt_plan_fini(&r->items[i].plan);
+	free(r->items);
+	free((void *)r->pods);
+	free((void *)r->going);
+	free(r->past);
+}
+
+/* --- the answer */
+
+static void write_item(struct jsonw *w, const struct item *item)
+{
+	const struct kube_pod *pod = item->pod;
+	struct buf text = BUF_INIT;
+
+	preempt_tell_reclaim(&item->plan, pod->object.namespace, &text);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "namespace", pod->object.namespace);
+	jsonw_key_string(w, "name", pod->object.name);
+	jsonw_key_string(w, "uid", pod->object.uid);
+	jsonw_key_int(w, "priority", pod->template->priority);
+	cluster_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
+	jsonw_key_string(w, "node", item->plan.chosen.node);
+	jsonw_key_string(w, "text", text.data);
+	quota_json_write_victims(w, &item->plan.chosen);
+	jsonw_object_close(w);
+	buf_fini(&text);
+}
+
+static void write_list(const struct reclaim *r, int64_t now_ns, struct api_response *rs)
+{
+	struct reason gap;
+	struct jsonw w;
+
+	rs->content_type = "application/json";
+	jsonw_init(&w, &rs->body);
+	jsonw_object_open(&w);
+	list_write_header(&w, "QuotaReclaimList", now_ns);
+	jsonw_key_string(&w, "variant", quota_variant_name(r->scene->options.variant));
+	quota_scene_gap(r->scene, &gap);
+	if (gap.text[0])
+		jsonw_key_string(&w, "gap", gap.text);
+	jsonw_key(&w, "items");
+	jsonw_array_open(&w);
+	for (size_t i = 0; i < r->item_count; i++)
+		write_item(&w, &r->items[i]);
+	jsonw_array_close(&w);
+	jsonw_key_int(&w, "considered", (int64_t)r->pod_count);
+	jsonw_key_int(&w, "leftOut", (int64_t)r->left_out);
+	jsonw_object_close(&w);
+	buf_add_char(&rs->body, '\n');
+}
+
+void api_quotas_reclaim(const struct api_context *ctx, const struct api_request *rq,
+			struct api_response *rs)
+{
+	const char *variant = rq->query(rq, "variant");
+	struct quota_scene scene;
+	struct reclaim r = {.scene = &scene};
+
+	if (!quota_scene_open(&scene, ctx, variant && *variant ? variant : NULL, rs))
+		return;
+	if (quota_scene_knows_pods(&scene, rs)) {
+		find_waiting(&r);
+		search_all(&r, ctx);
+		write_list(&r, ctx->now_ns(), rs);
+		reclaim_fini(&r);
+	}
+	quota_scene_close(&scene);
+}
