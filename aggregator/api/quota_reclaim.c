@@ -19,6 +19,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/cluster_json.h"
+#include "aggregator/api/extender_rehearsal.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_search.h"
@@ -45,6 +46,7 @@ struct reclaim {
 	struct item *items; /* owned */
 	size_t vain_count;
 	const struct kube_pod *vain[PODS_MAX]; /* found no victims */
+	uint32_t isolated; /* pods without a quota, at the last of them */
 	/* Owned: what was told before, and the victims of the items. */
 	const char **going;
 	size_t going_count, past_count;
@@ -167,6 +169,7 @@ static void search_for(struct reclaim *r, const struct kube_pod *pod)
 	}
 	if (item->plan.verdict == PREEMPT_IMPOSSIBLE)
 		r->vain[r->vain_count++] = pod;
+	r->isolated = item->plan.refused[PREEMPT_ISOLATED];
 	preempt_plan_fini(&item->plan);
 }
 
@@ -185,6 +188,13 @@ static void open_search(struct reclaim *r, const struct api_context *ctx)
 		r->past[i] = q->ask.past[i];
 }
 
+static void close_search(struct reclaim *r)
+{
+	for (size_t i = r->item_count; i-- > 0;)
+		undo(r, &r->items[i]);
+	quota_search_close(&r->search);
+}
+
 static void search_all(struct reclaim *r, const struct api_context *ctx)
 {
 	int64_t end_ns = clock_mono_ns() + SEARCH_NS;
@@ -201,9 +211,7 @@ static void search_all(struct reclaim *r, const struct api_context *ctx)
 		else
 			search_for(r, r->pods[i]);
 	}
-	for (size_t i = r->item_count; i-- > 0;)
-		undo(r, &r->items[i]);
-	quota_search_close(&r->search);
+	close_search(r);
 }
 
 static void reclaim_fini(struct reclaim *r)
@@ -259,6 +267,46 @@ static void write_list(const struct reclaim *r, int64_t now_ns, struct api_respo
 	jsonw_key_int(&w, "leftOut", (int64_t)r->left_out);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
+}
+
+static bool tell(struct reclaim *r, struct buf *out)
+{
+	const struct preempt_plan *plan = &r->items[0].plan;
+	const char *namespace = r->pods[0]->object.namespace;
+
+	search_for(r, r->pods[0]);
+	if (r->item_count)
+		preempt_tell_reclaim(plan, namespace, out);
+	else if (r->vain_count && r->isolated)
+		buf_printf(out,
+			   "quota %s is within its min, and no pod that may go would help: "
+			   "preemption does not take the %u pods without a quota (evenkeel quota "
+			   "lint, --quota-cover-all)",
+			   namespace, r->isolated);
+	return r->item_count || (r->vain_count && r->isolated);
+}
+
+bool quota_reclaim_tell(const struct api_context *ctx, const struct kube_pod *pod, struct buf *out)
+{
+	struct api_response unused = {0};
+	struct quota_scene scene;
+	struct reclaim r = {.scene = &scene, .pod_count = 1};
+	bool told = false;
+
+	if (!quota_scene_open(&scene, ctx, NULL, &unused))
+		return false;
+	if (view_knows(scene.view, OBJECT_NODE) && view_knows(scene.view, OBJECT_POD) &&
+	    waits(&scene, pod)) {
+		r.pods = mem_alloc(sizeof(struct kube_pod *));
+		r.pods[0] = pod;
+		r.items = mem_zalloc(1, sizeof(*r.items));
+		open_search(&r, ctx);
+		told = tell(&r, out);
+		close_search(&r);
+	}
+	reclaim_fini(&r);
+	quota_scene_close(&scene);
+	return told;
 }
 
 void api_quotas_reclaim(const struct api_context *ctx, const struct api_request *rq,

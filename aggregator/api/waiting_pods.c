@@ -56,6 +56,8 @@ struct waiting_pod {
 	int64_t refused_ns; /* the last time */
 	int64_t again_ns, wait_ns; /* no nudge before; after the next one so much later */
 	int64_t told_ns[EXTENDER_REFUSALS]; /* 0: not yet */
+	bool by_quota; /* its quota refused it the last time */
+	int64_t reclaim_ns; /* who could give way was looked for; 0: not yet */
 	struct waiting_pod *prev, *next;
 	UT_hash_handle hh;
 };
@@ -75,7 +77,7 @@ struct waiting_pods {
 	uint64_t unlogged;
 
 	/* of who reviews */
-	int64_t searched_ns;
+	int64_t searched_ns, reclaimed_ns;
 };
 
 /* --- the table: under lock -------------------------------------------------------------------- */
@@ -222,6 +224,7 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 	free(e->nodes);
 	e->nodes = nodes;
 	e->refused_ns = c->now_ns;
+	e->by_quota = why == EXTENDER_GATE;
 	e->wait_ns = AGAIN_NS;
 	if (e->again_ns > c->now_ns + AGAIN_NS)
 		e->again_ns = c->now_ns + AGAIN_NS;
@@ -270,6 +273,7 @@ struct question {
 	struct kube_pod *pod; /* held */
 	struct extender_nodes *nodes, *sought; /* owned; sought may be NULL */
 	int64_t refused_ns;
+	bool tells; /* who could give way */
 };
 
 struct review {
@@ -322,7 +326,9 @@ static bool take_next(struct waiting_pods *w, const struct review *r, struct que
 	if (due) {
 		object_hold(&e->pod->object);
 		*q = (struct question){e->pod, copy_nodes(e->nodes), copy_nodes(e->sought),
-				       e->refused_ns};
+				       e->refused_ns,
+				       e->by_quota && (!e->reclaim_ns ||
+						       is_past(e->reclaim_ns, TELL_NS, r->now_ns))};
 	}
 	pthread_mutex_unlock(&w->lock);
 	return due;
@@ -362,6 +368,30 @@ static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* What the scheduler does not ask its extender for: people are told who could give way. */
+static void tell_reclaim(struct waiting_pods *w, const struct review *r, const struct question *q)
+{
+	struct buf text = BUF_INIT;
+	struct waiting_pod *e;
+	bool told;
+
+	if (!q->tells || !is_past(w->reclaimed_ns, SEARCH_NS, r->now_ns))
+		return;
+	w->reclaimed_ns = r->now_ns;
+	told = quota_reclaim_tell(r->ctx, q->pod, &text);
+	pthread_mutex_lock(&w->lock);
+	e = find(w, q->pod->object.uid);
+	if (e)
+		e->reclaim_ns = r->now_ns;
+	if (e && told)
+		queue_event(w, e->pod, text.data);
+	pthread_mutex_unlock(&w->lock);
+	if (told)
+		log_info("pod %s/%s waits: %s", q->pod->object.namespace, q->pod->object.name,
+			 text.data);
+	buf_fini(&text);
+}
+
 /* True: it would be answered otherwise now. */
 static bool review_one(struct waiting_pods *w, struct review *r, struct question *q)
 {
@@ -369,6 +399,7 @@ static bool review_one(struct waiting_pods *w, struct review *r, struct question
 		waiting_pods_passed(w, q->pod->object.uid);
 		return false;
 	}
+	tell_reclaim(w, r, q);
 	if (!counter_get(&w->counters->enabled))
 		return false;
 	if (extender_filter_rehearse(r->ctx, q->pod, q->nodes) || finds_victims(w, r, q)) {

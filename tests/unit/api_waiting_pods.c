@@ -254,6 +254,61 @@ static void a_pod_has_one_event_for_each_reason(void **state)
 	assert_memory_equal(next_event(), by_cap, strlen(by_cap));
 }
 
+static void put_quota(const char *namespace, const char *min)
+{
+	char *json = mem_printf("{\"metadata\":{\"namespace\":\"%s\",\"name\":\"q\"},\"spec\":{"
+				"\"min\":{\"cpu\":\"%s\"}}}",
+				namespace, min);
+
+	model_put(model, model_fixture_object(OBJECT_ELASTIC_QUOTA, json));
+	free(json);
+}
+
+static void put_bound(const char *namespace, const char *cpu)
+{
+	char *json = mem_printf(
+		"{\"metadata\":{\"namespace\":\"%s\",\"name\":\"b\",\"uid\":\"%s-b\"},\"spec\":{"
+		"\"nodeName\":\"alpha\",\"containers\":[{\"name\":\"c\",\"resources\":{"
+		"\"requests\":{\"cpu\":\"%s\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+		namespace, namespace, cpu);
+
+	put_pod(json);
+	free(json);
+}
+
+static void publish_unmeasured(void)
+{
+	view_slot_publish(f.ctx.views, join_view(join, NULL, 0, model_cluster(model), now()));
+}
+
+/* No scheduler asks for victims where only the quotas refuse: the pod has it in an Event. */
+static void a_pod_within_min_is_told_who_could_give_way(void **state)
+{
+	static const char node[] =
+		"{\"metadata\":{\"name\":\"alpha\"},\"status\":{\"allocatable\":{"
+		"\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"9\"},\"conditions\":[{"
+		"\"type\":\"Ready\",\"status\":\"True\"}]}}";
+
+	(void)state;
+	model_put(model, model_fixture_object(OBJECT_NODE, node));
+	put_quota("shop", "2");
+	put_quota("other", "0");
+	put_bound("other", "2");
+	publish_unmeasured();
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	assert_non_null(strstr(next_event(), "ElasticQuota overSumMin"));
+	assert_false(review());
+	assert_string_equal(next_event(), "quota shop is within its min: 1 pod of other could give "
+					  "way; see evenkeel quota preempt");
+	pass_time(10);
+	assert_false(review());
+	assert_string_equal(next_event(), "");
+	pass_time(300);
+	publish_unmeasured();
+	assert_false(review());
+	assert_memory_equal(next_event(), "quota shop", strlen("quota shop"));
+}
+
 static void many_pods_are_bounded(void **state)
 {
 	(void)state;
@@ -280,6 +335,7 @@ int main(void)
 		T(pods_of_an_owner_are_one),
 		T(nobody_decides_where_nobody_nudges),
 		T(a_pod_has_one_event_for_each_reason),
+		T(a_pod_within_min_is_told_who_could_give_way),
 		T(many_pods_are_bounded),
 	};
 
