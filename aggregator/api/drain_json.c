@@ -18,28 +18,56 @@ static bool is_placeholder(const struct kube_pod *pod)
 	       strcmp(pod->template->owner.name, SLACK_REPLICA_SET) == 0;
 }
 
-static void write_move(struct jsonw *w, const struct drain_move *m)
+/* Whose replacement must be ready before others leave; of what kubectl rollout does not know, how many there are. */
+static void write_workload(struct jsonw *w, const struct drain_plan *p, const struct kube_pod *pod)
 {
+	const struct cluster *c = p->view->cluster;
+	struct owner_ref who = cluster_workload_of(c, pod);
+	const struct object *object = NULL;
+	enum object_kind kind;
+
+	if (!object_kind_find(pod->template->owner_api, who.kind, &kind))
+		object = cluster_find(c, kind, pod->object.namespace, who.name);
+	jsonw_key(w, "workload");
+	jsonw_object_open(w);
+	jsonw_key_string(w, "kind", who.kind);
+	jsonw_key_string(w, "name", who.name);
+	if (object && (kind == OBJECT_REPLICA_SET || kind == OBJECT_REPLICATION_CONTROLLER))
+		jsonw_key_int(w, "replicas", ((const struct kube_workload *)object)->replicas);
+	jsonw_object_close(w);
+}
+
+static void write_move(struct jsonw *w, const struct drain_plan *p, const struct drain_move *m)
+{
+	bool placeholder = is_placeholder(m->pod);
+	bool deleted = !placeholder && !*m->pod->template->owner.kind;
 	const struct resources *r = kube_pod_requests(m->pod);
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", m->pod->object.namespace);
 	jsonw_key_string(w, "name", m->pod->object.name);
-	if (m->to)
+	if (m->to && !deleted)
 		jsonw_key_string(w, "to", m->to);
-	if (is_placeholder(m->pod))
+	if (deleted)
+		jsonw_key_bool(w, "deleted", true);
+	if (placeholder)
 		jsonw_key_bool(w, "placeholder", true);
+	else if (!deleted && p->view->cluster)
+		write_workload(w, p, m->pod);
+	if (m->step)
+		jsonw_key_int(w, "step", m->step);
 	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
 	jsonw_key_int(w, "memoryBytes", r->of[RESOURCE_MEMORY]);
 	jsonw_object_close(w);
 }
 
-static void write_moves(struct jsonw *w, const struct drain_plan_node *n)
+static void write_moves(struct jsonw *w, const struct drain_plan *p,
+			const struct drain_plan_node *n)
 {
 	jsonw_key(w, "moves");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < n->move_count; i++)
-		write_move(w, &n->moves[i]);
+		write_move(w, p, &n->moves[i]);
 	jsonw_array_close(w);
 }
 
@@ -161,7 +189,7 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 		write_reason(w, &n->reasons[i]);
 	jsonw_array_close(w);
 	if (moves)
-		write_moves(w, n);
+		write_moves(w, p, n);
 }
 
 /* --- the wave */
@@ -259,6 +287,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_int(w, "drainedNodes", (int64_t)(wave->node_count - wave->empty_count));
 	jsonw_key_int(w, "pods", (int64_t)wave->pods);
 	jsonw_key_bool(w, "robust", wave->robust);
+	jsonw_key_bool(w, "anyOrder", wave->any_order);
 	if (*wave->not_robust.text)
 		jsonw_key_string(w, "notRobust", wave->not_robust.text);
 	jsonw_key(w, "nodes");
@@ -267,7 +296,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "name", wave->nodes[i]->name);
 		write_traits(w, view_find(p->view, wave->nodes[i]->name));
-		write_moves(w, wave->nodes[i]);
+		write_moves(w, p, wave->nodes[i]);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);

@@ -25,7 +25,7 @@ static bool is_verdict(const cJSON *item, const char *verdict)
 }
 
 /* Nodes were named, or their labels: the answer has only some. */
-static bool is_part(const struct cli *cli)
+bool drain_is_part(const struct cli *cli)
 {
 	return cli->operand_count || cli->options->selector;
 }
@@ -47,8 +47,10 @@ static void say_robust(const cJSON *wave, struct buf *line)
 {
 	const char *fragile = document_text(wave, "notRobust");
 
-	if (cJSON_IsTrue(document_at(wave, "robust")))
+	if (cJSON_IsTrue(document_at(wave, "anyOrder")))
 		buf_add_str(line, "There is room as well if the scheduler puts them elsewhere.");
+	else if (cJSON_IsTrue(document_at(wave, "robust")))
+		buf_add_str(line, "Drain them in this order, each after the one before.");
 	else if (fragile)
 		buf_printf(line, "It depends on where the scheduler puts them: %s.", fragile);
 }
@@ -247,72 +249,12 @@ static void print_narration(struct cli *cli, const cJSON *doc)
 
 /* --- for other programs ----------------------------------------------------------------------- */
 
-/* Nodes were named, or their labels, and this is none of them. */
-static bool is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
-{
-	const cJSON *item = document_first(document_at(doc, "items"));
-
-	while (item &&
-	       strcmp(document_text_or(node, "name", ""), document_text_or(item, "name", "-")) != 0)
-		item = item->next;
-	return is_part(cli) && !item;
-}
-
-/* As one word of a shell, whatever is in it. */
-static void add_word(struct buf *out, const char *word)
-{
-	if (word[strspn(word,
-			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
-	    '\0') {
-		buf_add_str(out, word);
-		return;
-	}
-	buf_add_char(out, '\'');
-	for (; *word; word++)
-		if (*word == '\'')
-			buf_add_str(out, "'\\''");
-		else
-			buf_add_char(out, *word);
-	buf_add_char(out, '\'');
-}
-
-static void add_drain(struct buf *out, const cJSON *node)
-{
-	buf_add_str(out, "kubectl drain ");
-	add_word(out, document_text_or(node, "name", ""));
-	buf_add_str(out, " --ignore-daemonsets");
-	if (cJSON_IsTrue(document_at(node, "emptyDir")))
-		buf_add_str(out, " --delete-emptydir-data");
-	if (cJSON_IsTrue(document_at(node, "unmanaged")))
-		buf_add_str(out, " --force");
-	buf_add_char(out, '\n');
-}
-
-/* All are cordoned before the first is drained, so that no pod goes to one that is next. */
-static void print_commands(struct cli *cli, const cJSON *doc)
-{
-	struct buf cordon = BUF_INIT, drain = BUF_INIT;
-	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
-
-	for (; node; node = node->next) {
-		if (is_left_out(cli, doc, node))
-			continue;
-		buf_add_char(&cordon, ' ');
-		add_word(&cordon, document_text_or(node, "name", ""));
-		add_drain(&drain, node);
-	}
-	if (cordon.len)
-		buf_printf(&cli->out, "kubectl cordon%s\n%s", cordon.data, drain.data);
-	buf_fini(&cordon);
-	buf_fini(&drain);
-}
-
 static void print_names(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
 
 	for (; node; node = node->next)
-		if (!is_left_out(cli, doc, node))
+		if (!drain_is_left_out(cli, doc, node))
 			buf_printf(&cli->rows, "node/%s\n", document_text_or(node, "name", "-"));
 }
 
@@ -323,7 +265,7 @@ static void print_tables(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *item = document_first(document_at(doc, "items"));
 
-	if (is_part(cli)) {
+	if (drain_is_part(cli)) {
 		bool explained = cli->operand_count || cli->options->explain;
 
 		drain_print_nodes(cli, doc);
@@ -388,7 +330,7 @@ int drain_render(struct cli *cli, const char *json, size_t len)
 	if (cli->options->output == OUTPUT_JSON)
 		commands_print_json(cli, json, len);
 	else if (cli->options->output == OUTPUT_COMMANDS)
-		print_commands(cli, doc);
+		drain_print_commands(cli, doc);
 	else if (cli->form == OUTPUT_NAME)
 		print_names(cli, doc);
 	else

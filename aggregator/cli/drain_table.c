@@ -281,7 +281,11 @@ static void add_move(struct table *t, const char *node, const cJSON *move)
 	table_row(t, node);
 	table_cell(t, PAINT_PLAIN, node);
 	table_cell(t, PAINT_PLAIN, pod);
-	table_cell(t, PAINT_PLAIN, document_text_or(move, "to", "nowhere"));
+	table_cell(t, PAINT_PLAIN,
+		   document_text_or(move, "to",
+				    cJSON_IsTrue(document_at(move, "deleted"))
+					    ? "deleted, not moved"
+					    : "nowhere"));
 	add_cpu(t, document_number(move, "cpuMillicores"));
 	add_bytes(t, document_number(move, "memoryBytes"));
 	free(pod);

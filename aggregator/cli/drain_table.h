@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a plan of drains, each appended to cli->out. */
+/* The tables of a plan of drains, and its commands, each appended to cli->out. */
 #ifndef EVENKEEL_AGGREGATOR_CLI_DRAIN_TABLE_H
 #define EVENKEEL_AGGREGATOR_CLI_DRAIN_TABLE_H
 
@@ -17,5 +17,16 @@ void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
 /* What the destinations of a wave use, and will; what it costs budgets and owners. */
 void drain_print_destinations(struct cli *cli, const cJSON *wave);
 void drain_print_costs(struct cli *cli, const cJSON *wave);
+
+/* --- drain_answer.c */
+
+/* Nodes were named, or their labels: the answer is a part of the plan. */
+bool drain_is_part(const struct cli *cli);
+
+/* --- drain_commands.c */
+
+/* And this node of the wave is in no answer of a part. */
+bool drain_is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node);
+void drain_print_commands(struct cli *cli, const cJSON *doc);
 
 #endif

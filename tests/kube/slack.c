@@ -590,7 +590,7 @@ static void test_objects_are_accepted_and_recognised(void **state)
 	print_table();
 }
 
-/* When so many nodes count: in their place how large a unit is. */
+/* In place of their number, once they count: how large a unit is. */
 static bool are_counted(void *ctx)
 {
 	struct held all = {.key = NULL};
@@ -613,10 +613,9 @@ static int await_nodes(int count)
 static void test_balloons_hold_their_room_when_the_average_node_changes(void **state)
 {
 	struct held before = {.key = NULL}, after = {.key = NULL};
-	int unit;
+	int unit = await_nodes(NODES);
 
 	(void)state;
-	unit = await_nodes(NODES);
 	cJSON_Delete(read_slack(&before));
 	make_node(NODES, "16", "64Gi");
 	assert_int_equal(await_nodes(NODES + 1), unit);

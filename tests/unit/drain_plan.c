@@ -369,16 +369,17 @@ static void a_share_of_an_owner_may_be_away(void **unused)
 	put_node("b", "", "");
 	put_owner("web", 2);
 	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "a", 100);
+	put_node("c", "", "");
+	put_pod("web-2", "web", "c", 100);
 	put_pod("db-1", "db", "b", 2400);
 	put_owner("db", 1);
 	config.assume_unneeded_ns = 11 * MINUTE;
 	step(NOW);
-	assert_verdict("a", "unneeded");
-	assert_reason(
-		"a", 0, "OwnerShareReached",
-		"ReplicaSet web wants 2 replicas, of which 1 may be away, and 2 would leave at "
-		"once");
+	assert_verdict("a", "drain");
+	assert_verdict("c", "unneeded");
+	assert_reason("c", 0, "OwnerShareReached",
+		      "ReplicaSet web wants 2 replicas, of which 1 may be away: 0 are not ready, "
+		      "and 1 would move already");
 }
 
 static void what_is_on_its_way_comes_first(void **unused)

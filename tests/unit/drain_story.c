@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,11 +178,109 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	assert_true(plan->wave.node_count > 0);
 }
 
+static uint32_t step_of(const char *node_name, const char *pod)
+{
+	const struct drain_plan_node *n = node(node_name);
+
+	for (size_t i = 0; i < n->move_count; i++)
+		if (strcmp(n->moves[i].pod->object.name, pod) == 0)
+			return n->moves[i].step;
+	fail_msg("%s is not of %s", pod, node_name);
+	return 0;
+}
+
+/* Of four one may be away: three on a node leave one after the other, and the rest last. */
+static void replicas_on_one_node_leave_in_steps(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "");
+	put_owner("web", 4);
+	put_owner("db", 2);
+	put_pod("web-1", "web", "a", 100);
+	put_pod("web-2", "web", "a", 100);
+	put_pod("web-3", "web", "a", 100);
+	put_pod("db-1", "db", "a", 100);
+	put_pod("web-4", "web", "c", 100);
+	put_pod("db-2", "db", "c", 2400);
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_int_equal(step_of("a", "web-1") + step_of("a", "web-2") + step_of("a", "web-3"), 6);
+	assert_int_equal(step_of("a", "db-1"), 3);
+	assert_int_equal(plan->wave.cost_count, 2);
+	assert_string_equal(plan->wave.costs[1].name, "web");
+	assert_int_equal(plan->wave.costs[1].allowed, 1);
+	assert_true(plan->wave.costs[1].one_after_the_other);
+	assert_false(plan->wave.costs[0].one_after_the_other);
+}
+
+/* --- wherever the scheduler puts them */
+
+static void put_two(const char *spec)
+{
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "");
+	put_node("d", "");
+	put_owner("web", 8);
+	put_owner("db", 2);
+	put_pod_with("web-1", "web", "a", 1000, spec);
+	put_pod_with("web-2", "web", "b", 1000, spec);
+	put_pod("db-1", "db", "c", 2400);
+	put_pod("db-2", "db", "d", 2400);
+	for (int i = 3; i <= 8; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "web-%d", i);
+		put_pod(name, "web", i % 2 ? "c" : "d", 10);
+	}
+}
+
+static void room_for_all_in_any_order_is_proven(void **unused)
+{
+	(void)unused;
+	put_two("");
+	step(NOW);
+	assert_int_equal(plan->wave.node_count, 2);
+	assert_true(plan->wave.robust);
+	assert_true(plan->wave.any_order);
+}
+
+/* Samples find nothing wrong with it, and prove nothing. */
+static void pods_that_mind_others_prove_nothing(void **unused)
+{
+	(void)unused;
+	put_two(",'topologySpreadConstraints':[{'maxSkew':5,'topologyKey':'kubernetes.io/hostname',"
+		"'whenUnsatisfiable':'DoNotSchedule','labelSelector':{'matchLabels':{'app':'web'}}}"
+		"]");
+	step(NOW);
+	assert_int_equal(plan->wave.node_count, 2);
+	assert_true(plan->wave.robust);
+	assert_false(plan->wave.any_order);
+}
+
+/* Each of two nodes has room for one: a single other pod closes one of them at most. */
+static void room_that_one_pod_may_take_is_counted_once(void **unused)
+{
+	(void)unused;
+	put_two("");
+	put_pod("db-1", "db", "c", 2950);
+	put_pod("db-2", "db", "d", 2950);
+	step(NOW);
+	assert_int_equal(plan->wave.node_count, 2);
+	assert_true(plan->wave.any_order);
+}
+
 int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		STORY(an_evicted_pod_without_a_node_stops_all),
+		STORY(replicas_on_one_node_leave_in_steps),
+		STORY(room_for_all_in_any_order_is_proven),
+		STORY(pods_that_mind_others_prove_nothing),
+		STORY(room_that_one_pod_may_take_is_counted_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

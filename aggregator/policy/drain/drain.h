@@ -143,6 +143,11 @@ const char *drain_verdict_name(
 struct drain_move {
 	const struct kube_pod *pod; /* of the plan's view, or of what was owed or a placeholder */
 	const char *to; /* node of the plan's view; NULL: nowhere, or it needs none (it ended) */
+	/*
+	 * 1 and up, of nodes that go in steps: it leaves when the replacements of those of the step
+	 * before are ready. 0: all leave at once.
+	 */
+	uint32_t step;
 };
 
 struct drain_plan_node {
@@ -195,6 +200,7 @@ struct drain_wave {
 	size_t pods; /* that move */
 	bool robust; /* it is also feasible in other orders, emptiest node first */
 	struct reason not_robust; /* why not; "" */
+	bool any_order; /* proven: wherever the others go, each pod has a place */
 };
 
 /* How much of what may be on its way at once is used. */

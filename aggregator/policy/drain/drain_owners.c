@@ -171,10 +171,24 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 	return true;
 }
 
-/* Whether one more of its ready pods may go. */
-static bool has_room(const struct drain_owners *o, const struct owner *owner)
+/*
+ * Whether one more of its ready pods may go: beside others, or after those of the same call, of
+ * which there are `mine`, where no others are away.
+ */
+static bool has_room(const struct drain_owners *o, const struct owner *owner, int64_t mine)
 {
-	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner));
+	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
+	       (mine > 0 && owner->taken == mine);
+}
+
+static int64_t count_mine(const struct drain_owners *o, const struct owner *owner,
+			  const struct kube_pod *const *pods, const bool *mine, size_t count)
+{
+	int64_t of = 0;
+
+	for (size_t i = 0; i < count; i++)
+		of += mine[i] && find_owner(o, pods[i]) == owner;
+	return of;
 }
 
 /* Where more would leave at once than may ever be away no waiting helps. */
@@ -250,7 +264,7 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 
 		if (!owner || !is_missed(pods[i]) || is_taken(o, pods[i]))
 			continue;
-		if (has_room(o, owner)) {
+		if (has_room(o, owner, count_mine(o, owner, pods, mine, i))) {
 			take(o, pods[i], owner);
 			mine[i] = true;
 			continue;

@@ -44,8 +44,9 @@ void drain_owners_free(struct drain_owners *o); /* NULL is allowed */
 void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod);
 /*
  * Takes the pods away, all or none: NONE, or OWNER_SHARE with the owner's numbers in why (may be
- * NULL) and the pod that was one too many in *pod (may be NULL). Pods without an owner are free,
- * and a pod is taken once.
+ * NULL) and the pod that was one too many in *pod (may be NULL). More of one owner than may be away
+ * at once are taken where no others of it are: they go one after the other. Pods without an owner
+ * are free, and a pod is taken once.
  */
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
 				    size_t count, const struct kube_pod **pod, struct reason *why);

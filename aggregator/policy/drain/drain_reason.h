@@ -53,7 +53,7 @@
 	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \
 	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
 	X(DESTINATION, "DestinationInWave", "it is asked again when nodes whose pods would come here are gone, or are needed")              \
-	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained, and for those that replace evicted ones") \
+	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already, and for those that replace evicted ones")                    \
 	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others")
 /* clang-format on */
 

@@ -155,7 +155,8 @@ static void weigh_owner(const struct drain_run *r, struct cost *c)
 	if (!c->of.limited)
 		return;
 	c->of.left = left > 0 ? left : 0;
-	c->of.allowed = c->of.left + c->used;
+	c->of.allowed = left + c->used;
+	c->of.one_after_the_other = c->used > c->of.allowed;
 }
 
 static void add_costs(const struct drain_run *r, struct drain_wave *w, struct cost *costs)
@@ -197,6 +198,57 @@ static void record_costs(struct drain_run *r, const struct drain_picked *picked,
 	free_costs(owners);
 }
 
+/* --- steps */
+
+static bool costs(const struct drain_run *r, const struct drain_cost *c, const struct kube_pod *pod)
+{
+	const struct owner_ref *owner = &pod->template->owner;
+	const uint32_t *which;
+	size_t count;
+
+	if (!pod->ready || pod->deletion_ns || strcmp(pod->object.namespace, c->namespace) != 0)
+		return false;
+	if (!c->budget)
+		return strcmp(owner->kind, c->kind) == 0 && strcmp(owner->name, c->name) == 0;
+	count = drain_pdbs_match(r->pdbs, pod, &which);
+	for (size_t i = 0; i < count; i++)
+		if (drain_pdbs_at(r->pdbs, which[i]) == c->budget)
+			return true;
+	return false;
+}
+
+/* So many of those that it costs leave at once as are allowed. */
+static void step_by(const struct drain_run *r, const struct drain_cost *c,
+		    struct drain_plan_node *n)
+{
+	int64_t allowed = c->allowed > 0 ? c->allowed : 1, before = 0;
+
+	for (size_t i = 0; i < n->move_count; i++) {
+		struct drain_move *m = &n->moves[i];
+
+		if (costs(r, c, m->pod) && (uint32_t)(before++ / allowed) + 1 > m->step)
+			m->step = (uint32_t)((before - 1) / allowed) + 1;
+	}
+}
+
+/* Of a node the rest leave with the last step. */
+static void record_steps(struct drain_run *r, struct drain_plan_node *n)
+{
+	const struct drain_wave *w = &r->plan->wave;
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < w->cost_count; i++)
+		if (w->costs[i].one_after_the_other)
+			step_by(r, &w->costs[i], n);
+	for (size_t i = 0; i < n->move_count; i++)
+		last = n->moves[i].step > last ? n->moves[i].step : last;
+	for (size_t i = 0; i < n->move_count; i++)
+		if (last < 2)
+			n->moves[i].step = 0;
+		else if (!n->moves[i].step)
+			n->moves[i].step = last;
+}
+
 void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
 		       place_mark before)
 {
@@ -211,6 +263,8 @@ void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, s
 	}
 	record_destinations(r, picked, count, before);
 	record_costs(r, picked, count);
+	for (size_t i = 0; i < count && r->corrected; i++)
+		record_steps(r, picked[i].c->out);
 }
 
 /* Destinations are kept for the wave; without one they were only passed over. */

@@ -29,6 +29,7 @@
 #include "aggregator/policy/drain/drain_budget.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/drain/drain_record.h"
+#include "aggregator/policy/drain/drain_robust.h"
 #include "aggregator/policy/drain/drain_select.h"
 #include "shared/mem.h"
 
@@ -435,162 +436,28 @@ static void choose(struct wave *w)
 
 /* --- robust */
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-/* By the names alone, so that the order of input does not matter. */
-static uint64_t seed_of(const struct wave *w, uint32_t order)
-{
-	uint64_t seed = 14695981039346656037ULL;
-
-	for (size_t i = 0; i < w->pick_count; i++)
-		for (const char *at = case_of(w, w->picks[i].number)->view->name; *at; at++)
-			seed = (seed ^ (unsigned char)*at) * 1099511628211ULL;
-	return (seed + order * 0x9E3779B97F4A7C15ULL) | 1;
-}
-
-struct leaver {
-	place_pod pod;
-	size_t number;
-};
-
-static const char *owner_of(const struct wave *w, place_pod pod)
-{
-	return place_pod_record(w->r->place, pod)->template->owner.uid;
-}
-
-static void shuffle(struct leaver *all, size_t count, uint64_t seed)
-{
-	for (size_t i = count; i > 1; i--) {
-		size_t j = (size_t)(next_random(&seed) % i);
-		struct leaver other = all[i - 1];
-
-		all[i - 1] = all[j];
-		all[j] = other;
-	}
-}
-
-/* Pods of the owner come after all others. */
-static void put_last(const struct wave *w, struct leaver *all, size_t count, const char *owner)
-{
-	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
-	size_t kept = 0, last = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(owner_of(w, all[i].pod), owner) == 0)
-			of[last++] = all[i];
-		else
-			all[kept++] = all[i];
-	}
-	if (last)
-		memcpy(&all[kept], of, last * sizeof(*of));
-	free(of);
-}
-
-/* All pods of the wave, nowhere, in the order of their nodes. The caller frees them. */
-static struct leaver *take_wave(const struct wave *w, size_t *count)
-{
-	struct leaver *all;
-
-	*count = 0;
-	for (size_t i = 0; i < w->pick_count; i++)
-		*count += w->picks[i].trial.real_count;
-	all = mem_zalloc(*count + 1, sizeof(*all));
-	*count = 0;
-	for (size_t i = 0; i < w->pick_count; i++) {
-		const struct pick *pick = &w->picks[i];
-
-		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
-		for (size_t j = 0; j < pick->trial.real_count; j++) {
-			place_take(w->r->place, pick->trial.items[j].pod);
-			all[(*count)++] = (struct leaver){pick->trial.items[j].pod, pick->number};
-		}
-	}
-	return all;
-}
-
 /*
- * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the
- * owner, unless that is NULL, come last.
- */
-static size_t find_victim(const struct wave *w, uint32_t order, const char *owner,
-			  struct reason *why)
-{
-	struct place *p = w->r->place;
-	place_mark m = place_fork(p);
-	size_t count, victim = SIZE_MAX;
-	struct leaver *all = take_wave(w, &count);
-
-	shuffle(all, count, seed_of(w, order));
-	if (owner)
-		put_last(w, all, count, owner);
-	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
-		place_node to =
-			place_choose(p, all[i].pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
-
-		if (to != PLACE_NONE) {
-			place_put(p, all[i].pod, to);
-			continue;
-		}
-		victim = all[i].number;
-		reason_set(why,
-			   "pod %.63s/%.253s would have no place, were others placed elsewhere",
-			   place_pod_record(p, all[i].pod)->object.namespace,
-			   place_pod_record(p, all[i].pod)->object.name);
-	}
-	free(all);
-	place_revert(p, m);
-	return victim;
-}
-
-/* So many owners of the wave at most, each once; pods without one are nobody's. */
-enum { OWNERS_MAX = 16 };
-
-static size_t find_owners(const struct wave *w, const char *owners[OWNERS_MAX])
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < w->pick_count; i++) {
-		const struct drain_trial *t = &w->picks[i].trial;
-
-		for (size_t j = 0; j < t->real_count && count < OWNERS_MAX; j++) {
-			const char *owner = owner_of(w, t->items[j].pod);
-			size_t known = 0;
-
-			while (known < count && strcmp(owners[known], owner) != 0)
-				known++;
-			if (*owner && known == count)
-				owners[count++] = owner;
-		}
-	}
-	return count;
-}
-
-/*
- * Takes the wave back; replay() puts it there again. Any order, and then each owner's pods last:
- * rules may leave these a single node, which the others fill if they come first, as they do when
- * evictions take their time.
+ * The number of a removable without which the wave would be robust; SIZE_MAX: it is. Takes the wave
+ * back; replay() puts it there again.
  */
 static size_t find_fragile(struct wave *w, struct reason *why)
 {
-	const char *owners[OWNERS_MAX];
-	size_t victim = SIZE_MAX, count = 0;
-	uint32_t orders = w->r->config->robust_orders;
+	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
+	size_t victim;
 
 	if (w->pick_count)
 		place_revert(w->r->place, w->picks[0].mark);
-	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
-		victim = find_victim(w, i, NULL, why);
-	if (orders && victim == SIZE_MAX)
-		count = find_owners(w, owners);
-	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
-		victim = find_victim(w, orders + (uint32_t)i, owners[i], why);
-	return victim;
+	for (size_t i = 0; i < w->pick_count; i++) {
+		const struct pick *pick = &w->picks[i];
+
+		parts[i] = (struct drain_part){(place_node)w->r->set[pick->number],
+					       pick->trial.items, pick->trial.real_count};
+	}
+	victim = drain_find_fragile(w->r, parts, w->pick_count, why);
+	w->r->plan->wave.any_order =
+		victim == SIZE_MAX && drain_holds_in_any_order(w->r, parts, w->pick_count);
+	free(parts);
+	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
 }
 
 /* After the simulation was taken back: everything where it was before. */
@@ -640,6 +507,7 @@ static void choose_robust(struct wave *w)
 		replay(w);
 	}
 	out->robust = victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text);
+	out->any_order &= out->robust;
 	if (out->robust) {
 		reason_set(&out->not_robust, "%s", "");
 		return;

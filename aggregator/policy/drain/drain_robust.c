@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kube-scheduler does not choose destinations as the planner does.
+ *
+ *   robust     the wave was placed in some other orders as well, emptiest node first, pods in any
+ *              order, and the pods of one owner after all others. Whose pod had no place then is
+ *              named. That is a sample, and no proof
+ *   any order  each pod has a place wherever the scheduler puts the others. It is proven for pods
+ *              that ask for nothing but CPU, memory, ephemeral storage and a node's slots: such a
+ *              pod is kept from a node by the others only if they fill up one of these there. So
+ *              at most as many nodes are closed to it as the others can fill, and one must be left:
+ *
+ *                  filled(r) = the most nodes n, those with the least first, for which
+ *                              sum of (free(n, r) - asked(pod, r) + 1) <= sum asked(others, r)
+ *                  sum over r of filled(r) < nodes that admit the pod, and hold it
+ *
+ *              nor more than there are others.
+ *
+ *              A pod that moves alone has its place by the simulation.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_robust.h"
+#include "shared/mem.h"
+
+struct parts {
+	struct drain_run *r;
+	const struct drain_part *of;
+	size_t count;
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* By the names alone, so that the order of input does not matter. */
+static uint64_t seed_of(const struct parts *w, uint32_t order)
+{
+	uint64_t seed = 14695981039346656037ULL;
+
+	for (size_t i = 0; i < w->count; i++)
+		for (const char *at = place_node_name(w->r->place, w->of[i].node); *at; at++)
+			seed = (seed ^ (unsigned char)*at) * 1099511628211ULL;
+	return (seed + order * 0x9E3779B97F4A7C15ULL) | 1;
+}
+
+struct leaver {
+	place_pod pod;
+	size_t number;
+};
+
+static const char *owner_of(const struct parts *w, place_pod pod)
+{
+	return place_pod_record(w->r->place, pod)->template->owner.uid;
+}
+
+static void shuffle(struct leaver *all, size_t count, uint64_t seed)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t j = (size_t)(next_random(&seed) % i);
+		struct leaver other = all[i - 1];
+
+		all[i - 1] = all[j];
+		all[j] = other;
+	}
+}
+
+/* Pods of the owner come after all others. */
+static void put_last(const struct parts *w, struct leaver *all, size_t count, const char *owner)
+{
+	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
+	size_t kept = 0, last = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(owner_of(w, all[i].pod), owner) == 0)
+			of[last++] = all[i];
+		else
+			all[kept++] = all[i];
+	}
+	if (last)
+		memcpy(&all[kept], of, last * sizeof(*of));
+	free(of);
+}
+
+/* All pods of the wave, nowhere, in the order of their nodes. The caller frees them. */
+static struct leaver *take_wave(const struct parts *w, size_t *count)
+{
+	struct leaver *all;
+
+	*count = 0;
+	for (size_t i = 0; i < w->count; i++)
+		*count += w->of[i].real_count;
+	all = mem_zalloc(*count + 1, sizeof(*all));
+	*count = 0;
+	for (size_t i = 0; i < w->count; i++) {
+		const struct drain_part *part = &w->of[i];
+
+		place_drain_node(w->r->place, part->node);
+		for (size_t j = 0; j < part->real_count; j++) {
+			place_take(w->r->place, part->items[j].pod);
+			all[(*count)++] = (struct leaver){part->items[j].pod, i};
+		}
+	}
+	return all;
+}
+
+/*
+ * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the
+ * owner, unless that is NULL, come last.
+ */
+static size_t find_victim(const struct parts *w, uint32_t order, const char *owner,
+			  struct reason *why)
+{
+	struct place *p = w->r->place;
+	place_mark m = place_fork(p);
+	size_t count, victim = SIZE_MAX;
+	struct leaver *all = take_wave(w, &count);
+
+	shuffle(all, count, seed_of(w, order));
+	if (owner)
+		put_last(w, all, count, owner);
+	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
+		place_node to =
+			place_choose(p, all[i].pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
+
+		if (to != PLACE_NONE) {
+			place_put(p, all[i].pod, to);
+			continue;
+		}
+		victim = all[i].number;
+		reason_set(why,
+			   "pod %.63s/%.253s would have no place, were others placed elsewhere",
+			   place_pod_record(p, all[i].pod)->object.namespace,
+			   place_pod_record(p, all[i].pod)->object.name);
+	}
+	free(all);
+	place_revert(p, m);
+	return victim;
+}
+
+/* So many owners of the wave at most, each once; pods without one are nobody's. */
+enum { OWNERS_MAX = 16 };
+
+static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->count; i++) {
+		const struct drain_part *t = &w->of[i];
+
+		for (size_t j = 0; j < t->real_count && count < OWNERS_MAX; j++) {
+			const char *owner = owner_of(w, t->items[j].pod);
+			size_t known = 0;
+
+			while (known < count && strcmp(owners[known], owner) != 0)
+				known++;
+			if (*owner && known == count)
+				owners[count++] = owner;
+		}
+	}
+	return count;
+}
+
+/*
+ * Any order, and then each owner's pods last: rules may leave these a single node, which the others
+ * fill if they come first, as they do when evictions take their time.
+ */
+size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
+			  struct reason *why)
+{
+	const struct parts parts = {r, of, part_count}, *w = &parts;
+	const char *owners[OWNERS_MAX];
+	size_t victim = SIZE_MAX, count = 0;
+	uint32_t orders = r->config->robust_orders;
+
+	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
+		victim = find_victim(w, i, NULL, why);
+	if (orders && victim == SIZE_MAX)
+		count = find_owners(w, owners);
+	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
+		victim = find_victim(w, orders + (uint32_t)i, owners[i], why);
+	return victim;
+}
+
+/* --- proof */
+
+/* Terms that others can break by coming or staying, or resources that are not counted here. */
+static bool asks_for_more(const struct kube_pod *pod)
+{
+	static const char *const terms[] = {"\"podAffinity\"",		 "\"podAntiAffinity\"",
+					    "\"DoNotSchedule\"",	 "\"hostPort\"",
+					    "\"persistentVolumeClaim\"", "\"ephemeral\"",
+					    "\"resourceClaims\""};
+	const char *spec = pod->template->text + pod->template->spec_at;
+
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
+		if (strstr(spec, terms[i]))
+			return true;
+	return kube_pod_requests(pod)->extended_count > 0;
+}
+
+static int64_t asked(const struct kube_pod *pod, int resource)
+{
+	return resource == RESOURCE_PODS ? 1 : kube_pod_requests(pod)->of[resource];
+}
+
+/* By node and resource, what requests leave; the caller frees it. */
+static int64_t *find_free(const struct drain_run *r)
+{
+	int64_t *of = mem_zalloc(r->count * RESOURCE_STANDARD + 1, sizeof(*of));
+
+	for (place_node n = 0; n < r->count; n++) {
+		const struct kube_node *node = r->cases[n].node;
+		int64_t *left = &of[n * RESOURCE_STANDARD];
+
+		for (int i = 0; node && i < RESOURCE_STANDARD; i++)
+			left[i] = node->allocatable.of[i];
+		for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
+		     pod = place_next_on(r->place, pod))
+			for (int i = 0; i < RESOURCE_STANDARD; i++)
+				left[i] -= asked(place_pod_record(r->place, pod), i);
+	}
+	return of;
+}
+
+static int compare_amounts(const void *left, const void *right)
+{
+	const int64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* How many of the nodes the others can fill up with that much, those with the least first. */
+static size_t count_filled(int64_t *needed, size_t count, int64_t others)
+{
+	size_t filled = 0;
+
+	qsort(needed, count, sizeof(*needed), compare_amounts);
+	for (; filled < count && needed[filled] <= others; filled++)
+		others -= needed[filled];
+	return filled;
+}
+
+/* total: what all pods of the wave ask for, and how many there are. */
+static bool always_has_a_place(const struct drain_run *r, place_pod pod, const int64_t *free_of,
+			       const int64_t *total)
+{
+	const struct kube_pod *record = place_pod_record(r->place, pod);
+	place_node *nodes = mem_zalloc(r->count + 1, sizeof(*nodes));
+	int64_t *needed = mem_zalloc(r->count + 1, sizeof(*needed));
+	size_t count = 0, filled = 0;
+
+	for (place_node n = 0; n < r->count; n++) {
+		enum place_filter f = place_check(r->place, pod, n);
+
+		/* The scheduler does not know of filters behind its own. */
+		if (f == PLACE_FITS || f >= PLACE_USE_CAP)
+			nodes[count++] = n;
+	}
+	for (int i = 0; count && i < RESOURCE_STANDARD; i++) {
+		for (size_t k = 0; k < count; k++)
+			needed[k] = free_of[nodes[k] * RESOURCE_STANDARD + (size_t)i] -
+				    asked(record, i) + 1;
+		if (asked(record, i))
+			filled += count_filled(needed, count, total[i] - asked(record, i));
+	}
+	free(nodes);
+	free(needed);
+	/* A node is filled by one of the others at least. */
+	return filled < count || (size_t)total[RESOURCE_PODS] - 1 < count;
+}
+
+bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count)
+{
+	const struct parts w = {r, of, part_count};
+	place_mark m = place_fork(r->place);
+	size_t count;
+	struct leaver *all = take_wave(&w, &count);
+	int64_t total[RESOURCE_STANDARD] = {0}, *free_of;
+	bool holds = true;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct kube_pod *pod = place_pod_record(r->place, all[i].pod);
+
+		holds &= !asks_for_more(pod);
+		for (int k = 0; k < RESOURCE_STANDARD; k++)
+			if (__builtin_add_overflow(total[k], asked(pod, k), &total[k]))
+				holds = false;
+	}
+	/* Pods without a node go anywhere, too. */
+	holds |= count < 2;
+	if (r->plan->owed.of_deletions + r->plan->owed.of_evictions + r->plan->owed.pending)
+		holds = false;
+	free_of = holds && count > 1 ? find_free(r) : NULL;
+	for (size_t i = 0; i < count && holds && count > 1; i++)
+		holds = always_has_a_place(r, all[i].pod, free_of, total);
+	free(free_of);
+	free(all);
+	place_revert(r->place, m);
+	return holds;
+}

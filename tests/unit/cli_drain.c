@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What evenkeel drain prints of an answer: the commands, and what stops all drains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/cmd_drain.h"
+#include "shared/mem.h"
+
+#define HEAD(owed, wave)                                                                           \
+	"{'planned':'2026-01-01T12:00:00Z','useCap':'on','verdicts':{'drain':2},'throttled':{"     \
+	"'state':false},'owed':{" owed "},'wave':" wave ",'items':[{'name':'a','verdict':'drain'," \
+	"'reasons':[]},{'name':'b','verdict':'drain','reasons':[]}]}"
+#define MOVE(name, kind, of, more)                                                                 \
+	"{'namespace':'shop','name':'" name "','to':'c','workload':{'kind':'" kind "','name':'" of \
+	"'" more "}"
+#define WAVE(any, first)                                                                           \
+	"{'pods':4,'robust':true,'anyOrder':" any ",'nodes':[{'name':'a','moves':[" first          \
+	"]},{'name':'b','unmanaged':true,'moves':[{'namespace':'shop','name':'bare','deleted':"    \
+	"true}]}],'destinations':[],'disruptions':[]}"
+#define TWO MOVE("web-1", "Deployment", "web", "}") "," MOVE("db-0", "StatefulSet", "db", "}")
+#define STEPS                                                                                      \
+	MOVE("web-1", "Deployment", "web", "},'step':1")                                           \
+	"," MOVE("rs-1", "ReplicaSet", "rs",                                                       \
+		 ",'replicas':3},'step':1") "," MOVE("web-2", "Deployment", "web", "},'step':2")
+
+static char *print(int output, const char *quoted)
+{
+	struct cli_options options = {.output = output};
+	struct cli cli = {.options = &options};
+	char *json = mem_strdup(quoted), *out;
+
+	for (char *c = json; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	assert_int_equal(drain_render(&cli, json, strlen(json)), 0);
+	out = mem_strdup(cli.out.data ? cli.out.data : "");
+	buf_fini(&cli.out);
+	buf_fini(&cli.rows);
+	free(json);
+	return out;
+}
+
+static void expect_commands(const char *wave, const char *expected)
+{
+	char *json = mem_printf("%s", wave), *out = print(OUTPUT_COMMANDS, json);
+
+	assert_string_equal(out, expected);
+	free(out);
+	free(json);
+}
+
+static void test_nodes_go_at_once_where_any_order_holds(void **state)
+{
+	(void)state;
+	expect_commands(HEAD("", WAVE("true", TWO)),
+			"kubectl cordon a b\n"
+			"kubectl drain a --ignore-daemonsets\n"
+			"kubectl drain b --ignore-daemonsets --force\n");
+}
+
+static void test_each_goes_after_the_one_before_where_not(void **state)
+{
+	(void)state;
+	expect_commands(HEAD("", WAVE("false", TWO)),
+			"kubectl cordon a b\n"
+			"kubectl drain a --ignore-daemonsets\n"
+			"kubectl rollout status --timeout=10m deployment web -n shop\n"
+			"kubectl rollout status --timeout=10m statefulset db -n shop\n"
+			"kubectl drain b --ignore-daemonsets --force\n");
+}
+
+static void test_steps_are_evicted_and_waited_for(void **state)
+{
+	(void)state;
+	expect_commands(
+		HEAD("", WAVE("true", STEPS)),
+		"kubectl cordon a b\n"
+		"echo '{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":"
+		"\"web-1\",\"namespace\":\"shop\"}}' | kubectl create --raw "
+		"/api/v1/namespaces/shop/pods/web-1/eviction -f -\n"
+		"echo '{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":"
+		"\"rs-1\",\"namespace\":\"shop\"}}' | kubectl create --raw "
+		"/api/v1/namespaces/shop/pods/rs-1/eviction -f -\n"
+		"kubectl rollout status --timeout=10m deployment web -n shop\n"
+		"kubectl wait --for='jsonpath={.status.readyReplicas}=3' --timeout=10m replicaset "
+		"rs -n shop\n"
+		"kubectl drain a --ignore-daemonsets\n"
+		"kubectl drain b --ignore-daemonsets --force\n");
+}
+
+static void test_the_line_says_what_is_proven(void **state)
+{
+	char *any = print(OUTPUT_TABLE, HEAD("", WAVE("true", TWO)));
+	char *ordered = print(OUTPUT_TABLE, HEAD("", WAVE("false", TWO)));
+
+	(void)state;
+	assert_non_null(strstr(any, "There is room as well"));
+	assert_null(strstr(any, "Drain them in this order"));
+	assert_null(strstr(ordered, "There is room as well"));
+	assert_non_null(strstr(ordered, "Drain them in this order"));
+	assert_non_null(strstr(ordered, "deleted, not moved"));
+	free(any);
+	free(ordered);
+}
+
+static void test_what_stops_all_is_first(void **state)
+{
+	char *out = print(OUTPUT_TABLE,
+			  HEAD("'why':'pod shop/web-3, which replaces an evicted one, has been "
+			       "unschedulable for 12 s'",
+			       "null"));
+
+	(void)state;
+	assert_true(strncmp(out, "No more nodes are drained: pod shop/web-3,", 42) == 0);
+	free(out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nodes_go_at_once_where_any_order_holds),
+		cmocka_unit_test(test_each_goes_after_the_one_before_where_not),
+		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
+		cmocka_unit_test(test_the_line_says_what_is_proven),
+		cmocka_unit_test(test_what_stops_all_is_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
