@@ -213,6 +213,36 @@ static void test_keep_alive(void **state)
 	buf_fini(&got);
 }
 
+/* The library would neither answer those that do not fit its buffer nor close the connection. */
+static void test_many_parameters(void **state)
+{
+	static const char few[] = "unknown parameter", many[] = "too many parameters";
+	static const struct {
+		int count, length; /* of each */
+		const char *told;
+	} cases[] = {
+		{64, 3, few},	 {65, 3, many},	 {240, 3, many},  {301, 3, many},
+		{3000, 3, many}, {16, 800, few}, {16, 970, many}, {64, 220, many},
+	};
+	struct buf got = BUF_INIT;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct buf request = BUF_INIT;
+		int fd = raw_connect(*state);
+
+		buf_add_str(&request, "GET /v1/nodes?");
+		for (int k = 0; k < cases[i].count; k++)
+			buf_printf(&request, "%sa=%0*d", k ? "&" : "", cases[i].length - 2, 0);
+		buf_add_str(&request, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		assert_true(raw_send(fd, request.data, request.len));
+		assert_true(raw_read(fd, cases[i].told, &got));
+		assert_memory_equal(got.data, "HTTP/1.1 400", 12);
+		close(fd);
+		buf_fini(&request);
+	}
+	buf_fini(&got);
+}
+
 static void test_many_at_once(void **state)
 {
 	enum { CLIENTS = 200 };
@@ -614,6 +644,7 @@ int main(void)
 		TEST(test_head),
 		TEST(test_etag),
 		TEST(test_keep_alive),
+		TEST(test_many_parameters),
 		TEST(test_many_at_once),
 		TEST(test_body_limit),
 		TEST(test_absurd_lengths),

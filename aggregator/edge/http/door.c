@@ -261,7 +261,7 @@ void door_note_target(struct MHD_Connection *connection, const char *target)
 	struct connection *c = connection_of(connection);
 
 	if (c)
-		c->target = (struct framing_target){target, strlen(target)};
+		c->target = framing_note(target);
 }
 
 bool door_is_target(struct MHD_Connection *connection, const char *text)

@@ -4,13 +4,21 @@
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_FRAMING_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What stands between method and version, as it came. */
 struct framing_target {
 	const char *text; /* in the library's buffer */
 	size_t len; /* then */
+	bool crowded; /* its parameters were cut off */
 };
+
+/*
+ * The target, before the library has looked for parameters. Those that do not fit into the library's
+ * buffer are cut off, and framing_fault() tells so.
+ */
+struct framing_target framing_note(const char *text);
 
 /*
  * NULL, or what leaves a doubt, as a sentence; such a request is answered with 400 and its
