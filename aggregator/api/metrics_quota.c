@@ -219,11 +219,10 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
 {
 	struct quota_scene scene;
-	struct api_response unused = {0};
 
 	if (ctx->ledger)
 		write_counters(out, &ctx->counters->quota);
-	if (!quota_scene_open(&scene, ctx, NULL, &unused))
+	if (!quota_scene_open(&scene, ctx, NULL, NULL))
 		return;
 	if (scene.view->cluster)
 		write_quotas(out, &scene);

@@ -111,7 +111,12 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 	ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
 	s->owns_ledger = true;
 	fill(s, ledger, view_slot_take(ctx->views));
-	return true;
+	if (s->view->cluster || !rs)
+		return true;
+	quota_scene_close(s);
+	api_fail(rs, FAIL_NO_DATA, NULL,
+		 "nothing is known of quotas: there is no Kubernetes API and no snapshot to ask");
+	return false;
 }
 
 /*
@@ -157,11 +162,6 @@ void quota_scene_gap(const struct quota_scene *s, struct reason *why)
 	const struct model_source *source;
 
 	reason_set(why, "%s", "");
-	if (!s->view->cluster) {
-		reason_set(why, "nothing is known of quotas: there is no Kubernetes API and no "
-				"snapshot to ask");
-		return;
-	}
 	source = &s->view->cluster->sources[OBJECT_ELASTIC_QUOTA];
 	if (!sources_are_complete(s->view, OBJECT_ELASTIC_QUOTA))
 		reason_set(why, "the cluster's elasticquotas are not known: %s%s%.250s",

@@ -32,7 +32,8 @@ struct quota_scene {
 void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
 		    struct ledger_copy *ledger, struct view *v);
 /*
- * variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400).
+ * variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400),
+ * or no Kubernetes API (503). rs NULL, and no variant: that is never false.
  */
 bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
 		      struct api_response *rs);

@@ -166,6 +166,8 @@ static void test_parameters(void **state)
 }
 
 /* A dump without any, and no cluster at all: a list all the same, which says why it is empty. */
+#define BARE_POD "{\"spec\":{\"containers\":[{\"name\":\"c\"}]}}"
+
 static void test_no_quotas(void **state)
 {
 	struct api_fixture bare;
@@ -181,8 +183,14 @@ static void test_no_quotas(void **state)
 	assert_int_equal(api_fixture_get(&bare, "/v1/quotas/x"), 404);
 	api_fixture_close(&bare);
 	api_fixture_open(&bare, NULL);
-	assert_int_equal(api_fixture_get(&bare, "/v1/quotas"), 200);
+	assert_int_equal(api_fixture_get(&bare, "/v1/quotas"), 503);
 	assert_non_null(strstr(bare.response.body.data, "there is no Kubernetes API"));
+	assert_int_equal(
+		api_fixture_send(&bare, "POST", "/v1/quotas/admit", "{\"pod\":" BARE_POD "}"), 503);
+	assert_int_equal(api_fixture_send(&bare, "POST", "/v1/quotas/preempt",
+					  "{\"pod\":" BARE_POD "}"),
+			 503);
+	assert_int_equal(api_fixture_get(&bare, "/metrics"), 200);
 	api_fixture_close(&bare);
 }
 
