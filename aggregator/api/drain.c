@@ -4,7 +4,7 @@
  * their pods would go then, and why the others stay.
  *
  *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"podUse"],"complete":true,
- *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I},
+ *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I,"drained":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced","waiting"[,"why"]},
  *    "wave":WAVE|null,"items":[NODE,..][,"narration":[S,..]]}
@@ -21,7 +21,7 @@
  *               placeholders of extra capacity. While any of the first two fit nowhere nothing goes
  *
  *   NODE   name, verdict   needed; notExamined; unneeded: it could go, and the reasons say why it does not yet; drain: it is in the wave; inDeletion;
- *                          kept: pods of the wave, or of nodes that could go, would come here
+ *                          kept: pods of the wave, or of nodes that could go, would come here; drained: it is cordoned and empty, and uses up no limit
  *          since, due      unneeded since, and may go after; absent where it is needed
  *          group           absent where all nodes are one
  *          pods, daemonPods, allocatable, requests, usage{cpuMillicores,workingSetBytes}

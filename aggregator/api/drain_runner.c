@@ -109,7 +109,9 @@ static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 		const struct drain_plan_node *n = &p->nodes[i];
 		const struct kube_node *object = find_object(p->view, n->name);
 
-		if ((n->verdict != DRAIN_ON_ITS_WAY && n->verdict != DRAIN_GOES) || !object)
+		if ((n->verdict != DRAIN_ON_ITS_WAY && n->verdict != DRAIN_GOES &&
+		     n->verdict != DRAIN_DRAINED) ||
+		    !object)
 			continue;
 		r->leavers[r->leaver_count++] = (struct leaver){
 			.name = mem_strdup(n->name),

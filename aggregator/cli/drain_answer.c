@@ -100,6 +100,7 @@ static void add_verdicts(struct buf *line, const cJSON *doc)
 		{"verdicts.needed", "needed"},
 		{"verdicts.kept", "kept for their pods"},
 		{"verdicts.inDeletion", "on the way"},
+		{"verdicts.drained", "drained"},
 		{"verdicts.notExamined", "not examined"},
 	};
 	double sum = 0;
@@ -288,7 +289,8 @@ static const cJSON *find_held(const struct cli *cli, const cJSON *doc)
 	const cJSON *item = document_first(document_at(doc, "items"));
 
 	for (; cli->operand_count && item; item = item->next)
-		if (!is_verdict(item, "drain") && !is_verdict(item, "inDeletion"))
+		if (!is_verdict(item, "drain") && !is_verdict(item, "inDeletion") &&
+		    !is_verdict(item, "drained"))
 			return item;
 	return NULL;
 }

@@ -82,8 +82,9 @@ static const struct {
 	double rank; /* in the table: the greatest first */
 	enum table_paint paint;
 } verdicts[] = {
-	{"drain", 5, PAINT_PLAIN},	{"inDeletion", 4, PAINT_WARN}, {"unneeded", 3, PAINT_PLAIN},
-	{"notExamined", 2, PAINT_WARN}, {"kept", 1, PAINT_DIM},	       {"needed", 0, PAINT_DIM},
+	{"drain", 6, PAINT_PLAIN},    {"inDeletion", 5, PAINT_WARN},  {"drained", 4, PAINT_PLAIN},
+	{"unneeded", 3, PAINT_PLAIN}, {"notExamined", 2, PAINT_WARN}, {"kept", 1, PAINT_DIM},
+	{"needed", 0, PAINT_DIM},
 };
 
 static void add_verdict(struct table *t, const cJSON *item, double *rank)

@@ -44,6 +44,7 @@ const struct option_note cli_manual[] = {
 	 "Limits that pods declare, by the allocatable. Above 100% pods cannot all have what their "
 	 "limits allow."},
 	{NULL, "drain", "The node goes now: it is in the wave."},
+	{NULL, "drained", "The node is cordoned and empty: it waits to be removed."},
 	{NULL, "DUE-IN",
 	 "How long the node has to stay unneeded before it may go. due: it may go, and something "
 	 "else holds it."},

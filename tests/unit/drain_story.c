@@ -215,6 +215,36 @@ static void replicas_on_one_node_leave_in_steps(void **unused)
 	assert_false(plan->wave.costs[0].one_after_the_other);
 }
 
+/* Two of two may go beside it, and a third that says it is draining is done. */
+static void a_drained_node_is_done_and_uses_up_nothing(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "'unschedulable':true");
+	put_node("full", "");
+	put_owner("db", 1);
+	put_pod("db-1", "db", "full", 2400);
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'d','annotations':{'evenkeel.io/draining':'true'}},"
+			  "'spec':{'unschedulable':true},'status':{'allocatable':{'cpu':'4',"
+			  "'memory':'8Gi','pods':'110'},'conditions':[{'type':'Ready','status':"
+			  "'True'}]}}");
+	config.rules.max_parallelism = 2;
+	step(NOW);
+	assert_verdict("c", "drained");
+	assert_verdict("d", "drained");
+	assert_reason("c", "Cordoned", "the node is cordoned, and nothing is left on it");
+	assert_int_equal(plan->wave.node_count, 2);
+	assert_int_equal(plan->throttle.used, 2);
+	put_owner("web", 2);
+	put_pod("web-1", "web", "c", 100);
+	put_pod("web-2", "web", "d", 100);
+	step(NOW + 1);
+	assert_verdict("d", "inDeletion");
+	assert_string_not_equal(drain_verdict_name(node("c")->verdict), "drained");
+}
+
 /* --- wherever the scheduler puts them */
 
 static void put_two(const char *spec)
@@ -278,6 +308,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(an_evicted_pod_without_a_node_stops_all),
 		STORY(replicas_on_one_node_leave_in_steps),
+		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(room_for_all_in_any_order_is_proven),
 		STORY(pods_that_mind_others_prove_nothing),
 		STORY(room_that_one_pod_may_take_is_counted_once),

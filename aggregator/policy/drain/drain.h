@@ -132,12 +132,13 @@ enum drain_verdict {
 	DRAIN_GOES, /* it is in the wave */
 	DRAIN_ON_ITS_WAY, /* in deletion */
 	DRAIN_KEPT, /* it stays, as pods of nodes that go would come to it */
+	DRAIN_DRAINED, /* cordoned and empty: done, and uses up no limit (corrected) */
 	DRAIN_VERDICTS
 };
 
 const char *drain_verdict_name(
 	enum drain_verdict
-		v); /* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept" */
+		v); /* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept", "drained" */
 
 /* A pod that moves. */
 struct drain_move {
@@ -267,6 +268,7 @@ enum drain_event {
 	DRAIN_EVENT_GOES,
 	DRAIN_EVENT_ON_ITS_WAY,
 	DRAIN_EVENT_KEPT,
+	DRAIN_EVENT_DRAINED,
 	DRAIN_EVENT_WAVE, /* other nodes go together, or none do; about no node */
 	DRAIN_EVENT_EVICTED, /* a pod left */
 	DRAIN_EVENT_GONE, /* the node left */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/drain/drain_rules.h"
+
 static const int64_t SECOND_NS = 1000000000;
 /* cluster-autoscaler takes a node that is older in deletion for one whose deletion failed. */
 static const int64_t DELETION_MAX_SEC = 300;
@@ -43,6 +45,17 @@ static bool is_draining(const struct kube_node *node, struct reason *why)
 	return true;
 }
 
+static bool is_taken_away(const struct kube_node *node, struct reason *why)
+{
+	if (node->deletion_ns != 0) {
+		reason_set(why, "the node object is being deleted");
+		return true;
+	}
+	return has_taint(node, DRAIN_TAINT_DELETION, why) ||
+	       has_taint(node, "karpenter.sh/disrupted", why) ||
+	       has_taint(node, "karpenter.sh/disruption", why);
+}
+
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
 			  struct reason *why)
 {
@@ -53,13 +66,19 @@ bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *no
 		return drain_taint_time(node, DRAIN_TAINT_DELETION, &since_ns) == 0 &&
 		       now_ns - since_ns < DELETION_MAX_SEC * SECOND_NS;
 	}
-	if (node->deletion_ns != 0) {
-		reason_set(why, "the node object is being deleted");
-		return true;
-	}
-	return has_taint(node, DRAIN_TAINT_DELETION, why) ||
-	       has_taint(node, "karpenter.sh/disrupted", why) ||
-	       has_taint(node, "karpenter.sh/disruption", why) || is_draining(node, why);
+	return is_taken_away(node, why) || is_draining(node, why);
+}
+
+bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
+		      size_t count)
+{
+	if (!node->unschedulable || is_taken_away(node, NULL))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (kube_pod_is_active(pods[i]) && !pods[i]->template->mirror &&
+		    !drain_is_daemon_pod(pods[i]))
+			return false;
+	return true;
 }
 
 /* --- the steps, in their order; false: the reason is set */

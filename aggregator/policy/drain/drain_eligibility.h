@@ -54,6 +54,13 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 		       const struct drain_unremovable *failed, int64_t now_ns,
 		       struct drain_eligible *out);
 
+/*
+ * Whether a drain of the node is done: it is cordoned, none but its own pods are left, and nobody
+ * else takes it away.
+ */
+bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
+		      size_t count);
+
 /* Whether somebody takes the node away already; why (may be NULL) says how one knows. */
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
 			  struct reason *why);

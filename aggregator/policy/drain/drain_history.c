@@ -16,10 +16,11 @@
 enum { TEXT_MAX = 512, WAVE_NAMES = 16 };
 
 static const char *const event_names[DRAIN_EVENTS] = {
-	[DRAIN_EVENT_NEEDED] = "needed", [DRAIN_EVENT_UNNEEDED] = "unneeded",
-	[DRAIN_EVENT_GOES] = "drain",	 [DRAIN_EVENT_ON_ITS_WAY] = "inDeletion",
-	[DRAIN_EVENT_WAVE] = "wave",	 [DRAIN_EVENT_EVICTED] = "evicted",
-	[DRAIN_EVENT_GONE] = "gone",	 [DRAIN_EVENT_KEPT] = "kept",
+	[DRAIN_EVENT_NEEDED] = "needed",   [DRAIN_EVENT_UNNEEDED] = "unneeded",
+	[DRAIN_EVENT_GOES] = "drain",	   [DRAIN_EVENT_ON_ITS_WAY] = "inDeletion",
+	[DRAIN_EVENT_WAVE] = "wave",	   [DRAIN_EVENT_EVICTED] = "evicted",
+	[DRAIN_EVENT_GONE] = "gone",	   [DRAIN_EVENT_KEPT] = "kept",
+	[DRAIN_EVENT_DRAINED] = "drained",
 };
 
 const char *drain_event_name(enum drain_event e)
@@ -146,7 +147,7 @@ static bool event_of(enum drain_verdict v, enum drain_event *event)
 	static const enum drain_event events[] = {
 		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED, [DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
 		[DRAIN_GOES] = DRAIN_EVENT_GOES,     [DRAIN_ON_ITS_WAY] = DRAIN_EVENT_ON_ITS_WAY,
-		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,
+		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,     [DRAIN_DRAINED] = DRAIN_EVENT_DRAINED,
 	};
 
 	if (v == DRAIN_NOT_ASKED)

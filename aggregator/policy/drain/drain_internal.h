@@ -19,6 +19,7 @@ struct drain_case {
 	size_t pod_count;
 	uint32_t group;
 	bool in_deletion;
+	bool drained; /* and not in deletion */
 	bool asked; /* it is among those that are to be examined */
 	bool examined;
 	bool failed; /* simulated in vain: it is not asked again for a while */

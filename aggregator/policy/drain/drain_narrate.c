@@ -68,6 +68,8 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 		   verdicts[DRAIN_NEEDED]);
 	if (verdicts[DRAIN_KEPT])
 		buf_printf(b, "kept: %zu, ", verdicts[DRAIN_KEPT]);
+	if (verdicts[DRAIN_DRAINED])
+		buf_printf(b, "drained: %zu, ", verdicts[DRAIN_DRAINED]);
 	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_ON_ITS_WAY],
 		   verdicts[DRAIN_NOT_ASKED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)

@@ -42,6 +42,7 @@ const char *drain_verdict_name(enum drain_verdict v)
 		[DRAIN_NEEDED] = "needed",	   [DRAIN_NOT_ASKED] = "notExamined",
 		[DRAIN_UNNEEDED] = "unneeded",	   [DRAIN_GOES] = "drain",
 		[DRAIN_ON_ITS_WAY] = "inDeletion", [DRAIN_KEPT] = "kept",
+		[DRAIN_DRAINED] = "drained",
 	};
 
 	return names[v];
@@ -162,6 +163,9 @@ static void read_pods(struct drain_run *r)
 			if (v->nodes[i]->pods[j].pod)
 				c->pods[c->pod_count++] = v->nodes[i]->pods[j].pod;
 		total += c->pod_count;
+		c->drained = r->corrected && c->node &&
+			     drain_is_drained(c->node, c->pods, c->pod_count);
+		c->in_deletion &= !c->drained;
 	}
 }
 
@@ -218,11 +222,11 @@ static void read_groups(struct drain_run *r)
 
 		c->group = name ? drain_groups_find(&r->groups, name) : DRAIN_NO_GROUP;
 		if (c->group != DRAIN_NO_GROUP) {
-			drain_groups_count(&r->groups, c->group, c->in_deletion);
+			drain_groups_count(&r->groups, c->group, c->in_deletion || c->drained);
 			c->out->group =
 				r->plan->names[r->plan->name_count - r->groups.count + c->group];
 		}
-		if (!c->node || c->in_deletion)
+		if (!c->node || c->in_deletion || c->drained)
 			continue;
 		sums.nodes++;
 		add_to(&sums.cpu_milli, c->view->cpu_capacity_milli);
@@ -317,6 +321,12 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 	struct drain_eligible e;
 	struct drain_why *w;
 
+	if (c->drained && !hides) {
+		c->out->verdict = DRAIN_DRAINED;
+		drain_add_reason(c, DRAIN_CORDONED,
+				 "the node is cordoned, and nothing is left on it");
+		return false;
+	}
 	drain_eligibility(&r->config->rules, &candidate, r->failed, r->now_ns, &e);
 	c->out->requested_known = e.measured;
 	c->out->requested_share = e.utilization.share;
