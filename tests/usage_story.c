@@ -41,7 +41,7 @@ struct interval *story_interval(uint64_t sequence, int start, int end, size_t en
 		i->entries[n].ref = (uint32_t)n + 1;
 		i->entries[n].limits = KERNEL_LIMITS_UNKNOWN;
 		i->entries[n].usage = *u;
-		i->entries[n].usage.cpu_milli.mean = 100 * (float)(n + 1);
+		story_use_cpu(&i->entries[n].usage, 100 * (float)(n + 1));
 	}
 	return i;
 }

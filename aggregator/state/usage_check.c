@@ -71,6 +71,14 @@ note(const struct judge *j, enum quarantine_reason why, const char *format, ...)
 		note(j, __VA_ARGS__);                                                              \
 	} while (0)
 
+/* Float32s of one computation, rounded apart. */
+static bool is_within(double value, double least, double most)
+{
+	double slack = 1e-3 * most + 1;
+
+	return value >= least - slack && value <= most + slack;
+}
+
 static void judge_cpu(const struct judge *j)
 {
 	const struct moments32 *m = &j->usage->cpu_milli;
@@ -101,6 +109,11 @@ static void judge_cpu(const struct judge *j)
 	else if (max > capacity * CPU_MAX_FACTOR)
 		PUT_ASIDE(j, USAGE_CPU, QUARANTINE_aboveCapacity,
 			  "used %g millicores at once, the node has %.0f", max, capacity);
+	else if (m->samples && (m->min > m->max || !is_within(mean, (double)m->min, max) ||
+				!is_within((double)m->last, (double)m->min, max)))
+		PUT_ASIDE(j, USAGE_CPU, QUARANTINE_inconsistent,
+			  "used %g to %g millicores, %g on average and %g at last", (double)m->min,
+			  max, mean, (double)m->last);
 	else if ((double)m->m2 > weight * fmax(max, mean) * fmax(max, mean) * MEMORY_TOLERANCE)
 		PUT_ASIDE(j, USAGE_CPU, QUARANTINE_inconsistent,
 			  "used at most %g millicores with a deviation of %g", max,
@@ -127,6 +140,10 @@ static void judge_gauge(const struct judge *j, uint32_t bit, const struct gauge 
 		PUT_ASIDE(j, bit, QUARANTINE_aboveCapacity,
 			  "used %.0f bytes of %s, the node has %" PRId64, most, what,
 			  j->node->mem_capacity_bytes);
+	else if (!is_within(mean, 0, max) || !is_within(last, 0, max))
+		PUT_ASIDE(j, bit, QUARANTINE_inconsistent,
+			  "used at most %.0f bytes of %s, %.0f on average and %.0f at last", max,
+			  what, mean, last);
 	else if ((double)j->usage->seconds > j->clock_seconds)
 		PUT_ASIDE(j, bit, QUARANTINE_counterReset,
 			  "used %s for %.1f s, at most %.1f s passed", what,

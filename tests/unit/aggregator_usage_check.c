@@ -50,7 +50,7 @@ static struct interval *new_interval(void)
 	X((void)u, 0, 0, NULL)                                                                     \
 	X(u->cpu_milli.mean = u->cpu_milli.max = 4199, 0, 0, NULL)                                 \
 	X(u->cpu_milli.max = 3999999, 0, 0, NULL) /* one tick read late */                         \
-	X((u->cpu_milli.weight = 0.1F, u->cpu_milli.mean = 4800), 0, 0, NULL)                      \
+	X((u->cpu_milli.weight = 0.1F, u->cpu_milli.mean = u->cpu_milli.max = 4800), 0, 0, NULL)   \
 	X(memset(&u->cpu_milli, 0, sizeof(u->cpu_milli)), 0, 0, NULL)                              \
 	X(u->cpu_milli.min = -0.5F, 0, 0, NULL)                                                    \
 	X(u->mem_bytes.max = (float)(8 * GIB), 0, 0, NULL)                                         \
@@ -81,6 +81,16 @@ static struct interval *new_interval(void)
 	  "used 4e+06 millicores at once, the node has 4000")                                      \
 	X(u->cpu_milli.m2 = 6050100, USAGE_CPU, inconsistent,                                      \
 	  "used at most 1100 millicores with a deviation of 1100")                                 \
+	X(u->cpu_milli.min = 1101, USAGE_CPU, inconsistent,                                        \
+	  "used 1101 to 1100 millicores, 1000 on average and 1000 at last")                        \
+	X(u->cpu_milli.min = 1e30F, USAGE_CPU, inconsistent, NULL)                                 \
+	X(u->cpu_milli.mean = 890, USAGE_CPU, inconsistent, NULL)                                  \
+	X(u->cpu_milli.mean = 1110, USAGE_CPU, inconsistent, NULL)                                 \
+	X(u->cpu_milli.last = 1e30F, USAGE_CPU, inconsistent, NULL)                                \
+	X(u->cpu_milli.last = 0, USAGE_CPU, inconsistent, NULL)                                    \
+	X(u->mem_bytes.max = (float)GIB / 2, USAGE_MEMORY, inconsistent, NULL)                     \
+	X((u->mem_bytes.mean = (float)GIB / 2, u->mem_bytes.last = (float)(3 * GIB)),              \
+	  USAGE_MEMORY, inconsistent, NULL)                                                        \
 	X(u->mem_bytes.mean = NAN, USAGE_MEMORY, notANumber,                                       \
 	  "used memory that is no number (mean nan, max 2.14748e+09, last 1.07374e+09)")           \
 	X(u->mem_bytes.last = -1, USAGE_MEMORY, negative, "used -1 bytes of memory")               \

@@ -31,7 +31,7 @@ static void impossible_values_are_put_aside(void **state)
 	(void)state;
 	story_name(&i->entries[0], ENTITY_UNIT, "a");
 	story_name(&i->entries[1], ENTITY_UNIT, "b");
-	i->entries[0].usage.cpu_milli.mean = 4201;
+	story_use_cpu(&i->entries[0].usage, 4201);
 	a = story_tell(u, "n", 'r', i, 5);
 	assert_int_equal(a.verdict, USAGE_APPLIED);
 	assert_int_equal(a.quarantine.total, 1);
@@ -93,8 +93,8 @@ static void the_last_good_value_stays(void **state)
 			story_name(&i->entries[1], ENTITY_CONTAINER, "p/c")->parent = 1;
 		}
 		i->entries[0].usage.mem_bytes.last = bad ? -1 : 7;
-		i->entries[1].usage.cpu_milli.mean = bad ? NAN : 9;
-		i->node.usage.cpu_milli.mean = bad ? 5000 : 11;
+		story_use_cpu(&i->entries[1].usage, bad ? NAN : 9);
+		story_use_cpu(&i->node.usage, bad ? 5000 : 11);
 		i->node.usage.mem_bytes.last = (float)s;
 		story_tell_ok(u, 'r', i);
 		if (s % 2 == 0 && s < 60)
@@ -243,7 +243,7 @@ static void peaks_outlive_containers(void **state)
 		if (i->sequence == 1)
 			snprintf(story_name(&i->entries[0], ENTITY_POD, "p")->pod_uid, 4, "uid");
 		i->entries[0].usage.have |= USAGE_WORKING_SET;
-		i->entries[0].usage.cpu_milli.mean = (float)s;
+		story_use_cpu(&i->entries[0].usage, (float)s);
 		i->entries[0].usage.working_set_bytes = (struct gauge){1, (float)(1000 - s), 1};
 		story_tell_ok(u, run, i);
 		if (s == 1) {
