@@ -26,8 +26,7 @@ static void read_log(struct quota_search *q)
 	q->ask.exchanged_count = victim_log_told(l, *uid ? uid : NULL,
 						 q->ask.now_ns - VICTIM_LOG_TTL_NS, &q->exchanged);
 	q->ask.exchanged = q->exchanged;
-	q->ask.past_count =
-		victim_log_past(l, *uid ? uid : NULL, q->ask.now_ns - PAST_NS, &q->told);
+	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
 	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
 	for (size_t i = 0; i < q->ask.past_count; i++)
 		q->past[i] = (struct preempt_past){q->told[i].namespace, q->told[i].at_ns};

@@ -24,7 +24,7 @@ struct entry {
 
 struct past {
 	int64_t at_ns;
-	char *namespace, *uid; /* owned, one block: the namespace */
+	char *namespace; /* owned */
 };
 
 struct victim_log {
@@ -105,7 +105,6 @@ static struct victim *copy_victims(const struct victim *of, size_t count)
 
 static void add_past(struct victim_log *l, const struct victim *v, int64_t now_ns)
 {
-	char *text = mem_alloc(strlen(v->namespace) + strlen(v->uid) + 2), *room = text;
 	struct past *p;
 
 	if (l->past_count == VICTIM_LOG_PAST_MAX) {
@@ -114,9 +113,7 @@ static void add_past(struct victim_log *l, const struct victim *v, int64_t now_n
 		l->past_count--;
 	}
 	p = &l->past[(l->past_first + l->past_count++) % VICTIM_LOG_PAST_MAX];
-	put_text(&room, v->namespace);
-	*p = (struct past){now_ns, text, room};
-	put_text(&room, v->uid);
+	*p = (struct past){now_ns, mem_strdup(v->namespace)};
 }
 
 static struct entry *find(struct victim_log *l, const char *preemptor)
@@ -263,25 +260,21 @@ static size_t first_past(const struct victim_log *l, int64_t since_ns, size_t *t
 	return first;
 }
 
-size_t victim_log_past(struct victim_log *l, const char *besides, int64_t since_ns,
-		       struct victim_past **out)
+size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out)
 {
-	const struct entry *e;
 	struct victim_past *past;
-	size_t first, size, count = 0;
+	size_t first, size, count;
 	char *room;
 
 	pthread_mutex_lock(&l->lock);
-	e = besides ? find(l, besides) : NULL;
 	first = first_past(l, since_ns, &size);
-	past = mem_alloc((l->past_count - first + 1) * sizeof(*past) + size);
-	room = (char *)(past + (l->past_count - first) + 1);
-	for (size_t i = first; i < l->past_count; i++) {
-		const struct past *p = past_at(l, i);
+	count = l->past_count - first;
+	past = mem_alloc((count + 1) * sizeof(*past) + size);
+	room = (char *)(past + count + 1);
+	for (size_t i = 0; i < count; i++) {
+		const struct past *p = past_at(l, first + i);
 
-		if (!was_told(e, p->uid))
-			past[count++] =
-				(struct victim_past){p->at_ns, put_text(&room, p->namespace)};
+		past[i] = (struct victim_past){p->at_ns, put_text(&room, p->namespace)};
 	}
 	pthread_mutex_unlock(&l->lock);
 	*out = past;

@@ -77,7 +77,7 @@ struct preempt_ask {
 	 */
 	const struct ledger_copy *ledger;
 	int64_t now_ns;
-	const struct preempt_past *past; /* in any order */
+	const struct preempt_past *past; /* in any order, the preferred ones, too */
 	size_t past_count;
 	/* Victims that were told before and are not seen in deletion yet: as if they were. */
 	const char *const *in_flight; /* uids */

@@ -280,6 +280,15 @@ static void earlier(int64_t *ns, int64_t at_ns)
 		*ns = at_ns;
 }
 
+/* Told for the pod before: its eviction is counted already. */
+static bool is_preferred(const struct preempt_run *r, const char *uid)
+{
+	for (size_t i = 0; i < r->ask->preferred_count; i++)
+		if (strcmp(r->ask->preferred[i], uid) == 0)
+			return true;
+	return false;
+}
+
 static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct preempt_purse *purse = &r->purses[p->space];
@@ -293,7 +302,7 @@ static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_
 		earlier(&r->retry_ns, started + min_runtime);
 		return PREEMPT_MIN_RUNTIME;
 	}
-	if (purse->bounded && !purse->evictions) {
+	if (purse->bounded && !purse->evictions && !is_preferred(r, p->pod->object.uid)) {
 		earlier(&r->retry_ns, purse->window_ends_ns);
 		return PREEMPT_MAX_EVICTIONS;
 	}
@@ -458,14 +467,6 @@ void preempt_payers_forget(struct preempt_run *r)
 		r->nodes[n].may_pay = 0;
 }
 
-static bool is_preferred(const struct preempt_run *r, const char *uid)
-{
-	for (size_t i = 0; i < r->ask->preferred_count; i++)
-		if (strcmp(r->ask->preferred[i], uid) == 0)
-			return true;
-	return false;
-}
-
 static void collect(struct preempt_run *r, uint32_t i)
 {
 	const struct preempt_pod *pod = &r->index->pods[i];
@@ -521,7 +522,7 @@ bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct preempt_purse *purse = &r->purses[pod->space];
 
-	if (purse->bounded && !purse->evictions)
+	if (purse->bounded && !purse->evictions && !p->preferred)
 		return false;
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)

@@ -399,7 +399,7 @@ void preempt_run_take(struct preempt_run *r, struct preempt_payer *p)
 	quota_book_subtract(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
 	if (purse->entry && purse->entry == r->book->fallback)
 		purse->entry = quota_book_entry(r->book, pod->pod->object.namespace);
-	purse->evictions -= purse->bounded;
+	purse->evictions -= purse->bounded && !p->preferred;
 	for (uint32_t i = 0; i < p->match_count; i++)
 		r->budget_left[r->matches[p->first_match + i]]--;
 }
@@ -413,7 +413,7 @@ void preempt_run_put(struct preempt_run *r, struct preempt_payer *p)
 	p->taken = false;
 	place_put(r->place, p->handle, pod->node);
 	quota_book_add(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
-	purse->evictions += purse->bounded;
+	purse->evictions += purse->bounded && !p->preferred;
 	for (uint32_t i = 0; i < p->match_count; i++)
 		r->budget_left[r->matches[p->first_match + i]]++;
 }
