@@ -25,6 +25,7 @@
  * Where nodes and pods are not known (no API, not listed yet) the scheduler's own choice is
  * confirmed, as without an extender.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,8 +158,10 @@ static bool is_going(const struct preempting *p)
 /* The answer of then, without those that are gone. */
 static void repeat(struct preempting *p)
 {
-	struct extender_victims *v = add_node(p, p->told.of[0].node, p->told.count);
+	struct extender_victims *v;
 
+	assert(p->told.count);
+	v = add_node(p, p->told.of[0].node, p->told.count);
 	for (size_t i = 0; i < p->told.count; i++)
 		if (find_victim(p->scene.view, &p->told.of[i]))
 			v->pods[v->count++].uid = p->told.of[i].uid;

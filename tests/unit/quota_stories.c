@@ -161,7 +161,7 @@ static void draw_story(uint64_t seed)
 
 static void burst(void)
 {
-	int in = draw(s.space_count), priority = draw(3) * 10, asks[RESOURCES];
+	int in = draw(s.space_count), priority = draw(3) * 10, asks[RESOURCES] = {0};
 
 	for (int r = 0; r < s.resource_count; r++)
 		asks[r] = draw(3) + (r == 0);
@@ -211,7 +211,7 @@ static char *amounts_of(const int *of, const char *form, const char *cpu)
 	struct buf b = BUF_INIT;
 
 	buf_add_char(&b, '{');
-	for (int r = 0; r < s.resource_count; r++) {
+	for (int r = 0; r < RESOURCES && r < s.resource_count; r++) {
 		buf_printf(&b, "%s'%s':", r ? "," : "", resource[r]);
 		buf_printf(&b, "%s%d%s", form, of[r], r ? form : cpu);
 	}

@@ -9,6 +9,7 @@
  * holds those it was made of. Where the quotas themselves are others, or namespaces without one get
  * a default, it is not worth the trouble, and a new book is made.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,9 +94,11 @@ static void compare_reservations(const struct quota_book *b, const struct view *
 		const struct ledger_entry *was = i < b->counted_count ? b->counted[i] : NULL;
 		const struct ledger_entry *is = k < now->count ? now->of[k] : NULL;
 		int order = !was ? 1 : !is ? -1 : was == is ? 0 : compare_entries(was, is);
+		const struct ledger_entry *first = order <= 0 ? was : is;
 
-		if (was != is || is_other(b, v, is))
-			add_name(changed, order <= 0 ? was->namespace : is->namespace);
+		assert(first);
+		if (was != is || is_other(b, v, first))
+			add_name(changed, first->namespace);
 		i += order <= 0;
 		k += order >= 0;
 	}
