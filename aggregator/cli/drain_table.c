@@ -36,19 +36,19 @@ enum column {
 };
 
 static const struct column_spec columns[COLUMNS] = {
-	[NODE] = {"NODE", FORM_NAME, false, false},
-	[VERDICT] = {"VERDICT", FORM_LEFT, false, false},
-	[GROUP] = {"GROUP", FORM_LEFT, false, true},
-	[SINCE] = {"SINCE", FORM_RIGHT, false, true, .spare = 1},
-	[DUE] = {"DUE-IN", FORM_RIGHT, false, true},
-	[PODS] = {"PODS", FORM_RIGHT, false, false},
-	[CPU] = {"CPU-REQ%", FORM_RIGHT, false, false, .spare = 5},
-	[CPU_USED] = {"CPU%", FORM_RIGHT, false, true, .spare = 3},
-	[MEM] = {"MEM-REQ%", FORM_RIGHT, false, false, .spare = 4},
-	[MEM_USED] = {"WORKSET%", FORM_RIGHT, false, true, .spare = 2},
-	[FIT] = {"P95-FIT", FORM_RIGHT, true, true},
-	[REASON] = {"REASON", FORM_LEFT, false, true},
-	[TEXT] = {"WHY", FORM_LEFT, true, true},
+	[NODE] = {"NODE", FORM_NAME, false, false, 0},
+	[VERDICT] = {"VERDICT", FORM_LEFT, false, false, 0},
+	[GROUP] = {"GROUP", FORM_LEFT, false, true, 0},
+	[SINCE] = {"SINCE", FORM_RIGHT, false, true, 1},
+	[DUE] = {"DUE-IN", FORM_RIGHT, false, true, 0},
+	[PODS] = {"PODS", FORM_RIGHT, false, false, 0},
+	[CPU] = {"CPU-REQ%", FORM_RIGHT, false, false, 5},
+	[CPU_USED] = {"CPU%", FORM_RIGHT, false, true, 3},
+	[MEM] = {"MEM-REQ%", FORM_RIGHT, false, false, 4},
+	[MEM_USED] = {"WORKSET%", FORM_RIGHT, false, true, 2},
+	[FIT] = {"P95-FIT", FORM_RIGHT, true, true, 0},
+	[REASON] = {"REASON", FORM_LEFT, false, true, 0},
+	[TEXT] = {"WHY", FORM_LEFT, true, true, 0},
 };
 
 static const struct csv_field fields[] = {

@@ -38,21 +38,21 @@ enum column {
 };
 
 static const struct column_spec columns[COLUMNS] = {
-	[NAMESPACE] = {"NAMESPACE", FORM_NAME, false, false},
-	[QUOTA] = {"QUOTA", FORM_NAME, true, false},
-	[RESOURCE] = {"RESOURCE", FORM_LEFT, false, false},
-	[USED] = {"USED", FORM_RIGHT, false, false},
-	[MIN] = {"MIN", FORM_RIGHT, false, false},
-	[MAX] = {"MAX", FORM_RIGHT, false, false},
-	[BORROWED] = {"BORROWED", FORM_RIGHT, false, false, .spare = 3},
-	[LENT] = {"LENT", FORM_RIGHT, false, false, .spare = 4},
-	[SHARE] = {"SHARE", FORM_RIGHT, true, false},
-	[PENDING] = {"PENDING", FORM_RIGHT, false, true},
-	[REAL] = {"REAL", FORM_RIGHT, false, true, .spare = 2},
-	[IDLE] = {"IDLE", FORM_RIGHT, true, true},
-	[PODS] = {"PODS", FORM_RIGHT, false, false, .spare = 1},
-	[WEIGHT] = {"WEIGHT", FORM_RIGHT, true, false},
-	[STATE] = {"STATE", FORM_LEFT, false, false},
+	[NAMESPACE] = {"NAMESPACE", FORM_NAME, false, false, 0},
+	[QUOTA] = {"QUOTA", FORM_NAME, true, false, 0},
+	[RESOURCE] = {"RESOURCE", FORM_LEFT, false, false, 0},
+	[USED] = {"USED", FORM_RIGHT, false, false, 0},
+	[MIN] = {"MIN", FORM_RIGHT, false, false, 0},
+	[MAX] = {"MAX", FORM_RIGHT, false, false, 0},
+	[BORROWED] = {"BORROWED", FORM_RIGHT, false, false, 3},
+	[LENT] = {"LENT", FORM_RIGHT, false, false, 4},
+	[SHARE] = {"SHARE", FORM_RIGHT, true, false, 0},
+	[PENDING] = {"PENDING", FORM_RIGHT, false, true, 0},
+	[REAL] = {"REAL", FORM_RIGHT, false, true, 2},
+	[IDLE] = {"IDLE", FORM_RIGHT, true, true, 0},
+	[PODS] = {"PODS", FORM_RIGHT, false, false, 1},
+	[WEIGHT] = {"WEIGHT", FORM_RIGHT, true, false, 0},
+	[STATE] = {"STATE", FORM_LEFT, false, false, 0},
 };
 
 static const char *const empty[] = {"-", "0", NULL};

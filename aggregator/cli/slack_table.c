@@ -37,20 +37,20 @@ enum column {
 };
 
 static const struct column_spec columns[COLUMNS] = {
-	[CLASS] = {"CLASS", FORM_NAME, false, false},
-	[KIND] = {"KIND", FORM_LEFT, true, false},
-	[CPU] = {"CPU-REQ", FORM_RIGHT, false, false},
-	[MEMORY] = {"MEM-REQ", FORM_RIGHT, false, false},
-	[TARGET] = {"TARGET", FORM_RIGHT, true, false},
-	[WANTED] = {"WANTED", FORM_RIGHT, false, false},
-	[PLACED] = {"PLACED", FORM_RIGHT, false, false, .spare = 2},
-	[BALLOONS] = {"BALLOONS", FORM_RIGHT, false, true},
-	[UNPLACED] = {"UNPLACED", FORM_RIGHT, false, false},
-	[SLOTS] = {"SLOTS", FORM_RIGHT, false, false},
-	[USABLE] = {"USABLE", FORM_RIGHT, false, true, .spare = 3},
-	[FRAGMENTED] = {"FRAGMENTED", FORM_RIGHT, false, false, .spare = 1},
-	[STATE] = {"STATE", FORM_LEFT, false, false},
-	[NODES] = {"NODES", FORM_LEFT, true, true},
+	[CLASS] = {"CLASS", FORM_NAME, false, false, 0},
+	[KIND] = {"KIND", FORM_LEFT, true, false, 0},
+	[CPU] = {"CPU-REQ", FORM_RIGHT, false, false, 0},
+	[MEMORY] = {"MEM-REQ", FORM_RIGHT, false, false, 0},
+	[TARGET] = {"TARGET", FORM_RIGHT, true, false, 0},
+	[WANTED] = {"WANTED", FORM_RIGHT, false, false, 0},
+	[PLACED] = {"PLACED", FORM_RIGHT, false, false, 2},
+	[BALLOONS] = {"BALLOONS", FORM_RIGHT, false, true, 0},
+	[UNPLACED] = {"UNPLACED", FORM_RIGHT, false, false, 0},
+	[SLOTS] = {"SLOTS", FORM_RIGHT, false, false, 0},
+	[USABLE] = {"USABLE", FORM_RIGHT, false, true, 3},
+	[FRAGMENTED] = {"FRAGMENTED", FORM_RIGHT, false, false, 1},
+	[STATE] = {"STATE", FORM_LEFT, false, false, 0},
+	[NODES] = {"NODES", FORM_LEFT, true, true, 0},
 };
 
 static const struct csv_field fields[] = {

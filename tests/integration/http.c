@@ -520,8 +520,8 @@ static void test_stop_with_clients(void **state)
 {
 	static const char *const said[] = {
 		"", "GET /watch",
-		"POST /watcher HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-		"application/json\r\nContent-Length: 9\r\n\r\nhal",
+		("POST /watcher HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+		 "application/json\r\nContent-Length: 9\r\n\r\nhal"),
 		"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"GET /watcher HTTP/1.1\r\nHost: localhost\r\n\r\n"};
 	enum { KINDS = 5, CLIENTS = 4 * KINDS };
