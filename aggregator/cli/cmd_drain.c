@@ -167,9 +167,9 @@ static const struct outline_example examples[] = {
 	{"evenkeel drain -o commands", "The kubectl commands that drain the nodes of the wave."},
 	{0},
 };
-static const char *const terms[] = {"drain",	  "drained",	 "unneeded", "needed",	 "kept",
-				    "inDeletion", "notExamined", "SINCE",    "DUE-IN",	 "0+2",
-				    "wave",	  "P95-FIT",	 "CAP",	     "RESERVED", NULL};
+static const char *const terms[] = {"drain",	  "drained",	 "unneeded", "needed",	     "kept",
+				    "inDeletion", "notExamined", "SINCE",    "DUE-IN",	     "0+2",
+				    "wave",	  "P95-FIT",	 "CPU-CAP",  "CPU-RESERVED", NULL};
 
 const struct command command_drain = {
 	.name = "drain",

@@ -330,23 +330,24 @@ void drain_print_moves(struct cli *cli, const cJSON *first, bool one)
 
 void drain_print_destinations(struct cli *cli, const cJSON *wave)
 {
-	static const char *const paths[] = {"cpuMillicores.now",   "cpuMillicores.reserved",
-					    "cpuMillicores.after", "cpuMillicores.limit",
-					    "memoryBytes.now",	   "memoryBytes.reserved",
-					    "memoryBytes.after",   "memoryBytes.limit"};
+	enum { CPU_RESERVED = 1, CPU_AMOUNTS = 4, MEM_RESERVED, AMOUNTS = 8 };
+	static const struct {
+		const char *title, *path;
+	} amounts[AMOUNTS] = {
+		{"CPU-NOW", "cpuMillicores.now"},     {"CPU-RESERVED", "cpuMillicores.reserved"},
+		{"CPU-AFTER", "cpuMillicores.after"}, {"CPU-CAP", "cpuMillicores.limit"},
+		{"MEM-NOW", "memoryBytes.now"},	      {"MEM-RESERVED", "memoryBytes.reserved"},
+		{"MEM-AFTER", "memoryBytes.after"},   {"MEM-CAP", "memoryBytes.limit"},
+	};
 	const cJSON *d = document_first(document_at(wave, "destinations"));
 	struct table *t = table_new();
 
 	table_column(t, "DESTINATION", FORM_NAME);
 	table_column(t, "PODS", FORM_RIGHT);
-	table_column(t, "CPU-NOW", FORM_RIGHT);
-	table_column(t, "RESERVED", FORM_RIGHT);
-	table_column(t, "AFTER", FORM_RIGHT);
-	table_column(t, "CAP", FORM_RIGHT);
-	table_column(t, "MEM-NOW", FORM_RIGHT);
-	table_column(t, "RESERVED", FORM_RIGHT);
-	table_column(t, "AFTER", FORM_RIGHT);
-	table_column(t, "CAP", FORM_RIGHT);
+	for (size_t i = 0; i < AMOUNTS; i++)
+		table_column(t, amounts[i].title, FORM_RIGHT);
+	table_spare(t, 2 + CPU_RESERVED);
+	table_spare(t, 2 + MEM_RESERVED);
 	for (; d; d = d->next) {
 		char text[UNITS_LEN];
 
@@ -354,12 +355,12 @@ void drain_print_destinations(struct cli *cli, const cJSON *wave)
 		table_cell(t, PAINT_PLAIN, document_text_or(d, "node", "-"));
 		snprintf(text, sizeof(text), "%.0f", document_number(d, "pods"));
 		table_cell(t, PAINT_PLAIN, text);
-		for (size_t i = 0; i < 4; i++)
-			add_cpu(t, document_number(d, paths[i]));
-		for (size_t i = 4; i < 8; i++)
-			add_bytes(t, document_number(d, paths[i]));
+		for (size_t i = 0; i < CPU_AMOUNTS; i++)
+			add_cpu(t, document_number(d, amounts[i].path));
+		for (size_t i = CPU_AMOUNTS; i < AMOUNTS; i++)
+			add_bytes(t, document_number(d, amounts[i].path));
 	}
-	for (size_t i = 2; i < 10; i++) {
+	for (size_t i = 2; i < 2 + AMOUNTS; i++) {
 		static const char *const empty[] = {"-", NULL};
 
 		if (table_holds_only(t, i, empty))

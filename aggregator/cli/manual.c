@@ -35,7 +35,7 @@ const struct option_note cli_manual[] = {
 	{NULL, "blend", "Weights of plugins whose scores are added up."},
 	{NULL, "BORROWED", "Use beyond MIN, out of what others leave unused."},
 	{NULL, "BURST", "CPU time above its quota that a period may take."},
-	{NULL, "CAP", "The most real use that a plan leaves on a node."},
+	{NULL, "CPU-CAP", "The most real CPU use that a plan leaves on a node. MEM-CAP likewise."},
 	{NULL, "CPU-KERNEL",
 	 "The limit that the kernel enforces, where the pod declares another. MEM-KERNEL "
 	 "likewise."},
@@ -43,6 +43,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "CPU-LIM%",
 	 "Limits that pods declare, by the allocatable. Above 100% pods cannot all have what their "
 	 "limits allow."},
+	{NULL, "CPU-RESERVED",
+	 "What a plan adds to the mean of real use: deviations, peaks, placeholders and pods that "
+	 "come before. MEM-RESERVED likewise."},
 	{NULL, "drain", "The node goes now: it is in the wave."},
 	{NULL, "drained", "The node is cordoned and empty: it waits to be removed."},
 	{NULL, "DUE-IN",
@@ -83,9 +86,6 @@ const struct option_note cli_manual[] = {
 	{NULL, "PENDING", "What pods without a node request."},
 	{NULL, "placeholder", "Room that is kept for a pod to come; plans count it as a pod."},
 	{NULL, "REAL", "What is really used: 95th percentile of CPU, working set of memory."},
-	{NULL, "RESERVED",
-	 "What a plan adds to the mean of real use: deviations, peaks, placeholders and pods that "
-	 "come before."},
 	{NULL, "RUNG",
 	 "Fallback level: what a score stands on. window 15m, 10m or 5m: that much was measured. "
 	 "since start: less than 5 minutes. late 42s: older than 30 s. allocation: requests alone. "
