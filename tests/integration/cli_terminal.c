@@ -272,11 +272,29 @@ static void fits_other_terminals(void **state)
 		check_case(*state, &cases[i], widths[i % (sizeof(widths) / sizeof(widths[0]))]);
 }
 
+/* Elsewhere it is as the API wrote it. */
+static void json_has_line_breaks_on_a_terminal(void **state)
+{
+	const struct scene *s = *state;
+	struct terminal t = open_terminal("version -o json", s->server, 80);
+	struct buf text = BUF_INIT;
+	char bytes[512];
+	ssize_t got;
+
+	while ((got = read(t.fd, bytes, sizeof(bytes))) > 0)
+		buf_add(&text, bytes, (size_t)got);
+	close_terminal(&t);
+	assert_memory_equal(text.data, "{\r\n  \"", 6);
+	assert_memory_equal(text.data + text.len - 6, "\"\r\n}\r\n", 6);
+	buf_fini(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fits_a_terminal_of_80_columns),
 		cmocka_unit_test(fits_other_terminals),
+		cmocka_unit_test(json_has_line_breaks_on_a_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
