@@ -12,7 +12,8 @@
  * all are within 10 points a step is one point, so that little differences do not outweigh the
  * scheduler's own plugins. A node without a measurement beside measured ones gets 0, and so does
  * one that the view does not have; all get 0 while an aggregator that has just started hears its
- * agents.
+ * agents. A node that could be drained, or is to go now, has half the steps: else its pods, and
+ * those that come there, would move twice.
  *
  * The best node is charged with the pod: the
  * scheduler adds its own scores and may choose another one, which the watch event tells then.
@@ -24,7 +25,9 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
+#include "aggregator/api/plan_slot.h"
 #include "aggregator/api/warmer.h"
+#include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -35,6 +38,8 @@
  * all nodes have a window, or this is over, those that were heard first are not better than others.
  */
 #define SETTLE_NS (60 * NS_PER_SEC)
+/* What an older plan said of candidates says nothing of today's. */
+#define PLAN_AGE_NS (300 * NS_PER_SEC)
 
 static bool is_settling(const struct extender_call *c, const struct score_job *job)
 {
@@ -80,6 +85,26 @@ static int64_t to_ten(double score, double best, double worst)
 	return isnan(score) ? 0 : (int64_t)fmax(10 - steps, 1);
 }
 
+/* Both are sorted by name. */
+static void halve_candidates(const struct extender_call *c, int64_t *places)
+{
+	struct plan_result *r = c->ctx->plans ? plan_slot_take(c->ctx->plans) : NULL;
+	bool fresh = r && r->drain && c->now_ns - r->time_ns <= PLAN_AGE_NS;
+	size_t at = 0;
+
+	for (size_t i = 0; fresh && i < r->drain->node_count; i++) {
+		const struct drain_plan_node *n = &r->drain->nodes[i];
+
+		if (n->verdict != DRAIN_UNNEEDED && n->verdict != DRAIN_GOES)
+			continue;
+		while (at < c->view->node_count && strcmp(c->view->nodes[at]->name, n->name) < 0)
+			at++;
+		if (at < c->view->node_count && strcmp(c->view->nodes[at]->name, n->name) == 0)
+			places[at] = (places[at] + 1) / 2;
+	}
+	plan_result_drop(r);
+}
+
 /* Of those that have the highest step the first keeps it; the view has them by name. */
 static void single_out(int64_t *places, size_t count)
 {
@@ -108,6 +133,7 @@ static int64_t *score_places(const struct extender_call *c)
 	for (size_t i = 0; !settling && i < c->view->node_count; i++)
 		if (chosen[i])
 			places[i] = to_ten(scores[next++], best, worst);
+	halve_candidates(c, places);
 	single_out(places, c->view->node_count);
 	score_job_fini(&job);
 	free(scores);
