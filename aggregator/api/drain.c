@@ -24,6 +24,7 @@
  *                          kept: pods of the wave, or of nodes that could go, would come here; drained: it is cordoned and empty, and uses up no limit
  *          since, due      unneeded since, and may go after; absent where it is needed
  *          group           absent where all nodes are one
+ *          softTainted     true: it has the taint evenkeel.io/drain-candidate (evenkeel drain -o soft-taints)
  *          pods, daemonPods, allocatable, requests, usage{cpuMillicores,workingSetBytes}
  *                          usage: means of the longest window; absent where it is not measured
  *          utilization     {requested,used,rightSized}: shares of the allocatable; the last if requests were the 95th percentile of use, and some headroom

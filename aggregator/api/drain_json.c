@@ -165,6 +165,12 @@ static void write_shares(struct jsonw *w, const struct drain_plan_node *n)
 	jsonw_object_close(w);
 }
 
+static bool is_soft_tainted(const struct view_node *n)
+{
+	return n->model && n->model->node &&
+	       taints_find(&n->model->node->taints, "evenkeel.io/drain-candidate");
+}
+
 void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 			   const struct drain_plan_node *n, bool moves)
 {
@@ -178,6 +184,8 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 	}
 	if (n->group && *n->group)
 		jsonw_key_string(w, "group", n->group);
+	if (known && is_soft_tainted(known))
+		jsonw_key_bool(w, "softTainted", true);
 	if (known)
 		write_amounts(w, known, p->time_ns);
 	write_shares(w, n);

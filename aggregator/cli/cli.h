@@ -31,6 +31,7 @@ enum cli_output {
 	OUTPUT_CSV,
 	OUTPUT_NAME,
 	OUTPUT_COMMANDS, /* of drain: what kubectl is to do */
+	OUTPUT_SOFT_TAINTS, /* likewise */
 	OUTPUT_BALLOONS, /* of slack: objects for kubectl apply */
 	OUTPUT_BUFFERS, /* likewise */
 };

@@ -165,6 +165,7 @@ static const struct outline_example examples[] = {
 	{"evenkeel drain", "Which nodes may be drained now, and why the others stay."},
 	{"evenkeel drain node-7 --explain", "What holds one node, and what would help."},
 	{"evenkeel drain -o commands", "The kubectl commands that drain the nodes of the wave."},
+	{"evenkeel drain -o soft-taints", "Commands by which schedulers prefer nodes that stay."},
 	{0},
 };
 static const char *const terms[] = {"drain",	  "drained",	 "unneeded", "needed",	     "kept",

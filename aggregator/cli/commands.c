@@ -30,10 +30,10 @@ static const struct command *const commands[] = {
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {"table",	  "wide",     "json",
-				      "yaml",	  "csv",      "name",
-				      "commands", "balloons", "capacitybuffers",
-				      NULL};
+static const char *const outputs[] = {
+	"table", "wide",     "json",	    "yaml",	"csv",
+	"name",	 "commands", "soft-taints", "balloons", "capacitybuffers",
+	NULL};
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 

@@ -333,6 +333,8 @@ int drain_render(struct cli *cli, const char *json, size_t len)
 		commands_print_json(cli, json, len);
 	else if (cli->options->output == OUTPUT_COMMANDS)
 		drain_print_commands(cli, doc);
+	else if (cli->options->output == OUTPUT_SOFT_TAINTS)
+		drain_print_soft_taints(cli, doc);
 	else if (cli->form == OUTPUT_NAME)
 		print_names(cli, doc);
 	else

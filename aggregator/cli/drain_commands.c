@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wave as commands of kubectl.
+ * The wave as commands of kubectl, and the soft taints of candidates.
  *
  *     cordon   all nodes, so that no pod goes to one that is next
  *     drain    node after node. Of a node that goes in steps first the pods of each step but the last
@@ -163,4 +163,45 @@ void drain_print_commands(struct cli *cli, const cJSON *doc)
 		buf_printf(&cli->out, "kubectl cordon%s\n%s", cordon.data, drain.data);
 	buf_fini(&cordon);
 	buf_fini(&drain);
+}
+
+/* --- soft taints */
+
+#define SOFT_TAINT "evenkeel.io/drain-candidate"
+
+static bool is_candidate(const cJSON *item)
+{
+	const char *verdict = document_text_or(item, "verdict", "");
+
+	return strcmp(verdict, "unneeded") == 0 || strcmp(verdict, "drain") == 0;
+}
+
+/* What this plan says nothing about keeps what it has. */
+static bool is_known(const cJSON *item)
+{
+	return strcmp(document_text_or(item, "verdict", ""), "notExamined") != 0;
+}
+
+void drain_print_soft_taints(struct cli *cli, const cJSON *doc)
+{
+	struct buf add = BUF_INIT, drop = BUF_INIT;
+	const cJSON *item = document_first(document_at(doc, "items"));
+
+	for (; item; item = item->next) {
+		bool tainted = cJSON_IsTrue(document_at(item, "softTainted"));
+		struct buf *to = tainted ? &drop : &add;
+
+		if (tainted == is_candidate(item) || !is_known(item))
+			continue;
+		buf_add_char(to, ' ');
+		add_word(to, document_text_or(item, "name", ""));
+	}
+	if (add.len)
+		buf_printf(&cli->out, "kubectl taint nodes%s " SOFT_TAINT "=:PreferNoSchedule\n",
+			   add.data);
+	if (drop.len)
+		buf_printf(&cli->out, "kubectl taint nodes%s " SOFT_TAINT ":PreferNoSchedule-\n",
+			   drop.data);
+	buf_fini(&add);
+	buf_fini(&drop);
 }

@@ -28,5 +28,7 @@ bool drain_is_part(const struct cli *cli);
 /* And this node of the wave is in no answer of a part. */
 bool drain_is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node);
 void drain_print_commands(struct cli *cli, const cJSON *doc);
+/* That give candidates the soft taint, and take it from others. */
+void drain_print_soft_taints(struct cli *cli, const cJSON *doc);
 
 #endif

@@ -139,7 +139,8 @@ static void rows_and_names(void **state)
 		 "name,ready,unschedulable,cpu_millicores,cpu_capacity_millicores,"},
 		{"nodes -o csv --no-headers", 4, "n1,true,false,,,4000,1500,"},
 		{"pods -o csv --no-headers", 4, "shop,web-1,n1,"},
-		{"scores -o csv", 4, "node,score,fits,reason,refused_by,LoadVariationRiskBalancing_score,"},
+		{"scores -o csv", 4,
+		 "node,score,fits,reason,refused_by,LoadVariationRiskBalancing_score,"},
 		{"quota -o csv --no-headers", 0, "shop,"},
 		{"slack -o csv", 4,
 		 "class,kind,cpu_request_millicores,memory_request_bytes,target,wanted,placed,"
@@ -316,8 +317,9 @@ static void says_what_does_not_go(void **state)
 		 "evenkeel: -o csv and -o name go with lists; take -o json or yaml here\n"},
 		{"scores -o name --explain",
 		 "evenkeel: --explain has no rows: it goes with -o table, wide, json and yaml\n"},
-		{"nodes -o xml", "evenkeel: --output: \"xml\" is not known; it is table, wide, "
-				 "json, yaml, csv, name, commands, balloons or capacitybuffers\n"},
+		{"nodes -o xml",
+		 "evenkeel: --output: \"xml\" is not known; it is table, wide, "
+		 "json, yaml, csv, name, commands, soft-taints, balloons or capacitybuffers\n"},
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 

@@ -109,6 +109,22 @@ static void test_the_line_says_what_is_proven(void **state)
 	free(ordered);
 }
 
+static void test_soft_taints_follow_the_candidates(void **state)
+{
+	char *out = print(OUTPUT_SOFT_TAINTS,
+			  "{'verdicts':{},'wave':null,'items':[{'name':'a','verdict':'drain'},"
+			  "{'name':'b','verdict':'unneeded','softTainted':true},{'name':'c',"
+			  "'verdict':'needed','softTainted':true},{'name':'d','verdict':'needed'},"
+			  "{'name':'e','verdict':'notExamined','softTainted':true},{'name':'f',"
+			  "'verdict':'unneeded'}]}");
+
+	(void)state;
+	assert_string_equal(
+		out, "kubectl taint nodes a f evenkeel.io/drain-candidate=:PreferNoSchedule\n"
+		     "kubectl taint nodes c evenkeel.io/drain-candidate:PreferNoSchedule-\n");
+	free(out);
+}
+
 static void test_what_stops_all_is_first(void **state)
 {
 	char *out = print(OUTPUT_TABLE,
@@ -129,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
 		cmocka_unit_test(test_the_line_says_what_is_proven),
 		cmocka_unit_test(test_what_stops_all_is_first),
+		cmocka_unit_test(test_soft_taints_follow_the_candidates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
