@@ -89,7 +89,7 @@ static void test_answers(void **state)
 		{"/nothing", 404},
 		{"/%00", 404},
 		{"/v1/nodes/..%2f..", 404},
-		{"/v1/quotas/%00", 404},
+		{"/v1/nodes/%00", 404},
 		{"/v1/nodes%00", 404},
 	};
 	struct scene *s = *state;
