@@ -4,8 +4,9 @@
  * the others stay. Nothing is drained: the plan is for people, and the first lines of "kubectl
  * drain" are theirs.
  *
- * Exit status: 3 where a node that is named does not go now; 4 where the plan, the cluster or all
- * use is stale or missing, or a node is not there.
+ * Exit status: 0 where all nodes that are named go now, are on their way or drained, and 3 where one
+ * does not; 4 where the plan or the cluster is stale or missing, or a node is not there, and of the
+ * whole plan, or with --strict, where no use is known.
  */
 #include "aggregator/cli/cmd_drain.h"
 

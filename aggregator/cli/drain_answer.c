@@ -308,7 +308,8 @@ static int judge(struct cli *cli, const cJSON *doc)
 					    "-"));
 		return CLI_REFUSED;
 	}
-	if (!stale && strcmp(cap, "off: no usage data") != 0)
+	if (!stale && (strcmp(cap, "off: no usage data") != 0 ||
+		       (cli->operand_count && !cli->options->strict)))
 		return CLI_OK;
 	reason_set(&cli->reason, "%s",
 		   stale ? stale

@@ -109,6 +109,26 @@ static void test_the_line_says_what_is_proven(void **state)
 	free(ordered);
 }
 
+/* Whether use is known matters for the plan, and not for a node that may go. */
+static void test_a_node_that_may_go_is_no_failure(void **state)
+{
+	static const char answer[] =
+		"{\"useCap\":\"off: no usage data\",\"verdicts\":{},\"wave\":null,\"items\":[{"
+		"\"name\":\"a\",\"verdict\":\"drain\"},{\"name\":\"b\",\"verdict\":\"drained\"}]}";
+	static char *names[] = {(char *)"a", (char *)"b"};
+	struct cli_options options = {.output = OUTPUT_JSON};
+	struct cli cli = {.options = &options, .operands = names, .operand_count = 2};
+
+	(void)state;
+	assert_int_equal(drain_render(&cli, answer, strlen(answer)), CLI_OK);
+	options.strict = true;
+	assert_int_equal(drain_render(&cli, answer, strlen(answer)), CLI_STALE);
+	options.strict = false;
+	cli.operand_count = 0;
+	assert_int_equal(drain_render(&cli, answer, strlen(answer)), CLI_STALE);
+	buf_fini(&cli.out);
+}
+
 static void test_soft_taints_follow_the_candidates(void **state)
 {
 	char *out = print(OUTPUT_SOFT_TAINTS,
@@ -145,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
 		cmocka_unit_test(test_the_line_says_what_is_proven),
 		cmocka_unit_test(test_what_stops_all_is_first),
+		cmocka_unit_test(test_a_node_that_may_go_is_no_failure),
 		cmocka_unit_test(test_soft_taints_follow_the_candidates),
 	};
 

@@ -160,8 +160,8 @@ static void what_does_not_match_is_told_and_no_room_is_asked_for(void **unused)
 	put_pod("one", "a", "100m", OWNED, ",'nodeSelector':{'disk':'ssd'}");
 	n = ask("a");
 	assert_why(n, 0, "NoPlaceToMovePods",
-		   "pod default/one fits on no other node: 1 NodeGone (1 of them could go as "
-		   "well), 1 NodeResourcesFit; b: "
+		   "pod default/one fits on no other node: 1 could go as well, "
+		   "1 NodeResourcesFit; b: "
 		   "nodeSelector asks for disk=ssd, and the node has disk=hdd",
 		   "label a node as the pod asks, or change what the pod asks for");
 	/* As remembered. */
@@ -180,8 +180,7 @@ static void affinity_and_taints_are_told(void **unused)
 		"'nodeSelectorTerms':[{'matchExpressions':[{'key':'zone','operator':'In','values':["
 		"'1','2']}]}]}}}");
 	assert_why(ask("a"), 0, "NoPlaceToMovePods",
-		   "pod default/one fits on no other node: 2 NodeGone (2 of them could go as "
-		   "well); c: "
+		   "pod default/one fits on no other node: 2 could go as well; c: "
 		   "taint team=x:NoSchedule is not tolerated; b: required node affinity asks for "
 		   "zone In (1, 2), and the node has no label zone",
 		   "label a node as the pod asks, or change what the pod asks for");

@@ -245,6 +245,63 @@ static void a_drained_node_is_done_and_uses_up_nothing(void **unused)
 	assert_string_not_equal(drain_verdict_name(node("c")->verdict), "drained");
 }
 
+/* The pod that took the room ends: no five minutes must pass. */
+static void what_was_found_is_forgotten_with_its_cause(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 2);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("db-1", "db", "b", 1500);
+	put_pod("db-2", "db", "b", 1500);
+	step(NOW);
+	assert_reason("a", "NoPlaceToMovePods",
+		      "pod default/web-1 fits on no other node: 1 NodeResourcesFit");
+	step(NOW + NS_PER_SEC);
+	assert_non_null(strstr(node("a")->reasons[0].text, "found a while ago: "));
+	place_fixture_remove(&f, OBJECT_POD, "default", "db-2");
+	step(NOW + 2 * NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
+/* Balloons make way for whatever comes. */
+static void balloons_do_not_make_a_node_needed(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "");
+	put_owner("slack", 1);
+	place_fixture_put(
+		&f, OBJECT_POD,
+		"{'metadata':{'namespace':'evenkeel','name':'balloon','labels':{"
+		"'evenkeel.io/slack-class':'evenkeel-slack-unit'}},'spec':{'nodeName':'a',"
+		"'priority':-10,'containers':[{'name':'c','resources':{'requests':{'cpu':"
+		"'3500m'}}}]},'status':{'phase':'Running'}}");
+	step(NOW);
+	assert_true(node("a")->requested_share < 0.1);
+	assert_string_not_equal(drain_reason_name(node("a")->reason_count
+							  ? node("a")->reasons[0].code
+							  : DRAIN_NONE),
+				"NotUnderutilized");
+}
+
+static void a_node_of_the_control_plane_has_its_own_words(void **unused)
+{
+	(void)unused;
+	place_fixture_put(&f, OBJECT_NODE,
+			  "{'metadata':{'name':'cp','labels':{"
+			  "'node-role.kubernetes.io/control-plane':''}},'status':{'allocatable':{"
+			  "'cpu':'4','memory':'8Gi','pods':'110'},'conditions':[{'type':'Ready',"
+			  "'status':'True'}]}}");
+	step(NOW);
+	assert_reason("cp", "ControlPlaneNode",
+		      "it is a node of the control plane: it has the label "
+		      "node-role.kubernetes.io/control-plane");
+}
+
 /* --- wherever the scheduler puts them */
 
 static void put_two(const char *spec)
@@ -309,6 +366,9 @@ int main(void)
 		STORY(an_evicted_pod_without_a_node_stops_all),
 		STORY(replicas_on_one_node_leave_in_steps),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
+		STORY(what_was_found_is_forgotten_with_its_cause),
+		STORY(balloons_do_not_make_a_node_needed),
+		STORY(a_node_of_the_control_plane_has_its_own_words),
 		STORY(room_for_all_in_any_order_is_proven),
 		STORY(pods_that_mind_others_prove_nothing),
 		STORY(room_that_one_pod_may_take_is_counted_once),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/drain/drain_groups.h"
 #include "aggregator/policy/drain/drain_rules.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -131,6 +132,11 @@ static bool check_marks(const struct drain_options *o, const struct drain_candid
 		return refuse(out, DRAIN_BEING_DELETED);
 	if (drain_is_disabled(o, c->node, &out->why))
 		return refuse(out, DRAIN_DISABLED_ANNOTATION);
+	if (!c->grouped && o->variant == DRAIN_CORRECTED && drain_control_plane_label(c->node)) {
+		reason_set(&out->why, "it is a node of the control plane: it has the label %s",
+			   drain_control_plane_label(c->node));
+		return refuse(out, DRAIN_CONTROL_PLANE);
+	}
 	if (!c->grouped) {
 		reason_set(&out->why, "it is in no group");
 		return refuse(out, DRAIN_NOT_AUTOSCALED);

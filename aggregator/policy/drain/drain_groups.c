@@ -50,10 +50,20 @@ void drain_groups_fini(struct drain_groups *g)
 	memset(g, 0, sizeof(*g));
 }
 
+const char *drain_control_plane_label(const struct kube_node *node)
+{
+	static const char *const labels[] = {"node-role.kubernetes.io/control-plane",
+					     "node-role.kubernetes.io/master"};
+
+	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+		if (labels_find(&node->labels, labels[i]))
+			return labels[i];
+	return NULL;
+}
+
 const char *drain_group_name(const struct kube_node *node, const char *const *labels, size_t count)
 {
-	if (labels_find(&node->labels, "node-role.kubernetes.io/control-plane") ||
-	    labels_find(&node->labels, "node-role.kubernetes.io/master"))
+	if (drain_control_plane_label(node))
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
 		const char *value = labels_find(&node->labels, labels[i]);

@@ -57,6 +57,8 @@ int drain_groups_check(const struct drain_group_rule *rules, size_t count, struc
 /* No nodes yet; what is left is unlimited. */
 void drain_groups_init(struct drain_groups *g, const struct drain_group_rule *rules, size_t count);
 void drain_groups_fini(struct drain_groups *g);
+/* By which a node is of the control plane; NULL: it is not. Such a node is in no group. */
+const char *drain_control_plane_label(const struct kube_node *node);
 /* NULL: the node is of none. The value of a label of the node, or "". */
 const char *drain_group_name(const struct kube_node *node, const char *const *labels, size_t count);
 /* The group's number, which later ones may shift; it is made where there is none. */

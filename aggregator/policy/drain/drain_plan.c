@@ -163,8 +163,8 @@ static void read_pods(struct drain_run *r)
 			if (v->nodes[i]->pods[j].pod)
 				c->pods[c->pod_count++] = v->nodes[i]->pods[j].pod;
 		total += c->pod_count;
-		c->drained = r->corrected && c->node &&
-			     drain_is_drained(c->node, c->pods, c->pod_count);
+		c->drained =
+			r->corrected && c->node && drain_is_drained(c->node, c->pods, c->pod_count);
 		c->in_deletion &= !c->drained;
 	}
 }

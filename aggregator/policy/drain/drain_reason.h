@@ -54,6 +54,7 @@
 	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
 	X(DESTINATION, "DestinationInWave", "it is asked again when nodes whose pods would come here are gone, or are needed")              \
 	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already, and for those that replace evicted ones")                    \
+	X(CONTROL_PLANE, "ControlPlaneNode", "drain it by hand; or remove the label, if it is no node of the control plane")                    \
 	X(CORDONED, "Cordoned", "remove the node, or uncordon it")                                                                        \
 	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others")
 /* clang-format on */

@@ -205,11 +205,14 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 
 	if (before == now)
 		return;
+	c->s->freed |= now && now->node != before->node;
 	for (size_t i = 0; i < before->pod_count; i++) {
 		struct kube_pod *pod = before->pods[i];
 
-		if (!kube_pod_is_active(pod) || (!leaving && !pod->disruption_ns) ||
-		    is_still_there(now, pod))
+		if (!kube_pod_is_active(pod) || is_still_there(now, pod))
+			continue;
+		c->s->freed = true;
+		if (!leaving && !pod->disruption_ns)
 			continue;
 		append_eviction(c->s, pod, c->now_ns);
 		note(c, DRAIN_EVENT_EVICTED, before->name,
@@ -225,6 +228,7 @@ static void compare(const struct comparison *c, const struct cluster *before,
 {
 	size_t at = 0;
 
+	c->s->freed |= now->node_count > before->node_count;
 	for (size_t i = 0; i < before->node_count; i++) {
 		const struct model_node *node = before->nodes[i];
 
@@ -256,11 +260,15 @@ void drain_state_see(struct drain_state *s, const struct view *v, const struct d
 	if (s->last_ns && loop_ns > 0 && (!s->loop_ns || loop_ns < s->loop_ns))
 		s->loop_ns = loop_ns;
 	s->last_ns = now_ns;
+	s->freed = false;
 	if (v->cluster && is_complete(v->cluster)) {
 		if (s->seen && s->seen != v->cluster)
 			compare(&c, s->seen, v->cluster);
 		cluster_drop(s->seen);
 		s->seen = cluster_hold(v->cluster);
 	}
+	/* What fitted nowhere may fit now. */
+	if (s->freed && o->variant == DRAIN_CORRECTED)
+		drain_unremovable_fini(&s->failed);
 	expire(s, o->eviction_ttl_ns, now_ns);
 }

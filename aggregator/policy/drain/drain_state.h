@@ -45,6 +45,7 @@ struct drain_state {
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */
 	int64_t loop_ns; /* the shortest time between two steps; 0: not known */
+	bool freed; /* since the last step a pod left a node, or a node came or changed */
 };
 
 /* A step begins: evictions since the last one are found, and those that are too old go. */

@@ -274,16 +274,19 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	part_guests(r, out);
 }
 
-/* "412 NodeResourcesFit, 61 TaintToleration" */
+/* "2 could go as well, 412 NodeResourcesFit, 61 TaintToleration" */
 static void describe_counts(const struct drain_trial *t, struct buf *text)
 {
+	size_t rivals = t->rivals < t->counts.of[PLACE_GONE] ? t->rivals : t->counts.of[PLACE_GONE];
+
+	if (rivals)
+		buf_printf(text, "%zu could go as well", rivals);
 	for (int f = PLACE_GONE; f < PLACE_FILTERS; f++) {
-		if (!t->counts.of[f])
-			continue;
-		buf_printf(text, "%s%u %s", text->len ? ", " : "", t->counts.of[f],
-			   place_filter_name((enum place_filter)f));
-		if (f == PLACE_GONE && t->rivals)
-			buf_printf(text, " (%zu of them could go as well)", t->rivals);
+		size_t count = t->counts.of[f] - (f == PLACE_GONE ? rivals : 0);
+
+		if (count)
+			buf_printf(text, "%s%zu %s", text->len ? ", " : "", count,
+				   place_filter_name((enum place_filter)f));
 	}
 	if (!text->len)
 		buf_add_str(text, "there is no other node");

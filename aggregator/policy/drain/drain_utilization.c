@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "aggregator/policy/drain/drain_rules.h"
+#include "aggregator/policy/slack/slack.h"
 
 /* One resource of a node and its pods. */
 struct sums {
@@ -23,7 +24,7 @@ static void add_pod(const struct drain_options *o, const struct kube_pod *pod, c
 {
 	int64_t amount = 0;
 
-	if (o->variant == DRAIN_CORRECTED && !kube_pod_is_active(pod))
+	if (o->variant == DRAIN_CORRECTED && (!kube_pod_is_active(pod) || slack_is_balloon(pod)))
 		return;
 	resources_find(kube_pod_requests(pod), name, &amount);
 	if ((o->ignore_daemon_sets && drain_is_daemon_pod(pod)) ||

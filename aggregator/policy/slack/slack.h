@@ -179,6 +179,9 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 
 /* --- for who plans drains */
 
+/* A placeholder that is a pod (slack_balloon.c). */
+bool slack_is_balloon(const struct kube_pod *pod);
+
 /* The class of which the pod is a placeholder, or NULL: it is none. */
 const struct slack_class *slack_class_of(const struct slack_result *r, place_pod pod);
 /* The placeholders on a node: the first of *count, or NULL and 0. */

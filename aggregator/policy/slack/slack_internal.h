@@ -174,7 +174,6 @@ enum { SLACK_NAME_LEN = 64 };
 
 /* The name of a class's objects, a DNS label. */
 void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN]);
-bool slack_is_balloon(const struct kube_pod *pod);
 struct slack_run;
 /* By class, of those on nodes that count. */
 void slack_count_balloons(struct slack_run *r);
