@@ -23,6 +23,7 @@ static struct place_fixture f;
 static struct drain_state *state;
 static struct drain_config config;
 static struct drain_plan *plan;
+static struct drain_placeholder slack; /* pod NULL: there is none */
 
 static int setup(void **unused)
 {
@@ -102,7 +103,11 @@ static void step(int64_t now_ns)
 	f.place = place_new(v, &o);
 	drain_plan_free(plan);
 	plan = drain_step(state,
-			  &(struct drain_input){.place = f.place, .view = v, .now_ns = now_ns},
+			  &(struct drain_input){.place = f.place,
+						.view = v,
+						.now_ns = now_ns,
+						.slack = &slack,
+						.slack_count = slack.pod ? 1 : 0},
 			  &config);
 	view_drop(v);
 }
@@ -266,6 +271,54 @@ static void what_was_found_is_forgotten_with_its_cause(void **unused)
 	assert_verdict("a", "drain");
 }
 
+/* Its replacement runs: it ends where it is. */
+static void a_pod_that_ends_and_is_replaced_moves_nowhere(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("db-1", "db", "b", 2400);
+	put_pod("web-2", "web", "b", 1200);
+	place_fixture_put(&f, OBJECT_POD,
+			  "{'metadata':{'namespace':'default','name':'web-1','deletionTimestamp':"
+			  "'2026-01-31T12:00:20Z','deletionGracePeriodSeconds':30,"
+			  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':"
+			  "'web','uid':'rs-web','controller':true}]},'spec':{'nodeName':'a',"
+			  "'containers':[{'name':'c','resources':{'requests':{'cpu':'1200m'}}}]},"
+			  "'status':{'phase':'Running'}}");
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_int_equal(plan->wave.pods, 0);
+	/* Of two that are wanted the other is still to come. */
+	put_owner("web", 2);
+	step(NOW + 1);
+	assert_string_not_equal(drain_verdict_name(node("a")->verdict), "drain");
+}
+
+static void room_that_slack_takes_is_named(void **unused)
+{
+	struct kube_pod *pod = place_fixture_record("slack-1", "", "", "");
+
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("web-1", "web", "a", 1550);
+	put_pod("db-1", "db", "b", 2400);
+	slack = (struct drain_placeholder){pod, "b", "unit"};
+	step(NOW);
+	slack.pod = NULL;
+	object_drop(&pod->object);
+	assert_reason("a", "NoPlaceToMovePods",
+		      "pod default/web-1 fits on no other node: 1 NodeResourcesFit; b would have "
+		      "room, but for extra capacity");
+	assert_string_equal(node("a")->reasons[0].unblock,
+			    "lower the extra capacity, or add a node");
+}
+
 /* Balloons make way for whatever comes. */
 static void balloons_do_not_make_a_node_needed(void **unused)
 {
@@ -367,6 +420,8 @@ int main(void)
 		STORY(replicas_on_one_node_leave_in_steps),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(what_was_found_is_forgotten_with_its_cause),
+		STORY(a_pod_that_ends_and_is_replaced_moves_nowhere),
+		STORY(room_that_slack_takes_is_named),
 		STORY(balloons_do_not_make_a_node_needed),
 		STORY(a_node_of_the_control_plane_has_its_own_words),
 		STORY(room_for_all_in_any_order_is_proven),

@@ -62,7 +62,7 @@ struct drain_run {
 	const struct kube_pod **pods; /* owned; slices are the cases' */
 	struct drain_pdbs *pdbs;
 	int64_t *allowed_by; /* owned; by budget, before any candidate was asked */
-	struct drain_owners *owners; /* NULL until a wave is chosen */
+	struct drain_owners *owners; /* NULL until they are asked about */
 	struct drain_groups groups;
 	struct drain_context rules;
 	struct drain_unremovable *failed; /* of the state */
@@ -70,6 +70,7 @@ struct drain_run {
 	uint32_t *placeholder; /* owned; by handle, number of the input's placeholder */
 	size_t extra_count;
 	place_pod *slack; /* owned; handles, by number of the input's placeholder */
+	size_t slack_asks; /* placeholders taken to see whether they are in the way */
 	struct buf narration;
 	size_t *set; /* owned; cases of the candidate set, in the order they were accepted */
 	size_t set_count;
@@ -119,6 +120,7 @@ struct drain_trial {
 	const char
 		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
 	size_t missing;
+	const char *without_slack; /* a node that had room but for placeholders; NULL: none is known */
 	int64_t missing_cpu_milli, missing_mem_bytes;
 	struct drain_item *items; /* the caller frees them; as in struct drain_case */
 	size_t count, own_count, real_count;
@@ -142,6 +144,8 @@ void drain_explain_trial(struct drain_case *c, struct drain_trial *t);
 /* --- drain_wave.c */
 
 void drain_choose_wave(struct drain_run *r);
+/* Whether a drain waits for a place elsewhere for it: it neither ended, nor ends and is replaced. */
+bool drain_must_move(struct drain_run *r, const struct kube_pod *pod);
 
 /* --- drain_history.c */
 

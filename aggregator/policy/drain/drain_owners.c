@@ -160,6 +160,13 @@ static int64_t missing_of(const struct owner *owner)
 	return wanted > owner->ready ? wanted - owner->ready : 0;
 }
 
+bool drain_owners_is_whole(const struct drain_owners *o, const struct kube_pod *pod)
+{
+	const struct owner *owner = find_owner(o, pod);
+
+	return owner && owner->wanted >= 0 && owner->pods >= owner->wanted;
+}
+
 bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *left)
 {
 	const struct owner *owner;

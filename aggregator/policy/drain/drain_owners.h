@@ -55,6 +55,8 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
  * it was counted.
  */
 bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *left);
+/* As many of its owner's pods run as it wants; one that ends is replaced already. */
+bool drain_owners_is_whole(const struct drain_owners *o, const struct kube_pod *pod);
 void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pods, size_t count);
 
 #endif

@@ -298,9 +298,8 @@ static void sort_pods(struct drain_run *r, struct drain_case *c)
 
 	drain_pods_fini(p);
 	drain_pods_sort(&r->rules, c->pods, c->pod_count, p);
-	/* One that ended needs no room elsewhere. */
 	for (size_t i = 0; i < p->move_count; i++)
-		if (!r->corrected || kube_pod_is_active(p->move[i]))
+		if (!r->corrected || drain_must_move(r, p->move[i]))
 			p->move[kept++] = p->move[i];
 	p->move_count = kept;
 }

@@ -229,6 +229,30 @@ static void note_refusal(const struct drain_run *r, const struct drain_case *c, 
 		t->nearest = place_node_name(r->place, nearest);
 }
 
+/* Of all refusals together so many are taken: each costs as much as there are. */
+enum { SLACK_ASKS_MAX = 200000 };
+
+/* Whether placeholders are in the way alone. */
+static void note_slack(struct drain_run *r, const bool *allowed, place_pod pod,
+		       struct drain_trial *t)
+{
+	size_t count = r->in->slack_count;
+	place_mark m;
+	place_node n;
+
+	if (!r->corrected || !count || r->slack_asks + count > SLACK_ASKS_MAX)
+		return;
+	r->slack_asks += count;
+	m = place_fork(r->place);
+	for (size_t i = 0; i < count; i++)
+		if (place_where(r->place, r->slack[i]) != PLACE_NONE)
+			place_take(r->place, r->slack[i]);
+	n = place_choose(r->place, pod, r->config->order, PLACE_NONE, allowed, NULL);
+	if (n != PLACE_NONE)
+		t->without_slack = place_node_name(r->place, n);
+	place_revert(r->place, m);
+}
+
 static void place_all(struct drain_run *r, const struct drain_case *c, const bool *allowed,
 		      struct drain_trial *t)
 {
@@ -244,6 +268,7 @@ static void place_all(struct drain_run *r, const struct drain_case *c, const boo
 	if (failed) {
 		t->reason = DRAIN_NO_PLACE;
 		note_refusal(r, c, allowed, failed->pod, t);
+		note_slack(r, allowed, failed->pod, t);
 		note_others(r, allowed, failed->pod, t);
 		return;
 	}
@@ -375,12 +400,14 @@ static struct drain_why *explain_no_place(struct drain_case *c, const struct dra
 
 	describe_counts(t, &text);
 	describe_nearest(t, &text);
+	if (t->without_slack)
+		buf_printf(&text, "; %s would have room, but for extra capacity", t->without_slack);
 	describe_terms(t, &text);
 	w = drain_add_reason(c, t->reason, "pod %s/%s%s fits on no other node: %s",
 			     t->pod->object.namespace, t->pod->object.name,
 			     *t->pod->node ? "" : ", which is pending and has its room here,",
 			     text.data);
-	w->unblock = unblock_of(t);
+	w->unblock = t->without_slack ? drain_reason_unblock(DRAIN_SLACK_DROPS) : unblock_of(t);
 	add_nearest(t, w);
 	buf_fini(&text);
 	return w;

@@ -624,6 +624,8 @@ static void read_removables(struct wave *w)
 /* What is away already is taken first. */
 static void count_owners(struct drain_run *r)
 {
+	if (r->owners)
+		return;
 	r->owners = drain_owners_new(r->config->rules.owner_share, r->in->view->cluster);
 	for (size_t i = 0; i < r->count; i++)
 		for (size_t j = 0; j < r->cases[i].pod_count; j++)
@@ -631,6 +633,14 @@ static void count_owners(struct drain_run *r)
 	for (size_t i = 0; i < r->count; i++)
 		for (size_t j = 0; r->cases[i].in_deletion && j < r->cases[i].pod_count; j++)
 			drain_owners_take(r->owners, &r->cases[i].pods[j], 1, NULL, NULL);
+}
+
+bool drain_must_move(struct drain_run *r, const struct kube_pod *pod)
+{
+	if (pod->deletion_ns)
+		count_owners(r);
+	return kube_pod_is_active(pod) &&
+	       !(pod->deletion_ns && drain_owners_is_whole(r->owners, pod));
 }
 
 void drain_choose_wave(struct drain_run *r)
