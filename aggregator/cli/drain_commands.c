@@ -8,6 +8,7 @@
  *     wait     unless there is room whatever the scheduler chooses, for the workloads of each node
  *              before the next one
  */
+#include <limits.h>
 #include <string.h>
 
 #include "aggregator/cli/document.h"
@@ -58,9 +59,17 @@ static bool same_workload(const cJSON *a, const cJSON *b)
 	       strcmp(text_of(a, "workload.name"), text_of(b, "workload.name")) == 0;
 }
 
-static bool is_in_step(const cJSON *move, double step)
+/* 0 where the node goes at once. */
+static int step_of(const cJSON *move)
 {
-	return !(step > 0) || document_number(move, "step") == step;
+	double step = document_number(move, "step");
+
+	return step > 0 && step < INT_MAX ? (int)step : 0;
+}
+
+static bool is_in_step(const cJSON *move, int step)
+{
+	return !step || step_of(move) == step;
 }
 
 /* Until all of its replicas are available. */
@@ -88,7 +97,7 @@ static void add_wait(struct buf *out, const cJSON *move)
 }
 
 /* Each workload once; step 0: of all moves. */
-static void add_waits(struct buf *out, const cJSON *first, double step)
+static void add_waits(struct buf *out, const cJSON *first, int step)
 {
 	for (const cJSON *move = first; move; move = move->next) {
 		const cJSON *same = first;
@@ -116,12 +125,11 @@ static void add_eviction(struct buf *out, const cJSON *move)
 /* All steps but the last, which drains the node. */
 static void add_steps(struct buf *out, const cJSON *first)
 {
-	double last = 0;
+	int last = 0;
 
 	for (const cJSON *move = first; move; move = move->next)
-		if (document_number(move, "step") > last)
-			last = document_number(move, "step");
-	for (double step = 1; step < last; step++) {
+		last = step_of(move) > last ? step_of(move) : last;
+	for (int step = 1; step < last; step++) {
 		for (const cJSON *move = first; move; move = move->next)
 			if (is_in_step(move, step) &&
 			    !cJSON_IsTrue(document_at(move, "placeholder")))

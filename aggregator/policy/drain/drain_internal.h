@@ -120,7 +120,8 @@ struct drain_trial {
 	const char
 		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
 	size_t missing;
-	const char *without_slack; /* a node that had room but for placeholders; NULL: none is known */
+	const char
+		*without_slack; /* a node that had room but for placeholders; NULL: none is known */
 	int64_t missing_cpu_milli, missing_mem_bytes;
 	struct drain_item *items; /* the caller frees them; as in struct drain_case */
 	size_t count, own_count, real_count;

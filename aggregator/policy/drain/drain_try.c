@@ -207,7 +207,7 @@ static void note_others(struct drain_run *r, const bool *allowed, place_pod firs
 		    place_choose(r->place, pod, r->config->order, PLACE_NONE, allowed, NULL) !=
 			    PLACE_NONE)
 			continue;
-		t->other = mem_realloc(t->other, (t->others + 1) * sizeof(*t->other));
+		t->other = mem_realloc(t->other, (t->others + 1) * sizeof(struct kube_pod *));
 		t->other[t->others++] = place_pod_record(r->place, pod);
 	}
 }
