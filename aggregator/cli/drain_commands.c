@@ -8,7 +8,6 @@
  *     wait     unless there is room whatever the scheduler chooses, for the workloads of each node
  *              before the next one
  */
-#include <limits.h>
 #include <string.h>
 
 #include "aggregator/cli/document.h"
@@ -59,12 +58,15 @@ static bool same_workload(const cJSON *a, const cJSON *b)
 	       strcmp(text_of(a, "workload.name"), text_of(b, "workload.name")) == 0;
 }
 
+/* More than a node has pods. */
+enum { STEPS_MAX = 100000 };
+
 /* 0 where the node goes at once. */
 static int step_of(const cJSON *move)
 {
 	double step = document_number(move, "step");
 
-	return step > 0 && step < INT_MAX ? (int)step : 0;
+	return step > 0 && step <= STEPS_MAX ? (int)step : 0;
 }
 
 static bool is_in_step(const cJSON *move, int step)

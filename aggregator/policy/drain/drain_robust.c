@@ -255,14 +255,15 @@ static bool always_has_a_place(const struct drain_run *r, place_pod pod, const i
 	int64_t *needed = mem_zalloc(r->count + 1, sizeof(*needed));
 	size_t count = 0, filled = 0;
 
-	for (place_node n = 0; n < r->count; n++) {
+	/* A node is filled by one of the others at least: with more nodes than others one is left. */
+	for (place_node n = 0; n < r->count && count < (size_t)total[RESOURCE_PODS]; n++) {
 		enum place_filter f = place_check(r->place, pod, n);
 
 		/* The scheduler does not know of filters behind its own. */
 		if (f == PLACE_FITS || f >= PLACE_USE_CAP)
 			nodes[count++] = n;
 	}
-	for (int i = 0; count && i < RESOURCE_STANDARD; i++) {
+	for (int i = 0; count < (size_t)total[RESOURCE_PODS] && i < RESOURCE_STANDARD; i++) {
 		for (size_t k = 0; k < count; k++)
 			needed[k] = free_of[nodes[k] * RESOURCE_STANDARD + (size_t)i] -
 				    asked(record, i) + 1;
@@ -271,8 +272,7 @@ static bool always_has_a_place(const struct drain_run *r, place_pod pod, const i
 	}
 	free(nodes);
 	free(needed);
-	/* A node is filled by one of the others at least. */
-	return filled < count || (size_t)total[RESOURCE_PODS] - 1 < count;
+	return filled < count;
 }
 
 bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count)
