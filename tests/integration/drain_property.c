@@ -433,27 +433,11 @@ static bool counts(const cJSON *pod, const char *namespace, const char *app)
 	       !text_at(pod, "metadata", "deletionTimestamp", NULL);
 }
 
-/* How many of the owner's ready pods leave at the same time: those of one step, or of none. */
-static int leaving_at_once(const struct drain_plan *p, const char *namespace, const char *app)
-{
-	int of[PLACE_WORLD_PODS + 1] = {0}, most = 0;
-
-	for (size_t i = 0; i < p->wave.node_count; i++)
-		for (size_t j = 0; j < p->wave.nodes[i]->move_count; j++) {
-			const struct drain_move *m = &p->wave.nodes[i]->moves[j];
-
-			of[m->step] += is_of(m->pod, namespace, app) && m->pod->ready &&
-				       !m->pod->deletion_ns;
-		}
-	for (size_t step = 1; step <= PLACE_WORLD_PODS; step++)
-		most = of[step] > most ? of[step] : most;
-	return of[0] + most;
-}
-
+/* At the same time leave those of one step, or of none. */
 static void check_owner(const struct scene *s, const struct drain_plan *p, const char *namespace,
 			const char *app)
 {
-	int wanted = 0, ready = 0, away = leaving_at_once(p, namespace, app), allowed;
+	int wanted = 0, ready = 0, of[PLACE_WORLD_PODS + 1] = {0}, most = 0, away, allowed;
 
 	for (size_t i = 0; i < s->w.pod_count; i++) {
 		const cJSON *pod = s->w.pods[i];
@@ -463,6 +447,16 @@ static void check_owner(const struct scene *s, const struct drain_plan *p, const
 		ready += counts(pod, namespace, app) &&
 			 cJSON_GetObjectItem(cJSON_GetObjectItem(pod, "status"), "conditions");
 	}
+	for (size_t i = 0; i < p->wave.node_count; i++)
+		for (size_t j = 0; j < p->wave.nodes[i]->move_count; j++) {
+			const struct drain_move *m = &p->wave.nodes[i]->moves[j];
+
+			of[m->step] += is_of(m->pod, namespace, app) && m->pod->ready &&
+				       !m->pod->deletion_ns;
+		}
+	for (size_t step = 1; step <= PLACE_WORLD_PODS; step++)
+		most = of[step] > most ? of[step] : most;
+	away = of[0] + most;
 	allowed = (int)(s->config.rules.owner_share * wanted);
 	if (away > 0 && away + wanted - ready > (allowed < 1 ? 1 : allowed))
 		fail_msg("seed %llu: %d of %d of %s/%s leave, %d are ready",
@@ -572,12 +566,11 @@ static double share_of(const struct scene *s, size_t pod, const char *resource)
 	int askers = 0, pods = 0;
 
 	for (size_t i = 0; i < s->w.pod_count; i++) {
-		double asks;
+		double asks = (double)check_pod_request(s->w.pods[i], resource);
 
 		if (s->w.where[i] != s->w.where[pod] || s->pod_use[i].measured ||
 		    !is_active(s->w.pods[i]))
 			continue;
-		asks = (double)check_pod_request(s->w.pods[i], resource);
 		all += asks;
 		askers += asks > 0;
 		pods++;
