@@ -147,7 +147,8 @@ struct slack_amount slack_entry_follow_shape(struct slack_entry *e, const struct
 		return *held;
 	}
 	e->shape_since_ns = 0;
-	if (!same && e->wanted) {
+	/* What an older version saved has no shape. */
+	if (!same && e->wanted && (held->cpu_milli || held->mem_bytes)) {
 		e->wanted = convert(e->wanted, t->held_count, t->unit_count);
 		e->lower_target = convert(e->lower_target, t->held_count, t->unit_count);
 	}
