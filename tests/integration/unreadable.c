@@ -37,13 +37,14 @@ static bool is_ready(void *url)
 static int try_to_read(pid_t pid)
 {
 	char *path = mem_printf("/proc/%d/maps", (int)pid);
-	int status;
+	int status, fd;
 	pid_t child = fork();
 
 	if (child == 0) {
 		if (setgid(USER) || setuid(USER))
 			_exit(255);
-		_exit(open(path, O_RDONLY | O_CLOEXEC) < 0 ? errno : 0);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		_exit(fd < 0 ? errno : 0);
 	}
 	free(path);
 	assert_int_equal(waitpid(child, &status, 0), child);

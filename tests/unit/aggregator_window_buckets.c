@@ -269,7 +269,7 @@ static void percentiles_agree_with_the_mean(void **state)
 	(void)state;
 	for (int round = 0; round < 5000; round++) {
 		struct node_windows *w = node_windows_new();
-		struct window_set out[WINDOWS];
+		struct window_set out[WINDOWS] = {0};
 		const struct window_stats *cpu = &out[0].cpu_milli;
 		double values[SAMPLES], true95, true99;
 

@@ -241,10 +241,9 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Of what others are guaranteed; a max of 0, and a quota that does not count, has its own finding. */
+/* Of what others are guaranteed; a max of 0 has a finding of its own. */
 static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 {
-	const struct quota *counts = quota_book_find(l->book, q->object.namespace);
 	char text[QUOTA_TEXT_MAX];
 	int64_t sum, min, max;
 	const char *name;
@@ -253,8 +252,7 @@ static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 		bool bounded = resources_find(&q->max, name, &max);
 		struct about a = about_quota(q, "spec.min", name, 0, bounded ? max : sum);
 
-		if (!sum || !counts || strcmp(counts->name, q->object.name) != 0 ||
-		    !is_counted(l, name) || (bounded && !max) ||
+		if (!sum || !is_counted(l, name) || (bounded && !max) ||
 		    (resources_find(&q->min, name, &min) && min))
 			continue;
 		quota_amount_text(name, bounded ? max : sum, text);
