@@ -205,10 +205,11 @@ void pattern_get_memory(const struct pattern *p, int64_t begin_ns, int64_t end_n
 	if (p->dies) {
 		double share = on_share(p, begin_ns, end_ns);
 
+		last = pattern_working_set(p, end_ns);
 		*out = (struct pattern_memory){
 			.set_mean = p->mem_bytes * share,
-			.set_max = share > 0 ? p->mem_bytes : 0,
-			.set_last = pattern_working_set(p, end_ns),
+			.set_max = share > 0 || last > 0 ? p->mem_bytes : 0,
+			.set_last = last,
 		};
 		return;
 	}

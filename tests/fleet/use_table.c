@@ -195,7 +195,8 @@ static double needed_bytes(const struct use_machine *m, int64_t at_ns)
 
 static void make_node_memory(const struct use_table *t, struct node_sample *n)
 {
-	float max = n->usage.mem_bytes.last;
+	const struct gauge *g = &n->usage.mem_bytes;
+	float max = g->last > g->mean ? g->last : g->mean;
 
 	/* Once a second, as /proc/meminfo is read. */
 	for (int64_t at = t->end_ns; at > t->start_ns; at -= NS_PER_SEC) {
