@@ -152,7 +152,7 @@ static int walk_cgroup(const struct sampler_bpf_walks *w, const struct sampler_b
 
 #define CGROUP_WAY(bytes)                                                                          \
 	{                                                                                          \
-		.source = {.elf = bytes, .needs = cgroup_needs}, .meets_all = true,                \
+		.source = {.elf = (bytes), .needs = cgroup_needs}, .meets_all = true,              \
 		.nothing_met = "the root of the hierarchy is gone", .suits = suits_any,            \
 		.attach = attach_cgroup, .walk = walk_cgroup,                                      \
 	}

@@ -129,7 +129,9 @@ struct node_truth_bounds node_truth_bounds(const struct node_truth *t)
 
 double node_truth_weight(int shares)
 {
-	return (shares - 2) * 9999 / 262142 + 1;
+	int weight = (shares - 2) * 9999 / 262142 + 1;
+
+	return weight;
 }
 
 static bool holds_pod(const char *path)

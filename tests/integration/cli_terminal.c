@@ -112,7 +112,8 @@ static char *read_picture(const struct terminal *t)
 		char bytes[4096];
 		ssize_t got;
 
-		first = strstr(text.data, HOME);
+		buf_add_str(&text, "");
+	first = strstr(text.data, HOME);
 		second = first ? strstr(first + 1, HOME) : NULL;
 		if (second)
 			break;
@@ -124,8 +125,10 @@ static char *read_picture(const struct terminal *t)
 	}
 	first = strstr(text.data, HOME);
 	second = first ? strstr(first + 1, HOME) : NULL;
-	if (!second)
+	if (!first || !second) {
 		fail_msg("no picture is drawn again: %s", text.data);
+		return NULL;
+	}
 	text.data[second - text.data] = '\0';
 	memmove(text.data, first + strlen(HOME), strlen(first + strlen(HOME)) + 1);
 	return buf_take(&text, NULL);

@@ -158,7 +158,7 @@ static void test_remembers_workloads(void **state)
 	free(again);
 	/* What is wrong is told with its place. */
 	at = strstr(with, "70.5");
-	memcpy(at, "-1.5", strlen("-1.5"));
+	*at = '-';
 	assert_int_equal(snapshot_add(s, "a.json", with, strlen(with), &why), -EINVAL);
 	assert_non_null(strstr(why.text, "state.workloads[0]: "));
 	snapshot_free(s);

@@ -109,7 +109,7 @@ static int sample_with_two_rights(const char *tier)
 static void test_two_rights_are_enough(void **state)
 {
 	const char *tiers = getenv("EVENKEEL_TIERS");
-	int status;
+	int status = -1;
 	pid_t child;
 
 	(void)state;

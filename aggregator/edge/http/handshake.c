@@ -60,8 +60,11 @@ static int on_finished(gnutls_session_t session, unsigned int type, unsigned int
 void handshake_begin(struct handshake *h, struct handshakes *all, struct MHD_Connection *connection,
 		     gnutls_session_t session, int fd)
 {
+	gnutls_transport_ptr_t receive, send;
+
 	*h = (struct handshake){.all = all, .connection = connection, .session = session, .fd = fd};
-	gnutls_transport_set_ptr2(session, h, (gnutls_transport_ptr_t)(intptr_t)fd);
+	gnutls_transport_get_ptr2(session, &receive, &send);
+	gnutls_transport_set_ptr2(session, h, send);
 	gnutls_transport_set_pull_function(session, pull);
 	gnutls_transport_set_pull_timeout_function(session, pull_timeout);
 	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
