@@ -113,7 +113,7 @@ static char *read_picture(const struct terminal *t)
 		ssize_t got;
 
 		buf_add_str(&text, "");
-	first = strstr(text.data, HOME);
+		first = strstr(text.data, HOME);
 		second = first ? strstr(first + 1, HOME) : NULL;
 		if (second)
 			break;
