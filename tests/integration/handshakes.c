@@ -196,6 +196,27 @@ static void test_late_handshakes_end(void **state)
 	assert_int_equal(rc, GNUTLS_E_SUCCESS);
 }
 
+/* A first word of 118 KB, of which the last byte is missing, is not waited for. */
+static void test_long_words_are_cut(void **state)
+{
+	enum { WORD = 118000, RECORD = 16384, HEAD = 5 };
+	static unsigned char record[HEAD + RECORD] = {
+		0x16,	    3, 1, RECORD >> 8, RECORD & 0xff, 1, WORD >> 16, WORD >> 8 & 0xff,
+		WORD & 0xff};
+	struct scene *s = *state;
+	int fd = stranger_connect(s->stack->aggregators[0].http_port, NULL);
+	struct buf got = BUF_INIT;
+	bool open = true;
+
+	for (int sent = 0; open && sent + RECORD < WORD; sent += RECORD) {
+		open = stranger_say(fd, record, sizeof(record));
+		memset(record + HEAD, 0, RECORD);
+	}
+	assert_true(stranger_hear(fd, 5000, &got));
+	buf_fini(&got);
+	close(fd);
+}
+
 static void test_they_hold_up_no_end(void **state)
 {
 	struct scene *s = *state;
@@ -210,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_unfinished_handshakes_cost_nothing),
 		cmocka_unit_test(test_others_are_answered),
 		cmocka_unit_test(test_late_handshakes_end),
+		cmocka_unit_test(test_long_words_are_cut),
 		cmocka_unit_test(test_they_hold_up_no_end),
 	};
 

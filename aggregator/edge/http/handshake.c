@@ -28,12 +28,16 @@ static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 	ssize_t n = recv(h->fd, data, size, 0);
 	int error = errno;
 
-	if (n >= 0)
+	if (n > 0 && !h->done)
+		h->bytes += (size_t)n;
+	if (n >= 0 && h->bytes <= HANDSHAKE_BYTES_MOST)
 		return n;
+	if (n >= 0)
+		error = ECONNABORTED;
 	if ((error == EAGAIN || error == EWOULDBLOCK) && !h->done && !h->waits)
 		await_client(h);
 	gnutls_transport_set_errno(h->session, error);
-	return n;
+	return -1;
 }
 
 static int pull_timeout(gnutls_transport_ptr_t ptr, unsigned int ms)

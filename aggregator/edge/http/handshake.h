@@ -2,7 +2,8 @@
 /*
  * Handshakes of TLS that wait for their clients. The library that serves HTTP asks a session again
  * at once, without end, whose client has sent a part of what it has to. So a connection is suspended
- * while there is nothing to read, and goes on when there is.
+ * while there is nothing to read, and goes on when there is. And it keeps what a client has sent of
+ * a message, up to 128 KiB; so a client may send HANDSHAKE_BYTES_MOST in all.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_HANDSHAKE_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_HANDSHAKE_H
@@ -11,6 +12,9 @@
 #include <stdbool.h>
 
 struct MHD_Connection;
+
+/* A first word of 2 KiB, and a chain of certificates. */
+enum { HANDSHAKE_BYTES_MOST = 12288 };
 
 /* One thread's, which runs the library for them, too. */
 struct handshakes {
@@ -25,6 +29,7 @@ struct handshake {
 	struct MHD_Connection *connection;
 	gnutls_session_t session;
 	int fd;
+	size_t bytes; /* that the client has sent */
 	bool waits, done;
 };
 
