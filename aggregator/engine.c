@@ -244,8 +244,11 @@ static int open_publisher(struct engine *e)
 
 static int open_loop(struct engine *e, struct reason *reason)
 {
-	int rc = uv_loop_init(&e->loop);
+	int rc;
 
+	/* Where libuv itself finds no memory it aborts without a word. */
+	uv_replace_allocator(mem_alloc, mem_realloc, mem_zalloc, free);
+	rc = uv_loop_init(&e->loop);
 	e->loop_open = rc == 0;
 	if (!rc)
 		rc = open_publisher(e);
