@@ -202,6 +202,12 @@ static void compress_body(struct buf *body)
 	*body = packed;
 }
 
+static void hold(struct connection *c, const char *path)
+{
+	c->held = mem_strdup(path);
+	pthread_cond_broadcast(&c->peer->changed);
+}
+
 /* Whether the connection goes on. */
 static bool send_answer(struct connection *c, const char *path, const struct peer_answer *a)
 {
@@ -217,7 +223,12 @@ static bool send_answer(struct connection *c, const char *path, const struct pee
 		   "chunked\r\n%s%s\r\n",
 		   a->status ? a->status : 200, a->gzip ? "Content-Encoding: gzip\r\n" : "",
 		   a->headers ? a->headers : "");
+	/* Who sees the head of an answer without a body may at once send more into it. */
+	pthread_mutex_lock(&c->peer->lock);
 	ok = send_all(c->fd, head.data, head.len);
+	if (ok && a->then == PEER_HOLD && !body.len)
+		hold(c, path);
+	pthread_mutex_unlock(&c->peer->lock);
 	step = a->chunk ? a->chunk : body.len;
 	for (at = 0; ok && at < body.len; at += step)
 		ok = send_chunk(c->fd, body.data + at, step < body.len - at ? step : body.len - at);
@@ -228,8 +239,8 @@ static bool send_answer(struct connection *c, const char *path, const struct pee
 		ok = false;
 	}
 	pthread_mutex_lock(&c->peer->lock);
-	c->held = ok && a->then == PEER_HOLD ? mem_strdup(path) : NULL;
-	pthread_cond_broadcast(&c->peer->changed);
+	if (ok && a->then == PEER_HOLD && body.len)
+		hold(c, path);
 	pthread_mutex_unlock(&c->peer->lock);
 	buf_fini(&head);
 	buf_fini(&body);

@@ -89,7 +89,9 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 		r->too_old += interval->merged;
 		return FRAME_RESULT_too_old;
 	}
-	/* Nothing is repeated here, nothing refused. */
+	/* It was sent again because the machine was slow to hand over the acknowledgement. */
+	if (answer.verdict == USAGE_DUPLICATE)
+		return FRAME_RESULT_duplicate;
 	if (answer.verdict != USAGE_APPLIED)
 		print_error("%s\n", answer.reason);
 	assert_int_equal(answer.verdict, USAGE_APPLIED);
