@@ -52,8 +52,8 @@ struct sender;
  */
 int sender_check(const char *url, const struct sender_config *config, struct reason *reason);
 /*
- * Checks as above and begins to connect, which starts threads. Nothing is sent yet. The host must
- * be an address, since names are not looked up here: -EINVAL.
+ * Checks as above and starts threads. It connects when there is something to send. The host must be
+ * an address, since names are not looked up here: -EINVAL.
  */
 int sender_open(struct sender **s, const char *url, const struct sender_config *config,
 		struct reason *reason);

@@ -51,7 +51,7 @@ union control {
 struct sender_socket {
 	struct endpoint endpoint;
 	int nn; /* the socket */
-	int connection; /* the nanomsg endpoint */
+	int connection; /* the nanomsg endpoint; negative: none yet */
 	int receive_fd, send_fd;
 };
 
@@ -94,8 +94,8 @@ int sender_socket_open(struct sender_socket **out, const struct endpoint *endpoi
 		goto fail;
 	s->receive_fd = get_fd(s->nn, NN_RCVFD);
 	s->send_fd = get_fd(s->nn, NN_SNDFD);
-	s->connection = nn_connect(s->nn, endpoint->url);
-	if (s->receive_fd < 0 || s->send_fd < 0 || s->connection < 0)
+	s->connection = -1;
+	if (s->receive_fd < 0 || s->send_fd < 0)
 		goto fail;
 	*out = s;
 	return 0;
@@ -121,10 +121,12 @@ int sender_socket_fd(const struct sender_socket *s)
 	return s->receive_fd;
 }
 
-bool sender_socket_ready(const struct sender_socket *s)
+bool sender_socket_ready(struct sender_socket *s)
 {
 	struct pollfd p = {.fd = s->send_fd, .events = POLLIN};
 
+	if (s->connection < 0)
+		s->connection = nn_connect(s->nn, s->endpoint.url);
 	return poll(&p, 1, 0) == 1;
 }
 
@@ -185,6 +187,7 @@ void sender_socket_reconnect(struct sender_socket *s)
 	/* The old one keeps trying if there can be no new one. */
 	if (fresh < 0)
 		return;
-	nn_shutdown(s->nn, s->connection);
+	if (s->connection >= 0)
+		nn_shutdown(s->nn, s->connection);
 	s->connection = fresh;
 }

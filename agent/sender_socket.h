@@ -13,14 +13,17 @@
 
 struct sender_socket;
 
-/* Begins to connect; -EINVAL, or what nanomsg says. */
+/* Starts threads; -EINVAL, or what nanomsg says. */
 int sender_socket_open(struct sender_socket **s, const struct endpoint *endpoint,
 		       struct reason *reason);
 void sender_socket_close(struct sender_socket *s);
 /* Becomes readable when a reply came (NN_RCVFD). */
 int sender_socket_fd(const struct sender_socket *s);
-/* True when there is a connection that takes a message. */
-bool sender_socket_ready(const struct sender_socket *s);
+/*
+ * True when there is a connection that takes a message. The first call begins to connect: the other
+ * side gives who connects some seconds for the first frame.
+ */
+bool sender_socket_ready(struct sender_socket *s);
 /* Sends request `id` (31 bits); 0, or -EAGAIN without a connection that takes it. */
 int sender_socket_send(struct sender_socket *s, uint32_t id, const void *data, size_t len);
 /* The next reply into *data (replaced) with the id of its request; -EAGAIN when there is none. */

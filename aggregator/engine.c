@@ -175,7 +175,7 @@ static void on_frames(uv_poll_t *poll, int status, int events)
 		uv_stop(&e->loop);
 		return;
 	}
-	taken = ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns());
+	taken = ingest_step(e->ingest, FRAMES_PER_TURN, clock_wall_ns(), clock_mono_ns());
 	publisher_note_frames(e->publisher, (size_t)taken, taken < FRAMES_PER_TURN);
 }
 

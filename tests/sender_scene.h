@@ -117,7 +117,7 @@ int sender_socket_fd(const struct sender_socket *s)
 	return 42;
 }
 
-bool sender_socket_ready(const struct sender_socket *s)
+bool sender_socket_ready(struct sender_socket *s)
 {
 	return s->ready;
 }

@@ -22,9 +22,10 @@ void metrics_write_ingest(struct buf *out, const struct ingest_counters *c)
 		  &c->connections);
 	write_one(out, "evenkeel_ingest_refused_total",
 		  "Connections of agents that were turned away for want of room.", &c->refused);
-	metrics_write_family(out, closed,
-			     "Connections of agents that this side ended, by why; \"room\": silent "
-			     "ones that made room.");
+	metrics_write_family(
+		out, closed,
+		"Connections of agents that this side ended, by why; \"room\": strange "
+		"or silent ones that made room.");
 	for (int i = 0; i < INGEST_CLOSINGS; i++)
 		metrics_write_sample(out, closed, labels[i], (double)counter_get(&c->closed[i]));
 }

@@ -2,7 +2,8 @@
 /*
  * What becomes of a frame:
  *
- *   opened? ---no---> counted; no answer, so that a stranger learns nothing and an agent just times out.
+ *   opened? ---no---> counted, the third in a row ends its connection; no answer, so that a stranger
+ *      |              learns nothing and an agent just times out.
  *      |              Only one that is too long is refused by an ack, or its agent would send it for ever.
  *   complete? --no--> kept; acked "part stored"
  *      |
@@ -33,8 +34,6 @@ static const struct ingest_parts_limits parts_limits = {
 	.nodes_max = 4096,
 	.bytes_max = 64 * 1024 * 1024,
 };
-
-static const struct ingest_patience usual; /* zeroes */
 
 struct ingest {
 	/* fixed after open */
@@ -74,7 +73,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	in->counters = counters;
 	in->handler = handler;
 	in->ctx = ctx;
-	rc = ingest_peers_open(&in->peers, listener, endpoint.kind, &usual, &counters->ingest);
+	rc = ingest_peers_open(&in->peers, listener, endpoint.kind, &counters->ingest);
 	if (rc) {
 		reason_set(reason, "%s: %s", url, strerror(-rc));
 		ingest_socket_remove(&endpoint);
@@ -203,6 +202,7 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 
 	buf_clear(&in->body);
 	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &why);
+	ingest_peers_judge(in->peers, &message->route, !rc || rc == -EMSGSIZE);
 	if (rc == -EMSGSIZE)
 		return take_oversized(in, &message->route, &header, &why, &ack);
 	if (rc)
@@ -216,7 +216,7 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	return result;
 }
 
-int ingest_step(struct ingest *in, int most, int64_t now_ns)
+int ingest_step(struct ingest *in, int most, int64_t now_ns, int64_t mono_ns)
 {
 	struct ingest_message message;
 	int taken, rc = 0;
@@ -224,7 +224,7 @@ int ingest_step(struct ingest *in, int most, int64_t now_ns)
 	if (!in->idle_ns)
 		in->idle_ns = now_ns;
 	for (taken = 0; taken < most; taken++) {
-		rc = ingest_peers_receive(in->peers, &message);
+		rc = ingest_peers_receive(in->peers, &message, mono_ns);
 		if (rc)
 			break;
 		counter_add(&in->counters->frame_bytes, message.len);

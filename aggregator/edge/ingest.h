@@ -32,7 +32,10 @@ int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
 void ingest_close(struct ingest *in);
 /* Readable when there is something to take, or a connection to look after. */
 int ingest_fd(const struct ingest *in);
-/* Takes at most `most` frames without blocking; returns how many there were. */
-int ingest_step(struct ingest *in, int most, int64_t now_ns);
+/*
+ * Takes at most `most` frames without blocking; returns how many there were. now_ns is Unix time,
+ * mono_ns monotonic.
+ */
+int ingest_step(struct ingest *in, int most, int64_t now_ns, int64_t mono_ns);
 
 #endif

@@ -5,12 +5,14 @@
  * a frame. Here the thread that wants the message reads it: one epoll for all peers, one recv() for
  * a frame, which usually is there as a whole, and one sendmsg() for its answer.
  *
- *               within 10 s            a part            the rest, within 30 s
- *     NEW (accepted) --hello--> IDLE -----------> BEGUN --------------------> message
+ *                                      a part            the rest, within 30 s
+ *        (accepted, greeted) --> IDLE -----------> BEGUN --------------------> message
  *                                |  ^               ^                            |
  *                     message(s) |  +-- no more ----|----------------------------+
- *              within 15 minutes v                  | a part                     | more was read
+ *                                v                  | a part                     | more was read
  *                              message -----------> READY <----------------------+
+ *
+ * Who may stay, and for how long, is decided in ingest_places.c.
  *
  * A message that one recv() brought whole is handed out where it lies, in room that all peers
  * share. What came in part is kept with its peer until the rest is there, so a peer that is silent
@@ -18,17 +20,15 @@
  * kept and handed out from there, and its peer is READY: an eventfd makes the epoll readable then,
  * as the kernel no longer does.
  *
- * What can fail. A peer that breaks the protocol, announces more than a frame may have, says its
- * hello or ends a message too late is closed; so is one whose answer went out in part, and one that
- * asks nothing for longer than any agent does. Parts of messages share a bound; over it, who began
- * first is closed: who is honest is done soon. There is a bound of peers, so that agents leave some
- * descriptors to all else. Over it, and out of descriptors, who was silent for longest is closed
- * for who comes, if that is ROOM_NS or more: strangers who only greet hold none for long, and
- * crowds of them drive out nobody who asks now and then. Where nobody is, a spare one is given up
- * to accept and close, so that nobody waits in a backlog for ever. Where that fails too, or is
- * needed too often, nobody is accepted for a moment: a listener that is always readable would take
- * a whole core. All of that is counted. Agents connect again and send again. On shutdown nothing is
- * kept.
+ * What can fail. A peer that breaks the protocol, announces more than a frame may have or ends a
+ * message too late is closed; so is one whose answer went out in part. Parts of messages share a
+ * bound; over it, who began first is closed: who is honest is done soon. There is a bound of peers,
+ * so that agents leave some descriptors to all else. Where nobody leaves for who comes, a spare one
+ * is given up to accept and close, so that nobody waits in a backlog for ever. Where that fails
+ * too, or is needed too often, nobody is accepted for a moment: a listener that is always readable
+ * would take a whole core. A loop that is behind has not looked at all that came: a stranger of
+ * whom something is unread when its time is over has it once more. All of that is counted. Agents
+ * connect again and send again. On shutdown nothing is kept.
  */
 #include "aggregator/edge/ingest_peers.h"
 
@@ -41,6 +41,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -48,9 +49,11 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "aggregator/edge/ingest_places.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/peer_hash.h"
 
 enum {
 	EVENTS_MAX = 64,
@@ -64,10 +67,7 @@ enum {
 	DESCRIPTORS_KEPT = 256, /* for the HTTP API, files, databases .. */
 };
 
-#define HELLO_NS   (10 * NS_PER_SEC)
-#define MESSAGE_NS (30 * NS_PER_SEC)
-#define SILENT_NS  (900 * NS_PER_SEC)
-#define ROOM_NS	   (90 * NS_PER_SEC)
+#define MESSAGE_NS (30 * NS_PER_SEC) /* from its first byte to its last */
 #define PAUSE_NS   (100 * NS_PER_MS)
 
 /* What an event is about, where it is not a peer. */
@@ -75,7 +75,6 @@ enum { ID_LISTENER = 1, ID_READY, ID_TIMER };
 
 /* Peers of each state are in a list of their own. */
 enum peer_state {
-	PEER_NEW, /* its hello is awaited */
 	PEER_IDLE,
 	PEER_BEGUN, /* the rest of a message is awaited */
 	PEER_READY, /* more than its last message was read */
@@ -83,10 +82,12 @@ enum peer_state {
 };
 
 struct peer {
+	struct ingest_place place; /* first, so that it leads to its peer */
 	int fd;
+	bool greeted;
 	uint64_t id; /* place in peers below, and in the upper half a count that makes it unique */
 	enum peer_state state;
-	int64_t due_ns; /* monotonic: closed then, unless it is PEER_READY */
+	int64_t due_ns; /* of PEER_BEGUN: closed then */
 	struct buf part; /* what was read .. */
 	size_t taken; /* .. of which so much is handed out; 0 unless PEER_READY */
 	struct peer *prev, *next; /* in the list */
@@ -95,18 +96,18 @@ struct peer {
 struct ingest_peers {
 	/* fixed after open */
 	enum endpoint_kind kind;
-	struct ingest_patience patience;
 	struct ingest_counters *counters; /* borrowed */
 	int epoll, listener, ready_event, timer;
-	size_t most; /* peers */
+	uint8_t address_key[PEER_KEY_LEN];
 
+	int64_t now_ns; /* monotonic */
+	struct ingest_places *places; /* owned */
 	int spare; /* a descriptor to give up; negative: there is none */
 	uint32_t accepted; /* ever, never 0 in an id */
 	struct peer **peers; /* owned; NULL: the place is free */
 	size_t room, count;
 	size_t free_hint; /* no place before it is free */
-	struct peer
-		*lists[PEER_STATES]; /* who came first is first: by due_ns, where there is one */
+	struct peer *lists[PEER_STATES]; /* who came first is first */
 	struct peer *lender; /* in whose part the message lies that is handed out; or NULL */
 	int64_t timer_ns; /* when the timer goes off, not after anything is due; 0: never */
 	int64_t resume_ns; /* nobody is accepted before; 0: everybody is */
@@ -177,13 +178,6 @@ static void expect_by(struct ingest_peers *p, int64_t due_ns)
 		set_timer(p, due_ns);
 }
 
-static int64_t patience_of(const struct ingest_peers *p, enum peer_state state)
-{
-	return state == PEER_NEW    ? p->patience.hello_ns
-	       : state == PEER_IDLE ? p->patience.silent_ns
-				    : p->patience.message_ns;
-}
-
 static void enter(struct ingest_peers *p, struct peer *peer, enum peer_state state)
 {
 	bool was_ready = p->lists[PEER_READY] != NULL;
@@ -192,10 +186,10 @@ static void enter(struct ingest_peers *p, struct peer *peer, enum peer_state sta
 	DL_APPEND(p->lists[state], peer);
 	if (state == PEER_READY) {
 		tell_ready(p, was_ready);
-		return;
+	} else if (state == PEER_BEGUN) {
+		peer->due_ns = p->now_ns + MESSAGE_NS;
+		expect_by(p, peer->due_ns);
 	}
-	peer->due_ns = clock_mono_ns() + patience_of(p, state);
-	expect_by(p, peer->due_ns);
 }
 
 static void leave(struct ingest_peers *p, struct peer *peer)
@@ -205,10 +199,9 @@ static void leave(struct ingest_peers *p, struct peer *peer)
 		tell_ready(p, true);
 }
 
-/* Who was idle, and is again, has asked something meanwhile. */
 static void move(struct ingest_peers *p, struct peer *peer, enum peer_state state)
 {
-	if (peer->state == state && state != PEER_IDLE)
+	if (peer->state == state)
 		return;
 	leave(p, peer);
 	enter(p, peer, state);
@@ -234,6 +227,7 @@ static void close_peer(struct ingest_peers *p, struct peer *peer)
 	size_t at = (size_t)(uint32_t)peer->id;
 
 	leave(p, peer);
+	ingest_places_remove(p->places, &peer->place);
 	drop_part(p, peer);
 	p->peers[at] = NULL;
 	if (at < p->free_hint)
@@ -256,7 +250,7 @@ static bool watch(const struct ingest_peers *p, int fd, uint64_t id)
 	return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static void add_peer(struct ingest_peers *p, int fd)
+static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 {
 	struct peer *peer = mem_zalloc(1, sizeof(*peer));
 	size_t at = take_place(p);
@@ -267,7 +261,9 @@ static void add_peer(struct ingest_peers *p, int fd)
 	peer->id = (uint64_t)p->accepted << 32 | at;
 	p->peers[at] = peer;
 	counter_set(&p->counters->connections, ++p->count);
-	enter(p, peer, PEER_NEW);
+	ingest_places_add(p->places, &peer->place, address, p->now_ns);
+	expect_by(p, peer->place.due_ns);
+	enter(p, peer, PEER_IDLE);
 	if (send(fd, wire_hello, WIRE_HELLO_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) != WIRE_HELLO_LEN ||
 	    !watch(p, fd, peer->id))
 		close_peer(p, peer);
@@ -293,26 +289,34 @@ static bool refuse_one(struct ingest_peers *p)
 	return fd >= 0;
 }
 
-/* Ends who was silent for longest; false when nobody was for long. */
-static bool make_place(struct ingest_peers *p)
+static struct peer *peer_of(struct ingest_place *place)
 {
-	struct peer *silent = p->lists[PEER_IDLE];
-
-	if (!silent ||
-	    clock_mono_ns() - (silent->due_ns - p->patience.silent_ns) < p->patience.room_ns)
-		return false;
-	end_peer(p, silent, INGEST_CLOSING_ROOM);
-	return true;
+	return (struct peer *)place;
 }
 
-static void admit(struct ingest_peers *p, int fd)
+/* False when nobody leaves. */
+static bool make_place(struct ingest_peers *p)
 {
-	if (p->count >= p->most && !make_place(p)) {
+	struct ingest_place *leaver = ingest_places_leaver(p->places, p->now_ns);
+
+	if (leaver)
+		end_peer(p, peer_of(leaver), INGEST_CLOSING_ROOM);
+	return leaver;
+}
+
+static void admit(struct ingest_peers *p, int fd, const struct sockaddr *from)
+{
+	uint64_t address = peer_hash(p->address_key, from);
+	struct ingest_place *leaves;
+
+	if (!ingest_places_admit(p->places, address, p->now_ns, &leaves)) {
 		counter_add(&p->counters->refused, 1);
 		close(fd);
 		return;
 	}
-	add_peer(p, fd);
+	if (leaves)
+		end_peer(p, peer_of(leaves), INGEST_CLOSING_ROOM);
+	add_peer(p, fd, address);
 }
 
 /* While the listener is not listened to, those who knock wait in its backlog. */
@@ -326,7 +330,7 @@ static void hear_listener(struct ingest_peers *p, bool hear)
 
 static void pause_accepting(struct ingest_peers *p)
 {
-	p->resume_ns = clock_mono_ns() + PAUSE_NS;
+	p->resume_ns = p->now_ns + PAUSE_NS;
 	hear_listener(p, false);
 	expect_by(p, p->resume_ns);
 }
@@ -348,11 +352,16 @@ static bool somebody_waits(const struct ingest_peers *p)
 /* True while there may be more; *refused counts how often there was no descriptor. */
 static bool accept_one(struct ingest_peers *p, int *refused)
 {
-	int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	union {
+		struct sockaddr any;
+		struct sockaddr_storage room;
+	} from = {0};
+	socklen_t len = sizeof(from);
+	int fd = accept4(p->listener, &from.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	bool lacking;
 
 	if (fd >= 0) {
-		admit(p, fd);
+		admit(p, fd, &from.any);
 		return true;
 	}
 	if (errno == EINTR || errno == ECONNABORTED)
@@ -377,44 +386,58 @@ static void accept_peers(struct ingest_peers *p)
 			return;
 }
 
-static void end_late(struct ingest_peers *p, enum peer_state state, enum ingest_closing why,
-		     int64_t now_ns)
+static bool has_unread(const struct peer *peer)
 {
-	struct peer **list = &p->lists[state];
+	int unread = 0;
 
-	while (*list && (*list)->due_ns <= now_ns)
-		end_peer(p, *list, why);
-	if (*list)
-		expect_by(p, (*list)->due_ns);
+	return !ioctl(peer->fd, FIONREAD, &unread) && unread > 0;
 }
 
-static void on_timer(struct ingest_peers *p)
+static void end_place(struct ingest_peers *p, struct ingest_place *place)
 {
-	int64_t now_ns = clock_mono_ns();
+	struct peer *peer = peer_of(place);
+
+	if (has_unread(peer) && ingest_places_defer(p->places, place, p->now_ns))
+		return;
+	end_peer(p, peer,
+		 place->known	 ? INGEST_CLOSING_SILENT
+		 : peer->greeted ? INGEST_CLOSING_NO_FRAME
+				 : INGEST_CLOSING_NO_HELLO);
+}
+
+static void on_time(struct ingest_peers *p)
+{
+	struct peer **begun = &p->lists[PEER_BEGUN];
+	struct ingest_place *late;
 
 	set_timer(p, 0);
-	end_late(p, PEER_NEW, INGEST_CLOSING_NO_HELLO, now_ns);
-	end_late(p, PEER_BEGUN, INGEST_CLOSING_SLOW, now_ns);
-	end_late(p, PEER_IDLE, INGEST_CLOSING_SILENT, now_ns);
-	if (p->resume_ns && p->resume_ns <= now_ns)
+	while ((late = ingest_places_late(p->places, p->now_ns)))
+		end_place(p, late);
+	while (*begun && (*begun)->due_ns <= p->now_ns)
+		end_peer(p, *begun, INGEST_CLOSING_SLOW);
+	if (p->resume_ns && p->resume_ns <= p->now_ns)
 		resume_accepting(p);
-	else if (p->resume_ns)
+	if (p->resume_ns)
 		expect_by(p, p->resume_ns);
+	if (*begun)
+		expect_by(p, (*begun)->due_ns);
+	if (ingest_places_due_ns(p->places))
+		expect_by(p, ingest_places_due_ns(p->places));
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
 /* How many of the first bytes are the peer's hello: 0 once it is greeted; -EAGAIN, -EPROTO. */
-static int greet(struct ingest_peers *p, struct peer *peer, const void *data, size_t len)
+static int greet(struct peer *peer, const void *data, size_t len)
 {
 	int rc;
 
-	if (peer->state != PEER_NEW)
+	if (peer->greeted)
 		return 0;
 	rc = wire_check_hello(data, len);
 	if (rc)
 		return rc;
-	move(p, peer, PEER_IDLE);
+	peer->greeted = true;
 	return WIRE_HELLO_LEN;
 }
 
@@ -423,11 +446,11 @@ static int greet(struct ingest_peers *p, struct peer *peer, const void *data, si
  * also where there is none yet. 0, -EAGAIN, or an error that ends the connection. A message that
  * cannot be answered is passed over.
  */
-static int find_message(struct ingest_peers *p, struct peer *peer, const uint8_t *data, size_t len,
-			size_t *used, struct ingest_message *out)
+static int find_message(const struct ingest_peers *p, struct peer *peer, const uint8_t *data,
+			size_t len, size_t *used, struct ingest_message *out)
 {
 	size_t head = wire_head_len(p->kind), message_len, stack;
-	int rc = greet(p, peer, data, len);
+	int rc = greet(peer, data, len);
 
 	*used = rc > 0 ? (size_t)rc : 0;
 	while (rc >= 0) {
@@ -466,8 +489,7 @@ static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *
 	drop_part(p, peer);
 	peer->part = part;
 	p->part_bytes += part.cap;
-	if (peer->state != PEER_NEW)
-		move(p, peer, !len ? PEER_IDLE : begun ? PEER_BEGUN : PEER_READY);
+	move(p, peer, !len ? PEER_IDLE : begun ? PEER_BEGUN : PEER_READY);
 }
 
 /*
@@ -481,7 +503,7 @@ static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_me
 
 	if (rc == -EAGAIN && (used || peer->taken))
 		keep_rest(p, peer, at + used, len - used, true);
-	else if (rc == -EAGAIN && peer->state != PEER_NEW)
+	else if (rc == -EAGAIN)
 		move(p, peer, PEER_BEGUN);
 	if (rc)
 		return rc;
@@ -504,7 +526,7 @@ static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 	size_t total;
 
 	*room = have > PART_STEP ? have : PART_STEP;
-	if (peer->state != PEER_NEW && !wire_get_head(p->kind, peer->part.data, have, &total) &&
+	if (peer->greeted && !wire_get_head(p->kind, peer->part.data, have, &total) &&
 	    head + total - have < *room)
 		*room = head + total - have;
 	buf_reserve(&peer->part, *room);
@@ -591,8 +613,6 @@ static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *
 		accept_peers(p);
 		return -EAGAIN;
 	case ID_TIMER:
-		on_timer(p);
-		return -EAGAIN;
 	case ID_READY:
 		return -EAGAIN; /* those come first anyway */
 	default:
@@ -616,11 +636,14 @@ static bool look(struct ingest_peers *p)
 }
 
 /* However busy strangers are without asking anything, the loop gets its turn. */
-int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message)
+int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message, int64_t now_ns)
 {
 	int rc = -EAGAIN, looks = 0;
 
+	p->now_ns = now_ns;
 	p->lender = NULL;
+	if (p->timer_ns && p->timer_ns <= now_ns)
+		on_time(p);
 	while (rc) {
 		if (p->lists[PEER_READY])
 			rc = serve(p, p->lists[PEER_READY], message);
@@ -632,6 +655,18 @@ int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message)
 			break;
 	}
 	return rc;
+}
+
+void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, bool opened)
+{
+	struct peer *peer = find_peer(p, route->peer);
+
+	if (!peer)
+		return;
+	if (opened)
+		ingest_places_vouch(p->places, &peer->place, p->now_ns);
+	else if (ingest_places_doubt(&peer->place))
+		end_peer(p, peer, INGEST_CLOSING_UNOPENED);
 }
 
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
@@ -661,19 +696,6 @@ void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static int64_t or_usual(int64_t wanted_ns, int64_t usual_ns)
-{
-	return wanted_ns ? wanted_ns : usual_ns;
-}
-
-static void be_patient(struct ingest_peers *p, const struct ingest_patience *wanted)
-{
-	p->patience.hello_ns = or_usual(wanted->hello_ns, HELLO_NS);
-	p->patience.message_ns = or_usual(wanted->message_ns, MESSAGE_NS);
-	p->patience.silent_ns = or_usual(wanted->silent_ns, SILENT_NS);
-	p->patience.room_ns = or_usual(wanted->room_ns, ROOM_NS);
-}
-
 static size_t peers_most(void)
 {
 	struct rlimit files;
@@ -684,15 +706,15 @@ static size_t peers_most(void)
 }
 
 int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind,
-		      const struct ingest_patience *patience, struct ingest_counters *counters)
+		      struct ingest_counters *counters)
 {
 	struct ingest_peers *p = mem_zalloc(1, sizeof(*p));
 	int rc;
 
 	p->kind = kind;
 	p->counters = counters;
-	p->most = peers_most();
-	be_patient(p, patience);
+	p->places = ingest_places_new(peers_most());
+	crypto_shorthash_keygen(p->address_key);
 	p->listener = listener;
 	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -722,6 +744,7 @@ void ingest_peers_close(struct ingest_peers *p)
 	close_fd(p->ready_event);
 	close_fd(p->epoll);
 	close_fd(p->spare);
+	ingest_places_free(p->places);
 	buf_fini(&p->whole);
 	free(p->peers);
 	free(p);

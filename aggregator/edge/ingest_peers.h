@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,28 +29,23 @@ struct ingest_message {
 	struct ingest_route route;
 };
 
-/* How long a peer may take; 0: the usual time. */
-struct ingest_patience {
-	int64_t hello_ns;
-	int64_t message_ns; /* from its first byte to its last */
-	int64_t silent_ns; /* between messages */
-	int64_t room_ns; /* likewise, while there is no descriptor for others */
-};
-
 /*
  * Takes over the descriptor, which listens and does not block. 0, or a negative errno; then it is
  * the caller's. counters are borrowed.
  */
 int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind,
-		      const struct ingest_patience *patience, struct ingest_counters *counters);
+		      struct ingest_counters *counters);
 /* NULL is allowed. Peers that wait for an answer see the connection end. */
 void ingest_peers_close(struct ingest_peers *p);
 /* Readable when there is something to do. */
 int ingest_peers_fd(const struct ingest_peers *p);
 /*
  * 0; -EAGAIN: nobody asks just now; -EBUSY: there is more to look at, among which was no message.
+ * now_ns is monotonic.
  */
-int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message);
+int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message, int64_t now_ns);
+/* What the message was: a frame that a key of ours opens, or not. It may be the end of its peer. */
+void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, bool opened);
 /* A peer that is gone or does not read loses its answer; never blocks. */
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
 			size_t len);

@@ -156,12 +156,14 @@ struct access_counters {
 /* X(name, metric label). Why connections of agents were ended by this side. */
 #define INGEST_CLOSINGS_TABLE(X)                                                                   \
 	X(NO_HELLO, "noHello")                                                                     \
+	X(NO_FRAME, "noFrame") /* that opens, in time */                                           \
+	X(UNOPENED, "unopened") /* frames, one after the other */                                  \
 	X(PROTOCOL, "protocol") /* what no agent says, or more than a frame may have */            \
 	X(SLOW, "slow") /* a message that does not end */                                          \
 	X(MEMORY, "memory") /* too much of messages that have not ended */                         \
 	X(UNREAD, "unread") /* an answer, of which a part went out */                              \
 	X(SILENT, "silent") /* for longer than any agent is */                                     \
-	X(ROOM, "room") /* silent, while there was none for somebody else */
+	X(ROOM, "room") /* strange or silent, while there was none for somebody else */
 
 enum ingest_closing {
 #define X(name, label) INGEST_CLOSING_##name,

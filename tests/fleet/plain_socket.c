@@ -248,7 +248,7 @@ int sender_socket_fd(const struct sender_socket *s)
 	return s->fd;
 }
 
-bool sender_socket_ready(const struct sender_socket *s)
+bool sender_socket_ready(struct sender_socket *s)
 {
 	return s->state == OPEN && !s->out.len;
 }

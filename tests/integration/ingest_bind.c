@@ -122,7 +122,7 @@ static struct sender_socket *connect_to(const struct scene *s)
 	assert_int_equal(endpoint_parse(&endpoint, s->url, NULL), 0);
 	assert_int_equal(sender_socket_open(&socket, &endpoint, NULL), 0);
 	while (!sender_socket_ready(socket) && clock_mono_ns() < until) {
-		ingest_step(s->ingests[0], 1, 0);
+		ingest_step(s->ingests[0], 1, 0, clock_mono_ns());
 		poll(NULL, 0, 1);
 	}
 	assert_true(sender_socket_ready(socket));

@@ -27,7 +27,6 @@
 #include "shared/mem.h"
 
 #define PATIENCE_MS 30000
-#define LONG_NS	    (120 * NS_PER_SEC)
 
 static const char hello[] = "\0SP\0\0\x30\0\0";
 
@@ -38,9 +37,10 @@ struct scene {
 	struct endpoint endpoint;
 	struct ingest_peers *peers;
 	struct ingest_counters counters;
+	int64_t ahead_ns; /* of the clock: time passes when a test says so */
 };
 
-static int setup_with(void **state, const struct ingest_patience *patience)
+static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
 	char *url;
@@ -52,24 +52,9 @@ static int setup_with(void **state, const struct ingest_patience *patience)
 	assert_int_equal(endpoint_parse(&s->endpoint, url, NULL), 0);
 	free(url);
 	assert_int_equal(ingest_socket_listen(&fd, &s->endpoint, NULL), 0);
-	assert_int_equal(ingest_peers_open(&s->peers, fd, ENDPOINT_IPC, patience, &s->counters), 0);
+	assert_int_equal(ingest_peers_open(&s->peers, fd, ENDPOINT_IPC, &s->counters), 0);
 	*state = s;
 	return 0;
-}
-
-static int setup(void **state)
-{
-	const struct ingest_patience usual = {0};
-
-	return setup_with(state, &usual);
-}
-
-/* Who is silent goes after a few seconds, and at once where there is no room. */
-static int setup_impatient(void **state)
-{
-	const struct ingest_patience impatient = {.silent_ns = 3 * NS_PER_SEC, .room_ns = 1};
-
-	return setup_with(state, &impatient);
 }
 
 static int teardown(void **state)
@@ -107,6 +92,16 @@ static int connect_peer(const struct scene *s)
 	return fd;
 }
 
+static int receive(const struct scene *s, struct ingest_message *m)
+{
+	return ingest_peers_receive(s->peers, m, clock_mono_ns() + s->ahead_ns);
+}
+
+static void pass(struct scene *s, int64_t seconds)
+{
+	s->ahead_ns += seconds * NS_PER_SEC;
+}
+
 static void tell(int fd, const void *data, size_t len)
 {
 	assert_int_equal(send(fd, data, len, MSG_NOSIGNAL), (int)len);
@@ -130,7 +125,7 @@ static void expect_message(const struct scene *s, struct ingest_message *m, uint
 {
 	struct pollfd p = {.fd = ingest_peers_fd(s->peers), .events = POLLIN};
 
-	while (ingest_peers_receive(s->peers, m))
+	while (receive(s, m))
 		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 	assert_int_equal(m->len, len);
 	for (size_t i = 0; i < len; i++)
@@ -145,7 +140,7 @@ static void expect_nothing(const struct scene *s)
 	struct ingest_message m;
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ingest_peers_receive(s->peers, &m), -EAGAIN);
+		assert_int_equal(receive(s, &m), -EAGAIN);
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
 
@@ -189,7 +184,7 @@ static void test_pieces(void **state)
 			size_t left = all.len - at;
 
 			tell(fd, all.data + at, left < steps[k] ? left : steps[k]);
-			while (!ingest_peers_receive(s->peers, &m)) {
+			while (!receive(s, &m)) {
 				assert_int_equal(m.route.stack[3], next);
 				assert_int_equal(m.len, 10);
 				assert_int_equal(*(const char *)m.data, 'a' + next);
@@ -200,7 +195,7 @@ static void test_pieces(void **state)
 			expect_message(s, &m, next, (char)('a' + next), 10), next++;
 		close(fd);
 		buf_fini(&all);
-		ingest_peers_receive(s->peers, &m);
+		receive(s, &m);
 	}
 	expect_nothing(s);
 }
@@ -264,7 +259,7 @@ static void test_long_message(void **state)
 		at += n > 0 ? (size_t)n : 0;
 		tell(fds[1], small.data, small.len);
 		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-		while (!ingest_peers_receive(s->peers, &m)) {
+		while (!receive(s, &m)) {
 			if (m.route.stack[3] == 8) {
 				assert_int_equal(m.len, 20);
 				smalls++;
@@ -287,65 +282,132 @@ static uint64_t closed_as(const struct scene *s, enum ingest_closing why)
 	return counter_get(&s->counters.closed[why]);
 }
 
+/* When all that is there was looked at, of which nothing is a message. */
 static bool is_closed(const struct scene *s, int fd)
 {
-	struct pollfd p = {.fd = ingest_peers_fd(s->peers), .events = POLLIN};
 	struct ingest_message m;
 	char back[64];
 	ssize_t n;
 
-	if (poll(&p, 1, PATIENCE_MS) == 1)
-		assert_int_equal(ingest_peers_receive(s->peers, &m), -EAGAIN);
+	assert_int_equal(receive(s, &m), -EAGAIN);
 	do
 		n = recv(fd, back, sizeof(back), 0);
 	while (n > 0);
 	return n == 0 || errno != EAGAIN;
 }
 
-/*
- * True once the other side has closed it; until then a byte is said now and then, which moves
- * nothing on.
- */
-static bool ends_while_told(const struct scene *s, int fd, char byte)
+/* A message that is a frame, by what its reader says. */
+static void ask(const struct scene *s, int fd, uint8_t id)
 {
-	poll(NULL, 0, 20);
-	return send(fd, &byte, 1, MSG_NOSIGNAL) < 0 || is_closed(s, fd);
+	struct buf message = BUF_INIT;
+	struct ingest_message m;
+
+	add_message(&message, id, 'x', 10);
+	tell(fd, message.data, message.len);
+	expect_message(s, &m, id, 'x', 10);
+	ingest_peers_judge(s->peers, &m.route, true);
+	buf_fini(&message);
 }
 
-/*
- * Who does not say hello, or never ends a message, is closed by the timer, whatever others do; who
- * is idle stays.
- */
+/* Nothing of what it says is a frame; true: it is closed for this. */
+static bool annoy(const struct scene *s, int fd)
+{
+	struct buf message = BUF_INIT;
+	struct ingest_message m;
+
+	add_message(&message, 1, 'x', 10);
+	tell(fd, message.data, message.len);
+	expect_message(s, &m, 1, 'x', 10);
+	ingest_peers_judge(s->peers, &m.route, false);
+	buf_fini(&message);
+	return is_closed(s, fd);
+}
+
+/* Who never ends a message is closed, whatever comes of it meanwhile. */
 static void test_slow_peers(void **state)
 {
 	struct scene *s = *state;
-	int known = connect_peer(s), endless = connect_peer(s), silent;
-	int64_t begin_ns = clock_mono_ns();
+	int known = connect_peer(s), endless = connect_peer(s);
 	struct buf message = BUF_INIT;
-	char back[8];
 
 	tell(known, hello, HELLO_LEN);
-	expect_nothing(s);
-	silent = connect_peer(s);
 	tell(endless, hello, HELLO_LEN);
+	ask(s, known, 1);
+	ask(s, endless, 1);
 	add_message(&message, 1, 'x', 1000 * 1000);
 	tell(endless, message.data, HEAD_LEN + 100);
-	while (!is_closed(s, silent))
-		;
-	assert_false(ends_while_told(s, endless, 'x'));
-	while (!ends_while_told(s, endless, 'x'))
-		assert_true(clock_mono_ns() - begin_ns < LONG_NS);
-	assert_true(clock_mono_ns() - begin_ns >= 29 * NS_PER_SEC);
-	expect_hello(known);
-	assert_int_equal(recv(known, back, sizeof(back), 0), -1);
-	assert_int_equal(errno, EAGAIN);
-	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_HELLO), 1);
+	for (int i = 0; i < 29; i++) {
+		expect_nothing(s);
+		pass(s, 1);
+		tell(endless, "x", 1);
+	}
+	expect_nothing(s);
+	assert_int_equal(counter_get(&s->counters.connections), 2);
+	pass(s, 2);
+	assert_true(is_closed(s, endless));
+	assert_false(is_closed(s, known));
 	assert_int_equal(closed_as(s, INGEST_CLOSING_SLOW), 1);
-	assert_int_equal(counter_get(&s->counters.connections), 1);
-	close(silent);
 	close(endless);
 	close(known);
 	buf_fini(&message);
+}
+
+/* Whatever strangers say, but for a frame that opens, they have 10 s. */
+static void test_strangers_go(void **state)
+{
+	struct scene *s = *state;
+	struct buf message = BUF_INIT;
+	struct ingest_message m;
+	int fds[4]; /* silent, polite, with half a message, and one of whom nothing opens */
+
+	for (int i = 0; i < 4; i++) {
+		fds[i] = connect_peer(s);
+		if (i)
+			tell(fds[i], hello, HELLO_LEN);
+	}
+	add_message(&message, 1, 'x', 100);
+	tell(fds[2], message.data, HEAD_LEN + 50);
+	expect_nothing(s);
+	pass(s, 9);
+	assert_false(annoy(s, fds[3]));
+	assert_int_equal(counter_get(&s->counters.connections), 4);
+	/* What is there and was not looked at counts: its frame is on its way. */
+	tell(fds[2], message.data + HEAD_LEN + 50, message.len - HEAD_LEN - 50);
+	pass(s, 2);
+	expect_message(s, &m, 1, 'x', 100);
+	ingest_peers_judge(s->peers, &m.route, true);
+	expect_nothing(s);
+	assert_int_equal(counter_get(&s->counters.connections), 1);
+	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_HELLO), 1);
+	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_FRAME), 2);
+	ask(s, fds[2], 1);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	buf_fini(&message);
+}
+
+/* The third frame in a row that does not open is the last, also of one that was known. */
+static void test_unopened_frames(void **state)
+{
+	struct scene *s = *state;
+	int fd = connect_peer(s), other = connect_peer(s);
+
+	tell(fd, hello, HELLO_LEN);
+	tell(other, hello, HELLO_LEN);
+	for (int i = 0; i < 3; i++) {
+		assert_false(annoy(s, fd));
+		assert_false(annoy(s, fd));
+		ask(s, fd, 1);
+	}
+	assert_false(annoy(s, fd));
+	assert_false(annoy(s, other));
+	assert_false(annoy(s, fd));
+	assert_true(annoy(s, fd));
+	assert_false(annoy(s, other));
+	assert_true(annoy(s, other));
+	assert_int_equal(closed_as(s, INGEST_CLOSING_UNOPENED), 2);
+	close(fd);
+	close(other);
 }
 
 /* Thousands of small messages at once, and then the beginning of another: each once, in order. */
@@ -420,7 +482,7 @@ static void test_more_than_all_parts(void **state)
 
 			assert_true(n > 0 || errno == EAGAIN);
 			at += n > 0 ? (size_t)n : 0;
-			while (!ingest_peers_receive(s->peers, &m))
+			while (!receive(s, &m))
 				fail_msg("a message that did not end");
 		}
 		expect_nothing(s);
@@ -465,7 +527,7 @@ static void test_nothing_to_refuse_with(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	while (clock_mono_ns() < until_ns && wakes <= WAKES_MOST) {
 		wakes += poll(&p, 1, 1000);
-		assert_int_equal(ingest_peers_receive(s->peers, &m), -EAGAIN);
+		assert_int_equal(receive(s, &m), -EAGAIN);
 	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_in_range(wakes, 1, WAKES_MOST);
@@ -506,18 +568,6 @@ static void end_shortage(struct shortage *h)
 		close(h->taken[--h->count]);
 }
 
-/* A greeted peer that asks. */
-static void ask(const struct scene *s, int fd, uint8_t id)
-{
-	struct buf message = BUF_INIT;
-	struct ingest_message m;
-
-	add_message(&message, id, 'x', 10);
-	tell(fd, message.data, message.len);
-	expect_message(s, &m, id, 'x', 10);
-	buf_fini(&message);
-}
-
 /*
  * Out of descriptors nobody waits in the backlog, nor drives out somebody who asked lately; the
  * next one after that is served.
@@ -551,15 +601,15 @@ static void test_out_of_descriptors(void **state)
 static void test_silent_peer_makes_room(void **state)
 {
 	struct scene *s = *state;
-	char back[HELLO_LEN];
 	int fds[3], late;
 	struct shortage shortage;
 
 	for (int i = 0; i < 3; i++) {
 		fds[i] = connect_peer(s);
 		tell(fds[i], hello, HELLO_LEN);
-		expect_nothing(s);
+		ask(s, fds[i], 1);
 	}
+	pass(s, 91);
 	ask(s, fds[0], 1);
 	late = peer_socket();
 	begin_shortage(&shortage, late);
@@ -567,8 +617,7 @@ static void test_silent_peer_makes_room(void **state)
 	tell(late, hello, HELLO_LEN);
 	ask(s, late, 2);
 	end_shortage(&shortage);
-	expect_hello(fds[1]);
-	assert_int_equal(recv(fds[1], back, sizeof(back), 0), 0);
+	assert_true(is_closed(s, fds[1]));
 	assert_int_equal(closed_as(s, INGEST_CLOSING_ROOM), 1);
 	assert_int_equal(counter_get(&s->counters.refused), 0);
 	assert_int_equal(counter_get(&s->counters.connections), 3);
@@ -579,37 +628,32 @@ static void test_silent_peer_makes_room(void **state)
 	close(late);
 }
 
-/* Nobody stays for ever who asks nothing, though it greeted; who asks now and then does. */
+/* Nobody stays for ever of whom no frame opens; who asks now and then does. */
 static void test_silent_peer_goes(void **state)
 {
+	enum { MINUTES = 15 };
 	struct scene *s = *state;
 	int silent = connect_peer(s), known = connect_peer(s);
-	int64_t begin_ns = clock_mono_ns();
-	uint8_t id = 0;
-	char back[HELLO_LEN];
 
 	tell(silent, hello, HELLO_LEN);
 	tell(known, hello, HELLO_LEN);
-	expect_nothing(s);
-	expect_hello(silent);
-	while (!closed_as(s, INGEST_CLOSING_SILENT)) {
-		ask(s, known, id++);
-		poll(NULL, 0, 20);
-		assert_true(clock_mono_ns() - begin_ns < LONG_NS);
+	ask(s, silent, 1);
+	for (uint8_t minute = 0; minute < MINUTES; minute++) {
+		ask(s, known, minute);
+		assert_false(is_closed(s, silent));
+		pass(s, 60);
 	}
-	assert_true(clock_mono_ns() - begin_ns >= 3 * NS_PER_SEC);
-	assert_int_equal(recv(silent, back, sizeof(back), 0), 0);
-	ask(s, known, id);
+	assert_true(is_closed(s, silent));
+	ask(s, known, MINUTES);
 	assert_int_equal(closed_as(s, INGEST_CLOSING_SILENT), 1);
 	close(silent);
 	close(known);
 }
 
-/* However many agents there are, they leave descriptors to others. */
+/* However many agents there are, they leave descriptors to others, and places to other addresses. */
 static void test_peers_are_bounded(void **state)
 {
-	enum { FILES = 400, PEERS = FILES - 256 };
-	struct ingest_patience usual = {0};
+	enum { FILES = 400, PEERS = (FILES - 256) / 4 * 3 };
 	struct rlimit before, few;
 	int fds[PEERS + 1];
 	struct scene *s;
@@ -619,14 +663,15 @@ static void test_peers_are_bounded(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){FILES, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	setup_with(&bounded, &usual);
+	setup(&bounded);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	s = bounded;
-	for (int i = 0; i <= PEERS; i++) {
+	for (int i = 0; i < PEERS; i++) {
 		fds[i] = connect_peer(s);
 		tell(fds[i], hello, HELLO_LEN);
-		expect_nothing(s);
+		ask(s, fds[i], 1);
 	}
+	fds[PEERS] = connect_peer(s);
 	assert_true(is_closed(s, fds[PEERS]));
 	assert_int_equal(counter_get(&s->counters.connections), PEERS);
 	assert_int_equal(counter_get(&s->counters.refused), 1);
@@ -643,14 +688,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_asks_before_it_is_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_peers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_strangers_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unopened_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_handed_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_than_all_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_to_refuse_with, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_out_of_descriptors, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_silent_peer_makes_room, setup_impatient,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_silent_peer_goes, setup_impatient, teardown),
+		cmocka_unit_test_setup_teardown(test_silent_peer_makes_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_silent_peer_goes, setup, teardown),
 		cmocka_unit_test(test_peers_are_bounded),
 	};
 

@@ -199,7 +199,7 @@ static void turn(struct scene *s)
 
 		if (!ingest)
 			continue;
-		ingest_step(ingest, 8, wall_ns(s));
+		ingest_step(ingest, 8, wall_ns(s), clock_mono_ns());
 		fds[count++] = (struct pollfd){ingest_fd(ingest), POLLIN, 0};
 	}
 	poll(fds, count, 10);

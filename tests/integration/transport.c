@@ -232,7 +232,7 @@ static void turn(struct scene *s, int64_t until_ns)
 		int64_t wanted = INT64_MAX;
 
 		if (s->receivers[i].ingest)
-			ingest_step(s->receivers[i].ingest, 8, clock_wall_ns());
+			ingest_step(s->receivers[i].ingest, 8, clock_wall_ns(), now);
 		if (s->senders[i])
 			wanted = sender_step(s->senders[i], &s->ring, now);
 		if (wanted < s->wanted_ns)
@@ -499,24 +499,26 @@ static void test_strange_frames(void **state)
 	memcpy(others.keys[0].id, s->keys.keys[0].id, KEY_ID_LEN);
 	seal_interval(2, &header, &others.keys[0], &frame);
 	expect_counted(s, &st, frame.data, frame.len, FRAME_RESULT_forged);
-	seal_interval(2, &header, NULL, &frame);
+	expect_good(s, &st, 2);
+	seal_interval(3, &header, NULL, &frame);
 	expect_counted(s, &st, frame.data, frame.len, FRAME_RESULT_unknown_key);
 	expect_counted(s, &st, frame.data, 50, FRAME_RESULT_malformed);
+	expect_good(s, &st, 3);
 	expect_counted(s, &st, "", 0, FRAME_RESULT_malformed);
 	/* An ack is nothing to send here. */
 	header.type = FRAME_ACK;
 	buf_clear(&frame);
 	frame_seal(&frame, &header, &s->keys.keys[0], NULL, "", 0);
 	expect_counted(s, &st, frame.data, frame.len, FRAME_RESULT_malformed);
-	assert_int_equal(s->receivers[0].applied, 1);
+	assert_int_equal(s->receivers[0].applied, 3);
 
 	/* Replayed: known, nothing changes. */
-	expect_good(s, &st, 2);
-	seal_interval(3, &header, &s->keys.keys[0], &frame);
+	expect_good(s, &st, 4);
+	seal_interval(5, &header, &s->keys.keys[0], &frame);
 	expect_counted(s, &st, frame.data, frame.len, FRAME_RESULT_applied);
 	expect_counted(s, &st, frame.data, frame.len, FRAME_RESULT_duplicate);
 	expect_ack(s, &st, &header, &ack);
-	assert_int_equal(ack.applied, 3);
+	assert_int_equal(ack.applied, 5);
 
 	/* Sealed by a friend, but nothing that can be read: refused with the reason. */
 	header.type = FRAME_INTERVAL;
@@ -526,7 +528,30 @@ static void test_strange_frames(void **state)
 	expect_ack(s, &st, &header, &ack);
 	assert_int_equal(ack.status, ACK_REFUSED);
 	assert_non_null(strstr(ack.reason, "not such a body"));
-	expect_good(s, &st, 4);
+	expect_good(s, &st, 6);
+	sender_socket_close(st.socket);
+	buf_fini(&frame);
+}
+
+/* The third in a row ends the connection; the library comes back, and is served. */
+static void test_frames_that_do_not_open(void **state)
+{
+	struct scene *s = *state;
+	struct keyring others = {0};
+	struct buf frame = BUF_INIT;
+	struct frame_header header;
+	struct stranger st;
+
+	make_key(&others, 2);
+	open_ingest(s, 0);
+	st = stranger_open(s);
+	seal_interval(1, &header, &others.keys[0], &frame);
+	for (int i = 0; i < 3; i++)
+		expect_counted(s, &st, frame.data, frame.len, FRAME_RESULT_unknown_key);
+	assert_int_equal(
+		counter_get(&s->receivers[0].counters.ingest.closed[INGEST_CLOSING_UNOPENED]), 1);
+	TURN_UNTIL(s, sender_socket_connections(st.socket) == 2);
+	expect_good(s, &st, 1);
 	sender_socket_close(st.socket);
 	buf_fini(&frame);
 }
@@ -729,6 +754,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_two_aggregators, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strange_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frames_that_do_not_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_oversized, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_garbage_on_the_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_aggregator, setup, teardown),

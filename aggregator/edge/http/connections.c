@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "aggregator/edge/http/peer.h"
+#include "shared/peer_hash.h"
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)

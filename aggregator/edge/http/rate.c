@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "aggregator/edge/http/peer.h"
+#include "shared/peer_hash.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 

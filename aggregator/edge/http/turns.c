@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "aggregator/edge/http/peer.h"
+#include "shared/peer_hash.h"
 #include "shared/mem.h"
 
 struct turns {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/edge/http/peer.h"
+#include "shared/peer_hash.h"
 
 #include <netinet/in.h>
 #include <string.h>

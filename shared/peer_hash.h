@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which client an address stands for, where something is counted for each. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_PEER_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_PEER_H
+#ifndef EVENKEEL_SHARED_PEER_HASH_H
+#define EVENKEEL_SHARED_PEER_HASH_H
 
 #include <sodium.h>
 #include <stdint.h>
