@@ -61,7 +61,7 @@ static struct peer_name name_of(const struct peer *p)
 
 static void tell_refusal(struct peer *p)
 {
-	if (!p->stats.refused || !strcmp(p->stats.last_reason, p->refusal_told))
+	if (!(p->stats.refused + p->stats.held) || !strcmp(p->stats.last_reason, p->refusal_told))
 		return;
 	log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
 	memcpy(p->refusal_told, p->stats.last_reason, sizeof(p->refusal_told));

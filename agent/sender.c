@@ -8,7 +8,8 @@
  *                  lost some
  *   too old,       dropped and counted, never sent again
  *   refused
- *   need full      the same interval again with all identities
+ *   need full      the same interval again with all identities; with a reason it was held, since the
+ *                  node's other agent is alive
  *   resend from    (with any of these) back to that sequence, there with all identities. Those of
  *                  later ones travel as they did the first time: told in order they leave nothing
  *                  out, and if they do, "need full" says so.
@@ -317,6 +318,10 @@ static void obey(struct sender *s, const struct ack *ack, const struct ring *rin
 		drop(s, ack->reason);
 		break;
 	case ACK_NEED_FULL:
+		if (ack->reason[0]) {
+			s->stats.held++;
+			note_reason(s, ack->reason);
+		}
 		if (!ack->resend_from || ack->resend_from >= s->cursor)
 			note_order(s, now);
 		end_flight(s);

@@ -33,6 +33,7 @@ struct sender_stats {
 	uint64_t sent, sent_bytes; /* frames */
 	uint64_t sent_again; /* of those the copies, for want of an answer to the one before */
 	uint64_t acked, refused, timeouts, bad_acks, resends_ordered, skipped;
+	uint64_t held; /* times that an interval was not taken, and is sent again */
 	/*
 	 * The last sequence whose fate is known: it and all before are in acked, refused or skipped,
 	 * as long as nothing was ordered again or merged. A greeting changes none of them.
@@ -41,7 +42,7 @@ struct sender_stats {
 	uint64_t cursor; /* next sequence to send */
 	int64_t last_ack_ns; /* monotonic; 0: never */
 	uint32_t interval_ms; /* what the last ack orders; 0: nothing */
-	char last_reason[256]; /* of the last refusal or bad ack */
+	char last_reason[256]; /* of the last refusal, bad ack, or time it was held */
 };
 
 struct sender;

@@ -56,6 +56,7 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
+#define HELD_WAIT_MS   1000
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
 
 enum {
@@ -126,8 +127,35 @@ static void log_refusal(struct engine *e, const char *node, const char *why, int
 	e->refusals_unlogged = 0;
 }
 
+/* Who may not tell of a node now keeps what it has, and asks again soon. */
+static bool on_admit(void *ctx, const struct frame_header *header, uint64_t connection,
+		     int64_t now_ns, struct ack *ack, enum frame_result *result)
+{
+	struct engine *e = ctx;
+	enum usage_admission admission = usage_admit(e->usage, header, connection, now_ns);
+	bool rival = admission == USAGE_RIVAL;
+
+	if (admission == USAGE_ADMITTED)
+		return true;
+	*result = rival ? FRAME_RESULT_rival : FRAME_RESULT_need_full;
+	ack->status = ACK_NEED_FULL;
+	ack->wait_ms = HELD_WAIT_MS;
+	snprintf(ack->reason, sizeof(ack->reason), "%s",
+		 rival ? "another agent reports as this node: give each a --node-name of its own"
+		       : "the node's last agent may come back");
+	if (rival)
+		log_refusal(e, header->node, ack->reason, now_ns);
+	return false;
+}
+
+static void on_closed(void *ctx, const char *node, uint64_t connection)
+{
+	usage_note_closed(((struct engine *)ctx)->usage, node, connection);
+}
+
 static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     struct interval *interval, int64_t now_ns, struct ack *ack)
+				     uint64_t connection, struct interval *interval, int64_t now_ns,
+				     struct ack *ack)
 {
 	struct engine *e = ctx;
 	struct usage_answer answer = {0};
@@ -140,8 +168,11 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	memcpy(ack->reason, answer.reason, sizeof(answer.reason));
 	counter_add(&e->counters.store.lost_intervals, answer.lost);
 	counter_add(&e->counters.intervals_missing, answer.missing);
-	if (answer.verdict == USAGE_APPLIED)
+	if (answer.verdict == USAGE_APPLIED) {
 		counter_add(&e->counters.intervals_merged, interval->merged - 1);
+		usage_note_connection(e->usage, header->node, connection,
+				      interval->end_ns - interval->start_ns, now_ns);
+	}
 	for (int i = 0; i < QUARANTINE_REASON_COUNT; i++)
 		if (answer.quarantine.count[i])
 			counter_add(&e->counters.quarantined[i], answer.quarantine.count[i]);
@@ -154,6 +185,8 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 		log_refusal(e, header->node, answer.reason, now_ns);
 	return result_of_verdict[answer.verdict];
 }
+
+static const struct ingest_handler ingest_handler = {on_admit, on_interval, on_closed};
 
 static void on_published(void *ctx, int64_t now_ns)
 {
@@ -438,8 +471,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc && e->key_place)
 		rc = keyring_read(&e->keys, e->key_place, reason);
 	if (!rc)
-		rc = ingest_open(&e->ingest, config->ingest, &e->keys, &e->counters, on_interval, e,
-				 reason);
+		rc = ingest_open(&e->ingest, config->ingest, &e->keys, &e->counters,
+				 &ingest_handler, e, reason);
 	if (!rc)
 		rc = open_loop(e, reason);
 	if (!rc)

@@ -280,7 +280,7 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 		{"applied", FRAME_RESULT_applied},     {"refused", FRAME_RESULT_refused},
 		{"malformed", FRAME_RESULT_malformed}, {"version", FRAME_RESULT_version},
 		{"oversized", FRAME_RESULT_oversized}, {"unknownKey", FRAME_RESULT_unknown_key},
-		{"forged", FRAME_RESULT_forged},
+		{"forged", FRAME_RESULT_forged},       {"rival", FRAME_RESULT_rival},
 	};
 
 	jsonw_key(w, "frames");

@@ -218,6 +218,10 @@ static void examine_frames(struct doctor *d, const cJSON *status)
 		 "Something else talks to the ingest port: does a probe or a scanner?"},
 		{"frames.oversized", "that are too large",
 		 "Too many workloads on one node, see its agent's log."},
+		{"frames.rival", "of a second agent of a node whose first is alive",
+		 "The aggregator's log names the node. Give each agent a --node-name of its own; "
+		 "if "
+		 "they have that, somebody has the key: exchange it."},
 		{"frames.refused", "refused", "The aggregator's log names node and reason."},
 	};
 	bool applied = count_at(status, "frames.applied") > 0;

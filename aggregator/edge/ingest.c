@@ -5,6 +5,8 @@
  *   opened? ---no---> counted, the third in a row ends its connection; no answer, so that a stranger
  *      |              learns nothing and an agent just times out.
  *      |              Only one that is too long is refused by an ack, or its agent would send it for ever.
+ *   admitted? --no--> answered as the handler says; the agent keeps it and sends it again
+ *      |
  *   complete? --no--> kept; acked "part stored"
  *      |
  *   decoded? ---no--> acked "refused" with the reason: the agent drops it
@@ -23,7 +25,6 @@
 #include <unistd.h>
 
 #include "aggregator/edge/ingest_parts.h"
-#include "aggregator/edge/ingest_peers.h"
 #include "aggregator/edge/ingest_socket.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
@@ -39,7 +40,7 @@ struct ingest {
 	/* fixed after open */
 	const struct keyring *keys; /* borrowed, as are the three below */
 	struct counters *counters;
-	ingest_handler *handler;
+	const struct ingest_handler *handler;
 	void *ctx;
 
 	struct endpoint endpoint;
@@ -51,7 +52,7 @@ struct ingest {
 };
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
-		struct counters *counters, ingest_handler *handler, void *ctx,
+		struct counters *counters, const struct ingest_handler *handler, void *ctx,
 		struct reason *reason)
 {
 	struct endpoint endpoint;
@@ -73,7 +74,8 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	in->counters = counters;
 	in->handler = handler;
 	in->ctx = ctx;
-	rc = ingest_peers_open(&in->peers, listener, endpoint.kind, &counters->ingest);
+	rc = ingest_peers_open(&in->peers, listener, endpoint.kind, &counters->ingest,
+			       handler->closed, ctx);
 	if (rc) {
 		reason_set(reason, "%s: %s", url, strerror(-rc));
 		ingest_socket_remove(&endpoint);
@@ -132,8 +134,8 @@ static enum frame_result refuse(struct ack *ack, const struct reason *why)
 
 /* All parts are there. */
 static enum frame_result take_interval(struct ingest *in, const struct frame_header *header,
-				       const struct buf *parts, size_t count, int64_t now_ns,
-				       struct ack *ack)
+				       uint64_t connection, const struct buf *parts, size_t count,
+				       int64_t now_ns, struct ack *ack)
 {
 	struct interval *interval = in->interval;
 	struct reason why;
@@ -143,22 +145,25 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 	interval->sequence = header->sequence;
 	interval->age_ns = header->age_ms * NS_PER_MS;
 	interval->wait_ns = now_ns > in->idle_ns ? now_ns - in->idle_ns : 0;
-	return in->handler(in->ctx, header, interval, now_ns, ack);
+	return in->handler->interval(in->ctx, header, connection, interval, now_ns, ack);
 }
 
 /* An opened frame; may take the body. */
 static enum frame_result take_part(struct ingest *in, const struct frame_header *header,
-				   struct buf *body, int64_t now_ns, struct ack *ack)
+				   uint64_t connection, struct buf *body, int64_t now_ns,
+				   struct ack *ack)
 {
 	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
 	enum frame_result result = FRAME_RESULT_part;
 	size_t count;
 
+	if (!in->handler->admit(in->ctx, header, connection, now_ns, ack, &result))
+		return result;
 	if (header->parts == 1)
-		return take_interval(in, header, body, 1, now_ns, ack);
+		return take_interval(in, header, connection, body, 1, now_ns, ack);
 	count = ingest_parts_add(in->parts, header, body, parts);
 	if (count)
-		result = take_interval(in, header, parts, count, now_ns, ack);
+		result = take_interval(in, header, connection, parts, count, now_ns, ack);
 	else
 		ack->status = ACK_PART_STORED;
 	for (size_t i = 0; i < count; i++)
@@ -202,13 +207,13 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 
 	buf_clear(&in->body);
 	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &why);
-	ingest_peers_judge(in->peers, &message->route, !rc || rc == -EMSGSIZE);
+	ingest_peers_judge(in->peers, &message->route, !rc || rc == -EMSGSIZE ? header.node : NULL);
 	if (rc == -EMSGSIZE)
 		return take_oversized(in, &message->route, &header, &why, &ack);
 	if (rc)
 		return result_of_error(rc);
 	if (header.type == FRAME_INTERVAL) {
-		result = take_part(in, &header, &in->body, now_ns, &ack);
+		result = take_part(in, &header, message->route.peer, &in->body, now_ns, &ack);
 		answer(in, &message->route, &header, &ack);
 	} else {
 		result = FRAME_RESULT_malformed;

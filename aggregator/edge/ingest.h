@@ -3,8 +3,10 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "aggregator/edge/ingest_peers.h"
 #include "aggregator/state/counters.h"
 #include "shared/body.h"
 #include "shared/frame.h"
@@ -12,22 +14,35 @@
 #include "shared/reason.h"
 
 /*
- * Called on the loop thread for each complete interval, which is ingest's again afterwards. Fills
- * status, applied, durable, orders and reason of *ack (zeroed before, but for server_time_ns =
- * now_ns) and returns how the frame is counted.
+ * Called on the loop thread. Both of the first fill status, applied, durable, orders and reason of
+ * *ack (zeroed before, but for server_time_ns = now_ns).
  */
-typedef enum frame_result ingest_handler(void *ctx, const struct frame_header *header,
-					 struct interval *interval, int64_t now_ns,
-					 struct ack *ack);
+struct ingest_handler {
+	/*
+	 * For each frame that was opened, before anything of it is kept. False: it is answered as it
+	 * is, and counted as *result.
+	 */
+	bool (*admit)(void *ctx, const struct frame_header *header, uint64_t connection,
+		      int64_t now_ns, struct ack *ack, enum frame_result *result);
+	/*
+	 * For each complete interval, which is ingest's again afterwards. Returns how its last frame
+	 * is counted.
+	 */
+	enum frame_result (*interval)(void *ctx, const struct frame_header *header,
+				      uint64_t connection, struct interval *interval,
+				      int64_t now_ns, struct ack *ack);
+	/* A connection of which frames were opened is closed; the last one was of this node. */
+	ingest_closed *closed;
+};
 
 struct ingest;
 
 /*
  * Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE,
- * ..: the reason says what to do. keys, counters and ctx are borrowed.
+ * ..: the reason says what to do. keys, counters, handler and ctx are borrowed.
  */
 int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
-		struct counters *counters, ingest_handler *handler, void *ctx,
+		struct counters *counters, const struct ingest_handler *handler, void *ctx,
 		struct reason *reason);
 void ingest_close(struct ingest *in);
 /* Readable when there is something to take, or a connection to look after. */

@@ -83,6 +83,7 @@ enum peer_state {
 
 struct peer {
 	struct ingest_place place; /* first, so that it leads to its peer */
+	char *node; /* owned: of the last frame that was opened; NULL: none was */
 	int fd;
 	bool greeted;
 	uint64_t id; /* place in peers below, and in the upper half a count that makes it unique */
@@ -97,6 +98,8 @@ struct ingest_peers {
 	/* fixed after open */
 	enum endpoint_kind kind;
 	struct ingest_counters *counters; /* borrowed */
+	ingest_closed *closed;
+	void *ctx; /* borrowed */
 	int epoll, listener, ready_event, timer;
 	uint8_t address_key[PEER_KEY_LEN];
 
@@ -233,6 +236,9 @@ static void close_peer(struct ingest_peers *p, struct peer *peer)
 	if (at < p->free_hint)
 		p->free_hint = at;
 	close(peer->fd);
+	if (peer->node)
+		p->closed(p->ctx, peer->node, peer->id);
+	free(peer->node);
 	free(peer);
 	counter_set(&p->counters->connections, --p->count);
 }
@@ -657,16 +663,27 @@ int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message,
 	return rc;
 }
 
-void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, bool opened)
+/* Nearly always it was the same before. */
+static void note_node(struct peer *peer, const char *node)
+{
+	if (peer->node && !strcmp(peer->node, node))
+		return;
+	free(peer->node);
+	peer->node = mem_strdup(node);
+}
+
+void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, const char *node)
 {
 	struct peer *peer = find_peer(p, route->peer);
 
 	if (!peer)
 		return;
-	if (opened)
+	if (node) {
+		note_node(peer, node);
 		ingest_places_vouch(p->places, &peer->place, p->now_ns);
-	else if (ingest_places_doubt(&peer->place))
+	} else if (ingest_places_doubt(&peer->place)) {
 		end_peer(p, peer, INGEST_CLOSING_UNOPENED);
+	}
 }
 
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
@@ -706,13 +723,15 @@ static size_t peers_most(void)
 }
 
 int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kind kind,
-		      struct ingest_counters *counters)
+		      struct ingest_counters *counters, ingest_closed *closed, void *ctx)
 {
 	struct ingest_peers *p = mem_zalloc(1, sizeof(*p));
 	int rc;
 
 	p->kind = kind;
 	p->counters = counters;
+	p->closed = closed;
+	p->ctx = ctx;
 	p->places = ingest_places_new(peers_most());
 	crypto_shorthash_keygen(p->address_key);
 	p->listener = listener;

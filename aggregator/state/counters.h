@@ -19,6 +19,7 @@
 	X(too_old)                                                                                 \
 	X(need_full) /* a resend was ordered */                                                    \
 	X(refused) /* over a limit, or what an interval cannot be */                               \
+	X(rival) /* of a second run of a node whose first is alive; it may send it again */        \
 	X(malformed)                                                                               \
 	X(version)                                                                                 \
 	X(oversized)                                                                               \

@@ -14,13 +14,23 @@
  *   the frame that was asked once more            -> need full, from 1
  *   ends over 5 min after now                     -> refused (clock)
  *   ends over 15 min + a bucket before now        -> too old
- *   new run, not from its beginning, not asked,   -> refused: a second agent of that name; taking both
- *   while the old one was heard within 30 s          in turn would ask each for everything again and again
  *   new run, starts over 5 s before what we have  -> refused (not the run we have from the database)
  *   new run, sequence not 1, not asked yet        -> need full, from 1
  *   a machine without capacity, limits            -> refused
  *   reference without identity                    -> need full, from here
  *   else                                          -> applied
+ *
+ * Two runs of one node: agents that were given one name, or somebody who has the key and lies. The
+ * run that is alive wins, and the other is held before it is looked at: it keeps what it has and
+ * sends it again. A run is alive
+ *
+ *   on its connection, while that is open         for 30 s after its last interval
+ *   without one                                   until its next interval is 2 s late
+ *   that the database names, after a restart      for 7 s: agents are back by then
+ *
+ * An agent that is killed has its connection closed by the kernel, so the next one is held for no
+ * longer than that. Who has learned of a run's id is held likewise on any other connection, but for
+ * what is known already: an agent may have two ways to us.
  *
  * Nodes are an array sorted by name, as views want it, and a hash by name, as frames do: a search
  * in the array would read a dozen nodes that are in no cache. A node silent for a day is forgotten.
@@ -62,6 +72,9 @@
 #define FUTURE_NS      (300 * SECOND_NS)
 #define RUN_OVERLAP_NS (5 * SECOND_NS)
 #define LIVE_NS	       (30 * SECOND_NS)
+#define LATE_NS	       (2 * SECOND_NS)
+#define SPAN_MOST_NS   (15 * SECOND_NS) /* of an interval that is not merged */
+#define COME_BACK_NS   (7 * SECOND_NS)
 #define UNFLAG_NS      (NODE_CLOCK_FLAGGED_NS - 5 * SECOND_NS)
 #define FARTHEST_NS    (INT64_MAX / 2) /* the year 2116 */
 #define SILENT_NS      (24 * 3600 * SECOND_NS)
@@ -185,17 +198,6 @@ static bool is_copy(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	return nonce && was_asked(n, run) && memcmp(n->asked_nonce, nonce, FRAME_NONCE_LEN) == 0;
 }
 
-/*
- * An agent that was restarted tells its run from the beginning; one in the middle of a run never
- * stopped.
- */
-static bool is_rival(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
-		     const struct interval *i, int64_t now_ns)
-{
-	return n && n->has_run && i->sequence > i->merged && !was_asked(n, run) &&
-	       now_ns - n->heard_ns < LIVE_NS;
-}
-
 /* Is it news? n is NULL for a node not heard before; the interval's times are ours. */
 static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 				      const uint8_t nonce[FRAME_NONCE_LEN],
@@ -212,9 +214,6 @@ static enum usage_verdict judge_order(const struct usage_node *n, const uint8_t 
 		return USAGE_TOO_OLD;
 	if (usage_node_runs(n, run))
 		return USAGE_APPLIED;
-	if (is_rival(n, run, i, now_ns))
-		return refuse(answer, "another agent reports as this node: give each a --node-name "
-				      "of its own");
 	if (n && n->counted.known && !usage_mark_is(&n->counted, run) &&
 	    i->start_ns < n->head.end_ns - RUN_OVERLAP_NS)
 		return refuse(answer,
@@ -397,6 +396,56 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 	note_stale(u, n);
 }
 
+/* --- who may tell ----------------------------------------------------------------------------- */
+
+static bool is_within(const struct usage_node *n, int64_t span_ns, int64_t now_ns)
+{
+	return now_ns >= n->told_ns && now_ns - n->told_ns < span_ns;
+}
+
+enum usage_admission usage_admit(const struct usage_state *u, const struct frame_header *header,
+				 uint64_t connection, int64_t now_ns)
+{
+	const struct usage_node *n = find_node(u, header->node);
+	bool early;
+
+	if (!n)
+		return USAGE_ADMITTED;
+	early = is_within(n, n->alone_ns, now_ns);
+	if (usage_node_runs(n, header->run)) {
+		if (!n->connection || n->connection == connection ||
+		    header->sequence <= n->sequence)
+			return USAGE_ADMITTED;
+	} else if (n->connection && is_within(n, LIVE_NS, now_ns)) {
+		return USAGE_RIVAL;
+	} else if (!n->has_run && usage_mark_is(&n->counted, header->run)) {
+		return USAGE_ADMITTED;
+	}
+	return early ? USAGE_EARLY : USAGE_ADMITTED;
+}
+
+void usage_note_connection(struct usage_state *u, const char *node, uint64_t connection,
+			   int64_t span_ns, int64_t now_ns)
+{
+	struct usage_node *n = find_node(u, node);
+
+	if (!n)
+		return;
+	n->connection = connection;
+	n->told_ns = now_ns;
+	n->alone_ns = LATE_NS + (span_ns < SPAN_MOST_NS ? span_ns : SPAN_MOST_NS);
+}
+
+void usage_note_closed(struct usage_state *u, const char *node, uint64_t connection)
+{
+	struct usage_node *n = find_node(u, node);
+
+	if (n && n->connection == connection)
+		n->connection = 0;
+}
+
+/* --- forgetting, and coming back -------------------------------------------------------------- */
+
 int64_t usage_forget_before_ns(int64_t now_ns)
 {
 	return now_ns - SILENT_NS;
@@ -546,6 +595,8 @@ int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns)
 		return rc;
 	}
 	usage_node_restore(n, now_ns, ++u->generation);
+	n->told_ns = now_ns;
+	n->alone_ns = COME_BACK_NS;
 	insert_node(u, node_place(u, n->name), n);
 	note_stale(u, n);
 	return 0;

@@ -54,11 +54,11 @@ struct usage_state *usage_new(const struct usage_limits *limits);
 void usage_free(struct usage_state *u);
 
 /*
- * One interval of one run of one node's agent. Order and duplicates are told by (run, sequence); a
- * run not yet heard in this process is asked once for everything its agent still has (resend_from
- * 1) and then taken as it comes; a run that starts more than 5 s before the node's last applied end
- * is refused, and so is one told from its middle while the node's run was heard within 30 s (two
- * agents of one name), and an interval that ends more than 5 minutes after now. Times are corrected
+ * One interval of one run of one node's agent, which usage_admit() admits. Order and duplicates are
+ * told by (run, sequence); a run not yet heard in this process is asked once for everything its
+ * agent still has (resend_from 1) and then taken as it comes; a run that starts more than 5 s before
+ * the node's last applied end is refused, and so is an interval that ends more than 5 minutes after
+ * now. Times are corrected
  * by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
  * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was
  * asked for everything and comes a second time is asked again; NULL: it is none. Takes nothing
@@ -67,6 +67,24 @@ void usage_free(struct usage_state *u);
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
 		 struct usage_answer *answer);
+
+enum usage_admission {
+	USAGE_ADMITTED,
+	USAGE_EARLY, /* the node's run may come back: its next interval is not due */
+	USAGE_RIVAL, /* the node's run is alive */
+};
+
+/*
+ * Whether an interval of the run may be applied now, by the connection on which it comes. The run
+ * that is alive wins, see usage.c. Nothing changes.
+ */
+enum usage_admission usage_admit(const struct usage_state *u, const struct frame_header *header,
+				 uint64_t connection, int64_t now_ns);
+/* The node's interval that was just applied came on this connection, and covers so much time. */
+void usage_note_connection(struct usage_state *u, const char *node, uint64_t connection,
+			   int64_t span_ns, int64_t now_ns);
+/* The connection is closed. */
+void usage_note_closed(struct usage_state *u, const char *node, uint64_t connection);
 
 /*
  * The pages of all nodes heard so far, sorted by name, rebuilding only those of nodes that changed

@@ -105,6 +105,9 @@ struct usage_node {
 	uint8_t asked_run[FRAME_RUN_LEN]; /* run that was asked for everything */
 	uint8_t asked_nonce[FRAME_NONCE_LEN]; /* of the frame that was answered so */
 	bool has_asked;
+	uint64_t connection; /* on which run was last told; 0: it is closed */
+	int64_t told_ns; /* when it was, by the service's clock .. */
+	int64_t alone_ns; /* .. and for how long it stays alive without its connection */
 	int64_t begun_ns; /* service time at which it was first heard; later intervals are in totals */
 	struct page_totals totals;
 	struct node_clock clock;

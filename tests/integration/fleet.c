@@ -53,9 +53,9 @@ struct scene {
 	struct known *by_uid; /* the same */
 };
 
-static const char *const results[] = {"applied",   "part",	  "duplicate", "too_old",
-				      "need_full", "refused",	  "malformed", "version",
-				      "oversized", "unknown_key", "forged"};
+static const char *const results[] = {"applied",   "part",	"duplicate",   "too_old",
+				      "need_full", "refused",	"rival",       "malformed",
+				      "version",   "oversized", "unknown_key", "forged"};
 
 static double frames(const struct scene *s, const char *result)
 {

@@ -27,6 +27,7 @@
 #include "aggregator/edge/ingest.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/ingest_admits.h"
 
 #define PATIENCE_NS (30 * NS_PER_SEC)
 
@@ -80,10 +81,12 @@ static int teardown(void **state)
 
 /* No frame arrives here. */
 static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     struct interval *interval, int64_t now_ns, struct ack *ack)
+				     uint64_t connection, struct interval *interval, int64_t now_ns,
+				     struct ack *ack)
 {
 	(void)ctx;
 	(void)header;
+	(void)connection;
 	(void)interval;
 	(void)now_ns;
 	(void)ack;
@@ -93,8 +96,9 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 
 static int try_ingest(struct scene *s, int which, struct reason *why)
 {
-	return ingest_open(&s->ingests[which], s->url, &s->keys, &s->counters, on_interval, NULL,
-			   why);
+	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
+
+	return ingest_open(&s->ingests[which], s->url, &s->keys, &s->counters, &handler, NULL, why);
 }
 
 static void open_ingest(struct scene *s, int which)

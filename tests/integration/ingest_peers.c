@@ -25,6 +25,7 @@
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/ingest_admits.h"
 
 #define PATIENCE_MS 30000
 
@@ -52,7 +53,8 @@ static int setup(void **state)
 	assert_int_equal(endpoint_parse(&s->endpoint, url, NULL), 0);
 	free(url);
 	assert_int_equal(ingest_socket_listen(&fd, &s->endpoint, NULL), 0);
-	assert_int_equal(ingest_peers_open(&s->peers, fd, ENDPOINT_IPC, &s->counters), 0);
+	assert_int_equal(
+		ingest_peers_open(&s->peers, fd, ENDPOINT_IPC, &s->counters, ingest_forgets, s), 0);
 	*state = s;
 	return 0;
 }
@@ -305,7 +307,7 @@ static void ask(const struct scene *s, int fd, uint8_t id)
 	add_message(&message, id, 'x', 10);
 	tell(fd, message.data, message.len);
 	expect_message(s, &m, id, 'x', 10);
-	ingest_peers_judge(s->peers, &m.route, true);
+	ingest_peers_judge(s->peers, &m.route, "node");
 	buf_fini(&message);
 }
 
@@ -318,7 +320,7 @@ static bool annoy(const struct scene *s, int fd)
 	add_message(&message, 1, 'x', 10);
 	tell(fd, message.data, message.len);
 	expect_message(s, &m, 1, 'x', 10);
-	ingest_peers_judge(s->peers, &m.route, false);
+	ingest_peers_judge(s->peers, &m.route, NULL);
 	buf_fini(&message);
 	return is_closed(s, fd);
 }
@@ -375,7 +377,7 @@ static void test_strangers_go(void **state)
 	tell(fds[2], message.data + HEAD_LEN + 50, message.len - HEAD_LEN - 50);
 	pass(s, 2);
 	expect_message(s, &m, 1, 'x', 100);
-	ingest_peers_judge(s->peers, &m.route, true);
+	ingest_peers_judge(s->peers, &m.route, "node");
 	expect_nothing(s);
 	assert_int_equal(counter_get(&s->counters.connections), 1);
 	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_HELLO), 1);

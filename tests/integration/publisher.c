@@ -21,6 +21,7 @@
 #include "shared/body.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/ingest_admits.h"
 #include "tests/interval.h"
 #include "tests/near.h"
 #include "tests/process.h"
@@ -70,11 +71,13 @@ static double entries_cpu(const struct interval *i)
 }
 
 static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     struct interval *interval, int64_t now_ns, struct ack *ack)
+				     uint64_t connection, struct interval *interval, int64_t now_ns,
+				     struct ack *ack)
 {
 	struct receiver *r = ctx;
 	struct usage_answer answer = {0};
 
+	(void)connection;
 	usage_apply(r->usage, header->node, header->run, header->nonce, interval, now_ns, &answer);
 	ack->applied = answer.applied;
 	ack->resend_from = answer.resend_from;
@@ -108,7 +111,8 @@ static void open_receiver(struct scene *s, int which)
 {
 	struct receiver *r = &s->receivers[which];
 	struct reason why;
-	int rc = ingest_open(&r->ingest, r->url, &s->keys, &r->counters, on_interval, r, &why);
+	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
+	int rc = ingest_open(&r->ingest, r->url, &s->keys, &r->counters, &handler, r, &why);
 
 	if (rc)
 		print_error("%s\n", why.text);

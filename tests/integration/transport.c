@@ -58,14 +58,43 @@ struct receiver {
 	uint64_t applied;
 	uint64_t entries; /* of the last interval */
 	bool out_of_order;
+	bool holds; /* another agent of the node is alive */
+	uint64_t closed; /* connection, that was closed last */
 };
 
-static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     struct interval *interval, int64_t now_ns, struct ack *ack)
+static bool on_admit(void *ctx, const struct frame_header *header, uint64_t connection,
+		     int64_t now_ns, struct ack *ack, enum frame_result *result)
 {
 	struct receiver *r = ctx;
 
 	(void)header;
+	(void)now_ns;
+	assert_true(connection > 0);
+	if (!r->holds)
+		return true;
+	ack->status = ACK_NEED_FULL;
+	ack->wait_ms = 20;
+	memcpy(ack->reason, "held", sizeof("held"));
+	*result = FRAME_RESULT_rival;
+	return false;
+}
+
+static void on_closed(void *ctx, const char *node, uint64_t connection)
+{
+	struct receiver *r = ctx;
+
+	assert_true(!strcmp(node, "node-1") || !strcmp(node, "stranger"));
+	r->closed = connection;
+}
+
+static enum frame_result on_interval(void *ctx, const struct frame_header *header,
+				     uint64_t connection, struct interval *interval, int64_t now_ns,
+				     struct ack *ack)
+{
+	struct receiver *r = ctx;
+
+	(void)header;
+	(void)connection;
 	assert_true(ack->server_time_ns == now_ns);
 	if (r->fresh) {
 		r->fresh = false;
@@ -177,7 +206,9 @@ static int try_ingest(struct scene *s, int which, struct reason *why)
 {
 	struct receiver *r = &s->receivers[which];
 
-	return ingest_open(&r->ingest, s->url, &s->keys, &r->counters, on_interval, r, why);
+	static const struct ingest_handler handler = {on_admit, on_interval, on_closed};
+
+	return ingest_open(&r->ingest, s->url, &s->keys, &r->counters, &handler, r, why);
 }
 
 static void open_ingest(struct scene *s, int which)
@@ -463,6 +494,42 @@ static void test_many_parts(void **state)
 			 stats_of(s, 0).sent - stats_of(s, 0).acked);
 	assert_true(counted(&s->receivers[0], FRAME_RESULT_part) >= 3);
 	assert_int_equal(counted(&s->receivers[0], FRAME_RESULT_applied), 3);
+}
+
+/*
+ * Who is held keeps what it has, in one part or in several, and sends it again once it is let in:
+ * nothing is refused, nothing left out.
+ */
+static void test_held(void **state)
+{
+	struct scene *s = *state;
+	struct sender_stats stats;
+
+	open_ingest(s, 0);
+	s->receivers[0].holds = true;
+	open_sender(s, 0, &s->keys);
+	push(s, 1);
+	s->ring.items[s->ring.count++] = interval_make(2, 2000, 3);
+	push(s, 1);
+	TURN_UNTIL(s, stats_of(s, 0).held >= 3);
+	assert_int_equal(s->receivers[0].applied, 0);
+	s->receivers[0].holds = false;
+	TURN_UNTIL(s, s->receivers[0].applied == 1);
+	s->receivers[0].holds = true;
+	TURN_UNTIL(s, stats_of(s, 0).held >= 6);
+	s->receivers[0].holds = false;
+	TURN_UNTIL(s, idle(s, 0));
+	stats = stats_of(s, 0);
+	assert_int_equal(stats.acked, 3);
+	assert_int_equal(stats.refused + stats.skipped + stats.bad_acks, 0);
+	assert_string_equal(stats.last_reason, "held");
+	assert_int_equal(counted(&s->receivers[0], FRAME_RESULT_applied), 3);
+	assert_int_equal(counted(&s->receivers[0], FRAME_RESULT_rival), stats.held);
+	assert_false(s->receivers[0].out_of_order);
+	/* The end of its connection is told, with its node. */
+	sender_close(s->senders[0]);
+	s->senders[0] = NULL;
+	TURN_UNTIL(s, s->receivers[0].closed > 0);
 }
 
 /* --- what must not count ---------------------------------------------------------------------- */
@@ -753,6 +820,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_aggregators, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strange_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames_that_do_not_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_oversized, setup, teardown),

@@ -107,6 +107,12 @@ static void tells_of_frames(void **state)
 	      "old and new ones.\n"
 	      "warn  frames: 2 refused, since the start\n"
 	      "      The aggregator's log names node and reason.\n" CLOCKS VALUES DATABASE);
+	check(STATUS("\"frames\":{\"applied\":9,\"rival\":4},"), DOCTOR_WARN,
+	      WELL AGENTS
+	      "warn  frames: 4 of a second agent of a node whose first is alive, since the start\n"
+	      "      The aggregator's log names the node. Give each agent a --node-name of its "
+	      "own; "
+	      "if they have that, somebody has the key: exchange it.\n" CLOCKS VALUES DATABASE);
 	/* Nothing else comes through. */
 	check(STATUS("\"frames\":{\"applied\":0,\"forged\":3},"), DOCTOR_FAIL,
 	      WELL AGENTS
