@@ -18,6 +18,7 @@
 #include "agent/sampler.h"
 #include "shared/clock.h"
 #include "shared/log.h"
+#include "shared/utf8.h"
 
 static int64_t own_cpu_ns(void)
 {
@@ -118,14 +119,17 @@ static int write_all(const struct buf *text, struct reason *reason)
 static int print(const struct once_config *config, const struct once_sample *sample,
 		 struct reason *reason)
 {
-	struct buf text = BUF_INIT;
+	struct buf text = BUF_INIT, json = BUF_INIT;
 	int rc;
 
-	if (config->output == ONCE_JSON)
-		once_json_write(sample, &text);
-	else
+	if (config->output == ONCE_JSON) {
+		once_json_write(sample, &json);
+		utf8_add_json(&text, json.data, json.len);
+	} else {
 		once_table_write(sample, terminal_width(), &text);
+	}
 	rc = write_all(&text, reason);
+	buf_fini(&json);
 	buf_fini(&text);
 	return rc;
 }

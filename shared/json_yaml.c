@@ -126,7 +126,7 @@ void json_yaml_write(const cJSON *value, bool marked, struct buf *out)
 
 	yaml_emitter_initialize(&e);
 	yaml_emitter_set_output(&e, append, out);
-	yaml_emitter_set_unicode(&e, 1);
+	yaml_emitter_set_unicode(&e, 0); /* beyond ASCII all is escaped, so no terminal minds it */
 	yaml_emitter_set_width(&e, -1);
 	yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING);
 	emit(&e, &event);

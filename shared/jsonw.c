@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/utf8.h"
+
 static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 void jsonw_init(struct jsonw *w, struct buf *out)
@@ -61,59 +63,6 @@ void jsonw_array_open(struct jsonw *w)
 void jsonw_array_close(struct jsonw *w)
 {
 	close_level(w, ']');
-}
-
-/*
- * Length of the well-formed UTF-8 sequence at p (RFC 3629: no surrogates, no overlong forms, at
- * most U+10FFFF), or 0. A NUL ends the text and is no continuation byte, so nothing behind it is
- * read.
- */
-static size_t utf8_length(const unsigned char *p)
-{
-	unsigned char low = 0x80, high = 0xBF;
-	size_t len;
-
-	if (p[0] >= 0xC2 && p[0] <= 0xDF) {
-		len = 2;
-	} else if (p[0] >= 0xE0 && p[0] <= 0xEF) {
-		len = 3;
-		low = p[0] == 0xE0 ? 0xA0 : 0x80;
-		high = p[0] == 0xED ? 0x9F : 0xBF;
-	} else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
-		len = 4;
-		low = p[0] == 0xF0 ? 0x90 : 0x80;
-		high = p[0] == 0xF4 ? 0x8F : 0xBF;
-	} else {
-		return 0;
-	}
-	if (p[1] < low || p[1] > high)
-		return 0;
-	for (size_t i = 2; i < len; i++)
-		if ((p[i] & 0xC0) != 0x80)
-			return 0;
-	return len;
-}
-
-bool jsonw_is_utf8(const char *text, size_t len)
-{
-	const unsigned char *p = (const unsigned char *)text, *end = p + len;
-
-	while (p < end) {
-		/* The longest sequence, and the NUL that ends it early where the text does. */
-		unsigned char ahead[5] = {0};
-		size_t step;
-
-		if (*p < 0x80) {
-			p++;
-			continue;
-		}
-		memcpy(ahead, p, (size_t)(end - p) < 4 ? (size_t)(end - p) : 4);
-		step = utf8_length(ahead);
-		if (!step)
-			return false;
-		p += step;
-	}
-	return true;
 }
 
 static bool is_plain(unsigned char c)
@@ -174,11 +123,11 @@ static size_t plain_length(const char *text, size_t len)
 }
 
 /* Writes the special character at p; returns how many bytes of input it was. */
-static size_t add_special(struct buf *out, const unsigned char *p)
+static size_t add_special(struct buf *out, const char *p)
 {
 	size_t len;
 
-	if (*p < 0x80) {
+	if ((unsigned char)*p < 0x80) {
 		if (*p < 0x20)
 			buf_printf(out, "\\u%04x", *p);
 		else
@@ -203,7 +152,7 @@ static void add_quoted(struct buf *out, const char *text, size_t len)
 	memcpy(to + 1, text, plain);
 	out->len += plain + 1;
 	for (text += plain; text < end; text += plain) {
-		text += add_special(out, (const unsigned char *)text);
+		text += add_special(out, text);
 		plain = plain_length(text, (size_t)(end - text));
 		buf_add(out, text, plain);
 	}

@@ -27,8 +27,6 @@ void jsonw_key(struct jsonw *w, const char *key);
 void jsonw_string(struct jsonw *w, const char *text);
 /* The same of a text of that length, in which there is no NUL but the one behind it. */
 void jsonw_text(struct jsonw *w, const char *text, size_t len);
-/* Whether bytes are well-formed UTF-8 (RFC 3629), so that they are written as they are. */
-bool jsonw_is_utf8(const char *text, size_t len);
 void jsonw_int(struct jsonw *w, int64_t value);
 void jsonw_uint(struct jsonw *w, uint64_t value);
 /*

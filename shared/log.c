@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "shared/utf8.h"
+
 static const char *log_program = "evenkeel";
 static enum log_level log_most = LOG_LEVEL_INFO;
 
@@ -22,6 +24,7 @@ __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, con
 	if (level > log_most)
 		return;
 	vsnprintf(text, sizeof(text), format, args);
+	utf8_clean(text);
 	fprintf(stderr, "%s: %s%s\n", log_program, word, text);
 }
 

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/log.h"
+
 static int find_shell(const char *name)
 {
 	for (int i = 0; outline_shells[i]; i++)
@@ -66,7 +68,8 @@ bool outline_answer(const struct outline *o, int argc, char **argv, int *status)
 	if (!asked)
 		return false;
 	if (make(o, argc, argv, &out, &reason)) {
-		fprintf(stderr, "%s: %s\n", o->program->name, reason.text);
+		log_start(o->program->name, LOG_LEVEL_INFO);
+		log_info("%s", reason.text);
 		*status = 2;
 	} else {
 		bool written = fwrite(out.data, 1, out.len, stdout) == out.len && !fflush(stdout);

@@ -25,6 +25,7 @@
 #include <uthash.h>
 
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 enum { GAP = 2, TEXT_LEAST = 12, NAME_SHORT = 20, NAME_LEAST = 8, ALIKE_LEAST = 6 };
 
@@ -100,14 +101,11 @@ void table_free(struct table *t)
 	free(t);
 }
 
-/* A copy of text in which no byte can move a terminal's cursor. */
 static char *clean(const char *text)
 {
 	char *copy = mem_strdup(text);
 
-	for (char *p = copy; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = '?';
+	utf8_clean(copy);
 	return copy;
 }
 

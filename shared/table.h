@@ -35,8 +35,8 @@ void table_data_column(struct table *t, const char *title);
 /* Begins a row; name decides between equal keys when sorting, and is copied. */
 void table_row(struct table *t, const char *name);
 /*
- * The next cell of the newest row; a row ends up with one for each column. Control characters
- * become "?".
+ * The next cell of the newest row; a row ends up with one for each column. What a terminal may not
+ * get becomes "?" (shared/utf8.h).
  */
 void table_cell(struct table *t, enum table_paint paint, const char *text);
 /* What the newest row is sorted by: greatest first, NaN last. */

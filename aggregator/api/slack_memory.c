@@ -23,6 +23,7 @@
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
+#include "shared/utf8.h"
 
 enum { COUNT_MAX = 1000000 };
 
@@ -378,7 +379,7 @@ static void take_over(struct slack_state *s, struct memory *m)
 int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct reason *reason)
 {
 	struct memory m = {.reason = reason};
-	cJSON *tree = jsonw_is_utf8(text, len) ? cJSON_ParseWithLength(text, len) : NULL;
+	cJSON *tree = utf8_is_valid(text, len) ? cJSON_ParseWithLength(text, len) : NULL;
 	int rc;
 
 	if (!cJSON_IsObject(tree))

@@ -19,6 +19,7 @@
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
+#include "shared/utf8.h"
 #include "shared/yaml_json.h"
 
 enum { YAML_DEPTH_MAX = 200 };
@@ -69,6 +70,7 @@ void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	utf8_clean(text); /* one line, whatever the names of objects are */
 	buf_printf(&s->notes.text, "%s\n", text);
 }
 

@@ -16,9 +16,11 @@
 #include "aggregator/cli/output.h"
 #include "aggregator/cli/watch.h"
 #include "shared/clock.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/nearest.h"
 #include "shared/outline.h"
+#include "shared/utf8.h"
 
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
@@ -185,13 +187,10 @@ static int unknown_command(const char *name)
 	for (size_t i = 0; i < COMMANDS; i++)
 		nearest_offer(&near, commands[i]->name);
 	nearest_offer(&near, "help");
-	fprintf(stderr, "evenkeel: unknown command \"");
-	for (; *name; name++)
-		fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, stderr);
 	if (near.best)
-		fprintf(stderr, "\"; did you mean %s?\n", near.best);
+		log_info("unknown command \"%s\"; did you mean %s?", name, near.best);
 	else
-		fprintf(stderr, "\"; --help lists the commands\n");
+		log_info("unknown command \"%s\"; --help lists the commands", name);
 	return CLI_USAGE;
 }
 
@@ -240,7 +239,7 @@ void commands_print_table(struct cli *cli, struct table *t, const char *kind)
 
 static int usage_error(const char *text)
 {
-	fprintf(stderr, "evenkeel: %s\n", text);
+	log_info("%s", text);
 	return CLI_USAGE;
 }
 
@@ -282,7 +281,7 @@ static const char *find_conflict(const struct cli_options *o)
 	return NULL;
 }
 
-/* What was left out of the files; control characters of theirs do not reach the terminal. */
+/* What was left out of the files. */
 static void print_notes(const struct snapshot_notes *notes)
 {
 	const char *text = notes->text.data;
@@ -290,15 +289,11 @@ static void print_notes(const struct snapshot_notes *notes)
 	while (text && *text) {
 		size_t len = strcspn(text, "\n");
 
-		fputs("evenkeel: ", stderr);
-		for (size_t i = 0; i < len; i++)
-			fputc((unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i],
-			      stderr);
-		fputc('\n', stderr);
+		log_info("%.*s", (int)len, text);
 		text += len + (text[len] == '\n');
 	}
 	if (notes->skipped > SNAPSHOT_NOTES_MAX)
-		fprintf(stderr, "evenkeel: and %zu more\n", notes->skipped - SNAPSHOT_NOTES_MAX);
+		log_info("and %zu more", notes->skipped - SNAPSHOT_NOTES_MAX);
 }
 
 /* CLI_OK with cli->client, or cli->reason. */
@@ -378,7 +373,7 @@ static int run_command(const struct command *command, const struct cli_options *
 	int code = find_answers(&cli);
 
 	if (code) {
-		fprintf(stderr, "evenkeel: %s\n", cli.reason.text);
+		log_info("%s", cli.reason.text);
 		return code;
 	}
 	watch_look_at_terminal(&cli);
@@ -473,7 +468,7 @@ static void add_names(struct cli *cli, const char *list, struct buf *out)
 	if (client_get(cli->client, "/v1/names", &body, &cli->reason) == 0)
 		doc = cJSON_ParseWithLength(body.data, body.len);
 	for (const cJSON *name = document_first(document_at(doc, list)); name; name = name->next)
-		if (cJSON_IsString(name) && !strpbrk(name->valuestring, "\t\n"))
+		if (cJSON_IsString(name) && utf8_is_clean(name->valuestring))
 			buf_printf(out, "%s\n", name->valuestring);
 	cJSON_Delete(doc);
 	buf_fini(&body);
@@ -552,6 +547,7 @@ int commands_main(int argc, char **argv)
 	struct reason reason = {""};
 	int code;
 
+	log_start("evenkeel", LOG_LEVEL_INFO);
 	if (answer_outline(argc, argv, &code))
 		return code;
 	if (name && !asked_help && !command)

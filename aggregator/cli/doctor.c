@@ -17,6 +17,7 @@
 #include "shared/mem.h"
 #include "shared/options.h"
 #include "shared/units.h"
+#include "shared/utf8.h"
 
 enum { NAMES_SHOWN = 5, INDENT = 6 };
 
@@ -399,13 +400,6 @@ void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *
 
 /* --- showing ---------------------------------------------------------------------------------- */
 
-/* Text from a server may hold anything; a terminal must not be told to do it. */
-static void add_clean(struct buf *out, const char *text)
-{
-	for (; *text; text++)
-		buf_add_char(out, (unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
-}
-
 void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out)
 {
 	static const char *const paints[] = {"\033[32m", "\033[33m", "\033[31m"};
@@ -420,14 +414,14 @@ void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *
 			   verdict_names[c->verdict], color ? "\033[0m" : "",
 			   INDENT - (int)strlen(verdict_names[c->verdict]), "");
 		buf_clear(&text);
-		add_clean(&text, c->what);
-		buf_add_str(&text, ": ");
-		add_clean(&text, c->detail);
+		buf_printf(&text, "%s: %s", c->what, c->detail);
+		utf8_clean(text.data);
 		options_wrap(out, text.data, width, INDENT, INDENT);
 		if (!c->advice)
 			continue;
 		buf_clear(&text);
-		add_clean(&text, c->advice);
+		buf_add_str(&text, c->advice);
+		utf8_clean(text.data);
 		buf_printf(out, "%*s", INDENT, "");
 		options_wrap(out, text.data, width, INDENT, INDENT);
 	}

@@ -12,6 +12,7 @@
 
 #include "aggregator/cli/document.h"
 #include "aggregator/cli/drain_table.h"
+#include "shared/utf8.h"
 
 bool drain_is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
 {
@@ -33,6 +34,8 @@ static bool is_name(const char *word)
 /* As one word of a shell, whatever is in it. */
 static void add_word(struct buf *out, const char *word)
 {
+	size_t begin = out->len;
+
 	if (is_name(word)) {
 		buf_add_str(out, word);
 		return;
@@ -44,6 +47,8 @@ static void add_word(struct buf *out, const char *word)
 		else
 			buf_add_char(out, *word);
 	buf_add_char(out, '\'');
+	utf8_clean(out->data + begin);
+	out->len = begin + strlen(out->data + begin);
 }
 
 static const char *text_of(const cJSON *move, const char *path)

@@ -3,16 +3,22 @@
  * Commands make two things: the API's object as JSON, or a table with words around it. The other
  * forms are made of these, when the command has run, and so no command knows of them:
  *
- *   json   the bytes of the API; on a terminal with line breaks and indents between them
+ *   json   the API's text; on a terminal with line breaks and indents in between
  *   yaml   the JSON, written as YAML. Numbers are as JSON readers have them: beyond 2^53 rounded
  *   csv    the wide table, every column; no words
  *   name   KIND/NAME of each row, as kubectl has it; of pods KIND/NAMESPACE/NAME
+ *
+ * Tables are made of cells that are clean for terminals (shared/utf8.h), JSON is escaped here.
  */
 #include "aggregator/cli/output.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/json_yaml.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+#include "shared/utf8.h"
 
 /* What --format of slack says of -o yaml: the API's object, .. */
 enum { FORMAT_OBJECT, FORMAT_BALLOONS };
@@ -52,30 +58,37 @@ enum cli_output output_choose(struct cli_options *o)
 struct names {
 	struct buf *out;
 	const char *kind;
+	size_t unclean;
 };
 
 /*
  * A pod's row has its namespace on a line of its own, which is empty for what is no pod of an API.
+ * Cleaned, a name would be another object's.
  */
 static void add_name(void *context, const char *name)
 {
-	const struct names *n = context;
+	struct names *n = context;
 	const char *line = strchr(name, '\n');
+	char *namespace = mem_strndup(name, line ? (size_t)(line - name) : 0);
+	const char *own = line ? line + 1 : name;
 
-	buf_printf(n->out, "%s/", n->kind);
-	if (line && line > name)
-		buf_printf(n->out, "%.*s/", (int)(line - name), name);
-	buf_printf(n->out, "%s\n", line ? line + 1 : name);
+	if (utf8_is_clean(namespace) && utf8_is_clean(own))
+		buf_printf(n->out, "%s/%s%s%s\n", n->kind, namespace, *namespace ? "/" : "", own);
+	else
+		n->unclean++;
+	free(namespace);
 }
 
 void output_rows(struct cli *cli, const struct table *t, const char *kind)
 {
-	struct names names = {&cli->rows, kind};
+	struct names names = {.out = &cli->rows, .kind = kind};
 
 	if (cli->form == OUTPUT_CSV)
 		table_print_csv(t, !cli->options->no_headers, &cli->rows);
 	else
 		table_each_name(t, add_name, &names);
+	if (names.unclean)
+		log_info("%zu left out: characters in their names are no text", names.unclean);
 }
 
 static int make_yaml(struct cli *cli, int code)
@@ -137,19 +150,24 @@ void output_indent(const char *json, size_t len, struct buf *out)
 	buf_add_char(out, '\n');
 }
 
-static void indent(struct cli *cli)
+static void show_json(struct cli *cli)
 {
-	struct buf text = BUF_INIT;
+	struct buf text = BUF_INIT, clean = BUF_INIT;
 
-	output_indent(cli->out.data, cli->out.len, &text);
+	if (cli->form == OUTPUT_JSON && cli->terminal)
+		output_indent(cli->out.data, cli->out.len, &text);
+	else
+		buf_add(&text, cli->out.data, cli->out.len);
+	utf8_add_json(&clean, text.data, text.len);
+	buf_fini(&text);
 	buf_fini(&cli->out);
-	cli->out = text;
+	cli->out = clean;
 }
 
 int output_finish(struct cli *cli, int code)
 {
-	if (cli->form == OUTPUT_JSON && cli->terminal && cli->out.len)
-		indent(cli);
+	if (cli->out.len && (cli->form == OUTPUT_JSON || cli->form >= OUTPUT_BALLOONS))
+		show_json(cli);
 	if (cli->form == OUTPUT_YAML)
 		return make_yaml(cli, code);
 	if (output_is_rows(cli->form)) {

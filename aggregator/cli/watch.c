@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,8 +20,10 @@
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/output.h"
 #include "shared/clock.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/table.h"
+#include "shared/utf8.h"
 
 volatile sig_atomic_t watch_stop;
 
@@ -81,20 +82,10 @@ static int write_all(const char *data, size_t len)
 	return 0;
 }
 
-/* One line without control characters, whatever the server put into its message. */
-static void clean_reason(struct reason *reason)
-{
-	for (char *p = reason->text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = ' ';
-}
-
 static void print_reason(struct cli *cli)
 {
-	if (!cli->reason.text[0])
-		return;
-	clean_reason(&cli->reason);
-	fprintf(stderr, "evenkeel: %s\n", cli->reason.text);
+	if (cli->reason.text[0])
+		log_info("%s", cli->reason.text);
 }
 
 static int run(struct cli *cli, const struct command *command)
@@ -146,7 +137,6 @@ static size_t add_reason(struct cli *cli, struct buf *picture)
 {
 	size_t begin = picture->len, lines = 0;
 
-	clean_reason(&cli->reason);
 	buf_add_str(picture, cli->color ? "\033[33m" : "");
 	lines_add(cli, cli->reason.text, picture);
 	buf_add_str(picture, cli->color ? "\033[0m\n" : "\n");
@@ -166,6 +156,7 @@ static int draw(struct cli *cli, const struct command *command, const char *text
 	terminal_size(&columns, &rows);
 	head = mem_printf("evenkeel %s, every %gs from %s; Ctrl-C ends", command->name,
 			  (double)cli->options->watch_ns / NS_PER_SEC, client_server(cli->client));
+	utf8_clean(head);
 	buf_add_str(&picture, "\033[H\033[J"); /* home, then clear to the end */
 	add_line(&picture, head, columns);
 	buf_add_char(&picture, '\n');

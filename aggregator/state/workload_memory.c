@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
@@ -259,7 +260,7 @@ static bool read_workload(const cJSON *item, struct workload_use *use)
 	*use = (struct workload_use){.pods = 1};
 	if (!cJSON_IsString(key) || !*key->valuestring ||
 	    strlen(key->valuestring) > WORKLOAD_KEY_MAX ||
-	    !jsonw_is_utf8(key->valuestring, strlen(key->valuestring)) ||
+	    !utf8_is_valid(key->valuestring, strlen(key->valuestring)) ||
 	    !read_amount(item, "cpuMillicores", &use->cpu_milli) ||
 	    !read_amount(item, "cpuP95Millicores", &use->cpu_p95_milli) ||
 	    !read_amount(item, "workingSetBytes", &use->working_set_bytes) ||

@@ -318,7 +318,7 @@ static void asks_for_scores(void **state)
 		"",
 		"evenkeel: --pod: cannot read /does/not/exist: No such file or directory\n"};
 	const struct expectation refused = {
-		{"scores", "--variant=x"}, 2, "", "evenkeel: plugins[0]: must be  text (says http"};
+		{"scores", "--variant=x"}, 2, "", "evenkeel: plugins[0]: must be? text (says http"};
 	const struct expectation bad_pod = {{"scores"}, 1, "", "evenkeel: pod.spec: must be text"};
 	const struct expectation unheard = {{"scores", "z"}, 4, "", "evenkeel: nodes[0]: unheard"};
 	const struct expectation twice = {

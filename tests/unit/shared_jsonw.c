@@ -129,32 +129,6 @@ static void test_every_character_everywhere(void **state)
 	}
 }
 
-static void test_utf8(void **state)
-{
-	static const struct {
-		const char *text;
-		bool good;
-	} cases[] = {
-		{"", true},
-		{"plain", true},
-		{"\xc2\x80 \xe0\xa0\x80 \xf4\x8f\xbf\xbf", true},
-		{"\xc1\x80", false}, /* overlong */
-		{"\xed\xa0\x80", false}, /* a surrogate */
-		{"\xf4\x90\x80\x80", false}, /* above U+10FFFF */
-		{"a\x80", false},
-		{"a\xe2\x82", false}, /* cut */
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		assert_int_equal(jsonw_is_utf8(cases[i].text, strlen(cases[i].text)),
-				 cases[i].good);
-	/* What lies behind the end is not looked at. */
-	assert_false(jsonw_is_utf8("\xe2\x82\xac", 2));
-	assert_true(jsonw_is_utf8("a\xff", 1));
-	assert_true(jsonw_is_utf8("a\0b", 3));
-}
-
 static void test_integers(void **state)
 {
 	(void)state;
@@ -243,13 +217,9 @@ static int finish(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commas),
-		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_integers),
-		cmocka_unit_test(test_fixed),
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_every_character_everywhere),
+		cmocka_unit_test(test_commas),	 cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_integers), cmocka_unit_test(test_fixed),
+		cmocka_unit_test(test_exact),	 cmocka_unit_test(test_every_character_everywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, finish);

@@ -13,6 +13,7 @@
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
+#include "shared/utf8.h"
 
 enum { NODES_MAX = 100000, TEXT_MAX_BYTES = 256 << 20, STRING_MAX_BYTES = 4096 };
 
@@ -426,7 +427,7 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 	/*
 	 * Two names that differ only in broken bytes would become one when they are written again.
 	 */
-	bool readable = len <= TEXT_MAX_BYTES && jsonw_is_utf8(text, len);
+	bool readable = len <= TEXT_MAX_BYTES && utf8_is_valid(text, len);
 	cJSON *tree = readable ? cJSON_ParseWithLength(text, len) : NULL;
 	bool good = read_tree(&in, tree, reason);
 
