@@ -62,7 +62,7 @@ void slack_fixture_workload(struct slack_fixture *f, const char *name, const cha
 	char *json = mem_printf(
 		"{'metadata':{'name':'%s','namespace':'shop','uid':'uid-%s','annotations':{"
 		"'evenkeel.io/slack':'%s'}},'spec':{'replicas':%d,'template':{'metadata':{"
-		"'labels':{'app':'%s'}},'spec':{%s'containers':[{'name':'c','resources':{"
+		"'labels':{'app':'%.63s'}},'spec':{%s'containers':[{'name':'c','resources':{"
 		"'requests':{'cpu':'%s','memory':'%s'}}}]}}}}",
 		name, name, slack, replicas, name, spec, cpu, memory);
 

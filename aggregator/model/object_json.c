@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "aggregator/model/object.h"
+#include "aggregator/model/object_bounds.h"
 #include "aggregator/model/pod_json.h"
 #include "shared/quantity.h"
 #include "shared/timefmt.h"
@@ -97,9 +98,16 @@ int object_json_string(const struct object_json *r, const cJSON *object,
 		       const char **out)
 {
 	const cJSON *item = object_json_find(object, key);
+	size_t len, most;
 
 	if (item && !cJSON_IsString(item))
 		return object_json_fail(r, path, key, "must be a string");
+	len = item ? strlen(item->valuestring) : 0;
+	most = object_bound_of_string(NULL, key, len);
+	if (most)
+		return object_json_fail(r, path, key,
+					"must not be longer than %zu bytes, and has %zu", most,
+					len);
 	*out = item ? item->valuestring : absent;
 	return 0;
 }

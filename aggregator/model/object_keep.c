@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-#include "aggregator/model/object_json.h"
+#include "aggregator/model/object_bounds.h"
+#include "aggregator/model/object_record.h"
 #include "aggregator/model/object_text.h"
 
 /* clang-format off */
@@ -317,17 +318,18 @@ static const struct object_text_row *table_of(enum object_kind kind, const cJSON
 	return tables[kind];
 }
 
-void object_keep_write(enum object_kind kind, const char *api_version, const cJSON *json,
-		       struct buf *out)
+int object_keep_write(const struct object_json *r, enum object_kind kind, const char *api_version,
+		      const cJSON *json, struct buf *out)
 {
 	struct object_text t;
 
-	object_text_init(&t, out);
+	object_text_init(&t, out, OBJECT_BOUND_TEXT);
 	jsonw_object_open(&t.json);
 	jsonw_key_string(&t.json, "apiVersion", api_version);
 	jsonw_key_string(&t.json, "kind", object_kind_name(kind));
 	object_text_members(&t, json, table_of(kind, json));
 	jsonw_object_close(&t.json);
+	return object_text_end(&t, r, NULL, json);
 }
 
 /* [{"key":"metadata.name","operator":"In","values":[NODE]}] */
@@ -374,13 +376,14 @@ static void skip_binding(struct object_text *t, const cJSON *spec, const char *n
 	t->skips = count;
 }
 
-void object_keep_template(const cJSON *pod, const char *bound_to, struct buf *out, size_t *spec_at)
+int object_keep_template(const struct object_json *r, const cJSON *pod, const char *bound_to,
+			 struct buf *out, size_t *spec_at)
 {
 	const cJSON *metadata = object_json_find(pod, "metadata");
 	const cJSON *spec = object_json_find(pod, "spec");
 	struct object_text t;
 
-	object_text_init(&t, out);
+	object_text_init(&t, out, OBJECT_BOUND_POD_TEXT);
 	if (bound_to)
 		skip_binding(&t, spec, bound_to);
 	jsonw_object_open(&t.json);
@@ -390,12 +393,14 @@ void object_keep_template(const cJSON *pod, const char *bound_to, struct buf *ou
 	*spec_at = out->len;
 	object_text_object(&t, spec, POD_SPEC);
 	jsonw_object_close(&t.json);
+	return object_text_end(&t, r, NULL, pod);
 }
 
-void object_keep_resize(const cJSON *status, struct buf *out)
+int object_keep_resize(const struct object_json *r, const cJSON *status, struct buf *out)
 {
 	struct object_text t;
 
-	object_text_init(&t, out);
+	object_text_init(&t, out, OBJECT_BOUND_POD_TEXT);
 	object_text_object(&t, status, RESIZE);
+	return object_text_end(&t, r, &OBJECT_STATUS, status);
 }

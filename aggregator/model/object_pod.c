@@ -82,6 +82,7 @@ static uint64_t hash_text(const char *text, size_t len)
 	return hash;
 }
 
+/* NULL where something is beyond its bound. */
 static struct pod_template *new_template(const struct object_source *s, const char *bound_to,
 					 const struct owner_ref *owner, const char *owner_api,
 					 const char *priority_class)
@@ -91,7 +92,10 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 	size_t spec_at;
 	char *room;
 
-	object_keep_template(s->whole, bound_to, &text, &spec_at);
+	if (object_keep_template(&s->json, s->whole, bound_to, &text, &spec_at)) {
+		buf_fini(&text);
+		return NULL;
+	}
 	t = mem_alloc(sizeof(*t) + text.len + strlen(owner->kind) + strlen(owner->name) +
 		      strlen(owner->uid) + strlen(owner_api) + strlen(priority_class) + 6);
 	memset(t, 0, sizeof(*t));
@@ -189,7 +193,7 @@ static int read_template(const struct object_source *s, const cJSON *spec, const
 		return -EINVAL;
 	bound = strcmp(owner.kind, "DaemonSet") == 0;
 	t = new_template(s, bound ? node : NULL, &owner, owner_api, priority_class);
-	if (fill_template(s, spec, t)) {
+	if (!t || fill_template(s, spec, t)) {
 		pod_template_drop(t);
 		return -EINVAL;
 	}
@@ -361,19 +365,20 @@ struct draft {
 static int read_resized(const struct object_source *s, struct draft *d)
 {
 	struct pod_sums sums;
+	bool same;
 
 	if (!d->status)
 		return 0;
 	if (pod_sums_read(d->spec, d->status, POD_SUMS_SCHEDULER, &sums, s->json.field,
 			  s->json.reason))
 		return -EINVAL;
-	if (same_as_template(&sums, d->template)) {
+	same = same_as_template(&sums, d->template);
+	if (same || object_keep_resize(&s->json, d->status, &d->resized_text)) {
 		pod_sums_fini(&sums);
-		return 0;
+		return same ? 0 : -EINVAL;
 	}
 	d->resized = mem_alloc(sizeof(*d->resized));
 	*d->resized = sums;
-	object_keep_resize(d->status, &d->resized_text);
 	return 0;
 }
 
@@ -400,7 +405,7 @@ static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
 	struct kube_pod *p;
 	char *room;
 
-	p = object_new(s, sizeof(*p), NULL,
+	p = object_new(s, sizeof(*p),
 		       strlen(d->node) + strlen(d->nominated) + (qos ? 0 : strlen(d->qos) + 1) +
 			       d->resized_text.len + 3,
 		       &room);

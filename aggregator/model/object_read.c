@@ -28,11 +28,10 @@ const char *object_put(char **room, const char *text)
 	return copy;
 }
 
-void *object_new(const struct object_source *s, size_t size, const struct buf *text, size_t extra,
-		 char **room)
+void *object_new(const struct object_source *s, size_t size, size_t extra, char **room)
 {
 	size_t strings = strlen(s->namespace) + strlen(s->name) + strlen(s->uid) + 3;
-	struct object *o = mem_alloc(size + strings + (text ? text->len + 1 : 0) + extra);
+	struct object *o = mem_alloc(size + strings + s->text.len + 1 + extra);
 	char *at = (char *)o + size;
 
 	memset(o, 0, size);
@@ -41,22 +40,10 @@ void *object_new(const struct object_source *s, size_t size, const struct buf *t
 	o->namespace = object_put(&at, s->namespace);
 	o->name = object_put(&at, s->name);
 	o->uid = object_put(&at, s->uid);
-	if (text)
-		o->text = object_put(&at, text->data);
+	if (s->text.data)
+		o->text = object_put(&at, s->text.data);
 	*room = at;
 	return o;
-}
-
-/* With its canonical text. */
-static void *new_with_text(const struct object_source *s, size_t size, size_t extra, char **room)
-{
-	struct buf text = BUF_INIT;
-	void *record;
-
-	object_keep_write(s->kind, s->api_version, s->whole, &text);
-	record = object_new(s, size, &text, extra, room);
-	buf_fini(&text);
-	return record;
 }
 
 /* --- parts that several kinds have */
@@ -140,7 +127,7 @@ static int read_plain(const struct object_source *s, struct object **out)
 {
 	char *room;
 
-	*out = new_with_text(s, sizeof(**out), 0, &room);
+	*out = object_new(s, sizeof(**out), 0, &room);
 	return 0;
 }
 
@@ -179,7 +166,7 @@ static int fill_node(const struct object_source *s, struct kube_node *n)
 static int read_node(const struct object_source *s, struct object **out)
 {
 	char *room;
-	struct kube_node *n = new_with_text(s, sizeof(*n), 0, &room);
+	struct kube_node *n = object_new(s, sizeof(*n), 0, &room);
 
 	return finish(&n->object, fill_node(s, n), out);
 }
@@ -227,8 +214,8 @@ static int read_workload(const struct object_source *s, struct object **out)
 
 	if (object_read_owner(s, &owner, NULL))
 		return -EINVAL;
-	w = new_with_text(s, sizeof(*w),
-			  strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
+	w = object_new(s, sizeof(*w),
+		       strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
 	w->owner.kind = object_put(&room, owner.kind);
 	w->owner.name = object_put(&room, owner.name);
 	w->owner.uid = object_put(&room, owner.uid);
@@ -254,7 +241,7 @@ static int fill_priority_class(const struct object_source *s, struct kube_priori
 static int read_priority_class(const struct object_source *s, struct object **out)
 {
 	char *room;
-	struct kube_priority_class *c = new_with_text(s, sizeof(*c), 0, &room);
+	struct kube_priority_class *c = object_new(s, sizeof(*c), 0, &room);
 
 	return finish(&c->object, fill_priority_class(s, c), out);
 }
@@ -311,7 +298,7 @@ static int fill_quota(const struct object_source *s, struct kube_quota *q)
 static int read_quota(const struct object_source *s, struct object **out)
 {
 	char *room;
-	struct kube_quota *q = new_with_text(s, sizeof(*q), 0, &room);
+	struct kube_quota *q = object_new(s, sizeof(*q), 0, &room);
 
 	return finish(&q->object, fill_quota(s, q), out);
 }
@@ -372,7 +359,7 @@ static int fill_budget(const struct object_source *s, struct kube_pdb *b)
 static int read_budget(const struct object_source *s, struct object **out)
 {
 	char *room;
-	struct kube_pdb *b = new_with_text(s, sizeof(*b), 0, &room);
+	struct kube_pdb *b = object_new(s, sizeof(*b), 0, &room);
 
 	return finish(&b->object, fill_budget(s, b), out);
 }
@@ -392,7 +379,6 @@ static read_kind *const readers[OBJECT_KINDS] = {
 	[OBJECT_PERSISTENT_VOLUME] = read_plain,
 	[OBJECT_PERSISTENT_VOLUME_CLAIM] = read_plain,
 	[OBJECT_STORAGE_CLASS] = read_plain,
-	[OBJECT_POD] = object_pod_read,
 };
 
 /* --- the head */
@@ -443,12 +429,19 @@ int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		.name = "",
 		.uid = "",
 	};
+	int err;
 
 	if (!cJSON_IsObject(json))
 		return object_json_fail(&s.json, NULL, NULL, "must be an object");
 	if (check_type(&s) || read_names(&s))
 		return -EINVAL;
-	return readers[kind](&s, out);
+	if (kind == OBJECT_POD)
+		return object_pod_read(&s, out);
+	err = object_keep_write(&s.json, kind, s.api_version, json, &s.text);
+	if (!err)
+		err = readers[kind](&s, out);
+	buf_fini(&s.text);
+	return err;
 }
 
 void object_fini(struct object *o)

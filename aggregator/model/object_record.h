@@ -17,16 +17,16 @@ struct object_source {
 	enum object_kind kind;
 	const cJSON *whole, *metadata;
 	const char *api_version, *namespace, *name, *uid;
+	struct buf text; /* what is kept of it; of a pod none */
 };
 
 extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
 
 /*
  * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the
- * head, `text` (may be NULL), and `extra` bytes more, at *room, for the caller to put.
+ * head, its text, and `extra` bytes more, at *room, for the caller to put.
  */
-void *object_new(const struct object_source *s, size_t size, const struct buf *text, size_t extra,
-		 char **room);
+void *object_new(const struct object_source *s, size_t size, size_t extra, char **room);
 /* Copies the text to *room and moves that behind it; returns the copy. */
 const char *object_put(char **room, const char *text);
 

@@ -6,16 +6,20 @@
  * that is kept is the same as none. So the text of a text is the text itself, as long as no row
  * keeps something because of what is not kept.
  *
- * Nothing here can fail. Depth is that of the parser (a thousand levels), and so are sizes.
+ * Only bounds (object_bounds.h) can fail: the text ends there. Depth is that of the parser (a
+ * thousand levels).
  */
 #include "aggregator/model/object_text.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/object_json.h"
+#include "aggregator/model/object_bounds.h"
 #include "shared/mem.h"
 
 bool object_text_is_nothing(const cJSON *item)
@@ -33,8 +37,58 @@ struct member {
 
 static const struct object_text_row WHOLE = {.name = ""};
 
-static bool write_value(struct object_text *t, const cJSON *item,
+static bool write_value(struct object_text *t, const cJSON *parent, const cJSON *item,
 			const struct object_text_row *row);
+
+/* --- bounds */
+
+__attribute__((format(printf, 3, 4))) static void stop(struct object_text *t, const cJSON *item,
+						       const char *format, ...)
+{
+	va_list args;
+
+	if (t->beyond)
+		return;
+	t->beyond = item;
+	va_start(args, format);
+	vsnprintf(t->why.text, sizeof(t->why.text), format, args);
+	va_end(args);
+}
+
+static void bound_key(struct object_text *t, const cJSON *item)
+{
+	size_t len = strlen(item->string);
+
+	if (len > OBJECT_BOUND_KEY)
+		stop(t, item, "its name must not be longer than %d bytes, and has %zu",
+		     OBJECT_BOUND_KEY, len);
+}
+
+static void bound_string(struct object_text *t, const cJSON *parent, const cJSON *item)
+{
+	size_t len = strlen(item->valuestring);
+	size_t most = object_bound_of_string(parent->string, item->string, len);
+
+	if (most)
+		stop(t, item, "must not be longer than %zu bytes, and has %zu", most, len);
+}
+
+static void bound_count(struct object_text *t, const cJSON *list, size_t count)
+{
+	size_t most = object_bound_of_list(list->string, count);
+
+	if (most)
+		stop(t, list, "must not have more than %zu elements, and has %zu", most, count);
+}
+
+static void bound_text(struct object_text *t, const cJSON *item)
+{
+	if (t->json.out->len > t->most)
+		stop(t, item, "what is kept of the object must not be longer than %zu bytes",
+		     t->most);
+}
+
+/* --- writing */
 
 static bool is_absent(const struct object_text *t, const cJSON *item)
 {
@@ -47,7 +101,7 @@ static bool is_absent(const struct object_text *t, const cJSON *item)
 }
 
 /* The member; it is taken back when a table leaves nothing of it. */
-static void write_member(struct object_text *t, const cJSON *item,
+static void write_member(struct object_text *t, const cJSON *parent, const cJSON *item,
 			 const struct object_text_row *row)
 {
 	const struct jsonw before = t->json;
@@ -55,8 +109,9 @@ static void write_member(struct object_text *t, const cJSON *item,
 
 	if (is_absent(t, item))
 		return;
+	bound_key(t, item);
 	jsonw_key(&t->json, item->string);
-	if (write_value(t, item, row))
+	if (write_value(t, parent, item, row))
 		return;
 	t->json = before;
 	t->json.out->len = len;
@@ -106,7 +161,7 @@ static void write_rows(struct object_text *t, const cJSON *object,
 	}
 	for (size_t row = 0; row < count; row++)
 		if (items[row])
-			write_member(t, items[row], &table[row]);
+			write_member(t, object, items[row], &table[row]);
 }
 
 static int compare_members(const void *a, const void *b)
@@ -130,7 +185,8 @@ static void sort_few(struct member *members, size_t count)
 	}
 }
 
-static void write_sorted(struct object_text *t, struct member *members, size_t count)
+static void write_sorted(struct object_text *t, const cJSON *object, struct member *members,
+			 size_t count)
 {
 	if (count <= FEW_MEMBERS)
 		sort_few(members, count);
@@ -138,7 +194,7 @@ static void write_sorted(struct object_text *t, struct member *members, size_t c
 		qsort(members, count, sizeof(*members), compare_members);
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || strcmp(members[i - 1].item->string, members[i].item->string) != 0)
-			write_member(t, members[i].item, &WHOLE);
+			write_member(t, object, members[i].item, &WHOLE);
 }
 
 /* All members of an object, or those that are picked. */
@@ -154,7 +210,9 @@ static void write_members(struct object_text *t, const cJSON *object,
 			members[used] = (struct member){item, used};
 			used++;
 		}
-	write_sorted(t, members, used);
+	bound_count(t, object, used);
+	if (!t->beyond)
+		write_sorted(t, object, members, used);
 	if (members != few)
 		free(members);
 }
@@ -184,17 +242,18 @@ static bool write_object(struct object_text *t, const cJSON *object,
 static bool write_array(struct object_text *t, const cJSON *array,
 			const struct object_text_row *row)
 {
-	bool any = !row->element;
+	size_t count = 0;
 
 	jsonw_array_open(&t->json);
 	for (const cJSON *item = array->child; item; item = item->next) {
 		if (row->element && !row->element(item))
 			continue;
-		write_value(t, item, row);
-		any = true;
+		write_value(t, array, item, row);
+		count++;
 	}
 	jsonw_array_close(&t->json);
-	return any;
+	bound_count(t, array, count);
+	return count || !row->element;
 }
 
 static void write_number(struct object_text *t, double value)
@@ -209,14 +268,19 @@ static void write_number(struct object_text *t, double value)
 }
 
 /* False when a table leaves nothing of it. */
-static bool write_value(struct object_text *t, const cJSON *item, const struct object_text_row *row)
+static bool write_value(struct object_text *t, const cJSON *parent, const cJSON *item,
+			const struct object_text_row *row)
 {
+	bound_text(t, item);
+	if (t->beyond)
+		return true;
 	switch (item->type & 0xff) {
 	case cJSON_Object:
 		return write_object(t, item, row);
 	case cJSON_Array:
 		return write_array(t, item, row);
 	case cJSON_String:
+		bound_string(t, parent, item);
 		jsonw_string(&t->json, item->valuestring);
 		return true;
 	case cJSON_Number:
@@ -235,10 +299,35 @@ static bool write_value(struct object_text *t, const cJSON *item, const struct o
 	}
 }
 
-void object_text_init(struct object_text *t, struct buf *out)
+void object_text_init(struct object_text *t, struct buf *out, size_t most)
 {
 	jsonw_init(&t->json, out);
 	t->skips = 0;
+	t->most = most;
+	t->beyond = NULL;
+}
+
+/* -EINVAL where it is below `object`, which stands at path; else 0. */
+static int fail_below(const struct object_text *t,
+		      const struct object_json *r, /* NOLINT(misc-no-recursion) */
+		      const struct object_path *path, const cJSON *object)
+{
+	struct object_path here = {.up = path};
+
+	for (const cJSON *item = object->child; item; item = item->next, here.index++) {
+		here.key = item->string;
+		if (item == t->beyond)
+			return object_json_fail(r, &here, NULL, "%s", t->why.text);
+		if (fail_below(t, r, &here, item))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int object_text_end(const struct object_text *t, const struct object_json *r,
+		    const struct object_path *path, const cJSON *object)
+{
+	return t->beyond ? fail_below(t, r, path, object) : 0;
 }
 
 void object_text_members(struct object_text *t, const cJSON *object,

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "aggregator/model/object_json.h"
 #include "shared/buf.h"
 #include "shared/jsonw.h"
 
@@ -25,15 +26,22 @@ struct object_text {
 	struct jsonw json; /* for members of the caller's own */
 	const cJSON *skip[OBJECT_TEXT_SKIPS_MAX]; /* borrowed */
 	size_t skips;
+	size_t most; /* bytes of the text */
+	const cJSON *
+		beyond; /* borrowed: the first that is beyond its bound, and nothing is written behind it; or NULL */
+	struct reason why; /* of beyond */
 };
 
-void object_text_init(struct object_text *t, struct buf *out);
+void object_text_init(struct object_text *t, struct buf *out, size_t most);
 /* The members that the table keeps, of an object that the caller has opened. */
 void object_text_members(struct object_text *t, const cJSON *object,
 			 const struct object_text_row *table);
 /* The object with the members that the table keeps. */
 void object_text_object(struct object_text *t, const cJSON *object,
 			const struct object_text_row *table);
+/* 0, or -EINVAL where something below `object`, which stands at path, is beyond its bound. */
+int object_text_end(const struct object_text *t, const struct object_json *r,
+		    const struct object_path *path, const cJSON *object);
 /* Null, or a number that JSON has no word for: it is written as if it were not there. */
 bool object_text_is_nothing(const cJSON *item);
 

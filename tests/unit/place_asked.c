@@ -82,8 +82,6 @@ static const struct bound bounds[] = {
 	 "{'key':'zone','operator':'NotIn','values':[",
 	 "'x%d'", "]}]}]}}}", 2046,
 	 "spec.affinity.nodeAffinity.required: more than 2048 values are not judged"},
-	{"'tolerations':[", "{'key':'x%d','operator':'Exists'}", "]", 1024,
-	 "spec.tolerations: more than 2048 values are not judged"},
 };
 
 static void ask(struct place *p, const char *spec, const char *node, enum place_filter want,
