@@ -129,8 +129,9 @@ static void add_resources(const char *wanted, struct buf *out)
 	buf_add_str(out, "{\"kind\":\"APIResourceList\",\"resources\":[");
 	for (int kind = 0, n = 0; kind < OBJECT_KINDS; kind++)
 		if (strcmp(object_kind_version((enum object_kind)kind), wanted) == 0)
-			buf_printf(out, "%s{\"name\":\"%s\",\"verbs\":[\"list\",\"watch\"]}",
-				   n++ ? "," : "", object_kind_resource((enum object_kind)kind));
+			buf_printf(out, "%s{\"name\":\"%.*s\",\"verbs\":[\"list\",\"watch\"]}",
+				   n++ ? "," : "", object_kind_resource_len((enum object_kind)kind),
+				   object_kind_resource((enum object_kind)kind));
 	buf_add_str(out, "]}");
 }
 
@@ -140,7 +141,8 @@ static int find_kind(const char *version, const char *resource, size_t len)
 		const char *name = object_kind_resource((enum object_kind)kind);
 
 		if (strcmp(object_kind_version((enum object_kind)kind), version) == 0 &&
-		    strlen(name) == len && strncmp(name, resource, len) == 0)
+		    object_kind_resource_len((enum object_kind)kind) == (int)len &&
+		    strncmp(name, resource, len) == 0)
 			return kind;
 	}
 	return -1;

@@ -235,6 +235,16 @@ static bool same_budget(const struct kube_pdb *a, const struct kube_pdb *b, cons
 	return ALL(checks, what);
 }
 
+static bool same_gang(const struct kube_gang *a, const struct kube_gang *b, const char **what)
+{
+	bool same = a->count == b->count;
+
+	for (size_t i = 0; same && i < a->count; i++)
+		same = strcmp(a->of[i].part, b->of[i].part) == 0 && a->of[i].pods == b->of[i].pods;
+	*what = "groups";
+	return same;
+}
+
 bool object_same(const struct object *a, const struct object *b, const char **what)
 {
 	if (!same_head(a, b, what))
@@ -255,6 +265,10 @@ bool object_same(const struct object *a, const struct object *b, const char **wh
 	case OBJECT_RESOURCE_QUOTA:
 	case OBJECT_ELASTIC_QUOTA:
 		return same_quota((const void *)a, (const void *)b, what);
+	case OBJECT_POD_GROUP:
+	case OBJECT_COSCHEDULING_GROUP:
+	case OBJECT_WORKLOAD:
+		return same_gang((const void *)a, (const void *)b, what);
 	case OBJECT_POD_DISRUPTION_BUDGET:
 		return same_budget((const void *)a, (const void *)b, what);
 	default:

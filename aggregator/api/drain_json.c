@@ -37,7 +37,8 @@ static void write_workload(struct jsonw *w, const struct drain_plan *p, const st
 	jsonw_object_close(w);
 }
 
-static void write_move(struct jsonw *w, const struct drain_plan *p, const struct drain_move *m)
+static void write_move(struct jsonw *w, const struct drain_plan *p, const char *node,
+		       const struct drain_move *m)
 {
 	bool placeholder = is_placeholder(m->pod);
 	bool deleted = !placeholder && !*m->pod->template->owner.kind;
@@ -46,6 +47,8 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const struct
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", m->pod->object.namespace);
 	jsonw_key_string(w, "name", m->pod->object.name);
+	if (!placeholder && *m->pod->node && strcmp(m->pod->node, node) != 0)
+		jsonw_key_string(w, "from", m->pod->node);
 	if (m->to && !deleted)
 		jsonw_key_string(w, "to", m->to);
 	if (deleted)
@@ -67,7 +70,7 @@ static void write_moves(struct jsonw *w, const struct drain_plan *p,
 	jsonw_key(w, "moves");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < n->move_count; i++)
-		write_move(w, p, &n->moves[i]);
+		write_move(w, p, n->name, &n->moves[i]);
 	jsonw_array_close(w);
 }
 

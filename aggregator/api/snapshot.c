@@ -122,6 +122,7 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "kind", object_kind_name(kind));
+	jsonw_key_string(w, "resource", object_kind_resource(kind));
 	if (source->api_version[0])
 		jsonw_key_string(w, "apiVersion", source->api_version);
 	jsonw_key_string(w, "state", source_state_name(source->state));

@@ -160,10 +160,13 @@ static int look_through(struct document *d, struct snapshot_text *t)
 
 /* --- a Snapshot ------------------------------------------------------------------------------- */
 
-static int find_kind(const char *name, enum object_kind *kind)
+/* Two kinds have one name; older snapshots tell no resource. */
+static int find_kind(const char *name, const char *resource, enum object_kind *kind)
 {
 	for (int k = 0; k < OBJECT_KINDS; k++)
-		if (strcmp(object_kind_name((enum object_kind)k), name) == 0) {
+		if (strcmp(object_kind_name((enum object_kind)k), name) == 0 &&
+		    (!*resource ||
+		     strcmp(object_kind_resource((enum object_kind)k), resource) == 0)) {
 			*kind = (enum object_kind)k;
 			return 0;
 		}
@@ -201,7 +204,7 @@ static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t
 	struct model_source source = {.state = SOURCE_NONE};
 	enum object_kind kind;
 
-	if (find_kind(snapshot_member(item, "kind"), &kind))
+	if (find_kind(snapshot_member(item, "kind"), snapshot_member(item, "resource"), &kind))
 		return snapshot_text_fail(t,
 					  "sources[%zu].kind: there is no such kind as \"%.64s\"",
 					  index, snapshot_member(item, "kind"));

@@ -72,8 +72,8 @@ static void add_forbidden(struct doctor *d, const struct resource *r)
 	char *group = group_of(r->name);
 	char *advice = mem_printf(
 		"Add to the aggregator's ClusterRole, under rules: - {apiGroups: [\"%s\"], "
-		"resources: [\"%s\"], verbs: [\"get\", \"list\", \"watch\"]}",
-		group, r->name);
+		"resources: [\"%.*s\"], verbs: [\"get\", \"list\", \"watch\"]}",
+		group, (int)strcspn(r->name, "."), r->name);
 
 	doctor_add(d, severe_if(r->required), r->name, advice, "the API does not show them%s%s",
 		   r->message[0] ? ": " : "", r->message);

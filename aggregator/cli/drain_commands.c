@@ -145,9 +145,18 @@ static void add_steps(struct buf *out, const cJSON *first)
 	}
 }
 
+/* Pods of other nodes, which fall with those of this one. */
+static void add_fallen(struct buf *out, const cJSON *first)
+{
+	for (const cJSON *move = first; move; move = move->next)
+		if (*text_of(move, "from"))
+			add_eviction(out, move);
+}
+
 static void add_drain(struct buf *out, const cJSON *node)
 {
 	add_steps(out, document_first(document_at(node, "moves")));
+	add_fallen(out, document_first(document_at(node, "moves")));
 	buf_add_str(out, "kubectl drain ");
 	add_word(out, document_text_or(node, "name", ""));
 	buf_add_str(out, " --ignore-daemonsets");

@@ -22,8 +22,8 @@ static const struct kind {
 #undef X
 };
 
-/* Where the kind lives besides the group of its version. */
-static const char ELASTIC_QUOTA_GROUP[] = "scheduling.sigs.k8s.io";
+/* Where kinds of scheduler-plugins live besides the group of their version. */
+static const char PLUGINS_GROUP[] = "scheduling.sigs.k8s.io";
 
 const char *object_kind_name(enum object_kind kind)
 {
@@ -33,6 +33,11 @@ const char *object_kind_name(enum object_kind kind)
 const char *object_kind_resource(enum object_kind kind)
 {
 	return kinds[kind].resource;
+}
+
+int object_kind_resource_len(enum object_kind kind)
+{
+	return (int)strcspn(kinds[kind].resource, ".");
 }
 
 const char *object_kind_version(enum object_kind kind)
@@ -66,9 +71,9 @@ int object_kind_find(const char *api_version, const char *kind, enum object_kind
 		if (strcmp(kinds[k].name, kind) != 0)
 			continue;
 		if (!has_group(api_version, version, group_length(version)) &&
-		    !(k == OBJECT_ELASTIC_QUOTA &&
-		      has_group(api_version, ELASTIC_QUOTA_GROUP, strlen(ELASTIC_QUOTA_GROUP))))
-			return -ENOENT;
+		    !((k == OBJECT_ELASTIC_QUOTA || k == OBJECT_COSCHEDULING_GROUP) &&
+		      has_group(api_version, PLUGINS_GROUP, strlen(PLUGINS_GROUP))))
+			continue;
 		*out = (enum object_kind)k;
 		return 0;
 	}

@@ -24,7 +24,10 @@
 #include "shared/buf.h"
 #include "shared/reason.h"
 
-/* X(name, apiVersion of a dump, kind, resource, namespaced). The order is that of a snapshot. */
+/*
+ * X(name, apiVersion of a dump, kind, resource, namespaced). The order is that of a snapshot. A
+ * resource whose name another group has, too, is named with its group, as kubectl does.
+ */
 #define OBJECT_KIND_TABLE(X)                                                                       \
 	X(NODE, "v1", "Node", "nodes", false)                                                      \
 	X(NAMESPACE, "v1", "Namespace", "namespaces", false)                                       \
@@ -37,6 +40,10 @@
 	X(POD_DISRUPTION_BUDGET, "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true) \
 	X(RESOURCE_QUOTA, "v1", "ResourceQuota", "resourcequotas", true)                           \
 	X(ELASTIC_QUOTA, "scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", true)    \
+	X(POD_GROUP, "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups", true)                   \
+	X(COSCHEDULING_GROUP, "scheduling.x-k8s.io/v1alpha1", "PodGroup",                          \
+	  "podgroups.scheduling.x-k8s.io", true)                                                   \
+	X(WORKLOAD, "scheduling.k8s.io/v1alpha1", "Workload", "workloads", true)                   \
 	X(PERSISTENT_VOLUME, "v1", "PersistentVolume", "persistentvolumes", false)                 \
 	X(PERSISTENT_VOLUME_CLAIM, "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true)  \
 	X(STORAGE_CLASS, "storage.k8s.io/v1", "StorageClass", "storageclasses", false)             \
@@ -51,11 +58,14 @@ enum object_kind {
 
 const char *object_kind_name(enum object_kind kind); /* "PodDisruptionBudget" */
 const char *object_kind_resource(enum object_kind kind); /* "poddisruptionbudgets" */
+int object_kind_resource_len(
+	enum object_kind kind); /* without its group: as paths and rules have it */
 const char *object_kind_version(enum object_kind kind); /* "policy/v1": what a snapshot says */
 bool object_kind_namespaced(enum object_kind kind);
 /*
  * -ENOENT for a kind that is not kept. Any version of the right group will do ("policy/v1beta1");
- * ElasticQuota is known in scheduling.x-k8s.io and scheduling.sigs.k8s.io.
+ * ElasticQuota is known in scheduling.x-k8s.io and scheduling.sigs.k8s.io, and so is the PodGroup
+ * of scheduler-plugins.
  */
 int object_kind_find(const char *api_version, const char *kind, enum object_kind *out);
 
@@ -114,6 +124,14 @@ struct owner_ref {
 
 enum pod_restart { POD_RESTART_ALWAYS, POD_RESTART_ON_FAILURE, POD_RESTART_NEVER };
 
+/* The group of pods of which some minimum must be there for any to work, as the pod names it. */
+struct pod_gang {
+	enum object_kind kind; /* of the object that tells the minimum, in the pod's namespace */
+	const char *name; /* "" none */
+	const char *part; /* of a Workload, the name of its podGroup; else "" */
+	const char *replica; /* of a Workload, podGroupReplicaKey; else "" */
+};
+
 /* What pods of one owner have in common. Shared by them once model_put() has met it. */
 struct pod_template {
 	atomic_uint users;
@@ -132,6 +150,7 @@ struct pod_template {
 	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
 	int32_t priority;
 	const char *priority_class; /* "" */
+	struct pod_gang gang;
 	bool mirror; /* a static pod's image in the API */
 	uint8_t restart; /* enum pod_restart */
 	int32_t grace_sec; /* terminationGracePeriodSeconds; -1 where it is not said */
@@ -219,6 +238,16 @@ struct kube_quota {
 	bool has_min, has_max; /* the member is there */
 	struct labels annotations; /* those kept */
 	int64_t created_ns;
+};
+
+/* PodGroup of either API group, and Workload of 1.35, which has several groups. */
+struct kube_gang {
+	struct object object;
+	size_t count;
+	struct gang_min {
+		const char *part; /* "" of a PodGroup */
+		int32_t pods; /* minCount, minMember; 0: no minimum */
+	} of[];
 };
 
 struct kube_pdb {

@@ -145,6 +145,11 @@ static const struct object_text_row QUOTA_STATUS[] = {ALL("hard"), ALL("used"), 
 static const struct object_text_row QUOTA[] = {SOME("metadata", METADATA), ALL("spec"),
 					       SOME("status", QUOTA_STATUS), END};
 
+static const struct object_text_row GANG_SPEC[] = {ALL("minMember"), ALL("podGroups"),
+						   ALL("schedulingPolicy"), END};
+static const struct object_text_row GANG[] = {SOME("metadata", METADATA), SOME("spec", GANG_SPEC),
+					      END};
+
 static const struct object_text_row CLAIM_REF[] = {ALL("name"), ALL("namespace"), ALL("uid"), END};
 static const struct object_text_row VOLUME_CSI[] = {ALL("driver"), END};
 static const struct object_text_row VOLUME_SPEC[] = {
@@ -195,6 +200,9 @@ static const struct object_text_row *const tables[OBJECT_KINDS] = {
 	[OBJECT_POD_DISRUPTION_BUDGET] = BUDGET,
 	[OBJECT_RESOURCE_QUOTA] = QUOTA,
 	[OBJECT_ELASTIC_QUOTA] = QUOTA,
+	[OBJECT_POD_GROUP] = GANG,
+	[OBJECT_COSCHEDULING_GROUP] = GANG,
+	[OBJECT_WORKLOAD] = GANG,
 	[OBJECT_PERSISTENT_VOLUME] = VOLUME,
 	[OBJECT_PERSISTENT_VOLUME_CLAIM] = CLAIM,
 	[OBJECT_STORAGE_CLASS] = STORAGE_CLASS,
@@ -262,10 +270,12 @@ static const struct object_text_row POD_SPEC[] = {
 	ALL("runtimeClassName"),
 	ALL("schedulerName"),
 	ALL("schedulingGates"),
+	ALL("schedulingGroup"),
 	ALL("terminationGracePeriodSeconds"),
 	ALL("tolerations"),
 	ALL("topologySpreadConstraints"),
 	{.name = "volumes", .member = is_volume_member, .element = is_volume},
+	ALL("workloadRef"),
 	END,
 };
 

@@ -82,11 +82,38 @@ static uint64_t hash_text(const char *text, size_t len)
 	return hash;
 }
 
+static const char *text_at(const cJSON *object, const char *key)
+{
+	const char *text = cJSON_GetStringValue(object_json_find(object, key));
+
+	return text ? text : "";
+}
+
+/* Borrowed from the tree. Kubernetes has schedulingGroup since 1.36, workloadRef in 1.35. */
+static struct pod_gang read_gang(const struct object_source *s, const cJSON *spec)
+{
+	const cJSON *ref = object_json_find(spec, "workloadRef");
+	const cJSON *labels = object_json_find(s->metadata, "labels");
+	const char *name = text_at(object_json_find(spec, "schedulingGroup"), "podGroupName");
+
+	if (*name)
+		return (struct pod_gang){OBJECT_POD_GROUP, name, "", ""};
+	if (*text_at(ref, "name"))
+		return (struct pod_gang){OBJECT_WORKLOAD, text_at(ref, "name"),
+					 text_at(ref, "podGroup"),
+					 text_at(ref, "podGroupReplicaKey")};
+	name = text_at(labels, "scheduling.x-k8s.io/pod-group");
+	if (!*name)
+		name = text_at(labels, "pod-group.scheduling.sigs.k8s.io");
+	return (struct pod_gang){OBJECT_COSCHEDULING_GROUP, name, "", ""};
+}
+
 /* NULL where something is beyond its bound. */
 static struct pod_template *new_template(const struct object_source *s, const char *bound_to,
 					 const struct owner_ref *owner, const char *owner_api,
 					 const char *priority_class)
 {
+	const struct pod_gang gang = read_gang(s, object_json_find(s->whole, "spec"));
 	struct buf text = BUF_INIT;
 	struct pod_template *t;
 	size_t spec_at;
@@ -97,7 +124,8 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 		return NULL;
 	}
 	t = mem_alloc(sizeof(*t) + text.len + strlen(owner->kind) + strlen(owner->name) +
-		      strlen(owner->uid) + strlen(owner_api) + strlen(priority_class) + 6);
+		      strlen(owner->uid) + strlen(owner_api) + strlen(priority_class) +
+		      strlen(gang.name) + strlen(gang.part) + strlen(gang.replica) + 9);
 	memset(t, 0, sizeof(*t));
 	room = (char *)(t + 1);
 	atomic_init(&t->users, 1);
@@ -110,6 +138,8 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 	t->owner.uid = object_put(&room, owner->uid);
 	t->owner_api = object_put(&room, owner_api);
 	t->priority_class = object_put(&room, priority_class);
+	t->gang = (struct pod_gang){gang.kind, object_put(&room, gang.name),
+				    object_put(&room, gang.part), object_put(&room, gang.replica)};
 	buf_fini(&text);
 	return t;
 }

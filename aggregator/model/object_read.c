@@ -303,6 +303,81 @@ static int read_quota(const struct object_source *s, struct object **out)
 	return finish(&q->object, fill_quota(s, q), out);
 }
 
+/* A policy without "gang" has no minimum. */
+static int read_min(const struct object_source *s, const cJSON *policy,
+		    const struct object_path *path, int32_t *out)
+{
+	const struct object_path gang_path = {path, "gang", 0};
+	const cJSON *gang;
+
+	if (object_json_object(&s->json, policy, path, gang_path.key, &gang))
+		return -EINVAL;
+	return object_json_int32(&s->json, gang, &gang_path, "minCount", 0, out);
+}
+
+static int fill_group(const struct object_source *s, const cJSON *spec, struct kube_gang *g)
+{
+	const struct object_path path = {&OBJECT_SPEC, "schedulingPolicy", 0};
+	const cJSON *policy;
+
+	g->of[0].part = "";
+	if (s->kind == OBJECT_COSCHEDULING_GROUP)
+		return object_json_int32(&s->json, spec, &OBJECT_SPEC, "minMember", 0,
+					 &g->of[0].pods);
+	if (object_json_object(&s->json, spec, &OBJECT_SPEC, path.key, &policy))
+		return -EINVAL;
+	return read_min(s, policy, &path, &g->of[0].pods);
+}
+
+static int fill_workload(const struct object_source *s, const cJSON *groups, struct kube_gang *g,
+			 char *room)
+{
+	const struct object_path list = {&OBJECT_SPEC, "podGroups", 0};
+	struct object_path item_path = {&list, NULL, 0};
+	const struct object_path path = {&item_path, "policy", 0};
+	const cJSON *item, *policy;
+	const char *name;
+
+	cJSON_ArrayForEach(item, groups)
+	{
+		struct gang_min *of = &g->of[item_path.index];
+
+		if (object_json_string(&s->json, item, &item_path, "name", "", &name) ||
+		    object_json_object(&s->json, item, &item_path, path.key, &policy) ||
+		    read_min(s, policy, &path, &of->pods))
+			return -EINVAL;
+		of->part = object_put(&room, name);
+		item_path.index++;
+	}
+	return 0;
+}
+
+static int read_gang(const struct object_source *s, struct object **out)
+{
+	const cJSON *spec, *groups = NULL, *item;
+	size_t names = 0, count = 1;
+	struct kube_gang *g;
+	char *room;
+
+	if (read_part(s, "spec", &spec) ||
+	    object_json_array(&s->json, spec, &OBJECT_SPEC, "podGroups", &groups))
+		return -EINVAL;
+	if (s->kind == OBJECT_WORKLOAD)
+		count = groups ? (size_t)cJSON_GetArraySize(groups) : 0;
+	cJSON_ArrayForEach(item, groups)
+	{
+		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
+
+		names += name ? strlen(name) + 1 : 1;
+	}
+	g = new_with_text(s, sizeof(*g) + count * sizeof(g->of[0]), names, &room);
+	g->count = count;
+	return finish(&g->object,
+		      s->kind == OBJECT_WORKLOAD ? fill_workload(s, groups, g, room)
+						 : fill_group(s, spec, g),
+		      out);
+}
+
 /* In policy/v1 an empty selector is that of every pod, in v1beta1 that of none. */
 static int fill_selector(const struct object_source *s, struct kube_pdb *b)
 {
@@ -376,6 +451,9 @@ static read_kind *const readers[OBJECT_KINDS] = {
 	[OBJECT_POD_DISRUPTION_BUDGET] = read_budget,
 	[OBJECT_RESOURCE_QUOTA] = read_quota,
 	[OBJECT_ELASTIC_QUOTA] = read_quota,
+	[OBJECT_POD_GROUP] = read_gang,
+	[OBJECT_COSCHEDULING_GROUP] = read_gang,
+	[OBJECT_WORKLOAD] = read_gang,
 	[OBJECT_PERSISTENT_VOLUME] = read_plain,
 	[OBJECT_PERSISTENT_VOLUME_CLAIM] = read_plain,
 	[OBJECT_STORAGE_CLASS] = read_plain,
@@ -395,7 +473,7 @@ static int check_type(struct object_source *s)
 	if (strcmp(kind, name) != 0)
 		return object_json_fail(&s->json, NULL, "kind", "must be %s, and not \"%.60s\"",
 					name, kind);
-	if (object_kind_find(s->api_version, kind, &found))
+	if (object_kind_find(s->api_version, kind, &found) || found != s->kind)
 		return object_json_fail(&s->json, NULL, "apiVersion",
 					"must be of the group of %s, and not \"%.60s\"",
 					object_kind_version(s->kind), s->api_version);

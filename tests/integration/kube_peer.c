@@ -68,7 +68,9 @@ static void every_kind_is_listed_and_watched(void **state)
 
 	edge_scene_start(s);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
-		char *watch = mem_printf("/%s?", object_kind_resource((enum object_kind)kind));
+		char *watch = mem_printf("/%s/%.*s?", object_kind_version((enum object_kind)kind),
+					 object_kind_resource_len((enum object_kind)kind),
+					 object_kind_resource((enum object_kind)kind));
 
 		edge_assert_story(s, (enum object_kind)kind, "listing\nbegin\nend\nsynced\n");
 		edge_assert_path(s, watch, 0, "resourceVersion=0");

@@ -152,6 +152,31 @@ static void old_server_serves_old_versions(void **state)
 	buf_fini(&asked);
 }
 
+/* 1.37 with its gate and v1alpha3 alone, beside scheduler-plugins: two resources of one name. */
+static void groups_of_both_groups_are_found(void **state)
+{
+	static const struct answer server[] = {
+		GROUPS(V("scheduling.k8s.io/v1") V("scheduling.k8s.io/v1alpha3")
+			       V("scheduling.x-k8s.io/v1alpha1")),
+		CORE,
+		RESOURCE("scheduling.k8s.io/v1", "priorityclasses"),
+		RESOURCE("scheduling.k8s.io/v1alpha3", "podgroups"),
+		RESOURCE("scheduling.x-k8s.io/v1alpha1", "podgroups"),
+		{0},
+	};
+	struct discovery d;
+	struct buf asked = BUF_INIT;
+
+	(void)state;
+	discover(&d, server, &asked);
+	assert_served(&d, OBJECT_PRIORITY_CLASS, "scheduling.k8s.io/v1");
+	assert_served(&d, OBJECT_POD_GROUP, "scheduling.k8s.io/v1alpha3");
+	assert_served(&d, OBJECT_COSCHEDULING_GROUP, "scheduling.x-k8s.io/v1alpha1");
+	assert_unserved(&d, OBJECT_WORKLOAD);
+	assert_unserved(&d, OBJECT_ELASTIC_QUOTA);
+	buf_fini(&asked);
+}
+
 static void quota_of_either_group_is_found(void **state)
 {
 	static const struct answer server[] = {
@@ -167,6 +192,8 @@ static void quota_of_either_group_is_found(void **state)
 	(void)state;
 	discover(&d, server, &asked);
 	assert_served(&d, OBJECT_ELASTIC_QUOTA, "scheduling.sigs.k8s.io/v1alpha1");
+	assert_served(&d, OBJECT_COSCHEDULING_GROUP, "scheduling.x-k8s.io/v1alpha1");
+	assert_unserved(&d, OBJECT_POD_GROUP);
 	buf_fini(&asked);
 }
 
@@ -307,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_server_serves_new_versions),
 		cmocka_unit_test(old_server_serves_old_versions),
+		cmocka_unit_test(groups_of_both_groups_are_found),
 		cmocka_unit_test(quota_of_either_group_is_found),
 		cmocka_unit_test(resource_that_cannot_be_watched_is_not_served),
 		cmocka_unit_test(failure_leaves_open_what_depends_on_it),

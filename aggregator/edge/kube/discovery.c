@@ -21,6 +21,8 @@ static const char *const preferred[OBJECT_KINDS][PREFERRED_MAX] = {
 	[OBJECT_POD_DISRUPTION_BUDGET] = {"policy/v1", "policy/v1beta1"},
 	[OBJECT_ELASTIC_QUOTA] = {"scheduling.x-k8s.io/v1alpha1",
 				  "scheduling.sigs.k8s.io/v1alpha1"},
+	[OBJECT_COSCHEDULING_GROUP] = {"scheduling.x-k8s.io/v1alpha1",
+				       "scheduling.sigs.k8s.io/v1alpha1"},
 };
 
 static const char *get_preferred(enum object_kind kind, int i)
@@ -153,6 +155,13 @@ static bool has_verb(const cJSON *resource, const char *name)
 	return false;
 }
 
+static bool has_name(enum object_kind kind, const char *resource)
+{
+	size_t len = (size_t)object_kind_resource_len(kind);
+
+	return strlen(resource) == len && memcmp(resource, object_kind_resource(kind), len) == 0;
+}
+
 /* Only the bits of kinds of this group: another group may use the same name. */
 static uint32_t find_kinds(const char *version, const cJSON *resource)
 {
@@ -161,7 +170,7 @@ static uint32_t find_kinds(const char *version, const cJSON *resource)
 	if (!name || !has_verb(resource, "list") || !has_verb(resource, "watch"))
 		return 0;
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		if (strcmp(name, object_kind_resource((enum object_kind)kind)) == 0 &&
+		if (has_name((enum object_kind)kind, name) &&
 		    (is_group_of((enum object_kind)kind, version) ||
 		     strcmp(get_preferred((enum object_kind)kind, 0), version) == 0))
 			return UINT32_C(1) << kind;

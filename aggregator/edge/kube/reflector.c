@@ -206,9 +206,10 @@ static void say_forbidden(struct reflector *r, const struct kube_status *s)
 		r->source.api_version[0] ? r->source.api_version : object_kind_version(r->kind);
 
 	say(r, SOURCE_FORBIDDEN,
-	    "the RBAC rule apiGroups: [\"%.*s\"], resources: [\"%s\"], verbs: [get, list, watch] "
-	    "is missing (%s)",
-	    group_len(version), version, object_kind_resource(r->kind), s->message);
+	    "the RBAC rule apiGroups: [\"%.*s\"], resources: [\"%.*s\"], verbs: [get, list, "
+	    "watch] is missing (%s)",
+	    group_len(version), version, object_kind_resource_len(r->kind),
+	    object_kind_resource(r->kind), s->message);
 }
 
 /* --- faults ----------------------------------------------------------------------------------- */
@@ -521,8 +522,8 @@ void reflector_path(const struct reflector *r, struct buf *out)
 {
 	const char *version = r->source.api_version;
 
-	buf_printf(out, "/%s/%s/%s?", strchr(version, '/') ? "apis" : "api", version,
-		   object_kind_resource(r->kind));
+	buf_printf(out, "/%s/%s/%.*s?", strchr(version, '/') ? "apis" : "api", version,
+		   object_kind_resource_len(r->kind), object_kind_resource(r->kind));
 	if (r->kind == OBJECT_POD)
 		buf_add_str(out, "fieldSelector=" POD_SELECTOR "&");
 	if (r->state == REFLECTOR_LISTING)

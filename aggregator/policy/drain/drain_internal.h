@@ -10,6 +10,7 @@
 #include "aggregator/policy/drain/drain_rules.h"
 #include "aggregator/policy/drain/drain_simulate.h"
 #include "aggregator/policy/drain/drain_state.h"
+#include "aggregator/policy/gangs.h"
 
 /* A node of the view while it is decided about. */
 struct drain_case {
@@ -25,6 +26,13 @@ struct drain_case {
 	bool failed; /* simulated in vain: it is not asked again for a while */
 	/* Of those that may be simulated. */
 	struct drain_pods sorted; /* move: without pods that ended */
+	/*
+	 * Owned; those of `sorted` that did not leave with nodes before it, then pods of other nodes
+	 * that fall with them; and what is said of their groups, "" where none falls.
+	 */
+	const struct kube_pod **leave;
+	size_t leave_count, leave_own;
+	struct buf falls;
 	bool risky; /* its budgets do not allow all at once */
 	size_t received; /* pods of candidates that came here */
 	/*
@@ -63,6 +71,7 @@ struct drain_run {
 	struct drain_pdbs *pdbs;
 	int64_t *allowed_by; /* owned; by budget, before any candidate was asked */
 	struct drain_owners *owners; /* NULL until they are asked about */
+	struct gangs *gangs; /* owned; NULL: not asked (upstream) */
 	struct drain_groups groups;
 	struct drain_context rules;
 	struct drain_unremovable *failed; /* of the state */
@@ -83,6 +92,17 @@ struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code,
 				   ...) __attribute__((format(printf, 3, 4)));
 void drain_add_number(struct drain_why *w, const char *name, double value);
 void drain_forget_reasons(struct drain_plan_node *n);
+
+/* --- drain_gangs.c */
+
+/*
+ * Finds what leaves with the node beside those that left before, and counts it as gone until
+ * drain_gangs_release(). False: a pod that would fall must stay, and the case has reasons.
+ */
+bool drain_gangs_close(struct drain_run *r, struct drain_case *c);
+void drain_gangs_release(struct drain_run *r, struct drain_case *c);
+/* Behind the other reasons, where a group falls. */
+void drain_gangs_explain(struct drain_case *c);
 
 /* --- drain_owed.c */
 

@@ -235,6 +235,15 @@ static void read_groups(struct drain_run *r)
 	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
 }
 
+/* With a node in deletion. */
+static bool leaves_already(const void *run, const struct kube_pod *pod)
+{
+	const struct drain_run *r = run;
+	place_node n = place_find_node(r->place, pod->node);
+
+	return n != PLACE_NONE && r->cases[n].in_deletion;
+}
+
 static void read_rules(struct drain_run *r)
 {
 	const struct cluster *cluster = r->in->view->cluster;
@@ -249,6 +258,8 @@ static void read_rules(struct drain_run *r)
 		.pdbs = r->pdbs,
 		.cluster = cluster,
 	};
+	if (r->corrected)
+		r->gangs = gangs_new(r->in->view, leaves_already, r);
 }
 
 /* Nodes in deletion have reserved theirs; upstream uses them up from now on. */
@@ -427,13 +438,16 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	struct drain_pdb_verdict v;
 	struct reason why;
 
-	drain_pdbs_ask(r->pdbs, c->sorted.move, c->sorted.move_count, &v);
+	drain_pdbs_ask(r->pdbs, c->leave, c->leave_count, &v);
 	c->risky = !v.in_parallel;
-	if (v.reason == DRAIN_NONE)
+	/* Pods of a group that falls cannot wait for each other's replacements. */
+	if (v.reason == DRAIN_NONE && (v.in_parallel || !c->falls.len))
 		return true;
+	v.reason = v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason;
 	drain_pdb_tell(&v, &why);
 	explain_pod(c, v.pod, 0);
 	explain_stay(c, v.pod, v.reason, why.text);
+	drain_gangs_explain(c);
 	return false;
 }
 
@@ -457,7 +471,9 @@ static void accept(struct drain_run *r, struct drain_case *c, struct drain_trial
 	c->own_count = t->own_count;
 	c->real_count = t->real_count;
 	for (size_t i = 0; i < c->own_count; i++)
-		r->cases[c->items[i].to].received++;
+		if (strcmp(place_pod_record(r->place, c->items[i].pod)->node,
+			   place_node_name(r->place, c->items[i].to)) != 0)
+			r->cases[c->items[i].to].received++;
 	record_moves(r, c);
 	if (!r->corrected)
 		drain_pdbs_take(r->pdbs, c->sorted.move, c->sorted.move_count);
@@ -469,6 +485,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 {
 	int64_t until_ns = r->now_ns + r->config->rules.recheck_ns;
 	struct drain_trial t;
+	bool all_leave;
 
 	c->examined = true;
 	r->plan->examined++;
@@ -481,6 +498,10 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 			remember_failure(r, c, until_ns);
 		return;
 	}
+	all_leave = drain_gangs_close(r, c);
+	drain_gangs_release(r, c);
+	if (!all_leave)
+		return;
 	if (!ask_budgets(r, c)) {
 		if (!r->corrected)
 			remember_failure(r, c, until_ns);
@@ -492,6 +513,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 		return;
 	}
 	drain_explain_trial(c, &t);
+	drain_gangs_explain(c);
 	remember_failure(r, c, until_ns);
 	free(t.items);
 }
@@ -679,6 +701,8 @@ static void close_run(struct drain_run *r)
 	for (size_t i = 0; i < r->count; i++) {
 		drain_pods_fini(&r->cases[i].sorted);
 		free(r->cases[i].items);
+		free(r->cases[i].leave);
+		buf_fini(&r->cases[i].falls);
 	}
 	free(r->cases);
 	free(r->pods);
@@ -690,6 +714,7 @@ static void close_run(struct drain_run *r)
 	drain_pdbs_free(r->pdbs);
 	free(r->allowed_by);
 	drain_owners_free(r->owners);
+	gangs_free(r->gangs);
 }
 
 /*

@@ -187,8 +187,8 @@ static void record_costs(struct drain_run *r, const struct drain_picked *picked,
 	struct cost *budgets = NULL, *owners = NULL;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].c->sorted.move_count; j++)
-			count_pod(r, picked[i].c->sorted.move[j], &budgets, &owners);
+		for (size_t j = 0; j < picked[i].c->leave_count; j++)
+			count_pod(r, picked[i].c->leave[j], &budgets, &owners);
 	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
 	add_costs(r, w, budgets);
 	add_costs(r, w, owners);
@@ -217,7 +217,10 @@ static bool costs(const struct drain_run *r, const struct drain_cost *c, const s
 	return false;
 }
 
-/* So many of those that it costs leave at once as are allowed. */
+/*
+ * So many of those that it costs leave at once as are allowed; those of a group that falls leave
+ * together.
+ */
 static void step_by(const struct drain_run *r, const struct drain_cost *c,
 		    struct drain_plan_node *n)
 {
@@ -226,7 +229,8 @@ static void step_by(const struct drain_run *r, const struct drain_cost *c,
 	for (size_t i = 0; i < n->move_count; i++) {
 		struct drain_move *m = &n->moves[i];
 
-		if (costs(r, c, m->pod) && (uint32_t)(before++ / allowed) + 1 > m->step)
+		if (costs(r, c, m->pod) && !gangs_fallen(r->gangs, m->pod) &&
+		    (uint32_t)(before++ / allowed) + 1 > m->step)
 			m->step = (uint32_t)((before - 1) / allowed) + 1;
 	}
 }

@@ -74,7 +74,10 @@ static place_node hint_of(const struct drain_run *r, const struct drain_case *c,
 		if (c->items[i].pod == pod)
 			return c->items[i].to;
 	node = drain_state_hint(r->state, record->object.uid);
-	return node ? place_find_node(r->place, node) : PLACE_NONE;
+	if (node)
+		return place_find_node(r->place, node);
+	/* Of another node, which stays: it may start again where it is. */
+	return strcmp(record->node, c->view->name) == 0 ? PLACE_NONE : place_where(r->place, pod);
 }
 
 static struct sorted_item describe(const struct drain_run *r, const struct drain_case *c,
@@ -92,6 +95,16 @@ static struct sorted_item describe(const struct drain_run *r, const struct drain
 	};
 }
 
+/* Those that fall with pods of the node, and are elsewhere; PLACE_NONE: it is not. */
+static place_pod find_fallen(const struct drain_run *r, const struct drain_case *c, size_t i)
+{
+	const struct object *o = &c->leave[i]->object;
+	place_pod pod = place_find_pod(r->place, o->namespace, o->name);
+	place_node at = pod == PLACE_NONE ? PLACE_NONE : place_where(r->place, pod);
+
+	return at == PLACE_NONE || at == (place_node)(c - r->cases) ? PLACE_NONE : pod;
+}
+
 struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
 				 size_t *count, size_t *real)
 {
@@ -103,12 +116,16 @@ struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_c
 	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
 	     pod = place_next_on(r->place, pod))
 		on++;
+	on += c->leave_count - c->leave_own;
 	sorted = mem_zalloc(on + 1, sizeof(*sorted));
 	items = mem_zalloc(on + 1, sizeof(*items));
 	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
 	     pod = place_next_on(r->place, pod))
 		if (leaves(r, c, pod))
 			sorted[kept++] = describe(r, c, pod);
+	for (size_t i = c->leave_own; i < c->leave_count; i++)
+		if (find_fallen(r, c, i) != PLACE_NONE)
+			sorted[kept++] = describe(r, c, find_fallen(r, c, i));
 	qsort(sorted, kept, sizeof(*sorted), by_size);
 	*real = 0;
 	for (size_t i = 0; i < kept; i++) {

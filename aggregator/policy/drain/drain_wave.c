@@ -66,11 +66,6 @@ static struct drain_case *case_of(const struct wave *w, size_t number)
 	return &w->r->cases[w->r->set[number]];
 }
 
-static const struct drain_pods *pods_of(const struct wave *w, size_t number)
-{
-	return &case_of(w, number)->sorted;
-}
-
 /* --- budgets of the moment */
 
 static void count_in_progress(struct wave *w)
@@ -166,11 +161,11 @@ static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
 /* --- one node more */
 
 /* Whether nobody in the wave took from any of its budgets. */
-static bool is_alone(struct wave *w, const struct drain_pods *p)
+static bool is_alone(struct wave *w, const struct drain_case *c)
 {
-	for (size_t i = 0; i < p->move_count; i++) {
+	for (size_t i = 0; i < c->leave_count; i++) {
 		const uint32_t *which;
-		size_t count = drain_pdbs_match(w->r->pdbs, p->move[i], &which);
+		size_t count = drain_pdbs_match(w->r->pdbs, c->leave[i], &which);
 
 		for (size_t j = 0; j < count; j++)
 			if (drain_pdbs_remaining(w->r->pdbs, which[j]) !=
@@ -182,15 +177,14 @@ static bool is_alone(struct wave *w, const struct drain_pods *p)
 
 static bool ask_budgets(struct wave *w, size_t number)
 {
-	const struct drain_pods *p = pods_of(w, number);
+	struct drain_case *c = case_of(w, number);
 	struct drain_pdb_verdict v;
 	struct drain_why *why;
 
-	drain_pdbs_ask(w->r->pdbs, p->move, p->move_count, &v);
-	if (v.reason == DRAIN_NONE && (v.in_parallel || is_alone(w, p)))
+	drain_pdbs_ask(w->r->pdbs, c->leave, c->leave_count, &v);
+	if (v.reason == DRAIN_NONE && (v.in_parallel || (!c->falls.len && is_alone(w, c))))
 		return true;
-	why = drain_add_reason(case_of(w, number),
-			       v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
+	why = drain_add_reason(c, v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
 			       "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
 			       " more may leave beside this wave",
 			       v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
@@ -201,41 +195,83 @@ static bool ask_budgets(struct wave *w, size_t number)
 
 static bool ask_owners(struct wave *w, size_t number)
 {
-	const struct drain_pods *p = pods_of(w, number);
+	struct drain_case *c = case_of(w, number);
 	const struct kube_pod *pod = NULL;
 	struct drain_why *link;
 	struct reason why;
 
-	if (p->move_count == 0)
+	if (c->leave_count == 0)
 		return true;
-	if (drain_owners_take(w->r->owners, p->move, p->move_count, &pod, &why) == DRAIN_NONE)
+	if (drain_owners_take(w->r->owners, c->leave, c->leave_count, &pod, &why) == DRAIN_NONE)
 		return true;
-	link = drain_add_reason(case_of(w, number), DRAIN_OWNER_SHARE, "%s", why.text);
+	link = drain_add_reason(c, DRAIN_OWNER_SHARE, "%s", why.text);
 	link->pod = pod;
 	return false;
 }
 
 static void give_back(struct wave *w, size_t number)
 {
-	const struct drain_pods *p = pods_of(w, number);
+	struct drain_case *c = case_of(w, number);
 
-	if (!w->r->corrected || p->move_count == 0)
+	if (!w->r->corrected || c->leave_count == 0)
 		return;
-	drain_pdbs_give(w->r->pdbs, p->move, p->move_count);
-	drain_owners_give(w->r->owners, p->move, p->move_count);
+	drain_pdbs_give(w->r->pdbs, c->leave, c->leave_count);
+	drain_owners_give(w->r->owners, c->leave, c->leave_count);
+	drain_gangs_release(w->r, c);
+}
+
+/* Pods that fell with those of nodes before it start again here. */
+static bool is_returned_to(struct wave *w, struct drain_case *c)
+{
+	size_t pods = 0;
+
+	for (size_t i = 0; i < w->pick_count; i++)
+		for (size_t j = 0; j < w->picks[i].trial.own_count; j++)
+			pods += &w->r->cases[w->picks[i].trial.items[j].to] == c;
+	if (pods)
+		drain_add_reason(
+			c, DRAIN_DESTINATION,
+			"%zu %s of groups that fall with nodes that go would start again here",
+			pods, drain_plural((int64_t)pods, "pod", "pods"));
+	return pods > 0;
 }
 
 /* Upstream asked budgets while it looked for candidates, and no owners. */
 static bool reserve(struct wave *w, size_t number)
 {
-	const struct drain_pods *p = pods_of(w, number);
+	struct drain_case *c = case_of(w, number);
 
 	if (!w->r->corrected)
 		return true;
-	if (!ask_budgets(w, number) || !ask_owners(w, number))
+	if (is_returned_to(w, c))
 		return false;
-	drain_pdbs_take(w->r->pdbs, p->move, p->move_count);
+	if (!drain_gangs_close(w->r, c) || !ask_budgets(w, number) || !ask_owners(w, number)) {
+		drain_gangs_release(w->r, c);
+		return false;
+	}
+	drain_pdbs_take(w->r->pdbs, c->leave, c->leave_count);
 	return true;
+}
+
+/*
+ * No candidate is a destination; but where pods that fall with the node's have no other place they
+ * may start again on theirs, which then stays.
+ */
+static void try_pick(struct wave *w, const struct drain_case *c, struct drain_trial *out)
+{
+	bool *allowed;
+
+	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, out);
+	if (out->reason == DRAIN_NONE || c->leave_own == c->leave_count)
+		return;
+	free(out->items);
+	free(out->other);
+	allowed = mem_zalloc(w->r->count + 1, sizeof(*allowed));
+	memcpy(allowed, w->allowed, w->r->count * sizeof(*allowed));
+	for (size_t i = c->leave_own; i < c->leave_count; i++)
+		allowed[place_find_node(w->r->place, c->leave[i]->node)] = true;
+	drain_try_node(w->r, c, allowed, out);
+	free(allowed);
 }
 
 static bool add_pick(struct wave *w, size_t number)
@@ -249,9 +285,10 @@ static bool add_pick(struct wave *w, size_t number)
 	w->tries++;
 	pick->mark = place_fork(w->r->place);
 	w->gone[w->pick_count] = (place_node)w->r->set[number];
-	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, &pick->trial);
+	try_pick(w, c, &pick->trial);
 	if (pick->trial.reason != DRAIN_NONE) {
 		drain_explain_trial(c, &pick->trial);
+		drain_gangs_explain(c);
 	} else if (drain_slack_holds(w->r, c, w->gone, w->pick_count + 1)) {
 		w->pick_count++;
 		return true;
@@ -555,8 +592,10 @@ static void explain_selected(struct wave *w, size_t number)
 		drain_add_reason(c, n->reason, "%s", n->why.text);
 	else if (c->out->verdict == DRAIN_UNNEEDED)
 		explain_held(w, number);
-	else
+	else {
 		drain_forget_reasons(c->out); /* of tries that came to nothing */
+		drain_gangs_explain(c);
+	}
 }
 
 static void tell_throttle(struct wave *w)

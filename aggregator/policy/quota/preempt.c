@@ -69,6 +69,21 @@ static bool breaks_budget(const struct preempt_run *r, const struct preempt_paye
 	return breaks;
 }
 
+/* Each sentence tells whether the victim's group falls with the whole set. */
+static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct kube_pod *const *pod = &preempt_run_pod(r, &r->payers[s->of[i]])->pod;
+		const struct kube_pod **leave = NULL;
+
+		if (gone)
+			gangs_close(r->gangs, pod, 1, &leave);
+		else
+			gangs_release(r->gangs, pod, 1);
+		free(leave);
+	}
+}
+
 void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
 			      struct preempt_candidate *out)
 {
@@ -79,18 +94,21 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 					  .beyond = s->cost.beyond,
 					  .victim_count = s->count};
 	out->victims = mem_zalloc((size_t)s->count + 1, sizeof(*out->victims));
+	mark_gone(r, s, true);
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct preempt_payer *p = &r->payers[s->of[i]];
 		struct preempt_victim *v = &out->victims[i];
 
 		preempt_victim_of(r, p, v);
 		v->violates_pdb = breaks_budget(r, p);
+		v->falls = gangs_fallen(r->gangs, v->pod) != NULL;
 		v->why = preempt_tell_victim(r, p, v->violates_pdb);
 		out->violations += v->violates_pdb;
 		preempt_run_take(r, p);
 	}
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_run_put(r, &r->payers[s->of[i]]);
+	mark_gone(r, s, false);
 	place_revert(r->place, m);
 }
 
@@ -166,10 +184,17 @@ static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum pr
 /* Why not all of them are on the node where the pod goes. */
 static const char *tell_elsewhere(const struct preempt_candidate *c)
 {
+	bool there = false, falls = true;
+
 	for (size_t i = 0; i < c->victim_count; i++)
 		if (strcmp(c->victims[i].node, c->node) == 0)
-			return "No node had victims enough of its own.\n";
-	return "None of them is on that node.\n";
+			there = true;
+		else
+			falls &= c->victims[i].falls;
+	if (!there)
+		return "None of them is on that node.\n";
+	return falls ? "Those on other nodes fall with their groups.\n"
+		     : "No node had victims enough of its own.\n";
 }
 
 static void tell_chosen(struct preempt_plan *plan)

@@ -28,6 +28,9 @@
  *   - Pods that are being deleted are no victims again: what they hold is coming free, and if that
  *     suffices the pod waits. Until they are gone the quota of the pod's namespace uses what its
  *     own of them request, but that of victims told for a pod.
+ *   - Pods that do no work without a victim (gangs.h) are victims, too, wherever they are, and count
+ *     as such; one that may be none keeps all of its group. For the extender all must be of the
+ *     node, as no answer could name others.
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
  *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or
  *     without a quota, but of no guarantee; they are
@@ -119,6 +122,7 @@ enum preempt_refusal {
 	PREEMPT_MIN_RUNTIME,
 	PREEMPT_MAX_EVICTIONS,
 	PREEMPT_PDB,
+	PREEMPT_GROUP, /* its group would fall below its minimum (gangs.h), and some of it must stay */
 	PREEMPT_REFUSALS
 };
 
@@ -135,6 +139,7 @@ struct preempt_victim {
 	int32_t priority;
 	int64_t started_ns; /* 0: not yet */
 	bool violates_pdb;
+	bool falls; /* with its group */
 	enum preempt_use use;
 	double use_share; /* of the CPU it requests; NaN: not known */
 	char *why; /* owned; a sentence with the numbers */

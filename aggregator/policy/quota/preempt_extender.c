@@ -152,6 +152,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 	*out = (struct preempt_answer){0};
 	out->of = mem_zalloc(offer_count + 1, sizeof(*out->of));
 	preempt_run_init(&r, x, p, b, o, ask);
+	r.one_node = true;
 	if (preempt_says_never(ask)) {
 		buf_add_str(&out->narration, "Its preemptionPolicy is Never: no victims.\n");
 	} else {

@@ -16,6 +16,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/policy/gangs.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/quota/quota_internal.h"
 #include "aggregator/state/view_kept.h"
@@ -81,6 +82,7 @@ struct preempt_payer {
 	bool over_budget; /* alone it would break one */
 	bool preferred; /* told for the pod before */
 	bool taken;
+	uint32_t fall; /* pods that would fall with it alone */
 	enum preempt_use use;
 	double share; /* NaN: not known */
 	double waste; /* what it frees beyond what is asked, in pods asked for */
@@ -130,6 +132,8 @@ struct preempt_run {
 	int32_t *budget_left, *budget_most;
 	bool soft; /* budgets may be broken */
 
+	struct gangs *gangs; /* owned; members' numbers are payers'; NULL: not asked (upstream) */
+	bool one_node; /* whoever falls must be on the same node (the extender) */
 	struct preempt_payer *payers; /* corrected: by rank */
 	uint32_t payer_count, payer_room;
 	uint32_t *local, *local_first; /* payers by node, in the order of rank */
@@ -211,6 +215,14 @@ bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint
 			  place_node n);
 /* What the quotas of the set's pods lose of their guarantees when all of them go, in mins. */
 double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
+/*
+ * Takes it, and those that fall with it. False: it may not go, or one of them; nobody is taken.
+ * Those taken are put into `of` from *count on.
+ */
+bool preempt_payers_take(struct preempt_run *r, uint32_t payer, uint64_t contested, uint32_t **of,
+			 uint32_t *count, uint32_t *room);
+/* Puts it back, alone. */
+void preempt_payers_put(struct preempt_run *r, uint32_t payer);
 /* Looks it up when it is first tried. False: the simulation does not have it on its node. */
 bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p);
 

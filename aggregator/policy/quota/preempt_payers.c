@@ -394,6 +394,8 @@ static int by_rank(const void *left, const void *right)
 	if (!order)
 		order = (int)a->use - (int)b->use;
 	if (!order)
+		order = (a->fall > b->fall) - (a->fall < b->fall);
+	if (!order)
 		order = compare_time(k->started_ns, l->started_ns);
 	if (!order)
 		order = (a->waste > b->waste) - (a->waste < b->waste);
@@ -451,6 +453,108 @@ static void file_by_node(struct preempt_run *r)
 	r->local_first[0] = 0;
 }
 
+/* --- groups */
+
+/* How many would fall with one of them, where none is spare. */
+static uint32_t count_fall(const struct preempt_run *r, const struct preempt_payer *p,
+			   struct gang **gang)
+{
+	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
+
+	if (!gangs_member(r->gangs, pod, gang) || gang_spare(*gang))
+		return 0;
+	return (*gang)->count - 1;
+}
+
+static bool has_all(const struct preempt_run *r, const struct gang *g)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		if (g->members[i].number == UINT32_MAX ||
+		    (r->one_node && strcmp(g->members[i].pod->node, g->members[0].pod->node) != 0))
+			return false;
+	return true;
+}
+
+static void number_members(struct preempt_run *r)
+{
+	for (size_t i = 0; r->gangs && i < r->gangs->member_count; i++)
+		r->gangs->members[i].number = UINT32_MAX;
+	for (uint32_t i = 0; i < r->payer_count; i++) {
+		struct gang *gang;
+		struct gang_member *m =
+			gangs_member(r->gangs, preempt_run_pod(r, &r->payers[i])->pod, &gang);
+
+		if (m)
+			m->number = i;
+	}
+}
+
+/* Who would take others along that may not go is no payer. */
+static void refuse_groups(struct preempt_run *r)
+{
+	uint32_t kept = 0;
+
+	number_members(r);
+	for (uint32_t i = 0; i < r->payer_count; i++) {
+		struct preempt_payer *p = &r->payers[i];
+		struct gang *gang;
+
+		p->fall = count_fall(r, p, &gang);
+		if (!p->fall || has_all(r, gang)) {
+			r->payers[kept++] = *p;
+			continue;
+		}
+		r->refused[PREEMPT_MAY_PAY]--;
+		r->refused[PREEMPT_GROUP]++;
+		r->nodes[preempt_run_pod(r, p)->node].may_pay--;
+	}
+	r->payer_count = kept;
+}
+
+void preempt_payers_put(struct preempt_run *r, uint32_t payer)
+{
+	preempt_run_put(r, &r->payers[payer]);
+	gangs_release(r->gangs, &preempt_run_pod(r, &r->payers[payer])->pod, 1);
+}
+
+static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_node with,
+		     uint64_t contested, uint32_t *payer)
+{
+	struct gang *gang;
+
+	*payer = gangs_member(r->gangs, pod, &gang)->number;
+	if (*payer == UINT32_MAX)
+		return false;
+	if (r->one_node && preempt_run_pod(r, &r->payers[*payer])->node != with)
+		return false;
+	return preempt_payers_may_take(r, &r->payers[*payer], contested);
+}
+
+bool preempt_payers_take(struct preempt_run *r, uint32_t payer, uint64_t contested, uint32_t **of,
+			 uint32_t *count, uint32_t *room)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, &r->payers[payer]);
+	uint32_t before = *count, next = payer;
+	const struct kube_pod **leave;
+	size_t all, i = 0;
+
+	if (!preempt_payers_may_take(r, &r->payers[payer], contested))
+		return false;
+	all = gangs_close(r->gangs, &pod->pod, 1, &leave);
+	do {
+		preempt_run_take(r, &r->payers[next]);
+		*of = preempt_grow(*of, *count, room, sizeof(**of));
+		(*of)[(*count)++] = next;
+	} while (++i < all && may_fall(r, leave[i], pod->node, contested, &next));
+	if (i < all) {
+		while (*count > before)
+			preempt_run_put(r, &r->payers[(*of)[--*count]]);
+		gangs_release(r->gangs, leave, all);
+	}
+	free(leave);
+	return i == all;
+}
+
 /* --- all of them */
 
 void preempt_payers_forget(struct preempt_run *r)
@@ -502,7 +606,9 @@ void preempt_payers_collect(struct preempt_run *r)
 		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)
 		collect(r, i);
+	refuse_groups(r);
 	sort(r);
+	number_members(r);
 	file_by_node(r);
 }
 

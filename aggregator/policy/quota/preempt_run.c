@@ -276,6 +276,11 @@ void preempt_run_stay(struct preempt_run *r)
 
 /* --- life */
 
+static bool is_going(const void *run, const struct kube_pod *pod)
+{
+	return preempt_run_is_going(run, pod);
+}
+
 void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct place *p,
 		      struct quota_book *b, const struct preempt_options *o,
 		      const struct preempt_ask *ask)
@@ -311,6 +316,8 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	}
 	r->nominees_on = mem_zalloc(x->view->node_count + 1, sizeof(*r->nominees_on));
 	r->nominees = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominees));
+	if (o->variant == QUOTA_CORRECTED)
+		r->gangs = gangs_new(x->view, is_going, r);
 	seat_nominees(r);
 }
 
@@ -338,6 +345,7 @@ void preempt_run_fini(struct preempt_run *r)
 	free(r->nominated);
 	free(r->nominees_on);
 	free(r->nominees);
+	gangs_free(r->gangs);
 }
 
 /* --- questions */

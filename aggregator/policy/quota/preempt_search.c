@@ -7,6 +7,8 @@
  *     exact    where that fails though all together would do (a min, a window or a budget kept somebody): the same with steps back, within the effort
  *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is minimal
  *
+ * Who falls with a victim (gangs.h) is taken and put back together with it.
+ *
  * First each node by its own pods; and where a node has room as it is, and just the quotas refuse,
  * anybody by rank. Only where none suffices, by pods of several: those of the node until the pod
  * fits; where its own are not the reason (affinity and spread count other nodes' pods), others',
@@ -60,16 +62,18 @@ static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 	preempt_set_fini(set);
 }
 
-static void take(struct attempt *a, uint32_t payer)
+/* With those that fall with it. */
+static bool take(struct attempt *a, uint32_t payer)
 {
-	preempt_run_take(a->run, &a->run->payers[payer]);
-	a->taken = preempt_grow(a->taken, a->taken_count, &a->room, sizeof(*a->taken));
-	a->taken[a->taken_count++] = payer;
+	return !a->run->payers[payer].taken &&
+	       preempt_payers_take(a->run, payer, a->contested, &a->taken, &a->taken_count,
+				   &a->room);
 }
 
-static void put_last(struct attempt *a)
+static void put_all_but(struct attempt *a, uint32_t kept)
 {
-	preempt_run_put(a->run, &a->run->payers[a->taken[--a->taken_count]]);
+	while (a->taken_count > kept)
+		preempt_payers_put(a->run, a->taken[--a->taken_count]);
 }
 
 static bool fits(const struct attempt *a)
@@ -82,13 +86,6 @@ static bool suffices(const struct attempt *a)
 	return preempt_run_gates(a->run) && fits(a);
 }
 
-static bool may_take(const struct attempt *a, uint32_t payer)
-{
-	struct preempt_payer *p = &a->run->payers[payer];
-
-	return !p->taken && preempt_payers_may_take(a->run, p, a->contested);
-}
-
 /* --- greedy */
 
 static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
@@ -96,10 +93,7 @@ static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
 	if (done(a))
 		return true;
 	for (uint32_t i = 0; i < a->count; i++) {
-		if (!may_take(a, a->of[i]))
-			continue;
-		take(a, a->of[i]);
-		if (done(a))
+		if (take(a, a->of[i]) && done(a))
 			return true;
 	}
 	return false;
@@ -109,18 +103,22 @@ static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
 static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 {
 	uint32_t before = a->taken_count;
+	struct preempt_run *r = a->run;
 	bool gates;
 
 	for (uint32_t i = 0; i < a->count; i++) {
-		struct preempt_payer *p = &a->run->payers[a->of[i]];
+		struct preempt_payer *p = &r->payers[a->of[i]];
 
-		if (!p->taken && preempt_payers_is_there(a->run, p))
-			take(a, a->of[i]);
+		if (p->taken || !preempt_payers_is_there(r, p))
+			continue;
+		preempt_run_take(r, p);
+		a->taken = preempt_grow(a->taken, a->taken_count, &a->room, sizeof(*a->taken));
+		a->taken[a->taken_count++] = a->of[i];
 	}
-	*f = preempt_run_fits(a->run, a->at);
-	gates = preempt_run_gates(a->run);
+	*f = preempt_run_fits(r, a->at);
+	gates = preempt_run_gates(r);
 	while (a->taken_count > before)
-		put_last(a);
+		preempt_run_put(r, &r->payers[a->taken[--a->taken_count]]);
 	if (*f != PLACE_FITS)
 		return PREEMPT_NODE_NO_ROOM;
 	return gates ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
@@ -131,17 +129,19 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 static bool step(struct attempt *a, uint32_t from)
 {
 	for (uint32_t i = from; i < a->count; i++) {
-		if (!may_take(a, a->of[i]))
+		uint32_t before = a->taken_count;
+
+		if (!take(a, a->of[i]))
 			continue;
 		if (!a->steps || !a->run->effort) {
+			put_all_but(a, before);
 			a->run->cut = true;
 			return false;
 		}
 		a->steps--;
-		take(a, a->of[i]);
 		if (suffices(a) || step(a, i + 1))
 			return true;
-		put_last(a);
+		put_all_but(a, before);
 	}
 	return false;
 }
@@ -165,21 +165,88 @@ static int by_number(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+/*
+ * Puts back the i-th with all that fell with it, but the first `kept` of these by rank, which the
+ * group can spare. Returns how many of those before the i-th are still taken.
+ */
+static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
+			 uint32_t kept)
+{
+	const struct gang *g = gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[of[i]])->pod);
+	uint32_t left = i;
+	struct gang *other;
+
+	if (!g) {
+		preempt_payers_put(r, of[i]);
+		return left;
+	}
+	for (uint32_t j = 0; j < count; j++) {
+		if (!gangs_member(r->gangs, preempt_run_pod(r, &r->payers[of[j]])->pod, &other) ||
+		    other != g)
+			continue;
+		if (kept) {
+			kept--;
+			continue;
+		}
+		preempt_payers_put(r, of[j]);
+		left -= j < i;
+	}
+	return left;
+}
+
+static void take_again(struct preempt_run *r, const uint32_t *of, uint32_t count)
+{
+	const struct kube_pod **leave;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (r->payers[of[i]].taken)
+			continue;
+		preempt_run_take(r, &r->payers[of[i]]);
+		gangs_close(r->gangs, &preempt_run_pod(r, &r->payers[of[i]])->pod, 1, &leave);
+		free(leave);
+	}
+}
+
+static uint32_t forget_put(const struct preempt_run *r, uint32_t *of, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (r->payers[of[i]].taken)
+			of[kept++] = of[i];
+	return kept;
+}
+
+/* What a group that fell could spare; 0: the payer's did not fall. */
+static uint32_t spare_of(const struct preempt_run *r, uint32_t payer)
+{
+	const struct gang *g = gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[payer])->pod);
+
+	return g ? gang_spare(g) : 0;
+}
+
 /* The dearest first. True: somebody was put back for good. */
 static bool walk_back(struct attempt *a)
 {
+	struct preempt_run *r = a->run;
 	bool any = false;
 
 	for (uint32_t i = a->taken_count; i-- > 0;) {
-		struct preempt_payer *p = &a->run->payers[a->taken[i]];
+		uint32_t spare = spare_of(r, a->taken[i]);
+		uint32_t left = put_unit(r, a->taken, a->taken_count, i, 0);
+		bool enough = suffices(a);
 
-		preempt_run_put(a->run, p);
-		if (!suffices(a)) {
-			preempt_run_take(a->run, p);
+		if (!enough && spare) {
+			take_again(r, a->taken, a->taken_count);
+			left = put_unit(r, a->taken, a->taken_count, i, spare);
+			enough = suffices(a);
+		}
+		if (!enough) {
+			take_again(r, a->taken, a->taken_count);
 			continue;
 		}
-		a->taken_count--;
-		memmove(a->taken + i, a->taken + i + 1, (a->taken_count - i) * sizeof(*a->taken));
+		a->taken_count = forget_put(r, a->taken, a->taken_count);
+		i = left;
 		any = true;
 	}
 	return any;
@@ -235,12 +302,6 @@ static void settle(struct attempt *a, struct preempt_set *out)
 	reckon(a->run, out);
 }
 
-static void put_all(struct attempt *a)
-{
-	while (a->taken_count)
-		put_last(a);
-}
-
 /* --- a node by its own pods */
 
 static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
@@ -252,7 +313,7 @@ static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
 	if (take_until(a, suffices))
 		return PREEMPT_NODE_SUFFICES;
 	outcome = without_all(a, f);
-	put_all(a);
+	put_all_but(a, 0);
 	if (outcome == PREEMPT_NODE_QUOTA || (outcome == PREEMPT_NODE_NO_ROOM && *f == PLACE_FIT))
 		return outcome;
 	if (exact(a))
@@ -281,7 +342,7 @@ bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set
 	found = r->nodes[n].outcome == PREEMPT_NODE_SUFFICES;
 	if (found)
 		settle(&a, out);
-	put_all(&a);
+	put_all_but(&a, 0);
 	place_revert(r->place, m);
 	free(a.taken);
 	return found;
@@ -324,7 +385,7 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 	a.of = s->all;
 	a.count = r->payer_count;
 	s->gates_open = take_until(&a, gates);
-	put_all(&a);
+	put_all_but(&a, 0);
 	place_revert(r->place, m);
 	free(a.taken);
 }
@@ -353,8 +414,7 @@ static bool try_several(struct several *s, struct attempt *a)
 	a->count = a->run->payer_count;
 	for (uint32_t i = 0; i < a->count && !gates(a); i++) {
 		s->scans -= s->scans > 0;
-		if (may_take(a, i))
-			take(a, i);
+		take(a, i);
 	}
 	return suffices(a);
 }
@@ -393,7 +453,7 @@ static bool visit(struct several *s, place_node n,
 		settle(&a, &set);
 		keep_cheaper(s->best, &set);
 	}
-	put_all(&a);
+	put_all_but(&a, 0);
 	place_revert(s->run->place, m);
 	free(a.taken);
 	return found;
@@ -464,23 +524,24 @@ static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 /* Puts back, the dearest first, one without whom it starts somewhere. False: there is none. */
 static bool spare_one(struct preempt_run *r, struct preempt_set *s)
 {
-	s->count--;
-	for (uint32_t i = s->count + 1; i-- > 0;) {
-		uint32_t payer = s->of[i];
+	for (uint32_t i = s->count; i-- > 0;) {
+		struct preempt_set rest = {.at = s->at};
 		place_node at;
 
-		preempt_run_put(r, &r->payers[payer]);
-		memmove(s->of + i, s->of + i + 1, (s->count - i) * sizeof(*s->of));
-		at = find_start(r, s);
+		put_unit(r, s->of, s->count, i, 0);
+		rest.of = mem_zalloc((size_t)s->count + 1, sizeof(*rest.of));
+		memcpy(rest.of, s->of, s->count * sizeof(*rest.of));
+		rest.count = forget_put(r, rest.of, s->count);
+		at = find_start(r, &rest);
 		if (at != PLACE_NONE) {
+			preempt_set_fini(s);
+			*s = rest;
 			s->at = at;
 			return true;
 		}
-		memmove(s->of + i + 1, s->of + i, (s->count - i) * sizeof(*s->of));
-		s->of[i] = payer;
-		preempt_run_take(r, &r->payers[payer]);
+		free(rest.of);
+		take_again(r, s->of, s->count);
 	}
-	s->count++;
 	return false;
 }
 
@@ -489,12 +550,11 @@ static void spare(struct preempt_run *r, struct preempt_set *s)
 {
 	place_mark m = place_fork(r->place);
 
-	for (uint32_t i = 0; i < s->count; i++)
-		preempt_run_take(r, &r->payers[s->of[i]]);
+	take_again(r, s->of, s->count);
 	while (s->count && spare_one(r, s))
 		;
 	for (uint32_t i = 0; i < s->count; i++)
-		preempt_run_put(r, &r->payers[s->of[i]]);
+		preempt_payers_put(r, s->of[i]);
 	place_revert(r->place, m);
 	reckon(r, s);
 }

@@ -40,6 +40,8 @@ static const struct {
 	[PREEMPT_MIN_RUNTIME] = {"minRuntime", "short of the min runtime of its quota"},
 	[PREEMPT_MAX_EVICTIONS] = {"maxEvictions", "of quotas that had their evictions"},
 	[PREEMPT_PDB] = {"disruptionBudget", "kept by PodDisruptionBudgets"},
+	[PREEMPT_GROUP] = {"podGroup",
+			   "of groups that would fall below their minimum with pods that stay"},
 };
 
 const char *preempt_refusal_name(enum preempt_refusal r)
@@ -252,6 +254,7 @@ static void tell_quota(const struct preempt_run *r, const struct preempt_pod *po
 char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_payer *p, bool violates)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	const struct gang *gang = gangs_fallen(r->gangs, pod->pod);
 	struct buf b = BUF_INIT;
 
 	buf_printf(&b, "%s/%s on %s (", pod->pod->object.namespace, pod->pod->object.name,
@@ -263,6 +266,10 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_paye
 	tell_quota(r, pod, &b);
 	if (violates)
 		buf_add_str(&b, "; breaks a PodDisruptionBudget");
+	if (gang) {
+		buf_add_str(&b, "; falls with its group: ");
+		gang_tell(gang, gang->min - 1, &b);
+	}
 	return buf_take(&b, NULL);
 }
 
@@ -355,6 +362,8 @@ static const char *advice_of(const struct preempt_run *r, enum preempt_refusal w
 		return "a higher one of the pod would free some";
 	case PREEMPT_PDB:
 		return "more replicas, or looser budgets, would free some";
+	case PREEMPT_GROUP:
+		return "more pods in their groups than the minimum would free some";
 	default:
 		return NULL;
 	}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pods that do no work without those of the node (gangs.h) leave with them: they are evicted, too,
+ * and placed anew in the same simulation, perhaps where they were. One that must stay keeps the
+ * node.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/policy/drain/drain_internal.h"
+#include "shared/mem.h"
+
+static void tell_falls(const struct drain_run *r, struct drain_case *c)
+{
+	const struct gang *last = NULL;
+
+	buf_clear(&c->falls);
+	for (size_t i = c->leave_own; i < c->leave_count; i++) {
+		const struct gang *g = gangs_fallen(r->gangs, c->leave[i]);
+
+		if (g == last)
+			continue;
+		buf_add_str(&c->falls, last ? "; " : "");
+		gang_tell(g, g->left, &c->falls);
+		last = g;
+	}
+	if (last)
+		buf_printf(&c->falls, ": %zu %s of other nodes must leave, too",
+			   c->leave_count - c->leave_own,
+			   drain_plural((int64_t)(c->leave_count - c->leave_own), "pod", "pods"));
+}
+
+void drain_gangs_explain(struct drain_case *c)
+{
+	if (c->falls.len)
+		drain_add_reason(c, DRAIN_GROUP_FALLS, "%s", c->falls.data);
+}
+
+static void explain_block(struct drain_case *c, const struct kube_pod *pod,
+			  const struct drain_pods *judged)
+{
+	const struct drain_blocking *b = judged->blocking_count ? &judged->blocking[0] : NULL;
+
+	drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s of node %s must stay",
+			 pod->object.namespace, pod->object.name, pod->node)
+		->pod = pod;
+	if (b)
+		drain_add_reason(c, b->status.reason, "%s",
+				 *b->why ? b->why : drain_reason_name(b->status.reason))
+			->pod = pod;
+	drain_gangs_explain(c);
+}
+
+bool drain_gangs_close(struct drain_run *r, struct drain_case *c)
+{
+	bool all_move = true;
+
+	free(c->leave);
+	c->leave_count = gangs_close(r->gangs, c->sorted.move, c->sorted.move_count, &c->leave);
+	for (c->leave_own = 0; c->leave_own < c->leave_count; c->leave_own++)
+		if (strcmp(c->leave[c->leave_own]->node, c->view->name) != 0)
+			break;
+	tell_falls(r, c);
+	for (size_t i = c->leave_own; i < c->leave_count && all_move; i++) {
+		struct drain_pods judged;
+
+		drain_pods_sort(&r->rules, &c->leave[i], 1, &judged);
+		all_move = judged.move_count == 1;
+		if (!all_move)
+			explain_block(c, c->leave[i], &judged);
+		drain_pods_fini(&judged);
+	}
+	return all_move;
+}
+
+void drain_gangs_release(struct drain_run *r, struct drain_case *c)
+{
+	gangs_release(r->gangs, c->leave, c->leave_count);
+}
