@@ -280,7 +280,7 @@ static void add_move(struct table *t, const char *node, const cJSON *move)
 			   placeholder ? " (room)" : "");
 
 	table_row(t, node);
-	table_cell(t, PAINT_PLAIN, node);
+	table_cell(t, PAINT_PLAIN, document_text_or(move, "from", node));
 	table_cell(t, PAINT_PLAIN, pod);
 	table_cell(t, PAINT_PLAIN,
 		   document_text_or(move, "to",
