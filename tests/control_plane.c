@@ -279,6 +279,8 @@ void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
 	argv[n++] = mem_printf("--service-account-signing-key-file=%s/%s/apiserver.key", c->folder,
 			       name);
 	n = add_reach(c, argv, n);
+	for (size_t o = 0; o < 2 && c->version->api_options[o]; o++)
+		argv[n++] = mem_strdup(c->version->api_options[o]);
 	argv[n++] = mem_printf("--watch-cache=%s", watch_cache ? "true" : "false");
 	/* Objects come from a test as fast as it can write. */
 	argv[n++] = mem_strdup("--max-requests-inflight=800");

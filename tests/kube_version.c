@@ -19,6 +19,9 @@ static const struct kube_version versions[] = {
 		.installation = "packaging/kubernetes/base",
 		.cache_size = "scheduler_cache_size",
 		.kubelet_config = "failCgroupV1: false\n",
+		/* PodGroups: spec.schedulingGroup of pods */
+		.api_options = {"--feature-gates=GenericWorkload=true",
+				"--runtime-config=scheduling.k8s.io/v1beta1=true"},
 		.sidecars = true,
 	},
 	{

@@ -16,6 +16,8 @@ struct kube_version {
 		kubelet_flag; /* names the container runtime interface; NULL: kubelet knows no other */
 	const char *
 		kubelet_config; /* lines of KubeletConfiguration that a node with cgroups v1 needs */
+	const char *api_options
+		[2]; /* of the API server, for what it does not do by itself; NULL: no more */
 	bool token_secrets; /* a ServiceAccount gets a Secret with a token */
 	bool sidecars; /* init containers may restart always, and pods are resized in place */
 	bool plain_ports; /* scheduler and controllers listen without TLS, too */
