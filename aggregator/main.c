@@ -276,9 +276,8 @@ static const struct option_spec specs[] = {
 	{.name = "pod-events",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(pod_events),
-	 .help = "Tell by an Event why /extender/filter refused a pod, at most one for each pod "
-		 "and "
-		 "reason in five minutes; needs the rule in "
+	 .help = "Tell by an Event why /extender/filter refused a pod, or who could give way, at "
+		 "most one for each pod and reason in five minutes; needs the rule in "
 		 "packaging/kubernetes/clusterrole-pod-events.yaml."},
 	ACCESS_OPTIONS(AT(access)),
 	PROGRAM_COMMON_OPTIONS(AT(common)),

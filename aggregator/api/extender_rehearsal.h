@@ -12,9 +12,13 @@ bool extender_filter_rehearse(const struct api_context *ctx, struct kube_pod *po
 bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *pod,
 			       const struct extender_nodes *nodes);
 /*
- * Who could give way to a pending pod whose quota is within its min, or that it waits for pods
- * without a quota, in a sentence. False: there is nothing to say. Costs a search for victims.
+ * The first pod, by priority and name, that the scheduler has no place for although its quota is
+ * within its min, and that is not told yet. The text says who could give way, or that the pod waits
+ * for pods without a quota; it stays empty where there is nothing to say. NULL: no such pod. The
+ * caller drops the pod. Costs a search for victims.
  */
-bool quota_reclaim_tell(const struct api_context *ctx, const struct kube_pod *pod, struct buf *out);
+struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
+				    bool (*is_told)(const void *who, const struct kube_pod *pod),
+				    const void *who, struct buf *text);
 
 #endif

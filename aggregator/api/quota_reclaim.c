@@ -85,15 +85,9 @@ static void find_waiting(struct reclaim *r)
 
 static bool is_vain(const struct reclaim *r, const struct kube_pod *pod)
 {
-	for (size_t i = 0; i < r->vain_count; i++) {
-		const struct kube_pod *other = r->vain[i];
-
-		if (*pod->template->owner.uid &&
-		    strcmp(pod->template->owner.uid, other->template->owner.uid) == 0 &&
-		    pod->template->priority == other->template->priority &&
-		    resources_equal(kube_pod_requests(pod), kube_pod_requests(other)))
+	for (size_t i = 0; i < r->vain_count; i++)
+		if (kube_pods_are_alike(r->vain[i], pod))
 			return true;
-	}
 	return false;
 }
 
@@ -269,44 +263,46 @@ static void write_list(const struct reclaim *r, int64_t now_ns, struct api_respo
 	buf_add_char(&rs->body, '\n');
 }
 
-static bool tell(struct reclaim *r, struct buf *out)
+static void tell(struct reclaim *r, const struct kube_pod *pod, struct buf *out)
 {
-	const struct preempt_plan *plan = &r->items[0].plan;
-	const char *namespace = r->pods[0]->object.namespace;
+	const char *namespace = pod->object.namespace;
 
-	search_for(r, r->pods[0]);
+	r->items = mem_zalloc(1, sizeof(*r->items));
+	search_for(r, pod);
 	if (r->item_count)
-		preempt_tell_reclaim(plan, namespace, out);
+		preempt_tell_reclaim(&r->items[0].plan, namespace, out);
 	else if (r->vain_count && r->isolated)
 		buf_printf(out,
 			   "quota %s is within its min, and no pod that may go would help: "
 			   "preemption does not take the %u pods without a quota (evenkeel quota "
 			   "lint, --quota-cover-all)",
 			   namespace, r->isolated);
-	return r->item_count || (r->vain_count && r->isolated);
 }
 
-bool quota_reclaim_tell(const struct api_context *ctx, const struct kube_pod *pod, struct buf *out)
+struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
+				    bool (*is_told)(const void *who, const struct kube_pod *pod),
+				    const void *who, struct buf *text)
 {
-	struct api_response unused = {0};
+	struct kube_pod *found = NULL;
 	struct quota_scene scene;
-	struct reclaim r = {.scene = &scene, .pod_count = 1};
-	bool told = false;
+	struct reclaim r = {.scene = &scene};
 
-	if (!quota_scene_open(&scene, ctx, NULL, &unused))
-		return false;
-	if (view_knows(scene.view, OBJECT_NODE) && view_knows(scene.view, OBJECT_POD) &&
-	    waits(&scene, pod)) {
-		r.pods = mem_alloc(sizeof(struct kube_pod *));
-		r.pods[0] = pod;
-		r.items = mem_zalloc(1, sizeof(*r.items));
+	quota_scene_open(&scene, ctx, NULL, NULL);
+	if (quota_book_count(scene.book) && view_knows(scene.view, OBJECT_NODE) &&
+	    view_knows(scene.view, OBJECT_POD))
+		find_waiting(&r);
+	for (size_t i = 0; i < r.pod_count && !found; i++)
+		if (r.pods[i]->unschedulable_ns && !is_told(who, r.pods[i]))
+			found = (struct kube_pod *)r.pods[i];
+	if (found) {
+		object_hold(&found->object);
 		open_search(&r, ctx);
-		told = tell(&r, out);
+		tell(&r, found, text);
 		close_search(&r);
 	}
 	reclaim_fini(&r);
 	quota_scene_close(&scene);
-	return told;
+	return found;
 }
 
 void api_quotas_reclaim(const struct api_context *ctx, const struct api_request *rq,

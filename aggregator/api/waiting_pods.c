@@ -17,6 +17,9 @@
  * made again, for one pod every SEARCH_NS, since it costs more than filter. That is of use only
  * where filter refused the pod as well: a scheduler ignores the nudge for others.
  *
+ * A pending pod within the min of its quota is told who could give way, whether filter was asked
+ * about it or not: a scheduler does not ask where its own filters refuse.
+ *
  * Where nobody nudges, pods are only told about and forgotten. A pod is gone when the API's pending
  * pods lack it; a young one may not have arrived yet. Without an API a pod is forgotten FORGET_NS
  * after it was refused last.
@@ -46,7 +49,11 @@
 #define TELL_NS	      (300 * NS_PER_SEC)
 #define LOG_NS	      (10 * NS_PER_SEC)
 
-enum { REVIEW_MOST = 32, EVENTS_MAX = 64 };
+enum {
+	REVIEW_MOST = 32,
+	EVENTS_MAX = 64,
+	RECLAIMS_TOLD = TELL_NS / SEARCH_NS, /* there are no more in that time */
+};
 
 /* Times are the context's. */
 struct waiting_pod {
@@ -56,10 +63,15 @@ struct waiting_pod {
 	int64_t refused_ns; /* the last time */
 	int64_t again_ns, wait_ns; /* no nudge before; after the next one so much later */
 	int64_t told_ns[EXTENDER_REFUSALS]; /* 0: not yet */
-	bool by_quota; /* its quota refused it the last time */
-	int64_t reclaim_ns; /* who could give way was looked for; 0: not yet */
 	struct waiting_pod *prev, *next;
 	UT_hash_handle hh;
+};
+
+/* Who could give way to it was looked for. */
+struct reclaim_told {
+	struct kube_pod *pod; /* held; NULL: nobody yet */
+	int64_t at_ns;
+	bool vain; /* nobody could */
 };
 
 struct waiting_pods {
@@ -78,6 +90,8 @@ struct waiting_pods {
 
 	/* of who reviews */
 	int64_t searched_ns, reclaimed_ns;
+	struct reclaim_told told[RECLAIMS_TOLD]; /* a ring */
+	size_t told_next;
 };
 
 /* --- the table: under lock -------------------------------------------------------------------- */
@@ -139,6 +153,9 @@ void waiting_pods_free(struct waiting_pods *w)
 		object_drop(&event.pod->object);
 	while (w->turns)
 		drop(w, w->turns);
+	for (size_t i = 0; i < RECLAIMS_TOLD; i++)
+		if (w->told[i].pod)
+			object_drop(&w->told[i].pod->object);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
@@ -224,7 +241,6 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 	free(e->nodes);
 	e->nodes = nodes;
 	e->refused_ns = c->now_ns;
-	e->by_quota = why == EXTENDER_GATE;
 	e->wait_ns = AGAIN_NS;
 	if (e->again_ns > c->now_ns + AGAIN_NS)
 		e->again_ns = c->now_ns + AGAIN_NS;
@@ -273,11 +289,11 @@ struct question {
 	struct kube_pod *pod; /* held */
 	struct extender_nodes *nodes, *sought; /* owned; sought may be NULL */
 	int64_t refused_ns;
-	bool tells; /* who could give way */
 };
 
 struct review {
 	const struct api_context *ctx;
+	const struct waiting_pods *pods;
 	struct view *view; /* held */
 	int64_t now_ns;
 	size_t refused_count;
@@ -291,18 +307,10 @@ static struct extender_nodes *copy_nodes(const struct extender_nodes *n)
 	return n ? memcpy(mem_alloc(size), n, size) : NULL;
 }
 
-static bool is_alike(const struct kube_pod *a, const struct kube_pod *b)
-{
-	return *a->template->owner.uid &&
-	       strcmp(a->template->owner.uid, b->template->owner.uid) == 0 &&
-	       a->template->priority == b->template->priority &&
-	       resources_equal(kube_pod_requests(a), kube_pod_requests(b));
-}
-
 static bool stands_for(const struct review *r, const struct kube_pod *pod)
 {
 	for (size_t i = 0; i < r->refused_count; i++)
-		if (is_alike(r->refused[i], pod))
+		if (kube_pods_are_alike(r->refused[i], pod))
 			return true;
 	return false;
 }
@@ -326,9 +334,7 @@ static bool take_next(struct waiting_pods *w, const struct review *r, struct que
 	if (due) {
 		object_hold(&e->pod->object);
 		*q = (struct question){e->pod, copy_nodes(e->nodes), copy_nodes(e->sought),
-				       e->refused_ns,
-				       e->by_quota && (!e->reclaim_ns ||
-						       is_past(e->reclaim_ns, TELL_NS, r->now_ns))};
+				       e->refused_ns};
 	}
 	pthread_mutex_unlock(&w->lock);
 	return due;
@@ -368,27 +374,45 @@ static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* What the scheduler does not ask its extender for: people are told who could give way. */
-static void tell_reclaim(struct waiting_pods *w, const struct review *r, const struct question *q)
+/* A pod that waits in vain stands for all that are alike. */
+static bool is_told(const void *who, const struct kube_pod *pod)
 {
-	struct buf text = BUF_INIT;
-	struct waiting_pod *e;
-	bool told;
+	const struct review *r = who;
 
-	if (!q->tells || !is_past(w->reclaimed_ns, SEARCH_NS, r->now_ns))
+	for (size_t i = 0; i < RECLAIMS_TOLD && r->pods->told[i].pod; i++) {
+		const struct reclaim_told *t = &r->pods->told[i];
+
+		if (!is_past(t->at_ns, TELL_NS, r->now_ns) &&
+		    (strcmp(t->pod->object.uid, pod->object.uid) == 0 ||
+		     (t->vain && kube_pods_are_alike(t->pod, pod))))
+			return true;
+	}
+	return false;
+}
+
+/* What the scheduler does not ask its extender for: people are told who could give way. */
+static void tell_reclaim(struct waiting_pods *w, const struct review *r)
+{
+	struct reclaim_told *t = &w->told[w->told_next];
+	struct buf text = BUF_INIT;
+	struct kube_pod *pod;
+
+	if (!is_past(w->reclaimed_ns, SEARCH_NS, r->now_ns))
 		return;
 	w->reclaimed_ns = r->now_ns;
-	told = quota_reclaim_tell(r->ctx, q->pod, &text);
-	pthread_mutex_lock(&w->lock);
-	e = find(w, q->pod->object.uid);
-	if (e)
-		e->reclaim_ns = r->now_ns;
-	if (e && told)
-		queue_event(w, e->pod, text.data);
-	pthread_mutex_unlock(&w->lock);
-	if (told)
-		log_info("pod %s/%s waits: %s", q->pod->object.namespace, q->pod->object.name,
-			 text.data);
+	pod = quota_reclaim_next(r->ctx, is_told, r, &text);
+	if (!pod)
+		return;
+	if (t->pod)
+		object_drop(&t->pod->object);
+	*t = (struct reclaim_told){pod, r->now_ns, text.len == 0};
+	w->told_next = (w->told_next + 1) % RECLAIMS_TOLD;
+	if (text.len) {
+		pthread_mutex_lock(&w->lock);
+		queue_event(w, pod, text.data);
+		pthread_mutex_unlock(&w->lock);
+		log_info("pod %s/%s waits: %s", pod->object.namespace, pod->object.name, text.data);
+	}
 	buf_fini(&text);
 }
 
@@ -399,7 +423,6 @@ static bool review_one(struct waiting_pods *w, struct review *r, struct question
 		waiting_pods_passed(w, q->pod->object.uid);
 		return false;
 	}
-	tell_reclaim(w, r, q);
 	if (!counter_get(&w->counters->enabled))
 		return false;
 	if (extender_filter_rehearse(r->ctx, q->pod, q->nodes) || finds_victims(w, r, q)) {
@@ -413,13 +436,18 @@ static bool review_one(struct waiting_pods *w, struct review *r, struct question
 
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 {
-	struct review r = {.ctx = ctx, .now_ns = ctx->now_ns()};
-	int64_t end_ns = clock_mono_ns() + REVIEW_NS;
-	size_t left = w ? counter_get(&w->counters->waiting) : 0;
+	struct review r = {.ctx = ctx, .pods = w, .now_ns = ctx->now_ns()};
+	int64_t end_ns;
+	size_t left;
 	bool passes = false;
 
+	if (!w)
+		return false;
+	tell_reclaim(w, &r);
+	left = counter_get(&w->counters->waiting);
 	if (!left)
 		return false;
+	end_ns = clock_mono_ns() + REVIEW_NS;
 	r.view = view_slot_take(ctx->views);
 	for (; left && !passes && r.refused_count < REVIEW_MOST; left--) {
 		struct question q;

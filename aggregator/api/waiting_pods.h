@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pods that filter refused on every node and that wait since then: when one would pass, the
- * scheduler is to be made to ask again, and people are told why it waits.
+ * scheduler is to be made to ask again, and people are told why it waits. They are also told of
+ * every pending pod to which others could give way.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_WAITING_PODS_H
 #define EVENKEEL_AGGREGATOR_API_WAITING_PODS_H

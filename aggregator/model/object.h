@@ -205,6 +205,8 @@ const struct resources *kube_pod_requests(const struct kube_pod *p);
 const struct resources *kube_pod_limits(const struct kube_pod *p);
 /* Neither Succeeded nor Failed: its requests count. */
 bool kube_pod_is_active(const struct kube_pod *p);
+/* Of the same owner, with the same priority and requests: as hard to place. */
+bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b);
 const char *pod_phase_name(enum pod_phase phase); /* "Running" */
 
 /* --- what else is read in more than its text; the others are a struct object */

@@ -43,6 +43,14 @@ bool kube_pod_is_active(const struct kube_pod *p)
 	return p->phase != POD_SUCCEEDED && p->phase != POD_FAILED;
 }
 
+bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b)
+{
+	return *a->template->owner.uid &&
+	       strcmp(a->template->owner.uid, b->template->owner.uid) == 0 &&
+	       a->template->priority == b->template->priority &&
+	       resources_equal(kube_pod_requests(a), kube_pod_requests(b));
+}
+
 /* --- templates */
 
 struct pod_template *pod_template_hold(struct pod_template *t)
