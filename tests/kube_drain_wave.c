@@ -230,24 +230,6 @@ static void evict_all(struct kube_drain_wave *w)
 	}
 }
 
-/* A budget that could never have as many as it desires is no matter of the wave. */
-static void check_budgets(struct kube_drain_wave *w, const cJSON *budgets)
-{
-	const cJSON *b;
-
-	cJSON_ArrayForEach(b, json_at(budgets, "items"))
-	{
-		double desired = number_at(b, "status.desiredHealthy"),
-		       healthy = number_at(b, "status.currentHealthy");
-
-		if (healthy >= desired || number_at(b, "status.expectedPods") < desired)
-			continue;
-		w->violated++;
-		print_message("          budget %s has %g healthy pods of %g\n",
-			      text_at(b, "metadata.name"), healthy, desired);
-	}
-}
-
 /*
  * Who was not evicted yet waits for a budget, and that in vain where it counts all pods there are
  * and others have no place.
@@ -263,7 +245,7 @@ static bool is_over(void *ctx)
 	if (!kube_drain_world_look(w->world, &w->now))
 		return false;
 	budgets = kube_drain_world_budgets(w->world);
-	check_budgets(w, budgets);
+	w->violated += kube_drain_world_violations(budgets);
 	over = kube_drain_world_is_settled(w->world, &w->now) &&
 	       (w->evicted + w->refused == w->moved ||
 		(w->now.unbound && kube_drain_world_budgets_are_true(budgets, &w->now)));

@@ -36,6 +36,8 @@
 #define ZONE	 "topology.kubernetes.io/zone"
 /* Controllers and the scheduler, on a machine that may be busy with other tests. */
 #define SECONDS 180
+/* Deployments of balloons, of any namespace. */
+#define BALLOONS "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fpart-of%3Devenkeel"
 
 #define text_at	  kube_drain_text
 #define number_at kube_drain_number
@@ -62,6 +64,12 @@ const char *kube_drain_text(const cJSON *json, const char *path)
 const char *kube_drain_pod_app(const cJSON *pod)
 {
 	return text_at(pod, "metadata.labels.app");
+}
+
+bool kube_drain_is_balloon(const cJSON *pod)
+{
+	return cJSON_GetObjectItemCaseSensitive(json_at(pod, "metadata.labels"),
+						"evenkeel.io/slack-class");
 }
 
 double kube_drain_number(const cJSON *json, const char *path)
@@ -347,10 +355,13 @@ static void look_at(struct kube_drain_world *w, struct kube_drain_look *l, const
 	}
 	if (!*text_at(pod, "spec.nodeName")) {
 		l->unbound++;
+		l->waiting += kube_drain_is_balloon(pod);
 		return;
 	}
 	if (*kube_drain_pod_app(pod))
 		l->bound++;
+	else if (kube_drain_is_balloon(pod))
+		l->balloons++;
 	else
 		l->daemons++;
 	if (strcmp(text_at(pod, "status.phase"), "Pending") == 0)
@@ -393,7 +404,8 @@ static bool scheduler_is_idle(const struct kube_drain_world *w, const struct kub
 	bool idle = control_plane_scheduler_metrics(plane, &metrics) &&
 		    pending(&metrics, "active") == 0 && pending(&metrics, "backoff") == 0 &&
 		    pending(&metrics, "unschedulable") == (double)l->unbound &&
-		    control_plane_scheduler_knows(plane, &metrics, "pods", l->bound + l->daemons);
+		    control_plane_scheduler_knows(plane, &metrics, "pods",
+						  l->bound + l->daemons + l->balloons);
 
 	buf_fini(&metrics);
 	return idle;
@@ -412,10 +424,33 @@ static bool daemons_are_there(const struct kube_drain_world *w, const struct kub
 	return there;
 }
 
+/* All of what was applied last. */
+static bool balloons_are_there(const struct kube_drain_world *w, const struct kube_drain_look *l)
+{
+	cJSON *list = w->has_balloons ? kube_drain_world_get(w, BALLOONS) : NULL;
+	bool there = !w->has_balloons || list;
+	double replicas = 0;
+	const cJSON *d;
+
+	cJSON_ArrayForEach(d, json_at(list, "items"))
+	{
+		double wanted = number_at(d, "spec.replicas");
+
+		there &= number_at(d, "status.observedGeneration") ==
+				 number_at(d, "metadata.generation") &&
+			 number_at(d, "status.replicas") == wanted &&
+			 number_at(d, "status.updatedReplicas") == wanted;
+		replicas += wanted;
+	}
+	cJSON_Delete(list);
+	return there && replicas == (double)(l->balloons + l->waiting);
+}
+
 bool kube_drain_world_is_settled(const struct kube_drain_world *w, const struct kube_drain_look *l)
 {
-	return !l->leaving && l->bound + l->unbound == count_replicas(w) &&
-	       daemons_are_there(w, l) && (!l->unbound || scheduler_is_idle(w, l));
+	return !l->leaving && l->bound + l->unbound - l->waiting == count_replicas(w) &&
+	       daemons_are_there(w, l) && balloons_are_there(w, l) &&
+	       (!l->unbound || scheduler_is_idle(w, l));
 }
 
 struct settling {
@@ -584,6 +619,25 @@ bool kube_drain_world_budgets_are_true(const cJSON *budgets, const struct kube_d
 	return budgets;
 }
 
+size_t kube_drain_world_violations(const cJSON *budgets)
+{
+	size_t violated = 0;
+	const cJSON *b;
+
+	cJSON_ArrayForEach(b, json_at(budgets, "items"))
+	{
+		double desired = number_at(b, "status.desiredHealthy"),
+		       healthy = number_at(b, "status.currentHealthy");
+
+		if (healthy >= desired || number_at(b, "status.expectedPods") < desired)
+			continue;
+		violated++;
+		print_message("          budget %s has %g healthy pods of %g\n",
+			      text_at(b, "metadata.name"), healthy, desired);
+	}
+	return violated;
+}
+
 static bool budgets_are_told(void *ctx)
 {
 	struct settling *s = ctx;
@@ -646,13 +700,10 @@ void kube_drain_world_make(struct kube_drain_world *w, struct kube_testbed *bed,
 	kube_drain_look_fini(&s.look);
 }
 
-/* What is gone already is no matter; who comes anew meanwhile goes with the next try. */
-static bool is_clear(void *ctx)
+static bool clear_namespace(struct kube_drain_world *w, const char *namespace)
 {
-	struct kube_drain_world *w = ctx;
 	static const char *const owners[] = {"deployments", "replicasets", "statefulsets",
 					     "daemonsets"};
-	struct kube_drain_look look;
 	bool clear = true;
 	char *path;
 
@@ -660,18 +711,30 @@ static bool is_clear(void *ctx)
 		cJSON *list;
 
 		path = mem_printf("/apis/apps/v1/namespaces/%s/%s?propagationPolicy=Background",
-				  w->namespace, owners[i]);
+				  namespace, owners[i]);
 		control_plane_send(w->bed->plane, "DELETE", path, NULL, NULL);
 		list = kube_drain_world_get(w, path);
 		clear &= list && !cJSON_GetArraySize(json_at(list, "items"));
 		cJSON_Delete(list);
 		free(path);
 	}
-	path = mem_printf("/api/v1/namespaces/%s/pods?gracePeriodSeconds=0", w->namespace);
+	path = mem_printf("/api/v1/namespaces/%s/pods?gracePeriodSeconds=0", namespace);
 	control_plane_send(w->bed->plane, "DELETE", path, NULL, NULL);
 	free(path);
+	return clear;
+}
+
+/* What is gone already is no matter; who comes anew meanwhile goes with the next try. */
+static bool is_clear(void *ctx)
+{
+	struct kube_drain_world *w = ctx;
+	struct kube_drain_look look;
+	bool clear = clear_namespace(w, w->namespace);
+
+	if (w->has_balloons)
+		clear &= clear_namespace(w, "evenkeel");
 	clear &= kube_drain_world_look(w, &look) && !look.bound && !look.unbound && !look.leaving &&
-		 !look.daemons;
+		 !look.daemons && !look.balloons;
 	kube_drain_look_fini(&look);
 	return clear;
 }

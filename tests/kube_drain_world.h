@@ -35,6 +35,7 @@ struct kube_drain_world {
 	size_t node_count, workload_count, budget_count;
 	struct kube_drain_workload workloads[KUBE_DRAIN_WORKLOADS_MAX];
 	bool has_daemons;
+	bool has_balloons; /* objects of `evenkeel slack -o balloons` are applied */
 };
 
 /*
@@ -42,7 +43,7 @@ struct kube_drain_world {
  * What fitted nowhere is scaled away. It needs controllers, and a scheduler that tells its metrics.
  */
 void kube_drain_world_make(struct kube_drain_world *w, struct kube_testbed *bed, uint64_t seed);
-/* All of it goes; the namespace stays, empty. */
+/* All of it goes, balloons as well; the namespace stays, empty. */
 void kube_drain_world_clear(struct kube_drain_world *w);
 
 /* What pods are like. */
@@ -52,6 +53,8 @@ struct kube_drain_look {
 	size_t unbound; /* of anybody, without a node */
 	size_t leaving;
 	size_t daemons; /* bound ones */
+	size_t balloons; /* bound ones */
+	size_t waiting; /* balloons among the unbound */
 };
 
 /*
@@ -71,10 +74,14 @@ bool kube_drain_budget_selects(const cJSON *budget, const cJSON *pod);
 /* Whether each budget's status counts the pods that are ready now. */
 bool kube_drain_world_budgets_are_true(const cJSON *budgets, const struct kube_drain_look *l);
 
+/* How many budgets have fewer healthy pods than they desire; those of too few pods at all do not count. */
+size_t kube_drain_world_violations(const cJSON *budgets);
+
 /* An object of the API; NULL: it is not there. The caller deletes it. */
 cJSON *kube_drain_world_get(const struct kube_drain_world *w, const char *path);
-/* The workload's name that a pod has, or "": it is a daemon's. */
+/* The workload's name that a pod has, or "": it is a daemon's, or a balloon. */
 const char *kube_drain_pod_app(const cJSON *pod);
+bool kube_drain_is_balloon(const cJSON *pod);
 /* The text at a path ("metadata.name"), or ""; the number, or 0. */
 const char *kube_drain_text(const cJSON *json, const char *path);
 double kube_drain_number(const cJSON *json, const char *path);

@@ -36,6 +36,7 @@
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/kube_drain_commands.h"
 #include "tests/kube_drain_wave.h"
 #include "tests/kube_drain_world.h"
 #include "tests/kube_testbed.h"
@@ -148,73 +149,21 @@ static size_t count_fresh(void)
 	return fresh;
 }
 
-/* Version of a view that has all of the cluster; 0: there is none yet. */
-static double whole_view(const struct story *s)
+static bool is_heard(void *ctx)
 {
-	bool heard = !s->heard || count_fresh() == s->heard; /* asked first: views only get newer */
-	cJSON *status = kube_testbed_get(bed, 0, "/v1/status");
-	double version = heard ? number_at(status, "view.version") : 0;
-	const cJSON *r;
-
-	if (number_at(status, "view.nodes") != (double)s->world.node_count)
-		version = 0;
-	cJSON_ArrayForEach(r, json_at(status, "kubernetes.resources"))
-	{
-		const char *state = text_at(r, "state");
-
-		if (strcmp(state, "synced") != 0 && strcmp(state, "absent") != 0)
-			version = 0;
-	}
-	cJSON_Delete(status);
-	return version;
-}
-
-struct planning {
-	struct story *story;
-	double version; /* of the view that is planned for, or a later one */
-};
-
-/* How long nodes are unneeded is known with the second plan. */
-static bool waits_for_time(const cJSON *plan)
-{
-	const cJSON *node, *reason;
-
-	cJSON_ArrayForEach(node, json_at(plan, "items"))
-	{
-		cJSON_ArrayForEach(reason, json_at(node, "reasons"))
-		{
-			if (strcmp(text_at(reason, "code"), "NotUnneededLongEnough") == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-static bool is_planned(void *ctx)
-{
-	struct planning *p = ctx;
-	struct story *s = p->story;
-
-	if (!p->version)
-		p->version = whole_view(s);
-	cJSON_Delete(s->plan);
-	s->plan = p->version ? kube_testbed_get(bed, 0, "/v1/drain?explain=true") : NULL;
-	return s->plan && number_at(s->plan, "viewVersion") >= p->version &&
-	       !waits_for_time(s->plan);
+	return count_fresh() == ((const struct story *)ctx)->heard;
 }
 
 static void ask_plan(struct story *s)
 {
-	struct planning p = {.story = s};
-	bool planned;
-
 	start_aggregator(s);
 	if (s->result.capped)
 		send_use(s);
-	planned = await(is_planned, &p, SECONDS);
+	if (!await(is_heard, s, SECONDS))
+		fail_msg("seed %llu: the aggregator does not tell of use",
+			 (unsigned long long)s->world.seed);
+	s->plan = kube_drain_await_plan(&s->world, &s->before);
 	kube_testbed_kill_aggregator(bed, 0);
-	if (!planned)
-		fail_msg("seed %llu: there is no plan", (unsigned long long)s->world.seed);
 	if (s->result.capped)
 		assert_string_equal(text_at(s->plan, "useCap"), "on");
 }
