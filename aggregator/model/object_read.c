@@ -370,7 +370,7 @@ static int read_gang(const struct object_source *s, struct object **out)
 
 		names += name ? strlen(name) + 1 : 1;
 	}
-	g = new_with_text(s, sizeof(*g) + count * sizeof(g->of[0]), names, &room);
+	g = object_new(s, sizeof(*g) + count * sizeof(g->of[0]), names, &room);
 	g->count = count;
 	return finish(&g->object,
 		      s->kind == OBJECT_WORKLOAD ? fill_workload(s, groups, g, room)
