@@ -194,6 +194,7 @@ static void on_published(void *ctx, int64_t now_ns)
 
 	warmer_published(e->api_context.warmer, now_ns);
 	place_pool_tidy(e->api_context.places, now_ns);
+	place_pool_tidy(e->api_context.scheduler_places, now_ns);
 	quota_shelf_tidy(e->api_context.books, now_ns);
 }
 
@@ -454,6 +455,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_cache = watcher_cache_new(),
 		.warmer = warmer_new(e->views),
 		.places = open_places(),
+		.scheduler_places = open_places(),
 		.books = quota_shelf_new(&config->quota),
 		.ledger = e->ledger,
 		.extender = &config->extender,
@@ -539,6 +541,7 @@ void engine_close(struct engine *e)
 	follower_free(e->follower);
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
+	place_pool_free(e->api_context.scheduler_places);
 	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);

@@ -49,7 +49,8 @@ struct api_context {
 	 */
 	const char *kubernetes_mode;
 	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
-	struct place_pool *places; /* placement cores to ask */
+	struct place_pool *places; /* placement cores to ask, .. */
+	struct place_pool *scheduler_places; /* .. and those of requests of schedulers */
 	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
@@ -176,10 +177,14 @@ enum api_door api_door_of(const char *path);
 const char *api_plain_path(const char *path);
 /* How many bytes a body sent to that path may have. */
 size_t api_body_most(const char *path);
-/*
- * Whether an answer to that body may take seconds in a large cluster: then it is not to be made
- * where schedulers' requests wait.
- */
-bool api_takes_long(const char *path, const char *body, size_t len);
+/* What an answer to that body is: those of one kind wait for each other only. */
+enum api_work {
+	API_WORK_NOW, /* microseconds */
+	API_WORK_SHORT, /* milliseconds in a large cluster */
+	API_WORK_LONG, /* seconds there */
+	API_WORK_SCHEDULER,
+	API_WORKS
+};
+enum api_work api_work_of(const char *path, const char *body, size_t len);
 
 #endif

@@ -282,7 +282,7 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 
 	for (size_t i = 0; i < p->told.count; i++)
 		uids[i] = p->told.of[i].uid;
-	quota_search_open(&q, p->ctx, &p->scene, p->pod, false);
+	quota_search_open(&q, p->ctx, p->ctx->scheduler_places, &p->scene, p->pod, false);
 	q.ask.preferred = uids;
 	q.ask.preferred_count = p->told.count;
 	find(&q, p, offers, &found);
@@ -312,7 +312,7 @@ bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *p
 	offers = mem_zalloc(call.args.count + 1, sizeof(*offers));
 	for (size_t i = 0; i < call.args.count; i++)
 		offers[i].node = call.args.nodes[i].name;
-	quota_search_open(&q, ctx, &p.scene, pod, false);
+	quota_search_open(&q, ctx, ctx->places, &p.scene, pod, false);
 	preempt_for_extender(q.index, q.place, p.scene.book, &q.options, &q.ask, offers,
 			     call.args.count, &found);
 	any = found.count > 0;

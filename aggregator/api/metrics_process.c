@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,18 +34,33 @@ static void write_memory(struct buf *out)
 	write_one(out, "process_virtual_memory_bytes", "Virtual memory.", (double)size * page);
 }
 
+/* -1: that cannot be told. */
+static double count_descriptors(void)
+{
+	static const char path[] = "/proc/self/fd";
+	double count = -3; /* less ".", ".." and the one that reads */
+	struct stat told;
+	DIR *folder;
+
+	/* Since Linux 6.2; to list ten thousand takes a millisecond. */
+	if (stat(path, &told) == 0 && told.st_size)
+		return (double)told.st_size;
+	folder = opendir(path);
+	if (!folder)
+		return -1;
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
 static void write_descriptors(struct buf *out)
 {
-	DIR *folder = opendir("/proc/self/fd");
+	double count = count_descriptors();
 	struct rlimit limit;
-	double count = -3; /* less ".", ".." and the one that reads */
 
-	while (folder && readdir(folder))
-		count++;
-	if (folder) {
-		closedir(folder);
+	if (count >= 0)
 		write_one(out, "process_open_fds", "Open file descriptors.", count);
-	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 		write_one(out, "process_max_fds", "File descriptors that may be open.",
 			  (double)limit.rlim_cur);

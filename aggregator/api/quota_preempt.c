@@ -209,7 +209,7 @@ static void answer(const struct api_context *ctx, const struct quota_scene *s,
 		api_fail(rs, FAIL_BAD_REQUEST, "pod", "is on node \"%.253s\" already", bound->node);
 		return;
 	}
-	quota_search_open(&q, ctx, s, body->pod, body->never_preempts);
+	quota_search_open(&q, ctx, ctx->places, s, body->pod, body->never_preempts);
 	if (wishes->pdb)
 		q.options.pdb_hard = strcmp(wishes->pdb, "hard") == 0;
 	if (choose_node(&q, wishes->node, &allowed, rs))

@@ -171,7 +171,7 @@ static void open_search(struct reclaim *r, const struct api_context *ctx)
 {
 	struct quota_search *q = &r->search;
 
-	quota_search_open(q, ctx, r->scene, r->pods[0], false);
+	quota_search_open(q, ctx, ctx->places, r->scene, r->pods[0], false);
 	r->going_count = q->ask.in_flight_count;
 	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
 	for (size_t i = 0; i < r->going_count; i++)

@@ -34,9 +34,10 @@ static void read_log(struct quota_search *q)
 }
 
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       const struct quota_scene *s, const struct kube_pod *pod, bool never)
+		       struct place_pool *pool, const struct quota_scene *s,
+		       const struct kube_pod *pod, bool never)
 {
-	*q = (struct quota_search){.ctx = ctx};
+	*q = (struct quota_search){.ctx = ctx, .pool = pool};
 	if (ctx->preempt)
 		q->options = *ctx->preempt;
 	else
@@ -49,7 +50,7 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 				      .ledger = s->ledger,
 				      .now_ns = ctx->now_ns()};
 	read_log(q);
-	q->place = place_pool_take(ctx->places, s->view, q->ask.now_ns);
+	q->place = place_pool_take(pool, s->view, q->ask.now_ns);
 	q->unseen = reserved_pods_put(q->place, s->view, s->ledger, pod->object.uid, &q->mark);
 	q->index = preempt_of(s->view);
 }
@@ -57,7 +58,7 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 void quota_search_close(struct quota_search *q)
 {
 	place_revert(q->place, q->mark);
-	place_pool_give(q->ctx->places, q->place);
+	place_pool_give(q->pool, q->place);
 	free(q->past);
 	free(q->told);
 	free((void *)q->in_flight);

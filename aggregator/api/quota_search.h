@@ -10,7 +10,8 @@
 #include "aggregator/policy/quota/preempt.h"
 
 struct quota_search {
-	const struct api_context *ctx; /* borrowed */
+	const struct api_context *ctx; /* borrowed, as is */
+	struct place_pool *pool;
 	struct place *place; /* taken of the pool; what is reserved on nodes is there */
 	place_mark mark; /* before that */
 	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
@@ -29,7 +30,8 @@ struct quota_search {
  * back.
  */
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       const struct quota_scene *s, const struct kube_pod *pod, bool never);
+		       struct place_pool *pool, const struct quota_scene *s,
+		       const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);
 
 #endif

@@ -22,35 +22,36 @@ enum {
 };
 
 static const struct route routes[] = {
-	{"/watcher", NULL, api_watcher, 0, false, &api_is_watcher},
-	{"/watcher/health", NULL, api_watcher_health, 0, false, &api_is_watcher_health},
-	{"/watcher/", NULL, api_watcher, 0, false, &api_is_watcher_host},
-	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, false,
+	{"/watcher", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher},
+	{"/watcher/health", NULL, api_watcher_health, 0, API_WORK_SHORT, &api_is_watcher_health},
+	{"/watcher/", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher_host},
+	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, API_WORK_SCHEDULER,
 	 &api_is_extender_filter},
-	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST, false,
-	 &api_is_extender_prioritize},
-	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, true,
+	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST,
+	 API_WORK_SCHEDULER, &api_is_extender_prioritize},
+	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, API_WORK_SCHEDULER,
 	 &api_is_extender_preempt},
-	{"/v1/nodes", "GET", api_nodes, 0, false, &api_is_nodes},
-	{"/v1/nodes/", "GET", api_nodes, 0, false, &api_is_node},
-	{"/v1/names", "GET", api_names, 0, false, &api_is_names},
-	{"/v1/pods", "GET", api_pods, 0, false, &api_is_pods},
-	{"/v1/quotas", "GET", api_quotas, 0, false, &api_is_quotas},
-	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, false, &api_is_quotas_admit},
-	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, true, &api_is_quotas_preempt},
-	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, true, &api_is_quotas_reclaim},
-	{"/v1/quotas/", "GET", api_quotas, 0, false, &api_is_quota},
-	{"/v1/scores", "POST", api_scores, 0, true, &api_is_scores},
-	{"/v1/drain", "GET", api_drain, 0, false, &api_is_drain},
-	{"/v1/drain/history", "GET", api_drain_history, 0, false, &api_is_drain_history},
-	{"/v1/fit", "POST", api_fit, 0, true, &api_is_fit},
-	{"/v1/slack", "GET", api_slack, 0, false, &api_is_slack},
-	{"/v1/snapshot", "GET", api_snapshot, 0, false, &api_is_snapshot},
-	{"/v1/status", "GET", api_status, 0, false, &api_is_status},
-	{"/metrics", "GET", api_metrics, 0, false, &api_is_metrics},
-	{"/healthz", "GET", api_healthz, 0, false, &api_is_healthz},
-	{"/openapi.json", "GET", api_openapi, 0, false, &api_is_openapi},
-	{"/readyz", "GET", api_readyz, 0, false, &api_is_readyz},
+	{"/v1/nodes", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_nodes},
+	{"/v1/nodes/", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_node},
+	{"/v1/names", "GET", api_names, 0, API_WORK_SHORT, &api_is_names},
+	{"/v1/pods", "GET", api_pods, 0, API_WORK_SHORT, &api_is_pods},
+	{"/v1/quotas", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quotas},
+	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, API_WORK_SHORT, &api_is_quotas_admit},
+	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, API_WORK_LONG,
+	 &api_is_quotas_preempt},
+	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, API_WORK_LONG, &api_is_quotas_reclaim},
+	{"/v1/quotas/", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quota},
+	{"/v1/scores", "POST", api_scores, 0, API_WORK_LONG, &api_is_scores},
+	{"/v1/drain", "GET", api_drain, 0, API_WORK_SHORT, &api_is_drain},
+	{"/v1/drain/history", "GET", api_drain_history, 0, API_WORK_SHORT, &api_is_drain_history},
+	{"/v1/fit", "POST", api_fit, 0, API_WORK_LONG, &api_is_fit},
+	{"/v1/slack", "GET", api_slack, 0, API_WORK_SHORT, &api_is_slack},
+	{"/v1/snapshot", "GET", api_snapshot, 0, API_WORK_SHORT, &api_is_snapshot},
+	{"/v1/status", "GET", api_status, 0, API_WORK_SHORT, &api_is_status},
+	{"/metrics", "GET", api_metrics, 0, API_WORK_SHORT, &api_is_metrics},
+	{"/healthz", "GET", api_healthz, 0, API_WORK_NOW, &api_is_healthz},
+	{"/openapi.json", "GET", api_openapi, 0, API_WORK_SHORT, &api_is_openapi},
+	{"/readyz", "GET", api_readyz, 0, API_WORK_NOW, &api_is_readyz},
 };
 
 const struct route *api_routes(size_t *count)
@@ -130,13 +131,15 @@ static bool may_have(const char *body, size_t len, const char *const *members)
 	return false;
 }
 
-bool api_takes_long(const char *path, const char *body, size_t len)
+enum api_work api_work_of(const char *path, const char *body, size_t len)
 {
 	const struct route *route = find_route(api_plain_path(path));
 
-	if (!route || !route->takes_long)
-		return false;
-	return !route->is->long_by || may_have(body, len, route->is->long_by);
+	if (!route)
+		return API_WORK_NOW;
+	if (route->is->long_by && !may_have(body, len, route->is->long_by))
+		return API_WORK_SHORT;
+	return route->work;
 }
 
 enum api_door api_door_of(const char *path)

@@ -50,7 +50,7 @@ struct route {
 	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
 	api_handler *handler;
 	size_t body_most; /* 0: 1 MiB */
-	bool takes_long; /* simulates the whole cluster, or may */
+	enum api_work work; /* long: it simulates the whole cluster, or may */
 	const struct api_description *is;
 };
 

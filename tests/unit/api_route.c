@@ -127,30 +127,32 @@ static void test_codes(void **state)
 /*
  * A word in another place, or an escape that may be one, only sends a short question the long way.
  */
-static void test_what_takes_long(void **state)
+static void test_kinds_of_work(void **state)
 {
 	static const struct {
 		const char *path, *body;
-		bool is_long;
+		enum api_work work;
 	} cases[] = {
-		{"/v1/scores", "", false},
-		{"/v1/scores", "{}", false},
-		{"//v1/scores", "{\"pod\":{}}", false},
-		{"/v1/scores", "{\"explain\":true}", true},
-		{"/v1/scores", "{\"fits\":true}", true},
-		{"/v1/scores", "{\"\\u0066its\":true}", true},
-		{"/v1/scores", "{\"pod\":{\"metadata\":{\"name\":\"fits\"}}}", true},
-		{"/v1/fit", "{}", true},
-		{"/extender/preempt", "{}", true},
-		{"/extender/prioritize", "{\"explain\":1}", false},
-		{"/nowhere", "", false},
+		{"/v1/scores", "", API_WORK_SHORT},
+		{"/v1/scores", "{}", API_WORK_SHORT},
+		{"//v1/scores", "{\"pod\":{}}", API_WORK_SHORT},
+		{"/v1/scores", "{\"explain\":true}", API_WORK_LONG},
+		{"/v1/scores", "{\"fits\":true}", API_WORK_LONG},
+		{"/v1/scores", "{\"\\u0066its\":true}", API_WORK_LONG},
+		{"/v1/scores", "{\"pod\":{\"metadata\":{\"name\":\"fits\"}}}", API_WORK_LONG},
+		{"/v1/fit", "{}", API_WORK_LONG},
+		{"/v1/nodes/n", "", API_WORK_SHORT},
+		{"/extender/preempt", "{}", API_WORK_SCHEDULER},
+		{"/extender/filter", "", API_WORK_SCHEDULER},
+		{"//extender/prioritize", "{\"explain\":1}", API_WORK_SCHEDULER},
+		{"/healthz", "", API_WORK_NOW},
+		{"/nowhere", "", API_WORK_NOW},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(api_takes_long(cases[i].path, cases[i].body,
-						strlen(cases[i].body)),
-				 cases[i].is_long);
+		assert_int_equal(api_work_of(cases[i].path, cases[i].body, strlen(cases[i].body)),
+				 cases[i].work);
 }
 
 #define TEST(name) API_FIXTURE_TEST(name, &f)
@@ -158,7 +160,7 @@ static void test_what_takes_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_routes),	TEST(test_what_takes_long), TEST(test_health_bodies),
+		TEST(test_routes),	TEST(test_kinds_of_work), TEST(test_health_bodies),
 		TEST(test_error_shape), TEST(test_codes),
 	};
 

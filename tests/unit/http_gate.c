@@ -21,7 +21,6 @@
 #include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/review_cache.h"
 #include "aggregator/edge/http/token_list.h"
-#include "aggregator/edge/http/turns.h"
 #include "shared/clock.h"
 
 static const uint8_t key[BEARER_KEY_LEN] = {7};
@@ -138,61 +137,6 @@ static void test_rate_is_bounded(void **state)
 	}
 	assert_true(take(r, "192.0.2.1", NS_PER_SEC) > 0);
 	rate_limit_free(r);
-}
-
-/* --- turns ------------------------------------------------------------------------------------ */
-
-static bool take_turn(struct turns *t, const char *from)
-{
-	struct sockaddr_storage at = address(from);
-
-	return turns_take(t, (const struct sockaddr *)&at);
-}
-
-static void give_turn(struct turns *t, const char *from)
-{
-	struct sockaddr_storage at = address(from);
-
-	turns_give(t, (const struct sockaddr *)&at);
-}
-
-/* However many a client wants, others have theirs. */
-static void test_turns_are_shared(void **state)
-{
-	struct turns *t = turns_new();
-
-	(void)state;
-	for (int i = 0; i < TURNS_OF_CLIENT; i++)
-		assert_true(take_turn(t, "10.0.0.1"));
-	assert_false(take_turn(t, "10.0.0.1"));
-	assert_true(take_turn(t, "10.0.0.2"));
-	give_turn(t, "10.0.0.1");
-	assert_true(take_turn(t, "::ffff:10.0.0.1"));
-	assert_false(take_turn(t, "10.0.0.1"));
-	turns_free(t);
-}
-
-/* Clients without a turn take no room. */
-static void test_turns_are_bounded(void **state)
-{
-	struct turns *t = turns_new();
-	char text[32];
-
-	(void)state;
-	for (int round = 0; round < 2; round++) {
-		for (int i = 0; i < TURNS_CLIENTS; i++) {
-			snprintf(text, sizeof(text), "10.0.%d.%d", i / 256, i % 256);
-			assert_true(take_turn(t, text));
-		}
-		assert_false(take_turn(t, "10.9.9.9"));
-		assert_true(take_turn(t, "10.0.0.0"));
-		give_turn(t, "10.0.0.0");
-		for (int i = 0; i < TURNS_CLIENTS; i++) {
-			snprintf(text, sizeof(text), "10.0.%d.%d", i / 256, i % 256);
-			give_turn(t, text);
-		}
-	}
-	turns_free(t);
 }
 
 /* --- reviews ---------------------------------------------------------------------------------- */
@@ -324,8 +268,6 @@ int main(void)
 		cmocka_unit_test(test_rate_refills),
 		cmocka_unit_test(test_rate_knows_clients),
 		cmocka_unit_test(test_rate_is_bounded),
-		cmocka_unit_test(test_turns_are_shared),
-		cmocka_unit_test(test_turns_are_bounded),
 		cmocka_unit_test(test_reviews_end),
 		cmocka_unit_test(test_reviews_that_allow_stay),
 		cmocka_unit_test(test_tokens),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers wait in memory until their clients have read them, so what clients do not read is
- * bounded: all bodies and unread answers together are HELD_MOST (beyond: 503, but answers up to
- * SMALL_ANSWER, such as of health, always pass). Streams are made piece by piece as the client
- * reads; each holds what it is made from, so STREAMS_MOST at once (beyond: 503).
+ * bounded: all bodies and unread answers together are HELD_MOST, of which a quarter is for
+ * schedulers alone (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass).
+ * Streams are made piece by piece as the client reads; each holds what it is made from, so
+ * STREAMS_MOST at once (beyond: 503).
  */
 #include "aggregator/edge/http/answer.h"
 
@@ -36,9 +37,11 @@ struct sending {
 	size_t sent; /* of it */
 };
 
-bool answer_hold(struct http_server *s, size_t len)
+bool answer_hold(struct http_server *s, size_t len, bool scheduler)
 {
-	if (atomic_fetch_add(&s->held_bytes, len) + len <= HELD_MOST)
+	size_t most = scheduler ? HELD_MOST : HELD_MOST / 4 * 3;
+
+	if (atomic_fetch_add(&s->held_bytes, len) + len <= most)
 		return true;
 	atomic_fetch_sub(&s->held_bytes, len);
 	return false;
@@ -69,12 +72,12 @@ static size_t answer_len(const struct api_response *rs)
 }
 
 /* Counts the answer as held, which free_answer() ends; false where it would be too much. */
-static bool hold_answer(struct http_server *s, const struct api_response *rs)
+static bool hold_answer(struct http_server *s, const struct api_response *rs, bool scheduler)
 {
 	size_t len = answer_len(rs);
 
 	if (len > SMALL_ANSWER)
-		return answer_hold(s, len);
+		return answer_hold(s, len, scheduler);
 	atomic_fetch_add(&s->held_bytes, len);
 	return true;
 }
@@ -234,7 +237,7 @@ static bool add_headers(struct MHD_Response *response, const struct api_response
 }
 
 enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connection,
-			    struct api_response *rs)
+			    struct api_response *rs, bool scheduler)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
@@ -247,11 +250,11 @@ enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connec
 		api_fail(rs, FAIL_BUSY, NULL, "%d snapshots are being read; try again",
 			 STREAMS_MOST);
 	}
-	if (!rs->stream && !hold_answer(s, rs)) {
+	if (!rs->stream && !hold_answer(s, rs, scheduler)) {
 		drop_shared(rs);
 		tag[0] = '\0';
 		api_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
-		hold_answer(s, rs);
+		hold_answer(s, rs, scheduler);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
 	door_step(s->door, connection, rs->stream ? DOOR_STREAM : DOOR_ANSWER);

@@ -11,8 +11,9 @@
 
 /*
  * Counts so many bytes as held for a client; false: there would be too many, and none is counted.
+ * Requests of schedulers have room that no others take.
  */
-bool answer_hold(struct http_server *s, size_t len);
+bool answer_hold(struct http_server *s, size_t len, bool scheduler);
 void answer_release(struct http_server *s, size_t len);
 
 /*
@@ -20,7 +21,7 @@ void answer_release(struct http_server *s, size_t len);
  * MHD_NO: the connection is to be closed.
  */
 enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connection,
-			    struct api_response *rs);
+			    struct api_response *rs, bool scheduler);
 /* Of an answer that nobody will get. */
 void answer_drop(struct api_response *rs);
 

@@ -296,12 +296,17 @@ enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection,
 	return verdict;
 }
 
-void door_refuse_busy(struct door *d, struct MHD_Connection *connection,
-		      struct gate_refusal *refusal)
+void door_refuse_busy(struct door *d, struct gate_refusal *refusal)
 {
-	const struct gate_request rq = {.from = address_of(connection)};
+	gate_refuse_busy(d->gate, refusal);
+}
 
-	gate_refuse_busy(d->gate, &rq, refusal);
+uint64_t door_client(struct door *d, struct MHD_Connection *connection, const char *path,
+		     bool admitted)
+{
+	const struct gate_request rq = describe(d, connection, "", path);
+
+	return gate_client(d->gate, &rq, admitted);
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */

@@ -69,7 +69,9 @@ enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, 
 enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
 			      const char *path, struct gate_refusal *refusal);
 /* As gate_refuse_busy(). */
-void door_refuse_busy(struct door *d, struct MHD_Connection *connection,
-		      struct gate_refusal *refusal);
+void door_refuse_busy(struct door *d, struct gate_refusal *refusal);
+/* As gate_client(). */
+uint64_t door_client(struct door *d, struct MHD_Connection *connection, const char *path,
+		     bool admitted);
 
 #endif

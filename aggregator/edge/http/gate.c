@@ -19,7 +19,7 @@
  *
  * A review is asked of the path as routes know it, and remembered together with it: who may read
  * /v1/nodes need not be let preempt. HEAD counts as GET, whose answer it is the beginning of.
- * Reviews wait for two threads, and each client has a share of that queue (turns.h).
+ * Reviews wait for two threads, of which addresses have their turns (workers.h).
  */
 #include "aggregator/edge/http/gate.h"
 
@@ -35,9 +35,9 @@
 #include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/review_cache.h"
 #include "aggregator/edge/http/token_list.h"
-#include "aggregator/edge/http/turns.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/peer_hash.h"
 
 enum { VERB_LEN = 16 };
 
@@ -48,7 +48,6 @@ struct gate {
 	uint8_t key[BEARER_KEY_LEN];
 	struct rate_limit *rate; /* NULL: none */
 	struct review_cache *reviews; /* NULL: nobody is asked */
-	struct turns *turns; /* of reviews; likewise */
 
 	pthread_rwlock_t lock;
 	/* under lock */
@@ -67,10 +66,8 @@ int gate_open(struct gate **out, const struct gate_options *options,
 	pthread_rwlock_init(&g->lock, NULL);
 	if (options->requests_per_second > 0)
 		g->rate = rate_limit_new(options->requests_per_second);
-	if (options->reviewer) {
+	if (options->reviewer)
 		g->reviews = review_cache_new();
-		g->turns = turns_new();
-	}
 	if (options->token_file)
 		rc = token_list_read(&g->tokens, g->key, options->token_file, reason);
 	if (rc) {
@@ -87,7 +84,6 @@ void gate_close(struct gate *g)
 	if (!g)
 		return;
 	token_list_free(g->tokens);
-	turns_free(g->turns);
 	review_cache_free(g->reviews);
 	rate_limit_free(g->rate);
 	pthread_rwlock_destroy(&g->lock);
@@ -141,18 +137,11 @@ static enum gate_verdict refuse_stranger(struct gate *g, const struct gate_reque
 	return refuse(g, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED, "%s", ways_in(g));
 }
 
-static enum gate_verdict refuse_busy(struct gate *g, struct gate_refusal *refusal)
+void gate_refuse_busy(struct gate *g, struct gate_refusal *refusal)
 {
 	refuse(g, refusal, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
 	       "too many tokens are being asked about; try again");
 	refusal->retry_after_s = 1;
-	return GATE_REFUSE;
-}
-
-void gate_refuse_busy(struct gate *g, const struct gate_request *rq, struct gate_refusal *refusal)
-{
-	turns_give(g->turns, rq->from);
-	refuse_busy(g, refusal);
 }
 
 /* --- reviews ---------------------------------------------------------------------------------- */
@@ -206,8 +195,8 @@ static enum gate_verdict judge(struct gate *g, const struct gate_request *rq, co
 	return GATE_REFUSE;
 }
 
-static enum gate_verdict review(struct gate *g, const struct gate_request *rq,
-				struct gate_refusal *refusal)
+enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
+			      struct gate_refusal *refusal)
 {
 	uint8_t digest[BEARER_DIGEST_LEN], question[BEARER_DIGEST_LEN];
 	const char *token, *path = api_plain_path(rq->path);
@@ -232,15 +221,6 @@ static enum gate_verdict review(struct gate *g, const struct gate_request *rq,
 	return judge(g, rq, verb, &a, refusal);
 }
 
-enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
-			      struct gate_refusal *refusal)
-{
-	enum gate_verdict verdict = review(g, rq, refusal);
-
-	turns_give(g->turns, rq->from);
-	return verdict;
-}
-
 static enum gate_verdict look_up(struct gate *g, const struct gate_request *rq,
 				 const uint8_t token[BEARER_DIGEST_LEN],
 				 struct gate_refusal *refusal)
@@ -252,7 +232,7 @@ static enum gate_verdict look_up(struct gate *g, const struct gate_request *rq,
 	verb_of(rq->method, verb);
 	question_digest(g, token, verb, api_plain_path(rq->path), question);
 	if (!review_cache_find(g->reviews, question, rq->now_ns, &a))
-		return turns_take(g->turns, rq->from) ? GATE_REVIEW : refuse_busy(g, refusal);
+		return GATE_REVIEW;
 	counter_add(&g->counters->reviews_cached, 1);
 	return judge(g, rq, verb, &a, refusal);
 }
@@ -340,6 +320,21 @@ enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 	if (g->options.reviewer)
 		return look_up(g, rq, digest, refusal);
 	return refuse_stranger(g, rq, kind, refusal);
+}
+
+uint64_t gate_client(const struct gate *g, const struct gate_request *rq, bool admitted)
+{
+	uint8_t digest[BEARER_DIGEST_LEN];
+	const char *token;
+	uint64_t client;
+	size_t len;
+
+	if (!admitted || !is_guarded(g, rq->path) || rq->certificate == GATE_CERTIFICATE_GOOD ||
+	    bearer_parse(rq->authorization, &token, &len) != BEARER_TOKEN)
+		return peer_hash(g->key, rq->from);
+	bearer_digest(g->key, token, len, digest);
+	memcpy(&client, digest, sizeof(client));
+	return client;
 }
 
 /* --- the file again --------------------------------------------------------------------------- */

@@ -71,7 +71,9 @@ enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
 			      struct gate_refusal *refusal);
 /* Instead, where nobody has time for that: the refusal that says so. */
-void gate_refuse_busy(struct gate *g, const struct gate_request *rq, struct gate_refusal *refusal);
+void gate_refuse_busy(struct gate *g, struct gate_refusal *refusal);
+/* Who asks: the token by which the request was admitted, else the address (peer.h). */
+uint64_t gate_client(const struct gate *g, const struct gate_request *rq, bool admitted);
 /*
  * Reads the token file again. What it held stays in force where that fails, with the reason. 1: it
  * changed, 0: not.

@@ -5,8 +5,8 @@
  *
  *     headers --> the door --pass--> body, kept within bounds --> api_route() --> answer_send()
  *                   |  |                                  |             ^
- *             refuse|  |review: suspended                 |long:        |
- *                   v  v                                  v suspended   |
+ *             refuse|  |review: suspended                 | suspended   |
+ *                   v  v                                  v             |
  *              answer  reviewers --> resumed              workers ------+
  *
  * A client that is refused gets to read why: what it sends is then read and forgotten, up to
@@ -29,13 +29,14 @@ struct pending {
 	struct buf body;
 	size_t seen; /* bytes of the body that arrived, kept or not */
 	size_t body_most;
+	bool scheduler; /* may have sent it */
 	bool too_large;
 	bool busy;
 	bool refused; /* by the door, as refusal says */
 	bool reviewed; /* just now: the library tells of the headers once more */
 	struct gate_refusal refusal;
 
-	/* of a request that takes long; from its suspension to its resumption the worker's */
+	/* from the connection's suspension to its resumption the worker's */
 	struct work work;
 	struct http_server *server;
 	struct lane *lane;
@@ -132,52 +133,50 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 	} else {
 		route(s, connection, method, path, p, &rs);
 	}
-	return answer_send(s, connection, &rs);
+	return answer_send(s, connection, &rs, p->scheduler);
 }
 
-/* --- requests that take long ------------------------------------------------------------------ */
+/* --- work ------------------------------------------------------------------------------------- */
 
 /*
- * A worker's thread, or the one that stops the server. Behind the resumption nothing of it may be
+ * A worker's thread, or that which has to refuse it. Behind the resumption nothing of it may be
  * touched.
  */
-static void run_long(struct work *w, bool stopping)
+static void run_request(struct work *w, bool refused)
 {
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
 
 	p->rs.status = 200;
-	if (stopping)
-		api_fail(&p->rs, FAIL_BUSY, NULL, "the server is stopping");
-	else
+	p->busy = refused;
+	p->routed = !refused;
+	if (p->routed)
 		route(p->server, p->connection, p->method, p->path, p, &p->rs);
-	p->routed = true;
 	lane_resume(p->lane, p->connection);
 }
 
 /* The same of a review: whether the request is let in. */
-static void run_review(struct work *w, bool stopping)
+static void run_review(struct work *w, bool refused)
 {
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
 
-	if (stopping)
-		door_refuse_busy(p->server->door, p->connection, &p->refusal);
-	p->refused = stopping || door_review(p->server->door, p->connection, p->method, p->path,
-					     &p->refusal) == GATE_REFUSE;
+	if (refused)
+		door_refuse_busy(p->server->door, &p->refusal);
+	p->refused = refused || door_review(p->server->door, p->connection, p->method, p->path,
+					    &p->refusal) == GATE_REFUSE;
 	door_step(p->server->door, p->connection, DOOR_BODY);
 	lane_resume(p->lane, p->connection);
 }
 
-/* The lane goes on with others meanwhile. False: too many wait already. */
-static bool do_later(struct workers *ws, void (*run)(struct work *w, bool stopping),
-		     struct pending *p)
+/* The lane goes on with others meanwhile, and is called once more. */
+static enum MHD_Result do_later(struct workers *ws, void (*run)(struct work *w, bool refused),
+				struct pending *p)
 {
 	p->work.run = run;
+	p->work.client = door_client(p->server->door, p->connection, p->path, run == run_request);
 	door_step(p->server->door, p->connection, DOOR_WORK);
 	MHD_suspend_connection(p->connection);
-	if (workers_give(ws, &p->work))
-		return true;
-	lane_resume(p->lane, p->connection);
-	return false;
+	workers_give(ws, &p->work);
+	return MHD_YES;
 }
 
 static enum MHD_Result answer_routed(struct pending *p)
@@ -186,7 +185,7 @@ static enum MHD_Result answer_routed(struct pending *p)
 
 	p->routed = false;
 	p->rs = (struct api_response){0};
-	return answer_send(p->server, p->connection, &rs);
+	return answer_send(p->server, p->connection, &rs, p->scheduler);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -228,7 +227,7 @@ static void take_body(struct http_server *s, struct pending *p, const char *data
 		p->too_large = true;
 	if (p->too_large || p->busy || p->refused)
 		return;
-	if (!answer_hold(s, len))
+	if (!answer_hold(s, len, p->scheduler))
 		p->busy = true;
 	else
 		buf_add(&p->body, data, len);
@@ -260,6 +259,7 @@ size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text
 static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 {
 	p->body_most = api_body_most(p->path);
+	p->scheduler = api_work_of(p->path, "", 0) == API_WORK_SCHEDULER;
 	door_step(s->door, p->connection, DOOR_BODY);
 	switch (door_check(s->door, p->connection, p->method, p->path, p->version, &p->refusal)) {
 	case GATE_REFUSE:
@@ -268,12 +268,7 @@ static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 	case GATE_REVIEW:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
 		p->reviewed = true;
-		if (do_later(s->reviewers, run_review, p))
-			return MHD_YES;
-		door_refuse_busy(s->door, p->connection, &p->refusal);
-		p->refused = true;
-		/* It was resumed, and is asked about once more. */
-		return MHD_YES;
+		return do_later(s->reviewers, run_review, p);
 	case GATE_PASS:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
 		break;
@@ -303,6 +298,7 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 {
 	struct http_server *s = lane_server(lane);
 	struct pending *p = *state;
+	struct workers *ws;
 
 	if (!p) {
 		*state = p = new_pending(lane, connection, method, path, version);
@@ -320,13 +316,9 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 	}
 	if (p->routed)
 		return answer_routed(p);
-	if (!p->too_large && !p->busy && !p->refused &&
-	    api_takes_long(path, p->body.data ? p->body.data : "", p->body.len)) {
-		if (do_later(s->workers, run_long, p))
-			return MHD_YES;
-		p->busy = true;
-		return MHD_YES; /* it was resumed, and is asked about once more */
-	}
+	ws = s->workers[api_work_of(path, p->body.data ? p->body.data : "", p->body.len)];
+	if (ws && !p->too_large && !p->busy && !p->refused)
+		return do_later(ws, run_request, p);
 	return answer_request(s, connection, method, path, p);
 }
 

@@ -2,16 +2,18 @@
 /*
  * libmicrohttpd around api_route().
  *
- * Two lanes (lane.c) each wait for their connections' events; a request runs on one of them from
- * the first byte to the last (request.c, answer.c) and never blocks: a handler takes a view, writes
- * its answer into memory and drops the view. What a slow client has not yet sent or read waits in
- * memory, not on a thread.
+ * Two lanes (lane.c) each wait for their connections' events; they read requests and write answers
+ * (request.c, answer.c) and never block. What a slow client has not yet sent or read waits in
+ * memory, not on a thread. The answer is made by a worker: a handler takes a view, writes its
+ * answer into memory and drops the view.
  *
- * Requests that may take seconds (api_takes_long(): simulations of a whole cluster) are made
- * elsewhere, so that none of a scheduler waits behind them:
+ *     lane: request complete --> connection suspended --> worker: api_route() --> resumed
+ *     lane: request_on_progress() once more <---------------------------------------'  --> answer
  *
- *     lane: request complete --> connection suspended --> workers: api_route() --> resumed
- *     lane: request_on_progress() once more <----------------------------------------'  --> answer
+ * Each kind of work has workers of its own (enum api_work), and clients take turns at them
+ * (workers.h): a scheduler waits neither behind simulations of a whole cluster nor behind lists,
+ * however many of them are asked for, and simulations have less of the CPU. Health is answered by
+ * the lane.
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most three quarters of what the limit of open files
  * leaves, so that agents are let in however many clients there are, and where strangers can connect
@@ -25,7 +27,7 @@
  * Where the door wants a token reviewed, the connection is suspended likewise, behind the headers,
  * for threads that do nothing else; the library tells of the headers once more when it is resumed.
  *
- * Shutdown: long requests that have not begun are refused; then the lanes close every connection
+ * Shutdown: requests that no worker has begun are refused; then the lanes close every connection
  * and complete every request that began.
  */
 #include "aggregator/edge/http/server.h"
@@ -44,9 +46,13 @@ enum {
 	CONNECTIONS_LEAST = 64,
 	DESCRIPTORS_KEPT = 256, /* for files, databases, the Kubernetes API .. */
 	PER_CLIENT_MOST = 2048,
-	WORKERS = 2,
-	LONG_MOST = 64, /* long requests that wait */
 	REVIEWS_MOST = 256, /* requests that wait for a review of their token */
+};
+
+static const struct workers_options works[API_WORKS] = {
+	[API_WORK_SHORT] = {.threads = 2, .waiting_most = 4096},
+	[API_WORK_LONG] = {.threads = 2, .waiting_most = 100, .nice = 10},
+	[API_WORK_SCHEDULER] = {.threads = 2, .waiting_most = 256},
 };
 
 static unsigned int connection_limit(void)
@@ -116,10 +122,15 @@ static int start_workers(struct http_server *s, const struct http_config *config
 			 struct reason *reason)
 {
 	const struct access_reviewer *reviewer = config->gate.reviewer;
-	int rc = workers_start(&s->workers, WORKERS, LONG_MOST, reason);
+	int rc = 0;
 
+	for (int i = 0; i < API_WORKS && !rc; i++)
+		if (works[i].threads)
+			rc = workers_start(&s->workers[i], &works[i], reason);
 	if (!rc && reviewer)
-		rc = workers_start(&s->reviewers, reviewer->at_once, REVIEWS_MOST, reason);
+		rc = workers_start(&s->reviewers,
+				   &(struct workers_options){reviewer->at_once, REVIEWS_MOST, 0},
+				   reason);
 	return rc;
 }
 
@@ -138,12 +149,14 @@ static int start_lanes(struct http_server *s, struct reason *reason)
 static void stop(struct http_server *s)
 {
 	workers_stop(s->reviewers);
-	workers_stop(s->workers);
+	for (int i = 0; i < API_WORKS; i++)
+		workers_stop(s->workers[i]);
 	for (int i = 0; i < HTTP_LANES; i++)
 		lane_stop(s->lanes[i]);
 	close(s->listener.fd);
 	workers_free(s->reviewers);
-	workers_free(s->workers);
+	for (int i = 0; i < API_WORKS; i++)
+		workers_free(s->workers[i]);
 	door_close(s->door);
 	free(s);
 }

@@ -17,7 +17,7 @@ struct http_server {
 	const struct api_context *ctx; /* borrowed */
 	struct listener listener;
 	struct lane *lanes[HTTP_LANES];
-	struct workers *workers;
+	struct workers *workers[API_WORKS]; /* NULL: a lane does it at once */
 	struct workers *reviewers; /* NULL: nobody is asked about tokens */
 	struct door *door;
 

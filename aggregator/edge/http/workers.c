@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queue under one lock; whoever of the threads is idle takes its head. A stop wakes all: each
- * completes what it has begun, and what still waits is run by the one that stops, to be refused.
+ * One queue under one lock; an idle thread takes its head. The first work of a client has the next
+ * round's number, and what it has besides the rounds behind that; so a client that asks once stands
+ * before the second work of every other. A full queue loses its last work for one that stands
+ * before it.
+ *
+ * A stop wakes all threads: each completes what it has begun, and the caller of the stop refuses
+ * what still waits.
  */
 #include "aggregator/edge/http/workers.h"
 
@@ -9,19 +14,21 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "shared/mem.h"
 
 struct workers {
 	/* fixed after start */
-	unsigned int waiting_most;
+	struct workers_options options;
 	unsigned int thread_count;
 	pthread_t *threads; /* owned */
 
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	/* under lock */
-	struct work *first, **last;
+	struct work *first; /* by turn */
+	uint64_t turn; /* of what was taken last */
 	unsigned int waiting;
 	bool stop;
 };
@@ -37,8 +44,7 @@ static struct work *take(struct workers *ws)
 	if (!ws->stop) {
 		w = ws->first;
 		ws->first = w->next;
-		if (!ws->first)
-			ws->last = &ws->first;
+		ws->turn = w->turn;
 		ws->waiting--;
 	}
 	pthread_mutex_unlock(&ws->lock);
@@ -47,53 +53,81 @@ static struct work *take(struct workers *ws)
 
 static void *work(void *arg)
 {
+	const struct workers *ws = arg;
 	struct work *w;
 
+	/* Of this thread alone. Without it the work is done, too. */
+	(void)setpriority(PRIO_PROCESS, 0, ws->options.nice);
 	while ((w = take(arg)) != NULL)
 		w->run(w, false);
 	return NULL;
 }
 
-bool workers_give(struct workers *ws, struct work *w)
+/* Under lock. The last, where it stands behind the place *at; NULL: none does. */
+static struct work *take_last(struct work **at)
 {
-	bool taken = false;
+	struct work *last;
 
-	pthread_mutex_lock(&ws->lock);
-	if (!ws->stop && ws->waiting < ws->waiting_most) {
-		taken = true;
-		w->next = NULL;
-		*ws->last = w;
-		ws->last = &w->next;
-		ws->waiting++;
-		pthread_cond_signal(&ws->news);
-	}
-	pthread_mutex_unlock(&ws->lock);
-	return taken;
+	while (*at && (*at)->next)
+		at = &(*at)->next;
+	last = *at;
+	*at = NULL;
+	return last;
 }
 
-int workers_start(struct workers **out, unsigned int threads, unsigned int waiting_most,
-		  struct reason *reason)
+/* Under lock. What has to be refused for it, or NULL. */
+static struct work *insert(struct workers *ws, struct work *w)
+{
+	struct work **at = &ws->first, *refused = NULL;
+
+	w->turn = ws->turn + 1;
+	for (const struct work *other = ws->first; other; other = other->next)
+		if (other->client == w->client)
+			w->turn = other->turn + 1;
+	while (*at && (*at)->turn <= w->turn)
+		at = &(*at)->next;
+	if (ws->waiting < ws->options.waiting_most)
+		ws->waiting++;
+	else if (!(refused = take_last(at)))
+		return w;
+	w->next = *at;
+	*at = w;
+	pthread_cond_signal(&ws->news);
+	return refused;
+}
+
+void workers_give(struct workers *ws, struct work *w)
+{
+	struct work *refused;
+
+	pthread_mutex_lock(&ws->lock);
+	refused = ws->stop ? w : insert(ws, w);
+	pthread_mutex_unlock(&ws->lock);
+	if (refused)
+		refused->run(refused, true);
+}
+
+int workers_start(struct workers **out, const struct workers_options *o, struct reason *reason)
 {
 	struct workers *ws = mem_zalloc(1, sizeof(*ws));
 	sigset_t all, before;
 	int rc = 0;
 
-	ws->waiting_most = waiting_most;
-	ws->threads = mem_zalloc(threads, sizeof(*ws->threads));
-	ws->last = &ws->first;
+	ws->options = *o;
+	ws->threads = mem_zalloc(o->threads, sizeof(*ws->threads));
 	pthread_mutex_init(&ws->lock, NULL);
 	pthread_cond_init(&ws->news, NULL);
 	/* Signals are for the loop thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (!rc && ws->thread_count < threads) {
+	while (!rc && ws->thread_count < o->threads) {
 		rc = -pthread_create(&ws->threads[ws->thread_count], NULL, work, ws);
 		if (!rc)
 			ws->thread_count++;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
-		reason_set(reason, "no thread for long requests: %s", strerror(-rc));
+		reason_set(reason, "no thread for requests: %s", strerror(-rc));
 		workers_stop(ws);
 		workers_free(ws);
 		return rc;

@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few threads for requests that take long, so that those of schedulers never wait for them. */
+/* A few threads for one kind of work, which clients take in turns. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "shared/reason.h"
 
 /* Something to be done; a member of what it is about. */
 struct work {
 	struct work *next;
-	void (*run)(struct work *w, bool stopping); /* stopping: refuse it, there is no time */
+	uint64_t client; /* whose it is */
+	uint64_t turn; /* the queue's */
+	void (*run)(struct work *w, bool refused);
+};
+
+struct workers_options {
+	unsigned int threads, waiting_most;
+	int nice; /* of the threads */
 };
 
 struct workers;
-/* -errno with the reason. At most so many works wait. */
-int workers_start(struct workers **ws, unsigned int threads, unsigned int waiting_most,
-		  struct reason *reason);
+/* -errno with the reason. */
+int workers_start(struct workers **ws, const struct workers_options *o, struct reason *reason);
 /*
- * Runs it later on some thread, in the order given; false: too many wait, and it is still the
- * caller's.
+ * Runs it later on some thread: the work of one client in the order given, of several in turns. If
+ * waiting_most works wait, one of the client that has most is run at once as refused.
  */
-bool workers_give(struct workers *ws, struct work *w);
+void workers_give(struct workers *ws, struct work *w);
 /*
- * What has begun is completed, what waits is run as stopping; nothing is taken any more. NULL is
+ * What has begun is completed; what waits, and what comes later, is run as refused. NULL is
  * allowed.
  */
 void workers_stop(struct workers *ws);
