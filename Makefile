@@ -62,7 +62,7 @@ PKG_CFLAGS := $(call pkg,$(PKGS))
 
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
 AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium libprotobuf-c libcjson \
-                  yaml-0.1 sqlite3 zlib) $(if $(SAN),,$(call pkglibs,jemalloc)) -lm
+                  yaml-0.1 sqlite3 zlib libseccomp) $(if $(SAN),,$(call pkglibs,jemalloc)) -lm
 CLI_LIBS        = $(call pkglibs,libcurl libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl

@@ -8,7 +8,7 @@
  *                         fails --> CAP_BPF and CAP_PERFMON are taken up again, everything else goes, second trial
  *     no_new_privs        no program and no file gives a right back
  *     not dumpable        the key is in memory: no core file, no reading by other processes of the same user
- *     system calls        agent/confine_filter.c
+ *     system calls        shared/syscalls.c
  *
  * Why a trial and no list of kernels: through 5.18 bpf() refuses everything to those without
  * CAP_BPF if kernel.unprivileged_bpf_disabled is set, later kernels only what makes programs and
@@ -26,8 +26,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "agent/confine_filter.h"
 #include "shared/log.h"
+#include "shared/syscalls.h"
 
 static const unsigned int kept_capabilities[] = {CAP_BPF, CAP_PERFMON};
 
@@ -116,13 +116,16 @@ int confine(const struct confine_config *config, struct reason *reason)
 {
 	struct reason why = {""};
 	bool kept = false;
-	int rc = drop_capabilities(config, &kept, reason), filter;
+	int rc = drop_capabilities(config, &kept, reason), filter, fd;
 
 	if (!rc)
 		rc = drop_prospects(reason);
 	if (rc)
 		return rc;
-	filter = confine_filter_install(config->unix_sockets, &why);
+	filter = syscalls_prepare(config->unix_sockets ? SYSCALLS_AGENT_IPC : SYSCALLS_AGENT, &fd,
+				  &why);
+	if (!filter)
+		filter = syscalls_restrict(fd, &why);
 	if (filter && filter != -ENOSYS) {
 		reason_set(reason, "%s", why.text);
 		return filter;

@@ -21,7 +21,7 @@ struct confine_config {
  * Confines the calling thread and all threads it starts from now on; call it while there is no
  * other. Afterwards the process has no capability (or CAP_BPF and CAP_PERFMON where the trial fails
  * without), can gain none, leaves no core dump, and makes no system calls but those of
- * agent/confine_filter.c. The log tells what was kept. A kernel without seccomp filters is a
+ * shared/syscalls.c. The log tells what was kept. A kernel without seccomp filters is a
  * warning; 0, or -errno with the reason when anything else fails: what was given up is gone then
  * too.
  */

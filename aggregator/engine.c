@@ -30,6 +30,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "aggregator/api/drain_runner.h"
@@ -55,6 +56,7 @@
 #include "shared/keyring.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/syscalls.h"
 
 #define HELD_WAIT_MS   1000
 #define REFUSAL_LOG_NS (10 * NS_PER_SEC)
@@ -428,6 +430,18 @@ static int open_http(struct engine *e, struct reason *reason)
 	return rc ? rc : http_start_with(&e->http, &config, reason);
 }
 
+/* A program that runs for credentials would be filtered, too. */
+static int restrict_calls(struct engine *e, struct reason *reason)
+{
+	if (e->config->filter < 0)
+		return 0;
+	if (!follower_runs_programs(e->follower))
+		return syscalls_restrict(e->config->filter, reason);
+	log_warn("system calls stay unrestricted: the kubeconfig has a program for credentials");
+	close(e->config->filter);
+	return 0;
+}
+
 int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
@@ -488,6 +502,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	view_slot_on_refresh(e->views, on_view_wanted, e);
 	if (!rc)
 		rc = open_http(e, reason);
+	if (!rc)
+		rc = restrict_calls(e, reason);
 	if (rc) {
 		engine_close(e);
 		return rc;

@@ -39,6 +39,7 @@ struct engine_config {
 	bool write_quota_status; /* into the objects of the API */
 	const char *nudge_claim; /* "NAMESPACE/NAME"; NULL: schedulers are not made to ask again */
 	bool pod_events; /* of refused pods */
+	int filter; /* of system calls (shared/syscalls.h), for when all is open; -1: none */
 };
 
 struct engine;

@@ -36,6 +36,7 @@ struct follower {
 	struct status_writer *writer; /* NULL: nothing is written */
 	struct nudger *nudger; /* NULL: from files */
 	const char *mode;
+	bool runs_programs; /* for credentials */
 	char *from; /* owned; what the model is read from, for people */
 
 	/* loop thread */
@@ -157,6 +158,7 @@ static int follow(struct follower *f, struct reason *reason)
 	f->watch = (struct model_pod_watch){on_pod, on_pod_gone, f->config.ledger};
 	model_watch_pods(f->model, &f->watch);
 	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
+	f->runs_programs = kube.exec_command != NULL;
 	f->from = mem_printf("the Kubernetes API at %s (%s)", kube.server, kube.source);
 	rc = start(f, &kube, reason);
 	if (!rc && f->config.status_counters)
@@ -251,6 +253,11 @@ bool follower_catch_up(struct follower *f, uint64_t ticket)
 const char *follower_mode(const struct follower *f)
 {
 	return f ? f->mode : NULL;
+}
+
+bool follower_runs_programs(const struct follower *f)
+{
+	return f && f->runs_programs;
 }
 
 const char *follower_from(const struct follower *f)

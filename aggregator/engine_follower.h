@@ -61,6 +61,8 @@ bool follower_catch_up(struct follower *f, uint64_t ticket);
 const char *follower_mode(const struct follower *f);
 /* The same for people: "the Kubernetes API at https://10.96.0.1:443 (in-cluster)". */
 const char *follower_from(const struct follower *f);
+/* Whether its credentials come from a program that runs now and then. */
+bool follower_runs_programs(const struct follower *f);
 /* The model changed since the last follower_cluster(). */
 bool follower_dirty(const struct follower *f);
 /* What is known now, to be dropped; NULL without an API. */

@@ -20,6 +20,7 @@
 #include "shared/options.h"
 #include "shared/program.h"
 #include "shared/quantity.h"
+#include "shared/syscalls.h"
 
 /* Fewer than this are worth a word at the start. */
 enum { OPEN_FILES_FEW = 8192 };
@@ -422,6 +423,23 @@ static void hide_memory(void)
 		log_warn("others may read this process's memory: %s", strerror(errno));
 }
 
+/* While there is one thread; the engine installs it when all is open. */
+static int prepare_filter(int *fd, struct reason *why)
+{
+	int rc = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+
+	*fd = -1;
+	if (rc) {
+		reason_set(why, "no_new_privs: %s", strerror(-rc));
+		return rc;
+	}
+	rc = syscalls_prepare(SYSCALLS_AGGREGATOR, fd, why);
+	if (rc != -ENOSYS)
+		return rc;
+	log_warn("system calls stay unrestricted: %s", why->text);
+	return 0;
+}
+
 static int run(const void *values, struct reason *why)
 {
 	const struct aggregator_options *o = values;
@@ -457,7 +475,9 @@ static int run(const void *values, struct reason *why)
 	}
 	hide_memory();
 	raise_open_files();
-	rc = engine_open(&engine, &config, why);
+	rc = prepare_filter(&config.filter, why);
+	if (!rc)
+		rc = engine_open(&engine, &config, why);
 	if (!rc) {
 		rc = engine_run(engine, why);
 		engine_close(engine);

@@ -34,8 +34,8 @@
 #include <unistd.h>
 
 #include "agent/confine.h"
-#include "agent/confine_filter.h"
 #include "shared/mem.h"
+#include "shared/syscalls.h"
 #include "tests/privileges.h"
 
 #ifndef __has_feature
@@ -214,23 +214,14 @@ static struct {
 static const struct forbidden forbidden[] = {
 	{"execve", SYS_execve, {(long)"/bin/false", (long)no_arguments, 0}},
 	{"execveat", SYS_execveat, {AT_FDCWD, (long)"/bin/false", (long)no_arguments, 0}},
-	{"open for writing", SYS_openat, {AT_FDCWD, (long)file, O_WRONLY}},
-	{"open for both", SYS_openat, {AT_FDCWD, (long)file, O_RDWR}},
-	{"open for ioctl", SYS_openat, {AT_FDCWD, (long)file, O_ACCMODE}},
-	{"make by open", SYS_openat, {AT_FDCWD, (long)file, O_RDONLY | O_CREAT, 0600}},
-	{"empty by open", SYS_openat, {AT_FDCWD, (long)file, O_RDONLY | O_TRUNC}},
 	{"openat2", SYS_openat2, {AT_FDCWD, (long)file, (long)&how, sizeof(how)}},
 #ifdef SYS_open
-	{"old open for writing", SYS_open, {(long)file, O_WRONLY}},
 	{"creat", SYS_creat, {(long)file, 0600}},
 	{"fork", SYS_fork, {0}},
 #endif
 	{"truncate", SYS_truncate, {(long)file, 0}},
 	{"fchmodat", SYS_fchmodat, {AT_FDCWD, (long)file, 0}},
-	{"unlinkat", SYS_unlinkat, {AT_FDCWD, (long)file, 0}},
-	{"mkdirat", SYS_mkdirat, {AT_FDCWD, (long)file, 0}},
 	{"symlinkat", SYS_symlinkat, {(long)file, AT_FDCWD, (long)file}},
-	{"renameat2", SYS_renameat2, {AT_FDCWD, (long)file, AT_FDCWD, (long)file, 0}},
 	{"load a BPF program", SYS_bpf, {BPF_PROG_LOAD, (long)&attr, sizeof(attr)}},
 	{"make a BPF map", SYS_bpf, {BPF_MAP_CREATE, (long)&attr, sizeof(attr)}},
 	{"attach a BPF program", SYS_bpf, {BPF_LINK_CREATE, (long)&attr, sizeof(attr)}},
@@ -241,9 +232,7 @@ static const struct forbidden forbidden[] = {
 	{"unix socket", SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
 	{"crypto socket", SYS_socket, {AF_ALG, SOCK_SEQPACKET, 0}},
 	{"uevent socket", SYS_socket, {AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT}},
-	{"socketpair", SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0, (long)&attr}},
 	{"listen", SYS_listen, {0, 1}},
-	{"accept4", SYS_accept4, {0, 0, 0, 0}},
 	{"process_vm_readv", SYS_process_vm_readv, {1, 0, 0, 0, 0, 0}},
 	{"kill", SYS_kill, {1, 0}},
 	{"tgkill of another", SYS_tgkill, {1, 1, 0}},
@@ -260,7 +249,6 @@ static const struct forbidden forbidden[] = {
 	 SYS_mmap,
 	 {0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0}},
 	{"code from data", SYS_mprotect, {0, 4096, PROT_READ | PROT_EXEC}},
-	{"memfd_create", SYS_memfd_create, {(long)"x", 0}},
 	{"prlimit of another", SYS_prlimit64, {1, 7, 0, (long)&attr}},
 	{"type into the terminal", SYS_ioctl, {0, TIOCSTI, (long)"x"}},
 	{"setuid", SYS_setuid, {0}},
@@ -278,15 +266,31 @@ static const struct forbidden forbidden[] = {
 #endif
 };
 
+/* And to the agent, which writes nothing and is reached by nobody. */
+static const struct forbidden forbidden_to_agents[] = {
+	{"open for writing", SYS_openat, {AT_FDCWD, (long)file, O_WRONLY}},
+	{"open for both", SYS_openat, {AT_FDCWD, (long)file, O_RDWR}},
+	{"open for ioctl", SYS_openat, {AT_FDCWD, (long)file, O_ACCMODE}},
+	{"make by open", SYS_openat, {AT_FDCWD, (long)file, O_RDONLY | O_CREAT, 0600}},
+	{"empty by open", SYS_openat, {AT_FDCWD, (long)file, O_RDONLY | O_TRUNC}},
+	{"unlinkat", SYS_unlinkat, {AT_FDCWD, (long)file, 0}},
+	{"mkdirat", SYS_mkdirat, {AT_FDCWD, (long)file, 0}},
+	{"renameat2", SYS_renameat2, {AT_FDCWD, (long)file, AT_FDCWD, (long)file, 0}},
+	{"socketpair", SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0, (long)&attr}},
+	{"accept4", SYS_accept4, {0, 0, 0, 0}},
+	{"memfd_create", SYS_memfd_create, {(long)"x", 0}},
+#ifdef SYS_open
+	{"old open for writing", SYS_open, {(long)file, O_WRONLY}},
+#endif
+};
+
 /* Every refusal is told; the number of calls that were not refused. */
-static int check_forbidden(void)
+static int count_passed(const struct forbidden *calls, size_t count)
 {
 	int passed = 0;
 
-	if (confine_freely())
-		return 1;
-	for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
-		const struct forbidden *f = &forbidden[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct forbidden *f = &calls[i];
 		const long *a = f->arguments;
 
 		errno = 0;
@@ -298,10 +302,41 @@ static int check_forbidden(void)
 	return passed;
 }
 
+#define PASSED(calls) count_passed(calls, sizeof(calls) / sizeof((calls)[0]))
+
+static int check_forbidden(void)
+{
+	return confine_freely() ? 1 : PASSED(forbidden) + PASSED(forbidden_to_agents);
+}
+
 static void test_calls_are_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(check_forbidden), 0);
+}
+
+static int restrict_as_aggregator(void)
+{
+	struct reason why = {""};
+	int fd;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return 1;
+	if (!syscalls_prepare(SYSCALLS_AGGREGATOR, &fd, &why) && !syscalls_restrict(fd, &why))
+		return 0;
+	fprintf(stderr, "%s\n", why.text);
+	return 1;
+}
+
+static int check_forbidden_to_aggregators(void)
+{
+	return restrict_as_aggregator() ? 1 : PASSED(forbidden);
+}
+
+static void test_calls_are_refused_to_aggregators(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(check_forbidden_to_aggregators), 0);
 }
 
 /* --- what goes on ----------------------------------------------------------------------------- */
@@ -363,6 +398,61 @@ static int check_permitted(void)
 	return opens_socket(AF_INET6) || errno == EAFNOSUPPORT ? 0 : 5;
 }
 
+/* A file is made, written, given another name and deleted. */
+static bool keeps_files(const char *folder)
+{
+	char *from = mem_printf("%s/a", folder), *to = mem_printf("%s/b", folder);
+	int fd = open(from, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	bool works = fd >= 0 && pwrite(fd, "x", 1, 0) == 1 && !ftruncate(fd, 0) && !fsync(fd) &&
+		     !close(fd) && !rename(from, to) && !unlink(to);
+
+	free(from);
+	free(to);
+	return works;
+}
+
+/* A connection to a socket that listens since before. */
+static bool is_reached(int listener)
+{
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+	int out = socket(AF_INET, SOCK_STREAM, 0), in;
+
+	if (getsockname(listener, (struct sockaddr *)&at, &len) ||
+	    connect(out, (struct sockaddr *)&at, len))
+		return false;
+	in = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	return in >= 0 && !getpeername(in, (struct sockaddr *)&at, &len) && !close(in) &&
+	       !close(out);
+}
+
+static int check_permitted_to_aggregators(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0), ends[2];
+	char folder[] = "/tmp/confine.XXXXXX";
+
+	if (listener < 0 || listen(listener, 1) || !mkdtemp(folder) || restrict_as_aggregator())
+		return 1;
+	if (check_names())
+		return 2;
+	if (check_files_and_memory())
+		return 3;
+	if (!keeps_files(folder))
+		return 4;
+	if (!is_reached(listener))
+		return 5;
+	return !socketpair(AF_UNIX, SOCK_STREAM, 0, ends) &&
+			       !unlinkat(AT_FDCWD, folder, AT_REMOVEDIR)
+		       ? 0
+		       : 6;
+}
+
+static void test_work_of_aggregators_goes_on(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(check_permitted_to_aggregators), 0);
+}
+
 static void test_work_goes_on(void **state)
 {
 	(void)state;
@@ -420,10 +510,12 @@ static int check_without_seccomp(void)
 {
 	struct reason why = {""};
 	struct privileges p;
+	int fd;
 
 	if (forget_seccomp())
 		return 1;
-	if (confine_filter_install(false, &why) != -ENOSYS || !strstr(why.text, "no seccomp"))
+	if (syscalls_prepare(SYSCALLS_AGENT, &fd, &why) != -ENOSYS ||
+	    !strstr(why.text, "no seccomp"))
 		return 2;
 	if (confine_freely())
 		return 3;
@@ -444,7 +536,9 @@ int main(void)
 		cmocka_unit_test(test_failure_is_told),
 		cmocka_unit_test(test_nothing_to_give_up),
 		cmocka_unit_test(test_calls_are_refused),
+		cmocka_unit_test(test_calls_are_refused_to_aggregators),
 		cmocka_unit_test(test_work_goes_on),
+		cmocka_unit_test(test_work_of_aggregators_goes_on),
 		cmocka_unit_test(test_unix_sockets_if_wanted),
 		cmocka_unit_test(test_abort_ends_the_process),
 		cmocka_unit_test(test_without_seccomp_the_rest_is_done),

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allow-list. It was taken from traces of the running agent on all its tiers: sampling, a step
- * down to T3, names that resolve and that do not, aggregators that come and go, new keys, the end.
+ * An allow-list for each program, of what both do and what is its own. They were taken from traces
+ * of the running programs: of the agent on all its tiers, sampling, a step down to T3, names that
+ * resolve and that do not, aggregators that come and go, new keys, the end; of the aggregator with
+ * a database that is new, damaged or full, an API that comes and goes, TLS, reviews and reloads.
  * The tables below are the whole of it.
  *
  *     call, arguments as asked for --> done
@@ -14,10 +16,10 @@
  * that there are none, and a crash for a call that is new would make the whole fleet depend on this
  * list.
  *
- * What stays possible to whoever takes the process over: reading what its user may read, connecting
- * out as the agent does. What does not: running a program, writing a file, listening, loading BPF,
- * signalling or tracing others, memory both writable and executable, raw and packet sockets,
- * mounts, namespaces.
+ * What stays possible to whoever takes a process over: reading what its user may read, connecting
+ * out; in the aggregator also writing what its user may write. What does not: running a program,
+ * listening, loading BPF, signalling or tracing others, memory both writable and executable, raw
+ * and packet sockets, mounts, namespaces; in the agent also writing a file.
  *
  * Filters see numbers only, never what pointers lead to: paths and addresses are not judged here.
  * An `int` argument is compared in its lower 32 bits, which are all the kernel reads. Calls an
@@ -27,12 +29,12 @@
  * libseccomp 2.5 without memory frees twice, runs in a circle, or leaves a rule out and says
  * nothing: of the 1600 allocations for such a table, each failing in turn, it comes to that in
  * one of ten, and in every second when all later ones fail, too. So it works in a child, which
- * makes the filter twice. Only if the child ends well in time and both are the same are they loaded
- * here, where nothing is allocated.
+ * makes the filter twice, and is started while there is one thread. Only if the child ends well in
+ * time and both are the same are they loaded, where nothing is allocated.
  *
  * What can fail: a kernel built without seccomp filters; out of memory; no process may be started.
  */
-#include "agent/confine_filter.h"
+#include "shared/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,15 +73,8 @@ struct call_rule {
 /* Of the bits in mask those in value are set and no others. */
 #define BITS(n, mask, value) SCMP_CMP64(n, SCMP_CMP_MASKED_EQ, (uint32_t)(mask), (uint32_t)(value))
 
-static const struct call_rule rules[] = {
-	/* A walk of T1 and T2; a walk of T0. Nothing that loads, makes, attaches or looks up. */
-	CALL_IF(bpf, IS(0, BPF_ITER_CREATE)),
-	CALL_IF(bpf, IS(0, BPF_PROG_TEST_RUN)),
-
-	/*
-	 * Files are read and never made, emptied or written: T3, rescans, /proc, keys, name
-	 * resolution.
-	 */
+static const struct call_rule common_rules[] = {
+	/* Files are read: T3, rescans, /proc, keys, certificates, name resolution. */
 	CALL_IF(openat, BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
 	CALL(read), CALL(pread64), CALL(lseek), CALL(close), CALL(getdents64),
 	CALL(fstat), CALL(newfstatat), CALL(statx),
@@ -90,11 +85,11 @@ static const struct call_rule rules[] = {
 	CALL_IF(ioctl, IS(1, FIONREAD)), /* the resolver: the length of an answer */
 	CALL_IF(ioctl, IS(1, TCGETS)), /* stdio: is the log a terminal? */
 
-	/* The loops of the agent, of nanomsg and of the resolver. */
+	/* The loops of the programs, of their libraries and of the resolver. */
 	CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait),
 	CALL(poll), CALL(ppoll), CALL(eventfd2), CALL(timerfd_settime),
 
-	/* Connections to aggregators; name servers, UDP and TCP; the addresses we have. */
+	/* Connections out; name servers, UDP and TCP; the addresses we have. */
 	CALL_IF(socket, IS(0, AF_INET)),
 	CALL_IF(socket, IS(0, AF_INET6)),
 	CALL_IF_BOTH(socket, IS(0, AF_NETLINK), IS(2, 0)), /* NETLINK_ROUTE: getaddrinfo */
@@ -121,7 +116,7 @@ static const struct call_rule rules[] = {
 	CALL(clock_gettime), CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday),
 	CALL(time), CALL(getrandom), CALL(uname), CALL(sysinfo),
 	CALL(getuid), CALL(geteuid), CALL(getgid), CALL(getegid), CALL(capget),
-	/* T3 raises the limit of open files up to the hard one; of no other process. */
+	/* T3 raises the limit of open files up to the hard one; none is of another process. */
 	CALL_IF(prlimit64, IS(0, 0)),
 
 	/* The same on 32-bit machines, with 64-bit and with 32-bit time. */
@@ -134,12 +129,40 @@ static const struct call_rule rules[] = {
 	CALL(ppoll_time64), CALL(timerfd_settime64),
 };
 
+/* A walk of T1 and T2; a walk of T0. Nothing that loads, makes, attaches or looks up. */
+static const struct call_rule agent_rules[] = {
+	CALL_IF(bpf, IS(0, BPF_ITER_CREATE)),
+	CALL_IF(bpf, IS(0, BPF_PROG_TEST_RUN)),
+};
+
 /*
  * ipc:// only: who is root may ask root's daemons for anything through theirs. nscd and the like
  * are passed over.
  */
-static const struct call_rule unix_rules[] = {
+static const struct call_rule agent_ipc_rules[] = {
 	CALL_IF(socket, IS(0, AF_UNIX)),
+};
+
+static const struct call_rule aggregator_rules[] = {
+	/* The database, which is made anew when it was damaged. */
+	CALL(openat), CALL(open), CALL(pwrite64), CALL(ftruncate), CALL(fsync), CALL(fdatasync),
+	CALL(rename), CALL(renameat), CALL(renameat2), CALL(unlink), CALL(unlinkat),
+	CALL(mkdir), CALL(mkdirat), CALL(fchmod), CALL(fchown), CALL(stat), CALL(lstat),
+	CALL(getcwd),
+	/* Certificates are handed to libcurl as files without a name. */
+	CALL(memfd_create),
+
+	/* Agents and clients on the sockets that listen since the start; what wakes threads. */
+	CALL(accept4), CALL(accept), CALL(getpeername), CALL(shutdown), CALL(recvmmsg),
+	CALL(socketpair), CALL(pipe2), CALL(timerfd_create), CALL(select), CALL(pselect6),
+	CALL_IF(ioctl, IS(1, FIONBIO)),
+
+	/* The planner's thread steps back; allocators and locks wait. */
+	CALL(setpriority), CALL(getrusage), CALL(sched_yield),
+	CALL_IF(prctl, IS(0, PR_SET_NAME)),
+
+	CALL(ftruncate64), CALL(stat64), CALL(lstat64), CALL(fchown32), CALL(_newselect),
+	CALL(pselect6_time64), CALL(recvmmsg_time64),
 };
 
 #ifndef __has_feature
@@ -159,27 +182,46 @@ static const struct call_rule sanitizer_rules[] = {
 #endif
 /* clang-format on */
 
-static int add(scmp_filter_ctx filter, const struct call_rule *table, size_t count)
+struct table {
+	const struct call_rule *rules;
+	size_t count;
+};
+
+#define TABLE(rules)                                                                               \
+	{                                                                                          \
+		rules, sizeof(rules) / sizeof((rules)[0])                                          \
+	}
+
+enum { TABLES_MAX = 2 };
+
+/* Beside what is common; ended by one without rules. */
+static const struct table own_tables[][TABLES_MAX + 1] = {
+	[SYSCALLS_AGENT] = {TABLE(agent_rules)},
+	[SYSCALLS_AGENT_IPC] = {TABLE(agent_rules), TABLE(agent_ipc_rules)},
+	[SYSCALLS_AGGREGATOR] = {TABLE(aggregator_rules)},
+};
+
+static int add(scmp_filter_ctx filter, const struct call_rule *rules, size_t count)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < count && !rc; i++)
-		rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, table[i].call,
-					    table[i].compared, table[i].arguments);
+		rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rules[i].call,
+					    rules[i].compared, rules[i].arguments);
 	return rc;
 }
 
-#define ADD(filter, table) add(filter, table, sizeof(table) / sizeof((table)[0]))
+#define ADD(filter, rules) add(filter, rules, sizeof(rules) / sizeof((rules)[0]))
 
-static int fill(scmp_filter_ctx filter, bool unix_sockets, pid_t self)
+static int fill(scmp_filter_ctx filter, enum syscalls_of program, pid_t self)
 {
 	const struct call_rule own_rules[] = {CALL_IF(tgkill, IS(0, self))};
-	int rc = ADD(filter, rules);
+	int rc = ADD(filter, common_rules);
 
 	if (!rc)
 		rc = ADD(filter, own_rules);
-	if (!rc && unix_sockets)
-		rc = ADD(filter, unix_rules);
+	for (const struct table *t = own_tables[program]; t->rules && !rc; t++)
+		rc = add(filter, t->rules, t->count);
 #ifdef SANITIZED
 	if (!rc)
 		rc = ADD(filter, sanitizer_rules);
@@ -190,10 +232,10 @@ static int fill(scmp_filter_ctx filter, bool unix_sockets, pid_t self)
 /* --- in the child ----------------------------------------------------------------------------- */
 
 /* Writes the filter for the process `self` to the descriptor. 0, or a negative errno. */
-static int export(int fd, bool unix_sockets, pid_t self)
+static int export(int fd, enum syscalls_of program, pid_t self)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	int rc = filter ? fill(filter, unix_sockets, self) : -ENOMEM;
+	int rc = filter ? fill(filter, program, self) : -ENOMEM;
 
 	if (!rc) {
 		/* A wish: to search in a tree; libseccomp before 2.5 has a list only. */
@@ -205,27 +247,27 @@ static int export(int fd, bool unix_sockets, pid_t self)
 }
 
 /* Its exit status is an errno. */
-static void make_twice(int fd, bool unix_sockets, pid_t self)
+static void make_twice(int fd, enum syscalls_of program, pid_t self)
 {
 	/* It takes milliseconds; the kernel ends what does not end. */
 	const struct rlimit cpu = {.rlim_cur = 2, .rlim_max = 3};
-	int rc = setrlimit(RLIMIT_CPU, &cpu) ? -errno : export(fd, unix_sockets, self);
+	int rc = setrlimit(RLIMIT_CPU, &cpu) ? -errno : export(fd, program, self);
 
 	if (!rc)
-		rc = export(fd, unix_sockets, self);
+		rc = export(fd, program, self);
 	_exit(-rc);
 }
 
-/* --- in the agent ----------------------------------------------------------------------------- */
+/* --- in the program --------------------------------------------------------------------------- */
 
 /* 0, or a negative errno; a child that did not end by itself had too little memory. */
-static int run_child(int fd, bool unix_sockets)
+static int run_child(int fd, enum syscalls_of program)
 {
 	pid_t self = getpid(), child = fork();
 	int status;
 
 	if (child == 0)
-		make_twice(fd, unix_sockets, self);
+		make_twice(fd, program, self);
 	if (child < 0)
 		return -errno;
 	while (waitpid(child, &status, 0) < 0)
@@ -259,7 +301,13 @@ static int load_from(int fd)
 	return load(both, count);
 }
 
-int confine_filter_install(bool unix_sockets, struct reason *reason)
+static int refuse(int rc, struct reason *reason)
+{
+	reason_set(reason, "cannot restrict the system calls: %s", strerror(-rc));
+	return rc == -ENOSYS ? -EINVAL : rc;
+}
+
+int syscalls_prepare(enum syscalls_of program, int *out, struct reason *reason)
 {
 	int rc, fd;
 
@@ -269,12 +317,19 @@ int confine_filter_install(bool unix_sockets, struct reason *reason)
 		return -ENOSYS;
 	}
 	fd = memfd_create("filter", MFD_CLOEXEC);
-	rc = fd < 0 ? -errno : run_child(fd, unix_sockets);
-	if (!rc)
-		rc = load_from(fd);
-	if (fd >= 0)
+	rc = fd < 0 ? -errno : run_child(fd, program);
+	if (rc && fd >= 0)
 		close(fd);
 	if (rc)
-		reason_set(reason, "cannot restrict the system calls: %s", strerror(-rc));
-	return rc == -ENOSYS ? -EINVAL : rc;
+		return refuse(rc, reason);
+	*out = fd;
+	return 0;
+}
+
+int syscalls_restrict(int fd, struct reason *reason)
+{
+	int rc = load_from(fd);
+
+	close(fd);
+	return rc ? refuse(rc, reason) : 0;
 }
