@@ -98,7 +98,7 @@ static void make_secrets(struct node_install *i)
 static bool take_token(void *ctx)
 {
 	struct node_install *i = ctx;
-	const char *const create[] = {"create", "token", "viewer", NULL};
+	const char *const create[] = {"create", "token", "viewer", "--audience", "evenkeel", NULL};
 	/* Of the ServiceAccount's Secret, whose name is the cluster's choice. */
 	const char *const find = "go-template={{range .items}}"
 				 "{{if eq (index .metadata.annotations "

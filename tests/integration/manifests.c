@@ -430,6 +430,30 @@ static void check_aggregator(const struct rendered *r, const cJSON *o)
 	check_probe(r, o, "livenessProbe");
 }
 
+/* Tokens are for evenkeel alone, but for users who can have no such ones. */
+static void check_audience(const struct rendered *r, const cJSON *o)
+{
+	const char *audience;
+	const cJSON *volume;
+	bool any;
+
+	if (!is(o, "kind", "Deployment"))
+		return;
+	any = strstr(r->folder, "legacy") || strstr(r->folder, "prometheus") ||
+	      strstr(r->folder, "trial");
+	audience = argument(container_of(o), "token-audience");
+	EXPECT(o, any ? !audience : audience && !strcmp(audience, "evenkeel"));
+	volume = item_with(json_at(o, "spec.template.spec.volumes"), "name", "token");
+	EXPECT(o, !audience || is(first(volume, "projected.sources"),
+				  "serviceAccountToken.audience", audience));
+}
+
+static void test_audience(void **state)
+{
+	(void)state;
+	each(check_audience);
+}
+
 static void check_ports(const struct rendered *r, const cJSON *o)
 {
 	if (is(o, "kind", "Service"))
@@ -531,7 +555,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),	cmocka_unit_test(test_rights),
 		cmocka_unit_test(test_mounts),	cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_options), cmocka_unit_test(test_audience),
 	};
 
 	if (!manifests_kubectl()) {
