@@ -43,10 +43,11 @@
  *          (before, after) has on top before the wave; disruptions: what
  *          leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the
  *          owner's share, before the wave and after it (pods that are not ready use nothing of it)
- *   MOVE   {"namespace","name"[,"to"][,"deleted":true][,"placeholder":true][,"workload":{"kind","name"[,"replicas"]}][,"step":I],
- *           "cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to come (/v1/slack); without "to" it has nowhere to
+ *   MOVE   {"namespace","name"[,"to"][,"deleted":true][,"placeholder":true][,"workload":{"kind","name"[,"replicas"]}][,"step":I]
+ *           [,"ageSeconds":I],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to come (/v1/slack); without "to" it has nowhere to
  *          go, or ended; deleted: it has no controller, and so is not made anew; step: of nodes that hold more pods of an owner or a budget than
- *          may be away at once: it leaves when the replacements of those of the step before are ready
+ *          may be away at once: it leaves when the replacements of those of the step before are ready; ageSeconds: of pods that came less than 10
+ *          minutes ago, maybe for evicted ones
  */
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,10 @@
 #include "aggregator/api/usage_json.h"
 #include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
+#include "shared/clock.h"
+#include "shared/elapsed.h"
+
+static const int64_t YOUNG_NS = 600 * NS_PER_SEC;
 
 /* --- pods that move */
 
@@ -37,6 +41,15 @@ static void write_workload(struct jsonw *w, const struct drain_plan *p, const st
 	jsonw_object_close(w);
 }
 
+/* A pod that is as young as that has hardly begun, or moves a second time. */
+static void write_age(struct jsonw *w, const struct drain_plan *p, const struct kube_pod *pod)
+{
+	int64_t age_ns = elapsed_ns(p->time_ns, pod->created_ns);
+
+	if (pod->created_ns && age_ns < YOUNG_NS)
+		jsonw_key_int(w, "ageSeconds", age_ns / NS_PER_SEC);
+}
+
 static void write_move(struct jsonw *w, const struct drain_plan *p, const char *node,
 		       const struct drain_move *m)
 {
@@ -59,6 +72,8 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 		write_workload(w, p, m->pod);
 	if (m->step)
 		jsonw_key_int(w, "step", m->step);
+	if (!placeholder)
+		write_age(w, p, m->pod);
 	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
 	jsonw_key_int(w, "memoryBytes", r->of[RESOURCE_MEMORY]);
 	jsonw_object_close(w);

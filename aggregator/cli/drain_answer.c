@@ -55,6 +55,22 @@ static void say_robust(const cJSON *wave, struct buf *line)
 		buf_printf(line, "It depends on where the scheduler puts them: %s.", fragile);
 }
 
+static void say_young(const cJSON *wave, struct buf *line)
+{
+	const cJSON *node = document_first(document_at(wave, "nodes")), *move;
+	int young = 0;
+
+	for (; node; node = node->next)
+		for (move = document_first(document_at(node, "moves")); move; move = move->next)
+			young += document_at(move, "ageSeconds") != NULL;
+	if (!young)
+		return;
+	buf_add_char(line, ' ');
+	add_count(line, young, "of them is", "of them are");
+	buf_add_str(line, " younger than 10 minutes (AGE): the nodes have been unneeded for long "
+			  "enough since.");
+}
+
 static void say_wave(struct cli *cli, const cJSON *wave)
 {
 	const cJSON *node = document_first(document_at(wave, "nodes"));
@@ -72,6 +88,7 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 	buf_add_str(&line, ". ");
 	if (pods > 0)
 		say_robust(wave, &line);
+	say_young(wave, &line);
 	buf_add_char(&cli->out, '\n');
 	say(cli, &line);
 	buf_fini(&line);

@@ -289,6 +289,7 @@ static void add_move(struct table *t, const char *node, const cJSON *move)
 					    : "nowhere"));
 	add_cpu(t, document_number(move, "cpuMillicores"));
 	add_bytes(t, document_number(move, "memoryBytes"));
+	add_age(t, document_number(move, "ageSeconds"));
 	free(pod);
 }
 
@@ -301,6 +302,7 @@ static struct table *start_moves(void)
 	table_column(t, "TO", FORM_NAME);
 	table_column(t, "CPU-REQ", FORM_RIGHT);
 	table_column(t, "MEM-REQ", FORM_RIGHT);
+	table_column(t, "AGE", FORM_RIGHT);
 	return t;
 }
 
@@ -317,11 +319,15 @@ static size_t add_moves(struct table *t, const cJSON *node)
 
 void drain_print_moves(struct cli *cli, const cJSON *first, bool one)
 {
+	static const char *const empty[] = {"-", NULL};
+	enum { AGE = 5 };
 	struct table *t = start_moves();
 	size_t count = 0;
 
 	for (const cJSON *node = first; node; node = one ? NULL : node->next)
 		count += add_moves(t, node);
+	if (table_holds_only(t, AGE, empty))
+		table_hide(t, AGE);
 	if (count)
 		print_part(cli, t);
 	else

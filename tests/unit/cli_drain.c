@@ -110,6 +110,22 @@ static void test_the_line_says_what_is_proven(void **state)
 }
 
 /* Whether use is known matters for the plan, and not for a node that may go. */
+/* Only where the pod may have moved lately. */
+static void test_pods_that_came_lately_are_told(void **state)
+{
+	char *out = print(OUTPUT_TABLE, HEAD("", WAVE("true", MOVE("web-1", "Deployment", "web",
+								   "},'ageSeconds':45"))));
+
+	(void)state;
+	assert_non_null(strstr(out, "1 of them is younger than 10 minutes (AGE)"));
+	assert_non_null(strstr(out, " AGE\n"));
+	assert_non_null(strstr(out, " 45s\n"));
+	free(out);
+	out = print(OUTPUT_TABLE, HEAD("", WAVE("true", TWO)));
+	assert_null(strstr(out, "AGE"));
+	free(out);
+}
+
 static void test_a_node_that_may_go_is_no_failure(void **state)
 {
 	static const char answer[] =
@@ -165,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
 		cmocka_unit_test(test_the_line_says_what_is_proven),
 		cmocka_unit_test(test_what_stops_all_is_first),
+		cmocka_unit_test(test_pods_that_came_lately_are_told),
 		cmocka_unit_test(test_a_node_that_may_go_is_no_failure),
 		cmocka_unit_test(test_soft_taints_follow_the_candidates),
 	};

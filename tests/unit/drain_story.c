@@ -183,6 +183,38 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	assert_true(plan->wave.node_count > 0);
 }
 
+/* Its pod came a minute after the node was found unneeded, from one that was drained. */
+static void a_pod_that_moved_starts_the_time_of_its_node_anew(void **unused)
+{
+	(void)unused;
+	config.assume_unneeded_ns = 0;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "'unschedulable':true");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("db-1", "db", "a", 2400);
+	put_pod("web-1", "web", "c", 100);
+	step(NOW);
+	assert_int_equal(node("b")->since_ns, NOW);
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
+	place_fixture_put(
+		&f, OBJECT_POD,
+		"{'metadata':{'namespace':'default','name':'web-2','uid':'uid-web-2',"
+		"'creationTimestamp':'2026-01-31T12:01:00Z','ownerReferences':[{"
+		"'apiVersion':'apps/v1','kind':'ReplicaSet','name':'web','uid':'rs-web',"
+		"'controller':true}]},'spec':{'nodeName':'b','containers':[{'name':'c'}]},"
+		"'status':{'phase':'Running'}}");
+	step(NOW + 2 * MINUTE);
+	assert_int_equal(node("b")->since_ns, NOW + MINUTE);
+	/* For good, and not only while the eviction is recent. */
+	step(NOW + 11 * MINUTE);
+	assert_reason("b", "NotUnneededLongEnough",
+		      "it has been unneeded for 600 s, and must be for more than 600 s");
+	step(NOW + 12 * MINUTE);
+	assert_verdict("b", "drain");
+}
+
 static uint32_t step_of(const char *node_name, const char *pod)
 {
 	const struct drain_plan_node *n = node(node_name);
@@ -417,6 +449,7 @@ int main(void)
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		STORY(an_evicted_pod_without_a_node_stops_all),
+		STORY(a_pod_that_moved_starts_the_time_of_its_node_anew),
 		STORY(replicas_on_one_node_leave_in_steps),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(what_was_found_is_forgotten_with_its_cause),

@@ -35,6 +35,7 @@ struct drain_case {
 	struct buf falls;
 	bool risky; /* its budgets do not allow all at once */
 	size_t received; /* pods of candidates that came here */
+	int64_t arrival_ns; /* when the last one came here that replaces an evicted one; 0: none did */
 	/*
 	 * Owned; where all went in the simulation: own pods, guests that are owed a place (no node
 	 * has them yet), placeholders.

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
+#include "aggregator/policy/slack/slack.h"
 #include "shared/elapsed.h"
 #include "shared/mem.h"
 
@@ -207,13 +208,30 @@ static void meet_owner(struct owner **owners, const struct kube_pod *pod)
 	HASH_ADD_KEYPTR(hh, *owners, o->uid, strlen(o->uid), o);
 }
 
-static void count_there(struct owner *owners, const struct kube_pod *pod)
+/* Returns its owner; NULL: none that lost a pod. */
+static const struct owner *count_there(struct owner *owners, const struct kube_pod *pod)
 {
 	struct owner *o =
 		kube_pod_is_active(pod) && !pod->deletion_ns ? find_owner(owners, pod) : NULL;
 
 	if (o)
 		o->there++;
+	return o;
+}
+
+/* Whether the pod came when that one left, or later. */
+static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
+{
+	int64_t left_ns = evicted->disruption_ns ? evicted->disruption_ns : evicted->created_ns;
+
+	return pod->created_ns >= left_ns;
+}
+
+/* A node to which pods moved is in use: its timer starts anew. Balloons use nothing. */
+static void note_arrival(struct drain_case *c, const struct owner *o, const struct kube_pod *pod)
+{
+	if (o && replaces(pod, o->pod) && pod->created_ns > c->arrival_ns && !slack_is_balloon(pod))
+		c->arrival_ns = pod->created_ns;
 }
 
 static void count_owners(const struct drain_run *r, struct owner *owners)
@@ -222,8 +240,11 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 	struct owner *o;
 
 	for (place_node n = 0; n < r->count && r->corrected; n++)
-		for (size_t i = 0; i < r->cases[n].pod_count; i++)
-			count_there(owners, r->cases[n].pods[i]);
+		for (size_t i = 0; i < r->cases[n].pod_count; i++) {
+			const struct kube_pod *pod = r->cases[n].pods[i];
+
+			note_arrival(&r->cases[n], count_there(owners, pod), pod);
+		}
 	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++)
 		count_there(owners, (const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i]);
 	for (o = owners; o; o = o->hh.next)
@@ -278,14 +299,6 @@ static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod
 	return pod->unschedulable_ns && !pod->deletion_ns && kube_pod_is_active(pod)
 		       ? elapsed_ns(r->now_ns, pod->unschedulable_ns)
 		       : 0;
-}
-
-/* Whether the pod came when that one left, or later. */
-static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
-{
-	int64_t left_ns = evicted->disruption_ns ? evicted->disruption_ns : evicted->created_ns;
-
-	return pod->created_ns >= left_ns;
 }
 
 static void count_waiting(struct drain_run *r, struct owner *owners)

@@ -619,9 +619,15 @@ static void run_timers(struct drain_run *r)
 				(struct drain_sight){c->view->name, seen_of(c), c->node->ready};
 	}
 	drain_timers_update(timers, r->config->rules.variant, sights, count, r->now_ns);
-	for (size_t i = 0; i < timers->count; i++)
-		if (timers->of[i].since_ns == r->now_ns)
-			timers->of[i].since_ns -= r->config->assume_unneeded_ns;
+	for (size_t i = 0; i < timers->count; i++) {
+		struct drain_timer *t = &timers->of[i];
+		int64_t arrival_ns = r->cases[place_find_node(r->place, t->node)].arrival_ns;
+
+		if (t->since_ns == r->now_ns)
+			t->since_ns -= r->config->assume_unneeded_ns;
+		else if (t->since_ns < arrival_ns)
+			t->since_ns = arrival_ns < r->now_ns ? arrival_ns : r->now_ns;
+	}
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_timer *t = drain_timers_find(timers, r->cases[i].view->name);
 
