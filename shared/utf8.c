@@ -147,5 +147,7 @@ void utf8_add_json(struct buf *out, const char *json, size_t len)
 			buf_add(out, json, taken);
 		else if (quoted)
 			add_escape(out, code);
+		else
+			buf_add_char(out, ' ');
 	}
 }

@@ -26,7 +26,7 @@ bool utf8_is_clean(const char *text);
 void utf8_clean(char *text);
 /*
  * Appends JSON, which means the same: in its strings they are escapes (\u202e, \ufffd for what is
- * not UTF-8), and elsewhere line breaks stay. A NUL follows the text.
+ * not UTF-8), and elsewhere blanks, but for line breaks. A NUL follows the text.
  */
 void utf8_add_json(struct buf *out, const char *json, size_t len);
 

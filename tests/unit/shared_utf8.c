@@ -102,9 +102,9 @@ static void escaped(void **state)
 		free(json);
 		free(want);
 	}
-	/* Between values nothing is lost but what is no JSON. */
+	/* Between values a blank means as much. */
 	check_json("{\n \"a\\nb\":\r\n1\033,\t\xe2\x80\xae\"c\n\":2}\n",
-		   "{\n \"a\\nb\":\n1,\"c\\u000a\":2}\n");
+		   "{\n \"a\\nb\": \n1 ,  \"c\\u000a\":2}\n");
 	check_json("\"cut\\", "\"cut\\");
 }
 
