@@ -640,8 +640,8 @@ static void test_silent_peer_goes(void **state)
 	tell(silent, hello, HELLO_LEN);
 	tell(known, hello, HELLO_LEN);
 	ask(s, silent, 1);
-	for (uint8_t minute = 0; minute < MINUTES; minute++) {
-		ask(s, known, minute);
+	for (int minute = 0; minute < MINUTES; minute++) {
+		ask(s, known, (uint8_t)minute);
 		assert_false(is_closed(s, silent));
 		pass(s, 60);
 	}

@@ -70,65 +70,6 @@ static void order_and_runs(void **state)
 	usage_free(NULL);
 }
 
-static bool tell_of(struct usage_state *u, char run, int start, const struct frame_header *h,
-		    int64_t now_ns)
-{
-	struct interval *i = story_interval(h->sequence, start, start + 5, 0);
-
-	return story_tell(u, h->node, run, i, (int)((now_ns - T0) / SEC)).verdict == USAGE_APPLIED;
-}
-
-/* Whose frames of which connection are looked at; those that are applied are noted. */
-static void the_run_that_is_alive_wins(void **state)
-{
-	static const struct {
-		const char *why;
-		char run;
-		uint64_t sequence, connection; /* sequence 0: the connection is closed */
-		int start, now;
-		enum usage_admission want;
-	} steps[] = {
-		{"nobody was heard before", 'a', 1, 1, 0, 5, USAGE_ADMITTED},
-		{"somebody with the key", 'x', 1, 2, 0, 6, USAGE_RIVAL},
-		{"who says to be far", 'x', 1 << 20, 2, 0, 6, USAGE_RIVAL},
-		{"and knows the run", 'a', 1 << 20, 2, 0, 6, USAGE_EARLY},
-		{"a copy tells nothing", 'a', 1, 2, 0, 6, USAGE_ADMITTED},
-		{"the next", 'a', 2, 1, 5, 10, USAGE_ADMITTED},
-		{"silent for long", 'x', 1, 2, 5, 39, USAGE_RIVAL},
-		{"it is back in time", 'a', 3, 1, 10, 39, USAGE_ADMITTED},
-		{"silent for 30 s", 'x', 1, 2, 38, 69, USAGE_ADMITTED},
-		{"then the node is the other's", 'a', 4, 1, 43, 70, USAGE_RIVAL},
-		{"who goes", 'x', 0, 2, 0, 71, USAGE_ADMITTED},
-		{"and may come back", 'a', 4, 1, 43, 75, USAGE_EARLY},
-		{"as it does", 'x', 2, 3, 43, 75, USAGE_ADMITTED},
-		{"its old connection is no matter", 'x', 0, 2, 0, 76, USAGE_ADMITTED},
-		{"it is alive", 'a', 4, 1, 48, 83, USAGE_RIVAL},
-		{"until it goes", 'x', 0, 3, 0, 83, USAGE_ADMITTED},
-		{"and its next interval is late", 'a', 4, 1, 48, 83, USAGE_ADMITTED},
-		{"a clock that was set back proves no life", 'y', 1, 4, 10, 20, USAGE_ADMITTED},
-	};
-	struct usage_state *u = story_state();
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		struct frame_header h = {.sequence = steps[i].sequence, .node = "n"};
-		int64_t now_ns = T0 + steps[i].now * SEC;
-		enum usage_admission got;
-
-		if (!h.sequence) {
-			usage_note_closed(u, "n", steps[i].connection);
-			continue;
-		}
-		memcpy(h.run, story_run(steps[i].run), FRAME_RUN_LEN);
-		got = usage_admit(u, &h, steps[i].connection, now_ns);
-		if (got != steps[i].want)
-			fail_msg("%s: %d", steps[i].why, got);
-		if (got == USAGE_ADMITTED && tell_of(u, steps[i].run, steps[i].start, &h, now_ns))
-			usage_note_connection(u, "n", steps[i].connection, 5 * SEC, now_ns);
-	}
-	usage_free(u);
-}
-
 static void unknown_references_ask_for_identities(void **state)
 {
 	struct usage_state *u = story_state();
@@ -782,7 +723,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_and_runs),
-		cmocka_unit_test(the_run_that_is_alive_wins),
 		cmocka_unit_test(unknown_references_ask_for_identities),
 		cmocka_unit_test(totals_begin_when_the_node_is_heard),
 		cmocka_unit_test(intervals_must_have_a_length),
