@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects are made as the stories write them: CPU in millicores, all else in what it is counted in.
- * There is no kubelet, so the test says what runs, and pods have no grace: who is deleted is gone.
+ * There is no kubelet, so the test says what runs, and that who had a grace is gone.
  */
 #include "tests/kube_quota_world.h"
 
@@ -48,7 +48,34 @@ cJSON *kube_quota_world_get(struct kube_testbed *bed, const char *path)
 	return json;
 }
 
+void kube_quota_world_start_scheduler(struct kube_testbed *bed, const char *profiles)
+{
+	char *config = mem_printf("%sextenders:\n"
+				  "- urlPrefix: \"http://127.0.0.1:%d/extender\"\n"
+				  "  filterVerb: filter\n"
+				  "  preemptVerb: preempt\n"
+				  "  nodeCacheCapable: true\n"
+				  "  httpTimeout: 10s\n",
+				  profiles, bed->aggregators[0].http_port);
+
+	control_plane_start_scheduler(bed->plane, config);
+	free(config);
+}
+
 /* --- making the cluster of a story ----------------------------------------------------------- */
+
+cJSON *kube_quota_world_parse(const char *text)
+{
+	char *copy = mem_strdup(text);
+	cJSON *json;
+
+	for (char *at = copy; *at; at++)
+		*at = *at == '\'' ? '"' : *at;
+	json = cJSON_Parse(copy);
+	free(copy);
+	assert_non_null(json);
+	return json;
+}
 
 /* CPU of the stories is in millicores, all else in what it is counted in. */
 static void write_amounts(struct buf *b, const cJSON *amounts)
@@ -155,7 +182,9 @@ void kube_quota_world_run_pod(struct kube_testbed *bed, const cJSON *pod)
 {
 	char *path = kube_quota_world_pod_path(pod, "/status");
 	char *body = mem_printf("{\"status\":{\"phase\":\"Running\",\"startTime\":"
-				"\"2026-01-01T00:00:%02.0fZ\"}}",
+				"\"2026-01-01T00:00:%02.0fZ\",\"conditions\":[{\"type\":\"Ready\","
+				"\"status\":\"True\"},{\"type\":\"PodScheduled\",\"status\":"
+				"\"True\"}]}}",
 				number_at(pod, "start"));
 
 	control_plane_must(bed->plane, "PATCH", path, body);
@@ -174,8 +203,10 @@ void kube_quota_world_make_pod(struct kube_testbed *bed, const cJSON *pod)
 	if (*node)
 		buf_printf(&b, "\"nodeName\":\"%s\",", node);
 	write_priority(bed, &b, pod);
-	buf_add_str(&b, "\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\","
-			"\"image\":\"none\",\"resources\":{\"requests\":");
+	buf_printf(&b,
+		   "\"terminationGracePeriodSeconds\":%.0f,\"containers\":[{\"name\":\"c\","
+		   "\"image\":\"none\",\"resources\":{\"requests\":",
+		   number_at(pod, "grace"));
 	write_amounts(&b, json_at(pod, "request"));
 	buf_add_str(&b, ",\"limits\":");
 	write_amounts(&b, json_at(pod, "request"));
@@ -191,6 +222,42 @@ void kube_quota_world_delete(struct kube_testbed *bed, char *path)
 {
 	control_plane_must(bed->plane, "DELETE", path, NULL);
 	free(path);
+}
+
+/* --- what becomes of a pod ------------------------------------------------------------------- */
+
+static bool look(struct kube_quota_pod *p)
+{
+	char *path = mem_printf("/api/v1/namespaces/%s/pods/%s", p->namespace, p->name);
+
+	cJSON_Delete(p->seen);
+	p->seen = kube_quota_world_get(p->bed, path);
+	free(path);
+	return p->seen != NULL;
+}
+
+bool kube_quota_pod_is_bound(void *pod)
+{
+	struct kube_quota_pod *p = pod;
+
+	return look(p) && json_at(p->seen, "spec.nodeName");
+}
+
+const char *kube_quota_pod_refusal(const struct kube_quota_pod *p)
+{
+	const cJSON *condition;
+
+	cJSON_ArrayForEach(condition, json_at(p->seen, "status.conditions"))
+	{
+		if (strcmp(text_at(condition, "type"), "PodScheduled") == 0)
+			return cJSON_GetStringValue(json_at(condition, "message"));
+	}
+	return NULL;
+}
+
+bool kube_quota_pod_is_refused(void *pod)
+{
+	return look(pod) && kube_quota_pod_refusal(pod);
 }
 
 /* --- what the cluster is like ---------------------------------------------------------------- */
@@ -273,7 +340,9 @@ struct expected_quotas {
 static double used_of(const cJSON *quota, const char *resource)
 {
 	cJSON *used = cJSON_GetObjectItemCaseSensitive(quota, "used");
-	const char *name = strcmp(resource, "cpu") == 0 ? "cpuMillicores" : resource;
+	const char *name = strcmp(resource, "cpu") == 0	     ? "cpuMillicores"
+			   : strcmp(resource, "memory") == 0 ? "memoryBytes"
+							     : resource;
 
 	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(used, name));
 }
@@ -337,7 +406,10 @@ void kube_quota_world_begin(struct kube_testbed *bed, const cJSON *story)
 	expect_known(bed);
 }
 
-/* Every object of a list, below the path of its kind in its namespace if it has one. */
+/*
+ * Every object of a list, below the path of its kind in its namespace if it has one. Some may be
+ * gone by now: pods wait, and take the place of others.
+ */
 static void delete_all(struct kube_testbed *bed, const char *list_path, const char *group,
 		       const char *kind)
 {
@@ -348,9 +420,12 @@ static void delete_all(struct kube_testbed *bed, const char *list_path, const ch
 	{
 		const char *namespace = text_at(item, "metadata.namespace");
 
-		kube_quota_world_delete(bed, mem_printf("%s%s%s/%s/%s", group,
-							*namespace ? "/namespaces/" : "", namespace,
-							kind, text_at(item, "metadata.name")));
+		char *path = mem_printf("%s%s%s/%s/%s?gracePeriodSeconds=0", group,
+					*namespace ? "/namespaces/" : "", namespace, kind,
+					text_at(item, "metadata.name"));
+
+		control_plane_send(bed->plane, "DELETE", path, NULL, NULL);
+		free(path);
 	}
 	cJSON_Delete(list);
 }

@@ -517,7 +517,6 @@ static void tell(const cJSON *story)
 static void test_bed_is_made(void **state)
 {
 	static const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge", NULL};
-	char *config;
 
 	(void)state;
 	control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
@@ -525,18 +524,10 @@ static void test_bed_is_made(void **state)
 	control_plane_create(bed->plane, "packaging/kubernetes/core/nudge.yaml");
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->admin, options);
 	cJSON_Delete(kube_testbed_expect_state(bed, 0, "elasticquotas", "synced"));
-	config = mem_printf("profiles:\n"
-			    "- schedulerName: default-scheduler\n"
-			    "  plugins: {postFilter: {disabled: [{name: \"*\"}]}}\n"
-			    "extenders:\n"
-			    "- urlPrefix: \"http://127.0.0.1:%d/extender\"\n"
-			    "  filterVerb: filter\n"
-			    "  preemptVerb: preempt\n"
-			    "  nodeCacheCapable: true\n"
-			    "  httpTimeout: 10s\n",
-			    bed->aggregators[0].http_port);
-	control_plane_start_scheduler(bed->plane, config);
-	free(config);
+	kube_quota_world_start_scheduler(bed,
+					 "profiles:\n"
+					 "- schedulerName: default-scheduler\n"
+					 "  plugins: {postFilter: {disabled: [{name: \"*\"}]}}\n");
 }
 
 /* However a story ended, the next one begins with nothing. */
@@ -556,15 +547,8 @@ static void test_story_1(void **state)
 
 static void tell_text(const char *json)
 {
-	char *text = mem_strdup(json);
-	cJSON *story;
+	cJSON *story = kube_quota_world_parse(json);
 
-	for (char *at = text; *at; at++)
-		if (*at == '\'')
-			*at = '"';
-	story = cJSON_Parse(text);
-	free(text);
-	assert_non_null(story);
 	tell(story);
 	cJSON_Delete(story);
 }

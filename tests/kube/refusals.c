@@ -81,25 +81,12 @@ static const char deployment[] =
 	"'template':{'metadata':{'labels':{'app':'web'}},'spec':{'terminationGracePeriodSeconds':0,"
 	"'containers':[{'name':'c','image':'none','resources':{'requests':{'cpu':'1'}}}]}}}}";
 
-/* Quotes as JSON has them; the caller frees it. */
-static char *json_text(const char *text)
-{
-	char *copy = mem_strdup(text);
-
-	for (char *at = copy; *at; at++)
-		*at = *at == '\'' ? '"' : *at;
-	return copy;
-}
-
 static void begin(const char *story)
 {
-	char *text = json_text(story);
-	cJSON *json = cJSON_Parse(text);
+	cJSON *json = kube_quota_world_parse(story);
 
-	assert_non_null(json);
 	kube_quota_world_begin(bed, json);
 	cJSON_Delete(json);
-	free(text);
 }
 
 static void patch_quota(const char *namespace, const char *body)
@@ -112,50 +99,9 @@ static void patch_quota(const char *namespace, const char *body)
 
 /* --- one pod ---------------------------------------------------------------------------------- */
 
-struct waiter {
-	const char *namespace, *name;
-	cJSON *seen;
-};
-
-static bool look(struct waiter *w)
+static struct kube_quota_pod submit(const char *namespace, const char *name, int gpus, int priority)
 {
-	char *path = mem_printf("/api/v1/namespaces/%s/pods/%s", w->namespace, w->name);
-
-	cJSON_Delete(w->seen);
-	w->seen = kube_quota_world_get(bed, path);
-	free(path);
-	return w->seen != NULL;
-}
-
-static bool is_bound(void *ctx)
-{
-	struct waiter *w = ctx;
-
-	return look(w) && json_at(w->seen, "spec.nodeName");
-}
-
-static const char *refusal(const struct waiter *w)
-{
-	const cJSON *condition;
-
-	cJSON_ArrayForEach(condition, json_at(w->seen, "status.conditions"))
-	{
-		if (strcmp(json_at(condition, "type")->valuestring, "PodScheduled") == 0)
-			return cJSON_GetStringValue(json_at(condition, "message"));
-	}
-	return NULL;
-}
-
-static bool is_refused(void *ctx)
-{
-	struct waiter *w = ctx;
-
-	return look(w) && refusal(w);
-}
-
-static struct waiter submit(const char *namespace, const char *name, int gpus, int priority)
-{
-	struct waiter w = {.namespace = namespace, .name = name};
+	struct kube_quota_pod w = {.bed = bed, .namespace = namespace, .name = name};
 	char *text = mem_printf("{\"pod\":\"%s\",\"namespace\":\"%s\",\"priority\":%d,\"request\":"
 				"{\"nvidia.com/gpu\":%d}}",
 				name, namespace, priority, gpus);
@@ -164,21 +110,21 @@ static struct waiter submit(const char *namespace, const char *name, int gpus, i
 	kube_quota_world_make_pod(bed, pod);
 	cJSON_Delete(pod);
 	free(text);
-	if (!await(is_refused, &w, SECONDS))
+	if (!await(kube_quota_pod_is_refused, &w, SECONDS))
 		fail_msg("the scheduler does not refuse %s", name);
-	print_message("          %s\n", refusal(&w));
+	print_message("          %s\n", kube_quota_pod_refusal(&w));
 	assert_null(json_at(w.seen, "spec.nodeName"));
 	return w;
 }
 
 /* The seconds until it has a node, which are at most so many. */
-static void expect_bound(struct waiter *w, const char *since, double most)
+static void expect_bound(struct kube_quota_pod *w, const char *since, double most)
 {
 	int64_t began_ns = clock_mono_ns();
 	double seconds;
 
-	if (!await(is_bound, w, SECONDS))
-		fail_msg("%s is not bound: %s", w->name, refusal(w));
+	if (!await(kube_quota_pod_is_bound, w, SECONDS))
+		fail_msg("%s is not bound: %s", w->name, kube_quota_pod_refusal(w));
 	seconds = (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
 	print_message("          bound %.2f s after %s\n", seconds, since);
 	assert_true(seconds <= most);
@@ -207,7 +153,6 @@ static void test_bed_is_made(void **state)
 {
 	static const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge",
 					      "--pod-events", NULL};
-	char *config;
 
 	(void)state;
 	control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
@@ -220,15 +165,7 @@ static void test_bed_is_made(void **state)
 			"evenkeel-aggregator-pod-events");
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->restricted, options);
 	cJSON_Delete(kube_testbed_expect_state(bed, 0, "elasticquotas", "synced"));
-	config = mem_printf("extenders:\n"
-			    "- urlPrefix: \"http://127.0.0.1:%d/extender\"\n"
-			    "  filterVerb: filter\n"
-			    "  preemptVerb: preempt\n"
-			    "  nodeCacheCapable: true\n"
-			    "  httpTimeout: 10s\n",
-			    bed->aggregators[0].http_port);
-	control_plane_start_scheduler(bed->plane, config);
-	free(config);
+	kube_quota_world_start_scheduler(bed, "");
 }
 
 static int clear(void **state)
@@ -270,7 +207,7 @@ static bool has_event(void *ctx)
 /* Without a Role the API says no, and that is told; with it the pod is bound. */
 static void test_a_missing_role_is_told(void **state)
 {
-	struct waiter w;
+	struct kube_quota_pod w;
 
 	(void)state;
 	begin(story_full);
@@ -312,7 +249,7 @@ static void test_a_missing_claim_is_told(void **state)
 
 static void test_quota_is_raised(void **state)
 {
-	struct waiter w;
+	struct kube_quota_pod w;
 
 	(void)state;
 	begin(story_full);
@@ -325,7 +262,7 @@ static void test_quota_is_raised(void **state)
 
 static void test_victim_is_gone(void **state)
 {
-	struct waiter w;
+	struct kube_quota_pod w;
 
 	(void)state;
 	begin(story_full);
@@ -350,7 +287,7 @@ static void test_min_runtime_ends(void **state)
 {
 	static const char *const borrowers[] = {"a1", "a2", "a3"};
 	int64_t now_ns, end_ns; /* Unix time; starts are told in whole seconds */
-	struct waiter w;
+	struct kube_quota_pod w;
 	char *body =
 		mem_printf("{\"metadata\":{\"annotations\":{\"evenkeel.io/min-runtime\":\"%ds\"}}}",
 			   MIN_RUNTIME_S);
@@ -371,7 +308,7 @@ static void test_min_runtime_ends(void **state)
 		start_at(borrowers[i], now_ns - now_ns % NS_PER_SEC);
 	w = submit("b", "b1", 4, 10);
 	while (clock_wall_ns() < end_ns - NS_PER_SEC / 2)
-		assert_false(await(is_bound, &w, 0.2));
+		assert_false(await(kube_quota_pod_is_bound, &w, 0.2));
 	while (clock_wall_ns() < end_ns)
 		usleep(10000);
 	expect_bound(&w, "min-runtime ended", SOON);
@@ -452,12 +389,14 @@ static bool is_empty(void *ctx)
 /* Each pod that goes lets the next one in. */
 static void test_rolling_restart_at_max(void **state)
 {
-	char *body = json_text(deployment);
+	cJSON *json = kube_quota_world_parse(deployment);
+	char *body = cJSON_PrintUnformatted(json);
 
 	(void)state;
 	begin(story_rollout);
 	control_plane_must(bed->plane, "POST", "/apis/apps/v1/namespaces/a/deployments", body);
-	free(body);
+	cJSON_free(body);
+	cJSON_Delete(json);
 	roll_out("1", SECONDS);
 	roll_out("2", REPLICAS * SOON);
 	control_plane_must(bed->plane, "DELETE", "/apis/apps/v1/namespaces/a/deployments/web",
