@@ -364,7 +364,7 @@ static void submit(const struct set *s, int bound)
 
 	create(s);
 	await_burst(s, bound, s->count - bound);
-	print_message("          %d of %d pods %s of %d units, priority %d: bound after %.2f s\n",
+	print_message("          %d of %d pods %s of %d units, priority %d, are bound: %.2f s\n",
 		      bound, s->count, s->name, s->units ? s->units : 1, s->priority,
 		      (double)(clock_mono_ns() - began_ns) / NS_PER_SEC);
 }
@@ -638,6 +638,7 @@ static void test_one_set_for_each(void **state)
 				       {"c", "ccc", "n3", 2}}});
 	submit(&b, 0);
 	expect_evicted(4, 0, 0, 0);
+	expect_says("/v1/quotas/b", "\"pods\":{\"used\":2,\"assumed\":2,\"pending\":0}");
 	assert_false(is_repeated(NULL));
 	read_history(&h);
 	for (size_t i = 0; i < h.count; i++) {
