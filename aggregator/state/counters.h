@@ -126,6 +126,7 @@ struct drain_counters {
 	X(TOO_LARGE, "tooLarge")                                                                   \
 	X(SLOW, "slow") /* connections that were cut */                                            \
 	X(CONNECTIONS, "tooManyConnections") /* of one client */                                   \
+	X(HANDSHAKES, "tooManyHandshakes") /* of one client, or of all */                          \
 	X(NO_DESCRIPTOR, "noDescriptor") /* for a connection */
 
 enum access_refusal {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clients that begin a TLS handshake and do not end it: with a byte of a record, a part of one, or
- * a whole first word. The aggregator as it is shipped spends no CPU on them, answers others, and
- * ends when it is told to.
+ * a whole first word, or many of them at once. The aggregator as it is shipped spends no CPU and
+ * little memory on them, answers others, and ends when it is told to.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "aggregator/edge/http/connections.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/bench_agent.h"
 #include "tests/process.h"
+#include "tests/sanitized.h"
 #include "tests/stack.h"
 #include "tests/stranger.h"
 #include "tests/tls_server.h"
@@ -196,6 +200,75 @@ static void test_late_handshakes_end(void **state)
 	assert_int_equal(rc, GNUTLS_E_SUCCESS);
 }
 
+/* Handshakes of one kind, in the order in which they came. */
+struct crowd {
+	struct scene *scene;
+	int *fds;
+	int first, count, cut; /* so many of them have to be */
+};
+
+static bool are_cut(void *ctx)
+{
+	const struct crowd *c = ctx;
+	int cut = 0;
+
+	for (int i = 0; i < c->count; i++)
+		cut += stranger_is_cut(c->fds[c->first + i]);
+	return cut == c->cut;
+}
+
+/* With all that a client may say before it is cut for that, but the end of its first word. */
+static void begin_many(struct scene *s, const char *from, int *fds, int count)
+{
+	static const char word[HANDSHAKE_BYTES_MOST - 1] = "\x16\x03\x01\x40\x00\x01\x00\x3f\xfc";
+
+	for (int i = 0; i < count; i++) {
+		fds[i] = stranger_connect(s->stack->aggregators[0].http_port, from);
+		assert_true(fds[i] > 0);
+		assert_true(stranger_say(fds[i], word, sizeof(word)));
+	}
+}
+
+/* The oldest gives way, of who has too many and then of all; they cost what the README says. */
+static void test_handshakes_are_bounded(void **state)
+{
+	enum {
+		OVER = 10,
+		CLIENTS = 4,
+		ALL = HANDSHAKES_OF_CLIENT * (CLIENTS + 1) + OVER,
+		MIB = 48
+	};
+	const struct rlimit files = {2 * ALL, 2 * ALL};
+	static const char *const others[CLIENTS] = {"127.0.0.10", "127.0.0.11", "127.0.0.12",
+						    "127.0.0.13"};
+	struct scene *s = *state;
+	pid_t pid = s->stack->aggregators[0].pid;
+	double before_mib = bench_resident_mib(pid), grown_mib;
+	static int fds[ALL];
+	struct crowd c = {s, fds, 0, HANDSHAKES_OF_CLIENT + OVER, OVER};
+
+	if (setrlimit(RLIMIT_NOFILE, &files)) {
+		print_message("SKIP: only few files may be open\n");
+		skip();
+	}
+	begin_many(s, "127.0.0.9", fds, c.count);
+	assert_true(await(are_cut, &c, 60));
+	for (int i = 0; i < OVER; i++)
+		assert_true(stranger_is_cut(fds[i]));
+	for (int i = 0; i < CLIENTS; i++)
+		begin_many(s, others[i], fds + c.count + i * HANDSHAKES_OF_CLIENT,
+			   HANDSHAKES_OF_CLIENT);
+	/* Those of earlier tests are older. */
+	c = (struct crowd){s, fds, 0, ALL, ALL - HANDSHAKES_MOST};
+	assert_true(await(are_cut, &c, 60));
+	grown_mib = bench_resident_mib(pid) - before_mib;
+	print_message("%d handshakes: %.1f MiB\n", HANDSHAKES_MOST, grown_mib);
+	assert_true(SANITIZED || grown_mib < MIB);
+	cJSON_Delete(stack_get(s->stack, 0, "/v1/status"));
+	for (int i = 0; i < ALL; i++)
+		close(fds[i]);
+}
+
 /* A first word of 118 KB, of which the last byte is missing, is not waited for. */
 static void test_long_words_are_cut(void **state)
 {
@@ -232,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_others_are_answered),
 		cmocka_unit_test(test_late_handshakes_end),
 		cmocka_unit_test(test_long_words_are_cut),
+		cmocka_unit_test(test_handshakes_are_bounded),
 		cmocka_unit_test(test_they_hold_up_no_end),
 	};
 

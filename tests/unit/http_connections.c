@@ -42,7 +42,7 @@ static struct connection *come(struct connections *cs, const char *from)
 /* A place is taken before anything is known of who will have it, and given back at any stage. */
 static void test_places(void **state)
 {
-	struct connections *cs = connections_new(MOST, 0);
+	struct connections *cs = connections_new(MOST, MOST);
 	struct connection *c[MOST];
 
 	(void)state;

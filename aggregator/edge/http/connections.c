@@ -6,7 +6,8 @@
  * holds the list's, under which no descriptor is closed.
  *
  * Nor may anybody have all of them: clients that have some are in a table, with how many. It is no
- * larger than the list.
+ * larger than the list. Handshakes are a list of their own: what is too many gives up the oldest,
+ * so whoever goes on with his is let in however many others do not.
  */
 #include "aggregator/edge/http/connections.h"
 
@@ -19,11 +20,13 @@
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
+#include <utlist.h>
 
 struct connections_client {
 	UT_hash_handle hh;
 	uint64_t id;
 	unsigned int has; /* at least one */
+	unsigned int handshakes;
 };
 
 struct connections {
@@ -35,6 +38,8 @@ struct connections {
 	/* under lock */
 	struct connection *first;
 	struct connections_client *clients;
+	struct connection *handshakes; /* oldest first */
+	unsigned int handshake_count;
 	size_t count;
 };
 
@@ -93,8 +98,6 @@ bool connections_admit(struct connections *cs, struct connection *c, const struc
 	struct connections_client *client;
 	uint64_t id;
 
-	if (!cs->of_client_most)
-		return true;
 	id = peer_hash(cs->key, from);
 	pthread_mutex_lock(&cs->lock);
 	client = find_client(cs, id);
@@ -119,6 +122,66 @@ void connections_begin(struct connections *cs, struct connection *c, int fd, int
 	pthread_mutex_unlock(&cs->lock);
 }
 
+void connection_expect(struct connection *c, int64_t due_ns)
+{
+	atomic_store_explicit(&c->due_ns, due_ns, memory_order_relaxed);
+}
+
+/* Under lock. */
+static void shut(struct connection *c)
+{
+	connection_expect(c, INT64_MAX);
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+/* Under lock. */
+static void leave_handshakes(struct connections *cs, struct connection *c)
+{
+	if (!c->shakes)
+		return;
+	c->shakes = false;
+	c->owner->handshakes--;
+	cs->handshake_count--;
+	DL_DELETE2(cs->handshakes, c, older, newer);
+}
+
+/* Under lock. The one to shut down for one more of that client, or NULL. */
+static struct connection *find_too_many(struct connections *cs, struct connections_client *client)
+{
+	struct connection *c = cs->handshakes;
+
+	if (client->handshakes < HANDSHAKES_OF_CLIENT)
+		return cs->handshake_count < HANDSHAKES_MOST ? NULL : c;
+	while (c->owner != client)
+		c = c->newer;
+	return c;
+}
+
+bool connections_shake(struct connections *cs, struct connection *c)
+{
+	struct connection *cut;
+
+	pthread_mutex_lock(&cs->lock);
+	cut = find_too_many(cs, c->owner);
+	if (cut) {
+		leave_handshakes(cs, cut);
+		shut(cut);
+	}
+	c->shakes = true;
+	c->owner->handshakes++;
+	cs->handshake_count++;
+	DL_APPEND2(cs->handshakes, c, older, newer);
+	pthread_mutex_unlock(&cs->lock);
+	return cut;
+}
+
+void connections_shaken(struct connections *cs, struct connection *c)
+{
+	pthread_mutex_lock(&cs->lock);
+	leave_handshakes(cs, c);
+	pthread_mutex_unlock(&cs->lock);
+}
+
 /* Under lock. */
 static void leave_client(struct connections *cs, struct connections_client *client)
 {
@@ -136,17 +199,13 @@ void connections_end(struct connections *cs, struct connection *c)
 		if (c->next)
 			c->next->link = c->link;
 	}
+	leave_handshakes(cs, c);
 	if (c->owner)
 		leave_client(cs, c->owner);
 	cs->count--;
 	pthread_mutex_unlock(&cs->lock);
 	tls_set_drop(c->tls);
 	free(c);
-}
-
-void connection_expect(struct connection *c, int64_t due_ns)
-{
-	atomic_store_explicit(&c->due_ns, due_ns, memory_order_relaxed);
 }
 
 size_t connections_cut(struct connections *cs, int64_t now_ns)
@@ -157,8 +216,7 @@ size_t connections_cut(struct connections *cs, int64_t now_ns)
 	for (struct connection *c = cs->first; c; c = c->next) {
 		if (atomic_load_explicit(&c->due_ns, memory_order_relaxed) > now_ns)
 			continue;
-		connection_expect(c, INT64_MAX);
-		shutdown(c->fd, SHUT_RDWR);
+		shut(c);
 		cut++;
 	}
 	pthread_mutex_unlock(&cs->lock);

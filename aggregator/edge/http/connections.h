@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connections that are open, of which there is a bound, for all and for each client; each with
- * a time by which its next step must have come.
+ * The connections that are open, and those of TLS without a request yet: of both there is a bound,
+ * for all and for each client. Each has a time by which its next step must have come.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
@@ -20,7 +20,9 @@
 struct connection {
 	/* under the list's lock */
 	struct connection *next, **link; /* link is NULL before connections_begin() */
-	struct connections_client *owner; /* NULL: clients are not counted */
+	struct connections_client *owner; /* NULL before connections_admit() */
+	struct connection *newer, *older; /* of those that shake hands */
+	bool shakes;
 
 	int fd;
 	struct sockaddr_in6 local; /* of either family; all zeroes: not asked for yet */
@@ -33,7 +35,9 @@ struct connection {
 
 struct connections;
 
-/* 0 of a client: as many as of all. */
+/* Handshakes are done in milliseconds, but a proxy may begin many at once. */
+enum { HANDSHAKES_MOST = 1024, HANDSHAKES_OF_CLIENT = 256 };
+
 struct connections *connections_new(unsigned int most, unsigned int of_client_most);
 void connections_free(struct connections *cs); /* empty; NULL is allowed */
 unsigned int connections_most(const struct connections *cs);
@@ -47,6 +51,12 @@ struct connection *connections_reserve(struct connections *cs);
 bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from);
 /* fd stays open until connections_end(). */
 void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns);
+/*
+ * Its handshake begins, or is over with its first request. True: where there are too many, of its
+ * client or of all, the oldest was shut down.
+ */
+bool connections_shake(struct connections *cs, struct connection *c);
+void connections_shaken(struct connections *cs, struct connection *c);
 void connections_end(struct connections *cs, struct connection *c);
 void connection_expect(struct connection *c, int64_t due_ns);
 /* Shuts down what is overdue; how many. Their ends are told by the library that reads them. */

@@ -119,6 +119,8 @@ void door_begin(struct door *d, struct connection *c, struct MHD_Connection *con
 		tls_set_begin(c->tls, session_of(connection));
 		handshake_begin(&c->handshake, handshakes, connection, session_of(connection),
 				info->connect_fd);
+		if (connections_shake(d->connections, c))
+			counter_add(&d->counters->refused[ACCESS_REFUSAL_HANDSHAKES], 1);
 	}
 }
 
@@ -256,12 +258,15 @@ static enum gate_verdict check_framing(struct door *d, struct MHD_Connection *co
 	return GATE_REFUSE;
 }
 
-void door_note_target(struct MHD_Connection *connection, const char *target)
+void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target)
 {
 	struct connection *c = connection_of(connection);
 
-	if (c)
-		c->target = framing_note(target);
+	if (!c)
+		return;
+	c->target = framing_note(target);
+	if (d->tls)
+		connections_shaken(d->connections, c);
 }
 
 bool door_is_target(struct MHD_Connection *connection, const char *text)

@@ -19,7 +19,7 @@ struct door;
 /* How many connections there may be. */
 struct door_limits {
 	unsigned int connections;
-	unsigned int of_client; /* 0: all of them */
+	unsigned int of_client;
 };
 
 /*
@@ -60,7 +60,7 @@ enum door_step {
 void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step);
 
 /* What stands between method and version, before it is unescaped; and whether text is that. */
-void door_note_target(struct MHD_Connection *connection, const char *target);
+void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target);
 bool door_is_target(struct MHD_Connection *connection, const char *text);
 /* May that request come in? As gate_check(); what is no clear request may not. */
 enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,

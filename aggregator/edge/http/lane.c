@@ -364,7 +364,7 @@ static struct MHD_Daemon *start_daemon(struct lane *l)
 				0, NULL, NULL, request_on_progress, l,
 				MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT,
 				door_room(l->door), MHD_OPTION_URI_LOG_CALLBACK, request_on_target,
-				NULL, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
+				l, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 				MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS,
 				MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, l,

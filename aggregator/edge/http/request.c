@@ -233,10 +233,9 @@ static void take_body(struct http_server *s, struct pending *p, const char *data
 		buf_add(&p->body, data, len);
 }
 
-void *request_on_target(void *cls, const char *target, struct MHD_Connection *connection)
+void *request_on_target(void *lane, const char *target, struct MHD_Connection *connection)
 {
-	(void)cls;
-	door_note_target(connection, target);
+	door_note_target(lane_server(lane)->door, connection, target);
 	return NULL;
 }
 

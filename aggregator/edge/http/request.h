@@ -11,7 +11,7 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 				    size_t *upload_len, void **state);
 void request_on_completed(void *lane, struct MHD_Connection *connection, void **state,
 			  enum MHD_RequestTerminationCode how);
-void *request_on_target(void *cls, const char *target, struct MHD_Connection *connection);
+void *request_on_target(void *lane, const char *target, struct MHD_Connection *connection);
 size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text);
 
 #endif

@@ -110,9 +110,10 @@ static void note_ways(const struct http_server *s, const struct http_config *con
 
 static int open_door(struct http_server *s, const struct http_config *config, struct reason *reason)
 {
+	unsigned int most = connection_limit();
 	const struct door_limits limits = {
-		.connections = connection_limit(),
-		.of_client = s->listener.loopback ? 0 : PER_CLIENT_MOST,
+		.connections = most,
+		.of_client = s->listener.loopback ? most : PER_CLIENT_MOST,
 	};
 
 	return door_open(&s->door, config, &limits, &s->ctx->counters->access, reason);
