@@ -182,6 +182,18 @@ void connections_shaken(struct connections *cs, struct connection *c)
 	pthread_mutex_unlock(&cs->lock);
 }
 
+struct connection *connections_find_bad(struct connections *cs, const struct handshakes *lane)
+{
+	struct connection *c;
+
+	pthread_mutex_lock(&cs->lock);
+	for (c = cs->first; c; c = c->next)
+		if (c->lane == lane && !c->refused && framing_is_length_bad(c->library))
+			break;
+	pthread_mutex_unlock(&cs->lock);
+	return c;
+}
+
 /* Under lock. */
 static void leave_client(struct connections *cs, struct connections_client *client)
 {

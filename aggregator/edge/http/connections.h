@@ -24,6 +24,11 @@ struct connection {
 	struct connection *newer, *older; /* of those that shake hands */
 	bool shakes;
 
+	/* the lane's */
+	struct MHD_Connection *library; /* NULL before connections_begin() */
+	const struct handshakes *lane;
+	bool refused; /* by door_refuse_lengths() */
+
 	int fd;
 	struct sockaddr_in6 local; /* of either family; all zeroes: not asked for yet */
 	struct framing_target target; /* of the newest request */
@@ -51,6 +56,8 @@ struct connection *connections_reserve(struct connections *cs);
 bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from);
 /* fd stays open until connections_end(). */
 void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns);
+/* One of a lane's whose length is bad (framing.h), and that is not refused yet, or NULL. */
+struct connection *connections_find_bad(struct connections *cs, const struct handshakes *lane);
 /*
  * Its handshake begins, or is over with its first request. True: where there are too many, of its
  * client or of all, the oldest was shut down.

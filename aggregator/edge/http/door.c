@@ -112,6 +112,8 @@ void door_begin(struct door *d, struct connection *c, struct MHD_Connection *con
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
+	c->library = connection;
+	c->lane = handshakes;
 	connections_begin(d->connections, c, info->connect_fd,
 			  clock_mono_ns() + d->patience.headers_ns);
 	if (d->tls) {
@@ -159,6 +161,37 @@ void door_step(struct door *d, struct MHD_Connection *connection, enum door_step
 	if (c)
 		connection_expect(c, patience_ns == INT64_MAX ? INT64_MAX
 							      : clock_mono_ns() + patience_ns);
+}
+
+static void refuse_length(struct connection *c)
+{
+	struct api_response rs = {0};
+	char *text;
+	ssize_t sent;
+
+	api_fail(&rs, FAIL_BAD_REQUEST, NULL, "Content-Length is no number of bytes");
+	text = mem_printf("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: "
+			  "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			  rs.body.len, rs.body.data);
+	if (c->tls)
+		sent = gnutls_record_send(session_of(c->library), text, strlen(text));
+	else
+		sent = send(c->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)sent; /* the connection ends in any case */
+	shutdown(c->fd, SHUT_WR);
+	c->refused = true;
+	free(text);
+	buf_fini(&rs.body);
+}
+
+void door_refuse_lengths(struct door *d, const struct handshakes *lane)
+{
+	struct connection *c;
+
+	while ((c = connections_find_bad(d->connections, lane))) {
+		refuse_length(c);
+		counter_add(&d->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
+	}
 }
 
 /* --- requests --------------------------------------------------------------------------------- */

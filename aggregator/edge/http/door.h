@@ -46,6 +46,8 @@ bool door_admit(struct door *d, struct connection *c, const struct sockaddr *fro
 void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection,
 		struct handshakes *handshakes);
 void door_end(struct door *d, struct connection *c);
+/* The lane's thread: answers instead of the library, which is about to (framing.h). */
+void door_refuse_lengths(struct door *d, const struct handshakes *lane);
 /* Somebody is turned away, since there is no descriptor for him. */
 void door_count_unserved(struct door *d);
 

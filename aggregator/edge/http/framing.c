@@ -22,7 +22,10 @@
  */
 #include "aggregator/edge/http/framing.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -135,6 +138,16 @@ struct framing_target framing_note(const char *text)
 	if (t.crowded)
 		query[1] = '\0';
 	return t;
+}
+
+bool framing_is_length_bad(struct MHD_Connection *connection)
+{
+	const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+						       MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	errno = 0;
+	return text && (!*text || text[strspn(text, "0123456789")] ||
+			(strtoull(text, NULL, 10) == ULLONG_MAX && errno));
 }
 
 const char *framing_fault(struct MHD_Connection *connection, const char *method,

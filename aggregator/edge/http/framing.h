@@ -27,4 +27,10 @@ struct framing_target framing_note(const char *text);
 const char *framing_fault(struct MHD_Connection *connection, const char *method,
 			  const char *version, const struct framing_target *target);
 
+/*
+ * Whether its length is no number. The library answers to that itself, before it calls anybody, and
+ * twice (up to version 0.9.75).
+ */
+bool framing_is_length_bad(struct MHD_Connection *connection);
+
 #endif

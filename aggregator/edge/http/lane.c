@@ -31,6 +31,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,16 @@ static int no_certificate(gnutls_session_t session, const struct gnutls_cert_ret
 	return -1;
 }
 
+/* What the library has to say; of all that only lengths are answered otherwise. */
+static void on_message(void *lane, const char *format, va_list args)
+{
+	struct lane *l = lane;
+
+	(void)args;
+	if (strstr(format, "Content-Length"))
+		door_refuse_lengths(l->door, &l->handshakes);
+}
+
 /* SIGPIPE is blocked on the thread, so the library may send as it likes. */
 static struct MHD_Daemon *start_daemon(struct lane *l)
 {
@@ -359,12 +370,13 @@ static struct MHD_Daemon *start_daemon(struct lane *l)
 	};
 	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 					MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
-				0, NULL, NULL, request_on_progress, l,
-				MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT,
-				door_room(l->door), MHD_OPTION_URI_LOG_CALLBACK, request_on_target,
-				l, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
+				0, NULL, NULL, request_on_progress, l, MHD_OPTION_EXTERNAL_LOGGER,
+				on_message, l, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+				MHD_OPTION_CONNECTION_LIMIT, door_room(l->door),
+				MHD_OPTION_URI_LOG_CALLBACK, request_on_target, l,
+				MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 				MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS,
 				MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, l,
