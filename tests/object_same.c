@@ -168,13 +168,14 @@ static bool same_resized(const struct pod_sums *a, const struct pod_sums *b, con
 static bool same_pod(const struct kube_pod *a, const struct kube_pod *b, const char **what)
 {
 	const struct check checks[] = {
-		SAME_TEXT(node),	SAME_TEXT(nominated_node),
-		SAME_TEXT(qos),		SAME_TEXT(resized_text),
-		SAME(created_ns),	SAME(deletion_ns),
-		SAME(started_ns),	SAME(scheduled_ns),
-		SAME(unschedulable_ns), SAME(disruption_ns),
-		SAME(restarts),		SAME(phase),
-		SAME(resize),		SAME(ready),
+		SAME_TEXT(node),       SAME_TEXT(nominated_node),
+		SAME_TEXT(qos),	       SAME_TEXT(resized_text),
+		SAME_TEXT(containers), SAME(created_ns),
+		SAME(deletion_ns),     SAME(started_ns),
+		SAME(scheduled_ns),    SAME(unschedulable_ns),
+		SAME(disruption_ns),   SAME(restarts),
+		SAME(phase),	       SAME(resize),
+		SAME(ready),
 	};
 
 	return ALL(checks, what) && same_template(a->template, b->template, what) &&

@@ -8,6 +8,9 @@
  * for, limitMismatch tells both (limits.h). limits sums the containers that have one; null is none,
  * and unlimitedContainers counts those without.
  *
+ * A container's name is the pod's, and its cgroup beside it, where the API has told its id; else
+ * the name is the cgroup.
+ *
  * Without an API a pod's name is its cgroup's path and its namespace is empty; without Kubernetes
  * the workloads are systemd's units and slices. What each used at its peak in each hour of the day
  * is told with peaks=true: it doubles the answer.
@@ -56,11 +59,11 @@ static void write_workload(struct jsonw *w, const struct answer *a, const struct
 	jsonw_object_close(w);
 }
 
-static void write_container(struct jsonw *w, const struct page_pod *pod,
+static void write_container(struct jsonw *w, const struct view_pod *p,
 			    const struct page_container *c, int64_t end_ns)
 {
-	char name[ENTITY_NAME_MAX + 1];
-
+	char cgroup[ENTITY_NAME_MAX + 1], name[CONTAINER_NAME_MAX + 1];
+	bool named = p->pod && kube_pod_find_container(p->pod, c->id, name);
 	static const char *const runtimes[] = {
 		[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd",
 		[RUNTIME_CRIO] = "cri-o",    [RUNTIME_DOCKER] = "docker",
@@ -68,7 +71,9 @@ static void write_container(struct jsonw *w, const struct page_pod *pod,
 	};
 
 	jsonw_object_open(w);
-	jsonw_key_string(w, "name", page_container_name(pod, c, name));
+	if (named)
+		jsonw_key_string(w, "name", name);
+	jsonw_key_string(w, named ? "cgroup" : "name", page_container_name(p->use, c, cgroup));
 	write_if_known(w, "id", c->id);
 	write_if_known(w, "runtime", runtimes[c->runtime]);
 	usage_json_write_limits(w, c->limits);
@@ -152,26 +157,26 @@ static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 	write_if_known(w, "resize", resizes[pod->resize]);
 }
 
-static void write_containers(struct jsonw *w, const struct page_pod *use, int64_t end_ns)
+static void write_containers(struct jsonw *w, const struct view_pod *p, int64_t end_ns)
 {
 	jsonw_key(w, "containers");
 	jsonw_array_open(w);
-	for (size_t i = 0; i < use->container_count; i++)
-		write_container(w, use, &use->containers[i], end_ns);
+	for (size_t i = 0; i < p->use->container_count; i++)
+		write_container(w, p, &p->use->containers[i], end_ns);
 	jsonw_array_close(w);
 }
 
 static void write_use(struct jsonw *w, const struct answer *a, const struct node_page *page,
-		      const struct page_pod *use)
+		      const struct view_pod *p)
 {
 	struct page_usage usage;
 
-	page_pod_usage(page, use, &usage);
+	page_pod_usage(page, p->use, &usage);
 	usage_json_write(w, &usage, page->end_ns);
 	usage_json_write_contention(w, usage.windows);
 	if (a->peaks)
-		write_peaks(w, use->peaks);
-	write_containers(w, use, page->end_ns);
+		write_peaks(w, p->use->peaks);
+	write_containers(w, p, page->end_ns);
 }
 
 static void write_pod(struct jsonw *w, const struct answer *a, const struct list_item *item)
@@ -188,7 +193,7 @@ static void write_pod(struct jsonw *w, const struct answer *a, const struct list
 	if (p->use) {
 		usage_json_write_limits(w, p->use->limits);
 		cluster_json_write_mismatch(w, item->node, p);
-		write_use(w, a, item->node->page, p->use);
+		write_use(w, a, item->node->page, p);
 	} else {
 		jsonw_key(w, "usage");
 		jsonw_object_open(w);

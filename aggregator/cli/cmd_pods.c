@@ -39,7 +39,8 @@ static const struct option_spec specs[] = {
 	 "Only pods on this node."},
 	{"containers", 0, OPTION_FLAG, offsetof(struct cli_options, containers), NULL, NULL, 0, 0,
 	 NULL,
-	 "A row for each container, by the start of its id: its newest use, the limits that the "
+	 "A row for each container, by its name, or the start of its id where no API tells it: its "
+	 "newest use, the limits that the "
 	 "kernel enforces, and its "
 	 "waiting; -o json has containers anyway."},
 	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
@@ -156,8 +157,9 @@ static const struct csv_field fields[] = {
 	{"tasks_limit", "kernelLimits.pids"},
 	CSV_CONTENTION,
 	{"measured_at", "usage.cpuMillicores.latest.end"},
+	{"container", "container"},
 	{"container_id", "id"},
-	{"container_cgroup", "container"},
+	{"container_cgroup", "cgroup"},
 };
 
 /* As far as the API knows. */
@@ -339,14 +341,19 @@ static void add_workload(struct table *t, const cJSON *pod)
 	free(text);
 }
 
-/* As crictl prints containers: the first digits of the id; without one the last part of its cgroup. */
+/*
+ * The name, where the API told it; else as crictl prints containers the first digits of the id;
+ * without one the last part of its cgroup.
+ */
 static void add_container(struct table *t, const cJSON *pod)
 {
-	const char *id = document_text(pod, "id"), *name = document_text_or(pod, "container", "-");
+	const char *id = document_text(pod, "id"), *name = document_text_or(pod, "cgroup", "-");
 	const char *slash = strrchr(name, '/');
 	char digits[13];
 
-	if (id) {
+	if (document_text(pod, "container")) {
+		table_cell(t, PAINT_PLAIN, document_text(pod, "container"));
+	} else if (id) {
 		snprintf(digits, sizeof(digits), "%s", id);
 		table_cell(t, PAINT_PLAIN, digits);
 	} else {
@@ -393,6 +400,8 @@ static cJSON *join_container(const cJSON *pod, const cJSON *container)
 	static const char *const of_pod[] = {"namespace", "name",     "node",
 					     "phase",	  "qosClass", "workload"};
 	static const char *const own[] = {"id", "usage", "kernelLimits", "contention"};
+	cJSON *name = cJSON_GetObjectItem(container, "name");
+	cJSON *cgroup = cJSON_GetObjectItem(container, "cgroup");
 	cJSON *joined = cJSON_CreateObject();
 
 	for (size_t i = 0; i < sizeof(of_pod) / sizeof(of_pod[0]); i++)
@@ -401,7 +410,9 @@ static cJSON *join_container(const cJSON *pod, const cJSON *container)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		cJSON_AddItemReferenceToObject(joined, own[i],
 					       cJSON_GetObjectItem(container, own[i]));
-	cJSON_AddItemReferenceToObject(joined, "container", cJSON_GetObjectItem(container, "name"));
+	if (cgroup)
+		cJSON_AddItemReferenceToObject(joined, "container", name);
+	cJSON_AddItemReferenceToObject(joined, "cgroup", cgroup ? cgroup : name);
 	return joined;
 }
 

@@ -136,7 +136,8 @@ static bool is_same_pod(const struct kube_pod *a, const struct kube_pod *b)
 {
 	return a->template == b->template && strcmp(a->node, b->node) == 0 &&
 	       strcmp(a->nominated_node, b->nominated_node) == 0 && strcmp(a->qos, b->qos) == 0 &&
-	       is_same_text(a->resized_text, b->resized_text) && a->created_ns == b->created_ns &&
+	       is_same_text(a->resized_text, b->resized_text) &&
+	       strcmp(a->containers, b->containers) == 0 && a->created_ns == b->created_ns &&
 	       a->deletion_ns == b->deletion_ns && a->started_ns == b->started_ns &&
 	       a->scheduled_ns == b->scheduled_ns && a->unschedulable_ns == b->unschedulable_ns &&
 	       a->disruption_ns == b->disruption_ns && a->restarts == b->restarts &&
@@ -144,7 +145,7 @@ static bool is_same_pod(const struct kube_pod *a, const struct kube_pod *b)
 }
 
 #if UINTPTR_MAX == UINT64_MAX
-_Static_assert(sizeof(struct kube_pod) == sizeof(struct object) + 104,
+_Static_assert(sizeof(struct kube_pod) == sizeof(struct object) + 112,
 	       "a new member must be compared above, or its changes are not seen");
 #endif
 

@@ -176,6 +176,8 @@ struct kube_pod {
 	struct pod_sums *resized; /* owned */
 	const char *
 		resized_text; /* canonical JSON of the status that makes them; NULL where resized is */
+	/* "0123456789abcdef web\n" for each container that has an id, whose beginning that is; "" */
+	const char *containers;
 	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
 	int64_t started_ns; /* status.startTime: the kubelet took it on; 0: not yet */
 	int64_t scheduled_ns; /* PodScheduled became True; 0: not yet */
@@ -207,6 +209,11 @@ const struct resources *kube_pod_limits(const struct kube_pod *p);
 bool kube_pod_is_active(const struct kube_pod *p);
 /* Of the same owner, with the same priority and requests: as hard to place. */
 bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b);
+/* Of 64 digits of an id so many tell the containers of a pod apart. */
+enum { CONTAINER_ID_KEPT = 16, CONTAINER_NAME_MAX = 63 };
+/* What the pod calls the container with that id. False: it is not known, or has no name. */
+bool kube_pod_find_container(const struct kube_pod *p, const char *id,
+			     char name[CONTAINER_NAME_MAX + 1]);
 const char *pod_phase_name(enum pod_phase phase); /* "Running" */
 
 /* --- what else is read in more than its text; the others are a struct object */

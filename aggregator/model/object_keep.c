@@ -279,9 +279,9 @@ static const struct object_text_row POD_SPEC[] = {
 	END,
 };
 
-static const struct object_text_row CONTAINER_STATUS[] = {ALL("allocatedResources"), ALL("name"),
-							  ALL("resources"), ALL("restartCount"),
-							  END};
+static const struct object_text_row CONTAINER_STATUS[] = {
+	ALL("allocatedResources"), ALL("containerID"),	ALL("name"),
+	ALL("resources"),	   ALL("restartCount"), END};
 static const struct object_text_row RESIZE[] = {
 	ALL("allocatedResources"),
 	SOME("containerStatuses", CONTAINER_STATUS),

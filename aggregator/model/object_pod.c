@@ -51,6 +51,21 @@ bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b)
 	       resources_equal(kube_pod_requests(a), kube_pod_requests(b));
 }
 
+bool kube_pod_find_container(const struct kube_pod *p, const char *id,
+			     char name[CONTAINER_NAME_MAX + 1])
+{
+	for (const char *at = p->containers; *at; at += strcspn(at, "\n") + 1) {
+		size_t len = strcspn(at, "\n") - CONTAINER_ID_KEPT - 1;
+
+		if (strncmp(at, id, CONTAINER_ID_KEPT) != 0)
+			continue;
+		memcpy(name, at + CONTAINER_ID_KEPT + 1, len);
+		name[len] = '\0';
+		return true;
+	}
+	return false;
+}
+
 /* --- templates */
 
 struct pod_template *pod_template_hold(struct pod_template *t)
@@ -384,6 +399,21 @@ static int fill_pod(const struct object_source *s, const cJSON *status, struct k
 	return read_conditions(s, status, p);
 }
 
+/* "containerd://0123.." */
+static void keep_containers(const cJSON *status, const char *key, struct buf *out)
+{
+	for (const cJSON *item = first(object_json_find(status, key)); item; item = item->next) {
+		const char *name = text_at(item, "name"), *id = text_at(item, "containerID");
+		const char *behind = strstr(id, "://");
+
+		id = behind ? behind + 3 : id;
+		if (strspn(id, "0123456789abcdef") < CONTAINER_ID_KEPT || !*name ||
+		    strlen(name) > CONTAINER_NAME_MAX || strpbrk(name, " \n"))
+			continue;
+		buf_printf(out, "%.*s %s\n", CONTAINER_ID_KEPT, id, name);
+	}
+}
+
 static bool same_as_template(const struct pod_sums *sums, const struct pod_template *t)
 {
 	return resources_equal(&sums->requests, &t->requests) &&
@@ -398,6 +428,7 @@ struct draft {
 	struct pod_template *template;
 	struct pod_sums *resized; /* NULL: as the template */
 	struct buf resized_text;
+	struct buf containers;
 };
 
 static int read_resized(const struct object_source *s, struct draft *d)
@@ -433,6 +464,9 @@ static int read_draft(const struct object_source *s, struct draft *d)
 	    object_json_string(&s->json, d->status, &OBJECT_STATUS, "qosClass", "", &d->qos) ||
 	    read_template(s, d->spec, d->node, &d->template))
 		return -EINVAL;
+	buf_add_str(&d->containers, "");
+	keep_containers(d->status, "containerStatuses", &d->containers);
+	keep_containers(d->status, "initContainerStatuses", &d->containers);
 	return read_resized(s, d);
 }
 
@@ -445,12 +479,13 @@ static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
 
 	p = object_new(s, sizeof(*p),
 		       strlen(d->node) + strlen(d->nominated) + (qos ? 0 : strlen(d->qos) + 1) +
-			       d->resized_text.len + 3,
+			       d->resized_text.len + d->containers.len + 4,
 		       &room);
 	p->node = object_put(&room, d->node);
 	p->nominated_node = object_put(&room, d->nominated);
 	p->qos = qos ? qos : object_put(&room, d->qos);
 	p->resized_text = d->resized ? object_put(&room, d->resized_text.data) : NULL;
+	p->containers = object_put(&room, d->containers.data);
 	p->template = d->template;
 	p->resized = d->resized;
 	d->template = NULL;
@@ -462,6 +497,7 @@ static void draft_fini(struct draft *d)
 {
 	pod_template_drop(d->template);
 	buf_fini(&d->resized_text);
+	buf_fini(&d->containers);
 }
 
 int object_pod_read(const struct object_source *s, struct object **out)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pod as JSON: the members of its template, those that are its own in front of them, and a status
- * that says no more than the record knows. Restarts of all containers stand at one, whose name is
- * not known, unless the text of a resize has each. A template that the pod was put into by
+ * that says no more than the record knows. Restarts of all containers stand at the first, unless the
+ * text of a resize has each. A template that the pod was put into by
  * model_put() has the same text as its own had, so any will do.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "aggregator/model/object_record.h"
@@ -105,16 +106,32 @@ static void write_conditions(struct jsonw *w, const struct kube_pod *p)
 
 static void write_containers(struct jsonw *w, const struct kube_pod *p)
 {
+	const char *at = p->containers;
+	uint32_t restarts = p->restarts;
+
 	if (p->resized_text) {
 		write_members(w, p->resized_text + 1, strlen(p->resized_text) - 2);
-	} else if (p->restarts) {
-		jsonw_key(w, "containerStatuses");
-		jsonw_array_open(w);
-		jsonw_object_open(w);
-		jsonw_key_int(w, "restartCount", p->restarts);
-		jsonw_object_close(w);
-		jsonw_array_close(w);
+		return;
 	}
+	if (!*at && !restarts)
+		return;
+	jsonw_key(w, "containerStatuses");
+	jsonw_array_open(w);
+	do {
+		char id[CONTAINER_ID_KEPT + 1], name[CONTAINER_NAME_MAX + 1];
+
+		jsonw_object_open(w);
+		if (sscanf(at, "%16[^ ] %63[^\n]", id, name) == 2) {
+			jsonw_key_string(w, "containerID", id);
+			jsonw_key_string(w, "name", name);
+			at += strlen(id) + strlen(name) + 2;
+		}
+		if (restarts)
+			jsonw_key_int(w, "restartCount", restarts);
+		restarts = 0;
+		jsonw_object_close(w);
+	} while (*at);
+	jsonw_array_close(w);
 }
 
 static void write_status(struct jsonw *w, const struct kube_pod *p)

@@ -193,6 +193,8 @@ static struct view *view_of_mixed_pods(void)
 					  none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
 						  LIMIT_NONE, LIMIT_NONE, 0};
 	static const char *const names[MIXED_MOST] = {"a", "b", "c", "d"};
+	static const char *const ids[MIXED_MOST] = {"aaaaaaaaaaaaaaaa00", "bbbbbbbbbbbbbbbb00",
+						    "cccccccccccccccc00", "dddddddddddddddd00"};
 	struct page_container containers[MIXED_PODS][MIXED_MOST] = {0};
 	struct page_pod pods[MIXED_PODS];
 	struct model *m = model_new();
@@ -203,11 +205,13 @@ static struct view *view_of_mixed_pods(void)
 	model_put(m, model_fixture_node("n", 5, 5));
 	for (size_t i = 0; i < MIXED_PODS; i++) {
 		size_t count = mixed_pods[i].limited + mixed_pods[i].unlimited;
-		char *json =
-			mem_printf("{\"metadata\":{\"namespace\":\"d\",\"name\":\"%s\","
-				   "\"uid\":\"%s\"},\"spec\":{\"nodeName\":\"n\","
-				   "\"containers\":[%s]},\"status\":{\"phase\":\"Running\"}}",
-				   mixed_pods[i].uid, mixed_pods[i].uid, mixed_pods[i].containers);
+		char *json = mem_printf("{\"metadata\":{\"namespace\":\"d\",\"name\":\"%s\","
+					"\"uid\":\"%s\"},\"spec\":{\"nodeName\":\"n\","
+					"\"containers\":[%s]},\"status\":{\"phase\":\"Running\","
+					"\"containerStatuses\":[{\"name\":\"main\",\"containerID\":"
+					"\"containerd://%s\"}]}}",
+					mixed_pods[i].uid, mixed_pods[i].uid,
+					mixed_pods[i].containers, ids[0]);
 
 		model_put(m, model_fixture_object(OBJECT_POD, json));
 		free(json);
@@ -216,6 +220,7 @@ static struct view *view_of_mixed_pods(void)
 		for (size_t c = 0; c < count; c++)
 			containers[i][c] = (struct page_container){
 				.name = names[c],
+				.id = ids[c],
 				.limits = c < mixed_pods[i].limited ? &limited : &none,
 			};
 		pods[i].containers = containers[i];
@@ -256,6 +261,19 @@ static void test_ratios_agree(void **state)
 		assert_true(number("total.kernelLimits.unlimitedContainers.cpu") == 5);
 		assert_true(number("total.kernelLimits.cpuMillicores") == 2000);
 	}
+}
+
+/* The cgroup's name where the API told none. */
+static void test_containers_have_their_names(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, view_of_mixed_pods());
+	assert_int_equal(api_fixture_get(&f, "/v1/pods"), 200);
+	check("items.0.containers.0.name", "\"main\"");
+	check("items.0.containers.0.cgroup", "\"a\"");
+	check("items.0.containers.0.id", "\"aaaaaaaaaaaaaaaa00\"");
+	check("items.0.containers.1.name", "\"b\"");
+	assert_null(api_fixture_at(f.json, "items.0.containers.1.cgroup"));
 }
 
 static void test_total(void **state)
@@ -483,6 +501,7 @@ int main(void)
 		TEST(test_node_unknown_to_the_api),
 		TEST(test_what_no_limit_counts_as),
 		TEST(test_ratios_agree),
+		TEST(test_containers_have_their_names),
 		TEST(test_total),
 		TEST(test_names),
 		TEST(test_nodes_by_label),

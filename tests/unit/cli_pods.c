@@ -104,7 +104,8 @@ static const char many[] =
 	KNOWN("web-9", "Running", "\"cpuMillicores\":250", "\"cpuMillicores\":500",
 	      "\"cpu\":0,\"memory\":0",
 	      MEASURED ",\"hourlyPeaks\":{\"cpuMillicores\":[null,40,70,null]},"
-		       "\"containers\":[{\"name\":\"app\",\"kernelLimits\":{"
+		       "\"containers\":[{\"name\":\"app\",\"id\":\"0123456789abcdef\",\"cgroup\":"
+		       "\"kubepods/p/c\",\"kernelLimits\":{"
 		       "\"cpuMillicores\":400},\"usage\":{\"cpuMillicores\":{\"latest\":{"
 		       "\"value\":90,\"end\":\"" NOW "\"}},\"memoryBytes\":{\"latest\":{"
 		       "\"value\":67108864}}}},{\"name\":\"sidecar\",\"kernelLimits\":{"

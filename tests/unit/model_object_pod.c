@@ -87,8 +87,10 @@ static const char WHOLE[] =
 	"'2026-01-31T12:00:02Z','conditions':[{'type':'Initialized','status':'True'},"
 	"{'type':'PodScheduled','status':'True','lastTransitionTime':'2026-01-31T12:00:01Z'},"
 	"{'type':'Ready','status':'True','lastTransitionTime':'2026-01-31T12:00:09Z'}],"
-	"'initContainerStatuses':[{'name':'s','restartCount':1}],"
-	"'containerStatuses':[{'name':'c','restartCount':2,'allocatedResources':{'cpu':'100m'},"
+	"'initContainerStatuses':[{'name':'s','restartCount':1,'containerID':"
+	"'containerd://fedcba9876543210aaaa'}],"
+	"'containerStatuses':[{'name':'c','containerID':'cri-o://0123456789abcdefbbbb',"
+	"'restartCount':2,'allocatedResources':{'cpu':'100m'},"
 	"'resources':{'requests':{'cpu':'100m'},'limits':{'memory':'1Gi'}}},"
 	"{'name':'d','restartCount':4}]}}";
 
@@ -140,6 +142,7 @@ static void test_template(void **state)
 static void test_record(void **state)
 {
 	struct kube_pod *p = read_pod(WHOLE);
+	char name[CONTAINER_NAME_MAX + 1];
 
 	(void)state;
 	assert_string_equal(p->object.name, "web-1");
@@ -166,7 +169,15 @@ static void test_record(void **state)
 		      "'phase':'Running','qosClass':'Burstable','startTime':"
 		      "'2026-01-31T12:00:02Z','conditions':[{'type':'PodScheduled','status':"
 		      "'True','lastTransitionTime':'2026-01-31T12:00:01Z'},{'type':'Ready',"
-		      "'status':'True'}],'containerStatuses':[{'restartCount':7}]}}");
+		      "'status':'True'}],'containerStatuses':[{'containerID':'0123456789abcdef',"
+		      "'name':'c','restartCount':7},{'containerID':'fedcba9876543210','name':"
+		      "'s'}]}}");
+	assert_true(kube_pod_find_container(p, "0123456789abcdefbbbb", name));
+	assert_string_equal(name, "c");
+	assert_true(kube_pod_find_container(p, "fedcba9876543210aaaa", name));
+	assert_string_equal(name, "s");
+	assert_false(kube_pod_find_container(p, "0123456789abcde", name));
+	assert_false(kube_pod_find_container(p, "", name));
 	object_drop(&p->object);
 }
 
