@@ -90,6 +90,12 @@ void preempt_world_draw(struct world *w, uint64_t seed)
 		w->past[i] = (struct preempt_past){preempt_world_spaces[draw(SPACES)],
 						   VIEW_FIXTURE_NOW_NS -
 							   (int64_t)draw(1200) * 1000000000LL};
+	if (!chance(60))
+		return;
+	for (int s = 0; s < SPACES; s++)
+		w->gang_min[s] = 1 + draw(3);
+	for (int i = 0; i < w->pod_count; i++)
+		w->pods[i].gang = chance(90);
 }
 
 /* --- telling it to the product */
@@ -110,10 +116,11 @@ static const char *rule_of(const struct world *w)
 static cJSON *flat_of(const struct world *w, const struct toy_pod *p)
 {
 	char *text = mem_printf("{'pod':'%s','namespace':'%s','uid':'uid-%s','priority':%d,"
-				"'labels':{'app':'%s'},'request':{'cpu':%d,'%s':%d}}",
+				"'labels':{'app':'%s','scheduling.x-k8s.io/pod-group':'%s'},"
+				"'request':{'cpu':%d,'%s':%d}}",
 				p->name, preempt_world_spaces[p->space], p->name, p->priority,
-				p->db ? "db" : "web", p->asks[CPU], preempt_world_amounts[GPU],
-				p->asks[GPU] / 1000);
+				p->db ? "db" : "web", p->gang ? "g" : "", p->asks[CPU],
+				preempt_world_amounts[GPU], p->asks[GPU] / 1000);
 	cJSON *flat = preempt_fixture_parse(text);
 
 	if (p->node >= 0) {
@@ -178,6 +185,16 @@ static void put_quota(struct preempt_fixture *f, const struct toy_quota *toy, in
 	q->evictions_ns = toy->window * 1000000000LL;
 }
 
+static void put_group(struct preempt_fixture *f, const struct world *w, int space)
+{
+	char *text =
+		mem_printf("{'metadata':{'name':'g','namespace':'%s'},'spec':{'minMember':%d}}",
+			   preempt_world_spaces[space], w->gang_min[space]);
+
+	place_fixture_put(&f->cluster, OBJECT_COSCHEDULING_GROUP, text);
+	free(text);
+}
+
 /* Without the pods of the mask. */
 void preempt_world_build(struct preempt_fixture *f, const struct world *w, uint32_t without,
 			 bool backwards)
@@ -199,6 +216,8 @@ void preempt_world_build(struct preempt_fixture *f, const struct world *w, uint3
 
 		if (w->quotas[s].there)
 			put_quota(f, &w->quotas[s], s);
+		if (w->gang_min[s])
+			put_group(f, w, s);
 	}
 	preempt_fixture_build(f, true);
 }

@@ -23,7 +23,7 @@ struct toy_pod {
 	char name[16];
 	int space, node, priority, start; /* start -1: not yet */
 	int asks[AMOUNTS];
-	bool db, going;
+	bool db, going, gang; /* gang: of the group of its namespace */
 };
 
 struct toy_quota {
@@ -39,6 +39,7 @@ struct world {
 	struct toy_pod pods[PODS], self;
 	int budget_space[BUDGETS], budget_allowed[BUDGETS], budget_count;
 	struct preempt_past past[3];
+	int gang_min[SPACES]; /* 0: there is no such group */
 	bool soft;
 };
 

@@ -272,8 +272,34 @@ static bool keeps_quotas(const struct world *w, uint32_t set, int n)
 	return true;
 }
 
+/* Pods of a group that are there, and those of them in the set. */
+static uint32_t gang_of(const struct world *w, int space)
+{
+	uint32_t gang = 0;
+
+	for (int i = 0; w->gang_min[space] && i < w->pod_count; i++)
+		if (w->pods[i].gang && w->pods[i].space == space && !w->pods[i].going)
+			gang |= 1U << i;
+	return gang;
+}
+
+/* No group falls in part. */
+static bool is_closed(const struct world *w, uint32_t set)
+{
+	for (int s = 0; s < SPACES; s++) {
+		int there = __builtin_popcount(gang_of(w, s));
+		int go = __builtin_popcount(gang_of(w, s) & set);
+
+		if (there >= w->gang_min[s] && there - go < w->gang_min[s] && go < there)
+			return false;
+	}
+	return true;
+}
+
 static bool may_all_go(const struct world *w, uint32_t set, bool soft, int n)
 {
+	if (!is_closed(w, set))
+		return false;
 	for (int i = 0; i < w->pod_count; i++)
 		if (set & 1U << i && !may_go(w, &w->pods[i], n))
 			return false;
@@ -458,7 +484,8 @@ static uint32_t mask_of(const struct world *w, const struct preempt_candidate *c
 
 /* Told when a check fails; SEED=N runs that one alone. */
 static uint64_t at_seed;
-static unsigned int verdicts[PREEMPT_VERDICTS], several, broken, long_sets, elsewhere, forgiven;
+static unsigned int verdicts[PREEMPT_VERDICTS], several, broken, long_sets, elsewhere, forgiven,
+	fallen;
 
 /* With the pod, and without those, more is used than all mins. */
 static bool in_debt(const struct world *w, uint32_t without)
@@ -481,8 +508,16 @@ static void check_victims(const struct world *w, const struct preempt_plan *plan
 	assert_true(starts(w, set | going, plan->chosen.node, true));
 	assert_true(quotas_allow(w, set | others_going_of(w), others_going_of(w)));
 	for (int i = 0; i < w->pod_count; i++)
-		if (set & 1U << i)
+		if (set & 1U << i && is_closed(w, set & ~(1U << i)))
 			assert_false(suffices(w, set & ~(1U << i)));
+	for (int s = 0; s < SPACES; s++) {
+		uint32_t gang = gang_of(w, s);
+
+		if (gang && (set & gang) == gang) {
+			assert_false(suffices(w, set & ~gang));
+			fallen += __builtin_popcount(gang) > 1;
+		}
+	}
 	if (breaks)
 		assert_false(some_set_does(w, false, false, false));
 	elsewhere += plan->several && has_room(w, going_of(w));
@@ -593,15 +628,16 @@ static void every_answer_keeps_the_rules(void **unused)
 		run_world(seed);
 	}
 	print_message("not needed %u, wait %u, victims %u (several nodes %u, with room as it is "
-		      "%u, over two %u, budgets broken %u, debts forgiven %u), impossible %u\n",
+		      "%u, over two %u, budgets broken %u, debts forgiven %u, groups fallen %u), "
+		      "impossible %u\n",
 		      verdicts[PREEMPT_NOT_NEEDED], verdicts[PREEMPT_WAIT],
 		      verdicts[PREEMPT_VICTIMS], several, elsewhere, long_sets, broken, forgiven,
-		      verdicts[PREEMPT_IMPOSSIBLE]);
+		      fallen, verdicts[PREEMPT_IMPOSSIBLE]);
 	if (only)
 		return;
 	/* The worlds are worth the while. */
 	assert_true(verdicts[PREEMPT_VICTIMS] > WORLDS / 20 && several > 10 && broken > 5);
-	assert_true(elsewhere > 10 && forgiven > 10);
+	assert_true(elsewhere > 10 && forgiven > 10 && fallen > 10);
 	assert_true(verdicts[PREEMPT_WAIT] > 10 && verdicts[PREEMPT_IMPOSSIBLE] > WORLDS / 10);
 }
 

@@ -165,31 +165,38 @@ static int by_number(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+static bool is_of(const struct preempt_run *r, uint32_t payer, const struct gang *g)
+{
+	struct gang *own;
+
+	return gangs_member(r->gangs, preempt_run_pod(r, &r->payers[payer])->pod, &own) && own == g;
+}
+
 /*
- * Puts back the i-th with all that fell with it, but the first `kept` of these by rank, which the
- * group can spare. Returns how many of those before the i-th are still taken.
+ * Puts back the i-th; of a group that fell all, but for `kept` from the i-th on. Returns how many of
+ * those before the i-th are still taken.
  */
 static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
 			 uint32_t kept)
 {
 	const struct gang *g = gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[of[i]])->pod);
 	uint32_t left = i;
-	struct gang *other;
 
 	if (!g) {
 		preempt_payers_put(r, of[i]);
 		return left;
 	}
-	for (uint32_t j = 0; j < count; j++) {
-		if (!gangs_member(r->gangs, preempt_run_pod(r, &r->payers[of[j]])->pod, &other) ||
-		    other != g)
+	for (uint32_t k = 0; k < count; k++) {
+		uint32_t at = (i + k) % count;
+
+		if (!is_of(r, of[at], g))
 			continue;
 		if (kept) {
 			kept--;
 			continue;
 		}
-		preempt_payers_put(r, of[j]);
-		left -= j < i;
+		preempt_payers_put(r, of[at]);
+		left -= at < i;
 	}
 	return left;
 }
@@ -217,39 +224,44 @@ static uint32_t forget_put(const struct preempt_run *r, uint32_t *of, uint32_t c
 	return kept;
 }
 
-/* What a group that fell could spare; 0: the payer's did not fall. */
-static uint32_t spare_of(const struct preempt_run *r, uint32_t payer)
-{
-	const struct gang *g = gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[payer])->pod);
-
-	return g ? gang_spare(g) : 0;
-}
-
 /* The dearest first. True: somebody was put back for good. */
 static bool walk_back(struct attempt *a)
 {
-	struct preempt_run *r = a->run;
 	bool any = false;
 
 	for (uint32_t i = a->taken_count; i-- > 0;) {
-		uint32_t spare = spare_of(r, a->taken[i]);
-		uint32_t left = put_unit(r, a->taken, a->taken_count, i, 0);
-		bool enough = suffices(a);
+		uint32_t left = put_unit(a->run, a->taken, a->taken_count, i, 0);
 
-		if (!enough && spare) {
-			take_again(r, a->taken, a->taken_count);
-			left = put_unit(r, a->taken, a->taken_count, i, spare);
-			enough = suffices(a);
-		}
-		if (!enough) {
-			take_again(r, a->taken, a->taken_count);
+		if (!suffices(a)) {
+			take_again(a->run, a->taken, a->taken_count);
 			continue;
 		}
-		a->taken_count = forget_put(r, a->taken, a->taken_count);
+		a->taken_count = forget_put(a->run, a->taken, a->taken_count);
 		i = left;
 		any = true;
 	}
 	return any;
+}
+
+/* Of a group that fell, what it can spare may do. True: the rest was put back. */
+static bool keep_spare(struct attempt *a)
+{
+	struct preempt_run *r = a->run;
+
+	for (uint32_t i = 0; i < a->taken_count; i++) {
+		const struct gang *g =
+			gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[a->taken[i]])->pod);
+
+		if (!g || !gang_spare(g))
+			continue;
+		put_unit(r, a->taken, a->taken_count, i, gang_spare(g));
+		if (suffices(a)) {
+			a->taken_count = forget_put(r, a->taken, a->taken_count);
+			return true;
+		}
+		take_again(r, a->taken, a->taken_count);
+	}
+	return false;
 }
 
 /*
@@ -292,7 +304,7 @@ static void settle(struct attempt *a, struct preempt_set *out)
 {
 	if (a->taken) {
 		qsort(a->taken, a->taken_count, sizeof(*a->taken), by_number);
-		while (walk_back(a))
+		while (walk_back(a) || keep_spare(a))
 			;
 	}
 	*out = (struct preempt_set){.at = a->at, .count = a->taken_count};
