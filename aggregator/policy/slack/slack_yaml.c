@@ -186,6 +186,8 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 	object = new_object("apps/v1", "Deployment", namespace, name);
 	spec = add_object(object, "spec");
 	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
+	/* New ones of another size find room only once the old ones are gone. */
+	cJSON_AddStringToObject(add_object(spec, "strategy"), "type", "Recreate");
 	cJSON_AddItemToObject(spec, "selector", own_selector(name));
 	template = template_of(c, o->image, name);
 	pod = cJSON_GetObjectItemCaseSensitive(template, "spec");
