@@ -115,9 +115,25 @@ static void await_pods(struct story *s)
 		fail_msg("%zu pods are bound, %zu are not", s->look.bound, s->look.unbound);
 }
 
-static void begin(struct story *s)
+static int begin(void **state)
 {
-	*s = (struct story){.world = {.bed = bed, .namespace = NAMESPACE}};
+	static struct story story;
+
+	story = (struct story){.world = {.bed = bed, .namespace = NAMESPACE}};
+	*state = &story;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct story *s = *state;
+
+	if (bed->aggregators[0].pid)
+		kube_testbed_kill_aggregator(bed, 0);
+	kube_drain_world_clear(&s->world);
+	kube_drain_look_fini(&s->look);
+	buf_fini(&s->said);
+	return 0;
 }
 
 /* more: an option and its value, or NULL. */
@@ -135,14 +151,6 @@ static void start(struct story *s, const char *option, const char *value)
 
 	await_pods(s);
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->admin, options);
-}
-
-static void end(struct story *s)
-{
-	kube_testbed_kill_aggregator(bed, 0);
-	kube_drain_world_clear(&s->world);
-	kube_drain_look_fini(&s->look);
-	buf_fini(&s->said);
 }
 
 /* --- what evenkeel says, and does ------------------------------------------------------------ */
@@ -217,36 +225,33 @@ static void await_number(const char *path, double value)
 
 static void test_replacement_without_a_node_stops_waves(void **state)
 {
-	struct story s;
+	struct story *s = *state;
 
-	(void)state;
-	begin(&s);
 	make_node("a", true);
 	make_node("b", true);
 	make_node("c", false);
 	make_node("d", false);
-	make_workload(&s, "pinned", 1, "\"nodeSelector\":{\"" HOSTNAME "\":\"a\"}");
-	make_workload(&s, "nowhere", 1, "\"nodeSelector\":{\"" HOSTNAME "\":\"none\"}");
-	start(&s, NULL, NULL);
-	assert_int_equal(s.look.unbound, 1);
-	assert_int_equal(count_wave(&s), 2);
+	make_workload(s, "pinned", 1, "\"nodeSelector\":{\"" HOSTNAME "\":\"a\"}");
+	make_workload(s, "nowhere", 1, "\"nodeSelector\":{\"" HOSTNAME "\":\"none\"}");
+	start(s, NULL, NULL);
+	assert_int_equal(s->look.unbound, 1);
+	assert_int_equal(count_wave(s), 2);
 
-	run(&s, "kubectl drain a\n");
-	assert_int_equal(s.look.unbound, 2);
+	run(s, "kubectl drain a\n");
+	assert_int_equal(s->look.unbound, 2);
 	await_number("owed.waiting", 1);
-	ask(&s, NULL, NULL);
-	assert_int_equal(strncmp(s.said.data, "No more nodes are drained: pod stories/pinned-",
+	ask(s, NULL, NULL);
+	assert_int_equal(strncmp(s->said.data, "No more nodes are drained: pod stories/pinned-",
 				 strlen("No more nodes are drained: pod stories/pinned-")),
 			 0);
-	ask(&s, "-o", "commands");
-	assert_string_equal(s.said.data, "");
+	ask(s, "-o", "commands");
+	assert_string_equal(s->said.data, "");
 
-	run(&s, "kubectl uncordon a\n");
+	run(s, "kubectl uncordon a\n");
 	await_number("owed.waiting", 0);
-	assert_int_equal(count_wave(&s), 2);
-	follow(&s, "commands");
-	assert_int_equal(s.look.unbound, 1);
-	end(&s);
+	assert_int_equal(count_wave(s), 2);
+	follow(s, "commands");
+	assert_int_equal(s->look.unbound, 1);
 }
 
 static size_t count_tainted(void)
@@ -287,56 +292,50 @@ static bool has_no_taints(void *ctx)
 
 static void test_candidates_take_no_pods(void **state)
 {
-	struct story s;
+	struct story *s = *state;
 
-	(void)state;
-	begin(&s);
 	make_node("a", true);
 	make_node("b", false);
 	make_node("c", false);
-	start(&s, NULL, NULL);
-	follow(&s, "soft-taints");
+	start(s, NULL, NULL);
+	follow(s, "soft-taints");
 	assert_int_equal(count_tainted(), 2);
-	assert_true(await(has_no_taints, &s, SECONDS));
-	make_workload(&s, "web", 5, "");
-	await_pods(&s);
-	assert_int_equal(count_on(&s, "a"), 5);
+	assert_true(await(has_no_taints, s, SECONDS));
+	make_workload(s, "web", 5, "");
+	await_pods(s);
+	assert_int_equal(count_on(s, "a"), 5);
 
-	follow(&s, "commands");
-	follow(&s, "soft-taints");
+	follow(s, "commands");
+	follow(s, "soft-taints");
 	assert_int_equal(count_tainted(), 0);
-	end(&s);
 }
 
 static void test_drained_nodes_use_up_no_limit(void **state)
 {
-	struct story s;
+	struct story *s = *state;
 
-	(void)state;
-	begin(&s);
 	make_node("a", true);
 	make_node("b", false);
 	make_node("c", false);
 	make_node("d", false);
 	make_node("e", false);
-	start(&s, "--max-scale-down-parallelism", "2");
-	assert_int_equal(count_wave(&s), 2);
-	follow(&s, "commands");
+	start(s, "--max-scale-down-parallelism", "2");
+	assert_int_equal(count_wave(s), 2);
+	follow(s, "commands");
 	await_number("verdicts.drained", 2);
-	assert_int_equal(count_wave(&s), 2);
+	assert_int_equal(count_wave(s), 2);
 
-	run(&s, "kubectl annotate node d evenkeel.io/draining=by-hand\n");
+	run(s, "kubectl annotate node d evenkeel.io/draining=by-hand\n");
 	await_number("verdicts.inDeletion", 1);
-	assert_int_equal(count_wave(&s), 1);
-	run(&s, "kubectl annotate node d evenkeel.io/draining-\n");
+	assert_int_equal(count_wave(s), 1);
+	run(s, "kubectl annotate node d evenkeel.io/draining-\n");
 	await_number("verdicts.inDeletion", 0);
-	follow(&s, "commands");
+	follow(s, "commands");
 	await_number("verdicts.drained", 4);
-	assert_int_equal(count_wave(&s), 0);
-	assert_int_equal(ask(&s, "b", NULL), 0);
-	expect_said(&s, "drained");
-	assert_int_equal(ask(&s, "a", NULL), 3);
-	end(&s);
+	assert_int_equal(count_wave(s), 0);
+	assert_int_equal(ask(s, "b", NULL), 0);
+	expect_said(s, "drained");
+	assert_int_equal(ask(s, "a", NULL), 3);
 }
 
 static size_t count_text(const struct story *s, const char *text)
@@ -350,23 +349,20 @@ static size_t count_text(const struct story *s, const char *text)
 
 static void test_replicas_of_one_node_leave_in_steps(void **state)
 {
-	struct story s;
+	struct story *s = *state;
 
-	(void)state;
-	begin(&s);
 	make_node("a", false);
-	make_workload(&s, "trio", 3, "");
-	await_pods(&s);
+	make_workload(s, "trio", 3, "");
+	await_pods(s);
 	make_node("b", true);
-	start(&s, NULL, NULL);
-	assert_int_equal(count_wave(&s), 1);
-	ask(&s, "-o", "commands");
-	assert_int_equal(count_text(&s, "/eviction -f -"), 2);
-	assert_int_equal(count_text(&s, "kubectl drain a "), 1);
-	follow(&s, "commands");
-	assert_int_equal(count_on(&s, "b"), 3);
-	assert_int_equal(s.least_ready, 2);
-	end(&s);
+	start(s, NULL, NULL);
+	assert_int_equal(count_wave(s), 1);
+	ask(s, "-o", "commands");
+	assert_int_equal(count_text(s, "/eviction -f -"), 2);
+	assert_int_equal(count_text(s, "kubectl drain a "), 1);
+	follow(s, "commands");
+	assert_int_equal(count_on(s, "b"), 3);
+	assert_int_equal(s->least_ready, 2);
 }
 
 static const char bare[] =
@@ -376,32 +372,31 @@ static const char bare[] =
 
 static void test_bare_pods_are_deleted_by_force(void **state)
 {
-	struct story s;
+	struct story *s = *state;
 
-	(void)state;
-	begin(&s);
 	make_node("a", false);
 	make_node("b", true);
 	control_plane_must(bed->plane, "POST", "/api/v1/namespaces/" NAMESPACE "/pods", bare);
-	start(&s, NULL, NULL);
-	assert_int_equal(count_wave(&s), 1);
-	ask(&s, NULL, NULL);
-	expect_said(&s, "deleted, not moved");
-	follow(&s, "commands");
-	expect_said(&s, " --force\n");
-	assert_int_equal(count_on(&s, "a"), 0);
+	start(s, NULL, NULL);
+	assert_int_equal(count_wave(s), 1);
+	ask(s, NULL, NULL);
+	expect_said(s, "deleted, not moved");
+	follow(s, "commands");
+	expect_said(s, " --force\n");
+	assert_int_equal(count_on(s, "a"), 0);
 	await_number("verdicts.drained", 1);
-	end(&s);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replacement_without_a_node_stops_waves),
-		cmocka_unit_test(test_candidates_take_no_pods),
-		cmocka_unit_test(test_drained_nodes_use_up_no_limit),
-		cmocka_unit_test(test_replicas_of_one_node_leave_in_steps),
-		cmocka_unit_test(test_bare_pods_are_deleted_by_force),
+		cmocka_unit_test_setup_teardown(test_replacement_without_a_node_stops_waves, begin,
+						end),
+		cmocka_unit_test_setup_teardown(test_candidates_take_no_pods, begin, end),
+		cmocka_unit_test_setup_teardown(test_drained_nodes_use_up_no_limit, begin, end),
+		cmocka_unit_test_setup_teardown(test_replicas_of_one_node_leave_in_steps, begin,
+						end),
+		cmocka_unit_test_setup_teardown(test_bare_pods_are_deleted_by_force, begin, end),
 	};
 	int failed;
 
