@@ -140,10 +140,7 @@ static bool same_template(const struct pod_template *a, const struct pod_templat
 		SAME_BY(same_owner, owner),
 		SAME_TEXT(owner_api),
 		SAME_BY(same_spec, spec),
-		SAME_BY(resources_equal, requests),
-		SAME_BY(resources_equal, limits),
-		SAME(unlimited_cpu),
-		SAME(unlimited_mem),
+		SAME_BY(pod_sums_equal, sums),
 		SAME(priority),
 		SAME_TEXT(priority_class),
 		SAME(mirror),
@@ -160,9 +157,7 @@ static bool same_resized(const struct pod_sums *a, const struct pod_sums *b, con
 	*what = "resized";
 	if (!a || !b)
 		return a == b;
-	return resources_equal(&a->requests, &b->requests) &&
-	       resources_equal(&a->limits, &b->limits) && a->unlimited_cpu == b->unlimited_cpu &&
-	       a->unlimited_mem == b->unlimited_mem;
+	return pod_sums_equal(a, b);
 }
 
 static bool same_pod(const struct kube_pod *a, const struct kube_pod *b, const char **what)

@@ -82,6 +82,33 @@ void assumed_read(struct assumed *a, const struct view *v, const struct ledger_c
 	free(charges);
 }
 
+static void add_other(struct pod_load *load, const struct ledger_entry *e, const char *name)
+{
+	int64_t request = 0;
+
+	resources_find(&e->requests, name, &request);
+	load->limits = add_saturating(load->limits, request);
+	load->limits_running = add_saturating(load->limits_running, request);
+}
+
+void assumed_add_others(const struct view *v, const struct ledger_copy *copy,
+			const char *except_uid, const struct score_args *args,
+			struct score_other *others)
+{
+	size_t each = args->limit_other_count, count;
+	struct charge *charges;
+
+	if (!copy || !copy->count)
+		return;
+	charges = mem_alloc(copy->count * sizeof(*charges));
+	count = find_charges(v, copy, except_uid, charges);
+	for (size_t i = 0; i < count; i++)
+		for (size_t r = 0; r < each; r++)
+			add_other(&others[charges[i].node * each + r].load, copy->of[charges[i].at],
+				  args->limit_others[r].name);
+	free(charges);
+}
+
 void assumed_fini(struct assumed *a)
 {
 	free(a->of);

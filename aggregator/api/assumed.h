@@ -27,6 +27,13 @@ struct assumed {
  */
 void assumed_read(struct assumed *a, const struct view *v, const struct ledger_copy *copy,
 		  const char *except_uid);
+/*
+ * Adds what the same pods request of args->limit_others; others has as many for each node of the
+ * view.
+ */
+void assumed_add_others(const struct view *v, const struct ledger_copy *copy,
+			const char *except_uid, const struct score_args *args,
+			struct score_other *others);
 void assumed_fini(struct assumed *a);
 /* What is assumed on the node at that place, or NULL. */
 const struct score_assumed *assumed_find(const struct assumed *a, size_t node);

@@ -27,8 +27,8 @@ void extender_options_args(const struct extender_options *o, enum score_variant 
 		return;
 	args->default_requests_cpu_milli = o->default_pod_cpu_milli;
 	args->oom_cost = o->oom_cost;
-	for (int r = 0; o->unlimited_is_allocatable && r < SCORE_RESOURCES; r++)
-		args->unlimited[r] = -1;
+	if (o->unlimited_is_allocatable)
+		score_args_unlimited_allocatable(args);
 }
 
 static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct reason *reason)

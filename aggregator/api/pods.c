@@ -147,13 +147,11 @@ static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 		[POD_RESIZE_INFEASIBLE] = "Infeasible",
 		[POD_RESIZE_IN_PROGRESS] = "InProgress",
 	};
-	const struct pod_sums *resized = pod->resized;
+	const struct pod_sums *sums = kube_pod_sums(pod);
 
-	cluster_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "limits", kube_pod_limits(pod), ABSENT_NULL);
-	cluster_json_write_unlimited(
-		w, resized ? resized->unlimited_cpu : pod->template->unlimited_cpu,
-		resized ? resized->unlimited_mem : pod->template->unlimited_mem);
+	cluster_json_write_resources(w, "requests", &sums->requests, ABSENT_LEFT_OUT);
+	cluster_json_write_resources(w, "limits", &sums->limits, ABSENT_NULL);
+	cluster_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
 	write_if_known(w, "resize", resizes[pod->resize]);
 }
 

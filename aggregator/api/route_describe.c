@@ -222,7 +222,10 @@ const struct api_field api_scores_members[] = {
 	NODES,
 	{"plugins", API_NAMES, NULL, false, "By these plugins; those of the blend unless said."},
 	{"blend", API_OBJECT, NULL, false, "Weights by plugin."},
-	{"args", API_OBJECT, NULL, false, "Arguments by plugin, by upstream's names."},
+	{"args", API_OBJECT, NULL, false,
+	 "Arguments by plugin, by upstream's names. LimitAware: resources [{name, weight}] (cpu, "
+	 "memory, ephemeral-storage, hugepages-SIZE, extended ones), unlimited, init "
+	 "(count|ignore), normalization (MinMax|Quantiles)."},
 	{"variant", API_STRING, score_variants, false, "By which rules."},
 	{"explain", API_BOOLEAN, NULL, false, "With every term, and reasons."},
 	{"fits", API_BOOLEAN, NULL, false, "With whether the pod fits on each node."},

@@ -10,6 +10,7 @@
  */
 #include "aggregator/api/score_job.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "aggregator/api/assumed.h"
@@ -59,12 +60,30 @@ static void read_nodes(struct score_job *job, const bool *chosen)
 	assumed_fini(&assumed);
 }
 
+/* Of all nodes, and with pods on their way. */
+static void read_others(struct score_job *job)
+{
+	const struct score_ask *ask = job->ask;
+	size_t each = ask->args->limit_other_count;
+
+	if (!each)
+		return;
+	job->others = mem_zalloc(job->node_count + 1, each * sizeof(*job->others));
+	for (size_t i = 0; i < job->node_count; i++)
+		if (score_others_read(ask->view, ask->view->nodes[i], ask->args,
+				      &job->others[i * each]))
+			job->nodes[i].others = &job->others[i * each];
+	if (ask->mix->variant != SCORE_UPSTREAM)
+		assumed_add_others(ask->view, ask->ledger, ask->pod_uid, ask->args, job->others);
+}
+
 struct score_query score_ask_query(const struct score_ask *ask)
 {
 	return (struct score_query){
 		.variant = ask->mix->variant,
 		.args = ask->args,
 		.pod = ask->pod,
+		.all = ask->sums,
 		.owner = expected_use_of_owner(ask->view, ask->owner_uid, ask->workload),
 	};
 }
@@ -85,7 +104,9 @@ void score_job_init(struct score_job *job, const struct score_ask *ask, const bo
 	*job = (struct score_job){.ask = ask, .query = score_ask_query(ask)};
 	score_pod_read(&job->query, &job->pod);
 	job->query.sums = &job->pod;
+	assert(!chosen || !ask->args->limit_other_count);
 	read_nodes(job, chosen);
+	read_others(job);
 	if (b->variant != SCORE_UPSTREAM)
 		score_nodes_estimate(job->nodes, job->node_count);
 	score_nodes_power(job->nodes, job->node_count, ask->args);
@@ -98,8 +119,10 @@ void score_job_fini(struct score_job *job)
 {
 	free(job->scores);
 	free(job->nodes);
+	free(job->others);
 	job->scores = NULL;
 	job->nodes = NULL;
+	job->others = NULL;
 }
 
 double score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS])

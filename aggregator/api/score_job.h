@@ -32,6 +32,7 @@ struct score_ask {
 	const struct score_mix *mix;
 	const struct score_args *args;
 	const struct pod_spec *pod;
+	const struct pod_sums *sums; /* of it; read where args names other resources */
 	const char *pod_uid, *owner_uid; /* "" where there are none, as of the next */
 	const char *workload; /* workload_key() */
 };
@@ -41,6 +42,7 @@ struct score_job {
 	struct score_query query;
 	size_t node_count;
 	struct score_node *nodes; /* owned; in the order of the view */
+	struct score_other *others; /* owned: of each node, as args->limit_others */
 	struct score_scale scales[SCORE_PLUGINS]; /* by place in the blend */
 	struct score_pod pod; /* what the query's sums are: a job stays where it is */
 	int64_t *scores; /* owned; as score_columns() lays them out, by place in the blend */

@@ -95,13 +95,22 @@ static void write_heads(struct answer *a)
 	buf_fini(&text);
 }
 
+static void write_name(struct jsonw *w, const struct score_term *term)
+{
+	char name[OBJECT_FIELD_MAX];
+
+	snprintf(name, sizeof(name), "%s%s%s", term->resource ? term->resource : "",
+		 term->resource ? "." : "", term->name);
+	jsonw_key_string(w, "name", name);
+}
+
 static void write_terms(struct jsonw *w, const struct score_result *r)
 {
 	jsonw_key(w, "terms");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < r->term_count; i++) {
 		jsonw_object_open(w);
-		jsonw_key_string(w, "name", r->terms[i].name);
+		write_name(w, &r->terms[i]);
 		jsonw_key_string(w, "unit", r->terms[i].unit);
 		jsonw_key(w, "value");
 		jsonw_exact(w, r->terms[i].value);
@@ -332,6 +341,7 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.mix = &rq->mix,
 		.args = &rq->args.values,
 		.pod = &rq->pod,
+		.sums = &rq->sums,
 		.pod_uid = rq->pod_uid,
 		.owner_uid = rq->owner_uid,
 		.workload = rq->workload,

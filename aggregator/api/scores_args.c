@@ -217,12 +217,37 @@ static const char *arg_power_model(const struct reader *r, const cJSON *value)
 
 /* --- NodeResourcesAllocatable and LimitAware -------------------------------------------------- */
 
-static const char *read_resource(const struct reader *r, const cJSON *item, size_t i,
-				 int64_t weights[SCORE_RESOURCES])
+/* Its weight, 0 so far; NULL for a resource that the plugin does not know, or one too many. */
+static int64_t *weight_of(const struct reader *r, const char *name, const char **why)
+{
+	struct score_args *args = &r->args->values;
+	bool limits = r->plugin == PLUGIN_LIMIT_AWARE;
+	enum score_resource resource;
+
+	if (find_resource(name, &resource))
+		return limits ? &args->limit_weights[resource]
+			      : &args->allocatable_weights[resource];
+	*why = limits ? "must be cpu, memory, ephemeral-storage, hugepages-SIZE or an extended "
+			"resource such as example.com/gpu"
+		      : "must be cpu or memory: no other resource is known here";
+	if (!limits || !resource_is_limited(name))
+		return NULL;
+	for (size_t i = 0; i < args->limit_other_count; i++)
+		if (strcmp(args->limit_others[i].name, name) == 0)
+			return &args->limit_others[i].weight;
+	*why = "is one resource too many beyond cpu and memory";
+	if (args->limit_other_count == SCORE_OTHERS_MAX)
+		return NULL;
+	args->limit_others[args->limit_other_count].name = name;
+	return &args->limit_others[args->limit_other_count++].weight;
+}
+
+static const char *read_resource(const struct reader *r, const cJSON *item, size_t i)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(item, "name");
 	const cJSON *weight = cJSON_GetObjectItemCaseSensitive(item, "weight");
-	enum score_resource resource;
+	const char *why = "must be the name of a resource";
+	int64_t *out = NULL;
 
 	if (!cJSON_IsObject(item))
 		return at(r, "must be an object {name, weight}", "[%zu]", i);
@@ -230,32 +255,37 @@ static const char *read_resource(const struct reader *r, const cJSON *item, size
 		if (member != name && member != weight)
 			return at(r, "is neither name nor weight", "[%zu].%.64s", i,
 				  member->string);
-	if (!cJSON_IsString(name) || !find_resource(name->valuestring, &resource))
-		return at(r, "must be cpu or memory: no other resource is known here", "[%zu].name",
-			  i);
-	if (weights[resource])
+	if (cJSON_IsString(name))
+		out = weight_of(r, name->valuestring, &why);
+	if (!out)
+		return at(r, why, "[%zu].name", i);
+	if (*out)
 		return at(r, "is there twice", "[%zu].name", i);
-	if (read_whole(weight, &weights[resource]) || weights[resource] <= 0)
+	if (read_whole(weight, out) || *out <= 0)
 		return at(r, "must be a whole number above 0", "[%zu].weight", i);
 	return NULL;
 }
 
 static const char *arg_resources(const struct reader *r, const cJSON *value)
 {
-	int64_t weights[SCORE_RESOURCES] = {0, 0};
 	struct score_args *out = &r->args->values;
 	size_t i = 0;
 
 	if (!cJSON_IsArray(value) || !value->child)
 		return "must be a list of at least one {name, weight}";
+	if (r->plugin == PLUGIN_LIMIT_AWARE) {
+		memset(out->limit_weights, 0, sizeof(out->limit_weights));
+		memset(out->limit_others, 0, sizeof(out->limit_others));
+		out->limit_other_count = 0;
+	} else {
+		memset(out->allocatable_weights, 0, sizeof(out->allocatable_weights));
+	}
 	for (const cJSON *item = value->child; item; item = item->next) {
-		const char *why = read_resource(r, item, i++, weights);
+		const char *why = read_resource(r, item, i++);
 
 		if (why)
 			return why;
 	}
-	memcpy(r->plugin == PLUGIN_LIMIT_AWARE ? out->limit_weights : out->allocatable_weights,
-	       weights, sizeof(weights));
 	return NULL;
 }
 
@@ -269,32 +299,51 @@ static const char *arg_mode(const struct reader *r, const cJSON *value)
 	return NULL;
 }
 
+static int64_t *unlimited_of(struct score_args *args, const char *name)
+{
+	enum score_resource resource;
+
+	if (strcmp(name, resource_name(RESOURCE_EPHEMERAL_STORAGE)) == 0)
+		return &args->unlimited_storage;
+	return find_resource(name, &resource) ? &args->unlimited[resource] : NULL;
+}
+
 static const char *arg_unlimited(const struct reader *r, const cJSON *value)
 {
 	if (r->variant == SCORE_UPSTREAM)
 		return "is not an argument of variant upstream, where no limit counts as nothing";
 	if (cJSON_IsString(value) && strcmp(value->valuestring, "allocatable") == 0) {
-		for (int i = 0; i < SCORE_RESOURCES; i++)
-			r->args->values.unlimited[i] = -1;
+		score_args_unlimited_allocatable(&r->args->values);
 		return NULL;
 	}
 	if (!cJSON_IsObject(value))
 		return "must be \"allocatable\", or an object such as "
 		       "{\"cpu\": \"2\", \"memory\": \"4Gi\"}";
 	for (const cJSON *item = value->child; item; item = item->next) {
-		enum score_resource resource;
-		int64_t amount;
+		bool cpu = strcmp(item->string, "cpu") == 0;
+		int64_t amount, *out = unlimited_of(&r->args->values, item->string);
 
-		if (!find_resource(item->string, &resource))
-			return at(r, "is neither cpu nor memory", ".%.64s", item->string);
-		if (pod_json_quantity(item,
-				      resource == SCORE_CPU ? quantity_parse_milli
-							    : quantity_parse_units,
+		if (!out)
+			return at(r, "is none of cpu, memory, ephemeral-storage", ".%.64s",
+				  item->string);
+		if (pod_json_quantity(item, cpu ? quantity_parse_milli : quantity_parse_units,
 				      &amount, NULL) ||
 		    amount <= 0)
 			return at(r, "must be a quantity above 0", ".%s", item->string);
-		r->args->values.unlimited[resource] = amount;
+		*out = amount;
 	}
+	return NULL;
+}
+
+static const char *arg_init(const struct reader *r, const cJSON *value)
+{
+	const char *how = cJSON_GetStringValue(value);
+
+	if (r->variant == SCORE_UPSTREAM)
+		return "is not an argument of variant upstream, which always counts them";
+	if (!how || (strcmp(how, "count") != 0 && strcmp(how, "ignore") != 0))
+		return "must be count or ignore";
+	r->args->values.init_ignored = how[0] == 'i';
 	return NULL;
 }
 
@@ -377,6 +426,7 @@ static const struct arg {
 	{PLUGIN_ALLOCATABLE, "mode", arg_mode},
 	{PLUGIN_LIMIT_AWARE, "resources", arg_resources},
 	{PLUGIN_LIMIT_AWARE, "unlimited", arg_unlimited},
+	{PLUGIN_LIMIT_AWARE, "init", arg_init},
 	{PLUGIN_LIMIT_AWARE, "normalization", arg_normalization},
 };
 

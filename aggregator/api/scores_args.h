@@ -10,7 +10,7 @@
 enum { SCORES_FIELD_MAX = 256 };
 
 struct scores_args {
-	struct score_args values;
+	struct score_args values; /* names point into the JSON */
 	struct power_model *models; /* owned; names point into the JSON */
 };
 
@@ -23,8 +23,9 @@ struct scores_args {
  *   LowRiskOverCommitment       smoothingWindowSize, riskLimitWeights {cpu, memory}
  *   Peaks                       nodePowerModel {NODE: {k0, k1, k2}}, also NodePowerModel as upstream spells it
  *   NodeResourcesAllocatable    resources [{name: cpu|memory, weight}], mode Least|Most
- *   LimitAware                  resources; ours and not for upstream: unlimited {cpu, memory}: QUANTITY,
- *                               normalization MinMax|Quantiles
+ *   LimitAware                  resources [{name: cpu|memory|ephemeral-storage|hugepages-SIZE|DOMAIN/NAME, weight}];
+ *                               ours and not for upstream: unlimited allocatable or {cpu, memory,
+ *                               ephemeral-storage}: QUANTITY, init count|ignore, normalization MinMax|Quantiles
  *
  * Trimaran's watcherAddress and metricProvider {type, address, token, insecureSkipVerify} are read
  * for upstream only, and have no effect: measurements come from the agents.

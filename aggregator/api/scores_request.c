@@ -115,11 +115,22 @@ static int read_uid(const struct parser *p, const cJSON *pod)
 	return 0;
 }
 
+static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT_FIELD_MAX])
+{
+	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod, "spec");
+
+	if (pod_json_parse(pod, &p->rq->pod, field, p->reason))
+		return -EINVAL;
+	if (!p->rq->args.values.limit_other_count)
+		return 0;
+	return pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &p->rq->sums, field, p->reason);
+}
+
 static int read_pod(const struct parser *p, const cJSON *item)
 {
-	char inner[POD_JSON_FIELD_MAX];
+	char inner[OBJECT_FIELD_MAX];
 
-	if (pod_json_parse(item, &p->rq->pod, inner, p->reason)) {
+	if (read_spec(p, item, inner)) {
 		snprintf(p->field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
 		return -EINVAL;
 	}
@@ -348,6 +359,7 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 void scores_request_fini(struct scores_request *rq)
 {
 	pod_spec_free_members(&rq->pod);
+	pod_sums_fini(&rq->sums);
 	scores_args_fini(&rq->args);
 	cJSON_Delete(rq->tree);
 	rq->tree = NULL;

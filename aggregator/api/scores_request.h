@@ -12,6 +12,7 @@
 struct scores_request {
 	cJSON *tree; /* owned; what strings point into */
 	struct pod_spec pod; /* empty when there was none */
+	struct pod_sums sums; /* of it, where LimitAware is asked about more than CPU and memory */
 	const char *pod_uid; /* "" in a manifest */
 	const char *owner_uid; /* of the pod's controller; "" where it names none */
 	char workload[WORKLOAD_KEY_MAX + 1]; /* workload_key() of it */

@@ -636,6 +636,8 @@ const struct command command_scores = {
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
 		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "
+		   "LimitAware's resources are cpu, memory, ephemeral-storage, hugepages-SIZE and "
+		   "extended ones; its init: ignore leaves init containers out. "
 		   "-o wide and --explain name the first filter that refuses.",
 	.examples = examples,
 	.terms = terms,

@@ -112,8 +112,5 @@ const char *quota_unit(const char *resource)
 	resource = unit_of(resource);
 	if (strcmp(resource, "cpu") == 0)
 		return "millicores";
-	return strcmp(resource, "memory") == 0 || strcmp(resource, "ephemeral-storage") == 0 ||
-			       strncmp(resource, "hugepages-", 10) == 0
-		       ? "bytes"
-		       : "";
+	return resource_is_bytes(resource) ? "bytes" : "";
 }

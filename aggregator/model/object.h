@@ -20,6 +20,7 @@
 #include "aggregator/model/labels.h"
 #include "aggregator/model/resources.h"
 #include "aggregator/model/pod_spec.h"
+#include "aggregator/model/pod_sums.h"
 #include "aggregator/model/taints.h"
 #include "shared/buf.h"
 #include "shared/reason.h"
@@ -145,9 +146,7 @@ struct pod_template {
 	struct owner_ref owner;
 	const char *owner_api; /* "apps/v1"; "" where there is no owner, or it does not say */
 	struct pod_spec spec; /* for scores: CPU and memory by container */
-	struct resources requests,
-		limits; /* of the pod: sidecars, init, overhead, pod level (pod_sums.h) */
-	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
+	struct pod_sums sums; /* of the pod: sidecars, init, overhead, pod level */
 	int32_t priority;
 	const char *priority_class; /* "" */
 	struct pod_gang gang;
@@ -203,6 +202,7 @@ struct pod_template *pod_template_hold(struct pod_template *t);
 /* Any thread; the last user frees it. NULL is allowed. */
 void pod_template_drop(struct pod_template *t);
 /* What the pod counts as on its node, as the kube-scheduler sees it now. */
+const struct pod_sums *kube_pod_sums(const struct kube_pod *p);
 const struct resources *kube_pod_requests(const struct kube_pod *p);
 const struct resources *kube_pod_limits(const struct kube_pod *p);
 /* Neither Succeeded nor Failed: its requests count. */

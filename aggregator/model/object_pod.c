@@ -28,14 +28,19 @@ const char *pod_phase_name(enum pod_phase phase)
 	return phases[phase];
 }
 
+const struct pod_sums *kube_pod_sums(const struct kube_pod *p)
+{
+	return p->resized ? p->resized : &p->template->sums;
+}
+
 const struct resources *kube_pod_requests(const struct kube_pod *p)
 {
-	return p->resized ? &p->resized->requests : &p->template->requests;
+	return &kube_pod_sums(p)->requests;
 }
 
 const struct resources *kube_pod_limits(const struct kube_pod *p)
 {
-	return p->resized ? &p->resized->limits : &p->template->limits;
+	return &kube_pod_sums(p)->limits;
 }
 
 bool kube_pod_is_active(const struct kube_pod *p)
@@ -82,8 +87,7 @@ void pod_template_drop(struct pod_template *t)
 	labels_fini(&t->annotations);
 	labels_fini(&t->local_volumes);
 	pod_spec_free_members(&t->spec);
-	resources_fini(&t->requests);
-	resources_fini(&t->limits);
+	pod_sums_fini(&t->sums);
 	free(t);
 }
 
@@ -213,8 +217,6 @@ static void read_ending(const cJSON *spec, struct pod_template *t)
 
 static int fill_template(const struct object_source *s, const cJSON *spec, struct pod_template *t)
 {
-	struct pod_sums sums;
-
 	if (object_json_int32(&s->json, spec, &OBJECT_SPEC, "priority", 0, &t->priority) ||
 	    object_read_labels(s, &t->labels) ||
 	    object_read_annotations(s, object_keep_pod_annotation, &t->annotations) ||
@@ -222,12 +224,8 @@ static int fill_template(const struct object_source *s, const cJSON *spec, struc
 		return -EINVAL;
 	read_ending(spec, t);
 	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
-	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &sums, s->json.field, s->json.reason))
+	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &t->sums, s->json.field, s->json.reason))
 		return -EINVAL;
-	t->requests = sums.requests;
-	t->limits = sums.limits;
-	t->unlimited_cpu = sums.unlimited_cpu;
-	t->unlimited_mem = sums.unlimited_mem;
 	t->mirror = labels_find(&t->annotations, "kubernetes.io/config.mirror") != NULL;
 	return 0;
 }
@@ -414,13 +412,6 @@ static void keep_containers(const cJSON *status, const char *key, struct buf *ou
 	}
 }
 
-static bool same_as_template(const struct pod_sums *sums, const struct pod_template *t)
-{
-	return resources_equal(&sums->requests, &t->requests) &&
-	       resources_equal(&sums->limits, &t->limits) &&
-	       sums->unlimited_cpu == t->unlimited_cpu && sums->unlimited_mem == t->unlimited_mem;
-}
-
 /* What the pod is, before it has its block. */
 struct draft {
 	const cJSON *spec, *status;
@@ -441,7 +432,7 @@ static int read_resized(const struct object_source *s, struct draft *d)
 	if (pod_sums_read(d->spec, d->status, POD_SUMS_SCHEDULER, &sums, s->json.field,
 			  s->json.reason))
 		return -EINVAL;
-	same = same_as_template(&sums, d->template);
+	same = pod_sums_equal(&sums, &d->template->sums);
 	if (same || object_keep_resize(&s->json, d->status, &d->resized_text)) {
 		pod_sums_fini(&sums);
 		return same ? 0 : -EINVAL;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pods ask for of CPU and memory, counted in each of the ways that scores need, so that a
- * score costs the same however many pods a node has. Pure.
+ * What pods ask for, counted in each of the ways that scores need. Sums of CPU and memory are kept
+ * per node, so that a score costs the same however many pods a node has. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
 #define EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
 
 #include "aggregator/model/object.h"
 
-/* One resource over some pods: millicores or bytes. */
+/* One resource over some pods: millicores, bytes or whole units. */
 struct pod_load {
 	int64_t requests; /* as the kube-scheduler counts */
-	int64_t limits; /* of containers that have one, sidecars and overhead included */
+	int64_t limits; /* of pods as Kubernetes counts: init containers, overhead */
+	int64_t limits_running; /* of containers that have one, sidecars and overhead included */
 	int64_t unlimited_requests; /* requests of containers without a limit */
 	int64_t requests_trimaran,
 		limits_trimaran; /* as Trimaran counts: limits at least requests */
@@ -23,16 +24,18 @@ struct pod_load {
 
 enum { POD_LOADS = RESOURCE_MEMORY + 1 }; /* by RESOURCE_CPU and RESOURCE_MEMORY */
 
-/* What bounds the use of one resource by one pod while it runs. */
+/* What bounds the use of one resource by one pod. */
 struct pod_bound {
-	int64_t limit; /* of what has one, overhead included */
+	int64_t limit; /* as Kubernetes counts: init containers, overhead */
+	int64_t limit_running; /* of containers that have one, sidecars and overhead included */
 	int64_t unlimited_requests; /* of containers without one */
 	uint32_t unlimited;
 };
 
 /*
- * Containers and sidecars; other init containers are gone when neighbours compete. A limit of 0 is
- * none, as for the kubelet, and a limit of the whole pod replaces those of its containers.
+ * While it runs containers and sidecars count; other init containers are gone when neighbours
+ * compete. A limit of 0 is none, as for the kubelet, and a limit of the whole pod replaces those of
+ * its containers.
  */
 struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource);
 /* What Trimaran counts as the limit of a pod. */
@@ -45,5 +48,12 @@ void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resour
  */
 void pod_load_add_record(struct pod_load *load, const struct kube_pod *pod,
 			 enum resource_id resource);
+
+/*
+ * The same of a resource by its name, other than CPU and memory. Of these a container without a
+ * limit uses ephemeral storage alone.
+ */
+struct pod_bound pod_load_bound_named(const struct pod_sums *sums, const char *resource);
+void pod_load_add_named(struct pod_load *load, const struct pod_sums *sums, const char *resource);
 
 #endif

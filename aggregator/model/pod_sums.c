@@ -20,11 +20,13 @@
 #include "aggregator/model/pod_sums.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/model/object_record.h"
+#include "shared/mem.h"
 
 struct amounts {
 	struct resources requests, limits;
@@ -37,7 +39,7 @@ struct adder {
 	bool infeasible;
 	struct amounts together, sidecars, start;
 	struct amounts pod; /* spec.resources and what its status makes of it */
-	uint32_t unlimited_cpu, unlimited_mem;
+	struct pod_sums sums; /* beside together: running and the unlimited containers */
 };
 
 static const struct object_path SPEC = {NULL, "spec", 0}, STATUS = {NULL, "status", 0};
@@ -176,8 +178,17 @@ static bool is_unlimited(const struct amounts *own, enum resource_id id)
 
 static void count_unlimited(struct adder *a, const struct amounts *own)
 {
-	a->unlimited_cpu += is_unlimited(own, RESOURCE_CPU);
-	a->unlimited_mem += is_unlimited(own, RESOURCE_MEMORY);
+	struct pod_sums *s = &a->sums;
+
+	s->unlimited_cpu += is_unlimited(own, RESOURCE_CPU);
+	s->unlimited_mem += is_unlimited(own, RESOURCE_MEMORY);
+	if (!is_unlimited(own, RESOURCE_EPHEMERAL_STORAGE))
+		return;
+	s->unlimited_storage++;
+	if (__builtin_add_overflow(s->unlimited_storage_requests,
+				   own->requests.of[RESOURCE_EPHEMERAL_STORAGE],
+				   &s->unlimited_storage_requests))
+		s->unlimited_storage_requests = INT64_MAX;
 }
 
 static int is_sidecar(const struct adder *a, const cJSON *json, const struct object_path *path,
@@ -326,9 +337,21 @@ static int add_overhead(struct adder *a)
 	if (!err && a->rule != POD_SUMS_STATUS_UPSTREAM) {
 		resources_add(&a->together.requests, &overhead);
 		add_to_limits(&a->together.limits, &overhead);
+		if (a->sums.running)
+			add_to_limits(a->sums.running, &overhead);
 	}
 	resources_fini(&overhead);
 	return err;
+}
+
+/* Only init containers make a difference between what runs and the worst moment. */
+static void keep_running(struct adder *a)
+{
+	if (!a->start.limits.has && !a->start.limits.extended_count)
+		return;
+	a->sums.running = mem_alloc(sizeof(*a->sums.running));
+	resources_copy(a->sums.running, &a->together.limits);
+	replace(a->sums.running, &a->pod.limits);
 }
 
 static int add_up(struct adder *a)
@@ -337,13 +360,14 @@ static int add_up(struct adder *a)
 	    add_all(a, "initContainers", "initContainerStatuses", add_init) || read_pod_level(a))
 		return -EINVAL;
 	amounts_add(&a->together, &a->sidecars);
+	keep_running(a);
 	amounts_max(&a->together, &a->start);
 	replace(&a->together.requests, &a->pod.requests);
 	replace(&a->together.limits, &a->pod.limits);
 	if (!is_unlimited(&a->pod, RESOURCE_CPU))
-		a->unlimited_cpu = 0;
+		a->sums.unlimited_cpu = 0;
 	if (!is_unlimited(&a->pod, RESOURCE_MEMORY))
-		a->unlimited_mem = 0;
+		a->sums.unlimited_mem = 0;
 	return add_overhead(a);
 }
 
@@ -363,17 +387,36 @@ int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rul
 	amounts_fini(&a.sidecars);
 	amounts_fini(&a.start);
 	amounts_fini(&a.pod);
-	if (err) {
-		amounts_fini(&a.together);
-		return err;
-	}
-	*out = (struct pod_sums){a.together.requests, a.together.limits, a.unlimited_cpu,
-				 a.unlimited_mem};
-	return 0;
+	a.sums.requests = a.together.requests;
+	a.sums.limits = a.together.limits;
+	if (err)
+		pod_sums_fini(&a.sums);
+	else
+		*out = a.sums;
+	return err;
+}
+
+static const struct resources *running_of(const struct pod_sums *s)
+{
+	return s->running ? s->running : &s->limits;
+}
+
+bool pod_sums_equal(const struct pod_sums *a, const struct pod_sums *b)
+{
+	return resources_equal(&a->requests, &b->requests) &&
+	       resources_equal(&a->limits, &b->limits) &&
+	       resources_equal(running_of(a), running_of(b)) &&
+	       a->unlimited_cpu == b->unlimited_cpu && a->unlimited_mem == b->unlimited_mem &&
+	       a->unlimited_storage == b->unlimited_storage &&
+	       a->unlimited_storage_requests == b->unlimited_storage_requests;
 }
 
 void pod_sums_fini(struct pod_sums *s)
 {
 	resources_fini(&s->requests);
 	resources_fini(&s->limits);
+	if (s->running)
+		resources_fini(s->running);
+	free(s->running);
+	s->running = NULL;
 }

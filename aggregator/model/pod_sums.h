@@ -14,8 +14,10 @@
 
 struct pod_sums {
 	struct resources requests, limits;
-	uint32_t unlimited_cpu,
-		unlimited_mem; /* containers and sidecars without a limit, none at pod level */
+	struct resources *running; /* limits without init containers; NULL: as limits */
+	/* containers and sidecars without a limit, none at pod level */
+	uint32_t unlimited_cpu, unlimited_mem, unlimited_storage;
+	int64_t unlimited_storage_requests; /* ephemeral storage that the last ones request */
 };
 
 enum pod_sums_rule {
@@ -31,6 +33,7 @@ enum pod_sums_rule {
  */
 int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
 		  struct pod_sums *out, char *field, struct reason *reason);
+bool pod_sums_equal(const struct pod_sums *a, const struct pod_sums *b);
 void pod_sums_fini(struct pod_sums *s);
 
 #endif

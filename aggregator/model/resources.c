@@ -27,6 +27,19 @@ const char *resource_name(enum resource_id id)
 	return names[id];
 }
 
+bool resource_is_bytes(const char *name)
+{
+	return strcmp(name, names[RESOURCE_MEMORY]) == 0 ||
+	       strcmp(name, names[RESOURCE_EPHEMERAL_STORAGE]) == 0 ||
+	       strncmp(name, "hugepages-", 10) == 0;
+}
+
+bool resource_is_limited(const char *name)
+{
+	return strcmp(name, names[RESOURCE_CPU]) == 0 || resource_is_bytes(name) ||
+	       strchr(name, '/');
+}
+
 /* RESOURCE_STANDARD when it is none of them. */
 static enum resource_id standard_id(const char *name)
 {

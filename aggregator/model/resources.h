@@ -58,6 +58,9 @@ void resources_max(struct resources *to, const struct resources *other);
 /* to -= less; keys of less that *to lacks become negative amounts. */
 void resources_subtract(struct resources *to, const struct resources *less);
 bool resources_equal(const struct resources *a, const struct resources *b);
+bool resource_is_bytes(const char *name); /* memory, storage, huge pages */
+/* cpu, memory, ephemeral-storage, hugepages-SIZE or an extended one: what a container can limit. */
+bool resource_is_limited(const char *name);
 const char *resource_name(enum resource_id id); /* "cpu", "memory", "ephemeral-storage", "pods" */
 
 #endif

@@ -80,7 +80,7 @@ static int64_t running_limit(const struct pod_spec *pod)
 {
 	struct pod_bound bound = pod_load_bound(pod, RESOURCE_CPU);
 
-	return bound.unlimited || bound.limit <= 0 ? INT64_MAX : bound.limit;
+	return bound.unlimited || bound.limit_running <= 0 ? INT64_MAX : bound.limit_running;
 }
 
 static void guess_cpu(const struct pod_spec *pod, const struct score_args *args,

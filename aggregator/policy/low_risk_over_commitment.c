@@ -167,9 +167,11 @@ SCORE_ARITHMETIC void commit_corrected(const struct score_query *q, enum score_r
 	c->machine = at_least((double)side->capacity, c->allocatable);
 	c->reserved = c->machine - c->allocatable;
 	c->request_minus_pod = at_most((double)sums->requests, c->allocatable);
-	c->limit_minus_pod = at_least((double)sums->limits + unlimited, (double)sums->requests);
+	c->limit_minus_pod =
+		at_least((double)sums->limits_running + unlimited, (double)sums->requests);
 	c->request = at_most((double)sums->requests + request, c->allocatable);
-	c->limit = c->limit_minus_pod + at_least((double)pod.limit + pod_unlimited, request);
+	c->limit =
+		c->limit_minus_pod + at_least((double)pod.limit_running + pod_unlimited, request);
 	measure(side, (double)side->capacity, (double)side->pending, c);
 }
 

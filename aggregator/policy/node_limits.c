@@ -196,17 +196,20 @@ static bool is_over_ratio(const struct node_limits *l, const struct score_query 
 {
 	struct score_side side = score_side(node, resource);
 	int64_t each = score_unlimited_as(q->args, resource, side.allocatable);
-	double allocatable = (double)side.allocatable, on_node, pod;
+	double allocatable = (double)side.allocatable;
+	struct score_limits on_node, pod;
 	struct pod_bound bound;
 
 	if (l->ratio[resource] <= 0 || !node->load.limits_known || allocatable <= 0)
 		return false;
-	on_node = score_limits_on_node(side.sums, each, side.allocatable);
+	on_node = score_limits_on_node(q->args, side.sums, each, side.allocatable);
 	bound = score_pod_bound(q, resource);
-	pod = score_limits_of_pod(&bound, each);
-	if (on_node + pod <= l->ratio[resource] * allocatable)
+	pod = score_limits_of_pod(q->args, &bound, each);
+	on_node.stated += on_node.unlimited;
+	pod.stated += pod.unlimited;
+	if (on_node.stated + pod.stated <= l->ratio[resource] * allocatable)
 		return false;
-	tell_ratio(l, resource, on_node, pod, allocatable, text);
+	tell_ratio(l, resource, on_node.stated, pod.stated, allocatable, text);
 	return true;
 }
 

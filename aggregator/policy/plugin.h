@@ -140,7 +140,7 @@ static inline void score_term(struct score_result *r, const char *name, const ch
 	if (r->detail < SCORE_TERMS)
 		return;
 	assert(r->term_count < SCORE_TERMS_MAX);
-	r->terms[r->term_count++] = (struct score_term){name, unit, value};
+	r->terms[r->term_count++] = (struct score_term){name, unit, value, NULL};
 }
 
 /* Whether a reason is asked for: only then may score_reason() be called. */
@@ -218,10 +218,10 @@ static inline int64_t score_strained(int64_t score, double factor)
 SCORE_ARITHMETIC void score_column_by(score_plugin *judge, bool normalizes,
 				      const struct score_batch *b, double *restrict values)
 {
-	const struct score_query q = {SCORE_CORRECTED, b->q->args, b->q->pod, b->q->owner,
-				      b->q->sums};
+	struct score_query q = *b->q;
 
 	assert(q.sums);
+	q.variant = SCORE_CORRECTED;
 	for (size_t i = 0; i < b->count; i++) {
 		struct score_result r;
 

@@ -26,6 +26,9 @@ enum score_plugin_id {
 
 enum score_resource { SCORE_CPU, SCORE_MEMORY, SCORE_RESOURCES };
 
+/* How many resources beyond CPU and memory LimitAware can be asked about at once. */
+enum { SCORE_OTHERS_MAX = 8 };
+
 enum allocatable_mode { ALLOCATABLE_LEAST, ALLOCATABLE_MOST };
 
 /* Power of a node at x percent of its CPU in watts: k0 + k1 * exp(k2 * x). */
@@ -60,9 +63,17 @@ struct score_args {
 	enum allocatable_mode allocatable_mode; /* least */
 	/* LimitAware */
 	int64_t limit_weights[SCORE_RESOURCES]; /* 1, 1 */
-	/* What a container without a limit counts as, unless it requests more. */
-	int64_t unlimited
-		[SCORE_RESOURCES]; /* 0: what it is expected to use; below: the node's allocatable */
+	size_t limit_other_count; /* 0 */
+	struct {
+		const char *name; /* borrowed */
+		int64_t weight;
+	} limit_others[SCORE_OTHERS_MAX];
+	/*
+	 * What a container without a limit counts as, unless it requests more. 0: what it is
+	 * expected to use; below: the node's allocatable.
+	 */
+	int64_t unlimited[SCORE_RESOURCES], unlimited_storage;
+	bool init_ignored; /* corrected: limits of init containers do not count, false */
 	bool quantiles; /* scale from the 5 % to the 95 % quantile instead of the extremes */
 	/* All plugins, corrected: the share of a score that OOM kills take at most, 0.1 */
 	double oom_cost;
@@ -81,6 +92,12 @@ struct score_metric {
 struct score_load {
 	bool requests_known, limits_known;
 	struct pod_load of[SCORE_RESOURCES];
+};
+
+/* A resource of args->limit_others on a node. */
+struct score_other {
+	int64_t allocatable;
+	struct pod_load load;
 };
 
 /* Where the numbers of a node come from; the ladder, from its foot. See score_input.c. */
@@ -125,6 +142,7 @@ struct score_node {
 	double widening; /* what the deviations above were multiplied by for their age; at least 1 */
 	bool estimated; /* not measured, but what its pods request is known */
 	struct score_load load;
+	const struct score_other *others; /* as args->limit_others, borrowed; NULL: not known */
 	/*
 	 * Share of the time in which tasks waited because of each other, the larger of CPU and
 	 * memory; NaN: not measured.
@@ -169,6 +187,7 @@ struct score_query {
 	enum score_variant variant;
 	const struct score_args *args;
 	const struct pod_spec *pod;
+	const struct pod_sums *all; /* of the pod, for args->limit_others; NULL: none of those */
 	struct score_owner owner;
 	const struct score_pod
 		*sums; /* of the pod, by score_pod_read(); NULL: worked out for each node anew */
@@ -184,13 +203,14 @@ struct score_scale {
 	int64_t estimated_most; /* what an estimated node can get: less than every measured one */
 };
 
-enum { SCORE_TERMS_MAX = 44, SCORE_RUNG_LEN = 32 };
+enum { SCORE_TERMS_MAX = 44 + 9 * SCORE_OTHERS_MAX, SCORE_RUNG_LEN = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
 	const char *name; /* static */
 	const char *unit; /* static: "millicores", "bytes", "percent", "fraction", "seconds", "" */
 	double value;
+	const char *resource; /* of args->limit_others, and so part of the name; NULL: none */
 };
 
 /* How much is told beside the score; each includes those before. */
@@ -223,6 +243,8 @@ const char *score_variant_names(void);
 bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant);
 
 void score_args_default(struct score_args *args, enum score_variant variant);
+/* Containers without a limit count as the allocatable of their node. */
+void score_args_unlimited_allocatable(struct score_args *args);
 /*
  * The range of the plugin's arguments. upstream: what is out of range silently becomes the default,
  * exactly where upstream does so. Otherwise -EINVAL, *field is upstream's name of the argument and
@@ -264,6 +286,12 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);
+/*
+ * The resources of args->limit_others on a node, summed over its pods; false where the API does not
+ * tell of all. On demand: no sums are kept of them.
+ */
+bool score_others_read(const struct view *v, const struct view_node *n,
+		       const struct score_args *args, struct score_other others[SCORE_OTHERS_MAX]);
 /* Pods that were given one node, and of which the API does not tell so yet. */
 struct score_assumed {
 	uint32_t pods; /* above 0 */

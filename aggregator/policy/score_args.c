@@ -34,6 +34,11 @@ void score_args_default(struct score_args *args, enum score_variant variant)
 	};
 }
 
+void score_args_unlimited_allocatable(struct score_args *args)
+{
+	args->unlimited[SCORE_CPU] = args->unlimited[SCORE_MEMORY] = args->unlimited_storage = -1;
+}
+
 static void default_upstream(struct score_args *args, enum score_plugin_id plugin)
 {
 	struct score_args defaults;

@@ -114,9 +114,15 @@ static void take_recent(const struct window_recent *recent, const struct recent_
  */
 static void take_bounds(const struct page_bound *bound, struct pod_load *load)
 {
-	load->limits = load->limits_trimaran = load->limits_containers = bound->limits;
+	load->limits = load->limits_running = bound->limits;
+	load->limits_trimaran = load->limits_containers = bound->limits;
 	load->unlimited = bound->unlimited;
 	load->unknown = bound->unknown;
+}
+
+static bool knows_pods(const struct view *v, const struct view_node *n)
+{
+	return n->model && n->model->node && view_knows(v, OBJECT_POD);
 }
 
 static void take_load(const struct view *v, const struct view_node *n, enum freshness freshness,
@@ -124,7 +130,7 @@ static void take_load(const struct view *v, const struct view_node *n, enum fres
 {
 	struct score_load *load = &node->load;
 
-	if (n->model && n->model->node && view_knows(v, OBJECT_POD)) {
+	if (knows_pods(v, n)) {
 		load->requests_known = load->limits_known = true;
 		memcpy(load->of, n->sums.load, sizeof(load->of));
 	} else if (freshness != NEVER) {
@@ -178,10 +184,30 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 		take_recent(&n->page->recent, &pods, node);
 }
 
+static void read_other(const struct model_node *model, const char *name, struct score_other *other)
+{
+	*other = (struct score_other){0};
+	resources_find(&model->node->allocatable, name, &other->allocatable);
+	for (size_t i = 0; i < model->pod_count; i++)
+		if (kube_pod_is_active(model->pods[i]))
+			pod_load_add_named(&other->load, kube_pod_sums(model->pods[i]), name);
+}
+
+bool score_others_read(const struct view *v, const struct view_node *n,
+		       const struct score_args *args, struct score_other others[SCORE_OTHERS_MAX])
+{
+	if (!knows_pods(v, n))
+		return false;
+	for (size_t i = 0; i < args->limit_other_count; i++)
+		read_other(n->model, args->limit_others[i].name, &others[i]);
+	return true;
+}
+
 static void assume(struct pod_load *load, int64_t request)
 {
 	load->requests = add_saturating(load->requests, request);
 	load->limits = add_saturating(load->limits, request);
+	load->limits_running = add_saturating(load->limits_running, request);
 }
 
 void score_node_assume(struct score_node *node, const struct score_assumed *assumed)

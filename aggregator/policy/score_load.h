@@ -54,22 +54,31 @@ static inline int64_t score_unlimited_as(const struct score_args *args, enum sco
 	return r == SCORE_CPU ? args->default_requests_cpu_milli : 0;
 }
 
-/*
- * What all that is on a node counts as a limit, and what a pod does, where a container without one
- * counts as `each`, and one whose limit could not be read as the whole node.
- */
-static inline double score_limits_on_node(const struct pod_load *on_node, int64_t each,
-					  int64_t allocatable)
+/* Limits of a resource as LimitAware and node_limits.h count them. */
+struct score_limits {
+	double stated;
+	double unlimited; /* what those count as that state none */
+};
+
+/* Containers without a limit count as `each`, those of an unreadable one as the whole node. */
+static inline struct score_limits score_limits_on_node(const struct score_args *args,
+						       const struct pod_load *on_node, int64_t each,
+						       int64_t allocatable)
 {
-	return (double)on_node->limits +
-	       (double)score_unlimited(on_node->unlimited, on_node->unlimited_requests, each) +
-	       (double)on_node->unknown * (double)allocatable;
+	return (struct score_limits){
+		(double)(args->init_ignored ? on_node->limits_running : on_node->limits),
+		(double)score_unlimited(on_node->unlimited, on_node->unlimited_requests, each) +
+			(double)on_node->unknown * (double)allocatable,
+	};
 }
 
-static inline double score_limits_of_pod(const struct pod_bound *pod, int64_t each)
+static inline struct score_limits score_limits_of_pod(const struct score_args *args,
+						      const struct pod_bound *pod, int64_t each)
 {
-	return (double)pod->limit +
-	       (double)score_unlimited(pod->unlimited, pod->unlimited_requests, each);
+	return (struct score_limits){
+		(double)(args->init_ignored ? pod->limit_running : pod->limit),
+		(double)score_unlimited(pod->unlimited, pod->unlimited_requests, each),
+	};
 }
 
 #endif

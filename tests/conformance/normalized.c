@@ -46,22 +46,6 @@ static int64_t *member_of(const char *name, int64_t *cpu, int64_t *mem)
 	return name && strcmp(name, "memory") == 0 ? mem : NULL;
 }
 
-/* {cpu, memory} */
-static bool read_pair(const cJSON *object, int64_t *cpu, int64_t *mem, struct reason *why)
-{
-	for (const cJSON *item = object ? object->child : NULL; item; item = item->next) {
-		int64_t *member = member_of(item->string, cpu, mem);
-
-		if (!member) {
-			values_fail(why, "unknown resource \"%s\"", item->string);
-			return false;
-		}
-		if (!values_int(object, item->string, member, why))
-			return false;
-	}
-	return true;
-}
-
 static bool read_weights(const cJSON *args, int64_t weights[SCORE_RESOURCES], struct reason *why)
 {
 	const cJSON *list = values_get(args, "resources"), *item;
@@ -185,27 +169,66 @@ enum outcome run_allocatable_error(const cJSON *c, struct reason *why)
 /* --- LimitAware ------------------------------------------------------------------------------- */
 
 struct limit_case {
-	struct score_args args;
+	struct scores_args args;
 	struct container_spec container;
 	struct pod_spec pod;
+	struct pod_sums all;
 	struct score_node *nodes; /* owned */
+	struct score_other *others; /* owned: as many as args names for each node */
 	size_t count;
 };
 
-static bool read_limit_node(const cJSON *item, struct score_node *n, struct reason *why)
+/* As {"cpu": 1000, "x/gpu": 2} gives them, and 0 where it does not. */
+static bool read_limit_amounts(const cJSON *object, const struct score_args *args, int64_t *cpu,
+			       int64_t *mem, int64_t others[SCORE_OTHERS_MAX], struct reason *why)
+{
+	*cpu = *mem = 0;
+	memset(others, 0, SCORE_OTHERS_MAX * sizeof(*others));
+	for (const cJSON *item = object ? object->child : NULL; item; item = item->next) {
+		int64_t *member = member_of(item->string, cpu, mem);
+
+		for (size_t i = 0; !member && i < args->limit_other_count; i++)
+			if (strcmp(args->limit_others[i].name, item->string) == 0)
+				member = &others[i];
+		if (!member && resource_is_limited(item->string))
+			continue;
+		if (!member) {
+			values_fail(why, "unknown resource \"%s\"", item->string);
+			return false;
+		}
+		if (!values_int(object, item->string, member, why))
+			return false;
+	}
+	return true;
+}
+
+static void limit_sums(struct pod_load *load, int64_t limits)
+{
+	load->limits = load->limits_running = load->limits_trimaran = load->limits_containers =
+		limits;
+}
+
+static bool read_limit_node(const cJSON *item, struct limit_case *lc, size_t at, struct reason *why)
 {
 	static const char *const keys[] = {"name", "allocatable", "limits", NULL};
-	struct pod_load *sums = n->load.of;
+	const struct score_args *args = &lc->args.values;
+	struct score_other *others = &lc->others[at * SCORE_OTHERS_MAX];
+	int64_t there[SCORE_OTHERS_MAX], limits[SCORE_OTHERS_MAX], cpu, mem;
+	struct score_node *n = &lc->nodes[at];
 
 	*n = plain_node(cJSON_GetStringValue(values_get(item, "name")));
 	if (!n->name || !values_only(item, keys, why) ||
-	    !read_pair(values_get(item, "allocatable"), &n->cpu_allocatable_milli,
-		       &n->mem_allocatable_bytes, why) ||
-	    !read_pair(values_get(item, "limits"), &sums[SCORE_CPU].limits_containers,
-		       &sums[SCORE_MEMORY].limits_containers, why))
+	    !read_limit_amounts(values_get(item, "allocatable"), args, &n->cpu_allocatable_milli,
+				&n->mem_allocatable_bytes, there, why) ||
+	    !read_limit_amounts(values_get(item, "limits"), args, &cpu, &mem, limits, why))
 		return false;
-	for (int i = 0; i < SCORE_RESOURCES; i++)
-		sums[i].limits = sums[i].limits_trimaran = sums[i].limits_containers;
+	limit_sums(&n->load.of[SCORE_CPU], cpu);
+	limit_sums(&n->load.of[SCORE_MEMORY], mem);
+	for (size_t i = 0; i < args->limit_other_count; i++) {
+		others[i].allocatable = there[i];
+		limit_sums(&others[i].load, limits[i]);
+	}
+	n->others = others;
 	/* What the case does not ask about must not keep the node out. */
 	if (!n->cpu_allocatable_milli)
 		n->cpu_allocatable_milli = 1;
@@ -217,17 +240,29 @@ static bool read_limit_node(const cJSON *item, struct score_node *n, struct reas
 static bool read_limit_case(const cJSON *c, struct limit_case *out, struct reason *why)
 {
 	const cJSON *list = values_get(c, "nodes"), *item;
+	const struct score_args *args = &out->args.values;
+	size_t nodes = (size_t)cJSON_GetArraySize(list);
 	struct resource_list *limits = &out->container.limits;
+	int64_t others[SCORE_OTHERS_MAX];
+	char field[SCORES_FIELD_MAX];
 
-	score_args_default(&out->args, SCORE_UPSTREAM);
+	score_args_default(&out->args.values, SCORE_UPSTREAM);
 	out->pod = (struct pod_spec){.container_count = 1, .containers = &out->container};
 	*limits = (struct resource_list){.has_cpu = true, .has_mem = true};
-	if (!read_weights(values_get(c, "args"), out->args.limit_weights, why) ||
-	    !read_pair(values_get(c, "pod_limit"), &limits->cpu_milli, &limits->mem_bytes, why))
+	if (scores_args_parse(&out->args, PLUGIN_LIMIT_AWARE, SCORE_CORRECTED,
+			      values_get(c, "args"), field, why) ||
+	    !read_limit_amounts(values_get(c, "pod_limit"), args, &limits->cpu_milli,
+				&limits->mem_bytes, others, why))
 		return false;
-	out->nodes = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*out->nodes));
-	cJSON_ArrayForEach(item, list) if (!read_limit_node(item, &out->nodes[out->count++],
-							    why)) return false;
+	for (size_t i = 0; i < args->limit_other_count; i++)
+		resources_set_named(&out->all.limits, args->limit_others[i].name, others[i]);
+	out->nodes = mem_zalloc(nodes + 1, sizeof(*out->nodes));
+	out->others = mem_zalloc(nodes + 1, SCORE_OTHERS_MAX * sizeof(*out->others));
+	cJSON_ArrayForEach(item, list)
+	{
+		if (!read_limit_node(item, out, out->count++, why))
+			return false;
+	}
 	return true;
 }
 
@@ -259,7 +294,8 @@ static bool score_limit_case(enum score_variant variant, const struct limit_case
 		"raw_exact",   "scores",    "raw_int64_trunc",	    "ratio_before",
 		"ratio_after", "placement", "request_ratio_before", "least_allocated_would_pick",
 		NULL};
-	const struct score_query q = {.variant = variant, .args = &lc->args, .pod = &lc->pod};
+	const struct score_query q = {
+		.variant = variant, .args = &lc->args.values, .pod = &lc->pod, .all = &lc->all};
 	const char *placement = cJSON_GetStringValue(values_get(expect, "placement"));
 	struct score_scale scale;
 
@@ -294,5 +330,7 @@ enum outcome run_limit_aware(const cJSON *c, struct reason *why)
 		  (!cJSON_IsObject(better) || score_limit_case(SCORE_CORRECTED, &lc, better, why));
 
 	free(lc.nodes);
+	free(lc.others);
+	pod_sums_fini(&lc.all);
 	return ok ? PASSED : FAILED;
 }

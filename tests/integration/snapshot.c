@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,158 @@ static void test_exit_codes(void **state)
 	free(empty);
 }
 
+/* --- limits of every resource ----------------------------------------------------------------- */
+
+#define HAS                                                                                        \
+	"\"cpu\":\"10\",\"memory\":\"10Gi\",\"ephemeral-storage\":\"100Gi\",\"pods\":\"110\","     \
+	"\"hugepages-2Mi\":\"1Gi\""
+#define NODE_WITH(name, more)                                                                      \
+	"{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"" name                  \
+	"\"},\"status\":{\"capacity\":{" HAS more "},\"allocatable\":{" HAS more "}}},"
+#define POD_ON(name, node, spec)                                                                   \
+	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name                   \
+	"\",\"namespace\":\"d\",\"uid\":\"" name "\"},\"spec\":{\"nodeName\":\"" node "\"," spec   \
+	"},\"status\":{\"phase\":\"Running\"}}"
+#define LIMITED(amounts) "{\"name\":\"c\",\"resources\":{\"limits\":{" amounts "}}}"
+
+/* The GPUs of a are limited to 3 of 4 by an init container, and b has none. */
+static const char limits_dump[] = "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[" NODE_WITH(
+	"a", ",\"x.io/gpu\":\"4\"") NODE_WITH("b", "")
+	POD_ON("init", "a",
+	       "\"containers\":[" LIMITED(
+		       "\"cpu\":\"1\",\"memory\":\"1Gi\",\"ephemeral-storage\":"
+		       "\"10Gi\",\"hugepages-2Mi\":\"256Mi\",\"x.io/gpu\":"
+		       "\"1\"") "],\"initContainers\":[" LIMITED("\"cpu\":\"3\",\"memory\":"
+								 "\"512Mi\",\"ephemeral-storage\":"
+								 "\"30Gi\","
+								 "\"x.io/gpu\":\"3\"") "]") "," POD_ON("open",
+												       "b",
+												       "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"500m\","
+												       "\"memory\":\"1Gi\",\"ephemeral-storage\":\"5Gi\"}}}]") "]}";
+
+static const char limited_pod[] =
+	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"},\"spec\":{"
+	"\"containers\":[" LIMITED("\"cpu\":\"1\",\"ephemeral-storage\":\"10Gi\"") "]}}";
+
+static const char limited_usage[] =
+	"{\"timestamp\":1769860700,\"window\":{\"duration\":\"15m\",\"start\":1769859900,\"end\":"
+	"1769860800},\"source\":\"k8s\",\"data\":{\"NodeMetricsMap\":{\"a\":{\"metrics\":[{"
+	"\"type\":"
+	"\"CPU\",\"operator\":\"AVG\",\"rollup\":\"15m\",\"value\":30}]},\"b\":{\"metrics\":[{"
+	"\"type\":\"CPU\",\"operator\":\"AVG\",\"rollup\":\"15m\",\"value\":30}]}}}}";
+
+static cJSON *answer(char *const args[ARGS_MAX])
+{
+	struct result r;
+	cJSON *json;
+
+	run(&r, args);
+	if (r.code)
+		fail_msg("%s: %s", args[0], r.err.data);
+	json = cJSON_Parse(r.out.data);
+	assert_non_null(json);
+	result_fini(&r);
+	return json;
+}
+
+static double limit_term(const cJSON *scores, int node, const char *name)
+{
+	const cJSON *item = cJSON_GetArrayItem(cJSON_GetObjectItem(scores, "items"), node);
+	const cJSON *plugin = cJSON_GetArrayItem(cJSON_GetObjectItem(item, "plugins"), 0), *term;
+
+	cJSON_ArrayForEach(term, cJSON_GetObjectItem(plugin, "terms"))
+	{
+		if (strcmp(cJSON_GetObjectItem(term, "name")->valuestring, name) == 0)
+			return cJSON_GetObjectItem(term, "value")->valuedouble;
+	}
+	fail_msg("no term %s", name);
+	return 0;
+}
+
+static double shown_ratio(const cJSON *nodes, int node, const char *resource)
+{
+	const cJSON *item = cJSON_GetArrayItem(cJSON_GetObjectItem(nodes, "items"), node);
+	const cJSON *ratio = cJSON_GetObjectItem(item, "limitRatio");
+
+	return cJSON_GetObjectItem(cJSON_GetObjectItem(ratio, "declared"), resource)->valuedouble;
+}
+
+static void check_terms(const cJSON *scores)
+{
+	static const struct {
+		int node;
+		const char *name;
+		double value;
+	} cases[] = {
+		{0, "cpuLimitRatio", 0.4}, /* max(1, 3) + 1 of 10 */
+		{0, "cpuRaw", 60},
+		{0, "ephemeral-storage.limitRatio", 0.4}, /* max(10, 30) + 10 of 100 */
+		{0, "hugepages-2Mi.limitRatio", 0.25},
+		{0, "x.io/gpu.limitRatio", 0.75}, /* max(1, 3) of 4 */
+		{0, "raw", (60 + 60 + 75 + 25) / 4.0},
+		{1, "cpuLimitRatioBefore", 0},
+		{1, "cpuLimitRatio", 0.15}, /* what it requests, and 1 */
+		{1, "ephemeral-storage.limitRatio", 0.15},
+		{1, "hugepages-2Mi.limitRatio", 0},
+		{1, "x.io/gpu.raw", 100},
+		{1, "raw", (85 + 85 + 100 + 100) / 4.0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		double value = limit_term(scores, cases[i].node, cases[i].name);
+
+		if (fabs(value - cases[i].value) > 1e-9)
+			fail_msg("%d %s is %f", cases[i].node, cases[i].name, value);
+	}
+}
+
+static void test_limits_of_every_resource(void **state)
+{
+#define RESOURCES                                                                                  \
+	"resources: [{name: cpu, weight: 1}, {name: ephemeral-storage, weight: 1}, {name: "        \
+	"hugepages-2Mi, weight: 1}, {name: x.io/gpu, weight: 1}]"
+	char *dump_path = file_of(*state, "limits.json", limits_dump);
+	char *pod_path = file_of(*state, "limited.json", limited_pod);
+	char *usage = file_of(*state, "usage.json", limited_usage);
+	char *args[ARGS_MAX] = {"scores",
+				"--snapshot",
+				dump_path,
+				"--usage",
+				usage,
+				"--pod",
+				pod_path,
+				"--explain",
+				"--output",
+				"json",
+				"--plugin=LimitAware:{" RESOURCES "}"};
+	char *const table[ARGS_MAX] = {"nodes", "--snapshot", dump_path, "--usage",
+				       usage,	"--output",   "json"};
+	cJSON *scores = answer(args), *nodes = answer(table);
+
+	check_terms(scores);
+	cJSON_Delete(scores);
+	args[10] = "--plugin=LimitAware:{init: ignore, " RESOURCES "}";
+	scores = answer(args);
+	assert_true(limit_term(scores, 0, "cpuLimitRatio") == 0.2);
+	assert_true(limit_term(scores, 0, "ephemeral-storage.limitRatio") == 0.2);
+	assert_true(limit_term(scores, 0, "x.io/gpu.limitRatio") == 0.25);
+	cJSON_Delete(scores);
+	args[10] = "--plugin=LimitAware";
+	scores = answer(args);
+	for (int i = 0; i < 2; i++) {
+		assert_true(limit_term(scores, i, "cpuLimitRatioBefore") ==
+			    shown_ratio(nodes, i, "cpu"));
+		assert_true(limit_term(scores, i, "memoryLimitRatioBefore") ==
+			    shown_ratio(nodes, i, "memory"));
+	}
+	assert_true(shown_ratio(nodes, 0, "cpu") == 0.3 && shown_ratio(nodes, 0, "memory") == 0.1);
+	cJSON_Delete(scores);
+	cJSON_Delete(nodes);
+	free(dump_path);
+	free(pod_path);
+	free(usage);
+}
+
 static void test_standard_input(void **state)
 {
 	const struct scene *s = *state;
@@ -499,6 +652,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_offline_is_online, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exit_codes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits_of_every_resource, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_standard_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_environment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_reader, setup, teardown),

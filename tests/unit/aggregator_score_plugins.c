@@ -178,6 +178,111 @@ static void test_quantiles(void **state)
 	assert_int_equal(results[39].score, 0);
 }
 
+/*
+ * As Kubernetes counts a pod's limit: the larger of containers and an init container, and overhead;
+ * without init containers on demand. On the node and in the pod alike.
+ */
+static void test_init_containers(void **state)
+{
+	struct container_spec main = {.limits = {.has_cpu = true, .cpu_milli = 1000}};
+	struct container_spec init[2] = {{.limits = {.has_cpu = true, .cpu_milli = 500},
+					  .sidecar = true},
+					 {.limits = {.has_cpu = true, .cpu_milli = 2000}}};
+	struct score_node node = node_of(20, 20);
+
+	(void)state;
+	args.limit_weights[SCORE_MEMORY] = 0;
+	pod = (struct pod_spec){.container_count = 1,
+				.containers = &main,
+				.init_count = 2,
+				.init = init,
+				.overhead = {.has_cpu = true, .cpu_milli = 100}};
+	score_load_add_pod(&node.load, &pod);
+	score_all(LIMIT, &node, 1); /* 2 * (max(1000 + 500, 500 + 2000) + 100) of 10000 */
+	assert_true(fabs(results[0].raw - 48) < 1e-9);
+	assert_true(fabs(term(&results[0], "cpuLimitRatioBefore") - 0.26) < 1e-9);
+	args.init_ignored = true;
+	score_all(LIMIT, &node, 1); /* 2 * (1000 + 500 + 100) */
+	assert_true(fabs(results[0].raw - 68) < 1e-9);
+	assert_true(fabs(term(&results[0], "cpuLimitRatioBefore") - 0.16) < 1e-9);
+}
+
+/* What states no limit is told apart, so that the ratio before is the one that `nodes` shows. */
+static void test_stated_limits_are_told_apart(void **state)
+{
+	struct container_spec c = {.requests = {.has_cpu = true, .cpu_milli = 700}};
+	struct score_node node = node_of(20, 20);
+
+	(void)state;
+	args.limit_weights[SCORE_MEMORY] = 0;
+	pod = (struct pod_spec){.container_count = 1, .containers = &c};
+	score_load_add_pod(&node.load, &pod);
+	node.load.of[SCORE_CPU].limits = 3000;
+	score_all(LIMIT, &node, 1);
+	assert_true(term(&results[0], "cpuLimits") == 3000);
+	assert_true(fabs(term(&results[0], "cpuLimitRatioBefore") - 0.3) < 1e-9);
+	assert_true(term(&results[0], "cpuUnlimitedLimits") == 1400);
+	assert_true(fabs(term(&results[0], "cpuLimitRatio") - 0.44) < 1e-9);
+}
+
+static double other_term(const struct score_result *r, const char *resource, const char *name)
+{
+	for (size_t i = 0; i < r->term_count; i++)
+		if (r->terms[i].resource && strcmp(r->terms[i].resource, resource) == 0 &&
+		    strcmp(r->terms[i].name, name) == 0)
+			return r->terms[i].value;
+	fail_msg("no term %s of %s", name, resource);
+	return 0;
+}
+
+/* Storage of 100 and 4 GPUs; the pod limits 20 of one and 2 of the other. */
+static void test_other_resources(void **state)
+{
+	struct score_other on_a[] = {{100, {.limits = 50, .unlimited = 2, .unlimited_requests = 6}},
+				     {4, {.limits = 1}}};
+	struct score_other on_b[] = {{100, {.limits = 130}}, {4, {.limits = 2}}};
+	struct score_other on_c[] = {{100, {.limits = 0}}, {0, {.limits = 0}}};
+	struct score_node nodes[3] = {node_of(20, 20), node_of(20, 20), node_of(20, 20)};
+	struct pod_sums sums = {.limits = RESOURCES_NONE};
+
+	(void)state;
+	nodes[0].others = on_a;
+	nodes[1].others = on_b;
+	nodes[2].others = on_c;
+	args.limit_weights[SCORE_CPU] = args.limit_weights[SCORE_MEMORY] = 0;
+	args.limit_other_count = 2;
+	args.limit_others[0].name = "ephemeral-storage";
+	args.limit_others[0].weight = 3;
+	args.limit_others[1].name = "x/gpu";
+	args.limit_others[1].weight = 1;
+	resources_set_named(&sums.limits, "ephemeral-storage", 20);
+	query.all = &sums;
+	/* No GPU is asked for: c is as free of their limits as can be. */
+	score_all(LIMIT, nodes, 3);
+	assert_true(fabs(results[0].raw - (3 * 24 + 75) / 4.0) < 1e-9);
+	assert_true(fabs(results[1].raw - (3 * -50 + 50) / 4.0) < 1e-9);
+	assert_true(fabs(results[2].raw - (3 * 80 + 100) / 4.0) < 1e-9);
+	assert_true(other_term(&results[1], "ephemeral-storage", "limitRatioBefore") == 1.3);
+	assert_true(other_term(&results[1], "ephemeral-storage", "limitRatio") == 1.5);
+	assert_true(other_term(&results[0], "ephemeral-storage", "unlimitedLimits") == 6);
+	assert_int_equal(results[2].score, 100);
+	assert_int_equal(results[1].score, 0);
+	/* With one it is no place for the pod. */
+	resources_set_named(&sums.limits, "x/gpu", 2);
+	args.unlimited_storage = 10;
+	score_all(LIMIT, nodes, 3);
+	assert_true(fabs(results[0].raw - (3 * 10 + 25) / 4.0) < 1e-9);
+	assert_true(results[2].outside && results[2].score == 0);
+	args.unlimited_storage = -1; /* two whole nodes */
+	score_all(LIMIT, nodes, 1);
+	assert_true(fabs(results[0].raw - (3 * -170 + 25) / 4.0) < 1e-9);
+	/* Nobody told what its pods limit. */
+	nodes[0].others = NULL;
+	score_all(LIMIT, nodes, 1);
+	assert_true(results[0].outside && results[0].score == 0);
+	resources_fini(&sums.limits);
+}
+
 /* --- the others ------------------------------------------------------------------------------- */
 
 static void test_allocatable(void **state)
@@ -579,11 +684,12 @@ static void test_sums(void **state)
 	score_load_add_pod(&load, &pod);
 	score_load_add_pod(&load, &pod);
 	/*
-	 * Once: max(150 + 20, 900) + 7 requested; 300 + 40 + 7 limited, and two containers that are
-	 * not.
+	 * Once: max(150 + 20, 900) + 7 requested; max(300 + 40, 900) + 7 limited, 300 + 40 + 7 while
+	 * it runs, and two containers that are not.
 	 */
 	assert_int_equal(cpu->requests, 2 * 907);
-	assert_int_equal(cpu->limits, 2 * 347);
+	assert_int_equal(cpu->limits, 2 * 907);
+	assert_int_equal(cpu->limits_running, 2 * 347);
 	assert_int_equal(cpu->unlimited, 4);
 	assert_int_equal(cpu->unlimited_requests, 2 * 50);
 	assert_int_equal(cpu->requests_trimaran, 2 * 907);
@@ -664,23 +770,16 @@ static void test_power_models(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_limits_spread),
-		TEST(test_unlimited),
-		TEST(test_quantiles),
-		TEST(test_allocatable),
-		TEST(test_peaks),
-		TEST(test_reserved_share),
-		TEST(test_conditioning),
-		TEST(test_probability),
-		TEST(test_requests_unknown),
-		TEST(test_owner_mean),
-		TEST(test_strain),
-		TEST(test_allocation),
-		TEST(test_allocation_beside_measured),
-		TEST(test_unknown_never_wins),
-		TEST(test_sums),
-		TEST(test_sums_of_pages),
-		TEST(test_power_models),
+		TEST(test_limits_spread),      TEST(test_unlimited),
+		TEST(test_init_containers),    TEST(test_stated_limits_are_told_apart),
+		TEST(test_other_resources),    TEST(test_quantiles),
+		TEST(test_allocatable),	       TEST(test_peaks),
+		TEST(test_reserved_share),     TEST(test_conditioning),
+		TEST(test_probability),	       TEST(test_requests_unknown),
+		TEST(test_owner_mean),	       TEST(test_strain),
+		TEST(test_allocation),	       TEST(test_allocation_beside_measured),
+		TEST(test_unknown_never_wins), TEST(test_sums),
+		TEST(test_sums_of_pages),      TEST(test_power_models),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

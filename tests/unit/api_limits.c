@@ -32,7 +32,7 @@ static bool find(const struct given *g, enum resource_id id, struct limits_misma
 	const struct view_pod p = {&pod, &use};
 
 	if (g->declared > 0)
-		resources_set(&template.limits, id, g->declared);
+		resources_set(&template.sums.limits, id, g->declared);
 	return limits_find_mismatch(&node, &p, id, m);
 }
 
@@ -109,7 +109,7 @@ static void test_which_limit_is_declared(void **state)
 	struct limits_mismatch m;
 
 	(void)state;
-	resources_set(&template.limits, RESOURCE_CPU, 1000);
+	resources_set(&template.sums.limits, RESOURCE_CPU, 1000);
 	assert_true(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
 	init.limits.has_cpu = false;
 	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));

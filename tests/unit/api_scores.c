@@ -442,6 +442,25 @@ static void test_refused(void **state)
 		 "args.LimitAware.resources[0].weigth"},
 		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\"}]}}}",
 		 "args.LimitAware.resources[0].weight"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/gpu\",\"weight\":1},{\"name\":"
+		 "\"x/gpu\",\"weight\":1}]}}}",
+		 "args.LimitAware.resources[1].name"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/a\",\"weight\":1},{\"name\":"
+		 "\"x/b\",\"weight\":1},{\"name\":\"x/c\",\"weight\":1},{\"name\":\"x/"
+		 "d\",\"weight\":1},"
+		 "{\"name\":\"x/e\",\"weight\":1},{\"name\":\"x/f\",\"weight\":1},{\"name\":\"x/"
+		 "g\","
+		 "\"weight\":1},{\"name\":\"x/h\",\"weight\":1},{\"name\":\"x/"
+		 "i\",\"weight\":1}]}}}",
+		 "args.LimitAware.resources[8].name"},
+		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/a\",\"weight\":1}]}},\"pod\":{"
+		 "\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"x/a\":\"1q\"}}}]}}}",
+		 "pod.spec.containers[0].resources.limits.x/a"},
+		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"x/gpu\",\"weight\":1}]}}}",
+		 "args.NodeResourcesAllocatable.resources[0].name"},
+		{"{\"args\":{" LIMIT ":{\"init\":true}}}", "args.LimitAware.init"},
+		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"init\":\"ignore\"}}}",
+		 "args.LimitAware.init"},
 		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"cpu\":\"0\"}}}}",
 		 "args.LimitAware.unlimited.cpu"},
 		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"gpu\":\"1\"}}}}",

@@ -128,11 +128,11 @@ static void test_template(void **state)
 	assert_string_equal(t->owner.uid, "o1");
 	assert_int_equal(t->spec.container_count, 2);
 	assert_true(t->spec.init[0].sidecar);
-	assert_int_equal(t->requests.of[RESOURCE_CPU], 105);
-	assert_int_equal(t->requests.of[RESOURCE_MEMORY], 1 << 30);
-	assert_int_equal(t->limits.of[RESOURCE_CPU], 255);
-	assert_int_equal(t->unlimited_cpu, 2);
-	assert_int_equal(t->unlimited_mem, 2);
+	assert_int_equal(t->sums.requests.of[RESOURCE_CPU], 105);
+	assert_int_equal(t->sums.requests.of[RESOURCE_MEMORY], 1 << 30);
+	assert_int_equal(t->sums.limits.of[RESOURCE_CPU], 255);
+	assert_int_equal(t->sums.unlimited_cpu, 2);
+	assert_int_equal(t->sums.unlimited_mem, 2);
 	assert_int_equal(t->priority, 100);
 	assert_string_equal(t->priority_class, "high");
 	assert_false(t->mirror);
@@ -160,8 +160,8 @@ static void test_record(void **state)
 	assert_int_equal(p->restarts, 7);
 	assert_true(p->phase == POD_RUNNING && p->ready && p->resize == POD_RESIZE_NONE);
 	assert_true(kube_pod_is_active(p));
-	assert_ptr_equal(kube_pod_requests(p), &p->template->requests);
-	assert_ptr_equal(kube_pod_limits(p), &p->template->limits);
+	assert_ptr_equal(kube_pod_requests(p), &p->template->sums.requests);
+	assert_ptr_equal(kube_pod_limits(p), &p->template->sums.limits);
 	check_written(p,
 		      "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'web-1','namespace':"
 		      "'shop','uid':'u1','creationTimestamp':'2026-01-31T12:00:00Z'," WHOLE_METADATA
@@ -357,7 +357,7 @@ static void test_resizes(void **state)
 
 		assert_int_equal(p->resize, cases[i].resize);
 		assert_int_equal(p->restarts, 3);
-		assert_int_equal(p->template->requests.of[RESOURCE_CPU], 4000);
+		assert_int_equal(p->template->sums.requests.of[RESOURCE_CPU], 4000);
 		assert_int_equal(p->resized != NULL, cases[i].cpu_milli != 0);
 		if (p->resized)
 			assert_int_equal(kube_pod_requests(p)->of[RESOURCE_CPU],

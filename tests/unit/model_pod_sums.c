@@ -69,6 +69,48 @@ static void check(const char *pod, enum pod_sums_rule rule, const char *expect)
 	buf_fini(&got);
 }
 
+static int64_t amount_of(const struct resources *r, const char *name)
+{
+	int64_t amount = 0;
+
+	resources_find(r, name, &amount);
+	return amount;
+}
+
+/* Without init containers: what a pod is limited to once it runs. */
+static void test_limits_while_it_runs(void **state)
+{
+	static const char pod[] =
+		"{'spec':{'containers':[{'resources':{'limits':{'cpu':'1','x.io/gpu':1}}},"
+		"{'resources':{'requests':{'ephemeral-storage':7}}}],'initContainers':[{"
+		"'resources':{'limits':{'cpu':'3','x.io/gpu':2,'ephemeral-storage':50}}},{"
+		"'restartPolicy':'Always','resources':{'limits':{'cpu':'500m',"
+		"'ephemeral-storage':20}}}],'overhead':{'cpu':'10m'}}}";
+	char field[OBJECT_FIELD_MAX];
+	struct reason reason = {""};
+	struct pod_sums sums, plain;
+
+	(void)state;
+	assert_int_equal(read_sums(pod, POD_SUMS_SCHEDULER, &sums, field, &reason), 0);
+	assert_int_equal(amount_of(&sums.limits, "cpu"), 3010);
+	assert_int_equal(amount_of(&sums.limits, "x.io/gpu"), 2);
+	assert_int_equal(amount_of(&sums.limits, "ephemeral-storage"), 50);
+	assert_non_null(sums.running);
+	assert_int_equal(amount_of(sums.running, "cpu"), 1510);
+	assert_int_equal(amount_of(sums.running, "x.io/gpu"), 1);
+	assert_int_equal(amount_of(sums.running, "ephemeral-storage"), 20);
+	assert_int_equal(sums.unlimited_storage, 2);
+	assert_int_equal(sums.unlimited_storage_requests, 7);
+	assert_int_equal(read_sums("{'spec':{'containers':[{}],'initContainers':[{}]}}",
+				   POD_SUMS_SCHEDULER, &plain, field, &reason),
+			 0);
+	assert_null(plain.running);
+	assert_false(pod_sums_equal(&sums, &plain));
+	assert_true(pod_sums_equal(&sums, &sums));
+	pod_sums_fini(&sums);
+	pod_sums_fini(&plain);
+}
+
 static void test_limits_and_unlimited(void **state)
 {
 	static const char pod[] =
@@ -306,6 +348,7 @@ static void test_names_are_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits_while_it_runs),
 		cmocka_unit_test(test_limits_and_unlimited),
 		cmocka_unit_test(test_a_limit_of_zero_is_none),
 		cmocka_unit_test(test_order_of_sidecars),

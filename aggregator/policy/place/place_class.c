@@ -231,7 +231,7 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 	c->in = place_namespace_intern(p, pod->object.namespace);
 	c->namespace = c->in->name;
 	c->first = PLACE_NONE;
-	place_shape_read(p, &c->template->requests, &c->shape);
+	place_shape_read(p, &c->template->sums.requests, &c->shape);
 	if (!spec)
 		place_note(&c->unknown, "spec: cannot be read");
 	read_class(p, c, spec);

@@ -138,8 +138,7 @@ static bool is_counted(const struct lint *l, const char *name)
 			return false;
 	if (strcmp(name, "pods") == 0)
 		return !l->upstream;
-	return strchr(name, '/') || strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
-	       strcmp(name, "ephemeral-storage") == 0 || strncmp(name, "hugepages-", 10) == 0;
+	return resource_is_limited(name);
 }
 
 /* One of min and max. */

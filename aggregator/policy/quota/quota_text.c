@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/policy/quota/quota_text.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#include "aggregator/model/resources.h"
 
 /* At least one decimal, and no more than it takes. */
 static void add_cores(struct sentence *s, int64_t milli)
@@ -36,17 +37,11 @@ static void add_bytes(struct sentence *s, int64_t bytes)
 	sentence_add(s, units[unit]);
 }
 
-static bool is_bytes(const char *resource)
-{
-	return strcmp(resource, "memory") == 0 || strcmp(resource, "ephemeral-storage") == 0 ||
-	       strncmp(resource, "hugepages-", 10) == 0;
-}
-
 void quota_add_amount(struct sentence *s, const char *resource, int64_t amount)
 {
 	if (strcmp(resource, "cpu") == 0)
 		add_cores(s, amount);
-	else if (is_bytes(resource))
+	else if (resource_is_bytes(resource))
 		add_bytes(s, amount);
 	else
 		sentence_add_int(s, amount);

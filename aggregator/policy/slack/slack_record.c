@@ -215,7 +215,7 @@ static int read_pod(struct slack_pattern *p, cJSON *pod, struct reason *reason)
 		return -EINVAL;
 	}
 	made.record = (struct kube_pod *)o;
-	asks = &made.record->template->requests;
+	asks = &made.record->template->sums.requests;
 	made.shape = (struct slack_amount){asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
 	made.other_resources = asks->extended_count || asks->of[RESOURCE_EPHEMERAL_STORAGE];
 	made.signature = signature_of(spec);

@@ -30,7 +30,7 @@
 
 static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
 {
-	const struct resources *asks = &pod->template->requests;
+	const struct resources *asks = &pod->template->sums.requests;
 	struct slack_amount shape = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
 
 	if (!slack_is_of_node(pod) && !slack_is_balloon(pod))

@@ -88,7 +88,7 @@ static void add_amount(cJSON *list, const char *name, int64_t amount)
 /* Extended resources need limits equal to what is requested. */
 static cJSON *container_of(const struct slack_class *c, const char *image)
 {
-	const struct resources *asks = &c->record->template->requests;
+	const struct resources *asks = &c->record->template->sums.requests;
 	cJSON *container = cJSON_CreateObject(), *resources, *requests, *limits = NULL;
 	const char *name;
 	int64_t amount;
