@@ -2,8 +2,9 @@
 /*
  * Amounts as large as a quantity can be, in every question that adds some up. Under
  * SAN=undefined no sum may overflow; in any build a node fits exactly the pods that sums of 128
- * bits leave room for.
+ * bits leave room for, with those that are reserved there, and LimitAware counts what they limit.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,8 +65,8 @@ struct toy {
 struct world {
 	struct api_fixture api;
 	struct extender_options extender;
-	struct toy nodes[NODES], pods[PODS];
-	uint32_t node_of[PODS];
+	struct toy nodes[NODES], pods[PODS], asked[ASKED];
+	uint32_t node_of[PODS], reserved_on[ASKED]; /* NODES: none */
 };
 
 static struct toy draw_toy(void)
@@ -210,34 +211,105 @@ static int64_t asked_of(const struct toy *t, int resource)
 	return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
+/* Of pods on the node and those that are reserved there. */
+static __int128 asked_on(const struct world *w, uint32_t n, int resource)
+{
+	__int128 sum = 0;
+
+	for (uint32_t i = 0; i < PODS; i++)
+		if (w->node_of[i] == n)
+			sum += asked_of(&w->pods[i], resource);
+	for (uint32_t i = 0; i < ASKED; i++)
+		if (w->reserved_on[i] == n)
+			sum += asked_of(&w->asked[i], resource);
+	return sum;
+}
+
 static bool has_room(const struct world *w, uint32_t n, const struct toy *t)
 {
 	for (int r = 0; r < RESOURCES; r++) {
-		__int128 sum = asked_of(t, r);
+		__int128 sum = asked_of(t, r) + asked_on(w, n, r);
 
-		for (uint32_t i = 0; i < PODS; i++)
-			if (w->node_of[i] == n)
-				sum += asked_of(&w->pods[i], r);
 		if (asked_of(t, r) && sum > amount_of(&w->nodes[n], r))
 			return false;
 	}
 	return true;
 }
 
+static const cJSON *item_of(const struct world *w, int n)
+{
+	return cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(w->api.json, "items"), n);
+}
+
 static void check_fit(struct world *w, const struct toy *t)
 {
 	for (int n = 0; n < NODES; n++) {
-		const cJSON *item =
-			cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(w->api.json, "items"),
-					   n);
-		const char *filter =
-			cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "filter"));
+		const char *filter = cJSON_GetStringValue(
+			cJSON_GetObjectItemCaseSensitive(item_of(w, n), "filter"));
 		bool room = has_room(w, (uint32_t)n, t);
 
 		if (room == (filter && strcmp(filter, "NodeResourcesFit") == 0))
 			fail_msg("n%d has %s: %s", n, room ? "room" : "no room",
 				 w->api.response.body.data);
 	}
+}
+
+/* Of nodes that are judged: beside measured ones others are estimated. */
+static void check_limits(const struct world *w, int n, const cJSON *terms)
+{
+	static const char *const names[RESOURCES] = {"cpuLimits", "memoryLimits", "x/gpu.limits"};
+	const cJSON *term;
+
+	cJSON_ArrayForEach(term, terms)
+	{
+		const char *name = cJSON_GetObjectItemCaseSensitive(term, "name")->valuestring;
+		double value = cJSON_GetObjectItemCaseSensitive(term, "value")->valuedouble;
+
+		for (int r = 0; r < RESOURCES; r++) {
+			__int128 sum = asked_on(w, (uint32_t)n, r);
+			double want = sum > INT64_MAX ? (double)INT64_MAX : (double)sum;
+
+			if (strcmp(name, names[r]) == 0 && fabs(value - want) > 1e-12 * want)
+				fail_msg("n%d: %s is %g, not %g", n, name, value, want);
+		}
+	}
+}
+
+static void ask_limits(struct world *w, const char *pod)
+{
+	char *body = mem_printf(
+		"{\"pod\":%s,\"explain\":true,\"plugins\":[\"LimitAware\"],\"args\":{"
+		"\"LimitAware\":{\"unlimited\":\"allocatable\",\"resources\":[{\"name\":\"cpu\","
+		"\"weight\":1},{\"name\":\"memory\",\"weight\":9007199254740992},{"
+		"\"name\":\"x/gpu\",\"weight\":1}]}}}",
+		pod);
+
+	answer(w, "POST", "/v1/scores", body);
+	for (int n = 0; n < NODES; n++) {
+		const cJSON *plugin = cJSON_GetArrayItem(
+			cJSON_GetObjectItemCaseSensitive(item_of(w, n), "plugins"), 0);
+		double score =
+			cJSON_GetObjectItemCaseSensitive(item_of(w, n), "score")->valuedouble;
+
+		assert_true(score >= 0 && score <= 100);
+		check_limits(w, n, cJSON_GetObjectItemCaseSensitive(plugin, "terms"));
+	}
+	free(body);
+}
+
+/* Where the ledger has the pods that were asked about. */
+static void read_reserved(struct world *w)
+{
+	struct ledger_copy *copy = ledger_take(w->api.ctx.ledger, w->api.ctx.now_ns());
+	unsigned int pod, node;
+
+	for (uint32_t i = 0; i < ASKED; i++)
+		w->reserved_on[i] = NODES;
+	for (size_t i = 0; copy && i < copy->count; i++)
+		if (sscanf(copy->of[i]->name, "new%u", &pod) == 1 && pod < ASKED &&
+		    sscanf(copy->of[i]->node, "n%u", &node) == 1)
+			w->reserved_on[pod] = node;
+	ledger_copy_drop(copy);
 }
 
 /* The pod between two pieces of a body. */
@@ -267,12 +339,14 @@ static void ask_about(struct world *w, uint32_t number)
 	snprintf(space, sizeof(space), "s%u", draw(SPACES));
 	pod = pod_text(name, space, "", &t);
 	ask(w, "{\"pod\":", pod, "}", fit, COUNT(fit));
-	if (!number)
-		check_fit(w, &t);
+	check_fit(w, &t);
+	ask_limits(w, pod);
 	ask(w, "{\"pod\":", pod, "}", plain, COUNT(plain));
 	ask(w, "{\"Pod\":", pod, ",\"Nodes\":null,\"NodeNames\":[\"n0\",\"n1\",\"n2\"]}", verbs,
 	    COUNT(verbs));
 	free(pod);
+	w->asked[number] = t;
+	read_reserved(w);
 }
 
 static void sums_hold_whatever_amounts_there_are(void **state)
@@ -286,6 +360,7 @@ static void sums_hold_whatever_amounts_there_are(void **state)
 
 		seed = number;
 		open_world(&w);
+		read_reserved(&w);
 		for (uint32_t i = 0; i < ASKED; i++)
 			ask_about(&w, i);
 		for (size_t i = 0; i < COUNT(routes); i++)
