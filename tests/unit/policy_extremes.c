@@ -104,15 +104,17 @@ static char *pod_text(const char *name, const char *namespace, const char *node,
 	return text;
 }
 
-static void put_node(struct model *m, uint32_t n, const struct toy *t)
+#define MOST "9223372036854775807"
+
+static void put_node(struct model *m, uint32_t n, const struct toy *t, const char *pods)
 {
 	char *has = toy_text(t);
 
 	put(m, OBJECT_NODE,
 	    mem_printf("{\"metadata\":{\"name\":\"n%u\"},\"status\":{\"capacity\":{%s,\"pods\":"
-		       "\"110\"},\"allocatable\":{%s,\"pods\":\"110\"},\"conditions\":[{\"type\":"
+		       "\"%s\"},\"allocatable\":{%s,\"pods\":\"%s\"},\"conditions\":[{\"type\":"
 		       "\"Ready\",\"status\":\"True\"}]}}",
-		       n, has, has));
+		       n, has, pods, has, pods));
 	free(has);
 }
 
@@ -135,7 +137,7 @@ static struct model *draw_model(struct world *w)
 
 	for (uint32_t n = 0; n < NODES; n++) {
 		w->nodes[n] = draw_toy();
-		put_node(m, n, &w->nodes[n]);
+		put_node(m, n, &w->nodes[n], draw(2) ? "110" : MOST);
 	}
 	for (uint32_t s = 0; s + 1 < SPACES; s++)
 		put_quota(m, s);
@@ -155,12 +157,11 @@ static struct model *draw_model(struct world *w)
 	return m;
 }
 
-static void open_world(struct world *w)
+static void open_over(struct world *w, struct model *m)
 {
 	struct node_page page =
 		view_fixture_node("n0", VIEW_FIXTURE_NOW_NS - 1000000000, 3600, 1000, 100);
 	struct node_page *pages[] = {page_new(&page)};
-	struct model *m = draw_model(w);
 	struct join *j = join_new();
 
 	api_fixture_open(&w->api,
@@ -349,30 +350,69 @@ static void ask_about(struct world *w, uint32_t number)
 	read_reserved(w);
 }
 
+/* All that these answers count is an amount that there is. */
+static void check_not_negative(struct world *w, const char *target)
+{
+	const char *found;
+
+	answer(w, "GET", target, "");
+	found = strstr(w->api.response.body.data, "\":-");
+	if (found)
+		fail_msg("%s: %.300s", target,
+			 found - w->api.response.body.data > 100 ? found - 100
+								 : w->api.response.body.data);
+}
+
 static void sums_hold_whatever_amounts_there_are(void **state)
 {
 	static const char *const routes[] = {"/v1/drain", "/v1/slack",	  "/v1/quotas", "/v1/nodes",
 					     "/v1/pods",  "/v1/snapshot", "/v1/status", "/metrics"};
+	static const char *const sums[] = {"/v1/slack", "/v1/quotas", "/v1/nodes"};
 
 	(void)state;
 	for (uint64_t number = 1; number <= WORLDS; number++) {
 		static struct world w;
 
 		seed = number;
-		open_world(&w);
+		open_over(&w, draw_model(&w));
 		read_reserved(&w);
 		for (uint32_t i = 0; i < ASKED; i++)
 			ask_about(&w, i);
 		for (size_t i = 0; i < COUNT(routes); i++)
 			answer(&w, "GET", routes[i], "");
+		for (size_t i = 0; i < COUNT(sums); i++)
+			check_not_negative(&w, sums[i]);
 		close_world(&w);
 	}
+}
+
+/* Three nodes that each have room for nearly 2^63 pods have room for as many together. */
+static void slots_saturate(void **state)
+{
+	static const struct toy node = {{"9e15", MOST, "0"}, false},
+				tiny = {{"1m", "1", "0"}, false};
+	static struct world w;
+	struct model *m = model_new();
+
+	(void)state;
+	seed = 1;
+	for (uint32_t n = 0; n < NODES; n++)
+		put_node(m, n, &node, MOST);
+	put(m, OBJECT_POD, pod_text("p", "s0", "n0", &tiny));
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	open_over(&w, m);
+	answer(&w, "GET", "/v1/slack", "");
+	if (!strstr(w.api.response.body.data, "\"byRequests\":" MOST))
+		fail_msg("%s", w.api.response.body.data);
+	close_world(&w);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_hold_whatever_amounts_there_are),
+		cmocka_unit_test(slots_saturate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
@@ -177,7 +178,7 @@ static int64_t slots_by_requests(const struct slack_run *r, const struct slack_g
 
 		here[i] = least(slack_slots(&r->survey.free[n], 1, shape),
 				at_least_0(r->survey.free_pods[n]));
-		sum += here[i];
+		sum = add_saturating(sum, here[i]);
 	}
 	return sum;
 }
@@ -201,7 +202,8 @@ static void report_slots(struct slack_run *r, uint32_t class, const struct slack
 		return;
 	for (uint32_t i = 0; r->survey.any_measured && i < g->count; i++)
 		if (here[i])
-			by_use += slots_by_use(r, g->nodes[i], &use, here[i]);
+			by_use =
+				add_saturating(by_use, slots_by_use(r, g->nodes[i], &use, here[i]));
 	report->slots = s->by_requests;
 	report->slots_by_use = r->survey.any_measured ? by_use : -1;
 }
