@@ -164,6 +164,25 @@ static void prepare(struct extender_call *c)
 	};
 }
 
+/* Before it lists anything, a source is SOURCE_NONE for a moment, as what is in no file is for ever. */
+bool extender_knows_cluster(const struct view *v, struct api_response *rs)
+{
+	static const enum object_kind kinds[] = {OBJECT_NODE, OBJECT_POD, OBJECT_ELASTIC_QUOTA};
+	const char *missing = NULL;
+
+	for (size_t i = 0; v->cluster && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		enum source_state state = v->cluster->sources[kinds[i]].state;
+
+		if (state == SOURCE_SNAPSHOT)
+			return true;
+		if (state == SOURCE_NONE || state == SOURCE_LISTING)
+			missing = object_kind_resource(kinds[i]);
+	}
+	if (missing)
+		api_fail(rs, FAIL_NO_DATA, NULL, "%s are not listed yet: ask again", missing);
+	return !missing;
+}
+
 bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 			const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
@@ -176,7 +195,10 @@ bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 	}
 	take_world(c);
 	prepare(c);
-	return true;
+	if (verb != EXTENDER_FILTER || extender_knows_cluster(c->view, rs))
+		return true;
+	extender_call_close(c);
+	return false;
 }
 
 void extender_call_close(struct extender_call *c)

@@ -22,7 +22,7 @@
  *
  * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
  *
- * Where nodes and pods are not known (no API, not listed yet) the scheduler's own choice is
+ * Where nodes and pods are not known (no API, no right to list them) the scheduler's own choice is
  * confirmed, as without an extender.
  */
 #include <assert.h>
@@ -433,6 +433,11 @@ static void answer(struct preempting *p, struct api_response *rs)
 	view_slot_refresh(p->ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
 	ledger = p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
 	view = view_slot_take(p->ctx->views);
+	if (!extender_knows_cluster(view, rs)) {
+		view_drop(view);
+		ledger_copy_drop(ledger);
+		return;
+	}
 	p->answer = mem_zalloc(p->offered->count + 2, sizeof(*p->answer));
 	quota_scene_of(&p->scene, p->ctx, ledger, view);
 	decide(p);

@@ -252,13 +252,13 @@ static void the_ledger_is_taken_before_the_view(void **state)
 
 static void a_node_we_do_not_know_passes_while_we_are_behind(void **state)
 {
-	static const enum source_state behind[] = {SOURCE_LISTING, SOURCE_STALE, SOURCE_FORBIDDEN};
+	static const enum source_state behind[] = {SOURCE_STALE, SOURCE_FORBIDDEN};
 
 	(void)state;
 	post("filter", ASK("p", "[\"zulu\",\"alpha\"]"));
 	assert_non_null(api_fixture_at(f.json, "FailedNodes.zulu"));
 	assert_int_equal(refused(EXTENDER_UNKNOWN_NODE), 1);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		view_slot_publish(f.ctx.views, make_view(behind[i]));
 		assert_string_equal(post("filter", ASK("p", "[\"zulu\",\"alpha\"]")),
 				    "{\"NodeNames\":[\"zulu\",\"alpha\"]}");
@@ -269,6 +269,22 @@ static void a_node_we_do_not_know_passes_while_we_are_behind(void **state)
 	assert_string_equal(post("filter", ASK("p", "[\"zulu\"]")), "{\"NodeNames\":[\"zulu\"]}");
 	assert_string_equal(post("prioritize", ASK("p", "[\"zulu\"]")),
 			    "[{\"Host\":\"zulu\",\"Score\":0}]");
+}
+
+/* A restart must not let through what limits refuse a moment later. */
+static void nothing_is_decided_before_the_cluster_is_listed(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, make_view(SOURCE_LISTING));
+	assert_int_equal(api_fixture_send(&f, "POST", "/extender/filter", ASK("p", "[\"alpha\"]")),
+			 503);
+	assert_non_null(strstr(f.response.body.data, "nodes are not listed yet"));
+	assert_string_equal(reserved(), "");
+	assert_int_equal(
+		api_fixture_send(&f, "POST", "/extender/preempt",
+				 "{\"Pod\":" POD("p") ",\"NodeNameToMetaVictims\":{"
+						      "\"alpha\":{\"Pods\":[{\"UID\":\"v\"}]}}}"),
+		503);
 }
 
 static void real_use_above_the_cap_refuses(void **state)
@@ -762,6 +778,7 @@ int main(void)
 		T(of_members_that_are_there_twice_the_last_one_counts),
 		T(the_ledger_is_taken_before_the_view),
 		T(a_node_we_do_not_know_passes_while_we_are_behind),
+		T(nothing_is_decided_before_the_cluster_is_listed),
 		T(real_use_above_the_cap_refuses),
 		T(reasons_are_of_a_kind_and_have_no_numbers),
 		T(a_refusal_waits_for_what_is_known),
