@@ -111,16 +111,20 @@ static bool is_late(void *unused)
 }
 
 static bool slack_allows_one; /* node of a wave */
+static bool slack_wants_spare; /* which pods of a wave of two, placed emptiest first, go to */
 
 static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
 			const place_node *gone, size_t count, struct reason *why)
 {
+	bool taken = slack_wants_spare && count > 1 &&
+		     place_first_on(p, place_find_node(p, "spare")) != PLACE_NONE;
+
 	(void)context;
 	(void)pods;
 	for (size_t i = 0; i < count; i++)
 		assert_true(place_is_gone(p, gone[i]));
 	reason_set(why, "units have no place without %s", place_node_name(p, gone[count - 1]));
-	return count == 1 || !slack_allows_one;
+	return !taken && (count == 1 || !slack_allows_one);
 }
 
 static void step(int64_t now_ns)
@@ -534,6 +538,22 @@ static void extra_capacity_is_judged_as_it_is_after_the_wave(void **unused)
 	assert_int_equal(plan->wave.node_count, 2);
 }
 
+/* In the plan both go to the fullest node, where units do not fit anyway. */
+static void slack_keeps_its_room_wherever_pods_go(void **unused)
+{
+	(void)unused;
+	put_three(3, true);
+	put_node("spare", "", "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'");
+	slack_wants_spare = true;
+	step(NOW);
+	slack_wants_spare = false;
+	assert_true(plan->wave.robust);
+	assert_int_equal(plan->wave.node_count, 1);
+	assert_verdict("b", "unneeded");
+	assert_reason("b", "NotRobust",
+		      "with it the wave would depend on where the kube-scheduler puts pods");
+}
+
 /* Its name alone would be looked for in vain among the pods of the node. */
 static void a_pending_pod_holds_the_node_it_fits(void **unused)
 {
@@ -569,6 +589,7 @@ int main(void)
 		STORY(what_holds_a_destination_is_told),
 		STORY(nothing_goes_to_a_node_that_is_not_ready),
 		STORY(absurd_nodes_are_counted_without_overflow),
+		STORY(slack_keeps_its_room_wherever_pods_go),
 		STORY(a_pending_pod_holds_the_node_it_fits),
 		STORY(extra_capacity_is_judged_as_it_is_after_the_wave),
 	};

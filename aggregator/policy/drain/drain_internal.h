@@ -113,10 +113,10 @@ enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod);
 uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
 /*
  * Whether extra capacity has its places without those nodes, whose pods are elsewhere in the
- * simulation; else the case, the last of them, has a reason.
+ * simulation; else *why says what has none.
  */
-bool drain_slack_holds(struct drain_run *r, struct drain_case *c, const place_node *gone,
-		       size_t count);
+bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count,
+		       struct reason *why);
 
 /* --- drain_try.c */
 

@@ -410,17 +410,13 @@ static void place_placeholders(struct drain_run *r)
 	schedule(r, &l);
 }
 
-bool drain_slack_holds(struct drain_run *r, struct drain_case *c, const place_node *gone,
-		       size_t count)
+bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count,
+		       struct reason *why)
 {
 	const struct drain_input *in = r->in;
-	struct reason why = {""};
 
-	if (!r->corrected || !in->slack_holds ||
-	    in->slack_holds(in->slack_context, r->place, r->slack, gone, count, &why))
-		return true;
-	drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
-	return false;
+	return !r->corrected || !in->slack_holds ||
+	       in->slack_holds(in->slack_context, r->place, r->slack, gone, count, why);
 }
 
 bool drain_place_owed(struct drain_run *r)

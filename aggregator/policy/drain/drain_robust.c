@@ -4,7 +4,7 @@
  *
  *   robust     the wave was placed in some other orders as well, emptiest node first, pods in any
  *              order, and the pods of one owner after all others. Whose pod had no place then is
- *              named. That is a sample, and no proof
+ *              named, or what extra capacity had none. That is a sample, and no proof
  *   any order  each pod has a place wherever the scheduler puts the others. It is proven for pods
  *              that ask for nothing but CPU, memory, ephemeral storage and a node's slots: such a
  *              pod is kept from a node by the others only if they fill up one of these there. So
@@ -109,9 +109,21 @@ static struct leaver *take_wave(const struct parts *w, size_t *count)
 	return all;
 }
 
+static bool slack_holds(const struct parts *w, struct reason *why)
+{
+	place_node *gone = mem_zalloc(w->count + 1, sizeof(*gone));
+	bool holds;
+
+	for (size_t i = 0; i < w->count; i++)
+		gone[i] = w->of[i].node;
+	holds = !w->count || drain_slack_holds(w->r, gone, w->count, why);
+	free(gone);
+	return holds;
+}
+
 /*
- * The node whose pod has no place, or SIZE_MAX. The wave must not be in the simulation. Pods of the
- * owner, unless that is NULL, come last.
+ * The node whose pod has no place, or the last where extra capacity has none; or SIZE_MAX. The wave
+ * must not be in the simulation. Pods of the owner, unless that is NULL, come last.
  */
 static size_t find_victim(const struct parts *w, uint32_t order, const char *owner,
 			  struct reason *why)
@@ -138,6 +150,8 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 			   place_pod_record(p, all[i].pod)->object.namespace,
 			   place_pod_record(p, all[i].pod)->object.name);
 	}
+	if (victim == SIZE_MAX && !owner && !slack_holds(w, why))
+		victim = w->count - 1;
 	free(all);
 	place_revert(p, m);
 	return victim;

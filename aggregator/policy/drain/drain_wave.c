@@ -12,8 +12,8 @@
  *                        until all that are chosen go. Choices that follow each other begin alike,
  *                        and what both begin with stays where it is.
  *   robust               the kube-scheduler does not choose destinations as we do: is there room also
- *                        emptiest node first, pods in any order, and the pods of one owner
- *                        after all others? Who has no place then is left out for another; if no
+ *                        emptiest node first, pods in any order, for extra capacity behind them as
+ *                        well, and for the pods of one owner after all others? Who has no place then is left out for another; if no
  *                        such wave is found, the first one goes, and is not called robust.
  *
  * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more
@@ -278,6 +278,7 @@ static bool add_pick(struct wave *w, size_t number)
 {
 	struct pick *pick = &w->picks[w->pick_count];
 	struct drain_case *c = case_of(w, number);
+	struct reason why = {""};
 
 	if (!reserve(w, number))
 		return false;
@@ -289,10 +290,11 @@ static bool add_pick(struct wave *w, size_t number)
 	if (pick->trial.reason != DRAIN_NONE) {
 		drain_explain_trial(c, &pick->trial);
 		drain_gangs_explain(c);
-	} else if (drain_slack_holds(w->r, c, w->gone, w->pick_count + 1)) {
+	} else if (drain_slack_holds(w->r, w->gone, w->pick_count + 1, &why)) {
 		w->pick_count++;
 		return true;
 	} else {
+		drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
 		place_revert(w->r->place, pick->mark);
 	}
 	free(pick->trial.items);
