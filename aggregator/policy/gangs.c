@@ -74,16 +74,13 @@ static void group(struct gangs *g, const struct cluster *c)
 	g->of = mem_zalloc(g->member_count + 1, sizeof(*g->of));
 	for (size_t i = 0; i < g->member_count; i++) {
 		const struct kube_pod *pod = g->members[i].pod;
-		struct gang *last = g->count ? &g->of[g->count - 1] : NULL;
 
-		if (!last || compare_groups(last->members[0].pod, pod) != 0) {
-			last = &g->of[g->count++];
-			*last = (struct gang){.namespace = pod->object.namespace,
-					      .id = &pod->template->gang,
-					      .min = find_min(c, pod),
-					      .members = &g->members[i]};
-		}
-		last->count++;
+		if (!g->count || compare_groups(g->of[g->count - 1].members[0].pod, pod) != 0)
+			g->of[g->count++] = (struct gang){.namespace = pod->object.namespace,
+							  .id = &pod->template->gang,
+							  .min = find_min(c, pod),
+							  .members = &g->members[i]};
+		g->of[g->count - 1].count++;
 	}
 }
 

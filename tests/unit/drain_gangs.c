@@ -129,7 +129,7 @@ static int by_text(const void *a, const void *b)
 static void expect(const char *name, const char *want)
 {
 	const struct drain_plan_node *n = node(name);
-	char *moves[8];
+	char *moves[8] = {NULL};
 	struct buf b = BUF_INIT;
 
 	assert_in_range(n->move_count, 0, 8);

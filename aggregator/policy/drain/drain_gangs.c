@@ -10,6 +10,20 @@
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
+/* With a node in deletion. */
+static bool leaves_already(const void *run, const struct kube_pod *pod)
+{
+	const struct drain_run *r = run;
+	place_node n = place_find_node(r->place, pod->node);
+
+	return n != PLACE_NONE && r->cases[n].in_deletion;
+}
+
+void drain_gangs_open(struct drain_run *r)
+{
+	r->gangs = gangs_new(r->in->view, leaves_already, r);
+}
+
 static void tell_falls(const struct drain_run *r, struct drain_case *c)
 {
 	const struct gang *last = NULL;

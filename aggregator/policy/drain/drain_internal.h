@@ -96,6 +96,8 @@ void drain_forget_reasons(struct drain_plan_node *n);
 
 /* --- drain_gangs.c */
 
+void drain_gangs_open(struct drain_run *r);
+
 /*
  * Finds what leaves with the node beside those that left before, and counts it as gone until
  * drain_gangs_release(). False: a pod that would fall must stay, and the case has reasons.

@@ -235,15 +235,6 @@ static void read_groups(struct drain_run *r)
 	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
 }
 
-/* With a node in deletion. */
-static bool leaves_already(const void *run, const struct kube_pod *pod)
-{
-	const struct drain_run *r = run;
-	place_node n = place_find_node(r->place, pod->node);
-
-	return n != PLACE_NONE && r->cases[n].in_deletion;
-}
-
 static void read_rules(struct drain_run *r)
 {
 	const struct cluster *cluster = r->in->view->cluster;
@@ -259,7 +250,7 @@ static void read_rules(struct drain_run *r)
 		.cluster = cluster,
 	};
 	if (r->corrected)
-		r->gangs = gangs_new(r->in->view, leaves_already, r);
+		drain_gangs_open(r);
 }
 
 /* Nodes in deletion have reserved theirs; upstream uses them up from now on. */
@@ -784,46 +775,4 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	place_revert(in->place, start);
 	close_run(&r);
 	return r.plan;
-}
-
-static void free_node(struct drain_plan_node *n)
-{
-	drain_forget_reasons(n);
-	free(n->moves);
-}
-
-void drain_plan_free(struct drain_plan *p)
-{
-	if (!p)
-		return;
-	for (size_t i = 0; i < p->node_count; i++)
-		free_node(&p->nodes[i]);
-	free(p->nodes);
-	free(p->wave.nodes);
-	free(p->wave.destinations);
-	free(p->wave.costs);
-	for (size_t i = 0; i < p->held_count; i++)
-		object_drop(&p->held[i]->object);
-	free(p->held);
-	for (size_t i = 0; i < p->record_count; i++)
-		drain_record_fini(&p->records[i]);
-	free(p->records);
-	for (size_t i = 0; i < p->name_count; i++)
-		free(p->names[i]);
-	free(p->names);
-	free(p->narration);
-	view_drop(p->view);
-	free(p);
-}
-
-static int compare_node(const void *name, const void *node)
-{
-	return strcmp(name, ((const struct drain_plan_node *)node)->name);
-}
-
-const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
-{
-	return p->node_count
-		       ? bsearch(node, p->nodes, p->node_count, sizeof(*p->nodes), compare_node)
-		       : NULL;
 }

@@ -282,3 +282,47 @@ void drain_record_kept(struct drain_run *r)
 			n->verdict = r->plan->wave.node_count ? DRAIN_KEPT : DRAIN_NOT_ASKED;
 	}
 }
+
+/* --- life of the plan */
+
+static void free_node(struct drain_plan_node *n)
+{
+	drain_forget_reasons(n);
+	free(n->moves);
+}
+
+void drain_plan_free(struct drain_plan *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->node_count; i++)
+		free_node(&p->nodes[i]);
+	free(p->nodes);
+	free(p->wave.nodes);
+	free(p->wave.destinations);
+	free(p->wave.costs);
+	for (size_t i = 0; i < p->held_count; i++)
+		object_drop(&p->held[i]->object);
+	free(p->held);
+	for (size_t i = 0; i < p->record_count; i++)
+		drain_record_fini(&p->records[i]);
+	free(p->records);
+	for (size_t i = 0; i < p->name_count; i++)
+		free(p->names[i]);
+	free(p->names);
+	free(p->narration);
+	view_drop(p->view);
+	free(p);
+}
+
+static int compare_node(const void *name, const void *node)
+{
+	return strcmp(name, ((const struct drain_plan_node *)node)->name);
+}
+
+const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
+{
+	return p->node_count
+		       ? bsearch(node, p->nodes, p->node_count, sizeof(*p->nodes), compare_node)
+		       : NULL;
+}

@@ -536,25 +536,23 @@ static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 /* Puts back, the dearest first, one without whom it starts somewhere. False: there is none. */
 static bool spare_one(struct preempt_run *r, struct preempt_set *s)
 {
-	for (uint32_t i = s->count; i-- > 0;) {
-		struct preempt_set rest = {.at = s->at};
-		place_node at;
+	uint32_t count = s->count, *all = mem_zalloc((size_t)count + 1, sizeof(*all));
+	place_node at = PLACE_NONE;
 
-		put_unit(r, s->of, s->count, i, 0);
-		rest.of = mem_zalloc((size_t)s->count + 1, sizeof(*rest.of));
-		memcpy(rest.of, s->of, s->count * sizeof(*rest.of));
-		rest.count = forget_put(r, rest.of, s->count);
-		at = find_start(r, &rest);
-		if (at != PLACE_NONE) {
-			preempt_set_fini(s);
-			*s = rest;
-			s->at = at;
-			return true;
-		}
-		free(rest.of);
-		take_again(r, s->of, s->count);
+	memcpy(all, s->of, count * sizeof(*all));
+	for (uint32_t i = count; i-- > 0 && at == PLACE_NONE;) {
+		put_unit(r, all, count, i, 0);
+		s->count = forget_put(r, s->of, count);
+		at = find_start(r, s);
+		if (at != PLACE_NONE)
+			continue;
+		take_again(r, all, count);
+		memcpy(s->of, all, count * sizeof(*all));
+		s->count = count;
 	}
-	return false;
+	free(all);
+	s->at = at == PLACE_NONE ? s->at : at;
+	return at != PLACE_NONE;
 }
 
 /* A set is minimal for its own node: with fewer victims the pod may start on another. */
