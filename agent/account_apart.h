@@ -26,8 +26,8 @@ struct pod_finder {
 	struct topology *topology; /* borrowed, as are the two below: one of each per cgroup */
 	const struct track *tracks;
 	const int8_t *kinds; /* enum entity_kind, or NOT_LISTED */
-	struct pod_place
-		*places; /* owned, sorted; made by the first container that is not below its pod */
+	/* owned, sorted; made by the first container that is not below its pod */
+	struct pod_place *places;
 	size_t place_count;
 };
 

@@ -51,8 +51,8 @@ struct track {
 	 */
 	int holder;
 	uint64_t pod_id; /* of a container apart: that of its pod, or of the last it had; else 0 */
-	struct remainder
-		adopted; /* of containers apart that departed: for its workload, not for what is above */
+	/* of containers apart that departed: for its workload, not for what is above */
+	struct remainder adopted;
 	int64_t cpu_at_ns; /* monotonic time up to which its CPU use has been sampled */
 	struct kernel_limits own;
 	struct kernel_limits effective; /* with all ancestors */

@@ -11,7 +11,8 @@ struct cgroupfs {
 		[HIERARCHIES]; /* O_DIRECTORY of the hierarchy's root, -1 where it is not mounted */
 	char *mount[HIERARCHIES]; /* owned; NULL where it is not mounted */
 	/* Which hierarchy each resource is read from; -1: nowhere. */
-	int cpu_from; /* CPU time: CPUACCT on v1, else UNIFIED if it has cgroup cpu accounting (always) */
+	/* CPU time: CPUACCT on v1, else UNIFIED if it has cgroup cpu accounting (always) */
+	int cpu_from;
 	int throttle_from; /* CPU limits and throttling: CPU on v1, else UNIFIED */
 	int memory_from; /* MEMORY on v1, else UNIFIED if the memory controller is there */
 };

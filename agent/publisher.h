@@ -19,7 +19,8 @@ struct publisher_config {
 	const struct option_list *aggregators; /* URLs */
 	const char *node; /* name under which this machine reports */
 	const char *key_path; /* NULL: no key (ipc:// only) */
-	int64_t interval_ns; /* as configured; after so long and some more without an ack an aggregator is silent */
+	/* as configured; after so long and some more without an ack an aggregator is silent */
+	int64_t interval_ns;
 	size_t ring_bytes; /* 0: RING_BYTES_DEFAULT */
 	int64_t ring_span_ns; /* 0: 15 minutes */
 	resolver_lookup *lookup; /* of the names in URLs; NULL: as the system does */

@@ -30,7 +30,8 @@ enum reading_have {
 	HAVE_CPU = 1 << 0,
 	HAVE_CPU_LOCAL =
 		1
-		<< 1, /* cpu_ns is the cgroup's own tasks only; without it descendants are included */
+		/* cpu_ns is the cgroup's own tasks only; without it descendants are included */
+		<< 1,
 	HAVE_MEMORY = 1 << 2,
 	HAVE_WORKING_SET = 1 << 3, /* inactive_file_bytes is valid, and local (sum the subtree) */
 	HAVE_INACTIVE_SUBTREE = 1 << 4, /* .. and already covers the descendants */
@@ -53,8 +54,10 @@ enum reading_have {
  * creation.
  */
 struct reading {
-	uint32_t
-		have; /* enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind */
+	/*
+	 * enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind
+	 */
+	uint32_t have;
 	uint32_t pids;
 	uint64_t cpu_ns;
 	uint64_t mem_bytes; /* includes descendants, as page counters do */
@@ -70,7 +73,8 @@ struct reading {
 	uint64_t swap_bytes; /* includes descendants */
 	int64_t cpu_quota_ns; /* LIMIT_NONE: no quota */
 	int64_t cpu_period_ns;
-	int64_t cpu_burst_ns; /* with HAVE_CPU_LIMIT; 0 also where the kernel has no burst (before 5.14) */
+	/* with HAVE_CPU_LIMIT; 0 also where the kernel has no burst (before 5.14) */
+	int64_t cpu_burst_ns;
 	int64_t mem_limit_bytes; /* LIMIT_NONE: no limit, as for those below */
 	int64_t mem_high_bytes;
 	int64_t swap_limit_bytes;

@@ -4,9 +4,9 @@
  * hands each over to on_interval() and sends the ack it fills. What was applied becomes visible
  * with the next view:
  *
- *   ingest fd readable --> on_interval --> usage_apply --> dirty --(within a second)-----> view --> slot
- *                                                                                              |
- *   HTTP threads  <------------------------------- take, read, drop ---------------------------+
+ *   ingest fd readable --> on_interval --> usage_apply --> dirty --(in a second)--> view --> slot
+ *                                                                                             |
+ *   HTTP threads  <------------------------------- take, read, drop --------------------------+
  *
  * With a state directory, node windows are in a database, too (engine_saver.c); they are back
  * before the first frame is read. Where there is a Kubernetes API, the cluster model is kept after

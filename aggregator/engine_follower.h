@@ -16,8 +16,8 @@
 struct ledger;
 
 struct follower_config {
-	const struct option_list
-		*snapshots; /* files to take it from instead of an API; may be empty */
+	/* files to take it from instead of an API; may be empty */
+	const struct option_list *snapshots;
 	const char *kubeconfig; /* NULL: in-cluster, or standalone where this is no pod */
 	const char *context; /* of the kubeconfig; NULL: its current one */
 	bool standalone; /* no API, whatever there is */

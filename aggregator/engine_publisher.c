@@ -43,7 +43,8 @@
 
 enum {
 	WANTED_SHARE = 2, /* the same where a reader waits */
-	SHARE = 20, /* at the API's pace publications take at most one part in so many of the loop's time */
+	/* at the API's pace publications take at most one part in so many of the loop's time */
+	SHARE = 20,
 	STEP_PAGES = 4, /* between two looks at the clock */
 	STEP_NODES = 16,
 };
@@ -57,8 +58,8 @@ struct publisher {
 
 	/* loop thread */
 	uv_timer_t due; /* begins a publication */
-	uv_timer_t
-		breath; /* begins one when nothing arrives, so that the silent age and are forgotten */
+	/* begins one when nothing arrives, so that the silent age and are forgotten */
+	uv_timer_t breath;
 	uv_async_t want; /* a reader waits */
 	uv_idle_t work; /* a slice per turn while one is under way */
 	enum stage stage;

@@ -26,7 +26,8 @@
  *    42     2   parts, 1..16
  *    44     4   length of the plain body
  *    48    24   nonce, random per frame
- *    72     4   age: milliseconds since the interval ended, when it was sealed, rounded up; 0: not told
+ *    72     4   age: milliseconds since the interval ended, when it was sealed, rounded up; 0: not
+ *           told
  *    76     n   node name (DNS subdomain characters)
  *  76 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body
  *
@@ -71,7 +72,8 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
  *   -EBADMSG  not a frame of ours, truncated, or a field out of range
  *   -EPROTO   another version
  *   -EMSGSIZE longer than FRAME_LEN_MAX, though it verifies
- *   -ENOKEY   sealed with a key we do not have, or in clear where keys are required (ring not empty)
+ *   -ENOKEY   sealed with a key we do not have, or in clear where keys are required (ring not
+ *             empty)
  *   -EKEYREJECTED  does not verify: forged, damaged, or an ack to another request
  * On -EMSGSIZE *header is filled, so that its sender can be told; on -ENOKEY too, but unverified.
  * Otherwise nothing is written.

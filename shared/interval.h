@@ -40,15 +40,15 @@ struct usage {
 	uint32_t have; /* enum usage_have */
 	uint32_t oom_kills; /* in the interval */
 	float seconds; /* time its samples cover; the weight of the gauges */
-	struct moments32
-		cpu_milli; /* mean * weight is the exact CPU time used, in millicore seconds */
+	/* mean * weight is the exact CPU time used, in millicore seconds */
+	struct moments32 cpu_milli;
 	struct gauge mem_bytes;
 	struct gauge working_set_bytes; /* usage less inactive file pages */
 	uint64_t throttled_ns; /* in the interval, as are all below */
 	uint32_t throttled_periods;
 	uint32_t periods;
-	uint64_t
-		contention_cpu_ns; /* PSI some less throttled time: waiting that neighbours caused */
+	/* PSI some less throttled time: waiting that neighbours caused */
+	uint64_t contention_cpu_ns;
 	uint64_t contention_mem_ns;
 	/*
 	 * PSI full: time in which none of its tasks could run, whether for want of CPU or of
@@ -82,7 +82,10 @@ enum entity_kind {
 	ENTITY_POD,
 	ENTITY_CONTAINER, /* parent is its pod, or 0 when it runs outside Kubernetes */
 	ENTITY_UNIT, /* no Kubernetes: a systemd unit, or a plain cgroup without children */
-	ENTITY_SLICE, /* no Kubernetes: a systemd slice, or a plain cgroup with children; holds what is below it */
+	/*
+	 * no Kubernetes: a systemd slice, or a plain cgroup with children; holds what is below it
+	 */
+	ENTITY_SLICE,
 };
 
 enum qos_class { QOS_UNKNOWN, QOS_GUARANTEED, QOS_BURSTABLE, QOS_BEST_EFFORT };
@@ -121,10 +124,11 @@ struct entity {
 
 struct entry {
 	uint32_t ref;
-	bool fresh; /* entity (and its limits) appear or changed in this interval: they must travel */
+	/* entity (and its limits) appear or changed in this interval: they must travel */
+	bool fresh;
 	struct entity *entity; /* held; NULL in a decoded entry whose identity did not travel */
-	struct kernel_limits
-		limits; /* LIMIT_UNKNOWN also where they did not travel and did not change */
+	/* LIMIT_UNKNOWN also where they did not travel and did not change */
+	struct kernel_limits limits;
 	struct usage usage;
 };
 
@@ -142,8 +146,8 @@ struct cpu_split {
 };
 
 struct node_sample {
-	struct usage
-		usage; /* whole machine; memory = MemTotal - MemAvailable; PSI of /proc/pressure */
+	/* whole machine; memory = MemTotal - MemAvailable; PSI of /proc/pressure */
+	struct usage usage;
 	struct histogram cpu_hist; /* millicores, HISTOGRAM_CPU_X0 */
 	struct histogram mem_hist; /* bytes, HISTOGRAM_MEMORY_X0 */
 	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
@@ -167,8 +171,10 @@ struct interval {
 	uint64_t sequence; /* > 0, +1 per interval within the run */
 	int64_t start_ns; /* Unix time */
 	int64_t end_ns;
-	int64_t end_boot_ns; /* CLOCK_BOOTTIME of the node at end_ns; does not travel. 0: not known */
-	int64_t age_ns; /* since end_ns by that clock when it was sent; of a received one. 0: not told */
+	/* CLOCK_BOOTTIME of the node at end_ns; does not travel. 0: not known */
+	int64_t end_boot_ns;
+	/* since end_ns by that clock when it was sent; of a received one. 0: not told */
+	int64_t age_ns;
 	int64_t wait_ns; /* of a received one: for so long at most it waited to be read */
 	uint32_t merged; /* how many published intervals this one stands for, >= 1 */
 	bool full; /* every entry carries its identity and limits */

@@ -7,8 +7,8 @@
 
 struct nearest {
 	const char *word; /* borrowed: what was typed */
-	const char
-		*best; /* borrowed: the nearest name offered so far that is near enough, or NULL */
+	/* borrowed: the nearest name offered so far that is near enough, or NULL */
+	const char *best;
 	size_t distance; /* of best */
 };
 

@@ -21,7 +21,8 @@ enum option_kind {
 			    YAML each may be a mapping, of scalars or sequences: {key: value, other: [a, b]} */
 	OPTION_INTEGER, /* int64_t, min..max */
 	OPTION_NUMBER, /* double, min..max */
-	OPTION_DURATION, /* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */
+	/* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */
+	OPTION_DURATION,
 	OPTION_PERIOD, /* the same; alone it is choices[0], and only "=" gives it another: --name=5s, -x=5s. --no-name is 0; true and
 			    false in the environment and YAML, too */
 	OPTION_CHOICE, /* int: index into choices */
@@ -56,8 +57,8 @@ struct option_program {
 	const char *summary; /* one sentence under the usage line */
 	const char *usage; /* what follows the name: "[OPTION..]" */
 	const struct option_spec *specs;
-	const char *
-		env_prefix; /* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
+	/* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
+	const char *env_prefix;
 	const char *config_name; /* name of the option whose value is a YAML file, or NULL */
 	const struct option_note *manual; /* ended by a NULL text; or NULL */
 };

@@ -15,7 +15,8 @@
 struct setting {
 	const struct option_spec *spec;
 	char *text; /* owned; NULL: the empty list */
-	char *origin; /* owned: "EVENKEEL_RATE", "agent.yaml:3"; NULL: the command line or the table */
+	/* owned: "EVENKEEL_RATE", "agent.yaml:3"; NULL: the command line or the table */
+	char *origin;
 };
 
 struct settings {

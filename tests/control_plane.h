@@ -36,7 +36,11 @@ struct control_plane {
 	pid_t etcd, scheduler, controllers; /* 0: not running */
 	struct control_api apis[CONTROL_APIS];
 	char *admin,
-		*restricted; /* kubeconfigs of API server 0: may do everything; may do nothing until a role says so */
+		/*
+		 * kubeconfigs of API server 0: may do everything; may do nothing until a role says
+		 * so
+		 */
+		*restricted;
 	CURL *curl;
 };
 

@@ -28,7 +28,8 @@ struct kube_drain_wave {
 	struct kube_drain_leaver *leavers; /* owned; in the order in which they go */
 	size_t moved; /* how many those are */
 	size_t evicted, refused; /* refused: by a budget */
-	size_t overdrawn; /* leavers that wait for one of another node: they may for those of their own */
+	/* leavers that wait for one of another node: they may for those of their own */
+	size_t overdrawn;
 	size_t violated; /* looks at which a budget had fewer healthy pods than it desires */
 };
 

@@ -24,7 +24,8 @@ struct kube_testbed {
 	char *folder; /* key and logs */
 	char *key_path;
 	struct kube_aggregator aggregators[KUBE_AGGREGATORS];
-	bool lost; /* something expected did not come: what is expected after it is not waited for */
+	/* something expected did not come: what is expected after it is not waited for */
+	bool lost;
 };
 
 /*

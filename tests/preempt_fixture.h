@@ -17,8 +17,8 @@ struct preempt_fixture {
 	struct place_fixture cluster;
 	struct preempt_options options;
 	size_t quota_count;
-	struct quota
-		quotas[PREEMPT_FIXTURE_QUOTAS]; /* owned with their resources; names are borrowed */
+	/* owned with their resources; names are borrowed */
+	struct quota quotas[PREEMPT_FIXTURE_QUOTAS];
 	/* Of preempt_fixture_build(). */
 	struct view *view;
 	struct place *place;

@@ -11,7 +11,8 @@ enum seam_end {
 	SEAM_READY,
 	SEAM_FAILED, /* exit status 1, and a message */
 	SEAM_ABORTED, /* SIGABRT, and a message */
-	SEAM_OTHERWISE, /* another end, or without a word; or neither ready nor at its end for long */
+	/* another end, or without a word; or neither ready nor at its end for long */
+	SEAM_OTHERWISE,
 };
 
 struct seam_daemon {

@@ -38,7 +38,8 @@ struct api_context {
 	struct counters *counters;
 	int64_t (*now_ns)(void); /* Unix time */
 	int64_t started_ns; /* when the service began; 0: it is none (offline) */
-	bool watcher_upstream; /* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
+	/* --watcher-variant upstream: 404 and 500 as load-watcher gives them */
+	bool watcher_upstream;
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
@@ -57,8 +58,8 @@ struct api_context {
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
 	struct waiting_pods *waiting; /* that filter refused; NULL: they are not remembered */
 	const struct extender_options *extender;
-	struct plan_slot *
-		plans; /* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
+	/* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
+	struct plan_slot *plans;
 	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
 	const struct drain_setup *drain; /* .. and these (likewise), .. */
 	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */

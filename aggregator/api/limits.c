@@ -7,14 +7,13 @@
  *
  * What the kubelet sets for a pod as a whole, and how exactly the kernel keeps it:
  * - A limit at pod level, else the sum over the containers if every one of them has a limit, init
- *   containers included;
- *   else none (kubelet, cm/helpers_linux.go, ResourceConfigForPod).
+ *   containers included; else none (kubelet, cm/helpers_linux.go, ResourceConfigForPod).
  * - CPU becomes a quota of at least 1 ms in 100 ms, so 10 millicores; systemd keeps whole percents,
- *   which runtimes
- *   round up, so up to the next 10 millicores.
- * - Memory is cut to whole pages, of 64 KiB at most. A pod without a limit still stands below the
- *   cgroup of all pods, which the kubelet limits to about the node's allocatable: enforced limits
- *   from there on are the node's, not the pod's.
+ *   which runtimes round up, so up to the next 10 millicores.
+ * - Memory is cut to whole pages, of 64 KiB at most.
+ *
+ * A pod without a limit still stands below the cgroup of all pods, which the kubelet limits to
+ * about the node's allocatable: enforced limits from there on are the node's, not the pod's.
  */
 #include "aggregator/api/limits.h"
 

@@ -30,8 +30,11 @@ struct plan_result {
 	bool use_cap; /* real use had a say */
 	bool use_shared; /* likewise place_use_is_shared() */
 	struct slack_options slack_options;
-	struct slack_result
-		slack; /* its view is that of the whole plan, in outline; handles of pods are of a simulation that goes on without it */
+	/*
+	 * its view is that of the whole plan, in outline; handles of pods are of a simulation that
+	 * goes on without it
+	 */
+	struct slack_result slack;
 	uint64_t slack_moves[SLACK_CAUSES]; /* of all steps so far */
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
 	struct drain_plan *drain;

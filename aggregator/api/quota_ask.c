@@ -11,7 +11,8 @@
  *   GATE  admitted, noQuota, critical                 it may start
  *         never                                       alone it asks for more than max
  *         overMax                                     used + nominated + asked > max of its quota
- *         overSumMin                                  used + nominated + asked > all min together, over all quotas
+ *         overSumMin                                  used + nominated + asked > all min together,
+ *                                                     over all quotas
  *
  * The pod is a manifest, or a pod as the API tells it. One that is on a node already is in the
  * numbers once: `node` says where. `gap` says what the answer does not know (the API has no

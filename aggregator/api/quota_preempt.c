@@ -6,15 +6,18 @@
  * is evicted by asking.
  *
  *   {"apiVersion","kind":"QuotaPreemption","time","variant"[,"gap"][,"unseenPods"],"useCap","namespace","name","priority","requests":{..},
- *    "verdict","reason","gate","reasons":[..] (the quotas without any victim, as POST /v1/quotas/admit has them)
+ *    "verdict","reason","gate","reasons":[..] (the quotas without any victim, as POST
+ *      /v1/quotas/admit has them)
  *    [,"node"][,"several":true][,"exhausted":false][,"retryAfterSeconds"],
  *    "victims":[{"namespace","name","uid","node","priority"[,"started"],"requests","use":"idle"|"unknown"|"busy"[,"useShare"],"violatesPdb","reason"}],
  *    "nodes":[{"node","outcome"[,"filter"],"pods","mayPay"}],"refused":{WHY:COUNT},"narration":[..],"unblock":[..]}
  *
  *   verdict    notNeeded    it may start as it is
  *              wait         it may when pods that are going are gone
- *              victims      it may when the victims are gone; `several` where these are not all on `node`
- *              impossible   no set of victims would do; `exhausted` false: none was found, though not all were tried
+ *              victims      it may when the victims are gone; `several` where these are not all on
+ *                           `node`
+ *              impossible   no set of victims would do; `exhausted` false: none was found, though
+ *                           not all were tried
  *              never        its preemptionPolicy forbids it, and it cannot start as it is
  *
  * unseenPods: so many pods were bound a moment ago and are not seen yet. Their room counts, but

@@ -17,8 +17,8 @@ struct quota_search {
 	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
 	const struct preempt *index; /* kept with the view */
 	struct preempt_options options;
-	struct preempt_ask
-		ask; /* of pod, never, now, past and in flight; allowed is the caller's to set */
+	/* of pod, never, now, past and in flight; allowed is the caller's to set */
+	struct preempt_ask ask;
 	struct preempt_past *past; /* owned, as is what it points to in `told` */
 	struct victim_past *told;
 	const char *const *in_flight, *const *exchanged; /* owned, one block each */

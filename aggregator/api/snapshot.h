@@ -33,8 +33,11 @@
 /* What was left out while reading. */
 struct snapshot_notes {
 	size_t skipped; /* objects and measurements that could not be read or used */
-	struct buf
-		text; /* a line for each of the first SNAPSHOT_NOTES_MAX of them, and for what else is worth knowing */
+	/*
+	 * a line for each of the first SNAPSHOT_NOTES_MAX of them, and for what else is worth
+	 * knowing
+	 */
+	struct buf text;
 };
 
 enum { SNAPSHOT_NOTES_MAX = 20 };

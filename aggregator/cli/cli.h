@@ -19,8 +19,7 @@ enum cli_exit {
 	CLI_ERROR = 1,
 	CLI_USAGE = 2,
 	CLI_REFUSED = 3, /* a threshold is crossed, what was asked for cannot be */
-	CLI_STALE =
-		4, /* all usage, or an object named in the call, is stale or missing; with --strict any */
+	CLI_STALE = 4, /* all usage, or an object named, is stale or missing; with --strict any */
 };
 
 enum cli_output {

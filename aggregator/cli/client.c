@@ -40,7 +40,11 @@ struct client {
 	struct offline *offline; /* owned; NULL: there is a server, and all below is for it */
 	CURL *curl; /* owned */
 	char *server; /* owned; without a trailing slash; the files' names */
-	char *base; /* owned; what URLs begin with: the same, unless its certificate is for another name; NULL offline */
+	/*
+	 * owned; what URLs begin with: the same, unless its certificate is for another name; NULL
+	 * offline
+	 */
+	char *base;
 	struct curl_slist *connect_to; /* owned; where that really is, if so */
 	char *timeout; /* owned; in words */
 	const volatile sig_atomic_t *stop;

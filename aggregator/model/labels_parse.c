@@ -4,7 +4,8 @@
  * integers:
  *
  *     selector    = [ requirement { "," requirement } ]
- *     requirement = [ "!" ] key | key ( "=" | "==" | "!=" ) [ value ] | key ( "in" | "notin" ) "(" list ")"
+ *     requirement = [ "!" ] key | key ( "=" | "==" | "!=" ) [ value ] | key ( "in" | "notin" ) "("
+ *       list ")"
  *     list        = [ value ] { "," [ value ] }, and not ""
  *
  * "in" and "notin" are operators behind a key and values elsewhere. The text is cut into words that

@@ -19,7 +19,8 @@ enum source_state {
 	SOURCE_NONE, /* nobody asks for it: standalone */
 	SOURCE_LISTING, /* not complete yet */
 	SOURCE_SYNCED,
-	SOURCE_STALE, /* was complete; the watch is broken, and changes are missed since changed_ns */
+	/* was complete; the watch is broken, and changes are missed since changed_ns */
+	SOURCE_STALE,
 	SOURCE_FORBIDDEN, /* 403; the message names the missing RBAC rule */
 	SOURCE_ABSENT, /* the API has no such resource (CRD) */
 	SOURCE_SNAPSHOT, /* from a file */
@@ -67,8 +68,8 @@ struct model_node {
 struct cluster {
 	atomic_uint users;
 	uint64_t generation;
-	struct object_table
-		*tables[OBJECT_KINDS]; /* held; that of pods: those without a node. Never NULL */
+	/* held; that of pods: those without a node. Never NULL */
+	struct object_table *tables[OBJECT_KINDS];
 	size_t node_count;
 	struct model_node **nodes; /* each held; sorted by name; all of node objects or with pods */
 	uint64_t pod_count;

@@ -18,8 +18,8 @@ struct pod_load {
 		limits_trimaran; /* as Trimaran counts: limits at least requests */
 	int64_t limits_containers; /* as KEP-217 counts: containers only */
 	uint32_t unlimited; /* containers without a limit */
-	uint32_t
-		unknown; /* containers whose limit could not be read: they may use the whole node */
+	/* containers whose limit could not be read: they may use the whole node */
+	uint32_t unknown;
 };
 
 enum { POD_LOADS = RESOURCE_MEMORY + 1 }; /* by RESOURCE_CPU and RESOURCE_MEMORY */

@@ -29,7 +29,8 @@ struct resource_extended {
 };
 
 struct resources {
-	uint8_t has; /* bit 1 << enum resource_id: the key is there; where it is not the amount is 0 */
+	/* bit 1 << enum resource_id: the key is there; where it is not the amount is 0 */
+	uint8_t has;
 	int64_t of[RESOURCE_STANDARD];
 	uint32_t extended_count;
 	struct resource_extended *extended; /* owned; sorted by name */

@@ -15,8 +15,11 @@
  * saddle point (C. Loader, 2000: "Fast and accurate computation of binomial probabilities"), where
  * what cancels has been taken out by hand:
  *
- *     x^a (1-x)^b / B(a, b) = sqrt(a b / (2 pi n)) * exp(e(n) - e(a) - e(b) - D(a, n x) - D(b, n (1-x)))
- *     n = a + b,   e(z) = lgamma(z + 1) - (z + 1/2) ln z + z - ln(2 pi) / 2,   D(y, m) = y ln(y / m) + m - y
+ *     x^a (1-x)^b / B(a, b) =
+ *         sqrt(a b / (2 pi n)) * exp(e(n) - e(a) - e(b) - D(a, n x) - D(b, n (1-x)))
+ *     n = a + b
+ *     e(z) = lgamma(z + 1) - (z + 1/2) ln z + z - ln(2 pi) / 2
+ *     D(y, m) = y ln(y / m) + m - y
  */
 #include "aggregator/policy/beta.h"
 

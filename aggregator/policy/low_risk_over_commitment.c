@@ -4,8 +4,8 @@
  * what pods requested. Per resource, with C the allocatable, requests and limits summed over the
  * pods of the node (a pod's limit counts as at least its request):
  *
- *     risk of limits = (limit - C) / (limit - request) where limit > C, else 0                  with the new pod
- *     risk of load   = 1 - P(load <= threshold), threshold = request / C                        without the new pod
+ *     risk of limits = (limit - C) / (limit - request) where limit > C, else 0   with the new pod
+ *     risk of load   = 1 - P(load <= threshold), threshold = request / C         without it
  *     risk           = w * risk of limits + (1 - w) * risk of load
  *     score          = 100 * (1 - larger risk)
  *

@@ -3,7 +3,7 @@
  * Prefers nodes whose power rises least when the pod starts, by a model of each node: P(x) = k0 +
  * k1 * exp(k2 * x) watts at x percent of its CPU.
  *
- *     x = 100 * used / C        p = 100 * (used + request) / C        raw = k1 * (exp(k2 * p) - exp(k2 * x))
+ *     x = 100 * used / C   p = 100 * (used + request) / C   raw = k1 * (exp(k2 * p) - exp(k2 * x))
  *     score = 100 * (highest - raw) / (highest - lowest)
  *
  * k0 cancels. C is the capacity, which the model is measured on.

@@ -65,7 +65,8 @@ struct column {
 	enum score_plugin_id plugin;
 	struct score_scale *scale;
 	int64_t *scores;
-	double *raws; /* of plugins that normalise, else NULL; NaN: kept out, which no other raw value is */
+	/* of plugins that normalise, else NULL; NaN: kept out, which no other raw value is */
+	double *raws;
 };
 
 /* Nodes of a block, which begins at nodes. */

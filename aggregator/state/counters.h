@@ -192,8 +192,8 @@ struct counters {
 	struct nudge_counters nudge;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
-	atomic_uint_least64_t
-		intervals_merged; /* published ones that came within the next one, not alone */
+	/* published ones that came within the next one, not alone */
+	atomic_uint_least64_t intervals_merged;
 	atomic_uint_least64_t intervals_missing; /* that their run went past without telling them */
 	atomic_uint_least64_t quarantined[QUARANTINE_REASON_COUNT]; /* values left out */
 	atomic_uint_least64_t http_requests[6]; /* by status class: [2] is 2xx */

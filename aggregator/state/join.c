@@ -5,7 +5,7 @@
  *
  *     pages      a   b       d
  *     cluster        b   c   d
- *     slots      a   b   c   d      each made of that page and that node: it stays; else it is made anew
+ *     slots   a   b   c   d   each made of that page and that node: it stays; else it is made anew
  *
  * Both are immutable and held by what was made of them, so the same pointer is the same content,
  * and no address comes back as something else. Where the next of each list are those of the next
@@ -56,8 +56,8 @@ struct join {
 
 	/* between join_begin() and join_end() */
 	struct walk walk;
-	struct slot *
-		next; /* owned; the slots of the next view, each node held for it; NULL: none is under way */
+	/* owned; the slots of the next view, each node held for it; NULL: none is under way */
+	struct slot *next;
 	size_t next_count;
 	struct cluster *cluster; /* held; NULL: standalone */
 	int64_t now_ns;

@@ -15,8 +15,8 @@ struct space;
 struct namespace_share {
 	struct space *space;
 	size_t count; /* how many of the model's pods these are, behind those of the share before */
-	uint32_t
-		ended; /* of them, those that do not count; without any, no pod has to be looked at */
+	/* of them, those that do not count; without any, no pod has to be looked at */
+	uint32_t ended;
 	uint32_t pods; /* of the others, those that are measured */
 	uint32_t latest_pods; /* and those whose newest CPU use is known */
 	int64_t cpu_micro, working_set_bytes, latest_micro;

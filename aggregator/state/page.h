@@ -88,8 +88,8 @@ struct page_names {
 struct node_page {
 	atomic_uint users;
 	struct page_names *names; /* held; NULL: the strings are in the page's own block */
-	uint64_t
-		generation; /* of the state when it was built: grows with every change of this node */
+	/* of the state when it was built: grows with every change of this node */
+	uint64_t generation;
 	/*
 	 * Two pages of a node that have the same have the same pods and containers in the same
 	 * order, with the same strings and limits, all of which lie in the same names. 0: not told.

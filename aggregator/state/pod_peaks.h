@@ -35,8 +35,8 @@ struct pod_peaks {
 struct page_peaks {
 	atomic_uint users;
 	uint32_t room, count;
-	uint32_t
-		unused; /* a place below count that no pod has, plus 1; its `newest` is the next; 0: none */
+	/* a place below count that no pod has, plus 1; its `newest` is the next; 0: none */
+	uint32_t unused;
 	struct pod_peaks pods[];
 };
 

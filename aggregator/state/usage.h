@@ -37,7 +37,8 @@ struct usage_answer {
 	 * did not come.
 	 */
 	uint64_t missing;
-	bool clock_flagged; /* with USAGE_APPLIED: for the first time the node's clock is over 30 s off .. */
+	/* with USAGE_APPLIED: for the first time the node's clock is over 30 s off .. */
+	bool clock_flagged;
 	double clock_ahead_seconds; /* .. by this much */
 	struct quarantine quarantine; /* with USAGE_APPLIED: what of it was put aside */
 	char reason[192];

@@ -43,8 +43,8 @@ struct view_sums {
 	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* containers without a limit */
 	int64_t kernel_unlimited_requests_cpu,
 		kernel_unlimited_requests_mem; /* what those of the API's pods request */
-	uint32_t
-		kernel_unknown; /* pods some of whose limits are not known: not measured, or not read */
+	/* pods some of whose limits are not known: not measured, or not read */
+	uint32_t kernel_unknown;
 };
 
 /*
@@ -62,8 +62,8 @@ struct view_node {
 	atomic_uint users;
 	uint64_t serial; /* no other node ever made by this process has it */
 	const char *name; /* of the model, else of the page */
-	struct node_page
-		*page; /* held; never NULL: of a node that was never heard an empty one (NEVER) */
+	/* held; never NULL: of a node that was never heard an empty one (NEVER) */
+	struct node_page *page;
 	struct model_node *model; /* held; NULL: no API, or it does not know the node */
 	int64_t cpu_capacity_milli, mem_capacity_bytes; /* the API's, else measured; 0 unknown */
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the API's, else the capacity */

@@ -5,7 +5,7 @@
  * it uses:
  *
  *     window     |------------------------|
- *     measured              |-------------|      uncovered = (first measured - start) / (end - start)
+ *     measured   |-------------|   uncovered = (first measured - start) / (end - start)
  *
  * A pod that is not measured at all is not in the mean, and so wholly uncovered. But one that was
  * bound before the window began and runs is in the node's mean whatever is known of the pod itself:

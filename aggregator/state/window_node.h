@@ -36,8 +36,8 @@ struct node_bucket {
 	uint32_t oom_kills;
 	uint16_t have; /* 0: empty */
 	uint16_t bin_count;
-	struct node_bin
-		*bins; /* owned; sorted by which; room for bin_count rounded up to NODE_BIN_STEP */
+	/* owned; sorted by which; room for bin_count rounded up to NODE_BIN_STEP */
+	struct node_bin *bins;
 };
 
 static_assert(sizeof(struct node_bucket) <= 136, "61 of them and their bins fit in 16 KiB");

@@ -23,7 +23,8 @@ struct agent_sim_config {
 	const char *also_url; /* told everything, too; NULL: nobody */
 	int64_t interval_ns; /* unless the aggregator orders another */
 	int64_t ring_span_ns;
-	int64_t history_ns; /* what an agent has measured in its first life before it can tell anybody */
+	/* what an agent has measured in its first life before it can tell anybody */
+	int64_t history_ns;
 	size_t ring_bytes;
 	int64_t warm_ns; /* monotonic; latencies of what is made before are not counted */
 	const uint32_t *phase; /* whose latencies are measured now; another process writes it */

@@ -15,11 +15,12 @@
 struct cluster_config {
 	uint32_t nodes;
 	uint32_t pods_per_node; /* on average; large nodes have more than small ones */
-	uint32_t
-		containers; /* per pod, 1 to CLUSTER_CONTAINERS_MAX; those of DaemonSets have one */
+	/* per pod, 1 to CLUSTER_CONTAINERS_MAX; those of DaemonSets have one */
+	uint32_t containers;
 	uint64_t seed;
 	int64_t day_ns; /* period of what rises and falls once a day; 0: 24 hours */
-	int64_t pod_life_ns; /* so long after a pod began, another takes its place; 0: they run for ever */
+	/* so long after a pod began, another takes its place; 0: they run for ever */
+	int64_t pod_life_ns;
 	int64_t epoch_ns; /* Unix time at which the first pods were there */
 };
 

@@ -11,7 +11,8 @@
 struct trouble {
 	int64_t epoch_ns; /* Unix time at which all agents began their first lives */
 	int64_t node_life_ns; /* from one start of an agent to the next; 0: they run for ever */
-	int64_t node_down_ns; /* at the end of each life it is silent for so long; <= node_life_ns */
+	/* at the end of each life it is silent for so long; <= node_life_ns */
+	int64_t node_down_ns;
 	int64_t skew_ns; /* clocks are off by up to so much, either way */
 	double ack_loss; /* share of acks that never arrive, 0 to 1 */
 	int64_t ack_delay_ns; /* those that do arrive late by up to so much */

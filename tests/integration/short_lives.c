@@ -48,15 +48,16 @@ struct way {
 	const char *name;
 	int from; /* enum hierarchy that CPU time is read from, and that the processes live in */
 	int tier;
-	size_t stories; /* how many of the stories below are told; moves into v1 cgroups take their time */
+	/* how many of the stories below are told; moves into v1 cgroups take their time */
+	size_t stories;
 };
 
 struct scene {
 	struct cgroup_fixture *cgroups;
 	const struct way *way;
 	struct sampling *sampling;
-	struct life
-		keeper; /* in the container, as its first process would be; some tiers see no empty cgroup */
+	/* in the container, as its first process would be; some tiers see no empty cgroup */
+	struct life keeper;
 	double pod_ms, container_ms; /* as sampled */
 	double used_ms; /* as measured */
 };

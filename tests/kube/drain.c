@@ -65,7 +65,8 @@ struct result {
 	bool capped, robust, any_order;
 	size_t wave_nodes, moved; /* of the plan */
 	size_t evicted, bound; /* bound: evicted, and there again */
-	size_t refused; /* evictions that no budget had room for, or that needed room of another's */
+	/* evictions that no budget had room for, or that needed room of another's */
+	size_t refused;
 	size_t violated, displaced; /* tests/kube_drain_wave.h */
 	double seconds;
 	char *told; /* owned; of pods without a node, or NULL */

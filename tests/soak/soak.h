@@ -16,7 +16,8 @@ struct soak_config {
 	int64_t duration_ns; /* of the steady state */
 	int64_t reading_ns; /* between looks at memory; 0: sixty in all */
 	int64_t query_ns;
-	size_t answers_each; /* ask on after it until there are so many of each question; 0: do not */
+	/* ask on after it until there are so many of each question; 0: do not */
+	size_t answers_each;
 	bool objects; /* it knows the cluster's objects, too */
 	bool restart;
 	int64_t outage_ns; /* between its kill and its start */

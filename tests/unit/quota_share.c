@@ -20,8 +20,8 @@ enum { CLAIMANTS_MAX = 12 };
 
 static const struct sharing {
 	int64_t total, left;
-	struct quota_claimant
-		claimants[CLAIMANTS_MAX]; /* with the shares expected; weight and need 0: no more */
+	/* with the shares expected; weight and need 0: no more */
+	struct quota_claimant claimants[CLAIMANTS_MAX];
 } sharings[] = {
 	{10, 0, {{1, 100, 5}, {1, 100, 5}}},
 	{10, 0, {{1, 100, 4}, {1, 100, 3}, {1, 100, 3}}}, /* of equal rests the first */

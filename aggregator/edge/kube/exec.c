@@ -28,7 +28,8 @@ enum { SLICE_MS = 20, STDERR_MAX = 4096, SHOWN_LEN = 200 };
 /* One of its outputs. */
 struct stream {
 	int fd; /* -1: at its end */
-	char *data; /* owned; room + 2 bytes that are never moved: nothing of a secret stays behind */
+	/* owned; room + 2 bytes that are never moved: nothing of a secret stays behind */
+	char *data;
 	size_t len, room;
 	bool newest; /* what is too much pushes out the oldest; otherwise it is an error */
 	bool overflown;

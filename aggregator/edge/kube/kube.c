@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *	kube thread: one libcurl multi handle                                loop thread
- * discoverer --kinds and versions--> feed of each kind --changes--> outbox --batches--> kube_take()
+ *	kube thread: one libcurl multi handle                             loop thread
+ *	discoverer --versions--> feed of each kind --changes--> outbox --batches--> kube_take()
  *
  * Every list and watch has a handle and, on HTTP/1.1, a connection of its own, so that none waits
  * for another. All run on this one thread, since reading objects is what costs, and a list is read

@@ -3,9 +3,10 @@
  * A kubeconfig is three lists of names (clusters, users, contexts) and the name of the context that
  * counts:
  *
- * current-context: dev contexts: [{name: dev, context: {cluster: c, user: u, namespace: n}}]
- * clusters: [{name: c, cluster: {server: "https://10.96.0.1:443", certificate-authority-data:
- * BASE64}}]
+ *	current-context: dev
+ *	contexts: [{name: dev, context: {cluster: c, user: u, namespace: n}}]
+ *	clusters: [{name: c, cluster: {server: "https://10.96.0.1:443",
+ *	                               certificate-authority-data: BASE64}}]
  *	users:    [{name: u, user: {token: T}}]
  *
  * Only what the chosen context leads to is looked at, so that another, half-written entry does no

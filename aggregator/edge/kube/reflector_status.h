@@ -13,7 +13,8 @@
 
 struct kube_status {
 	int code; /* HTTP's; 0: there was no answer */
-	bool version_unavailable; /* the resource version asked for is too old, or newer than the server */
+	/* the resource version asked for is too old, or newer than the server */
+	bool version_unavailable;
 	int64_t retry_after_ns; /* the least wait the server asks for; 0: none */
 	char message[192];
 };

@@ -16,7 +16,8 @@
 enum { SPLITTER_OBJECT_MAX = 8 << 20 }; /* an object of as many bytes or more is refused */
 
 enum splitter_form {
-	SPLITTER_LIST, /* one document {"apiVersion", "kind", "metadata", "items": [..]} in any order */
+	/* one document {"apiVersion", "kind", "metadata", "items": [..]} in any order */
+	SPLITTER_LIST,
 	SPLITTER_LINES, /* documents, each ended by a newline */
 };
 

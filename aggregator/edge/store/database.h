@@ -31,8 +31,8 @@ struct database_config {
 	size_t rows_max; /* more are not read */
 	int busy_ms; /* how long to wait for another process to let go of it */
 	database_taker *take; /* NULL: rows are not read */
-	database_taker *
-		take_memo; /* the same of what planners remember, by name; damaged is nothing of that */
+	/* the same of what planners remember, by name; damaged is nothing of that */
+	database_taker *take_memo;
 	database_decision_taker *take_decision; /* NULL: they are not read */
 	void *ctx;
 };

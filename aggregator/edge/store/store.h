@@ -38,8 +38,8 @@ struct store_batch {
 	size_t count;
 	struct usage_row rows[STORE_BATCH_ROWS]; /* owned */
 	size_t memo_count;
-	struct store_memo
-		memos[STORE_MEMOS_MAX]; /* those that changed; each replaces the one of its name */
+	/* those that changed; each replaces the one of its name */
+	struct store_memo memos[STORE_MEMOS_MAX];
 	int64_t saved_ns; /* Unix time, of memos */
 	struct drain_rows decisions; /* owned; those that were made since */
 	struct store_batch *next; /* for the store */
@@ -58,7 +58,8 @@ struct store_event {
 	/* STORE_OPENED */
 	bool empty; /* it holds nothing of what was saved before */
 	struct reason note; /* what was set aside and why, or "" */
-	size_t node_count; /* when it is opened for the first time: what was in it, sorted by name, */
+	/* when it is opened for the first time: what was in it, sorted by name, */
+	size_t node_count;
 	struct usage_node **nodes; /* owned; whoever takes one out leaves NULL */
 	size_t memo_count; /* likewise, by name */
 	struct store_recalled {

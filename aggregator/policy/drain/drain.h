@@ -60,12 +60,16 @@ struct drain_config {
 	size_t window_count;
 	enum place_order order; /* of destinations */
 	bool by_name; /* candidates in the order of their names, and not as drain_order.h has it */
-	uint32_t
-		robust_orders; /* 5: in so many other orders a wave is tried, and with each owner's pods last; 0: none is called robust */
+	/*
+	 * 5: in so many other orders a wave is tried, and with each owner's pods last; 0: none is
+	 * called robust
+	 */
+	uint32_t robust_orders;
 	uint32_t robust_tries; /* 8: so many waves are tried for one that is robust */
 	/* A node that is found unneeded counts as being so for that long: dumps have no past. */
 	int64_t assume_unneeded_ns;
-	double headroom; /* 1.15: what right-sized requests would be, of the 95th percentile of use */
+	/* 1.15: what right-sized requests would be, of the 95th percentile of use */
+	double headroom;
 };
 
 void drain_config_default(struct drain_config *c);
@@ -127,7 +131,8 @@ struct drain_why {
 
 enum drain_verdict {
 	DRAIN_NEEDED, /* it stays; the reasons say why */
-	DRAIN_NOT_ASKED, /* not examined in this run; its timer, if it has one, runs on (corrected) */
+	/* not examined in this run; its timer, if it has one, runs on (corrected) */
+	DRAIN_NOT_ASKED,
 	DRAIN_UNNEEDED, /* it could go; the reasons say why it does not yet */
 	DRAIN_GOES, /* it is in the wave */
 	DRAIN_ON_ITS_WAY, /* in deletion */
@@ -138,7 +143,8 @@ enum drain_verdict {
 
 const char *drain_verdict_name(
 	enum drain_verdict
-		v); /* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept", "drained" */
+		/* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept", "drained" */
+		v);
 
 /* A pod that moves. */
 struct drain_move {
@@ -192,8 +198,8 @@ struct drain_cost {
 
 struct drain_wave {
 	size_t node_count, empty_count; /* the empty ones come first */
-	const struct drain_plan_node *
-		*nodes; /* owned array of the plan's nodes, in the order they should go */
+	/* owned array of the plan's nodes, in the order they should go */
+	const struct drain_plan_node **nodes;
 	size_t destination_count;
 	struct drain_destination *destinations; /* owned; by name */
 	size_t cost_count;
@@ -216,7 +222,8 @@ struct drain_throttle {
 struct drain_owed {
 	size_t of_deletions, of_evictions, pending, placeholders; /* pods */
 	size_t placed;
-	size_t unplaced; /* of those of deletions and evictions: no node is a candidate then (corrected) */
+	/* of those of deletions and evictions: no node is a candidate then (corrected) */
+	size_t unplaced;
 	/*
 	 * Pods that replace evicted ones, and that the scheduler has had no node for: no node is a
 	 * candidate then, either.

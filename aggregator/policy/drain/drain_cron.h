@@ -2,8 +2,10 @@
 /*
  * Schedules as crontab(5) writes them, in UTC, to the minute: when was the last hit?
  *
- *     minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or jan-dec, day of the week 0-6 or sun-sat
- *     each a list of  *  ?  a  a-b  with /step;  a/step runs to the end of the range;  names in any case
+ *     minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or jan-dec,
+ *     day of the week 0-6 or sun-sat
+ *     each a list of  *  ?  a  a-b  with /step;  a/step runs to the end of the range
+ *     names in any case
  *     @yearly @annually @monthly @weekly @daily @midnight @hourly
  *
  * Where both days are restricted, either will do; where one is "*" or "?" (without a step above 1),

@@ -2,12 +2,15 @@
 /*
  * The first look at a candidate, before any simulation; the first reason that applies is told:
  *
- *   NoNodeInfo or UnexpectedError, RecentlyUnremovable, CurrentlyBeingDeleted, ScaleDownDisabledAnnotation, NotAutoscaled,
- *   UnexpectedError (no utilisation), ScaleDownUnreadyDisabled, NotUnderutilized (of ready nodes only)
+ *   NoNodeInfo or UnexpectedError, RecentlyUnremovable, CurrentlyBeingDeleted,
+ *   ScaleDownDisabledAnnotation, NotAutoscaled, UnexpectedError (no utilisation),
+ *   ScaleDownUnreadyDisabled, NotUnderutilized (of ready nodes only)
  *
- *   upstream   a node is in deletion while its taint ToBeDeletedByClusterAutoscaler is younger than 5 minutes
- *   corrected  - in deletion are also nodes with a deletionTimestamp, tainted by Karpenter, or annotated evenkeel.io/draining, whatever the
- *                age of a taint: somebody is at it, or left it behind
+ *   upstream   a node is in deletion while its taint ToBeDeletedByClusterAutoscaler is younger than
+ *              5 minutes
+ *   corrected  - in deletion are also nodes with a deletionTimestamp, tainted by Karpenter, or
+ *              annotated evenkeel.io/draining, whatever the age of a taint: somebody is at it, or
+ *              left it behind
  *              - a node that failed lately is told with the reason of then (drain_unremovable.h),
  *                and only where nothing else is told now
  *              - karpenter.sh/do-not-disrupt forbids, too; and of scale-down-disabled any value but

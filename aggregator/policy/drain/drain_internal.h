@@ -124,8 +124,8 @@ bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count
 
 /* What came of taking a node away. */
 struct drain_trial {
-	enum drain_reason
-		reason; /* DRAIN_NONE: all of its pods are elsewhere, and it is no destination any more */
+	/* DRAIN_NONE: all of its pods are elsewhere, and it is no destination any more */
+	enum drain_reason reason;
 	const struct kube_pod *pod; /* that fits nowhere */
 	struct place_counts counts; /* without the node itself */
 	size_t rivals; /* of those that are gone: candidates, which could go as well */
@@ -140,11 +140,11 @@ struct drain_trial {
 	/* Where the real-use cap refuses: the node that comes nearest, with the pod on it. */
 	const char *nearest; /* NULL: it refuses nowhere */
 	struct place_prediction predicted;
-	const char
-		*class_name; /* of placeholders; and how many fit nowhere, with what they ask for */
+	/* of placeholders; and how many fit nowhere, with what they ask for */
+	const char *class_name;
 	size_t missing;
-	const char
-		*without_slack; /* a node that had room but for placeholders; NULL: none is known */
+	/* a node that had room but for placeholders; NULL: none is known */
+	const char *without_slack;
 	int64_t missing_cpu_milli, missing_mem_bytes;
 	struct drain_item *items; /* the caller frees them; as in struct drain_case */
 	size_t count, own_count, real_count;

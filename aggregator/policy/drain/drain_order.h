@@ -3,10 +3,12 @@
  * In which order candidates are asked: by scores, one after the other, the higher first; equal ones
  * by name, so that it is always the same.
  *
- *   upstream   empty nodes, then those that only wait for pods to end, then the others; among them candidates of the run before; then as
- *              they were given (upstream sorts unstably; this order is the one it would have if it did not)
- *   corrected  the same classes; then nodes on which no pod bursts; then the run before, which keeps waves from changing; then the cheapest to move
- *              first: fewer pods, less CPU in use, less memory in use; then by name
+ *   upstream   empty nodes, then those that only wait for pods to end, then the others; among them
+ *              candidates of the run before; then as they were given (upstream sorts unstably; this
+ *              order is the one it would have if it did not)
+ *   corrected  the same classes; then nodes on which no pod bursts; then the run before, which
+ *              keeps waves from changing; then the cheapest to move first: fewer pods, less CPU in
+ *              use, less memory in use; then by name
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ORDER_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ORDER_H
@@ -19,7 +21,10 @@
 /* What is known of a candidate. */
 struct drain_rank {
 	const char *node;
-	bool known; /* there is a node of that name; else it counts as one with pods, corrected: with the most */
+	/*
+	 * there is a node of that name; else it counts as one with pods, corrected: with the most
+	 */
+	bool known;
 	size_t movable,
 		waiting; /* pods that move (a blocked one, too), and pods whose end is waited for */
 	bool before; /* it was a candidate of the run before */

@@ -3,7 +3,8 @@
  * Owners of pods: how many replicas they want and have, and how many of them a wave may take away
  * at once, whether they have a PodDisruptionBudget or not.
  *
- *     allowed = max(1, floor(share * wanted))      taken + (wanted - ready) + 1 <= allowed for each ready pod
+ *     allowed = max(1, floor(share * wanted))
+ *     taken + (wanted - ready) + 1 <= allowed      for each ready pod
  *
  * so that what an owner lacks already counts, and pods that are not ready are free. Who wants
  * nothing known wants what there is.
@@ -29,7 +30,8 @@ struct drain_replicas {
  * is what is left of its completions, if that is less than its parallelism. -ENOENT for NULL;
  * -ENOTSUP for what has no replicas (a DaemonSet).
  *
- *   upstream   of a StatefulSet only the pods of its current revision are counted, so that a rollout looks like a loss
+ *   upstream   of a StatefulSet only the pods of its current revision are counted, so that a
+ *              rollout looks like a loss
  *   corrected  all pods; a target below 0 is 0
  */
 int drain_replicas_of(const struct object *workload, enum drain_variant variant,

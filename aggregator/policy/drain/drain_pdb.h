@@ -3,12 +3,14 @@
  * What PodDisruptionBudgets still allow while nodes are chosen one after the other: a tracker for
  * one run, over the records of one view.
  *
- *   upstream   each taken pod costs one of every budget that matches, also when it was taken before, and whether it is healthy or not; what
- *              is being drained already is not known. Remaining amounts can become negative.
- *   corrected  - a pod costs once, however often it is taken; take pods of nodes in deletion first, and they are reserved
+ *   upstream   each taken pod costs one of every budget that matches, also when it was taken
+ *              before, and whether it is healthy or not; what is being drained already is not
+ *              known. Remaining amounts can become negative.
+ *   corrected  - a pod costs once, however often it is taken; take pods of nodes in deletion first,
+ *              and they are reserved
  *              - free are pods that the eviction API lets go without asking: in deletion, Pending,
- *                Succeeded, Failed, or not ready while
- *                the budget has what it desires (or says AlwaysAllow)
+ *                Succeeded, Failed, or not ready while the budget has what it desires (or says
+ *                AlwaysAllow)
  *              - a pod that matches several budgets is refused (SeveralPdbs): the eviction API
  *                fails on it
  *              - a status that is older than its spec, or that allows more than are healthy beyond
@@ -43,7 +45,8 @@ int64_t drain_pdbs_remaining(const struct drain_pdbs *p, uint32_t which);
 
 struct drain_pdb_verdict {
 	enum drain_reason reason; /* DRAIN_NONE: they may go; NOT_ENOUGH_PDB, SEVERAL_PDBS */
-	bool in_parallel; /* all at once; else some wait for the others' successors: a risky drain */
+	/* all at once; else some wait for the others' successors: a risky drain */
+	bool in_parallel;
 	const struct kube_pod *pod; /* that is refused, or has to wait; NULL: none */
 	const struct kube_pdb *budget; /* by which; NULL: none */
 	int64_t remaining; /* of it */

@@ -2,21 +2,20 @@
 /*
  * Whether a pod may leave its node: twelve rules, of which the first that has an opinion decides.
  *
- *   Mirror, LongTerminating                    nothing to do for it                     SkipDrain
- *   ReplicaCount                               its owner is there, and large enough     (BlockDrain)
- *   DaemonSet, SafeToEvict, Terminal           it goes, whatever the rules below say    DrainOk
- *   OnCompletion                               the node waits until it ended            WaitForCompletion
- *   Replicated, System, NotSafeToEvict, LocalStorage, PDB                               BlockDrain
+ *   Mirror, LongTerminating                    nothing to do for it               SkipDrain
+ *   ReplicaCount                               its owner is there, large enough   (BlockDrain)
+ *   DaemonSet, SafeToEvict, Terminal           it goes, whatever rules below say  DrainOk
+ *   OnCompletion                               the node waits until it ended      WaitForCompletion
+ *   Replicated, System, NotSafeToEvict, LocalStorage, PDB                         BlockDrain
  *
  * No opinion of any (Undefined) means that the pod is moved. A verdict may carry overrides: it is
  * then parked, and returned where a later rule comes to an outcome that it overrides.
  *
  *   upstream   System lets an old pod go without a look at the rules below it
- *   corrected  - an old pod of kube-system is only no longer held by System: the rules below are asked
+ *   corrected  - an old pod of kube-system is no longer held by System, only by rules below it
  *              - an owner of the same name with another uid is not the owner
  *              - a word in the annotation safe-to-evict that nobody knows holds the pod, and so
- *                does karpenter.sh/do-not-disrupt, also
- *                beside safe-to-evict=true, which it contradicts
+ *                does karpenter.sh/do-not-disrupt, also beside safe-to-evict=true
  *              - a pod of several budgets is held (SeveralPdbs); one that its budget does not count
  *                is not (drain_pdb.h)
  *              - where budgets could not be listed, or one of the namespace cannot be read, pods

@@ -4,10 +4,12 @@
  * their group and the cluster enough, and are not held back by the rest of an atomic group or by
  * pods that end by themselves.
  *
- *   upstream   time and room of each node, empty ones first; then drains that their budgets allow at once before risky ones; then atomic groups that
- *              are not complete go, whose room stays used; then nodes with pods to wait for, which may leave a group incomplete
- *   corrected  time; then waiting, of which an atomic group waits as a whole; then atomic groups; then room, an atomic group all or none. What
- *              fails takes no room. The order is the caller's (drain_order.h), empty ones first, risky ones last.
+ *   upstream   time and room of each node, empty ones first; then drains that their budgets allow
+ *              at once before risky ones; then atomic groups that are not complete go, whose room
+ *              stays used; then nodes with pods to wait for, which may leave a group incomplete
+ *   corrected  time; then waiting, of which an atomic group waits as a whole; then atomic groups;
+ *              then room, an atomic group all or none. What fails takes no room. The order is the
+ *              caller's (drain_order.h), empty ones first, risky ones last.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H

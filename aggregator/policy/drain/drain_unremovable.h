@@ -3,7 +3,8 @@
  * Which nodes could not be drained, and why: reasons of this run, and for a while those of failed
  * simulations, which need not be repeated at once.
  *
- *   upstream   with each run all reasons go; of a node that failed only its time stays, so that nobody can tell why any more
+ *   upstream   with each run all reasons go; of a node that failed only its time stays, so that
+ *              nobody can tell why any more
  *   corrected  the reason stays as long as the time
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_UNREMOVABLE_H
@@ -21,7 +22,11 @@ struct drain_failure {
 	enum drain_reason reason; /* DRAIN_NONE: forgotten, only the time is left */
 	char *why; /* owned; a sentence, NULL where there is none */
 	int64_t until_ns; /* it is not asked again before; 0: in the next run */
-	void *refusal; /* owned, one block: what else the sentence's author keeps; NULL: nothing, as after a restart */
+	/*
+	 * owned, one block: what else the sentence's author keeps; NULL: nothing, as after a
+	 * restart
+	 */
+	void *refusal;
 };
 
 /* Sorted by node. */

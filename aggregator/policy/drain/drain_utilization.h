@@ -8,9 +8,10 @@
  * Left out of both are DaemonSets' and mirror pods, where the options say so; out of the sum only,
  * pods whose end is overdue.
  *
- *   upstream   pods that ended count, too; a node with a GPU's label and without GPUs is idle; the denominator may become 0 or negative
- *   corrected  only pods whose requests count (kube_pod_is_active()); without GPUs, CPU and memory decide; nothing left to divide by is
- *              an error
+ *   upstream   pods that ended count, too; a node with a GPU's label and without GPUs is idle; the
+ *              denominator may become 0 or negative
+ *   corrected  only pods whose requests count (kube_pod_is_active()); without GPUs, CPU and memory
+ *              decide; nothing left to divide by is an error
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_UTILIZATION_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_UTILIZATION_H

@@ -10,7 +10,8 @@
  * active ones that name the reason, or none, the most restrictive counts. One that cannot be read
  * lets nothing go (it fails closed).
  *
- *   upstream   a schedule without a duration is never active, and percentages above 100 are taken as they are
+ *   upstream   a schedule without a duration is never active, and percentages above 100 are taken
+ *              as they are
  *   corrected  both cannot be read: so a budget that somebody meant as a limit is none in silence
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_WINDOW_H

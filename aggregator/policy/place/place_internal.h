@@ -3,8 +3,10 @@
  * What the files of the placement core share: the compact arrays, and who fills them.
  *
  *   place_terms.c    node selector terms, read and matched
- *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node signature
- *   place_class.c    pods with one template in one namespace: everything else that is read of them, once
+ *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node
+ *                    signature
+ *   place_class.c    pods with one template in one namespace: everything else that is read of them,
+ *                    once
  *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
  *   place_link.c     which pods count where: new classes and new counters, told of each other
  *   place_asked.c    what came with pods that were only asked about, and goes with them
@@ -290,8 +292,8 @@ struct place_class {
 
 struct place_use {
 	int64_t cpu, variance, mem;
-	const struct pod_peaks
-		*peaks; /* borrowed from the view; NULL: the mean stands for each hour */
+	/* borrowed from the view; NULL: the mean stands for each hour */
+	const struct pod_peaks *peaks;
 	bool measured;
 };
 

@@ -18,7 +18,11 @@ struct place_tally {
 	uint32_t *dense; /* owned; NULL: sparse */
 	struct place_tally_entry *of; /* owned; NULL until there is anything */
 	uint32_t room,
-		taken; /* room: 0 or a power of two; taken: entries that are not free, counts of 0 among them */
+		/*
+		 * room: 0 or a power of two; taken: entries that are not free, counts of 0 among
+		 * them
+		 */
+		taken;
 };
 
 /* domains: how many there are; more may come. */

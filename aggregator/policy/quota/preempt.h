@@ -55,10 +55,14 @@
 struct preempt_options {
 	enum quota_variant variant; /* that of the book, too */
 	int32_t critical_priority; /* as quota_options */
-	bool pdb_hard; /* true; false: budgets are broken where nothing else helps, as upstream does */
+	/* true; false: budgets are broken where nothing else helps, as upstream does */
+	bool pdb_hard;
 	double idle_share; /* 0.10: below it of what it requests of CPU a pod is idle */
-	uint32_t
-		effort; /* 200000: pods taken and put back, at most, in search of sets that the first way of trying misses */
+	/*
+	 * 200000: pods taken and put back, at most, in search of sets that the first way of trying
+	 * misses
+	 */
+	uint32_t effort;
 };
 
 void preempt_options_default(struct preempt_options *o);
@@ -71,9 +75,13 @@ struct preempt_past {
 
 struct preempt_ask {
 	const struct kube_pod *pod; /* pending; need not be in the view */
-	bool never; /* preemptionPolicy Never, where the caller knows more than the pod's spec says (its PriorityClass) */
-	const struct resources *
-		reserved; /* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	/*
+	 * preemptionPolicy Never, where the caller knows more than the pod's spec says (its
+	 * PriorityClass)
+	 */
+	bool never;
+	/* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	const struct resources *reserved;
 	/*
 	 * What the book counts reservations of, and the placement core has where they have a node;
 	 * NULL: nothing is reserved.
@@ -113,7 +121,8 @@ enum preempt_refusal {
 	PREEMPT_MAY_PAY, /* it may be one */
 	PREEMPT_GOING, /* in deletion, or told before */
 	PREEMPT_STATIC, /* a static pod: deleting its image stops nothing */
-	PREEMPT_ISOLATED, /* its namespace has no quota, and the pod's has, or the other way round */
+	/* its namespace has no quota, and the pod's has, or the other way round */
+	PREEMPT_ISOLATED,
 	PREEMPT_OTHER_QUOTA, /* only the own namespace may pay */
 	PREEMPT_OWN_QUOTA, /* only borrowers may pay, and those are others */
 	PREEMPT_WITHIN_MIN, /* its quota uses no more than its min of what is asked for */
@@ -148,10 +157,12 @@ struct preempt_victim {
 /* What a node would cost. */
 struct preempt_candidate {
 	const char *node; /* where the pod goes */
-	bool error; /* upstream lost the node (a victim was removed twice); there are no victims then */
+	/* upstream lost the node (a victim was removed twice); there are no victims then */
+	bool error;
 	uint32_t violations; /* budgets broken */
 	double loss; /* what quotas lose of their guarantees, in mins; corrected only */
-	double beyond; /* what quotas pay though others are more over their weighted share; corrected only */
+	/* what quotas pay though others are more over their weighted share; corrected only */
+	double beyond;
 	size_t victim_count;
 	struct preempt_victim *victims; /* owned */
 };
@@ -180,13 +191,18 @@ struct preempt_node {
 struct preempt_plan {
 	enum preempt_verdict verdict;
 	bool several; /* not all victims are on the destination */
-	bool exhausted; /* PREEMPT_IMPOSSIBLE: all sets were tried, or none can do; false: none was found within the effort */
+	/*
+	 * PREEMPT_IMPOSSIBLE: all sets were tried, or none can do; false: none was found within the
+	 * effort
+	 */
+	bool exhausted;
 	struct quota_verdict gate; /* what the quotas say without any victim */
 	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
 	size_t node_count;
 	struct preempt_node *nodes; /* owned; by name */
 	uint32_t refused[PREEMPT_REFUSALS]; /* pods of the nodes asked */
-	int64_t retry_ns; /* when a min runtime or a window of evictions ends that holds victims back; 0: none does */
+	/* when a min runtime or a window of evictions ends that holds victims back; 0: none does */
+	int64_t retry_ns;
 	struct buf narration; /* sentences, a line each */
 	struct buf unblock; /* what would help, a line each; empty where there is nothing to say */
 };
@@ -237,8 +253,8 @@ struct preempt_offer {
 /* The answer for a node: its victims by descending priority. */
 struct preempt_answer {
 	size_t count;
-	struct preempt_candidate
-		*of; /* owned; in the order of offers, each with at least one victim */
+	/* owned; in the order of offers, each with at least one victim */
+	struct preempt_candidate *of;
 	struct buf narration;
 };
 

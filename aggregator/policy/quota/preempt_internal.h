@@ -3,7 +3,8 @@
  * What the files of preemption share.
  *
  *   preempt_index.c     the pods of a view by node, budgets, nominations
- *   preempt_run.c       one question: what is asked, what is counted beside the pod, taking pods and putting them back
+ *   preempt_run.c       one question: what is asked, what is counted beside the pod, taking pods
+ *                       and putting them back
  *   preempt_payers.c    who may be a victim, and in which order (corrected)
  *   preempt_search.c    sets of victims (corrected)
  *   preempt_upstream.c  upstream's search

@@ -4,8 +4,10 @@
  * pod without them and it fits there.
  *
  *     greedy   one after the other by rank, who may go, until it suffices
- *     exact    where that fails though all together would do (a min, a window or a budget kept somebody): the same with steps back, within the effort
- *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is minimal
+ *     exact    where that fails though all together would do (a min, a window or a budget kept
+ *              somebody): the same with steps back, within the effort
+ *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is
+ *              minimal
  *
  * Who falls with a victim (gangs.h) is taken and put back together with it.
  *

@@ -3,10 +3,13 @@
  * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode),
  * faults included, and who may look for some at all (PodEligibleToPreemptOthers):
  *
- *   overshoot        a quota over its min gives pods until it is not: the last may take it far below
+ *   overshoot        a quota over its min gives pods until it is not: the last may take it far
+ *                    below
  *   other resources  a quota over its min of memory pays for CPU
- *   budgets          counted over the candidates there happen to be, and a victim that only the quotas want is no violation
- *   double removal   a victim that neither fits nor is allowed is removed twice, which is an error, and the node is lost
+ *   budgets          counted over the candidates there happen to be, and a victim that only the
+ *                    quotas want is no violation
+ *   double removal   a victim that neither fits nor is allowed is removed twice, which is an error,
+ *                    and the node is lost
  */
 #include <math.h>
 #include <stdlib.h>

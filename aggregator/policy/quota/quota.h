@@ -65,14 +65,17 @@ struct quota {
 	const char *namespace, *name; /* name "" for the default quota */
 	struct resources min, max; /* as the object has them */
 	bool has_min, has_max;
-	struct resources
-		used; /* bound pods, those that are being deleted too, and reservations that no view shows yet */
+	/* bound pods, those that are being deleted too, and reservations that no view shows yet */
+	struct resources used;
 	struct resources pending; /* active pods without a node */
 	uint32_t used_pods, pending_pods, assumed_pods;
 	double weight; /* evenkeel.io/weight, 1: for shares of what others leave */
 	int64_t min_runtime_ns; /* evenkeel.io/min-runtime, 0: younger pods are no victims */
-	uint32_t
-		evictions_max; /* evenkeel.io/max-evictions "5/1h": at most 5 victims in an hour; 0 without evictions_ns: no bound */
+	/*
+	 * evenkeel.io/max-evictions "5/1h": at most 5 victims in an hour; 0 without evictions_ns:
+	 * no bound
+	 */
+	uint32_t evictions_max;
 	int64_t evictions_ns;
 	const struct namespace_use *use; /* NULL: not measured */
 };
@@ -170,7 +173,8 @@ enum quota_gate {
 	QUOTA_CRITICAL, /* admitted: by its priority */
 	QUOTA_NEVER, /* alone it asks for more than max: nothing can help */
 	QUOTA_OVER_MAX,
-	QUOTA_OVER_SUM, /* what is guaranteed to all is used up, and here not by others who could give it back */
+	/* what is guaranteed to all is used up, and here not by others who could give it back */
+	QUOTA_OVER_SUM,
 };
 
 const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overSumMin", .. */
@@ -211,8 +215,8 @@ struct quota_ask {
 struct quota_verdict {
 	enum quota_gate gate;
 	bool admitted;
-	const char *
-		resource; /* of the gate that refused, borrowed from the request or the book; NULL: none did */
+	/* of the gate that refused, borrowed from the request or the book; NULL: none did */
+	const char *resource;
 	int64_t used, asked, nominated,
 		bound; /* used + nominated + asked > bound: max of the quota, or the sum of mins */
 	struct reason why; /* one sentence with the numbers, and what would unblock it */

@@ -55,8 +55,8 @@ struct quota_book {
 	struct view *view; /* held; NULL: none */
 	struct ledger_copy *ledger; /* held; NULL: none */
 	size_t counted_count;
-	const struct ledger_entry *
-		*counted; /* owned; of the copy: those that are in `used`, in its order */
+	/* owned; of the copy: those that are in `used`, in its order */
+	const struct ledger_entry **counted;
 };
 
 /* --- quota_scale.c */

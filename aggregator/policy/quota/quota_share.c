@@ -2,11 +2,13 @@
 /*
  * Of one resource, in whole units:
  *
- *     guaranteed_i  min_i, or its part of the capacity, in proportion to min, where all mins together are more than that
+ *     guaranteed_i  min_i, or its part of the capacity, in proportion to min, where all mins
+ *                   together are more than that
  *     borrowed_i    max(0, used_i - guaranteed_i)
  *     unused_i      max(0, guaranteed_i - used_i)
  *     lent_i        its part of min(sum of borrowed, sum of unused), in proportion to unused
- *     fair_i        min(wanted_i, guaranteed_i), and its part of what is left of all guarantees by weight, up to what it wants
+ *     fair_i        min(wanted_i, guaranteed_i), and its part of what is left of all guarantees by
+ *                   weight, up to what it wants
  *
  * Parts are rounded by the largest remainder, so that they add up to the whole. The last is
  * progressive filling: a round gives everybody its part by weight; who needs less than that gets

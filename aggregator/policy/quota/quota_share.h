@@ -21,7 +21,11 @@ int64_t quota_share_out(int64_t total, struct quota_claimant *claimants, size_t 
 
 /* One quota's part in a resource. In its own unit. */
 struct quota_share {
-	int64_t min; /* guaranteed in fact: the quota's min, scaled down where the cluster has less than all mins together */
+	/*
+	 * guaranteed in fact: the quota's min, scaled down where the cluster has less than all mins
+	 * together
+	 */
+	int64_t min;
 	int64_t used, wanted; /* by bound pods; and by pending ones, too, but at most max */
 	int64_t borrowed; /* used over min */
 	int64_t lent; /* of its unused min, what others borrow */
@@ -38,8 +42,8 @@ struct quota_share_sum {
 	int64_t guaranteed; /* in fact: min, or the capacity */
 	int64_t used, borrowed, lent;
 	int64_t unused; /* of min, by those who do not use theirs, lent or not */
-	struct reason
-		alarm; /* where the quotas promise more than there is, a sentence with the numbers; else "" */
+	/* where the quotas promise more than there is, a sentence with the numbers; else "" */
+	struct reason alarm;
 };
 
 /*

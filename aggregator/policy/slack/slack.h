@@ -4,9 +4,11 @@
  * and node, which stay where they are from step to step, make way for real pods, and are pods like
  * others for whoever plans a drain. Pure and deterministic.
  *
- *   classes   workload NS/KIND/NAME   a workload with the annotation evenkeel.io/slack: "2" or "10%" (of its replicas) is mirrored: its shape, its labels,
+ *   classes   workload NS/KIND/NAME   a workload with the annotation evenkeel.io/slack: "2" or
+ *                                     "10%" (of its replicas) is mirrored: its shape, its labels,
  *                                     and all that it asks of nodes and of other pods
- *             cover-N                 sizes that hold any pod of the workloads that say "shared" (slack_target.h)
+ *             cover-N                 sizes that hold any pod of the workloads that say "shared"
+ *                                     (slack_target.h)
  *             unit                    what is missing to the cluster's rate
  *
  * A step: verify what stands, count what is wanted, remove what is too much, place what is missing,
@@ -42,7 +44,8 @@ struct slack_options {
 	int64_t rate_ppm; /* 100000 (10 %); [0, 1000000) */
 	enum slack_base base;
 	uint32_t granularity; /* 5 */
-	int64_t unneeded_ns; /* 10 min: a target is lowered only after it stayed lower for so long */
+	/* 10 min: a target is lowered only after it stayed lower for so long */
+	int64_t unneeded_ns;
 	/*
 	 * The target is what arrives while a node starts (slack_arrivals.h), once watched for a
 	 * day; until then the rate.
@@ -65,7 +68,8 @@ enum slack_kind { SLACK_WORKLOAD, SLACK_COVER, SLACK_UNIT };
 
 /* Why a placeholder was moved. */
 enum slack_cause {
-	SLACK_PUSHED_OUT, /* the node's pods left no room, or a rule forbids what stands there: see filter */
+	/* the node's pods left no room, or a rule forbids what stands there: see filter */
+	SLACK_PUSHED_OUT,
 	SLACK_NODE_LEFT, /* the node is gone, not ready, cordoned or in deletion */
 	SLACK_SURPLUS, /* fewer are wanted */
 	SLACK_CLASS_LEFT, /* nobody wants that class any more */
@@ -95,9 +99,13 @@ struct slack_class {
 	uint32_t wanted; /* with what is not given up yet */
 	int64_t lower_ns; /* when wanted comes down if the target stays; 0: it is the target */
 	uint32_t placed, unplaced; /* = wanted */
-	uint32_t
-		balloons; /* real pods that hold the room of so many of it (slack_balloon.c); the rest of placed are placeholders */
-	bool fits_no_node; /* no node there is could hold one, were it empty: more nodes do not help */
+	/*
+	 * real pods that hold the room of so many of it (slack_balloon.c); the rest of placed are
+	 * placeholders
+	 */
+	uint32_t balloons;
+	/* no node there is could hold one, were it empty: more nodes do not help */
+	bool fits_no_node;
 	struct reason why; /* of unplaced; "" none */
 	struct place_counts refused; /* nodes by filter, where some are unplaced */
 	/*
@@ -106,7 +114,8 @@ struct slack_class {
 	 */
 	int64_t slots;
 	bool slots_more; /* rules had to be tried one by one, and there are at least so many */
-	int64_t slots_by_use; /* of them, where the CPU and memory are really there; -1: no node is measured */
+	/* of them, where the CPU and memory are really there; -1: no node is measured */
+	int64_t slots_by_use;
 	/*
 	 * 1 - slots * shape / free, of the resource that is scarcer, in millionths; 0 where nothing
 	 * is free.

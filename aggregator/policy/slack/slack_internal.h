@@ -48,7 +48,8 @@ struct slack_pattern {
 	bool is_company;
 	bool has_claims;
 	bool other_resources; /* asks for more than CPU and memory */
-	size_t key_count; /* of topology keys of those; more than SLACK_KEYS_MAX are not told apart */
+	/* of topology keys of those; more than SLACK_KEYS_MAX are not told apart */
+	size_t key_count;
 	char *keys[SLACK_KEYS_MAX]; /* owned */
 };
 
@@ -141,8 +142,8 @@ struct slack_survey {
 	bool *counts; /* by node: ready, not cordoned, not in deletion */
 	struct slack_amount *whole; /* allocatable */
 	struct slack_amount *gives; /* without what DaemonSets and static pods take */
-	struct slack_amount
-		*free; /* that real pods leave, balloons not among them; may be negative */
+	/* that real pods leave, balloons not among them; may be negative */
+	struct slack_amount *free;
 	int64_t *free_pods;
 	struct slack_amount *headroom; /* by real use; valid where measured */
 	bool *measured;

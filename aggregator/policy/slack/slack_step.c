@@ -3,9 +3,11 @@
  * One step:
  *
  *   survey     what nodes give and real pods leave free
- *   targets    classes of workloads, the cover of those that share, units for what is missing to the rate
- *   verify     placeholders stand where they stood; each is asked again as if it came now, the largest of a node first, and pushed out where the
- *              scheduler would refuse it: real pods always win
+ *   targets    classes of workloads, the cover of those that share, units for what is missing to
+ *              the rate
+ *   verify     placeholders stand where they stood; each is asked again as if it came now, the
+ *              largest of a node first, and pushed out where the scheduler would refuse it: real
+ *              pods always win
  *   surplus    what is no longer wanted goes where nodes are emptiest, which helps draining them
  *   missing    slack_place.c
  *   report     slots, nodes to add, narration; where all stand is remembered

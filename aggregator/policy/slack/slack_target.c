@@ -3,11 +3,13 @@
  * The corrected formulas of resource slack.
  *
  *   E      = rate * requested (or * allocatable)
- *   unit   = average node / granularity, scaled by min(1, A_k / unit) for the node k nearest to the average
+ *   unit   = average node / granularity, scaled by min(1, A_k / unit) for the node k nearest to the
+ *          average
  *   count  = max over resources of ceil(remaining / unit); a unit is rounded down, so that as many
- *            as it was cut into fit on a node, and what that loses, less than a millicore and a
- *            byte for each, calls for no further unit
- *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the join
+ *          as it was cut into fit on a node, and what that loses, less than a millicore and a byte
+ *          for each, calls for no further unit
+ *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the
+ *          join
  *
  * Products are made in 128 bits: of two amounts below 2^63 they do not overflow. Fractions are
  * compared crosswise.

@@ -2,8 +2,9 @@
 /*
  * Workloads that ask for slack by the annotation evenkeel.io/slack:
  *
- *   "2"        room for two more pods like theirs          "shared"   room for one, which those who share may be next to take
+ *   "2"        room for two more pods like theirs
  *   "10%"      for a tenth of their replicas, rounded up
+ *   "shared"   room for one, which those who share may be next to take
  *
  * It is read along the chain of owners, as far as the model has it: of a pod's template; of its
  * controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a Deployment by its
@@ -135,7 +136,8 @@ static void meet_controller(struct slack_search *s, struct group *g, const struc
 		return;
 	if (w->object.kind == OBJECT_JOB)
 		g->replicas =
-			-1; /* those that ran want nothing any more: the current one is asked below */
+			/* those that ran want nothing any more: the current one is asked below */
+			-1;
 	else if (w->replicas >= 0)
 		g->replicas = (g->replicas > 0 ? g->replicas : 0) + w->replicas;
 	if (!g->current || is_newer(w, g->current))

@@ -25,7 +25,8 @@ enum slack_yaml {
 struct slack_yaml_options {
 	enum slack_yaml kind;
 	const char *image; /* of balloons and templates; "registry.k8s.io/pause:3.9" */
-	int32_t priority; /* of balloons; -10: the least that still makes the cluster autoscaler add nodes */
+	/* of balloons; -10: the least that still makes the cluster autoscaler add nodes */
+	int32_t priority;
 };
 
 void slack_yaml_options_default(struct slack_yaml_options *o);
