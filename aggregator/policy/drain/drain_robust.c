@@ -2,7 +2,8 @@
 /*
  * The kube-scheduler does not choose destinations as the planner does.
  *
- *   robust     the wave was placed in some other orders as well, emptiest node first, pods in any
+ *   robust     the wave was placed in some other orders as well, emptiest node first, half of them
+ *              with nodes that are no candidates before the others (soft taints), pods in any
  *              order, and the pods of one owner after all others. Whose pod had no place then is
  *              named, or what extra capacity had none. That is a sample, and no proof
  *   any order  each pod has a place wherever the scheduler puts the others. It is proven for pods
@@ -28,6 +29,7 @@ struct parts {
 	struct drain_run *r;
 	const struct drain_part *of;
 	size_t count;
+	bool *stays; /* owned; by node: no candidate */
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -109,6 +111,19 @@ static struct leaver *take_wave(const struct parts *w, size_t *count)
 	return all;
 }
 
+/* Schedulers that are told of candidates prefer the others. */
+static place_node choose(const struct parts *w, place_pod pod, bool told)
+{
+	struct place *p = w->r->place;
+	place_node to = PLACE_NONE;
+
+	if (told)
+		to = place_choose(p, pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, w->stays, NULL);
+	if (to == PLACE_NONE)
+		to = place_choose(p, pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
+	return to;
+}
+
 static bool slack_holds(const struct parts *w, struct reason *why)
 {
 	place_node *gone = mem_zalloc(w->count + 1, sizeof(*gone));
@@ -137,8 +152,7 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 	if (owner)
 		put_last(w, all, count, owner);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
-		place_node to =
-			place_choose(p, all[i].pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
+		place_node to = choose(w, all[i].pod, order % 2);
 
 		if (to != PLACE_NONE) {
 			place_put(p, all[i].pod, to);
@@ -187,17 +201,22 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
 size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
 			  struct reason *why)
 {
-	const struct parts parts = {r, of, part_count}, *w = &parts;
+	const struct parts parts = {r, of, part_count, mem_zalloc(r->count + 1, sizeof(bool))};
+	const struct parts *w = &parts;
 	const char *owners[OWNERS_MAX];
 	size_t victim = SIZE_MAX, count = 0;
 	uint32_t orders = r->config->robust_orders;
 
+	memset(parts.stays, true, r->count * sizeof(bool));
+	for (size_t i = 0; i < r->set_count; i++)
+		parts.stays[r->set[i]] = false;
 	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
 		victim = find_victim(w, i, NULL, why);
 	if (orders && victim == SIZE_MAX)
 		count = find_owners(w, owners);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
 		victim = find_victim(w, orders + (uint32_t)i, owners[i], why);
+	free(parts.stays);
 	return victim;
 }
 
@@ -291,7 +310,7 @@ static bool always_has_a_place(const struct drain_run *r, place_pod pod, const i
 
 bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count)
 {
-	const struct parts w = {r, of, part_count};
+	const struct parts w = {r, of, part_count, NULL};
 	place_mark m = place_fork(r->place);
 	size_t count;
 	struct leaver *all = take_wave(&w, &count);
