@@ -9,7 +9,8 @@
  *
  * After each wave
  *
- *   pending    no pod is without a node, nor any balloon more than at first
+ *   pending    no pod is without a node, nor any balloon more than at first. After a wave that is
+ *              not called robust, which evenkeel says with the pod it may be, that is told only
  *   slack      balloons hold the target, but for one unit at most, and no more is wanted than one
  *              unit over it
  *   moved      no pod left a node that does not go; and none that came for one that was evicted is
@@ -67,6 +68,7 @@ struct story {
 	struct kube_drain_world world;
 	struct kube_drain_look first, before; /* before any wave; before the one at hand */
 	struct buf balloons; /* as they were applied last */
+	size_t told; /* pods without a node at first, or after a wave that is not called robust */
 	struct result result;
 };
 
@@ -192,7 +194,7 @@ static void check_slack(struct story *s)
 	struct result *r = &s->result;
 	double missing = missing_units(s, slack);
 	const cJSON *class;
-	double may = fmax(1, (double)s->first.waiting);
+	double may = fmax(1, (double)s->told);
 	bool off = missing > may || number_at(slack, "total.unplaced") > may;
 
 	cJSON_ArrayForEach(class, json_at(slack, "items"))
@@ -351,10 +353,12 @@ static void carry_out(struct story *s, const cJSON *plan)
 	s->before = after;
 	check_drained(s, plan);
 	r->drained += (size_t)cJSON_GetArraySize(json_at(plan, "wave.nodes"));
-	if (after.unbound > s->first.waiting) {
-		r->pending += after.unbound - s->first.waiting;
+	if (after.unbound > s->told)
 		tell_pending(s, plan);
-	}
+	if (after.unbound > s->told && cJSON_IsTrue(json_at(plan, "wave.robust")))
+		r->pending += after.unbound - s->told;
+	else if (after.unbound > s->told)
+		s->told = after.unbound;
 	cJSON_ArrayForEach(node, json_at(plan, "wave.nodes"))
 	{
 		if (s->world.seed % 2)
@@ -371,6 +375,7 @@ static void drain_down(struct story *s)
 	kube_drain_look_fini(&s->first);
 	assert_true(kube_drain_world_look(&s->world, &s->first));
 	s->result.balloons = s->before.balloons;
+	s->told = s->first.waiting;
 	check_slack(s);
 	while (cJSON_GetArraySize(json_at(plan, "wave.nodes"))) {
 		assert_true(s->result.waves < WAVES_MAX);
