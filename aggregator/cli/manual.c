@@ -55,6 +55,8 @@ const struct option_note cli_manual[] = {
 	{NULL, "FITS",
 	 "Whether the pod could go to the node by the filters of kube-scheduler and the cap on "
 	 "real use."},
+	{NULL, "falls",
+	 "Of a group of pods: it had its minimum, and has not without the pods that leave."},
 	{NULL, "FRAGMENTED",
 	 "Share of the free CPU and memory that lies in pieces too small for such a pod."},
 	{NULL, "HIGH", "Memory from which on the kernel slows the pod down (memory.high)."},
