@@ -14,6 +14,50 @@
 #include "tests/slack_fixture.h"
 #include "tests/view_fixture.h"
 
+const struct slack_class *slack_class_of(const struct slack_result *r, place_pod pod)
+{
+	for (size_t i = 0; i < r->placed_count; i++)
+		if (r->placed[i].pod == pod)
+			return &r->classes[r->placed[i].class];
+	return NULL;
+}
+
+static size_t first_from(const struct slack_result *r, place_node n)
+{
+	size_t low = 0, high = r->placed_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->placed[middle].node < n)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct slack_placed *slack_on_node(const struct slack_result *r, place_node n, size_t *count)
+{
+	size_t first = first_from(r, n);
+
+	*count = 0;
+	while (first + *count < r->placed_count && r->placed[first + *count].node == n)
+		++*count;
+	return *count ? &r->placed[first] : NULL;
+}
+
+void slack_put(const struct slack_result *r, struct place *p, place_pod *pods)
+{
+	for (size_t i = 0; i < r->placed_count; i++) {
+		place_pod pod = place_add_pod(p, r->classes[r->placed[i].class].record);
+
+		place_put(p, pod, r->placed[i].node);
+		if (pods)
+			pods[i] = pod;
+	}
+}
+
 void slack_fixture_init(struct slack_fixture *f)
 {
 	*f = (struct slack_fixture){.state = slack_state_new(), .now_ns = VIEW_FIXTURE_NOW_NS};

@@ -47,4 +47,14 @@ const char *slack_fixture_where(const struct slack_fixture *f);
 /* Every placeholder, asked from scratch on a simulation of its own. */
 void slack_fixture_check(struct view *v, const struct slack_result *r, int64_t now_ns);
 
+/* The class of which the pod is a placeholder, or NULL: it is none. */
+const struct slack_class *slack_class_of(const struct slack_result *r, place_pod pod);
+/* The placeholders on a node: the first of *count, or NULL and 0. */
+const struct slack_placed *slack_on_node(const struct slack_result *r, place_node n, size_t *count);
+/*
+ * Puts all placeholders of the result on another simulation of the same view, as the step did;
+ * pods[i] is the handle of r->placed[i] there. NULL: nobody asks.
+ */
+void slack_put(const struct slack_result *r, struct place *p, place_pod *pods);
+
 #endif

@@ -27,9 +27,9 @@ struct plan_drain {
 	 */
 	int (*restore)(void *state, const char *text, size_t len, struct reason *reason);
 	/*
-	 * One step. The place is as a new one of in->view, without placeholders (slack_put(), or
-	 * out->slack.placed, has them), and what is changed needs not be undone. Sets out->drain
-	 * and out->drain_free, and, as a body of its own, out->memory[PLAN_DRAIN].
+	 * One step. The place is as a new one of in->view, without placeholders (out->slack.placed
+	 * has them), and what is changed needs not be undone. Sets out->drain and out->drain_free,
+	 * and, as a body of its own, out->memory[PLAN_DRAIN].
 	 */
 	void (*step)(void *state, struct place *place, const struct plan_input *in,
 		     struct plan_result *out);

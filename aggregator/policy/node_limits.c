@@ -34,20 +34,6 @@ static const struct names {
 			  NODE_OVER_LIMIT_RATIO_MEMORY},
 };
 
-const char *node_refusal_name(enum node_refusal refusal)
-{
-	static const char *const names[NODE_REFUSALS] = {
-		[NODE_PASSES] = "",
-		[NODE_OVER_USE_CAP_CPU] = "useCapCpu",
-		[NODE_OVER_USE_CAP_MEMORY] = "useCapMemory",
-		[NODE_OVER_LIMIT_RATIO_CPU] = "limitRatioCpu",
-		[NODE_OVER_LIMIT_RATIO_MEMORY] = "limitRatioMemory",
-		[NODE_UNMEASURED] = "unmeasured",
-	};
-
-	return names[refusal];
-}
-
 bool node_limits_cap_use(const struct node_limits *l)
 {
 	return l->use_cap[SCORE_CPU] > 0 || l->use_cap[SCORE_MEMORY] > 0;

@@ -49,6 +49,5 @@ enum node_refusal node_limits_check(const struct node_limits *l, const struct sc
 				    const struct score_node *node, char text[NODE_REFUSAL_TEXT]);
 /* Whether real use of all capped resources is measured, so that the caps apply. */
 bool node_limits_use_known(const struct node_limits *l, const struct score_node *node);
-const char *node_refusal_name(enum node_refusal refusal); /* "useCapCpu"; "" of NODE_PASSES */
 
 #endif

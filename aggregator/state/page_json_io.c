@@ -290,14 +290,6 @@ void page_json_float(struct page_json_io *io, const char *key, float *value)
 	}
 }
 
-void page_json_float_or_nan(struct page_json_io *io, const char *key, float *value)
-{
-	if (io->out)
-		page_json_float(io, key, value);
-	else
-		read_float(io, key, take(io, key, true), true, value);
-}
-
 void page_json_floats(struct page_json_io *io, const char *key, float *values, size_t count)
 {
 	const cJSON *list;

@@ -74,7 +74,6 @@ void page_json_double(struct page_json_io *io, const char *key, double *value);
 void page_json_float(struct page_json_io *io, const char *key, float *value);
 /* null stands for NaN. */
 void page_json_double_or_nan(struct page_json_io *io, const char *key, double *value);
-void page_json_float_or_nan(struct page_json_io *io, const char *key, float *value);
 /* A list of `count` such. */
 void page_json_floats(struct page_json_io *io, const char *key, float *values, size_t count);
 void page_json_i64(struct page_json_io *io, const char *key, int64_t *value, int64_t least,

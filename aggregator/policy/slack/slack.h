@@ -191,16 +191,6 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 /* A placeholder that is a pod (slack_balloon.c). */
 bool slack_is_balloon(const struct kube_pod *pod);
 
-/* The class of which the pod is a placeholder, or NULL: it is none. */
-const struct slack_class *slack_class_of(const struct slack_result *r, place_pod pod);
-/* The placeholders on a node: the first of *count, or NULL and 0. */
-const struct slack_placed *slack_on_node(const struct slack_result *r, place_node n, size_t *count);
-/*
- * Puts all placeholders of the result on another simulation of the same view, as the step did;
- * pods[i] is the handle of r->placed[i] there. NULL: nobody asks.
- */
-void slack_put(const struct slack_result *r, struct place *p, place_pod *pods);
-
 /*
  * Whether the units of the cluster without those nodes, which may be of another size and number,
  * find a place in the simulation, where pods of those nodes are elsewhere by now. pods[i] is the
