@@ -429,20 +429,12 @@ static void test_limits_of_every_resource(void **state)
 #define RESOURCES                                                                                  \
 	"resources: [{name: cpu, weight: 1}, {name: ephemeral-storage, weight: 1}, {name: "        \
 	"hugepages-2Mi, weight: 1}, {name: x.io/gpu, weight: 1}]"
+	char plugin[] = "--plugin=LimitAware:{" RESOURCES "}";
 	char *dump_path = file_of(*state, "limits.json", limits_dump);
 	char *pod_path = file_of(*state, "limited.json", limited_pod);
 	char *usage = file_of(*state, "usage.json", limited_usage);
-	char *args[ARGS_MAX] = {"scores",
-				"--snapshot",
-				dump_path,
-				"--usage",
-				usage,
-				"--pod",
-				pod_path,
-				"--explain",
-				"--output",
-				"json",
-				"--plugin=LimitAware:{" RESOURCES "}"};
+	char *args[ARGS_MAX] = {"scores", "--snapshot", dump_path,  "--usage", usage, "--pod",
+				pod_path, "--explain",	"--output", "json",    plugin};
 	char *const table[ARGS_MAX] = {"nodes", "--snapshot", dump_path, "--usage",
 				       usage,	"--output",   "json"};
 	cJSON *scores = answer(args), *nodes = answer(table);

@@ -89,7 +89,7 @@ static void expect(const char *text)
 {
 	char *plan;
 
-	if (await(is_told, (void *)(uintptr_t)text, SECONDS))
+	if (await(is_told, (void *)text, SECONDS))
 		return;
 	plan = get_plan();
 	fail_msg("\"%s\" is not told in %s", text, plan ? plan : "no plan");
