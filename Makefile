@@ -407,15 +407,18 @@ $(foreach s,bash zsh fish,$(eval $(call completion,$(s))))
 
 prefix  ?= /usr/local
 share   := $(DESTDIR)$(prefix)/share
+docdir  ?= $(prefix)/share/doc/evenkeel
 bashdir ?= $(prefix)/share/bash-completion/completions
 zshdir  ?= $(prefix)/share/zsh/site-functions
 fishdir ?= $(prefix)/share/fish/vendor_completions.d
 install: all documents
-	install -d $(DESTDIR)$(prefix)/bin $(share)/man/man1 $(share)/man/man8 $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir))
+	install -d $(DESTDIR)$(prefix)/bin $(share)/man/man1 $(share)/man/man8 \
+		$(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir) $(docdir))
 	install -m 755 $(PROGRAMS) packaging/kubectl_complete-evenkeel $(DESTDIR)$(prefix)/bin
 	ln -sf evenkeel $(DESTDIR)$(prefix)/bin/kubectl-evenkeel
 	install -m 644 $(filter %.1,$(MANUALS)) $(share)/man/man1
 	install -m 644 $(filter %.8,$(MANUALS)) $(share)/man/man8
+	install -m 644 $(wildcard packaging/docs/*.md) $(DESTDIR)$(docdir)
 	install -m 644 $(filter $(B)/completions/bash/%,$(COMPLETIONS)) $(DESTDIR)$(bashdir)
 	for p in $(notdir $(PROGRAMS)); do \
 		install -m 644 $(B)/completions/zsh/$$p $(DESTDIR)$(zshdir)/_$$p && \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order is README's: the Secrets, then the manifests. The cluster's part of the bargain
- * (tests/node/cluster.yaml) is a volume, which a bed cannot let appear by itself, and a user
- * without rights in Kubernetes who may ask evenkeel.
+ * The order is that of packaging/docs/install-kubernetes.md: the Secrets, then the manifests. The
+ * cluster's part of the bargain (tests/node/cluster.yaml) is a volume, which a bed cannot let appear
+ * by itself, and a user without rights in Kubernetes who may ask evenkeel.
  */
 #include "tests/node_install.h"
 
@@ -73,7 +73,7 @@ static void write_text(const char *path, const char *text)
 		fail_msg("cannot write %s", path);
 }
 
-/* As README says; they go with the bed. */
+/* As packaging/docs/install-kubernetes.md says; they go with the bed. */
 static void make_secrets(struct node_install *i)
 {
 	char *folder = mem_printf("%s/secrets", i->bed->folder),

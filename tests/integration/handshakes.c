@@ -229,7 +229,7 @@ static void begin_many(struct scene *s, const char *from, int *fds, int count)
 	}
 }
 
-/* The oldest gives way, of who has too many and then of all; they cost what the README says. */
+/* The oldest gives way, of who has too many and then of all; they cost what packaging/docs/security.md says. */
 static void test_handshakes_are_bounded(void **state)
 {
 	enum {
