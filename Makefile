@@ -290,7 +290,7 @@ lab: deps-kube
 # Those that measure for long wait with the faults, so that a newcomer waits for minutes only; sanitizers see them here.
 LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,bursty confined_agent drain_real_use),$(INTEG))
 check-built: all tests $(BPF_O)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) \
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/docs/check \
 		$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
 		$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases) $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
 

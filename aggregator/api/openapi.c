@@ -7,7 +7,7 @@
  * and items where it is a list. A refusal is an Error, whatever its status. A path that answers any
  * method is told with GET.
  *
- * Which credentials a server wants is its operator's choice (packaging/docs/security.md), so all are
+ * Which credentials a server wants is its operator's choice (packaging/docs/access.md), so all are
  * told, and that it may want none; health never does. 3.1 is the first version that has a word for
  * client certificates.
  */

@@ -36,7 +36,7 @@ enum {
 	OTHER_FILES = 400, /* of this process */
 	PATIENCE_S = 60,
 	LONGEST_STAY_S = 180, /* 120 s to read an answer, after 30 s for a request */
-	CONNECTION_KIB = 20, /* packaging/docs/security.md: 17 without TLS */
+	CONNECTION_KIB = 20, /* packaging/docs/access.md: 17 without TLS */
 	SPARE_MIB = 32,
 	ANSWERING = 4, /* threads, two of them for long questions */
 	READING_MIB = 96, /* what one of them takes for a body of BODY bytes, at most */

@@ -229,7 +229,10 @@ static void begin_many(struct scene *s, const char *from, int *fds, int count)
 	}
 }
 
-/* The oldest gives way, of who has too many and then of all; they cost what packaging/docs/security.md says. */
+/*
+ * The oldest gives way, of who has too many and then of all; they cost what
+ * packaging/docs/access.md says.
+ */
 static void test_handshakes_are_bounded(void **state)
 {
 	enum {
