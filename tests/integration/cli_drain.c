@@ -286,6 +286,61 @@ static void test_outputs(void **state)
 	buf_fini(&err);
 }
 
+/* clang-format off */
+#define YOUNG_NODE(name) \
+	"- {apiVersion: v1, kind: Node, metadata: {name: " name "}, status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}, " \
+	"allocatable: {cpu: 4, memory: 8Gi, pods: 110}, conditions: [{type: Ready, status: 'True'}]}}\n"
+#define YOUNG_POD(name, node) \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: " name ", uid: uid-" name ", creationTimestamp: '%1$s', " \
+	"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: uid-web, controller: true}]}, " \
+	"spec: {nodeName: " node ", containers: [{name: c, resources: {requests: {cpu: 100m, memory: 128Mi}}}]}, " \
+	"status: {phase: Running, conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: '%1$s'}]}}\n"
+#define YOUNG_USE(name, cpu, memory) "\"" name "\":{\"metrics\":[{\"type\":\"CPU\",\"operator\":\"AVG\",\"value\":" cpu "}," \
+	"{\"type\":\"CPU\",\"operator\":\"STD\",\"value\":1},{\"type\":\"Memory\",\"operator\":\"AVG\",\"value\":" memory "}," \
+	"{\"type\":\"Memory\",\"operator\":\"STD\",\"value\":1}]}"
+
+static const char young_dump[] =
+	"apiVersion: v1\nkind: List\nitems:\n"
+	YOUNG_NODE("idle") YOUNG_NODE("hot") YOUNG_NODE("warm")
+	"- {apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: shop, name: web, uid: uid-web}, spec: {replicas: 6}, "
+	"status: {replicas: 6, readyReplicas: 6}}\n"
+	YOUNG_POD("a", "idle") YOUNG_POD("b", "idle") YOUNG_POD("c", "hot") YOUNG_POD("d", "hot") YOUNG_POD("e", "warm")
+	YOUNG_POD("f", "warm");
+static const char young_usage[] =
+	"{\"timestamp\":1767268800,\"window\":{\"duration\":\"15m\",\"start\":1767267900,\"end\":1767268800},\"source\":\"test\",\"data\":{"
+	"\"NodeMetricsMap\":{" YOUNG_USE("idle", "10", "10") "," YOUNG_USE("hot", "95", "40") "," YOUNG_USE("warm", "80", "40") "}}}";
+/* clang-format on */
+
+/* A load watcher measures no pods: those of a hot node are hot, though they are younger than its window. */
+static void young_pods_of_hot_nodes_stay(void **state)
+{
+	static const char *const since[] = {"2026-01-01T11:46:00Z", "2026-01-01T11:50:00Z",
+					    "2026-01-01T11:57:00Z"};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *usual_dump = dump, *usual_usage = usage;
+
+	(void)state;
+	usage = write_file("young.json", young_usage);
+	for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++) {
+		char *text = mem_printf(young_dump, since[i]);
+
+		dump = write_file("young.yaml", text);
+		assert_int_equal(run("drain --assume-unneeded-for 20m --drain-owner-share 1", true,
+				     &out, &err),
+				 0);
+		if (!strstr(out.data, "3 nodes: 0 may be drained now") ||
+		    !strstr(out.data, "use of pods: shared out of their nodes\n"))
+			fail_msg("%s: %s", since[i], out.data);
+		free(dump);
+		free(text);
+	}
+	free(usage);
+	dump = usual_dump;
+	usage = usual_usage;
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
 /* A plain dump says nothing of real use, and the answer that. */
 static void test_no_usage(void **state)
 {
@@ -376,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(young_pods_of_hot_nodes_stay),
 		cmocka_unit_test(test_no_usage),
 		cmocka_unit_test(test_sentences),
 		cmocka_unit_test(test_json_is_the_answer),

@@ -128,7 +128,8 @@ static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 	static const struct {
 		double measured; /* seconds, of 15 minutes */
 		int64_t cpu, mem;
-	} cases[] = {{0, 400, GIB}, {90, 180, GIB / 40 * 9}, {450, 100, GIB / 8}, {900, 0, 0}};
+	} cases[] = {
+		{0, 400 / 9, GIB / 9}, {90, 180, GIB / 40 * 9}, {450, 100, GIB / 8}, {900, 0, 0}};
 
 	(void)state;
 	put((struct model_fixture_pod){.name = "x",
