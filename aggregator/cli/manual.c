@@ -51,7 +51,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "DUE-IN",
 	 "How long the node has to stay unneeded before it may go. due: it may go, and something "
 	 "else holds it."},
-	{NULL, "expired", "Not heard for 5 minutes. The values do not count any more."},
+	{NULL, "expired",
+	 "Not heard for 5 minutes. The values do not count any more; where all nodes are silent, "
+	 "scores use them for 15 minutes."},
 	{NULL, "FITS",
 	 "Whether the pod could go to the node by the filters of kube-scheduler and the cap on "
 	 "real use."},
