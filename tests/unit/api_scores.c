@@ -107,6 +107,31 @@ static void test_all_nodes(void **state)
 		"unknown may win");
 }
 
+/* Names choose what is shown; what it is compared with are all nodes. */
+static void names_do_not_change_scores(void **state)
+{
+	int limits[2], scores[2];
+
+	(void)state;
+	assert_int_equal(post("{}"), 200);
+	for (int i = 0; i < 2; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "items.%d.score", i);
+		scores[i] = number(path);
+		snprintf(path, sizeof(path), "items.%d.plugins.1.score", i);
+		limits[i] = number(path);
+	}
+	assert_int_equal(post("{\"nodes\":[\"bravo\",\"alpha\"]}"), 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 2);
+	assert_int_equal(number("items.0.score"), scores[0]);
+	assert_int_equal(number("items.0.plugins.1.score"), limits[0]);
+	assert_int_equal(post("{\"nodes\":[\"bravo\"]}"), 200);
+	assert_int_equal(number("items.0.score"), scores[1]);
+	assert_string_equal(text("items.0.plugins.1.name"), "LimitAware");
+	assert_int_equal(number("items.0.plugins.1.score"), limits[1]);
+}
+
 static int64_t five_minutes_later(void)
 {
 	return VIEW_FIXTURE_NOW_NS + 300 * NS_PER_SEC;
@@ -531,6 +556,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_nodes),
+		TEST(names_do_not_change_scores),
 		TEST(old_measurements_count_where_there_are_no_others),
 		TEST(test_explanation),
 		TEST(test_limits),
