@@ -306,6 +306,35 @@ static void titles_are_unique(void **state)
 	buf_fini(&err);
 }
 
+/* KEP-61's window ended 35 minutes before the answer's time, and tells no memory: the CPU scores. */
+static void the_kep_s_example_scores(void **state)
+{
+	static const char node[] =
+		"apiVersion: v1\nkind: List\nitems:\n"
+		"- {apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {capacity: {cpu: "
+		"'4', memory: 16Gi}, allocatable: {cpu: '4', memory: 16Gi}}}\n";
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *usual = dump;
+	FILE *f;
+
+	(void)state;
+	dump = mem_printf("%s/node.yaml", folder);
+	f = fopen(dump, "w");
+	assert_non_null(f);
+	fputs(node, f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(run("scores -p TargetLoadPacking -p LoadVariationRiskBalancing --usage "
+			     "tests/fuzz/corpus/usage_file/kep",
+			     &out, &err),
+			 0);
+	assert_string_equal(out.data, "NODE    SCORE  TLP  LVRB  RUNG\n"
+				      "node-1     75   70    80  window 15m\n");
+	free(dump);
+	dump = usual;
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
 static void says_what_does_not_go(void **state)
 {
 	static const struct {
@@ -336,8 +365,11 @@ static void says_what_does_not_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(yaml_is_the_json),	 cmocka_unit_test(rows_and_names),
-		cmocka_unit_test(csv_is_data),		 cmocka_unit_test(titles_are_unique),
+		cmocka_unit_test(yaml_is_the_json),
+		cmocka_unit_test(rows_and_names),
+		cmocka_unit_test(csv_is_data),
+		cmocka_unit_test(titles_are_unique),
+		cmocka_unit_test(the_kep_s_example_scores),
 		cmocka_unit_test(says_what_does_not_go),
 	};
 
