@@ -43,6 +43,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "CPU-LIM%",
 	 "Limits that pods declare, by the allocatable. Above 100% pods cannot all have what their "
 	 "limits allow."},
+	{NULL, "CPU-MEAN%",
+	 "Mean of CPU use over the longest window, by the allocatable; CPU% is the newest "
+	 "interval's. WORKSET-MEAN% likewise."},
 	{NULL, "CPU-RESERVED",
 	 "What a plan adds to the mean of real use: deviations, peaks, placeholders and pods that "
 	 "come before. MEM-RESERVED likewise."},
