@@ -339,6 +339,29 @@ static void a_pod_without_measure_counts_at_least_its_requests(void **state)
 	assert_true(fabs(predicted(p, "b") - 3000 - 2.33 * 100) < 1);
 }
 
+/* As many pods as a node may ever hold, that use the most that counts. */
+static void use_of_any_number_of_pods_adds_up(void **state)
+{
+	enum { PODS = 9300 };
+	struct place *p;
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < PODS; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		model_put(f.model, model_fixture_pod(&(struct model_fixture_pod){
+					   .name = name,
+					   .node = "a",
+					   .cpu = "9e15",
+					   .memory = "8Ei",
+					   .scheduled_ns = NOW - NS_PER_SEC}));
+	}
+	p = build(NULL, 0, 0);
+	assert_true(predicted(p, "a") > PODS * 35e9);
+	place_take(p, place_find_pod(p, "default", "p0"));
+	assert_true(predicted(p, "a") > (PODS - 2) * 35e9);
+}
+
 /* What is measured later is told of them, and no longer shared. */
 static void shares_follow_the_measurements(void **state)
 {
@@ -418,6 +441,7 @@ int main(void)
 		test(pods_that_nobody_measures_share_the_rest),
 		test(young_pods_share_by_what_the_window_shows),
 		test(a_pod_without_measure_counts_at_least_its_requests),
+		test(use_of_any_number_of_pods_adds_up),
 		test(shares_follow_the_measurements),
 		test(silence_is_a_matter_of_time),
 		test(news_of_an_owner_reach_its_pods),
