@@ -19,6 +19,12 @@ struct use_pod use_pod_steady(double cpu_milli, double mem_bytes)
 	return p;
 }
 
+void use_pod_at_least(struct use_pod *p, double cpu_milli, double mem_bytes)
+{
+	p->cpu_milli = fmax(p->cpu_milli, cpu_milli);
+	p->mem_bytes = fmax(p->mem_bytes, mem_bytes);
+}
+
 static double at_least_0(double value)
 {
 	return value > 0 ? value : 0;

@@ -37,6 +37,8 @@ struct use_sum {
 
 /* A pod that is not measured: so much, all the time. */
 struct use_pod use_pod_steady(double cpu_milli, double mem_bytes);
+/* No less than that. */
+void use_pod_at_least(struct use_pod *p, double cpu_milli, double mem_bytes);
 /* What the node, measured as a whole, uses beyond the pods that were measured on it. */
 void use_sum_init(struct use_sum *s, const struct use_node *n, const struct use_pod *const *pods,
 		  size_t count);

@@ -178,7 +178,7 @@ bool extender_knows_cluster(const struct view *v, struct api_response *rs)
 		if (state == SOURCE_NONE || state == SOURCE_LISTING)
 			missing = object_kind_resource(kinds[i]);
 	}
-	if (missing)
+	if (missing && rs)
 		api_fail(rs, FAIL_NO_DATA, NULL, "%s are not listed yet: ask again", missing);
 	return !missing;
 }

@@ -50,7 +50,7 @@ void extender_call_reserve(const struct extender_call *c, const char *node);
 bool extender_call_reserve_seen(const struct extender_call *c, const char *node);
 /*
  * False: an API is followed that did not list nodes, pods and quotas yet, and *rs says so (503). A
- * verdict without them would break limits that hold a moment later.
+ * verdict without them would break limits that hold a moment later. rs may be NULL.
  */
 bool extender_knows_cluster(const struct view *v, struct api_response *rs);
 /* Takes ledger and view anew. */

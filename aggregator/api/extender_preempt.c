@@ -55,6 +55,7 @@ struct preempting {
 	struct victim_answer told; /* before, owned; count 0: nothing */
 	size_t count; /* 1 at most, but where the scheduler's choice is confirmed */
 	struct extender_victims *answer; /* owned, as its lists of pods; strings are borrowed */
+	int64_t retry_ns; /* when nobody was found: of the last search */
 };
 
 /* --- the question */
@@ -286,6 +287,7 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 	q.ask.preferred = uids;
 	q.ask.preferred_count = p->told.count;
 	find(&q, p, offers, &found);
+	p->retry_ns = found.retry_ns;
 	chosen = preempt_choose(found.of, found.count, q.options.variant);
 	if (chosen < found.count && p->ctx->victims)
 		rc = remember(p, &found.of[chosen], q.version);
@@ -298,7 +300,7 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 }
 
 bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *pod,
-			       const struct extender_nodes *nodes)
+			       const struct extender_nodes *nodes, int64_t *retry_ns)
 {
 	struct preempting p = {.ctx = ctx};
 	struct preempt_answer found;
@@ -316,6 +318,7 @@ bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *p
 	preempt_for_extender(q.index, q.place, p.scene.book, &q.options, &q.ask, offers,
 			     call.args.count, &found);
 	any = found.count > 0;
+	*retry_ns = found.retry_ns;
 	preempt_answer_fini(&found);
 	quota_search_close(&q);
 	free(offers);
@@ -403,7 +406,8 @@ static void remember_vain(const struct preempting *p)
 		if (place < v->node_count)
 			nodes->chosen[place] = true;
 	}
-	waiting_pods_sought(p->ctx->waiting, p->pod->object.uid, nodes);
+	waiting_pods_sought(p->ctx->waiting, p->pod->object.uid, nodes, p->retry_ns,
+			    p->ctx->now_ns());
 }
 
 static void decide(struct preempting *p)

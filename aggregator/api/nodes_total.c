@@ -10,6 +10,7 @@
 #include "aggregator/api/nodes_total.h"
 
 #include "aggregator/api/cluster_json.h"
+#include "aggregator/policy/arith.h"
 
 void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api)
 {
@@ -60,8 +61,8 @@ static void add_sums(struct view_sums *to, const struct view_sums *more)
 	resources_add(&to->limits, &more->limits);
 	to->unlimited_cpu += more->unlimited_cpu;
 	to->unlimited_mem += more->unlimited_mem;
-	to->kernel_cpu_milli += more->kernel_cpu_milli;
-	to->kernel_mem_bytes += more->kernel_mem_bytes;
+	to->kernel_cpu_milli = add_saturating(to->kernel_cpu_milli, more->kernel_cpu_milli);
+	to->kernel_mem_bytes = add_saturating(to->kernel_mem_bytes, more->kernel_mem_bytes);
 	to->kernel_unlimited_cpu += more->kernel_unlimited_cpu;
 	to->kernel_unlimited_mem += more->kernel_unlimited_mem;
 	to->kernel_unknown += more->kernel_unknown;

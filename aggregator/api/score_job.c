@@ -33,6 +33,19 @@ void score_mix_default(struct score_mix *b, enum score_variant variant)
 	}
 }
 
+/* Whether some chosen node has a measurement, and was heard in the last 5 minutes. */
+static bool any_heard(const struct score_rows *rows, const bool *chosen, int64_t now_ns)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct score_row *row = &rows->of[i];
+
+		if ((!chosen || chosen[i]) && row->heard && row->node.measured &&
+		    page_age_of(row->end_ns, row->aside_ns, now_ns) < EXPIRED_NS)
+			return true;
+	}
+	return false;
+}
+
 /* Pods on their way are invisible to upstream. */
 static void read_nodes(struct score_job *job, const bool *chosen)
 {
@@ -43,6 +56,7 @@ static void read_nodes(struct score_job *job, const bool *chosen)
 	struct assumed assumed;
 	size_t next = 0;
 
+	job->query.others_heard = any_heard(rows, chosen, ask->now_ns);
 	assumed_read(&assumed, v, assumes ? ask->ledger : NULL, ask->pod_uid);
 	job->nodes = mem_alloc((v->node_count + 1) * sizeof(*job->nodes));
 	for (size_t i = 0; i < v->node_count; i++) {

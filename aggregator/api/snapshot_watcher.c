@@ -14,6 +14,9 @@
  * deviation as 0. The example in the KEP closes a node's brackets early, so that "metadata" and
  * "tags" stand beside the nodes: they are passed over.
  *
+ * "Now" is the answer's time. The example in the KEP has a window that ended 35 minutes before it:
+ * where no age is told and the window is older than what counts as heard, now is the window's end.
+ *
  * Values are percentages of a capacity that only the snapshot's Node objects know, so pages are
  * made when all is read.
  */
@@ -39,6 +42,7 @@ struct answer {
 	int64_t time_ns, start_ns, end_ns;
 	enum window window;
 	size_t without_stddev;
+	bool tells_ages;
 };
 
 static const cJSON *member(const cJSON *object, const char *name)
@@ -143,12 +147,13 @@ static void settle(struct watcher_resource *r)
 }
 
 /* Our members behind the known ones say more of a node. */
-static int read_extra(const struct answer *a, const cJSON *item, struct watcher_use *use)
+static int read_extra(struct answer *a, const cJSON *item, struct watcher_use *use)
 {
 	const char *window = cJSON_GetStringValue(member(item, "window"));
 	const cJSON *age = member(item, "ageSeconds"), *seconds = member(item, "windowSeconds");
 	const cJSON *samples = member(item, "samples");
 
+	a->tells_ages |= cJSON_IsNumber(age);
 	use->window = a->window;
 	use->start_ns = a->start_ns;
 	use->end_ns = a->end_ns;
@@ -266,7 +271,8 @@ int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, con
 		snapshot_note(s, false, "%s: of %zu nodes no deviation is told: taken as 0",
 			      t->name, a.without_stddev);
 	s->has_usage = true;
-	snapshot_saw_time(&s->usage_ns, a.time_ns);
+	if (a.tells_ages || a.time_ns - a.end_ns <= EXPIRED_NS)
+		snapshot_saw_time(&s->usage_ns, a.time_ns);
 	snapshot_saw_time(&s->usage_ns, a.end_ns);
 	return 0;
 }

@@ -13,9 +13,14 @@
  * passes, and of pods of one owner that request the same one stands for all. It goes on where the
  * last one ended, and at most REVIEW_NS long.
  *
- * A search for victims that found none may find some later, when a minimum runtime ends: it is
- * made again, for one pod every SEARCH_NS, since it costs more than filter. That is of use only
- * where filter refused the pod as well: a scheduler ignores the nudge for others.
+ * A search for victims that found none may find some later. The review repeats it, first for pods
+ * that a minimum runtime or a window of evictions held up which has ended since, then for the pod
+ * with the oldest search. A search costs more than filter: after searches of 1 ms the next review
+ * that searches begins SEARCH_REST ms later. Only pods that filter refused are searched for: a
+ * scheduler ignores the nudge for others.
+ *
+ * Pods that were refused before the start are unknown, so the first review with a complete cluster
+ * asks for a nudge.
  *
  * A pending pod within the min of its quota is told who could give way, whether filter was asked
  * about it or not: a scheduler does not ask where its own filters refuse.
@@ -41,7 +46,7 @@
 #include <utlist.h>
 
 #define REVIEW_NS     (20 * NS_PER_MS)
-#define SEARCH_NS     (2 * NS_PER_SEC)
+#define RECLAIM_NS    (2 * NS_PER_SEC)
 #define AGAIN_NS      (2 * NS_PER_SEC)
 #define AGAIN_MOST_NS (300 * NS_PER_SEC)
 #define YOUNG_NS      (5 * NS_PER_SEC)
@@ -50,9 +55,10 @@
 #define LOG_NS	      (10 * NS_PER_SEC)
 
 enum {
-	REVIEW_MOST = 32,
+	REVIEW_MOST = 256,
+	SEARCH_REST = 10,
 	EVENTS_MAX = 64,
-	RECLAIMS_TOLD = TELL_NS / SEARCH_NS, /* there are no more in that time */
+	RECLAIMS_TOLD = TELL_NS / RECLAIM_NS, /* there are no more in that time */
 };
 
 /* Times are the context's. */
@@ -62,6 +68,8 @@ struct waiting_pod {
 	struct extender_nodes *sought; /* NULL: nobody asked for victims */
 	int64_t refused_ns; /* the last time */
 	int64_t again_ns, wait_ns; /* no nudge before; after the next one so much later */
+	int64_t searched_ns; /* the last vain search */
+	int64_t retry_ns; /* a time that held victims back ends; 0: none did */
 	int64_t told_ns[EXTENDER_REFUSALS]; /* 0: not yet */
 	struct waiting_pod *prev, *next;
 	UT_hash_handle hh;
@@ -89,7 +97,9 @@ struct waiting_pods {
 	uint64_t unlogged;
 
 	/* of who reviews */
-	int64_t searched_ns, reclaimed_ns;
+	int64_t searched_ns, rest_ns; /* the last searches, and the pause after them */
+	int64_t reclaimed_ns;
+	bool began; /* the first nudge was asked for */
 	struct reclaim_told told[RECLAIMS_TOLD]; /* a ring */
 	size_t told_next;
 };
@@ -265,7 +275,8 @@ void waiting_pods_passed(struct waiting_pods *w, const char *uid)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes)
+void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes,
+			 int64_t retry_ns, int64_t now_ns)
 {
 	struct waiting_pod *e;
 
@@ -275,6 +286,8 @@ void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extende
 		if (e) {
 			free(e->sought);
 			e->sought = nodes;
+			e->searched_ns = now_ns;
+			e->retry_ns = retry_ns;
 			nodes = NULL;
 		}
 		pthread_mutex_unlock(&w->lock);
@@ -315,6 +328,25 @@ static bool stands_for(const struct review *r, const struct kube_pod *pod)
 	return false;
 }
 
+/* A clock may be set back. */
+static bool is_due(const struct waiting_pod *e, int64_t now_ns)
+{
+	return e->again_ns <= now_ns || e->again_ns > now_ns + AGAIN_MOST_NS;
+}
+
+static void ask_about(const struct waiting_pod *e, struct question *q)
+{
+	object_hold(&e->pod->object);
+	*q = (struct question){e->pod, copy_nodes(e->nodes), copy_nodes(e->sought), e->refused_ns};
+}
+
+static void question_fini(struct question *q)
+{
+	object_drop(&q->pod->object);
+	free(q->nodes);
+	free(q->sought);
+}
+
 /* The next in turn. False: it is not due, or another stands for it. */
 static bool take_next(struct waiting_pods *w, const struct review *r, struct question *q)
 {
@@ -327,15 +359,10 @@ static bool take_next(struct waiting_pods *w, const struct review *r, struct que
 	if (e) {
 		DL_DELETE(w->turns, e);
 		DL_APPEND(w->turns, e);
-		/* A clock may be set back. */
-		due = (e->again_ns <= r->now_ns || e->again_ns > r->now_ns + AGAIN_MOST_NS) &&
-		      !stands_for(r, e->pod);
+		due = is_due(e, r->now_ns) && !stands_for(r, e->pod);
 	}
-	if (due) {
-		object_hold(&e->pod->object);
-		*q = (struct question){e->pod, copy_nodes(e->nodes), copy_nodes(e->sought),
-				       e->refused_ns};
-	}
+	if (due)
+		ask_about(e, q);
 	pthread_mutex_unlock(&w->lock);
 	return due;
 }
@@ -351,14 +378,6 @@ static bool is_gone(const struct review *r, const struct question *q)
 	if (o && strcmp(o->uid, q->pod->object.uid) == 0)
 		return ((const struct kube_pod *)o)->deletion_ns != 0;
 	return is_past(q->refused_ns, YOUNG_NS, r->now_ns);
-}
-
-static bool finds_victims(struct waiting_pods *w, const struct review *r, const struct question *q)
-{
-	if (!q->sought || !is_past(w->searched_ns, SEARCH_NS, r->now_ns))
-		return false;
-	w->searched_ns = r->now_ns;
-	return extender_preempt_rehearse(r->ctx, q->pod, q->sought);
 }
 
 static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)
@@ -397,7 +416,7 @@ static void tell_reclaim(struct waiting_pods *w, const struct review *r)
 	struct buf text = BUF_INIT;
 	struct kube_pod *pod;
 
-	if (!is_past(w->reclaimed_ns, SEARCH_NS, r->now_ns))
+	if (!is_past(w->reclaimed_ns, RECLAIM_NS, r->now_ns))
 		return;
 	w->reclaimed_ns = r->now_ns;
 	pod = quota_reclaim_next(r->ctx, is_told, r, &text);
@@ -425,7 +444,7 @@ static bool review_one(struct waiting_pods *w, struct review *r, struct question
 	}
 	if (!counter_get(&w->counters->enabled))
 		return false;
-	if (extender_filter_rehearse(r->ctx, q->pod, q->nodes) || finds_victims(w, r, q)) {
+	if (extender_filter_rehearse(r->ctx, q->pod, q->nodes)) {
 		put_off(w, q->pod->object.uid, r->now_ns);
 		return true;
 	}
@@ -434,33 +453,113 @@ static bool review_one(struct waiting_pods *w, struct review *r, struct question
 	return false;
 }
 
+static bool comes_first(const struct waiting_pod *a, const struct waiting_pod *b, int64_t now_ns)
+{
+	bool a_ends = a->retry_ns && a->retry_ns <= now_ns;
+	bool b_ends = b->retry_ns && b->retry_ns <= now_ns;
+
+	return a_ends != b_ends ? a_ends : a->searched_ns < b->searched_ns;
+}
+
+/* False: this review has searched for all of them. */
+static bool take_search(struct waiting_pods *w, const struct review *r, struct question *q)
+{
+	struct waiting_pod *e, *first = NULL;
+
+	pthread_mutex_lock(&w->lock);
+	for (e = w->turns; e; e = e->next)
+		if (e->sought && e->searched_ns != r->now_ns && is_due(e, r->now_ns) &&
+		    (!first || comes_first(e, first, r->now_ns)))
+			first = e;
+	if (first)
+		ask_about(first, q);
+	pthread_mutex_unlock(&w->lock);
+	return first != NULL;
+}
+
+/* A vain search counts for all alike pods. */
+static void note_search(struct waiting_pods *w, const struct review *r, const struct kube_pod *pod,
+			int64_t retry_ns)
+{
+	struct waiting_pod *e;
+
+	pthread_mutex_lock(&w->lock);
+	for (e = w->turns; e; e = e->next)
+		if (e->pod == pod || kube_pods_are_alike(e->pod, pod)) {
+			e->searched_ns = r->now_ns;
+			e->retry_ns = retry_ns;
+		}
+	pthread_mutex_unlock(&w->lock);
+}
+
+static bool search_one(struct waiting_pods *w, const struct review *r, const struct question *q)
+{
+	int64_t retry_ns;
+
+	if (is_gone(r, q)) {
+		waiting_pods_passed(w, q->pod->object.uid);
+		return false;
+	}
+	if (extender_preempt_rehearse(r->ctx, q->pod, q->sought, &retry_ns)) {
+		put_off(w, q->pod->object.uid, r->now_ns);
+		return true;
+	}
+	note_search(w, r, q->pod, retry_ns);
+	return false;
+}
+
+/* True: a pod would find victims now. One search is made even if the review's time is over. */
+static bool search(struct waiting_pods *w, const struct review *r, int64_t end_ns)
+{
+	int64_t began_ns = clock_mono_ns();
+	bool found = false;
+	struct question q;
+
+	if (!counter_get(&w->counters->enabled) || !is_past(w->searched_ns, w->rest_ns, r->now_ns))
+		return false;
+	do {
+		if (!take_search(w, r, &q))
+			break;
+		found = search_one(w, r, &q);
+		question_fini(&q);
+	} while (!found && clock_mono_ns() < end_ns);
+	w->searched_ns = r->now_ns;
+	w->rest_ns = (clock_mono_ns() - began_ns) * SEARCH_REST;
+	return found;
+}
+
+static bool is_first(struct waiting_pods *w, const struct view *v)
+{
+	if (w->began || !counter_get(&w->counters->enabled) || !extender_knows_cluster(v, NULL))
+		return false;
+	w->began = true;
+	return true;
+}
+
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 {
 	struct review r = {.ctx = ctx, .pods = w, .now_ns = ctx->now_ns()};
 	int64_t end_ns;
 	size_t left;
-	bool passes = false;
+	bool passes;
 
 	if (!w)
 		return false;
 	tell_reclaim(w, &r);
 	left = counter_get(&w->counters->waiting);
-	if (!left)
-		return false;
 	end_ns = clock_mono_ns() + REVIEW_NS;
 	r.view = view_slot_take(ctx->views);
-	for (; left && !passes && r.refused_count < REVIEW_MOST; left--) {
+	passes = is_first(w, r.view);
+	for (; left && !passes && r.refused_count < REVIEW_MOST && clock_mono_ns() < end_ns;
+	     left--) {
 		struct question q;
 
 		if (!take_next(w, &r, &q))
 			continue;
 		passes = review_one(w, &r, &q);
-		object_drop(&q.pod->object);
-		free(q.nodes);
-		free(q.sought);
-		if (clock_mono_ns() >= end_ns)
-			break;
+		question_fini(&q);
 	}
+	passes = passes || search(w, &r, end_ns);
 	for (size_t i = 0; i < r.refused_count; i++)
 		object_drop(&r.refused[i]->object);
 	view_drop(r.view);

@@ -27,15 +27,20 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 			  enum extender_refusal why, const char *detail);
 /* filter let it pass. */
 void waiting_pods_passed(struct waiting_pods *w, const char *uid);
-/* preempt found no victims for it on these nodes, which it takes over. */
-void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes);
+/*
+ * preempt found no victims for it on these nodes, which it takes over. retry_ns: the next end of a
+ * minimum runtime or a window of evictions, 0: none holds victims back.
+ */
+void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes,
+			 int64_t retry_ns, int64_t now_ns);
 
 /* --- by who makes the scheduler ask again, about once a second */
 
 /*
  * Forgets the pods that are bound or gone, and decides again about some of the others, in turn, for
  * at most a few hundredths of a second. True: one would pass, or find victims now. About the same
- * pod it is true again some seconds later, and then ever more seldom, until it is refused anew.
+ * pod it is true again some seconds later, and then ever more seldom, until it is refused anew. The
+ * first review with a complete cluster is true as well: pods refused before the start are unknown.
  */
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx);
 

@@ -169,22 +169,25 @@ static const struct outline_example examples[] = {
 	{"evenkeel drain -o soft-taints", "Commands by which schedulers prefer nodes that stay."},
 	{0},
 };
-static const char *const terms[] = {"drain",	  "drained",	 "unneeded", "needed",	     "kept",
-				    "inDeletion", "notExamined", "SINCE",    "DUE-IN",	     "0+2",
-				    "wave",	  "P95-FIT",	 "CPU-CAP",  "CPU-RESERVED", NULL};
+static const char *const terms[] = {"drain",	 "drained",    "unneeded",     "needed",
+				    "kept",	 "inDeletion", "notExamined",  "SINCE",
+				    "DUE-IN",	 "0+2",	       "wave",	       "P95-FIT",
+				    "CPU-MEAN%", "CPU-CAP",    "CPU-RESERVED", NULL};
 
 const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
 	.summary = "Show which nodes may be drained, where pods would go, and why not",
-	.details = "Shows one row for each node, those that go first. Nothing is drained by this. "
-		   "CPU-REQ% and MEM-REQ% are requests, CPU% and WORKSET% real use (mean), in "
-		   "shares of the allocatable. REASON is the first of the chain: --explain has all "
-		   "of it, with what would change it; --history what was decided before. Below are "
-		   "the moves of the wave, what it costs PodDisruptionBudgets and owners, and of "
-		   "each destination its use now, what is reserved on top, what that comes to "
-		   "after the wave, and the cap. Rules of scale-down and slack go with --snapshot; "
-		   "a server has its own. Exit status 3: a node that is named does not go now.",
+	.details =
+		"Shows one row for each node, those that go first. Nothing is drained by this. "
+		"CPU-REQ% and MEM-REQ% are requests, CPU-MEAN% and WORKSET-MEAN% the means of real "
+		"use, in "
+		"shares of the allocatable. REASON is the first of the chain: --explain has all "
+		"of it, with what would change it; --history what was decided before. Below are "
+		"the moves of the wave, what it costs PodDisruptionBudgets and owners, and of "
+		"each destination its use now, what is reserved on top, what that comes to "
+		"after the wave, and the cap. Rules of scale-down and slack go with --snapshot; "
+		"a server has its own. Exit status 3: a node that is named does not go now.",
 	.examples = examples,
 	.terms = terms,
 	.specs = specs,

@@ -528,6 +528,19 @@ static int compare_scores(const void *a, const void *b)
 	return compare_names(a, b);
 }
 
+/* Of nodes that were named, the first where the pod does not fit. */
+static int check_fits(struct cli *cli, cJSON *const *items, size_t count)
+{
+	for (size_t i = 0; cli->operand_count && i < count; i++)
+		if (is_unfit(items[i])) {
+			reason_set(&cli->reason, "the pod does not fit on node \"%s\": %s",
+				   document_text_or(items[i], "node", "-"),
+				   document_text_or(items[i], "fitReason", "-"));
+			return CLI_REFUSED;
+		}
+	return CLI_OK;
+}
+
 static int check_states(struct cli *cli, cJSON *const *items, size_t count)
 {
 	struct buf rungs = BUF_INIT;
@@ -576,7 +589,9 @@ int scores_render(struct cli *cli, const char *json, size_t len)
 	} else {
 		print_table(cli, items, count);
 	}
-	code = check_states(cli, items, count);
+	code = check_fits(cli, items, count);
+	if (code == CLI_OK)
+		code = check_states(cli, items, count);
 	free(items);
 	cJSON_Delete(doc);
 	return code;
@@ -638,7 +653,8 @@ const struct command command_scores = {
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "
 		   "LimitAware's resources are cpu, memory, ephemeral-storage, hugepages-SIZE and "
 		   "extended ones; its init: ignore leaves init containers out. "
-		   "-o wide and --explain name the first filter that refuses.",
+		   "-o wide and --explain name the first filter that refuses. Exits 3 if the pod "
+		   "does not fit on a node that is named.",
 	.examples = examples,
 	.terms = terms,
 	.specs = specs,

@@ -43,6 +43,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "CPU-LIM%",
 	 "Limits that pods declare, by the allocatable. Above 100% pods cannot all have what their "
 	 "limits allow."},
+	{NULL, "CPU-MEAN%",
+	 "Mean of CPU use over the longest window, by the allocatable; CPU% is the newest "
+	 "interval's. WORKSET-MEAN% likewise."},
 	{NULL, "CPU-RESERVED",
 	 "What a plan adds to the mean of real use: deviations, peaks, placeholders and pods that "
 	 "come before. MEM-RESERVED likewise."},
@@ -51,7 +54,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "DUE-IN",
 	 "How long the node has to stay unneeded before it may go. due: it may go, and something "
 	 "else holds it."},
-	{NULL, "expired", "Not heard for 5 minutes. The values do not count any more."},
+	{NULL, "expired",
+	 "Not heard for 5 minutes. The values do not count any more; where all nodes are silent, "
+	 "scores use them for 15 minutes."},
 	{NULL, "FITS",
 	 "Whether the pod could go to the node by the filters of kube-scheduler and the cap on "
 	 "real use."},

@@ -272,15 +272,16 @@ static void print_findings(struct cli *cli, const cJSON *findings)
 
 /* --- answers */
 
-/* Why there is nothing, or not all; with --strict that is stale. */
+/* Why there is nothing, which is stale; or not all, which is so with --strict. */
 static int check_gap(struct cli *cli, const cJSON *doc)
 {
 	const char *gap = document_text(doc, "reason");
+	const cJSON *items = document_at(doc, "items");
 
 	if (!gap)
 		return CLI_OK;
 	reason_set(&cli->reason, "%s", gap);
-	return cli->options->strict ? CLI_STALE : CLI_OK;
+	return cli->options->strict || (items && !document_first(items)) ? CLI_STALE : CLI_OK;
 }
 
 static void print_list(struct cli *cli, const cJSON *doc)

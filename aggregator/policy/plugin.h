@@ -61,12 +61,6 @@ bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin
 void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 		       const struct score_scale *scale, const struct score_node *node,
 		       struct score_result *result);
-/*
- * What both leave of a node that they kept out of the normalisation is a score of 0, but of
- * guesses.
- */
-bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
-		      const struct score_node *node);
 void score_result_start(struct score_result *result, enum score_detail detail);
 /* Takes a raw value into the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);

@@ -5,8 +5,8 @@
  *   - Nothing unknown ever wins. A node without a measurement gets 0 here, before any plugin could make a guess out of it,
  *     and takes no part in a normalisation. A resource without a measurement is left out by plugins that can do without.
  *   - A node that is not measured but whose pods' requests are known is estimated by them: its score is what would be left,
- *     100 * (1 - max over CPU and memory of (requests on the node + pod) / allocatable). Beside measured nodes all
- *     estimates are scaled to stay below the least of those (score_scale.c).
+ *     100 * (1 - max over CPU and memory of (requests on the node + pod) / allocatable). Beside measured nodes, which get
+ *     at least 1 then, all estimates are scaled to stay below the least of those (score_scale.c).
  *   - A node where tasks wait for each other, or were killed for want of memory, is worth less
  *     (corrected only):
  *
@@ -386,12 +386,6 @@ static const char *why_unknown(const struct score_query *q, enum score_plugin_id
 					    : unknown(plugin, node);
 }
 
-bool score_is_unknown(const struct score_query *q, enum score_plugin_id plugin,
-		      const struct score_node *node)
-{
-	return why_unknown(q, plugin, node) != NULL;
-}
-
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
 			const struct score_node *node, enum score_detail detail,
 			struct score_result *r)
@@ -428,6 +422,19 @@ void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 	tell_assumed(node, result);
 }
 
+/* Above the nodes beside it that are not measured. */
+static void raise_score(const struct score_scale *scale, struct score_result *r)
+{
+	struct sentence s;
+
+	r->score = scale->measured_least;
+	score_term(r, "aboveUnmeasured", "", (double)r->score);
+	if (!score_tells(r))
+		return;
+	s = score_reason_more(r);
+	sentence_add(&s, "; at least 1, above nodes that are not measured");
+}
+
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_scale *scale, const struct score_node *node,
 		   enum score_detail detail, struct score_result *result)
@@ -435,6 +442,8 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 	assert(score_plugin_has(plugin, q->variant));
 	if (score_before_scale(q, plugin, node, detail, result))
 		score_after_scale(q, plugin, scale, node, result);
+	if (node->measured && result->score < scale->measured_least)
+		raise_score(scale, result);
 }
 
 double score_blend(const int64_t *scores, const double *weights, size_t count)

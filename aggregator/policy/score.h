@@ -189,6 +189,8 @@ struct score_query {
 	const struct pod_spec *pod;
 	const struct pod_sums *all; /* of the pod, for args->limit_others; NULL: none of those */
 	struct score_owner owner;
+	/* others are measured: silence of EXPIRED_NS then counts as no measurement */
+	bool others_heard;
 	const struct score_pod
 		*sums; /* of the pod, by score_pod_read(); NULL: worked out for each node anew */
 };
@@ -201,9 +203,10 @@ struct score_scale {
 	size_t count; /* nodes in the normalisation */
 	double lowest, highest; /* of their raw values */
 	int64_t estimated_most; /* what an estimated node can get: less than every measured one */
+	int64_t measured_least; /* 1 where a node is not measured beside others, else 0 */
 };
 
-enum { SCORE_TERMS_MAX = 44 + 9 * SCORE_OTHERS_MAX, SCORE_RUNG_LEN = 32 };
+enum { SCORE_TERMS_MAX = 45 + 9 * SCORE_OTHERS_MAX, SCORE_RUNG_LEN = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
@@ -259,7 +262,8 @@ int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_node *nodes, size_t count, struct score_scale *scale);
 /*
- * Second pass: one of these nodes. No case of missing or absurd numbers gives more than a known
+ * Second pass: one of these nodes. Beside a node that is not measured, a measured one gets at least
+ * 1 and the other one less, but in upstream's variant. No case of missing or absurd numbers gives more than a known
  * good node gets, but in upstream's variant.
  */
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
@@ -278,11 +282,11 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 /*
  * The inputs of one node of the view as of now: the longest window that is covered (windows.h),
  * else what the last 5 minutes hold ("since start"); from 30 s to 15 minutes after the last
- * measurement with its sigma widened by (1 + age / 60 s), but for upstream to 5 minutes and as
- * measured; then nothing known. Where the last half minute shows more use than the window, that
+ * measurement with its sigma widened by (1 + age / 60 s), but where q->others_heard to 5 minutes,
+ * and for upstream as measured; then nothing known. Where the last half minute shows more use than the window, that
  * counts. Requests and limits are those that the API tells of the node's pods, where all
  * pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed
- * are pending: see recent_pods.h. Of the query, variant and arguments are read.
+ * are pending: see recent_pods.h. Of the query, variant, arguments and others_heard are read.
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);

@@ -6,8 +6,8 @@
  *     window 10m
  *     window 5m
  *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
- *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 15 minutes, and
- *                   trusted less by widening sigma with the age; upstream takes them as they are, for 5 minutes
+ *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 5 minutes, and for 15
+ *                   where no node is heard; they are trusted less by widening sigma with the age, but by upstream
  *     allocation    no node is measured, but the requests of their pods are known
  *     expired       silent for longer: nothing is known any more
  *     none          never heard of
@@ -156,7 +156,8 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 	int64_t age_ns = freshness == NEVER ? 0 : page_age_ns(n->page, now_ns);
 	struct recent_use pods = {0};
 
-	if (q->variant != SCORE_UPSTREAM && freshness == EXPIRED && age_ns <= STALE_NS)
+	if (q->variant != SCORE_UPSTREAM && !q->others_heard && freshness == EXPIRED &&
+	    age_ns <= STALE_NS)
 		freshness = LATE;
 	*node = (struct score_node){
 		.name = n->name,

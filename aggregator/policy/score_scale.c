@@ -13,7 +13,8 @@
  * rank): then one odd node does not press all others together, and what lies beyond gets 0 or 100.
  *
  * A node that is not measured gets less than every measured one beside it: an estimate never wins
- * over a measurement. The least of those is looked for only where there are both.
+ * over a measurement. So measured ones get at least 1 there. Their least score is looked for only
+ * where there are both.
  */
 #include <stdlib.h>
 
@@ -57,7 +58,7 @@ struct passes {
 	const struct score_node *nodes;
 	size_t count;
 	double *strains; /* of ordinary nodes, as far as they are judged by columns; else NaN */
-	size_t estimated; /* nodes that are not measured */
+	size_t unmeasured; /* nodes; none for upstream, which does not tell them apart */
 };
 
 /* What one plugin knows of all nodes between the passes. */
@@ -103,7 +104,7 @@ static void sort_block(struct passes *p, size_t from, struct block *b)
 			p->strains[from + i] = NAN;
 			b->others[b->other_count++] = (uint8_t)i;
 		}
-		p->estimated += n->estimated;
+		p->unmeasured += !n->measured && p->q->variant != SCORE_UPSTREAM;
 	}
 }
 
@@ -180,18 +181,31 @@ static void normalize(const struct passes *p, struct column *c)
 	}
 }
 
-/* Below every measured node, once the scores of those are there. */
-static void estimate(const struct passes *p, struct column *c)
+/* Of the measured nodes, once their scores are there; raised to 1. INT64_MAX: none is measured. */
+static int64_t raise_measured(const struct passes *p, struct column *c)
 {
-	struct score_result r;
 	int64_t least = INT64_MAX;
 
-	for (size_t i = 0; i < p->count; i++)
-		if (p->nodes[i].measured && c->scores[i] < least &&
-		    !score_is_unknown(p->q, c->plugin, &p->nodes[i]))
+	for (size_t i = 0; i < p->count; i++) {
+		if (!p->nodes[i].measured)
+			continue;
+		if (c->scores[i] < 1)
+			c->scores[i] = 1;
+		if (c->scores[i] < least)
 			least = c->scores[i];
-	if (least < INT64_MAX)
-		c->scale->estimated_most = least > 0 ? least - 1 : 0;
+	}
+	return least;
+}
+
+static void estimate(const struct passes *p, struct column *c)
+{
+	int64_t least = raise_measured(p, c);
+	struct score_result r;
+
+	if (least < INT64_MAX) {
+		c->scale->measured_least = 1;
+		c->scale->estimated_most = least - 1;
+	}
 	for (size_t i = 0; i < p->count; i++) {
 		if (!score_plugin_estimates(c->plugin, p->q->variant, &p->nodes[i]))
 			continue;
@@ -207,7 +221,7 @@ static void finish(const struct passes *p, struct column *c)
 		cut_extremes(c, p->count);
 	if (c->raws)
 		normalize(p, c);
-	if (p->estimated)
+	if (p->unmeasured)
 		estimate(p, c);
 }
 

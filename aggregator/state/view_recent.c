@@ -7,11 +7,11 @@
  *     window     |------------------------|
  *     measured   |-------------|   uncovered = (first measured - start) / (end - start)
  *
- * A pod that is not measured at all is not in the mean, and so wholly uncovered. But one that was
- * bound before the window began and runs is in the node's mean whatever is known of the pod itself:
- * after a restart the windows of nodes come back before those of pods, and each of them would be
- * counted twice. Pods that are bound and do not run yet (their images are being pulled) count
- * however old they are.
+ * A pod that runs is in the node's mean since it was bound, whatever is known of the pod itself:
+ * after a restart the windows of nodes come back before those of pods, and a load-watcher measures
+ * no pods at all; each of them would be counted twice. So one that is not measured is uncovered
+ * until it was bound; wholly, if that is a minute ago or less, or not known. Pods that are bound
+ * and do not run yet (their images are being pulled) are wholly uncovered however old they are.
  *
  * Where a binding is no older than a minute before the window's end, the pod is listed even if
  * nothing of it is uncovered: upstream's variant counts those whole. Of a window that is longer
@@ -50,15 +50,19 @@ static int64_t bound_ns(const struct kube_pod *pod)
 	return pod->scheduled_ns ? pod->scheduled_ns : pod->created_ns;
 }
 
-/* The first measurement of the pod in the window; its end where there is none. */
-static int64_t measured_since(const struct span *span, const struct page_pod *use,
-			      int64_t page_end_ns)
+/* What the window shows of the pod begins here; its end where that is nothing yet. */
+static int64_t shown_since(const struct span *span, const struct view_pod *p, int64_t page_end_ns)
 {
 	struct window_stats own = {0};
+	int64_t bound = p->pod ? bound_ns(p->pod) : 0;
 
-	if (use)
-		pod_stats_unpack(&use->usage.cpu_milli[span->window], page_end_ns, &own);
-	return own.known ? own.start_ns : span->end_ns;
+	if (p->use)
+		pod_stats_unpack(&p->use->usage.cpu_milli[span->window], page_end_ns, &own);
+	if (own.known)
+		return own.start_ns;
+	if (!bound || p->pod->phase == POD_PENDING || bound > span->end_ns - UPSTREAM_NS)
+		return span->end_ns;
+	return bound;
 }
 
 static float uncovered(const struct span *span, const struct kube_pod *pod, int64_t since_ns)
@@ -79,7 +83,7 @@ static float uncovered(const struct span *span, const struct kube_pod *pod, int6
 static bool read_recent(const struct span *span, const struct view_pod *p, int64_t page_end_ns,
 			struct view_recent *out)
 {
-	int64_t since_ns = measured_since(span, p->use, page_end_ns);
+	int64_t since_ns = shown_since(span, p, page_end_ns);
 
 	if (!p->pod ||
 	    (since_ns <= span->start_ns + SLACK_NS && span->end_ns - since_ns > UPSTREAM_NS))

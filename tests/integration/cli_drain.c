@@ -88,15 +88,15 @@ static void test_outputs(void **state)
 		 "8 nodes: 2 may be drained now, 1 could be later, 4 needed, 1 on the way.\n"
 		 "use of pods: shared out of their nodes\n"
 		 "\n"
-		 "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
-		 "delta    drain       15m00s       -   0+1        3%   10%        0%  -\n"
-		 "bravo    drain       15m00s       -     1       13%   10%        6%  -\n"
-		 "echo     inDeletion       -       -     0        0%   10%        0%  CurrentlyBeingDeleted\n"
-		 "foxtrot  unneeded    15m00s     due     1       13%   10%        6%  NotEnoughPdb\n"
-		 "alpha    needed           -       -     1       55%   10%       25%  NotUnderutilized\n"
-		 "charlie  needed           -       -     1        6%   10%        3%  BlockedByPod: LocalStorageRequested\n"
-		 "golf     needed           -       -     1        6%   10%        3%  NoPlaceToMovePods\n"
-		 "hotel    needed           -       -     0        0%   10%        0%  ScaleDownDisabledAnnotation\n"
+		 "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+		 "delta    drain       15m00s       -   0+1        3%        10%        0%  -\n"
+		 "bravo    drain       15m00s       -     1       13%        10%        6%  -\n"
+		 "echo     inDeletion       -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+		 "foxtrot  unneeded    15m00s     due     1       13%        10%        6%  NotEnoughPdb\n"
+		 "alpha    needed           -       -     1       55%        10%       25%  NotUnderutilized\n"
+		 "charlie  needed           -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+		 "golf     needed           -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
+		 "hotel    needed           -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n"
 		 "\n"
 		 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
 		 "puts them elsewhere.\n"
@@ -126,20 +126,20 @@ static void test_outputs(void **state)
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
 		 "use of pods: shared out of their nodes\n"
 		"\n"
-		"NODE     VERDICT     SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
-		"echo     inDeletion      -       -     0        0%   10%        0%  CurrentlyBeingDeleted\n"
-		"bravo    unneeded       0s  10m00s     1       13%   10%        6%  NotUnneededLongEnough\n"
-		"delta    unneeded       0s  10m00s   0+1        3%   10%        0%  NotUnneededLongEnough\n"
-		"foxtrot  unneeded       0s  10m00s     1       13%   10%        6%  NotUnneededLongEnough\n"
-		"alpha    needed          -       -     1       55%   10%       25%  NotUnderutilized\n"
-		"charlie  needed          -       -     1        6%   10%        3%  BlockedByPod: LocalStorageRequested\n"
-		"golf     needed          -       -     1        6%   10%        3%  NoPlaceToMovePods\n"
-		"hotel    needed          -       -     0        0%   10%        0%  ScaleDownDisabledAnnotation\n",
+		"NODE     VERDICT     SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+		"echo     inDeletion      -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+		"bravo    unneeded       0s  10m00s     1       13%        10%        6%  NotUnneededLongEnough\n"
+		"delta    unneeded       0s  10m00s   0+1        3%        10%        0%  NotUnneededLongEnough\n"
+		"foxtrot  unneeded       0s  10m00s     1       13%        10%        6%  NotUnneededLongEnough\n"
+		"alpha    needed          -       -     1       55%        10%       25%  NotUnderutilized\n"
+		"charlie  needed          -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+		"golf     needed          -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
+		"hotel    needed          -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n",
 		 ""},
 		{"drain bravo foxtrot --explain --assume-unneeded-for 15m", 3,
-		 "NODE     VERDICT    SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
-		"bravo    drain     15m00s       -     1       13%   10%        6%  -\n"
-		"foxtrot  unneeded  15m00s     due     1       13%   10%        6%  NotEnoughPdb\n"
+		 "NODE     VERDICT    SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+		"bravo    drain     15m00s       -     1       13%        10%        6%  -\n"
+		"foxtrot  unneeded  15m00s     due     1       13%        10%        6%  NotEnoughPdb\n"
 		"\n"
 		"bravo: drain\n"
 		"  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
@@ -157,10 +157,10 @@ static void test_outputs(void **state)
 		"foxtrot  shop/web-2  alpha     500m    1.0Gi\n",
 		 "evenkeel: node foxtrot does not go now: NotEnoughPdb\n"},
 		{"drain delta bravo echo --assume-unneeded-for 15m", 0,
-		 "NODE   VERDICT      SINCE  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
-		"delta  drain       15m00s   0+1        3%   10%        0%  -\n"
-		"bravo  drain       15m00s     1       13%   10%        6%  -\n"
-		"echo   inDeletion       -     0        0%   10%        0%  CurrentlyBeingDeleted\n"
+		 "NODE   VERDICT      SINCE  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+		"delta  drain       15m00s   0+1        3%        10%        0%  -\n"
+		"bravo  drain       15m00s     1       13%        10%        6%  -\n"
+		"echo   inDeletion       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
 		"\n"
 		"bravo: drain\n"
 		"  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
@@ -176,10 +176,10 @@ static void test_outputs(void **state)
 		"      what helps: it is on its way\n",
 		 ""},
 		{"drain charlie golf hotel", 3,
-		 "NODE     VERDICT  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
-		 "charlie  needed      1        6%   10%        3%  BlockedByPod: LocalStorageRequested\n"
-		 "golf     needed      1        6%   10%        3%  NoPlaceToMovePods\n"
-		 "hotel    needed      0        0%   10%        0%  ScaleDownDisabledAnnotation\n"
+		 "NODE     VERDICT  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+		 "charlie  needed      1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+		 "golf     needed      1        6%        10%        3%  NoPlaceToMovePods\n"
+		 "hotel    needed      0        0%        10%        0%  ScaleDownDisabledAnnotation\n"
 		 "\n"
 		 "charlie: needed\n"
 		 "  BlockedByPod: pod tool/scratch-0 must stay.\n"
@@ -223,15 +223,15 @@ static void test_outputs(void **state)
 		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
 		 "use of pods: shared out of their nodes\n"
 		"\n"
-		"NODE     VERDICT     GROUP   SINCE  DUE-IN  PODS  CPU-REQ%  CPU%  MEM-REQ%  REASON\n"
-		"echo     inDeletion  main        -       -     0        0%   10%        0%  CurrentlyBeingDeleted\n"
-		"bravo    unneeded    main   15m00s     due     1       13%   10%        6%  NodeGroupMinSizeReached\n"
-		"delta    unneeded    main   15m00s     due   0+1        3%   10%        0%  NodeGroupMinSizeReached\n"
-		"foxtrot  unneeded    main   15m00s     due     1       13%   10%        6%  NodeGroupMinSizeReached\n"
-		"alpha    needed      main        -       -     1       55%   10%       25%  NotUnderutilized\n"
-		"charlie  needed      main        -       -     1        6%   10%        3%  BlockedByPod: LocalStorageRequested\n"
-		"golf     needed      main        -       -     1        6%   10%        3%  NoPlaceToMovePods\n"
-		"hotel    needed      main        -       -     0        0%   10%        0%  ScaleDownDisabledAnnotation\n",
+		"NODE     VERDICT     GROUP   SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+		"echo     inDeletion  main        -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+		"bravo    unneeded    main   15m00s     due     1       13%        10%        6%  NodeGroupMinSizeReached\n"
+		"delta    unneeded    main   15m00s     due   0+1        3%        10%        0%  NodeGroupMinSizeReached\n"
+		"foxtrot  unneeded    main   15m00s     due     1       13%        10%        6%  NodeGroupMinSizeReached\n"
+		"alpha    needed      main        -       -     1       55%        10%       25%  NotUnderutilized\n"
+		"charlie  needed      main        -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+		"golf     needed      main        -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
+		"hotel    needed      main        -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n",
 		 ""},
 		{"drain alpha nope", 4,
 		 "",
@@ -282,6 +282,61 @@ static void test_outputs(void **state)
 		assert_string_equal(out.data, cases[i].out);
 		assert_string_equal(err.data, cases[i].err);
 	}
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* clang-format off */
+#define YOUNG_NODE(name) \
+	"- {apiVersion: v1, kind: Node, metadata: {name: " name "}, status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}, " \
+	"allocatable: {cpu: 4, memory: 8Gi, pods: 110}, conditions: [{type: Ready, status: 'True'}]}}\n"
+#define YOUNG_POD(name, node) \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: " name ", uid: uid-" name ", creationTimestamp: '%1$s', " \
+	"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: uid-web, controller: true}]}, " \
+	"spec: {nodeName: " node ", containers: [{name: c, resources: {requests: {cpu: 100m, memory: 128Mi}}}]}, " \
+	"status: {phase: Running, conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: '%1$s'}]}}\n"
+#define YOUNG_USE(name, cpu, memory) "\"" name "\":{\"metrics\":[{\"type\":\"CPU\",\"operator\":\"AVG\",\"value\":" cpu "}," \
+	"{\"type\":\"CPU\",\"operator\":\"STD\",\"value\":1},{\"type\":\"Memory\",\"operator\":\"AVG\",\"value\":" memory "}," \
+	"{\"type\":\"Memory\",\"operator\":\"STD\",\"value\":1}]}"
+
+static const char young_dump[] =
+	"apiVersion: v1\nkind: List\nitems:\n"
+	YOUNG_NODE("idle") YOUNG_NODE("hot") YOUNG_NODE("warm")
+	"- {apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: shop, name: web, uid: uid-web}, spec: {replicas: 6}, "
+	"status: {replicas: 6, readyReplicas: 6}}\n"
+	YOUNG_POD("a", "idle") YOUNG_POD("b", "idle") YOUNG_POD("c", "hot") YOUNG_POD("d", "hot") YOUNG_POD("e", "warm")
+	YOUNG_POD("f", "warm");
+static const char young_usage[] =
+	"{\"timestamp\":1767268800,\"window\":{\"duration\":\"15m\",\"start\":1767267900,\"end\":1767268800},\"source\":\"test\",\"data\":{"
+	"\"NodeMetricsMap\":{" YOUNG_USE("idle", "10", "10") "," YOUNG_USE("hot", "95", "40") "," YOUNG_USE("warm", "80", "40") "}}}";
+/* clang-format on */
+
+/* A load watcher measures no pods: those of a hot node are hot, though they are younger than its window. */
+static void young_pods_of_hot_nodes_stay(void **state)
+{
+	static const char *const since[] = {"2026-01-01T11:46:00Z", "2026-01-01T11:50:00Z",
+					    "2026-01-01T11:57:00Z"};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *usual_dump = dump, *usual_usage = usage;
+
+	(void)state;
+	usage = write_file("young.json", young_usage);
+	for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++) {
+		char *text = mem_printf(young_dump, since[i]);
+
+		dump = write_file("young.yaml", text);
+		assert_int_equal(run("drain --assume-unneeded-for 20m --drain-owner-share 1", true,
+				     &out, &err),
+				 0);
+		if (!strstr(out.data, "3 nodes: 0 may be drained now") ||
+		    !strstr(out.data, "use of pods: shared out of their nodes\n"))
+			fail_msg("%s: %s", since[i], out.data);
+		free(dump);
+		free(text);
+	}
+	free(usage);
+	dump = usual_dump;
+	usage = usual_usage;
 	buf_fini(&out);
 	buf_fini(&err);
 }
@@ -376,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(young_pods_of_hot_nodes_stay),
 		cmocka_unit_test(test_no_usage),
 		cmocka_unit_test(test_sentences),
 		cmocka_unit_test(test_json_is_the_answer),

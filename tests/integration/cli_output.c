@@ -22,8 +22,9 @@ static char *folder, *dump;
 
 static const char cluster[] =
 	"apiVersion: v1\nkind: List\nitems:\n"
-	"- {apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: '4', "
-	"memory: 16Gi, pods: '110'}, conditions: [{type: Ready, status: 'True'}]}}\n"
+	"- {apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: '4', "
+	"memory: 16Gi}, allocatable: {cpu: '4', memory: 16Gi, pods: '110'}, conditions: [{type: "
+	"Ready, status: 'True'}]}}\n"
 	"- {apiVersion: v1, kind: Node, metadata: {name: n2}, status: {allocatable: {cpu: '4', "
 	"memory: 16Gi, pods: '110'}, conditions: [{type: Ready, status: 'True'}]}}\n"
 	"- {apiVersion: v1, kind: Pod, metadata: {name: web-1, namespace: shop, uid: u1, "
@@ -32,19 +33,23 @@ static const char cluster[] =
 	"- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: q, "
 	"namespace: shop}, spec: {min: {cpu: 2, memory: 8Gi}, max: {cpu: 4, memory: 16Gi}}}\n";
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
 static int make_files(void **state)
 {
-	FILE *f;
-
 	(void)state;
 	unsetenv("EVENKEEL_SERVER");
 	unsetenv("EVENKEEL_OUTPUT");
 	folder = folder_make();
 	dump = mem_printf("%s/dump.yaml", folder);
-	f = fopen(dump, "w");
-	assert_non_null(f);
-	fputs(cluster, f);
-	assert_int_equal(fclose(f), 0);
+	write_file(dump, cluster);
 	return 0;
 }
 
@@ -137,7 +142,7 @@ static void rows_and_names(void **state)
 		 "node/n2\n"},
 		{"nodes -o csv", 4,
 		 "name,ready,unschedulable,cpu_millicores,cpu_capacity_millicores,"},
-		{"nodes -o csv --no-headers", 4, "n1,true,false,,,4000,1500,"},
+		{"nodes -o csv --no-headers", 4, "n1,true,false,,4000,4000,1500,"},
 		{"pods -o csv --no-headers", 4, "shop,web-1,n1,"},
 		{"scores -o csv", 4,
 		 "node,score,fits,reason,refused_by,LoadVariationRiskBalancing_score,"},
@@ -306,6 +311,108 @@ static void titles_are_unique(void **state)
 	buf_fini(&err);
 }
 
+/* Its newest value is not its mean. */
+static const char n1_use[] =
+	"{\"timestamp\":1767268800,\"window\":{\"duration\":\"15m\",\"start\":1767267900,\"end\":"
+	"1767268800},\"source\":\"test\",\"data\":{\"NodeMetricsMap\":{\"n1\":{\"metrics\":["
+	"{\"type\":\"CPU\",\"operator\":\"AVG\",\"value\":20},{\"type\":\"CPU\",\"operator\":"
+	"\"Latest\",\"value\":50},{\"type\":\"Memory\",\"operator\":\"AVG\",\"value\":30},"
+	"{\"type\":\"Memory\",\"operator\":\"Latest\",\"value\":60}]}}}}";
+
+struct record {
+	struct buf text; /* cut up */
+	char *titles[CSV_COLUMNS], *cells[CSV_COLUMNS];
+	size_t count;
+};
+
+static void read_record(const char *command, const char *usage, struct record *r)
+{
+	char *words = mem_printf("%s n1 -o csv --usage %s", command, usage), *at;
+	struct buf err = BUF_INIT;
+
+	r->text = (struct buf)BUF_INIT;
+	run(words, &r->text, &err);
+	at = r->text.data;
+	r->count = cut_record(&at, r->titles);
+	assert_int_equal(cut_record(&at, r->cells), r->count);
+	buf_fini(&err);
+	free(words);
+}
+
+/* What two tables tell of a node under one title is the same. */
+static void titles_mean_one_thing(void **state)
+{
+	char *usage = mem_printf("%s/use.json", folder);
+	struct record nodes, drain;
+	size_t same = 0;
+
+	(void)state;
+	write_file(usage, n1_use);
+	read_record("nodes", usage, &nodes);
+	read_record("drain", usage, &drain);
+	for (size_t i = 0; i < nodes.count; i++)
+		for (size_t k = 0; k < drain.count; k++) {
+			if (strcmp(nodes.titles[i], drain.titles[k]) != 0)
+				continue;
+			if (strcmp(nodes.cells[i], drain.cells[k]) != 0)
+				fail_msg("%s: %s and %s", nodes.titles[i], nodes.cells[i],
+					 drain.cells[k]);
+			same++;
+		}
+	assert_true(same > 4);
+	buf_fini(&nodes.text);
+	buf_fini(&drain.text);
+	free(usage);
+}
+
+/* nodes shows the newest value, drain the mean. */
+static void shares_of_a_mean_say_so(void **state)
+{
+	char *usage = mem_printf("%s/use.json", folder), *words;
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	write_file(usage, n1_use);
+	words = mem_printf("nodes n1 --usage %s", usage);
+	run(words, &out, &err);
+	assert_non_null(strstr(out.data, "CPU%"));
+	assert_non_null(strstr(out.data, " 50% "));
+	free(words);
+	words = mem_printf("drain n1 --usage %s", usage);
+	run(words, &out, &err);
+	assert_non_null(strstr(out.data, "CPU-MEAN%"));
+	assert_non_null(strstr(out.data, " 20% "));
+	free(words);
+	buf_fini(&out);
+	buf_fini(&err);
+	free(usage);
+}
+
+/* KEP-61's window ended 35 minutes before the answer's time, and tells no memory: the CPU scores. */
+static void the_kep_s_example_scores(void **state)
+{
+	static const char node[] =
+		"apiVersion: v1\nkind: List\nitems:\n"
+		"- {apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {capacity: {cpu: "
+		"'4', memory: 16Gi}, allocatable: {cpu: '4', memory: 16Gi}}}\n";
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *usual = dump;
+
+	(void)state;
+	dump = mem_printf("%s/node.yaml", folder);
+	write_file(dump, node);
+	assert_int_equal(run("scores -p TargetLoadPacking -p LoadVariationRiskBalancing --usage "
+			     "tests/fuzz/corpus/usage_file/kep",
+			     &out, &err),
+			 0);
+	assert_string_equal(out.data, "NODE    SCORE  TLP  LVRB  RUNG\n"
+				      "node-1     75   70    80  window 15m\n");
+	free(dump);
+	dump = usual;
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
 static void says_what_does_not_go(void **state)
 {
 	static const struct {
@@ -336,8 +443,13 @@ static void says_what_does_not_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(yaml_is_the_json),	 cmocka_unit_test(rows_and_names),
-		cmocka_unit_test(csv_is_data),		 cmocka_unit_test(titles_are_unique),
+		cmocka_unit_test(yaml_is_the_json),
+		cmocka_unit_test(rows_and_names),
+		cmocka_unit_test(csv_is_data),
+		cmocka_unit_test(titles_are_unique),
+		cmocka_unit_test(titles_mean_one_thing),
+		cmocka_unit_test(shares_of_a_mean_say_so),
+		cmocka_unit_test(the_kep_s_example_scores),
 		cmocka_unit_test(says_what_does_not_go),
 	};
 

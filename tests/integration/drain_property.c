@@ -578,22 +578,22 @@ static double share_of(const struct scene *s, size_t pod, const char *resource)
 	return (own > 0 ? own / all * askers : 1) / pods;
 }
 
-/* Measured; or the share of what its node uses, and at least what is expected. */
+/* Measured; or the share of what its node uses, and at least what is expected and requested. */
 static struct use_pod use_of(const struct scene *s, size_t pod)
 {
-	struct use_pod expected = expected_of(s, pod);
+	struct use_pod use = s->pod_use[pod].measured ? s->pod_use[pod] : expected_of(s, pod);
+	const cJSON *asks = s->w.pods[pod];
 	struct use_sum rest;
-	double part;
 
-	if (s->pod_use[pod].measured)
-		return s->pod_use[pod];
-	if (s->w.where[pod] < 0 || !rest_of(s, (size_t)s->w.where[pod], &rest))
-		return expected;
-	part = share_of(s, pod, "cpu");
-	expected.sigma_milli = sqrt(rest.variance * part);
-	expected.cpu_milli = fmax(expected.cpu_milli, rest.cpu_milli * part);
-	expected.mem_bytes = fmax(expected.mem_bytes, rest.mem_bytes * share_of(s, pod, "memory"));
-	return expected;
+	if (s->pod_use[pod].measured || s->w.where[pod] < 0)
+		return use;
+	use_pod_at_least(&use, check_pod_request(asks, "cpu"), check_pod_request(asks, "memory"));
+	if (!rest_of(s, (size_t)s->w.where[pod], &rest))
+		return use;
+	use.sigma_milli = sqrt(rest.variance * share_of(s, pod, "cpu"));
+	use_pod_at_least(&use, rest.cpu_milli * share_of(s, pod, "cpu"),
+			 rest.mem_bytes * share_of(s, pod, "memory"));
+	return use;
 }
 
 /* The node as it is before the wave. */

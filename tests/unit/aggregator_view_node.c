@@ -403,6 +403,12 @@ static void new_pods_are_those_the_window_does_not_cover(void **state)
 		{0, 10, "Pending", 1},
 		{0, 10, "Running", 1},
 		{0, 0, "Running", 1},
+		/* Not measured itself, it is in the node's mean since it was bound. */
+		{0, 300, "Running", 2.0 / 3},
+		{0, 300, "Pending", 1},
+		{0, 840, "Running", 60.0 / 900},
+		{0, 61, "Running", 839.0 / 900},
+		{0, 59, "Running", 1},
 		/*
 		 * In the node's mean, though its own windows are lost; but not while it has not
 		 * begun.

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/api/extender.h"
 #include "aggregator/state/join.h"
+#include "shared/clock.h"
 #include "tests/api_fixture.h"
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
@@ -61,9 +63,9 @@ static int number(const char *path)
 static void test_all_nodes(void **state)
 {
 	static const char *const names[] = {"alpha", "bravo", "delta", "gone", "mute"};
-	static const char *const rungs[] = {"window 15m", "late 60s", "since start", "late 400s",
+	static const char *const rungs[] = {"window 15m", "late 60s", "since start", "expired",
 					    "none"};
-	static const int scores[] = {65, 44, 67, 21, 0}, limits[] = {70, 95, 0, 95, 0};
+	static const int scores[] = {65, 44, 67, 0, 0}, limits[] = {70, 95, 1, 0, 0};
 	char path[64];
 
 	(void)state;
@@ -96,9 +98,62 @@ static void test_all_nodes(void **state)
 			    "LoadVariationRiskBalancing 43: CPU decides: mean with the pod 52.6 %, "
 			    "variation 2.1 %, risk 54.7 %" STRAINED);
 	assert_string_equal(
+		text("items.3.reason"),
+		"no measurement of CPU and memory (expired), last heard 400 s ago: the least "
+		"score, since nothing unknown may win");
+	assert_string_equal(
 		text("items.4.reason"),
 		"no measurement of CPU and memory (none): the least score, since nothing "
 		"unknown may win");
+}
+
+/* Names choose what is shown; what it is compared with are all nodes. */
+static void names_do_not_change_scores(void **state)
+{
+	int limits[2], scores[2];
+
+	(void)state;
+	assert_int_equal(post("{}"), 200);
+	for (int i = 0; i < 2; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "items.%d.score", i);
+		scores[i] = number(path);
+		snprintf(path, sizeof(path), "items.%d.plugins.1.score", i);
+		limits[i] = number(path);
+	}
+	assert_int_equal(post("{\"nodes\":[\"bravo\",\"alpha\"]}"), 200);
+	assert_int_equal(cJSON_GetArraySize(at("items")), 2);
+	assert_int_equal(number("items.0.score"), scores[0]);
+	assert_int_equal(number("items.0.plugins.1.score"), limits[0]);
+	assert_int_equal(post("{\"nodes\":[\"bravo\"]}"), 200);
+	assert_int_equal(number("items.0.score"), scores[1]);
+	assert_string_equal(text("items.0.plugins.1.name"), "LimitAware");
+	assert_int_equal(number("items.0.plugins.1.score"), limits[1]);
+}
+
+static int64_t five_minutes_later(void)
+{
+	return VIEW_FIXTURE_NOW_NS + 300 * NS_PER_SEC;
+}
+
+/* While no node asked about is heard, what was measured last counts for 15 minutes. */
+static void old_measurements_count_where_there_are_no_others(void **state)
+{
+	struct extender_options options;
+
+	(void)state;
+	extender_options_default(&options);
+	options.limits.refuse_unmeasured = true;
+	f.ctx.extender = &options;
+	assert_int_equal(post("{\"nodes\":[\"gone\",\"mute\"]}"), 200);
+	assert_string_equal(text("items.0.plugins.0.rung"), "expired");
+	assert_non_null(strstr(text("items.0.refused"), "not measured (expired) while others"));
+	f.ctx.now_ns = five_minutes_later;
+	assert_int_equal(post("{}"), 200);
+	assert_null(api_fixture_at(f.json, "items.0.refused"));
+	assert_string_equal(text("items.0.plugins.0.rung"), "late 302s");
+	assert_true(number("items.0.score") > 0);
 }
 
 static void test_explanation(void **state)
@@ -113,7 +168,7 @@ static void test_explanation(void **state)
 	assert_string_equal(
 		text("items.0.plugins.1.reason"),
 		"the requests of its pods are not known, which takes the Kubernetes API: "
-		"the least score");
+		"the least score; at least 1, above nodes that are not measured");
 	assert_string_equal(text("items.1.node"), "mute");
 	assert_string_equal(text("items.1.plugins.1.reason"), text("items.1.reason"));
 	assert_int_equal(cJSON_GetArraySize(at("items.1.plugins.1.terms")), 0);
@@ -166,10 +221,12 @@ static void test_peaks(void **state)
 	 * is used.
 	 */
 	assert_int_equal(number("items.0.score"), 95);
-	assert_int_equal(number("items.1.score"), 0);
-	assert_string_equal(text("items.1.reason"),
-			    "there is no power model of this node: the least score");
-	assert_int_equal(number("items.2.score"), 0);
+	assert_int_equal(number("items.1.score"), 1);
+	assert_string_equal(
+		text("items.1.reason"),
+		"there is no power model of this node: the least score; at least 1, above nodes "
+		"that are not measured");
+	assert_int_equal(number("items.2.score"), 1);
 	assert_non_null(strstr(text("items.2.reason"), "would raise power by"));
 }
 
@@ -499,6 +556,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_nodes),
+		TEST(names_do_not_change_scores),
+		TEST(old_measurements_count_where_there_are_no_others),
 		TEST(test_explanation),
 		TEST(test_limits),
 		TEST(test_peaks),

@@ -14,6 +14,7 @@
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
+#include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
@@ -28,6 +29,13 @@
 #define OWNER                                                                                      \
 	",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":"      \
 	"\"web\",\"uid\":\"web\",\"controller\":true}]"
+/* Of a name, which is its uid and owner, too, and a namespace. */
+#define WAITING                                                                                    \
+	"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"ownerReferences\":[" \
+	"{"                                                                                        \
+	"\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"web\",\"uid\":\"%s\","      \
+	"\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"         \
+	"\"requests\":{\"cpu\":\"1\"}}}]}}"
 #define ASK(pod, names) "{\"Pod\":" pod ",\"NodeNames\":" names "}"
 
 static struct api_fixture f;
@@ -85,6 +93,7 @@ static int setup(void **state)
 	model_put(model, model_fixture_node("bravo", 5, 9));
 	put_pod(POD("p", ""));
 	publish(3000);
+	assert_true(waiting_pods_review(f.ctx.waiting, &f.ctx)); /* the first */
 	return 0;
 }
 
@@ -142,6 +151,22 @@ static void what_would_pass_is_told_ever_more_seldom(void **state)
 	assert_true(passes(ASK(POD("p", ""), "[\"bravo\"]")));
 	assert_int_equal(waiting(), 0);
 	assert_false(review());
+}
+
+/* What was refused before the start is not known. Before the cluster is, schedulers get no answer. */
+static void after_a_start_all_are_asked_about(void **state)
+{
+	struct model *empty = model_new();
+
+	(void)state;
+	waiting_pods_free(f.ctx.waiting);
+	f.ctx.waiting = waiting_pods_new(&f.counters.nudge, true);
+	view_slot_publish(f.ctx.views, join_view(join, NULL, 0, model_cluster(empty), now()));
+	assert_false(review());
+	publish(3000);
+	assert_true(review());
+	assert_false(review());
+	model_free(empty);
 }
 
 static void a_review_has_no_effect(void **state)
@@ -276,6 +301,17 @@ static void put_bound(const char *namespace, const char *cpu)
 	free(json);
 }
 
+static void put_ready_node(const char *name)
+{
+	char *json = mem_printf("{\"metadata\":{\"name\":\"%s\"},\"status\":{\"allocatable\":{"
+				"\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"9\"},\"conditions\":[{"
+				"\"type\":\"Ready\",\"status\":\"True\"}]}}",
+				name);
+
+	model_put(model, model_fixture_object(OBJECT_NODE, json));
+	free(json);
+}
+
 static void put_unschedulable(void)
 {
 	static const char pod[] = POD("p", "");
@@ -299,13 +335,8 @@ static void publish_unmeasured(void)
  */
 static void a_pod_within_min_is_told_who_could_give_way(void **state)
 {
-	static const char node[] =
-		"{\"metadata\":{\"name\":\"alpha\"},\"status\":{\"allocatable\":{"
-		"\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"9\"},\"conditions\":[{"
-		"\"type\":\"Ready\",\"status\":\"True\"}]}}";
-
 	(void)state;
-	model_put(model, model_fixture_object(OBJECT_NODE, node));
+	put_ready_node("alpha");
 	put_quota("shop", "2");
 	put_quota("other", "0");
 	put_bound("other", "2");
@@ -325,6 +356,142 @@ static void a_pod_within_min_is_told_who_could_give_way(void **state)
 	publish_unmeasured();
 	assert_false(review());
 	assert_memory_equal(next_event(), "quota shop", strlen("quota shop"));
+}
+
+/* --- victims ---------------------------------------------------------------------------------- */
+
+static void put_guarded(const char *namespace, const char *annotations)
+{
+	char *json = mem_printf("{\"metadata\":{\"namespace\":\"%s\",\"name\":\"q\","
+				"\"annotations\":{%s}},\"spec\":{\"min\":{\"cpu\":\"0\"}}}",
+				namespace, annotations);
+
+	model_put(model, model_fixture_object(OBJECT_ELASTIC_QUOTA, json));
+	free(json);
+}
+
+/* Of 1 CPU, runs since now. */
+static void put_borrower(const char *namespace, const char *node)
+{
+	char *json = mem_printf(
+		"{\"metadata\":{\"namespace\":\"%s\",\"name\":\"b\",\"uid\":\"%s-b\"},\"spec\":{"
+		"\"nodeName\":\"%s\",\"containers\":[{\"name\":\"c\",\"resources\":{"
+		"\"requests\":{\"cpu\":\"1\"}}}]},\"status\":{\"phase\":\"Running\","
+		"\"startTime\":\"2026-01-31T12:00:00Z\"}}",
+		namespace, namespace, node);
+
+	put_pod(json);
+	free(json);
+}
+
+static void put_waiting(const char *name, const char *namespace)
+{
+	char *json = mem_printf(WAITING, name, namespace, name, name);
+
+	put_pod(json);
+	free(json);
+}
+
+/* filter refuses it, and preempt finds nobody on that node. */
+static void wait_in_vain(const char *name, const char *namespace, const char *node)
+{
+	char *pod = mem_printf(WAITING, name, namespace, name, name);
+	char *question = mem_printf(ASK("%s", "[\"%s\"]"), pod, node);
+
+	assert_false(passes(question));
+	free(question);
+	question = mem_printf("{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"%s\":{\"Pods\":[]}}}", pod,
+			      node);
+	assert_int_equal(api_fixture_send(&f, "POST", "/extender/preempt", question), 200);
+	assert_null(api_fixture_at(f.json, "NodeNameToMetaVictims")->child);
+	free(question);
+	free(pod);
+}
+
+/*
+ * All of what is guaranteed is in use, by borrowers who run too short a time on alpha, and of whom
+ * enough were evicted on bravo. Many pods that wait borrow themselves: nobody ever pays for them.
+ */
+static void wait_for_victims(int vain)
+{
+	const struct victim evicted = {"gone", "by-window", "bravo"};
+	char name[16];
+
+	put_ready_node("alpha");
+	put_ready_node("bravo");
+	f.ctx.victims = victim_log_new();
+	assert_int_equal(victim_log_put(f.ctx.victims, "x", &evicted, 1,
+					victim_log_version(f.ctx.victims), now()),
+			 0);
+	put_guarded("by-runtime", "\"evenkeel.io/min-runtime\":\"100s\"");
+	put_guarded("by-window", "\"evenkeel.io/max-evictions\":\"1/200s\"");
+	put_borrower("by-runtime", "alpha");
+	put_borrower("by-window", "bravo");
+	put_quota("second", "1");
+	put_quota("third", "1");
+	put_waiting("second", "second");
+	put_waiting("third", "third");
+	put_guarded("vain", "");
+	for (int i = 0; i < vain; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		put_waiting(name, "vain");
+	}
+	publish_unmeasured();
+	for (int i = 0; i < vain; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		wait_in_vain(name, "vain", "alpha");
+	}
+	wait_in_vain("second", "second", "alpha");
+	wait_in_vain("third", "third", "bravo");
+}
+
+/* Seconds until a review would wake somebody. */
+static int seconds_to_nudge(int most)
+{
+	for (int i = 0; i < most; i++) {
+		if (review())
+			return i;
+		pass_time(1);
+	}
+	return most;
+}
+
+static void the_end_of_each_time_is_noticed(void **state)
+{
+	int seconds;
+
+	(void)state;
+	wait_for_victims(3);
+	seconds = seconds_to_nudge(150);
+	assert_in_range(seconds, 100, 105);
+	waiting_pods_passed(f.ctx.waiting, "second");
+	seconds += seconds_to_nudge(150);
+	assert_in_range(seconds, 200, 205);
+	waiting_pods_passed(f.ctx.waiting, "third");
+	assert_int_equal(seconds_to_nudge(20), 20);
+	victim_log_free(f.ctx.victims);
+}
+
+/* More than there is time to search for. */
+static void whose_time_has_come_is_searched_for_first(void **state)
+{
+	(void)state;
+	wait_for_victims(400);
+	pass_time(99.5);
+	assert_in_range(seconds_to_nudge(20), 1, 5);
+	victim_log_free(f.ctx.victims);
+}
+
+/* No time tells of it. */
+static void victims_that_a_change_frees_are_noticed(void **state)
+{
+	(void)state;
+	wait_for_victims(3);
+	assert_int_equal(seconds_to_nudge(10), 10);
+	put_guarded("by-window", "");
+	publish_unmeasured();
+	assert_in_range(seconds_to_nudge(10), 0, 5);
+	victim_log_free(f.ctx.victims);
 }
 
 static void many_pods_are_bounded(void **state)
@@ -347,6 +514,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(what_would_pass_is_told_ever_more_seldom),
+		T(after_a_start_all_are_asked_about),
 		T(a_review_has_no_effect),
 		T(of_other_nodes_all_are_asked_about),
 		T(pods_that_are_gone_are_forgotten),
@@ -354,6 +522,9 @@ int main(void)
 		T(nobody_decides_where_nobody_nudges),
 		T(a_pod_has_one_event_for_each_reason),
 		T(a_pod_within_min_is_told_who_could_give_way),
+		T(the_end_of_each_time_is_noticed),
+		T(whose_time_has_come_is_searched_for_first),
+		T(victims_that_a_change_frees_are_noticed),
 		T(many_pods_are_bounded),
 	};
 

@@ -142,6 +142,18 @@ static void tells_whether_the_pod_fits(void **state)
 	      "");
 }
 
+static void named_nodes_have_to_fit(void **state)
+{
+	struct given both = {.names = {"a", "b"}, .name_count = 2};
+	struct given json = {.options = {.output = OUTPUT_JSON}, .names = {"b"}, .name_count = 1};
+
+	(void)state;
+	check(&both, fitting, CLI_REFUSED, NULL,
+	      "the pod does not fit on node \"b\": NodeResourcesFit: cpu");
+	check(&json, fitting, CLI_REFUSED, NULL,
+	      "the pod does not fit on node \"b\": NodeResourcesFit: cpu");
+}
+
 static void json_is_untouched(void **state)
 {
 	struct given g = {.options = {.output = OUTPUT_JSON}};
@@ -291,6 +303,7 @@ int main(void)
 		cmocka_unit_test(six_plugins_fit),
 		cmocka_unit_test(refuses_bad_blends),
 		cmocka_unit_test(tells_whether_the_pod_fits),
+		cmocka_unit_test(named_nodes_have_to_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

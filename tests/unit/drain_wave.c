@@ -245,6 +245,26 @@ static void pods_that_are_not_ready_cost_nothing(void **unused)
 	assert_cost(2, 1, 1, false);
 }
 
+/* More are missing than may be: no more may leave, and not less than none. */
+static void an_owner_allows_no_less_than_none(void **unused)
+{
+	const struct drain_cost *c;
+
+	(void)unused;
+	put_three(1, false);
+	put_pod("web-3", "web", "full", 10, false);
+	config.rules.owner_share = 0.1;
+	step(NOW);
+	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	c = &plan->wave.costs[1];
+	assert_string_equal(c->name, "web");
+	assert_int_equal(c->pods, 2);
+	assert_true(c->limited);
+	assert_int_equal(c->allowed, 0);
+	assert_int_equal(c->left, 0);
+	assert_false(c->one_after_the_other);
+}
+
 static void a_node_may_ask_for_more_than_is_allowed(void **unused)
 {
 	(void)unused;
@@ -577,6 +597,7 @@ int main(void)
 		STORY(a_budget_tells_before_and_after),
 		STORY(upstream_tells_it_as_well),
 		STORY(pods_that_are_not_ready_cost_nothing),
+		STORY(an_owner_allows_no_less_than_none),
 		STORY(a_node_may_ask_for_more_than_is_allowed),
 		STORY(a_wave_ends_when_time_is_up),
 		STORY(some_are_tried_in_any_case),

@@ -272,6 +272,96 @@ static void pods_that_nobody_measures_share_the_rest(void **state)
 	assert_true(predicted(p, "a") < 1);
 }
 
+/*
+ * A mean of 15 minutes shows only a part of what younger pods use: two equal ones, and 1 CPU in
+ * all. What they use beyond their requests is never more than the node has.
+ */
+static void young_pods_share_by_what_the_window_shows(void **state)
+{
+	static const struct {
+		int64_t one, two; /* seconds before the window's end */
+		bool shared;
+		double all, without; /* millicores; once the first is gone */
+	} cases[] = {
+		{3600, 3600, true, 1000, 500},
+		{840, 840, true, 1000 * 15.0 / 14, 500 * 15.0 / 14},
+		{600, 600, true, 1500, 750},
+		{600, 3600, true, 1200, 600},
+		{180, 180, true, 4000, 2000},
+		{59, 3600, true, 1100, 1000}, /* too young to be seen */
+		{59, 59, false, 1200, 1100},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t end_ns = NOW - NS_PER_SEC;
+		double sigma = cases[i].shared ? 2.33 * 100 * sqrt(0.5) : 2.33 * 100;
+		struct place *p;
+		double all, without;
+
+		if (i > 0) {
+			teardown(state);
+			setup(state);
+		}
+		put_on_a("one", "100m", end_ns - cases[i].one * NS_PER_SEC);
+		put_on_a("two", "100m", end_ns - cases[i].two * NS_PER_SEC);
+		p = build(NULL, 0, 0);
+		assert_int_equal(place_use_is_shared(p), cases[i].shared);
+		all = predicted(p, "a");
+		place_take(p, place_find_pod(p, "default", "one"));
+		without = predicted(p, "a");
+		if (cases[i].one < 60)
+			sigma = 2.33 * 100;
+		if (fabs(all - cases[i].all - 2.33 * 100) > 1 ||
+		    fabs(without - cases[i].without - sigma) > 1)
+			fail_msg("case %zu: %f, then %f", i, all, without);
+	}
+}
+
+/* Its owner's mean is 50 millicores; that of this pod nobody saw. */
+static void a_pod_without_measure_counts_at_least_its_requests(void **state)
+{
+	struct page_pod pods[] = {measured("one", 50)};
+	struct model_fixture_pod pod = {.name = "one",
+					.uid = "uid-one",
+					.node = "a",
+					.cpu = "3",
+					.owner_kind = "ReplicaSet",
+					.owner_uid = "uid-set"};
+	struct place *p;
+
+	(void)state;
+	model_put(f.model, model_fixture_pod(&pod));
+	pod.name = "two";
+	pod.uid = "uid-two";
+	pod.node = "b";
+	model_put(f.model, model_fixture_pod(&pod));
+	p = build(pods, 1, 0);
+	assert_true(fabs(predicted(p, "b") - 3000 - 2.33 * 100) < 1);
+}
+
+/* As many pods as a node may ever hold, that use the most that counts. */
+static void use_of_any_number_of_pods_adds_up(void **state)
+{
+	enum { PODS = 9300 };
+	struct place *p;
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < PODS; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		model_put(f.model, model_fixture_pod(&(struct model_fixture_pod){
+					   .name = name,
+					   .node = "a",
+					   .cpu = "9e15",
+					   .memory = "8Ei",
+					   .scheduled_ns = NOW - NS_PER_SEC}));
+	}
+	p = build(NULL, 0, 0);
+	assert_true(predicted(p, "a") > PODS * 35e9);
+	place_take(p, place_find_pod(p, "default", "p0"));
+	assert_true(predicted(p, "a") > (PODS - 2) * 35e9);
+}
+
 /* What is measured later is told of them, and no longer shared. */
 static void shares_follow_the_measurements(void **state)
 {
@@ -349,6 +439,9 @@ int main(void)
 		test(peaks_of_an_hour_stay_below_the_cap),
 		test(a_pod_without_measure_counts_as_its_owner_s_others),
 		test(pods_that_nobody_measures_share_the_rest),
+		test(young_pods_share_by_what_the_window_shows),
+		test(a_pod_without_measure_counts_at_least_its_requests),
+		test(use_of_any_number_of_pods_adds_up),
 		test(shares_follow_the_measurements),
 		test(silence_is_a_matter_of_time),
 		test(news_of_an_owner_reach_its_pods),

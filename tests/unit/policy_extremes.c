@@ -22,6 +22,7 @@
 #include "shared/quantity.h"
 #include "tests/api_fixture.h"
 #include "tests/consistent.h"
+#include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -367,7 +368,7 @@ static void sums_hold_whatever_amounts_there_are(void **state)
 {
 	static const char *const routes[] = {"/v1/drain", "/v1/slack",	  "/v1/quotas", "/v1/nodes",
 					     "/v1/pods",  "/v1/snapshot", "/v1/status", "/metrics"};
-	static const char *const sums[] = {"/v1/slack", "/v1/quotas", "/v1/nodes"};
+	static const char *const sums[] = {"/v1/drain", "/v1/slack", "/v1/quotas", "/v1/nodes"};
 
 	(void)state;
 	for (uint64_t number = 1; number <= WORLDS; number++) {
@@ -408,11 +409,82 @@ static void slots_saturate(void **state)
 	close_world(&w);
 }
 
+/* Two nodes whose kernels limit a pod by nearly 2^63 have no less in all. */
+static void kernel_limits_saturate(void **state)
+{
+	static const struct toy node = {{"9e15", MOST, "0"}, false};
+	static const struct kernel_limits limits = {9000000000000000000, INT64_MAX - 4096,
+						    LIMIT_NONE,		 LIMIT_NONE,
+						    LIMIT_NONE,		 0};
+	static const char *const names[] = {"n0", "n1"};
+	static struct world w;
+	struct node_page *pages[2];
+	struct model *m = model_new();
+	struct join *j = join_new();
+
+	(void)state;
+	for (uint32_t n = 0; n < 2; n++) {
+		struct page_pod pod =
+			join_fixture_pod("p", "uid-p", VIEW_FIXTURE_NOW_NS, 900, 1, 1);
+
+		put_node(m, n, &node, MOST);
+		pod.limits = &limits;
+		pages[n] = join_fixture_page(names[n], VIEW_FIXTURE_NOW_NS, &pod, 1);
+	}
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	api_fixture_open(&w.api, join_view(j, pages, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS));
+	check_not_negative(&w, "/v1/nodes");
+	assert_non_null(strstr(w.api.response.body.data, MOST));
+	api_fixture_close(&w.api);
+	page_drop(pages[0]);
+	page_drop(pages[1]);
+	join_free(j);
+	model_free(m);
+}
+
+static void put_licence_quota(struct model *m, int space, const char *min)
+{
+	put(m, OBJECT_ELASTIC_QUOTA,
+	    mem_printf("{\"metadata\":{\"name\":\"q\",\"namespace\":\"s%d\"},\"spec\":{\"min\":{"
+		       "\"x/licence\":\"%s\"},\"max\":{}}}",
+		       space, min));
+	put(m, OBJECT_POD,
+	    mem_printf("{\"metadata\":{\"name\":\"l%d\",\"namespace\":\"s%d\",\"uid\":\"l%d\"},"
+		       "\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{"
+		       "\"x/licence\":\"" MOST "\"},\"limits\":{\"x/licence\":\"" MOST
+		       "\"}}}]},\"status\":{\"phase\":\"Pending\"}}",
+		       space, space, space));
+}
+
+/* Three quotas want all of their guarantees of 2^63 - 1; so nothing is left for the one without. */
+static void fair_shares_are_of_what_is_left(void **state)
+{
+	static struct world w;
+	struct model *m = model_new();
+	const cJSON *share;
+
+	(void)state;
+	seed = 1;
+	for (int space = 0; space < 4; space++)
+		put_licence_quota(m, space, space < 3 ? MOST : "0");
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		model_fixture_sync(m, (enum object_kind)kind);
+	open_over(&w, m);
+	answer(&w, "GET", "/v1/quotas", "");
+	share = cJSON_GetObjectItemCaseSensitive(item_of(&w, 3), "share");
+	assert_non_null(share);
+	assert_true(cJSON_GetObjectItemCaseSensitive(share, "x/licence")->valuedouble == 0);
+	close_world(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_hold_whatever_amounts_there_are),
 		cmocka_unit_test(slots_saturate),
+		cmocka_unit_test(kernel_limits_saturate),
+		cmocka_unit_test(fair_shares_are_of_what_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

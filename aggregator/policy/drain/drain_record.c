@@ -155,7 +155,7 @@ static void weigh_owner(const struct drain_run *r, struct cost *c)
 	if (!c->of.limited)
 		return;
 	c->of.left = left > 0 ? left : 0;
-	c->of.allowed = left + c->used;
+	c->of.allowed = left + c->used > 0 ? left + c->used : 0;
 	c->of.one_after_the_other = c->used > c->of.allowed;
 }
 

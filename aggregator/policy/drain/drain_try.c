@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
@@ -177,8 +178,10 @@ static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 			continue;
 		if (!t->missing++)
 			t->class_name = r->in->slack[drain_placeholder_of(r, item->pod)].class_name;
-		t->missing_cpu_milli += asked->of[RESOURCE_CPU];
-		t->missing_mem_bytes += asked->of[RESOURCE_MEMORY];
+		t->missing_cpu_milli =
+			add_saturating(t->missing_cpu_milli, asked->of[RESOURCE_CPU]);
+		t->missing_mem_bytes =
+			add_saturating(t->missing_mem_bytes, asked->of[RESOURCE_MEMORY]);
 	}
 }
 

@@ -299,7 +299,8 @@ struct place_use {
 
 /*
  * What a node uses beyond its measured pods, of which those that nobody measured have a share each:
- * by their requests, and one without a request as much as the average pod.
+ * by their requests, and one without a request as much as the average pod. Were all of them there
+ * for the whole window: the node's mean shows less of those that were not.
  */
 struct place_rest {
 	int64_t cpu, variance, mem;

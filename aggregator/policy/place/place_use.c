@@ -4,8 +4,10 @@
  * adding a pod and taking it away again leaves exactly what was there before, in whatever order.
  *
  * A node uses more than its measured pods. The rest, at least 0, is that of the pods which nobody
- * measured, though they were there: each has its share, and at least what is expected of it. Where
- * there are none it is the kubelet's, the kernel's and that of pods which the API does not know; it
+ * measured, though they were there: each has its share, and at least what is expected of it and
+ * what it requests. A mean shows a pod that came during its window only in part, so the rest grows
+ * until these parts add up to it, as far as the node's capacity allows. Where there are no such
+ * pods the rest is the kubelet's, the kernel's and that of pods which the API does not know; it
  * stays on the node whoever moves, and of the variance it holds what the pods do together, too.
  */
 #include <math.h>
@@ -16,8 +18,11 @@
 #include "aggregator/policy/place/place_internal.h"
 
 #define MILLI_PARTS 1000.0
-/* Sums of thousands of these stay far below INT64_MAX. */
-#define AMOUNT_MAX 1e15
+/*
+ * Of one pod or node: 35 million CPUs, deviations of 187, 32 TiB. A node has room for 2^18 of these
+ * below INT64_MAX; sums of 128 bits would make a plan half as slow again.
+ */
+#define AMOUNT_MAX 0x1p45
 #define LIMIT_MAX  1e18
 
 static int64_t whole(double value)
@@ -81,15 +86,27 @@ static int64_t at_least_of(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Not in what the node uses, or not for long. One whose time is not told has been there. */
-static bool is_recent(const struct view_node *v, const struct kube_pod *pod)
+/*
+ * Share of the node's window in which the pod was there. 0: it does not run yet, or came in the
+ * last minute. A pod whose time is not known was there all along.
+ */
+static double covered(const struct view_node *v, const struct kube_pod *pod)
 {
 	if (!pod->scheduled_ns && !pod->created_ns)
-		return false;
+		return 1;
 	for (size_t i = 0; i < v->recent_count; i++)
 		if (v->recents[i].pod == pod)
-			return v->recents[i].uncovered > 0;
-	return false;
+			return 1 - (double)v->recents[i].uncovered;
+	return 1;
+}
+
+/* Others of its owner may use less; nobody saw that of this pod. */
+static void expect_requests(const struct kube_pod *pod, struct expected_use *expected)
+{
+	const struct resources *asks = kube_pod_requests(pod);
+
+	expected->cpu_milli = at_least_of(expected->cpu_milli, asks->of[RESOURCE_CPU]);
+	expected->mem_bytes = at_least_of(expected->mem_bytes, asks->of[RESOURCE_MEMORY]);
 }
 
 void place_use_of_pod(const struct place *p, place_node home, const struct view_pod *vp,
@@ -98,20 +115,19 @@ void place_use_of_pod(const struct place *p, place_node home, const struct view_
 	struct expected_use expected;
 	struct score_owner owner;
 	struct score_args args;
-	int64_t cpu, mem;
 
 	if (vp && vp->use && read_measured(vp->use, out))
 		return;
 	owner = expected_use_of_pods_owner(p->view, record);
 	score_args_default(&args, SCORE_CORRECTED);
 	expected_use_read(&record->template->spec, &args, &owner, &expected);
-	cpu = whole((double)expected.cpu_milli * MILLI_PARTS);
-	mem = whole((double)expected.mem_bytes);
+	if (home != PLACE_NONE)
+		expect_requests(record, &expected);
 	*out = (struct place_use){0};
-	if (home != PLACE_NONE && p->rest[home].pods && !is_recent(p->nodes[home].view, record))
+	if (home != PLACE_NONE && p->rest[home].pods && covered(p->nodes[home].view, record) > 0)
 		read_share(&p->rest[home], record, out);
-	out->cpu = at_least_of(out->cpu, cpu);
-	out->mem = at_least_of(out->mem, mem);
+	out->cpu = at_least_of(out->cpu, whole((double)expected.cpu_milli * MILLI_PARTS));
+	out->mem = at_least_of(out->mem, whole((double)expected.mem_bytes));
 }
 
 static int64_t hour_cpu(const struct place_use *u, int hour)
@@ -139,22 +155,73 @@ void place_use_add(struct place_node_use *u, const struct place_use *pod, int by
 	}
 }
 
+/* Pods that share a rest: how many of them the node's window shows, a part of a pod for each. */
+struct shown {
+	double cpu_requests, mem_requests; /* of those with a request */
+	double cpu_others, mem_others;
+};
+
+static void add_sharer(const struct kube_pod *pod, double part, struct place_rest *rest,
+		       struct shown *shown)
+{
+	int64_t cpu = kube_pod_requests(pod)->of[RESOURCE_CPU];
+	int64_t mem = kube_pod_requests(pod)->of[RESOURCE_MEMORY];
+
+	rest->pods++;
+	rest->cpu_askers += cpu > 0;
+	rest->mem_askers += mem > 0;
+	rest->cpu_requests += cpu;
+	rest->mem_requests += mem;
+	shown->cpu_requests += part * (double)cpu;
+	shown->mem_requests += part * (double)mem;
+	shown->cpu_others += cpu > 0 ? 0 : part;
+	shown->mem_others += mem > 0 ? 0 : part;
+}
+
+/* What the measured pods leave of the node's use. */
 static int64_t beyond(int64_t node, int64_t pods)
 {
 	return node > pods ? node - pods : 0;
+}
+
+/* What the pods used that show `used` in a mean which contains `shown` of them; room bounds it. */
+static int64_t grown(int64_t used, uint32_t pods, double shown, int64_t room)
+{
+	double all = (double)used * pods / shown;
+
+	return at_least_of(used, whole(fmin(all, (double)room)));
+}
+
+static void grow(const struct view_node *v, const struct shown *shown, bool mem_is_mean,
+		 const struct place_use *measured, struct place_rest *rest)
+{
+	double cpu = shown->cpu_others, mem = shown->mem_others;
+
+	if (!rest->pods)
+		return;
+	if (rest->cpu_askers)
+		cpu += rest->cpu_askers * shown->cpu_requests / (double)rest->cpu_requests;
+	if (rest->mem_askers)
+		mem += rest->mem_askers * shown->mem_requests / (double)rest->mem_requests;
+	rest->cpu = grown(rest->cpu, rest->pods, cpu,
+			  whole((double)v->cpu_capacity_milli * MILLI_PARTS) - measured->cpu);
+	if (mem_is_mean)
+		rest->mem = grown(rest->mem, rest->pods, mem,
+				  whole((double)v->mem_capacity_bytes) - measured->mem);
 }
 
 /*
  * Takes off what its measured pods in the simulation use, and counts those that were there and are
  * not measured.
  */
-static void divide(const struct view_node *v, struct place_rest *rest)
+static void divide(const struct view_node *v, bool mem_is_mean, struct place_rest *rest)
 {
 	struct place_use sum = {0}, one;
+	struct shown shown = {0};
+	double part;
 
 	for (size_t i = 0; i < v->pod_count; i++) {
 		const struct view_pod *vp = &v->pods[i];
-		const struct resources *asks;
 
 		if (!vp->pod || !kube_pod_is_active(vp->pod))
 			continue;
@@ -162,20 +229,14 @@ static void divide(const struct view_node *v, struct place_rest *rest)
 			sum.cpu += one.cpu;
 			sum.variance += one.variance;
 			sum.mem += one.mem;
-			continue;
+		} else if ((part = covered(v, vp->pod)) > 0) {
+			add_sharer(vp->pod, part, rest, &shown);
 		}
-		if (is_recent(v, vp->pod))
-			continue;
-		asks = kube_pod_requests(vp->pod);
-		rest->pods++;
-		rest->cpu_askers += asks->of[RESOURCE_CPU] > 0;
-		rest->mem_askers += asks->of[RESOURCE_MEMORY] > 0;
-		rest->cpu_requests += asks->of[RESOURCE_CPU];
-		rest->mem_requests += asks->of[RESOURCE_MEMORY];
 	}
 	rest->cpu = beyond(rest->cpu, sum.cpu);
 	rest->variance = beyond(rest->variance, sum.variance);
 	rest->mem = beyond(rest->mem, sum.mem);
+	grow(v, &shown, mem_is_mean, &sum, rest);
 }
 
 static double worst_contention(const struct window_counts *c)
@@ -216,7 +277,7 @@ static void read_rest(const struct view_node *v, struct place_rest *out)
 	out->cpu = whole(set->cpu_milli.mean * MILLI_PARTS);
 	out->variance = whole(set->cpu_milli.stddev * set->cpu_milli.stddev * MILLI_PARTS);
 	out->mem = whole(fmax(mem->max, mem->mean)); /* a load-watcher tells no maximum */
-	divide(v, out);
+	divide(v, !(mem->max >= mem->mean), out);
 }
 
 void place_use_base(const struct place *p, place_node n, struct place_node_use *out)
@@ -272,7 +333,7 @@ bool place_use_fits(const struct place *p, place_node n, const struct place_use 
 /* Far from INT64_MAX, so subtracting a sum of use cannot overflow. */
 static int64_t whole_limit(double limit)
 {
-	return (int64_t)clamp(ceil(limit), -LIMIT_MAX, LIMIT_MAX);
+	return (int64_t)clamp(ceil(limit), 0, LIMIT_MAX);
 }
 
 void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *mem)

@@ -229,8 +229,7 @@ static void give_up(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
 	plan->exhausted = !r->cut;
-	if (!r->retry_ns || (r->more_ns && r->more_ns < r->retry_ns))
-		r->retry_ns = r->more_ns;
+	r->retry_ns = preempt_payers_next_ns(r);
 	buf_add_str(&plan->narration, r->cut ? "No set of victims was found.\n"
 					     : "No set of victims that may go would help.\n");
 	preempt_tell_unblock(r, &plan->gate, &plan->unblock);

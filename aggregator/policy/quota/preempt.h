@@ -255,6 +255,7 @@ struct preempt_answer {
 	size_t count;
 	/* owned; in the order of offers, each with at least one victim */
 	struct preempt_candidate *of;
+	int64_t retry_ns; /* as in a plan without victims */
 	struct buf narration;
 };
 

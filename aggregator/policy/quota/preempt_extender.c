@@ -164,6 +164,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 			answer(&r, offers, offer_count, needs_none, out);
 		}
 	}
+	out->retry_ns = preempt_payers_next_ns(&r);
 	free(needs_none);
 	preempt_run_fini(&r);
 }

@@ -204,6 +204,8 @@ static inline int64_t preempt_started(const struct kube_pod *pod)
 /* Fills payers, local, refused and each node's counts; what was there before is forgotten. */
 void preempt_payers_collect(struct preempt_run *r);
 void preempt_payers_forget(struct preempt_run *r);
+/* The earlier of retry_ns and more_ns; 0: no time holds victims back. */
+int64_t preempt_payers_next_ns(const struct preempt_run *r);
 /* Whether it may be one more victim where that is contested, as things are now. */
 bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
 			     uint64_t contested);

@@ -280,6 +280,14 @@ static void earlier(int64_t *ns, int64_t at_ns)
 		*ns = at_ns;
 }
 
+int64_t preempt_payers_next_ns(const struct preempt_run *r)
+{
+	int64_t next = r->retry_ns;
+
+	earlier(&next, r->more_ns);
+	return next;
+}
+
 /* Told for the pod before: its eviction is counted already. */
 static bool is_preferred(const struct preempt_run *r, const char *uid)
 {

@@ -162,19 +162,18 @@ static void read_loans(struct quota_share *out, size_t count, struct quota_share
 	free(parts);
 }
 
-static void read_fair(const struct quota_book *b, struct quota_share *out, size_t count,
-		      const struct quota_share_sum *sum)
+static void read_fair(const struct quota_book *b, struct quota_share *out, size_t count)
 {
 	struct quota_claimant *claimants = mem_zalloc(count + 1, sizeof(*claimants));
-	int64_t left = sum->guaranteed;
+	quota_amount left = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		out[i].fair = out[i].wanted < out[i].min ? out[i].wanted : out[i].min;
 		claimants[i].weight = b->sorted[i]->quota.weight;
 		claimants[i].need = out[i].wanted - out[i].fair;
-		left -= out[i].fair;
+		left += out[i].min - out[i].fair;
 	}
-	quota_share_out(left, claimants, count);
+	quota_share_out(quota_clamp(left), claimants, count);
 	for (size_t i = 0; i < count; i++)
 		out[i].fair += claimants[i].share;
 	free(claimants);
@@ -194,5 +193,5 @@ void quota_share_read(const struct quota_book *b, const char *resource, struct q
 	sum->guaranteed = quota_clamp(guaranteed);
 	tell_alarm(b, resource, sum);
 	read_loans(out, b->count, sum);
-	read_fair(b, out, b->count, sum);
+	read_fair(b, out, b->count);
 }
