@@ -225,8 +225,8 @@ struct drain_owed {
 	/* of those of deletions and evictions: no node is a candidate then (corrected) */
 	size_t unplaced;
 	/*
-	 * Pods that replace evicted ones, and that the scheduler has had no node for: no node is a
-	 * candidate then, either.
+	 * Pods that replace those of nodes that leave, and that the scheduler has had no node for:
+	 * no node is a candidate then, either. Balloons do not count.
 	 */
 	size_t waiting;
 	struct reason why; /* of one of both; "" neither */
@@ -310,9 +310,10 @@ struct drain_state *drain_state_new(void);
 void drain_state_free(struct drain_state *s); /* NULL is allowed */
 /*
  * One more recent eviction, as drain_step() finds them by comparing views; an older one of the pod
- * is forgotten.
+ * is forgotten. leaving: its node was cordoned or in deletion.
  */
-void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns);
+void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
+			      bool leaving);
 size_t drain_state_evictions(const struct drain_state *s);
 /* 0: the node is not unneeded. */
 int64_t drain_state_since_ns(const struct drain_state *s, const char *node);
@@ -323,7 +324,7 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
  * {"apiVersion":"evenkeel.io/v1","kind":"DrainState","time":..,
  *  "timers":[{"node","since","kind":"unneeded|unready"}],
  *  "unremovable":[{"node","reason","why","until"}],
- *  "evictions":[{"time","pod":{a Pod as a snapshot has it}}],
+ *  "evictions":[{"time"[,"leaving":true],"pod":{a Pod as a snapshot has it}}],
  *  "hints":{"pod uid":"node"},
  *  "verdicts":[{"node","verdict","reason"}],"wave":"..",  the newest that were told
  *  "history":[{"time","event","node"[,"reason"],"text"}]}

@@ -119,7 +119,8 @@ static void forget_eviction(struct drain_state *s, const struct kube_pod *pod)
 	}
 }
 
-static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns)
+static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
+			    bool leaving)
 {
 	if (s->eviction_count == DRAIN_EVICTIONS_MAX)
 		drop_evictions(s, 0, DRAIN_EVICTIONS_MAX / 4);
@@ -128,13 +129,14 @@ static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t
 		s->evictions = mem_realloc(s->evictions, s->eviction_room * sizeof(*s->evictions));
 	}
 	object_hold(&pod->object);
-	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns};
+	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns, leaving};
 }
 
-void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns)
+void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
+			      bool leaving)
 {
 	forget_eviction(s, pod);
-	append_eviction(s, pod, when_ns);
+	append_eviction(s, pod, when_ns, leaving);
 }
 
 size_t drain_state_evictions(const struct drain_state *s)
@@ -214,7 +216,7 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 		c->s->freed = true;
 		if (!leaving && !pod->disruption_ns)
 			continue;
-		append_eviction(c->s, pod, c->now_ns);
+		append_eviction(c->s, pod, c->now_ns, leaving);
 		note(c, DRAIN_EVENT_EVICTED, before->name,
 		     mem_printf("pod %.63s/%.253s left it", pod->object.namespace,
 				pod->object.name));

@@ -12,6 +12,7 @@
 struct drain_eviction {
 	struct kube_pod *pod; /* held; its node is where it was */
 	int64_t when_ns;
+	bool leaving; /* its node was, so a drain evicted it; else preemption or a person did */
 };
 
 /* Where a pod went in the last simulation, in one block. */
