@@ -399,6 +399,67 @@ static void what_was_found_is_forgotten_with_its_cause(void **unused)
 	assert_verdict("a", "drain");
 }
 
+static void assert_found(void)
+{
+	assert_string_equal(drain_reason_name(node("a")->reasons[0].code), "NoPlaceToMovePods");
+}
+
+/* The same with a pod that is resized in place. */
+static void what_was_found_is_forgotten_when_a_pod_shrinks(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("db-1", "db", "b", 3000);
+	step(NOW);
+	assert_found();
+	put_pod("db-1", "db", "b", 2400);
+	step(NOW + NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
+static void what_was_found_is_forgotten_with_a_pending_pod(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 2);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("db-1", "db", "b", 2100);
+	put_pod("db-2", "db", "", 1500);
+	step(NOW);
+	assert_found();
+	step(NOW + NS_PER_SEC);
+	assert_found();
+	place_fixture_remove(&f, OBJECT_POD, "default", "db-2");
+	step(NOW + 2 * NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
+static void what_was_found_is_forgotten_with_a_placeholder(void **unused)
+{
+	struct kube_pod *pod = place_fixture_record("slack-1", "", "", "");
+
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("web-1", "web", "a", 1550);
+	put_pod("db-1", "db", "b", 2400);
+	slack = (struct drain_placeholder){pod, "b", "unit"};
+	step(NOW);
+	slack.pod = NULL;
+	object_drop(&pod->object);
+	assert_found();
+	step(NOW + NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
 /* Its replacement runs: it ends where it is. */
 static void a_pod_that_ends_and_is_replaced_moves_nowhere(void **unused)
 {
@@ -552,6 +613,9 @@ int main(void)
 		STORY(replicas_on_one_node_leave_in_steps),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(what_was_found_is_forgotten_with_its_cause),
+		STORY(what_was_found_is_forgotten_when_a_pod_shrinks),
+		STORY(what_was_found_is_forgotten_with_a_pending_pod),
+		STORY(what_was_found_is_forgotten_with_a_placeholder),
 		STORY(a_pod_that_ends_and_is_replaced_moves_nowhere),
 		STORY(room_that_slack_takes_is_named),
 		STORY(balloons_do_not_make_a_node_needed),
