@@ -45,7 +45,7 @@
  *          owner's share, before the wave and after it (pods that are not ready use nothing of it)
  *   MOVE   {"namespace","name"[,"to"][,"deleted":true][,"placeholder":true][,"workload":{"kind","name"[,"replicas"]}][,"step":I]
  *           [,"ageSeconds":I][,"uid"],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to come (/v1/slack); without "to" it has nowhere to
- *          go, or ended; deleted: it has no controller, and so is not made anew; step: of nodes that hold more pods of an owner or a budget than
+ *          go, or ended; deleted: it has no controller, and so is not made anew, nor in "pods" or at a destination; step: of nodes that hold more pods of an owner or a budget than
  *          may be away at once: it leaves when the replacements of those of the step before are ready; ageSeconds: of pods that came less than 10
  *          minutes ago, maybe for evicted ones
  */

@@ -54,7 +54,7 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 		       const struct drain_move *m)
 {
 	bool placeholder = is_placeholder(m->pod);
-	bool deleted = !placeholder && !*m->pod->template->owner.kind;
+	bool deleted = !placeholder && drain_is_deleted(m->pod);
 	const struct resources *r = kube_pod_requests(m->pod);
 
 	jsonw_object_open(w);

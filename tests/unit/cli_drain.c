@@ -111,6 +111,35 @@ static void test_evictions_are_of_the_api_that_was_found(void **state)
 	free(out);
 }
 
+#define BARE                                                                                       \
+	HEAD("", "{'pods':0,'emptyNodes':0,'robust':true,'anyOrder':true,'nodes':[{'name':'a',"    \
+		 "'moves':[{'namespace':'shop','name':'bare','deleted':true}]}],'destinations':["  \
+		 "],'disruptions':[]}")
+
+static void test_what_is_deleted_does_not_move(void **state)
+{
+	static char *names[] = {(char *)"a"};
+	struct cli_options options = {.output = OUTPUT_TABLE};
+	struct cli cli = {.options = &options, .operands = names, .operand_count = 1};
+	char *out = print(OUTPUT_TABLE, BARE), *json = mem_strdup(BARE);
+
+	(void)state;
+	assert_non_null(strstr(out, "Now, in this order: a. 0 are empty, 0 pods move, 1 pod is "
+				    "deleted.\n"));
+	assert_non_null(strstr(out, "a     shop/bare  deleted, not moved"));
+	assert_null(strstr(out, "There is room"));
+	assert_null(strstr(out, "DESTINATION"));
+	free(out);
+	for (char *c = json; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	drain_render(&cli, json, strlen(json));
+	assert_non_null(strstr(cli.out.data, "it goes now, and 0 pods move, 1 pod is deleted."));
+	assert_null(strstr(cli.out.data, "There is room"));
+	buf_fini(&cli.out);
+	buf_fini(&cli.rows);
+	free(json);
+}
+
 static void test_the_line_says_what_is_proven(void **state)
 {
 	char *any = print(OUTPUT_TABLE, HEAD("", WAVE("true", TWO)));
@@ -197,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_each_goes_after_the_one_before_where_not),
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
 		cmocka_unit_test(test_evictions_are_of_the_api_that_was_found),
+		cmocka_unit_test(test_what_is_deleted_does_not_move),
 		cmocka_unit_test(test_the_line_says_what_is_proven),
 		cmocka_unit_test(test_what_stops_all_is_first),
 		cmocka_unit_test(test_pods_that_came_lately_are_told),

@@ -348,6 +348,33 @@ static void replicas_on_one_node_leave_in_steps(void **unused)
 	assert_false(plan->wave.costs[0].one_after_the_other);
 }
 
+/* A bare pod goes with its node, and takes no room elsewhere. */
+static void a_pod_without_a_controller_is_deleted(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("full", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("db-1", "db", "full", 2400);
+	put_pod("web-1", "web", "a", 100);
+	place_fixture_put(
+		&f, OBJECT_POD,
+		"{'metadata':{'namespace':'default','name':'bare','uid':'uid-bare','annotations':{"
+		"'cluster-autoscaler.kubernetes.io/safe-to-evict':'true'}},'spec':{'nodeName':'b',"
+		"'containers':[{'name':'c','resources':{'requests':{'cpu':'1'}}}]},'status':{"
+		"'phase':'Running'}}");
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_verdict("b", "drain");
+	assert_int_equal(node("b")->move_count, 1);
+	assert_int_equal(plan->wave.pods, 1);
+	assert_int_equal(plan->wave.destination_count, 1);
+	assert_int_equal(plan->wave.destinations[0].pods, 1);
+	assert_non_null(strstr(plan->narration, "b goes, and of it default/bare is deleted.\n"));
+}
+
 /* Two of two may go beside it, and a third that says it is draining is done. */
 static void a_drained_node_is_done_and_uses_up_nothing(void **unused)
 {
@@ -611,6 +638,7 @@ int main(void)
 		STORY(a_balloon_without_a_node_stops_nothing),
 		STORY(a_pod_that_moved_starts_the_time_of_its_node_anew),
 		STORY(replicas_on_one_node_leave_in_steps),
+		STORY(a_pod_without_a_controller_is_deleted),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(what_was_found_is_forgotten_with_its_cause),
 		STORY(what_was_found_is_forgotten_when_a_pod_shrinks),

@@ -146,7 +146,10 @@ const char *drain_verdict_name(
 		/* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept", "drained" */
 		v);
 
-/* A pod that moves. */
+/* It has no controller that would make it anew: a drain deletes it, and it moves nowhere. */
+bool drain_is_deleted(const struct kube_pod *pod);
+
+/* A pod that moves, or is deleted. */
 struct drain_move {
 	const struct kube_pod *pod; /* of the plan's view, or of what was owed or a placeholder */
 	const char *to; /* node of the plan's view; NULL: nowhere, or it needs none (it ended) */
