@@ -37,7 +37,7 @@
  *           "destinations":[{"node","pods"[,"cpuMillicores":{["now","reserved",]"before","after","limit"},"memoryBytes":{..}]},..],
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: the pods had places in some other orders
- *          as well; anyOrder: that is proven for all, and nodes may be drained at once, and not each
+ *          as well, which is false only with --drain-not-robust; anyOrder: that is proven for all, and nodes may be drained at once, and not each
  *          after the one before; evictions: the apiVersion of Evictions, such as policy/v1; emptyDir, unmanaged:
  *          some pod has an emptyDir, or no controller; destinations: now is the mean of real use, reserved what the prediction
  *          (before, after) has on top before the wave; disruptions: what

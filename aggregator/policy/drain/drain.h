@@ -66,6 +66,7 @@ struct drain_config {
 	 */
 	uint32_t robust_orders;
 	uint32_t robust_tries; /* 8: so many waves are tried for one that is robust */
+	bool not_robust; /* false; a wave goes also where none of them is */
 	/* A node that is found unneeded counts as being so for that long: dumps have no past. */
 	int64_t assume_unneeded_ns;
 	/* 1.15: what right-sized requests would be, of the 95th percentile of use */
