@@ -27,7 +27,9 @@
 #include <string.h>
 
 #include "shared/buf.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/timefmt.h"
 #include "tests/place_world_spec.h"
 #include "tests/process.h"
 #include "tests/stack.h"
@@ -346,11 +348,22 @@ static void end_pod(struct kube_drain_world *w, const cJSON *pod)
 	free(body);
 }
 
+static bool has_grace_left(const struct kube_drain_world *w, const cJSON *pod)
+{
+	struct reason why;
+	int64_t end_ns;
+
+	return w->keeps_grace &&
+	       !timefmt_parse(text_at(pod, "metadata.deletionTimestamp"), &end_ns, &why) &&
+	       end_ns > clock_wall_ns();
+}
+
 static void look_at(struct kube_drain_world *w, struct kube_drain_look *l, const cJSON *pod)
 {
 	if (json_at(pod, "metadata.deletionTimestamp")) {
 		l->leaving++;
-		end_pod(w, pod);
+		if (!has_grace_left(w, pod))
+			end_pod(w, pod);
 		return;
 	}
 	if (!*text_at(pod, "spec.nodeName")) {

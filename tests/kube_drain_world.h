@@ -35,6 +35,7 @@ struct kube_drain_world {
 	size_t node_count, workload_count, budget_count;
 	struct kube_drain_workload workloads[KUBE_DRAIN_WORKLOADS_MAX];
 	bool has_daemons;
+	bool keeps_grace; /* deleted pods are ready until their grace ends, and not until a look */
 	bool has_balloons; /* objects of `evenkeel slack -o balloons` are applied */
 };
 
@@ -59,7 +60,7 @@ struct kube_drain_look {
 
 /*
  * Lists all pods, and does as kubelets would: who has a node runs and is ready, who is deleted
- * ends. False: the API does not answer. The caller ends it with kube_drain_look_fini().
+ * ends (keeps_grace: when its grace does). False: the API does not answer. The caller ends it with kube_drain_look_fini().
  */
 bool kube_drain_world_look(struct kube_drain_world *w, struct kube_drain_look *out);
 void kube_drain_look_fini(struct kube_drain_look *l);

@@ -33,19 +33,19 @@
  *          moves           [MOVE,..] with explain: where its pods went in the simulation
  *   REASON {"code","text"[,"pod":{"namespace","name"}][,"numbers":{..}][,"refused":{FILTER:I,..}][,"unblock"]}
  *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_reason.h
- *   WAVE   {"emptyNodes","drainedNodes","pods","robust","anyOrder"[,"notRobust"],"nodes":[{"name"[,"emptyDir":true][,"unmanaged":true],"moves":[MOVE,..]},..],
+ *   WAVE   {"emptyNodes","drainedNodes","pods","robust","anyOrder"[,"notRobust"],"evictions","nodes":[{"name"[,"emptyDir":true][,"unmanaged":true],"moves":[MOVE,..]},..],
  *           "destinations":[{"node","pods"[,"cpuMillicores":{["now","reserved",]"before","after","limit"},"memoryBytes":{..}]},..],
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: the pods had places in some other orders
- *          as well; anyOrder: that is proven for all, and nodes may be drained at once, and not each
- *          after the one before; emptyDir, unmanaged: some pod has an emptyDir, or no
- *          controller; destinations: now is the mean of real use, reserved what the prediction
+ *          as well, which is false only with --drain-not-robust; anyOrder: that is proven for all, and nodes may be drained at once, and not each
+ *          after the one before; evictions: the apiVersion of Evictions, such as policy/v1; emptyDir, unmanaged:
+ *          some pod has an emptyDir, or no controller; destinations: now is the mean of real use, reserved what the prediction
  *          (before, after) has on top before the wave; disruptions: what
  *          leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the
  *          owner's share, before the wave and after it (pods that are not ready use nothing of it)
  *   MOVE   {"namespace","name"[,"to"][,"deleted":true][,"placeholder":true][,"workload":{"kind","name"[,"replicas"]}][,"step":I]
- *           [,"ageSeconds":I],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to come (/v1/slack); without "to" it has nowhere to
- *          go, or ended; deleted: it has no controller, and so is not made anew; step: of nodes that hold more pods of an owner or a budget than
+ *           [,"ageSeconds":I][,"uid"],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to come (/v1/slack); without "to" it has nowhere to
+ *          go, or ended; deleted: it has no controller, and so is not made anew, nor in "pods" or at a destination; step: of nodes that hold more pods of an owner or a budget than
  *          may be away at once: it leaves when the replacements of those of the step before are ready; ageSeconds: of pods that came less than 10
  *          minutes ago, maybe for evicted ones
  */

@@ -54,7 +54,7 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 		       const struct drain_move *m)
 {
 	bool placeholder = is_placeholder(m->pod);
-	bool deleted = !placeholder && !*m->pod->template->owner.kind;
+	bool deleted = !placeholder && drain_is_deleted(m->pod);
 	const struct resources *r = kube_pod_requests(m->pod);
 
 	jsonw_object_open(w);
@@ -72,8 +72,10 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 		write_workload(w, p, m->pod);
 	if (m->step)
 		jsonw_key_int(w, "step", m->step);
-	if (!placeholder)
+	if (!placeholder) {
 		write_age(w, p, m->pod);
+		jsonw_key_string(w, "uid", m->pod->object.uid);
+	}
 	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
 	jsonw_key_int(w, "memoryBytes", r->of[RESOURCE_MEMORY]);
 	jsonw_object_close(w);
@@ -299,6 +301,15 @@ static void write_traits(struct jsonw *w, const struct view_node *n)
 		jsonw_key_bool(w, "unmanaged", true);
 }
 
+/* The version of the policy API that the source found. */
+static const char *eviction_api(const struct drain_plan *p)
+{
+	const struct cluster *c = p->view->cluster;
+	const char *found = c ? c->sources[OBJECT_POD_DISRUPTION_BUDGET].api_version : "";
+
+	return *found ? found : object_kind_version(OBJECT_POD_DISRUPTION_BUDGET);
+}
+
 void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 {
 	const struct drain_wave *wave = &p->wave;
@@ -316,6 +327,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_bool(w, "anyOrder", wave->any_order);
 	if (*wave->not_robust.text)
 		jsonw_key_string(w, "notRobust", wave->not_robust.text);
+	jsonw_key_string(w, "evictions", eviction_api(p));
 	jsonw_key(w, "nodes");
 	jsonw_array_open(w);
 	for (size_t i = 0; i < wave->node_count; i++) {

@@ -343,6 +343,7 @@ int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
 	set_places(&s.places, from);
 	s.candidate_ttl_ns = from->candidate_ttl_ns;
 	s.timed = from->simulation_ns > 0;
+	s.config.not_robust = from->not_robust;
 	if (from->order)
 		s.config.order = orders[from->order];
 	read_labels(&s, &from->group_labels);

@@ -30,7 +30,7 @@ struct drain_settings {
 	bool unready;
 	bool skip_system, skip_local_storage, skip_custom;
 	bool ignore_daemon_sets, ignore_mirror;
-	bool use_cap;
+	bool use_cap, not_robust;
 	double cpu_cap, mem_cap, cap_z, cap_contention;
 	struct option_list groups, group_labels, budgets;
 	char *cluster_min;
@@ -86,6 +86,8 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 	 "Which nodes take pods first: fullest, emptiest or cyclic; default: fullest, cyclic in variant upstream."},               \
 	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, owner_share), "SHARE", "0.25", 0, 1, NULL,                           \
 	 "How much of an owner's pods may move at once; one always may."},                                                         \
+	{"drain-not-robust", 0, OPTION_FLAG, DRAIN_AT(base, not_robust), NULL, NULL, 0, 0, NULL,                                    \
+	 "Nodes go also if their pods may find no place where the scheduler puts others elsewhere."},                             \
 	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                  \
 	 "How long room is kept for a pod that was evicted and is not there again."},                                              \
 	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, use_cap), NULL, "true", 0, 0, NULL,                                        \

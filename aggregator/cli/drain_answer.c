@@ -43,6 +43,25 @@ static void add_count(struct buf *line, double count, const char *one, const cha
 	buf_printf(line, "%.0f %s", count, count > 0 && count < 2 ? one : more);
 }
 
+/* Pods of a node that nobody makes anew. */
+static int count_deleted(const cJSON *node)
+{
+	const cJSON *move = document_first(document_at(node, "moves"));
+	int deleted = 0;
+
+	for (; move; move = move->next)
+		deleted += cJSON_IsTrue(document_at(move, "deleted"));
+	return deleted;
+}
+
+static void add_deleted(struct buf *line, int deleted)
+{
+	if (!deleted)
+		return;
+	buf_add_str(line, ", ");
+	add_count(line, deleted, "pod is deleted", "pods are deleted");
+}
+
 static void say_robust(const cJSON *wave, struct buf *line)
 {
 	const char *fragile = document_text(wave, "notRobust");
@@ -76,15 +95,19 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 	const cJSON *node = document_first(document_at(wave, "nodes"));
 	double empty = document_number(wave, "emptyNodes"), pods = document_number(wave, "pods");
 	struct buf line = BUF_INIT;
+	int deleted = 0;
 
 	buf_add_str(&line, "Now, in this order:");
-	for (; node; node = node->next)
+	for (; node; node = node->next) {
 		buf_printf(&line, " %s%s", document_text_or(node, "name", "-"),
 			   node->next ? "," : "");
+		deleted += count_deleted(node);
+	}
 	buf_add_str(&line, ". ");
 	add_count(&line, empty, "is empty", "are empty");
 	buf_add_str(&line, ", ");
 	add_count(&line, pods, "pod moves", "pods move");
+	add_deleted(&line, deleted);
 	buf_add_str(&line, ". ");
 	if (pods > 0)
 		say_robust(wave, &line);
@@ -97,10 +120,9 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 static void print_wave(struct cli *cli, const cJSON *wave)
 {
 	say_wave(cli, wave);
-	if (!(document_number(wave, "pods") > 0))
-		return;
 	drain_print_moves(cli, document_first(document_at(wave, "nodes")), false);
-	drain_print_destinations(cli, wave);
+	if (document_number(wave, "pods") > 0)
+		drain_print_destinations(cli, wave);
 	if (document_first(document_at(wave, "disruptions")))
 		drain_print_costs(cli, wave);
 }
@@ -211,14 +233,18 @@ static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
 {
 	const cJSON *move = document_first(document_at(node, "moves"));
 	struct buf line = BUF_INIT;
-	int pods = 0;
+	int pods = 0, deleted = count_deleted(node);
 
 	for (; move; move = move->next)
 		pods += !cJSON_IsTrue(document_at(move, "placeholder"));
-	if (pods) {
+	pods -= deleted;
+	if (pods + deleted) {
 		buf_add_str(&line, "it goes now, and ");
-		add_count(&line, pods, "pod moves. ", "pods move. ");
-		say_robust(document_at(doc, "wave"), &line);
+		add_count(&line, pods, "pod moves", "pods move");
+		add_deleted(&line, deleted);
+		buf_add_str(&line, ". ");
+		if (pods)
+			say_robust(document_at(doc, "wave"), &line);
 	} else {
 		buf_add_str(&line, "it goes now; nothing on it has to move.");
 	}

@@ -3,10 +3,13 @@
  * The wave as commands of kubectl, and the soft taints of candidates.
  *
  *     cordon   all nodes, so that no pod goes to one that is next
- *     drain    node after node. Of a node that goes in steps first the pods of each step but the last
- *              are evicted, and their workloads waited for
- *     wait     unless there is room whatever the scheduler chooses, for the workloads of each node
- *              before the next one
+ *     drain    node after node. Of a node that goes in steps the script first evicts the pods of each
+ *              step but the last, and settles after each
+ *     settle   unless there is room whatever the scheduler chooses, also after each node but the last
+ *
+ * Neither kubectl rollout status nor a single eviction will do: a StatefulSet counts a terminating
+ * pod as ready, one with updateStrategy OnDelete has no rollout, and a budget's status lags behind
+ * its pods. So the script begins with functions of its own where it evicts or waits.
  */
 #include <string.h>
 
@@ -79,32 +82,37 @@ static bool is_in_step(const cJSON *move, int step)
 	return !step || step_of(move) == step;
 }
 
-/* Until all of its replicas are available. */
-static void add_wait(struct buf *out, const cJSON *move)
+/* Of a workload that tells how many of its pods are ready; else NULL. */
+static const char *resource_of(const char *kind)
 {
-	const char *kind = text_of(move, "workload.kind");
-	double replicas = document_number(move, "workload.replicas");
+	static const char *const kinds[][2] = {{"Deployment", "deployment"},
+					       {"StatefulSet", "statefulset"},
+					       {"ReplicaSet", "replicaset"},
+					       {"ReplicationController", "replicationcontroller"}};
 
-	if (strcmp(kind, "Deployment") == 0 || strcmp(kind, "StatefulSet") == 0)
-		buf_printf(out, "kubectl rollout status --timeout=10m %s ",
-			   *kind == 'D' ? "deployment" : "statefulset");
-	else if (replicas > 0)
-		buf_printf(out,
-			   "kubectl wait --for='jsonpath={.status.readyReplicas}=%.0f' "
-			   "--timeout=10m %s ",
-			   replicas,
-			   strcmp(kind, "ReplicaSet") == 0 ? "replicaset"
-							   : "replicationcontroller");
-	else
-		return;
-	add_word(out, text_of(move, "workload.name"));
-	buf_add_str(out, " -n ");
-	add_word(out, text_of(move, "namespace"));
-	buf_add_char(out, '\n');
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i][0], kind) == 0)
+			return kinds[i][1];
+	return NULL;
+}
+
+struct script {
+	struct buf cordon, drain;
+	bool waits; /* it uses its functions */
+};
+
+static void add_workload(struct script *s, const cJSON *move)
+{
+	const char *resource = resource_of(text_of(move, "workload.kind"));
+	const char *namespace = text_of(move, "namespace"), *pod = text_of(move, "name"),
+		   *name = text_of(move, "workload.name");
+
+	if (resource && is_name(namespace) && is_name(pod) && is_name(name))
+		buf_printf(&s->drain, "remember %s %s %s/%s\n", pod, namespace, resource, name);
 }
 
 /* Each workload once; step 0: of all moves. */
-static void add_waits(struct buf *out, const cJSON *first, int step)
+static void add_workloads(struct script *s, const cJSON *first, int step)
 {
 	for (const cJSON *move = first; move; move = move->next) {
 		const cJSON *same = first;
@@ -112,81 +120,161 @@ static void add_waits(struct buf *out, const cJSON *first, int step)
 		while (same != move && !(is_in_step(same, step) && same_workload(same, move)))
 			same = same->next;
 		if (same == move && is_in_step(move, step))
-			add_wait(out, move);
+			add_workload(s, move);
 	}
 }
 
-static void add_eviction(struct buf *out, const cJSON *move)
+static void add_eviction(struct script *s, const cJSON *move)
 {
-	const char *namespace = text_of(move, "namespace"), *name = text_of(move, "name");
+	const char *namespace = text_of(move, "namespace"), *name = text_of(move, "name"),
+		   *uid = text_of(move, "uid");
 
-	if (!is_name(namespace) || !is_name(name))
+	if (!is_name(namespace) || !is_name(name) || !is_name(uid) || !*uid)
 		return;
-	buf_printf(out,
-		   "echo '{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
-		   "\"name\":\"%s\",\"namespace\":\"%s\"}}' | kubectl create --raw "
-		   "/api/v1/namespaces/%s/pods/%s/eviction -f -\n",
-		   name, namespace, namespace, name);
+	buf_printf(&s->drain, "evict %s %s %s\n", name, namespace, uid);
+	s->waits = true;
+}
+
+static void add_settle(struct script *s)
+{
+	buf_add_str(&s->drain, "settle\n");
+	s->waits = true;
 }
 
 /* All steps but the last, which drains the node. */
-static void add_steps(struct buf *out, const cJSON *first)
+static void add_steps(struct script *s, const cJSON *first)
 {
 	int last = 0;
 
 	for (const cJSON *move = first; move; move = move->next)
 		last = step_of(move) > last ? step_of(move) : last;
 	for (int step = 1; step < last; step++) {
+		add_workloads(s, first, step);
 		for (const cJSON *move = first; move; move = move->next)
 			if (is_in_step(move, step) &&
 			    !cJSON_IsTrue(document_at(move, "placeholder")))
-				add_eviction(out, move);
-		add_waits(out, first, step);
+				add_eviction(s, move);
+		add_settle(s);
 	}
 }
 
 /* Pods of other nodes, which fall with those of this one. */
-static void add_fallen(struct buf *out, const cJSON *first)
+static void add_fallen(struct script *s, const cJSON *first)
 {
 	for (const cJSON *move = first; move; move = move->next)
 		if (*text_of(move, "from"))
-			add_eviction(out, move);
+			add_eviction(s, move);
 }
 
-static void add_drain(struct buf *out, const cJSON *node)
+/* settles: the node after it waits until its pods are ready elsewhere. */
+static void add_drain(struct script *s, const cJSON *node, bool settles)
 {
-	add_steps(out, document_first(document_at(node, "moves")));
-	add_fallen(out, document_first(document_at(node, "moves")));
-	buf_add_str(out, "kubectl drain ");
-	add_word(out, document_text_or(node, "name", ""));
-	buf_add_str(out, " --ignore-daemonsets");
+	const cJSON *moves = document_first(document_at(node, "moves"));
+	size_t before;
+
+	add_steps(s, moves);
+	before = s->drain.len;
+	if (settles)
+		add_workloads(s, moves, 0);
+	settles = s->drain.len > before;
+	add_fallen(s, moves);
+	buf_add_str(&s->drain, "kubectl drain ");
+	add_word(&s->drain, document_text_or(node, "name", ""));
+	buf_add_str(&s->drain, " --ignore-daemonsets");
 	if (cJSON_IsTrue(document_at(node, "emptyDir")))
-		buf_add_str(out, " --delete-emptydir-data");
+		buf_add_str(&s->drain, " --delete-emptydir-data");
 	if (cJSON_IsTrue(document_at(node, "unmanaged")))
-		buf_add_str(out, " --force");
-	buf_add_char(out, '\n');
+		buf_add_str(&s->drain, " --force");
+	buf_add_char(&s->drain, '\n');
+	if (settles)
+		add_settle(s);
+}
+
+static const cJSON *skip_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
+{
+	while (node && drain_is_left_out(cli, doc, node))
+		node = node->next;
+	return node;
+}
+
+/* Between them stands the API of evictions. */
+static const char functions[] =
+	"# evict POD NAMESPACE UID: tries until the API accepts the eviction or the pod is gone\n"
+	"# remember POD NAMESPACE WORKLOAD: notes how many pods of the pod's workload are ready\n"
+	"# settle: waits until evicted pods are gone and remembered workloads as ready as before\n"
+	"# Each wait ends with an error after 10 minutes; sh -e stops there.\n"
+	"gone= ready=\n"
+	"try() {\n"
+	"  failure=$1 tries=300; shift\n"
+	"  until \"$@\"; do\n"
+	"    tries=$((tries - 1))\n"
+	"    [ $tries -gt 0 ] || { echo \"$failure after 10 minutes\" >&2; return 1; }\n"
+	"    sleep 2\n"
+	"  done\n"
+	"}\n"
+	"is_gone() {\n"
+	"  uid=$(kubectl get pod \"$1\" -n \"$2\" --ignore-not-found "
+	"-o 'jsonpath={.metadata.uid}') &&\n"
+	"    [ \"$uid\" != \"$3\" ]\n"
+	"}\n"
+	"is_evicted() {\n"
+	"  is_gone \"$@\" ||\n"
+	"    printf '{\"apiVersion\":\"";
+static const char functions_end[] =
+	"\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},"
+	"\"deleteOptions\":{\"preconditions\":{\"uid\":\"%s\"}}}' \"$@\" |\n"
+	"    kubectl create --raw \"/api/v1/namespaces/$2/pods/$1/eviction\" -f - >/dev/null\n"
+	"}\n"
+	"evict() {\n"
+	"  try \"pod $2/$1 is not evicted\" is_evicted \"$@\" || return 1\n"
+	"  echo \"pod $2/$1 is evicted\"\n"
+	"  gone=\"$gone try 'pod $2/$1 is not gone' is_gone $1 $2 $3 &&\"\n"
+	"}\n"
+	"count() { kubectl get \"$2\" -n \"$1\" "
+	"-o 'jsonpath={.spec.replicas} {.status.readyReplicas}'; }\n"
+	"is_ready() {\n"
+	"  before=$3; set -- $(count \"$@\")\n"
+	"  [ \"${2:-0}\" -ge \"$before\" ] || [ \"${2:-0}\" -ge \"${1:-1}\" ]\n"
+	"}\n"
+	"remember() {\n"
+	"  now=$(count \"$2\" \"$3\") || return 1\n"
+	"  now=${now#* }\n"
+	"  ready=\"$ready try 'pod $2/$1 is not replaced in $3' is_ready $2 $3 ${now:-0} &&\"\n"
+	"}\n"
+	"settle() {\n"
+	"  eval \"$gone true\" || return 1\n"
+	"  sleep 5 # until controllers have counted\n"
+	"  eval \"$ready true\" || return 1\n"
+	"  gone= ready=\n"
+	"}\n";
+
+/* Kubernetes below 1.22 knows no other than v1beta1. */
+static void add_functions(struct buf *out, const cJSON *doc)
+{
+	const char *api = document_text_or(doc, "wave.evictions", "");
+
+	buf_printf(out, "%s%s%s", functions, strcmp(api, "policy/v1beta1") == 0 ? api : "policy/v1",
+		   functions_end);
 }
 
 void drain_print_commands(struct cli *cli, const cJSON *doc)
 {
 	bool any_order = cJSON_IsTrue(document_at(doc, "wave.anyOrder"));
-	struct buf cordon = BUF_INIT, drain = BUF_INIT;
-	const cJSON *node = document_first(document_at(doc, "wave.nodes")), *before = NULL;
+	struct script s = {BUF_INIT, BUF_INIT, false};
+	const cJSON *node = document_first(document_at(doc, "wave.nodes")), *next;
 
-	for (; node; node = node->next) {
-		if (drain_is_left_out(cli, doc, node))
-			continue;
-		if (before && !any_order)
-			add_waits(&drain, document_first(document_at(before, "moves")), 0);
-		buf_add_char(&cordon, ' ');
-		add_word(&cordon, document_text_or(node, "name", ""));
-		add_drain(&drain, node);
-		before = node;
+	for (node = skip_left_out(cli, doc, node); node; node = next) {
+		next = skip_left_out(cli, doc, node->next);
+		buf_add_char(&s.cordon, ' ');
+		add_word(&s.cordon, document_text_or(node, "name", ""));
+		add_drain(&s, node, next && !any_order);
 	}
-	if (cordon.len)
-		buf_printf(&cli->out, "kubectl cordon%s\n%s", cordon.data, drain.data);
-	buf_fini(&cordon);
-	buf_fini(&drain);
+	if (s.waits)
+		add_functions(&cli->out, doc);
+	if (s.cordon.len)
+		buf_printf(&cli->out, "kubectl cordon%s\n%s", s.cordon.data, s.drain.data);
+	buf_fini(&s.cordon);
+	buf_fini(&s.drain);
 }
 
 /* --- soft taints */

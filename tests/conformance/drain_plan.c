@@ -538,7 +538,7 @@ static bool add_evictions(struct drain_state *state, const cJSON *list, struct r
 
 		if (good)
 			drain_state_add_eviction(state, (struct kube_pod *)one.of[0],
-						 DRAIN_CASE_NOW_NS);
+						 DRAIN_CASE_NOW_NS, true);
 		drain_records_fini(&one);
 		if (!good)
 			return false;

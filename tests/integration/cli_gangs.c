@@ -137,7 +137,9 @@ static void test_a_group_moves_whole(void **state)
 		expect(DRAIN "alpha --explain", 0,
 		       "group team/g needs 3, would have 2: 2 pods of other nodes must leave, too");
 		expect(DRAIN "-o commands", 0,
-		       "/api/v1/namespaces/team/pods/m2/eviction -f -\n"
+		       "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",");
+		expect(DRAIN "-o commands", 0,
+		       "evict m2 team uid-m2\n"
 		       "kubectl drain alpha --ignore-daemonsets\n");
 		expect(DRAIN "-o json", 0, "\"name\":\"m2\",\"from\":\"bravo\",\"to\":\"bravo\"");
 	}

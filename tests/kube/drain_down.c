@@ -9,8 +9,8 @@
  *
  * After each wave
  *
- *   pending    no pod is without a node, nor any balloon more than at first. After a wave that is
- *              not called robust, which evenkeel says with the pod it may be, that is told only
+ *   pending    no pod is without a node, nor any balloon more than at first; so every wave is
+ *              robust
  *   slack      balloons hold the target, but for one unit at most, and no more is wanted than one
  *              unit over it
  *   moved      no pod left a node that does not go; and none that came for one that was evicted is
@@ -56,7 +56,6 @@ struct result {
 	uint64_t seed;
 	size_t nodes, pods, balloons; /* at first */
 	size_t waves, drained, moved, again; /* again: moved a second time */
-	size_t fragile; /* waves that are not called robust */
 	size_t refused; /* evictions that kubectl drain tried again, as a budget's status came late */
 	/* What may not be. */
 	size_t pending, displaced, unsaid, slack_off, violated;
@@ -68,7 +67,6 @@ struct story {
 	struct kube_drain_world world;
 	struct kube_drain_look first, before; /* before any wave; before the one at hand */
 	struct buf balloons; /* as they were applied last */
-	size_t told; /* pods without a node at first, or after a wave that is not called robust */
 	struct result result;
 };
 
@@ -187,14 +185,14 @@ static double missing_units(const struct story *s, const cJSON *slack)
 	return missed;
 }
 
-/* Where the cluster has no room for all slack, no more may be missing than at first. */
+/* Where the cluster has no room for all slack at first, that may be missing later as well. */
 static void check_slack(struct story *s)
 {
 	cJSON *slack = kube_testbed_get(bed, 0, "/v1/slack");
 	struct result *r = &s->result;
 	double missing = missing_units(s, slack);
 	const cJSON *class;
-	double may = fmax(1, (double)s->told);
+	double may = fmax(1, (double)s->first.waiting);
 	bool off = missing > may || number_at(slack, "total.unplaced") > may;
 
 	cJSON_ArrayForEach(class, json_at(slack, "items"))
@@ -343,7 +341,7 @@ static void carry_out(struct story *s, const cJSON *plan)
 	const cJSON *node;
 
 	r->waves++;
-	r->fragile += !cJSON_IsTrue(json_at(plan, "wave.robust"));
+	assert_true(cJSON_IsTrue(json_at(plan, "wave.robust")));
 	say(s, "drain", "soft-taints", &script);
 	say(s, "drain", "commands", &commands);
 	buf_add_str(&script, commands.data);
@@ -353,12 +351,10 @@ static void carry_out(struct story *s, const cJSON *plan)
 	s->before = after;
 	check_drained(s, plan);
 	r->drained += (size_t)cJSON_GetArraySize(json_at(plan, "wave.nodes"));
-	if (after.unbound > s->told)
+	if (after.unbound > s->first.waiting) {
 		tell_pending(s, plan);
-	if (after.unbound > s->told && cJSON_IsTrue(json_at(plan, "wave.robust")))
-		r->pending += after.unbound - s->told;
-	else if (after.unbound > s->told)
-		s->told = after.unbound;
+		r->pending += after.unbound - s->first.waiting;
+	}
 	cJSON_ArrayForEach(node, json_at(plan, "wave.nodes"))
 	{
 		if (s->world.seed % 2)
@@ -375,7 +371,6 @@ static void drain_down(struct story *s)
 	kube_drain_look_fini(&s->first);
 	assert_true(kube_drain_world_look(&s->world, &s->first));
 	s->result.balloons = s->before.balloons;
-	s->told = s->first.waiting;
 	check_slack(s);
 	while (cJSON_GetArraySize(json_at(plan, "wave.nodes"))) {
 		assert_true(s->result.waves < WAVES_MAX);
@@ -412,20 +407,18 @@ static struct result try_cluster(uint64_t seed)
 
 static void print_head(void)
 {
-	print_message("    %6s %5s %5s %8s %5s %7s %7s %5s %5s %7s %9s %7s %5s %7s %8s %5s\n",
-		      "seed", "nodes", "pods", "balloons", "waves", "fragile", "drained", "moved",
-		      "again", "pending", "displaced", "missing", "slack", "refused", "violated",
-		      "s");
+	print_message("    %6s %5s %5s %8s %5s %7s %5s %5s %7s %9s %7s %5s %7s %8s %5s\n", "seed",
+		      "nodes", "pods", "balloons", "waves", "drained", "moved", "again", "pending",
+		      "displaced", "missing", "slack", "refused", "violated", "s");
 }
 
 static void print_row(const struct result *r)
 {
-	print_message(
-		"    %6llu %5zu %5zu %8zu %5zu %7zu %7zu %5zu %5zu %7zu %9zu %7.2f %5s %7zu %8zu "
-		"%5.1f\n",
-		(unsigned long long)r->seed, r->nodes, r->pods, r->balloons, r->waves, r->fragile,
-		r->drained, r->moved, r->again, r->pending, r->displaced, r->slack_missing,
-		r->slack_off ? "off" : "held", r->refused, r->violated, r->seconds);
+	print_message("    %6llu %5zu %5zu %8zu %5zu %7zu %5zu %5zu %7zu %9zu %7.2f %5s %7zu %8zu "
+		      "%5.1f\n",
+		      (unsigned long long)r->seed, r->nodes, r->pods, r->balloons, r->waves,
+		      r->drained, r->moved, r->again, r->pending, r->displaced, r->slack_missing,
+		      r->slack_off ? "off" : "held", r->refused, r->violated, r->seconds);
 }
 
 static uint64_t number_of(const char *variable, uint64_t usual)

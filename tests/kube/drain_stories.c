@@ -59,27 +59,44 @@ static void make_node(const char *name, bool stays)
 }
 
 #define CONTAINERS                                                                                 \
-	"\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\",\"image\":\"none\","  \
+	"\"containers\":[{\"name\":\"c\",\"image\":\"none\","                                      \
 	"\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}}]"
 
+static const struct {
+	const char *resource, *kind, *spec;
+} kinds[] = {
+	[KUBE_DRAIN_DEPLOYMENT] = {"deployments", "Deployment", ""},
+	/* kubectl rollout status refuses it. */
+	[KUBE_DRAIN_STATEFUL_SET] = {"statefulsets", "StatefulSet",
+				     "\"serviceName\":\"none\",\"updateStrategy\":{\"type\":"
+				     "\"OnDelete\"},"},
+};
+
 /* more: members of its pods' spec, or "". */
-static void make_workload(struct story *s, const char *name, size_t replicas, const char *more)
+static void make_kind(struct story *s, enum kube_drain_kind kind, const char *name, size_t replicas,
+		      int grace_s, const char *more)
 {
 	struct kube_drain_workload *of = &s->world.workloads[s->world.workload_count++];
+	char *path = mem_printf("/apis/apps/v1/namespaces/" NAMESPACE "/%s", kinds[kind].resource);
 	char *body = mem_printf(
-		"{\"apiVersion\":\"apps/"
-		"v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"%s\"},"
-		"\"spec\":{\"replicas\":%zu,\"selector\":{\"matchLabels\":{\"app\":\"%s\"}},"
-		"\"template\":{\"metadata\":{\"labels\":{\"app\":\"%s\"}},\"spec\":{" CONTAINERS
-		"%s%s}}}}",
-		name, replicas, name, name, *more ? "," : "", more);
+		"{\"apiVersion\":\"apps/v1\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"},"
+		"\"spec\":{%s\"replicas\":%zu,\"selector\":{\"matchLabels\":{\"app\":\"%s\"}},"
+		"\"template\":{\"metadata\":{\"labels\":{\"app\":\"%s\"}},\"spec\":{"
+		"\"terminationGracePeriodSeconds\":%d," CONTAINERS "%s%s}}}}",
+		kinds[kind].kind, name, kinds[kind].spec, replicas, name, name, grace_s,
+		*more ? "," : "", more);
 
 	snprintf(of->name, sizeof(of->name), "%s", name);
-	of->kind = KUBE_DRAIN_DEPLOYMENT;
+	of->kind = kind;
 	of->replicas = replicas;
-	control_plane_must(bed->plane, "POST", "/apis/apps/v1/namespaces/" NAMESPACE "/deployments",
-			   body);
+	control_plane_must(bed->plane, "POST", path, body);
+	free(path);
 	free(body);
+}
+
+static void make_workload(struct story *s, const char *name, size_t replicas, const char *more)
+{
+	make_kind(s, KUBE_DRAIN_DEPLOYMENT, name, replicas, 0, more);
 }
 
 static void count_ready(void *ctx, const struct kube_drain_look *look)
@@ -130,6 +147,7 @@ static int end(void **state)
 
 	if (bed->aggregators[0].pid)
 		kube_testbed_kill_aggregator(bed, 0);
+	s->world.keeps_grace = false;
 	kube_drain_world_clear(&s->world);
 	kube_drain_look_fini(&s->look);
 	buf_fini(&s->said);
@@ -347,28 +365,60 @@ static size_t count_text(const struct story *s, const char *text)
 	return count;
 }
 
-static void test_replicas_of_one_node_leave_in_steps(void **state)
+static void make_budget(const char *app)
 {
-	struct story *s = *state;
+	const char *api = bed->plane->version->budgets;
+	char *path = mem_printf("/apis/%s/namespaces/" NAMESPACE "/poddisruptionbudgets", api);
+	char *body =
+		mem_printf("{\"apiVersion\":\"%s\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{"
+			   "\"name\":\"%s\"},\"spec\":{\"maxUnavailable\":1,\"selector\":{"
+			   "\"matchLabels\":{\"app\":\"%s\"}}}}",
+			   api, app, app);
 
+	control_plane_must(bed->plane, "POST", path, body);
+	free(path);
+	free(body);
+}
+
+/* Pods are ready as long as their grace lasts: a StatefulSet counts them then, too. */
+static void leave_in_steps(struct story *s, enum kube_drain_kind kind, bool budget)
+{
 	make_node("a", false);
-	make_workload(s, "trio", 3, "");
+	make_kind(s, kind, "trio", 3, 6, "");
+	if (budget)
+		make_budget("trio");
 	await_pods(s);
 	make_node("b", true);
 	start(s, NULL, NULL);
+	s->world.keeps_grace = true;
 	assert_int_equal(count_wave(s), 1);
 	ask(s, "-o", "commands");
-	assert_int_equal(count_text(s, "/eviction -f -"), 2);
+	assert_int_equal(count_text(s, "\nevict trio-"), 2);
 	assert_int_equal(count_text(s, "kubectl drain a "), 1);
 	follow(s, "commands");
 	assert_int_equal(count_on(s, "b"), 3);
 	assert_int_equal(s->least_ready, 2);
 }
 
+static void test_replicas_of_one_node_leave_in_steps(void **state)
+{
+	leave_in_steps(*state, KUBE_DRAIN_DEPLOYMENT, false);
+}
+
+static void test_those_of_a_stateful_set_as_well(void **state)
+{
+	leave_in_steps(*state, KUBE_DRAIN_STATEFUL_SET, false);
+}
+
+static void test_and_those_with_a_budget(void **state)
+{
+	leave_in_steps(*state, KUBE_DRAIN_STATEFUL_SET, true);
+}
+
 static const char bare[] =
 	"{\"metadata\":{\"name\":\"bare\",\"annotations\":{"
 	"\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"true\"}},\"spec\":{"
-	"\"nodeName\":\"a\"," CONTAINERS "}}";
+	"\"nodeName\":\"a\",\"terminationGracePeriodSeconds\":0," CONTAINERS "}}";
 
 static void test_bare_pods_are_deleted_by_force(void **state)
 {
@@ -396,6 +446,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_drained_nodes_use_up_no_limit, begin, end),
 		cmocka_unit_test_setup_teardown(test_replicas_of_one_node_leave_in_steps, begin,
 						end),
+		cmocka_unit_test_setup_teardown(test_those_of_a_stateful_set_as_well, begin, end),
+		cmocka_unit_test_setup_teardown(test_and_those_with_a_budget, begin, end),
 		cmocka_unit_test_setup_teardown(test_bare_pods_are_deleted_by_force, begin, end),
 	};
 	int failed;

@@ -18,17 +18,19 @@
 	"'state':false},'owed':{" owed "},'wave':" wave ",'items':[{'name':'a','verdict':'drain'," \
 	"'reasons':[]},{'name':'b','verdict':'drain','reasons':[]}]}"
 #define MOVE(name, kind, of, more)                                                                 \
-	"{'namespace':'shop','name':'" name "','to':'c','workload':{'kind':'" kind "','name':'" of \
-	"'" more "}"
+	"{'namespace':'shop','name':'" name "','uid':'u-" name                                     \
+	"','to':'c','workload':{'kind':'" kind "','name':'" of "'" more "}"
 #define WAVE(any, first)                                                                           \
-	"{'pods':4,'robust':true,'anyOrder':" any ",'nodes':[{'name':'a','moves':[" first          \
+	"{'pods':4,'robust':true,'evictions':'policy/v1beta1','anyOrder':" any                     \
+	",'nodes':[{'name':'a','moves':[" first                                                    \
 	"]},{'name':'b','unmanaged':true,'moves':[{'namespace':'shop','name':'bare','deleted':"    \
 	"true}]}],'destinations':[],'disruptions':[]}"
 #define TWO MOVE("web-1", "Deployment", "web", "}") "," MOVE("db-0", "StatefulSet", "db", "}")
 #define STEPS                                                                                      \
 	MOVE("web-1", "Deployment", "web", "},'step':1")                                           \
-	"," MOVE("rs-1", "ReplicaSet", "rs",                                                       \
-		 ",'replicas':3},'step':1") "," MOVE("web-2", "Deployment", "web", "},'step':2")
+	"," MOVE("rs-1", "ReplicaSet", "rs", ",'replicas':3},'step':1") "," MOVE(                  \
+		"web-2", "Deployment", "web", "},'step':1") "," MOVE("web-3", "Deployment", "web", \
+								     "},'step':2")
 
 static char *print(int output, const char *quoted)
 {
@@ -46,19 +48,21 @@ static char *print(int output, const char *quoted)
 	return out;
 }
 
-static void expect_commands(const char *wave, const char *expected)
+/* Behind the functions, if there are any. */
+static void expect_commands(const char *wave, bool functions, const char *expected)
 {
-	char *json = mem_printf("%s", wave), *out = print(OUTPUT_COMMANDS, json);
+	char *out = print(OUTPUT_COMMANDS, wave), *cordon = strstr(out, "kubectl cordon");
 
-	assert_string_equal(out, expected);
+	assert_non_null(cordon);
+	assert_true(functions == (cordon != out));
+	assert_string_equal(cordon, expected);
 	free(out);
-	free(json);
 }
 
 static void test_nodes_go_at_once_where_any_order_holds(void **state)
 {
 	(void)state;
-	expect_commands(HEAD("", WAVE("true", TWO)),
+	expect_commands(HEAD("", WAVE("true", TWO)), false,
 			"kubectl cordon a b\n"
 			"kubectl drain a --ignore-daemonsets\n"
 			"kubectl drain b --ignore-daemonsets --force\n");
@@ -67,31 +71,73 @@ static void test_nodes_go_at_once_where_any_order_holds(void **state)
 static void test_each_goes_after_the_one_before_where_not(void **state)
 {
 	(void)state;
-	expect_commands(HEAD("", WAVE("false", TWO)),
+	expect_commands(HEAD("", WAVE("false", TWO)), true,
 			"kubectl cordon a b\n"
+			"remember web-1 shop deployment/web\n"
+			"remember db-0 shop statefulset/db\n"
 			"kubectl drain a --ignore-daemonsets\n"
-			"kubectl rollout status --timeout=10m deployment web -n shop\n"
-			"kubectl rollout status --timeout=10m statefulset db -n shop\n"
+			"settle\n"
 			"kubectl drain b --ignore-daemonsets --force\n");
 }
 
 static void test_steps_are_evicted_and_waited_for(void **state)
 {
 	(void)state;
-	expect_commands(
-		HEAD("", WAVE("true", STEPS)),
-		"kubectl cordon a b\n"
-		"echo '{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":"
-		"\"web-1\",\"namespace\":\"shop\"}}' | kubectl create --raw "
-		"/api/v1/namespaces/shop/pods/web-1/eviction -f -\n"
-		"echo '{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":"
-		"\"rs-1\",\"namespace\":\"shop\"}}' | kubectl create --raw "
-		"/api/v1/namespaces/shop/pods/rs-1/eviction -f -\n"
-		"kubectl rollout status --timeout=10m deployment web -n shop\n"
-		"kubectl wait --for='jsonpath={.status.readyReplicas}=3' --timeout=10m replicaset "
-		"rs -n shop\n"
-		"kubectl drain a --ignore-daemonsets\n"
-		"kubectl drain b --ignore-daemonsets --force\n");
+	expect_commands(HEAD("", WAVE("true", STEPS)), true,
+			"kubectl cordon a b\n"
+			"remember web-1 shop deployment/web\n"
+			"remember rs-1 shop replicaset/rs\n"
+			"evict web-1 shop u-web-1\n"
+			"evict rs-1 shop u-rs-1\n"
+			"evict web-2 shop u-web-2\n"
+			"settle\n"
+			"kubectl drain a --ignore-daemonsets\n"
+			"kubectl drain b --ignore-daemonsets --force\n");
+}
+
+/* Kubernetes below 1.22 refuses policy/v1. */
+static void test_evictions_are_of_the_api_that_was_found(void **state)
+{
+	char *out = print(OUTPUT_COMMANDS, HEAD("", WAVE("true", STEPS)));
+
+	(void)state;
+	assert_non_null(strstr(
+		out, "  is_gone \"$@\" ||\n"
+		     "    printf '{\"apiVersion\":\"policy/v1beta1\",\"kind\":\"Eviction\","
+		     "\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"deleteOptions\":{"
+		     "\"preconditions\":{\"uid\":\"%s\"}}}' \"$@\" |\n"
+		     "    kubectl create --raw \"/api/v1/namespaces/$2/pods/$1/eviction\" -f - "
+		     ">/dev/null\n"));
+	free(out);
+}
+
+#define BARE                                                                                       \
+	HEAD("", "{'pods':0,'emptyNodes':0,'robust':true,'anyOrder':true,'nodes':[{'name':'a',"    \
+		 "'moves':[{'namespace':'shop','name':'bare','deleted':true}]}],'destinations':["  \
+		 "],'disruptions':[]}")
+
+static void test_what_is_deleted_does_not_move(void **state)
+{
+	static char *names[] = {(char *)"a"};
+	struct cli_options options = {.output = OUTPUT_TABLE};
+	struct cli cli = {.options = &options, .operands = names, .operand_count = 1};
+	char *out = print(OUTPUT_TABLE, BARE), *json = mem_strdup(BARE);
+
+	(void)state;
+	assert_non_null(strstr(out, "Now, in this order: a. 0 are empty, 0 pods move, 1 pod is "
+				    "deleted.\n"));
+	assert_non_null(strstr(out, "a     shop/bare  deleted, not moved"));
+	assert_null(strstr(out, "There is room"));
+	assert_null(strstr(out, "DESTINATION"));
+	free(out);
+	for (char *c = json; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	drain_render(&cli, json, strlen(json));
+	assert_non_null(strstr(cli.out.data, "it goes now, and 0 pods move, 1 pod is deleted."));
+	assert_null(strstr(cli.out.data, "There is room"));
+	buf_fini(&cli.out);
+	buf_fini(&cli.rows);
+	free(json);
 }
 
 static void test_the_line_says_what_is_proven(void **state)
@@ -179,6 +225,8 @@ int main(void)
 		cmocka_unit_test(test_nodes_go_at_once_where_any_order_holds),
 		cmocka_unit_test(test_each_goes_after_the_one_before_where_not),
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
+		cmocka_unit_test(test_evictions_are_of_the_api_that_was_found),
+		cmocka_unit_test(test_what_is_deleted_does_not_move),
 		cmocka_unit_test(test_the_line_says_what_is_proven),
 		cmocka_unit_test(test_what_stops_all_is_first),
 		cmocka_unit_test(test_pods_that_came_lately_are_told),

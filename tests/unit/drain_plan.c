@@ -528,79 +528,6 @@ static void extra_capacity_holds_a_node(void **unused)
 	object_drop(&pod->object);
 }
 
-/*
- * Fullest first both pods have a place; a scheduler that spreads puts the small one where the big
- * one would have to be.
- */
-static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
-{
-	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 8);
-	put_owner("db", 8);
-	put_pod("web-1", "web", "a", 300);
-	put_pod("db-1", "db", "a", 1500);
-	put_pod("db-2", "db", "b", 2500);
-	put_pod("db-3", "db", "c", 3600);
-	config.rules.owner_share = 1;
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_false(plan->wave.robust);
-	assert_non_null(
-		strstr(plan->narration,
-		       "It depends on where the scheduler puts pods: pod default/db-1 would "
-		       "have no place, were others placed elsewhere.\n"));
-}
-
-/*
- * The big pod has a place unless all of the small ones come before it, which one order drawn by
- * chance is not.
- */
-static void pods_of_one_owner_may_come_last(void **unused)
-{
-	static const char *const small[] = {"web-1", "web-2", "web-3", "web-4",
-					    "web-5", "web-6", "web-7", "web-8"};
-
-	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 8);
-	put_owner("db", 8);
-	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
-		put_pod(small[i], "web", "a", 100);
-	put_pod("db-1", "db", "a", 1500);
-	put_pod("db-2", "db", "b", 1800);
-	put_pod("db-3", "db", "c", 2600);
-	config.rules.owner_share = 1;
-	config.rules.utilization = 0.6;
-	config.robust_orders = 1;
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_false(plan->wave.robust);
-	assert_non_null(strstr(plan->narration, "pod default/db-1 would have no place"));
-}
-
-static void robust_waves_are_preferred(void **unused)
-{
-	(void)unused;
-	a_wave_that_depends_on_the_scheduler_is_told(unused);
-	put_node("d", "", "");
-	put_pod("web-2", "web", "d", 50);
-	put_pod("web-3", "web", "d", 1);
-	put_pod("web-4", "web", "d", 1);
-	step(NOW + MINUTE);
-	assert_true(plan->wave.robust);
-	assert_int_equal(plan->wave.node_count, 1);
-	assert_verdict("d", "drain");
-	assert_reason("a", 0, "NotRobust",
-		      "with it the wave would depend on where the kube-scheduler puts pods");
-}
-
 /* --- the state */
 
 static void refuse(const char *text, const char *want)
@@ -783,9 +710,6 @@ int main(void)
 		STORY(more_could_go_than_may),
 		STORY(a_schedule_closes_the_door),
 		STORY(extra_capacity_holds_a_node),
-		STORY(a_wave_that_depends_on_the_scheduler_is_told),
-		STORY(pods_of_one_owner_may_come_last),
-		STORY(robust_waves_are_preferred),
 		STORY(a_state_that_makes_no_sense_is_refused),
 		STORY(an_old_state_says_nothing),
 		STORY(history_tells_what_was_decided),

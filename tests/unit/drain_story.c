@@ -183,6 +183,102 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	assert_true(plan->wave.node_count > 0);
 }
 
+/* As a new process has it. */
+static void restart(int64_t now_ns)
+{
+	struct drain_state *read = drain_state_new();
+	struct reason why = {""};
+	struct buf text = BUF_INIT;
+
+	drain_state_write(state, now_ns, &text);
+	assert_int_equal(drain_state_read(read, text.data, text.len, 10 * MINUTE, now_ns, &why), 0);
+	drain_state_free(state);
+	state = read;
+	buf_fini(&text);
+}
+
+static void an_evicted_pod_stops_all_after_a_restart_as_well(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "'unschedulable':true");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("web-2", "web", "c", 1500);
+	step(NOW);
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
+	put_unschedulable("web-3", "web");
+	step(NOW + 10 * NS_PER_SEC);
+	restart(NOW + 10 * NS_PER_SEC);
+	step(NOW + 11 * NS_PER_SEC);
+	assert_int_equal(plan->owed.waiting, 1);
+}
+
+#define DISRUPTED                                                                                  \
+	"{'type':'DisruptionTarget','status':'True','reason':'PreemptionByScheduler',"             \
+	"'lastTransitionTime':'2026-01-31T12:00:00Z'}"
+
+/* A quota took its pod back, on a node that stays. */
+static void a_preempted_pod_without_a_node_stops_nothing(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("db-1", "db", "a", 2400);
+	place_fixture_put(
+		&f, OBJECT_POD,
+		"{'metadata':{'namespace':'default','name':'web-1','uid':'uid-web-1',"
+		"'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':"
+		"'web','uid':'rs-web','controller':true}]},'spec':{'nodeName':'c',"
+		"'containers':[{'name':'c'}]},'status':{'phase':'Running','conditions':[" DISRUPTED
+		"]}}");
+	step(NOW);
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
+	put_unschedulable("web-2", "web");
+	step(NOW + 11 * NS_PER_SEC);
+	assert_int_equal(plan->evictions, 1);
+	assert_int_equal(plan->owed.waiting, 0);
+	assert_true(plan->wave.node_count > 0);
+}
+
+static void put_balloon(const char *name, const char *spec, const char *status)
+{
+	char *json = mem_printf(
+		"{'metadata':{'namespace':'evenkeel','name':'%s','uid':'uid-%s',"
+		"'creationTimestamp':'2026-01-31T12:00:01Z','labels':{'evenkeel.io/slack-class':"
+		"'evenkeel-slack-unit'},'ownerReferences':[{'apiVersion':'apps/v1','kind':"
+		"'ReplicaSet','name':'unit','uid':'rs-unit','controller':true}]},'spec':{%s"
+		"'priority':-10,'containers':[{'name':'c','resources':{'requests':{'cpu':'1'}}}]},"
+		"'status':{%s}}",
+		name, name, spec, status);
+
+	place_fixture_put(&f, OBJECT_POD, json);
+	free(json);
+}
+
+static void a_balloon_without_a_node_stops_nothing(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("c", "'unschedulable':true");
+	put_owner("db", 1);
+	put_pod("db-1", "db", "a", 2400);
+	put_balloon("balloon-1", "'nodeName':'c',", "'phase':'Running'");
+	step(NOW);
+	place_fixture_remove(&f, OBJECT_POD, "evenkeel", "balloon-1");
+	put_balloon("balloon-2", "",
+		    "'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False',"
+		    "'reason':'Unschedulable','lastTransitionTime':'2026-01-31T12:00:01Z'}]");
+	step(NOW + 11 * NS_PER_SEC);
+	assert_int_equal(plan->evictions, 1);
+	assert_int_equal(plan->owed.waiting, 0);
+}
+
 /* Its pod came a minute after the node was found unneeded, from one that was drained. */
 static void a_pod_that_moved_starts_the_time_of_its_node_anew(void **unused)
 {
@@ -252,6 +348,33 @@ static void replicas_on_one_node_leave_in_steps(void **unused)
 	assert_false(plan->wave.costs[0].one_after_the_other);
 }
 
+/* A bare pod goes with its node, and takes no room elsewhere. */
+static void a_pod_without_a_controller_is_deleted(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_node("full", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("db-1", "db", "full", 2400);
+	put_pod("web-1", "web", "a", 100);
+	place_fixture_put(
+		&f, OBJECT_POD,
+		"{'metadata':{'namespace':'default','name':'bare','uid':'uid-bare','annotations':{"
+		"'cluster-autoscaler.kubernetes.io/safe-to-evict':'true'}},'spec':{'nodeName':'b',"
+		"'containers':[{'name':'c','resources':{'requests':{'cpu':'1'}}}]},'status':{"
+		"'phase':'Running'}}");
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_verdict("b", "drain");
+	assert_int_equal(node("b")->move_count, 1);
+	assert_int_equal(plan->wave.pods, 1);
+	assert_int_equal(plan->wave.destination_count, 1);
+	assert_int_equal(plan->wave.destinations[0].pods, 1);
+	assert_non_null(strstr(plan->narration, "b goes, and of it default/bare is deleted.\n"));
+}
+
 /* Two of two may go beside it, and a third that says it is draining is done. */
 static void a_drained_node_is_done_and_uses_up_nothing(void **unused)
 {
@@ -300,6 +423,67 @@ static void what_was_found_is_forgotten_with_its_cause(void **unused)
 	assert_non_null(strstr(node("a")->reasons[0].text, "found a while ago: "));
 	place_fixture_remove(&f, OBJECT_POD, "default", "db-2");
 	step(NOW + 2 * NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
+static void assert_found(void)
+{
+	assert_string_equal(drain_reason_name(node("a")->reasons[0].code), "NoPlaceToMovePods");
+}
+
+/* The same with a pod that is resized in place. */
+static void what_was_found_is_forgotten_when_a_pod_shrinks(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("db-1", "db", "b", 3000);
+	step(NOW);
+	assert_found();
+	put_pod("db-1", "db", "b", 2400);
+	step(NOW + NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
+static void what_was_found_is_forgotten_with_a_pending_pod(void **unused)
+{
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 2);
+	put_pod("web-1", "web", "a", 1500);
+	put_pod("db-1", "db", "b", 2100);
+	put_pod("db-2", "db", "", 1500);
+	step(NOW);
+	assert_found();
+	step(NOW + NS_PER_SEC);
+	assert_found();
+	place_fixture_remove(&f, OBJECT_POD, "default", "db-2");
+	step(NOW + 2 * NS_PER_SEC);
+	assert_verdict("a", "drain");
+}
+
+static void what_was_found_is_forgotten_with_a_placeholder(void **unused)
+{
+	struct kube_pod *pod = place_fixture_record("slack-1", "", "", "");
+
+	(void)unused;
+	put_node("a", "");
+	put_node("b", "");
+	put_owner("web", 1);
+	put_owner("db", 1);
+	put_pod("web-1", "web", "a", 1550);
+	put_pod("db-1", "db", "b", 2400);
+	slack = (struct drain_placeholder){pod, "b", "unit"};
+	step(NOW);
+	slack.pod = NULL;
+	object_drop(&pod->object);
+	assert_found();
+	step(NOW + NS_PER_SEC);
 	assert_verdict("a", "drain");
 }
 
@@ -449,10 +633,17 @@ int main(void)
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		STORY(an_evicted_pod_without_a_node_stops_all),
+		STORY(an_evicted_pod_stops_all_after_a_restart_as_well),
+		STORY(a_preempted_pod_without_a_node_stops_nothing),
+		STORY(a_balloon_without_a_node_stops_nothing),
 		STORY(a_pod_that_moved_starts_the_time_of_its_node_anew),
 		STORY(replicas_on_one_node_leave_in_steps),
+		STORY(a_pod_without_a_controller_is_deleted),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(what_was_found_is_forgotten_with_its_cause),
+		STORY(what_was_found_is_forgotten_when_a_pod_shrinks),
+		STORY(what_was_found_is_forgotten_with_a_pending_pod),
+		STORY(what_was_found_is_forgotten_with_a_placeholder),
 		STORY(a_pod_that_ends_and_is_replaced_moves_nowhere),
 		STORY(room_that_slack_takes_is_named),
 		STORY(balloons_do_not_make_a_node_needed),

@@ -571,7 +571,113 @@ static void slack_keeps_its_room_wherever_pods_go(void **unused)
 	assert_int_equal(plan->wave.node_count, 1);
 	assert_verdict("b", "unneeded");
 	assert_reason("b", "NotRobust",
-		      "with it the wave would depend on where the kube-scheduler puts pods");
+		      "with it the wave would depend on where the kube-scheduler puts pods: units "
+		      "have no place without b");
+}
+
+/* --- where the scheduler puts them */
+
+/*
+ * Fullest first both pods have a place; a scheduler that spreads puts the small one where the big
+ * one would have to be.
+ */
+static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("c", "", "");
+	put_owner("web", 8);
+	put_owner("db", 8);
+	put_pod("web-1", "web", "a", 300, true);
+	put_pod("db-1", "db", "a", 1500, true);
+	put_pod("db-2", "db", "b", 2500, true);
+	put_pod("db-3", "db", "c", 3600, true);
+	config.rules.owner_share = 1;
+	config.assume_unneeded_ns = 11 * MINUTE;
+	config.not_robust = true;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_false(plan->wave.robust);
+	assert_non_null(
+		strstr(plan->narration,
+		       "It depends on where the scheduler puts pods: pod default/db-1 would "
+		       "have no place, were others placed elsewhere.\n"));
+}
+
+#define DEPENDS                                                                                    \
+	"with it the wave would depend on where the kube-scheduler puts pods: pod default/db-1 "   \
+	"would have no place, were others placed elsewhere"
+
+static void a_wave_that_depends_on_the_scheduler_does_not_go(void **unused)
+{
+	a_wave_that_depends_on_the_scheduler_is_told(unused);
+	config.not_robust = false;
+	step(NOW + MINUTE);
+	assert_verdict("a", "unneeded");
+	assert_reason("a", "NotRobust", DEPENDS);
+	assert_int_equal(plan->wave.node_count, 0);
+}
+
+/* Of two the one goes that fits anywhere, though no other wave is tried. */
+static void a_wave_is_cut_to_what_is_robust(void **unused)
+{
+	a_wave_that_depends_on_the_scheduler_is_told(unused);
+	put_node("d", "", "");
+	put_pod("web-2", "web", "d", 50, true);
+	config.not_robust = false;
+	config.robust_tries = 0;
+	step(NOW + MINUTE);
+	assert_verdict("a", "unneeded");
+	assert_reason("a", "NotRobust", DEPENDS);
+	assert_verdict("d", "drain");
+	assert_true(plan->wave.robust);
+}
+
+/*
+ * The big pod has a place unless all of the small ones come before it, which one order drawn by
+ * chance is not.
+ */
+static void pods_of_one_owner_may_come_last(void **unused)
+{
+	static const char *const small[] = {"web-1", "web-2", "web-3", "web-4",
+					    "web-5", "web-6", "web-7", "web-8"};
+
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("c", "", "");
+	put_owner("web", 8);
+	put_owner("db", 8);
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+		put_pod(small[i], "web", "a", 100, true);
+	put_pod("db-1", "db", "a", 1500, true);
+	put_pod("db-2", "db", "b", 1800, true);
+	put_pod("db-3", "db", "c", 2600, true);
+	config.rules.owner_share = 1;
+	config.rules.utilization = 0.6;
+	config.robust_orders = 1;
+	config.not_robust = true;
+	config.assume_unneeded_ns = 11 * MINUTE;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_false(plan->wave.robust);
+	assert_non_null(strstr(plan->narration, "pod default/db-1 would have no place"));
+}
+
+static void robust_waves_are_preferred(void **unused)
+{
+	(void)unused;
+	a_wave_that_depends_on_the_scheduler_is_told(unused);
+	put_node("d", "", "");
+	put_pod("web-2", "web", "d", 50, true);
+	put_pod("web-3", "web", "d", 1, true);
+	put_pod("web-4", "web", "d", 1, true);
+	step(NOW + MINUTE);
+	assert_true(plan->wave.robust);
+	assert_int_equal(plan->wave.node_count, 1);
+	assert_verdict("d", "drain");
+	assert_reason("a", "NotRobust", DEPENDS);
 }
 
 /* Its name alone would be looked for in vain among the pods of the node. */
@@ -611,6 +717,11 @@ int main(void)
 		STORY(nothing_goes_to_a_node_that_is_not_ready),
 		STORY(absurd_nodes_are_counted_without_overflow),
 		STORY(slack_keeps_its_room_wherever_pods_go),
+		STORY(a_wave_that_depends_on_the_scheduler_is_told),
+		STORY(pods_of_one_owner_may_come_last),
+		STORY(a_wave_that_depends_on_the_scheduler_does_not_go),
+		STORY(a_wave_is_cut_to_what_is_robust),
+		STORY(robust_waves_are_preferred),
 		STORY(a_pending_pod_holds_the_node_it_fits),
 		STORY(extra_capacity_is_judged_as_it_is_after_the_wave),
 	};

@@ -66,6 +66,7 @@ struct drain_config {
 	 */
 	uint32_t robust_orders;
 	uint32_t robust_tries; /* 8: so many waves are tried for one that is robust */
+	bool not_robust; /* false; a wave goes also where none of them is */
 	/* A node that is found unneeded counts as being so for that long: dumps have no past. */
 	int64_t assume_unneeded_ns;
 	/* 1.15: what right-sized requests would be, of the 95th percentile of use */
@@ -146,7 +147,10 @@ const char *drain_verdict_name(
 		/* "needed", "notExamined", "unneeded", "drain", "inDeletion", "kept", "drained" */
 		v);
 
-/* A pod that moves. */
+/* It has no controller that would make it anew: a drain deletes it, and it moves nowhere. */
+bool drain_is_deleted(const struct kube_pod *pod);
+
+/* A pod that moves, or is deleted. */
 struct drain_move {
 	const struct kube_pod *pod; /* of the plan's view, or of what was owed or a placeholder */
 	const char *to; /* node of the plan's view; NULL: nowhere, or it needs none (it ended) */
@@ -225,8 +229,8 @@ struct drain_owed {
 	/* of those of deletions and evictions: no node is a candidate then (corrected) */
 	size_t unplaced;
 	/*
-	 * Pods that replace evicted ones, and that the scheduler has had no node for: no node is a
-	 * candidate then, either.
+	 * Pods that replace those of nodes that leave, and that the scheduler has had no node for:
+	 * no node is a candidate then, either. Balloons do not count.
 	 */
 	size_t waiting;
 	struct reason why; /* of one of both; "" neither */
@@ -310,9 +314,10 @@ struct drain_state *drain_state_new(void);
 void drain_state_free(struct drain_state *s); /* NULL is allowed */
 /*
  * One more recent eviction, as drain_step() finds them by comparing views; an older one of the pod
- * is forgotten.
+ * is forgotten. leaving: its node was cordoned or in deletion.
  */
-void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns);
+void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
+			      bool leaving);
 size_t drain_state_evictions(const struct drain_state *s);
 /* 0: the node is not unneeded. */
 int64_t drain_state_since_ns(const struct drain_state *s, const char *node);
@@ -323,7 +328,7 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
  * {"apiVersion":"evenkeel.io/v1","kind":"DrainState","time":..,
  *  "timers":[{"node","since","kind":"unneeded|unready"}],
  *  "unremovable":[{"node","reason","why","until"}],
- *  "evictions":[{"time","pod":{a Pod as a snapshot has it}}],
+ *  "evictions":[{"time"[,"leaving":true],"pod":{a Pod as a snapshot has it}}],
  *  "hints":{"pod uid":"node"},
  *  "verdicts":[{"node","verdict","reason"}],"wave":"..",  the newest that were told
  *  "history":[{"time","event","node"[,"reason"],"text"}]}

@@ -90,9 +90,14 @@ static void tell_moves(const struct drain_plan_node *n, struct buf *b)
 		return;
 	}
 	buf_printf(b, "%s goes, and of it", n->name);
-	for (size_t i = 0; i < told; i++)
-		buf_printf(b, "%s %s/%s to %s", i ? "," : "", n->moves[i].pod->object.namespace,
-			   n->moves[i].pod->object.name, n->moves[i].to);
+	for (size_t i = 0; i < told; i++) {
+		const struct kube_pod *pod = n->moves[i].pod;
+		bool deleted = drain_is_deleted(pod);
+
+		buf_printf(b, "%s %s/%s %s%s", i ? "," : "", pod->object.namespace,
+			   pod->object.name, deleted ? "is deleted" : "to ",
+			   deleted ? "" : n->moves[i].to);
+	}
 	if (told < n->move_count)
 		buf_printf(b, ", and %zu more", n->move_count - told);
 	buf_add_str(b, ".\n");

@@ -5,9 +5,10 @@
  *
  *   pods of nodes in deletion that were not evicted yet
  *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod
- *   without owner nobody knows, and so one each. One that is there again, and unschedulable for
- *   ten seconds, stops all candidates, wherever the simulation would place it: the eviction is
- *   remembered for as long
+ *   without owner nobody knows, and so one each. One of a node that was leaving, which is there
+ *   again and unschedulable for ten seconds, stops all candidates, wherever the simulation would
+ *   place it: the eviction is remembered for as long. Balloons, and pods that preemption took from
+ *   nodes that stay, stop nothing
  *   pending pods, nominated ones to their node first
  *   placeholders of extra capacity, where they are, else elsewhere
  *
@@ -159,6 +160,7 @@ struct owner {
 	int64_t missing; /* of them, as far as they were not placed; INT64_MAX: not known */
 	bool waits; /* a replacement is unschedulable */
 	const struct kube_pod *pod; /* one of it */
+	const struct kube_pod *drained; /* one that a drain evicted; NULL: none */
 };
 
 /* Upstream's status, else a count. */
@@ -196,16 +198,20 @@ static struct owner *find_owner(struct owner *owners, const struct kube_pod *pod
 	return o;
 }
 
-static void meet_owner(struct owner **owners, const struct kube_pod *pod)
+static void meet_owner(struct owner **owners, const struct kube_pod *pod, bool leaving)
 {
 	struct owner *o = find_owner(*owners, pod);
 
-	if (o || !*owner_key(pod))
+	if (!*owner_key(pod))
 		return;
-	o = mem_zalloc(1, sizeof(*o));
-	o->uid = owner_key(pod);
-	o->pod = pod;
-	HASH_ADD_KEYPTR(hh, *owners, o->uid, strlen(o->uid), o);
+	if (!o) {
+		o = mem_zalloc(1, sizeof(*o));
+		o->uid = owner_key(pod);
+		o->pod = pod;
+		HASH_ADD_KEYPTR(hh, *owners, o->uid, strlen(o->uid), o);
+	}
+	if (leaving && !o->drained && !slack_is_balloon(pod))
+		o->drained = pod;
 }
 
 /* Returns its owner; NULL: none that lost a pod. */
@@ -312,7 +318,7 @@ static void count_waiting(struct drain_run *r, struct owner *owners)
 		int64_t since_ns = unschedulable_ns(r, pod);
 		struct owner *o = since_ns >= UNSCHEDULABLE_NS ? find_owner(owners, pod) : NULL;
 
-		if (!o || !replaces(pod, o->pod))
+		if (!o || !o->drained || !replaces(pod, o->drained))
 			continue;
 		o->waits = true;
 		if (owed->waiting++)
@@ -344,9 +350,9 @@ static size_t place_evictions(struct drain_run *r)
 
 	collect_ending(r, &ending);
 	for (size_t i = 0; i < s->eviction_count; i++)
-		meet_owner(&owners, s->evictions[i].pod);
+		meet_owner(&owners, s->evictions[i].pod, s->evictions[i].leaving);
 	for (size_t i = 0; i < ending.count; i++)
-		meet_owner(&owners, place_pod_record(r->place, ending.of[i].pod));
+		meet_owner(&owners, place_pod_record(r->place, ending.of[i].pod), true);
 	if (owners)
 		count_owners(r, owners);
 	if (owners && r->corrected) {

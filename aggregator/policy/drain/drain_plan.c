@@ -684,7 +684,7 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	p->complete = true;
 	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));
 	r->set = mem_zalloc(r->count + 1, sizeof(*r->set));
-	drain_state_see(s, in->view, &c->rules, in->now_ns);
+	drain_state_see(s, in, &c->rules);
 	p->evictions = s->eviction_count;
 	add_nodes(r);
 	read_cases(r);

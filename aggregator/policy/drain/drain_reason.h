@@ -56,7 +56,7 @@
 	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already, and for those that replace evicted ones")                    \
 	X(CONTROL_PLANE, "ControlPlaneNode", "drain it by hand; or remove the label, if it is no node of the control plane")                    \
 	X(CORDONED, "Cordoned", "remove the node, or uncordon it")                                                                        \
-	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others")                              \
+	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others; or give --drain-not-robust") \
 	X(GROUP_FALLS, "PodGroupBelowMinimum", "all pods of the group may leave and fit elsewhere; or it has more than its minimum")
 /* clang-format on */
 

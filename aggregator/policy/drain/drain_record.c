@@ -7,6 +7,11 @@
 
 #include "shared/mem.h"
 
+bool drain_is_deleted(const struct kube_pod *pod)
+{
+	return !*pod->template->owner.kind;
+}
+
 static void record_node(struct drain_run *r, const struct drain_picked *p)
 {
 	struct drain_plan_node *n = p->c->out;
@@ -33,8 +38,16 @@ static void record_destinations(struct drain_run *r, const struct drain_picked *
 	size_t at = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].count; j++)
-			w->destination_count += pods[picked[i].items[j].to]++ == 0;
+		for (size_t j = 0; j < picked[i].count; j++) {
+			const struct drain_item *item = &picked[i].items[j];
+
+			if (drain_is_deleted(place_pod_record(r->place, item->pod))) {
+				place_take(r->place, item->pod);
+				continue;
+			}
+			w->destination_count += pods[item->to]++ == 0;
+			w->pods++;
+		}
 	w->destinations = mem_zalloc(w->destination_count + 1, sizeof(*w->destinations));
 	for (place_node n = 0; n < r->count; n++) {
 		struct drain_destination *d = &w->destinations[at];
@@ -263,7 +276,6 @@ void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, s
 		record_node(r, &picked[i]);
 		w->nodes[w->node_count++] = picked[i].c->out;
 		w->empty_count += picked[i].count == 0;
-		w->pods += picked[i].count;
 	}
 	record_destinations(r, picked, count, before);
 	record_costs(r, picked, count);

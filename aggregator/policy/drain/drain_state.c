@@ -119,7 +119,8 @@ static void forget_eviction(struct drain_state *s, const struct kube_pod *pod)
 	}
 }
 
-static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns)
+static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
+			    bool leaving)
 {
 	if (s->eviction_count == DRAIN_EVICTIONS_MAX)
 		drop_evictions(s, 0, DRAIN_EVICTIONS_MAX / 4);
@@ -128,13 +129,14 @@ static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t
 		s->evictions = mem_realloc(s->evictions, s->eviction_room * sizeof(*s->evictions));
 	}
 	object_hold(&pod->object);
-	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns};
+	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns, leaving};
 }
 
-void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns)
+void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
+			      bool leaving)
 {
 	forget_eviction(s, pod);
-	append_eviction(s, pod, when_ns);
+	append_eviction(s, pod, when_ns, leaving);
 }
 
 size_t drain_state_evictions(const struct drain_state *s)
@@ -167,8 +169,8 @@ static bool is_leaving(const struct comparison *c, const struct kube_node *node)
 			drain_is_in_deletion(c->options->variant, node, c->now_ns, NULL));
 }
 
-/* A pod of the same name may have come after it. */
-static bool is_still_there(const struct model_node *now, const struct kube_pod *pod)
+/* NULL: it is not there; a pod of the same name may have come after it. */
+static const struct kube_pod *find_pod(const struct model_node *now, const struct kube_pod *pod)
 {
 	size_t low = 0, high = now ? now->pod_count : 0;
 
@@ -177,13 +179,25 @@ static bool is_still_there(const struct model_node *now, const struct kube_pod *
 		int order = object_compare(&now->pods[middle]->object, &pod->object);
 
 		if (order == 0)
-			return strcmp(now->pods[middle]->object.uid, pod->object.uid) == 0;
+			return strcmp(now->pods[middle]->object.uid, pod->object.uid) == 0
+				       ? now->pods[middle]
+				       : NULL;
 		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return false;
+	return NULL;
+}
+
+/* It was resized in place, or it ended. */
+static bool takes_less(const struct kube_pod *now, const struct kube_pod *before)
+{
+	bool less = now != before && !kube_pod_is_active(now);
+
+	for (int i = 0; now != before && i < RESOURCE_STANDARD; i++)
+		less |= kube_pod_requests(now)->of[i] < kube_pod_requests(before)->of[i];
+	return less;
 }
 
 /* Takes the text over. */
@@ -208,13 +222,14 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 	c->s->freed |= now && now->node != before->node;
 	for (size_t i = 0; i < before->pod_count; i++) {
 		struct kube_pod *pod = before->pods[i];
+		const struct kube_pod *same = find_pod(now, pod);
 
-		if (!kube_pod_is_active(pod) || is_still_there(now, pod))
+		if (!kube_pod_is_active(pod))
 			continue;
-		c->s->freed = true;
-		if (!leaving && !pod->disruption_ns)
+		c->s->freed |= !same || takes_less(same, pod);
+		if (same || (!leaving && !pod->disruption_ns))
 			continue;
-		append_eviction(c->s, pod, c->now_ns);
+		append_eviction(c->s, pod, c->now_ns, leaving);
 		note(c, DRAIN_EVENT_EVICTED, before->name,
 		     mem_printf("pod %.63s/%.253s left it", pod->object.namespace,
 				pod->object.name));
@@ -223,12 +238,43 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 		note(c, DRAIN_EVENT_GONE, before->name, mem_strdup("the node is gone"));
 }
 
+/* A pending pod is gone, or it is on a node, maybe not where the simulation placed it. */
+static bool lost_pending(const struct cluster *before, const struct cluster *now)
+{
+	const struct object_table *pods = before->tables[OBJECT_POD];
+
+	for (size_t i = 0; pods != now->tables[OBJECT_POD] && i < pods->count; i++) {
+		const struct object *pod = pods->of[i];
+		const struct object *same =
+			cluster_find(now, OBJECT_POD, pod->namespace, pod->name);
+
+		if (!same || strcmp(same->uid, pod->uid) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool lost_slack(struct drain_state *s, const struct drain_input *in)
+{
+	double now[RESOURCE_STANDARD] = {0};
+	bool lost = false;
+
+	now[RESOURCE_PODS] = (double)in->slack_count;
+	for (size_t i = 0; i < in->slack_count; i++)
+		for (int k = 0; k < RESOURCE_STANDARD; k++)
+			now[k] += (double)kube_pod_requests(in->slack[i].pod)->of[k];
+	for (int k = 0; k < RESOURCE_STANDARD; k++)
+		lost |= now[k] < s->slack[k];
+	memcpy(s->slack, now, sizeof(now));
+	return lost;
+}
+
 static void compare(const struct comparison *c, const struct cluster *before,
 		    const struct cluster *now)
 {
 	size_t at = 0;
 
-	c->s->freed |= now->node_count > before->node_count;
+	c->s->freed |= now->node_count > before->node_count || lost_pending(before, now);
 	for (size_t i = 0; i < before->node_count; i++) {
 		const struct model_node *node = before->nodes[i];
 
@@ -251,16 +297,18 @@ static bool is_complete(const struct cluster *c)
 	       (nodes == SOURCE_SYNCED || nodes == SOURCE_SNAPSHOT);
 }
 
-void drain_state_see(struct drain_state *s, const struct view *v, const struct drain_options *o,
-		     int64_t now_ns)
+void drain_state_see(struct drain_state *s, const struct drain_input *in,
+		     const struct drain_options *o)
 {
+	const struct view *v = in->view;
+	int64_t now_ns = in->now_ns;
 	const struct comparison c = {s, o, now_ns};
 	int64_t loop_ns = now_ns - s->last_ns;
 
 	if (s->last_ns && loop_ns > 0 && (!s->loop_ns || loop_ns < s->loop_ns))
 		s->loop_ns = loop_ns;
 	s->last_ns = now_ns;
-	s->freed = false;
+	s->freed = lost_slack(s, in);
 	if (v->cluster && is_complete(v->cluster)) {
 		if (s->seen && s->seen != v->cluster)
 			compare(&c, s->seen, v->cluster);

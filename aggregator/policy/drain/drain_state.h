@@ -12,6 +12,7 @@
 struct drain_eviction {
 	struct kube_pod *pod; /* held; its node is where it was */
 	int64_t when_ns;
+	bool leaving; /* its node was, so a drain evicted it; else preemption or a person did */
 };
 
 /* Where a pod went in the last simulation, in one block. */
@@ -45,12 +46,14 @@ struct drain_state {
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */
 	int64_t loop_ns; /* the shortest time between two steps; 0: not known */
-	bool freed; /* since the last step a pod left a node, or a node came or changed */
+	bool freed; /* since the last step room may have become free */
+	/* What the placeholders of the last step request, and as RESOURCE_PODS how many they are. */
+	double slack[RESOURCE_STANDARD];
 };
 
 /* A step begins: evictions since the last one are found, and those that are too old go. */
-void drain_state_see(struct drain_state *s, const struct view *v, const struct drain_options *o,
-		     int64_t now_ns);
+void drain_state_see(struct drain_state *s, const struct drain_input *in,
+		     const struct drain_options *o);
 /* NULL: none. */
 const char *drain_state_hint(const struct drain_state *s, const char *uid);
 /* In place of an older one; beyond DRAIN_HINTS_MAX nothing is added. */

@@ -72,6 +72,8 @@ static void write_evictions(struct jsonw *w, const struct drain_state *s)
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		jsonw_object_open(w);
 		write_time(w, "time", s->evictions[i].when_ns);
+		if (s->evictions[i].leaving)
+			jsonw_key_bool(w, "leaving", true);
 		jsonw_key(w, "pod");
 		object_write(&s->evictions[i].pod->object, w->out);
 		w->comma = true;
@@ -305,7 +307,8 @@ static bool read_eviction(struct reading *in, const cJSON *item, struct reason *
 		return false;
 	}
 	drain_state_add_eviction(in->to, (struct kube_pod *)o,
-				 when_ns < in->now_ns ? when_ns : in->now_ns);
+				 when_ns < in->now_ns ? when_ns : in->now_ns,
+				 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "leaving")));
 	object_drop(o);
 	return true;
 }

@@ -13,8 +13,10 @@
  *                        and what both begin with stays where it is.
  *   robust               the kube-scheduler does not choose destinations as we do: is there room also
  *                        emptiest node first, pods in any order, for extra capacity behind them as
- *                        well, and for the pods of one owner after all others? Who has no place then is left out for another; if no
- *                        such wave is found, the first one goes, and is not called robust.
+ *                        well, and for the pods of one owner after all others? A node whose pod has
+ *                        no place then is left out for another; after some such tries it is left out
+ *                        for none, until the rest is robust. With not_robust the first wave goes
+ *                        instead, and is not called robust.
  *
  * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more
  * waves are tried for one that is robust.
@@ -525,13 +527,39 @@ static bool has_drains(const struct wave *w)
 /* Those that were left out for robustness are back. */
 static void readmit(struct wave *w)
 {
+	for (size_t i = 0; i < w->r->set_count; i++) {
+		if (w->out[i] != NOT_ROBUST_NOW)
+			continue;
+		w->out[i] = STILL_IN;
+		drain_forget_reasons(case_of(w, i)->out);
+	}
+}
+
+static void leave_out_fragile(struct wave *w, size_t victim, const struct reason *why)
+{
+	drain_add_reason(case_of(w, victim), DRAIN_NOT_ROBUST,
+			 "with it the wave would depend on where the kube-scheduler puts pods: %s",
+			 why->text);
+	leave_out(w, victim, NOT_ROBUST_NOW);
+}
+
+/* What is not in the wave by now stays out: it only gets smaller, until it is robust. */
+static void cut_to_robust(struct wave *w, size_t victim, struct reason *why)
+{
 	for (size_t i = 0; i < w->r->set_count; i++)
-		if (w->out[i] == NOT_ROBUST_NOW)
-			w->out[i] = STILL_IN;
+		if (w->out[i] == STILL_IN && !is_picked(w, i))
+			w->out[i] = NOT_ROBUST_NOW;
+	while (victim != SIZE_MAX) {
+		leave_out_fragile(w, victim, why);
+		choose(w);
+		victim = find_fragile(w, why);
+		replay(w);
+	}
 }
 
 static void choose_robust(struct wave *w)
 {
+	bool must = !w->r->config->not_robust;
 	struct drain_wave *out = &w->r->plan->wave;
 	struct reason why = {""};
 	size_t victim = find_fragile(w, &why);
@@ -540,12 +568,14 @@ static void choose_robust(struct wave *w)
 	out->not_robust = why;
 	for (uint32_t i = 0; victim != SIZE_MAX && i < w->r->config->robust_tries && !is_late(w);
 	     i++) {
-		leave_out(w, victim, NOT_ROBUST_NOW);
+		leave_out_fragile(w, victim, &why);
 		choose(w);
 		victim = find_fragile(w, &why);
 		replay(w);
 	}
-	out->robust = victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text);
+	if (must && victim != SIZE_MAX)
+		cut_to_robust(w, victim, &why);
+	out->robust = must || (victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text));
 	out->any_order &= out->robust;
 	if (out->robust) {
 		reason_set(&out->not_robust, "%s", "");
@@ -563,14 +593,13 @@ static void explain_held(struct wave *w, size_t number)
 	struct drain_case *c = case_of(w, number);
 	struct drain_why *why;
 
-	if (w->out[number] == NOT_ROBUST_NOW) {
-		drain_add_reason(c, DRAIN_NOT_ROBUST,
-				 "with it the wave would depend on where the "
-				 "kube-scheduler puts pods");
-		return;
-	}
 	if (c->out->reason_count)
 		return;
+	if (w->out[number] == NOT_ROBUST_NOW) {
+		drain_add_reason(c, DRAIN_NOT_ROBUST,
+				 "no more waves were tried for one that is robust");
+		return;
+	}
 	if (w->by_schedule) {
 		drain_add_reason(c, DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
 		return;
