@@ -4,7 +4,7 @@
  *
  *   opened? ---no---> counted, the third in a row ends its connection; no answer, so that a stranger
  *      |              learns nothing and an agent just times out.
- *      |              Only one that is too long is refused by an ack, or its agent would send it for ever.
+ *      |              A sealed frame that is too long is refused by an ack, or its agent would send it for ever.
  *   admitted? --no--> answered as the handler says; the agent keeps it and sends it again
  *      |
  *   complete? --no--> kept; acked "part stored"
@@ -12,6 +12,9 @@
  *   decoded? ---no--> acked "refused" with the reason: the agent drops it
  *      |
  *   handler: acked with its verdict
+ *
+ * Only an interval that is applied renews its connection's place: a recorded frame is applied once,
+ * but opens as often as somebody sends it.
  *
  * Everything is answered with the key and the nonce of its request, so an ack cannot be replayed.
  * An answer that gets lost leads to the same frame again, which the handler knows as a duplicate.
@@ -171,17 +174,6 @@ static enum frame_result take_part(struct ingest *in, const struct frame_header 
 	return result;
 }
 
-/* Its seal is right, so its sender must hear of it. */
-static enum frame_result take_oversized(struct ingest *in, const struct ingest_route *route,
-					const struct frame_header *header, const struct reason *why,
-					struct ack *ack)
-{
-	refuse(ack, why);
-	if (header->type == FRAME_INTERVAL)
-		answer(in, route, header, ack);
-	return FRAME_RESULT_oversized;
-}
-
 static enum frame_result result_of_error(int rc)
 {
 	switch (rc) {
@@ -191,6 +183,8 @@ static enum frame_result result_of_error(int rc)
 		return FRAME_RESULT_unknown_key;
 	case -EKEYREJECTED:
 		return FRAME_RESULT_forged;
+	case -EMSGSIZE:
+		return FRAME_RESULT_oversized;
 	default:
 		return FRAME_RESULT_malformed;
 	}
@@ -203,21 +197,24 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	struct frame_header header;
 	enum frame_result result;
 	struct reason why;
+	bool opened;
 	int rc;
 
 	buf_clear(&in->body);
 	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &why);
-	ingest_peers_judge(in->peers, &message->route, !rc || rc == -EMSGSIZE ? header.node : NULL);
-	if (rc == -EMSGSIZE)
-		return take_oversized(in, &message->route, &header, &why, &ack);
+	opened = !rc || rc == -EMSGSIZE;
 	if (rc)
-		return result_of_error(rc);
-	if (header.type == FRAME_INTERVAL) {
+		result = result_of_error(rc);
+	else if (header.type == FRAME_INTERVAL)
 		result = take_part(in, &header, message->route.peer, &in->body, now_ns, &ack);
-		answer(in, &message->route, &header, &ack);
-	} else {
+	else
 		result = FRAME_RESULT_malformed;
-	}
+	if (rc == -EMSGSIZE)
+		refuse(&ack, &why);
+	ingest_peers_judge(in->peers, &message->route, opened ? header.node : NULL,
+			   result == FRAME_RESULT_applied);
+	if (opened && header.type == FRAME_INTERVAL)
+		answer(in, &message->route, &header, &ack);
 	return result;
 }
 

@@ -27,8 +27,9 @@
  * is given up to accept and close, so that nobody waits in a backlog for ever. Where that fails
  * too, or is needed too often, nobody is accepted for a moment: a listener that is always readable
  * would take a whole core. A loop that is behind has not looked at all that came: a stranger of
- * whom something is unread when its time is over has it once more. All of that is counted. Agents
- * connect again and send again. On shutdown nothing is kept.
+ * whom something is unread when its time is over has it once more. So has a stranger of which a
+ * frame opened: an agent that repeats an interval has the next one in 15 s at most. All of that is
+ * counted. Agents connect again and send again. On shutdown nothing is kept.
  */
 #include "aggregator/edge/ingest_peers.h"
 
@@ -403,7 +404,7 @@ static void end_place(struct ingest_peers *p, struct ingest_place *place)
 {
 	struct peer *peer = peer_of(place);
 
-	if (has_unread(peer) && ingest_places_defer(p->places, place, p->now_ns))
+	if ((peer->node || has_unread(peer)) && ingest_places_defer(p->places, place, p->now_ns))
 		return;
 	end_peer(p, peer,
 		 place->known	 ? INGEST_CLOSING_SILENT
@@ -672,18 +673,19 @@ static void note_node(struct peer *peer, const char *node)
 	peer->node = mem_strdup(node);
 }
 
-void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, const char *node)
+void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, const char *node,
+			bool news)
 {
 	struct peer *peer = find_peer(p, route->peer);
 
 	if (!peer)
 		return;
-	if (node) {
+	if (node)
 		note_node(peer, node);
+	if (node && news)
 		ingest_places_vouch(p->places, &peer->place, p->now_ns);
-	} else if (ingest_places_doubt(&peer->place)) {
+	else if (!node && ingest_places_doubt(&peer->place))
 		end_peer(p, peer, INGEST_CLOSING_UNOPENED);
-	}
 }
 
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,

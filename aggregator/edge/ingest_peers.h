@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,10 +48,11 @@ int ingest_peers_fd(const struct ingest_peers *p);
  */
 int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message, int64_t now_ns);
 /*
- * What the message was: a frame of that node, which a key of ours opens, or (NULL) none. It may be
- * the end of its peer.
+ * What the message was: a frame of that node, which a key of ours opens and which was news or was
+ * not, or (NULL) none. It may be the end of its peer.
  */
-void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, const char *node);
+void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, const char *node,
+			bool news);
 /* A peer that is gone or does not read loses its answer; never blocks. */
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
 			size_t len);

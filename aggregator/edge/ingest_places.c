@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without a key anybody can connect, greet and send. So a place is a stranger's for 10 s, and only
- * a frame that opens with a key of ours renews it:
+ * Without a key anybody can connect, greet, send, and repeat the frames of others. So a place is a
+ * stranger's for 10 s, and only news renew it: an interval that is applied, as each is once.
  *
- *   stranger --a frame opens--> known --a frame opens--> known
- *      |                          |
- *      | 10 s                     | 15 minutes
- *      v                          v
- *    closed                     closed           either: after the third frame in a row that does not open
+ *   stranger --news--> known --news--> known
+ *      |                 |
+ *      | 10 s            | 15 minutes
+ *      v                 v
+ *    closed            closed           either: after three frames without news that do not open
  *
  *   all places      |<----------------- strangers: 3/4 ------------------>|<-- heard before: 1/4 -->|
  *   of one address  |<- strangers: 3/8 ->|    all: 3/4
  *
  * Over a bound of strangers the one that came first leaves for the next, but not in its first
  * second, unless its address has more of them than the next one's: agents that come back in
- * thousands send within a second, and would else drive each other out. An address from which a frame was opened is heard; a stranger from there may have one of
- * those places that are kept. Where all places are taken, a stranger leaves, then the known one that
- * was silent for longest, if that is 90 s.
+ * thousands send within a second, and would else drive each other out. An address that brought news
+ * is heard; a stranger from there may have one of those places that are kept. Where all places are
+ * taken, a stranger leaves, then the known one without news for longest, if that is 90 s.
  *
  * Heard addresses without a connection are remembered, as many as there are places.
  */
@@ -31,9 +31,9 @@
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
 
-#define FIRST_NS  (10 * NS_PER_SEC) /* until the first frame that opens */
+#define FIRST_NS  (10 * NS_PER_SEC) /* until the first news */
 #define STAY_NS	  NS_PER_SEC /* of it nobody has to leave */
-#define SILENT_NS (900 * NS_PER_SEC) /* of a known one, between frames that open */
+#define SILENT_NS (900 * NS_PER_SEC) /* of a known one, between news */
 #define ROOM_NS	  (90 * NS_PER_SEC) /* likewise, while others want its place */
 
 enum { UNOPENED_MAX = 3 };

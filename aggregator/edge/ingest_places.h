@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which connections of agents may stay, and who leaves where there is no room: strangers first. A
- * stranger is a connection of which no frame was opened yet. Pure.
+ * stranger is a connection that has not brought news yet: an interval that was applied. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_PLACES_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_PLACES_H
@@ -15,9 +15,9 @@ struct ingest_address;
 /* Of one connection; the caller's room. */
 struct ingest_place {
 	struct ingest_address *address; /* borrowed */
-	bool known; /* a frame of it was opened */
+	bool known; /* it has brought news */
 	bool deferred;
-	unsigned int unopened; /* frames since the last that was opened */
+	unsigned int unopened; /* frames since its last news that did not open */
 	int64_t due_ns; /* it may stay until then */
 	struct ingest_place *prev, *next; /* of strangers or of known ones, by due_ns */
 	struct ingest_place *near_prev, *near_next; /* of strangers from its address, likewise */
@@ -41,7 +41,7 @@ void ingest_places_add(struct ingest_places *p, struct ingest_place *place, uint
 		       int64_t now_ns);
 void ingest_places_remove(struct ingest_places *p, struct ingest_place *place);
 
-/* A frame was opened: the place is known, and renewed. */
+/* It brought news: the place is known, and renewed. */
 void ingest_places_vouch(struct ingest_places *p, struct ingest_place *place, int64_t now_ns);
 /* A frame could not be opened; true: that was one too many. */
 bool ingest_places_doubt(struct ingest_place *place);

@@ -299,7 +299,7 @@ static bool is_closed(const struct scene *s, int fd)
 }
 
 /* A message that is a frame, by what its reader says. */
-static void ask(const struct scene *s, int fd, uint8_t id)
+static void say_frame(const struct scene *s, int fd, uint8_t id, bool news)
 {
 	struct buf message = BUF_INIT;
 	struct ingest_message m;
@@ -307,8 +307,19 @@ static void ask(const struct scene *s, int fd, uint8_t id)
 	add_message(&message, id, 'x', 10);
 	tell(fd, message.data, message.len);
 	expect_message(s, &m, id, 'x', 10);
-	ingest_peers_judge(s->peers, &m.route, "node");
+	ingest_peers_judge(s->peers, &m.route, "node", news);
 	buf_fini(&message);
+}
+
+static void ask(const struct scene *s, int fd, uint8_t id)
+{
+	say_frame(s, fd, id, true);
+}
+
+/* A frame that was heard before. */
+static void repeat(const struct scene *s, int fd)
+{
+	say_frame(s, fd, 1, false);
 }
 
 /* Nothing of what it says is a frame; true: it is closed for this. */
@@ -320,7 +331,7 @@ static bool annoy(const struct scene *s, int fd)
 	add_message(&message, 1, 'x', 10);
 	tell(fd, message.data, message.len);
 	expect_message(s, &m, 1, 'x', 10);
-	ingest_peers_judge(s->peers, &m.route, NULL);
+	ingest_peers_judge(s->peers, &m.route, NULL, false);
 	buf_fini(&message);
 	return is_closed(s, fd);
 }
@@ -377,7 +388,7 @@ static void test_strangers_go(void **state)
 	tell(fds[2], message.data + HEAD_LEN + 50, message.len - HEAD_LEN - 50);
 	pass(s, 2);
 	expect_message(s, &m, 1, 'x', 100);
-	ingest_peers_judge(s->peers, &m.route, "node");
+	ingest_peers_judge(s->peers, &m.route, "node", true);
 	expect_nothing(s);
 	assert_int_equal(counter_get(&s->counters.connections), 1);
 	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_HELLO), 1);
@@ -388,7 +399,32 @@ static void test_strangers_go(void **state)
 	buf_fini(&message);
 }
 
-/* The third frame in a row that does not open is the last, also of one that was known. */
+/* A frame that opens and is no news gives its stranger 10 s more, once, and renews no known place. */
+static void test_repeated_frames(void **state)
+{
+	struct scene *s = *state;
+	int fd = connect_peer(s), known = connect_peer(s);
+
+	tell(fd, hello, HELLO_LEN);
+	tell(known, hello, HELLO_LEN);
+	ask(s, known, 1);
+	for (int i = 0; i < 19; i++) {
+		repeat(s, fd);
+		repeat(s, known);
+		pass(s, 1);
+	}
+	assert_int_equal(counter_get(&s->counters.connections), 2);
+	pass(s, 2);
+	assert_true(is_closed(s, fd));
+	assert_int_equal(closed_as(s, INGEST_CLOSING_NO_FRAME), 1);
+	pass(s, 900 - 19);
+	assert_true(is_closed(s, known));
+	assert_int_equal(closed_as(s, INGEST_CLOSING_SILENT), 1);
+	close(fd);
+	close(known);
+}
+
+/* The third frame without news that does not open is the last, also of one that was known. */
 static void test_unopened_frames(void **state)
 {
 	struct scene *s = *state;
@@ -691,6 +727,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_long_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_peers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strangers_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_repeated_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unopened_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_handed_out, setup, teardown),

@@ -94,7 +94,7 @@ static void strangers_have_ten_seconds(void **state)
 	assert_false(ingest_places_defer(s->places, first, s->now_ns));
 }
 
-static void frames_that_open_renew(void **state)
+static void news_renew(void **state)
 {
 	struct scene *s = *state;
 	struct ingest_place *place = come_known(s, 1);
@@ -198,7 +198,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(strangers_have_ten_seconds),  TEST(frames_that_open_renew),
+		TEST(strangers_have_ten_seconds),  TEST(news_renew),
 		TEST(one_address_has_some),	   TEST(one_address_leaves_some),
 		TEST(heard_addresses_have_places), TEST(crowds_of_an_address_leave_for_others),
 		TEST(known_ones_leave_last),
