@@ -26,8 +26,10 @@ static const struct bound {
 	size_t bytes; /* of the string, or of each string right below */
 	size_t count; /* of elements or members right below */
 } bounds[] = {
+	{"containerStatuses", TEXT, ELEMENTS},
 	{"containers", TEXT, ELEMENTS},
 	{"disruptedPods", LABEL, 2000},
+	{"initContainerStatuses", TEXT, ELEMENTS},
 	{"initContainers", TEXT, ELEMENTS},
 	{"labels", LABEL, MEMBERS},
 	{"matchLabels", LABEL, MEMBERS},

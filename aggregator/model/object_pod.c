@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/object_bounds.h"
 #include "aggregator/model/object_keep.h"
 #include "aggregator/model/object_record.h"
 #include "aggregator/model/pod_json.h"
@@ -398,9 +399,18 @@ static int fill_pod(const struct object_source *s, const cJSON *status, struct k
 }
 
 /* "containerd://0123.." */
-static void keep_containers(const cJSON *status, const char *key, struct buf *out)
+static int keep_containers(const struct object_source *s, const cJSON *status, const char *key,
+			   struct buf *out)
 {
-	for (const cJSON *item = first(object_json_find(status, key)); item; item = item->next) {
+	const cJSON *list = object_json_find(status, key);
+	size_t count = cJSON_IsArray(list) ? (size_t)cJSON_GetArraySize(list) : 0;
+	size_t most = object_bound_of_list(key, count);
+
+	if (most)
+		return object_json_fail(&s->json, &OBJECT_STATUS, key,
+					"must not have more than %zu elements, and has %zu", most,
+					count);
+	for (const cJSON *item = first(list); item; item = item->next) {
 		const char *name = text_at(item, "name"), *id = text_at(item, "containerID");
 		const char *behind = strstr(id, "://");
 
@@ -410,6 +420,7 @@ static void keep_containers(const cJSON *status, const char *key, struct buf *ou
 			continue;
 		buf_printf(out, "%.*s %s\n", CONTAINER_ID_KEPT, id, name);
 	}
+	return 0;
 }
 
 /* What the pod is, before it has its block. */
@@ -456,8 +467,9 @@ static int read_draft(const struct object_source *s, struct draft *d)
 	    read_template(s, d->spec, d->node, &d->template))
 		return -EINVAL;
 	buf_add_str(&d->containers, "");
-	keep_containers(d->status, "containerStatuses", &d->containers);
-	keep_containers(d->status, "initContainerStatuses", &d->containers);
+	if (keep_containers(s, d->status, "containerStatuses", &d->containers) ||
+	    keep_containers(s, d->status, "initContainerStatuses", &d->containers))
+		return -EINVAL;
 	return read_resized(s, d);
 }
 

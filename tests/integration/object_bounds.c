@@ -20,7 +20,13 @@
 #include "tests/sanitized.h"
 #include "tests/stack.h"
 
-enum { PODS = 300, TOLERATIONS = 3000, ANNOTATION = 200 << 10, RESIDENT_MAX_MIB = 100 };
+enum {
+	PODS = 300,
+	TOLERATIONS = 3000,
+	ANNOTATION = 200 << 10,
+	STATUSES = 8000,
+	RESIDENT_MAX_MIB = 100
+};
 
 static void write_pod(FILE *f, int pod)
 {
@@ -43,6 +49,19 @@ static void write_annotated(FILE *f, const char *name, int len)
 		name, len, 0);
 }
 
+static void write_status(FILE *f, const char *name, int statuses)
+{
+	fprintf(f,
+		",{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\","
+		"\"namespace\":\"shop\"},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":"
+		"\"c\"}]},\"status\":{\"phase\":\"Running\",\"containerStatuses\":[",
+		name);
+	for (int i = 0; i < statuses; i++)
+		fprintf(f, "%s{\"name\":\"c%d\",\"containerID\":\"containerd://%064x\"}",
+			i ? "," : "", i, (unsigned int)i);
+	fputs("]}}", f);
+}
+
 static void write_dump(const char *path)
 {
 	FILE *f = fopen(path, "w");
@@ -55,6 +74,8 @@ static void write_dump(const char *path)
 	for (int i = 0; i < PODS; i++)
 		write_pod(f, i);
 	write_annotated(f, "plain", 1);
+	write_status(f, "stated", 1);
+	write_status(f, "overstated", STATUSES);
 	write_annotated(f, "annotated", ANNOTATION);
 	fputs("]}", f);
 	assert_int_equal(fclose(f), 0);
@@ -81,7 +102,7 @@ static void expect_named(const struct stack *s)
 	struct buf out = BUF_INIT;
 
 	process_run(argv, &out, NULL);
-	assert_non_null(strstr(out.data, "301 could not be read"));
+	assert_non_null(strstr(out.data, "302 could not be read"));
 	assert_non_null(strstr(out.data, "shop/annotated"));
 	assert_non_null(strstr(out.data, "metadata.annotations.evenkeel.io/x"));
 	free(server);
@@ -99,12 +120,13 @@ static void large_objects_are_not_kept(void **state)
 	s->aggregators[0].snapshot_path = dump;
 	stack_start_aggregator(s, 0);
 	assert_true(stack_metric(s, 0, "evenkeel_kube_skipped_objects_total{resource=\"pods\"}") ==
-		    PODS + 1);
+		    PODS + 2);
 	if (!SANITIZED)
 		assert_true(resident_mib(s->aggregators[0].pid) < RESIDENT_MAX_MIB);
 	pods = stack_get(s, 0, "/v1/pods");
-	assert_int_equal(cJSON_GetArraySize(json_at(pods, "items")), 1);
+	assert_int_equal(cJSON_GetArraySize(json_at(pods, "items")), 2);
 	assert_non_null(json_item(pods, "plain"));
+	assert_non_null(json_item(pods, "stated"));
 	cJSON_Delete(pods);
 	expect_named(s);
 	free(dump);

@@ -55,6 +55,9 @@ static int read_text(enum object_kind kind, const char *text, char field[OBJECT_
 #define META(more)	"{'metadata':{'name':'p'," more "},'spec':{'containers':[]}}"
 #define NODE(spec)	"{'metadata':{'name':'n'}," spec "}"
 #define STATUS(members) "{'metadata':{'name':'p'},'spec':{'containers':[]},'status':{" members "}}"
+#define CONTAINER_STATUS                                                                           \
+	"{'name':'c#','containerID':'a://"                                                         \
+	"00000000000000000000000000000000000000000000000000000000000000'}"
 
 static const struct {
 	enum object_kind kind;
@@ -126,8 +129,12 @@ static const struct {
 	 "{'metadata':{'name':'p'},'spec':{'containers':[{'name':'c','resources':{'requests':{"
 	 "'cpu':'1'}}}]},'status':{'containerStatuses':[{'name':'c','resources':{'requests':{"
 	 "'cpu':'2'}}},@]}}",
-	 "{'name':'c'}", 1023, "status.containerStatuses",
-	 "must not have more than 1024 elements, and has 1025"},
+	 "{'name':'c'}", 255, "status.containerStatuses",
+	 "must not have more than 256 elements, and has 257"},
+	{OBJECT_POD, STATUS("'containerStatuses':[@]"), CONTAINER_STATUS, 256,
+	 "status.containerStatuses", "must not have more than 256 elements, and has 257"},
+	{OBJECT_POD, STATUS("'initContainerStatuses':[@]"), CONTAINER_STATUS, 256,
+	 "status.initContainerStatuses", "must not have more than 256 elements, and has 257"},
 	{OBJECT_NODE, NODE("'spec':{'taints':[@]}"), "{'key':'k#'}", 256, "spec.taints",
 	 "must not have more than 256 elements, and has 257"},
 	{OBJECT_NODE, NODE("'status':{'conditions':[@]}"), "{'type':'T#'}", 1024,
