@@ -218,6 +218,11 @@ static int dispatch(struct cli *cli)
 	}
 	if (word && strcmp(word, "lint") == 0)
 		return run_lint(cli);
+	if (word && strcmp(word, "admit") == 0 && cli->form == OUTPUT_NAME) {
+		reason_set(&cli->reason,
+			   "-o name goes with lists of objects; quota admit has resources");
+		return CLI_USAGE;
+	}
 	if (word && strcmp(word, "admit") == 0)
 		return run_ask(cli, "/v1/quotas/admit", false, quota_render_admission);
 	if (word && strcmp(word, "preempt") == 0)

@@ -6,7 +6,7 @@
  *   json   the API's text; on a terminal with line breaks and indents in between
  *   yaml   the JSON, written as YAML. Numbers are as JSON readers have them: beyond 2^53 rounded
  *   csv    the wide table, every column; no words
- *   name   KIND/NAME of each row, as kubectl has it; of pods KIND/NAMESPACE/NAME
+ *   name   KIND/NAME of each row that is an object's, as kubectl has it; of pods KIND/NAMESPACE/NAME
  *
  * Tables are made of cells that are clean for terminals (shared/utf8.h), JSON is escaped here.
  */
@@ -61,9 +61,17 @@ struct names {
 	size_t unclean;
 };
 
+/* Whether it is one word, as names are; classes of slack have slashes. */
+static bool is_one_word(const struct names *n, const char *name)
+{
+	bool slack = strcmp(n->kind, "slack") == 0;
+
+	return utf8_is_clean(name) && !name[strcspn(name, slack ? " " : " /")];
+}
+
 /*
  * A pod's row has its namespace on a line of its own, which is empty for what is no pod of an API.
- * Cleaned, a name would be another object's.
+ * Cleaned, a name would be another object's. A row without a name is no object.
  */
 static void add_name(void *context, const char *name)
 {
@@ -72,7 +80,9 @@ static void add_name(void *context, const char *name)
 	char *namespace = mem_strndup(name, line ? (size_t)(line - name) : 0);
 	const char *own = line ? line + 1 : name;
 
-	if (utf8_is_clean(namespace) && utf8_is_clean(own))
+	if (!*own)
+		;
+	else if (is_one_word(n, namespace) && is_one_word(n, own))
 		buf_printf(n->out, "%s/%s%s%s\n", n->kind, namespace, *namespace ? "/" : "", own);
 	else
 		n->unclean++;
@@ -88,7 +98,9 @@ void output_rows(struct cli *cli, const struct table *t, const char *kind)
 	else
 		table_each_name(t, add_name, &names);
 	if (names.unclean)
-		log_info("%zu left out: characters in their names are no text", names.unclean);
+		log_info("%zu left out: there are blanks, slashes or unprintable characters in "
+			 "their names",
+			 names.unclean);
 }
 
 static int make_yaml(struct cli *cli, int code)

@@ -157,10 +157,12 @@ static void add_victim(const struct cli *cli, struct table *t, const cJSON *v, s
 	double priority = document_number(v, "priority");
 	char *name = mem_printf("%s/%s", document_text_or(v, "namespace", "-"),
 				document_text_or(v, "name", "-"));
+	char *row = mem_printf("%s\n%s", document_text_or(v, "namespace", ""),
+			       document_text_or(v, "name", ""));
 	char text[32];
 
 	snprintf(text, sizeof(text), "%.0f", priority);
-	table_row(t, name);
+	table_row(t, row);
 	table_key(t, -(double)place);
 	table_cell(t, PAINT_PLAIN, name);
 	table_cell(t, PAINT_PLAIN, document_text_or(v, "node", "-"));
@@ -173,6 +175,7 @@ static void add_victim(const struct cli *cli, struct table *t, const cJSON *v, s
 		   cJSON_IsTrue(document_at(v, "violatesPdb")) ? "broken" : "kept");
 	table_cell(t, PAINT_PLAIN, document_text_or(v, "reason", "-"));
 	csv_cells(cli, t, v, victim_fields, VICTIM_FIELDS);
+	free(row);
 	free(name);
 }
 

@@ -123,12 +123,11 @@ static void add_row(struct table *t, const cJSON *item, const cJSON *reason, siz
 	char weight[UNITS_LEN];
 
 	snprintf(weight, sizeof(weight), "%g", document_number(item, "weight"));
-	namespace = namespace ? namespace : "-";
 	resource = resource ? resource : "-";
 	state = state ? state : "-";
-	table_row(t, namespace);
+	table_row(t, namespace ? namespace : "");
 	table_key(t, -(double)place);
-	table_cell(t, PAINT_PLAIN, namespace);
+	table_cell(t, PAINT_PLAIN, namespace ? namespace : "-");
 	table_cell(t, PAINT_PLAIN, name ? name : "(default)");
 	table_cell(t, PAINT_PLAIN, resource);
 	add_amounts(t, item, resource);
@@ -243,7 +242,7 @@ static void print_finding_table(struct cli *cli, const cJSON *findings)
 		const char *severity = document_text_or(f, "severity", "-");
 		char *about = subject(f);
 
-		table_row(t, about);
+		table_row(t, document_text_or(f, "namespace", ""));
 		table_key(t, -(double)place++);
 		table_cell(t, severity_paint(severity), severity);
 		table_cell(t, PAINT_PLAIN, about);

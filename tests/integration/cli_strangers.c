@@ -26,7 +26,7 @@
 	"a\033[2J\xc2\x9b"                                                                         \
 	"31m\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf\nnode/prod\r\nb\x7f'\"\t\\"
 
-static char *folder, *dump, *nasty, url[64];
+static char *folder, *dump, *asked, *nasty, url[64];
 
 /* The names of EVIL stand where the document has "@". */
 static void add_evil(struct buf *out, const char *document)
@@ -68,7 +68,24 @@ static const char cluster[] =
 	"v1alpha1','kind':'ElasticQuota','metadata':{'name':'q@',"
 	"'namespace':'@'},'spec':{'min':{'cpu':2,'@':1},'max':{'cpu':4,'@':1}}},"
 	"{'apiVersion':'scheduling.x-k8s.io/v1alpha1','kind':'ElasticQuota','metadata':{'name':'q',"
-	"'namespace':'shop'},'spec':{'min':{'cpu':2},'max':{'cpu':4}}}]}";
+	"'namespace':'shop'},'spec':{'min':{'cpu':2},'max':{'cpu':4}}},"
+	/* Two quotas of a namespace, more guaranteed than there is, and names of several words. */
+	"{'apiVersion':'scheduling.x-k8s.io/v1alpha1','kind':'ElasticQuota','metadata':{'name':'r',"
+	"'namespace':'shop'},'spec':{'min':{'cpu':200},'max':{'cpu':1}}},"
+	"{'apiVersion':'scheduling.x-k8s.io/v1alpha1','kind':'ElasticQuota','metadata':{'name':'s',"
+	"'namespace':'a/b'},'spec':{'min':{'cpu':20},'max':{'cpu':40}}},"
+	"{'apiVersion':'v1','kind':'Node','metadata':{'name':'sp ace'},'status':{'allocatable':{"
+	"'cpu':'4','memory':'16Gi','pods':'110'}}},"
+	"{'apiVersion':'v1','kind':'Node','metadata':{'name':'a/b'},'status':{'allocatable':{"
+	"'cpu':'4','memory':'16Gi','pods':'110'}}},"
+	"{'apiVersion':'v1','kind':'Pod','metadata':{'name':'x/y','namespace':'shop'},'spec':{"
+	"'nodeName':'n1','containers':[{'name':'c'}]}},"
+	"{'apiVersion':'v1','kind':'Pod','metadata':{'name':'z','namespace':'shop n1'},'spec':{"
+	"'nodeName':'n1','containers':[{'name':'c'}]}}]}";
+
+static const char pod[] =
+	"{'apiVersion':'v1','kind':'Pod','metadata':{'name':'new','namespace':'shop'},'spec':{"
+	"'containers':[{'name':'c','resources':{'requests':{'cpu':'3500m','@':'1'}}}]}}";
 
 static void run(char *const words[], struct buf *out, struct buf *err)
 {
@@ -81,7 +98,7 @@ static void run(char *const words[], struct buf *out, struct buf *err)
 
 enum { WORDS_MAX = 16 };
 
-/* words: "nodes -o json"; "@" is the evil name. From the dump, or the server. */
+/* words: "nodes -o json"; "@" is the evil name, POD the pod's file. From the dump, or the server. */
 static void ask(const char *words, bool server, struct buf *out, struct buf *err)
 {
 	char *copy = mem_strdup(words), *save,
@@ -89,7 +106,9 @@ static void ask(const char *words, bool server, struct buf *out, struct buf *err
 	size_t n = 1;
 
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		argv[n++] = strcmp(word, "@") == 0 ? nasty : word;
+		argv[n++] = strcmp(word, "@") == 0     ? nasty
+			    : strcmp(word, "POD") == 0 ? asked
+						       : word;
 	argv[n++] = (char *)(server ? "--server" : "--snapshot");
 	argv[n++] = server ? url : dump;
 	run(argv, out, err);
@@ -187,12 +206,12 @@ static void make_answers(void)
 	buf_fini(&err);
 }
 
-static void write_dump(void)
+static void write_document(const char *path, const char *document)
 {
 	struct buf json = BUF_INIT, text = BUF_INIT;
-	FILE *f = fopen(dump, "w");
+	FILE *f = fopen(path, "w");
 
-	for (const char *p = cluster; *p; p++)
+	for (const char *p = document; *p; p++)
 		buf_add_char(&json, (char)(*p == '\'' ? '"' : *p));
 	add_evil(&text, json.data);
 	assert_non_null(f);
@@ -213,7 +232,9 @@ static int start(void **state)
 	folder = folder_make();
 	dump = mem_printf("%s/dump%s", folder, "\xe2\x80\xae.json");
 	nasty = mem_printf("n%s", EVIL);
-	write_dump();
+	asked = mem_printf("%s/pod.json", folder);
+	write_document(dump, cluster);
+	write_document(asked, pod);
 	make_answers();
 	httpd = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, on_request, NULL,
 				 MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_END);
@@ -232,6 +253,7 @@ static int stop(void **state)
 		buf_fini(&answers[i]);
 	folder_remove(folder);
 	free(dump);
+	free(asked);
 	free(nasty);
 	return 0;
 }
@@ -273,8 +295,7 @@ static void expect_clean(const char *words, const struct buf *text, bool csv)
 
 static bool is_object(const char *line, size_t len)
 {
-	static const char *const objects[] = {"node/n1", "pod/shop/plain", "elasticquota/shop",
-					      "elasticquota/shop/q"};
+	static const char *const objects[] = {"node/n1", "pod/shop/plain", "elasticquota/shop"};
 
 	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
 		if (strlen(objects[i]) == len && memcmp(objects[i], line, len) == 0)
@@ -317,11 +338,36 @@ static void names_that_are_left_out_are_counted(void **state)
 	for (int server = 0; server < 2; server++) {
 		ask("nodes -o name", server, &out, &err);
 		assert_string_equal(out.data, "node/n1\n");
-		assert_non_null(strstr(err.data, "evenkeel: 1 left out: "));
+		assert_non_null(strstr(err.data, "evenkeel: 3 left out: "));
 		ask("pods -o name", server, &out, &err);
 		assert_string_equal(out.data, "pod/shop/plain\n");
+		assert_non_null(strstr(err.data, "evenkeel: 4 left out: "));
+		/* Each quota's namespace once; what a finding says of the cluster is no object's. */
+		ask("quota -o name", server, &out, &err);
+		assert_string_equal(out.data, "elasticquota/shop\n");
 		assert_non_null(strstr(err.data, "evenkeel: 2 left out: "));
+		ask("quota lint -o wide", server, &out, &err);
+		assert_non_null(strstr(out.data, "sumMinOverCapacity"));
+		ask("quota lint -o name", server, &out, &err);
+		assert_string_equal(out.data, "elasticquota/shop\n");
 	}
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+/* A verdict's rows are resources; victims are pods, that of the other namespace no name's. */
+static void names_of_what_is_asked(void **state)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	(void)state;
+	ask("quota admit --pod POD -o csv", false, &out, &err);
+	assert_non_null(strstr(out.data, "cpu"));
+	ask("quota admit --pod POD -o name", false, &out, &err);
+	assert_string_equal(out.data, "");
+	assert_non_null(strstr(err.data, "-o name goes with lists of objects"));
+	ask("quota preempt --pod POD -o name", false, &out, &err);
+	expect_objects("quota preempt", out.data);
 	buf_fini(&out);
 	buf_fini(&err);
 }
@@ -411,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form),
 		cmocka_unit_test(names_that_are_left_out_are_counted),
+		cmocka_unit_test(names_of_what_is_asked),
 		cmocka_unit_test(json_and_yaml_lose_nothing),
 		cmocka_unit_test(words_of_the_command_line),
 		cmocka_unit_test(completed_names),
