@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clients that begin a TLS handshake and do not end it: with a byte of a record, a part of one, or
- * a whole first word, or many of them at once. The aggregator as it is shipped spends no CPU and
- * little memory on them, answers others, and ends when it is told to.
+ * a whole first word, or many of them at once; and clients that end it and begin a message of a
+ * handshake then. The aggregator as it is shipped spends no CPU and little memory on them, answers
+ * others, and ends when it is told to.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <signal.h>
 #include <stdio.h>
@@ -293,6 +295,171 @@ static void test_long_words_are_cut(void **state)
 	close(fd);
 }
 
+/* --- after the handshake ---------------------------------------------------------------------- */
+
+enum { PIECE = 16000, RECORD_MOST = PIECE + 64, IV = 12, CROWD = 100 };
+
+/* A client of TLS 1.3, whose records the test writes itself from the first one that is no request. */
+struct client {
+	int fd;
+	gnutls_session_t session; /* NULL: plain */
+	uint64_t sequence;
+};
+
+static void shake_hands(struct scene *s, struct client *c)
+{
+	int rc;
+
+	gnutls_init(&c->session, GNUTLS_CLIENT);
+	gnutls_priority_set_direct(c->session,
+				   "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM", NULL);
+	gnutls_credentials_set(c->session, GNUTLS_CRD_CERTIFICATE, s->credentials);
+	gnutls_transport_set_int(c->session, c->fd);
+	do
+		rc = gnutls_handshake(c->session);
+	while (rc < 0 && !gnutls_error_is_fatal(rc));
+	assert_int_equal(rc, 0);
+}
+
+static void ask_once(const struct client *c)
+{
+	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	char answer[4096];
+	ssize_t n;
+
+	if (c->session) {
+		gnutls_record_send(c->session, request, sizeof(request) - 1);
+		do
+			n = gnutls_record_recv(c->session, answer, sizeof(answer));
+		while (n < 0 && !gnutls_error_is_fatal((int)n));
+	} else {
+		assert_true(stranger_say(c->fd, request, sizeof(request) - 1));
+		n = recv(c->fd, answer, sizeof(answer), 0);
+	}
+	assert_true(n > 12 && !memcmp(answer, "HTTP/1.1 200", 12));
+}
+
+static struct client connect_client(struct scene *s, int aggregator, bool asks)
+{
+	struct client c = {stranger_connect(s->stack->aggregators[aggregator].http_port, NULL),
+			   NULL, 0};
+
+	assert_true(c.fd > 0);
+	if (s->stack->aggregators[aggregator].tls)
+		shake_hands(s, &c);
+	if (asks)
+		ask_once(&c);
+	return c;
+}
+
+static void close_client(struct client *c)
+{
+	if (c->session)
+		gnutls_deinit(c->session);
+	close(c->fd);
+}
+
+/* RFC 8446, 5.2 and 5.3, by the keys that the library has. False: the connection has ended. */
+static bool say_handshake(struct client *c, const char *data, size_t len)
+{
+	static char plain[RECORD_MOST], sealed[RECORD_MOST];
+	size_t sealed_len = sizeof(sealed), whole = len + 1 + 16;
+	unsigned char head[] = {23, 3, 3, (unsigned char)(whole >> 8), (unsigned char)whole};
+	unsigned char nonce[IV], sequence[8];
+	gnutls_aead_cipher_hd_t cipher;
+	gnutls_datum_t key, iv;
+
+	assert_int_equal(gnutls_record_get_state(c->session, 0, NULL, &iv, &key, sequence), 0);
+	assert_int_equal(iv.size, IV);
+	memcpy(nonce, iv.data, IV);
+	sequence[7] += (unsigned char)c->sequence; /* few: none is carried over */
+	for (unsigned int i = 0; i < 8; i++)
+		nonce[IV - 8 + i] ^= sequence[i];
+	c->sequence++;
+	memcpy(plain, data, len);
+	plain[len] = 22;
+	gnutls_aead_cipher_init(&cipher, GNUTLS_CIPHER_AES_128_GCM, &key);
+	assert_int_equal(gnutls_aead_cipher_encrypt(cipher, nonce, IV, head, sizeof(head), 16,
+						    plain, len + 1, sealed, &sealed_len),
+			 0);
+	gnutls_aead_cipher_deinit(cipher);
+	return stranger_say(c->fd, head, sizeof(head)) && stranger_say(c->fd, sealed, sealed_len);
+}
+
+/* So many pieces of a message of 127 kB; how many were taken before the connection ended. */
+static int say_pieces(struct client *c, int pieces)
+{
+	char piece[PIECE] = {11, 127000 >> 16, 127000 >> 8 & 0xff, 127000 & 0xff};
+	struct buf got = BUF_INIT;
+	int said = 0;
+
+	while (said < pieces && say_handshake(c, piece, sizeof(piece)) &&
+	       !stranger_hear(c->fd, 50, &got)) {
+		memset(piece, 0, sizeof(piece));
+		said++;
+	}
+	buf_fini(&got);
+	return said;
+}
+
+/* Whether or not a request came before: three records are more than any request begins with. */
+static void test_long_words_after_the_handshake_are_cut(void **state)
+{
+	for (int asks = 0; asks < 2; asks++) {
+		struct client c = connect_client(*state, 0, asks);
+		int said = say_pieces(&c, 7);
+
+		print_message("cut after %d kB\n", said * PIECE / 1000);
+		assert_in_range(said, 0, 4);
+		close_client(&c);
+	}
+}
+
+static double cost_kib(struct scene *s, int aggregator, bool asks, int pieces)
+{
+	struct client crowd[CROWD];
+	pid_t pid = s->stack->aggregators[aggregator].pid;
+	double before_mib = bench_resident_mib(pid), grown_mib;
+
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i] = connect_client(s, aggregator, asks);
+		assert_int_equal(say_pieces(&crowd[i], pieces), pieces);
+	}
+	grown_mib = bench_resident_mib(pid) - before_mib;
+	for (int i = 0; i < CROWD; i++)
+		close_client(&crowd[i]);
+	return grown_mib * 1024 / CROWD;
+}
+
+/* What the README says of the memory of each, in a process that has had none of them before. */
+static void test_connections_cost_little(void **state)
+{
+	static const struct {
+		const char *what;
+		int aggregator, pieces;
+		bool asks;
+		double most_kib;
+	} kinds[] = {
+		{"plain, after a request", 1, 0, true, 32},
+		{"TLS, before a request", 0, 0, false, 32},
+		{"TLS, after a request", 0, 0, true, 48},
+		{"TLS, with the most of a message before a request", 0, 1, false, 64},
+		{"TLS, with the most of a message after a request", 0, 2, true, 100},
+	};
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		double kib;
+
+		if (s->stack->aggregators[kinds[i].aggregator].pid)
+			stack_kill_aggregator(s->stack, kinds[i].aggregator);
+		stack_start_aggregator(s->stack, kinds[i].aggregator);
+		kib = cost_kib(s, kinds[i].aggregator, kinds[i].asks, kinds[i].pieces);
+		print_message("%s: %.0f KiB\n", kinds[i].what, kib);
+		assert_true(SANITIZED || kib < kinds[i].most_kib);
+	}
+}
+
 static void test_they_hold_up_no_end(void **state)
 {
 	struct scene *s = *state;
@@ -308,6 +475,8 @@ int main(void)
 		cmocka_unit_test(test_others_are_answered),
 		cmocka_unit_test(test_late_handshakes_end),
 		cmocka_unit_test(test_long_words_are_cut),
+		cmocka_unit_test(test_long_words_after_the_handshake_are_cut),
+		cmocka_unit_test(test_connections_cost_little),
 		cmocka_unit_test(test_handshakes_are_bounded),
 		cmocka_unit_test(test_they_hold_up_no_end),
 	};

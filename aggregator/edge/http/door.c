@@ -291,6 +291,14 @@ static enum gate_verdict check_framing(struct door *d, struct MHD_Connection *co
 	return GATE_REFUSE;
 }
 
+void door_note_progress(struct MHD_Connection *connection)
+{
+	struct connection *c = connection_of(connection);
+
+	if (c)
+		handshake_note_progress(&c->handshake);
+}
+
 void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target)
 {
 	struct connection *c = connection_of(connection);
@@ -298,6 +306,7 @@ void door_note_target(struct door *d, struct MHD_Connection *connection, const c
 	if (!c)
 		return;
 	c->target = framing_note(target);
+	handshake_note_progress(&c->handshake);
 	if (d->tls)
 		connections_shaken(d->connections, c);
 }

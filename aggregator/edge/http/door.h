@@ -61,6 +61,8 @@ enum door_step {
 };
 void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step);
 
+/* The request's headers, or a piece of its body, have come. */
+void door_note_progress(struct MHD_Connection *connection);
 /* What stands between method and version, before it is unescaped; and whether text is that. */
 void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target);
 bool door_is_target(struct MHD_Connection *connection, const char *text);

@@ -28,9 +28,9 @@ static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 	ssize_t n = recv(h->fd, data, size, 0);
 	int error = errno;
 
-	if (n > 0 && !h->done)
+	if (n > 0)
 		h->bytes += (size_t)n;
-	if (n >= 0 && h->bytes <= HANDSHAKE_BYTES_MOST)
+	if (n >= 0 && h->bytes <= h->most)
 		return n;
 	if (n >= 0)
 		error = ECONNABORTED;
@@ -48,16 +48,27 @@ static int pull_timeout(gnutls_transport_ptr_t ptr, unsigned int ms)
 	return poll(&fd, 1, (int)ms);
 }
 
+void handshake_note_progress(struct handshake *h)
+{
+	h->bytes = 0;
+	h->most = REQUEST_BYTES_MOST;
+}
+
 /* With the client's last word nothing more has to be read. */
 static int on_finished(gnutls_session_t session, unsigned int type, unsigned int when,
 		       unsigned int incoming, const gnutls_datum_t *message)
 {
 	gnutls_transport_ptr_t received, sent;
+	struct handshake *h;
 
 	(void)type, (void)when, (void)message;
 	gnutls_transport_get_ptr2(session, &received, &sent);
-	if (incoming)
-		((struct handshake *)received)->done = true;
+	h = received;
+	if (incoming) {
+		h->done = true;
+		h->bytes = 0;
+		h->most = FIRST_BYTES_MOST;
+	}
 	return 0;
 }
 
@@ -66,7 +77,11 @@ void handshake_begin(struct handshake *h, struct handshakes *all, struct MHD_Con
 {
 	gnutls_transport_ptr_t receive, send;
 
-	*h = (struct handshake){.all = all, .connection = connection, .session = session, .fd = fd};
+	*h = (struct handshake){.all = all,
+				.connection = connection,
+				.session = session,
+				.fd = fd,
+				.most = HANDSHAKE_BYTES_MOST};
 	gnutls_transport_get_ptr2(session, &receive, &send);
 	gnutls_transport_set_ptr2(session, h, send);
 	gnutls_transport_set_pull_function(session, pull);

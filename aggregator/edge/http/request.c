@@ -299,6 +299,7 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 	struct pending *p = *state;
 	struct workers *ws;
 
+	door_note_progress(connection);
 	if (!p) {
 		*state = p = new_pending(lane, connection, method, path, version);
 		return begin_request(s, p);
