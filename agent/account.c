@@ -340,12 +340,25 @@ void account_depart(struct account *a, const struct departure *departures, size_
 		departures_take(&a->departures, &a->table, departures, count, &time);
 }
 
+/* Settling moves the least and the greatest sample; those outside move to their buckets. */
+static void confine(struct histogram *h, const struct moments32 *m)
+{
+	unsigned int low = histogram_bucket((double)m->min, HISTOGRAM_CPU_X0);
+	unsigned int high = histogram_bucket((double)m->max, HISTOGRAM_CPU_X0);
+	struct histogram within = {0};
+
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		within.count[i < low ? low : i > high ? high : i] += h->count[i];
+	*h = within;
+}
+
 static void fill_node(struct account *a, struct node_sample *node, const struct account_self *self)
 {
 	a->node_stats.unsettled_ns += account_node_take_unsettled(&a->node);
 	stats_settle(&a->node_stats, a->machine.cpu_capacity_milli);
 	stats_pack(&a->node_stats, &node->usage);
 	node->cpu_hist = a->cpu_hist;
+	confine(&node->cpu_hist, &node->usage.cpu_milli);
 	node->mem_hist = a->mem_hist;
 	node->cpu_capacity_milli = a->machine.cpu_capacity_milli;
 	node->mem_capacity_bytes = (int64_t)a->machine.mem_total_bytes;

@@ -100,7 +100,9 @@ static void make_node(struct node_sample *n, uint64_t sequence)
 	make_usage(&n->usage, &state, 16000, 50e9);
 	for (int i = 0; i < SAMPLES; i++) {
 		histogram_add(&n->cpu_hist, 2000 + 6000 * next_unit(&state), HISTOGRAM_CPU_X0);
-		histogram_add(&n->mem_hist, 40e9 + 4e9 * next_unit(&state), HISTOGRAM_MEMORY_X0);
+		histogram_add(&n->mem_hist,
+			      (double)n->usage.mem_bytes.max * (0.9 + 0.1 * next_unit(&state)),
+			      HISTOGRAM_MEMORY_X0);
 	}
 	n->cpu_capacity_milli = 16000;
 	n->mem_capacity_bytes = 64LL << 30;

@@ -147,6 +147,7 @@ static void use_cpu(struct node_sample *node, struct usage *pod, const struct ku
 		histogram_add(&node->cpu_hist, i < 100 * share ? height : 0, HISTOGRAM_CPU_X0);
 	moments_add(&cpu, 0, seconds * (1 - share));
 	moments_add(&cpu, height, seconds * share);
+	cpu.samples = 100; /* as the histogram has */
 	node->usage.cpu_milli = pod->cpu_milli = moments_pack(&cpu);
 }
 

@@ -50,8 +50,12 @@ static void fill_node(struct node_sample *n, const struct usage_fixture *f, uint
 	n->mem_capacity_bytes = (int64_t)(64 * GIB);
 	n->usage = random_usage(seed, f->seconds, 6000, 20 * GIB);
 	for (unsigned int i = 0; i < f->seconds * 10; i++) {
-		histogram_add(&n->cpu_hist, 2500 + 5000 * fixture_random(seed), HISTOGRAM_CPU_X0);
-		histogram_add(&n->mem_hist, 20 * GIB * (0.95 + 0.1 * fixture_random(seed)),
+		const struct moments32 *m = &n->usage.cpu_milli;
+		double least = (double)m->min, span = (double)m->max - least;
+
+		histogram_add(&n->cpu_hist, least + span * fixture_random(seed), HISTOGRAM_CPU_X0);
+		histogram_add(&n->mem_hist,
+			      (double)n->usage.mem_bytes.max * (0.9 + 0.1 * fixture_random(seed)),
 			      HISTOGRAM_MEMORY_X0);
 	}
 	n->rate_hz = 10;

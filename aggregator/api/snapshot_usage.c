@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A Usage object, item by item. What it says must be exact, so anything wrong in it ends the
- * reading.
+ * reading; values that contradict each other are left out and noted.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "aggregator/api/snapshot_state.h"
@@ -31,16 +32,20 @@ static void see_end(struct snapshot *s, const cJSON *item)
 static int read_item(const struct destination *to, struct snapshot_text *t, size_t index)
 {
 	const struct snapshot_text before = *t;
-	char field[PAGE_JSON_FIELD_MAX] = "";
+	char field[PAGE_JSON_FIELD_MAX] = "", name[ENTITY_NAME_MAX + 1];
 	struct reason why = {""};
 	cJSON *item;
 
 	if (snapshot_text_parse(t, &item))
 		return -EINVAL;
 	see_end(to->snapshot, item);
+	snprintf(name, sizeof(name), "%s", snapshot_member(item, "name"));
 	if (to->add(to->snapshot->pages, item, field, &why))
 		return snapshot_text_fail(&before, "%s%s[%zu]%s%s: %s", to->path, to->list, index,
 					  *field ? "." : "", field, why.text);
+	if (why.text[0])
+		snapshot_note(to->snapshot, true, "%s: left out %s%s[%zu] (%s).%s", t->name,
+			      to->path, to->list, index, name, why.text);
 	return 0;
 }
 

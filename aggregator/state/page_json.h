@@ -50,7 +50,8 @@ struct page_json_set *page_json_set_new(void);
 void page_json_set_free(struct page_json_set *s); /* NULL is allowed */
 /*
  * Each takes over an item of "nodes" or "pods", which it frees. -EINVAL: field is the path in the
- * item ("" the item itself), and nothing was added. Everything unknown is refused.
+ * item ("" the item itself), and nothing was added. Everything unknown is refused. 0 with a reason:
+ * a window contradicts itself (its path and why are the reason), and is not known.
  */
 int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
 		       struct reason *reason);

@@ -74,6 +74,12 @@ void page_json_fail(struct page_json_io *io, const char *key, const char *format
 	io->bad = true;
 }
 
+void page_json_note_aside(struct page_json_io *io, const char *why)
+{
+	if (!io->aside[0])
+		snprintf(io->aside, sizeof(io->aside), "%.180s: %s", io->path, why);
+}
+
 static cJSON *find(const struct page_json_io *io, const char *key)
 {
 	return io->bad ? NULL : cJSON_GetObjectItemCaseSensitive(io->at, key);

@@ -25,7 +25,8 @@ enum { PAGE_JSON_FIELD_MAX = 256 };
 /*
  * Writing: values go to `out`. Reading: each member is taken out of the object `at`, so that what
  * is left when an object ends is what nobody knows, which is an error as a missing member is. The
- * first error stays: values are untouched since.
+ * first error stays: values are untouched since. A value that can be read and cannot be is put
+ * aside, and is no error.
  */
 struct page_json_io {
 	struct jsonw *out; /* borrowed; NULL: reading */
@@ -36,6 +37,7 @@ struct page_json_io {
 	size_t path_len;
 	char path[PAGE_JSON_FIELD_MAX]; /* of `at`; with an error of the member that it is about */
 	struct reason *reason; /* borrowed */
+	char aside[PAGE_JSON_FIELD_MAX]; /* the first value that was put aside, and why; "": none */
 };
 
 /* Around a nested object or list. */
@@ -92,6 +94,8 @@ void page_json_choice(struct page_json_io *io, const char *key, int *value,
 /* Bytes as hexadecimal digits. */
 void page_json_hex(struct page_json_io *io, const char *key, uint8_t *bytes, size_t len);
 
+/* The object at hand was put aside. */
+void page_json_note_aside(struct page_json_io *io, const char *why);
 /* For checks of the caller's own: the error is about the member `key` of the object at hand. */
 void page_json_fail(struct page_json_io *io, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -74,11 +74,13 @@ static void *grow(void *array, size_t count, size_t *room, size_t size)
 	return mem_realloc(array, *room * size);
 }
 
-/* Ends reading; 0, or -EINVAL and the path. */
+/* Ends reading; 0, with what was put aside as the reason, or -EINVAL and the path. */
 static int end_reading(struct page_json_io *io, char field[PAGE_JSON_FIELD_MAX])
 {
 	int rc = io->bad ? -EINVAL : 0;
 
+	if (!rc && io->aside[0])
+		reason_set(io->reason, "%s", io->aside);
 	if (rc)
 		memcpy(field, io->path, PAGE_JSON_FIELD_MAX);
 	page_json_io_end(io);

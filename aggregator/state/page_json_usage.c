@@ -35,6 +35,32 @@ void page_json_do_latest(struct page_json_io *io, struct page_latest *l)
 	do_value(io, "pids", &l->pids);
 }
 
+/* With rounding; whatever is not known is not compared. */
+static bool is_outside(const struct window_stats *s, double value)
+{
+	double slack = 1e-3 * fabs(s->max) + 1;
+
+	return value < s->min - slack || value > s->max + slack;
+}
+
+/* What contradicts itself is not known, as it is of an agent's interval (usage_check.h). */
+static void put_aside_impossible(struct page_json_io *io, struct window_stats *s)
+{
+	const char *why = NULL;
+
+	if (is_outside(s, s->min))
+		why = "min is above max";
+	else if (is_outside(s, s->mean))
+		why = "the mean is not between min and max";
+	else if (s->percentiles &&
+		 (is_outside(s, s->p50) || is_outside(s, s->p95) || is_outside(s, s->p99)))
+		why = "a percentile is not between min and max";
+	if (!why)
+		return;
+	page_json_note_aside(io, why);
+	*s = (struct window_stats){0};
+}
+
 static void do_stats(struct page_json_io *io, const char *key, struct window_stats *s)
 {
 	struct page_json_level level;
@@ -55,6 +81,8 @@ static void do_stats(struct page_json_io *io, const char *key, struct window_sta
 	}
 	page_json_double_or_nan(io, "min", &s->min);
 	page_json_double_or_nan(io, "max", &s->max);
+	if (!io->out && !io->bad)
+		put_aside_impossible(io, s);
 	page_json_leave(io, &level);
 }
 

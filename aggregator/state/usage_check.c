@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "aggregator/state/pressure.h"
 
@@ -25,6 +24,7 @@
 #define SWAP_MOST	 (1ULL << 50)
 #define OOM_KILLS_MOST	 1000000u
 #define PERIODS_SECOND	 1000.0 /* a period is at least 1 ms */
+#define READINGS_SECOND	 32.0 /* more than any agent makes */
 
 /*
  * What is read once a second may be late at both ends; a clock that went on for longer than this
@@ -150,6 +150,46 @@ static void judge_gauge(const struct judge *j, uint32_t bit, const struct gauge 
 			  (double)j->usage->seconds, j->clock_seconds);
 }
 
+static bool lies_within(const struct histogram *h, double x0, double min, double max)
+{
+	double slack = 1e-3 * max + 1; /* as is_within() */
+	unsigned int first = histogram_bucket(min - slack, x0);
+	unsigned int last = histogram_bucket(max + slack, x0);
+
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		if ((i < first || i > last) && h->count[i])
+			return false;
+	return true;
+}
+
+static void judge_histogram(const struct judge *j, uint32_t bit, const struct histogram *h,
+			    double x0, double min, double max, double most)
+{
+	const char *what = bit == USAGE_CPU ? "CPU" : "memory";
+	uint64_t total = histogram_total(h);
+
+	if (!(j->usage->have & bit))
+		return;
+	if ((double)total > most)
+		PUT_ASIDE(j, bit, QUARANTINE_inconsistent,
+			  "has %" PRIu64 " samples of %s in its histogram, at most %.0f were taken",
+			  total, what, most);
+	else if (!lies_within(h, x0, min, max))
+		PUT_ASIDE(j, bit, QUARANTINE_inconsistent,
+			  "has samples of %s in its histogram outside %g to %g", what, min, max);
+}
+
+/* An interval that was merged has the sums of both counts; its own may be one apart in each. */
+static void judge_histograms(const struct judge *j, const struct node_sample *n)
+{
+	const struct moments32 *m = &n->usage.cpu_milli;
+
+	judge_histogram(j, USAGE_CPU, &n->cpu_hist, HISTOGRAM_CPU_X0, (double)m->min,
+			(double)m->max, (double)m->samples + j->merged);
+	judge_histogram(j, USAGE_MEMORY, &n->mem_hist, HISTOGRAM_MEMORY_X0, 0,
+			(double)n->usage.mem_bytes.max, j->clock_seconds * READINGS_SECOND);
+}
+
 static void judge_throttling(const struct judge *j)
 {
 	const struct usage *u = j->usage;
@@ -268,10 +308,7 @@ void usage_quarantine(struct interval *interval, struct quarantine *q)
 
 	*q = (struct quarantine){0};
 	judge_usage(&j, 0, &n->usage);
-	if (usage_aside(&n->usage, USAGE_CPU))
-		memset(&n->cpu_hist, 0, sizeof(n->cpu_hist));
-	if (usage_aside(&n->usage, USAGE_MEMORY))
-		memset(&n->mem_hist, 0, sizeof(n->mem_hist));
+	judge_histograms(&j, n);
 	judge_machine(&j, n);
 	for (size_t i = 0; i < interval->entry_count; i++)
 		judge_usage(&j, interval->entries[i].ref, &interval->entries[i].usage);

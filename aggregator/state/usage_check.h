@@ -56,12 +56,14 @@ int usage_check(const struct interval *interval, char *reason, size_t reason_siz
 
 /*
  * Clears what cannot be out of usage.have, of the node and of every entry, and marks it as put
- * aside; the node's histograms go with its CPU and memory. Its split of CPU time and available
- * memory, of which either may be wrong, become 0 together, as if not told. *q is filled.
+ * aside; the node's histograms count with its CPU and memory only. Its split of CPU time and
+ * available memory, of which either may be wrong, become 0 together, as if not told. *q is filled.
  *
  * CPU: finite, not negative, weight within the interval, mean above capacity by at most 5 % over at
  * least one second (a single short tick that was read late may show more), maximum below 1000 times
  * the capacity, deviation within the maximum. Memory and working set: finite, from 0 to MemTotal.
+ * Histograms: no bucket wholly outside what min and max say (memory: max), of CPU no more samples
+ * than the moments have, of memory no more than could be read.
  * Throttling and PSI: no more time than passed, twice the interval and 2 s (each CPU counts for
  * throttling); no more periods than one a millisecond, nor throttled ones than periods. OOM kills:
  * a million. Swap: a pebibyte. Tasks: what a kernel can have. CPU time of the machine: as PSI, for

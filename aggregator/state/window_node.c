@@ -155,8 +155,10 @@ void node_windows_add(struct node_windows *w, const struct node_sample *n, int64
 	if (!bucket.have)
 		return;
 	pack(slot, &bucket);
-	add_histogram(slot, &n->cpu_hist, 0);
-	add_histogram(slot, &n->mem_hist, HISTOGRAM_BUCKETS);
+	if (n->usage.have & USAGE_CPU)
+		add_histogram(slot, &n->cpu_hist, 0);
+	if (n->usage.have & USAGE_MEMORY)
+		add_histogram(slot, &n->mem_hist, HISTOGRAM_BUCKETS);
 }
 
 /* Both histograms of a window, dense, in the order of struct node_bin. */

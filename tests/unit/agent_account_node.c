@@ -173,6 +173,18 @@ static void test_a_root_that_is_no_longer_read(void **state)
 	interval_free(i);
 }
 
+/* Whatever was settled: an aggregator puts aside what contradicts itself. */
+static void expect_consistent_histogram(const struct node_sample *n)
+{
+	const struct moments32 *m = &n->usage.cpu_milli;
+
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		assert_true(!n->cpu_hist.count[i] ||
+			    (i >= histogram_bucket((double)m->min, HISTOGRAM_CPU_X0) &&
+			     i <= histogram_bucket((double)m->max, HISTOGRAM_CPU_X0)));
+	assert_int_equal(histogram_total(&n->cpu_hist), m->samples);
+}
+
 /* /proc/stat jumps, as after a migration of the machine. */
 static void test_a_jump_of_proc_stat(void **state)
 {
@@ -191,6 +203,7 @@ static void test_a_jump_of_proc_stat(void **state)
 		world_tick(w, WORLD_S, true);
 		i = world_publish(w);
 		assert_true((double)i->node.usage.cpu_milli.min >= 0);
+		expect_consistent_histogram(&i->node);
 		total += world_total(&i->node.usage);
 		interval_free(i);
 	}

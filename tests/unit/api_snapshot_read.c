@@ -160,6 +160,39 @@ static void test_latest_is_the_mean(void **state)
 	unload(&l);
 }
 
+/* A window that contradicts itself is left out and named; all else of the node counts. */
+static void test_impossible_use(void **state)
+{
+	static const char usage[] =
+		"{\"kind\":\"Usage\",\"apiVersion\":\"evenkeel.io/"
+		"v1\",\"nodes\":[{\"name\":\"node-2\","
+		"\"end\":\"2026-01-31T12:00:00Z\",\"source\":{\"tier\":\"T1\",\"rateHz\":10,"
+		"\"runId\":\"000102030405060708090a0b0c0d0e0f\",\"missedTicks\":0,"
+		"\"overflowCgroups\":0,\"passNanoseconds\":1,\"agentCpuMillicores\":1.5,"
+		"\"asideNanoseconds\":0},\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":1024}"
+		","
+		"\"totals\":{\"missedTicks\":0,\"cpuNanoseconds\":{\"user\":1,\"system\":2,"
+		"\"iowait\":3,\"steal\":4},\"pressureNanoseconds\":{\"cpu\":5}},\"usage\":{"
+		"\"cpuMillicores\":{\"value\":3,\"ageSeconds\":0},\"windows\":{\"5m\":{"
+		"\"cpuMillicores\":{\"start\":\"2026-01-31T11:55:00Z\",\"end\":"
+		"\"2026-01-31T12:00:00Z\",\"samples\":9,\"mean\":1,\"stddev\":2,\"p50\":1,"
+		"\"p95\":1e30,\"p99\":4,\"min\":0,\"max\":5}}}}}]}";
+	struct loaded l = load(TWO_NODES, usage);
+	const struct node_page *p;
+
+	(void)state;
+	if (l.rc)
+		fail_msg("%s", l.reason.text);
+	check_note(&l,
+		   "u.json: left out nodes[0] (node-2).usage.windows.5m.cpuMillicores: a "
+		   "percentile is not between min and max\n",
+		   1);
+	p = view_find_page(l.view, "node-2");
+	assert_false(p->usage.windows[WINDOW_5M].cpu_milli.known);
+	assert_true(p->usage.latest.cpu_milli.known);
+	unload(&l);
+}
+
 /* --- what is skipped, and what is refused ----------------------------------------------------- */
 
 #define OBJECT(kind, version, more)                                                                \
@@ -431,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_load_watcher),
+		cmocka_unit_test(test_impossible_use),
 		cmocka_unit_test(test_kep_form),
 		cmocka_unit_test(test_latest_is_the_mean),
 		cmocka_unit_test(test_skips_what_cannot_be_read),

@@ -317,6 +317,46 @@ static void test_refuses_nodes(void **state)
 	check_refused(cases, sizeof(cases) / sizeof(cases[0]), node_text, false);
 }
 
+/* The object is there, without what contradicts itself. */
+static void test_impossible_windows_are_left_out(void **state)
+{
+	static const struct bad cases[] = {
+		{"\"min\":0", "\"min\":0", "", ""},
+		{"\"min\":0", "\"min\":null", "", ""},
+		{"\"min\":0", "\"min\":1.9", "", ""}, /* of a mean of 1: rounding */
+		{"\"min\":0,\"max\":5", "\"min\":50,\"max\":5", "", "min is above max"},
+		{"\"mean\":1", "\"mean\":7", "", "the mean is not between min and max"},
+		{"\"mean\":1", "\"mean\":-2", "", "the mean is not between min and max"},
+		{"\"p95\":3", "\"p95\":1e30", "", "a percentile is not between min and max"},
+		{"\"p50\":1", "\"p50\":-1e30", "", "a percentile is not between min and max"},
+		{"\"p99\":4", "\"p99\":7", "", "a percentile is not between min and max"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct page_json_set *s = page_json_set_new();
+		char *changed = replace(node_text, cases[i].from, cases[i].to);
+		char *want = mem_printf("%s%s",
+					*cases[i].reason ? "usage.windows.5m.cpuMillicores: " : "",
+					cases[i].reason);
+		char field[PAGE_JSON_FIELD_MAX] = "";
+		struct reason reason = {""};
+		struct node_page **pages;
+		size_t count = 0;
+
+		assert_int_equal(page_json_add_node(s, parse(changed), field, &reason), 0);
+		assert_string_equal(reason.text, want);
+		assert_int_equal(page_json_set_pages(s, &pages, &count, &reason), 0);
+		assert_int_equal(count, 1);
+		assert_int_equal(pages[0]->usage.windows[0].cpu_milli.known, !*cases[i].reason);
+		assert_true(pages[0]->usage.latest.cpu_milli.known);
+		drop_pages(pages, count);
+		page_json_set_free(s);
+		free(changed);
+		free(want);
+	}
+}
+
 static void test_refuses_pods(void **state)
 {
 	static const struct bad cases[] = {
@@ -385,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_pages_as_measured),
 		cmocka_unit_test(test_extremes),
 		cmocka_unit_test(test_refuses_nodes),
+		cmocka_unit_test(test_impossible_windows_are_left_out),
 		cmocka_unit_test(test_refuses_pods),
 		cmocka_unit_test(test_refuses_what_does_not_fit_together),
 	};
