@@ -167,6 +167,7 @@ static void check_references(const struct rendered *r, const cJSON *o)
 	}
 }
 
+/* An empty selector is everybody's. */
 static void check_policy_peers(const struct rendered *r, const cJSON *o, const char *rules,
 			       const char *peers)
 {
@@ -177,8 +178,11 @@ static void check_policy_peers(const struct rendered *r, const cJSON *o, const c
 		cJSON_ArrayForEach(peer, json_at(rule, peers))
 		{
 			const cJSON *labels = json_at(peer, "podSelector.matchLabels");
+			const cJSON *namespace = json_at(peer, "namespaceSelector.matchLabels");
 			bool operators = cJSON_HasObjectItem(labels, "evenkeel.io/access");
 
+			EXPECT(o, cJSON_GetArraySize(labels) || cJSON_GetArraySize(namespace) ||
+					  *manifests_text(peer, "ipBlock.cidr"));
 			EXPECT(o, !labels || operators || manifests_selected(r->objects, labels));
 		}
 	}
@@ -430,6 +434,84 @@ static void check_aggregator(const struct rendered *r, const cJSON *o)
 	check_probe(r, o, "livenessProbe");
 }
 
+/* "TCP:2021 " of each port of each rule. */
+static void join_ports(const cJSON *rules, char *text, size_t size)
+{
+	const cJSON *rule, *port;
+	size_t len = 0;
+
+	*text = '\0';
+	cJSON_ArrayForEach(rule, rules)
+	{
+		cJSON_ArrayForEach(port, json_at(rule, "ports"))
+		{
+			const cJSON *number = json_at(port, "port");
+
+			len += (size_t)snprintf(text + len, size - len, "%s:%d ",
+						manifests_text(port, "protocol"),
+						number ? number->valueint : 0);
+			assert_true(len < size);
+		}
+	}
+}
+
+/* Every rule names its ports, and one that lets in its peers; a range's end would be more ports. */
+static void check_rules(const struct rendered *r, const cJSON *o, const cJSON *rules,
+			const char *peers)
+{
+	const cJSON *rule, *port;
+
+	cJSON_ArrayForEach(rule, rules)
+	{
+		EXPECT(o, cJSON_GetArraySize(json_at(rule, "ports")));
+		EXPECT(o, !peers || cJSON_GetArraySize(json_at(rule, peers)));
+		cJSON_ArrayForEach(port, json_at(rule, "ports"))
+		{
+			EXPECT(o, !json_at(port, "endPort"));
+		}
+	}
+}
+
+/* Of an address nothing is said on the way out: names and the API server have any. */
+static void check_policy(const struct rendered *r, const cJSON *o)
+{
+	static const struct {
+		const char *name, *in, *out;
+	} policies[] = {
+		{"evenkeel-aggregator", "TCP:2021 TCP:2020 ", "UDP:53 TCP:53 TCP:443 TCP:6443 "},
+		{"evenkeel-agent", "", "UDP:53 TCP:53 TCP:2021 "},
+	};
+	char words[128];
+
+	if (!is(o, "kind", "NetworkPolicy"))
+		return;
+	join(json_at(o, "spec.policyTypes"), words, sizeof(words));
+	EXPECT(o, !strcmp(words, "Ingress Egress "));
+	check_rules(r, o, json_at(o, "spec.ingress"), "from");
+	check_rules(r, o, json_at(o, "spec.egress"), NULL);
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+		if (!is(o, "metadata.name", policies[i].name))
+			continue;
+		join_ports(json_at(o, "spec.ingress"), words, sizeof(words));
+		EXPECT(o, !strcmp(words, policies[i].in));
+		join_ports(json_at(o, "spec.egress"), words, sizeof(words));
+		EXPECT(o, !strcmp(words, policies[i].out));
+	}
+}
+
+static void check_has_policies(const struct rendered *r, const cJSON *o)
+{
+	EXPECT(o, !is_workload(o) || manifests_find(r->objects, "NetworkPolicy",
+						    manifests_text(o, "metadata.name")));
+}
+
+static void test_policies(void **state)
+{
+	(void)state;
+	each(check_policy);
+	each(check_has_policies);
+}
+
 /* Tokens are for evenkeel alone, but for users who can have no such ones. */
 static void check_audience(const struct rendered *r, const cJSON *o)
 {
@@ -553,9 +635,10 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_rights),
-		cmocka_unit_test(test_mounts),	cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_options), cmocka_unit_test(test_audience),
+		cmocka_unit_test(test_names),	 cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_mounts),	 cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_options),	 cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_audience),
 	};
 
 	if (!manifests_kubectl()) {

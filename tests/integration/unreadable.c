@@ -105,10 +105,25 @@ static void test_memory_is_unreadable(void **state)
 	folder_remove(folder);
 }
 
+/* Of the whole service: what forks before it sets its own limits, too. */
+static void test_the_unit_forbids_core_files(void **state)
+{
+	char *argv[] = {(char *)"/bin/cat", (char *)"packaging/debian/evenkeel-aggregator.service",
+			NULL};
+	struct buf text = BUF_INIT;
+
+	(void)state;
+	assert_int_equal(process_run(argv, &text, NULL), 0);
+	buf_add_char(&text, '\0');
+	assert_non_null(strstr(text.data, "\nLimitCORE=0\n"));
+	buf_fini(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_is_unreadable),
+		cmocka_unit_test(test_the_unit_forbids_core_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
