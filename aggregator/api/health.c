@@ -78,16 +78,17 @@ void api_readyz(const struct api_context *ctx, const struct api_request *rq,
 {
 	struct view *view = view_slot_take(ctx->views);
 
-	(void)rq;
 	if (is_ready(view->cluster)) {
 		answer_ok(rs);
 	} else {
 		rs->status = 503;
 		rs->content_type = "text/plain; charset=utf-8";
-		buf_add_str(&rs->body, "waiting for the Kubernetes API\n");
+		buf_add_str(&rs->body,
+			    rq->foreign ? "not ready\n" : "waiting for the Kubernetes API\n");
 	}
-	tell_sources(view->cluster, &rs->body);
+	if (!rq->foreign)
+		tell_sources(view->cluster, &rs->body);
 	view_drop(view);
-	if (counter_get(&ctx->counters->store.alarm))
+	if (!rq->foreign && counter_get(&ctx->counters->store.alarm))
 		buf_add_str(&rs->body, "store: node windows are not being saved, see the log\n");
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "shared/mem.h"
 #include "tests/process.h"
@@ -51,14 +52,14 @@ struct attack {
 		text, sizeof(text) - 1, status                                                     \
 	}
 
-static void expect(const struct attack *attacks, size_t count)
+static void expect_of(int aggregator, const struct attack *attacks, size_t count)
 {
 	struct buf got = BUF_INIT;
 
 	for (size_t i = 0; i < count; i++) {
 		long status;
-		int answers = stranger_ask(stack->aggregators[0].http_port, attacks[i].bytes,
-					   attacks[i].len, &status, &got);
+		int answers = stranger_ask(stack->aggregators[aggregator].http_port,
+					   attacks[i].bytes, attacks[i].len, &status, &got);
 
 		if (answers != 1 || status != attacks[i].status)
 			fail_msg("%s: %d answers, %ld: %s", attacks[i].bytes, answers, status,
@@ -71,7 +72,7 @@ static void expect(const struct attack *attacks, size_t count)
 #define OURS		"Host: 127.0.0.1\r\n"
 #define JSON		"Content-Type: application/json\r\n"
 #define POST		"POST /v1/quotas/admit HTTP/1.1\r\n"
-#define EXPECT(attacks) expect(attacks, sizeof(attacks) / sizeof((attacks)[0]))
+#define EXPECT(attacks) expect_of(0, attacks, sizeof(attacks) / sizeof((attacks)[0]))
 
 /* DNS rebinding: the browser calls the address by the attacker's name. */
 static void test_foreign_names_are_refused(void **state)
@@ -99,6 +100,105 @@ static void test_foreign_names_are_refused(void **state)
 
 	(void)state;
 	EXPECT(attacks);
+}
+
+static void expect_ready(int port, const char *host, const char *body)
+{
+	char *request = mem_printf("GET /readyz HTTP/1.1\r\nHost: %s\r\n\r\n", host);
+	struct buf got = BUF_INIT;
+	const char *at;
+	long status;
+
+	assert_int_equal(stranger_ask(port, request, strlen(request), &status, &got), 1);
+	assert_int_equal(status, 503);
+	at = strstr(got.data, "\r\n\r\n");
+	if (!at || strncmp(at + 4, body, strlen(body)) != 0)
+		fail_msg("%s: %s", host, got.data);
+	buf_fini(&got);
+	free(request);
+}
+
+static bool is_alive(void *url)
+{
+	struct buf body = BUF_INIT;
+	long status = http_get(url, &body);
+
+	buf_fini(&body);
+	return status == 200;
+}
+
+/* Why an aggregator is not ready names servers and accounts: a foreign page learns that it is not. */
+static void test_foreign_names_learn_the_status_alone(void **state)
+{
+	static const char config[] =
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n"
+		"  context: {cluster: k, user: u}\nclusters:\n- name: k\n"
+		"  cluster: {server: 'http://127.0.0.1:1'}\nusers:\n- name: u\n  user: {}\n";
+	int port = free_port();
+	char *path = mem_printf("%s/config", stack->folder),
+	     *log = mem_printf("%s/waiting", stack->folder),
+	     *ingest = mem_printf("ipc://%s/waiting-ingest", stack->folder),
+	     *listen = mem_printf("127.0.0.1:%d", port),
+	     *url = mem_printf("http://%s/healthz", listen),
+	     *program = mem_strdup(program_path("evenkeel-aggregator"));
+	char *argv[] = {program, (char *)"--kubeconfig", path,	 (char *)"--listen",
+			listen,	 (char *)"--ingest",	 ingest, NULL};
+	FILE *f = fopen(path, "w");
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(f);
+	fputs(config, f);
+	assert_int_equal(fclose(f), 0);
+	pid = process_start(log, argv);
+	assert_true(pid > 0);
+	assert_true(await(is_alive, url, 20));
+	expect_ready(port, "127.0.0.1", "waiting for the Kubernetes API\nnodes: ");
+	expect_ready(port, "attacker.example", "not ready\n");
+	expect_ready(port, "10.1.2.3:2020", "not ready\n");
+	assert_int_equal(process_stop(pid, SIGTERM), 0);
+	free(program);
+	free(url);
+	free(listen);
+	free(ingest);
+	free(log);
+	free(path);
+}
+
+/* What needs no credentials needs a name of ours, also beside what does. */
+static void test_an_open_watcher_has_its_names(void **state)
+{
+	static const struct attack attacks[] = {
+		ATTACK(GET("/watcher") "Host: attacker.example:2020\r\n\r\n", 403),
+		ATTACK(GET("/watcher/health") "Host: attacker.example:2020\r\n\r\n", 403),
+		ATTACK(GET("/watcher/health") "Host: evenkeel.example\r\n\r\n", 503),
+		ATTACK(GET("/watcher/health") OURS "\r\n", 503),
+		/* (Nothing is measured yet.) There the token is what a page of another server lacks. */
+		ATTACK(GET("/v1/nodes") "Host: attacker.example\r\n\r\n", 401),
+		ATTACK(GET("/v1/nodes") "Host: attacker.example\r\nAuthorization: Bearer "
+					"a-token-of-some-length-0123456789\r\n\r\n",
+		       200),
+	};
+	char *tokens = mem_printf("%s/tokens", stack->folder);
+	const char *const more[] = {"--allowed-host",
+				    "evenkeel.example",
+				    "--token-file",
+				    tokens,
+				    "--open-watcher",
+
+				    NULL};
+	FILE *f = fopen(tokens, "w");
+
+	(void)state;
+	assert_non_null(f);
+	fputs("a-token-of-some-length-0123456789\n", f);
+	assert_int_equal(fchmod(fileno(f), 0600), 0);
+	assert_int_equal(fclose(f), 0);
+	stack->aggregators[1].more = more;
+	stack_start_aggregator(stack, 1);
+	expect_of(1, attacks, sizeof(attacks) / sizeof(attacks[0]));
+	stack_kill_aggregator(stack, 1);
+	free(tokens);
 }
 
 static void test_foreign_pages_are_refused(void **state)
@@ -155,8 +255,13 @@ static void test_unclear_requests_are_refused(void **state)
 		ATTACK(GET("/healthz\0x") OURS "\r\n", 400),
 		ATTACK(GET("/healthz") OURS "X: a\r\n b\r\n\r\n", 400),
 		ATTACK(GET("/healthz") OURS "X: a\nY: b\r\n\r\n", 400),
+		ATTACK(GET("/healthz") OURS "X: a\rContent-Length: 5\r\n\r\n", 400),
+		ATTACK(GET("/healthz") OURS "X: a\r\r\n\r\n", 400),
 		ATTACK("GET /healthz HTTP/1.1\nHost: 127.0.0.1\n\n", 400),
 		ATTACK("GET  /healthz HTTP/1.1\r\n" OURS "\r\n", 400),
+		ATTACK(GET("/healthz\rx") OURS "\r\n", 400),
+		ATTACK(GET("/healthz x") OURS "\r\n", 400),
+		ATTACK("GE\rT /healthz HTTP/1.1\r\n" OURS "\r\n", 400),
 		ATTACK(GET("/v1%2fnodes") OURS "\r\n", 404),
 		ATTACK(GET("%2Fv1/nodes") OURS "\r\n", 404),
 		ATTACK(GET("/v1/%2f/nodes") OURS "\r\n", 404),
@@ -210,6 +315,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_foreign_names_are_refused),
+		cmocka_unit_test(test_foreign_names_learn_the_status_alone),
+		cmocka_unit_test(test_an_open_watcher_has_its_names),
 		cmocka_unit_test(test_foreign_pages_are_refused),
 		cmocka_unit_test(test_unclear_requests_are_refused),
 		cmocka_unit_test(test_open_start_is_refused),

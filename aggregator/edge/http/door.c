@@ -332,6 +332,12 @@ enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, 
 	return verdict;
 }
 
+bool door_is_named(struct door *d, struct MHD_Connection *connection)
+{
+	return gate_is_named(d->gate, header(connection, MHD_HTTP_HEADER_HOST),
+			     local_address(connection_of(connection)));
+}
+
 enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
 			      const char *path, struct gate_refusal *refusal)
 {

@@ -69,6 +69,8 @@ bool door_is_target(struct MHD_Connection *connection, const char *text);
 /* May that request come in? As gate_check(); what is no clear request may not. */
 enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
 			     const char *path, const char *version, struct gate_refusal *refusal);
+/* As gate_is_named(). */
+bool door_is_named(struct door *d, struct MHD_Connection *connection);
 /* As gate_review(). */
 enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
 			      const char *path, struct gate_refusal *refusal);

@@ -261,18 +261,22 @@ static bool is_guarded(const struct gate *g, const char *path)
 	return has_guard(g) && !(g->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
 }
 
+bool gate_is_named(const struct gate *g, const char *host, const struct sockaddr *to)
+{
+	struct host_name name;
+
+	return host && host_parse(host, strlen(host), &name) &&
+	       host_is_ours(&name, g->options.listen, g->options.allowed_hosts, to);
+}
+
 /* What a page in a browser may have sent (hosts.h). */
 static enum gate_verdict check_page(struct gate *g, const struct gate_request *rq,
 				    struct gate_refusal *r)
 {
-	struct host_name name;
-
 	if (!strcmp(rq->method, "POST") && !media_is_json(rq->content_type))
 		return refuse(g, r, ACCESS_REFUSAL_CONTENT_TYPE, FAIL_UNSUPPORTED_TYPE,
 			      "a body is taken with Content-Type: application/json only");
-	if (has_guard(g) ||
-	    (host_parse(rq->host, strlen(rq->host), &name) &&
-	     host_is_ours(&name, g->options.listen, g->options.allowed_hosts, rq->to)))
+	if (is_guarded(g, rq->path) || gate_is_named(g, rq->host, rq->to))
 		return GATE_PASS;
 	return refuse(g, r, ACCESS_REFUSAL_HOST, FAIL_FORBIDDEN,
 		      "\"%.200s\" is no name of this server: give it to --allowed-host, or "

@@ -72,6 +72,8 @@ enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
 			      struct gate_refusal *refusal);
 /* Instead, where nobody has time for that: the refusal that says so. */
 void gate_refuse_busy(struct gate *g, struct gate_refusal *refusal);
+/* Whether a Host header (NULL: there is none) names this server, at which the client asked `to`. */
+bool gate_is_named(const struct gate *g, const char *host, const struct sockaddr *to);
 /* Who asks: the token by which the request was admitted, else the address (peer.h). */
 uint64_t gate_client(const struct gate *g, const struct gate_request *rq, bool admitted);
 /*

@@ -109,6 +109,8 @@ static void route(struct http_server *s, struct MHD_Connection *connection, cons
 		.query = query,
 		.query_other = query_other,
 		.header = header,
+		.foreign =
+			api_door_of(path) == API_DOOR_OPEN && !door_is_named(s->door, connection),
 		.connection = connection,
 	};
 
