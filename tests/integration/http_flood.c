@@ -32,6 +32,7 @@ enum {
 	CROWD = 110,
 	BODIES = 300,
 	CALLS = 20,
+	TRIES = 3,
 	PATIENCE_S = 120
 };
 
@@ -253,34 +254,77 @@ static double ask(CURL *curl, char *body)
 	return (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
 }
 
-/* The time that so many pods take it. */
-static double schedule(const struct scene *s, const char *who)
-{
-	CURL *filter = new_request(s->url, "/extender/filter", "127.0.0.1");
-	CURL *preempt = new_request(s->url, "/extender/preempt", "127.0.0.1");
-	double took_s = 0;
+enum { FILTER, PRIORITIZE, PREEMPT, VERBS };
 
-	for (int i = 0; i < CALLS / 2; i++) {
-		took_s += ask(filter, mem_printf("{\"Pod\":" POD ",\"NodeNames\":[%s]}", who, i,
-						 who, i, s->names));
-		took_s +=
-			ask(preempt, mem_printf("{\"Pod\":" POD ",\"NodeNameToMetaVictims\":{%s}}",
-						who, i, who, i, s->nodes));
-	}
-	curl_easy_cleanup(filter);
-	curl_easy_cleanup(preempt);
-	return took_s;
+static const char *const verbs[VERBS] = {"filter", "prioritize", "preempt"};
+
+/* What the worst call of each verb takes, in seconds, of so many pods. */
+struct worst {
+	double of_s[VERBS];
+};
+
+static char *verb_body(const struct scene *s, int verb, const char *who, int i)
+{
+	if (verb == PREEMPT)
+		return mem_printf("{\"Pod\":" POD ",\"NodeNameToMetaVictims\":{%s}}", who, i, who,
+				  i, s->nodes);
+	return mem_printf("{\"Pod\":" POD ",\"NodeNames\":[%s]}", who, i, who, i, s->names);
 }
 
-/* Within 100 ms of their time alone, on a machine that may be three times as slow meanwhile. */
+static struct worst schedule(const struct scene *s, const char *who)
+{
+	struct worst worst = {{0}};
+	CURL *curl[VERBS];
+
+	for (int verb = 0; verb < VERBS; verb++) {
+		char *path = mem_printf("/extender/%s", verbs[verb]);
+
+		curl[verb] = new_request(s->url, path, "127.0.0.1");
+		free(path);
+	}
+	for (int i = 0; i < CALLS; i++)
+		for (int verb = 0; verb < VERBS; verb++) {
+			double took_s = ask(curl[verb], verb_body(s, verb, who, i));
+
+			if (took_s > worst.of_s[verb])
+				worst.of_s[verb] = took_s;
+		}
+	for (int verb = 0; verb < VERBS; verb++)
+		curl_easy_cleanup(curl[verb]);
+	return worst;
+}
+
+/* Each call, on a machine that may be three times as slow meanwhile. */
+static bool are_near(const struct worst *flood, const struct worst *alone)
+{
+	bool near = true;
+
+	for (int verb = 0; verb < VERBS; verb++) {
+		print_message("%s: %.3f s alone, %.3f s in the flood at most\n", verbs[verb],
+			      alone->of_s[verb], flood->of_s[verb]);
+		near &= flood->of_s[verb] < 3 * alone->of_s[verb] + patience(0.1);
+	}
+	return near;
+}
+
+/*
+ * The worst call within 100 ms of its time alone. A machine that has other work may pause any call
+ * for longer, but not in each of three rounds.
+ */
 static void expect_first(struct scene *s, const char *one, const char *other)
 {
-	double alone_s = schedule(s, "alone"), flood_s;
+	static const char *const rounds[TRIES] = {"flood-a", "flood-b", "flood-c"};
+	struct worst alone, flood;
+	bool near = false;
 
+	schedule(s, "first"); /* which fills what is kept from call to call */
+	alone = schedule(s, "alone");
 	begin_flood(s, CLIENTS, one, other);
-	flood_s = schedule(s, "flood");
-	print_message("%d calls: %.3f s alone, %.3f s in the flood\n", CALLS, alone_s, flood_s);
-	assert_true(flood_s < 3 * alone_s + CALLS * 0.1);
+	for (int i = 0; i < TRIES && !near; i++) {
+		flood = schedule(s, rounds[i]);
+		near = are_near(&flood, &alone);
+	}
+	assert_true(near);
 }
 
 static void test_schedulers_wait_for_no_simulations(void **state)
