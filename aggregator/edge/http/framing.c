@@ -15,10 +15,11 @@
  *	more parameters than fit into the connection's buffer (lane.c), of which each takes 64 bytes
  *	besides its text: where it is full, version 0.9.75 neither answers nor closes
  *	a NUL, at which the library ends a text, a line that goes on in the next, and one without CR
+ *	or with a CR inside, where others end it
  *
  * For the last of these the library has no word. But it splits the headers where they lie, so
  * between two texts is what divides them and nothing else (up to version 0.9; later ones refuse NUL
- * themselves).
+ * themselves). It writes NULs over what divides, though: a NUL before an LF looks like CR and LF.
  */
 #include "aggregator/edge/http/framing.h"
 
@@ -59,8 +60,9 @@ static bool is_name(const char *text)
 	return *text;
 }
 
-static const char not_plain[] = "a line of the headers holds a NUL, goes on in the next, or ends "
-				"without CR and LF";
+static const char not_plain[] =
+	"a line of the headers holds a NUL or a CR, goes on in the next, or "
+	"ends without CR and LF";
 
 static const char *take_header(struct framing *f, const char *name, const char *value)
 {
@@ -68,6 +70,8 @@ static const char *take_header(struct framing *f, const char *name, const char *
 		return not_plain;
 	if (f->end)
 		f->end = value + strlen(value);
+	if (value && strchr(value, '\r'))
+		return not_plain;
 	if (!is_name(name))
 		return "the name of a header holds what no name may";
 	for (size_t i = 0; i < SINGLES; i++) {
@@ -134,6 +138,8 @@ struct framing_target framing_note(const char *text)
 	char *query = strchr(text, '?'); /* in a buffer that the library writes to */
 	struct framing_target t = {.text = text, .len = strlen(text)};
 
+	for (const char *at = text; *at; at++)
+		t.odd |= (unsigned char)*at <= ' ' || *at == 0x7f;
 	t.crowded = is_crowded(query, t.len);
 	if (t.crowded)
 		query[1] = '\0';
@@ -160,7 +166,8 @@ const char *framing_fault(struct MHD_Connection *connection, const char *method,
 	if (target && target->crowded)
 		return "the target has too many parameters: there may be 64, and fewer where they "
 		       "are long";
-	if (end && target && !is_plain_line(method, version, target))
+	if (!is_name(method) || (target && target->odd) ||
+	    (end && target && !is_plain_line(method, version, target)))
 		return "the first line is not METHOD TARGET VERSION";
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &f);
 	if (f.fault)

@@ -12,6 +12,7 @@ struct framing_target {
 	const char *text; /* in the library's buffer */
 	size_t len; /* then */
 	bool crowded; /* its parameters were cut off */
+	bool odd; /* it holds a blank or a control character */
 };
 
 /*
