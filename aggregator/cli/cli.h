@@ -56,6 +56,7 @@ struct cli_options {
 	int window; /* index into cli_windows */
 	int unlimited; /* what no limit counts as; index into the command's own words */
 	char *quota_min, *quota_max; /* what namespaces without a quota get, in a snapshot */
+	bool cover_all; /* likewise: a quota with a min of 0 */
 	char *node; /* nominated */
 	int pdb; /* index into the command's own words */
 	struct slack_option_values slack; /* in a snapshot */

@@ -43,6 +43,8 @@ static const struct option_spec specs[] = {
 	 "cpu=2,memory=4Gi."},
 	{"quota-default-max", 0, OPTION_STRING, offsetof(struct cli_options, quota_max), "LIST",
 	 NULL, 0, 0, NULL, "With --snapshot: what they may have at most."},
+	{"quota-cover-all", 0, OPTION_FLAG, offsetof(struct cli_options, cover_all), NULL, NULL, 0,
+	 0, NULL, "With --snapshot: namespaces without a quota get one with a min of 0."},
 	{"quota-critical-priority", 0, OPTION_INTEGER,
 	 offsetof(struct cli_options, critical_priority), "N", NULL, 1, 2147483647, NULL,
 	 "With --snapshot: pods of this priority and above are held up by no quota; 2000000000 "
@@ -64,6 +66,7 @@ static bool are_rules_given(const struct cli_options *o)
 {
 	return is_given(o->quota_min, "EVENKEEL_QUOTA_DEFAULT_MIN") ||
 	       is_given(o->quota_max, "EVENKEEL_QUOTA_DEFAULT_MAX") ||
+	       (o->cover_all && !getenv("EVENKEEL_QUOTA_COVER_ALL")) ||
 	       (o->critical_priority && !getenv("EVENKEEL_QUOTA_CRITICAL_PRIORITY"));
 }
 
@@ -80,13 +83,14 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 		if (!are_rules_given(o))
 			return CLI_OK;
 		reason_set(&cli->reason,
-			   "--quota-default-min, --quota-default-max and "
+			   "--quota-default-min, --quota-default-max, --quota-cover-all and "
 			   "--quota-critical-priority go with --snapshot; a server has its own");
 		return CLI_USAGE;
 	}
 	if (o->critical_priority)
 		rules->critical_priority = (int32_t)o->critical_priority;
-	if (quota_options_set_default(rules, o->quota_min, o->quota_max, false, &cli->reason))
+	if (quota_options_set_default(rules, o->quota_min, o->quota_max, o->cover_all,
+				      &cli->reason))
 		return CLI_USAGE;
 	offline_set_quota(cli->offline, rules);
 	return CLI_OK;

@@ -266,6 +266,32 @@ static void test_no_quotas(void **state)
 	buf_fini(&err);
 }
 
+/* Namespaces without a quota get one, in a snapshot alone. */
+static void test_cover_all(void **state)
+{
+	static const char row[] =
+		"free       cpu          2    -  none         2     0     1  borrowing\n";
+	struct buf out = BUF_INIT, err = BUF_INIT, text = BUF_INIT;
+	char *path;
+
+	(void)state;
+	buf_add_str(&text, "apiVersion: v1\nkind: List\nitems:\n");
+	buf_add_str(&text, quota_fixture_node("alpha", "cpu: 8"));
+	buf_add_str(&text, quota_fixture_quota("shop", "quota", "cpu: 8", "cpu: 8"));
+	buf_add_str(&text, quota_fixture_pod("free", "p", "alpha", 0, "cpu: 2"));
+	path = write_file("free.yaml", text.data);
+	assert_int_equal(run("quota", path, &out, &err), 0);
+	assert_null(strstr(out.data, "free"));
+	assert_int_equal(run("quota --quota-cover-all", path, &out, &err), 0);
+	if (!strstr(out.data, row))
+		fail_msg("%s is not in:\n%s%s", row, out.data, err.data);
+	remove(path);
+	free(path);
+	buf_fini(&text);
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
 static void test_json_is_the_answer(void **state)
 {
 	static const char *const words[] = {"quota -o json", "quota shop -o json",
@@ -294,11 +320,9 @@ static void test_json_is_the_answer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_preempt),
-		cmocka_unit_test(test_no_quotas),
-		cmocka_unit_test(test_misplaced_names),
-		cmocka_unit_test(test_json_is_the_answer),
+		cmocka_unit_test(test_tables),	  cmocka_unit_test(test_preempt),
+		cmocka_unit_test(test_no_quotas), cmocka_unit_test(test_misplaced_names),
+		cmocka_unit_test(test_cover_all), cmocka_unit_test(test_json_is_the_answer),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);
