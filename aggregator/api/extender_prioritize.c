@@ -12,8 +12,17 @@
  * all are within 10 points a step is one point, so that little differences do not outweigh the
  * scheduler's own plugins. A node without a measurement beside measured ones gets 0, and so does
  * one that the view does not have; all get 0 while an aggregator that has just started hears its
- * agents. A node that could be drained, or is to go now, has half the steps: else its pods, and
- * those that come there, would move twice.
+ * agents.
+ *
+ * A node that could be drained, or is to go now, ranks below the nodes that stay: else its pods,
+ * and those that come there, would move twice. Each group has steps of its own, the best of a
+ * group its highest:
+ *
+ *     6 .. 10  nodes that stay
+ *      1 .. 5  candidates of a drain, and nodes whose use would be above the cap of drains with the
+ *              pod: an overloaded node is no better than a second move
+ *
+ * Where only one group has measured nodes, these have all ten steps.
  *
  * The best node is charged with the pod: the
  * scheduler adds its own scores and may choose another one, which the watch event tells then.
@@ -28,6 +37,8 @@
 #include "aggregator/api/plan_slot.h"
 #include "aggregator/api/warmer.h"
 #include "aggregator/policy/drain/drain.h"
+#include "aggregator/policy/node_limits.h"
+#include "aggregator/policy/place/place.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -56,40 +67,30 @@ static bool is_settling(const struct extender_call *c, const struct score_job *j
 	return measured && missing;
 }
 
-/* The blended scores of a job's nodes; NAN where a node is only estimated beside measured ones. */
-static double *blend_scores(const struct score_job *job, double *best, double *worst)
+/* A node of the question. */
+struct ranked {
+	double score; /* NAN: only estimated beside measured nodes */
+	bool behind; /* in the lower group */
+};
+
+/* The scores of a group; no node: best is below worst. */
+struct band {
+	double best, worst;
+};
+
+static int64_t to_ten(double score, const struct band *b)
 {
-	double *scores = mem_alloc((job->node_count + 1) * sizeof(*scores));
-	int64_t each[SCORE_PLUGINS];
-
-	*best = -INFINITY;
-	*worst = INFINITY;
-	for (size_t i = 0; i < job->node_count; i++) {
-		const struct score_node *n = &job->nodes[i];
-
-		scores[i] = score_job_score(job, i, each);
-		if (!n->measured && n->rung != RUNG_ALLOCATION) {
-			scores[i] = NAN;
-			continue;
-		}
-		*best = fmax(*best, scores[i]);
-		*worst = fmin(*worst, scores[i]);
-	}
-	return scores;
-}
-
-static int64_t to_ten(double score, double best, double worst)
-{
-	double steps = floor(10 * (best - score) / fmax(best - worst, TEN_POINTS));
+	double steps = floor(10 * (b->best - score) / fmax(b->best - b->worst, TEN_POINTS));
 
 	return isnan(score) ? 0 : (int64_t)fmax(10 - steps, 1);
 }
 
-/* Both are sorted by name. */
-static void halve_candidates(const struct extender_call *c, int64_t *places)
+/* Marks the nodes of the view that could be drained, or are to go now. Both lists are sorted. */
+static bool *find_candidates(const struct extender_call *c)
 {
 	struct plan_result *r = c->ctx->plans ? plan_slot_take(c->ctx->plans) : NULL;
 	bool fresh = r && r->drain && c->now_ns - r->time_ns <= PLAN_AGE_NS;
+	bool *found = mem_zalloc(c->view->node_count + 1, sizeof(*found));
 	size_t at = 0;
 
 	for (size_t i = 0; fresh && i < r->drain->node_count; i++) {
@@ -100,9 +101,94 @@ static void halve_candidates(const struct extender_call *c, int64_t *places)
 		while (at < c->view->node_count && strcmp(c->view->nodes[at]->name, n->name) < 0)
 			at++;
 		if (at < c->view->node_count && strcmp(c->view->nodes[at]->name, n->name) == 0)
-			places[at] = (places[at] + 1) / 2;
+			found[at] = true;
 	}
 	plan_result_drop(r);
+	return found;
+}
+
+/* The use that drains leave on their destinations at most. */
+static struct node_limits use_cap(void)
+{
+	struct place_options usual;
+
+	place_options_default(&usual);
+	return (struct node_limits){
+		.use_cap =
+			{[SCORE_CPU] = usual.cap.cpu_share, [SCORE_MEMORY] = usual.cap.mem_share},
+		.z = usual.cap.z};
+}
+
+static bool will_be_hot(const struct node_limits *cap, const struct score_job *job,
+			const struct score_node *n)
+{
+	char text[NODE_REFUSAL_TEXT];
+
+	return n->measured && node_limits_check(cap, &job->query, n, text) != NODE_PASSES;
+}
+
+/* In the order of the job. */
+static struct ranked *read_ranked(const struct extender_call *c, const struct score_job *job,
+				  const bool *chosen)
+{
+	struct ranked *ranked = mem_zalloc(job->node_count + 1, sizeof(*ranked));
+	bool *candidates = find_candidates(c), any = false;
+	const struct node_limits cap = use_cap();
+	int64_t each[SCORE_PLUGINS];
+	size_t next = 0;
+
+	for (size_t i = 0; i < c->view->node_count; i++) {
+		const struct score_node *n = &job->nodes[next];
+
+		if (!chosen[i])
+			continue;
+		ranked[next] = (struct ranked){score_job_score(job, next, each), candidates[i]};
+		if (!n->measured && n->rung != RUNG_ALLOCATION)
+			ranked[next].score = NAN;
+		else
+			any |= candidates[i];
+		next++;
+	}
+	for (size_t i = 0; any && i < job->node_count; i++)
+		ranked[i].behind = ranked[i].behind || will_be_hot(&cap, job, &job->nodes[i]);
+	free(candidates);
+	return ranked;
+}
+
+/* The highest step stays with the nodes that had it. */
+static int64_t to_half(int64_t ten, bool behind)
+{
+	int64_t five = ten > 1 ? ten / 2 : ten;
+
+	return five && !behind ? five + 5 : five;
+}
+
+static void set_steps(const struct extender_call *c, const struct score_job *job,
+		      const bool *chosen, int64_t *places)
+{
+	struct ranked *ranked = read_ranked(c, job, chosen);
+	struct band bands[] = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}};
+	bool both;
+	size_t next = 0;
+
+	for (size_t i = 0; i < job->node_count; i++) {
+		struct band *b = &bands[ranked[i].behind];
+
+		b->best = fmax(b->best, ranked[i].score);
+		b->worst = fmin(b->worst, ranked[i].score);
+	}
+	both = bands[0].best >= bands[0].worst && bands[1].best >= bands[1].worst;
+	for (size_t i = 0; i < c->view->node_count; i++) {
+		const struct ranked *of = &ranked[next];
+
+		if (!chosen[i])
+			continue;
+		next++;
+		places[i] = to_ten(of->score, &bands[of->behind]);
+		if (both)
+			places[i] = to_half(places[i], of->behind);
+	}
+	free(ranked);
 }
 
 /* Of those that have the highest step the first keeps it; the view has them by name. */
@@ -121,22 +207,14 @@ static int64_t *score_places(const struct extender_call *c)
 {
 	int64_t *places = mem_zalloc(c->view->node_count + 1, sizeof(*places));
 	bool *chosen = extender_call_chosen(c);
-	double *scores, best, worst;
 	struct score_job job;
-	bool settling;
-	size_t next = 0;
 
 	warmer_asked(c->ctx->warmer, c->now_ns);
 	score_job_init(&job, &c->ask, chosen);
-	settling = is_settling(c, &job);
-	scores = blend_scores(&job, &best, &worst);
-	for (size_t i = 0; !settling && i < c->view->node_count; i++)
-		if (chosen[i])
-			places[i] = to_ten(scores[next++], best, worst);
-	halve_candidates(c, places);
+	if (!is_settling(c, &job))
+		set_steps(c, &job, chosen, places);
 	single_out(places, c->view->node_count);
 	score_job_fini(&job);
-	free(scores);
 	free(chosen);
 	return places;
 }

@@ -10,9 +10,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender.h"
-#include "aggregator/api/plan_slot.h"
 #include "aggregator/api/snapshot.h"
-#include "aggregator/policy/drain/drain.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
 #include "shared/clock.h"
@@ -472,36 +470,6 @@ static void nodes_are_alike_until_a_new_aggregator_has_heard_them(void **state)
 	f.ctx.started_ns = 0;
 }
 
-static void leave_plan(struct drain_plan *plan)
-{
-	(void)plan;
-}
-
-/* Of equals, or nearly so: a pod that came to it would move again with the drain. */
-static void prioritize_prefers_nodes_that_are_not_to_be_drained(void **state)
-{
-	struct drain_plan_node nodes[] = {{.name = "alpha", .verdict = DRAIN_UNNEEDED},
-					  {.name = "bravo", .verdict = DRAIN_NEEDED},
-					  {.name = "charlie", .verdict = DRAIN_GOES}};
-	struct drain_plan plan = {.node_count = 3, .nodes = nodes};
-	struct plan_result *r = plan_result_new();
-
-	(void)state;
-	r->drain = &plan;
-	r->drain_free = leave_plan;
-	r->time_ns = VIEW_FIXTURE_NOW_NS;
-	f.ctx.plans = plan_slot_new();
-	plan_slot_publish(f.ctx.plans, r);
-	assert_string_equal(post("prioritize", ASK("p", "[\"alpha\",\"bravo\"]")),
-			    "[{\"Host\":\"alpha\",\"Score\":5},{\"Host\":\"bravo\",\"Score\":1}]");
-	nodes[0].verdict = DRAIN_NEEDED;
-	nodes[1].verdict = DRAIN_GOES;
-	assert_string_equal(post("prioritize", ASK("q", "[\"alpha\",\"bravo\"]")),
-			    "[{\"Host\":\"alpha\",\"Score\":10},{\"Host\":\"bravo\",\"Score\":1}]");
-	plan_slot_free(f.ctx.plans);
-	f.ctx.plans = NULL;
-}
-
 static void prioritize_charges_the_first_by_score_then_name(void **state)
 {
 	(void)state;
@@ -784,7 +752,6 @@ int main(void)
 		T(prioritize_spreads_the_steps_between_worst_and_best),
 		T(nodes_are_alike_until_a_new_aggregator_has_heard_them),
 		T(prioritize_charges_the_first_by_score_then_name),
-		T(prioritize_prefers_nodes_that_are_not_to_be_drained),
 		T(a_pod_does_not_compete_with_itself),
 		T(a_burst_does_not_stack),
 		T(scores_tell_of_pods_on_their_way),
