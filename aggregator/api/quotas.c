@@ -23,7 +23,7 @@
  *          idle            what is requested and not really used: used - p95 of CPU, used - working set; at least 0
  *          pods            {used,assumed,pending,measured}: how many those are; assumed are those of used that no view has on a node yet
  *          weight, minRuntimeSeconds, maxEvictions{count,seconds}: its annotations
- *          verdict         the most urgent state of its resources: overMax, atMax, starved, waiting, borrowing, lending, unused, within
+ *          verdict         the most urgent state of its resources: overMax, starved, atMax, waiting, borrowing, lending, unused, within
  *          reasons         [{code,text,resource,numbers{used,min,guaranteed,max,pending}}], one for each resource it names
  *          findings        what is wrong with it (lint.h); in "findings" of the list those of all
  */

@@ -146,6 +146,61 @@ static void only_what_is_lacked_starves(void **state)
 	     "");
 }
 
+#define TWO_NODES                                                                                  \
+	NODE("n1", "", "True")                                                                     \
+	NODE("n2", "", "True")                                                                     \
+	POD("a", "p", "nodeName: n1, ", "4, memory: 1Gi")
+#define TWO_QUOTAS                                                                                 \
+	QUOTA("a", "min: {cpu: 4, memory: 8Gi}")                                                   \
+	QUOTA("b", "min: {cpu: 6, memory: 8Gi}, max: {cpu: 9}")
+
+/* All nodes together have what it asks for. */
+static void pods_starve_where_no_node_has_room(void **state)
+{
+	(void)state;
+	told(TWO_NODES TWO_QUOTAS POD("a", "q", "nodeName: n2, ", "2") POD("b", "p", "", "4"),
+	     QUOTA_CORRECTED, 1, "cpu", QUOTA_STATE_STARVED,
+	     "cpu: pending pods ask for 4.0, and only 0.0 is used of the guaranteed 6.0: evenkeel "
+	     "quota preempt says which pods could give way",
+	     "");
+	told(TWO_NODES TWO_QUOTAS POD("a", "q", "nodeName: n2, ", "2") POD("b", "p", "", "3"),
+	     QUOTA_CORRECTED, 1, "cpu", QUOTA_STATE_LENDING,
+	     "cpu: 0.0 is used of the guaranteed 6.0, and others have 2.0 of the rest", "");
+	/* n1 lacks CPU, and n2 memory. */
+	told(TWO_NODES TWO_QUOTAS POD("a", "q", "nodeName: n2, ", "1, memory: 7Gi")
+		     POD("b", "p", "", "2, memory: 2Gi"),
+	     QUOTA_CORRECTED, 1, "memory", QUOTA_STATE_STARVED,
+	     "memory: pending pods ask for 2Gi, and only 0 is used of the guaranteed 8Gi: evenkeel "
+	     "quota preempt says which pods could give way",
+	     "");
+	/* An empty node would be too small. */
+	told(TWO_NODES TWO_QUOTAS POD("b", "p", "", "5500m"), QUOTA_CORRECTED, 1, "cpu",
+	     QUOTA_STATE_UNUSED, "cpu: nothing is used of the guaranteed 6.0", "");
+}
+
+#define FULL_NODES                                                                                 \
+	TWO_NODES TWO_QUOTAS POD("a", "q", "nodeName: n2, ", "3")                                  \
+		POD("a", "r", "nodeName: n1, ", "1") POD("b", "p", "nodeName: n2, ", "2")
+
+static void each_pending_pod_is_judged_by_itself(void **state)
+{
+	(void)state;
+	told(FULL_NODES POD("b", "q", "", "1") POD("b", "r", "", "7") POD("b", "s", "", "8"),
+	     QUOTA_CORRECTED, 1, "cpu", QUOTA_STATE_STARVED,
+	     "cpu: pending pods ask for 1.0, and only 2.0 is used of the guaranteed 6.0: evenkeel "
+	     "quota preempt says which pods could give way",
+	     "");
+	told(FULL_NODES POD("b", "r", "", "7") POD("b", "s", "", "8"), QUOTA_CORRECTED, 1, "cpu",
+	     QUOTA_STATE_AT_MAX,
+	     "cpu: pending pods ask for 8.0, and 2.0 is used of max 9.0: they wait until pods of "
+	     "this quota end, or max is raised",
+	     "");
+	told(FULL_NODES POD("b", "r", "", "7"), QUOTA_CORRECTED, 1, "cpu", QUOTA_STATE_WAITING,
+	     "cpu: pending pods ask for 7.0 beyond the guaranteed 6.0, of which 2.0 is used: they "
+	     "wait for what others leave",
+	     "");
+}
+
 static void its_own_max_is_no_starvation(void **state)
 {
 	(void)state;
@@ -182,6 +237,8 @@ int main(void)
 		cmocka_unit_test(what_no_node_has_is_not_scaled),
 		cmocka_unit_test(pods_that_wait_are_pending_pods),
 		cmocka_unit_test(only_what_is_lacked_starves),
+		cmocka_unit_test(pods_starve_where_no_node_has_room),
+		cmocka_unit_test(each_pending_pod_is_judged_by_itself),
 		cmocka_unit_test(its_own_max_is_no_starvation),
 		cmocka_unit_test(what_is_not_named_is_borrowed),
 	};

@@ -99,16 +99,6 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
 }
 
-/* What one pending pod asks for of it, by their mean; 0: none is pending. */
-static int64_t one_pending(const struct quota *q, const char *name)
-{
-	int64_t amount = amount_of(&q->pending, name);
-
-	if (amount <= 0 || !q->pending_pods)
-		return 0;
-	return amount / q->pending_pods + (amount % q->pending_pods != 0);
-}
-
 static bool exceeds(int64_t used, int64_t more, int64_t bound)
 {
 	int64_t sum;
@@ -116,46 +106,101 @@ static bool exceeds(int64_t used, int64_t more, int64_t bound)
 	return __builtin_add_overflow(used, more, &sum) || sum > bound;
 }
 
-static bool is_over_max(const struct quota *q, const char *name)
+/* Every pod is one of `pods`. */
+static int64_t asked_of(const struct resources *requests, const char *name)
 {
-	int64_t one = one_pending(q, name), max;
+	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
 
-	return one && resources_find(&q->max, name, &max) &&
-	       exceeds(amount_of(&q->used, name), one, max);
+	resources_find(requests, name, &amount);
+	return amount;
 }
 
-static bool is_over_min(const struct quota *q, const struct quota_balance_row *row, size_t i)
+static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
 {
-	int64_t one = one_pending(q, row->resource);
+	int64_t max;
 
-	return one && row->sum.guaranteed > 0 && exceeds(row->of[i].used, one, row->of[i].min);
+	return asked > 0 && resources_find(&q->max, name, &max) &&
+	       exceeds(amount_of(&q->used, name), asked, max);
 }
 
-static bool is_lacked(const struct quota_book *b, const struct quota *q,
-		      const struct quota_balance_row *row)
-{
-	int64_t one = one_pending(q, row->resource), left;
+/* Pending pods that ask for the same. */
+struct alike {
+	const struct resources *requests; /* of one; NULL: there are none */
+	uint32_t count;
+};
 
-	if (!one || row->sum.guaranteed <= 0)
-		return false;
-	return exceeds(row->sum.used, one, row->sum.guaranteed) ||
-	       (quota_left_of(b, row->resource, &left) && one > left);
+static void add_all(struct resources *to, const char *name, int64_t asked, uint32_t count)
+{
+	int64_t amount;
+
+	if (__builtin_mul_overflow(asked, count, &amount))
+		amount = INT64_MAX;
+	add_named(to, name, amount);
 }
 
-static void find_starved(const struct quota_book *b, size_t i, const struct quota_balances *all,
-			 struct quota_balance *out)
+static bool find_held(const struct quota *q, const struct quota_balances *all,
+		      const struct alike *pods, struct quota_balance *out)
 {
-	const struct quota *q = quota_book_at(b, i);
-	bool within = true;
+	bool held = false;
 
 	for (size_t k = 0; k < all->count; k++) {
-		out->at_max |= is_over_max(q, all->of[k].resource);
-		within &= !is_over_min(q, &all->of[k], i);
+		const char *name = all->of[k].resource;
+		int64_t asked = asked_of(pods->requests, name);
+
+		if (!is_over_max(q, name, asked))
+			continue;
+		add_all(&out->held, name, asked, pods->count);
+		held = true;
 	}
-	for (size_t k = 0; within && !out->at_max && k < all->count; k++)
-		if (is_lacked(b, q, &all->of[k]))
-			resources_set_named(&out->starved, all->of[k].resource,
-					    amount_of(&q->pending, all->of[k].resource));
+	return held;
+}
+
+static void judge(const struct quota_book *b, size_t i, const struct quota_balances *all,
+		  const struct alike *pods, struct quota_balance *out)
+{
+	const struct quota *q = quota_book_at(b, i);
+	struct resources lacked = RESOURCES_NONE;
+	bool within;
+
+	if (!pods->count || find_held(q, all, pods, out))
+		return;
+	within = quota_within_min(b, q->namespace, pods->requests);
+	if (within)
+		quota_find_lacked(b, pods->requests, &lacked);
+	for (size_t k = 0; k < all->count; k++) {
+		const struct quota_balance_row *row = &all->of[k];
+		int64_t asked = asked_of(pods->requests, row->resource);
+
+		if (asked <= 0)
+			continue;
+		if (exceeds(row->of[i].used, asked, row->of[i].min))
+			add_all(&out->waiting, row->resource, asked, pods->count);
+		if (within && row->sum.guaranteed > 0 &&
+		    (exceeds(row->sum.used, asked, row->sum.guaranteed) ||
+		     amount_of(&lacked, row->resource) > 0))
+			add_all(&out->starved, row->resource, asked, pods->count);
+	}
+	resources_fini(&lacked);
+}
+
+/* Equal templates are one, and the pods of a workload stand together by name. */
+static void judge_pending(const struct quota_book *b, size_t i, const struct quota_balances *all,
+			  struct quota_balance *out)
+{
+	const char *namespace = quota_book_at(b, i)->namespace;
+	struct alike pods = {NULL, 0};
+	const struct kube_pod *pod;
+
+	for (size_t at = 0; (pod = quota_next_pending(b, namespace, &at));) {
+		const struct resources *requests = kube_pod_requests(pod);
+
+		if (requests != pods.requests) {
+			judge(b, i, all, &pods, out);
+			pods = (struct alike){requests, 0};
+		}
+		pods.count++;
+	}
+	judge(b, i, all, &pods, out);
 }
 
 void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
@@ -172,7 +217,7 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 		resources_set_named(&out->lent, row->resource, row->of[i].lent);
 		resources_set_named(&out->fair, row->resource, row->of[i].fair);
 	}
-	find_starved(b, i, all, out);
+	judge_pending(b, i, all, out);
 }
 
 void quota_balance_fini(struct quota_balance *b)
@@ -181,7 +226,9 @@ void quota_balance_fini(struct quota_balance *b)
 	resources_fini(&b->borrowed);
 	resources_fini(&b->lent);
 	resources_fini(&b->fair);
+	resources_fini(&b->held);
 	resources_fini(&b->starved);
+	resources_fini(&b->waiting);
 }
 
 /* --- states */
@@ -206,12 +253,11 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 
 	if (resources_find(&q->max, resource, &max) && used > max)
 		return QUOTA_STATE_OVER_MAX;
-	if (is_over_max(q, resource))
-		return QUOTA_STATE_AT_MAX;
 	if (amount_of(&b->starved, resource) > 0)
 		return QUOTA_STATE_STARVED;
-	if (!b->at_max && exceeds(used, one_pending(q, resource), min) &&
-	    amount_of(&q->pending, resource) > 0)
+	if (amount_of(&b->held, resource) > 0)
+		return QUOTA_STATE_AT_MAX;
+	if (amount_of(&b->waiting, resource) > 0)
 		return QUOTA_STATE_WAITING;
 	if (used > min)
 		return QUOTA_STATE_BORROWING;
@@ -221,7 +267,7 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 }
 
 struct numbers {
-	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], pending[QUOTA_TEXT_MAX],
+	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX],
 		borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
 	char min[3 * QUOTA_TEXT_MAX]; /* what counts, and of what it is a part */
 };
@@ -241,13 +287,18 @@ static void write_min(const struct quota *q, const struct quota_balance *b, cons
 	sentence_add(&s, ")");
 }
 
+/* asked: what pending pods ask for, of those that the state is about. */
 static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
-			  struct numbers *n)
+			  enum quota_state state, struct numbers *n)
 {
+	const struct resources *asked = state == QUOTA_STATE_STARVED  ? &b->starved
+					: state == QUOTA_STATE_AT_MAX ? &b->held
+								      : &b->waiting;
+
 	quota_amount_text(name, amount_of(&q->used, name), n->used);
 	write_min(q, b, name, n->min);
 	quota_amount_text(name, amount_of(&q->max, name), n->max);
-	quota_amount_text(name, amount_of(&q->pending, name), n->pending);
+	quota_amount_text(name, amount_of(asked, name), n->asked);
 	quota_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
 	quota_amount_text(name, amount_of(&b->lent, name), n->lent);
 }
@@ -255,10 +306,11 @@ static void write_numbers(const struct quota *q, const struct quota_balance *b, 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
 		      struct reason *why)
 {
+	enum quota_state state = quota_state_of(q, b, resource);
 	struct numbers n;
 
-	write_numbers(q, b, resource, &n);
-	switch (quota_state_of(q, b, resource)) {
+	write_numbers(q, b, resource, state, &n);
+	switch (state) {
 	case QUOTA_STATE_OVER_MAX:
 		reason_set(why,
 			   "%.100s: %s is used of max %s; no pod that asks for it starts until "
@@ -269,19 +321,19 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 		reason_set(why,
 			   "%.100s: pending pods ask for %s, and only %s is used of the "
 			   "guaranteed %s: evenkeel quota preempt says which pods could give way",
-			   resource, n.pending, n.used, n.min);
+			   resource, n.asked, n.used, n.min);
 		break;
 	case QUOTA_STATE_AT_MAX:
 		reason_set(why,
 			   "%.100s: pending pods ask for %s, and %s is used of max %s: they wait "
 			   "until pods of this quota end, or max is raised",
-			   resource, n.pending, n.used, n.max);
+			   resource, n.asked, n.used, n.max);
 		break;
 	case QUOTA_STATE_WAITING:
 		reason_set(why,
 			   "%.100s: pending pods ask for %s beyond the guaranteed %s, of which %s "
 			   "is used: they wait for what others leave",
-			   resource, n.pending, n.min, n.used);
+			   resource, n.asked, n.min, n.used);
 		break;
 	case QUOTA_STATE_BORROWING:
 		reason_set(why,

@@ -36,12 +36,13 @@ struct quota_balance {
 	struct resources guaranteed; /* min as it counts */
 	struct resources borrowed, lent, fair;
 	/*
-	 * What pending pods ask for of resources that they lack although all of it is guaranteed:
-	 * with one of them, by the mean of their requests, the quota is within its min, and all
-	 * quotas are over the sum of min, or no node has as much left.
+	 * What pending pods ask for, each judged by itself. A pod over max is in held alone.
+	 *   held     of what its own quota's max refuses it
+	 *   starved  of what it lacks although all that it asks for is guaranteed: with it all
+	 *            quotas are over the sum of min, or no node has room for it
+	 *   waiting  of what brings its quota over min
 	 */
-	struct resources starved;
-	bool at_max; /* its own max holds up one of its pending pods, in some resource */
+	struct resources held, starved, waiting;
 };
 
 void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
@@ -51,8 +52,8 @@ void quota_balance_fini(struct quota_balance *b);
 /* How a quota is doing in one resource; the first that holds. */
 enum quota_state {
 	QUOTA_STATE_OVER_MAX, /* max was lowered, or pods grew: nothing more starts */
-	QUOTA_STATE_AT_MAX, /* pods wait for its own to end */
 	QUOTA_STATE_STARVED, /* pods wait for what is guaranteed and others have */
+	QUOTA_STATE_AT_MAX, /* pods wait for its own to end */
 	QUOTA_STATE_WAITING, /* pods wait for more than is guaranteed */
 	QUOTA_STATE_BORROWING, /* more than min is used: it can be taken back */
 	QUOTA_STATE_LENDING, /* others use what it does not */

@@ -115,10 +115,18 @@ void quota_book_set_capacity(struct quota_book *b, const struct resources *capac
  */
 bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
 /*
- * What the nodes of the book's view have left of it, whoever has the rest; not below 0. False: that
- * is not known.
+ * The namespace's pods without a node that are not counted as used: *at starts at 0. NULL: there
+ * are no more, or the book has no view.
  */
-bool quota_left_of(const struct quota_book *b, const char *resource, int64_t *left);
+const struct kube_pod *quota_next_pending(const struct quota_book *b, const char *namespace,
+					  size_t *at);
+/*
+ * Sets what a pod with those requests lacks on all nodes of the book's view that are large enough
+ * for it and take pods; if every node has a part, all that is missing on some. Selectors, taints and
+ * the number of pods are not looked at. Nothing is set where a node has room for it, or none is large enough.
+ */
+void quota_find_lacked(const struct quota_book *b, const struct resources *requests,
+		       struct resources *lacked);
 size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
 /* The namespace's quota, or NULL. */

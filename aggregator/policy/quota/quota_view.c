@@ -221,21 +221,89 @@ void quota_view_read_capacity(struct quota_book *b)
 	resources_fini(&capacity);
 }
 
-bool quota_left_of(const struct quota_book *b, const char *resource, int64_t *left)
-{
-	const struct namespace_table *t = b->view ? b->view->namespaces : NULL;
-	quota_amount rest;
-	int64_t amount;
+/* --- what pending pods lack */
 
-	if (!t || !view_knows(b->view, OBJECT_NODE) ||
-	    !resources_find(&b->capacity, resource, &amount))
-		return false;
-	rest = amount;
-	for (size_t i = 0; i < t->count; i++)
-		if (resources_find(&t->of[i].bound, resource, &amount))
-			rest -= amount;
-	*left = rest > 0 ? quota_clamp(rest) : 0;
-	return true;
+const struct kube_pod *quota_next_pending(const struct quota_book *b, const char *namespace,
+					  size_t *at)
+{
+	const struct cluster *c = b->view ? b->view->cluster : NULL;
+	const struct object_table *t = c ? c->tables[OBJECT_POD] : NULL;
+
+	if (t && !*at)
+		*at = find_quota(t, namespace);
+	while (t && *at < t->count && strcmp(t->of[*at]->namespace, namespace) == 0) {
+		const struct kube_pod *pod = (const struct kube_pod *)t->of[(*at)++];
+		const struct object *o = &pod->object;
+
+		if (kube_pod_is_active(pod) && !pod->deletion_ns &&
+		    !(b->ledger &&
+		      ledger_copy_find(b->ledger, namespace, o->name, o->uid, c->generation)))
+			return pod;
+	}
+	return NULL;
+}
+
+/* By bits: the standard resources by their ids, then the extended ones of the request, up to 64. */
+enum { EXTENDED_MAX = 64 - RESOURCE_STANDARD };
+
+static uint64_t find_missing(const struct resources *requests, const struct resources *all,
+			     const struct resources *used)
+{
+	uint64_t missing = 0;
+
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		if (requests->of[id] > 0 &&
+		    (quota_amount)requests->of[id] + used->of[id] > all->of[id])
+			missing |= 1ULL << id;
+	for (uint32_t i = 0; i < requests->extended_count && i < EXTENDED_MAX; i++) {
+		const struct resource_extended *asked = &requests->extended[i];
+		int64_t have = 0, taken = 0;
+
+		resources_find(all, asked->name, &have);
+		resources_find(used, asked->name, &taken);
+		if (asked->amount > 0 && (quota_amount)asked->amount + taken > have)
+			missing |= 1ULL << (RESOURCE_STANDARD + i);
+	}
+	return missing;
+}
+
+static void set_lacked(const struct resources *requests, uint64_t missing, struct resources *lacked)
+{
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		if (missing & 1ULL << id)
+			resources_set(lacked, (enum resource_id)id, requests->of[id]);
+	for (uint32_t i = 0; i < requests->extended_count && i < EXTENDED_MAX; i++)
+		if (missing & 1ULL << (RESOURCE_STANDARD + i))
+			resources_set_named(lacked, requests->extended[i].name,
+					    requests->extended[i].amount);
+}
+
+static bool takes_pods(const struct view_node *n, const struct resources *requests)
+{
+	const struct kube_node *node = n->model ? n->model->node : NULL;
+
+	return node && node->ready && !node->unschedulable && !node->deletion_ns &&
+	       !find_missing(requests, &node->allocatable, &RESOURCES_NONE);
+}
+
+void quota_find_lacked(const struct quota_book *b, const struct resources *requests,
+		       struct resources *lacked)
+{
+	uint64_t everywhere = 0, somewhere = 0;
+
+	for (size_t i = 0; b->view && i < b->view->node_count; i++) {
+		const struct view_node *n = b->view->nodes[i];
+		uint64_t missing;
+
+		if (!takes_pods(n, requests))
+			continue;
+		missing = find_missing(requests, &n->model->node->allocatable, &n->sums.requests);
+		if (!missing)
+			return;
+		everywhere = somewhere ? everywhere & missing : missing;
+		somewhere |= missing;
+	}
+	set_lacked(requests, everywhere ? everywhere : somewhere, lacked);
 }
 
 /* --- the book */
