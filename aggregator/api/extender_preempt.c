@@ -156,12 +156,13 @@ static bool is_going(const struct preempting *p)
 	return false;
 }
 
-/* The answer of then, without those that are gone. */
+/* The answer of then, without those that are gone; it is kept as long as one of them goes. */
 static void repeat(struct preempting *p)
 {
 	struct extender_victims *v;
 
 	assert(p->told.count);
+	victim_log_renew(p->ctx->victims, p->pod->object.uid, p->ctx->now_ns());
 	v = add_node(p, p->told.of[0].node, p->told.count);
 	for (size_t i = 0; i < p->told.count; i++)
 		if (find_victim(p->scene.view, &p->told.of[i]))

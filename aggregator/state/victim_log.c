@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash of preemptors in the order in which they were told, which is the order in which they
- * expire, and a ring of past evictions. What is given out is copied under the lock, strings
+ * A hash of preemptors in the order in which they were told or renewed, which is the order in which
+ * they expire, and a ring of past evictions. What is given out is copied under the lock, strings
  * included, so that nobody holds it while he thinks.
  */
 #include "aggregator/state/victim_log.h"
@@ -18,6 +18,7 @@
 
 struct entry {
 	char *preemptor; /* owned */
+	int64_t kept_ns; /* told or renewed */
 	struct victim_answer answer; /* owned, one block */
 	UT_hash_handle hh;
 };
@@ -30,7 +31,7 @@ struct past {
 struct victim_log {
 	pthread_mutex_t lock;
 	/* under lock */
-	struct entry *entries; /* the oldest first */
+	struct entry *entries; /* by kept_ns */
 	struct past *past; /* a ring of VICTIM_LOG_PAST_MAX */
 	size_t past_first, past_count;
 	uint64_t version;
@@ -144,7 +145,7 @@ static void count_evictions(struct victim_log *l, const struct entry *before,
 static void expire(struct victim_log *l, int64_t now_ns)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
-	while (l->entries && (l->entries->answer.told_ns + VICTIM_LOG_TTL_NS <= now_ns ||
+	while (l->entries && (l->entries->kept_ns + VICTIM_LOG_TTL_NS <= now_ns ||
 			      HASH_COUNT(l->entries) > VICTIM_LOG_PREEMPTORS_MAX))
 		drop(l, l->entries);
 }
@@ -159,6 +160,12 @@ uint64_t victim_log_version(struct victim_log *l)
 	return version;
 }
 
+static void append(struct victim_log *l, struct entry *e, int64_t now_ns)
+{
+	e->kept_ns = now_ns;
+	HASH_ADD_KEYPTR(hh, l->entries, e->preemptor, strlen(e->preemptor), e);
+}
+
 /* Takes the entry over. */
 static void replace(struct victim_log *l, struct entry *e)
 {
@@ -168,7 +175,7 @@ static void replace(struct victim_log *l, struct entry *e)
 	count_evictions(l, before, e->answer.of, e->answer.count, now_ns);
 	if (before)
 		drop(l, before);
-	HASH_ADD_KEYPTR(hh, l->entries, e->preemptor, strlen(e->preemptor), e);
+	append(l, e, now_ns);
 	l->version++;
 	expire(l, now_ns);
 }
@@ -208,6 +215,19 @@ bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns
 	}
 	pthread_mutex_unlock(&l->lock);
 	return e != NULL;
+}
+
+void victim_log_renew(struct victim_log *l, const char *preemptor, int64_t now_ns)
+{
+	struct entry *e;
+
+	pthread_mutex_lock(&l->lock);
+	e = find(l, preemptor);
+	if (e) {
+		HASH_DEL(l->entries, e);
+		append(l, e, now_ns);
+	}
+	pthread_mutex_unlock(&l->lock);
 }
 
 static bool is_told(const struct entry *e, const char *besides, int64_t since_ns)

@@ -25,8 +25,11 @@ enum {
 	VICTIM_LOG_PAST_MAX = 65536,
 };
 
-/* After that a preemptor is as if it had never asked. */
-#define VICTIM_LOG_TTL_NS (300 * 1000000000LL)
+/*
+ * After that a preemptor is as if it had never asked. A kube-scheduler tries a pod again after 300
+ * to 330 s at the latest, and what it is told again is renewed then.
+ */
+#define VICTIM_LOG_TTL_NS (600 * 1000000000LL)
 /* So long a victim that was told counts as going, although nobody sees it go yet. */
 #define VICTIM_LOG_FLIGHT_NS (10 * 1000000000LL)
 
@@ -65,9 +68,11 @@ int victim_log_put(struct victim_log *l, const char *preemptor, const struct vic
 /* False: nothing was, or too long ago. */
 bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns,
 		     struct victim_answer *out);
+/* Keeps what was told, if anything was, for VICTIM_LOG_TTL_NS from now: a victim is in deletion. */
+void victim_log_renew(struct victim_log *l, const char *preemptor, int64_t now_ns);
 /*
- * Victims told since then (VICTIM_LOG_FLIGHT_NS ago: in flight), for other preemptors than that one
- * (NULL: any). Uids, in one block to free.
+ * Victims told since then (VICTIM_LOG_FLIGHT_NS ago: in flight; 0: all that are kept), for other
+ * preemptors than that one (NULL: any). Uids, in one block to free.
  */
 size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns,
 		       const char *const **out);

@@ -22,6 +22,7 @@
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
@@ -594,6 +595,21 @@ static void test_forgets(void **state)
 	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 0);
 }
 
+/* Victims that take longer to end than the scheduler's pause between two tries. */
+static void test_slow_victims_are_told_again(void **state)
+{
+	struct scene *s = *state;
+
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view(NULL, "p2"));
+	for (int64_t tries = 1; tries <= 4; tries++) {
+		atomic_store(&now, VIEW_FIXTURE_NOW_NS + tries * 330 * NS_PER_SEC);
+		assert_string_equal(preempt(s, "v", "4", OFFER_B),
+				    ANSWER(META("b", "uid-team-a-p2")));
+	}
+	assert_int_equal(counter_get(&s->counters.quota.preempt_repeated), 4);
+}
+
 /* Nobody knows better than the scheduler then. */
 static void test_confirms_what_it_cannot_judge(void **state)
 {
@@ -660,6 +676,7 @@ int main(void)
 		TEST(test_room_of_victims_is_kept),
 		TEST(test_late_questions_promise_nothing),
 		TEST(test_forgets),
+		TEST(test_slow_victims_are_told_again),
 		TEST(test_confirms_what_it_cannot_judge),
 		TEST(test_bad_questions),
 	};

@@ -77,6 +77,28 @@ static void test_expires(void **state)
 	victim_log_free(l);
 }
 
+/* The order in which they expire is that in which they were told or renewed. */
+static void test_renewed_is_kept(void **state)
+{
+	struct victim_log *l = victim_log_new();
+	struct victim_answer a;
+
+	(void)state;
+	put(l, "p", one_node, 2, SECOND);
+	put(l, "q", one_node, 2, 2 * SECOND);
+	victim_log_renew(l, "p", 400 * SECOND);
+	victim_log_renew(l, "nobody", 400 * SECOND);
+	assert_false(victim_log_find(l, "q", 399 * SECOND + VICTIM_LOG_TTL_NS, &a));
+	assert_true(victim_log_find(l, "p", 399 * SECOND + VICTIM_LOG_TTL_NS, &a));
+	assert_int_equal(a.told_ns, SECOND); /* in flight it is no longer */
+	assert_int_equal(a.count, 2);
+	free(a.of);
+	assert_int_equal(victim_log_count(l), 1);
+	assert_false(victim_log_find(l, "p", 400 * SECOND + VICTIM_LOG_TTL_NS, &a));
+	assert_int_equal(past(l, 0), 4); /* two were told twice */
+	victim_log_free(l);
+}
+
 /* Who was told is as good as evicted, for everybody but the one who was told. */
 static void test_counts_at_the_answer(void **state)
 {
@@ -172,6 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keeps_what_was_told),
 		cmocka_unit_test(test_expires),
+		cmocka_unit_test(test_renewed_is_kept),
 		cmocka_unit_test(test_counts_at_the_answer),
 		cmocka_unit_test(test_refuses_what_is_late),
 		cmocka_unit_test(test_repeated_answers_count_once),
