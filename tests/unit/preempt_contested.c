@@ -207,6 +207,22 @@ static void pods_that_are_going_count_for_their_quota(void **unused)
 	expect("a", "{'cpu':12000}", PREEMPT_IMPOSSIBLE, "-");
 }
 
+/*
+ * Two of a's six go, and b asks for four: two more suffice, and leave a its min. If those that go
+ * were still counted for a, four more would go, and a would end with nothing.
+ */
+static void pods_of_others_that_are_going_are_not_paid_for_twice(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'6'");
+	preempt_fixture_quota(&f, "a", "{'cpu':2000}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':4000}", "{}");
+	for (int i = 1; i <= 6; i++)
+		put_pod_as("a", i, "n", "{'cpu':1000}", i > 4 ? GOING : "");
+	expect("b", "{'cpu':2000}", PREEMPT_WAIT, "n");
+	expect("b", "{'cpu':4000}", PREEMPT_VICTIMS, "n a4 a3");
+}
+
 /* Node m has room when a1 is gone, where the pod must not go. Until then a borrows for it. */
 static void the_neighbour_pays_when_they_are_gone(void **unused)
 {
@@ -352,6 +368,7 @@ int main(void)
 		STORY(contested_is_what_the_node_lacks),
 		STORY(the_min_of_what_is_contested_is_kept),
 		STORY(pods_that_are_going_count_for_their_quota),
+		STORY(pods_of_others_that_are_going_are_not_paid_for_twice),
 		STORY(the_neighbour_pays_when_they_are_gone),
 		STORY(victims_that_were_told_count_for_their_budget),
 		STORY(pods_in_deletion_count_for_their_budget),

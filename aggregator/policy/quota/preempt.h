@@ -27,7 +27,8 @@
  *     budget's status tells of them.
  *   - Pods that are being deleted are no victims again: what they hold is coming free, and if that
  *     suffices the pod waits. Until they are gone the quota of the pod's namespace uses what its
- *     own of them request, but that of victims told for a pod.
+ *     own of them request, but that of victims told for a pod. The quotas of others are counted
+ *     without them, as those keep their min when they are gone.
  *   - Pods that do no work without a victim (gangs.h) are victims, too, wherever they are, and count
  *     as such; one that may be none keeps all of its group. For the extender all must be of the
  *     node, as no answer could name others.
