@@ -20,6 +20,7 @@
 
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/bench_placement/echo.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -229,11 +230,6 @@ static double place(struct arena *a, const struct burst *b, const struct burst_p
 
 /* --- the aggregator and what it knows --------------------------------------------------------- */
 
-static bool asks(const struct arena *a)
-{
-	return a->contender->kind != CONTENDER_STOCK;
-}
-
 static void start_aggregator(struct arena *a)
 {
 	const char *options[16];
@@ -259,7 +255,7 @@ static void inform(struct arena *a, const struct burst *b)
 			 : b->trouble == TROUBLE_HOT  ? HOT_NS
 						      : 0;
 
-	if (!asks(a))
+	if (!contender_asks(a->contender))
 		return;
 	lab_follow(a->lab);
 	start_aggregator(a);
@@ -290,7 +286,7 @@ static void turn_hot(struct arena *a, size_t placed)
 	int64_t now_ns = clock_wall_ns();
 	size_t hot = middling(a);
 
-	if (!asks(a))
+	if (!contender_asks(a->contender))
 		return;
 	lab_agents_set_base(a->lab->agents, hot, &base);
 	for (size_t i = 0; i < NODES; i++)
@@ -303,7 +299,7 @@ static void disturb(struct arena *a, enum trouble trouble, size_t placed)
 {
 	if (trouble == TROUBLE_HOT)
 		turn_hot(a, placed);
-	if (!asks(a))
+	if (!contender_asks(a->contender))
 		return;
 	if (trouble == TROUBLE_KILLED || trouble == TROUBLE_RESTARTED)
 		kube_testbed_kill_aggregator(a->lab->bed, 0);
@@ -327,7 +323,9 @@ static void calm(struct arena *a)
 
 static void start_scheduler(struct arena *a)
 {
-	char *text = contender_configuration(a->contender, a->lab->bed->aggregators[0].http_port);
+	int port = a->contender->kind == CONTENDER_ECHO ? a->echo_port
+							: a->lab->bed->aggregators[0].http_port;
+	char *text = contender_configuration(a->contender, port);
 
 	a->lab->bed->plane->scheduler_program = contender_program(a->contender);
 	control_plane_start_scheduler(a->lab->bed->plane, text);
@@ -447,6 +445,8 @@ struct arena *arena_new(void)
 	/* The configuration of a scheduler names the port before an aggregator listens there. */
 	lab->bed->aggregators[0].http_port = free_port();
 	lab->bed->aggregators[0].ingest_port = free_port();
+	a->echo_port = free_port();
+	echo_start(a->echo_port);
 	return a;
 }
 

@@ -10,6 +10,7 @@
 
 struct arena {
 	struct lab *lab;
+	int echo_port;
 	const struct contender *contender;
 	const char *const *more_options; /* of the aggregator of ours; end with NULL */
 	double pods_per_s; /* at which the pods of a burst come; 0: all at once */

@@ -16,6 +16,8 @@ static const char *const open_watcher[] = {"--open-watcher", NULL};
 
 const struct contender contenders[] = {
 	{"stock", "stock kube-scheduler", CONTENDER_STOCK, NULL, no_options},
+	{"unbatched", "stock, one by one", CONTENDER_UNBATCHED, NULL, no_options},
+	{"echo", "stock, empty extender", CONTENDER_ECHO, NULL, no_options},
 	{"ours", "evenkeel", CONTENDER_EXTENDER, NULL, no_options},
 	{"cap", "evenkeel, cap 0.85", CONTENDER_EXTENDER, NULL, cap},
 	{"tlp", "Trimaran TLP", CONTENDER_TRIMARAN, TLP, open_watcher},
@@ -33,12 +35,21 @@ bool contender_is_here(const struct contender *c)
 	return c->kind != CONTENDER_TRIMARAN || getenv("PEER_SCHEDULER");
 }
 
-static char *extender_configuration(int port)
+bool contender_asks(const struct contender *c)
 {
-	char *address = mem_printf("127.0.0.1:%d", port), *text;
-	struct lab_replacement r = {LAB_EXTENDER_ADDRESS, address};
+	return c->kind == CONTENDER_EXTENDER || c->kind == CONTENDER_TRIMARAN;
+}
 
-	text = lab_scheduler_configuration(LAB_EXTENDER_FILE, &r, 1);
+/* With a resource that no pod has, a scheduler never asks the extender. */
+static char *extender_configuration(int port, bool concerns_no_pod)
+{
+	static const char *const capable = "  nodeCacheCapable: true\n";
+	char *address = mem_printf("127.0.0.1:%d", port), *text;
+	char *managed = mem_printf("%s  managedResources: [{name: example.com/none}]\n", capable);
+	struct lab_replacement r[] = {{LAB_EXTENDER_ADDRESS, address}, {capable, managed}};
+
+	text = lab_scheduler_configuration(LAB_EXTENDER_FILE, r, concerns_no_pod ? 2 : 1);
+	free(managed);
 	free(address);
 	return text;
 }
@@ -65,7 +76,10 @@ char *contender_configuration(const struct contender *c, int port)
 {
 	switch (c->kind) {
 	case CONTENDER_EXTENDER:
-		return extender_configuration(port);
+	case CONTENDER_ECHO:
+		return extender_configuration(port, false);
+	case CONTENDER_UNBATCHED:
+		return extender_configuration(port, true);
 	case CONTENDER_TRIMARAN:
 		return trimaran_configuration(c, port);
 	default:

@@ -8,6 +8,8 @@
 
 enum contender_kind {
 	CONTENDER_STOCK, /* asks no aggregator */
+	CONTENDER_UNBATCHED, /* stock, with an extender that no pod concerns: places one by one */
+	CONTENDER_ECHO, /* stock, with an extender that decides nothing */
 	CONTENDER_EXTENDER,
 	CONTENDER_TRIMARAN, /* reads /watcher */
 };
@@ -32,5 +34,7 @@ char *contender_configuration(const struct contender *c, int port);
 const char *contender_program(const struct contender *c);
 /* False: it needs PEER_SCHEDULER, which is not given. */
 bool contender_is_here(const struct contender *c);
+/* Whether it asks an aggregator. */
+bool contender_asks(const struct contender *c);
 
 #endif

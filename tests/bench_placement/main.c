@@ -3,7 +3,7 @@
  * What a cluster gains by asking evenkeel where pods go: bursts of pods whose true use only this
  * program knows, on a real control plane, placed by one scheduler after the other.
  *
- *	SEEDS=5  BURSTS=exact,low,..  CONTENDERS=stock,ours,cap,tlp,lvrb  PEER_SCHEDULER=PATH
+ *	SEEDS=5  BURSTS=exact,low,..  CONTENDERS=stock,unbatched,echo,ours,cap,tlp,lvrb  PEER_SCHEDULER=PATH
  *	OURS_OPTIONS="--extender-blend .."    more options of the aggregator in every run
  *	PACE=50                               pods come at so many a second; without it at once
  *
