@@ -43,7 +43,7 @@ static bool is_outside(const struct window_stats *s, double value)
 	return value < s->min - slack || value > s->max + slack;
 }
 
-/* What contradicts itself is not known, as it is of an agent's interval (usage_check.h). */
+/* Contradictory values count as unknown, as in an agent's interval (usage_check.h). */
 static void put_aside_impossible(struct page_json_io *io, struct window_stats *s)
 {
 	const char *why = NULL;

@@ -47,7 +47,7 @@ struct drain_state {
 	int64_t last_ns; /* of the last step; 0: none yet */
 	int64_t loop_ns; /* the shortest time between two steps; 0: not known */
 	bool freed; /* since the last step room may have become free */
-	/* What the placeholders of the last step request, and as RESOURCE_PODS how many they are. */
+	/* Requests of the last step's placeholders; RESOURCE_PODS is their number. */
 	double slack[RESOURCE_STANDARD];
 };
 

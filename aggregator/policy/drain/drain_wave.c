@@ -543,7 +543,7 @@ static void leave_out_fragile(struct wave *w, size_t victim, const struct reason
 	leave_out(w, victim, NOT_ROBUST_NOW);
 }
 
-/* What is not in the wave by now stays out: it only gets smaller, until it is robust. */
+/* Leaves out one fragile node after the other, and readmits none, until the wave is robust. */
 static void cut_to_robust(struct wave *w, size_t victim, struct reason *why)
 {
 	for (size_t i = 0; i < w->r->set_count; i++)

@@ -178,13 +178,13 @@ static void add_sharer(const struct kube_pod *pod, double part, struct place_res
 	shown->mem_others += mem > 0 ? 0 : part;
 }
 
-/* What the measured pods leave of the node's use. */
+/* The node's use beyond its measured pods. */
 static int64_t beyond(int64_t node, int64_t pods)
 {
 	return node > pods ? node - pods : 0;
 }
 
-/* What the pods used that show `used` in a mean which contains `shown` of them; room bounds it. */
+/* The use of all pods, if a mean with `shown` of them is `used`; room bounds it. */
 static int64_t grown(int64_t used, uint32_t pods, double shown, int64_t room)
 {
 	double all = (double)used * pods / shown;

@@ -36,7 +36,7 @@ struct quota_balance {
 	struct resources guaranteed; /* min as it counts */
 	struct resources borrowed, lent, fair;
 	/*
-	 * What pending pods ask for, each judged by itself. A pod over max is in held alone.
+	 * Requests of pending pods, each judged by itself. A pod over max is in held alone.
 	 *   held     of what its own quota's max refuses it
 	 *   starved  of what it lacks although all that it asks for is guaranteed: with it all
 	 *            quotas are over the sum of min, or no node has room for it
