@@ -85,8 +85,11 @@ static int64_t to_ten(double score, const struct band *b)
 	return isnan(score) ? 0 : (int64_t)fmax(10 - steps, 1);
 }
 
-/* Marks the nodes of the view that could be drained, or are to go now. Both lists are sorted. */
-static bool *find_candidates(const struct extender_call *c)
+/*
+ * Marks the nodes of the view that could be drained, or are to go now; cap: the use that drains
+ * leave on their destinations at most. Both lists are sorted.
+ */
+static bool *find_candidates(const struct extender_call *c, struct node_limits *cap)
 {
 	struct plan_result *r = c->ctx->plans ? plan_slot_take(c->ctx->plans) : NULL;
 	bool fresh = r && r->drain && c->now_ns - r->time_ns <= PLAN_AGE_NS;
@@ -103,28 +106,14 @@ static bool *find_candidates(const struct extender_call *c)
 		if (at < c->view->node_count && strcmp(c->view->nodes[at]->name, n->name) == 0)
 			found[at] = true;
 	}
+	*cap = (struct node_limits){.z = 0};
+	if (fresh && r->use_cap)
+		*cap = (struct node_limits){
+			.use_cap =
+				{[SCORE_CPU] = r->cap.cpu_share, [SCORE_MEMORY] = r->cap.mem_share},
+			.z = r->cap.z};
 	plan_result_drop(r);
 	return found;
-}
-
-/* The use that drains leave on their destinations at most. */
-static struct node_limits use_cap(void)
-{
-	struct place_options usual;
-
-	place_options_default(&usual);
-	return (struct node_limits){
-		.use_cap =
-			{[SCORE_CPU] = usual.cap.cpu_share, [SCORE_MEMORY] = usual.cap.mem_share},
-		.z = usual.cap.z};
-}
-
-static bool will_be_hot(const struct node_limits *cap, const struct score_job *job,
-			const struct score_node *n)
-{
-	char text[NODE_REFUSAL_TEXT];
-
-	return n->measured && node_limits_check(cap, &job->query, n, text) != NODE_PASSES;
 }
 
 /* In the order of the job. */
@@ -132,8 +121,8 @@ static struct ranked *read_ranked(const struct extender_call *c, const struct sc
 				  const bool *chosen)
 {
 	struct ranked *ranked = mem_zalloc(job->node_count + 1, sizeof(*ranked));
-	bool *candidates = find_candidates(c), any = false;
-	const struct node_limits cap = use_cap();
+	struct node_limits cap;
+	bool *candidates = find_candidates(c, &cap), any = false;
 	int64_t each[SCORE_PLUGINS];
 	size_t next = 0;
 
@@ -150,7 +139,8 @@ static struct ranked *read_ranked(const struct extender_call *c, const struct sc
 		next++;
 	}
 	for (size_t i = 0; any && i < job->node_count; i++)
-		ranked[i].behind = ranked[i].behind || will_be_hot(&cap, job, &job->nodes[i]);
+		ranked[i].behind |= job->nodes[i].measured &&
+				    node_limits_over_cap(&cap, &job->query, &job->nodes[i]);
 	free(candidates);
 	return ranked;
 }

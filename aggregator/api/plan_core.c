@@ -124,6 +124,7 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	r->time_ns = in->now_ns;
 	r->slack_options = c->options;
 	r->use_cap = place_cap_applies(c->place);
+	r->cap = c->drain.places.cap;
 	r->use_shared = place_use_is_shared(c->place);
 	slack_state_set_limit(c->slack, in->out_of_time, in->ctx);
 	rc = slack_step(c->slack, c->place, in->view, in->now_ns, &c->options, &r->slack, reason);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "aggregator/api/shared_body.h"
+#include "aggregator/policy/place/place.h"
 #include "aggregator/policy/slack/slack.h"
 
 /* What is remembered from step to step, each by itself and as JSON. */
@@ -28,6 +29,7 @@ struct plan_result {
 	int64_t time_ns; /* Unix time that it was made for */
 	int64_t every_ns; /* when the next is due, after it; 0: there is none */
 	bool use_cap; /* real use had a say */
+	struct place_cap cap; /* of drains' destinations */
 	bool use_shared; /* likewise place_use_is_shared() */
 	struct slack_options slack_options;
 	/*

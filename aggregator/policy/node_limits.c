@@ -137,18 +137,20 @@ static void tell_use(const struct node_limits *l, const struct score_query *q,
 }
 
 static bool is_over_cap(const struct node_limits *l, const struct score_query *q,
-			const struct score_node *node, enum score_resource resource,
-			char text[NODE_REFUSAL_TEXT])
+			const struct score_node *node, enum score_resource resource, struct use *u)
+{
+	if (l->use_cap[resource] <= 0 || !is_use_known(node, resource))
+		return false;
+	*u = use_of(l, q, node, resource);
+	return u->used + u->expected > u->cap;
+}
+
+bool node_limits_over_cap(const struct node_limits *l, const struct score_query *q,
+			  const struct score_node *node)
 {
 	struct use u;
 
-	if (l->use_cap[resource] <= 0 || !is_use_known(node, resource))
-		return false;
-	u = use_of(l, q, node, resource);
-	if (u.used + u.expected <= u.cap)
-		return false;
-	tell_use(l, q, node, resource, &u, text);
-	return true;
+	return is_over_cap(l, q, node, SCORE_CPU, &u) || is_over_cap(l, q, node, SCORE_MEMORY, &u);
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */
@@ -218,9 +220,13 @@ static bool is_unmeasured(const struct node_limits *l, const struct score_node *
 enum node_refusal node_limits_check(const struct node_limits *l, const struct score_query *q,
 				    const struct score_node *node, char text[NODE_REFUSAL_TEXT])
 {
+	struct use u;
+
 	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
-		if (is_over_cap(l, q, node, r, text))
+		if (is_over_cap(l, q, node, r, &u)) {
+			tell_use(l, q, node, r, &u, text);
 			return names_of[r].over_cap;
+		}
 	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
 		if (is_over_ratio(l, q, node, r, text))
 			return names_of[r].over_ratio;

@@ -47,6 +47,9 @@ bool node_limits_cap_use(const struct node_limits *l);
  */
 enum node_refusal node_limits_check(const struct node_limits *l, const struct score_query *q,
 				    const struct score_node *node, char text[NODE_REFUSAL_TEXT]);
+/* Whether node_limits_check() would refuse the node for its use. */
+bool node_limits_over_cap(const struct node_limits *l, const struct score_query *q,
+			  const struct score_node *node);
 /* Whether real use of all capped resources is measured, so that the caps apply. */
 bool node_limits_use_known(const struct node_limits *l, const struct score_node *node);
 

@@ -42,18 +42,29 @@ static void leave_plan(struct drain_plan *unused)
 	(void)unused;
 }
 
+static struct plan_result *plan_without_cap(void)
+{
+	struct plan_result *r = plan_result_new();
+
+	r->drain = &plan;
+	r->drain_free = leave_plan;
+	r->time_ns = VIEW_FIXTURE_NOW_NS;
+	return r;
+}
+
 /* alpha is almost empty; bravo uses 1.5 of its 3.8 CPUs, 1.8 at times. */
 static int setup(void **state)
 {
-	struct plan_result *r = plan_result_new();
+	struct plan_result *r = plan_without_cap();
+	struct place_options usual;
 
 	(void)state;
 	api_fixture_open(&f, make_view(100, 1500));
 	extender_options_default(&options);
 	f.ctx.extender = &options;
-	r->drain = &plan;
-	r->drain_free = leave_plan;
-	r->time_ns = VIEW_FIXTURE_NOW_NS;
+	r->use_cap = true;
+	place_options_default(&usual);
+	r->cap = usual.cap;
 	f.ctx.plans = plan_slot_new();
 	plan_slot_publish(f.ctx.plans, r);
 	return 0;
@@ -104,6 +115,15 @@ static void a_node_that_would_be_hot_ranks_with_the_candidates(void **state)
 	expect(DRAIN_UNNEEDED, DRAIN_NEEDED, STEPS("10", "1"));
 }
 
+/* Without a cap for drains none is too hot to stay. */
+static void no_node_is_hot_without_a_cap(void **state)
+{
+	(void)state;
+	plan_slot_publish(f.ctx.plans, plan_without_cap());
+	view_slot_publish(f.ctx.views, make_view(100, 2300));
+	expect(DRAIN_UNNEEDED, DRAIN_NEEDED, STEPS("5", "10"));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -112,6 +132,7 @@ int main(void)
 		T(nodes_that_stay_rank_above_candidates),
 		T(candidates_alone_have_all_steps),
 		T(a_node_that_would_be_hot_ranks_with_the_candidates),
+		T(no_node_is_hot_without_a_cap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
