@@ -19,8 +19,8 @@
  * that searches begins SEARCH_REST ms later. Only pods that filter refused are searched for: a
  * scheduler ignores the nudge for others.
  *
- * Pods that were refused before the start are unknown, so the first review with a complete cluster
- * asks for a nudge.
+ * Pods that were refused before the start are unknown, so reviews with a complete cluster ask for
+ * a nudge until one is sent.
  *
  * A pending pod within the min of its quota is told who could give way, whether filter was asked
  * about it or not: a scheduler does not ask where its own filters refuse.
@@ -99,7 +99,6 @@ struct waiting_pods {
 	/* of who reviews */
 	int64_t searched_ns, rest_ns; /* the last searches, and the pause after them */
 	int64_t reclaimed_ns;
-	bool began; /* the first nudge was asked for */
 	struct reclaim_told told[RECLAIMS_TOLD]; /* a ring */
 	size_t told_next;
 };
@@ -528,20 +527,19 @@ static bool search(struct waiting_pods *w, const struct review *r, int64_t end_n
 	return found;
 }
 
-static bool is_first(struct waiting_pods *w, const struct view *v)
+/* No nudge was sent since the start. */
+static bool is_first(const struct waiting_pods *w, const struct view *v)
 {
-	if (w->began || !counter_get(&w->counters->enabled) || !extender_knows_cluster(v, NULL))
-		return false;
-	w->began = true;
-	return true;
+	return counter_get(&w->counters->enabled) && !counter_get(&w->counters->sent) &&
+	       extender_knows_cluster(v, NULL);
 }
 
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 {
 	struct review r = {.ctx = ctx, .pods = w, .now_ns = ctx->now_ns()};
 	int64_t end_ns;
+	bool passes = false;
 	size_t left;
-	bool passes;
 
 	if (!w)
 		return false;
@@ -549,17 +547,16 @@ bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 	left = counter_get(&w->counters->waiting);
 	end_ns = clock_mono_ns() + REVIEW_NS;
 	r.view = view_slot_take(ctx->views);
-	passes = is_first(w, r.view);
-	for (; left && !passes && r.refused_count < REVIEW_MOST && clock_mono_ns() < end_ns;
-	     left--) {
+	for (bool late = false; left && !passes && !late && r.refused_count < REVIEW_MOST; left--) {
 		struct question q;
 
 		if (!take_next(w, &r, &q))
 			continue;
 		passes = review_one(w, &r, &q);
 		question_fini(&q);
+		late = clock_mono_ns() >= end_ns;
 	}
-	passes = passes || search(w, &r, end_ns);
+	passes = passes || is_first(w, r.view) || search(w, &r, end_ns);
 	for (size_t i = 0; i < r.refused_count; i++)
 		object_drop(&r.refused[i]->object);
 	view_drop(r.view);
