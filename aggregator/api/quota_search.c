@@ -21,9 +21,10 @@ static void read_log(struct quota_search *q)
 	q->version = victim_log_version(l);
 	q->ask.in_flight_count =
 		victim_log_told(l, *uid ? uid : NULL, q->ask.now_ns - VICTIM_LOG_FLIGHT_NS,
-				&q->in_flight);
+				q->ask.now_ns, &q->in_flight);
 	q->ask.in_flight = q->in_flight;
-	q->ask.exchanged_count = victim_log_told(l, *uid ? uid : NULL, 0, &q->exchanged);
+	q->ask.exchanged_count =
+		victim_log_told(l, *uid ? uid : NULL, 0, q->ask.now_ns, &q->exchanged);
 	q->ask.exchanged = q->exchanged;
 	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
 	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));

@@ -235,7 +235,7 @@ static bool is_told(const struct entry *e, const char *besides, int64_t since_ns
 	return e->answer.told_ns > since_ns && (!besides || strcmp(e->preemptor, besides) != 0);
 }
 
-size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns,
+size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns, int64_t now_ns,
 		       const char *const **out)
 {
 	size_t count = 0, size = 0, at = 0;
@@ -244,6 +244,7 @@ size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_
 	char *room;
 
 	pthread_mutex_lock(&l->lock);
+	expire(l, now_ns);
 	for (e = l->entries; e; e = e->hh.next)
 		for (size_t i = 0; is_told(e, besides, since_ns) && i < e->answer.count; i++) {
 			count++;

@@ -74,7 +74,7 @@ void victim_log_renew(struct victim_log *l, const char *preemptor, int64_t now_n
  * Victims told since then (VICTIM_LOG_FLIGHT_NS ago: in flight; 0: all that are kept), for other
  * preemptors than that one (NULL: any). Uids, in one block to free.
  */
-size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns,
+size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_ns, int64_t now_ns,
 		       const char *const **out);
 /* All evictions known since then, oldest first, in one block to free. */
 size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out);

@@ -27,7 +27,7 @@ static int put(struct victim_log *l, const char *preemptor, const struct victim 
 static size_t flight(struct victim_log *l, const char *besides, int64_t now_ns)
 {
 	const char *const *uids;
-	size_t count = victim_log_told(l, besides, now_ns - VICTIM_LOG_FLIGHT_NS, &uids);
+	size_t count = victim_log_told(l, besides, now_ns - VICTIM_LOG_FLIGHT_NS, now_ns, &uids);
 
 	free((void *)uids);
 	return count;
