@@ -172,6 +172,8 @@ static void test_an_open_watcher_has_its_names(void **state)
 		ATTACK(GET("/watcher") "Host: attacker.example:2020\r\n\r\n", 403),
 		ATTACK(GET("/watcher/health") "Host: attacker.example:2020\r\n\r\n", 403),
 		ATTACK(GET("/watcher/health") "Host: evenkeel.example\r\n\r\n", 503),
+		ATTACK(GET("/watcher/health") "Host: 10.96.0.7:2020\r\n\r\n",
+		       503), /* a Service's */
 		ATTACK(GET("/watcher/health") OURS "\r\n", 503),
 		/* (Nothing is measured yet.) There the token is what a page of another server lacks. */
 		ATTACK(GET("/v1/nodes") "Host: attacker.example\r\n\r\n", 401),

@@ -269,6 +269,18 @@ bool gate_is_named(const struct gate *g, const char *host, const struct sockaddr
 	       host_is_ours(&name, g->options.listen, g->options.allowed_hosts, to);
 }
 
+/*
+ * The one path that is open beside guarded ones: schedulers reach it by any address, such as a
+ * Service's.
+ */
+static bool is_by_address(const struct gate *g, const char *host)
+{
+	struct host_name name;
+
+	return has_guard(g) && host && host_parse(host, strlen(host), &name) &&
+	       host_is_address(&name);
+}
+
 /* What a page in a browser may have sent (hosts.h). */
 static enum gate_verdict check_page(struct gate *g, const struct gate_request *rq,
 				    struct gate_refusal *r)
@@ -276,12 +288,12 @@ static enum gate_verdict check_page(struct gate *g, const struct gate_request *r
 	if (!strcmp(rq->method, "POST") && !media_is_json(rq->content_type))
 		return refuse(g, r, ACCESS_REFUSAL_CONTENT_TYPE, FAIL_UNSUPPORTED_TYPE,
 			      "a body is taken with Content-Type: application/json only");
-	if (is_guarded(g, rq->path) || gate_is_named(g, rq->host, rq->to))
+	if (is_guarded(g, rq->path) || gate_is_named(g, rq->host, rq->to) ||
+	    is_by_address(g, rq->host))
 		return GATE_PASS;
 	return refuse(g, r, ACCESS_REFUSAL_HOST, FAIL_FORBIDDEN,
-		      "\"%.200s\" is no name of this server: give it to --allowed-host, or "
-		      "configure credentials",
-		      rq->host);
+		      "\"%.200s\" is no name of this server: give it to --allowed-host%s", rq->host,
+		      has_guard(g) ? "" : ", or configure credentials");
 }
 
 static enum gate_verdict check_rate(struct gate *g, const struct gate_request *rq,

@@ -123,6 +123,13 @@ bool host_is_ours(const struct host_name *name, const char *listen, const struct
 	return !strcmp(name->text, "localhost") || is_same(name, listen);
 }
 
+bool host_is_address(const struct host_name *name)
+{
+	struct in6_addr six;
+
+	return address_of(name->text, &six);
+}
+
 /* What stands behind "http://", or NULL. */
 static const char *authority_of(const char *origin)
 {

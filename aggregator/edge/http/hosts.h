@@ -24,6 +24,8 @@ bool host_parse(const char *text, size_t len, struct host_name *name);
  */
 bool host_is_ours(const struct host_name *name, const char *listen, const struct option_list *more,
 		  const struct sockaddr *local);
+/* An address, which no page can make its own name of. */
+bool host_is_address(const struct host_name *name);
 /* An Origin header names the same server as the Host header of its request: no other page sent it. */
 bool origin_is_own(const char *origin, const char *host);
 /* A Content-Type header is JSON's, with parameters or without. NULL is allowed. */
