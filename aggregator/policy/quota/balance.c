@@ -194,7 +194,7 @@ static void judge_pending(const struct quota_book *b, size_t i, const struct quo
 	for (size_t at = 0; (pod = quota_next_pending(b, namespace, &at));) {
 		const struct resources *requests = kube_pod_requests(pod);
 
-		if (requests != pods.requests) {
+		if (!pods.requests || !resources_equal(requests, pods.requests)) {
 			judge(b, i, all, &pods, out);
 			pods = (struct alike){requests, 0};
 		}
