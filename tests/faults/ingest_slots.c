@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +263,8 @@ static void record_frame(struct scene *s)
 
 	s->applied = applied(s);
 	stack_start_agent(s->stack, 0, options);
+	assert_int_equal(
+		poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, PATIENCE_S * 1000), 1);
 	s->tap[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	s->tap[1] = stranger_connect(s->stack->aggregators[0].ingest_port, NULL);
 	assert_true(s->tap[0] >= 0 && s->tap[1] >= 0);
@@ -273,7 +276,7 @@ static void record_frame(struct scene *s)
 	free(url);
 }
 
-/* A frame that opens is no news for ever: all of them repeat one, as often as any of them speaks. */
+/* A replayed frame never renews a place: all of them repeat one, as often as any of them speaks. */
 static void test_many_addresses_that_repeat_a_frame(void **state)
 {
 	struct scene *s = *state;

@@ -341,7 +341,6 @@ static void carry_out(struct story *s, const cJSON *plan)
 	const cJSON *node;
 
 	r->waves++;
-	assert_true(cJSON_IsTrue(json_at(plan, "wave.robust")));
 	say(s, "drain", "soft-taints", &script);
 	say(s, "drain", "commands", &commands);
 	buf_add_str(&script, commands.data);
