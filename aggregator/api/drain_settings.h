@@ -87,7 +87,7 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, owner_share), "SHARE", "0.25", 0, 1, NULL,                           \
 	 "How much of an owner's pods may move at once; one always may."},                                                         \
 	{"drain-not-robust", 0, OPTION_FLAG, DRAIN_AT(base, not_robust), NULL, NULL, 0, 0, NULL,                                    \
-	 "Nodes go also if their pods may find no place where the scheduler puts others elsewhere."},                             \
+	 "Drain nodes even if their pods fit only for some placements that the scheduler may choose."},                           \
 	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                  \
 	 "How long room is kept for a pod that was evicted and is not there again."},                                              \
 	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, use_cap), NULL, "true", 0, 0, NULL,                                        \

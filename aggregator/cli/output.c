@@ -80,11 +80,9 @@ static void add_name(void *context, const char *name)
 	char *namespace = mem_strndup(name, line ? (size_t)(line - name) : 0);
 	const char *own = line ? line + 1 : name;
 
-	if (!*own)
-		;
-	else if (is_one_word(n, namespace) && is_one_word(n, own))
+	if (is_one_word(n, namespace) && is_one_word(n, own) && *own)
 		buf_printf(n->out, "%s/%s%s%s\n", n->kind, namespace, *namespace ? "/" : "", own);
-	else
+	else if (*own)
 		n->unclean++;
 	free(namespace);
 }

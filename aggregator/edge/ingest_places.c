@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Without a key anybody can connect, greet, send, and repeat the frames of others. So a place is a
- * stranger's for 10 s, and only news renew it: an interval that is applied, as each is once.
+ * stranger's for 10 s, and only an applied interval renews it; an interval is applied once.
  *
- *   stranger --news--> known --news--> known
- *      |                 |
- *      | 10 s            | 15 minutes
- *      v                 v
- *    closed            closed           either: after three frames without news that do not open
+ *   stranger --applied--> known --applied--> known
+ *      |                    |
+ *      | 10 s               | 15 minutes
+ *      v                    v
+ *    closed               closed    either: after three unopened frames since the last applied one
  *
  *   all places      |<----------------- strangers: 3/4 ------------------>|<-- heard before: 1/4 -->|
  *   of one address  |<- strangers: 3/8 ->|    all: 3/4

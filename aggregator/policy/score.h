@@ -281,10 +281,9 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 
 /*
  * The inputs of one node of the view as of now: the longest window that is covered (windows.h),
- * else what the last 5 minutes hold ("since start"); from 30 s to 15 minutes after the last
- * measurement with its sigma widened by (1 + age / 60 s), but where q->others_heard to 5 minutes,
- * and for upstream as measured; then nothing known. Where the last half minute shows more use than the window, that
- * counts. Requests and limits are those that the API tells of the node's pods, where all
+ * else what the last 5 minutes hold ("since start"). From 30 s after the last measurement sigma is
+ * widened by (1 + age / 60 s), except for upstream; after 15 minutes, or 5 where q->others_heard,
+ * nothing is known. Where the last half minute shows more use than the window, that counts. Requests and limits are those that the API tells of the node's pods, where all
  * pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed
  * are pending: see recent_pods.h. Of the query, variant, arguments and others_heard are read.
  */

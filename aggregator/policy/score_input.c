@@ -6,8 +6,9 @@
  *     window 10m
  *     window 5m
  *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
- *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 5 minutes, and for 15
- *                   where no node is heard; they are trusted less by widening sigma with the age, but by upstream
+ *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 5
+ *                   minutes, and for 15 where no node is heard. Sigma grows with the age, except
+ *                   for upstream
  *     allocation    no node is measured, but the requests of their pods are known
  *     expired       silent for longer: nothing is known any more
  *     none          never heard of

@@ -25,8 +25,8 @@ enum { PAGE_JSON_FIELD_MAX = 256 };
 /*
  * Writing: values go to `out`. Reading: each member is taken out of the object `at`, so that what
  * is left when an object ends is what nobody knows, which is an error as a missing member is. The
- * first error stays: values are untouched since. A value that can be read and cannot be is put
- * aside, and is no error.
+ * first error stays: values are untouched since. A contradictory value is dropped and noted, and
+ * reading continues.
  */
 struct page_json_io {
 	struct jsonw *out; /* borrowed; NULL: reading */

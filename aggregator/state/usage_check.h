@@ -55,7 +55,7 @@ static inline uint32_t usage_aside(const struct usage *u, uint32_t bit)
 int usage_check(const struct interval *interval, char *reason, size_t reason_size);
 
 /*
- * Clears what cannot be out of usage.have, of the node and of every entry, and marks it as put
+ * Clears impossible values out of usage.have, of the node and of every entry, and marks it as put
  * aside; the node's histograms count with its CPU and memory only. Its split of CPU time and
  * available memory, of which either may be wrong, become 0 together, as if not told. *q is filled.
  *

@@ -50,7 +50,7 @@ static int64_t bound_ns(const struct kube_pod *pod)
 	return pod->scheduled_ns ? pod->scheduled_ns : pod->created_ns;
 }
 
-/* What the window shows of the pod begins here; its end where that is nothing yet. */
+/* Start of the part of the window that includes the pod; the window's end where no part does. */
 static int64_t shown_since(const struct span *span, const struct view_pod *p, int64_t page_end_ns)
 {
 	struct window_stats own = {0};

@@ -63,7 +63,7 @@ void door_step(struct door *d, struct MHD_Connection *connection, enum door_step
 
 /* The request's headers, or a piece of its body, have come. */
 void door_note_progress(struct MHD_Connection *connection);
-/* What stands between method and version, before it is unescaped; and whether text is that. */
+/* The target: the text between method and version, before it is unescaped; whether text equals it. */
 void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target);
 bool door_is_target(struct MHD_Connection *connection, const char *text);
 /* May that request come in? As gate_check(); what is no clear request may not. */

@@ -66,14 +66,14 @@ static const char not_plain[] =
 
 static const char *take_header(struct framing *f, const char *name, const char *value)
 {
-	if (f->end && name != f->end + CRLF)
+	if (!value || (f->end && name != f->end + CRLF))
 		return not_plain;
 	if (f->end)
 		f->end = value + strlen(value);
-	if (value && strchr(value, '\r'))
+	if (strchr(value, '\r'))
 		return not_plain;
 	if (!is_name(name))
-		return "the name of a header holds what no name may";
+		return "a header name contains a character that is not allowed";
 	for (size_t i = 0; i < SINGLES; i++) {
 		size_t len = strlen(singles[i]);
 
@@ -87,7 +87,7 @@ static const char *take_header(struct framing *f, const char *name, const char *
 		if (f->there[i])
 			return "there are two headers of a kind that may be there once";
 		f->there[i] = true;
-		if (i == CODING && (!value || strcasecmp(value, "chunked") != 0))
+		if (i == CODING && strcasecmp(value, "chunked") != 0)
 			return "the only transfer coding that is understood is chunked";
 		if (i == CODING && f->is_1_0)
 			return "HTTP/1.0 has no transfer codings";

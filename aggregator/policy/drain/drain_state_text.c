@@ -294,6 +294,7 @@ static bool read_failure(struct reading *in, const cJSON *item, struct reason *r
 static bool read_eviction(struct reading *in, const cJSON *item, struct reason *reason)
 {
 	const cJSON *pod = cJSON_GetObjectItemCaseSensitive(item, "pod");
+	const cJSON *leaving = cJSON_GetObjectItemCaseSensitive(item, "leaving");
 	char field[OBJECT_FIELD_MAX] = "";
 	struct object *o = NULL;
 	int64_t when_ns;
@@ -302,13 +303,15 @@ static bool read_eviction(struct reading *in, const cJSON *item, struct reason *
 		return false;
 	if (!cJSON_IsObject(pod))
 		return refuse(reason, "pod", "must be an object");
+	if (leaving && !cJSON_IsBool(leaving))
+		return refuse(reason, "leaving", "must be true or false");
 	if (object_read(OBJECT_POD, pod, &o, field, reason)) {
 		reason_prefix(reason, "pod.%s", field);
 		return false;
 	}
 	drain_state_add_eviction(in->to, (struct kube_pod *)o,
 				 when_ns < in->now_ns ? when_ns : in->now_ns,
-				 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "leaving")));
+				 cJSON_IsTrue(leaving));
 	object_drop(o);
 	return true;
 }

@@ -298,9 +298,9 @@ struct place_use {
 };
 
 /*
- * What a node uses beyond its measured pods, of which those that nobody measured have a share each:
- * by their requests, and one without a request as much as the average pod. Were all of them there
- * for the whole window: the node's mean shows less of those that were not.
+ * A node's use beyond its measured pods. Each unmeasured pod has a share of it, in proportion to its
+ * requests; a pod without a request has as much as the average pod. The sums assume that each pod
+ * ran during the whole window; grow() scales them up for younger pods.
  */
 struct place_rest {
 	int64_t cpu, variance, mem;

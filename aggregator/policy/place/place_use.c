@@ -100,7 +100,7 @@ static double covered(const struct view_node *v, const struct kube_pod *pod)
 	return 1;
 }
 
-/* Others of its owner may use less; nobody saw that of this pod. */
+/* An unmeasured pod counts at least its requests, even if others of its owner use less. */
 static void expect_requests(const struct kube_pod *pod, struct expected_use *expected)
 {
 	const struct resources *asks = kube_pod_requests(pod);
