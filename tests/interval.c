@@ -127,7 +127,8 @@ struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers
 	uint32_t ref = 0;
 
 	i->sequence = sequence;
-	i->start_ns = START_NS + (int64_t)(sequence - 1) * SECONDS * NS_PER_SEC;
+	/* Of any sequence: it wraps. */
+	i->start_ns = (int64_t)(START_NS + (sequence - 1) * SECONDS * (uint64_t)NS_PER_SEC);
 	i->end_ns = i->start_ns + SECONDS * NS_PER_SEC;
 	make_node(&i->node, sequence);
 	for (size_t p = 0; p < pods; p++) {
