@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CONNECTION_BYTES = 16384, RUNS = 8, INPUT_MOST = 32768 };
 
-/* What became of the first request. */
+/* The fate of the first request. */
 struct seen {
 	struct framing_target target;
 	bool asked, passed;

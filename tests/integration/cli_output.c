@@ -339,7 +339,7 @@ static void read_record(const char *command, const char *usage, struct record *r
 	free(words);
 }
 
-/* What two tables tell of a node under one title is the same. */
+/* Two tables show the same of a node under one title. */
 static void titles_mean_one_thing(void **state)
 {
 	char *usage = mem_printf("%s/use.json", folder);

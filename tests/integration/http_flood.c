@@ -258,7 +258,7 @@ enum { FILTER, PRIORITIZE, PREEMPT, VERBS };
 
 static const char *const verbs[VERBS] = {"filter", "prioritize", "preempt"};
 
-/* What the worst call of each verb takes, in seconds, of so many pods. */
+/* The seconds of the worst call of each verb, of so many pods. */
 struct worst {
 	double of_s[VERBS];
 };

@@ -165,7 +165,7 @@ static void test_foreign_names_learn_the_status_alone(void **state)
 	free(path);
 }
 
-/* What needs no credentials needs a name of ours, also beside what does. */
+/* A path without credentials needs a name of ours, also beside guarded paths. */
 static void test_an_open_watcher_has_its_names(void **state)
 {
 	static const struct attack attacks[] = {

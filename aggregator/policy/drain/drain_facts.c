@@ -148,7 +148,7 @@ static double used_mem(const struct page_pod *use)
 	return use && use->peaks ? fmax(now, largest_hour(use->peaks->working_set_bytes)) : now;
 }
 
-/* What is not measured would ask for what it asks for now. */
+/* An unmeasured pod keeps its present requests. */
 static double right_size(double used, double headroom, int64_t asked)
 {
 	return isnan(used) ? (double)asked : used * headroom;
