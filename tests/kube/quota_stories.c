@@ -633,9 +633,9 @@ static void test_one_set_for_each(void **state)
 			      .sets = {{"a", "a", "n1", 2, .priority = 20, .grace = 600},
 				       {"a", "aa", "n2", 2, .priority = 20, .grace = 600},
 				       {"a", "aaa", "n3", 2, .priority = 20, .grace = 600},
-				       {"c", "c", "n1", 2},
-				       {"c", "cc", "n2", 2},
-				       {"c", "ccc", "n3", 2}}});
+				       {"c", "c", "n1", .count = 2},
+				       {"c", "cc", "n2", .count = 2},
+				       {"c", "ccc", "n3", .count = 2}}});
 	submit(&b, 0);
 	expect_evicted(4, 0, 0, 0);
 	expect_says("/v1/quotas/b", "\"pods\":{\"used\":2,\"assumed\":2,\"pending\":0}");
