@@ -10,6 +10,7 @@
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane, once, and run the tests on it (KUBE=1.37 with Go 1.26, KUBE=1.20 without)
 #   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine (KUBE=1.37, KUBE=1.20)
+#   make check-node-vm   the same in a virtual machine with cgroup v2 alone, Kubernetes 1.37 only
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
@@ -132,6 +133,7 @@ SEAM     := $(TB)/seam.so
 
 .PHONY: all tests everything fleet soak benches demo lab deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
+.PHONY: deps-node-vm check-node-vm check-node-vm-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
@@ -260,6 +262,8 @@ deps-kube:
 	@packaging/deps kube$(addprefix -,$(KUBE))
 deps-node:
 	@packaging/deps node kube$(addprefix -,$(KUBE))
+deps-node-vm:
+	@packaging/deps node vm kube-1.37
 deps-deb:
 	@packaging/deps deb
 deps-packages:
@@ -316,14 +320,19 @@ check-kube-built: all $(KUBE_TESTS) $(LAB)
 	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE_TESTS)
 
 # The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
+NODE_PROGRAMS := kube-apiserver kube-scheduler kube-controller-manager kubelet
+NODE_BED := GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900
 check-node: deps-node
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-built
 check-node-built: all $(NODE) $(B)/tests/node/guest.tar
-	@programs=$$(tests/kube/build $(KUBE) kube-apiserver kube-scheduler kube-controller-manager kubelet) && \
-		BIN=$(BIN) packaging/image $(VERSION) && \
-		export EVENKEEL_KUBE=$$programs GUEST=$(B)/tests/node/guest.tar BIN=$(BIN) TEST_TIMEOUT=900 && \
-		tests/run $(B)/log$(VARIANT) $(NODE) $$(case $$programs in */1.20/*) ;; *) \
-		echo tests/node/vm,$(NODE_KERNEL),$(subst $(space),$(comma),$(NODE)) ;; esac)
+	@programs=$$(tests/kube/build $(KUBE) $(NODE_PROGRAMS)) && BIN=$(BIN) packaging/image $(VERSION) && \
+		EVENKEEL_KUBE=$$programs $(NODE_BED) tests/run $(B)/log$(VARIANT) $(NODE)
+check-node-vm: deps-node-vm
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-node-vm-built
+check-node-vm-built: all $(NODE) $(B)/tests/node/guest.tar
+	@programs=$$(tests/kube/build 1.37 $(NODE_PROGRAMS)) && BIN=$(BIN) packaging/image $(VERSION) && \
+		EVENKEEL_KUBE=$$programs $(NODE_BED) tests/run $(B)/log$(VARIANT) \
+		tests/node/vm,$(NODE_KERNEL),$(subst $(space),$(comma),$(NODE))
 
 # Container images, and that a build of the same tree in another folder gives the same.
 image: deps-image

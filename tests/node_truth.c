@@ -73,25 +73,29 @@ void node_truth_sample(struct node_truth *t)
 	t->samples[t->count++].cpu_ns = cpu_ns;
 }
 
-static double cpu_at(const struct node_truth *t, int64_t unix_ns)
+/* The first sample not before that time; count when there is none. */
+static size_t first_from(const struct node_truth *t, int64_t unix_ns)
 {
 	size_t i = 0;
-	double share;
 
 	while (i < t->count && t->samples[i].unix_ns < unix_ns)
 		i++;
-	if (i == t->count || (i == 0 && t->samples[0].unix_ns > unix_ns))
-		return NAN;
-	if (i == 0)
-		return t->samples[0].cpu_ns;
-	share = (double)(unix_ns - t->samples[i - 1].unix_ns) /
-		(double)(t->samples[i].unix_ns - t->samples[i - 1].unix_ns);
-	return t->samples[i - 1].cpu_ns + share * (t->samples[i].cpu_ns - t->samples[i - 1].cpu_ns);
+	return i;
 }
 
-double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_t end_ns)
+struct node_truth_range node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns,
+					     int64_t end_ns)
 {
-	return (cpu_at(t, end_ns) - cpu_at(t, start_ns)) * 1000 / (double)(end_ns - start_ns);
+	size_t start = first_from(t, start_ns), end = first_from(t, end_ns);
+	double milli_per_ns = 1000 / (double)(end_ns - start_ns);
+
+	if (start + 1 >= end || end == t->count)
+		return (struct node_truth_range){NAN, NAN};
+	return (struct node_truth_range){
+		.low = (t->samples[end - 1].cpu_ns - t->samples[start].cpu_ns) * milli_per_ns,
+		.high = (t->samples[end].cpu_ns - (start ? t->samples[start - 1].cpu_ns : 0)) *
+			milli_per_ns,
+	};
 }
 
 /* "QUOTA PERIOD" of cpu.max; NaN where there is no quota. */

@@ -23,10 +23,15 @@ bool node_truth_find(struct node_truth *t, const char *uid);
 /* Reads once. Samples beyond the room are not kept. */
 void node_truth_sample(struct node_truth *t);
 /*
- * Millicores from one time to another, between samples as if it were steady; NaN where that reaches
- * beyond them.
+ * Millicores from one time to another: what the samples within prove, and what those around allow.
+ * NaN where that reaches beyond the samples.
  */
-double node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns, int64_t end_ns);
+struct node_truth_range {
+	double low, high;
+};
+
+struct node_truth_range node_truth_cpu_milli(const struct node_truth *t, int64_t start_ns,
+					     int64_t end_ns);
 
 /* What the kubelet has set on the pod's cgroup, read now. */
 struct node_truth_bounds {
