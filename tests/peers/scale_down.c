@@ -156,7 +156,6 @@ struct bench_cluster {
 	struct bench_node *nodes;
 	struct bench_pod *pods;
 	int node_count, pod_count;
-	bool owned; /* pods are of one ReplicaSet; else of nobody, and annotated as safe to evict */
 };
 
 static void write_node(FILE *f, const struct bench_cluster *c, int i)
@@ -173,11 +172,9 @@ static void write_node(FILE *f, const struct bench_cluster *c, int i)
 
 static void write_pod(FILE *f, const struct bench_cluster *c, int i)
 {
-	static const char owned[] = "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":"
+	static const char owner[] = "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":"
 				    "\"ReplicaSet\",\"name\":\"rs\",\"uid\":\"rs\","
 				    "\"controller\":true}]";
-	static const char safe[] = "\"annotations\":{\"cluster-autoscaler.kubernetes.io/"
-				   "safe-to-evict\":\"true\"}";
 	const struct bench_pod *p = &c->pods[i];
 
 	fprintf(f,
@@ -186,7 +183,7 @@ static void write_pod(FILE *f, const struct bench_cluster *c, int i)
 		"\"node-%d\",\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{"
 		"\"cpu\":\"%dm\",\"memory\":\"%d\"}}}]},\"status\":{\"phase\":\"Running\","
 		"\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},\n",
-		i, i, c->owned ? owned : safe, p->node, p->cpu_milli, p->mem_bytes);
+		i, i, owner, p->node, p->cpu_milli, p->mem_bytes);
 }
 
 /* What kubectl get -o json would print of the nodes that are still there. */
@@ -363,7 +360,7 @@ static struct bench_cluster cluster_new(int nodes, int pods)
 {
 	return (struct bench_cluster){mem_zalloc((size_t)nodes, sizeof(struct bench_node)),
 				      mem_zalloc((size_t)pods, sizeof(struct bench_pod)), nodes,
-				      pods, false};
+				      pods};
 }
 
 static void cluster_fini(struct bench_cluster *c)
@@ -420,7 +417,6 @@ static int compare_efficiency(const char *folder, const char *program)
 	struct outcome ours;
 	bool failed = has_failed(&theirs, name);
 
-	c.owned = true;
 	for (int i = 0; i < NODES; i++) {
 		c.nodes[i] = (struct bench_node){cpu_milli[i], 1000, false};
 		c.pods[i] = (struct bench_pod){1000, 100, i};
