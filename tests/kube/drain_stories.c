@@ -437,6 +437,48 @@ static void test_bare_pods_are_deleted_by_force(void **state)
 	await_number("verdicts.drained", 1);
 }
 
+#define OF_ONE_CPU                                                                                 \
+	"\"initContainers\":[{\"name\":\"i\",\"image\":\"none\",\"resources\":{\"requests\":{"     \
+	"\"cpu\":\"1\"}}}]"
+#define CRITICAL                                                                                   \
+	OF_ONE_CPU ",\"priorityClassName\":\"system-cluster-critical\",\"affinity\":{"             \
+		   "\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"        \
+		   "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"" HOSTNAME            \
+		   "\",\"operator\":\"In\",\"values\":[\"a\",\"b\",\"c\"]}]}]}}}"
+#define PREFERS_B                                                                                  \
+	"\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{"   \
+	"\"weight\":100,\"preference\":{\"matchExpressions\":[{\"key\":\"" HOSTNAME                \
+	"\",\"operator\":\"In\",\"values\":[\"b\"]}]}}]}}"
+
+/*
+ * The critical pod could go to b, which has room for it, and to c, which is full. The others prefer
+ * b, and are there before it, as its old one takes its time. To preempt one pod on c is then
+ * cheaper than two on b. The plan places the others on d, the emptiest.
+ */
+static void test_no_pod_is_preempted_on_a_node_that_stays(void **state)
+{
+	struct story *s = *state;
+
+	make_node("a", false);
+	make_kind(s, KUBE_DRAIN_STATEFUL_SET, "vital", 1, 6, CRITICAL);
+	make_workload(s, "first", 1, PREFERS_B);
+	make_workload(s, "second", 1, PREFERS_B);
+	await_pods(s);
+	make_node("b", true);
+	make_node("c", true);
+	make_node("d", true);
+	make_workload(s, "on-b", 6, "\"nodeSelector\":{\"" HOSTNAME "\":\"b\"}");
+	make_workload(s, "on-c", 4, OF_ONE_CPU ",\"nodeSelector\":{\"" HOSTNAME "\":\"c\"}");
+	make_workload(s, "on-d", 4, "\"nodeSelector\":{\"" HOSTNAME "\":\"d\"}");
+	start(s, NULL, NULL);
+	s->world.keeps_grace = true;
+	follow(s, "commands");
+	assert_int_equal(s->look.unbound, 0);
+	assert_int_equal(count_on(s, "c"), 4);
+	ask(s, "a", "--explain");
+	expect_said(s, "NotRobust");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +491,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_those_of_a_stateful_set_as_well, begin, end),
 		cmocka_unit_test_setup_teardown(test_and_those_with_a_budget, begin, end),
 		cmocka_unit_test_setup_teardown(test_bare_pods_are_deleted_by_force, begin, end),
+		cmocka_unit_test_setup_teardown(test_no_pod_is_preempted_on_a_node_that_stays,
+						begin, end),
 	};
 	int failed;
 

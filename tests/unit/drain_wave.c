@@ -74,19 +74,26 @@ static void put_owner(const char *name, int replicas)
 	free(json);
 }
 
-static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli,
-		    bool ready)
+/* more: members of its spec. */
+static void put_pod_with(const char *name, const char *owner, const char *node, int cpu_milli,
+			 bool ready, const char *more)
 {
 	char *json = mem_printf(
 		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s','labels':{'app':'%s'"
 		"},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s',"
 		"'uid':'rs-%s','controller':true}]},'spec':{'nodeName':'%s','containers':[{"
-		"'name':'c','resources':{'requests':{'cpu':'%dm','memory':'128Mi'}}}]},'status':{"
-		"'phase':'Running','conditions':[{'type':'Ready','status':'%s'}]}}",
-		name, name, owner, owner, owner, node, cpu_milli, ready ? "True" : "False");
+		"'name':'c','resources':{'requests':{'cpu':'%dm','memory':'128Mi'}}}]%s},"
+		"'status':{'phase':'Running','conditions':[{'type':'Ready','status':'%s'}]}}",
+		name, name, owner, owner, owner, node, cpu_milli, more, ready ? "True" : "False");
 
 	place_fixture_put(&f, OBJECT_POD, json);
 	free(json);
+}
+
+static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli,
+		    bool ready)
+{
+	put_pod_with(name, owner, node, cpu_milli, ready, "");
 }
 
 /* Pods that are not ready may always leave. */
@@ -665,6 +672,37 @@ static void pods_of_one_owner_may_come_last(void **unused)
 	assert_non_null(strstr(plan->narration, "pod default/db-1 would have no place"));
 }
 
+/*
+ * The small pods would take the emptier node, and the big one has "b" alone. If they take "b", the
+ * scheduler preempts a pod there for it, as soon as its priority is the higher one.
+ */
+static void a_pod_that_could_preempt_has_a_place_in_any_case(void **unused)
+{
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "big", "");
+	put_node("c", "", "");
+	put_owner("web", 8);
+	put_owner("db", 8);
+	put_pod("web-1", "web", "a", 150, true);
+	put_pod("web-2", "web", "a", 150, true);
+	put_pod_with("db-1", "db", "a", 300, true, ",'nodeSelector':{'pool':'big'}");
+	put_pod("db-2", "db", "b", 3700, true);
+	put_pod("db-3", "db", "c", 2400, true);
+	config.rules.owner_share = 1;
+	step(NOW);
+	assert_verdict("a", "drain");
+	assert_true(plan->wave.robust);
+	put_pod_with("db-1", "db", "a", 300, true,
+		     ",'nodeSelector':{'pool':'big'},'priority':1000");
+	step(NOW + MINUTE);
+	assert_verdict("a", "unneeded");
+	assert_reason("a", "NotRobust", DEPENDS);
+	put_pod("db-2", "db", "b", 3300, true);
+	step(NOW + 2 * MINUTE);
+	assert_verdict("a", "drain");
+}
+
 static void robust_waves_are_preferred(void **unused)
 {
 	(void)unused;
@@ -721,6 +759,7 @@ int main(void)
 		STORY(pods_of_one_owner_may_come_last),
 		STORY(a_wave_that_depends_on_the_scheduler_does_not_go),
 		STORY(a_wave_is_cut_to_what_is_robust),
+		STORY(a_pod_that_could_preempt_has_a_place_in_any_case),
 		STORY(robust_waves_are_preferred),
 		STORY(a_pending_pod_holds_the_node_it_fits),
 		STORY(extra_capacity_is_judged_as_it_is_after_the_wave),

@@ -5,7 +5,10 @@
  *   robust     the wave was placed in some other orders as well, emptiest node first, half of them
  *              with nodes that are no candidates before the others (soft taints), pods in any
  *              order, and the pods of one owner after all others. Whose pod had no place then is
- *              named, or what extra capacity had none. That is a sample, and no proof
+ *              named, or what extra capacity had none. That is a sample, and no proof. Where some
+ *              pod of the cluster has a lower priority than that owner's, the scheduler preempts
+ *              pods for them, on nodes that stay as well: the others then fill the nodes that are
+ *              open to them
  *   any order  each pod has a place wherever the scheduler puts the others. It is proven for pods
  *              that ask for nothing but CPU, memory, ephemeral storage and a node's slots: such a
  *              pod is kept from a node by the others only if they fill up one of these there. So
@@ -23,6 +26,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_robust.h"
+#include "aggregator/policy/slack/slack.h"
 #include "shared/mem.h"
 
 struct parts {
@@ -30,6 +34,7 @@ struct parts {
 	const struct drain_part *of;
 	size_t count;
 	bool *stays; /* owned; by node: no candidate */
+	int32_t lowest; /* priority of pods on nodes, balloons left out */
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -61,6 +66,25 @@ static const char *owner_of(const struct parts *w, place_pod pod)
 	return place_pod_record(w->r->place, pod)->template->owner.uid;
 }
 
+static int32_t priority_of(const struct parts *w, place_pod pod)
+{
+	return place_pod_record(w->r->place, pod)->template->priority;
+}
+
+static int32_t find_lowest_priority(const struct drain_run *r)
+{
+	int32_t lowest = INT32_MAX;
+
+	for (size_t i = 0; i < r->count; i++)
+		for (size_t j = 0; j < r->cases[i].pod_count; j++) {
+			const struct kube_pod *pod = r->cases[i].pods[j];
+
+			if (pod->template->priority < lowest && !slack_is_balloon(pod))
+				lowest = pod->template->priority;
+		}
+	return lowest;
+}
+
 static void shuffle(struct leaver *all, size_t count, uint64_t seed)
 {
 	for (size_t i = count; i > 1; i--) {
@@ -72,8 +96,8 @@ static void shuffle(struct leaver *all, size_t count, uint64_t seed)
 	}
 }
 
-/* Pods of the owner come after all others. */
-static void put_last(const struct parts *w, struct leaver *all, size_t count, const char *owner)
+/* Pods of the owner come after all others, whose number is returned. */
+static size_t put_last(const struct parts *w, struct leaver *all, size_t count, const char *owner)
 {
 	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
 	size_t kept = 0, last = 0;
@@ -87,6 +111,7 @@ static void put_last(const struct parts *w, struct leaver *all, size_t count, co
 	if (last)
 		memcpy(&all[kept], of, last * sizeof(*of));
 	free(of);
+	return kept;
 }
 
 /* All pods of the wave, nowhere, in the order of their nodes. The caller frees them. */
@@ -111,17 +136,41 @@ static struct leaver *take_wave(const struct parts *w, size_t *count)
 	return all;
 }
 
-/* Schedulers that are told of candidates prefer the others. */
-static place_node choose(const struct parts *w, place_pod pod, bool told)
+/* One of those nodes (NULL: any) in that order, else the emptiest. */
+static place_node choose(const struct parts *w, place_pod pod, enum place_order order,
+			 const bool *preferred)
 {
 	struct place *p = w->r->place;
-	place_node to = PLACE_NONE;
+	place_node to = place_choose(p, pod, order, PLACE_NONE, preferred, NULL);
 
-	if (told)
-		to = place_choose(p, pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, w->stays, NULL);
-	if (to == PLACE_NONE)
+	if (to == PLACE_NONE && preferred)
 		to = place_choose(p, pod, PLACE_EMPTIEST_FIRST, PLACE_NONE, NULL, NULL);
 	return to;
+}
+
+/*
+ * Puts pods where that pod could go, while it can: the fullest nodes first, as these are closed to
+ * it soonest. Ends before a pod that has no place.
+ */
+static size_t put_in_the_way(const struct parts *w, const struct leaver *all, size_t count,
+			     place_pod of)
+{
+	struct place *p = w->r->place;
+	bool *open = mem_zalloc(w->r->count + 1, sizeof(*open));
+	size_t i;
+
+	for (place_node n = 0; n < w->r->count; n++)
+		open[n] = place_check(p, of, n) == PLACE_FITS;
+	for (i = 0; i < count; i++) {
+		place_node to = choose(w, all[i].pod, PLACE_FULLEST_FIRST, open);
+
+		if (to == PLACE_NONE)
+			break;
+		place_put(p, all[i].pod, to);
+		open[to] = place_check(p, of, to) == PLACE_FITS;
+	}
+	free(open);
+	return i;
 }
 
 static bool slack_holds(const struct parts *w, struct reason *why)
@@ -145,14 +194,20 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 {
 	struct place *p = w->r->place;
 	place_mark m = place_fork(p);
-	size_t count, victim = SIZE_MAX;
+	size_t count, i = 0, victim = SIZE_MAX;
 	struct leaver *all = take_wave(w, &count);
 
 	shuffle(all, count, seed_of(w, order));
-	if (owner)
-		put_last(w, all, count, owner);
-	for (size_t i = 0; i < count && victim == SIZE_MAX; i++) {
-		place_node to = choose(w, all[i].pod, order % 2);
+	if (owner) {
+		size_t others = put_last(w, all, count, owner);
+
+		if (priority_of(w, all[others].pod) > w->lowest)
+			i = put_in_the_way(w, all, others, all[others].pod);
+	}
+	/* Schedulers that are told of candidates prefer the others. */
+	for (; i < count && victim == SIZE_MAX; i++) {
+		place_node to =
+			choose(w, all[i].pod, PLACE_EMPTIEST_FIRST, order % 2 ? w->stays : NULL);
 
 		if (to != PLACE_NONE) {
 			place_put(p, all[i].pod, to);
@@ -201,7 +256,8 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
 size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
 			  struct reason *why)
 {
-	const struct parts parts = {r, of, part_count, mem_zalloc(r->count + 1, sizeof(bool))};
+	const struct parts parts = {r, of, part_count, mem_zalloc(r->count + 1, sizeof(bool)),
+				    find_lowest_priority(r)};
 	const struct parts *w = &parts;
 	const char *owners[OWNERS_MAX];
 	size_t victim = SIZE_MAX, count = 0;
@@ -310,7 +366,7 @@ static bool always_has_a_place(const struct drain_run *r, place_pod pod, const i
 
 bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count)
 {
-	const struct parts w = {r, of, part_count, NULL};
+	const struct parts w = {r, of, part_count, NULL, 0};
 	place_mark m = place_fork(r->place);
 	size_t count;
 	struct leaver *all = take_wave(&w, &count);
