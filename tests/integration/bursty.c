@@ -256,6 +256,35 @@ static void start(struct scene *s)
 	stack_start_agent(s->stack, 1, options);
 }
 
+/* Whether the machine let each workload use what it is there to use, in each span of the poller. */
+static bool load_was_had(const struct scene *s)
+{
+	double mean, stddev;
+
+	for (int i = 0; i < WORKLOADS; i++) {
+		polled(s, i, &mean, &stddev);
+		if (fabs(mean - LOAD_MILLI) > 0.05 * LOAD_MILLI || stddev > 0.05 * LOAD_MILLI) {
+			print_message("SKIP: %s used %.0f +- %.0f of its %d millicores here\n",
+				      names[i], mean, stddev, LOAD_MILLI);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool sampled_often(const struct scene *s)
+{
+	cJSON *nodes = stack_get(s->stack, 0, "/v1/nodes");
+	const cJSON *node = json_item(nodes, "test-node");
+	double rate = number(node, "source.rateHz");
+
+	if (rate < STEADY_RATE)
+		print_message("SKIP: sampled %.1f times a second, by %s\n", rate,
+			      cJSON_GetStringValue(json_at(node, "source.tier")));
+	cJSON_Delete(nodes);
+	return rate >= STEADY_RATE;
+}
+
 static void compare(const struct scene *s, const cJSON *pods)
 {
 	double mean[WORKLOADS], stddev[WORKLOADS], poll_mean[WORKLOADS], poll_stddev[WORKLOADS];
@@ -273,8 +302,6 @@ static void compare(const struct scene *s, const cJSON *pods)
 			      number(pod, "usage.cpuMillicores.windows.5m.samples"), poll_mean[i],
 			      poll_stddev[i]);
 		assert_true(fabs(mean[i] - LOAD_MILLI) < 0.1 * LOAD_MILLI);
-		assert_true(fabs(poll_mean[i] - LOAD_MILLI) < 0.1 * LOAD_MILLI);
-		assert_true(poll_stddev[i] < 0.1 * LOAD_MILLI);
 	}
 	print_message("deviation that follows from the pattern: %.1f, off by %.2f %%\n", want,
 		      100 * (stddev[BURSTY] - want) / want);
@@ -285,7 +312,7 @@ static void compare(const struct scene *s, const cJSON *pods)
 static void test_bursts_are_seen(void **state)
 {
 	struct scene *s = *state;
-	cJSON *pods, *nodes;
+	cJSON *pods;
 
 	if (!s->cgroups)
 		skip();
@@ -297,17 +324,11 @@ static void test_bursts_are_seen(void **state)
 	}
 	start(s);
 	assert_true(await(poll_counters, s, 120));
-	pods = stack_get(s->stack, 0, "/v1/pods?limit=5000"); /* whatever else runs here */
-	nodes = stack_get(s->stack, 0, "/v1/nodes");
-	if (number(json_item(nodes, "test-node"), "source.rateHz") < STEADY_RATE) {
-		print_message("SKIP: sampled less than %d times a second, by %s\n", STEADY_RATE,
-			      cJSON_GetStringValue(
-				      json_at(json_item(nodes, "test-node"), "source.tier")));
+	if (!load_was_had(s) || !sampled_often(s))
 		skip();
-	}
+	pods = stack_get(s->stack, 0, "/v1/pods?limit=5000"); /* whatever else runs here */
 	compare(s, pods);
 	cJSON_Delete(pods);
-	cJSON_Delete(nodes);
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 }
 

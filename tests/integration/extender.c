@@ -49,15 +49,6 @@ static int64_t fixed_now(void)
 	return VIEW_FIXTURE_NOW_NS;
 }
 
-/* Of this thread, so that what else the machine does while the lock is held does not count. */
-static int64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
-}
-
 static void on_put(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {
@@ -95,7 +86,6 @@ static int setup(void **state)
 		.ledger = ledger_new(),
 		.extender = &s->options,
 	};
-	ledger_measure_lock(s->ctx.ledger, cpu_ns);
 	s->model = model_new();
 	s->watch = (struct model_pod_watch){on_put, on_gone, s->ctx.ledger};
 	model_watch_pods(s->model, &s->watch);
@@ -502,7 +492,6 @@ static void many_schedulers_at_once_get_valid_answers(void **state)
 {
 	struct client *clients = mem_zalloc(CLIENTS, sizeof(*clients));
 	struct scene *s = *state;
-	int64_t longest_ns;
 	uint64_t asked = 0;
 
 	atomic_store(&stopping, false);
@@ -523,12 +512,7 @@ static void many_schedulers_at_once_get_valid_answers(void **state)
 		client_close(&clients[i]);
 	}
 	check_ledger(s);
-	longest_ns = ledger_longest_lock_ns(s->ctx.ledger);
-	print_message("%" PRIu64 " questions; under the ledger's lock went %.3f ms at most\n",
-		      asked, (double)longest_ns / 1e6);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	assert_true(longest_ns < 5 * NS_PER_SEC / 1000); /* 1 ms, and room for slow machines */
-#endif
+	print_message("%" PRIu64 " questions\n", asked);
 	free(clients);
 }
 

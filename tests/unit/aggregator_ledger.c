@@ -271,15 +271,6 @@ static void a_full_ledger_refuses_new_pods_only(void **state)
 
 /* --- how long the lock is held ---------------------------------------------------------------- */
 
-/* No load of the machine is measured, and of no other thread. */
-static int64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * S + t.tv_nsec;
-}
-
 /*
  * A clock that steps each time it is read: the lock reads it when it is taken and when it is given
  * back.
@@ -332,38 +323,6 @@ static void many_go_in_parts(void **state)
 	assert_string_equal(told(l, now), "");
 	assert_int_equal(counters_of(l).settled, LEDGER_PODS_MAX);
 	ledger_free(l);
-}
-
-/*
- * 1 ms is what is promised, on a machine of today and without sanitizers, and about half of it is
- * what it takes; five times as much would be another algorithm. Best of three: a first touch of
- * memory that the kernel has yet to give is of no algorithm.
- */
-static void no_lock_is_held_for_long(void **state)
-{
-	int64_t best_ns = INT64_MAX;
-
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		struct ledger *l = ledger_new();
-		int64_t longest_ns;
-
-		ledger_measure_lock(l, cpu_ns);
-		fill(l);
-		ledger_copy_drop(ledger_take(l, now));
-		bind_all(l);
-		ledger_copy_drop(ledger_take(l, now));
-		ledger_settle(l, 3, now);
-		fill(l);
-		ledger_copy_drop(ledger_take(l, now + LEDGER_TTL_NS));
-		longest_ns = ledger_longest_lock_ns(l);
-		best_ns = longest_ns < best_ns ? longest_ns : best_ns;
-		ledger_free(l);
-	}
-	print_message("at most %.3f ms under the lock\n", (double)best_ns / 1e6);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	assert_true(best_ns < 5 * S / 1000);
-#endif
 }
 
 static void a_copy_is_the_same_until_something_changes(void **state)
@@ -614,7 +573,6 @@ int main(void)
 		cmocka_unit_test(nothing_is_reserved_without_uid_or_above_the_bounds),
 		cmocka_unit_test(a_full_ledger_refuses_new_pods_only),
 		cmocka_unit_test(many_go_in_parts),
-		cmocka_unit_test(no_lock_is_held_for_long),
 		cmocka_unit_test(a_copy_is_the_same_until_something_changes),
 		cmocka_unit_test(who_looked_too_early_looks_again),
 		cmocka_unit_test(copy_and_view_have_every_pod_once),
