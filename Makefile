@@ -131,7 +131,7 @@ PEERS    := $(TB)/peers
 # What programs are loaded with whose sockets and memory are to fail.
 SEAM     := $(TB)/seam.so
 
-.PHONY: all tests everything fleet soak benches demo lab deps deps-lint deps-vm deps-bench run check check-built check-vm check-vm-built
+.PHONY: all tests everything fleet soak benches demo lab deps deps-lint deps-vm deps-bench run check check-built check-units check-integration check-vm check-vm-built
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: deps-node-vm check-node-vm check-node-vm-built
 .PHONY: documents deps-deb deb deps-packages check-packages
@@ -293,10 +293,17 @@ lab: deps-kube
 
 # Those that measure for long wait with the faults, so that a newcomer waits for minutes only; sanitizers see them here.
 LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,bursty confined_agent drain_real_use),$(INTEG))
+CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/docs/check \
+	$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
+	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
+CHECK_INTEG = $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
 check-built: all tests $(BPF_O)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/docs/check \
-		$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
-		$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases) $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_UNITS) $(CHECK_INTEG)
+# The two halves of check: what computes, and what waits for processes and the network.
+check-units: all tests $(BPF_O)
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_UNITS)
+check-integration: all tests
+	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_INTEG)
 
 # Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
 check-faults: deps
