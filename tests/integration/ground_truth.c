@@ -177,19 +177,20 @@ static void test_against_the_kernel(void **state)
 		       ((double)(clock_mono_ns() - begin) / NS_PER_SEC);
 
 	burn = json_item(s->pods, s->burn);
-	/* On a busy machine it may get less than its quota, which is then no truth. */
-	if (fabs(kernel_milli - QUOTA_MILLI) <= 0.02 * QUOTA_MILLI)
+	/* On a busy machine it may get less than its quota, which then holds nothing back. */
+	if (fabs(kernel_milli - QUOTA_MILLI) <= 0.02 * QUOTA_MILLI) {
 		assert_within("CPU against the quota, millicores",
 			      number(burn, "usage.cpuMillicores.windows.5m.mean"), QUOTA_MILLI,
 			      0.03);
-	else
+		assert_true(number(burn, "contention.throttledSeconds") > 0);
+		assert_true(number(burn, "contention.throttledRatio") > 0);
+	} else {
 		print_message("the kernel gave it %.6g millicores of its %d\n", kernel_milli,
 			      (int)QUOTA_MILLI);
+	}
 	assert_within("CPU against the kernel's file, millicores",
 		      number(burn, "usage.cpuMillicores.windows.5m.mean"), kernel_milli, 0.03);
 	assert_true(number(burn, "kernelLimits.cpuMillicores") == QUOTA_MILLI);
-	assert_true(number(burn, "contention.throttledSeconds") > 0);
-	assert_true(number(burn, "contention.throttledRatio") > 0);
 
 	hold = json_item(s->pods, s->hold);
 	if (cgroup_fixture_fs(s->cgroups)->memory_from < 0)
