@@ -33,9 +33,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "aggregator/api/drain_runner.h"
 #include "aggregator/api/place_pool.h"
-#include "aggregator/api/quota_shelf.h"
+#include "aggregator/api/plan.h"
+#include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/api/warmer.h"
 #include "aggregator/edge/http/http.h"
@@ -43,7 +43,6 @@
 #include "aggregator/engine_follower.h"
 #include "aggregator/engine_planner.h"
 #include "aggregator/engine_publisher.h"
-#include "aggregator/engine_reviewer.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregator/api/extender.h"
 #include "aggregator/api/drain_settings.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/access_options.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/slack/slack.h"

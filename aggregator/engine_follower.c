@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed() |
- * +--pod by pod--> ledger
+ * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
+ *                                              |
+ *                                              +--pod by pod--> ledger
  *
  * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so
  * that frames and timers come in between; the edge waits meanwhile, since its queue is bounded.
@@ -20,6 +21,7 @@
 #include "aggregator/edge/kube/kube.h"
 #include "aggregator/edge/kube/nudger.h"
 #include "aggregator/edge/kube/status_writer.h"
+#include "aggregator/edge/kube/token_review.h"
 #include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/log.h"
@@ -276,4 +278,37 @@ struct cluster *follower_cluster(struct follower *f)
 		return NULL;
 	f->seen = model_generation(f->model);
 	return model_cluster(f->model);
+}
+
+/* --- reviews of tokens */
+
+int reviewer_open(struct reviewer *r, const char *kubeconfig, const char *context,
+		  const char *audience, struct reason *reason)
+{
+	struct kube_config config = {0};
+	int rc = kubeconfig ? kube_config_read(&config, kubeconfig, context, reason)
+			    : kube_config_in_cluster(&config, NULL, reason);
+
+	if (rc == -ENOENT && !kubeconfig)
+		reason_set(reason, "this is no pod: give --kubeconfig");
+	if (!rc)
+		rc = token_reviewer_new(&r->tokens, &config, audience, reason);
+	kube_config_fini(&config);
+	if (rc) {
+		reason_prefix(reason, "--token-review");
+		return -EINVAL;
+	}
+	r->access = (struct access_reviewer){r->tokens, token_reviewer_ask, TOKEN_REVIEWS_AT_ONCE};
+	return 0;
+}
+
+void reviewer_stop(struct reviewer *r)
+{
+	token_reviewer_stop(r->tokens);
+}
+
+void reviewer_close(struct reviewer *r)
+{
+	token_reviewer_free(r->tokens);
+	*r = (struct reviewer){0};
 }

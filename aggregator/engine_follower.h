@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps the cluster model: what the Kubernetes edge tells is done to it on the loop, or files gave
- * it once.
+ * it once; and lets the Kubernetes edge review tokens for the HTTP edge.
  */
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
 #define EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "aggregator/api/access_review.h"
 #include "aggregator/model/model.h"
 #include "shared/options.h"
 #include "shared/reason.h"
@@ -67,5 +68,22 @@ bool follower_runs_programs(const struct follower *f);
 bool follower_dirty(const struct follower *f);
 /* What is known now, to be dropped; NULL without an API. */
 struct cluster *follower_cluster(struct follower *f);
+
+/* --- reviews of tokens */
+
+struct reviewer {
+	struct access_reviewer access; /* for the HTTP edge */
+	struct token_reviewer *tokens; /* owned */
+};
+
+/*
+ * kubeconfig NULL: the cluster this is a pod of. audience NULL: the API server. -EINVAL with the
+ * reason.
+ */
+int reviewer_open(struct reviewer *r, const char *kubeconfig, const char *context,
+		  const char *audience, struct reason *reason);
+/* Cuts what is being asked. Of zeroes nothing, as below. */
+void reviewer_stop(struct reviewer *r);
+void reviewer_close(struct reviewer *r);
 
 #endif

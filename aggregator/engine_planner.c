@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "aggregator/api/fit_ask.h"
+#include "aggregator/api/place_pool.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -157,7 +158,7 @@ static void turn(struct planner *p)
 {
 	struct view *v = view_slot_take(p->config.views);
 
-	if (fit_knows_cluster(v, NULL))
+	if (place_pool_can_answer(v, NULL))
 		plan(p, v);
 	view_drop(v);
 }

@@ -10,7 +10,7 @@
 #include <uv.h>
 
 #include "aggregator/api/drain_log.h"
-#include "aggregator/api/plan_slot.h"
+#include "aggregator/api/plan.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"

@@ -12,8 +12,7 @@
 #include <sys/resource.h>
 
 #include "aggregator/api/drain_settings.h"
-#include "aggregator/api/quota_options.h"
-#include "aggregator/api/slack_options.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/edge/kube/nudger.h"
 #include "aggregator/engine.h"
 #include "shared/log.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "aggregator/api/place_pool.h"
-#include "aggregator/api/quota_shelf.h"
+#include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"

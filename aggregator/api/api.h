@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "aggregator/api/shared_body.h"
-#include "aggregator/api/watcher_cache.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
@@ -157,8 +156,8 @@ enum api_failure {
 #undef X
 };
 
-/* {"error":{"code","message","field"}} with the status of the failure; field may be NULL. */
-void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
+/* {"error":{"code","message","field"}} with the status of the failure; field may be NULL. False. */
+bool api_fail(struct api_response *rs, enum api_failure failure, const char *field,
 	      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /*

@@ -54,7 +54,8 @@
 
 #include "aggregator/api/drain_json.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan_ask.h"
+#include "aggregator/api/plan.h"
+#include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
 struct question {
@@ -67,17 +68,13 @@ static bool read_question(const struct api_request *rq, struct question *q, stru
 {
 	const char *explain = rq->query(rq, "explain");
 
-	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
-		api_fail(rs, FAIL_BAD_REQUEST, "explain", "\"%.60s\" is neither true nor false",
-			 explain);
-		return false;
-	}
+	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0)
+		return api_fail(rs, FAIL_BAD_REQUEST, "explain",
+				"\"%.60s\" is neither true nor false", explain);
 	q->explain = explain && *explain == 't';
 	q->names = rq->query(rq, "node");
-	if (q->names && !*q->names) {
-		api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
-		return false;
-	}
+	if (q->names && !*q->names)
+		return api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
 	return list_selector_read(rq, &q->selector, rs);
 }
 
@@ -134,18 +131,14 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	struct reason stale;
 	struct jsonw w;
 
-	rs->content_type = "application/json";
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "DrainPlan", now_ns);
+	list_answer_open(rs, &w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
 	rs->etag = etag_of(r, &stale);
 	if (stale.text[0])
 		jsonw_key_string(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);
 	drain_json_write_wave(&w, p);
-	jsonw_key(&w, "items");
-	jsonw_array_open(&w);
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < p->node_count; i++) {
 		if (!chosen[i])
 			continue;
@@ -155,9 +148,8 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	}
 	jsonw_array_close(&w);
 	if (q->explain)
-		drain_json_write_narration(&w, p);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+		list_write_lines(&w, "narration", p->narration);
+	list_answer_close(&w);
 }
 
 static void answer(const struct plan_result *r, const struct question *q, int64_t now_ns,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "aggregator/api/list.h"
-#include "aggregator/api/usage_json.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
 #include "shared/clock.h"
@@ -32,8 +32,7 @@ static void write_workload(struct jsonw *w, const struct drain_plan *p, const st
 
 	if (!object_kind_find(pod->template->owner_api, who.kind, &kind))
 		object = cluster_find(c, kind, pod->object.namespace, who.name);
-	jsonw_key(w, "workload");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "workload");
 	jsonw_key_string(w, "kind", who.kind);
 	jsonw_key_string(w, "name", who.name);
 	if (object && (kind == OBJECT_REPLICA_SET || kind == OBJECT_REPLICATION_CONTROLLER))
@@ -84,8 +83,7 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 static void write_moves(struct jsonw *w, const struct drain_plan *p,
 			const struct drain_plan_node *n)
 {
-	jsonw_key(w, "moves");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "moves");
 	for (size_t i = 0; i < n->move_count; i++)
 		write_move(w, p, n->name, &n->moves[i]);
 	jsonw_array_close(w);
@@ -93,37 +91,25 @@ static void write_moves(struct jsonw *w, const struct drain_plan *p,
 
 /* --- reasons */
 
-static void write_refused(struct jsonw *w, const struct place_counts *counts)
-{
-	jsonw_key(w, "refused");
-	jsonw_object_open(w);
-	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
-		if (counts->of[f])
-			jsonw_key_int(w, place_filter_name((enum place_filter)f), counts->of[f]);
-	jsonw_object_close(w);
-}
-
 static void write_reason(struct jsonw *w, const struct drain_why *why)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "code", drain_reason_name(why->code));
 	jsonw_key_string(w, "text", why->text);
 	if (why->pod) {
-		jsonw_key(w, "pod");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "pod");
 		jsonw_key_string(w, "namespace", why->pod->object.namespace);
 		jsonw_key_string(w, "name", why->pod->object.name);
 		jsonw_object_close(w);
 	}
 	if (why->number_count) {
-		jsonw_key(w, "numbers");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "numbers");
 		for (uint32_t i = 0; i < why->number_count; i++)
 			jsonw_key_fixed(w, why->numbers[i].name, why->numbers[i].value, 4);
 		jsonw_object_close(w);
 	}
 	if (why->counted)
-		write_refused(w, &why->refused);
+		view_json_write_refused(w, &why->refused);
 	if (why->unblock && *why->unblock)
 		jsonw_key_string(w, "unblock", why->unblock);
 	jsonw_object_close(w);
@@ -147,8 +133,7 @@ static void write_use(struct jsonw *w, const struct view_node *n, int64_t now_ns
 
 	if (!set)
 		return;
-	jsonw_key(w, "usage");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "usage");
 	if (set->cpu_milli.known)
 		jsonw_key_fixed(w, "cpuMillicores", set->cpu_milli.mean, 3);
 	if (set->working_set_bytes.known)
@@ -160,13 +145,10 @@ static void write_amounts(struct jsonw *w, const struct view_node *n, int64_t no
 {
 	jsonw_key_int(w, "pods", n->sums.pods);
 	jsonw_key_int(w, "daemonPods", n->sums.daemon_pods);
-	usage_json_write_resources(w, "allocatable", n->cpu_allocatable_milli,
-				   n->mem_allocatable_bytes);
-	jsonw_key(w, "requests");
-	jsonw_object_open(w);
-	jsonw_key_int(w, "cpuMillicores", n->sums.requests.of[RESOURCE_CPU]);
-	jsonw_key_int(w, "memoryBytes", n->sums.requests.of[RESOURCE_MEMORY]);
-	jsonw_object_close(w);
+	view_json_write_capacity(w, "allocatable", n->cpu_allocatable_milli,
+				 n->mem_allocatable_bytes);
+	view_json_write_amounts(w, "requests", n->sums.requests.of[RESOURCE_CPU],
+				n->sums.requests.of[RESOURCE_MEMORY]);
 	write_use(w, n, now_ns);
 }
 
@@ -174,8 +156,7 @@ static void write_shares(struct jsonw *w, const struct drain_plan_node *n)
 {
 	if (!n->requested_known && !n->used_known)
 		return;
-	jsonw_key(w, "utilization");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "utilization");
 	if (n->requested_known)
 		jsonw_key_fixed(w, "requested", n->requested_share, 4);
 	if (n->used_known)
@@ -199,8 +180,8 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 	jsonw_key_string(w, "name", n->name);
 	jsonw_key_string(w, "verdict", drain_verdict_name(n->verdict));
 	if (n->since_ns) {
-		usage_json_write_time(w, "since", n->since_ns);
-		usage_json_write_time(w, "due", n->due_ns);
+		view_json_write_time(w, "since", n->since_ns);
+		view_json_write_time(w, "due", n->due_ns);
 	}
 	if (n->group && *n->group)
 		jsonw_key_string(w, "group", n->group);
@@ -211,8 +192,7 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 	write_shares(w, n);
 	if (n->idle_in_fact)
 		jsonw_key_bool(w, "idleInFact", true);
-	jsonw_key(w, "reasons");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "reasons");
 	for (size_t i = 0; i < n->reason_count; i++)
 		write_reason(w, &n->reasons[i]);
 	jsonw_array_close(w);
@@ -226,8 +206,7 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 static void write_change(struct jsonw *w, const char *key, double now, double before, double after,
 			 double limit)
 {
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	if (!isnan(now)) {
 		jsonw_key_fixed(w, "now", now, 0);
 		jsonw_key_fixed(w, "reserved", fmax(0, before - now), 0);
@@ -328,8 +307,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	if (*wave->not_robust.text)
 		jsonw_key_string(w, "notRobust", wave->not_robust.text);
 	jsonw_key_string(w, "evictions", eviction_api(p));
-	jsonw_key(w, "nodes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < wave->node_count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "name", wave->nodes[i]->name);
@@ -338,13 +316,11 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
-	jsonw_key(w, "destinations");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "destinations");
 	for (size_t i = 0; i < wave->destination_count; i++)
 		write_destination(w, p, &wave->destinations[i]);
 	jsonw_array_close(w);
-	jsonw_key(w, "disruptions");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "disruptions");
 	for (size_t i = 0; i < wave->cost_count; i++)
 		write_cost(w, &wave->costs[i]);
 	jsonw_array_close(w);
@@ -355,8 +331,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 
 static void write_used(struct jsonw *w, const char *key, int64_t used, int64_t limit)
 {
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	jsonw_key_int(w, "used", used);
 	jsonw_key_int(w, "limit", limit);
 	jsonw_object_close(w);
@@ -364,8 +339,7 @@ static void write_used(struct jsonw *w, const char *key, int64_t used, int64_t l
 
 static void write_throttle(struct jsonw *w, const struct drain_throttle *t)
 {
-	jsonw_key(w, "throttled");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "throttled");
 	jsonw_key_bool(w, "state", t->throttled);
 	write_used(w, "nodes", t->used, t->limit);
 	write_used(w, "drains", t->drains_used, t->drains_limit);
@@ -375,8 +349,7 @@ static void write_throttle(struct jsonw *w, const struct drain_throttle *t)
 
 static void write_owed(struct jsonw *w, const struct drain_owed *o)
 {
-	jsonw_key(w, "owed");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "owed");
 	jsonw_key_int(w, "ofDeletions", (int64_t)o->of_deletions);
 	jsonw_key_int(w, "ofEvictions", (int64_t)o->of_evictions);
 	jsonw_key_int(w, "pending", (int64_t)o->pending);
@@ -395,8 +368,7 @@ static void write_verdicts(struct jsonw *w, const struct drain_plan *p)
 
 	for (size_t i = 0; i < p->node_count; i++)
 		of[p->nodes[i].verdict]++;
-	jsonw_key(w, "verdicts");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "verdicts");
 	for (int v = DRAIN_NEEDED; v < DRAIN_VERDICTS; v++)
 		jsonw_key_int(w, drain_verdict_name((enum drain_verdict)v), of[v]);
 	jsonw_object_close(w);
@@ -414,7 +386,7 @@ static const char *use_cap_of(const struct drain_plan *p)
 
 void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 {
-	usage_json_write_time(w, "planned", p->time_ns);
+	view_json_write_time(w, "planned", p->time_ns);
 	jsonw_key_int(w, "viewVersion", (int64_t)p->view->version);
 	jsonw_key_string(w, "variant", p->variant == DRAIN_UPSTREAM ? "upstream" : "corrected");
 	jsonw_key_string(w, "useCap", use_cap_of(p));
@@ -423,22 +395,4 @@ void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 	write_verdicts(w, p);
 	write_throttle(w, &p->throttle);
 	write_owed(w, &p->owed);
-}
-
-void drain_json_write_narration(struct jsonw *w, const struct drain_plan *p)
-{
-	const char *line = p->narration ? p->narration : "";
-
-	jsonw_key(w, "narration");
-	jsonw_array_open(w);
-	while (*line) {
-		size_t len = strcspn(line, "\n");
-		struct buf copy = BUF_INIT;
-
-		buf_add(&copy, line, len);
-		jsonw_string(w, copy.data ? copy.data : "");
-		buf_fini(&copy);
-		line += len + (line[len] == '\n');
-	}
-	jsonw_array_close(w);
 }

@@ -15,8 +15,6 @@
 void drain_json_write_head(struct jsonw *w, const struct drain_plan *p);
 /* "wave":{..}, or null where nothing goes. */
 void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p);
-/* "narration":[line,..] */
-void drain_json_write_narration(struct jsonw *w, const struct drain_plan *p);
 /* A node: verdict, numbers and reasons; moves: also where its pods went in the simulation. */
 void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 			   const struct drain_plan_node *n, bool moves);

@@ -1,13 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of rows; that of number n lies in place n % DRAIN_LOG_MAX. */
+/*
+ * GET /v1/drain/history[?node=NAME[,NAME..]][&limit=N]: what was decided about drains, the newest
+ * first.
+ *
+ *   {"apiVersion","kind":"DrainHistory","time","items":[{"time","event"[,"node"][,"reason"],"text"},..]}
+ *
+ *   event   needed, unneeded, drain, inDeletion: the verdict about the node became this, or the
+ *           reason for it another one
+ *           wave: other nodes go together than before, or none; it has no node, and is left out
+ *           where nodes are asked for
+ *           evicted: a pod left the node while that was on its way or cordoned, or was disrupted
+ *           gone: the node left the cluster
+ *   reason  code, as in /v1/drain
+ *
+ * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
+ * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over
+ * a snapshot it is what the aggregator had last, at most 1024.
+ */
 #include "aggregator/api/drain_log.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/list.h"
+#include "aggregator/api/plan.h"
+#include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
+/* A ring of rows; that of number n lies in place n % DRAIN_LOG_MAX. */
 struct drain_log {
 	pthread_mutex_t lock;
 	/* under lock */
@@ -42,7 +63,7 @@ struct drain_row *drain_row_new(const struct drain_row_facts *of)
 	return r;
 }
 
-struct drain_row *drain_row_hold(struct drain_row *r)
+static struct drain_row *hold_row(struct drain_row *r)
 {
 	atomic_fetch_add(&r->users, 1);
 	return r;
@@ -125,7 +146,7 @@ static void read_rows(const struct drain_log *l, uint64_t behind, struct drain_r
 		out->count = (size_t)(l->last - out->first + 1);
 	out->of = mem_zalloc(out->count + 1, sizeof(struct drain_row *));
 	for (size_t i = 0; i < out->count; i++)
-		out->of[i] = drain_row_hold(l->ring[(out->first + i) % DRAIN_LOG_MAX]);
+		out->of[i] = hold_row(l->ring[(out->first + i) % DRAIN_LOG_MAX]);
 }
 
 void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out)
@@ -155,7 +176,7 @@ void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count,
 	for (size_t i = 0; i < count; i++)
 		drain_row_drop(put(l, of[i]));
 	for (size_t i = 0; i < newer.count; i++)
-		drain_row_drop(put(l, drain_row_hold(newer.of[i])));
+		drain_row_drop(put(l, hold_row(newer.of[i])));
 	pthread_mutex_unlock(&l->lock);
 	drain_rows_fini(&newer);
 }
@@ -168,4 +189,129 @@ uint64_t drain_log_last(struct drain_log *l)
 	last = l->last;
 	pthread_mutex_unlock(&l->lock);
 	return last;
+}
+
+/* --- GET /v1/drain/history */
+
+struct query {
+	const char *nodes; /* borrowed; NULL: all */
+	size_t limit;
+};
+
+/* A name of the list, which has commas; NULL: any is. */
+static bool is_asked(const char *names, const char *node)
+{
+	size_t len = strlen(node);
+
+	for (const char *at = names; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strcspn(at, ",") == len && strncmp(at, node, len) == 0)
+			return true;
+	}
+	return !names;
+}
+
+static void write_row(struct jsonw *w, const struct drain_row *r)
+{
+	jsonw_object_open(w);
+	view_json_write_time(w, "time", r->time_ns);
+	jsonw_key_string(w, "event", r->event);
+	if (*r->node)
+		jsonw_key_string(w, "node", r->node);
+	if (*r->reason)
+		jsonw_key_string(w, "reason", r->reason);
+	jsonw_key_string(w, "text", r->text);
+	jsonw_object_close(w);
+}
+
+static void write_rows(const struct drain_rows *rows, const struct query *q, int64_t now_ns,
+		       struct api_response *rs)
+{
+	size_t told = 0;
+	struct jsonw w;
+
+	list_answer_open(rs, &w, "DrainHistory", now_ns);
+	jsonw_key_array(&w, "items");
+	for (size_t i = rows->count; i > 0 && told < q->limit; i--) {
+		if (!is_asked(q->nodes, rows->of[i - 1]->node))
+			continue;
+		write_row(&w, rows->of[i - 1]);
+		told++;
+	}
+	jsonw_array_close(&w);
+	list_answer_close(&w);
+}
+
+/*
+ * Where nothing is kept: what was remembered at the moment of a snapshot. False: *rs says why not.
+ */
+static bool read_memory(const struct api_context *ctx, struct drain_log *to,
+			struct api_response *rs)
+{
+	const char *text = ctx->memory ? ctx->memory->of[PLAN_DRAIN] : NULL;
+	struct drain_state *state = drain_state_new();
+	const struct drain_record *of;
+	struct reason why = {""};
+	size_t count;
+	bool good = !text || drain_state_read(state, text, strlen(text), INT64_MAX, 0, &why) == 0;
+
+	if (good) {
+		of = drain_state_history(state, &count);
+		drain_log_add(to, of, count);
+	} else {
+		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.drain: %s", why.text);
+	}
+	drain_state_free(state);
+	return good;
+}
+
+/* Rows are added, and never change. */
+static uint64_t etag_of(const struct drain_rows *rows)
+{
+	if (!rows->count)
+		return 1;
+	return ((rows->first + rows->count) << 32) ^ (uint64_t)rows->of[rows->count - 1]->time_ns;
+}
+
+static void answer(struct drain_log *log, const struct query *q, int64_t now_ns,
+		   struct api_response *rs)
+{
+	struct drain_rows rows;
+
+	drain_log_read(log, 0, &rows);
+	write_rows(&rows, q, now_ns, rs);
+	rs->etag = etag_of(&rows);
+	drain_rows_fini(&rows);
+}
+
+static bool read_query(const struct api_request *rq, struct query *q, struct api_response *rs)
+{
+	const char *limit = rq->query(rq, "limit");
+	char *end;
+
+	*q = (struct query){rq->query(rq, "node"), LIST_LIMIT_DEFAULT};
+	if (q->nodes && !*q->nodes)
+		q->nodes = NULL;
+	if (!limit || !*limit)
+		return true;
+	q->limit = strtoul(limit, &end, 10);
+	if (*limit >= '0' && *limit <= '9' && !*end && q->limit >= 1 && q->limit <= DRAIN_LOG_MAX)
+		return true;
+	return api_fail(rs, FAIL_BAD_REQUEST, "limit",
+			"limit \"%.60s\" is not a whole number from 1 to %d", limit, DRAIN_LOG_MAX);
+}
+
+void api_drain_history(const struct api_context *ctx, const struct api_request *rq,
+		       struct api_response *rs)
+{
+	struct drain_log *remembered = NULL;
+	struct query q;
+
+	if (!read_query(rq, &q, rs))
+		return;
+	if (!ctx->decisions)
+		remembered = drain_log_new();
+	if (!remembered || read_memory(ctx, remembered, rs))
+		answer(remembered ? remembered : ctx->decisions, &q, ctx->now_ns(), rs);
+	drain_log_free(remembered);
 }

@@ -32,7 +32,6 @@ struct drain_row_facts {
 
 /* With one user. */
 struct drain_row *drain_row_new(const struct drain_row_facts *of);
-struct drain_row *drain_row_hold(struct drain_row *r);
 void drain_row_drop(struct drain_row *r); /* NULL is allowed */
 
 /* Some rows, oldest first; the first has that number. */

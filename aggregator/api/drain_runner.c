@@ -10,12 +10,15 @@
  * A node that was on its way and is there no more counts as scaled down, as empty or underutilized,
  * which is what it was when it was last seen.
  */
-#include "aggregator/api/drain_runner.h"
+#include "aggregator/api/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/drain_log.h"
+#include "aggregator/api/drain_settings.h"
+#include "aggregator/state/counters.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 

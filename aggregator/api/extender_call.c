@@ -6,10 +6,11 @@
 #include "aggregator/api/extender_call.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/node_index.h"
+#include "aggregator/api/warmer.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -18,26 +19,32 @@ static struct extender_counters *counters_of(const struct extender_call *c)
 	return &c->ctx->counters->extender;
 }
 
+bool extender_read_pod(const cJSON *json, struct kube_pod **pod, struct api_response *rs)
+{
+	char below[OBJECT_FIELD_MAX] = "", field[OBJECT_FIELD_MAX + 8];
+	struct reason why = {""};
+	struct object *record;
+
+	if (object_read(OBJECT_POD, json, &record, below, &why)) {
+		snprintf(field, sizeof(field), "Pod%s%s", *below ? "." : "", below);
+		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", why.text);
+	}
+	*pod = (struct kube_pod *)record;
+	return true;
+}
+
 static bool read_question(struct extender_call *c, const struct api_request *rq,
 			  struct api_response *rs)
 {
-	char field[EXTENDER_FIELD_MAX], below[OBJECT_FIELD_MAX] = "", *path;
+	char field[EXTENDER_FIELD_MAX];
 	struct reason reason = {""};
-	struct object *pod;
 
-	if (extender_args_parse(rq->body, rq->body_len, &c->args, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
-		return false;
-	}
-	if (object_read(OBJECT_POD, c->args.pod, &pod, below, &reason)) {
-		path = mem_printf("Pod%s%s", *below ? "." : "", below);
-		api_fail(rs, FAIL_BAD_REQUEST, path, "%s", reason.text);
-		free(path);
-		extender_args_fini(&c->args);
-		return false;
-	}
-	c->pod = (struct kube_pod *)pod;
-	return true;
+	if (extender_args_parse(rq->body, rq->body_len, &c->args, field, &reason))
+		return api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
+	if (extender_read_pod(c->args.pod, &c->pod, rs))
+		return true;
+	extender_args_fini(&c->args);
+	return false;
 }
 
 /* --- names that are there twice: each counts once, where it came first */

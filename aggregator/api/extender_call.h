@@ -4,8 +4,8 @@
 #define EVENKEEL_AGGREGATOR_API_EXTENDER_CALL_H
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/extender.h"
 #include "aggregator/api/extender_json.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/api/score_job.h"
 #include "aggregator/state/ledger.h"
 
@@ -25,6 +25,8 @@ struct extender_call {
 	struct score_ask ask; /* of the members above */
 };
 
+/* The Pod of a question, for the caller to drop. False: *rs says what is wrong with it. */
+bool extender_read_pod(const cJSON *json, struct kube_pod **pod, struct api_response *rs);
 /* Reads the question. False: *rs says what is wrong with it, and nothing is left to close. */
 bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 			const struct api_context *ctx, const struct api_request *rq,
@@ -79,5 +81,14 @@ struct extender_nodes *extender_call_nodes(const struct extender_call *c);
 void extender_call_open_again(struct extender_call *c, const struct api_context *ctx,
 			      struct kube_pod *pod, const struct extender_nodes *nodes);
 void extender_call_close_again(struct extender_call *c);
+/* Whether filter would let it pass on one of these nodes; nothing is reserved or counted. */
+bool extender_filter_rehearse(const struct api_context *ctx, struct kube_pod *pod,
+			      const struct extender_nodes *nodes);
+/*
+ * Whether preempt would find victims on one of these nodes; nobody is told of them. *retry_ns: the
+ * next end of a minimum runtime or a window of evictions, 0: none holds victims back.
+ */
+bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *pod,
+			       const struct extender_nodes *nodes, int64_t *retry_ns);
 
 #endif

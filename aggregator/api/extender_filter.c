@@ -5,8 +5,7 @@
  * neither would be out of the question for preemption, too. An "Error" is never answered, since it
  * would fail the pod as a whole.
  *
- * Refusals. First the gates, which look at the pod and not at nodes: one that refuses, refuses
- * every node. Then node by node the hard limits (node_limits.h), if there are any. Pods of
+ * Refusals. First the quotas, which look at the pod and not at nodes: they refuse every node. Then node by node the hard limits (node_limits.h), if there are any. Pods of
  * DaemonSets and those that the cluster cannot live without (priority of system-cluster-critical
  * and above) are not held to them: they have nowhere else to go.
  *
@@ -26,7 +25,7 @@
  *
  * Reasons. Of a node it is the kind of its refusal and nothing else, so that the scheduler adds
  * nodes up; the numbers go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. Of
- * a gate it is one sentence for all nodes. No victims would help where a limit of the node
+ * quotas it is one sentence for all nodes. No victims would help where a limit of the node
  * refuses: it passed the scheduler's own filters, so the scheduler finds none there, and calls that
  * an error. Such nodes are unresolvable.
  *
@@ -37,30 +36,31 @@
  * time somebody else was served, so this ends; who loses more often than there can be threads is
  * refused, and loses nothing but time.
  */
-#include "aggregator/api/extender_rehearsal.h"
+#include "aggregator/api/extender_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/extender_call.h"
-#include "aggregator/api/extender_quota.h"
+#include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { CRITICAL_PRIORITY = 2000000000, TRIES_MAX = 256 };
-
-/* Each looks at every pod; the first that refuses decides. */
-static extender_gate *const gates[] = {
-	extender_quota_gate,
-	NULL,
-};
+enum { CRITICAL_PRIORITY = 2000000000, TRIES_MAX = 256, GATE_TEXT = 512 };
 
 static const char *const reasons[EXTENDER_REFUSALS] = {
 #define X(name, label, reason) [EXTENDER_##name] = (reason),
 	EXTENDER_REFUSALS_TABLE(X)
 #undef X
+};
+
+/* What quotas say of the pod as a whole. */
+struct gate_answer {
+	atomic_uint_least64_t *counter; /* of such answers; NULL: none */
+	/* Where they refuse: */
+	bool unresolvable; /* no preemption can help */
+	char why[GATE_TEXT]; /* a sentence with the numbers and the way out */
 };
 
 /* The answer while it is made. */
@@ -70,7 +70,7 @@ struct sieve {
 	struct extender_refused *failed;
 	size_t passed_count, failed_count;
 	size_t refused[EXTENDER_REFUSALS]; /* nodes by kind; of GATE 1: all of them */
-	struct extender_gate_answer gate;
+	struct gate_answer gate;
 	char detail[WAITING_DETAIL_MAX]; /* the numbers of the first node that was refused */
 };
 
@@ -220,24 +220,49 @@ static void refuse_all(struct sieve *s)
 	snprintf(s->detail, sizeof(s->detail), "%s", s->gate.why);
 }
 
-/* True: a gate refuses the pod. */
-static bool is_refused(struct sieve *s)
+/* A late question: the pod is in the numbers already. */
+static bool is_bound(const struct extender_call *call)
 {
-	for (extender_gate *const *gate = gates; *gate; gate++) {
-		s->gate = (struct extender_gate_answer){0};
-		if ((*gate)(s->call, &s->gate))
-			continue;
-		refuse_all(s);
-		return true;
+	return call->ctx->ledger && ledger_remembers(call->ctx->ledger, call->pod->object.uid);
+}
+
+/*
+ * Whether quotas let the pod start, with what other pods were promised since the view: a pod that
+ * passes is reserved, and counts as used from then on (ledger.h). A question that is asked again
+ * does not count its own reservation. The sentence begins with the name of the gate, so that
+ * `kubectl describe pod` tells a refusal by quota from a lack of nodes. Victims can help against
+ * every refusal but one: a pod that alone asks for more than the max of its quota.
+ *
+ * Where the API has no elastic quotas, or they are not known yet, every pod passes: nobody who
+ * installs the extender first shall find his cluster stopped.
+ */
+static bool is_admitted(struct sieve *s)
+{
+	const struct extender_call *call = s->call;
+	struct quota_verdict verdict;
+	struct quota_scene scene;
+	struct quota_ask ask;
+
+	s->gate = (struct gate_answer){0};
+	quota_scene_of(&scene, call->ctx, call->ledger, call->view);
+	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
+	quota_admit(scene.book, &ask, &verdict);
+	if (call->ctx->counters)
+		s->gate.counter = &call->ctx->counters->quota.gates[verdict.gate];
+	if (!verdict.admitted) {
+		snprintf(s->gate.why, GATE_TEXT, "ElasticQuota %.20s: %.470s",
+			 quota_gate_name(verdict.gate), verdict.why.text);
+		s->gate.unresolvable = verdict.gate == QUOTA_NEVER;
 	}
-	return false;
+	quota_scene_close(&scene);
+	return verdict.admitted;
 }
 
 static void decide(struct sieve *s)
 {
-	if (is_refused(s))
-		return;
-	if (is_held_to_limits(s->call))
+	if (!is_admitted(s))
+		refuse_all(s);
+	else if (is_held_to_limits(s->call))
 		sieve_by_limits(s);
 	else
 		sieve_by_name(s);

@@ -7,37 +7,22 @@
 #include "aggregator/api/extender_json.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "aggregator/api/request_body.h"
 #include "aggregator/api/snapshot_text.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
 struct parser {
 	struct snapshot_text text; /* where it stands */
-	char *field;
+	struct request_error error; /* its reason is the text's */
 	const char *nodes_at; /* the last value of Nodes; NULL: none, or null */
 };
-
-/* The field, and unless why is NULL, which leaves what the text said of itself, the reason. */
-static int fail(const struct parser *p, const char *why, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(const struct parser *p, const char *why, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(p->field, EXTENDER_FIELD_MAX, format, args);
-	va_end(args);
-	if (why)
-		reason_set(p->text.reason, "%s", why);
-	return -EINVAL;
-}
 
 /* Passes a value that may be null; *value is NULL then. */
 static int parse_value(struct parser *p, const char *field, cJSON **value)
@@ -45,7 +30,7 @@ static int parse_value(struct parser *p, const char *field, cJSON **value)
 	cJSON_Delete(*value);
 	*value = NULL;
 	if (snapshot_text_parse(&p->text, value))
-		return fail(p, NULL, "%s", field);
+		return request_fail(&p->error, NULL, "%s", field);
 	if (!cJSON_IsNull(*value))
 		return 0;
 	cJSON_Delete(*value);
@@ -131,12 +116,13 @@ static int parse_name(struct parser *p, struct extender_args *args)
 	if (pass_plain_name(p, args))
 		return 0;
 	if (snapshot_text_parse(&p->text, &name))
-		return fail(p, NULL, "NodeNames[%zu]", args->count);
+		return request_fail(&p->error, NULL, "NodeNames[%zu]", args->count);
 	if (cJSON_IsString(name))
 		add_node(args, name->valuestring, strlen(name->valuestring),
 			 (struct extender_text){NULL, 0});
 	else
-		rc = fail(p, "must be the name of a node", "NodeNames[%zu]", args->count);
+		rc = request_fail(&p->error, "must be the name of a node", "NodeNames[%zu]",
+				  args->count);
 	cJSON_Delete(name);
 	return rc;
 }
@@ -170,7 +156,7 @@ static int parse_names(struct parser *p, struct extender_args *args)
 	if (is_null(p))
 		return take_names_back(p, args);
 	if (snapshot_text_open(&p->text, '['))
-		return fail(p, "must be a list of node names", "NodeNames");
+		return request_fail(&p->error, "must be a list of node names", "NodeNames");
 	forget_nodes(args);
 	args->full = false;
 	args->named = true;
@@ -178,7 +164,7 @@ static int parse_names(struct parser *p, struct extender_args *args)
 	while ((rc = snapshot_text_item(&p->text, &first)) == 1)
 		if (parse_name(p, args))
 			return -EINVAL;
-	return rc ? fail(p, NULL, "NodeNames") : 0;
+	return rc ? request_fail(&p->error, NULL, "NodeNames") : 0;
 }
 
 static int parse_node(struct parser *p, struct extender_args *args)
@@ -192,13 +178,13 @@ static int parse_node(struct parser *p, struct extender_args *args)
 	snapshot_text_more(&p->text);
 	text.at = p->text.at;
 	if (snapshot_text_parse(&p->text, &node))
-		return fail(p, NULL, "Nodes.items[%zu]", args->count);
+		return request_fail(&p->error, NULL, "Nodes.items[%zu]", args->count);
 	text.len = (size_t)(p->text.at - text.at);
 	metadata = cJSON_GetObjectItemCaseSensitive(node, "metadata");
 	name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
 	if (!name || !*name)
-		rc = fail(p, "must be the name of a node", "Nodes.items[%zu].metadata.name",
-			  args->count);
+		rc = request_fail(&p->error, "must be the name of a node",
+				  "Nodes.items[%zu].metadata.name", args->count);
 	else if (!args->named)
 		add_node(args, name, strlen(name), text);
 	cJSON_Delete(node);
@@ -217,11 +203,11 @@ static int parse_items(struct parser *p, struct extender_args *args)
 	if (is_null(p))
 		return pass_value(p, "Nodes.items");
 	if (snapshot_text_open(&p->text, '['))
-		return fail(p, "must be a list of nodes", "Nodes.items");
+		return request_fail(&p->error, "must be a list of nodes", "Nodes.items");
 	while ((rc = snapshot_text_item(&p->text, &first)) == 1)
 		if (parse_node(p, args))
 			return -EINVAL;
-	return rc ? fail(p, NULL, "Nodes.items") : 0;
+	return rc ? request_fail(&p->error, NULL, "Nodes.items") : 0;
 }
 
 /* With NodeNames before it, it is passed and does not count. */
@@ -239,11 +225,11 @@ static int parse_nodes(struct parser *p, struct extender_args *args)
 	if (!p->nodes_at)
 		return pass_value(p, "Nodes");
 	if (snapshot_text_open(&p->text, '{'))
-		return fail(p, "must be a NodeList", "Nodes");
+		return request_fail(&p->error, "must be a NodeList", "Nodes");
 	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
 		if (strcasecmp(key, "items") == 0 ? parse_items(p, args) : pass_value(p, "Nodes"))
 			return -EINVAL;
-	return rc ? fail(p, NULL, "Nodes") : 0;
+	return rc ? request_fail(&p->error, NULL, "Nodes") : 0;
 }
 
 static int parse_member(struct parser *p, const char *key, struct extender_args *args)
@@ -265,23 +251,26 @@ static int parse_args(struct parser *p, struct extender_args *args)
 
 	if (memchr(p->text.at, '\0', (size_t)(p->text.end - p->text.at)) ||
 	    snapshot_text_open(&p->text, '{'))
-		return fail(p, "the body must be a JSON object", "%s", "");
+		return request_fail(&p->error, "the body must be a JSON object", "%s", "");
 	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
 		if (parse_member(p, key, args))
 			return -EINVAL;
 	if (rc)
-		return fail(p, NULL, "%s", "");
+		return request_fail(&p->error, NULL, "%s", "");
 	if (snapshot_text_more(&p->text))
-		return fail(p, "there is more behind the object", "%s", "");
+		return request_fail(&p->error, "there is more behind the object", "%s", "");
 	if (!args->pod)
-		return fail(p, "is missing", "Pod");
-	return cJSON_IsObject(args->pod) ? 0 : fail(p, "must be an object", "Pod");
+		return request_fail(&p->error, "is missing", "Pod");
+	return cJSON_IsObject(args->pod) ? 0 : request_fail(&p->error, "must be an object", "Pod");
 }
 
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
 			char field[EXTENDER_FIELD_MAX], struct reason *reason)
 {
-	struct parser p = {{"body", body, body, body + len, reason}, field, NULL};
+	struct parser p = {
+		.text = {"body", body, body, body + len, reason},
+		.error = {field, EXTENDER_FIELD_MAX, reason},
+	};
 	int rc;
 
 	*args = (struct extender_args){.pod = NULL};
@@ -302,8 +291,7 @@ void extender_args_fini(struct extender_args *args)
 static void write_passed(struct jsonw *w, const struct extender_filter_result *r)
 {
 	if (!r->full) {
-		jsonw_key(w, "NodeNames");
-		jsonw_array_open(w);
+		jsonw_key_array(w, "NodeNames");
 		for (size_t i = 0; i < r->passed_count; i++)
 			jsonw_string(w, r->passed[i].name);
 		jsonw_array_close(w);
@@ -325,8 +313,7 @@ static void write_refused(struct jsonw *w, const char *key, const struct extende
 {
 	if (!count)
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	for (size_t i = 0; i < count; i++)
 		jsonw_key_string(w, of[i].node, of[i].why);
 	jsonw_object_close(w);

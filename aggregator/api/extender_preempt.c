@@ -32,9 +32,9 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/extender_call.h"
 #include "aggregator/api/extender_json.h"
-#include "aggregator/api/extender_rehearsal.h"
-#include "aggregator/api/quota_search.h"
+#include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/model/object.h"
 #include "aggregator/policy/expected_use.h"
@@ -60,32 +60,15 @@ struct preempting {
 
 /* --- the question */
 
-static bool read_pod(struct preempting *p, struct api_response *rs)
-{
-	char inner[OBJECT_FIELD_MAX] = "", field[OBJECT_FIELD_MAX + 8];
-	struct reason why = {""};
-	struct object *record;
-
-	if (object_read(OBJECT_POD, p->question.pod, &record, inner, &why)) {
-		snprintf(field, sizeof(field), "Pod%s%s", *inner ? "." : "", inner);
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", why.text);
-		return false;
-	}
-	p->pod = (struct kube_pod *)record;
-	return true;
-}
-
 static bool read_question(struct preempting *p, const struct api_request *rq,
 			  struct api_response *rs)
 {
 	char field[EXTENDER_FIELD_MAX];
 	struct reason why = {""};
 
-	if (extender_preemption_parse(rq->body, rq->body_len, &p->question, field, &why)) {
-		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", why.text);
-		return false;
-	}
-	if (!read_pod(p, rs)) {
+	if (extender_preemption_parse(rq->body, rq->body_len, &p->question, field, &why))
+		return api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", why.text);
+	if (!extender_read_pod(p->question.pod, &p->pod, rs)) {
 		extender_preemption_fini(&p->question);
 		return false;
 	}

@@ -4,34 +4,16 @@
  * names and uids.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "aggregator/api/extender_json.h"
+#include "aggregator/api/request_body.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
-
-struct parser {
-	char *field;
-	struct reason *reason;
-};
-
-static int fail(const struct parser *p, const char *why, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(const struct parser *p, const char *why, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(p->field, EXTENDER_FIELD_MAX, format, args);
-	va_end(args);
-	reason_set(p->reason, "%s", why);
-	return -EINVAL;
-}
 
 /* Whatever its case; the last one; NULL for null. */
 static const cJSON *find(const cJSON *object, const char *name)
@@ -50,13 +32,13 @@ struct place {
 	size_t i;
 };
 
-static int fail_at(const struct parser *p, const struct place *at, const char *member,
+static int fail_at(const struct request_error *p, const struct place *at, const char *member,
 		   const char *why)
 {
-	return fail(p, why, "%s.%.160s.Pods[%zu]%s", at->map, at->node, at->i, member);
+	return request_fail(p, why, "%s.%.160s.Pods[%zu]%s", at->map, at->node, at->i, member);
 }
 
-static int read_victim(const struct parser *p, const struct place *at, const cJSON *item,
+static int read_victim(const struct request_error *p, const struct place *at, const cJSON *item,
 		       bool whole, struct extender_victim *v)
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
@@ -73,20 +55,22 @@ static int read_victim(const struct parser *p, const struct place *at, const cJS
 	return 0;
 }
 
-static int read_victims(const struct parser *p, const char *map, const cJSON *node, bool whole,
-			struct extender_victims *v)
+static int read_victims(const struct request_error *p, const char *map, const cJSON *node,
+			bool whole, struct extender_victims *v)
 {
 	const cJSON *pods = find(node, "Pods"), *violations = find(node, "NumPDBViolations");
 	struct place at = {map, node->string, 0};
 
 	v->node = node->string;
 	if (!cJSON_IsObject(node))
-		return fail(p, "must be an object", "%s.%.200s", map, node->string);
+		return request_fail(p, "must be an object", "%s.%.200s", map, node->string);
 	if (pods && !cJSON_IsArray(pods))
-		return fail(p, "must be a list of pods", "%s.%.200s.Pods", map, node->string);
+		return request_fail(p, "must be a list of pods", "%s.%.200s.Pods", map,
+				    node->string);
 	if (violations && !(cJSON_IsNumber(violations) && violations->valuedouble >= 0 &&
 			    violations->valuedouble <= 1e9))
-		return fail(p, "must be a count", "%s.%.200s.NumPDBViolations", map, node->string);
+		return request_fail(p, "must be a count", "%s.%.200s.NumPDBViolations", map,
+				    node->string);
 	v->pdb_violations = violations ? (int64_t)violations->valuedouble : 0;
 	v->pods = mem_zalloc((size_t)cJSON_GetArraySize(pods) + 1, sizeof(*v->pods));
 	for (const cJSON *item = pods ? pods->child : NULL; item; item = item->next, at.i++)
@@ -95,7 +79,7 @@ static int read_victims(const struct parser *p, const char *map, const cJSON *no
 	return 0;
 }
 
-static int read_map(const struct parser *p, const cJSON *tree, const char *name, bool whole,
+static int read_map(const struct request_error *p, const cJSON *tree, const char *name, bool whole,
 		    struct extender_victims_map *map)
 {
 	const cJSON *object = find(tree, name);
@@ -103,7 +87,7 @@ static int read_map(const struct parser *p, const cJSON *tree, const char *name,
 	if (!object)
 		return 0;
 	if (!cJSON_IsObject(object))
-		return fail(p, "must be an object of nodes", "%s", name);
+		return request_fail(p, "must be an object of nodes", "%s", name);
 	map->present = true;
 	map->of = mem_zalloc((size_t)cJSON_GetArraySize(object) + 1, sizeof(*map->of));
 	for (const cJSON *node = object->child; node; node = node->next)
@@ -112,15 +96,15 @@ static int read_map(const struct parser *p, const cJSON *tree, const char *name,
 	return 0;
 }
 
-static int read_members(const struct parser *p, struct extender_preemption *out)
+static int read_members(const struct request_error *p, struct extender_preemption *out)
 {
 	if (!cJSON_IsObject(out->tree))
-		return fail(p, "the body must be a JSON object", "%s", "");
+		return request_fail(p, "the body must be a JSON object", "%s", "");
 	out->pod = find(out->tree, "Pod");
 	if (!out->pod)
-		return fail(p, "is missing", "Pod");
+		return request_fail(p, "is missing", "Pod");
 	if (!cJSON_IsObject(out->pod))
-		return fail(p, "must be an object", "Pod");
+		return request_fail(p, "must be an object", "Pod");
 	if (read_map(p, out->tree, "NodeNameToVictims", true, &out->victims))
 		return -EINVAL;
 	return read_map(p, out->tree, "NodeNameToMetaVictims", false, &out->meta);
@@ -129,7 +113,7 @@ static int read_members(const struct parser *p, struct extender_preemption *out)
 int extender_preemption_parse(const char *body, size_t len, struct extender_preemption *out,
 			      char field[EXTENDER_FIELD_MAX], struct reason *reason)
 {
-	const struct parser p = {field, reason};
+	const struct request_error p = {field, EXTENDER_FIELD_MAX, reason};
 	int rc;
 
 	*out = (struct extender_preemption){.tree = NULL};
@@ -164,13 +148,10 @@ void extender_write_preemption_result(struct buf *out, const struct extender_vic
 
 	jsonw_init(&w, out);
 	jsonw_object_open(&w);
-	jsonw_key(&w, "NodeNameToMetaVictims");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "NodeNameToMetaVictims");
 	for (size_t i = 0; i < count; i++) {
-		jsonw_key(&w, of[i].node);
-		jsonw_object_open(&w);
-		jsonw_key(&w, "Pods");
-		jsonw_array_open(&w);
+		jsonw_key_object(&w, of[i].node);
+		jsonw_key_array(&w, "Pods");
 		for (size_t k = 0; k < of[i].count; k++) {
 			jsonw_object_open(&w);
 			jsonw_key_string(&w, "UID", of[i].pods[k].uid);

@@ -23,10 +23,13 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/asked_nodes.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/place_pool.h"
+#include "aggregator/api/pod_manifest.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -47,26 +50,23 @@ static void request_fini(struct fit_request *rq)
 
 static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs)
 {
-	char field[FIT_FIELD_MAX];
+	char field[POD_MANIFEST_FIELD_MAX];
 	struct reason reason = {""};
 
-	if (!fit_pod_read(pod, &rq->pod, field, &reason))
+	if (!pod_manifest_read(pod, &rq->pod, field, &reason))
 		return true;
-	api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
 }
 
 static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_response *rs)
 {
-	char field[ASKED_NODES_FIELD_MAX];
+	char field[REQUEST_NODES_FIELD_MAX];
 	struct reason reason = {""};
 
-	if (!list || cJSON_IsNull(list))
+	if (request_lacks(list))
 		return true;
-	if (asked_nodes_check(list, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
-		return false;
-	}
+	if (request_nodes_check(list, field, &reason))
+		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
 	rq->nodes = list;
 	return true;
 }
@@ -74,22 +74,9 @@ static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_res
 static bool read_request(const struct api_request *from, struct fit_request *rq,
 			 struct api_response *rs)
 {
-	if (strlen(from->body) == from->body_len)
-		rq->tree = cJSON_ParseWithLengthOpts(from->body, from->body_len + 1, NULL, true);
-	if (!rq->tree || !cJSON_IsObject(rq->tree)) {
-		api_fail(rs, FAIL_BAD_REQUEST, NULL, "the body must be a JSON object");
-		return false;
-	}
-	for (const cJSON *item = rq->tree->child; item; item = item->next)
-		if (!api_field_is_in(item->string, api_fit_members)) {
-			char *field = mem_strndup(item->string, 64);
-
-			api_fail(rs, FAIL_BAD_REQUEST, field, "is not a member of this request");
-			free(field);
-			return false;
-		}
-	return read_nodes(cJSON_GetObjectItemCaseSensitive(rq->tree, "nodes"), rq, rs) &&
-	       read_pod(cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"), rq, rs);
+	rq->tree = request_parse(from, api_fit_members, rs);
+	return rq->tree && read_nodes(request_member(rq->tree, "nodes"), rq, rs) &&
+	       read_pod(request_member(rq->tree, "pod"), rq, rs);
 }
 
 /* --- the answer */
@@ -114,33 +101,28 @@ static void write_answer(const struct fit_ask *a, const bool *chosen, int64_t no
 {
 	struct jsonw w;
 
-	rs->content_type = "application/json";
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "FitList", now_ns);
+	list_answer_open(rs, &w, "FitList", now_ns);
 	jsonw_key_string(&w, "useCap", place_cap_applies(a->place) ? "on" : "off: no usage data");
 	list_write_pod_use(&w, place_use_is_shared(a->place));
 	fit_ask_write_counts(a, &w);
-	jsonw_key(&w, "items");
-	jsonw_array_open(&w);
+	jsonw_key_array(&w, "items");
 	for (place_node n = 0; n < place_node_count(a->place); n++)
 		if (!chosen || chosen[n])
 			write_node(&w, a, n);
 	jsonw_array_close(&w);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 }
 
 static void answer(const struct api_context *ctx, const struct ledger_copy *ledger, struct view *v,
 		   const struct fit_request *rq, struct api_response *rs)
 {
 	int64_t now_ns = ctx->now_ns();
-	char field[ASKED_NODES_FIELD_MAX];
+	char field[REQUEST_NODES_FIELD_MAX];
 	struct reason reason = {""};
 	struct fit_ask a;
 	bool *chosen;
 
-	if (asked_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
+	if (request_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
 		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
 		return;
 	}
@@ -160,7 +142,7 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 	if (read_request(rq, &request, rs)) {
 		ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
 		v = view_slot_take(ctx->views);
-		if (fit_knows_cluster(v, &reason))
+		if (place_pool_can_answer(v, &reason))
 			answer(ctx, ledger, v, &request, rs);
 		else
 			api_fail(rs, FAIL_NO_DATA, NULL, "%s", reason.text);

@@ -1,130 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod that is asked about is read as the API tells pods, so that a manifest and a running pod are
- * the same question: where could it be? The core is of the pool, and given back as it is: the next
- * who takes it brings it up to the view of then.
+ * The core is of the pool, and given back as it is: the next who takes it brings it up to the view
+ * of then.
  */
 #include "aggregator/api/fit_ask.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/fit_pod_check.h"
-#include "aggregator/api/reserved_pods.h"
-
-/* No API server takes a pod of that name: a manifest without one is no pod that is known. */
-#define UNNAMED "(unnamed)"
-
-static cJSON *member(const cJSON *object, const char *name)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-/* --- the pod */
-
-static bool is_absent(const cJSON *item)
-{
-	return !item || cJSON_IsNull(item);
-}
-
-static void default_to(cJSON *object, const char *key, const char *value)
-{
-	if (!cJSON_IsObject(object) || !is_absent(member(object, key)))
-		return; /* what is of another kind is refused when it is read */
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	cJSON_AddStringToObject(object, key, value);
-}
-
-/* Ports of a pod in its node's network are the node's, which a manifest need not say twice. */
-static void open_port(cJSON *port)
-{
-	const cJSON *number = member(port, "containerPort"), *host = member(port, "hostPort");
-
-	if (!cJSON_IsNumber(number) ||
-	    !(is_absent(host) || (cJSON_IsNumber(host) && host->valuedouble == 0)))
-		return;
-	cJSON_DeleteItemFromObjectCaseSensitive(port, "hostPort");
-	cJSON_AddNumberToObject(port, "hostPort", number->valuedouble);
-}
-
-static void open_ports(cJSON *containers)
-{
-	for (cJSON *one = cJSON_IsArray(containers) ? containers->child : NULL; one;
-	     one = one->next) {
-		const cJSON *ports = member(one, "ports");
-
-		for (cJSON *port = cJSON_IsArray(ports) ? ports->child : NULL; port;
-		     port = port->next)
-			open_port(port);
-	}
-}
-
-/* What a manifest may leave out is filled in; what a pod has become is forgotten. */
-static void make_pending(cJSON *pod)
-{
-	cJSON *metadata = member(pod, "metadata");
-
-	if (!metadata || cJSON_IsNull(metadata)) {
-		cJSON_DeleteItemFromObjectCaseSensitive(pod, "metadata");
-		metadata = cJSON_AddObjectToObject(pod, "metadata");
-	}
-	default_to(metadata, "name", UNNAMED);
-	default_to(metadata, "namespace", "default");
-	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
-	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "spec"), "nodeName");
-	if (cJSON_IsTrue(member(member(pod, "spec"), "hostNetwork"))) {
-		open_ports(member(member(pod, "spec"), "containers"));
-		open_ports(member(member(pod, "spec"), "initContainers"));
-	}
-	cJSON_DeleteItemFromObjectCaseSensitive(member(pod, "status"), "phase");
-}
-
-int fit_pod_read(cJSON *pod, struct kube_pod **out, char field[FIT_FIELD_MAX],
-		 struct reason *reason)
-{
-	char inner[OBJECT_FIELD_MAX] = "";
-	struct object *record;
-
-	if (!cJSON_IsObject(pod)) {
-		snprintf(field, FIT_FIELD_MAX, "pod");
-		reason_set(reason, "%s", pod ? "must be a Pod object" : "is required");
-		return -EINVAL;
-	}
-	if (fit_pod_check(pod, field, reason))
-		return -EINVAL;
-	make_pending(pod);
-	if (object_read(OBJECT_POD, pod, &record, inner, reason)) {
-		snprintf(field, FIT_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
-		return -EINVAL;
-	}
-	*out = (struct kube_pod *)record;
-	return 0;
-}
-
-/* --- the cluster */
-
-bool fit_knows_cluster(const struct view *v, struct reason *reason)
-{
-	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
-
-	if (!v->cluster) {
-		reason_set(reason, "nothing is known of the cluster's nodes and pods: there is no "
-				   "Kubernetes API and no snapshot to ask");
-		return false;
-	}
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		const struct model_source *s = &v->cluster->sources[needed[i]];
-
-		if (view_knows(v, needed[i]))
-			continue;
-		reason_set(reason, "the cluster's %s are not known: %s%s%.200s",
-			   object_kind_resource(needed[i]), source_state_name(s->state),
-			   *s->message ? ": " : "", s->message);
-		return false;
-	}
-	return true;
-}
+#include "aggregator/api/pod_manifest.h"
+#include "aggregator/api/view_json.h"
+#include "shared/mem.h"
 
 /* The pod as the cluster has it is not in its own way. */
 static void take_itself(struct place *p, const struct kube_pod *pod)
@@ -174,10 +60,99 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
 	for (place_node n = 0; n < place_node_count(a->place); n++)
 		counts.of[place_check(a->place, a->pod, n)]++;
 	jsonw_key_int(w, "fits", counts.of[PLACE_FITS]);
-	jsonw_key(w, "refused");
-	jsonw_object_open(w);
-	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
-		if (counts.of[f])
-			jsonw_key_int(w, place_filter_name((enum place_filter)f), counts.of[f]);
+	view_json_write_refused(w, &counts);
+}
+
+/*
+ * --- beside scores
+ *
+ * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins to
+ * see.
+ */
+
+struct scores_fit {
+	struct kube_pod *pod; /* held; NULL: it cannot be read */
+	struct fit_ask ask; /* where it can */
+	size_t node_count;
+	char *unreadable; /* owned; why it cannot be read */
+};
+
+static char *read_pod(struct scores_fit *f, const cJSON *pod)
+{
+	cJSON *copy = pod && !cJSON_IsNull(pod) ? cJSON_Duplicate(pod, true)
+						: cJSON_Parse("{\"spec\":{\"containers\":[]}}");
+	char field[POD_MANIFEST_FIELD_MAX], *text = NULL;
+	struct reason reason = {""};
+
+	if (pod_manifest_read(copy, &f->pod, field, &reason))
+		text = mem_printf("%s: %s: %s", place_filter_name(PLACE_UNKNOWN), field,
+				  reason.text);
+	cJSON_Delete(copy);
+	return text;
+}
+
+struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+				   const struct ledger_copy *ledger, const cJSON *pod,
+				   int64_t now_ns)
+{
+	struct reason reason;
+	struct scores_fit *f;
+
+	if (!place_pool_can_answer(v, &reason))
+		return NULL;
+	f = mem_zalloc(1, sizeof(*f));
+	f->node_count = v->node_count;
+	f->unreadable = read_pod(f, pod);
+	if (!f->unreadable)
+		fit_ask_open(&f->ask, pool, v, ledger, f->pod, now_ns);
+	return f;
+}
+
+void scores_fit_close(struct scores_fit *f)
+{
+	if (!f)
+		return;
+	if (!f->unreadable) {
+		fit_ask_close(&f->ask);
+		object_drop(&f->pod->object);
+	}
+	free(f->unreadable);
+	free(f);
+}
+
+void scores_fit_write_counts(const struct scores_fit *f, struct jsonw *w)
+{
+	if (!f)
+		return;
+	if (!f->unreadable) {
+		fit_ask_write_counts(&f->ask, w);
+		return;
+	}
+	jsonw_key_int(w, "fits", 0);
+	jsonw_key_object(w, "refused");
+	jsonw_key_int(w, place_filter_name(PLACE_UNKNOWN), (int64_t)f->node_count);
 	jsonw_object_close(w);
+}
+
+void scores_fit_write_node(const struct scores_fit *f, struct jsonw *w, const char *node)
+{
+	enum place_filter filter = PLACE_UNKNOWN;
+	struct reason why = {""};
+	place_node n;
+
+	if (!f)
+		return;
+	if (f->unreadable) {
+		reason_set(&why, "%s", f->unreadable);
+	} else {
+		n = place_find_node(f->ask.place, node);
+		if (n == PLACE_NONE)
+			return;
+		filter = place_explain(f->ask.place, f->ask.pod, n, &why);
+	}
+	jsonw_key_bool(w, "fits", filter == PLACE_FITS);
+	if (filter == PLACE_FITS)
+		return;
+	jsonw_key_string(w, "filter", place_filter_name(filter));
+	jsonw_key_string(w, "fitReason", why.text);
 }

@@ -13,22 +13,6 @@
 #include "aggregator/state/ledger.h"
 #include "shared/jsonw.h"
 
-/*
- * The pod as one that is pending: what a manifest may leave out is filled in, what a pod has become
- * is forgotten; the tree is changed that way. One without a name gets one that no pod can have. 0
- * and a record for the caller to drop, or -EINVAL: field ("pod.spec.containers") is what is wrong,
- * or what nobody here can judge, and reason says why.
- */
-enum { FIT_FIELD_MAX = OBJECT_FIELD_MAX + 8 };
-int fit_pod_read(cJSON *pod, struct kube_pod **out, char field[FIT_FIELD_MAX],
-		 struct reason *reason);
-
-/*
- * Whether nodes and pods of the cluster are known; else no answer would be true, and the reason
- * says what is missing.
- */
-bool fit_knows_cluster(const struct view *v, struct reason *reason);
-
 struct fit_ask {
 	struct place_pool *pool; /* borrowed; NULL: none */
 	struct place *place; /* taken */
@@ -46,5 +30,27 @@ void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
 void fit_ask_close(struct fit_ask *a);
 /* "fits": how many of all nodes; "refused": {FILTER: how many}. */
 void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w);
+
+/*
+ * --- whether the pod that is scored fits, told beside its scores
+ *
+ * At the top of the ScoreList "fits" and "refused" as in a FitList, of all nodes of the cluster, and
+ * per item "fits", and where it is false "filter" and "fitReason". Only where explain or fits is
+ * asked for and Kubernetes objects are known.
+ */
+
+struct scores_fit;
+/*
+ * NULL: nothing is to be told, as nothing is known of nodes and pods. The pod is that of the
+ * request, NULL: one that asks for nothing. A pod that scores can be told of and fitness cannot is
+ * refused everywhere, by Unknown.
+ */
+struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+				   const struct ledger_copy *ledger, const cJSON *pod,
+				   int64_t now_ns);
+void scores_fit_close(
+	struct scores_fit *f); /* NULL is allowed, here and below: nothing is written */
+void scores_fit_write_counts(const struct scores_fit *f, struct jsonw *w);
+void scores_fit_write_node(const struct scores_fit *f, struct jsonw *w, const char *node);
 
 #endif

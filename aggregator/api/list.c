@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/fetch_ahead.h"
-#include "aggregator/api/usage_json.h"
+#include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
 #define TOKEN_VARIANT sodium_base64_VARIANT_URLSAFE_NO_PADDING
@@ -31,12 +30,10 @@ static bool read_limit(const char *text, struct list_query *q, struct api_respon
 		return true;
 	errno = 0;
 	value = strtol(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end || errno || value < 1 ||
-	    value > LIST_LIMIT_MOST) {
-		api_fail(rs, FAIL_BAD_REQUEST, "limit",
-			 "limit \"%s\" is not a whole number from 1 to %d", text, LIST_LIMIT_MOST);
-		return false;
-	}
+	if (text[0] < '0' || text[0] > '9' || *end || errno || value < 1 || value > LIST_LIMIT_MOST)
+		return api_fail(rs, FAIL_BAD_REQUEST, "limit",
+				"limit \"%s\" is not a whole number from 1 to %d", text,
+				LIST_LIMIT_MOST);
 	q->limit = (size_t)value;
 	return true;
 }
@@ -57,8 +54,8 @@ static bool read_sort(const char *text, struct list_query *q, struct api_respons
 			return true;
 		}
 	}
-	api_fail(rs, FAIL_BAD_REQUEST, "sort", "sort \"%s\" is none of name, cpu, memory", text);
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, "sort", "sort \"%s\" is none of name, cpu, memory",
+			text);
 }
 
 static bool read_continue(const char *token, struct list_query *q, struct api_response *rs)
@@ -68,11 +65,10 @@ static bool read_continue(const char *token, struct list_query *q, struct api_re
 
 	if (!token || !*token)
 		return true;
-	if (q->sort != LIST_BY_NAME) {
-		api_fail(rs, FAIL_BAD_REQUEST, "continue",
-			 "only a list sorted by name can be continued: use changes meanwhile");
-		return false;
-	}
+	if (q->sort != LIST_BY_NAME)
+		return api_fail(
+			rs, FAIL_BAD_REQUEST, "continue",
+			"only a list sorted by name can be continued: use changes meanwhile");
 	most = strlen(token);
 	text = mem_alloc(most + 1);
 	if (most > TOKEN_MOST || sodium_base642bin((unsigned char *)text, most, token, most, NULL,
@@ -83,8 +79,8 @@ static bool read_continue(const char *token, struct list_query *q, struct api_re
 	node = name ? strchr(name + 1, '\n') : NULL;
 	if (!node || strlen(text) != len) {
 		free(text);
-		api_fail(rs, FAIL_BAD_REQUEST, "continue", "this is no token of an earlier answer");
-		return false;
+		return api_fail(rs, FAIL_BAD_REQUEST, "continue",
+				"this is no token of an earlier answer");
 	}
 	*name = *node = '\0';
 	q->after_namespace = text;
@@ -109,8 +105,7 @@ bool list_selector_read(const struct api_request *rq, struct selector **selector
 
 	if (!text || selector_parse(text, selector, &reason) == 0)
 		return true;
-	api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", reason.text);
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", reason.text);
 }
 
 bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs)
@@ -137,9 +132,8 @@ bool list_query_check(const struct list_query *q, const struct view *v, struct a
 {
 	if (!q->selector || v->cluster)
 		return true;
-	api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
-		 "labels are unknown here: no Kubernetes API is followed");
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
+			"labels are unknown here: no Kubernetes API is followed");
 }
 
 static bool is_pod(const struct list_item *item)
@@ -290,11 +284,37 @@ static void write_continue(struct jsonw *w, const struct list_item *last)
 	free(plain);
 }
 
-void list_write_header(struct jsonw *w, const char *kind, int64_t now_ns)
+void list_answer_open(struct api_response *rs, struct jsonw *w, const char *kind, int64_t now_ns)
 {
+	rs->content_type = "application/json";
+	jsonw_init(w, &rs->body);
+	jsonw_object_open(w);
 	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(w, "kind", kind);
-	usage_json_write_time(w, "time", now_ns);
+	view_json_write_time(w, "time", now_ns);
+}
+
+void list_answer_close(struct jsonw *w)
+{
+	jsonw_object_close(w);
+	buf_add_char(w->out, '\n');
+}
+
+void list_write_lines(struct jsonw *w, const char *key, const char *text)
+{
+	struct buf line = BUF_INIT;
+
+	jsonw_key_array(w, key);
+	while (text && *text) {
+		size_t len = strcspn(text, "\n");
+
+		buf_clear(&line);
+		buf_add(&line, text, len);
+		jsonw_string(w, line.data ? line.data : "");
+		text += len + (text[len] == '\n');
+	}
+	jsonw_array_close(w);
+	buf_fini(&line);
 }
 
 void list_write_pod_use(struct jsonw *w, bool shared)
@@ -303,25 +323,11 @@ void list_write_pod_use(struct jsonw *w, bool shared)
 		jsonw_key_string(w, "podUse", "shared out of their nodes");
 }
 
-void list_write_open(struct jsonw *w, const char *kind, int64_t now_ns)
-{
-	jsonw_object_open(w);
-	list_write_header(w, kind, now_ns);
-	jsonw_key(w, "items");
-	jsonw_array_open(w);
-}
-
-void list_write_items_end(struct jsonw *w)
-{
-	jsonw_array_close(w);
-}
-
 void list_write_close(struct jsonw *w, const struct list_pick *p)
 {
 	if (p->more && p->query->sort == LIST_BY_NAME)
 		write_continue(w, &p->items[p->count - 1]);
-	jsonw_object_close(w);
-	buf_add_char(w->out, '\n');
+	list_answer_close(w);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)

@@ -67,6 +67,27 @@ void metrics_write_sample(struct buf *out, const char *name, const char *labels,
 	metrics_write_value(out, value);
 }
 
+void metrics_write_one(struct buf *out, const char *name, const char *help, double value)
+{
+	metrics_write_family(out, name, help);
+	metrics_write_sample(out, name, NULL, value);
+}
+
+void metrics_write_counter(struct buf *out, const char *name, const char *help,
+			   const atomic_uint_least64_t *value)
+{
+	metrics_write_one(out, name, help, (double)counter_get(value));
+}
+
+void metrics_write_labelled(struct buf *out, const char *name, const char *label, const char *text,
+			    double value)
+{
+	buf_printf(out, "%s{%s=\"", name, label);
+	metrics_write_label(out, text);
+	buf_add_str(out, "\"}");
+	metrics_write_value(out, value);
+}
+
 void metrics_write_node_sample(struct buf *out, const char *name, const char *node,
 			       const char *labels, double value)
 {
@@ -409,13 +430,6 @@ static void write_states(struct buf *out, const struct view *v, int64_t now_ns)
 			   nodes[states[i]]);
 }
 
-static void write_counter(struct buf *out, const char *name, const char *help,
-			  const atomic_uint_least64_t *value)
-{
-	metrics_write_family(out, name, help);
-	buf_printf(out, "%s %llu\n", name, (unsigned long long)counter_get(value));
-}
-
 static double seconds_of(const atomic_uint_least64_t *ns)
 {
 	return (double)counter_get(ns) / NS_PER_SEC;
@@ -456,8 +470,7 @@ static void write_store(struct buf *out, const struct store_counters *c, int64_t
 
 	for (size_t i = 0; counter_get(&c->enabled) && i < sizeof(samples) / sizeof(*samples);
 	     i++) {
-		metrics_write_family(out, samples[i].name, samples[i].help);
-		metrics_write_sample(out, samples[i].name, NULL, samples[i].value);
+		metrics_write_one(out, samples[i].name, samples[i].help, samples[i].value);
 	}
 }
 
@@ -484,26 +497,28 @@ static void write_service(struct buf *out, const struct api_context *ctx)
 		buf_printf(out, "evenkeel_quarantined_values_total{reason=\"%s\"} %llu\n",
 			   quarantine_reason_name[i],
 			   (unsigned long long)counter_get(&c->quarantined[i]));
-	write_counter(out, "evenkeel_frames_received_bytes_total", "Bytes of all frames.",
-		      &c->frame_bytes);
-	write_counter(out, "evenkeel_intervals_merged_total",
-		      "Published intervals that came within the next one, joined by a ring without "
-		      "room for "
-		      "both: applied frames and these are all that was published.",
-		      &c->intervals_merged);
-	write_counter(out, "evenkeel_intervals_missing_total",
-		      "Published intervals that agents went past, since they had left their rings "
-		      "or were "
-		      "refused.",
-		      &c->intervals_missing);
+	metrics_write_counter(out, "evenkeel_frames_received_bytes_total", "Bytes of all frames.",
+			      &c->frame_bytes);
+	metrics_write_counter(
+		out, "evenkeel_intervals_merged_total",
+		"Published intervals that came within the next one, joined by a ring without "
+		"room for "
+		"both: applied frames and these are all that was published.",
+		&c->intervals_merged);
+	metrics_write_counter(
+		out, "evenkeel_intervals_missing_total",
+		"Published intervals that agents went past, since they had left their rings "
+		"or were "
+		"refused.",
+		&c->intervals_missing);
 	metrics_write_family(out, "evenkeel_http_requests_total",
 			     "Requests answered, by class of status.");
 	for (int i = 1; i < 6; i++)
 		buf_printf(out, "evenkeel_http_requests_total{code=\"%dxx\"} %llu\n", i,
 			   (unsigned long long)counter_get(&c->http_requests[i]));
-	write_counter(out, "evenkeel_views_published_total",
-		      "Snapshots of the state that were published to readers.",
-		      &c->views_published);
+	metrics_write_counter(out, "evenkeel_views_published_total",
+			      "Snapshots of the state that were published to readers.",
+			      &c->views_published);
 }
 
 void api_metrics(const struct api_context *ctx, const struct api_request *rq,

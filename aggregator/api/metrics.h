@@ -16,7 +16,14 @@ void metrics_write_family(struct buf *out, const char *name, const char *help);
  * number.
  */
 void metrics_write_sample(struct buf *out, const char *name, const char *labels, double value);
-/* The same of a node; labels: what follows the node, `,key="value"`, or "". */
+/* A family of one sample without labels. */
+void metrics_write_one(struct buf *out, const char *name, const char *help, double value);
+void metrics_write_counter(struct buf *out, const char *name, const char *help,
+			   const atomic_uint_least64_t *value);
+/* A sample with one label. */
+void metrics_write_labelled(struct buf *out, const char *name, const char *label, const char *text,
+			    double value);
+/* A sample of a node; labels: what follows the node, `,key="value"`, or "". */
 void metrics_write_node_sample(struct buf *out, const char *name, const char *node,
 			       const char *labels, double value);
 

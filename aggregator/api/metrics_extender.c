@@ -3,28 +3,9 @@
  * Metrics of what kube-schedulers ask and what was promised to them. About 30 series, whatever the
  * cluster.
  */
-#include <stdio.h>
-
 #include "aggregator/api/metrics.h"
 #include "aggregator/state/ledger.h"
 #include "shared/clock.h"
-
-enum { LABELS_MOST = 64 };
-
-static void write_one(struct buf *out, const char *name, const char *help, uint64_t value)
-{
-	metrics_write_family(out, name, help);
-	metrics_write_sample(out, name, NULL, (double)value);
-}
-
-static void write_labelled(struct buf *out, const char *name, const char *label, const char *of,
-			   double value)
-{
-	char labels[LABELS_MOST];
-
-	snprintf(labels, sizeof(labels), "%s=\"%s\"", label, of);
-	metrics_write_sample(out, name, labels, value);
-}
 
 static void write_ledger(struct buf *out, struct ledger *l)
 {
@@ -34,26 +15,33 @@ static void write_ledger(struct buf *out, struct ledger *l)
 	metrics_write_family(out, "evenkeel_ledger_entries",
 			     "Pods that something is promised to and no view shows yet.");
 	for (int s = 0; s < LEDGER_STATES; s++)
-		write_labelled(out, "evenkeel_ledger_entries", "state",
-			       ledger_state_name((enum ledger_state)s), (double)c.entries[s]);
-	write_one(out, "evenkeel_ledger_reserved_total", "Reservations that were made.",
-		  c.reserved);
-	write_one(out, "evenkeel_ledger_charged_total", "Pods that were charged to a node.",
-		  c.charged);
-	write_one(out, "evenkeel_ledger_bound_total", "Reserved pods that got a node.", c.bound);
-	write_one(out, "evenkeel_ledger_moved_total",
-		  "Of these, pods that got another node than they were charged to.", c.moved);
-	write_one(out, "evenkeel_ledger_refused_total",
-		  "Reservations that were not made, since there were too many.", c.refused);
+		metrics_write_labelled(out, "evenkeel_ledger_entries", "state",
+				       ledger_state_name((enum ledger_state)s),
+				       (double)c.entries[s]);
+	metrics_write_one(out, "evenkeel_ledger_reserved_total", "Reservations that were made.",
+			  (double)c.reserved);
+	metrics_write_one(out, "evenkeel_ledger_charged_total", "Pods that were charged to a node.",
+			  (double)c.charged);
+	metrics_write_one(out, "evenkeel_ledger_bound_total", "Reserved pods that got a node.",
+			  (double)c.bound);
+	metrics_write_one(out, "evenkeel_ledger_moved_total",
+			  "Of these, pods that got another node than they were charged to.",
+			  (double)c.moved);
+	metrics_write_one(out, "evenkeel_ledger_refused_total",
+			  "Reservations that were not made, since there were too many.",
+			  (double)c.refused);
 	metrics_write_family(
 		out, "evenkeel_ledger_gone_total",
 		"Reservations that ended, by why: a view shows the pod, it was "
 		"deleted or refused, the API calls it unschedulable, or time ran out.");
-	write_labelled(out, "evenkeel_ledger_gone_total", "why", "settled", (double)c.settled);
-	write_labelled(out, "evenkeel_ledger_gone_total", "why", "released", (double)c.released);
-	write_labelled(out, "evenkeel_ledger_gone_total", "why", "unschedulable",
-		       (double)c.unschedulable);
-	write_labelled(out, "evenkeel_ledger_gone_total", "why", "expired", (double)c.expired);
+	metrics_write_labelled(out, "evenkeel_ledger_gone_total", "why", "settled",
+			       (double)c.settled);
+	metrics_write_labelled(out, "evenkeel_ledger_gone_total", "why", "released",
+			       (double)c.released);
+	metrics_write_labelled(out, "evenkeel_ledger_gone_total", "why", "unschedulable",
+			       (double)c.unschedulable);
+	metrics_write_labelled(out, "evenkeel_ledger_gone_total", "why", "expired",
+			       (double)c.expired);
 }
 
 static void write_verbs(struct buf *out, const char *name, const char *help,
@@ -67,7 +55,8 @@ static void write_verbs(struct buf *out, const char *name, const char *help,
 
 	metrics_write_family(out, name, help);
 	for (int v = 0; v < EXTENDER_VERBS; v++)
-		write_labelled(out, name, "verb", verbs[v], (double)counter_get(&of[v]) * unit);
+		metrics_write_labelled(out, name, "verb", verbs[v],
+				       (double)counter_get(&of[v]) * unit);
 }
 
 static void write_waiting(struct buf *out, const struct nudge_counters *c)
@@ -75,16 +64,18 @@ static void write_waiting(struct buf *out, const struct nudge_counters *c)
 	static const char nudges[] = "evenkeel_nudges_total",
 			  events[] = "evenkeel_pod_events_total";
 
-	write_one(out, "evenkeel_refused_pods_waiting",
-		  "Pods that filter refused on every node and that are still pending.",
-		  counter_get(&c->waiting));
+	metrics_write_counter(out, "evenkeel_refused_pods_waiting",
+			      "Pods that filter refused on every node and that are still pending.",
+			      &c->waiting);
 	metrics_write_family(out, nudges,
 			     "Changes of --nudge-claim, so that kube-schedulers ask again.");
-	write_labelled(out, nudges, "result", "sent", (double)counter_get(&c->sent));
-	write_labelled(out, nudges, "result", "failed", (double)counter_get(&c->failed));
+	metrics_write_labelled(out, nudges, "result", "sent", (double)counter_get(&c->sent));
+	metrics_write_labelled(out, nudges, "result", "failed", (double)counter_get(&c->failed));
 	metrics_write_family(out, events, "Events of refused pods (--pod-events).");
-	write_labelled(out, events, "result", "written", (double)counter_get(&c->events_written));
-	write_labelled(out, events, "result", "failed", (double)counter_get(&c->events_failed));
+	metrics_write_labelled(out, events, "result", "written",
+			       (double)counter_get(&c->events_written));
+	metrics_write_labelled(out, events, "result", "failed",
+			       (double)counter_get(&c->events_failed));
 }
 
 void metrics_write_extender(struct buf *out, const struct api_context *ctx)
@@ -106,15 +97,15 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 	metrics_write_family(out, refused,
 			     "Nodes that filter refused, by why; \"pod\": a pod, on every node.");
 	for (int r = 0; r < EXTENDER_REFUSALS; r++)
-		write_labelled(out, refused, "reason", refusals[r],
-			       (double)counter_get(&c->refused[r]));
-	write_one(out, "evenkeel_extender_malformed_total", "Questions that were none.",
-		  counter_get(&c->malformed));
-	write_one(
+		metrics_write_labelled(out, refused, "reason", refusals[r],
+				       (double)counter_get(&c->refused[r]));
+	metrics_write_counter(out, "evenkeel_extender_malformed_total", "Questions that were none.",
+			      &c->malformed);
+	metrics_write_counter(
 		out, "evenkeel_extender_unreserved_total",
 		"Answers that the ledger does not know of: the pod had no uid, or a node already, "
 		"or there was no room.",
-		counter_get(&c->unreserved));
+		&c->unreserved);
 	write_waiting(out, &ctx->counters->nudge);
 	write_ledger(out, ctx->ledger);
 }

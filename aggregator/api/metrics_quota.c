@@ -177,21 +177,12 @@ static void write_quotas(struct buf *out, const struct quota_scene *scene)
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
 	write_starved(out, &t);
-	metrics_write_family(out, "evenkeel_quotas", "Namespaces with a quota.");
-	metrics_write_sample(out, "evenkeel_quotas", NULL, (double)quota_book_count(scene->book));
-	metrics_write_family(out, "evenkeel_quotas_left_out",
-			     "Quotas and resources beyond those that have series.");
-	metrics_write_sample(out, "evenkeel_quotas_left_out", NULL, (double)count_left_out(&t));
+	metrics_write_one(out, "evenkeel_quotas", "Namespaces with a quota.",
+			  (double)quota_book_count(scene->book));
+	metrics_write_one(out, "evenkeel_quotas_left_out",
+			  "Quotas and resources beyond those that have series.",
+			  (double)count_left_out(&t));
 	quota_balances_fini(&t.balances);
-}
-
-static void write_labelled(struct buf *out, const char *name, const char *label, const char *of,
-			   const atomic_uint_least64_t *value)
-{
-	char labels[LABELS_MOST];
-
-	snprintf(labels, sizeof(labels), "%s=\"%s\"", label, of);
-	metrics_write_sample(out, name, labels, (double)counter_get(value));
 }
 
 static void write_counters(struct buf *out, const struct quota_counters *c)
@@ -203,17 +194,21 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 	metrics_write_family(out, gates,
 			     "Pods that schedulers asked about, by what the quotas said.");
 	for (int g = QUOTA_ADMITTED; g <= QUOTA_OVER_SUM; g++)
-		write_labelled(out, gates, "gate", quota_gate_name((enum quota_gate)g),
-			       &c->gates[g]);
+		metrics_write_labelled(out, gates, "gate", quota_gate_name((enum quota_gate)g),
+				       (double)counter_get(&c->gates[g]));
 	metrics_write_family(out, plans,
 			     "Answers to schedulers that asked for victims: found, none, or the "
 			     "same as before.");
-	write_labelled(out, plans, "result", "victims", &c->preempt_victims);
-	write_labelled(out, plans, "result", "none", &c->preempt_none);
-	write_labelled(out, plans, "result", "repeated", &c->preempt_repeated);
+	metrics_write_labelled(out, plans, "result", "victims",
+			       (double)counter_get(&c->preempt_victims));
+	metrics_write_labelled(out, plans, "result", "none", (double)counter_get(&c->preempt_none));
+	metrics_write_labelled(out, plans, "result", "repeated",
+			       (double)counter_get(&c->preempt_repeated));
 	metrics_write_family(out, writes, "Changes of status.used (--write-quota-status).");
-	write_labelled(out, writes, "result", "written", &c->status_written);
-	write_labelled(out, writes, "result", "failed", &c->status_failed);
+	metrics_write_labelled(out, writes, "result", "written",
+			       (double)counter_get(&c->status_written));
+	metrics_write_labelled(out, writes, "result", "failed",
+			       (double)counter_get(&c->status_failed));
 }
 
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx)

@@ -10,13 +10,13 @@
  */
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan_core.h"
+#include "aggregator/api/plan.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 static void write_nodes(struct jsonw *w, const struct view *v)
 {
-	jsonw_key(w, "nodes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < v->node_count; i++)
 		jsonw_string(w, v->nodes[i]->name);
 	jsonw_array_close(w);
@@ -27,8 +27,7 @@ static void write_namespaces(struct jsonw *w, const struct view *v)
 	const struct object_table *all = v->cluster ? v->cluster->tables[OBJECT_NAMESPACE] : NULL;
 	const struct namespace_table *with_pods = v->namespaces;
 
-	jsonw_key(w, "namespaces");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "namespaces");
 	for (size_t i = 0; all && i < all->count; i++)
 		jsonw_string(w, all->of[i]->name);
 	for (size_t i = 0; !(all && all->count) && with_pods && i < with_pods->count; i++)
@@ -38,8 +37,7 @@ static void write_namespaces(struct jsonw *w, const struct view *v)
 
 static void write_classes(struct jsonw *w, const struct plan_result *r)
 {
-	jsonw_key(w, "slackClasses");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "slackClasses");
 	for (size_t i = 0; r && i < r->slack.class_count; i++)
 		jsonw_string(w, r->slack.classes[i].key);
 	jsonw_array_close(w);
@@ -52,15 +50,11 @@ void api_names(const struct api_context *ctx, const struct api_request *rq, stru
 	struct jsonw w;
 
 	(void)rq;
-	rs->content_type = "application/json";
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "Names", ctx->now_ns());
+	list_answer_open(rs, &w, "Names", ctx->now_ns());
 	write_nodes(&w, v);
 	write_namespaces(&w, v);
 	write_classes(&w, r);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 	plan_result_drop(r);
 	view_drop(v);
 }

@@ -22,13 +22,10 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/assumed.h"
-#include "aggregator/api/cluster_json.h"
-#include "aggregator/api/fetch_ahead.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/nodes_total.h"
-#include "aggregator/api/sources.h"
-#include "aggregator/api/usage_json.h"
+#include "aggregator/api/score_job.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/state/node_clock.h"
 #include "aggregator/state/usage_check.h"
 #include "shared/clock.h"
@@ -58,13 +55,12 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 {
 	if (!q->count)
 		return;
-	jsonw_key(w, "quarantine");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "quarantine");
 	jsonw_key(w, "count");
 	jsonw_uint(w, q->count);
 	jsonw_key_string(w, "lastReason", quarantine_reason_name[q->reason]);
 	jsonw_key_string(w, "lastMessage", q->message);
-	usage_json_write_time(w, "lastTime", q->last_ns);
+	view_json_write_time(w, "lastTime", q->last_ns);
 	jsonw_object_close(w);
 }
 
@@ -78,8 +74,7 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	};
 	enum freshness state = page_freshness(p, now_ns);
 
-	jsonw_key(w, "source");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "source");
 	jsonw_key_string(w, "state", freshness_name(state));
 	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
@@ -101,10 +96,8 @@ static void write_machine(struct jsonw *w, const struct page_machine *m)
 {
 	if (!m->known)
 		return;
-	jsonw_key(w, "machine");
-	jsonw_object_open(w);
-	jsonw_key(w, "cpuMillicores");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "machine");
+	jsonw_key_object(w, "cpuMillicores");
 	jsonw_key_fixed(w, "user", m->user_milli, 3);
 	jsonw_key_fixed(w, "system", m->system_milli, 3);
 	jsonw_key_fixed(w, "iowait", m->iowait_milli, 3);
@@ -127,13 +120,13 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 	const struct kube_node *known = n->model ? n->model->node : NULL;
 
 	if (!known) {
-		if (sources_are_complete(a->view, OBJECT_NODE))
+		if (view_knows(a->view, OBJECT_NODE))
 			jsonw_key_bool(w, "unknownToApi", true);
 		return;
 	}
 	if (known->object.uid[0])
 		jsonw_key_string(w, "uid", known->object.uid);
-	cluster_json_write_labels(w, &known->labels);
+	view_json_write_labels(w, &known->labels);
 	jsonw_key_bool(w, "ready", known->ready);
 	jsonw_key_bool(w, "unschedulable", known->unschedulable);
 }
@@ -150,10 +143,10 @@ static void write_promises(struct jsonw *w, const struct answer *a, const struct
 	resources_fini(&allocatable);
 	if (!n->model)
 		return;
-	cluster_json_write_resources(w, "requests", &n->sums.requests, ABSENT_ZERO);
-	cluster_json_write_limits(w, &n->sums);
+	view_json_write_resources(w, "requests", &n->sums.requests, ABSENT_ZERO);
+	view_json_write_limits(w, &n->sums);
 	limits_add(&shares, n, a->policy);
-	cluster_json_write_ratio(w, &shares);
+	view_json_write_ratio(w, &shares);
 	jsonw_key_int(w, "pods", n->sums.pods);
 }
 
@@ -165,16 +158,10 @@ static void write_assumed(struct jsonw *w, const struct answer *a, const struct 
 
 	if (!s)
 		return;
-	jsonw_key(w, "assumed");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "assumed");
 	jsonw_key_int(w, "pods", s->pods);
-	jsonw_key(w, "requests");
-	jsonw_object_open(w);
-	jsonw_key_int(w, "cpuMillicores", s->request_cpu_milli);
-	jsonw_key_int(w, "memoryBytes", s->request_mem_bytes);
-	jsonw_object_close(w);
-	jsonw_key(w, "usage");
-	jsonw_object_open(w);
+	view_json_write_amounts(w, "requests", s->request_cpu_milli, s->request_mem_bytes);
+	jsonw_key_object(w, "usage");
 	jsonw_key_int(w, "cpuMillicores", s->cpu_milli);
 	jsonw_object_close(w);
 	jsonw_object_close(w);
@@ -190,8 +177,8 @@ static void write_members(struct jsonw *w, const struct answer *a, const struct 
 	write_promises(w, a, n);
 	write_assumed(w, a, n);
 	write_machine(w, &p->machine);
-	usage_json_write(w, &p->usage, p->end_ns);
-	usage_json_write_contention(w, p->usage.windows);
+	view_json_write_usage(w, &p->usage, p->end_ns);
+	view_json_write_contention(w, p->usage.windows);
 }
 
 static bool matches(const struct view_node *n, const struct list_query *q)
@@ -219,14 +206,14 @@ static void answer_list(const struct answer *a, const struct list_query *q, stru
 		list_pick_offer(&pick, (struct list_item){.node = a->view->nodes[i]});
 	}
 	list_pick_sort(&pick);
-	jsonw_init(&w, &rs->body);
-	list_write_open(&w, "NodeList", a->now_ns);
+	list_answer_open(rs, &w, "NodeList", a->now_ns);
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < pick.count; i++) {
 		jsonw_object_open(&w);
 		write_members(&w, a, pick.items[i].node);
 		jsonw_object_close(&w);
 	}
-	list_write_items_end(&w);
+	jsonw_array_close(&w);
 	nodes_total_write(&w, &total);
 	list_write_close(&w, &pick);
 	nodes_total_fini(&total);
@@ -243,12 +230,9 @@ static void answer_one(const struct answer *a, const char *name, struct api_resp
 			 name, a->view->cluster ? ", and the API has none of that name" : "");
 		return;
 	}
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "Node", a->now_ns);
+	list_answer_open(rs, &w, "Node", a->now_ns);
 	write_members(&w, a, n);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 }
 
 static bool read_policy(const struct api_request *rq, enum limits_unlimited *policy,
@@ -270,9 +254,8 @@ static bool read_policy(const struct api_request *rq, enum limits_unlimited *pol
 			return true;
 		}
 	}
-	api_fail(rs, FAIL_BAD_REQUEST, "unlimited",
-		 "unlimited \"%s\" is none of ignore, allocatable, requests", text);
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, "unlimited",
+			"unlimited \"%s\" is none of ignore, allocatable, requests", text);
 }
 
 void api_nodes(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
@@ -297,10 +280,8 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 		answer_one(&a, name, rs);
 	else if (list_query_check(&q, v, rs))
 		answer_list(&a, &q, rs);
-	if (rs->status == 200) {
-		rs->content_type = "application/json";
+	if (rs->status == 200)
 		rs->etag = list_etag(v, a.now_ns) ^ assumed_hash(&a.assumed);
-	}
 	assumed_fini(&a.assumed);
 	view_drop(v);
 	ledger_copy_drop(ledger);

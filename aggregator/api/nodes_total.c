@@ -9,7 +9,7 @@
  */
 #include "aggregator/api/nodes_total.h"
 
-#include "aggregator/api/cluster_json.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/policy/arith.h"
 
 void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api)
@@ -52,7 +52,7 @@ void nodes_read_resources(const struct view_node *n, struct resources *capacity,
 void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r)
 {
 	if (r->has || r->extended_count)
-		cluster_json_write_resources(w, key, r, ABSENT_LEFT_OUT);
+		view_json_write_resources(w, key, r, ABSENT_LEFT_OUT);
 }
 
 static void add_sums(struct view_sums *to, const struct view_sums *more)
@@ -149,8 +149,7 @@ void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t n
 
 static void write_states(struct jsonw *w, const struct nodes_total *t)
 {
-	jsonw_key(w, "source");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "source");
 	for (int state = FRESH; state <= NEVER; state++)
 		jsonw_key_int(w, freshness_name((enum freshness)state), (int64_t)t->states[state]);
 	jsonw_object_close(w);
@@ -164,13 +163,11 @@ static void write_known(struct jsonw *w, const char *key, const struct nodes_sum
 
 static void write_windows(struct jsonw *w, const struct nodes_sum mean[WINDOWS])
 {
-	jsonw_key(w, "windows");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "windows");
 	for (int i = 0; i < WINDOWS; i++) {
 		if (!mean[i].addends)
 			continue;
-		jsonw_key(w, window_name[i]);
-		jsonw_object_open(w);
+		jsonw_key_object(w, window_name[i]);
 		write_known(w, "mean", &mean[i], 3);
 		jsonw_object_close(w);
 	}
@@ -186,11 +183,9 @@ static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *
 		known |= mean[i].addends > 0;
 	if (!known)
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	if (latest->addends) {
-		jsonw_key(w, "latest");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "latest");
 		write_known(w, "value", latest, 3);
 		jsonw_object_close(w);
 	}
@@ -201,8 +196,7 @@ static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *
 static void write_amounts(struct jsonw *w, const char *key, const struct nodes_sum *cpu,
 			  const struct nodes_sum *mem)
 {
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	write_known(w, "cpuMillicores", cpu, 0);
 	write_known(w, "memoryBytes", mem, 0);
 	jsonw_object_close(w);
@@ -210,14 +204,12 @@ static void write_amounts(struct jsonw *w, const char *key, const struct nodes_s
 
 static void write_use(struct jsonw *w, const struct nodes_use *u)
 {
-	jsonw_key(w, "measured");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "measured");
 	jsonw_key_int(w, "nodes", (int64_t)u->nodes);
 	write_amounts(w, "capacity", &u->cpu_capacity_milli, &u->mem_capacity_bytes);
 	write_amounts(w, "allocatable", &u->cpu_allocatable_milli, &u->mem_allocatable_bytes);
 	jsonw_object_close(w);
-	jsonw_key(w, "usage");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "usage");
 	write_sum(w, "cpuMillicores", &u->cpu_milli, u->cpu_mean);
 	write_sum(w, "memoryBytes", &u->mem_bytes, u->mem_mean);
 	write_sum(w, "workingSetBytes", &u->working_set_bytes, u->working_set_mean);
@@ -226,8 +218,7 @@ static void write_use(struct jsonw *w, const struct nodes_use *u)
 
 void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
 {
-	jsonw_key(w, "total");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "total");
 	jsonw_key_int(w, "nodes", (int64_t)t->nodes);
 	if (t->api) {
 		jsonw_key_int(w, "knownToApi", (int64_t)t->known);
@@ -238,9 +229,9 @@ void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
 	nodes_write_resources(w, "capacity", &t->capacity);
 	nodes_write_resources(w, "allocatable", &t->allocatable);
 	if (t->api) {
-		cluster_json_write_resources(w, "requests", &t->sums.requests, ABSENT_ZERO);
-		cluster_json_write_limits(w, &t->sums);
-		cluster_json_write_ratio(w, &t->shares);
+		view_json_write_resources(w, "requests", &t->sums.requests, ABSENT_ZERO);
+		view_json_write_limits(w, &t->sums);
+		view_json_write_ratio(w, &t->shares);
 		jsonw_key_int(w, "pods", (int64_t)t->pods);
 	}
 	write_use(w, &t->use);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "aggregator/api/route.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 /* The ways in, by name. */
@@ -36,8 +37,7 @@ static void write_ref(struct jsonw *w, const char *schema)
 
 static void write_values(struct jsonw *w, const char *const *values)
 {
-	jsonw_key(w, "enum");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "enum");
 	for (; *values; values++)
 		jsonw_string(w, *values);
 	jsonw_array_close(w);
@@ -57,8 +57,7 @@ static void write_type(struct jsonw *w, const struct api_field *f)
 	if (f->type == API_STRING && f->values)
 		write_values(w, f->values);
 	if (f->type == API_NAMES) {
-		jsonw_key(w, "items");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "items");
 		jsonw_key_string(w, "type", "string");
 		jsonw_object_close(w);
 	}
@@ -68,8 +67,7 @@ static void write_type(struct jsonw *w, const struct api_field *f)
 
 static void write_member(struct jsonw *w, const char *name, const char *type, const char *format)
 {
-	jsonw_key(w, name);
-	jsonw_object_open(w);
+	jsonw_key_object(w, name);
 	jsonw_key_string(w, "type", type);
 	if (format)
 		jsonw_key_string(w, "format", format);
@@ -80,8 +78,7 @@ static void write_constant(struct jsonw *w, const char *name, const char *value)
 {
 	const char *const values[] = {value, NULL};
 
-	jsonw_key(w, name);
-	jsonw_object_open(w);
+	jsonw_key_object(w, name);
 	jsonw_key_string(w, "type", "string");
 	write_values(w, values);
 	jsonw_object_close(w);
@@ -89,11 +86,9 @@ static void write_constant(struct jsonw *w, const char *name, const char *value)
 
 static void write_items(struct jsonw *w)
 {
-	jsonw_key(w, "items");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "items");
 	jsonw_key_string(w, "type", "array");
-	jsonw_key(w, "items");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "items");
 	jsonw_key_string(w, "type", "object");
 	jsonw_object_close(w);
 	jsonw_object_close(w);
@@ -101,19 +96,16 @@ static void write_items(struct jsonw *w)
 
 static void write_kind(struct jsonw *w, const struct api_description *is)
 {
-	jsonw_key(w, is->kind);
-	jsonw_object_open(w);
+	jsonw_key_object(w, is->kind);
 	jsonw_key_string(w, "type", "object");
-	jsonw_key(w, "required");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "required");
 	jsonw_string(w, "apiVersion");
 	jsonw_string(w, "kind");
 	jsonw_string(w, "time");
 	if (is->list)
 		jsonw_string(w, "items");
 	jsonw_array_close(w);
-	jsonw_key(w, "properties");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "properties");
 	write_constant(w, "apiVersion", "evenkeel.io/v1");
 	write_constant(w, "kind", is->kind);
 	write_member(w, "time", "string", "date-time");
@@ -125,16 +117,12 @@ static void write_kind(struct jsonw *w, const struct api_description *is)
 
 static void write_error(struct jsonw *w)
 {
-	jsonw_key(w, "Error");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "Error");
 	jsonw_key_string(w, "type", "object");
-	jsonw_key(w, "properties");
-	jsonw_object_open(w);
-	jsonw_key(w, "error");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "properties");
+	jsonw_key_object(w, "error");
 	jsonw_key_string(w, "type", "object");
-	jsonw_key(w, "properties");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "properties");
 	write_member(w, "code", "string", NULL);
 	write_member(w, "message", "string", NULL);
 	write_member(w, "field", "string", NULL);
@@ -161,8 +149,7 @@ static void write_parameters(struct jsonw *w, const struct api_description *is)
 {
 	const struct api_field below = {is->below, API_STRING, NULL, true, "Which one."};
 
-	jsonw_key(w, "parameters");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "parameters");
 	if (is->below)
 		write_parameter(w, &below, true);
 	for (const struct api_field *f = is->query; f && f->name; f++)
@@ -185,8 +172,7 @@ static void write_body_schema(struct jsonw *w, const struct api_description *is)
 		if (!f->required)
 			continue;
 		if (!any) {
-			jsonw_key(w, "required");
-			jsonw_array_open(w);
+			jsonw_key_array(w, "required");
 		}
 		any = true;
 		jsonw_string(w, f->name);
@@ -194,8 +180,7 @@ static void write_body_schema(struct jsonw *w, const struct api_description *is)
 	if (any)
 		jsonw_array_close(w);
 	jsonw_key_bool(w, "additionalProperties", false);
-	jsonw_key(w, "properties");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "properties");
 	for (const struct api_field *f = is->body; f->name; f++) {
 		jsonw_key(w, f->name);
 		write_type(w, f);
@@ -207,18 +192,15 @@ static void write_body_schema(struct jsonw *w, const struct api_description *is)
 /* "text/plain; charset=utf-8" is a type and its parameters: the key is all of it. */
 static void open_content(struct jsonw *w, const char *type)
 {
-	jsonw_key(w, type);
-	jsonw_object_open(w);
+	jsonw_key_object(w, type);
 	jsonw_key(w, "schema");
 }
 
 static void write_body(struct jsonw *w, const struct api_description *is)
 {
-	jsonw_key(w, "requestBody");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "requestBody");
 	jsonw_key_bool(w, "required", true);
-	jsonw_key(w, "content");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "content");
 	open_content(w, "application/json");
 	write_body_schema(w, is);
 	jsonw_object_close(w);
@@ -236,8 +218,7 @@ static void write_plain(struct jsonw *w, const char *type)
 
 static void write_content(struct jsonw *w, const struct api_description *is)
 {
-	jsonw_key(w, "content");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "content");
 	open_content(w, is->content_type);
 	if (is->kind)
 		write_ref(w, is->kind);
@@ -254,11 +235,9 @@ static void write_content(struct jsonw *w, const struct api_description *is)
 
 static void write_refusal(struct jsonw *w, const char *status, const char *description)
 {
-	jsonw_key(w, status);
-	jsonw_object_open(w);
+	jsonw_key_object(w, status);
 	jsonw_key_string(w, "description", description);
-	jsonw_key(w, "content");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "content");
 	open_content(w, "application/json");
 	write_ref(w, "Error");
 	jsonw_object_close(w);
@@ -268,10 +247,8 @@ static void write_refusal(struct jsonw *w, const char *status, const char *descr
 
 static void write_responses(struct jsonw *w, const struct api_description *is, bool guarded)
 {
-	jsonw_key(w, "responses");
-	jsonw_object_open(w);
-	jsonw_key(w, "200");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "responses");
+	jsonw_key_object(w, "200");
 	jsonw_key_string(w, "description", is->kind ? is->kind : is->summary);
 	if (is->content_type)
 		write_content(w, is);
@@ -313,10 +290,8 @@ static void write_route(struct jsonw *w, const struct route *r)
 
 	snprintf(path, sizeof(path), "%s%s%s%s", r->path, r->is->below ? "{" : "",
 		 r->is->below ? r->is->below : "", r->is->below ? "}" : "");
-	jsonw_key(w, path);
-	jsonw_object_open(w);
-	jsonw_key(w, method);
-	jsonw_object_open(w);
+	jsonw_key_object(w, path);
+	jsonw_key_object(w, method);
 	write_id(w, method, r);
 	jsonw_key_string(w, "summary", r->is->summary);
 	write_parameters(w, r->is);
@@ -324,8 +299,7 @@ static void write_route(struct jsonw *w, const struct route *r)
 		write_body(w, r->is);
 	write_responses(w, r->is, guarded);
 	if (!guarded) {
-		jsonw_key(w, "security");
-		jsonw_array_open(w);
+		jsonw_key_array(w, "security");
 		jsonw_array_close(w);
 	}
 	jsonw_object_close(w);
@@ -337,14 +311,12 @@ static void write_route(struct jsonw *w, const struct route *r)
 static void write_info(struct jsonw *w)
 {
 	jsonw_key_string(w, "openapi", "3.1.0");
-	jsonw_key(w, "info");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "info");
 	jsonw_key_string(w, "title", "evenkeel");
 	jsonw_key_string(w, "description",
 			 "What machines really have left, and what may safely be done with it.");
 	jsonw_key_string(w, "version", EVENKEEL_VERSION);
-	jsonw_key(w, "license");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "license");
 	jsonw_key_string(w, "name", "Apache-2.0");
 	jsonw_object_close(w);
 	jsonw_object_close(w);
@@ -353,8 +325,7 @@ static void write_info(struct jsonw *w)
 static void write_scheme(struct jsonw *w, const char *name, const char *type, const char *scheme,
 			 const char *description)
 {
-	jsonw_key(w, name);
-	jsonw_object_open(w);
+	jsonw_key_object(w, name);
 	jsonw_key_string(w, "type", type);
 	if (scheme)
 		jsonw_key_string(w, "scheme", scheme);
@@ -364,8 +335,7 @@ static void write_scheme(struct jsonw *w, const char *name, const char *type, co
 
 static void write_schemes(struct jsonw *w)
 {
-	jsonw_key(w, "securitySchemes");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "securitySchemes");
 	write_scheme(w, BEARER, "http", "bearer",
 		     "One of the server's --token-file, or with --token-review one that the "
 		     "Kubernetes API knows.");
@@ -379,13 +349,11 @@ static void write_security(struct jsonw *w)
 {
 	static const char *const ways[] = {BEARER, CERTIFICATE, NULL};
 
-	jsonw_key(w, "security");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "security");
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		jsonw_object_open(w);
 		if (ways[i]) {
-			jsonw_key(w, ways[i]);
-			jsonw_array_open(w);
+			jsonw_key_array(w, ways[i]);
 			jsonw_array_close(w);
 		}
 		jsonw_object_close(w);
@@ -408,16 +376,13 @@ void api_openapi(const struct api_context *ctx, const struct api_request *rq,
 	jsonw_object_open(&w);
 	write_info(&w);
 	write_security(&w);
-	jsonw_key(&w, "paths");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "paths");
 	for (size_t i = 0; i < count; i++)
 		write_route(&w, &routes[i]);
 	jsonw_object_close(&w);
-	jsonw_key(&w, "components");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "components");
 	write_schemes(&w);
-	jsonw_key(&w, "schemas");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "schemas");
 	write_error(&w);
 	for (size_t i = 0; i < count; i++)
 		if (routes[i].is->kind)

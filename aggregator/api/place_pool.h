@@ -10,8 +10,15 @@
 #define EVENKEEL_AGGREGATOR_API_PLACE_POOL_H
 
 #include "aggregator/policy/place/place.h"
+#include "aggregator/state/ledger.h"
 
 enum { PLACE_POOL_MAX = 2 };
+
+/*
+ * Whether nodes and pods of the cluster are known; else no core would tell the truth, and the reason
+ * says what is missing.
+ */
+bool place_pool_can_answer(const struct view *v, struct reason *reason);
 
 struct place_pool;
 struct place_pool *place_pool_new(const struct place_options *o); /* now_ns does not matter */
@@ -29,5 +36,14 @@ void place_pool_give(struct place_pool *pool, struct place *p);
  * Never waits for a core. NULL is allowed.
  */
 void place_pool_tidy(struct place_pool *pool, int64_t now_ns);
+
+/*
+ * What the ledger has charged to nodes is no room, although no view shows who has it. Puts the pods of all reservations that have a node there, but for that uid ("": all), and returns
+ * how many of them are bound already: they are on their nodes, and the core's view does not have
+ * them. place is of that view; the mark is the caller's to revert. A pod that the view does not
+ * know at all is one that asks for what was reserved, and for nothing else.
+ */
+size_t reserved_pods_put(struct place *p, const struct view *v, const struct ledger_copy *ledger,
+			 const char *except_uid, place_mark *mark);
 
 #endif

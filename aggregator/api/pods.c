@@ -18,10 +18,8 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/cluster_json.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/sources.h"
-#include "aggregator/api/usage_json.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/model/pod_sums.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
@@ -52,8 +50,7 @@ static void write_workload(struct jsonw *w, const struct answer *a, const struct
 		owner = cluster_workload_of(a->view->cluster, p->pod);
 	else
 		owner = (struct owner_ref){.kind = kinds[p->use->kind], .name = p->use->name};
-	jsonw_key(w, "workload");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "workload");
 	jsonw_key_string(w, "kind", owner.kind);
 	jsonw_key_string(w, "name", owner.name);
 	jsonw_object_close(w);
@@ -76,9 +73,9 @@ static void write_container(struct jsonw *w, const struct view_pod *p,
 	jsonw_key_string(w, named ? "cgroup" : "name", page_container_name(p->use, c, cgroup));
 	write_if_known(w, "id", c->id);
 	write_if_known(w, "runtime", runtimes[c->runtime]);
-	usage_json_write_limits(w, c->limits);
-	usage_json_write_latest(w, &c->latest, end_ns);
-	usage_json_write_pressure(w, c);
+	view_json_write_kernel_limits(w, c->limits);
+	view_json_write_latest(w, &c->latest, end_ns);
+	view_json_write_pressure(w, c);
 	if (c->throttle_known)
 		jsonw_key_fixed(w, "throttledSeconds", (double)c->throttled_seconds, 6);
 	jsonw_object_close(w);
@@ -87,8 +84,7 @@ static void write_container(struct jsonw *w, const struct view_pod *p,
 static void write_hours(struct jsonw *w, const char *key, const float hours[PEAK_HOURS],
 			int64_t newest, int decimals)
 {
-	jsonw_key(w, key);
-	jsonw_array_open(w);
+	jsonw_key_array(w, key);
 	for (int i = 1; i <= PEAK_HOURS; i++)
 		jsonw_fixed(w, (double)hours[(newest + i) % PEAK_HOURS], decimals);
 	jsonw_array_close(w);
@@ -99,9 +95,8 @@ static void write_peaks(struct jsonw *w, const struct pod_peaks *p)
 {
 	if (!p)
 		return;
-	jsonw_key(w, "hourlyPeaks");
-	jsonw_object_open(w);
-	usage_json_write_time(w, "end", (p->newest + 1) * PEAK_HOUR_SECONDS * NS_PER_SEC);
+	jsonw_key_object(w, "hourlyPeaks");
+	view_json_write_time(w, "end", (p->newest + 1) * PEAK_HOUR_SECONDS * NS_PER_SEC);
 	write_hours(w, "cpuMillicores", p->cpu_milli, p->newest, 3);
 	write_hours(w, "workingSetBytes", p->working_set_bytes, p->newest, 0);
 	jsonw_object_close(w);
@@ -129,7 +124,7 @@ static void write_names(struct jsonw *w, const struct list_item *item)
 	jsonw_key_string(w, "name", view_pod_name(p));
 	write_if_known(w, "uid", view_pod_uid(p));
 	if (p->pod)
-		cluster_json_write_labels(w, &p->pod->template->labels);
+		view_json_write_labels(w, &p->pod->template->labels);
 	if (item->node)
 		jsonw_key_string(w, "node", item->node->name);
 	if (p->pod)
@@ -149,16 +144,15 @@ static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 	};
 	const struct pod_sums *sums = kube_pod_sums(pod);
 
-	cluster_json_write_resources(w, "requests", &sums->requests, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "limits", &sums->limits, ABSENT_NULL);
-	cluster_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
+	view_json_write_resources(w, "requests", &sums->requests, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "limits", &sums->limits, ABSENT_NULL);
+	view_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
 	write_if_known(w, "resize", resizes[pod->resize]);
 }
 
 static void write_containers(struct jsonw *w, const struct view_pod *p, int64_t end_ns)
 {
-	jsonw_key(w, "containers");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "containers");
 	for (size_t i = 0; i < p->use->container_count; i++)
 		write_container(w, p, &p->use->containers[i], end_ns);
 	jsonw_array_close(w);
@@ -170,8 +164,8 @@ static void write_use(struct jsonw *w, const struct answer *a, const struct node
 	struct page_usage usage;
 
 	page_pod_usage(page, p->use, &usage);
-	usage_json_write(w, &usage, page->end_ns);
-	usage_json_write_contention(w, usage.windows);
+	view_json_write_usage(w, &usage, page->end_ns);
+	view_json_write_contention(w, usage.windows);
 	if (a->peaks)
 		write_peaks(w, p->use->peaks);
 	write_containers(w, p, page->end_ns);
@@ -186,15 +180,14 @@ static void write_pod(struct jsonw *w, const struct answer *a, const struct list
 	write_workload(w, a, p);
 	if (p->pod)
 		write_wishes(w, p->pod);
-	else if (p->use->kind == ENTITY_POD && sources_are_complete(a->view, OBJECT_POD))
+	else if (p->use->kind == ENTITY_POD && view_knows(a->view, OBJECT_POD))
 		jsonw_key_bool(w, "unknownToApi", true);
 	if (p->use) {
-		usage_json_write_limits(w, p->use->limits);
-		cluster_json_write_mismatch(w, item->node, p);
+		view_json_write_kernel_limits(w, p->use->limits);
+		view_json_write_mismatch(w, item->node, p);
 		write_use(w, a, item->node->page, p);
 	} else {
-		jsonw_key(w, "usage");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "usage");
 		jsonw_object_close(w);
 	}
 	jsonw_object_close(w);
@@ -263,13 +256,12 @@ static void answer_list(const struct answer *a, const struct list_query *q, int6
 	list_pick_init(&pick, q);
 	offer_all(&pick, a->view);
 	list_pick_sort(&pick);
-	rs->content_type = "application/json";
 	rs->etag = list_etag(a->view, now_ns);
-	jsonw_init(&w, &rs->body);
-	list_write_open(&w, "PodList", now_ns);
+	list_answer_open(rs, &w, "PodList", now_ns);
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < pick.count; i++)
 		write_pod(&w, a, &pick.items[i]);
-	list_write_items_end(&w);
+	jsonw_array_close(&w);
 	list_write_close(&w, &pick);
 	list_pick_fini(&pick);
 }
@@ -282,8 +274,7 @@ static bool read_peaks(const struct api_request *rq, bool *peaks, struct api_res
 	*peaks = text && strcmp(text, "true") == 0;
 	if (!text || !*text || *peaks || strcmp(text, "false") == 0)
 		return true;
-	api_fail(rs, FAIL_BAD_REQUEST, "peaks", "peaks \"%s\" is none of true, false", text);
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, "peaks", "peaks \"%s\" is none of true, false", text);
 }
 
 void api_pods(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "aggregator/api/cluster_json.h"
-#include "aggregator/api/usage_json.h"
+#include "aggregator/api/view_json.h"
 
 /* --- findings */
 
@@ -53,8 +52,7 @@ void quota_json_write_findings(struct jsonw *w, const struct quota_findings *fin
 {
 	size_t at = namespace ? find_findings(findings, namespace) : 0;
 
-	jsonw_key(w, "findings");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "findings");
 	for (; at < findings->count; at++) {
 		if (namespace && strcmp(findings->of[at].namespace, namespace) != 0)
 			break;
@@ -80,8 +78,7 @@ static void write_knobs(struct jsonw *w, const struct quota *q)
 	if (q->min_runtime_ns)
 		jsonw_key_fixed(w, "minRuntimeSeconds", (double)q->min_runtime_ns / 1e9, 3);
 	if (q->evictions_ns) {
-		jsonw_key(w, "maxEvictions");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "maxEvictions");
 		jsonw_key_int(w, "count", q->evictions_max);
 		jsonw_key_fixed(w, "seconds", (double)q->evictions_ns / 1e9, 3);
 		jsonw_object_close(w);
@@ -90,8 +87,7 @@ static void write_knobs(struct jsonw *w, const struct quota *q)
 
 static void write_pods(struct jsonw *w, const struct quota *q)
 {
-	jsonw_key(w, "pods");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "pods");
 	jsonw_key_int(w, "used", q->used_pods);
 	jsonw_key_int(w, "assumed", q->assumed_pods);
 	jsonw_key_int(w, "pending", q->pending_pods);
@@ -112,8 +108,7 @@ static void write_idle(struct jsonw *w, const struct quota *q)
 	double cpu =
 		isfinite(q->use->cpu_p95_milli) ? q->use->cpu_p95_milli : q->use->cpu_mean_milli;
 
-	jsonw_key(w, "idle");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "idle");
 	if (isfinite(cpu))
 		jsonw_key_fixed(w, "cpuMillicores", fmax(0, (double)q->used.of[RESOURCE_CPU] - cpu),
 				3);
@@ -129,10 +124,8 @@ static void write_real_use(struct jsonw *w, const struct quota *q)
 {
 	if (!q->use || !q->use->pods)
 		return;
-	jsonw_key(w, "realUse");
-	jsonw_object_open(w);
-	jsonw_key(w, "cpuMillicores");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "realUse");
+	jsonw_key_object(w, "cpuMillicores");
 	write_if_finite(w, "mean", q->use->cpu_mean_milli, 3);
 	write_if_finite(w, "p50", q->use->cpu_p50_milli, 3);
 	write_if_finite(w, "p95", q->use->cpu_p95_milli, 3);
@@ -161,8 +154,7 @@ static void write_reason(struct jsonw *w, const struct quota *q, const struct qu
 	jsonw_key_string(w, "code", quota_state_name(quota_state_of(q, b, resource)));
 	jsonw_key_string(w, "text", why.text);
 	jsonw_key_string(w, "resource", resource);
-	jsonw_key(w, "numbers");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "numbers");
 	jsonw_key_int(w, "used", amount_of(&q->used, resource));
 	jsonw_key_int(w, "min", amount_of(&q->min, resource));
 	jsonw_key_int(w, "guaranteed", amount_of(&b->guaranteed, resource));
@@ -201,8 +193,7 @@ static void write_verdict(struct jsonw *w, const struct quota *q, const struct q
 
 	quota_each_told(q, b, see_state, &t);
 	jsonw_key_string(w, "verdict", quota_state_name(t.worst));
-	jsonw_key(w, "reasons");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "reasons");
 	quota_each_told(q, b, tell_state, &t);
 	jsonw_array_close(w);
 }
@@ -216,14 +207,14 @@ void quota_json_write_members(struct jsonw *w, const struct quota_book *book, si
 
 	quota_balance_of(book, i, all, &b);
 	write_names(w, q);
-	cluster_json_write_resources(w, "min", &q->min, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "max", &q->max, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "guaranteed", &b.guaranteed, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "used", &q->used, ABSENT_ZERO);
-	cluster_json_write_resources(w, "pending", &q->pending, ABSENT_ZERO);
-	cluster_json_write_resources(w, "borrowed", &b.borrowed, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "lent", &b.lent, ABSENT_LEFT_OUT);
-	cluster_json_write_resources(w, "share", &b.fair, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "min", &q->min, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "max", &q->max, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "guaranteed", &b.guaranteed, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "used", &q->used, ABSENT_ZERO);
+	view_json_write_resources(w, "pending", &q->pending, ABSENT_ZERO);
+	view_json_write_resources(w, "borrowed", &b.borrowed, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "lent", &b.lent, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "share", &b.fair, ABSENT_LEFT_OUT);
 	write_real_use(w, q);
 	write_pods(w, q);
 	write_knobs(w, q);
@@ -242,14 +233,13 @@ static void write_total(struct jsonw *w, const char *key, const struct quota_bal
 	for (size_t i = 0; i < all->count; i++)
 		resources_set_named(&sums, all->of[i].resource,
 				    *(const int64_t *)((const char *)&all->of[i].sum + offset));
-	cluster_json_write_resources(w, key, &sums, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, key, &sums, ABSENT_LEFT_OUT);
 	resources_fini(&sums);
 }
 
 static void write_alarms(struct jsonw *w, const struct quota_balances *all)
 {
-	jsonw_key(w, "alarms");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "alarms");
 	for (size_t i = 0; i < all->count; i++)
 		if (*all->of[i].sum.alarm.text)
 			jsonw_string(w, all->of[i].sum.alarm.text);
@@ -258,12 +248,11 @@ static void write_alarms(struct jsonw *w, const struct quota_balances *all)
 
 void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 {
-	jsonw_key(w, "total");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "total");
 	write_total(w, "min", all, offsetof(struct quota_share_sum, min));
 	write_total(w, "guaranteed", all, offsetof(struct quota_share_sum, guaranteed));
 	write_total(w, "used", all, offsetof(struct quota_share_sum, used));
-	cluster_json_write_resources(w, "pending", &all->pending, ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "pending", &all->pending, ABSENT_LEFT_OUT);
 	write_total(w, "borrowed", all, offsetof(struct quota_share_sum, borrowed));
 	write_total(w, "lent", all, offsetof(struct quota_share_sum, lent));
 	write_total(w, "unused", all, offsetof(struct quota_share_sum, unused));
@@ -276,15 +265,13 @@ void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v)
 {
 	jsonw_key_string(w, "gate", quota_gate_name(v->gate));
-	jsonw_key(w, "reasons");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "reasons");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "code", quota_gate_name(v->gate));
 	jsonw_key_string(w, "text", v->why.text);
 	if (v->resource) {
 		jsonw_key_string(w, "resource", v->resource);
-		jsonw_key(w, "numbers");
-		jsonw_object_open(w);
+		jsonw_key_object(w, "numbers");
 		jsonw_key_int(w, "used", v->used);
 		jsonw_key_int(w, "asked", v->asked);
 		jsonw_key_int(w, "nominated", v->nominated);
@@ -312,8 +299,8 @@ static void write_victim(struct jsonw *w, const struct preempt_victim *v)
 	jsonw_key_string(w, "node", v->node);
 	jsonw_key_int(w, "priority", v->priority);
 	if (v->started_ns)
-		usage_json_write_time(w, "started", v->started_ns);
-	cluster_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
+		view_json_write_time(w, "started", v->started_ns);
+	view_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
 	jsonw_key_string(w, "use", uses[v->use]);
 	if (isfinite(v->use_share))
 		jsonw_key_fixed(w, "useShare", v->use_share, 6);
@@ -324,9 +311,16 @@ static void write_victim(struct jsonw *w, const struct preempt_victim *v)
 
 void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c)
 {
-	jsonw_key(w, "victims");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "victims");
 	for (size_t i = 0; i < c->victim_count; i++)
 		write_victim(w, &c->victims[i]);
 	jsonw_array_close(w);
+}
+
+void quota_json_write_pod(struct jsonw *w, const struct kube_pod *pod)
+{
+	jsonw_key_string(w, "namespace", pod->object.namespace);
+	jsonw_key_string(w, "name", pod->object.name);
+	jsonw_key_int(w, "priority", pod->template->priority);
+	view_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
 }

@@ -34,5 +34,7 @@ void quota_json_write_findings(struct jsonw *w, const struct quota_findings *fin
 void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v);
 /* "victims":[..], as POST /v1/quotas/preempt has them */
 void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c);
+/* "namespace","name","priority","requests" */
+void quota_json_write_pod(struct jsonw *w, const struct kube_pod *pod);
 
 #endif

@@ -30,11 +30,11 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/cluster_json.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/pod_body.h"
 #include "aggregator/api/quota_json.h"
-#include "aggregator/api/quota_search.h"
+#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/request_body.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -42,8 +42,7 @@
 
 static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
 {
-	jsonw_key(w, "nodes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < plan->node_count; i++) {
 		const struct preempt_node *n = &plan->nodes[i];
 
@@ -61,30 +60,12 @@ static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
 
 static void write_refused(struct jsonw *w, const struct preempt_plan *plan)
 {
-	jsonw_key(w, "refused");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "refused");
 	for (int r = PREEMPT_MAY_PAY + 1; r < PREEMPT_REFUSALS; r++)
 		if (plan->refused[r])
 			jsonw_key_int(w, preempt_refusal_name((enum preempt_refusal)r),
 				      plan->refused[r]);
 	jsonw_object_close(w);
-}
-
-static void write_lines(struct jsonw *w, const char *key, const struct buf *lines)
-{
-	const char *line = lines->data, *end;
-
-	jsonw_key(w, key);
-	jsonw_array_open(w);
-	for (; line && *line; line = end + (*end == '\n')) {
-		char *text;
-
-		end = strchrnul(line, '\n');
-		text = mem_strndup(line, (size_t)(end - line));
-		jsonw_string(w, text);
-		free(text);
-	}
-	jsonw_array_close(w);
 }
 
 static char *tell_victims(const struct preempt_plan *plan)
@@ -133,8 +114,8 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 	quota_json_write_victims(w, &plan->chosen);
 	write_nodes(w, plan);
 	write_refused(w, plan);
-	write_lines(w, "narration", &plan->narration);
-	write_lines(w, "unblock", &plan->unblock);
+	list_write_lines(w, "narration", plan->narration.data);
+	list_write_lines(w, "unblock", plan->unblock.data);
 	free(reason);
 }
 
@@ -145,23 +126,15 @@ struct wishes {
 	const char *pdb; /* NULL: as the server was told */
 };
 
-static void write_head(struct jsonw *w, const struct quota_scene *s, const struct kube_pod *pod,
-		       const struct quota_search *q)
+static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_scene *s,
+			const struct kube_pod *pod, const struct quota_search *q)
 {
-	struct reason gap;
-
-	list_write_header(w, "QuotaPreemption", q->ask.now_ns);
-	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
-	quota_scene_gap(s, &gap);
-	if (gap.text[0])
-		jsonw_key_string(w, "gap", gap.text);
+	list_answer_open(rs, w, "QuotaPreemption", q->ask.now_ns);
+	quota_scene_write_head(s, w, "gap");
 	if (q->unseen)
 		jsonw_key_int(w, "unseenPods", (int64_t)q->unseen);
 	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
-	jsonw_key_string(w, "namespace", pod->object.namespace);
-	jsonw_key_string(w, "name", pod->object.name);
-	jsonw_key_int(w, "priority", pod->template->priority);
-	cluster_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
+	quota_json_write_pod(w, pod);
 }
 
 static void search(struct quota_search *q, const struct quota_scene *s, struct api_response *rs)
@@ -170,13 +143,9 @@ static void search(struct quota_search *q, const struct quota_scene *s, struct a
 	struct jsonw w;
 
 	preempt_make_plan(q->index, q->place, s->book, &q->options, &q->ask, &plan);
-	rs->content_type = "application/json";
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	write_head(&w, s, q->ask.pod, q);
+	open_answer(rs, &w, s, q->ask.pod, q);
 	write_plan(&w, &plan, q->ask.now_ns);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 	preempt_plan_fini(&plan);
 }
 
@@ -190,10 +159,9 @@ static bool choose_node(struct quota_search *q, const char *name, bool **allowed
 	if (!name)
 		return true;
 	n = place_find_node(q->place, name);
-	if (n == PLACE_NONE) {
-		api_fail(rs, FAIL_NOT_FOUND, "nominatedNode", "there is no node \"%.253s\"", name);
-		return false;
-	}
+	if (n == PLACE_NONE)
+		return api_fail(rs, FAIL_NOT_FOUND, "nominatedNode", "there is no node \"%.253s\"",
+				name);
 	*allowed = mem_zalloc(place_node_count(q->place), sizeof(**allowed));
 	(*allowed)[n] = true;
 	q->ask.allowed = *allowed;
@@ -228,8 +196,8 @@ static bool read_wishes(const struct pod_body *body, struct wishes *wishes, stru
 		return false;
 	if (!wishes->pdb || strcmp(wishes->pdb, "hard") == 0 || strcmp(wishes->pdb, "soft") == 0)
 		return true;
-	api_fail(rs, FAIL_BAD_REQUEST, "pdb", "\"%.64s\" is none of hard, soft", wishes->pdb);
-	return false;
+	return api_fail(rs, FAIL_BAD_REQUEST, "pdb", "\"%.64s\" is none of hard, soft",
+			wishes->pdb);
 }
 
 void api_quotas_preempt(const struct api_context *ctx, const struct api_request *rq,

@@ -18,11 +18,11 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/cluster_json.h"
-#include "aggregator/api/extender_rehearsal.h"
+#include "aggregator/api/extender_call.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
-#include "aggregator/api/quota_search.h"
+#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
@@ -231,7 +231,7 @@ static void write_item(struct jsonw *w, const struct item *item)
 	jsonw_key_string(w, "name", pod->object.name);
 	jsonw_key_string(w, "uid", pod->object.uid);
 	jsonw_key_int(w, "priority", pod->template->priority);
-	cluster_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
+	view_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
 	jsonw_key_string(w, "node", item->plan.chosen.node);
 	jsonw_key_string(w, "text", text.data);
 	quota_json_write_victims(w, &item->plan.chosen);
@@ -241,26 +241,17 @@ static void write_item(struct jsonw *w, const struct item *item)
 
 static void write_list(const struct reclaim *r, int64_t now_ns, struct api_response *rs)
 {
-	struct reason gap;
 	struct jsonw w;
 
-	rs->content_type = "application/json";
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "QuotaReclaimList", now_ns);
-	jsonw_key_string(&w, "variant", quota_variant_name(r->scene->options.variant));
-	quota_scene_gap(r->scene, &gap);
-	if (gap.text[0])
-		jsonw_key_string(&w, "gap", gap.text);
-	jsonw_key(&w, "items");
-	jsonw_array_open(&w);
+	list_answer_open(rs, &w, "QuotaReclaimList", now_ns);
+	quota_scene_write_head(r->scene, &w, "gap");
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < r->item_count; i++)
 		write_item(&w, &r->items[i]);
 	jsonw_array_close(&w);
 	jsonw_key_int(&w, "considered", (int64_t)r->pod_count);
 	jsonw_key_int(&w, "leftOut", (int64_t)r->left_out);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 }
 
 static void tell(struct reclaim *r, const struct kube_pod *pod, struct buf *out)

@@ -6,13 +6,132 @@
  */
 #include "aggregator/api/quota_scene.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/fit_ask.h"
-#include "aggregator/api/quota_shelf.h"
-#include "aggregator/api/sources.h"
+#include "aggregator/api/place_pool.h"
+#include "aggregator/state/victim_log.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
+
+/*
+ * --- shared books
+ *
+ * A few slots under one lock, which is held for choosing a slot only. The book that was taken last
+ * is taken first, as it has the least to catch up with. A book that finds no slot when it is given
+ * back is freed.
+ */
+
+#define IDLE_NS (10 * NS_PER_SEC)
+
+struct slot {
+	struct quota_book *book; /* owned; NULL: none, or it is taken */
+	int64_t given_ns; /* when whoever had it last took it */
+};
+
+struct quota_shelf {
+	const struct quota_options *options; /* fixed after start; borrowed */
+	pthread_mutex_t lock;
+	/* under lock */
+	struct slot slots[QUOTA_SHELF_MAX];
+	int64_t newest_ns; /* when one was taken last */
+};
+
+struct quota_shelf *quota_shelf_new(const struct quota_options *o)
+{
+	struct quota_shelf *s = mem_zalloc(1, sizeof(*s));
+
+	s->options = o;
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void quota_shelf_free(struct quota_shelf *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+		quota_book_free(s->slots[i].book);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static struct quota_book *take_newest(struct quota_shelf *s, int64_t now_ns)
+{
+	struct slot *best = NULL;
+	struct quota_book *b = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+		if (s->slots[i].book && (!best || s->slots[i].given_ns > best->given_ns))
+			best = &s->slots[i];
+	if (best) {
+		b = best->book;
+		best->book = NULL;
+	}
+	s->newest_ns = now_ns;
+	pthread_mutex_unlock(&s->lock);
+	return b;
+}
+
+/* Of the options only the variant is ever another than the shelf's. */
+static bool is_for(const struct quota_shelf *s, const struct quota_options *o)
+{
+	return s && o->variant == s->options->variant;
+}
+
+/*
+ * A book that is as quota_book_new() makes it, and the caller's alone until give_book(). Never
+ * waits: where all are taken, or other options are asked for, or there is no shelf (NULL), one is
+ * made. The copy may be NULL.
+ */
+static struct quota_book *take_book(struct quota_shelf *s, struct view *v,
+				    struct ledger_copy *ledger, const struct quota_options *o,
+				    int64_t now_ns)
+{
+	struct quota_book *b = is_for(s, o) ? take_newest(s, now_ns) : NULL;
+
+	if (b && quota_book_update(b, v, ledger))
+		return b;
+	quota_book_free(b);
+	return quota_book_new(v, ledger, o);
+}
+
+/* As it was taken: what was added to it is subtracted again. */
+static void give_book(struct quota_shelf *s, struct quota_book *b)
+{
+	if (s && b && quota_book_variant(b) == s->options->variant) {
+		pthread_mutex_lock(&s->lock);
+		for (size_t i = 0; i < QUOTA_SHELF_MAX && b; i++) {
+			if (s->slots[i].book)
+				continue;
+			s->slots[i] = (struct slot){b, s->newest_ns};
+			b = NULL;
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+	quota_book_free(b);
+}
+
+void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns)
+{
+	struct quota_book *idle[QUOTA_SHELF_MAX] = {NULL};
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++) {
+		if (now_ns - s->slots[i].given_ns <= IDLE_NS)
+			continue;
+		idle[i] = s->slots[i].book;
+		s->slots[i].book = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+		quota_book_free(idle[i]);
+}
 
 /* --- reservations */
 
@@ -80,7 +199,7 @@ static void fill(struct quota_scene *s, struct ledger_copy *ledger, struct view 
 {
 	s->ledger = ledger;
 	s->view = v;
-	s->book = quota_shelf_take(s->shelf, v, ledger, &s->options, s->now_ns);
+	s->book = take_book(s->shelf, v, ledger, &s->options, s->now_ns);
 	find_nominated(s);
 }
 
@@ -114,9 +233,9 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 	if (s->view->cluster || !rs)
 		return true;
 	quota_scene_close(s);
-	api_fail(rs, FAIL_NO_DATA, NULL,
-		 "nothing is known of quotas: there is no Kubernetes API and no snapshot to ask");
-	return false;
+	return api_fail(
+		rs, FAIL_NO_DATA, NULL,
+		"nothing is known of quotas: there is no Kubernetes API and no snapshot to ask");
 }
 
 /*
@@ -149,7 +268,7 @@ bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct
 
 void quota_scene_close(struct quota_scene *s)
 {
-	quota_shelf_give(s->shelf, s->book);
+	give_book(s->shelf, s->book);
 	view_drop(s->view);
 	if (s->owns_ledger)
 		ledger_copy_drop(s->ledger);
@@ -163,20 +282,29 @@ void quota_scene_gap(const struct quota_scene *s, struct reason *why)
 
 	reason_set(why, "%s", "");
 	source = &s->view->cluster->sources[OBJECT_ELASTIC_QUOTA];
-	if (!sources_are_complete(s->view, OBJECT_ELASTIC_QUOTA))
+	if (!view_knows(s->view, OBJECT_ELASTIC_QUOTA))
 		reason_set(why, "the cluster's elasticquotas are not known: %s%s%.250s",
 			   source_state_name(source->state), *source->message ? ": " : "",
 			   source->message);
+}
+
+void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const char *key)
+{
+	struct reason gap;
+
+	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
+	quota_scene_gap(s, &gap);
+	if (gap.text[0])
+		jsonw_key_string(w, key, gap.text);
 }
 
 bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs)
 {
 	struct reason why;
 
-	if (fit_knows_cluster(s->view, &why))
+	if (place_pool_can_answer(s->view, &why))
 		return true;
-	api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
-	return false;
+	return api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
 }
 
 const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
@@ -233,4 +361,63 @@ size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
 void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out)
 {
 	quota_balances_of(s->book, out);
+}
+
+/* --- a search for victims */
+
+/* The longest window of evictions that a quota may have (quota_annotations.h). */
+#define PAST_NS (30 * 86400 * 1000000000LL)
+
+static void read_log(struct quota_search *q)
+{
+	struct victim_log *l = q->ctx->victims;
+	const char *uid = q->ask.pod->object.uid;
+
+	if (!l)
+		return;
+	q->version = victim_log_version(l);
+	q->ask.in_flight_count =
+		victim_log_told(l, *uid ? uid : NULL, q->ask.now_ns - VICTIM_LOG_FLIGHT_NS,
+				q->ask.now_ns, &q->in_flight);
+	q->ask.in_flight = q->in_flight;
+	q->ask.exchanged_count =
+		victim_log_told(l, *uid ? uid : NULL, 0, q->ask.now_ns, &q->exchanged);
+	q->ask.exchanged = q->exchanged;
+	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
+	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
+	for (size_t i = 0; i < q->ask.past_count; i++)
+		q->past[i] = (struct preempt_past){q->told[i].namespace, q->told[i].at_ns};
+	q->ask.past = q->past;
+}
+
+void quota_search_open(struct quota_search *q, const struct api_context *ctx,
+		       struct place_pool *pool, const struct quota_scene *s,
+		       const struct kube_pod *pod, bool never)
+{
+	*q = (struct quota_search){.ctx = ctx, .pool = pool};
+	if (ctx->preempt)
+		q->options = *ctx->preempt;
+	else
+		preempt_options_default(&q->options);
+	q->options.variant = s->options.variant;
+	q->options.critical_priority = s->options.critical_priority;
+	q->ask = (struct preempt_ask){.pod = pod,
+				      .never = never,
+				      .reserved = quota_scene_ask(s, pod, NULL).reserved,
+				      .ledger = s->ledger,
+				      .now_ns = ctx->now_ns()};
+	read_log(q);
+	q->place = place_pool_take(pool, s->view, q->ask.now_ns);
+	q->unseen = reserved_pods_put(q->place, s->view, s->ledger, pod->object.uid, &q->mark);
+	q->index = preempt_of(s->view);
+}
+
+void quota_search_close(struct quota_search *q)
+{
+	place_revert(q->place, q->mark);
+	place_pool_give(q->pool, q->place);
+	free(q->past);
+	free(q->told);
+	free((void *)q->in_flight);
+	free((void *)q->exchanged);
 }

@@ -26,14 +26,33 @@
  *          verdict         the most urgent state of its resources: overMax, starved, atMax, waiting, borrowing, lending, unused, within
  *          reasons         [{code,text,resource,numbers{used,min,guaranteed,max,pending}}], one for each resource it names
  *          findings        what is wrong with it (lint.h); in "findings" of the list those of all
+ *
+ * POST /v1/quotas/admit {"pod":POD[,"namespace":NS][,"variant":"corrected"]}: whether the quotas
+ * would let the pod start now, and if not, by which numbers and what would unblock it. Nothing is
+ * reserved by asking.
+ *
+ *   {"apiVersion","kind":"QuotaAdmission","time","variant"[,"gap"],"namespace","name","priority","requests":{..},
+ *    "verdict":"admitted"|"refused","gate":GATE,"reasons":[{"code","text"[,"resource","numbers":{"used","asked","nominated","bound"}]}]
+ *    [,"node"][,"quota":QUOTA]}
+ *
+ *   GATE  admitted, noQuota, critical                 it may start
+ *         never                                       alone it asks for more than max
+ *         overMax                                     used + nominated + asked > max of its quota
+ *         overSumMin                                  used + nominated + asked > all min together,
+ *                                                     over all quotas
+ *
+ * The pod is a manifest, or a pod as the API tells it. One that is on a node already is in the
+ * numbers once: `node` says where. `gap` says what the answer does not know (the API has no
+ * elasticquotas, ..). Whether there is a node for it is another question: POST /v1/fit.
  */
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/cluster_json.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_scene.h"
+#include "aggregator/api/request_body.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 #define FOLDER "/v1/quotas/"
@@ -46,26 +65,19 @@ struct answer {
 	int64_t now_ns;
 };
 
-static void write_head(struct jsonw *w, const struct answer *a, const char *kind)
+static void open_answer(struct api_response *rs, struct jsonw *w, const struct answer *a,
+			const char *kind)
 {
-	struct reason gap;
-
-	list_write_header(w, kind, a->now_ns);
-	jsonw_key_string(w, "variant", quota_variant_name(a->scene->options.variant));
-	quota_scene_gap(a->scene, &gap);
-	if (gap.text[0])
-		jsonw_key_string(w, "reason", gap.text);
+	list_answer_open(rs, w, kind, a->now_ns);
+	quota_scene_write_head(a->scene, w, "reason");
 }
 
 static void write_list(const struct answer *a, const char *namespace, struct api_response *rs)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	write_head(&w, a, "QuotaList");
-	jsonw_key(&w, "items");
-	jsonw_array_open(&w);
+	open_answer(rs, &w, a, "QuotaList");
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < quota_book_count(a->scene->book); i++) {
 		const struct quota *q = quota_book_at(a->scene->book, i);
 
@@ -80,8 +92,7 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 	quota_json_write_findings(&w, &a->findings, namespace);
 	if (a->findings.dropped)
 		jsonw_key_int(&w, "findingsLeftOut", (int64_t)a->findings.dropped);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 }
 
 /* False: the namespace has no quota. */
@@ -93,16 +104,13 @@ static bool write_one(const struct answer *a, const char *namespace, struct api_
 
 	if (at == quota_book_count(a->scene->book)) {
 		quota_scene_gap(a->scene, &gap);
-		api_fail(rs, FAIL_NOT_FOUND, NULL, "namespace \"%.253s\" has no quota%s%.200s",
-			 namespace, gap.text[0] ? ": " : "", gap.text);
-		return false;
+		return api_fail(rs, FAIL_NOT_FOUND, NULL,
+				"namespace \"%.253s\" has no quota%s%.200s", namespace,
+				gap.text[0] ? ": " : "", gap.text);
 	}
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	write_head(&w, a, "Quota");
+	open_answer(rs, &w, a, "Quota");
 	quota_json_write_members(&w, a->scene->book, at, &a->balances, &a->findings);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 	return true;
 }
 
@@ -115,7 +123,6 @@ static void answer(const struct api_context *ctx, const struct quota_scene *scen
 
 	quota_scene_balances(scene, &a.balances);
 	quota_lint(scene->view, scene->book, &scene->options, &a.findings);
-	rs->content_type = "application/json";
 	if (name && *name)
 		write_one(&a, name, rs);
 	else
@@ -134,4 +141,60 @@ void api_quotas(const struct api_context *ctx, const struct api_request *rq,
 		return;
 	answer(ctx, &scene, rq, rs);
 	quota_scene_close(&scene);
+}
+
+/* --- POST /v1/quotas/admit */
+
+static void write_quota(struct jsonw *w, const struct quota_scene *s, const char *namespace)
+{
+	size_t at = quota_scene_index(s, namespace);
+	struct quota_balances balances;
+
+	if (at == quota_book_count(s->book))
+		return;
+	quota_scene_balances(s, &balances);
+	jsonw_key_object(w, "quota");
+	quota_json_write_members(w, s->book, at, &balances, NULL);
+	jsonw_object_close(w);
+	quota_balances_fini(&balances);
+}
+
+static void write_admission(struct jsonw *w, const struct quota_scene *s,
+			    const struct kube_pod *pod)
+{
+	const struct kube_pod *bound = quota_scene_find_bound(s, pod);
+	const struct quota_ask ask = quota_scene_ask(s, pod, bound);
+	struct quota_verdict verdict;
+
+	quota_admit(s->book, &ask, &verdict);
+	quota_scene_write_head(s, w, "gap");
+	quota_json_write_pod(w, pod);
+	jsonw_key_string(w, "verdict", verdict.admitted ? "admitted" : "refused");
+	quota_json_write_gate(w, &verdict);
+	if (bound)
+		jsonw_key_string(w, "node", bound->node);
+	write_quota(w, s, pod->object.namespace);
+}
+
+static void answer_admit(const struct api_context *ctx, const struct quota_scene *s,
+			 const struct kube_pod *pod, struct api_response *rs)
+{
+	struct jsonw w;
+
+	list_answer_open(rs, &w, "QuotaAdmission", ctx->now_ns());
+	write_admission(&w, s, pod);
+	list_answer_close(&w);
+}
+
+void api_quotas_admit(const struct api_context *ctx, const struct api_request *rq,
+		      struct api_response *rs)
+{
+	struct quota_scene scene;
+	struct pod_body body;
+
+	if (!quota_scene_read(&scene, &body, ctx, rq, api_admit_members, rs))
+		return;
+	answer_admit(ctx, &scene, body.pod, rs);
+	quota_scene_close(&scene);
+	pod_body_fini(&body);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/api/route.h"
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 enum {
@@ -169,7 +170,7 @@ static const struct {
 #undef X
 };
 
-void api_fail(struct api_response *rs, enum api_failure failure, const char *field,
+bool api_fail(struct api_response *rs, enum api_failure failure, const char *field,
 	      const char *format, ...)
 {
 	char message[512];
@@ -182,8 +183,7 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	buf_clear(&rs->body);
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);
-	jsonw_key(&w, "error");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "error");
 	jsonw_key_string(&w, "code", failures[failure].code);
 	jsonw_key_string(&w, "message", message);
 	if (field)
@@ -193,6 +193,7 @@ void api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	buf_add_char(&rs->body, '\n');
 	rs->status = failures[failure].status;
 	rs->content_type = "application/json";
+	return false;
 }
 
 /* False: it has a parameter that the route does not take, and *rs says so. */

@@ -6,9 +6,39 @@
 #ifndef EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
 #define EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
 
+#include <stddef.h>
+
 #include "aggregator/policy/score.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/view.h"
+
+/* --- the ledger: what was promised on each node and the view does not show yet */
+
+struct assumed_node {
+	size_t node; /* its place in the view */
+	struct score_assumed sums;
+};
+
+/* Nodes that the view has, by their place in it. */
+struct assumed {
+	size_t count;
+	struct assumed_node *of; /* owned */
+};
+
+/*
+ * The copy must have been taken before the view, and be held as long as this is used, since names
+ * point into it; NULL: nothing is reserved. Left out is the pod of that uid: it is asked about, and
+ * does not compete with itself ("": none).
+ */
+void assumed_read(struct assumed *a, const struct view *v, const struct ledger_copy *copy,
+		  const char *except_uid);
+void assumed_fini(struct assumed *a);
+/* What is assumed on the node at that place, or NULL. */
+const struct score_assumed *assumed_find(const struct assumed *a, size_t node);
+/* Of all that is assumed; 0 where nothing is. */
+uint64_t assumed_hash(const struct assumed *a);
+
+/* --- scores */
 
 /* A blend of plugins: at least one plugin, all of which have the variant. */
 struct score_mix {
@@ -48,8 +78,6 @@ struct score_job {
 	int64_t *scores; /* owned; as score_columns() lays them out, by place in the blend */
 };
 
-/* The query that the ask makes: the pod, and what pods of its owner use where the view has any. */
-struct score_query score_ask_query(const struct score_ask *ask);
 struct expected_use score_ask_expected(const struct score_ask *ask); /* of the pod */
 /* Reads and prepares the nodes that are chosen, by place in the view; NULL: all. */
 void score_job_init(struct score_job *job, const struct score_ask *ask, const bool *chosen);

@@ -25,12 +25,13 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/asked_nodes.h"
-#include "aggregator/api/extender.h"
+#include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/policy_options.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/api/score_job.h"
-#include "aggregator/api/scores_fit.h"
 #include "aggregator/api/scores_request.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/api/warmer.h"
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
@@ -106,8 +107,7 @@ static void write_name(struct jsonw *w, const struct score_term *term)
 
 static void write_terms(struct jsonw *w, const struct score_result *r)
 {
-	jsonw_key(w, "terms");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "terms");
 	for (size_t i = 0; i < r->term_count; i++) {
 		jsonw_object_open(w);
 		write_name(w, &r->terms[i]);
@@ -288,8 +288,7 @@ static void write_expected(struct jsonw *w, const struct answer *a)
 
 	if (a->mix->variant == SCORE_UPSTREAM || !a->rq->pod.container_count)
 		return;
-	jsonw_key(w, "expected");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "expected");
 	jsonw_key_int(w, "cpuMillicores", e->cpu_milli);
 	jsonw_key_int(w, "highCpuMillicores", e->cpu_high_milli);
 	jsonw_key_int(w, "memoryBytes", e->mem_bytes);
@@ -303,23 +302,18 @@ static void write_answer(struct answer *a, const bool *chosen, int64_t now_ns,
 	struct jsonw w;
 
 	write_heads(a);
-	rs->content_type = "application/json";
 	buf_reserve(&rs->body, room_for(a));
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "ScoreList", now_ns);
+	list_answer_open(rs, &w, "ScoreList", now_ns);
 	write_expected(&w, a);
 	scores_fit_write_counts(a->fit, &w);
-	jsonw_key(&w, "items");
-	jsonw_array_open(&w);
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0, written = 0; i < a->job.node_count; i++) {
 		fetch_ahead(&a->job, i);
 		if (!chosen || chosen[i])
 			write_node(&w, a, i, written++ > 0);
 	}
 	jsonw_array_close(&w);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 }
 
 static const struct node_limits *limits_of(const struct api_context *ctx,
@@ -347,11 +341,11 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.workload = rq->workload,
 	};
 	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
-	char field[ASKED_NODES_FIELD_MAX];
+	char field[REQUEST_NODES_FIELD_MAX];
 	struct reason reason = {""};
 	bool *chosen;
 
-	if (asked_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
+	if (request_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
 		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
 		return;
 	}

@@ -4,7 +4,7 @@
  * names it does not know are wrong. An argument given twice takes the last value, as JSON readers
  * do.
  */
-#include "aggregator/api/scores_args.h"
+#include "aggregator/api/scores_request.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,48 +8,24 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/asked_nodes.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
 #include "aggregator/model/pod_json.h"
 
 struct parser {
 	struct scores_request *rq;
 	const struct extender_options *extender; /* NULL: none */
-	char *field;
-	struct reason *reason;
+	struct request_error error;
 };
 
-static int fail(const struct parser *p, const char *why, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(const struct parser *p, const char *why, const char *format, ...)
+static const struct request_error *no_plugin(const struct parser *p, const char *name)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(p->field, SCORES_FIELD_MAX, format, args);
-	va_end(args);
-	reason_set(p->reason, "%s", why);
-	return -EINVAL;
-}
-
-static int fail_plugin(const struct parser *p, const char *name, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail_plugin(const struct parser *p, const char *name, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(p->field, SCORES_FIELD_MAX, format, args);
-	va_end(args);
-	reason_set(p->reason, "there is no plugin \"%.64s\"; there are %s", name,
+	reason_set(p->error.reason, "there is no plugin \"%.64s\"; there are %s", name,
 		   score_plugin_names());
-	return -EINVAL;
+	return &p->error;
 }
 
 /* A manifest names no owner, a pod of the API server's its controller among others. */
@@ -62,17 +38,18 @@ static int read_owner(const struct parser *p, const cJSON *pod)
 	if (!list || cJSON_IsNull(list))
 		return 0;
 	if (!cJSON_IsArray(list))
-		return fail(p, "must be a list", "pod.metadata.ownerReferences");
+		return request_fail(&p->error, "must be a list", "pod.metadata.ownerReferences");
 	for (item = list->child; item; item = item->next, i++) {
 		const cJSON *uid = cJSON_GetObjectItemCaseSensitive(item, "uid");
 
 		if (!cJSON_IsObject(item))
-			return fail(p, "must be an object", "pod.metadata.ownerReferences[%zu]", i);
+			return request_fail(&p->error, "must be an object",
+					    "pod.metadata.ownerReferences[%zu]", i);
 		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
 			continue;
 		if (!cJSON_IsString(uid))
-			return fail(p, "must be a string", "pod.metadata.ownerReferences[%zu].uid",
-				    i);
+			return request_fail(&p->error, "must be a string",
+					    "pod.metadata.ownerReferences[%zu].uid", i);
 		p->rq->owner_uid = uid->valuestring;
 	}
 	return 0;
@@ -110,7 +87,7 @@ static int read_uid(const struct parser *p, const cJSON *pod)
 	if (!uid || cJSON_IsNull(uid))
 		return 0;
 	if (!cJSON_IsString(uid))
-		return fail(p, "must be a string", "pod.metadata.uid");
+		return request_fail(&p->error, "must be a string", "pod.metadata.uid");
 	p->rq->pod_uid = uid->valuestring;
 	return 0;
 }
@@ -119,11 +96,11 @@ static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT
 {
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod, "spec");
 
-	if (pod_json_parse(pod, &p->rq->pod, field, p->reason))
+	if (pod_json_parse(pod, &p->rq->pod, field, p->error.reason))
 		return -EINVAL;
 	if (!p->rq->args.values.limit_other_count)
 		return 0;
-	return pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &p->rq->sums, field, p->reason);
+	return pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &p->rq->sums, field, p->error.reason);
 }
 
 static int read_pod(const struct parser *p, const cJSON *item)
@@ -131,7 +108,7 @@ static int read_pod(const struct parser *p, const cJSON *item)
 	char inner[OBJECT_FIELD_MAX];
 
 	if (read_spec(p, item, inner)) {
-		snprintf(p->field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
+		snprintf(p->error.field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
 		return -EINVAL;
 	}
 	if (read_uid(p, item) || read_owner(p, item))
@@ -142,7 +119,7 @@ static int read_pod(const struct parser *p, const cJSON *item)
 
 static int read_nodes(const struct parser *p, const cJSON *list)
 {
-	if (asked_nodes_check(list, p->field, p->reason))
+	if (request_nodes_check(list, p->error.field, p->error.reason))
 		return -EINVAL;
 	p->rq->nodes = list;
 	return 0;
@@ -151,10 +128,10 @@ static int read_nodes(const struct parser *p, const cJSON *list)
 static int read_variant(const struct parser *p, const cJSON *item)
 {
 	if (!cJSON_IsString(item))
-		return fail(p, "must be a string", "variant");
+		return request_fail(&p->error, "must be a string", "variant");
 	if (score_variant_find(item->valuestring, &p->rq->mix.variant)) {
-		fail(p, "", "variant");
-		reason_set(p->reason, "there is no variant \"%.64s\"; there are %s",
+		request_fail(&p->error, "", "variant");
+		reason_set(p->error.reason, "there is no variant \"%.64s\"; there are %s",
 			   item->valuestring, score_variant_names());
 		return -EINVAL;
 	}
@@ -165,7 +142,7 @@ static int read_variant(const struct parser *p, const cJSON *item)
 static int read_explain(const struct parser *p, const cJSON *item)
 {
 	if (!cJSON_IsBool(item))
-		return fail(p, "must be true or false", "explain");
+		return request_fail(&p->error, "must be true or false", "explain");
 	p->rq->explain = cJSON_IsTrue(item);
 	return 0;
 }
@@ -173,7 +150,7 @@ static int read_explain(const struct parser *p, const cJSON *item)
 static int read_fits(const struct parser *p, const cJSON *item)
 {
 	if (!cJSON_IsBool(item))
-		return fail(p, "must be true or false", "fits");
+		return request_fail(&p->error, "must be true or false", "fits");
 	p->rq->fits = cJSON_IsTrue(item);
 	return 0;
 }
@@ -198,8 +175,8 @@ static int check_variant(const struct parser *p, enum score_plugin_id plugin)
 {
 	if (score_plugin_has(plugin, p->rq->mix.variant))
 		return 0;
-	fail(p, "", "variant");
-	reason_set(p->reason, "%s has no variant %s", score_plugin_name(plugin),
+	request_fail(&p->error, "", "variant");
+	reason_set(p->error.reason, "%s has no variant %s", score_plugin_name(plugin),
 		   score_variant_name(p->rq->mix.variant));
 	return -EINVAL;
 }
@@ -210,16 +187,18 @@ static int read_plugins(const struct parser *p, const cJSON *list)
 	size_t i = 0;
 
 	if (!cJSON_IsArray(list) || !list->child)
-		return fail(p, "must be a list of at least one plugin", "plugins");
+		return request_fail(&p->error, "must be a list of at least one plugin", "plugins");
 	for (item = list->child; item; item = item->next) {
 		enum score_plugin_id plugin;
 
 		if (!cJSON_IsString(item))
-			return fail(p, "must be the name of a plugin", "plugins[%zu]", i);
+			return request_fail(&p->error, "must be the name of a plugin",
+					    "plugins[%zu]", i);
 		if (score_plugin_find(item->valuestring, &plugin))
-			return fail_plugin(p, item->valuestring, "plugins[%zu]", i);
+			return request_fail(no_plugin(p, item->valuestring), NULL, "plugins[%zu]",
+					    i);
 		if (find_chosen(p->rq, plugin) < p->rq->mix.count)
-			return fail(p, "is named twice", "plugins[%zu]", i);
+			return request_fail(&p->error, "is named twice", "plugins[%zu]", i);
 		if (check_variant(p, plugin))
 			return -EINVAL;
 		choose(p->rq, plugin);
@@ -235,14 +214,14 @@ static int read_weight(const struct parser *p, const cJSON *item, bool may_choos
 	size_t at;
 
 	if (score_plugin_find(item->string, &plugin))
-		return fail_plugin(p, item->string, "blend.%.64s", item->string);
+		return request_fail(no_plugin(p, item->string), NULL, "blend.%.64s", item->string);
 	at = find_chosen(rq, plugin);
 	if (at == rq->mix.count && !may_choose)
-		return fail(p, "is not among the plugins of this request", "blend.%s",
-			    item->string);
+		return request_fail(&p->error, "is not among the plugins of this request",
+				    "blend.%s", item->string);
 	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble <= 1e6))
-		return fail(p, "must be a number above 0 and at most 1000000", "blend.%s",
-			    item->string);
+		return request_fail(&p->error, "must be a number above 0 and at most 1000000",
+				    "blend.%s", item->string);
 	if (check_variant(p, plugin))
 		return -EINVAL;
 	if (at == rq->mix.count)
@@ -257,7 +236,7 @@ static int read_blend(const struct parser *p, const cJSON *object)
 	const cJSON *item;
 
 	if (!cJSON_IsObject(object) || !object->child)
-		return fail(p, "must be an object of plugins and weights", "blend");
+		return request_fail(&p->error, "must be an object of plugins and weights", "blend");
 	for (item = object->child; item; item = item->next)
 		if (read_weight(p, item, may_choose))
 			return -EINVAL;
@@ -270,11 +249,13 @@ static int read_plugin_args(const struct parser *p, const cJSON *object)
 	enum score_plugin_id plugin;
 
 	if (score_plugin_find(object->string, &plugin))
-		return fail_plugin(p, object->string, "args.%.64s", object->string);
-	if (!scores_args_parse(&p->rq->args, plugin, p->rq->mix.variant, object, below, p->reason))
+		return request_fail(no_plugin(p, object->string), NULL, "args.%.64s",
+				    object->string);
+	if (!scores_args_parse(&p->rq->args, plugin, p->rq->mix.variant, object, below,
+			       p->error.reason))
 		return 0;
-	snprintf(p->field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string, *below ? "." : "",
-		 below);
+	snprintf(p->error.field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string,
+		 *below ? "." : "", below);
 	return -EINVAL;
 }
 
@@ -283,7 +264,7 @@ static int read_args(const struct parser *p, const cJSON *object)
 	const cJSON *item;
 
 	if (!cJSON_IsObject(object))
-		return fail(p, "must be an object of plugins", "args");
+		return request_fail(&p->error, "must be an object of plugins", "args");
 	for (item = object->child; item; item = item->next)
 		if (read_plugin_args(p, item))
 			return -EINVAL;
@@ -305,7 +286,8 @@ static int refuse_unknown(const struct parser *p, const cJSON *tree)
 {
 	for (const cJSON *item = tree->child; item; item = item->next)
 		if (!api_field_is_in(item->string, api_scores_members))
-			return fail(p, "is not a member of this request", "%.64s", item->string);
+			return request_fail(&p->error, "is not a member of this request", "%.64s",
+					    item->string);
 	return 0;
 }
 
@@ -337,7 +319,7 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
 			 struct reason *reason)
 {
-	struct parser p = {rq, extender, field, reason};
+	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, reason}};
 	int err;
 
 	memset(rq, 0, sizeof(*rq));
@@ -346,7 +328,7 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
 	if (!cJSON_IsObject(rq->tree))
-		err = fail(&p, "the body must be a JSON object", "%s", "");
+		err = request_fail(&p.error, "the body must be a JSON object", "%s", "");
 	else
 		err = read_members(&p, rq->tree);
 	if (err)

@@ -20,6 +20,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -68,8 +69,7 @@ static void write_class(struct jsonw *w, const struct slack_record *of, size_t c
 		if (of->shape_since_ns)
 			write_time(w, "shapeSince", of->shape_since_ns);
 	}
-	jsonw_key(w, "nodes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodes");
 	for (size_t i = 1; i < count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", of[i].node);
@@ -109,14 +109,12 @@ static void write_arrivals(struct jsonw *w, const struct slack_arrivals *a)
 {
 	struct slack_amount sum = {0, 0};
 
-	jsonw_key(w, "arrivals");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "arrivals");
 	jsonw_key_int(w, "spanNanoseconds", a->span_ns);
 	jsonw_key_int(w, "keepNanoseconds", a->keep_ns);
 	jsonw_key_int(w, "firstSpan", a->first_span);
 	write_time(w, "seen", a->seen_ns > 0 ? a->seen_ns : 0);
-	jsonw_key(w, "items");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "items");
 	for (size_t i = 0; i < a->count; i++) {
 		if (!is_within(&a->of[i], &sum))
 			continue;
@@ -140,8 +138,7 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 
 	jsonw_init(&w, out);
 	jsonw_object_open(&w);
-	jsonw_key(&w, "classes");
-	jsonw_array_open(&w);
+	jsonw_key_array(&w, "classes");
 	for (size_t i = 0, len; i < count; i += len) {
 		len = count_records(&records[i], count - i);
 		if (strlen(records[i].class) <= SLACK_MEMORY_NAME_MAX)

@@ -48,11 +48,11 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan_ask.h"
+#include "aggregator/api/plan.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/policy/slack/slack_yaml.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
-#include "shared/timefmt.h"
 
 struct slack_request {
 	const char *class, *node; /* NULL: all; borrowed */
@@ -85,44 +85,25 @@ static bool read_request(const struct api_request *rq, struct slack_request *q,
 	const char *explain = rq->query(rq, "explain");
 
 	*q = (struct slack_request){.class = rq->query(rq, "class"), .node = rq->query(rq, "node")};
-	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0) {
-		api_fail(rs, FAIL_BAD_REQUEST, "explain", "explain must be true or false");
-		return false;
-	}
+	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0)
+		return api_fail(rs, FAIL_BAD_REQUEST, "explain", "explain must be true or false");
 	q->explain = explain && strcmp(explain, "true") == 0;
 	return read_format(rq->query(rq, "format"), q, rs);
 }
 
 /* --- parts of the answer ---------------------------------------------------------------------- */
 
-static void write_amount(struct jsonw *w, const char *key, const struct slack_amount *a)
-{
-	jsonw_key(w, key);
-	jsonw_object_open(w);
-	jsonw_key_int(w, "cpuMillicores", a->cpu_milli);
-	jsonw_key_int(w, "memoryBytes", a->mem_bytes);
-	jsonw_object_close(w);
-}
-
-static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339(unix_ns, text);
-	jsonw_key_string(w, key, text);
-}
-
 static void write_target(struct jsonw *w, const struct plan_result *r)
 {
 	const struct slack_options *o = &r->slack_options;
 	const struct slack_result *s = &r->slack;
 
-	jsonw_key(w, "target");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "target");
 	jsonw_key_int(w, "nodes", s->nodes);
-	write_amount(w, "allocatable", &s->allocatable);
-	write_amount(w, "requested", &s->requested);
-	write_amount(w, "extra", &s->extra);
+	view_json_write_amounts(w, "allocatable", s->allocatable.cpu_milli,
+				s->allocatable.mem_bytes);
+	view_json_write_amounts(w, "requested", s->requested.cpu_milli, s->requested.mem_bytes);
+	view_json_write_amounts(w, "extra", s->extra.cpu_milli, s->extra.mem_bytes);
 	jsonw_key_string(w, "from", s->by_arrivals ? "arrivals" : "rate");
 	jsonw_key_fixed(w, "rate", (double)o->rate_ppm / SLACK_PPM, 6);
 	jsonw_key_string(w, "base",
@@ -132,7 +113,7 @@ static void write_target(struct jsonw *w, const struct plan_result *r)
 		jsonw_key_int(w, "arrivalSpansNeeded", slack_arrivals_needed(o->node_start_ns));
 	}
 	jsonw_key_int(w, "granularity", o->granularity);
-	write_amount(w, "unit", &s->unit);
+	view_json_write_amounts(w, "unit", s->unit.cpu_milli, s->unit.mem_bytes);
 	jsonw_object_close(w);
 }
 
@@ -146,8 +127,7 @@ static void write_total(struct jsonw *w, const struct slack_result *s)
 	}
 	for (size_t i = 0; i < s->demand_count; i++)
 		add += s->demand[i].count;
-	jsonw_key(w, "total");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "total");
 	jsonw_key_int(w, "wanted", wanted);
 	jsonw_key_int(w, "placed", placed);
 	jsonw_key_int(w, "unplaced", wanted - placed);
@@ -164,8 +144,7 @@ static const char *verdict_of(const struct slack_class *c)
 
 static void write_slots(struct jsonw *w, const struct slack_class *c)
 {
-	jsonw_key(w, "slots");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "slots");
 	jsonw_key_int(w, "byRequests", c->slots);
 	if (c->slots_more)
 		jsonw_key_bool(w, "atLeast", true);
@@ -184,12 +163,7 @@ static void write_refusals(struct jsonw *w, const struct slack_class *c)
 				 "these sizes do not help");
 	else if (c->why.text[0])
 		jsonw_key_string(w, "reason", c->why.text);
-	jsonw_key(w, "refused");
-	jsonw_object_open(w);
-	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
-		if (c->refused.of[f])
-			jsonw_key_int(w, place_filter_name((enum place_filter)f), c->refused.of[f]);
-	jsonw_object_close(w);
+	view_json_write_refused(w, &c->refused);
 }
 
 /*
@@ -232,8 +206,7 @@ static void write_nodes(struct jsonw *w, const struct slack_result *s, const str
 	const struct slack_placed *const *p = b->of + b->start[class];
 	size_t count = b->start[class + 1] - b->start[class];
 
-	jsonw_key(w, "nodes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodes");
 	for (size_t i = 0, same; i < count; i += same) {
 		for (same = 1; i + same < count && p[i + same]->node == p[i]->node; same++)
 			;
@@ -259,11 +232,11 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	jsonw_key_string(w, "kind", kinds[c->kind]);
 	jsonw_key_string(w, "verdict", verdict_of(c));
 	write_refusals(w, c);
-	write_amount(w, "shape", &c->shape);
+	view_json_write_amounts(w, "shape", c->shape.cpu_milli, c->shape.mem_bytes);
 	jsonw_key_int(w, "target", c->target);
 	jsonw_key_int(w, "wanted", c->wanted);
 	if (c->lower_ns)
-		write_time(w, "lowerAt", c->lower_ns);
+		view_json_write_time(w, "lowerAt", c->lower_ns);
 	jsonw_key_int(w, "placed", c->placed);
 	if (c->balloons)
 		jsonw_key_int(w, "balloons", c->balloons);
@@ -291,8 +264,7 @@ static void write_classes(struct jsonw *w, const struct slack_result *s,
 	struct by_class b;
 
 	by_class_init(&b, s);
-	jsonw_key(w, "items");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "items");
 	for (size_t c = 0; c < s->class_count; c++) {
 		if (q->class && strcmp(q->class, s->classes[c].key) != 0)
 			continue;
@@ -305,8 +277,7 @@ static void write_classes(struct jsonw *w, const struct slack_result *s,
 
 static void write_demand(struct jsonw *w, const struct slack_result *s)
 {
-	jsonw_key(w, "nodesToAdd");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodesToAdd");
 	for (size_t i = 0; i < s->demand_count; i++) {
 		const struct slack_demand *d = &s->demand[i];
 
@@ -314,7 +285,7 @@ static void write_demand(struct jsonw *w, const struct slack_result *s)
 		jsonw_key_string(w, "like", d->like);
 		if (*d->instance_type)
 			jsonw_key_string(w, "instanceType", d->instance_type);
-		write_amount(w, "gives", &d->gives);
+		view_json_write_amounts(w, "gives", d->gives.cpu_milli, d->gives.mem_bytes);
 		jsonw_key_int(w, "count", d->count);
 		jsonw_object_close(w);
 	}
@@ -327,8 +298,7 @@ static void write_moves(struct jsonw *w, const struct slack_result *s)
 
 	for (size_t i = 0; i < s->move_count; i++)
 		of[s->moves[i].cause]++;
-	jsonw_key(w, "moves");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "moves");
 	for (int c = 0; c < SLACK_CAUSES; c++)
 		if (of[c])
 			jsonw_key_int(w, slack_cause_name((enum slack_cause)c), of[c]);
@@ -337,8 +307,7 @@ static void write_moves(struct jsonw *w, const struct slack_result *s)
 
 static void write_notes(struct jsonw *w, const struct slack_result *s)
 {
-	jsonw_key(w, "notes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "notes");
 	for (size_t i = 0; i < s->issue_count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "about", s->issues[i].who);
@@ -348,38 +317,17 @@ static void write_notes(struct jsonw *w, const struct slack_result *s)
 	jsonw_array_close(w);
 }
 
-static void write_narration(struct jsonw *w, const struct slack_result *s)
-{
-	const char *text = s->narration.data ? s->narration.data : "";
-	struct buf line = BUF_INIT;
-
-	jsonw_key(w, "narration");
-	jsonw_array_open(w);
-	while (*text) {
-		size_t len = strcspn(text, "\n");
-
-		buf_clear(&line);
-		buf_add(&line, text, len);
-		jsonw_string(w, line.data);
-		text += len + (text[len] == '\n');
-	}
-	jsonw_array_close(w);
-	buf_fini(&line);
-}
-
 /* --- the answer ------------------------------------------------------------------------------- */
 
 static void write_answer(const struct plan_result *r, const struct slack_request *q, int64_t now_ns,
-			 struct buf *out)
+			 struct api_response *rs)
 {
 	struct reason stale;
 	struct jsonw w;
 
 	plan_ask_stale(r, now_ns, &stale);
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	list_write_header(&w, "SlackList", now_ns);
-	write_time(&w, "planned", r->time_ns);
+	list_answer_open(rs, &w, "SlackList", now_ns);
+	view_json_write_time(&w, "planned", r->time_ns);
 	jsonw_key_int(&w, "version", (int64_t)r->version);
 	jsonw_key_int(&w, "viewVersion", (int64_t)r->slack.view->version);
 	if (stale.text[0])
@@ -393,9 +341,8 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	write_moves(&w, &r->slack);
 	write_notes(&w, &r->slack);
 	if (q->explain)
-		write_narration(&w, &r->slack);
-	jsonw_object_close(&w);
-	buf_add_char(out, '\n');
+		list_write_lines(&w, "narration", r->slack.narration.data);
+	list_answer_close(&w);
 }
 
 static bool has_class(const struct slack_result *s, const char *key)
@@ -424,8 +371,7 @@ void api_slack(const struct api_context *ctx, const struct api_request *rq, stru
 		rs->content_type = "application/yaml";
 		slack_yaml_write(&r->slack, &q.yaml_options, &rs->body);
 	} else {
-		rs->content_type = "application/json";
-		write_answer(r, &q, ctx->now_ns(), &rs->body);
+		write_answer(r, &q, ctx->now_ns(), rs);
 	}
 	plan_result_drop(r);
 }

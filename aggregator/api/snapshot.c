@@ -12,8 +12,9 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan_slot.h"
+#include "aggregator/api/plan.h"
 #include "aggregator/api/snapshot_state.h"
+#include "aggregator/api/view_json.h"
 #include "aggregator/state/page_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -90,7 +91,7 @@ static const struct object *object_at(const struct snapshot_stream *s, int kind,
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-static void write_exact_time(struct jsonw *w, const char *key, int64_t unix_ns)
+void snapshot_write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 {
 	char text[TIMEFMT_LEN];
 
@@ -102,8 +103,7 @@ static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 {
 	if (!u->count)
 		return;
-	jsonw_key(w, "unreadable");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "unreadable");
 	for (uint32_t i = 0; i < u->count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "namespace", u->of[i].namespace);
@@ -126,7 +126,7 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	if (source->api_version[0])
 		jsonw_key_string(w, "apiVersion", source->api_version);
 	jsonw_key_string(w, "state", source_state_name(source->state));
-	write_exact_time(w, "changed", source->changed_ns);
+	snapshot_write_time(w, "changed", source->changed_ns);
 	if (source->message[0])
 		jsonw_key_string(w, "message", source->message);
 	if (source->skipped) {
@@ -148,10 +148,9 @@ static void write_head(const struct snapshot_stream *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Snapshot");
-	write_exact_time(&w, "time", s->now_ns);
+	snapshot_write_time(&w, "time", s->now_ns);
 	if (c) {
-		jsonw_key(&w, "sources");
-		jsonw_array_open(&w);
+		jsonw_key_array(&w, "sources");
 		for (int k = 0; k < OBJECT_KINDS; k++)
 			write_source(&w, (enum object_kind)k, &c->sources[k]);
 		jsonw_array_close(&w);
@@ -168,7 +167,7 @@ static void write_usage_head(const struct snapshot_stream *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Usage");
-	write_exact_time(&w, "time", s->now_ns);
+	snapshot_write_time(&w, "time", s->now_ns);
 	buf_add_str(out, ",\"nodes\":[");
 }
 

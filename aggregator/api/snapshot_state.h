@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "aggregator/api/plan_ask.h"
+#include "aggregator/api/plan.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/api/snapshot_text.h"
 #include "aggregator/model/model.h"
@@ -48,6 +48,9 @@ struct snapshot {
 	char usage_name[128]; /* of the file they are from */
 };
 
+struct jsonw;
+/* key: RFC 3339, to the nanosecond. */
+void snapshot_write_time(struct jsonw *w, const char *key, int64_t unix_ns);
 /* A line for people; counted as skipped where something is not used. */
 void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -61,7 +64,7 @@ static inline const char *snapshot_member(const cJSON *object, const char *membe
 	return text ? text : "";
 }
 
-/* --- snapshot_objects.c */
+/* --- snapshot_parts.c */
 
 /* The list at hand, of items that need not say what they are where version and kind do. */
 int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char *version,
@@ -70,14 +73,9 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
 		       const char *kind, size_t index);
 
-/* --- snapshot_ledger.c */
-
-struct jsonw;
 void snapshot_write_ledger_entry(struct jsonw *w, const struct ledger_entry *e);
 /* state.ledger of the Snapshot that t is; NULL: it has none. Its time must be known. */
 int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list);
-
-/* --- snapshot_usage.c */
 
 /*
  * The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /v1/status: how the service itself fares, for evenkeel doctor and whoever asks why an answer
- * looks odd.
+ * looks odd; and GET /healthz, /readyz.
  *
  *   version, clock{flagged, nodes[]}, frames{.., mergedIntervals, missingIntervals}, quarantine{values, nodes[]}
  *   kubernetes{mode: standalone|inCluster|kubeconfig|snapshot,
@@ -23,7 +23,8 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/sources.h"
+#include "aggregator/api/view_json.h"
+#include "aggregator/model/model.h"
 #include "aggregator/state/node_clock.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
@@ -66,7 +67,8 @@ static void write_resource(struct jsonw *w, const struct cluster *c, enum object
 	jsonw_key_string(w, "resource", object_kind_resource(kind));
 	write_text(w, "apiVersion", s->api_version);
 	jsonw_key_string(w, "state", source_state_name(s->state));
-	write_count(w, "objects", sources_count(c, kind));
+	/* The table of pods has only those without a node. */
+	write_count(w, "objects", kind == OBJECT_POD ? c->pod_count : c->tables[kind]->count);
 	write_age(w, "ageSeconds", s->event_ns, now_ns);
 	write_age(w, "stateSeconds", s->changed_ns, now_ns);
 	write_count(w, "relists", s->relists);
@@ -80,11 +82,9 @@ static void write_resource(struct jsonw *w, const struct cluster *c, enum object
 static void write_kubernetes(struct jsonw *w, const struct api_context *ctx, const struct view *v,
 			     int64_t now_ns)
 {
-	jsonw_key(w, "kubernetes");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "kubernetes");
 	jsonw_key_string(w, "mode", ctx->kubernetes_mode ? ctx->kubernetes_mode : "standalone");
-	jsonw_key(w, "resources");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "resources");
 	for (int kind = 0; v->cluster && kind < OBJECT_KINDS; kind++)
 		write_resource(w, v->cluster, (enum object_kind)kind, now_ns);
 	jsonw_array_close(w);
@@ -129,7 +129,7 @@ static bool is_agentless(const struct view *v, const struct view_node *n, int64_
 static bool is_stranger(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	return is_heard(v, n, now_ns) && !(n->model && n->model->node) &&
-	       sources_are_complete(v, OBJECT_NODE);
+	       view_knows(v, OBJECT_NODE);
 }
 
 static bool is_by_files(const struct view *v, const struct view_node *n, int64_t now_ns)
@@ -166,8 +166,7 @@ static void write_nodes(struct jsonw *w, const char *key, const struct view *v, 
 {
 	size_t left = EXAMPLES_MOST;
 
-	jsonw_key(w, key);
-	jsonw_array_open(w);
+	jsonw_key_array(w, key);
 	for (size_t i = 0; i < v->node_count && left; i++) {
 		if (!test(v, v->nodes[i], now_ns))
 			continue;
@@ -206,8 +205,7 @@ static void write_tiers(struct jsonw *w, const struct view *v, int64_t now_ns)
 	for (size_t i = 0; i < v->node_count; i++)
 		if (is_heard(v, v->nodes[i], now_ns) && !v->nodes[i]->page->foreign)
 			tiers[v->nodes[i]->page->tier]++;
-	jsonw_key(w, "tiers");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "tiers");
 	for (int tier = 0; tier < TIERS; tier++)
 		write_count(w, tier_names[tier], tiers[tier]);
 	jsonw_object_close(w);
@@ -231,15 +229,13 @@ static void write_agents(struct jsonw *w, const struct view *v, int64_t now_ns)
 		{"T3", is_by_files},
 	};
 
-	jsonw_key(w, "agents");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "agents");
 	write_count(w, "nodes",
 		    count_nodes(v, is_heard, now_ns) + count_nodes(v, is_agentless, now_ns));
 	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
 		write_count(w, counted[i].key, count_nodes(v, counted[i].test, now_ns));
 	write_tiers(w, v, now_ns);
-	jsonw_key(w, "examples");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "examples");
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		write_nodes(w, named[i].key, v, named[i].test, now_ns, write_name);
 	jsonw_object_close(w);
@@ -248,8 +244,7 @@ static void write_agents(struct jsonw *w, const struct view *v, int64_t now_ns)
 
 static void write_clock(struct jsonw *w, const struct view *v, int64_t now_ns)
 {
-	jsonw_key(w, "clock");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "clock");
 	write_count(w, "flagged", count_nodes(v, is_off, now_ns));
 	write_nodes(w, "nodes", v, is_off, now_ns, write_off);
 	jsonw_object_close(w);
@@ -261,8 +256,7 @@ static void write_quarantine(struct jsonw *w, const struct view *v, int64_t now_
 
 	for (size_t i = 0; i < v->node_count; i++)
 		values += v->nodes[i]->page->quarantine.count;
-	jsonw_key(w, "quarantine");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "quarantine");
 	write_count(w, "values", values);
 	write_nodes(w, "nodes", v, is_quarantined, now_ns, write_quarantined);
 	jsonw_object_close(w);
@@ -283,8 +277,7 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 		{"forged", FRAME_RESULT_forged},       {"rival", FRAME_RESULT_rival},
 	};
 
-	jsonw_key(w, "frames");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "frames");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		write_count(w, shown[i].key, counter_get(&c->frames[shown[i].result]));
 	write_count(w, "mergedIntervals", counter_get(&c->intervals_merged));
@@ -309,8 +302,7 @@ static void write_access(struct jsonw *w, const struct access_counters *c, int64
 
 	for (int r = 0; r < ACCESS_REFUSALS; r++)
 		refused += counter_get(&c->refused[r]);
-	jsonw_key(w, "access");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "access");
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		jsonw_key(w, ways[i].key);
 		jsonw_bool(w, have & ways[i].way);
@@ -328,8 +320,7 @@ static void write_database(struct jsonw *w, const struct store_counters *c, int6
 {
 	bool enabled = counter_get(&c->enabled);
 
-	jsonw_key(w, "database");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "database");
 	jsonw_key_string(w, "state", !enabled ? "none" : counter_get(&c->alarm) ? "failing" : "ok");
 	if (enabled) {
 		write_count(w, "saves", counter_get(&c->saves));
@@ -363,8 +354,7 @@ static const char *nudge_state(const struct nudge_counters *c)
 
 static void write_refused_pods(struct jsonw *w, const struct nudge_counters *c)
 {
-	jsonw_key(w, "refusedPods");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "refusedPods");
 	write_count(w, "waiting", counter_get(&c->waiting));
 	jsonw_key_string(w, "nudge", nudge_state(c));
 	write_count(w, "nudges", counter_get(&c->sent));
@@ -378,8 +368,7 @@ static void write_view(struct jsonw *w, const struct view *v, int64_t now_ns)
 
 	for (size_t i = 0; i < v->node_count; i++)
 		pods += v->nodes[i]->pod_count;
-	jsonw_key(w, "view");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "view");
 	write_count(w, "version", v->version);
 	write_age(w, "ageSeconds", v->time_ns, now_ns);
 	write_count(w, "nodes", v->node_count);
@@ -395,10 +384,7 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	struct jsonw w;
 
 	(void)rq;
-	rs->content_type = "application/json";
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	list_write_header(&w, "Status", now_ns);
+	list_answer_open(rs, &w, "Status", now_ns);
 	jsonw_key_string(&w, "version", EVENKEEL_VERSION);
 	write_kubernetes(&w, ctx, v, now_ns);
 	write_agents(&w, v, now_ns);
@@ -409,7 +395,100 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	write_database(&w, &ctx->counters->store, now_ns);
 	write_refused_pods(&w, &ctx->counters->nudge);
 	write_view(&w, v, now_ns);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	list_answer_close(&w);
 	view_drop(v);
+}
+
+/*
+ * --- health
+ *
+ * Liveness and readiness for whoever starts the service. The threads that answer are the ones being
+ * asked about, so an answer is the proof. Without an API to follow there are no caches to wait for:
+ * ready means serving. With one, every kind was complete once before a first answer counts, but for
+ * kinds that the API does not have or does not show; nodes and pods are always needed. A model that
+ * became stale later and a database that fails are told of but take nobody out of service: another
+ * replica would not be better off.
+ */
+
+static void answer_ok(struct api_response *rs)
+{
+	rs->content_type = "text/plain; charset=utf-8";
+	buf_add_str(&rs->body, "ok\n");
+}
+
+void api_healthz(const struct api_context *ctx, const struct api_request *rq,
+		 struct api_response *rs)
+{
+	(void)ctx;
+	(void)rq;
+	answer_ok(rs);
+}
+
+/* Whether nothing more is to be waited for. */
+static bool is_settled(enum object_kind kind, enum source_state state)
+{
+	switch (state) {
+	case SOURCE_SYNCED:
+	case SOURCE_STALE:
+	case SOURCE_SNAPSHOT:
+		return true;
+	case SOURCE_FORBIDDEN:
+	case SOURCE_ABSENT:
+		return kind != OBJECT_NODE && kind != OBJECT_POD;
+	default:
+		return false;
+	}
+}
+
+/* Of what is not in a file nothing will come. */
+static bool is_from_file(const struct cluster *c)
+{
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		if (c->sources[kind].state == SOURCE_SNAPSHOT)
+			return true;
+	return false;
+}
+
+static bool is_ready(const struct cluster *c)
+{
+	if (!c || is_from_file(c))
+		return true;
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		if (!is_settled((enum object_kind)kind, c->sources[kind].state))
+			return false;
+	return true;
+}
+
+/* A line for each kind that is not as it should be. */
+static void tell_sources(const struct cluster *c, struct buf *out)
+{
+	for (int kind = 0; c && kind < OBJECT_KINDS; kind++) {
+		const struct model_source *s = &c->sources[kind];
+
+		if (s->state == SOURCE_SYNCED || s->state == SOURCE_ABSENT ||
+		    s->state == SOURCE_SNAPSHOT)
+			continue;
+		buf_printf(out, "%s: %s%s%s\n", object_kind_resource((enum object_kind)kind),
+			   source_state_name(s->state), s->message[0] ? ": " : "", s->message);
+	}
+}
+
+void api_readyz(const struct api_context *ctx, const struct api_request *rq,
+		struct api_response *rs)
+{
+	struct view *view = view_slot_take(ctx->views);
+
+	if (is_ready(view->cluster)) {
+		answer_ok(rs);
+	} else {
+		rs->status = 503;
+		rs->content_type = "text/plain; charset=utf-8";
+		buf_add_str(&rs->body,
+			    rq->foreign ? "not ready\n" : "waiting for the Kubernetes API\n");
+	}
+	if (!rq->foreign)
+		tell_sources(view->cluster, &rs->body);
+	view_drop(view);
+	if (!rq->foreign && counter_get(&ctx->counters->store.alarm))
+		buf_add_str(&rs->body, "store: node windows are not being saved, see the log\n");
 }

@@ -36,7 +36,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/extender_rehearsal.h"
+#include "aggregator/api/extender_call.h"
+#include "aggregator/api/quota_scene.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

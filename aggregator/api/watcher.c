@@ -32,7 +32,6 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/fetch_ahead.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/watcher_encode.h"
 #include "shared/clock.h"

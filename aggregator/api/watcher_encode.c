@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 /*
@@ -47,19 +48,15 @@ static void encode_extra(struct jsonw *w, const struct watcher_node *n)
 
 static void encode_node(struct jsonw *w, const struct watcher_node *n)
 {
-	jsonw_key(w, n->name);
-	jsonw_object_open(w);
-	jsonw_key(w, "metrics");
-	jsonw_array_open(w);
+	jsonw_key_object(w, n->name);
+	jsonw_key_array(w, "metrics");
 	for (size_t i = 0; i < n->metric_count; i++)
 		if (isfinite(n->metrics[i].value))
 			encode_metric(w, &n->metrics[i]);
 	jsonw_array_close(w);
-	jsonw_key(w, "tags");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "tags");
 	jsonw_object_close(w);
-	jsonw_key(w, "metadata");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "metadata");
 	jsonw_key_string(w, "dataCenter", n->data_center ? n->data_center : "");
 	jsonw_object_close(w);
 	if (n->extra)
@@ -74,17 +71,14 @@ void watcher_encode(const struct watcher_answer *a, struct buf *out)
 	jsonw_init(&w, out);
 	jsonw_object_open(&w);
 	jsonw_key_int(&w, "timestamp", a->timestamp);
-	jsonw_key(&w, "window");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "window");
 	jsonw_key_string(&w, "duration", a->duration);
 	jsonw_key_int(&w, "start", a->start);
 	jsonw_key_int(&w, "end", a->end);
 	jsonw_object_close(&w);
 	jsonw_key_string(&w, "source", a->source);
-	jsonw_key(&w, "data");
-	jsonw_object_open(&w);
-	jsonw_key(&w, "NodeMetricsMap");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "data");
+	jsonw_key_object(&w, "NodeMetricsMap");
 	for (size_t i = 0; i < a->node_count; i++)
 		encode_node(&w, &a->nodes[i]);
 	jsonw_object_close(&w);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "aggregator/api/drain_settings.h"
-#include "aggregator/api/slack_options.h"
+#include "aggregator/api/policy_options.h"
 #include "shared/buf.h"
 #include "shared/options.h"
 #include "shared/outline.h"

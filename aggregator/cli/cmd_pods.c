@@ -16,8 +16,8 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
-#include "shared/units.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 
 enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED, BY_REQUESTS, BY_WAITING, BY_OOM, BY_P95 };
 

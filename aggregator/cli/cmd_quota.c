@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/quota_options.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/pod_file.h"
 #include "shared/jsonw.h"

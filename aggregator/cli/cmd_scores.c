@@ -21,11 +21,11 @@
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/plugin_option.h"
 #include "aggregator/cli/pod_file.h"
-#include "shared/table.h"
-#include "shared/units.h"
 #include "aggregator/cli/usage_row.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
+#include "shared/table.h"
+#include "shared/units.h"
 
 enum sort_key { BY_SCORE, BY_NAME };
 

@@ -11,9 +11,9 @@
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/commands.h"
-#include "shared/table.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
+#include "shared/table.h"
 
 static const struct option_spec specs[] = {{0}};
 

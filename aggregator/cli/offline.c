@@ -13,7 +13,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/place_pool.h"
-#include "aggregator/api/plan_ask.h"
+#include "aggregator/api/plan.h"
 #include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/mem.h"

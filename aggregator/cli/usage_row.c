@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/units.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 
 static const char *const state_words[] = {
 	[ROW_FRESH] = "fresh",	[ROW_LATE] = "late",	 [ROW_EXPIRED] = "expired",

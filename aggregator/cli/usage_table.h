@@ -5,8 +5,8 @@
 
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/list.h"
-#include "shared/table.h"
 #include "aggregator/cli/usage_row.h"
+#include "shared/table.h"
 
 struct usage_column {
 	const char *title;

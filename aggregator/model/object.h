@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 #include "aggregator/model/labels.h"
-#include "aggregator/model/resources.h"
 #include "aggregator/model/pod_spec.h"
 #include "aggregator/model/pod_sums.h"
+#include "aggregator/model/resources.h"
 #include "aggregator/model/taints.h"
 #include "shared/buf.h"
 #include "shared/reason.h"

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "aggregator/state/usage_check.h"
 #include "aggregator/state/page.h"
+#include "aggregator/state/usage_check.h"
 #include "shared/buf.h"
 #include "shared/frame.h"
 #include "shared/interval.h"

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/state/ledger.h"
 #include "shared/clock.h"

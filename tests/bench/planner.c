@@ -14,8 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "aggregator/api/drain_runner.h"
-#include "aggregator/api/plan_core.h"
+#include "aggregator/api/drain_log.h"
+#include "aggregator/api/drain_settings.h"
+#include "aggregator/api/plan.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/model/object.h"
 #include "aggregator/state/join.h"

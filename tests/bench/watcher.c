@@ -9,8 +9,8 @@
 
 #include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/bench_report.h"
 #include "tests/api_fixture.h"
+#include "tests/bench_report.h"
 #include "tests/usage_fixture.h"
 #include "tests/view_fixture.h"
 

@@ -5,9 +5,9 @@
 
 #include <cjson/cJSON.h>
 
-#include "tests/metric_select.h"
 #include "aggregator/policy/score.h"
 #include "tests/conformance/conformance.h"
+#include "tests/metric_select.h"
 
 /* FAILED, with the reason. */
 enum outcome values_fail(struct reason *why, const char *format, ...)

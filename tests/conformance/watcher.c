@@ -5,8 +5,8 @@
 
 #include "aggregator/api/watcher_encode.h"
 #include "shared/mem.h"
-#include "tests/conformance/values.h"
 #include "tests/api_fixture.h"
+#include "tests/conformance/values.h"
 #include "tests/view_fixture.h"
 
 static const char *const hosts[] = {"worker-1", "worker-2"};

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/extender.h"
 #include "aggregator/api/extender_json.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
 #include "tests/consistent.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/pod_json.h"
 #include "aggregator/api/scores_request.h"
+#include "aggregator/model/pod_json.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
@@ -27,8 +27,8 @@
 #include "shared/mem.h"
 #include "tests/consistent.h"
 #include "tests/model_fixture.h"
-#include "tests/view_fixture.h"
 #include "tests/process.h"
+#include "tests/view_fixture.h"
 
 enum { NODES = 40, MEASURED = 30, CLIENTS = 32, QUESTIONS = 40, MIB = 1 << 20 };
 

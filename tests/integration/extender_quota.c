@@ -17,16 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/process.h"
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
-#include "tests/process.h"
 
 struct scene {
 	struct api_context ctx;

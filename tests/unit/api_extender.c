@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/state/ledger.h"
 #include "tests/api_fixture.h"
 #include "tests/view_fixture.h"

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "aggregator/api/extender.h"
-#include "aggregator/api/plan_slot.h"
+#include "aggregator/api/plan.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "tests/api_fixture.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/mem.h"
 #include "shared/clock.h"
+#include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/view_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "tests/api_fixture.h"

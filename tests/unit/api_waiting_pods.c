@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/api/extender.h"
+#include "aggregator/api/policy_options.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"

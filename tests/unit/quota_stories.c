@@ -36,7 +36,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/api/extender_rehearsal.h"
+#include "aggregator/api/extender_call.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/ledger.h"
 #include "shared/log.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/api/node_index.h"
+#include "aggregator/api/warmer.h"
 #include "aggregator/policy/plugin.h"
 #include "aggregator/policy/score_rows.h"
 #include "aggregator/state/join.h"

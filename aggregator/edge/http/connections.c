@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "shared/peer_hash.h"
 #include "shared/mem.h"
+#include "shared/peer_hash.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>

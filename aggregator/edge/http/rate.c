@@ -11,9 +11,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shared/peer_hash.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/peer_hash.h"
 
 enum { BURST_LEAST = 10 };
 

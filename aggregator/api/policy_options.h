@@ -1,13 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of slack: one table for the aggregator and for the command line. */
-#ifndef EVENKEEL_AGGREGATOR_API_SLACK_OPTIONS_H
-#define EVENKEEL_AGGREGATOR_API_SLACK_OPTIONS_H
+/* What options of a command line set of the policies: the extender's, of quotas, of slack. */
+#ifndef EVENKEEL_AGGREGATOR_API_POLICY_OPTIONS_H
+#define EVENKEEL_AGGREGATOR_API_POLICY_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "aggregator/policy/node_limits.h"
+#include "aggregator/policy/quota/quota.h"
+#include "aggregator/policy/score.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
+#include "shared/reason.h"
+
+/* --- what the extender refuses beside what the kube-scheduler has checked, and how it ranks */
+
+struct score_mix;
+
+struct extender_options {
+	struct node_limits limits;
+	/* The blend of prioritize, by plugin; weights of 0: not in it. All 0: the default blend. */
+	double weights[SCORE_PLUGINS];
+	/* Defaults of questions: see struct score_args. */
+	int64_t default_pod_cpu_milli;
+	bool unlimited_is_allocatable;
+	double oom_cost;
+};
+
+/* No limits, the default blend. */
+void extender_options_default(struct extender_options *o);
+/*
+ * "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o
+ * is as it was.
+ */
+int extender_options_parse_blend(struct extender_options *o, const char *text,
+				 struct reason *reason);
+/* The arguments of a question that states none; of another variant, or without options, its own. */
+void extender_options_args(const struct extender_options *o, enum score_variant variant,
+			   struct score_args *args);
+/*
+ * How nodes are ranked, by arguments that extender_options_args() gave, where a question does not
+ * say: in the corrected variant by the weights of the options (NULL: none), else by the default
+ * blend (score_plugin_weight()).
+ */
+void extender_options_mix(const struct extender_options *o, enum score_variant variant,
+			  struct score_mix *mix, struct score_args *args);
+
+/* --- rules of quotas */
+
+/*
+ * Sets what namespaces without a quota get: "cpu=2,memory=4Gi,nvidia.com/gpu=1", each as an
+ * ElasticQuota would have it. Either may be NULL; with both they get nothing, or with cover_all a
+ * quota with a min of 0. -EINVAL: the reason names the option; *o is then as it was.
+ */
+int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
+			      bool cover_all, struct reason *reason);
+void quota_options_fini(struct quota_options *o);
+
+/* --- slack: one table for the aggregator and for the command line */
 
 /* As they were given; 0 and NULL: not given. */
 struct slack_option_values {

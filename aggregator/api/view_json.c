@@ -3,17 +3,37 @@
  * Precision: millicores with 3 decimals, bytes whole, seconds with 6, shares with 6. That is finer
  * than what is measured and keeps answers short. The unit stands in the name of the enclosing
  * member.
+ * Ratios are numbers, 1 is all of the allocatable.
  */
-#include "aggregator/api/usage_json.h"
+#include "aggregator/api/view_json.h"
 
 #include <math.h>
 
 #include "shared/clock.h"
 #include "shared/timefmt.h"
 
+void view_json_write_amounts(struct jsonw *w, const char *key, int64_t cpu_milli, int64_t mem_bytes)
+{
+	jsonw_key_object(w, key);
+	jsonw_key_int(w, "cpuMillicores", cpu_milli);
+	jsonw_key_int(w, "memoryBytes", mem_bytes);
+	jsonw_object_close(w);
+}
+
+void view_json_write_refused(struct jsonw *w, const struct place_counts *counts)
+{
+	jsonw_key_object(w, "refused");
+	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
+		if (counts->of[f])
+			jsonw_key_int(w, place_filter_name((enum place_filter)f), counts->of[f]);
+	jsonw_object_close(w);
+}
+
+/* --- what is measured */
+
 enum { CPU_DECIMALS = 3, BYTES_DECIMALS = 0, SHARE_DECIMALS = 6, SECONDS_DECIMALS = 6 };
 
-void usage_json_write_time(struct jsonw *w, const char *key, int64_t unix_ns)
+void view_json_write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 {
 	char text[TIMEFMT_LEN];
 
@@ -25,10 +45,9 @@ static void write_latest(struct jsonw *w, const struct latest *l, int64_t end_ns
 {
 	if (!l->known)
 		return;
-	jsonw_key(w, "latest");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "latest");
 	jsonw_key_fixed(w, "value", (double)l->value, decimals);
-	usage_json_write_time(w, "end", end_ns - l->age_seconds * NS_PER_SEC);
+	view_json_write_time(w, "end", end_ns - l->age_seconds * NS_PER_SEC);
 	jsonw_object_close(w);
 }
 
@@ -37,10 +56,9 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 {
 	if (!s->known)
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
-	usage_json_write_time(w, "start", s->start_ns);
-	usage_json_write_time(w, "end", s->end_ns);
+	jsonw_key_object(w, key);
+	view_json_write_time(w, "start", s->start_ns);
+	view_json_write_time(w, "end", s->end_ns);
 	if (s->samples) {
 		jsonw_key(w, "samples");
 		jsonw_uint(w, s->samples);
@@ -83,11 +101,9 @@ static void write_resource(struct jsonw *w, const struct resource *r, int64_t en
 {
 	if (!is_known(r))
 		return;
-	jsonw_key(w, r->key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, r->key);
 	write_latest(w, r->latest, end_ns, r->decimals);
-	jsonw_key(w, "windows");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "windows");
 	for (int i = 0; i < WINDOWS; i++)
 		write_window(w, window_name[i], r->windows[i], r->decimals);
 	jsonw_object_close(w);
@@ -99,8 +115,7 @@ static void write_latest_only(struct jsonw *w, const char *key, const struct lat
 {
 	if (!l->known)
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	write_latest(w, l, end_ns, decimals);
 	jsonw_object_close(w);
 }
@@ -112,7 +127,7 @@ static void write_counted(struct jsonw *w, const struct page_latest *l, int64_t 
 	write_latest_only(w, "pids", &l->pids, end_ns, 0);
 }
 
-void usage_json_write(struct jsonw *w, const struct page_usage *u, int64_t end_ns)
+void view_json_write_usage(struct jsonw *w, const struct page_usage *u, int64_t end_ns)
 {
 	struct resource resources[] = {
 		{.key = "cpuMillicores", .decimals = CPU_DECIMALS, .latest = &u->latest.cpu_milli},
@@ -127,18 +142,16 @@ void usage_json_write(struct jsonw *w, const struct page_usage *u, int64_t end_n
 		resources[1].windows[i] = &u->windows[i].mem_bytes;
 		resources[2].windows[i] = &u->windows[i].working_set_bytes;
 	}
-	jsonw_key(w, "usage");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "usage");
 	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
 		write_resource(w, &resources[i], end_ns);
 	write_counted(w, &u->latest, end_ns);
 	jsonw_object_close(w);
 }
 
-void usage_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_t end_ns)
+void view_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_t end_ns)
 {
-	jsonw_key(w, "usage");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "usage");
 	write_latest_only(w, "cpuMillicores", &l->cpu_milli, end_ns, CPU_DECIMALS);
 	write_latest_only(w, "memoryBytes", &l->mem_bytes, end_ns, BYTES_DECIMALS);
 	write_latest_only(w, "workingSetBytes", &l->working_set_bytes, end_ns, BYTES_DECIMALS);
@@ -153,13 +166,12 @@ static const char *const pressure_keys[PRESSURES] = {
 	[STALL_MEMORY] = "memoryStalledRatio",
 };
 
-void usage_json_write_contention(struct jsonw *w, const struct window_set windows[WINDOWS])
+void view_json_write_contention(struct jsonw *w, const struct window_set windows[WINDOWS])
 {
 	const struct window_counts *c = &windows[WINDOW_5M].counts;
 	bool measured = c->seconds > 0;
 
-	jsonw_key(w, "contention");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "contention");
 	for (int p = 0; p < PRESSURES; p++)
 		jsonw_key_fixed(w, pressure_keys[p], measured ? c->pressure[p] : NAN,
 				SHARE_DECIMALS);
@@ -175,12 +187,11 @@ void usage_json_write_contention(struct jsonw *w, const struct window_set window
 	jsonw_object_close(w);
 }
 
-void usage_json_write_pressure(struct jsonw *w, const struct page_container *c)
+void view_json_write_pressure(struct jsonw *w, const struct page_container *c)
 {
 	if (!c->pressure_have)
 		return;
-	jsonw_key(w, "contention");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "contention");
 	for (int p = 0; p < PRESSURES; p++) {
 		bool measured = c->pressure_have & pressure_bit((enum pressure)p);
 
@@ -205,12 +216,11 @@ static bool is_limit_known(const struct kernel_limits *l)
 	       l->pids != LIMIT_UNKNOWN || l->cpu_burst_ns != LIMIT_UNKNOWN;
 }
 
-void usage_json_write_limits(struct jsonw *w, const struct kernel_limits *limits)
+void view_json_write_kernel_limits(struct jsonw *w, const struct kernel_limits *limits)
 {
 	if (!is_limit_known(limits))
 		return;
-	jsonw_key(w, "kernelLimits");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "kernelLimits");
 	write_limit(w, "cpuMillicores", limits->cpu_milli);
 	write_limit(w, "memoryBytes", limits->mem_bytes);
 	write_limit(w, "memoryHighBytes", limits->mem_high_bytes);
@@ -221,16 +231,123 @@ void usage_json_write_limits(struct jsonw *w, const struct kernel_limits *limits
 	jsonw_object_close(w);
 }
 
-void usage_json_write_resources(struct jsonw *w, const char *key, int64_t cpu_milli,
-				int64_t mem_bytes)
+void view_json_write_capacity(struct jsonw *w, const char *key, int64_t cpu_milli,
+			      int64_t mem_bytes)
 {
 	if (cpu_milli <= 0 && mem_bytes <= 0)
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, key);
 	if (cpu_milli > 0)
 		jsonw_key_int(w, "cpuMillicores", cpu_milli);
 	if (mem_bytes > 0)
 		jsonw_key_int(w, "memoryBytes", mem_bytes);
 	jsonw_object_close(w);
+}
+
+/* --- what the Kubernetes API tells */
+
+enum { RATIO_DECIMALS = 6 };
+
+static const char *const amount_keys[RESOURCE_STANDARD] = {
+	[RESOURCE_CPU] = "cpuMillicores",
+	[RESOURCE_MEMORY] = "memoryBytes",
+	[RESOURCE_EPHEMERAL_STORAGE] = "ephemeralStorageBytes",
+	[RESOURCE_PODS] = "pods",
+};
+
+void view_json_write_labels(struct jsonw *w, const struct labels *labels)
+{
+	jsonw_key_object(w, "labels");
+	for (size_t i = 0; i < labels->count; i++)
+		jsonw_key_string(w, labels->of[i].key, labels->of[i].value);
+	jsonw_object_close(w);
+}
+
+static void write_amount(struct jsonw *w, const struct resources *r, enum resource_id id,
+			 enum cluster_absent absent)
+{
+	bool basic = id == RESOURCE_CPU || id == RESOURCE_MEMORY;
+
+	if (resources_has(r, id))
+		jsonw_key_int(w, amount_keys[id], r->of[id]);
+	else if (basic && absent == ABSENT_ZERO)
+		jsonw_key_int(w, amount_keys[id], 0);
+	else if (basic && absent == ABSENT_NULL)
+		jsonw_key_null(w, amount_keys[id]);
+}
+
+void view_json_write_resources(struct jsonw *w, const char *key, const struct resources *r,
+			       enum cluster_absent absent)
+{
+	jsonw_key_object(w, key);
+	for (int id = 0; id < RESOURCE_STANDARD; id++)
+		write_amount(w, r, (enum resource_id)id, absent);
+	for (uint32_t i = 0; i < r->extended_count; i++)
+		jsonw_key_int(w, r->extended[i].name, r->extended[i].amount);
+	jsonw_object_close(w);
+}
+
+void view_json_write_unlimited(struct jsonw *w, uint32_t cpu, uint32_t memory)
+{
+	jsonw_key_object(w, "unlimitedContainers");
+	jsonw_key_int(w, "cpu", cpu);
+	jsonw_key_int(w, "memory", memory);
+	jsonw_object_close(w);
+}
+
+void view_json_write_limits(struct jsonw *w, const struct view_sums *sums)
+{
+	view_json_write_resources(w, "limits", &sums->limits, ABSENT_ZERO);
+	view_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
+	jsonw_key_object(w, "kernelLimits");
+	jsonw_key_int(w, "cpuMillicores", sums->kernel_cpu_milli);
+	jsonw_key_int(w, "memoryBytes", sums->kernel_mem_bytes);
+	view_json_write_unlimited(w, sums->kernel_unlimited_cpu, sums->kernel_unlimited_mem);
+	jsonw_key_int(w, "unknownPods", sums->kernel_unknown);
+	jsonw_object_close(w);
+}
+
+static void write_ratios(struct jsonw *w, const char *key, const struct limits_share *share)
+{
+	double cpu = limits_ratio(share, RESOURCE_CPU),
+	       memory = limits_ratio(share, RESOURCE_MEMORY);
+
+	if (isnan(cpu) && isnan(memory))
+		return;
+	jsonw_key_object(w, key);
+	if (!isnan(cpu))
+		jsonw_key_fixed(w, "cpu", cpu, RATIO_DECIMALS);
+	if (!isnan(memory))
+		jsonw_key_fixed(w, "memory", memory, RATIO_DECIMALS);
+	jsonw_object_close(w);
+}
+
+void view_json_write_ratio(struct jsonw *w, const struct limits_shares *shares)
+{
+	jsonw_key_object(w, "limitRatio");
+	write_ratios(w, "declared", &shares->declared);
+	write_ratios(w, "kernel", &shares->kernel);
+	jsonw_object_close(w);
+}
+
+void view_json_write_mismatch(struct jsonw *w, const struct view_node *n, const struct view_pod *p)
+{
+	bool opened = false;
+
+	for (int r = 0; r < LIMITS_RESOURCES; r++) {
+		struct limits_mismatch m;
+
+		if (!limits_find_mismatch(n, p, (enum resource_id)r, &m))
+			continue;
+		if (!opened) {
+			jsonw_key_object(w, "limitMismatch");
+			opened = true;
+		}
+		jsonw_key_object(w, amount_keys[r]);
+		write_limit(w, "declared", m.declared);
+		write_limit(w, "kernel", m.kernel);
+		jsonw_object_close(w);
+	}
+	if (opened)
+		jsonw_object_close(w);
 }

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	view --> place_update --> slack_step --> place_update --> drain --> result
+ *	                           state                          state
+ *
+ * The core is brought up to date twice: slack leaves its placeholders on it, and drains put them
+ * there by themselves, as pods that move. The second costs what the placeholders do; where it is
+ * ended there is no plan of drains. The same step makes the plan of the aggregator again and again,
+ * and that of a snapshot once.
+ *
+ * A plan is read until the next one is there, and the core lies idle so long: both keep an outline
+ * of the view. Measurements that everybody else has done with would be a second set of all there
+ * are.
+ *
+ * What is remembered is written out with every step, and compared as text: so whoever saves it
+ * knows by a pointer whether there is anything to save.
+ *
+ * An aggregator has a planner, whose plans go on from each other. Over a snapshot there is none,
+ * and the same step is made of the snapshot's view and of what was remembered then: what stands
+ * stays, so it tells what the aggregator's next step would have.
+ */
+#include "aggregator/api/plan.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/drain_settings.h"
+#include "aggregator/api/fit_ask.h"
+#include "aggregator/api/place_pool.h"
+#include "aggregator/api/slack_memory.h"
+#include "shared/mem.h"
+
+/*
+ * --- the slot
+ *
+ * One mutex, held for a pointer and a count, as that of views: a reader that was about to hold a
+ * plan must not see it freed in between. What an old plan has is freed by whoever drops it last,
+ * outside of the lock; that may be a thread of HTTP whose answer took long.
+ */
+
+struct plan_slot {
+	pthread_mutex_t lock;
+	/* under lock */
+	struct plan_result *newest; /* held; NULL: none yet */
+	uint64_t version;
+};
+
+const char *plan_part_name(enum plan_part p)
+{
+	static const char *const names[PLAN_PARTS] = {
+		[PLAN_SLACK] = "slack", [PLAN_DRAIN] = "drain"};
+
+	return names[p];
+}
+
+struct plan_result *plan_result_new(void)
+{
+	struct plan_result *r = mem_zalloc(1, sizeof(*r));
+
+	atomic_init(&r->users, 1);
+	return r;
+}
+
+void plan_result_drop(struct plan_result *r)
+{
+	if (!r || atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) > 1)
+		return;
+	if (r->drain)
+		r->drain_free(r->drain); /* before the view, of which it has names */
+	slack_result_fini(&r->slack);
+	for (int p = 0; p < PLAN_PARTS; p++)
+		shared_body_drop(r->memory[p]);
+	free(r);
+}
+
+struct plan_slot *plan_slot_new(void)
+{
+	struct plan_slot *s = mem_zalloc(1, sizeof(*s));
+
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void plan_slot_free(struct plan_slot *s)
+{
+	if (!s)
+		return;
+	plan_result_drop(s->newest);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+void plan_slot_publish(struct plan_slot *s, struct plan_result *r)
+{
+	struct plan_result *before;
+
+	pthread_mutex_lock(&s->lock);
+	before = s->newest;
+	r->version = ++s->version;
+	s->newest = r;
+	pthread_mutex_unlock(&s->lock);
+	plan_result_drop(before);
+}
+
+struct plan_result *plan_slot_take(struct plan_slot *s)
+{
+	struct plan_result *r;
+
+	pthread_mutex_lock(&s->lock);
+	r = s->newest;
+	if (r)
+		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* --- the core */
+
+struct plan_core {
+	struct slack_options options;
+	struct plan_drain drain; /* step NULL: none */
+	struct slack_state *slack; /* owned */
+	struct place *place; /* owned; NULL before the first step */
+	struct shared_body *memory[PLAN_PARTS]; /* held; of the step before */
+	uint64_t moves[SLACK_CAUSES]; /* of placeholders, in all steps */
+};
+
+struct plan_core *plan_core_new(const struct slack_options *slack, const struct plan_drain *drain)
+{
+	struct plan_core *c = mem_zalloc(1, sizeof(*c));
+
+	c->options = *slack;
+	if (drain)
+		c->drain = *drain;
+	c->slack = slack_state_new();
+	return c;
+}
+
+void plan_core_free(struct plan_core *c)
+{
+	if (!c)
+		return;
+	if (c->drain.step)
+		c->drain.free(c->drain.state);
+	for (int p = 0; p < PLAN_PARTS; p++)
+		shared_body_drop(c->memory[p]);
+	slack_state_free(c->slack);
+	place_free(c->place);
+	free(c);
+}
+
+int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
+		       struct reason *reason)
+{
+	if (part == PLAN_SLACK)
+		return slack_memory_read(c->slack, text, len, reason);
+	if (part == PLAN_DRAIN && c->drain.step)
+		return c->drain.restore(c->drain.state, text, len, reason);
+	return 0;
+}
+
+/* Where its time is over there is no core, and the next step builds it. */
+static bool follow(struct plan_core *c, const struct plan_input *in)
+{
+	struct place_options o;
+
+	if (c->place) {
+		place_set_limit(c->place, in->out_of_time, in->ctx);
+		if (place_update(c->place, in->view, in->now_ns))
+			return true;
+		place_free(c->place);
+		c->place = NULL;
+		return false;
+	}
+	place_options_default(&o);
+	if (c->drain.step)
+		o = c->drain.places;
+	o.now_ns = in->now_ns;
+	o.out_of_time = in->out_of_time;
+	o.ctx = in->ctx;
+	c->place = place_new(in->view, &o);
+	return c->place;
+}
+
+static bool same_text(const struct shared_body *a, const struct shared_body *b)
+{
+	return a && b && a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* What did not change is told by the same body as before. */
+static void keep_memory(struct plan_core *c, struct plan_result *r)
+{
+	for (int p = 0; p < PLAN_PARTS; p++) {
+		if (same_text(c->memory[p], r->memory[p])) {
+			shared_body_drop(r->memory[p]);
+			r->memory[p] = shared_body_hold(c->memory[p]);
+		} else if (r->memory[p]) {
+			shared_body_drop(c->memory[p]);
+			c->memory[p] = shared_body_hold(r->memory[p]);
+		}
+	}
+}
+
+int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
+		   struct reason *reason)
+{
+	struct buf memory = BUF_INIT;
+	struct plan_result *r;
+	int rc;
+
+	if (!follow(c, in)) {
+		reason_set(reason, "the step was ended before the cluster was read");
+		return -EINTR;
+	}
+	r = plan_result_new();
+	r->time_ns = in->now_ns;
+	r->slack_options = c->options;
+	r->use_cap = place_cap_applies(c->place);
+	r->cap = c->drain.places.cap;
+	r->use_shared = place_use_is_shared(c->place);
+	slack_state_set_limit(c->slack, in->out_of_time, in->ctx);
+	rc = slack_step(c->slack, c->place, in->view, in->now_ns, &c->options, &r->slack, reason);
+	if (rc) {
+		plan_result_drop(r);
+		return rc;
+	}
+	for (size_t i = 0; i < r->slack.move_count; i++)
+		c->moves[r->slack.moves[i].cause]++;
+	memcpy(r->slack_moves, c->moves, sizeof(c->moves));
+	slack_memory_write(c->slack, &memory);
+	r->memory[PLAN_SLACK] = shared_body_new(&memory);
+	view_drop(r->slack.view);
+	r->slack.view = view_outline(in->view);
+	if (c->drain.step && follow(c, in))
+		c->drain.step(c->drain.state, c->place, in, r);
+	keep_memory(c, r);
+	if (c->place)
+		place_rest(c->place, r->slack.view);
+	*out = r;
+	return 0;
+}
+
+/* --- the plan of an answer */
+
+#define GRACE_NS 30000000000LL
+
+void plan_memory_fini(struct plan_memory *m)
+{
+	for (int p = 0; p < PLAN_PARTS; p++)
+		free(m->of[p]);
+	*m = (struct plan_memory){0};
+}
+
+static struct plan_core *open_core(const struct api_context *ctx, const struct drain_setup *setup,
+				   struct api_response *rs)
+{
+	struct slack_options usual;
+	struct reason why = {""};
+	struct plan_drain drain;
+	struct plan_core *c;
+
+	slack_options_default(&usual);
+	drain_runner_open(&drain, setup, setup->timed, NULL, NULL);
+	c = plan_core_new(ctx->slack ? ctx->slack : &usual, &drain);
+	for (int p = 0; ctx->memory && p < PLAN_PARTS; p++) {
+		const char *text = ctx->memory->of[p];
+
+		if (!text || !plan_core_remember(c, (enum plan_part)p, text, strlen(text), &why))
+			continue;
+		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.%s: %s",
+			 plan_part_name((enum plan_part)p), why.text);
+		plan_core_free(c);
+		return NULL;
+	}
+	return c;
+}
+
+static struct plan_result *make(const struct api_context *ctx, struct view *v,
+				struct api_response *rs)
+{
+	struct plan_input in = {.view = v, .now_ns = ctx->now_ns()};
+	struct plan_result *r = NULL;
+	struct reason why = {""};
+	struct drain_setup usual;
+	struct plan_core *c;
+
+	drain_setup_default(&usual);
+	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, rs);
+	if (c && plan_core_step(c, &in, &r, &why))
+		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", why.text);
+	if (r)
+		r->version = 1;
+	plan_core_free(c);
+	drain_setup_fini(&usual);
+	return r;
+}
+
+struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs)
+{
+	struct plan_result *r = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
+	struct reason why = {""};
+	struct view *v;
+
+	if (r)
+		return r;
+	v = view_slot_take(ctx->views);
+	if (!place_pool_can_answer(v, &why))
+		api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
+	else if (ctx->plans)
+		api_fail(rs, FAIL_NO_DATA, NULL, "the first plan is being made: ask again");
+	else
+		r = make(ctx, v, rs);
+	view_drop(v);
+	return r;
+}
+
+void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct reason *why)
+{
+	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
+	const struct cluster *c = r->slack.view->cluster;
+	int64_t age_ns = now_ns - r->time_ns;
+
+	*why = (struct reason){""};
+	if (r->every_ns && age_ns > 2 * r->every_ns + GRACE_NS) {
+		reason_set(why, "the plan is %lld s old", (long long)(age_ns / 1000000000));
+		return;
+	}
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (c && c->sources[needed[i]].state == SOURCE_STALE)
+			reason_set(why, "the cluster's %s may have changed: %.300s",
+				   object_kind_resource(needed[i]), c->sources[needed[i]].message);
+}

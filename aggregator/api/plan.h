@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans: the newest, which one thread makes and all may read; the planner without its thread, one
+ * step at a time; and the plan that an answer is made from.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_PLAN_H
+#define EVENKEEL_AGGREGATOR_API_PLAN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/shared_body.h"
+#include "aggregator/policy/place/place.h"
+#include "aggregator/policy/slack/slack.h"
+
+/* --- plans: immutable, counted, and changed by the exchange of a pointer */
+
+/* What is remembered from step to step, each by itself and as JSON. */
+enum plan_part { PLAN_SLACK, PLAN_DRAIN, PLAN_PARTS };
+
+const char *plan_part_name(
+	enum plan_part p); /* "slack", "drain": in the database, and in the state of a Snapshot */
+
+struct drain_plan;
+
+/* One step's. Nothing of it changes once it is published. */
+struct plan_result {
+	atomic_uint users;
+	uint64_t version; /* of the slot: 1 is its first */
+	int64_t time_ns; /* Unix time that it was made for */
+	int64_t every_ns; /* when the next is due, after it; 0: there is none */
+	bool use_cap; /* real use had a say */
+	struct place_cap cap; /* of drains' destinations */
+	bool use_shared; /* likewise place_use_is_shared() */
+	struct slack_options slack_options;
+	/*
+	 * its view is that of the whole plan, in outline; handles of pods are of a simulation that
+	 * goes on without it
+	 */
+	struct slack_result slack;
+	uint64_t slack_moves[SLACK_CAUSES]; /* of all steps so far */
+	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
+	struct drain_plan *drain;
+	void (*drain_free)(struct drain_plan *plan);
+	/*
+	 * What the next step starts from; held; NULL: nothing. Where it did not change it is the
+	 * body of the plan before.
+	 */
+	struct shared_body *memory[PLAN_PARTS];
+};
+
+/* With one user. */
+struct plan_result *plan_result_new(void);
+/* Any thread; the last user frees it. NULL is allowed. */
+void plan_result_drop(struct plan_result *r);
+
+struct plan_slot;
+struct plan_slot *plan_slot_new(void); /* empty */
+void plan_slot_free(struct plan_slot *s); /* NULL is allowed */
+/* Takes r over, and numbers it. */
+void plan_slot_publish(struct plan_slot *s, struct plan_result *r);
+/* The caller drops it; NULL: there is none yet. */
+struct plan_result *plan_slot_take(struct plan_slot *s);
+
+/*
+ * --- the planner's core: a placement core that lives on, and the policies that remember
+ */
+
+/* What a step is given beside its state. */
+struct plan_input {
+	struct view *view; /* borrowed; nodes and pods must be known (place_pool_can_answer()) */
+	int64_t now_ns;
+	/* Whether it must come to an end now; NULL: never. Asked by whatever may take long. */
+	bool (*out_of_time)(void *ctx);
+	void *ctx;
+};
+
+/* What plans drains behind slack, in the same core. */
+struct plan_drain {
+	struct place_options places; /* of the core; now_ns does not matter */
+	void *state; /* of whoever fills this; the core calls nothing at once from two threads */
+	/*
+	 * The text is what a step put into memory[PLAN_DRAIN], perhaps in another process. 0, or
+	 * -EINVAL and the state is as it was.
+	 */
+	int (*restore)(void *state, const char *text, size_t len, struct reason *reason);
+	/*
+	 * One step. The place is as a new one of in->view, without placeholders (out->slack.placed
+	 * has them), and what is changed needs not be undone. Sets out->drain and out->drain_free,
+	 * and, as a body of its own, out->memory[PLAN_DRAIN].
+	 */
+	void (*step)(void *state, struct place *place, const struct plan_input *in,
+		     struct plan_result *out);
+	void (*free)(void *state);
+};
+
+struct plan_core;
+
+/* drain: copied, and its state taken over; NULL: no drains are planned. */
+struct plan_core *plan_core_new(const struct slack_options *slack, const struct plan_drain *drain);
+void plan_core_free(struct plan_core *c); /* NULL is allowed */
+/*
+ * Before the first step. -EINVAL: the reason says what is wrong with it, and the core begins
+ * without it. A part that nobody plans is passed over.
+ */
+int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
+		       struct reason *reason);
+/*
+ * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR where reading the
+ * cluster or slack ran out of time, and what is remembered is as it was.
+ */
+int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
+		   struct reason *reason);
+
+/* --- drain_runner.c: the settings of drains, and what is remembered from step to step */
+
+struct drain_counters;
+struct drain_log;
+struct drain_setup;
+/*
+ * Fills *out; its state is the core's to free. setup is borrowed for that long. counters and
+ * decisions (where what was decided goes) may be NULL. timed: a step simulates no longer than
+ * rules.simulation_ns of this machine's time; else it comes to its end, and so the same input gives
+ * the same plan.
+ */
+void drain_runner_open(struct plan_drain *out, const struct drain_setup *setup, bool timed,
+		       struct drain_counters *counters, struct drain_log *decisions);
+
+/* --- the plan of an answer: the planner's newest, or one made at once where there is no planner */
+
+/*
+ * What was remembered at the moment of a snapshot, by part; NULL: nothing. Owned by whoever has it.
+ */
+struct plan_memory {
+	char *of[PLAN_PARTS];
+};
+
+void plan_memory_fini(struct plan_memory *m);
+
+/*
+ * The caller drops it; NULL: *rs says why there is none (503: nodes and pods are not known, or
+ * nobody planned yet).
+ */
+struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs);
+/* Why the plan may not be true any more: it is old, or the cluster's objects are; "" it is not. */
+void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct reason *why);
+
+#endif

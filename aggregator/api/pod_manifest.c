@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pod that is asked about is read as the API tells pods, so that a manifest and a running pod are
+ * the same question: where could it be?
+ *
+ * A record of a pod keeps what is known to be asked for and drops the rest, which is right for pods
+ * that an API server has checked. A manifest was checked by nobody, and what is dropped of it could
+ * have forbidden a node: so members of a kind that no API has, and those of tomorrow, are refused
+ * here. It never "fits" because of what was not understood.
+ */
+#include "aggregator/api/pod_manifest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/api/request_body.h"
+#include "aggregator/model/object_json.h"
+
+/* No API server takes a pod of that name: a manifest without one is no pod that is known. */
+#define UNNAMED "(unnamed)"
+
+static const cJSON *first(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+static bool is_one_of(const char *text, const char *const *names)
+{
+	while (*names && strcmp(*names, text) != 0)
+		names++;
+	return *names != NULL;
+}
+
+/* --- the spec */
+
+/* Of k8s.io/api/core/v1 PodSpec, up to Kubernetes 1.34. */
+static const char *const spec_members[] = {
+	"activeDeadlineSeconds",
+	"affinity",
+	"automountServiceAccountToken",
+	"containers",
+	"dnsConfig",
+	"dnsPolicy",
+	"enableServiceLinks",
+	"ephemeralContainers",
+	"hostAliases",
+	"hostIPC",
+	"hostNetwork",
+	"hostPID",
+	"hostUsers",
+	"hostname",
+	"hostnameOverride",
+	"imagePullSecrets",
+	"initContainers",
+	"nodeName",
+	"nodeSelector",
+	"os",
+	"overhead",
+	"preemptionPolicy",
+	"priority",
+	"priorityClassName",
+	"readinessGates",
+	"resourceClaims",
+	"resources",
+	"restartPolicy",
+	"runtimeClassName",
+	"schedulerName",
+	"schedulingGates",
+	"securityContext",
+	"serviceAccount",
+	"serviceAccountName",
+	"setHostnameAsFQDN",
+	"shareProcessNamespace",
+	"subdomain",
+	"terminationGracePeriodSeconds",
+	"tolerations",
+	"topologySpreadConstraints",
+	"volumes",
+	NULL,
+};
+
+static int check_members(const struct request_error *e, const cJSON *spec)
+{
+	for (const cJSON *item = cJSON_IsObject(spec) ? spec->child : NULL; item; item = item->next)
+		if (!cJSON_IsNull(item) && !is_one_of(item->string, spec_members))
+			return request_fail(e, "is not known, and may decide where the pod can be",
+					    "pod.spec.%.64s", item->string);
+	return 0;
+}
+
+/*
+ * Who has a node already was not left to a scheduler: of a pod of the API it is what became of it.
+ */
+static int check_node_name(const struct request_error *e, const cJSON *pod, const cJSON *spec)
+{
+	const cJSON *name = object_json_find(spec, "nodeName");
+	const char *uid =
+		cJSON_GetStringValue(object_json_find(object_json_find(pod, "metadata"), "uid"));
+
+	if (request_lacks(name))
+		return 0;
+	if (!cJSON_IsString(name))
+		return request_fail(e, "must be a string", "pod.spec.nodeName");
+	if (!*name->valuestring || (uid && *uid))
+		return 0;
+	return request_fail(e,
+			    "a manifest that names its node is bound there unasked; leave it out",
+			    "pod.spec.nodeName");
+}
+
+static int check_host_network(const struct request_error *e, const cJSON *spec)
+{
+	const cJSON *item = object_json_find(spec, "hostNetwork");
+
+	if (request_lacks(item) || cJSON_IsBool(item))
+		return 0;
+	return request_fail(e, "must be true or false", "pod.spec.hostNetwork");
+}
+
+/* Claims that the spec does not have cannot be judged; those it has are not, by the filters. */
+static int check_claims(const struct request_error *e, const cJSON *spec, const cJSON *owner,
+			const char *path)
+{
+	const cJSON *claims = object_json_find(object_json_find(owner, "resources"), "claims");
+
+	if (request_lacks(claims) || (cJSON_IsArray(claims) && !claims->child))
+		return 0;
+	if (!cJSON_IsArray(claims))
+		return request_fail(e, "must be a list", "%s.resources.claims", path);
+	if (first(object_json_find(spec, "resourceClaims")))
+		return 0;
+	return request_fail(e, "is not in the spec's resourceClaims", "%s.resources.claims[0]",
+			    path);
+}
+
+/* --- lists: objects, or nothing */
+
+static int check_list(const struct request_error *e, const cJSON *list, const char *path)
+{
+	size_t at = 0;
+
+	if (request_lacks(list))
+		return 0;
+	if (!cJSON_IsArray(list))
+		return request_fail(e, "must be a list", "%s", path);
+	for (const cJSON *item = list->child; item; item = item->next, at++)
+		if (!cJSON_IsObject(item))
+			return request_fail(e, "must be an object", "%s[%zu]", path, at);
+	return 0;
+}
+
+static int check_port(const struct request_error *e, const cJSON *port, const char *path, size_t at)
+{
+	static const char *const protocols[] = {"TCP", "UDP", "SCTP", "", NULL};
+	const cJSON *number = object_json_find(port, "hostPort");
+	const cJSON *protocol = object_json_find(port, "protocol");
+	const cJSON *ip = object_json_find(port, "hostIP");
+
+	if (!request_lacks(number) &&
+	    (!cJSON_IsNumber(number) || number->valuedouble < 0 || number->valuedouble > 65535 ||
+	     number->valuedouble != (double)(int32_t)number->valuedouble))
+		return request_fail(e, "must be from 1 to 65535", "%s[%zu].hostPort", path, at);
+	if (!request_lacks(protocol) &&
+	    (!cJSON_IsString(protocol) || !is_one_of(protocol->valuestring, protocols)))
+		return request_fail(e, "must be TCP, UDP or SCTP", "%s[%zu].protocol", path, at);
+	if (!request_lacks(ip) && !cJSON_IsString(ip))
+		return request_fail(e, "must be a string", "%s[%zu].hostIP", path, at);
+	return 0;
+}
+
+static int check_containers(const struct request_error *e, const cJSON *spec, const char *key)
+{
+	size_t at = 0;
+
+	for (const cJSON *one = first(object_json_find(spec, key)); one; one = one->next, at++) {
+		const cJSON *ports = object_json_find(one, "ports");
+		char path[64], ports_path[80];
+		size_t i = 0;
+
+		snprintf(path, sizeof(path), "pod.spec.%s[%zu]", key, at);
+		snprintf(ports_path, sizeof(ports_path), "%s.ports", path);
+		if (check_claims(e, spec, one, path) || check_list(e, ports, ports_path))
+			return -EINVAL;
+		for (const cJSON *port = first(ports); port; port = port->next, i++)
+			if (check_port(e, port, ports_path, i))
+				return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_pod(const struct request_error *e, const cJSON *pod)
+{
+	const cJSON *spec = object_json_find(pod, "spec");
+
+	if (check_members(e, spec) || check_node_name(e, pod, spec) ||
+	    check_host_network(e, spec) || check_claims(e, spec, spec, "pod.spec") ||
+	    check_list(e, object_json_find(spec, "volumes"), "pod.spec.volumes") ||
+	    check_containers(e, spec, "containers"))
+		return -EINVAL;
+	return check_containers(e, spec, "initContainers");
+}
+
+/* --- what a manifest may leave out, and what a pod has become */
+
+void pod_manifest_default(cJSON *object, const char *key, const char *value)
+{
+	if (!cJSON_IsObject(object) || !request_lacks(request_member(object, key)))
+		return; /* what is of another kind is refused when it is read */
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddStringToObject(object, key, value);
+}
+
+/* Ports of a pod in its node's network are the node's, which a manifest need not say twice. */
+static void open_port(cJSON *port)
+{
+	const cJSON *number = request_member(port, "containerPort"),
+		    *host = request_member(port, "hostPort");
+
+	if (!cJSON_IsNumber(number) ||
+	    !(request_lacks(host) || (cJSON_IsNumber(host) && host->valuedouble == 0)))
+		return;
+	cJSON_DeleteItemFromObjectCaseSensitive(port, "hostPort");
+	cJSON_AddNumberToObject(port, "hostPort", number->valuedouble);
+}
+
+static void open_ports(cJSON *containers)
+{
+	for (cJSON *one = cJSON_IsArray(containers) ? containers->child : NULL; one;
+	     one = one->next) {
+		const cJSON *ports = request_member(one, "ports");
+
+		for (cJSON *port = cJSON_IsArray(ports) ? ports->child : NULL; port;
+		     port = port->next)
+			open_port(port);
+	}
+}
+
+/* What a manifest may leave out is filled in; what a pod has become is forgotten. */
+static void make_pending(cJSON *pod)
+{
+	cJSON *metadata = request_member(pod, "metadata");
+
+	if (request_lacks(metadata)) {
+		cJSON_DeleteItemFromObjectCaseSensitive(pod, "metadata");
+		metadata = cJSON_AddObjectToObject(pod, "metadata");
+	}
+	pod_manifest_default(metadata, "name", UNNAMED);
+	pod_manifest_default(metadata, "namespace", "default");
+	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
+	cJSON_DeleteItemFromObjectCaseSensitive(request_member(pod, "spec"), "nodeName");
+	if (cJSON_IsTrue(request_member(request_member(pod, "spec"), "hostNetwork"))) {
+		open_ports(request_member(request_member(pod, "spec"), "containers"));
+		open_ports(request_member(request_member(pod, "spec"), "initContainers"));
+	}
+	cJSON_DeleteItemFromObjectCaseSensitive(request_member(pod, "status"), "phase");
+}
+
+int pod_manifest_read(cJSON *pod, struct kube_pod **out, char field[POD_MANIFEST_FIELD_MAX],
+		      struct reason *reason)
+{
+	const struct request_error error = {field, POD_MANIFEST_FIELD_MAX, reason};
+	char inner[OBJECT_FIELD_MAX] = "";
+	struct object *record;
+
+	if (!cJSON_IsObject(pod))
+		return request_fail(&error, pod ? "must be a Pod object" : "is required", "pod");
+	if (check_pod(&error, pod))
+		return -EINVAL;
+	make_pending(pod);
+	if (object_read(OBJECT_POD, pod, &record, inner, reason))
+		return request_fail(&error, NULL, "pod%s%s", *inner ? "." : "", inner);
+	*out = (struct kube_pod *)record;
+	return 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/api/policy_options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/score_job.h"
+#include "aggregator/model/object_json.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
+
+/* --- the extender */
+
+enum { WEIGHT_MOST = 1000000 };
+
+void extender_options_default(struct extender_options *o)
+{
+	struct score_args args;
+
+	score_args_default(&args, SCORE_CORRECTED);
+	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z},
+				       .default_pod_cpu_milli = args.default_requests_cpu_milli,
+				       .oom_cost = args.oom_cost};
+}
+
+void extender_options_args(const struct extender_options *o, enum score_variant variant,
+			   struct score_args *args)
+{
+	score_args_default(args, variant);
+	if (!o || variant != SCORE_CORRECTED)
+		return;
+	args->default_requests_cpu_milli = o->default_pod_cpu_milli;
+	args->oom_cost = o->oom_cost;
+	if (o->unlimited_is_allocatable)
+		score_args_unlimited_allocatable(args);
+}
+
+static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct reason *reason)
+{
+	char *equals = strchr(item, '='), *end;
+	enum score_plugin_id plugin;
+	double weight;
+
+	if (equals)
+		*equals = '\0';
+	if (score_plugin_find(item, &plugin)) {
+		reason_set(reason, "there is no plugin \"%.64s\"; there are %s", item,
+			   score_plugin_names());
+		return -EINVAL;
+	}
+	weight = equals ? strtod(equals + 1, &end) : 1;
+	if (equals && (end == equals + 1 || *end || !(weight > 0 && weight <= WEIGHT_MOST))) {
+		reason_set(reason, "the weight \"%.32s\" of %s is no number above 0 and at most %d",
+			   equals + 1, item, WEIGHT_MOST);
+		return -EINVAL;
+	}
+	if (weights[plugin] > 0) {
+		reason_set(reason, "%s is named twice", item);
+		return -EINVAL;
+	}
+	weights[plugin] = weight;
+	return 0;
+}
+
+int extender_options_parse_blend(struct extender_options *o, const char *text,
+				 struct reason *reason)
+{
+	double weights[SCORE_PLUGINS] = {0};
+	char *copy = mem_strdup(text), *rest = copy, *item;
+	int rc = 0;
+
+	while (!rc && *text && (item = strsep(&rest, ",")) != NULL)
+		rc = parse_weight(item, weights, reason);
+	if (!rc)
+		memcpy(o->weights, weights, sizeof(weights));
+	free(copy);
+	return rc;
+}
+
+void extender_options_mix(const struct extender_options *o, enum score_variant variant,
+			  struct score_mix *mix, struct score_args *args)
+{
+	*mix = (struct score_mix){.variant = variant};
+	for (int id = 0; o && variant == SCORE_CORRECTED && id < SCORE_PLUGINS; id++) {
+		if (o->weights[id] <= 0)
+			continue;
+		mix->plugins[mix->count] = (enum score_plugin_id)id;
+		mix->weights[mix->count++] = o->weights[id];
+	}
+	if (mix->count)
+		return;
+	score_mix_default(mix, variant);
+	if (variant == SCORE_CORRECTED)
+		args->safe_variance_margin = SCORE_BLEND_MARGIN;
+}
+
+/* --- quotas */
+
+/* One "cpu=2"; text is cut where its name ends. */
+static int read_amount(char *text, struct resources *out, struct reason *reason)
+{
+	char *equals = strchr(text, '=');
+	int64_t amount, other;
+	int err;
+
+	if (!equals || equals == text) {
+		reason_set(reason, "\"%.100s\" is not of the form RESOURCE=QUANTITY", text);
+		return -EINVAL;
+	}
+	*equals = '\0';
+	err = strcmp(text, "cpu") == 0 ? quantity_parse_milli(equals + 1, &amount, reason)
+				       : quantity_parse_units(equals + 1, &amount, reason);
+	if (err) {
+		reason_prefix(reason, "%.100s", text);
+		return err;
+	}
+	if (amount < 0) {
+		reason_set(reason, "%.100s must not be negative", text);
+		return -EINVAL;
+	}
+	if (resources_find(out, text, &other)) {
+		reason_set(reason, "%.100s is given twice", text);
+		return -EINVAL;
+	}
+	resources_set_named(out, text, amount);
+	return 0;
+}
+
+static int read_list(const char *option, const char *list, struct resources *out,
+		     struct reason *reason)
+{
+	char *text = mem_strdup(list ? list : ""), *next = text, *part;
+	size_t count = 0;
+	int rc = 0;
+
+	*out = RESOURCES_NONE;
+	while (list && !rc && (part = strsep(&next, ","))) {
+		if (++count > OBJECT_RESOURCES_MAX) {
+			reason_set(reason, "names more than %d resources", OBJECT_RESOURCES_MAX);
+			rc = -EINVAL;
+		} else {
+			rc = read_amount(part, out, reason);
+		}
+	}
+	if (rc) {
+		reason_prefix(reason, "%s", option);
+		resources_fini(out);
+		*out = RESOURCES_NONE;
+	}
+	free(text);
+	return rc;
+}
+
+int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
+			      bool cover_all, struct reason *reason)
+{
+	struct resources low, high;
+
+	if (read_list("--quota-default-min", min, &low, reason))
+		return -EINVAL;
+	if (read_list("--quota-default-max", max, &high, reason)) {
+		resources_fini(&low);
+		return -EINVAL;
+	}
+	quota_options_fini(o);
+	o->has_default = min || max || cover_all;
+	o->default_min = low;
+	o->default_max = high;
+	return 0;
+}
+
+void quota_options_fini(struct quota_options *o)
+{
+	resources_fini(&o->default_min);
+	resources_fini(&o->default_max);
+	o->has_default = false;
+	o->default_min = o->default_max = RESOURCES_NONE;
+}
+
+/* --- slack */
+
+static int read_base(const char *text, enum slack_base *base, struct reason *reason)
+{
+	if (strcmp(text, "requested") == 0)
+		*base = SLACK_BASE_REQUESTED;
+	else if (strcmp(text, "allocatable") == 0)
+		*base = SLACK_BASE_ALLOCATABLE;
+	else {
+		reason_set(reason,
+			   "--extra-capacity-base: \"%.64s\" is neither requested nor allocatable",
+			   text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
+		       struct reason *reason)
+{
+	slack_options_default(o);
+	if (given->rate && slack_rate_parse(given->rate, &o->rate_ppm, reason)) {
+		reason_prefix(reason, "--extra-capacity-min-rate");
+		return -EINVAL;
+	}
+	if (given->base && read_base(given->base, &o->base, reason))
+		return -EINVAL;
+	if (given->granularity)
+		o->granularity = (uint32_t)given->granularity;
+	if (given->unneeded_ns)
+		o->unneeded_ns = given->unneeded_ns;
+	if (given->node_start_ns)
+		o->node_start_ns = given->node_start_ns;
+	o->from_arrivals = given->from_arrivals;
+	if (given->cpu_share > 0)
+		o->cpu_share = given->cpu_share;
+	if (given->mem_share > 0)
+		o->mem_share = given->mem_share;
+	return 0;
+}
+
+const char *slack_options_given(const struct slack_option_values *v)
+{
+	const struct {
+		bool given;
+		const char *option, *variable;
+	} all[] = {
+		{v->rate, "--extra-capacity-min-rate", "EVENKEEL_EXTRA_CAPACITY_MIN_RATE"},
+		{v->base, "--extra-capacity-base", "EVENKEEL_EXTRA_CAPACITY_BASE"},
+		{v->granularity, "--slack-granularity", "EVENKEEL_SLACK_GRANULARITY"},
+		{v->unneeded_ns, "--slack-unneeded-time", "EVENKEEL_SLACK_UNNEEDED_TIME"},
+		{v->from_arrivals, "--slack-from-arrivals", "EVENKEEL_SLACK_FROM_ARRIVALS"},
+		{v->node_start_ns, "--slack-node-start-time", "EVENKEEL_SLACK_NODE_START_TIME"},
+		{v->cpu_share > 0, "--slack-use-cap-cpu", "EVENKEEL_SLACK_USE_CAP_CPU"},
+		{v->mem_share > 0, "--slack-use-cap-memory", "EVENKEEL_SLACK_USE_CAP_MEMORY"},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].given && !getenv(all[i].variable))
+			return all[i].option;
+	return NULL;
+}

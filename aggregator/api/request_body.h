@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of requests in JSON: their members, names of nodes, and the pod they ask about. */
+#ifndef EVENKEEL_AGGREGATOR_API_REQUEST_BODY_H
+#define EVENKEEL_AGGREGATOR_API_REQUEST_BODY_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aggregator/api/route.h"
+#include "aggregator/model/model.h"
+#include "aggregator/model/object.h"
+#include "aggregator/state/view.h"
+#include "shared/reason.h"
+
+static inline cJSON *request_member(const cJSON *object, const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+static inline bool request_lacks(const cJSON *member)
+{
+	return !member || cJSON_IsNull(member);
+}
+
+/* Where a reader says what is wrong with a body. All borrowed. */
+struct request_error {
+	char *field; /* its path */
+	size_t field_max;
+	struct reason *reason;
+};
+
+/* Sets both, or where why is NULL the field alone: the reason is there already. -EINVAL. */
+int request_fail(const struct request_error *e, const char *why, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* An object whose members are all in the list, for the caller to delete; NULL: *rs says why not. */
+cJSON *request_parse(const struct api_request *rq, const struct api_field *members,
+		     struct api_response *rs);
+
+/* --- the member "nodes": names of the nodes that an answer is to list */
+
+enum { REQUEST_NODES_FIELD_MAX = 32 };
+
+/* Whether it is a list of names; else -EINVAL, and field ("nodes[3]") is what is wrong. */
+int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX],
+			struct reason *reason);
+/*
+ * Which of the view's nodes are asked for, by their places, in *chosen, the caller's to free; NULL
+ * for all, where the list is NULL. It has passed request_nodes_check(). -EINVAL: the view does not
+ * have one.
+ */
+int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
+			 char field[REQUEST_NODES_FIELD_MAX], struct reason *reason);
+
+/* --- {"pod":POD, ..}: the pod is a manifest, or a pod as the API tells it */
+
+struct pod_body {
+	cJSON *tree; /* owned: the whole body */
+	struct kube_pod *pod; /* held */
+	bool never_preempts; /* by its preemptionPolicy, or that of its PriorityClass */
+};
+
+/*
+ * Reads a body whose members are all in the list `members`, and its pod, as one that is still to be
+ * placed: what a manifest may leave out is filled in as the API server would (the namespace, a
+ * name, the priority of its class or of the global default), and what the pod has become is
+ * forgotten (node, phase, deletion). A member "namespace" of the body is that of a pod that names
+ * none, and must be no other. Classes are looked up in c; NULL: none is known. False: *rs says what
+ * is wrong, and the field is its path ("pod.spec.priorityClassName").
+ */
+bool pod_body_read(const struct api_request *rq, const struct api_field *members,
+		   const struct cluster *c, struct pod_body *body, struct api_response *rs);
+void pod_body_fini(struct pod_body *body);
+/*
+ * A member of the body that must be a string where it is there; *out is NULL where it is not.
+ * False: *rs says so.
+ */
+bool pod_body_string(const struct pod_body *body, const char *name, const char **out,
+		     struct api_response *rs);
+
+#endif
