@@ -27,7 +27,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "aggregator/api/fit_ask.h"
 #include "aggregator/api/place_pool.h"
 #include "shared/clock.h"
 #include "shared/log.h"

@@ -4,7 +4,6 @@
 #define EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "aggregator/policy/drain/drain.h"
 #include "shared/jsonw.h"

@@ -181,16 +181,6 @@ void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count,
 	drain_rows_fini(&newer);
 }
 
-uint64_t drain_log_last(struct drain_log *l)
-{
-	uint64_t last;
-
-	pthread_mutex_lock(&l->lock);
-	last = l->last;
-	pthread_mutex_unlock(&l->lock);
-	return last;
-}
-
 /* --- GET /v1/drain/history */
 
 struct query {

@@ -55,7 +55,5 @@ void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t co
 void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last);
 /* All behind that number (0: all). The caller ends it with drain_rows_fini(). */
 void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out);
-/* Of the newest; 0: there is none. It grows with every row. */
-uint64_t drain_log_last(struct drain_log *l);
 
 #endif

@@ -12,9 +12,7 @@
  */
 #include "aggregator/api/plan.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "aggregator/api/drain_log.h"
 #include "aggregator/api/drain_settings.h"
@@ -172,11 +170,6 @@ static bool is_out_of_time(void *context)
 	       (r->in->out_of_time && r->in->out_of_time(r->in->ctx));
 }
 
-static void free_plan(struct drain_plan *plan)
-{
-	drain_plan_free(plan);
-}
-
 static void note_time(struct drain_runner *r, int64_t took_ns)
 {
 	if (!r->counters)
@@ -208,7 +201,7 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 	r->in = in;
 	r->deadline_ns = start_ns + r->setup->config.rules.simulation_ns;
 	out->drain = drain_step(r->state, &input, &r->setup->config);
-	out->drain_free = free_plan;
+	out->drain_free = drain_plan_free;
 	note_time(r, clock_mono_ns() - start_ns);
 	if (r->decisions)
 		drain_log_add(r->decisions, out->drain->records, out->drain->record_count);

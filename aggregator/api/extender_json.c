@@ -7,7 +7,6 @@
 #include "aggregator/api/extender_json.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -20,7 +20,6 @@
  * be true: 503.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/fit_ask.h"
@@ -31,7 +30,6 @@
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
-#include "shared/mem.h"
 
 struct fit_request {
 	cJSON *tree; /* owned */

@@ -48,8 +48,8 @@ struct scores_fit;
 struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
 				   const struct ledger_copy *ledger, const cJSON *pod,
 				   int64_t now_ns);
-void scores_fit_close(
-	struct scores_fit *f); /* NULL is allowed, here and below: nothing is written */
+/* NULL is allowed, here and below: nothing is written. */
+void scores_fit_close(struct scores_fit *f);
 void scores_fit_write_counts(const struct scores_fit *f, struct jsonw *w);
 void scores_fit_write_node(const struct scores_fit *f, struct jsonw *w, const char *node);
 

@@ -25,53 +25,33 @@ static double age_of(int64_t since_ns, int64_t now_ns)
 	return since_ns > 0 ? fmax(0, (double)(now_ns - since_ns) / NS_PER_SEC) : NAN;
 }
 
-static double objects(const struct cluster *c, enum object_kind kind, int64_t now_ns)
-{
-	(void)now_ns;
-	/* The table of pods has only those without a node. */
-	return (double)(kind == OBJECT_POD ? c->pod_count : c->tables[kind]->count);
-}
-
-static double relists(const struct cluster *c, enum object_kind kind, int64_t now_ns)
-{
-	(void)now_ns;
-	return (double)c->sources[kind].relists;
-}
-
-static double watch_errors(const struct cluster *c, enum object_kind kind, int64_t now_ns)
-{
-	(void)now_ns;
-	return (double)c->sources[kind].watch_errors;
-}
-
-static double skipped(const struct cluster *c, enum object_kind kind, int64_t now_ns)
-{
-	(void)now_ns;
-	return (double)c->sources[kind].skipped;
-}
-
-static double event_age(const struct cluster *c, enum object_kind kind, int64_t now_ns)
-{
-	return age_of(c->sources[kind].event_ns, now_ns);
-}
-
-static double state_age(const struct cluster *c, enum object_kind kind, int64_t now_ns)
-{
-	return age_of(c->sources[kind].changed_ns, now_ns);
-}
-
 static const struct {
 	const char *name, *help;
-	double (*value)(const struct cluster *c, enum object_kind kind, int64_t now_ns);
 } source_families[] = {
-	{"evenkeel_kube_objects", "Objects of the Kubernetes API that are known.", objects},
-	{"evenkeel_kube_relists_total", "Lists of a whole resource.", relists},
-	{"evenkeel_kube_watch_errors_total", "Watches that broke.", watch_errors},
-	{"evenkeel_kube_skipped_objects_total", "Objects that could not be read.", skipped},
-	{"evenkeel_kube_event_age_seconds", "Age of the newest event or bookmark.", event_age},
-	{"evenkeel_kube_state_seconds", "How long evenkeel_kube_state has been what it is.",
-	 state_age},
+	{"evenkeel_kube_objects", "Objects of the Kubernetes API that are known."},
+	{"evenkeel_kube_relists_total", "Lists of a whole resource."},
+	{"evenkeel_kube_watch_errors_total", "Watches that broke."},
+	{"evenkeel_kube_skipped_objects_total", "Objects that could not be read."},
+	{"evenkeel_kube_event_age_seconds", "Age of the newest event or bookmark."},
+	{"evenkeel_kube_state_seconds", "How long evenkeel_kube_state has been what it is."},
 };
+
+static double value_of(size_t family, const struct cluster *c, enum object_kind kind,
+		       int64_t now_ns)
+{
+	const struct model_source *s = &c->sources[kind];
+	const double values[] = {
+		/* The table of pods has only those without a node. */
+		(double)(kind == OBJECT_POD ? c->pod_count : c->tables[kind]->count),
+		(double)s->relists,
+		(double)s->watch_errors,
+		(double)s->skipped,
+		age_of(s->event_ns, now_ns),
+		age_of(s->changed_ns, now_ns),
+	};
+
+	return values[family];
+}
 
 static void write_states(struct buf *out, const struct cluster *c)
 {
@@ -99,7 +79,7 @@ static void write_sources(struct buf *out, const struct cluster *c, int64_t now_
 			snprintf(labels, sizeof(labels), "resource=\"%s\"",
 				 object_kind_resource(k));
 			metrics_write_sample(out, source_families[f].name, labels,
-					     source_families[f].value(c, k, now_ns));
+					     value_of(f, c, k, now_ns));
 		}
 	}
 }

@@ -17,38 +17,23 @@
 
 enum { CLASSES_MOST = 1000 };
 
-typedef double number_of(const struct slack_class *c);
-
-static double wanted_of(const struct slack_class *c)
-{
-	return c->wanted;
-}
-
-static double placed_of(const struct slack_class *c)
-{
-	return c->placed;
-}
-
-static double unplaced_of(const struct slack_class *c)
-{
-	return c->unplaced;
-}
-
-static double fragmentation_of(const struct slack_class *c)
-{
-	return (double)c->fragmentation_ppm / SLACK_PPM;
-}
-
 static const struct {
 	const char *name, *help;
-	number_of *number;
 } families[] = {
-	{"evenkeel_slack_wanted", "Placeholders that shall be there, by class.", wanted_of},
-	{"evenkeel_slack_placed", "Placeholders that have a node.", placed_of},
-	{"evenkeel_slack_unplaced", "Placeholders for which there is no room.", unplaced_of},
+	{"evenkeel_slack_wanted", "Placeholders that shall be there, by class."},
+	{"evenkeel_slack_placed", "Placeholders that have a node."},
+	{"evenkeel_slack_unplaced", "Placeholders for which there is no room."},
 	{"evenkeel_slack_fragmentation_ratio",
-	 "Share of what is free that no pod of that class can use.", fragmentation_of},
+	 "Share of what is free that no pod of that class can use."},
 };
+
+static double number_of(size_t family, const struct slack_class *c)
+{
+	const double numbers[] = {c->wanted, c->placed, c->unplaced,
+				  (double)c->fragmentation_ppm / SLACK_PPM};
+
+	return numbers[family];
+}
 
 static void write_sample(struct buf *out, const char *family, const struct slack_class *c,
 			 const char *labels, double value)
@@ -99,7 +84,7 @@ static void write_slack(struct buf *out, const struct plan_result *r)
 		metrics_write_family(out, families[f].name, families[f].help);
 		for (size_t i = 0; i < told(s); i++)
 			write_sample(out, families[f].name, &s->classes[i], "",
-				     families[f].number(&s->classes[i]));
+				     number_of(f, &s->classes[i]));
 	}
 	write_slots(out, s);
 	for (size_t i = 0; i < s->demand_count; i++)

@@ -6,13 +6,13 @@
  * in cores and memory in bytes, as the label `resource` says; everything else in its own unit.
  */
 #include <math.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "aggregator/api/metrics.h"
 #include "aggregator/api/quota_scene.h"
 
-enum { QUOTAS_MOST = 1000, OTHERS_MOST = 8, LABELS_MOST = 64 };
+enum { QUOTAS_MOST = 1000, OTHERS_MOST = 8 };
 
 /* The rows that are told, of each quota. */
 struct told {
@@ -41,8 +41,6 @@ static void choose_rows(struct told *t)
 	}
 }
 
-typedef double amount_of(const struct quota *q, const struct quota_share *s, const char *resource);
-
 static double amount_in(const struct resources *r, const char *resource, double absent)
 {
 	int64_t amount;
@@ -50,64 +48,38 @@ static double amount_in(const struct resources *r, const char *resource, double 
 	return resources_find(r, resource, &amount) ? (double)amount : absent;
 }
 
-static double min_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)s;
-	return amount_in(&q->min, resource, 0);
-}
-
-static double max_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)s;
-	return amount_in(&q->max, resource, (double)NAN);
-}
-
-static double used_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)s;
-	return amount_in(&q->used, resource, 0);
-}
-
-static double pending_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)s;
-	return amount_in(&q->pending, resource, 0);
-}
-
-static double borrowed_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)q;
-	(void)resource;
-	return (double)s->borrowed;
-}
-
-static double lent_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)q;
-	(void)resource;
-	return (double)s->lent;
-}
-
-static double share_of(const struct quota *q, const struct quota_share *s, const char *resource)
-{
-	(void)q;
-	(void)resource;
-	return (double)s->fair;
-}
-
 static const struct {
 	const char *name, *help;
-	amount_of *amount;
+	bool shared; /* it is in struct quota_share, an amount; else in struct quota, by resource */
+	size_t offset;
+	double absent;
 } families[] = {
-	{"evenkeel_quota_min", "What is guaranteed (cpu in cores, memory in bytes).", min_of},
-	{"evenkeel_quota_max", "What may be used at most; none where there is no bound.", max_of},
-	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.",
-	 used_of},
-	{"evenkeel_quota_pending", "Requests of pods without a node.", pending_of},
-	{"evenkeel_quota_borrowed", "What is used beyond min.", borrowed_of},
-	{"evenkeel_quota_lent", "What others use of an unused min.", lent_of},
-	{"evenkeel_quota_share", "What it could use if all took as much as they want.", share_of},
+	{"evenkeel_quota_min", "What is guaranteed (cpu in cores, memory in bytes).", false,
+	 offsetof(struct quota, min), 0},
+	{"evenkeel_quota_max", "What may be used at most; none where there is no bound.", false,
+	 offsetof(struct quota, max), NAN},
+	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.", false,
+	 offsetof(struct quota, used), 0},
+	{"evenkeel_quota_pending", "Requests of pods without a node.", false,
+	 offsetof(struct quota, pending), 0},
+	{"evenkeel_quota_borrowed", "What is used beyond min.", true,
+	 offsetof(struct quota_share, borrowed), 0},
+	{"evenkeel_quota_lent", "What others use of an unused min.", true,
+	 offsetof(struct quota_share, lent), 0},
+	{"evenkeel_quota_share", "What it could use if all took as much as they want.", true,
+	 offsetof(struct quota_share, fair), 0},
 };
+
+static double amount_of(size_t family, const struct quota *q, const struct quota_share *s,
+			const char *resource)
+{
+	size_t offset = families[family].offset;
+
+	if (families[family].shared)
+		return (double)*(const int64_t *)((const char *)s + offset);
+	return amount_in((const struct resources *)((const char *)q + offset), resource,
+			 families[family].absent);
+}
 
 static void write_sample(struct buf *out, const char *family, const struct quota *q,
 			 const char *resource, double amount)
@@ -134,8 +106,7 @@ static void write_family(struct buf *out, const struct told *t, size_t family)
 
 			if (quota_names(q, row->resource))
 				write_sample(out, families[family].name, q, row->resource,
-					     families[family].amount(q, &row->of[i],
-								     row->resource));
+					     amount_of(family, q, &row->of[i], row->resource));
 		}
 }
 
@@ -172,7 +143,7 @@ static void write_quotas(struct buf *out, const struct quota_scene *scene)
 {
 	struct told t = {.book = scene->book};
 
-	quota_scene_balances(scene, &t.balances);
+	quota_balances_of(scene->book, &t.balances);
 	choose_rows(&t);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);

@@ -219,11 +219,11 @@ static void write_plain(struct jsonw *w, const char *type)
 static void write_content(struct jsonw *w, const struct api_description *is)
 {
 	jsonw_key_object(w, "content");
-	open_content(w, is->content_type);
+	open_content(w, api_content_type(is));
 	if (is->kind)
 		write_ref(w, is->kind);
 	else
-		write_plain(w, is->content_type);
+		write_plain(w, api_content_type(is));
 	jsonw_object_close(w);
 	if (is->other_type) {
 		open_content(w, is->other_type);
@@ -250,7 +250,7 @@ static void write_responses(struct jsonw *w, const struct api_description *is, b
 	jsonw_key_object(w, "responses");
 	jsonw_key_object(w, "200");
 	jsonw_key_string(w, "description", is->kind ? is->kind : is->summary);
-	if (is->content_type)
+	if (api_content_type(is))
 		write_content(w, is);
 	jsonw_object_close(w);
 	if (guarded) {

@@ -38,10 +38,11 @@ void place_pool_give(struct place_pool *pool, struct place *p);
 void place_pool_tidy(struct place_pool *pool, int64_t now_ns);
 
 /*
- * What the ledger has charged to nodes is no room, although no view shows who has it. Puts the pods of all reservations that have a node there, but for that uid ("": all), and returns
- * how many of them are bound already: they are on their nodes, and the core's view does not have
- * them. place is of that view; the mark is the caller's to revert. A pod that the view does not
- * know at all is one that asks for what was reserved, and for nothing else.
+ * What the ledger has charged to nodes is no room, although no view shows who has it. Puts the pods
+ * of all reservations that have a node there, but for that uid ("": all), and returns how many of
+ * them are bound already: they are on their nodes, and the core's view does not have them. place is
+ * of that view; the mark is the caller's to revert. A pod that the view does not know at all is one
+ * that asks for what was reserved, and for nothing else.
  */
 size_t reserved_pods_put(struct place *p, const struct view *v, const struct ledger_copy *ledger,
 			 const char *except_uid, place_mark *mark);

@@ -27,7 +27,6 @@
 #include <string.h>
 
 #include "aggregator/api/drain_settings.h"
-#include "aggregator/api/fit_ask.h"
 #include "aggregator/api/place_pool.h"
 #include "aggregator/api/slack_memory.h"
 #include "shared/mem.h"

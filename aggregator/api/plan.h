@@ -20,8 +20,8 @@
 /* What is remembered from step to step, each by itself and as JSON. */
 enum plan_part { PLAN_SLACK, PLAN_DRAIN, PLAN_PARTS };
 
-const char *plan_part_name(
-	enum plan_part p); /* "slack", "drain": in the database, and in the state of a Snapshot */
+/* "slack", "drain": in the database, and in the state of a Snapshot. */
+const char *plan_part_name(enum plan_part p);
 
 struct drain_plan;
 
@@ -64,9 +64,7 @@ void plan_slot_publish(struct plan_slot *s, struct plan_result *r);
 /* The caller drops it; NULL: there is none yet. */
 struct plan_result *plan_slot_take(struct plan_slot *s);
 
-/*
- * --- the planner's core: a placement core that lives on, and the policies that remember
- */
+/* --- the planner's core: a placement core that lives on, and the policies that remember */
 
 /* What a step is given beside its state. */
 struct plan_input {

@@ -18,12 +18,10 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/extender_call.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/fit_ask.h"
 #include "aggregator/api/place_pool.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
@@ -356,11 +355,6 @@ size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
 	if (low < count && strcmp(quota_book_at(s->book, low)->namespace, namespace) == 0)
 		return low;
 	return count;
-}
-
-void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out)
-{
-	quota_balances_of(s->book, out);
 }
 
 /* --- a search for victims */

@@ -91,8 +91,6 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 				 const struct kube_pod *bound);
 /* The place of the namespace's quota in the book, or quota_book_count(). */
 size_t quota_scene_index(const struct quota_scene *s, const char *namespace);
-/* Who has how much of whose; the caller ends it with quota_balances_fini(). */
-void quota_scene_balances(const struct quota_scene *s, struct quota_balances *out);
 /*
  * The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is
  * on none.

@@ -121,7 +121,7 @@ static void answer(const struct api_context *ctx, const struct quota_scene *scen
 		strncmp(rq->path, FOLDER, strlen(FOLDER)) == 0 ? rq->path + strlen(FOLDER) : NULL;
 	struct answer a = {.scene = scene, .now_ns = ctx->now_ns()};
 
-	quota_scene_balances(scene, &a.balances);
+	quota_balances_of(scene->book, &a.balances);
 	quota_lint(scene->view, scene->book, &scene->options, &a.findings);
 	if (name && *name)
 		write_one(&a, name, rs);
@@ -152,7 +152,7 @@ static void write_quota(struct jsonw *w, const struct quota_scene *s, const char
 
 	if (at == quota_book_count(s->book))
 		return;
-	quota_scene_balances(s, &balances);
+	quota_balances_of(s->book, &balances);
 	jsonw_key_object(w, "quota");
 	quota_json_write_members(w, s->book, at, &balances, NULL);
 	jsonw_object_close(w);

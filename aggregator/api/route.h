@@ -30,7 +30,7 @@ struct api_description {
 	const char *summary;
 	const char *kind; /* of the object that is answered; NULL: it is none of ours */
 	bool list; /* which has "items" */
-	const char *content_type;
+	const char *content_type; /* where there is no kind: api_content_type() */
 	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */
 	const char *below; /* what stands behind a path that ends in "/" */
 	const struct api_field *query; /* NULL: none is looked at */
@@ -44,6 +44,11 @@ struct api_description {
 	 */
 	const char *const *long_by;
 };
+
+static inline const char *api_content_type(const struct api_description *is)
+{
+	return is->kind ? "application/json" : is->content_type;
+}
 
 struct route {
 	const char *path; /* one that ends in "/" stands for all that is below it */

@@ -134,13 +134,11 @@ const struct api_description api_is_nodes = {
 	.summary = "What nodes have, promised and use",
 	.kind = "NodeList",
 	.list = true,
-	.content_type = JSON,
 	.query = nodes_query,
 };
 const struct api_description api_is_node = {
 	.summary = "What one node has, promised and uses",
 	.kind = "Node",
-	.content_type = JSON,
 	.below = "name",
 	.query = node_query,
 };
@@ -148,7 +146,6 @@ const struct api_description api_is_pods = {
 	.summary = "What pods, or other workloads, use against requests and limits",
 	.kind = "PodList",
 	.list = true,
-	.content_type = JSON,
 	.query = pods_query,
 };
 
@@ -176,20 +173,17 @@ const struct api_description api_is_quotas = {
 	.summary = "Elastic quotas: guaranteed, used, borrowed, lent, and really used",
 	.kind = "QuotaList",
 	.list = true,
-	.content_type = JSON,
 	.query = quotas_query,
 };
 const struct api_description api_is_quota = {
 	.summary = "The elastic quota of one namespace",
 	.kind = "Quota",
-	.content_type = JSON,
 	.below = "namespace",
 	.query = quota_query,
 };
 const struct api_description api_is_quotas_admit = {
 	.summary = "Whether quotas let a pod in, and what would",
 	.kind = "QuotaAdmission",
-	.content_type = JSON,
 	.query = none,
 	.posted = true,
 	.body = api_admit_members,
@@ -197,7 +191,6 @@ const struct api_description api_is_quotas_admit = {
 const struct api_description api_is_quotas_preempt = {
 	.summary = "Whose pods would have to go for a pod",
 	.kind = "QuotaPreemption",
-	.content_type = JSON,
 	.query = none,
 	.posted = true,
 	.body = api_preempt_members,
@@ -206,7 +199,6 @@ const struct api_description api_is_quotas_reclaim = {
 	.summary = "Pending pods of quotas within their min, and whose pods could give way to them",
 	.kind = "QuotaReclaimList",
 	.list = true,
-	.content_type = JSON,
 	.query = quota_query,
 };
 
@@ -241,7 +233,6 @@ const struct api_description api_is_scores = {
 	.summary = "What each node is worth for a pod, and why",
 	.kind = "ScoreList",
 	.list = true,
-	.content_type = JSON,
 	.query = none,
 	.posted = true,
 	.body = api_scores_members,
@@ -250,7 +241,6 @@ const struct api_description api_is_fit = {
 	.summary = "Where a pod could go now, and why not elsewhere",
 	.kind = "FitList",
 	.list = true,
-	.content_type = JSON,
 	.query = none,
 	.posted = true,
 	.body = api_fit_members,
@@ -282,21 +272,18 @@ const struct api_description api_is_drain = {
 	.summary = "Which nodes may be drained, where their pods would go, and why others stay",
 	.kind = "DrainPlan",
 	.list = true,
-	.content_type = JSON,
 	.query = drain_query,
 };
 const struct api_description api_is_drain_history = {
 	.summary = "What was decided about drains, the newest first",
 	.kind = "DrainHistory",
 	.list = true,
-	.content_type = JSON,
 	.query = drain_history_query,
 };
 const struct api_description api_is_slack = {
 	.summary = "Room that is kept for pods to come, and what could start now",
 	.kind = "SlackList",
 	.list = true,
-	.content_type = JSON,
 	.other_type = "application/yaml",
 	.query = slack_query,
 };
@@ -306,19 +293,16 @@ const struct api_description api_is_slack = {
 const struct api_description api_is_snapshot = {
 	.summary = "All that is known, to replay answers from",
 	.kind = "Snapshot",
-	.content_type = JSON,
 	.query = none,
 };
 const struct api_description api_is_names = {
 	.summary = "What nodes, namespaces and classes of placeholders are called",
 	.kind = "Names",
-	.content_type = JSON,
 	.query = none,
 };
 const struct api_description api_is_status = {
 	.summary = "Agents, the Kubernetes API, the database, and what was refused",
 	.kind = "Status",
-	.content_type = JSON,
 	.query = none,
 };
 const struct api_description api_is_metrics = {

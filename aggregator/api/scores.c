@@ -6,7 +6,7 @@
  *   {"apiVersion","kind":"ScoreList","time"[,"expected":{"cpuMillicores","highCpuMillicores","memoryBytes","source"}],"items":[{"node","score","plugins":[{"name","variant","score","rung"
  *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"[,"refused"][,"useCap"]},..]}
  *
- * Asked for explain or fits it also tells whether the pod fits: scores_fit.h.
+ * Asked for explain or fits it also tells whether the pod fits: fit_ask.h.
  *
  * Which nodes are named decides what is listed, not how it is scored: plugins that compare nodes
  * always see all of the cluster's.
@@ -37,7 +37,6 @@
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/sentence.h"
 #include "shared/jsonw.h"
-#include "shared/mem.h"
 
 enum {
 	AHEAD = 8, /* nodes whose names are fetched ahead */

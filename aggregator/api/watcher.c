@@ -20,7 +20,7 @@
  *   unknown host      404, JSON                                    404, empty
  *   /watcher/NAME     as ?host=NAME                                404, text
  *
- * The answer of all nodes is made once per view (watcher_cache.h), so its ages may be as old as
+ * The answer of all nodes is made once per view (shared_body.h), so its ages may be as old as
  * that, 10 s at most. It has a tag, like lists, and is compressed for those who take it.
  *
  * "window" of the document spans what is in it: from the earliest sample to the newest, rounded

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "aggregator/api/drain_log.h"
 #include "aggregator/api/drain_settings.h"
 #include "aggregator/api/plan.h"
 #include "aggregator/api/snapshot.h"
