@@ -6,7 +6,7 @@
 #include <curl/curl.h>
 #include <stdint.h>
 
-#include "aggregator/edge/kube/session_internal.h"
+#include "aggregator/edge/kube/session.h"
 #include "shared/clock.h"
 #include "tests/tls_server.h"
 

@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "aggregator/edge/kube/config_url.h"
-#include "aggregator/edge/kube/kubeconfig.h"
+#include "aggregator/edge/kube/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

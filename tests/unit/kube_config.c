@@ -14,7 +14,6 @@
 
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/config_file.h"
-#include "aggregator/edge/kube/kubeconfig.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
 #include "tests/process.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/kube/config_url.h"
+#include "aggregator/edge/kube/config.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/kube/left_alone.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/policy/quota/quota_status.h"
 #include "shared/clock.h"
@@ -146,24 +145,24 @@ static void test_refused(void **state)
 }
 
 /* A conflict is tried again when its time has come, and what is deleted meanwhile is not kept. */
-static void test_left_alone(void **state)
+static void test_backoff(void **state)
 {
-	struct left_alone l = {NULL};
+	struct backoff_set l = {NULL};
 
 	(void)state;
-	assert_false(left_alone_has(&l, "x/q", 0));
-	left_alone_add(&l, "x/q", 10);
-	left_alone_add(&l, "y/q", 20);
-	assert_true(left_alone_has(&l, "x/q", 9));
-	assert_false(left_alone_has(&l, "x/q", 10));
-	assert_false(left_alone_has(&l, "z/q", 9));
-	left_alone_expire(&l, 10);
-	assert_int_equal(left_alone_count(&l), 1);
-	assert_true(left_alone_has(&l, "y/q", 19));
-	left_alone_add(&l, "y/q", 30);
-	assert_true(left_alone_has(&l, "y/q", 29));
-	assert_int_equal(left_alone_count(&l), 1);
-	left_alone_fini(&l);
+	assert_false(backoff_set_has(&l, "x/q", 0));
+	backoff_set_add(&l, "x/q", 10);
+	backoff_set_add(&l, "y/q", 20);
+	assert_true(backoff_set_has(&l, "x/q", 9));
+	assert_false(backoff_set_has(&l, "x/q", 10));
+	assert_false(backoff_set_has(&l, "z/q", 9));
+	backoff_set_expire(&l, 10);
+	assert_int_equal(backoff_set_count(&l), 1);
+	assert_true(backoff_set_has(&l, "y/q", 19));
+	backoff_set_add(&l, "y/q", 30);
+	assert_true(backoff_set_has(&l, "y/q", 29));
+	assert_int_equal(backoff_set_count(&l), 1);
+	backoff_set_fini(&l);
 }
 
 int main(void)
@@ -172,7 +171,7 @@ int main(void)
 		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_nothing_used),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_backoff),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,4 +50,35 @@ void kube_config_copy(struct kube_config *to, const struct kube_config *from);
 void kube_config_fini(
 	struct kube_config *c); /* wipes secrets; accepts NULL and zeroes, and leaves zeroes */
 
+/* An address, taken apart; strings are owned. */
+struct kube_url {
+	bool tls;
+	bool loopback; /* what is sent there stays on this machine */
+	char *host; /* an IPv6 address in brackets */
+	char *port;
+	char *path; /* "" or "/k8s/clusters/c-1", without a trailing slash */
+};
+
+/*
+ * -EINVAL with the reason, which says neither user nor password, unless http or https, and nothing
+ * but host, port and path.
+ */
+int kube_url_parse(struct kube_url *u, const char *text, struct reason *reason);
+void kube_url_fini(struct kube_url *u); /* accepts zeroes */
+/*
+ * A host name or address as it stands in a URL: an IPv6 address gets its brackets. NULL when it is
+ * neither. The caller frees it.
+ */
+char *kube_url_host(const char *name);
+/* -EINVAL with the reason unless http, https, socks5 or socks5h. */
+int kube_url_check_proxy(const char *text, struct reason *reason);
+
+/*
+ * The text of a kubeconfig. name: of the file, for reasons and as the source; folder: what relative paths are relative to;
+ * context: NULL for the current one. 0, or -EINVAL with the reason "name:line:column: text", which
+ * holds no secret; *c is written only on success.
+ */
+int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
+		     size_t len, const char *context, struct reason *reason);
+
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,4 +110,51 @@ void kube_bytes_wipe(char *bytes, size_t len)
 void kube_text_wipe(char *text)
 {
 	kube_bytes_wipe(text, text ? strlen(text) : 0);
+}
+
+/* --- tokens ----------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+int token_take(const char *text, size_t len, char **token, struct reason *reason)
+{
+	while (len && is_blank(text[len - 1]))
+		len--;
+	for (; len && is_blank(*text); text++)
+		len--;
+	if (len == 0) {
+		reason_set(reason, "the token is empty");
+		return -EINVAL;
+	}
+	if (len > TOKEN_MAX) {
+		reason_set(reason, "the token is longer than %d KiB", TOKEN_MAX / 1024);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] > ' ' && text[i] < 0x7f)
+			continue;
+		reason_set(reason, "byte %zu of the token is no printable ASCII", i + 1);
+		return -EINVAL;
+	}
+	*token = mem_strndup(text, len);
+	return 0;
+}
+
+int token_read(const char *path, char **token, struct reason *reason)
+{
+	char *text;
+	size_t len;
+	/* Room for the line ends around it; what is longer still, token_take() refuses. */
+	int rc = kube_file_read(path, TOKEN_MAX + 64, &text, &len, reason);
+
+	if (rc)
+		return rc;
+	rc = token_take(text, len, token, reason);
+	if (rc)
+		reason_prefix(reason, "%s", path);
+	kube_bytes_wipe(text, len);
+	return rc;
 }

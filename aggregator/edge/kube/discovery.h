@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/edge/kube/reflector_status.h"
+#include "aggregator/edge/kube/retry.h"
 #include "aggregator/model/object.h"
 
 enum {

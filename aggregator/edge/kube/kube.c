@@ -20,15 +20,236 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "aggregator/edge/kube/kube_discoverer.h"
+#include "aggregator/edge/kube/discovery.h"
 #include "aggregator/edge/kube/kube_feed.h"
-#include "aggregator/edge/kube/kube_log.h"
-#include "aggregator/edge/kube/kube_outbox.h"
 #include "aggregator/edge/kube/session.h"
 #include "shared/clock.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 
 enum { WAIT_MOST_MS = 60000 };
+
+/* So that many of us, started at one moment, do not come back at one moment. */
+static double random_share(void *ctx)
+{
+	uint32_t bits = 0;
+
+	(void)ctx;
+	if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
+		return 0.5;
+	return bits / 4294967296.0;
+}
+
+/* --- log -------------------------------------------------------------------------------------- */
+
+/*
+ * A server that is gone is fifteen broken watches and one line; so is its return. What concerns one
+ * kind alone (no permission, no such resource) is a line of that kind.
+ */
+struct kube_log {
+	enum source_state states[OBJECT_KINDS]; /* as they were told */
+	bool troubled[OBJECT_KINDS];
+	bool any_trouble, complete; /* as they were logged */
+};
+
+static bool is_settled(enum source_state state)
+{
+	return state == SOURCE_SYNCED || state == SOURCE_FORBIDDEN || state == SOURCE_ABSENT;
+}
+
+static void log_kind(enum object_kind kind, const struct model_source *source)
+{
+	if (source->state == SOURCE_FORBIDDEN)
+		log_warn("%s: %s", object_kind_resource(kind), source->message);
+	else if (source->state == SOURCE_ABSENT)
+		log_info("%s: %s", object_kind_resource(kind), source->message);
+}
+
+static void log_trouble(struct kube_log *l, enum object_kind kind,
+			const struct model_source *source)
+{
+	bool any = false;
+
+	for (int i = 0; i < OBJECT_KINDS; i++)
+		any |= l->troubled[i];
+	if (any && !l->any_trouble)
+		log_warn("%s are not followed, and maybe others: %s; trying again",
+			 object_kind_resource(kind), source->message);
+	else if (!any && l->any_trouble)
+		log_info("the Kubernetes API is followed again");
+	l->any_trouble = any;
+}
+
+static void log_completion(struct kube_log *l)
+{
+	if (l->complete)
+		return;
+	for (int i = 0; i < OBJECT_KINDS; i++)
+		if (!is_settled(l->states[i]))
+			return;
+	l->complete = true;
+	log_info("the cluster is known: everything there is to read was read");
+}
+
+/* How a kind's source is now; called as often as one likes. */
+static void log_source(struct kube_log *l, enum object_kind kind, const struct model_source *source)
+{
+	if (source->state != l->states[kind])
+		log_kind(kind, source);
+	l->states[kind] = source->state;
+	l->troubled[kind] = (source->state == SOURCE_STALE || source->state == SOURCE_LISTING) &&
+			    source->message[0];
+	log_trouble(l, kind, source);
+	log_completion(l);
+}
+
+/* --- discovery -------------------------------------------------------------------------------- */
+
+/*
+ * A run takes a request for the groups and one for each version that may have a kind it looks for,
+ * one after the other on one connection. There is one at the start, and then one every few seconds
+ * as long as a kind is not there, which is the request for the groups where its group is not there;
+ * a kind that stays lost (404 of a list) asks for no more of them. What failed is asked for again
+ * as lists are: backed off, once a minute if forbidden, and once at once after a 401.
+ */
+struct discoverer {
+	/* fixed after init */
+	struct feed *feeds; /* borrowed; OBJECT_KINDS of them */
+	const struct kube_timing *timing; /* borrowed */
+
+	struct discovery discovery;
+	struct transfer transfer;
+	struct buf body;
+	bool running;
+	bool renewed; /* the credentials, and nothing worked since */
+	struct backoff backoff;
+	int64_t next_ns; /* monotonic; not before */
+};
+
+enum { ANSWER_MAX = 4 << 20, SILENCE_S = 30 };
+
+static void ask(struct discoverer *d, int64_t now_ns);
+
+static void on_open(void *ctx)
+{
+	struct discoverer *d = ctx;
+
+	d->renewed = false;
+	buf_clear(&d->body);
+}
+
+static bool on_data(void *ctx, const char *data, size_t len)
+{
+	struct discoverer *d = ctx;
+
+	if (d->body.len + len > ANSWER_MAX)
+		return false;
+	buf_add(&d->body, data, len);
+	return true;
+}
+
+static int64_t wait_after(struct discoverer *d, const struct kube_status *fault, int64_t now_ns)
+{
+	int64_t wait;
+
+	if (!fault)
+		return d->timing->absent_ns;
+	if (fault->code == 403)
+		return d->timing->forbidden_ns;
+	if (fault->code == 401) {
+		kube_session_unauthorized(d->transfer.session);
+		if (!d->renewed) {
+			d->renewed = true;
+			return 0;
+		}
+	}
+	wait = backoff_next(&d->backoff, &d->timing->backoff, random_share(NULL), now_ns);
+	return fault->retry_after_ns > wait ? fault->retry_after_ns : wait;
+}
+
+static void tell(struct discoverer *d, struct feed *f, const struct kube_status **fault,
+		 struct kube_status *why)
+{
+	const char *version = NULL;
+
+	switch (discovery_find(&d->discovery, f->reflector.kind, &version, why)) {
+	case DISCOVERY_SERVED:
+		feed_discovered(f, REFLECTOR_SERVED, version, NULL);
+		break;
+	case DISCOVERY_UNSERVED:
+		feed_discovered(f, REFLECTOR_UNSERVED, NULL, NULL);
+		break;
+	case DISCOVERY_FAULT:
+		feed_discovered(f, REFLECTOR_UNDISCOVERED, NULL, why);
+		*fault = why;
+		break;
+	}
+}
+
+static void finish(struct discoverer *d, int64_t now_ns)
+{
+	struct kube_status why;
+	const struct kube_status *fault = NULL;
+
+	d->running = false;
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		if (feed_is_unknown(&d->feeds[kind]))
+			tell(d, &d->feeds[kind], &fault, &why);
+	d->next_ns = now_ns + wait_after(d, fault, now_ns);
+}
+
+static void on_end(void *ctx, const struct kube_status *fault)
+{
+	struct discoverer *d = ctx;
+
+	discovery_answer(&d->discovery, d->body.data, d->body.len, fault);
+	buf_clear(&d->body);
+	ask(d, clock_mono_ns());
+}
+
+static const struct transfer_hooks hooks = {on_open, on_data, on_end};
+
+static void ask(struct discoverer *d, int64_t now_ns)
+{
+	char path[DISCOVERY_PATH_MAX];
+	struct transfer_request rq = {.path = path, .gzip = true, .silence_s = SILENCE_S};
+
+	if (discovery_next(&d->discovery, path))
+		transfer_start(&d->transfer, &rq, now_ns);
+	else
+		finish(d, now_ns);
+}
+
+/* Kinds, as bits. */
+static uint32_t needed(const struct discoverer *d)
+{
+	uint32_t kinds = 0;
+
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		if (feed_is_unknown(&d->feeds[kind]))
+			kinds |= 1U << kind;
+	return kinds;
+}
+
+/*
+ * Begins a run if one is due. Monotonic time of the next, INT64_MAX: none is needed, or one is
+ * under way.
+ */
+static int64_t discoverer_wake(struct discoverer *d, int64_t now_ns)
+{
+	uint32_t wanted = needed(d);
+
+	if (d->running || !wanted)
+		return INT64_MAX;
+	if (now_ns < d->next_ns)
+		return d->next_ns;
+	d->running = true;
+	discovery_begin(&d->discovery, wanted);
+	ask(d, now_ns);
+	return d->running ? INT64_MAX : d->next_ns;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
 
 struct kube {
 	/* fixed after start */
@@ -48,19 +269,6 @@ struct kube {
 	atomic_ullong flush_asked, flushed; /* tickets */
 };
 
-/* So that many of us, started at one moment, do not come back at one moment. */
-static double random_share(void *ctx)
-{
-	uint32_t bits = 0;
-
-	(void)ctx;
-	if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
-		return 0.5;
-	return bits / 4294967296.0;
-}
-
-/* --- the thread ------------------------------------------------------------------------------- */
-
 static int64_t wake_all(struct kube *k, int64_t now_ns)
 {
 	int64_t next_ns = discoverer_wake(&k->discoverer, now_ns), wake_ns;
@@ -68,7 +276,7 @@ static int64_t wake_all(struct kube *k, int64_t now_ns)
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
 		wake_ns = feed_wake(&k->feeds[kind], now_ns);
 		next_ns = wake_ns < next_ns ? wake_ns : next_ns;
-		kube_log_source(&k->log, (enum object_kind)kind, &k->feeds[kind].reflector.source);
+		log_source(&k->log, (enum object_kind)kind, &k->feeds[kind].reflector.source);
 	}
 	return next_ns;
 }
@@ -130,7 +338,8 @@ static void init_feeds(struct kube *k, const struct kube_timing *timing)
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		feed_init(&k->feeds[kind], (enum object_kind)kind, timing, random_share, NULL,
 			  k->session, k->multi, &k->json, &k->outbox, &k->stats[kind]);
-	discoverer_init(&k->discoverer, k->feeds, timing, random_share, NULL, k->session, k->multi);
+	k->discoverer = (struct discoverer){.feeds = k->feeds, .timing = timing};
+	transfer_init(&k->discoverer.transfer, k->session, k->multi, &hooks, &k->discoverer);
 }
 
 /* Signals are the loop's; a peer that closed must not kill us with one either. */
@@ -150,7 +359,8 @@ static int start_thread(struct kube *k, struct reason *reason)
 
 static void free_all(struct kube *k)
 {
-	discoverer_fini(&k->discoverer);
+	transfer_fini(&k->discoverer.transfer);
+	buf_fini(&k->discoverer.body);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		feed_fini(&k->feeds[kind]);
 	curl_multi_cleanup(k->multi);

@@ -11,7 +11,7 @@
  * A document of an 8 MiB object may need some hundred MiB; blocks beyond the first are freed with
  * it.
  */
-#include "aggregator/edge/kube/kube_json.h"
+#include "aggregator/edge/kube/kube_feed.h"
 
 #include <assert.h>
 #include <pthread.h>

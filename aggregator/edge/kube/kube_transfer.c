@@ -5,10 +5,11 @@
  * inside of its callbacks: a receiver that has enough says so, libcurl then calls the transfer
  * failed, and that is no fault.
  */
-#include "aggregator/edge/kube/kube_transfer.h"
-#include "shared/mem.h"
+#include "aggregator/edge/kube/kube_feed.h"
 
 #include <stdlib.h>
+
+#include "shared/mem.h"
 
 enum { REFUSAL_MAX = 64 << 10, LIST_BUFFER = 64 << 10 };
 

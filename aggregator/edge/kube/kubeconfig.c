@@ -16,7 +16,7 @@
  * kubectl's; on top, an exec plugin is the only credential where it is given. A token file wins
  * over a token, as in kubectl.
  */
-#include "aggregator/edge/kube/kubeconfig.h"
+#include "aggregator/edge/kube/config.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -24,9 +24,7 @@
 #include <string.h>
 
 #include "aggregator/edge/kube/config_file.h"
-#include "aggregator/edge/kube/config_url.h"
 #include "aggregator/edge/kube/kubeconfig_yaml.h"
-#include "aggregator/edge/kube/token.h"
 #include "shared/mem.h"
 
 enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66 };

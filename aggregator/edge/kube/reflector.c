@@ -10,7 +10,7 @@
  * What went wrong decides how much is done again. Least for what says nothing about our version: a
  * refused or cut connection, 429, an error inside of the server: the same watch again. A version
  * that is gone, or an answer nobody understands: a list. 404: the resource itself may be gone,
- * which discovery tells. Every repetition waits (backoff.c), except for those that cannot become a
+ * which discovery tells. Every repetition waits (retry.c), except for those that cannot become a
  * loop: the watch that ended as agreed, or was cut after events; the two steps from an expired list
  * to one that cannot expire; and the first 401, after which credentials are read anew.
  *

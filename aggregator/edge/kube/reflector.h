@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregator/edge/kube/backoff.h"
-#include "aggregator/edge/kube/reflector_status.h"
+#include "aggregator/edge/kube/retry.h"
 #include "aggregator/model/model.h"
 #include "shared/buf.h"
 

@@ -11,7 +11,7 @@
  * where something was sent: within PEER_TIMEOUT either way. TLS sessions are not resumed, since a
  * resumed one keeps the client certificate it began with.
  */
-#include "aggregator/edge/kube/session_internal.h"
+#include "aggregator/edge/kube/session.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,8 +24,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/config_file.h"
-#include "aggregator/edge/kube/config_url.h"
 #include "aggregator/edge/kube/session_credential.h"
 #include "shared/mem.h"
 

@@ -61,4 +61,7 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 			  const char *detail, struct reason *reason);
 const char *kube_session_server(const struct kube_session *s);
 
+/* The time an exec plugin may take, in place of 30 s; for tests. */
+void kube_session_limit_exec(struct kube_session *s, int64_t limit_ns);
+
 #endif

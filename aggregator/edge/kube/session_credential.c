@@ -20,8 +20,7 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/config_file.h"
-#include "aggregator/edge/kube/exec.h"
-#include "aggregator/edge/kube/token.h"
+#include "aggregator/edge/kube/exec_credential.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

@@ -10,8 +10,7 @@
  * that a request prepared with one of them can still connect, and their numbers are not given to
  * others.
  */
-#include "aggregator/edge/kube/session_tls.h"
-#include "shared/mem.h"
+#include "aggregator/edge/kube/session_credential.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +22,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "shared/mem.h"
 
 /* --- files ------------------------------------------------------------------------------------ */
 

@@ -26,7 +26,6 @@
 #include <string.h>
 
 #include "aggregator/edge/kube/kube_writer.h"
-#include "aggregator/edge/kube/left_alone.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/quota/quota_status.h"
 #include "aggregator/policy/quota/quota_text.h"
@@ -34,6 +33,9 @@
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
+#include <uthash.h>
 
 #define EVERY_NS  (5 * NS_PER_SEC)
 #define PACE_NS	  (50 * NS_PER_MS) /* between two requests */
@@ -49,7 +51,7 @@ struct status_writer {
 	struct quota_counters *counters;
 
 	/* the thread's */
-	struct left_alone others; /* quotas by "NAMESPACE/NAME" */
+	struct backoff_set backoff; /* quotas by "NAMESPACE/NAME" */
 	bool denied; /* the last round was, and that is logged */
 	bool refused; /* one of the last round was, and that is logged */
 };
@@ -132,7 +134,69 @@ bool status_writer_request(const struct object *object, const struct resources *
 	return differs;
 }
 
-/* --- who is to be left alone ------------------------------------------------------------------ */
+/* --- backoff ---------------------------------------------------------------------------------- */
+
+struct backoff_set_entry {
+	char *name; /* owned */
+	int64_t until_ns;
+	UT_hash_handle hh;
+};
+
+static struct backoff_set_entry *find(const struct backoff_set *l, const char *name)
+{
+	struct backoff_set_entry *e;
+
+	HASH_FIND_STR(l->entries, name, e);
+	return e;
+}
+
+static void drop(struct backoff_set *l, struct backoff_set_entry *e)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
+	HASH_DEL(l->entries, e);
+	free(e->name);
+	free(e);
+}
+
+void backoff_set_fini(struct backoff_set *l)
+{
+	backoff_set_expire(l, INT64_MAX);
+}
+
+void backoff_set_add(struct backoff_set *l, const char *name, int64_t until_ns)
+{
+	struct backoff_set_entry *e = find(l, name);
+
+	if (!e) {
+		e = mem_zalloc(1, sizeof(*e));
+		e->name = mem_strdup(name);
+		HASH_ADD_KEYPTR(hh, l->entries, e->name, strlen(e->name), e);
+	}
+	e->until_ns = until_ns;
+}
+
+bool backoff_set_has(const struct backoff_set *l, const char *name, int64_t now_ns)
+{
+	const struct backoff_set_entry *e = find(l, name);
+
+	return e && e->until_ns > now_ns;
+}
+
+void backoff_set_expire(struct backoff_set *l, int64_t now_ns)
+{
+	struct backoff_set_entry *e, *next;
+
+	HASH_ITER(hh, l->entries, e, next)
+	{
+		if (e->until_ns <= now_ns)
+			drop(l, e);
+	}
+}
+
+size_t backoff_set_count(const struct backoff_set *l)
+{
+	return HASH_COUNT(l->entries);
+}
 
 int64_t status_writer_rest_ns(long status)
 {
@@ -156,7 +220,7 @@ static void leave_alone(struct status_writer *w, const char *key, long status, i
 {
 	const char *answer = kube_writer_answer(&w->writer);
 
-	left_alone_add(&w->others, key, now_ns + status_writer_rest_ns(status));
+	backoff_set_add(&w->backoff, key, now_ns + status_writer_rest_ns(status));
 	if (status == 409) {
 		log_warn("the status of quota %s is another's: %s", key, answer);
 		return;
@@ -178,7 +242,7 @@ static bool write_status(struct status_writer *w, const struct object *object,
 	int64_t now_ns = clock_mono_ns();
 	long status = 200;
 
-	if (!left_alone_has(&w->others, key, now_ns) &&
+	if (!backoff_set_has(&w->backoff, key, now_ns) &&
 	    status_writer_request(object, used, &path, &body)) {
 		status = kube_writer_apply(&w->writer, path.data, &body);
 		counter_add(status == 200 ? &w->counters->status_written
@@ -208,8 +272,8 @@ static bool write_all(struct status_writer *w, struct view *v)
 	struct resources *used = quota_status_new(b, v);
 	bool going = true;
 
-	left_alone_expire(&w->others, clock_mono_ns());
-	w->refused = w->refused && left_alone_count(&w->others);
+	backoff_set_expire(&w->backoff, clock_mono_ns());
+	w->refused = w->refused && backoff_set_count(&w->backoff);
 	for (size_t i = 0; i < quota_book_count(b) && going && !kube_writer_stops(&w->writer);
 	     i++) {
 		const struct quota *q = quota_book_at(b, i);
@@ -276,6 +340,6 @@ void status_writer_stop(struct status_writer *w)
 		return;
 	kube_writer_stop(&w->writer);
 	kube_writer_close(&w->writer);
-	left_alone_fini(&w->others);
+	backoff_set_fini(&w->backoff);
 	free(w);
 }

@@ -6,6 +6,10 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/policy/quota/quota.h"
 #include "aggregator/state/counters.h"
@@ -37,5 +41,21 @@ bool status_writer_request(const struct object *object, const struct resources *
  * no use in going on with others, either.
  */
 int64_t status_writer_rest_ns(long status);
+
+/*
+ * Names that are not written before some time; when it comes, they are forgotten. Empty when all is
+ * zero. For tests, too.
+ */
+struct backoff_set {
+	struct backoff_set_entry *entries; /* owned, a hash by name */
+};
+
+void backoff_set_fini(struct backoff_set *l);
+/* Until that monotonic time; what was told of the name before does not count any more. */
+void backoff_set_add(struct backoff_set *l, const char *name, int64_t until_ns);
+bool backoff_set_has(const struct backoff_set *l, const char *name, int64_t now_ns);
+/* Forgets all whose time has come, whoever asks for them or never does again. */
+void backoff_set_expire(struct backoff_set *l, int64_t now_ns);
+size_t backoff_set_count(const struct backoff_set *l);
 
 #endif

@@ -6,7 +6,7 @@
  * That a version is newer than the server's is told as 504 Timeout with a cause of its own; before
  * 1.19 by the message alone.
  */
-#include "aggregator/edge/kube/reflector_status.h"
+#include "aggregator/edge/kube/retry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,4 +91,21 @@ void kube_status_parse(struct kube_status *s, int code, const char *body, size_t
 	/* What HTTP says counts: a Status inside may be another's, as of a proxied request. */
 	s->code = code;
 	cJSON_Delete(json);
+}
+
+/* Health that resets it begins when a wait is over: a wait of a minute is no minute of health. */
+int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,
+		     int64_t now_ns)
+{
+	int64_t wait_ns;
+
+	if (!b->base_ns || now_ns - b->until_ns >= limits->reset_ns)
+		b->base_ns = limits->first_ns;
+	else if (b->base_ns < limits->most_ns / 2)
+		b->base_ns *= 2;
+	else
+		b->base_ns = limits->most_ns;
+	wait_ns = b->base_ns + (int64_t)(random * (double)b->base_ns);
+	b->until_ns = now_ns + wait_ns;
+	return wait_ns;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a request did not get what it asked for: the API's Status object, an HTTP status without one,
- * or no answer at all.
+ * Why a request failed (the API's Status object, an HTTP status without one, or no answer at all),
+ * and how long to wait before the next.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_STATUS_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_STATUS_H
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_RETRY_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_RETRY_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -27,5 +27,23 @@ void kube_status_read(struct kube_status *s, const cJSON *json);
 void kube_status_parse(struct kube_status *s, int code, const char *body, size_t len);
 /* Keeps the longer of both; seconds may be nonsense. */
 void kube_status_retry_after(struct kube_status *s, double seconds);
+
+struct backoff_limits {
+	int64_t first_ns, most_ns;
+	int64_t reset_ns; /* after so long without another wait the next is the first again */
+};
+
+/* Zeroed at first. */
+struct backoff {
+	int64_t base_ns; /* of the newest wait, without its jitter; 0: none yet */
+	int64_t until_ns; /* its end */
+};
+
+/*
+ * The next wait: base * (1 + random) with random in [0, 1), where base doubles from first_ns to
+ * most_ns. So many clients of one server come back spread out.
+ */
+int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,
+		     int64_t now_ns);
 
 #endif
