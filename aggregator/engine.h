@@ -10,7 +10,7 @@
 
 #include "aggregator/api/drain_settings.h"
 #include "aggregator/api/policy_options.h"
-#include "aggregator/edge/http/access_options.h"
+#include "aggregator/edge/http/http.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"

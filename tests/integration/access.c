@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "aggregator/edge/http/access_options.h"
+#include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
 #include "tests/access_scene.h"
 #include "tests/process.h"

@@ -19,8 +19,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/edge/http/rate.h"
-#include "aggregator/edge/http/review_cache.h"
-#include "aggregator/edge/http/token_list.h"
+#include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
 
 static const uint8_t key[BEARER_KEY_LEN] = {7};

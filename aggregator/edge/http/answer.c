@@ -6,7 +6,7 @@
  * Streams are made piece by piece as the client reads; each holds what it is made from, so
  * STREAMS_MOST at once (beyond: 503).
  */
-#include "aggregator/edge/http/answer.h"
+#include "aggregator/edge/http/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

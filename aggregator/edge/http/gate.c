@@ -31,10 +31,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/http/bearer.h"
 #include "aggregator/edge/http/rate.h"
-#include "aggregator/edge/http/review_cache.h"
-#include "aggregator/edge/http/token_list.h"
+#include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/peer_hash.h"

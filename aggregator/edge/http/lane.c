@@ -8,7 +8,7 @@
  *     epoll --+-- the library's epoll: all connections      --> MHD_run()
  *             +-- the listener, which all lanes hear        --> accept, MHD_add_connection()
  *             +-- an eventfd: a connection is resumed, or stop
- *             +-- clients whose part of a TLS handshake is awaited (handshake.h)
+ *             +-- clients whose part of a TLS handshake is awaited (connections.h)
  *
  * A client is let in by a lane that has nothing else to do. It has its place before it is accepted
  * (door_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
@@ -22,7 +22,7 @@
  *
  * A stop ends the loop; then the thread closes every connection and completes every request.
  */
-#include "aggregator/edge/http/lane.h"
+#include "aggregator/edge/http/server.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +40,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "aggregator/edge/http/request.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

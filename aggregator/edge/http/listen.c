@@ -3,7 +3,7 @@
  * Why not left to the HTTP library: it says only that starting failed. People need to know which
  * address, why, and what to do about it.
  */
-#include "aggregator/edge/http/listen.h"
+#include "aggregator/edge/http/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

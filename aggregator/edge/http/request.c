@@ -12,14 +12,12 @@
  * A client that is refused gets to read why: what it sends is then read and forgotten, up to
  * BODY_SWALLOWED.
  */
-#include "aggregator/edge/http/request.h"
+#include "aggregator/edge/http/server.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/http/answer.h"
-#include "aggregator/edge/http/server.h"
 #include "shared/mem.h"
 
 enum { BODY_SWALLOWED = 16 << 20 };

@@ -3,12 +3,84 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_SERVER_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_SERVER_H
 
+#include <microhttpd.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "aggregator/edge/http/door.h"
-#include "aggregator/edge/http/lane.h"
-#include "aggregator/edge/http/listen.h"
 #include "aggregator/edge/http/workers.h"
+#include "shared/reason.h"
+
+/* --- listen.c: from "HOST:PORT" to a listening socket ----------------------------------------- */
+
+enum { LISTEN_ADDRESS_LEN = 64 };
+
+struct listener {
+	int fd;
+	bool loopback; /* only this machine can connect */
+	char address[LISTEN_ADDRESS_LEN]; /* what it is bound to: "127.0.0.1:2020", "[::]:2020" */
+};
+
+/*
+ * "127.0.0.1:2020", "[::1]:2020", "name:2020"; ":2020" is every address of both families; port 0
+ * picks one. -EINVAL for what is no address, else why it cannot be bound (-EADDRINUSE, -EACCES,
+ * -EADDRNOTAVAIL, ..). The caller closes fd.
+ */
+int listen_open(struct listener *l, const char *address, struct reason *reason);
+
+struct http_server;
+
+/* --- lane.c: a thread that lets clients in and serves them, from their first byte to their last */
+
+struct lane;
+
+/*
+ * The listener does not block, is shared with other lanes, and stays the caller's, as the door
+ * does. -errno with the reason.
+ */
+int lane_start(struct lane **l, struct http_server *server, int listener, struct door *door,
+	       struct reason *reason);
+/*
+ * Closes its connections and completes every request that began; none is suspended any more. NULL
+ * is allowed.
+ */
+void lane_stop(struct lane *l);
+
+struct http_server *lane_server(const struct lane *l);
+/* Any thread: goes on with one of its connections that was suspended. */
+void lane_resume(struct lane *l, struct MHD_Connection *connection);
+
+/* --- answer.c: from what a route said to the bytes that a client reads, within bounds --------- */
+
+/*
+ * Counts so many bytes as held for a client; false: there would be too many, and none is counted.
+ * Requests of schedulers have room that no others take.
+ */
+bool answer_hold(struct http_server *s, size_t len, bool scheduler);
+void answer_release(struct http_server *s, size_t len);
+
+/*
+ * Takes over what *rs owns, and gives it to the library: 503 where too much is being read already.
+ * MHD_NO: the connection is to be closed.
+ */
+enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connection,
+			    struct api_response *rs, bool scheduler);
+/* Of an answer that nobody will get. */
+void answer_drop(struct api_response *rs);
+
+/* --- request.c: requests as the HTTP library tells of them, from their headers to the answer -- */
+
+/* Called by the library, cls being the lane that serves the connection; see MHD's handlers. */
+enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connection, const char *path,
+				    const char *method, const char *version, const char *upload,
+				    size_t *upload_len, void **state);
+void request_on_completed(void *lane, struct MHD_Connection *connection, void **state,
+			  enum MHD_RequestTerminationCode how);
+void *request_on_target(void *lane, const char *target, struct MHD_Connection *connection);
+size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text);
+
+/* --- server.c --------------------------------------------------------------------------------- */
 
 enum { HTTP_LANES = 2 };
 
@@ -21,7 +93,7 @@ struct http_server {
 	struct workers *reviewers; /* NULL: nobody is asked about tokens */
 	struct door *door;
 
-	/* any thread; answer.h */
+	/* any thread; answer.c */
 	atomic_size_t held_bytes;
 	atomic_uint streams; /* under way */
 };
