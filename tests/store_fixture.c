@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/edge/store/database_file.h"
+#include "aggregator/edge/store/database.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 

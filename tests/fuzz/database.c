@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "aggregator/edge/store/database.h"
-#include "aggregator/edge/store/database_file.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 

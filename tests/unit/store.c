@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "aggregator/edge/store/database_file.h"
+#include "aggregator/edge/store/database.h"
 #include "aggregator/edge/store/store.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/usage_pack.h"

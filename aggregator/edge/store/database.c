@@ -37,7 +37,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/store/database_file.h"
 #include "aggregator/state/usage_pack.h"
 #include "shared/clock.h"
 #include "shared/mem.h"

@@ -69,4 +69,30 @@ int database_commit(struct database *d, int64_t forget_before_ns, struct reason 
 void database_rollback(struct database *d);
 uint64_t database_bytes(const struct database *d);
 
+/* --- as files of the state directory: name, first creation, setting aside what cannot be used - */
+
+/*
+ * With so many set aside no more are made: a disk that damages everything must not be filled by
+ * that.
+ */
+enum { DATABASE_ASIDE_MAX = 8 };
+
+/* "DIR/evenkeel.db"; the caller frees it. */
+char *database_file_path(const char *dir);
+/*
+ * Makes the directory (one level, 0700) and an empty file (0600) where there is none, and looks
+ * whether both can be written. Negative errno with a reason that says what to do.
+ */
+int database_file_make(const char *dir, const char *path, struct reason *reason);
+/*
+ * Renames the database, and what SQLite keeps beside it, to "evenkeel.db.aside-UNIXSECONDS"; nobody
+ * may have it open. *note becomes "PATH WHY; it was set aside as NEW"; on failure *reason is set.
+ */
+int database_file_set_aside(const char *dir, const char *path, const char *why, int64_t now_ns,
+			    struct reason *note, struct reason *reason);
+/* How many are. */
+size_t database_file_count_aside(const char *dir);
+/* Of the database and its log. */
+uint64_t database_file_bytes(const char *path);
+
 #endif

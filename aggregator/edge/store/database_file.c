@@ -3,7 +3,7 @@
  * A file that exists is never opened here: closing it would drop the locks that SQLite holds on it
  * in this process (POSIX locks belong to the process, not to the descriptor).
  */
-#include "aggregator/edge/store/database_file.h"
+#include "aggregator/edge/store/database.h"
 
 #include <dirent.h>
 #include <errno.h>

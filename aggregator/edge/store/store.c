@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "aggregator/edge/store/database.h"
-#include "aggregator/edge/store/database_file.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/usage_pack.h"
 #include "shared/clock.h"
