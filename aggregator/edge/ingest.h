@@ -4,11 +4,13 @@
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "aggregator/edge/ingest_peers.h"
 #include "aggregator/state/counters.h"
 #include "shared/body.h"
+#include "shared/buf.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
 #include "shared/reason.h"
@@ -52,5 +54,28 @@ int ingest_fd(const struct ingest *in);
  * mono_ns monotonic.
  */
 int ingest_step(struct ingest *in, int most, int64_t now_ns, int64_t mono_ns);
+
+/* --- parts of intervals that travel in several frames, within bounds; for tests --------------- */
+
+struct ingest_parts;
+
+struct ingest_parts_limits {
+	size_t nodes_max; /* with an incomplete interval */
+	size_t bytes_max; /* of all stored parts */
+};
+
+struct ingest_parts *ingest_parts_new(const struct ingest_parts_limits *limits);
+void ingest_parts_free(struct ingest_parts *p);
+/*
+ * Stores the body (taken over and left empty) of the part the header names. Returns how many parts
+ * there are once the interval is complete, moved to parts[0..] in order and forgotten here; 0 while
+ * some are missing. Order and repetition do not matter. A node has one incomplete interval: another
+ * run, sequence or number of parts, or another content of a part that is there, begins it anew.
+ * Over a limit the interval that was begun first is forgotten.
+ */
+size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *header, struct buf *body,
+			struct buf parts[BODY_PARTS_MAX]);
+size_t ingest_parts_nodes(const struct ingest_parts *p);
+size_t ingest_parts_bytes(const struct ingest_parts *p);
 
 #endif

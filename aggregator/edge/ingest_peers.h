@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/edge/ingest_wire.h"
+#include "aggregator/edge/ingest_socket.h"
 #include "aggregator/state/counters.h"
 #include "shared/endpoint.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/edge/ingest_wire.h"
+#include "aggregator/edge/ingest_socket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

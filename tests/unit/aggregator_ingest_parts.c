@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/edge/ingest_parts.h"
+#include "aggregator/edge/ingest.h"
 
 struct scene {
 	struct ingest_parts *parts;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/edge/ingest_wire.h"
+#include "aggregator/edge/ingest_socket.h"
 
 static void test_hello(void **state)
 {
