@@ -11,7 +11,6 @@
 
 #include "shared/clock.h"
 #include "shared/log.h"
-#include "shared/mem.h"
 
 #define TIMEOUT_MS 10000L
 
@@ -39,85 +38,25 @@ bool kube_writer_wait(struct kube_writer *w, int64_t ns)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static size_t on_data(char *data, size_t size, size_t count, void *ctx)
-{
-	struct kube_writer *w = ctx;
-
-	if (w->answer.len < ANSWER_MAX)
-		buf_add(&w->answer, data, size * count);
-	return size * count;
-}
-
-static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct kube_writer *w = ctx;
-
-	(void)a, (void)b, (void)c, (void)d;
-	return atomic_load(&w->stopping);
-}
-
-typedef void send_as(struct kube_session *s, CURL *handle, const char *body, size_t len);
-
-static long send_body(struct kube_writer *w, send_as *as, const char *path, const struct buf *body)
+long kube_writer_send(struct kube_writer *w, enum kube_method method, const char *path,
+		      const struct buf *body)
 {
 	struct reason why = {""};
-	long status = 0;
-	CURLcode code;
+	long status = kube_call_send(&w->call, method, path, body, &why);
 
-	buf_clear(&w->answer);
-	if (kube_session_prepare(w->session, w->handle, path, clock_mono_ns(), &why)) {
+	if (!status && !atomic_load(&w->stopping))
 		log_warn("%s: %s", w->what, why.text);
-		return 0;
-	}
-	as(w->session, w->handle, body->data, body->len);
-	code = curl_easy_perform(w->handle);
-	buf_add_str(&w->answer, "");
-	if (code == CURLE_OK) {
-		curl_easy_getinfo(w->handle, CURLINFO_RESPONSE_CODE, &status);
-	} else if (!atomic_load(&w->stopping)) {
-		kube_session_explain(w->session, w->handle, code, NULL, &why);
-		log_warn("%s: %s", w->what, why.text);
-	}
 	if (status == 401)
-		kube_session_unauthorized(w->session);
+		kube_session_unauthorized(w->call.session);
 	return status;
-}
-
-long kube_writer_apply(struct kube_writer *w, const char *path, const struct buf *body)
-{
-	return send_body(w, kube_session_apply, path, body);
-}
-
-long kube_writer_merge(struct kube_writer *w, const char *path, const struct buf *body)
-{
-	return send_body(w, kube_session_merge, path, body);
-}
-
-long kube_writer_post(struct kube_writer *w, const char *path, const struct buf *body)
-{
-	return send_body(w, kube_session_post, path, body);
 }
 
 const char *kube_writer_answer(const struct kube_writer *w)
 {
-	return w->answer.data ? w->answer.data : "";
+	return w->call.answer.data ? w->call.answer.data : "";
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
-
-static void prepare_handle(struct kube_writer *w)
-{
-	w->handle = curl_easy_init();
-	if (!w->handle)
-		mem_exhausted();
-	curl_easy_setopt(w->handle, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(w->handle, CURLOPT_WRITEDATA, w);
-	curl_easy_setopt(w->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(w->handle, CURLOPT_XFERINFODATA, w);
-	curl_easy_setopt(w->handle, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(w->handle, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(w->handle, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
-}
 
 int kube_writer_open(struct kube_writer *w, const struct kube_config *config, const char *what,
 		     struct reason *reason)
@@ -125,8 +64,9 @@ int kube_writer_open(struct kube_writer *w, const struct kube_config *config, co
 	pthread_condattr_t attributes;
 	int rc;
 
-	*w = (struct kube_writer){.what = what};
-	rc = kube_session_new(&w->session, config, reason);
+	*w = (struct kube_writer){.what = what,
+				  .call = {.answer_max = ANSWER_MAX, .stopping = &w->stopping}};
+	rc = kube_call_open(&w->call, config, TIMEOUT_MS, reason);
 	if (rc)
 		return rc;
 	pthread_mutex_init(&w->lock, NULL);
@@ -134,17 +74,14 @@ int kube_writer_open(struct kube_writer *w, const struct kube_config *config, co
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->stop, &attributes);
 	pthread_condattr_destroy(&attributes);
-	prepare_handle(w);
 	return 0;
 }
 
 void kube_writer_close(struct kube_writer *w)
 {
-	curl_easy_cleanup(w->handle);
-	kube_session_free(w->session);
+	kube_call_close(&w->call);
 	pthread_cond_destroy(&w->stop);
 	pthread_mutex_destroy(&w->lock);
-	buf_fini(&w->answer);
 }
 
 /* Signals are the loop's. */

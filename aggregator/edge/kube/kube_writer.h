@@ -3,7 +3,6 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 
-#include <curl/curl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,12 +13,9 @@
 struct kube_writer {
 	/* fixed after start */
 	const char *what; /* "the status of quotas is not written", for the log; borrowed */
-	struct kube_session *session;
 	pthread_t thread;
 
-	/* the thread's */
-	CURL *handle;
-	struct buf answer; /* to the last request, as text */
+	struct kube_call call; /* the thread's */
 
 	atomic_bool stopping;
 	pthread_mutex_t lock;
@@ -41,12 +37,10 @@ void kube_writer_stop(struct kube_writer *w);
 bool kube_writer_wait(struct kube_writer *w, int64_t ns);
 bool kube_writer_stops(const struct kube_writer *w);
 /*
- * Server-side apply, a merge patch, or a POST. The status; 0: the API was not reached within ten
- * seconds, and the reason is logged.
+ * The status; 0: the API was not reached within ten seconds, and the reason is logged.
  */
-long kube_writer_apply(struct kube_writer *w, const char *path, const struct buf *body);
-long kube_writer_merge(struct kube_writer *w, const char *path, const struct buf *body);
-long kube_writer_post(struct kube_writer *w, const char *path, const struct buf *body);
+long kube_writer_send(struct kube_writer *w, enum kube_method method, const char *path,
+		      const struct buf *body);
 const char *kube_writer_answer(const struct kube_writer *w); /* "" without one */
 
 #endif

@@ -143,7 +143,7 @@ static void nudge(struct nudger *n)
 	long status;
 
 	nudger_request(n->claim, n->ctx->now_ns(), &path, &body);
-	status = kube_writer_merge(&n->writer, path.data, &body);
+	status = kube_writer_send(&n->writer, KUBE_MERGE, path.data, &body);
 	buf_fini(&path);
 	buf_fini(&body);
 	counter_set(&n->counters->status, (uint64_t)status);
@@ -164,7 +164,7 @@ static void write_event(struct nudger *n, const struct waiting_event *event)
 	long status;
 
 	nudger_event_request(event, n->ctx->now_ns(), &path, &body);
-	status = kube_writer_post(&n->writer, path.data, &body);
+	status = kube_writer_send(&n->writer, KUBE_POST, path.data, &body);
 	buf_fini(&path);
 	buf_fini(&body);
 	counter_add(is_done(status) ? &n->counters->events_written : &n->counters->events_failed,

@@ -27,6 +27,7 @@
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/config_file.h"
 #include "aggregator/edge/kube/session_credential.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 
 enum {
@@ -42,8 +43,8 @@ struct kube_session {
 	char *base; /* of request URLs: scheme, the name to verify, port, path */
 	char *proxy; /* NULL: what the environment says */
 	struct curl_slist *headers, *connect_to; /* NULL: none */
-	struct curl_slist *apply_headers, *merge_headers,
-		*post_headers; /* the same, and the type of a body; NULL: not needed yet */
+	/* the same, and the type of a body; NULL: not needed yet */
+	struct curl_slist *body_headers[KUBE_METHODS];
 	struct session_credential credential;
 };
 
@@ -147,9 +148,8 @@ void kube_session_free(struct kube_session *s)
 		return;
 	session_credential_fini(&s->credential);
 	curl_slist_free_all(s->headers);
-	curl_slist_free_all(s->apply_headers);
-	curl_slist_free_all(s->merge_headers);
-	curl_slist_free_all(s->post_headers);
+	for (size_t i = 0; i < KUBE_METHODS; i++)
+		curl_slist_free_all(s->body_headers[i]);
 	curl_slist_free_all(s->connect_to);
 	kube_text_wipe(s->proxy);
 	free(s->base);
@@ -297,48 +297,92 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 
 /* --- requests with a body --------------------------------------------------------------------- */
 
-/* Those of every request and one more, made when they are first wanted. */
-static struct curl_slist *headers_with(const struct kube_session *s, struct curl_slist **made,
-				       const char *one_more)
+static const struct {
+	const char *request; /* NULL: as libcurl has it for a body, POST */
+	const char *content_type;
+} methods[KUBE_METHODS] = {
+	[KUBE_APPLY] = {"PATCH", "Content-Type: application/apply-patch+yaml"},
+	[KUBE_MERGE] = {"PATCH", "Content-Type: application/merge-patch+json"},
+	[KUBE_POST] = {NULL, "Content-Type: application/json"},
+};
+
+/* Those of every request and the type of the body, made when they are first wanted. */
+static struct curl_slist *body_headers(struct kube_session *s, enum kube_method method)
 {
-	struct curl_slist *list = NULL;
+	struct curl_slist *list = NULL, **made = &s->body_headers[method];
 
 	if (!*made) {
 		for (const struct curl_slist *h = s->headers; h; h = h->next)
 			list = list_of(list, mem_strdup(h->data));
-		*made = list_of(list, mem_strdup(one_more));
+		*made = list_of(list, mem_strdup(methods[method].content_type));
 	}
 	return *made;
 }
 
-static void patch(CURL *handle, struct curl_slist *headers, const char *body, size_t len)
+static size_t on_data(char *data, size_t size, size_t count, void *ctx)
 {
-	curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, "PATCH");
-	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
-	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	struct kube_call *c = ctx;
+
+	if (c->answer.len < c->answer_max)
+		buf_add(&c->answer, data, size * count);
+	return size * count;
 }
 
-void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len)
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-	patch(handle,
-	      headers_with(s, &s->apply_headers, "Content-Type: application/apply-patch+yaml"),
-	      body, len);
+	const struct kube_call *call = ctx;
+
+	(void)a, (void)b, (void)c, (void)d;
+	return atomic_load(call->stopping);
 }
 
-void kube_session_merge(struct kube_session *s, CURL *handle, const char *body, size_t len)
+int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
+		   struct reason *reason)
 {
-	patch(handle,
-	      headers_with(s, &s->merge_headers, "Content-Type: application/merge-patch+json"),
-	      body, len);
+	int rc = kube_session_new(&c->session, config, reason);
+
+	if (rc)
+		return rc;
+	c->handle = curl_easy_init();
+	if (!c->handle)
+		mem_exhausted();
+	curl_easy_setopt(c->handle, CURLOPT_ERRORBUFFER, c->detail);
+	curl_easy_setopt(c->handle, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(c->handle, CURLOPT_WRITEDATA, c);
+	curl_easy_setopt(c->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(c->handle, CURLOPT_XFERINFODATA, c);
+	curl_easy_setopt(c->handle, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c->handle, CURLOPT_TIMEOUT_MS, timeout_ms);
+	return 0;
 }
 
-void kube_session_post(struct kube_session *s, CURL *handle, const char *body, size_t len)
+void kube_call_close(struct kube_call *c)
 {
-	curl_easy_setopt(handle, CURLOPT_HTTPHEADER,
-			 headers_with(s, &s->post_headers, "Content-Type: application/json"));
-	curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, NULL);
-	curl_easy_setopt(handle, CURLOPT_POST, 1L);
-	curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body);
-	curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	curl_easy_cleanup(c->handle);
+	kube_session_free(c->session);
+	buf_fini(&c->answer);
+}
+
+long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
+		    const struct buf *body, struct reason *reason)
+{
+	long status = 0;
+	CURLcode code;
+
+	buf_clear(&c->answer);
+	c->detail[0] = '\0';
+	if (kube_session_prepare(c->session, c->handle, path, clock_mono_ns(), reason))
+		return 0;
+	curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
+	curl_easy_setopt(c->handle, CURLOPT_CUSTOMREQUEST, methods[method].request);
+	curl_easy_setopt(c->handle, CURLOPT_POST, 1L);
+	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDS, body->data);
+	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+	code = curl_easy_perform(c->handle);
+	buf_add_str(&c->answer, "");
+	if (code == CURLE_OK)
+		curl_easy_getinfo(c->handle, CURLINFO_RESPONSE_CODE, &status);
+	else
+		kube_session_explain(c->session, c->handle, code, c->detail, reason);
+	return status;
 }

@@ -7,9 +7,12 @@
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_H
 
 #include <curl/curl.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "aggregator/edge/kube/config.h"
+#include "shared/buf.h"
 #include "shared/reason.h"
 
 struct kube_session;
@@ -35,17 +38,13 @@ void kube_session_free(struct kube_session *s);
  */
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
 			 struct reason *reason);
-/*
- * Makes what was prepared a server-side apply of that body, which must outlive the request: PATCH
- * instead of GET. Not for a handle that is to make a GET later.
- */
-void kube_session_apply(struct kube_session *s, CURL *handle, const char *body, size_t len);
-/* The same with a merge patch, which never creates an object. */
-void kube_session_merge(struct kube_session *s, CURL *handle, const char *body, size_t len);
-/*
- * Makes what was prepared a POST of that JSON, likewise; a handle may make both in turn.
- */
-void kube_session_post(struct kube_session *s, CURL *handle, const char *body, size_t len);
+enum kube_method {
+	KUBE_APPLY, /* server-side apply */
+	KUBE_MERGE, /* a merge patch, which never creates an object */
+	KUBE_POST,
+	KUBE_METHODS,
+};
+
 /*
  * The server said 401: the next kube_session_prepare() reads every credential anew, and what cannot
  * be read is an error then. A plugin's that is less than 10 s old is kept: it is what the other
@@ -60,6 +59,28 @@ void kube_session_unauthorized(struct kube_session *s);
 void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode code,
 			  const char *detail, struct reason *reason);
 const char *kube_session_server(const struct kube_session *s);
+
+/* --- requests with a body, one at a time, on the thread of the caller ------------------------- */
+
+struct kube_call {
+	struct kube_session *session; /* owned, as are the two below */
+	CURL *handle;
+	struct buf answer; /* to the last request, as text */
+	size_t answer_max; /* bytes that are kept of it */
+	const atomic_bool *stopping; /* borrowed; ends a request */
+	char detail[CURL_ERROR_SIZE];
+};
+
+/*
+ * For requests that take timeout_ms at most; answer_max and stopping are set. config is copied.
+ * Errors of kube_session_new().
+ */
+int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
+		   struct reason *reason);
+void kube_call_close(struct kube_call *c); /* accepts zeroes */
+/* The HTTP status; 0 with the reason: there is no answer. */
+long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
+		    const struct buf *body, struct reason *reason);
 
 /* The time an exec plugin may take, in place of 30 s; for tests. */
 void kube_session_limit_exec(struct kube_session *s, int64_t limit_ns);

@@ -244,7 +244,7 @@ static bool write_status(struct status_writer *w, const struct object *object,
 
 	if (!backoff_set_has(&w->backoff, key, now_ns) &&
 	    status_writer_request(object, used, &path, &body)) {
-		status = kube_writer_apply(&w->writer, path.data, &body);
+		status = kube_writer_send(&w->writer, KUBE_APPLY, path.data, &body);
 		counter_add(status == 200 ? &w->counters->status_written
 					  : &w->counters->status_failed,
 			    1);

@@ -216,10 +216,7 @@ enum { ANSWER_MAX = 256 << 10 };
 
 struct line {
 	struct token_reviewer *reviewer;
-	struct kube_session *session;
-	CURL *handle;
-	struct buf answer;
-	char detail[CURL_ERROR_SIZE];
+	struct kube_call call;
 	bool taken; /* under the reviewer's lock */
 };
 
@@ -236,45 +233,14 @@ struct token_reviewer {
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static size_t on_data(char *data, size_t size, size_t count, void *ctx)
-{
-	struct line *l = ctx;
-
-	if (l->answer.len + size * count > ANSWER_MAX)
-		return 0;
-	buf_add(&l->answer, data, size * count);
-	return size * count;
-}
-
-static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct line *l = ctx;
-
-	(void)a, (void)b, (void)c, (void)d;
-	return atomic_load(&l->reviewer->stopping);
-}
-
 /* The status, 0 when there is none. */
 static long post_once(struct line *l, const char *path, const struct buf *body, struct reason *why)
 {
-	long status = 0;
-	CURLcode code;
+	long status = kube_call_send(&l->call, KUBE_POST, path, body, why);
 
-	buf_clear(&l->answer);
-	buf_add_str(&l->answer, "");
-	l->detail[0] = '\0';
-	if (kube_session_prepare(l->session, l->handle, path, clock_mono_ns(), why))
-		return 0;
-	kube_session_post(l->session, l->handle, body->data, body->len);
-	code = curl_easy_perform(l->handle);
-	if (code != CURLE_OK) {
-		kube_session_explain(l->session, l->handle, code, l->detail, why);
-		return 0;
-	}
-	curl_easy_getinfo(l->handle, CURLINFO_RESPONSE_CODE, &status);
-	if (status != 200 && status != 201)
-		reason_set(why, "%s answers %ld to %s%s", kube_session_server(l->session), status,
-			   path,
+	if (status && status != 200 && status != 201)
+		reason_set(why, "%s answers %ld to %s%s", kube_session_server(l->call.session),
+			   status, path,
 			   status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
 					   "aggregator's ServiceAccount"
 					 : "");
@@ -287,7 +253,7 @@ static bool post(struct line *l, const char *path, struct buf *body, struct reas
 	long status = post_once(l, path, body, why);
 
 	if (status == 401) {
-		kube_session_unauthorized(l->session);
+		kube_session_unauthorized(l->call.session);
 		status = post_once(l, path, body, why);
 	}
 	sodium_memzero(body->data, body->len);
@@ -306,13 +272,13 @@ static void ask(struct line *l, const char *token, const char *verb, const char 
 	token_review_write(&body, token, audience);
 	if (!post(l, TOKEN_REVIEWS, &body, &a->why))
 		return;
-	user = token_review_read(l->answer.data, l->answer.len, audience, a);
+	user = token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
 	if (!user)
 		return;
 	access_review_write(&body, user, verb, path);
 	cJSON_Delete(user);
 	if (post(l, ACCESS_REVIEWS, &body, &a->why))
-		access_review_read(l->answer.data, l->answer.len, a);
+		access_review_read(l->call.answer.data, l->call.answer.len, a);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -370,22 +336,9 @@ void token_reviewer_ask(void *reviewer, const char *token, const char *verb, con
 static int open_line(struct token_reviewer *r, struct line *l, const struct kube_config *config,
 		     struct reason *reason)
 {
-	int rc = kube_session_new(&l->session, config, reason);
-
-	if (rc)
-		return rc;
 	l->reviewer = r;
-	l->handle = curl_easy_init();
-	if (!l->handle)
-		mem_exhausted();
-	curl_easy_setopt(l->handle, CURLOPT_ERRORBUFFER, l->detail);
-	curl_easy_setopt(l->handle, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(l->handle, CURLOPT_WRITEDATA, l);
-	curl_easy_setopt(l->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(l->handle, CURLOPT_XFERINFODATA, l);
-	curl_easy_setopt(l->handle, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(l->handle, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
-	return 0;
+	l->call = (struct kube_call){.answer_max = ANSWER_MAX, .stopping = &r->stopping};
+	return kube_call_open(&l->call, config, TIMEOUT_MS, reason);
 }
 
 int token_reviewer_new(struct token_reviewer **out, const struct kube_config *config,
@@ -416,13 +369,8 @@ void token_reviewer_free(struct token_reviewer *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE; i++) {
-		struct line *l = &r->lines[i];
-
-		curl_easy_cleanup(l->handle);
-		kube_session_free(l->session);
-		buf_fini(&l->answer);
-	}
+	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE; i++)
+		kube_call_close(&r->lines[i].call);
 	pthread_mutex_destroy(&r->lock);
 	free(r->audience);
 	free(r);
