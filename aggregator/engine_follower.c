@@ -146,7 +146,7 @@ static int start(struct follower *f, const struct kube_config *kube, struct reas
 		return rc;
 	}
 	f->news.data = f;
-	return kube_start(&f->kube, kube, on_ready, f, reason);
+	return kube_start(&f->kube, kube, NULL, on_ready, f, reason);
 }
 
 static int follow(struct follower *f, struct reason *reason)

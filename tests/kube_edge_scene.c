@@ -217,6 +217,6 @@ void edge_scene_start(struct edge_scene *s)
 {
 	struct reason why;
 
-	if (kube_start_timed(&s->kube, &s->config, &s->timing, on_ready, s, &why))
+	if (kube_start(&s->kube, &s->config, &s->timing, on_ready, s, &why))
 		fail_msg("%s", why.text);
 }

@@ -409,7 +409,7 @@ static struct figures run_once(int port, const char *ca, int go)
 	reset_peak();
 	base = status_mib("VmRSS:");
 	begin_ns = clock_mono_ns();
-	if (kube_start(&l.kube, &config, on_ready, &l, &why)) {
+	if (kube_start(&l.kube, &config, NULL, on_ready, &l, &why)) {
 		fprintf(stderr, "%s\n", why.text);
 		exit(1);
 	}

@@ -370,9 +370,9 @@ static void free_all(struct kube *k)
 	free(k);
 }
 
-int kube_start_timed(struct kube **out, const struct kube_config *config,
-		     const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
-		     struct reason *reason)
+int kube_start(struct kube **out, const struct kube_config *config,
+	       const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
+	       struct reason *reason)
 {
 	struct kube *k = mem_zalloc(1, sizeof(*k));
 	int rc;
@@ -389,7 +389,7 @@ int kube_start_timed(struct kube **out, const struct kube_config *config,
 	kube_outbox_init(&k->outbox, ready, ctx);
 	kube_json_setup();
 	kube_json_init(&k->json);
-	init_feeds(k, timing);
+	init_feeds(k, timing ? timing : kube_timing_usual());
 	rc = start_thread(k, reason);
 	if (rc) {
 		free_all(k);
@@ -397,12 +397,6 @@ int kube_start_timed(struct kube **out, const struct kube_config *config,
 	}
 	*out = k;
 	return 0;
-}
-
-int kube_start(struct kube **k, const struct kube_config *config, void (*ready)(void *ctx),
-	       void *ctx, struct reason *reason)
-{
-	return kube_start_timed(k, config, kube_timing_usual(), ready, ctx, reason);
 }
 
 void kube_stop(struct kube *k)

@@ -55,17 +55,14 @@ struct kube_stats {
 struct kube;
 
 /*
- * Starts the thread. config is copied. `ready` is called on the kube thread whenever kube_take()
- * has something new; it must only wake the loop. 0, or -errno with the reason. That the API cannot
- * be reached is not an error: it is tried again for ever.
+ * Starts the thread. config is copied; timing is borrowed, NULL: kube_timing_usual(). `ready` is
+ * called on the kube thread whenever kube_take() has something new; it must only wake the loop. 0,
+ * or -errno with the reason. That the API cannot be reached is not an error: it is tried again for
+ * ever.
  */
-int kube_start(struct kube **k, const struct kube_config *config, void (*ready)(void *ctx),
-	       void *ctx, struct reason *reason);
-/* The same with other times: kube_timing_usual() is what kube_start() takes. timing is borrowed. */
 struct kube_timing;
-int kube_start_timed(struct kube **k, const struct kube_config *config,
-		     const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
-		     struct reason *reason);
+int kube_start(struct kube **k, const struct kube_config *config, const struct kube_timing *timing,
+	       void (*ready)(void *ctx), void *ctx, struct reason *reason);
 /*
  * Any thread. Whatever has arrived by now is read and handed over; then `ready` is called, and
  * kube_flushed() is at least that ticket.
