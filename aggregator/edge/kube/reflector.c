@@ -118,17 +118,16 @@ static void watch_now(struct reflector *r, struct reflector_update *u)
 	u->request = REFLECTOR_WATCH;
 }
 
-static void pause_for(struct reflector *r, enum reflector_state resume, int64_t wait_ns,
-		      int64_t now_ns)
+static void pause_for(struct reflector *r, enum reflector_state to, int64_t wait_ns, int64_t now_ns)
 {
 	free(r->continue_token);
 	r->continue_token = NULL;
-	r->resume = resume;
+	r->resume = to;
 	r->wake_ns = now_ns + wait_ns;
 	move(r, REFLECTOR_PAUSED);
 }
 
-static void pause_backed_off(struct reflector *r, enum reflector_state resume,
+static void pause_backed_off(struct reflector *r, enum reflector_state to,
 			     const struct reflector_event *e)
 {
 	int64_t wait_ns =
@@ -136,7 +135,7 @@ static void pause_backed_off(struct reflector *r, enum reflector_state resume,
 
 	if (e->status && e->status->retry_after_ns > wait_ns)
 		wait_ns = e->status->retry_after_ns;
-	pause_for(r, resume, wait_ns, e->now_ns);
+	pause_for(r, to, wait_ns, e->now_ns);
 }
 
 /* What we were doing, to do the same again. */
@@ -145,9 +144,9 @@ static enum reflector_state current(const struct reflector *r)
 	return r->state == REFLECTOR_LISTING ? REFLECTOR_LISTING : REFLECTOR_OPENING;
 }
 
-static void do_again(struct reflector *r, struct reflector_update *u)
+static void resume(struct reflector *r, enum reflector_state what, struct reflector_update *u)
 {
-	if (current(r) == REFLECTOR_LISTING)
+	if (what == REFLECTOR_LISTING)
 		list_anew(r, u);
 	else
 		watch_now(r, u);
@@ -192,6 +191,13 @@ static void say_trouble(struct reflector *r, const struct kube_status *s)
 		say(r, state, "%s", s->message);
 }
 
+static void pause_troubled(struct reflector *r, enum reflector_state to,
+			   const struct reflector_event *e)
+{
+	say_trouble(r, e->status);
+	pause_backed_off(r, to, e);
+}
+
 /* The group of an apiVersion is what is before the slash, "" of the core. */
 static int group_len(const char *api_version)
 {
@@ -225,8 +231,7 @@ static void on_version_unavailable(struct reflector *r, const struct reflector_e
 		r->version_lost = true;
 		list_anew(r, u);
 	} else {
-		say_trouble(r, e->status);
-		pause_backed_off(r, REFLECTOR_LISTING, e);
+		pause_troubled(r, REFLECTOR_LISTING, e);
 	}
 }
 
@@ -236,23 +241,21 @@ static void on_unauthorized(struct reflector *r, const struct reflector_event *e
 	u->unauthorized = true;
 	if (!r->renewed) {
 		r->renewed = true;
-		do_again(r, u);
+		resume(r, current(r), u);
 		return;
 	}
-	say_trouble(r, e->status);
-	pause_backed_off(r, current(r), e);
+	pause_troubled(r, current(r), e);
 }
 
 static void on_server_error(struct reflector *r, const struct reflector_event *e)
 {
-	enum reflector_state resume = current(r);
+	enum reflector_state to = current(r);
 
-	if (resume == REFLECTOR_OPENING && ++r->rewatches > REWATCHES_MAX) {
+	if (to == REFLECTOR_OPENING && ++r->rewatches > REWATCHES_MAX) {
 		r->rewatches = 0;
-		resume = REFLECTOR_LISTING;
+		to = REFLECTOR_LISTING;
 	}
-	say_trouble(r, e->status);
-	pause_backed_off(r, resume, e);
+	pause_troubled(r, to, e);
 }
 
 static bool was_short(const struct reflector *r, int64_t now_ns)
@@ -267,8 +270,7 @@ static void on_no_answer(struct reflector *r, const struct reflector_event *e,
 		watch_now(r, u);
 		return;
 	}
-	say_trouble(r, e->status);
-	pause_backed_off(r, current(r), e);
+	pause_troubled(r, current(r), e);
 }
 
 /*
@@ -278,8 +280,7 @@ static void on_no_answer(struct reflector *r, const struct reflector_event *e,
 static void on_forbidden(struct reflector *r, const struct reflector_event *e)
 {
 	if (r->synced && r->refusals++ < REFUSALS_DOUBTED) {
-		say_trouble(r, e->status);
-		pause_backed_off(r, current(r), e);
+		pause_troubled(r, current(r), e);
 		return;
 	}
 	say_forbidden(r, e->status);
@@ -305,13 +306,11 @@ static void on_fault(struct reflector *r, const struct reflector_event *e,
 		say_trouble(r, s);
 		move(r, REFLECTOR_UNKNOWN);
 	} else if (s->code == 429) {
-		say_trouble(r, s);
-		pause_backed_off(r, current(r), e);
+		pause_troubled(r, current(r), e);
 	} else if (s->code >= 500) {
 		on_server_error(r, e);
 	} else {
-		say_trouble(r, s);
-		pause_backed_off(r, REFLECTOR_LISTING, e);
+		pause_troubled(r, REFLECTOR_LISTING, e);
 	}
 }
 
@@ -356,10 +355,7 @@ static void on_time(struct reflector *r, const struct reflector_event *e,
 {
 	if (r->state != REFLECTOR_PAUSED || e->now_ns < r->wake_ns)
 		return;
-	if (r->resume == REFLECTOR_LISTING)
-		list_anew(r, u);
-	else
-		watch_now(r, u);
+	resume(r, r->resume, u);
 }
 
 static void on_opened(struct reflector *r, const struct reflector_event *e,
