@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schema, user_version 3:
- *
- * CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, state BLOB NOT NULL)
- * STRICT; CREATE INDEX node_heard ON node(heard_ns); CREATE TABLE plan_state(name TEXT PRIMARY KEY
- * NOT NULL, saved_ns INTEGER NOT NULL, state BLOB NOT NULL) STRICT; CREATE TABLE
- * drain_decision(number INTEGER PRIMARY KEY NOT NULL, time_ns INTEGER NOT NULL, event TEXT NOT
- * NULL, reason TEXT NOT NULL, node TEXT NOT NULL, text TEXT NOT NULL) STRICT;
- *
- * In node, name is the node's, heard_ns when it was last heard (Unix nanoseconds), state what
- * usage_pack.h says. In plan_state, name says what remembers ("slack", "drain"), saved_ns when it
- * was last saved, and state is its JSON (slack_memory.h). In drain_decision, rows are the newest
- * decisions, counted from 1 on; event is a verdict or what happened, reason a code of
- * drain_reason.h or "" (drain.h). Version 1 had no plan_state, version 2 no drain_decision, and
- * both are given them; a version that this program does not know is not touched but set aside.
+ * The tables of user_version 3 (make_schema()): in node, name is the node's, heard_ns when it was
+ * last heard (Unix nanoseconds), state what usage_pack.h says. In plan_state, name says what
+ * remembers ("slack", "drain"), saved_ns when it was last saved, and state is its JSON
+ * (slack_memory.h). In drain_decision, rows are the newest decisions, counted from 1 on; event is a
+ * verdict or what happened, reason a code of drain_reason.h or "" (drain.h). Version 1 had no
+ * plan_state, version 2 no drain_decision, and both are given them; a version that this program
+ * does not know is not touched but set aside.
  *
  * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It
  * is written to the write-ahead log without waiting for the disk (synchronous NORMAL): after a
@@ -310,34 +303,36 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 	return -EBADMSG;
 }
 
-static int read_rows(struct database *d, const char *sql, database_taker *take,
+/* Reads the rows, at most so many, and none of them larger. */
+static int read_rows(struct database *d, const char *sql, int64_t most, int bytes_max,
+		     int (*take)(struct database *d, sqlite3_stmt *row, struct reason *reason),
 		     struct reason *reason)
 {
 	sqlite3_stmt *row = NULL;
 	int code, rc = 0;
 
-	if (!take)
-		return 0;
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, bytes_max);
 	code = sqlite3_prepare_v2(d->db, sql, -1, &row, NULL);
 	if (code == SQLITE_OK)
-		code = sqlite3_bind_int64(row, 1, (sqlite3_int64)d->config->rows_max);
+		code = sqlite3_bind_int64(row, 1, most);
 	if (code == SQLITE_OK)
 		while (!rc && (code = sqlite3_step(row)) == SQLITE_ROW)
-			rc = take_row(d, row, take, reason);
+			rc = take(d, row, reason);
 	if (!rc && code != SQLITE_DONE && code != SQLITE_ROW)
 		rc = fail(d, code, reason);
 	sqlite3_finalize(row);
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 	return rc;
 }
 
-static int read_nodes(struct database *d, struct reason *reason)
+static int take_node(struct database *d, sqlite3_stmt *row, struct reason *reason)
 {
-	int rc;
+	return take_row(d, row, d->config->take, reason);
+}
 
-	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, NODE_BYTES_MAX);
-	rc = read_rows(d, "SELECT name, state FROM node LIMIT ?1", d->config->take, reason);
-	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
-	return rc;
+static int take_memo(struct database *d, sqlite3_stmt *row, struct reason *reason)
+{
+	return take_row(d, row, d->config->take_memo, reason);
 }
 
 static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *reason)
@@ -360,28 +355,23 @@ static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *r
 	return 0;
 }
 
-static int read_decisions(struct database *d, struct reason *reason)
+static int read_content(struct database *d, struct reason *reason)
 {
-	sqlite3_stmt *row = NULL;
-	int code, rc = 0;
+	const struct database_config *c = d->config;
+	int64_t most = (int64_t)c->rows_max;
+	int rc = 0;
 
-	if (!d->config->take_decision)
-		return 0;
-	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, DECISION_BYTES_MAX);
-	code = sqlite3_prepare_v2(
-		d->db,
-		"SELECT * FROM (SELECT number, time_ns, event, reason, node, text "
-		"FROM drain_decision ORDER BY number DESC LIMIT ?1) ORDER BY number",
-		-1, &row, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_bind_int64(row, 1, DRAIN_LOG_MAX);
-	if (code == SQLITE_OK)
-		while (!rc && (code = sqlite3_step(row)) == SQLITE_ROW)
-			rc = take_decision(d, row, reason);
-	if (!rc && code != SQLITE_DONE && code != SQLITE_ROW)
-		rc = fail(d, code, reason);
-	sqlite3_finalize(row);
-	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
+	if (c->take)
+		rc = read_rows(d, "SELECT name, state FROM node LIMIT ?1", most, NODE_BYTES_MAX,
+			       take_node, reason);
+	if (!rc && c->take_memo)
+		rc = read_rows(d, "SELECT name, state FROM plan_state ORDER BY name LIMIT ?1", most,
+			       MEMO_BYTES_MAX, take_memo, reason);
+	if (!rc && c->take_decision)
+		rc = read_rows(d,
+			       "SELECT * FROM (SELECT number, time_ns, event, reason, node, text "
+			       "FROM drain_decision ORDER BY number DESC LIMIT ?1) ORDER BY number",
+			       DRAIN_LOG_MAX, DECISION_BYTES_MAX, take_decision, reason);
 	return rc;
 }
 
@@ -404,12 +394,7 @@ static int open_once(struct database *d, bool *empty, struct reason *reason)
 	if (!rc)
 		rc = ask(d, "SELECT EXISTS(SELECT 1 FROM node)", &rows, NULL, reason);
 	if (!rc)
-		rc = read_nodes(d, reason);
-	if (!rc)
-		rc = read_rows(d, "SELECT name, state FROM plan_state ORDER BY name LIMIT ?1",
-			       d->config->take_memo, reason);
-	if (!rc)
-		rc = read_decisions(d, reason);
+		rc = read_content(d, reason);
 	*empty = rows == 0;
 	return rc;
 }

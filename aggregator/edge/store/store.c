@@ -63,10 +63,8 @@ struct store_batch *store_batch_new(uint64_t save)
 	return b;
 }
 
-void store_batch_free(struct store_batch *b)
+static void store_batch_free(struct store_batch *b)
 {
-	if (!b)
-		return;
 	for (size_t i = 0; i < b->count; i++)
 		usage_row_fini(&b->rows[i]);
 	for (size_t i = 0; i < b->memo_count; i++)
@@ -83,42 +81,31 @@ static struct store_event *event_new(enum store_event_kind kind)
 	return e;
 }
 
-static void drop_nodes(struct store_event *e)
+/* What was read. */
+static void drop_content(struct store_event *e)
 {
 	for (size_t i = 0; i < e->node_count; i++)
 		usage_node_free(e->nodes[i]);
 	free(e->nodes);
-	e->nodes = NULL;
-	e->node_count = 0;
-}
-
-static void drop_memos(struct store_event *e)
-{
 	for (size_t i = 0; i < e->memo_count; i++) {
 		free(e->memos[i].name);
 		free(e->memos[i].text);
 	}
 	free(e->memos);
-	e->memos = NULL;
-	e->memo_count = 0;
-}
-
-static void drop_decisions(struct store_event *e)
-{
 	for (size_t i = 0; i < e->decision_count; i++)
 		drain_row_drop(e->decisions[i]);
 	free(e->decisions);
+	e->nodes = NULL;
+	e->memos = NULL;
 	e->decisions = NULL;
-	e->decision_count = 0;
+	e->node_count = e->memo_count = e->decision_count = 0;
 }
 
 void store_event_free(struct store_event *e)
 {
 	if (!e)
 		return;
-	drop_nodes(e);
-	drop_memos(e);
-	drop_decisions(e);
+	drop_content(e);
 	free(e);
 }
 
@@ -243,14 +230,10 @@ static void open_database(struct store *s)
 		e->kind = STORE_NOT_OPENED;
 		s->why_closed = e->reason;
 		s->try_ns = clock_mono_ns() + s->config.retry_ns;
+		drop_content(e); /* it will be read again */
 	} else {
 		s->opened = true;
 		count_files(s, e);
-	}
-	if (e->kind == STORE_NOT_OPENED) { /* they will be read again */
-		drop_nodes(e);
-		drop_memos(e);
-		drop_decisions(e);
 	}
 	if (e->node_count)
 		qsort(e->nodes, e->node_count, sizeof(struct usage_node *), compare_names);

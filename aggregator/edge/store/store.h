@@ -96,6 +96,5 @@ void store_put(struct store *s, struct store_batch *batch);
 struct store_event *store_take(struct store *s, int64_t timeout_ns);
 void store_event_free(struct store_event *e); /* NULL is allowed */
 struct store_batch *store_batch_new(uint64_t save);
-void store_batch_free(struct store_batch *b);
 
 #endif
