@@ -83,9 +83,14 @@ static const char *query(const struct api_request *rq, const char *name)
 	return s.found;
 }
 
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
 static const char *header(const struct api_request *rq, const char *name)
 {
-	return MHD_lookup_connection_value(rq->connection, MHD_HEADER_KIND, name);
+	return header_of(rq->connection, name);
 }
 
 static const char *query_other(const struct api_request *rq, const char *const *known)
@@ -96,27 +101,25 @@ static const char *query_other(const struct api_request *rq, const char *const *
 	return s.found;
 }
 
-static void route(struct http_server *s, struct MHD_Connection *connection, const char *method,
-		  const char *path, const struct pending *p, struct api_response *rs)
+static void route(const struct pending *p, struct api_response *rs)
 {
 	const struct api_request rq = {
-		.method = method,
-		.path = path,
+		.method = p->method,
+		.path = p->path,
 		.body = p->body.data ? p->body.data : "",
 		.body_len = p->body.len,
 		.query = query,
 		.query_other = query_other,
 		.header = header,
-		.foreign =
-			api_door_of(path) == API_DOOR_OPEN && !door_is_named(s->door, connection),
-		.connection = connection,
+		.foreign = api_door_of(p->path) == API_DOOR_OPEN &&
+			   !door_is_named(p->server->door, p->connection),
+		.connection = p->connection,
 	};
 
-	api_route(s->ctx, &rq, rs);
+	api_route(p->server->ctx, &rq, rs);
 }
 
-static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connection *connection,
-				      const char *method, const char *path, struct pending *p)
+static enum MHD_Result answer_request(struct pending *p)
 {
 	struct api_response rs = {.status = 200};
 
@@ -125,15 +128,15 @@ static enum MHD_Result answer_request(struct http_server *s, struct MHD_Connecti
 		rs.retry_after_s = p->refusal.retry_after_s;
 		rs.last = p->refusal.reason == ACCESS_REFUSAL_UNCLEAR;
 	} else if (p->too_large) {
-		counter_add(&s->ctx->counters->access.refused[ACCESS_REFUSAL_TOO_LARGE], 1);
+		counter_add(&p->server->ctx->counters->access.refused[ACCESS_REFUSAL_TOO_LARGE], 1);
 		api_fail(&rs, FAIL_TOO_LARGE, NULL, "the body is larger than %zu bytes",
 			 p->body_most);
 	} else if (p->busy) {
 		api_fail(&rs, FAIL_BUSY, NULL, "too many requests at once; try again");
 	} else {
-		route(s, connection, method, path, p, &rs);
+		route(p, &rs);
 	}
-	return answer_send(s, connection, &rs, p->scheduler);
+	return answer_send(p->server, p->connection, &rs, p->scheduler);
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -150,7 +153,7 @@ static void run_request(struct work *w, bool refused)
 	p->busy = refused;
 	p->routed = !refused;
 	if (p->routed)
-		route(p->server, p->connection, p->method, p->path, p, &p->rs);
+		route(p, &p->rs);
 	lane_resume(p->lane, p->connection);
 }
 
@@ -201,10 +204,8 @@ static size_t swallowed(size_t most)
  */
 static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
 {
-	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_CONTENT_LENGTH);
-	const char *expect =
-		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *expect = header_of(connection, MHD_HTTP_HEADER_EXPECT);
 	unsigned long long announced = length ? strtoull(length, NULL, 10) : 0;
 
 	return announced > (expect ? most : swallowed(most));
@@ -212,22 +213,20 @@ static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
 
 static bool has_body(struct MHD_Connection *connection)
 {
-	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
 	return (length && strcmp(length, "0") != 0) ||
-	       MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-					   MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	       header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 }
 
-static void take_body(struct http_server *s, struct pending *p, const char *data, size_t len)
+static void take_body(struct pending *p, const char *data, size_t len)
 {
 	p->seen += len;
 	if (p->seen > p->body_most)
 		p->too_large = true;
 	if (p->too_large || p->busy || p->refused)
 		return;
-	if (!answer_hold(s, len, p->scheduler))
+	if (!answer_hold(p->server, len, p->scheduler))
 		p->busy = true;
 	else
 		buf_add(&p->body, data, len);
@@ -255,8 +254,10 @@ size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text
  * The headers have come. MHD_YES: go on with the body; an answer was sent already where there is to
  * be none.
  */
-static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
+static enum MHD_Result begin_request(struct pending *p)
 {
+	struct http_server *s = p->server;
+
 	p->body_most = api_body_most(p->path);
 	p->scheduler = api_work_of(p->path, "", 0) == API_WORK_SCHEDULER;
 	door_step(s->door, p->connection, DOOR_BODY);
@@ -273,7 +274,7 @@ static enum MHD_Result begin_request(struct http_server *s, struct pending *p)
 		break;
 	}
 	if (p->refused || p->too_large)
-		return answer_request(s, p->connection, p->method, p->path, p);
+		return answer_request(p);
 	return MHD_YES;
 }
 
@@ -295,17 +296,16 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 				    const char *method, const char *version, const char *upload,
 				    size_t *upload_len, void **state)
 {
-	struct http_server *s = lane_server(lane);
 	struct pending *p = *state;
 	struct workers *ws;
 
 	door_note_progress(connection);
 	if (!p) {
 		*state = p = new_pending(lane, connection, method, path, version);
-		return begin_request(s, p);
+		return begin_request(p);
 	}
 	if (*upload_len) {
-		take_body(s, p, upload, *upload_len);
+		take_body(p, upload, *upload_len);
 		*upload_len = 0;
 		return p->seen > swallowed(p->body_most) ? MHD_NO : MHD_YES;
 	}
@@ -316,10 +316,10 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 	}
 	if (p->routed)
 		return answer_routed(p);
-	ws = s->workers[api_work_of(path, p->body.data ? p->body.data : "", p->body.len)];
+	ws = p->server->workers[api_work_of(path, p->body.data ? p->body.data : "", p->body.len)];
 	if (ws && !p->too_large && !p->busy && !p->refused)
 		return do_later(ws, run_request, p);
-	return answer_request(s, connection, method, path, p);
+	return answer_request(p);
 }
 
 void request_on_completed(void *lane, struct MHD_Connection *connection, void **state,
