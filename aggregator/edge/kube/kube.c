@@ -167,35 +167,33 @@ static int64_t wait_after(struct discoverer *d, const struct kube_status *fault,
 	return fault->retry_after_ns > wait ? fault->retry_after_ns : wait;
 }
 
-static void tell(struct discoverer *d, struct feed *f, const struct kube_status **fault,
-		 struct kube_status *why)
+/* True: why it is not known is in *why. */
+static bool tell(struct discoverer *d, struct feed *f, struct kube_status *why)
 {
+	static const enum reflector_event_type events[] = {
+		[DISCOVERY_SERVED] = REFLECTOR_SERVED,
+		[DISCOVERY_UNSERVED] = REFLECTOR_UNSERVED,
+		[DISCOVERY_FAULT] = REFLECTOR_UNDISCOVERED,
+	};
 	const char *version = NULL;
+	enum discovery_verdict verdict =
+		discovery_find(&d->discovery, f->reflector.kind, &version, why);
+	bool failed = verdict == DISCOVERY_FAULT;
 
-	switch (discovery_find(&d->discovery, f->reflector.kind, &version, why)) {
-	case DISCOVERY_SERVED:
-		feed_discovered(f, REFLECTOR_SERVED, version, NULL);
-		break;
-	case DISCOVERY_UNSERVED:
-		feed_discovered(f, REFLECTOR_UNSERVED, NULL, NULL);
-		break;
-	case DISCOVERY_FAULT:
-		feed_discovered(f, REFLECTOR_UNDISCOVERED, NULL, why);
-		*fault = why;
-		break;
-	}
+	feed_discovered(f, events[verdict], version, failed ? why : NULL);
+	return failed;
 }
 
 static void finish(struct discoverer *d, int64_t now_ns)
 {
 	struct kube_status why;
-	const struct kube_status *fault = NULL;
+	bool failed = false;
 
 	d->running = false;
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		if (feed_is_unknown(&d->feeds[kind]))
-			tell(d, &d->feeds[kind], &fault, &why);
-	d->next_ns = now_ns + wait_after(d, fault, now_ns);
+			failed |= tell(d, &d->feeds[kind], &why);
+	d->next_ns = now_ns + wait_after(d, failed ? &why : NULL, now_ns);
 }
 
 static void on_end(void *ctx, const struct kube_status *fault)

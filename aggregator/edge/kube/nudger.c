@@ -74,21 +74,17 @@ void nudger_request(const char *claim, int64_t now_ns, struct buf *path, struct 
 {
 	size_t namespace = nudger_claim_namespace(claim);
 	char time[TIMEFMT_LEN];
-	struct jsonw w;
 
 	timefmt_rfc3339(now_ns, time);
 	buf_printf(path, "/api/v1/namespaces/%.*s/persistentvolumeclaims/%s?fieldManager=evenkeel",
 		   (int)namespace, claim, claim + namespace + 1);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
-	jsonw_key(&w, "metadata");
-	jsonw_object_open(&w);
-	jsonw_key(&w, "annotations");
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "evenkeel.io/nudged", time);
-	jsonw_object_close(&w);
-	jsonw_object_close(&w);
-	jsonw_object_close(&w);
+	buf_printf(body, "{\"metadata\":{\"annotations\":{\"evenkeel.io/nudged\":\"%s\"}}}", time);
+}
+
+static void open_member(struct jsonw *w, const char *key)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
 }
 
 void nudger_event_request(const struct waiting_event *event, int64_t now_ns, struct buf *path,
@@ -103,13 +99,11 @@ void nudger_event_request(const struct waiting_event *event, int64_t now_ns, str
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "v1");
 	jsonw_key_string(&w, "kind", "Event");
-	jsonw_key(&w, "metadata");
-	jsonw_object_open(&w);
+	open_member(&w, "metadata");
 	jsonw_key_string(&w, "namespace", event->namespace);
 	jsonw_key_string(&w, "generateName", "evenkeel-");
 	jsonw_object_close(&w);
-	jsonw_key(&w, "involvedObject");
-	jsonw_object_open(&w);
+	open_member(&w, "involvedObject");
 	jsonw_key_string(&w, "apiVersion", "v1");
 	jsonw_key_string(&w, "kind", "Pod");
 	jsonw_key_string(&w, "namespace", event->namespace);
@@ -121,10 +115,8 @@ void nudger_event_request(const struct waiting_event *event, int64_t now_ns, str
 	jsonw_key_string(&w, "message", event->message);
 	jsonw_key_string(&w, "firstTimestamp", time);
 	jsonw_key_string(&w, "lastTimestamp", time);
-	jsonw_key(&w, "count");
-	jsonw_int(&w, 1);
-	jsonw_key(&w, "source");
-	jsonw_object_open(&w);
+	jsonw_key_int(&w, "count", 1);
+	open_member(&w, "source");
 	jsonw_key_string(&w, "component", "evenkeel");
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);
