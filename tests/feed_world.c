@@ -18,7 +18,6 @@ struct feed_world {
 	CURLM *multi;
 	struct kube_json json;
 	struct kube_outbox outbox;
-	struct kube_stats stats;
 	struct feed feed;
 };
 
@@ -46,7 +45,7 @@ static void open_world(struct feed_world *w, enum object_kind kind)
 	kube_json_init(&w->json);
 	kube_outbox_init(&w->outbox, ready, NULL);
 	feed_init(&w->feed, kind, kube_timing_usual(), half, NULL, w->session, w->multi, &w->json,
-		  &w->outbox, &w->stats);
+		  &w->outbox);
 }
 
 static void close_world(struct feed_world *w)

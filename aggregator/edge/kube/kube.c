@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -263,7 +264,6 @@ struct kube {
 
 	/* any thread */
 	struct kube_outbox outbox;
-	struct kube_stats stats[OBJECT_KINDS];
 	atomic_ullong flush_asked, flushed; /* tickets */
 };
 
@@ -335,7 +335,7 @@ static void init_feeds(struct kube *k, const struct kube_timing *timing)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		feed_init(&k->feeds[kind], (enum object_kind)kind, timing, random_share, NULL,
-			  k->session, k->multi, &k->json, &k->outbox, &k->stats[kind]);
+			  k->session, k->multi, &k->json, &k->outbox);
 	k->discoverer = (struct discoverer){.feeds = k->feeds, .timing = timing};
 	transfer_init(&k->discoverer.transfer, k->session, k->multi, &hooks, &k->discoverer);
 }
@@ -424,9 +424,4 @@ void kube_flush(struct kube *k, uint64_t ticket)
 uint64_t kube_flushed(const struct kube *k)
 {
 	return atomic_load(&k->flushed);
-}
-
-const struct kube_stats *kube_stats_get(const struct kube *k, enum object_kind kind)
-{
-	return &k->stats[kind];
 }

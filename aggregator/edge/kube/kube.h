@@ -7,7 +7,6 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,11 +46,6 @@ void kube_batch_free(struct kube_batch *b); /* with what was not moved out of it
 /* Does what the batch says and frees it. True: the model changed. */
 bool kube_batch_apply(struct kube_batch *b, struct model *m);
 
-/* Counters for /metrics, by kind; readable by any thread. */
-struct kube_stats {
-	atomic_ullong events, bytes, relists, watch_errors, skipped, refused_too_large;
-};
-
 struct kube;
 
 /*
@@ -75,7 +69,6 @@ uint64_t kube_flushed(const struct kube *k);
  * JSON, are not taken.
  */
 struct kube_batch *kube_take(struct kube *k);
-const struct kube_stats *kube_stats_get(const struct kube *k, enum object_kind kind);
 /* Cuts every connection, joins the thread and frees it all. NULL is allowed. */
 void kube_stop(struct kube *k);
 

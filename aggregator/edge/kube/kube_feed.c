@@ -66,7 +66,6 @@ static void note_skipped(struct feed *f, const char *format, ...)
 static void skip(struct feed *f, const char *what, const char *field, const char *why)
 {
 	f->reflector.source.skipped++;
-	atomic_fetch_add_explicit(&f->stats->skipped, 1, memory_order_relaxed);
 	note_skipped(f, "%s %s: %s%s%s", object_kind_name(kind_of(f)), what, field,
 		     *field ? ": " : "", why);
 }
@@ -78,8 +77,6 @@ static void note_too_large(struct feed *f)
 	if (!f->splitter.too_large)
 		return;
 	source->too_large += f->splitter.too_large;
-	atomic_fetch_add_explicit(&f->stats->refused_too_large, f->splitter.too_large,
-				  memory_order_relaxed);
 	f->splitter.too_large = 0;
 	note_skipped(f, "%s: an object of %d MiB or more", object_kind_name(kind_of(f)),
 		     SPLITTER_OBJECT_MAX >> 20);
@@ -184,7 +181,6 @@ static void note_news(struct feed *f, enum reflector_event_type type, const cJSO
 				    .version = get_string(metadata, "resourceVersion")};
 
 	f->reflector.source.events++;
-	atomic_fetch_add_explicit(&f->stats->events, 1, memory_order_relaxed);
 	f->untold = true;
 	step(f, &e);
 }
@@ -255,7 +251,6 @@ static bool on_data(void *ctx, const char *data, size_t len)
 	struct reason why;
 
 	f->reflector.source.bytes += len;
-	atomic_fetch_add_explicit(&f->stats->bytes, len, memory_order_relaxed);
 	if (splitter_feed(&f->splitter, data, len, &why))
 		set_fault(f, &why);
 	note_too_large(f);
@@ -318,14 +313,6 @@ static void request(struct feed *f, int64_t now_ns)
 
 /* --- the reflector's orders ------------------------------------------------------------------- */
 
-static void copy_counters(struct feed *f)
-{
-	const struct model_source *s = &f->reflector.source;
-
-	atomic_store_explicit(&f->stats->relists, s->relists, memory_order_relaxed);
-	atomic_store_explicit(&f->stats->watch_errors, s->watch_errors, memory_order_relaxed);
-}
-
 static void step(struct feed *f, struct reflector_event *e)
 {
 	struct reflector_update u;
@@ -341,10 +328,8 @@ static void step(struct feed *f, struct reflector_event *e)
 		kube_outbox_add(f->outbox, KUBE_REPLACE_END, kind_of(f), 0);
 	if (u.clear)
 		kube_outbox_add(f->outbox, KUBE_CLEAR, kind_of(f), 0);
-	if (e->type == REFLECTOR_FAULT || u.replace_end) {
-		copy_counters(f);
+	if (e->type == REFLECTOR_FAULT || u.replace_end)
 		f->untold = true;
-	}
 	if (u.source)
 		tell_source(f, e->now_ns);
 	if (u.unauthorized)
@@ -357,10 +342,9 @@ static void step(struct feed *f, struct reflector_event *e)
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
-	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox,
-	       struct kube_stats *stats)
+	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox)
 {
-	*f = (struct feed){.json = json, .outbox = outbox, .stats = stats, .untold = true};
+	*f = (struct feed){.json = json, .outbox = outbox, .untold = true};
 	reflector_init(&f->reflector, kind, timing, random, random_ctx);
 	transfer_init(&f->transfer, session, multi, &hooks, f);
 }

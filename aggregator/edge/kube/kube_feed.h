@@ -127,7 +127,6 @@ struct feed {
 	/* fixed after init */
 	struct kube_json *json; /* borrowed, as are all here */
 	struct kube_outbox *outbox;
-	struct kube_stats *stats;
 
 	struct reflector reflector;
 	struct transfer transfer;
@@ -141,8 +140,7 @@ struct feed {
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
-	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox,
-	       struct kube_stats *stats);
+	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox);
 void feed_fini(struct feed *f);
 /* What discovery found: SERVED with its apiVersion, UNSERVED, or UNDISCOVERED with the status. */
 void feed_discovered(struct feed *f, enum reflector_event_type type, const char *api_version,
