@@ -356,3 +356,8 @@ size_t connections_count(struct connections *cs)
 	pthread_mutex_unlock(&cs->lock);
 	return count;
 }
+
+bool connections_have_room(struct connections *cs)
+{
+	return connections_count(cs) < cs->most;
+}

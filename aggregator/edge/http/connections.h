@@ -113,5 +113,6 @@ void connection_expect(struct connection *c, int64_t due_ns);
 /* Shuts down what is overdue; how many. Their ends are told by the library that reads them. */
 size_t connections_cut(struct connections *cs, int64_t now_ns);
 size_t connections_count(struct connections *cs); /* with places that are reserved */
+bool connections_have_room(struct connections *cs);
 
 #endif

@@ -18,14 +18,13 @@
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
-#include "aggregator/edge/http/framing.h"
+#include "aggregator/edge/http/workers.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -82,19 +81,9 @@ static gnutls_session_t session_of(struct MHD_Connection *connection)
 	return info ? info->tls_session : NULL;
 }
 
-bool door_has_room(struct door *d)
+struct connections *door_connections(const struct door *d)
 {
-	return connections_count(d->connections) < connections_most(d->connections);
-}
-
-unsigned int door_room(const struct door *d)
-{
-	return connections_most(d->connections);
-}
-
-struct connection *door_reserve(struct door *d)
-{
-	return connections_reserve(d->connections);
+	return d->connections;
 }
 
 bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from)
@@ -463,20 +452,14 @@ static void be_patient(struct door *d, const struct http_patience *p)
 	d->tick_ns = d->patience.headers_ns / 4 < TICK_NS ? d->patience.headers_ns / 4 : TICK_NS;
 }
 
-/* Signals are for the loop thread. */
 static int start_thread(struct door *d, struct reason *reason)
 {
-	sigset_t all, before;
-	int rc;
+	int rc = workers_thread_start(&d->thread, run, d);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&d->thread, NULL, run, d);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
-		reason_set(reason, "no thread to watch connections: %s", strerror(rc));
+		reason_set(reason, "no thread to watch connections: %s", strerror(-rc));
 	d->started = rc == 0;
-	return -rc;
+	return rc;
 }
 
 static struct door *make(const struct http_config *config, const struct door_limits *limits,

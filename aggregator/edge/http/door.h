@@ -33,15 +33,12 @@ void door_close(struct door *d);
 void door_reload(struct door *d); /* any thread; soon */
 bool door_has_tls(const struct door *d);
 
-/* Whether there is a place for one more connection, and for how many there are places in all. */
-bool door_has_room(struct door *d);
-unsigned int door_room(const struct door *d);
+struct connections *door_connections(const struct door *d);
 /*
- * A connection comes: a place for it, before it is accepted (NULL: there is none); once it is,
- * whether its client may have one more; when the library tells of it, the newest certificate and a
- * time for its first request. It ends by door_end(), however far it came.
+ * A connection that has a place (connections_reserve()) is accepted: whether its client may have
+ * one more; when the library tells of it, the newest certificate and a time for its first request.
+ * It ends by door_end(), however far it came.
  */
-struct connection *door_reserve(struct door *d);
 bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from);
 void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection,
 		struct handshakes *handshakes);

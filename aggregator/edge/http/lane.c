@@ -11,7 +11,7 @@
  *             +-- clients whose part of a TLS handshake is awaited (connections.h)
  *
  * A client is let in by a lane that has nothing else to do. It has its place before it is accepted
- * (door_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
+ * (connections_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
  * is the same, never gets to it. The library tells of who was added at once or, from version 1.0
  * on, when it runs next: until then the place is known by the descriptor.
  *
@@ -30,7 +30,6 @@
 #include <gnutls/abstract.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -108,7 +107,8 @@ static void resume_accepting(struct lane *l)
 {
 	if (!l->resume_ns)
 		return;
-	if (clock_mono_ns() < l->resume_ns && !(l->crowded && door_has_room(l->door)))
+	if (clock_mono_ns() < l->resume_ns &&
+	    !(l->crowded && connections_have_room(door_connections(l->door))))
 		return;
 	l->resume_ns = 0;
 	hear_listener(l, true);
@@ -204,7 +204,7 @@ static void let_in(struct lane *l, struct connection *place, int fd,
 /* True while there may be more. */
 static bool accept_one(struct lane *l)
 {
-	struct connection *place = door_reserve(l->door);
+	struct connection *place = connections_reserve(door_connections(l->door));
 	struct sockaddr_storage from = {0};
 	socklen_t len = sizeof(from);
 	int fd, error;
@@ -369,18 +369,17 @@ static struct MHD_Daemon *start_daemon(struct lane *l)
 	};
 	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
-					MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
-				0, NULL, NULL, request_on_progress, l, MHD_OPTION_EXTERNAL_LOGGER,
-				on_message, l, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-				MHD_OPTION_CONNECTION_LIMIT, door_room(l->door),
-				MHD_OPTION_URI_LOG_CALLBACK, request_on_target, l,
-				MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
-				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-				MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS,
-				MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, l,
-				MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_ARRAY,
-				tls ? for_tls : none, MHD_OPTION_END);
+	return MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+			MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
+		0, NULL, NULL, request_on_progress, l, MHD_OPTION_EXTERNAL_LOGGER, on_message, l,
+		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT,
+		connections_most(door_connections(l->door)), MHD_OPTION_URI_LOG_CALLBACK,
+		request_on_target, l, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+		request_on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+		MHD_OPTION_ARRAY, tls ? for_tls : none, MHD_OPTION_END);
 }
 
 static int watch(struct lane *l, int fd, void *of)
@@ -410,19 +409,6 @@ static int open_descriptors(struct lane *l)
 	return rc ? rc : watch(l, l->listener, &l->listener);
 }
 
-/* Signals are for the loop thread. */
-static int start_thread(struct lane *l)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&l->thread, NULL, run, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
-}
-
 static void free_lane(struct lane *l)
 {
 	close_fd(l->wake);
@@ -442,7 +428,7 @@ int lane_start(struct lane **out, struct http_server *server, int listener, stru
 	l->listener = listener;
 	rc = open_descriptors(l);
 	if (!rc)
-		rc = start_thread(l);
+		rc = workers_thread_start(&l->thread, run, l);
 	if (!rc) {
 		*out = l;
 		return 0;

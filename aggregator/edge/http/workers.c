@@ -10,7 +10,6 @@
  */
 #include "aggregator/edge/http/workers.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,25 +106,32 @@ void workers_give(struct workers *ws, struct work *w)
 		refused->run(refused, true);
 }
 
+int workers_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
 int workers_start(struct workers **out, const struct workers_options *o, struct reason *reason)
 {
 	struct workers *ws = mem_zalloc(1, sizeof(*ws));
-	sigset_t all, before;
 	int rc = 0;
 
 	ws->options = *o;
 	ws->threads = mem_zalloc(o->threads, sizeof(*ws->threads));
 	pthread_mutex_init(&ws->lock, NULL);
 	pthread_cond_init(&ws->news, NULL);
-	/* Signals are for the loop thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (!rc && ws->thread_count < o->threads) {
-		rc = -pthread_create(&ws->threads[ws->thread_count], NULL, work, ws);
+		rc = workers_thread_start(&ws->threads[ws->thread_count], work, ws);
 		if (!rc)
 			ws->thread_count++;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
 		reason_set(reason, "no thread for requests: %s", strerror(-rc));
 		workers_stop(ws);
