@@ -326,26 +326,16 @@ static void admit(struct ingest_peers *p, int fd, const struct sockaddr *from)
 	add_peer(p, fd, address);
 }
 
-/* While the listener is not listened to, those who knock wait in its backlog. */
-static void hear_listener(struct ingest_peers *p, bool hear)
+/* Until then nobody is accepted, and those who knock wait in the backlog; 0: everybody is. */
+static void pause_accepting(struct ingest_peers *p, int64_t until_ns)
 {
-	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.u64 = ID_LISTENER};
+	struct epoll_event event = {.events = until_ns ? 0 : EPOLLIN, .data.u64 = ID_LISTENER};
 	int rc = epoll_ctl(p->epoll, EPOLL_CTL_MOD, p->listener, &event);
 
 	assert(rc == 0);
-}
-
-static void pause_accepting(struct ingest_peers *p)
-{
-	p->resume_ns = p->now_ns + PAUSE_NS;
-	hear_listener(p, false);
-	expect_by(p, p->resume_ns);
-}
-
-static void resume_accepting(struct ingest_peers *p)
-{
-	p->resume_ns = 0;
-	hear_listener(p, true);
+	p->resume_ns = until_ns;
+	if (until_ns)
+		expect_by(p, until_ns);
 }
 
 /* The kernel says that there is no descriptor before it looks for who needs one. */
@@ -380,7 +370,7 @@ static bool accept_one(struct ingest_peers *p, int *refused)
 		return false;
 	if (lacking && ++*refused < REFUSALS_MAX && (make_place(p) || refuse_one(p)))
 		return true;
-	pause_accepting(p);
+	pause_accepting(p, p->now_ns + PAUSE_NS);
 	return false;
 }
 
@@ -423,7 +413,7 @@ static void on_time(struct ingest_peers *p)
 	while (*begun && (*begun)->due_ns <= p->now_ns)
 		end_peer(p, *begun, INGEST_CLOSING_SLOW);
 	if (p->resume_ns && p->resume_ns <= p->now_ns)
-		resume_accepting(p);
+		pause_accepting(p, 0);
 	if (p->resume_ns)
 		expect_by(p, p->resume_ns);
 	if (*begun)
@@ -664,15 +654,6 @@ int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message,
 	return rc;
 }
 
-/* Nearly always it was the same before. */
-static void note_node(struct peer *peer, const char *node)
-{
-	if (peer->node && !strcmp(peer->node, node))
-		return;
-	free(peer->node);
-	peer->node = mem_strdup(node);
-}
-
 void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route, const char *node,
 			bool news)
 {
@@ -680,8 +661,11 @@ void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route
 
 	if (!peer)
 		return;
-	if (node)
-		note_node(peer, node);
+	/* Nearly always it was the same before. */
+	if (node && (!peer->node || strcmp(peer->node, node) != 0)) {
+		free(peer->node);
+		peer->node = mem_strdup(node);
+	}
 	if (node && news)
 		ingest_places_vouch(p->places, &peer->place, p->now_ns);
 	else if (!node && ingest_places_doubt(&peer->place))

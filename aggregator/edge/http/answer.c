@@ -66,15 +66,10 @@ static void free_answer(void *cls)
 	free(a);
 }
 
-static size_t answer_len(const struct api_response *rs)
-{
-	return rs->shared ? rs->shared->len : rs->body.len;
-}
-
 /* Counts the answer as held, which free_answer() ends; false where it would be too much. */
 static bool hold_answer(struct http_server *s, const struct api_response *rs, bool scheduler)
 {
-	size_t len = answer_len(rs);
+	size_t len = rs->shared ? rs->shared->len : rs->body.len;
 
 	if (len > SMALL_ANSWER)
 		return answer_hold(s, len, scheduler);

@@ -204,11 +204,6 @@ static enum gate_certificate look_at_certificate(struct door *d, struct MHD_Conn
 	}
 }
 
-static const struct sockaddr *address_of(struct MHD_Connection *connection)
-{
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-}
-
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -236,7 +231,8 @@ static struct gate_request describe(struct door *d, struct MHD_Connection *conne
 		.host = header(connection, MHD_HTTP_HEADER_HOST),
 		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
 		.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
-		.from = address_of(connection),
+		.from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+				->client_addr,
 		.to = local_address(connection_of(connection)),
 		.now_ns = clock_mono_ns(),
 	};

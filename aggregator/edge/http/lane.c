@@ -177,13 +177,6 @@ static struct connection *take_arrival(struct lane *l, int fd)
 	return NULL;
 }
 
-/* The library has run: those of whom it has not told by now it has closed. */
-static void end_arrivals(struct lane *l)
-{
-	while (l->arrival_count)
-		door_end(l->door, l->arrivals[--l->arrival_count].place);
-}
-
 /* Who is there, in the place that was kept; the descriptor is the library's then. */
 static void let_in(struct lane *l, struct connection *place, int fd,
 		   const struct sockaddr_storage *from, socklen_t len)
@@ -278,7 +271,9 @@ static void turn(struct lane *l)
 	for (int i = 0; i < count; i++)
 		take_event(l, events[i].data.ptr);
 	MHD_run(l->daemon);
-	end_arrivals(l);
+	/* Those of whom the library has not told by now it has closed. */
+	while (l->arrival_count)
+		door_end(l->door, l->arrivals[--l->arrival_count].place);
 	resume_accepting(l);
 }
 
@@ -314,18 +309,15 @@ void lane_resume(struct lane *l, struct MHD_Connection *connection)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static int descriptor_of(struct MHD_Connection *connection)
-{
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
 static void on_connection(void *lane, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
+	const union MHD_ConnectionInfo *info;
 	struct lane *l = lane;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = take_arrival(l, descriptor_of(connection));
+		info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		*context = take_arrival(l, info->connect_fd);
 		assert(*context);
 		door_begin(l->door, *context, connection, &l->handshakes);
 	} else if (*context) {

@@ -53,19 +53,6 @@ struct kube_log {
 	bool any_trouble, complete; /* as they were logged */
 };
 
-static bool is_settled(enum source_state state)
-{
-	return state == SOURCE_SYNCED || state == SOURCE_FORBIDDEN || state == SOURCE_ABSENT;
-}
-
-static void log_kind(enum object_kind kind, const struct model_source *source)
-{
-	if (source->state == SOURCE_FORBIDDEN)
-		log_warn("%s: %s", object_kind_resource(kind), source->message);
-	else if (source->state == SOURCE_ABSENT)
-		log_info("%s: %s", object_kind_resource(kind), source->message);
-}
-
 static void log_trouble(struct kube_log *l, enum object_kind kind,
 			const struct model_source *source)
 {
@@ -86,7 +73,8 @@ static void log_completion(struct kube_log *l)
 	if (l->complete)
 		return;
 	for (int i = 0; i < OBJECT_KINDS; i++)
-		if (!is_settled(l->states[i]))
+		if (l->states[i] != SOURCE_SYNCED && l->states[i] != SOURCE_FORBIDDEN &&
+		    l->states[i] != SOURCE_ABSENT)
 			return;
 	l->complete = true;
 	log_info("the cluster is known: everything there is to read was read");
@@ -95,8 +83,10 @@ static void log_completion(struct kube_log *l)
 /* How a kind's source is now; called as often as one likes. */
 static void log_source(struct kube_log *l, enum object_kind kind, const struct model_source *source)
 {
-	if (source->state != l->states[kind])
-		log_kind(kind, source);
+	if (source->state != l->states[kind] && source->state == SOURCE_FORBIDDEN)
+		log_warn("%s: %s", object_kind_resource(kind), source->message);
+	else if (source->state != l->states[kind] && source->state == SOURCE_ABSENT)
+		log_info("%s: %s", object_kind_resource(kind), source->message);
 	l->states[kind] = source->state;
 	l->troubled[kind] = (source->state == SOURCE_STALE || source->state == SOURCE_LISTING) &&
 			    source->message[0];

@@ -263,16 +263,6 @@ static bool was_short(const struct reflector *r, int64_t now_ns)
 	return !r->watch_events && now_ns - r->opened_ns < r->timing->short_watch_ns;
 }
 
-static void on_no_answer(struct reflector *r, const struct reflector_event *e,
-			 struct reflector_update *u)
-{
-	if (r->state == REFLECTOR_WATCHING && !was_short(r, e->now_ns)) {
-		watch_now(r, u);
-		return;
-	}
-	pause_troubled(r, current(r), e);
-}
-
 /*
  * An API server that just started refuses what it allowed, until it knows its roles: one that was
  * allowed asks again.
@@ -297,7 +287,10 @@ static void on_fault(struct reflector *r, const struct reflector_event *e,
 	if (s->version_unavailable) {
 		on_version_unavailable(r, e, u);
 	} else if (s->code == 0) {
-		on_no_answer(r, e, u);
+		if (r->state == REFLECTOR_WATCHING && !was_short(r, e->now_ns))
+			watch_now(r, u);
+		else
+			pause_troubled(r, current(r), e);
 	} else if (s->code == 401) {
 		on_unauthorized(r, e, u);
 	} else if (s->code == 403) {
@@ -348,14 +341,6 @@ static void on_undiscovered(struct reflector *r, const struct reflector_event *e
 		    "serves");
 	else
 		say_trouble(r, e->status);
-}
-
-static void on_time(struct reflector *r, const struct reflector_event *e,
-		    struct reflector_update *u)
-{
-	if (r->state != REFLECTOR_PAUSED || e->now_ns < r->wake_ns)
-		return;
-	resume(r, r->resume, u);
 }
 
 static void on_opened(struct reflector *r, const struct reflector_event *e,
@@ -416,15 +401,6 @@ static void on_news(struct reflector *r, const struct reflector_event *e)
 	r->source.event_ns = e->wall_ns;
 }
 
-static void on_ended(struct reflector *r, const struct reflector_event *e,
-		     struct reflector_update *u)
-{
-	if (was_short(r, e->now_ns))
-		on_nonsense(r, e, "the API ends watches at once", u);
-	else
-		watch_now(r, u);
-}
-
 static void dispatch(struct reflector *r, const struct reflector_event *e,
 		     struct reflector_update *u)
 {
@@ -439,7 +415,8 @@ static void dispatch(struct reflector *r, const struct reflector_event *e,
 		on_undiscovered(r, e);
 		break;
 	case REFLECTOR_TIME:
-		on_time(r, e, u);
+		if (r->state == REFLECTOR_PAUSED && e->now_ns >= r->wake_ns)
+			resume(r, r->resume, u);
 		break;
 	case REFLECTOR_OPENED:
 		on_opened(r, e, u);
@@ -452,7 +429,10 @@ static void dispatch(struct reflector *r, const struct reflector_event *e,
 		on_news(r, e);
 		break;
 	case REFLECTOR_ENDED:
-		on_ended(r, e, u);
+		if (was_short(r, e->now_ns))
+			on_nonsense(r, e, "the API ends watches at once", u);
+		else
+			watch_now(r, u);
 		break;
 	case REFLECTOR_FAULT:
 		on_fault(r, e, u);
@@ -507,13 +487,6 @@ static void add_list_query(const struct reflector *r, struct buf *out)
 	add_escaped(out, version);
 }
 
-static void add_watch_query(const struct reflector *r, struct buf *out)
-{
-	buf_add_str(out, "watch=1&allowWatchBookmarks=true&resourceVersion=");
-	add_escaped(out, r->version);
-	buf_printf(out, "&timeoutSeconds=%d", r->watch_s);
-}
-
 void reflector_path(const struct reflector *r, struct buf *out)
 {
 	const char *version = r->source.api_version;
@@ -522,8 +495,11 @@ void reflector_path(const struct reflector *r, struct buf *out)
 		   object_kind_resource_len(r->kind), object_kind_resource(r->kind));
 	if (r->kind == OBJECT_POD)
 		buf_add_str(out, "fieldSelector=" POD_SELECTOR "&");
-	if (r->state == REFLECTOR_LISTING)
+	if (r->state == REFLECTOR_LISTING) {
 		add_list_query(r, out);
-	else
-		add_watch_query(r, out);
+		return;
+	}
+	buf_add_str(out, "watch=1&allowWatchBookmarks=true&resourceVersion=");
+	add_escaped(out, r->version);
+	buf_printf(out, "&timeoutSeconds=%d", r->watch_s);
 }

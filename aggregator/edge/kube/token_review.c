@@ -333,14 +333,6 @@ void token_reviewer_ask(void *reviewer, const char *token, const char *verb, con
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static int open_line(struct token_reviewer *r, struct line *l, const struct kube_config *config,
-		     struct reason *reason)
-{
-	l->reviewer = r;
-	l->call = (struct kube_call){.answer_max = ANSWER_MAX, .stopping = &r->stopping};
-	return kube_call_open(&l->call, config, TIMEOUT_MS, reason);
-}
-
 int token_reviewer_new(struct token_reviewer **out, const struct kube_config *config,
 		       const char *audience, struct reason *reason)
 {
@@ -350,8 +342,12 @@ int token_reviewer_new(struct token_reviewer **out, const struct kube_config *co
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	pthread_mutex_init(&r->lock, NULL);
 	r->audience = audience ? mem_strdup(audience) : NULL;
-	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !rc; i++)
-		rc = open_line(r, &r->lines[i], config, reason);
+	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !rc; i++) {
+		r->lines[i] =
+			(struct line){.reviewer = r,
+				      .call = {.answer_max = ANSWER_MAX, .stopping = &r->stopping}};
+		rc = kube_call_open(&r->lines[i].call, config, TIMEOUT_MS, reason);
+	}
 	if (rc)
 		token_reviewer_free(r);
 	else

@@ -243,12 +243,6 @@ static void open_database(struct store *s)
 
 /* --- saving ----------------------------------------------------------------------------------- */
 
-/* Whether the file itself may be the trouble. */
-static bool is_lasting(int rc)
-{
-	return rc != -ENOSPC && rc != -EBUSY;
-}
-
 static int write_batch(struct store *s, struct store_batch *b, struct reason *reason)
 {
 	int rc;
@@ -277,7 +271,8 @@ static void fail_save(struct store *s, uint64_t save, int rc, const struct reaso
 {
 	s->save = 0;
 	s->failed = save;
-	if (!s->database || !is_lasting(rc))
+	/* The file itself is not the trouble. */
+	if (!s->database || rc == -ENOSPC || rc == -EBUSY)
 		return;
 	s->why_closed = *why;
 	database_close(s->database);
