@@ -58,8 +58,28 @@ const char *kube_writer_answer(const struct kube_writer *w)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-int kube_writer_open(struct kube_writer *w, const struct kube_config *config, const char *what,
-		     struct reason *reason)
+static void release(struct kube_writer *w)
+{
+	kube_call_close(&w->call);
+	pthread_cond_destroy(&w->stop);
+	pthread_mutex_destroy(&w->lock);
+}
+
+static int start_thread(struct kube_writer *w, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int rc;
+
+	/* Signals are the loop's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&w->thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
+		      void *(*run)(void *arg), void *arg, struct reason *reason)
 {
 	pthread_condattr_t attributes;
 	int rc;
@@ -74,30 +94,12 @@ int kube_writer_open(struct kube_writer *w, const struct kube_config *config, co
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->stop, &attributes);
 	pthread_condattr_destroy(&attributes);
-	return 0;
-}
-
-void kube_writer_close(struct kube_writer *w)
-{
-	kube_call_close(&w->call);
-	pthread_cond_destroy(&w->stop);
-	pthread_mutex_destroy(&w->lock);
-}
-
-/* Signals are the loop's. */
-int kube_writer_start(struct kube_writer *w, void *(*run)(void *arg), void *arg,
-		      struct reason *reason)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&w->thread, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		reason_set(reason, "no thread: %s: %s", w->what, strerror(rc));
-	return -rc;
+	rc = start_thread(w, run, arg);
+	if (rc) {
+		reason_set(reason, "no thread: %s: %s", what, strerror(-rc));
+		release(w);
+	}
+	return rc;
 }
 
 void kube_writer_stop(struct kube_writer *w)
@@ -107,4 +109,5 @@ void kube_writer_stop(struct kube_writer *w)
 	pthread_cond_signal(&w->stop);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
+	release(w);
 }

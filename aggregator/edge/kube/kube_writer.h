@@ -22,12 +22,12 @@ struct kube_writer {
 	pthread_cond_t stop; /* with the lock */
 };
 
-/* Without its thread yet. config is copied. 0, or -errno with the reason and nothing to close. */
-int kube_writer_open(struct kube_writer *w, const struct kube_config *config, const char *what,
-		     struct reason *reason);
-void kube_writer_close(struct kube_writer *w);
-int kube_writer_start(struct kube_writer *w, void *(*run)(void *arg), void *arg,
-		      struct reason *reason);
+/*
+ * Starts the thread; the writer is a member of *arg. config is copied. 0, or -errno with the reason
+ * and nothing to stop.
+ */
+int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
+		      void *(*run)(void *arg), void *arg, struct reason *reason);
 /* Cuts what is under way and ends the thread. */
 void kube_writer_stop(struct kube_writer *w);
 

@@ -193,34 +193,25 @@ static void *run(void *arg)
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-static void free_all(struct nudger *n)
-{
-	kube_writer_close(&n->writer);
-	free(n->claim);
-	free(n);
-}
-
 int nudger_start(struct nudger **out, const struct kube_config *config, const char *claim,
 		 const struct api_context *ctx, struct reason *reason)
 {
 	struct nudger *n = mem_zalloc(1, sizeof(*n));
-	int rc = kube_writer_open(&n->writer, config, "refused pods are not asked about again",
-				  reason);
+	int rc;
 
-	if (rc) {
-		free(n);
-		return rc;
-	}
 	n->claim = claim ? mem_strdup(claim) : NULL;
 	n->ctx = ctx;
 	n->counters = &ctx->counters->nudge;
+	rc = kube_writer_start(&n->writer, config, "refused pods are not asked about again", run, n,
+			       reason);
+	if (rc) {
+		free(n->claim);
+		free(n);
+		return rc;
+	}
 	counter_set(&n->counters->enabled, claim != NULL);
-	rc = kube_writer_start(&n->writer, run, n, reason);
-	if (rc)
-		free_all(n);
-	else
-		*out = n;
-	return rc;
+	*out = n;
+	return 0;
 }
 
 void nudger_stop(struct nudger *n)
@@ -228,5 +219,6 @@ void nudger_stop(struct nudger *n)
 	if (!n)
 		return;
 	kube_writer_stop(&n->writer);
-	free_all(n);
+	free(n->claim);
+	free(n);
 }

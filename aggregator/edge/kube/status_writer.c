@@ -311,23 +311,17 @@ int status_writer_start(struct status_writer **out, const struct kube_config *co
 			struct quota_counters *counters, struct reason *reason)
 {
 	struct status_writer *w = mem_zalloc(1, sizeof(*w));
-	int rc =
-		kube_writer_open(&w->writer, config, "the status of quotas is not written", reason);
+	int rc;
 
-	if (rc) {
-		free(w);
-		return rc;
-	}
 	w->views = views;
 	w->options = options;
 	w->counters = counters;
-	rc = kube_writer_start(&w->writer, run, w, reason);
-	if (!rc) {
+	rc = kube_writer_start(&w->writer, config, "the status of quotas is not written", run, w,
+			       reason);
+	if (rc)
+		free(w);
+	else
 		*out = w;
-		return 0;
-	}
-	kube_writer_close(&w->writer);
-	free(w);
 	return rc;
 }
 
@@ -336,7 +330,6 @@ void status_writer_stop(struct status_writer *w)
 	if (!w)
 		return;
 	kube_writer_stop(&w->writer);
-	kube_writer_close(&w->writer);
 	backoff_set_fini(&w->backoff);
 	free(w);
 }

@@ -55,7 +55,7 @@ static void end(struct jsonw *w)
 	jsonw_object_close(w);
 }
 
-void token_review_write(struct buf *out, const char *token, const char *audience)
+static void token_review_write(struct buf *out, const char *token, const char *audience)
 {
 	struct jsonw w;
 

@@ -32,7 +32,6 @@ void token_reviewer_ask(void *reviewer, const char *token, const char *verb, con
 
 /* --- what is written and read, for tests ------------------------------------------------------ */
 
-void token_review_write(struct buf *out, const char *token, const char *audience);
 /*
  * The user of a TokenReview's status ({username, uid, groups, extra}), which the caller deletes;
  * NULL with the answer when there is none: ACCESS_UNKNOWN if the token is nobody's or meant for
