@@ -4,6 +4,7 @@
  * name, or without "allowed": true; and what is sent on of a user is JSON again.
  */
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

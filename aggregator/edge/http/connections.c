@@ -11,13 +11,11 @@
  */
 #include "aggregator/edge/http/connections.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <utlist.h>

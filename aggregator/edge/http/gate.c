@@ -23,7 +23,6 @@
  */
 #include "aggregator/edge/http/gate.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdarg.h>

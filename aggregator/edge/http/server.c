@@ -39,7 +39,6 @@
 #include <unistd.h>
 
 #include "aggregator/edge/http/http.h"
-#include "shared/log.h"
 #include "shared/mem.h"
 
 enum {

@@ -13,7 +13,6 @@
  */
 #include "aggregator/edge/kube/kube.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

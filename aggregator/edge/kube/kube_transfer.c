@@ -7,8 +7,6 @@
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
-#include <stdlib.h>
-
 #include "shared/mem.h"
 
 enum { REFUSAL_MAX = 64 << 10, LIST_BUFFER = 64 << 10 };

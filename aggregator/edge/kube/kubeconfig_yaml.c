@@ -16,7 +16,6 @@
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EVENTS_MAX = 100000, DEPTH_MAX = 64, ANCHORS_MAX = 100 };

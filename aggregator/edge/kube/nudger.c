@@ -18,9 +18,7 @@
 #include "aggregator/edge/kube/nudger.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/edge/kube/kube_writer.h"

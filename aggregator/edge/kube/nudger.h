@@ -6,8 +6,6 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_NUDGER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_NUDGER_H
 
-#include <stdbool.h>
-
 #include "aggregator/api/api.h"
 #include "aggregator/edge/kube/config.h"
 #include "shared/buf.h"

@@ -16,9 +16,7 @@
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <sodium.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
