@@ -70,6 +70,11 @@ static char *resolve(const struct reader *r, const char *path)
 	return path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", r->folder, path);
 }
 
+static yaml_node_t *find_scalar(struct reader *r, const yaml_node_t *map, const char *key)
+{
+	return kubeconfig_yaml_find(&r->yaml, map, key, YAML_SCALAR_NODE);
+}
+
 /* The decoded text, or NULL with a failure. */
 static char *decode(struct reader *r, const yaml_node_t *at, const char *key, const char *text)
 {
@@ -97,12 +102,18 @@ static void take_members(struct reader *r, const yaml_node_t *map, const struct 
 		if (m->form == PATH)
 			*to = resolve(r, text);
 		else if (m->form == PEM)
-			*to = decode(r,
-				     kubeconfig_yaml_find(&r->yaml, map, m->key, YAML_SCALAR_NODE),
-				     m->key, text);
+			*to = decode(r, find_scalar(r, map, m->key), m->key, text);
 		else
 			*to = mem_strdup(text);
 	}
+}
+
+/* At most one of the two may be given. */
+static void check_one(struct reader *r, const yaml_node_t *at, const char *file, const char *data,
+		      const char *key)
+{
+	if (file && data)
+		kubeconfig_yaml_fail(&r->yaml, at, "%s and %s-data: give one of them", key, key);
 }
 
 /* --- cluster ---------------------------------------------------------------------------------- */
@@ -114,7 +125,7 @@ static void check_server(struct reader *r, const yaml_node_t *cluster)
 	struct reason why;
 	char *server = r->config.server;
 
-	at = kubeconfig_yaml_find(&r->yaml, cluster, "server", YAML_SCALAR_NODE);
+	at = find_scalar(r, cluster, "server");
 	if (!server || !at) {
 		kubeconfig_yaml_fail(&r->yaml, cluster, "the cluster has no server");
 		return;
@@ -128,8 +139,7 @@ static void check_server(struct reader *r, const yaml_node_t *cluster)
 
 static void check_proxy(struct reader *r, const yaml_node_t *cluster)
 {
-	const yaml_node_t *at =
-		kubeconfig_yaml_find(&r->yaml, cluster, "proxy-url", YAML_SCALAR_NODE);
+	const yaml_node_t *at = find_scalar(r, cluster, "proxy-url");
 	struct reason why;
 
 	if (at && r->config.proxy_url && kube_url_check_proxy(r->config.proxy_url, &why))
@@ -138,8 +148,7 @@ static void check_proxy(struct reader *r, const yaml_node_t *cluster)
 
 static void check_tls_name(struct reader *r, const yaml_node_t *cluster)
 {
-	const yaml_node_t *at =
-		kubeconfig_yaml_find(&r->yaml, cluster, "tls-server-name", YAML_SCALAR_NODE);
+	const yaml_node_t *at = find_scalar(r, cluster, "tls-server-name");
 	char *host;
 
 	if (!at || !r->config.tls_server_name)
@@ -160,10 +169,7 @@ static void take_cluster(struct reader *r, const yaml_node_t *cluster)
 	check_server(r, cluster);
 	check_tls_name(r, cluster);
 	check_proxy(r, cluster);
-	if (c->ca_file && c->ca_data)
-		kubeconfig_yaml_fail(&r->yaml, cluster,
-				     "certificate-authority and certificate-authority-data: give "
-				     "one of them");
+	check_one(r, cluster, c->ca_file, c->ca_data, "certificate-authority");
 	if (c->insecure_skip_tls_verify && (c->ca_file || c->ca_data))
 		kubeconfig_yaml_fail(&r->yaml, cluster,
 				     "insecure-skip-tls-verify: there is a certificate authority "
@@ -174,17 +180,15 @@ static void take_cluster(struct reader *r, const yaml_node_t *cluster)
 
 static void refuse_members(struct reader *r, const yaml_node_t *user)
 {
+	static const char no_password[] = "passwords are gone from Kubernetes 1.19 on; use a "
+					  "token, a client certificate or exec";
 	static const struct {
 		const char *key;
 		yaml_node_type_t type;
 		const char *why;
 	} refused[] = {
-		{"username", YAML_SCALAR_NODE,
-		 "passwords are gone from Kubernetes 1.19 on; use a token, a client certificate or "
-		 "exec"},
-		{"password", YAML_SCALAR_NODE,
-		 "passwords are gone from Kubernetes 1.19 on; use a token, a client certificate or "
-		 "exec"},
+		{"username", YAML_SCALAR_NODE, no_password},
+		{"password", YAML_SCALAR_NODE, no_password},
 		{"auth-provider", YAML_MAPPING_NODE,
 		 "gone from Kubernetes 1.26 on; use exec with the plugin of your provider"},
 		{"as", YAML_SCALAR_NODE, "acting as another user is not supported"},
@@ -208,13 +212,9 @@ static void check_pair(struct reader *r, const yaml_node_t *user)
 {
 	const struct kube_config *c = &r->config;
 
-	if (c->client_certificate_file && c->client_certificate_data)
-		kubeconfig_yaml_fail(&r->yaml, user,
-				     "client-certificate and client-certificate-data: give one of "
-				     "them");
-	if (c->client_key_file && c->client_key_data)
-		kubeconfig_yaml_fail(&r->yaml, user,
-				     "client-key and client-key-data: give one of them");
+	check_one(r, user, c->client_certificate_file, c->client_certificate_data,
+		  "client-certificate");
+	check_one(r, user, c->client_key_file, c->client_key_data, "client-key");
 	if (!(c->client_certificate_file || c->client_certificate_data) !=
 	    !(c->client_key_file || c->client_key_data))
 		kubeconfig_yaml_fail(&r->yaml, user,
@@ -316,9 +316,8 @@ static void check_token(struct reader *r, const yaml_node_t *user)
 	if (!c->token)
 		return;
 	if (token_take(c->token, strlen(c->token), &checked, &why)) {
-		kubeconfig_yaml_fail(
-			&r->yaml, kubeconfig_yaml_find(&r->yaml, user, "token", YAML_SCALAR_NODE),
-			"token: %s", why.text);
+		kubeconfig_yaml_fail(&r->yaml, find_scalar(r, user, "token"), "token: %s",
+				     why.text);
 		return;
 	}
 	kube_text_wipe(c->token);
@@ -381,7 +380,7 @@ static const yaml_node_t *find_context(struct reader *r, const char *asked)
 
 	if (!asked) {
 		name = kubeconfig_yaml_text(y, root, "current-context");
-		at = kubeconfig_yaml_find(y, root, "current-context", YAML_SCALAR_NODE);
+		at = find_scalar(r, root, "current-context");
 	}
 	if (!name) {
 		kubeconfig_yaml_fail(y, root, "there is no current-context");
@@ -406,16 +405,14 @@ static void take_context(struct reader *r, const yaml_node_t *context)
 		return;
 	}
 	r->config.namespace = namespace ? mem_strdup(namespace) : NULL;
-	found = find_entry(r, "clusters", "cluster", cluster,
-			   kubeconfig_yaml_find(y, context, "cluster", YAML_SCALAR_NODE));
+	found = find_entry(r, "clusters", "cluster", cluster, find_scalar(r, context, "cluster"));
 	if (found)
 		take_cluster(r, found);
 	else
 		kubeconfig_yaml_fail(y, context, "the cluster of the context is empty");
 	if (!user)
 		return;
-	found = find_entry(r, "users", "user", user,
-			   kubeconfig_yaml_find(y, context, "user", YAML_SCALAR_NODE));
+	found = find_entry(r, "users", "user", user, find_scalar(r, context, "user"));
 	if (found)
 		take_user(r, found);
 }
