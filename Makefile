@@ -206,6 +206,12 @@ $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 
 # --- tests -------------------------------------------------------------------------------------------------------
 
+# tests/unit/api_place_pool.c counts the cores that are built and freed.
+$(TB)/unit/api_place_pool: TEST_LIBS += -Wl,--wrap=place_new,--wrap=place_free
+# See tests/ledger_watch.h.
+LEDGER_WATCHED := $(TB)/unit/aggregator_ledger $(TB)/unit/api_extender $(TB)/unit/api_fit $(TB)/integration/extender $(TB)/bench/extender
+$(LEDGER_WATCHED): TEST_LIBS += -Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock
+
 $(TB)/unit/%: $(O)/tests/unit/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/integration/%: $(O)/tests/integration/%.o $(ALL_A)
@@ -229,9 +235,9 @@ $(TB)/monitoring/%: $(O)/tests/monitoring/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(TB)/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
-# Its senders take their acks from tests/fleet/ack_trouble.c.
+# Its senders take their acks from tests/fleet/ack_trouble.c; tests/fleet/agent_sim.c counts what rings merge.
 $(FLEET): $(call obj,$(FLEET_OWN_C)) $(ALL_A)
-	$(call link,-Wl$(comma)--wrap=sender_socket_receive $(TEST_LIBS))
+	$(call link,-Wl$(comma)--wrap=sender_socket_receive$(comma)--wrap=interval_merge $(TEST_LIBS))
 $(SEAM): tests/seam/preload.c tests/seam/control.h tests/seam.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(filter-out $(SANFLAGS),$(EK_CFLAGS)) $(if $(SAN),-DSEAM_SANITIZED) $(CFLAGS) -fno-builtin -fPIC -shared -o $@ $< -ldl
@@ -386,6 +392,7 @@ lint-built: $(PROTO_C) $(SKEL)
 	tests/lint/layers
 	tests/lint/banned
 	tests/lint/headers "$(LINT_FLAGS)"
+	tests/lint/unreached
 	clang-format --dry-run -Werror $(SOURCES)
 	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=readdirCalled --library=posix \

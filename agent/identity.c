@@ -462,20 +462,3 @@ void identity_parse(const char *path, struct identity *identity)
 	if (walk.overhead)
 		identity->level = LEVEL_HELPER;
 }
-
-const char *cgroup_level_name(enum cgroup_level level)
-{
-	static const char *const names[] = {
-		[LEVEL_NONE] = "none",
-		[LEVEL_ROOT] = "root",
-		[LEVEL_KUBEPODS] = "kubepods",
-		[LEVEL_QOS] = "qos",
-		[LEVEL_POD] = "pod",
-		[LEVEL_POD_SUB] = "pod-sub",
-		[LEVEL_CONTAINER] = "container",
-		[LEVEL_CONTAINER_SUB] = "container-sub",
-		[LEVEL_HELPER] = "helper",
-	};
-
-	return names[level];
-}

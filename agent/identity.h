@@ -27,6 +27,5 @@ struct identity {
 
 /* path: as the kernel shows it below the hierarchy's mount, with the leading slash. */
 void identity_parse(const char *path, struct identity *identity);
-const char *cgroup_level_name(enum cgroup_level level);
 
 #endif

@@ -61,7 +61,6 @@ struct publisher {
 	size_t target_count;
 	struct peer peers[SENDERS_MAX];
 	size_t peer_count;
-	uint64_t failed_lookups;
 };
 
 /* --- senders ---------------------------------------------------------------------------------- */
@@ -168,9 +167,8 @@ static void leave(struct publisher *p, struct target *t, const struct address *a
 	}
 }
 
-static void tell_answer(struct publisher *p, struct target *t, const struct resolver_answer *answer)
+static void tell_answer(struct target *t, const struct resolver_answer *answer)
 {
-	p->failed_lookups += answer->failed;
 	if (answer->failed && !t->lookup_told)
 		log_warn("%s: cannot look up %s; trying again, the last 15 minutes are kept",
 			 t->endpoint.url, answer->why.text);
@@ -193,7 +191,7 @@ static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
 		return;
 	count = roster_take(&t->roster, &answer, mono_ns, is_answering(p, t),
 			    SENDERS_MAX - p->peer_count, changes);
-	tell_answer(p, t, &answer);
+	tell_answer(t, &answer);
 	for (size_t i = 0; i < count; i++) {
 		if (changes[i].added)
 			join(p, t, &changes[i].address, mono_ns);
@@ -270,24 +268,6 @@ bool publisher_idle(const struct publisher *p)
 			return false;
 	}
 	return true;
-}
-
-void publisher_get_stats(const struct publisher *p, struct publisher_stats *stats)
-{
-	*stats = (struct publisher_stats){
-		.senders = p->peer_count,
-		.failed_lookups = p->failed_lookups,
-		.merged = ring_merged(p->ring),
-		.dropped = ring_dropped(p->ring),
-	};
-	for (size_t i = 0; i < p->target_count; i++)
-		stats->left_out += p->targets[i].roster.left_out;
-	for (size_t i = 0; i < p->peer_count; i++) {
-		stats->acked += p->peers[i].stats.acked;
-		stats->refused += p->peers[i].stats.refused;
-		stats->bad_acks += p->peers[i].stats.bad_acks;
-		stats->skipped += p->peers[i].stats.skipped;
-	}
 }
 
 void publisher_reload_keys(struct publisher *p)

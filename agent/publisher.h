@@ -27,16 +27,6 @@ struct publisher_config {
 	void *lookup_ctx;
 };
 
-/* Since the start; of senders those there are now. */
-struct publisher_stats {
-	size_t senders;
-	size_t left_out; /* addresses for which there is no sender */
-	uint64_t failed_lookups;
-	uint64_t acked, refused, bad_acks,
-		skipped; /* over all senders, as struct sender_stats has them */
-	uint64_t merged, dropped; /* by the ring */
-};
-
 struct publisher;
 
 /*
@@ -64,7 +54,6 @@ int64_t publisher_step(struct publisher *p, int64_t mono_ns);
 int64_t publisher_ordered_interval_ns(const struct publisher *p);
 /* True when every aggregator has acknowledged everything. */
 bool publisher_idle(const struct publisher *p);
-void publisher_get_stats(const struct publisher *p, struct publisher_stats *stats);
 /* Reads the keys again; the old ones stay when that fails, with a line in the log either way. */
 void publisher_reload_keys(struct publisher *p);
 

@@ -42,7 +42,6 @@ struct ring {
 	struct held *held;
 	uint64_t *cursors; /* owned */
 	size_t cursor_count;
-	uint64_t merged, dropped;
 };
 
 struct ring *ring_new(size_t max_bytes, int64_t span_ns)
@@ -128,7 +127,6 @@ static void remove_item(struct ring *r, size_t index)
 
 static void drop_oldest(struct ring *r)
 {
-	r->dropped += r->items[0]->merged;
 	free_interval(r, r->items[0]);
 	remove_item(r, 0);
 }
@@ -197,7 +195,6 @@ static void merge_pair(struct ring *r, size_t index)
 	free_interval(r, b);
 	r->items[index + 1] = both;
 	remove_item(r, index);
-	r->merged++;
 }
 
 static void shrink(struct ring *r)
@@ -246,27 +243,7 @@ const struct interval *ring_find(const struct ring *r, uint64_t sequence)
 	return index < r->count ? r->items[index] : NULL;
 }
 
-uint64_t ring_oldest(const struct ring *r)
-{
-	return r->count ? r->items[0]->sequence : 0;
-}
-
 uint64_t ring_newest(const struct ring *r)
 {
 	return r->count ? r->items[r->count - 1]->sequence : 0;
-}
-
-size_t ring_bytes(const struct ring *r)
-{
-	return r->bytes;
-}
-
-uint64_t ring_merged(const struct ring *r)
-{
-	return r->merged;
-}
-
-uint64_t ring_dropped(const struct ring *r)
-{
-	return r->dropped;
 }

@@ -33,11 +33,6 @@ void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count);
  * push.
  */
 const struct interval *ring_find(const struct ring *r, uint64_t sequence);
-uint64_t ring_oldest(const struct ring *r); /* sequence; 0 when empty */
 uint64_t ring_newest(const struct ring *r);
-size_t ring_bytes(const struct ring *r);
-uint64_t ring_merged(const struct ring *r); /* merges made since start */
-/* Published intervals that left it, by age or for want of room. */
-uint64_t ring_dropped(const struct ring *r);
 
 #endif

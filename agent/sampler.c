@@ -47,13 +47,6 @@ int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const st
 	return 0;
 }
 
-int sampler_open(struct sampler **s, enum sampler_tier tier, const struct cgroupfs *fs,
-		 struct reason *reason)
-{
-	assert((size_t)tier < SAMPLER_TIERS);
-	return sampler_open_ops(s, sampler_all_ops[tier], fs, reason);
-}
-
 void sampler_close(struct sampler *s)
 {
 	if (!s)

@@ -42,11 +42,6 @@ struct departure {
 
 struct sampler; /* opaque: one tier, opened */
 
-/*
- * Opens a tier. -ENOSYS/-EPERM/-ENOENT.. with the reason when it cannot work here. fs is borrowed.
- */
-int sampler_open(struct sampler **s, enum sampler_tier tier, const struct cgroupfs *fs,
-		 struct reason *reason);
 void sampler_close(struct sampler *s);
 enum sampler_tier sampler_tier(const struct sampler *s);
 /*

@@ -12,7 +12,7 @@
 struct sampler_ops {
 	enum sampler_tier tier;
 	bool by_processes; /* a pass meets only cgroups with processes below them */
-	/* As sampler_open(); *state is the tier's own. */
+	/* As sampler_open_ops(); *state is the tier's own. */
 	int (*open)(void **state, const struct cgroupfs *fs, struct reason *reason);
 	/* Accepts NULL. */
 	void (*close)(void *state);
@@ -60,7 +60,10 @@ static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_
 int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
 		     uint32_t record_limit, struct reason *reason);
 
-/* sampler_open() of any tier, also one that is not ours. */
+/*
+ * Opens a tier, also one that is not ours. -ENOSYS/-EPERM/-ENOENT.. with the reason when it cannot
+ * work here. fs is borrowed.
+ */
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
 		     struct reason *reason);
 /* sampler_choose() among these, best first. */

@@ -683,8 +683,3 @@ size_t sender_get_cursors(const struct sender *s, uint64_t cursors[SENDER_CURSOR
 		cursors[count++] = s->durable + 1;
 	return count;
 }
-
-const char *sender_url(const struct sender *s)
-{
-	return s->endpoint.url;
-}

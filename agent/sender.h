@@ -78,6 +78,5 @@ void sender_get_stats(const struct sender *s, struct sender_stats *stats);
  */
 enum { SENDER_CURSORS = 3 };
 size_t sender_get_cursors(const struct sender *s, uint64_t cursors[SENDER_CURSORS]);
-const char *sender_url(const struct sender *s);
 
 #endif

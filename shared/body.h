@@ -24,16 +24,13 @@ int body_encode_interval(const struct interval *interval, int full,
 			 struct buf parts[BODY_PARTS_MAX], struct reason *reason);
 
 /*
- * Decodes the bodies of all parts, in order, into a new interval (the caller frees it) whose
- * sequence is 0. -EBADMSG for what is not such a body; -EINVAL for values that cannot be: refs of 0
+ * Decodes the bodies of all parts, in order, in place of what is in `into`; its sequence is 0, and
+ * on an error it has no entries. -EBADMSG for what is not such a body; -EINVAL for values that cannot be: refs of 0
  * or out of order or twice, unknown enum values, bad lengths, node section missing, capacities,
  * rates, costs and times covered that are negative or not finite, end <= start or longer than an
  * hour per merged interval; -E2BIG over a limit. The reason names the field. What was measured
  * (members of struct usage, cpu_split, mem_available_bytes) is passed on as it is, whatever it is.
  */
-int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
-			 struct reason *reason);
-/* The same into one that is there, in place of what is in it; on an error it has no entries. */
 int body_decode_interval_into(const struct buf *parts, size_t count, struct interval *into,
 			      struct reason *reason);
 

@@ -594,17 +594,3 @@ int body_decode_interval_into(const struct buf *parts, size_t count, struct inte
 		interval_clear(into);
 	return rc;
 }
-
-int body_decode_interval(const struct buf *parts, size_t count, struct interval **interval,
-			 struct reason *reason)
-{
-	struct interval *made = interval_new(0);
-	int rc = body_decode_interval_into(parts, count, made, reason);
-
-	if (rc) {
-		interval_free(made);
-		return rc;
-	}
-	*interval = made;
-	return 0;
-}

@@ -241,18 +241,6 @@ int keyring_read(struct keyring *ring, const struct keyring_place *place, struct
 	return rc;
 }
 
-int keyring_load(struct keyring *ring, const char *path, struct reason *reason)
-{
-	struct keyring_place *place;
-	int rc = keyring_open(&place, path, reason);
-
-	if (rc)
-		return rc;
-	rc = keyring_read(ring, place, reason);
-	keyring_close(place);
-	return rc;
-}
-
 const struct key *keyring_sealing(const struct keyring *ring)
 {
 	return ring->count ? &ring->keys[ring->count - 1] : NULL;

@@ -40,8 +40,6 @@ int keyring_open(struct keyring_place **place, const char *path, struct reason *
  */
 int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason);
 void keyring_close(struct keyring_place *place); /* accepts NULL */
-/* The three in one, for who reads once. */
-int keyring_load(struct keyring *ring, const char *path, struct reason *reason);
 
 /* The key that seals; NULL for an empty ring. */
 const struct key *keyring_sealing(const struct keyring *ring);

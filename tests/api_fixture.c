@@ -232,3 +232,13 @@ const char *api_fixture_names(struct api_fixture *f)
 	}
 	return f->names;
 }
+
+void api_fixture_extender(struct extender_options *o)
+{
+	struct score_args args;
+
+	score_args_default(&args, SCORE_CORRECTED);
+	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z},
+				       .default_pod_cpu_milli = args.default_requests_cpu_milli,
+				       .oom_cost = args.oom_cost};
+}

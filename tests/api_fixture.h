@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/policy_options.h"
 
 struct api_fixture {
 	struct api_context ctx; /* now is VIEW_FIXTURE_NOW_NS */
@@ -50,5 +51,8 @@ const char *api_fixture_names(struct api_fixture *f);
  * What stands at a path like "items.0.usage.cpuMillicores" below json; NULL when a part is missing.
  */
 const cJSON *api_fixture_at(const cJSON *json, const char *path);
+
+/* What an extender without options of its own has: no limits, the default blend. */
+void api_fixture_extender(struct extender_options *o);
 
 #endif

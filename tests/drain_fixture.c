@@ -46,3 +46,14 @@ struct kube_pod *drain_fixture_pod(const char *name, const char *owner, const ch
 	buf_fini(&text);
 	return (struct kube_pod *)o;
 }
+
+const char *drain_fixture_outcome(enum drain_outcome o)
+{
+	static const char *const names[] = {
+		[DRAIN_POD_UNDEFINED] = "Undefined",	[DRAIN_POD_OK] = "DrainOk",
+		[DRAIN_POD_BLOCK] = "BlockDrain",	[DRAIN_POD_SKIP] = "SkipDrain",
+		[DRAIN_POD_WAIT] = "WaitForCompletion",
+	};
+
+	return names[o];
+}

@@ -6,6 +6,7 @@
 #define EVENKEEL_TESTS_DRAIN_FIXTURE_H
 
 #include "aggregator/model/object.h"
+#include "aggregator/policy/drain/drain_rules.h"
 
 #define DRAIN_NOW_NS INT64_C(1770000000000000000) /* 2026-02-02T02:40:00Z */
 
@@ -18,5 +19,7 @@ struct object *drain_fixture_object(enum object_kind kind, const char *quoted);
  */
 struct kube_pod *drain_fixture_pod(const char *name, const char *owner, const char *metadata,
 				   const char *spec, const char *status);
+/* "Undefined", "DrainOk", "BlockDrain", "SkipDrain", "WaitForCompletion" */
+const char *drain_fixture_outcome(enum drain_outcome o);
 
 #endif

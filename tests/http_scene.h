@@ -14,6 +14,7 @@
 
 #include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
+#include "tests/http_plain.h"
 #include "tests/view_fixture.h"
 
 struct scene {
@@ -39,7 +40,7 @@ static inline int setup(void **state)
 		.watcher_smoothed = 1,
 	};
 	view_slot_publish(s->ctx.views, view_fixture_new());
-	if (http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
 		print_error("%s\n", reason.text);
 		return -1;
 	}

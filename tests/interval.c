@@ -140,3 +140,17 @@ struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers
 	}
 	return i;
 }
+
+int interval_decode(const struct buf *parts, size_t count, struct interval **interval,
+		    struct reason *reason)
+{
+	struct interval *made = interval_new(0);
+	int rc = body_decode_interval_into(parts, count, made, reason);
+
+	if (rc) {
+		interval_free(made);
+		return rc;
+	}
+	*interval = made;
+	return 0;
+}

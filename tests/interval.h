@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/body.h"
 #include "shared/interval.h"
 
 /*
@@ -14,5 +15,8 @@
  * fresh throughout. Free it with interval_free().
  */
 struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers);
+/* body_decode_interval_into() a new interval, which the caller frees. */
+int interval_decode(const struct buf *parts, size_t count, struct interval **interval,
+		    struct reason *reason);
 
 #endif

@@ -41,8 +41,19 @@ static void on_ready(void *ctx)
 
 	pthread_mutex_lock(&s->lock);
 	s->ready = true;
+	s->batches++;
 	pthread_cond_signal(&s->news);
 	pthread_mutex_unlock(&s->lock);
+}
+
+size_t edge_count_batches(struct edge_scene *s)
+{
+	size_t count;
+
+	pthread_mutex_lock(&s->lock);
+	count = s->batches;
+	pthread_mutex_unlock(&s->lock);
+	return count;
 }
 
 static void write_source(struct edge_scene *s, enum object_kind kind,

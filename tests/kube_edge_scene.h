@@ -28,7 +28,8 @@ struct edge_scene {
 
 	pthread_mutex_t lock;
 	pthread_cond_t news;
-	bool ready; /* under lock */
+	bool ready; /* under lock, as is the count */
+	size_t batches;
 };
 
 struct edge_expected {
@@ -40,6 +41,8 @@ struct edge_expected {
 int edge_scene_setup(void **state);
 int edge_scene_teardown(void **state);
 void edge_scene_start(struct edge_scene *s);
+/* How many batches were handed over so far, taken or not. */
+size_t edge_count_batches(struct edge_scene *s);
 /* Takes what comes until it is true, or for too long. */
 bool edge_scene_await(struct edge_scene *s, bool (*is_true)(struct edge_scene *s, const void *what),
 		      const void *what);

@@ -17,6 +17,7 @@
 #include "shared/clock.h"
 #include "shared/keyring.h"
 #include "tests/interval.h"
+#include "tests/keys.h"
 #include "tests/stack.h"
 
 #define BEFORE_NS   (15 * NS_PER_SEC)
@@ -110,7 +111,7 @@ void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const
 	uint8_t number = 0;
 	const cJSON *node;
 
-	if (keyring_load(&keys, key_path, &why))
+	if (keys_load(&keys, key_path, &why))
 		fail_msg("%s", why.text);
 	u->sequence++;
 	if (!u->end_ns)
@@ -187,7 +188,7 @@ void kube_usage_send_loads(struct kube_usage *u, const struct kube_load *loads, 
 	struct reason why = {""};
 	struct keyring keys;
 
-	if (keyring_load(&keys, key_path, &why))
+	if (keys_load(&keys, key_path, &why))
 		fail_msg("%s", why.text);
 	for (size_t i = 0; i < count; i++) {
 		struct ring *ring = ring_new(RING_BYTES_DEFAULT, 2 * HISTORY_NS);

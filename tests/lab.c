@@ -10,6 +10,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
+#include "tests/keys.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -128,7 +129,7 @@ struct lab *lab_new(size_t nodes, bool controllers)
 		control_plane_start_controllers(bed->plane);
 	start_kwok(l);
 	make_nodes(l);
-	if (keyring_load(&l->keys, bed->key_path, &why) || !await(are_ready, l, PATIENCE_S)) {
+	if (keys_load(&l->keys, bed->key_path, &why) || !await(are_ready, l, PATIENCE_S)) {
 		fprintf(stderr, "lab: the nodes do not become ready\n");
 		lab_free(l, true);
 		abort();

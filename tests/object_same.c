@@ -87,6 +87,18 @@ static bool all(const struct check *checks, size_t count, const char **what)
 	return true;
 }
 
+static bool same_taints(const struct taints *a, const struct taints *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++)
+		if (strcmp(a->of[i].key, b->of[i].key) != 0 ||
+		    strcmp(a->of[i].value, b->of[i].value) != 0 ||
+		    strcmp(a->of[i].effect, b->of[i].effect) != 0)
+			return false;
+	return true;
+}
+
 #define ALL(checks, what) all(checks, sizeof(checks) / sizeof((checks)[0]), what)
 #define SAME(member)                                                                               \
 	{                                                                                          \
@@ -115,7 +127,7 @@ static bool same_node(const struct kube_node *a, const struct kube_node *b, cons
 	const struct check checks[] = {
 		SAME_BY(same_labels, labels),
 		SAME_BY(same_labels, annotations),
-		SAME_BY(taints_equal, taints),
+		SAME_BY(same_taints, taints),
 		SAME_BY(resources_equal, capacity),
 		SAME_BY(resources_equal, allocatable),
 		SAME(ready),

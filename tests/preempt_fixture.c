@@ -21,7 +21,6 @@ void preempt_fixture_init(struct preempt_fixture *f, enum quota_variant variant)
 
 static void forget(struct preempt_fixture *f)
 {
-	preempt_free(f->index);
 	quota_book_free(f->book);
 	place_free(f->place);
 	view_drop(f->view);
@@ -115,7 +114,7 @@ void preempt_fixture_build(struct preempt_fixture *f, bool used)
 	quota.variant = f->options.variant;
 	f->view = place_fixture_view(&f->cluster, NULL, 0);
 	f->place = place_new(f->view, &place);
-	f->index = preempt_new(f->view);
+	f->index = preempt_of(f->view);
 	f->book = quota_book_of(f->quotas, f->quota_count, &quota);
 	if (used)
 		sum_used(f);

@@ -22,7 +22,7 @@ struct preempt_fixture {
 	/* Of preempt_fixture_build(). */
 	struct view *view;
 	struct place *place;
-	struct preempt *index;
+	const struct preempt *index;
 	struct quota_book *book;
 };
 

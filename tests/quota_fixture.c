@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "aggregator/api/snapshot.h"
+#include "aggregator/policy/quota/quota_internal.h"
 #include "shared/mem.h"
 
 struct view *quota_fixture_view(const char *items)
@@ -73,4 +74,12 @@ const char *quota_fixture_pod(const char *namespace, const char *name, const cha
 		    "{%s}}}]}, status: {phase: %s}}\n",
 		    namespace, name, namespace, name, *node ? "nodeName: " : "", node,
 		    *node ? "," : "", priority, requests, *node ? "Running" : "Pending");
+}
+
+bool quota_fixture_remove(struct quota_book *b, const char *namespace)
+{
+	bool removed = quota_book_drop(b, namespace);
+
+	quota_book_scale(b);
+	return removed;
 }

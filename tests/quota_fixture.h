@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_TESTS_QUOTA_FIXTURE_H
 #define EVENKEEL_TESTS_QUOTA_FIXTURE_H
 
+#include "aggregator/policy/quota/quota.h"
 #include "aggregator/state/view.h"
 
 /*
@@ -24,5 +25,8 @@ const char *quota_fixture_quota(const char *namespace, const char *name, const c
 /* node "": pending. */
 const char *quota_fixture_pod(const char *namespace, const char *name, const char *node,
 			      int priority, const char *requests);
+
+/* The namespace's quota goes, and the others' parts follow. False: there is none. */
+bool quota_fixture_remove(struct quota_book *b, const char *namespace);
 
 #endif

@@ -238,7 +238,7 @@ static inline void expect_sent(struct scene *s, int64_t ms, uint64_t sequence, b
 	assert_int_equal(step(s, ms), 1);
 	open_frame(s);
 	assert_int_equal(s->header.sequence, sequence);
-	assert_int_equal(body_decode_interval(&s->body, 1, &i, NULL), 0);
+	assert_int_equal(interval_decode(&s->body, 1, &i, NULL), 0);
 	assert_int_equal(i->full, full);
 	assert_int_equal(i->end_ns, ring_find(&s->ring, sequence)->end_ns);
 	interval_free(i);

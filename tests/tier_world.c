@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/sampler_tier.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 
@@ -113,7 +114,7 @@ void tier_world_open(struct tier_world *w)
 	int err;
 
 	tier_world_scan(w);
-	err = sampler_open(&w->sampler, w->tier, &w->fs, &why);
+	err = sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &why);
 	if (!err)
 		return;
 	if (w->tier == TIER_T3 || !is_machines_fault(err, &why))

@@ -135,7 +135,7 @@ struct view *view_fixture_of_pages(uint64_t version, int64_t time_ns, struct nod
 	struct view_node **nodes = mem_zalloc(count + 1, sizeof(struct view_node *));
 
 	for (size_t i = 0; i < count; i++) {
-		nodes[i] = view_node_new(pages[i], NULL);
+		nodes[i] = view_node_renew(NULL, pages[i], NULL);
 		page_drop(pages[i]);
 	}
 	free(pages);
@@ -233,4 +233,11 @@ struct view *view_fixture_new(void)
 	alpha.pods = pods;
 	alpha.pod_count = sizeof(pods) / sizeof(pods[0]);
 	return view_of_all(&alpha);
+}
+
+const struct node_page *view_fixture_page(const struct view *v, const char *node)
+{
+	const struct view_node *n = view_find(v, node);
+
+	return n ? n->page : NULL;
 }

@@ -43,5 +43,7 @@ struct view *view_fixture_of(const struct node_page *pages, size_t count);
 /* A view of those pages, sorted by name; takes over the array and one hold of each page. */
 struct view *view_fixture_of_pages(uint64_t version, int64_t time_ns, struct node_page **pages,
 				   size_t count);
+/* NULL: the view has no such node, or it is not measured. */
+const struct node_page *view_fixture_page(const struct view *v, const char *node);
 
 #endif

@@ -14,16 +14,6 @@
 
 enum { WEIGHT_MOST = 1000000 };
 
-void extender_options_default(struct extender_options *o)
-{
-	struct score_args args;
-
-	score_args_default(&args, SCORE_CORRECTED);
-	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z},
-				       .default_pod_cpu_milli = args.default_requests_cpu_milli,
-				       .oom_cost = args.oom_cost};
-}
-
 void extender_options_args(const struct extender_options *o, enum score_variant variant,
 			   struct score_args *args)
 {

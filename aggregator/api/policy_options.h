@@ -27,8 +27,6 @@ struct extender_options {
 	double oom_cost;
 };
 
-/* No limits, the default blend. */
-void extender_options_default(struct extender_options *o);
 /*
  * "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o
  * is as it was.

@@ -153,16 +153,6 @@ size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *heade
 	return count;
 }
 
-size_t ingest_parts_nodes(const struct ingest_parts *p)
-{
-	return HASH_COUNT(p->table);
-}
-
-size_t ingest_parts_bytes(const struct ingest_parts *p)
-{
-	return p->bytes;
-}
-
 /* --- frames ----------------------------------------------------------------------------------- */
 
 /* 5000 nodes of more than 500 pods do not send at once: enough for all that are under way. */

@@ -75,7 +75,5 @@ void ingest_parts_free(struct ingest_parts *p);
  */
 size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *header, struct buf *body,
 			struct buf parts[BODY_PARTS_MAX]);
-size_t ingest_parts_nodes(const struct ingest_parts *p);
-size_t ingest_parts_bytes(const struct ingest_parts *p);
 
 #endif

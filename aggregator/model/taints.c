@@ -77,15 +77,3 @@ const struct taint *taints_find(const struct taints *t, const char *key)
 			return &t->of[i];
 	return NULL;
 }
-
-bool taints_equal(const struct taints *a, const struct taints *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++)
-		if (strcmp(a->of[i].key, b->of[i].key) != 0 ||
-		    strcmp(a->of[i].value, b->of[i].value) != 0 ||
-		    strcmp(a->of[i].effect, b->of[i].effect) != 0)
-			return false;
-	return true;
-}

@@ -25,6 +25,5 @@ void taints_read(const cJSON *json, struct taints *out);
 void taints_fini(struct taints *t);
 /* The first with that key, or NULL. */
 const struct taint *taints_find(const struct taints *t, const char *key);
-bool taints_equal(const struct taints *a, const struct taints *b);
 
 #endif

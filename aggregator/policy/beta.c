@@ -58,16 +58,6 @@ static bool is_distribution(struct beta d)
 	return d.a > 0 && d.b > 0 && isfinite(d.a) && isfinite(d.b);
 }
 
-bool beta_moments(struct beta d, double moments[3])
-{
-	if (!is_distribution(d))
-		return false;
-	moments[0] = d.a / (d.a + d.b);
-	moments[1] = moments[0] * (d.a + 1) / (d.a + d.b + 1);
-	moments[2] = moments[1] * (d.a + 2) / (d.a + d.b + 2);
-	return true;
-}
-
 /* The error of Stirling's formula, e(z). */
 static double stirling_error(double z)
 {
@@ -119,13 +109,6 @@ static double factor(struct beta d, double x, double y, double errors)
 static double errors_of(struct beta d)
 {
 	return stirling_error(d.a + d.b) - stirling_error(d.a) - stirling_error(d.b);
-}
-
-double beta_density(struct beta d, double x)
-{
-	if (!is_distribution(d) || !(x > 0 && x < 1))
-		return 0;
-	return factor(d, x, 1 - x, errors_of(d)) / (x * (1 - x));
 }
 
 /* d(i) of the fraction. */

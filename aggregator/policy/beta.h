@@ -20,10 +20,6 @@ double beta_variance_max(double mean);
  * The distribution of this mean and variance. False, and nothing is written, where there is none.
  */
 bool beta_match(double mean, double variance, struct beta *fit);
-/* E[X], E[X^2], E[X^3]. False for shapes that are not above 0. */
-bool beta_moments(struct beta d, double moments[3]);
-/* Density at x; 0 for shapes that are no distribution. */
-double beta_density(struct beta d, double x);
 /*
  * P(X <= x), the regularised incomplete beta function: relative error below 1e-11. 0 for shapes
  * that are no distribution and for NaN.

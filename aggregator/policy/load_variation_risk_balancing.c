@@ -49,8 +49,8 @@ static double power(double x, double y)
 	return y == 0.5 ? sqrt(x) : pow(x, y);
 }
 
-SCORE_ARITHMETIC void risk_of(enum score_variant variant, const struct score_args *args,
-			      const struct resource_stats *stats, struct variation_risk *out)
+void variation_risk(enum score_variant variant, const struct score_args *args,
+		    const struct resource_stats *stats, struct variation_risk *out)
 {
 	const struct rules *rules = &rules_of[variant];
 	struct resource_stats s = *stats;
@@ -69,12 +69,6 @@ SCORE_ARITHMETIC void risk_of(enum score_variant variant, const struct score_arg
 	out->score = (1 - out->risk) * 100;
 	if (!rules->exact)
 		out->score = score_on_paper(out->score);
-}
-
-void variation_risk(enum score_variant variant, const struct score_args *args,
-		    const struct resource_stats *stats, struct variation_risk *out)
-{
-	risk_of(variant, args, stats, out);
 }
 
 /* One resource of the node. names: what its terms are called, in the order they are written. */
@@ -109,7 +103,7 @@ SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args 
 	resource_stats_init(&stats, metric,
 			    (double)(rules->percent_of_allocatable ? a.allocatable : a.capacity),
 			    (double)a.allocatable, request);
-	risk_of(variant, args, &stats, risk);
+	variation_risk(variant, args, &stats, risk);
 	score_term(r, names->mean, "percent", metric->mean);
 	score_term(r, names->stddev, "percent", metric->stddev);
 	score_term(r, names->capacity, names->unit, stats.capacity);

@@ -22,21 +22,6 @@ bool recent_pod_counts(int64_t placed_s, int64_t window_end_s)
 	return seconds_between(placed_s, window_end_s) < RECENT_POD_SECONDS;
 }
 
-size_t recent_pods_expired(const int64_t *placed_s, size_t count, int64_t now_s, bool upstream)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (seconds_between(placed_s[middle], now_s) < RECENT_POD_SECONDS)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return upstream && low == count ? 0 : low;
-}
-
 static int64_t expect_upstream(const struct kube_pod *pod, const struct score_args *args,
 			       int64_t window_end_s)
 {

@@ -17,11 +17,6 @@ enum { RECENT_POD_SECONDS = 60 };
 
 /* Trimaran: placed after the end of the window, or less than a minute before it. Unix seconds. */
 bool recent_pod_counts(int64_t placed_s, int64_t window_end_s);
-/*
- * How many of the oldest of `count` placements are forgotten at now_s; placed_s rises. upstream
- * forgets none where all are old, so they stay until the next pod lands on the node.
- */
-size_t recent_pods_expired(const int64_t *placed_s, size_t count, int64_t now_s, bool upstream);
 
 /* As in struct expected_use, of several pods. */
 struct recent_use {

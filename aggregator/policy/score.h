@@ -257,12 +257,7 @@ int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 		     enum score_variant variant, const char **field, struct reason *reason);
 
 /*
- * First pass: reads all nodes that are asked about, in any order. The plugin must have the variant.
- */
-void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
-		   const struct score_node *nodes, size_t count, struct score_scale *scale);
-/*
- * Second pass: one of these nodes. Beside a node that is not measured, a measured one gets at least
+ * Second pass of score_columns(): one of its nodes, by the plugin's scale. Beside a node that is not measured, a measured one gets at least
  * 1 and the other one less, but in upstream's variant. No case of missing or absurd numbers gives more than a known
  * good node gets, but in upstream's variant.
  */
@@ -271,9 +266,9 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   enum score_detail detail, struct score_result *result);
 
 /*
- * Both passes over all nodes by several plugins, of the scores only: that of the i-th node by the
- * p-th plugin is scores[p * count + i], and what score_prepare() gives is scales[p]. As
- * score_node_by() for each, but nothing is worked out twice.
+ * Both passes over all nodes that are asked about, in any order, by several plugins that have the
+ * variant: scores[p * count + i] is that of the i-th node by the p-th plugin, and scales[p] the
+ * plugin's scale. As score_node_by() for each, but nothing is worked out twice.
  */
 void score_columns(const struct score_query *q, const enum score_plugin_id *plugins,
 		   size_t plugin_count, const struct score_node *nodes, size_t count,

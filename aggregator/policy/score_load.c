@@ -42,9 +42,3 @@ struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struc
 		.limit_minus_pod = on_node->limits_trimaran,
 	};
 }
-
-void score_load_add_pod(struct score_load *load, const struct pod_spec *pod)
-{
-	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++)
-		pod_load_add(&load->of[r], pod, score_resource_id(r));
-}

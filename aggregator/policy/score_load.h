@@ -20,8 +20,6 @@ static inline struct pod_bound score_pod_bound(const struct score_query *q,
 		       : pod_load_bound(q->pod, score_resource_id(resource));
 }
 
-/* Adds a pod that is on the node; both known flags are the caller's to set. */
-void score_load_add_pod(struct score_load *load, const struct pod_spec *pod);
 /* What the pods of a node ask for of one resource, with and without the pod to be placed. */
 struct node_sums {
 	int64_t request, limit, request_minus_pod, limit_minus_pod;

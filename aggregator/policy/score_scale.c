@@ -258,12 +258,3 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 		finish(&passes, &columns[c]);
 	free(numbers);
 }
-
-void score_prepare(const struct score_query *q, enum score_plugin_id plugin,
-		   const struct score_node *nodes, size_t count, struct score_scale *scale)
-{
-	int64_t *scores = mem_alloc((count + 1) * sizeof(*scores));
-
-	score_columns(q, &plugin, 1, nodes, count, scale, scores);
-	free(scores);
-}

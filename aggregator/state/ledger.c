@@ -187,23 +187,11 @@ const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const c
 
 /* --- the lock --------------------------------------------------------------------------------- */
 
-static void lock(struct ledger *l)
-{
-	pthread_mutex_lock(&l->lock);
-	if (l->mono_ns)
-		l->locked_ns = l->mono_ns();
-}
-
 /* Frees what is left over, too. */
 static void unlock(struct ledger *l, struct garbage *g)
 {
 	struct reservation *r, *next;
 
-	if (l->mono_ns) {
-		int64_t held_ns = l->mono_ns() - l->locked_ns;
-
-		l->longest_ns = held_ns > l->longest_ns ? held_ns : l->longest_ns;
-	}
 	pthread_mutex_unlock(&l->lock);
 	ledger_copy_drop(g->copy);
 	record_drop(g->record);
@@ -220,22 +208,6 @@ struct ledger *ledger_new(void)
 
 	pthread_mutex_init(&l->lock, NULL);
 	return l;
-}
-
-void ledger_measure_lock(struct ledger *l, int64_t (*mono_ns)(void))
-{
-	l->mono_ns = mono_ns;
-}
-
-int64_t ledger_longest_lock_ns(struct ledger *l)
-{
-	struct garbage none = {0};
-	int64_t longest_ns;
-
-	lock(l);
-	longest_ns = l->longest_ns;
-	unlock(l, &none);
-	return longest_ns;
 }
 
 /* --- the array of readers: under lock --------------------------------------------------------- */
@@ -455,13 +427,13 @@ static void relock(struct ledger *l, struct garbage *g)
 {
 	unlock(l, g);
 	*g = (struct garbage){0};
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 }
 
 /* The lock, when nothing is there any more that has expired. */
 static void lock_fresh(struct ledger *l, int64_t now_ns, struct garbage *g)
 {
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	while (!expire_some(l, now_ns, g))
 		relock(l, g);
 }
@@ -569,7 +541,7 @@ bool ledger_remember(struct ledger *l, const char *uid)
 	struct garbage none = {0};
 	bool added;
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	added = uid_set_add(&l->placed, uid);
 	unlock(l, &none);
 	return added;
@@ -579,7 +551,7 @@ void ledger_forget(struct ledger *l, const char *uid)
 {
 	struct garbage none = {0};
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	uid_set_remove(&l->placed, uid);
 	unlock(l, &none);
 }
@@ -589,7 +561,7 @@ bool ledger_remembers(struct ledger *l, const char *uid)
 	struct garbage none = {0};
 	bool has;
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	has = uid_set_has(&l->placed, uid);
 	unlock(l, &none);
 	return has;
@@ -601,7 +573,7 @@ void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t g
 	struct reservation *r;
 	struct ledger_entry own;
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	r = ledger_find(l, uid);
 	if (r && r->record->entry.state != LEDGER_BOUND) {
 		own = r->record->entry;
@@ -622,7 +594,7 @@ void ledger_release(struct ledger *l, const char *uid)
 	struct garbage g = {0};
 	struct reservation *r;
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	r = ledger_find(l, uid);
 	if (r) {
 		forget(l, r, &g);
@@ -636,7 +608,7 @@ void ledger_unschedulable(struct ledger *l, const char *uid)
 	struct garbage g = {0};
 	struct reservation *r;
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	r = ledger_find(l, uid);
 	if (r && r->record->entry.state != LEDGER_BOUND) {
 		forget(l, r, &g);
@@ -673,7 +645,7 @@ void ledger_read_counters(struct ledger *l, struct ledger_counters *out)
 {
 	struct garbage none = {0};
 
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	*out = l->counters;
 	unlock(l, &none);
 }
@@ -684,7 +656,7 @@ void ledger_free(struct ledger *l)
 
 	if (!l)
 		return;
-	lock(l);
+	pthread_mutex_lock(&l->lock);
 	changed(l, &g);
 	for (size_t i = 0; i < l->count; i++)
 		take_out(l, l->sorted[i], &g);

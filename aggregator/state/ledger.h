@@ -146,11 +146,5 @@ struct ledger_counters {
 };
 
 void ledger_read_counters(struct ledger *l, struct ledger_counters *out);
-/*
- * From now on the lock's longest time is measured by that clock; before any other thread knows the
- * ledger. For tests.
- */
-void ledger_measure_lock(struct ledger *l, int64_t (*mono_ns)(void));
-int64_t ledger_longest_lock_ns(struct ledger *l);
 
 #endif

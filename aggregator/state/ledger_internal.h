@@ -44,7 +44,6 @@ struct reservation {
 
 struct ledger {
 	pthread_mutex_t lock;
-	int64_t (*mono_ns)(void); /* fixed after start; NULL: not measured */
 
 	/* under lock */
 	struct reservation *by_uid; /* hash */
@@ -55,7 +54,6 @@ struct ledger {
 	uint64_t version; /* of the reservations; not of what becomes of them */
 	struct uid_set placed; /* pods that have a node */
 	struct ledger_counters counters;
-	int64_t locked_ns, longest_ns;
 };
 
 /*

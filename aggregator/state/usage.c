@@ -85,7 +85,8 @@ struct usage_state {
 	struct usage_node **nodes; /* owned; sorted by name */
 	struct usage_node *index; /* of the same, by name */
 	uint64_t generation; /* of the newest change of any node */
-	struct node_page **pages; /* owned; what usage_pages() gave last, borrowed from the nodes */
+	struct node_page *
+		*pages; /* owned; what usage_gather_pages() gave last, borrowed from the nodes */
 	bool dirty; /* some page was built, or is to be, since they were gathered */
 	/*
 	 * Borrowed from nodes: those whose page is to be built, each once, the one that waits
@@ -494,13 +495,6 @@ struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_n
 	}
 	u->dirty = usage_stale(u) > 0;
 	return u->pages;
-}
-
-struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count)
-{
-	forget_silent(u, now_ns);
-	usage_build_pages(u, SIZE_MAX);
-	return usage_gather_pages(u, now_ns, count);
 }
 
 bool usage_dirty(const struct usage_state *u)

@@ -88,23 +88,17 @@ void usage_note_connection(struct usage_state *u, const char *node, uint64_t con
 void usage_note_closed(struct usage_state *u, const char *node, uint64_t connection);
 
 /*
- * The pages of all nodes heard so far, sorted by name, rebuilding only those of nodes that changed
- * since the last call. Borrowed until the next call; whoever keeps one holds it. A page shows the
- * pods of the node's newest interval, its windows as of that interval's end. Nodes silent for a day
- * are forgotten.
- */
-struct node_page *const *usage_pages(struct usage_state *u, int64_t now_ns, size_t *count);
-/*
- * The same in steps, so that whoever waits for the loop does not wait for a thousand pages at once.
- * Of the nodes that changed, the next `most` get their pages, those first that changed longest ago;
- * returns how many did.
+ * A page shows the pods of the node's newest interval, its windows as of that interval's end. Pages
+ * are rebuilt in steps, so that the loop answers in between: of the nodes that changed, the next
+ * `most` get their pages, those first that changed longest ago; returns how many did.
  */
 size_t usage_build_pages(struct usage_state *u, size_t most);
 /* How many nodes wait for their pages. */
 size_t usage_stale(const struct usage_state *u);
 /*
- * The pages there are: of a node that waits the last one, if it has one. They are borrowed until
- * the next call of any of these three; intervals may be applied meanwhile.
+ * The pages of all nodes heard so far, sorted by name: of a node that waits the last one, if it has
+ * one. Nodes silent for a day are forgotten. The pages are borrowed until the next call of either
+ * of these two, unless the caller holds them; intervals may be applied meanwhile.
  */
 struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_ns, size_t *count);
 /* True when something was applied or restored that is not in the pages given last. */

@@ -301,13 +301,3 @@ size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_pas
 	*out = past;
 	return count;
 }
-
-size_t victim_log_count(struct victim_log *l)
-{
-	size_t count;
-
-	pthread_mutex_lock(&l->lock);
-	count = HASH_COUNT(l->entries);
-	pthread_mutex_unlock(&l->lock);
-	return count;
-}

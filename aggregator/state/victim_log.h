@@ -78,7 +78,5 @@ size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_
 		       const char *const **out);
 /* All evictions known since then, oldest first, in one block to free. */
 size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out);
-/* How many preemptors are kept; for tests and metrics. */
-size_t victim_log_count(struct victim_log *l);
 
 #endif

@@ -113,13 +113,6 @@ const struct view_node *view_find(const struct view *v, const char *node)
 	return at < v->node_count ? v->nodes[at] : NULL;
 }
 
-const struct node_page *view_find_page(const struct view *v, const char *node)
-{
-	const struct view_node *n = view_find(v, node);
-
-	return n ? n->page : NULL;
-}
-
 bool view_knows(const struct view *v, enum object_kind kind)
 {
 	enum source_state state = v->cluster ? v->cluster->sources[kind].state : SOURCE_NONE;

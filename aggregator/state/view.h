@@ -147,10 +147,9 @@ struct view {
 /*
  * Puts page and model of one node together, holding both; either may be NULL, but not both. A
  * measured pod is an API's pod by its uid; a static pod's cgroup has the uid of annotation
- * kubernetes.io/config.hash, which stands for it.
+ * kubernetes.io/config.hash, which stands for it. Spares what `before`, the node's last, has worked
+ * out already; NULL is allowed.
  */
-struct view_node *view_node_new(struct node_page *page, struct model_node *model);
-/* The same, sparing what `before`, the node's last, has worked out already. NULL is allowed. */
 struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
 				  struct model_node *model);
 /*
@@ -185,8 +184,6 @@ void view_drop(struct view *v);
 size_t view_index(const struct view *v, const char *node);
 /* The node, or NULL. */
 const struct view_node *view_find(const struct view *v, const char *node);
-/* Its page, or NULL where there is no such node. */
-const struct node_page *view_find_page(const struct view *v, const char *node);
 /* Whether all objects of the kind are known, if perhaps as of a while ago. */
 bool view_knows(const struct view *v, enum object_kind kind);
 /* What the pods of a namespace ask for and use, or NULL. */

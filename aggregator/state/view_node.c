@@ -61,11 +61,6 @@ static struct node_page *page_of(struct node_page *page, const struct model_node
 	return page_new(&empty);
 }
 
-struct view_node *view_node_new(struct node_page *page, struct model_node *model)
-{
-	return view_node_renew(NULL, page, model);
-}
-
 struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
 				  struct model_node *model)
 {

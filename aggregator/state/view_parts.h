@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of view_node_new(), one file each. Pure. */
+/* The parts of view_node_renew(), one file each. Pure. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
 

@@ -27,15 +27,6 @@ void node_windows_free(struct node_windows *w)
 	free(w);
 }
 
-size_t node_windows_bytes(const struct node_windows *w)
-{
-	size_t bytes = sizeof(*w);
-
-	for (int i = 0; i < NODE_BUCKETS; i++)
-		bytes += node_bin_room(w->ring[i].bin_count) * sizeof(struct node_bin);
-	return bytes;
-}
-
 static void unpack_part(struct window_part *part, const struct node_part *p)
 {
 	part->samples = p->samples;

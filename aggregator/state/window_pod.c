@@ -82,15 +82,6 @@ void pod_windows_free(struct pod_windows *w)
 	free(w);
 }
 
-size_t pod_windows_bytes(const struct pod_windows *w)
-{
-	size_t bytes = sizeof(*w);
-
-	for (int i = 0; i < CHUNKS; i++)
-		bytes += w->old[i] ? CHUNK * sizeof(struct pod_span) : 0;
-	return bytes;
-}
-
 /* Of a bucket among the newest YOUNG; not negative. */
 static struct pod_bucket *young_slot(const struct pod_windows *w, int64_t index)
 {

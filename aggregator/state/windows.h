@@ -94,7 +94,6 @@ struct node_windows; /* opaque; <= 16 KiB while its histograms are as sparse as 
 
 struct pod_windows *pod_windows_new(void);
 void pod_windows_free(struct pod_windows *w);
-size_t pod_windows_bytes(const struct pod_windows *w);
 void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start_ns,
 		     int64_t end_ns);
 /*
@@ -125,7 +124,6 @@ bool pod_windows_completes(const struct pod_windows *w, int64_t end_ns, struct p
 
 struct node_windows *node_windows_new(void);
 void node_windows_free(struct node_windows *w);
-size_t node_windows_bytes(const struct node_windows *w);
 void node_windows_add(struct node_windows *w, const struct node_sample *n, int64_t start_ns,
 		      int64_t end_ns);
 void node_windows_read(const struct node_windows *w, int64_t as_of_ns,

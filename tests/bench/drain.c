@@ -149,7 +149,6 @@ static struct view *cluster(const struct shape *s)
 struct result {
 	double load_sec, step_sec, again_sec, moved;
 	size_t unneeded, wave;
-	uint64_t asked;
 };
 
 static size_t moves_of(const struct drain_plan *plan)
@@ -176,10 +175,8 @@ static struct result plan_once(struct place *p, struct view *v, const struct dra
 {
 	struct result r = {.step_sec = INFINITY, .again_sec = INFINITY};
 	struct drain_state *s = drain_state_new();
-	uint64_t before = place_evaluations(p);
 	struct drain_plan *plan = step(s, p, v, c, &r.step_sec);
 
-	r.asked = place_evaluations(p) - before;
 	r.unneeded = plan->unneeded;
 	r.wave = plan->wave.node_count;
 	r.moved = (double)moves_of(plan) / (double)(r.unneeded ? r.unneeded : 1);
@@ -236,7 +233,6 @@ static double large(int nodes, double budget)
 	bench_row("  reading the view", "s", NAN, 0, r.load_sec);
 	bench_row("  nodes that could go", "nodes", NAN, 0, (double)r.unneeded);
 	bench_row("  of them now", "nodes", NAN, 0, (double)r.wave);
-	bench_row("  filters asked per node", "nodes", NAN, 0, (double)r.asked / nodes);
 	view_drop(v);
 	return r.step_sec;
 }

@@ -23,8 +23,11 @@
 #include "aggregator/state/ledger.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/api_fixture.h"
 #include "tests/bench_cluster.h"
 #include "tests/bench_report.h"
+#include "tests/http_plain.h"
+#include "tests/ledger_watch.h"
 #include "tests/view_fixture.h"
 
 enum { REPEAT = 300, ROOM = 1 << 22, OTHERS = 3 };
@@ -244,14 +247,14 @@ int main(void)
 	struct http_server *server;
 
 	bench_begin("extender");
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	ctx.views = view_slot_new();
 	ctx.ledger = ledger_new();
-	ledger_measure_lock(ctx.ledger, cpu_ns);
+	ledger_watch(ctx.ledger, cpu_ns);
 	view_slot_publish(ctx.views, bench_cluster_new());
 	bench_handler(&ctx, "filter", "filter of 5000 names, CPU of the handler");
 	bench_handler(&ctx, "prioritize", "prioritize of 5000 names, CPU of the handler");
-	if (http_start(&server, "127.0.0.1:0", &ctx, &reason)) {
+	if (http_plain_start(&server, "127.0.0.1:0", &ctx, &reason)) {
 		fprintf(stderr, "http: %s\n", reason.text);
 		return 1;
 	}
@@ -261,7 +264,7 @@ int main(void)
 	bench_verb(http_address(server), "filter", "filter of 5000 names, capped use", NAN);
 	bench_among_others(http_address(server));
 	bench_row("most CPU time under the ledger's lock", "ms", NAN, 0,
-		  (double)ledger_longest_lock_ns(ctx.ledger) / 1e6);
+		  (double)ledger_watch_longest_ns() / 1e6);
 	http_stop(server);
 	ledger_free(ctx.ledger);
 	view_slot_free(ctx.views);

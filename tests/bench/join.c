@@ -161,7 +161,7 @@ static void bench_node(const struct view *v)
 	for (int i = 0; i < NODES; i++) {
 		const struct view_node *old = v->nodes[i * 7 % NODES];
 		int64_t start = cpu_ns();
-		struct view_node *n = view_node_new(old->page, old->model);
+		struct view_node *n = view_node_renew(NULL, old->page, old->model);
 
 		us[i] = (double)(cpu_ns() - start) / 1e3;
 		view_node_drop(n);

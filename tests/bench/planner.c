@@ -25,6 +25,7 @@
 #include "shared/mem.h"
 #include "tests/bench_fleet.h"
 #include "tests/bench_report.h"
+#include "tests/usage_view.h"
 
 enum { NODES = 5000, PODS = 30, ROUNDS = 5, INTERVALS = 2, EVERY_S = 10 };
 
@@ -106,7 +107,7 @@ static void measure_nodes(struct scene *s)
 static struct view *view_of(struct scene *s, double *seconds)
 {
 	size_t count;
-	struct node_page *const *pages = usage_pages(s->usage, s->now_ns, &count);
+	struct node_page *const *pages = usage_view_pages(s->usage, s->now_ns, &count);
 	int64_t start = cpu_ns();
 	struct view *v = join_view(s->join, pages, count, model_cluster(s->model), s->now_ns);
 

@@ -127,7 +127,7 @@ static struct kube_pod *pending(const char *pool, const char *cpu)
 struct bench {
 	struct view *view;
 	struct place *place;
-	struct preempt *index;
+	const struct preempt *index;
 	struct preempt_options options;
 };
 
@@ -245,7 +245,7 @@ int main(void)
 	b.place = place_new(b.view, &o);
 	preempt_options_default(&b.options);
 	start = cpu_ns();
-	b.index = preempt_new(b.view);
+	b.index = preempt_of(b.view);
 	bench_row("index 150,000 pods of 1000 quotas", "ms", NAN, 0,
 		  (double)(cpu_ns() - start) / 1e6);
 	one = ask(&b, book, "full", "3", PREEMPT_VICTIMS, &victims);
@@ -262,7 +262,6 @@ int main(void)
 	bench_row("upstream's way for one node against ours for several", "x", 10, 1,
 		  upstream / several);
 	quota_book_free(book);
-	preempt_free(b.index);
 	place_free(b.place);
 	view_drop(b.view);
 	bench_end();

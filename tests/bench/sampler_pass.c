@@ -358,7 +358,7 @@ static void open_tiers(struct scene *s, bool populated)
 		     !room_for(2 * s->cgroups * field_count(s->layout, PASS_SLOW))) ||
 		    (i == TIER_T2 && !populated))
 			continue;
-		if (sampler_open(&s->tier[i], (enum sampler_tier)i, &s->fs, &why))
+		if (sampler_open_ops(&s->tier[i], sampler_all_ops[i], &s->fs, &why))
 			printf("%s cannot work here: %s\n", way_names[i], why.text);
 	}
 }
@@ -520,7 +520,7 @@ static void measure_open(const struct cgroupfs *fs)
 	int64_t begin = clock_mono_ns();
 	struct sampler *s;
 
-	if (sampler_open(&s, TIER_T1, fs, &why)) {
+	if (sampler_open_ops(&s, sampler_all_ops[TIER_T1], fs, &why)) {
 		printf("T1 cannot work here: %s\n", why.text);
 		return;
 	}

@@ -23,6 +23,7 @@
 #include "shared/mem.h"
 #include "tests/bench_cluster.h"
 #include "tests/bench_report.h"
+#include "tests/http_plain.h"
 #include "tests/view_fixture.h"
 
 enum { REPEAT = 300 };
@@ -258,7 +259,7 @@ static void bench_http(const struct api_context *ctx, const struct question *q)
 	double ms[REPEAT];
 	int fd;
 
-	if (http_start(&server, "127.0.0.1:0", ctx, &reason)) {
+	if (http_plain_start(&server, "127.0.0.1:0", ctx, &reason)) {
 		fprintf(stderr, "http: %s\n", reason.text);
 		exit(1);
 	}

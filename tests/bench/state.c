@@ -3,7 +3,6 @@
  * What the usage state costs: medians over many repetitions, in CPU time of the one thread it
  * needs, since whatever else runs on the machine would be in the time on the wall.
  */
-#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/bench_report.h"
+#include "tests/heap.h"
 #include "tests/usage_fixture.h"
 #include "tests/usage_view.h"
 
@@ -39,13 +39,6 @@ static int64_t cpu_ns(void)
 static double microseconds_since(int64_t start_ns)
 {
 	return (double)(cpu_ns() - start_ns) / 1000;
-}
-
-static size_t heap_bytes(void)
-{
-	struct mallinfo2 info = mallinfo2();
-
-	return info.uordblks + info.hblkhd;
 }
 
 /* Interval n of a run; every_s apart. */
@@ -135,7 +128,7 @@ static void publish(struct view_slot *slot, struct join *join, struct usage_stat
 		    int64_t now_ns)
 {
 	size_t count;
-	struct node_page *const *pages = usage_pages(u, now_ns, &count);
+	struct node_page *const *pages = usage_view_pages(u, now_ns, &count);
 
 	view_slot_publish(slot, join_view(join, pages, count, NULL, now_ns));
 }
@@ -183,27 +176,40 @@ static void bench_cluster(void)
 
 static void bench_bytes(void)
 {
-	struct pod_windows *pod = pod_windows_new();
-	struct node_windows *node = node_windows_new();
+	enum { MANY = 1000 };
+	static struct pod_windows *pods[MANY];
+	static struct node_windows *nodes[MANY];
+	size_t of_pods, of_nodes = heap_bytes();
 
+	for (size_t k = 0; k < MANY; k++)
+		nodes[k] = node_windows_new();
 	for (size_t n = 0; n < INTERVALS; n++) {
 		struct interval *i = make_interval(n, SECONDS, false);
 
-		node_windows_add(node, &i->node, i->start_ns, i->end_ns);
+		for (size_t k = 0; k < MANY; k++)
+			node_windows_add(nodes[k], &i->node, i->start_ns, i->end_ns);
 		interval_free(i);
 	}
+	of_nodes = (heap_bytes() - of_nodes) / MANY;
+	of_pods = heap_bytes();
+	for (size_t k = 0; k < MANY; k++)
+		pods[k] = pod_windows_new();
 	for (size_t n = 0; n < POD_BUCKETS; n++) {
 		struct interval *i = make_interval(n, POD_BUCKET_SECONDS, false);
 
-		pod_windows_add(pod, &i->entries[0].usage, i->start_ns, i->end_ns);
+		for (size_t k = 0; k < MANY; k++)
+			pod_windows_add(pods[k], &i->entries[0].usage, i->start_ns, i->end_ns);
 		interval_free(i);
 	}
-	bench_row("windows of a pod, full", "bytes", 1728, 0, (double)pod_windows_bytes(pod));
-	bench_row("windows of a node, full", "bytes", 16384, 0, (double)node_windows_bytes(node));
+	of_pods = (heap_bytes() - of_pods) / MANY;
+	bench_row("windows of a pod, full", "bytes", 1728 + 5 * HEAP_BLOCK, 0, (double)of_pods);
+	bench_row("windows of a node, full", "bytes", 16384, 0, (double)of_nodes);
 	bench_row("windows of 150k pods, full", "MiB", 400, 0,
-		  (double)pod_windows_bytes(pod) * 150000 / 1024 / 1024);
-	pod_windows_free(pod);
-	node_windows_free(node);
+		  (double)of_pods * 150000 / 1024 / 1024);
+	for (size_t k = 0; k < MANY; k++) {
+		pod_windows_free(pods[k]);
+		node_windows_free(nodes[k]);
+	}
 }
 
 int main(void)

@@ -42,7 +42,7 @@ static void measure(const struct interval *interval, int full, const char *what)
 		len = frame.len;
 		start = clock_mono_ns();
 		frame_open(frame.data, frame.len, &ring, NULL, &header, &body, NULL);
-		body_decode_interval(&body, 1, &back, NULL);
+		interval_decode(&body, 1, &back, NULL);
 		in[i] = microseconds_since(start);
 		interval_free(back);
 		buf_fini(&parts[0]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/identity.h"
+#include "tests/cgroup_level.h"
 #include "tests/conformance/values.h"
 
 static bool same(const cJSON *expect, const char *key, const char *got, struct reason *why)

@@ -195,8 +195,10 @@ enum outcome run_unremovable(const cJSON *c, struct reason *why)
 				      DRAIN_CASE_NOW_NS + (int64_t)item->valuedouble * 1000000);
 	drain_unremovable_update(&u, names, count, DRAIN_CASE_NOW_NS);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next) {
-		kept += drain_unremovable_recent(&u, item->string) != NULL;
-		if (drain_unremovable_find(&u, item->string))
+		const struct drain_failure *f = drain_unremovable_recent(&u, item->string);
+
+		kept += f != NULL;
+		if (f && f->reason != DRAIN_NONE)
 			want = -1; /* upstream forgets why */
 	}
 	drain_unremovable_fini(&u);
@@ -249,47 +251,71 @@ static bool read_rank(const cJSON *c, const char *key, struct drain_rank *r, str
 	return true;
 }
 
-static enum outcome run_comparator(const cJSON *c,
-				   bool (*earlier)(const struct drain_rank *,
-						   const struct drain_rank *),
-				   struct reason *why)
+/* Upstream's order leaves equals as they are: a, given last, comes first only if it is earlier. */
+static enum outcome check_earlier(const cJSON *c, const struct drain_rank *a,
+				  const struct drain_rank *b, struct reason *why)
 {
-	struct drain_rank a, b;
+	const struct drain_rank both[] = {*b, *a};
+	size_t order[2];
 
-	if (!read_rank(c, "a", &a, why) || !read_rank(c, "b", &b, why))
-		return FAILED;
-	if (earlier(&a, &b) != cJSON_IsTrue(values_get(c, "want_a_earlier")))
-		return values_fail(why, "a is%s earlier", earlier(&a, &b) ? "" : " not");
+	drain_order(DRAIN_UPSTREAM, both, 2, order);
+	if ((order[0] == 1) != cJSON_IsTrue(values_get(c, "want_a_earlier")))
+		return values_fail(why, "a is%s earlier", order[0] == 1 ? "" : " not");
 	return PASSED;
 }
 
 enum outcome run_order_empty_first(const cJSON *c, struct reason *why)
 {
-	return run_comparator(c, drain_order_empty_first, why);
+	struct drain_rank a, b;
+
+	if (!read_rank(c, "a", &a, why) || !read_rank(c, "b", &b, why))
+		return FAILED;
+	a.before = b.before = false;
+	return check_earlier(c, &a, &b, why);
 }
 
 enum outcome run_order_previous_first(const cJSON *c, struct reason *why)
 {
-	return run_comparator(c, drain_order_before_first, why);
+	struct drain_rank a, b;
+
+	if (!read_rank(c, "a", &a, why) || !read_rank(c, "b", &b, why))
+		return FAILED;
+	return check_earlier(c, &(struct drain_rank){.known = true, .before = a.before},
+			     &(struct drain_rank){.known = true, .before = b.before}, why);
+}
+
+/*
+ * Two processors' scores, as two of those that decide the corrected order: pods that move, and what
+ * they use. There the lower one comes first.
+ */
+static bool read_scores(const cJSON *row, struct drain_rank *r)
+{
+	enum { MOST = 1000 };
+	const cJSON *first = row->child, *second = first ? first->next : NULL;
+
+	*r = (struct drain_rank){
+		.known = true,
+		.movable = (size_t)(MOST - (first ? first->valueint : 0)),
+		.cpu_milli = MOST - (second ? second->valueint : 0),
+	};
+	return !second || !second->next;
 }
 
 enum outcome run_order_scores(const cJSON *c, struct reason *why)
 {
 	const cJSON *rows = values_get(c, "scores"), *want = values_get(c, "want_order");
 	size_t count = (size_t)cJSON_GetArraySize(rows), at = 0;
-	size_t width = rows && count ? (size_t)cJSON_GetArraySize(rows->child) : 0;
-	double *scores = mem_zalloc(count * width + 1, sizeof(*scores));
+	struct drain_rank *ranks = mem_zalloc(count + 1, sizeof(*ranks));
 	size_t *order = mem_zalloc(count + 1, sizeof(*order));
 	bool same = (size_t)cJSON_GetArraySize(want) == count;
 
-	for (const cJSON *row = rows ? rows->child : NULL; row; row = row->next)
-		for (const cJSON *item = row->child; item; item = item->next)
-			scores[at++] = item->valuedouble;
-	drain_order_by_scores(scores, width, count, order);
+	for (const cJSON *row = rows ? rows->child : NULL; row && same; row = row->next)
+		same = read_scores(row, &ranks[at++]);
+	drain_order(DRAIN_CORRECTED, ranks, count, order);
 	at = 0;
 	for (const cJSON *item = want ? want->child : NULL; same && item; item = item->next, at++)
 		same = (size_t)item->valueint == order[at];
-	free(scores);
+	free(ranks);
 	free(order);
 	return same ? PASSED : values_fail(why, "the order differs at %zu", at);
 }

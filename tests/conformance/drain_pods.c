@@ -9,6 +9,7 @@
 #include "shared/mem.h"
 #include "tests/conformance/drain_records.h"
 #include "tests/conformance/values.h"
+#include "tests/drain_fixture.h"
 
 /* What rules are asked about. */
 struct scene {
@@ -65,7 +66,7 @@ static bool check_rule(struct scene *s, const cJSON *c, struct reason *why)
 	if (!drain_records_add_pod(&s->pods, values_get(c, "pod"), why))
 		return false;
 	rule->ask(&s->context, drain_records_pods(&s->pods)[0], &status, NULL);
-	return drain_case_same(c, "want_outcome", drain_outcome_name(status.outcome), why) &&
+	return drain_case_same(c, "want_outcome", drain_fixture_outcome(status.outcome), why) &&
 	       drain_case_same(c, "want_reason", drain_reason_name(status.reason), why);
 }
 
@@ -83,7 +84,7 @@ enum outcome run_drainability_rule(const cJSON *c, struct reason *why)
 static bool read_outcome(const char *name, enum drain_outcome *out)
 {
 	for (int i = 0; name && i < DRAIN_POD_OUTCOMES; i++) {
-		if (strcmp(drain_outcome_name((enum drain_outcome)i), name) == 0) {
+		if (strcmp(drain_fixture_outcome((enum drain_outcome)i), name) == 0) {
 			*out = (enum drain_outcome)i;
 			return true;
 		}
@@ -142,7 +143,7 @@ enum outcome run_rule_combination(const cJSON *c, struct reason *why)
 	if (judge.verdict.outcome != want.outcome || judge.verdict.reason != want.reason ||
 	    judge.verdict.overrides != want.overrides)
 		return values_fail(why, "the verdict is %s",
-				   drain_outcome_name(judge.verdict.outcome));
+				   drain_fixture_outcome(judge.verdict.outcome));
 	return PASSED;
 }
 

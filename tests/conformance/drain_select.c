@@ -152,6 +152,25 @@ static bool add_tainted(struct drain_records *r, const cJSON *age, struct reason
 	return drain_records_add(r, OBJECT_NODE, json, why);
 }
 
+/* What cluster-autoscaler remembers in taints after a restart, as timers. */
+static void load_taints(struct drain_timers *t, const struct drain_records *nodes, int64_t ttl_ns)
+{
+	struct drain_timer *timers = mem_zalloc(nodes->count + 1, sizeof(*timers));
+	size_t count = 0;
+
+	for (size_t i = 0; i < nodes->count; i++) {
+		struct kube_node *node = (struct kube_node *)nodes->of[i];
+		int64_t since_ns;
+
+		if (!drain_taint_time(node, DRAIN_TAINT_CANDIDATE, &since_ns) &&
+		    DRAIN_CASE_NOW_NS - since_ns <= ttl_ns)
+			timers[count++] = (struct drain_timer){.node = (char *)node->object.name,
+							       .since_ns = since_ns};
+	}
+	drain_timers_load(t, timers, count, DRAIN_CASE_NOW_NS, ttl_ns, DRAIN_CASE_NOW_NS);
+	free(timers);
+}
+
 enum outcome run_unneeded_taints(const cJSON *c, struct reason *why)
 {
 	const cJSON *ages = values_get(c, "taint_age_s"), *want = values_get(c, "want_unneeded");
@@ -162,8 +181,7 @@ enum outcome run_unneeded_taints(const cJSON *c, struct reason *why)
 
 	for (const cJSON *age = ages ? ages->child : NULL; passed && age; age = age->next)
 		passed = add_tainted(&nodes, age, why);
-	drain_timers_load_taints(&t, (const struct kube_node *const *)nodes.of, nodes.count, ttl_ns,
-				 DRAIN_CASE_NOW_NS);
+	load_taints(&t, &nodes, ttl_ns);
 	if (passed && t.count != (size_t)cJSON_GetArraySize(want)) {
 		passed = false;
 		values_fail(why, "%zu are unneeded", t.count);

@@ -11,6 +11,7 @@
 #include "aggregator/policy/plugin.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
+#include "tests/score_fixture.h"
 
 /* --- Peaks ------------------------------------------------------------------------------------ */
 
@@ -91,7 +92,7 @@ static bool score_allocatable(enum score_variant variant, const struct score_arg
 		values_fail(why, "a case must expect a score for each node");
 		return false;
 	}
-	score_prepare(&q, PLUGIN_ALLOCATABLE, nodes, count, &scale);
+	score_fixture_scale(&q, PLUGIN_ALLOCATABLE, nodes, count, &scale);
 	for (size_t i = 0; i < count; i++) {
 		struct score_result r;
 
@@ -303,7 +304,7 @@ static bool score_limit_case(enum score_variant variant, const struct limit_case
 		values_fail(why, "a case must expect scores");
 		return false;
 	}
-	score_prepare(&q, PLUGIN_LIMIT_AWARE, lc->nodes, lc->count, &scale);
+	score_fixture_scale(&q, PLUGIN_LIMIT_AWARE, lc->nodes, lc->count, &scale);
 	for (size_t i = 0; i < lc->count; i++) {
 		struct score_result r;
 

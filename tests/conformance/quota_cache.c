@@ -12,6 +12,7 @@
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
 #include "tests/conformance/quota_values.h"
+#include "tests/quota_fixture.h"
 
 enum { UIDS_MAX = 64, QUOTAS_MAX = 16 };
 
@@ -144,7 +145,7 @@ static void delete_quota(struct cache *k, const cJSON *c)
 		memmove(&k->quota[i], &k->quota[i + 1], (--k->quotas - i) * sizeof(const cJSON *));
 		break;
 	}
-	if (quota_book_remove(k->book, text(c, "namespace")))
+	if (quota_fixture_remove(k->book, text(c, "namespace")))
 		forget_uids(k, text(c, "namespace"));
 }
 

@@ -14,6 +14,7 @@
 #include "aggregator/policy/target_load_packing.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
+#include "tests/score_fixture.h"
 
 struct scene {
 	enum score_plugin_id plugin;
@@ -152,7 +153,7 @@ static bool read_pods(const cJSON *list, struct score_load *load, struct reason 
 		bool ok = values_pod(item, &pod, why);
 
 		if (ok)
-			score_load_add_pod(load, &pod);
+			score_fixture_add_pod(load, &pod);
 		pod_spec_free_members(&pod);
 		if (!ok)
 			return false;
@@ -275,7 +276,7 @@ static bool score_nodes(struct scene *s, struct best *best, struct reason *why)
 		for (size_t m = 0; m < s->args.power_model_count; m++)
 			if (strcmp(s->models[m].node, s->nodes[i].name) == 0)
 				s->nodes[i].power = &s->models[m];
-	score_prepare(&q, s->plugin, s->nodes, s->node_count, &scale);
+	score_fixture_scale(&q, s->plugin, s->nodes, s->node_count, &scale);
 	for (size_t i = 0; i < s->node_count; i++)
 		if (!score_node(s, &q, &scale, &s->nodes[i], best, why))
 			return false;

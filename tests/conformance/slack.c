@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/slack/buffer_replicas.h"
+#include "tests/conformance/buffer_replicas.h"
 #include "aggregator/policy/slack/slack_target.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"

@@ -10,6 +10,7 @@
 #include "aggregator/policy/resource_stats.h"
 #include "aggregator/policy/score_load.h"
 #include "tests/conformance/values.h"
+#include "tests/score_fixture.h"
 
 #define MIB 1048576.0
 
@@ -192,7 +193,7 @@ enum outcome run_node_requests_limits(const cJSON *c, struct reason *why)
 	for (const cJSON *item = list ? list->child : NULL; ok && item; item = item->next) {
 		ok = values_pod(item, &pod, why);
 		if (ok)
-			score_load_add_pod(&load, &pod);
+			score_fixture_add_pod(&load, &pod);
 		pod_spec_free_members(&pod);
 	}
 	if (!ok)

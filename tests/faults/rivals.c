@@ -23,6 +23,7 @@
 #include "shared/frame.h"
 #include "shared/mem.h"
 #include "tests/interval.h"
+#include "tests/keys.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -51,7 +52,7 @@ static int setup(void **state)
 		return -1;
 	s->stack = stack_new();
 	stack_start_aggregator(s->stack, 0);
-	return keyring_load(&s->keys, s->stack->key_path, NULL);
+	return keys_load(&s->keys, s->stack->key_path, NULL);
 }
 
 static void stop_forger(struct scene *s)

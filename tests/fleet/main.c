@@ -25,6 +25,7 @@
 #include "tests/fleet/dump.h"
 #include "tests/fleet/launch.h"
 #include "tests/fleet/worker.h"
+#include "tests/keys.h"
 
 enum { WORKERS_MAX = CLUSTER_NODES_MAX / WORKER_AGENTS_FEW };
 
@@ -336,7 +337,7 @@ static int check_target(struct fleet *f, struct reason *why)
 	if (!rc && o->also)
 		rc = check_address("--also", o->also, why);
 	if (!rc && o->key_file)
-		rc = keyring_load(&f->keys, o->key_file, why);
+		rc = keys_load(&f->keys, o->key_file, why);
 	return rc;
 }
 

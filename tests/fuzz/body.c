@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bodies into body_decode_interval(). The first byte is how many of the parts follow it, each
+ * Bodies into interval_decode(). The first byte is how many of the parts follow it, each
  * behind a length of two bytes, the last one taking the rest. What is accepted must keep the
  * promises of body.h, survive the way out and in, and be the same whether entries are scanned or
  * read by the library: a field that is not in body.proto, behind the others, leaves all of a part
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "shared/body.h"
+#include "tests/interval.h"
 
 #define COUNTER_MAX (1ULL << 53)
 
@@ -70,7 +71,7 @@ static void send_again(const struct interval *i)
 	assert(count > 0 || count == -E2BIG);
 	if (count < 0)
 		return;
-	assert(!body_decode_interval(parts, (size_t)count, &back, NULL));
+	assert(!interval_decode(parts, (size_t)count, &back, NULL));
 	assert(back->entry_count == i->entry_count);
 	check(back);
 	interval_free(back);
@@ -119,7 +120,7 @@ static void parse_instead(const struct interval *i, struct buf *parts, size_t co
 
 	for (size_t n = 0; n < count; n++)
 		buf_add(&parts[n], "\x78\x00", 2);
-	assert(!body_decode_interval(parts, count, &parsed, NULL));
+	assert(!interval_decode(parts, count, &parsed, NULL));
 	assert(parsed->start_ns == i->start_ns && parsed->end_ns == i->end_ns);
 	assert(parsed->merged == i->merged && parsed->full == i->full);
 	check_same_node(&parsed->node, &i->node);
@@ -161,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data++, size--;
 	for (size_t n = 0; n < count; n++)
 		parts[n] = take(&data, &size, n + 1 == count);
-	if (body_decode_interval(parts, count, &i, &why)) {
+	if (interval_decode(parts, count, &i, &why)) {
 		assert(why.text[0] != '\0' && !i);
 	} else {
 		check(i);

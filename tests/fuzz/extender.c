@@ -14,6 +14,7 @@
 #include "aggregator/api/policy_options.h"
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
+#include "tests/api_fixture.h"
 #include "tests/consistent.h"
 #include "tests/fuzz/bare_request.h"
 #include "tests/view_fixture.h"
@@ -31,7 +32,7 @@ static int64_t fixed_now(void)
 
 static void start(void)
 {
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	options.limits.use_cap[SCORE_CPU] = 0.85;
 	options.limits.ratio[SCORE_MEMORY] = 2;
 	ctx = (struct api_context){

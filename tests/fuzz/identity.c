@@ -28,7 +28,7 @@ static void check(const struct identity *id)
 	assert(strspn(id->pod_uid, "0123456789abcdef-") == uid);
 	assert(container == (has_container(id) ? CONTAINER_ID_LEN : 0));
 	assert(strspn(id->container_id, "0123456789abcdef") == container);
-	assert(cgroup_level_name(id->level));
+	assert(id->level <= LEVEL_HELPER);
 	if (id->level == LEVEL_POD || id->level == LEVEL_POD_SUB)
 		assert(uid);
 	if (uid)

@@ -29,6 +29,7 @@
 #include "agent/sampler_tier.h"
 #include "shared/mem.h"
 #include "tests/cgroup_fixture.h"
+#include "tests/cgroup_level.h"
 #include "tests/process.h"
 
 #define AGENT_UID "9e205513-0d2d-4959-95d2-c8daca5427d0"
@@ -208,7 +209,7 @@ static bool check_tier(const struct scene *s, const char *view, enum sampler_tie
 	struct sampler *sampler;
 	bool ok = true;
 
-	if (sampler_open(&sampler, tier, fs, &reason))
+	if (sampler_open_ops(&sampler, sampler_all_ops[tier], fs, &reason))
 		return fail_inside(view, sampler_tier_name(tier), reason.text);
 	for (struct sight *sight = sights; sight->sub; sight++)
 		sight->memory_before = kernel_memory(s, sight->sub);
@@ -283,7 +284,7 @@ static bool is_bpf_there(const struct cgroupfs *fs)
 	struct reason reason = {""};
 	struct sampler *sampler;
 
-	if (sampler_open(&sampler, TIER_T1, fs, &reason)) {
+	if (sampler_open_ops(&sampler, sampler_all_ops[TIER_T1], fs, &reason)) {
 		printf("SKIP: T1: %s\n", reason.text);
 		return false;
 	}

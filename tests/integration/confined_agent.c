@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "agent/sampler.h"
+#include "agent/sampler_tier.h"
 #include "bpf/record.h"
 #include "shared/mem.h"
 #include "tests/cgroup_fixture.h"
@@ -217,7 +218,7 @@ static void divert_walks(pid_t agent)
 	int program;
 
 	if (cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &why) ||
-	    sampler_open(&ours, TIER_T1, &fs, &why))
+	    sampler_open_ops(&ours, sampler_all_ops[TIER_T1], &fs, &why))
 		fail_msg("%s", why.text);
 	assert_true(count > 0 && iterators(getpid(), "prog_id:", programs) > 0);
 	program = bpf_prog_get_fd_by_id(programs[0]);
@@ -458,7 +459,7 @@ static void test_step_down(void **state)
 	struct sampler *probe;
 
 	assert_int_equal(cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &why), 0);
-	if (sampler_open(&probe, TIER_T1, &fs, &why)) {
+	if (sampler_open_ops(&probe, sampler_all_ops[TIER_T1], &fs, &why)) {
 		cgroupfs_close(&fs);
 		print_message("SKIP: %s\n", why.text);
 		skip();

@@ -25,7 +25,10 @@
 #include "aggregator/state/ledger.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/api_fixture.h"
 #include "tests/consistent.h"
+#include "tests/http_plain.h"
+#include "tests/ledger_watch.h"
 #include "tests/model_fixture.h"
 #include "tests/process.h"
 #include "tests/view_fixture.h"
@@ -76,7 +79,7 @@ static int setup(void **state)
 	struct reason reason;
 	char name[16];
 
-	extender_options_default(&s->options);
+	api_fixture_extender(&s->options);
 	s->options.limits.use_cap[SCORE_CPU] = 0.9;
 	s->ctx = (struct api_context){
 		.views = view_slot_new(),
@@ -104,7 +107,7 @@ static int setup(void **state)
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		model_fixture_sync(s->model, (enum object_kind)kind);
 	publish(s);
-	if (http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
 		print_error("%s\n", reason.text);
 		return -1;
 	}

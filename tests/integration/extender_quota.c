@@ -24,6 +24,8 @@
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/http_plain.h"
 #include "tests/process.h"
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
@@ -117,7 +119,7 @@ static int setup(void **state)
 	struct reason reason;
 
 	atomic_store(&now, VIEW_FIXTURE_NOW_NS);
-	extender_options_default(&s->extender);
+	api_fixture_extender(&s->extender);
 	s->ctx = (struct api_context){
 		.views = view_slot_new(),
 		.counters = &s->counters,
@@ -128,7 +130,7 @@ static int setup(void **state)
 		.extender = &s->extender,
 	};
 	view_slot_publish(s->ctx.views, make_view(NULL, NULL));
-	if (http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
 		print_error("%s\n", reason.text);
 		return -1;
 	}

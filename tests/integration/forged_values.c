@@ -21,6 +21,7 @@
 #include "shared/frame.h"
 #include "shared/mem.h"
 #include "tests/interval.h"
+#include "tests/keys.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -51,7 +52,7 @@ static int setup(void **state)
 	s->start_ns = clock_wall_ns() - 60 * NS_PER_SEC;
 	return endpoint_parse(&endpoint, url, NULL) ||
 	       sender_socket_open(&s->socket, &endpoint, NULL) ||
-	       keyring_load(&s->keys, s->stack->key_path, NULL);
+	       keys_load(&s->keys, s->stack->key_path, NULL);
 }
 
 static int teardown(void **state)

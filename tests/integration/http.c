@@ -19,6 +19,7 @@
 
 #include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
+#include "tests/http_plain.h"
 #include "tests/http_raw.h"
 #include "tests/http_scene.h"
 #include "tests/view_fixture.h"
@@ -550,7 +551,7 @@ static void test_address_in_use(void **state)
 	struct http_server *second = NULL;
 	struct reason reason;
 
-	assert_int_equal(http_start(&second, http_address(s->server), &s->ctx, &reason),
+	assert_int_equal(http_plain_start(&second, http_address(s->server), &s->ctx, &reason),
 			 -EADDRINUSE);
 	assert_null(second);
 	assert_non_null(strstr(reason.text, http_address(s->server)));
@@ -584,7 +585,7 @@ static void test_bad_addresses(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct http_server *server = NULL;
 		struct reason reason = {""};
-		int rc = http_start(&server, cases[i].listen, &s->ctx, &reason);
+		int rc = http_plain_start(&server, cases[i].listen, &s->ctx, &reason);
 
 		if (rc != cases[i].rc)
 			fail_msg("%s: %d %s", cases[i].listen, rc, reason.text);

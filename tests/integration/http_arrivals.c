@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/http_plain.h"
 #include "tests/http_raw.h"
 
 enum {
@@ -136,7 +137,7 @@ static int setup_few(void **state)
 	getrlimit(RLIMIT_NOFILE, &before);
 	few = (struct rlimit){FILES, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(http_start(&s->server, "127.0.0.1:0", &s->ctx, NULL), 0);
+	assert_int_equal(http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, NULL), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/http_plain.h"
 #include "tests/http_raw.h"
 
 /*
@@ -40,7 +41,7 @@ static void test_connection_limit(void **state)
 	http_stop(s->server);
 	few = (struct rlimit){FILES, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(http_start(&s->server, "127.0.0.1:0", &s->ctx, &reason), 0);
+	assert_int_equal(http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 
 	for (int i = 0; i < CLIENTS; i++)

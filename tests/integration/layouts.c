@@ -76,7 +76,8 @@ static int setup(void **state)
 	w->rescan = true;
 	if (machine_open(&w->machine_files, &reason))
 		fail_msg("%s", reason.text);
-	if (sampler_open(&w->sampler, w->tier, &w->fs, &w->why_not) && w->tier == TIER_T3)
+	if (sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &w->why_not) &&
+	    w->tier == TIER_T3)
 		fail_msg("%s", w->why_not.text);
 	return 0;
 }
@@ -471,7 +472,7 @@ static void keep_unified_only(struct world *w)
 	w->sampler = NULL;
 	tier_world_keep_unified_only(&view);
 	w->fs = view.fs;
-	if (sampler_open(&w->sampler, w->tier, &w->fs, &reason))
+	if (sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &reason))
 		fail_msg("%s", reason.text);
 }
 

@@ -17,6 +17,7 @@
 
 #include "shared/keyring.h"
 #include "shared/mem.h"
+#include "tests/keys.h"
 #include "tests/manifests.h"
 #include "tests/process.h"
 #include "tests/stack.h"
@@ -103,9 +104,9 @@ static void test_new_key(void **state)
 	(void)state;
 	assert_int_equal(mkdir(keys, 0700), 0);
 	write_key(old);
-	assert_int_equal(keyring_load(&before, keys, &reason), 0);
+	assert_int_equal(keys_load(&before, keys, &reason), 0);
 	made = make_secrets(folder, "--new-key");
-	assert_int_equal(keyring_load(&after, keys, &reason), 0);
+	assert_int_equal(keys_load(&after, keys, &reason), 0);
 	assert_int_equal(after.count, 2);
 	assert_non_null(keyring_find(&after, keyring_sealing(&before)->id));
 	assert_null(keyring_find(&before, keyring_sealing(&after)->id));

@@ -16,6 +16,7 @@
 #include "aggregator/policy/place/place.h"
 #include "shared/mem.h"
 #include "tests/consistent.h"
+#include "tests/place_scan.h"
 #include "tests/place_world.h"
 
 enum { SEEDS = 1000, STEPS = 24, MARKS_MAX = 4 };
@@ -198,23 +199,9 @@ static void every_verdict_is_that_of_the_scheduler(void **state)
 struct saved {
 	place_mark mark;
 	int where[PLACE_WORLD_PODS];
-	bool removed[PLACE_WORLD_NODES], cordoned[PLACE_WORLD_NODES];
+	bool removed[PLACE_WORLD_NODES];
 	size_t bound;
 };
-
-static bool is_cordoned(const struct scene *s, size_t node)
-{
-	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(s->w.nodes[node], "spec");
-
-	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(spec, "unschedulable"));
-}
-
-static void set_cordoned(struct scene *s, size_t node, bool on)
-{
-	cJSON *spec = cJSON_GetObjectItemCaseSensitive(s->w.nodes[node], "spec");
-
-	cJSON_ReplaceItemInObjectCaseSensitive(spec, "unschedulable", cJSON_CreateBool(on));
-}
 
 static void save(struct scene *s, struct saved *to)
 {
@@ -222,8 +209,6 @@ static void save(struct scene *s, struct saved *to)
 	to->bound = s->w.bound_count;
 	memcpy(to->where, s->w.where, sizeof(to->where));
 	memcpy(to->removed, s->w.removed, sizeof(to->removed));
-	for (size_t i = 0; i < s->w.node_count; i++)
-		to->cordoned[i] = is_cordoned(s, i);
 }
 
 static void revert(struct scene *s, const struct saved *to)
@@ -232,8 +217,6 @@ static void revert(struct scene *s, const struct saved *to)
 	place_world_unbind(&s->w, to->bound);
 	memcpy(s->w.where, to->where, sizeof(to->where));
 	memcpy(s->w.removed, to->removed, sizeof(to->removed));
-	for (size_t i = 0; i < s->w.node_count; i++)
-		set_cordoned(s, i, to->cordoned[i]);
 	check_consistent(s, "reverted");
 	check_all(s, "reverted");
 }
@@ -268,12 +251,7 @@ static void change_node(struct scene *s)
 {
 	size_t node = place_world_draw(&s->w, s->w.node_count);
 
-	if (place_world_chance(&s->w, 50)) {
-		bool on = place_world_chance(&s->w, 50);
-
-		place_cordon(s->p, find_node(s, s->p, node), on);
-		set_cordoned(s, node, on);
-	} else if (!s->w.removed[node]) {
+	if (!s->w.removed[node]) {
 		place_remove_node(s->p, find_node(s, s->p, node));
 		s->w.removed[node] = true;
 	}
@@ -477,8 +455,12 @@ static bool are_equal(const struct place_counts *a, const struct place_counts *b
 	       a->excess == b->excess;
 }
 
+typedef place_node chooser(struct place *p, place_pod pod, enum place_order order, place_node hint,
+			   const bool *allowed, struct place_counts *counts);
+
 /* The same verdicts and choices, pod by pod, each placed where both say. */
-static void check_alike(const struct scene *s, struct place *other, const char *what)
+static void check_alike(const struct scene *s, struct place *other, chooser *theirs_by,
+			const char *what)
 {
 	for (size_t pod = 0; pod < s->w.pod_count; pod++) {
 		place_pod a = find_pod(s, s->p, pod), b = find_pod(s, other, pod);
@@ -498,7 +480,7 @@ static void check_alike(const struct scene *s, struct place *other, const char *
 					 place_world_name(s->w.pods[pod]),
 					 place_world_name(s->w.nodes[node]));
 		x = place_choose(s->p, a, order, PLACE_NONE, NULL, &ours);
-		y = place_choose(other, b, order, PLACE_NONE, NULL, &theirs);
+		y = theirs_by(other, b, order, PLACE_NONE, NULL, &theirs);
 		if (x != y || !are_equal(&ours, &theirs))
 			fail_msg("seed %llu, %s: %s goes to %u and %u", (unsigned long long)s->seed,
 				 what, place_world_name(s->w.pods[pod]), x, y);
@@ -513,8 +495,7 @@ static void test_search(struct scene *s)
 {
 	struct place *linear = new_place(&s->w, s->m, s->seed % 2);
 
-	place_set_search(linear, PLACE_SEARCH_LINEAR);
-	check_alike(s, linear, "linear search");
+	check_alike(s, linear, place_scan, "linear search");
 	place_free(linear);
 }
 
@@ -529,7 +510,7 @@ static void test_shuffled(struct scene *s)
 	struct model *m = place_world_model(&s->w, ~s->seed);
 	struct place *other = new_place(&s->w, m, s->seed % 2);
 
-	check_alike(s, other, "another order");
+	check_alike(s, other, place_choose, "another order");
 	place_free(other);
 	model_free(m);
 }
@@ -559,8 +540,8 @@ static void disturb(struct scene *s)
 		place_remove_node(s->p,
 				  find_node(s, s->p, place_world_draw(&s->w, s->w.node_count)));
 	if (place_world_chance(&s->w, 30))
-		place_cordon(s->p, find_node(s, s->p, place_world_draw(&s->w, s->w.node_count)),
-			     place_world_chance(&s->w, 50));
+		place_drain_node(s->p,
+				 find_node(s, s->p, place_world_draw(&s->w, s->w.node_count)));
 }
 
 static void test_update(struct scene *s)
@@ -579,7 +560,7 @@ static void test_update(struct scene *s)
 		check_consistent(s, "updated");
 		check_all(s, "updated");
 		fresh = new_place(&s->w, s->m, s->seed % 2);
-		check_alike(s, fresh, "a new one");
+		check_alike(s, fresh, place_choose, "a new one");
 		place_free(fresh);
 	}
 }

@@ -20,6 +20,7 @@
 #include "shared/clock.h"
 #include "shared/frame.h"
 #include "shared/mem.h"
+#include "tests/keys.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -45,7 +46,7 @@ static int setup(void **state)
 	if (sodium_init() < 0)
 		return -1;
 	s->stack = stack_new();
-	if (keyring_load(&s->keys, s->stack->key_path, NULL))
+	if (keys_load(&s->keys, s->stack->key_path, NULL))
 		return -1;
 	randombytes_buf(s->run, sizeof(s->run));
 	s->start_ns = clock_wall_ns() - 60 * NS_PER_SEC;

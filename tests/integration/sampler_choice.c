@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/sampler_tier.h"
 #include "tests/tier_world.h"
 
 /* --- liars ----------------------------------------------------------------------------------- */
@@ -262,7 +263,7 @@ static void test_best_tier_is_chosen(void **state)
 
 	tier_world_make_stopped(w, "child");
 	assert_int_equal(cgroupfs_scan(fs, w->topology, &why), 0);
-	while (sampler_open(&w->sampler, (enum sampler_tier)best, fs, &why))
+	while (sampler_open_ops(&w->sampler, sampler_all_ops[best], fs, &why))
 		assert_true(++best < SAMPLER_TIERS);
 	sampler_close(w->sampler);
 	w->sampler = NULL;
@@ -290,7 +291,7 @@ static int open_without_capabilities(struct tier_world *w)
 
 	if (syscall(SYS_capset, &header, none))
 		return 2;
-	err = sampler_open(&s, w->tier, &w->fs, &why);
+	err = sampler_open_ops(&s, sampler_all_ops[w->tier], &w->fs, &why);
 	if (err == -EPERM && strstr(why.text, "CAP_BPF and CAP_PERFMON missing"))
 		return 0;
 	fprintf(stderr, "opening without capabilities: %d %s\n", err, why.text);

@@ -13,6 +13,7 @@
 
 #include "aggregator/edge/http/http.h"
 #include "shared/mem.h"
+#include "tests/http_plain.h"
 #include "tests/process.h"
 #include "tests/view_fixture.h"
 
@@ -37,7 +38,7 @@ static int start_server(void **state)
 		.watcher_smoothed = 1,
 	};
 	view_slot_publish(ctx.views, view_fixture_new());
-	if (http_start(&server, "127.0.0.1:0", &ctx, &reason) == 0)
+	if (http_plain_start(&server, "127.0.0.1:0", &ctx, &reason) == 0)
 		return 0;
 	print_error("%s\n", reason.text);
 	return -1;

@@ -16,6 +16,7 @@
 
 #include "shared/body.h"
 #include "tests/account_world.h"
+#include "tests/interval.h"
 
 enum { TICKS = 20000, MERGED = 7 };
 
@@ -102,7 +103,7 @@ static struct moments send(const struct interval *i)
 	struct reason why;
 
 	assert_int_equal(body_encode_interval(i, 1, parts, &why), 1);
-	assert_int_equal(body_decode_interval(parts, 1, &back, &why), 0);
+	assert_int_equal(interval_decode(parts, 1, &back, &why), 0);
 	if (back->entry_count)
 		m = moments_unpack(&back->entries[0].usage.cpu_milli);
 	interval_free(back);

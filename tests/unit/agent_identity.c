@@ -4,6 +4,7 @@
  * ids are made up.
  */
 #include "agent/identity.h"
+#include "tests/cgroup_level.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -88,8 +88,6 @@ static void test_any_order(void **state)
 	};
 
 	PLAY(*state, arrivals);
-	assert_int_equal(ingest_parts_nodes(((struct scene *)*state)->parts), 0);
-	assert_int_equal(ingest_parts_bytes(((struct scene *)*state)->parts), 0);
 }
 
 static void test_nodes_apart(void **state)
@@ -129,31 +127,41 @@ static void test_node_limit(void **state)
 		{"a", 1, 1, 1, 2, "A", NULL}, /* pushes b out */
 		{"c", 1, 1, 1, 2, "C", "cC"}, {"d", 1, 1, 1, 2, "D", "dD"},
 		{"b", 1, 1, 1, 2, "B", NULL}, {"a", 1, 1, 0, 2, "a", "aA"},
+		{"b", 1, 1, 0, 2, "b", "bB"},
 	};
 
 	PLAY(*state, arrivals);
-	assert_int_equal(ingest_parts_nodes(((struct scene *)*state)->parts), 1);
 }
+
+#define FORTY "0123456789012345678901234567890123456789"
 
 static void test_byte_limit(void **state)
 {
-#define FORTY "0123456789012345678901234567890123456789"
-	static const struct arrival first[] = {
-		{"a", 1, 1, 0, 3, FORTY, NULL},
-		{"b", 1, 1, 0, 3, FORTY, NULL},
-	};
-	static const struct arrival second[] = {
+	static const struct arrival arrivals[] = {
+		{"a", 1, 1, 0, 3, FORTY, NULL}, {"b", 1, 1, 0, 3, FORTY, NULL},
 		{"b", 1, 1, 1, 3, FORTY, NULL}, /* 120: a goes */
-		{"a", 1, 1, 2, 3, "z", NULL},
-		{"b", 1, 1, 2, 3, "z", FORTY FORTY "z"},
+		{"a", 1, 1, 2, 3, "z", NULL},	{"b", 1, 1, 2, 3, "z", FORTY FORTY "z"},
+		{"a", 1, 1, 0, 3, "x", NULL},	{"a", 1, 1, 1, 3, "y", "xyz"},
 	};
-	struct scene *s = *state;
 
-	PLAY(s, first);
-	assert_int_equal(ingest_parts_bytes(s->parts), 80);
-	PLAY(s, second);
-	assert_int_equal(ingest_parts_nodes(s->parts), 1);
-	assert_int_equal(ingest_parts_bytes(s->parts), 1);
+	PLAY(*state, arrivals);
+}
+
+/* Neither complete intervals nor those begun anew count: else b would be pushed out. */
+static void test_what_is_gone_takes_no_room(void **state)
+{
+	static const struct arrival begun[] = {{"b", 1, 1, 0, 2, "b", NULL}};
+	static const struct arrival others[] = {
+		{"a", 1, 1, 0, 2, FORTY, NULL},	   {"a", 1, 1, 1, 2, FORTY, FORTY FORTY},
+		{"c", 1, 1, 0, 2, FORTY, NULL},	   {"c", 1, 2, 1, 2, FORTY, NULL},
+		{"c", 1, 2, 0, 2, "c", "c" FORTY},
+	};
+	static const struct arrival ended[] = {{"b", 1, 1, 1, 2, "B", "bB"}};
+
+	PLAY(*state, begun);
+	for (int i = 0; i < 10; i++)
+		PLAY(*state, others);
+	PLAY(*state, ended);
 }
 
 int main(void)
@@ -164,6 +172,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_begun_anew, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_node_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_byte_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_gone_takes_no_room, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,14 +106,14 @@ static void a_view_is_made_in_steps(void **state)
 	assert_true(join_step(join, 1));
 	assert_true(join_step(join, 1));
 	assert_int_equal(first->node_count, 3);
-	assert_ptr_not_equal(view_find_page(first, "n1"), pages[1]);
+	assert_ptr_not_equal(view_fixture_page(first, "n1"), pages[1]);
 	assert_false(join_step(join, 1));
 	v = join_end(join);
 	assert_int_equal(v->version, 2);
 	assert_int_equal(v->time_ns, NOW + 1);
 	assert_int_equal(v->node_count, 3);
 	assert_ptr_equal(v->nodes[0], first->nodes[0]);
-	assert_ptr_equal(view_find_page(v, "n1"), pages[1]);
+	assert_ptr_equal(view_fixture_page(v, "n1"), pages[1]);
 	assert_int_equal(view_owner(v, "owner")->pods, 1);
 	assert_int_equal(v->roster, first->roster);
 	view_drop(first);
@@ -138,9 +138,9 @@ static void a_view_has_the_nodes_of_both(void **state)
 	assert_int_equal(v->time_ns, NOW);
 	assert_int_equal(v->node_count, 4);
 	assert_null(view_find(v, "n0")->model);
-	assert_int_equal(page_freshness(view_find_page(v, "n1"), NOW), NEVER);
+	assert_int_equal(page_freshness(view_fixture_page(v, "n1"), NOW), NEVER);
 	assert_non_null(view_find(v, "n2")->model->node);
-	assert_ptr_equal(view_find_page(v, "n2"), pages[2]);
+	assert_ptr_equal(view_fixture_page(v, "n2"), pages[2]);
 	assert_null(view_find(v, "zz")->model->node);
 	assert_null(v->owners);
 	view_drop(v);

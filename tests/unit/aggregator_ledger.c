@@ -14,6 +14,7 @@
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
 #include "tests/consistent.h"
+#include "tests/ledger_watch.h"
 
 #define S 1000000000LL
 
@@ -308,7 +309,7 @@ static void many_go_in_parts(void **state)
 	struct ledger *l = ledger_new();
 
 	(void)state;
-	ledger_measure_lock(l, count_readings);
+	ledger_watch(l, count_readings);
 	fill(l);
 	readings = 0;
 	ledger_copy_drop(ledger_take(l, now + LEDGER_TTL_NS));

@@ -18,6 +18,7 @@
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/sentence.h"
 #include "aggregator/policy/target_load_packing.h"
+#include "tests/score_fixture.h"
 #include "tests/view_fixture.h"
 
 #define GIB  (1LL << 30)
@@ -50,7 +51,7 @@ static struct score_result score_with(enum score_plugin_id plugin, enum score_va
 	struct score_scale scale;
 	struct score_result r;
 
-	score_prepare(&q, plugin, node, 1, &scale);
+	score_fixture_scale(&q, plugin, node, 1, &scale);
 	score_node_by(&q, plugin, &scale, node, SCORE_TERMS, &r);
 	return r;
 }
@@ -450,17 +451,11 @@ static void test_blend(void **state)
 
 static void test_recent_pods(void **state)
 {
-	static const int64_t placed[] = {INT64_MIN, -61, -60, -59, 0};
-
 	(void)state;
 	assert_true(recent_pod_counts(1001, 1000));
 	assert_true(recent_pod_counts(941, 1000));
 	assert_false(recent_pod_counts(940, 1000));
 	assert_false(recent_pod_counts(INT64_MIN, INT64_MAX));
-	assert_int_equal(recent_pods_expired(placed, 5, 0, false), 3);
-	assert_int_equal(recent_pods_expired(placed, 3, 0, false), 3);
-	assert_int_equal(recent_pods_expired(placed, 3, 0, true), 0);
-	assert_int_equal(recent_pods_expired(placed, 0, 0, true), 0);
 }
 
 static void test_sentence(void **state)

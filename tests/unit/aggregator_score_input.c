@@ -17,6 +17,7 @@
 #include "shared/clock.h"
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
+#include "tests/score_fixture.h"
 #include "tests/view_fixture.h"
 
 #define NOW VIEW_FIXTURE_NOW_NS
@@ -286,7 +287,7 @@ static struct score_result score(enum score_plugin_id plugin, struct score_node 
 	struct score_result r;
 
 	query.pod = &pod;
-	score_prepare(&query, plugin, nodes, count, &scale);
+	score_fixture_scale(&query, plugin, nodes, count, &scale);
 	score_node_by(&query, plugin, &scale, &nodes[which], SCORE_TERMS, &r);
 	return r;
 }

@@ -16,6 +16,7 @@
 #include "aggregator/policy/low_risk_over_commitment.h"
 #include "aggregator/policy/score.h"
 #include "aggregator/policy/score_load.h"
+#include "tests/score_fixture.h"
 #include "tests/usage_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -67,7 +68,7 @@ static void score_all(enum score_plugin_id plugin, const struct score_node *node
 {
 	struct score_scale scale;
 
-	score_prepare(&query, plugin, nodes, count, &scale);
+	score_fixture_scale(&query, plugin, nodes, count, &scale);
 	for (size_t i = 0; i < count; i++)
 		score_node_by(&query, plugin, &scale, &nodes[i], SCORE_TERMS, &results[i]);
 }
@@ -118,7 +119,7 @@ static void test_unlimited(void **state)
 	(void)state;
 	args.limit_weights[SCORE_MEMORY] = 0;
 	pod = (struct pod_spec){.container_count = 2, .containers = c};
-	score_load_add_pod(&node.load, &pod);
+	score_fixture_add_pod(&node.load, &pod);
 	score_all(LIMIT, &node, 1); /* 2 * (3000 + 1000) of 10000 */
 	assert_true(fabs(results[0].raw - 20) < 1e-9);
 	args.unlimited[SCORE_CPU] = -1;
@@ -197,7 +198,7 @@ static void test_init_containers(void **state)
 				.init_count = 2,
 				.init = init,
 				.overhead = {.has_cpu = true, .cpu_milli = 100}};
-	score_load_add_pod(&node.load, &pod);
+	score_fixture_add_pod(&node.load, &pod);
 	score_all(LIMIT, &node, 1); /* 2 * (max(1000 + 500, 500 + 2000) + 100) of 10000 */
 	assert_true(fabs(results[0].raw - 48) < 1e-9);
 	assert_true(fabs(term(&results[0], "cpuLimitRatioBefore") - 0.26) < 1e-9);
@@ -216,7 +217,7 @@ static void test_stated_limits_are_told_apart(void **state)
 	(void)state;
 	args.limit_weights[SCORE_MEMORY] = 0;
 	pod = (struct pod_spec){.container_count = 1, .containers = &c};
-	score_load_add_pod(&node.load, &pod);
+	score_fixture_add_pod(&node.load, &pod);
 	node.load.of[SCORE_CPU].limits = 3000;
 	score_all(LIMIT, &node, 1);
 	assert_true(term(&results[0], "cpuLimits") == 3000);
@@ -679,8 +680,8 @@ static void test_sums(void **state)
 				.init_count = 2,
 				.init = init,
 				.overhead = {.has_cpu = true, .cpu_milli = 7}};
-	score_load_add_pod(&load, &pod);
-	score_load_add_pod(&load, &pod);
+	score_fixture_add_pod(&load, &pod);
+	score_fixture_add_pod(&load, &pod);
 	/*
 	 * Once: max(150 + 20, 900) + 7 requested; max(300 + 40, 900) + 7 limited, 300 + 40 + 7 while
 	 * it runs, and two containers that are not.
@@ -700,7 +701,7 @@ static void test_sums(void **state)
 	pod = (struct pod_spec){.container_count = 2, .containers = containers};
 	containers[1].requests.cpu_milli = 400;
 	assert_int_equal(score_sums_with_pod(cpu, &pod, SCORE_CPU, 2000).limit, 2 * 907 + 500);
-	score_load_add_pod(&load, &pod);
+	score_fixture_add_pod(&load, &pod);
 	assert_int_equal(cpu->limits_trimaran, 2 * 907 + 500);
 	pod.overhead = (struct resource_list){.has_cpu = true, .cpu_milli = 7};
 	/* A limit of the whole pod replaces those of its containers. */

@@ -17,6 +17,8 @@
 #include "aggregator/state/usage_node.h"
 #include "tests/usage_fixture.h"
 #include "tests/usage_story.h"
+#include "tests/usage_view.h"
+#include "tests/view_fixture.h"
 
 static void order_and_runs(void **state)
 {
@@ -193,9 +195,9 @@ static void limits_are_kept(void **state)
 
 	v = usage_view(u, T0);
 	assert_int_equal(v->node_count, 3);
-	assert_non_null(view_find_page(v, "n1"));
-	assert_non_null(view_find_page(v, "n2"));
-	assert_non_null(view_find_page(v, "n3"));
+	assert_non_null(view_fixture_page(v, "n1"));
+	assert_non_null(view_fixture_page(v, "n2"));
+	assert_non_null(view_fixture_page(v, "n3"));
 	view_drop(v);
 	usage_free(u);
 }
@@ -518,7 +520,7 @@ static void pages_are_built_in_steps(void **state)
 	assert_int_equal(count, 1);
 	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 50);
 	assert_true(usage_dirty(u));
-	pages = usage_pages(u, T0, &count);
+	pages = usage_view_pages(u, T0, &count);
 	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 150);
 	assert_false(usage_dirty(u));
 	usage_free(u);

@@ -73,7 +73,6 @@ static void test_expires(void **state)
 	assert_true(victim_log_find(l, "p", SECOND + VICTIM_LOG_TTL_NS - 1, &a));
 	free(a.of);
 	assert_false(victim_log_find(l, "p", SECOND + VICTIM_LOG_TTL_NS, &a));
-	assert_int_equal(victim_log_count(l), 0);
 	victim_log_free(l);
 }
 
@@ -93,7 +92,6 @@ static void test_renewed_is_kept(void **state)
 	assert_int_equal(a.told_ns, SECOND); /* in flight it is no longer */
 	assert_int_equal(a.count, 2);
 	free(a.of);
-	assert_int_equal(victim_log_count(l), 1);
 	assert_false(victim_log_find(l, "p", 400 * SECOND + VICTIM_LOG_TTL_NS, &a));
 	assert_int_equal(past(l, 0), 4); /* two were told twice */
 	victim_log_free(l);
@@ -120,15 +118,17 @@ static void test_refuses_what_is_late(void **state)
 {
 	struct victim_log *l = victim_log_new();
 	uint64_t version = victim_log_version(l);
+	struct victim_answer a;
 
 	(void)state;
 	assert_int_equal(victim_log_put(l, "p", one_node, 2, version, SECOND), 0);
 	assert_int_equal(victim_log_put(l, "q", one_node, 2, version, SECOND), -EAGAIN);
 	assert_int_equal(past(l, 0), 2);
-	assert_int_equal(victim_log_count(l), 1);
+	assert_false(victim_log_find(l, "q", SECOND, &a));
 	version = victim_log_version(l);
 	assert_int_equal(victim_log_put(l, "q", one_node, 2, version, SECOND), 0);
-	assert_int_equal(victim_log_count(l), 2);
+	assert_true(victim_log_find(l, "q", SECOND, &a));
+	free(a.of);
 	victim_log_free(l);
 }
 
@@ -144,7 +144,6 @@ static void test_repeated_answers_count_once(void **state)
 	assert_int_equal(past(l, 0), 2);
 	put(l, "p", more, 2, 3 * SECOND);
 	assert_int_equal(past(l, 0), 3);
-	assert_int_equal(victim_log_count(l), 1);
 	victim_log_free(l);
 }
 
@@ -152,6 +151,7 @@ static void test_refuses(void **state)
 {
 	struct victim many[VICTIM_LOG_VICTIMS_MAX + 1];
 	struct victim_log *l = victim_log_new();
+	struct victim_answer a;
 
 	(void)state;
 	for (size_t i = 0; i <= VICTIM_LOG_VICTIMS_MAX; i++)
@@ -159,7 +159,7 @@ static void test_refuses(void **state)
 	assert_int_equal(put(l, "", one_node, 2, SECOND), -EINVAL);
 	assert_int_equal(put(l, "p", one_node, 0, SECOND), -EINVAL);
 	assert_int_equal(put(l, "p", many, VICTIM_LOG_VICTIMS_MAX + 1, SECOND), -EINVAL);
-	assert_int_equal(victim_log_count(l), 0);
+	assert_false(victim_log_find(l, "p", SECOND, &a));
 	assert_int_equal(put(l, "p", many, VICTIM_LOG_VICTIMS_MAX, SECOND), 0);
 	victim_log_free(l);
 }
@@ -176,7 +176,6 @@ static void test_bounded(void **state)
 		snprintf(name, sizeof(name), "p%d", i);
 		put(l, name, one_node, 2, SECOND + i);
 	}
-	assert_int_equal(victim_log_count(l), VICTIM_LOG_PREEMPTORS_MAX);
 	assert_false(victim_log_find(l, "p2", 2 * SECOND, &a));
 	assert_true(victim_log_find(l, "p3", 2 * SECOND, &a));
 	free(a.of);

@@ -35,7 +35,7 @@ static void nodes_are_found_by_name(void **state)
 	assert_int_equal(v->version, 3);
 	assert_int_equal(v->time_ns, 99);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(view_find_page(v, names[i])->generation, i);
+		assert_int_equal(view_fixture_page(v, names[i])->generation, i);
 	assert_null(view_find(v, ""));
 	assert_null(view_find(v, "b"));
 	assert_null(view_find(v, "c"));

@@ -45,7 +45,7 @@ static struct view_node *join(const struct page_pod *page_pods, size_t count)
 {
 	struct cluster *c = model_cluster(model);
 	struct node_page *page = page_pods ? join_fixture_page("n", NOW, page_pods, count) : NULL;
-	struct view_node *n = view_node_new(page, c->nodes[0]);
+	struct view_node *n = view_node_renew(NULL, page, c->nodes[0]);
 
 	cluster_drop(c);
 	page_drop(page);
@@ -152,7 +152,7 @@ static void a_renewed_node_lists_the_pods_of_its_page(void **state)
 	from.pod_count = 2;
 	from.layout = 1;
 	page = page_new(&from);
-	before = view_node_new(page, c->nodes[0]);
+	before = view_node_renew(NULL, page, c->nodes[0]);
 	page_drop(page);
 	assert_string_equal(describe(before), "-/-=k/a default/x=k/b default/y=- ");
 	some[1] = all->pods[2];
@@ -194,7 +194,7 @@ static void a_node_without_an_api_is_its_page(void **state)
 {
 	const struct page_pod pods[] = {measured("k/a", "uid-1"), measured("unit", "")};
 	struct node_page *page = join_fixture_page("n", NOW, pods, 2);
-	struct view_node *n = view_node_new(page, NULL);
+	struct view_node *n = view_node_renew(NULL, page, NULL);
 
 	(void)state;
 	page_drop(page);
@@ -292,7 +292,7 @@ static void sums_follow_what_a_node_can_give_away(void **state)
 	put((struct model_fixture_pod){.name = "x", .uid = "uid-1", .cpu = "100m"});
 	c = model_cluster(model);
 	page = join_fixture_page("n", NOW, &pod, 1);
-	before = view_node_new(page, c->nodes[0]);
+	before = view_node_renew(NULL, page, c->nodes[0]);
 	n = view_node_renew(before, page, c->nodes[0]);
 	assert_int_equal(n->sums.kernel_cpu_milli, 2000);
 	assert_int_equal(n->sums.kernel_unlimited_cpu, 0);

@@ -18,6 +18,7 @@
 #include "tests/api_fixture.h"
 #include "tests/consistent.h"
 #include "tests/join_fixture.h"
+#include "tests/ledger_watch.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -72,7 +73,7 @@ static int setup(void **state)
 {
 	(void)state;
 	api_fixture_open(&f, make_view(SOURCE_SYNCED));
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	f.ctx.ledger = ledger_new();
 	f.ctx.extender = &options;
 	return 0;
@@ -241,7 +242,7 @@ static void the_ledger_is_taken_before_the_view(void **state)
 		model_fixture_sync(m, (enum object_kind)kind);
 	model_put(m, model_fixture_node("newcomer", 5, 9));
 	next_view = join_view(j, NULL, 0, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	ledger_measure_lock(f.ctx.ledger, publish_next);
+	ledger_watch(f.ctx.ledger, publish_next);
 	assert_string_equal(post("filter", ASK("p", "[\"newcomer\"]")),
 			    "{\"NodeNames\":[\"newcomer\"]}");
 	join_free(j);

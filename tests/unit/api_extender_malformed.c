@@ -27,7 +27,7 @@ static int setup(void **state)
 {
 	(void)state;
 	api_fixture_open(&f, view_fixture_new());
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	f.ctx.ledger = ledger_new();
 	f.ctx.extender = &options;
 	return 0;

@@ -60,7 +60,7 @@ static int setup(void **state)
 
 	(void)state;
 	api_fixture_open(&f, make_view(100, 1500));
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	f.ctx.extender = &options;
 	r->use_cap = true;
 	place_options_default(&usual);

@@ -13,6 +13,7 @@
 #include "aggregator/state/ledger.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
+#include "tests/ledger_watch.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -236,7 +237,7 @@ static void the_ledger_is_taken_before_the_view(void **state)
 
 	(void)state;
 	f.ctx.ledger = ledger_new();
-	ledger_measure_lock(f.ctx.ledger, publish_next);
+	ledger_watch(f.ctx.ledger, publish_next);
 	for (size_t i = 0; i < 2; i++) {
 		struct model *m = new_model();
 

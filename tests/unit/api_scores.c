@@ -143,7 +143,7 @@ static void old_measurements_count_where_there_are_no_others(void **state)
 	struct extender_options options;
 
 	(void)state;
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	options.limits.refuse_unmeasured = true;
 	f.ctx.extender = &options;
 	assert_int_equal(post("{\"nodes\":[\"gone\",\"mute\"]}"), 200);

@@ -91,7 +91,7 @@ static void expect_round_trip(const struct interval *i, int full, int parts_want
 	assert_int_equal(p.count, parts_wanted);
 	for (int n = 0; n < p.count; n++)
 		assert_true(p.bufs[n].len <= FRAME_PART_BODY_MAX);
-	assert_int_equal(body_decode_interval(p.bufs, (size_t)p.count, &back, &why), 0);
+	assert_int_equal(interval_decode(p.bufs, (size_t)p.count, &back, &why), 0);
 	expect_same(i, back, full);
 	interval_free(back);
 	fini(&p);
@@ -130,7 +130,7 @@ static void expect_parsed_alike(const struct interval *i, int full)
 	encode(&p, i, full);
 	for (int n = 0; n < p.count; n++)
 		buf_add(&p.bufs[n], "\x78\x00", 2);
-	assert_int_equal(body_decode_interval(p.bufs, (size_t)p.count, &back, NULL), 0);
+	assert_int_equal(interval_decode(p.bufs, (size_t)p.count, &back, NULL), 0);
 	expect_same(i, back, full);
 	interval_free(back);
 	fini(&p);
@@ -302,7 +302,7 @@ static int decode_model(const struct model *m, struct reason *why)
 
 	buf_reserve(&part, evenkeel__interval_part__get_packed_size(&m->part));
 	part.len = evenkeel__interval_part__pack(&m->part, (uint8_t *)part.data);
-	rc = body_decode_interval(&part, 1, &i, why);
+	rc = interval_decode(&part, 1, &i, why);
 	assert_int_equal(rc == 0, i != NULL);
 	interval_free(i);
 	buf_fini(&part);
@@ -399,7 +399,7 @@ static void test_measures_pass(void **state)
 	m->node.cpu_user_ns = UINT64_MAX;
 	buf_reserve(&part, evenkeel__interval_part__get_packed_size(&m->part));
 	part.len = evenkeel__interval_part__pack(&m->part, (uint8_t *)part.data);
-	assert_int_equal(body_decode_interval(&part, 1, &i, NULL), 0);
+	assert_int_equal(interval_decode(&part, 1, &i, NULL), 0);
 	assert_true(isnan(i->node.usage.cpu_milli.mean));
 	assert_true(i->node.usage.cpu_milli.weight == -1);
 	assert_true(isinf(i->node.usage.mem_bytes.max));
@@ -424,18 +424,18 @@ static void test_wrong_parts(void **state)
 	encode(&q, other, 0);
 	assert_int_equal(p.count, 2);
 	parts[0] = p.bufs[1], parts[1] = p.bufs[0];
-	assert_int_equal(body_decode_interval(parts, 2, &back, &why), -EINVAL);
+	assert_int_equal(interval_decode(parts, 2, &back, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "part 0: node: missing"));
 	parts[0] = p.bufs[0], parts[1] = p.bufs[0];
-	assert_int_equal(body_decode_interval(parts, 2, &back, &why), -EINVAL);
+	assert_int_equal(interval_decode(parts, 2, &back, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "part 1: node: only part 0"));
 	parts[1] = q.bufs[1];
-	assert_int_equal(body_decode_interval(parts, 2, &back, &why), -EINVAL);
+	assert_int_equal(interval_decode(parts, 2, &back, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "part 1: of another interval"));
 	parts[1] = p.bufs[1], parts[2] = p.bufs[1];
-	assert_int_equal(body_decode_interval(parts, 3, &back, &why), -EINVAL);
+	assert_int_equal(interval_decode(parts, 3, &back, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "part 2: entry"));
-	assert_int_equal(body_decode_interval(parts, 0, &back, &why), -EINVAL);
+	assert_int_equal(interval_decode(parts, 0, &back, &why), -EINVAL);
 	assert_null(back);
 	fini(&p);
 	fini(&q);
@@ -465,7 +465,7 @@ static void test_not_a_body(void **state)
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		struct buf part = {.data = (char *)cases[n].bytes, .len = cases[n].len};
 
-		assert_int_equal(body_decode_interval(&part, 1, &i, NULL), cases[n].rc);
+		assert_int_equal(interval_decode(&part, 1, &i, NULL), cases[n].rc);
 		assert_null(i);
 	}
 }
@@ -483,12 +483,12 @@ static void test_limits(void **state)
 	buf_add(&part, "\x08\x01\x10\x02\x18\x01\x2a\x00", 8);
 	for (int n = 0; n < 16385; n++)
 		buf_add(&part, "\x32\x05\x08\xff\xff\xff\x01", 7);
-	assert_int_equal(body_decode_interval(&part, 1, &i, &why), -E2BIG);
+	assert_int_equal(interval_decode(&part, 1, &i, &why), -E2BIG);
 	assert_non_null(strstr(why.text, "more than 16384 entries"));
 	buf_clear(&part);
 	while (part.len < FRAME_LEN_MAX)
 		buf_add(&part, "\x32\x02\x12\x00", 4);
-	assert_int_equal(body_decode_interval(&part, 1, &i, &why), -E2BIG);
+	assert_int_equal(interval_decode(&part, 1, &i, &why), -E2BIG);
 	assert_non_null(strstr(why.text, "too much memory"));
 	assert_null(i);
 	buf_fini(&part);
@@ -543,7 +543,7 @@ static void test_size_is_judged_alike(void **state)
 
 			if (!known)
 				buf_add(&part, "\x78\x00", 2);
-			rc = body_decode_interval(&part, 1, &i, &why);
+			rc = interval_decode(&part, 1, &i, &why);
 			if (rc != cases[n].rc)
 				fail_msg("%u: %d, \"%s\"", cases[n].unknown, rc, why.text);
 			interval_free(i);

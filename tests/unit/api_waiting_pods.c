@@ -78,7 +78,7 @@ static int setup(void **state)
 	(void)state;
 	later_ns = 0;
 	api_fixture_open(&f, NULL);
-	extender_options_default(&options);
+	api_fixture_extender(&options);
 	options.limits.use_cap[SCORE_CPU] = 0.85;
 	f.ctx.now_ns = now;
 	f.ctx.ledger = ledger_new();

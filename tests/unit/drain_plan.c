@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
 #include <cmocka.h>
 
 #include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/timefmt.h"
 #include "tests/join_fixture.h"
 #include "tests/place_fixture.h"
 #include "tests/view_fixture.h"
@@ -408,6 +410,47 @@ static void what_is_on_its_way_comes_first(void **unused)
 		strstr(plan->narration, "1 pod of nodes in deletion, or evicted, fits nowhere.\n"));
 }
 
+static cJSON *written(const struct drain_state *s)
+{
+	struct buf text = BUF_INIT;
+	cJSON *json;
+
+	drain_state_write(s, NOW, &text);
+	json = cJSON_ParseWithLength(text.data, text.len);
+	assert_non_null(json);
+	buf_fini(&text);
+	return json;
+}
+
+static int evictions(void)
+{
+	cJSON *json = written(state);
+	int count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "evictions"));
+
+	cJSON_Delete(json);
+	return count;
+}
+
+/* 0: the node is not unneeded. */
+static int64_t since_ns(const struct drain_state *s, const char *node)
+{
+	cJSON *json = written(s);
+	const cJSON *timer;
+	int64_t since = 0;
+
+	cJSON_ArrayForEach(timer, cJSON_GetObjectItemCaseSensitive(json, "timers"))
+	{
+		const char *time =
+			cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(timer, "since"));
+
+		if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(timer, "node")),
+			   node) == 0)
+			assert_int_equal(timefmt_parse(time, &since, NULL), 0);
+	}
+	cJSON_Delete(json);
+	return since;
+}
+
 static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 {
 	(void)unused;
@@ -418,10 +461,10 @@ static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 	put_pod("web-1", "web", "a", 1500);
 	put_pod("web-2", "web", "c", 1500);
 	step(NOW);
-	assert_int_equal(drain_state_evictions(state), 0);
+	assert_int_equal(evictions(), 0);
 	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
 	step(NOW + NS_PER_SEC);
-	assert_int_equal(drain_state_evictions(state), 1);
+	assert_int_equal(evictions(), 1);
 	assert_int_equal(plan->owed.of_evictions, 1);
 	assert_int_equal(plan->owed.placed, 1);
 	/* Its successor is there: nothing is owed any more. */
@@ -429,7 +472,7 @@ static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 	step(NOW + 2 * NS_PER_SEC);
 	assert_int_equal(plan->owed.of_evictions, 0);
 	step(NOW + 4 * MINUTE);
-	assert_int_equal(drain_state_evictions(state), 0);
+	assert_int_equal(evictions(), 0);
 }
 
 static bool at_once(void *unused)
@@ -560,7 +603,7 @@ static void a_state_that_makes_no_sense_is_refused(void **unused)
 	       "evictions[0]: pod: must be an object");
 	refuse(HEAD "'hints':{'u':1}}", "hints: must be names of nodes by uid");
 	/* All of it is as it was. */
-	assert_true(drain_state_since_ns(state, "a") == NOW);
+	assert_true(since_ns(state, "a") == NOW);
 }
 
 static void an_old_state_says_nothing(void **unused)
@@ -574,10 +617,10 @@ static void an_old_state_says_nothing(void **unused)
 	drain_state_write(state, NOW, &text);
 	assert_int_equal(drain_state_read(other, text.data, text.len, MINUTE, NOW + MINUTE, NULL),
 			 0);
-	assert_true(drain_state_since_ns(other, "a") == NOW);
+	assert_true(since_ns(other, "a") == NOW);
 	assert_int_equal(
 		drain_state_read(other, text.data, text.len, MINUTE, NOW + MINUTE + 1, NULL), 0);
-	assert_true(drain_state_since_ns(other, "a") == 0);
+	assert_true(since_ns(other, "a") == 0);
 	buf_fini(&text);
 	drain_state_free(other);
 }

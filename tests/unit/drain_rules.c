@@ -90,10 +90,11 @@ static void test_cases(void **state)
 		judge(DRAIN_UPSTREAM, pod, &up, NULL);
 		judge(DRAIN_CORRECTED, pod, &good, &why);
 		if (up.outcome != c->upstream || up.reason != c->upstream_reason)
-			fail_msg("%s: upstream %s %s", c->name, drain_outcome_name(up.outcome),
+			fail_msg("%s: upstream %s %s", c->name, drain_fixture_outcome(up.outcome),
 				 drain_reason_name(up.reason));
 		if (good.outcome != c->corrected || good.reason != c->corrected_reason)
-			fail_msg("%s: corrected %s %s", c->name, drain_outcome_name(good.outcome),
+			fail_msg("%s: corrected %s %s", c->name,
+				 drain_fixture_outcome(good.outcome),
 				 drain_reason_name(good.reason));
 		assert_string_equal(why.text, c->says);
 		object_drop(&pod->object);

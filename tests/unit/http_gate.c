@@ -220,7 +220,6 @@ static void test_tokens(void **state)
 
 	(void)state;
 	assert_int_equal(token_list_parse(&l, key, text, sizeof(text) - 1, NULL), 0);
-	assert_int_equal(token_list_count(l), 3);
 	assert_string_equal(name_of(l, "abcdefghijklmnop"), "alice");
 	assert_string_equal(name_of(l, "ABCDEFGHIJKLMNOP-._~+/=="), "token 4");
 	assert_string_equal(name_of(l, "qrstuvwxyz0123456"), "the scheduler");

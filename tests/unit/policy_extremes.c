@@ -167,7 +167,7 @@ static void open_over(struct world *w, struct model *m)
 
 	api_fixture_open(&w->api,
 			 join_view(j, pages, draw(2), model_cluster(m), VIEW_FIXTURE_NOW_NS));
-	extender_options_default(&w->extender);
+	api_fixture_extender(&w->extender);
 	w->api.ctx.ledger = ledger_new();
 	w->api.ctx.extender = &w->extender;
 	page_drop(pages[0]);

@@ -487,7 +487,7 @@ static void idle_before_unknown_before_busy(void **unused)
 	struct node_page *page = measured("n", "uid-idle", 20, "uid-busy", 900);
 	struct place_options o;
 	struct quota_options q;
-	struct preempt *index;
+	const struct preempt *index;
 	struct place *place;
 	struct quota_book *book;
 	struct view *v;
@@ -506,7 +506,7 @@ static void idle_before_unknown_before_busy(void **unused)
 	o.cap.on = false;
 	o.now_ns = NOW;
 	place = place_new(v, &o);
-	index = preempt_new(v);
+	index = preempt_of(v);
 	quota_options_default(&q);
 	book = quota_book_of(f.quotas, f.quota_count, &q);
 	for (size_t i = 0; i < v->nodes[0]->pod_count; i++)
@@ -520,7 +520,6 @@ static void idle_before_unknown_before_busy(void **unused)
 			    "b/idle on n (cpu 1.0; priority 0, uses 2% of its CPU request, runs "
 			    "for 1h00m): its quota goes cpu from 3.0 to 2.0 (min 0.0)");
 	quota_book_free(book);
-	preempt_free(index);
 	place_free(place);
 	view_drop(v);
 	page_drop(page);

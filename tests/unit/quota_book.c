@@ -20,6 +20,7 @@
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
 #include "tests/near.h"
+#include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
 
 #define NOW VIEW_FIXTURE_NOW_NS
@@ -177,9 +178,9 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	assert_int_equal(max, 60);
 	assert_true(quota_over_max(b, "a", NULL));
 	assert_false(quota_over_sum(b, "a", NULL)); /* 3.5 of 3 + 1 */
-	assert_true(quota_book_remove(b, "b"));
+	assert_true(quota_fixture_remove(b, "b"));
 	assert_true(quota_over_sum(b, "a", NULL));
-	assert_false(quota_book_remove(b, "b"));
+	assert_false(quota_fixture_remove(b, "b"));
 	assert_false(quota_book_insert(b, &wider));
 	assert_int_equal(quota_book_count(b), 1);
 	quota_book_free(b);
@@ -214,7 +215,7 @@ static void parts_follow_the_quotas(void **state)
 	assert_true(quota_book_set_bounds(b, &more));
 	assert_int_equal(min_of(b, "c"), 0);
 	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
-	assert_true(quota_book_remove(b, "b"));
+	assert_true(quota_fixture_remove(b, "b"));
 	assert_int_equal(min_of(b, "a"), quota_book_find(b, "a")->min.of[RESOURCE_CPU] < named / 2
 						 ? quota_book_find(b, "a")->min.of[RESOURCE_CPU]
 						 : named / 2);

@@ -18,6 +18,7 @@
 
 #include "shared/keyring.h"
 #include "shared/mem.h"
+#include "tests/keys.h"
 #include "tests/process.h"
 
 /* BLAKE2b-256 of bytes 0..31 begins so. */
@@ -64,7 +65,7 @@ static void put_key(struct scene *s, const char *name, size_t len, uint8_t first
 static int load_path(struct scene *s, const char *path)
 {
 	s->why.text[0] = '\0';
-	return keyring_load(&s->ring, path, &s->why);
+	return keys_load(&s->ring, path, &s->why);
 }
 
 static int load(struct scene *s, const char *name)

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/slack/buffer_replicas.h"
 #include "aggregator/policy/slack/slack_target.h"
 
 #define GIB (1024LL * 1024 * 1024)
@@ -312,26 +311,6 @@ static void slots_do_not_overflow(void **state)
 	assert_int_equal(slack_slots(&over, 1, &small), 0);
 }
 
-/* The autoscaler's product of 32 bits would be negative here. */
-static void replicas_do_not_overflow(void **state)
-{
-	struct buffer_spec b = {.has_percentage = true,
-				.has_scalable = true,
-				.percentage = INT32_MAX,
-				.scalable_replicas = 1000};
-	int32_t got;
-
-	(void)state;
-	assert_int_equal(buffer_replicas(&b, &got, NULL), 0);
-	assert_int_equal(got, INT32_MAX);
-	b.scalable_replicas = 2;
-	assert_int_equal(buffer_replicas(&b, &got, NULL), 0);
-	assert_int_equal(got, 42949673);
-	b.percentage = -5;
-	assert_int_equal(buffer_replicas(&b, &got, NULL), 0);
-	assert_int_equal(got, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,7 +323,6 @@ int main(void)
 		cmocka_unit_test(a_unit_as_large_as_a_shape_is_counted_up),
 		cmocka_unit_test(what_holds_of_every_target),
 		cmocka_unit_test(slots_do_not_overflow),
-		cmocka_unit_test(replicas_do_not_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

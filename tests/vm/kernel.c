@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/sampler.h"
+#include "agent/sampler_tier.h"
 #include "tests/tier_world.h"
 #include "tests/vm/machine.h"
 
@@ -60,7 +61,7 @@ static void test_tier_opens_as_expected(void **state)
 	}
 	tier_world_make_stopped(w, "child");
 	tier_world_scan(w);
-	err = sampler_open(&w->sampler, w->tier, &w->fs, &why);
+	err = sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &why);
 	if (strstr(tiers, name) && err)
 		fail_msg("%s: %s", name, why.text);
 	if (strstr(tiers, name))

@@ -43,9 +43,6 @@ struct http_server;
  */
 int http_start_with(struct http_server **s, const struct http_config *config,
 		    struct reason *reason);
-/* The same for everybody, without TLS. */
-int http_start(struct http_server **s, const char *listen, const struct api_context *ctx,
-	       struct reason *reason);
 void http_stop(struct http_server *s);
 /* Soon reads certificates and tokens again; it does so by itself every ten seconds. */
 void http_reload(struct http_server *s);

@@ -189,14 +189,6 @@ int http_start_with(struct http_server **out, const struct http_config *config,
 	return rc;
 }
 
-int http_start(struct http_server **s, const char *listen, const struct api_context *ctx,
-	       struct reason *reason)
-{
-	const struct http_config config = {.listen = listen, .ctx = ctx};
-
-	return http_start_with(s, &config, reason);
-}
-
 void http_stop(struct http_server *s)
 {
 	if (s)

@@ -201,11 +201,6 @@ void token_list_free(struct token_list *list)
 	free(list);
 }
 
-size_t token_list_count(const struct token_list *list)
-{
-	return list->count;
-}
-
 bool token_list_same(const struct token_list *a, const struct token_list *b)
 {
 	return a->count == b->count &&

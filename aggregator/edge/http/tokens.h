@@ -58,7 +58,6 @@ int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN],
 		    struct reason *reason);
 void token_list_free(struct token_list *list); /* NULL is allowed */
 
-size_t token_list_count(const struct token_list *list);
 /* Whether they let in the same; both made with one key. */
 bool token_list_same(const struct token_list *a, const struct token_list *b);
 /*

@@ -158,11 +158,6 @@ void kube_session_free(struct kube_session *s)
 	free(s);
 }
 
-void kube_session_limit_exec(struct kube_session *s, int64_t limit_ns)
-{
-	s->credential.exec_limit_ns = limit_ns;
-}
-
 /* --- handles ---------------------------------------------------------------------------------- */
 
 static int set_user_timeout(void *context, curl_socket_t fd, curlsocktype purpose)

@@ -82,7 +82,4 @@ void kube_call_close(struct kube_call *c); /* accepts zeroes */
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
 		    const struct buf *body, struct reason *reason);
 
-/* The time an exec plugin may take, in place of 30 s; for tests. */
-void kube_session_limit_exec(struct kube_session *s, int64_t limit_ns);
-
 #endif

@@ -198,7 +198,7 @@ static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 	info = mem_printf("%s=%s", EXEC_INFO, text);
 	arguments = make_arguments(config);
 	environment = make_environment(config, info);
-	rc = exec_run(arguments, environment, c->exec_limit_ns, &out, &len, reason);
+	rc = exec_run(arguments, environment, EXEC_LIMIT_NS, &out, &len, reason);
 	if (rc == -ENOENT && config->exec_install_hint)
 		reason_set(reason, "is not installed: %s",
 			   kube_text_line(config->exec_install_hint, hint, sizeof(hint)));
@@ -298,7 +298,7 @@ static int refresh_exec(struct session_credential *c, int64_t now_ns, struct rea
 int session_credential_init(struct session_credential *c, const struct kube_config *config,
 			    struct reason *reason)
 {
-	*c = (struct session_credential){.config = config, .exec_limit_ns = EXEC_LIMIT_NS};
+	*c = (struct session_credential){.config = config};
 	session_tls_init(&c->tls);
 	c->exec.retry_ns = INT64_MIN;
 	return read_files(c, reason) ? -EACCES : 0;

@@ -57,7 +57,6 @@ struct session_exec {
 
 struct session_credential {
 	const struct kube_config *config; /* borrowed */
-	int64_t exec_limit_ns; /* a plugin's time */
 	char *token; /* of the configuration or its file; owned; NULL: none */
 	struct session_tls tls;
 	struct session_exec exec;

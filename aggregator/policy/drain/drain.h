@@ -318,9 +318,6 @@ void drain_state_free(struct drain_state *s); /* NULL is allowed */
  */
 void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
 			      bool leaving);
-size_t drain_state_evictions(const struct drain_state *s);
-/* 0: the node is not unneeded. */
-int64_t drain_state_since_ns(const struct drain_state *s, const char *node);
 /* The newest last; valid until the next step. */
 const struct drain_record *drain_state_history(const struct drain_state *s, size_t *count);
 

@@ -15,16 +15,6 @@ static int class_of(const struct drain_rank *r)
 	return r->waiting > 0 ? 1 : 2;
 }
 
-bool drain_order_empty_first(const struct drain_rank *a, const struct drain_rank *b)
-{
-	return class_of(a) > class_of(b);
-}
-
-bool drain_order_before_first(const struct drain_rank *a, const struct drain_rank *b)
-{
-	return a->before && !b->before;
-}
-
 struct row {
 	const double *scores;
 	size_t width;
@@ -44,23 +34,6 @@ static int compare_rows(const void *left, const void *right)
 	if (by_name)
 		return by_name;
 	return a->number < b->number ? -1 : a->number > b->number;
-}
-
-static void sort(struct row *rows, size_t count, size_t *out)
-{
-	qsort(rows, count, sizeof(*rows), compare_rows);
-	for (size_t i = 0; i < count; i++)
-		out[i] = rows[i].number;
-}
-
-void drain_order_by_scores(const double *scores, size_t width, size_t count, size_t *out)
-{
-	struct row *rows = mem_zalloc(count + 1, sizeof(*rows));
-
-	for (size_t i = 0; i < count; i++)
-		rows[i] = (struct row){&scores[i * width], width, NULL, i};
-	sort(rows, count, out);
-	free(rows);
 }
 
 /* What is no number costs the most. */
@@ -98,7 +71,9 @@ void drain_order(enum drain_variant variant, const struct drain_rank *ranks, siz
 
 		rows[i] = (struct row){of, score(variant, &ranks[i], of), name, i};
 	}
-	sort(rows, count, out);
+	qsort(rows, count, sizeof(*rows), compare_rows);
+	for (size_t i = 0; i < count; i++)
+		out[i] = rows[i].number;
 	free(rows);
 	free(scores);
 }

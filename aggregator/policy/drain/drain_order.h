@@ -35,17 +35,8 @@ struct drain_rank {
 
 enum { DRAIN_SCORES = 6 };
 
-/* Comparators of upstream; whether a comes before b. */
-bool drain_order_empty_first(const struct drain_rank *a, const struct drain_rank *b);
-bool drain_order_before_first(const struct drain_rank *a, const struct drain_rank *b);
-
 /* Numbers of `ranks` in their order into `out`. */
 void drain_order(enum drain_variant variant, const struct drain_rank *ranks, size_t count,
 		 size_t *out);
-/*
- * Rows of `width` scores; the first ones that differ decide, the higher one comes first, and equal
- * rows stay as they are.
- */
-void drain_order_by_scores(const double *scores, size_t width, size_t count, size_t *out);
 
 #endif

@@ -11,17 +11,6 @@
 
 #include "shared/mem.h"
 
-const char *drain_outcome_name(enum drain_outcome o)
-{
-	static const char *const names[] = {
-		[DRAIN_POD_UNDEFINED] = "Undefined",	[DRAIN_POD_OK] = "DrainOk",
-		[DRAIN_POD_BLOCK] = "BlockDrain",	[DRAIN_POD_SKIP] = "SkipDrain",
-		[DRAIN_POD_WAIT] = "WaitForCompletion",
-	};
-
-	return names[o];
-}
-
 bool drain_judge_step(struct drain_judge *j, const struct drain_status *status)
 {
 	if (status->overrides) {

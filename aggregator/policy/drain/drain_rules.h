@@ -46,9 +46,6 @@ enum drain_outcome {
 	DRAIN_POD_OUTCOMES
 };
 
-/* "Undefined", "DrainOk", "BlockDrain", "SkipDrain", "WaitForCompletion" */
-const char *drain_outcome_name(enum drain_outcome o);
-
 struct drain_status {
 	enum drain_outcome outcome;
 	enum drain_reason reason; /* of a block, else DRAIN_NONE */

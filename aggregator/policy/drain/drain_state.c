@@ -55,13 +55,6 @@ void drain_state_free(struct drain_state *s)
 	free(s);
 }
 
-int64_t drain_state_since_ns(const struct drain_state *s, const char *node)
-{
-	const struct drain_timer *t = drain_timers_find(&s->timers, node);
-
-	return t ? t->since_ns : 0;
-}
-
 /* --- hints */
 
 const char *drain_state_hint(const struct drain_state *s, const char *uid)
@@ -137,11 +130,6 @@ void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64
 {
 	forget_eviction(s, pod);
 	append_eviction(s, pod, when_ns, leaving);
-}
-
-size_t drain_state_evictions(const struct drain_state *s)
-{
-	return s->eviction_count;
 }
 
 static void expire(struct drain_state *s, int64_t ttl_ns, int64_t now_ns)

@@ -82,14 +82,6 @@ static void drop_doubles(struct drain_timers *t)
 	t->count = kept;
 }
 
-static void replace(struct drain_timers *t, struct drain_timers *next)
-{
-	qsort(next->of, next->count, sizeof(*next->of), compare_timers);
-	drop_doubles(next);
-	drain_timers_fini(t);
-	*t = *next;
-}
-
 void drain_timers_load(struct drain_timers *t, const struct drain_timer *records, size_t count,
 		       int64_t saved_ns, int64_t ttl_ns, int64_t now_ns)
 {
@@ -101,27 +93,10 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *records
 			.since_ns = records[i].since_ns < now_ns ? records[i].since_ns : now_ns,
 			.kind = records[i].kind,
 		};
-	replace(t, &next);
-}
-
-void drain_timers_load_taints(struct drain_timers *t, const struct kube_node *const *nodes,
-			      size_t count, int64_t ttl_ns, int64_t now_ns)
-{
-	struct drain_timers next = {mem_zalloc(count + 1, sizeof(*next.of)), 0};
-
-	for (size_t i = 0; i < count; i++) {
-		int64_t since_ns;
-
-		if (drain_taint_time(nodes[i], DRAIN_TAINT_CANDIDATE, &since_ns) ||
-		    elapsed_ns(now_ns, since_ns) > ttl_ns)
-			continue;
-		next.of[next.count++] = (struct drain_timer){
-			.node = mem_strdup(nodes[i]->object.name),
-			.since_ns = since_ns < now_ns ? since_ns : now_ns,
-			.kind = nodes[i]->ready ? DRAIN_TIMER_UNNEEDED : DRAIN_TIMER_UNREADY,
-		};
-	}
-	replace(t, &next);
+	qsort(next.of, next.count, sizeof(*next.of), compare_timers);
+	drop_doubles(&next);
+	drain_timers_fini(t);
+	*t = next;
 }
 
 static int64_t threshold_of(const struct drain_timer *t, const struct drain_options *o)

@@ -59,12 +59,6 @@ const struct drain_timer *drain_timers_find(const struct drain_timers *t, const 
  */
 void drain_timers_load(struct drain_timers *t, const struct drain_timer *records, size_t count,
 		       int64_t saved_ns, int64_t ttl_ns, int64_t now_ns);
-/*
- * The same from taints that cluster-autoscaler left on its candidates; older ones than the TTL and
- * unreadable ones are passed over.
- */
-void drain_timers_load_taints(struct drain_timers *t, const struct kube_node *const *nodes,
-			      size_t count, int64_t ttl_ns, int64_t now_ns);
 
 /*
  * Whether the node was unneeded for longer than its threshold: NONE, NOT_UNNEEDED_LONG_ENOUGH or

@@ -122,15 +122,6 @@ void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const
 	u->of[at].refusal = memcpy(mem_alloc(size), refusal, size);
 }
 
-const struct drain_failure *drain_unremovable_find(const struct drain_unremovable *u,
-						   const char *node)
-{
-	bool found;
-	size_t at = place_of(u, node, &found);
-
-	return found && u->of[at].reason != DRAIN_NONE ? &u->of[at] : NULL;
-}
-
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
 						     const char *node)
 {

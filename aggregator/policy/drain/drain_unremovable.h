@@ -53,9 +53,6 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum d
 /* A copy of what else there is to keep of the reason that was just added. */
 void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *refusal,
 			    size_t size);
-/* NULL where the node has no reason. */
-const struct drain_failure *drain_unremovable_find(const struct drain_unremovable *u,
-						   const char *node);
 /* NULL unless a simulation of it failed a while ago, and its time is not up. */
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
 						     const char *node);

@@ -180,7 +180,6 @@ void place_remove_node(struct place *p, place_node n);
  * any more.
  */
 void place_drain_node(struct place *p, place_node n);
-void place_cordon(struct place *p, place_node n, bool on);
 
 /* --- questions */
 
@@ -237,13 +236,4 @@ enum place_filter place_explain_admission(struct place *p, place_pod pod, place_
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts);
 
-/*
- * Two ways to the same answer: a tree that passes over what has no room, or each node in turn, for
- * comparison.
- */
-enum place_search { PLACE_SEARCH_TREE, PLACE_SEARCH_LINEAR };
-void place_set_search(struct place *p, enum place_search search);
-
-/* Filter evaluations so far, for benchmarks. */
-uint64_t place_evaluations(const struct place *p);
 #endif

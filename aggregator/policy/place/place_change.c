@@ -100,12 +100,6 @@ void place_drain_node(struct place *p, place_node n)
 		note(p, PLACE_DID_DRAIN, n, n, false);
 }
 
-void place_cordon(struct place *p, place_node n, bool on)
-{
-	note(p, PLACE_DID_CORDON, n, n, p->cordoned[n]);
-	p->cordoned[n] = on;
-}
-
 /* A mark is an entry of its own, so that no two that are open are alike. */
 place_mark place_fork(struct place *p)
 {
@@ -138,9 +132,6 @@ static void undo(struct place *p, const struct place_log *e)
 	case PLACE_DID_DRAIN:
 		place_ghost_return(p, e->id);
 		break;
-	case PLACE_DID_CORDON:
-		p->cordoned[e->id] = e->before;
-		break;
 	case PLACE_DID_BIND:
 		place_volumes_undo(p, e->id);
 		break;
@@ -171,7 +162,6 @@ static void remember(struct place *p, const struct place_log *e)
 		s->moved = true;
 		break;
 	case PLACE_DID_REMOVE:
-	case PLACE_DID_CORDON:
 		p->moved_nodes = true;
 		break;
 	case PLACE_DID_DRAIN:

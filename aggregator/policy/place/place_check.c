@@ -212,7 +212,6 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 	const struct place_slot *s = place_slot(p, pod);
 	enum place_filter f;
 
-	p->evaluations++;
 	if (p->gone[n])
 		return PLACE_GONE;
 	if (!has_room(p, place_slot_shape(s), n))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a pod would go. The tree and the scan ask the same filters in the same order, and so find
- * the same node; the tree leaves out nodes without room for CPU, memory or one more pod, of which
- * it is known without asking which filter refuses.
+ * Where a pod would go. The tree finds the node that asking each in turn would find; it leaves out
+ * nodes without room for CPU, memory or one more pod, of which it is known without asking which
+ * filter refuses.
  */
 #include <math.h>
 #include <string.h>
@@ -83,64 +83,31 @@ static place_node by_tree(struct asked *a, enum place_order order, place_node st
 	return n;
 }
 
-static place_node scan_cyclic(struct asked *a, place_node start)
-{
-	uint32_t count = a->p->node_count;
-
-	for (uint32_t i = 0; i < count; i++)
-		if (ask(a, (start + i) % count))
-			return (start + i) % count;
-	return PLACE_NONE;
-}
-
-/* Whoever would come behind the best so far need not be asked. */
-static place_node scan_by_share(struct asked *a, enum place_order order)
-{
-	place_node best = PLACE_NONE;
-	double best_share = 0;
-
-	for (place_node n = 0; n < a->p->node_count; n++) {
-		double share = place_share(a->p, n);
-
-		if (order == PLACE_FULLEST_FIRST)
-			share = -share;
-		if ((best == PLACE_NONE || share < best_share) && ask(a, n)) {
-			best = n;
-			best_share = share;
-		}
-	}
-	return best;
-}
-
-static place_node by_scan(struct asked *a, enum place_order order, place_node start)
-{
-	return order == PLACE_CYCLIC ? scan_cyclic(a, start) : scan_by_share(a, order);
-}
-
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts)
 {
-	struct asked a = {.p = p, .pod = pod, .allowed = allowed};
+	struct asked a = {
+		.p = p, .pod = pod, .allowed = allowed, .counts = {.nearest = PLACE_NONE}};
 	place_node start = 0, n;
 
 	if (counts)
-		*counts = (struct place_counts){.nearest = PLACE_NONE};
+		*counts = a.counts;
 	if (hint != PLACE_NONE && (!allowed || allowed[hint]) &&
 	    place_check(p, pod, hint) == PLACE_FITS)
 		return hint;
 	if (order == PLACE_CYCLIC && p->last_chosen != PLACE_NONE &&
 	    p->last_chosen + 1 < p->node_count)
 		start = p->last_chosen + 1;
-	n = p->search == PLACE_SEARCH_TREE ? by_tree(&a, order, start) : by_scan(&a, order, start);
+	n = by_tree(&a, order, start);
 	if (n != PLACE_NONE) {
 		if (order == PLACE_CYCLIC)
 			p->last_chosen = n;
 		return n;
 	}
 	if (counts) {
-		if (p->search == PLACE_SEARCH_TREE && p->cap)
+		if (p->cap)
 			count_all(&a);
-		else if (p->search == PLACE_SEARCH_TREE)
+		else
 			count_others(&a);
 		*counts = a.counts;
 	}

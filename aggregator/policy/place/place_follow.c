@@ -127,7 +127,6 @@ static void undo_all(struct place *p)
 		const struct kube_node *node = p->nodes[n].object;
 
 		p->gone[n] = !node || p->nodes[n].leaving;
-		p->cordoned[n] = node && node->unschedulable;
 		place_trees_touch(p, n);
 	}
 	p->moved.count = 0;

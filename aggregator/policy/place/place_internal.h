@@ -346,7 +346,6 @@ enum place_change {
 	PLACE_DID_PUT,
 	PLACE_DID_TAKE,
 	PLACE_DID_REMOVE,
-	PLACE_DID_CORDON,
 	PLACE_DID_DRAIN,
 	PLACE_DID_BIND,
 	PLACE_DID_MARK,
@@ -402,7 +401,8 @@ struct place {
 
 	uint32_t node_count;
 	struct place_node_info *nodes;
-	bool *gone, *cordoned; /* by node; changes are logged */
+	bool *gone; /* by node; changes are logged */
+	bool *cordoned; /* by node */
 	int64_t *available; /* node * dims + dim */
 	place_sum *used; /* likewise */
 	uint32_t *signature; /* by node */
@@ -455,9 +455,7 @@ struct place {
 	PLACE_LIST(place_pod) loose; /* met or left by the update that is under way */
 
 	struct place_tree trees[PLACE_ORDERS];
-	enum place_search search;
 	place_node last_chosen;
-	uint64_t evaluations;
 };
 
 /* The first element of a list, if it is one. */

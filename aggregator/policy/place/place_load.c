@@ -478,13 +478,3 @@ place_pod place_next_on(const struct place *p, place_pod pod)
 {
 	return place_slot(p, pod)->next;
 }
-
-void place_set_search(struct place *p, enum place_search search)
-{
-	p->search = search;
-}
-
-uint64_t place_evaluations(const struct place *p)
-{
-	return p->evaluations;
-}

@@ -137,7 +137,6 @@ enum preempt_refusal {
 };
 
 const char *preempt_refusal_name(enum preempt_refusal r); /* "withinMin", .. */
-const char *preempt_refusal_text(enum preempt_refusal r); /* "of quotas within their min" */
 
 enum preempt_use { PREEMPT_IDLE, PREEMPT_UNKNOWN, PREEMPT_BUSY };
 
@@ -214,15 +213,10 @@ void preempt_tell_reclaim(const struct preempt_plan *plan, const char *namespace
 
 /*
  * The pods of a view by node, their namespaces, budgets and nominations, for any number of
- * questions. Immutable. Holds the view.
+ * questions. Immutable. Made by the first who asks and kept with the view, from which it is
+ * borrowed: it reads memory all over 150k pods. Any thread.
  */
 struct preempt;
-struct preempt *preempt_new(struct view *v);
-void preempt_free(struct preempt *x);
-/*
- * The same, made by the first who asks and kept with the view, from which it is borrowed: it reads
- * memory all over 150k pods. Any thread.
- */
 const struct preempt *preempt_of(const struct view *v);
 
 /*

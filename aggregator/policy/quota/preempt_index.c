@@ -190,11 +190,6 @@ static struct preempt *make_index(const struct view *v)
 	return x;
 }
 
-struct preempt *preempt_new(struct view *v)
-{
-	return make_index(view_hold(v));
-}
-
 static void free_index(struct preempt *x)
 {
 	for (uint32_t i = 0; i < x->budget_count; i++)
@@ -206,16 +201,6 @@ static void free_index(struct preempt *x)
 	free(x->pods);
 	free(x->by_space);
 	free(x);
-}
-
-void preempt_free(struct preempt *x)
-{
-	struct view *v = x ? (struct view *)x->view : NULL;
-
-	if (!x)
-		return;
-	free_index(x);
-	view_drop(v);
 }
 
 static void free_kept(struct view_kept *kept)

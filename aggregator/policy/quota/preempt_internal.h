@@ -51,7 +51,7 @@ struct preempt_nominee {
 
 struct preempt {
 	struct view_kept kept; /* first; of preempt_of() */
-	const struct view *view; /* held, or the one it is kept with */
+	const struct view *view; /* the one it is kept with */
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */
 	uint32_t *first; /* by node: its first pod; one more at the end */

@@ -49,11 +49,6 @@ const char *preempt_refusal_name(enum preempt_refusal r)
 	return refusals[r].name;
 }
 
-const char *preempt_refusal_text(enum preempt_refusal r)
-{
-	return refusals[r].text;
-}
-
 const char *preempt_outcome_name(enum preempt_outcome o)
 {
 	static const char *const names[PREEMPT_OUTCOMES] = {

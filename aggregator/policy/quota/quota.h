@@ -132,12 +132,11 @@ const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by n
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
 /*
- * What-if: another quota comes (false: the namespace has one already), gets other bounds and keeps
- * what is used, or goes (false: there was none).
+ * What-if: another quota comes (false: the namespace has one already), or gets other bounds and
+ * keeps what is used (false: there is none).
  */
 bool quota_book_insert(struct quota_book *b, const struct quota *q);
 bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
-bool quota_book_remove(struct quota_book *b, const char *namespace);
 /*
  * What min and max come to for that resource, min as it counts (quota_book_set_capacity()): where a
  * quota does not govern it, or upstream compares no bound of that name, 0 and INT64_MAX. False: no

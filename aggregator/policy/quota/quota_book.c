@@ -262,14 +262,6 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	return true;
 }
 
-bool quota_book_remove(struct quota_book *b, const char *namespace)
-{
-	bool removed = quota_book_drop(b, namespace);
-
-	quota_book_scale(b);
-	return removed;
-}
-
 /* To the last unit, also of what is more than can be told. */
 static void keep_used(struct quota_entry *to, const struct quota_entry *from)
 {

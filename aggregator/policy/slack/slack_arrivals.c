@@ -139,24 +139,17 @@ static int64_t p95(int64_t *sums, size_t count, int64_t spans)
 	return rank <= zeros ? 0 : sums[rank - zeros - 1];
 }
 
-enum measure { CPU, MEMORY, PODS };
+enum measure { CPU, MEMORY };
 
 static int64_t measure(const struct slack_arrival *one, enum measure what)
 {
 	struct slack_amount sum = {0, 0};
 
 	slack_amount_add(&sum, &one->shape, one->count);
-	return what == CPU ? sum.cpu_milli : what == MEMORY ? sum.mem_bytes : one->count;
+	return what == CPU ? sum.cpu_milli : sum.mem_bytes;
 }
 
-static bool same_shape(const struct slack_amount *a, const struct slack_amount *b)
-{
-	return a->cpu_milli == b->cpu_milli && a->mem_bytes == b->mem_bytes;
-}
-
-/* shape NULL: of all. */
-static int64_t p95_of(const struct slack_arrivals *a, int64_t spans,
-		      const struct slack_amount *shape, enum measure what)
+static int64_t p95_of(const struct slack_arrivals *a, int64_t spans, enum measure what)
 {
 	int64_t *sums = mem_zalloc(a->count + 1, sizeof(*sums)), last = a->first_span - 1, result;
 	size_t count = 0;
@@ -164,8 +157,7 @@ static int64_t p95_of(const struct slack_arrivals *a, int64_t spans,
 	for (size_t i = 0; i < a->count; i++) {
 		const struct slack_arrival *one = &a->of[i];
 
-		if (one->span < a->first_span || one->span >= a->first_span + spans ||
-		    (shape && !same_shape(shape, &one->shape)))
+		if (one->span < a->first_span || one->span >= a->first_span + spans)
 			continue;
 		count += one->span != last;
 		last = one->span;
@@ -182,17 +174,6 @@ bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct s
 
 	if (!spans)
 		return false;
-	*out = (struct slack_amount){p95_of(a, spans, NULL, CPU), p95_of(a, spans, NULL, MEMORY)};
-	return true;
-}
-
-bool slack_arrivals_p95_of(const struct slack_arrivals *a, int64_t now_ns,
-			   const struct slack_amount *shape, uint32_t *out)
-{
-	int64_t spans = slack_arrivals_spans(a, now_ns);
-
-	if (!spans)
-		return false;
-	*out = (uint32_t)p95_of(a, spans, shape, PODS);
+	*out = (struct slack_amount){p95_of(a, spans, CPU), p95_of(a, spans, MEMORY)};
 	return true;
 }

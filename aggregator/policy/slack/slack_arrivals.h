@@ -57,8 +57,5 @@ int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns);
  * itself; spans without arrivals count. False, and nothing is written: no span is complete yet.
  */
 bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct slack_amount *out);
-/* The same for the number of pods of one shape. */
-bool slack_arrivals_p95_of(const struct slack_arrivals *a, int64_t now_ns,
-			   const struct slack_amount *shape, uint32_t *out);
 
 #endif

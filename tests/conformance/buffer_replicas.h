@@ -3,8 +3,8 @@
  * How many pods a CapacityBuffer (autoscaling.x-k8s.io) stands for, as the cluster autoscaler
  * counts them. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_BUFFER_REPLICAS_H
-#define EVENKEEL_AGGREGATOR_POLICY_SLACK_BUFFER_REPLICAS_H
+#ifndef EVENKEEL_TESTS_CONFORMANCE_BUFFER_REPLICAS_H
+#define EVENKEEL_TESTS_CONFORMANCE_BUFFER_REPLICAS_H
 
 #include <stdbool.h>
 #include <stdint.h>

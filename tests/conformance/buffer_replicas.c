@@ -3,7 +3,7 @@
  * The formula is the autoscaler's; its arithmetic is not: there percentage * N is a product of 32
  * bits that overflows silently, here one of 64 bits whose result is cut to what replicas can be.
  */
-#include "aggregator/policy/slack/buffer_replicas.h"
+#include "tests/conformance/buffer_replicas.h"
 
 #include <errno.h>
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of a file or a folder as they are now, for tests that read them once. */
+#ifndef EVENKEEL_TESTS_KEYS_H
+#define EVENKEEL_TESTS_KEYS_H
+
+#include "shared/keyring.h"
+
+/* Fails as keyring_open() and keyring_read() do. */
+static inline int keys_load(struct keyring *ring, const char *path, struct reason *reason)
+{
+	struct keyring_place *place;
+	int rc = keyring_open(&place, path, reason);
+
+	if (rc)
+		return rc;
+	rc = keyring_read(ring, place, reason);
+	keyring_close(place);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Score plugins one at a time, on nodes whose pods are given one by one. */
+#ifndef EVENKEEL_TESTS_SCORE_FIXTURE_H
+#define EVENKEEL_TESTS_SCORE_FIXTURE_H
+
+#include "aggregator/policy/score.h"
+
+/* First pass of score_columns(), for score_node_by(). */
+void score_fixture_scale(const struct score_query *q, enum score_plugin_id plugin,
+			 const struct score_node *nodes, size_t count, struct score_scale *scale);
+/* One more pod on the node; both known flags are the caller's to set. */
+void score_fixture_add_pod(struct score_load *load, const struct pod_spec *pod);
+
+#endif
