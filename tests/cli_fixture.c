@@ -31,7 +31,7 @@ int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kin
 		buf_printf(&list.page, ",\"total\":%s", f->total);
 	buf_add_str(&list.page, "}");
 	assert_int_equal(list_read_page(&list, &cli.reason), 0);
-	code = kind->finish(&table, &cli);
+	code = usage_table_finish(&table, &cli);
 	list_fini(&list);
 	usage_table_fini(&table);
 	*out = cli.out;

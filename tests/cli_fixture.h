@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_TESTS_CLI_FIXTURE_H
 #define EVENKEEL_TESTS_CLI_FIXTURE_H
 
-#include "aggregator/cli/usage_table.h"
+#include "aggregator/cli/usage.h"
 
 enum { CLI_FIXTURE_NAMES = 3, CLI_FIXTURE_ITEMS = 5 };
 

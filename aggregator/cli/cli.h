@@ -67,12 +67,22 @@ struct cli_options {
 	int64_t timeout_ns, limit;
 };
 
-/* Of commands with --sort-by. */
-#define CLI_REVERSE                                                                                \
-	{                                                                                          \
-		"reverse", 0, OPTION_FLAG, offsetof(struct cli_options, reverse), NULL, NULL, 0,   \
-			0, NULL, "Turn the order round; what is not known stays last."             \
-	}
+/* clang-format off */
+/* Rows of a command's table of options; member is one of struct cli_options. */
+#define CLI_OPTION(name, letter, kind, member, value, initial, choices, help) \
+	{name, letter, kind, offsetof(struct cli_options, member), value, initial, 0, 0, choices, help}
+#define CLI_FLAG(name, letter, member, help) \
+	CLI_OPTION(name, letter, OPTION_FLAG, member, NULL, NULL, NULL, help)
+#define CLI_TEXT(name, letter, member, value, help) \
+	CLI_OPTION(name, letter, OPTION_STRING, member, value, NULL, NULL, help)
+#define CLI_CHOICE(name, letter, member, value, initial, choices, help) \
+	CLI_OPTION(name, letter, OPTION_CHOICE, member, value, initial, choices, help)
+/* Of commands with --sort-by; and with objects that have labels. */
+#define CLI_REVERSE CLI_FLAG("reverse", 0, reverse, "Turn the order round; what is not known stays last.")
+#define CLI_SELECTOR(what) \
+	CLI_TEXT("selector", 'l', selector, "LABELS", \
+		 "Only " what " with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h.")
+/* clang-format on */
 
 extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
 
@@ -97,6 +107,10 @@ struct cli {
 	struct buf rows; /* takes its place with -o csv and -o name; owned */
 	struct reason reason; /* for stderr, when not empty */
 };
+
+/* Sets the reason; returns the code. */
+int cli_fail(struct reason *reason, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 struct command {
 	const char *name;

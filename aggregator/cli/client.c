@@ -13,7 +13,9 @@
 #include <errno.h>
 #include <gnutls/x509.h>
 #include <sodium.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,6 +29,18 @@
 #define BODY_MAX       ((size_t)1 << 30)
 #define KEPT_MAX       ((size_t)32 << 20)
 #define TOKEN_FILE_MAX ((size_t)1 << 20)
+
+int cli_fail(struct reason *reason, int code, const char *format, ...)
+{
+	va_list args;
+	char text[sizeof(reason->text)];
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	reason_set(reason, "%s", text);
+	return code;
+}
 
 /* An answer with its tag. */
 struct kept {
@@ -125,11 +139,10 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	size_t len;
 
 	if (!server[0] ||
-	    (scheme && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0)) {
-		reason_set(reason, "--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
-			   server);
-		return -EINVAL;
-	}
+	    (scheme && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0))
+		return cli_fail(reason, -EINVAL,
+				"--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
+				server);
 	c = mem_zalloc(1, sizeof(*c));
 	c->server = mem_printf("%s%s", scheme ? "" : "http://", server);
 	for (len = strlen(c->server); c->server[len - 1] == '/'; len--)
@@ -149,6 +162,13 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 
 /* --- access ----------------------------------------------------------------------------------- */
 
+static bool is_printable(const char *token)
+{
+	while (*token > ' ' && *token < 0x7f)
+		token++;
+	return !*token;
+}
+
 static int check_access(const struct client *c, const struct client_access *a,
 			struct reason *reason)
 {
@@ -157,29 +177,23 @@ static int check_access(const struct client *c, const struct client_access *a,
 					{"--client-cert", a->certificate},
 					{"--client-key", a->key}};
 
-	if (!a->certificate != !a->key) {
-		reason_set(reason, "--client-cert and --client-key: give both, or neither");
-		return -EINVAL;
-	}
+	if (!a->certificate != !a->key)
+		return cli_fail(reason, -EINVAL,
+				"--client-cert and --client-key: give both, or neither");
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		if (!files[i][1] || access(files[i][1], R_OK) == 0)
 			continue;
-		reason_set(reason, "%s: %s: %s", files[i][0], files[i][1], strerror(errno));
-		return -EINVAL;
+		return cli_fail(reason, -EINVAL, "%s: %s: %s", files[i][0], files[i][1],
+				strerror(errno));
 	}
-	for (const char *t = a->token; t && *t; t++) {
-		if (*t > ' ' && *t < 0x7f)
-			continue;
-		reason_set(reason, "EVENKEEL_TOKEN: the token is no printable ASCII");
-		return -EINVAL;
-	}
+	if (a->token && !is_printable(a->token))
+		return cli_fail(reason, -EINVAL, "EVENKEEL_TOKEN: the token is no printable ASCII");
 	if ((!a->token && !a->token_file) || tls || a->plain_tokens || is_loopback(c->server))
 		return 0;
-	reason_set(reason,
-		   "%s is not https, and the token would travel in clear; --allow-plain-tokens "
-		   "where something else encrypts",
-		   c->server);
-	return -EINVAL;
+	return cli_fail(reason, -EINVAL,
+			"%s is not https, and the token would travel in clear; "
+			"--allow-plain-tokens where something else encrypts",
+			c->server);
 }
 
 /*
@@ -197,18 +211,13 @@ static int take_token(const char *path, struct buf *text, struct reason *reason)
 	}
 	from = strspn(text->data, " \t\r\n");
 	len = strcspn(text->data + from, " ,\t\r\n");
-	if (!len) {
-		reason_set(reason, "--token-file: %s: there is no token in it", path);
-		return -EINVAL;
-	}
-	for (size_t i = from; i < from + len; i++) {
-		if (text->data[i] > ' ' && text->data[i] < 0x7f)
-			continue;
-		reason_set(reason, "--token-file: %s: the token is no printable ASCII", path);
-		return -EINVAL;
-	}
+	if (!len)
+		return cli_fail(reason, -EINVAL, "--token-file: %s: there is no token in it", path);
 	memmove(text->data, text->data + from, len);
 	text->data[len] = '\0';
+	if (!is_printable(text->data))
+		return cli_fail(reason, -EINVAL,
+				"--token-file: %s: the token is no printable ASCII", path);
 	return 0;
 }
 
@@ -267,8 +276,7 @@ static int rename_server(struct client *c, const char *name, struct reason *reas
 	curl_url_cleanup(url);
 	if (c->connect_to)
 		return 0;
-	reason_set(reason, "--tls-server-name: \"%s\" is not a host name", name);
-	return -EINVAL;
+	return cli_fail(reason, -EINVAL, "--tls-server-name: \"%s\" is not a host name", name);
 }
 
 int client_set_access(struct client *c, const struct client_access *access, struct reason *reason)
@@ -364,10 +372,10 @@ static int explain_certificate(const struct client *c, struct reason *reason)
 			   "the one that signed it with --ca-file",
 			   c->server);
 	else
-		reason_set(reason,
-			   "%s: its certificate is for another name; say which with "
-			   "--tls-server-name",
-			   c->server);
+		reason_set(
+			reason,
+			"%s: its certificate is for another name; say which with --tls-server-name",
+			c->server);
 	return -EKEYREJECTED;
 }
 
@@ -397,42 +405,35 @@ static int explain_failure(const struct client *c, CURLcode code, struct reason 
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return explain_certificate(c, reason);
 	case CURLE_SSL_CACERT_BADFILE:
-		reason_set(reason, "--ca-file: %s: there is no certificate in it",
-			   c->access.ca_file ? c->access.ca_file : "the system's");
-		return -EKEYREJECTED;
+		return cli_fail(reason, -EKEYREJECTED,
+				"--ca-file: %s: there is no certificate in it",
+				c->access.ca_file ? c->access.ca_file : "the system's");
 	case CURLE_SSL_CERTPROBLEM:
-		reason_set(reason, "--client-cert and --client-key: %s", what);
-		return -EKEYREJECTED;
+		return cli_fail(reason, -EKEYREJECTED, "--client-cert and --client-key: %s", what);
 	case CURLE_ABORTED_BY_CALLBACK:
-		reason_set(reason, "interrupted");
-		return -EINTR;
+		return cli_fail(reason, -EINTR, "interrupted");
 	case CURLE_OPERATION_TIMEDOUT:
-		reason_set(reason, "no answer from %s within %s; see --timeout", c->server,
-			   c->timeout);
-		return -ETIMEDOUT;
+		return cli_fail(reason, -ETIMEDOUT, "no answer from %s within %s; see --timeout",
+				c->server, c->timeout);
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-		reason_set(reason,
-			   "cannot reach %s (%s); start evenkeel-aggregator there, or name "
-			   "another with --server or EVENKEEL_SERVER",
-			   c->server, what);
-		return -EHOSTUNREACH;
+		return cli_fail(reason, -EHOSTUNREACH,
+				"cannot reach %s (%s); start evenkeel-aggregator there, or name "
+				"another with --server or EVENKEEL_SERVER",
+				c->server, what);
 	case CURLE_WRITE_ERROR:
-		if (c->too_large) {
-			reason_set(reason, "%s answers with more than 1 GiB", c->server);
-			return -EIO;
-		}
+		if (c->too_large)
+			return cli_fail(reason, -EIO, "%s answers with more than 1 GiB", c->server);
 		break;
 	case CURLE_URL_MALFORMAT:
-		reason_set(reason, "--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
-			   c->server);
-		return -EIO;
+		return cli_fail(reason, -EIO,
+				"--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
+				c->server);
 	default:
 		break;
 	}
-	reason_set(reason, "%s: %s%s", c->server, what, other_scheme(c, code));
-	return -EIO;
+	return cli_fail(reason, -EIO, "%s: %s%s", c->server, what, other_scheme(c, code));
 }
 
 /*
@@ -629,15 +630,20 @@ int client_post(struct client *c, const char *path, const char *json, size_t len
 
 void client_escape(const char *text, struct buf *out)
 {
-	for (; *text; text++) {
-		unsigned char b = (unsigned char)*text;
+	char *escaped = curl_easy_escape(NULL, text, 0);
 
-		if ((b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
-		    strchr("-._~", b))
-			buf_add_char(out, *text);
-		else
-			buf_printf(out, "%%%02X", b);
-	}
+	if (!escaped)
+		mem_exhausted();
+	buf_add_str(out, escaped);
+	curl_free(escaped);
+}
+
+void client_add_parameter(struct buf *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', name);
+	client_escape(value, path);
 }
 
 int client_exit(int rc)

@@ -64,5 +64,7 @@ int client_post(struct client *c, const char *path, const char *json, size_t len
 int client_exit(int rc);
 /* Adds "text" to a path under construction with everything but letters, digits and -._~ escaped. */
 void client_escape(const char *text, struct buf *out);
+/* Adds a parameter of its query; NULL: none. */
+void client_add_parameter(struct buf *path, const char *name, const char *value);
 
 #endif

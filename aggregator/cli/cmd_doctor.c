@@ -5,13 +5,80 @@
  * known behind it, the last. Of a snapshot there is no chain: what can be told is what it holds.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/doctor.h"
 #include "aggregator/cli/document.h"
+#include "shared/jsonw.h"
+#include "shared/options.h"
+#include "shared/utf8.h"
+
+enum { INDENT = 6 };
 
 static const struct option_spec specs[] = {{0}};
+
+static const char *const verdict_names[] = {
+	[DOCTOR_OK] = "ok",
+	[DOCTOR_WARN] = "warn",
+	[DOCTOR_FAIL] = "fail",
+};
+
+void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out)
+{
+	static const char *const paints[] = {"\033[32m", "\033[33m", "\033[31m"};
+	struct buf text = BUF_INIT;
+
+	if (!width)
+		width = SIZE_MAX;
+	for (size_t i = 0; i < d->count; i++) {
+		const struct doctor_check *c = &d->checks[i];
+
+		buf_printf(out, "%s%s%s%*s", color ? paints[c->verdict] : "",
+			   verdict_names[c->verdict], color ? "\033[0m" : "",
+			   INDENT - (int)strlen(verdict_names[c->verdict]), "");
+		buf_clear(&text);
+		buf_printf(&text, "%s: %s", c->what, c->detail);
+		utf8_clean(text.data);
+		options_wrap(out, text.data, width, INDENT, INDENT);
+		if (!c->advice)
+			continue;
+		buf_clear(&text);
+		buf_add_str(&text, c->advice);
+		utf8_clean(text.data);
+		buf_printf(out, "%*s", INDENT, "");
+		options_wrap(out, text.data, width, INDENT, INDENT);
+	}
+	buf_fini(&text);
+}
+
+void doctor_print_json(const struct doctor *d, struct buf *out)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "Diagnosis");
+	jsonw_key_string(&w, "verdict", verdict_names[doctor_verdict_of(d)]);
+	jsonw_key(&w, "checks");
+	jsonw_array_open(&w);
+	for (size_t i = 0; i < d->count; i++) {
+		const struct doctor_check *c = &d->checks[i];
+
+		jsonw_object_open(&w);
+		jsonw_key_string(&w, "verdict", verdict_names[c->verdict]);
+		jsonw_key_string(&w, "what", c->what);
+		jsonw_key_string(&w, "detail", c->detail);
+		if (c->advice)
+			jsonw_key_string(&w, "advice", c->advice);
+		jsonw_object_close(&w);
+	}
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(out, '\n');
+}
 
 static int show(struct cli *cli, const struct doctor *d, bool reached)
 {
@@ -36,8 +103,8 @@ static const char *advice(int rc)
 		return "It is there, and knows who may ask: its administrator gives tokens, "
 		       "certificates, or a ClusterRole with its paths in nonResourceURLs.";
 	case -EKEYREJECTED:
-		return "Somebody answers, who may not be the one that was meant: see --ca-file "
-		       "and --client-cert.";
+		return "Somebody answers, who may not be the one that was meant: see --ca-file and "
+		       "--client-cert.";
 	default:
 		return "In a cluster, kubectl port-forward to the aggregator brings it here.";
 	}
@@ -48,17 +115,17 @@ static int run(struct cli *cli)
 	bool offline = cli->options->snapshots.count > 0;
 	struct reason why = {""};
 	struct buf body = BUF_INIT;
-	struct doctor d;
+	struct doctor d = {0};
 	cJSON *status = NULL;
 	int code, rc;
 
-	doctor_init(&d);
 	rc = client_get(cli->client, "/v1/status", &body, &why);
 	if (rc == 0) {
 		status = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
 		if (!document_at(status, "view"))
-			reason_set(&why, "the answer is no Status object; is that an "
-					 "evenkeel-aggregator?");
+			reason_set(
+				&why,
+				"the answer is no Status object; is that an evenkeel-aggregator?");
 	}
 	if (why.text[0] && offline) {
 		doctor_add(&d, DOCTOR_FAIL, "snapshot", NULL, "%s", why.text);
@@ -92,14 +159,12 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.usage = "",
 	.summary = "Check the whole chain and say what to do",
-	.details =
-		"Checks the whole chain: the server, the Kubernetes API and what it lets the "
-		"server "
-		"see, the agents, their clocks and what they send, and the database. Each line "
-		"begins with ok, warn (answers say less than they could) or fail (they are wrong "
-		"or missing), and what to do stands below it. With --snapshot it checks what the "
-		"files hold. Exit status: 0, 3 when something "
-		"fails (with --strict, warns), 1 when no server answers.",
+	.details = "Checks the whole chain: the server, the Kubernetes API and what it lets the "
+		   "server see, the agents, their clocks and what they send, and the database. "
+		   "Each line begins with ok, warn (answers say less than they could) or fail "
+		   "(they are wrong or missing), and what to do stands below it. With --snapshot "
+		   "it checks what the files hold. Exit status: 0, 3 when something fails (with "
+		   "--strict, warns), 1 when no server answers.",
 	.examples = examples,
 	.specs = specs,
 	.run = run,

@@ -8,14 +8,15 @@
  * does not; 4 where the plan or the cluster is stale or missing, or a node is not there, and of the
  * whole plan, or with --strict, where no use is known.
  */
-#include "aggregator/cli/cmd_drain.h"
+#include "aggregator/cli/drain.h"
 
-#include <errno.h>
-#include <string.h>
+#include <math.h>
+#include <stdio.h>
 
 #include "aggregator/api/drain_log.h"
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/offline.h"
+#include "aggregator/cli/columns.h"
+#include "shared/units.h"
 
 static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
 
@@ -23,15 +24,14 @@ static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
 
 /* clang-format off */
 static const struct option_spec specs[] = {
-	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
-	 "Say the whole chain of reasons, and where every pod would go: of the nodes that are named, or of the plan."},
-	{"history", 0, OPTION_FLAG, offsetof(struct cli_options, history), NULL, NULL, 0, 0, NULL,
-	 "Say what was decided before, the newest first: about the nodes that are named, or all."},
-	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), NULL, "verdict", 0, 0, sorts,
-	 "Order of the nodes: those that go first; most requested, or most used, first; or by name."},
+	CLI_FLAG("explain", 0, explain,
+		 "Say the whole chain of reasons, and where every pod would go: of the nodes that are named, or of the plan."),
+	CLI_FLAG("history", 0, history,
+		 "Say what was decided before, the newest first: about the nodes that are named, or all."),
+	CLI_CHOICE("sort-by", 0, sort, NULL, "verdict", sorts,
+		   "Order of the nodes: those that go first; most requested, or most used, first; or by name."),
 	CLI_REVERSE,
-	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0, 0, NULL,
-	 "Only nodes with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
+	CLI_SELECTOR("nodes"),
 	{"assume-unneeded-for", 0, OPTION_DURATION, offsetof(struct cli_options, assume_unneeded_ns), "TIME", NULL, 0,
 	 DRAIN_WEEK_NS, NULL,
 	 "With --snapshot: a dump has no past, so take nodes that could go for unneeded since so long."},
@@ -49,10 +49,9 @@ static int refuse_rules(struct cli *cli)
 	const char *given = slack_options_given(&cli->options->slack);
 	struct drain_settings usual;
 
-	if (given) {
-		reason_set(&cli->reason, "%s goes with --snapshot; a server has its own", given);
-		return CLI_USAGE;
-	}
+	if (given)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"%s goes with --snapshot; a server has its own", given);
 
 	if (drain_settings_from_environment(&usual, &cli->reason))
 		return CLI_USAGE;
@@ -62,8 +61,8 @@ static int refuse_rules(struct cli *cli)
 	drain_settings_fini(&usual);
 	if (!given)
 		return CLI_OK;
-	reason_set(&cli->reason, "--%s goes with --snapshot; a server has its own", given);
-	return CLI_USAGE;
+	return cli_fail(&cli->reason, CLI_USAGE, "--%s goes with --snapshot; a server has its own",
+			given);
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -72,24 +71,19 @@ static int refuse_rules(struct cli *cli)
 static void write_path(const struct cli *cli, struct buf *path)
 {
 	const struct cli_options *o = cli->options;
-	const char *parameter = o->explain ? "?explain=true" : "";
+	struct buf names = BUF_INIT;
+	char limit[24];
 
-	buf_printf(path, "/v1/drain%s%s", o->history ? "/history" : "",
-		   o->history ? "" : parameter);
-	for (size_t i = 0; i < cli->operand_count; i++) {
-		if (i)
-			buf_add_str(path, "%2C");
-		else
-			buf_printf(path, "%cnode=", o->explain ? '&' : '?');
-		client_escape(cli->operands[i], path);
-	}
-	if (o->selector) {
-		buf_printf(path, "%clabelSelector=", strchr(path->data, '?') ? '&' : '?');
-		client_escape(o->selector, path);
-	}
-	if (o->history && o->limit > 0)
-		buf_printf(path, "%climit=%lld", cli->operand_count ? '&' : '?',
-			   (long long)(o->limit < DRAIN_LOG_MAX ? o->limit : DRAIN_LOG_MAX));
+	for (size_t i = 0; i < cli->operand_count; i++)
+		buf_printf(&names, "%s%s", i ? "," : "", cli->operands[i]);
+	snprintf(limit, sizeof(limit), "%lld",
+		 (long long)(o->limit < DRAIN_LOG_MAX ? o->limit : DRAIN_LOG_MAX));
+	buf_printf(path, "/v1/drain%s", o->history ? "/history" : "");
+	client_add_parameter(path, "explain", o->explain ? "true" : NULL);
+	client_add_parameter(path, "node", names.data);
+	client_add_parameter(path, "labelSelector", o->selector);
+	client_add_parameter(path, "limit", o->history && o->limit > 0 ? limit : NULL);
+	buf_fini(&names);
 }
 
 static int check_options(struct cli *cli)
@@ -98,31 +92,18 @@ static int check_options(struct cli *cli)
 
 	if (!o->history || (!o->explain && !o->selector))
 		return CLI_OK;
-	reason_set(&cli->reason,
-		   o->explain ? "--history tells what was, and --explain what is: give one"
-			      : "--history knows no labels; name nodes");
-	return CLI_USAGE;
-}
-
-static int render(struct cli *cli, const struct buf *answer)
-{
-	const char *text = answer->data ? answer->data : "";
-
-	return cli->options->history ? drain_render_history(cli, text, answer->len)
-				     : drain_render(cli, text, answer->len);
+	return cli_fail(&cli->reason, CLI_USAGE,
+			o->explain ? "--history tells what was, and --explain what is: give one"
+				   : "--history knows no labels; name nodes");
 }
 
 static int ask(struct cli *cli)
 {
-	struct buf path = BUF_INIT, answer = BUF_INIT;
-	int rc, code;
+	struct buf path = BUF_INIT;
 
 	write_path(cli, &path);
-	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	code = rc ? client_exit(rc) : render(cli, &answer);
-	buf_fini(&path);
-	buf_fini(&answer);
-	return code;
+	return answer_get(cli, cli->options->history ? &drain_history_answer : &drain_answer,
+			  &path);
 }
 
 static int ask_files(struct cli *cli)
@@ -134,25 +115,66 @@ static int ask_files(struct cli *cli)
 	if (slack_options_read(&cli->options->slack, &slack, &cli->reason) ||
 	    drain_setup_init(&setup, &cli->options->drain, &cli->reason))
 		return CLI_USAGE;
-	offline_set_slack(cli->offline, &slack);
 	setup.config.assume_unneeded_ns = cli->options->assume_unneeded_ns;
-	offline_set_drain(cli->offline, &setup);
+	offline_set_rules(cli->offline, NULL, &slack, &setup);
 	code = ask(cli);
-	offline_set_drain(cli->offline, NULL);
-	offline_set_slack(cli->offline, NULL);
+	offline_set_rules(cli->offline, NULL, NULL, NULL);
 	drain_setup_fini(&setup);
 	return code;
 }
+
+/* --- the history ------------------------------------------------------------------------------ */
+
+static void cell_age(const struct row *r, const struct column *c)
+{
+	double age = document_time(r->doc, "time") - document_time(r->item, c->at);
+	char text[UNITS_LEN];
+
+	units_age(age, text);
+	row_add(r, PAINT_PLAIN, isfinite(age), "%s", text);
+}
+
+static const struct column_paint events[] = {
+	{"needed", PAINT_DIM},	 {"kept", PAINT_DIM},  {"inDeletion", PAINT_WARN},
+	{"evicted", PAINT_WARN}, {"gone", PAINT_WARN}, {NULL, PAINT_PLAIN},
+};
+
+static const struct column columns[] = {
+	{"AGE", FORM_RIGHT, cell_age, .at = "time"},
+	{"TIME", FORM_LEFT, cell_text, .at = "time", .wide = true},
+	{"EVENT", FORM_LEFT, cell_text, .at = "event", .paints = events},
+	{"NODE", FORM_NAME, cell_text, .at = "node"},
+	{"REASON", FORM_LEFT, cell_text, .at = "reason"},
+	{"WHY", FORM_LEFT, cell_text, .at = "text"},
+	{0},
+};
+
+static const struct csv_field fields[] = {
+	{"time", "time"},     {"event", "event"}, {"node", "node"},
+	{"reason", "reason"}, {"text", "text"},	  {0},
+};
+
+static void print_history(struct cli *cli, const cJSON *doc)
+{
+	columns_print_list(cli, doc, "items", "node", columns, fields, "node");
+}
+
+const struct answer drain_history_answer = {
+	.about = "what was decided",
+	.members = {"items"},
+	.kind = "DrainHistory",
+	.print = print_history,
+};
+
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int run(struct cli *cli)
 {
 	int code;
 
 	for (size_t i = 0; i < cli->operand_count; i++)
-		if (!cli->operands[i][0]) {
-			reason_set(&cli->reason, "the name of a node is empty");
-			return CLI_USAGE;
-		}
+		if (!cli->operands[i][0])
+			return cli_fail(&cli->reason, CLI_USAGE, "the name of a node is empty");
 	code = check_options(cli);
 	if (code != CLI_OK)
 		return code;
@@ -181,13 +203,12 @@ const struct command command_drain = {
 	.details =
 		"Shows one row for each node, those that go first. Nothing is drained by this. "
 		"CPU-REQ% and MEM-REQ% are requests, CPU-MEAN% and WORKSET-MEAN% the means of real "
-		"use, in "
-		"shares of the allocatable. REASON is the first of the chain: --explain has all "
-		"of it, with what would change it; --history what was decided before. Below are "
-		"the moves of the wave, what it costs PodDisruptionBudgets and owners, and of "
-		"each destination its use now, what is reserved on top, what that comes to "
-		"after the wave, and the cap. Rules of scale-down and slack go with --snapshot; "
-		"a server has its own. Exit status 3: a node that is named does not go now.",
+		"use, in shares of the allocatable. REASON is the first of the chain: --explain "
+		"has all of it, with what would change it; --history what was decided before. "
+		"Below are the moves of the wave, what it costs PodDisruptionBudgets and owners, "
+		"and of each destination its use now, what is reserved on top, what that comes to "
+		"after the wave, and the cap. Rules of scale-down and slack go with --snapshot; a "
+		"server has its own. Exit status 3: a node that is named does not go now.",
 	.examples = examples,
 	.terms = terms,
 	.specs = specs,

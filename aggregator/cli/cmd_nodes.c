@@ -9,180 +9,239 @@
  * server, whatever page or row limit; it has no deviation and no percentile, since those of several
  * nodes do not add up.
  */
-#include "aggregator/cli/cmd_nodes.h"
+#include "aggregator/cli/usage.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/commands.h"
 #include "shared/units.h"
 
-enum sort_key {
-	BY_NAME,
-	BY_CPU,
-	BY_MEMORY,
-	BY_SIGMA,
-	BY_P95,
-	BY_MAX,
-	BY_AGE,
-	BY_REQUESTS,
-	BY_LIMITS,
-	BY_WAITING,
-	BY_OOM
-};
+#define REQUESTS_CPU	"requests.cpuMillicores"
+#define REQUESTS_MEMORY "requests.memoryBytes"
+#define OF_CPU		"allocatable.cpuMillicores"
+#define OF_MEMORY	"allocatable.memoryBytes"
 
-static const char *const sort_keys[] = {"name", "cpu",	    "memory", "sigma",	 "p95", "max",
-					"age",	"requests", "limits", "waiting", "oom", NULL};
+/* What --sort-by takes, and what it means; name: nothing. */
+static const char *const sort_words[] = {"name", "cpu",	     "memory", "sigma",	  "p95", "max",
+					 "age",	 "requests", "limits", "waiting", "oom", NULL};
+static const struct usage_key sort_keys[] = {
+	{0},
+	{.at = USAGE_CPU},
+	{.at = USAGE_MEMORY},
+	{.at = USAGE_WINDOW("stddev")},
+	{.at = USAGE_WINDOW("p95")},
+	{.at = USAGE_WINDOW("max")},
+	{.at = "source.ageSeconds"},
+	{REQUESTS_CPU, OF_CPU, REQUESTS_MEMORY, OF_MEMORY},
+	{.at = "limitRatio.declared.cpu", .other = "limitRatio.declared.memory"},
+	{.at = "contention.cpu", .other = "contention.memory"},
+	{.at = "contention.oomKills"},
+};
 static const char *const unlimited[] = {"ignore", "allocatable", "requests", NULL};
 
 static const struct option_spec specs[] = {
-	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
-	 cli_windows, "Window of MEAN, SIGMA, P95 and CPU-MAX."},
-	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
-	 sort_keys,
-	 "name, or greatest first: cpu, memory, sigma, p95, max, age, requests, limits, waiting "
-	 "(the "
-	 "larger share of CPU and memory), oom."},
+	CLI_CHOICE("window", 0, window, NULL, "5m", cli_windows,
+		   "Window of MEAN, SIGMA, P95 and CPU-MAX."),
+	CLI_CHOICE("sort-by", 0, sort, "KEY", "name", sort_words,
+		   "name, or greatest first: cpu, memory, sigma, p95, max, age, requests, limits, "
+		   "waiting (the larger share of CPU and memory), oom."),
 	CLI_REVERSE,
-	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
-	 0, NULL, "Only nodes with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
-	{"unlimited", 0, OPTION_CHOICE, offsetof(struct cli_options, unlimited), NULL, "ignore", 0,
-	 0, unlimited,
-	 "What a container without a limit counts as in CPU-LIM% and MEM-LIM%: nothing (ignore), "
-	 "its node's "
-	 "allocatable, or what it requests."},
+	CLI_SELECTOR("nodes"),
+	CLI_CHOICE("unlimited", 0, unlimited, NULL, "ignore", unlimited,
+		   "What a container without a limit counts as in CPU-LIM% and MEM-LIM%: nothing "
+		   "(ignore), its node's allocatable, or what it requests."),
 	{0},
 };
 
-enum column {
-	NAME,
-	STATUS,
-	CPU,
-	CPU_SHARE,
-	CPU_ALLOCATABLE,
-	CPU_REQUESTS,
-	CPU_REQUESTS_SHARE,
-	CPU_LIMITS,
-	CPU_LIMITS_SHARE,
-	CPU_KERNEL_SHARE,
-	MEAN,
-	SIGMA,
-	P95,
-	MAX,
-	MEAN_5M,
-	MEAN_10M,
-	MEAN_15M,
-	MEMORY,
-	MEMORY_SHARE,
-	MEMORY_ALLOCATABLE,
-	MEMORY_REQUESTS,
-	MEMORY_REQUESTS_SHARE,
-	MEMORY_LIMITS,
-	MEMORY_LIMITS_SHARE,
-	MEMORY_KERNEL_SHARE,
-	UNLIMITED,
-	PODS,
-	WORKSET,
-	SWAP,
-	PIDS,
-	IOWAIT,
-	STEAL,
-	THROTTLED,
-	WAITING,
-	STALLED,
-	OOM,
-	AGE,
-	TIER,
-	HZ,
-	PASS,
-	MISSED,
-	OVERFLOW,
-	AGENT,
-	COLUMNS
-};
+/* --- cells ------------------------------------------------------------------------------------ */
 
-static const struct usage_column columns[COLUMNS] = {
-	[NAME] = {"NAME", .form = FORM_NAME},
-	[STATUS] = {"STATUS", .form = FORM_LEFT},
-	[CPU] = {"CPU", .form = FORM_RIGHT},
-	[CPU_SHARE] = {"CPU%", .form = FORM_RIGHT},
-	[CPU_ALLOCATABLE] = {"CPU-ALLOC", .form = FORM_RIGHT, .wide = true},
-	[CPU_REQUESTS] = {"CPU-REQ", .form = FORM_RIGHT, .wide = true},
-	[CPU_REQUESTS_SHARE] = {"CPU-REQ%", .form = FORM_RIGHT},
-	[CPU_LIMITS] = {"CPU-LIM", .form = FORM_RIGHT, .wide = true},
-	[CPU_LIMITS_SHARE] = {"CPU-LIM%", .form = FORM_RIGHT},
-	[CPU_KERNEL_SHARE] = {"CPU-KERNEL%", .form = FORM_RIGHT, .wide = true},
-	[MEAN] = {"MEAN", .form = FORM_RIGHT, .windowed = true},
-	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
-	[P95] = {"P95", .form = FORM_RIGHT},
-	[MAX] = {"CPU-MAX", .form = FORM_RIGHT},
-	[MEAN_5M] = {"MEAN±SIGMA(5m)", .form = FORM_RIGHT, .wide = true},
-	[MEAN_10M] = {"(10m)", .form = FORM_RIGHT, .wide = true},
-	[MEAN_15M] = {"(15m)", .form = FORM_RIGHT, .wide = true},
-	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
-	[MEMORY_SHARE] = {"MEM%", .form = FORM_RIGHT},
-	[MEMORY_ALLOCATABLE] = {"MEM-ALLOC", .form = FORM_RIGHT, .wide = true},
-	[MEMORY_REQUESTS] = {"MEM-REQ", .form = FORM_RIGHT, .wide = true},
-	[MEMORY_REQUESTS_SHARE] = {"MEM-REQ%", .form = FORM_RIGHT},
-	[MEMORY_LIMITS] = {"MEM-LIM", .form = FORM_RIGHT, .wide = true},
-	[MEMORY_LIMITS_SHARE] = {"MEM-LIM%", .form = FORM_RIGHT},
-	[MEMORY_KERNEL_SHARE] = {"MEM-KERNEL%", .form = FORM_RIGHT, .wide = true},
-	[UNLIMITED] = {"NO-LIMIT", .form = FORM_RIGHT, .wide = true},
-	[PODS] = {"PODS", .form = FORM_RIGHT, .wide = true},
-	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
-	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[PIDS] = {"PIDS", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[IOWAIT] = {"IOWAIT", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[STEAL] = {"STEAL", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
-	[STALLED] = {"STALLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[OOM] = {"OOM", .form = FORM_RIGHT, .wide = true},
-	[AGE] = {"AGE", .form = FORM_LEFT},
-	[TIER] = {"TIER", .form = FORM_LEFT},
-	[HZ] = {"HZ", .form = FORM_RIGHT, .wide = true},
-	[PASS] = {"PASS", .form = FORM_RIGHT, .wide = true},
-	[MISSED] = {"MISSED", .form = FORM_RIGHT, .wide = true},
-	[OVERFLOW] = {"OVERFLOW", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[AGENT] = {"AGENT-CPU", .form = FORM_RIGHT, .wide = true},
-};
+/* The total of all nodes has no name. */
+static void cell_name(const struct row *r, const struct column *c)
+{
+	table_cell(r->table, PAINT_PLAIN, document_text_or(r->item, c->at, "*"));
+}
 
-/* Where no API is followed these know nothing. */
-static const size_t of_the_api[] = {
-	STATUS,
-	CPU_ALLOCATABLE,
-	CPU_REQUESTS,
-	CPU_REQUESTS_SHARE,
-	CPU_LIMITS,
-	CPU_LIMITS_SHARE,
-	CPU_KERNEL_SHARE,
-	MEMORY_ALLOCATABLE,
-	MEMORY_REQUESTS,
-	MEMORY_REQUESTS_SHARE,
-	MEMORY_LIMITS,
-	MEMORY_LIMITS_SHARE,
-	MEMORY_KERNEL_SHARE,
-	UNLIMITED,
-	PODS,
-};
+/* Of the total how many of those that the API knows are ready. */
+static void cell_status(const struct row *r, const struct column *c)
+{
+	const cJSON *ready = document_at(r->item, c->at);
+	bool cordoned = document_is_true(r->item, "unschedulable");
+	double nodes = row_number(r, "knownToApi");
 
-/* What narrow terminals lose first. */
-static const size_t spares[] = {
-	TIER,
-	WORKSET,
-	WAITING,
-	SIGMA,
-	MAX,
-	CPU_LIMITS_SHARE,
-	MEMORY_LIMITS_SHARE,
-	MEAN,
-	STATUS,
-	CPU_REQUESTS_SHARE,
-	MEMORY_REQUESTS_SHARE,
+	if (document_is_true(r->item, "unknownToApi"))
+		table_cell(r->table, PAINT_WARN, "unknown");
+	else if (cJSON_IsNumber(ready) && ready->valuedouble < nodes)
+		row_add(r, PAINT_PLAIN, true, "%.10g/%.10g Ready", ready->valuedouble, nodes);
+	else if (cJSON_IsFalse(ready))
+		table_cell(r->table, PAINT_BAD, cordoned ? "NotReady,cordoned" : "NotReady");
+	else
+		row_add(r, cordoned ? PAINT_WARN : PAINT_PLAIN,
+			cJSON_IsTrue(ready) || cJSON_IsNumber(ready), "Ready%s",
+			cordoned ? ",cordoned" : "");
+}
+
+/*
+ * What pods may have, as kubectl top counts; of the total, of the nodes whose use is known, or of
+ * all where none is. The capacity where nobody tells.
+ */
+static double allocatable_of(const struct row *r, const char *resource)
+{
+	static const char *const members[] = {"measured.allocatable", "allocatable", "capacity"};
+	double amount = NAN;
+	char path[64];
+
+	for (size_t i = 0; i < 3 && !(amount > 0); i++) {
+		snprintf(path, sizeof(path), "%s.%s", members[i], resource);
+		amount = row_number(r, path);
+	}
+	return amount;
+}
+
+static void cell_cpu_used(const struct row *r, const struct column *c)
+{
+	char text[UNITS_LEN];
+
+	units_cpu_of(row_number(r, c->at), allocatable_of(r, c->of), text);
+	table_cell(r->table, PAINT_PLAIN, text);
+}
+
+static void cell_bytes_used(const struct row *r, const struct column *c)
+{
+	char text[UNITS_LEN];
+
+	units_bytes_of(row_number(r, c->at), allocatable_of(r, c->of), text);
+	table_cell(r->table, PAINT_PLAIN, text);
+}
+
+static void add_share(const struct row *r, const struct column *c, double whole)
+{
+	double share = whole > 0 ? row_number(r, c->at) / whole : NAN;
+
+	row_add_units(r, usage_pressure(share), units_percent, share);
+}
+
+static void cell_share_used(const struct row *r, const struct column *c)
+{
+	add_share(r, c, allocatable_of(r, c->of));
+}
+
+static void cell_share_requested(const struct row *r, const struct column *c)
+{
+	add_share(r, c, row_number(r, c->of));
+}
+
+/* Painted where limits are over-subscribed. */
+static void cell_limit_ratio(const struct row *r, const struct column *c)
+{
+	double ratio = row_number(r, c->at);
+
+	row_add_units(r,
+		      ratio > 2	  ? PAINT_BAD
+		      : ratio > 1 ? PAINT_WARN
+				  : PAINT_PLAIN,
+		      units_percent, ratio);
+}
+
+/* Of a window that the column names. */
+static void cell_mean_sigma(const struct row *r, const struct column *c)
+{
+	const cJSON *window = document_at(r->item, c->at);
+	double value = document_number(window, "mean"), stddev = document_number(window, "stddev");
+	char mean[UNITS_LEN], sigma[UNITS_LEN];
+
+	units_cpu(value, mean);
+	units_cpu(stddev, sigma);
+	if (!strchr(mean, 'm') && isfinite(stddev)) /* cores: sigma too */
+		snprintf(sigma, sizeof(sigma), "%.2f", stddev / 1000);
+	row_add(r, PAINT_PLAIN, !isnan(value), "%s%s%s", mean, isnan(stddev) ? "" : "±",
+		isnan(stddev) ? "" : sigma);
+}
+
+static void cell_unlimited(const struct row *r, const struct column *c)
+{
+	double cpu = row_number(r, c->at), memory = row_number(r, c->of);
+
+	row_add(r, PAINT_PLAIN, !isnan(cpu) && !isnan(memory), "%.10g/%.10g", cpu, memory);
+}
+
+static void cell_rate(const struct row *r, const struct column *c)
+{
+	double hertz = row_number(r, c->at);
+
+	row_add(r, PAINT_PLAIN, !isnan(hertz), "%.3g", hertz);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct column columns[] = {
+	{"NAME", FORM_NAME, cell_name, .at = "name"},
+	{"STATUS", FORM_LEFT, cell_status, .at = "ready", .spare = 9, .of_api = true},
+	{"CPU", FORM_RIGHT, cell_cpu_used, .at = USAGE_CPU, .of = "cpuMillicores"},
+	{"CPU%", FORM_RIGHT, cell_share_used, .at = USAGE_CPU, .of = "cpuMillicores"},
+	{"CPU-ALLOC", FORM_RIGHT, cell_cpu, .at = OF_CPU, .wide = true, .of_api = true},
+	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = REQUESTS_CPU, .wide = true, .of_api = true},
+	{"CPU-REQ%", FORM_RIGHT, cell_share_requested, .at = REQUESTS_CPU, .of = OF_CPU, .spare = 10, .of_api = true},
+	{"CPU-LIM", FORM_RIGHT, cell_cpu, .at = "limits.cpuMillicores", .wide = true, .of_api = true},
+	{"CPU-LIM%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.declared.cpu", .spare = 6, .of_api = true},
+	{"CPU-KERNEL%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.kernel.cpu", .wide = true, .of_api = true},
+	{"MEAN", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("mean"), .spare = 8, .narrow = true, .windowed = true},
+	{"SIGMA", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("stddev"), .spare = 4, .narrow = true},
+	{"P95", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("p95")},
+	{"CPU-MAX", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("max"), .spare = 5},
+	{"MEAN±SIGMA(5m)", FORM_RIGHT, cell_mean_sigma, .at = "usage.cpuMillicores.windows.5m", .wide = true},
+	{"(10m)", FORM_RIGHT, cell_mean_sigma, .at = "usage.cpuMillicores.windows.10m", .wide = true},
+	{"(15m)", FORM_RIGHT, cell_mean_sigma, .at = "usage.cpuMillicores.windows.15m", .wide = true},
+	{"MEMORY", FORM_RIGHT, cell_bytes_used, .at = USAGE_MEMORY, .of = "memoryBytes"},
+	{"MEM%", FORM_RIGHT, cell_share_used, .at = USAGE_MEMORY, .of = "memoryBytes"},
+	{"MEM-ALLOC", FORM_RIGHT, cell_bytes, .at = OF_MEMORY, .wide = true, .of_api = true},
+	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = REQUESTS_MEMORY, .wide = true, .of_api = true},
+	{"MEM-REQ%", FORM_RIGHT, cell_share_requested, .at = REQUESTS_MEMORY, .of = OF_MEMORY, .spare = 11, .of_api = true},
+	{"MEM-LIM", FORM_RIGHT, cell_bytes, .at = "limits.memoryBytes", .wide = true, .of_api = true},
+	{"MEM-LIM%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.declared.memory", .spare = 7, .of_api = true},
+	{"MEM-KERNEL%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.kernel.memory", .wide = true, .of_api = true},
+	{"NO-LIMIT", FORM_RIGHT, cell_unlimited, .at = "unlimitedContainers.cpu", .of = "unlimitedContainers.memory",
+	 .wide = true, .of_api = true},
+	{"PODS", FORM_RIGHT, usage_cell_count_of, .at = "pods", .of = "allocatable.pods", .wide = true, .of_api = true},
+	{"WORKSET", FORM_RIGHT, cell_bytes, .at = USAGE_WORKSET, .spare = 2},
+	{"SWAP", FORM_RIGHT, cell_bytes, .at = USAGE_SWAP, .empty = columns_nothing, .wide = true},
+	{"PIDS", FORM_RIGHT, cell_count, .at = USAGE_PIDS, .empty = columns_nothing, .wide = true},
+	{"IOWAIT", FORM_RIGHT, cell_share, .at = "machine.cpuMillicores.iowait", .of = "capacity.cpuMillicores",
+	 .empty = columns_nothing, .wide = true},
+	{"STEAL", FORM_RIGHT, cell_share, .at = "machine.cpuMillicores.steal", .of = "capacity.cpuMillicores",
+	 .empty = columns_nothing, .wide = true},
+	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .empty = columns_nothing, .wide = true},
+	{"WAITING", FORM_RIGHT, usage_cell_two_shares, .at = "contention.cpu", .of = "contention.memory", .spare = 3},
+	{"STALLED", FORM_RIGHT, usage_cell_two_shares, .at = "contention.cpuStalledRatio", .of = "contention.memoryStalledRatio",
+	 .empty = columns_nothing, .wide = true},
+	{"OOM", FORM_RIGHT, cell_faults, .at = "contention.oomKills", .wide = true},
+	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
+	{"TIER", FORM_LEFT, cell_text, .at = "source.tier", .spare = 1},
+	{"HZ", FORM_RIGHT, cell_rate, .at = "source.rateHz", .wide = true},
+	{"PASS", FORM_RIGHT, usage_cell_micros, .at = "source.passMicroseconds", .wide = true},
+	{"MISSED", FORM_RIGHT, cell_count, .at = "source.missedTicks", .wide = true},
+	{"OVERFLOW", FORM_RIGHT, cell_faults, .at = "source.overflowCgroups", .empty = columns_nothing, .wide = true},
+	{"AGENT-CPU", FORM_RIGHT, cell_cpu, .at = "source.agentCpuMillicores", .wide = true},
+	{0},
 };
+/* clang-format on */
+
+/* What a Kubernetes API tells takes the place of WORKSET, and waiting is of pods it knows. */
+static bool is_shown(const struct usage_table *n, const struct column *c, size_t index)
+{
+	static const char *const plain[] = {"Ready", "-", NULL};
+	bool wide = n->cli->options->output == OUTPUT_WIDE;
+
+	if (wide)
+		return !c->narrow;
+	if (c->cell == cell_status)
+		return !table_holds_only(n->table, index, plain);
+	if (strcmp(c->title, "WORKSET") == 0)
+		return !n->known;
+	return strcmp(c->title, "WAITING") == 0 ? n->known : !c->wide;
+}
 
 #define WINDOW_FIELDS(w)                                                                           \
 	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"},                   \
@@ -231,228 +290,22 @@ static const struct csv_field fields[] = {
 	{"missed_passes", "source.missedTicks"},
 	{"overflow_cgroups", "source.overflowCgroups"},
 	{"agent_cpu_millicores", "source.agentCpuMillicores"},
+	{0},
 };
 
 static enum row_state read_state(const cJSON *node)
 {
-	const char *state = document_text(node, "source.state");
+	static const char *const words[] = {"fresh", "late", "expired"};
+	int state = ROW_FRESH;
 
-	if (state && strcmp(state, "fresh") == 0)
-		return ROW_FRESH;
-	if (state && strcmp(state, "late") == 0)
-		return ROW_LATE;
-	if (state && strcmp(state, "expired") == 0)
-		return ROW_EXPIRED;
-	return ROW_NONE;
-}
-
-static double share_of_allocatable(const cJSON *node, const char *path, const char *allocatable)
-{
-	double whole = document_number(node, allocatable);
-
-	return whole > 0 ? document_number(node, path) / whole : NAN;
-}
-
-static double sort_value(const cJSON *node, enum sort_key key, const char *window)
-{
-	switch (key) {
-	case BY_CPU:
-		return document_number(node, "usage.cpuMillicores.latest.value");
-	case BY_MEMORY:
-		return document_number(node, "usage.memoryBytes.latest.value");
-	case BY_SIGMA:
-		return usage_row_cpu_window(node, window, "stddev");
-	case BY_P95:
-		return usage_row_cpu_window(node, window, "p95");
-	case BY_MAX:
-		return usage_row_cpu_window(node, window, "max");
-	case BY_AGE:
-		return document_number(node, "source.ageSeconds");
-	case BY_REQUESTS:
-		return fmax(share_of_allocatable(node, "requests.cpuMillicores",
-						 "allocatable.cpuMillicores"),
-			    share_of_allocatable(node, "requests.memoryBytes",
-						 "allocatable.memoryBytes"));
-	case BY_LIMITS:
-		return fmax(document_number(node, "limitRatio.declared.cpu"),
-			    document_number(node, "limitRatio.declared.memory"));
-	case BY_WAITING:
-		return usage_row_waiting_key(node);
-	case BY_OOM:
-		return document_number(node, "contention.oomKills");
-	case BY_NAME:
-		break;
-	}
-	return NAN;
-}
-
-static void add_status(struct table *t, const cJSON *node)
-{
-	const cJSON *ready = document_at(node, "ready");
-	bool cordoned = cJSON_IsTrue(document_at(node, "unschedulable"));
-
-	if (cJSON_IsTrue(document_at(node, "unknownToApi")))
-		table_cell(t, PAINT_WARN, "unknown");
-	else if (cJSON_IsTrue(ready))
-		table_cell(t, cordoned ? PAINT_WARN : PAINT_PLAIN,
-			   cordoned ? "Ready,cordoned" : "Ready");
-	else if (cJSON_IsFalse(ready))
-		table_cell(t, PAINT_BAD, cordoned ? "NotReady,cordoned" : "NotReady");
-	else
-		table_cell(t, PAINT_PLAIN, "-");
-}
-
-static void add_mean_sigma(struct table *t, const cJSON *node, const char *window)
-{
-	char mean[UNITS_LEN], sigma[UNITS_LEN], text[2 * UNITS_LEN + 4];
-	double value = usage_row_cpu_window(node, window, "mean"),
-	       stddev = usage_row_cpu_window(node, window, "stddev");
-
-	units_cpu(value, mean);
-	units_cpu(stddev, sigma);
-	if (!strchr(mean, 'm') && isfinite(stddev)) /* cores: sigma too */
-		snprintf(sigma, sizeof(sigma), "%.2f", stddev / 1000);
-	snprintf(text, sizeof(text), "%s%s%s", mean, isnan(stddev) ? "" : "±",
-		 isnan(stddev) ? "" : sigma);
-	table_cell(t, PAINT_PLAIN, isnan(value) ? "-" : text);
-}
-
-/*
- * What pods may have, as kubectl top counts; of the total, of the nodes whose use is known, or of
- * all where none is. The capacity where nobody tells.
- */
-static double allocatable_of(const cJSON *node, const char *resource)
-{
-	static const char *const members[] = {"measured.allocatable", "allocatable", "capacity"};
-	double amount = NAN;
-	char path[64];
-
-	for (size_t i = 0; i < 3 && !(amount > 0); i++) {
-		snprintf(path, sizeof(path), "%s.%s", members[i], resource);
-		amount = document_number(node, path);
-	}
-	return amount;
-}
-
-/* Allocatable, requests and limits, and the shares of the last two: of CPU or of memory. */
-static void add_promises(struct table *t, const cJSON *node, const char *resource,
-			 const char *short_name, void (*add)(struct table *t, double amount))
-{
-	double amounts[3];
-	char path[64];
-	static const char *const members[3] = {"allocatable", "requests", "limits"};
-
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s.%s", members[i], resource);
-		amounts[i] = document_number(node, path);
-	}
-	add(t, amounts[0]);
-	add(t, amounts[1]);
-	usage_row_percent(t, amounts[1], amounts[0]);
-	add(t, amounts[2]);
-	snprintf(path, sizeof(path), "limitRatio.declared.%s", short_name);
-	usage_row_limit_ratio(t, document_number(node, path));
-	snprintf(path, sizeof(path), "limitRatio.kernel.%s", short_name);
-	usage_row_limit_ratio(t, document_number(node, path));
-}
-
-static void add_cpu(struct table *t, const cJSON *node, const char *window)
-{
-	double used = document_number(node, "usage.cpuMillicores.latest.value");
-	double allocatable = allocatable_of(node, "cpuMillicores");
-	char text[UNITS_LEN];
-
-	units_cpu_of(used, allocatable, text);
-	table_cell(t, PAINT_PLAIN, text);
-	usage_row_percent(t, used, allocatable);
-	add_promises(t, node, "cpuMillicores", "cpu", usage_row_cpu);
-	usage_row_cpu(t, usage_row_cpu_window(node, window, "mean"));
-	usage_row_cpu(t, usage_row_cpu_window(node, window, "stddev"));
-	usage_row_cpu(t, usage_row_cpu_window(node, window, "p95"));
-	usage_row_cpu(t, usage_row_cpu_window(node, window, "max"));
-	for (size_t i = 0; cli_windows[i]; i++)
-		add_mean_sigma(t, node, cli_windows[i]);
-}
-
-static void add_pods(struct table *t, const cJSON *node)
-{
-	double cpu = document_number(node, "unlimitedContainers.cpu"),
-	       memory = document_number(node, "unlimitedContainers.memory");
-	char text[UNITS_LEN];
-
-	snprintf(text, sizeof(text), "%.10g/%.10g", cpu, memory);
-	table_cell(t, PAINT_PLAIN, isnan(cpu) || isnan(memory) ? "-" : text);
-	usage_row_count_of(t, document_number(node, "pods"),
-			   document_number(node, "allocatable.pods"));
-}
-
-static void add_memory(struct table *t, const cJSON *node)
-{
-	double used = document_number(node, "usage.memoryBytes.latest.value");
-	double allocatable = allocatable_of(node, "memoryBytes");
-	char text[UNITS_LEN];
-
-	units_bytes_of(used, allocatable, text);
-	table_cell(t, PAINT_PLAIN, text);
-	usage_row_percent(t, used, allocatable);
-	add_promises(t, node, "memoryBytes", "memory", usage_row_bytes);
-	add_pods(t, node);
-	usage_row_bytes(t, document_number(node, "usage.workingSetBytes.latest.value"));
-	usage_row_bytes(t, document_number(node, "usage.swapBytes.latest.value"));
-}
-
-/* Of all CPU time. */
-static void add_cpu_share(struct table *t, const cJSON *node, const char *path)
-{
-	char text[UNITS_LEN];
-
-	units_percent(document_number(node, path) / document_number(node, "capacity.cpuMillicores"),
-		      text);
-	table_cell(t, PAINT_PLAIN, text);
-}
-
-static void add_rate(struct table *t, double hertz)
-{
-	char text[UNITS_LEN];
-
-	snprintf(text, sizeof(text), "%.3g", hertz);
-	table_cell(t, PAINT_PLAIN, isnan(hertz) ? "-" : text);
-}
-
-static void add_source(struct table *t, const cJSON *node, enum row_state state, double age)
-{
-	const char *tier = document_text(node, "source.tier");
-	double overflow = document_number(node, "source.overflowCgroups");
-
-	usage_row_age(t, state, age);
-	table_cell(t, PAINT_PLAIN, tier ? tier : "-");
-	add_rate(t, document_number(node, "source.rateHz"));
-	usage_row_micros(t, document_number(node, "source.passMicroseconds"));
-	usage_row_count(t, document_number(node, "source.missedTicks"), PAINT_PLAIN);
-	usage_row_count(t, overflow, overflow > 0 ? PAINT_BAD : PAINT_PLAIN);
-	usage_row_cpu(t, document_number(node, "source.agentCpuMillicores"));
-}
-
-static void add_cells(struct usage_table *n, const cJSON *node, enum row_state state, double age)
-{
-	struct table *t = n->table;
-
-	add_cpu(t, node, cli_windows[n->cli->options->window]);
-	add_memory(t, node);
-	usage_row_count(t, document_number(node, "usage.pids.latest.value"), PAINT_PLAIN);
-	add_cpu_share(t, node, "machine.cpuMillicores.iowait");
-	add_cpu_share(t, node, "machine.cpuMillicores.steal");
-	usage_row_throttled(t, node);
-	usage_row_pressure(t, node);
-	usage_row_oom(t, node);
-	add_source(t, node, state, age);
-	csv_cells(n->cli, t, node, fields, sizeof(fields) / sizeof(fields[0]));
+	while (state < ROW_NONE && !document_is(node, "source.state", words[state]))
+		state++;
+	return (enum row_state)state;
 }
 
 static bool add_node(void *context, const cJSON *node, double time, double held)
 {
 	struct usage_table *n = context;
-	const char *window = cli_windows[n->cli->options->window];
 	const char *name = document_text(node, "name");
 	enum row_state state = read_state(node);
 	double age = document_number(node, "source.ageSeconds") + held;
@@ -464,23 +317,9 @@ static bool add_node(void *context, const cJSON *node, double time, double held)
 	if (n->cli->options->output == OUTPUT_JSON)
 		return true;
 	n->known |= document_at(node, "requests") != NULL;
-	table_row(n->table, name);
-	table_key(n->table, sort_value(node, (enum sort_key)n->cli->options->sort, window));
-	table_cell(n->table, PAINT_PLAIN, name);
-	add_status(n->table, node);
-	add_cells(n, node, state, age);
+	usage_table_add(n, node, name,
+			usage_key_of(n->cli, node, &sort_keys[n->cli->options->sort]), state, age);
 	return true;
-}
-
-/* How many of those that the API knows are ready. */
-static void add_ready(struct table *t, const cJSON *total)
-{
-	double ready = document_number(total, "ready"),
-	       nodes = document_number(total, "knownToApi");
-	char text[2 * UNITS_LEN];
-
-	snprintf(text, sizeof(text), "%.10g/%.10g Ready", ready, nodes);
-	table_cell(t, PAINT_PLAIN, isnan(ready) ? "-" : ready < nodes ? text : "Ready");
 }
 
 /*
@@ -491,77 +330,33 @@ static void add_total(void *context, const cJSON *page)
 {
 	struct usage_table *n = context;
 	const cJSON *total = document_at(page, "total");
-	double nodes = document_number(total, "nodes");
 
-	if (n->pages++ || !(nodes > 1) || n->cli->operand_count > 0 ||
+	if (n->pages++ || !(document_number(total, "nodes") > 1) || n->cli->operand_count > 0 ||
 	    n->cli->options->output == OUTPUT_JSON)
 		return;
-	table_row(n->table, "*");
+	usage_table_add(n, total, "*", INFINITY, ROW_APART, NAN);
 	table_sums_up(n->table);
-	table_key(n->table, INFINITY);
-	table_cell(n->table, PAINT_PLAIN, "*");
-	add_ready(n->table, total);
-	add_cells(n, total, ROW_APART, NAN);
-}
-
-static void hide_columns(struct usage_table *n, const struct cli *cli)
-{
-	static const char *const plain[] = {"Ready", "-", NULL};
-	bool wide = cli->options->output == OUTPUT_WIDE;
-
-	for (size_t i = 0; i < COLUMNS; i++)
-		if (wide ? i == MEAN || i == SIGMA : columns[i].wide && !(i == WAITING && n->known))
-			table_hide(n->table, i);
-	for (size_t i = 0; !n->known && i < sizeof(of_the_api) / sizeof(of_the_api[0]); i++)
-		table_hide(n->table, of_the_api[i]);
-	if (!wide && n->known)
-		table_hide(n->table, WORKSET);
-	if (!wide && table_holds_only(n->table, STATUS, plain))
-		table_hide(n->table, STATUS);
-	usage_table_hide_empty(n, &nodes_kind);
-}
-
-static int finish(struct usage_table *n, struct cli *cli)
-{
-	hide_columns(n, cli);
-	commands_print_table(cli, n->table, "node");
-	return usage_tally_exit(&n->tally, &cli->reason);
 }
 
 const struct usage_kind nodes_kind = {
 	.what = "node",
 	.columns = columns,
-	.column_count = COLUMNS,
-	.spares = spares,
-	.spare_count = sizeof(spares) / sizeof(spares[0]),
 	.fields = fields,
-	.field_count = sizeof(fields) / sizeof(fields[0]),
 	.item = add_node,
 	.envelope = add_total,
-	.finish = finish,
+	.is_shown = is_shown,
 };
 
-static char *list_path(const struct cli_options *o)
+static int run(struct cli *cli)
 {
+	const struct cli_options *o = cli->options;
 	struct buf path = BUF_INIT;
 
 	buf_add_str(&path, "/v1/nodes?limit=500");
 	if (o->unlimited)
-		buf_printf(&path, "&unlimited=%s", unlimited[o->unlimited]);
-	if (o->selector) {
-		buf_add_str(&path, "&labelSelector=");
-		client_escape(o->selector, &path);
-	}
-	return buf_take(&path, NULL);
-}
-
-static int run(struct cli *cli)
-{
-	char *path = list_path(cli->options);
-	int code = usage_table_run(&nodes_kind, cli, path);
-
-	free(path);
-	return code;
+		client_add_parameter(&path, "unlimited", unlimited[o->unlimited]);
+	client_add_parameter(&path, "labelSelector", o->selector);
+	return usage_table_run(&nodes_kind, cli, &path);
 }
 
 static const struct outline_example examples[] = {

@@ -7,7 +7,7 @@
  * the plain table leaves slices out unless one is named. How old a row is follows from its newest
  * interval and the list's time; what is not running has no age.
  */
-#include "aggregator/cli/cmd_pods.h"
+#include "aggregator/cli/usage.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,111 +15,253 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/commands.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
 enum sort_key { BY_NAME, BY_CPU, BY_MEMORY, BY_THROTTLED, BY_REQUESTS, BY_WAITING, BY_OOM, BY_P95 };
 
-static const char *const sort_keys[] = {"name",	   "cpu", "memory", "throttled", "requests",
-					"waiting", "oom", "p95",    NULL};
+static const char *const sort_words[] = {"name",    "cpu", "memory", "throttled", "requests",
+					 "waiting", "oom", "p95",    NULL};
+/* What has none is by arithmetic, and the name by nothing. */
+static const struct usage_key sort_keys[] = {
+	[BY_CPU] = {.at = USAGE_CPU},
+	[BY_MEMORY] = {.at = USAGE_MEMORY},
+	[BY_REQUESTS] = {USAGE_CPU, "requests.cpuMillicores", USAGE_WORKSET,
+			 "requests.memoryBytes"},
+	[BY_WAITING] = {.at = "contention.cpu", .other = "contention.memory"},
+	[BY_OOM] = {.at = "contention.oomKills"},
+	[BY_P95] = {0},
+};
 
 static const struct option_spec specs[] = {
-	{"all", 'a', OPTION_FLAG, offsetof(struct cli_options, all), NULL, NULL, 0, 0, NULL,
-	 "Show slices too: \"name/\" holds units that have rows of their own."},
-	{"window", 0, OPTION_CHOICE, offsetof(struct cli_options, window), NULL, "5m", 0, 0,
-	 cli_windows, "Window of MEAN, SIGMA and CPU-MAX."},
-	{"sort-by", 0, OPTION_CHOICE, offsetof(struct cli_options, sort), "KEY", "name", 0, 0,
-	 sort_keys,
-	 "name, or greatest first: cpu, memory, throttled, requests (the larger share of use in "
-	 "requests of CPU and memory), waiting (the larger of CPU and memory), oom, p95 (of the "
-	 "newest hour; in a column of its own)."},
+	CLI_FLAG("all", 'a', all,
+		 "Show slices too: \"name/\" holds units that have rows of their own."),
+	CLI_CHOICE("window", 0, window, NULL, "5m", cli_windows,
+		   "Window of MEAN, SIGMA and CPU-MAX."),
+	CLI_CHOICE("sort-by", 0, sort, "KEY", "name", sort_words,
+		   "name, or greatest first: cpu, memory, throttled, requests (the larger share of "
+		   "use in requests of CPU and memory), waiting (the larger of CPU and memory), "
+		   "oom, p95 (of the newest hour; in a column of its own)."),
 	CLI_REVERSE,
-	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NODE", NULL, 0, 0, NULL,
-	 "Only pods on this node."},
-	{"containers", 0, OPTION_FLAG, offsetof(struct cli_options, containers), NULL, NULL, 0, 0,
-	 NULL,
-	 "A row for each container, by its name, or the start of its id where no API tells it: its "
-	 "newest use, the limits that the "
-	 "kernel enforces, and its "
-	 "waiting; -o json has containers anyway."},
-	{"selector", 'l', OPTION_STRING, offsetof(struct cli_options, selector), "LABELS", NULL, 0,
-	 0, NULL, "Only pods with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h."},
+	CLI_TEXT("node", 0, node, "NODE", "Only pods on this node."),
+	CLI_FLAG("containers", 0, containers,
+		 "A row for each container, by its name, or the start of its id where no API tells "
+		 "it: its newest use, the limits that the kernel enforces, and its waiting; -o "
+		 "json has containers anyway."),
+	CLI_SELECTOR("pods"),
 	{0},
 };
 
-enum column {
-	NAMESPACE,
-	NAME,
-	CONTAINER,
-	NODE,
-	STATUS,
-	CPU,
-	MEAN,
-	SIGMA,
-	MAX,
-	P95,
-	CPU_REQUEST,
-	CPU_LIMIT,
-	CPU_KERNEL,
-	BURST,
-	THROTTLED,
-	MEMORY,
-	MEMORY_REQUEST,
-	MEMORY_LIMIT,
-	MEMORY_KERNEL,
-	HIGH,
-	WORKSET,
-	SWAP,
-	PIDS,
-	OOM,
-	WAITING,
-	STALLED,
-	AGE,
-	QOS,
-	WORKLOAD,
-	COLUMNS
+/* As far as the API knows. */
+static bool is_running(const cJSON *pod)
+{
+	const char *phase = document_text(pod, "phase");
+
+	return !phase || strcmp(phase, "Running") == 0;
+}
+
+static bool is_slice(const cJSON *pod)
+{
+	return document_is(pod, "workload.kind", "Slice");
+}
+
+/* Plain tables leave out what counts twice; what was named, or asked for with all detail, stays. */
+static bool is_hidden(const struct usage_table *p, const cJSON *pod)
+{
+	const struct cli_options *o = p->cli->options;
+
+	return is_slice(pod) && o->output == OUTPUT_TABLE && !o->all && p->cli->operand_count == 0;
+}
+
+static bool is_known(const cJSON *pod)
+{
+	return document_at(pod, "limits") != NULL;
+}
+
+/* The 95th percentile of the newest hour that is known, by half minutes. */
+static double newest_p95(const cJSON *pod)
+{
+	const cJSON *hour = document_first(pod, "hourlyPeaks.cpuMillicores");
+	double newest = NAN;
+
+	for (; hour; hour = hour->next)
+		newest = cJSON_IsNumber(hour) ? hour->valuedouble : newest;
+	return newest;
+}
+
+/* The share of periods, or of the 5 minutes that contention is of. */
+static double throttled_key(const cJSON *pod)
+{
+	double ratio = document_number(pod, "contention.throttledRatio");
+
+	return isnan(ratio) ? document_number(pod, "contention.throttledSeconds") / 300 : ratio;
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+static void cell_namespace(const struct row *r, const struct column *c)
+{
+	const char *namespace = document_text_or(r->item, c->at, "");
+
+	table_cell(r->table, PAINT_PLAIN, namespace[0] ? namespace : "-");
+}
+
+static void cell_name(const struct row *r, const struct column *c)
+{
+	row_add(r, PAINT_PLAIN, true, "%s%s", document_text(r->item, c->at),
+		is_slice(r->item) ? "/" : "");
+}
+
+/*
+ * The name, where the API told it; else as crictl prints containers the first digits of the id;
+ * without one the last part of its cgroup.
+ */
+static void cell_container(const struct row *r, const struct column *c)
+{
+	const char *name = document_text(r->item, c->at), *id = document_text(r->item, "id");
+	const char *cgroup = document_text_or(r->item, "cgroup", "-");
+	const char *slash = strrchr(cgroup, '/');
+
+	if (name || !id)
+		table_cell(r->table, PAINT_PLAIN, name ? name : slash ? slash + 1 : cgroup);
+	else
+		row_add(r, PAINT_PLAIN, true, "%.12s", id);
+}
+
+/* The phase, or that the API does not know it. */
+static void cell_status(const struct row *r, const struct column *c)
+{
+	if (document_is_true(r->item, "unknownToApi"))
+		table_cell(r->table, PAINT_WARN, "unknown");
+	else
+		table_cell(r->table, is_running(r->item) ? PAINT_PLAIN : PAINT_WARN,
+			   document_text_or(r->item, c->at, "-"));
+}
+
+static void cell_p95(const struct row *r, const struct column *c)
+{
+	(void)c;
+	row_add_units(r, PAINT_PLAIN, units_cpu, newest_p95(r->item));
+}
+
+/*
+ * The sum of the containers that have a limit: "500m+" where others have none, "none" where all
+ * have none.
+ */
+static void add_limit(const struct row *r, const struct column *c, units_print *print)
+{
+	double amount = row_number(r, c->at);
+	bool more = !isnan(amount) && row_number(r, c->of) > 0;
+	char text[UNITS_LEN];
+
+	print(amount, text);
+	if (document_is_null(r->item, c->at))
+		table_cell(r->table, PAINT_DIM, "none");
+	else
+		row_add(r, PAINT_PLAIN, true, "%s%s", text, more ? "+" : "");
+}
+
+/* Of what no API knows, the limit is the kernel's. */
+static void cell_cpu_declared(const struct row *r, const struct column *c)
+{
+	static const struct column kernel = {.at = "kernelLimits.cpuMillicores"};
+
+	if (is_known(r->item))
+		add_limit(r, c, units_cpu);
+	else
+		cell_cpu_limit(r, &kernel);
+}
+
+static void cell_bytes_declared(const struct row *r, const struct column *c)
+{
+	static const struct column kernel = {.at = "kernelLimits.memoryBytes"};
+
+	if (is_known(r->item))
+		add_limit(r, c, units_bytes);
+	else
+		cell_bytes_limit(r, &kernel);
+}
+
+/* The working set is what cannot be given back: near the limit, a kill is near. */
+static void cell_workset(const struct row *r, const struct column *c)
+{
+	double bytes = row_number(r, c->at), limit = row_number(r, c->of);
+
+	row_add_units(r, limit > 0 ? usage_pressure(bytes / limit) : PAINT_PLAIN, units_bytes,
+		      bytes);
+}
+
+static void cell_workload(const struct row *r, const struct column *c)
+{
+	const char *kind = document_text(r->item, "workload.kind"),
+		   *name = document_text(r->item, c->at);
+
+	row_add(r, PAINT_PLAIN, kind && name, "%s/%s", kind ? kind : "", name ? name : "");
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct column columns[] = {
+	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
+	{"NAME", FORM_NAME, cell_name, .at = "name"},
+	{"CONTAINER", FORM_NAME, cell_container, .at = "container"},
+	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 4},
+	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
+	{"CPU", FORM_RIGHT, cell_cpu, .at = USAGE_CPU},
+	{"MEAN", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("mean"), .wide = true, .windowed = true},
+	{"SIGMA", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("stddev"), .spare = 2},
+	{"CPU-MAX", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("max"), .wide = true},
+	{"P95(1h)", FORM_RIGHT, cell_p95, .at = NULL},
+	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = "requests.cpuMillicores", .spare = 6, .of_api = true},
+	{"CPU-LIM", FORM_RIGHT, cell_cpu_declared, .at = "limits.cpuMillicores", .of = "unlimitedContainers.cpu", .spare = 8},
+	{"CPU-KERNEL", FORM_RIGHT, cell_cpu_limit, .at = "limitMismatch.cpuMillicores.kernel", .empty = columns_unknown,
+	 .of_api = true},
+	{"BURST", FORM_RIGHT, usage_cell_micros, .at = "kernelLimits.cpuBurstMicroseconds", .empty = columns_nothing,
+	 .wide = true},
+	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
+	{"MEMORY", FORM_RIGHT, cell_bytes, .at = USAGE_MEMORY},
+	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = "requests.memoryBytes", .spare = 5, .of_api = true},
+	{"MEM-LIM", FORM_RIGHT, cell_bytes_declared, .at = "limits.memoryBytes", .of = "unlimitedContainers.memory", .spare = 7},
+	{"MEM-KERNEL", FORM_RIGHT, cell_bytes_limit, .at = "limitMismatch.memoryBytes.kernel", .empty = columns_unknown,
+	 .of_api = true},
+	{"HIGH", FORM_RIGHT, cell_bytes_limit, .at = "kernelLimits.memoryHighBytes", .empty = columns_nothing, .wide = true},
+	{"WORKSET", FORM_RIGHT, cell_workset, .at = USAGE_WORKSET, .of = "kernelLimits.memoryBytes", .spare = 1},
+	{"SWAP", FORM_RIGHT, cell_bytes, .at = USAGE_SWAP, .empty = columns_nothing, .wide = true},
+	{"PIDS", FORM_RIGHT, usage_cell_count_of, .at = USAGE_PIDS, .of = "kernelLimits.pids", .empty = columns_nothing,
+	 .wide = true},
+	{"OOM", FORM_RIGHT, cell_faults, .at = "contention.oomKills", .spare = 3},
+	{"WAITING", FORM_RIGHT, usage_cell_two_shares, .at = "contention.cpu", .of = "contention.memory", .wide = true},
+	{"STALLED", FORM_RIGHT, usage_cell_two_shares, .at = "contention.cpuStalledRatio", .of = "contention.memoryStalledRatio",
+	 .empty = columns_nothing, .wide = true},
+	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
+	{"QOS", FORM_LEFT, cell_text, .at = "qosClass", .wide = true},
+	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload.name", .wide = true, .of_api = true},
+	{0},
 };
+/* clang-format on */
 
-static const struct usage_column columns[COLUMNS] = {
-	[NAMESPACE] = {"NAMESPACE", .form = FORM_NAME},
-	[NAME] = {"NAME", .form = FORM_NAME},
-	[CONTAINER] = {"CONTAINER", .form = FORM_NAME},
-	[NODE] = {"NODE", .form = FORM_NAME},
-	[STATUS] = {"STATUS", .form = FORM_LEFT},
-	[CPU] = {"CPU", .form = FORM_RIGHT},
-	[MEAN] = {"MEAN", .form = FORM_RIGHT, .wide = true, .windowed = true},
-	[SIGMA] = {"SIGMA", .form = FORM_RIGHT},
-	[MAX] = {"CPU-MAX", .form = FORM_RIGHT, .wide = true},
-	[P95] = {"P95(1h)", .form = FORM_RIGHT},
-	[CPU_REQUEST] = {"CPU-REQ", .form = FORM_RIGHT},
-	[CPU_LIMIT] = {"CPU-LIM", .form = FORM_RIGHT},
-	[CPU_KERNEL] = {"CPU-KERNEL", .form = FORM_RIGHT},
-	[BURST] = {"BURST", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
-	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
-	[MEMORY_REQUEST] = {"MEM-REQ", .form = FORM_RIGHT},
-	[MEMORY_LIMIT] = {"MEM-LIM", .form = FORM_RIGHT},
-	[MEMORY_KERNEL] = {"MEM-KERNEL", .form = FORM_RIGHT},
-	[HIGH] = {"HIGH", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[WORKSET] = {"WORKSET", .form = FORM_RIGHT},
-	[SWAP] = {"SWAP", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[PIDS] = {"PIDS", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[OOM] = {"OOM", .form = FORM_RIGHT},
-	[WAITING] = {"WAITING", .form = FORM_RIGHT, .wide = true},
-	[STALLED] = {"STALLED", .form = FORM_RIGHT, .wide = true, .sparse = true},
-	[AGE] = {"AGE", .form = FORM_LEFT, .wide = true},
-	[QOS] = {"QOS", .form = FORM_LEFT, .wide = true},
-	[WORKLOAD] = {"WORKLOAD", .form = FORM_NAME, .wide = true},
-};
+static bool is_shown(const struct usage_table *p, const struct column *c, size_t index)
+{
+	static const char *const running[] = {"Running", "-", NULL};
+	const struct cli_options *o = p->cli->options;
+	bool wide = o->output == OUTPUT_WIDE;
 
-/* Where no API is followed these know nothing. */
-static const size_t of_the_api[] = {STATUS,	    CPU_REQUEST,   CPU_KERNEL,
-				    MEMORY_REQUEST, MEMORY_KERNEL, WORKLOAD};
-
-/* What narrow terminals lose first. */
-static const size_t spares[] = {WORKSET,	SIGMA,	     OOM,	   NODE,
-				MEMORY_REQUEST, CPU_REQUEST, MEMORY_LIMIT, CPU_LIMIT};
+	if (c->cell == cell_namespace)
+		return p->namespaced;
+	if (c->cell == cell_container)
+		return o->containers;
+	if (c->cell == cell_p95)
+		return o->sort == BY_P95;
+	if (c->cell == cell_status)
+		return wide || !table_holds_only(p->table, index, running);
+	if (c->cell == usage_cell_age && p->stale)
+		return true;
+	if (c->cell == usage_cell_age && !wide)
+		return false;
+	return (wide || !c->wide) &&
+	       !(o->containers && table_holds_only(p->table, index, columns_unknown));
+}
 
 #define WINDOW_FIELDS(w)                                                                           \
 	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"},                   \
@@ -160,15 +302,8 @@ static const struct csv_field fields[] = {
 	{"container", "container"},
 	{"container_id", "id"},
 	{"container_cgroup", "cgroup"},
+	{0},
 };
-
-/* As far as the API knows. */
-static bool is_running(const cJSON *pod)
-{
-	const char *phase = document_text(pod, "phase");
-
-	return !phase || strcmp(phase, "Running") == 0;
-}
 
 /* By the thresholds of the aggregator: fresh below 30 s, expired above 5 minutes. */
 static enum row_state read_state(const cJSON *pod, double time, double *age)
@@ -179,219 +314,6 @@ static enum row_state read_state(const cJSON *pod, double time, double *age)
 	if (isnan(*age))
 		return is_running(pod) ? ROW_NONE : ROW_APART;
 	return *age < 30 ? ROW_FRESH : *age <= 300 ? ROW_LATE : ROW_EXPIRED;
-}
-
-static double share(double part, double whole)
-{
-	return whole > 0 ? part / whole : NAN;
-}
-
-/* The 95th percentile of the newest hour that is known, by half minutes. */
-static double newest_p95(const cJSON *pod)
-{
-	const cJSON *hours = document_at(pod, "hourlyPeaks.cpuMillicores");
-	double newest = NAN;
-
-	for (const cJSON *hour = document_first(hours); hour; hour = hour->next)
-		newest = cJSON_IsNumber(hour) ? hour->valuedouble : newest;
-	return newest;
-}
-
-static double sort_value(const cJSON *pod, enum sort_key key)
-{
-	switch (key) {
-	case BY_CPU:
-		return document_number(pod, "usage.cpuMillicores.latest.value");
-	case BY_MEMORY:
-		return document_number(pod, "usage.memoryBytes.latest.value");
-	case BY_THROTTLED:
-		return usage_row_throttled_key(pod);
-	case BY_REQUESTS:
-		return fmax(share(document_number(pod, "usage.cpuMillicores.latest.value"),
-				  document_number(pod, "requests.cpuMillicores")),
-			    share(document_number(pod, "usage.workingSetBytes.latest.value"),
-				  document_number(pod, "requests.memoryBytes")));
-	case BY_WAITING:
-		return usage_row_waiting_key(pod);
-	case BY_OOM:
-		return document_number(pod, "contention.oomKills");
-	case BY_P95:
-		return newest_p95(pod);
-	case BY_NAME:
-		break;
-	}
-	return NAN;
-}
-
-static bool is_slice(const cJSON *pod)
-{
-	const char *kind = document_text(pod, "workload.kind");
-
-	return kind && strcmp(kind, "Slice") == 0;
-}
-
-/* Plain tables leave out what counts twice; what was named, or asked for with all detail, stays. */
-static bool is_hidden(const struct usage_table *p, const cJSON *pod)
-{
-	const struct cli_options *o = p->cli->options;
-
-	return is_slice(pod) && o->output == OUTPUT_TABLE && !o->all && p->cli->operand_count == 0;
-}
-
-static bool is_known(const cJSON *pod)
-{
-	return document_at(pod, "limits") != NULL;
-}
-
-/* The phase, or that the API does not know it. */
-static void add_status(struct table *t, const cJSON *pod)
-{
-	const char *phase = document_text(pod, "phase");
-
-	if (cJSON_IsTrue(document_at(pod, "unknownToApi")))
-		table_cell(t, PAINT_WARN, "unknown");
-	else if (phase)
-		table_cell(t, is_running(pod) ? PAINT_PLAIN : PAINT_WARN, phase);
-	else
-		table_cell(t, PAINT_PLAIN, "-");
-}
-
-/*
- * The sum of the containers that have a limit: "500m+" where others have none, "none" where all
- * have none.
- */
-static void add_limit(struct table *t, const cJSON *pod, const char *resource,
-		      const char *unlimited, void (*units)(double amount, char out[UNITS_LEN]))
-{
-	char path[64], text[UNITS_LEN];
-	double amount;
-
-	snprintf(path, sizeof(path), "limits.%s", resource);
-	if (document_is_null(pod, path)) {
-		table_cell(t, PAINT_DIM, "none");
-		return;
-	}
-	amount = document_number(pod, path);
-	units(amount, text);
-	snprintf(path, sizeof(path), "unlimitedContainers.%s", unlimited);
-	if (!isnan(amount) && document_number(pod, path) > 0)
-		strncat(text, "+", sizeof(text) - strlen(text) - 1);
-	table_cell(t, PAINT_PLAIN, text);
-}
-
-/* What the kernel enforces where the pod declares something else. */
-static bool add_mismatch(struct table *t, const cJSON *pod, const char *resource, char path[64])
-{
-	snprintf(path, 64, "limitMismatch.%s.kernel", resource);
-	if (document_at(pod, path))
-		return true;
-	table_cell(t, PAINT_PLAIN, "-");
-	return false;
-}
-
-static void add_cpu(struct table *t, const cJSON *pod, const char *window)
-{
-	char path[64];
-
-	usage_row_cpu(t, document_number(pod, "usage.cpuMillicores.latest.value"));
-	usage_row_cpu(t, usage_row_cpu_window(pod, window, "mean"));
-	usage_row_cpu(t, usage_row_cpu_window(pod, window, "stddev"));
-	usage_row_cpu(t, usage_row_cpu_window(pod, window, "max"));
-	usage_row_cpu(t, newest_p95(pod));
-	usage_row_cpu(t, document_number(pod, "requests.cpuMillicores"));
-	if (is_known(pod))
-		add_limit(t, pod, "cpuMillicores", "cpu", units_cpu);
-	else
-		usage_row_cpu_limit(t, pod, "kernelLimits.cpuMillicores");
-	if (add_mismatch(t, pod, "cpuMillicores", path))
-		usage_row_cpu_limit(t, pod, path);
-	usage_row_micros(t, document_number(pod, "kernelLimits.cpuBurstMicroseconds"));
-	usage_row_throttled(t, pod);
-}
-
-static void add_memory(struct table *t, const cJSON *pod)
-{
-	char path[64];
-
-	usage_row_bytes(t, document_number(pod, "usage.memoryBytes.latest.value"));
-	usage_row_bytes(t, document_number(pod, "requests.memoryBytes"));
-	if (is_known(pod))
-		add_limit(t, pod, "memoryBytes", "memory", units_bytes);
-	else
-		usage_row_byte_limit(t, pod, "kernelLimits.memoryBytes");
-	if (add_mismatch(t, pod, "memoryBytes", path))
-		usage_row_byte_limit(t, pod, path);
-	usage_row_byte_limit(t, pod, "kernelLimits.memoryHighBytes");
-	/* The working set is what cannot be given back: near the limit, a kill is near. */
-	usage_row_bytes_against(t, document_number(pod, "usage.workingSetBytes.latest.value"),
-				document_number(pod, "kernelLimits.memoryBytes"));
-	usage_row_bytes(t, document_number(pod, "usage.swapBytes.latest.value"));
-	usage_row_count_of(t, document_number(pod, "usage.pids.latest.value"),
-			   document_number(pod, "kernelLimits.pids"));
-	usage_row_oom(t, pod);
-}
-
-static void add_workload(struct table *t, const cJSON *pod)
-{
-	const char *kind = document_text(pod, "workload.kind"),
-		   *name = document_text(pod, "workload.name");
-	char *text = kind && name ? mem_printf("%s/%s", kind, name) : NULL;
-
-	table_cell(t, PAINT_PLAIN, text ? text : "-");
-	free(text);
-}
-
-/*
- * The name, where the API told it; else as crictl prints containers the first digits of the id;
- * without one the last part of its cgroup.
- */
-static void add_container(struct table *t, const cJSON *pod)
-{
-	const char *id = document_text(pod, "id"), *name = document_text_or(pod, "cgroup", "-");
-	const char *slash = strrchr(name, '/');
-	char digits[13];
-
-	if (document_text(pod, "container")) {
-		table_cell(t, PAINT_PLAIN, document_text(pod, "container"));
-	} else if (id) {
-		snprintf(digits, sizeof(digits), "%s", id);
-		table_cell(t, PAINT_PLAIN, digits);
-	} else {
-		table_cell(t, PAINT_PLAIN, slash ? slash + 1 : name);
-	}
-}
-
-static void add_names(struct table *t, const cJSON *pod, const char *name)
-{
-	const char *namespace = document_text(pod, "namespace"), *node = document_text(pod, "node");
-	char *shown = mem_printf("%s%s", name, is_slice(pod) ? "/" : "");
-	char *sorted = mem_printf("%s\n%s", namespace ? namespace : "", name);
-
-	table_row(t, sorted);
-	table_cell(t, PAINT_PLAIN, namespace && namespace[0] ? namespace : "-");
-	table_cell(t, PAINT_PLAIN, shown);
-	add_container(t, pod);
-	table_cell(t, PAINT_PLAIN, node ? node : "-");
-	add_status(t, pod);
-	free(shown);
-	free(sorted);
-}
-
-static void add_row(struct usage_table *p, const cJSON *pod, enum row_state state, double age)
-{
-	const char *namespace = document_text(pod, "namespace");
-
-	p->namespaced |= namespace && namespace[0];
-	p->known |= is_known(pod);
-	add_names(p->table, pod, document_text(pod, "name"));
-	table_key(p->table, sort_value(pod, (enum sort_key)p->cli->options->sort));
-	add_cpu(p->table, pod, cli_windows[p->cli->options->window]);
-	add_memory(p->table, pod);
-	usage_row_pressure(p->table, pod);
-	usage_row_age(p->table, state, age);
-	table_cell(p->table, PAINT_PLAIN, document_text_or(pod, "qosClass", "-"));
-	add_workload(p->table, pod);
-	csv_cells(p->cli, p->table, pod, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* The names of the pod and the values of its container, which borrows both; cJSON_Delete() it. */
@@ -416,10 +338,25 @@ static cJSON *join_container(const cJSON *pod, const cJSON *container)
 	return joined;
 }
 
+static void add_row(struct usage_table *p, const cJSON *pod, enum row_state state, double age)
+{
+	const char *namespace = document_text_or(pod, "namespace", "");
+	char *name = mem_printf("%s\n%s", namespace, document_text(pod, "name"));
+	int sort = p->cli->options->sort;
+	double key = sort == BY_P95	    ? newest_p95(pod)
+		     : sort == BY_THROTTLED ? throttled_key(pod)
+					    : usage_key_of(p->cli, pod, &sort_keys[sort]);
+
+	p->namespaced |= namespace[0] != '\0';
+	p->known |= is_known(pod);
+	usage_table_add(p, pod, name, key, state, age);
+	free(name);
+}
+
 /* Names are those of pods, whatever is in them. */
 static void add_rows(struct usage_table *p, const cJSON *pod, enum row_state state, double age)
 {
-	const cJSON *container = document_first(document_at(pod, "containers"));
+	const cJSON *container = document_first(pod, "containers");
 
 	if (!container || !p->cli->options->containers || p->cli->form == OUTPUT_NAME) {
 		add_row(p, pod, state, age);
@@ -452,98 +389,42 @@ static bool add_pod(void *context, const cJSON *pod, double time, double held)
 	return true;
 }
 
-static void hide_columns(struct usage_table *p, const struct cli *cli)
+/* A namespace may well be empty. */
+static int judge_none(struct cli *cli)
 {
-	static const char *const running[] = {"Running", "-", NULL}, *const nothing[] = {"-", NULL};
-	bool wide = cli->options->output == OUTPUT_WIDE;
+	const struct cli_options *o = cli->options;
 
-	for (size_t i = 0; i < COLUMNS; i++) {
-		bool shown = !columns[i].wide || wide;
-
-		if (i == NAMESPACE)
-			shown = p->namespaced;
-		if (i == CONTAINER)
-			shown = cli->options->containers;
-		else if (cli->options->containers)
-			shown &= !table_holds_only(p->table, i, nothing);
-		if (i == P95)
-			shown = cli->options->sort == BY_P95;
-		if (i == AGE)
-			shown |= p->stale;
-		if (i == STATUS)
-			shown = wide || !table_holds_only(p->table, i, running);
-		if (i == CPU_KERNEL || i == MEMORY_KERNEL)
-			shown = !table_holds_only(p->table, i, nothing);
-		if (!shown)
-			table_hide(p->table, i);
-	}
-	for (size_t i = 0; !p->known && i < sizeof(of_the_api) / sizeof(of_the_api[0]); i++)
-		table_hide(p->table, of_the_api[i]);
-	usage_table_hide_empty(p, &pods_kind);
-}
-
-static int finish(struct usage_table *p, struct cli *cli)
-{
-	hide_columns(p, cli);
-	commands_print_table(cli, p->table, "pod");
-	/* A namespace may well be empty. */
-	if (cli->options->namespace && !cli->options->all_namespaces && cli->operand_count == 0 &&
-	    usage_tally_total(&p->tally) == 0) {
-		const char *selector = cli->options->selector;
-
-		reason_set(&cli->reason, "no pod %s%s in namespace %s",
-			   selector ? "with labels " : "is known", selector ? selector : "",
-			   cli->options->namespace);
-		return CLI_OK;
-	}
-	if (cli->options->node && cli->operand_count == 0 && usage_tally_total(&p->tally) == 0) {
-		reason_set(&cli->reason, "no pod is known on node %.253s", cli->options->node);
-		return CLI_STALE;
-	}
-	return usage_tally_exit(&p->tally, &cli->reason);
-}
-
-static char *list_path(const struct cli_options *o)
-{
-	struct buf path = BUF_INIT;
-
-	buf_add_str(&path, "/v1/pods?limit=5000");
-	if (o->namespace && !o->all_namespaces) {
-		buf_add_str(&path, "&namespace=");
-		client_escape(o->namespace, &path);
-	}
-	if (o->selector) {
-		buf_add_str(&path, "&labelSelector=");
-		client_escape(o->selector, &path);
-	}
-	if (o->node) {
-		buf_add_str(&path, "&node=");
-		client_escape(o->node, &path);
-	}
-	if (o->sort == BY_P95)
-		buf_add_str(&path, "&peaks=true");
-	return buf_take(&path, NULL);
+	if (o->namespace && !o->all_namespaces)
+		return cli_fail(&cli->reason, CLI_OK, "no pod %s%s in namespace %s",
+				o->selector ? "with labels " : "is known",
+				o->selector ? o->selector : "", o->namespace);
+	if (o->node)
+		return cli_fail(&cli->reason, CLI_STALE, "no pod is known on node %.253s", o->node);
+	return -1;
 }
 
 const struct usage_kind pods_kind = {
 	.what = "pod",
 	.columns = columns,
-	.column_count = COLUMNS,
-	.spares = spares,
-	.spare_count = sizeof(spares) / sizeof(spares[0]),
 	.fields = fields,
-	.field_count = sizeof(fields) / sizeof(fields[0]),
 	.item = add_pod,
-	.finish = finish,
+	.is_shown = is_shown,
+	.judge_none = judge_none,
 };
 
 static int run(struct cli *cli)
 {
-	char *path = list_path(cli->options);
-	int code = usage_table_run(&pods_kind, cli, path);
+	const struct cli_options *o = cli->options;
+	struct buf path = BUF_INIT;
 
-	free(path);
-	return code;
+	buf_add_str(&path, "/v1/pods?limit=5000");
+	if (!o->all_namespaces)
+		client_add_parameter(&path, "namespace", o->namespace);
+	client_add_parameter(&path, "labelSelector", o->selector);
+	client_add_parameter(&path, "node", o->node);
+	if (o->sort == BY_P95)
+		client_add_parameter(&path, "peaks", "true");
+	return usage_table_run(&pods_kind, cli, &path);
 }
 
 static const struct outline_example examples[] = {

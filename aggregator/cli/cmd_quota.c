@@ -7,9 +7,8 @@
  *
  * Exit status: 3 where a pod is refused, nobody can make room for it, or lint finds an error.
  */
-#include "aggregator/cli/cmd_quota.h"
+#include "aggregator/cli/answer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,25 +25,23 @@ static const char *const variant_words[] = {"corrected", "upstream", NULL};
 static const char *const operand_words[] = {"admit", "preempt", "lint", NULL};
 
 static const struct option_spec specs[] = {
-	{"pod", 0, OPTION_STRING, offsetof(struct cli_options, pod), "FILE", NULL, 0, 0, NULL,
-	 "admit, preempt: the pod, or a Deployment, StatefulSet, DaemonSet, Job, CronJob or "
-	 "ReplicaSet for the pod of its template, in YAML or JSON; \"-\" reads standard input."},
-	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NODE", NULL, 0, 0, NULL,
-	 "preempt: only this node may be its destination."},
-	{"variant", 0, OPTION_STRING, offsetof(struct cli_options, variant), "NAME", NULL, 0, 0,
-	 variant_words, "Which rules: corrected (the server's default) or upstream."},
-	{"pdb", 0, OPTION_CHOICE, offsetof(struct cli_options, pdb), "hard|soft", "server", 0, 0,
-	 pdbs,
-	 "preempt: PodDisruptionBudgets are kept (hard), or broken where nothing else helps "
-	 "(soft); hard unless the server was told otherwise."},
-	{"quota-default-min", 0, OPTION_STRING, offsetof(struct cli_options, quota_min), "LIST",
-	 NULL, 0, 0, NULL,
-	 "With --snapshot: what namespaces without a quota are guaranteed, such as "
-	 "cpu=2,memory=4Gi."},
-	{"quota-default-max", 0, OPTION_STRING, offsetof(struct cli_options, quota_max), "LIST",
-	 NULL, 0, 0, NULL, "With --snapshot: what they may have at most."},
-	{"quota-cover-all", 0, OPTION_FLAG, offsetof(struct cli_options, cover_all), NULL, NULL, 0,
-	 0, NULL, "With --snapshot: namespaces without a quota get one with a min of 0."},
+	CLI_TEXT("pod", 0, pod, "FILE",
+		 "admit, preempt: the pod, or a Deployment, StatefulSet, DaemonSet, Job, CronJob "
+		 "or ReplicaSet for the pod of its template, in YAML or JSON; \"-\" reads standard "
+		 "input."),
+	CLI_TEXT("node", 0, node, "NODE", "preempt: only this node may be its destination."),
+	CLI_OPTION("variant", 0, OPTION_STRING, variant, "NAME", NULL, variant_words,
+		   "Which rules: corrected (the server's default) or upstream."),
+	CLI_CHOICE("pdb", 0, pdb, "hard|soft", "server", pdbs,
+		   "preempt: PodDisruptionBudgets are kept (hard), or broken where nothing else "
+		   "helps (soft); hard unless the server was told otherwise."),
+	CLI_TEXT("quota-default-min", 0, quota_min, "LIST",
+		 "With --snapshot: what namespaces without a quota are guaranteed, such as "
+		 "cpu=2,memory=4Gi."),
+	CLI_TEXT("quota-default-max", 0, quota_max, "LIST",
+		 "With --snapshot: what they may have at most."),
+	CLI_FLAG("quota-cover-all", 0, cover_all,
+		 "With --snapshot: namespaces without a quota get one with a min of 0."),
 	{"quota-critical-priority", 0, OPTION_INTEGER,
 	 offsetof(struct cli_options, critical_priority), "N", NULL, 1, 2147483647, NULL,
 	 "With --snapshot: pods of this priority and above are held up by no quota; 2000000000 "
@@ -82,70 +79,34 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 	if (!cli->offline) {
 		if (!are_rules_given(o))
 			return CLI_OK;
-		reason_set(&cli->reason,
-			   "--quota-default-min, --quota-default-max, --quota-cover-all and "
-			   "--quota-critical-priority go with --snapshot; a server has its own");
-		return CLI_USAGE;
+		return cli_fail(
+			&cli->reason, CLI_USAGE,
+			"--quota-default-min, --quota-default-max, --quota-cover-all and "
+			"--quota-critical-priority go with --snapshot; a server has its own");
 	}
 	if (o->critical_priority)
 		rules->critical_priority = (int32_t)o->critical_priority;
 	if (quota_options_set_default(rules, o->quota_min, o->quota_max, o->cover_all,
 				      &cli->reason))
 		return CLI_USAGE;
-	offline_set_quota(cli->offline, rules);
+	offline_set_rules(cli->offline, rules, NULL, NULL);
 	return CLI_OK;
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-typedef int render(struct cli *cli, const char *json, size_t len);
-
-static void add_parameter(struct buf *path, const char *name, const char *value)
-{
-	if (!value)
-		return;
-	buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', name);
-	client_escape(value, path);
-}
-
-static int get(struct cli *cli, struct buf *path, render *show)
-{
-	struct buf answer = BUF_INIT;
-	int rc, code;
-
-	add_parameter(path, "variant", cli->options->variant);
-	rc = client_get(cli->client, path->data, &answer, &cli->reason);
-	code = rc ? client_exit(rc) : show(cli, answer.data ? answer.data : "", answer.len);
-	buf_fini(&answer);
-	return code;
-}
-
-/* One namespace as an object of its own, or all. */
-static int run_list(struct cli *cli, const char *namespace)
+/* segment: of the path, a namespace as an object of its own. namespace: what the list is of. */
+static int get(struct cli *cli, const struct answer *answer, const char *segment,
+	       const char *namespace)
 {
 	struct buf path = BUF_INIT;
-	int code;
 
-	buf_add_str(&path, "/v1/quotas");
-	if (namespace) {
-		buf_add_char(&path, '/');
-		client_escape(namespace, &path);
-	}
-	code = get(cli, &path, namespace ? quota_render_one : quota_render_list);
-	buf_fini(&path);
-	return code;
-}
-
-static int run_lint(struct cli *cli)
-{
-	struct buf path = BUF_INIT;
-	int code;
-
-	buf_add_str(&path, "/v1/quotas");
-	add_parameter(&path, "namespace", cli->options->namespace);
-	code = get(cli, &path, quota_render_lint);
-	buf_fini(&path);
-	return code;
+	buf_add_str(&path, segment ? "/v1/quotas/" : "/v1/quotas");
+	if (segment)
+		client_escape(segment, &path);
+	client_add_parameter(&path, "namespace", namespace);
+	client_add_parameter(&path, "variant", cli->options->variant);
+	return answer_get(cli, answer, &path);
 }
 
 /* -n is the namespace of a pod that names none, as it is to kubectl. */
@@ -171,39 +132,26 @@ static void write_request(const struct cli *cli, const struct buf *pod, bool pre
 	jsonw_object_close(&w);
 }
 
-static int ask(struct cli *cli, const char *path, bool preempt, render *show)
+static int ask(struct cli *cli, const char *path, bool preempt, const struct answer *answer)
 {
-	struct buf pod = BUF_INIT, request = BUF_INIT, answer = BUF_INIT;
+	struct buf pod = BUF_INIT, request = BUF_INIT;
 	const char *file = cli->options->pod;
-	int rc, code = CLI_ERROR;
+	int code;
 
-	rc = pod_file_read(file, &pod, &cli->reason);
-	if (rc == 0) {
+	if (!file || !*file)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"--pod: give the pod, a file of YAML or JSON");
+	code = answer_check_pod(cli);
+	if (code)
+		return code;
+	code = CLI_ERROR;
+	if (pod_file_read(file, &pod, &cli->reason) == 0) {
 		write_request(cli, &pod, preempt, &request);
-		rc = client_post(cli->client, path, request.data, request.len, &answer,
-				 &cli->reason);
-		code = rc ? client_exit(rc) : show(cli, answer.data ? answer.data : "", answer.len);
+		code = answer_post(cli, answer, path, &request);
 	}
 	buf_fini(&pod);
 	buf_fini(&request);
-	buf_fini(&answer);
 	return code;
-}
-
-static int run_ask(struct cli *cli, const char *path, bool preempt, render *show)
-{
-	const char *file = cli->options->pod;
-
-	if (!file || !*file) {
-		reason_set(&cli->reason, "--pod: give the pod, a file of YAML or JSON");
-		return CLI_USAGE;
-	}
-	if (cli->options->watch_ns && strcmp(file, "-") == 0) {
-		reason_set(&cli->reason,
-			   "--watch cannot read --pod - again and again; name a file");
-		return CLI_USAGE;
-	}
-	return ask(cli, path, preempt, show);
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -213,30 +161,26 @@ static int dispatch(struct cli *cli)
 	const char *word = cli->operand_count ? cli->operands[0] : NULL;
 	const char *namespace = cli->options->namespace;
 
-	if (cli->operand_count > 1) {
-		reason_set(&cli->reason,
-			   "quota takes one namespace, or one of admit, preempt and "
-			   "lint, and not \"%.60s\" as well",
-			   cli->operands[1]);
-		return CLI_USAGE;
-	}
+	if (cli->operand_count > 1)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"quota takes one namespace, or one of admit, preempt and lint, and "
+				"not \"%.60s\" as well",
+				cli->operands[1]);
 	if (word && strcmp(word, "lint") == 0)
-		return run_lint(cli);
-	if (word && strcmp(word, "admit") == 0 && cli->form == OUTPUT_NAME) {
-		reason_set(&cli->reason,
-			   "-o name goes with lists of objects; quota admit has resources");
-		return CLI_USAGE;
-	}
+		return get(cli, &quota_lint_answer, NULL, namespace);
+	if (word && strcmp(word, "admit") == 0 && cli->form == OUTPUT_NAME)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"-o name goes with lists of objects; quota admit has resources");
 	if (word && strcmp(word, "admit") == 0)
-		return run_ask(cli, "/v1/quotas/admit", false, quota_render_admission);
+		return ask(cli, "/v1/quotas/admit", false, &quota_admit_answer);
 	if (word && strcmp(word, "preempt") == 0)
-		return run_ask(cli, "/v1/quotas/preempt", true, quota_render_plan);
-	if (word && namespace && strcmp(word, namespace) != 0) {
-		reason_set(&cli->reason, "\"%.60s\" and -n %.60s: give one namespace", word,
-			   namespace);
-		return CLI_USAGE;
-	}
-	return run_list(cli, word ? word : namespace);
+		return ask(cli, "/v1/quotas/preempt", true, &quota_preempt_answer);
+	if (word && namespace && strcmp(word, namespace) != 0)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"\"%.60s\" and -n %.60s: give one namespace", word, namespace);
+	if (word || namespace)
+		return get(cli, &quota_one_answer, word ? word : namespace, NULL);
+	return get(cli, &quota_list_answer, NULL, NULL);
 }
 
 static int run(struct cli *cli)
@@ -247,7 +191,7 @@ static int run(struct cli *cli)
 	if (code == CLI_OK)
 		code = dispatch(cli);
 	if (cli->offline)
-		offline_set_quota(cli->offline, NULL);
+		offline_set_rules(cli->offline, NULL, NULL, NULL);
 	quota_options_fini(&rules);
 	return code;
 }

@@ -7,27 +7,20 @@
  * Exit status: 3 where something is unplaced; 4 where the plan, the cluster or all use is stale or
  * missing.
  */
-#include "aggregator/cli/cmd_slack.h"
-
-#include <string.h>
-
+#include "aggregator/cli/answer.h"
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/offline.h"
 
 static const char *const formats[] = {"object", "balloons", "capacitybuffer", NULL};
 
 #define AT_SLACK(member) offsetof(struct cli_options, slack.member)
 
 static const struct option_spec specs[] = {
-	{"node", 0, OPTION_STRING, offsetof(struct cli_options, node), "NODE", NULL, 0, 0, NULL,
-	 "Only what stands on this node."},
-	{"explain", 0, OPTION_FLAG, offsetof(struct cli_options, explain), NULL, NULL, 0, 0, NULL,
-	 "Say what the step did, sentence by sentence."},
-	{"format", 0, OPTION_CHOICE, offsetof(struct cli_options, format), NULL, "object", 0, 0,
-	 formats,
-	 "What -o yaml prints: the API's object; or as -o balloons does, Deployments of pods that "
-	 "do nothing and are preempted by all; or as -o capacitybuffers, CapacityBuffers of the "
-	 "cluster autoscaler."},
+	CLI_TEXT("node", 0, node, "NODE", "Only what stands on this node."),
+	CLI_FLAG("explain", 0, explain, "Say what the step did, sentence by sentence."),
+	CLI_CHOICE("format", 0, format, NULL, "object", formats,
+		   "What -o yaml prints: the API's object; or as -o balloons does, Deployments of "
+		   "pods that do nothing and are preempted by all; or as -o capacitybuffers, "
+		   "CapacityBuffers of the cluster autoscaler."),
 	SLACK_OPTION_SPECS(AT_SLACK, "With --snapshot: "),
 	{0},
 };
@@ -40,50 +33,31 @@ static int set_rules(struct cli *cli, struct slack_options *rules)
 	if (slack_options_read(&cli->options->slack, rules, &cli->reason))
 		return CLI_USAGE;
 	if (cli->offline) {
-		offline_set_slack(cli->offline, rules);
+		offline_set_rules(cli->offline, NULL, rules, NULL);
 		return CLI_OK;
 	}
 	given = slack_options_given(&cli->options->slack);
 	if (!given)
 		return CLI_OK;
-	reason_set(&cli->reason, "%s goes with --snapshot; a server has its own", given);
-	return CLI_USAGE;
-}
-
-static void add_parameter(struct buf *path, const char *name, const char *value)
-{
-	if (!value)
-		return;
-	buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', name);
-	client_escape(value, path);
-}
-
-static void write_path(const struct cli *cli, struct buf *path)
-{
-	const struct cli_options *o = cli->options;
-
-	buf_add_str(path, "/v1/slack");
-	if (o->output >= OUTPUT_BALLOONS) {
-		add_parameter(path, "format",
-			      o->output == OUTPUT_BALLOONS ? "balloons" : "capacitybuffer");
-		return;
-	}
-	add_parameter(path, "class", cli->operand_count ? cli->operands[0] : NULL);
-	add_parameter(path, "node", o->node);
-	add_parameter(path, "explain", o->explain ? "true" : NULL);
+	return cli_fail(&cli->reason, CLI_USAGE, "%s goes with --snapshot; a server has its own",
+			given);
 }
 
 static int ask(struct cli *cli)
 {
-	struct buf path = BUF_INIT, answer = BUF_INIT;
-	int rc, code;
+	const struct cli_options *o = cli->options;
+	struct buf path = BUF_INIT;
 
-	write_path(cli, &path);
-	rc = client_get(cli->client, path.data, &answer, &cli->reason);
-	code = rc ? client_exit(rc) : slack_render(cli, answer.data ? answer.data : "", answer.len);
-	buf_fini(&path);
-	buf_fini(&answer);
-	return code;
+	buf_add_str(&path, "/v1/slack");
+	if (o->output >= OUTPUT_BALLOONS) {
+		client_add_parameter(&path, "format",
+				     formats[o->output == OUTPUT_BALLOONS ? 1 : 2]);
+	} else {
+		client_add_parameter(&path, "class", cli->operand_count ? cli->operands[0] : NULL);
+		client_add_parameter(&path, "node", o->node);
+		client_add_parameter(&path, "explain", o->explain ? "true" : NULL);
+	}
+	return answer_get(cli, &slack_answer, &path);
 }
 
 static int check_operands(struct cli *cli)
@@ -91,14 +65,14 @@ static int check_operands(struct cli *cli)
 	const struct cli_options *o = cli->options;
 
 	if (cli->operand_count > 1)
-		reason_set(&cli->reason, "slack takes one class, and not \"%.60s\" as well",
-			   cli->operands[1]);
-	else if (o->output >= OUTPUT_BALLOONS && (cli->operand_count || o->node))
-		reason_set(&cli->reason,
-			   "objects for kubectl are of all classes: give no class and no --node");
-	else
-		return CLI_OK;
-	return CLI_USAGE;
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"slack takes one class, and not \"%.60s\" as well",
+				cli->operands[1]);
+	if (o->output >= OUTPUT_BALLOONS && (cli->operand_count || o->node))
+		return cli_fail(
+			&cli->reason, CLI_USAGE,
+			"objects for kubectl are of all classes: give no class and no --node");
+	return CLI_OK;
 }
 
 static int run(struct cli *cli)
@@ -111,7 +85,7 @@ static int run(struct cli *cli)
 	if (code == CLI_OK)
 		code = ask(cli);
 	if (cli->offline)
-		offline_set_slack(cli->offline, NULL);
+		offline_set_rules(cli->offline, NULL, NULL, NULL);
 	return code;
 }
 

@@ -2,35 +2,226 @@
 #include "aggregator/cli/columns.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "aggregator/cli/document.h"
+#include "aggregator/cli/commands.h"
+#include "shared/mem.h"
 
-struct table *columns_start(const struct column_spec *columns, size_t count)
+const char *const columns_unknown[] = {"-", NULL};
+const char *const columns_nothing[] = {"-", "none", "0", NULL};
+
+struct table *columns_start(const struct cli *cli, const struct column *columns,
+			    const struct csv_field *fields)
 {
 	struct table *t = table_new();
+	size_t count = 0;
+	char title[32];
 
-	for (size_t i = 0; i < count; i++)
-		table_column(t, columns[i].title, columns[i].form);
+	for (const struct column *c = columns; c->title; c++, count++) {
+		snprintf(title, sizeof(title), "%s(%s)", c->title,
+			 cli_windows[cli->options->window]);
+		table_column(t, c->windowed ? title : c->title, c->form);
+	}
 	for (size_t order = 1; order <= count; order++)
 		for (size_t i = 0; i < count; i++)
 			if (columns[i].spare == order)
 				table_spare(t, i);
+	for (const struct csv_field *f = fields; f && f->title; f++)
+		csv_column(cli, t, f->title);
 	return t;
 }
 
-void columns_hide(const struct cli *cli, struct table *t, const struct column_spec *columns,
-		  size_t count, const char *const *empty)
+static void add_field(const struct row *r, const struct csv_field *field)
+{
+	const cJSON *value = document_at(r->item, field->path);
+
+	if (cJSON_IsNumber(value))
+		csv_number(r, value->valuedouble);
+	else if (cJSON_IsBool(value))
+		csv_text(r, cJSON_IsTrue(value) ? "true" : "false");
+	else
+		csv_text(r, cJSON_GetStringValue(value));
+}
+
+void columns_add_row(const struct row *r, const char *name, double key,
+		     const struct column *columns, const struct csv_field *fields)
+{
+	table_row(r->table, name);
+	table_key(r->table, key);
+	for (const struct column *c = columns; c->title; c++)
+		c->cell(r, c);
+	for (const struct csv_field *f = fields; f && f->title; f++)
+		add_field(r, f);
+}
+
+void columns_hide(const struct cli *cli, struct table *t, const struct column *columns)
 {
 	bool wide = cli->options->output == OUTPUT_WIDE;
 
-	for (size_t i = 0; i < count; i++)
-		if ((columns[i].wide && !wide) ||
-		    (columns[i].sparse && table_holds_only(t, i, empty)))
+	for (size_t i = 0; columns[i].title; i++)
+		if ((wide ? columns[i].narrow : columns[i].wide) ||
+		    (columns[i].empty && table_holds_only(t, i, columns[i].empty)))
 			table_hide(t, i);
 }
 
-/* --- data */
+/* A picture that is drawn again and again stays within the terminal; what is printed once may wrap. */
+static struct table_style style_of(const struct cli *cli)
+{
+	return (struct table_style){
+		.headers = !cli->options->no_headers,
+		.color = cli->color,
+		.whole = cli->options->output == OUTPUT_WIDE && !cli->options->watch_ns,
+		.width = cli->width,
+	};
+}
+
+void columns_print(struct cli *cli, struct table *t, const char *kind)
+{
+	struct table_style style = style_of(cli);
+
+	if (cli->options->output > OUTPUT_WIDE)
+		return;
+	table_sort(t, cli->options->reverse);
+	if (output_is_rows(cli->form))
+		table_drop_sums(t);
+	if (cli->options->limit > 0)
+		table_limit(t, (size_t)cli->options->limit);
+	if (output_is_rows(cli->form))
+		output_rows(cli, t, kind);
+	else
+		table_print(t, &style, &cli->out);
+}
+
+void columns_print_part(struct cli *cli, struct table *t)
+{
+	struct table_style style = style_of(cli);
+
+	buf_add_char(&cli->out, '\n');
+	table_print(t, &style, &cli->out);
+}
+
+void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, const char *name,
+			const struct column *columns, const struct csv_field *fields,
+			const char *kind)
+{
+	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields), .doc = doc};
+	double place = 0;
+
+	for (row.item = document_first(doc, list); row.item; row.item = row.item->next)
+		columns_add_row(&row, document_text_or(row.item, name, "-"), -place++, columns,
+				fields);
+	columns_hide(cli, row.table, columns);
+	if (kind)
+		columns_print(cli, row.table, kind);
+	else
+		columns_print_part(cli, row.table);
+	table_free(row.table);
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+double row_number(const struct row *r, const char *path)
+{
+	const char *star = strchr(path, '*');
+	char full[96];
+
+	if (!star)
+		return document_number(r->item, path);
+	snprintf(full, sizeof(full), "%.*s%s%s", (int)(star - path), path,
+		 cli_windows[r->cli->options->window], star + 1);
+	return document_number(r->item, full);
+}
+
+double row_share(const struct row *r, const char *part, const char *whole)
+{
+	double of = row_number(r, whole);
+
+	return of > 0 ? row_number(r, part) / of : NAN;
+}
+
+void row_add(const struct row *r, enum table_paint paint, bool known, const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (known && vasprintf(&text, format, args) < 0)
+		mem_exhausted();
+	va_end(args);
+	table_cell(r->table, paint, known ? text : "-");
+	free(text);
+}
+
+void row_add_units(const struct row *r, enum table_paint paint, units_print *print, double amount)
+{
+	char text[UNITS_LEN];
+
+	print(amount, text);
+	table_cell(r->table, paint, text);
+}
+
+void cell_text(const struct row *r, const struct column *c)
+{
+	const char *text = document_text_or(r->item, c->at, "-");
+	const struct column_paint *p = c->paints;
+
+	while (p && p->text && strcmp(p->text, text) != 0)
+		p++;
+	table_cell(r->table, p ? p->paint : PAINT_PLAIN, text);
+}
+
+void cell_cpu(const struct row *r, const struct column *c)
+{
+	row_add_units(r, PAINT_PLAIN, units_cpu, row_number(r, c->at));
+}
+
+void cell_bytes(const struct row *r, const struct column *c)
+{
+	row_add_units(r, PAINT_PLAIN, units_bytes, row_number(r, c->at));
+}
+
+void cell_count(const struct row *r, const struct column *c)
+{
+	double count = row_number(r, c->at);
+
+	row_add(r, PAINT_PLAIN, isfinite(count), "%.10g", count);
+}
+
+void cell_faults(const struct row *r, const struct column *c)
+{
+	double count = row_number(r, c->at);
+
+	row_add(r, count > 0 ? PAINT_BAD : PAINT_PLAIN, isfinite(count), "%.10g", count);
+}
+
+static void add_limit(const struct row *r, const struct column *c, units_print *print)
+{
+	if (document_is_null(r->item, c->at))
+		table_cell(r->table, PAINT_DIM, "none");
+	else
+		row_add_units(r, PAINT_PLAIN, print, row_number(r, c->at));
+}
+
+void cell_cpu_limit(const struct row *r, const struct column *c)
+{
+	add_limit(r, c, units_cpu);
+}
+
+void cell_bytes_limit(const struct row *r, const struct column *c)
+{
+	add_limit(r, c, units_bytes);
+}
+
+void cell_share(const struct row *r, const struct column *c)
+{
+	row_add_units(r, PAINT_PLAIN, units_percent,
+		      c->of ? row_share(r, c->at, c->of) : row_number(r, c->at));
+}
+
+/* --- data ------------------------------------------------------------------------------------- */
 
 void csv_column(const struct cli *cli, struct table *t, const char *title)
 {
@@ -38,40 +229,16 @@ void csv_column(const struct cli *cli, struct table *t, const char *title)
 		table_data_column(t, title);
 }
 
-void csv_number(const struct cli *cli, struct table *t, double value)
+void csv_number(const struct row *r, double value)
 {
 	char text[32];
 
-	if (cli->form != OUTPUT_CSV)
-		return;
 	snprintf(text, sizeof(text), "%.15g", value);
-	table_cell(t, PAINT_PLAIN, isfinite(value) ? text : "-");
+	csv_text(r, isfinite(value) ? text : NULL);
 }
 
-void csv_text(const struct cli *cli, struct table *t, const char *text)
+void csv_text(const struct row *r, const char *text)
 {
-	if (cli->form == OUTPUT_CSV)
-		table_cell(t, PAINT_PLAIN, text ? text : "-");
-}
-
-void csv_columns(const struct cli *cli, struct table *t, const struct csv_field *fields,
-		 size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		csv_column(cli, t, fields[i].title);
-}
-
-void csv_cells(const struct cli *cli, struct table *t, const cJSON *item,
-	       const struct csv_field *fields, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		const cJSON *value = document_at(item, fields[i].path);
-
-		if (cJSON_IsNumber(value))
-			csv_number(cli, t, value->valuedouble);
-		else if (cJSON_IsBool(value))
-			csv_text(cli, t, cJSON_IsTrue(value) ? "true" : "false");
-		else
-			csv_text(cli, t, cJSON_GetStringValue(value));
-	}
+	if (r->cli->form == OUTPUT_CSV)
+		table_cell(r->table, PAINT_PLAIN, text ? text : "-");
 }

@@ -1,42 +1,113 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns of a command's table, as one list: which there are, and when they are left out. */
+/*
+ * Tables as lists of columns: what each is called, which member of an item it shows and how, and
+ * when it is left out. Behind them stand the columns of -o csv.
+ */
 #ifndef EVENKEEL_AGGREGATOR_CLI_COLUMNS_H
 #define EVENKEEL_AGGREGATOR_CLI_COLUMNS_H
 
-#include <cjson/cJSON.h>
-
 #include "aggregator/cli/cli.h"
+#include "aggregator/cli/document.h"
 #include "shared/table.h"
+#include "shared/units.h"
 
-struct column_spec {
-	const char *title;
-	enum table_form form;
-	bool wide; /* only with -o wide */
-	bool sparse; /* left out where no row has anything in it: each cell is one of `empty` */
-	size_t spare; /* > 0: the order in which narrow terminals lose it */
+/* What the cells of a row are made of. All is borrowed. */
+struct row {
+	const struct cli *cli;
+	struct table *table;
+	const cJSON *doc; /* the whole answer */
+	const cJSON *item; /* what the row is about */
+	const void *more; /* for cells of the command itself */
 };
+
+struct column;
+/* Adds one cell to the row. */
+typedef void column_cell(const struct row *r, const struct column *c);
+
+/* How a text is painted; the last, with NULL, is for all others. */
+struct column_paint {
+	const char *text;
+	enum table_paint paint;
+};
+
+struct column {
+	const char *title; /* NULL ends a list */
+	enum table_form form;
+	column_cell *cell;
+	/* The member of the item that is shown; "*" in it is the window of --window. */
+	const char *at;
+	const char *of; /* the member that is its whole, or stands beside it */
+	const struct column_paint *paints; /* of texts; NULL: plain */
+	const char *const *empty; /* left out where all cells are among these; ended by NULL */
+	size_t spare; /* > 0: the order in which narrow terminals lose it */
+	bool wide; /* only with -o wide */
+	bool narrow; /* only without */
+	bool windowed; /* the title names the window */
+	bool of_api; /* nothing without a Kubernetes API; for tables of use */
+};
+
+/* For struct column: nothing is known; or nothing known, no limit, none. */
+extern const char *const columns_unknown[], *const columns_nothing[];
 
 /* What -o csv has of an item: a value as the API tells it, with its unit in the title. */
 struct csv_field {
-	const char *title;
+	const char *title; /* NULL ends a list */
 	const char *path; /* of a number, text or truth; what is absent or null is empty */
 };
 
-/* A table without rows; the caller frees it. */
-struct table *columns_start(const struct column_spec *columns, size_t count);
-/* Once all rows are there. empty ends with NULL. */
-void columns_hide(const struct cli *cli, struct table *t, const struct column_spec *columns,
-		  size_t count, const char *const *empty);
+/* A table without rows; fields may be NULL. The caller frees it. */
+struct table *columns_start(const struct cli *cli, const struct column *columns,
+			    const struct csv_field *fields);
+/* A row with all its cells; name and key as for table_row() and table_key(). */
+void columns_add_row(const struct row *r, const char *name, double key,
+		     const struct column *columns, const struct csv_field *fields);
+/* Leaves out, by the rules of the columns, what is not shown; once all rows are there. */
+void columns_hide(const struct cli *cli, struct table *t, const struct column *columns);
+/*
+ * Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl
+ * would call a row's thing ("node").
+ */
+void columns_print(struct cli *cli, struct table *t, const char *kind);
+/* A table beside another, behind an empty line: its rows in their order, and all of them. */
+void columns_print_part(struct cli *cli, struct table *t);
+/*
+ * A table of the items of a list in the answer, in their order. name is the member that names a row.
+ * kind as for columns_print(); NULL: it stands beside another.
+ */
+void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, const char *name,
+			const struct column *columns, const struct csv_field *fields,
+			const char *kind);
 
-/* Behind the columns of a table: nothing, but with -o csv. */
-void csv_columns(const struct cli *cli, struct table *t, const struct csv_field *fields,
-		 size_t count);
-/* Behind the cells of a row. */
-void csv_cells(const struct cli *cli, struct table *t, const cJSON *item,
-	       const struct csv_field *fields, size_t count);
-/* One of either, for what is no member of an item; value NaN or NULL: nothing. */
+/* --- cells */
+
+/* A number of the item; NaN where there is none. */
+double row_number(const struct row *r, const char *path);
+/* The share of one number in another; NaN where one is missing, or the whole is 0. */
+double row_share(const struct row *r, const char *part, const char *whole);
+
+/* Adds a cell; "-" where it is not known. */
+void row_add(const struct row *r, enum table_paint paint, bool known, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* The same of a quantity as a function of shared/units.h prints it. */
+typedef void units_print(double amount, char out[UNITS_LEN]);
+void row_add_units(const struct row *r, enum table_paint paint, units_print *print, double amount);
+
+void cell_text(const struct row *r, const struct column *c);
+void cell_cpu(const struct row *r, const struct column *c);
+void cell_bytes(const struct row *r, const struct column *c);
+void cell_count(const struct row *r, const struct column *c);
+/* A count that is painted where it is above 0. */
+void cell_faults(const struct row *r, const struct column *c);
+/* "none" for a limit that is null. */
+void cell_cpu_limit(const struct row *r, const struct column *c);
+void cell_bytes_limit(const struct row *r, const struct column *c);
+/* "42%": of c->of, or of a share as it is. */
+void cell_share(const struct row *r, const struct column *c);
+
+/* --- of -o csv, for what is no member of an item; value NaN or NULL: nothing */
+
 void csv_column(const struct cli *cli, struct table *t, const char *title);
-void csv_number(const struct cli *cli, struct table *t, double value);
-void csv_text(const struct cli *cli, struct table *t, const char *text);
+void csv_number(const struct row *r, double value);
+void csv_text(const struct row *r, const char *text);
 
 #endif

@@ -12,9 +12,6 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/document.h"
-#include "aggregator/cli/help.h"
-#include "aggregator/cli/output.h"
-#include "aggregator/cli/watch.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -43,57 +40,50 @@ static const char *const colors[] = {"auto", "always", "never", NULL};
 #define USAGE	"COMMAND [NAME..] [OPTION..]"
 #define SERVER	"http://127.0.0.1:2020"
 
-#define MEMBER(name) offsetof(struct cli_options, name)
-
 const struct option_spec commands_common[] = {
-	{"server", 's', OPTION_STRING, MEMBER(server), "URL", NULL, 0, 0, NULL,
-	 "The aggregator to ask; without it " SERVER "."},
-	{"token-file", 0, OPTION_STRING, MEMBER(token_file), "FILE", NULL, 0, 0, NULL,
-	 "A file with the bearer token for the server; without it EVENKEEL_TOKEN in the "
-	 "environment."},
-	{"ca-file", 0, OPTION_STRING, MEMBER(ca_file), "FILE", NULL, 0, 0, NULL,
-	 "Who may have signed the server's certificate (PEM); without it the system's "
-	 "authorities."},
-	{"tls-server-name", 0, OPTION_STRING, MEMBER(server_name), "NAME", NULL, 0, 0, NULL,
-	 "The name in the server's certificate, where it is reached by another (kubectl "
-	 "port-forward)."},
-	{"client-cert", 0, OPTION_STRING, MEMBER(client_cert), "FILE", NULL, 0, 0, NULL,
-	 "The certificate to show to the server (PEM)."},
-	{"client-key", 0, OPTION_STRING, MEMBER(client_key), "FILE", NULL, 0, 0, NULL,
-	 "Its private key (PEM)."},
-	{"allow-plain-tokens", 0, OPTION_FLAG, MEMBER(plain_tokens), NULL, NULL, 0, 0, NULL,
-	 "Send the token without TLS to another machine, too: something else encrypts."},
-	{"snapshot", 0, OPTION_LIST, MEMBER(snapshots), "FILE", NULL, 0, 0, NULL,
-	 "Answer from files instead: what kubectl get -o json (or yaml) prints, or GET "
-	 "/v1/snapshot; \"-\" is standard input; repeat for several."},
-	{"usage", 0, OPTION_STRING, MEMBER(usage), "FILE", NULL, 0, 0, NULL,
-	 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher answers."},
-	{"output", 'o', OPTION_CHOICE, MEMBER(output), "FORM", "table", 0, 0, outputs,
-	 "table, wide (more columns), json (the API's object, indented on a terminal), yaml (the "
-	 "same in YAML), "
-	 "csv (the table with every column), name (node/NAME, pod/NAMESPACE/NAME ..); of drain "
-	 "commands (for kubectl); of slack balloons or capacitybuffers (objects for kubectl "
-	 "apply)."},
-	{"namespace", 'n', OPTION_STRING, MEMBER(namespace), "NAMESPACE", NULL, 0, 0, NULL,
-	 "Only pods of this namespace."},
-	{"all-namespaces", 'A', OPTION_FLAG, MEMBER(all_namespaces), NULL, NULL, 0, 0, NULL,
-	 "Pods of all namespaces, which is the default."},
-	{"no-headers", 0, OPTION_FLAG, MEMBER(no_headers), NULL, NULL, 0, 0, NULL,
-	 "Leave out the first line of tables."},
-	{"limit", 0, OPTION_INTEGER, MEMBER(limit), "N", NULL, 1, 1e9, NULL,
+	CLI_TEXT("server", 's', server, "URL", "The aggregator to ask; without it " SERVER "."),
+	CLI_TEXT("token-file", 0, token_file, "FILE",
+		 "A file with the bearer token for the server; without it EVENKEEL_TOKEN in the "
+		 "environment."),
+	CLI_TEXT("ca-file", 0, ca_file, "FILE",
+		 "Who may have signed the server's certificate (PEM); without it the system's "
+		 "authorities."),
+	CLI_TEXT("tls-server-name", 0, server_name, "NAME",
+		 "The name in the server's certificate, where it is reached by another (kubectl "
+		 "port-forward)."),
+	CLI_TEXT("client-cert", 0, client_cert, "FILE",
+		 "The certificate to show to the server (PEM)."),
+	CLI_TEXT("client-key", 0, client_key, "FILE", "Its private key (PEM)."),
+	CLI_FLAG("allow-plain-tokens", 0, plain_tokens,
+		 "Send the token without TLS to another machine, too: something else encrypts."),
+	CLI_OPTION("snapshot", 0, OPTION_LIST, snapshots, "FILE", NULL, NULL,
+		   "Answer from files instead: what kubectl get -o json (or yaml) prints, or GET "
+		   "/v1/snapshot; \"-\" is standard input; repeat for several."),
+	CLI_TEXT("usage", 0, usage, "FILE",
+		 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher "
+		 "answers."),
+	CLI_CHOICE("output", 'o', output, "FORM", "table", outputs,
+		   "table, wide (more columns), json (the API's object, indented on a terminal), "
+		   "yaml (the same in YAML), csv (the table with every column), name (node/NAME, "
+		   "pod/NAMESPACE/NAME ..); of drain commands (for kubectl); of slack balloons or "
+		   "capacitybuffers (objects for kubectl apply)."),
+	CLI_TEXT("namespace", 'n', namespace, "NAMESPACE", "Only pods of this namespace."),
+	CLI_FLAG("all-namespaces", 'A', all_namespaces,
+		 "Pods of all namespaces, which is the default."),
+	CLI_FLAG("no-headers", 0, no_headers, "Leave out the first line of tables."),
+	{"limit", 0, OPTION_INTEGER, offsetof(struct cli_options, limit), "N", NULL, 1, 1e9, NULL,
 	 "Print only the first N rows of tables."},
-	{"watch", 'w', OPTION_PERIOD, MEMBER(watch_ns), "TIME", NULL, 100e6, 3600e9, periods,
-	 "Ask again every 2s, or after that time, until Ctrl-C."},
-	{"strict", 0, OPTION_FLAG, MEMBER(strict), NULL, NULL, 0, 0, NULL,
-	 "Exit with 4 when anything shown is stale, not only when all is; and with 1 when "
-	 "anything of --snapshot cannot be used."},
-	{"color", 0, OPTION_CHOICE, MEMBER(color), NULL, "auto", 0, 0, colors,
-	 "Colours; auto: on a terminal and without NO_COLOR."},
-	{"timeout", 0, OPTION_DURATION, MEMBER(timeout_ns), "TIME", "5s", 100e6, 600e9, NULL,
-	 "How long to wait for an answer."},
-	{"help", 'h', OPTION_FLAG, MEMBER(help), NULL, NULL, 0, 0, NULL, "Print this help."},
-	{"version", 0, OPTION_FLAG, MEMBER(version), NULL, NULL, 0, 0, NULL,
-	 "Print the version of this program."},
+	{"watch", 'w', OPTION_PERIOD, offsetof(struct cli_options, watch_ns), "TIME", NULL, 100e6,
+	 3600e9, periods, "Ask again every 2s, or after that time, until Ctrl-C."},
+	CLI_FLAG("strict", 0, strict,
+		 "Exit with 4 when anything shown is stale, not only when all is; and with 1 when "
+		 "anything of --snapshot cannot be used."),
+	CLI_CHOICE("color", 0, color, NULL, "auto", colors,
+		   "Colours; auto: on a terminal and without NO_COLOR."),
+	{"timeout", 0, OPTION_DURATION, offsetof(struct cli_options, timeout_ns), "TIME", "5s",
+	 100e6, 600e9, NULL, "How long to wait for an answer."},
+	CLI_FLAG("help", 'h', help, "Print this help."),
+	CLI_FLAG("version", 0, version, "Print the version of this program."),
 	{0},
 };
 
@@ -202,41 +192,6 @@ static const char *program_name(const char *path)
 	return base && strncmp(base, "kubectl-", 8) == 0 ? "kubectl evenkeel" : "evenkeel";
 }
 
-void commands_print_json(struct cli *cli, const char *json, size_t len)
-{
-	buf_add(&cli->out, json, len);
-	if (!len || json[len - 1] != '\n')
-		buf_add_char(&cli->out, '\n');
-}
-
-/* A picture that is drawn again and again stays within the terminal; what is printed once may wrap. */
-struct table_style commands_style(const struct cli *cli)
-{
-	return (struct table_style){
-		.headers = !cli->options->no_headers,
-		.color = cli->color,
-		.whole = cli->options->output == OUTPUT_WIDE && !cli->options->watch_ns,
-		.width = cli->width,
-	};
-}
-
-void commands_print_table(struct cli *cli, struct table *t, const char *kind)
-{
-	struct table_style style = commands_style(cli);
-
-	if (cli->options->output > OUTPUT_WIDE)
-		return;
-	table_sort(t, cli->options->reverse);
-	if (output_is_rows(cli->form))
-		table_drop_sums(t);
-	if (cli->options->limit > 0)
-		table_limit(t, (size_t)cli->options->limit);
-	if (output_is_rows(cli->form))
-		output_rows(cli, t, kind);
-	else
-		table_print(t, &style, &cli->out);
-}
-
 static int usage_error(const char *text)
 {
 	log_info("%s", text);
@@ -314,9 +269,9 @@ static int read_files(struct cli *cli)
 		return CLI_ERROR;
 	}
 	if (!offline_has_usage(offline))
-		cli->no_usage = o->usage ? "nothing is measured of any node in the snapshot"
-					 : "no usage is in the snapshot: give measurements with "
-					   "--usage";
+		cli->no_usage =
+			o->usage ? "nothing is measured of any node in the snapshot"
+				 : "no usage is in the snapshot: give measurements with --usage";
 	cli->offline = offline;
 	cli->client = client_new_offline(offline);
 	return CLI_OK;
@@ -350,10 +305,8 @@ static int find_answers(struct cli *cli)
 	const struct cli_options *o = cli->options;
 	const char *conflict = find_conflict(o);
 
-	if (conflict) {
-		reason_set(&cli->reason, "%s", conflict);
-		return CLI_USAGE;
-	}
+	if (conflict)
+		return cli_fail(&cli->reason, CLI_USAGE, "%s", conflict);
 	if (o->snapshots.count)
 		return read_files(cli);
 	return open_server(cli);
@@ -467,7 +420,7 @@ static void add_names(struct cli *cli, const char *list, struct buf *out)
 
 	if (client_get(cli->client, "/v1/names", &body, &cli->reason) == 0)
 		doc = cJSON_ParseWithLength(body.data, body.len);
-	for (const cJSON *name = document_first(document_at(doc, list)); name; name = name->next)
+	for (const cJSON *name = document_first(doc, list); name; name = name->next)
 		if (cJSON_IsString(name) && utf8_is_clean(name->valuestring))
 			buf_printf(out, "%s\n", name->valuestring);
 	cJSON_Delete(doc);

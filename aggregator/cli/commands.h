@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of commands: parsing, help and running follow from it. */
+/* The parts of the program around its commands: parsing, help, the forms of output, watching. */
 #ifndef EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
 #define EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
+
+#include <signal.h>
 
 #include "aggregator/cli/cli.h"
 #include "shared/table.h"
@@ -10,14 +12,39 @@ extern const struct option_spec commands_common[]; /* options of all commands */
 
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);
-/* How tables are printed for this call. */
-struct table_style commands_style(const struct cli *cli);
-/*
- * Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl
- * would call a row's thing ("node").
- */
-void commands_print_table(struct cli *cli, struct table *t, const char *kind);
-/* -o json: the API's object as it is, with a line's end behind it. */
-void commands_print_json(struct cli *cli, const char *json, size_t len);
+
+/* --- help.c */
+
+/* base: "evenkeel", or what it was called as. */
+void help_of_command(const char *base, const struct command *c, struct buf *out);
+void help_of_program(const char *base, const char *usage, const char *summary,
+		     const struct command *const *commands, size_t count, struct buf *out);
+
+/* --- output.c: forms of -o that are the same for every command */
+
+/* NULL, or what does not go with the form that is asked for. */
+const char *output_conflict(const struct cli_options *o, const struct command *command);
+/* The form that is asked for; the options then say what the command has to make for it. */
+enum cli_output output_choose(struct cli_options *o);
+/* CSV, or names. */
+bool output_is_rows(enum cli_output form);
+/* The rows of a table whose things are of that kind, in such a form. */
+void output_rows(struct cli *cli, const struct table *t, const char *kind);
+/* What the command printed becomes what is asked for; the exit code. */
+int output_finish(struct cli *cli, int code);
+/* Appends the JSON with line breaks and indents, and a line break at the end. */
+void output_indent(const char *json, size_t len, struct buf *out);
+
+/* --- watch.c: a command runs once, or again and again until Ctrl-C */
+
+/* Becomes true with SIGINT or SIGTERM once watch_catch_signals() was called. */
+extern volatile sig_atomic_t watch_stop;
+void watch_catch_signals(void);
+/* Runs it and writes what it gives to standard output and standard error; the exit code. */
+int watch_once(struct cli *cli, const struct command *command);
+/* The same every 2 s; CLI_OK when stopped. Only the first run's errors end it. */
+int watch_loop(struct cli *cli, const struct command *command);
+/* Colour and width by the options and the terminal. */
+void watch_look_at_terminal(struct cli *cli);
 
 #endif

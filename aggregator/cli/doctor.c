@@ -13,27 +13,14 @@
 #include <string.h>
 
 #include "aggregator/cli/document.h"
-#include "shared/jsonw.h"
 #include "shared/mem.h"
-#include "shared/options.h"
 #include "shared/units.h"
-#include "shared/utf8.h"
 
-enum { NAMES_SHOWN = 5, INDENT = 6 };
+enum { NAMES_SHOWN = 5 };
 
-#define VIEW_LATE_SECONDS 30 /* one is published every 10 s even when nothing happens */
-#define SAVE_LATE_SECONDS 300 /* once a minute */
-
-static const char *const verdict_names[] = {
-	[DOCTOR_OK] = "ok",
-	[DOCTOR_WARN] = "warn",
-	[DOCTOR_FAIL] = "fail",
-};
-
-void doctor_init(struct doctor *d)
-{
-	*d = (struct doctor){0};
-}
+#define VIEW_LATE_SECONDS	 30 /* one is published every 10 s even when nothing happens */
+#define SAVE_LATE_SECONDS	 300 /* once a minute */
+#define CERTIFICATE_WARN_SECONDS (7.0 * 86400)
 
 void doctor_fini(struct doctor *d)
 {
@@ -94,7 +81,7 @@ static char *list_names(const cJSON *names, double total)
 	struct buf text = BUF_INIT;
 	double shown = 0;
 
-	for (const cJSON *item = document_first(names); item && shown < NAMES_SHOWN;
+	for (const cJSON *item = document_first(names, ""); item && shown < NAMES_SHOWN;
 	     item = item->next) {
 		const char *name =
 			cJSON_IsString(item) ? item->valuestring : document_text(item, "name");
@@ -135,14 +122,61 @@ static void examine_server(struct doctor *d, const cJSON *status)
 	units_age(age, text);
 	if (age > VIEW_LATE_SECONDS)
 		doctor_add(d, DOCTOR_FAIL, "view",
-			   "The aggregator's loop is stuck or starved: look at its log and its "
-			   "CPU limit.",
+			   "The aggregator's loop is stuck or starved: look at its log and its CPU "
+			   "limit.",
 			   "what is answered was published %s ago, and should be once in 10s",
 			   text);
 	else
 		doctor_add(d, DOCTOR_OK, "view", NULL, "published %s ago: %.0f nodes, %.0f pods",
 			   isnan(age) ? "0s" : text, count_at(status, "view.nodes"),
 			   count_at(status, "view.pods"));
+}
+
+static void examine_certificate(struct doctor *d, const cJSON *access)
+{
+	double left = document_number(access, "certificateEndsInSeconds");
+	char text[UNITS_LEN];
+
+	if (isnan(left) || left > CERTIFICATE_WARN_SECONDS)
+		return;
+	units_age(fmax(left, 0), text);
+	if (left <= 0)
+		doctor_add(d, DOCTOR_FAIL, "certificate",
+			   "Put a new pair into the files of --tls-cert and --tls-key: it is taken "
+			   "within 10s.",
+			   "the server's certificate has ended");
+	else
+		doctor_add(d, DOCTOR_WARN, "certificate",
+			   "Is it renewed by itself? A new pair in the same files is taken within "
+			   "10s.",
+			   "the server's certificate ends in %s", text);
+}
+
+/* Who is let in to the API, and whether that is what anybody would want. */
+static void examine_access(struct doctor *d, const cJSON *status)
+{
+	const cJSON *access = document_at(status, "access");
+	bool tokens =
+		document_is_true(access, "tokenFile") || document_is_true(access, "tokenReview");
+	bool certificates = document_is_true(access, "clientCertificates"),
+	     tls = document_is_true(access, "tls");
+
+	examine_certificate(d, access);
+	if (document_number(access, "reloadFailures") > 0)
+		doctor_add(d, DOCTOR_WARN, "access",
+			   "The aggregator's log says which; what was read before is in force.",
+			   "certificates or tokens could not be read again %.0f times",
+			   document_number(access, "reloadFailures"));
+	if (tokens || certificates)
+		doctor_add(d, DOCTOR_OK, "access", NULL, "over %s, with %s%s%s",
+			   tls ? "HTTPS" : "HTTP", tokens ? "a token" : "",
+			   tokens && certificates ? " or " : "",
+			   certificates ? "a client certificate" : "");
+	else if (document_is_true(access, "fromOtherMachines"))
+		doctor_add(d, DOCTOR_WARN, "access",
+			   "See --tls-cert, --token-file and --token-review of the aggregator, or "
+			   "a NetworkPolicy.",
+			   "everybody who can connect may read everything and make reservations");
 }
 
 static void examine_freshness(struct doctor *d, const cJSON *status)
@@ -156,21 +190,41 @@ static void examine_freshness(struct doctor *d, const cJSON *status)
 			   "no node is known");
 	else if (fresh == 0)
 		doctor_add(d, DOCTOR_FAIL, "agents",
-			   "Do agents run, reach the ingest port (2021), and have the "
-			   "aggregator's key? Their logs say what fails.",
+			   "Do agents run, reach the ingest port (2021), and have the aggregator's "
+			   "key? Their logs say what fails.",
 			   "none of %.0f node%s is heard", nodes, plural(nodes));
 	else
 		doctor_add(d, DOCTOR_OK, "agents", NULL, "%.0f of %.0f node%s heard within 30s",
 			   fresh, nodes, nodes == 1 ? " is" : "s are");
 }
 
+/* Nodes of one state, by where the status counts and names them. */
+struct node_state {
+	const char *count, *examples;
+	enum doctor_verdict verdict;
+	const char *says, *advice;
+};
+
+/* A finding for each state that any node is in. */
+static void add_states(struct doctor *d, const cJSON *status, const char *what,
+		       const struct node_state *states, size_t state_count)
+{
+	for (const struct node_state *s = states; s < states + state_count; s++) {
+		double count = count_at(status, s->count);
+		char *names;
+
+		if (count == 0)
+			continue;
+		names = list_names(document_at(status, s->examples), count);
+		doctor_add(d, s->verdict, what, s->advice, "%.0f node%s %s%s%s", count,
+			   plural(count), s->says, names[0] ? ": " : "", names);
+		free(names);
+	}
+}
+
 static void examine_agents(struct doctor *d, const cJSON *status)
 {
-	static const struct {
-		const char *count, *examples;
-		enum doctor_verdict verdict;
-		const char *says, *advice;
-	} sorts[] = {
+	static const struct node_state states[] = {
 		{"agents.late", "agents.examples.late", DOCTOR_WARN, "not heard for more than 30s",
 		 "If it lasts: is the node busy, or its network cut? Sigma is widened meanwhile."},
 		{"agents.expired", "agents.examples.expired", DOCTOR_FAIL,
@@ -178,8 +232,7 @@ static void examine_agents(struct doctor *d, const cJSON *status)
 		 "Their agents stopped, or the nodes are gone. They take no new pods by score."},
 		{"agents.none", "agents.examples.none", DOCTOR_WARN, "never heard",
 		 "Does the agent's DaemonSet tolerate their taints, and does its pod run there? "
-		 "They "
-		 "count as full until then."},
+		 "They count as full until then."},
 		{"agents.unknownToApi", "agents.examples.unknownToApi", DOCTOR_WARN,
 		 "heard, but unknown to the API",
 		 "Give their agents --node-name as the Node object has it (spec.nodeName)."},
@@ -190,17 +243,7 @@ static void examine_agents(struct doctor *d, const cJSON *status)
 	};
 
 	examine_freshness(d, status);
-	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
-		double count = count_at(status, sorts[i].count);
-		char *names;
-
-		if (count == 0)
-			continue;
-		names = list_names(document_at(status, sorts[i].examples), count);
-		doctor_add(d, sorts[i].verdict, "agents", sorts[i].advice, "%.0f node%s %s%s%s",
-			   count, plural(count), sorts[i].says, names[0] ? ": " : "", names);
-		free(names);
-	}
+	add_states(d, status, "agents", states, sizeof(states) / sizeof(states[0]));
 }
 
 static void examine_frames(struct doctor *d, const cJSON *status)
@@ -221,8 +264,7 @@ static void examine_frames(struct doctor *d, const cJSON *status)
 		 "Too many workloads on one node, see its agent's log."},
 		{"frames.rival", "of a second agent of a node whose first is alive",
 		 "The aggregator's log names the node. Give each agent a --node-name of its own; "
-		 "if "
-		 "they have that, somebody has the key: exchange it."},
+		 "if they have that, somebody has the key: exchange it."},
 		{"frames.refused", "refused", "The aggregator's log names node and reason."},
 	};
 	bool applied = count_at(status, "frames.applied") > 0;
@@ -244,7 +286,7 @@ static void examine_frames(struct doctor *d, const cJSON *status)
 static void examine_clocks(struct doctor *d, const cJSON *status)
 {
 	double flagged = count_at(status, "clock.flagged");
-	const cJSON *first = document_first(document_at(status, "clock.nodes"));
+	const cJSON *first = document_first(status, "clock.nodes");
 	double skew = document_number(first, "skewSeconds");
 	char *names, text[UNITS_LEN];
 
@@ -264,9 +306,7 @@ static void examine_clocks(struct doctor *d, const cJSON *status)
 static void examine_values(struct doctor *d, const cJSON *status)
 {
 	double values = count_at(status, "quarantine.values");
-	const cJSON *first = document_first(document_at(status, "quarantine.nodes"));
-	const char *node = document_text(first, "name"),
-		   *message = document_text(first, "lastMessage");
+	const cJSON *first = document_first(status, "quarantine.nodes");
 
 	if (values == 0) {
 		doctor_add(d, DOCTOR_OK, "values", NULL, "none had to be left out");
@@ -275,19 +315,19 @@ static void examine_values(struct doctor *d, const cJSON *status)
 	doctor_add(d, DOCTOR_WARN, "values",
 		   "They are left out of all answers. Many of them mean a kernel or a machine that "
 		   "lies: evenkeel nodes -o json has the last of each node.",
-		   "%.0f could not be and were left out; %s: %s", values, node ? node : "?",
-		   message ? message : "?");
+		   "%.0f could not be and were left out; %s: %s", values,
+		   document_text_or(first, "name", "?"),
+		   document_text_or(first, "lastMessage", "?"));
 }
 
 static void examine_database(struct doctor *d, const cJSON *status)
 {
-	const char *state = document_text(status, "database.state");
 	double age = document_number(status, "database.lastSaveAgeSeconds"),
 	       aside = count_at(status, "database.setAside");
 	char text[UNITS_LEN];
 
 	units_age(age, text);
-	if (state && strcmp(state, "failing") == 0)
+	if (document_is(status, "database.state", "failing"))
 		doctor_add(d, DOCTOR_FAIL, "database",
 			   "Is the state directory full, read-only or another's? The log says why. "
 			   "A restart now would lose what the agents' rings do not have.",
@@ -295,7 +335,7 @@ static void examine_database(struct doctor *d, const cJSON *status)
 	else if (age > SAVE_LATE_SECONDS)
 		doctor_add(d, DOCTOR_WARN, "database", "Is its disk slow? See the log.",
 			   "saved %s ago, and should be once a minute", text);
-	else if (state && strcmp(state, "ok") == 0)
+	else if (document_is(status, "database.state", "ok"))
 		doctor_add(d, DOCTOR_OK, "database", NULL, "%s%s%s",
 			   isnan(age) ? "nothing to save yet" : "saved ", isnan(age) ? "" : text,
 			   isnan(age) ? "" : " ago");
@@ -319,13 +359,12 @@ static void examine_refused_pods(struct doctor *d, const cJSON *status)
 	if (!nudge || strcmp(nudge, "unused") == 0 || strcmp(nudge, "ok") == 0)
 		return;
 	if (strcmp(nudge, "off") != 0)
-		doctor_add(
-			d, DOCTOR_WARN, "refused pods",
-			"Apply packaging/kubernetes/core/nudge.yaml: the claim of --nudge-claim, "
-			"and the Role that lets the aggregator patch it.",
-			"the claim cannot be changed (%s), so kube-scheduler asks again about "
-			"refused pods up to 5m late",
-			nudge);
+		doctor_add(d, DOCTOR_WARN, "refused pods",
+			   "Apply packaging/kubernetes/core/nudge.yaml: the claim of "
+			   "--nudge-claim, and the Role that lets the aggregator patch it.",
+			   "the claim cannot be changed (%s), so kube-scheduler asks again about "
+			   "refused pods up to 5m late",
+			   nudge);
 	else if (waiting > 0)
 		doctor_add(d, DOCTOR_WARN, "refused pods",
 			   "Apply packaging/kubernetes/core/nudge.yaml, and give the aggregator "
@@ -337,7 +376,7 @@ static void examine_refused_pods(struct doctor *d, const cJSON *status)
 void doctor_examine(struct doctor *d, const cJSON *status)
 {
 	examine_server(d, status);
-	doctor_examine_access(d, status);
+	examine_access(d, status);
 	doctor_examine_kubernetes(d, status);
 	examine_agents(d, status);
 	examine_frames(d, status);
@@ -352,40 +391,26 @@ void doctor_examine(struct doctor *d, const cJSON *status)
 /* Ages are as of the snapshot's moment, and no agent is there to be looked after. */
 static void examine_usage(struct doctor *d, const cJSON *status)
 {
-	static const struct {
-		const char *count, *examples, *says, *advice;
-	} sorts[] = {
-		{"agents.late", "agents.examples.late",
+	static const struct node_state states[] = {
+		{"agents.late", "agents.examples.late", DOCTOR_WARN,
 		 "measured more than 30s before the snapshot's moment",
 		 "Sigma is widened for them."},
-		{"agents.expired", "agents.examples.expired",
+		{"agents.expired", "agents.examples.expired", DOCTOR_WARN,
 		 "measured more than 5m before the snapshot's moment",
 		 "They take no new pods by score."},
-		{"agents.none", "agents.examples.none", "not measured",
+		{"agents.none", "agents.examples.none", DOCTOR_WARN, "not measured",
 		 "They count as full: give measurements that have them."},
 	};
 	double nodes = count_at(status, "agents.nodes");
 
 	doctor_add(d, DOCTOR_OK, "usage", NULL, "%.0f of %.0f node%s measured",
 		   nodes - count_at(status, "agents.none"), nodes, nodes == 1 ? " is" : "s are");
-	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
-		double count = count_at(status, sorts[i].count);
-		char *names;
-
-		if (count == 0)
-			continue;
-		names = list_names(document_at(status, sorts[i].examples), count);
-		doctor_add(d, DOCTOR_WARN, "usage", sorts[i].advice, "%.0f node%s %s%s%s", count,
-			   plural(count), sorts[i].says, names[0] ? ": " : "", names);
-		free(names);
-	}
+	add_states(d, status, "usage", states, sizeof(states) / sizeof(states[0]));
 }
 
 void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *no_usage)
 {
-	const char *mode = document_text(status, "kubernetes.mode");
-
-	if (mode && strcmp(mode, "snapshot") == 0)
+	if (document_is(status, "kubernetes.mode", "snapshot"))
 		doctor_examine_kubernetes(d, status);
 	else
 		doctor_add(d, DOCTOR_OK, "kubernetes", NULL,
@@ -396,61 +421,4 @@ void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *
 	}
 	examine_usage(d, status);
 	examine_values(d, status);
-}
-
-/* --- showing ---------------------------------------------------------------------------------- */
-
-void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out)
-{
-	static const char *const paints[] = {"\033[32m", "\033[33m", "\033[31m"};
-	struct buf text = BUF_INIT;
-
-	if (!width)
-		width = SIZE_MAX;
-	for (size_t i = 0; i < d->count; i++) {
-		const struct doctor_check *c = &d->checks[i];
-
-		buf_printf(out, "%s%s%s%*s", color ? paints[c->verdict] : "",
-			   verdict_names[c->verdict], color ? "\033[0m" : "",
-			   INDENT - (int)strlen(verdict_names[c->verdict]), "");
-		buf_clear(&text);
-		buf_printf(&text, "%s: %s", c->what, c->detail);
-		utf8_clean(text.data);
-		options_wrap(out, text.data, width, INDENT, INDENT);
-		if (!c->advice)
-			continue;
-		buf_clear(&text);
-		buf_add_str(&text, c->advice);
-		utf8_clean(text.data);
-		buf_printf(out, "%*s", INDENT, "");
-		options_wrap(out, text.data, width, INDENT, INDENT);
-	}
-	buf_fini(&text);
-}
-
-void doctor_print_json(const struct doctor *d, struct buf *out)
-{
-	struct jsonw w;
-
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
-	jsonw_key_string(&w, "kind", "Diagnosis");
-	jsonw_key_string(&w, "verdict", verdict_names[doctor_verdict_of(d)]);
-	jsonw_key(&w, "checks");
-	jsonw_array_open(&w);
-	for (size_t i = 0; i < d->count; i++) {
-		const struct doctor_check *c = &d->checks[i];
-
-		jsonw_object_open(&w);
-		jsonw_key_string(&w, "verdict", verdict_names[c->verdict]);
-		jsonw_key_string(&w, "what", c->what);
-		jsonw_key_string(&w, "detail", c->detail);
-		if (c->advice)
-			jsonw_key_string(&w, "advice", c->advice);
-		jsonw_object_close(&w);
-	}
-	jsonw_array_close(&w);
-	jsonw_object_close(&w);
-	buf_add_char(out, '\n');
 }

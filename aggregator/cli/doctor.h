@@ -20,12 +20,12 @@ struct doctor_check {
 	char *detail, *advice; /* owned; advice NULL: none needed */
 };
 
+/* {0} holds nothing. */
 struct doctor {
 	size_t count, room;
 	struct doctor_check *checks; /* owned */
 };
 
-void doctor_init(struct doctor *d);
 void doctor_fini(struct doctor *d);
 /* what is borrowed, advice copied (NULL: none); the rest is the detail. */
 void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what, const char *advice,
@@ -39,10 +39,11 @@ void doctor_examine(struct doctor *d, const cJSON *status);
 void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *no_usage);
 /* How it fares with the API, resource by resource; a part of doctor_examine(). */
 void doctor_examine_kubernetes(struct doctor *d, const cJSON *status);
-/* Who is let in to the API; likewise. */
-void doctor_examine_access(struct doctor *d, const cJSON *status);
 /* The worst of all. */
 enum doctor_verdict doctor_verdict_of(const struct doctor *d);
+
+/* --- cmd_doctor.c */
+
 /* "ok    what: detail", and advice indented below it, in lines of that width (0: as they are). */
 void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out);
 /* {"apiVersion","kind":"Diagnosis","verdict","checks":[{"verdict","what","detail","advice"}]} */

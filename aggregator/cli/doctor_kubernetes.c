@@ -31,16 +31,14 @@ struct resource {
 
 static struct resource read_resource(const cJSON *item)
 {
-	const char *name = document_text(item, "resource"), *state = document_text(item, "state"),
-		   *message = document_text(item, "message");
-
 	return (struct resource){
-		.name = name ? name : "?",
-		.state = state ? state : "?",
-		.message = message ? message : "",
+		.name = document_text_or(item, "resource", "?"),
+		.state = document_text_or(item, "state", "?"),
+		.message = document_text_or(item, "message", ""),
 		.objects = document_number(item, "objects"),
 		.state_seconds = document_number(item, "stateSeconds"),
-		.required = name && (strcmp(name, "nodes") == 0 || strcmp(name, "pods") == 0),
+		.required = document_is(item, "resource", "nodes") ||
+			    document_is(item, "resource", "pods"),
 	};
 }
 
@@ -128,7 +126,8 @@ static struct group group_from(const cJSON *item, const struct resource *first)
 
 static bool is_told_before(const cJSON *resources, const cJSON *item, const struct resource *r)
 {
-	for (const cJSON *other = document_first(resources); other != item; other = other->next) {
+	for (const cJSON *other = document_first(resources, ""); other != item;
+	     other = other->next) {
 		struct resource o = read_resource(other);
 
 		if (are_alike(&o, r))
@@ -198,11 +197,6 @@ static void add_stale(struct doctor *d, const struct group *g, const char *mode)
 		  says);
 }
 
-static bool is_grouped(const struct resource *r)
-{
-	return is_state(r, "listing") || is_state(r, "stale");
-}
-
 /* --- resource by resource --------------------------------------------------------------------- */
 
 static void add_absent(struct doctor *d, const struct resource *r)
@@ -221,32 +215,29 @@ static void add_trouble(struct doctor *d, const cJSON *resources, const cJSON *i
 			const char *mode)
 {
 	struct resource r = read_resource(item);
+	bool listing = is_state(&r, "listing");
 
 	if (is_state(&r, "forbidden")) {
 		add_forbidden(d, &r);
 	} else if (is_state(&r, "absent")) {
 		add_absent(d, &r);
-	} else if (is_grouped(&r) && !is_told_before(resources, item, &r)) {
+	} else if ((listing || is_state(&r, "stale")) && !is_told_before(resources, item, &r)) {
 		struct group g = group_from(item, &r);
 
-		if (is_state(&r, "listing"))
-			add_listing(d, &g, mode);
-		else
-			add_stale(d, &g, mode);
+		(listing ? add_listing : add_stale)(d, &g, mode);
 		buf_fini(&g.names);
 	}
 }
 
 static void add_skipped(struct doctor *d, const cJSON *item)
 {
-	const char *name = read_resource(item).name;
 	double skipped = document_number(item, "skipped");
-	const char *last = document_text(item, "skippedLast");
 
 	if (skipped > 0)
-		doctor_add(d, DOCTOR_WARN, name,
+		doctor_add(d, DOCTOR_WARN, read_resource(item).name,
 			   "They are left out of every answer: correct the field, or report it.",
-			   "%.0f could not be read; the last: %s", skipped, last ? last : "?");
+			   "%.0f could not be read; the last: %s", skipped,
+			   document_text_or(item, "skippedLast", "?"));
 }
 
 /* One line for all that is well. */
@@ -255,7 +246,7 @@ static void add_summary(struct doctor *d, const cJSON *resources, const char *mo
 	double nodes = 0, pods = 0;
 	size_t synced = 0, all = 0;
 
-	for (const cJSON *item = document_first(resources); item; item = item->next) {
+	for (const cJSON *item = document_first(resources, ""); item; item = item->next) {
 		struct resource r = read_resource(item);
 
 		all++;
@@ -284,14 +275,14 @@ void doctor_examine_kubernetes(struct doctor *d, const cJSON *status)
 			   "(--kubeconfig follows one)");
 		return;
 	}
-	if (!document_first(resources)) {
+	if (!document_first(resources, "")) {
 		doctor_add(d, DOCTOR_FAIL, "kubernetes",
 			   "Can the aggregator reach the API server? Its log says what fails.",
 			   "%s, but nothing has been heard of the API yet", mode);
 		return;
 	}
 	add_summary(d, resources, mode);
-	for (const cJSON *item = document_first(resources); item; item = item->next) {
+	for (const cJSON *item = document_first(resources, ""); item; item = item->next) {
 		add_trouble(d, resources, item, mode);
 		add_skipped(d, item);
 	}

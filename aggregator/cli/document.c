@@ -4,14 +4,21 @@
  * some items are wanted, are put together from the bytes of the items, not printed anew: a number
  * never changes its form. The scanner below knows just enough of JSON for that: strings, escapes
  * and nesting.
+ *
+ * Each page is parsed for the table and thrown away, so a large cluster costs one page's objects at
+ * a time; the bytes of the items are kept for -o json. The last page's envelope is the one without
+ * a "continue", hence right for the whole.
  */
 #include "aggregator/cli/document.h"
 
+#include <errno.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/cli/client.h"
 #include "shared/clock.h"
+#include "shared/mem.h"
 #include "shared/timefmt.h"
 
 enum { MEMBER_MAX = 64 };
@@ -54,9 +61,33 @@ double document_number(const cJSON *root, const char *path)
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-cJSON *document_first(const cJSON *list)
+cJSON *document_first(const cJSON *root, const char *path)
 {
+	const cJSON *list = document_at(root, path);
+
 	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+bool document_is(const cJSON *root, const char *path, const char *text)
+{
+	const char *is = document_text(root, path);
+
+	return is && strcmp(is, text) == 0;
+}
+
+bool document_is_true(const cJSON *root, const char *path)
+{
+	return cJSON_IsTrue(document_at(root, path));
+}
+
+const cJSON *document_find(const cJSON *root, const char *path, const char *member,
+			   const char *text)
+{
+	const cJSON *item = text ? document_first(root, path) : NULL;
+
+	while (item && !document_is(item, member, text))
+		item = item->next;
+	return item;
 }
 
 bool document_is_null(const cJSON *root, const char *path)
@@ -160,4 +191,104 @@ bool document_next_item(struct span *items, struct span *item)
 	*item = (struct span){start, (size_t)(stop - start)};
 	*items = (struct span){next, (size_t)(end - next)};
 	return true;
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+void list_init(struct list *l, list_item *item, void *context)
+{
+	*l = (struct list){.item = item, .context = context};
+}
+
+void list_fini(struct list *l)
+{
+	buf_fini(&l->page);
+	buf_fini(&l->items);
+	free(l->more);
+}
+
+static void keep_item(struct list *l, struct span raw)
+{
+	if (l->items.len)
+		buf_add_char(&l->items, ',');
+	buf_add(&l->items, raw.start, raw.len);
+}
+
+static void set_more(struct list *l, const cJSON *doc)
+{
+	const char *token = document_text(doc, "continue");
+
+	free(l->more);
+	l->more = token && token[0] ? mem_strdup(token) : NULL;
+}
+
+int list_read_page(struct list *l, struct reason *reason)
+{
+	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
+	const cJSON *items = document_at(doc, "items"), *item;
+	double time = document_time(doc, "time") + l->held;
+	struct span left, raw;
+
+	if (!cJSON_IsArray(items) || !document_find_items(l->page.data, l->page.len, &left)) {
+		cJSON_Delete(doc);
+		reason_set(reason,
+			   "the answer is not a JSON list; is that an evenkeel-aggregator?");
+		return -EINVAL;
+	}
+	if (l->envelope)
+		l->envelope(l->context, doc);
+	for (item = document_first(items, ""); item; item = item->next) {
+		bool there = document_next_item(&left, &raw);
+
+		if (!l->item(l->context, item, time, l->held))
+			l->dropped++;
+		else if (there)
+			keep_item(l, raw);
+	}
+	l->pages++;
+	set_more(l, doc);
+	cJSON_Delete(doc);
+	return 0;
+}
+
+int list_fetch(struct list *l, struct client *client, const char *path, struct reason *reason)
+{
+	struct buf next = BUF_INIT;
+	int rc;
+
+	buf_add_str(&next, path);
+	do {
+		rc = client_get(client, next.data, &l->page, reason);
+		l->held = client_body_age(client);
+		if (rc == 0) {
+			rc = list_read_page(l, reason);
+			if (rc)
+				reason_prefix(reason, "%s%s", client_server(client), next.data);
+		}
+		buf_clear(&next);
+		if (rc == 0 && l->more) {
+			buf_add_str(&next, path);
+			client_add_parameter(&next, "continue", l->more);
+		}
+	} while (next.len);
+	buf_fini(&next);
+	return rc;
+}
+
+void list_print_json(const struct list *l, struct buf *out)
+{
+	struct span items;
+
+	if (l->pages > 1 || l->dropped) {
+		if (!document_find_items(l->page.data, l->page.len, &items))
+			return;
+		buf_add(out, l->page.data, (size_t)(items.start - l->page.data));
+		buf_add(out, l->items.data, l->items.len);
+		buf_add(out, items.start + items.len,
+			l->page.len - (size_t)(items.start + items.len - l->page.data));
+	} else {
+		buf_add(out, l->page.data, l->page.len);
+	}
+	if (!out->len || out->data[out->len - 1] != '\n')
+		buf_add_char(out, '\n');
 }

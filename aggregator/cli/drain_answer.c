@@ -5,24 +5,12 @@
  * pods go; --explain adds where they went in the simulation, and without names the plan's own
  * sentences.
  */
-#include "aggregator/cli/cmd_drain.h"
+#include "aggregator/cli/drain.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/commands.h"
-#include "aggregator/cli/document.h"
-#include "aggregator/cli/drain_table.h"
 #include "aggregator/cli/lines.h"
-#include "shared/mem.h"
 #include "shared/units.h"
-
-static bool is_verdict(const cJSON *item, const char *verdict)
-{
-	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
-}
 
 /* Nodes were named, or their labels: the answer has only some. */
 bool drain_is_part(const struct cli *cli)
@@ -32,12 +20,6 @@ bool drain_is_part(const struct cli *cli)
 
 /* --- the wave --------------------------------------------------------------------------------- */
 
-static void say(struct cli *cli, struct buf *line)
-{
-	lines_add_wrapped(cli, 0, "", line->data ? line->data : "", &cli->out);
-	buf_clear(line);
-}
-
 static void add_count(struct buf *line, double count, const char *one, const char *more)
 {
 	buf_printf(line, "%.0f %s", count, count > 0 && count < 2 ? one : more);
@@ -46,11 +28,11 @@ static void add_count(struct buf *line, double count, const char *one, const cha
 /* Pods of a node that nobody makes anew. */
 static int count_deleted(const cJSON *node)
 {
-	const cJSON *move = document_first(document_at(node, "moves"));
+	const cJSON *move = document_first(node, "moves");
 	int deleted = 0;
 
 	for (; move; move = move->next)
-		deleted += cJSON_IsTrue(document_at(move, "deleted"));
+		deleted += document_is_true(move, "deleted");
 	return deleted;
 }
 
@@ -66,9 +48,9 @@ static void say_robust(const cJSON *wave, struct buf *line)
 {
 	const char *fragile = document_text(wave, "notRobust");
 
-	if (cJSON_IsTrue(document_at(wave, "anyOrder")))
+	if (document_is_true(wave, "anyOrder"))
 		buf_add_str(line, "There is room as well if the scheduler puts them elsewhere.");
-	else if (cJSON_IsTrue(document_at(wave, "robust")))
+	else if (document_is_true(wave, "robust"))
 		buf_add_str(line, "Drain them in this order, each after the one before.");
 	else if (fragile)
 		buf_printf(line, "It depends on where the scheduler puts them: %s.", fragile);
@@ -76,11 +58,11 @@ static void say_robust(const cJSON *wave, struct buf *line)
 
 static void say_young(const cJSON *wave, struct buf *line)
 {
-	const cJSON *node = document_first(document_at(wave, "nodes")), *move;
+	const cJSON *node = document_first(wave, "nodes"), *move;
 	int young = 0;
 
 	for (; node; node = node->next)
-		for (move = document_first(document_at(node, "moves")); move; move = move->next)
+		for (move = document_first(node, "moves"); move; move = move->next)
 			young += document_at(move, "ageSeconds") != NULL;
 	if (!young)
 		return;
@@ -92,7 +74,7 @@ static void say_young(const cJSON *wave, struct buf *line)
 
 static void say_wave(struct cli *cli, const cJSON *wave)
 {
-	const cJSON *node = document_first(document_at(wave, "nodes"));
+	const cJSON *node = document_first(wave, "nodes");
 	double empty = document_number(wave, "emptyNodes"), pods = document_number(wave, "pods");
 	struct buf line = BUF_INIT;
 	int deleted = 0;
@@ -113,17 +95,17 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 		say_robust(wave, &line);
 	say_young(wave, &line);
 	buf_add_char(&cli->out, '\n');
-	say(cli, &line);
+	lines_wrap_buf(cli, 0, &line);
 	buf_fini(&line);
 }
 
 static void print_wave(struct cli *cli, const cJSON *wave)
 {
 	say_wave(cli, wave);
-	drain_print_moves(cli, document_first(document_at(wave, "nodes")), false);
+	drain_print_moves(cli, document_first(wave, "nodes"), false);
 	if (document_number(wave, "pods") > 0)
 		drain_print_destinations(cli, wave);
-	if (document_first(document_at(wave, "disruptions")))
+	if (document_first(wave, "disruptions"))
 		drain_print_costs(cli, wave);
 }
 
@@ -162,7 +144,7 @@ static void add_hindrances(struct buf *line, const cJSON *doc)
 
 	if (held > 0)
 		buf_printf(line, " %s%.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
-			   cJSON_IsTrue(document_at(doc, "throttled.state")) ? "Throttled: " : "",
+			   document_is_true(doc, "throttled.state") ? "Throttled: " : "",
 			   document_number(doc, "throttled.nodes.used"),
 			   document_number(doc, "throttled.nodes.limit"),
 			   document_number(doc, "throttled.drains.used"),
@@ -174,23 +156,19 @@ static void print_summary(struct cli *cli, const cJSON *doc)
 	const char *stops = document_text(doc, "owed.why");
 	struct buf line = BUF_INIT;
 
-	if (stops) {
-		buf_printf(&line, "No more nodes are drained: %s.", stops);
-		say(cli, &line);
-	}
+	if (stops)
+		lines_wrap(cli, 0, "No more nodes are drained: %s.", stops);
 	add_verdicts(&line, doc);
 	add_hindrances(&line, doc);
-	say(cli, &line);
+	lines_wrap_buf(cli, 0, &line);
 	buf_fini(&line);
-	lines_add_pod_use(cli, doc, &cli->out);
+	lines_add_pod_use(cli, doc);
 	buf_add_char(&cli->out, '\n');
 }
 
 /* named: the sentence is about one pod of several, and does not say which. */
 static void explain_reason(struct cli *cli, const cJSON *reason, bool named)
 {
-	char *head = mem_printf("%s: ", document_text_or(reason, "code", "-"));
-	const char *unblock = document_text(reason, "unblock");
 	struct buf line = BUF_INIT;
 
 	if (named)
@@ -199,44 +177,34 @@ static void explain_reason(struct cli *cli, const cJSON *reason, bool named)
 	buf_add_str(&line, document_text_or(reason, "text", ""));
 	if (line.len && line.data[line.len - 1] != '.')
 		buf_add_char(&line, '.');
-	lines_add_wrapped(cli, 2, head, line.data, &cli->out);
-	if (unblock)
-		lines_add_wrapped(cli, 6, "what helps: ", unblock, &cli->out);
+	lines_wrap_under(cli, 2, line.data, "%s: ", document_text_or(reason, "code", "-"));
+	lines_wrap_under(cli, 6, document_text_or(reason, "unblock", ""), "what helps: ");
 	buf_fini(&line);
-	free(head);
 }
 
-static void add_right_sized(struct buf *line, const cJSON *item)
+static void say_right_sized(struct cli *cli, const cJSON *item)
 {
 	char requested[UNITS_LEN], sized[UNITS_LEN];
 
+	if (!(document_number(item, "utilization.rightSized") <
+	      document_number(item, "utilization.requested")))
+		return;
 	units_percent(document_number(item, "utilization.requested"), requested);
 	units_percent(document_number(item, "utilization.rightSized"), sized);
-	buf_printf(line,
-		   "by requests it is %s full; were they what its pods use at the 95th "
-		   "percentile, and some headroom, %s",
+	lines_wrap(cli, 2,
+		   "by requests it is %s full; were they what its pods use at the 95th percentile, "
+		   "and some headroom, %s",
 		   requested, sized);
-}
-
-/* The node in the wave, or NULL. */
-static const cJSON *find_in_wave(const cJSON *doc, const cJSON *item)
-{
-	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
-
-	while (node &&
-	       strcmp(document_text_or(node, "name", ""), document_text_or(item, "name", "-")) != 0)
-		node = node->next;
-	return node;
 }
 
 static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
 {
-	const cJSON *move = document_first(document_at(node, "moves"));
+	const cJSON *move = document_first(node, "moves");
 	struct buf line = BUF_INIT;
 	int pods = 0, deleted = count_deleted(node);
 
 	for (; move; move = move->next)
-		pods += !cJSON_IsTrue(document_at(move, "placeholder"));
+		pods += !document_is_true(move, "placeholder");
 	pods -= deleted;
 	if (pods + deleted) {
 		buf_add_str(&line, "it goes now, and ");
@@ -248,54 +216,36 @@ static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
 	} else {
 		buf_add_str(&line, "it goes now; nothing on it has to move.");
 	}
-	lines_add_wrapped(cli, 2, "", line.data, &cli->out);
+	lines_wrap_buf(cli, 2, &line);
 	buf_fini(&line);
 }
 
 static void explain_node(struct cli *cli, const cJSON *doc, const cJSON *item)
 {
-	const cJSON *reason = document_first(document_at(item, "reasons"));
-	const cJSON *going = find_in_wave(doc, item);
-	char *title = mem_printf("%s: %s", document_text_or(item, "name", "-"),
-				 document_text_or(item, "verdict", "-"));
-	struct buf line = BUF_INIT;
+	const cJSON *reason = document_first(item, "reasons");
+	const cJSON *going = document_find(doc, "wave.nodes", "name", document_text(item, "name"));
 	bool several;
 
 	buf_add_char(&cli->out, '\n');
-	lines_add(cli, title, &cli->out);
-	free(title);
+	lines_print(cli, "%s: %s", document_text_or(item, "name", "-"),
+		    document_text_or(item, "verdict", "-"));
 	if (going)
 		say_going(cli, doc, going);
 	several = document_number(reason, "numbers.pods") > 1 &&
-		  strcmp(document_text_or(reason, "code", ""), "BlockedByPod") == 0;
+		  document_is(reason, "code", "BlockedByPod");
 	for (int i = 0; reason; reason = reason->next, i++)
 		explain_reason(cli, reason, several && i > 0);
-	if (document_number(item, "utilization.rightSized") <
-	    document_number(item, "utilization.requested")) {
-		add_right_sized(&line, item);
-		lines_add_wrapped(cli, 2, "", line.data, &cli->out);
-	}
-	buf_fini(&line);
-	if (!going && document_first(document_at(item, "moves")))
-		lines_add_wrapped(cli, 2, "", "where its pods went in the simulation:", &cli->out);
+	say_right_sized(cli, item);
+	if (!going && document_first(item, "moves"))
+		lines_wrap(cli, 2, "where its pods went in the simulation:");
 	drain_print_moves(cli, going ? going : item, true);
-}
-
-static void print_narration(struct cli *cli, const cJSON *doc)
-{
-	const cJSON *line = document_first(document_at(doc, "narration"));
-
-	buf_add_char(&cli->out, '\n');
-	for (; line; line = line->next)
-		if (cJSON_IsString(line))
-			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
 }
 
 /* --- for other programs ----------------------------------------------------------------------- */
 
 static void print_names(struct cli *cli, const cJSON *doc)
 {
-	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+	const cJSON *node = document_first(doc, "wave.nodes");
 
 	for (; node; node = node->next)
 		if (!drain_is_left_out(cli, doc, node))
@@ -307,7 +257,7 @@ static void print_names(struct cli *cli, const cJSON *doc)
 /* Of nodes that are named each by itself, else the plan. */
 static void print_tables(struct cli *cli, const cJSON *doc)
 {
-	const cJSON *item = document_first(document_at(doc, "items"));
+	const cJSON *item = document_first(doc, "items");
 
 	if (drain_is_part(cli)) {
 		bool explained = cli->operand_count || cli->options->explain;
@@ -322,18 +272,21 @@ static void print_tables(struct cli *cli, const cJSON *doc)
 	drain_print_nodes(cli, doc);
 	if (cJSON_IsObject(document_at(doc, "wave")))
 		print_wave(cli, document_at(doc, "wave"));
-	if (cli->options->explain)
-		print_narration(cli, doc);
+	if (cli->options->explain) {
+		buf_add_char(&cli->out, '\n');
+		lines_wrap_list(cli, 0, document_at(doc, "narration"));
+	}
 }
 
 /* The first node that is named and stays. */
 static const cJSON *find_held(const struct cli *cli, const cJSON *doc)
 {
-	const cJSON *item = document_first(document_at(doc, "items"));
+	const cJSON *item = document_first(doc, "items");
 
 	for (; cli->operand_count && item; item = item->next)
-		if (!is_verdict(item, "drain") && !is_verdict(item, "inDeletion") &&
-		    !is_verdict(item, "drained"))
+		if (!document_is(item, "verdict", "drain") &&
+		    !document_is(item, "verdict", "inDeletion") &&
+		    !document_is(item, "verdict", "drained"))
 			return item;
 	return NULL;
 }
@@ -344,38 +297,23 @@ static int judge(struct cli *cli, const cJSON *doc)
 	const char *stale = document_text(doc, "stale"),
 		   *cap = document_text_or(doc, "useCap", "on");
 
-	if (held) {
-		reason_set(&cli->reason, "node %.253s does not go now: %.64s",
-			   document_text_or(held, "name", "-"),
-			   document_text_or(document_first(document_at(held, "reasons")), "code",
-					    "-"));
-		return CLI_REFUSED;
-	}
+	if (held)
+		return cli_fail(&cli->reason, CLI_REFUSED, "node %.253s does not go now: %.64s",
+				document_text_or(held, "name", "-"),
+				document_text_or(document_first(held, "reasons"), "code", "-"));
 	if (!stale && (strcmp(cap, "off: no usage data") != 0 ||
 		       (cli->operand_count && !cli->options->strict)))
 		return CLI_OK;
-	reason_set(&cli->reason, "%s",
-		   stale ? stale
-		   : cli->no_usage
-			   ? cli->no_usage
-			   : "no node is measured: destinations are chosen by requests alone");
-	return CLI_STALE;
+	return cli_fail(&cli->reason, CLI_STALE, "%s",
+			stale ? stale
+			: cli->no_usage
+				? cli->no_usage
+				: "no node is measured: destinations are chosen by requests alone");
 }
 
-int drain_render(struct cli *cli, const char *json, size_t len)
+static void print(struct cli *cli, const cJSON *doc)
 {
-	cJSON *doc = cJSON_ParseWithLength(json, len);
-	int code;
-
-	if (!document_at(doc, "items") || !document_at(doc, "verdicts")) {
-		cJSON_Delete(doc);
-		reason_set(&cli->reason, "the answer is not one about drains; is that an "
-					 "evenkeel-aggregator of this version?");
-		return CLI_ERROR;
-	}
-	if (cli->options->output == OUTPUT_JSON)
-		commands_print_json(cli, json, len);
-	else if (cli->options->output == OUTPUT_COMMANDS)
+	if (cli->options->output == OUTPUT_COMMANDS)
 		drain_print_commands(cli, doc);
 	else if (cli->options->output == OUTPUT_SOFT_TAINTS)
 		drain_print_soft_taints(cli, doc);
@@ -383,7 +321,11 @@ int drain_render(struct cli *cli, const char *json, size_t len)
 		print_names(cli, doc);
 	else
 		print_tables(cli, doc);
-	code = judge(cli, doc);
-	cJSON_Delete(doc);
-	return code;
 }
+
+const struct answer drain_answer = {
+	.about = "drains",
+	.members = {"items", "verdicts"},
+	.print = print,
+	.judge = judge,
+};

@@ -11,27 +11,24 @@
  * pod as ready, one with updateStrategy OnDelete has no rollout, and a budget's status lags behind
  * its pods. So the script begins with functions of its own where it evicts or waits.
  */
+#include "aggregator/cli/drain.h"
+
 #include <string.h>
 
-#include "aggregator/cli/document.h"
-#include "aggregator/cli/drain_table.h"
 #include "shared/utf8.h"
 
 bool drain_is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
 {
-	const cJSON *item = document_first(document_at(doc, "items"));
-
-	while (item &&
-	       strcmp(document_text_or(node, "name", ""), document_text_or(item, "name", "-")) != 0)
-		item = item->next;
-	return drain_is_part(cli) && !item;
+	return drain_is_part(cli) &&
+	       !document_find(doc, "items", "name", document_text(node, "name"));
 }
 
 /* As the API lets names be; those of a file may be anything. */
 static bool is_name(const char *word)
 {
-	return word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				 ".-_")] == '\0';
+	return word[strspn(word,
+			   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")] ==
+	       '\0';
 }
 
 /* As one word of a shell, whatever is in it. */
@@ -151,8 +148,7 @@ static void add_steps(struct script *s, const cJSON *first)
 	for (int step = 1; step < last; step++) {
 		add_workloads(s, first, step);
 		for (const cJSON *move = first; move; move = move->next)
-			if (is_in_step(move, step) &&
-			    !cJSON_IsTrue(document_at(move, "placeholder")))
+			if (is_in_step(move, step) && !document_is_true(move, "placeholder"))
 				add_eviction(s, move);
 		add_settle(s);
 	}
@@ -169,7 +165,7 @@ static void add_fallen(struct script *s, const cJSON *first)
 /* settles: the node after it waits until its pods are ready elsewhere. */
 static void add_drain(struct script *s, const cJSON *node, bool settles)
 {
-	const cJSON *moves = document_first(document_at(node, "moves"));
+	const cJSON *moves = document_first(node, "moves");
 	size_t before;
 
 	add_steps(s, moves);
@@ -181,9 +177,9 @@ static void add_drain(struct script *s, const cJSON *node, bool settles)
 	buf_add_str(&s->drain, "kubectl drain ");
 	add_word(&s->drain, document_text_or(node, "name", ""));
 	buf_add_str(&s->drain, " --ignore-daemonsets");
-	if (cJSON_IsTrue(document_at(node, "emptyDir")))
+	if (document_is_true(node, "emptyDir"))
 		buf_add_str(&s->drain, " --delete-emptydir-data");
-	if (cJSON_IsTrue(document_at(node, "unmanaged")))
+	if (document_is_true(node, "unmanaged"))
 		buf_add_str(&s->drain, " --force");
 	buf_add_char(&s->drain, '\n');
 	if (settles)
@@ -213,8 +209,8 @@ static const char functions[] =
 	"  done\n"
 	"}\n"
 	"is_gone() {\n"
-	"  uid=$(kubectl get pod \"$1\" -n \"$2\" --ignore-not-found "
-	"-o 'jsonpath={.metadata.uid}') &&\n"
+	"  uid=$(kubectl get pod \"$1\" -n \"$2\" --ignore-not-found -o "
+	"'jsonpath={.metadata.uid}') &&\n"
 	"    [ \"$uid\" != \"$3\" ]\n"
 	"}\n"
 	"is_evicted() {\n"
@@ -230,8 +226,8 @@ static const char functions_end[] =
 	"  echo \"pod $2/$1 is evicted\"\n"
 	"  gone=\"$gone try 'pod $2/$1 is not gone' is_gone $1 $2 $3 &&\"\n"
 	"}\n"
-	"count() { kubectl get \"$2\" -n \"$1\" "
-	"-o 'jsonpath={.spec.replicas} {.status.readyReplicas}'; }\n"
+	"count() { kubectl get \"$2\" -n \"$1\" -o 'jsonpath={.spec.replicas} "
+	"{.status.readyReplicas}'; }\n"
 	"is_counted() { now=$(count \"$1\" \"$2\"); }\n"
 	"is_ready() {\n"
 	"  before=$3; set -- $(count \"$@\")\n"
@@ -260,9 +256,9 @@ static void add_functions(struct buf *out, const cJSON *doc)
 
 void drain_print_commands(struct cli *cli, const cJSON *doc)
 {
-	bool any_order = cJSON_IsTrue(document_at(doc, "wave.anyOrder"));
+	bool any_order = document_is_true(doc, "wave.anyOrder");
 	struct script s = {BUF_INIT, BUF_INIT, false};
-	const cJSON *node = document_first(document_at(doc, "wave.nodes")), *next;
+	const cJSON *node = document_first(doc, "wave.nodes"), *next;
 
 	for (node = skip_left_out(cli, doc, node); node; node = next) {
 		next = skip_left_out(cli, doc, node->next);
@@ -282,29 +278,19 @@ void drain_print_commands(struct cli *cli, const cJSON *doc)
 
 #define SOFT_TAINT "evenkeel.io/drain-candidate"
 
-static bool is_candidate(const cJSON *item)
-{
-	const char *verdict = document_text_or(item, "verdict", "");
-
-	return strcmp(verdict, "unneeded") == 0 || strcmp(verdict, "drain") == 0;
-}
-
-/* What this plan says nothing about keeps what it has. */
-static bool is_known(const cJSON *item)
-{
-	return strcmp(document_text_or(item, "verdict", ""), "notExamined") != 0;
-}
-
 void drain_print_soft_taints(struct cli *cli, const cJSON *doc)
 {
 	struct buf add = BUF_INIT, drop = BUF_INIT;
-	const cJSON *item = document_first(document_at(doc, "items"));
+	const cJSON *item = document_first(doc, "items");
 
 	for (; item; item = item->next) {
-		bool tainted = cJSON_IsTrue(document_at(item, "softTainted"));
+		bool tainted = document_is_true(item, "softTainted");
+		bool candidate = document_is(item, "verdict", "unneeded") ||
+				 document_is(item, "verdict", "drain");
 		struct buf *to = tainted ? &drop : &add;
 
-		if (tainted == is_candidate(item) || !is_known(item))
+		/* What this plan says nothing about keeps what it has. */
+		if (tainted == candidate || document_is(item, "verdict", "notExamined"))
 			continue;
 		buf_add_char(to, ' ');
 		add_word(to, document_text_or(item, "name", ""));

@@ -3,53 +3,114 @@
  * The nodes, those that go first; and of the wave the moves, the destinations and the costs, so
  * that it can be followed by hand. Columns without anything in them are left out.
  */
-#include "aggregator/cli/columns.h"
-#include "aggregator/cli/drain_table.h"
+#include "aggregator/cli/drain.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/cmd_drain.h"
-#include "aggregator/cli/commands.h"
-#include "aggregator/cli/document.h"
+#include "aggregator/cli/columns.h"
 #include "shared/mem.h"
-#include "shared/table.h"
 #include "shared/units.h"
 
-enum column {
-	NODE,
-	VERDICT,
-	GROUP,
-	SINCE,
-	DUE,
-	PODS,
-	CPU,
-	CPU_USED,
-	MEM,
-	MEM_USED,
-	FIT,
-	REASON,
-	TEXT,
-	COLUMNS
+/* --- the nodes -------------------------------------------------------------------------------- */
+
+/* In the order of the table, the last first. */
+static const struct column_paint verdicts[] = {
+	{"needed", PAINT_DIM},	   {"kept", PAINT_DIM},	     {"notExamined", PAINT_WARN},
+	{"unneeded", PAINT_PLAIN}, {"drained", PAINT_PLAIN}, {"inDeletion", PAINT_WARN},
+	{"drain", PAINT_PLAIN},	   {NULL, PAINT_PLAIN},
 };
 
-static const struct column_spec columns[COLUMNS] = {
-	[NODE] = {"NODE", FORM_NAME, false, false, 0},
-	[VERDICT] = {"VERDICT", FORM_LEFT, false, false, 0},
-	[GROUP] = {"GROUP", FORM_LEFT, false, true, 0},
-	[SINCE] = {"SINCE", FORM_RIGHT, false, true, 1},
-	[DUE] = {"DUE-IN", FORM_RIGHT, false, true, 0},
-	[PODS] = {"PODS", FORM_RIGHT, false, false, 0},
-	[CPU] = {"CPU-REQ%", FORM_RIGHT, false, false, 5},
-	[CPU_USED] = {"CPU-MEAN%", FORM_RIGHT, false, true, 3},
-	[MEM] = {"MEM-REQ%", FORM_RIGHT, false, false, 4},
-	[MEM_USED] = {"WORKSET-MEAN%", FORM_RIGHT, false, true, 2},
-	[FIT] = {"P95-FIT", FORM_RIGHT, true, true, 0},
-	[REASON] = {"REASON", FORM_LEFT, false, true, 0},
-	[TEXT] = {"WHY", FORM_LEFT, true, true, 0},
+static double rank_of(const cJSON *item)
+{
+	for (int i = 0; verdicts[i].text; i++)
+		if (document_is(item, "verdict", verdicts[i].text))
+			return i;
+	return 0;
+}
+
+static void add_age(const struct row *r, double seconds)
+{
+	char text[UNITS_LEN];
+
+	units_age(seconds, text);
+	row_add(r, PAINT_PLAIN, isfinite(seconds), "%s", text);
+}
+
+static void cell_since(const struct row *r, const struct column *c)
+{
+	add_age(r, document_time(r->doc, "planned") - document_time(r->item, c->at));
+}
+
+static void cell_due(const struct row *r, const struct column *c)
+{
+	double due = document_time(r->item, c->at) - document_time(r->doc, "planned");
+	bool unneeded = document_is(r->item, "verdict", "unneeded");
+
+	if (unneeded && due > 0)
+		add_age(r, due);
+	else
+		table_cell(r->table, PAINT_PLAIN, unneeded ? "due" : "-");
+}
+
+static void cell_pods(const struct row *r, const struct column *c)
+{
+	double pods = row_number(r, c->at), daemons = row_number(r, "daemonPods");
+
+	if (daemons > 0)
+		row_add(r, PAINT_PLAIN, isfinite(pods), "%.0f+%.0f", pods - daemons, daemons);
+	else
+		row_add(r, PAINT_PLAIN, isfinite(pods), "%.0f", pods);
+}
+
+/* Painted where requests hold a node which does little. */
+static void cell_requested(const struct row *r, const struct column *c)
+{
+	row_add_units(r, document_is_true(r->item, "idleInFact") ? PAINT_WARN : PAINT_PLAIN,
+		      units_percent, row_share(r, c->at, c->of));
+}
+
+/* The first of the chain, and behind it which pod's, where it is one that holds the node. */
+static char *reason_of(const cJSON *item, const char *member)
+{
+	const cJSON *first = document_first(item, "reasons");
+	const cJSON *second = first ? first->next : NULL;
+	bool pod = second && document_is(first, "code", "BlockedByPod");
+
+	return mem_printf("%s%s%s", document_text_or(first, member, "-"), pod ? ": " : "",
+			  pod ? document_text_or(second, member, "-") : "");
+}
+
+static void cell_reason(const struct row *r, const struct column *c)
+{
+	char *text = reason_of(r->item, c->at);
+
+	table_cell(r->table, PAINT_PLAIN, text);
+	free(text);
+}
+
+/* clang-format off */
+static const struct column node_columns[] = {
+	{"NODE", FORM_NAME, cell_text, .at = "name"},
+	{"VERDICT", FORM_LEFT, cell_text, .at = "verdict", .paints = verdicts},
+	{"GROUP", FORM_LEFT, cell_text, .at = "group", .empty = columns_unknown},
+	{"SINCE", FORM_RIGHT, cell_since, .at = "since", .empty = columns_unknown, .spare = 1},
+	{"DUE-IN", FORM_RIGHT, cell_due, .at = "due", .empty = columns_unknown},
+	{"PODS", FORM_RIGHT, cell_pods, .at = "pods"},
+	{"CPU-REQ%", FORM_RIGHT, cell_requested, .at = "requests.cpuMillicores", .of = "allocatable.cpuMillicores", .spare = 5},
+	{"CPU-MEAN%", FORM_RIGHT, cell_share, .at = "usage.cpuMillicores", .of = "allocatable.cpuMillicores",
+	 .empty = columns_unknown, .spare = 3},
+	{"MEM-REQ%", FORM_RIGHT, cell_requested, .at = "requests.memoryBytes", .of = "allocatable.memoryBytes", .spare = 4},
+	{"WORKSET-MEAN%", FORM_RIGHT, cell_share, .at = "usage.workingSetBytes", .of = "allocatable.memoryBytes",
+	 .empty = columns_unknown, .spare = 2},
+	{"P95-FIT", FORM_RIGHT, cell_share, .at = "utilization.rightSized", .empty = columns_unknown, .wide = true},
+	{"REASON", FORM_LEFT, cell_reason, .at = "code", .empty = columns_unknown},
+	{"WHY", FORM_LEFT, cell_reason, .at = "text", .empty = columns_unknown, .wide = true},
+	{0},
 };
+/* clang-format on */
 
 static const struct csv_field fields[] = {
 	{"node", "name"},
@@ -66,131 +127,16 @@ static const struct csv_field fields[] = {
 	{"memory_requests_bytes", "requests.memoryBytes"},
 	{"working_set_mean_bytes", "usage.workingSetBytes"},
 	{"p95_fit_ratio", "utilization.rightSized"},
+	{0},
 };
-
-enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
-
-static bool is_verdict(const cJSON *item, const char *verdict)
-{
-	return strcmp(document_text_or(item, "verdict", ""), verdict) == 0;
-}
-
-/* --- the nodes -------------------------------------------------------------------------------- */
-
-static const struct {
-	const char *name;
-	double rank; /* in the table: the greatest first */
-	enum table_paint paint;
-} verdicts[] = {
-	{"drain", 6, PAINT_PLAIN},    {"inDeletion", 5, PAINT_WARN},  {"drained", 4, PAINT_PLAIN},
-	{"unneeded", 3, PAINT_PLAIN}, {"notExamined", 2, PAINT_WARN}, {"kept", 1, PAINT_DIM},
-	{"needed", 0, PAINT_DIM},
-};
-
-static void add_verdict(struct table *t, const cJSON *item, double *rank)
-{
-	const char *verdict = document_text_or(item, "verdict", "-");
-
-	*rank = 0;
-	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++)
-		if (strcmp(verdicts[i].name, verdict) == 0) {
-			*rank = verdicts[i].rank;
-			table_cell(t, verdicts[i].paint, verdict);
-			return;
-		}
-	table_cell(t, PAINT_PLAIN, verdict);
-}
-
-static void add_age(struct table *t, double seconds)
-{
-	char text[UNITS_LEN];
-
-	units_age(seconds, text);
-	table_cell(t, PAINT_PLAIN, isfinite(seconds) ? text : "-");
-}
-
-static void add_times(struct table *t, const cJSON *item, double planned)
-{
-	double due = document_time(item, "due") - planned;
-
-	add_age(t, planned - document_time(item, "since"));
-	if (is_verdict(item, "unneeded") && due > 0)
-		add_age(t, due);
-	else
-		table_cell(t, PAINT_PLAIN, is_verdict(item, "unneeded") ? "due" : "-");
-}
-
-static void add_pods(struct table *t, const cJSON *item)
-{
-	double pods = document_number(item, "pods"), daemons = document_number(item, "daemonPods");
-	char text[UNITS_LEN];
-
-	if (daemons > 0)
-		snprintf(text, sizeof(text), "%.0f+%.0f", pods - daemons, daemons);
-	else
-		snprintf(text, sizeof(text), "%.0f", pods);
-	table_cell(t, PAINT_PLAIN, isfinite(pods) ? text : "-");
-}
-
-static double share(const cJSON *item, const char *part, const char *whole)
-{
-	double of = document_number(item, whole);
-
-	return of > 0 ? document_number(item, part) / of : NAN;
-}
-
-static void add_share(struct table *t, enum table_paint paint, double value)
-{
-	char text[UNITS_LEN];
-
-	units_percent(value, text);
-	table_cell(t, paint, isfinite(value) ? text : "-");
-}
-
-/* Requests that hold a node which does little. */
-static enum table_paint paint_of_requests(const cJSON *item)
-{
-	return cJSON_IsTrue(document_at(item, "idleInFact")) ? PAINT_WARN : PAINT_PLAIN;
-}
-
-static void add_shares(struct table *t, const cJSON *item)
-{
-	static const char cpu[] = "allocatable.cpuMillicores", mem[] = "allocatable.memoryBytes";
-
-	add_share(t, paint_of_requests(item), share(item, "requests.cpuMillicores", cpu));
-	add_share(t, PAINT_PLAIN, share(item, "usage.cpuMillicores", cpu));
-	add_share(t, paint_of_requests(item), share(item, "requests.memoryBytes", mem));
-	add_share(t, PAINT_PLAIN, share(item, "usage.workingSetBytes", mem));
-	add_share(t, PAINT_PLAIN, document_number(item, "utilization.rightSized"));
-}
-
-/* Which pod's, where it is one that holds the node. */
-static void add_reasons(const struct cli *cli, struct table *t, const cJSON *item)
-{
-	const cJSON *first = document_first(document_at(item, "reasons"));
-	const cJSON *second = first ? first->next : NULL;
-	bool pod = second && strcmp(document_text_or(first, "code", ""), "BlockedByPod") == 0;
-	char *code = mem_printf("%s%s%s", document_text_or(first, "code", "-"), pod ? ": " : "",
-				pod ? document_text_or(second, "code", "-") : "");
-	char *text = mem_printf("%s%s%s", document_text_or(first, "text", "-"), pod ? ": " : "",
-				pod ? document_text_or(second, "text", "-") : "");
-
-	table_cell(t, PAINT_PLAIN, code);
-	table_cell(t, PAINT_PLAIN, text);
-	csv_cells(cli, t, item, fields, FIELDS);
-	csv_text(cli, t, document_text(pod ? second : first, "code"));
-	csv_text(cli, t, text);
-	free(code);
-	free(text);
-}
 
 /* Of equal verdicts: as the wave goes, else those that have waited the longest first. Below 1. */
 static double rank_within(const cJSON *doc, const cJSON *item)
 {
 	double age = document_time(doc, "planned") - document_time(item, "since"), at = 0;
-	const cJSON *node = document_first(document_at(doc, "wave.nodes"));
+	const cJSON *node = document_first(doc, "wave.nodes");
 
-	for (; node && is_verdict(item, "drain"); node = node->next, at++)
+	for (; node && document_is(item, "verdict", "drain"); node = node->next, at++)
 		if (strcmp(document_text_or(node, "name", ""),
 			   document_text_or(item, "name", "-")) == 0)
 			return 1 / (at + 2);
@@ -212,210 +158,139 @@ static double key_of(const struct cli *cli, const cJSON *item, double rank)
 	return 0;
 }
 
-static void add_node(const struct cli *cli, struct table *t, const cJSON *doc, const cJSON *item)
+/* What -o csv has of the reasons: the code of the one that decides. */
+static void add_reason_data(const struct row *r)
 {
-	const char *name = document_text_or(item, "name", "-");
-	double rank;
+	const cJSON *first = document_first(r->item, "reasons");
+	bool pod = first && first->next && document_is(first, "code", "BlockedByPod");
+	char *text = reason_of(r->item, "text");
 
-	table_row(t, name);
-	table_cell(t, PAINT_PLAIN, name);
-	add_verdict(t, item, &rank);
-	table_cell(t, PAINT_PLAIN, document_text_or(item, "group", "-"));
-	add_times(t, item, document_time(doc, "planned"));
-	add_pods(t, item);
-	add_shares(t, item);
-	add_reasons(cli, t, item);
-	table_key(t, key_of(cli, item, rank + rank_within(doc, item)));
+	csv_text(r, document_text(pod ? first->next : first, "code"));
+	csv_text(r, text);
+	free(text);
 }
 
 void drain_print_nodes(struct cli *cli, const cJSON *doc)
 {
-	static const char *const empty[] = {"-", NULL};
-	struct table *t = columns_start(columns, COLUMNS);
+	struct row row = {.cli = cli, .doc = doc};
 
-	csv_columns(cli, t, fields, FIELDS);
-	csv_column(cli, t, "reason");
-	csv_column(cli, t, "text");
-	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
-		add_node(cli, t, doc, item);
-	columns_hide(cli, t, columns, COLUMNS, empty);
-	commands_print_table(cli, t, "node");
-	table_free(t);
+	row.table = columns_start(cli, node_columns, fields);
+	csv_column(cli, row.table, "reason");
+	csv_column(cli, row.table, "text");
+	for (row.item = document_first(doc, "items"); row.item; row.item = row.item->next) {
+		double rank = rank_of(row.item) + rank_within(doc, row.item);
+
+		columns_add_row(&row, document_text_or(row.item, "name", "-"),
+				key_of(cli, row.item, rank), node_columns, fields);
+		add_reason_data(&row);
+	}
+	columns_hide(cli, row.table, node_columns);
+	columns_print(cli, row.table, "node");
+	table_free(row.table);
 }
 
 /* --- tables of the wave ----------------------------------------------------------------------- */
 
-/* In the order in which rows were added, and whole. */
-static void print_part(struct cli *cli, struct table *t)
+/* Where the pod is; else the node that the row's `more` names. */
+static void cell_from(const struct row *r, const struct column *c)
 {
-	struct table_style style = commands_style(cli);
-
-	buf_add_char(&cli->out, '\n');
-	table_print(t, &style, &cli->out);
-	table_free(t);
+	table_cell(r->table, PAINT_PLAIN, document_text_or(r->item, c->at, r->more));
 }
 
-static void add_cpu(struct table *t, double milli)
+static void cell_pod(const struct row *r, const struct column *c)
 {
-	char text[UNITS_LEN];
+	const char *name = document_text_or(r->item, c->at, "-");
 
-	units_cpu(milli, text);
-	table_cell(t, PAINT_PLAIN, text);
+	if (document_is_true(r->item, "placeholder"))
+		row_add(r, PAINT_PLAIN, true, "%s (room)", name);
+	else
+		row_add(r, PAINT_PLAIN, true, "%s/%s", document_text_or(r->item, "namespace", ""),
+			name);
 }
 
-static void add_bytes(struct table *t, double bytes)
+static void cell_to(const struct row *r, const struct column *c)
 {
-	char text[UNITS_LEN];
+	const char *nowhere =
+		document_is_true(r->item, "deleted") ? "deleted, not moved" : "nowhere";
 
-	units_bytes(bytes, text);
-	table_cell(t, PAINT_PLAIN, text);
+	table_cell(r->table, PAINT_PLAIN, document_text_or(r->item, c->at, nowhere));
 }
 
-static void add_move(struct table *t, const char *node, const cJSON *move)
+static void cell_age(const struct row *r, const struct column *c)
 {
-	bool placeholder = cJSON_IsTrue(document_at(move, "placeholder"));
-	char *pod =
-		mem_printf("%s%s%s%s", placeholder ? "" : document_text_or(move, "namespace", ""),
-			   placeholder ? "" : "/", document_text_or(move, "name", "-"),
-			   placeholder ? " (room)" : "");
-
-	table_row(t, node);
-	table_cell(t, PAINT_PLAIN, document_text_or(move, "from", node));
-	table_cell(t, PAINT_PLAIN, pod);
-	table_cell(t, PAINT_PLAIN,
-		   document_text_or(move, "to",
-				    cJSON_IsTrue(document_at(move, "deleted"))
-					    ? "deleted, not moved"
-					    : "nowhere"));
-	add_cpu(t, document_number(move, "cpuMillicores"));
-	add_bytes(t, document_number(move, "memoryBytes"));
-	add_age(t, document_number(move, "ageSeconds"));
-	free(pod);
+	add_age(r, row_number(r, c->at));
 }
 
-static struct table *start_moves(void)
-{
-	struct table *t = table_new();
-
-	table_column(t, "FROM", FORM_NAME);
-	table_column(t, "POD", FORM_NAME);
-	table_column(t, "TO", FORM_NAME);
-	table_column(t, "CPU-REQ", FORM_RIGHT);
-	table_column(t, "MEM-REQ", FORM_RIGHT);
-	table_column(t, "AGE", FORM_RIGHT);
-	return t;
-}
-
-static size_t add_moves(struct table *t, const cJSON *node)
-{
-	const char *name = document_text_or(node, "name", "-");
-	const cJSON *move = document_first(document_at(node, "moves"));
-	size_t count = 0;
-
-	for (; move; move = move->next, count++)
-		add_move(t, name, move);
-	return count;
-}
+static const struct column move_columns[] = {
+	{"FROM", FORM_NAME, cell_from, .at = "from"},
+	{"POD", FORM_NAME, cell_pod, .at = "name"},
+	{"TO", FORM_NAME, cell_to, .at = "to"},
+	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = "cpuMillicores"},
+	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = "memoryBytes"},
+	{"AGE", FORM_RIGHT, cell_age, .at = "ageSeconds", .empty = columns_unknown},
+	{0},
+};
 
 void drain_print_moves(struct cli *cli, const cJSON *first, bool one)
 {
-	static const char *const empty[] = {"-", NULL};
-	enum { AGE = 5 };
-	struct table *t = start_moves();
+	struct row row = {.cli = cli, .table = columns_start(cli, move_columns, NULL)};
 	size_t count = 0;
 
-	for (const cJSON *node = first; node; node = one ? NULL : node->next)
-		count += add_moves(t, node);
-	if (table_holds_only(t, AGE, empty))
-		table_hide(t, AGE);
+	for (const cJSON *node = first; node; node = one ? NULL : node->next) {
+		row.more = document_text_or(node, "name", "-");
+		row.item = document_first(node, "moves");
+		for (; row.item; row.item = row.item->next, count++)
+			columns_add_row(&row, "", 0, move_columns, NULL);
+	}
+	columns_hide(cli, row.table, move_columns);
 	if (count)
-		print_part(cli, t);
-	else
-		table_free(t);
+		columns_print_part(cli, row.table);
+	table_free(row.table);
 }
+
+/* clang-format off */
+static const struct column destination_columns[] = {
+	{"DESTINATION", FORM_NAME, cell_text, .at = "node"},
+	{"PODS", FORM_RIGHT, cell_count, .at = "pods"},
+	{"CPU-NOW", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.now", .empty = columns_unknown},
+	{"CPU-RESERVED", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.reserved", .empty = columns_unknown, .spare = 1},
+	{"CPU-AFTER", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.after", .empty = columns_unknown},
+	{"CPU-CAP", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.limit", .empty = columns_unknown},
+	{"MEM-NOW", FORM_RIGHT, cell_bytes, .at = "memoryBytes.now", .empty = columns_unknown},
+	{"MEM-RESERVED", FORM_RIGHT, cell_bytes, .at = "memoryBytes.reserved", .empty = columns_unknown, .spare = 2},
+	{"MEM-AFTER", FORM_RIGHT, cell_bytes, .at = "memoryBytes.after", .empty = columns_unknown},
+	{"MEM-CAP", FORM_RIGHT, cell_bytes, .at = "memoryBytes.limit", .empty = columns_unknown},
+	{0},
+};
+/* clang-format on */
+
+static void cell_owner(const struct row *r, const struct column *c)
+{
+	row_add(r, PAINT_PLAIN, true, "%s %s/%s", document_text_or(r->item, "kind", "-"),
+		document_text_or(r->item, "namespace", ""), document_text_or(r->item, c->at, "-"));
+}
+
+static void cell_how(const struct row *r, const struct column *c)
+{
+	table_cell(r->table, PAINT_WARN,
+		   document_is_true(r->item, c->at) ? "one after the other" : "-");
+}
+
+static const struct column cost_columns[] = {
+	{"DISRUPTED", FORM_NAME, cell_owner, .at = "name"},
+	{"PODS", FORM_RIGHT, cell_count, .at = "pods"},
+	{"ALLOWED", FORM_RIGHT, cell_count, .at = "allowed", .empty = columns_unknown},
+	{"LEFT", FORM_RIGHT, cell_count, .at = "left", .empty = columns_unknown},
+	{"HOW", FORM_LEFT, cell_how, .at = "oneAfterTheOther", .empty = columns_unknown},
+	{0},
+};
 
 void drain_print_destinations(struct cli *cli, const cJSON *wave)
 {
-	enum { CPU_RESERVED = 1, CPU_AMOUNTS = 4, MEM_RESERVED, AMOUNTS = 8 };
-	static const struct {
-		const char *title, *path;
-	} amounts[AMOUNTS] = {
-		{"CPU-NOW", "cpuMillicores.now"},     {"CPU-RESERVED", "cpuMillicores.reserved"},
-		{"CPU-AFTER", "cpuMillicores.after"}, {"CPU-CAP", "cpuMillicores.limit"},
-		{"MEM-NOW", "memoryBytes.now"},	      {"MEM-RESERVED", "memoryBytes.reserved"},
-		{"MEM-AFTER", "memoryBytes.after"},   {"MEM-CAP", "memoryBytes.limit"},
-	};
-	const cJSON *d = document_first(document_at(wave, "destinations"));
-	struct table *t = table_new();
-
-	table_column(t, "DESTINATION", FORM_NAME);
-	table_column(t, "PODS", FORM_RIGHT);
-	for (size_t i = 0; i < AMOUNTS; i++)
-		table_column(t, amounts[i].title, FORM_RIGHT);
-	table_spare(t, 2 + CPU_RESERVED);
-	table_spare(t, 2 + MEM_RESERVED);
-	for (; d; d = d->next) {
-		char text[UNITS_LEN];
-
-		table_row(t, document_text_or(d, "node", "-"));
-		table_cell(t, PAINT_PLAIN, document_text_or(d, "node", "-"));
-		snprintf(text, sizeof(text), "%.0f", document_number(d, "pods"));
-		table_cell(t, PAINT_PLAIN, text);
-		for (size_t i = 0; i < CPU_AMOUNTS; i++)
-			add_cpu(t, document_number(d, amounts[i].path));
-		for (size_t i = CPU_AMOUNTS; i < AMOUNTS; i++)
-			add_bytes(t, document_number(d, amounts[i].path));
-	}
-	for (size_t i = 2; i < 2 + AMOUNTS; i++) {
-		static const char *const empty[] = {"-", NULL};
-
-		if (table_holds_only(t, i, empty))
-			table_hide(t, i);
-	}
-	print_part(cli, t);
-}
-
-/* "-" where there is none. */
-static void add_number(struct table *t, double value)
-{
-	char text[UNITS_LEN];
-
-	snprintf(text, sizeof(text), "%.0f", value);
-	table_cell(t, PAINT_PLAIN, isfinite(value) ? text : "-");
-}
-
-static void add_cost(struct table *t, const cJSON *cost)
-{
-	char *name = mem_printf("%s %s/%s", document_text_or(cost, "kind", "-"),
-				document_text_or(cost, "namespace", ""),
-				document_text_or(cost, "name", "-"));
-
-	table_row(t, name);
-	table_cell(t, PAINT_PLAIN, name);
-	add_number(t, document_number(cost, "pods"));
-	add_number(t, document_number(cost, "allowed"));
-	add_number(t, document_number(cost, "left"));
-	table_cell(t, PAINT_WARN,
-		   cJSON_IsTrue(document_at(cost, "oneAfterTheOther")) ? "one after the other"
-								       : "-");
-	free(name);
+	columns_print_list(cli, wave, "destinations", "node", destination_columns, NULL, NULL);
 }
 
 void drain_print_costs(struct cli *cli, const cJSON *wave)
 {
-	static const char *const empty[] = {"-", NULL};
-	const cJSON *cost = document_first(document_at(wave, "disruptions"));
-	struct table *t = table_new();
-
-	table_column(t, "DISRUPTED", FORM_NAME);
-	table_column(t, "PODS", FORM_RIGHT);
-	table_column(t, "ALLOWED", FORM_RIGHT);
-	table_column(t, "LEFT", FORM_RIGHT);
-	table_column(t, "HOW", FORM_LEFT);
-	for (; cost; cost = cost->next)
-		add_cost(t, cost);
-	for (size_t i = 2; i < 5; i++)
-		if (table_holds_only(t, i, empty))
-			table_hide(t, i);
-	print_part(cli, t);
+	columns_print_list(cli, wave, "disruptions", "name", cost_columns, NULL, NULL);
 }

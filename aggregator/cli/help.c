@@ -2,13 +2,18 @@
 /*
  * What people read before they use a command: its usage, three examples, the words of its tables
  * and its own options. Options of all commands, and all words, are commands of their own. All of it
- * is made from the tables that parsing and the manual page use.
+ * is made from the tables that parsing and the manual page use. Beside them the other commands that
+ * are about the program itself: completion and version.
  */
-#include "aggregator/cli/help.h"
+#include "aggregator/cli/commands.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/commands.h"
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/columns.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
 
 enum { WORD_COLUMN = 19 };
 
@@ -137,4 +142,130 @@ const struct command command_glossary = {
 	.summary = "Explain the words of tables and answers",
 	.specs = no_specs,
 	.run = run_glossary,
+};
+
+/* --- completion ------------------------------------------------------------------------------- */
+
+static int run_completion(struct cli *cli)
+{
+	static const char shells[] = "bash, zsh or fish";
+
+	for (int shell = 0; cli->operand_count == 1 && outline_shells[shell]; shell++)
+		if (strcmp(cli->operands[0], outline_shells[shell]) == 0) {
+			outline_script("evenkeel", shell, &cli->out);
+			return CLI_OK;
+		}
+	if (cli->operand_count == 1)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"completion: \"%s\" is not known; it is %s", cli->operands[0],
+				shells);
+	return cli_fail(&cli->reason, CLI_USAGE, "completion: say for which shell: %s", shells);
+}
+
+static const struct outline_example completion_examples[] = {
+	{"source <(evenkeel completion bash)", "In ~/.bashrc."},
+	{"source <(evenkeel completion zsh)", "In ~/.zshrc, after compinit."},
+	{"evenkeel completion fish | source", "In ~/.config/fish/config.fish."},
+	{0},
+};
+
+const struct command command_completion = {
+	.name = "completion",
+	.usage = "bash|zsh|fish",
+	.summary = "Print what completes this command's arguments in a shell",
+	.details = "Prints what completes this command's arguments in a shell, for the file that "
+		   "the shell reads where it starts. Packages have done so already.",
+	.examples = completion_examples,
+	.specs = no_specs,
+	.words = outline_shells,
+	.run = run_completion,
+};
+
+/*
+ * Versions: of this program, and of the server where one answers. The server says its version in its metrics,
+ * as evenkeel_build_info{version="X"}. No server is no error: the question is answered as far as it
+ * can be.
+ */
+/* NULL when the metrics do not say; the caller frees it. */
+static char *find_version(const char *metrics)
+{
+	static const char family[] = "\nevenkeel_build_info{", label[] = "version=\"";
+	const char *at = strstr(metrics, family), *end;
+
+	if (!at)
+		return NULL;
+	at += strlen(family);
+	end = at + strcspn(at, "\n");
+	at = strstr(at, label);
+	if (!at || at > end)
+		return NULL;
+	at += strlen(label);
+	return mem_strndup(at, strcspn(at, "\"\n"));
+}
+
+static void print_json(struct cli *cli, const char *server)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, &cli->out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "client", EVENKEEL_VERSION);
+	if (server)
+		jsonw_key_string(&w, "server", server);
+	jsonw_object_close(&w);
+	buf_add_char(&cli->out, '\n');
+}
+
+static void print_table(struct cli *cli, const char *server)
+{
+	struct table *t = table_new();
+
+	table_column(t, "PART", FORM_LEFT);
+	table_column(t, "VERSION", FORM_LEFT);
+	table_column(t, "WHERE", FORM_LEFT);
+	table_row(t, "1");
+	table_cell(t, PAINT_PLAIN, "client");
+	table_cell(t, PAINT_PLAIN, EVENKEEL_VERSION);
+	table_row(t, "2");
+	table_cell(t, PAINT_PLAIN, "server");
+	table_cell(t, PAINT_PLAIN, server ? server : "-");
+	table_cell(t, PAINT_PLAIN, client_server(cli->client));
+	columns_print(cli, t, "version");
+	table_free(t);
+}
+
+static int run_version(struct cli *cli)
+{
+	struct buf metrics = BUF_INIT;
+	char *server = NULL;
+
+	if (client_get(cli->client, "/metrics", &metrics, &cli->reason) == 0) {
+		server = find_version(metrics.data);
+		if (!server)
+			reason_set(&cli->reason, "%s does not say its version",
+				   client_server(cli->client));
+	}
+	if (cli->options->output == OUTPUT_JSON)
+		print_json(cli, server);
+	else
+		print_table(cli, server);
+	free(server);
+	buf_fini(&metrics);
+	return CLI_OK;
+}
+
+static const struct outline_example version_examples[] = {
+	{"evenkeel version", "Both versions."},
+	{"evenkeel version -o json", "For another program."},
+	{"evenkeel --version", "That of this program alone."},
+	{0},
+};
+
+const struct command command_version = {
+	.name = "version",
+	.usage = "",
+	.summary = "Show the versions of this program and of the server",
+	.examples = version_examples,
+	.specs = no_specs,
+	.run = run_version,
 };

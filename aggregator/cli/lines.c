@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/cli/lines.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/mem.h"
 #include "shared/table.h"
 
-/* How far lines stand behind the one they go on from. */
-enum { LINES_HANG = 4 };
+enum {
+	WIDTH = 100,
+	HANG = 4, /* how far lines stand behind the one they go on from */
+};
+
+__attribute__((format(printf, 1, 0))) static char *format_text(const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		mem_exhausted();
+	return text;
+}
 
 /* Through a table, which takes care of control characters. */
 static void add_line(const struct cli *cli, const char *text, struct buf *out)
@@ -23,14 +36,6 @@ static void add_line(const struct cli *cli, const char *text, struct buf *out)
 	table_free(t);
 }
 
-void lines_add(const struct cli *cli, const char *text, struct buf *out)
-{
-	if (cli->width && strlen(text) > cli->width)
-		lines_add_wrapped(cli, strspn(text, " "), "", text, out);
-	else
-		add_line(cli, text, out);
-}
-
 /* Bytes of the next line: up to a space, and as many words as fit, but one at least. */
 static size_t line_len(const char *text, size_t room)
 {
@@ -43,10 +48,10 @@ static size_t line_len(const char *text, size_t room)
 	return i > 0 ? i : strcspn(text, " ");
 }
 
-void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, const char *text,
-		       struct buf *out)
+static void wrap(const struct cli *cli, size_t indent, const char *head, const char *text,
+		 struct buf *out)
 {
-	size_t width = cli->width && cli->width < LINES_WIDTH ? cli->width : LINES_WIDTH;
+	size_t width = cli->width && cli->width < WIDTH ? cli->width : WIDTH;
 
 	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
 		size_t taken = indent + strlen(head);
@@ -57,15 +62,69 @@ void lines_add_wrapped(const struct cli *cli, size_t indent, const char *head, c
 		free(line);
 		text += len;
 		if (*head)
-			indent += LINES_HANG;
+			indent += HANG;
 		head = "";
 	}
 }
 
-void lines_add_pod_use(const struct cli *cli, const cJSON *doc, struct buf *out)
+void lines_add(const struct cli *cli, const char *text, struct buf *out)
 {
-	const char *how = document_text(doc, "podUse");
+	if (cli->width && strlen(text) > cli->width)
+		wrap(cli, strspn(text, " "), "", text, out);
+	else
+		add_line(cli, text, out);
+}
 
-	if (how)
-		lines_add_wrapped(cli, 0, "use of pods: ", how, out);
+void lines_print(struct cli *cli, const char *format, ...)
+{
+	va_list args;
+	char *line;
+
+	va_start(args, format);
+	line = format_text(format, args);
+	va_end(args);
+	lines_add(cli, line, &cli->out);
+	free(line);
+}
+
+void lines_wrap(struct cli *cli, size_t indent, const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	text = format_text(format, args);
+	va_end(args);
+	wrap(cli, indent, "", text, &cli->out);
+	free(text);
+}
+
+void lines_wrap_buf(struct cli *cli, size_t indent, struct buf *line)
+{
+	wrap(cli, indent, "", line->data ? line->data : "", &cli->out);
+	buf_clear(line);
+}
+
+void lines_wrap_list(struct cli *cli, size_t indent, const cJSON *list)
+{
+	for (const cJSON *line = document_first(list, ""); line; line = line->next)
+		if (cJSON_IsString(line))
+			wrap(cli, indent, "", line->valuestring, &cli->out);
+}
+
+void lines_wrap_under(struct cli *cli, size_t indent, const char *text, const char *head, ...)
+{
+	va_list args;
+	char *begin;
+
+	va_start(args, head);
+	begin = format_text(head, args);
+	va_end(args);
+	wrap(cli, indent, begin, text, &cli->out);
+	free(begin);
+}
+
+void lines_add_pod_use(struct cli *cli, const cJSON *doc)
+{
+	lines_wrap_under(cli, 0, document_text_or(doc, "podUse", ""), "use of pods: ");
 }

@@ -5,14 +5,12 @@
 const struct option_note cli_manual[] = {
 	{"DESCRIPTION", NULL,
 	 "Agents on every node measure what its workloads use; an aggregator keeps windows of 5, "
-	 "10 and 15 "
-	 "minutes and joins them with the Kubernetes API. This command asks the aggregator, or "
-	 "computes the same "
-	 "from files (--snapshot). Linked as kubectl-evenkeel it is \"kubectl evenkeel\"."},
+	 "10 and 15 minutes and joins them with the Kubernetes API. This command asks the "
+	 "aggregator, or computes the same from files (--snapshot). Linked as kubectl-evenkeel it "
+	 "is \"kubectl evenkeel\"."},
 	{NULL, NULL,
 	 "Options may stand before or after the command. Data goes to standard output, messages to "
-	 "standard "
-	 "error."},
+	 "standard error."},
 	{"EXIT STATUS", "0", "Success."},
 	{NULL, "1", "An error, such as a server that does not answer."},
 	{NULL, "2", "Wrong usage."},

@@ -6,6 +6,7 @@
  */
 #include "aggregator/cli/offline.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,19 +139,12 @@ bool offline_has_usage(const struct offline *o)
 	return o->has_usage;
 }
 
-void offline_set_quota(struct offline *o, const struct quota_options *options)
+void offline_set_rules(struct offline *o, const struct quota_options *quota,
+		       const struct slack_options *slack, const struct drain_setup *drain)
 {
-	o->ctx.quota = options;
-}
-
-void offline_set_slack(struct offline *o, const struct slack_options *options)
-{
-	o->ctx.slack = options;
-}
-
-void offline_set_drain(struct offline *o, const struct drain_setup *setup)
-{
-	o->ctx.drain = setup;
+	o->ctx.quota = quota;
+	o->ctx.slack = slack;
+	o->ctx.drain = drain;
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -161,32 +155,16 @@ struct parameters {
 	const char *names[PARAMETERS_MOST], *values[PARAMETERS_MOST];
 };
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* "%2F" is a slash; what is no escape stays. */
 static void unescape(char *text)
 {
-	char *to = text;
+	int len;
+	char *plain = curl_easy_unescape(NULL, text, 0, &len);
 
-	for (; *text; text++) {
-		int high = *text == '%' ? hex_digit(text[1]) : -1;
-		int low = high >= 0 ? hex_digit(text[2]) : -1;
-
-		if (low >= 0 && high + low > 0) {
-			*to++ = (char)(high << 4 | low);
-			text += 2;
-		} else {
-			*to++ = *text;
-		}
-	}
-	*to = '\0';
+	if (!plain)
+		mem_exhausted();
+	memcpy(text, plain, (size_t)len + 1);
+	curl_free(plain);
 }
 
 static void split_query(char *text, struct parameters *p)

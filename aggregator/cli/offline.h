@@ -32,12 +32,9 @@ const char *offline_name(const struct offline *o);
 const struct snapshot_notes *offline_notes(const struct offline *o);
 /* Whether anything was measured at all. */
 bool offline_has_usage(const struct offline *o);
-/* Rules of quotas other than the usual ones; borrowed until the next, or the end. */
-void offline_set_quota(struct offline *o, const struct quota_options *options);
-/* The same of slack. */
-void offline_set_slack(struct offline *o, const struct slack_options *options);
-/* The same of drains. */
-void offline_set_drain(struct offline *o, const struct drain_setup *setup);
+/* Rules other than the usual ones, which NULL is; borrowed until the next, or the end. */
+void offline_set_rules(struct offline *o, const struct quota_options *quota,
+		       const struct slack_options *slack, const struct drain_setup *drain);
 /*
  * Answers as the aggregator would: the HTTP status, with the body appended. target is a path with a
  * query, escaped as in a URL.

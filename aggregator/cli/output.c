@@ -10,7 +10,7 @@
  *
  * Tables are made of cells that are clean for terminals (shared/utf8.h), JSON is escaped here.
  */
-#include "aggregator/cli/output.h"
+#include "aggregator/cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,11 +109,9 @@ static int make_yaml(struct cli *cli, int code)
 		return code;
 	object = cJSON_ParseWithLength(cli->out.data, cli->out.len);
 	buf_clear(&cli->out);
-	if (!object) {
-		reason_set(&cli->reason, "the answer is not JSON; is that an "
-					 "evenkeel-aggregator?");
-		return CLI_ERROR;
-	}
+	if (!object)
+		return cli_fail(&cli->reason, CLI_ERROR,
+				"the answer is not JSON; is that an evenkeel-aggregator?");
 	json_yaml_write(object, cli->options->watch_ns > 0, &cli->out);
 	cJSON_Delete(object);
 	return code;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/cli/cli.h"
 #include "aggregator/cli/document.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
@@ -32,11 +33,10 @@ static int convert_yaml(const char *name, const char *text, size_t len, struct b
 		return 0;
 	}
 	json->len = before;
-	if (documents > 1)
-		reason_set(reason, "%s: holds several documents; give one pod", name);
-	else
-		reason_set(reason, "%s: holds no pod", name);
-	return -EINVAL;
+	return cli_fail(reason, -EINVAL,
+			documents > 1 ? "%s: holds several documents; give one pod"
+				      : "%s: holds no pod",
+			name);
 }
 
 /* --- what makes pods */
@@ -112,13 +112,12 @@ static int take_template(const char *name, struct buf *json, size_t before, stru
 		cJSON_free(text);
 		cJSON_Delete(pod);
 	} else if (i < count) {
-		reason_set(reason, "%s: the %s has no %s", name, kind, makers[i].template);
-		rc = -EINVAL;
+		rc = cli_fail(reason, -EINVAL, "%s: the %s has no %s", name, kind,
+			      makers[i].template);
 	} else if (strcmp(kind, "Pod") != 0) {
-		reason_set(reason,
-			   "%s: a %.63s makes no pods; give a Pod, or what has its template", name,
-			   kind);
-		rc = -EINVAL;
+		rc = cli_fail(reason, -EINVAL,
+			      "%s: a %.63s makes no pods; give a Pod, or what has its template",
+			      name, kind);
 	}
 	cJSON_Delete(doc);
 	return rc;
@@ -173,21 +172,17 @@ int pod_file_read(const char *path, struct buf *json, struct reason *reason)
 	size_t len;
 	int rc;
 
-	if (!file) {
-		reason_set(reason, "--pod: cannot read %s: %s", path, strerror(errno));
-		return -EINVAL;
-	}
+	if (!file)
+		return cli_fail(reason, -EINVAL, "--pod: cannot read %s: %s", path,
+				strerror(errno));
 	text = mem_alloc(FILE_MAX + 1);
 	len = fread(text, 1, FILE_MAX + 1, file);
-	if (ferror(file)) {
-		reason_set(reason, "--pod: cannot read %s: %s", path, strerror(errno));
-		rc = -EINVAL;
-	} else if (len > FILE_MAX) {
-		reason_set(reason, "--pod: %s is larger than 1 MiB", path);
-		rc = -EINVAL;
-	} else {
+	if (ferror(file))
+		rc = cli_fail(reason, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
+	else if (len > FILE_MAX)
+		rc = cli_fail(reason, -EINVAL, "--pod: %s is larger than 1 MiB", path);
+	else
 		rc = pod_file_convert(standard ? "standard input" : path, text, len, json, reason);
-	}
 	free(text);
 	if (!standard)
 		fclose(file);

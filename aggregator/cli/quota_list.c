@@ -1,204 +1,332 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of quotas and of what is wrong with them. A quota has a row for each resource it
- * names, so that columns hold amounts of one kind; "*" is the sum over all quotas, by the server.
- * REAL is what the namespace's pods really use: the 95th percentile of CPU, and the working set.
+ * The tables of quotas. A quota has a row for each resource it names, so that columns hold amounts
+ * of one kind; "*" is the sum over all quotas, by the server. REAL is what the namespace's pods
+ * really use: the 95th percentile of CPU, and the working set.
+ *
+ * -o csv has a record for each quota, and columns for each resource that any of them names or its
+ * pods ask for, with the unit in the title (cpu_used_millicores, nvidia.com/gpu_min).
  */
-#include "aggregator/cli/cmd_quota.h"
-#include "aggregator/cli/columns.h"
+#include "aggregator/cli/answer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/commands.h"
-#include "aggregator/cli/document.h"
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/quota_table.h"
 #include "shared/mem.h"
 
-enum column {
-	NAMESPACE,
-	QUOTA,
-	RESOURCE,
-	USED,
-	MIN,
-	MAX,
-	BORROWED,
-	LENT,
-	SHARE,
-	PENDING,
-	REAL,
-	IDLE,
-	PODS,
-	WEIGHT,
-	STATE,
-	COLUMNS
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* What cells know beside the quota. */
+struct resource_row {
+	const char *resource; /* "-" where the quota names none */
+	const cJSON *reason; /* of its state */
+	bool total; /* the item is the sum over all quotas */
 };
 
-static const struct column_spec columns[COLUMNS] = {
-	[NAMESPACE] = {"NAMESPACE", FORM_NAME, false, false, 0},
-	[QUOTA] = {"QUOTA", FORM_NAME, true, false, 0},
-	[RESOURCE] = {"RESOURCE", FORM_LEFT, false, false, 0},
-	[USED] = {"USED", FORM_RIGHT, false, false, 0},
-	[MIN] = {"MIN", FORM_RIGHT, false, false, 0},
-	[MAX] = {"MAX", FORM_RIGHT, false, false, 0},
-	[BORROWED] = {"BORROWED", FORM_RIGHT, false, false, 3},
-	[LENT] = {"LENT", FORM_RIGHT, false, false, 4},
-	[SHARE] = {"SHARE", FORM_RIGHT, true, false, 0},
-	[PENDING] = {"PENDING", FORM_RIGHT, false, true, 0},
-	[REAL] = {"REAL", FORM_RIGHT, false, true, 2},
-	[IDLE] = {"IDLE", FORM_RIGHT, true, true, 0},
-	[PODS] = {"PODS", FORM_RIGHT, false, false, 1},
-	[WEIGHT] = {"WEIGHT", FORM_RIGHT, true, false, 0},
-	[STATE] = {"STATE", FORM_LEFT, false, false, 0},
+static const char *resource_of(const struct row *r)
+{
+	return ((const struct resource_row *)r->more)->resource;
+}
+
+static bool is_total(const struct row *r)
+{
+	return ((const struct resource_row *)r->more)->total;
+}
+
+static void cell_namespace(const struct row *r, const struct column *c)
+{
+	table_cell(r->table, PAINT_PLAIN,
+		   document_text_or(r->item, c->at, is_total(r) ? "*" : "-"));
+}
+
+static void cell_quota(const struct row *r, const struct column *c)
+{
+	table_cell(r->table, PAINT_PLAIN,
+		   document_text_or(r->item, c->at, is_total(r) ? "-" : "(default)"));
+}
+
+static void cell_resource(const struct row *r, const struct column *c)
+{
+	(void)c;
+	table_cell(r->table, PAINT_PLAIN, resource_of(r));
+}
+
+static void cell_amount(const struct row *r, const struct column *c)
+{
+	quota_amount_cell(r->table, PAINT_PLAIN, resource_of(r),
+			  quota_amount(r->item, c->at, resource_of(r)));
+}
+
+static void cell_used(const struct row *r, const struct column *c)
+{
+	double used = quota_amount(r->item, c->at, resource_of(r));
+	double max = quota_amount(r->item, c->of, resource_of(r));
+
+	used = isfinite(used) ? used : 0;
+	quota_amount_cell(r->table, used > max ? PAINT_BAD : PAINT_PLAIN, resource_of(r), used);
+}
+
+static void cell_max(const struct row *r, const struct column *c)
+{
+	double max = quota_amount(r->item, c->at, resource_of(r));
+
+	if (isfinite(max) || is_total(r))
+		quota_amount_cell(r->table, PAINT_PLAIN, resource_of(r), max);
+	else
+		table_cell(r->table, PAINT_PLAIN, "none");
+}
+
+static void cell_pending(const struct row *r, const struct column *c)
+{
+	double pending = quota_amount(r->item, c->at, resource_of(r));
+
+	if (is_total(r))
+		cell_amount(r, c);
+	else
+		quota_amount_cell(r->table, pending > 0 ? PAINT_WARN : PAINT_PLAIN, resource_of(r),
+				  isfinite(pending) ? pending : 0);
+}
+
+static void cell_real(const struct row *r, const struct column *c)
+{
+	(void)c;
+	quota_amount_cell(r->table, PAINT_PLAIN, resource_of(r),
+			  quota_real_use(r->item, resource_of(r)));
+}
+
+static void cell_pods(const struct row *r, const struct column *c)
+{
+	double used = row_number(r, c->at), pending = row_number(r, c->of);
+
+	if (pending > 0)
+		row_add(r, PAINT_PLAIN, isfinite(used), "%.0f+%.0f", used, pending);
+	else
+		row_add(r, PAINT_PLAIN, isfinite(used), "%.0f", used);
+}
+
+static void cell_weight(const struct row *r, const struct column *c)
+{
+	row_add(r, PAINT_PLAIN, !is_total(r), "%g", row_number(r, c->at));
+}
+
+static const struct column_paint states[] = {
+	{"overMax", PAINT_BAD},	 {"atMax", PAINT_WARN}, {"starved", PAINT_BAD},
+	{"waiting", PAINT_WARN}, {"unused", PAINT_DIM}, {NULL, PAINT_PLAIN},
 };
+
+/* Of the resource, not of the quota. */
+static void cell_state(const struct row *r, const struct column *c)
+{
+	const struct resource_row *more = r->more;
+	const struct row of_resource = {.table = r->table, .item = more->reason};
+
+	cell_text(&of_resource, c);
+}
 
 static const char *const empty[] = {"-", "0", NULL};
 
-static enum table_paint paint_of(const char *state)
-{
-	static const struct {
-		const char *state;
-		enum table_paint paint;
-	} paints[] = {{"overMax", PAINT_BAD},
-		      {"atMax", PAINT_WARN},
-		      {"starved", PAINT_BAD},
-		      {"waiting", PAINT_WARN},
-		      {"unused", PAINT_DIM}};
+/* clang-format off */
+static const struct column columns[] = {
+	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
+	{"QUOTA", FORM_NAME, cell_quota, .at = "name", .wide = true},
+	{"RESOURCE", FORM_LEFT, cell_resource, .at = NULL},
+	{"USED", FORM_RIGHT, cell_used, .at = "used", .of = "max"},
+	{"MIN", FORM_RIGHT, cell_amount, .at = "min"},
+	{"MAX", FORM_RIGHT, cell_max, .at = "max"},
+	{"BORROWED", FORM_RIGHT, cell_amount, .at = "borrowed", .spare = 3},
+	{"LENT", FORM_RIGHT, cell_amount, .at = "lent", .spare = 4},
+	{"SHARE", FORM_RIGHT, cell_amount, .at = "share", .wide = true},
+	{"PENDING", FORM_RIGHT, cell_pending, .at = "pending", .empty = empty},
+	{"REAL", FORM_RIGHT, cell_real, .at = "realUse", .empty = empty, .spare = 2},
+	{"IDLE", FORM_RIGHT, cell_amount, .at = "idle", .empty = empty, .wide = true},
+	{"PODS", FORM_RIGHT, cell_pods, .at = "pods.used", .of = "pods.pending", .spare = 1},
+	{"WEIGHT", FORM_RIGHT, cell_weight, .at = "weight", .wide = true},
+	{"STATE", FORM_LEFT, cell_state, .at = "code", .paints = states},
+	{0},
+};
+/* clang-format on */
 
-	for (size_t i = 0; i < sizeof(paints) / sizeof(paints[0]); i++)
-		if (strcmp(paints[i].state, state) == 0)
-			return paints[i].paint;
-	return PAINT_PLAIN;
+/* A row for each resource. One that names nothing is there all the same. */
+static void add_quota(const struct row *r, size_t *place)
+{
+	const char *name = document_text_or(r->item, "namespace", "");
+	const cJSON *reason = document_first(r->item, "reasons");
+
+	do {
+		const struct resource_row more = {document_text_or(reason, "resource", "-"), reason,
+						  false};
+		const struct row row = {r->cli, r->table, r->doc, r->item, &more};
+
+		columns_add_row(&row, name, -(double)(*place)++, columns, NULL);
+		reason = reason ? reason->next : NULL;
+	} while (reason);
 }
 
-static void add_pods(struct table *t, const cJSON *item)
+/* A row for each resource of all quotas. */
+static void add_total(const struct row *r, const cJSON *total, size_t *place)
 {
-	double used = document_number(item, "pods.used"),
-	       pending = document_number(item, "pods.pending");
-	char text[UNITS_LEN];
+	const cJSON *amount = quota_first_amount(total, "used");
 
-	if (pending > 0)
-		snprintf(text, sizeof(text), "%.0f+%.0f", used, pending);
-	else
-		snprintf(text, sizeof(text), "%.0f", used);
-	table_cell(t, PAINT_PLAIN, isfinite(used) ? text : "-");
-}
+	for (; amount; amount = amount->next) {
+		const struct resource_row more = {quota_resource(amount->string), NULL, true};
+		const struct row row = {r->cli, r->table, r->doc, total, &more};
 
-static double amount_at(const cJSON *item, const char *member, const char *resource)
-{
-	return quota_amount(document_at(item, member), resource);
-}
-
-static void add_amounts(struct table *t, const cJSON *item, const char *resource)
-{
-	double used = amount_at(item, "used", resource),
-	       pending = amount_at(item, "pending", resource);
-	double min = amount_at(item, "min", resource), max = amount_at(item, "max", resource);
-
-	used = isfinite(used) ? used : 0;
-	quota_amount_cell(t, used > max ? PAINT_BAD : PAINT_PLAIN, resource, used);
-	quota_amount_cell(t, PAINT_PLAIN, resource, min);
-	if (isfinite(max))
-		quota_amount_cell(t, PAINT_PLAIN, resource, max);
-	else
-		table_cell(t, PAINT_PLAIN, "none");
-	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "borrowed", resource));
-	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "lent", resource));
-	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "share", resource));
-	quota_amount_cell(t, pending > 0 ? PAINT_WARN : PAINT_PLAIN, resource,
-			  isfinite(pending) ? pending : 0);
-	quota_amount_cell(t, PAINT_PLAIN, resource, quota_real_use(item, resource));
-	quota_amount_cell(t, PAINT_PLAIN, resource, amount_at(item, "idle", resource));
-}
-
-static void add_row(struct table *t, const cJSON *item, const cJSON *reason, size_t place)
-{
-	const char *namespace = document_text(item, "namespace"),
-		   *name = document_text(item, "name");
-	const char *resource = document_text(reason, "resource"),
-		   *state = document_text(reason, "code");
-	char weight[UNITS_LEN];
-
-	snprintf(weight, sizeof(weight), "%g", document_number(item, "weight"));
-	resource = resource ? resource : "-";
-	state = state ? state : "-";
-	table_row(t, namespace ? namespace : "");
-	table_key(t, -(double)place);
-	table_cell(t, PAINT_PLAIN, namespace ? namespace : "-");
-	table_cell(t, PAINT_PLAIN, name ? name : "(default)");
-	table_cell(t, PAINT_PLAIN, resource);
-	add_amounts(t, item, resource);
-	add_pods(t, item);
-	table_cell(t, PAINT_PLAIN, weight);
-	table_cell(t, paint_of(state), state);
-}
-
-/* One that names nothing is there all the same. */
-static void add_quota(struct table *t, const cJSON *item, size_t *place)
-{
-	const cJSON *reason = document_first(document_at(item, "reasons"));
-
-	if (!reason)
-		add_row(t, item, NULL, (*place)++);
-	for (; reason; reason = reason->next)
-		add_row(t, item, reason, (*place)++);
-}
-
-static void add_total(struct table *t, const cJSON *doc, const char *resource, size_t place)
-{
-	static const char *const members[COLUMNS] = {[USED] = "total.used",
-						     [MIN] = "total.min",
-						     [BORROWED] = "total.borrowed",
-						     [LENT] = "total.lent",
-						     [PENDING] = "total.pending"};
-
-	table_row(t, "*");
-	table_sums_up(t);
-	table_key(t, -(double)place);
-	for (size_t i = 0; i < COLUMNS; i++) {
-		if (members[i])
-			quota_amount_cell(t, PAINT_PLAIN, resource,
-					  quota_amount(document_at(doc, members[i]), resource));
-		else
-			table_cell(t, PAINT_PLAIN,
-				   i == NAMESPACE  ? "*"
-				   : i == RESOURCE ? resource
-						   : "-");
+		columns_add_row(&row, "*", -(double)(*place)++, columns, NULL);
+		table_sums_up(r->table);
 	}
 }
 
-/* --- findings */
+/* --- data ------------------------------------------------------------------------------------- */
 
-static enum table_paint severity_paint(const char *severity)
+static const struct csv_field fields[] = {
+	{"namespace", "namespace"},
+	{"quota", "name"},
+	{"weight", "weight"},
+	{"pods_used", "pods.used"},
+	{"pods_pending", "pods.pending"},
+	{"pods_assumed", "pods.assumed"},
+	{"pods_measured", "pods.measured"},
+	{"state", "verdict"},
+	{0},
+};
+
+/* Of each resource. */
+static const char *const members[] = {"used", "min",   "max",	  "borrowed",
+				      "lent", "share", "pending", "idle"};
+
+enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
+
+/* As a quota's members call them: "cpuMillicores". */
+struct keys {
+	const char **of; /* owned; what they point to is the answer's */
+	size_t count;
+};
+
+static void add_key(struct keys *keys, const char *key)
 {
-	return strcmp(severity, "error") == 0	  ? PAINT_BAD
-	       : strcmp(severity, "warning") == 0 ? PAINT_WARN
-						  : PAINT_DIM;
+	for (size_t i = 0; i < keys->count; i++)
+		if (strcmp(keys->of[i], key) == 0)
+			return;
+	keys->of = mem_realloc(keys->of, (keys->count + 1) * sizeof(*keys->of));
+	keys->of[keys->count++] = key;
 }
+
+static struct keys find_keys(const cJSON *items)
+{
+	struct keys keys = {NULL, 0};
+
+	for (size_t m = 0; m < MEMBERS; m++)
+		for (const cJSON *item = items; item; item = item->next)
+			for (const cJSON *a = quota_first_amount(item, members[m]); a; a = a->next)
+				add_key(&keys, a->string);
+	return keys;
+}
+
+static void add_columns(const struct cli *cli, struct table *t, const char *resource)
+{
+	const char *unit = quota_unit(resource);
+
+	for (size_t m = 0; m <= MEMBERS; m++) {
+		char *title = mem_printf("%s_%s%s%s", resource, m < MEMBERS ? members[m] : "real",
+					 *unit ? "_" : "", unit);
+
+		csv_column(cli, t, title);
+		free(title);
+	}
+}
+
+static void print_csv(struct cli *cli, const cJSON *items)
+{
+	static const struct column none[] = {{0}};
+	struct keys keys = find_keys(items);
+	struct row row = {.cli = cli, .table = columns_start(cli, none, fields)};
+	double place = 0;
+
+	for (size_t i = 0; i < keys.count; i++)
+		add_columns(cli, row.table, quota_resource(keys.of[i]));
+	for (row.item = items; row.item; row.item = row.item->next) {
+		columns_add_row(&row, document_text_or(row.item, "namespace", "-"), -place++, none,
+				fields);
+		for (size_t i = 0; i < keys.count; i++) {
+			const char *resource = quota_resource(keys.of[i]);
+
+			for (size_t m = 0; m < MEMBERS; m++)
+				csv_number(&row, quota_amount(row.item, members[m], resource));
+			csv_number(&row, quota_real_use(row.item, resource));
+		}
+	}
+	columns_print(cli, row.table, "elasticquota");
+	table_free(row.table);
+	free(keys.of);
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+/* The rows of these items, and of their total, which may be NULL. */
+static void print_table(struct cli *cli, const cJSON *items, const cJSON *total)
+{
+	struct row row = {.cli = cli};
+	size_t place = 0;
+
+	if (cli->form == OUTPUT_CSV) {
+		print_csv(cli, items);
+		return;
+	}
+	row.table = columns_start(cli, columns, NULL);
+	add_total(&row, total, &place);
+	for (row.item = items; row.item; row.item = row.item->next)
+		add_quota(&row, &place);
+	columns_hide(cli, row.table, columns);
+	if (place)
+		columns_print(cli, row.table, "elasticquota");
+	table_free(row.table);
+}
+
+static void print_list(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *first = document_first(doc, "items");
+	bool several = first && first->next;
+
+	print_table(cli, first, several ? document_at(doc, "total") : NULL);
+	if (cli->form != OUTPUT_CSV)
+		lines_wrap_list(cli, 0, document_at(doc, "total.alarms"));
+}
+
+static void print_one(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *line;
+
+	print_table(cli, doc, NULL);
+	if (cli->form == OUTPUT_CSV)
+		return;
+	buf_add_char(&cli->out, '\n');
+	for (line = document_first(doc, "reasons"); line; line = line->next)
+		lines_wrap(cli, 0, "%s", document_text_or(line, "text", ""));
+	for (line = document_first(doc, "findings"); line; line = line->next)
+		lines_wrap_under(cli, 0, document_text_or(line, "text", "-"),
+				 "%s %s: ", document_text_or(line, "severity", "-"),
+				 document_text_or(line, "code", "-"));
+}
+
+/* --- findings --------------------------------------------------------------------------------- */
 
 static size_t count_severity(const cJSON *findings, const char *severity)
 {
 	size_t count = 0;
 
-	for (const cJSON *f = document_first(findings); f; f = f->next)
-		count += strcmp(document_text_or(f, "severity", ""), severity) == 0;
+	for (const cJSON *f = document_first(findings, ""); f; f = f->next)
+		count += document_is(f, "severity", severity);
 	return count;
 }
 
-/* Whether anything ought to be changed: an info is no reason for a message. */
-static void mention_findings(struct cli *cli, const cJSON *findings)
-{
-	size_t errors = count_severity(findings, "error"),
-	       warnings = count_severity(findings, "warning");
-
-	if (errors + warnings)
-		reason_set(&cli->reason,
-			   "%zu finding%s, %zu of severity error: evenkeel quota lint",
-			   errors + warnings, errors + warnings == 1 ? "" : "s", errors);
-}
+static const struct column_paint severities[] = {{"error", PAINT_BAD},
+						 {"warning", PAINT_WARN},
+						 {NULL, PAINT_DIM}};
 
 /* What a finding is about: "team-a/quota", or the kind where it is about no object. */
 static char *subject(const cJSON *finding)
@@ -211,181 +339,107 @@ static char *subject(const cJSON *finding)
 	return mem_printf("%s%s%s", namespace, *name ? "/" : "", name);
 }
 
-static void print_finding(struct cli *cli, const cJSON *finding)
+static void cell_subject(const struct row *r, const struct column *c)
 {
-	char *about = subject(finding);
-	char *head = mem_printf("%-7s  %s  %s: ", document_text_or(finding, "severity", "-"), about,
-				document_text_or(finding, "code", "-"));
+	char *about = subject(r->item);
 
-	lines_add_wrapped(cli, 0, head, document_text_or(finding, "text", "-"), &cli->out);
-	free(head);
+	(void)c;
+	table_cell(r->table, PAINT_PLAIN, about);
 	free(about);
 }
 
-/* One for each line; sentences make narrow terminals no table. */
-static void print_finding_table(struct cli *cli, const cJSON *findings)
+static const struct column finding_columns[] = {
+	{"SEVERITY", FORM_LEFT, cell_text, .at = "severity", .paints = severities},
+	{"QUOTA", FORM_NAME, cell_subject, .at = NULL},
+	{"CODE", FORM_LEFT, cell_text, .at = "code"},
+	{"FIELD", FORM_LEFT, cell_text, .at = "field"},
+	{"FINDING", FORM_LEFT, cell_text, .at = "text"},
+	{0},
+};
+
+static const struct csv_field finding_fields[] = {
+	{"severity", "severity"}, {"kind", "kind"}, {"namespace", "namespace"},
+	{"quota", "name"},	  {"code", "code"}, {"field", "field"},
+	{"resource", "resource"}, {"text", "text"}, {0},
+};
+
+static void print_finding_table(struct cli *cli, const cJSON *first)
 {
-	static const char *const titles[] = {"SEVERITY", "QUOTA", "CODE", "FIELD", "FINDING"};
-	static const struct csv_field fields[] = {
-		{"severity", "severity"}, {"kind", "kind"}, {"namespace", "namespace"},
-		{"quota", "name"},	  {"code", "code"}, {"field", "field"},
-		{"resource", "resource"}, {"text", "text"},
-	};
-	enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
-	struct table *t = table_new();
-	size_t place = 0;
+	struct row row = {.cli = cli, .table = columns_start(cli, finding_columns, finding_fields)};
+	double place = 0;
 
-	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
-		table_column(t, titles[i], i == 1 ? FORM_NAME : FORM_LEFT);
-	csv_columns(cli, t, fields, FIELDS);
-	for (const cJSON *f = document_first(findings); f; f = f->next) {
-		const char *severity = document_text_or(f, "severity", "-");
-		char *about = subject(f);
-
-		table_row(t, document_text_or(f, "namespace", ""));
-		table_key(t, -(double)place++);
-		table_cell(t, severity_paint(severity), severity);
-		table_cell(t, PAINT_PLAIN, about);
-		table_cell(t, PAINT_PLAIN, document_text_or(f, "code", "-"));
-		table_cell(t, PAINT_PLAIN, document_text_or(f, "field", "-"));
-		table_cell(t, PAINT_PLAIN, document_text_or(f, "text", "-"));
-		csv_cells(cli, t, f, fields, FIELDS);
-		free(about);
-	}
-	if (place)
-		commands_print_table(cli, t, "elasticquota");
-	table_free(t);
+	for (row.item = first; row.item; row.item = row.item->next)
+		columns_add_row(&row, document_text_or(row.item, "namespace", ""), -place++,
+				finding_columns, finding_fields);
+	if (first)
+		columns_print(cli, row.table, "elasticquota");
+	table_free(row.table);
 }
 
-static void print_findings(struct cli *cli, const cJSON *findings)
+/* One for each line; sentences make narrow terminals no table. */
+static void print_findings(struct cli *cli, const cJSON *doc)
 {
+	const cJSON *f = document_first(doc, "findings");
 	size_t left = cli->options->limit > 0 ? (size_t)cli->options->limit : SIZE_MAX;
 
 	if (cli->options->output == OUTPUT_WIDE) {
-		print_finding_table(cli, findings);
+		print_finding_table(cli, f);
 		return;
 	}
-	for (const cJSON *f = document_first(findings); f && left > 0; f = f->next, left--)
-		print_finding(cli, f);
+	for (; f && left > 0; f = f->next, left--) {
+		char *about = subject(f);
+
+		lines_wrap_under(cli, 0, document_text_or(f, "text", "-"),
+				 "%-7s  %s  %s: ", document_text_or(f, "severity", "-"), about,
+				 document_text_or(f, "code", "-"));
+		free(about);
+	}
 }
 
-/* --- answers */
+/* --- exit codes ------------------------------------------------------------------------------- */
 
 /* Why there is nothing, which is stale; or not all, which is so with --strict. */
-static int check_gap(struct cli *cli, const cJSON *doc)
+static int judge_gap(struct cli *cli, const cJSON *doc)
 {
 	const char *gap = document_text(doc, "reason");
 	const cJSON *items = document_at(doc, "items");
+	bool stale = cli->options->strict || (items && !document_first(items, ""));
 
-	if (!gap)
-		return CLI_OK;
-	reason_set(&cli->reason, "%s", gap);
-	return cli->options->strict || (items && !document_first(items)) ? CLI_STALE : CLI_OK;
+	return gap ? cli_fail(&cli->reason, stale ? CLI_STALE : CLI_OK, "%s", gap) : CLI_OK;
 }
 
-static void print_list(struct cli *cli, const cJSON *doc)
+/* Whether anything ought to be changed: an info is no reason for a message. */
+static int judge_list(struct cli *cli, const cJSON *doc)
 {
-	const cJSON *item = document_first(document_at(doc, "items")), *amount;
-	struct table *t;
-	bool several = item && item->next;
-	size_t place = 0;
-
-	if (cli->form == OUTPUT_CSV) {
-		quota_print_csv(cli, item);
-		return;
-	}
-	t = columns_start(columns, COLUMNS);
-	for (amount = quota_first_amount(doc, "total.used"); several && amount;
-	     amount = amount->next)
-		add_total(t, doc, quota_resource(amount->string), place++);
-	for (; item; item = item->next)
-		add_quota(t, item, &place);
-	columns_hide(cli, t, columns, COLUMNS, empty);
-	if (place)
-		commands_print_table(cli, t, "elasticquota");
-	table_free(t);
-	for (item = document_first(document_at(doc, "total.alarms")); item; item = item->next)
-		lines_add_wrapped(cli, 0, "", cJSON_GetStringValue(item), &cli->out);
-}
-
-int quota_render_list(struct cli *cli, const char *json, size_t len)
-{
-	cJSON *doc = quota_answer_parse(cli, json, len, "items");
-	int code;
-
-	if (!doc)
-		return CLI_ERROR;
-	if (cli->options->output == OUTPUT_JSON)
-		commands_print_json(cli, json, len);
-	else
-		print_list(cli, doc);
-	mention_findings(cli, document_at(doc, "findings"));
-	code = check_gap(cli, doc);
-	cJSON_Delete(doc);
-	return code;
-}
-
-static void print_one(struct cli *cli, const cJSON *doc)
-{
-	const cJSON *line;
-	struct table *t;
-	size_t place = 0;
-
-	if (cli->form == OUTPUT_CSV) {
-		quota_print_csv(cli, doc);
-		return;
-	}
-	t = columns_start(columns, COLUMNS);
-	add_quota(t, doc, &place);
-	columns_hide(cli, t, columns, COLUMNS, empty);
-	commands_print_table(cli, t, "elasticquota");
-	table_free(t);
-	buf_add_char(&cli->out, '\n');
-	for (line = document_first(document_at(doc, "reasons")); line; line = line->next)
-		lines_add_wrapped(cli, 0, "", document_text_or(line, "text", ""), &cli->out);
-	for (line = document_first(document_at(doc, "findings")); line; line = line->next) {
-		char *head = mem_printf("%s %s: ", document_text_or(line, "severity", "-"),
-					document_text_or(line, "code", "-"));
-
-		lines_add_wrapped(cli, 0, head, document_text_or(line, "text", "-"), &cli->out);
-		free(head);
-	}
-}
-
-int quota_render_one(struct cli *cli, const char *json, size_t len)
-{
-	cJSON *doc = quota_answer_parse(cli, json, len, "verdict");
-	int code;
-
-	if (!doc)
-		return CLI_ERROR;
-	if (cli->options->output == OUTPUT_JSON)
-		commands_print_json(cli, json, len);
-	else
-		print_one(cli, doc);
-	code = check_gap(cli, doc);
-	cJSON_Delete(doc);
-	return code;
-}
-
-int quota_render_lint(struct cli *cli, const char *json, size_t len)
-{
-	cJSON *doc = quota_answer_parse(cli, json, len, "findings");
 	const cJSON *findings = document_at(doc, "findings");
-	int code;
+	size_t errors = count_severity(findings, "error"),
+	       warnings = count_severity(findings, "warning");
 
-	if (!doc)
-		return CLI_ERROR;
-	if (cli->options->output == OUTPUT_JSON)
-		commands_print_json(cli, json, len);
-	else
-		print_findings(cli, findings);
-	code = check_gap(cli, doc);
+	if (errors + warnings)
+		reason_set(&cli->reason,
+			   "%zu finding%s, %zu of severity error: evenkeel quota lint",
+			   errors + warnings, errors + warnings == 1 ? "" : "s", errors);
+	return judge_gap(cli, doc);
+}
+
+static int judge_findings(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *findings = document_at(doc, "findings");
+	int code = judge_gap(cli, doc);
+
 	if (count_severity(findings, "error"))
-		code = CLI_REFUSED;
-	else if (!document_first(findings) && !cli->reason.text[0] &&
-		 cli->options->output != OUTPUT_JSON)
+		return CLI_REFUSED;
+	if (!document_first(findings, "") && !cli->reason.text[0] &&
+	    cli->options->output != OUTPUT_JSON)
 		buf_add_str(&cli->out, "nothing to find fault with\n");
-	cJSON_Delete(doc);
 	return code;
 }
+
+const struct answer quota_list_answer = {
+	.about = "quotas", .members = {"items"}, .print = print_list, .judge = judge_list};
+const struct answer quota_one_answer = {
+	.about = "quotas", .members = {"verdict"}, .print = print_one, .judge = judge_gap};
+const struct answer quota_lint_answer = {.about = "quotas",
+					 .members = {"findings"},
+					 .print = print_findings,
+					 .judge = judge_findings};

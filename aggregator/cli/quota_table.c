@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/cli/document.h"
-
 static const char *const keys[][2] = {
 	{"cpu", "cpuMillicores"},
 	{"memory", "memoryBytes"},
@@ -24,19 +22,7 @@ static void print_cpu(double milli, char out[UNITS_LEN])
 		units_cpu(milli, out);
 }
 
-cJSON *quota_answer_parse(struct cli *cli, const char *json, size_t len, const char *member)
-{
-	cJSON *doc = cJSON_ParseWithLength(json, len);
-
-	if (doc && document_at(doc, member))
-		return doc;
-	cJSON_Delete(doc);
-	reason_set(&cli->reason, "the answer is not one about quotas; is that an "
-				 "evenkeel-aggregator of this version?");
-	return NULL;
-}
-
-double quota_amount(const cJSON *object, const char *resource)
+double quota_amount(const cJSON *root, const char *path, const char *resource)
 {
 	const char *key = resource;
 	const cJSON *item;
@@ -44,7 +30,7 @@ double quota_amount(const cJSON *object, const char *resource)
 	for (size_t i = 0; i < KEYS; i++)
 		if (strcmp(keys[i][0], resource) == 0)
 			key = keys[i][1];
-	item = cJSON_GetObjectItemCaseSensitive(object, key);
+	item = cJSON_GetObjectItemCaseSensitive(document_at(root, path), key);
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
@@ -94,6 +80,16 @@ void quota_amount_cell(struct table *t, enum table_paint paint, const char *reso
 
 	quota_amount_print(resource, amount, text);
 	table_cell(t, paint, text);
+}
+
+void quota_cell_cpu(const struct row *r, const struct column *c)
+{
+	quota_amount_cell(r->table, PAINT_PLAIN, "cpu", row_number(r, c->at));
+}
+
+void quota_cell_memory(const struct row *r, const struct column *c)
+{
+	quota_amount_cell(r->table, PAINT_PLAIN, "memory", row_number(r, c->at));
 }
 
 double quota_real_use(const cJSON *item, const char *resource)

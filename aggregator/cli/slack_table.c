@@ -4,54 +4,69 @@
  * why, which nodes would help, and notes of the server. --explain has the step's own sentences
  * there instead.
  */
-#include "aggregator/cli/cmd_slack.h"
-#include "aggregator/cli/columns.h"
+#include "aggregator/cli/answer.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/commands.h"
-#include "aggregator/cli/document.h"
+#include "aggregator/cli/columns.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/quota_table.h"
-#include "shared/mem.h"
 
-enum column {
-	CLASS,
-	KIND,
-	CPU,
-	MEMORY,
-	TARGET,
-	WANTED,
-	PLACED,
-	BALLOONS,
-	UNPLACED,
-	SLOTS,
-	USABLE,
-	FRAGMENTED,
-	STATE,
-	NODES,
-	COLUMNS
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* "+" behind what was not counted to its end. */
+static void cell_slots(const struct row *r, const struct column *c)
+{
+	double slots = row_number(r, c->at);
+
+	row_add(r, PAINT_PLAIN, isfinite(slots), "%.0f%s", slots,
+		document_is_true(r->item, "slots.atLeast") ? "+" : "");
+}
+
+static const struct column_paint states[] = {
+	{"unplaced", PAINT_BAD},
+	{"impossible", PAINT_BAD},
+	{"lowering", PAINT_DIM},
+	{NULL, PAINT_PLAIN},
 };
 
-static const struct column_spec columns[COLUMNS] = {
-	[CLASS] = {"CLASS", FORM_NAME, false, false, 0},
-	[KIND] = {"KIND", FORM_LEFT, true, false, 0},
-	[CPU] = {"CPU-REQ", FORM_RIGHT, false, false, 0},
-	[MEMORY] = {"MEM-REQ", FORM_RIGHT, false, false, 0},
-	[TARGET] = {"TARGET", FORM_RIGHT, true, false, 0},
-	[WANTED] = {"WANTED", FORM_RIGHT, false, false, 0},
-	[PLACED] = {"PLACED", FORM_RIGHT, false, false, 2},
-	[BALLOONS] = {"BALLOONS", FORM_RIGHT, false, true, 0},
-	[UNPLACED] = {"UNPLACED", FORM_RIGHT, false, false, 0},
-	[SLOTS] = {"SLOTS", FORM_RIGHT, false, false, 0},
-	[USABLE] = {"USABLE", FORM_RIGHT, false, true, 3},
-	[FRAGMENTED] = {"FRAGMENTED", FORM_RIGHT, false, false, 1},
-	[STATE] = {"STATE", FORM_LEFT, false, false, 0},
-	[NODES] = {"NODES", FORM_LEFT, true, true, 0},
+/* "n1, n2 (3)" */
+static void cell_nodes(const struct row *r, const struct column *c)
+{
+	struct buf text = BUF_INIT;
+
+	for (const cJSON *n = document_first(r->item, c->at); n; n = n->next) {
+		double count = document_number(n, "count");
+
+		buf_printf(&text, "%s%s", text.len ? ", " : "", document_text_or(n, "node", "-"));
+		if (count > 1)
+			buf_printf(&text, " (%.0f)", count);
+	}
+	table_cell(r->table, PAINT_PLAIN, text.len ? text.data : "-");
+	buf_fini(&text);
+}
+
+/* clang-format off */
+static const struct column columns[] = {
+	{"CLASS", FORM_NAME, cell_text, .at = "name"},
+	{"KIND", FORM_LEFT, cell_text, .at = "kind", .wide = true},
+	{"CPU-REQ", FORM_RIGHT, quota_cell_cpu, .at = "shape.cpuMillicores"},
+	{"MEM-REQ", FORM_RIGHT, quota_cell_memory, .at = "shape.memoryBytes"},
+	{"TARGET", FORM_RIGHT, cell_count, .at = "target", .wide = true},
+	{"WANTED", FORM_RIGHT, cell_count, .at = "wanted"},
+	{"PLACED", FORM_RIGHT, cell_count, .at = "placed", .spare = 2},
+	{"BALLOONS", FORM_RIGHT, cell_count, .at = "balloons", .empty = columns_unknown},
+	{"UNPLACED", FORM_RIGHT, cell_faults, .at = "unplaced"},
+	{"SLOTS", FORM_RIGHT, cell_slots, .at = "slots.byRequests"},
+	{"USABLE", FORM_RIGHT, cell_slots, .at = "slots.byUse", .empty = columns_unknown, .spare = 3},
+	{"FRAGMENTED", FORM_RIGHT, cell_share, .at = "fragmentation", .spare = 1},
+	{"STATE", FORM_LEFT, cell_text, .at = "verdict", .paints = states},
+	{"NODES", FORM_LEFT, cell_nodes, .at = "nodes", .empty = columns_unknown, .wide = true},
+	{0},
 };
+/* clang-format on */
 
 static const struct csv_field fields[] = {
 	{"class", "name"},
@@ -68,77 +83,8 @@ static const struct csv_field fields[] = {
 	{"slots_at_least", "slots.atLeast"},
 	{"fragmented_ratio", "fragmentation"},
 	{"state", "verdict"},
+	{0},
 };
-
-enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
-
-/* --- the table -------------------------------------------------------------------------------- */
-
-static void add_count(struct table *t, enum table_paint paint, double count, bool more)
-{
-	char text[UNITS_LEN];
-
-	snprintf(text, sizeof(text), "%.0f%s", count, more ? "+" : "");
-	table_cell(t, paint, isfinite(count) ? text : "-");
-}
-
-static void add_share(struct table *t, double share)
-{
-	char text[UNITS_LEN];
-
-	units_percent(share, text);
-	table_cell(t, PAINT_PLAIN, text);
-}
-
-static enum table_paint paint_of(const char *verdict)
-{
-	return strcmp(verdict, "unplaced") == 0	    ? PAINT_BAD
-	       : strcmp(verdict, "impossible") == 0 ? PAINT_BAD
-	       : strcmp(verdict, "lowering") == 0   ? PAINT_DIM
-						    : PAINT_PLAIN;
-}
-
-/* "n1, n2 (3)" */
-static void add_nodes(struct table *t, const cJSON *item)
-{
-	struct buf text = BUF_INIT;
-
-	for (const cJSON *n = document_first(document_at(item, "nodes")); n; n = n->next) {
-		double count = document_number(n, "count");
-
-		buf_printf(&text, "%s%s", text.len ? ", " : "", document_text_or(n, "node", "-"));
-		if (count > 1)
-			buf_printf(&text, " (%.0f)", count);
-	}
-	table_cell(t, PAINT_PLAIN, text.len ? text.data : "-");
-	buf_fini(&text);
-}
-
-static void add_row(const struct cli *cli, struct table *t, const cJSON *item, size_t place)
-{
-	const char *name = document_text_or(item, "name", "-"),
-		   *verdict = document_text_or(item, "verdict", "-");
-	bool more = cJSON_IsTrue(document_at(item, "slots.atLeast"));
-	double unplaced = document_number(item, "unplaced");
-
-	table_row(t, name);
-	table_key(t, -(double)place);
-	table_cell(t, PAINT_PLAIN, name);
-	table_cell(t, PAINT_PLAIN, document_text_or(item, "kind", "-"));
-	quota_amount_cell(t, PAINT_PLAIN, "cpu", document_number(item, "shape.cpuMillicores"));
-	quota_amount_cell(t, PAINT_PLAIN, "memory", document_number(item, "shape.memoryBytes"));
-	add_count(t, PAINT_PLAIN, document_number(item, "target"), false);
-	add_count(t, PAINT_PLAIN, document_number(item, "wanted"), false);
-	add_count(t, PAINT_PLAIN, document_number(item, "placed"), false);
-	add_count(t, PAINT_PLAIN, document_number(item, "balloons"), false);
-	add_count(t, unplaced > 0 ? PAINT_BAD : PAINT_PLAIN, unplaced, false);
-	add_count(t, PAINT_PLAIN, document_number(item, "slots.byRequests"), more);
-	add_count(t, PAINT_PLAIN, document_number(item, "slots.byUse"), more);
-	add_share(t, document_number(item, "fragmentation"));
-	table_cell(t, paint_of(verdict), verdict);
-	add_nodes(t, item);
-	csv_cells(cli, t, item, fields, FIELDS);
-}
 
 static bool is_hidden(const struct cli *cli, const cJSON *item)
 {
@@ -150,20 +96,19 @@ static bool is_hidden(const struct cli *cli, const cJSON *item)
 
 static void print_table(struct cli *cli, const cJSON *doc)
 {
-	static const char *const empty[] = {"-", NULL};
-	struct table *t = columns_start(columns, COLUMNS);
+	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields)};
 	size_t place = 0;
 
-	csv_columns(cli, t, fields, FIELDS);
-	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
-		if (!is_hidden(cli, item))
-			add_row(cli, t, item, place++);
-	columns_hide(cli, t, columns, COLUMNS, empty);
-	if (place)
-		commands_print_table(cli, t, "slack");
-	table_free(t);
-	if (place)
+	for (row.item = document_first(doc, "items"); row.item; row.item = row.item->next)
+		if (!is_hidden(cli, row.item))
+			columns_add_row(&row, document_text_or(row.item, "name", "-"),
+					-(double)place++, columns, fields);
+	columns_hide(cli, row.table, columns);
+	if (place) {
+		columns_print(cli, row.table, "slack");
 		buf_add_char(&cli->out, '\n');
+	}
+	table_free(row.table);
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -179,20 +124,13 @@ static void write_amount(struct buf *out, const cJSON *doc, const char *member)
 	buf_add_str(out, text);
 }
 
-static void say(struct cli *cli, struct buf *line)
-{
-	lines_add_wrapped(cli, 0, "", line->data ? line->data : "", &cli->out);
-	buf_clear(line);
-}
-
 /* How far the promise is that shall take the rate's place. */
 static void say_watched(const cJSON *target, struct buf *line)
 {
 	if (document_at(target, "arrivalSpansNeeded"))
 		buf_printf(line,
 			   " What arrives while a node starts was watched for %.0f of the %.0f "
-			   "such times that are "
-			   "needed; until then the rate counts.",
+			   "such times that are needed; until then the rate counts.",
 			   document_number(target, "arrivalSpans"),
 			   document_number(target, "arrivalSpansNeeded"));
 }
@@ -200,7 +138,7 @@ static void say_watched(const cJSON *target, struct buf *line)
 /* What the number of units comes from, so that it can be followed by hand. */
 static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 {
-	bool arrivals = strcmp(document_text_or(target, "from", ""), "arrivals") == 0;
+	bool arrivals = document_is(target, "from", "arrivals");
 	const char *base = document_text_or(target, "base", "requested");
 	double nodes = document_number(target, "nodes");
 
@@ -221,23 +159,20 @@ static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 		   nodes == 1 ? " is" : "s are");
 	write_amount(line, target, "allocatable");
 	buf_add_char(line, '.');
-	say(cli, line);
+	lines_wrap_buf(cli, 0, line);
 }
 
 static void say_unplaced(struct cli *cli, const cJSON *item, struct buf *line)
 {
-	/* A note says why it is impossible. */
-	bool told = strcmp(document_text_or(item, "verdict", ""), "impossible") == 0;
 	double unplaced = document_number(item, "unplaced");
-	char *head = mem_printf("%s: ", document_text_or(item, "name", "-"));
 
-	if (unplaced > 0 && !told) {
-		buf_printf(line, "%.0f find%s no place: %s", unplaced, unplaced == 1 ? "s" : "",
-			   document_text_or(item, "reason", "nodes are missing"));
-		lines_add_wrapped(cli, 0, head, line->data, &cli->out);
-		buf_clear(line);
-	}
-	free(head);
+	/* A note says why it is impossible. */
+	if (!(unplaced > 0) || document_is(item, "verdict", "impossible"))
+		return;
+	buf_printf(line, "%.0f find%s no place: %s", unplaced, unplaced == 1 ? "s" : "",
+		   document_text_or(item, "reason", "nodes are missing"));
+	lines_wrap_under(cli, 0, line->data, "%s: ", document_text_or(item, "name", "-"));
+	buf_clear(line);
 }
 
 static void say_node(struct cli *cli, const cJSON *demand, struct buf *line)
@@ -250,7 +185,7 @@ static void say_node(struct cli *cli, const cJSON *demand, struct buf *line)
 		   "");
 	write_amount(line, demand, "gives");
 	buf_add_str(line, " for pods) would hold what finds no place.");
-	say(cli, line);
+	lines_wrap_buf(cli, 0, line);
 }
 
 static void print_words(struct cli *cli, const cJSON *doc)
@@ -259,27 +194,16 @@ static void print_words(struct cli *cli, const cJSON *doc)
 	const cJSON *item;
 
 	say_target(cli, document_at(doc, "target"), &line);
-	lines_add_pod_use(cli, doc, &cli->out);
-	for (item = document_first(document_at(doc, "items")); item; item = item->next)
+	lines_add_pod_use(cli, doc);
+	for (item = document_first(doc, "items"); item; item = item->next)
 		if (!is_hidden(cli, item))
 			say_unplaced(cli, item, &line);
-	for (item = document_first(document_at(doc, "nodesToAdd")); item; item = item->next)
+	for (item = document_first(doc, "nodesToAdd"); item; item = item->next)
 		say_node(cli, item, &line);
-	for (item = document_first(document_at(doc, "notes")); item; item = item->next) {
-		char *head = mem_printf("%s: ", document_text_or(item, "about", "-"));
-
-		lines_add_wrapped(cli, 0, head, document_text_or(item, "text", ""), &cli->out);
-		free(head);
-	}
+	for (item = document_first(doc, "notes"); item; item = item->next)
+		lines_wrap_under(cli, 0, document_text_or(item, "text", ""),
+				 "%s: ", document_text_or(item, "about", "-"));
 	buf_fini(&line);
-}
-
-static void print_narration(struct cli *cli, const cJSON *doc)
-{
-	for (const cJSON *line = document_first(document_at(doc, "narration")); line;
-	     line = line->next)
-		if (cJSON_IsString(line))
-			lines_add_wrapped(cli, 0, "", line->valuestring, &cli->out);
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
@@ -289,8 +213,8 @@ static double count_impossible(const cJSON *doc)
 {
 	double count = 0;
 
-	for (const cJSON *item = document_first(document_at(doc, "items")); item; item = item->next)
-		if (strcmp(document_text_or(item, "verdict", ""), "impossible") == 0)
+	for (const cJSON *item = document_first(doc, "items"); item; item = item->next)
+		if (document_is(item, "verdict", "impossible"))
 			count += document_number(item, "unplaced");
 	return count;
 }
@@ -322,44 +246,27 @@ static int judge(struct cli *cli, const cJSON *doc)
 		tell_unplaced(cli, doc, unplaced);
 		return CLI_REFUSED;
 	}
-	if (stale) {
-		reason_set(&cli->reason, "%s", stale);
-		return CLI_STALE;
-	}
+	if (stale)
+		return cli_fail(&cli->reason, CLI_STALE, "%s", stale);
 	if (strcmp(document_text_or(doc, "useCap", "on"), "on") == 0)
 		return CLI_OK;
-	reason_set(&cli->reason, "%s",
-		   cli->no_usage ? cli->no_usage
-				 : "no node is measured: slots are by requests alone");
-	return CLI_STALE;
+	return cli_fail(&cli->reason, CLI_STALE, "%s",
+			cli->no_usage ? cli->no_usage
+				      : "no node is measured: slots are by requests alone");
 }
 
-int slack_render(struct cli *cli, const char *json, size_t len)
+static void print(struct cli *cli, const cJSON *doc)
 {
-	cJSON *doc;
-	int code;
-
-	if (cli->options->output >= OUTPUT_BALLOONS) {
-		commands_print_json(cli, json, len);
-		return CLI_OK;
-	}
-	doc = cJSON_ParseWithLength(json, len);
-	if (!document_at(doc, "items") || !document_at(doc, "target")) {
-		cJSON_Delete(doc);
-		reason_set(&cli->reason, "the answer is not one about slack; is that an "
-					 "evenkeel-aggregator of this version?");
-		return CLI_ERROR;
-	}
-	if (cli->options->output == OUTPUT_JSON) {
-		commands_print_json(cli, json, len);
-	} else {
-		print_table(cli, doc);
-		if (cli->options->explain)
-			print_narration(cli, doc);
-		else
-			print_words(cli, doc);
-	}
-	code = judge(cli, doc);
-	cJSON_Delete(doc);
-	return code;
+	print_table(cli, doc);
+	if (cli->options->explain)
+		lines_wrap_list(cli, 0, document_at(doc, "narration"));
+	else
+		print_words(cli, doc);
 }
+
+const struct answer slack_answer = {
+	.about = "slack",
+	.members = {"items", "target"},
+	.print = print,
+	.judge = judge,
+};

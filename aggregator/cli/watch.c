@@ -7,7 +7,7 @@
  * shown and asked again, since what watches usually outlives restarts; one that was never there
  * ends it.
  */
-#include "aggregator/cli/watch.h"
+#include "aggregator/cli/commands.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,6 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/lines.h"
-#include "aggregator/cli/output.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

@@ -43,7 +43,7 @@ static void check(const char *status, enum doctor_verdict verdict, const char *w
 	struct doctor d;
 
 	assert_non_null(doc);
-	doctor_init(&d);
+	d = (struct doctor){0};
 	doctor_examine(&d, doc);
 	doctor_print(&d, false, 0, &out);
 	assert_string_equal(out.data, want);
@@ -241,7 +241,7 @@ static void check_kubernetes(const char *resources, enum doctor_verdict verdict,
 		   resources);
 	doc = cJSON_Parse(text.data);
 	assert_non_null(doc);
-	doctor_init(&d);
+	d = (struct doctor){0};
 	doctor_examine_kubernetes(&d, doc);
 	doctor_print(&d, false, 0, &out);
 	assert_string_equal(out.data, want);
@@ -318,7 +318,7 @@ static void tells_what_is_not_in_sync(void **state)
 			   ",%s]}}",
 			   cases[i].resource);
 		doc = cJSON_Parse(text.data);
-		doctor_init(&d);
+		d = (struct doctor){0};
 		doctor_examine_kubernetes(&d, doc);
 		doctor_print(&d, false, 0, &out);
 		assert_memory_equal(strchr(out.data, '\n') + 1, cases[i].begins,
@@ -398,7 +398,7 @@ static void check_snapshot(const char *status, const char *no_usage, enum doctor
 	struct doctor d;
 
 	assert_non_null(doc);
-	doctor_init(&d);
+	d = (struct doctor){0};
 	doctor_examine_snapshot(&d, doc, no_usage);
 	doctor_print(&d, false, 0, &out);
 	assert_string_equal(out.data, want);
@@ -453,7 +453,7 @@ static void writes_json(void **state)
 	struct doctor d;
 	(void)state;
 
-	doctor_init(&d);
+	d = (struct doctor){0};
 	doctor_add(&d, DOCTOR_OK, "view", NULL, "fine");
 	doctor_add(&d, DOCTOR_WARN, "jobs", "do \"this\"", "%d odd", 2);
 	doctor_print_json(&d, &out);
@@ -499,7 +499,7 @@ static void survives_odd_shapes(void **state)
 		struct doctor d;
 
 		assert_non_null(doc);
-		doctor_init(&d);
+		d = (struct doctor){0};
 		doctor_examine(&d, doc);
 		doctor_print(&d, false, 0, &out);
 		assert_true(out.len > 0);

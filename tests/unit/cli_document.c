@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "aggregator/cli/document.h"
-#include "aggregator/cli/list.h"
 #include "shared/mem.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

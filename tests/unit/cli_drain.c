@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/cmd_drain.h"
+#include "aggregator/cli/answer.h"
 #include "shared/mem.h"
 
 #define HEAD(owed, wave)                                                                           \
@@ -40,7 +40,7 @@ static char *print(int output, const char *quoted)
 
 	for (char *c = json; *c; c++)
 		*c = *c == '\'' ? '"' : *c;
-	assert_int_equal(drain_render(&cli, json, strlen(json)), 0);
+	assert_int_equal(answer_show(&cli, &drain_answer, json, strlen(json)), 0);
 	out = mem_strdup(cli.out.data ? cli.out.data : "");
 	buf_fini(&cli.out);
 	buf_fini(&cli.rows);
@@ -132,7 +132,7 @@ static void test_what_is_deleted_does_not_move(void **state)
 	free(out);
 	for (char *c = json; *c; c++)
 		*c = *c == '\'' ? '"' : *c;
-	drain_render(&cli, json, strlen(json));
+	answer_show(&cli, &drain_answer, json, strlen(json));
 	assert_non_null(strstr(cli.out.data, "it goes now, and 0 pods move, 1 pod is deleted."));
 	assert_null(strstr(cli.out.data, "There is room"));
 	buf_fini(&cli.out);
@@ -182,12 +182,12 @@ static void test_a_node_that_may_go_is_no_failure(void **state)
 	struct cli cli = {.options = &options, .operands = names, .operand_count = 2};
 
 	(void)state;
-	assert_int_equal(drain_render(&cli, answer, strlen(answer)), CLI_OK);
+	assert_int_equal(answer_show(&cli, &drain_answer, answer, strlen(answer)), CLI_OK);
 	options.strict = true;
-	assert_int_equal(drain_render(&cli, answer, strlen(answer)), CLI_STALE);
+	assert_int_equal(answer_show(&cli, &drain_answer, answer, strlen(answer)), CLI_STALE);
 	options.strict = false;
 	cli.operand_count = 0;
-	assert_int_equal(drain_render(&cli, answer, strlen(answer)), CLI_STALE);
+	assert_int_equal(answer_show(&cli, &drain_answer, answer, strlen(answer)), CLI_STALE);
 	buf_fini(&cli.out);
 }
 

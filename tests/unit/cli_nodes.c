@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/cli/cmd_nodes.h"
+#include "aggregator/cli/usage.h"
 #include "tests/cli_fixture.h"
 
 #define WINDOW(mean, stddev, p95, max)                                                             \
@@ -435,7 +435,7 @@ static void survives_odd_shapes(void **state)
 		buf_add_str(&list.page, bad[i]);
 		assert_int_not_equal(list_read_page(&list, &cli.reason), 0);
 	}
-	assert_int_equal(nodes_kind.finish(&nodes, &cli), CLI_STALE);
+	assert_int_equal(usage_table_finish(&nodes, &cli), CLI_STALE);
 	assert_int_equal(nodes.tally.states[ROW_NONE], 3);
 	list_fini(&list);
 	usage_table_fini(&nodes);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/plugin_option.h"
+#include "aggregator/cli/answer.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/cli/output.h"
+#include "aggregator/cli/commands.h"
 
 static void indents_json(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/cli/cmd_pods.h"
+#include "aggregator/cli/usage.h"
 #include "tests/cli_fixture.h"
 
 /* The list is as of 12:00:03. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/cli/cmd_scores.h"
+#include "aggregator/cli/answer.h"
 
 static const char answer[] =
 	"{\"kind\":\"ScoreList\",\"items\":["
@@ -45,7 +45,7 @@ static void check(const struct given *g, const char *json, int want_code, const 
 			  .operands = g->names,
 			  .operand_count = g->name_count};
 
-	assert_int_equal(scores_render(&cli, json, strlen(json)), want_code);
+	assert_int_equal(answer_show(&cli, &scores_answer, json, strlen(json)), want_code);
 	buf_add_str(&cli.out, "");
 	if (want)
 		assert_string_equal(cli.out.data, want);
@@ -204,7 +204,8 @@ static void survives_odd_shapes(void **state)
 			const struct given *g = e ? &explain : &table;
 			struct cli cli = {.options = &g->options};
 
-			assert_int_equal(scores_render(&cli, odd[i], strlen(odd[i])), CLI_STALE);
+			assert_int_equal(answer_show(&cli, &scores_answer, odd[i], strlen(odd[i])),
+					 CLI_STALE);
 			buf_fini(&cli.out);
 		}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -227,7 +228,7 @@ static void six_plugins_fit(void **state)
 	struct cli cli = {.options = &o, .width = 80};
 	(void)state;
 
-	assert_int_equal(scores_render(&cli, six, strlen(six)), CLI_OK);
+	assert_int_equal(answer_show(&cli, &scores_answer, six, strlen(six)), CLI_OK);
 	assert_string_equal(
 		cli.out.data,
 		"NODE                    SCORE  TLP  LVRB  LROC  PEAKS  ALLOC  LIMITS  RUNG\n"

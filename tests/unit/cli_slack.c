@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/cmd_slack.h"
+#include "aggregator/cli/answer.h"
 #include "shared/mem.h"
 
 #define TARGET                                                                                     \
@@ -72,7 +72,7 @@ static void check(const struct given *g)
 	if (g->options.output != OUTPUT_BALLOONS)
 		for (char *c = json; *c; c++)
 			*c = *c == '\'' ? '"' : *c;
-	assert_int_equal(slack_render(&cli, json, strlen(json)), g->code);
+	assert_int_equal(answer_show(&cli, &slack_answer, json, strlen(json)), g->code);
 	assert_string_equal(cli.reason.text, g->reason);
 	if (g->out)
 		assert_string_equal(cli.out.data ? cli.out.data : "", g->out);

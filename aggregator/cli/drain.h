@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a plan of drains, and its commands, each appended to cli->out. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_DRAIN_TABLE_H
-#define EVENKEEL_AGGREGATOR_CLI_DRAIN_TABLE_H
+/* The parts of the answer about drains, each appended to cli->out. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_DRAIN_H
+#define EVENKEEL_AGGREGATOR_CLI_DRAIN_H
 
-#include <cjson/cJSON.h>
+#include "aggregator/cli/answer.h"
 
-#include "aggregator/cli/cli.h"
+/* Keys of --sort-by, for cli_options.sort. */
+enum drain_sort { DRAIN_BY_VERDICT, DRAIN_BY_REQUESTS, DRAIN_BY_USE, DRAIN_BY_NAME };
+
+/* --- drain_answer.c */
+
+/* Nodes were named, or their labels: the answer is a part of the plan. */
+bool drain_is_part(const struct cli *cli);
+
+/* --- drain_table.c */
 
 /* One row for each item of the answer. */
 void drain_print_nodes(struct cli *cli, const cJSON *doc);
@@ -17,11 +25,6 @@ void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
 /* What the destinations of a wave use, and will; what it costs budgets and owners. */
 void drain_print_destinations(struct cli *cli, const cJSON *wave);
 void drain_print_costs(struct cli *cli, const cJSON *wave);
-
-/* --- drain_answer.c */
-
-/* Nodes were named, or their labels: the answer is a part of the plan. */
-bool drain_is_part(const struct cli *cli);
 
 /* --- drain_commands.c */
 

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scores of nodes for a pod, best first. The plugins that the first node was scored by are the
+ * columns, under short names, so that all of them fit in 80 columns; FITS is there where the server
+ * knows the cluster's objects. --explain prints the arithmetic instead: for each node and plugin
+ * every input and term in the order it entered, so that a score can be followed by hand.
+ */
+#include "aggregator/cli/answer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/lines.h"
+#include "aggregator/cli/usage.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/units.h"
+
+enum sort_key { BY_SCORE, BY_NAME };
+
+enum { EXPLAIN_INDENT = 4 };
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* The rungs the plugins used, each once: "window 15m". */
+static void read_rungs(const cJSON *item, struct buf *out)
+{
+	const cJSON *plugin;
+
+	buf_clear(out);
+	buf_add_str(out, "");
+	for (plugin = document_first(item, "plugins"); plugin; plugin = plugin->next) {
+		const char *rung = document_text(plugin, "rung");
+
+		if (rung && !strstr(out->data, rung))
+			buf_printf(out, "%s%s", out->len ? ", " : "", rung);
+	}
+	if (!out->len)
+		buf_add_char(out, '-');
+}
+
+/* Only what says it is not fresh is not: "window 15m", "since start". */
+static enum row_state read_state(const char *rungs)
+{
+	static const struct {
+		const char *begin;
+		enum row_state state;
+	} words[] = {{"late", ROW_LATE},
+		     {"allocation", ROW_NONE},
+		     {"expired", ROW_EXPIRED},
+		     {"none", ROW_NONE},
+		     {"-", ROW_NONE}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncmp(rungs, words[i].begin, strlen(words[i].begin)) == 0)
+			return words[i].state;
+	return ROW_FRESH;
+}
+
+/* As the heading of a column of at most three digits. */
+static const char *short_name(const char *plugin)
+{
+	static const char *const names[][2] = {
+		{"TargetLoadPacking", "TLP"},	       {"LoadVariationRiskBalancing", "LVRB"},
+		{"LowRiskOverCommitment", "LROC"},     {"Peaks", "PEAKS"},
+		{"NodeResourcesAllocatable", "ALLOC"}, {"LimitAware", "LIMITS"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (plugin && strcmp(names[i][0], plugin) == 0)
+			return names[i][1];
+	return plugin ? plugin : "-";
+}
+
+/* Whether the answer tells if the pod fits; it does where the cluster's objects are known. */
+static bool tells_fits(const cJSON *item)
+{
+	return cJSON_IsBool(document_at(item, "fits"));
+}
+
+static bool is_unfit(const cJSON *item)
+{
+	return cJSON_IsFalse(document_at(item, "fits"));
+}
+
+static void cell_fits(const struct row *r, const struct column *c)
+{
+	if (!tells_fits(r->item))
+		table_cell(r->table, PAINT_PLAIN, "-");
+	else
+		table_cell(r->table, is_unfit(r->item) ? PAINT_BAD : PAINT_PLAIN,
+			   document_is_true(r->item, c->at) ? "yes" : "no");
+}
+
+static void add_score(const struct row *r, double score)
+{
+	row_add(r, PAINT_PLAIN, !isnan(score), "%.0f", score);
+}
+
+static void cell_score(const struct row *r, const struct column *c)
+{
+	add_score(r, row_number(r, c->at));
+}
+
+/* Of the plugin that the column is named after. */
+static void cell_plugin(const struct row *r, const struct column *c)
+{
+	add_score(r, document_number(document_find(r->item, "plugins", "name", c->at), "score"));
+}
+
+/* The row's `more` is the text. */
+static void cell_rung(const struct row *r, const struct column *c)
+{
+	const enum table_paint paints[] = {
+		[ROW_FRESH] = PAINT_PLAIN,
+		[ROW_LATE] = PAINT_WARN,
+		[ROW_EXPIRED] = PAINT_BAD,
+		[ROW_NONE] = PAINT_BAD,
+	};
+
+	(void)c;
+	table_cell(r->table, paints[read_state(r->more)], r->more);
+}
+
+/* For these plugins; the caller frees it. */
+static struct column *make_columns(const cJSON *plugins, bool fits)
+{
+	const size_t most = 7 + (size_t)cJSON_GetArraySize(plugins); /* with the end */
+	struct column *columns = mem_zalloc(most, sizeof(*columns)), *c = columns;
+
+	*c++ = (struct column){"NODE", FORM_NAME, cell_text, .at = "node"};
+	*c++ = (struct column){"SCORE", FORM_RIGHT, cell_score, .at = "score"};
+	if (fits)
+		*c++ = (struct column){"FITS", FORM_LEFT, cell_fits, .at = "fits"};
+	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
+		const char *name = document_text(plugin, "name");
+
+		*c++ = (struct column){short_name(name), FORM_RIGHT, cell_plugin, .at = name};
+	}
+	*c++ = (struct column){"RUNG", FORM_LEFT, cell_rung, .at = NULL};
+	*c++ = (struct column){"REASON", FORM_LEFT, cell_text, .at = "reason", .wide = true};
+	if (fits)
+		*c++ = (struct column){"REFUSED BY", FORM_LEFT, cell_text, .at = "fitReason",
+				       .wide = true};
+	return columns;
+}
+
+static const struct csv_field fields[] = {
+	{"node", "node"},     {"score", "score"},	   {"fits", "fits"},
+	{"reason", "reason"}, {"refused_by", "fitReason"}, {0},
+};
+
+static void add_data_columns(const struct cli *cli, struct table *t, const cJSON *plugins)
+{
+	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
+		const char *name = document_text_or(plugin, "name", "-");
+		char *score = mem_printf("%s_score", name), *rung = mem_printf("%s_rung", name);
+
+		csv_column(cli, t, score);
+		csv_column(cli, t, rung);
+		free(score);
+		free(rung);
+	}
+}
+
+static void add_data_cells(const struct row *r, const cJSON *plugins)
+{
+	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
+		const cJSON *own =
+			document_find(r->item, "plugins", "name", document_text(plugin, "name"));
+
+		csv_number(r, document_number(own, "score"));
+		csv_text(r, document_text(own, "rung"));
+	}
+}
+
+/* Items come in order already. */
+static void print_table(struct cli *cli, cJSON *const *items, size_t count)
+{
+	const cJSON *plugins = count ? document_at(items[0], "plugins") : NULL;
+	struct column *columns = make_columns(plugins, count && tells_fits(items[0]));
+	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields)};
+	struct buf rungs = BUF_INIT;
+
+	add_data_columns(cli, row.table, plugins);
+	for (size_t i = 0; i < count; i++) {
+		read_rungs(items[i], &rungs);
+		row.item = items[i];
+		row.more = rungs.data;
+		columns_add_row(&row, document_text_or(items[i], "node", ""), -(double)i, columns,
+				fields);
+		add_data_cells(&row, plugins);
+	}
+	columns_hide(cli, row.table, columns);
+	columns_print(cli, row.table, "node");
+	table_free(row.table);
+	free(columns);
+	buf_fini(&rungs);
+}
+
+/* --- the explanation -------------------------------------------------------------------------- */
+
+static void cell_term(const struct row *r, const struct column *c)
+{
+	row_add(r, PAINT_PLAIN, true, "%*s%s", EXPLAIN_INDENT, "",
+		document_text_or(r->item, c->at, "-"));
+}
+
+/* At most 6 decimals, without trailing zeros. */
+static void cell_value(const struct row *r, const struct column *c)
+{
+	double value = row_number(r, c->at);
+	struct buf number = BUF_INIT;
+	struct jsonw w;
+
+	jsonw_init(&w, &number);
+	if (isfinite(value))
+		jsonw_fixed(&w, value, 6);
+	table_cell(r->table, PAINT_PLAIN, isfinite(value) ? number.data : "-");
+	buf_fini(&number);
+}
+
+/* Bytes also as people read them. */
+static void cell_unit(const struct row *r, const struct column *c)
+{
+	char human[UNITS_LEN];
+
+	units_bytes(row_number(r, c->of), human);
+	if (document_is(r->item, c->at, "bytes"))
+		row_add(r, PAINT_DIM, true, "bytes (%s)", human);
+	else
+		table_cell(r->table, PAINT_DIM, document_text_or(r->item, c->at, ""));
+}
+
+static const struct column terms[] = {
+	{"", FORM_LEFT, cell_term, .at = "name"},
+	{"", FORM_RIGHT, cell_value, .at = "value"},
+	{"", FORM_LEFT, cell_unit, .at = "unit", .of = "value"},
+	{0},
+};
+
+static void explain_terms(struct cli *cli, const cJSON *plugin)
+{
+	struct table_style style = {.headers = false, .color = cli->color};
+	struct row row = {.cli = cli, .table = columns_start(cli, terms, NULL)};
+
+	for (row.item = document_first(plugin, "terms"); row.item; row.item = row.item->next)
+		columns_add_row(&row, "", 0, terms, NULL);
+	table_print(row.table, &style, &cli->out);
+	table_free(row.table);
+}
+
+static void explain_plugin(struct cli *cli, const cJSON *plugin)
+{
+	lines_print(cli, "  %s %.0f  (%s, %s)", document_text_or(plugin, "name", "-"),
+		    document_number(plugin, "score"), document_text_or(plugin, "variant", "-"),
+		    document_text_or(plugin, "rung", "-"));
+	lines_wrap(cli, EXPLAIN_INDENT, "%s", document_text_or(plugin, "reason", ""));
+	explain_terms(cli, plugin);
+}
+
+/* "The pod fits on 3 of 5 nodes; refused by NodeResourcesFit on 1, TaintToleration on 1." */
+static void explain_counts(struct cli *cli, const cJSON *doc)
+{
+	double fits = document_number(doc, "fits"), all = fits;
+	const cJSON *refused = document_at(doc, "refused");
+	struct buf filters = BUF_INIT;
+
+	if (isnan(fits))
+		return;
+	buf_add_str(&filters, "");
+	for (const cJSON *item = refused ? refused->child : NULL; item; item = item->next) {
+		buf_printf(&filters, "%s%s on %.0f", filters.len ? ", " : "; refused by ",
+			   item->string ? item->string : "-", item->valuedouble);
+		all += item->valuedouble;
+	}
+	lines_print(cli, "The pod fits on %.0f of %.0f nodes%s.", fits, all, filters.data);
+	buf_add_char(&cli->out, '\n');
+	buf_fini(&filters);
+}
+
+static void explain_node(struct cli *cli, const cJSON *item)
+{
+	const cJSON *plugin = document_first(item, "plugins");
+	const char *refusal = document_text(item, "fitReason");
+
+	lines_print(cli, "%s  score %.0f", document_text_or(item, "node", "-"),
+		    document_number(item, "score"));
+	if (tells_fits(item))
+		lines_wrap(cli, EXPLAIN_INDENT, "%s%s", refusal ? "does not fit: " : "fits",
+			   refusal ? refusal : "");
+	for (; plugin; plugin = plugin->next)
+		explain_plugin(cli, plugin);
+}
+
+static void explain_expected(struct cli *cli, const cJSON *doc)
+{
+	const cJSON *use = document_at(doc, "expected");
+	char cpu[UNITS_LEN], high[UNITS_LEN], memory[UNITS_LEN];
+
+	if (!use)
+		return;
+	units_cpu(document_number(use, "cpuMillicores"), cpu);
+	units_cpu(document_number(use, "highCpuMillicores"), high);
+	units_bytes(document_number(use, "memoryBytes"), memory);
+	lines_print(
+		cli,
+		"The pod is expected to use CPU %s (by %s; pods are spread by %s) and memory %s.",
+		cpu, document_text(use, "source"), high, memory);
+	buf_add_char(&cli->out, '\n');
+}
+
+static void print_explanation(struct cli *cli, const cJSON *doc, cJSON *const *items, size_t count)
+{
+	size_t most = cli->options->limit > 0 ? (size_t)cli->options->limit : count;
+
+	explain_expected(cli, doc);
+	explain_counts(cli, doc);
+
+	for (size_t i = 0; i < count && i < most; i++) {
+		if (i)
+			buf_add_char(&cli->out, '\n');
+		explain_node(cli, items[i]);
+	}
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(document_text_or(*(cJSON *const *)a, "node", ""),
+		      document_text_or(*(cJSON *const *)b, "node", ""));
+}
+
+/* Nodes where the pod fits, or nobody knows, come first; greatest scores first, none last. */
+static int compare_scores(const void *a, const void *b)
+{
+	bool p = is_unfit(*(cJSON *const *)a), q = is_unfit(*(cJSON *const *)b);
+	double x = document_number(*(cJSON *const *)a, "score"),
+	       y = document_number(*(cJSON *const *)b, "score");
+
+	if (p != q)
+		return p ? 1 : -1;
+	if (isnan(x) != isnan(y))
+		return isnan(x) ? 1 : -1;
+	if (x != y && !isnan(x))
+		return x > y ? -1 : 1;
+	return compare_names(a, b);
+}
+
+/* In the order of the options; the caller frees it. */
+static cJSON **sort_items(const struct cli *cli, const cJSON *doc, size_t *count)
+{
+	const cJSON *list = document_at(doc, "items");
+	cJSON **items = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(cJSON *));
+
+	*count = 0;
+	for (cJSON *item = document_first(list, ""); item; item = item->next)
+		items[(*count)++] = item;
+	if (*count > 1)
+		qsort(items, *count, sizeof(cJSON *),
+		      cli->options->sort == BY_NAME ? compare_names : compare_scores);
+	return items;
+}
+
+/* Of nodes that were named, the first where the pod does not fit. */
+static int check_fits(struct cli *cli, cJSON *const *items, size_t count)
+{
+	for (size_t i = 0; cli->operand_count && i < count; i++)
+		if (is_unfit(items[i]))
+			return cli_fail(&cli->reason, CLI_REFUSED,
+					"the pod does not fit on node \"%s\": %s",
+					document_text_or(items[i], "node", "-"),
+					document_text_or(items[i], "fitReason", "-"));
+	return CLI_OK;
+}
+
+static int check_states(struct cli *cli, cJSON *const *items, size_t count)
+{
+	struct buf rungs = BUF_INIT;
+	struct usage_tally tally;
+	int code;
+
+	usage_tally_init(&tally, cli, "node");
+	for (size_t i = 0; i < count; i++) {
+		const char *node = document_text(items[i], "node");
+
+		read_rungs(items[i], &rungs);
+		if (node)
+			usage_tally_add(&tally, node, read_state(rungs.data), NAN);
+	}
+	code = usage_tally_exit(&tally, &cli->reason);
+	usage_tally_fini(&tally);
+	buf_fini(&rungs);
+	return code;
+}
+
+static int judge(struct cli *cli, const cJSON *doc)
+{
+	size_t count;
+	cJSON **items = sort_items(cli, doc, &count);
+	int code = check_fits(cli, items, count);
+
+	if (code == CLI_OK)
+		code = check_states(cli, items, count);
+	free(items);
+	return code;
+}
+
+static void print(struct cli *cli, const cJSON *doc)
+{
+	size_t count;
+	cJSON **items = sort_items(cli, doc, &count);
+
+	if (cli->options->explain)
+		print_explanation(cli, doc, items, count);
+	else
+		print_table(cli, items, count);
+	free(items);
+}
+
+const struct answer scores_answer = {.members = {"items"}, .print = print, .judge = judge};
