@@ -76,6 +76,15 @@ int answer_post(struct cli *cli, const struct answer *a, const char *path,
 	return show(cli, a, rc, &body);
 }
 
+void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size_t pod_len)
+{
+	jsonw_init(w, out);
+	jsonw_object_open(w);
+	jsonw_key(w, "pod");
+	buf_add(out, pod, pod_len);
+	w->comma = true;
+}
+
 int answer_check_pod(struct cli *cli)
 {
 	const char *file = cli->options->pod;

@@ -116,11 +116,7 @@ static void write_request(const struct cli *cli, const struct buf *pod, bool pre
 	const struct cli_options *o = cli->options;
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	jsonw_key(&w, "pod");
-	buf_add(out, pod->data, pod->len);
-	w.comma = true;
+	answer_open_request(&w, out, pod->data, pod->len);
 	if (o->namespace)
 		jsonw_key_string(&w, "namespace", o->namespace);
 	if (o->variant)

@@ -275,11 +275,7 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 	const struct cli_options *o = cli->options;
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	jsonw_key(&w, "pod");
-	buf_add(out, pod, pod_len);
-	w.comma = true;
+	answer_open_request(&w, out, pod, pod_len);
 	write_nodes(&w, cli);
 	if (plugin_option_write(&o->plugins, &w, reason))
 		return -EINVAL;

@@ -6,7 +6,6 @@
 #include "aggregator/cli/drain.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

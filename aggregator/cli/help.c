@@ -181,11 +181,8 @@ const struct command command_completion = {
 	.run = run_completion,
 };
 
-/*
- * Versions: of this program, and of the server where one answers. The server says its version in its metrics,
- * as evenkeel_build_info{version="X"}. No server is no error: the question is answered as far as it
- * can be.
- */
+/* --- versions --------------------------------------------------------------------------------- */
+
 /* NULL when the metrics do not say; the caller frees it. */
 static char *find_version(const char *metrics)
 {
@@ -234,6 +231,10 @@ static void print_table(struct cli *cli, const char *server)
 	table_free(t);
 }
 
+/*
+ * Of this program, and of the server where one answers, which tells it in its metrics:
+ * evenkeel_build_info{version="X"}. No server is no error.
+ */
 static int run_version(struct cli *cli)
 {
 	struct buf metrics = BUF_INIT;

@@ -7,8 +7,6 @@
 #include "aggregator/cli/offline.h"
 
 #include <curl/curl.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
