@@ -117,9 +117,8 @@ struct command {
 	const char *usage; /* what follows the name */
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
-	const struct outline_example *examples;
-	const char *const
-		*terms; /* of the glossary, that its help explains; NULL ends it; or NULL */
+	struct outline_example examples[5]; /* up to one that is empty */
+	const char *terms[20]; /* of the glossary, that its help explains; up to NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
 	const char *const *words; /* operands that completion offers; or NULL */
 	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */

@@ -146,15 +146,6 @@ static int run(struct cli *cli)
 	return code;
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel doctor", "What is wrong, and what to do about it."},
-	{"evenkeel doctor --strict -o json",
-	 "For a check that fails where answers say less than they could."},
-	{"evenkeel doctor --snapshot dump.json --usage watcher.json",
-	 "Whether files hold what answers need."},
-	{0},
-};
-
 const struct command command_doctor = {
 	.name = "doctor",
 	.usage = "",
@@ -165,7 +156,11 @@ const struct command command_doctor = {
 		   "(they are wrong or missing), and what to do stands below it. With --snapshot "
 		   "it checks what the files hold. Exit status: 0, 3 when something fails (with "
 		   "--strict, warns), 1 when no server answers.",
-	.examples = examples,
+	.examples = {{"evenkeel doctor", "What is wrong, and what to do about it."},
+		     {"evenkeel doctor --strict -o json",
+		      "For a check that fails where answers say less than they could."},
+		     {"evenkeel doctor --snapshot dump.json --usage watcher.json",
+		      "Whether files hold what answers need."}},
 	.specs = specs,
 	.run = run,
 };

@@ -184,18 +184,6 @@ static int run(struct cli *cli)
 	return code == CLI_OK ? ask(cli) : code;
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel drain", "Which nodes may be drained now, and why the others stay."},
-	{"evenkeel drain node-7 --explain", "What holds one node, and what would help."},
-	{"evenkeel drain -o commands", "The kubectl commands that drain the nodes of the wave."},
-	{"evenkeel drain -o soft-taints", "Commands by which schedulers prefer nodes that stay."},
-	{0},
-};
-static const char *const terms[] = {"drain",	 "drained",    "unneeded",     "needed",
-				    "kept",	 "inDeletion", "notExamined",  "SINCE",
-				    "DUE-IN",	 "0+2",	       "wave",	       "P95-FIT",
-				    "CPU-MEAN%", "CPU-CAP",    "CPU-RESERVED", NULL};
-
 const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
@@ -209,8 +197,16 @@ const struct command command_drain = {
 		"and of each destination its use now, what is reserved on top, what that comes to "
 		"after the wave, and the cap. Rules of scale-down and slack go with --snapshot; a "
 		"server has its own. Exit status 3: a node that is named does not go now.",
-	.examples = examples,
-	.terms = terms,
+	.examples = {{"evenkeel drain", "Which nodes may be drained now, and why the others stay."},
+		     {"evenkeel drain node-7 --explain",
+		      "What holds one node, and what would help."},
+		     {"evenkeel drain -o commands",
+		      "The kubectl commands that drain the nodes of the wave."},
+		     {"evenkeel drain -o soft-taints",
+		      "Commands by which schedulers prefer nodes that stay."}},
+	.terms = {"drain", "drained", "unneeded", "needed", "kept", "inDeletion", "notExamined",
+		  "SINCE", "DUE-IN", "0+2", "wave", "P95-FIT", "CPU-MEAN%", "CPU-CAP",
+		  "CPU-RESERVED"},
 	.specs = specs,
 	.names = "NODE",
 	.lists = true,

@@ -359,19 +359,6 @@ static int run(struct cli *cli)
 	return usage_table_run(&nodes_kind, cli, &path);
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel nodes --sort-by cpu --limit 10", "The ten nodes with the highest CPU use."},
-	{"evenkeel nodes -l pool=main --sort-by sigma -w=5s",
-	 "A pool, the most varying use first, anew every 5 seconds."},
-	{"evenkeel nodes -o json node-7 | jq '.items[0].usage'",
-	 "All that is known of one node's use, for another program."},
-	{0},
-};
-static const char *const terms[] = {
-	"SIGMA",    "P95",    "WORKSET", "CPU-LIM%", "CPU-KERNEL%", "NO-LIMIT", "WAITING",
-	"STALLED",  "IOWAIT", "STEAL",	 "TIER",     "late",	    "expired",	"HZ, PASS, MISSED",
-	"OVERFLOW", NULL};
-
 const struct command command_nodes = {
 	.name = "nodes",
 	.usage = "[NAME..]",
@@ -382,8 +369,15 @@ const struct command command_nodes = {
 		   "share (%) is of the allocatable; limits above 100% are over-subscribed. STATUS "
 		   "stands where a node is not simply Ready. -o wide adds amounts, all windows, "
 		   "waiting, OOM kills and the agent's own figures.",
-	.examples = examples,
-	.terms = terms,
+	.examples = {{"evenkeel nodes --sort-by cpu --limit 10",
+		      "The ten nodes with the highest CPU use."},
+		     {"evenkeel nodes -l pool=main --sort-by sigma -w=5s",
+		      "A pool, the most varying use first, anew every 5 seconds."},
+		     {"evenkeel nodes -o json node-7 | jq '.items[0].usage'",
+		      "All that is known of one node's use, for another program."}},
+	.terms = {"SIGMA", "P95", "WORKSET", "CPU-LIM%", "CPU-KERNEL%", "NO-LIMIT", "WAITING",
+		  "STALLED", "IOWAIT", "STEAL", "TIER", "late", "expired", "HZ, PASS, MISSED",
+		  "OVERFLOW"},
 	.specs = specs,
 	.names = "NODE",
 	.lists = true,

@@ -426,18 +426,6 @@ static int run(struct cli *cli)
 	return usage_table_run(&pods_kind, cli, &path);
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel pods --node node-7 --sort-by cpu", "Who uses the CPU of a node."},
-	{"evenkeel pods -n shop --sort-by throttled",
-	 "Which pods of a namespace their CPU limit slows down."},
-	{"evenkeel pods -n shop --containers -o csv > shop.csv",
-	 "Each container of a namespace, as data."},
-	{0},
-};
-static const char *const terms[] = {"SIGMA",	  "THROTTLED", "OOM",	  "WORKSET",
-				    "CPU-KERNEL", "BURST",     "HIGH",	  "WAITING",
-				    "STALLED",	  "late",      "expired", NULL};
-
 const struct command command_pods = {
 	.name = "pods",
 	.usage = "[NAME..]",
@@ -448,8 +436,13 @@ const struct command command_pods = {
 		   "\"500m+\" none for some containers, \"-\" not known. THROTTLED and OOM are of "
 		   "the last 5m. A name that ends in \"/\" is a slice, whose units have rows of "
 		   "their own: only --all, -o wide or naming it shows it.",
-	.examples = examples,
-	.terms = terms,
+	.examples = {{"evenkeel pods --node node-7 --sort-by cpu", "Who uses the CPU of a node."},
+		     {"evenkeel pods -n shop --sort-by throttled",
+		      "Which pods of a namespace their CPU limit slows down."},
+		     {"evenkeel pods -n shop --containers -o csv > shop.csv",
+		      "Each container of a namespace, as data."}},
+	.terms = {"SIGMA", "THROTTLED", "OOM", "WORKSET", "CPU-KERNEL", "BURST", "HIGH", "WAITING",
+		  "STALLED", "late", "expired"},
 	.specs = specs,
 	.lists = true,
 	.run = run,

@@ -192,16 +192,6 @@ static int run(struct cli *cli)
 	return code;
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel quota", "What every namespace is guaranteed, uses, borrows and lends."},
-	{"evenkeel quota admit --pod web.yaml",
-	 "Whether quotas let a pod start, by which numbers."},
-	{"evenkeel quota preempt --pod web.yaml -n shop", "Whose pods would be evicted for it."},
-	{0},
-};
-static const char *const terms[] = {"MIN", "MAX",   "BORROWED", "LENT",	   "PENDING", "REAL",
-				    "1+1", "atMax", "overMax",	"starved", "waiting", NULL};
-
 const struct command command_quota = {
 	.name = "quota",
 	.usage = "[NAMESPACE | admit | preempt | lint]",
@@ -212,8 +202,14 @@ const struct command command_quota = {
 		"start, and what would let it. preempt --pod FILE: whose pods would have to go for "
 		"it, and where it would run then. lint: what is wrong with the quotas. Exit status "
 		"3: the pod is refused, nobody can make room for it, or lint finds an error.",
-	.examples = examples,
-	.terms = terms,
+	.examples = {{"evenkeel quota",
+		      "What every namespace is guaranteed, uses, borrows and lends."},
+		     {"evenkeel quota admit --pod web.yaml",
+		      "Whether quotas let a pod start, by which numbers."},
+		     {"evenkeel quota preempt --pod web.yaml -n shop",
+		      "Whose pods would be evicted for it."}},
+	.terms = {"MIN", "MAX", "BORROWED", "LENT", "PENDING", "REAL", "1+1", "atMax", "overMax",
+		  "starved", "waiting"},
 	.specs = specs,
 	.words = operand_words,
 	.names = "NAMESPACE",

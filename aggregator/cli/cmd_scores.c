@@ -315,17 +315,6 @@ static int run(struct cli *cli)
 	return code;
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel scores --pod web.yaml",
-	 "Where a pod, or a pod of a Deployment, would run best."},
-	{"evenkeel scores --pod web.yaml --explain node-7",
-	 "Every term of the arithmetic for one node."},
-	{"evenkeel scores --pod web.yaml --snapshot dump.json --usage watcher.json",
-	 "The same from files, without a server."},
-	{0},
-};
-static const char *const terms[] = {"RUNG", "blend", "FITS", "late", "expired", "variant", NULL};
-
 const struct command command_scores = {
 	.name = "scores",
 	.usage = "[NODE..]",
@@ -341,8 +330,13 @@ const struct command command_scores = {
 		   "extended ones; its init: ignore leaves init containers out. -o wide and "
 		   "--explain name the first filter that refuses. Exits 3 if the pod does not fit "
 		   "on a node that is named.",
-	.examples = examples,
-	.terms = terms,
+	.examples = {{"evenkeel scores --pod web.yaml",
+		      "Where a pod, or a pod of a Deployment, would run best."},
+		     {"evenkeel scores --pod web.yaml --explain node-7",
+		      "Every term of the arithmetic for one node."},
+		     {"evenkeel scores --pod web.yaml --snapshot dump.json --usage watcher.json",
+		      "The same from files, without a server."}},
+	.terms = {"RUNG", "blend", "FITS", "late", "expired", "variant"},
 	.specs = specs,
 	.names = "NODE",
 	.lists = true,

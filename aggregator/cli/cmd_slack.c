@@ -358,16 +358,6 @@ static int run(struct cli *cli)
 	return code;
 }
 
-static const struct outline_example examples[] = {
-	{"evenkeel slack", "How much room is kept for pods to come, and whether it is there."},
-	{"evenkeel slack shop/Deployment/web --explain", "Why one class has the size that it has."},
-	{"evenkeel slack -o balloons | kubectl apply -f -",
-	 "Placeholders as pods that every other pod preempts."},
-	{0},
-};
-static const char *const terms[] = {"placeholder", "WANTED",   "UNPLACED",   "SLOTS", "USABLE",
-				    "FRAGMENTED",  "lowering", "impossible", NULL};
-
 const struct command command_slack = {
 	.name = "slack",
 	.usage = "[CLASS]",
@@ -378,8 +368,14 @@ const struct command command_slack = {
 		   "cluster's rate. CPU-REQ and MEM-REQ are of one placeholder. -o balloons and -o "
 		   "capacitybuffers print the target for kubectl apply. Exit status 3: something "
 		   "is unplaced.",
-	.examples = examples,
-	.terms = terms,
+	.examples = {{"evenkeel slack",
+		      "How much room is kept for pods to come, and whether it is there."},
+		     {"evenkeel slack shop/Deployment/web --explain",
+		      "Why one class has the size that it has."},
+		     {"evenkeel slack -o balloons | kubectl apply -f -",
+		      "Placeholders as pods that every other pod preempts."}},
+	.terms = {"placeholder", "WANTED", "UNPLACED", "SLOTS", "USABLE", "FRAGMENTED", "lowering",
+		  "impossible"},
 	.specs = specs,
 	.names = "CLASS",
 	.lists = true,

@@ -480,7 +480,7 @@ static bool answer_outline(int argc, char **argv, int *code)
 			.usage = commands[i]->usage,
 			.summary = commands[i]->summary,
 			.details = commands[i]->details,
-			.examples = commands[i]->examples,
+			.examples = commands[i]->examples[0].line ? commands[i]->examples : NULL,
 			.specs = commands[i]->specs,
 			.words = commands[i]->words,
 			.names = commands[i]->names,

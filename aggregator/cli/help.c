@@ -23,7 +23,7 @@ static const char exit_status[] =
 
 static void add_examples(const struct outline_example *e, struct buf *out)
 {
-	if (!e)
+	if (!e->line)
 		return;
 	buf_add_str(out, "\nExamples:\n");
 	for (; e->line; e++) {
@@ -50,7 +50,7 @@ static void add_word(const struct option_note *note, struct buf *out)
 /* NULL-terminated; each is in the glossary. */
 static void add_words(const char *const *words, struct buf *out)
 {
-	if (!words)
+	if (!*words)
 		return;
 	buf_add_str(out, "\nWords:\n");
 	for (; *words; words++) {
@@ -162,20 +162,15 @@ static int run_completion(struct cli *cli)
 	return cli_fail(&cli->reason, CLI_USAGE, "completion: say for which shell: %s", shells);
 }
 
-static const struct outline_example completion_examples[] = {
-	{"source <(evenkeel completion bash)", "In ~/.bashrc."},
-	{"source <(evenkeel completion zsh)", "In ~/.zshrc, after compinit."},
-	{"evenkeel completion fish | source", "In ~/.config/fish/config.fish."},
-	{0},
-};
-
 const struct command command_completion = {
 	.name = "completion",
 	.usage = "bash|zsh|fish",
 	.summary = "Print what completes this command's arguments in a shell",
 	.details = "Prints what completes this command's arguments in a shell, for the file that "
 		   "the shell reads where it starts. Packages have done so already.",
-	.examples = completion_examples,
+	.examples = {{"source <(evenkeel completion bash)", "In ~/.bashrc."},
+		     {"source <(evenkeel completion zsh)", "In ~/.zshrc, after compinit."},
+		     {"evenkeel completion fish | source", "In ~/.config/fish/config.fish."}},
 	.specs = no_specs,
 	.words = outline_shells,
 	.run = run_completion,
@@ -255,18 +250,13 @@ static int run_version(struct cli *cli)
 	return CLI_OK;
 }
 
-static const struct outline_example version_examples[] = {
-	{"evenkeel version", "Both versions."},
-	{"evenkeel version -o json", "For another program."},
-	{"evenkeel --version", "That of this program alone."},
-	{0},
-};
-
 const struct command command_version = {
 	.name = "version",
 	.usage = "",
 	.summary = "Show the versions of this program and of the server",
-	.examples = version_examples,
+	.examples = {{"evenkeel version", "Both versions."},
+		     {"evenkeel version -o json", "For another program."},
+		     {"evenkeel --version", "That of this program alone."}},
 	.specs = no_specs,
 	.run = run_version,
 };
