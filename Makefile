@@ -61,8 +61,8 @@ PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttp
            sqlite3 cmocka libseccomp libcap-ng
 PKG_CFLAGS := $(call pkg,$(PKGS))
 
-AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium libprotobuf-c yaml-0.1 libseccomp libcap-ng) -lm
-AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium libprotobuf-c libcjson \
+AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium yaml-0.1 libseccomp libcap-ng) -lm
+AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium libcjson \
                   yaml-0.1 sqlite3 zlib libseccomp) $(if $(SAN),,$(call pkglibs,jemalloc)) -lm
 CLI_LIBS        = $(call pkglibs,libcurl libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
@@ -150,11 +150,11 @@ fleet: $(FLEET)
 soak: all $(FLEET) $(SOAK)
 benches: $(BENCH) $(BENCH_TABLE) $(BENCH_PLACEMENT) $(SOAK)
 
-$(SHARED_A): $(call obj,$(SHARED_C) $(PROTO_C))
+$(SHARED_A): $(call obj,$(SHARED_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
 $(AGGREGATOR_A): $(call obj,$(AGGREGATOR_C))
 $(CLI_A): $(call obj,$(CLI_C))
-$(TESTLIB_A): $(call obj,$(TESTLIB_C))
+$(TESTLIB_A): $(call obj,$(TESTLIB_C) $(PROTO_C))
 
 $(O)/%.a:
 	$(call say,AR,$@)rm -f $@ && ar rcsD $@ $^
@@ -176,7 +176,7 @@ $(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
 
 # --- objects -----------------------------------------------------------------------------------------------------
 
-$(O)/%.o: %.c | $(PROTO_C)
+$(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(EK_CFLAGS) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
@@ -187,6 +187,8 @@ $(O)/gen/%.o: $(GEN)/%.c
 # The sampler embeds the BPF objects through their skeletons.
 $(O)/agent/sampler_bpf_walk.o: | $(SKEL)
 
+# The library reads bodies in tests only, beside shared/message.c.
+$(O)/tests/unit/api_shared_body.o $(O)/tests/fuzz/body.o: | $(PROTO_C)
 $(GEN)/shared/body.pb-c.c: shared/body.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$<)protoc-c --c_out=$(GEN) $<
