@@ -104,38 +104,14 @@ static void set_baselines(struct account *a, const struct tick *k)
 /* The slow members in the terms of an interval. */
 static struct slow_use slow_use_of(const struct track *tr)
 {
-	struct slow_use use = {
-		.throttled_ns = tr->used[COUNTER_THROTTLED],
-		.periods = tr->used[COUNTER_PERIODS],
-		.throttled_periods = tr->used[COUNTER_THROTTLED_PERIODS],
-		.oom_kills = tr->used[COUNTER_OOM],
-		.psi_cpu_ns = tr->used[COUNTER_PSI_CPU],
-		.psi_mem_ns = tr->used[COUNTER_PSI_MEM],
-		.stall_cpu_ns = tr->used[COUNTER_PSI_CPU_FULL],
-		.stall_mem_ns = tr->used[COUNTER_PSI_MEM_FULL],
-		.swap_bytes = tr->swap_bytes,
-		.pids = tr->pids,
-	};
+	struct slow_use use = {.have = tr->have & USAGE_ALL & ~(HAVE_CPU | HAVE_MEMORY)};
 
-	if (track_working_set(tr, &use.working_set_bytes))
-		use.have |= USAGE_WORKING_SET;
-	if (tr->have & HAVE_THROTTLE)
-		use.have |= USAGE_THROTTLE;
-	if (tr->have & HAVE_OOM)
-		use.have |= USAGE_OOM;
-	if (tr->have & HAVE_PSI)
-		use.have |= USAGE_CONTENTION_MEMORY;
-	if (tr->have & HAVE_PSI_CPU_FULL)
-		use.have |= USAGE_STALL_CPU;
-	if (tr->have & HAVE_PSI_MEMORY_FULL)
-		use.have |= USAGE_STALL_MEMORY;
-	if (tr->have & HAVE_SWAP)
-		use.have |= USAGE_SWAP;
-	if (tr->have & HAVE_PIDS)
-		use.have |= USAGE_PIDS;
+	memcpy(use.counter, tr->used + 1, sizeof(use.counter));
+	if (!track_working_set(tr, &use.working_set_bytes))
+		use.have &= ~(uint32_t)USAGE_WORKING_SET;
 	/* Pressure without throttling known may be the workload's own doing. */
-	if ((tr->have & HAVE_PSI) && (tr->have & HAVE_THROTTLE))
-		use.have |= USAGE_CONTENTION_CPU;
+	if (!(tr->have & HAVE_THROTTLE))
+		use.have &= ~(uint32_t)USAGE_CONTENTION_CPU;
 	return use;
 }
 
@@ -143,7 +119,7 @@ static void sample_workload(struct workload *w, const struct track *tr, const st
 {
 	w->stats.seconds += (double)k->dt_ns / 1e9;
 	if (tr->have & HAVE_CPU)
-		stats_add_cpu(&w->stats, (double)tr->used[COUNTER_CPU], k->mono_ns - tr->cpu_at_ns,
+		stats_add_cpu(&w->stats, (double)tr->used[TRACK_CPU], k->mono_ns - tr->cpu_at_ns,
 			      k->capacity_milli);
 	if (tr->have & HAVE_MEMORY)
 		stats_add_memory(&w->stats, tr->mem_bytes, k->dt_ns);
@@ -208,7 +184,7 @@ static void sample_cgroups(struct account *a, struct tick *k)
 		track_roll_up(tr, &table->tracks[tr->parent]);
 		if (tr->parent == 0) {
 			k->top_known = k->top_known || (tr->have & HAVE_CPU);
-			k->top_ns += tr->used[COUNTER_CPU];
+			k->top_ns += tr->used[TRACK_CPU];
 		}
 		if (tr->holder == (int)i)
 			sample_track(tr, k);
@@ -231,7 +207,7 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 
 	if (root && track_cpu_is_whole(root)) {
 		if (root->have & HAVE_CPU) {
-			add_node_cpu(a, (double)root->used[COUNTER_CPU],
+			add_node_cpu(a, (double)root->used[TRACK_CPU],
 				     k->mono_ns - root->cpu_at_ns);
 			root->cpu_at_ns = k->mono_ns;
 		}

@@ -172,12 +172,12 @@ static void sample_workload(struct workload *w, const struct track *tr,
 	if (time->mono_ns > time->tick_ns)
 		w->stats.seconds += (double)(time->mono_ns - time->tick_ns) / 1e9;
 	if ((rest->have & HAVE_CPU) && dt_ns > 0)
-		stats_add_cpu(&w->stats, (double)rest->used[COUNTER_CPU], dt_ns,
+		stats_add_cpu(&w->stats, (double)rest->used[TRACK_CPU], dt_ns,
 			      time->capacity_milli);
 	if (rest->have & HAVE_THROTTLE)
-		stats_add_throttle(&w->stats, rest->used[COUNTER_THROTTLED],
-				   rest->used[COUNTER_PERIODS],
-				   rest->used[COUNTER_THROTTLED_PERIODS]);
+		stats_add_throttle(&w->stats, rest->used[TRACK_THROTTLED],
+				   rest->used[TRACKED(periods)],
+				   rest->used[TRACKED(throttled_periods)]);
 }
 
 /* The pod of a container apart, with that id. */

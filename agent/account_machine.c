@@ -34,8 +34,8 @@ static void add_pressure(struct machine *last, const struct machine *m, struct s
 
 	use->have &= ~(uint32_t)(USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU |
 				 USAGE_STALL_MEMORY);
-	use->psi_cpu_ns = advance(&last->psi_cpu_ns, m->psi_cpu_ns);
-	use->psi_mem_ns = advance(&last->psi_mem_ns, m->psi_mem_ns);
+	use->contention_cpu_ns = advance(&last->psi_cpu_ns, m->psi_cpu_ns);
+	use->contention_mem_ns = advance(&last->psi_mem_ns, m->psi_mem_ns);
 	use->stall_cpu_ns = advance(&last->psi_cpu_full_ns, m->psi_cpu_full_ns);
 	use->stall_mem_ns = advance(&last->psi_mem_full_ns, m->psi_mem_full_ns);
 	if (!known)

@@ -82,22 +82,13 @@ void stats_add_slow(struct stats *s, const struct slow_use *use, int64_t dt_ns)
 	s->have |= use->have;
 	if (use->have & USAGE_WORKING_SET)
 		add_gauge(&s->working_set_bytes, (double)use->working_set_bytes, dt_ns);
-	if (use->have & USAGE_THROTTLE)
-		stats_add_throttle(s, use->throttled_ns, use->periods, use->throttled_periods);
-	if (use->have & USAGE_OOM)
-		s->oom_kills += use->oom_kills;
+	for (int c = 0; c < COUNTERS; c++) {
+		if (!(use->have & usage_counters[c].have))
+			continue;
+		s->counter[c] = use->counter[c] + (c < COUNTERS_COUNTED ? s->counter[c] : 0);
+	}
 	if (use->have & USAGE_CONTENTION_CPU)
-		s->contention_cpu_ns += (int64_t)use->psi_cpu_ns - (int64_t)use->throttled_ns;
-	if (use->have & USAGE_CONTENTION_MEMORY)
-		s->contention_mem_ns += use->psi_mem_ns;
-	if (use->have & USAGE_STALL_CPU)
-		s->stall_cpu_ns += use->stall_cpu_ns;
-	if (use->have & USAGE_STALL_MEMORY)
-		s->stall_mem_ns += use->stall_mem_ns;
-	if (use->have & USAGE_SWAP)
-		s->swap_bytes = use->swap_bytes;
-	if (use->have & USAGE_PIDS)
-		s->pids = use->pids;
+		s->contention_cpu_ns -= use->throttled_ns;
 }
 
 /* Without a sample in this interval the last one still holds. */
@@ -112,35 +103,22 @@ static struct gauge pack_gauge(const struct gauge_sum *g)
 	};
 }
 
-static uint32_t clamp32(uint64_t value)
-{
-	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-}
-
 void stats_pack(const struct stats *s, struct usage *usage)
 {
 	*usage = (struct usage){
 		.have = s->have,
-		.oom_kills = clamp32(s->oom_kills),
 		.seconds = (float)s->seconds,
 		.cpu_milli = moments_pack(&s->cpu_milli),
-		.throttled_ns = s->throttled_ns,
-		.throttled_periods = clamp32(s->throttled_periods),
-		.periods = clamp32(s->periods),
-		.contention_mem_ns = s->contention_mem_ns,
-		.stall_cpu_ns = s->stall_cpu_ns,
-		.stall_mem_ns = s->stall_mem_ns,
 	};
 	if (s->have & USAGE_MEMORY)
 		usage->mem_bytes = pack_gauge(&s->mem_bytes);
 	if (s->have & USAGE_WORKING_SET)
 		usage->working_set_bytes = pack_gauge(&s->working_set_bytes);
-	if (s->contention_cpu_ns > 0)
-		usage->contention_cpu_ns = (uint64_t)s->contention_cpu_ns;
-	if (s->have & USAGE_SWAP)
-		usage->swap_bytes = s->swap_bytes;
-	if (s->have & USAGE_PIDS)
-		usage->pids = s->pids;
+	for (int c = 0; c < COUNTERS; c++)
+		if (s->have & usage_counters[c].have)
+			usage->counter[c] = s->counter[c];
+	if ((int64_t)s->contention_cpu_ns < 0)
+		usage->contention_cpu_ns = 0;
 }
 
 void stats_next(struct stats *s)
@@ -151,12 +129,12 @@ void stats_next(struct stats *s)
 		.unsettled_ns = s->unsettled_ns,
 		.mem_bytes.last = s->mem_bytes.last,
 		.working_set_bytes.last = s->working_set_bytes.last,
-		.swap_bytes = s->swap_bytes,
-		.pids = s->pids,
 	};
+	int64_t owed = (int64_t)s->contention_cpu_ns;
 
-	if (s->contention_cpu_ns < 0)
-		next.contention_cpu_ns =
-			s->contention_cpu_ns > -PSI_LAG_NS ? s->contention_cpu_ns : -PSI_LAG_NS;
+	for (int c = COUNTERS_COUNTED; c < COUNTERS; c++)
+		next.counter[c] = s->counter[c];
+	if (owed < 0)
+		next.contention_cpu_ns = (uint64_t)(owed > -PSI_LAG_NS ? owed : -PSI_LAG_NS);
 	*s = next;
 }

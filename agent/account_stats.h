@@ -19,20 +19,11 @@ struct gauge_sum {
 	double last;
 };
 
-/* One slow tick's part. */
+/* One slow tick's part. Contention is PSI some: throttled time is not taken off yet. */
 struct slow_use {
 	uint32_t have; /* enum usage_have: all but CPU and MEMORY */
-	uint32_t pids;
 	uint64_t working_set_bytes;
-	uint64_t throttled_ns;
-	uint64_t periods;
-	uint64_t throttled_periods;
-	uint64_t oom_kills;
-	uint64_t psi_cpu_ns;
-	uint64_t psi_mem_ns;
-	uint64_t stall_cpu_ns;
-	uint64_t stall_mem_ns;
-	uint64_t swap_bytes;
+	USAGE_COUNTER_UNION(USAGE_MEMBER);
 };
 
 struct stats {
@@ -46,21 +37,12 @@ struct stats {
 	double unsettled_ns;
 	struct gauge_sum mem_bytes;
 	struct gauge_sum working_set_bytes;
-	uint64_t throttled_ns;
-	uint64_t periods;
-	uint64_t throttled_periods;
-	uint64_t oom_kills;
 	/*
-	 * PSI less throttling, possibly negative: the kernel brings PSI up to date every 2 s and
-	 * throttled time when it ends, so what is missing on one side comes later.
+	 * Contention for CPU is PSI less throttling, possibly negative (as int64_t): the kernel
+	 * brings PSI up to date every 2 s and throttled time when it ends, so what is missing on
+	 * one side comes later. What is newest outlives the interval, too.
 	 */
-	int64_t contention_cpu_ns;
-	uint64_t contention_mem_ns;
-	uint64_t stall_cpu_ns;
-	uint64_t stall_mem_ns;
-	/* The newest; they outlive the interval, too. */
-	uint64_t swap_bytes;
-	uint32_t pids;
+	USAGE_COUNTER_UNION(USAGE_MEMBER);
 };
 
 /*

@@ -104,7 +104,7 @@ static void pass_on_carries(struct account_table *table, struct track *old, size
 static bool may_still_depart(const struct track *tr)
 {
 	return !tr->departed && tr->id && !track_cpu_is_whole(tr) &&
-	       (tr->at_start || (tr->based & (1u << COUNTER_CPU)));
+	       (tr->at_start || (tr->based & (1u << TRACK_CPU)));
 }
 
 static void collect_vanished(struct account_table *table, const struct track *old, size_t count,

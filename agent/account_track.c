@@ -27,20 +27,16 @@
  */
 #define TIME_SLACK_NS 1000000
 
-static const struct {
-	uint32_t have; /* enum reading_have that says it was read */
-	uint64_t slack;
-} counter_table[COUNTERS] = {
-	[COUNTER_CPU] = {HAVE_CPU, TIME_SLACK_NS},
-	[COUNTER_THROTTLED] = {HAVE_THROTTLE, TIME_SLACK_NS},
-	[COUNTER_PERIODS] = {HAVE_THROTTLE, 0},
-	[COUNTER_THROTTLED_PERIODS] = {HAVE_THROTTLE, 0},
-	[COUNTER_OOM] = {HAVE_OOM, 0},
-	[COUNTER_PSI_CPU] = {HAVE_PSI, TIME_SLACK_NS},
-	[COUNTER_PSI_MEM] = {HAVE_PSI, TIME_SLACK_NS},
-	[COUNTER_PSI_CPU_FULL] = {HAVE_PSI_CPU_FULL, TIME_SLACK_NS},
-	[COUNTER_PSI_MEM_FULL] = {HAVE_PSI_MEMORY_FULL, TIME_SLACK_NS},
-};
+/* enum reading_have that says it was read. */
+static uint32_t have_of(int c)
+{
+	return c == TRACK_CPU ? (uint32_t)HAVE_CPU : usage_counters[c - 1].have;
+}
+
+static bool is_time(int c)
+{
+	return c == TRACK_CPU || usage_counters[c - 1].is_time;
+}
 
 void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 {
@@ -56,55 +52,48 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 }
 
 /* The counter's use since its last reading. base: this is its first reading and counts nothing. */
-static void advance(struct track *tr, enum counter c, uint64_t value, bool base)
+static void advance(struct track *tr, int c, uint64_t value, bool base)
 {
 	uint64_t last = tr->last[c];
 
 	tr->based |= 1u << c;
-	if (!base && value < last && last - value < counter_table[c].slack)
+	if (!base && is_time(c) && value < last && last - value < TIME_SLACK_NS)
 		value = last;
 	tr->last[c] = value;
 	if (base)
 		return;
 	tr->used[c] = value >= last ? value - last : value;
-	tr->have |= counter_table[c].have;
+	tr->have |= have_of(c);
 }
 
 static void read_cpu(struct track *tr, const struct reading *r)
 {
-	bool local = r->have & HAVE_CPU_LOCAL, known = tr->based & (1u << COUNTER_CPU);
+	bool local = r->have & HAVE_CPU_LOCAL, known = tr->based & (1u << TRACK_CPU);
 
 	if (!(r->have & HAVE_CPU))
 		return;
-	advance(tr, COUNTER_CPU, r->cpu_ns, known ? local != tr->cpu_local : tr->at_start);
+	advance(tr, TRACK_CPU, r->cpu_ns, known ? local != tr->cpu_local : tr->at_start);
 	tr->cpu_local = local;
 	tr->cpu_whole = !local;
 }
 
-static void read_slow_counter(struct track *tr, enum counter c, const struct reading *r,
-			      uint64_t value)
+static void read_slow_counter(struct track *tr, int c, const struct reading *r)
 {
 	bool known = tr->based & (1u << c);
 
 	/* A counter that a later tier reads for the first time may be as old as its cgroup. */
-	if (r->have & counter_table[c].have)
-		advance(tr, c, value, !known && (tr->at_start || tr->slow_seen));
+	if (r->have & have_of(c))
+		advance(tr, c, r->counter[c - 1], !known && (tr->at_start || tr->slow_seen));
 }
 
 static void read_slow(struct track *tr, const struct reading *r)
 {
-	read_slow_counter(tr, COUNTER_THROTTLED, r, r->throttled_ns);
-	read_slow_counter(tr, COUNTER_PERIODS, r, r->periods);
-	read_slow_counter(tr, COUNTER_THROTTLED_PERIODS, r, r->throttled_periods);
-	read_slow_counter(tr, COUNTER_OOM, r, r->oom_kills);
-	read_slow_counter(tr, COUNTER_PSI_CPU, r, r->psi_cpu_ns);
-	read_slow_counter(tr, COUNTER_PSI_MEM, r, r->psi_mem_ns);
-	read_slow_counter(tr, COUNTER_PSI_CPU_FULL, r, r->psi_cpu_full_ns);
-	read_slow_counter(tr, COUNTER_PSI_MEM_FULL, r, r->psi_mem_full_ns);
+	for (int c = TRACK_THROTTLED; c <= COUNTERS_COUNTED; c++)
+		read_slow_counter(tr, c, r);
+	for (int c = COUNTERS_COUNTED + 1; c < TRACK_COUNTERS; c++)
+		tr->used[c] = r->counter[c - 1];
 	tr->slow_seen = true;
-	tr->have |= r->have & (HAVE_SWAP | HAVE_PIDS);
-	tr->swap_bytes = r->swap_bytes;
-	tr->pids = r->pids;
+	tr->have |= r->have & USAGE_NEWEST_BITS;
 	if (r->have & (HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE)) {
 		tr->have |= HAVE_WORKING_SET;
 		tr->inactive_file_bytes = r->inactive_file_bytes;
@@ -120,7 +109,7 @@ static void read_slow(struct track *tr, const struct reading *r)
 static bool is_another_life(const struct track *tr, const struct reading *r)
 {
 	return (r->have & HAVE_CPU) &&
-	       (r->cpu_ns < tr->stale_cpu_ns || r->cpu_ns > tr->last[COUNTER_CPU]);
+	       (r->cpu_ns < tr->stale_cpu_ns || r->cpu_ns > tr->last[TRACK_CPU]);
 }
 
 static void begin_life(struct track *tr)
@@ -156,12 +145,12 @@ void track_read(struct track *tr, const struct reading *r, bool slow)
 void track_roll_up(const struct track *tr, struct track *parent)
 {
 	if ((tr->have & HAVE_CPU) && !tr->cpu_whole && !parent->cpu_whole) {
-		parent->used[COUNTER_CPU] += tr->used[COUNTER_CPU];
+		parent->used[TRACK_CPU] += tr->used[TRACK_CPU];
 		parent->have |= HAVE_CPU;
 	}
-	for (int c = COUNTER_THROTTLED; c <= COUNTER_THROTTLED_PERIODS; c++)
+	for (int c = TRACK_THROTTLED; c < TRACK_DEPARTING; c++)
 		parent->used[c] += tr->used[c];
-	parent->oom_below += tr->used[COUNTER_OOM];
+	parent->oom_below += tr->used[TRACK_OOM];
 	parent->have |= tr->have & (HAVE_THROTTLE | HAVE_OOM);
 	if (!parent->inactive_whole)
 		parent->inactive_file_bytes += tr->inactive_file_bytes;
@@ -169,13 +158,13 @@ void track_roll_up(const struct track *tr, struct track *parent)
 
 void track_finish(struct track *tr)
 {
-	if (tr->oom_below > tr->used[COUNTER_OOM])
-		tr->used[COUNTER_OOM] = tr->oom_below;
+	if (tr->oom_below > tr->used[TRACK_OOM])
+		tr->used[TRACK_OOM] = tr->oom_below;
 }
 
 bool track_cpu_is_whole(const struct track *tr)
 {
-	return (tr->based & (1u << COUNTER_CPU)) && !tr->cpu_local;
+	return (tr->based & (1u << TRACK_CPU)) && !tr->cpu_local;
 }
 
 bool track_working_set(const struct track *tr, uint64_t *bytes)
@@ -192,11 +181,11 @@ bool track_working_set(const struct track *tr, uint64_t *bytes)
 static uint64_t value_at_departure(const struct departure *d, int c)
 {
 	switch (c) {
-	case COUNTER_CPU:
+	case TRACK_CPU:
 		return d->cpu_ns;
-	case COUNTER_THROTTLED:
+	case TRACK_THROTTLED:
 		return d->throttled_ns;
-	case COUNTER_PERIODS:
+	case TRACKED(periods):
 		return d->periods;
 	default:
 		return d->throttled_periods;
@@ -207,8 +196,8 @@ struct remainder remainder_of_life(const struct departure *d)
 {
 	struct remainder rest = {.have = d->have & (HAVE_CPU | HAVE_THROTTLE)};
 
-	for (int c = 0; c < COUNTERS_DEPARTING; c++)
-		if (rest.have & counter_table[c].have)
+	for (int c = 0; c < TRACK_DEPARTING; c++)
+		if (rest.have & have_of(c))
 			rest.used[c] = value_at_departure(d, c);
 	return rest;
 }
@@ -216,7 +205,7 @@ struct remainder remainder_of_life(const struct departure *d)
 void remainder_add(struct remainder *to, const struct remainder *rest)
 {
 	to->have |= rest->have;
-	for (int c = 0; c < COUNTERS_DEPARTING; c++)
+	for (int c = 0; c < TRACK_DEPARTING; c++)
 		to->used[c] += rest->used[c];
 }
 
@@ -228,7 +217,7 @@ static bool has_base(const struct track *tr, int c)
 {
 	if (tr->based & (1u << c))
 		return true;
-	return !tr->at_start && (c == COUNTER_CPU || !tr->slow_seen);
+	return !tr->at_start && (c == TRACK_CPU || !tr->slow_seen);
 }
 
 bool track_depart(struct track *tr, const struct departure *d, struct remainder *rest)
@@ -236,17 +225,17 @@ bool track_depart(struct track *tr, const struct departure *d, struct remainder 
 	if (track_cpu_is_whole(tr))
 		return false;
 	*rest = (struct remainder){0};
-	tr->stale_cpu_ns = tr->last[COUNTER_CPU];
-	for (int c = 0; c < COUNTERS_DEPARTING; c++) {
+	tr->stale_cpu_ns = tr->last[TRACK_CPU];
+	for (int c = 0; c < TRACK_DEPARTING; c++) {
 		uint64_t value = value_at_departure(d, c), last = tr->last[c];
 
-		if (!(d->have & counter_table[c].have) || !has_base(tr, c))
+		if (!(d->have & have_of(c)) || !has_base(tr, c))
 			continue;
-		rest->have |= counter_table[c].have;
+		rest->have |= have_of(c);
 		rest->used[c] = value > last ? value - last : 0;
 	}
-	if ((d->have & HAVE_CPU) && d->cpu_ns > tr->last[COUNTER_CPU])
-		tr->last[COUNTER_CPU] = d->cpu_ns;
+	if ((d->have & HAVE_CPU) && d->cpu_ns > tr->last[TRACK_CPU])
+		tr->last[TRACK_CPU] = d->cpu_ns;
 	tr->departed = true;
 	return true;
 }
@@ -254,18 +243,18 @@ bool track_depart(struct track *tr, const struct departure *d, struct remainder 
 static void forget_cpu(struct remainder *rest)
 {
 	rest->have &= ~(uint32_t)HAVE_CPU;
-	rest->used[COUNTER_CPU] = 0;
+	rest->used[TRACK_CPU] = 0;
 }
 
 /* Moves to this tick what belongs to it. */
 static void join(struct track *tr, struct remainder *rest, bool slow)
 {
-	tr->used[COUNTER_CPU] += rest->used[COUNTER_CPU];
+	tr->used[TRACK_CPU] += rest->used[TRACK_CPU];
 	tr->have |= rest->have & HAVE_CPU;
 	forget_cpu(rest);
 	if (!slow || !(rest->have & HAVE_THROTTLE))
 		return;
-	for (int c = COUNTER_THROTTLED; c < COUNTERS_DEPARTING; c++)
+	for (int c = TRACK_THROTTLED; c < TRACK_DEPARTING; c++)
 		tr->used[c] += rest->used[c];
 	tr->have |= HAVE_THROTTLE;
 	*rest = (struct remainder){0};
@@ -277,14 +266,14 @@ uint64_t track_join_carry(struct track *tr, bool slow)
 
 	if (track_cpu_is_whole(tr))
 		forget_cpu(&tr->carry);
-	cpu_ns = tr->carry.used[COUNTER_CPU];
+	cpu_ns = tr->carry.used[TRACK_CPU];
 	join(tr, &tr->carry, slow);
 	return cpu_ns;
 }
 
 /* --- containers apart ------------------------------------------------------------------------- */
 
-#define GAUGES	 ((uint32_t)(HAVE_MEMORY | HAVE_WORKING_SET | HAVE_SWAP | HAVE_PIDS))
+#define GAUGES	 ((uint32_t)(HAVE_MEMORY | HAVE_WORKING_SET | USAGE_NEWEST_BITS))
 #define PRESSURE ((uint32_t)(HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL))
 
 /* Pages that are not in use, of those that are counted. */
@@ -299,13 +288,13 @@ static void adopt_gauges(struct track *pod, const struct track *container)
 	pod->have &= container->have | ~GAUGES;
 	pod->inactive_file_bytes = inactive_bytes(pod) + inactive_bytes(container);
 	pod->mem_bytes += container->mem_bytes;
-	pod->swap_bytes += container->swap_bytes;
-	pod->pids += container->pids;
+	for (int c = COUNTERS_COUNTED + 1; c < TRACK_COUNTERS; c++)
+		pod->used[c] += container->used[c];
 }
 
 void track_adopt(struct track *pod, const struct track *container)
 {
-	for (int c = COUNTER_CPU; c <= COUNTER_OOM; c++)
+	for (int c = TRACK_CPU; c <= TRACK_OOM; c++)
 		pod->used[c] += container->used[c];
 	pod->have |= container->have & (HAVE_CPU | HAVE_THROTTLE | HAVE_OOM);
 	pod->have &= ~PRESSURE;

@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_AGENT_ACCOUNT_TRACK_H
 #define EVENKEEL_AGENT_ACCOUNT_TRACK_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,24 +14,24 @@
 #include "agent/topology.h"
 #include "agent/workload.h"
 
-enum counter {
-	COUNTER_CPU,
-	COUNTER_THROTTLED,
-	COUNTER_PERIODS,
-	COUNTER_THROTTLED_PERIODS,
-	COUNTER_OOM,
-	COUNTER_PSI_CPU,
-	COUNTER_PSI_MEM,
-	COUNTER_PSI_CPU_FULL,
-	COUNTER_PSI_MEM_FULL,
-	COUNTERS,
-	COUNTERS_DEPARTING = COUNTER_OOM, /* the first so many are known of a removed cgroup */
+/* CPU time, then what enum usage_counter numbers. */
+#define TRACKED(member) (COUNTER_##member + 1)
+enum track_counter {
+	TRACK_CPU,
+	TRACK_THROTTLED = TRACKED(throttled_ns),
+	TRACK_OOM = TRACKED(oom_kills),
+	TRACK_DEPARTING = TRACK_OOM, /* the first so many are known of a removed cgroup */
+	TRACK_COUNTERS = COUNTERS + 1,
 };
+
+static_assert(TRACKED(throttled_periods) < (int)TRACK_DEPARTING &&
+		      TRACKED(periods) < (int)TRACK_DEPARTING,
+	      "throttling departs");
 
 /* What was used and is in no tick yet. */
 struct remainder {
 	uint32_t have; /* enum reading_have: of HAVE_CPU, HAVE_THROTTLE */
-	uint64_t used[COUNTERS_DEPARTING];
+	uint64_t used[TRACK_DEPARTING];
 };
 
 struct track {
@@ -41,8 +42,8 @@ struct track {
 	bool departed; /* removed: what is still read is not its own any more */
 	bool slow_seen; /* a slow tick has read it */
 	bool cpu_local; /* its last CPU reading covered its own tasks only */
-	uint32_t based; /* bit per enum counter: `last` holds a reading */
-	uint64_t last[COUNTERS];
+	uint32_t based; /* bit per enum track_counter: `last` holds a reading */
+	uint64_t last[TRACK_COUNTERS];
 	uint64_t stale_cpu_ns; /* once departed: its last reading, which the topology still shows */
 	struct remainder carry; /* of what was below and departed */
 	/*
@@ -60,12 +61,10 @@ struct track {
 
 	/* What this tick brought; after the roll-up with everything below. */
 	uint32_t have; /* enum reading_have: which of these are known */
-	uint64_t used[COUNTERS];
+	uint64_t used[TRACK_COUNTERS];
 	uint64_t oom_below;
 	uint64_t mem_bytes;
 	uint64_t inactive_file_bytes;
-	uint64_t swap_bytes;
-	uint32_t pids;
 	bool inactive_whole; /* the kernel's value covered what is below already */
 	bool cpu_whole; /* the same for CPU time */
 };

@@ -6,11 +6,13 @@
 #ifndef EVENKEEL_AGENT_TOPOLOGY_H
 #define EVENKEEL_AGENT_TOPOLOGY_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "agent/identity.h"
+#include "shared/interval.h"
 
 /*
  * On v2 there is one hierarchy, on v1 one per controller, and the same path names the same workload
@@ -27,27 +29,27 @@ enum hierarchy {
 enum { CGROUP_NONE = -1, CGROUPS_MAX = 16384 };
 
 enum reading_have {
-	HAVE_CPU = 1 << 0,
-	HAVE_CPU_LOCAL =
-		1
-		/* cpu_ns is the cgroup's own tasks only; without it descendants are included */
-		<< 1,
-	HAVE_MEMORY = 1 << 2,
-	HAVE_WORKING_SET = 1 << 3, /* inactive_file_bytes is valid, and local (sum the subtree) */
-	HAVE_INACTIVE_SUBTREE = 1 << 4, /* .. and already covers the descendants */
-	HAVE_THROTTLE = 1 << 5,
-	HAVE_CPU_LIMIT = 1 << 6,
-	HAVE_MEMORY_LIMIT = 1 << 7,
-	HAVE_OOM = 1 << 8,
-	HAVE_PSI = 1 << 9, /* some, of CPU and memory */
-	HAVE_PSI_CPU_FULL = 1 << 10, /* 5.13 */
-	HAVE_PSI_MEMORY_FULL = 1 << 11,
-	HAVE_PIDS = 1 << 12,
-	HAVE_PIDS_LIMIT = 1 << 13,
-	HAVE_SWAP = 1 << 14, /* usage */
-	HAVE_SWAP_LIMIT = 1 << 15,
-	HAVE_MEMORY_HIGH = 1 << 16,
+	HAVE_CPU = USAGE_CPU,
+	HAVE_MEMORY = USAGE_MEMORY,
+	HAVE_WORKING_SET = USAGE_WORKING_SET, /* inactive_file_bytes, local: sum the subtree */
+	HAVE_THROTTLE = USAGE_THROTTLE,
+	HAVE_OOM = USAGE_OOM,
+	HAVE_PSI = USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY, /* some, of CPU and memory */
+	HAVE_PSI_CPU_FULL = USAGE_STALL_CPU, /* 5.13 */
+	HAVE_PSI_MEMORY_FULL = USAGE_STALL_MEMORY,
+	HAVE_SWAP = USAGE_SWAP, /* usage */
+	HAVE_PIDS = USAGE_PIDS,
+	/* cpu_ns is the cgroup's own tasks only; without it descendants are included */
+	HAVE_CPU_LOCAL = 1 << 24,
+	HAVE_INACTIVE_SUBTREE = 1 << 25, /* inactive_file_bytes covers the descendants */
+	HAVE_CPU_LIMIT = 1 << 26,
+	HAVE_MEMORY_LIMIT = 1 << 27,
+	HAVE_MEMORY_HIGH = 1 << 28,
+	HAVE_SWAP_LIMIT = 1 << 29,
+	HAVE_PIDS_LIMIT = 1 << 30,
 };
+
+static_assert((int)USAGE_ALL < (int)HAVE_CPU_LOCAL, "the bits of both are apart");
 
 /*
  * The newest value of everything a tier can read of one cgroup; counters are since the cgroup's
@@ -58,19 +60,21 @@ struct reading {
 	 * enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind
 	 */
 	uint32_t have;
-	uint32_t pids;
 	uint64_t cpu_ns;
 	uint64_t mem_bytes; /* includes descendants, as page counters do */
 	uint64_t inactive_file_bytes;
-	uint64_t throttled_ns;
-	uint64_t periods;
-	uint64_t throttled_periods;
-	uint64_t oom_kills;
-	uint64_t psi_cpu_ns; /* some, total */
-	uint64_t psi_mem_ns;
-	uint64_t psi_cpu_full_ns;
-	uint64_t psi_mem_full_ns;
-	uint64_t swap_bytes; /* includes descendants */
+	/* Of PSI as the kernel counts it: some and full, total; what is newest includes descendants */
+#define X(member, bit, number, type, from) uint64_t from;
+#define USAGE_FROM(member, ...)		   uint64_t member;
+	union {
+		uint64_t counter[COUNTERS];
+		struct {
+			USAGE_COUNTED(X)
+			USAGE_NEWEST(USAGE_FROM)
+		};
+	};
+#undef USAGE_FROM
+#undef X
 	int64_t cpu_quota_ns; /* LIMIT_NONE: no quota */
 	int64_t cpu_period_ns;
 	/* with HAVE_CPU_LIMIT; 0 also where the kernel has no burst (before 5.14) */

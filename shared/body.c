@@ -31,8 +31,6 @@
 #define LONGEST_NS   (3600 * NS_PER_SEC)
 #define CAPACITY_MAX (INT64_MAX / 1024)
 
-#define USAGE_ALL (USAGE_PIDS * 2 - 1)
-
 enum { INTERVAL_MS_MIN = 1000, INTERVAL_MS_MAX = 15000, WAIT_MS_MAX = 60000 };
 
 /* Tags and lengths of the fields of IntervalPart that are not packed by the table. */
@@ -71,22 +69,19 @@ static_assert(offsetof(struct usage, have) == 0, "what MESSAGE_INSIDE needs");
 static const struct message_field usage_rows[] = {
 	ROW(1, usage, "have", have, .kind = MESSAGE_U32, WITHIN(0, USAGE_ALL)),
 	ROW(2, usage, "seconds", seconds, .kind = MESSAGE_FLOAT, WITHIN(0, NUMBER_MAX)),
-	ROW(3, usage, "cpu_milli", cpu_milli, .kind = MESSAGE_INSIDE, .inside = &moments_message,
-	    .bit = USAGE_CPU),
-	ROW(4, usage, "mem_bytes", mem_bytes, .kind = MESSAGE_INSIDE, .inside = &gauge_message,
-	    .bit = USAGE_MEMORY),
-	ROW(5, usage, "working_set_bytes", working_set_bytes, .kind = MESSAGE_INSIDE,
-	    .inside = &gauge_message, .bit = USAGE_WORKING_SET),
-	ROW(6, usage, "throttled_ns", throttled_ns, .kind = MESSAGE_U64),
-	ROW(7, usage, "throttled_periods", throttled_periods, .kind = MESSAGE_U32),
-	ROW(8, usage, "periods", periods, .kind = MESSAGE_U32),
-	ROW(9, usage, "oom_kills", oom_kills, .kind = MESSAGE_U32),
-	ROW(10, usage, "contention_cpu_ns", contention_cpu_ns, .kind = MESSAGE_U64),
-	ROW(11, usage, "contention_mem_ns", contention_mem_ns, .kind = MESSAGE_U64),
-	ROW(12, usage, "stall_cpu_ns", stall_cpu_ns, .kind = MESSAGE_U64),
-	ROW(13, usage, "stall_mem_ns", stall_mem_ns, .kind = MESSAGE_U64),
-	ROW(14, usage, "swap_bytes", swap_bytes, .kind = MESSAGE_U64),
-	ROW(15, usage, "pids", pids, .kind = MESSAGE_U32),
+#define X(member, has, key, decimals, number, message)                                             \
+	ROW(number, usage, #member, member, .kind = MESSAGE_INSIDE, .inside = &message##_message,  \
+	    .bit = USAGE_##has),
+	USAGE_AVERAGED(X)
+#undef X
+#define X(member, has, number, type, from)                                                         \
+	ROW(number, usage, #member, member, .kind = MESSAGE_##type),
+		USAGE_COUNTED(X)
+#undef X
+#define X(member, has, key, number, type, ...)                                                     \
+	ROW(number, usage, #member, member, .kind = MESSAGE_##type),
+			USAGE_NEWEST(X)
+#undef X
 };
 static const struct message usage_message = MESSAGE(usage_rows);
 

@@ -110,6 +110,29 @@ static struct gauge merge_gauge(const struct usage *a, const struct gauge *ga,
 	};
 }
 
+const struct usage_counter_row usage_counters[COUNTERS] = {
+#define IS_TIME_U64			   true
+#define IS_TIME_COUNT32			   false
+#define X(member, bit, number, type, from) [COUNTER_##member] = {USAGE_##bit, IS_TIME_##type},
+	USAGE_COUNTED(X)
+#undef X
+#define X(member, bit, key, number, type, ...) [COUNTER_##member] = {USAGE_##bit, IS_TIME_##type},
+		USAGE_NEWEST(X)
+#undef X
+};
+
+static void merge_counters(struct usage *a, const struct usage *b)
+{
+	for (int c = 0; c < COUNTERS_COUNTED; c++) {
+		a->counter[c] += b->counter[c];
+		if (!usage_counters[c].is_time && a->counter[c] > UINT32_MAX)
+			a->counter[c] = UINT32_MAX;
+	}
+	for (int c = COUNTERS_COUNTED; c < COUNTERS; c++)
+		if (b->have & usage_counters[c].have)
+			a->counter[c] = b->counter[c];
+}
+
 void usage_merge(struct usage *a, const struct usage *b)
 {
 	struct moments cpu = moments_unpack(&a->cpu_milli);
@@ -117,23 +140,12 @@ void usage_merge(struct usage *a, const struct usage *b)
 
 	moments_merge(&cpu, &later);
 	a->cpu_milli = moments_pack(&cpu);
-	if (b->have & USAGE_SWAP)
-		a->swap_bytes = b->swap_bytes;
-	if (b->have & USAGE_PIDS)
-		a->pids = b->pids;
 	a->mem_bytes = merge_gauge(a, &a->mem_bytes, b, &b->mem_bytes, USAGE_MEMORY);
 	a->working_set_bytes =
 		merge_gauge(a, &a->working_set_bytes, b, &b->working_set_bytes, USAGE_WORKING_SET);
+	merge_counters(a, b);
 	a->have |= b->have;
 	a->seconds += b->seconds;
-	a->oom_kills = saturating_add(a->oom_kills, b->oom_kills);
-	a->throttled_ns += b->throttled_ns;
-	a->throttled_periods = saturating_add(a->throttled_periods, b->throttled_periods);
-	a->periods = saturating_add(a->periods, b->periods);
-	a->contention_cpu_ns += b->contention_cpu_ns;
-	a->contention_mem_ns += b->contention_mem_ns;
-	a->stall_cpu_ns += b->stall_cpu_ns;
-	a->stall_mem_ns += b->stall_mem_ns;
 }
 
 /* A mean over passes: rate times seconds is their number. */

@@ -12,23 +12,59 @@
 
 #include "shared/histogram.h"
 #include "shared/moments.h"
+#include "shared/usage_fields.h"
+
+enum usage_bit {
+#define X(bit) USAGE_BIT_##bit,
+	USAGE_BITS(X)
+#undef X
+		USAGE_BIT_COUNT
+};
 
 /*
  * Which members of struct usage were measured. A member that was not measured is unknown, never 0.
  */
 enum usage_have {
-	USAGE_CPU = 1 << 0,
-	USAGE_MEMORY = 1 << 1,
-	USAGE_WORKING_SET = 1 << 2,
-	USAGE_THROTTLE = 1 << 3,
-	USAGE_OOM = 1 << 4,
-	USAGE_CONTENTION_CPU = 1 << 5,
-	USAGE_CONTENTION_MEMORY = 1 << 6,
-	USAGE_STALL_CPU = 1 << 7,
-	USAGE_STALL_MEMORY = 1 << 8,
-	USAGE_SWAP = 1 << 9,
-	USAGE_PIDS = 1 << 10,
+#define X(bit) USAGE_##bit = 1 << USAGE_BIT_##bit,
+	USAGE_BITS(X)
+#undef X
+		USAGE_ALL = (1 << USAGE_BIT_COUNT) - 1
 };
+
+/* Places in the array of counters: what is counted, then newest readings. */
+enum usage_counter {
+#define X(member, ...) COUNTER_##member,
+	USAGE_COUNTED(X)
+#undef X
+		COUNTERS_COUNTED,
+	COUNTERS_BEFORE_NEWEST = COUNTERS_COUNTED - 1,
+#define X(member, ...) COUNTER_##member,
+	USAGE_NEWEST(X)
+#undef X
+		COUNTERS,
+};
+
+/* The counters of one struct, by name and by number. X(member, ...) names them. */
+#define USAGE_COUNTER_UNION(X)                                                                     \
+	union {                                                                                    \
+		uint64_t counter[COUNTERS];                                                        \
+		struct {                                                                           \
+			USAGE_COUNTED(X)                                                           \
+			USAGE_NEWEST(X)                                                            \
+		};                                                                                 \
+	}
+#define USAGE_MEMBER(member, ...) uint64_t member;
+
+#define X(member, bit, ...) | USAGE_##bit
+enum { USAGE_NEWEST_BITS = 0 USAGE_NEWEST(X) };
+#undef X
+
+struct usage_counter_row {
+	uint32_t have; /* its bit of enum usage_have */
+	bool is_time; /* in nanoseconds; else 32 bits hold it */
+};
+
+extern const struct usage_counter_row usage_counters[COUNTERS];
 
 struct gauge {
 	float mean; /* time-weighted */
@@ -38,26 +74,12 @@ struct gauge {
 
 struct usage {
 	uint32_t have; /* enum usage_have */
-	uint32_t oom_kills; /* in the interval */
 	float seconds; /* time its samples cover; the weight of the gauges */
 	/* mean * weight is the exact CPU time used, in millicore seconds */
 	struct moments32 cpu_milli;
 	struct gauge mem_bytes;
 	struct gauge working_set_bytes; /* usage less inactive file pages */
-	uint64_t throttled_ns; /* in the interval, as are all below */
-	uint32_t throttled_periods;
-	uint32_t periods;
-	/* PSI some less throttled time: waiting that neighbours caused */
-	uint64_t contention_cpu_ns;
-	uint64_t contention_mem_ns;
-	/*
-	 * PSI full: time in which none of its tasks could run, whether for want of CPU or of
-	 * memory.
-	 */
-	uint64_t stall_cpu_ns; /* not less throttled time: a throttled cgroup stalls */
-	uint64_t stall_mem_ns;
-	uint64_t swap_bytes; /* now, as are pids; of the newest reading */
-	uint32_t pids; /* tasks, as the pids controller counts them */
+	USAGE_COUNTER_UNION(USAGE_MEMBER);
 };
 
 /* A limit that does not bound, and one that could not be read. */

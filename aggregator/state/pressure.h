@@ -19,6 +19,8 @@ static_assert(USAGE_CONTENTION_CPU << CONTENTION_MEMORY == USAGE_CONTENTION_MEMO
 		      USAGE_CONTENTION_CPU << STALL_CPU == USAGE_STALL_CPU &&
 		      USAGE_CONTENTION_CPU << STALL_MEMORY == USAGE_STALL_MEMORY,
 	      "in the order of their bits in enum usage_have");
+static_assert(COUNTER_contention_cpu_ns + (int)STALL_MEMORY == (int)COUNTER_stall_mem_ns,
+	      "and of their counters");
 
 #define PRESSURE_BITS                                                                              \
 	(USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU | USAGE_STALL_MEMORY)
@@ -32,14 +34,7 @@ static inline uint32_t pressure_bit(enum pressure p)
 /* Lost in an interval; 0 where it was not measured. */
 static inline uint64_t pressure_ns(const struct usage *u, enum pressure p)
 {
-	const uint64_t ns[PRESSURES] = {
-		[CONTENTION_CPU] = u->contention_cpu_ns,
-		[CONTENTION_MEMORY] = u->contention_mem_ns,
-		[STALL_CPU] = u->stall_cpu_ns,
-		[STALL_MEMORY] = u->stall_mem_ns,
-	};
-
-	return u->have & pressure_bit(p) ? ns[p] : 0;
+	return u->have & pressure_bit(p) ? u->counter[COUNTER_contention_cpu_ns + (int)p] : 0;
 }
 
 /* Share of a time, at most 1: PSI is read a moment before or after the clock. NaN of no time. */

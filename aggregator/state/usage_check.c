@@ -20,8 +20,6 @@
 #define MEMORY_TOLERANCE 1.000001 /* of a float32 */
 #define JUDGED_SECONDS	 1.0
 #define LEAST_MILLI	 (-1.0) /* rounding of a difference */
-#define PIDS_MOST	 (1u << 22) /* PID_MAX_LIMIT of a 64-bit kernel */
-#define SWAP_MOST	 (1ULL << 50)
 #define OOM_KILLS_MOST	 1000000u
 #define PERIODS_SECOND	 1000.0 /* a period is at least 1 ms */
 #define READINGS_SECOND	 32.0 /* more than any agent makes */
@@ -203,12 +201,12 @@ static void judge_throttling(const struct judge *j)
 			  "was throttled for %.1f s, at most %.1f s passed", throttled, most);
 	else if ((double)u->periods > j->clock_seconds * PERIODS_SECOND)
 		PUT_ASIDE(j, USAGE_THROTTLE, QUARANTINE_counterReset,
-			  "had %" PRIu32 " periods, at most %.0f passed", u->periods,
+			  "had %" PRIu64 " periods, at most %.0f passed", u->periods,
 			  j->clock_seconds * PERIODS_SECOND);
-	else if (u->throttled_periods > (uint64_t)u->periods + j->merged + 1)
+	else if (u->throttled_periods > u->periods + j->merged + 1)
 		/* Both are read without a lock, once per interval. */
 		PUT_ASIDE(j, USAGE_THROTTLE, QUARANTINE_inconsistent,
-			  "was throttled in %" PRIu32 " of %" PRIu32 " periods",
+			  "was throttled in %" PRIu64 " of %" PRIu64 " periods",
 			  u->throttled_periods, u->periods);
 }
 
@@ -217,14 +215,15 @@ static void judge_counts(const struct judge *j)
 	const struct usage *u = j->usage;
 
 	if ((u->have & USAGE_OOM) && u->oom_kills > OOM_KILLS_MOST)
-		PUT_ASIDE(j, USAGE_OOM, QUARANTINE_counterReset, "had %" PRIu32 " OOM kills",
+		PUT_ASIDE(j, USAGE_OOM, QUARANTINE_counterReset, "had %" PRIu64 " OOM kills",
 			  u->oom_kills);
-	if ((u->have & USAGE_SWAP) && u->swap_bytes > SWAP_MOST)
-		PUT_ASIDE(j, USAGE_SWAP, QUARANTINE_notANumber, "has %" PRIu64 " bytes swapped",
-			  u->swap_bytes);
-	if ((u->have & USAGE_PIDS) && u->pids > PIDS_MOST)
-		PUT_ASIDE(j, USAGE_PIDS, QUARANTINE_aboveKernelLimit,
-			  "has %" PRIu32 " tasks, a kernel at most %u", u->pids, PIDS_MOST);
+#define X(member, bit, key, number, type, most, why, unit)                                         \
+	if ((u->have & USAGE_##bit) && u->member > (most))                                         \
+		PUT_ASIDE(j, USAGE_##bit, QUARANTINE_##why,                                        \
+			  "has %" PRIu64 " " unit ", at most %" PRIu64 " can be", u->member,       \
+			  (uint64_t)(most));
+	USAGE_NEWEST(X)
+#undef X
 }
 
 static void judge_pressure(const struct judge *j)

@@ -50,12 +50,15 @@ static void code_head(struct bytes *b, struct node_page *head)
 
 static void code_latest(struct bytes *b, struct usage *u)
 {
+	uint32_t pids = (uint32_t)u->pids;
+
 	bytes_u32(b, &u->have);
 	bytes_f32(b, &u->cpu_milli.mean);
 	bytes_f32(b, &u->mem_bytes.last);
 	bytes_f32(b, &u->working_set_bytes.last);
 	bytes_u64(b, &u->swap_bytes);
-	bytes_u32(b, &u->pids);
+	bytes_u32(b, &pids);
+	u->pids = pids;
 }
 
 /* Only what a page reads of the newest interval, and nothing of what was not measured. */
@@ -71,10 +74,9 @@ static struct usage latest_of(const struct usage *u)
 		latest.mem_bytes.last = u->mem_bytes.last;
 	if (latest.have & USAGE_WORKING_SET)
 		latest.working_set_bytes.last = u->working_set_bytes.last;
-	if (latest.have & USAGE_SWAP)
-		latest.swap_bytes = u->swap_bytes;
-	if (latest.have & USAGE_PIDS)
-		latest.pids = u->pids;
+	for (int c = COUNTERS_COUNTED; c < COUNTERS; c++)
+		if (latest.have & usage_counters[c].have)
+			latest.counter[c] = u->counter[c];
 	return latest;
 }
 

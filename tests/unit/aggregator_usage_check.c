@@ -112,9 +112,9 @@ static struct interval *new_interval(void)
 	  "was throttled in 13 of 10 periods")                                                     \
 	X(u->oom_kills = UINT32_MAX, USAGE_OOM, counterReset, "had 4294967295 OOM kills")          \
 	X(u->swap_bytes = UINT64_MAX, USAGE_SWAP, notANumber,                                      \
-	  "has 18446744073709551615 bytes swapped")                                                \
+	  "has 18446744073709551615 bytes swapped, at most 1125899906842624 can be")               \
 	X(u->pids = (1 << 22) + 1, USAGE_PIDS, aboveKernelLimit,                                   \
-	  "has 4194305 tasks, a kernel at most 4194304")                                           \
+	  "has 4194305 tasks, at most 4194304 can be")                                             \
 	X(u->contention_cpu_ns = 125 * SEC / 10, USAGE_CONTENTION_CPU, counterReset,               \
 	  "waited for CPU for 12.5 s, at most 12.0 s passed")                                      \
 	X(u->contention_mem_ns = UINT64_MAX, USAGE_CONTENTION_MEMORY, counterReset,                \

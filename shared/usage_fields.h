@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything a cgroup is measured by, a row each. What is generated from them: struct usage and its
+ * bits, the wire (shared/body.c), merging (shared/interval.c), the agent's counters from reading to
+ * interval, the newest values on pages and in JSON, and their bounds.
+ */
+#ifndef EVENKEEL_SHARED_USAGE_FIELDS_H
+#define EVENKEEL_SHARED_USAGE_FIELDS_H
+
+/* X(bit of enum usage_have): in the order of the bits. */
+#define USAGE_BITS(X)                                                                              \
+	X(CPU)                                                                                     \
+	X(MEMORY)                                                                                  \
+	X(WORKING_SET)                                                                             \
+	X(THROTTLE)                                                                                \
+	X(OOM)                                                                                     \
+	X(CONTENTION_CPU)                                                                          \
+	X(CONTENTION_MEMORY)                                                                       \
+	X(STALL_CPU)                                                                               \
+	X(STALL_MEMORY)                                                                            \
+	X(SWAP)                                                                                    \
+	X(PIDS)
+
+/* Averaged over time. X(member, bit, key in JSON, decimals there, field in body.proto, its message) */
+#define USAGE_AVERAGED(X)                                                                          \
+	X(cpu_milli, CPU, "cpuMillicores", 3, 3, moments)                                          \
+	X(mem_bytes, MEMORY, "memoryBytes", 0, 4, gauge)                                           \
+	X(working_set_bytes, WORKING_SET, "workingSetBytes", 0, 5, gauge)
+
+/*
+ * Counted in the interval: merging adds. X(member, bit, field in body.proto, its type, member of
+ * struct reading): U64 is time in nanoseconds, COUNT32 a number of events.
+ */
+#define USAGE_COUNTED(X)                                                                             \
+	X(throttled_ns, THROTTLE, 6, U64, throttled_ns)                                              \
+	X(throttled_periods, THROTTLE, 7, COUNT32, throttled_periods)                                \
+	X(periods, THROTTLE, 8, COUNT32, periods)                                                    \
+	X(oom_kills, OOM, 9, COUNT32, oom_kills)                                                     \
+	/* PSI some less throttled time: waiting that neighbours caused */                           \
+	X(contention_cpu_ns, CONTENTION_CPU, 10, U64, psi_cpu_ns)                                    \
+	X(contention_mem_ns, CONTENTION_MEMORY, 11, U64, psi_mem_ns)                                 \
+	/* PSI full: time in which none of its tasks could run, for want of CPU or of memory; not  \
+	 * less throttled time: a throttled cgroup stalls */ \
+	X(stall_cpu_ns, STALL_CPU, 12, U64, psi_cpu_full_ns)                                         \
+	X(stall_mem_ns, STALL_MEMORY, 13, U64, psi_mem_full_ns)
+
+/*
+ * Newest reading only: merging takes the later one, and it holds until the next. X(member, bit, key
+ * in JSON, field in body.proto, its type, most that can be, reason of quarantine beyond, unit
+ * there); the member of struct reading has the same name.
+ */
+#define USAGE_NEWEST(X)                                                                            \
+	X(swap_bytes, SWAP, "swapBytes", 14, U64, 1ULL << 50, notANumber, "bytes swapped")         \
+	/* tasks, as the pids controller counts them; PID_MAX_LIMIT of a 64-bit kernel */          \
+	X(pids, PIDS, "pids", 15, COUNT32, 1U << 22, aboveKernelLimit, "tasks")
+
+#endif
