@@ -379,12 +379,8 @@ void track_read_limits(struct track *tr, const struct reading *r, const struct t
 	if (!parent)
 		return;
 	above = &parent->effective;
-	tr->effective = (struct kernel_limits){
-		.cpu_milli = tighter(own->cpu_milli, above->cpu_milli),
-		.mem_bytes = tighter(own->mem_bytes, above->mem_bytes),
-		.mem_high_bytes = tighter(own->mem_high_bytes, above->mem_high_bytes),
-		.swap_bytes = tighter(own->swap_bytes, above->swap_bytes),
-		.pids = tighter(own->pids, above->pids),
-		.cpu_burst_ns = effective_burst(own, above),
-	};
+	for (int i = 0; i < LIMITS; i++)
+		*kernel_limit_at(&tr->effective, i) =
+			tighter(*kernel_limit_at(own, i), *kernel_limit_at(above, i));
+	tr->effective.cpu_burst_ns = effective_burst(own, above);
 }

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Precision as in the aggregator's answers: millicores with 3 decimals, bytes whole, seconds and
- * shares with 6.
- */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,17 +6,7 @@
 #include "agent/once_items.h"
 #include "agent/sampler.h"
 #include "shared/jsonw.h"
-#include "shared/timefmt.h"
-
-enum { CPU_DECIMALS = 3, BYTES_DECIMALS = 0, SHARE_DECIMALS = 6, SECONDS_DECIMALS = 6 };
-
-static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339(unix_ns, text);
-	jsonw_key_string(w, key, text);
-}
+#include "shared/usage_json.h"
 
 static void write_if_known(struct jsonw *w, const char *key, const char *value)
 {
@@ -45,8 +31,7 @@ static void write_cpu(struct jsonw *w, const struct usage *u, const struct node_
 
 	if (!(u->have & USAGE_CPU))
 		return;
-	jsonw_key(w, "cpuMillicores");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "cpuMillicores");
 	jsonw_key_int(w, "samples", (int64_t)cpu.samples);
 	jsonw_key_fixed(w, "mean", cpu.mean, CPU_DECIMALS);
 	jsonw_key_fixed(w, "stddev", moments_stddev(&cpu), CPU_DECIMALS);
@@ -59,26 +44,25 @@ static void write_cpu(struct jsonw *w, const struct usage *u, const struct node_
 	jsonw_object_close(w);
 }
 
-static void write_gauge(struct jsonw *w, const char *key, const struct usage *u,
-			enum usage_have bit, const struct gauge *g)
+static void write_gauge(struct jsonw *w, const struct usage_latest_row *row, const struct usage *u,
+			const struct gauge *g)
 {
-	if (!(u->have & bit))
+	if (!(u->have & row->have))
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
-	jsonw_key_fixed(w, "mean", (double)g->mean, BYTES_DECIMALS);
-	jsonw_key_fixed(w, "max", (double)g->max, BYTES_DECIMALS);
-	jsonw_key_fixed(w, "last", (double)g->last, BYTES_DECIMALS);
+	jsonw_key_object(w, row->key);
+	jsonw_key_fixed(w, "mean", (double)g->mean, row->decimals);
+	jsonw_key_fixed(w, "max", (double)g->max, row->decimals);
+	jsonw_key_fixed(w, "last", (double)g->last, row->decimals);
 	jsonw_object_close(w);
 }
 
 /* What is known of the newest reading only. */
-static void write_last(struct jsonw *w, const char *key, bool known, uint64_t value)
+static void write_last(struct jsonw *w, const struct usage_latest_row *row, const struct usage *u,
+		       uint64_t value)
 {
-	if (!known)
+	if (!(u->have & row->have))
 		return;
-	jsonw_key(w, key);
-	jsonw_object_open(w);
+	jsonw_key_object(w, row->key);
 	jsonw_key(w, "last");
 	jsonw_uint(w, value);
 	jsonw_object_close(w);
@@ -86,13 +70,12 @@ static void write_last(struct jsonw *w, const char *key, bool known, uint64_t va
 
 static void write_usage(struct jsonw *w, const struct usage *u, const struct node_sample *node)
 {
-	jsonw_key(w, "usage");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "usage");
 	write_cpu(w, u, node);
-	write_gauge(w, "memoryBytes", u, USAGE_MEMORY, &u->mem_bytes);
-	write_gauge(w, "workingSetBytes", u, USAGE_WORKING_SET, &u->working_set_bytes);
-	write_last(w, "swapBytes", u->have & USAGE_SWAP, u->swap_bytes);
-	write_last(w, "pids", u->have & USAGE_PIDS, u->pids);
+	write_gauge(w, &usage_latest[LATEST_mem_bytes], u, &u->mem_bytes);
+	write_gauge(w, &usage_latest[LATEST_working_set_bytes], u, &u->working_set_bytes);
+	for (int i = USAGE_AVERAGED_COUNT, c = COUNTERS_COUNTED; c < COUNTERS; i++, c++)
+		write_last(w, &usage_latest[i], u, u->counter[c]);
 	jsonw_object_close(w);
 }
 
@@ -100,8 +83,7 @@ static void write_contention(struct jsonw *w, const struct usage *u)
 {
 	double throttled = u->have & USAGE_THROTTLE ? (double)u->throttled_ns / 1e9 : NAN;
 
-	jsonw_key(w, "contention");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "contention");
 	jsonw_key_fixed(w, "cpu", once_share(u, USAGE_CONTENTION_CPU, u->contention_cpu_ns),
 			SHARE_DECIMALS);
 	jsonw_key_fixed(w, "memory", once_share(u, USAGE_CONTENTION_MEMORY, u->contention_mem_ns),
@@ -119,41 +101,12 @@ static void write_contention(struct jsonw *w, const struct usage *u)
 	jsonw_object_close(w);
 }
 
-static void write_limit(struct jsonw *w, const char *key, int64_t limit)
-{
-	if (limit == LIMIT_NONE)
-		jsonw_key_null(w, key);
-	else if (limit >= 0)
-		jsonw_key_int(w, key, limit);
-}
-
-static void write_limits(struct jsonw *w, const struct kernel_limits *l)
-{
-	bool known = l->cpu_milli != LIMIT_UNKNOWN || l->mem_bytes != LIMIT_UNKNOWN ||
-		     l->mem_high_bytes != LIMIT_UNKNOWN || l->swap_bytes != LIMIT_UNKNOWN ||
-		     l->pids != LIMIT_UNKNOWN || l->cpu_burst_ns != LIMIT_UNKNOWN;
-
-	if (!known)
-		return;
-	jsonw_key(w, "kernelLimits");
-	jsonw_object_open(w);
-	write_limit(w, "cpuMillicores", l->cpu_milli);
-	write_limit(w, "memoryBytes", l->mem_bytes);
-	write_limit(w, "memoryHighBytes", l->mem_high_bytes);
-	write_limit(w, "swapBytes", l->swap_bytes);
-	write_limit(w, "pids", l->pids);
-	if (l->cpu_burst_ns >= 0)
-		jsonw_key_fixed(w, "cpuBurstMicroseconds", (double)l->cpu_burst_ns / 1e3, 3);
-	jsonw_object_close(w);
-}
-
 static void write_source(struct jsonw *w, const struct interval *i)
 {
 	const struct node_sample *n = &i->node;
 	double seconds = (double)(i->end_ns - i->start_ns) / 1e9;
 
-	jsonw_key(w, "source");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "source");
 	jsonw_key_string(w, "tier", sampler_tier_name(n->tier));
 	jsonw_key_fixed(w, "rateHz", (double)n->rate_hz, 3);
 	jsonw_key_int(w, "missedTicks", n->missed_ticks);
@@ -169,10 +122,8 @@ static void write_machine(struct jsonw *w, const struct interval *i)
 	const struct cpu_split *split = &i->node.cpu_split;
 	double seconds = (double)i->node.usage.seconds;
 
-	jsonw_key(w, "machine");
-	jsonw_object_open(w);
-	jsonw_key(w, "cpuMillicores");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "machine");
+	jsonw_key_object(w, "cpuMillicores");
 	write_milli(w, "user", once_milli(split->user_ns, seconds));
 	write_milli(w, "system", once_milli(split->system_ns, seconds));
 	write_milli(w, "iowait", once_milli(split->iowait_ns, seconds));
@@ -187,13 +138,11 @@ static void write_node(struct jsonw *w, const struct once_sample *sample)
 {
 	const struct interval *i = sample->interval;
 
-	jsonw_key(w, "node");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "node");
 	jsonw_key_string(w, "name", sample->node);
 	write_source(w, i);
 	jsonw_key_int(w, "cgroups", (int64_t)sample->cgroups);
-	jsonw_key(w, "capacity");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "capacity");
 	jsonw_key_int(w, "cpuMillicores", i->node.cpu_capacity_milli);
 	jsonw_key_int(w, "memoryBytes", i->node.mem_capacity_bytes);
 	jsonw_object_close(w);
@@ -217,7 +166,7 @@ static void write_item(struct jsonw *w, const struct once_item *item)
 	write_if_known(w, "runtime", once_runtime_name(e->runtime));
 	write_if_known(w, "pod", item->pod ? item->pod->name : NULL);
 	write_usage(w, u, NULL);
-	write_limits(w, &item->entry->limits);
+	usage_json_write_limits(w, &item->entry->limits);
 	write_contention(w, u);
 	jsonw_object_close(w);
 }
@@ -233,9 +182,9 @@ void once_json_write(const struct once_sample *sample, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "NodeSample");
-	write_time(&w, "time", sample->interval->end_ns);
-	write_time(&w, "start", sample->interval->start_ns);
-	write_time(&w, "end", sample->interval->end_ns);
+	jsonw_key_time(&w, "time", sample->interval->end_ns);
+	jsonw_key_time(&w, "start", sample->interval->start_ns);
+	jsonw_key_time(&w, "end", sample->interval->end_ns);
 	write_node(&w, sample);
 	jsonw_key(&w, "items");
 	jsonw_array_open(&w);

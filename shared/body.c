@@ -131,8 +131,6 @@ struct identity {
 	struct kernel_limits limits;
 };
 
-#define LIMIT .kind = MESSAGE_S64, WITHIN(LIMIT_UNKNOWN, INT64_MAX)
-
 static const struct message_field identity_rows[] = {
 	ROW(1, identity, "parent", parent, .kind = MESSAGE_U32),
 	ROW(2, identity, "kind", kind, .kind = MESSAGE_U32, WITHIN(0, ENTITY_SLICE)),
@@ -141,12 +139,11 @@ static const struct message_field identity_rows[] = {
 	ROW(5, identity, "name", name, .kind = MESSAGE_SPAN),
 	ROW(6, identity, "pod_uid", pod_uid, .kind = MESSAGE_SPAN),
 	ROW(7, identity, "container_id", container_id, .kind = MESSAGE_SPAN),
-	ROW(8, identity, "limit_cpu_milli", limits.cpu_milli, LIMIT),
-	ROW(9, identity, "limit_mem_bytes", limits.mem_bytes, LIMIT),
-	ROW(10, identity, "limit_mem_high_bytes", limits.mem_high_bytes, LIMIT),
-	ROW(11, identity, "limit_swap_bytes", limits.swap_bytes, LIMIT),
-	ROW(12, identity, "limit_pids", limits.pids, LIMIT),
-	ROW(13, identity, "cpu_burst_ns", limits.cpu_burst_ns, LIMIT),
+#define X(member, key, number, field)                                                              \
+	ROW(number, identity, field, limits.member, .kind = MESSAGE_S64,                           \
+	    WITHIN(LIMIT_UNKNOWN, INT64_MAX)),
+	KERNEL_LIMITS(X)
+#undef X
 };
 static const struct message identity_message = MESSAGE(identity_rows);
 

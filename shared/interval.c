@@ -121,6 +121,26 @@ const struct usage_counter_row usage_counters[COUNTERS] = {
 #undef X
 };
 
+const struct usage_latest_row usage_latest[USAGE_LATEST_COUNT] = {
+#define X(member, bit, key, decimals, ...) [LATEST_##member] = {key, USAGE_##bit, decimals},
+	USAGE_AVERAGED(X)
+#undef X
+#define X(member, bit, key, ...) [LATEST_##member] = {key, USAGE_##bit, 0},
+		USAGE_NEWEST(X)
+#undef X
+};
+
+const char *const kernel_limit_key[LIMITS] = {
+#define X(member, key, ...) [LIMIT_##member] = key,
+	KERNEL_LIMITS(X)
+#undef X
+};
+
+bool kernel_limits_known(const struct kernel_limits *l)
+{
+	return memcmp(l, &KERNEL_LIMITS_UNKNOWN, sizeof(*l)) != 0;
+}
+
 static void merge_counters(struct usage *a, const struct usage *b)
 {
 	for (int c = 0; c < COUNTERS_COUNTED; c++) {

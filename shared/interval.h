@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_SHARED_INTERVAL_H
 #define EVENKEEL_SHARED_INTERVAL_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,27 @@ enum usage_counter {
 enum { USAGE_NEWEST_BITS = 0 USAGE_NEWEST(X) };
 #undef X
 
+/* What has a newest value: what is averaged, then newest readings. */
+enum usage_latest {
+#define X(member, ...) LATEST_##member,
+	USAGE_AVERAGED(X)
+#undef X
+		USAGE_AVERAGED_COUNT,
+	LATEST_BEFORE_NEWEST = USAGE_AVERAGED_COUNT - 1,
+#define X(member, ...) LATEST_##member,
+	USAGE_NEWEST(X)
+#undef X
+		USAGE_LATEST_COUNT
+};
+
+struct usage_latest_row {
+	const char *key; /* in JSON */
+	uint32_t have; /* its bit of enum usage_have */
+	int decimals; /* in JSON */
+};
+
+extern const struct usage_latest_row usage_latest[USAGE_LATEST_COUNT];
+
 struct usage_counter_row {
 	uint32_t have; /* its bit of enum usage_have */
 	bool is_time; /* in nanoseconds; else 32 bits hold it */
@@ -86,19 +108,31 @@ struct usage {
 #define LIMIT_NONE    (-1)
 #define LIMIT_UNKNOWN (-2)
 
-/* What the kernel enforces: the minimum over the cgroup and its ancestors. */
-struct kernel_limits {
-	int64_t cpu_milli; /* quota / period */
-	int64_t mem_bytes; /* memory.max, memory.limit_in_bytes */
-	int64_t mem_high_bytes; /* memory.high: throttled above, v2 only */
-	int64_t swap_bytes; /* memory.swap.max; v1: memory.memsw less memory */
-	int64_t pids; /* pids.max */
-	int64_t cpu_burst_ns; /* per period, of the cgroup whose quota counts; 0: none */
+enum kernel_limit {
+#define X(member, ...) LIMIT_##member,
+	KERNEL_LIMITS(X)
+#undef X
+		LIMITS
 };
 
-#define KERNEL_LIMITS_UNKNOWN                                                                      \
-	((struct kernel_limits){LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN,        \
-				LIMIT_UNKNOWN, LIMIT_UNKNOWN})
+extern const char *const kernel_limit_key[LIMITS]; /* in JSON */
+
+/* The minimum over the cgroup and its ancestors. */
+struct kernel_limits {
+#define X(member, ...) int64_t member;
+	KERNEL_LIMITS(X)
+#undef X
+};
+
+static_assert(sizeof(struct kernel_limits) == LIMITS * sizeof(int64_t), "it is an array, too");
+
+static inline int64_t *kernel_limit_at(const struct kernel_limits *l, int i)
+{
+	return (int64_t *)l + i;
+}
+
+#define LIMIT_UNKNOWN_EACH(...) LIMIT_UNKNOWN,
+#define KERNEL_LIMITS_UNKNOWN	((struct kernel_limits){KERNEL_LIMITS(LIMIT_UNKNOWN_EACH)})
 
 enum entity_kind {
 	ENTITY_POD,
@@ -232,6 +266,8 @@ void interval_reserve(struct interval *i, size_t entries);
  * a.merged + b.merged, and is `fresh` wherever either was.
  */
 struct interval *interval_merge(const struct interval *a, const struct interval *b);
+/* Whether any of them is known. */
+bool kernel_limits_known(const struct kernel_limits *l);
 /* Bytes of memory it holds, for the ring's budget. */
 size_t interval_bytes(const struct interval *i);
 /*

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/timefmt.h"
 #include "shared/utf8.h"
 
 static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
@@ -317,4 +318,12 @@ void jsonw_key_null(struct jsonw *w, const char *key)
 {
 	jsonw_key(w, key);
 	jsonw_null(w);
+}
+
+void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339(unix_ns, text);
+	jsonw_key_string(w, key, text);
 }

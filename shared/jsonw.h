@@ -47,5 +47,19 @@ void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
 void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
 void jsonw_key_null(struct jsonw *w, const char *key);
+/* RFC 3339. */
+void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns);
+
+static inline void jsonw_key_object(struct jsonw *w, const char *key)
+{
+	jsonw_key(w, key);
+	jsonw_object_open(w);
+}
+
+static inline void jsonw_key_array(struct jsonw *w, const char *key)
+{
+	jsonw_key(w, key);
+	jsonw_array_open(w);
+}
 
 #endif

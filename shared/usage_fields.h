@@ -47,11 +47,26 @@
 /*
  * Newest reading only: merging takes the later one, and it holds until the next. X(member, bit, key
  * in JSON, field in body.proto, its type, most that can be, reason of quarantine beyond, unit
- * there); the member of struct reading has the same name.
+ * there, help of the metric evenkeel_node_<member>); the member of struct reading has the same name.
  */
 #define USAGE_NEWEST(X)                                                                            \
-	X(swap_bytes, SWAP, "swapBytes", 14, U64, 1ULL << 50, notANumber, "bytes swapped")         \
+	X(swap_bytes, SWAP, "swapBytes", 14, U64, 1ULL << 50, notANumber, "bytes swapped",         \
+	  "Swap in use, newest.")                                                                  \
 	/* tasks, as the pids controller counts them; PID_MAX_LIMIT of a 64-bit kernel */          \
-	X(pids, PIDS, "pids", 15, COUNT32, 1U << 22, aboveKernelLimit, "tasks")
+	X(pids, PIDS, "pids", 15, COUNT32, 1U << 22, aboveKernelLimit, "tasks",                    \
+	  "Tasks, as the pids controller counts them, newest.")
+
+/* What the kernel enforces. X(member, key in JSON, field in body.proto, its name) */
+#define KERNEL_LIMITS(X)                                                                           \
+	X(cpu_milli, "cpuMillicores", 8, "limit_cpu_milli") /* quota / period */                   \
+	/* memory.max, memory.limit_in_bytes */                                                    \
+	X(mem_bytes, "memoryBytes", 9, "limit_mem_bytes")                                          \
+	/* memory.high: throttled above, v2 only */                                                \
+	X(mem_high_bytes, "memoryHighBytes", 10, "limit_mem_high_bytes")                           \
+	/* memory.swap.max; v1: memory.memsw less memory */                                        \
+	X(swap_bytes, "swapBytes", 11, "limit_swap_bytes")                                         \
+	X(pids, "pids", 12, "limit_pids") /* pids.max */                                           \
+	/* per period, of the cgroup whose quota counts; 0: none */                                \
+	X(cpu_burst_ns, "cpuBurstNanoseconds", 13, "cpu_burst_ns")
 
 #endif

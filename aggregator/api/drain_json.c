@@ -180,8 +180,8 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 	jsonw_key_string(w, "name", n->name);
 	jsonw_key_string(w, "verdict", drain_verdict_name(n->verdict));
 	if (n->since_ns) {
-		view_json_write_time(w, "since", n->since_ns);
-		view_json_write_time(w, "due", n->due_ns);
+		jsonw_key_time(w, "since", n->since_ns);
+		jsonw_key_time(w, "due", n->due_ns);
 	}
 	if (n->group && *n->group)
 		jsonw_key_string(w, "group", n->group);
@@ -386,7 +386,7 @@ static const char *use_cap_of(const struct drain_plan *p)
 
 void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 {
-	view_json_write_time(w, "planned", p->time_ns);
+	jsonw_key_time(w, "planned", p->time_ns);
 	jsonw_key_int(w, "viewVersion", (int64_t)p->view->version);
 	jsonw_key_string(w, "variant", p->variant == DRAIN_UPSTREAM ? "upstream" : "corrected");
 	jsonw_key_string(w, "useCap", use_cap_of(p));

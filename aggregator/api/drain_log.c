@@ -204,7 +204,7 @@ static bool is_asked(const char *names, const char *node)
 static void write_row(struct jsonw *w, const struct drain_row *r)
 {
 	jsonw_object_open(w);
-	view_json_write_time(w, "time", r->time_ns);
+	jsonw_key_time(w, "time", r->time_ns);
 	jsonw_key_string(w, "event", r->event);
 	if (*r->node)
 		jsonw_key_string(w, "node", r->node);

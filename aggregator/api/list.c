@@ -291,7 +291,7 @@ void list_answer_open(struct api_response *rs, struct jsonw *w, const char *kind
 	jsonw_object_open(w);
 	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(w, "kind", kind);
-	view_json_write_time(w, "time", now_ns);
+	jsonw_key_time(w, "time", now_ns);
 }
 
 void list_answer_close(struct jsonw *w)

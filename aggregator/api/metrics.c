@@ -127,35 +127,22 @@ static double value_of(const struct latest *l)
 	return l->known ? (double)l->value : NAN;
 }
 
-static double cpu_latest(const struct node_page *p)
-{
-	return value_of(&p->usage.latest.cpu_milli) * MILLI;
-}
-
-static double mem_latest(const struct node_page *p)
-{
-	return value_of(&p->usage.latest.mem_bytes);
-}
-
 static double mem_available(const struct node_page *p)
 {
 	return p->machine.known ? (double)p->machine.mem_available_bytes : NAN;
 }
 
-static double working_set_latest(const struct node_page *p)
-{
-	return value_of(&p->usage.latest.working_set_bytes);
-}
-
-static double swap_latest(const struct node_page *p)
-{
-	return value_of(&p->usage.latest.swap_bytes);
-}
-
-static double pids_latest(const struct node_page *p)
-{
-	return value_of(&p->usage.latest.pids);
-}
+#define LATEST(member, unit)                                                                       \
+	static double member##_latest(const struct node_page *p)                                   \
+	{                                                                                          \
+		return value_of(&p->usage.latest.member) * (unit);                                 \
+	}
+LATEST(cpu_milli, MILLI)
+LATEST(mem_bytes, 1)
+LATEST(working_set_bytes, 1)
+#define X(member, ...) LATEST(member, 1)
+USAGE_NEWEST(X)
+#undef X
 
 static double agent_cpu(const struct node_page *p)
 {
@@ -204,17 +191,19 @@ static const struct node_family {
 } node_families[] = {
 	{"evenkeel_node_cpu_capacity_cores", "CPUs that are online.", cpu_capacity},
 	{"evenkeel_node_memory_capacity_bytes", "Memory of the machine.", mem_capacity},
-	{"evenkeel_node_cpu_latest_cores", "CPU use in the newest interval.", cpu_latest},
+	{"evenkeel_node_cpu_latest_cores", "CPU use in the newest interval.", cpu_milli_latest},
 	{"evenkeel_node_memory_latest_bytes", "Memory in use (total less available), newest.",
-	 mem_latest},
+	 mem_bytes_latest},
 	{"evenkeel_node_memory_available_bytes",
 	 "Memory that can be had without swapping (MemAvailable), newest.", mem_available},
 	{"evenkeel_node_working_set_bytes", "Memory in use less inactive file pages, newest.",
-	 working_set_latest},
-	{"evenkeel_node_swap_bytes", "Swap in use, newest.", swap_latest},
-	{"evenkeel_node_pids", "Tasks, as the pids controller counts them, newest.", pids_latest},
-	{"evenkeel_node_workloads",
-	 "Pods, or units and slices without Kubernetes, that are measured.", workloads},
+	 working_set_bytes_latest},
+#define X(member, bit, key, number, type, most, why, unit, help)                                   \
+	{"evenkeel_node_" #member, help, member##_latest},
+	USAGE_NEWEST(X)
+#undef X
+		{"evenkeel_node_workloads",
+		 "Pods, or units and slices without Kubernetes, that are measured.", workloads},
 	{"evenkeel_node_agent_cpu_cores", "CPU the agent itself used in the newest interval.",
 	 agent_cpu},
 	{"evenkeel_node_sampler_rate_hertz", "Sampling passes per second.", sampler_rate},

@@ -60,7 +60,7 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 	jsonw_uint(w, q->count);
 	jsonw_key_string(w, "lastReason", quarantine_reason_name[q->reason]);
 	jsonw_key_string(w, "lastMessage", q->message);
-	view_json_write_time(w, "lastTime", q->last_ns);
+	jsonw_key_time(w, "lastTime", q->last_ns);
 	jsonw_object_close(w);
 }
 

@@ -73,7 +73,7 @@ static void write_container(struct jsonw *w, const struct view_pod *p,
 	jsonw_key_string(w, named ? "cgroup" : "name", page_container_name(p->use, c, cgroup));
 	write_if_known(w, "id", c->id);
 	write_if_known(w, "runtime", runtimes[c->runtime]);
-	view_json_write_kernel_limits(w, c->limits);
+	usage_json_write_limits(w, c->limits);
 	view_json_write_latest(w, &c->latest, end_ns);
 	view_json_write_pressure(w, c);
 	if (c->throttle_known)
@@ -96,7 +96,7 @@ static void write_peaks(struct jsonw *w, const struct pod_peaks *p)
 	if (!p)
 		return;
 	jsonw_key_object(w, "hourlyPeaks");
-	view_json_write_time(w, "end", (p->newest + 1) * PEAK_HOUR_SECONDS * NS_PER_SEC);
+	jsonw_key_time(w, "end", (p->newest + 1) * PEAK_HOUR_SECONDS * NS_PER_SEC);
 	write_hours(w, "cpuMillicores", p->cpu_milli, p->newest, 3);
 	write_hours(w, "workingSetBytes", p->working_set_bytes, p->newest, 0);
 	jsonw_object_close(w);
@@ -183,7 +183,7 @@ static void write_pod(struct jsonw *w, const struct answer *a, const struct list
 	else if (p->use->kind == ENTITY_POD && view_knows(a->view, OBJECT_POD))
 		jsonw_key_bool(w, "unknownToApi", true);
 	if (p->use) {
-		view_json_write_kernel_limits(w, p->use->limits);
+		usage_json_write_limits(w, p->use->limits);
 		view_json_write_mismatch(w, item->node, p);
 		write_use(w, a, item->node->page, p);
 	} else {

@@ -299,7 +299,7 @@ static void write_victim(struct jsonw *w, const struct preempt_victim *v)
 	jsonw_key_string(w, "node", v->node);
 	jsonw_key_int(w, "priority", v->priority);
 	if (v->started_ns)
-		view_json_write_time(w, "started", v->started_ns);
+		jsonw_key_time(w, "started", v->started_ns);
 	view_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
 	jsonw_key_string(w, "use", uses[v->use]);
 	if (isfinite(v->use_share))

@@ -236,7 +236,7 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	jsonw_key_int(w, "target", c->target);
 	jsonw_key_int(w, "wanted", c->wanted);
 	if (c->lower_ns)
-		view_json_write_time(w, "lowerAt", c->lower_ns);
+		jsonw_key_time(w, "lowerAt", c->lower_ns);
 	jsonw_key_int(w, "placed", c->placed);
 	if (c->balloons)
 		jsonw_key_int(w, "balloons", c->balloons);
@@ -327,7 +327,7 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 
 	plan_ask_stale(r, now_ns, &stale);
 	list_answer_open(rs, &w, "SlackList", now_ns);
-	view_json_write_time(&w, "planned", r->time_ns);
+	jsonw_key_time(&w, "planned", r->time_ns);
 	jsonw_key_int(&w, "version", (int64_t)r->version);
 	jsonw_key_int(&w, "viewVersion", (int64_t)r->slack.view->version);
 	if (stale.text[0])

@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "shared/clock.h"
-#include "shared/timefmt.h"
 
 void view_json_write_amounts(struct jsonw *w, const char *key, int64_t cpu_milli, int64_t mem_bytes)
 {
@@ -31,23 +30,13 @@ void view_json_write_refused(struct jsonw *w, const struct place_counts *counts)
 
 /* --- what is measured */
 
-enum { CPU_DECIMALS = 3, BYTES_DECIMALS = 0, SHARE_DECIMALS = 6, SECONDS_DECIMALS = 6 };
-
-void view_json_write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339(unix_ns, text);
-	jsonw_key_string(w, key, text);
-}
-
 static void write_latest(struct jsonw *w, const struct latest *l, int64_t end_ns, int decimals)
 {
 	if (!l->known)
 		return;
 	jsonw_key_object(w, "latest");
 	jsonw_key_fixed(w, "value", (double)l->value, decimals);
-	view_json_write_time(w, "end", end_ns - l->age_seconds * NS_PER_SEC);
+	jsonw_key_time(w, "end", end_ns - l->age_seconds * NS_PER_SEC);
 	jsonw_object_close(w);
 }
 
@@ -57,8 +46,8 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 	if (!s->known)
 		return;
 	jsonw_key_object(w, key);
-	view_json_write_time(w, "start", s->start_ns);
-	view_json_write_time(w, "end", s->end_ns);
+	jsonw_key_time(w, "start", s->start_ns);
+	jsonw_key_time(w, "end", s->end_ns);
 	if (s->samples) {
 		jsonw_key(w, "samples");
 		jsonw_uint(w, s->samples);
@@ -77,85 +66,49 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 	jsonw_object_close(w);
 }
 
-/*
- * One of the three measured things of a page: where it is in struct page_usage and in struct
- * window_set.
- */
-struct resource {
-	const char *key;
-	int decimals;
-	const struct latest *latest;
-	const struct window_stats *windows[WINDOWS];
-};
-
-static bool is_known(const struct resource *r)
+/* i: enum usage_latest. */
+static void write_latest_only(struct jsonw *w, const struct page_latest *l, int i, int64_t end_ns)
 {
-	bool known = r->latest->known;
-
-	for (int i = 0; i < WINDOWS; i++)
-		known |= r->windows[i]->known;
-	return known;
+	if (!l->of[i].known)
+		return;
+	jsonw_key_object(w, usage_latest[i].key);
+	write_latest(w, &l->of[i], end_ns, usage_latest[i].decimals);
+	jsonw_object_close(w);
 }
 
-static void write_resource(struct jsonw *w, const struct resource *r, int64_t end_ns)
+static void write_resource(struct jsonw *w, const struct page_usage *u, int i, int64_t end_ns)
 {
-	if (!is_known(r))
+	const struct usage_latest_row *row = &usage_latest[i];
+	bool known = u->latest.of[i].known;
+
+	for (int n = 0; n < WINDOWS; n++)
+		known |= u->windows[n].averaged[i].known;
+	if (!known)
 		return;
-	jsonw_key_object(w, r->key);
-	write_latest(w, r->latest, end_ns, r->decimals);
+	jsonw_key_object(w, row->key);
+	write_latest(w, &u->latest.of[i], end_ns, row->decimals);
 	jsonw_key_object(w, "windows");
-	for (int i = 0; i < WINDOWS; i++)
-		write_window(w, window_name[i], r->windows[i], r->decimals);
+	for (int n = 0; n < WINDOWS; n++)
+		write_window(w, window_name[n], &u->windows[n].averaged[i], row->decimals);
 	jsonw_object_close(w);
 	jsonw_object_close(w);
-}
-
-static void write_latest_only(struct jsonw *w, const char *key, const struct latest *l,
-			      int64_t end_ns, int decimals)
-{
-	if (!l->known)
-		return;
-	jsonw_key_object(w, key);
-	write_latest(w, l, end_ns, decimals);
-	jsonw_object_close(w);
-}
-
-/* What has no windows. */
-static void write_counted(struct jsonw *w, const struct page_latest *l, int64_t end_ns)
-{
-	write_latest_only(w, "swapBytes", &l->swap_bytes, end_ns, BYTES_DECIMALS);
-	write_latest_only(w, "pids", &l->pids, end_ns, 0);
 }
 
 void view_json_write_usage(struct jsonw *w, const struct page_usage *u, int64_t end_ns)
 {
-	struct resource resources[] = {
-		{.key = "cpuMillicores", .decimals = CPU_DECIMALS, .latest = &u->latest.cpu_milli},
-		{.key = "memoryBytes", .decimals = BYTES_DECIMALS, .latest = &u->latest.mem_bytes},
-		{.key = "workingSetBytes",
-		 .decimals = BYTES_DECIMALS,
-		 .latest = &u->latest.working_set_bytes},
-	};
-
-	for (int i = 0; i < WINDOWS; i++) {
-		resources[0].windows[i] = &u->windows[i].cpu_milli;
-		resources[1].windows[i] = &u->windows[i].mem_bytes;
-		resources[2].windows[i] = &u->windows[i].working_set_bytes;
-	}
 	jsonw_key_object(w, "usage");
-	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
-		write_resource(w, &resources[i], end_ns);
-	write_counted(w, &u->latest, end_ns);
+	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
+		write_resource(w, u, i, end_ns);
+	for (int i = USAGE_AVERAGED_COUNT; i < USAGE_LATEST_COUNT; i++)
+		write_latest_only(w, &u->latest, i, end_ns);
 	jsonw_object_close(w);
 }
 
 void view_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_t end_ns)
 {
 	jsonw_key_object(w, "usage");
-	write_latest_only(w, "cpuMillicores", &l->cpu_milli, end_ns, CPU_DECIMALS);
-	write_latest_only(w, "memoryBytes", &l->mem_bytes, end_ns, BYTES_DECIMALS);
-	write_latest_only(w, "workingSetBytes", &l->working_set_bytes, end_ns, BYTES_DECIMALS);
-	write_counted(w, l, end_ns);
+	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
+		write_latest_only(w, l, i, end_ns);
 	jsonw_object_close(w);
 }
 
@@ -198,36 +151,6 @@ void view_json_write_pressure(struct jsonw *w, const struct page_container *c)
 		jsonw_key_fixed(w, pressure_keys[p], measured ? (double)c->pressure[p] : NAN,
 				SHARE_DECIMALS);
 	}
-	jsonw_object_close(w);
-}
-
-static void write_limit(struct jsonw *w, const char *key, int64_t limit)
-{
-	if (limit == LIMIT_NONE)
-		jsonw_key_null(w, key);
-	else if (limit >= 0)
-		jsonw_key_int(w, key, limit);
-}
-
-static bool is_limit_known(const struct kernel_limits *l)
-{
-	return l->cpu_milli != LIMIT_UNKNOWN || l->mem_bytes != LIMIT_UNKNOWN ||
-	       l->mem_high_bytes != LIMIT_UNKNOWN || l->swap_bytes != LIMIT_UNKNOWN ||
-	       l->pids != LIMIT_UNKNOWN || l->cpu_burst_ns != LIMIT_UNKNOWN;
-}
-
-void view_json_write_kernel_limits(struct jsonw *w, const struct kernel_limits *limits)
-{
-	if (!is_limit_known(limits))
-		return;
-	jsonw_key_object(w, "kernelLimits");
-	write_limit(w, "cpuMillicores", limits->cpu_milli);
-	write_limit(w, "memoryBytes", limits->mem_bytes);
-	write_limit(w, "memoryHighBytes", limits->mem_high_bytes);
-	write_limit(w, "swapBytes", limits->swap_bytes);
-	write_limit(w, "pids", limits->pids);
-	if (limits->cpu_burst_ns >= 0)
-		jsonw_key_fixed(w, "cpuBurstMicroseconds", (double)limits->cpu_burst_ns / 1e3, 3);
 	jsonw_object_close(w);
 }
 
@@ -344,8 +267,8 @@ void view_json_write_mismatch(struct jsonw *w, const struct view_node *n, const 
 			opened = true;
 		}
 		jsonw_key_object(w, amount_keys[r]);
-		write_limit(w, "declared", m.declared);
-		write_limit(w, "kernel", m.kernel);
+		usage_json_write_limit(w, "declared", m.declared);
+		usage_json_write_limit(w, "kernel", m.kernel);
 		jsonw_object_close(w);
 	}
 	if (opened)

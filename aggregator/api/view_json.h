@@ -15,18 +15,7 @@
 #include "aggregator/policy/place/place.h"
 #include "aggregator/state/page.h"
 #include "shared/jsonw.h"
-
-static inline void jsonw_key_object(struct jsonw *w, const char *key)
-{
-	jsonw_key(w, key);
-	jsonw_object_open(w);
-}
-
-static inline void jsonw_key_array(struct jsonw *w, const char *key)
-{
-	jsonw_key(w, key);
-	jsonw_array_open(w);
-}
+#include "shared/usage_json.h"
 
 /* key:{"cpuMillicores","memoryBytes"} */
 void view_json_write_amounts(struct jsonw *w, const char *key, int64_t cpu_milli,
@@ -51,16 +40,9 @@ void view_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_
 void view_json_write_contention(struct jsonw *w, const struct window_set windows[WINDOWS]);
 /* The first four of a container, in the newest interval. */
 void view_json_write_pressure(struct jsonw *w, const struct page_container *c);
-/*
- * "kernelLimits":{"cpuMillicores","memoryBytes","memoryHighBytes","swapBytes","pids","cpuBurstMicroseconds"};
- * null is no limit; a burst is a time per period, 0 for none.
- */
-void view_json_write_kernel_limits(struct jsonw *w, const struct kernel_limits *limits);
 /* key:{"cpuMillicores","memoryBytes"} of a node; 0 is unknown. */
 void view_json_write_capacity(struct jsonw *w, const char *key, int64_t cpu_milli,
 			      int64_t mem_bytes);
-/* key: RFC 3339. */
-void view_json_write_time(struct jsonw *w, const char *key, int64_t unix_ns);
 
 /* --- what the Kubernetes API tells */
 

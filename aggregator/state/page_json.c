@@ -192,21 +192,12 @@ static void do_limit(struct page_json_io *io, const char *key, int64_t *limit)
 
 static void do_limits(struct page_json_io *io, struct kernel_limits *l)
 {
-	const struct kernel_limits unknown = KERNEL_LIMITS_UNKNOWN;
-	bool known = l->cpu_milli != unknown.cpu_milli || l->mem_bytes != unknown.mem_bytes ||
-		     l->mem_high_bytes != unknown.mem_high_bytes ||
-		     l->swap_bytes != unknown.swap_bytes || l->pids != unknown.pids ||
-		     l->cpu_burst_ns != unknown.cpu_burst_ns;
 	struct page_json_level level;
 
-	if (!page_json_enter(io, "kernelLimits", known, &level))
+	if (!page_json_enter(io, "kernelLimits", kernel_limits_known(l), &level))
 		return;
-	do_limit(io, "cpuMillicores", &l->cpu_milli);
-	do_limit(io, "memoryBytes", &l->mem_bytes);
-	do_limit(io, "memoryHighBytes", &l->mem_high_bytes);
-	do_limit(io, "swapBytes", &l->swap_bytes);
-	do_limit(io, "pids", &l->pids);
-	do_limit(io, "cpuBurstNanoseconds", &l->cpu_burst_ns);
+	for (int i = 0; i < LIMITS; i++)
+		do_limit(io, kernel_limit_key[i], kernel_limit_at(l, i));
 	page_json_leave(io, &level);
 }
 

@@ -28,11 +28,8 @@ static void do_value(struct page_json_io *io, const char *key, struct latest *l)
 
 void page_json_do_latest(struct page_json_io *io, struct page_latest *l)
 {
-	do_value(io, "cpuMillicores", &l->cpu_milli);
-	do_value(io, "memoryBytes", &l->mem_bytes);
-	do_value(io, "workingSetBytes", &l->working_set_bytes);
-	do_value(io, "swapBytes", &l->swap_bytes);
-	do_value(io, "pids", &l->pids);
+	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
+		do_value(io, usage_latest[i].key, &l->of[i]);
 }
 
 /* With rounding; whatever is not known is not compared. */
@@ -134,9 +131,8 @@ static void do_window(struct page_json_io *io, const char *key, struct window_se
 
 	if (!page_json_enter(io, key, known, &level))
 		return;
-	do_stats(io, "cpuMillicores", &set->cpu_milli);
-	do_stats(io, "memoryBytes", &set->mem_bytes);
-	do_stats(io, "workingSetBytes", &set->working_set_bytes);
+	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
+		do_stats(io, usage_latest[i].key, &set->averaged[i]);
 	do_counts(io, &set->counts);
 	page_json_leave(io, &level);
 }

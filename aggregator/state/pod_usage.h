@@ -23,9 +23,17 @@ struct latest {
 	bool known;
 };
 
+#define X(member, ...) struct latest member;
 struct page_latest {
-	struct latest cpu_milli, mem_bytes, working_set_bytes, swap_bytes, pids;
+	union {
+		struct latest of[USAGE_LATEST_COUNT];
+		struct {
+			USAGE_AVERAGED(X)
+			USAGE_NEWEST(X)
+		};
+	};
 };
+#undef X
 
 struct page_usage {
 	struct page_latest latest;

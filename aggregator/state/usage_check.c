@@ -217,7 +217,7 @@ static void judge_counts(const struct judge *j)
 	if ((u->have & USAGE_OOM) && u->oom_kills > OOM_KILLS_MOST)
 		PUT_ASIDE(j, USAGE_OOM, QUARANTINE_counterReset, "had %" PRIu64 " OOM kills",
 			  u->oom_kills);
-#define X(member, bit, key, number, type, most, why, unit)                                         \
+#define X(member, bit, key, number, type, most, why, unit, help)                                   \
 	if ((u->have & USAGE_##bit) && u->member > (most))                                         \
 		PUT_ASIDE(j, USAGE_##bit, QUARANTINE_##why,                                        \
 			  "has %" PRIu64 " " unit ", at most %" PRIu64 " can be", u->member,       \

@@ -19,7 +19,7 @@
 #define SECOND_NS INT64_C(1000000000)
 
 /* What has a newest value on a page. */
-#define ASIDE_SHOWN (USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_SWAP | USAGE_PIDS)
+#define ASIDE_SHOWN ((uint32_t)(USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_NEWEST_BITS))
 
 void page_scratch_free_members(struct page_scratch *s)
 {
@@ -80,15 +80,17 @@ static struct latest latest_if(bool known, float value)
 
 static struct page_latest read_latest(const struct usage *u)
 {
-	return (struct page_latest){
+	struct page_latest l = {
 		.cpu_milli =
 			latest_if((u->have & USAGE_CPU) && u->cpu_milli.samples, u->cpu_milli.mean),
 		.mem_bytes = latest_if(u->have & USAGE_MEMORY, u->mem_bytes.last),
 		.working_set_bytes =
 			latest_if(u->have & USAGE_WORKING_SET, u->working_set_bytes.last),
-		.swap_bytes = latest_if(u->have & USAGE_SWAP, (float)u->swap_bytes),
-		.pids = latest_if(u->have & USAGE_PIDS, (float)u->pids),
 	};
+
+	for (int i = USAGE_AVERAGED_COUNT, c = COUNTERS_COUNTED; c < COUNTERS; i++, c++)
+		l.of[i] = latest_if(u->have & usage_latest[i].have, (float)u->counter[c]);
+	return l;
 }
 
 /* A value that could not be leaves the last good one, if that is not too old to be of use. */
@@ -107,12 +109,9 @@ static void hold_latest(struct latest *now, bool aside, const struct latest *bef
 static void hold_all(struct page_latest *now, const struct usage *u,
 		     const struct page_latest *before, int64_t past_ns)
 {
-	hold_latest(&now->cpu_milli, usage_aside(u, USAGE_CPU), &before->cpu_milli, past_ns);
-	hold_latest(&now->mem_bytes, usage_aside(u, USAGE_MEMORY), &before->mem_bytes, past_ns);
-	hold_latest(&now->working_set_bytes, usage_aside(u, USAGE_WORKING_SET),
-		    &before->working_set_bytes, past_ns);
-	hold_latest(&now->swap_bytes, usage_aside(u, USAGE_SWAP), &before->swap_bytes, past_ns);
-	hold_latest(&now->pids, usage_aside(u, USAGE_PIDS), &before->pids, past_ns);
+	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
+		hold_latest(&now->of[i], usage_aside(u, usage_latest[i].have), &before->of[i],
+			    past_ns);
 }
 
 static const struct page_pod *find_old_pod(const struct usage_node *n, const char *name)

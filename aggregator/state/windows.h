@@ -58,10 +58,17 @@ struct window_counts {
 	bool throttle_known, oom_known;
 };
 
+#define X(member, ...) struct window_stats member;
 struct window_set {
-	struct window_stats cpu_milli, mem_bytes, working_set_bytes;
+	union {
+		struct window_stats averaged[USAGE_AVERAGED_COUNT];
+		struct {
+			USAGE_AVERAGED(X)
+		};
+	};
 	struct window_counts counts;
 };
+#undef X
 
 /*
  * A node's use by what it did last: each bucket of 15 s counts half of the next newer one, so that a

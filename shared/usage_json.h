@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent and the aggregator say alike of a measured workload, in JSON. */
+#ifndef EVENKEEL_SHARED_USAGE_JSON_H
+#define EVENKEEL_SHARED_USAGE_JSON_H
+
+#include <stdint.h>
+
+#include "shared/interval.h"
+#include "shared/jsonw.h"
+
+/* Decimals: finer than what is measured, and short. */
+enum { CPU_DECIMALS = 3, BYTES_DECIMALS = 0, SHARE_DECIMALS = 6, SECONDS_DECIMALS = 6 };
+
+/* null: none; left out: not known. */
+void usage_json_write_limit(struct jsonw *w, const char *key, int64_t limit);
+/*
+ * "kernelLimits":{"cpuMillicores","memoryBytes","memoryHighBytes","swapBytes","pids","cpuBurstMicroseconds"};
+ * null is no limit; a burst is a time per period, 0 for none. Nothing where none is known.
+ */
+void usage_json_write_limits(struct jsonw *w, const struct kernel_limits *limits);
+
+#endif
