@@ -26,8 +26,8 @@ void view_json_write_refused(struct jsonw *w, const struct place_counts *counts)
 /* --- what is measured: what is unknown is absent, down to the whole object */
 
 /*
- * "usage":{"cpuMillicores":{"latest":{"value","end"},"windows":{"5m":{..},..}},"memoryBytes":..,"workingSetBytes":..,
- * "swapBytes":{"latest":..},"pids":{"latest":..}}; end_ns is that of the page.
+ * "usage":{"cpuMillicores":{"latest":{"value","end"},"windows":{"5m":{..},..}},..,"swapBytes":{"latest":..},..}, by
+ * the rows of shared/usage_fields.h; end_ns is that of the page.
  */
 void view_json_write_usage(struct jsonw *w, const struct page_usage *u, int64_t end_ns);
 /* The same of a container: latest values only. */

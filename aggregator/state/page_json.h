@@ -25,10 +25,9 @@
  *           "workingSetBytes":[..]}][,"containers":[CONTAINER..]]}
  *   CONTAINER {"name"[,"id"][,"runtime"][,"kernelLimits":LIMITS],"usage":{LATESTS}[,"contention":{["cpu":F]..}]
  *           [,"throttledSeconds":F]}
- *   LIMITS {["cpuMillicores":I|null][,"memoryBytes"][,"memoryHighBytes"][,"swapBytes"][,"pids"]
- *           [,"cpuBurstNanoseconds"]}; null is no limit
+ *   LIMITS {["cpuMillicores":I|null]..}, by the rows of KERNEL_LIMITS (shared/usage_fields.h); null is no limit
  *   USAGE  {LATESTS,"windows":{["5m":{["cpuMillicores":STATS][,"memoryBytes"][,"workingSetBytes"][,"counts":COUNTS]}]..}}
- *   LATESTS ["cpuMillicores":{"value":F,"ageSeconds":I}][,"memoryBytes"][,"workingSetBytes"][,"swapBytes"][,"pids"]
+ *   LATESTS ["cpuMillicores":{"value":F,"ageSeconds":I}].., by the rows of USAGE_AVERAGED and USAGE_NEWEST
  *   STATS  {"start":T,"end":T,"samples":I,"mean":D,"stddev":D[,"p50":D,"p95":D,"p99":D],"min":D|null,"max":D|null};
  *           null is not known
  *   COUNTS {"seconds":D[,"throttledSeconds":D],"throttledRatio":D|null[,"oomKills":I],"pressure":{"cpu":D|null,
