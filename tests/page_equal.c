@@ -18,12 +18,11 @@ static_assert(sizeof(struct window_stats) == 88 && sizeof(struct window_counts) 
 static_assert(sizeof(struct page_machine) == 48 && sizeof(struct page_totals) == 80 &&
 		      sizeof(struct page_quarantine) == 216,
 	      "compare the new member");
-static_assert(sizeof(struct page_latest) == 40 && sizeof(struct kernel_limits) == 48,
+/* Beside the newest values, which follow their table. */
+#define BESIDE_LATEST(type) (sizeof(struct type) - sizeof(struct page_latest))
+static_assert(BESIDE_LATEST(page_container) == 48 && BESIDE_LATEST(pod_usage) == 288,
 	      "compare the new member");
-static_assert(sizeof(struct page_container) == 88 && sizeof(struct pod_usage) == 328,
-	      "compare the new member");
-
-static_assert(sizeof(struct page_pod) == 376 && sizeof(struct node_page) == 1776,
+static_assert(BESIDE_LATEST(page_pod) == 336 && BESIDE_LATEST(node_page) == 1736,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \
@@ -90,11 +89,8 @@ static void same_value(const char *where, const struct latest *a, const struct l
 
 static void same_latest(const char *where, const struct page_latest *a, const struct page_latest *b)
 {
-	same_value(where, &a->cpu_milli, &b->cpu_milli);
-	same_value(where, &a->mem_bytes, &b->mem_bytes);
-	same_value(where, &a->working_set_bytes, &b->working_set_bytes);
-	same_value(where, &a->swap_bytes, &b->swap_bytes);
-	same_value(where, &a->pids, &b->pids);
+	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
+		same_value(where, &a->of[i], &b->of[i]);
 }
 
 static void same_usage(const char *where, const struct page_usage *a, const struct page_usage *b)
@@ -103,9 +99,8 @@ static void same_usage(const char *where, const struct page_usage *a, const stru
 	for (int w = 0; w < WINDOWS; w++) {
 		const struct window_set *x = &a->windows[w], *y = &b->windows[w];
 
-		same_stats(where, &x->cpu_milli, &y->cpu_milli);
-		same_stats(where, &x->mem_bytes, &y->mem_bytes);
-		same_stats(where, &x->working_set_bytes, &y->working_set_bytes);
+		for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
+			same_stats(where, &x->averaged[i], &y->averaged[i]);
 		same_counts(where, &x->counts, &y->counts);
 	}
 }
@@ -113,12 +108,9 @@ static void same_usage(const char *where, const struct page_usage *a, const stru
 static void same_limits(const char *where, const struct kernel_limits *a,
 			const struct kernel_limits *b)
 {
-	SAME(cpu_milli);
-	SAME(mem_bytes);
-	SAME(mem_high_bytes);
-	SAME(swap_bytes);
-	SAME(pids);
-	SAME(cpu_burst_ns);
+	for (int i = 0; i < LIMITS; i++)
+		if (*kernel_limit_at(a, i) != *kernel_limit_at(b, i))
+			fail_msg("%s: limit %s differs", where, kernel_limit_key[i]);
 }
 
 static void same_container(const struct page_pod *pod, const struct page_container *a,
