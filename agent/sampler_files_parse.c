@@ -123,6 +123,21 @@ static void parse_memory_high(const char *text, struct files_target *t)
 	got(t, HAVE_MEMORY_HIGH, cgroup_text_limit(text, &t->reading->mem_high_bytes));
 }
 
+/* memory.min and memory.low: the greater counts. */
+static void parse_memory_protected(const char *text, struct files_target *t)
+{
+	struct reading *r = t->reading;
+	uint64_t bytes;
+	int64_t limit;
+
+	if (!cgroup_text_limit(text, &limit))
+		return;
+	bytes = limit == LIMIT_NONE ? r->mem_bytes : (uint64_t)limit;
+	if (!(r->have & USAGE_PROTECTED) || bytes > r->mem_protected_bytes)
+		r->mem_protected_bytes = bytes;
+	r->have |= USAGE_PROTECTED;
+}
+
 static void parse_memory_stat_v1(const char *text, struct files_target *t)
 {
 	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
@@ -218,6 +233,8 @@ const struct files_source files_sources[FILES_SOURCES] = {
 	{FILES_MEMORY, V1, READ_LIMITS, "memory.memsw.limit_in_bytes", parse_memsw_limit},
 	{FILES_MEMORY, V2, READ_LIMITS, "memory.max", parse_memory_limit},
 	{FILES_MEMORY, V2, READ_LIMITS, "memory.high", parse_memory_high},
+	{FILES_MEMORY, V2, READ_LIMITS, "memory.min", parse_memory_protected},
+	{FILES_MEMORY, V2, READ_LIMITS, "memory.low", parse_memory_protected},
 	{FILES_MEMORY, V2, READ_LIMITS, "memory.swap.max", parse_swap_limit},
 	{FILES_GENERAL, V2, READ_LIMITS, "pids.max", parse_pids_limit},
 };

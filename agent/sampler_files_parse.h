@@ -21,7 +21,8 @@ enum files_cadence {
 
 /* What the files of READ_LIMITS tell; it stays valid between their readings. */
 #define FILES_LIMITS                                                                               \
-	(HAVE_CPU_LIMIT | HAVE_MEMORY_LIMIT | HAVE_MEMORY_HIGH | HAVE_SWAP_LIMIT | HAVE_PIDS_LIMIT)
+	(HAVE_CPU_LIMIT | HAVE_MEMORY_LIMIT | HAVE_MEMORY_HIGH | HAVE_SWAP_LIMIT |                 \
+	 HAVE_PIDS_LIMIT | USAGE_PROTECTED)
 
 /* What a parser of one file fills; what it does not mark as got is not measured. */
 struct files_target {
@@ -43,7 +44,7 @@ struct files_source {
 	void (*parse)(const char *text, struct files_target *t);
 };
 
-enum { FILES_SOURCES = 24 };
+enum { FILES_SOURCES = 26 };
 /* Both versions, by cadence. */
 extern const struct files_source files_sources[FILES_SOURCES];
 

@@ -19,7 +19,8 @@
 	X(STALL_CPU)                                                                               \
 	X(STALL_MEMORY)                                                                            \
 	X(SWAP)                                                                                    \
-	X(PIDS)
+	X(PIDS)                                                                                    \
+	X(PROTECTED)
 
 /* Averaged over time. X(member, bit, key in JSON, decimals there, field in body.proto, its message) */
 #define USAGE_AVERAGED(X)                                                                          \
@@ -54,7 +55,10 @@
 	  "Swap in use, newest.")                                                                  \
 	/* tasks, as the pids controller counts them; PID_MAX_LIMIT of a 64-bit kernel */          \
 	X(pids, PIDS, "pids", 15, COUNT32, 1U << 22, aboveKernelLimit, "tasks",                    \
-	  "Tasks, as the pids controller counts them, newest.")
+	  "Tasks, as the pids controller counts them, newest.")                                    \
+	/* the greater of memory.min and memory.low; max: all that is in use; tier T3, v2 */       \
+	X(mem_protected_bytes, PROTECTED, "memoryProtectedBytes", 16, U64, 1ULL << 50, notANumber, \
+	  "bytes protected", "Memory that reclaim spares (memory.min, memory.low), newest.")
 
 /* What the kernel enforces. X(member, key in JSON, field in body.proto, its name) */
 #define KERNEL_LIMITS(X)                                                                           \

@@ -51,6 +51,7 @@ static void check(const char *what, const struct reading *got, const struct read
 		{"psi_cpu_full_ns", offsetof(struct reading, psi_cpu_full_ns)},
 		{"psi_mem_full_ns", offsetof(struct reading, psi_mem_full_ns)},
 		{"swap_bytes", offsetof(struct reading, swap_bytes)},
+		{"mem_protected_bytes", offsetof(struct reading, mem_protected_bytes)},
 		{"cpu_quota_ns", offsetof(struct reading, cpu_quota_ns)},
 		{"cpu_period_ns", offsetof(struct reading, cpu_period_ns)},
 		{"cpu_burst_ns", offsetof(struct reading, cpu_burst_ns)},
@@ -202,6 +203,18 @@ static const struct test_case {
 	  .swap_limit_bytes = LIMIT_NONE,
 	  .pids_limit = LIMIT_NONE},
 	 SLOW},
+	{"protected by memory.low",
+	 {{true, "memory.min", "4096\n"}, {true, "memory.low", "8192\n"}},
+	 {.have = USAGE_PROTECTED, .mem_protected_bytes = 8192},
+	 SLOW},
+	{"protected by memory.min",
+	 {{true, "memory.min", "4096\n"}, {true, "memory.low", "0\n"}},
+	 {.have = USAGE_PROTECTED, .mem_protected_bytes = 4096},
+	 SLOW},
+	{"all of it protected",
+	 {{true, "memory.current", "12288\n"}, {true, "memory.low", "max\n"}},
+	 {.have = HAVE_MEMORY | USAGE_PROTECTED, .mem_bytes = 12288, .mem_protected_bytes = 12288},
+	 SLOW},
 	{"pids", {{true, "pids.current", "3\n"}}, {.have = HAVE_PIDS, .pids = 3}, SLOW},
 	{"pids beyond range", {{true, "pids.current", "4294967296\n"}}, {0}, SLOW},
 	{"pressure",
@@ -266,7 +279,7 @@ static void test_begin_limits(void **state)
 	files_begin_limits(&t);
 	assert_int_equal((uint32_t)~reading.have, HAVE_CPU_LIMIT | HAVE_MEMORY_LIMIT |
 							  HAVE_MEMORY_HIGH | HAVE_SWAP_LIMIT |
-							  HAVE_PIDS_LIMIT);
+							  HAVE_PIDS_LIMIT | USAGE_PROTECTED);
 	assert_int_equal(reading.cpu_burst_ns, 0);
 }
 

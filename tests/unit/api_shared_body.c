@@ -349,7 +349,7 @@ static int decode_model(const struct model *m, struct reason *why)
 	X(m->entries[0].ref = 0, "entry 0: 0, twice")                                              \
 	X(m->entries[0].ref = 2, "entry 2: 0, twice")                                              \
 	X(m->entries[0].ref = 3, "entry 2: 0, twice")                                              \
-	X(m->usage[0].have = 1 << 11, "entry 1: have")                                             \
+	X(m->usage[0].have = 1 << 12, "entry 1: have")                                             \
 	X(m->usage[1].seconds = -1, "entry 2: seconds")                                            \
 	X(m->usage[1].seconds = NAN, "entry 2: seconds")                                           \
 	X(m->node.tier = 4, "node: tier")                                                          \
