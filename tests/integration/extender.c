@@ -28,7 +28,6 @@
 #include "tests/api_fixture.h"
 #include "tests/consistent.h"
 #include "tests/http_plain.h"
-#include "tests/ledger_watch.h"
 #include "tests/model_fixture.h"
 #include "tests/process.h"
 #include "tests/view_fixture.h"
