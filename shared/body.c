@@ -67,7 +67,8 @@ static const struct message gauge_message = MESSAGE(gauge_rows);
 static_assert(offsetof(struct usage, have) == 0, "what MESSAGE_INSIDE needs");
 
 static const struct message_field usage_rows[] = {
-	ROW(1, usage, "have", have, .kind = MESSAGE_U32, WITHIN(0, USAGE_ALL)),
+	/* bits that are new to this reader are ignored */
+	ROW(1, usage, "have", have, .kind = MESSAGE_U32),
 	ROW(2, usage, "seconds", seconds, .kind = MESSAGE_FLOAT, WITHIN(0, NUMBER_MAX)),
 #define X(member, has, key, decimals, number, message)                                             \
 	ROW(number, usage, #member, member, .kind = MESSAGE_INSIDE, .inside = &message##_message,  \
@@ -396,6 +397,7 @@ static int take_node(void *into, struct span bytes, struct reason *reason)
 	}
 	p->has_node = true;
 	rc = message_decode(&node_message, bytes, &p->node, reason);
+	p->node.sample.usage.have &= USAGE_ALL;
 	if (rc)
 		reason_prefix(reason, "node");
 	return rc;
@@ -491,6 +493,7 @@ static int take_entry(void *into, struct span bytes, struct reason *reason)
 		reason_prefix(reason, "entry %u", m.ref);
 		return rc;
 	}
+	m.usage.have &= USAGE_ALL;
 	*add_room(to) = (struct entry){
 		.ref = m.ref,
 		.fresh = m.has_identity,
