@@ -389,7 +389,7 @@ SOURCES    = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.
 USER_C     = $(filter-out bpf/%,$(filter %.c,$(SOURCES)))
 
 lint: deps-lint
-	+@$(MAKE) --no-print-directory lint-built
+	+@$(MAKE) --no-print-directory $(PARALLEL) lint-built
 lint-built: $(PROTO_C) $(SKEL)
 	tests/lint/layers
 	tests/lint/banned

@@ -212,8 +212,10 @@ static void bad_plugins_are_named_with_what_they_said(void **state)
 	}
 }
 
+#define KILLED "did not end within 1s and was killed"
+
 /* As the session runs it, but for a shorter time. */
-static void assert_hangs(struct kube_scene *s, const char *body)
+static void assert_hangs(struct kube_scene *s, const char *body, const char *says)
 {
 	struct reason why;
 	char *out;
@@ -223,13 +225,13 @@ static void assert_hangs(struct kube_scene *s, const char *body)
 	assert_int_equal(exec_run((char *[]){s->config.exec_command, NULL}, environ, SECOND, &out,
 				  &len, &why),
 			 -ETIMEDOUT);
-	assert_string_equal(why.text, "did not end within 1s and was killed");
+	assert_string_equal(why.text, says);
 }
 
 static void hanging_plugins_are_killed(void **state)
 {
-	assert_hangs(*state, "yes >&2");
-	assert_hangs(*state, "exec >&- 2>&-; exec sleep 1000");
+	assert_hangs(*state, "yes >&2", KILLED ": y");
+	assert_hangs(*state, "exec >&- 2>&-; exec sleep 1000", KILLED);
 }
 
 static void a_missing_plugin_is_told_with_its_hint(void **state)
@@ -281,7 +283,7 @@ static void a_hanging_plugin_leaves_nothing_behind(void **state)
 	struct kube_scene *s = *state;
 	int pid;
 
-	assert_hangs(s, "sleep 1000 & echo $! > pid; mv pid pid2; mv pid2 pid; wait");
+	assert_hangs(s, "sleep 1000 & echo $! > pid; mv pid pid2; mv pid2 pid; wait", KILLED);
 	pid = read_pid(s);
 	/* On a machine that needs a second to start a shell there is nothing to look for. */
 	if (pid > 0)
