@@ -5,7 +5,7 @@
  *
  *	URL with an address, or ipc://	one sender, from start to end
  * URL with a name                 a sender for each address the name has: a headless Service has
- * one for each replica. The name is looked up again and again (agent/roster.h); a new address
+ * one for each replica. The name is looked up again and again (agent/endpoints.h); a new address
  * begins with the oldest interval of the ring.
  *
  * An aggregator with two addresses under one name, IPv4 and IPv6, gets everything twice; the second
@@ -24,7 +24,7 @@
 
 #include "agent/peer.h"
 #include "agent/ring.h"
-#include "agent/roster.h"
+#include "agent/endpoints.h"
 #include "shared/clock.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
@@ -43,7 +43,7 @@ enum { URLS_MAX = 8, SENDERS_MAX = 16 };
 struct target {
 	struct endpoint endpoint;
 	struct resolver *resolver; /* NULL: nothing to look up */
-	struct roster roster;
+	struct endpoints endpoints;
 	size_t senders;
 	bool lookup_told, open_told; /* failures that last */
 	size_t left_out_told;
@@ -149,7 +149,7 @@ static void join(struct publisher *p, struct target *t, const struct address *ad
 		t->open_told = false;
 		return;
 	}
-	roster_forget(&t->roster, address);
+	endpoints_forget(&t->endpoints, address);
 	if (!t->open_told)
 		log_error("%s: cannot send to %s: %s", t->endpoint.url, address->text, why.text);
 	t->open_told = true;
@@ -172,25 +172,25 @@ static void tell_answer(struct target *t, const struct resolver_answer *answer)
 	if (answer->failed && !t->lookup_told)
 		log_warn("%s: cannot look up %s; trying again, the last 15 minutes are kept",
 			 t->endpoint.url, answer->why.text);
-	if (!answer->failed && t->roster.left_out != t->left_out_told) {
-		if (t->roster.left_out)
+	if (!answer->failed && t->endpoints.left_out != t->left_out_told) {
+		if (t->endpoints.left_out)
 			log_error("%s: %zu of its addresses are not sent to: %d senders at most",
-				  t->endpoint.url, t->roster.left_out, SENDERS_MAX);
-		t->left_out_told = t->roster.left_out;
+				  t->endpoint.url, t->endpoints.left_out, SENDERS_MAX);
+		t->left_out_told = t->endpoints.left_out;
 	}
 	t->lookup_told = answer->failed;
 }
 
 static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
 {
-	struct roster_change changes[ROSTER_CHANGES_MAX];
+	struct endpoints_change changes[ENDPOINTS_CHANGES_MAX];
 	struct resolver_answer answer;
 	size_t count;
 
 	if (!resolver_take(t->resolver, &answer))
 		return;
-	count = roster_take(&t->roster, &answer, mono_ns, is_answering(p, t),
-			    SENDERS_MAX - p->peer_count, changes);
+	count = endpoints_take(&t->endpoints, &answer, mono_ns, is_answering(p, t),
+			       SENDERS_MAX - p->peer_count, changes);
 	tell_answer(t, &answer);
 	for (size_t i = 0; i < count; i++) {
 		if (changes[i].added)
@@ -204,9 +204,9 @@ static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
 static int64_t step_target(struct publisher *p, struct target *t, int64_t mono_ns)
 {
 	take_answer(p, t, mono_ns);
-	if (roster_due(&t->roster, mono_ns, is_answering(p, t)))
+	if (endpoints_due(&t->endpoints, mono_ns, is_answering(p, t)))
 		resolver_ask(t->resolver);
-	return t->roster.due_ns;
+	return t->endpoints.due_ns;
 }
 
 /* --- the loop's side -------------------------------------------------------------------------- */
@@ -342,7 +342,7 @@ static int open_target(struct publisher *p, struct target *t, int64_t mono_ns,
 	rc = resolver_open(&t->resolver, t->endpoint.host, c->lookup, c->lookup_ctx, reason);
 	if (rc)
 		return rc;
-	roster_start(&t->roster, mono_ns);
+	endpoints_start(&t->endpoints, mono_ns);
 	return watch(p, resolver_fd(t->resolver), t->endpoint.url, reason);
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/roster.h"
+#include "agent/endpoints.h"
 
 #define SEC 1000000000LL
 
@@ -27,12 +27,12 @@ static struct resolver_answer answer_of(const char *letters)
 }
 
 /* "+ab-c": what joined and what left, in order. */
-static void take(struct roster *r, const char *letters, int64_t now, bool answering, size_t room,
+static void take(struct endpoints *r, const char *letters, int64_t now, bool answering, size_t room,
 		 char *changes)
 {
-	struct roster_change list[ROSTER_CHANGES_MAX];
+	struct endpoints_change list[ENDPOINTS_CHANGES_MAX];
 	struct resolver_answer answer = answer_of(letters);
-	size_t count = roster_take(r, &answer, now, answering, room, list), len = 0;
+	size_t count = endpoints_take(r, &answer, now, answering, room, list), len = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		changes[len++] = list[i].added ? '+' : '-';
@@ -64,11 +64,11 @@ static void test_who_joins_and_leaves(void **state)
 		{"b", "-d-e-f"},
 		{"b", ""},
 	};
-	struct roster r;
-	char changes[4 * ROSTER_CHANGES_MAX];
+	struct endpoints r;
+	char changes[4 * ENDPOINTS_CHANGES_MAX];
 
 	(void)state;
-	roster_start(&r, 0);
+	endpoints_start(&r, 0);
 	for (size_t i = 0; i < sizeof(story) / sizeof(story[0]); i++) {
 		take(&r, story[i].answer, (int64_t)i * SEC, true, 10, changes);
 		assert_string_equal(changes, story[i].changes);
@@ -79,11 +79,11 @@ static void test_who_joins_and_leaves(void **state)
 
 static void test_room(void **state)
 {
-	struct roster r;
-	char changes[4 * ROSTER_CHANGES_MAX];
+	struct endpoints r;
+	char changes[4 * ENDPOINTS_CHANGES_MAX];
 
 	(void)state;
-	roster_start(&r, 0);
+	endpoints_start(&r, 0);
 	take(&r, "abcde", 0, true, 3, changes);
 	assert_string_equal(changes, "+a+b+c");
 	assert_int_equal(r.left_out, 2);
@@ -101,14 +101,14 @@ static void test_room(void **state)
 	assert_string_equal(changes, "");
 	assert_int_equal(r.left_out, 0);
 	/* One that could not be sent to after all comes again. */
-	roster_forget(&r, &(struct address){"d"});
-	roster_forget(&r, &(struct address){"z"});
+	endpoints_forget(&r, &(struct address){"d"});
+	endpoints_forget(&r, &(struct address){"z"});
 	take(&r, "acd", 0, true, 1, changes);
 	assert_string_equal(changes, "+d");
-	/* Never more than there is place in the roster, whatever room is promised. */
+	/* Never more than there is place in the endpoints, whatever room is promised. */
 	take(&r, "abcdefghijklmnopqrstuvw", 0, true, 100, changes);
-	assert_int_equal(r.count, ROSTER_MAX);
-	assert_int_equal(r.left_out, 23 - ROSTER_MAX);
+	assert_int_equal(r.count, ENDPOINTS_MAX);
+	assert_int_equal(r.left_out, 23 - ENDPOINTS_MAX);
 }
 
 /*
@@ -144,21 +144,21 @@ static void test_pauses(void **state)
 		{"b", false, 30},
 		{"b", true, 30},
 	};
-	struct roster r;
-	char changes[4 * ROSTER_CHANGES_MAX];
+	struct endpoints r;
+	char changes[4 * ENDPOINTS_CHANGES_MAX];
 	int64_t now = 5 * SEC;
 
 	(void)state;
-	roster_start(&r, now);
+	endpoints_start(&r, now);
 	for (size_t i = 0; i < sizeof(story) / sizeof(story[0]); i++) {
 		int64_t pause = story[i].pause_s * SEC;
 
-		assert_true(roster_due(&r, now, true));
+		assert_true(endpoints_due(&r, now, true));
 		/* Under way: not due however long it takes. */
-		assert_false(roster_due(&r, now + 1000 * SEC, false));
+		assert_false(endpoints_due(&r, now + 1000 * SEC, false));
 		now += SEC / 10;
 		take(&r, story[i].answer, now, story[i].answering, 10, changes);
-		assert_false(roster_due(&r, now + pause - 1, true));
+		assert_false(endpoints_due(&r, now + pause - 1, true));
 		now += pause;
 	}
 }
@@ -166,25 +166,25 @@ static void test_pauses(void **state)
 /* They stop to answer long before the next lookup is due: it comes soon, and then ever later. */
 static void test_silence_brings_a_lookup(void **state)
 {
-	struct roster r;
-	char changes[4 * ROSTER_CHANGES_MAX];
+	struct endpoints r;
+	char changes[4 * ENDPOINTS_CHANGES_MAX];
 	int64_t now = 0;
 
 	(void)state;
-	roster_start(&r, now);
-	assert_true(roster_due(&r, now, false));
+	endpoints_start(&r, now);
+	assert_true(endpoints_due(&r, now, false));
 	take(&r, "a", now, true, 10, changes);
 	now += 10 * SEC;
-	assert_false(roster_due(&r, now, true));
-	assert_false(roster_due(&r, now, false));
+	assert_false(endpoints_due(&r, now, true));
+	assert_false(endpoints_due(&r, now, false));
 	assert_int_equal(r.due_ns, now + SEC);
-	assert_false(roster_due(&r, now + SEC - 1, false));
-	assert_true(roster_due(&r, now + SEC, false));
+	assert_false(endpoints_due(&r, now + SEC - 1, false));
+	assert_true(endpoints_due(&r, now + SEC, false));
 	now += SEC;
 	take(&r, "a", now, false, 10, changes);
 	assert_int_equal(r.due_ns, now + 2 * SEC);
-	assert_false(roster_due(&r, now + 2 * SEC - 1, false));
-	assert_true(roster_due(&r, now + 2 * SEC, false));
+	assert_false(endpoints_due(&r, now + 2 * SEC - 1, false));
+	assert_true(endpoints_due(&r, now + 2 * SEC, false));
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which addresses of a name are sent to, and when the name is looked up again. Pure. */
-#ifndef EVENKEEL_AGENT_ROSTER_H
-#define EVENKEEL_AGENT_ROSTER_H
+#ifndef EVENKEEL_AGENT_ENDPOINTS_H
+#define EVENKEEL_AGENT_ENDPOINTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,41 +9,42 @@
 
 #include "agent/resolver.h"
 
-enum { ROSTER_MAX = 16 };
+enum { ENDPOINTS_MAX = 16 };
 
-struct roster {
+struct endpoints {
 	size_t count;
 	struct {
 		struct address address;
 		unsigned int absent; /* lookups in a row that did not have it */
-	} members[ROSTER_MAX];
+	} members[ENDPOINTS_MAX];
 	size_t left_out; /* addresses of the last good answer for which there is no room */
 	int64_t due_ns; /* when to look up; INT64_MAX while a lookup is under way */
 	int64_t retry_ns; /* the last pause while nobody answered; 0: somebody does */
 };
 
-struct roster_change {
+struct endpoints_change {
 	bool added; /* else it is gone */
 	struct address address;
 };
 
-enum { ROSTER_CHANGES_MAX = 2 * ROSTER_MAX };
+enum { ENDPOINTS_CHANGES_MAX = 2 * ENDPOINTS_MAX };
 
 /* Due at once. */
-void roster_start(struct roster *r, int64_t mono_ns);
+void endpoints_start(struct endpoints *e, int64_t mono_ns);
 /*
  * True when the name is to be looked up now, then the lookup counts as under way. answering: some
  * member acknowledges what it is sent; when none does, the lookup comes soon.
  */
-bool roster_due(struct roster *r, int64_t mono_ns, bool answering);
+bool endpoints_due(struct endpoints *e, int64_t mono_ns, bool answering);
 /*
  * Takes the answer of a lookup: an address that is new joins while there is room for it (room: how
  * many more may join than leave), one that was absent from two good answers in a row leaves.
  * Returns how many changes it wrote, those that leave first.
  */
-size_t roster_take(struct roster *r, const struct resolver_answer *answer, int64_t mono_ns,
-		   bool answering, size_t room, struct roster_change changes[ROSTER_CHANGES_MAX]);
+size_t endpoints_take(struct endpoints *e, const struct resolver_answer *answer, int64_t mono_ns,
+		      bool answering, size_t room,
+		      struct endpoints_change changes[ENDPOINTS_CHANGES_MAX]);
 /* The address could not be sent to after all; the next answer may bring it again. */
-void roster_forget(struct roster *r, const struct address *address);
+void endpoints_forget(struct endpoints *e, const struct address *address);
 
 #endif
