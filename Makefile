@@ -413,7 +413,7 @@ fuzz-built: $(FUZZERS)
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
-# What programs say of themselves; see shared/outline.h.
+# What programs say of themselves; see shared/cli_spec.h.
 MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
 COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
 documents: $(MANUALS) $(COMPLETIONS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the option parser and of outlines share; nobody else includes it. */
+/* What the files of the option parser and of command-line specs share; nobody else includes it. */
 #ifndef EVENKEEL_SHARED_OPTIONS_INTERNAL_H
 #define EVENKEEL_SHARED_OPTIONS_INTERNAL_H
 

@@ -7,7 +7,7 @@
 
 #include "shared/buf.h"
 #include "shared/log.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 static void print_help(const struct option_program *program)
 {
@@ -40,11 +40,11 @@ static int start(const struct option_program *program, const void *values,
 int program_main(const struct option_program *program, void *values,
 		 const struct program_common *common, program_run *run, int argc, char **argv)
 {
-	const struct outline outline = {.program = program, .section = 8};
+	const struct cli_spec spec = {.program = program, .section = 8};
 	struct reason reason = {""};
 	int status = 2;
 
-	if (outline_answer(&outline, argc, argv, &status))
+	if (cli_spec_answer(&spec, argc, argv, &status))
 		return status;
 	log_start(program->name, LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);

@@ -50,7 +50,7 @@ struct program_common {
 typedef int program_run(const void *values, struct reason *reason);
 
 /*
- * Parses the options into values, answers --help and --version and the words of outline.h, ignores
+ * Parses the options into values, answers --help and --version and the words of cli_spec.h, ignores
  * SIGPIPE, starts logging and libsodium, runs, and frees. Returns the exit status: 0 ok, 1 error, 2
  * usage; failures are logged in one line.
  */

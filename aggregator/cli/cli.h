@@ -11,7 +11,7 @@
 #include "aggregator/api/policy_options.h"
 #include "shared/buf.h"
 #include "shared/options.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 #include "shared/reason.h"
 
 enum cli_exit {
@@ -117,7 +117,7 @@ struct command {
 	const char *usage; /* what follows the name */
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
-	struct outline_example examples[5]; /* up to one that is empty */
+	struct cli_spec_example examples[5]; /* up to one that is empty */
 	const char *terms[20]; /* of the glossary, that its help explains; up to NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
 	const char *const *words; /* operands that completion offers; or NULL */

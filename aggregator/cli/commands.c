@@ -16,7 +16,7 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/nearest.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 #include "shared/utf8.h"
 
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
@@ -455,7 +455,7 @@ static void find_names(const char *what, int count, char *const *words, struct b
 }
 
 /* What shells and the build ask of the tables. */
-static bool answer_outline(int argc, char **argv, int *code)
+static bool answer_cli_spec(int argc, char **argv, int *code)
 {
 	static const struct option_program program = {
 		.name = "evenkeel",
@@ -465,8 +465,8 @@ static bool answer_outline(int argc, char **argv, int *code)
 		.env_prefix = "EVENKEEL_",
 		.manual = cli_manual,
 	};
-	struct outline_command rows[COMMANDS];
-	const struct outline outline = {
+	struct cli_spec_command rows[COMMANDS];
+	const struct cli_spec spec = {
 		.program = &program,
 		.section = 1,
 		.commands = rows,
@@ -475,7 +475,7 @@ static bool answer_outline(int argc, char **argv, int *code)
 	};
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		rows[i] = (struct outline_command){
+		rows[i] = (struct cli_spec_command){
 			.name = commands[i]->name,
 			.usage = commands[i]->usage,
 			.summary = commands[i]->summary,
@@ -485,7 +485,7 @@ static bool answer_outline(int argc, char **argv, int *code)
 			.words = commands[i]->words,
 			.names = commands[i]->names,
 		};
-	return outline_answer(&outline, argc, argv, code);
+	return cli_spec_answer(&spec, argc, argv, code);
 }
 
 int commands_main(int argc, char **argv)
@@ -501,7 +501,7 @@ int commands_main(int argc, char **argv)
 	int code;
 
 	log_start("evenkeel", LOG_LEVEL_INFO);
-	if (answer_outline(argc, argv, &code))
+	if (answer_cli_spec(argc, argv, &code))
 		return code;
 	if (name && !asked_help && !command)
 		return unknown_command(name);

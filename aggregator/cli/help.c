@@ -21,7 +21,7 @@ static const char exit_status[] =
 	"\nExit status: 0 success; 1 error; 2 wrong usage; 3 refused, or a check failed;\n"
 	"4 all usage (or what was named; with --strict any) is stale or missing.\n";
 
-static void add_examples(const struct outline_example *e, struct buf *out)
+static void add_examples(const struct cli_spec_example *e, struct buf *out)
 {
 	if (!e->line)
 		return;
@@ -86,7 +86,7 @@ void help_of_command(const char *base, const struct command *c, struct buf *out)
 void help_of_program(const char *base, const char *usage, const char *summary,
 		     const struct command *const *commands, size_t count, struct buf *out)
 {
-	static const struct outline_example examples[] = {
+	static const struct cli_spec_example examples[] = {
 		{"evenkeel nodes", "What every node has, has promised and uses."},
 		{"evenkeel scores --pod web.yaml --explain",
 		 "Where a pod would run best, and why."},
@@ -150,9 +150,9 @@ static int run_completion(struct cli *cli)
 {
 	static const char shells[] = "bash, zsh or fish";
 
-	for (int shell = 0; cli->operand_count == 1 && outline_shells[shell]; shell++)
-		if (strcmp(cli->operands[0], outline_shells[shell]) == 0) {
-			outline_script("evenkeel", shell, &cli->out);
+	for (int shell = 0; cli->operand_count == 1 && cli_spec_shells[shell]; shell++)
+		if (strcmp(cli->operands[0], cli_spec_shells[shell]) == 0) {
+			cli_spec_script("evenkeel", shell, &cli->out);
 			return CLI_OK;
 		}
 	if (cli->operand_count == 1)
@@ -172,7 +172,7 @@ const struct command command_completion = {
 		     {"source <(evenkeel completion zsh)", "In ~/.zshrc, after compinit."},
 		     {"evenkeel completion fish | source", "In ~/.config/fish/config.fish."}},
 	.specs = no_specs,
-	.words = outline_shells,
+	.words = cli_spec_shells,
 	.run = run_completion,
 };
 

@@ -5,7 +5,7 @@
  * names it says the defaults.
  */
 #include "shared/options_internal.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 #include <errno.h>
 #include <string.h>
@@ -136,8 +136,8 @@ static int check_set(const struct option_program *program, const struct option_l
 	return 0;
 }
 
-int outline_config(const struct option_program *program, const struct option_list *set,
-		   struct buf *out, struct reason *reason)
+int cli_spec_config(const struct option_program *program, const struct option_list *set,
+		    struct buf *out, struct reason *reason)
 {
 	/* What the environment says is not for a file. */
 	struct option_program quiet = *program;

@@ -3,8 +3,8 @@
  * A program as its manual page, its completion and its configuration file see it; all are made from
  * its tables.
  */
-#ifndef EVENKEEL_SHARED_OUTLINE_H
-#define EVENKEEL_SHARED_OUTLINE_H
+#ifndef EVENKEEL_SHARED_CLI_SPEC_H
+#define EVENKEEL_SHARED_CLI_SPEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,25 +12,25 @@
 #include "shared/buf.h"
 #include "shared/options.h"
 
-struct outline_example {
+struct cli_spec_example {
 	const char *line, *meaning; /* NULL ends a list */
 };
 
-struct outline_command {
+struct cli_spec_command {
 	const char *name;
 	const char *usage; /* what follows the name */
 	const char *summary; /* one line, without a stop */
 	const char *details; /* or NULL */
 	const struct option_spec *specs; /* its own */
 	const char *const *words; /* operands that are known beforehand, NULL-terminated; or NULL */
-	const struct outline_example *examples; /* or NULL */
+	const struct cli_spec_example *examples; /* or NULL */
 	const char *names; /* what other operands are names of: "NODE"; or NULL */
 };
 
-struct outline {
+struct cli_spec {
 	const struct option_program *program; /* its specs go with every command */
 	int section; /* of the manual */
-	const struct outline_command *commands; /* borrowed */
+	const struct cli_spec_command *commands; /* borrowed */
 	size_t command_count; /* 0: the program takes no operands */
 	/*
 	 * Appends the names, one a line, of what is called so in operands and as the value of
@@ -40,14 +40,14 @@ struct outline {
 };
 
 /* The manual page, in the man macros of roff. */
-void outline_manual(const struct outline *o, struct buf *out);
+void cli_spec_manual(const struct cli_spec *o, struct buf *out);
 
 /*
  * A configuration file: every option with its meaning and its default, commented out, but for those
  * in `set`, which are "NAME=VALUE". 0, or -EINVAL with the reason where there is no such option.
  */
-int outline_config(const struct option_program *program, const struct option_list *set,
-		   struct buf *out, struct reason *reason);
+int cli_spec_config(const struct option_program *program, const struct option_list *set,
+		    struct buf *out, struct reason *reason);
 
 /*
  * What the last of the words after the program's name can become, "CANDIDATE\tMEANING" in each
@@ -55,20 +55,20 @@ int outline_config(const struct option_program *program, const struct option_lis
  * what kubectl takes from a plugin. A word "=" stands for one that a shell has split: bash gives
  * "--name=value" as three words, and then wants "value" only. So does ":".
  */
-void outline_complete(const struct outline *o, int count, char *const *words, struct buf *out);
+void cli_spec_complete(const struct cli_spec *o, int count, char *const *words, struct buf *out);
 
-extern const char *const outline_shells[]; /* "bash", "zsh", "fish", NULL */
+extern const char *const cli_spec_shells[]; /* "bash", "zsh", "fish", NULL */
 /*
- * What that shell reads to complete the program, by asking the program: outline_complete(). shell:
+ * What that shell reads to complete the program, by asking the program: cli_spec_complete(). shell:
  * index of its name.
  */
-void outline_script(const char *program, int shell, struct buf *out);
+void cli_spec_script(const char *program, int shell, struct buf *out);
 
 /*
  * Programs answer to four words that no help lists: "__manual", "__config [NAME=VALUE]..",
  * "__completion SHELL" and "__complete WORD..". False when the first argument is none of them; else
  * the answer, on standard output, and the exit status.
  */
-bool outline_answer(const struct outline *o, int argc, char **argv, int *status);
+bool cli_spec_answer(const struct cli_spec *o, int argc, char **argv, int *status);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What shells read to complete a program's arguments. The scripts know no option: they hand the
- * words to the program and offer what it answers (outline.h), so they suit every version of it. In
+ * words to the program and offer what it answers (cli_spec.h), so they suit every version of it. In
  * the templates PROGRAM is its name, and FUNCTION that name as a shell function may have it.
  */
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 #include <string.h>
 
-const char *const outline_shells[] = {"bash", "zsh", "fish", NULL};
+const char *const cli_spec_shells[] = {"bash", "zsh", "fish", NULL};
 
 static const char bash[] = "# bash completion of PROGRAM\n"
 			   "_FUNCTION()\n"
@@ -82,7 +82,7 @@ static void add_function(struct buf *out, const char *program)
 		buf_add_char(out, *program == '-' ? '_' : *program);
 }
 
-void outline_script(const char *program, int shell, struct buf *out)
+void cli_spec_script(const char *program, int shell, struct buf *out)
 {
 	static const char *const templates[] = {bash, zsh, fish};
 	static const char name[] = "PROGRAM", function[] = "FUNCTION";

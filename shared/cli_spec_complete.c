@@ -11,7 +11,7 @@
  * candidates.
  */
 #include "shared/options_internal.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@
 enum directive { FILES = 0, NOTHING = 4, FOLDERS = 16 };
 
 struct completion {
-	const struct outline *outline;
-	const struct outline_command *command; /* NULL: none yet, or "help" */
+	const struct cli_spec *cli;
+	const struct cli_spec_command *command; /* NULL: none yet, or "help" */
 	const struct option_spec *pending; /* the option whose value is next */
 	size_t operands; /* that are complete, the command among them */
 	bool ended, help, unknown;
@@ -32,7 +32,7 @@ struct completion {
 	struct buf *out;
 };
 
-static const struct outline_command *find_command(const struct outline *o, const char *name)
+static const struct cli_spec_command *find_command(const struct cli_spec *o, const char *name)
 {
 	for (size_t i = 0; i < o->command_count; i++)
 		if (strcmp(o->commands[i].name, name) == 0)
@@ -59,9 +59,9 @@ static const struct option_spec *find_option(const struct completion *c, const c
 
 	if (c->command)
 		spec = find_in(c->command->specs, name, letter);
-	for (size_t i = 0; !c->command && !spec && i < c->outline->command_count; i++)
-		spec = find_in(c->outline->commands[i].specs, name, letter);
-	return spec ? spec : find_in(c->outline->program->specs, name, letter);
+	for (size_t i = 0; !c->command && !spec && i < c->cli->command_count; i++)
+		spec = find_in(c->cli->commands[i].specs, name, letter);
+	return spec ? spec : find_in(c->cli->program->specs, name, letter);
 }
 
 /* bash has split "--server=http://a:1" into "--server", "=", "http", ":", "//a", ":" and "1". */
@@ -111,12 +111,12 @@ static void take_operand(struct completion *c, const char *word)
 {
 	bool first = c->operands++ == 0, named = c->help && c->operands == 2;
 
-	if (!c->outline->command_count)
+	if (!c->cli->command_count)
 		return;
 	if (first && strcmp(word, "help") == 0)
 		c->help = true;
 	else if (first || named)
-		c->command = find_command(c->outline, word);
+		c->command = find_command(c->cli, word);
 	c->unknown = c->unknown || (first && !c->help && !c->command);
 }
 
@@ -186,9 +186,9 @@ static void offer_names(struct completion *c, const char *what, const char *type
 	struct buf names = BUF_INIT;
 	char *rest, *name;
 
-	if (!c->outline->find_names)
+	if (!c->cli->find_names)
 		return;
-	c->outline->find_names(what, c->count, c->words, &names);
+	c->cli->find_names(what, c->count, c->words, &names);
 	rest = names.data;
 	while ((name = strsep(&rest, "\n")))
 		if (*name)
@@ -241,8 +241,8 @@ static enum directive offer_joined(struct completion *c, const char *typed)
 
 static void offer_commands(struct completion *c, const char *typed)
 {
-	for (size_t i = 0; i < c->outline->command_count; i++)
-		offer(c, typed, "", c->outline->commands[i].name, c->outline->commands[i].summary);
+	for (size_t i = 0; i < c->cli->command_count; i++)
+		offer(c, typed, "", c->cli->commands[i].name, c->cli->commands[i].summary);
 	if (c->operands == 0)
 		offer(c, typed, "", "help", "Show the options of a command");
 }
@@ -273,13 +273,13 @@ static enum directive offer_all(struct completion *c, const char *typed)
 		return NOTHING;
 	if (c->command)
 		offer_options(c, typed, c->command->specs);
-	offer_options(c, typed, c->outline->program->specs);
+	offer_options(c, typed, c->cli->program->specs);
 	return NOTHING;
 }
 
-void outline_complete(const struct outline *o, int count, char *const *words, struct buf *out)
+void cli_spec_complete(const struct cli_spec *o, int count, char *const *words, struct buf *out)
 {
-	struct completion c = {.outline = o, .out = out};
+	struct completion c = {.cli = o, .out = out};
 	enum directive directive;
 
 	join_words(&c, count > 0 ? count - 1 : 0, words);

@@ -4,7 +4,7 @@
  * Programs answer themselves, as their tables are their own; so there is no second list of options
  * that could differ.
  */
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,21 +13,21 @@
 
 static int find_shell(const char *name)
 {
-	for (int i = 0; outline_shells[i]; i++)
-		if (strcmp(outline_shells[i], name) == 0)
+	for (int i = 0; cli_spec_shells[i]; i++)
+		if (strcmp(cli_spec_shells[i], name) == 0)
 			return i;
 	return -1;
 }
 
-static int make_config(const struct outline *o, int count, char **texts, struct buf *out,
+static int make_config(const struct cli_spec *o, int count, char **texts, struct buf *out,
 		       struct reason *reason)
 {
 	struct option_list set = {.items = texts, .count = (size_t)count};
 
-	return outline_config(o->program, &set, out, reason);
+	return cli_spec_config(o->program, &set, out, reason);
 }
 
-static int make_script(const struct outline *o, int count, char **texts, struct buf *out,
+static int make_script(const struct cli_spec *o, int count, char **texts, struct buf *out,
 		       struct reason *reason)
 {
 	int shell = count == 1 ? find_shell(texts[0]) : -1;
@@ -36,11 +36,11 @@ static int make_script(const struct outline *o, int count, char **texts, struct 
 		reason_set(reason, "__completion: say which: bash, zsh or fish");
 		return -1;
 	}
-	outline_script(o->program->name, shell, out);
+	cli_spec_script(o->program->name, shell, out);
 	return 0;
 }
 
-static int make(const struct outline *o, int argc, char **argv, struct buf *out,
+static int make(const struct cli_spec *o, int argc, char **argv, struct buf *out,
 		struct reason *reason)
 {
 	const char *word = argv[1];
@@ -50,13 +50,13 @@ static int make(const struct outline *o, int argc, char **argv, struct buf *out,
 	if (strcmp(word, "__completion") == 0)
 		return make_script(o, argc - 2, argv + 2, out, reason);
 	if (strcmp(word, "__complete") == 0)
-		outline_complete(o, argc - 2, argv + 2, out);
+		cli_spec_complete(o, argc - 2, argv + 2, out);
 	else
-		outline_manual(o, out);
+		cli_spec_manual(o, out);
 	return 0;
 }
 
-bool outline_answer(const struct outline *o, int argc, char **argv, int *status)
+bool cli_spec_answer(const struct cli_spec *o, int argc, char **argv, int *status)
 {
 	static const char *const words[] = {"__manual", "__config", "__completion", "__complete"};
 	struct buf out = BUF_INIT;

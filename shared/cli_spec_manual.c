@@ -6,7 +6,7 @@
  * escaped here, and nowhere else.
  */
 #include "shared/options_internal.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static void add_sources(const struct option_program *program, struct buf *out)
 
 /* --- sections --------------------------------------------------------------------------------- */
 
-static void add_title(const struct outline *o, struct buf *out)
+static void add_title(const struct cli_spec *o, struct buf *out)
 {
 	buf_add_str(out, ".TH ");
 	for (const char *p = o->program->name; *p; p++) {
@@ -177,7 +177,7 @@ static const struct option_note *add_notes(const struct option_note *note, struc
 	return note;
 }
 
-static void add_command(const struct outline *o, const struct outline_command *command,
+static void add_command(const struct cli_spec *o, const struct cli_spec_command *command,
 			struct buf *out)
 {
 	buf_printf(out, ".SS %s", command->name);
@@ -190,7 +190,7 @@ static void add_command(const struct outline *o, const struct outline_command *c
 		buf_add_str(out, ".PP\n");
 		add_line(out, command->details);
 	}
-	for (const struct outline_example *e = command->examples; e && e->line; e++) {
+	for (const struct cli_spec_example *e = command->examples; e && e->line; e++) {
 		buf_add_str(out, ".PP\n");
 		add_line(out, e->meaning);
 		buf_add_str(out, ".PP\n.RS 4\n.nf\n");
@@ -205,7 +205,7 @@ static bool is_description(const struct option_note *note)
 	return note && note->text && note->section && strcmp(note->section, "DESCRIPTION") == 0;
 }
 
-void outline_manual(const struct outline *o, struct buf *out)
+void cli_spec_manual(const struct cli_spec *o, struct buf *out)
 {
 	const struct option_note *note = o->program->manual;
 

@@ -15,7 +15,7 @@
 
 #include "shared/mem.h"
 #include "shared/options_internal.h"
-#include "shared/outline.h"
+#include "shared/cli_spec.h"
 
 struct values {
 	bool help, all, colour;
@@ -76,15 +76,15 @@ static const struct option_program program = {
 	.manual = notes,
 };
 
-static const struct outline_example examples[] = {{"prog nodes -a", "All nodes."}, {0}};
-static const struct outline_command commands[] = {
+static const struct cli_spec_example examples[] = {{"prog nodes -a", "All nodes."}, {0}};
+static const struct cli_spec_command commands[] = {
 	{"nodes", "[NAME..]", "Show nodes", NULL, nodes, NULL, examples, "NODE"},
 	{"scores", "[admit|lint]", "Show scores", "All of them.", scores, words, NULL, "CLASS"},
 };
 
 static void find_names(const char *what, int count, char *const *line, struct buf *out);
 
-static const struct outline outline = {&program, 1, commands, 2, find_names};
+static const struct cli_spec spec = {&program, 1, commands, 2, find_names};
 
 /* Three nodes, and what the server was; classes are not known. */
 static void find_names(const char *what, int count, char *const *line, struct buf *out)
@@ -100,7 +100,7 @@ static void find_names(const char *what, int count, char *const *line, struct bu
  * The candidates for the last of the blank-separated words ("." is the empty one), meanings cut
  * off, joined by blanks.
  */
-static char *complete(const struct outline *o, const char *line)
+static char *complete(const struct cli_spec *o, const char *line)
 {
 	char *copy = mem_strdup(line), *rest = copy, *word, *args[8];
 	struct buf out = BUF_INIT, names = BUF_INIT;
@@ -108,7 +108,7 @@ static char *complete(const struct outline *o, const char *line)
 
 	while ((word = strsep(&rest, " ")))
 		args[count++] = strcmp(word, ".") == 0 ? "" : word;
-	outline_complete(o, count, args, &out);
+	cli_spec_complete(o, count, args, &out);
 	rest = out.data;
 	while ((word = strsep(&rest, "\n")) && *word)
 		buf_printf(&names, "%s%.*s", names.len ? " " : "", (int)strcspn(word, "\t"), word);
@@ -193,7 +193,7 @@ static void test_completion_follows_the_parser(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(completions) / sizeof(completions[0]); i++) {
-		char *found = complete(&outline, completions[i].line);
+		char *found = complete(&spec, completions[i].line);
 
 		if (strcmp(found, completions[i].candidates) != 0)
 			fail_msg("\"%s\": \"%s\", not \"%s\"", completions[i].line, found,
@@ -204,7 +204,7 @@ static void test_completion_follows_the_parser(void **state)
 
 static void test_a_program_without_commands_has_options_only(void **state)
 {
-	const struct outline daemon = {&program, 8, NULL, 0, NULL};
+	const struct cli_spec daemon = {&program, 8, NULL, 0, NULL};
 	char *found = complete(&daemon, "x .");
 
 	(void)state;
@@ -221,10 +221,10 @@ static void test_meanings_are_one_sentence(void **state)
 	struct buf out = BUF_INIT;
 
 	(void)state;
-	outline_complete(&outline, 1, args, &out);
+	cli_spec_complete(&spec, 1, args, &out);
 	assert_string_equal(out.data, "--config\tA file\n:4\n");
 	buf_fini(&out);
-	outline_complete(&outline, 0, NULL, &out);
+	cli_spec_complete(&spec, 0, NULL, &out);
 	assert_non_null(strstr(out.data, "help\tShow the options of a command\n:4\n"));
 	buf_fini(&out);
 }
@@ -254,7 +254,7 @@ static void test_the_manual_holds_everything_once_and_in_order(void **state)
 	const char *at;
 
 	(void)state;
-	outline_manual(&outline, &out);
+	cli_spec_manual(&spec, &out);
 	at = out.data;
 	for (size_t i = 0; i < sizeof(in_manual) / sizeof(in_manual[0]); i++) {
 		const char *found = strstr(out.data, in_manual[i]);
@@ -277,7 +277,7 @@ static int make_config(char *text, struct buf *out, struct reason *reason)
 {
 	struct option_list set = {.items = &text, .count = text ? 1 : 0};
 
-	return outline_config(&program, &set, out, reason);
+	return cli_spec_config(&program, &set, out, reason);
 }
 
 /* Takes the signs away before names that have a value. */
@@ -355,10 +355,10 @@ static void test_a_configuration_file_may_set_something(void **state)
 static void test_scripts_name_program_and_function(void **state)
 {
 	(void)state;
-	for (int shell = 0; outline_shells[shell]; shell++) {
+	for (int shell = 0; cli_spec_shells[shell]; shell++) {
 		struct buf out = BUF_INIT;
 
-		outline_script("prog-x", shell, &out);
+		cli_spec_script("prog-x", shell, &out);
 		assert_non_null(strstr(out.data, "prog-x"));
 		assert_non_null(strstr(out.data, "_prog_x"));
 		assert_non_null(strstr(out.data, " __complete "));
@@ -375,9 +375,9 @@ static void test_other_first_words_are_not_for_it(void **state)
 	int status = 7;
 
 	(void)state;
-	assert_false(outline_answer(&outline, 1, none, &status));
-	assert_false(outline_answer(&outline, 2, other, &status));
-	assert_false(outline_answer(&outline, 3, second, &status));
+	assert_false(cli_spec_answer(&spec, 1, none, &status));
+	assert_false(cli_spec_answer(&spec, 2, other, &status));
+	assert_false(cli_spec_answer(&spec, 3, second, &status));
 	assert_int_equal(status, 7);
 }
 
