@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "shared/mem.h"
-#include "shared/nearest.h"
 
 void settings_add(struct settings *s, const struct option_spec *spec, const char *text, size_t len,
 		  const char *origin)
@@ -79,16 +78,76 @@ char *options_env_name(const struct option_program *program, const struct option
 	return name;
 }
 
+/* --- suggestions ------------------------------------------------------------------------------ */
+
+/*
+ * Edit distance with swaps of neighbouring letters (optimal string alignment). A name is close
+ * enough when at most a third of its letters differ; a word that begins a name counts as one letter
+ * away from it, since people abbreviate. Names longer than NAME_MAX_LEN are never suggested.
+ */
+enum { NAME_MAX_LEN = 48 };
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+	size_t m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+static size_t edit_distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t rows[3][NAME_MAX_LEN + 1];
+	size_t *before = rows[0], *last = rows[1], *row = rows[2], *spare;
+
+	for (size_t j = 0; j <= b_len; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= a_len; i++) {
+		row[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			row[j] = least(last[j] + 1, row[j - 1] + 1,
+				       last[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least(row[j], before[j - 2] + 1, row[j]);
+		}
+		spare = before;
+		before = last;
+		last = row;
+		row = spare;
+	}
+	return last[b_len];
+}
+
+void suggestion_init(struct suggestion *s, const char *word)
+{
+	*s = (struct suggestion){.word = word};
+}
+
+void suggestion_offer(struct suggestion *s, const char *name)
+{
+	size_t word_len = strlen(s->word), name_len = strlen(name), d;
+
+	if (word_len < 2 || word_len > NAME_MAX_LEN || name_len > NAME_MAX_LEN)
+		return;
+	if (strncmp(s->word, name, word_len) == 0)
+		d = 1;
+	else
+		d = edit_distance(s->word, word_len, name, name_len);
+	if (d > (name_len + 2) / 3 || (s->best && d >= s->distance))
+		return;
+	s->best = name;
+	s->distance = d;
+}
+
 void options_suggest(const struct option_program *program, const char *word, const char *before,
 		     const char *otherwise, char *out, size_t out_len)
 {
-	struct nearest near;
+	struct suggestion suggestion;
 
-	nearest_init(&near, word);
+	suggestion_init(&suggestion, word);
 	for (const struct option_spec *spec = program->specs; spec->name; spec++)
-		nearest_offer(&near, spec->name);
-	if (near.best)
-		snprintf(out, out_len, "; did you mean %s%s?", before, near.best);
+		suggestion_offer(&suggestion, spec->name);
+	if (suggestion.best)
+		snprintf(out, out_len, "; did you mean %s%s?", before, suggestion.best);
 	else
 		snprintf(out, out_len, "%s", otherwise);
 }

@@ -82,6 +82,17 @@ void options_help(const struct option_program *program, struct buf *out);
 /* Of it the rows of the program's options. */
 void options_help_rows(const struct option_program *program, struct buf *out);
 enum { OPTIONS_WIDTH = 80 }; /* of help */
+
+/* The known name that a mistyped word most likely means. */
+struct suggestion {
+	const char *word; /* borrowed: the mistyped word */
+	const char *best; /* borrowed: the closest name offered so far; NULL: none is close enough */
+	size_t distance; /* of best */
+};
+
+void suggestion_init(struct suggestion *s, const char *word);
+/* Of equally close names the first one offered wins. */
+void suggestion_offer(struct suggestion *s, const char *name);
 /* Words of text from column `at`, within the width, each new line beginning at column `indent`. */
 void options_wrap(struct buf *out, const char *text, size_t width, size_t indent, size_t at);
 

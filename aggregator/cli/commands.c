@@ -15,7 +15,6 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
-#include "shared/nearest.h"
 #include "shared/cli_spec.h"
 #include "shared/utf8.h"
 
@@ -171,14 +170,14 @@ static const struct command *find_command(const char *name)
 
 static int unknown_command(const char *name)
 {
-	struct nearest near;
+	struct suggestion suggestion;
 
-	nearest_init(&near, name);
+	suggestion_init(&suggestion, name);
 	for (size_t i = 0; i < COMMANDS; i++)
-		nearest_offer(&near, commands[i]->name);
-	nearest_offer(&near, "help");
-	if (near.best)
-		log_info("unknown command \"%s\"; did you mean %s?", name, near.best);
+		suggestion_offer(&suggestion, commands[i]->name);
+	suggestion_offer(&suggestion, "help");
+	if (suggestion.best)
+		log_info("unknown command \"%s\"; did you mean %s?", name, suggestion.best);
 	else
 		log_info("unknown command \"%s\"; --help lists the commands", name);
 	return CLI_USAGE;
