@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +28,7 @@
 
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 #define PATIENCE_NS (200 * NS_PER_MS)
 
@@ -168,23 +168,6 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* The thread gets a small stack and no signals: those are the loop's. */
-static int start(struct resolver *r)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&r->thread, &attr, serve, r);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -rc;
-}
-
 /* --- the loop's side -------------------------------------------------------------------------- */
 
 int resolver_open(struct resolver **out, const char *host, resolver_lookup *lookup, void *ctx,
@@ -206,7 +189,7 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 	r->holders = 2;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
-	rc = start(r);
+	rc = thread_start(&r->thread, STACK_BYTES, serve, r);
 	if (rc) {
 		reason_set(reason, "cannot start a thread for the addresses of %s: %s", host,
 			   strerror(-rc));

@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,6 +30,7 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 #define LOOK_NS (NS_PER_SEC / 4) /* between looks for a first view that can be planned for */
 
@@ -203,14 +203,8 @@ static void *work(void *arg)
 
 int planner_start(struct planner *p, struct reason *reason)
 {
-	sigset_t all, before;
-	int rc;
+	int rc = thread_start(&p->thread, 0, work, p);
 
-	/* Signals are for the loop thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&p->thread, NULL, work, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
 		reason_set(reason, "no thread for plans: %s", strerror(-rc));
 	p->started = !rc;

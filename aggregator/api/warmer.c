@@ -26,6 +26,7 @@
 #include "aggregator/state/view_kept.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 /*
  * --- places of nodes by their names
@@ -191,7 +192,7 @@ static void *run(void *arg)
 
 int warmer_start(struct warmer *w, struct reason *reason)
 {
-	int rc = -pthread_create(&w->thread, NULL, run, w);
+	int rc = thread_start(&w->thread, 0, run, w);
 
 	if (rc) {
 		reason_set(reason, "no thread for scores: %s", strerror(-rc));

@@ -28,6 +28,7 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 #define HEADERS_NS    (30 * NS_PER_SEC)
 #define BODY_NS	      (60 * NS_PER_SEC)
@@ -450,7 +451,7 @@ static void be_patient(struct door *d, const struct http_patience *p)
 
 static int start_thread(struct door *d, struct reason *reason)
 {
-	int rc = workers_thread_start(&d->thread, run, d);
+	int rc = thread_start(&d->thread, 0, run, d);
 
 	if (rc)
 		reason_set(reason, "no thread to watch connections: %s", strerror(-rc));

@@ -42,6 +42,7 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 enum {
 	EVENTS_MAX = 16,
@@ -420,7 +421,7 @@ int lane_start(struct lane **out, struct http_server *server, int listener, stru
 	l->listener = listener;
 	rc = open_descriptors(l);
 	if (!rc)
-		rc = workers_thread_start(&l->thread, run, l);
+		rc = thread_start(&l->thread, 0, run, l);
 	if (!rc) {
 		*out = l;
 		return 0;

@@ -10,12 +10,13 @@
  */
 #include "aggregator/edge/http/workers.h"
 
-#include <signal.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 struct workers {
 	/* fixed after start */
@@ -106,18 +107,6 @@ void workers_give(struct workers *ws, struct work *w)
 		refused->run(refused, true);
 }
 
-int workers_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(thread, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
-}
-
 int workers_start(struct workers **out, const struct workers_options *o, struct reason *reason)
 {
 	struct workers *ws = mem_zalloc(1, sizeof(*ws));
@@ -128,7 +117,7 @@ int workers_start(struct workers **out, const struct workers_options *o, struct 
 	pthread_mutex_init(&ws->lock, NULL);
 	pthread_cond_init(&ws->news, NULL);
 	while (!rc && ws->thread_count < o->threads) {
-		rc = workers_thread_start(&ws->threads[ws->thread_count], work, ws);
+		rc = thread_start(&ws->threads[ws->thread_count], 0, work, ws);
 		if (!rc)
 			ws->thread_count++;
 	}

@@ -3,7 +3,6 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,9 +22,6 @@ struct workers_options {
 };
 
 struct workers;
-
-/* A thread that gets no signals: these are for the loop thread. Negative errno. */
-int workers_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 /* -errno with the reason. */
 int workers_start(struct workers **ws, const struct workers_options *o, struct reason *reason);

@@ -14,7 +14,6 @@
 #include "aggregator/edge/kube/kube.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 enum { WAIT_MOST_MS = 60000 };
 
@@ -329,21 +329,6 @@ static void init_feeds(struct kube *k, const struct kube_timing *timing)
 	transfer_init(&k->discoverer.transfer, k->session, k->multi, &hooks, &k->discoverer);
 }
 
-/* Signals are the loop's; a peer that closed must not kill us with one either. */
-static int start_thread(struct kube *k, struct reason *reason)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&k->thread, NULL, run, k);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		reason_set(reason, "no thread for the Kubernetes API: %s", strerror(rc));
-	return -rc;
-}
-
 static void free_all(struct kube *k)
 {
 	transfer_fini(&k->discoverer.transfer);
@@ -377,8 +362,9 @@ int kube_start(struct kube **out, const struct kube_config *config,
 	kube_json_setup();
 	kube_json_init(&k->json);
 	init_feeds(k, timing ? timing : kube_timing_usual());
-	rc = start_thread(k, reason);
+	rc = thread_start(&k->thread, 0, run, k);
 	if (rc) {
+		reason_set(reason, "no thread for the Kubernetes API: %s", strerror(-rc));
 		free_all(k);
 		return rc;
 	}

@@ -6,11 +6,11 @@
 #include "aggregator/edge/kube/kube_writer.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "shared/clock.h"
 #include "shared/log.h"
+#include "shared/thread.h"
 
 #define TIMEOUT_MS 10000L
 
@@ -65,19 +65,6 @@ static void release(struct kube_writer *w)
 	pthread_mutex_destroy(&w->lock);
 }
 
-static int start_thread(struct kube_writer *w, void *(*run)(void *arg), void *arg)
-{
-	sigset_t all, before;
-	int rc;
-
-	/* Signals are the loop's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&w->thread, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
-}
-
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
 		      void *(*run)(void *arg), void *arg, struct reason *reason)
 {
@@ -94,7 +81,7 @@ int kube_writer_start(struct kube_writer *w, const struct kube_config *config, c
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->stop, &attributes);
 	pthread_condattr_destroy(&attributes);
-	rc = start_thread(w, run, arg);
+	rc = thread_start(&w->thread, 0, run, arg);
 	if (rc) {
 		reason_set(reason, "no thread: %s: %s", what, strerror(-rc));
 		release(w);

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +21,7 @@
 #include "aggregator/state/usage_pack.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 struct queue_of_batches {
 	struct store_batch *first, **last;
@@ -359,7 +359,6 @@ int store_start(struct store **out, const struct store_config *config, struct re
 {
 	struct store *s = mem_zalloc(1, sizeof(*s));
 	pthread_condattr_t monotonic;
-	sigset_t all, before;
 	int rc;
 
 	s->config = *config;
@@ -371,11 +370,7 @@ int store_start(struct store **out, const struct store_config *config, struct re
 	pthread_cond_init(&s->work, &monotonic);
 	pthread_cond_init(&s->news, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* Signals are for the loop thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&s->thread, NULL, work, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = thread_start(&s->thread, 0, work, s);
 	if (rc) {
 		reason_set(reason, "no thread for the database: %s", strerror(-rc));
 		release(s);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helper threads. Signals stay with the loop thread: every other thread blocks all of them. */
+#ifndef EVENKEEL_SHARED_THREAD_H
+#define EVENKEEL_SHARED_THREAD_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+/*
+ * Starts a thread with all signals blocked, and with a stack of stack_bytes; 0: the default size.
+ * 0 or -errno.
+ */
+int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *arg), void *arg);
+
+#endif
