@@ -320,7 +320,7 @@ check-faults-built: all $(FAULTS) $(FLEET) $(SEAM) $(LONG_INTEG)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS) $(LONG_INTEG)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
-VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_departures \
+VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_removals \
 	sampler_files sampler_files_keep layouts cgroup_namespace confine),$(INTEG))
 check-vm: deps-vm
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-vm-built

@@ -3,7 +3,7 @@
  * A tick:
  *
  * topology --> table of tracks and workloads              only when it changed (account_table)
- * departures --> what removed cgroups left           before the tick that follows (account_depart)
+ * removals --> what removed cgroups left           before the tick that follows (account_removal)
  * readings --> deltas of one cgroup each                    (account_track) --> rolled up from the
  * leaves to the root, and sampled into the workloads (account_stats); last the pods whose
  * containers live elsewhere in the tree (account_apart) --> the node: the root's own counter, or
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/account_depart.h"
+#include "agent/account_removal.h"
 #include "agent/account_machine.h"
 #include "agent/account_node.h"
 #include "agent/account_stats.h"
@@ -33,7 +33,7 @@
 
 struct account {
 	struct account_table table;
-	struct departures departures;
+	struct removals removals;
 	bool started; /* the first tick set the baselines */
 	int64_t last_ns; /* monotonic time of the last tick */
 	int64_t slow_ns; /* of the last slow one, or of the first */
@@ -56,7 +56,7 @@ void account_free(struct account *a)
 {
 	if (!a)
 		return;
-	departures_fini(&a->departures);
+	removals_fini(&a->removals);
 	account_table_fini(&a->table);
 	free(a);
 }
@@ -69,7 +69,7 @@ struct tick {
 	int64_t slow_dt_ns; /* since the slow tick before */
 	bool slow;
 	int64_t capacity_milli;
-	uint64_t top_ns; /* CPU time of the top-level cgroups, and of those that departed */
+	uint64_t top_ns; /* CPU time of the top-level cgroups, and of those that removed */
 	bool top_known; /* any of it was read */
 };
 
@@ -157,12 +157,12 @@ static void read_cgroups(struct account_table *table, struct tick *k)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		struct track *tr = &table->tracks[i];
-		bool departed = tr->departed;
+		bool removed = tr->removed;
 		uint64_t carried_ns;
 
 		track_read(tr, &topology_at(k->topology, i)->reading, k->slow);
 		/* A new life in an old place wants a workload. */
-		table->stale |= departed && !tr->departed;
+		table->stale |= removed && !tr->removed;
 		carried_ns = track_join_carry(tr, k->slow);
 		if (i == 0 && carried_ns) {
 			k->top_ns += carried_ns;
@@ -261,9 +261,9 @@ static void sample_node(struct account *a, const struct tick *k)
 	stats_add_slow(&a->node_stats, &use, k->slow_dt_ns);
 }
 
-static struct depart_time depart_time(const struct account *a, int64_t mono_ns)
+static struct removal_time removal_time(const struct account *a, int64_t mono_ns)
 {
-	return (struct depart_time){
+	return (struct removal_time){
 		.mono_ns = mono_ns,
 		.tick_ns = a->last_ns,
 		.capacity_milli = a->machine.cpu_capacity_milli,
@@ -281,7 +281,7 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 		.slow = slow,
 		.capacity_milli = m->cpu_capacity_milli,
 	};
-	struct depart_time time;
+	struct removal_time time;
 
 	/*
 	 * A second tick at the same instant has nothing to be divided by; the next one brings its
@@ -290,9 +290,9 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 	if (a->started && k.dt_ns <= 0)
 		return;
 	a->machine = *m;
-	time = depart_time(a, mono_ns);
+	time = removal_time(a, mono_ns);
 	account_table_sync(&a->table, t, a->started ? a->last_ns : mono_ns);
-	departures_settle(&a->departures, &a->table, &time);
+	removals_settle(&a->removals, &a->table, &time);
 	if (slow)
 		read_limits(&a->table, &k);
 	if (a->started) {
@@ -306,14 +306,14 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 		a->slow_ns = mono_ns;
 }
 
-void account_depart(struct account *a, const struct departure *departures, size_t count,
+void account_remove(struct account *a, const struct removal *removals, size_t count,
 		    int64_t mono_ns)
 {
-	const struct depart_time time = depart_time(a, mono_ns);
+	const struct removal_time time = removal_time(a, mono_ns);
 
-	/* What departed before the baselines were set is in none of them. */
+	/* What removed before the baselines were set is in none of them. */
 	if (a->started)
-		departures_take(&a->departures, &a->table, departures, count, &time);
+		removals_take(&a->removals, &a->table, removals, count, &time);
 }
 
 /* Settling moves the least and the greatest sample; those outside move to their buckets. */
@@ -346,7 +346,7 @@ static void fill_node(struct account *a, struct node_sample *node, const struct 
 	node->tier = self->tier;
 	node->rate_hz = (float)((double)a->ticks / a->node_stats.seconds);
 	node->missed_ticks = self->missed_ticks;
-	node->overflow = self->overflow + a->table.unlisted + a->departures.dropped;
+	node->overflow = self->overflow + a->table.unlisted + a->removals.dropped;
 	node->pass_ns = self->pass_ns;
 	node->agent_cpu_ns = self->agent_cpu_ns;
 	memcpy(node->boot_id, a->machine.boot_id, sizeof(node->boot_id));
@@ -389,7 +389,7 @@ struct interval *account_publish(struct account *a, uint64_t sequence, int64_t s
 	fill_node(a, &interval->node, self);
 	fill_entries(a, interval);
 	account_table_next(&a->table);
-	departures_next(&a->departures);
+	removals_next(&a->removals);
 	stats_next(&a->node_stats);
 	a->cpu_hist = a->mem_hist = (struct histogram){0};
 	a->ticks = 0;

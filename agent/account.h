@@ -35,7 +35,7 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
  * not. What cannot be placed is counted in the interval's overflow. Nothing is taken before the
  * first tick.
  */
-void account_depart(struct account *a, const struct departure *departures, size_t count,
+void account_remove(struct account *a, const struct removal *removals, size_t count,
 		    int64_t mono_ns);
 
 /* What only the agent's loop knows of an interval. */

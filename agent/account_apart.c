@@ -11,7 +11,7 @@
  *
  *	each tick	once everything is rolled up, its use and its gauges are added to what the pod has, and the sum is
  * sampled: as one, so that the pod's variance is that of the sum (account.c, track_adopt)
- *	departed	what was left of it waits for the pod's next tick (account_depart.c)
+ *	removed	what was left of it waits for the pod's next tick (account_removal.c)
  * limits          what binds the pod's own cgroup does not bind the container. The limits of the
  * pod are those of the nearest cgroup that holds both, which most often has none.
  *	pressure	times in which tasks waited cannot be added: two that wait at once are one wait. So it is not
@@ -22,8 +22,8 @@
  * and takes no part in somebody else's pod.
  *
  * What a container apart used is in the totals of what held it and in no pod's where nothing tells
- * whose it was: when it came and went between two ticks (the departure of a cgroup tells its
- * number, not its name), and after its last tick where there are no departures (v1, and the tier of
+ * whose it was: when it came and went between two ticks (the removal of a cgroup tells its
+ * number, not its name), and after its last tick where there are no removals (v1, and the tier of
  * files).
  */
 #include "agent/account_apart.h"

@@ -6,7 +6,7 @@
  *
  * cgroup appeared                                 new track; new workload with the next ref if it
  * is listed
- *	cgroup departed (account_depart), or vanished	its workload is gone, with the samples it has
+ *	cgroup removed (account_removal), or vanished	its workload is gone, with the samples it has
  *	other kind (first child, first pod on the node)	its workload is gone, a new one has a new ref; counters go on
  *
  * The number of workloads is bounded also while cgroups come and go faster than intervals are
@@ -100,10 +100,10 @@ static void pass_on_carries(struct account_table *table, struct track *old, size
 	}
 }
 
-/* Whether a departure would not count from 0. */
-static bool may_still_depart(const struct track *tr)
+/* Whether a removal would not count from 0. */
+static bool may_still_be_removed(const struct track *tr)
 {
-	return !tr->departed && tr->id && !track_cpu_is_whole(tr) &&
+	return !tr->removed && tr->id && !track_cpu_is_whole(tr) &&
 	       (tr->at_start || (tr->based & (1u << TRACK_CPU)));
 }
 
@@ -118,7 +118,7 @@ static void collect_vanished(struct account_table *table, const struct track *ol
 			continue;
 		if (old[i].workload)
 			old[i].workload->gone = true;
-		if (!may_still_depart(&old[i]))
+		if (!may_still_be_removed(&old[i]))
 			continue;
 		if (!table->vanished)
 			table->vanished = mem_alloc((count - i) * sizeof(*old));
@@ -230,7 +230,7 @@ static uint32_t place_container(struct account_table *table, struct pod_finder *
 
 	if (pod == CGROUP_NONE || !table->tracks[pod].workload)
 		return 0;
-	if (apart && !table->tracks[index].departed)
+	if (apart && !table->tracks[index].removed)
 		add_apart(table, pod, index);
 	return table->tracks[pod].workload->entity->ref;
 }
@@ -252,7 +252,7 @@ static void list_cgroup(struct account_table *table, int index, struct pod_finde
 		tr->workload->gone = true;
 		tr->workload = NULL;
 	}
-	if (kind == NOT_LISTED || tr->departed)
+	if (kind == NOT_LISTED || tr->removed)
 		return;
 	tr->workload = add_workload(table, (enum entity_kind)kind, parent, c);
 	if (tr->workload)

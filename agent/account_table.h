@@ -24,7 +24,7 @@ struct account_table {
 	struct track_id *by_id; /* owned, sorted; made by the first find after a sync */
 	size_t by_id_count;
 	/*
-	 * Cgroups that vanished with the last sync and whose departure may still be told; owned.
+	 * Cgroups that vanished with the last sync and whose removal may still be told; owned.
 	 * Their carry was passed on.
 	 */
 	struct track *vanished;
@@ -55,7 +55,7 @@ int account_table_find(struct account_table *table, uint64_t id);
  */
 void account_table_carry(struct account_table *table, int index, const struct remainder *rest);
 /*
- * A track that departed, or was gone before it was read, is no workload any more; what was sampled
+ * A track that removed, or was gone before it was read, is no workload any more; what was sampled
  * stays.
  */
 void account_table_retire(struct account_table *table, int index);

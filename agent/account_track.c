@@ -13,7 +13,7 @@
  *	memory, swap, pids	cover the subtree in every hierarchy
  *	PSI		covers the subtree
  *
- * What departed cgroups leave (see agent/account_depart.c) joins a tick before the roll-up, as if
+ * What removed cgroups leave (see agent/account_removal.c) joins a tick before the roll-up, as if
  * it had been used by their parents' own tasks. What containers elsewhere add to their pods
  * (agent/account_apart.c) joins after it.
  */
@@ -114,7 +114,7 @@ static bool is_another_life(const struct track *tr, const struct reading *r)
 
 static void begin_life(struct track *tr)
 {
-	tr->departed = false;
+	tr->removed = false;
 	tr->at_start = false;
 	tr->slow_seen = false;
 	tr->based = 0;
@@ -129,9 +129,9 @@ void track_read(struct track *tr, const struct reading *r, bool slow)
 	tr->inactive_file_bytes = 0;
 	tr->inactive_whole = false;
 	tr->cpu_whole = false;
-	if (tr->departed && is_another_life(tr, r))
+	if (tr->removed && is_another_life(tr, r))
 		begin_life(tr);
-	if (tr->departed)
+	if (tr->removed)
 		return;
 	read_cpu(tr, r);
 	if (r->have & HAVE_MEMORY) {
@@ -148,7 +148,7 @@ void track_roll_up(const struct track *tr, struct track *parent)
 		parent->used[TRACK_CPU] += tr->used[TRACK_CPU];
 		parent->have |= HAVE_CPU;
 	}
-	for (int c = TRACK_THROTTLED; c < TRACK_DEPARTING; c++)
+	for (int c = TRACK_THROTTLED; c < TRACK_AT_REMOVAL; c++)
 		parent->used[c] += tr->used[c];
 	parent->oom_below += tr->used[TRACK_OOM];
 	parent->have |= tr->have & (HAVE_THROTTLE | HAVE_OOM);
@@ -176,9 +176,9 @@ bool track_working_set(const struct track *tr, uint64_t *bytes)
 	return true;
 }
 
-/* --- departures ------------------------------------------------------------------------------- */
+/* --- removals ------------------------------------------------------------------------------- */
 
-static uint64_t value_at_departure(const struct departure *d, int c)
+static uint64_t value_at_removal(const struct removal *d, int c)
 {
 	switch (c) {
 	case TRACK_CPU:
@@ -192,20 +192,20 @@ static uint64_t value_at_departure(const struct departure *d, int c)
 	}
 }
 
-struct remainder remainder_of_life(const struct departure *d)
+struct remainder remainder_of_life(const struct removal *d)
 {
 	struct remainder rest = {.have = d->have & (HAVE_CPU | HAVE_THROTTLE)};
 
-	for (int c = 0; c < TRACK_DEPARTING; c++)
+	for (int c = 0; c < TRACK_AT_REMOVAL; c++)
 		if (rest.have & have_of(c))
-			rest.used[c] = value_at_departure(d, c);
+			rest.used[c] = value_at_removal(d, c);
 	return rest;
 }
 
 void remainder_add(struct remainder *to, const struct remainder *rest)
 {
 	to->have |= rest->have;
-	for (int c = 0; c < TRACK_DEPARTING; c++)
+	for (int c = 0; c < TRACK_AT_REMOVAL; c++)
 		to->used[c] += rest->used[c];
 }
 
@@ -220,14 +220,14 @@ static bool has_base(const struct track *tr, int c)
 	return !tr->at_start && (c == TRACK_CPU || !tr->slow_seen);
 }
 
-bool track_depart(struct track *tr, const struct departure *d, struct remainder *rest)
+bool track_remove(struct track *tr, const struct removal *d, struct remainder *rest)
 {
 	if (track_cpu_is_whole(tr))
 		return false;
 	*rest = (struct remainder){0};
 	tr->stale_cpu_ns = tr->last[TRACK_CPU];
-	for (int c = 0; c < TRACK_DEPARTING; c++) {
-		uint64_t value = value_at_departure(d, c), last = tr->last[c];
+	for (int c = 0; c < TRACK_AT_REMOVAL; c++) {
+		uint64_t value = value_at_removal(d, c), last = tr->last[c];
 
 		if (!(d->have & have_of(c)) || !has_base(tr, c))
 			continue;
@@ -236,7 +236,7 @@ bool track_depart(struct track *tr, const struct departure *d, struct remainder 
 	}
 	if ((d->have & HAVE_CPU) && d->cpu_ns > tr->last[TRACK_CPU])
 		tr->last[TRACK_CPU] = d->cpu_ns;
-	tr->departed = true;
+	tr->removed = true;
 	return true;
 }
 
@@ -254,7 +254,7 @@ static void join(struct track *tr, struct remainder *rest, bool slow)
 	forget_cpu(rest);
 	if (!slow || !(rest->have & HAVE_THROTTLE))
 		return;
-	for (int c = TRACK_THROTTLED; c < TRACK_DEPARTING; c++)
+	for (int c = TRACK_THROTTLED; c < TRACK_AT_REMOVAL; c++)
 		tr->used[c] += rest->used[c];
 	tr->have |= HAVE_THROTTLE;
 	*rest = (struct remainder){0};
@@ -298,7 +298,7 @@ void track_adopt(struct track *pod, const struct track *container)
 		pod->used[c] += container->used[c];
 	pod->have |= container->have & (HAVE_CPU | HAVE_THROTTLE | HAVE_OOM);
 	pod->have &= ~PRESSURE;
-	if (!container->departed)
+	if (!container->removed)
 		adopt_gauges(pod, container);
 }
 

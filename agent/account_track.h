@@ -20,18 +20,18 @@ enum track_counter {
 	TRACK_CPU,
 	TRACK_THROTTLED = TRACKED(throttled_ns),
 	TRACK_OOM = TRACKED(oom_kills),
-	TRACK_DEPARTING = TRACK_OOM, /* the first so many are known of a removed cgroup */
+	TRACK_AT_REMOVAL = TRACK_OOM, /* the first so many are known of a removed cgroup */
 	TRACK_COUNTERS = COUNTERS + 1,
 };
 
-static_assert(TRACKED(throttled_periods) < (int)TRACK_DEPARTING &&
-		      TRACKED(periods) < (int)TRACK_DEPARTING,
-	      "throttling departs");
+static_assert(TRACKED(throttled_periods) < (int)TRACK_AT_REMOVAL &&
+		      TRACKED(periods) < (int)TRACK_AT_REMOVAL,
+	      "throttling is known of removed cgroups");
 
 /* What was used and is in no tick yet. */
 struct remainder {
 	uint32_t have; /* enum reading_have: of HAVE_CPU, HAVE_THROTTLE */
-	uint64_t used[TRACK_DEPARTING];
+	uint64_t used[TRACK_AT_REMOVAL];
 };
 
 struct track {
@@ -39,20 +39,20 @@ struct track {
 	uint64_t id; /* in the v2 hierarchy; 0: it is not there */
 	int parent; /* index of its track */
 	bool at_start;
-	bool departed; /* removed: what is still read is not its own any more */
+	bool removed; /* removed: what is still read is not its own any more */
 	bool slow_seen; /* a slow tick has read it */
 	bool cpu_local; /* its last CPU reading covered its own tasks only */
 	uint32_t based; /* bit per enum track_counter: `last` holds a reading */
 	uint64_t last[TRACK_COUNTERS];
-	uint64_t stale_cpu_ns; /* once departed: its last reading, which the topology still shows */
-	struct remainder carry; /* of what was below and departed */
+	uint64_t stale_cpu_ns; /* once removed: its last reading, which the topology still shows */
+	struct remainder carry; /* of what was below and removed */
 	/*
 	 * Its own index, but for a pod with containers apart (agent/account_apart.c): that of the
 	 * nearest track above all.
 	 */
 	int holder;
 	uint64_t pod_id; /* of a container apart: that of its pod, or of the last it had; else 0 */
-	/* of containers apart that departed: for its workload, not for what is above */
+	/* of containers apart that removed: for its workload, not for what is above */
 	struct remainder adopted;
 	int64_t cpu_at_ns; /* monotonic time up to which its CPU use has been sampled */
 	struct kernel_limits own;
@@ -83,9 +83,9 @@ void track_read(struct track *tr, const struct reading *r, bool slow);
  * count nothing, until one cannot be of the life that ended. False, and nothing happens, when its
  * CPU time is read for the whole subtree: then the counters above have it.
  */
-bool track_depart(struct track *tr, const struct departure *d, struct remainder *rest);
+bool track_remove(struct track *tr, const struct removal *d, struct remainder *rest);
 /* All that a cgroup used which nothing ever read. */
-struct remainder remainder_of_life(const struct departure *d);
+struct remainder remainder_of_life(const struct removal *d);
 void remainder_add(struct remainder *to, const struct remainder *rest);
 /*
  * Adds what is carried to what this tick brought, before the roll-up: CPU time in any tick,
@@ -95,7 +95,7 @@ uint64_t track_join_carry(struct track *tr, bool slow);
 /* Adds, after the roll-up, what this tick brought of a container that is apart from this pod. */
 void track_adopt(struct track *pod, const struct track *container);
 /*
- * The same with what was adopted of containers that departed: CPU time in any tick, throttling in
+ * The same with what was adopted of containers that removed: CPU time in any tick, throttling in
  * slow ones.
  */
 void track_join_adopted(struct track *tr, bool slow);

@@ -77,7 +77,7 @@ bool sampler_tells_changes(const struct sampler *s)
 	return s->ops->topology_changed != NULL;
 }
 
-size_t sampler_take_departures(struct sampler *s, struct departure *out, size_t max, uint64_t *lost)
+size_t sampler_take_removals(struct sampler *s, struct removal *out, size_t max, uint64_t *lost)
 {
-	return s->ops->take_departures ? s->ops->take_departures(s->state, out, max, lost) : 0;
+	return s->ops->take_removals ? s->ops->take_removals(s->state, out, max, lost) : 0;
 }

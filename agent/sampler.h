@@ -33,7 +33,7 @@ struct pass_result {
  * every ancestor). Its tasks are over by then, so these are its last values. In the order of
  * removal, which is children first.
  */
-struct departure {
+struct removal {
 	uint64_t id, parent_id;
 	uint32_t have; /* enum reading_have: of HAVE_CPU, HAVE_THROTTLE */
 	uint64_t cpu_ns; /* own tasks only */
@@ -62,8 +62,7 @@ bool sampler_tells_changes(const struct sampler *s); /* whether it can tell */
  * max. *lost grows by those that found no room in the kernel's buffer. Tiers whose counters include
  * descendants have none.
  */
-size_t sampler_take_departures(struct sampler *s, struct departure *out, size_t max,
-			       uint64_t *lost);
+size_t sampler_take_removals(struct sampler *s, struct removal *out, size_t max, uint64_t *lost);
 
 /*
  * Opens the best tier of T0, T1, T2, T3 that passes the self-test: a slow pass must meet > 0

@@ -52,7 +52,7 @@ struct sampler_bpf {
 	int *hint[HIERARCHIES];
 	uint32_t hints[HIERARCHIES]; /* how many */
 	uint64_t generation; /* of cgroups made and removed, as last told */
-	uint64_t taken; /* departures */
+	uint64_t taken; /* removals */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -380,15 +380,14 @@ static int topology_changed_bpf(void *state)
 	return changed;
 }
 
-/* --- departures ------------------------------------------------------------------------------ */
+/* --- removals ------------------------------------------------------------------------------ */
 
 /* False when the kernel writes another one over it, or has. */
-static bool copy_departure(const struct departure_record *from, uint64_t sequence,
-			   struct departure *to)
+static bool copy_removal(const struct removal_record *from, uint64_t sequence, struct removal *to)
 {
 	if (__atomic_load_n(&from->sequence, __ATOMIC_ACQUIRE) != sequence)
 		return false;
-	*to = (struct departure){
+	*to = (struct removal){
 		.id = from->id,
 		.parent_id = from->parent_id,
 		.have = (from->have & RECORD_CPU ? HAVE_CPU : 0) |
@@ -402,21 +401,20 @@ static bool copy_departure(const struct departure_record *from, uint64_t sequenc
 	return __atomic_load_n(&from->sequence, __ATOMIC_RELAXED) == sequence;
 }
 
-static size_t take_departures_bpf(void *state, struct departure *out, size_t max, uint64_t *lost)
+static size_t take_removals_bpf(void *state, struct removal *out, size_t max, uint64_t *lost)
 {
 	struct sampler_bpf *b = state;
-	uint64_t written = __atomic_load_n(&b->object.state->departures, __ATOMIC_ACQUIRE);
+	uint64_t written = __atomic_load_n(&b->object.state->removals, __ATOMIC_ACQUIRE);
 	size_t count = 0;
 
-	if (written - b->taken > DEPARTURES_MAX) {
-		*lost += written - b->taken - DEPARTURES_MAX;
-		b->taken = written - DEPARTURES_MAX;
+	if (written - b->taken > REMOVALS_MAX) {
+		*lost += written - b->taken - REMOVALS_MAX;
+		b->taken = written - REMOVALS_MAX;
 	}
 	while (b->taken < written && count < max) {
-		const struct departure_record *from =
-			&b->object.departures[b->taken % DEPARTURES_MAX];
+		const struct removal_record *from = &b->object.removals[b->taken % REMOVALS_MAX];
 
-		if (copy_departure(from, ++b->taken, &out[count]))
+		if (copy_removal(from, ++b->taken, &out[count]))
 			count++;
 		else
 			(*lost)++;
@@ -466,7 +464,7 @@ const struct sampler_ops sampler_css_ops = {
 	.close = close_bpf,
 	.pass = pass_bpf,
 	.topology_changed = topology_changed_bpf,
-	.take_departures = take_departures_bpf,
+	.take_removals = take_removals_bpf,
 };
 
 const struct sampler_ops sampler_cgroup_ops = {
@@ -475,7 +473,7 @@ const struct sampler_ops sampler_cgroup_ops = {
 	.close = close_bpf,
 	.pass = pass_bpf,
 	.topology_changed = topology_changed_bpf,
-	.take_departures = take_departures_bpf,
+	.take_removals = take_removals_bpf,
 };
 
 const struct sampler_ops sampler_task_ops = {
@@ -485,5 +483,5 @@ const struct sampler_ops sampler_task_ops = {
 	.close = close_bpf,
 	.pass = pass_bpf,
 	.topology_changed = topology_changed_bpf,
-	.take_departures = take_departures_bpf,
+	.take_removals = take_removals_bpf,
 };

@@ -101,14 +101,14 @@ static const struct walk_knobs *knobs_of(const struct sampler_bpf_object *o)
 	return knobs;
 }
 
-static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit,
-		     bool keep_departures, struct reason *reason)
+static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit, bool keep_removals,
+		     struct reason *reason)
 {
 	struct walk_knobs *knobs = mem_zalloc(1, sizeof(*knobs));
 	int err = set_machine(knobs, reason);
 
 	knobs->record_limit = record_limit;
-	knobs->keep_departures = keep_departures;
+	knobs->keep_removals = keep_removals;
 	if (!err)
 		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(o->object, ".rodata"),
 						 knobs, sizeof(*knobs));
@@ -116,7 +116,7 @@ static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit,
 	return err;
 }
 
-static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_departures,
+static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_removals,
 		struct reason *reason)
 {
 	struct bpf_object_open_opts opts;
@@ -134,7 +134,7 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_d
 	o->object = bpf_object__open_mem(elf, size, &opts);
 	if (!o->object)
 		return explain(o, "cannot open the BPF object", -errno, reason);
-	err = set_knobs(o, record_limit, keep_departures, reason);
+	err = set_knobs(o, record_limit, keep_removals, reason);
 	if (err)
 		return err;
 	err = bpf_object__load(o->object);
@@ -199,15 +199,15 @@ int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struc
 	return 0;
 }
 
-static int map_all(struct sampler_bpf_object *o, bool keep_departures, struct reason *reason)
+static int map_all(struct sampler_bpf_object *o, bool keep_removals, struct reason *reason)
 {
 	o->state = map_array(o, ".bss", sizeof(*o->state), PROT_READ | PROT_WRITE, reason);
 	if (!o->state)
 		return -ENOMEM;
-	if (keep_departures)
-		o->departures = map_array(o, "departures", DEPARTURES_MAX * sizeof(*o->departures),
-					  PROT_READ, reason);
-	if (keep_departures && !o->departures)
+	if (keep_removals)
+		o->removals = map_array(o, "removals", REMOVALS_MAX * sizeof(*o->removals),
+					PROT_READ, reason);
+	if (keep_removals && !o->removals)
 		return -ENOMEM;
 	return sampler_bpf_object_reach(o, RECORDS_FIRST, reason);
 }
@@ -304,18 +304,18 @@ static int watch_cgroups(struct sampler_bpf_object *o, struct reason *reason)
 }
 
 int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
-			    uint32_t record_limit, bool keep_departures, struct reason *reason)
+			    uint32_t record_limit, bool keep_removals, struct reason *reason)
 {
 	int err;
 
 	memset(o, 0, sizeof(*o));
 	o->source = source;
 	bpf_reason_begin();
-	err = load(o, record_limit, keep_departures, reason);
+	err = load(o, record_limit, keep_removals, reason);
 	/* Reading the kernel's types took some 10 MiB, for good unless given back. */
 	malloc_trim(0);
 	if (!err)
-		err = map_all(o, keep_departures, reason);
+		err = map_all(o, keep_removals, reason);
 	if (!err)
 		err = learn_offsets(o, reason);
 	if (!err)
@@ -327,7 +327,7 @@ void sampler_bpf_object_close(struct sampler_bpf_object *o)
 {
 	bpf_link__destroy(o->removed);
 	bpf_link__destroy(o->made);
-	unmap(o->departures, DEPARTURES_MAX * sizeof(*o->departures));
+	unmap(o->removals, REMOVALS_MAX * sizeof(*o->removals));
 	unmap_records(o);
 	unmap(o->state, sizeof(*o->state));
 	bpf_object__close(o->object);

@@ -32,7 +32,7 @@ struct sampler_bpf_object {
 	struct bpf_program *learn;
 	struct bpf_link *made, *removed;
 	struct walk_state *state; /* mapped, as those below */
-	const struct departure_record *departures; /* DEPARTURES_MAX; NULL when none are kept */
+	const struct removal_record *removals; /* REMOVALS_MAX; NULL when none are kept */
 
 	__u32 *unasked; /* owned: CPUs whose addresses could not be learned yet, being offline */
 	uint32_t unasked_count;
@@ -45,11 +45,11 @@ struct sampler_bpf_object {
 
 /*
  * Loads the programs, learns the per-CPU addresses and begins to watch cgroups come and go. At most
- * record_limit records per walk; keep_departures: note what removed v2 cgroups used. 0, or -errno
+ * record_limit records per walk; keep_removals: note what removed v2 cgroups used. 0, or -errno
  * with the reason; closing is needed after a failure too.
  */
 int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
-			    uint32_t record_limit, bool keep_departures, struct reason *reason);
+			    uint32_t record_limit, bool keep_removals, struct reason *reason);
 void sampler_bpf_object_close(struct sampler_bpf_object *o);
 /* Asks the CPUs that were offline so far; cheap when there is none. */
 void sampler_bpf_object_learn(struct sampler_bpf_object *o);

@@ -21,8 +21,8 @@ struct sampler_ops {
 		    struct pass_result *result, struct reason *reason);
 	/* As sampler_topology_changed(); NULL where the tier cannot tell. */
 	int (*topology_changed)(void *state);
-	/* As sampler_take_departures(); NULL where the tier's counters include descendants. */
-	size_t (*take_departures)(void *state, struct departure *out, size_t max, uint64_t *lost);
+	/* As sampler_take_removals(); NULL where the tier's counters include descendants. */
+	size_t (*take_removals)(void *state, struct removal *out, size_t max, uint64_t *lost);
 };
 
 extern const struct sampler_ops sampler_css_ops; /* T0: agent/sampler_bpf.c, as T1 and T2 */

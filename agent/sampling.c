@@ -69,7 +69,7 @@ struct sampling {
 	struct trouble pass_trouble, scan_trouble, machine_trouble;
 	/* What not even the last rescan could place: paths too long, cgroups beyond the tables. */
 	uint32_t unplaced_unknown, unplaced_missing;
-	uint64_t lost_departures; /* since the last interval */
+	uint64_t lost_removals; /* since the last interval */
 
 	/* of the interval that is being measured */
 	struct pass_times fast, slow;
@@ -237,14 +237,14 @@ static int pass_or_step_down(struct sampling *s, enum pass_kind kind, bool scann
 }
 
 /* After the rescan: what it no longer found is still in the account. */
-static void take_departures(struct sampling *s)
+static void take_removals(struct sampling *s)
 {
-	struct departure departures[64];
+	struct removal removals[64];
 	size_t count;
 
 	do {
-		count = sampler_take_departures(s->sampler, departures, 64, &s->lost_departures);
-		account_depart(s->account, departures, count, clock_mono_ns());
+		count = sampler_take_removals(s->sampler, removals, 64, &s->lost_removals);
+		account_remove(s->account, removals, count, clock_mono_ns());
 	} while (count == 64);
 }
 
@@ -275,7 +275,7 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 	 * does not.
 	 */
 	if (now >= s->rescan_hold_ns)
-		take_departures(s);
+		take_removals(s);
 	rc = pass_or_step_down(s, kind, scanned, now, reason);
 	if (rc == -EAGAIN) {
 		s->missed_ticks++;
@@ -339,7 +339,7 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 	struct account_self self = {
 		.tier = sampler_tier(s->sampler),
 		.missed_ticks = (uint32_t)s->missed_ticks,
-		.overflow = s->overflow + (uint32_t)s->lost_departures,
+		.overflow = s->overflow + (uint32_t)s->lost_removals,
 		.pass_ns = mean_pass_ns(s),
 		.agent_cpu_ns = (uint64_t)(cpu - s->cpu_start_ns),
 	};
@@ -348,7 +348,7 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 	if (!interval)
 		return NULL;
 	s->fast = s->slow = (struct pass_times){0};
-	s->missed_ticks = s->overflow = s->lost_departures = 0;
+	s->missed_ticks = s->overflow = s->lost_removals = 0;
 	s->cpu_start_ns = cpu;
 	pace_set_interval(&s->pace, end_ns - start_ns);
 	return interval;

@@ -53,10 +53,10 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, DEPARTURES_MAX);
+	__uint(max_entries, REMOVALS_MAX);
 	__type(key, __u32);
-	__type(value, struct departure_record);
-} departures SEC(".maps");
+	__type(value, struct removal_record);
+} removals SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -413,11 +413,11 @@ int count_made(void *ctx)
 	return 0;
 }
 
-static __always_inline void record_departure(struct cgroup *cgroup)
+static __always_inline void record_removal(struct cgroup *cgroup)
 {
-	__u64 sequence = state.departures;
-	__u32 index = sequence % DEPARTURES_MAX;
-	struct departure_record *gone = bpf_map_lookup_elem(&departures, &index);
+	__u64 sequence = state.removals;
+	__u32 index = sequence % REMOVALS_MAX;
+	struct removal_record *gone = bpf_map_lookup_elem(&removals, &index);
 	struct task_group *group = kernel_subsys(cgroup, cpu_cgrp_id);
 
 	if (!gone)
@@ -433,7 +433,7 @@ static __always_inline void record_departure(struct cgroup *cgroup)
 		gone->have |= RECORD_BANDWIDTH;
 	}
 	*(volatile __u64 *)&gone->sequence = sequence + 1;
-	*(volatile __u64 *)&state.departures = sequence + 1;
+	*(volatile __u64 *)&state.removals = sequence + 1;
 }
 
 /* Before the cgroup's controllers are taken off it. */
@@ -443,8 +443,8 @@ int record_removed(__u64 *ctx)
 	struct cgroup *cgroup = (struct cgroup *)ctx[0];
 
 	__sync_fetch_and_add(&state.generation, 1);
-	if (knobs.keep_departures && cgroup->root->hierarchy_id == 0)
-		record_departure(cgroup);
+	if (knobs.keep_removals && cgroup->root->hierarchy_id == 0)
+		record_removal(cgroup);
 	return 0;
 }
 

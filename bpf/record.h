@@ -19,7 +19,7 @@ enum {
 	RECORDS_MAX = 16384,
 	RECORD_CPUS_MAX = 1024,
 	RECORD_NODES_MAX = 64,
-	DEPARTURES_MAX = 4096, /* a power of two */
+	REMOVALS_MAX = 4096, /* a power of two */
 };
 
 /* Which hierarchy is walked; of a task a walk over tasks takes its cgroup there. */
@@ -102,7 +102,7 @@ struct slow_record {
 };
 
 /* The last values of a removed v2 cgroup. */
-struct departure_record {
+struct removal_record {
 	__u64 sequence; /* from 1 on; written last */
 	__u64 id;
 	__u64 parent_id;
@@ -126,14 +126,14 @@ struct walk_knobs {
 	__u32 record_limit;
 	__u32 cpu_count; /* possible CPUs, entries of cpu_id */
 	__u32 node_count; /* highest possible memory node + 1 */
-	__u32 keep_departures; /* bool */
+	__u32 keep_removals; /* bool */
 	__u32 cpu_id[RECORD_CPUS_MAX];
 };
 
 /* Mapped by the agent. */
 struct walk_state {
 	__u64 generation; /* cgroups made and removed so far */
-	__u64 departures; /* written so far */
+	__u64 removals; /* written so far */
 
 	/* Set by the agent before a walk. */
 	__u64 root_id; /* the walk stays below this cgroup; iter/cgroup knows its own */
@@ -155,7 +155,7 @@ struct walk_state {
 
 _Static_assert(sizeof(struct fast_record) == 64, "the fast record is one cache line");
 _Static_assert(sizeof(struct slow_record) == 128, "the slow record is two cache lines");
-_Static_assert(sizeof(struct departure_record) == 64, "a departure is one cache line");
+_Static_assert(sizeof(struct removal_record) == 64, "a removal is one cache line");
 _Static_assert(sizeof(struct seen_record) == 16, "four places to a cache line");
 _Static_assert(sizeof(struct walk_knobs) == 16 + 4 * RECORD_CPUS_MAX, "knobs without gaps");
 _Static_assert(sizeof(struct walk_state) == 72 + 8 * RECORD_CPUS_MAX, "state without gaps");

@@ -86,7 +86,7 @@ enum { OPTIONS_WIDTH = 80 }; /* of help */
 /* The known name that a mistyped word most likely means. */
 struct suggestion {
 	const char *word; /* borrowed: the mistyped word */
-	const char *best; /* borrowed: the closest name offered so far; NULL: none is close enough */
+	const char *best; /* borrowed: the closest name so far; NULL: none is close enough */
 	size_t distance; /* of best */
 };
 

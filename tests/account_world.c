@@ -152,11 +152,11 @@ uint64_t world_id(const struct world *w, const char *path)
 	return find_id(w, path, strlen(path));
 }
 
-struct departure world_departure(const struct world *w, const char *path, uint64_t cpu_ns)
+struct removal world_removal(const struct world *w, const char *path, uint64_t cpu_ns)
 {
 	size_t parent_len = (size_t)(strrchr(path, '/') - path);
 
-	return (struct departure){
+	return (struct removal){
 		.id = world_id(w, path),
 		.parent_id = find_id(w, path, parent_len ? parent_len : 1),
 		.have = HAVE_CPU,
@@ -164,9 +164,9 @@ struct departure world_departure(const struct world *w, const char *path, uint64
 	};
 }
 
-void world_depart(struct world *w, int64_t after_ns, const struct departure *list, size_t count)
+void world_remove(struct world *w, int64_t after_ns, const struct removal *list, size_t count)
 {
-	account_depart(w->account, list, count, w->now_ns + after_ns);
+	account_remove(w->account, list, count, w->now_ns + after_ns);
 }
 
 void world_tick(struct world *w, int64_t dt_ns, bool slow)

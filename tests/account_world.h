@@ -69,9 +69,9 @@ uint64_t world_id(const struct world *w, const char *path);
 /*
  * What is told when this directory, which exists yet, is removed with so much on its CPU counter.
  */
-struct departure world_departure(const struct world *w, const char *path, uint64_t cpu_ns);
+struct removal world_removal(const struct world *w, const char *path, uint64_t cpu_ns);
 /* Tells of them so long after the last tick. */
-void world_depart(struct world *w, int64_t after_ns, const struct departure *list, size_t count);
+void world_remove(struct world *w, int64_t after_ns, const struct removal *list, size_t count);
 /* Time passes, then a tick. */
 void world_tick(struct world *w, int64_t dt_ns, bool slow);
 /* NULL when there is nothing to publish; the caller frees it. */

@@ -187,7 +187,7 @@ static void end_child(const struct world *w, const char *path, pid_t pid)
 /* As the agent's loop does it; a tier that does not see new cgroups by itself is told. */
 static void tick(struct world *w, enum pass_kind kind)
 {
-	struct departure departures[64];
+	struct removal removals[64];
 	struct pass_result result;
 	struct reason reason = {""};
 	struct machine machine;
@@ -199,8 +199,8 @@ static void tick(struct world *w, enum pass_kind kind)
 			fail_msg("%s", reason.text);
 	}
 	do {
-		count = sampler_take_departures(w->sampler, departures, 64, &lost);
-		account_depart(w->account, departures, count, clock_mono_ns());
+		count = sampler_take_removals(w->sampler, removals, 64, &lost);
+		account_remove(w->account, removals, count, clock_mono_ns());
 	} while (count == 64);
 	if (sampler_pass(w->sampler, w->topology, kind, ++w->pass, &result, &reason) ||
 	    machine_read(w->machine_files, &machine, &reason))
@@ -458,7 +458,7 @@ static void test_layouts(void **state)
 	}
 }
 
-/* The counters of own tasks, of which departures tell, are those of the v2 tree. */
+/* The counters of own tasks, of which removals tell, are those of the v2 tree. */
 static void keep_unified_only(struct world *w)
 {
 	struct tier_world view = {.fs = w->fs};

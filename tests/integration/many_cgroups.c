@@ -122,7 +122,7 @@ static double come_and_go(struct scene *s)
 	 * The kernel's buffer holds fewer removed ones than these, and the rest does not go
 	 * unnoticed.
 	 */
-	assert_in_range(overflow, ALL + PARENTS - DEPARTURES_MAX, ALL + PARENTS);
+	assert_in_range(overflow, ALL + PARENTS - REMOVALS_MAX, ALL + PARENTS);
 	tick(s);
 	assert_int_equal(count_ours(s, &overflow), 0);
 	assert_int_equal(overflow, 0);

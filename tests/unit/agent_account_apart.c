@@ -412,7 +412,7 @@ static void test_limits_follow_the_containers(void **state)
 	interval_free(i);
 }
 
-/* --- departures ------------------------------------------------------------------------------- */
+/* --- removals ------------------------------------------------------------------------------- */
 
 struct totals {
 	double pod, first, node;
@@ -447,16 +447,16 @@ static void expect(const struct totals *t, double pod, double first, double node
 
 /*
  * 10 and 20 ms in one tick; then 4 and 2 more, of the first with what was below it, that only
- * departures tell.
+ * removals tell.
  */
-static void use_and_die(struct world *w, struct departure *first, struct departure *pod)
+static void use_and_die(struct world *w, struct removal *first, struct removal *pod)
 {
 	start(w, true);
 	world_use(w, FIRST, 20 * MS);
 	world_use(w, POD, 10 * MS);
 	world_tick(w, 100 * MS, false);
-	*first = world_departure(w, FIRST, world_reading(w, FIRST)->cpu_ns + 4 * MS);
-	*pod = world_departure(w, POD, world_reading(w, POD)->cpu_ns + 2 * MS);
+	*first = world_removal(w, FIRST, world_reading(w, FIRST)->cpu_ns + 4 * MS);
+	*pod = world_removal(w, POD, world_reading(w, POD)->cpu_ns + 2 * MS);
 }
 
 static void go_on(struct world *w, struct totals *t)
@@ -469,12 +469,12 @@ static void go_on(struct world *w, struct totals *t)
 }
 
 /* Before or after the scan; the last of it is in one sample of the pod, that of the next tick. */
-static void test_a_container_departs(void **state)
+static void test_a_container_is_removed(void **state)
 {
 	(void)state;
 	for (int scanned = 0; scanned < 2; scanned++) {
 		struct world *w = world_new();
-		struct departure first, pod;
+		struct removal first, pod;
 		struct totals t = {0};
 		struct interval *i;
 
@@ -485,7 +485,7 @@ static void test_a_container_departs(void **state)
 		world_rmdir(w, FIRST);
 		if (scanned)
 			world_scan(w);
-		world_depart(w, MS, &first, 1);
+		world_remove(w, MS, &first, 1);
 		world_use(w, POD, 1 * MS);
 		world_tick(w, 100 * MS, false);
 		i = world_publish(w);
@@ -506,67 +506,67 @@ static void test_a_container_departs(void **state)
 static void test_what_was_below_the_container(void **state)
 {
 	struct world *w = *state;
-	struct departure d[4], first, pod;
+	struct removal d[4], first, pod;
 	struct totals t = {0};
 
 	use_and_die(w, &first, &pod);
 	world_mkdir(w, FIRST "/sub");
-	d[0] = world_departure(w, FIRST "/sub", 3 * MS);
-	world_depart(w, MS, d, 1);
+	d[0] = world_removal(w, FIRST "/sub", 3 * MS);
+	world_remove(w, MS, d, 1);
 	world_tick(w, 100 * MS, false);
 	publish(w, &t);
 	expect(&t, 33, 23, 33);
 	world_mkdir(w, FIRST "/sub/sub");
-	d[0] = world_departure(w, FIRST "/sub/sub", 5 * MS);
-	d[1] = world_departure(w, FIRST "/sub", 6 * MS);
+	d[0] = world_removal(w, FIRST "/sub/sub", 5 * MS);
+	d[1] = world_removal(w, FIRST "/sub", 6 * MS);
 	d[2] = first;
 	d[3] = pod;
 	world_rmdir(w, FIRST);
 	world_rmdir(w, POD);
 	world_scan(w);
-	world_depart(w, 50 * MS, d, 4);
+	world_remove(w, 50 * MS, d, 4);
 	go_on(w, &t);
 	expect(&t, 50, 38, 50);
 }
 
 /* A pod ends with all its containers, in one pause or two. */
-static void test_the_pod_departs_too(void **state)
+static void test_the_pod_is_removed_too(void **state)
 {
 	(void)state;
 	for (int tick_between = 0; tick_between < 2; tick_between++) {
 		struct world *w = world_new();
-		struct departure first, pod;
+		struct removal first, pod;
 		struct totals t = {0};
 
 		use_and_die(w, &first, &pod);
 		world_rmdir(w, FIRST);
-		world_depart(w, MS, &first, 1);
+		world_remove(w, MS, &first, 1);
 		if (tick_between)
 			world_tick(w, 100 * MS, false);
 		world_rmdir(w, POD);
 		world_scan(w);
-		world_depart(w, MS, &pod, 1);
+		world_remove(w, MS, &pod, 1);
 		go_on(w, &t);
 		expect(&t, 36, 24, 36);
 		world_free(w);
 	}
 }
 
-/* What was below departed in time, and then the container vanishes with it. */
+/* What was below removed in time, and then the container vanishes with it. */
 static void test_vanished_with_what_was_below(void **state)
 {
 	struct world *w = *state;
-	struct departure below, first, pod;
+	struct removal below, first, pod;
 	struct totals t = {0};
 
 	use_and_die(w, &first, &pod);
 	world_mkdir(w, FIRST "/sub");
-	below = world_departure(w, FIRST "/sub", 3 * MS);
+	below = world_removal(w, FIRST "/sub", 3 * MS);
 	world_rmdir(w, FIRST);
 	world_scan(w);
-	world_depart(w, MS, &below, 1);
+	world_remove(w, MS, &below, 1);
 	world_tick(w, 100 * MS, false);
-	world_depart(w, MS, &first, 1);
+	world_remove(w, MS, &first, 1);
 	go_on(w, &t);
 	expect(&t, 37, 27, 37);
 }
@@ -588,7 +588,7 @@ static void test_told_after_they_vanished(void **state)
 	(void)state;
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		struct world *w = world_new();
-		struct departure d[2];
+		struct removal d[2];
 		struct totals t = {0};
 
 		use_and_die(w, &d[0], &d[1]);
@@ -599,7 +599,7 @@ static void test_told_after_they_vanished(void **state)
 		world_tick(w, 100 * MS, false);
 		if (cases[n].published)
 			publish(w, &t);
-		world_depart(w, MS, d, cases[n].pod ? 2 : 1);
+		world_remove(w, MS, d, cases[n].pod ? 2 : 1);
 		go_on(w, &t);
 		expect(&t, cases[n].want.pod, cases[n].want.first, cases[n].want.node);
 		world_free(w);
@@ -607,10 +607,10 @@ static void test_told_after_they_vanished(void **state)
 }
 
 /* Throttling waits for the next slow tick, whose pressure lacks what the dead waited. */
-static void test_throttling_departs_too(void **state)
+static void test_removed_throttling_counts(void **state)
 {
 	struct world *w = *state;
-	struct departure d;
+	struct removal d;
 	const struct usage *u;
 	struct interval *i;
 
@@ -618,7 +618,7 @@ static void test_throttling_departs_too(void **state)
 	advance_all(w);
 	world_tick(w, WORLD_S, true);
 	interval_free(world_publish(w));
-	d = world_departure(w, FIRST, world_reading(w, FIRST)->cpu_ns);
+	d = world_removal(w, FIRST, world_reading(w, FIRST)->cpu_ns);
 	d.have |= HAVE_THROTTLE;
 	d.throttled_ns = 330 * MS;
 	d.periods = 1010;
@@ -626,7 +626,7 @@ static void test_throttling_departs_too(void **state)
 	world_rmdir(w, FIRST);
 	world_rmdir(w, SECOND);
 	world_scan(w);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	world_tick(w, 100 * MS, false);
 	i = world_publish(w);
 	assert_int_equal(usage_of(i, POD)->throttled_ns, 0);
@@ -665,12 +665,12 @@ int main(void)
 		WORLD_TEST(test_working_sets_add_up_one_by_one),
 		cmocka_unit_test(test_limits_of_what_holds_all),
 		WORLD_TEST(test_limits_follow_the_containers),
-		cmocka_unit_test(test_a_container_departs),
+		cmocka_unit_test(test_a_container_is_removed),
 		WORLD_TEST(test_what_was_below_the_container),
-		cmocka_unit_test(test_the_pod_departs_too),
+		cmocka_unit_test(test_the_pod_is_removed_too),
 		WORLD_TEST(test_vanished_with_what_was_below),
 		cmocka_unit_test(test_told_after_they_vanished),
-		WORLD_TEST(test_throttling_departs_too),
+		WORLD_TEST(test_removed_throttling_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

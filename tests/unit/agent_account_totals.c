@@ -67,7 +67,7 @@ static const struct way {
 	bool local; /* counters of own tasks */
 	bool root; /* the root has one, of everything */
 	bool misses; /* passes miss cgroups */
-	bool departs; /* cgroups die with use that nobody has seen, and their departures are told */
+	bool removes; /* cgroups die with use that nobody has seen, and their removals are told */
 } ways[] = {
 	{"own tasks, plain machine", plain_paths, 9, true, false, false, false},
 	{"subtrees, plain machine", plain_paths, 9, false, false, false, false},
@@ -76,14 +76,14 @@ static const struct way {
 	{"subtrees with misses, plain machine", plain_paths, 9, false, true, true, false},
 	{"own tasks, Kubernetes", pod_paths, 7, true, false, false, false},
 	{"subtrees, Kubernetes", pod_paths, 7, false, true, false, false},
-	{"departures, plain machine", plain_paths, 9, true, false, false, true},
-	{"departures with misses, plain machine", plain_paths, 9, true, false, true, true},
-	{"departures, Kubernetes", pod_paths, 7, true, false, false, true},
-	{"departures with misses, Kubernetes", pod_paths, 7, true, false, true, true},
+	{"removals, plain machine", plain_paths, 9, true, false, false, true},
+	{"removals with misses, plain machine", plain_paths, 9, true, false, true, true},
+	{"removals, Kubernetes", pod_paths, 7, true, false, false, true},
+	{"removals with misses, Kubernetes", pod_paths, 7, true, false, true, true},
 	{"own tasks, containers apart", apart_paths, 7, true, false, false, false},
 	{"subtrees, containers apart", apart_paths, 7, false, true, false, false},
-	{"departures, containers apart", apart_paths, 7, true, false, false, true},
-	{"departures with misses, containers apart", apart_paths, 7, true, false, true, true},
+	{"removals, containers apart", apart_paths, 7, true, false, false, true},
+	{"removals with misses, containers apart", apart_paths, 7, true, false, true, true},
 };
 
 struct sim {
@@ -96,8 +96,8 @@ struct sim {
 		uint64_t counter_ns;
 	} cgroups[PATHS];
 	bool scan_due; /* the last change came after the scan */
-	struct departure departures[PATHS + 1];
-	size_t departing;
+	struct removal removals[PATHS + 1];
+	size_t removal_count;
 	uint64_t everything_ns; /* by the whole machine since the first tick */
 	double want[PATHS], got[PATHS]; /* millicore seconds */
 	double got_node;
@@ -152,8 +152,8 @@ static void use(struct sim *s, size_t n, uint64_t ns)
 	}
 }
 
-/* The last of its use, and the departures of all that goes with it, children first. */
-static void depart(struct sim *s, const char *path)
+/* The last of its use, and the removals of all that goes with it, children first. */
+static void remove_cgroup(struct sim *s, const char *path)
 {
 	for (size_t len = ENTITY_NAME_MAX; len >= strlen(path); len--) {
 		for (size_t i = 0; i < PATHS; i++) {
@@ -162,8 +162,8 @@ static void depart(struct sim *s, const char *path)
 			if (strlen(below) != len || !goes_with(below, path) || !s->cgroups[i].alive)
 				continue;
 			use(s, i, pick(s, 300000));
-			s->departures[s->departing++] =
-				world_departure(s->world, below, s->cgroups[i].counter_ns);
+			s->removals[s->removal_count++] =
+				world_removal(s->world, below, s->cgroups[i].counter_ns);
 		}
 	}
 }
@@ -178,8 +178,8 @@ static void spark(struct sim *s, size_t n)
 	snprintf(path, sizeof(path), "%s/spark", s->way->paths[n]);
 	world_mkdir(s->world, path);
 	use(s, n, pick(s, 300000));
-	s->departures[s->departing++] =
-		world_departure(s->world, path, s->cgroups[n].counter_ns - before);
+	s->removals[s->removal_count++] =
+		world_removal(s->world, path, s->cgroups[n].counter_ns - before);
 	s->cgroups[n].counter_ns = before;
 	s->cgroups[n].unread = unread;
 	world_rmdir(s->world, path);
@@ -187,8 +187,8 @@ static void spark(struct sim *s, size_t n)
 
 static void tell(struct sim *s)
 {
-	world_depart(s->world, 25 * WORLD_MS, s->departures, s->departing);
-	s->departing = 0;
+	world_remove(s->world, 25 * WORLD_MS, s->removals, s->removal_count);
+	s->removal_count = 0;
 }
 
 static void make(struct sim *s, const char *path)
@@ -204,7 +204,7 @@ static void remove_all(struct sim *s, const char *path)
 			world_rmdir(s->world, s->way->paths[i]);
 }
 
-/* Births and deaths between ticks. Without departures a cgroup only dies with all its use seen. */
+/* Births and deaths between ticks. Without removals a cgroup only dies with all its use seen. */
 static void change_cgroups(struct sim *s)
 {
 	size_t n = pick(s, PATHS);
@@ -213,10 +213,10 @@ static void change_cgroups(struct sim *s)
 
 	if (!s->cgroups[n].alive) {
 		make(s, path);
-	} else if (s->way->departs && pick(s, 2)) {
+	} else if (s->way->removes && pick(s, 2)) {
 		spark(s, n);
-	} else if (s->way->departs) {
-		depart(s, path);
+	} else if (s->way->removes) {
+		remove_cgroup(s, path);
 		remove_all(s, path);
 		s->scan_due = pick(s, 2);
 	} else {
@@ -271,7 +271,7 @@ static void read_cgroups(struct sim *s, bool all)
  */
 static void step(struct sim *s, int64_t dt_ns, bool calm, bool slow)
 {
-	uint64_t divisor = calm ? 8 : s->way->departs && s->way->misses ? 64 : 1;
+	uint64_t divisor = calm ? 8 : s->way->removes && s->way->misses ? 64 : 1;
 	uint64_t share = (uint64_t)dt_ns * (WORLD_CPU_MILLI / 1000) / (PATHS + 1) / divisor;
 
 	for (size_t i = 0; i < PATHS; i++)
@@ -317,10 +317,10 @@ static void check(const struct sim *s)
 	assert_true(s->want[0] > 1e3);
 }
 
-/* Departures are told 25 ms after the tick before. */
+/* Removals are told 25 ms after the tick before. */
 static int64_t pick_dt(struct sim *s)
 {
-	int64_t least = s->way->departs ? 30 * WORLD_MS : WORLD_MS;
+	int64_t least = s->way->removes ? 30 * WORLD_MS : WORLD_MS;
 
 	return pick(s, 10) ? 100 * WORLD_MS : least + (int64_t)pick(s, 2500 * WORLD_MS);
 }

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * On v2 a cgroup's CPU counter has its own tasks only and goes with it, so what was used between
- * the last reading and the removal is known from its departure alone. Around one tick the order is
+ * the last reading and the removal is known from its removal alone. Around one tick the order is
  *
- *	scan --> departures --> pass --> sync of the table, settle --> readings, roll-up
+ *	scan --> removals --> pass --> sync of the table, settle --> readings, roll-up
  *
- * and while departures are taken the table is still that of the tick before. So a removed cgroup is
+ * and while removals are taken the table is still that of the tick before. So a removed cgroup is
  * in one of these states:
  *
- *	in the table	Removed before or after the scan, it does not matter. The remainder (departure less last reading)
+ *	in the table	Removed before or after the scan, it does not matter. The remainder (removal less last reading)
  * goes to its workload, which ends, and is carried by the nearest cgroup above that lives, whose
- * next tick has it. Should the topology still hold the cgroup, its track is `departed`, and what it
+ * next tick has it. Should the topology still hold the cgroup, its track is `removed`, and what it
  * shows is not counted again (agent/account_track.c).
  *	not yet in it	Born since the last scan, or found by the scan of this tick: nothing of it was counted, so all its
  * counter has is carried by its parent. In the second case the next sync makes a track for it, and
- * settle marks that one as departed.
+ * settle marks that one as removed.
  *	no more in it	The kernel takes the directory away a moment before it tells of the removal, and a scan may come
- * between: the last sync found it gone before its departure came. The tracks of those are kept for
- * VANISHED_NS, so that the departure counts from their last readings. Their workloads end with the
+ * between: the last sync found it gone before its removal came. The tracks of those are kept for
+ * VANISHED_NS, so that the removal counts from their last readings. Their workloads end with the
  * sync and are there until the next publish: a remainder that is told later is only in what is
  * above.
  *
  * A parent that no table knows is younger than the last scan. What its children leave waits under
- * its id: for its own departure, which comes after theirs and takes it along, or for a sync that
+ * its id: for its own removal, which comes after theirs and takes it along, or for a sync that
  * knows it. A parent made after the scan of a tick is in the scan of the next one, so what still
  * waits at the second sync goes to the root.
  *
  * The remainder of a container that is apart from its pod (agent/account_apart.c) is also adopted
- * by the pod, whose next tick has it, or its own departure: the container is removed first.
+ * by the pod, whose next tick has it, or its own removal: the container is removed first.
  *
  * What was never seen is no older than the last tick, give or take a scan. One that used more than
  * the machine could have done in that time is older: the tables had no room for it. How much of it
  * was used before us nobody knows, so it is dropped and counted, as is what exceeds the bounds
  * below.
  */
-#include "agent/account_depart.h"
+#include "agent/account_removal.h"
 
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ struct orphan {
 struct vanished {
 	uint64_t id;
 	struct track track; /* its workload: NULL once published */
-	struct depart_time missed; /* the tick that did not find it, and the one before */
+	struct removal_time missed; /* the tick that did not find it, and the one before */
 	UT_hash_handle hh;
 };
 
@@ -73,28 +73,28 @@ struct unseen {
 	UT_hash_handle hh;
 };
 
-static void drop_orphan(struct departures *d, struct orphan *o)
+static void drop_orphan(struct removals *d, struct orphan *o)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	HASH_DEL(d->orphans, o);
 	free(o);
 }
 
-static void drop_vanished(struct departures *d, struct vanished *v)
+static void drop_vanished(struct removals *d, struct vanished *v)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	HASH_DEL(d->vanished, v);
 	free(v);
 }
 
-static void drop_unseen(struct departures *d, struct unseen *u)
+static void drop_unseen(struct removals *d, struct unseen *u)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
 	HASH_DEL(d->unseen, u);
 	free(u);
 }
 
-void departures_fini(struct departures *d)
+void removals_fini(struct removals *d)
 {
 	struct orphan *o, *next_o;
 	struct vanished *v, *next_v;
@@ -116,7 +116,7 @@ void departures_fini(struct departures *d)
 
 /* --- orphans ---------------------------------------------------------------------------------- */
 
-static void add_orphan(struct departures *d, uint64_t parent_id, const struct remainder *rest)
+static void add_orphan(struct removals *d, uint64_t parent_id, const struct remainder *rest)
 {
 	struct orphan *o;
 
@@ -136,7 +136,7 @@ static void add_orphan(struct departures *d, uint64_t parent_id, const struct re
 }
 
 /* Adds what waits for this parent. */
-static void take_orphan(struct departures *d, uint64_t parent_id, struct remainder *rest)
+static void take_orphan(struct removals *d, uint64_t parent_id, struct remainder *rest)
 {
 	struct orphan *o;
 
@@ -147,7 +147,7 @@ static void take_orphan(struct departures *d, uint64_t parent_id, struct remaind
 	drop_orphan(d, o);
 }
 
-static void settle_orphans(struct departures *d, struct account_table *table)
+static void settle_orphans(struct removals *d, struct account_table *table)
 {
 	struct orphan *o, *next;
 
@@ -165,7 +165,7 @@ static void settle_orphans(struct departures *d, struct account_table *table)
 /* --- tracks that were there ------------------------------------------------------------------- */
 
 static void sample_workload(struct workload *w, const struct track *tr,
-			    const struct remainder *rest, const struct depart_time *time)
+			    const struct remainder *rest, const struct removal_time *time)
 {
 	int64_t dt_ns = time->mono_ns - tr->cpu_at_ns;
 
@@ -181,7 +181,7 @@ static void sample_workload(struct workload *w, const struct track *tr,
 }
 
 /* The pod of a container apart, with that id. */
-static void adopt(struct departures *d, struct account_table *table, uint64_t pod_id,
+static void adopt(struct removals *d, struct account_table *table, uint64_t pod_id,
 		  const struct remainder *rest)
 {
 	int index = account_table_find(table, pod_id);
@@ -196,9 +196,9 @@ static void adopt(struct departures *d, struct account_table *table, uint64_t po
 		remainder_add(&v->track.adopted, rest);
 }
 
-/* A track that departed, with the remainder of itself and of all below. */
-static void end_track(struct departures *d, struct account_table *table, struct track *tr,
-		      const struct remainder *rest, const struct depart_time *time)
+/* A track that removed, with the remainder of itself and of all below. */
+static void end_track(struct removals *d, struct account_table *table, struct track *tr,
+		      const struct remainder *rest, const struct removal_time *time)
 {
 	struct remainder all = *rest;
 
@@ -210,13 +210,13 @@ static void end_track(struct departures *d, struct account_table *table, struct 
 		adopt(d, table, tr->pod_id, rest);
 }
 
-static void depart_track(struct departures *d, struct account_table *table, int index,
-			 const struct departure *departure, const struct depart_time *time)
+static void remove_track(struct removals *d, struct account_table *table, int index,
+			 const struct removal *removal, const struct removal_time *time)
 {
 	struct track *tr = &table->tracks[index];
 	struct remainder rest;
 
-	if (!track_depart(tr, departure, &rest))
+	if (!track_remove(tr, removal, &rest))
 		return;
 	remainder_add(&rest, &tr->carry);
 	tr->carry = (struct remainder){0};
@@ -226,8 +226,8 @@ static void depart_track(struct departures *d, struct account_table *table, int 
 	account_table_carry(table, tr->parent == CGROUP_NONE ? 0 : tr->parent, &rest);
 }
 
-static void remember_vanished(struct departures *d, struct account_table *table,
-			      const struct depart_time *time)
+static void remember_vanished(struct removals *d, struct account_table *table,
+			      const struct removal_time *time)
 {
 	struct vanished *v, *next;
 
@@ -254,72 +254,72 @@ static void remember_vanished(struct departures *d, struct account_table *table,
 
 /* --- what has no track ------------------------------------------------------------------------ */
 
-static bool is_young(const struct departure *departure, const struct depart_time *time)
+static bool is_young(const struct removal *removal, const struct removal_time *time)
 {
 	double span = (double)(time->mono_ns - time->tick_ns + BIRTH_SLACK_NS);
 
-	return time->capacity_milli <= 0 || !(departure->have & HAVE_CPU) ||
-	       (double)departure->cpu_ns <= span * (double)time->capacity_milli / 1000;
+	return time->capacity_milli <= 0 || !(removal->have & HAVE_CPU) ||
+	       (double)removal->cpu_ns <= span * (double)time->capacity_milli / 1000;
 }
 
 /* The next sync may make a track for it. */
-static void remember_unseen(struct departures *d, const struct departure *departure)
+static void remember_unseen(struct removals *d, const struct removal *removal)
 {
 	struct unseen *u;
 
-	HASH_FIND(hh, d->unseen, &departure->id, sizeof(departure->id), u);
+	HASH_FIND(hh, d->unseen, &removal->id, sizeof(removal->id), u);
 	if (!u) {
 		if (HASH_COUNT(d->unseen) == UNSEEN_MAX)
 			return;
 		u = mem_zalloc(1, sizeof(*u));
-		u->id = departure->id;
+		u->id = removal->id;
 		HASH_ADD(hh, d->unseen, id, sizeof(u->id), u);
 	}
-	u->cpu_ns = departure->cpu_ns;
+	u->cpu_ns = removal->cpu_ns;
 }
 
-static void settle_unseen(struct departures *d, struct account_table *table)
+static void settle_unseen(struct removals *d, struct account_table *table)
 {
 	struct unseen *u, *next;
 
 	HASH_ITER(hh, d->unseen, u, next)
 	{
-		const struct departure departure = {.have = HAVE_CPU, .cpu_ns = u->cpu_ns};
+		const struct removal removal = {.have = HAVE_CPU, .cpu_ns = u->cpu_ns};
 		int index = account_table_find(table, u->id);
 		struct remainder counted;
 
 		if (index != CGROUP_NONE && !table->tracks[index].based &&
-		    track_depart(&table->tracks[index], &departure, &counted))
+		    track_remove(&table->tracks[index], &removal, &counted))
 			account_table_retire(table, index);
 		drop_unseen(d, u);
 	}
 }
 
 /* All of a life that no reading saw. */
-static struct remainder depart_unseen(struct departures *d, const struct departure *departure,
-				      const struct depart_time *time)
+static struct remainder remove_unseen(struct removals *d, const struct removal *removal,
+				      const struct removal_time *time)
 {
 	struct remainder rest = {0};
 
-	remember_unseen(d, departure);
-	if (is_young(departure, time))
-		rest = remainder_of_life(departure);
+	remember_unseen(d, removal);
+	if (is_young(removal, time))
+		rest = remainder_of_life(removal);
 	else
 		d->dropped++;
-	take_orphan(d, departure->id, &rest);
+	take_orphan(d, removal->id, &rest);
 	return rest;
 }
 
 /*
  * What the last reading lacks. What was carried is above by now, but not in the workload's samples.
  */
-static struct remainder depart_vanished(struct departures *d, struct account_table *table,
-					struct vanished *v, const struct departure *departure)
+static struct remainder remove_vanished(struct removals *d, struct account_table *table,
+					struct vanished *v, const struct removal *removal)
 {
 	struct remainder rest = {0}, last;
 
-	track_depart(&v->track, departure, &rest);
-	take_orphan(d, departure->id, &rest);
+	track_remove(&v->track, removal, &rest);
+	take_orphan(d, removal->id, &rest);
 	last = rest;
 	remainder_add(&last, &v->track.carry);
 	end_track(d, table, &v->track, &last, &v->missed);
@@ -327,41 +327,41 @@ static struct remainder depart_vanished(struct departures *d, struct account_tab
 	return rest;
 }
 
-static void depart_unknown(struct departures *d, struct account_table *table,
-			   const struct departure *departure, const struct depart_time *time)
+static void remove_unknown(struct removals *d, struct account_table *table,
+			   const struct removal *removal, const struct removal_time *time)
 {
-	int parent = account_table_find(table, departure->parent_id);
+	int parent = account_table_find(table, removal->parent_id);
 	struct remainder rest;
 	struct vanished *v;
 
-	HASH_FIND(hh, d->vanished, &departure->id, sizeof(departure->id), v);
-	rest = v ? depart_vanished(d, table, v, departure) : depart_unseen(d, departure, time);
+	HASH_FIND(hh, d->vanished, &removal->id, sizeof(removal->id), v);
+	rest = v ? remove_vanished(d, table, v, removal) : remove_unseen(d, removal, time);
 	/*
-	 * A parent is removed after its children: one that departed is not theirs, but had the same
+	 * A parent is removed after its children: one that removed is not theirs, but had the same
 	 * id before.
 	 */
-	if (parent != CGROUP_NONE && !table->tracks[parent].departed)
+	if (parent != CGROUP_NONE && !table->tracks[parent].removed)
 		account_table_carry(table, parent, &rest);
 	else
-		add_orphan(d, departure->parent_id, &rest);
+		add_orphan(d, removal->parent_id, &rest);
 }
 
-void departures_take(struct departures *d, struct account_table *table,
-		     const struct departure *list, size_t count, const struct depart_time *time)
+void removals_take(struct removals *d, struct account_table *table, const struct removal *list,
+		   size_t count, const struct removal_time *time)
 {
 	for (size_t i = 0; i < count; i++) {
 		int index = account_table_find(table, list[i].id);
 
-		/* A second departure is that of a second life under the same id. */
-		if (index != CGROUP_NONE && !table->tracks[index].departed)
-			depart_track(d, table, index, &list[i], time);
+		/* A second removal is that of a second life under the same id. */
+		if (index != CGROUP_NONE && !table->tracks[index].removed)
+			remove_track(d, table, index, &list[i], time);
 		else
-			depart_unknown(d, table, &list[i], time);
+			remove_unknown(d, table, &list[i], time);
 	}
 }
 
-void departures_settle(struct departures *d, struct account_table *table,
-		       const struct depart_time *time)
+void removals_settle(struct removals *d, struct account_table *table,
+		     const struct removal_time *time)
 {
 	if (d->vanished || table->vanished_count)
 		remember_vanished(d, table, time);
@@ -371,7 +371,7 @@ void departures_settle(struct departures *d, struct account_table *table,
 		settle_orphans(d, table);
 }
 
-void departures_next(struct departures *d)
+void removals_next(struct removals *d)
 {
 	struct vanished *v, *next;
 

@@ -22,10 +22,10 @@
 #include "tests/process.h"
 #include "tests/tier_world.h"
 
-enum { ALL_MAX = 2 * DEPARTURES_MAX };
+enum { ALL_MAX = 2 * REMOVALS_MAX };
 
 /* Everything that was handed out, in its order. */
-static struct departure all[ALL_MAX];
+static struct removal all[ALL_MAX];
 static size_t all_count;
 static uint64_t all_lost;
 
@@ -36,7 +36,7 @@ static void take_all(struct tier_world *w)
 	all_count = 0;
 	all_lost = 0;
 	do {
-		count = sampler_take_departures(w->sampler, all + all_count, 64, &all_lost);
+		count = sampler_take_removals(w->sampler, all + all_count, 64, &all_lost);
 		all_count += count;
 		assert_true(all_count + 64 <= ALL_MAX);
 	} while (count == 64);
@@ -124,7 +124,7 @@ static void test_last_values_equal_files(void **state)
 	struct cgroup_child spinning = {.spin = true};
 	struct use use = {w, "pod/child"};
 	unsigned int v2 = 1U << HIERARCHY_UNIFIED;
-	const struct departure *d;
+	const struct removal *d;
 	struct tier_facts f;
 	uint64_t child, pod;
 	pid_t pid;
@@ -194,9 +194,9 @@ static uint64_t make_and_remove(struct tier_world *w, const char *name)
 
 static void test_what_was_overwritten_is_counted(void **state)
 {
-	static uint64_t ids[DEPARTURES_MAX + 100];
+	static uint64_t ids[REMOVALS_MAX + 100];
 	struct tier_world *w = need_unified(state);
-	const size_t made = DEPARTURES_MAX + 100;
+	const size_t made = REMOVALS_MAX + 100;
 	size_t others, found = 0;
 	int last = -1;
 
@@ -206,7 +206,7 @@ static void test_what_was_overwritten_is_counted(void **state)
 		ids[i] = make_and_remove(w, "brief");
 	take_all(w);
 	assert_true(all_lost >= 100);
-	assert_int_equal(all_count, DEPARTURES_MAX);
+	assert_int_equal(all_count, REMOVALS_MAX);
 	others = all_count + all_lost - made;
 	/* The newest of them, in order. */
 	for (size_t i = made - 1; i < made && find(ids[i]) >= 0; i--, found++) {
@@ -215,7 +215,7 @@ static void test_what_was_overwritten_is_counted(void **state)
 		last = find(ids[i]);
 	}
 	assert_true(found + others >= all_count);
-	assert_true(found > DEPARTURES_MAX / 2);
+	assert_true(found > REMOVALS_MAX / 2);
 }
 
 /* There the counters of every cgroup hold what its removed descendants used. */

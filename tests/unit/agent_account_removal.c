@@ -69,14 +69,14 @@ static void start_chain(struct world *w)
 	world_tick(w, 100 * MS, false);
 }
 
-static struct departure c_with(const struct world *w, uint64_t more_ms)
+static struct removal c_with(const struct world *w, uint64_t more_ms)
 {
-	return world_departure(w, C, 7 * WORLD_S + (30 + more_ms) * MS);
+	return world_removal(w, C, 7 * WORLD_S + (30 + more_ms) * MS);
 }
 
-static struct departure b_with(const struct world *w, uint64_t more_ms)
+static struct removal b_with(const struct world *w, uint64_t more_ms)
 {
-	return world_departure(w, B, 6 * WORLD_S + (20 + more_ms) * MS);
+	return world_removal(w, B, 6 * WORLD_S + (20 + more_ms) * MS);
 }
 
 /* --- one that was read ---------------------------------------------------------------------------------------- */
@@ -95,13 +95,13 @@ static void test_removed_before_the_scan(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	start_chain(w);
 	d = c_with(w, 4);
 	world_rmdir(w, C);
 	world_scan(w);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	go_on(w, &t);
 	expect(&t, 64, 54, 34, 64);
 }
@@ -124,13 +124,13 @@ static void test_removed_after_the_scan(void **state)
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		struct world *w = world_new();
 		struct totals t = {0};
-		struct departure d;
+		struct removal d;
 		struct interval *i;
 
 		start_chain(w);
 		d = c_with(w, 4);
 		world_scan(w);
-		world_depart(w, MS, &d, 1);
+		world_remove(w, MS, &d, 1);
 		world_reading(w, C)->have = cases[n].have;
 		world_reading(w, C)->cpu_ns += cases[n].more_ns;
 		world_tick(w, 100 * MS, false);
@@ -152,13 +152,13 @@ static void test_removed_after_the_scan(void **state)
 static void test_the_last_sample_covers_the_time_until_then(void **state)
 {
 	struct world *w = *state;
-	struct departure d;
+	struct removal d;
 	struct interval *i;
 	const struct usage *u;
 
 	start_chain(w);
 	d = c_with(w, 2);
-	world_depart(w, 20 * MS, &d, 1);
+	world_remove(w, 20 * MS, &d, 1);
 	world_tick(w, 100 * MS, false);
 	i = world_publish(w);
 	u = &world_entry(i, C)->usage;
@@ -181,14 +181,14 @@ static void test_parent_and_child_at_once(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d[2];
+	struct removal d[2];
 
 	start_chain(w);
 	d[0] = c_with(w, 4);
 	d[1] = b_with(w, 5);
 	world_rmdir(w, B);
 	world_scan(w);
-	world_depart(w, MS, d, 2);
+	world_remove(w, MS, d, 2);
 	go_on(w, &t);
 	expect(&t, 69, 59, 34, 69);
 }
@@ -200,19 +200,19 @@ static void test_parent_after_child(void **state)
 	for (int tick_between = 0; tick_between < 2; tick_between++) {
 		struct world *w = world_new();
 		struct totals t = {0};
-		struct departure d[2];
+		struct removal d[2];
 
 		start_chain(w);
 		d[0] = c_with(w, 4);
 		d[1] = b_with(w, 5);
 		world_rmdir(w, C);
 		world_scan(w);
-		world_depart(w, MS, &d[0], 1);
+		world_remove(w, MS, &d[0], 1);
 		if (tick_between)
 			world_tick(w, 100 * MS, false);
 		world_rmdir(w, B);
 		world_scan(w);
-		world_depart(w, MS, &d[1], 1);
+		world_remove(w, MS, &d[1], 1);
 		go_on(w, &t);
 		expect(&t, 69, 59, 34, 69);
 		world_free(w);
@@ -224,11 +224,11 @@ static void test_a_parent_that_vanishes_untold(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	start_chain(w);
 	d = c_with(w, 4);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	world_rmdir(w, B);
 	world_scan(w);
 	go_on(w, &t);
@@ -240,12 +240,12 @@ static void test_parents_that_vanish_untold(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	start_chain(w);
 	world_mkdir(w, C "/x");
-	d = world_departure(w, C "/x", 4 * MS);
-	world_depart(w, MS, &d, 1);
+	d = world_removal(w, C "/x", 4 * MS);
+	world_remove(w, MS, &d, 1);
 	world_rmdir(w, B);
 	world_scan(w);
 	go_on(w, &t);
@@ -257,14 +257,14 @@ static void test_told_in_the_wrong_order(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d[2];
+	struct removal d[2];
 
 	start_chain(w);
 	d[0] = b_with(w, 5);
 	d[1] = c_with(w, 4);
 	world_rmdir(w, B);
 	world_scan(w);
-	world_depart(w, MS, d, 2);
+	world_remove(w, MS, d, 2);
 	go_on(w, &t);
 	expect(&t, 69, 55, 34, 69);
 }
@@ -273,7 +273,7 @@ static void test_told_in_the_wrong_order(void **state)
 static void test_a_v2_directory_that_came_later(void **state)
 {
 	struct world *w = *state;
-	struct departure d = {.id = 77, .parent_id = 1, .have = HAVE_CPU, .cpu_ns = 9 * MS};
+	struct removal d = {.id = 77, .parent_id = 1, .have = HAVE_CPU, .cpu_ns = 9 * MS};
 	struct interval *i;
 
 	for (int round = 0; round < 2; round++) {
@@ -289,7 +289,7 @@ static void test_a_v2_directory_that_came_later(void **state)
 	world_tick(w, 100 * MS, true);
 	world_use_local(w, "/x", 3 * MS);
 	world_tick(w, 100 * MS, true);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	world_tick(w, 100 * MS, true);
 	i = world_publish(w);
 	/* Its first reading was the baseline. */
@@ -302,7 +302,7 @@ static void test_told_after_it_vanished(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	start_chain(w);
 	d = c_with(w, 4);
@@ -311,13 +311,13 @@ static void test_told_after_it_vanished(void **state)
 	world_tick(w, 100 * MS, false);
 	world_tick(w, 100 * MS, false);
 	publish(w, &t);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	go_on(w, &t);
 	/* Its own workload was published for the last time by then. */
 	expect(&t, 64, 54, 30, 64);
 	assert_int_equal(t.overflow, 0);
 	/* Once only. */
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	go_on(w, &t);
 	expect(&t, 64, 54, 30, 64);
 	assert_int_equal(t.overflow, 1);
@@ -327,16 +327,16 @@ static void test_told_after_it_vanished(void **state)
 static void test_told_before_it_was_published(void **state)
 {
 	struct world *w = *state;
-	struct departure d[2];
+	struct removal d[2];
 	struct interval *i;
 
 	start_chain(w);
-	d[0] = (struct departure){900, world_id(w, C), HAVE_CPU, 3 * MS, 0, 0, 0};
+	d[0] = (struct removal){900, world_id(w, C), HAVE_CPU, 3 * MS, 0, 0, 0};
 	d[1] = c_with(w, 4);
 	world_rmdir(w, C);
 	world_scan(w);
 	world_tick(w, 200 * MS, false);
-	world_depart(w, MS, d, 2);
+	world_remove(w, MS, d, 2);
 	i = world_publish(w);
 	assert_near(world_entry(i, C)->usage.cpu_milli.last, 35);
 	assert_near(world_entry(i, C)->usage.seconds, 0.3);
@@ -347,7 +347,7 @@ static void test_what_vanished_is_remembered_for_a_while(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	start_chain(w);
 	d = c_with(w, 4);
@@ -355,7 +355,7 @@ static void test_what_vanished_is_remembered_for_a_while(void **state)
 	world_scan(w);
 	for (int n = 0; n < 32; n++)
 		world_tick(w, WORLD_S, false);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	go_on(w, &t);
 	/* By now it looks like one that was never seen, and far too old for that. */
 	expect(&t, 60, 50, 30, 60);
@@ -368,18 +368,18 @@ static void test_what_was_used_before_us_does_not_count(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d[2];
+	struct removal d[2];
 
 	world_start(w, chain);
 	world_mkdir(w, A "/gone.service");
 	world_scan(w);
-	d[0] = world_departure(w, A "/gone.service", 100 * WORLD_S);
-	d[1] = world_departure(w, C, 100 * WORLD_S);
-	world_depart(w, MS, &d[0], 1); /* before the baselines are set */
+	d[0] = world_removal(w, A "/gone.service", 100 * WORLD_S);
+	d[1] = world_removal(w, C, 100 * WORLD_S);
+	world_remove(w, MS, &d[0], 1); /* before the baselines are set */
 	world_use_local(w, A, WORLD_S);
 	world_use_local(w, B, WORLD_S);
 	world_tick(w, 0, true); /* and this one's counter is never read */
-	world_depart(w, MS, &d[1], 1);
+	world_remove(w, MS, &d[1], 1);
 	world_rmdir(w, C);
 	world_scan(w);
 	go_on(w, &t);
@@ -391,7 +391,7 @@ static void test_found_but_never_read(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	world_start(w, (const char *const[]){B, NULL});
 	world_use_local(w, A, WORLD_S);
@@ -400,8 +400,8 @@ static void test_found_but_never_read(void **state)
 	world_mkdir(w, C);
 	world_scan(w);
 	world_tick(w, 100 * MS, false);
-	d = world_departure(w, C, 40 * MS);
-	world_depart(w, MS, &d, 1);
+	d = world_removal(w, C, 40 * MS);
+	world_remove(w, MS, &d, 1);
 	world_rmdir(w, C);
 	world_scan(w);
 	go_on(w, &t);
@@ -412,13 +412,13 @@ static void test_a_counter_that_went_back(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 
 	start_chain(w);
-	d = world_departure(w, C, 3 * WORLD_S);
+	d = world_removal(w, C, 3 * WORLD_S);
 	world_rmdir(w, C);
 	world_scan(w);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	go_on(w, &t);
 	expect(&t, 60, 50, 30, 60);
 }
@@ -428,16 +428,16 @@ static void test_counters_of_subtrees(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d[2];
+	struct removal d[2];
 
 	world_start(w, chain);
 	for (size_t n = 0; n < topology_count(w->topology); n++)
 		world_use(w, topology_at(w->topology, n)->path, 100 * WORLD_S);
 	world_tick(w, 0, true);
-	d[0] = world_departure(w, C, 99 * WORLD_S);
-	d[1] = (struct departure){
+	d[0] = world_removal(w, C, 99 * WORLD_S);
+	d[1] = (struct removal){
 		.id = 999, .parent_id = world_id(w, B), .have = HAVE_CPU, .cpu_ns = 50 * MS};
-	world_depart(w, MS, d, 2);
+	world_remove(w, MS, d, 2);
 	world_use(w, "/", 50 * MS);
 	world_use(w, A, 40 * MS);
 	world_use(w, B, 30 * MS);
@@ -462,16 +462,16 @@ static void test_born_and_gone_between_two_ticks(void **state)
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		struct world *w = world_new();
 		struct totals t = {0};
-		struct departure d;
+		struct removal d;
 		struct interval *i;
 
 		start_chain(w);
 		world_mkdir(w, NEW);
-		d = world_departure(w, NEW, 40 * MS);
+		d = world_removal(w, NEW, 40 * MS);
 		if (!cases[n].scanned)
 			world_rmdir(w, NEW);
 		world_scan(w);
-		world_depart(w, MS, &d, 1);
+		world_remove(w, MS, &d, 1);
 		if (cases[n].met_ns)
 			world_use_local(w, NEW, cases[n].met_ns);
 		world_tick(w, 100 * MS, true);
@@ -488,7 +488,7 @@ static void test_born_and_gone_between_two_ticks(void **state)
 	}
 }
 
-enum parent_fate { IN_THIS_SCAN, IN_THE_NEXT_SCAN, NEVER, DEPARTS_TOO, DEPARTS_LATER };
+enum parent_fate { IN_THIS_SCAN, IN_THE_NEXT_SCAN, NEVER, REMOVED_TOO, REMOVED_LATER };
 
 /* Two levels that no table knows; the outer one comes to light in different ways, or not at all. */
 static void test_a_parent_first_known_later(void **state)
@@ -498,7 +498,7 @@ static void test_a_parent_first_known_later(void **state)
 		double new_ms, a_ms; /* what the outer one has, and A */
 	} cases[] = {
 		{IN_THIS_SCAN, 17, 77}, {IN_THE_NEXT_SCAN, 17, 77}, {NEVER, 0, 60},
-		{DEPARTS_TOO, 0, 82},	{DEPARTS_LATER, 0, 82},
+		{REMOVED_TOO, 0, 82},	{REMOVED_LATER, 0, 82},
 	};
 
 	(void)state;
@@ -506,7 +506,7 @@ static void test_a_parent_first_known_later(void **state)
 		struct world *w = world_new();
 		enum parent_fate fate = cases[n].fate;
 		struct totals t = {0};
-		struct departure d[3];
+		struct removal d[3];
 		double new_ms = 0;
 
 		start_chain(w);
@@ -514,14 +514,14 @@ static void test_a_parent_first_known_later(void **state)
 			world_mkdir(w, NEW);
 		world_scan(w);
 		world_mkdir(w, NEW "/x/y");
-		d[0] = world_departure(w, NEW "/x/y", 13 * MS);
-		d[1] = world_departure(w, NEW "/x", 4 * MS);
-		d[2] = world_departure(w, NEW, 5 * MS);
+		d[0] = world_removal(w, NEW "/x/y", 13 * MS);
+		d[1] = world_removal(w, NEW "/x", 4 * MS);
+		d[2] = world_removal(w, NEW, 5 * MS);
 		world_rmdir(w, NEW "/x");
-		world_depart(w, MS, d, fate == DEPARTS_TOO ? 3 : 2);
+		world_remove(w, MS, d, fate == REMOVED_TOO ? 3 : 2);
 		world_tick(w, 100 * MS, true);
-		if (fate == DEPARTS_LATER)
-			world_depart(w, MS, &d[2], 1);
+		if (fate == REMOVED_LATER)
+			world_remove(w, MS, &d[2], 1);
 		if (fate >= NEVER)
 			world_rmdir(w, NEW);
 		world_scan(w);
@@ -535,7 +535,7 @@ static void test_a_parent_first_known_later(void **state)
 			t.node += world_total(&i->node.usage);
 			interval_free(i);
 			/* At the second tick all has its place, and keeps it. */
-			assert_near(t.node, fate >= DEPARTS_TOO ? 82 : 77);
+			assert_near(t.node, fate >= REMOVED_TOO ? 82 : 77);
 		}
 		assert_near(new_ms, cases[n].new_ms);
 		assert_near(t.a, cases[n].a_ms);
@@ -548,19 +548,19 @@ static void test_an_id_that_is_used_again(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d[4];
+	struct removal d[4];
 
 	start_chain(w);
 	d[0] = c_with(w, 4);
-	d[1] = world_departure(w, C, 12 * MS); /* born and gone meanwhile, somewhere else */
+	d[1] = world_removal(w, C, 12 * MS); /* born and gone meanwhile, somewhere else */
 	d[1].parent_id = world_id(w, A);
-	d[2] = (struct departure){.id = 900,
-				  .parent_id = world_id(w, C),
-				  .have = HAVE_CPU,
-				  .cpu_ns = 3 * MS}; /* its child, not that of the first */
-	d[3] = world_departure(w, C, 2 * MS);
+	d[2] = (struct removal){.id = 900,
+				.parent_id = world_id(w, C),
+				.have = HAVE_CPU,
+				.cpu_ns = 3 * MS}; /* its child, not that of the first */
+	d[3] = world_removal(w, C, 2 * MS);
 	d[3].parent_id = world_id(w, A);
-	world_depart(w, MS, d, 4);
+	world_remove(w, MS, d, 4);
 	/* And a last life, in the old place: first it looks like the old counter, then it cannot be. */
 	world_reading(w, C)->cpu_ns = 7 * WORLD_S + 32 * MS;
 	world_tick(w, 100 * MS, false);
@@ -578,7 +578,7 @@ static void test_an_id_that_is_used_again_elsewhere(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d;
+	struct removal d;
 	uint64_t id;
 	double other_ms = 0;
 
@@ -589,7 +589,7 @@ static void test_an_id_that_is_used_again_elsewhere(void **state)
 	world_mkdir(w, A "/other.service");
 	w->paths[w->path_count - 1].id = id;
 	world_scan(w);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	/* The topology cannot know that it is new, so its first reading is a baseline. */
 	world_use_local(w, A "/other.service", 9 * MS);
 	world_tick(w, 100 * MS, false);
@@ -617,7 +617,7 @@ static void test_a_thousand(void **state)
 	(void)state;
 	for (int known = 0; known < 2; known++) {
 		struct world *w = world_new();
-		struct departure d[COUNT];
+		struct removal d[COUNT];
 		struct totals t = {0};
 
 		start_chain(w);
@@ -630,7 +630,7 @@ static void test_a_thousand(void **state)
 				world_scan(w);
 				world_tick(w, 100 * MS, false);
 			}
-			d[n] = world_departure(w, path, 100000ULL + (uint64_t)n * 1000);
+			d[n] = world_removal(w, path, 100000ULL + (uint64_t)n * 1000);
 		}
 		for (int n = 0; n < COUNT; n++) {
 			char path[64];
@@ -640,7 +640,7 @@ static void test_a_thousand(void **state)
 		}
 		world_scan(w);
 		for (size_t n = 0; n < COUNT; n += PIECE)
-			world_depart(w, MS, d + n, COUNT - n < PIECE ? COUNT - n : PIECE);
+			world_remove(w, MS, d + n, COUNT - n < PIECE ? COUNT - n : PIECE);
 		go_on(w, &t);
 		expect(&t, 60 + 599.5, 50 + 599.5, 30, 60 + 599.5);
 		assert_int_equal(t.overflow, 0);
@@ -659,12 +659,12 @@ static void test_unknown_parents_are_bounded(void **state)
 
 	start_chain(w);
 	for (uint64_t n = 0; n < COUNT; n++) {
-		const struct departure d = {.id = 1000000 + n,
-					    .parent_id = 2000000 + n,
-					    .have = HAVE_CPU,
-					    .cpu_ns = 1000};
+		const struct removal d = {.id = 1000000 + n,
+					  .parent_id = 2000000 + n,
+					  .have = HAVE_CPU,
+					  .cpu_ns = 1000};
 
-		world_depart(w, MS, &d, 1);
+		world_remove(w, MS, &d, 1);
 	}
 	go_on(w, &t);
 	expect(&t, 60, 50, 30, 60 + KEPT * 1e-3);
@@ -676,14 +676,14 @@ static void test_what_is_too_old_is_dropped(void **state)
 {
 	struct world *w = *state;
 	struct totals t = {0};
-	struct departure d[2] = {
+	struct removal d[2] = {
 		{.id = 900, .have = HAVE_CPU, .cpu_ns = 4004 * MS},
 		{.id = 901, .have = HAVE_CPU, .cpu_ns = 4004 * MS + 1},
 	};
 
 	start_chain(w);
 	d[0].parent_id = d[1].parent_id = world_id(w, B);
-	world_depart(w, MS, d, 2);
+	world_remove(w, MS, d, 2);
 	for (int n = 0; n < 20; n++)
 		go_on(w, &t);
 	expect(&t, 60 + 4004, 50 + 4004, 30, 60 + 4004);
@@ -692,7 +692,7 @@ static void test_what_is_too_old_is_dropped(void **state)
 
 /* --- throttling ----------------------------------------------------------------------------------------------- */
 
-static void set_throttle(struct departure *d, uint64_t throttled_ms, uint64_t periods)
+static void set_throttle(struct removal *d, uint64_t throttled_ms, uint64_t periods)
 {
 	d->have |= HAVE_THROTTLE;
 	d->throttled_ns = throttled_ms * MS;
@@ -700,10 +700,10 @@ static void set_throttle(struct departure *d, uint64_t throttled_ms, uint64_t pe
 	d->throttled_periods = periods / 2;
 }
 
-static void test_throttling_departs_too(void **state)
+static void test_removed_throttling_counts(void **state)
 {
 	struct world *w = *state;
-	struct departure d[2];
+	struct removal d[2];
 	struct interval *i;
 	const struct usage *u;
 
@@ -714,13 +714,13 @@ static void test_throttling_departs_too(void **state)
 						.throttled_periods = 5};
 	world_reading(w, B)->have = HAVE_THROTTLE | HAVE_PSI;
 	world_tick(w, 0, true);
-	d[0] = world_departure(w, C, 0);
+	d[0] = world_removal(w, C, 0);
 	set_throttle(&d[0], 530, 60); /* 30 ms and 10 periods, 25 of them throttled */
-	d[1] = (struct departure){.id = 900, .parent_id = world_id(w, B)};
+	d[1] = (struct removal){.id = 900, .parent_id = world_id(w, B)};
 	set_throttle(&d[1], 8, 2);
 	world_rmdir(w, C);
 	world_scan(w);
-	world_depart(w, MS, d, 2);
+	world_remove(w, MS, d, 2);
 	world_tick(w, 100 * MS, false); /* only slow ticks have throttling */
 	i = world_publish(w);
 	u = &world_entry(i, C)->usage;
@@ -749,7 +749,7 @@ static void test_throttling_departs_too(void **state)
 static void test_throttling_without_a_baseline(void **state)
 {
 	struct world *w = *state;
-	struct departure d;
+	struct removal d;
 	struct interval *i;
 
 	start_chain(w);
@@ -758,7 +758,7 @@ static void test_throttling_without_a_baseline(void **state)
 	set_throttle(&d, 9000, 90);
 	world_rmdir(w, C);
 	world_scan(w);
-	world_depart(w, MS, &d, 1);
+	world_remove(w, MS, &d, 1);
 	world_tick(w, 100 * MS, true);
 	i = world_publish(w);
 	assert_false(world_entry(i, C)->usage.have & USAGE_THROTTLE);
@@ -792,7 +792,7 @@ int main(void)
 		cmocka_unit_test(test_a_thousand),
 		WORLD_TEST(test_unknown_parents_are_bounded),
 		WORLD_TEST(test_what_is_too_old_is_dropped),
-		WORLD_TEST(test_throttling_departs_too),
+		WORLD_TEST(test_removed_throttling_counts),
 		WORLD_TEST(test_throttling_without_a_baseline),
 	};
 
