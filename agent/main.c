@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/healthy.h"
+#include "agent/liveness.h"
 #include "agent/once.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
@@ -235,7 +235,7 @@ static int run(const void *values, struct reason *why)
 	int rc;
 
 	if (o->healthy)
-		return healthy_check(why) ? 1 : 0;
+		return liveness_check(why) ? 1 : 0;
 	if (check_not_empty(o, why) || node_name(o, name, why))
 		return 2;
 	if (o->once)

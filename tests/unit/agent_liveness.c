@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/healthy.h"
+#include "agent/liveness.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 
@@ -78,7 +78,7 @@ static void test_find(void **state)
 		add(proc, &self);
 		for (const struct fake *p = cases[i].processes; p->pid; p++)
 			add(proc, p);
-		rc = healthy_find(proc, SELF, &found, &reason);
+		rc = liveness_find(proc, SELF, &found, &reason);
 		print_message("          %s: %d %s\n", cases[i].name, rc, reason.text);
 		assert_int_equal(rc ? rc : found, cases[i].found);
 		assert_int_equal(rc != 0, reason.text[0] != '\0');
@@ -93,7 +93,7 @@ static void test_no_proc(void **state)
 	pid_t found;
 
 	(void)state;
-	assert_int_equal(healthy_find("/nonexistent", SELF, &found, &reason), -ENOENT);
+	assert_int_equal(liveness_find("/nonexistent", SELF, &found, &reason), -ENOENT);
 	assert_non_null(strstr(reason.text, "is it mounted?"));
 }
 
@@ -117,11 +117,11 @@ static void test_waits(void **state)
 
 	(void)state;
 	add(proc, &self);
-	assert_int_equal(healthy_count_waits(proc, SELF, &waits, &reason), -ENOENT);
+	assert_int_equal(liveness_count_waits(proc, SELF, &waits, &reason), -ENOENT);
 	assert_non_null(strstr(reason.text, "process 70, has ended"));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		write_file(folder, "status", cases[i].status);
-		assert_int_equal(healthy_count_waits(proc, SELF, &waits, &reason), cases[i].rc);
+		assert_int_equal(liveness_count_waits(proc, SELF, &waits, &reason), cases[i].rc);
 		if (!cases[i].rc)
 			assert_true(waits == cases[i].waits);
 	}

@@ -19,7 +19,7 @@
  * What can fail: there is no agent; two in the same control groups; /proc shows only one's own
  * processes (hidepid).
  */
-#include "agent/healthy.h"
+#include "agent/liveness.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -99,7 +99,7 @@ static size_t find_beside(const char *proc, pid_t self, const struct buf *name, 
 	return count;
 }
 
-int healthy_find(const char *proc, pid_t self, pid_t *found, struct reason *reason)
+int liveness_find(const char *proc, pid_t self, pid_t *found, struct reason *reason)
 {
 	struct buf name = BUF_INIT;
 	pid_t other = 0;
@@ -126,7 +126,7 @@ int healthy_find(const char *proc, pid_t self, pid_t *found, struct reason *reas
 	return count ? -ENOTUNIQ : -ENOENT;
 }
 
-int healthy_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason)
+int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason)
 {
 	static const char label[] = "\nvoluntary_ctxt_switches:";
 	struct buf text = BUF_INIT;
@@ -148,16 +148,16 @@ int healthy_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct rea
 	return rc;
 }
 
-int healthy_check(struct reason *reason)
+int liveness_check(struct reason *reason)
 {
 	int64_t until = clock_mono_ns() + WAIT_NS;
 	const struct timespec look = {.tv_nsec = LOOK_NS};
 	uint64_t before = 0, now;
 	pid_t agent;
-	int rc = healthy_find(PROC, getpid(), &agent, reason);
+	int rc = liveness_find(PROC, getpid(), &agent, reason);
 
 	if (!rc)
-		rc = healthy_count_waits(PROC, agent, &before, reason);
+		rc = liveness_count_waits(PROC, agent, &before, reason);
 	for (now = before; !rc && now == before; nanosleep(&look, NULL)) {
 		if (clock_mono_ns() > until) {
 			reason_set(reason,
@@ -166,7 +166,7 @@ int healthy_check(struct reason *reason)
 				   (int)agent, (int)(WAIT_NS / NS_PER_SEC));
 			return -ETIMEDOUT;
 		}
-		rc = healthy_count_waits(PROC, agent, &now, reason);
+		rc = liveness_count_waits(PROC, agent, &now, reason);
 	}
 	return rc;
 }

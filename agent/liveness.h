@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --healthy: whether the agent of this container still turns its loop, asked from outside of it. */
-#ifndef EVENKEEL_AGENT_HEALTHY_H
-#define EVENKEEL_AGENT_HEALTHY_H
+#ifndef EVENKEEL_AGENT_LIVENESS_H
+#define EVENKEEL_AGENT_LIVENESS_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -12,7 +12,7 @@
  * Waits up to five seconds for a sign of life. 0, or -errno with the reason: no agent, several, or
  * none that turns.
  */
-int healthy_check(struct reason *reason);
+int liveness_check(struct reason *reason);
 
 /* --- its parts, for tests: `proc` is where processes are told of ------------------------------ */
 
@@ -21,8 +21,8 @@ int healthy_check(struct reason *reason);
  * the control groups of `self`. -ENOENT if there is none, -ENOTUNIQ if there are several, with the
  * reason.
  */
-int healthy_find(const char *proc, pid_t self, pid_t *found, struct reason *reason);
+int liveness_find(const char *proc, pid_t self, pid_t *found, struct reason *reason);
 /* How often the main thread of a process has gone to wait. -ENOENT or -EINVAL with the reason. */
-int healthy_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason);
+int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason);
 
 #endif
