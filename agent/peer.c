@@ -12,7 +12,7 @@
 #define ANSWER_NS (10 * NS_PER_SEC)
 
 int peer_open(struct peer *p, const struct endpoint *endpoint, const struct address *address,
-	      const struct sender_config *config, int64_t patience_ns, int64_t mono_ns,
+	      const struct sender_config *config, int64_t silence_ns, int64_t mono_ns,
 	      struct reason *reason)
 {
 	bool v6 = address && strchr(address->text, ':');
@@ -30,7 +30,7 @@ int peer_open(struct peer *p, const struct endpoint *endpoint, const struct addr
 		.sender = sender,
 		.endpoint = endpoint,
 		.opened_ns = mono_ns,
-		.patience_ns = patience_ns,
+		.silence_ns = silence_ns,
 		.answering = true,
 	};
 	if (address)
@@ -91,6 +91,6 @@ int64_t peer_step(struct peer *p, const struct ring *ring, int64_t mono_ns)
 	p->answering = idle || mono_ns - heard < ANSWER_NS;
 	tell_refusal(p);
 	/* One that is asked nothing need not say anything. */
-	tell_silence(p, mono_ns - heard > p->patience_ns && (p->silent || !idle));
+	tell_silence(p, mono_ns - heard > p->silence_ns && (p->silent || !idle));
 	return wanted;
 }

@@ -17,7 +17,7 @@ struct peer {
 	const struct endpoint *endpoint; /* borrowed: as configured */
 	struct address address; /* of those its name has; "" where none was looked up */
 	int64_t opened_ns; /* monotonic */
-	int64_t patience_ns; /* without an ack for so long it is silent */
+	int64_t silence_ns; /* without an ack for so long it is silent */
 	struct sender_stats stats; /* as of the last step */
 	bool answering, silent;
 	char refusal_told[sizeof(((struct sender_stats *)0)->last_reason)];
@@ -25,10 +25,10 @@ struct peer {
 
 /*
  * Begins to connect to the endpoint, or to the address that its name has (NULL: the endpoint names
- * one itself). patience_ns: without an ack for so long it is told to be silent.
+ * one itself). silence_ns: without an ack for so long it is told to be silent.
  */
 int peer_open(struct peer *p, const struct endpoint *endpoint, const struct address *address,
-	      const struct sender_config *config, int64_t patience_ns, int64_t mono_ns,
+	      const struct sender_config *config, int64_t silence_ns, int64_t mono_ns,
 	      struct reason *reason);
 void peer_close(struct peer *p);
 /* As sender_step(); a change that a person must know of goes to the log, once. */

@@ -30,7 +30,7 @@
 #include "shared/mem.h"
 #include "shared/thread.h"
 
-#define PATIENCE_NS (200 * NS_PER_MS)
+#define JOIN_TIMEOUT_NS (200 * NS_PER_MS)
 
 /* Name service modules parse on the stack; glibc itself asks for no more than this. */
 enum { STACK_BYTES = 512 * 1024 };
@@ -203,7 +203,7 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 
 void resolver_close(struct resolver *r)
 {
-	int64_t until = clock_mono_ns() + PATIENCE_NS;
+	int64_t until = clock_mono_ns() + JOIN_TIMEOUT_NS;
 	struct timespec deadline = {.tv_sec = until / NS_PER_SEC, .tv_nsec = until % NS_PER_SEC};
 
 	if (!r)

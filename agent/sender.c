@@ -30,15 +30,15 @@
  * connection, gives the connection up: TCP alone would back off for minutes after a cut.
  *
  *	first copy          second copy         the connection is given up
- *	    |-- its patience --->|--------------------->|
- *	    |--------- twice the full patience -------->|
+ *	    |-- its timeout ---->|--------------------->|
+ *	    |--------- twice the full timeout --------->|
  *
  * An aggregator that is slow because everybody wants it at once must not get everything twice for
- * it. So the full patience is the reply timeout, or twice as long as answers took lately on this
+ * it. So the full timeout is the reply timeout, or twice as long as answers took lately on this
  * connection, and twice as long again for each connection that was given up without an answer since
  * the last one; 24 s at most. But where answers usually take milliseconds, one that does not come
  * is lost: the first copy waits eight times as long as they took, 1 s at least, and the full
- * patience at most. Each is up to a quarter longer, by the node's name, which spreads nodes apart:
+ * timeout at most. Each is up to a quarter longer, by the node's name, which spreads nodes apart:
  * 30 s are the most. Copies have ids of their own, which tell how long an answer took though it is
  * one to a second copy.
  *
@@ -66,8 +66,8 @@
 #define LOOK_NS		 (250 * NS_PER_MS) /* between looks at a connection that is missing or may break */
 #define ORDERED_AGAIN_NS NS_PER_SEC /* pause when the same is ordered again and again */
 #define IDLE_LOOK_NS	 NS_PER_SEC /* between looks whether a connection without work was replaced */
-#define QUICK_NS	 NS_PER_SEC /* the shortest patience */
-#define PATIENCE_MAX_NS	 (24 * NS_PER_SEC) /* the longest, but for the quarter that spreads nodes */
+#define QUICK_NS	 NS_PER_SEC /* the shortest timeout */
+#define TIMEOUT_MAX_NS	 (24 * NS_PER_SEC) /* the longest, but for the quarter that spreads nodes */
 
 /*
  * Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller
@@ -420,21 +420,21 @@ static bool has_answered(const struct sender *s)
 	return s->flight.connection == s->heard_connection;
 }
 
-static int64_t full_patience_ns(const struct sender *s)
+static int64_t full_timeout_ns(const struct sender *s)
 {
 	int64_t usual_ns = s->config.reply_timeout_ns, ns = usual_ns;
 
 	if (has_answered(s) && ns < 2 * s->answer_ns)
 		ns = 2 * s->answer_ns;
-	for (unsigned int given_up = 0; given_up < s->flight.timeouts / 2 && ns < PATIENCE_MAX_NS;
+	for (unsigned int given_up = 0; given_up < s->flight.timeouts / 2 && ns < TIMEOUT_MAX_NS;
 	     given_up++)
 		ns *= 2;
-	if (ns > PATIENCE_MAX_NS && usual_ns < PATIENCE_MAX_NS)
-		ns = PATIENCE_MAX_NS;
+	if (ns > TIMEOUT_MAX_NS && usual_ns < TIMEOUT_MAX_NS)
+		ns = TIMEOUT_MAX_NS;
 	return spread(s, ns);
 }
 
-static int64_t first_patience_ns(const struct sender *s, int64_t full_ns)
+static int64_t first_timeout_ns(const struct sender *s, int64_t full_ns)
 {
 	int64_t ns = 8 * s->answer_ns > QUICK_NS ? 8 * s->answer_ns : QUICK_NS;
 
@@ -445,9 +445,9 @@ static int64_t first_patience_ns(const struct sender *s, int64_t full_ns)
 }
 
 /* How long the frame on its way waits for its ack. */
-static int64_t patience_ns(const struct sender *s)
+static int64_t timeout_ns(const struct sender *s)
 {
-	int64_t full_ns = full_patience_ns(s), first_ns = first_patience_ns(s, full_ns);
+	int64_t full_ns = full_timeout_ns(s), first_ns = first_timeout_ns(s, full_ns);
 
 	return s->flight.timeouts % 2 ? 2 * full_ns - first_ns : first_ns;
 }
@@ -461,7 +461,7 @@ static bool still_waiting(struct sender *s, int64_t now)
 		return false;
 	if (sender_socket_connections(s->socket) != f->connection) {
 		f->waiting = false;
-	} else if (now - f->sent_ns >= patience_ns(s)) {
+	} else if (now - f->sent_ns >= timeout_ns(s)) {
 		f->waiting = false;
 		s->stats.timeouts++;
 		if (++f->timeouts % 2 == 0)
@@ -628,7 +628,7 @@ static bool has_work(const struct sender *s, const struct ring *ring)
 
 static int64_t wake_ns(const struct sender *s, const struct ring *ring, int64_t now)
 {
-	int64_t due = s->flight.sent_ns + patience_ns(s);
+	int64_t due = s->flight.sent_ns + timeout_ns(s);
 
 	if (s->flight.waiting)
 		return due < now + LOOK_NS ? due : now + LOOK_NS;
