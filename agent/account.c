@@ -6,7 +6,7 @@
  * removals --> what removed cgroups left           before the tick that follows (account_removal)
  * readings --> deltas of one cgroup each                    (account_track) --> rolled up from the
  * leaves to the root, and sampled into the workloads (account_stats); last the pods whose
- * containers live elsewhere in the tree (account_apart) --> the node: the root's own counter, or
+ * containers live elsewhere in the tree (account_table) --> the node: the root's own counter, or
  * the sum of the top level and the rest of the machine (account_node); its CPU split and pressure
  * (account_machine)
  *
@@ -143,12 +143,12 @@ static void sample_track(struct track *tr, const struct tick *k)
 
 static void sample_scattered_pods(struct account_table *table, const struct tick *k)
 {
-	for (size_t i = 0; i < table->apart_count; i++) {
-		const struct apart *a = &table->apart[i];
+	for (size_t i = 0; i < table->detached_count; i++) {
+		const struct detached *a = &table->detached[i];
 		struct track *pod = &table->tracks[a->pod];
 
 		track_adopt(pod, &table->tracks[a->container]);
-		if (i + 1 == table->apart_count || a[1].pod != a->pod)
+		if (i + 1 == table->detached_count || a[1].pod != a->pod)
 			sample_track(pod, k);
 	}
 }

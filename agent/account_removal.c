@@ -26,7 +26,7 @@
  * knows it. A parent made after the scan of a tick is in the scan of the next one, so what still
  * waits at the second sync goes to the root.
  *
- * The remainder of a container that is apart from its pod (agent/account_apart.c) is also adopted
+ * The remainder of a detached container (agent/account_table.c) is also adopted
  * by the pod, whose next tick has it, or its own removal: the container is removed first.
  *
  * What was never seen is no older than the last tick, give or take a scan. One that used more than
@@ -180,7 +180,7 @@ static void sample_workload(struct workload *w, const struct track *tr,
 				   rest->used[TRACKED(throttled_periods)]);
 }
 
-/* The pod of a container apart, with that id. */
+/* The pod of a detached container, with that id. */
 static void adopt(struct removals *d, struct account_table *table, uint64_t pod_id,
 		  const struct remainder *rest)
 {

@@ -1,17 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ticks find a cgroup's track at the cgroup's own index, so nothing is searched while the topology
- * stays as it is. When it changed, tracks move to their new places by serial, and workloads are
- * made and retired:
+ * A track has its cgroup's index in the topology, so a tick searches nothing. After a change of the
+ * topology, tracks move to their new index by serial, and workloads follow:
  *
- * cgroup appeared                                 new track; new workload with the next ref if it
- * is listed
- *	cgroup removed (account_removal), or vanished	its workload is gone, with the samples it has
- *	other kind (first child, first pod on the node)	its workload is gone, a new one has a new ref; counters go on
+ *	cgroup appears			new track; if it is listed, a new workload with the next ref
+ *	cgroup vanishes or is removed	its workload is gone and keeps its samples
+ *	its kind changes		its workload is gone, a new one has a new ref, counters go on
  *
- * The number of workloads is bounded also while cgroups come and go faster than intervals are
- * published: what finds no room is counted, stays in the totals of its parents, and is listed after
- * the next publish.
+ * The number of workloads is bounded: cgroups may come and go faster than intervals are published.
+ * A cgroup beyond the bound is counted, stays in the totals of its parents, and is listed after the
+ * next publish.
+ *
+ * Detached containers: a kubelet that manages cgroups through systemd and a runtime that writes
+ * cgroupfs itself make two trees:
+ *
+ *	/kubepods.slice/../kubepods-burstable-podUID.slice			the pod, no process
+ *	/system.slice/../kubepods-burstable-podUID.slice:cri-containerd:ID	its container
+ *
+ * The container's use counts for its ancestors up to the node, and once more for its pod:
+ *
+ *	each tick	after the roll-up, track_adopt() adds use and gauges to the pod's; the sum is one
+ *			sample, so the pod's variance is that of the sum
+ *	removal		the remainder waits for the pod's next tick (account_removal.c)
+ *	limits		the limits of the pod's cgroup do not bind the container; the pod gets those of
+ *			the nearest common ancestor
+ *	pressure	stall times overlap and cannot be added: unknown for the pod
+ *
+ * When a node runs in a container, pods nest. A container belongs to a pod with the same nearest
+ * workload above it; a name alone, which a container may choose for its cgroup, is not enough.
+ *
+ * Such use counts for no pod if the container came and went between two ticks (a removal has an id
+ * but no path), and after its last tick where removals are not reported (v1, tier T3).
  */
 #include "agent/account_table.h"
 
@@ -30,7 +49,7 @@ void account_table_fini(struct account_table *table)
 	free(table->tracks);
 	free(table->by_id);
 	free(table->vanished);
-	free(table->apart);
+	free(table->detached);
 }
 
 /* --- tracks ----------------------------------------------------------------------------------- */
@@ -188,6 +207,140 @@ void account_table_retire(struct account_table *table, int index)
 	tr->workload = NULL;
 }
 
+/* --- pods of containers ----------------------------------------------------------------------- */
+
+struct pod_place {
+	const char *uid; /* borrowed from the topology */
+	uint32_t ref;
+	int index;
+};
+
+/* Finds the pods of containers in one listing. */
+struct pod_finder {
+	struct topology *topology; /* borrowed, as are the two below: one element per cgroup */
+	const struct track *tracks;
+	const int8_t *kinds; /* enum entity_kind, or NOT_LISTED */
+	/* owned, sorted; made for the first container that is not below its pod */
+	struct pod_place *places;
+	size_t place_count;
+};
+
+/* By UID, the oldest first. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct pod_place *x = a, *y = b;
+	int rc = strcmp(x->uid, y->uid);
+
+	return rc ? rc : (x->ref > y->ref) - (x->ref < y->ref);
+}
+
+static void make_places(struct pod_finder *f)
+{
+	size_t count = topology_count(f->topology);
+
+	f->places = mem_alloc(count * sizeof(*f->places));
+	for (size_t i = 0; i < count; i++) {
+		if (f->kinds[i] != ENTITY_POD || !f->tracks[i].workload)
+			continue;
+		f->places[f->place_count++] = (struct pod_place){
+			.uid = topology_at(f->topology, i)->identity.pod_uid,
+			.ref = f->tracks[i].workload->entity->ref,
+			.index = (int)i,
+		};
+	}
+	qsort(f->places, f->place_count, sizeof(*f->places), compare_places);
+}
+
+static int listed_above(const struct pod_finder *f, int i)
+{
+	do
+		i = f->tracks[i].parent;
+	while (i != CGROUP_NONE && f->kinds[i] == NOT_LISTED);
+	return i;
+}
+
+static int pod_above(const struct pod_finder *f, int i)
+{
+	do
+		i = listed_above(f, i);
+	while (i != CGROUP_NONE && f->kinds[i] != ENTITY_POD);
+	return i;
+}
+
+static const char *uid_of(const struct pod_finder *f, int index)
+{
+	return topology_at(f->topology, (size_t)index)->identity.pod_uid;
+}
+
+/* The first place with this UID, or where it would be. */
+static size_t find_place(const struct pod_finder *f, const char *uid)
+{
+	size_t low = 0, high = f->place_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(f->places[middle].uid, uid) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int find_elsewhere(struct pod_finder *f, int container)
+{
+	const char *uid = uid_of(f, container);
+	int above = listed_above(f, container);
+
+	if (!f->places)
+		make_places(f);
+	for (size_t i = find_place(f, uid); i < f->place_count; i++) {
+		if (strcmp(f->places[i].uid, uid) != 0)
+			break;
+		if (listed_above(f, f->places[i].index) == above)
+			return f->places[i].index;
+	}
+	return CGROUP_NONE;
+}
+
+/*
+ * Index of the pod of a container whose path names one, or CGROUP_NONE; *detached: the container is
+ * not below it.
+ */
+static int find_pod(struct pod_finder *f, int container, bool *detached)
+{
+	int above = pod_above(f, container), elsewhere;
+
+	*detached = false;
+	if (above != CGROUP_NONE && strcmp(uid_of(f, above), uid_of(f, container)) == 0)
+		return above;
+	elsewhere = find_elsewhere(f, container);
+	*detached = elsewhere != CGROUP_NONE;
+	return *detached ? elsewhere : above;
+}
+
+/* The nearest common ancestor, which may be one of them. */
+static int common_ancestor(const struct track *tracks, int a, int b)
+{
+	/* Parents have the smaller indices. */
+	while (a != b) {
+		if (a > b)
+			a = tracks[a].parent;
+		else
+			b = tracks[b].parent;
+	}
+	return a;
+}
+
+static int compare_detached(const void *a, const void *b)
+{
+	const struct detached *x = a, *y = b;
+	int rc = (x->pod > y->pod) - (x->pod < y->pod);
+
+	return rc ? rc : (x->container > y->container) - (x->container < y->container);
+}
+
 /* --- workloads -------------------------------------------------------------------------------- */
 
 static struct workload *add_workload(struct account_table *table, enum entity_kind kind,
@@ -209,29 +362,30 @@ static struct workload *add_workload(struct account_table *table, enum entity_ki
 	return w;
 }
 
-static void add_apart(struct account_table *table, int pod, int container)
+static void add_detached(struct account_table *table, int pod, int container)
 {
 	struct track *tracks = table->tracks;
 
-	if (table->apart_count == table->apart_cap) {
-		table->apart_cap = table->apart_cap ? table->apart_cap * 2 : 16;
-		table->apart = mem_realloc(table->apart, table->apart_cap * sizeof(*table->apart));
+	if (table->detached_count == table->detached_cap) {
+		table->detached_cap = table->detached_cap ? table->detached_cap * 2 : 16;
+		table->detached = mem_realloc(table->detached,
+					      table->detached_cap * sizeof(*table->detached));
 	}
-	table->apart[table->apart_count++] = (struct apart){pod, container};
+	table->detached[table->detached_count++] = (struct detached){pod, container};
 	tracks[container].pod_id = tracks[pod].id;
-	tracks[pod].holder = apart_holder(tracks, tracks[pod].holder, container);
+	tracks[pod].holder = common_ancestor(tracks, tracks[pod].holder, container);
 }
 
 /* The ref of a container's pod, or 0 when there is none. */
 static uint32_t place_container(struct account_table *table, struct pod_finder *f, int index)
 {
-	bool apart;
-	int pod = pod_finder_find(f, index, &apart);
+	bool detached;
+	int pod = find_pod(f, index, &detached);
 
 	if (pod == CGROUP_NONE || !table->tracks[pod].workload)
 		return 0;
-	if (apart && !table->tracks[index].removed)
-		add_apart(table, pod, index);
+	if (detached && !table->tracks[index].removed)
+		add_detached(table, pod, index);
 	return table->tracks[pod].workload->entity->ref;
 }
 
@@ -259,11 +413,13 @@ static void list_cgroup(struct account_table *table, int index, struct pod_finde
 		workload_set_limits(tr->workload, &tr->effective);
 }
 
-static void finish_aparts(struct account_table *table)
+static void finish_detached(struct account_table *table)
 {
-	apart_sort(table->apart, table->apart_count);
-	for (size_t i = 0; i < table->apart_count; i++) {
-		const struct track *pod = &table->tracks[table->apart[i].pod];
+	if (table->detached_count)
+		qsort(table->detached, table->detached_count, sizeof(*table->detached),
+		      compare_detached);
+	for (size_t i = 0; i < table->detached_count; i++) {
+		const struct track *pod = &table->tracks[table->detached[i].pod];
 
 		workload_set_limits(pod->workload, &table->tracks[pod->holder].effective);
 	}
@@ -277,15 +433,15 @@ static void list_workloads(struct account_table *table, struct topology *t)
 	int count = (int)table->count;
 
 	workload_classify(t, kinds);
-	table->apart_count = 0;
+	table->detached_count = 0;
 	for (int i = 0; i < count; i++)
 		if (kinds[i] != ENTITY_CONTAINER)
 			list_cgroup(table, i, &finder);
 	for (int i = 0; i < count; i++)
 		if (kinds[i] == ENTITY_CONTAINER)
 			list_cgroup(table, i, &finder);
-	finish_aparts(table);
-	pod_finder_fini(&finder);
+	finish_detached(table);
+	free(finder.places);
 	free(kinds);
 }
 

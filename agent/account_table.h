@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/account_apart.h"
 #include "agent/account_track.h"
 #include "agent/topology.h"
 #include "agent/workload.h"
@@ -15,6 +14,11 @@
 struct track_id {
 	uint64_t id;
 	int index;
+};
+
+/* A container that is not below its pod: indices of both tracks. */
+struct detached {
+	int pod, container;
 };
 
 struct account_table {
@@ -29,8 +33,8 @@ struct account_table {
 	 */
 	struct track *vanished;
 	size_t vanished_count;
-	struct apart *apart; /* owned; the containers that are not below their pods, pod by pod */
-	size_t apart_count, apart_cap;
+	struct detached *detached; /* owned; by pod, then by container */
+	size_t detached_count, detached_cap;
 
 	struct workload **workloads; /* owned; by ref, also those gone since the last publish */
 	size_t workload_count, workload_cap;

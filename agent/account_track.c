@@ -15,7 +15,7 @@
  *
  * What removed cgroups leave (see agent/account_removal.c) joins a tick before the roll-up, as if
  * it had been used by their parents' own tasks. What containers elsewhere add to their pods
- * (agent/account_apart.c) joins after it.
+ * (agent/account_table.c) joins after it.
  */
 #include "agent/account_track.h"
 
@@ -271,7 +271,7 @@ uint64_t track_join_carry(struct track *tr, bool slow)
 	return cpu_ns;
 }
 
-/* --- containers apart ------------------------------------------------------------------------- */
+/* --- detached containers ------------------------------------------------------------------------- */
 
 #define GAUGES	 ((uint32_t)(HAVE_MEMORY | HAVE_WORKING_SET | USAGE_NEWEST_BITS))
 #define PRESSURE ((uint32_t)(HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL))

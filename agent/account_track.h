@@ -47,12 +47,13 @@ struct track {
 	uint64_t stale_cpu_ns; /* once removed: its last reading, which the topology still shows */
 	struct remainder carry; /* of what was below and removed */
 	/*
-	 * Its own index, but for a pod with containers apart (agent/account_apart.c): that of the
+	 * Its own index, but for a pod with detached containers (agent/account_table.c): that of the
 	 * nearest track above all.
 	 */
 	int holder;
-	uint64_t pod_id; /* of a container apart: that of its pod, or of the last it had; else 0 */
-	/* of containers apart that removed: for its workload, not for what is above */
+	uint64_t
+		pod_id; /* of a detached container: that of its pod, or of the last it had; else 0 */
+	/* of detached containers that removed: for its workload, not for what is above */
 	struct remainder adopted;
 	int64_t cpu_at_ns; /* monotonic time up to which its CPU use has been sampled */
 	struct kernel_limits own;
@@ -92,7 +93,7 @@ void remainder_add(struct remainder *to, const struct remainder *rest);
  * throttling in slow ones. Returns the CPU time. A counter of the subtree has it already.
  */
 uint64_t track_join_carry(struct track *tr, bool slow);
-/* Adds, after the roll-up, what this tick brought of a container that is apart from this pod. */
+/* Adds, after the roll-up, what this tick brought of a detached container of this pod. */
 void track_adopt(struct track *pod, const struct track *container);
 /*
  * The same with what was adopted of containers that removed: CPU time in any tick, throttling in

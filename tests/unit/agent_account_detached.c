@@ -371,7 +371,7 @@ static void test_limits_of_what_holds_all(void **state)
 	}
 }
 
-/* They change with the first container apart, at once, and back after the last. */
+/* They change with the first detached container, at once, and back after the last. */
 static void test_limits_follow_the_containers(void **state)
 {
 	struct world *w = *state;

@@ -44,7 +44,7 @@ static const char *const pod_paths[] = {
 	WORLD_POD(1) "/crio-conmon-x",
 	WORLD_POD(2) WORLD_CONTAINER(3) "/sub",
 };
-static const char *const apart_paths[] = {
+static const char *const detached_paths[] = {
 	WORLD_POD(1),
 	WORLD_APART(1, 1),
 	WORLD_APART(1, 2),
@@ -80,10 +80,10 @@ static const struct way {
 	{"removals with misses, plain machine", plain_paths, 9, true, false, true, true},
 	{"removals, Kubernetes", pod_paths, 7, true, false, false, true},
 	{"removals with misses, Kubernetes", pod_paths, 7, true, false, true, true},
-	{"own tasks, containers apart", apart_paths, 7, true, false, false, false},
-	{"subtrees, containers apart", apart_paths, 7, false, true, false, false},
-	{"removals, containers apart", apart_paths, 7, true, false, false, true},
-	{"removals with misses, containers apart", apart_paths, 7, true, false, true, true},
+	{"own tasks, detached containers", detached_paths, 7, true, false, false, false},
+	{"subtrees, detached containers", detached_paths, 7, false, true, false, false},
+	{"removals, detached containers", detached_paths, 7, true, false, false, true},
+	{"removals with misses, detached containers", detached_paths, 7, true, false, true, true},
 };
 
 struct sim {
@@ -118,7 +118,7 @@ static bool is_below(const char *path, const char *above)
 	return !strncmp(path, above, len) && (path[len] == '/' || !path[len]);
 }
 
-/* The pod of what is a container apart, or below one; else what it is itself. */
+/* The pod of what is a detached container, or below one; else what it is itself. */
 static const char *place_of(const char *path)
 {
 	if (is_below(path, WORLD_APART(1, 1)) || is_below(path, WORLD_APART(1, 2)))
@@ -126,7 +126,7 @@ static const char *place_of(const char *path)
 	return is_below(path, WORLD_APART(2, 4)) ? WORLD_POD(2) : path;
 }
 
-/* What is below, and of a pod also what is apart. */
+/* What is below, and of a pod also its detached containers. */
 static bool is_part(const char *path, const char *whole)
 {
 	return is_below(path, whole) || !strcmp(place_of(path), whole);
