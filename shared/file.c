@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A secret is read past stdio's buffers into one piece of memory that does not move, so there is
+ * one copy to wipe. Its path is opened anew each time: a volume of a Secret or ConfigMap changes by
+ * the swap of a symbolic link. O_NONBLOCK and the check of the opened file keep a pipe in the
+ * file's place from hanging the caller.
+ */
 #include "shared/file.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/mem.h"
 
 enum { CHUNK = 1 << 20 };
 
@@ -57,4 +69,85 @@ int file_read(const char *path, size_t most, struct buf *text, struct reason *re
 	if (!is_standard(path))
 		fclose(file);
 	return rc;
+}
+
+/* --- secrets ---------------------------------------------------------------------------------- */
+
+/* The group may read a secret: services and fsGroup of a volume give it that way. */
+static int check_secret(int fd, bool private, struct reason *reason)
+{
+	struct stat st;
+
+	if (fstat(fd, &st)) {
+		reason_set(reason, "%s", strerror(errno));
+		return -EINVAL;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		reason_set(reason, "not a regular file");
+		return -EINVAL;
+	}
+	if (private && (st.st_mode & (S_IROTH | S_IWOTH))) {
+		reason_set(reason,
+			   "others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
+			   "volume, defaultMode: 0440 with an fsGroup",
+			   st.st_mode & 07777);
+		return -EPERM;
+	}
+	return 0;
+}
+
+static int read_secret(int fd, struct secret *s, size_t most, struct reason *reason)
+{
+	ssize_t got = 1;
+
+	s->text = mem_alloc(most + 2);
+	while (got && s->len <= most) {
+		got = read(fd, s->text + s->len, most + 1 - s->len);
+		if (got > 0) {
+			s->len += (size_t)got;
+		} else if (got < 0 && errno != EINTR) {
+			int error = errno;
+
+			reason_set(reason, "%s", strerror(error));
+			return error == EACCES ? -EACCES : -EINVAL;
+		}
+	}
+	if (s->len > most) {
+		reason_set(reason, "larger than %zu KiB", most >> 10);
+		return -EINVAL;
+	}
+	s->text[s->len] = '\0';
+	return 0;
+}
+
+int secret_read(struct secret *out, const char *path, size_t most, bool private,
+		struct reason *reason)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+	struct secret s = {0};
+
+	if (fd < 0) {
+		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
+		reason_set(reason, "%s: %s", path, strerror(errno));
+		return rc;
+	}
+	rc = check_secret(fd, private, reason);
+	if (!rc)
+		rc = read_secret(fd, &s, most, reason);
+	close(fd);
+	if (rc) {
+		reason_prefix(reason, "%s", path);
+		secret_free(&s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void secret_free(struct secret *s)
+{
+	if (s->text)
+		sodium_memzero(s->text, s->len);
+	free(s->text);
+	*s = (struct secret){0};
 }

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a file a person named, whole. */
+/* Whole files: those a person names, and secrets, which are wiped. */
 #ifndef EVENKEEL_SHARED_FILE_H
 #define EVENKEEL_SHARED_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shared/buf.h"
 #include "shared/reason.h"
 
 /*
- * Appends the file's bytes to *text, at most `most`; "-" is standard input. What follows the bytes
- * is a NUL that is not counted. -EINVAL with the reason, which names the file, when it cannot be
- * read or is larger.
+ * Appends the file's bytes to *text, at most `most`, and a NUL that is not counted; "-" is standard
+ * input. -EINVAL with the reason, which names the file: it cannot be read or is larger.
  */
 int file_read(const char *path, size_t most, struct buf *text, struct reason *reason);
-/* The path, or what "-" is called in messages. */
+/* The path; of "-" its name for messages. */
 const char *file_name(const char *path);
+
+/* Bytes of a token, key or kubeconfig, and a NUL that len does not count. */
+struct secret {
+	char *text; /* owned */
+	size_t len;
+};
+
+/*
+ * Reads a file of at most `most` bytes; private: refuses one that others may read or write.
+ * -ENOENT, -EACCES, -EPERM (others may read or write it), or -EINVAL (larger, no regular file,
+ * failed reading) with the reason, which begins with the path. The caller frees *s.
+ */
+int secret_read(struct secret *s, const char *path, size_t most, bool private,
+		struct reason *reason);
+/* Wipes and frees it; one of zeroes is allowed. */
+void secret_free(struct secret *s);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "shared/secret.h"
+#include "shared/file.h"
 
 static char folder[32], path[48];
 
@@ -48,7 +48,7 @@ static void expect_refusal(const char *of, size_t most, int rc, const char *says
 	struct secret s = {0};
 	struct reason why;
 
-	assert_int_equal(secret_read(&s, of, most, &why), rc);
+	assert_int_equal(secret_read(&s, of, most, true, &why), rc);
 	assert_null(s.text);
 	if (strncmp(why.text, of, strlen(of)) != 0 || !strstr(why.text, says))
 		fail_msg("%s", why.text);
@@ -64,7 +64,7 @@ static void test_bytes_are_read_whole(void **state)
 		struct secret s;
 
 		write_file("a\0b\n", 4, modes[i]);
-		assert_int_equal(secret_read(&s, path, 4, &why), 0);
+		assert_int_equal(secret_read(&s, path, 4, true, &why), 0);
 		assert_int_equal(s.len, 4);
 		assert_memory_equal(s.text, "a\0b\n", 5);
 		secret_free(&s);
@@ -75,11 +75,16 @@ static void test_bytes_are_read_whole(void **state)
 
 static void test_others_may_not_have_it(void **state)
 {
+	struct secret s;
+	struct reason why;
+
 	(void)state;
 	write_file("a", 1, 0604);
 	expect_refusal(path, 9, -EPERM, "others may read or write it (mode 0604)");
 	chmod(path, 0602);
 	expect_refusal(path, 9, -EPERM, "others may read or write it (mode 0602)");
+	assert_int_equal(secret_read(&s, path, 9, false, &why), 0);
+	secret_free(&s);
 }
 
 static void test_what_is_no_such_file(void **state)

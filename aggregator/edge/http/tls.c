@@ -28,7 +28,6 @@
 #include "shared/buf.h"
 #include "shared/file.h"
 #include "shared/mem.h"
-#include "shared/secret.h"
 
 enum { FILE_MOST = 1 << 20, CHAIN_MOST = 8, DIGEST_LEN = 32 };
 
@@ -101,7 +100,7 @@ static int read_files(const struct tls_files *files, struct texts *x, struct rea
 	if (rc)
 		reason_prefix(reason, "--tls-cert");
 	if (!rc) {
-		rc = secret_read(&x->key, files->key, FILE_MOST, reason);
+		rc = secret_read(&x->key, files->key, FILE_MOST, true, reason);
 		if (rc)
 			reason_prefix(reason, "--tls-key");
 	}

@@ -21,8 +21,8 @@
 #include <strings.h>
 
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/mem.h"
-#include "shared/secret.h"
 
 static bool is_token_byte(char c)
 {
@@ -185,7 +185,7 @@ int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN],
 		    struct reason *reason)
 {
 	struct secret file;
-	int rc = secret_read(&file, path, FILE_MOST, reason);
+	int rc = secret_read(&file, path, FILE_MOST, true, reason);
 
 	if (rc)
 		return rc;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/config_file.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
 #define POD_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -127,16 +128,16 @@ static char *folder_of(const char *path)
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct reason *reason)
 {
-	char *text, *folder;
-	size_t len;
-	int rc = kube_file_read(path, KUBE_FILE_MAX, &text, &len, reason);
+	struct secret file;
+	char *folder;
+	int rc = secret_read(&file, path, KUBE_FILE_MAX, false, reason);
 
 	if (rc)
 		return rc;
 	folder = folder_of(path);
-	rc = kubeconfig_parse(c, path, folder, text, len, context, reason);
+	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, reason);
 	free(folder);
-	kube_bytes_wipe(text, len);
+	secret_free(&file);
 	return rc;
 }
 
@@ -154,17 +155,17 @@ static int check_readable(const char *path, const char *what, struct reason *rea
 /* A pod without the file is in no namespace that it knows of; that is missing. */
 static int read_namespace(struct kube_config *c, const char *dir, struct reason *reason)
 {
-	char *path = mem_printf("%s/namespace", dir), *text = NULL;
-	size_t len;
-	int rc = kube_file_read(path, NAMESPACE_MAX, &text, &len, reason);
+	char *path = mem_printf("%s/namespace", dir);
+	struct secret file;
+	int rc = secret_read(&file, path, NAMESPACE_MAX, false, reason);
 
 	free(path);
 	if (rc) {
 		reason_prefix(reason, "in-cluster");
 		return -EINVAL;
 	}
-	text[strcspn(text, " \t\r\n")] = '\0';
-	c->namespace = text;
+	file.text[strcspn(file.text, " \t\r\n")] = '\0';
+	c->namespace = file.text;
 	return 0;
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Small files whole in memory, and texts that are wiped when they are given up: kubeconfigs,
- * tokens, certificates, keys.
- */
+/* Texts of credentials: tokens, and what is wiped before it is freed. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
 
@@ -12,13 +9,6 @@
 
 /* Of a kubeconfig, and of a file of certificates. */
 enum { KUBE_FILE_MAX = 1 << 20 };
-
-/*
- * Opens path anew, so that links exchanged since are followed, and reads it to its end. 0 with
- * *text, a NUL after its len bytes, which the caller gives up with kube_bytes_wipe(). -ENOENT,
- * -EACCES, -EINVAL (no regular file, larger than max, failed reading) with the reason naming path.
- */
-int kube_file_read(const char *path, size_t max, char **text, size_t *len, struct reason *reason);
 
 /*
  * text on one line, whatever it holds, and cut with ".." where out is full; returns out. Borrowed
@@ -38,7 +28,7 @@ enum { TOKEN_MAX = 16 << 10 };
  * TOKEN_MAX, or when it holds what could end or split a header.
  */
 int token_take(const char *text, size_t len, char **token, struct reason *reason);
-/* The same from a file, opened anew. Errors of kube_file_read(); the reason names the path. */
+/* The same from a file, opened anew. Errors of secret_read(); the reason names the path. */
 int token_read(const char *path, char **token, struct reason *reason);
 
 #endif

@@ -22,6 +22,7 @@
 #include "aggregator/edge/kube/config_file.h"
 #include "aggregator/edge/kube/exec_credential.h"
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
@@ -43,22 +44,22 @@ enum { SHOWN_LEN = 130 };
 static int load_pem(const char *file, const char *data, const char *what, char **text,
 		    struct reason *reason)
 {
-	size_t len;
+	struct secret pem;
 	int rc;
 
 	*text = !file && data ? mem_strdup(data) : NULL;
 	if (!file)
 		return 0;
-	rc = kube_file_read(file, KUBE_FILE_MAX, text, &len, reason);
-	if (rc == 0 && strlen(*text) != len) {
+	rc = secret_read(&pem, file, KUBE_FILE_MAX, false, reason);
+	if (rc == 0 && strlen(pem.text) != pem.len) {
 		reason_set(reason, "%s: is not PEM", file);
-		kube_bytes_wipe(*text, len);
+		secret_free(&pem);
 		rc = -EINVAL;
 	}
-	if (rc) {
-		*text = NULL;
+	if (rc)
 		reason_prefix(reason, "%s", what);
-	}
+	else
+		*text = pem.text;
 	return rc;
 }
 
