@@ -26,10 +26,10 @@
 #include "agent/sampler.h"
 #include "agent/schedule.h"
 #include "shared/clock.h"
-#include "shared/descriptors.h"
 #include "shared/endpoint.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/program.h"
 
 enum { DESCRIPTORS = 36 }; /* for itself, without cgroups' files: maps, sockets, events */
 
@@ -270,7 +270,7 @@ int agent_open(struct agent **out, const struct agent_config *config, struct rea
 
 	a->config = config;
 	a->epoll = a->timer = a->signals = -1;
-	rc = descriptors_expect(DESCRIPTORS, reason);
+	rc = program_check_descriptors(DESCRIPTORS, reason);
 	if (!rc)
 		rc = open_events(a, reason);
 	if (!rc)

@@ -51,10 +51,10 @@
 #include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
 #include "shared/clock.h"
-#include "shared/descriptors.h"
 #include "shared/keyring.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/program.h"
 #include "shared/syscalls.h"
 
 #define HELD_WAIT_MS   1000
@@ -449,7 +449,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->config = config;
 	/* What cannot be told from an object without members or rules must not become one. */
 	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
-	rc = descriptors_expect(DESCRIPTORS, reason);
+	rc = program_check_descriptors(DESCRIPTORS, reason);
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();
 	e->views = view_slot_new();

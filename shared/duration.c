@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durations as people write them: one or more numbers with a unit, "1m30s", "0.5s"; a bare "0"
- * needs none. What lies below a nanosecond is cut. Integers only, so that what is read does not
- * depend on rounding.
+ * A duration is one or more numbers with a unit, "1m30s", "0.5s", or a bare "0". Digits below a
+ * nanosecond are cut. The arithmetic is of integers, so the result does not depend on rounding.
  */
+#include "shared/duration.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lengths of time as people write them. Pure. */
+/* Lengths of time: differences, and as people write them. Pure. */
 #ifndef EVENKEEL_SHARED_DURATION_H
 #define EVENKEEL_SHARED_DURATION_H
 
@@ -7,7 +7,24 @@
 
 #include "shared/reason.h"
 
+enum { DURATION_LEN = 48 };
+
 /* "300ms", "5s", "1m30s", "2h" -> ns; -EINVAL with a reason. */
 int duration_parse(const char *text, int64_t *ns, struct reason *reason);
+/* "1m30s": the text duration_parse() reads back. */
+void duration_format(int64_t ns, char out[DURATION_LEN]);
+
+/*
+ * Time since then_ns, a time from outside that may be any number; negative if it is in the future.
+ * Saturates.
+ */
+static inline int64_t elapsed_ns(int64_t now_ns, int64_t then_ns)
+{
+	int64_t ns;
+
+	if (__builtin_sub_overflow(now_ns, then_ns, &ns))
+		return then_ns < now_ns ? INT64_MAX : INT64_MIN;
+	return ns;
+}
 
 #endif

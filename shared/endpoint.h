@@ -6,8 +6,10 @@
 #ifndef EVENKEEL_SHARED_ENDPOINT_H
 #define EVENKEEL_SHARED_ENDPOINT_H
 
+#include <sodium.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "shared/reason.h"
 
@@ -36,5 +38,16 @@ bool endpoint_is_address(const struct endpoint *e);
  * "*" true only where the kernel has no IPv6.
  */
 bool endpoint_ipv4_only(const struct endpoint *e);
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+enum { PEER_KEY_LEN = crypto_shorthash_KEYBYTES };
+
+/*
+ * The client behind an address, for counters per client: SipHash-2-4 of the address under the
+ * caller's key, never 0. Addresses with the same first 64 bits of IPv6 are one client. An IPv4
+ * address mapped into IPv6 is the same client as the IPv4 address.
+ */
+uint64_t peer_hash(const uint8_t key[PEER_KEY_LEN], const struct sockaddr *from);
 
 #endif

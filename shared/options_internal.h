@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "shared/buf.h"
+#include "shared/duration.h"
 #include "shared/options.h"
 #include "shared/reason.h"
 
@@ -59,10 +60,8 @@ int options_read_yaml(const struct option_program *program, const char *path, st
 int options_parse_yaml(const struct option_program *program, const char *name, const char *text,
 		       size_t len, struct settings *out, struct reason *reason);
 
-enum { QUOTED_LEN = 72, DURATION_LEN = 48 };
+enum { QUOTED_LEN = 72 };
 /* text as one printable line within double quotes, cut when long. */
 void options_quote(const char *text, char out[QUOTED_LEN]);
-/* "1m30s": the text duration_parse() reads back. */
-void duration_format(int64_t ns, char out[DURATION_LEN]);
 
 #endif

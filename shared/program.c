@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/program.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "shared/buf.h"
-#include "shared/log.h"
 #include "shared/cli_spec.h"
+#include "shared/log.h"
 
 static void print_help(const struct option_program *program)
 {
@@ -54,4 +59,26 @@ int program_main(const struct option_program *program, void *values,
 		log_error("%s", reason.text);
 	options_free(program, values);
 	return status;
+}
+
+int program_check_descriptors(int count, struct reason *reason)
+{
+	int fds[64], opened = 0, rc = 0;
+
+	assert(count <= (int)(sizeof(fds) / sizeof(fds[0])));
+	while (opened < count && !rc) {
+		fds[opened] = eventfd(0, EFD_CLOEXEC);
+		if (fds[opened] < 0)
+			rc = -errno;
+		else
+			opened++;
+	}
+	if (rc)
+		reason_set(reason,
+			   "%d files more must be open, and only %d can be: %s; raise the limit "
+			   "(LimitNOFILE=, ulimit -n)",
+			   count, opened, strerror(-rc));
+	while (opened)
+		close(fds[--opened]);
+	return rc;
 }

@@ -57,4 +57,11 @@ typedef int program_run(const void *values, struct reason *reason);
 int program_main(const struct option_program *program, void *values,
 		 const struct program_common *common, program_run *run, int argc, char **argv);
 
+/*
+ * Checks that the process may open `count` more descriptors (at most 64) now. 0, or -errno with the
+ * reason, which says what to raise. Call it before libraries start: without descriptors nanomsg
+ * 1.1.5 runs without the thread that accepts connections, and libuv aborts.
+ */
+int program_check_descriptors(int count, struct reason *reason);
+
 #endif

@@ -9,7 +9,7 @@
 #include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
 #include "shared/clock.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 
 static const int64_t YOUNG_NS = 600 * NS_PER_SEC;
 

@@ -53,8 +53,8 @@
 #include "aggregator/edge/ingest_places.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
+#include "shared/endpoint.h"
 #include "shared/mem.h"
-#include "shared/peer_hash.h"
 
 enum {
 	EVENTS_MAX = 64,

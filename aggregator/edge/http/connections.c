@@ -10,6 +10,7 @@
  * so whoever goes on with his is let in however many others do not.
  */
 #include "aggregator/edge/http/connections.h"
+#include "shared/endpoint.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -21,7 +22,6 @@
 #include <utlist.h>
 
 #include "shared/mem.h"
-#include "shared/peer_hash.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>

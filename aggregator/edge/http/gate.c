@@ -33,8 +33,8 @@
 #include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
+#include "shared/endpoint.h"
 #include "shared/mem.h"
-#include "shared/peer_hash.h"
 
 enum { VERB_LEN = 16 };
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #include "shared/clock.h"
+#include "shared/endpoint.h"
 #include "shared/mem.h"
-#include "shared/peer_hash.h"
 
 enum { BURST_LEAST = 10 };
 

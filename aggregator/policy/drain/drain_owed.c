@@ -21,7 +21,7 @@
 
 #include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/slack/slack.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000, UNSCHEDULABLE_NS = 10000000000;

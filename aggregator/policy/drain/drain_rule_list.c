@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_rules.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 
 #define ANNOTATION(name) "cluster-autoscaler.kubernetes.io/" name
 

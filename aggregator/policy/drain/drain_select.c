@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 #include "shared/mem.h"
 
 struct drain_state *drain_state_new(void)

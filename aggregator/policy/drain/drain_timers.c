@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 #include "shared/mem.h"
 
 void drain_timers_fini(struct drain_timers *t)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
-#include "shared/elapsed.h"
+#include "shared/duration.h"
 #include "shared/mem.h"
 
 struct slack_state *slack_state_new(void)
