@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "agent/account_removal.h"
-#include "agent/account_machine.h"
 #include "agent/account_node.h"
 #include "agent/account_stats.h"
 #include "agent/account_table.h"

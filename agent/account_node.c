@@ -3,7 +3,7 @@
 
 #define NS_PER_S 1000000000LL
 
-/* Two readings, each up to one tick of 10 ms behind on every CPU. */
+/* Of two readings, each up to one tick of 10 ms behind on every CPU. */
 #define STAT_ROUNDING_NS 2e7
 
 void account_node_start(struct account_node *n, const struct machine *m, int64_t mono_ns)
@@ -55,4 +55,73 @@ double account_node_take_unsettled(struct account_node *n)
 
 	n->unsettled_ns = 0;
 	return unsettled;
+}
+
+/* --- the machine's counters ------------------------------------------------------------------- */
+
+/*
+ * iowait goes back a little when a waiting task wakes on another CPU (proc(5)); it counts as
+ * standing still. A larger step back is a counter that began anew, as after a migration.
+ */
+#define SLACK_NS 10000000000ULL
+
+static uint64_t advance(uint64_t *last, uint64_t now)
+{
+	uint64_t before = *last;
+
+	if (now < before && before - now < SLACK_NS)
+		return 0;
+	*last = now;
+	return now > before ? now - before : 0;
+}
+
+static void add_split(struct account_machine *a, const struct cpu_split *now)
+{
+	struct cpu_split *last = &a->last.cpu, *sum = &a->split;
+
+	sum->user_ns += advance(&last->user_ns, now->user_ns);
+	sum->system_ns += advance(&last->system_ns, now->system_ns);
+	sum->iowait_ns += advance(&last->iowait_ns, now->iowait_ns);
+	sum->steal_ns += advance(&last->steal_ns, now->steal_ns);
+}
+
+static void add_pressure(struct machine *last, const struct machine *m, struct slow_use *use)
+{
+	bool known = last->psi_known && m->psi_known;
+
+	use->have &= ~(uint32_t)(USAGE_CONTENTION_CPU | USAGE_CONTENTION_MEMORY | USAGE_STALL_CPU |
+				 USAGE_STALL_MEMORY);
+	use->contention_cpu_ns = advance(&last->psi_cpu_ns, m->psi_cpu_ns);
+	use->contention_mem_ns = advance(&last->psi_mem_ns, m->psi_mem_ns);
+	use->stall_cpu_ns = advance(&last->psi_cpu_full_ns, m->psi_cpu_full_ns);
+	use->stall_mem_ns = advance(&last->psi_mem_full_ns, m->psi_mem_full_ns);
+	if (!known)
+		return;
+	use->have |= USAGE_CONTENTION_MEMORY | USAGE_STALL_MEMORY;
+	if (use->have & USAGE_THROTTLE)
+		use->have |= USAGE_CONTENTION_CPU;
+	if (last->psi_cpu_full_known && m->psi_cpu_full_known)
+		use->have |= USAGE_STALL_CPU;
+}
+
+void account_machine_start(struct account_machine *a, const struct machine *m)
+{
+	*a = (struct account_machine){.last = *m};
+}
+
+void account_machine_read(struct account_machine *a, const struct machine *m, struct slow_use *use)
+{
+	add_split(a, &m->cpu);
+	if (m->psi_known)
+		add_pressure(&a->last, m, use);
+	a->last.psi_known = m->psi_known;
+	a->last.psi_cpu_full_known = m->psi_cpu_full_known;
+}
+
+struct cpu_split account_machine_take_split(struct account_machine *a)
+{
+	struct cpu_split split = a->split;
+
+	a->split = (struct cpu_split){0};
+	return split;
 }

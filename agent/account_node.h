@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The CPU use of a machine whose cgroups do not cover it: their sum, and the rest as /proc/stat
- * tells it. Pure.
- */
+/* The node's CPU use, CPU split and pressure from the counters in /proc. Pure. */
 #ifndef EVENKEEL_AGENT_ACCOUNT_NODE_H
 #define EVENKEEL_AGENT_ACCOUNT_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/account_stats.h"
 #include "agent/machine.h"
 
 /*
- * /proc/stat advances in steps of 10 ms and is read at 1 Hz, the cgroups at 10 Hz. So from one
- * reading to the next
+ * CPU use of a machine whose root cgroup has no counter: the sum of the top-level cgroups, and the
+ * rest of the busy time in /proc/stat. /proc/stat advances in steps of 10 ms and is read at 1 Hz,
+ * the cgroups at 10 Hz, so
  *
  *	rest = busy time of the machine - sum of the top-level cgroups, at least 0
  *
- * is known only afterwards. The ticks that follow assume that it goes on at the same rate; what
- * that missed or invented is settled when the interval is published. A shortfall within the
- * resolution of /proc/stat is rounding and is taken off the next rest; a larger one is forgotten.
+ * is known only after each reading. The ticks that follow assume the same rate; the difference
+ * between measured and assumed time is settled when the interval is published. A shortfall within
+ * the resolution of /proc/stat is rounding and reduces the next rest; a larger one is dropped.
  */
 struct account_node {
 	bool started;
@@ -40,7 +39,29 @@ void account_node_start(struct account_node *n, const struct machine *m, int64_t
  */
 double account_node_tick(struct account_node *n, uint64_t cgroups_ns, const struct machine *m,
 			 int64_t mono_ns, int64_t dt_ns, bool slow);
-/* What was measured less what was assumed, since the last call. */
+/* Measured less assumed time since the last call. */
 double account_node_take_unsettled(struct account_node *n);
+
+/* The machine's own counters from one reading to the next. */
+struct account_machine {
+	/* the last reading; of a counter that went back a little, the one before */
+	struct machine last;
+	struct cpu_split split; /* since the last take */
+};
+
+/* The first reading. */
+void account_machine_start(struct account_machine *a, const struct machine *m);
+/*
+ * A slow tick's reading. The machine's pressure, if it has any, replaces that of the root cgroup in
+ * *use. CPU contention also needs the throttled time in *use:
+ *
+ *	contention = PSI some of the machine - throttled time of all cgroups, at least 0
+ *
+ * This is a lower bound: cgroups that are throttled at the same time count that time once each, the
+ * machine's pressure counts it once.
+ */
+void account_machine_read(struct account_machine *a, const struct machine *m, struct slow_use *use);
+/* The CPU time since the last call. */
+struct cpu_split account_machine_take_split(struct account_machine *a);
 
 #endif

@@ -29,8 +29,8 @@
 #include "agent/cgroupfs.h"
 #include "agent/governor.h"
 #include "agent/machine.h"
-#include "agent/pace.h"
 #include "agent/sampler.h"
+#include "agent/schedule.h"
 #include "agent/topology.h"
 #include "shared/clock.h"
 #include "shared/log.h"
@@ -62,7 +62,7 @@ struct sampling {
 	struct machine machine;
 	struct governor governor;
 	uint64_t pass; /* of sampler passes */
-	struct pace pace;
+	struct pass_schedule passes;
 	int64_t rescan_due_ns;
 	int64_t rescan_hold_ns; /* no rescan before: the last one failed */
 	bool rescan; /* the last pass met what the topology does not know, or the tree changed */
@@ -110,7 +110,7 @@ static void tell_over(struct trouble *t, int64_t mono_ns, const char *what)
 	t->told = false;
 }
 
-/* --- tiers and their pace --------------------------------------------------------------------- */
+/* --- tiers and rate ---------------------------------------------------------------------------- */
 
 static void start_governor(struct sampling *s)
 {
@@ -265,7 +265,7 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 {
 	int64_t now = clock_mono_ns();
 	bool scanned = rescan(s, now);
-	enum pass_kind kind = pace_choose(&s->pace, now, sampling_period_ns(s), scanned);
+	enum pass_kind kind = pass_schedule_choose(&s->passes, now, sampling_period_ns(s), scanned);
 	bool slow = kind != PASS_FAST;
 	int rc;
 
@@ -283,7 +283,7 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 	}
 	if (rc)
 		return rc;
-	pace_note(&s->pace, kind, now);
+	pass_schedule_note(&s->passes, kind, now);
 	if (slow)
 		read_machine(s, now);
 	account_tick(s->account, s->topology, &s->machine, clock_mono_ns(), slow);
@@ -350,7 +350,7 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 	s->fast = s->slow = (struct pass_times){0};
 	s->missed_ticks = s->overflow = s->lost_removals = 0;
 	s->cpu_start_ns = cpu;
-	pace_set_interval(&s->pace, end_ns - start_ns);
+	pass_schedule_set_interval(&s->passes, end_ns - start_ns);
 	return interval;
 }
 
@@ -377,7 +377,6 @@ int sampling_open(struct sampling **out, const struct sampling_config *config,
 	s->topology = topology_new();
 	s->account = account_new();
 	s->cpu_start_ns = own_cpu_ns();
-	pace_start(&s->pace);
 	rc = machine_open(&s->machine_files, reason);
 	if (!rc)
 		rc = machine_read(s->machine_files, &s->machine, reason);

@@ -4,8 +4,10 @@
 #include <sodium.h>
 #include <string.h>
 
-/* Differences of less than this between the two clocks are drift, not somebody setting the time. */
-#define DRIFT_NS 500000000LL
+#define NS_PER_S 1000000000LL
+
+/* A smaller difference between the clocks is drift; a larger one is a step of the wall clock. */
+#define DRIFT_NS (NS_PER_S / 2)
 
 static int64_t next_due(const struct schedule *s, int64_t mono_ns, int64_t wall_ns)
 {
@@ -60,10 +62,42 @@ void schedule_end(struct schedule *s, int64_t mono_ns, int64_t wall_ns, int64_t 
 	s->last_end_ns = wall_ns;
 	s->begin_mono_ns = mono_ns;
 	s->due_mono_ns = next_due(s, mono_ns, wall_ns);
-	/*
-	 * A due time just ahead would make a sliver of an interval: early ticks wait for the next
-	 * one.
-	 */
+	/* After an early tick the due time is just ahead: skip that sliver of an interval. */
 	if (s->due_mono_ns - mono_ns < s->interval_ns / 4)
 		s->due_mono_ns += s->interval_ns;
+}
+
+/* --- passes ----------------------------------------------------------------------------------- */
+
+#define SLOW_NS NS_PER_S
+/* The kernel updates PSI that often. */
+#define FULL_NS (2 * NS_PER_S)
+/* Intervals of whole seconds end at most so much early. */
+#define EARLY_NS (NS_PER_S / 10)
+
+void pass_schedule_set_interval(struct pass_schedule *p, int64_t interval_ns)
+{
+	/* In whole slow passes, so that two full ones fit into an interval. */
+	int64_t half = (interval_ns + EARLY_NS) / 2 / SLOW_NS * SLOW_NS;
+
+	p->full_every_ns = half < FULL_NS ? half : FULL_NS;
+}
+
+enum pass_kind pass_schedule_choose(const struct pass_schedule *p, int64_t mono_ns,
+				    int64_t period_ns, bool scanned)
+{
+	/* Timer expirations and both periods are multiples of each other. */
+	int64_t by_ns = mono_ns + period_ns / 2;
+
+	if (by_ns < p->slow_due_ns)
+		return PASS_FAST;
+	return scanned || by_ns >= p->full_due_ns ? PASS_SLOW : PASS_BRIEF;
+}
+
+void pass_schedule_note(struct pass_schedule *p, enum pass_kind kind, int64_t mono_ns)
+{
+	if (kind == PASS_SLOW)
+		p->full_due_ns = mono_ns + p->full_every_ns;
+	if (kind != PASS_FAST)
+		p->slow_due_ns = mono_ns + SLOW_NS;
 }

@@ -8,13 +8,13 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "agent/pace.h"
+#include "agent/schedule.h"
 #include "shared/clock.h"
 
 enum { TICKS_MAX = 64 };
 
 struct scene {
-	struct pace pace;
+	struct pass_schedule schedule;
 	int64_t now_ns, period_ns;
 	char passes[TICKS_MAX + 1];
 };
@@ -22,14 +22,14 @@ struct scene {
 static void begin(struct scene *s, int rate_hz)
 {
 	*s = (struct scene){.now_ns = 1000 * NS_PER_SEC, .period_ns = NS_PER_SEC / rate_hz};
-	pace_start(&s->pace);
 }
 
 static enum pass_kind tick(struct scene *s, bool scanned, int64_t late_ns)
 {
-	enum pass_kind kind = pace_choose(&s->pace, s->now_ns + late_ns, s->period_ns, scanned);
+	enum pass_kind kind =
+		pass_schedule_choose(&s->schedule, s->now_ns + late_ns, s->period_ns, scanned);
 
-	pace_note(&s->pace, kind, s->now_ns + late_ns);
+	pass_schedule_note(&s->schedule, kind, s->now_ns + late_ns);
 	s->now_ns += s->period_ns;
 	return kind;
 }
@@ -66,10 +66,10 @@ static void test_intervals(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		begin(&s, 1);
-		pace_set_interval(&s.pace, cases[i].interval_ms * NS_PER_MS);
+		pass_schedule_set_interval(&s.schedule, cases[i].interval_ms * NS_PER_MS);
 		expect(&s, cases[i].at_1_hz);
 		begin(&s, 2);
-		pace_set_interval(&s.pace, cases[i].interval_ms * NS_PER_MS);
+		pass_schedule_set_interval(&s.schedule, cases[i].interval_ms * NS_PER_MS);
 		expect(&s, cases[i].at_2_hz);
 	}
 }
@@ -81,10 +81,10 @@ static void test_ten_a_second(void **state)
 	(void)state;
 	begin(&s, 10);
 	expect(&s, "WfffffffffWfffffffff");
-	pace_set_interval(&s.pace, 5 * NS_PER_SEC);
+	pass_schedule_set_interval(&s.schedule, 5 * NS_PER_SEC);
 	expect(&s, "WfffffffffbfffffffffWfffffffffbfffffffff");
 	/* From an interval that is ordered shorter on all are whole. */
-	pace_set_interval(&s.pace, NS_PER_SEC);
+	pass_schedule_set_interval(&s.schedule, NS_PER_SEC);
 	expect(&s, "WfffffffffWfffffffffWfffffffff");
 }
 
@@ -95,7 +95,7 @@ static void test_scanned(void **state)
 
 	(void)state;
 	begin(&s, 2);
-	pace_set_interval(&s.pace, 5 * NS_PER_SEC);
+	pass_schedule_set_interval(&s.schedule, 5 * NS_PER_SEC);
 	expect(&s, "Wf");
 	assert_int_equal(tick(&s, true, 0), PASS_SLOW);
 	assert_int_equal(tick(&s, true, 0), PASS_FAST);
@@ -109,10 +109,11 @@ static void test_failed(void **state)
 
 	(void)state;
 	begin(&s, 1);
-	pace_set_interval(&s.pace, 5 * NS_PER_SEC);
+	pass_schedule_set_interval(&s.schedule, 5 * NS_PER_SEC);
 	expect(&s, "Wb");
 	for (int i = 0; i < 3; i++, s.now_ns += s.period_ns)
-		assert_int_equal(pace_choose(&s.pace, s.now_ns, s.period_ns, false), PASS_SLOW);
+		assert_int_equal(pass_schedule_choose(&s.schedule, s.now_ns, s.period_ns, false),
+				 PASS_SLOW);
 	expect(&s, "WbWb");
 }
 
