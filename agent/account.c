@@ -315,8 +315,8 @@ void account_remove(struct account *a, const struct removal *removals, size_t co
 		removals_take(&a->removals, &a->table, removals, count, &time);
 }
 
-/* Settling moves the least and the greatest sample; those outside move to their buckets. */
-static void confine(struct histogram *h, const struct moments32 *m)
+/* Settling moves the bounds of the samples; samples outside of them move to the outermost buckets. */
+static void clamp_histogram(struct histogram *h, const struct moments32 *m)
 {
 	unsigned int low = histogram_bucket((double)m->min, HISTOGRAM_CPU_X0);
 	unsigned int high = histogram_bucket((double)m->max, HISTOGRAM_CPU_X0);
@@ -333,7 +333,7 @@ static void fill_node(struct account *a, struct node_sample *node, const struct 
 	stats_settle(&a->node_stats, a->machine.cpu_capacity_milli);
 	stats_pack(&a->node_stats, &node->usage);
 	node->cpu_hist = a->cpu_hist;
-	confine(&node->cpu_hist, &node->usage.cpu_milli);
+	clamp_histogram(&node->cpu_hist, &node->usage.cpu_milli);
 	node->mem_hist = a->mem_hist;
 	node->cpu_capacity_milli = a->machine.cpu_capacity_milli;
 	node->mem_capacity_bytes = (int64_t)a->machine.mem_total_bytes;

@@ -20,14 +20,6 @@
 #include "shared/log.h"
 #include "shared/utf8.h"
 
-static int64_t own_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
-}
-
 /* Waits for a time; true when a signal of the set came first. */
 static bool wait_until(int64_t due_ns, const sigset_t *signals)
 {
@@ -68,12 +60,12 @@ static int tick_through(struct sampling *s, int64_t begin_ns, int64_t interval_n
 static int measure(struct sampling *s, int64_t interval_ns, const sigset_t *signals,
 		   struct interval **interval, struct reason *reason)
 {
-	int64_t begin = clock_mono_ns(), wall = clock_wall_ns(), cpu = own_cpu_ns(), end;
+	int64_t begin = clock_mono_ns(), wall = clock_wall_ns(), cpu = clock_process_cpu_ns(), end;
 	int rc = tick_through(s, begin, interval_ns, signals, &end, reason);
 
 	if (rc)
 		return rc;
-	cpu = own_cpu_ns() - cpu;
+	cpu = clock_process_cpu_ns() - cpu;
 	*interval = sampling_take(s, 1, wall, wall + (end - begin));
 	if (!*interval) {
 		reason_set(reason, "interrupted before there was anything to print");

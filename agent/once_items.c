@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/once_items.h"
+#include "agent/once.h"
 
 #include <math.h>
 #include <stdlib.h>

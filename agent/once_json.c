@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "agent/once.h"
-#include "agent/once_items.h"
 #include "agent/sampler.h"
 #include "shared/jsonw.h"
 #include "shared/usage_json.h"

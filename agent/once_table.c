@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "agent/once.h"
-#include "agent/once_items.h"
 #include "agent/sampler.h"
 #include "shared/mem.h"
 #include "shared/table.h"

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every sender has its own place in the one ring. A dead or absent aggregator only lets the ring
- * fill; what it asks for again is told by the ring as long as that has it.
+ * Every sender reads the one ring at a position of its own. While an aggregator is absent, the ring
+ * keeps what it lacks, up to the ring's bounds.
  *
  *	URL with an address, or ipc://	one sender, from start to end
- * URL with a name                 a sender for each address the name has: a headless Service has
- * one for each replica. The name is looked up again and again (agent/endpoints.h); a new address
- * begins with the oldest interval of the ring.
+ *	URL with a name			one sender per address of the name: a headless Service has
+ *					one per replica. Names are looked up again and again
+ *					(agent/endpoints.h); a new address begins with the oldest
+ *					interval of the ring.
  *
- * An aggregator with two addresses under one name, IPv4 and IPv6, gets everything twice; the second
- * time counts as known. At most SENDERS_MAX senders: addresses beyond that are told and counted.
- * Several aggregators may order intervals of different lengths: the shortest of those who answer
- * holds, since it serves the others too.
+ * An aggregator with an IPv4 and an IPv6 address under one name gets everything twice and ignores
+ * the second copy. There are at most SENDERS_MAX senders; addresses beyond that are logged. If
+ * aggregators order intervals of different lengths, the shortest of those that answer holds.
  */
 #include "agent/publisher.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "agent/peer.h"
 #include "agent/ring.h"
+#include "agent/sender.h"
 #include "agent/endpoints.h"
 #include "shared/clock.h"
+#include "shared/endpoint.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
 #include "shared/log.h"
@@ -39,14 +42,26 @@
 
 enum { URLS_MAX = 8, SENDERS_MAX = 16 };
 
+/* One aggregator. */
+struct peer {
+	struct sender *sender; /* owned */
+	const struct endpoint *endpoint; /* borrowed: as configured */
+	struct address address; /* one of the endpoint's name; "" if the endpoint is an address */
+	int64_t opened_ns; /* monotonic */
+	int64_t silence_ns; /* after so long without an ack it is silent */
+	struct sender_stats stats; /* as of the last step */
+	bool answering, silent;
+	char refusal_logged[sizeof(((struct sender_stats *)0)->last_reason)];
+};
+
 /* One configured URL. */
 struct target {
 	struct endpoint endpoint;
 	struct resolver *resolver; /* NULL: nothing to look up */
 	struct endpoints endpoints;
 	size_t senders;
-	bool lookup_told, open_told; /* failures that last */
-	size_t left_out_told;
+	bool lookup_logged, open_logged; /* failures that last */
+	size_t left_out_logged;
 };
 
 struct publisher {
@@ -62,6 +77,94 @@ struct publisher {
 	struct peer peers[SENDERS_MAX];
 	size_t peer_count;
 };
+
+/* --- peers ------------------------------------------------------------------------------------ */
+
+/* Two reply timeouts: a running aggregator has answered by then. */
+#define ANSWER_NS (10 * NS_PER_SEC)
+
+/*
+ * Begins to connect to the address, or to the endpoint if address is NULL. silence_ns: the peer
+ * counts as silent after so long without an ack.
+ */
+static int peer_open(struct peer *p, const struct endpoint *endpoint, const struct address *address,
+		     const struct sender_config *config, int64_t silence_ns, int64_t mono_ns,
+		     struct reason *reason)
+{
+	bool v6 = address && strchr(address->text, ':');
+	struct sender *sender;
+	char url[ENDPOINT_URL_MAX + 1];
+	int rc;
+
+	if (address)
+		snprintf(url, sizeof(url), "tcp://%s%s%s:%u", v6 ? "[" : "", address->text,
+			 v6 ? "]" : "", endpoint->port);
+	rc = sender_open(&sender, address ? url : endpoint->url, config, reason);
+	if (rc)
+		return rc;
+	*p = (struct peer){
+		.sender = sender,
+		.endpoint = endpoint,
+		.opened_ns = mono_ns,
+		.silence_ns = silence_ns,
+		.answering = true,
+	};
+	if (address)
+		p->address = *address;
+	return 0;
+}
+
+/* "tcp://aggregator:2021 (10.0.0.7)" */
+struct peer_name {
+	char text[ENDPOINT_URL_MAX + sizeof(struct address) + 4];
+};
+
+static struct peer_name name_of(const struct peer *p)
+{
+	struct peer_name name;
+	bool named = p->address.text[0];
+
+	snprintf(name.text, sizeof(name.text), "%s%s%s%s", p->endpoint->url, named ? " (" : "",
+		 p->address.text, named ? ")" : "");
+	return name;
+}
+
+static void log_refusal(struct peer *p)
+{
+	if (!(p->stats.refused + p->stats.held) || !strcmp(p->stats.last_reason, p->refusal_logged))
+		return;
+	log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
+	memcpy(p->refusal_logged, p->stats.last_reason, sizeof(p->refusal_logged));
+}
+
+static void log_silence(struct peer *p, bool silent)
+{
+	if (silent && !p->silent)
+		log_warn("%s acknowledges nothing; is it running, with the same "
+			 "key? The last 15 minutes are kept for it",
+			 name_of(p).text);
+	if (!silent && p->silent)
+		log_info("%s acknowledges again; since the start %" PRIu64
+			 " intervals were lost to it",
+			 name_of(p).text, p->stats.skipped);
+	p->silent = silent;
+}
+
+/* As sender_step(); logs a change of the peer's state once. */
+static int64_t peer_step(struct peer *p, const struct ring *ring, int64_t mono_ns)
+{
+	int64_t wanted = sender_step(p->sender, ring, mono_ns), heard;
+	bool idle;
+
+	sender_get_stats(p->sender, &p->stats);
+	heard = p->stats.last_ack_ns ? p->stats.last_ack_ns : p->opened_ns;
+	idle = sender_idle(p->sender, ring);
+	p->answering = idle || mono_ns - heard < ANSWER_NS;
+	log_refusal(p);
+	/* Without anything to send a peer does not become silent. */
+	log_silence(p, mono_ns - heard > p->silence_ns && (p->silent || !idle));
+	return wanted;
+}
 
 /* --- senders ---------------------------------------------------------------------------------- */
 
@@ -105,7 +208,7 @@ static int open_peer(struct publisher *p, struct target *t, const struct address
 		return rc;
 	rc = watch(p, sender_fd(peer->sender), t->endpoint.url, reason);
 	if (rc) {
-		peer_close(peer);
+		sender_close(peer->sender);
 		return rc;
 	}
 	p->peer_count++;
@@ -116,7 +219,7 @@ static int open_peer(struct publisher *p, struct target *t, const struct address
 static void close_peer(struct publisher *p, struct target *t, size_t index)
 {
 	epoll_ctl(p->epoll, EPOLL_CTL_DEL, sender_fd(p->peers[index].sender), NULL);
-	peer_close(&p->peers[index]);
+	sender_close(p->peers[index].sender);
 	p->peer_count--;
 	t->senders--;
 	memmove(&p->peers[index], &p->peers[index + 1],
@@ -125,7 +228,7 @@ static void close_peer(struct publisher *p, struct target *t, size_t index)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static bool is_of(const struct peer *peer, const struct target *t)
+static bool is_peer_of(const struct peer *peer, const struct target *t)
 {
 	return peer->endpoint == &t->endpoint;
 }
@@ -133,7 +236,7 @@ static bool is_of(const struct peer *peer, const struct target *t)
 static bool is_answering(const struct publisher *p, const struct target *t)
 {
 	for (size_t i = 0; i < p->peer_count; i++) {
-		if (is_of(&p->peers[i], t) && p->peers[i].answering)
+		if (is_peer_of(&p->peers[i], t) && p->peers[i].answering)
 			return true;
 	}
 	return false;
@@ -146,19 +249,20 @@ static void join(struct publisher *p, struct target *t, const struct address *ad
 
 	if (!open_peer(p, t, address, mono_ns, &why)) {
 		log_info("%s: sending to %s", t->endpoint.url, address->text);
-		t->open_told = false;
+		t->open_logged = false;
 		return;
 	}
 	endpoints_forget(&t->endpoints, address);
-	if (!t->open_told)
+	if (!t->open_logged)
 		log_error("%s: cannot send to %s: %s", t->endpoint.url, address->text, why.text);
-	t->open_told = true;
+	t->open_logged = true;
 }
 
 static void leave(struct publisher *p, struct target *t, const struct address *address)
 {
 	for (size_t i = 0; i < p->peer_count; i++) {
-		if (!is_of(&p->peers[i], t) || strcmp(p->peers[i].address.text, address->text) != 0)
+		if (!is_peer_of(&p->peers[i], t) ||
+		    strcmp(p->peers[i].address.text, address->text) != 0)
 			continue;
 		log_info("%s: no longer sending to %s, the name does not have it any more",
 			 t->endpoint.url, address->text);
@@ -167,18 +271,18 @@ static void leave(struct publisher *p, struct target *t, const struct address *a
 	}
 }
 
-static void tell_answer(struct target *t, const struct resolver_answer *answer)
+static void log_answer(struct target *t, const struct resolver_answer *answer)
 {
-	if (answer->failed && !t->lookup_told)
+	if (answer->failed && !t->lookup_logged)
 		log_warn("%s: cannot look up %s; trying again, the last 15 minutes are kept",
 			 t->endpoint.url, answer->why.text);
-	if (!answer->failed && t->endpoints.left_out != t->left_out_told) {
+	if (!answer->failed && t->endpoints.left_out != t->left_out_logged) {
 		if (t->endpoints.left_out)
 			log_error("%s: %zu of its addresses are not sent to: %d senders at most",
 				  t->endpoint.url, t->endpoints.left_out, SENDERS_MAX);
-		t->left_out_told = t->endpoints.left_out;
+		t->left_out_logged = t->endpoints.left_out;
 	}
-	t->lookup_told = answer->failed;
+	t->lookup_logged = answer->failed;
 }
 
 static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
@@ -191,7 +295,7 @@ static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
 		return;
 	count = endpoints_take(&t->endpoints, &answer, mono_ns, is_answering(p, t),
 			       SENDERS_MAX - p->peer_count, changes);
-	tell_answer(t, &answer);
+	log_answer(t, &answer);
 	for (size_t i = 0; i < count; i++) {
 		if (changes[i].added)
 			join(p, t, &changes[i].address, mono_ns);
@@ -365,7 +469,7 @@ void publisher_close(struct publisher *p)
 	for (size_t i = 0; i < p->target_count; i++)
 		resolver_close(p->targets[i].resolver);
 	for (size_t i = 0; i < p->peer_count; i++)
-		peer_close(&p->peers[i]);
+		sender_close(p->peers[i].sender);
 	keyring_wipe(&p->keys);
 	keyring_close(p->key_place);
 	if (p->epoll >= 0)

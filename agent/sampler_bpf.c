@@ -40,7 +40,7 @@
 
 struct sampler_bpf {
 	/* fixed after open */
-	const struct sampler_bpf_way *way;
+	const struct sampler_bpf_method *method;
 	struct sampler_bpf_object object;
 	struct sampler_bpf_walks walks;
 	uint32_t blocks[HIERARCHIES]; /* enum record_block of a slow pass */
@@ -113,12 +113,12 @@ static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reaso
 
 		if (!b->blocks[h])
 			continue;
-		err = b->way->attach(&b->walks, &b->object, h, fs->root_fd[h]);
+		err = b->method->attach(&b->walks, &b->object, h, fs->root_fd[h]);
 		if (err)
 			return bpf_reason_explain("cannot attach to a cgroup hierarchy", err,
-						  b->way->source.needs, reason);
-		if (b->way->check)
-			err = b->way->check(&b->walks, &b->object, h, reason);
+						  b->method->source.needs, reason);
+		if (b->method->check)
+			err = b->method->check(&b->walks, &b->object, h, reason);
 		if (err)
 			return err;
 	}
@@ -138,19 +138,19 @@ static void close_bpf(void *state)
 	free(b);
 }
 
-static int open_way(void **state, const struct sampler_bpf_way *way, const struct cgroupfs *fs,
-		    uint32_t record_limit, struct reason *reason)
+static int open_method(void **state, const struct sampler_bpf_method *method,
+		       const struct cgroupfs *fs, uint32_t record_limit, struct reason *reason)
 {
 	struct sampler_bpf *b = mem_zalloc(1, sizeof(*b));
 	unsigned int hierarchies = choose_blocks(b, fs);
 	int err;
 
-	b->way = way;
+	b->method = method;
 	b->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	choose_left_out(b, fs);
-	err = way->suits(hierarchies, reason) ? 0 : -ENOTSUP;
+	err = method->suits(hierarchies, reason) ? 0 : -ENOTSUP;
 	if (!err)
-		err = sampler_bpf_object_open(&b->object, &way->source, record_limit,
+		err = sampler_bpf_object_open(&b->object, &method->source, record_limit,
 					      fs->cpu_from == HIERARCHY_UNIFIED, reason);
 	if (!err)
 		err = attach(b, fs, reason);
@@ -283,13 +283,13 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *re
 	state->blocks = blocks;
 	state->cursor = 0;
 	state->overflow = 0;
-	err = b->way->walk(&b->walks, &b->object, h);
+	err = b->method->walk(&b->walks, &b->object, h);
 	if (err) {
 		reason_set(reason, "a walk over the cgroups failed: %s", strerror(-err));
 		return err;
 	}
 	if (state->cursor == 0 && state->overflow == 0) {
-		reason_set(reason, "a walk met no cgroup: %s", b->way->nothing_met);
+		reason_set(reason, "a walk met no cgroup: %s", b->method->nothing_met);
 		return -ENODATA;
 	}
 	err = make_room(b, h, state->cursor, reason);
@@ -365,7 +365,7 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 		if (b->object.state->overflow > result->overflow)
 			result->overflow = b->object.state->overflow;
 	}
-	expected = b->way->meets_all ? count_expected(t, walked) : met;
+	expected = b->method->meets_all ? count_expected(t, walked) : met;
 	result->missing = expected > met ? expected - met : 0;
 	return 0;
 }
@@ -429,13 +429,14 @@ int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs
 {
 	switch (tier) {
 	case TIER_T0:
-		return open_way(state, &sampler_bpf_css_way, fs, record_limit, reason);
+		return open_method(state, &sampler_bpf_css_method, fs, record_limit, reason);
 	case TIER_T1:
-		if (open_way(state, &sampler_bpf_cgroup_way, fs, record_limit, reason) == 0)
+		if (open_method(state, &sampler_bpf_cgroup_method, fs, record_limit, reason) == 0)
 			return 0;
-		return open_way(state, &sampler_bpf_cgroup_plain_way, fs, record_limit, reason);
+		return open_method(state, &sampler_bpf_cgroup_plain_method, fs, record_limit,
+				   reason);
 	case TIER_T2:
-		return open_way(state, &sampler_bpf_task_way, fs, record_limit, reason);
+		return open_method(state, &sampler_bpf_task_method, fs, record_limit, reason);
 	case TIER_T3:
 		break;
 	}
@@ -458,30 +459,13 @@ static int open_task(void **state, const struct cgroupfs *fs, struct reason *rea
 	return sampler_bpf_open(state, TIER_T2, fs, RECORDS_MAX, reason);
 }
 
-const struct sampler_ops sampler_css_ops = {
-	.tier = TIER_T0,
-	.open = open_css,
-	.close = close_bpf,
-	.pass = pass_bpf,
-	.topology_changed = topology_changed_bpf,
-	.take_removals = take_removals_bpf,
-};
+#define BPF_TIER(tier_, by_processes_, open_)                                                      \
+	{                                                                                          \
+		.tier = (tier_), .by_processes = (by_processes_), .open = (open_),                 \
+		.close = close_bpf, .pass = pass_bpf, .topology_changed = topology_changed_bpf,    \
+		.take_removals = take_removals_bpf,                                                \
+	}
 
-const struct sampler_ops sampler_cgroup_ops = {
-	.tier = TIER_T1,
-	.open = open_cgroup,
-	.close = close_bpf,
-	.pass = pass_bpf,
-	.topology_changed = topology_changed_bpf,
-	.take_removals = take_removals_bpf,
-};
-
-const struct sampler_ops sampler_task_ops = {
-	.tier = TIER_T2,
-	.by_processes = true,
-	.open = open_task,
-	.close = close_bpf,
-	.pass = pass_bpf,
-	.topology_changed = topology_changed_bpf,
-	.take_removals = take_removals_bpf,
-};
+const struct sampler_ops sampler_css_ops = BPF_TIER(TIER_T0, false, open_css);
+const struct sampler_ops sampler_cgroup_ops = BPF_TIER(TIER_T1, false, open_cgroup);
+const struct sampler_ops sampler_task_ops = BPF_TIER(TIER_T2, true, open_task);

@@ -115,7 +115,7 @@ static int walk_css(const struct sampler_bpf_walks *w, const struct sampler_bpf_
 	return bpf_prog_test_run_opts(bpf_program__fd(o->walk), &run);
 }
 
-const struct sampler_bpf_way sampler_bpf_css_way = {
+const struct sampler_bpf_method sampler_bpf_css_method = {
 	.source = {.elf = css_bpf__elf_bytes, .needs = css_needs},
 	.meets_all = true,
 	.nothing_met = "the kernel does not find the root by its id, as some do not in a private "
@@ -150,15 +150,16 @@ static int walk_cgroup(const struct sampler_bpf_walks *w, const struct sampler_b
 	return iterate(w->link[h]);
 }
 
-#define CGROUP_WAY(bytes)                                                                          \
+#define CGROUP_METHOD(bytes)                                                                       \
 	{                                                                                          \
 		.source = {.elf = (bytes), .needs = cgroup_needs}, .meets_all = true,              \
 		.nothing_met = "the root of the hierarchy is gone", .suits = suits_any,            \
 		.attach = attach_cgroup, .walk = walk_cgroup,                                      \
 	}
 
-const struct sampler_bpf_way sampler_bpf_cgroup_way = CGROUP_WAY(cgroup_bpf__elf_bytes);
-const struct sampler_bpf_way sampler_bpf_cgroup_plain_way = CGROUP_WAY(cgroup_plain_bpf__elf_bytes);
+const struct sampler_bpf_method sampler_bpf_cgroup_method = CGROUP_METHOD(cgroup_bpf__elf_bytes);
+const struct sampler_bpf_method sampler_bpf_cgroup_plain_method =
+	CGROUP_METHOD(cgroup_plain_bpf__elf_bytes);
 
 /* --- T2 -------------------------------------------------------------------------------------- */
 
@@ -210,7 +211,7 @@ static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bp
 	return -ENOTSUP;
 }
 
-const struct sampler_bpf_way sampler_bpf_task_way = {
+const struct sampler_bpf_method sampler_bpf_task_method = {
 	.source = {.elf = task_bpf__elf_bytes, .needs = task_needs},
 	.meets_all = false,
 	.nothing_met = "no process that can be seen from this pid namespace is in these cgroups",

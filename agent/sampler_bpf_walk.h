@@ -12,7 +12,7 @@ struct sampler_bpf_walks {
 	uint64_t root_id[HIERARCHIES];
 };
 
-struct sampler_bpf_way {
+struct sampler_bpf_method {
 	struct sampler_bpf_source source;
 	bool meets_all; /* also cgroups without processes */
 	const char *nothing_met; /* what it means when a walk meets not a single cgroup */
@@ -33,10 +33,10 @@ struct sampler_bpf_way {
 	int (*walk)(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h);
 };
 
-extern const struct sampler_bpf_way sampler_bpf_css_way; /* T0 */
-extern const struct sampler_bpf_way sampler_bpf_cgroup_way; /* T1 */
-extern const struct sampler_bpf_way sampler_bpf_cgroup_plain_way; /* T1, of 6.1 */
-extern const struct sampler_bpf_way sampler_bpf_task_way; /* T2 */
+extern const struct sampler_bpf_method sampler_bpf_css_method; /* T0 */
+extern const struct sampler_bpf_method sampler_bpf_cgroup_method; /* T1 */
+extern const struct sampler_bpf_method sampler_bpf_cgroup_plain_method; /* T1, of 6.1 */
+extern const struct sampler_bpf_method sampler_bpf_task_method; /* T2 */
 
 void sampler_bpf_walks_close(struct sampler_bpf_walks *w);
 

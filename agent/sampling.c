@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "agent/account.h"
 #include "agent/cgroupfs.h"
@@ -78,19 +77,6 @@ struct sampling {
 	int64_t cpu_start_ns; /* the process's CPU time when it began */
 };
 
-static int64_t cpu_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
-}
-
-static int64_t own_cpu_ns(void)
-{
-	return cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
-
 /* --- troubles --------------------------------------------------------------------------------- */
 
 static void tell_trouble(struct trouble *t, int64_t mono_ns, const char *going_on,
@@ -117,7 +103,8 @@ static void start_governor(struct sampling *s)
 	int most_hz = sampler_tier(s->sampler) == TIER_T3 ? 1 : s->config.rate_hz;
 
 	governor_start(&s->governor, s->config.cpu_budget_percent, most_hz,
-		       (int)(s->machine.cpu_capacity_milli / 1000), clock_mono_ns(), own_cpu_ns());
+		       (int)(s->machine.cpu_capacity_milli / 1000), clock_mono_ns(),
+		       clock_process_cpu_ns());
 }
 
 /* The running tier failed: take the best of the lower ones. */
@@ -294,7 +281,7 @@ static void govern(struct sampling *s, bool plain, int64_t tick_cpu_ns)
 {
 	const struct governor_tick tick = {
 		.mono_ns = clock_mono_ns(),
-		.process_cpu_ns = own_cpu_ns(),
+		.process_cpu_ns = clock_process_cpu_ns(),
 		.tick_cpu_ns = tick_cpu_ns,
 		.fast = plain,
 	};
@@ -306,14 +293,14 @@ static void govern(struct sampling *s, bool plain, int64_t tick_cpu_ns)
 
 int sampling_tick(struct sampling *s, uint64_t missed, struct reason *reason)
 {
-	int64_t begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	int64_t begin = clock_thread_cpu_ns();
 	bool plain;
 	int rc;
 
 	s->missed_ticks += missed;
 	rc = sample(s, &plain, reason);
 	if (!rc)
-		govern(s, plain, cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+		govern(s, plain, clock_thread_cpu_ns() - begin);
 	return rc;
 }
 
@@ -335,7 +322,7 @@ int sampling_try(struct sampling *s, struct reason *reason)
 struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t start_ns,
 			       int64_t end_ns)
 {
-	int64_t cpu = own_cpu_ns();
+	int64_t cpu = clock_process_cpu_ns();
 	struct account_self self = {
 		.tier = sampler_tier(s->sampler),
 		.missed_ticks = (uint32_t)s->missed_ticks,
@@ -376,7 +363,7 @@ int sampling_open(struct sampling **out, const struct sampling_config *config,
 		s->fs.root_fd[h] = -1;
 	s->topology = topology_new();
 	s->account = account_new();
-	s->cpu_start_ns = own_cpu_ns();
+	s->cpu_start_ns = clock_process_cpu_ns();
 	rc = machine_open(&s->machine_files, reason);
 	if (!rc)
 		rc = machine_read(s->machine_files, &s->machine, reason);

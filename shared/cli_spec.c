@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words by which the build asks a program for its documents, and shells for what may follow.
- * Programs answer themselves, as their tables are their own; so there is no second list of options
- * that could differ.
+ * Each program writes its documents and completions from its own tables, so no second list of
+ * options can differ. Completion scripts know no option: they pass the words to the program and
+ * offer its answer (cli_spec_complete()), so they suit every version of it. In their templates
+ * PROGRAM is the program's name, FUNCTION that name as a part of a shell function's.
  */
 #include "shared/cli_spec.h"
 
@@ -10,6 +11,100 @@
 #include <string.h>
 
 #include "shared/log.h"
+
+const char *const cli_spec_shells[] = {"bash", "zsh", "fish", NULL};
+
+static const char bash[] = "# bash completion of PROGRAM\n"
+			   "_FUNCTION()\n"
+			   "{\n"
+			   "\tlocal line directive=4 word=${COMP_WORDS[COMP_CWORD]}\n"
+			   "\tCOMPREPLY=()\n"
+			   "\twhile IFS= read -r line; do\n"
+			   "\t\tcase $line in\n"
+			   "\t\t:*) directive=${line#:} ;;\n"
+			   "\t\t*) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+			   "\t\tesac\n"
+			   "\tdone < <(\"${COMP_WORDS[0]/#\\~/$HOME}\" __complete "
+			   "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+			   "\t[ \"$word\" != = ] || word=\n"
+			   "\tcase $directive in\n"
+			   "\t0) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < "
+			   "<(compgen -f -- \"$word\") ;;\n"
+			   "\t16) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < "
+			   "<(compgen -d -- \"$word\") ;;\n"
+			   "\tesac\n"
+			   "}\n"
+			   "complete -F _FUNCTION PROGRAM\n";
+
+static const char zsh[] =
+	"#compdef PROGRAM\n"
+	"_FUNCTION() {\n"
+	"\tlocal line directive=4\n"
+	"\tlocal -a candidates\n"
+	"\twhile IFS= read -r line; do\n"
+	"\t\tcase $line in\n"
+	"\t\t:*) directive=${line#:} ;;\n"
+	"\t\t*$'\\t'*) candidates+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\") ;;\n"
+	"\t\t*) candidates+=(\"${line//:/\\\\:}\") ;;\n"
+	"\t\tesac\n"
+	"\tdone < <(${~words[1]} __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
+	"\t(( $#candidates )) && _describe PROGRAM candidates\n"
+	"\t[[ $PREFIX == --*=* ]] && compset -P '*='\n"
+	"\tcase $directive in\n"
+	"\t0) _files ;;\n"
+	"\t16) _files -/ ;;\n"
+	"\tesac\n"
+	"}\n"
+	"if [[ ${funcstack[1]} == _FUNCTION ]]; then _FUNCTION \"$@\"; else compdef _FUNCTION "
+	"PROGRAM; fi\n";
+
+static const char fish[] =
+	"# fish completion of PROGRAM\n"
+	"function __FUNCTION_complete\n"
+	"\tset -l words (commandline -opc)\n"
+	"\tset -l word (commandline -ct)\n"
+	"\tset -l program $words[1]\n"
+	"\tset -e words[1]\n"
+	"\tfor line in ($program __complete $words \"$word\" 2>/dev/null)\n"
+	"\t\tswitch $line\n"
+	"\t\t\tcase :0\n"
+	"\t\t\t\t__fish_complete_path (string replace -r -- '^--[^=]*=' '' $word)\n"
+	"\t\t\tcase :16\n"
+	"\t\t\t\t__fish_complete_directories (string replace -r -- '^--[^=]*=' '' $word)\n"
+	"\t\t\tcase ':*'\n"
+	"\t\t\tcase '*'\n"
+	"\t\t\t\techo $line\n"
+	"\t\tend\n"
+	"\tend\n"
+	"end\n"
+	"complete -c PROGRAM -f -a '(__FUNCTION_complete)'\n";
+
+/* The program's name as part of a function's. */
+static void add_function(struct buf *out, const char *program)
+{
+	for (; *program; program++)
+		buf_add_char(out, *program == '-' ? '_' : *program);
+}
+
+void cli_spec_script(const char *program, int shell, struct buf *out)
+{
+	static const char *const templates[] = {bash, zsh, fish};
+	static const char name[] = "PROGRAM", function[] = "FUNCTION";
+
+	for (const char *p = templates[shell]; *p;) {
+		if (strncmp(p, name, strlen(name)) == 0) {
+			buf_add_str(out, program);
+			p += strlen(name);
+		} else if (strncmp(p, function, strlen(function)) == 0) {
+			add_function(out, program);
+			p += strlen(function);
+		} else {
+			buf_add_char(out, *p++);
+		}
+	}
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static int find_shell(const char *name)
 {

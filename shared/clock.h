@@ -9,40 +9,42 @@
 #define NS_PER_SEC 1000000000LL
 #define NS_PER_MS  1000000LL
 
-/* CLOCK_MONOTONIC: for differences. */
+static inline int64_t clock_read_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+/* For differences. */
 static inline int64_t clock_mono_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* CLOCK_BOOTTIME: for differences that go on while the machine sleeps. */
+/* For differences that include suspend. */
 static inline int64_t clock_boot_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+	return clock_read_ns(CLOCK_BOOTTIME);
 }
 
-/* CLOCK_REALTIME, Unix time: for what people and other machines read. */
+/* Unix time: for people and other machines. */
 static inline int64_t clock_wall_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* CLOCK_THREAD_CPUTIME_ID: what the calling thread has computed, whatever it waited for. */
+/* CPU time of the calling thread. */
 static inline int64_t clock_thread_cpu_ns(void)
 {
-	struct timespec t;
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+/* CPU time of the process. */
+static inline int64_t clock_process_cpu_ns(void)
+{
+	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 #endif

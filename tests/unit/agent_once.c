@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "agent/once.h"
-#include "agent/once_items.h"
 #include "shared/clock.h"
 
 #define START_NS  (1769860800LL * NS_PER_SEC) /* 2026-01-31T12:00:00Z */
