@@ -2,17 +2,16 @@
 /*
  * A tick:
  *
- * topology --> table of tracks and workloads              only when it changed (account_table)
- * removals --> what removed cgroups left           before the tick that follows (account_removal)
- * readings --> deltas of one cgroup each                    (account_track) --> rolled up from the
- * leaves to the root, and sampled into the workloads (account_stats); last the pods whose
- * containers live elsewhere in the tree (account_table) --> the node: the root's own counter, or
- * the sum of the top level and the rest of the machine (account_node); its CPU split and pressure
- * (account_machine)
+ *	topology  --> tracks and workloads, only after a change of the topology (account_table)
+ *	removals  --> remainders of removed cgroups, before the next tick (account_removal)
+ *	readings  --> one delta per cgroup (account_track), rolled up from the leaves to the root,
+ *		      sampled into the workloads (account_stats); then pods with detached containers
+ *	/proc     --> the node: the root's counter, or the top-level cgroups and the rest of the
+ *		      machine; its CPU split and pressure (account_node)
  *
- * CPU use is always a difference of counters, divided by the time since the last sample of the same
- * cgroup and weighted with it: mean times weight is the counters' difference, however many ticks
- * were missed.
+ * CPU use is a difference of counters, divided by the time since the cgroup's last sample and
+ * weighted with that time. So mean times weight is the counters' difference, however many ticks are
+ * missed.
  *
  * Nothing fails here. A value that a tier does not give is absent from the interval, never 0.
  */
@@ -60,7 +59,7 @@ void account_free(struct account *a)
 	free(a);
 }
 
-/* The tick that is being worked on. */
+/* The current tick. */
 struct tick {
 	struct topology *topology;
 	int64_t mono_ns;
@@ -68,8 +67,8 @@ struct tick {
 	int64_t slow_dt_ns; /* since the slow tick before */
 	bool slow;
 	int64_t capacity_milli;
-	uint64_t top_ns; /* CPU time of the top-level cgroups, and of those that removed */
-	bool top_known; /* any of it was read */
+	uint64_t top_ns; /* CPU time of the top-level cgroups, removed ones too */
+	bool top_known; /* any of it is known */
 };
 
 static void read_limits(struct account_table *table, const struct tick *k)
@@ -85,8 +84,7 @@ static void read_limits(struct account_table *table, const struct tick *k)
 }
 
 /*
- * The first tick: counters that began before us start here; those of newer cgroups count from 0 at
- * the next.
+ * The first tick: older counters start here, those of newer cgroups count from 0 at the next tick.
  */
 static void set_baselines(struct account *a, const struct tick *k)
 {
@@ -100,7 +98,6 @@ static void set_baselines(struct account *a, const struct tick *k)
 	a->slow_ns = k->mono_ns;
 }
 
-/* The slow members in the terms of an interval. */
 static struct slow_use slow_use_of(const struct track *tr)
 {
 	struct slow_use use = {.have = tr->have & USAGE_ALL & ~(HAVE_CPU | HAVE_MEMORY)};
@@ -108,7 +105,7 @@ static struct slow_use slow_use_of(const struct track *tr)
 	memcpy(use.counter, tr->used + 1, sizeof(use.counter));
 	if (!track_working_set(tr, &use.working_set_bytes))
 		use.have &= ~(uint32_t)USAGE_WORKING_SET;
-	/* Pressure without throttling known may be the workload's own doing. */
+	/* Unknown throttling may explain the pressure. */
 	if (!(tr->have & HAVE_THROTTLE))
 		use.have &= ~(uint32_t)USAGE_CONTENTION_CPU;
 	return use;
@@ -129,7 +126,7 @@ static void sample_workload(struct workload *w, const struct track *tr, const st
 	}
 }
 
-/* Once it has everything of this tick. */
+/* After all of this tick was added to it. */
 static void sample_track(struct track *tr, const struct tick *k)
 {
 	if (tr->adopted.have)
@@ -160,7 +157,7 @@ static void read_cgroups(struct account_table *table, struct tick *k)
 		uint64_t carried_ns;
 
 		track_read(tr, &topology_at(k->topology, i)->reading, k->slow);
-		/* A new life in an old place wants a workload. */
+		/* A new cgroup in an old place needs a workload. */
 		table->stale |= removed && !tr->removed;
 		carried_ns = track_join_carry(tr, k->slow);
 		if (i == 0 && carried_ns) {
@@ -170,7 +167,7 @@ static void read_cgroups(struct account_table *table, struct tick *k)
 	}
 }
 
-/* From the leaves up; the root's own sample is the node's. */
+/* From the leaves up, without the root: its sample is the node's. */
 static void sample_cgroups(struct account *a, struct tick *k)
 {
 	struct account_table *table = &a->table;
@@ -210,7 +207,7 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 				     k->mono_ns - root->cpu_at_ns);
 			root->cpu_at_ns = k->mono_ns;
 		}
-		/* Should a later tier not read the root, the machine's rest begins then. */
+		/* For a later tier that does not read the root the machine's rest begins anew. */
 		a->node.started = false;
 		return;
 	}
@@ -225,8 +222,8 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 }
 
 /*
- * The working set is that of the root cgroup where the kernel keeps one (v1); elsewhere what is not
- * available stands for it, which also leaves out the page cache that can be reclaimed.
+ * The working set is that of the root cgroup if the kernel has one (v1), else the memory that is
+ * not available, which also excludes reclaimable page cache.
  */
 static void sample_node_memory(struct account *a, struct slow_use *use, const struct tick *k)
 {
@@ -282,10 +279,7 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 	};
 	struct removal_time time;
 
-	/*
-	 * A second tick at the same instant has nothing to be divided by; the next one brings its
-	 * use.
-	 */
+	/* A second tick at the same time cannot be divided by; its use counts at the next. */
 	if (a->started && k.dt_ns <= 0)
 		return;
 	a->machine = *m;
@@ -310,12 +304,12 @@ void account_remove(struct account *a, const struct removal *removals, size_t co
 {
 	const struct removal_time time = removal_time(a, mono_ns);
 
-	/* What removed before the baselines were set is in none of them. */
+	/* Use before the baselines is in no sample. */
 	if (a->started)
 		removals_take(&a->removals, &a->table, removals, count, &time);
 }
 
-/* Settling moves the bounds of the samples; samples outside of them move to the outermost buckets. */
+/* Settling moves the bounds of the samples; samples beyond them move to the outermost buckets. */
 static void clamp_histogram(struct histogram *h, const struct moments32 *m)
 {
 	unsigned int low = histogram_bucket((double)m->min, HISTOGRAM_CPU_X0);
@@ -359,7 +353,7 @@ static void fill_entries(const struct account *a, struct interval *interval)
 		struct workload *w = a->table.workloads[i];
 		struct entry *e = &interval->entries[n];
 
-		/* Came and went between two ticks: nobody has heard of it. */
+		/* It came and went between two ticks: no reader knows it. */
 		if (w->gone && !(w->stats.seconds > 0))
 			continue;
 		e->ref = w->entity->ref;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From readings to intervals: rates between ticks, statistics per workload and node. Pure: time is
- * an argument.
+ * From readings to intervals: rates between ticks, statistics per workload and for the node. Pure.
  */
 #ifndef EVENKEEL_AGENT_ACCOUNT_H
 #define EVENKEEL_AGENT_ACCOUNT_H
@@ -19,26 +18,24 @@ struct account *account_new(void);
 void account_free(struct account *a);
 
 /*
- * One tick: the topology's readings and the machine's as of mono_ns. slow: the slow members are new
- * too. The first tick only sets the baselines; for a cgroup that was not there at start the
- * baseline is 0, so the use of its first moments counts. Every later tick adds one sample per
+ * One tick at mono_ns. slow: the readings of slow values are new, too. The first tick sets the
+ * baselines; a cgroup that appears later has the baseline 0. Each later tick adds one sample per
  * workload, weighted with the time since the tick before.
  */
 void account_tick(struct account *a, struct topology *t, const struct machine *m, int64_t mono_ns,
 		  int slow);
 
 /*
- * Cgroups that were removed, in the order of removal: call it with all of them after a rescan and
- * before the next tick. What each used since its last reading is counted for its workload and for
- * what held it; a cgroup that never was in the topology counts from 0. What belongs to a parent
- * that is not known either waits for the next two ticks to know it, and goes to the root if they do
- * not. What cannot be placed is counted in the interval's overflow. Nothing is taken before the
- * first tick.
+ * Takes all cgroups removed since the last call, in the order of removal, after a rescan and before
+ * the next tick. The use since the last reading counts for the workload and its ancestors; a cgroup
+ * that never was in the topology counts from 0. If neither the removal nor its parent is known, the
+ * use waits two ticks for the parent and then goes to the root. Use that cannot be placed counts as
+ * overflow of the interval. Before the first tick removals are ignored.
  */
 void account_remove(struct account *a, const struct removal *removals, size_t count,
 		    int64_t mono_ns);
 
-/* What only the agent's loop knows of an interval. */
+/* The loop's part of an interval. */
 struct account_self {
 	enum sampler_tier tier;
 	uint32_t missed_ticks;
@@ -48,8 +45,8 @@ struct account_self {
 };
 
 /*
- * Closes the interval [start, end) (Unix time) and begins the next: everything sampled since the
- * last call. The caller owns the result. NULL before two ticks were made.
+ * Closes the interval [start, end) (Unix time), with everything sampled since the last call, and
+ * begins the next. The caller owns the result. NULL before the second tick.
  */
 struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns,
 				 int64_t end_ns, const struct account_self *self);

@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On v2 a cgroup's CPU counter has its own tasks only and goes with it, so what was used between
- * the last reading and the removal is known from its removal alone. Around one tick the order is
+ * On v2 a cgroup's CPU counter has the cgroup's own tasks only and ends with it. The use between
+ * the last reading and the removal is known from the removal alone. The order around one tick is
  *
  *	scan --> removals --> pass --> sync of the table, settle --> readings, roll-up
  *
- * and while removals are taken the table is still that of the tick before. So a removed cgroup is
- * in one of these states:
+ * so at the removals the table is that of the tick before. A removed cgroup is in one of these
+ * states:
  *
- *	in the table	Removed before or after the scan, it does not matter. The remainder (removal less last reading)
- * goes to its workload, which ends, and is carried by the nearest cgroup above that lives, whose
- * next tick has it. Should the topology still hold the cgroup, its track is `removed`, and what it
- * shows is not counted again (agent/account_track.c).
- *	not yet in it	Born since the last scan, or found by the scan of this tick: nothing of it was counted, so all its
- * counter has is carried by its parent. In the second case the next sync makes a track for it, and
- * settle marks that one as removed.
- *	no more in it	The kernel takes the directory away a moment before it tells of the removal, and a scan may come
- * between: the last sync found it gone before its removal came. The tracks of those are kept for
- * VANISHED_NS, so that the removal counts from their last readings. Their workloads end with the
- * sync and are there until the next publish: a remainder that is told later is only in what is
- * above.
+ *	in the table	The remainder (counter at the removal less last reading) goes to the
+ *			workload, which ends, and is carried by the nearest living ancestor to its
+ *			next tick. If the topology still has the cgroup, its track is `removed`, and
+ *			its readings do not count again.
+ *	not yet in it	Born after the last scan, or found by the scan of this tick. Its parent
+ *			carries the whole counter. If the next sync makes a track for it, settle
+ *			marks that as removed.
+ *	vanished	The kernel takes the directory away a moment before it reports the removal,
+ *			and a scan in between finds no directory. The track is kept for VANISHED_NS,
+ *			so the removal counts from its last reading. The workload ends with the sync
+ *			and exists until the next publish; a remainder reported later counts for the
+ *			ancestors alone.
  *
- * A parent that no table knows is younger than the last scan. What its children leave waits under
- * its id: for its own removal, which comes after theirs and takes it along, or for a sync that
- * knows it. A parent made after the scan of a tick is in the scan of the next one, so what still
- * waits at the second sync goes to the root.
+ * An unknown parent is younger than the last scan. The remainders of its children wait under its
+ * id: for its own removal, which comes after theirs, or for a sync that knows it. The next scan
+ * finds any parent that still exists, so at the second sync a waiting remainder goes to the root.
  *
- * The remainder of a detached container (agent/account_table.c) is also adopted
- * by the pod, whose next tick has it, or its own removal: the container is removed first.
+ * The remainder of a detached container is also adopted by its pod, for the pod's next tick or
+ * removal: the kernel removes the container first.
  *
- * What was never seen is no older than the last tick, give or take a scan. One that used more than
- * the machine could have done in that time is older: the tables had no room for it. How much of it
- * was used before us nobody knows, so it is dropped and counted, as is what exceeds the bounds
- * below.
+ * A cgroup without a track is no older than the last tick and one scan. If it used more than the
+ * machine can do in that time, it is older and the tables had no room for it; its use from before
+ * the agent's start is unknown, so the removal is dropped and counted. So are removals beyond the
+ * bounds.
  */
 #include "agent/account_removal.h"
 
@@ -45,25 +44,22 @@
 
 enum { ORPHANS_MAX = 1024, VANISHED_MAX = 1024, UNSEEN_MAX = CGROUPS_MAX };
 
-/*
- * The kernel removes and tells under one lock; seconds between the two are a machine that hardly
- * runs.
- */
+/* The kernel removes and reports under one lock; seconds in between are a stalled machine. */
 #define VANISHED_NS 30000000000LL
-/* How long a scan may take, and what a birth just before the last tick adds. */
+/* The duration of a scan, and of a birth just before the last tick. */
 #define BIRTH_SLACK_NS 1000000000LL
 
 struct orphan {
 	uint64_t parent_id;
 	struct remainder rest;
-	int syncs; /* that did not know the parent */
+	int syncs; /* so far without the parent */
 	UT_hash_handle hh;
 };
 
 struct vanished {
 	uint64_t id;
 	struct track track; /* its workload: NULL once published */
-	struct removal_time missed; /* the tick that did not find it, and the one before */
+	struct removal_time missed; /* the first tick without it, and the one before */
 	UT_hash_handle hh;
 };
 
@@ -135,7 +131,7 @@ static void add_orphan(struct removals *d, uint64_t parent_id, const struct rema
 	remainder_add(&o->rest, rest);
 }
 
-/* Adds what waits for this parent. */
+/* Adds the use that waits for this parent. */
 static void take_orphan(struct removals *d, uint64_t parent_id, struct remainder *rest)
 {
 	struct orphan *o;
@@ -180,7 +176,7 @@ static void sample_workload(struct workload *w, const struct track *tr,
 				   rest->used[TRACKED(throttled_periods)]);
 }
 
-/* The pod of a detached container, with that id. */
+/* To the pod with that id, of a detached container. */
 static void adopt(struct removals *d, struct account_table *table, uint64_t pod_id,
 		  const struct remainder *rest)
 {
@@ -196,7 +192,7 @@ static void adopt(struct removals *d, struct account_table *table, uint64_t pod_
 		remainder_add(&v->track.adopted, rest);
 }
 
-/* A track that removed, with the remainder of itself and of all below. */
+/* Ends a removed track, with the remainder of itself and of all below. */
 static void end_track(struct removals *d, struct account_table *table, struct track *tr,
 		      const struct remainder *rest, const struct removal_time *time)
 {
@@ -262,7 +258,7 @@ static bool is_young(const struct removal *removal, const struct removal_time *t
 	       (double)removal->cpu_ns <= span * (double)time->capacity_milli / 1000;
 }
 
-/* The next sync may make a track for it. */
+/* Its track may come with the next sync. */
 static void remember_unseen(struct removals *d, const struct removal *removal)
 {
 	struct unseen *u;
@@ -295,7 +291,7 @@ static void settle_unseen(struct removals *d, struct account_table *table)
 	}
 }
 
-/* All of a life that no reading saw. */
+/* The whole use of a cgroup without a reading. */
 static struct remainder remove_unseen(struct removals *d, const struct removal *removal,
 				      const struct removal_time *time)
 {
@@ -311,7 +307,8 @@ static struct remainder remove_unseen(struct removals *d, const struct removal *
 }
 
 /*
- * What the last reading lacks. What was carried is above by now, but not in the workload's samples.
+ * The use since the last reading. The carried use is in the ancestors' samples already, but not in
+ * the workload's.
  */
 static struct remainder remove_vanished(struct removals *d, struct account_table *table,
 					struct vanished *v, const struct removal *removal)
@@ -337,8 +334,8 @@ static void remove_unknown(struct removals *d, struct account_table *table,
 	HASH_FIND(hh, d->vanished, &removal->id, sizeof(removal->id), v);
 	rest = v ? remove_vanished(d, table, v, removal) : remove_unseen(d, removal, time);
 	/*
-	 * A parent is removed after its children: one that removed is not theirs, but had the same
-	 * id before.
+	 * A parent is removed after its children: a removed one had the same id before and is not
+	 * theirs.
 	 */
 	if (parent != CGROUP_NONE && !table->tracks[parent].removed)
 		account_table_carry(table, parent, &rest);
@@ -352,7 +349,7 @@ void removals_take(struct removals *d, struct account_table *table, const struct
 	for (size_t i = 0; i < count; i++) {
 		int index = account_table_find(table, list[i].id);
 
-		/* A second removal is that of a second life under the same id. */
+		/* A second removal is that of another cgroup with the same id. */
 		if (index != CGROUP_NONE && !table->tracks[index].removed)
 			remove_track(d, table, index, &list[i], time);
 		else

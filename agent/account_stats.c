@@ -5,9 +5,7 @@
 
 #define NS_PER_S 1e9
 
-/*
- * How much unexplained throttling the next interval may still owe: PSI lags by at most this much.
- */
+/* PSI lags by at most this much, so the next interval subtracts at most so much throttled time. */
 #define PSI_LAG_NS 2000000000LL
 
 /* Millicore seconds per nanosecond of CPU time. */
@@ -91,7 +89,7 @@ void stats_add_slow(struct stats *s, const struct slow_use *use, int64_t dt_ns)
 		s->contention_cpu_ns -= use->throttled_ns;
 }
 
-/* Without a sample in this interval the last one still holds. */
+/* Without a sample in this interval the last one holds. */
 static struct gauge pack_gauge(const struct gauge_sum *g)
 {
 	if (g->weight <= 0)

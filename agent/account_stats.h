@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one workload, or the node, did since the last publish, while it adds up. Pure. */
+/* The running sums of a workload, or of the node, since the last publish. Pure. */
 #ifndef EVENKEEL_AGENT_ACCOUNT_STATS_H
 #define EVENKEEL_AGENT_ACCOUNT_STATS_H
 
@@ -8,10 +8,7 @@
 #include "shared/interval.h"
 #include "shared/moments.h"
 
-/*
- * A gauge while it adds up. `last` outlives the interval, so that one without a new value can
- * repeat it.
- */
+/* A gauge. `last` outlives the interval, for one without a new value. */
 struct gauge_sum {
 	double sum; /* value * seconds */
 	double weight; /* seconds */
@@ -19,7 +16,7 @@ struct gauge_sum {
 	double last;
 };
 
-/* One slow tick's part. Contention is PSI some: throttled time is not taken off yet. */
+/* The values of a slow tick. Contention is PSI some, with throttled time. */
 struct slow_use {
 	uint32_t have; /* enum usage_have: all but CPU and MEMORY */
 	uint64_t working_set_bytes;
@@ -28,31 +25,31 @@ struct slow_use {
 
 struct stats {
 	uint32_t have; /* enum usage_have, of this interval */
-	uint32_t slow_have; /* of the last slow tick: still known when an interval has none */
+	uint32_t slow_have; /* of the last slow tick, for an interval without one */
 	double seconds;
 	struct moments cpu_milli;
 	/*
-	 * CPU time that belongs to the samples but is in none; negative: in them, but never used.
+	 * CPU time that belongs to the samples but is not in them; negative: too much is in them.
 	 */
 	double unsettled_ns;
 	struct gauge_sum mem_bytes;
 	struct gauge_sum working_set_bytes;
 	/*
-	 * Contention for CPU is PSI less throttling, possibly negative (as int64_t): the kernel
-	 * brings PSI up to date every 2 s and throttled time when it ends, so what is missing on
-	 * one side comes later. What is newest outlives the interval, too.
+	 * CPU contention is PSI less throttled time, possibly negative (as int64_t): the kernel
+	 * updates PSI every 2 s and throttled time at its end, so the other side follows. Newest
+	 * values outlive the interval, too.
 	 */
 	USAGE_COUNTER_UNION(USAGE_MEMBER);
 };
 
 /*
- * used_ns of CPU time over dt_ns (> 0) of wall time, counted as one sample; returns the rate in
- * millicores. What the machine could not have done in that time (a cgroup that was found late,
- * jitter of the tick) is left unsettled. capacity_milli 0: not known, no bound.
+ * Adds one sample of used_ns of CPU time over dt_ns (> 0) of wall time; returns the rate in
+ * millicores. Time beyond the capacity (a cgroup found late, jitter of the tick) is left unsettled.
+ * capacity_milli 0: unknown, no bound.
  */
 double stats_add_cpu(struct stats *s, double used_ns, int64_t dt_ns, int64_t capacity_milli);
 /*
- * Before packing: spreads what is unsettled over the samples; what would take their mean beyond 0
+ * Before packing: spreads the unsettled time over the samples; what would move their mean beyond 0
  * or the capacity stays for the next interval.
  */
 void stats_settle(struct stats *s, int64_t capacity_milli);

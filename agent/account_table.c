@@ -67,8 +67,8 @@ static int compare_serials(const void *a, const void *b)
 }
 
 /*
- * A track for every cgroup, at its index; moved_to[i] becomes where the old track i now is, or
- * stays CGROUP_NONE.
+ * A track per cgroup, at its index; moved_to[i] becomes the new index of the old track i, or stays
+ * CGROUP_NONE.
  */
 static struct track *make_tracks(const struct account_table *table, struct topology *t,
 				 int64_t first_ns, int *moved_to)
@@ -100,7 +100,7 @@ static struct track *make_tracks(const struct account_table *table, struct topol
 }
 
 /*
- * Children come after their parents, so from the last to the first each has all that was below it.
+ * Children come after their parents, so from the last to the first each has the carries below it.
  */
 static void pass_on_carries(struct account_table *table, struct track *old, size_t count,
 			    const int *moved_to)
@@ -119,7 +119,7 @@ static void pass_on_carries(struct account_table *table, struct track *old, size
 	}
 }
 
-/* Whether a removal would not count from 0. */
+/* Whether a removal counts from a reading, not from 0. */
 static bool may_still_be_removed(const struct track *tr)
 {
 	return !tr->removed && tr->id && !track_cpu_is_whole(tr) &&
@@ -376,7 +376,7 @@ static void add_detached(struct account_table *table, int pod, int container)
 	tracks[pod].holder = common_ancestor(tracks, tracks[pod].holder, container);
 }
 
-/* The ref of a container's pod, or 0 when there is none. */
+/* The ref of a container's pod, or 0. */
 static uint32_t place_container(struct account_table *table, struct pod_finder *f, int index)
 {
 	bool detached;

@@ -2,32 +2,27 @@
 /*
  * Roll-up, from the last cgroup to the first (children come after their parents):
  *
- *	CPU time	added where both sides count their own tasks only; a parent whose counter covers its subtree
- * has it already. Deltas are added, never totals, so the use of a child stays with its pod when the
- * child dies.
+ *	CPU time	added if both counters have own tasks only; a parent's counter of the
+ *			subtree has it already. Deltas are added, so the use of a dead child stays
+ *			with its pod.
  *	inactive file	the same
- *	throttling	always added: the kernel counts it where the quota is. Below a pod, the containers' throttling
- *			is what the pod's PSI shows.
- *	OOM kills	the larger of the own delta and the sum below: v2 counts them in every ancestor, v1 only where
- *			the victim lived.
- *	memory, swap, pids	cover the subtree in every hierarchy
- *	PSI		covers the subtree
+ *	throttling	always added: the kernel counts it at the quota. Below a pod, the
+ *			containers' throttling explains the pod's PSI.
+ *	OOM kills	the larger of own delta and sum below: v2 counts a kill in every ancestor,
+ *			v1 only in the victim's cgroup
+ *	memory, swap, pids, PSI		cover the subtree in every hierarchy
  *
- * What removed cgroups leave (see agent/account_removal.c) joins a tick before the roll-up, as if
- * it had been used by their parents' own tasks. What containers elsewhere add to their pods
- * (agent/account_table.c) joins after it.
+ * The remainders of removed cgroups (account_removal.c) join before the roll-up, like use of the
+ * parents' own tasks. The use of detached containers (account_table.c) joins their pods after it.
  */
 #include "agent/account_track.h"
 
 #include <string.h>
 
-/*
- * A clock that went back by less than this stood still: cgroupfs shows whole microseconds of what
- * BPF reads in nanoseconds.
- */
+/* A smaller step back is no step: cgroupfs shows whole microseconds, BPF reads nanoseconds. */
 #define TIME_SLACK_NS 1000000
 
-/* enum reading_have that says it was read. */
+/* Its bit of enum reading_have. */
 static uint32_t have_of(int c)
 {
 	return c == TRACK_CPU ? (uint32_t)HAVE_CPU : usage_counters[c - 1].have;
@@ -51,7 +46,7 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 	};
 }
 
-/* The counter's use since its last reading. base: this is its first reading and counts nothing. */
+/* The use since the last reading. base: this reading is the baseline and counts nothing. */
 static void advance(struct track *tr, int c, uint64_t value, bool base)
 {
 	uint64_t last = tr->last[c];
@@ -81,7 +76,7 @@ static void read_slow_counter(struct track *tr, int c, const struct reading *r)
 {
 	bool known = tr->based & (1u << c);
 
-	/* A counter that a later tier reads for the first time may be as old as its cgroup. */
+	/* A counter new with a later tier may be as old as its cgroup. */
 	if (r->have & have_of(c))
 		advance(tr, c, r->counter[c - 1], !known && (tr->at_start || tr->slow_seen));
 }
@@ -102,9 +97,9 @@ static void read_slow(struct track *tr, const struct reading *r)
 }
 
 /*
- * The topology may still hold a removed cgroup and show its last reading, and some walks meet it
- * once more; both lie between that reading and the counter at the removal. Anything else is a new
- * life that was given path and id of the old one: its counters began at 0.
+ * The topology may still have a removed cgroup with its last reading, and some walks meet it once
+ * more; both values lie between that reading and the counter at the removal. Any other value is of
+ * a new cgroup with the old path and id, whose counters began at 0.
  */
 static bool is_another_life(const struct track *tr, const struct reading *r)
 {
@@ -209,10 +204,7 @@ void remainder_add(struct remainder *to, const struct remainder *rest)
 		to->used[c] += rest->used[c];
 }
 
-/*
- * Whether what the counter said before its last reading is known; before its first one that is 0
- * for a new cgroup.
- */
+/* Whether the last value is known; before the first reading it is 0 for a new cgroup. */
 static bool has_base(const struct track *tr, int c)
 {
 	if (tr->based & (1u << c))
@@ -246,7 +238,7 @@ static void forget_cpu(struct remainder *rest)
 	rest->used[TRACK_CPU] = 0;
 }
 
-/* Moves to this tick what belongs to it. */
+/* Moves CPU time, and in a slow tick throttling, into this tick. */
 static void join(struct track *tr, struct remainder *rest, bool slow)
 {
 	tr->used[TRACK_CPU] += rest->used[TRACK_CPU];
@@ -276,13 +268,12 @@ uint64_t track_join_carry(struct track *tr, bool slow)
 #define GAUGES	 ((uint32_t)(HAVE_MEMORY | HAVE_WORKING_SET | USAGE_NEWEST_BITS))
 #define PRESSURE ((uint32_t)(HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL))
 
-/* Pages that are not in use, of those that are counted. */
 static uint64_t inactive_bytes(const struct track *tr)
 {
 	return tr->inactive_file_bytes < tr->mem_bytes ? tr->inactive_file_bytes : tr->mem_bytes;
 }
 
-/* A sum is known when both sides are. */
+/* A sum is known if both sides are. */
 static void adopt_gauges(struct track *pod, const struct track *container)
 {
 	pod->have &= container->have | ~GAUGES;
@@ -311,7 +302,7 @@ void track_join_adopted(struct track *tr, bool slow)
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
-/* quota / period in millicores, rounded to nearest; what cannot be is unknown. */
+/* quota / period in millicores, rounded to nearest; invalid values are unknown. */
 static int64_t cpu_limit(const struct reading *r)
 {
 	double milli;
@@ -324,7 +315,7 @@ static int64_t cpu_limit(const struct reading *r)
 	return milli < 1e15 ? (int64_t)milli : LIMIT_NONE;
 }
 
-/* The tighter of two; one that is known says more than one that is not. */
+/* The tighter of two limits; a known one precedes an unknown one. */
 static int64_t tighter(int64_t a, int64_t b)
 {
 	if (a >= 0 && b >= 0)
@@ -334,7 +325,6 @@ static int64_t tighter(int64_t a, int64_t b)
 	return a == LIMIT_NONE || b == LIMIT_NONE ? LIMIT_NONE : LIMIT_UNKNOWN;
 }
 
-/* No limit has one spelling. */
 static int64_t limit_of(int64_t value)
 {
 	return value < 0 ? LIMIT_NONE : value;
@@ -358,10 +348,7 @@ static void read_own_limits(struct kernel_limits *own, const struct reading *r)
 		own->pids = limit_of(r->pids_limit);
 }
 
-/*
- * The burst goes with the quota that counts; of two equal quotas both do, and so does the smaller
- * burst.
- */
+/* The burst of the quota that binds; of two equal quotas the smaller burst. */
 static int64_t effective_burst(const struct kernel_limits *own, const struct kernel_limits *above)
 {
 	if (own->cpu_milli == above->cpu_milli)

@@ -2,12 +2,13 @@
 /*
  * One epoll loop on one thread:
  *
- *   timer --> sampling tick --(every interval)--> publisher
- *   the publisher's descriptor, its deadlines --> publisher
- *   SIGHUP: keys again; SIGINT, SIGTERM: last interval, wait for acks (2 s at most), end
+ *	timer				--> sampling tick --(every interval)--> publisher
+ *	publisher's descriptor, deadline --> publisher
+ *	SIGHUP				--> read the keys again
+ *	SIGINT, SIGTERM			--> last interval, wait for acks (2 s at most), end
  *
  * The agent ends with an error only when no sampling tier is left. Nothing here blocks but
- * epoll_wait.
+ * epoll_wait().
  */
 #include "agent/agent.h"
 
@@ -31,9 +32,9 @@
 #include "shared/mem.h"
 #include "shared/program.h"
 
-enum { DESCRIPTORS = 36 }; /* for itself, without cgroups' files: maps, sockets, events */
+enum { DESCRIPTORS = 36 }; /* without cgroups' files: maps, sockets, events */
 
-#define LAST_WORDS_NS (2 * NS_PER_SEC)
+#define LAST_ACKS_NS (2 * NS_PER_SEC)
 
 enum event { EVENT_TIMER, EVENT_SIGNAL, EVENT_PUBLISHER, EVENTS };
 
@@ -51,7 +52,7 @@ struct agent {
 	bool stop;
 };
 
-/* Sets the timer to the pace of the sampling, unless it is. */
+/* Sets the timer to the period of sampling if that changed. */
 static int arm_timer(struct agent *a, struct reason *reason)
 {
 	int64_t ns = sampling_period_ns(a->sampling);
@@ -111,10 +112,7 @@ static int on_timer(struct agent *a, struct reason *reason)
 	if (rc)
 		return rc;
 	now = clock_mono_ns();
-	/*
-	 * At the tick that is nearest to the due time: a slow rate must not make the intervals
-	 * longer.
-	 */
+	/* At the tick nearest to the due time, so a slow rate makes no interval longer. */
 	if (schedule_due(&a->schedule, now + a->period_ns / 2))
 		publish(a, now);
 	return 0;
@@ -141,7 +139,7 @@ static int timeout_ms(int64_t deadline_ns)
 	return wait > 60 * NS_PER_SEC ? 60000 : (int)(wait / NS_PER_MS) + 1;
 }
 
-/* Waits until the deadline or an event and handles what came. */
+/* Waits for events until the deadline and handles them. */
 static int turn(struct agent *a, int64_t deadline_ns, struct reason *reason)
 {
 	struct epoll_event events[EVENTS];
@@ -157,10 +155,10 @@ static int turn(struct agent *a, int64_t deadline_ns, struct reason *reason)
 	return rc;
 }
 
-/* nanomsg has no linger: what was sent just before close is lost, so wait for the acks. */
-static void say_last_words(struct agent *a)
+/* nanomsg has no linger: close loses what was just sent, so wait for the acks. */
+static void publish_last(struct agent *a)
 {
-	int64_t now = clock_mono_ns(), until = now + LAST_WORDS_NS, deadline;
+	int64_t now = clock_mono_ns(), until = now + LAST_ACKS_NS, deadline;
 	struct reason ignored;
 
 	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->timer, NULL);
@@ -179,7 +177,7 @@ int agent_run(struct agent *a, struct reason *reason)
 	while (!a->stop && !rc)
 		rc = turn(a, step_publisher(a), reason);
 	if (!rc)
-		say_last_words(a);
+		publish_last(a);
 	return rc;
 }
 
@@ -192,7 +190,7 @@ static int watch(struct agent *a, int fd, enum event what, struct reason *reason
 
 	if (fd >= 0 && !epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &event))
 		return 0;
-	/* Without a descriptor that of making it. */
+	/* Of a failed open, or of epoll_ctl(). */
 	error = errno;
 	reason_set(reason, "cannot watch a descriptor: %s", strerror(error));
 	return -error;
@@ -248,8 +246,8 @@ static int try_sampling(void *ctx, struct reason *reason)
 	return sampling_try(a->sampling, reason);
 }
 
-/* After everything that takes rights, before the first thread: threads inherit what is left. */
-static int give_up_rights(struct agent *a, struct reason *reason)
+/* After the last step that needs privileges, before the first thread: threads inherit. */
+static int drop_privileges(struct agent *a, struct reason *reason)
 {
 	const struct confine_config config = {
 		.trial = try_sampling,
@@ -278,7 +276,7 @@ int agent_open(struct agent **out, const struct agent_config *config, struct rea
 	if (!rc)
 		rc = sampling_open(&a->sampling, &config->sampling, reason);
 	if (!rc)
-		rc = give_up_rights(a, reason);
+		rc = drop_privileges(a, reason);
 	if (!rc)
 		rc = publisher_start(a->publisher, reason);
 	if (!rc)

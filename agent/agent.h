@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The agent as one object: samples on a timer, publishes intervals, keeps them until every
- * aggregator has them.
- */
+/* Samples on a timer, publishes intervals, keeps them until every aggregator has them. */
 #ifndef EVENKEEL_AGENT_AGENT_H
 #define EVENKEEL_AGENT_AGENT_H
 
@@ -18,21 +15,20 @@ struct agent_config {
 	const char *node; /* name under which this machine reports */
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	int64_t interval_ns; /* 1..15 s */
-	bool confine; /* give up every right that is not needed once all is open */
+	bool confine; /* drop capabilities and system calls after the start */
 	struct sampling_config sampling;
 };
 
 struct agent;
 
 /*
- * Opens files and sampler, takes the first sample, gives up its rights, opens the sockets. config
- * is borrowed for the agent's life.
+ * Opens files and sampler, takes the first sample, drops privileges, opens the sockets. config is
+ * borrowed for the life of the agent.
  */
 int agent_open(struct agent **a, const struct agent_config *config, struct reason *reason);
 /*
- * Runs until SIGINT or SIGTERM, which it takes through a descriptor of its own; then publishes what
- * it has and waits up to two seconds for the acknowledgements. SIGHUP reads the keys again. 0, or
- * -errno with the reason when no tier can go on.
+ * Runs until SIGINT or SIGTERM; then publishes the last interval and waits up to two seconds for
+ * acks. SIGHUP reads the keys again. 0, or -errno with the reason when no tier is left.
  */
 int agent_run(struct agent *a, struct reason *reason);
 void agent_close(struct agent *a);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The causes are looked for in this order, after the failure, so that a start that works pays
- * nothing:
+ * The causes are checked after a failure only, in this order:
  *
- *     no BTF, or no sense in it --> a needed function is not in it --> no capability
- *            --> no memory may be locked --> the verifier's last word --> whatever libbpf said first
+ *	no valid BTF --> a needed function is missing --> no capability --> locked memory is limited
+ *		--> the verifier's last line --> the first warning of libbpf
  *
- * The functions come before the capabilities, since a kernel without one answers EPERM to a process
- * with few capabilities and ENOENT or ESRCH to one with many.
+ * Functions come before capabilities: without a function the kernel returns EPERM to a process with
+ * few capabilities, and ENOENT or ESRCH to one with many.
  */
 #include "agent/bpf_reason.h"
 
@@ -29,8 +28,8 @@
 /* --- what libbpf says ------------------------------------------------------------------------- */
 
 /*
- * libbpf's print callback has no argument of ours. Written by the thread that opens the sampler
- * only.
+ * Static, as libbpf's print callback has no context. Only the thread that opens the sampler writes
+ * them.
  */
 static char first_warning[256], verdict[256];
 
@@ -87,7 +86,7 @@ void bpf_reason_begin(void)
 
 /* --- what the kernel and the process have ----------------------------------------------------- */
 
-/* The first that is missing; NULL when none is, or without a btf. */
+/* The first missing function, or NULL. */
 static const struct bpf_reason_need *find_missing(const struct btf *btf,
 						  const struct bpf_reason_need *needs)
 {
@@ -110,7 +109,7 @@ static bool read_capabilities(struct __user_cap_data_struct data[_LINUX_CAPABILI
 	return syscall(SYS_capget, &header, data) == 0;
 }
 
-/* The names of what is missing, or NULL when nothing is. CAP_SYS_ADMIN includes both. */
+/* The missing capabilities, or NULL. CAP_SYS_ADMIN includes both. */
 static const char *missing_capabilities(void)
 {
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -128,8 +127,8 @@ static const char *missing_capabilities(void)
 }
 
 /*
- * Kernels that count BPF maps as locked memory, not as memory of a cgroup, are those without the
- * helper that came right after (5.11); libbpf asks in the same way.
+ * Kernels before 5.11 count BPF maps as locked memory, not as memory of a cgroup. They lack the
+ * helper that came right after, which libbpf checks, too.
  */
 static bool counts_locked_memory(const struct btf *btf)
 {
@@ -146,7 +145,7 @@ static bool counts_locked_memory(const struct btf *btf)
 	return !newer;
 }
 
-/* Whether the limit of locked memory stands in the way: libbpf raises it where it may. */
+/* libbpf raises the limit of locked memory if it may. */
 static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
 {
 	if (getrlimit(RLIMIT_MEMLOCK, limit) || limit->rlim_cur == RLIM_INFINITY)

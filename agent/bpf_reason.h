@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Says in words why a BPF sampler could not be set up: by what the kernel offers, never by its
- * version.
- */
+/* Why a BPF sampler cannot start, told from the features of the kernel, never from its version. */
 #ifndef EVENKEEL_AGENT_BPF_REASON_H
 #define EVENKEEL_AGENT_BPF_REASON_H
 
@@ -10,22 +7,22 @@
 
 #define BPF_REASON_BTF "/sys/kernel/btf/vmlinux"
 
-/* A function of the kernel that the programs cannot do without. */
+/* A kernel function that the programs need. */
 struct bpf_reason_need {
 	const char *function; /* its name in the BTF; NULL ends a list */
-	const char *missing; /* what to say without it */
+	const char *missing; /* the reason without it */
 };
 
 /*
- * From now on libbpf prints nothing. Its warnings go to the log's debug level; the first one is
- * kept, since later ones only repeat that it failed, and so is the verifier's last word.
+ * Redirects libbpf's warnings to the log's debug level. Keeps the first one, as later ones repeat
+ * the failure, and the verifier's last line.
  */
 void bpf_reason_begin(void);
 /*
- * After `what` failed with the (negative) error: sets the reason, one line, and returns the error
- * to report. -ENOENT: no BTF, or none that makes sense; -ENOSYS: something of `needs` is missing;
- * -EPERM: a capability is missing, or memory may not be locked; any other error as it came (the
- * verifier says -EACCES or -EINVAL).
+ * Sets the reason, one line, after `what` failed with the (negative) error; returns the error to
+ * report. -ENOENT: no valid BTF; -ENOSYS: one of `needs` is missing; -EPERM: a capability is
+ * missing, or locked memory is limited; else the error itself (the verifier returns -EACCES or
+ * -EINVAL).
  */
 int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need *needs,
 		       struct reason *reason);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsers of single cgroup files; the formats are those of the kernel's cgroup-v2 and cgroup-v1
- * documents. They accept what kernels print and nothing else, so that a file which means something
- * else on a kernel to come reads as "not measured", never as a wrong number.
+ * Formats as in the kernel's cgroup-v1 and cgroup-v2 documents. The parsers accept exactly what
+ * kernels print. A file whose meaning changes in a later kernel then reads as "not measured", never
+ * as a wrong number.
  */
 #include "agent/cgroup_text.h"
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of cgroup files, v1 and v2, as numbers. Pure. */
+/* Parsers for the values in cgroup files, v1 and v2. Pure. */
 #ifndef EVENKEEL_AGENT_CGROUP_TEXT_H
 #define EVENKEEL_AGENT_CGROUP_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All return false, and write nothing, when the text has another form or a number does not fit. */
+/* All return false, and write nothing, if the text has another format or a number does not fit. */
 
-/*
- * Decimal digits at *text that end at one of the characters of `ends` or with the text; moves past
- * them.
- */
+/* Decimal digits at *text up to one of the characters of `ends` or the end; moves past them. */
 bool cgroup_text_digits(const char **text, const char *ends, uint64_t *value);
 /* "4096\n" */
 bool cgroup_text_number(const char *text, uint64_t *value);

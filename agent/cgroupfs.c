@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the cgroup hierarchies are, and which directories they hold.
+ * mountinfo lists the mounts (proc(5), one line each):
  *
- * mountinfo says what is mounted where (proc(5), one line per mount):
+ *	36 35 0:31 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+ *	id parent dev root mount-point options [tags..] - type source super-options
  *
- *     36 35 0:31 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
- *     id parent dev root mount-point options [tags..] - type source super-options
+ * A v2 hierarchy has the type cgroup2; a v1 hierarchy has cgroup and lists its controllers among
+ * the super-options. Blanks and backslashes in names are octal escapes.
  *
- * A v2 hierarchy has the type cgroup2; a v1 one has cgroup and names its controllers among the
- * super-options. Blanks and backslashes in names are octal escapes.
+ * The walk goes by levels: one descriptor is open at a time, and if the topology is full the
+ * deepest cgroups are left out, not whole pods. A cgroup's id is its inode number. A directory with
+ * two links has no children (kernfs counts subdirectories as links), so leaves are never opened.
  *
- * The walk goes by levels, not by branches: one descriptor is open at a time whatever the depth,
- * and when the topology is full it is the deepest cgroups that do not fit, not whole pods. A
- * cgroup's id is its inode number. A directory with two links has no children (kernfs counts
- * subdirectories as links), so leaves, most of a tree, are never opened.
- *
- * What can fail: a mount point that is covered by another mount (then it is not the cgroup
- * filesystem any more and counts as absent); directories that vanish at any moment; descriptors
- * running out, which ends the scan, since a tree with holes would look like removed cgroups.
+ * What can fail: a mount point is covered by another mount (it counts as absent); directories
+ * vanish at any moment; descriptors run out. The last ends the scan, as missing parts of the tree
+ * would look like removed cgroups.
  */
 #include "agent/cgroupfs.h"
 
@@ -101,7 +98,7 @@ struct mount_line {
 
 enum { FIELDS_BEFORE_POINT = 4 };
 
-/* Cuts one line into fields. False when it is not a mountinfo line. */
+/* Splits a line into fields; false if it is not a mountinfo line. */
 static bool split_line(char *line, struct mount_line *m)
 {
 	char *point, *field;
@@ -162,7 +159,7 @@ static int count_slashes(const char *path)
 	return n;
 }
 
-/* A mount deeper down shows only a part of the hierarchy, such as a container's own. */
+/* A deeper mount shows a part of the hierarchy, as a container's own. */
 static bool is_better_mount(const char *point, const char *chosen)
 {
 	return !chosen || count_slashes(point) < count_slashes(chosen);
@@ -222,7 +219,7 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 		fs->memory_from = HIERARCHY_UNIFIED;
 }
 
-/* Reads a whole file of a size only its end tells. */
+/* Reads a whole file of unknown size. */
 static int read_file(int dir_fd, const char *path, struct buf *b, struct reason *reason)
 {
 	enum { CHUNK = 16 * 1024 };
@@ -246,7 +243,7 @@ static int read_file(int dir_fd, const char *path, struct buf *b, struct reason 
 	return err;
 }
 
-/* Mount points are listed resolved, so root is compared resolved too. */
+/* mountinfo has resolved paths. */
 static char *resolve_root(const char *root)
 {
 	char *real = realpath(root, NULL);
@@ -270,7 +267,7 @@ static bool is_cgroup_dir(int fd, int h)
 	return st.f_type == (h == HIERARCHY_UNIFIED ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC);
 }
 
-/* Opens one root; what turns out not to be there any more is forgotten. */
+/* Opens one root; a mount that is gone becomes absent. */
 static int open_root(struct cgroupfs *fs, int h, struct reason *reason)
 {
 	int fd = open(fs->mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -372,7 +369,7 @@ struct walk {
 	size_t dir_len; /* of path: the directory being read, without a slash at the end */
 };
 
-/* Unreadable without being a failure: the directory went away, or its owner closed it to us. */
+/* No failure: the directory is gone, or not readable for the agent. */
 static bool is_out_of_reach(int err)
 {
 	return err == ENOENT || err == ENODEV || err == EACCES || err == EPERM;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In this order, since each step takes away what an earlier one needs:
+ * Each step removes what an earlier one needs:
  *
- *     bounding set        needs CAP_SETPCAP; without it the set stays, and no_new_privs makes it worthless
- *     effective set       put down, still permitted
- *     trial               works --> permitted, inheritable and ambient set are emptied too
- *                         fails --> CAP_BPF and CAP_PERFMON are taken up again, everything else goes, second trial
- *     no_new_privs        no program and no file gives a right back
- *     not dumpable        the key is in memory: no core file, no reading by other processes of the same user
- *     system calls        shared/syscalls.c
+ *	bounding set	needs CAP_SETPCAP; without it the set stays, and no_new_privs makes it
+ *			useless
+ *	effective set	cleared, still permitted
+ *	trial		works: the permitted, inheritable and ambient sets are cleared
+ *			fails: CAP_BPF and CAP_PERFMON come back, all others go, second trial
+ *	no_new_privs	no program and no file gives a capability back
+ *	not dumpable	the key is in memory: no core file, no reading by processes of the same user
+ *	system calls	shared/syscalls.c
  *
- * Why a trial and no list of kernels: through 5.18 bpf() refuses everything to those without
- * CAP_BPF if kernel.unprivileged_bpf_disabled is set, later kernels only what makes programs and
- * maps; vendors backport either.
+ * A trial replaces a list of kernels: through 5.18 bpf() refuses everything without CAP_BPF if
+ * kernel.unprivileged_bpf_disabled is set, later kernels refuse only new programs and maps, and
+ * vendors backport either.
  *
- * Capabilities belong to threads, so this comes before the first thread is started. What can fail:
- * the trial, also with both capabilities; the kernel refusing to take something away, which it does
- * not do without a fault here. Nothing is undone.
+ * Capabilities belong to threads, so this comes before the first thread. What can fail: the trial,
+ * even with both capabilities. Nothing is undone.
  */
 #include "agent/confine.h"
 
@@ -39,7 +39,7 @@ static int refuse(const char *what, struct reason *reason)
 	return -error;
 }
 
-/* The capabilities as prepared in libcap-ng become those of the thread. */
+/* Applies the state of libcap-ng to the thread. */
 static int apply(struct reason *reason)
 {
 	errno = 0;
@@ -48,12 +48,12 @@ static int apply(struct reason *reason)
 	return 0;
 }
 
-/* Puts the effective set down; the permitted one stays. */
+/* Clears the effective set; the permitted set stays. */
 static int lower_all(struct reason *reason)
 {
 	if (capng_get_caps_process())
 		return refuse("capabilities cannot be read", reason);
-	/* It fails without CAP_SETPCAP, see above. */
+	/* It fails without CAP_SETPCAP. */
 	capng_clear(CAPNG_SELECT_BOUNDS);
 	capng_apply(CAPNG_SELECT_BOUNDS);
 	for (unsigned int c = 0; !capng_update(CAPNG_DROP, CAPNG_EFFECTIVE, c);)
@@ -103,7 +103,7 @@ static int drop_capabilities(const struct confine_config *config, bool *kept, st
 	return rc;
 }
 
-static int drop_prospects(struct reason *reason)
+static int forbid_gains(struct reason *reason)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return refuse("no_new_privs", reason);
@@ -119,7 +119,7 @@ int confine(const struct confine_config *config, struct reason *reason)
 	int rc = drop_capabilities(config, &kept, reason), filter, fd;
 
 	if (!rc)
-		rc = drop_prospects(reason);
+		rc = forbid_gains(reason);
 	if (rc)
 		return rc;
 	filter = syscalls_prepare(config->unix_sockets ? SYSCALLS_AGENT_IPC : SYSCALLS_AGENT, &fd,

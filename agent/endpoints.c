@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lookups follow each other in 30 s. While a lookup fails, or none of the addresses answers, in 1,
- * 2, 4, .. 30 s: the service may just have moved. A failed lookup changes nothing else: those who
- * were there may still be.
+ * The name is looked up every 30 s; after a failed lookup, or while no address answers, after 1, 2,
+ * 4, .. 30 s. A failed lookup changes no address.
  */
 #include "agent/endpoints.h"
 
@@ -12,10 +11,7 @@
 #define PERIOD_NS (30 * NS_PER_S)
 #define RETRY_NS  NS_PER_S
 
-/*
- * So many good answers in a row without it, and an address is gone: one may come from a server that
- * lags.
- */
+/* An address leaves after so many answers without it: one name server may lag. */
 enum { ABSENT_MAX = 2 };
 
 void endpoints_start(struct endpoints *e, int64_t mono_ns)
@@ -32,7 +28,7 @@ bool endpoints_due(struct endpoints *e, int64_t mono_ns, bool answering)
 {
 	if (e->due_ns == INT64_MAX)
 		return false;
-	/* They have just stopped to answer. */
+	/* The last address has just stopped to answer. */
 	if (!answering && !e->retry_ns && e->due_ns > mono_ns + RETRY_NS) {
 		e->retry_ns = RETRY_NS;
 		e->due_ns = mono_ns + RETRY_NS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which addresses of a name are sent to, and when the name is looked up again. Pure. */
+/* The addresses behind a name that intervals are sent to, and when to look it up again. Pure. */
 #ifndef EVENKEEL_AGENT_ENDPOINTS_H
 #define EVENKEEL_AGENT_ENDPOINTS_H
 
@@ -15,11 +15,11 @@ struct endpoints {
 	size_t count;
 	struct {
 		struct address address;
-		unsigned int absent; /* lookups in a row that did not have it */
+		unsigned int absent; /* successful lookups in a row without it */
 	} members[ENDPOINTS_MAX];
-	size_t left_out; /* addresses of the last good answer for which there is no room */
-	int64_t due_ns; /* when to look up; INT64_MAX while a lookup is under way */
-	int64_t retry_ns; /* the last pause while nobody answered; 0: somebody does */
+	size_t left_out; /* addresses of the last answer beyond the room */
+	int64_t due_ns; /* of the next lookup; INT64_MAX during a lookup */
+	int64_t retry_ns; /* the last pause without an answering address; 0: one answers */
 };
 
 struct endpoints_change {
@@ -32,19 +32,18 @@ enum { ENDPOINTS_CHANGES_MAX = 2 * ENDPOINTS_MAX };
 /* Due at once. */
 void endpoints_start(struct endpoints *e, int64_t mono_ns);
 /*
- * True when the name is to be looked up now, then the lookup counts as under way. answering: some
- * member acknowledges what it is sent; when none does, the lookup comes soon.
+ * True when a lookup is due, which then counts as running. answering: some address acknowledges
+ * intervals; without one the next lookup comes soon.
  */
 bool endpoints_due(struct endpoints *e, int64_t mono_ns, bool answering);
 /*
- * Takes the answer of a lookup: an address that is new joins while there is room for it (room: how
- * many more may join than leave), one that was absent from two good answers in a row leaves.
- * Returns how many changes it wrote, those that leave first.
+ * Takes the answer of a lookup: adds new addresses (at most `room` more than leave), and drops
+ * those missing from two answers in a row. Returns the number of changes, removals first.
  */
 size_t endpoints_take(struct endpoints *e, const struct resolver_answer *answer, int64_t mono_ns,
 		      bool answering, size_t room,
 		      struct endpoints_change changes[ENDPOINTS_CHANGES_MAX]);
-/* The address could not be sent to after all; the next answer may bring it again. */
+/* Drops an address that could not be opened; the next answer may add it again. */
 void endpoints_forget(struct endpoints *e, const struct address *address);
 
 #endif

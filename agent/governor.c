@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rates are whole numbers, so that ticks and the slow passes of every second stay together: 10,
- * 5, 2, 1 Hz. Cost is the CPU time of the whole process, in percent of one core, over the last 10
- * s: as long as the time between two regular rescans, so that each window has its share of what
- * happens rarely.
+ * Rates are whole numbers, so that ticks and the slow pass of each second coincide: 10, 5, 2, 1 Hz.
+ * Cost is the CPU time of the process in percent of one core over the last 10 s, the time between
+ * two rescans, so each window has one.
  *
- *	down	the cost of a whole window is above the budget: one rate down. A new window begins, so the next step
- *		comes 10 s later at the earliest, and the lowest rate is reached within 40 s.
- *	up	cost + (higher rate - rate) * cost of a fast tick stays below 3/4 of the budget for 30 s: one rate up. What
- * does not depend on the rate (publishing, slow passes, rescans) is in the first term only. At 1 Hz
- * every tick is a slow one, which costs no less than a fast one and stands for it.
- *	again	a rate that does not hold for as long as was waited for it was a mistake: the next wait is twice as long, 16
- *		minutes at most; a rate that holds makes it 30 s again.
+ *	down	The cost of a full window is above the budget: one rate down, and a new window. The
+ *		lowest rate is reached within 40 s.
+ *	up	cost + (higher rate - rate) * cost of a fast tick stays below 3/4 of the budget for
+ *		30 s: one rate up. At 1 Hz every tick is slow; a slow tick costs no less and stands
+ *		for a fast one.
+ *	again	A raised rate that holds for less than the wait before it doubles the next wait, up
+ *		to 16 minutes; a rate that holds for longer resets the wait to 30 s.
  *
- * So a cost that does not change ends in one rate, whatever it is, and one that comes and goes
- * changes the rate ever more rarely. Where not even 1 Hz fits, it stays and is told once; again
- * only after the rate could rise.
+ * A constant cost ends in one rate; a cost that varies changes the rate ever more rarely. If 1 Hz
+ * exceeds the budget, the rate stays, and the governor says so once until the rate rises again.
  */
 #include "agent/governor.h"
 
@@ -23,7 +21,7 @@
 
 #define NS_PER_S      1000000000LL
 #define WINDOW_NS     (10 * NS_PER_S)
-#define POINT_NS      (NS_PER_S / 2) /* between points of the window */
+#define POINT_NS      (NS_PER_S / 2) /* between points */
 #define HOLD_NS	      (30 * NS_PER_S)
 #define HOLD_MAX_NS   (16 * 60 * NS_PER_S)
 #define CLEARLY_BELOW 0.75
@@ -35,7 +33,7 @@ static int lower_rate(int rate_hz)
 	return rate_hz > 1 ? rate_hz / 2 : 1;
 }
 
-/* The rate from which one step down leads here. */
+/* One step up: the inverse of lower_rate(). */
 static int higher_rate(const struct governor *g)
 {
 	int rate = g->most_hz;
@@ -84,8 +82,8 @@ static void add_tick(struct governor *g, const struct governor_tick *tick)
 }
 
 /*
- * Never longer than WINDOW_NS, so that what happens once in that time is in it once, unless there
- * was no tick for so long.
+ * Keeps the window at WINDOW_NS or below (unless ticks are farther apart), so that a rescan is in
+ * it once.
  */
 static void slide(struct governor *g)
 {
@@ -129,8 +127,8 @@ static double expected_percent(const struct governor *g, int rate_hz)
 	return cost_percent(g) + (rate_hz - g->rate_hz) * 100 * tick_cpu_ns(g) / (double)NS_PER_S;
 }
 
-/* The rate goes down: was it a mistake to raise it? */
-static void learn(struct governor *g)
+/* Before a step down: doubles the wait if the last raise did not hold. */
+static void adapt_hold(struct governor *g)
 {
 	if (!g->raised_ns)
 		return;
@@ -141,16 +139,16 @@ static void learn(struct governor *g)
 	g->raised_ns = 0;
 }
 
-static bool too_dear(struct governor *g, struct reason *said)
+static bool over_budget(struct governor *g, struct reason *said)
 {
 	int rate = lower_rate(g->rate_hz);
 	double cost = cost_percent(g);
 
 	g->calm_ns = 0;
 	if (rate == g->rate_hz) {
-		if (g->told)
+		if (g->said_over)
 			return false;
-		g->told = true;
+		g->said_over = true;
 		reason_set(said,
 			   "the agent uses %.3g %% of a core at %d Hz, the lowest rate; the budget "
 			   "of %.3g "
@@ -158,7 +156,7 @@ static bool too_dear(struct governor *g, struct reason *said)
 			   cost, g->rate_hz, g->budget_percent);
 		return true;
 	}
-	learn(g);
+	adapt_hold(g);
 	reason_set(said,
 		   "the agent uses %.3g %% of a core, its budget is %.3g %%: sampling at %d Hz "
 		   "instead of %d",
@@ -168,7 +166,7 @@ static bool too_dear(struct governor *g, struct reason *said)
 	return true;
 }
 
-static bool can_afford(struct governor *g, struct reason *said)
+static bool within_budget(struct governor *g, struct reason *said)
 {
 	int rate = higher_rate(g);
 	double expected = expected_percent(g, rate);
@@ -188,7 +186,7 @@ static bool can_afford(struct governor *g, struct reason *said)
 		   cost_percent(g), expected, rate, g->budget_percent, rate, g->rate_hz);
 	g->rate_hz = rate;
 	g->raised_ns = now;
-	g->told = false;
+	g->said_over = false;
 	begin_window(g);
 	return true;
 }
@@ -199,5 +197,5 @@ bool governor_tick(struct governor *g, const struct governor_tick *tick, struct 
 	slide(g);
 	if (!g->whole)
 		return false;
-	return cost_percent(g) > g->budget_percent ? too_dear(g, said) : can_afford(g, said);
+	return cost_percent(g) > g->budget_percent ? over_budget(g, said) : within_budget(g, said);
 }

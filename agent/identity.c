@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path is read once from left to right. Each component is classified by its own name; what it
- * means depends on where the path has led so far:
+ * The path is read from left to right. The name of each component has a meaning, which depends on
+ * the path so far:
  *
- *	kubepods, QoS, pod	start over: the innermost Kubernetes names the workload, so a node that itself
- * runs in a container (or a cluster in a pod) is no part of its pods' identity container
- * the outermost one below the pod, or outside Kubernetes the outermost of all; everything below it
- * belongs to it anything else            one level deeper than where it is
+ *	kubepods, QoS, pod	start over: the innermost Kubernetes names the workload, as a node
+ *				itself may run in a container
+ *	container		the outermost one below the pod, or without Kubernetes the outermost
+ *				of all; all cgroups below belong to it
+ *	anything else		one level deeper
  *
- * Below kubepods nothing but a pod may hold a container: a pod whose UID is malformed is nothing,
- * and so is all below it. Names as written by kubelet (systemd and cgroupfs driver, any cgroup
- * root), by the runtimes containerd, CRI-O, docker and podman, and by systemd when runtime and
- * kubelet disagree about the driver ("SLICE:PREFIX:ID" as one directory).
+ * Below kubepods only a pod may have a container: a pod with a malformed UID, and all below it, is
+ * nothing. The names are those of kubelet (systemd and cgroupfs driver, any cgroup root), of
+ * containerd, CRI-O, docker and podman, and of a runtime that writes cgroupfs under a kubelet that
+ * uses systemd ("SLICE:PREFIX:ID" as one directory).
  */
 #include "agent/identity.h"
 
@@ -30,12 +31,12 @@ enum component {
 	COMPONENT_QOS,
 	COMPONENT_POD,
 	COMPONENT_CONTAINER,
-	COMPONENT_POD_CONTAINER, /* both in one name: pod slice and container id joined by colons */
+	COMPONENT_POD_CONTAINER, /* pod slice and container id in one name, joined by colons */
 	COMPONENT_HELPER,
 	COMPONENT_OVERHEAD, /* Kata's threads outside of their sandboxes, below it by sandbox */
 };
 
-/* What one component's name says by itself. */
+/* The meaning of a component's name. */
 struct meaning {
 	enum component component;
 	enum qos_class qos;
@@ -66,7 +67,7 @@ static const struct {
 	{"libpod-conmon-", RUNTIME_PODMAN},
 };
 
-/* Parents that tell whose bare container ids these are. */
+/* Parents of cgroups named by a bare container id. */
 static const struct {
 	const char *name;
 	enum container_runtime runtime;
@@ -94,7 +95,7 @@ static bool span_is(struct span s, const char *text)
 	return s.len == strlen(text) && !memcmp(s.text, text, s.len);
 }
 
-/* Takes `text` off the end of s; false and s unchanged when it is not there. */
+/* Removes `text` from the end of s; false: it is not there. */
 static bool cut_end(struct span *s, const char *text)
 {
 	size_t len = strlen(text);
@@ -116,7 +117,7 @@ static bool cut_start(struct span *s, const char *text)
 	return true;
 }
 
-/* Takes `word` off the end of a name whose words are joined by dashes. */
+/* Removes the last word from a name whose words are joined by dashes. */
 static bool cut_last_word(struct span *s, const char *word)
 {
 	struct span cut = *s;
@@ -163,7 +164,7 @@ static bool is_uuid(struct span s)
 	return true;
 }
 
-/* The QoS class named by the last word of a slice's name, taken off it. */
+/* Removes a QoS class from the end of a slice's name. */
 static enum qos_class cut_qos(struct span *name)
 {
 	for (size_t i = 0; i < COUNT(qos_names); i++)
@@ -220,10 +221,7 @@ static bool parse_container(struct span name, struct meaning *m)
 	return false;
 }
 
-/*
- * SLICE:PREFIX:ID, the unit name a runtime passes for systemd, taken as a directory by a runtime
- * that writes cgroupfs itself.
- */
+/* SLICE:PREFIX:ID, a unit name for systemd, as a directory by a runtime that writes cgroupfs. */
 static bool parse_joined(struct span name, struct meaning *m)
 {
 	struct span slice, prefix, id;
@@ -248,7 +246,7 @@ static bool parse_joined(struct span name, struct meaning *m)
 	if (parse_pod(slice, m))
 		m->component = COMPONENT_POD_CONTAINER;
 	else if (memmem(slice.text, slice.len, "kubepods", strlen("kubepods")))
-		return false; /* a pod that cannot be told */
+		return false; /* a pod with a malformed name */
 	return m->runtime != RUNTIME_UNKNOWN;
 }
 
@@ -308,12 +306,12 @@ static struct meaning parse_component(struct span name, enum cgroup_level above)
 	return (struct meaning){.component = COMPONENT_OTHER};
 }
 
-/* Where the walk has led. */
+/* The state of the walk along the path. */
 struct walk {
 	struct identity *identity;
 	bool lost; /* below kubepods, but in no pod */
-	bool overhead; /* at or below kata_overhead, where paths name whom it is for */
-	bool libpod_parent; /* the component before was podman's root for its cgroupfs driver */
+	bool overhead; /* at or below kata_overhead */
+	bool libpod_parent; /* the last component was podman's root for its cgroupfs driver */
 	enum container_runtime id_runtime; /* who owns bare container ids here */
 };
 
@@ -341,7 +339,7 @@ static void enter_pod(struct walk *w, const struct meaning *m)
 		w->identity->pod_uid[i] = m->pod_uid.text[i] == '_' ? '-' : m->pod_uid.text[i];
 }
 
-/* One level deeper, into something that has no meaning of its own. */
+/* One level deeper, into a component without a meaning. */
 static void enter_other(struct walk *w)
 {
 	switch (w->identity->level) {
@@ -367,7 +365,7 @@ static void enter_other(struct walk *w)
 	}
 }
 
-/* Helpers and containers are such only here; elsewhere they are just one more level. */
+/* Elsewhere helpers and containers are one more level. */
 static bool may_enter_container(const struct walk *w)
 {
 	enum cgroup_level level = w->identity->level;
@@ -378,7 +376,7 @@ static bool may_enter_container(const struct walk *w)
 
 static void enter_container(struct walk *w, const struct meaning *m)
 {
-	/* podman's pods have bare ids there, its containers never. */
+	/* There podman's pods have bare ids, its containers never. */
 	bool podman_pod = w->libpod_parent && m->runtime == RUNTIME_UNKNOWN;
 
 	if (!may_enter_container(w) || podman_pod) {
@@ -447,7 +445,7 @@ void identity_parse(const char *path, struct identity *identity)
 	struct walk walk = {.identity = identity};
 
 	*identity = (struct identity){.level = LEVEL_ROOT};
-	/* The kernel's mark on the path of a removed cgroup that still has processes. */
+	/* The suffix of a removed cgroup that still has processes. */
 	cut_end(&rest, " (deleted)");
 	while (rest.len) {
 		const char *slash = memchr(rest.text, '/', rest.len);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a cgroup is, told from its path alone: pod, container, QoS class and runtime. Pure. */
+/* The identity of a cgroup, from its path: pod, container, QoS class and runtime. Pure. */
 #ifndef EVENKEEL_AGENT_IDENTITY_H
 #define EVENKEEL_AGENT_IDENTITY_H
 
 #include "shared/interval.h"
 
 enum cgroup_level {
-	LEVEL_NONE, /* nothing Kubernetes knows */
+	LEVEL_NONE, /* not of Kubernetes */
 	LEVEL_ROOT, /* "/" */
 	LEVEL_KUBEPODS, /* the root of all pods */
 	LEVEL_QOS, /* kubepods' burstable or besteffort child */
@@ -20,12 +20,12 @@ enum cgroup_level {
 struct identity {
 	enum cgroup_level level;
 	enum qos_class qos;
-	enum container_runtime runtime; /* RUNTIME_UNKNOWN also where the path cannot tell */
+	enum container_runtime runtime; /* RUNTIME_UNKNOWN also if the path does not tell */
 	char pod_uid[POD_UID_LEN + 1]; /* with dashes; "" where there is none */
 	char container_id[CONTAINER_ID_LEN + 1];
 };
 
-/* path: as the kernel shows it below the hierarchy's mount, with the leading slash. */
+/* path: below the hierarchy's mount, with the leading slash. */
 void identity_parse(const char *path, struct identity *identity);
 
 #endif

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why: an orchestrator restarts what has hung, if something tells it. The agent listens to nobody
- * and writes no file, on purpose, so it cannot be asked; but the kernel counts how often a thread
- * goes to wait, and the agent's loop waits after every tick, at least once a second on its slowest
- * tier. So the same program, started beside the agent in its container, reads that count from /proc
- * until it changes:
+ * The agent serves no requests and writes no file, so a probe cannot ask it. The kernel counts how
+ * often a thread goes to wait, and the agent's loop waits after every tick, at least once a second.
+ * The probe, the same program started in the agent's container, reads that count from /proc until
+ * it changes:
  *
- *     the loop turns                        the count grows within a tick --> 0
- *     it is stuck in the kernel, stopped    the count stays               --> fault
- *     it spins                              it never waits: the count stays
+ *	the loop runs				the count grows within a tick --> 0
+ *	stuck in the kernel, stopped, spinning	the count stays --> failure
  *
- * An agent that samples no more ends by itself, and one that cannot reach its aggregators is
- * healthy: it keeps what it measured.
+ * An agent that cannot sample ends by itself; one that cannot reach its aggregators is alive and
+ * keeps its intervals.
  *
- * Which process: in a container the first. One that sees the host's processes (hostPID) has no such
- * first; there it is the one of our name in our own control groups, which are the container's.
+ * The probed process is process 1 of the container. With the host's processes in sight (hostPID) it
+ * is the process of the same name in the probe's own cgroups.
  *
- * What can fail: there is no agent; two in the same control groups; /proc shows only one's own
- * processes (hidepid).
+ * What can fail: no agent runs; two run in the same cgroups; /proc hides other processes (hidepid).
  */
 #include "agent/liveness.h"
 
@@ -42,7 +39,7 @@
 
 enum { PROC_FILE_MAX = 64 * 1024 };
 
-/* What /proc says of a process; false: it is gone, or never was. */
+/* Reads a file of a process; false: no such process. */
 static bool read_of(const char *proc, pid_t pid, const char *name, struct buf *text)
 {
 	char *path = mem_printf("%s/%d/%s", proc, (int)pid, name);
@@ -74,7 +71,7 @@ static pid_t pid_of(const char *name)
 	return isdigit((unsigned char)*name) && !*end && pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
-/* How many others there are in our control groups; *found is the last. */
+/* The number of agents beside `self` in its cgroups; *found is the last. */
 static size_t find_beside(const char *proc, pid_t self, const struct buf *name, pid_t *found)
 {
 	struct buf groups = BUF_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --healthy: whether the agent of this container still turns its loop, asked from outside of it. */
+/* --healthy, the liveness probe: whether the loop of the agent in this container still runs. */
 #ifndef EVENKEEL_AGENT_LIVENESS_H
 #define EVENKEEL_AGENT_LIVENESS_H
 
@@ -9,20 +9,20 @@
 #include "shared/reason.h"
 
 /*
- * Waits up to five seconds for a sign of life. 0, or -errno with the reason: no agent, several, or
- * none that turns.
+ * Waits up to five seconds for a tick. 0, or -errno with the reason: no agent, several, or no tick.
  */
 int liveness_check(struct reason *reason);
 
-/* --- its parts, for tests: `proc` is where processes are told of ------------------------------ */
+/*
+ * --- for tests: `proc` is the root of procfs ----------------------------------------------------
+ */
 
 /*
- * The other process with the name of `self`: the first of all if it is that, else the only one in
- * the control groups of `self`. -ENOENT if there is none, -ENOTUNIQ if there are several, with the
- * reason.
+ * The other process with the name of `self`: process 1 if it has that name, else the only one in
+ * the cgroups of `self`. -ENOENT: none; -ENOTUNIQ: several; with the reason.
  */
 int liveness_find(const char *proc, pid_t self, pid_t *found, struct reason *reason);
-/* How often the main thread of a process has gone to wait. -ENOENT or -EINVAL with the reason. */
+/* Voluntary context switches of the main thread. -ENOENT or -EINVAL with the reason. */
 int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason);
 
 #endif

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine's CPU time, memory, pressure and boot id, from /proc (proc(5)).
+ * CPU time, memory, pressure and boot id from /proc (proc(5)).
  *
  * /proc/stat: "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in USER_HZ
- * ticks, summed over the CPUs that follow as "cpu0 ..", one line per CPU that is online. Guest time
- * is already part of user and nice. /proc/meminfo: "MemTotal:  24684096 kB". /proc/pressure/cpu and
- * memory: two lines as in a cgroup's files. The whole machine has no time in which no task at all
- * got a CPU: the full line of cpu came with 5.13 and tells of wake-ups, from 5.19 on it always says
- * 0.
+ * ticks, the sum of the lines "cpu0 .." that follow, one per online CPU. user and nice include
+ * guest time. /proc/meminfo: "MemTotal:  24684096 kB". /proc/pressure/cpu and memory: two lines as
+ * in a cgroup's files. The full line of cpu came with 5.13; from 5.19 on it is always 0.
  *
- * The files stay open and are read from their start by one pread, so that a reading is of one
- * moment. What can fail: a field that is not there (not a Linux we know), or a number out of range.
- * Pressure may be missing (before 4.20, built without it) or unreadable (psi=0): then it is not
- * known.
+ * The files stay open, and one pread() from the start reads one moment. What can fail: a field is
+ * missing or out of range. Pressure may be missing (before 4.20, or not built) or unreadable
+ * (psi=0); then it is unknown.
  */
 #include "agent/machine.h"
 
@@ -67,7 +64,7 @@ static int bad_field(struct reason *reason, const char *file, const char *field)
 
 enum cpu_part { CPU_USER, CPU_SYSTEM, CPU_IDLE, CPU_IOWAIT, CPU_STEAL, CPU_PARTS };
 
-/* Reads the ticks of what follows "cpu ", in parts. */
+/* Reads the line after "cpu ", summed by part. */
 static int read_ticks(const char *at, uint64_t parts[CPU_PARTS], struct reason *reason)
 {
 	static const struct {
@@ -82,7 +79,7 @@ static int read_ticks(const char *at, uint64_t parts[CPU_PARTS], struct reason *
 
 	memset(parts, 0, CPU_PARTS * sizeof(parts[0]));
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		/* The last one is younger than the others. */
+		/* Old kernels lack the last field. */
 		if (fields[i].part == CPU_STEAL && strchr("\n", at[strspn(at, " \t")]))
 			break;
 		if (!take_number(&at, &ticks) ||
@@ -126,7 +123,7 @@ int machine_parse_stat(const char *text, long hz, struct machine *m, struct reas
 	    !ticks_to_ns(parts[CPU_SYSTEM], hz, &split.system_ns) ||
 	    __builtin_add_overflow(split.user_ns, split.system_ns, &busy))
 		return bad_field(reason, "/proc/stat", "cpu");
-	/* These may run backwards, and below 0 on some hypervisors. */
+	/* These may decrease, on some hypervisors below 0. */
 	if (!ticks_to_ns(parts[CPU_IOWAIT], hz, &split.iowait_ns))
 		split.iowait_ns = 0;
 	if (!ticks_to_ns(parts[CPU_STEAL], hz, &split.steal_ns))
@@ -186,7 +183,7 @@ struct machine_files {
 	int cpu_pressure_fd, memory_pressure_fd; /* -1 without PSI */
 	long hz;
 	char boot_id[BOOT_ID_LEN + 1];
-	struct buf text; /* of the file being parsed; grows to the largest */
+	struct buf text; /* of the current file; grows to the largest */
 };
 
 enum { TEXT_FIRST = 16 * 1024, TEXT_MAX = 16 * 1024 * 1024, PRESSURE_SIZE = 512 };
@@ -214,7 +211,7 @@ static int read_whole(struct machine_files *f, int fd, const char *path, struct 
 	return 0;
 }
 
-/* Without PSI the file is not there, or refuses to be read; then it is "". */
+/* "" if the file is missing or unreadable. */
 static void read_pressure(int fd, char text[PRESSURE_SIZE])
 {
 	ssize_t n = fd < 0 ? -1 : pread(fd, text, PRESSURE_SIZE - 1, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole machine as /proc tells it. */
+/* The whole machine, from /proc. */
 #ifndef EVENKEEL_AGENT_MACHINE_H
 #define EVENKEEL_AGENT_MACHINE_H
 
@@ -10,13 +10,13 @@
 #include "shared/reason.h"
 
 struct machine {
-	bool stale; /* set by the caller of machine_read(): it failed, all below is as of before */
+	bool stale; /* set by the caller: machine_read() failed, the values are old */
 	int64_t cpu_capacity_milli; /* online CPUs * 1000 */
 	uint64_t cpu_busy_ns; /* user (guests are part of it), nice, system, irq, softirq */
 	uint64_t mem_total_bytes;
 	uint64_t mem_available_bytes;
 	struct cpu_split cpu; /* since boot */
-	/* /proc/pressure, since boot; a kernel without PSI has none of it. */
+	/* /proc/pressure, since boot. */
 	bool psi_known;
 	bool psi_cpu_full_known;
 	uint64_t psi_cpu_ns, psi_cpu_full_ns; /* some, full */
@@ -28,8 +28,8 @@ struct machine {
 int machine_parse_stat(const char *text, long hz, struct machine *m, struct reason *reason);
 int machine_parse_meminfo(const char *text, struct machine *m, struct reason *reason);
 /*
- * The texts of /proc/pressure/cpu and memory, "" where there is none; sets all psi_ members. A full
- * line of cpu that says 0 is none: the kernel has it there for its form only.
+ * Sets all psi_ members from the texts of /proc/pressure/cpu and memory; "": missing. A full line
+ * of cpu with the value 0 is none: the kernel writes it for the format only.
  */
 void machine_parse_pressure(const char *cpu, const char *memory, struct machine *m);
 

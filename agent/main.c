@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * evenkeel-agent: options, then the agent until it is told to stop. Exit: 0 ok, 1 error, 2 usage.
- */
+/* evenkeel-agent: options, then the agent until a signal. Exit status: 0 ok, 1 error, 2 usage. */
 #include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -155,7 +153,7 @@ static const struct option_program program = {
 	.manual = manual,
 };
 
-/* The name the node reports under: as given, else the host's. */
+/* The node's name: --node-name, else the host's. */
 static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1],
 		     struct reason *why)
 {
@@ -177,7 +175,7 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 	return -1;
 }
 
-/* An unset variable of a shell: it names no file, and would otherwise be told of without a name. */
+/* An unset shell variable gives an empty value; say which option. */
 static int check_not_empty(const struct agent_options *o, struct reason *why)
 {
 	const char *empty = NULL;
@@ -243,7 +241,10 @@ static int run(const void *values, struct reason *why)
 	rc = agent_open(&agent, &config, why);
 	if (rc)
 		return 1;
-	/* The ring's intervals come and go for days: in pages of their own they leave no holes. */
+	/*
+	 * The ring's intervals come and go for days; in separate mappings they do not fragment the
+	 * heap.
+	 */
 	mallopt(M_MMAP_THRESHOLD, 64 * 1024);
 	rc = agent_run(agent, why);
 	agent_close(agent);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's sampling without its loop: a tick whenever one is due, a signal that ends the waiting
- * early, one interval at the end. The interval ends with its last tick, so it is shorter than asked
- * for by less than the time between two. Nothing is written before everything is measured, so a
- * failure leaves standard output empty.
+ * The agent's sampling without its loop. The interval ends with its last tick, so it is shorter
+ * than requested by less than one period. A signal ends it early. Output follows after the
+ * measurement, so a failure leaves standard output empty.
  */
 #include "agent/once.h"
 
@@ -20,7 +19,7 @@
 #include "shared/log.h"
 #include "shared/utf8.h"
 
-/* Waits for a time; true when a signal of the set came first. */
+/* Waits until due_ns; true if a signal came first. */
 static bool wait_until(int64_t due_ns, const sigset_t *signals)
 {
 	for (;;) {
@@ -37,7 +36,7 @@ static bool wait_until(int64_t due_ns, const sigset_t *signals)
 	}
 }
 
-/* Ticks until the interval is over; *end_ns becomes the time of the last one. */
+/* Ticks until the end of the interval; *end_ns becomes the time of the last tick. */
 static int tick_through(struct sampling *s, int64_t begin_ns, int64_t interval_ns,
 			const sigset_t *signals, int64_t *end_ns, struct reason *reason)
 {
@@ -71,12 +70,12 @@ static int measure(struct sampling *s, int64_t interval_ns, const sigset_t *sign
 		reason_set(reason, "interrupted before there was anything to print");
 		return -EINTR;
 	}
-	/* Starting cost much more than sampling, and is no part of the interval. */
+	/* Without the start, which costs much more than sampling. */
 	(*interval)->node.agent_cpu_ns = (uint64_t)cpu;
 	return 0;
 }
 
-/* Of the terminal on standard output; 0: it is none. */
+/* 0: standard output is no terminal. */
 static size_t terminal_width(void)
 {
 	struct winsize size;
@@ -135,7 +134,7 @@ static int sample_and_print(const struct once_config *config, struct sampling *s
 
 	if (rc)
 		return rc;
-	/* From here on a signal ends the program, also where nobody reads what it prints. */
+	/* From here on a signal ends the program, even while output blocks. */
 	sigprocmask(SIG_UNBLOCK, signals, NULL);
 	sample.cgroups = sampling_cgroups(sampling);
 	sample.interval = interval;
@@ -150,7 +149,7 @@ int once_run(const struct once_config *config, struct reason *reason)
 	sigset_t signals;
 	int rc;
 
-	/* A file opened below would take the place of a standard output that is closed. */
+	/* A file opened below would become a closed standard output. */
 	if (fcntl(STDOUT_FILENO, F_GETFD) < 0)
 		return cannot_write(reason);
 	sigemptyset(&signals);

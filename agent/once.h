@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --once: one interval of this machine on standard output, without an aggregator. */
+/* --once: one interval of this machine on standard output. */
 #ifndef EVENKEEL_AGENT_ONCE_H
 #define EVENKEEL_AGENT_ONCE_H
 
@@ -15,28 +15,26 @@ enum once_output { ONCE_TABLE, ONCE_JSON };
 
 struct once_config {
 	const char *node; /* name of this machine; borrowed */
-	int64_t interval_ns; /* how long to sample */
+	int64_t interval_ns; /* duration */
 	enum once_output output;
 	struct sampling_config sampling;
 };
 
 /*
- * Samples for one interval, or until SIGINT or SIGTERM, and prints what was measured. 0, or -errno
- * with the reason: no tier works, standard output does not take it, or the signal came before the
- * first tick.
+ * Samples for one interval, or until SIGINT or SIGTERM, and prints it. 0, or -errno with the
+ * reason: no tier works, standard output fails, or a signal came before the first tick.
  */
 int once_run(const struct once_config *config, struct reason *reason);
 
-/* What is printed. */
+/* The data to print. */
 struct once_sample {
 	const char *node; /* borrowed, as is the interval; every entry has its entity */
-	size_t cgroups; /* how many there are, workloads or not */
+	size_t cgroups; /* in all, workloads or not */
 	const struct interval *interval;
 };
 
 /*
- * Three tables: the node's use, how it was sampled, the workloads. width: of the terminal; 0: never
- * shorten. Pure.
+ * Three tables: the node, the sampling, the workloads. width: of the terminal; 0: no limit. Pure.
  */
 void once_table_write(const struct once_sample *sample, size_t width, struct buf *out);
 
@@ -47,11 +45,10 @@ void once_table_write(const struct once_sample *sample, size_t width, struct buf
  * items: [{kind, name, podUID, containerID, qosClass, runtime, pod, usage, kernelLimits,
  * contention}]}
  *
- * Members, units and precision are those of the aggregator's /v1/nodes and /v1/pods, but a usage is
- * of the one interval: {samples, mean, stddev, p50, p95, p99 (node), min, max, last} for CPU,
- * {mean, max, last} for memory and working set, {last} for swap and tasks. No limit is null, what
- * is unknown is absent, and a contention that was not measured is null. pod is the name of a
- * container's pod.
+ * Members, units and precision as in the aggregator's /v1/nodes and /v1/pods, but usage is of the
+ * one interval: {samples, mean, stddev, p50, p95, p99 (node), min, max, last} for CPU, {mean, max,
+ * last} for memory and working set, {last} for swap and tasks. null: no limit, or a contention that
+ * was not measured; absent: unknown. pod: the name of a container's pod.
  */
 void once_json_write(const struct once_sample *sample, struct buf *out);
 
@@ -59,32 +56,27 @@ void once_json_write(const struct once_sample *sample, struct buf *out);
 
 struct once_item {
 	const struct entry *entry; /* borrowed */
-	const struct entity *pod; /* of a container whose pod is listed too; else NULL */
+	const struct entity *pod; /* of a container with a listed pod; else NULL */
 };
 
 /*
- * Most CPU first, then by name; containers, ordered alike, follow their pod. The array is the
- * caller's to free.
+ * The workloads in the order of output: most CPU first, then by name; containers, in the same
+ * order, follow their pod. The caller frees the array.
  */
 struct once_item *once_items(const struct interval *i, size_t *count);
 
-/*
- * "Pod", "Container", "Unit", "Slice"; the words of Kubernetes for a class, and of runtimes: NULL
- * where unknown.
- */
+/* "Pod", "Container", "Unit", "Slice"; the QoS classes of Kubernetes; runtimes. NULL: unknown. */
 const char *once_kind_name(enum entity_kind kind);
 const char *once_qos_name(enum qos_class qos);
 const char *once_runtime_name(enum container_runtime runtime);
 
-/*
- * Share of the CPU periods that hit the quota; NaN where there were none, or it was not measured.
- */
+/* Share of CPU periods that hit the quota; NaN: none, or not measured. */
 double once_throttled_ratio(const struct usage *u);
-/* ns of what `bit` says was measured, as a share 0..1 of the time covered; NaN where it was not. */
+/* ns as a share 0..1 of the time covered; NaN if `bit` was not measured. */
 double once_share(const struct usage *u, enum usage_have bit, uint64_t ns);
 /* CPU time as a rate; NaN over no time. */
 double once_milli(uint64_t cpu_ns, double seconds);
-/* The 50th percentile or a higher one of the node's CPU use; NaN where it was not measured. */
+/* A percentile of the node's CPU use, 50th or higher; NaN: not measured. */
 double once_percentile(const struct node_sample *n, double share);
 
 #endif

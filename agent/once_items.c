@@ -22,7 +22,7 @@ static const struct entry *find_entry(const struct interval *i, uint32_t ref)
 	return low < i->entry_count && i->entries[low].ref == ref ? &i->entries[low] : NULL;
 }
 
-/* What stands for an item among other pods: its pod, or itself. */
+/* The pod by which an item is sorted, or itself. */
 static const struct entry *leader(const struct interval *i, const struct entry *e)
 {
 	const struct entry *pod = e->entity->parent ? find_entry(i, e->entity->parent) : NULL;
@@ -43,7 +43,7 @@ static int compare_entries(const struct entry *a, const struct entry *b)
 	if (cpu_a != cpu_b)
 		return cpu_a > cpu_b ? -1 : 1;
 	names = strcmp(a->entity->name, b->entity->name);
-	/* Two lives of one path. */
+	/* Of two cgroups with one path. */
 	return names ? names : (a->ref > b->ref) - (a->ref < b->ref);
 }
 

@@ -55,7 +55,7 @@ static void write_gauge(struct jsonw *w, const struct usage_latest_row *row, con
 	jsonw_object_close(w);
 }
 
-/* What is known of the newest reading only. */
+/* A value of the newest reading only. */
 static void write_last(struct jsonw *w, const struct usage_latest_row *row, const struct usage *u,
 		       uint64_t value)
 {
@@ -115,7 +115,7 @@ static void write_source(struct jsonw *w, const struct interval *i)
 	jsonw_object_close(w);
 }
 
-/* What /proc/stat says of all CPUs together, as a rate. */
+/* /proc/stat of all CPUs, as rates. */
 static void write_machine(struct jsonw *w, const struct interval *i)
 {
 	const struct cpu_split *split = &i->node.cpu_split;

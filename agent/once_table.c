@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three tables with a blank line between them, in the words of `evenkeel nodes` and `evenkeel
- * pods`. A pod is shown by its UID and a container below it by its id, two blanks in; everything
- * else by its cgroup's path. Columns of which nothing is known, or of which there is nothing
- * (swap), are left out.
+ * Three tables with a blank line between them, with the column titles of `evenkeel nodes` and
+ * `evenkeel pods`. The name of a pod is its UID, that of a container below it its id, indented by
+ * two blanks; all others have their cgroup's path. Columns without any value are left out.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +17,7 @@
 struct title {
 	const char *text;
 	enum table_form form;
-	size_t spare; /* > 0: the order in which narrow terminals lose it */
+	size_t spare; /* > 0: the order in which narrow terminals drop it */
 };
 
 static struct table *new_table(const struct title *titles, size_t count)
@@ -84,7 +83,7 @@ static double last_of(const struct usage *u, enum usage_have bit, const struct g
 	return u->have & bit ? (double)g->last : NAN;
 }
 
-/* Mean, deviation and bounds; NaN where CPU was not measured. */
+/* NaN: CPU was not measured. */
 struct cpu {
 	double mean, stddev, min, max;
 };
@@ -260,10 +259,7 @@ static void add_limit(struct table *t, int64_t limit, void (*write)(double, char
 	add(t, text);
 }
 
-/*
- * Without a quota there are no periods, so no share of them; what was throttled for all that is
- * shown in seconds.
- */
+/* Without a quota there are no periods; throttled time is then shown in seconds. */
 static void add_throttled(struct table *t, const struct usage *u)
 {
 	double ratio = once_throttled_ratio(u);
@@ -307,7 +303,7 @@ static void add_item(struct table *t, const struct once_item *item)
 	add_count(t, u->have & USAGE_OOM, u->oom_kills);
 }
 
-/* Columns in which every row would say the same: nothing. */
+/* Hides columns without any value. */
 static void hide_empty(struct table *t, const struct interval *i)
 {
 	bool qos = false, swap = false;

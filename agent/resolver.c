@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a thread for each name: getaddrinfo() blocks for as long as name servers are silent (5 s per
- * attempt and server, as resolv.conf has it), and cannot be cancelled.
+ * getaddrinfo() blocks while name servers are silent (5 s per attempt and server) and cannot be
+ * cancelled, so each name has a thread.
  *
  *	loop                        thread
  *	ask: wanted = true   -->    waits for wanted, looks up without the lock
  *	take: answer         <--    answer, then the eventfd
  *
- * What both touch lies in one piece of memory with two holders; the last one frees it. So closing
- * waits for a thread that can end, and leaves one that hangs in a lookup behind: it ends by itself,
- * without anybody to tell.
+ * Both share one struct with two holders, and the last one frees it. Closing waits for an idle
+ * thread and detaches one that hangs in a lookup; that thread ends by itself.
  *
- * What can fail: the thread cannot be started (reported by open). A failed lookup is an answer.
+ * What can fail: starting the thread. A failed lookup is an answer.
  */
 #include "agent/resolver.h"
 
@@ -48,7 +47,7 @@ struct resolver {
 	/* under lock */
 	int holders;
 	bool wanted, busy, stop;
-	struct resolver_answer *answer; /* owned; NULL: none to take */
+	struct resolver_answer *answer; /* owned; NULL: none */
 };
 
 /* --- the system's lookup ---------------------------------------------------------------------- */
@@ -60,7 +59,7 @@ static bool usable(const struct sockaddr *address, struct address *out)
 
 	if (address->sa_family == AF_INET)
 		return inet_ntop(AF_INET, &v4->sin_addr, out->text, sizeof(out->text));
-	/* A link-local one means nothing without its interface, which an URL cannot name. */
+	/* A link-local address needs an interface, which a URL cannot have. */
 	return address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) &&
 	       inet_ntop(AF_INET6, &v6->sin6_addr, out->text, sizeof(out->text));
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals from the oldest to the newest. Each push may have to make room:
+ * Intervals from the oldest to the newest. Each push may make room:
  *
  *	too old		dropped
- *	over budget	two neighbours become one, so what they cover stays, with their total and without the step
- * between them. Of all neighbours those that stand for the fewest intervals are taken, the oldest
- * first: the whole span becomes coarser evenly. The newest is spared while there are others.
- *	still over	the oldest is dropped: no merged interval covers more than a quarter of the span, since it can
- *			only be dropped as a whole
+ *	over budget	two neighbours merge; totals stay. The pair that stands for the fewest
+ *			intervals is merged, of equal pairs the oldest, so the span becomes coarser
+ *			evenly. The newest is merged last.
+ *	still over	the oldest is dropped: a merged interval covers at most a quarter of the
+ *			span, as it is dropped as a whole
  *
- * What a reader (an aggregator) has and what it has not are never joined, nor is the interval it
- * will ask for next: that one may already have been received, its ack being on the way or lost, and
- * would be counted twice in a larger one.
+ * Intervals that a reader (an aggregator) has never merge with intervals it lacks, nor does the
+ * reader's next interval merge: the reader may have it already, with the ack lost or on its way,
+ * and would count it twice in a larger one.
  *
- * The budget covers the intervals and the entities they hold, each entity once.
+ * The budget covers intervals and the entities they hold, each entity once.
  */
 #include "agent/ring.h"
 
@@ -131,7 +131,7 @@ static void drop_oldest(struct ring *r)
 	remove_item(r, 0);
 }
 
-/* Index of the first interval with this sequence or a later one; count when there is none. */
+/* Index of the first interval with this sequence or a later one, or count. */
 static size_t index_of(const struct ring *r, uint64_t sequence)
 {
 	size_t low = 0, high = r->count;
@@ -147,15 +147,12 @@ static size_t index_of(const struct ring *r, uint64_t sequence)
 	return low;
 }
 
-/* May items[index] and the next become one? */
+/* Whether items[index] and the next may merge. */
 static bool can_merge(const struct ring *r, size_t index)
 {
 	const struct interval *a = r->items[index], *b = r->items[index + 1];
 
-	/*
-	 * A clock that was set back between them; or one that would outlive what it begins with by
-	 * too much.
-	 */
+	/* Not across a clock that was set back, nor into more than a quarter of the span. */
 	if (a->end_ns > b->start_ns || b->end_ns - a->start_ns > r->span_ns / 4)
 		return false;
 	for (size_t i = 0; i < r->cursor_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dispatch to the tier that was opened; the tiers themselves are in sampler_*.c. */
+/* Dispatch to the open tier; the tiers are in sampler_*.c. */
 #include "agent/sampler.h"
 
 #include <assert.h>

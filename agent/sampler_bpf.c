@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tiers that let the kernel walk: T0, T1 and T2, which differ in the way (sampler_bpf_walk.c)
- * and in nothing else. Results are read from mapped memory.
+ * Tiers T0, T1 and T2: the kernel walks over the cgroups by one of three methods
+ * (sampler_bpf_walk.c), and the records are read from mapped memory.
  *
- *     pass --> for each hierarchy that holds something wanted:
- *                set blocks, cursor = 0
- *                the kernel walks, bpf/read.h writes records
- *                records[0..cursor) --> topology_find(id, where it was last time) --> reading
+ *	pass --> for each hierarchy with a wanted value:
+ *			set blocks, cursor = 0
+ *			the kernel walks, bpf/read.h writes records
+ *			records[0..cursor) --> topology_find(id, index of the last pass) --> reading
  *
- * What is read where:
+ *	fast and slow	CPU time from cpu_from, memory usage from memory_from
+ *	slow only	limits, swap, inactive file pages, OOM kills from memory_from; quota and
+ *			throttling from throttle_from; pids and PSI from the v2 hierarchy, which may
+ *			have the same paths on a v1 machine (pids are absent there: the agent reads
+ *			no v1 pids hierarchy)
  *
- *     fast and slow   CPU time from cpu_from, memory usage from memory_from
- *     slow only       limits, swap, inactive file pages, OOM kills from memory_from; quota and
- *                     throttling from throttle_from; pids and PSI from the v2 hierarchy, which on a
- *                     v1 machine may have the same paths (there pids are absent: their v1 hierarchy
- *                     is none of ours)
+ * A brief pass leaves out the hierarchies with slow values only, two of four on a v1 machine: quota
+ * and throttling, and PSI. Throttled time is subtracted from PSI, so both are left out or none.
  *
- * A brief pass leaves out the hierarchies that are walked for slow values only, which on a v1
- * machine are two of four: quota and throttling, and PSI. These are subtracted from each other, so
- * both are left out or none.
+ * The kernel writes removed cgroups into a ring. An overwritten record has another sequence number
+ * and counts as lost.
  *
- * Removed cgroups are handed out from a ring that the kernel writes. A record that it overwrites
- * meanwhile shows in its sequence number and counts as lost.
- *
- * What can fail: opening; a walk that cannot be made or that meets not a single cgroup, which gives
- * up the tier. T2 does not meet cgroups without a process below them: they keep their last reading,
- * and a pass cannot tell that one is missing.
+ * What can fail: opening; a walk fails or meets no cgroup, which ends the tier. T2 does not meet
+ * cgroups without a process below them: they keep their last reading, and a pass cannot miss one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,14 +40,14 @@ struct sampler_bpf {
 	struct sampler_bpf_object object;
 	struct sampler_bpf_walks walks;
 	uint32_t blocks[HIERARCHIES]; /* enum record_block of a slow pass */
-	unsigned int left_out; /* of a brief pass: hierarchies, as bits 1 << h */
-	uint32_t kept; /* enum reading_have: what these would tell */
+	unsigned int left_out; /* hierarchies that a brief pass leaves out, as bits 1 << h */
+	uint32_t kept; /* enum reading_have: the values of these */
 	uint64_t page_bytes;
 
-	/* Position in the walk -> index in the topology; owned, as long as walks came. */
+	/* Position in the walk -> index in the topology; owned, as long as the longest walk. */
 	int *hint[HIERARCHIES];
 	uint32_t hints[HIERARCHIES]; /* how many */
-	uint64_t generation; /* of cgroups made and removed, as last told */
+	uint64_t generation; /* of cgroups made and removed, at the last call */
 	uint64_t taken; /* removals */
 };
 
@@ -65,7 +61,7 @@ static void choose_memory_blocks(struct sampler_bpf *b, int from)
 	b->blocks[from] |= from == HIERARCHY_UNIFIED ? BLOCK_MEMORY_V2 : BLOCK_MEMORY_V1;
 }
 
-/* Returns the hierarchies in which anything is read, as bits 1 << h. */
+/* Returns the hierarchies to read, as bits 1 << h. */
 static unsigned int choose_blocks(struct sampler_bpf *b, const struct cgroupfs *fs)
 {
 	unsigned int hierarchies = 0;
@@ -88,7 +84,7 @@ static bool is_slow_only(const struct sampler_bpf *b, int h)
 	return b->blocks[h] && !(b->blocks[h] & ~(uint32_t)BLOCKS_SLOW);
 }
 
-/* Memory and CPU time are fast values, so it is these two hierarchies that can do without them. */
+/* Memory and CPU time are fast values, so only these two hierarchies may have slow ones alone. */
 static void choose_left_out(struct sampler_bpf *b, const struct cgroupfs *fs)
 {
 	const uint32_t throttle = HAVE_THROTTLE | HAVE_CPU_LIMIT;
@@ -260,7 +256,7 @@ static void take_slow(const struct sampler_bpf *b, struct reading *r,
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
-/* Room for the records of a walk on our side. */
+/* Maps the records of a walk and grows their hints. */
 static int make_room(struct sampler_bpf *b, int h, uint32_t count, struct reason *reason)
 {
 	int err = sampler_bpf_object_reach(&b->object, count, reason);
@@ -273,7 +269,7 @@ static int make_room(struct sampler_bpf *b, int h, uint32_t count, struct reason
 	return 0;
 }
 
-/* Lets the kernel walk one hierarchy; the number of records, or -errno. */
+/* Walks one hierarchy; returns the number of records, or -errno. */
 static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *reason)
 {
 	struct walk_state *state = b->object.state;
@@ -327,7 +323,7 @@ static uint32_t take_records(struct sampler_bpf *b, int h, int count, struct top
 	return known;
 }
 
-/* Directories of the walked hierarchies that the topology holds. */
+/* The number of cgroups of the walked hierarchies in the topology. */
 static uint32_t count_expected(struct topology *t, uint32_t walked)
 {
 	uint32_t expected = 0;
@@ -382,7 +378,7 @@ static int topology_changed_bpf(void *state)
 
 /* --- removals ------------------------------------------------------------------------------ */
 
-/* False when the kernel writes another one over it, or has. */
+/* False: overwritten. */
 static bool copy_removal(const struct removal_record *from, uint64_t sequence, struct removal *to)
 {
 	if (__atomic_load_n(&from->sequence, __ATOMIC_ACQUIRE) != sequence)

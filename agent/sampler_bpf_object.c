@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the bytes of an object to running programs:
+ *	knobs (CPUs, memory nodes) --> load --> map state and records --> learn addresses --> attach
  *
- *     knobs (CPUs, memory nodes) --> load --> map state and records --> learn addresses --> attach
+ * Before 5.19 a program cannot learn the per-CPU addresses of all CPUs at once and runs on each of
+ * them. CPUs that are offline then are asked again later; their earlier use counts when they
+ * answer.
  *
- * Where a kernel cannot tell the per-CPU addresses of all CPUs at once (before 5.19), the program
- * runs on each of them. A CPU that is offline then is left out and asked again later; what it
- * counted before shows up as use when it answers.
+ * The kernel makes every page of a mapped array resident at once. The records are mapped as far as
+ * a walk came: RECORDS_FIRST, then twice as many each time.
  *
- * The kernel makes every page of a mapped array resident at once, so the records are mapped only as
- * far as a walk ever came: RECORDS_FIRST, and from there twice as many each time.
- *
- * What can fail: any of it, with the cause put into words by bpf_reason.c. CPUs beyond
- * RECORD_CPUS_MAX and memory nodes beyond RECORD_NODES_MAX are refused, since their use would be
- * missing without a trace. After opening no capability is needed any more.
+ * What can fail: each step, explained by bpf_reason.c. More than RECORD_CPUS_MAX CPUs or
+ * RECORD_NODES_MAX memory nodes are refused, as their use would be missing. After opening no
+ * capability is needed.
  */
 #include "agent/sampler_bpf_object.h"
 
@@ -32,9 +30,8 @@
 /* --- what the machine has -------------------------------------------------------------------- */
 
 /*
- * Reads a list like "0-3,8-11" as the kernel writes them. Up to max numbers go to ids. Returns how
- * many there are, *last being the greatest; 0 when there is no such file or it cannot be
- * understood.
+ * Reads a list like "0-3,8-11"; up to max numbers go to ids. Returns their count, with the greatest
+ * in *last; 0: no such file, or malformed.
  */
 static uint32_t read_id_list(const char *path, __u32 *ids, uint32_t max, uint32_t *last)
 {
@@ -62,7 +59,7 @@ static uint32_t read_id_list(const char *path, __u32 *ids, uint32_t max, uint32_
 
 static int set_machine(struct walk_knobs *knobs, struct reason *reason)
 {
-	/* Kernels without NUMA have no list of nodes, and one node, 0. */
+	/* Kernels without NUMA have no list, and node 0. */
 	uint32_t last_cpu = 0, last_node = 0;
 	uint32_t cpus = read_id_list("/sys/devices/system/cpu/possible", knobs->cpu_id,
 				     RECORD_CPUS_MAX, &last_cpu);
@@ -90,7 +87,7 @@ static int explain(const struct sampler_bpf_object *o, const char *what, int err
 	return bpf_reason_explain(what, err, o->source->needs, reason);
 }
 
-/* Changes to the knobs have no effect any more once the object is loaded. */
+/* Fixed once the object is loaded. */
 static const struct walk_knobs *knobs_of(const struct sampler_bpf_object *o)
 {
 	size_t size = 0;
@@ -124,11 +121,14 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_r
 	size_t size;
 	int err;
 
-	/* libbpf demands that the padding is zero too, here and in the other options below. */
+	/* libbpf requires zero padding, here and in the options below. */
 	memset(&opts, 0, sizeof(opts));
 	opts.sz = sizeof(opts);
 	opts.object_name = "evenkeel";
-	/* Before 1.3 it asks for the modules' types unless told where to look: CAP_SYS_ADMIN. */
+	/*
+	 * Without a path libbpf before 1.3 also reads the modules' types, which takes
+	 * CAP_SYS_ADMIN.
+	 */
 	opts.btf_custom_path = BPF_REASON_BTF;
 	elf = o->source->elf(&size);
 	o->object = bpf_object__open_mem(elf, size, &opts);
@@ -148,7 +148,7 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_r
 
 enum { RECORDS_FIRST = 1024 };
 
-/* NULL with the reason when it cannot be mapped. */
+/* NULL with the reason. */
 static void *map_array(const struct sampler_bpf_object *o, const char *name, size_t size, int prot,
 		       struct reason *reason)
 {
@@ -225,7 +225,7 @@ static int run_learn(const struct sampler_bpf_object *o, __u32 flags, __u32 cpu)
 	return bpf_prog_test_run_opts(bpf_program__fd(o->learn), &run);
 }
 
-/* Asks one CPU. 0, -ENXIO when it is offline, or another -errno. */
+/* Learns the address on one CPU. 0, -ENXIO: offline, or another -errno. */
 static int ask_cpu(struct sampler_bpf_object *o, __u32 cpu)
 {
 	__u32 learned = o->state->cpus_learned;
@@ -236,31 +236,28 @@ static int ask_cpu(struct sampler_bpf_object *o, __u32 cpu)
 	return err;
 }
 
-/*
- * Asks each CPU that was not asked with success yet; returns the first failure other than being
- * offline.
- */
-static int ask_unasked(struct sampler_bpf_object *o)
+/* Asks each CPU without an address; returns the first failure other than being offline. */
+static int ask_offline_cpus(struct sampler_bpf_object *o)
 {
 	uint32_t left = 0;
 	int failed = 0;
 
-	for (uint32_t i = 0; i < o->unasked_count; i++) {
-		int err = ask_cpu(o, o->unasked[i]);
+	for (uint32_t i = 0; i < o->offline_count; i++) {
+		int err = ask_cpu(o, o->offline_cpus[i]);
 
 		if (err)
-			o->unasked[left++] = o->unasked[i];
+			o->offline_cpus[left++] = o->offline_cpus[i];
 		if (err && err != -ENXIO && !failed)
 			failed = err;
 	}
-	o->unasked_count = left;
+	o->offline_count = left;
 	return failed;
 }
 
 void sampler_bpf_object_learn(struct sampler_bpf_object *o)
 {
-	if (o->unasked_count)
-		ask_unasked(o);
+	if (o->offline_count)
+		ask_offline_cpus(o);
 }
 
 static int learn_offsets(struct sampler_bpf_object *o, struct reason *reason)
@@ -273,10 +270,10 @@ static int learn_offsets(struct sampler_bpf_object *o, struct reason *reason)
 	if (o->state->cpus_learned == knobs->cpu_count)
 		return 0;
 	o->state->cpus_learned = 0;
-	o->unasked = mem_zalloc(knobs->cpu_count, sizeof(*o->unasked));
-	memcpy(o->unasked, knobs->cpu_id, knobs->cpu_count * sizeof(*o->unasked));
-	o->unasked_count = knobs->cpu_count;
-	err = ask_unasked(o);
+	o->offline_cpus = mem_zalloc(knobs->cpu_count, sizeof(*o->offline_cpus));
+	memcpy(o->offline_cpus, knobs->cpu_id, knobs->cpu_count * sizeof(*o->offline_cpus));
+	o->offline_count = knobs->cpu_count;
+	err = ask_offline_cpus(o);
 	if (!err && !o->state->cpus_learned)
 		err = -ENXIO;
 	if (!err)
@@ -312,7 +309,7 @@ int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_b
 	o->source = source;
 	bpf_reason_begin();
 	err = load(o, record_limit, keep_removals, reason);
-	/* Reading the kernel's types took some 10 MiB, for good unless given back. */
+	/* Reading the kernel's types took some 10 MiB. */
 	malloc_trim(0);
 	if (!err)
 		err = map_all(o, keep_removals, reason);
@@ -331,5 +328,5 @@ void sampler_bpf_object_close(struct sampler_bpf_object *o)
 	unmap_records(o);
 	unmap(o->state, sizeof(*o->state));
 	bpf_object__close(o->object);
-	free(o->unasked);
+	free(o->offline_cpus);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a walk is set off; what it does is in bpf/NAME.bpf.c:
+ * The start of a walk; the programs are in bpf/NAME.bpf.c:
  *
- *     T0  css     BPF_PROG_TEST_RUN of a program that walks the v2 hierarchy
- *     T1  cgroup  an iterator attached to the root of each hierarchy: bpf_iter_create and a read
- *     T2  task    one iterator over all tasks, told before each walk which hierarchy is meant
+ *	T0  css     BPF_PROG_TEST_RUN of a program that walks the v2 hierarchy
+ *	T1  cgroup  an iterator attached to the root of each hierarchy: bpf_iter_create() and read()
+ *	T2  task    one iterator over all tasks, with the hierarchy set before each walk
  *
- * The links stay attached to the roots of the hierarchies, which nobody can remove. These system
- * calls and close() are all that a walk makes, none of which takes a capability where the kernel
- * lets holders of a descriptor use it (5.19).
+ * The links stay attached to the roots of the hierarchies, which cannot be removed. A walk makes
+ * these system calls and close(); none takes a capability if the kernel lets holders of a
+ * descriptor use it (5.19).
  */
 #include "agent/sampler_bpf_walk.h"
 
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The skeletons are generated; only the objects in them are used. */
+/* Generated; only the objects in them are used. */
 #include "bpf/cgroup.skel.h"
 #include "bpf/cgroup_plain.skel.h"
 #include "bpf/css.skel.h"
@@ -61,7 +61,7 @@ static int find_root_id(struct sampler_bpf_walks *w, int h, int root_fd)
 	return 0;
 }
 
-/* Makes an iterator of a link and reads it to its end, which calls the program for every object. */
+/* Reads an iterator to its end, which calls the program for every object. */
 static int iterate(const struct bpf_link *link)
 {
 	int fd = bpf_iter_create(bpf_link__fd(link));
@@ -183,8 +183,8 @@ static int walk_task(const struct sampler_bpf_walks *w, const struct sampler_bpf
 }
 
 /*
- * With all processes in sight, every child that has some below it is met. Processes come and go, so
- * the count may be wrong for one walk.
+ * If all processes are visible, the walk meets every child with processes below it. Processes come
+ * and go, so the count may be wrong for one walk.
  */
 static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
 		      struct reason *reason)

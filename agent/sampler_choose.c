@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which tier samples: the best one whose values agree with the kernel's own files.
+ * The best tier whose values agree with the kernel's files is chosen.
  *
- * A tier that opens may still be wrong: an address that did not resolve reads as 0, a walk may end
- * early, a private namespace may hide the cgroups. So each candidate makes slow passes, and the
- * values of a few cgroups are compared:
+ * A tier that opens may be wrong: an unresolved address reads as 0, a walk ends early, a private
+ * namespace hides cgroups. Each candidate makes slow passes, and the values of a few cgroups are
+ * compared:
  *
- *     read files --> pass --> read files      lesser file value <= pass value <= greater file value
+ *	read files --> pass --> read files	lesser file value <= pass value <= greater file
+ *						value
  *
- * Memory may rise and fall between two reads, therefore a cgroup has ATTEMPTS passes to agree in
- * one; values that are wrong for a reason stay wrong. The cgroups compared are leaves, where a
- * cgroup's own use and that of its subtree are the same, such as use something, since 0 = 0 proves
- * little, and first those with processes in them, which every tier must meet. What a file does not
- * offer (no controller there, cgroup removed meanwhile) is not compared, nor what a tier that goes
- * by processes cannot know of a cgroup without any.
+ * Memory may rise and fall between two reads, so a cgroup has ATTEMPTS passes to agree in one of
+ * them. The compared cgroups are leaves (own use = use of the subtree) with some use (0 = 0 proves
+ * little), first those with processes, which every tier meets. Missing files (no controller, cgroup
+ * removed) are not compared, nor are cgroups without processes for a tier that goes by processes.
  */
 #include "agent/sampler.h"
 
@@ -34,9 +33,7 @@
 
 enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 
-/*
- * The agent numbers its passes from 1, so these never look like one of them; each tier has its own.
- */
+/* Pass numbers apart from the agent's, which count from 1; each tier has its own. */
 #define SELF_TEST_PASS (1ULL << 63)
 
 /* --- what is compared ------------------------------------------------------------------------- */
@@ -44,7 +41,7 @@ enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 enum origin { FROM_CPU, FROM_THROTTLE, FROM_MEMORY };
 enum version { V1, V2 };
 
-/* Where one number stands in a file of a cgroup. */
+/* A number in a file of a cgroup. */
 struct place {
 	const char *file;
 	const char *key; /* of a "key value" line; NULL: the file is the number, or a limit */
@@ -95,7 +92,7 @@ static const struct fact facts[] = {
 
 enum { FACTS = sizeof(facts) / sizeof(facts[0]), FACT_CPU = 0, FACT_MEMORY = 1 };
 
-/* The hierarchy that a fact is read from, or -1. */
+/* The hierarchy of a fact, or -1. */
 static int hierarchy_of(const struct cgroupfs *fs, const struct fact *fact)
 {
 	switch (fact->origin) {
@@ -116,7 +113,7 @@ static const struct place *place_of(const struct cgroupfs *fs, const struct fact
 
 /* --- the files -------------------------------------------------------------------------------- */
 
-/* False when the cgroup has no such file (any more). */
+/* False: no such file. */
 static bool read_file(const struct cgroupfs *fs, int hierarchy, const char *path, const char *file,
 		      char *text, size_t size)
 {
@@ -175,7 +172,7 @@ static bool has_processes(const struct cgroupfs *fs, int hierarchy, const char *
 
 /* --- the samples ------------------------------------------------------------------------------ */
 
-/* What the files said around a pass. */
+/* The values of the files around a pass. */
 struct bounds {
 	bool known;
 	int64_t before, after;
@@ -183,7 +180,7 @@ struct bounds {
 
 struct sample {
 	size_t index; /* in the topology */
-	bool populated[HIERARCHIES]; /* with processes, before and after the pass */
+	bool populated[HIERARCHIES]; /* has processes, before and after the pass */
 	struct bounds bounds[FACTS];
 	bool agreed;
 };
@@ -220,7 +217,7 @@ static void add_sample(struct self_test *test, size_t index)
 		test->samples[test->count++] = (struct sample){.index = index};
 }
 
-/* Leaves that use something, first those with processes; where nothing does, the first leaf. */
+/* Leaves with some use, first those with processes; without any, the first leaf. */
 static void pick_samples(struct self_test *test)
 {
 	struct topology *t = test->topology;
@@ -261,10 +258,7 @@ static void read_before(const struct self_test *test, struct sample *sample)
 	}
 }
 
-/*
- * Whether the directory is still that of the topology: a path may have been removed and made again
- * since.
- */
+/* Whether the directory is that of the topology: the path may have been removed and made again. */
 static bool is_same(const struct cgroupfs *fs, int hierarchy, const struct cgroup *cgroup)
 {
 	char name[ENTITY_NAME_MAX + 2];
@@ -293,7 +287,7 @@ static void read_after(const struct self_test *test, struct sample *sample)
 
 /* --- the comparison --------------------------------------------------------------------------- */
 
-/* The value of a fact in a reading, as coarse as the file tells it. */
+/* The value of a fact in a reading, rounded to the file's unit. */
 static int64_t value_of(const struct self_test *test, const struct fact *fact,
 			const struct reading *r)
 {
@@ -303,7 +297,7 @@ static int64_t value_of(const struct self_test *test, const struct fact *fact,
 	return value == LIMIT_NONE ? value : value - value % unit;
 }
 
-/* Whether there is something to compare: a tier that goes by processes may not have met it. */
+/* Whether the tier must have met it. */
 static bool is_due(const struct self_test *test, const struct sample *sample, int i)
 {
 	if (!sample->bounds[i].known)
@@ -311,7 +305,7 @@ static bool is_due(const struct self_test *test, const struct sample *sample, in
 	return !test->by_processes || sample->populated[hierarchy_of(test->fs, &facts[i])];
 }
 
-/* The reason is set when they disagree. */
+/* The reason is set if they disagree. */
 static bool agrees(const struct self_test *test, const struct sample *sample, int i,
 		   const struct reading *r, struct reason *reason)
 {
@@ -353,7 +347,7 @@ static bool sample_agrees(const struct self_test *test, const struct sample *sam
 
 	for (int i = 0; i < FACTS; i++)
 		due |= is_due(test, sample, i);
-	/* The root's files tell of the whole machine, by other means than all the others. */
+	/* The root's files have values of the whole machine from other sources. */
 	if (strcmp(cgroup->path, "/") == 0 || !due)
 		return true;
 	if (cgroup->seen_pass == pass)
@@ -368,7 +362,10 @@ static bool sample_agrees(const struct self_test *test, const struct sample *sam
 	return agreed;
 }
 
-/* One pass, compared where nothing agreed yet: 0 when all have, -EBADMSG, or the pass's error. */
+/*
+ * One pass, compared for cgroups that have not agreed yet: 0: all have; -EBADMSG; or the error of
+ * the pass.
+ */
 static int attempt(struct self_test *test, struct sampler *sampler, uint64_t pass,
 		   struct reason *reason)
 {
@@ -428,9 +425,7 @@ static int open_tested(struct sampler **s, const struct sampler_ops *ops, const 
 	return err;
 }
 
-/*
- * "; T0 cannot be used: ..; T1, T2 cannot be used: ..": those that say the same are told together.
- */
+/* "; T0 cannot be used: ..; T1, T2 cannot be used: ..", equal reasons together. */
 static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
 			 const struct reason *why, size_t refused)
 {
@@ -446,7 +441,7 @@ static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
 	}
 }
 
-/* In one line. Why not the better ones is worth a warning only where no tier with BPF works. */
+/* One line; a warning only if no tier with BPF works. */
 static void log_choice(const struct sampler_ops *const *ops, const struct reason *why,
 		       size_t refused, bool found)
 {
@@ -479,7 +474,7 @@ int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops,
 		reason_set(reason, "sampling tier %s: %s", sampler_tier_name(ops[i]->tier),
 			   why[i].text);
 	}
-	/* The last one's refusal is the reason that is returned. */
+	/* Without a tier the reason is that of the last one. */
 	if (count)
 		log_choice(ops, why, err ? count - 1 : i, !err);
 	return err;

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tier T3: the files of cgroupfs, for where BPF cannot be used.
+ * Tier T3: the files of cgroupfs, without BPF.
  *
- * What is read of a cgroup is the table files_sources, of which the rows that fit the mounted
- * hierarchies are active. A file is opened once and then read by pread from its start, which
- * makes the kernel render it anew; that is about a third of the cost of open, read, close.
+ * The table files_sources lists the files of a cgroup; the rows that fit the mounted hierarchies
+ * are active. A file stays open and is read by pread() from its start, which renders it anew: a
+ * third of the cost of open, read, close.
  *
- * Descriptors are a budget, of the process and of memory: the kernel keeps a page for each file
- * that was read (4.5 KB were measured) and charges it to us. Beyond the budget a file is opened
- * for each reading. Files of slow passes leave room for the fast ones of all cgroups.
+ * The number of descriptors has a budget, also for memory: the kernel keeps a page per file that
+ * was read (4.5 KB measured), charged to the agent. Beyond the budget a file is opened for each
+ * reading. Files of slow passes leave room for the fast files of all cgroups.
  *
- * Limits are nearly half of the files and hardly ever change. They are read when a cgroup is met
- * first and then every LIMIT_PASSES slow passes, a share of the cgroups in each pass, and never
- * kept open; between their readings they stay as they were read.
+ * Limits are nearly half of the files and rarely change. They are read at the first pass over a
+ * cgroup and then every LIMIT_PASSES slow passes, a share of the cgroups in each pass, and never
+ * stay open.
  *
- * Open files belong to a life of a cgroup (its serial) and to the ids it has in the hierarchies:
- * the directory is compared with the id before anything in it is opened, and an open file of a
- * removed cgroup gives ENODEV for ever, so a path that is used again is never read as its
- * predecessor.
+ * Open files belong to one life of a cgroup (its serial) and its ids in the hierarchies. A
+ * directory's id is checked before a file in it is opened, and an open file of a removed cgroup
+ * gives ENODEV, so a reused path is never read as its predecessor.
  *
- * What can fail: a cgroup vanishes at any moment (it is missing, the caller rescans); a file is
- * not there because its controller is not enabled for that cgroup (not measured; tried again
- * every RETRY_PASSES slow passes, as controllers may be enabled later); descriptors run out.
+ * What can fail: a cgroup vanishes (it is missing, the caller rescans); a file is missing because
+ * its controller is not enabled (not measured, retried every RETRY_PASSES slow passes); descriptors
+ * run out.
  */
 #include <assert.h>
 #include <errno.h>
@@ -43,21 +42,21 @@
 
 enum {
 	FD_CLOSED = -1,
-	FD_ABSENT = -2, /* its cgroup has no such file */
+	FD_ABSENT = -2, /* the cgroup has no such file */
 	FDS_MAX = 4096, /* 18 MiB of kernel memory */
-	FDS_SPARE = 256, /* for everything else in the process */
+	FDS_SPARE = 256, /* for the rest of the process */
 	RETRY_PASSES = 10,
 	LIMIT_PASSES = 10,
 	TEXT_SIZE = 16 * 1024,
 };
 
-/* The open files of one life of a cgroup. */
+/* The open files of a cgroup. */
 struct slot {
 	uint64_t serial;
 	uint64_t id[HIERARCHIES]; /* whose files are open */
 	uint64_t round; /* last pass that used it */
 	unsigned int slow_passes;
-	unsigned int until_limits; /* slow passes before the next reading of the limits */
+	unsigned int until_limits; /* slow passes before the next reading of limits */
 	int fd[FILES_SOURCES]; /* by active source */
 	UT_hash_handle hh; /* by serial */
 };
@@ -123,7 +122,7 @@ static struct slot *get_slot(struct files *f, const struct cgroup *cgroup)
 		HASH_ADD(hh, f->slots, serial, sizeof(slot->serial), slot);
 	}
 	slot->round = f->round;
-	/* A hierarchy that joined or left this life. */
+	/* A hierarchy joined or left. */
 	for (int h = 0; h < HIERARCHIES; h++) {
 		if (slot->id[h] == cgroup->id[h])
 			continue;
@@ -134,7 +133,7 @@ static struct slot *get_slot(struct files *f, const struct cgroup *cgroup)
 	return slot;
 }
 
-/* Controllers may have been enabled since: look again for the files that were absent. */
+/* Controllers may have been enabled: retry absent files. */
 static void retry_absent(struct files *f, struct slot *slot)
 {
 	if (++slot->slow_passes % RETRY_PASSES)
@@ -165,7 +164,7 @@ static bool may_keep(const struct files *f, enum files_cadence cadence)
 
 /* --- reading one cgroup ----------------------------------------------------------------------- */
 
-/* A cgroup being read: directories are opened only if some file of theirs has to be opened. */
+/* The cgroup being read; a directory is opened only to open a file. */
 struct visit {
 	const struct cgroup *cgroup;
 	struct slot *slot;
@@ -178,7 +177,7 @@ static bool is_gone(int err)
 	return err == -ENOENT || err == -ENODEV || err == -ENOTDIR;
 }
 
-/* The verified directory of the cgroup, or -errno; -ENODEV when it is another one by now. */
+/* The directory of the cgroup, or -errno; -ENODEV: its path has another cgroup now. */
 static int open_dir(const struct files *f, struct visit *v, int h)
 {
 	const char *path = v->cgroup->path[1] ? v->cgroup->path + 1 : ".";
@@ -199,7 +198,7 @@ static int open_dir(const struct files *f, struct visit *v, int h)
 	return fd;
 }
 
-/* The opened file of an active source, or -errno with a vanished cgroup or absent file noted. */
+/* The open file of an active source, or -errno; notes a vanished cgroup or an absent file. */
 static int open_source(const struct files *f, struct visit *v, int i)
 {
 	int h = f->active[i].hierarchy;
@@ -218,7 +217,7 @@ static int open_source(const struct files *f, struct visit *v, int i)
 	return -errno;
 }
 
-/* Reads a file into f->text. False when its cgroup, or its controller there, was removed. */
+/* Reads a file into f->text. False: its cgroup or controller was removed. */
 static bool read_text(struct files *f, int fd)
 {
 	ssize_t n = pread(fd, f->text, sizeof(f->text) - 1, 0);
@@ -237,7 +236,7 @@ static void keep_or_close(struct files *f, struct slot *slot, int i, int fd)
 	}
 }
 
-/* Reads one source. 0, also when there is nothing to read, or the -errno that ends the tier. */
+/* Reads one source. 0, also without a file, or the -errno that ends the tier. */
 static int read_source(struct files *f, struct visit *v, int i, struct files_target *target)
 {
 	void (*parse)(const char *text, struct files_target *t) = f->active[i].source->parse;
@@ -249,7 +248,7 @@ static int read_source(struct files *f, struct visit *v, int i, struct files_tar
 		parse(f->text, target);
 		return 0;
 	}
-	/* Whether only the file went or the whole cgroup, opening it again tells. */
+	/* Opening it again tells whether the file or the cgroup is gone. */
 	close_file(f, v->slot, i);
 	fd = open_source(f, v, i);
 	if (fd < 0)
@@ -274,14 +273,14 @@ static void end_visit(struct files *f, struct visit *v, struct pass_result *resu
 	result->missing += gone;
 }
 
-/* Whether an active source is for this cgroup and read no more rarely than this. */
+/* Whether an active source is in this cgroup and of this cadence or a faster one. */
 static bool is_wanted(const struct files *f, const struct cgroup *cgroup, int i,
 		      enum files_cadence cadence)
 {
 	return cgroup->id[f->active[i].hierarchy] && cadence_of(f, i) <= cadence;
 }
 
-/* Whether the cgroup is still there in a hierarchy that was asked; true when none was. */
+/* Whether the cgroup exists in some hierarchy that was read; true if none was. */
 static bool is_alive(const struct files *f, const struct visit *v, enum files_cadence cadence)
 {
 	bool asked = false;
@@ -311,8 +310,8 @@ static int read_sources(struct files *f, struct visit *v, enum files_cadence fir
 }
 
 /*
- * Whether this slow pass is one for the cgroup's limits: the first, each LIMIT_PASSES-th, of which
- * the serials spread the beginnings, and any in which a part of the cgroup is gone.
+ * Whether this slow pass reads the cgroup's limits: the first, every LIMIT_PASSES-th (spread by
+ * serial), and any in which a part of the cgroup is gone.
  */
 static bool limits_are_due(const struct visit *v)
 {
@@ -386,7 +385,7 @@ static void close_files(void *state)
 	free(f);
 }
 
-/* Raises the soft limit of open files to the hard one and says how many of them we may keep. */
+/* Raises the soft limit of open files to the hard limit; returns how many may stay open. */
 static size_t take_budget(void)
 {
 	struct rlimit limit;
@@ -435,7 +434,7 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 {
 	struct files *f = state;
 
-	/* Here every value has a file of its own: there is nothing to leave out. */
+	/* Each value has its own file, so nothing is left out. */
 	if (kind == PASS_BRIEF)
 		kind = PASS_SLOW;
 	f->round++;

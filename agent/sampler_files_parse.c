@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row a file, v1 and v2; the formats are those of the kernel's cgroup-v1 and cgroup-v2
- * documents.
+ * One row per file, v1 and v2; formats as in the kernel's cgroup-v1 and cgroup-v2 documents.
+ * Differences:
  *
- * Where v1 and v2 tell the same thing otherwise:
+ *	swap usage	v2 memory.swap.current; v1 total_swap in memory.stat: memory.memsw less
+ *			memory would be of two moments and show memory allocated in between as swap
+ *	swap limit	v2 memory.swap.max; v1 memory.memsw.limit_in_bytes (memory and swap) less
+ *			memory.limit_in_bytes
+ *	pids, PSI	v2 only; on v1 those of the v2 cgroup with the same path
  *
- *	swap usage	v2 memory.swap.current; v1 total_swap in memory.stat, which is what memory.memsw counts
- * beyond memory, but of one moment: two files read one after the other would show memory allocated
- * in between as swap
- *	swap limit	v2 memory.swap.max; v1 memory.memsw.limit_in_bytes, which limits memory and swap together,
- *			less memory.limit_in_bytes
- *	pids, PSI	v2 only; on v1 taken from the v2 cgroup of the same path, if there is one
- *
- * A text in another form than today's kernels write counts as not measured.
+ * A text in another format counts as not measured.
  */
 #include "agent/sampler_files_parse.h"
 
@@ -97,7 +94,7 @@ static void parse_cpu_max(const char *text, struct files_target *t)
 		 cgroup_text_cpu_max(text, &t->reading->cpu_quota_ns, &t->reading->cpu_period_ns));
 }
 
-/* cpu.max.burst and cpu.cfs_burst_us, from 5.14; a cgroup without it may not burst. */
+/* cpu.max.burst and cpu.cfs_burst_us, from 5.14; 0 without the file. */
 static void parse_burst_us(const char *text, struct files_target *t)
 {
 	uint64_t us, ns;
@@ -123,7 +120,7 @@ static void parse_memory_high(const char *text, struct files_target *t)
 	got(t, HAVE_MEMORY_HIGH, cgroup_text_limit(text, &t->reading->mem_high_bytes));
 }
 
-/* memory.min and memory.low: the greater counts. */
+/* memory.min and memory.low: the greater one. */
 static void parse_memory_protected(const char *text, struct files_target *t)
 {
 	struct reading *r = t->reading;
@@ -142,7 +139,7 @@ static void parse_memory_stat_v1(const char *text, struct files_target *t)
 {
 	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
 	    cgroup_text_key(text, "total_inactive_file", &t->reading->inactive_file_bytes));
-	/* Not there where swap is not accounted for. */
+	/* Absent without swap accounting. */
 	got(t, HAVE_SWAP, cgroup_text_key(text, "total_swap", &t->reading->swap_bytes));
 }
 
@@ -266,9 +263,7 @@ static void finish_memsw_limit(struct files_target *t)
 
 	if (!(t->parts & PART_MEMSW_LIMIT) || !(r->have & HAVE_MEMORY_LIMIT))
 		return;
-	/*
-	 * The kernel keeps memsw at or above memory, but the two may change between our readings.
-	 */
+	/* memsw is at or above memory, but both may change between the readings. */
 	if (t->memsw_limit_bytes == LIMIT_NONE || r->mem_limit_bytes == LIMIT_NONE)
 		r->swap_limit_bytes = LIMIT_NONE;
 	else if (t->memsw_limit_bytes >= r->mem_limit_bytes)
@@ -282,7 +277,7 @@ void files_finish(struct files_target *t)
 {
 	got(t, HAVE_CPU_LIMIT, (t->parts & PART_QUOTA) && (t->parts & PART_PERIOD));
 	got(t, HAVE_PSI, (t->parts & PART_PSI_CPU) && (t->parts & PART_PSI_MEMORY));
-	/* The whole machine has no such state: from 5.19 on the kernel prints 0 there. */
+	/* The machine has no such state; from 5.19 on the kernel prints 0. */
 	if (t->root && !t->reading->psi_cpu_full_ns)
 		t->reading->have &= ~HAVE_PSI_CPU_FULL;
 	finish_memsw_limit(t);

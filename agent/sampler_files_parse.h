@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the files tier reads of a cgroup: which file tells what, how often, and what its text says.
- * Pure.
- */
+/* The files of a cgroup for tier T3: values, cadence and parsers. Pure. */
 #ifndef EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
 #define EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
 
@@ -12,24 +9,24 @@
 #include "agent/cgroupfs.h"
 #include "agent/sampler.h"
 
-/* How often a file is read; each pass reads its own and those before. */
+/* How often a file is read. */
 enum files_cadence {
 	READ_FAST, /* every pass */
 	READ_SLOW, /* every slow pass */
-	READ_LIMITS, /* some slow passes: what only changes when somebody decides so */
+	READ_LIMITS, /* some slow passes: limits, which rarely change */
 };
 
-/* What the files of READ_LIMITS tell; it stays valid between their readings. */
+/* The values of READ_LIMITS; they stay valid between readings. */
 #define FILES_LIMITS                                                                               \
 	(HAVE_CPU_LIMIT | HAVE_MEMORY_LIMIT | HAVE_MEMORY_HIGH | HAVE_SWAP_LIMIT |                 \
 	 HAVE_PIDS_LIMIT | USAGE_PROTECTED)
 
-/* What a parser of one file fills; what it does not mark as got is not measured. */
+/* The target of the parsers. */
 struct files_target {
 	struct reading *reading;
 	enum pass_kind kind;
 	bool root; /* of the hierarchies */
-	/* For the parsers only: members of a reading that need two files. */
+	/* Internal: values that need two files. */
 	unsigned int parts;
 	int64_t memsw_limit_bytes;
 };
@@ -48,11 +45,11 @@ enum { FILES_SOURCES = 26 };
 /* Both versions, by cadence. */
 extern const struct files_source files_sources[FILES_SOURCES];
 
-/* The hierarchy that has this file, or -1. */
+/* The hierarchy with this file, or -1. */
 int files_hierarchy(const struct cgroupfs *fs, const struct files_source *source);
-/* Before the files of READ_LIMITS are read: what they told last is over. */
+/* Before the files of READ_LIMITS are read: clears their values. */
 void files_begin_limits(struct files_target *t);
-/* After all files of this pass were parsed. */
+/* After all files of this pass. */
 void files_finish(struct files_target *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sampling tier implements, and what only tiers and their tests need of the dispatch. */
+/* What a sampling tier implements, and the parts of the dispatch for tiers and tests. */
 #ifndef EVENKEEL_AGENT_SAMPLER_TIER_H
 #define EVENKEEL_AGENT_SAMPLER_TIER_H
 
@@ -11,7 +11,7 @@
 
 struct sampler_ops {
 	enum sampler_tier tier;
-	bool by_processes; /* a pass meets only cgroups with processes below them */
+	bool by_processes; /* meets only cgroups with processes below them */
 	/* As sampler_open_ops(); *state is the tier's own. */
 	int (*open)(void **state, const struct cgroupfs *fs, struct reason *reason);
 	/* Accepts NULL. */
@@ -19,9 +19,9 @@ struct sampler_ops {
 	/* As sampler_pass(); *result is zeroed by the caller. */
 	int (*pass)(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
 		    struct pass_result *result, struct reason *reason);
-	/* As sampler_topology_changed(); NULL where the tier cannot tell. */
+	/* As sampler_topology_changed(); NULL: it cannot tell. */
 	int (*topology_changed)(void *state);
-	/* As sampler_take_removals(); NULL where the tier's counters include descendants. */
+	/* As sampler_take_removals(); NULL: its counters include descendants. */
 	size_t (*take_removals)(void *state, struct removal *out, size_t max, uint64_t *lost);
 };
 
@@ -33,16 +33,15 @@ extern const struct sampler_ops sampler_files_ops; /* T3: agent/sampler_files.c 
 enum { SAMPLER_TIERS = 4 };
 extern const struct sampler_ops *const sampler_all_ops[SAMPLER_TIERS]; /* by enum sampler_tier */
 
-/* The members of reading.have that a pass of this kind renews; the others it leaves as they are. */
+/* The bits of reading.have that a pass of this kind renews. */
 static inline uint32_t sampler_renewed(enum pass_kind kind)
 {
 	return kind == PASS_FAST ? HAVE_CPU | HAVE_CPU_LOCAL | HAVE_MEMORY : UINT32_MAX;
 }
 
 /*
- * Every tier calls it when a pass meets a cgroup, in each hierarchy: the first time in this pass it
- * marks the cgroup as seen and drops what the pass will renew (enum reading_have). Returns true
- * that first time.
+ * Every tier calls it when a pass meets a cgroup, in each hierarchy. The first time in a pass it
+ * marks the cgroup as seen, clears what the pass renews (enum reading_have) and returns true.
  */
 static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_t pass)
 {
@@ -54,15 +53,14 @@ static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_
 }
 
 /*
- * The open of T0, T1 or T2 with room for at most record_limit cgroups (<= CGROUPS_MAX) per
- * hierarchy, to see what overflows.
+ * Opens T0, T1 or T2 with room for record_limit cgroups (<= CGROUPS_MAX) per hierarchy, to test the
+ * overflow.
  */
 int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
 		     uint32_t record_limit, struct reason *reason);
 
 /*
- * Opens a tier, also one that is not ours. -ENOSYS/-EPERM/-ENOENT.. with the reason when it cannot
- * work here. fs is borrowed.
+ * Opens a tier. -ENOSYS, -EPERM, -ENOENT .. with the reason if it cannot work here. fs is borrowed.
  */
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
 		     struct reason *reason);

@@ -4,19 +4,18 @@
  *
  *	[rescan] --> sampler pass --> account tick
  *
- * A rescan of the directories follows every sign that cgroups came or went, and RESCAN_NS without
- * one. Of which kind the pass is, its pace says (agent/pace.h). The governor sets the rate of the
- * ticks by what they and the whole process cost.
+ * A rescan of the directories follows every sign of new or removed cgroups, and RESCAN_NS without a
+ * sign. The schedule chooses the kind of pass. The governor sets the rate of ticks by their cost.
  *
- * What can fail, and what is made of it:
+ * What can fail:
  *
- * pass            its tier is closed and a lower one opened; the tick fails when none can be. For
- * want of descriptors or memory, and for the lowest tier, that would not help: it stays, the tick
- * counts as missed, and the next one brings what was used meanwhile, since CPU time is a counter.
- * rescan          the tree of before stays, and is read again RETRY_NS later; what was removed
- * waits in the kernel /proc          the machine's values of before stay
+ *	pass	The tier is closed and a lower one opened; the tick fails if none opens. A lack of
+ *		descriptors or memory, and a failure of the lowest tier, changes no tier: the tick
+ *		counts as missed, and the next one has the CPU time since, as it is a counter.
+ *	rescan	The topology stays, and is read again after RETRY_NS; removals wait in the kernel.
+ *	/proc	The machine's last values stay.
  *
- * Each is told when it begins, and when it has been over for TROUBLE_OVER_NS.
+ * Each failure is logged when it begins, and when it has not recurred for TROUBLE_OVER_NS.
  */
 #include "agent/sampling.h"
 
@@ -39,13 +38,13 @@
 #define RETRY_NS	NS_PER_SEC
 #define TROUBLE_OVER_NS (60 * NS_PER_SEC)
 
-/* Something that the agent goes on without. */
+/* A failure that the agent survives. */
 struct trouble {
-	bool told;
-	int64_t last_ns; /* when it was met last */
+	bool logged;
+	int64_t last_ns; /* the last occurrence */
 };
 
-/* What the passes of an interval took. */
+/* The duration of the passes of an interval. */
 struct pass_times {
 	uint64_t passes, sum_ns;
 };
@@ -63,14 +62,14 @@ struct sampling {
 	uint64_t pass; /* of sampler passes */
 	struct pass_schedule passes;
 	int64_t rescan_due_ns;
-	int64_t rescan_hold_ns; /* no rescan before: the last one failed */
-	bool rescan; /* the last pass met what the topology does not know, or the tree changed */
+	int64_t rescan_hold_ns; /* no rescan before, after a failed one */
+	bool rescan; /* the last pass and the topology differ, or the tree changed */
 	struct trouble pass_trouble, scan_trouble, machine_trouble;
-	/* What not even the last rescan could place: paths too long, cgroups beyond the tables. */
+	/* Differences that a rescan cannot resolve: long paths, cgroups beyond the tables. */
 	uint32_t unplaced_unknown, unplaced_missing;
 	uint64_t lost_removals; /* since the last interval */
 
-	/* of the interval that is being measured */
+	/* of the current interval */
 	struct pass_times fast, slow;
 	uint64_t missed_ticks;
 	uint32_t overflow;
@@ -79,21 +78,21 @@ struct sampling {
 
 /* --- troubles --------------------------------------------------------------------------------- */
 
-static void tell_trouble(struct trouble *t, int64_t mono_ns, const char *going_on,
-			 const struct reason *why)
+static void log_trouble(struct trouble *t, int64_t mono_ns, const char *going_on,
+			const struct reason *why)
 {
-	if (!t->told)
+	if (!t->logged)
 		log_warn("%s; %s", why->text, going_on);
-	t->told = true;
+	t->logged = true;
 	t->last_ns = mono_ns;
 }
 
-static void tell_over(struct trouble *t, int64_t mono_ns, const char *what)
+static void log_over(struct trouble *t, int64_t mono_ns, const char *what)
 {
-	if (!t->told || mono_ns - t->last_ns < TROUBLE_OVER_NS)
+	if (!t->logged || mono_ns - t->last_ns < TROUBLE_OVER_NS)
 		return;
 	log_info("%s again without a failure for %lld s", what, TROUBLE_OVER_NS / NS_PER_SEC);
-	t->told = false;
+	t->logged = false;
 }
 
 /* --- tiers and rate ---------------------------------------------------------------------------- */
@@ -107,7 +106,7 @@ static void start_governor(struct sampling *s)
 		       clock_process_cpu_ns());
 }
 
-/* The running tier failed: take the best of the lower ones. */
+/* Replaces the failed tier by the best lower one. */
 static int step_down(struct sampling *s, struct reason *reason)
 {
 	enum sampler_tier failed = sampler_tier(s->sampler);
@@ -133,20 +132,14 @@ int64_t sampling_period_ns(const struct sampling *s)
 static int scan(struct sampling *s, int64_t mono_ns, struct reason *reason)
 {
 	int rc = cgroupfs_scan(&s->fs, s->topology, reason);
-	/*
-	 * Where the tier tells of changes there is little left to find, such as a cgroup that was
-	 * renamed.
-	 */
+	/* A tier that reports changes leaves little to find, such as a renamed cgroup. */
 	bool told = s->sampler && sampler_tells_changes(s->sampler);
 
 	s->rescan_due_ns = mono_ns + (told ? 6 : 1) * RESCAN_NS;
 	return rc;
 }
 
-/*
- * Scans where that is due. True when the topology is as new as can be; false too when it could not
- * be read.
- */
+/* Scans if that is due. True: the topology is new; false also after a failure. */
 static bool rescan(struct sampling *s, int64_t mono_ns)
 {
 	struct reason why;
@@ -155,13 +148,13 @@ static bool rescan(struct sampling *s, int64_t mono_ns)
 	if ((!s->rescan && mono_ns < s->rescan_due_ns) || mono_ns < s->rescan_hold_ns)
 		return false;
 	if (scan(s, mono_ns, &why)) {
-		tell_trouble(&s->scan_trouble, mono_ns,
-			     "going on with the cgroups known before, new ones are not seen", &why);
+		log_trouble(&s->scan_trouble, mono_ns,
+			    "going on with the cgroups known before, new ones are not seen", &why);
 		s->rescan = true;
 		s->rescan_hold_ns = mono_ns + RETRY_NS;
 		return false;
 	}
-	tell_over(&s->scan_trouble, mono_ns, "the cgroups are listed");
+	log_over(&s->scan_trouble, mono_ns, "the cgroups are listed");
 	s->rescan = false;
 	return true;
 }
@@ -171,10 +164,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/*
- * scanned: the topology is as new as can be, so what does not match it now would not after another
- * rescan either.
- */
+/* scanned: the topology is new, so another rescan would resolve no difference. */
 static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct reason *reason)
 {
 	struct pass_times *times = kind == PASS_FAST ? &s->fast : &s->slow;
@@ -196,13 +186,13 @@ static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct re
 	return 0;
 }
 
-/* It is not the tier that failed, and a lower one would not do better. */
+/* A lower tier would fail, too. */
 static bool is_shortage(int rc)
 {
 	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
 }
 
-/* A pass of the best tier that still works. -EAGAIN: none now, the next tick may have one. */
+/* A pass of the best tier that works. -EAGAIN: none in this tick. */
 static int pass_or_step_down(struct sampling *s, enum pass_kind kind, bool scanned, int64_t mono_ns,
 			     struct reason *reason)
 {
@@ -215,15 +205,15 @@ static int pass_or_step_down(struct sampling *s, enum pass_kind kind, bool scann
 		rc = pass(s, kind, scanned, reason);
 	}
 	if (rc) {
-		tell_trouble(&s->pass_trouble, mono_ns,
-			     "nothing is sampled meanwhile, and CPU time counted later", reason);
+		log_trouble(&s->pass_trouble, mono_ns,
+			    "nothing is sampled meanwhile, and CPU time counted later", reason);
 		return -EAGAIN;
 	}
-	tell_over(&s->pass_trouble, mono_ns, "sampling");
+	log_over(&s->pass_trouble, mono_ns, "sampling");
 	return 0;
 }
 
-/* After the rescan: what it no longer found is still in the account. */
+/* After the rescan: the account still has the tracks. */
 static void take_removals(struct sampling *s)
 {
 	struct removal removals[64];
@@ -241,13 +231,13 @@ static void read_machine(struct sampling *s, int64_t mono_ns)
 
 	s->machine.stale = machine_read(s->machine_files, &s->machine, &why) != 0;
 	if (s->machine.stale)
-		tell_trouble(&s->machine_trouble, mono_ns,
-			     "going on with what the whole machine used before", &why);
+		log_trouble(&s->machine_trouble, mono_ns,
+			    "going on with what the whole machine used before", &why);
 	else
-		tell_over(&s->machine_trouble, mono_ns, "the whole machine's use is read");
+		log_over(&s->machine_trouble, mono_ns, "the whole machine's use is read");
 }
 
-/* *plain: it was a fast pass and nothing else. */
+/* *plain: a fast pass without a rescan. */
 static int sample(struct sampling *s, bool *plain, struct reason *reason)
 {
 	int64_t now = clock_mono_ns();
@@ -258,8 +248,7 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 
 	*plain = !slow && !scanned;
 	/*
-	 * What was removed since a scan that failed is still in the topology: it waits for one that
-	 * does not.
+	 * After a failed scan the topology still has removed cgroups: removals wait for the next.
 	 */
 	if (now >= s->rescan_hold_ns)
 		take_removals(s);
@@ -304,7 +293,7 @@ int sampling_tick(struct sampling *s, uint64_t missed, struct reason *reason)
 	return rc;
 }
 
-/* Of fast passes; at 1 Hz all are slow ones. */
+/* Of fast passes; at 1 Hz all are slow. */
 static uint64_t mean_pass_ns(const struct sampling *s)
 {
 	const struct pass_times *times = s->fast.passes ? &s->fast : &s->slow;

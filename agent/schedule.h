@@ -17,7 +17,7 @@
 struct schedule {
 	uint64_t node_hash;
 	int64_t interval_ns;
-	int64_t begin_mono_ns; /* of the interval that is being measured */
+	int64_t begin_mono_ns; /* of the current interval */
 	int64_t last_end_ns; /* Unix time the last interval ended, 0: none yet */
 	int64_t due_mono_ns; /* when the interval ends */
 };
@@ -26,7 +26,7 @@ struct schedule {
 uint64_t schedule_node_hash(const char *node);
 void schedule_start(struct schedule *s, const char *node, int64_t interval_ns, int64_t mono_ns,
 		    int64_t wall_ns);
-/* Takes effect with the next end. */
+/* Takes effect with the next interval. */
 void schedule_set_interval(struct schedule *s, int64_t interval_ns);
 bool schedule_due(const struct schedule *s, int64_t mono_ns);
 /* Ends the interval, tells its Unix times and begins the next. */

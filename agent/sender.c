@@ -1,52 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stop and wait: one interval is in flight, part by part, and stays encoded here until its fate is
- * known, whatever the ring does meanwhile. An ack settles it:
+ * Stop and wait: one interval is in flight, part by part, and stays encoded until its fate is
+ * known, whatever the ring does. An ack settles it:
  *
- *   applied        go on behind it (and behind what the ack says is applied)
- *   part stored    the next part; after the last one from the first again, since the other side
- *                  lost some
- *   too old,       dropped and counted, never sent again
- *   refused
- *   need full      the same interval again with all identities; with a reason it was held, since the
- *                  node's other agent is alive
- *   resend from    (with any of these) back to that sequence, there with all identities. Those of
- *                  later ones travel as they did the first time: told in order they leave nothing
- *                  out, and if they do, "need full" says so.
+ *	applied		continue after it, and after the last sequence the ack says is applied
+ *	part stored	the next part; after the last part the first again, as the aggregator lost
+ *			some
+ *	too old,	dropped and counted
+ *	refused
+ *	need full	the same interval again with all identities; with a reason it is held, as
+ *			the node's other agent is alive
+ *	resend from	(with any of these) back to that sequence, with all identities in the first
+ *			interval. Later ones follow as they were; if identities are missing, the ack
+ *			is "need full".
  *
- * One in flight is enough to come back fast: of thousands of agents the aggregator has a frame of
- * each in its queue then and never waits for any, while more of each would only wait longer, beyond
- * their timeouts. And oldest first: the windows are sums in the order of time, equal to the last
- * bit to those that were never disturbed.
+ * One interval in flight suffices: with thousands of agents the aggregator always has a frame of
+ * each in its queue, and more would only wait longer than their timeouts. The order is oldest
+ * first: windows are sums in the order of time, bit for bit as without a disturbance.
  *
- * An aggregator that was started anew knows nobody and can ask nobody. So that it need not wait for
- * the next interval, a sender without work that finds its connection replaced tells its newest
- * interval once more (a greeting): who has it answers "applied", who has not orders what it lacks.
+ * A restarted aggregator knows no agent and cannot ask any. A sender without work whose connection
+ * was replaced sends its newest interval again (a greeting): an aggregator that has it answers
+ * "applied", one that lacks intervals orders them.
  *
- * What is lost on the way costs time only: without an ack it goes out again (the aggregator knows
- * duplicates by run and sequence), at once when the connection was replaced, else in time. On the
- * same connection these are the same bytes, so that a late ack of the first copy still counts; on a
- * new one it is sealed anew with its age. A second copy without an ack, or as long without any
- * connection, gives the connection up: TCP alone would back off for minutes after a cut.
+ * A frame without an ack is sent again (the aggregator detects duplicates by run and sequence): at
+ * once if the connection was replaced, else after a timeout. On the same connection the bytes are
+ * the same, so a late ack of the first copy counts; on a new connection the frame is sealed anew
+ * with its age. A second copy without an ack, or as long without any connection, replaces the
+ * connection: TCP alone would back off for minutes after a cut.
  *
- *	first copy          second copy         the connection is given up
- *	    |-- its timeout ---->|--------------------->|
+ *	first copy          second copy         the connection is replaced
+ *	    |-- first timeout -->|-------------------->|
  *	    |--------- twice the full timeout --------->|
  *
- * An aggregator that is slow because everybody wants it at once must not get everything twice for
- * it. So the full timeout is the reply timeout, or twice as long as answers took lately on this
- * connection, and twice as long again for each connection that was given up without an answer since
- * the last one; 24 s at most. But where answers usually take milliseconds, one that does not come
- * is lost: the first copy waits eight times as long as they took, 1 s at least, and the full
- * timeout at most. Each is up to a quarter longer, by the node's name, which spreads nodes apart:
- * 30 s are the most. Copies have ids of their own, which tell how long an answer took though it is
- * one to a second copy.
+ * A slow aggregator must not get everything twice. The full timeout is the reply timeout, or twice
+ * the recent answer time of this connection, doubled for each connection replaced since the last
+ * answer, 24 s at most. If answers take milliseconds, a missing one is lost: the first timeout is
+ * eight times the answer time, between 1 s and the full timeout. Each is longer by up to a quarter,
+ * by the hash of the node's name, to spread nodes. Each copy has a request id, so the time of its
+ * answer is known.
  *
- * What the ring no longer has, and what it merged across the cursor and so cannot be told apart
- * from what was applied, is skipped and counted.
+ * An interval that the ring no longer has, or has merged across the cursor, is skipped and counted.
  *
- * On shutdown the caller steps until sender_idle(), then closes; what is unacknowledged then is
- * lost.
+ * On shutdown the caller steps until sender_idle() and closes; intervals without an ack are lost.
  */
 #include "agent/sender.h"
 
@@ -63,36 +58,33 @@
 
 #define REPLY_TIMEOUT_NS (5 * NS_PER_SEC)
 #define FULL_EVERY_NS	 (60 * NS_PER_SEC)
-#define LOOK_NS		 (250 * NS_PER_MS) /* between looks at a connection that is missing or may break */
-#define ORDERED_AGAIN_NS NS_PER_SEC /* pause when the same is ordered again and again */
-#define IDLE_LOOK_NS	 NS_PER_SEC /* between looks whether a connection without work was replaced */
+#define LOOK_NS		 (250 * NS_PER_MS) /* between checks of the connection while waiting */
+#define ORDERED_AGAIN_NS NS_PER_SEC /* pause after repeated orders */
+#define IDLE_LOOK_NS	 NS_PER_SEC /* between checks without work */
 #define QUICK_NS	 NS_PER_SEC /* the shortest timeout */
-#define TIMEOUT_MAX_NS	 (24 * NS_PER_SEC) /* the longest, but for the quarter that spreads nodes */
+#define TIMEOUT_MAX_NS	 (24 * NS_PER_SEC) /* without the spread */
 
-/*
- * Frames sent in one step, so that a quick aggregator with a long backlog does not keep the caller
- * from sampling.
- */
+/* Per step, so that a quick aggregator with a long backlog does not delay sampling. */
 enum { FRAMES_PER_STEP = 16, REPLIES_PER_STEP = 64 };
 
-/* The interval being sent. */
+/* The interval in flight. */
 struct flight {
 	uint64_t sequence; /* 0: none */
 	int64_t end_boot_ns; /* of its interval; 0: not known */
 	bool full; /* with all identities */
-	bool sent; /* at least one frame of it left: it may have arrived */
+	bool sent; /* at least one frame was sent and may have arrived */
 	size_t part, part_count;
 	struct buf parts[BODY_PARTS_MAX]; /* owned, plain */
 	struct buf frame; /* owned: the sealed part; empty: to be sealed */
 	struct frame_header header; /* of the sealed part */
-	bool part_sent; /* on whatever connection */
+	bool part_sent; /* on any connection */
 	bool waiting; /* for its ack */
-	uint64_t connection; /* on which it left .. */
-	uint32_t copies; /* .. and how often, with ids one after the other: */
-	uint32_t request; /* the last one's id .. */
-	int64_t sent_ns; /* .. and when it left */
-	int64_t first_sent_ns; /* when the first one did */
-	unsigned int timeouts; /* in a row; over flights, until something is answered */
+	uint64_t connection; /* of the last copy */
+	uint32_t copies; /* with consecutive ids */
+	uint32_t request; /* id of the last copy */
+	int64_t sent_ns; /* of the last copy */
+	int64_t first_sent_ns; /* of the first copy */
+	unsigned int timeouts; /* in a row, over flights, until an answer */
 };
 
 struct sender {
@@ -102,16 +94,16 @@ struct sender {
 	struct sender_socket *socket;
 
 	struct flight flight;
-	uint64_t cursor; /* first sequence that is to be told, or told again */
-	uint64_t settled; /* last one whose fate is known: cursor - 1, in a greeting cursor */
-	uint64_t durable; /* last one the other side has in its database, 0: none or unknown */
-	uint64_t heard_connection; /* the one on which the last ack came */
-	int64_t answer_ns; /* what answers take on it: the longest lately, fading */
-	bool full_needed; /* until a full one is applied */
-	int64_t full_due_ns; /* when the next one is to be sent even so */
-	unsigned int orders; /* since an interval was last applied */
-	int64_t pause_ns; /* nothing is sent before */
-	int64_t unready_ns; /* since when there is no connection; 0: there is one */
+	uint64_t cursor; /* first sequence to send, or to send again */
+	uint64_t settled; /* last sequence whose fate is known: cursor - 1, in a greeting cursor */
+	uint64_t durable; /* last sequence in the aggregator's database; 0: none or unknown */
+	uint64_t heard_connection; /* connection of the last ack */
+	int64_t answer_ns; /* recent answer time on it */
+	bool full_needed; /* until a full interval is applied */
+	int64_t full_due_ns; /* of the next full interval */
+	unsigned int orders; /* since the last applied interval */
+	int64_t pause_ns; /* no sending before */
+	int64_t unready_ns; /* since when there is no connection; 0: connected */
 	uint32_t last_request;
 	struct sender_stats stats;
 };
@@ -214,7 +206,7 @@ static void note_reason(struct sender *s, const char *text)
 	s->stats.last_reason[len] = '\0';
 }
 
-/* The interval in flight and all before it are done with. */
+/* Ends the flight; the fate of all up to `through` is known. */
 static void settle(struct sender *s, uint64_t through)
 {
 	s->cursor = through + 1;
@@ -222,7 +214,7 @@ static void settle(struct sender *s, uint64_t through)
 	end_flight(s);
 }
 
-/* A greeting has its fate already and is counted once. */
+/* Its fate is known, so it does not count again. */
 static bool is_greeting(const struct sender *s)
 {
 	return s->flight.sequence <= s->settled;
@@ -232,7 +224,7 @@ static void drop(struct sender *s, const char *why)
 {
 	s->stats.refused += !is_greeting(s);
 	note_reason(s, why);
-	/* Identities that travelled in it did not arrive. */
+	/* Its identities did not arrive. */
 	s->full_needed = true;
 	settle(s, s->flight.sequence);
 }
@@ -249,7 +241,7 @@ static void next_part(struct sender *s, int64_t now)
 	pause_until(s, now + ORDERED_AGAIN_NS);
 }
 
-/* Orders that repeat before anything was applied must not turn into a busy loop of two machines. */
+/* Repeated orders without progress must not become a busy loop. */
 static void note_order(struct sender *s, int64_t now)
 {
 	s->stats.resends_ordered++;
@@ -269,9 +261,8 @@ static void go_back(struct sender *s, uint64_t to, int64_t now)
 }
 
 /*
- * Until all identities are told again. An aggregator that starts anew has just asked all nodes for
- * them: each then picks a moment of its own for the next time, lest they come in one burst every
- * minute from then on.
+ * Time until the next full interval. A restarted aggregator has just asked all nodes at once; the
+ * hash of the node spreads the next time.
  */
 static int64_t full_wait(const struct sender *s)
 {
@@ -297,7 +288,7 @@ static void applied(struct sender *s, const struct ack *ack, const struct ring *
 
 static void obey(struct sender *s, const struct ack *ack, const struct ring *ring, int64_t now)
 {
-	/* Each ack orders anew, but for those of parts, which say nothing yet. */
+	/* Each ack sets the interval, but that of a stored part. */
 	if (ack->status != ACK_PART_STORED || ack->interval_ms)
 		s->stats.interval_ms = ack->interval_ms;
 	if (ack->durable || ack->status == ACK_APPLIED)
@@ -337,7 +328,7 @@ static bool same_part(const struct frame_header *a, const struct frame_header *b
 	       !memcmp(a->run, b->run, FRAME_RUN_LEN) && !strcmp(a->node, b->node);
 }
 
-/* -EBADMSG and the like for what is not the ack that is awaited. */
+/* 0, or -errno: not the awaited ack. */
 static int open_ack(const struct sender *s, const struct buf *data, struct ack *ack,
 		    struct reason *reason)
 {
@@ -358,15 +349,15 @@ static int open_ack(const struct sender *s, const struct buf *data, struct ack *
 	return rc;
 }
 
-/* Whether it is the id of one of the copies on this connection. */
+/* Whether it is the id of a copy on this connection. */
 static bool is_awaited(const struct flight *f, uint32_t request)
 {
 	return f->waiting && ((f->request - request) & INT32_MAX) < f->copies;
 }
 
 /*
- * How long answers take: what takes longer counts at once, what takes less by and by. Copies between
- * the first and the last one count as the first.
+ * The answer time rises at once and falls by an eighth per answer. Copies between the first and the
+ * last count as the first.
  */
 static void note_answer(struct sender *s, uint32_t request, int64_t now)
 {
@@ -383,7 +374,7 @@ static void note_answer(struct sender *s, uint32_t request, int64_t now)
 	s->stats.last_ack_ns = now;
 }
 
-/* Takes everything that arrived: unread replies would keep the descriptor readable. */
+/* Takes all replies: unread ones would keep the descriptor readable. */
 static void receive(struct sender *s, const struct ring *ring, int64_t now)
 {
 	struct buf data = BUF_INIT;
@@ -393,7 +384,7 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 
 	for (int n = 0; n < REPLIES_PER_STEP && !sender_socket_receive(s->socket, &request, &data);
 	     n++) {
-		/* A late ack of something that was sent twice. */
+		/* A late ack of a frame that was sent twice. */
 		if (!is_awaited(&s->flight, request))
 			continue;
 		if (open_ack(s, &data, &ack, &why)) {
@@ -409,7 +400,7 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-/* A quarter longer at most. */
+/* Longer by up to a quarter. */
 static int64_t spread(const struct sender *s, int64_t ns)
 {
 	return ns + (int64_t)(schedule_node_hash(s->config.node) % (uint64_t)(ns / 4 + 1));
@@ -444,7 +435,7 @@ static int64_t first_timeout_ns(const struct sender *s, int64_t full_ns)
 	return ns < full_ns ? ns : full_ns;
 }
 
-/* How long the frame on its way waits for its ack. */
+/* The timeout of the current copy. */
 static int64_t timeout_ns(const struct sender *s)
 {
 	int64_t full_ns = full_timeout_ns(s), first_ns = first_timeout_ns(s, full_ns);
@@ -452,7 +443,7 @@ static int64_t timeout_ns(const struct sender *s)
 	return s->flight.timeouts % 2 ? 2 * full_ns - first_ns : first_ns;
 }
 
-/* True while the ack may still come; else the frame goes out again. */
+/* True while the ack may come; else the frame is sent again. */
 static bool still_waiting(struct sender *s, int64_t now)
 {
 	struct flight *f = &s->flight;
@@ -470,7 +461,7 @@ static bool still_waiting(struct sender *s, int64_t now)
 	return f->waiting;
 }
 
-/* True when there is a connection; gives an attempt up that hangs. */
+/* Whether there is a connection; replaces an attempt that hangs. */
 static bool connected(struct sender *s, int64_t now)
 {
 	if (sender_socket_ready(s->socket)) {
@@ -486,7 +477,7 @@ static bool connected(struct sender *s, int64_t now)
 	return false;
 }
 
-/* Everything before `next` cannot be told any more. */
+/* Everything before `next` is gone. */
 static void skip_to(struct sender *s, uint64_t next)
 {
 	s->stats.skipped += next - 1 - s->settled;
@@ -495,7 +486,7 @@ static void skip_to(struct sender *s, uint64_t next)
 	s->full_needed = true;
 }
 
-/* The next interval to send, past everything that cannot be; NULL when all is sent. */
+/* The next interval to send, or NULL. */
 static const struct interval *next_interval(struct sender *s, const struct ring *ring)
 {
 	for (;;) {
@@ -514,7 +505,7 @@ static const struct interval *next_interval(struct sender *s, const struct ring 
 	}
 }
 
-/* Encodes the next interval; false when there is none. */
+/* Encodes the next interval; false: none. */
 static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 {
 	struct flight *f = &s->flight;
@@ -538,7 +529,7 @@ static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 	}
 }
 
-/* Of the interval, for its frame: at least 1, as 0 says nothing. */
+/* The age of the interval, at least 1; 0: unknown. */
 static uint32_t age_ms(const struct sender *s)
 {
 	int64_t age_ns;
@@ -551,7 +542,7 @@ static uint32_t age_ms(const struct sender *s)
 	return age_ns > 0 ? (uint32_t)((age_ns + NS_PER_MS - 1) / NS_PER_MS) : 1;
 }
 
-/* Seals the part unless it is, for this connection and with the key that now seals. */
+/* Seals the part, unless it is sealed for this connection with the current key. */
 static void seal(struct sender *s, uint64_t connection)
 {
 	const struct key *key = keyring_sealing(s->config.keys);
@@ -578,7 +569,7 @@ static void seal(struct sender *s, uint64_t connection)
 	f->copies = 0;
 }
 
-/* False when the connection went away. */
+/* False: the connection is gone. */
 static bool transmit(struct sender *s, int64_t now)
 {
 	struct flight *f = &s->flight;
@@ -587,7 +578,7 @@ static bool transmit(struct sender *s, int64_t now)
 
 	seal(s, connection);
 	if (sender_socket_send(s->socket, request, f->frame.data, f->frame.len)) {
-		/* What never left may yet be merged: the ring is asked again. */
+		/* An unsent interval may merge: begin again from the ring. */
 		if (!f->sent)
 			end_flight(s);
 		return false;
@@ -605,8 +596,8 @@ static bool transmit(struct sender *s, int64_t now)
 }
 
 /*
- * A connection that was replaced under a sender without work: back to the newest interval, if the
- * ring has it as it was sent.
+ * After a replaced connection, without work: back to the newest interval, if the ring has it
+ * unmerged.
  */
 static void greet(struct sender *s, const struct ring *ring)
 {
@@ -653,7 +644,9 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 	return mono_ns;
 }
 
-/* --- what others ask -------------------------------------------------------------------------- */
+/*
+ * --- state --------------------------------------------------------------------------------------
+ */
 
 int sender_fd(const struct sender *s)
 {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a raw REQ socket: the ordinary one of nanomsg 1.1.5 keeps one reply, and a second reply with
- * another id, from anybody who can write into the connection, frees it before it is fetched: the
- * process aborts (tried). It also answers a bad ack by forgetting the request, and resends on its
- * own clock. Raw, the request's id travels in a header made here and the sender decides. The id
- * only sorts late replies out; what a reply is worth, its seal decides.
+ * The socket is a raw REQ socket. The ordinary one of nanomsg 1.1.5 keeps one reply, and a second
+ * reply with another id frees it before it is fetched: the process aborts (tried). It also forgets
+ * the request after a bad ack, and resends by its own timer. A raw socket leaves the request's id
+ * in a header made here, and the sender decides. The id only sorts out late replies; the seal
+ * decides the rest.
  *
- * What can fail: nothing is reported but "not now". nanomsg connects by itself, for ever; a
- * connection that went quiet (a peer without power, a cut in which TCP backs off for minutes) the
- * sender replaces by sender_socket_reconnect(), and so it does when connections break one after the
- * other: nanomsg 1.1.5 takes what it had read of one, but not used, for the beginning of the next
- * on the same endpoint.
+ * nanomsg reconnects by itself, for ever. The sender replaces a dead connection (a peer without
+ * power, a cut in which TCP backs off for minutes) by sender_socket_reconnect(), also if
+ * connections break one after the other: nanomsg 1.1.5 takes unused bytes of one for the beginning
+ * of the next on the same endpoint.
  *
- * Closing loses what was just sent. Endpoints name addresses, never names: nanomsg would look those
- * up by itself, and closing would wait for a lookup that is under way.
+ * Closing loses what was just sent. Endpoints have addresses, never names: nanomsg would look up a
+ * name, and closing would wait for that.
  */
 #include "agent/sender_socket.h"
 
@@ -30,19 +29,18 @@
 #include "shared/mem.h"
 
 /*
- * nanomsg has no jitter: each agent picks its own first pause, doubled up to the maximum. 5 s at
- * most, so that all are back within seconds of a restart; even 5000 agents are then just 1000
- * attempts a second.
+ * nanomsg has no jitter: each agent picks a random first pause, doubled up to the maximum. At 5 s
+ * all agents are back within seconds of a restart; 5000 agents make 1000 attempts a second.
  */
 enum { RECONNECT_MS_MIN = 500, RECONNECT_MS_SPREAD = 1000, RECONNECT_MS_MAX = 5000 };
 
-/* Acks are small; a longer message makes nanomsg drop the connection. */
+/* Of an ack; a longer message makes nanomsg close the connection. */
 enum { REPLY_MAX = 16 * 1024 };
 
-/* Bottom of the stack of request ids: what the raw REP side needs to find in a header. */
+/* Marks the bottom of the stack of request ids, for the raw REP side. */
 #define ID_BOTTOM 0x80000000U
 
-/* The ancillary data of one message: its SP header, 4 bytes of id behind their length. */
+/* Ancillary data of a message: its SP header, the length and 4 bytes of id. */
 union control {
 	struct nn_cmsghdr header;
 	char bytes[NN_CMSG_SPACE(sizeof(size_t) + 8 * sizeof(uint32_t))];
@@ -184,7 +182,7 @@ void sender_socket_reconnect(struct sender_socket *s)
 {
 	int fresh = nn_connect(s->nn, s->endpoint.url);
 
-	/* The old one keeps trying if there can be no new one. */
+	/* The old one keeps trying if there is no new one. */
 	if (fresh < 0)
 		return;
 	if (s->connection >= 0)

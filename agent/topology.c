@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of cgroups, rebuilt by every rescan and joined with the one before it.
+ * The table of cgroups. Every rescan rebuilds it and joins it with the table before.
  *
  * A rescan collects the directories of all hierarchies in a hash by path. The commit sorts them by
  * path, which puts every subtree in one piece behind its root, and walks the old and the new table
- * side by side:
+ * in parallel:
  *
- *     ids of a path, before and now       life
- *     some equal, none different          goes on: same serial, the reading is kept
- *     0 -> n beside an equal one          goes on: runtimes make v1 directories one by one
- *     anything else                       a new cgroup: new serial, empty reading
+ *	ids of a path, before and now		life
+ *	some equal, none different		goes on: same serial, the reading is kept
+ *	0 -> n beside an equal one		goes on: runtimes make v1 directories one by one
+ *	anything else				a new cgroup: new serial, empty reading
  *
- * Counters of a new cgroup are counted from 0, unless some were there before it: then it is marked
- * at_start, or what they hold would be counted twice. That is so in the first commit; where one of
- * its ids was known before (it was renamed, or only one hierarchy's directory was made again, or
- * the rescan ran just while all were); and where the rescan before was not complete.
+ * Counters of a new cgroup count from 0. A cgroup marked at_start may have older counts, which
+ * would count twice: in the first commit; if one of its ids was known before (it was renamed, only
+ * one hierarchy's directory was made again, or the rescan ran meanwhile); and after an incomplete
+ * rescan.
  *
- * Lookup by id is an index sorted per hierarchy; a right hint makes it one comparison.
- * Nothing can fail here but a refused add. Bounded by CGROUPS_MAX rows and ENTITY_NAME_MAX bytes.
+ * Lookup by id uses a sorted index per hierarchy; a right hint makes it one comparison. Nothing
+ * fails but a refused add: CGROUPS_MAX rows, ENTITY_NAME_MAX bytes per path.
  */
 #include "agent/topology.h"
 
@@ -31,7 +31,7 @@
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
 
-/* One path of the rescan that is being collected. */
+/* One path of the running rescan. */
 struct staged {
 	char *path; /* owned until the commit moves it into the table */
 	size_t len;
@@ -52,14 +52,14 @@ struct topology {
 	size_t by_id_count[HIERARCHIES];
 	bool has_pods;
 
-	/* The rescan under way. */
+	/* The running rescan. */
 	bool scanning;
 	struct staged *staged;
 	uint32_t refused[HIERARCHIES];
 
 	uint64_t last_serial;
 	uint64_t generation;
-	bool complete_before; /* the committed table had everything there was */
+	bool complete_before; /* the last commit left out no cgroup */
 };
 
 struct topology *topology_new(void)
@@ -198,11 +198,11 @@ static struct staged **sort_staged(const struct topology *t, size_t count)
 	return list;
 }
 
-/* How the ids of a path developed between two rescans. */
+/* Changes of the ids of a path between two rescans. */
 struct id_change {
-	bool kept; /* an id stayed in some hierarchy */
-	bool replaced; /* an id was replaced by another one */
-	bool any; /* anything, also a hierarchy that came or went */
+	bool kept; /* an id is the same in some hierarchy */
+	bool replaced; /* an id differs */
+	bool any; /* any change, also of a hierarchy that came or went */
 };
 
 static struct id_change compare_ids(const uint64_t *old, const uint64_t *now)
@@ -217,7 +217,7 @@ static struct id_change compare_ids(const uint64_t *old, const uint64_t *now)
 	return change;
 }
 
-/* Whether some counter of a new row may hold what was counted before it came. */
+/* Whether a counter of a new row may be older. */
 static bool is_older(const struct topology *t, const struct cgroup *c)
 {
 	bool older = !t->complete_before;
@@ -227,7 +227,7 @@ static bool is_older(const struct topology *t, const struct cgroup *c)
 	return older;
 }
 
-/* Fills one row from the rescan and, where the path was known, from its row in the old table. */
+/* Fills one row from the rescan and its old row, if any. */
 static bool fill_cgroup(struct topology *t, struct cgroup *c, struct staged *s,
 			const struct cgroup *old)
 {
@@ -260,7 +260,7 @@ static bool is_child_of(const char *path, const char *parent)
 	return strncmp(path, parent, len) == 0 && parent[len] == '\0';
 }
 
-/* In path order the parent is the row before, or one of that row's ancestors. */
+/* In path order the parent is the last row or one of its ancestors. */
 static void link_parent(struct cgroup *cgroups, size_t index)
 {
 	int parent = (int)index - 1;
@@ -387,7 +387,7 @@ int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int h
 	return CGROUP_NONE;
 }
 
-/* A path that did not fit was refused once in each hierarchy, so the worst hierarchy counts. */
+/* A path is refused once per hierarchy, so the worst hierarchy counts. */
 uint32_t topology_overflow(const struct topology *t)
 {
 	uint32_t most = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree of cgroups as one table: paths joined over the hierarchies, with the newest reading of
- * each. Pure.
+ * The tree of cgroups as a table: paths joined over the hierarchies, with the newest reading. Pure.
  */
 #ifndef EVENKEEL_AGENT_TOPOLOGY_H
 #define EVENKEEL_AGENT_TOPOLOGY_H
@@ -15,8 +14,8 @@
 #include "shared/interval.h"
 
 /*
- * On v2 there is one hierarchy, on v1 one per controller, and the same path names the same workload
- * in each. A resource is read from exactly one of them.
+ * v2 has one hierarchy, v1 one per controller, with the same path for the same workload. Each
+ * resource is read from one of them.
  */
 enum hierarchy {
 	HIERARCHY_UNIFIED, /* v2 */
@@ -51,19 +50,14 @@ enum reading_have {
 
 static_assert((int)USAGE_ALL < (int)HAVE_CPU_LOCAL, "the bits of both are apart");
 
-/*
- * The newest value of everything a tier can read of one cgroup; counters are since the cgroup's
- * creation.
- */
+/* The newest values of a cgroup; counters since the cgroup's creation. */
 struct reading {
-	/*
-	 * enum reading_have; what this tier and this cgroup really gave, cleared by each pass kind
-	 */
+	/* enum reading_have: known values; each pass clears what it renews */
 	uint32_t have;
 	uint64_t cpu_ns;
 	uint64_t mem_bytes; /* includes descendants, as page counters do */
 	uint64_t inactive_file_bytes;
-	/* Of PSI as the kernel counts it: some and full, total; what is newest includes descendants */
+	/* PSI: total of some and full. Newest values include descendants. */
 #define X(member, bit, number, type, from) uint64_t from;
 #define USAGE_FROM(member, ...)		   uint64_t member;
 	union {
@@ -77,7 +71,7 @@ struct reading {
 #undef X
 	int64_t cpu_quota_ns; /* LIMIT_NONE: no quota */
 	int64_t cpu_period_ns;
-	/* with HAVE_CPU_LIMIT; 0 also where the kernel has no burst (before 5.14) */
+	/* with HAVE_CPU_LIMIT; 0 before 5.14, too */
 	int64_t cpu_burst_ns;
 	int64_t mem_limit_bytes; /* LIMIT_NONE: no limit, as for those below */
 	int64_t mem_high_bytes;
@@ -87,53 +81,49 @@ struct reading {
 
 struct cgroup {
 	char *path; /* owned; "/" is the root, always index 0 */
-	int parent; /* index; always smaller than the own one; CGROUP_NONE for the root */
+	int parent; /* index, smaller than the cgroup's own; CGROUP_NONE for the root */
 	uint32_t children;
 	uint64_t id[HIERARCHIES]; /* kernfs id (= inode number), 0: not in that hierarchy */
-	uint64_t serial; /* differs for every life of a path, also a removed and recreated one */
-	bool at_start; /* counters may have begun before this life: take no baseline of 0 */
+	uint64_t serial; /* new for each cgroup, also at a reused path */
+	bool at_start; /* counters may be older than the cgroup here: no baseline of 0 */
 	struct identity identity;
 	struct reading reading;
 	uint64_t seen_pass; /* last pass that read it */
 };
 
-struct topology; /* opaque: table plus an index by (hierarchy, id) */
+struct topology; /* the table and an index by (hierarchy, id) */
 
 struct topology *topology_new(void);
 void topology_free(struct topology *t);
 
 /*
- * A rescan: begin, then add every cgroup of every hierarchy (parents before children, any order of
- * hierarchies), then commit. Cgroups that kept their path and their ids keep serial and reading;
- * all others are new; those not added are gone. A hierarchy that joins or leaves a path changes
- * nothing as long as another one kept its id. Indices change only at commit; the order is by path,
- * parents first (bytewise, '/' lowest). at_start is set for everything in the very first commit,
- * and later for a new cgroup one of whose ids was known before (renamed, or recreated in some
- * hierarchies only) or that comes after a rescan that left cgroups out. A begin without commit is
- * forgotten by the next begin.
+ * A rescan: begin, add every cgroup of every hierarchy (parents before children, hierarchies in any
+ * order), commit. Cgroups with the same path and ids keep serial and reading; all others are new. A
+ * hierarchy that joins or leaves a path changes nothing as long as another one keeps its id.
+ * Indices change at commit only; the order is by path, parents first (bytewise, '/' lowest).
+ * at_start is set in the first commit, and later for a new cgroup with an id known before (renamed,
+ * or recreated in some hierarchies only) or after a rescan that left cgroups out. begin cancels an
+ * uncommitted rescan.
  */
 void topology_begin(struct topology *t);
 /*
- * path with leading slash. -EINVAL without its parent, without an id, or with a path longer than
- * ENTITY_NAME_MAX; -ENOSPC beyond CGROUPS_MAX.
+ * path with leading slash. -EINVAL: no parent, no id, or a path longer than ENTITY_NAME_MAX;
+ * -ENOSPC beyond CGROUPS_MAX.
  */
 int topology_add(struct topology *t, enum hierarchy h, const char *path, uint64_t id);
-/* Returns true when anything changed. */
+/* Whether anything changed. */
 bool topology_commit(struct topology *t);
 
 size_t topology_count(const struct topology *t);
-/* Another number after every commit that changed anything; 0 before the first one. */
+/* Changes with every commit that changed anything; 0 before the first. */
 uint64_t topology_generation(const struct topology *t);
 /* Valid until the next commit. */
 struct cgroup *topology_at(struct topology *t, size_t index);
-/*
- * Index of a cgroup by its id, or CGROUP_NONE. hint: where it was in the last walk, tried first;
- * any value is safe.
- */
+/* Index of a cgroup by its id, or CGROUP_NONE. hint: tried first; any value is safe. */
 int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int hint);
-/* Cgroups the newest rescan left out: too many, or their paths too long. */
+/* Cgroups left out by the last rescan: too many, or paths too long. */
 uint32_t topology_overflow(const struct topology *t);
-/* True when any pod is in the tree. */
+/* Whether any pod is in the tree. */
 bool topology_has_pods(const struct topology *t);
 
 #endif
