@@ -46,27 +46,11 @@ static void add(struct table *t, const char *text)
 	table_cell(t, PAINT_PLAIN, text ? text : "-");
 }
 
-static void add_cpu(struct table *t, double milli)
+static void add_value(struct table *t, double value, void (*write)(double, char[UNITS_LEN]))
 {
 	char text[UNITS_LEN];
 
-	units_cpu(milli, text);
-	add(t, text);
-}
-
-static void add_bytes(struct table *t, double bytes)
-{
-	char text[UNITS_LEN];
-
-	units_bytes(bytes, text);
-	add(t, text);
-}
-
-static void add_percent(struct table *t, double share)
-{
-	char text[UNITS_LEN];
-
-	units_percent(share, text);
+	write(value, text);
 	add(t, text);
 }
 
@@ -140,15 +124,16 @@ static void add_node_cpu(struct table *t, const struct node_sample *n)
 
 	units_cpu_of(cpu.mean, (double)n->cpu_capacity_milli, text);
 	add(t, text);
-	add_cpu(t, cpu.stddev);
-	add_cpu(t, cpu.min);
-	add_cpu(t, once_percentile(n, 0.95));
-	add_cpu(t, cpu.max);
-	add_cpu(t, once_milli(n->cpu_split.user_ns, seconds));
-	add_cpu(t, once_milli(n->cpu_split.system_ns, seconds));
-	add_cpu(t, once_milli(n->cpu_split.iowait_ns, seconds));
-	add_cpu(t, once_milli(n->cpu_split.steal_ns, seconds));
-	add_percent(t, once_share(&n->usage, USAGE_CONTENTION_CPU, n->usage.contention_cpu_ns));
+	add_value(t, cpu.stddev, units_cpu);
+	add_value(t, cpu.min, units_cpu);
+	add_value(t, once_percentile(n, 0.95), units_cpu);
+	add_value(t, cpu.max, units_cpu);
+	add_value(t, once_milli(n->cpu_split.user_ns, seconds), units_cpu);
+	add_value(t, once_milli(n->cpu_split.system_ns, seconds), units_cpu);
+	add_value(t, once_milli(n->cpu_split.iowait_ns, seconds), units_cpu);
+	add_value(t, once_milli(n->cpu_split.steal_ns, seconds), units_cpu);
+	add_value(t, once_share(&n->usage, USAGE_CONTENTION_CPU, n->usage.contention_cpu_ns),
+		  units_percent);
 }
 
 static void print_node(const struct once_sample *sample, size_t width, struct buf *out)
@@ -165,7 +150,8 @@ static void print_node(const struct once_sample *sample, size_t width, struct bu
 	units_bytes_of(last_of(&n->usage, USAGE_MEMORY, &n->usage.mem_bytes),
 		       (double)n->mem_capacity_bytes, text);
 	add(t, text);
-	add_bytes(t, last_of(&n->usage, USAGE_WORKING_SET, &n->usage.working_set_bytes));
+	add_value(t, last_of(&n->usage, USAGE_WORKING_SET, &n->usage.working_set_bytes),
+		  units_bytes);
 	print(t, width, out);
 }
 
@@ -194,7 +180,8 @@ static void print_source(const struct once_sample *sample, size_t width, struct 
 	add_count(t, true, n->missed_ticks);
 	add_count(t, true, sample->cgroups);
 	add_count(t, true, n->overflow);
-	add_cpu(t, once_milli(n->agent_cpu_ns, (double)(i->end_ns - i->start_ns) / 1e9));
+	add_value(t, once_milli(n->agent_cpu_ns, (double)(i->end_ns - i->start_ns) / 1e9),
+		  units_cpu);
 	print(t, width, out);
 }
 
@@ -277,12 +264,12 @@ static void add_item_cpu(struct table *t, const struct once_item *item)
 	const struct usage *u = &item->entry->usage;
 	struct cpu cpu = cpu_of(u);
 
-	add_cpu(t, cpu.mean);
-	add_cpu(t, cpu.stddev);
-	add_cpu(t, cpu.max);
+	add_value(t, cpu.mean, units_cpu);
+	add_value(t, cpu.stddev, units_cpu);
+	add_value(t, cpu.max, units_cpu);
 	add_limit(t, item->entry->limits.cpu_milli, units_cpu);
 	add_throttled(t, u);
-	add_percent(t, once_share(u, USAGE_CONTENTION_CPU, u->contention_cpu_ns));
+	add_value(t, once_share(u, USAGE_CONTENTION_CPU, u->contention_cpu_ns), units_percent);
 }
 
 static void add_item(struct table *t, const struct once_item *item)
@@ -295,10 +282,10 @@ static void add_item(struct table *t, const struct once_item *item)
 	add(t, once_kind_name(e->kind));
 	add(t, once_qos_name(e->qos));
 	add_item_cpu(t, item);
-	add_bytes(t, last_of(u, USAGE_MEMORY, &u->mem_bytes));
+	add_value(t, last_of(u, USAGE_MEMORY, &u->mem_bytes), units_bytes);
 	add_limit(t, item->entry->limits.mem_bytes, units_bytes);
-	add_bytes(t, last_of(u, USAGE_WORKING_SET, &u->working_set_bytes));
-	add_bytes(t, u->have & USAGE_SWAP ? (double)u->swap_bytes : NAN);
+	add_value(t, last_of(u, USAGE_WORKING_SET, &u->working_set_bytes), units_bytes);
+	add_value(t, u->have & USAGE_SWAP ? (double)u->swap_bytes : NAN, units_bytes);
 	add_count(t, u->have & USAGE_PIDS, u->pids);
 	add_count(t, u->have & USAGE_OOM, u->oom_kills);
 }

@@ -24,6 +24,7 @@
  * cgroups without a process below them: they keep their last reading, and a pass cannot miss one.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -160,11 +161,6 @@ static int open_method(void **state, const struct sampler_bpf_method *method,
 
 /* --- from records to readings ---------------------------------------------------------------- */
 
-static int64_t limit_bytes(const struct sampler_bpf *b, uint64_t pages)
-{
-	return pages >= RECORD_PAGES_NONE ? LIMIT_NONE : (int64_t)(pages * b->page_bytes);
-}
-
 static void take_fast(const struct sampler_bpf *b, struct reading *r,
 		      const struct fast_record *fast)
 {
@@ -193,48 +189,31 @@ static void take_bandwidth(struct reading *r, const struct fast_record *fast,
 	r->have |= HAVE_THROTTLE | HAVE_CPU_LIMIT;
 }
 
-static void take_memory(const struct sampler_bpf *b, struct reading *r, uint32_t have,
-			const struct slow_record *slow)
-{
-	if (have & RECORD_MEMORY_LIMIT) {
-		r->mem_limit_bytes = limit_bytes(b, slow->limit_pages);
-		r->have |= HAVE_MEMORY_LIMIT;
-	}
-	if (have & RECORD_MEMORY_HIGH) {
-		r->mem_high_bytes = limit_bytes(b, slow->high_pages);
-		r->have |= HAVE_MEMORY_HIGH;
-	}
-	if (have & RECORD_SWAP) {
-		r->swap_bytes = slow->swap_pages * b->page_bytes;
-		r->swap_limit_bytes = limit_bytes(b, slow->swap_limit_pages);
-		r->have |= HAVE_SWAP | HAVE_SWAP_LIMIT;
-	}
-	if (have & RECORD_INACTIVE_FILE) {
-		r->inactive_file_bytes = slow->inactive_file_pages * b->page_bytes;
-		r->have |= HAVE_WORKING_SET;
-	}
-	if (have & RECORD_OOM) {
-		r->oom_kills = slow->oom_kills;
-		r->have |= HAVE_OOM;
-	}
-}
+enum unit { NUMBER, PAGES, LIMIT_PAGES };
 
-static void take_psi(struct reading *r, uint32_t have, const struct slow_record *slow)
-{
-	if (have & RECORD_PSI) {
-		r->psi_cpu_ns = slow->psi_cpu_ns;
-		r->psi_mem_ns = slow->psi_memory_ns;
-		r->have |= HAVE_PSI;
+#define VALUE(from, to, member_from, member_to, unit)                                              \
+	{                                                                                          \
+		RECORD_##from, HAVE_##to, offsetof(struct slow_record, member_from),               \
+			offsetof(struct reading, member_to), unit                                  \
 	}
-	if (have & RECORD_PSI_CPU_FULL) {
-		r->psi_cpu_full_ns = slow->psi_cpu_full_ns;
-		r->have |= HAVE_PSI_CPU_FULL;
-	}
-	if (have & RECORD_PSI_MEMORY_FULL) {
-		r->psi_mem_full_ns = slow->psi_memory_full_ns;
-		r->have |= HAVE_PSI_MEMORY_FULL;
-	}
-}
+
+/* 64 bits in both structs. */
+static const struct {
+	uint32_t from, to; /* enum record_have, enum reading_have */
+	size_t record, reading; /* offsets */
+	enum unit unit; /* in the record; bytes in the reading */
+} slow_values[] = {
+	VALUE(MEMORY_LIMIT, MEMORY_LIMIT, limit_pages, mem_limit_bytes, LIMIT_PAGES),
+	VALUE(MEMORY_HIGH, MEMORY_HIGH, high_pages, mem_high_bytes, LIMIT_PAGES),
+	VALUE(SWAP, SWAP, swap_pages, swap_bytes, PAGES),
+	VALUE(SWAP, SWAP_LIMIT, swap_limit_pages, swap_limit_bytes, LIMIT_PAGES),
+	VALUE(INACTIVE_FILE, WORKING_SET, inactive_file_pages, inactive_file_bytes, PAGES),
+	VALUE(OOM, OOM, oom_kills, oom_kills, NUMBER),
+	VALUE(PSI, PSI, psi_cpu_ns, psi_cpu_ns, NUMBER),
+	VALUE(PSI, PSI, psi_memory_ns, psi_mem_ns, NUMBER),
+	VALUE(PSI_CPU_FULL, PSI_CPU_FULL, psi_cpu_full_ns, psi_cpu_full_ns, NUMBER),
+	VALUE(PSI_MEMORY_FULL, PSI_MEMORY_FULL, psi_memory_full_ns, psi_mem_full_ns, NUMBER),
+};
 
 static void take_slow(const struct sampler_bpf *b, struct reading *r,
 		      const struct fast_record *fast, const struct slow_record *slow)
@@ -244,14 +223,25 @@ static void take_slow(const struct sampler_bpf *b, struct reading *r,
 
 	if (fast->have & RECORD_BANDWIDTH)
 		take_bandwidth(r, fast, slow);
-	take_memory(b, r, fast->have, slow);
+	for (size_t i = 0; i < sizeof(slow_values) / sizeof(slow_values[0]); i++) {
+		uint64_t value;
+
+		if (!(fast->have & slow_values[i].from))
+			continue;
+		memcpy(&value, (const char *)slow + slow_values[i].record, sizeof(value));
+		if (slow_values[i].unit == LIMIT_PAGES && value >= RECORD_PAGES_NONE)
+			value = (uint64_t)LIMIT_NONE;
+		else if (slow_values[i].unit != NUMBER)
+			value *= b->page_bytes;
+		memcpy((char *)r + slow_values[i].reading, &value, sizeof(value));
+		r->have |= slow_values[i].to;
+	}
 	if (fast->have & RECORD_PIDS) {
 		r->pids = slow->pids;
 		r->pids_limit =
 			slow->pids_limit > most_pids ? LIMIT_NONE : (int64_t)slow->pids_limit;
 		r->have |= HAVE_PIDS | HAVE_PIDS_LIMIT;
 	}
-	take_psi(r, fast->have, slow);
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */

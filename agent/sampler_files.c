@@ -239,13 +239,13 @@ static void keep_or_close(struct files *f, struct slot *slot, int i, int fd)
 /* Reads one source. 0, also without a file, or the -errno that ends the tier. */
 static int read_source(struct files *f, struct visit *v, int i, struct files_target *target)
 {
-	void (*parse)(const char *text, struct files_target *t) = f->active[i].source->parse;
+	const struct files_source *source = f->active[i].source;
 	int fd = v->slot->fd[i];
 
 	if (fd == FD_ABSENT)
 		return 0;
 	if (fd >= 0 && read_text(f, fd)) {
-		parse(f->text, target);
+		files_parse(source, f->text, target);
 		return 0;
 	}
 	/* Opening it again tells whether the file or the cgroup is gone. */
@@ -254,7 +254,7 @@ static int read_source(struct files *f, struct visit *v, int i, struct files_tar
 	if (fd < 0)
 		return fd == -EMFILE || fd == -ENFILE ? fd : 0;
 	if (read_text(f, fd))
-		parse(f->text, target);
+		files_parse(source, f->text, target);
 	keep_or_close(f, v->slot, i, fd);
 	return 0;
 }

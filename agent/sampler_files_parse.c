@@ -37,11 +37,6 @@ static void got_part(struct files_target *t, unsigned int part, bool valid)
 
 /* --- CPU -------------------------------------------------------------------------------------- */
 
-static void parse_cpuacct_usage(const char *text, struct files_target *t)
-{
-	got(t, HAVE_CPU, cgroup_text_number(text, &t->reading->cpu_ns));
-}
-
 static bool parse_throttle(const char *text, struct reading *r)
 {
 	return cgroup_text_key(text, "nr_periods", &r->periods) &&
@@ -105,21 +100,6 @@ static void parse_burst_us(const char *text, struct files_target *t)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static void parse_memory_usage(const char *text, struct files_target *t)
-{
-	got(t, HAVE_MEMORY, cgroup_text_number(text, &t->reading->mem_bytes));
-}
-
-static void parse_memory_limit(const char *text, struct files_target *t)
-{
-	got(t, HAVE_MEMORY_LIMIT, cgroup_text_limit(text, &t->reading->mem_limit_bytes));
-}
-
-static void parse_memory_high(const char *text, struct files_target *t)
-{
-	got(t, HAVE_MEMORY_HIGH, cgroup_text_limit(text, &t->reading->mem_high_bytes));
-}
-
 /* memory.min and memory.low: the greater one. */
 static void parse_memory_protected(const char *text, struct files_target *t)
 {
@@ -143,32 +123,9 @@ static void parse_memory_stat_v1(const char *text, struct files_target *t)
 	got(t, HAVE_SWAP, cgroup_text_key(text, "total_swap", &t->reading->swap_bytes));
 }
 
-/* On v2 every number in memory.stat covers the subtree. */
-static void parse_memory_stat_v2(const char *text, struct files_target *t)
-{
-	got(t, HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE,
-	    cgroup_text_key(text, "inactive_file", &t->reading->inactive_file_bytes));
-}
-
-static void parse_swap_usage(const char *text, struct files_target *t)
-{
-	got(t, HAVE_SWAP, cgroup_text_number(text, &t->reading->swap_bytes));
-}
-
-static void parse_swap_limit(const char *text, struct files_target *t)
-{
-	got(t, HAVE_SWAP_LIMIT, cgroup_text_limit(text, &t->reading->swap_limit_bytes));
-}
-
 static void parse_memsw_limit(const char *text, struct files_target *t)
 {
 	got_part(t, PART_MEMSW_LIMIT, cgroup_text_limit(text, &t->memsw_limit_bytes));
-}
-
-/* memory.oom_control and memory.events */
-static void parse_oom(const char *text, struct files_target *t)
-{
-	got(t, HAVE_OOM, cgroup_text_key(text, "oom_kill", &t->reading->oom_kills));
 }
 
 /* --- v2 without regard to controllers --------------------------------------------------------- */
@@ -196,45 +153,67 @@ static void parse_pids(const char *text, struct files_target *t)
 	t->reading->have |= HAVE_PIDS;
 }
 
-static void parse_pids_limit(const char *text, struct files_target *t)
-{
-	got(t, HAVE_PIDS_LIMIT, cgroup_text_limit(text, &t->reading->pids_limit));
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 enum { V1 = false, V2 = true };
 
+#define VALUE(resource, version, cadence, file, key, have, member)                                 \
+	{                                                                                          \
+		FILES_##resource, version, READ_##cadence, file, NULL, key, HAVE_##have,           \
+			offsetof(struct reading, member)                                           \
+	}
+#define PARSE(resource, version, cadence, file, parse)                                             \
+	{                                                                                          \
+		FILES_##resource, version, READ_##cadence, file, parse, NULL, 0, 0                 \
+	}
+
+/* Every number in memory.stat of v2 covers the subtree. */
+#define HAVE_INACTIVE_FILE (HAVE_WORKING_SET | HAVE_INACTIVE_SUBTREE)
+
 const struct files_source files_sources[FILES_SOURCES] = {
-	{FILES_CPU, V1, READ_FAST, "cpuacct.usage", parse_cpuacct_usage},
-	{FILES_CPU, V2, READ_FAST, "cpu.stat", parse_cpu_stat_v2},
-	{FILES_MEMORY, V1, READ_FAST, "memory.usage_in_bytes", parse_memory_usage},
-	{FILES_MEMORY, V2, READ_FAST, "memory.current", parse_memory_usage},
+	VALUE(CPU, V1, FAST, "cpuacct.usage", NULL, CPU, cpu_ns),
+	PARSE(CPU, V2, FAST, "cpu.stat", parse_cpu_stat_v2),
+	VALUE(MEMORY, V1, FAST, "memory.usage_in_bytes", NULL, MEMORY, mem_bytes),
+	VALUE(MEMORY, V2, FAST, "memory.current", NULL, MEMORY, mem_bytes),
 
-	{FILES_THROTTLE, V1, READ_SLOW, "cpu.stat", parse_cpu_stat_v1},
-	{FILES_MEMORY, V1, READ_SLOW, "memory.stat", parse_memory_stat_v1},
-	{FILES_MEMORY, V1, READ_SLOW, "memory.oom_control", parse_oom},
-	{FILES_MEMORY, V2, READ_SLOW, "memory.stat", parse_memory_stat_v2},
-	{FILES_MEMORY, V2, READ_SLOW, "memory.events", parse_oom},
-	{FILES_MEMORY, V2, READ_SLOW, "memory.swap.current", parse_swap_usage},
-	{FILES_GENERAL, V2, READ_SLOW, "cpu.pressure", parse_cpu_pressure},
-	{FILES_GENERAL, V2, READ_SLOW, "memory.pressure", parse_memory_pressure},
-	{FILES_GENERAL, V2, READ_SLOW, "pids.current", parse_pids},
+	PARSE(THROTTLE, V1, SLOW, "cpu.stat", parse_cpu_stat_v1),
+	PARSE(MEMORY, V1, SLOW, "memory.stat", parse_memory_stat_v1),
+	VALUE(MEMORY, V1, SLOW, "memory.oom_control", "oom_kill", OOM, oom_kills),
+	VALUE(MEMORY, V2, SLOW, "memory.stat", "inactive_file", INACTIVE_FILE, inactive_file_bytes),
+	VALUE(MEMORY, V2, SLOW, "memory.events", "oom_kill", OOM, oom_kills),
+	VALUE(MEMORY, V2, SLOW, "memory.swap.current", NULL, SWAP, swap_bytes),
+	PARSE(GENERAL, V2, SLOW, "cpu.pressure", parse_cpu_pressure),
+	PARSE(GENERAL, V2, SLOW, "memory.pressure", parse_memory_pressure),
+	PARSE(GENERAL, V2, SLOW, "pids.current", parse_pids),
 
-	{FILES_THROTTLE, V1, READ_LIMITS, "cpu.cfs_quota_us", parse_quota_us},
-	{FILES_THROTTLE, V1, READ_LIMITS, "cpu.cfs_period_us", parse_period_us},
-	{FILES_THROTTLE, V1, READ_LIMITS, "cpu.cfs_burst_us", parse_burst_us},
-	{FILES_THROTTLE, V2, READ_LIMITS, "cpu.max", parse_cpu_max},
-	{FILES_THROTTLE, V2, READ_LIMITS, "cpu.max.burst", parse_burst_us},
-	{FILES_MEMORY, V1, READ_LIMITS, "memory.limit_in_bytes", parse_memory_limit},
-	{FILES_MEMORY, V1, READ_LIMITS, "memory.memsw.limit_in_bytes", parse_memsw_limit},
-	{FILES_MEMORY, V2, READ_LIMITS, "memory.max", parse_memory_limit},
-	{FILES_MEMORY, V2, READ_LIMITS, "memory.high", parse_memory_high},
-	{FILES_MEMORY, V2, READ_LIMITS, "memory.min", parse_memory_protected},
-	{FILES_MEMORY, V2, READ_LIMITS, "memory.low", parse_memory_protected},
-	{FILES_MEMORY, V2, READ_LIMITS, "memory.swap.max", parse_swap_limit},
-	{FILES_GENERAL, V2, READ_LIMITS, "pids.max", parse_pids_limit},
+	PARSE(THROTTLE, V1, LIMITS, "cpu.cfs_quota_us", parse_quota_us),
+	PARSE(THROTTLE, V1, LIMITS, "cpu.cfs_period_us", parse_period_us),
+	PARSE(THROTTLE, V1, LIMITS, "cpu.cfs_burst_us", parse_burst_us),
+	PARSE(THROTTLE, V2, LIMITS, "cpu.max", parse_cpu_max),
+	PARSE(THROTTLE, V2, LIMITS, "cpu.max.burst", parse_burst_us),
+	VALUE(MEMORY, V1, LIMITS, "memory.limit_in_bytes", NULL, MEMORY_LIMIT, mem_limit_bytes),
+	PARSE(MEMORY, V1, LIMITS, "memory.memsw.limit_in_bytes", parse_memsw_limit),
+	VALUE(MEMORY, V2, LIMITS, "memory.max", NULL, MEMORY_LIMIT, mem_limit_bytes),
+	VALUE(MEMORY, V2, LIMITS, "memory.high", NULL, MEMORY_HIGH, mem_high_bytes),
+	PARSE(MEMORY, V2, LIMITS, "memory.min", parse_memory_protected),
+	PARSE(MEMORY, V2, LIMITS, "memory.low", parse_memory_protected),
+	VALUE(MEMORY, V2, LIMITS, "memory.swap.max", NULL, SWAP_LIMIT, swap_limit_bytes),
+	VALUE(GENERAL, V2, LIMITS, "pids.max", NULL, PIDS_LIMIT, pids_limit),
 };
+
+void files_parse(const struct files_source *source, const char *text, struct files_target *t)
+{
+	void *to = (char *)t->reading + source->offset;
+
+	if (source->parse)
+		source->parse(text, t);
+	else if (source->key)
+		got(t, source->have, cgroup_text_key(text, source->key, to));
+	else if (source->cadence == READ_LIMITS)
+		got(t, source->have, cgroup_text_limit(text, to));
+	else
+		got(t, source->have, cgroup_text_number(text, to));
+}
 
 int files_hierarchy(const struct cgroupfs *fs, const struct files_source *source)
 {

@@ -4,6 +4,7 @@
 #define EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/cgroupfs.h"
@@ -38,13 +39,19 @@ struct files_source {
 	bool v2;
 	enum files_cadence cadence;
 	const char *file;
-	void (*parse)(const char *text, struct files_target *t);
+	void (*parse)(const char *text, struct files_target *t); /* NULL: one value, as follows */
+	const char *
+		key; /* of a "key value" line; NULL: the file is a number, of READ_LIMITS a limit */
+	uint32_t have; /* enum reading_have */
+	size_t offset; /* in struct reading, of 64 bits */
 };
 
 enum { FILES_SOURCES = 26 };
 /* Both versions, by cadence. */
 extern const struct files_source files_sources[FILES_SOURCES];
 
+/* Takes the values in the text of a file. */
+void files_parse(const struct files_source *source, const char *text, struct files_target *t);
 /* The hierarchy with this file, or -1. */
 int files_hierarchy(const struct cgroupfs *fs, const struct files_source *source);
 /* Before the files of READ_LIMITS are read: clears their values. */

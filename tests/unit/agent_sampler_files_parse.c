@@ -26,7 +26,7 @@ static void parse(const struct file *file, struct files_target *t)
 		if (files_sources[i].v2 != file->v2 ||
 		    strcmp(files_sources[i].file, file->name) != 0)
 			continue;
-		files_sources[i].parse(file->text, t);
+		files_parse(&files_sources[i], file->text, t);
 		return;
 	}
 	fail_msg("nobody reads %s", file->name);
