@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Tier T0: the v2 hierarchy below state.root_id, walked by the program itself with the kernel's
- * cgroup iterator, parents first, under nothing but RCU: no mutex is held against those who make
- * and remove cgroups. The agent runs it with BPF_PROG_TEST_RUN. It takes the kernel functions
- * below, and their permission for programs of this type (about 6.12); an object of its own, since
- * one that is missing fails the load of all that is in it.
+ * Tier T0: the program walks the v2 hierarchy below state.root_id by the kernel's cgroup iterator,
+ * parents first, under RCU: without a mutex, new and removed cgroups do not wait. The agent runs it
+ * by BPF_PROG_TEST_RUN. It needs the kernel functions below for this program type (about 6.12), and
+ * is a separate object, as one missing function fails the load of the whole object.
  *
- * No record at all means that the kernel did not find the root: some kernels look in the caller's
- * cgroup namespace only. Fallback: T1.
+ * No record at all: the kernel did not find the root, as some search the caller's cgroup namespace
+ * only. Fallback: T1.
  */
 #define KERNEL_CASTS
-#include "bpf/place.h"
+#include "bpf/prefetch.h"
 
 extern struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym;
 extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym;
@@ -22,16 +21,16 @@ extern struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __
 extern void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym;
 
 /*
- * A global function, so that the verifier looks at it alone: inside of the loop, where it compares
- * states exactly, their number would explode. To such a function a pointer is only a number, which
- * becomes one of its type again here.
+ * A global function, so that the verifier checks it separately: inside of the loop it compares
+ * states exactly, and their number would explode. A pointer is only a number to such a function, so
+ * it gets its type back here.
  */
 __noinline int record_at(__u64 address)
 {
 	struct cgroup *cgroup =
 		bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct cgroup));
 
-	look_ahead(cgroup);
+	prefetch_next(cgroup);
 	record_cgroup(cgroup);
 	return 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The kernel as our programs see it: the types we read, with only the members we read, found by
- * name at load time (CO-RE), and accessors that hide what differs between releases. A flavour
- * (name___flavour) that the running kernel does not have is guarded by bpf_core_field_exists(), so
- * the loader drops its code.
+ * The kernel's types, with the members the programs read, found by name at load time (CO-RE), and
+ * accessors that hide differences between releases. A flavour (name___flavour) is guarded by
+ * bpf_core_field_exists(), so the loader removes code for types the kernel does not have.
  */
 #ifndef EVENKEEL_BPF_KERNEL_H
 #define EVENKEEL_BPF_KERNEL_H
@@ -50,7 +49,9 @@ struct cgroup_base_stat {
 	struct task_cputime cputime;
 };
 
-/* Until 6.15 one per-CPU struct served all of rstat; 6.16 gave the base statistics their own. */
+/*
+ * Until 6.15 one per-CPU struct for all of rstat; from 6.16 a separate one for the base statistics.
+ */
 struct cgroup_rstat_cpu {
 	struct cgroup_base_stat bstat;
 };
@@ -59,7 +60,7 @@ struct cgroup_rstat_base_cpu {
 };
 
 /*
- * Until 5.19 it is part of struct cgroup, and pcpu is NULL while PSI is off; 6.1 added `enabled`.
+ * Until 5.19 a member of struct cgroup, with pcpu NULL while PSI is off; from 6.1 with `enabled`.
  */
 struct psi_group {
 	_Bool enabled;
@@ -114,8 +115,7 @@ struct page_counter {
 };
 
 /*
- * Pages by generation, anonymous or file, and zone: [4][2][zones]. 6.1 called the struct otherwise,
- * and before there was none.
+ * Pages by generation, anonymous or file, and zone: [4][2][zones]. Other name in 6.1, none before.
  */
 struct lru_gen_folio {
 	unsigned long max_seq;
@@ -195,7 +195,7 @@ struct bpf_iter_num {
 
 #pragma clang attribute pop
 
-/* Values differ with the configuration and the release, so only their names count. */
+/* Values depend on configuration and release; CO-RE resolves them by name. */
 enum cgroup_subsys_id {
 	cpu_cgrp_id = 1,
 	cpuacct_cgrp_id = 2,
@@ -212,16 +212,14 @@ enum psi_states {
 	PSI_CPU_FULL = 5, /* 5.13 */
 };
 
-/*
- * An anonymous enum of the kernel, so not to be found by name; the value is that of all releases.
- */
+/* Of an anonymous enum, so without CO-RE; equal in all releases. */
 enum { KERNEL_CSS_ONLINE = 1 << 1 };
 
 /*
- * Loads through a pointer whose type the verifier knows take one instruction; BPF_CORE_READ calls a
- * function for each, ten times as dear. A pointer gets its type back from bpf_rdonly_cast: of 6.2,
- * and taken from 6.4 on, which a type can tell. Objects for kernels whose verifier knows no kernel
- * functions (before 5.13) leave KERNEL_CASTS out.
+ * A load through a typed pointer is one instruction; BPF_CORE_READ calls a function, at ten times
+ * the cost. bpf_rdonly_cast gives a pointer its type; it is of 6.2, used from 6.4 on, which
+ * bpf_iter_num identifies. Objects for kernels without kernel functions (before 5.13) leave
+ * KERNEL_CASTS out.
  */
 #ifdef KERNEL_CASTS
 extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym __weak;
@@ -233,11 +231,11 @@ extern void *bpf_rdonly_cast(void *object, __u32 type) __ksym __weak;
 #define kernel_casts()		  0
 #define kernel_cast(type, object) ((type *)(object))
 #endif
-/* A member of what kernel_cast() gave. */
+/* A member of a result of kernel_cast(). */
 #define kernel_read(object, member)                                                                \
 	(kernel_casts() ? (object)->member : BPF_CORE_READ(object, member))
 
-/* The number at an address, read by way of a type that holds such a number. */
+/* The number at an address, read through a type with such a member. */
 static inline __u64 kernel_read_u64(__u64 address)
 {
 	__u64 value = 0;
@@ -252,15 +250,15 @@ static inline __u64 kernel_read_u64(__u64 address)
 }
 
 /*
- * The controller's part of a cgroup, NULL where the controller does not manage it or the kernel
- * lacks it. Each of the structs behind it begins with its cgroup_subsys_state.
+ * The controller's state of a cgroup; NULL: not managed by it, or not in the kernel. Each of these
+ * structs begins with its cgroup_subsys_state.
  */
 #define kernel_subsys(cgroup, id)                                                                  \
 	(bpf_core_enum_value_exists(enum cgroup_subsys_id, id)                                     \
 		 ? (void *)(cgroup)->subsys[bpf_core_enum_value(enum cgroup_subsys_id, id)]        \
 		 : (void *)0)
 
-/* The per-CPU address of the time the cgroup's own tasks ran, as a number; 0: not there. */
+/* The per-CPU address of the CPU time of the cgroup's own tasks; 0: none. */
 static inline __u64 kernel_cpu_local(struct cgroup *cgroup)
 {
 	struct cgroup___rstat_cpu *old = (void *)cgroup;
@@ -291,11 +289,11 @@ static inline __u32 kernel_generations_offset(void)
 	return bpf_core_field_offset(struct mem_cgroup_per_node, lruvec.lrugen.nr_pages);
 }
 
-/* Every kernel has more totals than are read; the verifier wants a power of two. */
+/* Every kernel has more totals; the verifier needs a power of two. */
 enum { PSI_READ = 6, PSI_STATES = 8 };
 #define kernel_psi_state(state) (bpf_core_enum_value(enum psi_states, state) & (PSI_STATES - 1))
 
-/* The totals since the cgroup's creation; false: PSI is off. */
+/* Totals since the cgroup's creation; false: PSI is off. */
 static inline _Bool kernel_psi_totals(struct cgroup *cgroup, __u64 total[PSI_STATES])
 {
 	struct cgroup___psi_inside *old = (void *)cgroup;
@@ -314,7 +312,7 @@ static inline _Bool kernel_psi_totals(struct cgroup *cgroup, __u64 total[PSI_STA
 	} else {
 		return 0;
 	}
-	/* What a kernel does not have stays in its branch: the verifier refuses to pass by it. */
+	/* Each offset stays in its branch: the verifier refuses one the kernel does not have. */
 	if (bpf_core_field_exists(struct psi_group___rows, total)) {
 		offset = bpf_core_field_offset(struct psi_group___rows, total);
 		barrier_var(offset);
@@ -325,7 +323,7 @@ static inline _Bool kernel_psi_totals(struct cgroup *cgroup, __u64 total[PSI_STA
 	return !bpf_probe_read_kernel(total, PSI_READ * sizeof(total[0]), (char *)psi + offset);
 }
 
-/* How many children have processes in or below them; 0 too where the kernel does not count so. */
+/* Children with processes in or below them; 0 also if the kernel does not count them. */
 static inline __u32 kernel_populated_children(struct cgroup *cgroup)
 {
 	if (!bpf_core_field_exists(cgroup->nr_populated_domain_children))
@@ -333,7 +331,7 @@ static inline __u32 kernel_populated_children(struct cgroup *cgroup)
 	return cgroup->nr_populated_domain_children + cgroup->nr_populated_threaded_children;
 }
 
-/* Removed, but kept by the kernel as long as something of it is in use. */
+/* Removed, but still in use. */
 static inline _Bool kernel_cgroup_dead(struct cgroup *cgroup)
 {
 	return !(cgroup->self.flags & KERNEL_CSS_ONLINE);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What every object has in common, however it walks: the maps and variables of bpf/record.h, the
- * record of one cgroup out of the kernel's own structs (without flushing rstat), the watch over
- * made and removed cgroups, and the per-CPU addresses.
+ * The common part of all objects: maps and variables of bpf/record.h, the record of one cgroup from
+ * the kernel's structs (without flushing rstat), the watch for new and removed cgroups, and per-CPU
+ * addresses.
  *
- * The agent sets state.blocks and resets state.cursor, then lets the program walk once; each cgroup
- * fills the records at the cursor. Nothing else writes the records, so the agent reads them without
- * a lock after the walk. Beyond knobs.record_limit cgroups are counted in state.overflow and lost
- * for this pass.
+ * The agent sets state.blocks, resets state.cursor and lets the program walk once; each cgroup
+ * fills the records at the cursor. There is no other writer, so the agent reads the records without
+ * a lock after the walk. Cgroups beyond knobs.record_limit count in state.overflow and are lost for
+ * this pass.
  *
- * A v2 cgroup that is removed leaves its counters in a ring: what its tasks used since the last
- * pass would be lost otherwise, and all of it when it lived shorter than a tick. The tracepoints
- * fire under a lock of the kernel (trace_cgroup_path_lock), so there is one writer at a time. The
- * agent counts what was overwritten before it looked.
+ * A removed v2 cgroup leaves its counters in a ring; otherwise the use since its last pass is lost.
+ * The tracepoints run under a kernel lock (trace_cgroup_path_lock), so there is one writer at a
+ * time. The agent counts overwritten records.
  *
- * Per-CPU values are addressed as the kernel does: address + __per_cpu_offset[cpu]. An offset is
- * the difference between where a per-CPU map element is on that CPU and what the map stores, which
- * takes no kallsyms. From 5.19 on one run of learn_offsets can ask for every possible CPU; before,
- * it learns that of the CPU it runs on, and the agent runs it on each.
+ * Per-CPU values are at address + __per_cpu_offset[cpu], as in the kernel. An offset is the
+ * difference between the address of a per-CPU map element on that CPU and the stored address, which
+ * needs no kallsyms. From 5.19 on one run of learn_offsets asks for every possible CPU; before, it
+ * learns that of its own CPU, and the agent runs it on each.
  */
 #ifndef EVENKEEL_BPF_READ_H
 #define EVENKEEL_BPF_READ_H
@@ -100,7 +99,7 @@ int learn_offsets(void *ctx)
 	return 0;
 }
 
-/* A global function, so that the verifier walks its loop once and alone. */
+/* A global function, so that the verifier checks its loop once and separately. */
 __noinline __u64 sum_over_cpus(__u64 address)
 {
 	__u32 learned = state.cpus_learned;
@@ -118,11 +117,11 @@ __noinline __u64 sum_over_cpus(__u64 address)
 /* --- the record of a cgroup ------------------------------------------------------------------ */
 
 /*
- * The readers collect `have` in the record, not in a register: a verifier that compares known
- * numbers would look at every combination of them.
+ * The readers collect `have` in the record: of a register the verifier would check every
+ * combination of values.
  */
 
-/* The v2 root has no own counter, so it stays absent. */
+/* The v2 root has no counter of its own tasks. */
 static __always_inline _Bool read_cpu_local(struct cgroup *cgroup, __u64 *cpu_ns)
 {
 	__u64 address = cgroup->level > 0 ? kernel_cpu_local(cgroup) : 0;
@@ -146,7 +145,7 @@ static __always_inline void read_cpuacct(struct cgroup *cgroup, struct fast_reco
 	fast->have |= RECORD_CPU;
 }
 
-/* The root's counter misses what the root's own tasks use, so it stays absent. */
+/* The root's counter lacks the use of the root's own tasks. */
 static __always_inline void read_memory(struct cgroup *cgroup, struct fast_record *fast)
 {
 	void *css = kernel_subsys(cgroup, memory_cgrp_id);
@@ -170,9 +169,8 @@ static __always_inline __u32 count_zones(void)
 }
 
 /*
- * The file pages of a node's inactive generations, which lru_zone_size leaves out: all but the two
- * youngest generations, as lru_gen_is_active() says. The kernel's counts may be negative for a
- * moment, so only their sum counts.
+ * The file pages of a node's inactive generations, which lru_zone_size lacks: all but the two
+ * youngest (lru_gen_is_active()). Single counts may be negative for a moment.
  */
 static __always_inline __u64 sum_inactive_generations(struct mem_cgroup_per_node *node)
 {
@@ -199,7 +197,7 @@ static __always_inline __u64 sum_inactive_generations(struct mem_cgroup_per_node
 	return sum > 0 ? sum : 0;
 }
 
-/* The pages of a list in all zones: the kernel keeps them as [zones][lists], read at once. */
+/* The pages of a list in all zones; the kernel has [zones][lists], read at once. */
 static __always_inline __u64 sum_list(char *sizes, __u32 list)
 {
 	const __u32 lists = bpf_core_enum_value(enum lru_list, NR_LRU_LISTS);
@@ -215,7 +213,7 @@ static __always_inline __u64 sum_list(char *sizes, __u32 list)
 	return sum;
 }
 
-/* A global function as well, of the address of a struct mem_cgroup. */
+/* A global function, too; memcg: address of a struct mem_cgroup. */
 __noinline __u64 sum_inactive_file(__u64 memcg)
 {
 	const __u32 list = bpf_core_enum_value(enum lru_list, LRU_INACTIVE_FILE);
@@ -278,10 +276,7 @@ static __always_inline void read_memory_v2(struct cgroup *cgroup, struct fast_re
 	fast->have |= RECORD_SWAP;
 }
 
-/*
- * v1 counts memory and swap together, and limits both together. Where it does not count them
- * (swapaccount=0) that sum is 0.
- */
+/* v1 counts and limits memory and swap together; without that count (swapaccount=0) it is 0. */
 static __always_inline void read_memory_v1(struct cgroup *cgroup, struct fast_record *fast,
 					   struct slow_record *slow)
 {
@@ -377,7 +372,7 @@ static __always_inline void read_slow(struct cgroup *cgroup, struct fast_record 
 		read_psi(cgroup, fast, slow);
 }
 
-/* What a walk does with each cgroup it meets. */
+/* Records one cgroup of a walk. */
 static __always_inline void record_cgroup(struct cgroup *cgroup)
 {
 	struct fast_record *fast = NULL;
@@ -436,7 +431,7 @@ static __always_inline void record_removal(struct cgroup *cgroup)
 	*(volatile __u64 *)&state.removals = sequence + 1;
 }
 
-/* Before the cgroup's controllers are taken off it. */
+/* Runs before the cgroup loses its controllers. */
 SEC("tp_btf/cgroup_rmdir")
 int record_removed(__u64 *ctx)
 {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the BPF programs write and the agent reads, byte for byte: two arrays indexed by the
- * position in the walk, a ring of removed cgroups, and the variables that steer a walk. Every
- * object has them all under the same names, whichever way it walks.
+ * The data shared by the BPF programs and the agent: two arrays indexed by the position in the
+ * walk, a ring of removed cgroups, and the variables of a walk. Every object has all of them under
+ * the same names.
  *
- * A fast pass writes fast records only; a slow pass writes both, the same cgroup at the same
- * position. A member is valid only with its bit in `have`: what the kernel or the cgroup does not
- * offer is absent, never 0.
+ * A fast pass writes fast records; a slow pass writes both, the same cgroup at the same position. A
+ * member is valid with its bit in `have`; absent values are never 0.
  */
 #ifndef EVENKEEL_BPF_RECORD_H
 #define EVENKEEL_BPF_RECORD_H
 
-#ifndef __bpf__ /* there bpf/kernel.h has the types */
+#ifndef __bpf__ /* bpf/kernel.h has the types */
 #include <linux/types.h>
 #endif
 
@@ -22,7 +21,7 @@ enum {
 	REMOVALS_MAX = 4096, /* a power of two */
 };
 
-/* Which hierarchy is walked; of a task a walk over tasks takes its cgroup there. */
+/* The hierarchy of a walk. */
 enum walk_hierarchy {
 	WALK_UNIFIED,
 	WALK_CPUACCT, /* v1, as those below */
@@ -31,7 +30,7 @@ enum walk_hierarchy {
 	WALK_HIERARCHIES,
 };
 
-/* What a walk is asked to read: set by the agent before it. */
+/* The values to read, set by the agent before a walk. */
 enum record_block {
 	BLOCK_CPU_LOCAL = 1 << 0, /* v2: the cgroup's own tasks */
 	BLOCK_CPUACCT = 1 << 1, /* v1: with its descendants */
@@ -53,7 +52,7 @@ enum record_have {
 	RECORD_INACTIVE_FILE = 1 << 3, /* own pages only */
 	RECORD_MEMORY_LIMIT = 1 << 4,
 	RECORD_OOM = 1 << 5,
-	RECORD_BANDWIDTH = 1 << 6, /* all of quota and throttling, throttled_ns too */
+	RECORD_BANDWIDTH = 1 << 6, /* quota and throttling, with throttled_ns */
 	RECORD_PIDS = 1 << 7, /* count and limit */
 	RECORD_PSI = 1 << 8, /* some */
 	RECORD_PSI_CPU_FULL = 1 << 9,
@@ -64,8 +63,8 @@ enum record_have {
 
 #define RECORD_QUOTA_NONE (~0ULL) /* the kernel's RUNTIME_INF */
 /*
- * From here on a limit of memory is none: the kernel's PAGE_COUNTER_MAX is LONG_MAX / PAGE_SIZE,
- * and pages are 64 KiB at most.
+ * From here on a memory limit is none: PAGE_COUNTER_MAX is LONG_MAX / PAGE_SIZE, and pages are 64
+ * KiB at most.
  */
 #define RECORD_PAGES_NONE (0x7fffffffffffffffULL / 65536)
 
@@ -93,7 +92,7 @@ struct slow_record {
 	__u64 inactive_file_pages;
 	__u64 oom_kills;
 	__u32 pids;
-	__u32 pids_limit; /* beyond the greatest pid: none */
+	__u32 pids_limit; /* above the greatest pid: none */
 	__u64 psi_cpu_ns; /* some, total; refreshed by the kernel every 2 s, as those below */
 	__u64 psi_memory_ns;
 	__u64 psi_cpu_full_ns;
@@ -115,10 +114,10 @@ struct removal_record {
 	__u64 reserved[1];
 };
 
-/* A place in the table of cgroups that a walk over tasks has met. */
+/* A slot in the table of cgroups met by a walk over tasks. */
 struct seen_record {
 	__u64 id;
-	__u64 walk; /* its number; of another walk: the place is free */
+	__u64 walk; /* its number; of another walk: the slot is free */
 };
 
 /* Set before load, constant after. */
@@ -136,19 +135,19 @@ struct walk_state {
 	__u64 removals; /* written so far */
 
 	/* Set by the agent before a walk. */
-	__u64 root_id; /* the walk stays below this cgroup; iter/cgroup knows its own */
+	__u64 root_id; /* root of the walk; iter/cgroup has its own */
 	__u64 walk; /* the number of this walk, from 1 on */
-	__u64 generation_before; /* what generation was before it */
+	__u64 generation_before; /* generation before it */
 	__u32 blocks; /* enum record_block */
 	__u32 hierarchy; /* enum walk_hierarchy */
 
 	/* The result of a walk. */
 	__u32 cursor; /* records written */
-	__u32 overflow; /* cgroups that found no room */
+	__u32 overflow; /* cgroups beyond the records */
 	__u32 populated; /* walks over tasks: children with processes of the cgroups met */
 
 	__u32 cpus_learned; /* entries of cpu_offset, in no order */
-	/* An address goes through it to become a number the verifier lets us compute with. */
+	/* An address becomes a plain number for the verifier through it. */
 	volatile __u64 plain;
 	__u64 cpu_offset[RECORD_CPUS_MAX];
 };
@@ -156,7 +155,7 @@ struct walk_state {
 _Static_assert(sizeof(struct fast_record) == 64, "the fast record is one cache line");
 _Static_assert(sizeof(struct slow_record) == 128, "the slow record is two cache lines");
 _Static_assert(sizeof(struct removal_record) == 64, "a removal is one cache line");
-_Static_assert(sizeof(struct seen_record) == 16, "four places to a cache line");
+_Static_assert(sizeof(struct seen_record) == 16, "four slots to a cache line");
 _Static_assert(sizeof(struct walk_knobs) == 16 + 4 * RECORD_CPUS_MAX, "knobs without gaps");
 _Static_assert(sizeof(struct walk_state) == 72 + 8 * RECORD_CPUS_MAX, "state without gaps");
 

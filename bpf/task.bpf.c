@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Tier T2: the cgroups of all processes, and from each upwards those above it, for kernels that
- * can iterate over tasks (5.8) but not over cgroups.
+ * Tier T2: the cgroups of all processes and their ancestors, for kernels with an iterator over
+ * tasks (5.8) but not over cgroups.
  *
- *     for each task:  its cgroup --> not met in this walk? --> record --> the parent --> ..
+ *	for each task:  its cgroup --> not met in this walk? --> record --> the parent --> ..
  *
- * The table `seen` says what this walk has met, by hash and then the next places; entries of an
- * earlier walk count as free, so nothing is ever deleted. Where PLACES are taken, the cgroup is
- * counted in state.overflow. Of a process only the threads that are in other cgroups than their
- * leader are looked at again.
+ * The table `seen` has the cgroups met in this walk, by hash with linear probing; entries of an
+ * earlier walk count as free, so nothing is deleted. After PROBES_MAX taken slots the cgroup counts
+ * in state.overflow. Of a process only the threads in other cgroups than their leader are checked.
  *
- * What is lost: cgroups without a process below them, whose memory may still be in use. Cgroups
- * deeper than DEPTH are read only where a process is in them. Processes outside of the caller's pid
- * namespace are not seen; then state.populated is more than the children that were met, which the
- * agent looks at before it trusts this. Fallback: T3.
+ * Not met: cgroups without a process below them, whose memory may be in use, and ancestors more
+ * than DEPTH levels up. Processes outside of the caller's pid namespace are invisible;
+ * state.populated then exceeds the number of children met, which the agent checks at the start.
+ * Fallback: T3.
  */
 #include "bpf/read.h"
 
-enum { SEEN_MAX = 4 * RECORDS_MAX, PLACES = 32, DEPTH = 32 };
+enum { SEEN_MAX = 4 * RECORDS_MAX, PROBES_MAX = 32, DEPTH = 32 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -29,11 +28,11 @@ struct {
 /* True the first time in this walk. */
 static __always_inline _Bool meet(__u64 id)
 {
-	__u32 place = (__u32)(id * 0x9e3779b97f4a7c15ULL >> 32); /* Fibonacci hashing */
+	__u32 slot = (__u32)(id * 0x9e3779b97f4a7c15ULL >> 32); /* Fibonacci hashing */
 	__u32 i;
 
-	for (i = 0; i < PLACES; i++) {
-		__u32 index = (place + i) % SEEN_MAX;
+	for (i = 0; i < PROBES_MAX; i++) {
+		__u32 index = (slot + i) % SEEN_MAX;
 		struct seen_record *record = bpf_map_lookup_elem(&seen, &index);
 
 		if (!record)
@@ -55,7 +54,7 @@ static __always_inline struct cgroup *parent_of(struct cgroup *cgroup)
 	return cgroup->self.parent->cgroup;
 }
 
-/* Whether it is the root of the walk or below it. The root of a hierarchy always has the id 1. */
+/* Whether it is at or below the root of the walk. The root of a hierarchy has the id 1. */
 static __always_inline _Bool is_below_root(struct cgroup *cgroup)
 {
 	__u32 i;
@@ -95,8 +94,8 @@ static __always_inline struct cgroup *cgroup_of(struct task_struct *task)
 }
 
 /*
- * Not inlined: out of a loop clang moves the constants that CO-RE fills in, also those of branches
- * that a kernel without such a thing never takes, and that kernel then refuses the program.
+ * Not inlined: clang would move CO-RE constants out of the loop, also those of branches for other
+ * kernels, and this kernel would refuse the program.
  */
 static __noinline int record_one(struct cgroup *cgroup)
 {
