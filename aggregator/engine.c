@@ -424,7 +424,7 @@ static int open_http(struct engine *e, struct reason *reason)
 	if (c->access->token_review) {
 		rc = reviewer_open(&e->reviewer, c->kubeconfig, c->kube_context,
 				   c->access->audience, reason);
-		config.gate.reviewer = &e->reviewer.access;
+		config.auth.reviewer = &e->reviewer.access;
 	}
 	return rc ? rc : http_start_with(&e->http, &config, reason);
 }

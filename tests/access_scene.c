@@ -105,7 +105,7 @@ void access_scene_configure(struct access_scene *s, struct http_config *config)
 		.listen = "127.0.0.1:0",
 		.ctx = &s->ctx,
 		.tls = {s->certificate, s->key, s->client_ca},
-		.gate = {.token_file = s->tokens},
+		.auth = {.token_file = s->tokens},
 	};
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aggregator/edge/http/gate.h"
+#include "aggregator/edge/http/auth.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/bench_report.h"
@@ -24,7 +24,7 @@ static int64_t cpu_ns(void)
 }
 
 /* Microseconds for one check, the middle of several tries. */
-static double time_checks(struct gate *g, const struct gate_request *rq)
+static double time_checks(struct auth *g, const struct auth_request *rq)
 {
 	double us[TRIES];
 
@@ -32,9 +32,9 @@ static double time_checks(struct gate *g, const struct gate_request *rq)
 		int64_t start = cpu_ns();
 
 		for (int i = 0; i < ROUNDS; i++) {
-			struct gate_refusal refusal;
+			struct auth_refusal refusal;
 
-			if (gate_check(g, rq, &refusal) != GATE_PASS) {
+			if (auth_check(g, rq, &refusal) != AUTH_PASS) {
 				fprintf(stderr, "not let in: %s\n", refusal.text);
 				exit(1);
 			}
@@ -51,23 +51,23 @@ static void allow(void *ctx, const char *token, const char *verb, const char *pa
 	*a = (struct access_answer){.verdict = ACCESS_ALLOWED};
 }
 
-static double time_gate(const struct gate_options *options, struct gate_request *rq)
+static double time_auth(const struct auth_options *options, struct auth_request *rq)
 {
 	struct access_counters counters = {0};
 	struct reason why = {""};
-	struct gate_refusal refusal;
-	struct gate *g;
+	struct auth_refusal refusal;
+	struct auth *g;
 	double us;
 
-	if (gate_open(&g, options, &counters, &why)) {
+	if (auth_open(&g, options, &counters, &why)) {
 		fprintf(stderr, "%s\n", why.text);
 		exit(1);
 	}
-	if (gate_check(g, rq, &refusal) == GATE_REVIEW)
-		gate_review(g, rq, &refusal);
+	if (auth_check(g, rq, &refusal) == AUTH_REVIEW)
+		auth_review(g, rq, &refusal);
 	rq->now_ns = clock_mono_ns();
 	us = time_checks(g, rq);
-	gate_close(g);
+	auth_close(g);
 	return us;
 }
 
@@ -75,9 +75,9 @@ int main(void)
 {
 	const struct sockaddr_in from = {.sin_family = AF_INET};
 	const struct access_reviewer reviewer = {NULL, allow, 1};
-	struct gate_options by_file = {0}, by_review = {.reviewer = &reviewer},
+	struct auth_options by_file = {0}, by_review = {.reviewer = &reviewer},
 			    by_certificate = {.certificates = true, .requests_per_second = 1e6};
-	struct gate_request rq = {.method = "POST",
+	struct auth_request rq = {.method = "POST",
 				  .path = "/extender/filter",
 				  .from = (const struct sockaddr *)&from};
 	char path[] = "/tmp/evenkeel-bench-XXXXXX", jwt[1100] = "Bearer ";
@@ -91,12 +91,12 @@ int main(void)
 	bench_begin("access");
 	by_file.token_file = path;
 	rq.authorization = "Bearer token-number-00000000000000000000000000000003";
-	bench_row("a token of a file of 16", "us", 5, 0, time_gate(&by_file, &rq));
+	bench_row("a token of a file of 16", "us", 5, 0, time_auth(&by_file, &rq));
 	rq.authorization = jwt;
-	bench_row("a token of 1 KiB that was reviewed", "us", 10, 0, time_gate(&by_review, &rq));
-	rq.certificate = GATE_CERTIFICATE_GOOD;
+	bench_row("a token of 1 KiB that was reviewed", "us", 10, 0, time_auth(&by_review, &rq));
+	rq.certificate = AUTH_CERTIFICATE_GOOD;
 	bench_row("a client certificate, with a rate limit", "us", 5, 0,
-		  time_gate(&by_certificate, &rq));
+		  time_auth(&by_certificate, &rq));
 	bench_end();
 	close(fd);
 	unlink(path);

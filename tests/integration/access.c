@@ -134,7 +134,7 @@ static void test_open_watcher(void **state)
 	struct http_config config;
 
 	access_scene_configure(s, &config);
-	config.gate.open_watcher = true;
+	config.auth.open_watcher = true;
 	access_scene_start(s, &config);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct access_client client = {.path = cases[i].path};
@@ -166,7 +166,7 @@ static void test_tokens_in_clear(void **state)
 	struct access_scene *s = *state;
 	struct http_config config = {.listen = ":0",
 				     .ctx = &s->ctx,
-				     .gate = {.token_file = s->tokens}};
+				     .auth = {.token_file = s->tokens}};
 	struct reason why = {""};
 
 	assert_int_equal(http_start_with(&s->http, &config, &why), -EINVAL);
@@ -391,7 +391,7 @@ static void start_with(struct access_scene *s, struct knower *k)
 	sem_init(&k->begun, 0, 0);
 	sem_init(&k->may_end, 0, 0);
 	access_scene_configure(s, &config);
-	config.gate.reviewer = &k->access;
+	config.auth.reviewer = &k->access;
 	config.tls = (struct tls_files){0};
 	access_scene_start(s, &config);
 }

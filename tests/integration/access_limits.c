@@ -337,7 +337,7 @@ static void test_rates_are_of_clients(void **state)
 
 	access_scene_configure(s, &config);
 	config.tls = (struct tls_files){0};
-	config.gate.requests_per_second = 0.01;
+	config.auth.requests_per_second = 0.01;
 	access_scene_start(s, &config);
 	while (access_scene_status(s, &greedy) == 200)
 		served++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection has a place before it is accepted. The library tells of it before its first byte:
- * there it gets the newest certificate, and is watched from then on. Requests then pass the gate
- * (gate.c), with what the library knows of them.
+ * there it gets the newest certificate, and is watched from then on. Requests then pass authorization
+ * (auth.c), with what the library knows of them.
  *
  * One thread does what has to be done in time: once a second it cuts who takes too long, and every
  * ten seconds, or when it is told to, it reads certificates and tokens again. That touches a disk,
@@ -41,7 +41,7 @@
 
 struct door {
 	/* fixed after start */
-	struct gate *gate;
+	struct auth *auth;
 	struct tls *tls; /* NULL: plain */
 	struct connections *connections;
 	struct access_counters *counters; /* borrowed */
@@ -186,22 +186,22 @@ void door_refuse_lengths(struct door *d, const struct handshakes *lane)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static enum gate_certificate look_at_certificate(struct door *d, struct MHD_Connection *connection,
+static enum auth_certificate look_at_certificate(struct door *d, struct MHD_Connection *connection,
 						 const char **fault)
 {
 	struct connection *c = connection_of(connection);
 
 	if (!d->tls || !c)
-		return GATE_CERTIFICATE_NONE;
+		return AUTH_CERTIFICATE_NONE;
 	tls_client_check(d->tls, session_of(connection), time(NULL), &c->client);
 	*fault = c->client.fault;
 	switch (c->client.state) {
 	case TLS_CLIENT_GOOD:
-		return GATE_CERTIFICATE_GOOD;
+		return AUTH_CERTIFICATE_GOOD;
 	case TLS_CLIENT_BAD:
-		return GATE_CERTIFICATE_BAD;
+		return AUTH_CERTIFICATE_BAD;
 	default:
-		return GATE_CERTIFICATE_NONE;
+		return AUTH_CERTIFICATE_NONE;
 	}
 }
 
@@ -222,10 +222,10 @@ static const struct sockaddr *local_address(struct connection *c)
 	return (const struct sockaddr *)&c->local;
 }
 
-static struct gate_request describe(struct door *d, struct MHD_Connection *connection,
+static struct auth_request describe(struct door *d, struct MHD_Connection *connection,
 				    const char *method, const char *path)
 {
-	struct gate_request rq = {
+	struct auth_request rq = {
 		.method = method,
 		.path = path,
 		.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
@@ -242,8 +242,8 @@ static struct gate_request describe(struct door *d, struct MHD_Connection *conne
 	return rq;
 }
 
-static void log_refusal(struct door *d, const struct gate_request *rq,
-			const struct gate_refusal *refusal)
+static void log_refusal(struct door *d, const struct auth_request *rq,
+			const struct auth_refusal *refusal)
 {
 	int64_t now_s = rq->now_ns / NS_PER_SEC, logged_s = atomic_load(&d->refusal_logged_s);
 	char address[INET6_ADDRSTRLEN] = "";
@@ -261,20 +261,20 @@ static void log_refusal(struct door *d, const struct gate_request *rq,
 		 refusal->text, (unsigned long long)atomic_exchange(&d->refusals_unlogged, 0));
 }
 
-static enum gate_verdict check_framing(struct door *d, struct MHD_Connection *connection,
+static enum auth_verdict check_framing(struct door *d, struct MHD_Connection *connection,
 				       const char *method, const char *version,
-				       struct gate_refusal *refusal)
+				       struct auth_refusal *refusal)
 {
 	struct connection *c = connection_of(connection);
 	const char *fault = framing_fault(connection, method, version, c ? &c->target : NULL);
 
 	if (!fault)
-		return GATE_PASS;
-	*refusal = (struct gate_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
+		return AUTH_PASS;
+	*refusal = (struct auth_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
 					 .failure = FAIL_BAD_REQUEST};
 	snprintf(refusal->text, sizeof(refusal->text), "%s", fault);
 	counter_add(&d->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
-	return GATE_REFUSE;
+	return AUTH_REFUSE;
 }
 
 void door_note_progress(struct MHD_Connection *connection)
@@ -304,48 +304,48 @@ bool door_is_target(struct MHD_Connection *connection, const char *text)
 	return c && c->target.text == text;
 }
 
-enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
-			     const char *path, const char *version, struct gate_refusal *refusal)
+enum auth_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
+			     const char *path, const char *version, struct auth_refusal *refusal)
 {
-	struct gate_request rq = describe(d, connection, method, path);
-	enum gate_verdict verdict = check_framing(d, connection, method, version, refusal);
+	struct auth_request rq = describe(d, connection, method, path);
+	enum auth_verdict verdict = check_framing(d, connection, method, version, refusal);
 
-	if (verdict == GATE_PASS)
-		verdict = gate_check(d->gate, &rq, refusal);
+	if (verdict == AUTH_PASS)
+		verdict = auth_check(d->auth, &rq, refusal);
 
-	if (verdict == GATE_REFUSE)
+	if (verdict == AUTH_REFUSE)
 		log_refusal(d, &rq, refusal);
 	return verdict;
 }
 
 bool door_is_named(struct door *d, struct MHD_Connection *connection)
 {
-	return gate_is_named(d->gate, header(connection, MHD_HTTP_HEADER_HOST),
+	return auth_is_named(d->auth, header(connection, MHD_HTTP_HEADER_HOST),
 			     local_address(connection_of(connection)));
 }
 
-enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
-			      const char *path, struct gate_refusal *refusal)
+enum auth_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
+			      const char *path, struct auth_refusal *refusal)
 {
-	struct gate_request rq = describe(d, connection, method, path);
-	enum gate_verdict verdict = gate_review(d->gate, &rq, refusal);
+	struct auth_request rq = describe(d, connection, method, path);
+	enum auth_verdict verdict = auth_review(d->auth, &rq, refusal);
 
-	if (verdict == GATE_REFUSE)
+	if (verdict == AUTH_REFUSE)
 		log_refusal(d, &rq, refusal);
 	return verdict;
 }
 
-void door_refuse_busy(struct door *d, struct gate_refusal *refusal)
+void door_refuse_busy(struct door *d, struct auth_refusal *refusal)
 {
-	gate_refuse_busy(d->gate, refusal);
+	auth_refuse_busy(d->auth, refusal);
 }
 
 uint64_t door_client(struct door *d, struct MHD_Connection *connection, const char *path,
 		     bool admitted)
 {
-	const struct gate_request rq = describe(d, connection, "", path);
+	const struct auth_request rq = describe(d, connection, "", path);
 
-	return gate_client(d->gate, &rq, admitted);
+	return auth_client(d->auth, &rq, admitted);
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -385,7 +385,7 @@ static void reload(struct door *d)
 	note_reload(d, tls, "certificates", &why);
 	if (d->tls)
 		note_certificate(d);
-	tokens = gate_reload(d->gate, &why);
+	tokens = auth_reload(d->auth, &why);
 	note_reload(d, tokens, "tokens", &why);
 	d->failing = tls < 0 || tokens < 0;
 }
@@ -480,7 +480,7 @@ int door_open(struct door **out, const struct http_config *config, const struct 
 	      struct access_counters *counters, struct reason *reason)
 {
 	struct door *d = make(config, limits, counters);
-	struct gate_options options = config->gate;
+	struct auth_options options = config->auth;
 	int rc = 0;
 
 	options.certificates = config->tls.certificate && config->tls.client_ca;
@@ -490,7 +490,7 @@ int door_open(struct door **out, const struct http_config *config, const struct 
 	if (!rc && d->tls)
 		note_certificate(d);
 	if (!rc)
-		rc = gate_open(&d->gate, &options, counters, reason);
+		rc = auth_open(&d->auth, &options, counters, reason);
 	if (!rc)
 		rc = start_thread(d, reason);
 	if (rc)
@@ -510,7 +510,7 @@ void door_close(struct door *d)
 	pthread_mutex_unlock(&d->lock);
 	if (d->started)
 		pthread_join(d->thread, NULL);
-	gate_close(d->gate);
+	auth_close(d->auth);
 	tls_close(d->tls);
 	connections_free(d->connections);
 	pthread_cond_destroy(&d->news);

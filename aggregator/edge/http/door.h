@@ -9,7 +9,7 @@
 #include <microhttpd.h>
 
 #include "aggregator/edge/http/connections.h"
-#include "aggregator/edge/http/gate.h"
+#include "aggregator/edge/http/auth.h"
 #include "aggregator/edge/http/http.h"
 
 enum { DOOR_IDLE_SECONDS = 45 }; /* of silence; longer than the 30 s at which schedulers poll */
@@ -63,17 +63,17 @@ void door_note_progress(struct MHD_Connection *connection);
 /* The target: the text between method and version, before it is unescaped; whether text equals it. */
 void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target);
 bool door_is_target(struct MHD_Connection *connection, const char *text);
-/* May that request come in? As gate_check(); what is no clear request may not. */
-enum gate_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
-			     const char *path, const char *version, struct gate_refusal *refusal);
-/* As gate_is_named(). */
+/* May that request come in? As auth_check(); what is no clear request may not. */
+enum auth_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
+			     const char *path, const char *version, struct auth_refusal *refusal);
+/* As auth_is_named(). */
 bool door_is_named(struct door *d, struct MHD_Connection *connection);
-/* As gate_review(). */
-enum gate_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
-			      const char *path, struct gate_refusal *refusal);
-/* As gate_refuse_busy(). */
-void door_refuse_busy(struct door *d, struct gate_refusal *refusal);
-/* As gate_client(). */
+/* As auth_review(). */
+enum auth_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
+			      const char *path, struct auth_refusal *refusal);
+/* As auth_refuse_busy(). */
+void door_refuse_busy(struct door *d, struct auth_refusal *refusal);
+/* As auth_client(). */
 uint64_t door_client(struct door *d, struct MHD_Connection *connection, const char *path,
 		     bool admitted);
 

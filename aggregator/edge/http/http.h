@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/edge/http/gate.h"
+#include "aggregator/edge/http/auth.h"
 #include "aggregator/edge/http/tls.h"
 #include "shared/options.h"
 #include "shared/reason.h"
@@ -29,7 +29,7 @@ struct http_config {
 	const char *listen;
 	const struct api_context *ctx;
 	struct tls_files tls; /* no certificate: plain HTTP */
-	struct gate_options gate;
+	struct auth_options auth;
 	bool plain_tokens; /* tokens may travel in clear between machines */
 	bool insecure_open; /* other machines may ask, whoever they are */
 	struct http_patience patience;

@@ -32,7 +32,7 @@ struct pending {
 	bool busy;
 	bool refused; /* by the door, as refusal says */
 	bool reviewed; /* just now: the library tells of the headers once more */
-	struct gate_refusal refusal;
+	struct auth_refusal refusal;
 
 	/* from the connection's suspension to its resumption the worker's */
 	struct work work;
@@ -165,7 +165,7 @@ static void run_review(struct work *w, bool refused)
 	if (refused)
 		door_refuse_busy(p->server->door, &p->refusal);
 	p->refused = refused || door_review(p->server->door, p->connection, p->method, p->path,
-					    &p->refusal) == GATE_REFUSE;
+					    &p->refusal) == AUTH_REFUSE;
 	door_step(p->server->door, p->connection, DOOR_BODY);
 	lane_resume(p->lane, p->connection);
 }
@@ -262,14 +262,14 @@ static enum MHD_Result begin_request(struct pending *p)
 	p->scheduler = api_work_of(p->path, "", 0) == API_WORK_SCHEDULER;
 	door_step(s->door, p->connection, DOOR_BODY);
 	switch (door_check(s->door, p->connection, p->method, p->path, p->version, &p->refusal)) {
-	case GATE_REFUSE:
+	case AUTH_REFUSE:
 		p->refused = true;
 		break;
-	case GATE_REVIEW:
+	case AUTH_REVIEW:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
 		p->reviewed = true;
 		return do_later(s->reviewers, run_review, p);
-	case GATE_PASS:
+	case AUTH_PASS:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
 		break;
 	}

@@ -74,7 +74,7 @@ static int check_exposure(const struct http_server *s, const struct http_config 
 			  struct reason *reason)
 {
 	bool tls = config->tls.certificate, certificates = tls && config->tls.client_ca;
-	bool tokens = config->gate.token_file || config->gate.reviewer;
+	bool tokens = config->auth.token_file || config->auth.reviewer;
 
 	if (s->listener.loopback)
 		return 0;
@@ -100,8 +100,8 @@ static void note_ways(const struct http_server *s, const struct http_config *con
 {
 	uint64_t ways = 0;
 
-	ways |= config->gate.token_file ? ACCESS_BY_TOKEN : 0;
-	ways |= config->gate.reviewer ? ACCESS_BY_REVIEW : 0;
+	ways |= config->auth.token_file ? ACCESS_BY_TOKEN : 0;
+	ways |= config->auth.reviewer ? ACCESS_BY_REVIEW : 0;
 	ways |= config->tls.certificate && config->tls.client_ca ? ACCESS_BY_CERTIFICATE : 0;
 	ways |= config->tls.certificate ? ACCESS_OVER_TLS : 0;
 	ways |= s->listener.loopback ? 0 : ACCESS_FROM_AFAR;
@@ -122,7 +122,7 @@ static int open_door(struct http_server *s, const struct http_config *config, st
 static int start_workers(struct http_server *s, const struct http_config *config,
 			 struct reason *reason)
 {
-	const struct access_reviewer *reviewer = config->gate.reviewer;
+	const struct access_reviewer *reviewer = config->auth.reviewer;
 	int rc = 0;
 
 	for (int i = 0; i < API_WORKS && !rc; i++)
@@ -240,8 +240,8 @@ void access_options_apply(const struct access_options *o, struct http_config *co
 	config->tls = (struct tls_files){o->certificate, o->key, o->client_ca};
 	config->plain_tokens = o->plain_tokens;
 	config->insecure_open = o->insecure_open;
-	config->gate.allowed_hosts = &o->allowed_hosts;
-	config->gate.token_file = o->token_file;
-	config->gate.open_watcher = o->open_watcher;
-	config->gate.requests_per_second = o->rate;
+	config->auth.allowed_hosts = &o->allowed_hosts;
+	config->auth.token_file = o->token_file;
+	config->auth.open_watcher = o->open_watcher;
+	config->auth.requests_per_second = o->rate;
 }

@@ -21,7 +21,7 @@
  * /v1/nodes need not be let preempt. HEAD counts as GET, whose answer it is the beginning of.
  * Reviews wait for two threads, of which addresses have their turns (workers.h).
  */
-#include "aggregator/edge/http/gate.h"
+#include "aggregator/edge/http/auth.h"
 
 #include <pthread.h>
 #include <sodium.h>
@@ -38,9 +38,9 @@
 
 enum { VERB_LEN = 16 };
 
-struct gate {
+struct auth {
 	/* fixed after start */
-	struct gate_options options;
+	struct auth_options options;
 	struct access_counters *counters; /* borrowed */
 	uint8_t key[BEARER_KEY_LEN];
 	struct rate_limit *rate; /* NULL: none */
@@ -51,48 +51,48 @@ struct gate {
 	struct token_list *tokens; /* NULL: no file */
 };
 
-int gate_open(struct gate **out, const struct gate_options *options,
+int auth_open(struct auth **out, const struct auth_options *options,
 	      struct access_counters *counters, struct reason *reason)
 {
-	struct gate *g = mem_zalloc(1, sizeof(*g));
+	struct auth *auth = mem_zalloc(1, sizeof(*auth));
 	int rc = 0;
 
-	g->options = *options;
-	g->counters = counters;
-	randombytes_buf(g->key, sizeof(g->key));
-	pthread_rwlock_init(&g->lock, NULL);
+	auth->options = *options;
+	auth->counters = counters;
+	randombytes_buf(auth->key, sizeof(auth->key));
+	pthread_rwlock_init(&auth->lock, NULL);
 	if (options->requests_per_second > 0)
-		g->rate = rate_limit_new(options->requests_per_second);
+		auth->rate = rate_limit_new(options->requests_per_second);
 	if (options->reviewer)
-		g->reviews = review_cache_new();
+		auth->reviews = review_cache_new();
 	if (options->token_file)
-		rc = token_list_read(&g->tokens, g->key, options->token_file, reason);
+		rc = token_list_read(&auth->tokens, auth->key, options->token_file, reason);
 	if (rc) {
 		reason_prefix(reason, "--token-file");
-		gate_close(g);
+		auth_close(auth);
 		return rc;
 	}
-	*out = g;
+	*out = auth;
 	return 0;
 }
 
-void gate_close(struct gate *g)
+void auth_close(struct auth *auth)
 {
-	if (!g)
+	if (!auth)
 		return;
-	token_list_free(g->tokens);
-	review_cache_free(g->reviews);
-	rate_limit_free(g->rate);
-	pthread_rwlock_destroy(&g->lock);
-	sodium_memzero(g->key, sizeof(g->key));
-	free(g);
+	token_list_free(auth->tokens);
+	review_cache_free(auth->reviews);
+	rate_limit_free(auth->rate);
+	pthread_rwlock_destroy(&auth->lock);
+	sodium_memzero(auth->key, sizeof(auth->key));
+	free(auth);
 }
 
 /* --- refusals --------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 5, 6))) static enum gate_verdict
-refuse(struct gate *g, struct gate_refusal *r, enum access_refusal reason, enum api_failure failure,
-       const char *format, ...)
+__attribute__((format(printf, 5, 6))) static enum auth_verdict
+refuse(struct auth *auth, struct auth_refusal *r, enum access_refusal reason,
+       enum api_failure failure, const char *format, ...)
 {
 	va_list args;
 
@@ -106,37 +106,38 @@ refuse(struct gate *g, struct gate_refusal *r, enum access_refusal reason, enum 
 	r->reason = reason;
 	r->failure = failure;
 	r->retry_after_s = 0;
-	counter_add(&g->counters->refused[reason], 1);
-	return GATE_REFUSE;
+	counter_add(&auth->counters->refused[reason], 1);
+	return AUTH_REFUSE;
 }
 
-static const char *ways_in(const struct gate *g)
+static const char *ways_in(const struct auth *auth)
 {
-	bool tokens = g->options.token_file || g->options.reviewer;
+	bool tokens = auth->options.token_file || auth->options.reviewer;
 
-	if (tokens && g->options.certificates)
+	if (tokens && auth->options.certificates)
 		return "send a bearer token, or a client certificate";
 	return tokens ? "send a bearer token" : "send a client certificate";
 }
 
-static enum gate_verdict refuse_stranger(struct gate *g, const struct gate_request *rq,
-					 enum bearer_kind kind, struct gate_refusal *r)
+static enum auth_verdict refuse_stranger(struct auth *auth, const struct auth_request *rq,
+					 enum bearer_kind kind, struct auth_refusal *r)
 {
 	if (kind == BEARER_TOKEN)
-		return refuse(g, r, ACCESS_REFUSAL_UNKNOWN_TOKEN, FAIL_UNAUTHORIZED,
+		return refuse(auth, r, ACCESS_REFUSAL_UNKNOWN_TOKEN, FAIL_UNAUTHORIZED,
 			      "nobody here knows the token");
-	if (rq->certificate == GATE_CERTIFICATE_BAD)
-		return refuse(g, r, ACCESS_REFUSAL_BAD_CERTIFICATE, FAIL_UNAUTHORIZED,
+	if (rq->certificate == AUTH_CERTIFICATE_BAD)
+		return refuse(auth, r, ACCESS_REFUSAL_BAD_CERTIFICATE, FAIL_UNAUTHORIZED,
 			      "the client certificate %s", rq->certificate_fault);
 	if (kind == BEARER_OTHER)
-		return refuse(g, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED,
+		return refuse(auth, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED,
 			      "the Authorization header is not \"Bearer TOKEN\"");
-	return refuse(g, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED, "%s", ways_in(g));
+	return refuse(auth, r, ACCESS_REFUSAL_NO_CREDENTIALS, FAIL_UNAUTHORIZED, "%s",
+		      ways_in(auth));
 }
 
-void gate_refuse_busy(struct gate *g, struct gate_refusal *refusal)
+void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal)
 {
-	refuse(g, refusal, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
+	refuse(auth, refusal, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
 	       "too many tokens are being asked about; try again");
 	refusal->retry_after_s = 1;
 }
@@ -157,43 +158,43 @@ static void verb_of(const char *method, char verb[VERB_LEN])
 }
 
 /* Of the token with what it is to open. */
-static void question_digest(const struct gate *g, const uint8_t token[BEARER_DIGEST_LEN],
+static void question_digest(const struct auth *auth, const uint8_t token[BEARER_DIGEST_LEN],
 			    const char *verb, const char *path, uint8_t digest[BEARER_DIGEST_LEN])
 {
 	crypto_generichash_state state;
 
-	crypto_generichash_init(&state, g->key, sizeof(g->key), BEARER_DIGEST_LEN);
+	crypto_generichash_init(&state, auth->key, sizeof(auth->key), BEARER_DIGEST_LEN);
 	crypto_generichash_update(&state, token, BEARER_DIGEST_LEN);
 	crypto_generichash_update(&state, (const uint8_t *)verb, strlen(verb) + 1);
 	crypto_generichash_update(&state, (const uint8_t *)path, strlen(path));
 	crypto_generichash_final(&state, digest, BEARER_DIGEST_LEN);
 }
 
-static enum gate_verdict judge(struct gate *g, const struct gate_request *rq, const char *verb,
-			       const struct access_answer *a, struct gate_refusal *r)
+static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq, const char *verb,
+			       const struct access_answer *a, struct auth_refusal *r)
 {
 	switch (a->verdict) {
 	case ACCESS_ALLOWED:
-		return GATE_PASS;
+		return AUTH_PASS;
 	case ACCESS_DENIED:
-		return refuse(g, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
+		return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
 			      "%s may not %s %s: a ClusterRole bound to it needs that path in "
 			      "nonResourceURLs with verb %s",
 			      a->user[0] ? a->user : "the token's owner", verb,
 			      api_plain_path(rq->path), verb);
 	case ACCESS_UNKNOWN:
-		return refuse_stranger(g, rq, BEARER_TOKEN, r);
+		return refuse_stranger(auth, rq, BEARER_TOKEN, r);
 	case ACCESS_UNANSWERED:
 		break;
 	}
-	refuse(g, r, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
+	refuse(auth, r, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
 	       "whose the token is cannot be found out now: %s", a->why.text);
 	r->retry_after_s = 1;
-	return GATE_REFUSE;
+	return AUTH_REFUSE;
 }
 
-enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
-			      struct gate_refusal *refusal)
+enum auth_verdict auth_review(struct auth *auth, const struct auth_request *rq,
+			      struct auth_refusal *refusal)
 {
 	uint8_t digest[BEARER_DIGEST_LEN], question[BEARER_DIGEST_LEN];
 	const char *token, *path = api_plain_path(rq->path);
@@ -202,113 +203,114 @@ enum gate_verdict gate_review(struct gate *g, const struct gate_request *rq,
 	size_t len;
 
 	if (bearer_parse(rq->authorization, &token, &len) != BEARER_TOKEN)
-		return refuse_stranger(g, rq, BEARER_OTHER, refusal);
+		return refuse_stranger(auth, rq, BEARER_OTHER, refusal);
 	verb_of(rq->method, verb);
-	bearer_digest(g->key, token, len, digest);
-	question_digest(g, digest, verb, path, question);
+	bearer_digest(auth->key, token, len, digest);
+	question_digest(auth, digest, verb, path, question);
 	/* Another request may have brought it while this one waited. */
-	if (!review_cache_find(g->reviews, question, clock_mono_ns(), &a)) {
+	if (!review_cache_find(auth->reviews, question, clock_mono_ns(), &a)) {
 		copy = mem_strndup(token, len);
-		counter_add(&g->counters->reviews, 1);
-		g->options.reviewer->ask(g->options.reviewer->ctx, copy, verb, path, &a);
-		review_cache_put(g->reviews, question, clock_mono_ns(), &a);
+		counter_add(&auth->counters->reviews, 1);
+		auth->options.reviewer->ask(auth->options.reviewer->ctx, copy, verb, path, &a);
+		review_cache_put(auth->reviews, question, clock_mono_ns(), &a);
 		sodium_memzero(copy, len);
 		free(copy);
 	}
-	return judge(g, rq, verb, &a, refusal);
+	return judge(auth, rq, verb, &a, refusal);
 }
 
-static enum gate_verdict look_up(struct gate *g, const struct gate_request *rq,
+static enum auth_verdict look_up(struct auth *auth, const struct auth_request *rq,
 				 const uint8_t token[BEARER_DIGEST_LEN],
-				 struct gate_refusal *refusal)
+				 struct auth_refusal *refusal)
 {
 	uint8_t question[BEARER_DIGEST_LEN];
 	struct access_answer a;
 	char verb[VERB_LEN];
 
 	verb_of(rq->method, verb);
-	question_digest(g, token, verb, api_plain_path(rq->path), question);
-	if (!review_cache_find(g->reviews, question, rq->now_ns, &a))
-		return GATE_REVIEW;
-	counter_add(&g->counters->reviews_cached, 1);
-	return judge(g, rq, verb, &a, refusal);
+	question_digest(auth, token, verb, api_plain_path(rq->path), question);
+	if (!review_cache_find(auth->reviews, question, rq->now_ns, &a))
+		return AUTH_REVIEW;
+	counter_add(&auth->counters->reviews_cached, 1);
+	return judge(auth, rq, verb, &a, refusal);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static bool is_listed(struct gate *g, const uint8_t digest[BEARER_DIGEST_LEN])
+static bool is_listed(struct auth *auth, const uint8_t digest[BEARER_DIGEST_LEN])
 {
 	bool listed;
 
-	if (!g->options.token_file)
+	if (!auth->options.token_file)
 		return false;
-	pthread_rwlock_rdlock(&g->lock);
-	listed = token_list_find(g->tokens, digest) != NULL;
-	pthread_rwlock_unlock(&g->lock);
+	pthread_rwlock_rdlock(&auth->lock);
+	listed = token_list_find(auth->tokens, digest) != NULL;
+	pthread_rwlock_unlock(&auth->lock);
 	return listed;
 }
 
-static bool has_guard(const struct gate *g)
+static bool has_guard(const struct auth *auth)
 {
-	return g->options.token_file || g->options.reviewer || g->options.certificates;
+	return auth->options.token_file || auth->options.reviewer || auth->options.certificates;
 }
 
-static bool is_guarded(const struct gate *g, const char *path)
+static bool is_guarded(const struct auth *auth, const char *path)
 {
-	return has_guard(g) && !(g->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
+	return has_guard(auth) &&
+	       !(auth->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
 }
 
-bool gate_is_named(const struct gate *g, const char *host, const struct sockaddr *to)
+bool auth_is_named(const struct auth *auth, const char *host, const struct sockaddr *to)
 {
 	struct host_name name;
 
 	return host && host_parse(host, strlen(host), &name) &&
-	       host_is_ours(&name, g->options.listen, g->options.allowed_hosts, to);
+	       host_is_ours(&name, auth->options.listen, auth->options.allowed_hosts, to);
 }
 
 /*
  * The one path that is open beside guarded ones: schedulers reach it by any address, such as a
  * Service's.
  */
-static bool is_by_address(const struct gate *g, const char *host)
+static bool is_by_address(const struct auth *auth, const char *host)
 {
 	struct host_name name;
 
-	return has_guard(g) && host && host_parse(host, strlen(host), &name) &&
+	return has_guard(auth) && host && host_parse(host, strlen(host), &name) &&
 	       host_is_address(&name);
 }
 
 /* What a page in a browser may have sent (hosts.h). */
-static enum gate_verdict check_page(struct gate *g, const struct gate_request *rq,
-				    struct gate_refusal *r)
+static enum auth_verdict check_page(struct auth *auth, const struct auth_request *rq,
+				    struct auth_refusal *r)
 {
 	if (!strcmp(rq->method, "POST") && !media_is_json(rq->content_type))
-		return refuse(g, r, ACCESS_REFUSAL_CONTENT_TYPE, FAIL_UNSUPPORTED_TYPE,
+		return refuse(auth, r, ACCESS_REFUSAL_CONTENT_TYPE, FAIL_UNSUPPORTED_TYPE,
 			      "a body is taken with Content-Type: application/json only");
-	if (is_guarded(g, rq->path) || gate_is_named(g, rq->host, rq->to) ||
-	    is_by_address(g, rq->host))
-		return GATE_PASS;
-	return refuse(g, r, ACCESS_REFUSAL_HOST, FAIL_FORBIDDEN,
+	if (is_guarded(auth, rq->path) || auth_is_named(auth, rq->host, rq->to) ||
+	    is_by_address(auth, rq->host))
+		return AUTH_PASS;
+	return refuse(auth, r, ACCESS_REFUSAL_HOST, FAIL_FORBIDDEN,
 		      "\"%.200s\" is no name of this server: give it to --allowed-host%s", rq->host,
-		      has_guard(g) ? "" : ", or configure credentials");
+		      has_guard(auth) ? "" : ", or configure credentials");
 }
 
-static enum gate_verdict check_rate(struct gate *g, const struct gate_request *rq,
-				    struct gate_refusal *r)
+static enum auth_verdict check_rate(struct auth *auth, const struct auth_request *rq,
+				    struct auth_refusal *r)
 {
-	int64_t wait_ns = g->rate ? rate_limit_take(g->rate, rq->from, rq->now_ns) : 0;
+	int64_t wait_ns = auth->rate ? rate_limit_take(auth->rate, rq->from, rq->now_ns) : 0;
 
 	if (!wait_ns)
-		return GATE_PASS;
-	refuse(g, r, ACCESS_REFUSAL_RATE, FAIL_TOO_MANY,
+		return AUTH_PASS;
+	refuse(auth, r, ACCESS_REFUSAL_RATE, FAIL_TOO_MANY,
 	       "more than %.6g requests a second come from this address",
-	       g->options.requests_per_second);
+	       auth->options.requests_per_second);
 	r->retry_after_s = (int)((wait_ns + NS_PER_SEC - 1) / NS_PER_SEC);
-	return GATE_REFUSE;
+	return AUTH_REFUSE;
 }
 
-enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
-			     struct gate_refusal *refusal)
+enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
+			     struct auth_refusal *refusal)
 {
 	uint8_t digest[BEARER_DIGEST_LEN];
 	enum bearer_kind kind;
@@ -316,56 +318,57 @@ enum gate_verdict gate_check(struct gate *g, const struct gate_request *rq,
 	size_t len;
 
 	if (rq->origin && !origin_is_own(rq->origin, rq->host))
-		return refuse(g, refusal, ACCESS_REFUSAL_ORIGIN, FAIL_FORBIDDEN,
+		return refuse(auth, refusal, ACCESS_REFUSAL_ORIGIN, FAIL_FORBIDDEN,
 			      "pages of other servers (\"%.200s\") get no answers", rq->origin);
 	if (api_door_of(rq->path) == API_DOOR_OPEN)
-		return GATE_PASS;
-	if (check_rate(g, rq, refusal) == GATE_REFUSE || check_page(g, rq, refusal) == GATE_REFUSE)
-		return GATE_REFUSE;
-	if (!is_guarded(g, rq->path) || rq->certificate == GATE_CERTIFICATE_GOOD)
-		return GATE_PASS;
+		return AUTH_PASS;
+	if (check_rate(auth, rq, refusal) == AUTH_REFUSE ||
+	    check_page(auth, rq, refusal) == AUTH_REFUSE)
+		return AUTH_REFUSE;
+	if (!is_guarded(auth, rq->path) || rq->certificate == AUTH_CERTIFICATE_GOOD)
+		return AUTH_PASS;
 	kind = bearer_parse(rq->authorization, &token, &len);
 	if (kind != BEARER_TOKEN)
-		return refuse_stranger(g, rq, kind, refusal);
-	bearer_digest(g->key, token, len, digest);
-	if (is_listed(g, digest))
-		return GATE_PASS;
-	if (g->options.reviewer)
-		return look_up(g, rq, digest, refusal);
-	return refuse_stranger(g, rq, kind, refusal);
+		return refuse_stranger(auth, rq, kind, refusal);
+	bearer_digest(auth->key, token, len, digest);
+	if (is_listed(auth, digest))
+		return AUTH_PASS;
+	if (auth->options.reviewer)
+		return look_up(auth, rq, digest, refusal);
+	return refuse_stranger(auth, rq, kind, refusal);
 }
 
-uint64_t gate_client(const struct gate *g, const struct gate_request *rq, bool admitted)
+uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, bool admitted)
 {
 	uint8_t digest[BEARER_DIGEST_LEN];
 	const char *token;
 	uint64_t client;
 	size_t len;
 
-	if (!admitted || !is_guarded(g, rq->path) || rq->certificate == GATE_CERTIFICATE_GOOD ||
+	if (!admitted || !is_guarded(auth, rq->path) || rq->certificate == AUTH_CERTIFICATE_GOOD ||
 	    bearer_parse(rq->authorization, &token, &len) != BEARER_TOKEN)
-		return peer_hash(g->key, rq->from);
-	bearer_digest(g->key, token, len, digest);
+		return peer_hash(auth->key, rq->from);
+	bearer_digest(auth->key, token, len, digest);
 	memcpy(&client, digest, sizeof(client));
 	return client;
 }
 
 /* --- the file again --------------------------------------------------------------------------- */
 
-int gate_reload(struct gate *g, struct reason *reason)
+int auth_reload(struct auth *auth, struct reason *reason)
 {
 	struct token_list *fresh, *old;
 	int rc;
 
-	if (!g->options.token_file)
+	if (!auth->options.token_file)
 		return 0;
-	rc = token_list_read(&fresh, g->key, g->options.token_file, reason);
+	rc = token_list_read(&fresh, auth->key, auth->options.token_file, reason);
 	if (rc)
 		return rc;
-	pthread_rwlock_wrlock(&g->lock);
-	old = g->tokens;
-	g->tokens = fresh;
-	pthread_rwlock_unlock(&g->lock);
+	pthread_rwlock_wrlock(&auth->lock);
+	old = auth->tokens;
+	auth->tokens = fresh;
+	pthread_rwlock_unlock(&auth->lock);
 	rc = !token_list_same(old, fresh);
 	token_list_free(old);
 	return rc;
