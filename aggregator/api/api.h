@@ -166,12 +166,9 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
  */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
-/*
- * Who may ask for that path: everybody whatever is configured, everybody where load-watcher's
- * clients are let in, or who is let in.
- */
-enum api_door { API_DOOR_OPEN, API_DOOR_WATCHER, API_DOOR_GUARDED };
-enum api_door api_door_of(const char *path);
+/* Who may request a path: everybody; everybody if --open-watcher is set; authorized clients. */
+enum api_access { API_ACCESS_PUBLIC, API_ACCESS_WATCHER, API_ACCESS_GUARDED };
+enum api_access api_access_class(const char *path);
 /*
  * The path as routes know it: what a request for "//watcher" asks for is "/watcher". In the same
  * text.

@@ -285,7 +285,7 @@ static void write_id(struct jsonw *w, const char *method, const struct route *r)
 static void write_route(struct jsonw *w, const struct route *r)
 {
 	const char *method = r->method && strcmp(r->method, "POST") == 0 ? "post" : "get";
-	bool guarded = api_door_of(r->path) != API_DOOR_OPEN;
+	bool guarded = api_access_class(r->path) != API_ACCESS_PUBLIC;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s%s%s%s", r->path, r->is->below ? "{" : "",

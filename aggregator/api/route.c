@@ -143,15 +143,15 @@ enum api_work api_work_of(const char *path, const char *body, size_t len)
 	return route->work;
 }
 
-enum api_door api_door_of(const char *path)
+enum api_access api_access_class(const char *path)
 {
 	const struct route *route = find_route(api_plain_path(path));
 
 	if (route && (route->handler == api_healthz || route->handler == api_readyz))
-		return API_DOOR_OPEN;
+		return API_ACCESS_PUBLIC;
 	if (route && (route->handler == api_watcher || route->handler == api_watcher_health))
-		return API_DOOR_WATCHER;
-	return API_DOOR_GUARDED;
+		return API_ACCESS_WATCHER;
+	return API_ACCESS_GUARDED;
 }
 
 static bool method_fits(const struct route *route, const char *method)

@@ -145,7 +145,7 @@ enum access_way {
 	ACCESS_FROM_AFAR = 16, /* others than this machine can connect */
 };
 
-/* Of the HTTP API's door. */
+/* Of the HTTP API. */
 struct access_counters {
 	atomic_uint_least64_t ways; /* fixed after start */
 	atomic_uint_least64_t refused[ACCESS_REFUSALS];

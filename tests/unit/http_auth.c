@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the HTTP API's door under a clock of their own: rates, what was reviewed, and lines
+ * The parts of the HTTP API under a clock of their own: rates, what was reviewed, and lines
  * of tokens.
  */
 #include <setjmp.h>
@@ -24,31 +24,31 @@
 
 static const uint8_t key[BEARER_KEY_LEN] = {7};
 
-/* --- doors ------------------------------------------------------------------------------------ */
+/* --- paths ------------------------------------------------------------------------------------ */
 
 static void test_doors(void **state)
 {
 	static const struct {
 		const char *path;
-		enum api_door door;
+		enum api_access access;
 	} cases[] = {
-		{"/healthz", API_DOOR_OPEN},
-		{"//readyz", API_DOOR_OPEN},
-		{"/healthz/", API_DOOR_GUARDED},
-		{"/healthzz", API_DOOR_GUARDED},
-		{"/watcher", API_DOOR_WATCHER},
-		{"/watcher/x", API_DOOR_WATCHER},
-		{"/watcher/health", API_DOOR_WATCHER},
-		{"/v1/nodes", API_DOOR_GUARDED},
-		{"/metrics", API_DOOR_GUARDED},
-		{"/", API_DOOR_GUARDED},
-		{"", API_DOOR_GUARDED},
-		{"/healthz%00", API_DOOR_GUARDED},
+		{"/healthz", API_ACCESS_PUBLIC},
+		{"//readyz", API_ACCESS_PUBLIC},
+		{"/healthz/", API_ACCESS_GUARDED},
+		{"/healthzz", API_ACCESS_GUARDED},
+		{"/watcher", API_ACCESS_WATCHER},
+		{"/watcher/x", API_ACCESS_WATCHER},
+		{"/watcher/health", API_ACCESS_WATCHER},
+		{"/v1/nodes", API_ACCESS_GUARDED},
+		{"/metrics", API_ACCESS_GUARDED},
+		{"/", API_ACCESS_GUARDED},
+		{"", API_ACCESS_GUARDED},
+		{"/healthz%00", API_ACCESS_GUARDED},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (api_door_of(cases[i].path) != cases[i].door)
+		if (api_access_class(cases[i].path) != cases[i].access)
 			fail_msg("%s", cases[i].path);
 }
 

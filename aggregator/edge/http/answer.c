@@ -252,7 +252,7 @@ enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connec
 		hold_answer(s, rs, scheduler);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
-	door_step(s->door, connection, rs->stream ? DOOR_STREAM : DOOR_ANSWER);
+	conn_manager_step(s->manager, connection, rs->stream ? CONN_STREAM : CONN_ANSWER);
 	response = rs->stream ? new_stream(s, rs) : new_answer(s, rs);
 	if (!response)
 		return MHD_NO;

@@ -257,7 +257,7 @@ static bool has_guard(const struct auth *auth)
 static bool is_guarded(const struct auth *auth, const char *path)
 {
 	return has_guard(auth) &&
-	       !(auth->options.open_watcher && api_door_of(path) == API_DOOR_WATCHER);
+	       !(auth->options.open_watcher && api_access_class(path) == API_ACCESS_WATCHER);
 }
 
 bool auth_is_named(const struct auth *auth, const char *host, const struct sockaddr *to)
@@ -320,7 +320,7 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 	if (rq->origin && !origin_is_own(rq->origin, rq->host))
 		return refuse(auth, refusal, ACCESS_REFUSAL_ORIGIN, FAIL_FORBIDDEN,
 			      "pages of other servers (\"%.200s\") get no answers", rq->origin);
-	if (api_door_of(rq->path) == API_DOOR_OPEN)
+	if (api_access_class(rq->path) == API_ACCESS_PUBLIC)
 		return AUTH_PASS;
 	if (check_rate(auth, rq, refusal) == AUTH_REFUSE ||
 	    check_page(auth, rq, refusal) == AUTH_REFUSE)

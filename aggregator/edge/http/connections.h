@@ -71,7 +71,7 @@ struct connection {
 	/* the lane's */
 	struct MHD_Connection *library; /* NULL before connections_begin() */
 	const struct handshakes *lane;
-	bool refused; /* by door_refuse_lengths() */
+	bool refused; /* by conn_manager_refuse_lengths() */
 
 	int fd;
 	struct sockaddr_in6 local; /* of either family; all zeroes: not asked for yet */

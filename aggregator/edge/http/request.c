@@ -3,7 +3,7 @@
  * The library calls for the headers, for each piece of the body and at its end; once more whenever
  * the connection was suspended and is resumed:
  *
- *     headers --> the door --pass--> body, kept within bounds --> api_route() --> answer_send()
+ *     headers --> auth --pass-->     body, kept within bounds --> api_route() --> answer_send()
  *                   |  |                                  |             ^
  *             refuse|  |review: suspended                 | suspended   |
  *                   v  v                                  v             |
@@ -30,7 +30,7 @@ struct pending {
 	bool scheduler; /* may have sent it */
 	bool too_large;
 	bool busy;
-	bool refused; /* by the door, as refusal says */
+	bool refused; /* by the manager, as refusal says */
 	bool reviewed; /* just now: the library tells of the headers once more */
 	struct auth_refusal refusal;
 
@@ -111,8 +111,8 @@ static void route(const struct pending *p, struct api_response *rs)
 		.query = query,
 		.query_other = query_other,
 		.header = header,
-		.foreign = api_door_of(p->path) == API_DOOR_OPEN &&
-			   !door_is_named(p->server->door, p->connection),
+		.foreign = api_access_class(p->path) == API_ACCESS_PUBLIC &&
+			   !conn_manager_is_named(p->server->manager, p->connection),
 		.connection = p->connection,
 	};
 
@@ -163,10 +163,10 @@ static void run_review(struct work *w, bool refused)
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
 
 	if (refused)
-		door_refuse_busy(p->server->door, &p->refusal);
-	p->refused = refused || door_review(p->server->door, p->connection, p->method, p->path,
-					    &p->refusal) == AUTH_REFUSE;
-	door_step(p->server->door, p->connection, DOOR_BODY);
+		conn_manager_refuse_busy(p->server->manager, &p->refusal);
+	p->refused = refused || conn_manager_review(p->server->manager, p->connection, p->method,
+						    p->path, &p->refusal) == AUTH_REFUSE;
+	conn_manager_step(p->server->manager, p->connection, CONN_BODY);
 	lane_resume(p->lane, p->connection);
 }
 
@@ -175,8 +175,9 @@ static enum MHD_Result do_later(struct workers *ws, void (*run)(struct work *w, 
 				struct pending *p)
 {
 	p->work.run = run;
-	p->work.client = door_client(p->server->door, p->connection, p->path, run == run_request);
-	door_step(p->server->door, p->connection, DOOR_WORK);
+	p->work.client =
+		conn_manager_client(p->server->manager, p->connection, p->path, run == run_request);
+	conn_manager_step(p->server->manager, p->connection, CONN_WORK);
 	MHD_suspend_connection(p->connection);
 	workers_give(ws, &p->work);
 	return MHD_YES;
@@ -234,7 +235,7 @@ static void take_body(struct pending *p, const char *data, size_t len)
 
 void *request_on_target(void *lane, const char *target, struct MHD_Connection *connection)
 {
-	door_note_target(lane_server(lane)->door, connection, target);
+	conn_manager_note_target(lane_server(lane)->manager, connection, target);
 	return NULL;
 }
 
@@ -245,7 +246,8 @@ void *request_on_target(void *lane, const char *target, struct MHD_Connection *c
 size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
 	(void)cls;
-	if (strstr(text, "%00") || (door_is_target(connection, text) && strcasestr(text, "%2f")))
+	if (strstr(text, "%00") ||
+	    (conn_manager_is_target(connection, text) && strcasestr(text, "%2f")))
 		return strlen(text);
 	return MHD_http_unescape(text);
 }
@@ -260,8 +262,9 @@ static enum MHD_Result begin_request(struct pending *p)
 
 	p->body_most = api_body_most(p->path);
 	p->scheduler = api_work_of(p->path, "", 0) == API_WORK_SCHEDULER;
-	door_step(s->door, p->connection, DOOR_BODY);
-	switch (door_check(s->door, p->connection, p->method, p->path, p->version, &p->refusal)) {
+	conn_manager_step(s->manager, p->connection, CONN_BODY);
+	switch (conn_manager_check(s->manager, p->connection, p->method, p->path, p->version,
+				   &p->refusal)) {
 	case AUTH_REFUSE:
 		p->refused = true;
 		break;
@@ -299,7 +302,7 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 	struct pending *p = *state;
 	struct workers *ws;
 
-	door_note_progress(connection);
+	conn_manager_note_progress(connection);
 	if (!p) {
 		*state = p = new_pending(lane, connection, method, path, version);
 		return begin_request(p);
@@ -330,7 +333,7 @@ void request_on_completed(void *lane, struct MHD_Connection *connection, void **
 	(void)lane, (void)how;
 	if (!p)
 		return;
-	door_step(p->server->door, connection, DOOR_REQUEST);
+	conn_manager_step(p->server->manager, connection, CONN_REQUEST);
 	answer_release(p->server, p->body.len);
 	buf_fini(&p->body);
 	answer_drop(&p->rs);

@@ -18,13 +18,13 @@
  * Bounds. Connections: CONNECTIONS_MOST, at most three quarters of what the limit of open files
  * leaves, so that agents are let in however many clients there are, and where strangers can connect
  * PER_CLIENT_MOST from one address. Memory: a request's body what its route takes
- * (api_body_most()); bodies and answers together as answer.c has it. Silence: DOOR_IDLE_SECONDS.
+ * (api_body_most()); bodies and answers together as answer.c has it. Silence: CONN_IDLE_SECONDS.
  * What the library refuses by itself (bytes that are not HTTP, headers beyond its memory for a
  * connection) never reaches a handler.
  *
- * Before any of that a request passes the door (door.c): TLS, who is let in, and times for each of
+ * Before any of that a request passes the connection manager (conn_manager.c): TLS, who is let in, and times for each of
  * its steps, after which its connection is cut. Whom it refuses is told so before the body is read.
- * Where the door wants a token reviewed, the connection is suspended likewise, behind the headers,
+ * Where it wants a token reviewed, the connection is suspended likewise, behind the headers,
  * for threads that do nothing else; the library tells of the headers once more when it is resumed.
  *
  * Shutdown: requests that no worker has begun are refused; then the lanes close every connection
@@ -108,15 +108,16 @@ static void note_ways(const struct http_server *s, const struct http_config *con
 	counter_set(&s->ctx->counters->access.ways, ways);
 }
 
-static int open_door(struct http_server *s, const struct http_config *config, struct reason *reason)
+static int start_manager(struct http_server *s, const struct http_config *config,
+			 struct reason *reason)
 {
 	unsigned int most = connection_limit();
-	const struct door_limits limits = {
+	const struct conn_limits limits = {
 		.connections = most,
 		.of_client = s->listener.loopback ? most : PER_CLIENT_MOST,
 	};
 
-	return door_open(&s->door, config, &limits, &s->ctx->counters->access, reason);
+	return conn_manager_start(&s->manager, config, &limits, &s->ctx->counters->access, reason);
 }
 
 static int start_workers(struct http_server *s, const struct http_config *config,
@@ -140,7 +141,7 @@ static int start_lanes(struct http_server *s, struct reason *reason)
 	int rc = 0;
 
 	for (int i = 0; i < HTTP_LANES && !rc; i++)
-		rc = lane_start(&s->lanes[i], s, s->listener.fd, s->door, reason);
+		rc = lane_start(&s->lanes[i], s, s->listener.fd, s->manager, reason);
 	if (rc)
 		reason_prefix(reason, "cannot start the HTTP server on %s", s->listener.address);
 	return rc;
@@ -158,7 +159,7 @@ static void stop(struct http_server *s)
 	workers_free(s->reviewers);
 	for (int i = 0; i < API_WORKS; i++)
 		workers_free(s->workers[i]);
-	door_close(s->door);
+	conn_manager_stop(s->manager);
 	free(s);
 }
 
@@ -175,7 +176,7 @@ int http_start_with(struct http_server **out, const struct http_config *config,
 	s->ctx = config->ctx;
 	rc = check_exposure(s, config, reason);
 	if (!rc)
-		rc = open_door(s, config, reason);
+		rc = start_manager(s, config, reason);
 	if (!rc)
 		rc = start_workers(s, config, reason);
 	if (!rc) {
@@ -197,7 +198,7 @@ void http_stop(struct http_server *s)
 
 void http_reload(struct http_server *s)
 {
-	door_reload(s->door);
+	conn_manager_reload(s->manager);
 }
 
 const char *http_address(const struct http_server *s)

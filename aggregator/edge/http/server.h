@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "aggregator/edge/http/door.h"
+#include "aggregator/edge/http/conn_manager.h"
 #include "aggregator/edge/http/workers.h"
 #include "shared/reason.h"
 
@@ -36,11 +36,11 @@ struct http_server;
 struct lane;
 
 /*
- * The listener does not block, is shared with other lanes, and stays the caller's, as the door
+ * The listener does not block, is shared with other lanes, and stays the caller's, as the manager
  * does. -errno with the reason.
  */
-int lane_start(struct lane **l, struct http_server *server, int listener, struct door *door,
-	       struct reason *reason);
+int lane_start(struct lane **l, struct http_server *server, int listener,
+	       struct conn_manager *manager, struct reason *reason);
 /*
  * Closes its connections and completes every request that began; none is suspended any more. NULL
  * is allowed.
@@ -91,7 +91,7 @@ struct http_server {
 	struct lane *lanes[HTTP_LANES];
 	struct workers *workers[API_WORKS]; /* NULL: a lane does it at once */
 	struct workers *reviewers; /* NULL: nobody is asked about tokens */
-	struct door *door;
+	struct conn_manager *manager;
 
 	/* any thread; answer.c */
 	atomic_size_t held_bytes;

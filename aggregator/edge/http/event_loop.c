@@ -68,7 +68,7 @@ struct arrival {
 struct lane {
 	/* fixed after start */
 	struct http_server *server; /* borrowed, as are the two below */
-	struct door *door;
+	struct conn_manager *manager;
 	int listener;
 	struct MHD_Daemon *daemon;
 	int wake;
@@ -109,7 +109,7 @@ static void resume_accepting(struct lane *l)
 	if (!l->resume_ns)
 		return;
 	if (clock_mono_ns() < l->resume_ns &&
-	    !(l->crowded && connections_have_room(door_connections(l->door))))
+	    !(l->crowded && connections_have_room(conn_manager_connections(l->manager))))
 		return;
 	l->resume_ns = 0;
 	hear_listener(l, true);
@@ -129,7 +129,7 @@ static bool refuse_one(struct lane *l)
 	close_fd(l->spare);
 	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
-		door_count_unserved(l->door);
+		conn_manager_count_unserved(l->manager);
 	close_fd(fd);
 	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return fd >= 0;
@@ -182,8 +182,8 @@ static struct connection *take_arrival(struct lane *l, int fd)
 static void let_in(struct lane *l, struct connection *place, int fd,
 		   const struct sockaddr_storage *from, socklen_t len)
 {
-	if (!door_admit(l->door, place, (const struct sockaddr *)from)) {
-		door_end(l->door, place);
+	if (!conn_manager_admit(l->manager, place, (const struct sockaddr *)from)) {
+		conn_manager_end(l->manager, place);
 		close(fd);
 		return;
 	}
@@ -192,13 +192,13 @@ static void let_in(struct lane *l, struct connection *place, int fd,
 		return;
 	place = take_arrival(l, fd);
 	if (place)
-		door_end(l->door, place);
+		conn_manager_end(l->manager, place);
 }
 
 /* True while there may be more. */
 static bool accept_one(struct lane *l)
 {
-	struct connection *place = connections_reserve(door_connections(l->door));
+	struct connection *place = connections_reserve(conn_manager_connections(l->manager));
 	struct sockaddr_storage from = {0};
 	socklen_t len = sizeof(from);
 	int fd, error;
@@ -210,7 +210,7 @@ static bool accept_one(struct lane *l)
 	fd = accept4(l->listener, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
 		error = errno;
-		door_end(l->door, place);
+		conn_manager_end(l->manager, place);
 		return go_on_after(l, error);
 	}
 	l->pauses = 0;
@@ -274,7 +274,7 @@ static void turn(struct lane *l)
 	MHD_run(l->daemon);
 	/* Those of whom the library has not told by now it has closed. */
 	while (l->arrival_count)
-		door_end(l->door, l->arrivals[--l->arrival_count].place);
+		conn_manager_end(l->manager, l->arrivals[--l->arrival_count].place);
 	resume_accepting(l);
 }
 
@@ -320,9 +320,9 @@ static void on_connection(void *lane, struct MHD_Connection *connection, void **
 		info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 		*context = take_arrival(l, info->connect_fd);
 		assert(*context);
-		door_begin(l->door, *context, connection, &l->handshakes);
+		conn_manager_begin(l->manager, *context, connection, &l->handshakes);
 	} else if (*context) {
-		door_end(l->door, *context);
+		conn_manager_end(l->manager, *context);
 		*context = NULL;
 	}
 }
@@ -348,13 +348,13 @@ static void on_message(void *lane, const char *format, va_list args)
 
 	(void)args;
 	if (strstr(format, "Content-Length"))
-		door_refuse_lengths(l->door, &l->handshakes);
+		conn_manager_refuse_lengths(l->manager, &l->handshakes);
 }
 
 /* SIGPIPE is blocked on the thread, so the library may send as it likes. */
 static struct MHD_Daemon *start_daemon(struct lane *l)
 {
-	bool tls = door_has_tls(l->door);
+	bool tls = conn_manager_has_tls(l->manager);
 	struct MHD_OptionItem for_tls[] = {
 		{MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)no_certificate},
 		{MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
@@ -367,10 +367,10 @@ static struct MHD_Daemon *start_daemon(struct lane *l)
 			MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
 		0, NULL, NULL, request_on_progress, l, MHD_OPTION_EXTERNAL_LOGGER, on_message, l,
 		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT,
-		connections_most(door_connections(l->door)), MHD_OPTION_URI_LOG_CALLBACK,
+		connections_most(conn_manager_connections(l->manager)), MHD_OPTION_URI_LOG_CALLBACK,
 		request_on_target, l, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, DOOR_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
+		MHD_OPTION_CONNECTION_TIMEOUT, CONN_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
 		request_on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
 		MHD_OPTION_ARRAY, tls ? for_tls : none, MHD_OPTION_END);
 }
@@ -410,14 +410,14 @@ static void free_lane(struct lane *l)
 	free(l);
 }
 
-int lane_start(struct lane **out, struct http_server *server, int listener, struct door *door,
-	       struct reason *reason)
+int lane_start(struct lane **out, struct http_server *server, int listener,
+	       struct conn_manager *manager, struct reason *reason)
 {
 	struct lane *l = mem_zalloc(1, sizeof(*l));
 	int rc;
 
 	l->server = server;
-	l->door = door;
+	l->manager = manager;
 	l->listener = listener;
 	rc = open_descriptors(l);
 	if (!rc)

@@ -12,7 +12,7 @@
  * Refusals are logged one by one at most every ten seconds: a client that is configured wrongly
  * asks for ever. Neither tokens nor headers are in any line.
  */
-#include "aggregator/edge/http/door.h"
+#include "aggregator/edge/http/conn_manager.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,7 +39,7 @@
 #define REFUSAL_LOG_S 10
 #define EXPIRY_WARN_S (7 * 86400)
 
-struct door {
+struct conn_manager {
 	/* fixed after start */
 	struct auth *auth;
 	struct tls *tls; /* NULL: plain */
@@ -82,71 +82,72 @@ static gnutls_session_t session_of(struct MHD_Connection *connection)
 	return info ? info->tls_session : NULL;
 }
 
-struct connections *door_connections(const struct door *d)
+struct connections *conn_manager_connections(const struct conn_manager *m)
 {
-	return d->connections;
+	return m->connections;
 }
 
-bool door_admit(struct door *d, struct connection *c, const struct sockaddr *from)
+bool conn_manager_admit(struct conn_manager *m, struct connection *c, const struct sockaddr *from)
 {
-	bool admitted = connections_admit(d->connections, c, from);
+	bool admitted = connections_admit(m->connections, c, from);
 
 	if (!admitted)
-		counter_add(&d->counters->refused[ACCESS_REFUSAL_CONNECTIONS], 1);
+		counter_add(&m->counters->refused[ACCESS_REFUSAL_CONNECTIONS], 1);
 	return admitted;
 }
 
-void door_begin(struct door *d, struct connection *c, struct MHD_Connection *connection,
-		struct handshakes *handshakes)
+void conn_manager_begin(struct conn_manager *m, struct connection *c,
+			struct MHD_Connection *connection, struct handshakes *handshakes)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
 	c->library = connection;
 	c->lane = handshakes;
-	connections_begin(d->connections, c, info->connect_fd,
-			  clock_mono_ns() + d->patience.headers_ns);
-	if (d->tls) {
-		c->tls = tls_hold(d->tls);
+	connections_begin(m->connections, c, info->connect_fd,
+			  clock_mono_ns() + m->patience.headers_ns);
+	if (m->tls) {
+		c->tls = tls_hold(m->tls);
 		tls_set_begin(c->tls, session_of(connection));
 		handshake_begin(&c->handshake, handshakes, connection, session_of(connection),
 				info->connect_fd);
-		if (connections_shake(d->connections, c))
-			counter_add(&d->counters->refused[ACCESS_REFUSAL_HANDSHAKES], 1);
+		if (connections_shake(m->connections, c))
+			counter_add(&m->counters->refused[ACCESS_REFUSAL_HANDSHAKES], 1);
 	}
 }
 
-void door_end(struct door *d, struct connection *c)
+void conn_manager_end(struct conn_manager *m, struct connection *c)
 {
 	handshake_end(&c->handshake);
-	connections_end(d->connections, c);
+	connections_end(m->connections, c);
 }
 
-void door_count_unserved(struct door *d)
+void conn_manager_count_unserved(struct conn_manager *m)
 {
-	counter_add(&d->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
+	counter_add(&m->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
 }
 
-static int64_t patience_of(const struct door *d, enum door_step step)
+static int64_t patience_of(const struct conn_manager *m, enum conn_step step)
 {
 	switch (step) {
-	case DOOR_REQUEST:
-		return d->idle_ns + d->patience.headers_ns;
-	case DOOR_BODY:
-		return d->patience.body_ns;
-	case DOOR_ANSWER:
-		return d->patience.answer_ns;
-	case DOOR_STREAM:
-		return d->patience.stream_ns;
+	case CONN_REQUEST:
+		return m->idle_ns + m->patience.headers_ns;
+	case CONN_BODY:
+		return m->patience.body_ns;
+	case CONN_ANSWER:
+		return m->patience.answer_ns;
+	case CONN_STREAM:
+		return m->patience.stream_ns;
 	default:
 		return INT64_MAX;
 	}
 }
 
-void door_step(struct door *d, struct MHD_Connection *connection, enum door_step step)
+void conn_manager_step(struct conn_manager *m, struct MHD_Connection *connection,
+		       enum conn_step step)
 {
 	struct connection *c = connection_of(connection);
-	int64_t patience_ns = patience_of(d, step);
+	int64_t patience_ns = patience_of(m, step);
 
 	if (c)
 		connection_expect(c, patience_ns == INT64_MAX ? INT64_MAX
@@ -174,26 +175,26 @@ static void refuse_length(struct connection *c)
 	buf_fini(&rs.body);
 }
 
-void door_refuse_lengths(struct door *d, const struct handshakes *lane)
+void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes *lane)
 {
 	struct connection *c;
 
-	while ((c = connections_find_bad(d->connections, lane))) {
+	while ((c = connections_find_bad(m->connections, lane))) {
 		refuse_length(c);
-		counter_add(&d->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
+		counter_add(&m->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
 	}
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static enum auth_certificate look_at_certificate(struct door *d, struct MHD_Connection *connection,
-						 const char **fault)
+static enum auth_certificate
+look_at_certificate(struct conn_manager *m, struct MHD_Connection *connection, const char **fault)
 {
 	struct connection *c = connection_of(connection);
 
-	if (!d->tls || !c)
+	if (!m->tls || !c)
 		return AUTH_CERTIFICATE_NONE;
-	tls_client_check(d->tls, session_of(connection), time(NULL), &c->client);
+	tls_client_check(m->tls, session_of(connection), time(NULL), &c->client);
 	*fault = c->client.fault;
 	switch (c->client.state) {
 	case TLS_CLIENT_GOOD:
@@ -222,7 +223,7 @@ static const struct sockaddr *local_address(struct connection *c)
 	return (const struct sockaddr *)&c->local;
 }
 
-static struct auth_request describe(struct door *d, struct MHD_Connection *connection,
+static struct auth_request describe(struct conn_manager *m, struct MHD_Connection *connection,
 				    const char *method, const char *path)
 {
 	struct auth_request rq = {
@@ -238,19 +239,19 @@ static struct auth_request describe(struct door *d, struct MHD_Connection *conne
 		.now_ns = clock_mono_ns(),
 	};
 
-	rq.certificate = look_at_certificate(d, connection, &rq.certificate_fault);
+	rq.certificate = look_at_certificate(m, connection, &rq.certificate_fault);
 	return rq;
 }
 
-static void log_refusal(struct door *d, const struct auth_request *rq,
+static void log_refusal(struct conn_manager *m, const struct auth_request *rq,
 			const struct auth_refusal *refusal)
 {
-	int64_t now_s = rq->now_ns / NS_PER_SEC, logged_s = atomic_load(&d->refusal_logged_s);
+	int64_t now_s = rq->now_ns / NS_PER_SEC, logged_s = atomic_load(&m->refusal_logged_s);
 	char address[INET6_ADDRSTRLEN] = "";
 
 	if ((logged_s && now_s - logged_s < REFUSAL_LOG_S) ||
-	    !atomic_compare_exchange_strong(&d->refusal_logged_s, &logged_s, now_s)) {
-		counter_add(&d->refusals_unlogged, 1);
+	    !atomic_compare_exchange_strong(&m->refusal_logged_s, &logged_s, now_s)) {
+		counter_add(&m->refusals_unlogged, 1);
 		return;
 	}
 	getnameinfo(rq->from,
@@ -258,10 +259,10 @@ static void log_refusal(struct door *d, const struct auth_request *rq,
 						    : sizeof(struct sockaddr_in),
 		    address, sizeof(address), NULL, 0, NI_NUMERICHOST);
 	log_warn("refused a request from %s: %s (%llu other refusals not logged)", address,
-		 refusal->text, (unsigned long long)atomic_exchange(&d->refusals_unlogged, 0));
+		 refusal->text, (unsigned long long)atomic_exchange(&m->refusals_unlogged, 0));
 }
 
-static enum auth_verdict check_framing(struct door *d, struct MHD_Connection *connection,
+static enum auth_verdict check_framing(struct conn_manager *m, struct MHD_Connection *connection,
 				       const char *method, const char *version,
 				       struct auth_refusal *refusal)
 {
@@ -273,11 +274,11 @@ static enum auth_verdict check_framing(struct door *d, struct MHD_Connection *co
 	*refusal = (struct auth_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
 					 .failure = FAIL_BAD_REQUEST};
 	snprintf(refusal->text, sizeof(refusal->text), "%s", fault);
-	counter_add(&d->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
+	counter_add(&m->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
 	return AUTH_REFUSE;
 }
 
-void door_note_progress(struct MHD_Connection *connection)
+void conn_manager_note_progress(struct MHD_Connection *connection)
 {
 	struct connection *c = connection_of(connection);
 
@@ -285,7 +286,8 @@ void door_note_progress(struct MHD_Connection *connection)
 		handshake_note_progress(&c->handshake);
 }
 
-void door_note_target(struct door *d, struct MHD_Connection *connection, const char *target)
+void conn_manager_note_target(struct conn_manager *m, struct MHD_Connection *connection,
+			      const char *target)
 {
 	struct connection *c = connection_of(connection);
 
@@ -293,232 +295,235 @@ void door_note_target(struct door *d, struct MHD_Connection *connection, const c
 		return;
 	c->target = framing_note(target);
 	handshake_note_progress(&c->handshake);
-	if (d->tls)
-		connections_shaken(d->connections, c);
+	if (m->tls)
+		connections_shaken(m->connections, c);
 }
 
-bool door_is_target(struct MHD_Connection *connection, const char *text)
+bool conn_manager_is_target(struct MHD_Connection *connection, const char *text)
 {
 	const struct connection *c = connection_of(connection);
 
 	return c && c->target.text == text;
 }
 
-enum auth_verdict door_check(struct door *d, struct MHD_Connection *connection, const char *method,
-			     const char *path, const char *version, struct auth_refusal *refusal)
+enum auth_verdict conn_manager_check(struct conn_manager *m, struct MHD_Connection *connection,
+				     const char *method, const char *path, const char *version,
+				     struct auth_refusal *refusal)
 {
-	struct auth_request rq = describe(d, connection, method, path);
-	enum auth_verdict verdict = check_framing(d, connection, method, version, refusal);
+	struct auth_request rq = describe(m, connection, method, path);
+	enum auth_verdict verdict = check_framing(m, connection, method, version, refusal);
 
 	if (verdict == AUTH_PASS)
-		verdict = auth_check(d->auth, &rq, refusal);
+		verdict = auth_check(m->auth, &rq, refusal);
 
 	if (verdict == AUTH_REFUSE)
-		log_refusal(d, &rq, refusal);
+		log_refusal(m, &rq, refusal);
 	return verdict;
 }
 
-bool door_is_named(struct door *d, struct MHD_Connection *connection)
+bool conn_manager_is_named(struct conn_manager *m, struct MHD_Connection *connection)
 {
-	return auth_is_named(d->auth, header(connection, MHD_HTTP_HEADER_HOST),
+	return auth_is_named(m->auth, header(connection, MHD_HTTP_HEADER_HOST),
 			     local_address(connection_of(connection)));
 }
 
-enum auth_verdict door_review(struct door *d, struct MHD_Connection *connection, const char *method,
-			      const char *path, struct auth_refusal *refusal)
+enum auth_verdict conn_manager_review(struct conn_manager *m, struct MHD_Connection *connection,
+				      const char *method, const char *path,
+				      struct auth_refusal *refusal)
 {
-	struct auth_request rq = describe(d, connection, method, path);
-	enum auth_verdict verdict = auth_review(d->auth, &rq, refusal);
+	struct auth_request rq = describe(m, connection, method, path);
+	enum auth_verdict verdict = auth_review(m->auth, &rq, refusal);
 
 	if (verdict == AUTH_REFUSE)
-		log_refusal(d, &rq, refusal);
+		log_refusal(m, &rq, refusal);
 	return verdict;
 }
 
-void door_refuse_busy(struct door *d, struct auth_refusal *refusal)
+void conn_manager_refuse_busy(struct conn_manager *m, struct auth_refusal *refusal)
 {
-	auth_refuse_busy(d->auth, refusal);
+	auth_refuse_busy(m->auth, refusal);
 }
 
-uint64_t door_client(struct door *d, struct MHD_Connection *connection, const char *path,
-		     bool admitted)
+uint64_t conn_manager_client(struct conn_manager *m, struct MHD_Connection *connection,
+			     const char *path, bool admitted)
 {
-	const struct auth_request rq = describe(d, connection, "", path);
+	const struct auth_request rq = describe(m, connection, "", path);
 
-	return auth_client(d->auth, &rq, admitted);
+	return auth_client(m->auth, &rq, admitted);
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static void note_certificate(struct door *d)
+static void note_certificate(struct conn_manager *m)
 {
-	int64_t ends_s = tls_ends_s(d->tls), left_s = ends_s - time(NULL);
+	int64_t ends_s = tls_ends_s(m->tls), left_s = ends_s - time(NULL);
 	bool ending = left_s < EXPIRY_WARN_S;
 
-	counter_set(&d->counters->certificate_ends_s, (uint64_t)ends_s);
-	if (ending && !d->ending && left_s <= 0)
+	counter_set(&m->counters->certificate_ends_s, (uint64_t)ends_s);
+	if (ending && !m->ending && left_s <= 0)
 		log_warn("the certificate of --tls-cert has ended: clients will refuse it");
-	else if (ending && !d->ending)
+	else if (ending && !m->ending)
 		log_warn("the certificate of --tls-cert ends in %lld hours",
 			 (long long)(left_s / 3600));
-	d->ending = ending;
+	m->ending = ending;
 }
 
-static void note_reload(struct door *d, int rc, const char *what, struct reason *why)
+static void note_reload(struct conn_manager *m, int rc, const char *what, struct reason *why)
 {
 	if (rc > 0) {
-		counter_add(&d->counters->reloads, 1);
+		counter_add(&m->counters->reloads, 1);
 		log_info("read the %s again", what);
 	}
 	if (rc >= 0)
 		return;
-	counter_add(&d->counters->reload_failures, 1);
-	if (!d->failing)
+	counter_add(&m->counters->reload_failures, 1);
+	if (!m->failing)
 		log_warn("%s; what was read before stays in force", why->text);
 }
 
-static void reload(struct door *d)
+static void reload(struct conn_manager *m)
 {
 	struct reason why = {""};
-	int tls = d->tls ? tls_reload(d->tls, &why) : 0, tokens;
+	int tls = m->tls ? tls_reload(m->tls, &why) : 0, tokens;
 
-	note_reload(d, tls, "certificates", &why);
-	if (d->tls)
-		note_certificate(d);
-	tokens = auth_reload(d->auth, &why);
-	note_reload(d, tokens, "tokens", &why);
-	d->failing = tls < 0 || tokens < 0;
+	note_reload(m, tls, "certificates", &why);
+	if (m->tls)
+		note_certificate(m);
+	tokens = auth_reload(m->auth, &why);
+	note_reload(m, tokens, "tokens", &why);
+	m->failing = tls < 0 || tokens < 0;
 }
 
 /* Until something is to be done, or a tick has passed. False: it stops. */
-static bool wait(struct door *d, bool *told)
+static bool wait(struct conn_manager *m, bool *told)
 {
-	int64_t until_ns = clock_mono_ns() + d->tick_ns;
+	int64_t until_ns = clock_mono_ns() + m->tick_ns;
 	struct timespec until = {(time_t)(until_ns / NS_PER_SEC), (long)(until_ns % NS_PER_SEC)};
 	bool stop;
 
-	pthread_mutex_lock(&d->lock);
-	while (!d->stop && !d->reload &&
-	       pthread_cond_timedwait(&d->news, &d->lock, &until) != ETIMEDOUT)
+	pthread_mutex_lock(&m->lock);
+	while (!m->stop && !m->reload &&
+	       pthread_cond_timedwait(&m->news, &m->lock, &until) != ETIMEDOUT)
 		;
-	stop = d->stop;
-	*told = d->reload;
-	d->reload = false;
-	pthread_mutex_unlock(&d->lock);
+	stop = m->stop;
+	*told = m->reload;
+	m->reload = false;
+	pthread_mutex_unlock(&m->lock);
 	return !stop;
 }
 
 static void *run(void *arg)
 {
-	struct door *d = arg;
+	struct conn_manager *m = arg;
 	int64_t reload_ns = clock_mono_ns() + RELOAD_NS;
 	bool told;
 
-	while (wait(d, &told)) {
+	while (wait(m, &told)) {
 		int64_t now_ns = clock_mono_ns();
-		size_t cut = connections_cut(d->connections, now_ns);
+		size_t cut = connections_cut(m->connections, now_ns);
 
 		if (cut)
-			counter_add(&d->counters->refused[ACCESS_REFUSAL_SLOW], cut);
-		counter_set(&d->counters->connections, connections_count(d->connections));
+			counter_add(&m->counters->refused[ACCESS_REFUSAL_SLOW], cut);
+		counter_set(&m->counters->connections, connections_count(m->connections));
 		if (told || now_ns >= reload_ns) {
-			reload(d);
+			reload(m);
 			reload_ns = now_ns + RELOAD_NS;
 		}
 	}
 	return NULL;
 }
 
-void door_reload(struct door *d)
+void conn_manager_reload(struct conn_manager *m)
 {
-	pthread_mutex_lock(&d->lock);
-	d->reload = true;
-	pthread_cond_signal(&d->news);
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_lock(&m->lock);
+	m->reload = true;
+	pthread_cond_signal(&m->news);
+	pthread_mutex_unlock(&m->lock);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static void be_patient(struct door *d, const struct http_patience *p)
+static void be_patient(struct conn_manager *m, const struct http_patience *p)
 {
-	d->patience.headers_ns = p->headers_ns ? p->headers_ns : HEADERS_NS;
-	d->patience.body_ns = p->body_ns ? p->body_ns : BODY_NS;
-	d->patience.answer_ns = p->answer_ns ? p->answer_ns : ANSWER_NS;
-	d->patience.stream_ns = p->stream_ns ? p->stream_ns : STREAM_NS;
-	d->idle_ns = p->headers_ns ? 0 : DOOR_IDLE_SECONDS * NS_PER_SEC;
-	d->tick_ns = d->patience.headers_ns / 4 < TICK_NS ? d->patience.headers_ns / 4 : TICK_NS;
+	m->patience.headers_ns = p->headers_ns ? p->headers_ns : HEADERS_NS;
+	m->patience.body_ns = p->body_ns ? p->body_ns : BODY_NS;
+	m->patience.answer_ns = p->answer_ns ? p->answer_ns : ANSWER_NS;
+	m->patience.stream_ns = p->stream_ns ? p->stream_ns : STREAM_NS;
+	m->idle_ns = p->headers_ns ? 0 : CONN_IDLE_SECONDS * NS_PER_SEC;
+	m->tick_ns = m->patience.headers_ns / 4 < TICK_NS ? m->patience.headers_ns / 4 : TICK_NS;
 }
 
-static int start_thread(struct door *d, struct reason *reason)
+static int start_thread(struct conn_manager *m, struct reason *reason)
 {
-	int rc = thread_start(&d->thread, 0, run, d);
+	int rc = thread_start(&m->thread, 0, run, m);
 
 	if (rc)
 		reason_set(reason, "no thread to watch connections: %s", strerror(-rc));
-	d->started = rc == 0;
+	m->started = rc == 0;
 	return rc;
 }
 
-static struct door *make(const struct http_config *config, const struct door_limits *limits,
-			 struct access_counters *counters)
+static struct conn_manager *make(const struct http_config *config, const struct conn_limits *limits,
+				 struct access_counters *counters)
 {
-	struct door *d = mem_zalloc(1, sizeof(*d));
+	struct conn_manager *m = mem_zalloc(1, sizeof(*m));
 	pthread_condattr_t attributes;
 
-	d->counters = counters;
-	be_patient(d, &config->patience);
-	pthread_mutex_init(&d->lock, NULL);
+	m->counters = counters;
+	be_patient(m, &config->patience);
+	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&d->news, &attributes);
+	pthread_cond_init(&m->news, &attributes);
 	pthread_condattr_destroy(&attributes);
-	d->connections = connections_new(limits->connections, limits->of_client);
-	return d;
+	m->connections = connections_new(limits->connections, limits->of_client);
+	return m;
 }
 
-int door_open(struct door **out, const struct http_config *config, const struct door_limits *limits,
-	      struct access_counters *counters, struct reason *reason)
+int conn_manager_start(struct conn_manager **out, const struct http_config *config,
+		       const struct conn_limits *limits, struct access_counters *counters,
+		       struct reason *reason)
 {
-	struct door *d = make(config, limits, counters);
+	struct conn_manager *m = make(config, limits, counters);
 	struct auth_options options = config->auth;
 	int rc = 0;
 
 	options.certificates = config->tls.certificate && config->tls.client_ca;
 	options.listen = config->listen;
 	if (config->tls.certificate)
-		rc = tls_open(&d->tls, &config->tls, reason);
-	if (!rc && d->tls)
-		note_certificate(d);
+		rc = tls_open(&m->tls, &config->tls, reason);
+	if (!rc && m->tls)
+		note_certificate(m);
 	if (!rc)
-		rc = auth_open(&d->auth, &options, counters, reason);
+		rc = auth_open(&m->auth, &options, counters, reason);
 	if (!rc)
-		rc = start_thread(d, reason);
+		rc = start_thread(m, reason);
 	if (rc)
-		door_close(d);
+		conn_manager_stop(m);
 	else
-		*out = d;
+		*out = m;
 	return rc;
 }
 
-void door_close(struct door *d)
+void conn_manager_stop(struct conn_manager *m)
 {
-	if (!d)
+	if (!m)
 		return;
-	pthread_mutex_lock(&d->lock);
-	d->stop = true;
-	pthread_cond_signal(&d->news);
-	pthread_mutex_unlock(&d->lock);
-	if (d->started)
-		pthread_join(d->thread, NULL);
-	auth_close(d->auth);
-	tls_close(d->tls);
-	connections_free(d->connections);
-	pthread_cond_destroy(&d->news);
-	pthread_mutex_destroy(&d->lock);
-	free(d);
+	pthread_mutex_lock(&m->lock);
+	m->stop = true;
+	pthread_cond_signal(&m->news);
+	pthread_mutex_unlock(&m->lock);
+	if (m->started)
+		pthread_join(m->thread, NULL);
+	auth_close(m->auth);
+	tls_close(m->tls);
+	connections_free(m->connections);
+	pthread_cond_destroy(&m->news);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
 }
 
-bool door_has_tls(const struct door *d)
+bool conn_manager_has_tls(const struct conn_manager *m)
 {
-	return d->tls;
+	return m->tls;
 }
