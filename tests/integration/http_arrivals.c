@@ -44,7 +44,7 @@ struct late {
 	int fd;
 };
 
-/* Each lane is a thread with a library of its own. */
+/* Each loop is a thread with a library of its own. */
 static _Thread_local struct late late[LATE_MOST];
 static _Thread_local int late_count;
 

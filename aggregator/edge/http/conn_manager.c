@@ -103,7 +103,7 @@ void conn_manager_begin(struct conn_manager *m, struct connection *c,
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
 	c->library = connection;
-	c->lane = handshakes;
+	c->loop = handshakes;
 	connections_begin(m->connections, c, info->connect_fd,
 			  clock_mono_ns() + m->patience.headers_ns);
 	if (m->tls) {
@@ -175,11 +175,11 @@ static void refuse_length(struct connection *c)
 	buf_fini(&rs.body);
 }
 
-void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes *lane)
+void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes *loop)
 {
 	struct connection *c;
 
-	while ((c = connections_find_bad(m->connections, lane))) {
+	while ((c = connections_find_bad(m->connections, loop))) {
 		refuse_length(c);
 		counter_add(&m->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
 	}

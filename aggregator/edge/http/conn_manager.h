@@ -44,8 +44,8 @@ bool conn_manager_admit(struct conn_manager *m, struct connection *c, const stru
 void conn_manager_begin(struct conn_manager *m, struct connection *c,
 			struct MHD_Connection *connection, struct handshakes *handshakes);
 void conn_manager_end(struct conn_manager *m, struct connection *c);
-/* The lane's thread: answers instead of the library, which is about to (framing.h). */
-void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes *lane);
+/* The loop's thread: answers instead of the library, which is about to (framing.h). */
+void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes *loop);
 /* Somebody is turned away, since there is no descriptor for him. */
 void conn_manager_count_unserved(struct conn_manager *m);
 

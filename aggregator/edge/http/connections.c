@@ -292,13 +292,13 @@ void connections_shaken(struct connections *cs, struct connection *c)
 	pthread_mutex_unlock(&cs->lock);
 }
 
-struct connection *connections_find_bad(struct connections *cs, const struct handshakes *lane)
+struct connection *connections_find_bad(struct connections *cs, const struct handshakes *loop)
 {
 	struct connection *c;
 
 	pthread_mutex_lock(&cs->lock);
 	for (c = cs->first; c; c = c->next)
-		if (c->lane == lane && !c->refused && framing_is_length_bad(c->library))
+		if (c->loop == loop && !c->refused && framing_is_length_bad(c->library))
 			break;
 	pthread_mutex_unlock(&cs->lock);
 	return c;

@@ -68,9 +68,9 @@ struct connection {
 	struct connection *newer, *older; /* of those that shake hands */
 	bool shakes;
 
-	/* the lane's */
+	/* the loop's */
 	struct MHD_Connection *library; /* NULL before connections_begin() */
-	const struct handshakes *lane;
+	const struct handshakes *loop;
 	bool refused; /* by conn_manager_refuse_lengths() */
 
 	int fd;
@@ -78,7 +78,7 @@ struct connection {
 	struct framing_target target; /* of the newest request */
 	atomic_int_least64_t due_ns; /* monotonic; INT64_MAX: none */
 	struct tls_set *tls; /* held; NULL: plain */
-	struct handshake handshake; /* the lane's */
+	struct handshake handshake; /* the loop's */
 	struct tls_client client;
 };
 
@@ -100,8 +100,8 @@ struct connection *connections_reserve(struct connections *cs);
 bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from);
 /* fd stays open until connections_end(). */
 void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns);
-/* One of a lane's whose length is bad (framing.h), and that is not refused yet, or NULL. */
-struct connection *connections_find_bad(struct connections *cs, const struct handshakes *lane);
+/* One of a loop's whose length is bad (framing.h), and that is not refused yet, or NULL. */
+struct connection *connections_find_bad(struct connections *cs, const struct handshakes *loop);
 /*
  * Its handshake begins, or is over with its first request. True: where there are too many, of its
  * client or of all, the oldest was shut down.

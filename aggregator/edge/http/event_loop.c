@@ -6,16 +6,16 @@
  * descriptors are free meanwhile.
  *
  *     epoll --+-- the library's epoll: all connections      --> MHD_run()
- *             +-- the listener, which all lanes hear        --> accept, MHD_add_connection()
+ *             +-- the listener, which all loops hear        --> accept, MHD_add_connection()
  *             +-- an eventfd: a connection is resumed, or stop
  *             +-- clients whose part of a TLS handshake is awaited (connections.h)
  *
- * A client is let in by a lane that has nothing else to do. It has its place before it is accepted
+ * A client is let in by a loop that has nothing else to do. It has its place before it is accepted
  * (connections_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
  * is the same, never gets to it. The library tells of who was added at once or, from version 1.0
  * on, when it runs next: until then the place is known by the descriptor.
  *
- * What can fail. Without a descriptor the lane leaves the listener alone for PAUSE_NS and asks
+ * What can fail. Without a descriptor the loop leaves the listener alone for PAUSE_NS and asks
  * again, so that a short want is not noticed. After PAUSES_MOST of these it gives up a spare
  * descriptor to let those who wait in and out again, so that nobody hangs; they are counted. What
  * the library has no memory for it closes.
@@ -65,7 +65,7 @@ struct arrival {
 	struct connection *place;
 };
 
-struct lane {
+struct event_loop {
 	/* fixed after start */
 	struct http_server *server; /* borrowed, as are the two below */
 	struct conn_manager *manager;
@@ -75,7 +75,7 @@ struct lane {
 	pthread_t thread;
 
 	/* the thread's */
-	struct handshakes handshakes; /* its epoll is the lane's */
+	struct handshakes handshakes; /* its epoll is the loop's */
 	int spare; /* a descriptor to give up; negative: there is none */
 	int64_t resume_ns; /* the listener is not heard before; 0: it is heard */
 	bool crowded; /* and not, since there is no place */
@@ -89,7 +89,7 @@ struct lane {
 
 /* --- accepting -------------------------------------------------------------------------------- */
 
-static void hear_listener(struct lane *l, bool hear)
+static void hear_listener(struct event_loop *l, bool hear)
 {
 	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.ptr = &l->listener};
 	int rc = epoll_ctl(l->handshakes.epoll, EPOLL_CTL_MOD, l->listener, &event);
@@ -97,14 +97,14 @@ static void hear_listener(struct lane *l, bool hear)
 	assert(rc == 0);
 }
 
-static void pause_accepting(struct lane *l, bool crowded)
+static void pause_accepting(struct event_loop *l, bool crowded)
 {
 	l->resume_ns = clock_mono_ns() + PAUSE_NS;
 	l->crowded = crowded;
 	hear_listener(l, false);
 }
 
-static void resume_accepting(struct lane *l)
+static void resume_accepting(struct event_loop *l)
 {
 	if (!l->resume_ns)
 		return;
@@ -122,7 +122,7 @@ static void close_fd(int fd)
 }
 
 /* Lets somebody in and out at once; false when nobody waits, or that cannot be done either. */
-static bool refuse_one(struct lane *l)
+static bool refuse_one(struct event_loop *l)
 {
 	int fd;
 
@@ -135,7 +135,7 @@ static bool refuse_one(struct lane *l)
 	return fd >= 0;
 }
 
-static void bear_want(struct lane *l)
+static void bear_want(struct event_loop *l)
 {
 	if (++l->pauses == PAUSES_MOST)
 		log_warn("there is no descriptor for clients of the HTTP API: they are turned "
@@ -149,7 +149,7 @@ static void bear_want(struct lane *l)
 }
 
 /* True while it is worth asking again. */
-static bool go_on_after(struct lane *l, int error)
+static bool go_on_after(struct event_loop *l, int error)
 {
 	switch (error) {
 	case EINTR:
@@ -165,7 +165,7 @@ static bool go_on_after(struct lane *l, int error)
 }
 
 /* The place of who has that descriptor; NULL: the library told of him before. */
-static struct connection *take_arrival(struct lane *l, int fd)
+static struct connection *take_arrival(struct event_loop *l, int fd)
 {
 	for (int i = 0; i < l->arrival_count; i++) {
 		struct connection *place = l->arrivals[i].place;
@@ -179,7 +179,7 @@ static struct connection *take_arrival(struct lane *l, int fd)
 }
 
 /* Who is there, in the place that was kept; the descriptor is the library's then. */
-static void let_in(struct lane *l, struct connection *place, int fd,
+static void let_in(struct event_loop *l, struct connection *place, int fd,
 		   const struct sockaddr_storage *from, socklen_t len)
 {
 	if (!conn_manager_admit(l->manager, place, (const struct sockaddr *)from)) {
@@ -196,7 +196,7 @@ static void let_in(struct lane *l, struct connection *place, int fd,
 }
 
 /* True while there may be more. */
-static bool accept_one(struct lane *l)
+static bool accept_one(struct event_loop *l)
 {
 	struct connection *place = connections_reserve(conn_manager_connections(l->manager));
 	struct sockaddr_storage from = {0};
@@ -218,7 +218,7 @@ static bool accept_one(struct lane *l)
 	return true;
 }
 
-static void accept_clients(struct lane *l)
+static void accept_clients(struct event_loop *l)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++)
 		if (!accept_one(l))
@@ -228,7 +228,7 @@ static void accept_clients(struct lane *l)
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* Milliseconds until something is due; -1: nothing is. */
-static int patience_of(const struct lane *l)
+static int timeout_ms(const struct event_loop *l)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;
 	int64_t ms = INT_MAX, left_ns;
@@ -245,7 +245,7 @@ static int patience_of(const struct lane *l)
 	return ms == INT_MAX ? -1 : (int)ms;
 }
 
-static void forget_wakes(const struct lane *l)
+static void forget_wakes(const struct event_loop *l)
 {
 	uint64_t count;
 	ssize_t n = read(l->wake, &count, sizeof(count));
@@ -253,7 +253,7 @@ static void forget_wakes(const struct lane *l)
 	assert(n == sizeof(count));
 }
 
-static void take_event(struct lane *l, void *of)
+static void take_event(struct event_loop *l, void *of)
 {
 	if (of == &l->wake)
 		forget_wakes(l);
@@ -264,10 +264,10 @@ static void take_event(struct lane *l, void *of)
 }
 
 /* The library looks at its connections however it was woken: who was let in may have asked. */
-static void turn(struct lane *l)
+static void run_once(struct event_loop *l)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int count = epoll_wait(l->handshakes.epoll, events, EVENTS_MAX, patience_of(l));
+	int count = epoll_wait(l->handshakes.epoll, events, EVENTS_MAX, timeout_ms(l));
 
 	for (int i = 0; i < count; i++)
 		take_event(l, events[i].data.ptr);
@@ -280,16 +280,16 @@ static void turn(struct lane *l)
 
 static void *run(void *arg)
 {
-	struct lane *l = arg;
+	struct event_loop *l = arg;
 
 	while (!atomic_load(&l->stop))
-		turn(l);
+		run_once(l);
 	handshakes_go_on(&l->handshakes);
 	MHD_stop_daemon(l->daemon);
 	return NULL;
 }
 
-static void wake(const struct lane *l)
+static void wake(const struct event_loop *l)
 {
 	uint64_t one = 1;
 	ssize_t n = write(l->wake, &one, sizeof(one));
@@ -297,12 +297,12 @@ static void wake(const struct lane *l)
 	assert(n == sizeof(one));
 }
 
-struct http_server *lane_server(const struct lane *l)
+struct http_server *event_loop_server(const struct event_loop *l)
 {
 	return l->server;
 }
 
-void lane_resume(struct lane *l, struct MHD_Connection *connection)
+void event_loop_resume(struct event_loop *l, struct MHD_Connection *connection)
 {
 	MHD_resume_connection(connection);
 	wake(l);
@@ -310,11 +310,11 @@ void lane_resume(struct lane *l, struct MHD_Connection *connection)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static void on_connection(void *lane, struct MHD_Connection *connection, void **context,
+static void on_connection(void *loop, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
 	const union MHD_ConnectionInfo *info;
-	struct lane *l = lane;
+	struct event_loop *l = loop;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -342,9 +342,9 @@ static int no_certificate(gnutls_session_t session, const struct gnutls_cert_ret
 }
 
 /* What the library has to say; of all that only lengths are answered otherwise. */
-static void on_message(void *lane, const char *format, va_list args)
+static void on_message(void *loop, const char *format, va_list args)
 {
-	struct lane *l = lane;
+	struct event_loop *l = loop;
 
 	(void)args;
 	if (strstr(format, "Content-Length"))
@@ -352,7 +352,7 @@ static void on_message(void *lane, const char *format, va_list args)
 }
 
 /* SIGPIPE is blocked on the thread, so the library may send as it likes. */
-static struct MHD_Daemon *start_daemon(struct lane *l)
+static struct MHD_Daemon *start_daemon(struct event_loop *l)
 {
 	bool tls = conn_manager_has_tls(l->manager);
 	struct MHD_OptionItem for_tls[] = {
@@ -375,14 +375,14 @@ static struct MHD_Daemon *start_daemon(struct lane *l)
 		MHD_OPTION_ARRAY, tls ? for_tls : none, MHD_OPTION_END);
 }
 
-static int watch(struct lane *l, int fd, void *of)
+static int watch(struct event_loop *l, int fd, void *of)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = of};
 
 	return epoll_ctl(l->handshakes.epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int open_descriptors(struct lane *l)
+static int open_descriptors(struct event_loop *l)
 {
 	const union MHD_DaemonInfo *info;
 	int rc;
@@ -402,7 +402,7 @@ static int open_descriptors(struct lane *l)
 	return rc ? rc : watch(l, l->listener, &l->listener);
 }
 
-static void free_lane(struct lane *l)
+static void free_loop(struct event_loop *l)
 {
 	close_fd(l->wake);
 	close_fd(l->handshakes.epoll);
@@ -410,10 +410,10 @@ static void free_lane(struct lane *l)
 	free(l);
 }
 
-int lane_start(struct lane **out, struct http_server *server, int listener,
-	       struct conn_manager *manager, struct reason *reason)
+int event_loop_start(struct event_loop **out, struct http_server *server, int listener,
+		     struct conn_manager *manager, struct reason *reason)
 {
-	struct lane *l = mem_zalloc(1, sizeof(*l));
+	struct event_loop *l = mem_zalloc(1, sizeof(*l));
 	int rc;
 
 	l->server = server;
@@ -428,16 +428,16 @@ int lane_start(struct lane **out, struct http_server *server, int listener,
 	}
 	reason_set(reason, "%s", strerror(-rc));
 	MHD_stop_daemon(l->daemon);
-	free_lane(l);
+	free_loop(l);
 	return rc;
 }
 
-void lane_stop(struct lane *l)
+void event_loop_stop(struct event_loop *l)
 {
 	if (!l)
 		return;
 	atomic_store(&l->stop, true);
 	wake(l);
 	pthread_join(l->thread, NULL);
-	free_lane(l);
+	free_loop(l);
 }

@@ -12,7 +12,7 @@
  *	a header's name that is none: "Content-Length : 4", which others read as another, or ignore
  *	a length or a coding that goes on in the next line, of which the library makes a part of the
  *	name: "Content-Length5"
- *	more parameters than fit into the connection's buffer (lane.c), of which each takes 64 bytes
+ *	more parameters than fit into the connection's buffer (event_loop.c), of which each takes 64 bytes
  *	besides its text: where it is full, version 0.9.75 neither answers nor closes
  *	a NUL, at which the library ends a text, a line that goes on in the next, and one without CR
  *	or with a CR inside, where others end it

@@ -37,7 +37,7 @@ struct pending {
 	/* from the connection's suspension to its resumption the worker's */
 	struct work work;
 	struct http_server *server;
-	struct lane *lane;
+	struct event_loop *loop;
 	struct MHD_Connection *connection;
 	const char *method, *path, *version; /* the connection's */
 	bool routed; /* rs is the answer, not sent yet */
@@ -154,7 +154,7 @@ static void run_request(struct work *w, bool refused)
 	p->routed = !refused;
 	if (p->routed)
 		route(p, &p->rs);
-	lane_resume(p->lane, p->connection);
+	event_loop_resume(p->loop, p->connection);
 }
 
 /* The same of a review: whether the request is let in. */
@@ -167,10 +167,10 @@ static void run_review(struct work *w, bool refused)
 	p->refused = refused || conn_manager_review(p->server->manager, p->connection, p->method,
 						    p->path, &p->refusal) == AUTH_REFUSE;
 	conn_manager_step(p->server->manager, p->connection, CONN_BODY);
-	lane_resume(p->lane, p->connection);
+	event_loop_resume(p->loop, p->connection);
 }
 
-/* The lane goes on with others meanwhile, and is called once more. */
+/* The loop goes on with others meanwhile, and is called once more. */
 static enum MHD_Result do_later(struct workers *ws, void (*run)(struct work *w, bool refused),
 				struct pending *p)
 {
@@ -233,9 +233,9 @@ static void take_body(struct pending *p, const char *data, size_t len)
 		buf_add(&p->body, data, len);
 }
 
-void *request_on_target(void *lane, const char *target, struct MHD_Connection *connection)
+void *request_on_target(void *loop, const char *target, struct MHD_Connection *connection)
 {
-	conn_manager_note_target(lane_server(lane)->manager, connection, target);
+	conn_manager_note_target(event_loop_server(loop)->manager, connection, target);
 	return NULL;
 }
 
@@ -281,13 +281,13 @@ static enum MHD_Result begin_request(struct pending *p)
 	return MHD_YES;
 }
 
-static struct pending *new_pending(struct lane *lane, struct MHD_Connection *connection,
+static struct pending *new_pending(struct event_loop *loop, struct MHD_Connection *connection,
 				   const char *method, const char *path, const char *version)
 {
 	struct pending *p = mem_zalloc(1, sizeof(*p));
 
-	p->server = lane_server(lane);
-	p->lane = lane;
+	p->server = event_loop_server(loop);
+	p->loop = loop;
 	p->connection = connection;
 	p->method = method;
 	p->path = path;
@@ -295,7 +295,7 @@ static struct pending *new_pending(struct lane *lane, struct MHD_Connection *con
 	return p;
 }
 
-enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connection, const char *path,
+enum MHD_Result request_on_progress(void *loop, struct MHD_Connection *connection, const char *path,
 				    const char *method, const char *version, const char *upload,
 				    size_t *upload_len, void **state)
 {
@@ -304,7 +304,7 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 
 	conn_manager_note_progress(connection);
 	if (!p) {
-		*state = p = new_pending(lane, connection, method, path, version);
+		*state = p = new_pending(loop, connection, method, path, version);
 		return begin_request(p);
 	}
 	if (*upload_len) {
@@ -325,12 +325,12 @@ enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connectio
 	return answer_request(p);
 }
 
-void request_on_completed(void *lane, struct MHD_Connection *connection, void **state,
+void request_on_completed(void *loop, struct MHD_Connection *connection, void **state,
 			  enum MHD_RequestTerminationCode how)
 {
 	struct pending *p = *state;
 
-	(void)lane, (void)how;
+	(void)loop, (void)how;
 	if (!p)
 		return;
 	conn_manager_step(p->server->manager, connection, CONN_REQUEST);

@@ -2,18 +2,18 @@
 /*
  * libmicrohttpd around api_route().
  *
- * Two lanes (lane.c) each wait for their connections' events; they read requests and write answers
+ * Two loops (event_loop.c) each wait for their connections' events; they read requests and write answers
  * (request.c, answer.c) and never block. What a slow client has not yet sent or read waits in
  * memory, not on a thread. The answer is made by a worker: a handler takes a view, writes its
  * answer into memory and drops the view.
  *
- *     lane: request complete --> connection suspended --> worker: api_route() --> resumed
- *     lane: request_on_progress() once more <---------------------------------------'  --> answer
+ *     loop: request complete --> connection suspended --> worker: api_route() --> resumed
+ *     loop: request_on_progress() once more <---------------------------------------'  --> answer
  *
  * Each kind of work has workers of its own (enum api_work), and clients take turns at them
  * (workers.h): a scheduler waits neither behind simulations of a whole cluster nor behind lists,
  * however many of them are asked for, and simulations have less of the CPU. Health is answered by
- * the lane.
+ * the loop.
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most three quarters of what the limit of open files
  * leaves, so that agents are let in however many clients there are, and where strangers can connect
@@ -27,7 +27,7 @@
  * Where it wants a token reviewed, the connection is suspended likewise, behind the headers,
  * for threads that do nothing else; the library tells of the headers once more when it is resumed.
  *
- * Shutdown: requests that no worker has begun are refused; then the lanes close every connection
+ * Shutdown: requests that no worker has begun are refused; then the loops close every connection
  * and complete every request that began.
  */
 #include "aggregator/edge/http/server.h"
@@ -136,25 +136,25 @@ static int start_workers(struct http_server *s, const struct http_config *config
 	return rc;
 }
 
-static int start_lanes(struct http_server *s, struct reason *reason)
+static int start_loops(struct http_server *s, struct reason *reason)
 {
 	int rc = 0;
 
-	for (int i = 0; i < HTTP_LANES && !rc; i++)
-		rc = lane_start(&s->lanes[i], s, s->listener.fd, s->manager, reason);
+	for (int i = 0; i < HTTP_LOOPS && !rc; i++)
+		rc = event_loop_start(&s->loops[i], s, s->listener.fd, s->manager, reason);
 	if (rc)
 		reason_prefix(reason, "cannot start the HTTP server on %s", s->listener.address);
 	return rc;
 }
 
-/* Workers first: they resume what lanes have suspended. */
+/* Workers first: they resume what loops have suspended. */
 static void stop(struct http_server *s)
 {
 	workers_stop(s->reviewers);
 	for (int i = 0; i < API_WORKS; i++)
 		workers_stop(s->workers[i]);
-	for (int i = 0; i < HTTP_LANES; i++)
-		lane_stop(s->lanes[i]);
+	for (int i = 0; i < HTTP_LOOPS; i++)
+		event_loop_stop(s->loops[i]);
 	close(s->listener.fd);
 	workers_free(s->reviewers);
 	for (int i = 0; i < API_WORKS; i++)
@@ -181,7 +181,7 @@ int http_start_with(struct http_server **out, const struct http_config *config,
 		rc = start_workers(s, config, reason);
 	if (!rc) {
 		note_ways(s, config);
-		rc = start_lanes(s, reason);
+		rc = start_loops(s, reason);
 	}
 	if (rc)
 		stop(s);

@@ -31,25 +31,25 @@ int listen_open(struct listener *l, const char *address, struct reason *reason);
 
 struct http_server;
 
-/* --- lane.c: a thread that lets clients in and serves them, from their first byte to their last */
+/* --- event_loop.c: a thread that lets clients in and serves them, from their first byte to their last */
 
-struct lane;
+struct event_loop;
 
 /*
- * The listener does not block, is shared with other lanes, and stays the caller's, as the manager
+ * The listener does not block, is shared with other loops, and stays the caller's, as the manager
  * does. -errno with the reason.
  */
-int lane_start(struct lane **l, struct http_server *server, int listener,
-	       struct conn_manager *manager, struct reason *reason);
+int event_loop_start(struct event_loop **l, struct http_server *server, int listener,
+		     struct conn_manager *manager, struct reason *reason);
 /*
  * Closes its connections and completes every request that began; none is suspended any more. NULL
  * is allowed.
  */
-void lane_stop(struct lane *l);
+void event_loop_stop(struct event_loop *l);
 
-struct http_server *lane_server(const struct lane *l);
+struct http_server *event_loop_server(const struct event_loop *l);
 /* Any thread: goes on with one of its connections that was suspended. */
-void lane_resume(struct lane *l, struct MHD_Connection *connection);
+void event_loop_resume(struct event_loop *l, struct MHD_Connection *connection);
 
 /* --- answer.c: from what a route said to the bytes that a client reads, within bounds --------- */
 
@@ -71,25 +71,25 @@ void answer_drop(struct api_response *rs);
 
 /* --- request.c: requests as the HTTP library tells of them, from their headers to the answer -- */
 
-/* Called by the library, cls being the lane that serves the connection; see MHD's handlers. */
-enum MHD_Result request_on_progress(void *lane, struct MHD_Connection *connection, const char *path,
+/* Called by the library, cls being the loop that serves the connection; see MHD's handlers. */
+enum MHD_Result request_on_progress(void *loop, struct MHD_Connection *connection, const char *path,
 				    const char *method, const char *version, const char *upload,
 				    size_t *upload_len, void **state);
-void request_on_completed(void *lane, struct MHD_Connection *connection, void **state,
+void request_on_completed(void *loop, struct MHD_Connection *connection, void **state,
 			  enum MHD_RequestTerminationCode how);
-void *request_on_target(void *lane, const char *target, struct MHD_Connection *connection);
+void *request_on_target(void *loop, const char *target, struct MHD_Connection *connection);
 size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text);
 
 /* --- server.c --------------------------------------------------------------------------------- */
 
-enum { HTTP_LANES = 2 };
+enum { HTTP_LOOPS = 2 };
 
 struct http_server {
 	/* fixed after start */
 	const struct api_context *ctx; /* borrowed */
 	struct listener listener;
-	struct lane *lanes[HTTP_LANES];
-	struct workers *workers[API_WORKS]; /* NULL: a lane does it at once */
+	struct event_loop *loops[HTTP_LOOPS];
+	struct workers *workers[API_WORKS]; /* NULL: a loop does it at once */
 	struct workers *reviewers; /* NULL: nobody is asked about tokens */
 	struct conn_manager *manager;
 
