@@ -41,14 +41,14 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void start(struct access_scene *s, bool tls, struct http_patience patience)
+static void start(struct access_scene *s, bool tls, struct http_timeouts timeouts)
 {
 	struct http_config config;
 
 	access_scene_configure(s, &config);
 	if (!tls)
 		config.tls = (struct tls_files){0};
-	config.patience = patience;
+	config.timeouts = timeouts;
 	access_scene_start(s, &config);
 }
 
@@ -60,11 +60,11 @@ static int raw_connect(const struct access_scene *s)
 		.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10)),
 		.sin_addr = {htonl(INADDR_LOOPBACK)},
 	};
-	struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct timeval timeouts = {.tv_sec = PATIENCE_S};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeouts, sizeof(timeouts));
 	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
@@ -120,20 +120,20 @@ static void expect_cut(struct access_scene *s, const char *text)
 
 static void test_slow_headers_are_cut(void **state)
 {
-	start(*state, false, (struct http_patience){.headers_ns = SHORT_NS});
+	start(*state, false, (struct http_timeouts){.headers_ns = SHORT_NS});
 	expect_cut(*state, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: x");
 }
 
 static void test_slow_handshakes_are_cut(void **state)
 {
-	start(*state, true, (struct http_patience){.headers_ns = SHORT_NS});
+	start(*state, true, (struct http_timeouts){.headers_ns = SHORT_NS});
 	/* A record of 16129 bytes begins. */
 	expect_cut(*state, "\x16\x03\x01\x3f\x01\x01");
 }
 
 static void test_slow_bodies_are_cut(void **state)
 {
-	start(*state, false, (struct http_patience){.body_ns = SHORT_NS});
+	start(*state, false, (struct http_timeouts){.body_ns = SHORT_NS});
 	expect_cut(*state, "POST /extender/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
 			   "application/json\r\nAuthorization: Bearer " ACCESS_TOKEN
 			   "\r\nContent-Length: 1000000\r\n\r\n{");
@@ -157,7 +157,7 @@ static void publish_large_view(struct access_scene *s)
 
 /* Asks, and reads nothing until it is cut. */
 static void expect_reader_cut(struct access_scene *s, const char *path,
-			      struct http_patience patience)
+			      struct http_timeouts timeouts)
 {
 	char *request = mem_printf(
 		"GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " ACCESS_TOKEN
@@ -169,7 +169,7 @@ static void expect_reader_cut(struct access_scene *s, const char *path,
 	int fd;
 
 	publish_large_view(s);
-	start(s, false, patience);
+	start(s, false, timeouts);
 	fd = raw_connect(s);
 	assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);
 	free(request);
@@ -183,13 +183,13 @@ static void expect_reader_cut(struct access_scene *s, const char *path,
 
 static void test_slow_readers_are_cut(void **state)
 {
-	expect_reader_cut(*state, "/watcher", (struct http_patience){.answer_ns = SHORT_NS});
+	expect_reader_cut(*state, "/watcher", (struct http_timeouts){.answer_ns = SHORT_NS});
 }
 
 /* There are few streams at a time: nobody may keep one by reading a byte now and then. */
 static void test_slow_readers_of_streams_are_cut(void **state)
 {
-	expect_reader_cut(*state, "/v1/snapshot", (struct http_patience){.stream_ns = SHORT_NS});
+	expect_reader_cut(*state, "/v1/snapshot", (struct http_timeouts){.stream_ns = SHORT_NS});
 }
 
 /* Who asks now and then is not slow: the time is of a step, not of a connection. */
@@ -200,7 +200,7 @@ static void test_quick_clients_stay(void **state)
 	int64_t until_ns;
 
 	start(s, false,
-	      (struct http_patience){.headers_ns = 5 * NS_PER_SEC,
+	      (struct http_timeouts){.headers_ns = 5 * NS_PER_SEC,
 				     .body_ns = 5 * NS_PER_SEC,
 				     .answer_ns = 5 * NS_PER_SEC});
 	assert_int_equal(access_scene_status(s, &client), 200);
@@ -241,7 +241,7 @@ static void test_large_requests(void **state)
 	struct access_scene *s = *state;
 	char *header = mem_alloc(64 << 10);
 
-	start(s, false, (struct http_patience){0});
+	start(s, false, (struct http_timeouts){0});
 	expect_refusal(s, "Content-Length: 1099511627776\r\n", "HTTP/1.1 401");
 	expect_refusal(s, "Expect: 100-continue\r\nContent-Length: 100\r\n", "HTTP/1.1 401");
 	expect_refusal(s, "Transfer-Encoding: chunked\r\n", "HTTP/1.1 401");
@@ -300,7 +300,7 @@ static void test_unclear_requests(void **state)
 	struct access_scene *s = *state;
 	char text[4096];
 
-	start(s, false, (struct http_patience){0});
+	start(s, false, (struct http_timeouts){0});
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
 		char *request =
 			mem_printf("POST /v1/fit HTTP/1.1\r\nHost: localhost\r\nContent-Type: "

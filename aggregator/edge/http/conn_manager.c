@@ -45,7 +45,7 @@ struct conn_manager {
 	struct tls *tls; /* NULL: plain */
 	struct connections *connections;
 	struct access_counters *counters; /* borrowed */
-	struct http_patience patience;
+	struct http_timeouts timeouts;
 	int64_t idle_ns, tick_ns;
 	pthread_t thread;
 	bool started;
@@ -105,7 +105,7 @@ void conn_manager_begin(struct conn_manager *m, struct connection *c,
 	c->library = connection;
 	c->loop = handshakes;
 	connections_begin(m->connections, c, info->connect_fd,
-			  clock_mono_ns() + m->patience.headers_ns);
+			  clock_mono_ns() + m->timeouts.headers_ns);
 	if (m->tls) {
 		c->tls = tls_hold(m->tls);
 		tls_set_begin(c->tls, session_of(connection));
@@ -127,17 +127,17 @@ void conn_manager_count_unserved(struct conn_manager *m)
 	counter_add(&m->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
 }
 
-static int64_t patience_of(const struct conn_manager *m, enum conn_step step)
+static int64_t timeout_of(const struct conn_manager *m, enum conn_step step)
 {
 	switch (step) {
 	case CONN_REQUEST:
-		return m->idle_ns + m->patience.headers_ns;
+		return m->idle_ns + m->timeouts.headers_ns;
 	case CONN_BODY:
-		return m->patience.body_ns;
+		return m->timeouts.body_ns;
 	case CONN_ANSWER:
-		return m->patience.answer_ns;
+		return m->timeouts.answer_ns;
 	case CONN_STREAM:
-		return m->patience.stream_ns;
+		return m->timeouts.stream_ns;
 	default:
 		return INT64_MAX;
 	}
@@ -147,11 +147,11 @@ void conn_manager_step(struct conn_manager *m, struct MHD_Connection *connection
 		       enum conn_step step)
 {
 	struct connection *c = connection_of(connection);
-	int64_t patience_ns = patience_of(m, step);
+	int64_t timeout_ns = timeout_of(m, step);
 
 	if (c)
-		connection_expect(c, patience_ns == INT64_MAX ? INT64_MAX
-							      : clock_mono_ns() + patience_ns);
+		connection_expect(c, timeout_ns == INT64_MAX ? INT64_MAX
+							     : clock_mono_ns() + timeout_ns);
 }
 
 static void refuse_length(struct connection *c)
@@ -443,14 +443,14 @@ void conn_manager_reload(struct conn_manager *m)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static void be_patient(struct conn_manager *m, const struct http_patience *p)
+static void set_timeouts(struct conn_manager *m, const struct http_timeouts *p)
 {
-	m->patience.headers_ns = p->headers_ns ? p->headers_ns : HEADERS_NS;
-	m->patience.body_ns = p->body_ns ? p->body_ns : BODY_NS;
-	m->patience.answer_ns = p->answer_ns ? p->answer_ns : ANSWER_NS;
-	m->patience.stream_ns = p->stream_ns ? p->stream_ns : STREAM_NS;
+	m->timeouts.headers_ns = p->headers_ns ? p->headers_ns : HEADERS_NS;
+	m->timeouts.body_ns = p->body_ns ? p->body_ns : BODY_NS;
+	m->timeouts.answer_ns = p->answer_ns ? p->answer_ns : ANSWER_NS;
+	m->timeouts.stream_ns = p->stream_ns ? p->stream_ns : STREAM_NS;
 	m->idle_ns = p->headers_ns ? 0 : CONN_IDLE_SECONDS * NS_PER_SEC;
-	m->tick_ns = m->patience.headers_ns / 4 < TICK_NS ? m->patience.headers_ns / 4 : TICK_NS;
+	m->tick_ns = m->timeouts.headers_ns / 4 < TICK_NS ? m->timeouts.headers_ns / 4 : TICK_NS;
 }
 
 static int start_thread(struct conn_manager *m, struct reason *reason)
@@ -470,7 +470,7 @@ static struct conn_manager *make(const struct http_config *config, const struct 
 	pthread_condattr_t attributes;
 
 	m->counters = counters;
-	be_patient(m, &config->patience);
+	set_timeouts(m, &config->timeouts);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

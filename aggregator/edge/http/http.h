@@ -17,7 +17,7 @@
 #include "shared/reason.h"
 
 /* How long a client may take for each part of a request; 0: the usual time. */
-struct http_patience {
+struct http_timeouts {
 	int64_t headers_ns; /* with the TLS handshake */
 	int64_t body_ns;
 	int64_t answer_ns; /* to read it */
@@ -32,7 +32,7 @@ struct http_config {
 	struct auth_options auth;
 	bool plain_tokens; /* tokens may travel in clear between machines */
 	bool insecure_open; /* other machines may ask, whoever they are */
-	struct http_patience patience;
+	struct http_timeouts timeouts;
 };
 
 struct http_server;
