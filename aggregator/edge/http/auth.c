@@ -19,7 +19,7 @@
  *
  * A review is asked of the path as routes know it, and remembered together with it: who may read
  * /v1/nodes need not be let preempt. HEAD counts as GET, whose answer it is the beginning of.
- * Reviews wait for two threads, of which addresses have their turns (workers.h).
+ * Reviews wait for two threads, shared among addresses in rounds (workers.h).
  */
 #include "aggregator/edge/http/auth.h"
 

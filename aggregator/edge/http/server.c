@@ -10,7 +10,7 @@
  *     loop: request complete --> connection suspended --> worker: api_route() --> resumed
  *     loop: request_on_progress() once more <---------------------------------------'  --> answer
  *
- * Each kind of work has workers of its own (enum api_work), and clients take turns at them
+ * Each kind of work has workers of its own (enum api_work), shared among clients in rounds
  * (workers.h): a scheduler waits neither behind simulations of a whole cluster nor behind lists,
  * however many of them are asked for, and simulations have less of the CPU. Health is answered by
  * the loop.

@@ -27,8 +27,8 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	/* under lock */
-	struct work *first; /* by turn */
-	uint64_t turn; /* of what was taken last */
+	struct work *first; /* by round */
+	uint64_t round; /* of what was taken last */
 	unsigned int waiting;
 	bool stop;
 };
@@ -44,7 +44,7 @@ static struct work *take(struct workers *ws)
 	if (!ws->stop) {
 		w = ws->first;
 		ws->first = w->next;
-		ws->turn = w->turn;
+		ws->round = w->round;
 		ws->waiting--;
 	}
 	pthread_mutex_unlock(&ws->lock);
@@ -80,11 +80,11 @@ static struct work *insert(struct workers *ws, struct work *w)
 {
 	struct work **at = &ws->first, *refused = NULL;
 
-	w->turn = ws->turn + 1;
+	w->round = ws->round + 1;
 	for (const struct work *other = ws->first; other; other = other->next)
 		if (other->client == w->client)
-			w->turn = other->turn + 1;
-	while (*at && (*at)->turn <= w->turn)
+			w->round = other->round + 1;
+	while (*at && (*at)->round <= w->round)
 		at = &(*at)->next;
 	if (ws->waiting < ws->options.waiting_most)
 		ws->waiting++;

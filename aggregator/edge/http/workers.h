@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few threads for one kind of work, which clients take in turns. */
+/* A few threads for one kind of work, shared fairly among clients (round-robin). */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
 
@@ -12,7 +12,7 @@
 struct work {
 	struct work *next;
 	uint64_t client; /* whose it is */
-	uint64_t turn; /* the queue's */
+	uint64_t round; /* the queue's */
 	void (*run)(struct work *w, bool refused);
 };
 
@@ -26,7 +26,7 @@ struct workers;
 /* -errno with the reason. */
 int workers_start(struct workers **ws, const struct workers_options *o, struct reason *reason);
 /*
- * Runs it later on some thread: the work of one client in the order given, of several in turns. If
+ * Runs it later on some thread: the work of one client in the order given, of several in rounds. If
  * waiting_most works wait, one of the client that has most is run at once as refused.
  */
 void workers_give(struct workers *ws, struct work *w);
