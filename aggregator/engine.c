@@ -72,7 +72,7 @@ struct engine {
 	const struct engine_config *config; /* borrowed */
 	struct api_context api_context;
 	struct http_server *http;
-	struct reviewer reviewer; /* of tokens; zeroes: none */
+	struct token_reviews token_reviews; /* of tokens; zeroes: none */
 	struct view_slot *views;
 	struct plan_slot *plans;
 	struct planner *planner;
@@ -422,9 +422,9 @@ static int open_http(struct engine *e, struct reason *reason)
 
 	access_options_apply(c->access, &config);
 	if (c->access->token_review) {
-		rc = reviewer_open(&e->reviewer, c->kubeconfig, c->kube_context,
-				   c->access->audience, reason);
-		config.auth.reviewer = &e->reviewer.access;
+		rc = token_reviews_open(&e->token_reviews, c->kubeconfig, c->kube_context,
+					c->access->audience, reason);
+		config.auth.review_client = &e->token_reviews.access;
 	}
 	return rc ? rc : http_start_with(&e->http, &config, reason);
 }
@@ -539,9 +539,9 @@ void engine_close(struct engine *e)
 
 	if (!e)
 		return;
-	reviewer_stop(&e->reviewer);
+	token_reviews_stop(&e->token_reviews);
 	http_stop(e->http);
-	reviewer_close(&e->reviewer);
+	token_reviews_close(&e->token_reviews);
 	planner_stop(e->planner);
 	warmer_stop(e->api_context.warmer);
 	saver_finish(e->saver);

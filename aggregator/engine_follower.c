@@ -282,8 +282,8 @@ struct cluster *follower_cluster(struct follower *f)
 
 /* --- reviews of tokens */
 
-int reviewer_open(struct reviewer *r, const char *kubeconfig, const char *context,
-		  const char *audience, struct reason *reason)
+int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
+		       const char *audience, struct reason *reason)
 {
 	struct kube_config config = {0};
 	int rc = kubeconfig ? kube_config_read(&config, kubeconfig, context, reason)
@@ -292,23 +292,24 @@ int reviewer_open(struct reviewer *r, const char *kubeconfig, const char *contex
 	if (rc == -ENOENT && !kubeconfig)
 		reason_set(reason, "this is no pod: give --kubeconfig");
 	if (!rc)
-		rc = token_reviewer_new(&r->tokens, &config, audience, reason);
+		rc = token_review_client_new(&r->tokens, &config, audience, reason);
 	kube_config_fini(&config);
 	if (rc) {
 		reason_prefix(reason, "--token-review");
 		return -EINVAL;
 	}
-	r->access = (struct access_reviewer){r->tokens, token_reviewer_ask, TOKEN_REVIEWS_AT_ONCE};
+	r->access =
+		(struct review_client){r->tokens, token_review_client_ask, TOKEN_REVIEWS_AT_ONCE};
 	return 0;
 }
 
-void reviewer_stop(struct reviewer *r)
+void token_reviews_stop(struct token_reviews *r)
 {
-	token_reviewer_stop(r->tokens);
+	token_review_client_stop(r->tokens);
 }
 
-void reviewer_close(struct reviewer *r)
+void token_reviews_close(struct token_reviews *r)
 {
-	token_reviewer_free(r->tokens);
-	*r = (struct reviewer){0};
+	token_review_client_free(r->tokens);
+	*r = (struct token_reviews){0};
 }

@@ -71,19 +71,19 @@ struct cluster *follower_cluster(struct follower *f);
 
 /* --- reviews of tokens */
 
-struct reviewer {
-	struct access_reviewer access; /* for the HTTP edge */
-	struct token_reviewer *tokens; /* owned */
+struct token_reviews {
+	struct review_client access; /* for the HTTP edge */
+	struct token_review_client *tokens; /* owned */
 };
 
 /*
  * kubeconfig NULL: the cluster this is a pod of. audience NULL: the API server. -EINVAL with the
  * reason.
  */
-int reviewer_open(struct reviewer *r, const char *kubeconfig, const char *context,
-		  const char *audience, struct reason *reason);
+int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
+		       const char *audience, struct reason *reason);
 /* Cuts what is being asked. Of zeroes nothing, as below. */
-void reviewer_stop(struct reviewer *r);
-void reviewer_close(struct reviewer *r);
+void token_reviews_stop(struct token_reviews *r);
+void token_reviews_close(struct token_reviews *r);
 
 #endif

@@ -23,7 +23,7 @@ struct access_answer {
 	struct reason why; /* of anything but ACCESS_ALLOWED; never the token */
 };
 
-struct access_reviewer {
+struct review_client {
 	void *ctx;
 	/*
 	 * Any thread, at_once of them at a time. verb: "get", "post", ..; path begins with "/". All

@@ -74,8 +74,8 @@ static double time_auth(const struct auth_options *options, struct auth_request 
 int main(void)
 {
 	const struct sockaddr_in from = {.sin_family = AF_INET};
-	const struct access_reviewer reviewer = {NULL, allow, 1};
-	struct auth_options by_file = {0}, by_review = {.reviewer = &reviewer},
+	const struct review_client client = {NULL, allow, 1};
+	struct auth_options by_file = {0}, by_review = {.review_client = &client},
 			    by_certificate = {.certificates = true, .requests_per_second = 1e6};
 	struct auth_request rq = {.method = "POST",
 				  .path = "/extender/filter",

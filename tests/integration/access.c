@@ -356,7 +356,7 @@ static void test_client_authority_is_exchanged(void **state)
 
 /* Who knows tokens, and whether it takes its time. */
 struct knower {
-	struct access_reviewer access;
+	struct review_client access;
 	atomic_uint asked;
 	bool slow;
 	sem_t begun, may_end;
@@ -387,11 +387,11 @@ static void start_with(struct access_scene *s, struct knower *k)
 {
 	struct http_config config;
 
-	k->access = (struct access_reviewer){k, know, 2};
+	k->access = (struct review_client){k, know, 2};
 	sem_init(&k->begun, 0, 0);
 	sem_init(&k->may_end, 0, 0);
 	access_scene_configure(s, &config);
-	config.auth.reviewer = &k->access;
+	config.auth.review_client = &k->access;
 	config.tls = (struct tls_files){0};
 	access_scene_start(s, &config);
 }

@@ -63,7 +63,7 @@ int auth_open(struct auth **out, const struct auth_options *options,
 	pthread_rwlock_init(&auth->lock, NULL);
 	if (options->requests_per_second > 0)
 		auth->rate = rate_limit_new(options->requests_per_second);
-	if (options->reviewer)
+	if (options->review_client)
 		auth->reviews = review_cache_new();
 	if (options->token_file)
 		rc = token_list_read(&auth->tokens, auth->key, options->token_file, reason);
@@ -112,7 +112,7 @@ refuse(struct auth *auth, struct auth_refusal *r, enum access_refusal reason,
 
 static const char *ways_in(const struct auth *auth)
 {
-	bool tokens = auth->options.token_file || auth->options.reviewer;
+	bool tokens = auth->options.token_file || auth->options.review_client;
 
 	if (tokens && auth->options.certificates)
 		return "send a bearer token, or a client certificate";
@@ -211,7 +211,8 @@ enum auth_verdict auth_review(struct auth *auth, const struct auth_request *rq,
 	if (!review_cache_find(auth->reviews, question, clock_mono_ns(), &a)) {
 		copy = mem_strndup(token, len);
 		counter_add(&auth->counters->reviews, 1);
-		auth->options.reviewer->ask(auth->options.reviewer->ctx, copy, verb, path, &a);
+		auth->options.review_client->ask(auth->options.review_client->ctx, copy, verb, path,
+						 &a);
 		review_cache_put(auth->reviews, question, clock_mono_ns(), &a);
 		sodium_memzero(copy, len);
 		free(copy);
@@ -251,7 +252,8 @@ static bool is_listed(struct auth *auth, const uint8_t digest[BEARER_DIGEST_LEN]
 
 static bool has_guard(const struct auth *auth)
 {
-	return auth->options.token_file || auth->options.reviewer || auth->options.certificates;
+	return auth->options.token_file || auth->options.review_client ||
+	       auth->options.certificates;
 }
 
 static bool is_guarded(const struct auth *auth, const char *path)
@@ -333,7 +335,7 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 	bearer_digest(auth->key, token, len, digest);
 	if (is_listed(auth, digest))
 		return AUTH_PASS;
-	if (auth->options.reviewer)
+	if (auth->options.review_client)
 		return look_up(auth, rq, digest, refusal);
 	return refuse_stranger(auth, rq, kind, refusal);
 }

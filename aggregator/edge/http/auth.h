@@ -16,7 +16,7 @@
 
 struct auth_options {
 	const char *token_file; /* NULL: none; borrowed, as all here */
-	const struct access_reviewer *reviewer; /* NULL: nobody is asked */
+	const struct review_client *review_client; /* NULL: nobody is asked */
 	bool certificates; /* those of clients are looked at */
 	bool open_watcher;
 	double requests_per_second; /* of a client; 0: any number */

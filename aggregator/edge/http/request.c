@@ -7,7 +7,7 @@
  *                   |  |                                  |             ^
  *             refuse|  |review: suspended                 | suspended   |
  *                   v  v                                  v             |
- *              answer  reviewers --> resumed              workers ------+
+ *              answerreview workers --> resumed              workers ------+
  *
  * A client that is refused gets to read why: what it sends is then read and forgotten, up to
  * BODY_SWALLOWED.
@@ -271,7 +271,7 @@ static enum MHD_Result begin_request(struct pending *p)
 	case AUTH_REVIEW:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
 		p->reviewed = true;
-		return do_later(s->reviewers, run_review, p);
+		return do_later(s->review_workers, run_review, p);
 	case AUTH_PASS:
 		p->too_large = refuse_at_once(p->connection, p->body_most);
 		break;

@@ -74,7 +74,7 @@ static int check_exposure(const struct http_server *s, const struct http_config 
 			  struct reason *reason)
 {
 	bool tls = config->tls.certificate, certificates = tls && config->tls.client_ca;
-	bool tokens = config->auth.token_file || config->auth.reviewer;
+	bool tokens = config->auth.token_file || config->auth.review_client;
 
 	if (s->listener.loopback)
 		return 0;
@@ -101,7 +101,7 @@ static void note_ways(const struct http_server *s, const struct http_config *con
 	uint64_t ways = 0;
 
 	ways |= config->auth.token_file ? ACCESS_BY_TOKEN : 0;
-	ways |= config->auth.reviewer ? ACCESS_BY_REVIEW : 0;
+	ways |= config->auth.review_client ? ACCESS_BY_REVIEW : 0;
 	ways |= config->tls.certificate && config->tls.client_ca ? ACCESS_BY_CERTIFICATE : 0;
 	ways |= config->tls.certificate ? ACCESS_OVER_TLS : 0;
 	ways |= s->listener.loopback ? 0 : ACCESS_FROM_AFAR;
@@ -123,15 +123,15 @@ static int start_manager(struct http_server *s, const struct http_config *config
 static int start_workers(struct http_server *s, const struct http_config *config,
 			 struct reason *reason)
 {
-	const struct access_reviewer *reviewer = config->auth.reviewer;
+	const struct review_client *client = config->auth.review_client;
 	int rc = 0;
 
 	for (int i = 0; i < API_WORKS && !rc; i++)
 		if (works[i].threads)
 			rc = workers_start(&s->workers[i], &works[i], reason);
-	if (!rc && reviewer)
-		rc = workers_start(&s->reviewers,
-				   &(struct workers_options){reviewer->at_once, REVIEWS_MOST, 0},
+	if (!rc && client)
+		rc = workers_start(&s->review_workers,
+				   &(struct workers_options){client->at_once, REVIEWS_MOST, 0},
 				   reason);
 	return rc;
 }
@@ -150,13 +150,13 @@ static int start_loops(struct http_server *s, struct reason *reason)
 /* Workers first: they resume what loops have suspended. */
 static void stop(struct http_server *s)
 {
-	workers_stop(s->reviewers);
+	workers_stop(s->review_workers);
 	for (int i = 0; i < API_WORKS; i++)
 		workers_stop(s->workers[i]);
 	for (int i = 0; i < HTTP_LOOPS; i++)
 		event_loop_stop(s->loops[i]);
 	close(s->listener.fd);
-	workers_free(s->reviewers);
+	workers_free(s->review_workers);
 	for (int i = 0; i < API_WORKS; i++)
 		workers_free(s->workers[i]);
 	conn_manager_stop(s->manager);

@@ -90,7 +90,7 @@ struct http_server {
 	struct listener listener;
 	struct event_loop *loops[HTTP_LOOPS];
 	struct workers *workers[API_WORKS]; /* NULL: a loop does it at once */
-	struct workers *reviewers; /* NULL: nobody is asked about tokens */
+	struct workers *review_workers; /* NULL: nobody is asked about tokens */
 	struct conn_manager *manager;
 
 	/* any thread; answer.c */

@@ -214,12 +214,12 @@ void access_review_read(const char *text, size_t len, struct access_answer *a)
 enum { ANSWER_MAX = 256 << 10 };
 
 struct line {
-	struct token_reviewer *reviewer;
+	struct token_review_client *client;
 	struct kube_call call;
-	bool taken; /* under the reviewer's lock */
+	bool taken; /* under the client's lock */
 };
 
-struct token_reviewer {
+struct token_review_client {
 	char *audience; /* fixed after start; NULL: the API server */
 	struct line lines[TOKEN_REVIEWS_AT_ONCE]; /* each of who has taken it */
 	atomic_bool stopping;
@@ -263,7 +263,7 @@ static bool post(struct line *l, const char *path, struct buf *body, struct reas
 static void ask(struct line *l, const char *token, const char *verb, const char *path,
 		struct access_answer *a)
 {
-	const char *audience = l->reviewer->audience;
+	const char *audience = l->client->audience;
 	struct buf body = BUF_INIT;
 	cJSON *user;
 
@@ -283,7 +283,7 @@ static void ask(struct line *l, const char *token, const char *verb, const char 
 /* --- lines ------------------------------------------------------------------------------------ */
 
 /* NULL: not now, and a says why. */
-static struct line *take_line(struct token_reviewer *r, struct access_answer *a)
+static struct line *take_line(struct token_review_client *r, struct access_answer *a)
 {
 	struct line *l = NULL;
 
@@ -301,7 +301,7 @@ static struct line *take_line(struct token_reviewer *r, struct access_answer *a)
 	return l;
 }
 
-static void give_line(struct token_reviewer *r, struct line *l, const struct access_answer *a)
+static void give_line(struct token_review_client *r, struct line *l, const struct access_answer *a)
 {
 	bool failed = a->verdict == ACCESS_UNANSWERED, news;
 
@@ -316,10 +316,10 @@ static void give_line(struct token_reviewer *r, struct line *l, const struct acc
 		log_warn("tokens cannot be reviewed: %s", a->why.text);
 }
 
-void token_reviewer_ask(void *reviewer, const char *token, const char *verb, const char *path,
-			struct access_answer *a)
+void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
+			     struct access_answer *a)
 {
-	struct token_reviewer *r = reviewer;
+	struct token_review_client *r = client;
 	struct line *l;
 
 	*a = (struct access_answer){.verdict = ACCESS_UNANSWERED};
@@ -332,10 +332,10 @@ void token_reviewer_ask(void *reviewer, const char *token, const char *verb, con
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-int token_reviewer_new(struct token_reviewer **out, const struct kube_config *config,
-		       const char *audience, struct reason *reason)
+int token_review_client_new(struct token_review_client **out, const struct kube_config *config,
+			    const char *audience, struct reason *reason)
 {
-	struct token_reviewer *r = mem_zalloc(1, sizeof(*r));
+	struct token_review_client *r = mem_zalloc(1, sizeof(*r));
 	int rc = 0;
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -343,24 +343,24 @@ int token_reviewer_new(struct token_reviewer **out, const struct kube_config *co
 	r->audience = audience ? mem_strdup(audience) : NULL;
 	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !rc; i++) {
 		r->lines[i] =
-			(struct line){.reviewer = r,
+			(struct line){.client = r,
 				      .call = {.answer_max = ANSWER_MAX, .stopping = &r->stopping}};
 		rc = kube_call_open(&r->lines[i].call, config, TIMEOUT_MS, reason);
 	}
 	if (rc)
-		token_reviewer_free(r);
+		token_review_client_free(r);
 	else
 		*out = r;
 	return rc;
 }
 
-void token_reviewer_stop(struct token_reviewer *r)
+void token_review_client_stop(struct token_review_client *r)
 {
 	if (r)
 		atomic_store(&r->stopping, true);
 }
 
-void token_reviewer_free(struct token_reviewer *r)
+void token_review_client_free(struct token_review_client *r)
 {
 	if (!r)
 		return;

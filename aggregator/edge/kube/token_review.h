@@ -15,20 +15,20 @@
 
 enum { TOKEN_REVIEWS_AT_ONCE = 2 };
 
-struct token_reviewer;
+struct token_review_client;
 
 /*
  * config is copied; audience: what tokens must be meant for, NULL: the API server. -errno with the
  * reason.
  */
-int token_reviewer_new(struct token_reviewer **r, const struct kube_config *config,
-		       const char *audience, struct reason *reason);
+int token_review_client_new(struct token_review_client **r, const struct kube_config *config,
+			    const char *audience, struct reason *reason);
 /* Cuts what is being asked; nothing is asked any more. NULL is allowed, as below. */
-void token_reviewer_stop(struct token_reviewer *r);
-void token_reviewer_free(struct token_reviewer *r); /* nobody asks */
-/* The function of a struct access_reviewer, whose ctx the token_reviewer is. */
-void token_reviewer_ask(void *reviewer, const char *token, const char *verb, const char *path,
-			struct access_answer *a);
+void token_review_client_stop(struct token_review_client *r);
+void token_review_client_free(struct token_review_client *r); /* nobody asks */
+/* The function of a struct review_client, whose ctx the token_reviewer is. */
+void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
+			     struct access_answer *a);
 
 /* --- what is written and read, for tests ------------------------------------------------------ */
 
