@@ -10,11 +10,11 @@
  *
  * With a state directory, node windows are in a database, too (engine_saver.c); they are back
  * before the first frame is read. Where there is a Kubernetes API, the cluster model is kept after
- * it (engine_follower.c).
+ * it (engine_informer.c).
  *
  * Views are made in slices between frames, by engine_publisher.c, which says how old one may be.
  *
- * What the HTTP threads promise to pods is in the ledger: the follower tells it what became of
+ * What the HTTP threads promise to pods is in the ledger: the informer tells it what became of
  * them, and each publication settles it.
  *
  * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot
@@ -40,7 +40,7 @@
 #include "aggregator/api/warmer.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
-#include "aggregator/engine_follower.h"
+#include "aggregator/engine_informer.h"
 #include "aggregator/engine_planner.h"
 #include "aggregator/engine_publisher.h"
 #include "aggregator/engine_saver.h"
@@ -90,7 +90,7 @@ struct engine {
 	struct usage_state *usage;
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
-	struct follower *follower; /* NULL: standalone */
+	struct informer *informer; /* NULL: standalone */
 	struct publisher *publisher; /* NULL until the loop is open */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
@@ -363,7 +363,7 @@ static void on_view_wanted(void *ctx, uint64_t ticket)
 {
 	struct engine *e = ctx;
 
-	if (!follower_catch_up(e->follower, ticket))
+	if (!informer_catch_up(e->informer, ticket))
 		publisher_want(e->publisher, ticket);
 }
 
@@ -378,9 +378,9 @@ static void on_model_changed(void *ctx)
  * The first view has the cluster, if there is one, so that nobody takes us for standalone and
  * ready.
  */
-static int open_follower(struct engine *e, struct reason *reason)
+static int open_informer(struct engine *e, struct reason *reason)
 {
-	struct follower_config config = {
+	struct informer_config config = {
 		.snapshots = &e->config->snapshots,
 		.kubeconfig = e->config->kubeconfig,
 		.context = e->config->kube_context,
@@ -396,11 +396,11 @@ static int open_follower(struct engine *e, struct reason *reason)
 		.nudge_claim = e->config->nudge_claim,
 		.api = &e->api_context,
 	};
-	int rc = follower_open(&e->follower, &config, reason);
+	int rc = informer_open(&e->informer, &config, reason);
 
-	e->api_context.kubernetes_mode = follower_mode(e->follower);
-	if (!rc && e->follower) {
-		publisher_follow(e->publisher, e->follower);
+	e->api_context.kubernetes_mode = informer_mode(e->informer);
+	if (!rc && e->informer) {
+		publisher_set_informer(e->publisher, e->informer);
 		publisher_publish(e->publisher);
 	}
 	return rc;
@@ -434,7 +434,7 @@ static int restrict_calls(struct engine *e, struct reason *reason)
 {
 	if (e->config->filter < 0)
 		return 0;
-	if (!follower_runs_programs(e->follower))
+	if (!informer_runs_programs(e->informer))
 		return syscalls_restrict(e->config->filter, reason);
 	log_warn("system calls stay unrestricted: the kubeconfig has a program for credentials");
 	close(e->config->filter);
@@ -493,7 +493,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc)
 		rc = open_saver(e, reason);
 	if (!rc)
-		rc = open_follower(e, reason);
+		rc = open_informer(e, reason);
 	if (!rc)
 		rc = planner_start(e->planner, reason);
 	if (!rc)
@@ -507,8 +507,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		engine_close(e);
 		return rc;
 	}
-	if (follower_from(e->follower))
-		log_info("the cluster's objects come from %s", follower_from(e->follower));
+	if (informer_from(e->informer))
+		log_info("the cluster's objects come from %s", informer_from(e->informer));
 	else
 		log_info("standalone, without a Kubernetes API: workloads carry their cgroups' "
 			 "names");
@@ -545,7 +545,7 @@ void engine_close(struct engine *e)
 	planner_stop(e->planner);
 	warmer_stop(e->api_context.warmer);
 	saver_finish(e->saver);
-	follower_stop(e->follower);
+	informer_stop(e->informer);
 	if (e->loop_open) {
 		uv_walk(&e->loop, close_handle, NULL);
 		uv_run(&e->loop, UV_RUN_DEFAULT);
@@ -553,7 +553,7 @@ void engine_close(struct engine *e)
 		assert(rc == 0);
 	}
 	saver_free(e->saver);
-	follower_free(e->follower);
+	informer_free(e->informer);
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
 	place_pool_free(e->api_context.scheduler_places);

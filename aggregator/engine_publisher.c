@@ -54,7 +54,7 @@ enum stage { AT_REST, BUILDING, JOINING };
 struct publisher {
 	/* fixed after start */
 	struct publisher_config config;
-	struct follower *follower; /* NULL: standalone */
+	struct informer *informer; /* NULL: standalone */
 
 	/* loop thread */
 	uv_timer_t due; /* begins a publication */
@@ -82,7 +82,7 @@ struct publisher {
 static void gather(struct publisher *p)
 {
 	struct publisher_config *c = &p->config;
-	struct cluster *cluster = follower_cluster(p->follower);
+	struct cluster *cluster = informer_cluster(p->informer);
 	struct node_page *const *pages;
 	size_t count;
 
@@ -169,7 +169,7 @@ static void on_due(uv_timer_t *timer)
 
 static bool is_dirty(const struct publisher *p)
 {
-	return usage_dirty(p->config.usage) || follower_dirty(p->follower);
+	return usage_dirty(p->config.usage) || informer_dirty(p->informer);
 }
 
 /* At rest: at once when the last view is that old, else as soon as it will be. */
@@ -273,9 +273,9 @@ void publisher_want(struct publisher *p, uint64_t ticket)
 	uv_async_send(&p->want);
 }
 
-void publisher_follow(struct publisher *p, struct follower *f)
+void publisher_set_informer(struct publisher *p, struct informer *f)
 {
-	p->follower = f;
+	p->informer = f;
 }
 
 int publisher_open(struct publisher **out, const struct publisher_config *config)

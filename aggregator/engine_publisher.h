@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "aggregator/engine_follower.h"
+#include "aggregator/engine_informer.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/ledger.h"
@@ -39,7 +39,7 @@ int publisher_open(struct publisher **p, const struct publisher_config *config);
 /* NULL is allowed. */
 void publisher_free(struct publisher *p);
 /* Where objects come from; NULL: there are none. */
-void publisher_follow(struct publisher *p, struct follower *f);
+void publisher_set_informer(struct publisher *p, struct informer *f);
 /* All that is known, and before it returns. */
 void publisher_publish(struct publisher *p);
 /*

@@ -218,7 +218,7 @@ static int64_t now_ns(void)
 	return clock_ns;
 }
 
-/* As the follower does: what is promised ends, or moves to where the pod went. */
+/* As the informer does: what is promised ends, or moves to where the pod went. */
 static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {

@@ -11,7 +11,7 @@
  * and the edge goes on trying. Only what an operator wrote (a kubeconfig that cannot be read) and
  * half a pod (no token) stop a start.
  */
-#include "aggregator/engine_follower.h"
+#include "aggregator/engine_informer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,9 +31,9 @@
 
 enum { BATCHES_PER_TURN = 4 };
 
-struct follower {
+struct informer {
 	/* fixed after start */
-	struct follower_config config;
+	struct informer_config config;
 	struct kube *kube; /* NULL: from files */
 	struct status_writer *writer; /* NULL: nothing is written */
 	struct nudger *nudger; /* NULL: from files */
@@ -96,14 +96,14 @@ static void on_pod_gone(void *ctx, const struct kube_pod *pod)
 /* Kube thread. */
 static void on_ready(void *ctx)
 {
-	struct follower *f = ctx;
+	struct informer *f = ctx;
 
 	uv_async_send(&f->news);
 }
 
 static void on_news(uv_async_t *news)
 {
-	struct follower *f = news->data;
+	struct informer *f = news->data;
 	uint64_t ticket = kube_flushed(f->kube);
 	struct kube_batch *batch;
 	bool changed = false;
@@ -124,7 +124,7 @@ static void on_news(uv_async_t *news)
 }
 
 /* 0 with the API's place; -ENOENT: there is none, and nobody asked for one. */
-static int find_api(const struct follower_config *config, struct kube_config *kube,
+static int find_api(const struct informer_config *config, struct kube_config *kube,
 		    struct reason *reason)
 {
 	int rc;
@@ -137,7 +137,7 @@ static int find_api(const struct follower_config *config, struct kube_config *ku
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-static int start(struct follower *f, const struct kube_config *kube, struct reason *reason)
+static int start(struct informer *f, const struct kube_config *kube, struct reason *reason)
 {
 	int rc = uv_async_init(f->config.loop, &f->news, on_news);
 
@@ -149,7 +149,7 @@ static int start(struct follower *f, const struct kube_config *kube, struct reas
 	return kube_start(&f->kube, kube, NULL, on_ready, f, reason);
 }
 
-static int follow(struct follower *f, struct reason *reason)
+static int follow(struct informer *f, struct reason *reason)
 {
 	struct kube_config kube = {0};
 	int rc = find_api(&f->config, &kube, reason);
@@ -190,7 +190,7 @@ static int read_files(struct snapshot *s, const struct option_list *files, struc
 	return rc;
 }
 
-static int load(struct follower *f, struct reason *reason)
+static int load(struct informer *f, struct reason *reason)
 {
 	struct snapshot *s = snapshot_new();
 	int rc = read_files(s, f->config.snapshots, reason);
@@ -206,10 +206,10 @@ static int load(struct follower *f, struct reason *reason)
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-int follower_open(struct follower **out, const struct follower_config *config,
+int informer_open(struct informer **out, const struct informer_config *config,
 		  struct reason *reason)
 {
-	struct follower *f = mem_zalloc(1, sizeof(*f));
+	struct informer *f = mem_zalloc(1, sizeof(*f));
 	int rc;
 
 	f->config = *config;
@@ -223,7 +223,7 @@ int follower_open(struct follower **out, const struct follower_config *config,
 	return 0;
 }
 
-void follower_stop(struct follower *f)
+void informer_stop(struct informer *f)
 {
 	if (!f)
 		return;
@@ -235,7 +235,7 @@ void follower_stop(struct follower *f)
 	f->kube = NULL;
 }
 
-void follower_free(struct follower *f)
+void informer_free(struct informer *f)
 {
 	if (!f)
 		return;
@@ -244,7 +244,7 @@ void follower_free(struct follower *f)
 	free(f);
 }
 
-bool follower_catch_up(struct follower *f, uint64_t ticket)
+bool informer_catch_up(struct informer *f, uint64_t ticket)
 {
 	if (!f || !f->kube)
 		return false;
@@ -252,27 +252,27 @@ bool follower_catch_up(struct follower *f, uint64_t ticket)
 	return true;
 }
 
-const char *follower_mode(const struct follower *f)
+const char *informer_mode(const struct informer *f)
 {
 	return f ? f->mode : NULL;
 }
 
-bool follower_runs_programs(const struct follower *f)
+bool informer_runs_programs(const struct informer *f)
 {
 	return f && f->runs_programs;
 }
 
-const char *follower_from(const struct follower *f)
+const char *informer_from(const struct informer *f)
 {
 	return f ? f->from : NULL;
 }
 
-bool follower_dirty(const struct follower *f)
+bool informer_dirty(const struct informer *f)
 {
 	return f && model_generation(f->model) != f->seen;
 }
 
-struct cluster *follower_cluster(struct follower *f)
+struct cluster *informer_cluster(struct informer *f)
 {
 	if (!f)
 		return NULL;

@@ -3,8 +3,8 @@
  * Keeps the cluster model: what the Kubernetes edge tells is done to it on the loop, or files gave
  * it once; and lets the Kubernetes edge review tokens for the HTTP edge.
  */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
-#define EVENKEEL_AGGREGATOR_ENGINE_FOLLOWER_H
+#ifndef EVENKEEL_AGGREGATOR_ENGINE_INFORMER_H
+#define EVENKEEL_AGGREGATOR_ENGINE_INFORMER_H
 
 #include <stdbool.h>
 #include <uv.h>
@@ -16,7 +16,7 @@
 
 struct ledger;
 
-struct follower_config {
+struct informer_config {
 	/* files to take it from instead of an API; may be empty */
 	const struct option_list *snapshots;
 	const char *kubeconfig; /* NULL: in-cluster, or standalone where this is no pod */
@@ -24,7 +24,7 @@ struct follower_config {
 	bool standalone; /* no API, whatever there is */
 	uv_loop_t *loop;
 	void (*changed)(void *ctx); /* loop thread: the model is another one */
-	/* Loop thread: it has all that had arrived when follower_catch_up() had that ticket. */
+	/* Loop thread: it has all that had arrived when informer_catch_up() had that ticket. */
 	void (*caught_up)(void *ctx, uint64_t ticket);
 	void *ctx;
 	struct ledger *ledger; /* borrowed; told of what becomes of pods */
@@ -44,30 +44,30 @@ struct api_context;
 struct quota_counters;
 struct quota_options;
 struct view_slot;
-struct follower;
+struct informer;
 
 /* Starts to follow an API. Where there is none, *f is NULL. The loop is borrowed. */
-int follower_open(struct follower **f, const struct follower_config *config, struct reason *reason);
+int informer_open(struct informer **f, const struct informer_config *config, struct reason *reason);
 /* Ends the edge's thread. What it told and nobody took is forgotten. NULL is allowed, as below. */
-void follower_stop(struct follower *f);
-/* After follower_stop(), once the loop closed its handles. */
-void follower_free(struct follower *f);
+void informer_stop(struct informer *f);
+/* After informer_stop(), once the loop closed its handles. */
+void informer_free(struct informer *f);
 
 /*
  * Any thread, between open and stop: what has arrived by now is to be in the model, and caught_up
  * is told. False: nothing ever arrives.
  */
-bool follower_catch_up(struct follower *f, uint64_t ticket);
+bool informer_catch_up(struct informer *f, uint64_t ticket);
 /* Where the model is from: "inCluster", "kubeconfig", "snapshot"; NULL: there is none. */
-const char *follower_mode(const struct follower *f);
+const char *informer_mode(const struct informer *f);
 /* The same for people: "the Kubernetes API at https://10.96.0.1:443 (in-cluster)". */
-const char *follower_from(const struct follower *f);
+const char *informer_from(const struct informer *f);
 /* Whether its credentials come from a program that runs now and then. */
-bool follower_runs_programs(const struct follower *f);
-/* The model changed since the last follower_cluster(). */
-bool follower_dirty(const struct follower *f);
+bool informer_runs_programs(const struct informer *f);
+/* The model changed since the last informer_cluster(). */
+bool informer_dirty(const struct informer *f);
 /* What is known now, to be dropped; NULL without an API. */
-struct cluster *follower_cluster(struct follower *f);
+struct cluster *informer_cluster(struct informer *f);
 
 /* --- reviews of tokens */
 
