@@ -475,7 +475,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.quota = &config->quota,
 		.preempt = &config->preempt,
 		.victims = victim_log_new(),
-		.waiting = waiting_pods_new(&e->counters.nudge, config->pod_events),
+		.waiting = waiting_pods_new(&e->counters.requeue, config->pod_events),
 		.plans = e->plans,
 		.slack = &config->slack,
 		.drain = &config->drain,

@@ -19,7 +19,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/kube.h"
-#include "aggregator/edge/kube/nudger.h"
+#include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/edge/kube/token_review.h"
 #include "aggregator/state/ledger.h"
@@ -36,7 +36,7 @@ struct informer {
 	struct informer_config config;
 	struct kube *kube; /* NULL: from files */
 	struct status_writer *writer; /* NULL: nothing is written */
-	struct nudger *nudger; /* NULL: from files */
+	struct requeuer *requeuer; /* NULL: from files */
 	const char *mode;
 	bool runs_programs; /* for credentials */
 	char *from; /* owned; what the model is read from, for people */
@@ -167,7 +167,8 @@ static int follow(struct informer *f, struct reason *reason)
 		rc = status_writer_start(&f->writer, &kube, f->config.views, f->config.quota,
 					 f->config.status_counters, reason);
 	if (!rc)
-		rc = nudger_start(&f->nudger, &kube, f->config.nudge_claim, f->config.api, reason);
+		rc = requeuer_start(&f->requeuer, &kube, f->config.nudge_claim, f->config.api,
+				    reason);
 	kube_config_fini(&kube);
 	return rc;
 }
@@ -227,8 +228,8 @@ void informer_stop(struct informer *f)
 {
 	if (!f)
 		return;
-	nudger_stop(f->nudger);
-	f->nudger = NULL;
+	requeuer_stop(f->requeuer);
+	f->requeuer = NULL;
 	status_writer_stop(f->writer);
 	f->writer = NULL;
 	kube_stop(f->kube);

@@ -13,7 +13,7 @@
 
 #include "aggregator/api/drain_settings.h"
 #include "aggregator/api/policy_options.h"
-#include "aggregator/edge/kube/nudger.h"
+#include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/engine.h"
 #include "shared/log.h"
 #include "shared/options.h"
@@ -387,7 +387,7 @@ static int check_api_options(const struct aggregator_options *o, struct reason *
 	else if (o->nudge_claim && (o->snapshots.count || o->standalone))
 		reason_set(why, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
 				"nor --standalone with it");
-	else if (o->nudge_claim && !nudger_claim_namespace(o->nudge_claim))
+	else if (o->nudge_claim && !requeuer_claim_namespace(o->nudge_claim))
 		reason_set(why, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
 	else
 		return 0;

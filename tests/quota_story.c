@@ -243,9 +243,9 @@ static void start_aggregator(struct quota_story *s)
 {
 	s->api.ctx.ledger = ledger_new();
 	s->api.ctx.victims = victim_log_new();
-	s->api.ctx.waiting = waiting_pods_new(&s->api.counters.nudge, false);
-	counter_set(&s->api.counters.nudge.enabled, 1);
-	counter_set(&s->api.counters.nudge.sent, 0);
+	s->api.ctx.waiting = waiting_pods_new(&s->api.counters.requeue, false);
+	counter_set(&s->api.counters.requeue.enabled, 1);
+	counter_set(&s->api.counters.requeue.sent, 0);
 	for (int i = 0; i < s->pod_count; i++)
 		s->pods[i].changed |= s->pods[i].phase != TOY_GONE;
 }

@@ -59,7 +59,7 @@ static void write_verbs(struct buf *out, const char *name, const char *help,
 				       (double)counter_get(&of[v]) * unit);
 }
 
-static void write_waiting(struct buf *out, const struct nudge_counters *c)
+static void write_waiting(struct buf *out, const struct requeue_counters *c)
 {
 	static const char nudges[] = "evenkeel_nudges_total",
 			  events[] = "evenkeel_pod_events_total";
@@ -106,6 +106,6 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 		"Answers that the ledger does not know of: the pod had no uid, or a node already, "
 		"or there was no room.",
 		&c->unreserved);
-	write_waiting(out, &ctx->counters->nudge);
+	write_waiting(out, &ctx->counters->requeue);
 	write_ledger(out, ctx->ledger);
 }

@@ -334,7 +334,7 @@ static void write_database(struct jsonw *w, const struct store_counters *c, int6
 }
 
 /* Whether schedulers can be made to ask again, by what the API last said of --nudge-claim. */
-static const char *nudge_state(const struct nudge_counters *c)
+static const char *nudge_state(const struct requeue_counters *c)
 {
 	if (!counter_get(&c->enabled))
 		return "off";
@@ -352,7 +352,7 @@ static const char *nudge_state(const struct nudge_counters *c)
 	}
 }
 
-static void write_refused_pods(struct jsonw *w, const struct nudge_counters *c)
+static void write_refused_pods(struct jsonw *w, const struct requeue_counters *c)
 {
 	jsonw_key_object(w, "refusedPods");
 	write_count(w, "waiting", counter_get(&c->waiting));
@@ -393,7 +393,7 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	write_frames(&w, ctx->counters);
 	write_access(&w, &ctx->counters->access, now_ns);
 	write_database(&w, &ctx->counters->store, now_ns);
-	write_refused_pods(&w, &ctx->counters->nudge);
+	write_refused_pods(&w, &ctx->counters->requeue);
 	write_view(&w, v, now_ns);
 	list_answer_close(&w);
 	view_drop(v);

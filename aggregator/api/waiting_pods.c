@@ -85,7 +85,7 @@ struct reclaim_told {
 
 struct waiting_pods {
 	/* fixed after start */
-	struct nudge_counters *counters;
+	struct requeue_counters *counters;
 	bool events_wanted;
 
 	pthread_mutex_t lock;
@@ -143,7 +143,7 @@ static void drop(struct waiting_pods *w, struct waiting_pod *e)
 	free(e);
 }
 
-struct waiting_pods *waiting_pods_new(struct nudge_counters *counters, bool events)
+struct waiting_pods *waiting_pods_new(struct requeue_counters *counters, bool events)
 {
 	struct waiting_pods *w = mem_zalloc(1, sizeof(*w));
 

@@ -89,7 +89,7 @@ struct quota_counters {
 };
 
 /* Of pods that were refused, and what is done so that the scheduler asks about them again. */
-struct nudge_counters {
+struct requeue_counters {
 	atomic_uint_least64_t enabled; /* 1: there is a --nudge-claim */
 	atomic_uint_least64_t waiting; /* pods that were refused and are still pending */
 	atomic_uint_least64_t sent, failed;
@@ -189,7 +189,7 @@ struct counters {
 	struct store_counters store;
 	struct extender_counters extender;
 	struct quota_counters quota;
-	struct nudge_counters nudge;
+	struct requeue_counters requeue;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
 	/* published ones that came within the next one, not alone */

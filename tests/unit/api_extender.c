@@ -649,10 +649,10 @@ static void metrics_count_it(void **state)
 	};
 
 	(void)state;
-	counter_set(&f.counters.nudge.waiting, 3);
-	counter_set(&f.counters.nudge.sent, 2);
-	counter_set(&f.counters.nudge.failed, 1);
-	counter_set(&f.counters.nudge.events_written, 4);
+	counter_set(&f.counters.requeue.waiting, 3);
+	counter_set(&f.counters.requeue.sent, 2);
+	counter_set(&f.counters.requeue.failed, 1);
+	counter_set(&f.counters.requeue.events_written, 4);
 	post("filter", ASK("p", ALL));
 	post("prioritize", ASK("p", ALL));
 	post("filter", ASK("q", "[\"alpha\",\"bravo\",\"zulu\"]"));

@@ -65,7 +65,7 @@ static void test_nudges(void **state)
 		{0, 0, "unused"},     {200, 0, "ok"},	   {403, 1, "forbidden"},
 		{404, 2, "notFound"}, {500, 3, "failing"}, {0, 4, "failing"},
 	};
-	struct nudge_counters *c = &f.counters.nudge;
+	struct requeue_counters *c = &f.counters.requeue;
 
 	(void)state;
 	counter_set(&c->enabled, 1);

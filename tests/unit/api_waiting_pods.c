@@ -83,8 +83,8 @@ static int setup(void **state)
 	f.ctx.now_ns = now;
 	f.ctx.ledger = ledger_new();
 	f.ctx.extender = &options;
-	f.ctx.waiting = waiting_pods_new(&f.counters.nudge, true);
-	counter_set(&f.counters.nudge.enabled, 1);
+	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, true);
+	counter_set(&f.counters.requeue.enabled, 1);
 	join = join_new();
 	model = model_new();
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
@@ -93,7 +93,7 @@ static int setup(void **state)
 	model_put(model, model_fixture_node("bravo", 5, 9));
 	put_pod(POD("p", ""));
 	publish(3000);
-	counter_add(&f.counters.nudge.sent, 1);
+	counter_add(&f.counters.requeue.sent, 1);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static bool passes(const char *question)
 
 static uint64_t waiting(void)
 {
-	return counter_get(&f.counters.nudge.waiting);
+	return counter_get(&f.counters.requeue.waiting);
 }
 
 static bool review(void)
@@ -160,14 +160,14 @@ static void after_a_start_all_are_asked_about(void **state)
 
 	(void)state;
 	waiting_pods_free(f.ctx.waiting);
-	f.ctx.waiting = waiting_pods_new(&f.counters.nudge, true);
-	counter_set(&f.counters.nudge.sent, 0);
+	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, true);
+	counter_set(&f.counters.requeue.sent, 0);
 	view_slot_publish(f.ctx.views, join_view(join, NULL, 0, model_cluster(empty), now()));
 	assert_false(review());
 	publish(3000);
 	for (int i = 0; i < 2; i++) /* until a nudge is sent */
 		assert_true(review());
-	counter_add(&f.counters.nudge.sent, 1);
+	counter_add(&f.counters.requeue.sent, 1);
 	assert_false(review());
 	model_free(empty);
 }
@@ -237,7 +237,7 @@ static void pods_of_an_owner_are_one(void **state)
 static void nobody_decides_where_nobody_nudges(void **state)
 {
 	(void)state;
-	counter_set(&f.counters.nudge.enabled, 0);
+	counter_set(&f.counters.requeue.enabled, 0);
 	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
 	publish(1000);
 	assert_false(review());

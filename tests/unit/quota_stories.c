@@ -447,7 +447,7 @@ static void pass_step(bool events)
 	quota_story_publish(&s);
 	check_refusals();
 	if (waiting_pods_review(s.api.ctx.waiting, &s.api.ctx)) {
-		counter_add(&s.api.counters.nudge.sent, 1);
+		counter_add(&s.api.counters.requeue.sent, 1);
 		quota_story_wake(&s, true);
 		nudges++;
 	}

@@ -15,7 +15,7 @@
  * Events of pods (--pod-events) are created in their namespaces, a few a second; one that the API
  * does not take is counted and gone.
  */
-#include "aggregator/edge/kube/nudger.h"
+#include "aggregator/edge/kube/requeuer.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -33,13 +33,13 @@
 
 enum { EVENTS_A_ROUND = 5, NAME_MAX_LEN = 253 };
 
-struct nudger {
+struct requeuer {
 	struct kube_writer writer;
 
 	/* fixed after start */
 	char *claim; /* owned; NULL: none */
 	const struct api_context *ctx;
-	struct nudge_counters *counters;
+	struct requeue_counters *counters;
 
 	/* the thread's */
 	int64_t rest_until_ns; /* monotonic */
@@ -58,7 +58,7 @@ static size_t name_length(const char *text)
 	return len <= NAME_MAX_LEN ? len : 0;
 }
 
-size_t nudger_claim_namespace(const char *claim)
+size_t requeuer_claim_namespace(const char *claim)
 {
 	size_t namespace = name_length(claim), name;
 
@@ -68,9 +68,9 @@ size_t nudger_claim_namespace(const char *claim)
 	return name && !claim[namespace + 1 + name] ? namespace : 0;
 }
 
-void nudger_request(const char *claim, int64_t now_ns, struct buf *path, struct buf *body)
+void requeuer_request(const char *claim, int64_t now_ns, struct buf *path, struct buf *body)
 {
-	size_t namespace = nudger_claim_namespace(claim);
+	size_t namespace = requeuer_claim_namespace(claim);
 	char time[TIMEFMT_LEN];
 
 	timefmt_rfc3339(now_ns, time);
@@ -85,8 +85,8 @@ static void open_member(struct jsonw *w, const char *key)
 	jsonw_object_open(w);
 }
 
-void nudger_event_request(const struct waiting_event *event, int64_t now_ns, struct buf *path,
-			  struct buf *body)
+void requeuer_event_request(const struct waiting_event *event, int64_t now_ns, struct buf *path,
+			    struct buf *body)
 {
 	char time[TIMEFMT_LEN];
 	struct jsonw w;
@@ -127,96 +127,96 @@ static bool is_done(long status)
 	return status == 200 || status == 201;
 }
 
-static void nudge(struct nudger *n)
+static void requeue(struct requeuer *r)
 {
 	struct buf path = BUF_INIT, body = BUF_INIT;
 	long status;
 
-	nudger_request(n->claim, n->ctx->now_ns(), &path, &body);
-	status = kube_writer_send(&n->writer, KUBE_MERGE, path.data, &body);
+	requeuer_request(r->claim, r->ctx->now_ns(), &path, &body);
+	status = kube_writer_send(&r->writer, KUBE_MERGE, path.data, &body);
 	buf_fini(&path);
 	buf_fini(&body);
-	counter_set(&n->counters->status, (uint64_t)status);
-	counter_add(is_done(status) ? &n->counters->sent : &n->counters->failed, 1);
+	counter_set(&r->counters->status, (uint64_t)status);
+	counter_add(is_done(status) ? &r->counters->sent : &r->counters->failed, 1);
 	if (!is_done(status)) {
-		n->rest_until_ns = clock_mono_ns() + REST_NS;
-		if (status && !n->failing)
+		r->rest_until_ns = clock_mono_ns() + REST_NS;
+		if (status && !r->failing)
 			log_warn("claim %s cannot be changed (%ld), so refused pods wait for the "
 				 "scheduler's own retry: %s",
-				 n->claim, status, kube_writer_answer(&n->writer));
+				 r->claim, status, kube_writer_answer(&r->writer));
 	}
-	n->failing = !is_done(status);
+	r->failing = !is_done(status);
 }
 
-static void write_event(struct nudger *n, const struct waiting_event *event)
+static void write_event(struct requeuer *r, const struct waiting_event *event)
 {
 	struct buf path = BUF_INIT, body = BUF_INIT;
 	long status;
 
-	nudger_event_request(event, n->ctx->now_ns(), &path, &body);
-	status = kube_writer_send(&n->writer, KUBE_POST, path.data, &body);
+	requeuer_event_request(event, r->ctx->now_ns(), &path, &body);
+	status = kube_writer_send(&r->writer, KUBE_POST, path.data, &body);
 	buf_fini(&path);
 	buf_fini(&body);
-	counter_add(is_done(status) ? &n->counters->events_written : &n->counters->events_failed,
+	counter_add(is_done(status) ? &r->counters->events_written : &r->counters->events_failed,
 		    1);
-	if (status && !is_done(status) && !n->events_failing)
+	if (status && !is_done(status) && !r->events_failing)
 		log_warn("events of pods are not written (%ld): %s", status,
-			 kube_writer_answer(&n->writer));
-	n->events_failing = !is_done(status);
+			 kube_writer_answer(&r->writer));
+	r->events_failing = !is_done(status);
 }
 
-static void write_events(struct nudger *n)
+static void write_events(struct requeuer *r)
 {
 	struct waiting_event event;
 
-	for (int i = 0; i < EVENTS_A_ROUND && waiting_pods_take_event(n->ctx->waiting, &event);
+	for (int i = 0; i < EVENTS_A_ROUND && waiting_pods_take_event(r->ctx->waiting, &event);
 	     i++) {
-		write_event(n, &event);
+		write_event(r, &event);
 		object_drop(&event.pod->object);
 	}
 }
 
 static void *run(void *arg)
 {
-	struct nudger *n = arg;
+	struct requeuer *r = arg;
 
-	while (kube_writer_wait(&n->writer, EVERY_NS)) {
-		if (clock_mono_ns() >= n->rest_until_ns &&
-		    waiting_pods_review(n->ctx->waiting, n->ctx))
-			nudge(n);
-		write_events(n);
+	while (kube_writer_wait(&r->writer, EVERY_NS)) {
+		if (clock_mono_ns() >= r->rest_until_ns &&
+		    waiting_pods_review(r->ctx->waiting, r->ctx))
+			requeue(r);
+		write_events(r);
 	}
 	return NULL;
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-int nudger_start(struct nudger **out, const struct kube_config *config, const char *claim,
-		 const struct api_context *ctx, struct reason *reason)
+int requeuer_start(struct requeuer **out, const struct kube_config *config, const char *claim,
+		   const struct api_context *ctx, struct reason *reason)
 {
-	struct nudger *n = mem_zalloc(1, sizeof(*n));
+	struct requeuer *r = mem_zalloc(1, sizeof(*r));
 	int rc;
 
-	n->claim = claim ? mem_strdup(claim) : NULL;
-	n->ctx = ctx;
-	n->counters = &ctx->counters->nudge;
-	rc = kube_writer_start(&n->writer, config, "refused pods are not asked about again", run, n,
+	r->claim = claim ? mem_strdup(claim) : NULL;
+	r->ctx = ctx;
+	r->counters = &ctx->counters->requeue;
+	rc = kube_writer_start(&r->writer, config, "refused pods are not asked about again", run, r,
 			       reason);
 	if (rc) {
-		free(n->claim);
-		free(n);
+		free(r->claim);
+		free(r);
 		return rc;
 	}
-	counter_set(&n->counters->enabled, claim != NULL);
-	*out = n;
+	counter_set(&r->counters->enabled, claim != NULL);
+	*out = r;
 	return 0;
 }
 
-void nudger_stop(struct nudger *n)
+void requeuer_stop(struct requeuer *r)
 {
-	if (!n)
+	if (!r)
 		return;
-	kube_writer_stop(&n->writer);
-	free(n->claim);
-	free(n);
+	kube_writer_stop(&r->writer);
+	free(r->claim);
+	free(r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the nudger sends; against a real API server it is tested in tests/kube. */
+/* What the requeuer sends; against a real API server it is tested in tests/kube. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "aggregator/api/waiting_pods.h"
-#include "aggregator/edge/kube/nudger.h"
+#include "aggregator/edge/kube/requeuer.h"
 #include "tests/view_fixture.h"
 
 static void test_names_of_claims(void **state)
@@ -23,7 +23,7 @@ static void test_names_of_claims(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(nudger_claim_namespace(cases[i].claim), cases[i].namespace);
+		assert_int_equal(requeuer_claim_namespace(cases[i].claim), cases[i].namespace);
 }
 
 static void check(struct buf *path, const char *want_path, struct buf *body, const char *want)
@@ -41,7 +41,7 @@ static void test_annotation(void **state)
 	struct buf path = BUF_INIT, body = BUF_INIT;
 
 	(void)state;
-	nudger_request("evenkeel/nudge", VIEW_FIXTURE_NOW_NS + 250000000, &path, &body);
+	requeuer_request("evenkeel/nudge", VIEW_FIXTURE_NOW_NS + 250000000, &path, &body);
 	check(&path,
 	      "/api/v1/namespaces/evenkeel/persistentvolumeclaims/nudge?fieldManager=evenkeel",
 	      &body,
@@ -56,7 +56,7 @@ static void test_event(void **state)
 	struct buf path = BUF_INIT, body = BUF_INIT;
 
 	(void)state;
-	nudger_event_request(&event, VIEW_FIXTURE_NOW_NS + 250000000, &path, &body);
+	requeuer_event_request(&event, VIEW_FIXTURE_NOW_NS + 250000000, &path, &body);
 	check(&path, "/api/v1/namespaces/shop/events?fieldManager=evenkeel", &body,
 	      "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"namespace\":\"shop\","
 	      "\"generateName\":\"evenkeel-\"},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":"
