@@ -12,7 +12,7 @@
  *                                v                  | a part                     | more was read
  *                              message -----------> READY <----------------------+
  *
- * Who may stay, and for how long, is decided in ingest_places.c.
+ * Who may stay, and for how long, is decided in ingest_slots.c.
  *
  * A message that one recv() brought whole is handed out where it lies, in room that all peers
  * share. What came in part is kept with its peer until the rest is there, so a peer that is silent
@@ -50,7 +50,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "aggregator/edge/ingest_places.h"
+#include "aggregator/edge/ingest_slots.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
@@ -83,7 +83,7 @@ enum peer_state {
 };
 
 struct peer {
-	struct ingest_place place; /* first, so that it leads to its peer */
+	struct ingest_slot slot; /* first, so that it leads to its peer */
 	char *node; /* owned: of the last frame that was opened; NULL: none was */
 	int fd;
 	bool greeted;
@@ -105,7 +105,7 @@ struct ingest_peers {
 	uint8_t address_key[PEER_KEY_LEN];
 
 	int64_t now_ns; /* monotonic */
-	struct ingest_places *places; /* owned */
+	struct ingest_slots *slots; /* owned */
 	int spare; /* a descriptor to give up; negative: there is none */
 	uint32_t accepted; /* ever, never 0 in an id */
 	struct peer **peers; /* owned; NULL: the place is free */
@@ -132,7 +132,7 @@ static struct peer *find_peer(const struct ingest_peers *p, uint64_t id)
 	return peer && peer->id == id ? peer : NULL;
 }
 
-static size_t take_place(struct ingest_peers *p)
+static size_t take_index(struct ingest_peers *p)
 {
 	size_t at = p->free_hint, old = p->room;
 
@@ -231,7 +231,7 @@ static void close_peer(struct ingest_peers *p, struct peer *peer)
 	size_t at = (size_t)(uint32_t)peer->id;
 
 	leave(p, peer);
-	ingest_places_remove(p->places, &peer->place);
+	ingest_slots_remove(p->slots, &peer->slot);
 	drop_part(p, peer);
 	p->peers[at] = NULL;
 	if (at < p->free_hint)
@@ -260,7 +260,7 @@ static bool watch(const struct ingest_peers *p, int fd, uint64_t id)
 static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 {
 	struct peer *peer = mem_zalloc(1, sizeof(*peer));
-	size_t at = take_place(p);
+	size_t at = take_index(p);
 
 	if (!++p->accepted)
 		p->accepted = 1;
@@ -268,8 +268,8 @@ static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 	peer->id = (uint64_t)p->accepted << 32 | at;
 	p->peers[at] = peer;
 	counter_set(&p->counters->connections, ++p->count);
-	ingest_places_add(p->places, &peer->place, address, p->now_ns);
-	expect_by(p, peer->place.due_ns);
+	ingest_slots_add(p->slots, &peer->slot, address, p->now_ns);
+	expect_by(p, peer->slot.due_ns);
 	enter(p, peer, PEER_IDLE);
 	if (send(fd, wire_hello, WIRE_HELLO_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) != WIRE_HELLO_LEN ||
 	    !watch(p, fd, peer->id))
@@ -296,33 +296,33 @@ static bool refuse_one(struct ingest_peers *p)
 	return fd >= 0;
 }
 
-static struct peer *peer_of(struct ingest_place *place)
+static struct peer *peer_of(struct ingest_slot *slot)
 {
-	return (struct peer *)place;
+	return (struct peer *)slot;
 }
 
-/* False when nobody leaves. */
-static bool make_place(struct ingest_peers *p)
+/* False if no connection may be evicted. */
+static bool make_slot(struct ingest_peers *p)
 {
-	struct ingest_place *leaver = ingest_places_leaver(p->places, p->now_ns);
+	struct ingest_slot *victim = ingest_slots_victim(p->slots, p->now_ns);
 
-	if (leaver)
-		end_peer(p, peer_of(leaver), INGEST_CLOSING_ROOM);
-	return leaver;
+	if (victim)
+		end_peer(p, peer_of(victim), INGEST_CLOSING_ROOM);
+	return victim;
 }
 
 static void admit(struct ingest_peers *p, int fd, const struct sockaddr *from)
 {
 	uint64_t address = peer_hash(p->address_key, from);
-	struct ingest_place *leaves;
+	struct ingest_slot *victim;
 
-	if (!ingest_places_admit(p->places, address, p->now_ns, &leaves)) {
+	if (!ingest_slots_admit(p->slots, address, p->now_ns, &victim)) {
 		counter_add(&p->counters->refused, 1);
 		close(fd);
 		return;
 	}
-	if (leaves)
-		end_peer(p, peer_of(leaves), INGEST_CLOSING_ROOM);
+	if (victim)
+		end_peer(p, peer_of(victim), INGEST_CLOSING_ROOM);
 	add_peer(p, fd, address);
 }
 
@@ -368,7 +368,7 @@ static bool accept_one(struct ingest_peers *p, int *refused)
 	lacking = errno == EMFILE || errno == ENFILE;
 	if (lacking && !somebody_waits(p))
 		return false;
-	if (lacking && ++*refused < REFUSALS_MAX && (make_place(p) || refuse_one(p)))
+	if (lacking && ++*refused < REFUSALS_MAX && (make_slot(p) || refuse_one(p)))
 		return true;
 	pause_accepting(p, p->now_ns + PAUSE_NS);
 	return false;
@@ -390,14 +390,14 @@ static bool has_unread(const struct peer *peer)
 	return !ioctl(peer->fd, FIONREAD, &unread) && unread > 0;
 }
 
-static void end_place(struct ingest_peers *p, struct ingest_place *place)
+static void end_slot(struct ingest_peers *p, struct ingest_slot *slot)
 {
-	struct peer *peer = peer_of(place);
+	struct peer *peer = peer_of(slot);
 
-	if ((peer->node || has_unread(peer)) && ingest_places_defer(p->places, place, p->now_ns))
+	if ((peer->node || has_unread(peer)) && ingest_slots_defer(p->slots, slot, p->now_ns))
 		return;
 	end_peer(p, peer,
-		 place->known	 ? INGEST_CLOSING_SILENT
+		 slot->verified	 ? INGEST_CLOSING_SILENT
 		 : peer->greeted ? INGEST_CLOSING_NO_FRAME
 				 : INGEST_CLOSING_NO_HELLO);
 }
@@ -405,11 +405,11 @@ static void end_place(struct ingest_peers *p, struct ingest_place *place)
 static void on_time(struct ingest_peers *p)
 {
 	struct peer **begun = &p->lists[PEER_BEGUN];
-	struct ingest_place *late;
+	struct ingest_slot *late;
 
 	set_timer(p, 0);
-	while ((late = ingest_places_late(p->places, p->now_ns)))
-		end_place(p, late);
+	while ((late = ingest_slots_expired(p->slots, p->now_ns)))
+		end_slot(p, late);
 	while (*begun && (*begun)->due_ns <= p->now_ns)
 		end_peer(p, *begun, INGEST_CLOSING_SLOW);
 	if (p->resume_ns && p->resume_ns <= p->now_ns)
@@ -418,8 +418,8 @@ static void on_time(struct ingest_peers *p)
 		expect_by(p, p->resume_ns);
 	if (*begun)
 		expect_by(p, (*begun)->due_ns);
-	if (ingest_places_due_ns(p->places))
-		expect_by(p, ingest_places_due_ns(p->places));
+	if (ingest_slots_due_ns(p->slots))
+		expect_by(p, ingest_slots_due_ns(p->slots));
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -667,8 +667,8 @@ void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route
 		peer->node = mem_strdup(node);
 	}
 	if (node && news)
-		ingest_places_vouch(p->places, &peer->place, p->now_ns);
-	else if (!node && ingest_places_doubt(&peer->place))
+		ingest_slots_verify(p->slots, &peer->slot, p->now_ns);
+	else if (!node && ingest_slots_note_unopened(&peer->slot))
 		end_peer(p, peer, INGEST_CLOSING_UNOPENED);
 }
 
@@ -718,7 +718,7 @@ int ingest_peers_open(struct ingest_peers **out, int listener, enum endpoint_kin
 	p->counters = counters;
 	p->closed = closed;
 	p->ctx = ctx;
-	p->places = ingest_places_new(peers_most());
+	p->slots = ingest_slots_new(peers_most());
 	crypto_shorthash_keygen(p->address_key);
 	p->listener = listener;
 	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -749,7 +749,7 @@ void ingest_peers_close(struct ingest_peers *p)
 	close_fd(p->ready_event);
 	close_fd(p->epoll);
 	close_fd(p->spare);
-	ingest_places_free(p->places);
+	ingest_slots_free(p->slots);
 	buf_fini(&p->whole);
 	free(p->peers);
 	free(p);
