@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP library tells of a connection when it is given it, or when it runs next, as later
- * versions do; or never, as it closes what it has no memory for. None of that takes a place away
- * for good. It is stood in for here between the server and itself.
+ * libmicrohttpd reports a connection when it gets it, or when it runs next (from version 1.0 on),
+ * or never, if it has no memory for it. None of these uses up the limit of connections. This test
+ * stands between the server and the library.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +22,8 @@
 #include "tests/http_raw.h"
 
 enum {
-	FILES = 300, /* leaves the server the fewest places there may be */
-	PLACES = 64,
+	FILES = 300, /* leaves the server the least limit of connections */
+	LIMIT = 64,
 	LATE_MOST = 64, /* between two runs of the library */
 };
 
@@ -112,11 +112,11 @@ static bool is_served(int fd)
 	return served;
 }
 
-/* More than there are places, one after the other. */
+/* More than the limit, one after the other. */
 static void expect_many(const struct scene *s, enum way how, bool served)
 {
 	atomic_store(&way, how);
-	for (int i = 0; i < 2 * PLACES; i++) {
+	for (int i = 0; i < 2 * LIMIT; i++) {
 		int fd = raw_connect(s);
 
 		assert_int_equal(is_served(fd), served);
@@ -157,10 +157,10 @@ static void test_never_told(void **state)
 	expect_many(*state, TOLD_AT_ONCE, true);
 }
 
-/* Who is lost takes the place of nobody who came with him. */
+/* A lost connection takes no other connection with it. */
 static void test_some_of_many(void **state)
 {
-	enum { CLIENTS = PLACES / 2 };
+	enum { CLIENTS = LIMIT / 2 };
 	int fds[CLIENTS], served = 0;
 
 	atomic_store(&way, LOST_BY_TURNS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More clients than the HTTP server has places or descriptors for, all of them or one by itself:
+ * More clients than the HTTP server has connections or descriptors for, all together or one alone:
  * they wait, or are turned away and counted, and others are served meanwhile and afterwards.
  */
 #include <setjmp.h>
@@ -20,10 +20,7 @@
 #include "tests/http_plain.h"
 #include "tests/http_raw.h"
 
-/*
- * More clients than the server lets in: it goes on with those it has, and serves others once these
- * leave.
- */
+/* At its limit of connections the server serves those it has, and others when these end. */
 static void test_connection_limit(void **state)
 {
 	enum { CLIENTS = 400, FILES = 400 };
@@ -105,7 +102,7 @@ static void test_no_descriptors(void **state)
 	buf_fini(&got);
 }
 
-/* Where strangers can connect, one of them has so many connections, and others still get in. */
+/* One client of another machine has a limit of connections; others still get in. */
 static void test_client_limit(void **state)
 {
 	enum { MOST = 2048 };
@@ -132,6 +129,12 @@ static void test_client_limit(void **state)
 		fds[i] = (struct pollfd){.fd = raw_connect(s), .events = POLLIN};
 	assert_int_equal(poll(fds, MOST + 1, 30000), 1);
 	assert_int_equal(refused_as(s, ACCESS_REFUSAL_CONNECTIONS), 1);
+	/* A request that comes with the connection is not answered either. */
+	fd = raw_connect(s);
+	raw_say(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	assert_false(raw_read(fd, NULL, &got));
+	assert_int_equal(got.len, 0);
+	close(fd);
 	fd = raw_socket();
 	other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
 	assert_int_equal(bind(fd, (struct sockaddr *)&other, sizeof(other)), 0);

@@ -231,15 +231,15 @@ static bool add_headers(struct MHD_Response *response, const struct api_response
 	       add_header(response, MHD_HTTP_HEADER_ETAG, *tag ? tag : NULL);
 }
 
-enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connection,
-			    struct api_response *rs, bool scheduler)
+enum MHD_Result answer_send(struct http_server *s, struct connection *c, struct api_response *rs,
+			    bool scheduler)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
 	char tag[32] = "";
 
 	if (rs->status == 200 && rs->etag)
-		tag_answer(connection, rs, tag);
+		tag_answer(c->library, rs, tag);
 	if (rs->stream && !begin_stream(s)) {
 		drop_stream(rs);
 		api_fail(rs, FAIL_BUSY, NULL, "%d snapshots are being read; try again",
@@ -252,13 +252,13 @@ enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connec
 		hold_answer(s, rs, scheduler);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);
-	conn_manager_step(s->manager, connection, rs->stream ? CONN_STREAM : CONN_ANSWER);
+	conn_manager_step(s->manager, c, rs->stream ? CONN_STREAM : CONN_ANSWER);
 	response = rs->stream ? new_stream(s, rs) : new_answer(s, rs);
 	if (!response)
 		return MHD_NO;
 	result = MHD_NO;
 	if (add_headers(response, rs, tag))
-		result = MHD_queue_response(connection, (unsigned int)rs->status, response);
+		result = MHD_queue_response(c->library, (unsigned int)rs->status, response);
 	MHD_destroy_response(response);
 	return result;
 }

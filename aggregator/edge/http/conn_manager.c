@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection has a place before it is accepted. The library tells of it before its first byte:
- * there it gets the newest certificate, and is watched from then on. Requests then pass authorization
- * (auth.c), with what the library knows of them.
+ * A connection gets the newest certificate before its first byte, and a timeout for each step. The
+ * library's own timeout (MHD_OPTION_CONNECTION_TIMEOUT) is one of silence: a client that sends a
+ * byte now and then never meets it. Requests then pass authorization (auth.c).
  *
- * One thread does what has to be done in time: once a second it cuts who takes too long, and every
- * ten seconds, or when it is told to, it reads certificates and tokens again. That touches a disk,
- * which no thread that answers may wait for. What cannot be read leaves what was in force, with a
- * line in the log when that begins and when it ends, and a counter.
+ * One thread cuts overdue connections once a second, and reads certificates and tokens again every
+ * ten seconds or at a reload: that touches a disk, and no thread that answers waits for a disk. A
+ * file that cannot be read leaves the former content in force, with a counter, and a log line when
+ * the trouble begins.
  *
- * Refusals are logged one by one at most every ten seconds: a client that is configured wrongly
- * asks for ever. Neither tokens nor headers are in any line.
+ * Refusals are logged at most every ten seconds, without tokens or headers: a client with a wrong
+ * configuration repeats its request for ever.
  */
 #include "aggregator/edge/http/conn_manager.h"
 
@@ -51,8 +51,8 @@ struct conn_manager {
 	bool started;
 
 	/* the thread's */
-	bool failing; /* to read files; said in the log */
-	bool ending; /* the certificate; likewise */
+	bool failing; /* to read files; logged */
+	bool ending; /* the certificate; logged */
 
 	pthread_mutex_t lock;
 	pthread_cond_t news;
@@ -66,54 +66,49 @@ struct conn_manager {
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-static struct connection *connection_of(struct MHD_Connection *connection)
+struct connection *conn_manager_find(struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		->socket_context;
 }
 
 static gnutls_session_t session_of(struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-
-	return info ? info->tls_session : NULL;
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
 }
 
-struct connections *conn_manager_connections(const struct conn_manager *m)
+static const struct sockaddr *client_address(struct MHD_Connection *connection)
 {
-	return m->connections;
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
-bool conn_manager_admit(struct conn_manager *m, struct connection *c, const struct sockaddr *from)
+static void count_refusal(struct conn_manager *m, enum access_refusal why)
 {
-	bool admitted = connections_admit(m->connections, c, from);
-
-	if (!admitted)
-		counter_add(&m->counters->refused[ACCESS_REFUSAL_CONNECTIONS], 1);
-	return admitted;
+	counter_add(&m->counters->refused[why], 1);
 }
 
-void conn_manager_begin(struct conn_manager *m, struct connection *c,
-			struct MHD_Connection *connection, struct handshakes *handshakes)
+struct connection *conn_manager_begin(struct conn_manager *m, struct MHD_Connection *connection,
+				      struct handshakes *handshakes)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	struct connection *c = connections_begin(m->connections, client_address(connection), fd,
+						 clock_mono_ns() + m->timeouts.headers_ns);
 
+	if (!c) {
+		count_refusal(m, ACCESS_REFUSAL_CONNECTIONS);
+		shutdown(fd, SHUT_RDWR);
+		return NULL;
+	}
 	c->library = connection;
 	c->loop = handshakes;
-	connections_begin(m->connections, c, info->connect_fd,
-			  clock_mono_ns() + m->timeouts.headers_ns);
 	if (m->tls) {
 		c->tls = tls_hold(m->tls);
 		tls_set_begin(c->tls, session_of(connection));
-		handshake_begin(&c->handshake, handshakes, connection, session_of(connection),
-				info->connect_fd);
+		handshake_begin(&c->handshake, handshakes, connection, session_of(connection), fd);
 		if (connections_shake(m->connections, c))
-			counter_add(&m->counters->refused[ACCESS_REFUSAL_HANDSHAKES], 1);
+			count_refusal(m, ACCESS_REFUSAL_HANDSHAKES);
 	}
+	return c;
 }
 
 void conn_manager_end(struct conn_manager *m, struct connection *c)
@@ -124,7 +119,7 @@ void conn_manager_end(struct conn_manager *m, struct connection *c)
 
 void conn_manager_count_unserved(struct conn_manager *m)
 {
-	counter_add(&m->counters->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
+	count_refusal(m, ACCESS_REFUSAL_NO_DESCRIPTOR);
 }
 
 static int64_t timeout_of(const struct conn_manager *m, enum conn_step step)
@@ -143,15 +138,11 @@ static int64_t timeout_of(const struct conn_manager *m, enum conn_step step)
 	}
 }
 
-void conn_manager_step(struct conn_manager *m, struct MHD_Connection *connection,
-		       enum conn_step step)
+void conn_manager_step(struct conn_manager *m, struct connection *c, enum conn_step step)
 {
-	struct connection *c = connection_of(connection);
 	int64_t timeout_ns = timeout_of(m, step);
 
-	if (c)
-		connection_expect(c, timeout_ns == INT64_MAX ? INT64_MAX
-							     : clock_mono_ns() + timeout_ns);
+	connection_expect(c, timeout_ns == INT64_MAX ? INT64_MAX : clock_mono_ns() + timeout_ns);
 }
 
 static void refuse_length(struct connection *c)
@@ -181,65 +172,59 @@ void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes
 
 	while ((c = connections_find_bad(m->connections, loop))) {
 		refuse_length(c);
-		counter_add(&m->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
+		count_refusal(m, ACCESS_REFUSAL_UNCLEAR);
 	}
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static enum auth_certificate
-look_at_certificate(struct conn_manager *m, struct MHD_Connection *connection, const char **fault)
+static enum auth_certificate check_certificate(struct conn_manager *m, struct connection *c,
+					       const char **fault)
 {
-	struct connection *c = connection_of(connection);
+	static const enum auth_certificate states[] = {
+		[TLS_CLIENT_NONE] = AUTH_CERTIFICATE_NONE,
+		[TLS_CLIENT_GOOD] = AUTH_CERTIFICATE_GOOD,
+		[TLS_CLIENT_BAD] = AUTH_CERTIFICATE_BAD,
+	};
 
-	if (!m->tls || !c)
+	if (!m->tls)
 		return AUTH_CERTIFICATE_NONE;
-	tls_client_check(m->tls, session_of(connection), time(NULL), &c->client);
+	tls_client_check(m->tls, session_of(c->library), time(NULL), &c->client);
 	*fault = c->client.fault;
-	switch (c->client.state) {
-	case TLS_CLIENT_GOOD:
-		return AUTH_CERTIFICATE_GOOD;
-	case TLS_CLIENT_BAD:
-		return AUTH_CERTIFICATE_BAD;
-	default:
-		return AUTH_CERTIFICATE_NONE;
-	}
+	return states[c->client.state];
 }
 
-static const char *header(struct MHD_Connection *connection, const char *name)
+static const char *header(const struct connection *c, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+	return MHD_lookup_connection_value(c->library, MHD_HEADER_KIND, name);
 }
 
-/* Of this side, asked for once. */
+/* The server's address of the connection, asked for once; NULL: not known. */
 static const struct sockaddr *local_address(struct connection *c)
 {
 	socklen_t len = sizeof(c->local);
 
-	if (!c)
-		return NULL;
 	if (!c->local.sin6_family && getsockname(c->fd, (struct sockaddr *)&c->local, &len) < 0)
 		return NULL;
 	return (const struct sockaddr *)&c->local;
 }
 
-static struct auth_request describe(struct conn_manager *m, struct MHD_Connection *connection,
+static struct auth_request describe(struct conn_manager *m, struct connection *c,
 				    const char *method, const char *path)
 {
 	struct auth_request rq = {
 		.method = method,
 		.path = path,
-		.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-		.host = header(connection, MHD_HTTP_HEADER_HOST),
-		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
-		.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
-		.from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-				->client_addr,
-		.to = local_address(connection_of(connection)),
+		.authorization = header(c, MHD_HTTP_HEADER_AUTHORIZATION),
+		.host = header(c, MHD_HTTP_HEADER_HOST),
+		.origin = header(c, MHD_HTTP_HEADER_ORIGIN),
+		.content_type = header(c, MHD_HTTP_HEADER_CONTENT_TYPE),
+		.from = client_address(c->library),
+		.to = local_address(c),
 		.now_ns = clock_mono_ns(),
 	};
 
-	rq.certificate = look_at_certificate(m, connection, &rq.certificate_fault);
+	rq.certificate = check_certificate(m, c, &rq.certificate_fault);
 	return rq;
 }
 
@@ -262,92 +247,62 @@ static void log_refusal(struct conn_manager *m, const struct auth_request *rq,
 		 refusal->text, (unsigned long long)atomic_exchange(&m->refusals_unlogged, 0));
 }
 
-static enum auth_verdict check_framing(struct conn_manager *m, struct MHD_Connection *connection,
-				       const char *method, const char *version,
-				       struct auth_refusal *refusal)
+void conn_manager_note_target(struct conn_manager *m, struct connection *c, const char *target)
 {
-	struct connection *c = connection_of(connection);
-	const char *fault = framing_fault(connection, method, version, c ? &c->target : NULL);
-
-	if (!fault)
-		return AUTH_PASS;
-	*refusal = (struct auth_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
-					 .failure = FAIL_BAD_REQUEST};
-	snprintf(refusal->text, sizeof(refusal->text), "%s", fault);
-	counter_add(&m->counters->refused[ACCESS_REFUSAL_UNCLEAR], 1);
-	return AUTH_REFUSE;
-}
-
-void conn_manager_note_progress(struct MHD_Connection *connection)
-{
-	struct connection *c = connection_of(connection);
-
-	if (c)
-		handshake_note_progress(&c->handshake);
-}
-
-void conn_manager_note_target(struct conn_manager *m, struct MHD_Connection *connection,
-			      const char *target)
-{
-	struct connection *c = connection_of(connection);
-
-	if (!c)
-		return;
 	c->target = framing_note(target);
 	handshake_note_progress(&c->handshake);
 	if (m->tls)
 		connections_shaken(m->connections, c);
 }
 
-bool conn_manager_is_target(struct MHD_Connection *connection, const char *text)
-{
-	const struct connection *c = connection_of(connection);
-
-	return c && c->target.text == text;
-}
-
-enum auth_verdict conn_manager_check(struct conn_manager *m, struct MHD_Connection *connection,
+enum auth_verdict conn_manager_check(struct conn_manager *m, struct connection *c,
 				     const char *method, const char *path, const char *version,
 				     struct auth_refusal *refusal)
 {
-	struct auth_request rq = describe(m, connection, method, path);
-	enum auth_verdict verdict = check_framing(m, connection, method, version, refusal);
+	struct auth_request rq = describe(m, c, method, path);
+	const char *fault = framing_fault(c->library, method, version, &c->target);
+	enum auth_verdict verdict = AUTH_REFUSE;
 
-	if (verdict == AUTH_PASS)
+	if (fault) {
+		*refusal = (struct auth_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
+						 .failure = FAIL_BAD_REQUEST};
+		snprintf(refusal->text, sizeof(refusal->text), "%s", fault);
+		count_refusal(m, ACCESS_REFUSAL_UNCLEAR);
+	} else {
 		verdict = auth_check(m->auth, &rq, refusal);
-
+	}
 	if (verdict == AUTH_REFUSE)
 		log_refusal(m, &rq, refusal);
 	return verdict;
 }
 
-bool conn_manager_is_named(struct conn_manager *m, struct MHD_Connection *connection)
-{
-	return auth_is_named(m->auth, header(connection, MHD_HTTP_HEADER_HOST),
-			     local_address(connection_of(connection)));
-}
-
-enum auth_verdict conn_manager_review(struct conn_manager *m, struct MHD_Connection *connection,
-				      const char *method, const char *path,
+enum auth_verdict conn_manager_review(struct conn_manager *m, struct connection *c,
+				      const char *method, const char *path, bool busy,
 				      struct auth_refusal *refusal)
 {
-	struct auth_request rq = describe(m, connection, method, path);
-	enum auth_verdict verdict = auth_review(m->auth, &rq, refusal);
+	struct auth_request rq;
+	enum auth_verdict verdict;
 
+	if (busy) {
+		auth_refuse_busy(m->auth, refusal);
+		return AUTH_REFUSE;
+	}
+	rq = describe(m, c, method, path);
+	verdict = auth_review(m->auth, &rq, refusal);
 	if (verdict == AUTH_REFUSE)
 		log_refusal(m, &rq, refusal);
 	return verdict;
 }
 
-void conn_manager_refuse_busy(struct conn_manager *m, struct auth_refusal *refusal)
+bool conn_manager_is_named(struct conn_manager *m, struct connection *c)
 {
-	auth_refuse_busy(m->auth, refusal);
+	return auth_is_named(m->auth, header(c, MHD_HTTP_HEADER_HOST), local_address(c));
 }
 
-uint64_t conn_manager_client(struct conn_manager *m, struct MHD_Connection *connection,
-			     const char *path, bool admitted)
+uint64_t conn_manager_client(struct conn_manager *m, struct connection *c, const char *path,
+			     bool admitted)
 {
-	const struct auth_request rq = describe(m, connection, "", path);
+	const struct auth_request rq = describe(m, c, "", path);
 
 	return auth_client(m->auth, &rq, admitted);
 }
@@ -394,7 +349,7 @@ static void reload(struct conn_manager *m)
 	m->failing = tls < 0 || tokens < 0;
 }
 
-/* Until something is to be done, or a tick has passed. False: it stops. */
+/* Waits for a reload, or one tick. False: the manager stops. */
 static bool wait(struct conn_manager *m, bool *told)
 {
 	int64_t until_ns = clock_mono_ns() + m->tick_ns;
@@ -463,7 +418,7 @@ static int start_thread(struct conn_manager *m, struct reason *reason)
 	return rc;
 }
 
-static struct conn_manager *make(const struct http_config *config, const struct conn_limits *limits,
+static struct conn_manager *make(const struct http_config *config, unsigned int of_client_most,
 				 struct access_counters *counters)
 {
 	struct conn_manager *m = mem_zalloc(1, sizeof(*m));
@@ -476,15 +431,15 @@ static struct conn_manager *make(const struct http_config *config, const struct 
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&m->news, &attributes);
 	pthread_condattr_destroy(&attributes);
-	m->connections = connections_new(limits->connections, limits->of_client);
+	m->connections = connections_new(of_client_most);
 	return m;
 }
 
 int conn_manager_start(struct conn_manager **out, const struct http_config *config,
-		       const struct conn_limits *limits, struct access_counters *counters,
+		       unsigned int of_client_most, struct access_counters *counters,
 		       struct reason *reason)
 {
-	struct conn_manager *m = make(config, limits, counters);
+	struct conn_manager *m = make(config, of_client_most, counters);
 	struct auth_options options = config->auth;
 	int rc = 0;
 

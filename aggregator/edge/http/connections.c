@@ -141,7 +141,7 @@ struct connections_client {
 
 struct connections {
 	/* fixed after start */
-	unsigned int most, of_client_most;
+	unsigned int of_client_most;
 	uint8_t key[PEER_KEY_LEN];
 
 	pthread_mutex_t lock;
@@ -153,11 +153,10 @@ struct connections {
 	size_t count;
 };
 
-struct connections *connections_new(unsigned int most, unsigned int of_client_most)
+struct connections *connections_new(unsigned int of_client_most)
 {
 	struct connections *cs = mem_zalloc(1, sizeof(*cs));
 
-	cs->most = most;
 	cs->of_client_most = of_client_most;
 	crypto_shorthash_keygen(cs->key);
 	pthread_mutex_init(&cs->lock, NULL);
@@ -170,23 +169,6 @@ void connections_free(struct connections *cs)
 		return;
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);
-}
-
-unsigned int connections_most(const struct connections *cs)
-{
-	return cs->most;
-}
-
-struct connection *connections_reserve(struct connections *cs)
-{
-	bool room;
-
-	pthread_mutex_lock(&cs->lock);
-	room = cs->count < cs->most;
-	if (room)
-		cs->count++;
-	pthread_mutex_unlock(&cs->lock);
-	return room ? mem_zalloc(1, sizeof(struct connection)) : NULL;
 }
 
 /* Under lock. */
@@ -203,33 +185,26 @@ static struct connections_client *find_client(struct connections *cs, uint64_t i
 	return client;
 }
 
-bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from)
+struct connection *connections_begin(struct connections *cs, const struct sockaddr *from, int fd,
+				     int64_t due_ns)
 {
+	uint64_t id = peer_hash(cs->key, from);
 	struct connections_client *client;
-	uint64_t id;
+	struct connection *c = NULL;
 
-	id = peer_hash(cs->key, from);
 	pthread_mutex_lock(&cs->lock);
 	client = find_client(cs, id);
 	if (client->has < cs->of_client_most) {
-		client->has++;
+		c = mem_zalloc(1, sizeof(*c));
+		c->fd = fd;
+		atomic_init(&c->due_ns, due_ns);
 		c->owner = client;
+		client->has++;
+		cs->count++;
+		DL_APPEND(cs->first, c);
 	}
 	pthread_mutex_unlock(&cs->lock);
-	return c->owner;
-}
-
-void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns)
-{
-	c->fd = fd;
-	atomic_init(&c->due_ns, due_ns);
-	pthread_mutex_lock(&cs->lock);
-	c->next = cs->first;
-	c->link = &cs->first;
-	if (c->next)
-		c->next->link = &c->next;
-	cs->first = c;
-	pthread_mutex_unlock(&cs->lock);
+	return c;
 }
 
 void connection_expect(struct connection *c, int64_t due_ns)
@@ -304,26 +279,15 @@ struct connection *connections_find_bad(struct connections *cs, const struct han
 	return c;
 }
 
-/* Under lock. */
-static void leave_client(struct connections *cs, struct connections_client *client)
-{
-	if (--client->has)
-		return;
-	HASH_DEL(cs->clients, client);
-	free(client);
-}
-
 void connections_end(struct connections *cs, struct connection *c)
 {
 	pthread_mutex_lock(&cs->lock);
-	if (c->link) {
-		*c->link = c->next;
-		if (c->next)
-			c->next->link = c->link;
-	}
+	DL_DELETE(cs->first, c);
 	leave_handshakes(cs, c);
-	if (c->owner)
-		leave_client(cs, c->owner);
+	if (!--c->owner->has) {
+		HASH_DEL(cs->clients, c->owner);
+		free(c->owner);
+	}
 	cs->count--;
 	pthread_mutex_unlock(&cs->lock);
 	tls_set_drop(c->tls);
@@ -353,9 +317,4 @@ size_t connections_count(struct connections *cs)
 	count = cs->count;
 	pthread_mutex_unlock(&cs->lock);
 	return count;
-}
-
-bool connections_have_room(struct connections *cs)
-{
-	return connections_count(cs) < cs->most;
 }

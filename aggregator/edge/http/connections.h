@@ -63,13 +63,13 @@ void handshakes_go_on(struct handshakes *all); /* all of them: the library is ab
 
 struct connection {
 	/* under the list's lock */
-	struct connection *next, **link; /* link is NULL before connections_begin() */
-	struct connections_client *owner; /* NULL before connections_admit() */
+	struct connection *prev, *next;
+	struct connections_client *owner; /* borrowed */
 	struct connection *newer, *older; /* of those that shake hands */
 	bool shakes;
 
 	/* the loop's */
-	struct MHD_Connection *library; /* NULL before connections_begin() */
+	struct MHD_Connection *library;
 	const struct handshakes *loop;
 	bool refused; /* by conn_manager_refuse_lengths() */
 
@@ -87,32 +87,27 @@ struct connections;
 /* Handshakes are done in milliseconds, but a proxy may begin many at once. */
 enum { HANDSHAKES_MOST = 1024, HANDSHAKES_OF_CLIENT = 256 };
 
-struct connections *connections_new(unsigned int most, unsigned int of_client_most);
+struct connections *connections_new(unsigned int of_client_most);
 void connections_free(struct connections *cs); /* empty; NULL is allowed */
-unsigned int connections_most(const struct connections *cs);
 
 /*
- * Any thread, as all below. A place for a connection to come, zeroed; NULL: there is none. It ends
- * by connections_end(), whatever became of it.
+ * Any thread, as all below. NULL: the client (as peer_hash() tells clients apart) has as many
+ * connections as it may. fd stays open until connections_end().
  */
-struct connection *connections_reserve(struct connections *cs);
-/* Whose it is (as peer_hash() tells clients apart). False: that client has as many as it may. */
-bool connections_admit(struct connections *cs, struct connection *c, const struct sockaddr *from);
-/* fd stays open until connections_end(). */
-void connections_begin(struct connections *cs, struct connection *c, int fd, int64_t due_ns);
-/* One of a loop's whose length is bad (framing.h), and that is not refused yet, or NULL. */
+struct connection *connections_begin(struct connections *cs, const struct sockaddr *from, int fd,
+				     int64_t due_ns);
+void connections_end(struct connections *cs, struct connection *c);
+/* A connection of the loop with a bad length (framing.h) that is not refused yet, or NULL. */
 struct connection *connections_find_bad(struct connections *cs, const struct handshakes *loop);
 /*
- * Its handshake begins, or is over with its first request. True: where there are too many, of its
- * client or of all, the oldest was shut down.
+ * Its handshake begins, or is over with its first request. True: there are too many, of its client
+ * or of all, and the oldest was shut down.
  */
 bool connections_shake(struct connections *cs, struct connection *c);
 void connections_shaken(struct connections *cs, struct connection *c);
-void connections_end(struct connections *cs, struct connection *c);
 void connection_expect(struct connection *c, int64_t due_ns);
-/* Shuts down what is overdue; how many. Their ends are told by the library that reads them. */
+/* Shuts down overdue connections and returns their number. The library ends them when it reads. */
 size_t connections_cut(struct connections *cs, int64_t now_ns);
-size_t connections_count(struct connections *cs); /* with places that are reserved */
-bool connections_have_room(struct connections *cs);
+size_t connections_count(struct connections *cs);
 
 #endif

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmicrohttpd reads requests and writes answers; the thread it does that on, and accepting, are
- * ours. Left to itself it asks again at once, without end, for a connection that the process has no
- * descriptor for; and where it has connections already, only when one of these ends, however many
- * descriptors are free meanwhile.
+ * libmicrohttpd reads requests, writes answers and bounds connections; this file accepts them and
+ * runs it. Why the library's own threads and accepting (MHD_USE_INTERNAL_POLLING_THREAD,
+ * MHD_OPTION_THREAD_POOL_SIZE) are not used, as version 0.9.75 has them:
+ *
+ *	accepting	without a descriptor and without a connection it calls accept() in a loop
+ *			that uses a whole core; with connections it accepts again only when one of
+ *			them ends, however many descriptors are free by then
+ *	TLS		it calls a session whose client sent part of a handshake again and again: so
+ *			the loop suspends the connection until its client sends more (connections.h)
+ *	per client	MHD_OPTION_PER_IP_CONNECTION_LIMIT counts IPv6 addresses one by one, of
+ *			which one client has 2^64, and is a limit of each daemon (peer_hash.h)
  *
  *     epoll --+-- the library's epoll: all connections      --> MHD_run()
- *             +-- the listener, which all loops hear        --> accept, MHD_add_connection()
+ *             +-- the listener, which all loops share       --> accept, MHD_add_connection()
  *             +-- an eventfd: a connection is resumed, or stop
- *             +-- clients whose part of a TLS handshake is awaited (connections.h)
+ *             +-- clients whose part of a TLS handshake is awaited
  *
- * A client is let in by a loop that has nothing else to do. It has its place before it is accepted
- * (connections_reserve()): while there is none, clients wait in the backlog, and the library, whose bound
- * is the same, never gets to it. The library tells of who was added at once or, from version 1.0
- * on, when it runs next: until then the place is known by the descriptor.
- *
- * What can fail. Without a descriptor the loop leaves the listener alone for PAUSE_NS and asks
- * again, so that a short want is not noticed. After PAUSES_MOST of these it gives up a spare
- * descriptor to let those who wait in and out again, so that nobody hangs; they are counted. What
- * the library has no memory for it closes.
+ * A loop with all its connections (MHD_OPTION_CONNECTION_LIMIT) leaves clients to the other loops
+ * and to the backlog. Without a descriptor a loop accepts nothing for PAUSE_NS. After PAUSES_MOST
+ * pauses it gives up a spare descriptor to accept and close the waiting clients, and counts them.
  *
  * A stop ends the loop; then the thread closes every connection and completes every request.
  */
@@ -59,17 +60,12 @@ enum {
 	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:"                \
 	"+CHACHA20-POLY1305:+AES-128-GCM"
 
-/* Whom the library was given and has not told of yet. */
-struct arrival {
-	int fd;
-	struct connection *place;
-};
-
 struct event_loop {
 	/* fixed after start */
 	struct http_server *server; /* borrowed, as are the two below */
 	struct conn_manager *manager;
 	int listener;
+	unsigned int most; /* connections */
 	struct MHD_Daemon *daemon;
 	int wake;
 	pthread_t thread;
@@ -77,11 +73,9 @@ struct event_loop {
 	/* the thread's */
 	struct handshakes handshakes; /* its epoll is the loop's */
 	int spare; /* a descriptor to give up; negative: there is none */
-	int64_t resume_ns; /* the listener is not heard before; 0: it is heard */
-	bool crowded; /* and not, since there is no place */
+	bool listening; /* epoll reports the listener */
+	int64_t resume_ns; /* no client is accepted before; 0: no pause */
 	int pauses; /* in a row, for want of a descriptor */
-	struct arrival arrivals[ACCEPTS_MAX]; /* since the library last ran */
-	int arrival_count;
 
 	/* any thread */
 	atomic_bool stop;
@@ -89,30 +83,30 @@ struct event_loop {
 
 /* --- accepting -------------------------------------------------------------------------------- */
 
-static void hear_listener(struct event_loop *l, bool hear)
+/* How many connections more the library takes. */
+static unsigned int room(const struct event_loop *l)
 {
-	struct epoll_event event = {.events = hear ? EPOLLIN : 0, .data.ptr = &l->listener};
-	int rc = epoll_ctl(l->handshakes.epoll, EPOLL_CTL_MOD, l->listener, &event);
+	unsigned int count = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+				     ->num_connections;
 
+	return count < l->most ? l->most - count : 0;
+}
+
+static void set_listening(struct event_loop *l)
+{
+	struct epoll_event event = {.data.ptr = &l->listener};
+	bool listening;
+	int rc;
+
+	if (l->resume_ns && clock_mono_ns() >= l->resume_ns)
+		l->resume_ns = 0;
+	listening = !l->resume_ns && room(l);
+	if (listening == l->listening)
+		return;
+	l->listening = listening;
+	event.events = listening ? EPOLLIN : 0;
+	rc = epoll_ctl(l->handshakes.epoll, EPOLL_CTL_MOD, l->listener, &event);
 	assert(rc == 0);
-}
-
-static void pause_accepting(struct event_loop *l, bool crowded)
-{
-	l->resume_ns = clock_mono_ns() + PAUSE_NS;
-	l->crowded = crowded;
-	hear_listener(l, false);
-}
-
-static void resume_accepting(struct event_loop *l)
-{
-	if (!l->resume_ns)
-		return;
-	if (clock_mono_ns() < l->resume_ns &&
-	    !(l->crowded && connections_have_room(conn_manager_connections(l->manager))))
-		return;
-	l->resume_ns = 0;
-	hear_listener(l, true);
 }
 
 static void close_fd(int fd)
@@ -121,7 +115,7 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* Lets somebody in and out at once; false when nobody waits, or that cannot be done either. */
+/* Accepts a client and closes it at once; false: no client waits, or that fails, too. */
 static bool refuse_one(struct event_loop *l)
 {
 	int fd;
@@ -135,7 +129,7 @@ static bool refuse_one(struct event_loop *l)
 	return fd >= 0;
 }
 
-static void bear_want(struct event_loop *l)
+static void pause_accepting(struct event_loop *l)
 {
 	if (++l->pauses == PAUSES_MOST)
 		log_warn("there is no descriptor for clients of the HTTP API: they are turned "
@@ -145,84 +139,36 @@ static void bear_want(struct event_loop *l)
 		for (int i = 0; i < REFUSALS_MAX && refuse_one(l); i++)
 			;
 	}
-	pause_accepting(l, false);
+	l->resume_ns = clock_mono_ns() + PAUSE_NS;
 }
 
-/* True while it is worth asking again. */
-static bool go_on_after(struct event_loop *l, int error)
-{
-	switch (error) {
-	case EINTR:
-	case ECONNABORTED:
-		return true;
-	case EWOULDBLOCK:
-		l->pauses = 0;
-		return false;
-	default:
-		bear_want(l);
-		return false;
-	}
-}
-
-/* The place of who has that descriptor; NULL: the library told of him before. */
-static struct connection *take_arrival(struct event_loop *l, int fd)
-{
-	for (int i = 0; i < l->arrival_count; i++) {
-		struct connection *place = l->arrivals[i].place;
-
-		if (l->arrivals[i].fd != fd)
-			continue;
-		l->arrivals[i] = l->arrivals[--l->arrival_count];
-		return place;
-	}
-	return NULL;
-}
-
-/* Who is there, in the place that was kept; the descriptor is the library's then. */
-static void let_in(struct event_loop *l, struct connection *place, int fd,
-		   const struct sockaddr_storage *from, socklen_t len)
-{
-	if (!conn_manager_admit(l->manager, place, (const struct sockaddr *)from)) {
-		conn_manager_end(l->manager, place);
-		close(fd);
-		return;
-	}
-	l->arrivals[l->arrival_count++] = (struct arrival){fd, place};
-	if (MHD_add_connection(l->daemon, fd, (const struct sockaddr *)from, len) == MHD_YES)
-		return;
-	place = take_arrival(l, fd);
-	if (place)
-		conn_manager_end(l->manager, place);
-}
-
-/* True while there may be more. */
+/* True while there may be more clients. */
 static bool accept_one(struct event_loop *l)
 {
-	struct connection *place = connections_reserve(conn_manager_connections(l->manager));
 	struct sockaddr_storage from = {0};
 	socklen_t len = sizeof(from);
-	int fd, error;
+	int fd = accept4(l->listener, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (!place) {
-		pause_accepting(l, true);
+	if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+		return true;
+	if (fd < 0 && errno != EWOULDBLOCK) {
+		pause_accepting(l);
 		return false;
 	}
-	fd = accept4(l->listener, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0) {
-		error = errno;
-		conn_manager_end(l->manager, place);
-		return go_on_after(l, error);
-	}
 	l->pauses = 0;
-	let_in(l, place, fd, &from, len);
-	return true;
+	/* The library closes a connection for which it has no memory. */
+	if (fd >= 0)
+		MHD_add_connection(l->daemon, fd, (const struct sockaddr *)&from, len);
+	return fd >= 0;
 }
 
+/* The library from version 1.0 on counts new connections when it runs next. */
 static void accept_clients(struct event_loop *l)
 {
-	for (int i = 0; i < ACCEPTS_MAX; i++)
-		if (!accept_one(l))
-			return;
+	unsigned int most = room(l);
+
+	for (unsigned int i = 0; i < most && i < ACCEPTS_MAX && accept_one(l); i++)
+		;
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -272,10 +218,7 @@ static void run_once(struct event_loop *l)
 	for (int i = 0; i < count; i++)
 		take_event(l, events[i].data.ptr);
 	MHD_run(l->daemon);
-	/* Those of whom the library has not told by now it has closed. */
-	while (l->arrival_count)
-		conn_manager_end(l->manager, l->arrivals[--l->arrival_count].place);
-	resume_accepting(l);
+	set_listening(l);
 }
 
 static void *run(void *arg)
@@ -313,14 +256,10 @@ void event_loop_resume(struct event_loop *l, struct MHD_Connection *connection)
 static void on_connection(void *loop, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
-	const union MHD_ConnectionInfo *info;
 	struct event_loop *l = loop;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-		*context = take_arrival(l, info->connect_fd);
-		assert(*context);
-		conn_manager_begin(l->manager, *context, connection, &l->handshakes);
+		*context = conn_manager_begin(l->manager, connection, &l->handshakes);
 	} else if (*context) {
 		conn_manager_end(l->manager, *context);
 		*context = NULL;
@@ -366,13 +305,12 @@ static struct MHD_Daemon *start_daemon(struct event_loop *l)
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 			MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0),
 		0, NULL, NULL, request_on_progress, l, MHD_OPTION_EXTERNAL_LOGGER, on_message, l,
-		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT,
-		connections_most(conn_manager_connections(l->manager)), MHD_OPTION_URI_LOG_CALLBACK,
-		request_on_target, l, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, CONN_IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
-		request_on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-		MHD_OPTION_ARRAY, tls ? for_tls : none, MHD_OPTION_END);
+		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_LIMIT, l->most,
+		MHD_OPTION_URI_LOG_CALLBACK, request_on_target, l, MHD_OPTION_UNESCAPE_CALLBACK,
+		request_unescape, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, CONN_IDLE_SECONDS,
+		MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, l, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, l, MHD_OPTION_ARRAY, tls ? for_tls : none, MHD_OPTION_END);
 }
 
 static int watch(struct event_loop *l, int fd, void *of)
@@ -411,7 +349,7 @@ static void free_loop(struct event_loop *l)
 }
 
 int event_loop_start(struct event_loop **out, struct http_server *server, int listener,
-		     struct conn_manager *manager, struct reason *reason)
+		     struct conn_manager *manager, unsigned int most, struct reason *reason)
 {
 	struct event_loop *l = mem_zalloc(1, sizeof(*l));
 	int rc;
@@ -419,6 +357,8 @@ int event_loop_start(struct event_loop **out, struct http_server *server, int li
 	l->server = server;
 	l->manager = manager;
 	l->listener = listener;
+	l->listening = true;
+	l->most = most;
 	rc = open_descriptors(l);
 	if (!rc)
 		rc = thread_start(&l->thread, 0, run, l);

@@ -38,7 +38,8 @@ struct pending {
 	struct work work;
 	struct http_server *server;
 	struct event_loop *loop;
-	struct MHD_Connection *connection;
+	struct connection *c;
+	struct MHD_Connection *connection; /* the library's c */
 	const char *method, *path, *version; /* the connection's */
 	bool routed; /* rs is the answer, not sent yet */
 	struct api_response rs;
@@ -112,7 +113,7 @@ static void route(const struct pending *p, struct api_response *rs)
 		.query_other = query_other,
 		.header = header,
 		.foreign = api_access_class(p->path) == API_ACCESS_PUBLIC &&
-			   !conn_manager_is_named(p->server->manager, p->connection),
+			   !conn_manager_is_named(p->server->manager, p->c),
 		.connection = p->connection,
 	};
 
@@ -136,7 +137,7 @@ static enum MHD_Result answer_request(struct pending *p)
 	} else {
 		route(p, &rs);
 	}
-	return answer_send(p->server, p->connection, &rs, p->scheduler);
+	return answer_send(p->server, p->c, &rs, p->scheduler);
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -162,11 +163,9 @@ static void run_review(struct work *w, bool refused)
 {
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
 
-	if (refused)
-		conn_manager_refuse_busy(p->server->manager, &p->refusal);
-	p->refused = refused || conn_manager_review(p->server->manager, p->connection, p->method,
-						    p->path, &p->refusal) == AUTH_REFUSE;
-	conn_manager_step(p->server->manager, p->connection, CONN_BODY);
+	p->refused = conn_manager_review(p->server->manager, p->c, p->method, p->path, refused,
+					 &p->refusal) == AUTH_REFUSE;
+	conn_manager_step(p->server->manager, p->c, CONN_BODY);
 	event_loop_resume(p->loop, p->connection);
 }
 
@@ -175,9 +174,8 @@ static enum MHD_Result do_later(struct workers *ws, void (*run)(struct work *w, 
 				struct pending *p)
 {
 	p->work.run = run;
-	p->work.client =
-		conn_manager_client(p->server->manager, p->connection, p->path, run == run_request);
-	conn_manager_step(p->server->manager, p->connection, CONN_WORK);
+	p->work.client = conn_manager_client(p->server->manager, p->c, p->path, run == run_request);
+	conn_manager_step(p->server->manager, p->c, CONN_WORK);
 	MHD_suspend_connection(p->connection);
 	workers_give(ws, &p->work);
 	return MHD_YES;
@@ -189,7 +187,7 @@ static enum MHD_Result answer_routed(struct pending *p)
 
 	p->routed = false;
 	p->rs = (struct api_response){0};
-	return answer_send(p->server, p->connection, &rs, p->scheduler);
+	return answer_send(p->server, p->c, &rs, p->scheduler);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -235,7 +233,10 @@ static void take_body(struct pending *p, const char *data, size_t len)
 
 void *request_on_target(void *loop, const char *target, struct MHD_Connection *connection)
 {
-	conn_manager_note_target(event_loop_server(loop)->manager, connection, target);
+	struct connection *c = conn_manager_find(connection);
+
+	if (c)
+		conn_manager_note_target(event_loop_server(loop)->manager, c, target);
 	return NULL;
 }
 
@@ -245,9 +246,10 @@ void *request_on_target(void *loop, const char *target, struct MHD_Connection *c
  */
 size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
+	const struct connection *c = conn_manager_find(connection);
+
 	(void)cls;
-	if (strstr(text, "%00") ||
-	    (conn_manager_is_target(connection, text) && strcasestr(text, "%2f")))
+	if (strstr(text, "%00") || (c && c->target.text == text && strcasestr(text, "%2f")))
 		return strlen(text);
 	return MHD_http_unescape(text);
 }
@@ -262,9 +264,8 @@ static enum MHD_Result begin_request(struct pending *p)
 
 	p->body_most = api_body_most(p->path);
 	p->scheduler = api_work_of(p->path, "", 0) == API_WORK_SCHEDULER;
-	conn_manager_step(s->manager, p->connection, CONN_BODY);
-	switch (conn_manager_check(s->manager, p->connection, p->method, p->path, p->version,
-				   &p->refusal)) {
+	conn_manager_step(s->manager, p->c, CONN_BODY);
+	switch (conn_manager_check(s->manager, p->c, p->method, p->path, p->version, &p->refusal)) {
 	case AUTH_REFUSE:
 		p->refused = true;
 		break;
@@ -288,6 +289,7 @@ static struct pending *new_pending(struct event_loop *loop, struct MHD_Connectio
 
 	p->server = event_loop_server(loop);
 	p->loop = loop;
+	p->c = conn_manager_find(connection);
 	p->connection = connection;
 	p->method = method;
 	p->path = path;
@@ -302,11 +304,14 @@ enum MHD_Result request_on_progress(void *loop, struct MHD_Connection *connectio
 	struct pending *p = *state;
 	struct workers *ws;
 
-	conn_manager_note_progress(connection);
 	if (!p) {
+		if (!conn_manager_find(connection))
+			return MHD_NO; /* its client has too many connections */
 		*state = p = new_pending(loop, connection, method, path, version);
+		handshake_note_progress(&p->c->handshake);
 		return begin_request(p);
 	}
+	handshake_note_progress(&p->c->handshake);
 	if (*upload_len) {
 		take_body(p, upload, *upload_len);
 		*upload_len = 0;
@@ -330,10 +335,10 @@ void request_on_completed(void *loop, struct MHD_Connection *connection, void **
 {
 	struct pending *p = *state;
 
-	(void)loop, (void)how;
+	(void)loop, (void)connection, (void)how;
 	if (!p)
 		return;
-	conn_manager_step(p->server->manager, connection, CONN_REQUEST);
+	conn_manager_step(p->server->manager, p->c, CONN_REQUEST);
 	answer_release(p->server, p->body.len);
 	buf_fini(&p->body);
 	answer_drop(&p->rs);

@@ -33,6 +33,7 @@
 #include "aggregator/edge/http/server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -108,18 +109,6 @@ static void note_ways(const struct http_server *s, const struct http_config *con
 	counter_set(&s->ctx->counters->access.ways, ways);
 }
 
-static int start_manager(struct http_server *s, const struct http_config *config,
-			 struct reason *reason)
-{
-	unsigned int most = connection_limit();
-	const struct conn_limits limits = {
-		.connections = most,
-		.of_client = s->listener.loopback ? most : PER_CLIENT_MOST,
-	};
-
-	return conn_manager_start(&s->manager, config, &limits, &s->ctx->counters->access, reason);
-}
-
 static int start_workers(struct http_server *s, const struct http_config *config,
 			 struct reason *reason)
 {
@@ -138,10 +127,11 @@ static int start_workers(struct http_server *s, const struct http_config *config
 
 static int start_loops(struct http_server *s, struct reason *reason)
 {
+	unsigned int most = connection_limit() / HTTP_LOOPS;
 	int rc = 0;
 
 	for (int i = 0; i < HTTP_LOOPS && !rc; i++)
-		rc = event_loop_start(&s->loops[i], s, s->listener.fd, s->manager, reason);
+		rc = event_loop_start(&s->loops[i], s, s->listener.fd, s->manager, most, reason);
 	if (rc)
 		reason_prefix(reason, "cannot start the HTTP server on %s", s->listener.address);
 	return rc;
@@ -176,7 +166,9 @@ int http_start_with(struct http_server **out, const struct http_config *config,
 	s->ctx = config->ctx;
 	rc = check_exposure(s, config, reason);
 	if (!rc)
-		rc = start_manager(s, config, reason);
+		rc = conn_manager_start(&s->manager, config,
+					s->listener.loopback ? UINT_MAX : PER_CLIENT_MOST,
+					&s->ctx->counters->access, reason);
 	if (!rc)
 		rc = start_workers(s, config, reason);
 	if (!rc) {

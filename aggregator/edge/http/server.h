@@ -31,16 +31,16 @@ int listen_open(struct listener *l, const char *address, struct reason *reason);
 
 struct http_server;
 
-/* --- event_loop.c: a thread that lets clients in and serves them, from their first byte to their last */
+/* --- event_loop.c: a thread that accepts connections and serves them ------------------------- */
 
 struct event_loop;
 
 /*
  * The listener does not block, is shared with other loops, and stays the caller's, as the manager
- * does. -errno with the reason.
+ * does. The loop has at most `most` connections. -errno with the reason.
  */
 int event_loop_start(struct event_loop **l, struct http_server *server, int listener,
-		     struct conn_manager *manager, struct reason *reason);
+		     struct conn_manager *manager, unsigned int most, struct reason *reason);
 /*
  * Closes its connections and completes every request that began; none is suspended any more. NULL
  * is allowed.
@@ -64,8 +64,8 @@ void answer_release(struct http_server *s, size_t len);
  * Takes over what *rs owns, and gives it to the library: 503 where too much is being read already.
  * MHD_NO: the connection is to be closed.
  */
-enum MHD_Result answer_send(struct http_server *s, struct MHD_Connection *connection,
-			    struct api_response *rs, bool scheduler);
+enum MHD_Result answer_send(struct http_server *s, struct connection *c, struct api_response *rs,
+			    bool scheduler);
 /* Of an answer that nobody will get. */
 void answer_drop(struct api_response *rs);
 
