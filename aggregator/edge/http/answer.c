@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers wait in memory until their clients have read them, so what clients do not read is
- * bounded: all bodies and unread answers together are HELD_MOST, of which a quarter is for
- * schedulers alone (beyond: 503, but answers up to SMALL_ANSWER, such as of health, always pass).
- * Streams are made piece by piece as the client reads; each holds what it is made from, so
- * STREAMS_MOST at once (beyond: 503).
+ * Answers wait in memory until their clients have read them. All bodies and unread answers together
+ * are at most HELD_MOST; a quarter of it is for schedulers alone. Beyond that, requests get 503, but
+ * answers up to SMALL_ANSWER, such as of health, always pass. A stream is made piece by piece as its
+ * client reads, and holds its source: STREAMS_MOST at once, then 503.
  */
 #include "aggregator/edge/http/server.h"
 
@@ -21,15 +20,15 @@ enum {
 	STREAM_BLOCK = 32 << 10,
 };
 
-/* An answer the library is sending. */
+/* An answer that the library sends. */
 struct answer {
 	struct http_server *server;
 	char *data; /* owned */
 	size_t len;
-	struct shared_body *shared; /* held, and then data is its */
+	struct shared_body *shared; /* held; the owner of data */
 };
 
-/* A stream the library is sending. */
+/* A stream that the library sends. */
 struct sending {
 	struct http_server *server;
 	struct api_stream *stream; /* owned */
@@ -66,7 +65,7 @@ static void free_answer(void *cls)
 	free(a);
 }
 
-/* Counts the answer as held, which free_answer() ends; false where it would be too much. */
+/* Counts the answer as held until free_answer(). False: too much is held. */
 static bool hold_answer(struct http_server *s, const struct api_response *rs, bool scheduler)
 {
 	size_t len = rs->shared ? rs->shared->len : rs->body.len;
@@ -78,8 +77,8 @@ static bool hold_answer(struct http_server *s, const struct api_response *rs, bo
 }
 
 /*
- * Takes the body over, which is counted as held. A shared one counts as held for every answer: who
- * reads slowly may be its last user.
+ * Takes over the body, which is held. A shared body counts for every answer: a slow client may be
+ * its last user.
  */
 static struct MHD_Response *new_answer(struct http_server *s, struct api_response *rs)
 {
@@ -114,7 +113,7 @@ static void end_sending(void *cls)
 	free(d);
 }
 
-/* The library takes 0 for "ask again at once", so an empty piece is not the end of it. */
+/* Never 0 bytes: the library would ask again at once. */
 static ssize_t send_piece(void *cls, uint64_t at, char *to, size_t most)
 {
 	struct sending *d = cls;
@@ -133,7 +132,7 @@ static ssize_t send_piece(void *cls, uint64_t at, char *to, size_t most)
 	return (ssize_t)len;
 }
 
-/* Whether one more may begin, which is counted then until end_sending(). */
+/* Counts one more stream until end_sending(). False: too many. */
 static bool begin_stream(struct http_server *s)
 {
 	if (atomic_fetch_add(&s->streams, 1) < STREAMS_MOST)
@@ -149,7 +148,7 @@ static void drop_stream(struct api_response *rs)
 	rs->stream = NULL;
 }
 
-/* Takes the stream over, which has begun. */
+/* Takes over the stream, which begin_stream() counted. */
 static struct MHD_Response *new_stream(struct http_server *s, struct api_response *rs)
 {
 	struct sending *d = mem_zalloc(1, sizeof(*d));
@@ -167,10 +166,7 @@ static struct MHD_Response *new_stream(struct http_server *s, struct api_respons
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-/*
- * A client that has this very answer (If-None-Match lists its tag, or is "*") need not get it
- * again.
- */
+/* Whether If-None-Match of the client lists the tag, or is "*". */
 static bool is_unchanged(struct MHD_Connection *connection, const char *tag)
 {
 	const char *have = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -186,7 +182,7 @@ static void drop_shared(struct api_response *rs)
 	rs->gzip = false;
 }
 
-/* Weak: the bytes may differ in ages. Turns *rs into a 304 where the client knows it. */
+/* A weak tag: the bytes may differ in ages. Makes a 304 of *rs if the client has that answer. */
 static void tag_answer(struct MHD_Connection *connection, struct api_response *rs, char header[32])
 {
 	snprintf(header, 32, "W/\"%016llx\"", (unsigned long long)rs->etag);
@@ -198,15 +194,13 @@ static void tag_answer(struct MHD_Connection *connection, struct api_response *r
 	}
 }
 
-/*
- * Without a header the answer would say something else, so there is none where one finds no memory.
- */
+/* False: no memory for the header. The answer would say something else without it. */
 static bool add_header(struct MHD_Response *response, const char *name, const char *value)
 {
 	return !value || MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
-/* What a client is to do about 401, and when about 429. */
+/* What a client has to do after 401 and 429. */
 static bool add_refusal_headers(struct MHD_Response *response, const struct api_response *rs)
 {
 	char seconds[16];

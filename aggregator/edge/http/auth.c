@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In this order, the first that decides:
+ * The first rule that applies decides:
  *
- *	a page of another server sent it (Origin) 403
- *	health                                    always passes: whoever starts the service has no credentials
- *	more requests than the client may send    429, before anything is spent on it
- *	a body that is not said to be JSON        415
- *	nothing is configured                     passes under a name of this server (hosts.h), else 403
- *	/watcher, and it is open                  passes
- *	a good client certificate                 passes
- *	a token of the file                       passes
- *	any other token, and somebody knows more  what they said of it lately, else a review
- *	                                          401 with what was wrong, or missing
+ * 	a page of another server sent it (Origin)	403
+ * 	health						passes: probes have no credentials
+ * 	above the client's request rate			429
+ * 	a body that is not declared as JSON		415
+ * 	no credentials are configured			passes under a name of this server
+ * 							(hosts.h), else 403
+ * 	/watcher with --open-watcher			passes
+ * 	a valid client certificate			passes
+ * 	a token of the file				passes
+ * 	another token, with --token-review		the cached verdict, else a review
+ * 	anything else					401 with what is wrong or missing
  *
- * Every way that is configured may let a request in, as in the Kubernetes API server: a certificate
- * that is no good does not keep out who has a token. Tokens are compared as keyed digests, each of
- * the file with each that comes, in constant time.
+ * As in the Kubernetes API server each configured way may admit a request: an invalid certificate does
+ * not exclude a valid token. Tokens are compared as keyed digests in constant time, each with every
+ * token of the file.
  *
- * A review is asked of the path as routes know it, and remembered together with it: who may read
- * /v1/nodes need not be let preempt. HEAD counts as GET, whose answer it is the beginning of.
- * Reviews wait for two threads, shared among addresses in rounds (workers.h).
+ * A review is about a path as routes know it, and cached with it: a user that may read /v1/nodes need
+ * not be allowed to preempt. HEAD counts as GET. Two threads review; addresses share them in rounds
+ * (workers.h).
  */
 #include "aggregator/edge/http/auth.h"
 
@@ -99,7 +100,7 @@ refuse(struct auth *auth, struct auth_refusal *r, enum access_refusal reason,
 	va_start(args, format);
 	vsnprintf(r->text, sizeof(r->text), format, args);
 	va_end(args);
-	/* Paths and names are others': they are shown in the log, too, a line for each. */
+	/* Paths and names come from clients, and the text goes into a log line. */
 	for (char *c = r->text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
@@ -144,7 +145,7 @@ void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal)
 
 /* --- reviews ---------------------------------------------------------------------------------- */
 
-/* As RBAC's nonResourceURLs name it. */
+/* As nonResourceURLs of RBAC name it. */
 static void verb_of(const char *method, char verb[VERB_LEN])
 {
 	size_t len = 0;
@@ -157,7 +158,7 @@ static void verb_of(const char *method, char verb[VERB_LEN])
 	verb[len] = '\0';
 }
 
-/* Of the token with what it is to open. */
+/* Of the token with verb and path. */
 static void question_digest(const struct auth *auth, const uint8_t token[BEARER_DIGEST_LEN],
 			    const char *verb, const char *path, uint8_t digest[BEARER_DIGEST_LEN])
 {
@@ -207,7 +208,7 @@ enum auth_verdict auth_review(struct auth *auth, const struct auth_request *rq,
 	verb_of(rq->method, verb);
 	bearer_digest(auth->key, token, len, digest);
 	question_digest(auth, digest, verb, path, question);
-	/* Another request may have brought it while this one waited. */
+	/* Another request may have cached it meanwhile. */
 	if (!review_cache_find(auth->reviews, question, clock_mono_ns(), &a)) {
 		copy = mem_strndup(token, len);
 		counter_add(&auth->counters->reviews, 1);
@@ -271,7 +272,7 @@ bool auth_is_named(const struct auth *auth, const char *host, const struct socka
 }
 
 /*
- * The one path that is open beside guarded ones: schedulers reach it by any address, such as a
+ * /watcher may be open beside guarded paths; schedulers reach it by any address, such as a
  * Service's.
  */
 static bool is_by_address(const struct auth *auth, const char *host)
@@ -282,7 +283,7 @@ static bool is_by_address(const struct auth *auth, const char *host)
 	       host_is_address(&name);
 }
 
-/* What a page in a browser may have sent (hosts.h). */
+/* Requests that a page in a browser may have sent (hosts.h). */
 static enum auth_verdict check_page(struct auth *auth, const struct auth_request *rq,
 				    struct auth_refusal *r)
 {
@@ -355,7 +356,7 @@ uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, boo
 	return client;
 }
 
-/* --- the file again --------------------------------------------------------------------------- */
+/* --- reload ----------------------------------------------------------------------------------- */
 
 int auth_reload(struct auth *auth, struct reason *reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is let in to the HTTP API: decides about one request by what it carries, apart from the
- * library that serves it.
+ * Authentication and authorization of requests to the HTTP API: a decision about one request by its
+ * headers, apart from the library that serves it.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_AUTH_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_AUTH_H
@@ -16,15 +16,15 @@
 
 struct auth_options {
 	const char *token_file; /* NULL: none; borrowed, as all here */
-	const struct review_client *review_client; /* NULL: nobody is asked */
-	bool certificates; /* those of clients are looked at */
+	const struct review_client *review_client; /* NULL: no reviews */
+	bool certificates; /* client certificates are checked */
 	bool open_watcher;
-	double requests_per_second; /* of a client; 0: any number */
-	const char *listen; /* the address that clients know, .. */
-	const struct option_list *allowed_hosts; /* .. and other names of it; NULL: none */
+	double requests_per_second; /* of each client; 0: no limit */
+	const char *listen; /* --listen, the address that clients know */
+	const struct option_list *allowed_hosts; /* other names of it; NULL: none */
 };
 
-/* What became of the certificate that a client showed. */
+/* The client certificate of the connection. */
 enum auth_certificate { AUTH_CERTIFICATE_NONE, AUTH_CERTIFICATE_GOOD, AUTH_CERTIFICATE_BAD };
 
 struct auth_request {
@@ -41,10 +41,10 @@ struct auth_request {
 enum auth_verdict {
 	AUTH_PASS,
 	AUTH_REFUSE,
-	AUTH_REVIEW, /* ask auth_review() once, where waiting does no harm, or auth_refuse_busy() */
+	AUTH_REVIEW, /* ask auth_review() once where it may wait, or auth_refuse_busy() */
 };
 
-/* What a refused client is told. */
+/* The answer to a refused client. */
 struct auth_refusal {
 	enum access_refusal reason;
 	enum api_failure failure;
@@ -64,21 +64,21 @@ void auth_close(struct auth *auth); /* NULL is allowed */
 /* Any thread; microseconds. *refusal is written with AUTH_REFUSE, which is counted. */
 enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 			     struct auth_refusal *refusal);
-/*
- * Any thread; may take seconds. AUTH_PASS or AUTH_REFUSE. now_ns: the time on the clock when it was
- * answered.
- */
+/* Any thread; may take seconds. AUTH_PASS or AUTH_REFUSE. */
 enum auth_verdict auth_review(struct auth *auth, const struct auth_request *rq,
 			      struct auth_refusal *refusal);
-/* Instead, where nobody has time for that: the refusal that says so. */
+/* Instead of auth_review(), if too many reviews wait. */
 void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal);
-/* Whether a Host header (NULL: there is none) names this server, at which the client asked `to`. */
+/* Whether a Host header (NULL: none) names this server, which the client reached at `to`. */
 bool auth_is_named(const struct auth *auth, const char *host, const struct sockaddr *to);
-/* Who asks: the token by which the request was admitted, else the address (peer.h). */
+/*
+ * The client as fair queues count it: the token that admitted the request, else the address
+ * (peer_hash.h).
+ */
 uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, bool admitted);
 /*
- * Reads the token file again. What it held stays in force where that fails, with the reason. 1: it
- * changed, 0: not.
+ * Reads the token file again. 1: it changed; 0: no. On failure the former content stays in force,
+ * with the reason.
  */
 int auth_reload(struct auth *auth, struct reason *reason);
 

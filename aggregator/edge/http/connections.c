@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that sends a byte now and then is never silent, so silence is no measure of it. Each
- * step of a request has its time instead: the handshake and the headers, the body, the answer. Who
- * serves the connection says when the next step is due, without a lock; who looks for the overdue
- * holds the list's, under which no descriptor is closed.
+ * The event loop that serves a connection sets its next deadline without a lock. The thread that looks
+ * for overdue ones holds the list's lock, under which no descriptor is closed.
  *
- * Nor may anybody have all of them: clients that have some are in a table, with how many. It is no
- * larger than the list. Handshakes are a list of their own: what is too many gives up the oldest,
- * so whoever goes on with his is let in however many others do not.
+ * Clients with connections are in a hash table, with their counts. Handshakes are a list of their own:
+ * beyond the bound the oldest is shut down, so a client that continues its handshake gets in however
+ * many others do not.
  */
 #include "aggregator/edge/http/connections.h"
 #include "shared/endpoint.h"
@@ -34,7 +32,7 @@ static void await_client(struct handshake *h)
 
 	if (epoll_ctl(h->all->epoll, EPOLL_CTL_MOD, h->fd, &event) < 0 &&
 	    epoll_ctl(h->all->epoll, EPOLL_CTL_ADD, h->fd, &event) < 0)
-		return; /* no memory for it: the library asks again */
+		return; /* no memory: the library asks again */
 	h->waits = true;
 	DL_APPEND(h->all->waiting, h);
 	MHD_suspend_connection(h->connection);
@@ -72,7 +70,7 @@ void handshake_note_progress(struct handshake *h)
 	h->most = REQUEST_BYTES_MOST;
 }
 
-/* With the client's last word nothing more has to be read. */
+/* After the client's Finished message no handshake byte is read. */
 static int on_finished(gnutls_session_t session, unsigned int type, unsigned int when,
 		       unsigned int incoming, const gnutls_datum_t *message)
 {
@@ -230,7 +228,7 @@ static void leave_handshakes(struct connections *cs, struct connection *c)
 	DL_DELETE2(cs->handshakes, c, older, newer);
 }
 
-/* Under lock. The one to shut down for one more of that client, or NULL. */
+/* Under lock. The connection to shut down for one more of that client, or NULL. */
 static struct connection *find_too_many(struct connections *cs, struct connections_client *client)
 {
 	struct connection *c = cs->handshakes;

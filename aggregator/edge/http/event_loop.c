@@ -47,7 +47,7 @@
 
 enum {
 	EVENTS_MAX = 16,
-	ACCEPTS_MAX = 16, /* between two looks at those who are in */
+	ACCEPTS_MAX = 16, /* between two runs of the library */
 	REFUSALS_MAX = 64,
 	PAUSES_MOST = 10,
 	CONNECTION_BYTES = 16384,
@@ -173,7 +173,7 @@ static void accept_clients(struct event_loop *l)
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* Milliseconds until something is due; -1: nothing is. */
+/* Milliseconds until the next timeout; -1: none. */
 static int timeout_ms(const struct event_loop *l)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;
@@ -184,7 +184,7 @@ static int timeout_ms(const struct event_loop *l)
 	if (l->resume_ns) {
 		left_ns = l->resume_ns - clock_mono_ns();
 		left_ns = left_ns > 0 ? left_ns : 0;
-		/* Rounded up: not due yet is not worth waking for. */
+		/* Rounded up. */
 		if (left_ns / NS_PER_MS + 1 < ms)
 			ms = left_ns / NS_PER_MS + 1;
 	}
@@ -209,7 +209,7 @@ static void take_event(struct event_loop *l, void *of)
 		handshake_go_on(of);
 }
 
-/* The library looks at its connections however it was woken: who was let in may have asked. */
+/* The library runs after every wait: a new connection may have a request. */
 static void run_once(struct event_loop *l)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -266,10 +266,7 @@ static void on_connection(void *loop, struct MHD_Connection *connection, void **
 	}
 }
 
-/*
- * The certificates of sessions are set one by one (tls.h); without any of its own the library would
- * not start.
- */
+/* tls.h sets the certificate of each session; the library does not start without any callback. */
 static int no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
 			  gnutls_pcert_st **certificates, unsigned int *count,
 			  gnutls_ocsp_data_st **ocsp, unsigned int *ocsp_count,
@@ -280,7 +277,7 @@ static int no_certificate(gnutls_session_t session, const struct gnutls_cert_ret
 	return -1;
 }
 
-/* What the library has to say; of all that only lengths are answered otherwise. */
+/* The library's log: bad lengths are answered, the rest is dropped. */
 static void on_message(void *loop, const char *format, va_list args)
 {
 	struct event_loop *l = loop;
@@ -290,7 +287,7 @@ static void on_message(void *loop, const char *format, va_list args)
 		conn_manager_refuse_lengths(l->manager, &l->handshakes);
 }
 
-/* SIGPIPE is blocked on the thread, so the library may send as it likes. */
+/* SIGPIPE is blocked on the thread, so the library may use plain send(). */
 static struct MHD_Daemon *start_daemon(struct event_loop *l)
 {
 	bool tls = conn_manager_has_tls(l->manager);

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a proxy stands before us and reads a request's length otherwise than we do, a client can
- * have the beginning of its own request taken for the next client's ("request smuggling"). The
- * library is lenient: of two lengths it takes the first, of a length and a transfer coding the
- * latter, and it goes on with the connection. So what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC 9110
- * (5.3) let servers refuse is refused here, before anything else is looked at:
+ * A proxy in front may read the length of a request differently. Then a client can have the beginning
+ * of its request taken for the next client's ("request smuggling"). The library is lenient: of two
+ * lengths it takes the first, of a length and a transfer coding the coding, and it goes on with the
+ * connection. So this file refuses what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC 9110 (5.3) let servers
+ * refuse, before anything else:
  *
- *	no Host, or a header twice that can be there once only, whatever it says
- *	Content-Length beside Transfer-Encoding, any coding but "chunked", and one of HTTP/1.0, which
- *	has none
- *	a header's name that is none: "Content-Length : 4", which others read as another, or ignore
- *	a length or a coding that goes on in the next line, of which the library makes a part of the
- *	name: "Content-Length5"
- *	more parameters than fit into the connection's buffer (event_loop.c), of which each takes 64 bytes
- *	besides its text: where it is full, version 0.9.75 neither answers nor closes
- *	a NUL, at which the library ends a text, a line that goes on in the next, and one without CR
- *	or with a CR inside, where others end it
+ * 	no Host, or two headers of a kind that may occur once
+ * 	Content-Length with Transfer-Encoding, a coding other than "chunked", any coding in HTTP/1.0
+ * 	a header name that is no token: "Content-Length : 4", which others read differently
+ * 	a length or a coding that continues in the next line: the library makes a part of the name
+ * 	of it, "Content-Length5"
+ * 	more parameters than fit into the connection's buffer (event_loop.c), 64 bytes each besides
+ * 	the text: with a full buffer version 0.9.75 neither answers nor closes
+ * 	a NUL, which ends a text for the library, a line that continues in the next, a line without
+ * 	CR, or a CR inside a line, which ends it for others
  *
- * For the last of these the library has no word. But it splits the headers where they lie, so
- * between two texts is what divides them and nothing else (up to version 0.9; later ones refuse NUL
- * themselves). It writes NULs over what divides, though: a NUL before an LF looks like CR and LF.
+ * The library does not report the last group. It splits headers in place, so the bytes between two
+ * texts are the separators alone (up to version 0.9; later ones refuse NUL themselves). It overwrites
+ * separators with NULs: a NUL before an LF looks like CR and LF.
  */
 #include "aggregator/edge/http/framing.h"
 
@@ -33,7 +32,7 @@
 enum { SPACE = 1, CRLF = 2 };
 enum { PARAMETERS_MOST = 64, PARAMETER_BYTES = 64, TARGET_MOST = 15000 };
 
-/* The first two say how long the request is. */
+/* The first two give the length of the request. */
 enum single { LENGTH, CODING, HOST, AUTHORIZATION, ORIGIN, CONTENT_TYPE, SINGLES };
 
 static const char *const singles[] = {
@@ -48,7 +47,7 @@ static const char *const singles[] = {
 struct framing {
 	bool there[SINGLES];
 	bool is_1_0;
-	const char *end; /* of the text before the next header; NULL: it is not looked at */
+	const char *end; /* of the text before the next header; NULL: not checked */
 	const char *fault;
 };
 
@@ -107,7 +106,7 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 	return f->fault ? MHD_NO : MHD_YES;
 }
 
-/* Where the headers end, or NULL: versions from 1.0 on do not leave them as they came. */
+/* The end of the headers, or NULL: versions from 1.0 on change them. */
 static const char *end_of_headers(struct MHD_Connection *connection, const char *method)
 {
 	const union MHD_ConnectionInfo *info =

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page in a browser reaches servers that its user can reach. What stops it:
+ * A page in a browser reaches every server that its user reaches. The defences:
  *
- *	Host      a name of the page's owner that resolves to our address ("DNS rebinding") makes us
- *	          the page's own server, which may read every answer; its name is still the owner's
- *	Origin    pages of others send their own with every request but a plain GET, whose answer the
- *	          browser keeps from them
- *	JSON      without a question before it (CORS preflight), which nothing here answers, a page
- *	          sends forms and plain text only
+ * 	Host	DNS rebinding: a name of the page's owner resolves to our address, so the page may
+ * 		read every answer; the Host header still has the owner's name
+ * 	Origin	pages of other servers send it with every request but a plain GET, and the browser
+ * 		keeps the answer of that from them
+ * 	JSON	without a CORS preflight, which this server does not answer, a page sends forms and
+ * 		plain text only
  */
 #include "aggregator/edge/http/hosts.h"
 
@@ -130,7 +130,7 @@ bool host_is_address(const struct host_name *name)
 	return address_of(name->text, &six);
 }
 
-/* What stands behind "http://", or NULL. */
+/* The text behind "http://", or NULL. */
 static const char *authority_of(const char *origin)
 {
 	static const char *const schemes[] = {"http://", "https://"};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP edge: libmicrohttpd's threads answer by the routes of the API. And the options that say
- * who is let in.
+ * The HTTP edge: libmicrohttpd serves the routes of the API. The options of its access control.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_HTTP_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_HTTP_H
@@ -16,12 +15,12 @@
 #include "shared/options.h"
 #include "shared/reason.h"
 
-/* How long a client may take for each part of a request; 0: the usual time. */
+/* Timeouts of the parts of a request; 0: the default. */
 struct http_timeouts {
 	int64_t headers_ns; /* with the TLS handshake */
 	int64_t body_ns;
 	int64_t answer_ns; /* to read it */
-	int64_t stream_ns; /* to read one that is made while it is read */
+	int64_t stream_ns; /* to read a stream */
 };
 
 struct http_config {
@@ -30,26 +29,26 @@ struct http_config {
 	const struct api_context *ctx;
 	struct tls_files tls; /* no certificate: plain HTTP */
 	struct auth_options auth;
-	bool plain_tokens; /* tokens may travel in clear between machines */
-	bool insecure_open; /* other machines may ask, whoever they are */
+	bool plain_tokens; /* tokens in clear between machines are allowed */
+	bool insecure_open; /* clients of other machines need no credentials */
 	struct http_timeouts timeouts;
 };
 
 struct http_server;
 /*
- * -EADDRINUSE, -EINVAL.. with the reason. config is copied; what it points to is borrowed. -EINVAL
- * also where tokens would travel in clear between machines, or other machines ask without any, and
- * that is not allowed.
+ * -EADDRINUSE, -EINVAL, .. with the reason. config is copied; its pointers are borrowed. -EINVAL
+ * also if tokens would travel in clear between machines, or other machines need no credentials,
+ * and that is not allowed.
  */
 int http_start_with(struct http_server **s, const struct http_config *config,
 		    struct reason *reason);
 void http_stop(struct http_server *s);
-/* Soon reads certificates and tokens again; it does so by itself every ten seconds. */
+/* Reads certificates and tokens again, soon; it also does so every ten seconds. */
 void http_reload(struct http_server *s);
 /* The address it really listens on, "127.0.0.1:2020". */
 const char *http_address(const struct http_server *s);
 
-/* As the table of options fills it. */
+/* Filled by the option table. */
 struct access_options {
 	char *certificate, *key, *client_ca, *token_file, *audience;
 	bool token_review, open_watcher, plain_tokens, insecure_open;
@@ -105,9 +104,9 @@ struct access_options {
 			"10 at least at once; 0: any number.",                                     \
 			.initial = "0", .max = 1e6)
 
-/* What contradicts each other, or misses its other half, with the reason: -EINVAL. */
+/* -EINVAL with the reason: options contradict each other, or one of a pair is missing. */
 int access_options_check(const struct access_options *o, struct reason *reason);
-/* Into *config, which borrows the texts; who reviews tokens is the caller's to say. */
+/* Into *config, which borrows the texts; the caller sets the review client. */
 void access_options_apply(const struct access_options *o, struct http_config *config);
 
 #endif

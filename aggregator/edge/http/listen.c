@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why not left to the HTTP library: it says only that starting failed. People need to know which
- * address, why, and what to do about it.
+ * The library reports only that starting failed. Operators need the address, the cause and a remedy.
  */
 #include "aggregator/edge/http/server.h"
 
@@ -15,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Clients may come all at once after a restart; the kernel cuts this to net.core.somaxconn. */
+/* Clients reconnect all at once after a restart; the kernel limits this to net.core.somaxconn. */
 enum { BACKLOG = 4096 };
 
 struct address_parts {
@@ -125,7 +124,7 @@ static void describe(struct listener *l)
 	l->loopback = is_loopback(&at);
 }
 
-/* Binds the first address of that family that can be bound. */
+/* Binds the first address of the family that can be bound. */
 static int bind_family(struct listener *l, const struct address_parts *parts, int family,
 		       struct reason *reason)
 {
@@ -152,7 +151,7 @@ int listen_open(struct listener *l, const char *address, struct reason *reason)
 
 	if (rc)
 		goto out;
-	/* A socket of IPv6's "any" takes IPv4 too; a kernel without IPv6 has only the other. */
+	/* A socket of IPv6's any-address takes IPv4 too; a kernel without IPv6 has only IPv4. */
 	if (!parts.host[0])
 		rc = bind_family(l, &parts, AF_INET6, NULL);
 	if (parts.host[0] || (rc && rc != -EADDRINUSE && rc != -EACCES))

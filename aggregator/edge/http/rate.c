@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket fills at the rate, up to its burst, and a request takes one out. A full bucket says
- * nothing that a missing one would not, so the table forgets the fullest of a set of four when it
- * needs room, and 16384 clients are remembered that ask much. Which set an address falls into is
- * keyed, so that nobody can push out a chosen one.
+ * A full bucket holds no information, so a set of four that needs room drops its fullest bucket; 16384
+ * busy clients are remembered. The set of an address is keyed: nobody can evict a chosen address.
  */
 #include "aggregator/edge/http/rate.h"
 

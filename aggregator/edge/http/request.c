@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library calls for the headers, for each piece of the body and at its end; once more whenever
- * the connection was suspended and is resumed:
+ * The library calls for the headers, for each piece of the body and at its end, and once more after a
+ * suspended connection is resumed:
  *
- *     headers --> auth --pass-->     body, kept within bounds --> api_route() --> answer_send()
- *                   |  |                                  |             ^
- *             refuse|  |review: suspended                 | suspended   |
- *                   v  v                                  v             |
- *              answerreview workers --> resumed              workers ------+
+ *     headers --> auth --pass--> body, within bounds --> api_route() --> answer_send()
+ *                   |  |                           |             ^
+ *             refuse|  |review: suspended          | suspended   |
+ *                   v  v                           v             |
+ *              answer  review workers --> resumed  workers ------+
  *
- * A client that is refused gets to read why: what it sends is then read and forgotten, up to
- * BODY_SWALLOWED.
+ * A refused client gets the reason: the rest of its body is read and dropped, up to BODY_SWALLOWED.
  */
 #include "aggregator/edge/http/server.h"
 
@@ -22,19 +21,19 @@
 
 enum { BODY_SWALLOWED = 16 << 20 };
 
-/* One request between its first line and its end. */
+/* A request between its first line and its end. */
 struct pending {
 	struct buf body;
-	size_t seen; /* bytes of the body that arrived, kept or not */
+	size_t seen; /* bytes of the body so far, kept or not */
 	size_t body_most;
-	bool scheduler; /* may have sent it */
+	bool scheduler; /* a path of schedulers */
 	bool too_large;
 	bool busy;
-	bool refused; /* by the manager, as refusal says */
-	bool reviewed; /* just now: the library tells of the headers once more */
+	bool refused; /* by the connection manager; see refusal */
+	bool reviewed; /* by now: the library reports the headers once more */
 	struct auth_refusal refusal;
 
-	/* from the connection's suspension to its resumption the worker's */
+	/* the worker's, from suspension to resumption */
 	struct work work;
 	struct http_server *server;
 	struct event_loop *loop;
@@ -48,8 +47,8 @@ struct pending {
 /* --- the query, as handlers see it ------------------------------------------------------------ */
 
 struct search {
-	const char *name; /* wanted, or */
-	const char *const *known; /* everything but these */
+	const char *name; /* wanted; NULL: any */
+	const char *const *known; /* but not one of these */
 	const char *found;
 };
 
@@ -142,10 +141,7 @@ static enum MHD_Result answer_request(struct pending *p)
 
 /* --- work ------------------------------------------------------------------------------------- */
 
-/*
- * A worker's thread, or that which has to refuse it. Behind the resumption nothing of it may be
- * touched.
- */
+/* A worker's thread, or the thread that refuses it. After the resumption *p is the loop's. */
 static void run_request(struct work *w, bool refused)
 {
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
@@ -158,7 +154,7 @@ static void run_request(struct work *w, bool refused)
 	event_loop_resume(p->loop, p->connection);
 }
 
-/* The same of a review: whether the request is let in. */
+/* As run_request(), for a review. */
 static void run_review(struct work *w, bool refused)
 {
 	struct pending *p = (struct pending *)((char *)w - offsetof(struct pending, work));
@@ -169,7 +165,7 @@ static void run_review(struct work *w, bool refused)
 	event_loop_resume(p->loop, p->connection);
 }
 
-/* The loop goes on with others meanwhile, and is called once more. */
+/* The loop serves others meanwhile, and is called once more. */
 static enum MHD_Result do_later(struct workers *ws, void (*run)(struct work *w, bool refused),
 				struct pending *p)
 {
@@ -197,10 +193,7 @@ static size_t swallowed(size_t most)
 	return most > BODY_SWALLOWED ? most : BODY_SWALLOWED;
 }
 
-/*
- * A body that will be refused and that the client has not begun to send, or that is not worth
- * reading to its end.
- */
+/* Whether the body is refused before the client sends it, or too large to be read to its end. */
 static bool refuse_at_once(struct MHD_Connection *connection, size_t most)
 {
 	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -241,8 +234,8 @@ void *request_on_target(void *loop, const char *target, struct MHD_Connection *c
 }
 
 /*
- * A text with a NUL in it would be another one, cut; nothing has a name that has "%00" in it. And a
- * slash that is not one to those before us does not divide a path.
+ * A text with a NUL in it would be cut; nothing has a name with "%00". An escaped slash does not
+ * divide a path: a proxy in front reads it as a part of a name.
  */
 size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
@@ -254,10 +247,7 @@ size_t request_unescape(void *cls, struct MHD_Connection *connection, char *text
 	return MHD_http_unescape(text);
 }
 
-/*
- * The headers have come. MHD_YES: go on with the body; an answer was sent already where there is to
- * be none.
- */
+/* The headers have arrived. MHD_YES: go on with the body, or an answer is queued. */
 static enum MHD_Result begin_request(struct pending *p)
 {
 	struct http_server *s = p->server;

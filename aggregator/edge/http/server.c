@@ -2,33 +2,29 @@
 /*
  * libmicrohttpd around api_route().
  *
- * Two loops (event_loop.c) each wait for their connections' events; they read requests and write answers
- * (request.c, answer.c) and never block. What a slow client has not yet sent or read waits in
- * memory, not on a thread. The answer is made by a worker: a handler takes a view, writes its
- * answer into memory and drops the view.
+ * Two event loops (event_loop.c) read requests and write answers (request.c, answer.c) and never
+ * block. What a slow client has not sent or read waits in memory, not on a thread. A worker makes the
+ * answer: the handler takes a view, writes the answer into memory and drops the view.
  *
  *     loop: request complete --> connection suspended --> worker: api_route() --> resumed
  *     loop: request_on_progress() once more <---------------------------------------'  --> answer
  *
- * Each kind of work has workers of its own (enum api_work), shared among clients in rounds
- * (workers.h): a scheduler waits neither behind simulations of a whole cluster nor behind lists,
- * however many of them are asked for, and simulations have less of the CPU. Health is answered by
- * the loop.
+ * Each kind of work (enum api_work) has workers of its own, which clients share round-robin
+ * (workers.c): schedulers wait neither for simulations of a whole cluster nor for lists, and
+ * simulations get less CPU. The loop answers health.
+ *
+ * Before that the connection manager (conn_manager.c) authorizes a request by its headers and bounds
+ * the time of each step. A token that needs a review suspends the connection behind the headers, for
+ * threads of their own; the library reports the headers once more after that.
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most three quarters of what the limit of open files
- * leaves, so that agents are let in however many clients there are, and where strangers can connect
- * PER_CLIENT_MOST from one address. Memory: a request's body what its route takes
- * (api_body_most()); bodies and answers together as answer.c has it. Silence: CONN_IDLE_SECONDS.
- * What the library refuses by itself (bytes that are not HTTP, headers beyond its memory for a
- * connection) never reaches a handler.
+ * leaves, so that agents get in; PER_CLIENT_MOST of one address, unless only this machine connects.
+ * Memory: a body has the bound of its route (api_body_most()); bodies and answers together see
+ * answer.c. Silence: CONN_IDLE_SECONDS. The library refuses bytes that are not HTTP, and headers
+ * beyond its memory for a connection, itself.
  *
- * Before any of that a request passes the connection manager (conn_manager.c): TLS, who is let in, and times for each of
- * its steps, after which its connection is cut. Whom it refuses is told so before the body is read.
- * Where it wants a token reviewed, the connection is suspended likewise, behind the headers,
- * for threads that do nothing else; the library tells of the headers once more when it is resumed.
- *
- * Shutdown: requests that no worker has begun are refused; then the loops close every connection
- * and complete every request that began.
+ * At a stop, requests that wait for a worker are refused; then the loops close every connection and
+ * complete every request that began.
  */
 #include "aggregator/edge/http/server.h"
 
@@ -45,7 +41,7 @@
 enum {
 	CONNECTIONS_MOST = 16384,
 	CONNECTIONS_LEAST = 64,
-	DESCRIPTORS_KEPT = 256, /* for files, databases, the Kubernetes API .. */
+	DESCRIPTORS_KEPT = 256, /* for files, the database, the Kubernetes API, .. */
 	PER_CLIENT_MOST = 2048,
 	REVIEWS_MOST = 256, /* requests that wait for a review of their token */
 };
@@ -70,7 +66,7 @@ static unsigned int connection_limit(void)
 					 : (unsigned int)left;
 }
 
-/* Tokens in clear are anybody's who sees the network; without any, so is everything else. */
+/* Tokens in clear are visible to the network; without credentials the whole API is. */
 static int check_exposure(const struct http_server *s, const struct http_config *config,
 			  struct reason *reason)
 {
@@ -137,7 +133,7 @@ static int start_loops(struct http_server *s, struct reason *reason)
 	return rc;
 }
 
-/* Workers first: they resume what loops have suspended. */
+/* Workers first: they resume suspended connections. */
 static void stop(struct http_server *s)
 {
 	workers_stop(s->review_workers);

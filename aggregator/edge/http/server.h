@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the HTTP server share: http.h is what others see of it. */
+/* Internals of the HTTP server; http.h is its interface. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_SERVER_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_SERVER_H
 
@@ -12,14 +12,14 @@
 #include "aggregator/edge/http/workers.h"
 #include "shared/reason.h"
 
-/* --- listen.c: from "HOST:PORT" to a listening socket ----------------------------------------- */
+/* --- listen.c --------------------------------------------------------------------------------- */
 
 enum { LISTEN_ADDRESS_LEN = 64 };
 
 struct listener {
 	int fd;
 	bool loopback; /* only this machine can connect */
-	char address[LISTEN_ADDRESS_LEN]; /* what it is bound to: "127.0.0.1:2020", "[::]:2020" */
+	char address[LISTEN_ADDRESS_LEN]; /* as bound: */
 };
 
 /*
@@ -31,7 +31,7 @@ int listen_open(struct listener *l, const char *address, struct reason *reason);
 
 struct http_server;
 
-/* --- event_loop.c: a thread that accepts connections and serves them ------------------------- */
+/* --- event_loop.c: a thread that accepts connections and serves them -------------------------- */
 
 struct event_loop;
 
@@ -48,30 +48,27 @@ int event_loop_start(struct event_loop **l, struct http_server *server, int list
 void event_loop_stop(struct event_loop *l);
 
 struct http_server *event_loop_server(const struct event_loop *l);
-/* Any thread: goes on with one of its connections that was suspended. */
+/* Any thread: resumes a suspended connection of the loop. */
 void event_loop_resume(struct event_loop *l, struct MHD_Connection *connection);
 
-/* --- answer.c: from what a route said to the bytes that a client reads, within bounds --------- */
+/* --- answer.c: sends answers within bounds ---------------------------------------------------- */
 
 /*
- * Counts so many bytes as held for a client; false: there would be too many, and none is counted.
- * Requests of schedulers have room that no others take.
+ * Counts bytes as held for a client. False: too much is held, and nothing is counted. Schedulers
+ * have a share of their own.
  */
 bool answer_hold(struct http_server *s, size_t len, bool scheduler);
 void answer_release(struct http_server *s, size_t len);
 
-/*
- * Takes over what *rs owns, and gives it to the library: 503 where too much is being read already.
- * MHD_NO: the connection is to be closed.
- */
+/* Takes over *rs and queues it; 503 if too much is held. MHD_NO: close the connection. */
 enum MHD_Result answer_send(struct http_server *s, struct connection *c, struct api_response *rs,
 			    bool scheduler);
-/* Of an answer that nobody will get. */
+/* Frees an answer that is not sent. */
 void answer_drop(struct api_response *rs);
 
-/* --- request.c: requests as the HTTP library tells of them, from their headers to the answer -- */
+/* --- request.c: a request from its headers to the answer -------------------------------------- */
 
-/* Called by the library, cls being the loop that serves the connection; see MHD's handlers. */
+/* Callbacks of the library, whose cls is the event loop; see the types of MHD. */
 enum MHD_Result request_on_progress(void *loop, struct MHD_Connection *connection, const char *path,
 				    const char *method, const char *version, const char *upload,
 				    size_t *upload_len, void **state);
@@ -89,13 +86,13 @@ struct http_server {
 	const struct api_context *ctx; /* borrowed */
 	struct listener listener;
 	struct event_loop *loops[HTTP_LOOPS];
-	struct workers *workers[API_WORKS]; /* NULL: a loop does it at once */
-	struct workers *review_workers; /* NULL: nobody is asked about tokens */
+	struct workers *workers[API_WORKS]; /* NULL: an event loop does it at once */
+	struct workers *review_workers; /* NULL: no reviews */
 	struct conn_manager *manager;
 
 	/* any thread; answer.c */
 	atomic_size_t held_bytes;
-	atomic_uint streams; /* under way */
+	atomic_uint streams; /* sent now */
 };
 
 #endif

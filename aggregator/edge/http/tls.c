@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set is what the files held at one time: the credentials of handshakes, and the authorities of
- * clients. Each connection holds the set that it began with until it ends, and a new set is put
- * beside it: nobody is cut off by an exchange. But who is believed is asked of the newest set, so a
- * client whose authority was taken away is a stranger with its next request.
+ * A set holds the credentials of handshakes and the authorities of clients, as read at one time. A
+ * connection holds its set until it ends, so a reload cuts nobody. Clients are checked against the
+ * newest set: a client whose authority was removed is refused with its next request.
  *
- * The files are exchanged one after the other by whoever does it, so a certificate may stand beside
- * the former key for a moment: such a pair is refused as a whole, and the caller tries again later.
- * Whether there is anything new is seen by the bytes and not by times or links, which a mounted
- * Secret changes in its own ways.
+ * Files may be replaced one after the other, and a certificate may meet the former key for a moment:
+ * such a pair is refused as a whole and read again later. Changes are found by content: a mounted
+ * Secret changes times and links in its own ways.
  *
- * The library that serves HTTP would take one certificate for its whole life. It begins a session
- * before it tells of the connection, so there, before the first byte of the handshake, the session
- * gets the credentials of the newest set.
+ * The library takes one certificate for its life. It begins a session before it reports the
+ * connection; there, before the first byte of the handshake, the session gets the newest credentials.
  */
 #include "aggregator/edge/http/tls.h"
 
@@ -35,7 +32,7 @@ struct tls_set {
 	atomic_uint users;
 	uint64_t number; /* of all sets, from 1 */
 	gnutls_certificate_credentials_t credentials;
-	gnutls_x509_trust_list_t clients; /* NULL: they are not asked */
+	gnutls_x509_trust_list_t clients; /* NULL: clients are not asked */
 	int64_t ends_s;
 	uint8_t digest[DIGEST_LEN]; /* of the files */
 };
@@ -158,7 +155,10 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 	return 0;
 }
 
-/* For the handshake, which names them to clients, and for checking what these show then. */
+/*
+ * For the handshake, which names the authorities to clients, and for the check of client
+ * certificates.
+ */
 static int take_clients(struct tls_set *set, const char *path, const struct texts *x,
 			struct reason *reason)
 {
@@ -297,7 +297,7 @@ static const char *fault_of(unsigned int status)
 	return "cannot be verified";
 }
 
-/* Until when none of them has ended: then the client is looked at again. */
+/* The first expiry of the chain: the client is checked again then. */
 static int64_t first_end(gnutls_x509_crt_t *chain, unsigned int count)
 {
 	int64_t first_s = INT64_MAX;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of --token-file: a line each, so that a Secret is made with `kubectl create secret --from-file`
- * and one token is withdrawn by deleting its line. Tokens themselves are not kept: of the text that
- * was read only digests remain, and the text is wiped. A request's digest is compared with all of
- * them, each in constant time. Short tokens are refused: nobody notices somebody who guesses.
+ * The token file has a line for each token, so that `kubectl create secret --from-file` makes a Secret
+ * of it, and deleting a line withdraws a token. Only digests stay in memory; the text is wiped. The
+ * digest of a request is compared with all of them in constant time. Short tokens are refused: nobody
+ * would notice guesses.
  *
- * Of reviews: sets of four, found by the first bits of the digest; since that is keyed, nobody
- * outside can choose a set. Where a set is full, what has ended makes room first, then what
- * refuses, then what ends soonest; and what refuses never takes the place of what allows, so that a
- * flood of wrong tokens drives no right one out. About 800 KiB.
+ * The cache of reviews has sets of four, chosen by the first bits of the keyed digest: nobody outside
+ * can choose a set. A full set drops expired entries first, then denials, then the approval that
+ * expires first. A denial never replaces an approval: a flood of wrong tokens evicts no valid one.
+ * About 800 KiB.
  */
 #include "aggregator/edge/http/tokens.h"
 
@@ -284,7 +284,7 @@ bool review_cache_find(struct review_cache *c, const uint8_t digest[BEARER_DIGES
 	return good;
 }
 
-/* The less, the sooner it goes. */
+/* The entry with the least worth is dropped first. */
 static int64_t worth(const struct entry *e, int64_t now_ns)
 {
 	if (e->ends_ns <= now_ns)
@@ -292,7 +292,7 @@ static int64_t worth(const struct entry *e, int64_t now_ns)
 	return e->verdict == ACCESS_ALLOWED ? e->ends_ns : e->ends_ns - INT64_MAX / 2;
 }
 
-/* NULL: all that is there is worth more. */
+/* NULL: every entry of the set is worth more. */
 static struct entry *make_room(struct review_cache *c, const uint8_t digest[BEARER_DIGEST_LEN],
 			       int64_t now_ns, enum access_verdict verdict)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bearer tokens: as requests carry them (RFC 6750), those of --token-file, and what a review said
- * of others lately. They are compared and remembered as digests.
+ * Bearer tokens: parsing (RFC 6750), the tokens of --token-file, and the cache of reviews. Tokens are
+ * compared and kept as digests.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_TOKENS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_TOKENS_H
@@ -15,13 +15,13 @@
 
 enum { BEARER_DIGEST_LEN = 32, BEARER_KEY_LEN = 32, BEARER_TOKEN_MAX = 8 << 10 };
 
-/* One or more of A-Z a-z 0-9 - . _ ~ + /, then any number of "=": what may stand in the header. */
+/* b64token of RFC 6750: one or more of A-Z a-z 0-9 - . _ ~ + /, then any number of "=". */
 bool bearer_is_token(const char *text, size_t len);
 
 enum bearer_kind {
 	BEARER_NONE, /* there is no header */
 	BEARER_TOKEN,
-	BEARER_OTHER, /* another scheme, or not what a token may be */
+	BEARER_OTHER, /* another scheme, or no b64token */
 };
 
 /*
@@ -31,22 +31,21 @@ enum bearer_kind {
 enum bearer_kind bearer_parse(const char *header, const char **token, size_t *len);
 
 /*
- * BLAKE2b-256 under a key of this process, so that the time a comparison takes tells nothing about
- * any token.
+ * BLAKE2b-256 under a key of this process: the time of a comparison reveals nothing about a token.
  */
 void bearer_digest(const uint8_t key[BEARER_KEY_LEN], const char *token, size_t len,
 		   uint8_t digest[BEARER_DIGEST_LEN]);
 
-/* --- the tokens of --token-file: who has which ------------------------------------------------ */
+/* --- tokens of --token-file ------------------------------------------------------------------- */
 
 enum { TOKEN_LIST_MAX = 256, TOKEN_NAME_LEN = 64 };
 
 struct token_list;
 
 /*
- * Lines "TOKEN" or "TOKEN,NAME"; empty ones and those that begin with "#" say nothing. A token of
- * 16 characters or more, a name of printable characters, at most TOKEN_LIST_MAX of them. -EINVAL
- * with the reason naming the line, never a token.
+ * Lines "TOKEN" or "TOKEN,NAME"; empty lines and lines that begin with "#" are ignored. A token
+ * has 16 characters or more, a name printable ones; at most TOKEN_LIST_MAX. -EINVAL with the
+ * reason, which names the line, never a token.
  */
 int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *text,
 		     size_t len, struct reason *reason);
@@ -58,15 +57,12 @@ int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN],
 		    struct reason *reason);
 void token_list_free(struct token_list *list); /* NULL is allowed */
 
-/* Whether they let in the same; both made with one key. */
+/* Whether they have the same tokens; both made with one key. */
 bool token_list_same(const struct token_list *a, const struct token_list *b);
-/*
- * The name of the digest's token ("token 3" without one), or NULL. It takes the same time whichever
- * token it is.
- */
+/* The name of the digest's token ("token 3" without one), or NULL. In constant time. */
 const char *token_list_find(const struct token_list *list, const uint8_t digest[BEARER_DIGEST_LEN]);
 
-/* --- reviews: for a short time and a bounded number of requests ------------------------------- */
+/* --- cache of reviews ------------------------------------------------------------------------- */
 
 enum { REVIEW_SETS = 1024, REVIEW_WAYS = 4 };
 
@@ -75,13 +71,10 @@ struct review_cache;
 struct review_cache *review_cache_new(void);
 void review_cache_free(struct review_cache *c); /* NULL is allowed */
 
-/*
- * Any thread. digest: of the token and what is asked with it, keyed. False: nothing is known that
- * is still good.
- */
+/* Any thread. digest: keyed, of token, verb and path. False: nothing valid is cached. */
 bool review_cache_find(struct review_cache *c, const uint8_t digest[BEARER_DIGEST_LEN],
 		       int64_t now_ns, struct access_answer *a);
-/* Good for a minute if it allows, else for ten seconds. What was not answered is not remembered. */
+/* Approvals are cached for 60 s, denials for 10 s. An unanswered review is not cached. */
 void review_cache_put(struct review_cache *c, const uint8_t digest[BEARER_DIGEST_LEN],
 		      int64_t now_ns, const struct access_answer *a);
 

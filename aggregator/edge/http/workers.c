@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queue under one lock; an idle thread takes its head. The first work of a client has the next
- * round's number, and what it has besides the rounds behind that; so a client that asks once stands
- * before the second work of every other. A full queue loses its last work for one that stands
- * before it.
+ * One queue under one lock. The first work of a client gets the next round's number, and each further
+ * one the round behind: a client with one request comes before the second request of every other. A
+ * full queue refuses its last work for one of an earlier round.
  *
- * A stop wakes all threads: each completes what it has begun, and the caller of the stop refuses
- * what still waits.
+ * At a stop each thread completes its work, and the stopping thread refuses what waits.
  */
 #include "aggregator/edge/http/workers.h"
 
@@ -33,7 +31,7 @@ struct workers {
 	bool stop;
 };
 
-/* The next one, waiting for it; NULL: stop. */
+/* Waits for the next work; NULL: stop. */
 static struct work *take(struct workers *ws)
 {
 	struct work *w = NULL;
@@ -56,14 +54,14 @@ static void *work(void *arg)
 	const struct workers *ws = arg;
 	struct work *w;
 
-	/* Of this thread alone. Without it the work is done, too. */
+	/* Of this thread alone. A failure costs only the priority. */
 	(void)setpriority(PRIO_PROCESS, 0, ws->options.nice);
 	while ((w = take(arg)) != NULL)
 		w->run(w, false);
 	return NULL;
 }
 
-/* Under lock. The last, where it stands behind the place *at; NULL: none does. */
+/* Under lock. Removes and returns the last work if it is behind *at, else NULL. */
 static struct work *take_last(struct work **at)
 {
 	struct work *last;
@@ -75,7 +73,7 @@ static struct work *take_last(struct work **at)
 	return last;
 }
 
-/* Under lock. What has to be refused for it, or NULL. */
+/* Under lock. The work to refuse instead, or NULL. */
 static struct work *insert(struct workers *ws, struct work *w)
 {
 	struct work **at = &ws->first, *refused = NULL;

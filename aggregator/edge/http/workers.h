@@ -8,10 +8,10 @@
 
 #include "shared/reason.h"
 
-/* Something to be done; a member of what it is about. */
+/* A unit of work, embedded in its owner. */
 struct work {
 	struct work *next;
-	uint64_t client; /* whose it is */
+	uint64_t client; /* the client */
 	uint64_t round; /* the queue's */
 	void (*run)(struct work *w, bool refused);
 };
@@ -26,14 +26,11 @@ struct workers;
 /* -errno with the reason. */
 int workers_start(struct workers **ws, const struct workers_options *o, struct reason *reason);
 /*
- * Runs it later on some thread: the work of one client in the order given, of several in rounds. If
- * waiting_most works wait, one of the client that has most is run at once as refused.
+ * Runs it later on a thread: works of one client in order, of several clients round-robin. If
+ * waiting_most works wait, the last one of the client with most is run at once as refused.
  */
 void workers_give(struct workers *ws, struct work *w);
-/*
- * What has begun is completed; what waits, and what comes later, is run as refused. NULL is
- * allowed.
- */
+/* Completes what has begun; runs as refused what waits and what comes later. NULL is allowed. */
 void workers_stop(struct workers *ws);
 void workers_free(struct workers *ws); /* stopped; NULL is allowed */
 

@@ -31,7 +31,7 @@ int kube_writer_start(struct kube_writer *w, const struct kube_config *config, c
 /* Cuts what is under way and ends the thread. */
 void kube_writer_stop(struct kube_writer *w);
 
-/* --- by the thread */
+/* --- by the thread ---------------------------------------------------------------------------- */
 
 /* False: the writer stops. */
 bool kube_writer_wait(struct kube_writer *w, int64_t ns);
