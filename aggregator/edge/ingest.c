@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a frame:
+ * The aggregator's end of nanomsg REQ/REP is this program's own code on its loop (ingest_peers.c,
+ * ingest_socket.c). The library's end aborts and leaks on hostile peers, has no bound for each
+ * peer, and costs 18 system calls and 5 thread switches a frame; here a frame costs a recv() and a
+ * sendmsg(). integration/ingest_nanomsg has libnanomsg as the peer in every role,
+ * integration/transport the agent.
  *
- *   opened? ---no---> counted, the third in a row ends its connection; no answer, so that a stranger
- *      |              learns nothing and an agent just times out.
- *      |              A sealed frame that is too long is refused by an ack, or its agent would send it for ever.
+ * A frame:
+ *
+ *   opened? ---no---> counted, the third in a row closes its connection; no answer: strangers learn
+ *      |              nothing, and an agent times out. A sealed frame that is too long gets the ack
+ *      |              "refused", or its agent would send it for ever.
  *   admitted? --no--> answered as the handler says; the agent keeps it and sends it again
  *      |
- *   complete? --no--> kept; acked "part stored"
+ *   complete? --no--> stored; acked "part stored"
  *      |
  *   decoded? ---no--> acked "refused" with the reason: the agent drops it
  *      |
  *   handler: acked with its verdict
  *
- * Only an interval that is applied renews its connection's place: a recorded frame is applied once,
- * but opens as often as somebody sends it.
+ * Only an applied interval renews the slot of its connection: a recorded frame opens as often as
+ * it is sent, but is applied once. An answer is sealed with key and nonce of its request, so an
+ * ack cannot be replayed. After a lost answer the agent sends the frame again, a duplicate for the
+ * handler. A stop drops everything: agents keep what is not acked.
  *
- * Everything is answered with the key and the nonce of its request, so an ack cannot be replayed.
- * An answer that gets lost leads to the same frame again, which the handler knows as a duplicate.
- * On shutdown nothing is kept: agents keep what was not acked.
- *
- * Parts are kept in a table of incomplete intervals by node, in the order they were begun (uthash
- * keeps the order of insertion): what must go for want of room is then always at the head. Nothing
- * is lost by that for good, since an agent whose parts were forgotten is told that its last one was
- * merely stored, and sends all of them again.
+ * Incomplete intervals are in a hash table by node, in order of insertion (uthash), so the oldest
+ * is at the head. An agent whose parts were dropped gets "part stored" for its last part, and
+ * sends all of them again.
  */
 #include "aggregator/edge/ingest.h"
 
@@ -43,7 +46,7 @@
 
 struct incomplete {
 	UT_hash_handle hh;
-	struct frame_header header; /* of the part that came first; node is the key */
+	struct frame_header header; /* of the first part; node is the key */
 	size_t stored;
 	size_t bytes;
 	struct buf parts[BODY_PARTS_MAX]; /* owned */
@@ -91,7 +94,7 @@ static bool same_interval(const struct frame_header *a, const struct frame_heade
 	       !memcmp(a->run, b->run, FRAME_RUN_LEN);
 }
 
-/* True when the part is there already, with other content. */
+/* True if the part is stored with other content. */
 static bool contradicts(const struct incomplete *i, size_t part, const struct buf *body)
 {
 	return i->present[part] &&
@@ -155,7 +158,7 @@ size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *heade
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-/* 5000 nodes of more than 500 pods do not send at once: enough for all that are under way. */
+/* Enough for 5000 nodes of more than 500 pods, which do not send at once. */
 static const struct ingest_parts_limits parts_limits = {
 	.nodes_max = 4096,
 	.bytes_max = 64 * 1024 * 1024,
@@ -171,9 +174,9 @@ struct ingest {
 	struct endpoint endpoint;
 	struct ingest_peers *peers;
 	struct ingest_parts *parts;
-	struct buf body, ack, answer; /* scratch, kept from frame to frame */
-	struct interval *interval; /* owned; so, too */
-	int64_t idle_ns; /* when a step last found fewer frames than it could take, or the first began */
+	struct buf body, ack, answer; /* scratch */
+	struct interval *interval; /* owned; scratch */
+	int64_t idle_ns; /* of the last step with fewer frames than `most`, or the first one */
 };
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
@@ -257,7 +260,7 @@ static enum frame_result refuse(struct ack *ack, const struct reason *why)
 	return FRAME_RESULT_refused;
 }
 
-/* All parts are there. */
+/* Of a complete interval. */
 static enum frame_result take_interval(struct ingest *in, const struct frame_header *header,
 				       uint64_t connection, const struct buf *parts, size_t count,
 				       int64_t now_ns, struct ack *ack)
@@ -273,7 +276,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 	return in->handler->interval(in->ctx, header, connection, interval, now_ns, ack);
 }
 
-/* An opened frame; may take the body. */
+/* Of an opened frame; may take over the body. */
 static enum frame_result take_part(struct ingest *in, const struct frame_header *header,
 				   uint64_t connection, struct buf *body, int64_t now_ns,
 				   struct ack *ack)

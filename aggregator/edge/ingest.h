@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents send to: opens frames, joins parts, hands intervals over, seals acks. */
+/*
+ * The port of the agents: opens frames, joins their parts, hands intervals to a handler, seals
+ * acks.
+ */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_H
 
@@ -16,24 +19,21 @@
 #include "shared/reason.h"
 
 /*
- * Called on the loop thread. Both of the first fill status, applied, durable, orders and reason of
- * *ack (zeroed before, but for server_time_ns = now_ns).
+ * Called on the loop thread. The first two fill status, applied, durable, orders and reason of
+ * *ack (zeroed before, except for server_time_ns = now_ns).
  */
 struct ingest_handler {
 	/*
-	 * For each frame that was opened, before anything of it is kept. False: it is answered as it
-	 * is, and counted as *result.
+	 * For each opened frame, before anything of it is kept. False: *ack is the answer, and
+	 * *result the count.
 	 */
 	bool (*admit)(void *ctx, const struct frame_header *header, uint64_t connection,
 		      int64_t now_ns, struct ack *ack, enum frame_result *result);
-	/*
-	 * For each complete interval, which is ingest's again afterwards. Returns how its last frame
-	 * is counted.
-	 */
+	/* For each complete interval, borrowed. Returns how its last frame is counted. */
 	enum frame_result (*interval)(void *ctx, const struct frame_header *header,
 				      uint64_t connection, struct interval *interval,
 				      int64_t now_ns, struct ack *ack);
-	/* A connection of which frames were opened is closed; the last one was of this node. */
+	/* A connection with opened frames is closed; the last of them was of this node. */
 	ingest_closed *closed;
 };
 
@@ -41,21 +41,21 @@ struct ingest;
 
 /*
  * Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE,
- * ..: the reason says what to do. keys, counters, handler and ctx are borrowed.
+ * ..: the reason has the remedy. keys, counters, handler and ctx are borrowed.
  */
 int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
 		struct counters *counters, const struct ingest_handler *handler, void *ctx,
 		struct reason *reason);
 void ingest_close(struct ingest *in);
-/* Readable when there is something to take, or a connection to look after. */
+/* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);
 /*
- * Takes at most `most` frames without blocking; returns how many there were. now_ns is Unix time,
- * mono_ns monotonic.
+ * Takes at most `most` frames without blocking; returns their number. now_ns is Unix time, mono_ns
+ * monotonic.
  */
 int ingest_step(struct ingest *in, int most, int64_t now_ns, int64_t mono_ns);
 
-/* --- parts of intervals that travel in several frames, within bounds; for tests --------------- */
+/* --- parts of intervals, within bounds; exported for tests ------------------------------------ */
 
 struct ingest_parts;
 
@@ -67,11 +67,11 @@ struct ingest_parts_limits {
 struct ingest_parts *ingest_parts_new(const struct ingest_parts_limits *limits);
 void ingest_parts_free(struct ingest_parts *p);
 /*
- * Stores the body (taken over and left empty) of the part the header names. Returns how many parts
- * there are once the interval is complete, moved to parts[0..] in order and forgotten here; 0 while
- * some are missing. Order and repetition do not matter. A node has one incomplete interval: another
- * run, sequence or number of parts, or another content of a part that is there, begins it anew.
- * Over a limit the interval that was begun first is forgotten.
+ * Stores the body (taken over and left empty) of the part that the header names. Returns the
+ * number of parts if the interval is complete: they are moved to parts[0..] in order; else 0.
+ * Order and repetition do not matter. A node has one incomplete interval: another run, sequence or
+ * number of parts, or another content of a stored part, begins it anew. Over a limit the oldest
+ * incomplete interval is dropped.
  */
 size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *header, struct buf *body,
 			struct buf parts[BODY_PARTS_MAX]);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nanomsg's own side of an answering socket hands every message from its thread to ours and back:
- * five switches of threads and eighteen system calls for each, more than all that is then done with
- * a frame. Here the thread that wants the message reads it: one epoll for all peers, one recv() for
- * a frame, which usually is there as a whole, and one sendmsg() for its answer.
+ * The thread that needs a message reads it: one epoll for all peers, one recv() for a frame, which
+ * usually arrives whole, and one sendmsg() for its answer.
  *
  *                                      a part            the rest, within 30 s
  *        (accepted, greeted) --> IDLE -----------> BEGUN --------------------> message
@@ -12,24 +10,22 @@
  *                                v                  | a part                     | more was read
  *                              message -----------> READY <----------------------+
  *
- * Who may stay, and for how long, is decided in ingest_slots.c.
+ * ingest_slots.c decides which connections stay, and for how long.
  *
- * A message that one recv() brought whole is handed out where it lies, in room that all peers
- * share. What came in part is kept with its peer until the rest is there, so a peer that is silent
- * holds no memory. A peer may ask again before it is answered; what is read beyond a message is
- * kept and handed out from there, and its peer is READY: an eventfd makes the epoll readable then,
- * as the kernel no longer does.
+ * A message that one recv() reads whole is handed out from a buffer that all peers share. A part is
+ * kept with its peer until the rest arrives, so a silent peer holds no memory. A peer may send a
+ * request before the answer to the former: what is read beyond a message is kept, and its peer is
+ * READY; an eventfd makes the epoll readable then.
  *
- * What can fail. A peer that breaks the protocol, announces more than a frame may have or ends a
- * message too late is closed; so is one whose answer went out in part. Parts of messages share a
- * bound; over it, who began first is closed: who is honest is done soon. There is a bound of peers,
- * so that agents leave some descriptors to all else. Where nobody leaves for who comes, a spare one
- * is given up to accept and close, so that nobody waits in a backlog for ever. Where that fails
- * too, or is needed too often, nobody is accepted for a moment: a listener that is always readable
- * would take a whole core. A loop that is behind has not looked at all that came: a stranger of
- * whom something is unread when its time is over has it once more. So has a stranger of which a
- * frame opened: an agent that repeats an interval has the next one in 15 s at most. All of that is
- * counted. Agents connect again and send again. On shutdown nothing is kept.
+ * What can fail. A peer is closed that breaks the protocol, announces more than a frame may have,
+ * ends a message too late, or gets a part of an answer only. Parts of messages share a bound; over
+ * it the peer that began first is closed. The number of peers leaves descriptors to the rest of
+ * the program. Without a descriptor and a connection to evict, a spare descriptor serves to accept
+ * and close clients; if that fails too, nobody is accepted for a moment, since a listener that is
+ * always readable would use a whole core. An unverified connection gets its time once more if
+ * something of it is unread when the time is over, as a busy loop is late, or if one of its frames
+ * opened: an agent that repeats an interval has the next in 15 s at most. Everything is counted.
+ * Agents connect and send again.
  */
 #include "aggregator/edge/ingest_peers.h"
 
@@ -58,40 +54,40 @@
 
 enum {
 	EVENTS_MAX = 64,
-	ACCEPTS_MAX = 1024, /* between two looks at those who have asked: 20 ms */
-	REFUSALS_MAX = 64, /* of these, for want of descriptors */
-	LOOKS_MAX = 16, /* for one message */
+	ACCEPTS_MAX = 1024, /* between two waits: 20 ms */
+	REFUSALS_MAX = 64, /* of them, closed for want of descriptors */
+	LOOKS_MAX = 16, /* without a message */
 	SHARED_LEN = 256 * 1024,
 	PART_STEP = 4096,
-	PARTS_MAX = 256 * 1024 * 1024, /* bytes kept of messages that came in part */
+	PARTS_MAX = 256 * 1024 * 1024, /* bytes of all parts of messages */
 	PEERS_LEAST = 64,
-	DESCRIPTORS_KEPT = 256, /* for the HTTP API, files, databases .. */
+	DESCRIPTORS_KEPT = 256, /* for the HTTP API, files, the database, .. */
 };
 
 #define MESSAGE_NS (30 * NS_PER_SEC) /* from its first byte to its last */
 #define PAUSE_NS   (100 * NS_PER_MS)
 
-/* What an event is about, where it is not a peer. */
+/* Events of other things than peers. */
 enum { ID_LISTENER = 1, ID_READY, ID_TIMER };
 
 /* Peers of each state are in a list of their own. */
 enum peer_state {
 	PEER_IDLE,
-	PEER_BEGUN, /* the rest of a message is awaited */
-	PEER_READY, /* more than its last message was read */
+	PEER_BEGUN, /* a message has begun */
+	PEER_READY, /* more than its last message is read */
 	PEER_STATES,
 };
 
 struct peer {
-	struct ingest_slot slot; /* first, so that it leads to its peer */
-	char *node; /* owned: of the last frame that was opened; NULL: none was */
+	struct ingest_slot slot; /* first: peer_of() */
+	char *node; /* owned: of the last opened frame; NULL: none */
 	int fd;
 	bool greeted;
-	uint64_t id; /* place in peers below, and in the upper half a count that makes it unique */
+	uint64_t id; /* index in peers below; the upper half is a count that makes it unique */
 	enum peer_state state;
 	int64_t due_ns; /* of PEER_BEGUN: closed then */
-	struct buf part; /* what was read .. */
-	size_t taken; /* .. of which so much is handed out; 0 unless PEER_READY */
+	struct buf part; /* read bytes */
+	size_t taken; /* bytes of them that are handed out; 0 unless PEER_READY */
 	struct peer *prev, *next; /* in the list */
 };
 
@@ -106,19 +102,19 @@ struct ingest_peers {
 
 	int64_t now_ns; /* monotonic */
 	struct ingest_slots *slots; /* owned */
-	int spare; /* a descriptor to give up; negative: there is none */
+	int spare; /* a descriptor to give up; negative: none */
 	uint32_t accepted; /* ever, never 0 in an id */
-	struct peer **peers; /* owned; NULL: the place is free */
+	struct peer **peers; /* owned; NULL: free */
 	size_t room, count;
-	size_t free_hint; /* no place before it is free */
-	struct peer *lists[PEER_STATES]; /* who came first is first */
-	struct peer *lender; /* in whose part the message lies that is handed out; or NULL */
-	int64_t timer_ns; /* when the timer goes off, not after anything is due; 0: never */
-	int64_t resume_ns; /* nobody is accepted before; 0: everybody is */
-	size_t part_bytes; /* room of all parts together */
+	size_t free_hint; /* no index before it is free */
+	struct peer *lists[PEER_STATES]; /* oldest first */
+	struct peer *lender; /* whose part holds the message that is handed out; or NULL */
+	int64_t timer_ns; /* of the timer, not after the next deadline; 0: off */
+	int64_t resume_ns; /* accepting pauses until then; 0: no pause */
+	size_t part_bytes; /* capacity of all parts */
 	struct epoll_event events[EVENTS_MAX];
 	int event_count, event_at;
-	struct buf whole; /* the message handed out, where it came in parts */
+	struct buf whole; /* the message that is handed out, if it came in parts */
 	uint8_t shared[SHARED_LEN];
 };
 
@@ -147,7 +143,7 @@ static size_t take_index(struct ingest_peers *p)
 	return at;
 }
 
-/* An event while any peer is ready. */
+/* Makes the epoll readable while a peer is ready. */
 static void tell_ready(struct ingest_peers *p, bool was)
 {
 	bool is = p->lists[PEER_READY] != NULL;
@@ -161,7 +157,7 @@ static void tell_ready(struct ingest_peers *p, bool was)
 	assert(done == sizeof(count));
 }
 
-/* 0 stops it. */
+/* 0: off. */
 static void set_timer(struct ingest_peers *p, int64_t at_ns)
 {
 	struct itimerspec when = {
@@ -173,8 +169,8 @@ static void set_timer(struct ingest_peers *p, int64_t at_ns)
 }
 
 /*
- * What is no longer due is seen when the timer goes off: most peers are in time, and setting it is
- * a system call.
+ * The timer is not moved to later deadlines: most peers are in time, and setting it is a system
+ * call.
  */
 static void expect_by(struct ingest_peers *p, int64_t due_ns)
 {
@@ -211,7 +207,7 @@ static void move(struct ingest_peers *p, struct peer *peer, enum peer_state stat
 	enter(p, peer, state);
 }
 
-/* What is handed out stays where it is until the next message is asked for. */
+/* The handed-out message stays valid until the next one is requested. */
 static void drop_part(struct ingest_peers *p, struct peer *peer)
 {
 	p->part_bytes -= peer->part.cap;
@@ -282,7 +278,7 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* Lets somebody in and out at once; false when that cannot be done either. */
+/* Accepts a connection and closes it; false: that fails, too. */
 static bool refuse_one(struct ingest_peers *p)
 {
 	int fd;
@@ -326,7 +322,7 @@ static void admit(struct ingest_peers *p, int fd, const struct sockaddr *from)
 	add_peer(p, fd, address);
 }
 
-/* Until then nobody is accepted, and those who knock wait in the backlog; 0: everybody is. */
+/* Pauses accepting; clients wait in the backlog. 0: ends the pause. */
 static void pause_accepting(struct ingest_peers *p, int64_t until_ns)
 {
 	struct epoll_event event = {.events = until_ns ? 0 : EPOLLIN, .data.u64 = ID_LISTENER};
@@ -338,7 +334,7 @@ static void pause_accepting(struct ingest_peers *p, int64_t until_ns)
 		expect_by(p, until_ns);
 }
 
-/* The kernel says that there is no descriptor before it looks for who needs one. */
+/* accept() fails for want of a descriptor before it looks for a connection. */
 static bool somebody_waits(const struct ingest_peers *p)
 {
 	struct pollfd listener = {.fd = p->listener, .events = POLLIN};
@@ -346,7 +342,7 @@ static bool somebody_waits(const struct ingest_peers *p)
 	return poll(&listener, 1, 0) != 0;
 }
 
-/* True while there may be more; *refused counts how often there was no descriptor. */
+/* True while there may be more; *refused counts failures for want of a descriptor. */
 static bool accept_one(struct ingest_peers *p, int *refused)
 {
 	union {
@@ -424,7 +420,7 @@ static void on_time(struct ingest_peers *p)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* How many of the first bytes are the peer's hello: 0 once it is greeted; -EAGAIN, -EPROTO. */
+/* Length of the hello at the beginning: 0 after it was received; -EAGAIN, -EPROTO. */
 static int greet(struct peer *peer, const void *data, size_t len)
 {
 	int rc;
@@ -439,9 +435,9 @@ static int greet(struct peer *peer, const void *data, size_t len)
 }
 
 /*
- * Finds the first message in what was read of a peer; *used is how much of that is then done with,
- * also where there is none yet. 0, -EAGAIN, or an error that ends the connection. A message that
- * cannot be answered is passed over.
+ * Finds the first message in the read bytes of a peer; *used is how much is done with then, also
+ * without a message. 0, -EAGAIN, or an error that ends the connection. A message that cannot be
+ * answered is skipped.
  */
 static int find_message(const struct ingest_peers *p, struct peer *peer, const uint8_t *data,
 			size_t len, size_t *used, struct ingest_message *out)
@@ -472,10 +468,7 @@ static int find_message(const struct ingest_peers *p, struct peer *peer, const u
 	return rc;
 }
 
-/*
- * Of all that was read of the peer, these last bytes are kept: a message that has begun, or
- * anything.
- */
+/* Keeps the last read bytes of the peer: a begun message, or anything. */
 static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *rest, size_t len,
 		      bool begun)
 {
@@ -489,9 +482,7 @@ static void keep_rest(struct ingest_peers *p, struct peer *peer, const uint8_t *
 	move(p, peer, !len ? PEER_IDLE : begun ? PEER_BEGUN : PEER_READY);
 }
 
-/*
- * Of what is kept of the peer. Many small messages are not moved each time that one is handed out.
- */
+/* Takes a message from the kept bytes of the peer. Small messages are not moved one by one. */
 static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
 	const uint8_t *at = (uint8_t *)peer->part.data + peer->taken;
@@ -513,9 +504,8 @@ static int take_kept(struct ingest_peers *p, struct peer *peer, struct ingest_me
 }
 
 /*
- * Room for what is missing of the message that has begun, but hardly more than came already: what
- * was announced is not believed. Over the bound those who began before are closed; -ENOBUFS when
- * there is none.
+ * Makes room for the rest of the begun message, but hardly more than has come: announced lengths
+ * are not believed. Over the bound, peers that began before are closed; -ENOBUFS: there is none.
  */
 static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 {
@@ -536,7 +526,7 @@ static int make_room(struct ingest_peers *p, struct peer *peer, size_t *room)
 	return 0;
 }
 
-/* How many bytes came, or a negative errno: -EAGAIN, -ECONNRESET at the end. */
+/* The number of bytes, or a negative errno: -EAGAIN, -ECONNRESET at the end. */
 static ssize_t receive(int fd, void *into, size_t room)
 {
 	ssize_t n = recv(fd, into, room, MSG_DONTWAIT);
@@ -546,7 +536,7 @@ static ssize_t receive(int fd, void *into, size_t room)
 	return n ? n : -ECONNRESET;
 }
 
-/* The rest of a message, or some of it, to the part that is there. */
+/* Reads the rest of a message, or a part of it. */
 static int read_rest(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
 	size_t room;
@@ -579,7 +569,7 @@ static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_me
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* Because of an error that serving it had. */
+/* Closes a peer after an error. */
 static void end_failed(struct ingest_peers *p, struct peer *peer, int rc)
 {
 	if (rc == -EPROTO || rc == -EMSGSIZE)
@@ -587,10 +577,10 @@ static void end_failed(struct ingest_peers *p, struct peer *peer, int rc)
 	else if (rc == -ENOBUFS)
 		end_peer(p, peer, INGEST_CLOSING_MEMORY);
 	else
-		close_peer(p, peer); /* it has gone by itself */
+		close_peer(p, peer); /* closed by the peer */
 }
 
-/* 0 with a message, else -EAGAIN. */
+/* 0: a message; else -EAGAIN. */
 static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
 	int rc = peer->state == PEER_READY ? take_kept(p, peer, message)
@@ -611,7 +601,7 @@ static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *
 		return -EAGAIN;
 	case ID_TIMER:
 	case ID_READY:
-		return -EAGAIN; /* those come first anyway */
+		return -EAGAIN; /* handled before */
 	default:
 		peer = find_peer(p, id);
 		return peer ? serve(p, peer, message) : -EAGAIN;
@@ -619,9 +609,9 @@ static int on_event(struct ingest_peers *p, uint64_t id, struct ingest_message *
 }
 
 /*
- * Asks for events when the last ones are through. nanomsg gives a connection up that hears no hello
- * within a second, so that agents coming back in thousands would never get in behind the frames of
- * the others: while many ask, who knocks is let in before they are served.
+ * Waits for events after the last ones. nanomsg gives up a connection without a hello within a
+ * second, so with many events new connections are accepted first: else thousands of agents that
+ * return would never get in behind the frames of others.
  */
 static bool look(struct ingest_peers *p)
 {
@@ -632,7 +622,7 @@ static bool look(struct ingest_peers *p)
 	return p->event_count > 0;
 }
 
-/* However busy strangers are without asking anything, the loop gets its turn. */
+/* Bounded, so that connections without messages do not keep the loop. */
 int ingest_peers_receive(struct ingest_peers *p, struct ingest_message *message, int64_t now_ns)
 {
 	int rc = -EAGAIN, looks = 0;
@@ -661,7 +651,7 @@ void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route
 
 	if (!peer)
 		return;
-	/* Nearly always it was the same before. */
+	/* Nearly always the same as before. */
 	if (node && (!peer->node || strcmp(peer->node, node) != 0)) {
 		free(peer->node);
 		peer->node = mem_strdup(node);

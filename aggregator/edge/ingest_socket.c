@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When thousands of agents come back at once a short backlog drops most of their SYNs, which are
- * retried for half a minute; and without keepalive a node that lost its power holds its descriptor
- * for ever. Linux hands the options of a listener on to the sockets it accepts.
+ * When thousands of agents return at once, a short backlog drops most SYNs, which are retried for
+ * half a minute. Without keepalive a node that lost its power holds a descriptor for ever.
+ * Accepted sockets inherit the options of the listener on Linux.
  *
- * An ipc socket's file is left alone unless it is a socket nobody listens on. A stale file, left by
- * a killed process, is removed; the new one is made 0600.
+ * The file of an ipc socket is replaced only if it is a socket without a listener, as a killed
+ * process leaves it. The new one is made 0600.
  *
- * The bytes are the mappings of the scalability protocols to TCP and, as nanomsg has it, to ipc,
- * and the request/reply protocol:
+ * The bytes: the SP mappings to TCP and, as nanomsg has it, to ipc, and the request/reply protocol.
  *
  *     hello      0 'S' 'P' 0, protocol as 16 bits (48: REQ, 49: REP), 0 0; once, in both directions
  *     message    on ipc only: 1; length as 64 bits, then so many bytes: stack of ids, frame
  *     stack      0..7 ids of 32 bits below 2^31, one id above; an answer carries its request's
  *
- * Numbers are big-endian. All of them are bytes of strangers: nothing is believed, and no length is
- * added to before it was compared.
+ * Numbers are big-endian. No byte is trusted: lengths are compared before they are added.
  */
 #include "aggregator/edge/ingest_socket.h"
 
@@ -33,8 +31,8 @@
 enum {
 	BACKLOG = 4096,
 	/*
-	 * A silent peer is gone after 10 + 3 * 5 s, one that does not acknowledge an answer after
-	 * 20.
+	 * A silent peer ends after 10 + 3 * 5 s, a peer that does not acknowledge an answer after
+	 * 20 s.
 	 */
 	KEEPALIVE_IDLE_S = 10,
 	KEEPALIVE_INTERVAL_S = 5,
@@ -44,7 +42,7 @@ enum {
 
 /* --- the file of an ipc socket ---------------------------------------------------------------- */
 
-/* 0: nobody listens; -EADDRINUSE: somebody does; else why that cannot be told. */
+/* 0: no listener; -EADDRINUSE: a listener; else why that is not known. */
 static int try_connect(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -55,7 +53,7 @@ static int try_connect(const char *path)
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	rc = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? errno : 0;
 	close(fd);
-	/* EAGAIN: its backlog is full. */
+	/* EAGAIN: the backlog is full. */
 	if (rc == 0 || rc == EAGAIN)
 		return -EADDRINUSE;
 	return rc == ECONNREFUSED || rc == ENOENT ? 0 : -rc;
@@ -93,7 +91,7 @@ union address {
 	struct sockaddr_un un;
 };
 
-/* -ENODEV for a host that is no address. */
+/* -ENODEV: the host is no address. */
 static int read_tcp(const struct endpoint *e, union address *a, socklen_t *len)
 {
 	bool all = !strcmp(e->host, "*");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The side of nanomsg's REQ/REP that answers, without nanomsg: a listening socket as thousands of
- * agents need it, and the bytes that are spoken on its streams.
+ * The replying side of nanomsg REQ/REP: a listening socket for thousands of agents, and the bytes
+ * of the wire format.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_SOCKET_H
 #define EVENKEEL_AGGREGATOR_EDGE_INGEST_SOCKET_H
@@ -13,11 +13,11 @@
 #include "shared/reason.h"
 
 /*
- * Opens one that does not block. 0 with *fd, the caller's; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES,
- * -EEXIST, ..: the reason says what to do.
+ * Opens a non-blocking listener. 0 with *fd, the caller's; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES,
+ * -EEXIST, ..: the reason has the remedy.
  */
 int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct reason *reason);
-/* Removes the file of an ipc socket, while it is open. */
+/* Removes the file of an open ipc socket. */
 void ingest_socket_remove(const struct endpoint *endpoint);
 
 /* --- bytes ------------------------------------------------------------------------------------ */
@@ -30,26 +30,25 @@ enum {
 	WIRE_MESSAGE_MAX = 1024 * 1024, /* the stack of ids included */
 };
 
-/* What either side sends first. */
+/* Sent first by this side. */
 extern const uint8_t wire_hello[WIRE_HELLO_LEN];
-/* 0; -EAGAIN: right as far as it goes; -EPROTO: not a REQ socket. */
+/* 0; -EAGAIN: correct so far; -EPROTO: not a REQ socket. */
 int wire_check_hello(const void *data, size_t len);
 
-/* How long the head of a message is. */
+/* Length of the head of a message. */
 size_t wire_head_len(enum endpoint_kind kind);
 /* Writes the head of a message of len bytes. */
 void wire_put_head(enum endpoint_kind kind, size_t len, uint8_t *head);
 /*
- * The length of the message that begins at data, without its head: 0 with *message_len written;
- * -EAGAIN: the head is not all there; -EPROTO: of a kind there is not; -EMSGSIZE: over
- * WIRE_MESSAGE_MAX.
+ * The length of the message at data, without its head: 0 with *message_len written; -EAGAIN: the
+ * head is not complete; -EPROTO: unknown kind; -EMSGSIZE: over WIRE_MESSAGE_MAX.
  */
 int wire_get_head(enum endpoint_kind kind, const void *data, size_t len, size_t *message_len);
 
 /*
- * Bytes of the stack of ids a request begins with: every device on its way put one on it, the
- * asker's own, which has the highest bit, lies at the bottom. 0: there is none, or it is too high;
- * such a request cannot be answered.
+ * Bytes of the stack of ids at the beginning of a request: each device on the way adds one at the
+ * front; the requester's own, at the end, has the highest bit set. 0: no stack, or too long; such
+ * a request cannot be answered.
  */
 size_t wire_stack_len(const void *message, size_t len);
 

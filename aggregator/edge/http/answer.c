@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers wait in memory until their clients have read them. All bodies and unread answers together
- * are at most HELD_MOST; a quarter of it is for schedulers alone. Beyond that, requests get 503, but
- * answers up to SMALL_ANSWER, such as of health, always pass. A stream is made piece by piece as its
- * client reads, and holds its source: STREAMS_MOST at once, then 503.
+ * Answers wait in memory until their clients have read them. All bodies and unread answers
+ * together are at most HELD_MOST; a quarter of it is for schedulers alone. Beyond that, requests
+ * get 503, but answers up to SMALL_ANSWER, such as of health, always pass. A stream is made piece
+ * by piece as its client reads, and holds its source: STREAMS_MOST at once, then 503.
  */
 #include "aggregator/edge/http/server.h"
 

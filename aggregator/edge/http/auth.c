@@ -14,13 +14,13 @@
  * 	another token, with --token-review		the cached verdict, else a review
  * 	anything else					401 with what is wrong or missing
  *
- * As in the Kubernetes API server each configured way may admit a request: an invalid certificate does
- * not exclude a valid token. Tokens are compared as keyed digests in constant time, each with every
- * token of the file.
+ * As in the Kubernetes API server each configured way may admit a request: an invalid certificate
+ * does not exclude a valid token. Tokens are compared as keyed digests in constant time, each with
+ * every token of the file.
  *
- * A review is about a path as routes know it, and cached with it: a user that may read /v1/nodes need
- * not be allowed to preempt. HEAD counts as GET. Two threads review; addresses share them in rounds
- * (workers.h).
+ * A review is about a path as routes know it, and cached with it: a user that may read /v1/nodes
+ * need not be allowed to preempt. HEAD counts as GET. Two threads review; addresses share them in
+ * rounds (workers.h).
  */
 #include "aggregator/edge/http/auth.h"
 

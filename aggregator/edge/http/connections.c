@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop that serves a connection sets its next deadline without a lock. The thread that looks
- * for overdue ones holds the list's lock, under which no descriptor is closed.
+ * The event loop that serves a connection sets its next deadline without a lock. The thread that
+ * looks for overdue ones holds the list's lock, under which no descriptor is closed.
  *
- * Clients with connections are in a hash table, with their counts. Handshakes are a list of their own:
- * beyond the bound the oldest is shut down, so a client that continues its handshake gets in however
- * many others do not.
+ * Clients with connections are in a hash table, with their counts. Handshakes are a list of their
+ * own: beyond the bound the oldest is shut down, so a client that continues its handshake gets in
+ * however many others do not.
  */
 #include "aggregator/edge/http/connections.h"
 #include "shared/endpoint.h"

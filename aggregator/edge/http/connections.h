@@ -3,11 +3,11 @@
  * Open connections, and those of TLS without a request yet: each kind has a bound for each client,
  * handshakes also for all. Each connection has a time for its next step.
  *
- * The library calls a session again and again while its client has sent part of a handshake. So the
- * connection is suspended until there is something to read. A session also keeps up to 128 KiB of an
- * unfinished handshake message. So a client may send HANDSHAKE_BYTES_MOST until its handshake is done,
- * FIRST_BYTES_MOST until the line of its first request, and REQUEST_BYTES_MOST between two steps of a
- * request.
+ * The library calls a session again and again while its client has sent part of a handshake. So
+ * the connection is suspended until there is something to read. A session also keeps up to 128 KiB
+ * of an unfinished handshake message. So a client may send HANDSHAKE_BYTES_MOST until its
+ * handshake is done, FIRST_BYTES_MOST until the line of its first request, and REQUEST_BYTES_MOST
+ * between two steps of a request.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy in front may read the length of a request differently. Then a client can have the beginning
- * of its request taken for the next client's ("request smuggling"). The library is lenient: of two
- * lengths it takes the first, of a length and a transfer coding the coding, and it goes on with the
- * connection. So this file refuses what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC 9110 (5.3) let servers
- * refuse, before anything else:
+ * A proxy in front may read the length of a request differently. Then a client can have the
+ * beginning of its request taken for the next client's ("request smuggling"). The library is
+ * lenient: of two lengths it takes the first, of a length and a transfer coding the coding, and it
+ * goes on with the connection. So this file refuses what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC
+ * 9110 (5.3) let servers refuse, before anything else:
  *
  * 	no Host, or two headers of a kind that may occur once
  * 	Content-Length with Transfer-Encoding, a coding other than "chunked", any coding in HTTP/1.0
@@ -17,8 +17,8 @@
  * 	CR, or a CR inside a line, which ends it for others
  *
  * The library does not report the last group. It splits headers in place, so the bytes between two
- * texts are the separators alone (up to version 0.9; later ones refuse NUL themselves). It overwrites
- * separators with NULs: a NUL before an LF looks like CR and LF.
+ * texts are the separators alone (up to version 0.9; later ones refuse NUL themselves). It
+ * overwrites separators with NULs: a NUL before an LF looks like CR and LF.
  */
 #include "aggregator/edge/http/framing.h"
 

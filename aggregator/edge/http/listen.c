@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library reports only that starting failed. Operators need the address, the cause and a remedy.
+ * The library reports only that starting failed. Operators need the address, the cause and a
+ * remedy.
  */
 #include "aggregator/edge/http/server.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A full bucket holds no information, so a set of four that needs room drops its fullest bucket; 16384
- * busy clients are remembered. The set of an address is keyed: nobody can evict a chosen address.
+ * A full bucket holds no information, so a set of four that needs room drops its fullest bucket;
+ * 16384 busy clients are remembered. The set of an address is keyed: nobody can evict a chosen
+ * address.
  */
 #include "aggregator/edge/http/rate.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library calls for the headers, for each piece of the body and at its end, and once more after a
- * suspended connection is resumed:
+ * The library calls for the headers, for each piece of the body and at its end, and once more
+ * after a suspended connection is resumed:
  *
  *     headers --> auth --pass--> body, within bounds --> api_route() --> answer_send()
  *                   |  |                           |             ^

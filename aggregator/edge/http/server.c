@@ -3,8 +3,8 @@
  * libmicrohttpd around api_route().
  *
  * Two event loops (event_loop.c) read requests and write answers (request.c, answer.c) and never
- * block. What a slow client has not sent or read waits in memory, not on a thread. A worker makes the
- * answer: the handler takes a view, writes the answer into memory and drops the view.
+ * block. What a slow client has not sent or read waits in memory, not on a thread. A worker makes
+ * the answer: the handler takes a view, writes the answer into memory and drops the view.
  *
  *     loop: request complete --> connection suspended --> worker: api_route() --> resumed
  *     loop: request_on_progress() once more <---------------------------------------'  --> answer
@@ -13,9 +13,9 @@
  * (workers.c): schedulers wait neither for simulations of a whole cluster nor for lists, and
  * simulations get less CPU. The loop answers health.
  *
- * Before that the connection manager (conn_manager.c) authorizes a request by its headers and bounds
- * the time of each step. A token that needs a review suspends the connection behind the headers, for
- * threads of their own; the library reports the headers once more after that.
+ * Before that the connection manager (conn_manager.c) authorizes a request by its headers and
+ * bounds the time of each step. A token that needs a review suspends the connection behind the
+ * headers, for threads of their own; the library reports the headers once more after that.
  *
  * Bounds. Connections: CONNECTIONS_MOST, at most three quarters of what the limit of open files
  * leaves, so that agents get in; PER_CLIENT_MOST of one address, unless only this machine connects.

@@ -4,12 +4,13 @@
  * connection holds its set until it ends, so a reload cuts nobody. Clients are checked against the
  * newest set: a client whose authority was removed is refused with its next request.
  *
- * Files may be replaced one after the other, and a certificate may meet the former key for a moment:
- * such a pair is refused as a whole and read again later. Changes are found by content: a mounted
- * Secret changes times and links in its own ways.
+ * Files may be replaced one after the other, and a certificate may meet the former key for a
+ * moment: such a pair is refused as a whole and read again later. Changes are found by content: a
+ * mounted Secret changes times and links in its own ways.
  *
  * The library takes one certificate for its life. It begins a session before it reports the
- * connection; there, before the first byte of the handshake, the session gets the newest credentials.
+ * connection; there, before the first byte of the handshake, the session gets the newest
+ * credentials.
  */
 #include "aggregator/edge/http/tls.h"
 

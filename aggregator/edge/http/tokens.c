@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The token file has a line for each token, so that `kubectl create secret --from-file` makes a Secret
- * of it, and deleting a line withdraws a token. Only digests stay in memory; the text is wiped. The
- * digest of a request is compared with all of them in constant time. Short tokens are refused: nobody
- * would notice guesses.
+ * The token file has a line for each token, so that `kubectl create secret --from-file` makes a
+ * Secret of it, and deleting a line withdraws a token. Only digests stay in memory; the text is
+ * wiped. The digest of a request is compared with all of them in constant time. Short tokens are
+ * refused: nobody would notice guesses.
  *
- * The cache of reviews has sets of four, chosen by the first bits of the keyed digest: nobody outside
- * can choose a set. A full set drops expired entries first, then denials, then the approval that
- * expires first. A denial never replaces an approval: a flood of wrong tokens evicts no valid one.
- * About 800 KiB.
+ * The cache of reviews has sets of four, chosen by the first bits of the keyed digest: nobody
+ * outside can choose a set. A full set drops expired entries first, then denials, then the
+ * approval that expires first. A denial never replaces an approval: a flood of wrong tokens evicts
+ * no valid one. About 800 KiB.
  */
 #include "aggregator/edge/http/tokens.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bearer tokens: parsing (RFC 6750), the tokens of --token-file, and the cache of reviews. Tokens are
- * compared and kept as digests.
+ * Bearer tokens: parsing (RFC 6750), the tokens of --token-file, and the cache of reviews. Tokens
+ * are compared and kept as digests.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_TOKENS_H
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_TOKENS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queue under one lock. The first work of a client gets the next round's number, and each further
- * one the round behind: a client with one request comes before the second request of every other. A
- * full queue refuses its last work for one of an earlier round.
+ * One queue under one lock. The first work of a client gets the next round's number, and each
+ * further one the round behind: a client with one request comes before the second request of every
+ * other. A full queue refuses its last work for one of an earlier round.
  *
  * At a stop each thread completes its work, and the stopping thread refuses what waits.
  */

@@ -9,8 +9,8 @@
  * pending without an event of its own.
  *
  * A merge patch, which does not create the claim; the annotation is the time, so that each is a
- * change. Where the API says no (no such claim, no Role) it is tried again REST_NS later, /v1/status
- * tells what it said, and the first of a row is logged.
+ * change. Where the API says no (no such claim, no Role) it is tried again REST_NS later,
+ * /v1/status tells what it said, and the first of a row is logged.
  *
  * Events of pods (--pod-events) are created in their namespaces, a few a second; one that the API
  * does not take is counted and gone.

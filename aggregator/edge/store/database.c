@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of user_version 3 (make_schema()): in node, name is the node's, heard_ns when it was
- * last heard (Unix nanoseconds), state what usage_pack.h says. In plan_state, name says what
- * remembers ("slack", "drain"), saved_ns when it was last saved, and state is its JSON
- * (slack_memory.h). In drain_decision, rows are the newest decisions, counted from 1 on; event is a
- * verdict or what happened, reason a code of drain_reason.h or "" (drain.h). Version 1 had no
- * plan_state, version 2 no drain_decision, and both are given them; a version that this program
- * does not know is not touched but set aside.
+ * Tables of user_version 3 (make_schema()):
  *
- * A save is one transaction, so a reader finds all of it or nothing, wherever the process died. It
- * is written to the write-ahead log without waiting for the disk (synchronous NORMAL): after a
- * power cut the last saves may be missing, but never half there, and since every row is complete in
- * itself and agents tell again what is behind it, an older save costs a longer catch-up at most.
- * Waiting for the disk with each save would buy nothing for that.
+ * 	node		name, heard_ns (last heard, Unix nanoseconds), state (usage_pack.h)
+ * 	plan_state	name of the planner ("slack", "drain"), saved_ns, state as JSON (slack_memory.h)
+ * 	drain_decision	the newest decisions, numbered from 1; event is a verdict or what happened,
+ * 			reason a code of drain_reason.h or "" (drain.h)
  *
- * The file is locked for this process alone (locking_mode EXCLUSIVE). Two aggregators on one
- * directory would overwrite each other's rows; so the second finds it busy. It also keeps the log's
- * index in memory, so that no shared memory file is needed. A killed process leaves no lock behind.
+ * Version 1 has no plan_state, version 2 no drain_decision; both are added. An unknown version is
+ * set aside untouched.
  *
- * What makes a database unusable, and is set aside, is what reading it once more would not change:
- * SQLite calls it corrupt or no database, its check fails, a table is missing or another, a row's
- * sum is wrong. What may pass (busy, full, no permission, an I/O error) is reported and tried
- * again.
+ * A save is one transaction, so a reader finds all of it or nothing. It goes to the write-ahead
+ * log without waiting for the disk (synchronous NORMAL): a power cut may lose the last saves,
+ * never half of one. Rows are complete in themselves and agents send again what is newer, so an
+ * older save costs a longer catch-up at most.
+ *
+ * The file is locked for this process (locking_mode EXCLUSIVE): two aggregators on one directory
+ * would overwrite each other's rows, so the second finds it busy. That also keeps the index of the
+ * log in memory, without a shared-memory file. A killed process leaves no lock.
+ *
+ * A database is set aside if reading it again would change nothing: SQLite calls it corrupt or no
+ * database, its check fails, a table is missing or different, the sum of a row is wrong. Temporary
+ * errors (busy, full, no permission, I/O) are reported and retried.
  */
 #include "aggregator/edge/store/database.h"
 
@@ -34,14 +34,14 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* Of a node, of what is remembered (STORE_MEMO_BYTES_MAX, and its name), and of a decision. */
+/* Limits of rows: of a node, a planner's state (STORE_MEMO_BYTES_MAX and its name), a decision. */
 enum {
 	SCHEMA_VERSION = 3,
 	NODE_BYTES_MAX = 1 << 20,
 	MEMO_BYTES_MAX = 17 << 20,
 	DECISION_BYTES_MAX = 4096,
 };
-/* A number beyond it is no count of anything. */
+/* No count of anything is larger. */
 #define NUMBER_MAX (INT64_C(1) << 53)
 
 struct database {
@@ -107,7 +107,7 @@ static int run(struct database *d, const char *sql, struct reason *reason)
 	return code == SQLITE_OK ? 0 : fail(d, code, reason);
 }
 
-/* The first column of the first row, as a number or as text (the caller frees it). */
+/* The first column of the first row, as a number or a text (the caller frees it). */
 static int ask(struct database *d, const char *sql, int64_t *number, char **text,
 	       struct reason *reason)
 {
@@ -131,7 +131,7 @@ static int ask(struct database *d, const char *sql, int64_t *number, char **text
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Nothing in a file may make SQLite run what somebody wrote into its schema. */
+/* The schema of a file must not run code in SQLite. */
 static void distrust(sqlite3 *db)
 {
 	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -156,7 +156,7 @@ static int connect_file(struct database *d, struct reason *reason)
 		return fail(d, code, reason);
 	distrust(d->db);
 	sqlite3_busy_timeout(d->db, d->config->busy_ms);
-	/* SQLite falls back to reading by itself. */
+	/* SQLite falls back to reading. */
 	if (sqlite3_db_readonly(d->db, "main") == 1) {
 		reason_set(reason, "%s: can be read only", d->path);
 		return -EROFS;
@@ -197,7 +197,7 @@ static int use_log(struct database *d, struct reason *reason)
 	return rc ? rc : run(d, "PRAGMA synchronous=NORMAL", reason);
 }
 
-/* The check tells as damage what it could not read, which says nothing of what is there. */
+/* The check reports unreadable pages as damage. */
 static bool is_unread(const char *verdict)
 {
 	static const char of_page[] = "unable to get the page. error code=";
@@ -289,7 +289,7 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 	int rc;
 
 	if (sqlite3_column_type(row, 1) == SQLITE_BLOB && !state)
-		state = ""; /* that is how SQLite tells an empty one */
+		state = ""; /* SQLite's empty blob */
 	if ((!name || !state) && sqlite3_errcode(d->db) == SQLITE_NOMEM)
 		return fail(d, SQLITE_NOMEM, reason);
 	if (!name || !state) {
@@ -303,7 +303,7 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 	return -EBADMSG;
 }
 
-/* Reads the rows, at most so many, and none of them larger. */
+/* Reads at most `most` rows of at most bytes_max. */
 static int read_rows(struct database *d, const char *sql, int64_t most, int bytes_max,
 		     int (*take)(struct database *d, sqlite3_stmt *row, struct reason *reason),
 		     struct reason *reason)
@@ -375,7 +375,7 @@ static int read_content(struct database *d, struct reason *reason)
 	return rc;
 }
 
-/* -EBADMSG: the reason is what is wrong with the file, to follow its name. */
+/* -EBADMSG: the reason is the fault, to follow the name of the file. */
 static int open_once(struct database *d, bool *empty, struct reason *reason)
 {
 	int64_t version = 0, rows = 0;
@@ -412,7 +412,7 @@ static void disconnect(struct database *d)
 	d->in_save = false;
 }
 
-/* As it is: closing must not write what is in the log into a file that we do not understand. */
+/* Untouched: closing must not write the log into a file that is not understood. */
 static int set_aside(struct database *d, struct reason *note, struct reason *reason)
 {
 	struct reason why = *reason;
@@ -477,7 +477,7 @@ static int begin(struct database *d, struct reason *reason)
 	return rc;
 }
 
-/* A damaged database has no name in its reason yet. */
+/* The reason of a damaged database lacks its name. */
 static int undo(struct database *d, int rc, struct reason *reason)
 {
 	database_rollback(d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that exists is never opened here: closing it would drop the locks that SQLite holds on it
- * in this process (POSIX locks belong to the process, not to the descriptor).
+ * An existing file is never opened here: closing it would drop SQLite's locks of this process on it
+ * (POSIX locks belong to the process, not to the descriptor).
  */
 #include "aggregator/edge/store/database.h"
 
@@ -22,7 +22,7 @@
 #define NAME	     "evenkeel.db"
 #define ASIDE_PREFIX NAME ".aside-"
 
-/* What SQLite appends to the name for the files beside it. */
+/* Suffixes of SQLite's files. */
 static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
 
 char *database_file_path(const char *dir)
@@ -95,7 +95,7 @@ size_t database_file_count_aside(const char *dir)
 	return count;
 }
 
-/* A name that is free: two in one second are told apart by the second after. */
+/* A free name: of two in one second the other gets the next second. */
 static char *aside_path(const char *dir, int64_t now_ns)
 {
 	struct stat st;

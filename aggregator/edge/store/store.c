@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *	loop thread --- batches ---> queue --> store thread --> SQLite
- *	     ^                                     |
- *	     +--------- wake, events <-------------+
+ * 	loop thread --- batches ---> queue --> store thread --> SQLite
+ * 	     ^                                     |
+ * 	     +--------- wake, events <-------------+
  *
- * A database that cannot be opened, or that failed in a way that may concern the file itself, is
- * opened again every retry_ns; a batch that comes meanwhile fails at once. A full disk and a busy
- * file keep it open: the next save may do. Rows are unpacked here, so that the loop only takes
- * finished nodes over.
+ * A database that cannot be opened, or that failed in a way that may concern its file, is opened
+ * again every retry_ns; a batch fails at once meanwhile. After a full disk or a busy file the
+ * database stays open for the next save. This thread unpacks rows, so the loop takes over finished
+ * nodes.
  */
 #include "aggregator/edge/store/store.h"
 
@@ -38,11 +38,11 @@ struct store {
 
 	/* store thread */
 	struct database *database; /* NULL: not open */
-	bool opened; /* once, so rows were read */
-	int64_t try_ns; /* monotonic: when to open it */
-	uint64_t save; /* whose rows the open transaction has, 0: none */
-	uint64_t failed; /* save that already failed */
-	int64_t begun_ns; /* monotonic: when its first batch came */
+	bool opened; /* once: rows were read */
+	int64_t try_ns; /* monotonic: of the next opening */
+	uint64_t save; /* of the open transaction; 0: none */
+	uint64_t failed; /* the save that failed */
+	int64_t begun_ns; /* monotonic: of its first batch */
 	struct reason why_closed;
 
 	pthread_mutex_t lock;
@@ -81,7 +81,6 @@ static struct store_event *event_new(enum store_event_kind kind)
 	return e;
 }
 
-/* What was read. */
 static void drop_content(struct store_event *e)
 {
 	for (size_t i = 0; i < e->node_count; i++)
@@ -172,7 +171,7 @@ static int take_row(void *ctx, const char *name, const void *state, size_t len,
 	return 0;
 }
 
-/* Whoever wrote it knows whether it is whole. */
+/* The planner that wrote it checks it. */
 static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 		     struct reason *reason)
 {
@@ -187,7 +186,7 @@ static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 	return 0;
 }
 
-/* There are at most DRAIN_LOG_MAX, and they come in order. */
+/* At most DRAIN_LOG_MAX, in order. */
 static void take_decision(void *ctx, uint64_t number, const struct drain_row_facts *row)
 {
 	struct store_event *e = ctx;
@@ -271,7 +270,7 @@ static void fail_save(struct store *s, uint64_t save, int rc, const struct reaso
 {
 	s->save = 0;
 	s->failed = save;
-	/* The file itself is not the trouble. */
+	/* The file itself is not at fault. */
 	if (!s->database || rc == -ENOSPC || rc == -EBUSY)
 		return;
 	s->why_closed = *why;
@@ -305,7 +304,7 @@ static void handle(struct store *s, struct store_batch *b)
 
 /* --- thread ----------------------------------------------------------------------------------- */
 
-/* The next batch; NULL when it is time to open the database, or to stop. */
+/* The next batch; NULL: time to open the database, or to stop. */
 static struct store_batch *next_batch(struct store *s, bool *stop)
 {
 	struct timespec until = after(s->try_ns - clock_mono_ns());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that alone touches the database: owned messages in, owned events out. */
+/* The thread of the database: owned messages in, owned events out. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_STORE_STORE_H
 #define EVENKEEL_AGGREGATOR_EDGE_STORE_STORE_H
 
@@ -13,9 +13,9 @@
 #include "shared/reason.h"
 
 struct store_config {
-	const char *dir; /* borrowed for the store's life, as is ctx */
+	const char *dir; /* borrowed until store_stop(), as is ctx */
 	size_t nodes_max;
-	int busy_ms; /* how long to wait for another process to let go of the database */
+	int busy_ms; /* how long to wait for the lock of another process */
 	int64_t retry_ns; /* between attempts to open it */
 	void (*wake)(
 		void *ctx); /* called on the store's thread when there is an event; holds no lock */
@@ -24,58 +24,58 @@ struct store_config {
 
 enum { STORE_BATCH_ROWS = 32, STORE_MEMOS_MAX = 5, STORE_MEMO_BYTES_MAX = 16 << 20 };
 
-/* What a planner remembers, under its name. */
+/* The state of a planner, under its name. */
 struct store_memo {
 	const char *name; /* static */
 	struct shared_body *text; /* held */
 };
 
-/* Part of a save. The first of a new save undoes one that did not come to its last. */
+/* A part of a save. The first batch of a save undoes an unfinished one. */
 struct store_batch {
 	uint64_t save;
-	bool last; /* then the save is to be committed .. */
-	int64_t forget_before_ns; /* .. and rows last heard before are to be deleted */
+	bool last; /* commit the save .. */
+	int64_t forget_before_ns; /* .. and delete rows last heard before */
 	size_t count;
 	struct usage_row rows[STORE_BATCH_ROWS]; /* owned */
 	size_t memo_count;
-	/* those that changed; each replaces the one of its name */
+	/* changed ones; each replaces the former one of its name */
 	struct store_memo memos[STORE_MEMOS_MAX];
 	int64_t saved_ns; /* Unix time, of memos */
-	struct drain_rows decisions; /* owned; those that were made since */
+	struct drain_rows decisions; /* owned; those since the last save */
 	struct store_batch *next; /* for the store */
 };
 
 enum store_event_kind {
 	STORE_OPENED,
-	STORE_NOT_OPENED, /* with the reason; it will be tried again */
-	STORE_WRITTEN, /* a batch that was not the last */
+	STORE_NOT_OPENED, /* with the reason; it is tried again */
+	STORE_WRITTEN, /* a batch before the last */
 	STORE_SAVED,
-	STORE_FAILED, /* the save, with the reason; nothing of it is in the database */
+	STORE_FAILED, /* with the reason; nothing of the save is in the database */
 };
 
 struct store_event {
 	enum store_event_kind kind;
 	/* STORE_OPENED */
-	bool empty; /* it holds nothing of what was saved before */
-	struct reason note; /* what was set aside and why, or "" */
-	/* when it is opened for the first time: what was in it, sorted by name, */
+	bool empty; /* no rows of earlier saves */
+	struct reason note; /* a database that was set aside, and why; or "" */
+	/* first opening only: the content, sorted by name */
 	size_t node_count;
-	struct usage_node **nodes; /* owned; whoever takes one out leaves NULL */
-	size_t memo_count; /* likewise, by name */
+	struct usage_node **nodes; /* owned; a taken one is replaced by NULL */
+	size_t memo_count; /* by name */
 	struct store_recalled {
 		char *name, *text; /* owned */
 		size_t len;
 	} * memos; /* owned */
-	/* likewise, the newest of them, oldest first; each held; and the number of the last */
+	/* the newest, oldest first; each held */
 	size_t decision_count;
 	struct drain_row **decisions;
-	uint64_t decision_last;
+	uint64_t decision_last; /* number of the last one */
 	/* STORE_WRITTEN, STORE_SAVED, STORE_FAILED */
 	uint64_t save;
 	/* STORE_OPENED, STORE_SAVED */
-	int64_t took_ns; /* since the save's first batch came, or the opening began */
+	int64_t took_ns; /* since the first batch of the save, or the beginning of opening */
 	uint64_t bytes; /* of the files */
-	size_t aside; /* databases that are set aside in the directory */
+	size_t aside; /* set-aside databases in the directory */
 	/* STORE_NOT_OPENED, STORE_FAILED */
 	struct reason reason;
 	struct store_event *next; /* for the store */
@@ -84,15 +84,15 @@ struct store_event {
 struct store;
 
 /*
- * Begins at once to open the database; the first event is STORE_OPENED or STORE_NOT_OPENED.
- * -EAGAIN: no thread.
+ * Begins to open the database; the first event is STORE_OPENED or STORE_NOT_OPENED. -EAGAIN: no
+ * thread.
  */
 int store_start(struct store **s, const struct store_config *config, struct reason *reason);
-/* Ends the thread after what was put so far; an unfinished save is undone. NULL is allowed. */
+/* Ends the thread after the batches so far; an unfinished save is undone. NULL is allowed. */
 void store_stop(struct store *s);
-/* Takes the batch over. Each is answered by one event, in order. */
+/* Takes over the batch. Each is answered by one event, in order. */
 void store_put(struct store *s, struct store_batch *batch);
-/* The next event, or NULL after so long without one (0: at once). The caller frees it. */
+/* The next event, or NULL after the timeout (0: at once). The caller frees it. */
 struct store_event *store_take(struct store *s, int64_t timeout_ns);
 void store_event_free(struct store_event *e); /* NULL is allowed */
 struct store_batch *store_batch_new(uint64_t save);
