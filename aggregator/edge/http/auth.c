@@ -2,17 +2,17 @@
 /*
  * The first rule that applies decides:
  *
- * 	a page of another server sent it (Origin)	403
- * 	health						passes: probes have no credentials
- * 	above the client's request rate			429
- * 	a body that is not declared as JSON		415
- * 	no credentials are configured			passes under a name of this server
- * 							(hosts.h), else 403
- * 	/watcher with --open-watcher			passes
- * 	a valid client certificate			passes
- * 	a token of the file				passes
- * 	another token, with --token-review		the cached verdict, else a review
- * 	anything else					401 with what is wrong or missing
+ *	a page of another server sent it (Origin)	403
+ *	health						passes: probes have no credentials
+ *	above the client's request rate			429
+ *	a body that is not declared as JSON		415
+ *	no credentials are configured			passes under a name of this server
+ *							(hosts.h), else 403
+ *	/watcher with --open-watcher			passes
+ *	a valid client certificate			passes
+ *	a token of the file				passes
+ *	another token, with --token-review		the cached verdict, else a review
+ *	anything else					401 with what is wrong or missing
  *
  * As in the Kubernetes API server each configured way may admit a request: an invalid certificate
  * does not exclude a valid token. Tokens are compared as keyed digests in constant time, each with

@@ -6,15 +6,15 @@
  * goes on with the connection. So this file refuses what RFC 9112 (5.1, 5.2, 6.1, 6.3) and RFC
  * 9110 (5.3) let servers refuse, before anything else:
  *
- * 	no Host, or two headers of a kind that may occur once
- * 	Content-Length with Transfer-Encoding, a coding other than "chunked", any coding in HTTP/1.0
- * 	a header name that is no token: "Content-Length : 4", which others read differently
- * 	a length or a coding that continues in the next line: the library makes a part of the name
- * 	of it, "Content-Length5"
- * 	more parameters than fit into the connection's buffer (event_loop.c), 64 bytes each besides
- * 	the text: with a full buffer version 0.9.75 neither answers nor closes
- * 	a NUL, which ends a text for the library, a line that continues in the next, a line without
- * 	CR, or a CR inside a line, which ends it for others
+ *	no Host, or two headers of a kind that may occur once
+ *	Content-Length with Transfer-Encoding, a coding other than "chunked", any coding in HTTP/1.0
+ *	a header name that is no token: "Content-Length : 4", which others read differently
+ *	a length or a coding that continues in the next line: the library makes a part of the name
+ *	of it, "Content-Length5"
+ *	more parameters than fit into the connection's buffer (event_loop.c), 64 bytes each besides
+ *	the text: with a full buffer version 0.9.75 neither answers nor closes
+ *	a NUL, which ends a text for the library, a line that continues in the next, a line without
+ *	CR, or a CR inside a line, which ends it for others
  *
  * The library does not report the last group. It splits headers in place, so the bytes between two
  * texts are the separators alone (up to version 0.9; later ones refuse NUL themselves). It

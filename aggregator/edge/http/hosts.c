@@ -2,12 +2,12 @@
 /*
  * A page in a browser reaches every server that its user reaches. The defences:
  *
- * 	Host	DNS rebinding: a name of the page's owner resolves to our address, so the page may
- * 		read every answer; the Host header still has the owner's name
- * 	Origin	pages of other servers send it with every request but a plain GET, and the browser
- * 		keeps the answer of that from them
- * 	JSON	without a CORS preflight, which this server does not answer, a page sends forms and
- * 		plain text only
+ *	Host	DNS rebinding: a name of the page's owner resolves to our address, so the page may
+ *		read every answer; the Host header still has the owner's name
+ *	Origin	pages of other servers send it with every request but a plain GET, and the browser
+ *		keeps the answer of that from them
+ *	JSON	without a CORS preflight, which this server does not answer, a page sends forms and
+ *		plain text only
  */
 #include "aggregator/edge/http/hosts.h"
 

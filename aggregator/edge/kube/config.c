@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A configuration is a bag of strings, so that tables can copy, wipe and fill it. It comes from a
- * file that a person wrote (kubeconfig.c), or from what the kubelet puts into a pod: two variables,
- * and a folder of three files. The token there is named, not read: it is exchanged about every
- * hour.
+ * A configuration is a set of strings that tables copy, wipe and fill. It comes from a kubeconfig
+ * (kubeconfig.c), or from the kubelet: two variables and a folder of three files. The token of a
+ * pod is a path, not read here: it changes about every hour.
  *
- * libcurl's parser reads the addresses, since libcurl is what will use them. An address may hold a
- * password, so reasons say what is wrong with it, never all of it.
+ * libcurl's parser reads the addresses, as libcurl uses them. An address may hold a password, so
+ * reasons name the fault, never all of the address.
  */
 #include "aggregator/edge/kube/config.h"
 
@@ -110,7 +109,7 @@ void kube_config_fini(struct kube_config *c)
 
 /* --- a file ----------------------------------------------------------------------------------- */
 
-/* The folder of path, absolute where that can be found out. */
+/* The folder of path, absolute if possible. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -152,7 +151,7 @@ static int check_readable(const char *path, const char *what, struct reason *rea
 	return -EINVAL;
 }
 
-/* A pod without the file is in no namespace that it knows of; that is missing. */
+/* A pod without the file does not know its namespace. */
 static int read_namespace(struct kube_config *c, const char *dir, struct reason *reason)
 {
 	char *path = mem_printf("%s/namespace", dir);
@@ -240,7 +239,7 @@ static CURLU *parse(const char *text, const char *example, struct reason *reason
 	return NULL;
 }
 
-/* Owned; NULL when there is no such part. */
+/* Owned; NULL: no such part. */
 static char *part(CURLU *url, CURLUPart which)
 {
 	char *text = NULL, *copy;

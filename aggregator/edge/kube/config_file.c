@@ -70,7 +70,7 @@ int token_take(const char *text, size_t len, char **token, struct reason *reason
 int token_read(const char *path, char **token, struct reason *reason)
 {
 	struct secret file;
-	/* Room for the line ends around it; token_take() refuses what is longer still. */
+	/* Room for line ends; token_take() refuses longer ones. */
 	int rc = secret_read(&file, path, TOKEN_MAX + 64, false, reason);
 
 	if (rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of credentials: tokens, and what is wiped before it is freed. */
+/* Texts of credentials: tokens, and texts that are wiped before they are freed. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
 
@@ -10,10 +10,7 @@
 /* Of a kubeconfig, and of a file of certificates. */
 enum { KUBE_FILE_MAX = 1 << 20 };
 
-/*
- * text on one line, whatever it holds, and cut with ".." where out is full; returns out. Borrowed
- * text may be NULL: "".
- */
+/* text as one line, cut with ".." if out is full; returns out. NULL: "". */
 const char *kube_text_line(const char *text, char *out, size_t size);
 
 /* Wipe and free; NULL is allowed. */
@@ -23,12 +20,12 @@ void kube_bytes_wipe(char *bytes, size_t len);
 enum { TOKEN_MAX = 16 << 10 };
 
 /*
- * The word in text, without the blanks and line ends around it; *token is the caller's, who gives
- * it up with kube_text_wipe(). -EINVAL with the reason when there is none, when it is longer than
- * TOKEN_MAX, or when it holds what could end or split a header.
+ * The word in text, without blanks and line ends around it; the caller frees *token with
+ * kube_text_wipe(). -EINVAL with the reason: no word, longer than TOKEN_MAX, or a byte that could
+ * end or split a header.
  */
 int token_take(const char *text, size_t len, char **token, struct reason *reason);
-/* The same from a file, opened anew. Errors of secret_read(); the reason names the path. */
+/* The same from a file. Errors of secret_read(); the reason names the path. */
 int token_read(const char *path, char **token, struct reason *reason);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *	GET /apis            -> groups[].versions[].groupVersion     which versions of our groups there are
- *	GET /apis/policy/v1  -> resources[]{name, verbs}             whether one has our resource
+ *	GET /apis            -> groups[].versions[].groupVersion     served versions of the groups
+ *	GET /apis/policy/v1  -> resources[]{name, verbs}             whether a version has the resource
  *
- * A kind has its versions in order of preference: those of the table here, then whatever else the
- * server has of the kind's group, in the server's order, for a version of tomorrow is better than
- * nothing. They are asked about until one has the resource; the core is always v1. An answer that
- * fails leaves open only the kinds that depend on it.
+ * A kind has versions in order of preference: those of the table here, then other served versions
+ * of its group, in the server's order. They are requested until one has the resource; the core is
+ * always v1. A failed answer leaves open only the kinds that depend on it.
  */
 #include "aggregator/edge/kube/discovery.h"
 
@@ -16,7 +15,7 @@
 
 enum { PREFERRED_MAX = 2 };
 
-/* Where it is not just the version that a dump has. */
+/* Kinds whose version differs from that of a dump. */
 static const char *const preferred[OBJECT_KINDS][PREFERRED_MAX] = {
 	[OBJECT_POD_DISRUPTION_BUDGET] = {"policy/v1", "policy/v1beta1"},
 	[OBJECT_ELASTIC_QUOTA] = {"scheduling.x-k8s.io/v1alpha1",
@@ -109,7 +108,7 @@ static bool has_kind(const struct discovery_version *v, enum object_kind kind)
 	return v->kinds >> kind & 1;
 }
 
-/* A version that must be asked about before the kind is decided, or -1. */
+/* A version to request before the kind is decided, or -1. */
 static int next_of_kind(const struct discovery *d, enum object_kind kind)
 {
 	int at;
@@ -162,7 +161,7 @@ static bool has_name(enum object_kind kind, const char *resource)
 	return strlen(resource) == len && memcmp(resource, object_kind_resource(kind), len) == 0;
 }
 
-/* Only the bits of kinds of this group: another group may use the same name. */
+/* Only kinds of this group: another group may use the same name. */
 static uint32_t find_kinds(const char *version, const cJSON *resource)
 {
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(resource, "name"));
@@ -188,7 +187,7 @@ static const cJSON *find_array(const cJSON *json, const char *name, struct kube_
 	return NULL;
 }
 
-/* "policy/v1beta1": it becomes part of a path. */
+/* "policy/v1beta1": becomes a part of a path. */
 static bool is_version_name(const char *name)
 {
 	const char *slash = strchr(name, '/');
@@ -227,7 +226,7 @@ static void note_fault(struct discovery *d, const struct kube_status *status)
 		return;
 	}
 	d->versions[d->asking].fault = *status;
-	/* Between two answers the version went away. */
+	/* The version was removed between two answers. */
 	if (status->code == 404)
 		kube_status_set(&d->versions[d->asking].fault, 200, "");
 }

@@ -4,15 +4,14 @@
  *	 "status": {"expirationTimestamp": "2026-01-31T12:00:00Z", "token": T,
  *	            "clientCertificateData": PEM, "clientKeyData": PEM}}
  *
- * A plugin writes this to stdout. It reads the same object with a spec in place of the status from
- * the variable KUBERNETES_EXEC_INFO; the interface is described at
- * kubernetes.io/docs/reference/config-api/client-authentication.v1.
+ * A plugin writes this to stdout. The variable KUBERNETES_EXEC_INFO has the same object with a
+ * spec in place of the status; see kubernetes.io/docs/reference/config-api/client-
+ * authentication.v1.
  *
- * posix_spawn() is safe in a process of many threads: between fork and exec nothing of ours runs.
- * The child starts with the default signals and no descriptor but its three. Its end is looked for
- * every SLICE_MS while its pipes are awaited: neither says the other, since a grandchild may hold
- * the pipes when the child is gone, and the child may close them and stay. Where the child is gone,
- * what the pipes hold counts, and nobody waits for more.
+ * posix_spawn() is safe in a threaded process: none of its code runs between fork and exec. The
+ * child gets default signals and three descriptors. Its exit is polled every SLICE_MS beside its
+ * pipes: a grandchild may hold the pipes after the exit, and the child may close them and stay.
+ * After the exit the content of the pipes counts.
  */
 #include "aggregator/edge/kube/exec_credential.h"
 
@@ -103,7 +102,7 @@ static int take_object(struct exec_credential *cred, const char *api_version, co
 	return take_status(cred, status, reason);
 }
 
-/* Every string of the document, since all of them came from the plugin. */
+/* Every string of the document came from the plugin. */
 static void wipe(cJSON *item)
 {
 	for (; item; item = item->next) {
@@ -193,13 +192,13 @@ char *exec_credential_info(const struct kube_config *c, const char *ca)
 
 enum { SLICE_MS = 20, STDERR_MAX = 4096, SHOWN_LEN = 200 };
 
-/* One of its outputs. */
+/* An output of the child. */
 struct stream {
-	int fd; /* -1: at its end */
-	/* owned; room + 2 bytes that are never moved: nothing of a secret stays behind */
+	int fd; /* -1: ended */
+	/* owned; room + 2 bytes that are never moved, so no copy of a secret stays */
 	char *data;
 	size_t len, room;
-	bool newest; /* what is too much pushes out the oldest; otherwise it is an error */
+	bool newest; /* overflow drops the oldest bytes; else it is an error */
 	bool overflown;
 };
 
@@ -304,7 +303,7 @@ static void stream_make_room(struct stream *s)
 	s->len = kept;
 }
 
-/* All there is now. */
+/* Reads what is there. */
 static void stream_read(struct stream *s)
 {
 	while (s->fd >= 0 && !s->overflown) {
@@ -338,14 +337,14 @@ static void reap(struct child *c, int flags)
 			continue;
 		if (got == 0)
 			return;
-		/* Reaped by somebody else: all we know is that it is gone. */
+		/* Reaped elsewhere: the status is not known. */
 		if (got < 0)
 			c->status = -1;
 		c->ended = true;
 	}
 }
 
-/* Until the child ended, or the time is over, or it printed too much. */
+/* Until exit, timeout, or too much output. */
 static void await_end(struct child *c, int64_t limit_ns)
 {
 	int64_t until_ns = clock_mono_ns() + limit_ns;
@@ -355,14 +354,14 @@ static void await_end(struct child *c, int64_t limit_ns)
 					{.fd = c->err.fd, .events = POLLIN}};
 
 		poll(fds, 2, SLICE_MS);
-		/* First its end, then its pipes: what it wrote before is read then. */
+		/* Exit first, then pipes: its last output is read then. */
 		reap(c, WNOHANG);
 		stream_read(&c->out);
 		stream_read(&c->err);
 	}
 }
 
-/* The last line that it wrote to stderr, fit to be shown; "" when there is none. */
+/* The last line of stderr as printable text, or "". */
 static const char *last_words(struct stream *err, char out[SHOWN_LEN])
 {
 	const char *end;
@@ -374,7 +373,7 @@ static const char *last_words(struct stream *err, char out[SHOWN_LEN])
 	return kube_text_line(end ? end + 1 : err->data, out, SHOWN_LEN);
 }
 
-/* How it went, without what it said. */
+/* The verdict without the quote. */
 static int judge_end(const struct child *c, int64_t limit_ns, struct reason *reason)
 {
 	if (c->out.overflown) {

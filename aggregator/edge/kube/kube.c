@@ -3,13 +3,12 @@
  *	kube thread: one libcurl multi handle                             loop thread
  *	discoverer --versions--> feed of each kind --changes--> outbox --batches--> kube_take()
  *
- * Every list and watch has a handle and, on HTTP/1.1, a connection of its own, so that none waits
- * for another. All run on this one thread, since reading objects is what costs, and a list is read
- * once. No lock is held while others are called.
+ * Each list and watch has a handle and, on HTTP/1.1, a connection of its own, so none waits for
+ * another. All run on one thread: reading objects is the cost, and a list is read once. No lock is
+ * held during calls of others.
  *
- * The thread waits in two places: for its sockets and timers, and for room in the outbox when the
- * loop is behind. kube_stop() ends both waits at once; an exec plugin that is running is the one
- * thing it has to wait for.
+ * The thread waits for its sockets and timers, and for room in the outbox if the loop is behind.
+ * kube_stop() ends both waits at once; it only has to wait for a running exec plugin.
  */
 #include "aggregator/edge/kube/kube.h"
 
@@ -29,7 +28,7 @@
 
 enum { WAIT_MOST_MS = 60000 };
 
-/* So that many of us, started at one moment, do not come back at one moment. */
+/* Spreads the retries of processes that started together. */
 static double random_share(void *ctx)
 {
 	uint32_t bits = 0;
@@ -43,13 +42,13 @@ static double random_share(void *ctx)
 /* --- log -------------------------------------------------------------------------------------- */
 
 /*
- * A server that is gone is fifteen broken watches and one line; so is its return. What concerns one
- * kind alone (no permission, no such resource) is a line of that kind.
+ * A lost server is fifteen broken watches and one log line; so is its return. Troubles of one kind
+ * (no permission, no such resource) have a line of their own.
  */
 struct kube_log {
-	enum source_state states[OBJECT_KINDS]; /* as they were told */
+	enum source_state states[OBJECT_KINDS]; /* as reported */
 	bool troubled[OBJECT_KINDS];
-	bool any_trouble, complete; /* as they were logged */
+	bool any_trouble, complete; /* as logged */
 };
 
 static void log_trouble(struct kube_log *l, enum object_kind kind,
@@ -79,7 +78,7 @@ static void log_completion(struct kube_log *l)
 	log_info("the cluster is known: everything there is to read was read");
 }
 
-/* How a kind's source is now; called as often as one likes. */
+/* Logs changes of a kind's source; called at any rate. */
 static void log_source(struct kube_log *l, enum object_kind kind, const struct model_source *source)
 {
 	if (source->state != l->states[kind] && source->state == SOURCE_FORBIDDEN)
@@ -96,11 +95,11 @@ static void log_source(struct kube_log *l, enum object_kind kind, const struct m
 /* --- discovery -------------------------------------------------------------------------------- */
 
 /*
- * A run takes a request for the groups and one for each version that may have a kind it looks for,
- * one after the other on one connection. There is one at the start, and then one every few seconds
- * as long as a kind is not there, which is the request for the groups where its group is not there;
- * a kind that stays lost (404 of a list) asks for no more of them. What failed is asked for again
- * as lists are: backed off, once a minute if forbidden, and once at once after a 401.
+ * A run requests the groups, and each version that may have a wanted kind, one after the other on
+ * one connection. Runs: at the start, then every few seconds while a kind is missing; a missing
+ * group costs one request. A kind whose list answers 404 waits for such a run. Failures are
+ * retried as those of lists: with backoff, once a minute if forbidden, and once at once after a
+ * 401.
  */
 struct discoverer {
 	/* fixed after init */
@@ -111,7 +110,7 @@ struct discoverer {
 	struct transfer transfer;
 	struct buf body;
 	bool running;
-	bool renewed; /* the credentials, and nothing worked since */
+	bool renewed; /* the credentials, without a success since */
 	struct backoff backoff;
 	int64_t next_ns; /* monotonic; not before */
 };
@@ -157,7 +156,7 @@ static int64_t wait_after(struct discoverer *d, const struct kube_status *fault,
 	return fault->retry_after_ns > wait ? fault->retry_after_ns : wait;
 }
 
-/* True: why it is not known is in *why. */
+/* True: not known, with *why. */
 static bool tell(struct discoverer *d, struct feed *f, struct kube_status *why)
 {
 	static const enum reflector_event_type events[] = {
@@ -208,7 +207,7 @@ static void ask(struct discoverer *d, int64_t now_ns)
 		finish(d, now_ns);
 }
 
-/* Kinds, as bits. */
+/* Kinds that wait for discovery, as bits. */
 static uint32_t needed(const struct discoverer *d)
 {
 	uint32_t kinds = 0;
@@ -219,10 +218,7 @@ static uint32_t needed(const struct discoverer *d)
 	return kinds;
 }
 
-/*
- * Begins a run if one is due. Monotonic time of the next, INT64_MAX: none is needed, or one is
- * under way.
- */
+/* Begins a run if due. Monotonic time of the next, INT64_MAX: none, or one is running. */
 static int64_t discoverer_wake(struct discoverer *d, int64_t now_ns)
 {
 	uint32_t wanted = needed(d);

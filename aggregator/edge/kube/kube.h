@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Kubernetes edge: one thread lists and watches every kept kind and hands records over to the
- * loop. Nothing here is state of the cluster; what is told is level-triggered and may be told
- * again.
+ * The Kubernetes edge: one thread lists and watches every kind and hands records to the loop. It
+ * keeps no state of the cluster; records are level-triggered and may be repeated.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
@@ -38,38 +37,37 @@ enum { KUBE_BATCH = 512 };
 struct kube_batch {
 	struct kube_batch *next;
 	size_t count;
-	size_t bytes; /* of JSON that its objects were read from */
+	size_t bytes; /* of the JSON of its objects */
 	struct kube_change changes[KUBE_BATCH];
 };
 
-void kube_batch_free(struct kube_batch *b); /* with what was not moved out of it; NULL is allowed */
-/* Does what the batch says and frees it. True: the model changed. */
+void kube_batch_free(struct kube_batch *b); /* with what is still in it; NULL is allowed */
+/* Applies the batch and frees it. True: the model changed. */
 bool kube_batch_apply(struct kube_batch *b, struct model *m);
 
 struct kube;
+struct kube_timing; /* reflector.h */
 
 /*
  * Starts the thread. config is copied; timing is borrowed, NULL: kube_timing_usual(). `ready` is
- * called on the kube thread whenever kube_take() has something new; it must only wake the loop. 0,
- * or -errno with the reason. That the API cannot be reached is not an error: it is tried again for
- * ever.
+ * called on the kube thread when kube_take() has something new; it only wakes the loop. 0, or
+ * -errno with the reason. An API that cannot be reached is no error: it is tried again for ever.
  */
-struct kube_timing;
 int kube_start(struct kube **k, const struct kube_config *config, const struct kube_timing *timing,
 	       void (*ready)(void *ctx), void *ctx, struct reason *reason);
 /*
- * Any thread. Whatever has arrived by now is read and handed over; then `ready` is called, and
+ * Any thread. Everything that has arrived by now is handed over; then `ready` is called, and
  * kube_flushed() is at least that ticket.
  */
 void kube_flush(struct kube *k, uint64_t ticket);
-/* Loop thread. The newest ticket of which all is in batches that kube_take() has, or had. */
+/* Loop thread. The newest ticket whose changes are all in batches of kube_take(). */
 uint64_t kube_flushed(const struct kube *k);
 /*
  * Loop thread. The oldest batch, or NULL. The kube thread waits while 64 batches, or 16 MiB of
  * JSON, are not taken.
  */
 struct kube_batch *kube_take(struct kube *k);
-/* Cuts every connection, joins the thread and frees it all. NULL is allowed. */
+/* Closes every connection, joins the thread and frees everything. NULL is allowed. */
 void kube_stop(struct kube *k);
 
 #endif

@@ -4,10 +4,9 @@
  *	    ^                  |
  *	    +-- path --- reflector <-- opened, page, change, bookmark, ended, fault
  *
- * An object that cannot be read is passed over, counted and named, whichever way it came: it is as
- * if it were not there. What was known of it goes, since it is not that any more. It is named with
- * its reason until it can be read or is gone; a new list names anew. Its version counts all the
- * same, or the watch would go back to it for ever.
+ * An unreadable object is skipped, counted and named with its reason until it is readable or
+ * deleted; a new list starts the names anew. It is removed from the model, since its former
+ * content is outdated. Its resourceVersion counts, or the watch would return to it for ever.
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
@@ -28,22 +27,22 @@ static enum object_kind kind_of(const struct feed *f)
 	return f->reflector.kind;
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- reports ---------------------------------------------------------------------------------- */
 
-static void tell_source(struct feed *f, int64_t now_ns)
+static void report_source(struct feed *f, int64_t now_ns)
 {
 	struct model_source *source = mem_alloc(sizeof(*source));
 
 	*source = f->reflector.source;
 	kube_outbox_add(f->outbox, KUBE_SOURCE, kind_of(f), 0)->source = source;
-	f->told_ns = now_ns;
-	f->untold = false;
+	f->reported_ns = now_ns;
+	f->unreported = false;
 }
 
 static void note_skipped(struct feed *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The log has the first of a kind; /metrics counts them, and the source names the newest. */
+/* The log has the first of a kind; /metrics counts all, and the source names the newest. */
 static void note_skipped(struct feed *f, const char *format, ...)
 {
 	struct model_source *source = &f->reflector.source;
@@ -52,11 +51,11 @@ static void note_skipped(struct feed *f, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(source->skipped_last, sizeof(source->skipped_last), format, args);
 	va_end(args);
-	/* One line of the log, whatever somebody's name is. */
+	/* Names come from outside; a log entry is one line. */
 	for (char *c = source->skipped_last; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = ' ';
-	f->untold = true;
+	f->unreported = true;
 	if (!f->skip_logged)
 		log_warn("passed over %s", source->skipped_last);
 	f->skip_logged = true;
@@ -90,7 +89,7 @@ static const char *get_string(const cJSON *json, const char *name)
 	return text ? text : "";
 }
 
-/* Items of a list do not say what they are; the list does. */
+/* Items of a list have no apiVersion and kind; the list has. */
 static void add_type(struct feed *f, cJSON *json)
 {
 	if (!cJSON_GetObjectItemCaseSensitive(json, "apiVersion"))
@@ -180,7 +179,7 @@ static void note_news(struct feed *f, enum reflector_event_type type, const cJSO
 				    .version = get_string(metadata, "resourceVersion")};
 
 	f->reflector.source.events++;
-	f->untold = true;
+	f->unreported = true;
 	step(f, &e);
 }
 
@@ -256,7 +255,7 @@ static bool on_data(void *ctx, const char *data, size_t len)
 	return !f->faulted && !kube_outbox_is_closed(f->outbox);
 }
 
-/* What else answers 200 with items must not be taken for the kind, and so empty the model. */
+/* Another document with items must not be taken for the kind, and empty the model. */
 static void check_list(struct feed *f)
 {
 	const char *kind = f->splitter.kind ? f->splitter.kind : "nothing";
@@ -328,9 +327,9 @@ static void step(struct feed *f, struct reflector_event *e)
 	if (u.clear)
 		kube_outbox_add(f->outbox, KUBE_CLEAR, kind_of(f), 0);
 	if (e->type == REFLECTOR_FAULT || u.replace_end)
-		f->untold = true;
+		f->unreported = true;
 	if (u.source)
-		tell_source(f, e->now_ns);
+		report_source(f, e->now_ns);
 	if (u.unauthorized)
 		kube_session_unauthorized(f->transfer.session);
 	if (u.request != REFLECTOR_NOTHING)
@@ -343,7 +342,7 @@ void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
 	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox)
 {
-	*f = (struct feed){.json = json, .outbox = outbox, .untold = true};
+	*f = (struct feed){.json = json, .outbox = outbox, .unreported = true};
 	reflector_init(&f->reflector, kind, timing, random, random_ctx);
 	transfer_init(&f->transfer, session, multi, &hooks, f);
 }
@@ -366,14 +365,14 @@ void feed_discovered(struct feed *f, enum reflector_event_type type, const char 
 int64_t feed_wake(struct feed *f, int64_t now_ns)
 {
 	struct reflector_event e = {.type = REFLECTOR_TIME};
-	int64_t tell_ns = f->told_ns + f->reflector.timing->source_ns;
+	int64_t report_ns = f->reported_ns + f->reflector.timing->source_ns;
 
 	if (reflector_wake_ns(&f->reflector) <= now_ns)
 		step(f, &e);
-	if (f->untold && tell_ns <= now_ns)
-		tell_source(f, now_ns);
-	if (f->untold && tell_ns < reflector_wake_ns(&f->reflector))
-		return tell_ns;
+	if (f->unreported && report_ns <= now_ns)
+		report_source(f, now_ns);
+	if (f->unreported && report_ns < reflector_wake_ns(&f->reflector))
+		return report_ns;
 	return reflector_wake_ns(&f->reflector);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One kind's way from the API to the loop thread, and its parts: what its reflector orders is
- * requested (transfer), what comes is read (JSON) and handed over (outbox).
+ * A feed: one kind's way from the API to the loop thread. Its parts: transfer (requests of the
+ * reflector), JSON (documents), outbox (batches for the loop).
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
@@ -19,7 +19,7 @@
 #include "aggregator/edge/kube/splitter.h"
 #include "shared/buf.h"
 
-/* --- JSON: one document after the other, each into the memory of the one before --------------- */
+/* --- JSON: documents in reused memory --------------------------------------------------------- */
 
 struct kube_json_block;
 
@@ -28,36 +28,36 @@ struct kube_json {
 };
 
 /*
- * Once before any document; it changes where cJSON gets memory in this process, for all but
- * documents not at all.
+ * Once before any document. Replaces cJSON's allocator of this process; outside of documents it
+ * behaves as before.
  */
 void kube_json_setup(void);
 void kube_json_init(struct kube_json *j);
 void kube_json_fini(struct kube_json *j);
 /*
- * NULL: it is no JSON. Until kube_json_end(), all that cJSON makes on this thread is part of the
- * document.
+ * NULL: no JSON. Until kube_json_end(), everything that cJSON allocates on this thread is part of
+ * the document.
  */
 cJSON *kube_json_begin(struct kube_json *j, const char *text, size_t len);
-/* The document is gone; there is nothing to delete. */
+/* Frees the document; cJSON_Delete() is not needed. */
 void kube_json_end(struct kube_json *j);
 
 /* --- transfer: one request at a time, on a connection of its own ------------------------------ */
 
-/* Who is told. Only on_end may start the next request. */
+/* Callbacks. Only on_end may start the next request. */
 struct transfer_hooks {
 	void (*on_open)(void *ctx); /* the answer is 200 */
-	/* Bytes of it. False: no more of them, and on_end is next. */
+	/* Bytes of the answer. False: no more; on_end is next. */
 	bool (*on_data)(void *ctx, const char *data, size_t len);
-	/* NULL: the answer is complete, or on_data did not want more. */
+	/* fault NULL: the answer is complete, or on_data returned false. */
 	void (*on_end)(void *ctx, const struct kube_status *fault);
 };
 
 struct transfer_request {
 	const char *path;
-	bool gzip; /* may be compressed */
-	long total_ms; /* the whole answer takes so long at most; 0: as long as bytes come */
-	long silence_s; /* with no bytes for so long it is given up; 0: as long as it takes */
+	bool gzip; /* accepts compression */
+	long total_ms; /* bound on the whole answer; 0: none */
+	long silence_s; /* bound on silence; 0: none */
 };
 
 struct transfer {
@@ -75,13 +75,13 @@ struct transfer {
 
 void transfer_init(struct transfer *t, struct kube_session *session, CURLM *multi,
 		   const struct transfer_hooks *hooks, void *ctx);
-/* Cuts what is under way; nobody is told. */
+/* Cuts a running request without a callback. */
 void transfer_fini(struct transfer *t);
-/* Without a credential on_end is called from here. */
+/* Without a credential it calls on_end itself. */
 void transfer_start(struct transfer *t, const struct transfer_request *request, int64_t now_ns);
-/* The multi handle is done with it. */
+/* After the multi handle has finished it. */
 void transfer_finish(struct transfer *t, CURLcode code);
-/* Whose handle it is. */
+/* The transfer of a handle. */
 struct transfer *transfer_of(CURL *handle);
 
 /* --- outbox: batches in a bounded queue ------------------------------------------------------- */
@@ -98,26 +98,26 @@ struct kube_outbox {
 	pthread_cond_t room;
 	/* under lock */
 	struct kube_batch *first, **last;
-	size_t count, bytes; /* of what is queued */
+	size_t count, bytes; /* queued */
 	bool closed;
 };
 
 void kube_outbox_init(struct kube_outbox *o, void (*ready)(void *ctx), void *ctx);
-/* Once no other thread uses it. Frees what nobody took. */
+/* After all other threads. Frees what is left. */
 void kube_outbox_fini(struct kube_outbox *o);
 
 /*
- * Kube thread. The next change, zeroed but for type and kind, to be filled in before the next call
- * here. json_len: of what the change was read from. Waits while the queue is full and a batch is
- * ready for it.
+ * Kube thread. The next change, zeroed except for type and kind, to be filled in before the next
+ * call here. json_len: length of its JSON. Waits while the queue is full and a batch is ready for
+ * it.
  */
 struct kube_change *kube_outbox_add(struct kube_outbox *o, enum kube_change_type type,
 				    enum object_kind kind, size_t json_len);
-/* Kube thread. Hands over what there is. */
+/* Kube thread. Hands over the open batch. */
 void kube_outbox_flush(struct kube_outbox *o);
 /* Loop thread. The oldest batch, or NULL. */
 struct kube_batch *kube_outbox_take(struct kube_outbox *o);
-/* Any thread. From now on nothing waits, and nothing is queued. */
+/* Any thread. Ends the wait; nothing is queued any more. */
 void kube_outbox_close(struct kube_outbox *o);
 bool kube_outbox_is_closed(struct kube_outbox *o);
 
@@ -130,22 +130,24 @@ struct feed {
 
 	struct reflector reflector;
 	struct transfer transfer;
-	struct splitter splitter; /* of the answer under way */
-	bool faulted; /* inside of an answer of status 200: */
+	struct splitter splitter; /* of the running answer */
+	bool faulted; /* inside an answer of status 200: */
 	struct kube_status fault;
-	bool untold; /* the source's counters or ages changed */
+	bool unreported; /* counters or ages of the source changed */
 	bool skip_logged;
-	int64_t told_ns; /* monotonic: when the source was told */
+	int64_t reported_ns; /* monotonic: when the source was reported */
 };
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
 	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
 	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox);
 void feed_fini(struct feed *f);
-/* What discovery found: SERVED with its apiVersion, UNSERVED, or UNDISCOVERED with the status. */
+/*
+ * The result of discovery: SERVED with its apiVersion, UNSERVED, or UNDISCOVERED with the status.
+ */
 void feed_discovered(struct feed *f, enum reflector_event_type type, const char *api_version,
 		     const struct kube_status *status);
-/* Does what is due. Monotonic time of what is due next, INT64_MAX: nothing. */
+/* Does what is due. Monotonic time of the next step, INT64_MAX: none. */
 int64_t feed_wake(struct feed *f, int64_t now_ns);
 /* It waits for discovery. */
 bool feed_is_unknown(const struct feed *f);

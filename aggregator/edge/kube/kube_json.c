@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cJSON allocates every value and every string by itself: some 700 for a pod, and all are given
- * back before the next. From the heap, where records that stay are allocated in between, that took
- * more than half of the time of a list. So a document lives in blocks from which memory is only
- * ever taken, and its end takes it all back at once.
+ * cJSON allocates each value and string by itself, about 700 for a pod, and frees them before the
+ * next object. From the heap, with records that stay allocated in between, that took more than
+ * half of the time of a list. So a document lives in blocks that only grow, and its end resets
+ * them at once.
  *
- * cJSON has one allocator per process, so it is told of one that looks whether this thread has a
- * document open. Others get what they always got.
+ * cJSON has one allocator for a process. Ours checks whether this thread has an open document; all
+ * others get the heap.
  *
  * A document of an 8 MiB object may need some hundred MiB; blocks beyond the first are freed with
  * it.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound is on two things, since a batch may hold 512 small objects or as many large ones. What
- * is queued was read once and will be the model's; the bound is what a list may be ahead of the
- * loop by.
+ * The bound is on batches and bytes, since a batch holds up to 512 objects of any size. It is how
+ * far a list may be ahead of the loop.
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
@@ -14,7 +13,7 @@
 enum {
 	QUEUE_BATCHES = 64,
 	QUEUE_BYTES = 16 << 20,
-	BATCH_BYTES = 512 << 10, /* a batch with so much is handed over before it is full */
+	BATCH_BYTES = 512 << 10, /* a batch of that size is handed over early */
 };
 
 void kube_outbox_init(struct kube_outbox *o, void (*ready)(void *ctx), void *ctx)
@@ -144,7 +143,7 @@ static void apply(struct kube_change *c, struct model *m)
 		c->object = NULL;
 		break;
 	case KUBE_REMOVE:
-		/* One that was skipped when it was added is not there. */
+		/* A skipped object is not there. */
 		(void)model_remove(m, c->kind, c->namespace, c->name);
 		break;
 	case KUBE_REPLACE_BEGIN:

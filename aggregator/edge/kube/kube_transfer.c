@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl gives the body of any answer to the same callback, so this keeps apart what the API has
- * to say (200) from why it will not (all else). A handle may not be taken from the multi handle
- * inside of its callbacks: a receiver that has enough says so, libcurl then calls the transfer
- * failed, and that is no fault.
+ * libcurl gives the body of every answer to one callback; this file separates answers (200) from
+ * refusals. A handle may not leave the multi handle inside its callbacks: a receiver that has
+ * enough says so, libcurl then reports a failed transfer, and that is no fault.
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
@@ -64,7 +63,7 @@ void transfer_init(struct transfer *t, struct kube_session *session, CURLM *mult
 	curl_easy_setopt(t->handle, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(t->handle, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(t->handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	/* A name that is being looked up does not keep the thread from ending. */
+	/* A pending name lookup does not delay the end of the thread. */
 	curl_easy_setopt(t->handle, CURLOPT_QUICK_EXIT, 1L);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread blocks in one request, at most ten seconds, or in kube_writer_wait(); a stop cuts
+ * The thread blocks in one request, at most ten seconds, or in kube_writer_wait(); a stop ends
  * both. One handle makes all requests and keeps its connection.
  */
 #include "aggregator/edge/kube/kube_writer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that writes to the API, one request at a time, and can be stopped at any moment. */
+/* A thread that writes to the API, one request at a time; a stop ends it at any moment. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 
@@ -23,22 +23,20 @@ struct kube_writer {
 };
 
 /*
- * Starts the thread; the writer is a member of *arg. config is copied. 0, or -errno with the reason
- * and nothing to stop.
+ * Starts the thread; the writer is a member of *arg. config is copied. -errno with the reason:
+ * nothing to stop.
  */
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
 		      void *(*run)(void *arg), void *arg, struct reason *reason);
-/* Cuts what is under way and ends the thread. */
+/* Cuts a running request and ends the thread. */
 void kube_writer_stop(struct kube_writer *w);
 
-/* --- by the thread ---------------------------------------------------------------------------- */
+/* --- on the thread ---------------------------------------------------------------------------- */
 
 /* False: the writer stops. */
 bool kube_writer_wait(struct kube_writer *w, int64_t ns);
 bool kube_writer_stops(const struct kube_writer *w);
-/*
- * The status; 0: the API was not reached within ten seconds, and the reason is logged.
- */
+/* The HTTP status; 0: no answer within ten seconds, which is logged. */
 long kube_writer_send(struct kube_writer *w, enum kube_method method, const char *path,
 		      const struct buf *body);
 const char *kube_writer_answer(const struct kube_writer *w); /* "" without one */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kubeconfig is three lists of names (clusters, users, contexts) and the name of the context that
- * counts:
+ * A kubeconfig is three lists by name (clusters, users, contexts) and the name of the current
+ * context:
  *
  *	current-context: dev
  *	contexts: [{name: dev, context: {cluster: c, user: u, namespace: n}}]
@@ -9,11 +9,10 @@
  *	                               certificate-authority-data: BASE64}}]
  *	users:    [{name: u, user: {token: T}}]
  *
- * Only what the chosen context leads to is looked at, so that another, half-written entry does no
- * harm. Two tables say which members become which strings. Members that this file does not know are
- * passed over, with one exception: what would make us another user than the file says
- * (impersonation, passwords, auth-provider) is refused. The rules of what excludes what are
- * kubectl's; on top, an exec plugin is the only credential where it is given. A token file wins
+ * Only the entries of the chosen context are read, so another, unfinished entry does no harm. Two
+ * tables map members to strings. Unknown members are ignored, except for those that make another
+ * user of the request (impersonation, passwords, auth-provider), which are refused. The exclusions
+ * are kubectl's; besides, an exec plugin is the only credential of its user. A token file wins
  * over a token, as in kubectl.
  */
 #include "aggregator/edge/kube/config.h"
@@ -32,7 +31,7 @@ enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66 };
 struct reader {
 	struct kubeconfig_yaml yaml;
 	const char *folder;
-	struct kube_config config; /* as far as it is read */
+	struct kube_config config; /* as read so far */
 };
 
 /* --- strings ---------------------------------------------------------------------------------- */
@@ -108,7 +107,7 @@ static void take_members(struct reader *r, const yaml_node_t *map, const struct 
 	}
 }
 
-/* At most one of the two may be given. */
+/* At most one of the two is allowed. */
 static void check_one(struct reader *r, const yaml_node_t *at, const char *file, const char *data,
 		      const char *key)
 {
@@ -207,7 +206,7 @@ static void refuse_members(struct reader *r, const yaml_node_t *user)
 	}
 }
 
-/* Certificate or key: as a file or inline, and one needs the other. */
+/* Certificate and key: each as a file or inline, both or none. */
 static void check_pair(struct reader *r, const yaml_node_t *user)
 {
 	const struct kube_config *c = &r->config;
@@ -343,9 +342,7 @@ static void take_user(struct reader *r, const yaml_node_t *user)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/*
- * list[name == name].member; with a failure at `at` when there is no such entry, or more than one.
- */
+/* list[name == name].member; a failure at `at` if there is no such entry, or more than one. */
 static const yaml_node_t *find_entry(struct reader *r, const char *list, const char *member,
 				     const char *name, const yaml_node_t *at)
 {

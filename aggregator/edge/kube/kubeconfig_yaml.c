@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml builds the document; a pass over its events comes first and refuses what would make that
- * expensive: more than EVENTS_MAX events, nesting deeper than DEPTH_MAX, more than ANCHORS_MAX
- * anchors (libyaml looks for them one by one). An alias is the same node again, so it costs
- * nothing, and since readers go down by names they cannot be led round in circles. Merge keys are
- * refused: what they add would be missed otherwise. JSON is YAML, so both are read.
+ * libyaml builds the document. A pass over its events comes first and refuses expensive input:
+ * more than EVENTS_MAX events, nesting deeper than DEPTH_MAX, more than ANCHORS_MAX anchors
+ * (libyaml looks for them one by one). An alias is the same node again, so it costs nothing, and
+ * readers descend by names, so cycles do no harm. Merge keys are refused: their members would be
+ * missed. JSON is YAML.
  *
- * A document holds tokens and keys. Its scalars are wiped before they are freed; libyaml's buffers
+ * A document holds tokens and keys: its scalars are wiped before they are freed. libyaml's buffers
  * are out of reach.
  */
 #include "aggregator/edge/kube/kubeconfig_yaml.h"
@@ -26,7 +26,7 @@ static int refuse(const char *name, const yaml_mark_t *at, const char *text, str
 	return -EINVAL;
 }
 
-/* What libyaml could not read. */
+/* A syntax error of libyaml. */
 static int refuse_syntax(const char *name, const yaml_parser_t *p, struct reason *reason)
 {
 	if (p->error != YAML_READER_ERROR)
@@ -48,7 +48,7 @@ static bool has_anchor(const yaml_event_t *e)
 	       (e->type == YAML_MAPPING_START_EVENT && e->data.mapping_start.anchor);
 }
 
-/* What is too much with this event, or NULL. */
+/* The bound that this event exceeds, or NULL. */
 static const char *count_event(struct counts *n, const yaml_event_t *e)
 {
 	n->anchors += has_anchor(e);
@@ -164,7 +164,7 @@ static bool is_text(const yaml_node_t *n, const char *text)
 	       memcmp(n->data.scalar.value, text, strlen(text)) == 0;
 }
 
-/* A plain empty scalar, ~ or null: YAML's ways to write that there is nothing. */
+/* A plain empty scalar, ~ or null. */
 static bool is_null(const yaml_node_t *n)
 {
 	return n->type == YAML_SCALAR_NODE && n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&

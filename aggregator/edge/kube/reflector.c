@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules are those of client-go's reflector, which every API server is tried with.
+ * The rules are those of client-go's reflector, which API servers are tested with.
  *
- * A first list asks for version 0: whatever the server's cache has. Later ones ask for nothing
- * older than what was seen, so that time does not run backward when another server answers. A
- * server that cannot give that (410, or it is itself behind) is asked for the newest, in pages. A
- * watch goes on where the list or the last event was; bookmarks move that on, but none need come.
+ * A first list requests version 0: whatever the server's cache has. Later lists request nothing
+ * older than the newest seen version, so that time does not run backward with another server. A
+ * server that cannot serve that (410, or it is behind) gets a request for the newest state, in
+ * pages. A watch continues from the list or the last event; bookmarks advance it, but none need
+ * come.
  *
- * What went wrong decides how much is done again. Least for what says nothing about our version: a
- * refused or cut connection, 429, an error inside of the server: the same watch again. A version
- * that is gone, or an answer nobody understands: a list. 404: the resource itself may be gone,
- * which discovery tells. Every repetition waits (retry.c), except for those that cannot become a
- * loop: the watch that ended as agreed, or was cut after events; the two steps from an expired list
- * to one that cannot expire; and the first 401, after which credentials are read anew.
+ * The fault decides how much is repeated. The same watch: a refused or cut connection, 429, a
+ * server error, as these say nothing about the version. A list: the version is gone, or the answer
+ * is not understood. Discovery: 404, as the resource itself may be gone. Every repetition waits
+ * (retry.c), except for those that cannot loop: a watch that ended as agreed, or was cut after
+ * events; the two steps from an expired list to one that cannot expire; the first 401, after which
+ * credentials are read again.
  *
- * Nothing here knows of connections or clocks. Objects that were told stay valid through every
- * fault, with a source that says since when changes may be missing; only that the API has no such
- * resource clears them.
+ * This file has no connections and no clock. Objects stay valid through every fault, with a source
+ * that says since when changes may be missing; they are cleared only if the API has no such
+ * resource.
  */
 #include "aggregator/edge/kube/reflector.h"
 
@@ -29,7 +30,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { PAGE_LIMIT = 500, REWATCHES_MAX = 3, REFUSALS_DOUBTED = 3 };
+enum { PAGE_LIMIT = 500, REWATCHES_MAX = 3, REFUSALS_RETRIED = 3 };
 
 #define POD_SELECTOR "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
 
@@ -138,7 +139,7 @@ static void pause_backed_off(struct reflector *r, enum reflector_state to,
 	pause_for(r, to, wait_ns, e->now_ns);
 }
 
-/* What we were doing, to do the same again. */
+/* What to repeat. */
 static enum reflector_state current(const struct reflector *r)
 {
 	return r->state == REFLECTOR_LISTING ? REFLECTOR_LISTING : REFLECTOR_OPENING;
@@ -154,7 +155,7 @@ static void resume(struct reflector *r, enum reflector_state what, struct reflec
 
 /* --- what is known ---------------------------------------------------------------------------- */
 
-/* One that we cannot keep is one that we were not told. */
+/* A version that is too long counts as missing. */
 static bool is_version(const char *version)
 {
 	return version && *version && strlen(version) < RESOURCE_VERSION_MAX;
@@ -179,7 +180,7 @@ static void say(struct reflector *r, enum source_state state, const char *format
 	r->source.state = state;
 }
 
-/* Changes are missed, or the first list is. */
+/* Changes, or the first list, are missing. */
 static void say_trouble(struct reflector *r, const struct kube_status *s)
 {
 	enum source_state state = r->synced ? SOURCE_STALE : SOURCE_LISTING;
@@ -198,7 +199,7 @@ static void pause_troubled(struct reflector *r, enum reflector_state to,
 	pause_backed_off(r, to, e);
 }
 
-/* The group of an apiVersion is what is before the slash, "" of the core. */
+/* The group of an apiVersion is before the slash, "" for the core. */
 static int group_len(const char *api_version)
 {
 	const char *slash = strchr(api_version, '/');
@@ -220,7 +221,7 @@ static void say_forbidden(struct reflector *r, const struct kube_status *s)
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-/* The version that was asked for, or that a page continues, is not to be had. */
+/* The requested version, or the version of the pages, is not available. */
 static void on_version_unavailable(struct reflector *r, const struct reflector_event *e,
 				   struct reflector_update *u)
 {
@@ -264,12 +265,12 @@ static bool was_short(const struct reflector *r, int64_t now_ns)
 }
 
 /*
- * An API server that just started refuses what it allowed, until it knows its roles: one that was
- * allowed asks again.
+ * A starting API server refuses everything until it has read its roles: a kind that was allowed
+ * retries.
  */
 static void on_forbidden(struct reflector *r, const struct reflector_event *e)
 {
-	if (r->synced && r->refusals++ < REFUSALS_DOUBTED) {
+	if (r->synced && r->refusals++ < REFUSALS_RETRIED) {
 		pause_troubled(r, current(r), e);
 		return;
 	}
@@ -324,8 +325,8 @@ static void on_unserved(struct reflector *r, struct reflector_update *u)
 {
 	if (r->state != REFLECTOR_UNKNOWN)
 		return;
-	u->clear = r->told;
-	r->told = r->synced = false;
+	u->clear = r->delivered;
+	r->delivered = r->synced = false;
 	r->version[0] = '\0';
 	r->source.api_version[0] = '\0';
 	say(r, SOURCE_ABSENT, "the API has no %s", object_kind_resource(r->kind));
@@ -350,7 +351,7 @@ static void on_opened(struct reflector *r, const struct reflector_event *e,
 	r->refusals = 0;
 	if (r->state == REFLECTOR_LISTING) {
 		u->replace_begin = !r->continue_token;
-		r->told = true;
+		r->delivered = true;
 		return;
 	}
 	r->opened_ns = e->now_ns;
@@ -358,7 +359,7 @@ static void on_opened(struct reflector *r, const struct reflector_event *e,
 	move(r, REFLECTOR_WATCHING);
 }
 
-/* All that the server said was fine, yet nothing can be done with it. */
+/* The answer was correct, but is of no use. */
 static void on_nonsense(struct reflector *r, const struct reflector_event *e, const char *what,
 			struct reflector_update *u)
 {

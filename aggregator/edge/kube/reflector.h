@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to ask the API for next about one kind, so that a list and what happened since stay one
- * consistent picture.
+ * The next request about one kind, so that a list and the events after it stay one consistent
+ * state.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_H
@@ -13,16 +13,16 @@
 #include "aggregator/model/model.h"
 #include "shared/buf.h"
 
-/* How long things take. */
+/* Timeouts and waits. */
 struct kube_timing {
 	struct backoff_limits backoff;
-	int64_t forbidden_ns; /* between tries of what is forbidden */
-	int64_t absent_ns; /* between looks for what the API does not have */
-	int64_t short_watch_ns; /* a watch that ends sooner, without an event, is an error */
+	int64_t forbidden_ns; /* between retries after 403 */
+	int64_t absent_ns; /* between discoveries of a missing resource */
+	int64_t short_watch_ns; /* a watch that ends sooner, without events, is an error */
 	int watch_least_s, watch_most_s; /* timeoutSeconds is from [least, most) */
-	int64_t watch_grace_ns; /* a watch that the server does not end is cut so long after */
-	int list_silence_s; /* a list that brings nothing for so long is given up */
-	int64_t source_ns; /* between tellings of counters and ages alone */
+	int64_t watch_grace_ns; /* a watch that the server does not end is cut so long after its timeout */
+	int list_silence_s; /* a list without bytes for so long is cut */
+	int64_t source_ns; /* between reports of counters and ages alone */
 };
 
 const struct kube_timing *kube_timing_usual(void);
@@ -40,7 +40,7 @@ const struct kube_timing *kube_timing_usual(void);
 enum reflector_state {
 	REFLECTOR_UNKNOWN, /* waits for discovery */
 	REFLECTOR_LISTING,
-	REFLECTOR_OPENING, /* asked for a watch */
+	REFLECTOR_OPENING, /* requested a watch */
 	REFLECTOR_WATCHING,
 	REFLECTOR_PAUSED,
 	REFLECTOR_STATES
@@ -58,32 +58,32 @@ struct reflector {
 	enum reflector_state state;
 	enum reflector_state resume; /* what a pause ends with: LISTING or OPENING */
 	int64_t wake_ns; /* monotonic; end of a pause */
-	char version[RESOURCE_VERSION_MAX]; /* the newest that was seen; "": none */
-	bool version_lost; /* the server refused it: list what is newest */
-	bool unpaged; /* pages expired under us: one list */
+	char version[RESOURCE_VERSION_MAX]; /* the newest seen; "": none */
+	bool version_lost; /* the server refused it: list the newest state */
+	bool unpaged; /* pages expired: one list without pages */
 	char *continue_token; /* owned; NULL: the first page is next */
 	int watch_s; /* of the newest watch */
-	bool synced; /* there was a complete list */
-	bool told; /* objects were told: there is something to clear */
-	bool renewed; /* the credentials, and nothing worked since */
-	int refusals; /* 403 in a row since something worked */
-	int rewatches; /* without success, after errors of the server */
+	bool synced; /* a list was complete */
+	bool delivered; /* objects were handed over: there is something to clear */
+	bool renewed; /* the credentials, without a success since */
+	int refusals; /* 403 in a row */
+	int rewatches; /* without success after server errors */
 	int64_t opened_ns; /* monotonic; of the watch */
 	uint64_t watch_events;
 	struct backoff backoff;
-	struct model_source source; /* what is to be known of it all */
+	struct model_source source; /* the reported state */
 };
 
 enum reflector_event_type {
 	REFLECTOR_SERVED, /* version: the apiVersion that has the resource */
 	REFLECTOR_UNSERVED, /* the API does not have it */
-	REFLECTOR_UNDISCOVERED, /* status: why that cannot be told */
-	REFLECTOR_TIME, /* wake_ns may have come */
+	REFLECTOR_UNDISCOVERED, /* status: why that is not known */
+	REFLECTOR_TIME, /* wake_ns may have passed */
 	REFLECTOR_OPENED, /* the answer is 200 */
 	REFLECTOR_PAGE, /* a page of the list is complete: its version, continue_token */
 	REFLECTOR_CHANGE, /* an object was added, modified or deleted: its version */
 	REFLECTOR_BOOKMARK, /* version */
-	REFLECTOR_ENDED, /* the watch, as if all were well */
+	REFLECTOR_ENDED, /* the watch, without an error */
 	REFLECTOR_FAULT, /* status: the request or the watch is over */
 };
 
@@ -98,19 +98,19 @@ struct reflector_event {
 
 enum reflector_request { REFLECTOR_NOTHING, REFLECTOR_LIST, REFLECTOR_WATCH };
 
-/* What is to be done now, in this order. */
+/* What to do now, in this order. */
 struct reflector_update {
 	bool replace_begin, replace_end, clear; /* as enum kube_change_type has them */
-	bool source; /* state or message is another: tell it */
+	bool source; /* state or message changed: report it */
 	bool unauthorized; /* kube_session_unauthorized() */
-	enum reflector_request request; /* to be sent: reflector_path() */
+	enum reflector_request request; /* to send: reflector_path() */
 };
 
 void reflector_init(struct reflector *r, enum object_kind kind, const struct kube_timing *timing,
 		    double (*random)(void *ctx), void *random_ctx);
 void reflector_fini(struct reflector *r);
 struct reflector_update reflector_step(struct reflector *r, const struct reflector_event *e);
-/* Path and query of the request that was ordered last. */
+/* Path and query of the last ordered request. */
 void reflector_path(const struct reflector *r, struct buf *out);
 /* Monotonic time of the next REFLECTOR_TIME, INT64_MAX: none. */
 int64_t reflector_wake_ns(const struct reflector *r);

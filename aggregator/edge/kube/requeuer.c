@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * once a second: a pod that was refused would pass now --> PATCH of an annotation of the claim
- *                --> kube-scheduler sees the claim change, and asks about every pod that waits
+ * once a second: a refused pod would pass now --> PATCH of an annotation of the claim
+ *                --> kube-scheduler sees the claim change, and asks about every waiting pod
  *
- * A kube-scheduler retries pods that an extender refused at an event of any object that it watches.
- * A PersistentVolumeClaim is one, of a namespace, so that a Role for one name is all that this
- * needs. The claim is there for nothing else: it names a volume that does not exist, and stays
- * pending without an event of its own.
+ * A kube-scheduler retries refused pods of an extender at an event of any object that it watches.
+ * A PersistentVolumeClaim is such an object of a namespace, so a Role for one name suffices. The
+ * claim has no other use: it names a volume that does not exist, and stays pending without Events.
  *
- * A merge patch, which does not create the claim; the annotation is the time, so that each is a
- * change. Where the API says no (no such claim, no Role) it is tried again REST_NS later,
- * /v1/status tells what it said, and the first of a row is logged.
+ * A merge patch does not create the claim; the annotation is the time, so each patch is a change.
+ * After a refusal (no such claim, no Role) it rests for REST_NS; /v1/status has the answer, and
+ * the first of a row is logged.
  *
- * Events of pods (--pod-events) are created in their namespaces, a few a second; one that the API
- * does not take is counted and gone.
+ * Events of pods (--pod-events) are created in their namespaces, a few a second; refused ones are
+ * counted and dropped.
  */
 #include "aggregator/edge/kube/requeuer.h"
 
@@ -43,7 +42,7 @@ struct requeuer {
 
 	/* the thread's */
 	int64_t rest_until_ns; /* monotonic */
-	bool failing, events_failing; /* and that is logged */
+	bool failing, events_failing; /* logged */
 };
 
 /* --- requests --------------------------------------------------------------------------------- */

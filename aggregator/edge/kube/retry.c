@@ -3,8 +3,8 @@
  * {"kind": "Status", "code": 410, "reason": "Expired", "message": "..", "details":
  * {"retryAfterSeconds": 1, "causes": [..]}}
  *
- * That a version is newer than the server's is told as 504 Timeout with a cause of its own; before
- * 1.19 by the message alone.
+ * A version newer than the server's is a 504 Timeout with a cause of its own; before 1.19 only the
+ * message says so.
  */
 #include "aggregator/edge/kube/retry.h"
 
@@ -30,7 +30,7 @@ void kube_status_set(struct kube_status *s, int code, const char *message)
 	*s = (struct kube_status){.code = code};
 	s->version_unavailable = code == 410;
 	snprintf(s->message, sizeof(s->message), "%s", message);
-	/* One line for the log, whatever was sent. */
+	/* The server's text as one log line. */
 	for (char *c = s->message; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = ' ';
@@ -88,12 +88,12 @@ void kube_status_parse(struct kube_status *s, int code, const char *body, size_t
 	kube_status_set(s, code, "");
 	if (json && strcmp(get_string(json, "kind"), "Status") == 0)
 		kube_status_read(s, json);
-	/* What HTTP says counts: a Status inside may be another's, as of a proxied request. */
+	/* The HTTP status counts: a Status inside may be of a proxied request. */
 	s->code = code;
 	cJSON_Delete(json);
 }
 
-/* Health that resets it begins when a wait is over: a wait of a minute is no minute of health. */
+/* The time to reset begins at the end of a wait. */
 int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,
 		     int64_t now_ns)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session is an address and a credential; prepare() puts both into a libcurl handle. It holds no
- * connection: those are the handle's, or those of the multi handle it is added to.
+ * A session is an address and a credential; prepare() puts both into a libcurl handle. Connections
+ * belong to the handle, or to its multi handle.
  *
- * tls-server-name: libcurl takes the name to ask for (SNI) and to verify from the URL, so the URL
- * gets that name, CURLOPT_CONNECT_TO leads the connection, or the proxy's tunnel, to the true
- * address, and the Host header names that one, as in kubectl.
+ * tls-server-name: libcurl takes the name for SNI and verification from the URL. So the URL has
+ * that name, CURLOPT_CONNECT_TO leads the connection or the proxy's tunnel to the true address,
+ * and the Host header names the true address, as in kubectl.
  *
- * A peer that vanished is noticed by keepalive probes on an idle watch, and by TCP_USER_TIMEOUT
- * where something was sent: within PEER_TIMEOUT either way. TLS sessions are not resumed, since a
- * resumed one keeps the client certificate it began with.
+ * Keepalive probes detect a vanished peer on an idle watch, and TCP_USER_TIMEOUT after something
+ * was sent: within PEER_TIMEOUT. TLS sessions are not resumed: a resumed one keeps its client
+ * certificate.
  */
 #include "aggregator/edge/kube/session.h"
 
@@ -40,10 +40,10 @@ enum {
 struct kube_session {
 	struct kube_config config;
 	struct kube_url url;
-	char *base; /* of request URLs: scheme, the name to verify, port, path */
-	char *proxy; /* NULL: what the environment says */
+	char *base; /* of request URLs: scheme, name to verify, port, path */
+	char *proxy; /* NULL: that of the environment */
 	struct curl_slist *headers, *connect_to; /* NULL: none */
-	/* the same, and the type of a body; NULL: not needed yet */
+	/* the same with the type of a body; NULL: not needed yet */
 	struct curl_slist *body_headers[KUBE_METHODS];
 	struct session_credential credential;
 };
@@ -94,7 +94,7 @@ static int set_address(struct kube_session *s, struct reason *reason)
 	return 0;
 }
 
-/* kubectl lets a socks5 proxy look up names, which libcurl calls socks5h. */
+/* kubectl lets a socks5 proxy resolve names: libcurl's socks5h. */
 static int set_proxy(struct kube_session *s, struct reason *reason)
 {
 	const char *proxy = s->config.proxy_url;
@@ -166,7 +166,7 @@ static int set_user_timeout(void *context, curl_socket_t fd, curlsocktype purpos
 
 	(void)context;
 	(void)purpose;
-	/* Without it the keepalive probes are left, which is no reason to give up. */
+	/* A failure leaves the keepalive probes. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
 	return CURL_SOCKOPT_OK;
 }
@@ -184,7 +184,8 @@ static void set_connection(const struct kube_session *s, CURL *h)
 	curl_easy_setopt(h, CURLOPT_CONNECT_TO, s->connect_to);
 	curl_easy_setopt(h, CURLOPT_PROXY, s->proxy);
 	/*
-	 * The environment's proxy is not for what runs here; the file's is what its author wants.
+	 * The environment's proxy is not for this machine; the proxy of the file is for every
+	 * address.
 	 */
 	curl_easy_setopt(h, CURLOPT_NOPROXY, s->proxy ? "" : s->url.loopback ? "*" : NULL);
 	curl_easy_setopt(h, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -203,7 +204,7 @@ static void set_tls(const struct kube_session *s, CURL *h)
 	curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
 	curl_easy_setopt(h, CURLOPT_SSLCERT, pair);
 	curl_easy_setopt(h, CURLOPT_SSLKEY, pair);
-	/* The one given, and not the system's folder besides. */
+	/* The given one, without the system's folder. */
 	curl_easy_setopt(h, CURLOPT_CAINFO, ca ? ca : system->cainfo);
 	curl_easy_setopt(h, CURLOPT_CAPATH, ca ? NULL : system->capath);
 }
@@ -237,7 +238,7 @@ int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path,
 
 void kube_session_unauthorized(struct kube_session *s)
 {
-	s->credential.doubted = true;
+	s->credential.rejected = true;
 }
 
 const char *kube_session_server(const struct kube_session *s)
@@ -247,7 +248,7 @@ const char *kube_session_server(const struct kube_session *s)
 
 /* --- failures --------------------------------------------------------------------------------- */
 
-/* Who is to vouch for the server. */
+/* The authority for the server's certificate. */
 static const char *authority(const struct kube_session *s)
 {
 	if (s->config.ca_file)
@@ -293,7 +294,7 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 /* --- requests with a body --------------------------------------------------------------------- */
 
 static const struct {
-	const char *request; /* NULL: as libcurl has it for a body, POST */
+	const char *request; /* NULL: libcurl's default for a body, POST */
 	const char *content_type;
 } methods[KUBE_METHODS] = {
 	[KUBE_APPLY] = {"PATCH", "Content-Type: application/apply-patch+yaml"},
@@ -301,7 +302,7 @@ static const struct {
 	[KUBE_POST] = {NULL, "Content-Type: application/json"},
 };
 
-/* Those of every request and the type of the body, made when they are first wanted. */
+/* The headers of every request and the type of the body; made once. */
 static struct curl_slist *body_headers(struct kube_session *s, enum kube_method method)
 {
 	struct curl_slist *list = NULL, **made = &s->body_headers[method];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Requests to one API server on the kube thread: libcurl handles with the right TLS, proxy and
- * newest credentials.
- */
+/* Requests to one API server: libcurl handles with TLS, proxy and the newest credentials. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_H
 
@@ -18,23 +15,21 @@
 struct kube_session;
 
 /*
- * config is copied. Reads what files it names now, and runs no plugin. -EINVAL or -EACCES with the
- * reason naming what cannot be used; also when a token would travel in clear to another machine.
+ * config is copied. Reads its files, runs no plugin. -EINVAL or -EACCES with the reason, which
+ * names what is unusable; also if a token would travel in clear to another machine.
  */
 int kube_session_new(struct kube_session **s, const struct kube_config *config,
 		     struct reason *reason);
 void kube_session_free(struct kube_session *s);
 /*
- * Sets url, TLS, proxy, authorization, headers, keepalive and TCP_USER_TIMEOUT of a handle for a
- * GET of path ("/api/v1/pods?limit=500"). now_ns: of a clock that only goes forward, always the
- * same one. Files are read again when that is a minute ago; an exec plugin runs (at most 30 s) when
- * its credential ends. Everything set stays valid until the handle is cleaned up or prepared again,
- * or eight credentials later; the session outlives the handle. -EACCES: no credential, with the
- * reason; then nothing was set.
- *
- * CURLOPT_HTTPHEADER is taken (Accept: application/json, and Host where tls-server-name is given).
- * Left to the caller: what is to be done with the answer, HTTP version, encodings, and every
- * timeout but that of connecting (30 s). Redirects are never followed.
+ * Sets a handle up for a GET of path ("/api/v1/pods?limit=500"): URL, TLS, proxy, authorization,
+ * headers, keepalive and TCP_USER_TIMEOUT. now_ns: of one monotonic clock. Files are read again
+ * after a minute; an exec plugin runs (at most 30 s) when its credential expires. The settings
+ * stay valid until the handle is cleaned up or prepared again, or eight credentials later; the
+ * session outlives the handle. -EACCES: no credential, with the reason; nothing is set.
+ * CURLOPT_HTTPHEADER is used (Accept, and Host with tls-server-name). The caller sets callbacks,
+ * HTTP version, encodings, and every timeout but that of connecting (30 s). Redirects are not
+ * followed.
  */
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
 			 struct reason *reason);
@@ -46,39 +41,38 @@ enum kube_method {
 };
 
 /*
- * The server said 401: the next kube_session_prepare() reads every credential anew, and what cannot
- * be read is an error then. A plugin's that is less than 10 s old is kept: it is what the other
- * requests under way were not made with.
+ * After a 401: the next kube_session_prepare() reads every credential again, and a failure is an
+ * error then. A plugin's credential younger than 10 s is kept: requests in flight were made with
+ * the former one.
  */
 void kube_session_unauthorized(struct kube_session *s);
 /*
- * Why a prepared handle failed, in words for an operator: who could not be reached, whose
- * certificate is not trusted and by what. detail: the handle's CURLOPT_ERRORBUFFER; NULL or "" is
- * allowed.
+ * Why a prepared handle failed, for an operator: which host was not reached, whose certificate is
+ * not trusted. detail: the handle's CURLOPT_ERRORBUFFER; NULL or "" is allowed.
  */
 void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode code,
 			  const char *detail, struct reason *reason);
 const char *kube_session_server(const struct kube_session *s);
 
-/* --- requests with a body, one at a time, on the thread of the caller ------------------------- */
+/* --- requests with a body, on the thread of the caller ---------------------------------------- */
 
 struct kube_call {
 	struct kube_session *session; /* owned, as are the two below */
 	CURL *handle;
-	struct buf answer; /* to the last request, as text */
-	size_t answer_max; /* bytes that are kept of it */
+	struct buf answer; /* of the last request, as text */
+	size_t answer_max; /* bytes kept of it */
 	const atomic_bool *stopping; /* borrowed; ends a request */
 	char detail[CURL_ERROR_SIZE];
 };
 
 /*
- * For requests that take timeout_ms at most; answer_max and stopping are set. config is copied.
- * Errors of kube_session_new().
+ * For requests of at most timeout_ms; answer_max and stopping are set. config is copied. Errors of
+ * kube_session_new().
  */
 int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
 		   struct reason *reason);
 void kube_call_close(struct kube_call *c); /* accepts zeroes */
-/* The HTTP status; 0 with the reason: there is no answer. */
+/* The HTTP status; 0 with the reason: no answer. */
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
 		    const struct buf *body, struct reason *reason);
 

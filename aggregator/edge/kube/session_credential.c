@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is in files is read again once a minute, and at once when the server said 401. Files that
- * cannot be read then leave the former credential in use, with one line in the log: it may be good
- * for long, and the next minute may bring the file back. Only when the server has refused it is
- * that an error.
+ * Files are read again once a minute, and at once after a 401. Unreadable files leave the former
+ * credential in use, with a log line: it may be valid for long. After a 401 they are an error.
  *
- * An exec plugin's credential is kept until a minute before its end (half its life where that is
- * shorter). The plugin runs on the caller's thread, which waits, EXEC_LIMIT at most: nothing can be
- * asked of the server without it anyway. While its former credential is good a failing plugin does
- * no harm; and one that failed rests for EXEC_PAUSE, so that ten requests that are waiting for a
- * credential do not make it fail ten times. The end comes as wall time, and is turned into the
- * caller's clock when it arrives.
+ * The credential of an exec plugin is kept until a minute before its expiry (half its life if that
+ * is shorter). The plugin runs on the caller's thread for at most EXEC_LIMIT: no request is
+ * possible without it. While the former credential is valid a failing plugin does no harm. After a
+ * failure the plugin rests for EXEC_PAUSE, so that ten waiting requests do not run it ten times.
+ * The expiry is wall time, converted to the caller's clock on arrival.
  */
 #include "aggregator/edge/kube/session_credential.h"
 
@@ -37,10 +34,7 @@ enum { SHOWN_LEN = 130 };
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/*
- * A text of a file or, without one, of data; NULL in *text when there is neither. The caller wipes
- * it.
- */
+/* The text of a file or, without one, of data; *text NULL: neither. The caller wipes it. */
 static int load_pem(const char *file, const char *data, const char *what, char **text,
 		    struct reason *reason)
 {
@@ -117,7 +111,7 @@ static int read_token(struct session_credential *c, struct reason *reason)
 	return 0;
 }
 
-/* The token also when the certificates fail: each may be exchanged at its own time. */
+/* The token even if the certificates fail: each is replaced at its own time. */
 static int read_files(struct session_credential *c, struct reason *reason)
 {
 	int rc = read_token(c, reason);
@@ -144,8 +138,8 @@ static bool is_among(const char *variable, char **list)
 }
 
 /*
- * Our own environment, over it that of the configuration, over it the info. The array is the
- * caller's, not its strings.
+ * The environment, overridden by the configuration's, overridden by info. The caller frees the
+ * array, not its strings.
  */
 static char **make_environment(const struct kube_config *config, char *info)
 {
@@ -183,7 +177,7 @@ static char **make_arguments(const struct kube_config *config)
 	return all;
 }
 
-/* Runs it and reads what it printed. */
+/* Runs the plugin and parses its output. */
 static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 		      struct reason *reason)
 {
@@ -217,10 +211,7 @@ static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 	return rc;
 }
 
-/*
- * The plugin's new credential takes the place of the former one, unless it has ended or its
- * certificate is of no use.
- */
+/* Replaces the former credential, unless the new one has expired or its certificate is unusable. */
 static int take_credential(struct session_credential *c, struct exec_credential *got,
 			   int64_t now_ns, struct reason *reason)
 {
@@ -277,8 +268,8 @@ static int refresh_exec(struct session_credential *c, int64_t now_ns, struct rea
 	bool usable;
 
 	if (e->there && now_ns - e->since_ns < EXEC_PAUSE_NS)
-		c->doubted = false;
-	usable = e->there && !c->doubted && now_ns < e->ends_ns;
+		c->rejected = false;
+	usable = e->there && !c->rejected && now_ns < e->ends_ns;
 	if (usable && now_ns < e->refresh_ns)
 		return 0;
 	if (now_ns < e->retry_ns) {
@@ -314,7 +305,7 @@ void session_credential_fini(struct session_credential *c)
 
 static int refresh_files(struct session_credential *c, int64_t now_ns, struct reason *reason)
 {
-	if (c->read && !c->doubted && now_ns - c->read_ns < FILE_AGE_NS)
+	if (c->read && !c->rejected && now_ns - c->read_ns < FILE_AGE_NS)
 		return 0;
 	if (read_files(c, reason) == 0) {
 		c->read = true;
@@ -322,7 +313,7 @@ static int refresh_files(struct session_credential *c, int64_t now_ns, struct re
 		c->failing = false;
 		return 0;
 	}
-	if (c->doubted)
+	if (c->rejected)
 		return -EACCES;
 	if (!c->failing)
 		log_warn("kubernetes: %s; what was read before stays in use", reason->text);
@@ -338,7 +329,7 @@ int session_credential_refresh(struct session_credential *c, int64_t now_ns, str
 	if (rc == 0)
 		rc = refresh_files(c, now_ns, &why);
 	if (rc == 0)
-		c->doubted = false;
+		c->rejected = false;
 	else
 		reason_set(reason, "%s", why.text);
 	return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The newest credential of a configuration: read again as it ages, and when the server doubts it.
- * Its certificates and keys lie in files that libcurl can read, none of them on a disk.
+ * The newest credential of a configuration: read again as it ages, and after a 401. Certificates
+ * and keys lie in memory files for libcurl, none on a disk.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_CREDENTIAL_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_CREDENTIAL_H
@@ -16,7 +16,7 @@
 
 enum { SESSION_TLS_KEPT = 8, SESSION_TLS_DIGEST_LEN = 32, SESSION_TLS_PATH_LEN = 32 };
 
-/* A text in memory under a path. */
+/* A memory file with a path. */
 struct session_tls_file {
 	int fd; /* -1: none */
 	char path[SESSION_TLS_PATH_LEN];
@@ -34,24 +34,24 @@ void session_tls_init(struct session_tls *t);
 void session_tls_fini(struct session_tls *t);
 
 /*
- * Texts are PEM and stay the caller's; NULL: none, and certificate and key come together. Nothing
- * happens when they are the newest already. -EINVAL with the reason (no certificate in it, a key
- * that is another's, ..), and the newest stays what it was.
+ * PEM texts, borrowed; NULL: none; certificate and key come together. Without a change it does
+ * nothing. -EINVAL with the reason (no certificate, a key of another certificate, ..); the newest
+ * set stays.
  */
 int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
 		    struct reason *reason);
 
-/* Of the newest; NULL: none. Valid until SESSION_TLS_KEPT further ones were put. */
+/* Paths of the newest set; NULL: none. Valid until SESSION_TLS_KEPT further sets. */
 const char *session_tls_ca(const struct session_tls *t);
 const char *session_tls_pair(const struct session_tls *t); /* certificates, then the key */
 
-/* Of a plugin's credential. Times are the caller's clock. */
+/* A plugin's credential. Times are of the caller's clock. */
 struct session_exec {
 	struct exec_credential credential;
 	bool there;
 	int64_t since_ns;
-	int64_t refresh_ns, ends_ns; /* INT64_MAX: it does not end */
-	int64_t retry_ns; /* after a failure; until then its reason stands */
+	int64_t refresh_ns, ends_ns; /* INT64_MAX: no expiry */
+	int64_t retry_ns; /* after a failure; until then its reason holds */
 	struct reason failure;
 };
 
@@ -62,16 +62,16 @@ struct session_credential {
 	struct session_exec exec;
 	bool read; /* the files, at least once */
 	int64_t read_ns;
-	bool doubted; /* by the server */
-	bool failing; /* to read the files again; said in the log */
+	bool rejected; /* by a 401 */
+	bool failing; /* to read the files again; logged */
 };
 
-/* Reads the files. -EACCES or -EINVAL with the reason; give up with fini in any case. */
+/* Reads the files. -EACCES or -EINVAL with the reason; fini is needed in any case. */
 int session_credential_init(struct session_credential *c, const struct kube_config *config,
 			    struct reason *reason);
 void session_credential_fini(struct session_credential *c);
 
-/* Makes token and certificates those to use now. -EACCES with the reason when there are none. */
+/* Refreshes token and certificates. -EACCES with the reason: none. */
 int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct reason *reason);
 /* NULL: none. Borrowed, until the next refresh. */
 const char *session_credential_token(const struct session_credential *c);

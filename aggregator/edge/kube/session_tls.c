@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl on GnuTLS takes certificates as files only (its *_BLOB options are for other TLS
- * libraries), and reads them when it connects, which may be after they were exchanged, when
- * certificate and key may not belong together yet. So each set is checked as a whole and then lies
- * in anonymous files in memory, named through /proc/self/fd.
+ * libcurl with GnuTLS takes certificates only as files (its *_BLOB options are for other TLS
+ * libraries), and reads them when it connects; by then certificate and key may have been replaced
+ * one by one. So each set is checked as a whole and put into anonymous memory files, named by
+ * /proc/self/fd.
  *
- * libcurl reuses a connection for a request with the same paths. A new set gets new descriptors,
- * hence other paths, and so a connection of its own; the older ones are kept open for a while, so
- * that a request prepared with one of them can still connect, and their numbers are not given to
- * others.
+ * libcurl reuses a connection for the same paths. A new set has new descriptors, so other paths
+ * and a connection of its own. Older sets stay open for a while, so that prepared requests can
+ * still connect, and their descriptor numbers are not reused.
  */
 #include "aggregator/edge/kube/session_credential.h"
 
@@ -60,7 +59,7 @@ static int file_make(struct session_tls_file *f, const char *first, const char *
 		rc = -errno;
 	if (rc == 0)
 		rc = write_all(f->fd, first);
-	/* Where the first text does not end its line. */
+	/* The first text may lack its line end. */
 	if (rc == 0 && second)
 		rc = write_all(f->fd, "\n");
 	if (rc == 0 && second)
@@ -124,10 +123,7 @@ static int check(const char *ca, const char *certificate, const char *key, struc
 
 static void digest_add(crypto_generichash_state *state, const char *text)
 {
-	/*
-	 * With the NUL, so that texts do not run into each other; an absent one is not an empty
-	 * one.
-	 */
+	/* The NUL separates texts; an absent text differs from an empty one. */
 	const uint8_t there = text != NULL;
 
 	crypto_generichash_update(state, &there, 1);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of 150,000 pods is half a gigabyte. No document is made of it: this finds where each item
- * begins and ends, and gives its bytes on, most of them where they lie in the chunk; only an item
- * that crosses a border is copied.
+ * A list of 150,000 pods is half a gigabyte, so no document is made of it. The splitter finds the
+ * bounds of each item and passes its bytes on in place; only an item across two chunks is copied.
  *
- * For a list that is a small machine over its outermost object. Inside a value only strings and
- * brackets count:
+ * A list is a state machine over its outermost object. Inside a value only strings and brackets
+ * count:
  *
  *	START '{' KEY string COLON ':' MEMBER value NEXT_MEMBER ',' KEY ..            '}' END
  *	                                 | "items": '['                ^
  *	                                 v                             | ']'
  *	                                ITEM value NEXT_ITEM ',' ITEM .. NEXT_ITEM
  *
- * What is inside of a value is not judged here: whoever parses it does. A watch is easier, since
- * the API server ends every event with a newline and has none inside.
+ * The parser of a value judges its content. A watch is lines: the API server ends each event with a
+ * newline and has none inside.
  *
- * Bounds: an object of `most` bytes or more is skipped and counted, and what follows it is found
- * all the same; the list's own members may have MEMBER_MAX bytes. Nothing recurses.
+ * Bounds: an object of `most` bytes or more is skipped and counted, and the next is found all the
+ * same; a member of the list itself has at most MEMBER_MAX bytes. Nothing recurses.
  */
 #include "aggregator/edge/kube/splitter.h"
 
@@ -30,7 +29,7 @@
 
 enum {
 	MEMBER_MAX = 64 << 10,
-	HELD_KEPT = 1 << 20, /* storage that stays for the next object */
+	HELD_KEPT = 1 << 20, /* storage kept for the next object */
 };
 
 enum state { START, KEY, COLON, MEMBER, NEXT_MEMBER, ITEM, NEXT_ITEM, END, BROKEN };
@@ -39,7 +38,7 @@ enum member { MEMBER_API_VERSION, MEMBER_KIND, MEMBER_METADATA, MEMBER_ITEMS, ME
 
 static const char *const member_names[] = {"apiVersion", "kind", "metadata", "items"};
 
-/* What counts between strings. */
+/* Structure outside of strings. */
 static const bool is_structural[256] = {
 	['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true};
 static const bool is_space[256] = {[' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true};
@@ -69,7 +68,7 @@ void splitter_fini(struct splitter *s)
 
 /* --- where a value ends ----------------------------------------------------------------------- */
 
-/* Whether what follows is escaped: the bytes before it end with an odd number of backslashes. */
+/* Whether the next byte is escaped: an odd number of backslashes precedes it. */
 static bool ends_escaping(const char *from, const char *to)
 {
 	const char *p = to;
@@ -79,10 +78,7 @@ static bool ends_escaping(const char *from, const char *to)
 	return (to - p) % 2 == 1;
 }
 
-/*
- * Behind the quote that ends the string, or NULL. A run of backslashes is looked at once, however
- * far a quote is.
- */
+/* Behind the quote that ends the string, or NULL. A run of backslashes is scanned once. */
 static const char *scan_string(struct splitter_scan *s, const char *p, const char *end)
 {
 	const char *quote;
@@ -106,7 +102,7 @@ static const char *scan_scalar(const char *p, const char *end)
 	return p < end ? p : NULL;
 }
 
-/* Behind the value, or NULL: it goes on in the next chunk. */
+/* Behind the value, or NULL: it continues in the next chunk. */
 static const char *scan_value(struct splitter_scan *s, const char *p, const char *end)
 {
 	if (s->scalar)
@@ -148,7 +144,7 @@ static void forget_held(struct splitter *s)
 	buf_clear(&s->held);
 }
 
-/* Keeps another part, unless that would be too much of one. */
+/* Keeps another part, within the bound. */
 static void hold(struct splitter *s, const char *part, size_t len, size_t most)
 {
 	if (s->dropping)
@@ -161,7 +157,7 @@ static void hold(struct splitter *s, const char *part, size_t len, size_t most)
 	forget_held(s);
 }
 
-/* The object whose last part this is. */
+/* Completes an object with its last part. */
 static void give_object(struct splitter *s, const char *part, size_t len)
 {
 	bool whole = !s->held.len && !s->dropping && len < s->most;
@@ -221,7 +217,7 @@ static int store_member(struct splitter *s, enum member member, const char *text
 
 /* --- the machine ------------------------------------------------------------------------------ */
 
-/* The part that ends a key or a member makes it whole. */
+/* Completes a key or a member with its last part. */
 static const char *end_member(struct splitter *s, const char *part, size_t len)
 {
 	if (s->held.len || len >= MEMBER_MAX) {
@@ -243,7 +239,7 @@ static const char *end_member(struct splitter *s, const char *part, size_t len)
 	return NULL;
 }
 
-/* NULL, or what is wrong with the value. */
+/* NULL, or the fault of the value. */
 static const char *end_value(struct splitter *s, const char *part, size_t len)
 {
 	s->in_value = false;
@@ -259,7 +255,7 @@ static const char *end_value(struct splitter *s, const char *part, size_t len)
 	return end_member(s, part, len);
 }
 
-/* Goes on with the value at p. Where to go on, or NULL with what is wrong. */
+/* Reads on in the value at p. Where to continue, or NULL with the fault. */
 static const char *read_value(struct splitter *s, const char *p, const char *end,
 			      const char **wrong)
 {
@@ -291,10 +287,7 @@ static const char *begin_value(struct splitter *s, char c)
 	return NULL;
 }
 
-/*
- * One byte between values; *used is whether it was more than looked at. NULL, or what is wrong with
- * it.
- */
+/* A byte between values; *used: it is consumed. NULL, or the fault. */
 static const char *step_between(struct splitter *s, char c, bool *used)
 {
 	bool first = s->first;

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * every 5 s: the newest view --> quotas whose status.used is not what they use --PATCH, one by
- * one--> the API
+ * every 5 s: the newest view --> quotas with another status.used --PATCH, one by one--> the API
  *
- * Server-side apply as field manager "evenkeel", without force: only status.used is ours, and where
- * another manager has it (the controller of scheduler-plugins), the API answers 409 and nothing is
- * changed; that quota is left to it for ten minutes. Who wants evenkeel to have it stops that
- * controller and removes its entry of metadata.managedFields.
+ * Server-side apply as field manager "evenkeel", without force, of status.used alone. If another
+ * manager owns it (the controller of scheduler-plugins), the API answers 409, nothing changes, and
+ * that quota waits ten minutes. To give it to evenkeel, stop that controller and remove its entry
+ * of metadata.managedFields.
  *
- * Written is what the scheduler counts: requests of pods with a node, overhead and sidecars
- * included, and 0 for what min and max name besides; not what is only promised (quota_status.h has
- * the other variant). Only of a model that is in sync: an old one would write what was. A change
- * that is not seen is written five seconds later, and the watch tells the status back, so nothing
- * is remembered but who is to be left alone.
+ * The value is what the scheduler counts: requests of pods with a node, with overhead and
+ * sidecars, and 0 for other resources of min and max; without reservations (quota_status.h has the
+ * other variant). It is written only while the model is in sync. The watch returns the status, and
+ * a missed change is written five seconds later, so the only memory is the backoff set.
  *
- * What the API says of one quota is of that quota: refused for any other reason (a rule that is
- * missing in one namespace, a webhook that fails) it is left alone for a minute, and the next is
- * written. Only where the API is not reached, does not know us, or wants us to wait, nobody is
- * written for a minute. Each kind of failure is logged once in a row.
+ * A failure of one quota (a missing rule in one namespace, a failing webhook) makes that quota
+ * wait a minute, and the next is written. If the API is not reached, rejects the credential, or
+ * asks to wait, all quotas wait a minute. Each kind of failure is logged once in a row.
  */
 #include "aggregator/edge/kube/status_writer.h"
 
@@ -52,8 +49,8 @@ struct status_writer {
 
 	/* the thread's */
 	struct backoff_set backoff; /* quotas by "NAMESPACE/NAME" */
-	bool denied; /* the last round was, and that is logged */
-	bool refused; /* one of the last round was, and that is logged */
+	bool denied; /* the last round was; logged */
+	bool refused; /* one of the last round was; logged */
 };
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -73,8 +70,8 @@ static bool is_same(const cJSON *used, const struct resources *wanted)
 }
 
 /*
- * Quantities as the API server would write them: "4.0" is a "4" to it, but not to who compares
- * texts.
+ * Quantities in canonical form: the API server takes "4.0" for "4", a comparison of texts does
+ * not.
  */
 static void write_amount(struct jsonw *w, const char *name, int64_t amount)
 {
@@ -230,7 +227,7 @@ static void leave_alone(struct status_writer *w, const char *key, long status, i
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* False: there is no use in going on now. */
+/* False: all quotas wait. */
 static bool write_status(struct status_writer *w, const struct object *object,
 			 const struct resources *used)
 {
@@ -262,7 +259,7 @@ static bool is_in_sync(const struct view *v)
 	       v->cluster->sources[OBJECT_POD].state == SOURCE_SYNCED;
 }
 
-/* False: the API does not want it now. */
+/* False: all quotas wait. */
 static bool write_all(struct status_writer *w, struct view *v)
 {
 	struct quota_book *b = quota_book_new(v, NULL, w->options);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two requests, one after the other, on the thread of who asks: authentication.k8s.io/v1
- * TokenReview and authorization.k8s.io/v1 SubjectAccessReview, as far as they decide. Whatever
- * cannot be understood lets nobody in. There are as many lines to the API server as may ask at
- * once, each a session with a handle of its own that keeps its connection; a line is taken for one
- * question.
+ * Two requests on the caller's thread: authentication.k8s.io/v1 TokenReview, then
+ * authorization.k8s.io/v1 SubjectAccessReview. An answer that is not understood admits nobody.
+ * Each of TOKEN_REVIEWS_AT_ONCE callers has a session with a handle that keeps its connection.
  *
- * While the API server does not answer, each question takes its whole time, and those behind it
- * wait. So after a failure nothing is asked for a second: what comes then is refused with the same
- * reason, at once.
+ * While the API server does not answer, each review takes its whole timeout, and later ones wait.
+ * So after a failure reviews fail at once with the same reason for a second.
  *
- * The token goes to the API server, in the body of a request, and nowhere else; bodies are wiped.
+ * The token goes into the body of a request to the API server and nowhere else; bodies are wiped.
  *
- * Where an audience is demanded, it must be among those that the answer names: an API server that
- * knows no audiences names none, and a token may be meant for it alone then.
+ * A demanded audience must be among those of the answer: an API server without audiences names
+ * none, and the token may be meant for it alone then.
  */
 #include "aggregator/edge/kube/token_review.h"
 
@@ -95,7 +92,7 @@ static bool is_text_list(const cJSON *list)
 	return true;
 }
 
-/* What is sent on in a SubjectAccessReview is of the types that it has there. */
+/* Members passed on to a SubjectAccessReview have its types. */
 static bool is_user(const cJSON *user)
 {
 	const char *name = cJSON_GetStringValue(at(user, "username"));
@@ -118,7 +115,7 @@ static cJSON *refuse(struct access_answer *a, enum access_verdict verdict, const
 	return NULL;
 }
 
-/* Names come from outside, and go into logs and answers. */
+/* Names come from outside, for logs and answers. */
 static void set_user(struct access_answer *a, const char *name)
 {
 	size_t len = 0;
@@ -216,23 +213,23 @@ enum { ANSWER_MAX = 256 << 10 };
 struct line {
 	struct token_review_client *client;
 	struct kube_call call;
-	bool taken; /* under the client's lock */
+	bool taken; /* under the lock of the client */
 };
 
 struct token_review_client {
 	char *audience; /* fixed after start; NULL: the API server */
-	struct line lines[TOKEN_REVIEWS_AT_ONCE]; /* each of who has taken it */
+	struct line lines[TOKEN_REVIEWS_AT_ONCE]; /* each its taker's */
 	atomic_bool stopping;
 
 	pthread_mutex_t lock;
 	/* under lock */
-	int64_t pause_until_ns; /* 0: the last question was answered */
-	struct reason failure; /* of the last that was not */
+	int64_t pause_until_ns; /* 0: the last review was answered */
+	struct reason failure; /* of the last unanswered review */
 };
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-/* The status, 0 when there is none. */
+/* The HTTP status; 0: no answer. */
 static long post_once(struct line *l, const char *path, const struct buf *body, struct reason *why)
 {
 	long status = kube_call_send(&l->call, KUBE_POST, path, body, why);
@@ -246,7 +243,7 @@ static long post_once(struct line *l, const char *path, const struct buf *body, 
 	return status;
 }
 
-/* Our own credential may have been exchanged: once more with the newest. */
+/* The own credential may be outdated: one retry with the newest. */
 static bool post(struct line *l, const char *path, struct buf *body, struct reason *why)
 {
 	long status = post_once(l, path, body, why);
@@ -282,7 +279,7 @@ static void ask(struct line *l, const char *token, const char *verb, const char 
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* NULL: not now, and a says why. */
+/* NULL: not now; *a has the reason. */
 static struct line *take_line(struct token_review_client *r, struct access_answer *a)
 {
 	struct line *l = NULL;
@@ -294,7 +291,7 @@ static struct line *take_line(struct token_review_client *r, struct access_answe
 	} else {
 		for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !l; i++)
 			l = r->lines[i].taken ? NULL : &r->lines[i];
-		assert(l); /* more ask at once than were told they may */
+		assert(l); /* more callers than TOKEN_REVIEWS_AT_ONCE */
 		l->taken = true;
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks the Kubernetes API whose a bearer token is (TokenReview), and whether that user may make a
- * request (SubjectAccessReview).
+ * The token review client: asks the Kubernetes API for the owner of a bearer token (TokenReview),
+ * and whether that user may make a request (SubjectAccessReview).
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_TOKEN_REVIEW_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_TOKEN_REVIEW_H
@@ -17,30 +17,27 @@ enum { TOKEN_REVIEWS_AT_ONCE = 2 };
 
 struct token_review_client;
 
-/*
- * config is copied; audience: what tokens must be meant for, NULL: the API server. -errno with the
- * reason.
- */
+/* config is copied; audience: of the tokens, NULL: the API server. -errno with the reason. */
 int token_review_client_new(struct token_review_client **r, const struct kube_config *config,
 			    const char *audience, struct reason *reason);
-/* Cuts what is being asked; nothing is asked any more. NULL is allowed, as below. */
+/* Cuts running requests and sends no more. NULL is allowed, as below. */
 void token_review_client_stop(struct token_review_client *r);
-void token_review_client_free(struct token_review_client *r); /* nobody asks */
-/* The function of a struct review_client, whose ctx the token_reviewer is. */
+void token_review_client_free(struct token_review_client *r); /* after the last request */
+/* The `ask` of a struct review_client, whose ctx is the token_review_client. */
 void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
 			     struct access_answer *a);
 
-/* --- what is written and read, for tests ------------------------------------------------------ */
+/* --- bodies, exported for tests --------------------------------------------------------------- */
 
 /*
  * The user of a TokenReview's status ({username, uid, groups, extra}), which the caller deletes;
- * NULL with the answer when there is none: ACCESS_UNKNOWN if the token is nobody's or meant for
- * others, ACCESS_UNANSWERED if it cannot be understood.
+ * NULL with the verdict: ACCESS_UNKNOWN: nobody's token, or of another audience;
+ * ACCESS_UNANSWERED: not understood.
  */
 cJSON *token_review_read(const char *text, size_t len, const char *audience,
 			 struct access_answer *a);
 void access_review_write(struct buf *out, const cJSON *user, const char *verb, const char *path);
-/* The verdict of a SubjectAccessReview's status; a->user stays. */
+/* The verdict of a SubjectAccessReview; a->user stays. */
 void access_review_read(const char *text, size_t len, struct access_answer *a);
 
 #endif

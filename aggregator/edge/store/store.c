@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 	loop thread --- batches ---> queue --> store thread --> SQLite
- * 	     ^                                     |
- * 	     +--------- wake, events <-------------+
+ *	loop thread --- batches ---> queue --> store thread --> SQLite
+ *	     ^                                     |
+ *	     +--------- wake, events <-------------+
  *
  * A database that cannot be opened, or that failed in a way that may concern its file, is opened
  * again every retry_ns; a batch fails at once meanwhile. After a full disk or a busy file the
