@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_TESTS_METRIC_SELECT_H
 #define EVENKEEL_TESTS_METRIC_SELECT_H
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 struct metric_entry {
 	const char *type, *op; /* borrowed; op: "AVG", "STD", "Latest", "" */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/score_load.h"
 #include "shared/mem.h"
 
 void score_fixture_scale(const struct score_query *q, enum score_plugin_id plugin,

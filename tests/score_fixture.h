@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_TESTS_SCORE_FIXTURE_H
 #define EVENKEEL_TESTS_SCORE_FIXTURE_H
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 /* First pass of score_columns(), for score_node_by(). */
 void score_fixture_scale(const struct score_query *q, enum score_plugin_id plugin,

@@ -8,7 +8,7 @@
 
 #include "aggregator/policy/node_limits.h"
 #include "aggregator/policy/quota/quota.h"
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
 #include "shared/reason.h"

@@ -16,7 +16,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
-#include "aggregator/policy/score_rows.h"
+#include "aggregator/policy/score/score_rows.h"
 #include "shared/mem.h"
 
 /*

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/state/ledger.h"
 #include "aggregator/state/view.h"
 

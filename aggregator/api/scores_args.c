@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table: plugin, name, function. A function says what is wrong, and where below the argument;
+ * Numbers are read by the rows of plugins.h, other arguments by the functions of the table below. A
+ * function returns what is wrong, and where below the argument;
  * names it does not know are wrong. An argument given twice takes the last value, as JSON readers
  * do.
  */
@@ -14,7 +15,6 @@
 #include <string.h>
 
 #include "aggregator/model/pod_json.h"
-#include "aggregator/policy/metric_provider.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -49,13 +49,27 @@ static const char *read_number(const cJSON *value, double *out)
 	return NULL;
 }
 
+static bool is_whole(double number)
+{
+	return number == trunc(number) && fabs(number) <= 0x1p53;
+}
+
 static const char *read_whole(const cJSON *value, int64_t *out)
 {
-	if (!cJSON_IsNumber(value) || value->valuedouble != trunc(value->valuedouble) ||
-	    fabs(value->valuedouble) > 0x1p53)
+	if (!cJSON_IsNumber(value) || !is_whole(value->valuedouble))
 		return "must be a whole number";
 	*out = (int64_t)value->valuedouble;
 	return NULL;
+}
+
+static const char *read_text(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return !strchr("+-.0123456789iInN", text[0]) || end == text || *end
+		       ? "must be a number, as text or not"
+		       : NULL;
 }
 
 static bool find_resource(const char *name, enum score_resource *resource)
@@ -64,30 +78,7 @@ static bool find_resource(const char *name, enum score_resource *resource)
 	return *resource == SCORE_CPU || strcmp(name, "memory") == 0;
 }
 
-/* --- TargetLoadPacking and LoadVariationRiskBalancing ----------------------------------------- */
-
-static const char *arg_target(const struct reader *r, const cJSON *value)
-{
-	int64_t percent;
-
-	if (read_whole(value, &percent))
-		return "must be a whole number of percent";
-	r->args->values.target_utilization = (double)percent;
-	return NULL;
-}
-
-static const char *arg_multiplier(const struct reader *r, const cJSON *value)
-{
-	double *out = &r->args->values.default_requests_multiplier;
-	char *end;
-
-	if (cJSON_IsNumber(value))
-		return read_number(value, out);
-	if (!cJSON_IsString(value) || !strchr("+-.0123456789iInN", value->valuestring[0]))
-		return "must be a number, as text or not";
-	*out = strtod(value->valuestring, &end);
-	return end == value->valuestring || *end ? "must be a number, as text or not" : NULL;
-}
+/* --- TargetLoadPacking ------------------------------------------------------------------------ */
 
 /* A list without cpu means 0 upstream. */
 static const char *arg_default_requests(const struct reader *r, const cJSON *value)
@@ -117,22 +108,7 @@ static const char *arg_use_limits(const struct reader *r, const cJSON *value)
 	return NULL;
 }
 
-static const char *arg_margin(const struct reader *r, const cJSON *value)
-{
-	return read_number(value, &r->args->values.safe_variance_margin);
-}
-
-static const char *arg_sensitivity(const struct reader *r, const cJSON *value)
-{
-	return read_number(value, &r->args->values.safe_variance_sensitivity);
-}
-
 /* --- LowRiskOverCommitment -------------------------------------------------------------------- */
-
-static const char *arg_smoothing(const struct reader *r, const cJSON *value)
-{
-	return read_whole(value, &r->args->values.smoothing_window_size);
-}
 
 /* Other resources have no effect upstream. */
 static const char *arg_risk_weights(const struct reader *r, const cJSON *value)
@@ -371,6 +347,17 @@ static const char *arg_watcher_address(const struct reader *r, const cJSON *valu
 	return cJSON_IsString(value) ? NULL : "must be a string";
 }
 
+/* Whether upstream has a client for it. */
+static bool is_provider(const char *type)
+{
+	static const char *const types[] = {"KubernetesMetricsServer", "Prometheus", "SignalFx"};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(types[i], type) == 0)
+			return true;
+	return false;
+}
+
 static const char *arg_metric_provider(const struct reader *r, const cJSON *value)
 {
 	static const char *const members[] = {"type", "address", "token"};
@@ -392,7 +379,7 @@ static const char *arg_metric_provider(const struct reader *r, const cJSON *valu
 				  item->string);
 	}
 	type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "type"));
-	if (type && type[0] && !metric_provider_is_known(type))
+	if (type && type[0] && !is_provider(type))
 		return at(r, "must be KubernetesMetricsServer, Prometheus or SignalFx", ".type");
 	return NULL;
 }
@@ -404,17 +391,12 @@ static const struct arg {
 	const char *name;
 	read_arg *read;
 } table[] = {
-	{PLUGIN_TARGET_LOAD_PACKING, "targetUtilization", arg_target},
-	{PLUGIN_TARGET_LOAD_PACKING, "defaultRequestsMultiplier", arg_multiplier},
 	{PLUGIN_TARGET_LOAD_PACKING, "defaultRequests", arg_default_requests},
 	{PLUGIN_TARGET_LOAD_PACKING, "useLimits", arg_use_limits},
 	{PLUGIN_TARGET_LOAD_PACKING, "watcherAddress", arg_watcher_address},
 	{PLUGIN_TARGET_LOAD_PACKING, "metricProvider", arg_metric_provider},
-	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceMargin", arg_margin},
-	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceSensitivity", arg_sensitivity},
 	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "watcherAddress", arg_watcher_address},
 	{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "metricProvider", arg_metric_provider},
-	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "smoothingWindowSize", arg_smoothing},
 	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "riskLimitWeights", arg_risk_weights},
 	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "watcherAddress", arg_watcher_address},
 	{PLUGIN_LOW_RISK_OVER_COMMITMENT, "metricProvider", arg_metric_provider},
@@ -429,6 +411,30 @@ static const struct arg {
 	{PLUGIN_LIMIT_AWARE, "init", arg_init},
 	{PLUGIN_LIMIT_AWARE, "normalization", arg_normalization},
 };
+
+/* Arguments of score_numbers[] that stand by themselves; those with a dot are members of others. */
+static const char *read_number_row(const struct reader *r, const char *name, const cJSON *value)
+{
+	for (const struct score_number *n = score_numbers; n < score_numbers + SCORE_NUMBERS; n++) {
+		const char *why;
+		double number;
+
+		if (n->plugin != r->plugin || strchr(n->name, '.') || strcmp(n->name, name) != 0)
+			continue;
+		if (n->type == SCORE_TEXT && cJSON_IsString(value))
+			why = read_text(value->valuestring, &number);
+		else
+			why = read_number(value, &number);
+		if ((n->type == SCORE_WHOLE || n->type == SCORE_PERCENT) &&
+		    (why || !is_whole(number)))
+			why = n->type == SCORE_PERCENT ? "must be a whole number of percent"
+						       : "must be a whole number";
+		if (!why)
+			score_number_set(n, &r->args->values, number);
+		return why;
+	}
+	return "is not an argument of it";
+}
 
 static const struct arg *find(enum score_plugin_id plugin, const char *name)
 {
@@ -453,7 +459,8 @@ int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 	}
 	for (const cJSON *item = object->child; item; item = item->next) {
 		const struct arg *arg = find(plugin, item->string);
-		const char *why = arg ? arg->read(&r, item) : "is not an argument of it";
+		const char *why =
+			arg ? arg->read(&r, item) : read_number_row(&r, item->string, item);
 
 		if (!why)
 			continue;

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/score_rows.h"
+#include "aggregator/policy/score/score_rows.h"
 #include "aggregator/state/view_kept.h"
 #include "shared/clock.h"
 #include "shared/mem.h"

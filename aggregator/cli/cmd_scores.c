@@ -11,18 +11,17 @@
 #include <string.h>
 
 #include "aggregator/cli/pod_file.h"
+#include "aggregator/policy/score/plugins.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
 
 static const char *const sort_keys[] = {"score", "name", NULL};
 /* For completion; the server knows them by itself. */
-static const char *const plugin_words[] = {"TargetLoadPacking",
-					   "LoadVariationRiskBalancing",
-					   "LowRiskOverCommitment",
-					   "Peaks",
-					   "NodeResourcesAllocatable",
-					   "LimitAware",
-					   NULL};
+static const char *const plugin_words[] = {
+#define X(id, name, ...) name,
+	SCORE_PLUGIN_ROWS(X)
+#undef X
+		NULL};
 static const char *const variant_words[] = {"corrected", "upstream", "kep", NULL};
 
 static const struct option_spec specs[] = {
@@ -315,14 +314,15 @@ static int run(struct cli *cli)
 	return code;
 }
 
+#define HEADING(id, name, heading, ...) " " heading " (" name ")"
+#define HEADINGS			SCORE_PLUGIN_ROWS(HEADING)
+
 const struct command command_scores = {
 	.name = "scores",
 	.usage = "[NODE..]",
 	.summary = "Show what each node is worth for a pod, and why",
 	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
-		   "Columns: TLP TargetLoadPacking, LVRB LoadVariationRiskBalancing, LROC "
-		   "LowRiskOverCommitment, PEAKS Peaks, ALLOC NodeResourcesAllocatable, LIMITS "
-		   "LimitAware. Arguments look like --plugin "
+		   "Columns by plugin:" HEADINGS ". Arguments look like --plugin "
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
 		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "

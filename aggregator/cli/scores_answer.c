@@ -13,6 +13,7 @@
 
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/usage.h"
+#include "aggregator/policy/score/plugins.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/units.h"
@@ -62,9 +63,9 @@ static enum row_state read_state(const char *rungs)
 static const char *short_name(const char *plugin)
 {
 	static const char *const names[][2] = {
-		{"TargetLoadPacking", "TLP"},	       {"LoadVariationRiskBalancing", "LVRB"},
-		{"LowRiskOverCommitment", "LROC"},     {"Peaks", "PEAKS"},
-		{"NodeResourcesAllocatable", "ALLOC"}, {"LimitAware", "LIMITS"},
+#define X(id, name, heading, ...) {name, heading},
+		SCORE_PLUGIN_ROWS(X)
+#undef X
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

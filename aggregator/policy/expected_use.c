@@ -10,7 +10,7 @@
 #include "aggregator/policy/expected_use.h"
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/score_load.h"
 
 const char *expected_use_source_name(enum use_source source)
 {

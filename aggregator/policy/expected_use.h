@@ -6,7 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
 #define EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 /*
  * What the pods of that owner are measured to use, else what those of the workload did when some

@@ -18,8 +18,8 @@
 #include <stdio.h>
 
 #include "aggregator/policy/expected_use.h"
-#include "aggregator/policy/plugin.h"
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/plugin.h"
+#include "aggregator/policy/score/score_load.h"
 
 #define GIB 1073741824.0
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 /* By SCORE_CPU and SCORE_MEMORY; 0: no such limit. */
 struct node_limits {

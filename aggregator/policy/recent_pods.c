@@ -3,7 +3,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/score/plugin.h"
 
 #define NS_PER_S 1000000000LL
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 /* How long a pod needs to show up in the measurements, as Trimaran assumes. */
 enum { RECENT_POD_SECONDS = 60 };

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "aggregator/edge/http/http.h"
-#include "aggregator/policy/score.h"
-#include "aggregator/policy/score_rows.h"
+#include "aggregator/policy/score/score.h"
+#include "aggregator/policy/score/score_rows.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/bench_cluster.h"

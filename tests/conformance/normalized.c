@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "aggregator/api/scores_request.h"
-#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score/plugin.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
 #include "tests/score_fixture.h"

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/beta.h"
-#include "aggregator/policy/low_risk_over_commitment.h"
-#include "aggregator/policy/resource_stats.h"
+#include "aggregator/policy/score/beta.h"
+#include "aggregator/policy/score/risk.h"
 #include "tests/conformance/values.h"
 
 #define TOLERANCE 1e-12

@@ -4,44 +4,21 @@
 #include <string.h>
 
 #include "aggregator/policy/recent_pods.h"
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
 
-/* One argument by the key a case gives it, as a number; or NULL. */
-static double *number_member(struct score_args *args, enum score_plugin_id plugin, const char *key)
+/* One argument by the key a case gives it; or NULL. */
+static const struct score_number *find_number(enum score_plugin_id plugin, const char *key)
 {
-	const struct {
-		enum score_plugin_id plugin;
-		const char *key;
-		double *member;
-	} members[] = {
-		{PLUGIN_TARGET_LOAD_PACKING, "targetUtilization", &args->target_utilization},
-		{PLUGIN_TARGET_LOAD_PACKING, "defaultRequestsMultiplier",
-		 &args->default_requests_multiplier},
-		{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceMargin",
-		 &args->safe_variance_margin},
-		{PLUGIN_LOAD_VARIATION_RISK_BALANCING, "safeVarianceSensitivity",
-		 &args->safe_variance_sensitivity},
-		{PLUGIN_LOW_RISK_OVER_COMMITMENT, "riskLimitWeights.cpu",
-		 &args->risk_limit_weights[SCORE_CPU]},
-		{PLUGIN_LOW_RISK_OVER_COMMITMENT, "riskLimitWeights.memory",
-		 &args->risk_limit_weights[SCORE_MEMORY]},
-	};
+	size_t i = 0;
 
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-		if (members[i].plugin == plugin && strcmp(members[i].key, key) == 0)
-			return members[i].member;
-	return NULL;
-}
-
-static int64_t *whole_member(struct score_args *args, enum score_plugin_id plugin, const char *key)
-{
-	if (plugin == PLUGIN_TARGET_LOAD_PACKING && strcmp(key, "defaultRequests.cpu_m") == 0)
-		return &args->default_requests_cpu_milli;
-	if (plugin == PLUGIN_LOW_RISK_OVER_COMMITMENT && strcmp(key, "smoothingWindowSize") == 0)
-		return &args->smoothing_window_size;
-	return NULL;
+	if (strcmp(key, "defaultRequests.cpu_m") == 0)
+		key = "defaultRequests.cpu";
+	while (i < SCORE_NUMBERS &&
+	       (score_numbers[i].plugin != plugin || strcmp(score_numbers[i].name, key) != 0))
+		i++;
+	return i < SCORE_NUMBERS ? &score_numbers[i] : NULL;
 }
 
 /* Where a Trimaran plugin gets its metrics from; here they come from the agents. */
@@ -79,13 +56,10 @@ static bool set_provider(struct provider *p, const cJSON *item)
 
 static bool set_value(struct config *c, const cJSON *item, const char *key, struct reason *why)
 {
-	double *number = number_member(&c->args, c->plugin, key);
-	int64_t *whole = whole_member(&c->args, c->plugin, key);
+	const struct score_number *number = find_number(c->plugin, key);
 
 	if (number)
-		*number = number_of(item);
-	else if (whole)
-		*whole = (int64_t)number_of(item);
+		score_number_set(number, &c->args, number_of(item));
 	else if (!set_provider(&c->provider, item))
 		return values_fail(why, "unknown argument \"%s\"", key) == PASSED;
 	return true;
@@ -110,11 +84,10 @@ static bool same_provider(const struct provider *p, const cJSON *item, struct re
 
 static bool same_value(struct config *c, const cJSON *item, const char *key, struct reason *why)
 {
-	const double *number = number_member(&c->args, c->plugin, key);
-	const int64_t *whole = whole_member(&c->args, c->plugin, key);
-	double got = number ? *number : whole ? (double)*whole : 0;
+	const struct score_number *number = find_number(c->plugin, key);
+	double got = number ? score_number_get(number, &c->args) : 0;
 
-	if (!number && !whole)
+	if (!number)
 		return same_provider(&c->provider, item, why);
 	if (got == number_of(item))
 		return true;

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/load_variation_risk_balancing.h"
+#include "aggregator/policy/score/risk.h"
 #include "aggregator/policy/recent_pods.h"
-#include "aggregator/policy/score_load.h"
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/score/score_load.h"
+#include "aggregator/policy/score/plugin.h"
 #include "shared/mem.h"
 #include "tests/conformance/values.h"
 #include "tests/score_fixture.h"

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/load_variation_risk_balancing.h"
-#include "aggregator/policy/resource_stats.h"
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/risk.h"
+#include "aggregator/policy/score/score_load.h"
 #include "tests/conformance/values.h"
 #include "tests/score_fixture.h"
 

@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "tests/conformance/conformance.h"
 #include "tests/metric_select.h"
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 

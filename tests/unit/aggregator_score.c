@@ -15,9 +15,9 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/recent_pods.h"
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/policy/sentence.h"
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/score/plugin.h"
 #include "tests/score_fixture.h"
 #include "tests/view_fixture.h"
 

@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "aggregator/policy/recent_pods.h"
-#include "aggregator/policy/score.h"
-#include "aggregator/policy/score_load.h"
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/score/score.h"
+#include "aggregator/policy/score/score_load.h"
+#include "aggregator/policy/score/plugin.h"
 #include "tests/score_fixture.h"
 
 #define GIB   (1LL << 30)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "tests/join_fixture.h"

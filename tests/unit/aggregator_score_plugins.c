@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/policy/low_risk_over_commitment.h"
-#include "aggregator/policy/score.h"
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/risk.h"
+#include "aggregator/policy/score/score.h"
+#include "aggregator/policy/score/score_load.h"
 #include "tests/score_fixture.h"
 #include "tests/usage_fixture.h"
 #include "tests/view_fixture.h"

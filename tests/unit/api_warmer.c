@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "aggregator/api/warmer.h"
-#include "aggregator/policy/score_rows.h"
+#include "aggregator/policy/score/score_rows.h"
 #include "shared/clock.h"
 #include "tests/process.h"
 #include "tests/view_fixture.h"

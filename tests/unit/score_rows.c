@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "aggregator/api/warmer.h"
-#include "aggregator/policy/plugin.h"
-#include "aggregator/policy/score_rows.h"
+#include "aggregator/policy/score/plugin.h"
+#include "aggregator/policy/score/score_rows.h"
 #include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "tests/join_fixture.h"

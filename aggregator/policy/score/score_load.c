@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/score_load.h"
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
-#include "aggregator/policy/plugin.h"
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/score/plugin.h"
 
 _Static_assert((int)SCORE_CPU == RESOURCE_CPU && (int)SCORE_MEMORY == RESOURCE_MEMORY &&
 		       (int)SCORE_RESOURCES == POD_LOADS,

@@ -16,10 +16,9 @@
  * upstream keeps its quirks: C = 0 gives U = 0, so a node without CPU scores X; a target above 100
  * gives scores above 100; a prediction beyond int64 wraps around to a negative one.
  */
-#include "aggregator/policy/target_load_packing.h"
+#include "aggregator/policy/score/plugin.h"
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/plugin.h"
 
 static int64_t predict_container(const struct container_spec *c, const struct score_args *args)
 {

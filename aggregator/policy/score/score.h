@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Score plugins: what a node is worth for a pod, 0..100, and why. Pure and deterministic. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_H
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_H
+#define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,19 +9,17 @@
 
 #include "aggregator/model/pod_load.h"
 #include "aggregator/model/pod_spec.h"
+#include "aggregator/policy/score/plugins.h"
 #include "aggregator/state/view.h"
 #include "shared/reason.h"
 
 enum score_variant { SCORE_CORRECTED, SCORE_UPSTREAM, SCORE_KEP };
 
 enum score_plugin_id {
-	PLUGIN_TARGET_LOAD_PACKING,
-	PLUGIN_LOAD_VARIATION_RISK_BALANCING,
-	PLUGIN_LOW_RISK_OVER_COMMITMENT,
-	PLUGIN_PEAKS,
-	PLUGIN_ALLOCATABLE,
-	PLUGIN_LIMIT_AWARE,
-	SCORE_PLUGINS
+#define X(id, ...) PLUGIN_##id,
+	SCORE_PLUGIN_ROWS(X)
+#undef X
+		SCORE_PLUGINS
 };
 
 enum score_resource { SCORE_CPU, SCORE_MEMORY, SCORE_RESOURCES };
@@ -78,6 +76,30 @@ struct score_args {
 	/* All plugins, corrected: the share of a score that OOM kills take at most, 0.1 */
 	double oom_cost;
 };
+
+/* An argument that is a number; the columns are those of SCORE_NUMBER_ROWS() in plugins.h. */
+struct score_number {
+	enum score_plugin_id plugin;
+	const char *name;
+	size_t offset; /* of the member: an int64_t of SCORE_WHOLE, else a double */
+	/* a number; a whole one; a whole one in a double; a number that may stand as text */
+	enum { SCORE_REAL, SCORE_WHOLE, SCORE_PERCENT, SCORE_TEXT } type;
+	double usual, upstream;
+	bool zero;
+	double most;
+	enum { REPLACED_NONE, REPLACED_NEGATIVE, REPLACED_TO_ZERO, REPLACED_OUTSIDE } replaced;
+};
+
+enum {
+#define X(id, name, ...) +1
+	SCORE_NUMBERS = 0 SCORE_NUMBER_ROWS(X)
+#undef X
+};
+
+extern const struct score_number score_numbers[SCORE_NUMBERS];
+
+double score_number_get(const struct score_number *n, const struct score_args *args);
+void score_number_set(const struct score_number *n, struct score_args *args, double value);
 
 /*
  * Measured use of one resource in percent of its capacity, as load-watcher gives it: results are

@@ -18,7 +18,7 @@
  */
 #include <stdlib.h>
 
-#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score/plugin.h"
 #include "shared/mem.h"
 
 enum { BLOCK = 64 };

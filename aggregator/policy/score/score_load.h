@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over the pods of a node (model/pod_load.h), as plugins ask for them. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_LOAD_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_LOAD_H
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_LOAD_H
+#define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_LOAD_H
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 /* Both have CPU first and memory second. */
 static inline enum resource_id score_resource_id(enum score_resource resource)

@@ -13,7 +13,7 @@
  * where all are equal, which is also what it gives to a node it knows nothing about. corrected
  * rounds, and gives equal nodes 100: none is worse than another.
  */
-#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score/plugin.h"
 
 /* As upstream's int64 do: wraps around. */
 static int64_t raw_upstream(const struct score_args *args, const struct score_node *node)

@@ -3,8 +3,8 @@
  * The beta distribution on 0..1: fitted to a mean and a deviation, and its distribution function.
  * Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_BETA_H
-#define EVENKEEL_AGGREGATOR_POLICY_BETA_H
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_BETA_H
+#define EVENKEEL_AGGREGATOR_POLICY_SCORE_BETA_H
 
 #include <stdbool.h>
 

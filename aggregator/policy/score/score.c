@@ -46,13 +46,13 @@
  *     NodeResourcesAllocatable and LimitAware
  *       equal nodes get what a node gets of which nothing is known                               0   100
  */
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score/plugin.h"
 
 #define CONTENTION_FREE 0.1
 #define OOM_KILLS_MOST	5 /* that many take all that they may take */
@@ -62,38 +62,14 @@ static const struct plugin {
 	score_plugin *score;
 	score_column *column; /* the same, of many nodes */
 	score_normalizer *normalize; /* NULL: the score of a node does not depend on others */
-	double weight; /* in the corrected variant's default blend */
+	double weight, weight_upstream; /* in the default blend */
 	enum { LOAD_NONE, LOAD_CPU, LOAD_ANY, LOAD_BOTH } load; /* which measured use it needs */
 	bool kep;
 } plugins[SCORE_PLUGINS] = {
-	[PLUGIN_TARGET_LOAD_PACKING] = {.name = "TargetLoadPacking",
-					.score = target_load_packing,
-					.column = target_load_packing_column,
-					.load = LOAD_CPU},
-	[PLUGIN_LOAD_VARIATION_RISK_BALANCING] = {.name = "LoadVariationRiskBalancing",
-						  .score = load_variation_risk_balancing,
-						  .column = load_variation_risk_balancing_column,
-						  .kep = true,
-						  .weight = 1,
-						  .load = LOAD_ANY},
-	[PLUGIN_LOW_RISK_OVER_COMMITMENT] = {.name = "LowRiskOverCommitment",
-					     .score = low_risk_over_commitment,
-					     .column = low_risk_over_commitment_column,
-					     .load = LOAD_BOTH},
-	[PLUGIN_PEAKS] = {.name = "Peaks",
-			  .score = peaks,
-			  .column = peaks_column,
-			  .normalize = peaks_normalize,
-			  .load = LOAD_CPU},
-	[PLUGIN_ALLOCATABLE] = {.name = "NodeResourcesAllocatable",
-				.score = node_resources_allocatable,
-				.column = node_resources_allocatable_column,
-				.normalize = node_resources_allocatable_normalize},
-	[PLUGIN_LIMIT_AWARE] = {.name = "LimitAware",
-				.score = limit_aware,
-				.column = limit_aware_column,
-				.normalize = limit_aware_normalize,
-				.weight = 0.01},
+#define X(id, name, heading, function, normalize, load, weight, upstream, kep)                     \
+	[PLUGIN_##id] = {name, function, function##_column, normalize, weight, upstream, load, kep},
+	SCORE_PLUGIN_ROWS(X)
+#undef X
 };
 
 static const char *const variants[] = {
@@ -109,8 +85,9 @@ const char *score_plugin_name(enum score_plugin_id plugin)
 
 const char *score_plugin_names(void)
 {
-	return "TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment, Peaks, "
-	       "NodeResourcesAllocatable, LimitAware";
+#define X(id, name, ...) ", " name
+	return SCORE_PLUGIN_ROWS(X) + 2;
+#undef X
 }
 
 int score_plugin_find(const char *name, enum score_plugin_id *plugin)
@@ -126,10 +103,7 @@ int score_plugin_find(const char *name, enum score_plugin_id *plugin)
 
 double score_plugin_weight(enum score_plugin_id plugin, enum score_variant variant)
 {
-	if (variant != SCORE_UPSTREAM)
-		return plugins[plugin].weight;
-	return plugin == PLUGIN_TARGET_LOAD_PACKING ||
-	       plugin == PLUGIN_LOAD_VARIATION_RISK_BALANCING || plugin == PLUGIN_LIMIT_AWARE;
+	return variant == SCORE_UPSTREAM ? plugins[plugin].weight_upstream : plugins[plugin].weight;
 }
 
 const char *score_variant_name(enum score_variant variant)

@@ -26,12 +26,11 @@
  * sides, by what they request and by what they are expected to use; a container without a limit may
  * use all of C. Requests of the pods must be known (the API), else the node gets 0.
  */
-#include "aggregator/policy/low_risk_over_commitment.h"
+#include "aggregator/policy/score/risk.h"
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/plugin.h"
-#include "aggregator/policy/resource_stats.h"
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/plugin.h"
+#include "aggregator/policy/score/score_load.h"
 
 #define VARIANCE_SHARE_MAX 0.99 /* of the largest there can be */
 #define CERTAIN		   28 /* exp(-28) = 7e-13 */

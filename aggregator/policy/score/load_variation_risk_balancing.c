@@ -18,10 +18,10 @@
  * corrected use one denominator, the allocatable, count pending pods, and are never asked about a
  * node with a resource unknown (score.c).
  */
-#include "aggregator/policy/load_variation_risk_balancing.h"
+#include "aggregator/policy/score/risk.h"
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score/plugin.h"
 
 static const struct rules {
 	bool halved;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a score plugin is to score.c, and what it tells its result with. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLUGIN_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLUGIN_H
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
+#define EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/policy/sentence.h"
 
 /*
@@ -35,21 +35,19 @@ struct score_batch {
  */
 typedef void score_column(const struct score_batch *b, double *restrict values);
 
-score_plugin target_load_packing;
-score_column target_load_packing_column;
-score_plugin load_variation_risk_balancing;
-score_column load_variation_risk_balancing_column;
-score_plugin low_risk_over_commitment;
-score_column low_risk_over_commitment_column;
-score_plugin peaks;
-score_column peaks_column;
-score_normalizer peaks_normalize;
-score_plugin node_resources_allocatable;
-score_column node_resources_allocatable_column;
-score_normalizer node_resources_allocatable_normalize;
-score_plugin limit_aware;
-score_column limit_aware_column;
-score_normalizer limit_aware_normalize;
+#define X(id, name, heading, function, ...)                                                        \
+	score_plugin function;                                                                     \
+	score_column function##_column;
+SCORE_PLUGIN_ROWS(X)
+#undef X
+score_normalizer peaks_normalize, node_resources_allocatable_normalize, limit_aware_normalize;
+
+/*
+ * What upstream's TargetLoadPacking expects a pod to use, in millicores, overhead included: per
+ * container its limit, else its request times the multiplier, else the default; init containers
+ * count nothing.
+ */
+int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args);
 
 /* --- between score.c and score_scale.c */
 

@@ -28,7 +28,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/recent_pods.h"
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/policy/sentence.h"
 
 static const enum score_rung rung_of_window[WINDOWS] = {

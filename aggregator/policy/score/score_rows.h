@@ -3,10 +3,10 @@
  * The inputs of all nodes of a view for scores, read once: what score_node_from_view() gathers from
  * memory all over the place, side by side, for every question that is asked of the view.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_ROWS_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_ROWS_H
+#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
+#define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
 
-#include "aggregator/policy/score.h"
+#include "aggregator/policy/score/score.h"
 #include "aggregator/state/view_kept.h"
 
 struct score_row {

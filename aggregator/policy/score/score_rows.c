@@ -11,11 +11,11 @@
  * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement,
  * so that there is one way to read a node.
  */
-#include "aggregator/policy/score_rows.h"
+#include "aggregator/policy/score/score_rows.h"
 
 #include <stdlib.h>
 
-#include "aggregator/policy/low_risk_over_commitment.h"
+#include "aggregator/policy/score/risk.h"
 #include "aggregator/policy/recent_pods.h"
 #include "shared/mem.h"
 

@@ -18,7 +18,7 @@
  * just placed; equal nodes get 100.
  */
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/plugin.h"
+#include "aggregator/policy/score/plugin.h"
 
 #define UPSTREAM_UNITS 1e15 /* per watt */
 

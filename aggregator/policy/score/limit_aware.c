@@ -42,8 +42,8 @@
  *   limits unknown         (nothing is known of the pods) the node gets 0 and stays out
  */
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/plugin.h"
-#include "aggregator/policy/score_load.h"
+#include "aggregator/policy/score/plugin.h"
+#include "aggregator/policy/score/score_load.h"
 
 #define RANGE_LEAST 50.0 /* percent of the allocatable */
 
