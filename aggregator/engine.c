@@ -33,8 +33,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "aggregator/api/place_pool.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/api/warmer.h"

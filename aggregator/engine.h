@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregator/api/drain_settings.h"
+#include "aggregator/planner/drain_settings.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/policy/quota/preempt.h"

@@ -26,7 +26,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

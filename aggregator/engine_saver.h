@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "aggregator/api/drain_log.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/drain_log.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"

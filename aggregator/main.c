@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "aggregator/api/drain_settings.h"
+#include "aggregator/planner/drain_settings.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/engine.h"

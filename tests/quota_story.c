@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/ledger.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/api/shared_body.h"
+#include "aggregator/state/shared_body.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"

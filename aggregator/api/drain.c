@@ -54,7 +54,7 @@
 
 #include "aggregator/api/drain_json.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/api/plan_ask.h"
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 

@@ -34,7 +34,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/warmer.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/node_limits.h"

@@ -24,7 +24,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"

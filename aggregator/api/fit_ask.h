@@ -8,7 +8,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "aggregator/model/object.h"
 #include "aggregator/state/ledger.h"
 #include "shared/jsonw.h"

@@ -10,7 +10,7 @@
  * has its series, too, so that an alert on it works before it is ever met.
  */
 #include "aggregator/api/metrics.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/policy/drain/drain.h"
 
 /* --- slack, and what planning costs */

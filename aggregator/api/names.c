@@ -10,7 +10,7 @@
  */
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"

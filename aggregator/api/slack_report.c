@@ -48,7 +48,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/api/plan_ask.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/policy/slack/slack_yaml.h"
 #include "shared/jsonw.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/slack_memory.h"
+#include "aggregator/planner/slack_memory.h"
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/state/join.h"

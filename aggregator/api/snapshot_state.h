@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/api/snapshot_text.h"
 #include "aggregator/model/model.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/api/drain_settings.h"
+#include "aggregator/planner/drain_settings.h"
 #include "aggregator/api/policy_options.h"
 #include "shared/buf.h"
 #include "shared/options.h"

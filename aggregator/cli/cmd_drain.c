@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "aggregator/api/drain_log.h"
+#include "aggregator/planner/drain_log.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/columns.h"
 #include "shared/units.h"

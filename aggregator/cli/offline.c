@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/place_pool.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/state/ledger.h"
 #include "shared/file.h"
 #include "shared/mem.h"

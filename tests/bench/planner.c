@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "aggregator/api/drain_settings.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/drain_settings.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/model/object.h"
 #include "aggregator/state/join.h"

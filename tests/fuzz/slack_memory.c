@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/slack_memory.h"
+#include "aggregator/planner/slack_memory.h"
 #include "aggregator/api/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

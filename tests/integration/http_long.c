@@ -5,7 +5,7 @@
  */
 #include "tests/http_scene.h"
 
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "tests/cluster_fixture.h"
 #include "tests/process.h"
 

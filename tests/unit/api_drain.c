@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/drain_log.h"
-#include "aggregator/api/drain_settings.h"
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/drain_log.h"
+#include "aggregator/planner/drain_settings.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"

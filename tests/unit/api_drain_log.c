@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/drain_log.h"
+#include "aggregator/planner/drain_log.h"
 #include "shared/mem.h"
 
 static struct drain_log *decisions;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"

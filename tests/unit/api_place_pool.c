@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 #include "shared/clock.h"
 #include "tests/place_fixture.h"
 #include "tests/view_fixture.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "shared/mem.h"
 #include "tests/slack_fixture.h"
 #include "tests/view_fixture.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/model/model.h"
 #include "tests/api_fixture.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "aggregator/api/slack_memory.h"
+#include "aggregator/planner/slack_memory.h"
 #include "shared/mem.h"
 #include "tests/slack_fixture.h"
 #include "tests/view_fixture.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/drain_settings.h"
+#include "aggregator/planner/drain_settings.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/api/drain_log.h"
+#include "aggregator/planner/drain_log.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
 

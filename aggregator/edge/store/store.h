@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/api/drain_log.h"
-#include "aggregator/api/shared_body.h"
+#include "aggregator/planner/drain_log.h"
+#include "aggregator/state/shared_body.h"
 #include "aggregator/state/usage.h"
 #include "shared/reason.h"
 

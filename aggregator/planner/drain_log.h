@@ -6,8 +6,8 @@
  * Any thread; one mutex, held for copies of pointers only. Rows are counted from 1 on, without
  * gaps, over restarts as well.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_DRAIN_LOG_H
-#define EVENKEEL_AGGREGATOR_API_DRAIN_LOG_H
+#ifndef EVENKEEL_AGGREGATOR_PLANNER_DRAIN_LOG_H
+#define EVENKEEL_AGGREGATOR_PLANNER_DRAIN_LOG_H
 
 #include <stdatomic.h>
 #include <stddef.h>

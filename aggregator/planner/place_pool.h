@@ -6,8 +6,8 @@
  * that is being asked and changed belongs to one thread. So there are a few, each taken whole and
  * given back.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_PLACE_POOL_H
-#define EVENKEEL_AGGREGATOR_API_PLACE_POOL_H
+#ifndef EVENKEEL_AGGREGATOR_PLANNER_PLACE_POOL_H
+#define EVENKEEL_AGGREGATOR_PLANNER_PLACE_POOL_H
 
 #include "aggregator/policy/place/place.h"
 #include "aggregator/state/ledger.h"

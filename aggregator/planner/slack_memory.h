@@ -3,8 +3,8 @@
  * What slack remembers from step to step, as JSON: in the database of the state directory, and as
  * "slack" in the state of a Snapshot.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_SLACK_MEMORY_H
-#define EVENKEEL_AGGREGATOR_API_SLACK_MEMORY_H
+#ifndef EVENKEEL_AGGREGATOR_PLANNER_SLACK_MEMORY_H
+#define EVENKEEL_AGGREGATOR_PLANNER_SLACK_MEMORY_H
 
 #include <stddef.h>
 

@@ -14,21 +14,15 @@
  *
  * What is remembered is written out with every step, and compared as text: so whoever saves it
  * knows by a pointer whether there is anything to save.
- *
- * An aggregator has a planner, whose plans go on from each other. Over a snapshot there is none,
- * and the same step is made of the snapshot's view and of what was remembered then: what stands
- * stays, so it tells what the aggregator's next step would have.
  */
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/drain_settings.h"
-#include "aggregator/api/place_pool.h"
-#include "aggregator/api/slack_memory.h"
+#include "aggregator/planner/slack_memory.h"
 #include "shared/mem.h"
 
 /*
@@ -241,93 +235,9 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	return 0;
 }
 
-/* --- the plan of an answer */
-
-#define GRACE_NS 30000000000LL
-
 void plan_memory_fini(struct plan_memory *m)
 {
 	for (int p = 0; p < PLAN_PARTS; p++)
 		free(m->of[p]);
 	*m = (struct plan_memory){0};
-}
-
-static struct plan_core *open_core(const struct api_context *ctx, const struct drain_setup *setup,
-				   struct api_response *rs)
-{
-	struct slack_options usual;
-	struct reason why = {""};
-	struct plan_drain drain;
-	struct plan_core *c;
-
-	slack_options_default(&usual);
-	drain_runner_open(&drain, setup, setup->timed, NULL, NULL);
-	c = plan_core_new(ctx->slack ? ctx->slack : &usual, &drain);
-	for (int p = 0; ctx->memory && p < PLAN_PARTS; p++) {
-		const char *text = ctx->memory->of[p];
-
-		if (!text || !plan_core_remember(c, (enum plan_part)p, text, strlen(text), &why))
-			continue;
-		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.%s: %s",
-			 plan_part_name((enum plan_part)p), why.text);
-		plan_core_free(c);
-		return NULL;
-	}
-	return c;
-}
-
-static struct plan_result *make(const struct api_context *ctx, struct view *v,
-				struct api_response *rs)
-{
-	struct plan_input in = {.view = v, .now_ns = ctx->now_ns()};
-	struct plan_result *r = NULL;
-	struct reason why = {""};
-	struct drain_setup usual;
-	struct plan_core *c;
-
-	drain_setup_default(&usual);
-	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, rs);
-	if (c && plan_core_step(c, &in, &r, &why))
-		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", why.text);
-	if (r)
-		r->version = 1;
-	plan_core_free(c);
-	drain_setup_fini(&usual);
-	return r;
-}
-
-struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs)
-{
-	struct plan_result *r = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
-	struct reason why = {""};
-	struct view *v;
-
-	if (r)
-		return r;
-	v = view_slot_take(ctx->views);
-	if (!place_pool_can_answer(v, &why))
-		api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
-	else if (ctx->plans)
-		api_fail(rs, FAIL_NO_DATA, NULL, "the first plan is being made: ask again");
-	else
-		r = make(ctx, v, rs);
-	view_drop(v);
-	return r;
-}
-
-void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct reason *why)
-{
-	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
-	const struct cluster *c = r->slack.view->cluster;
-	int64_t age_ns = now_ns - r->time_ns;
-
-	*why = (struct reason){""};
-	if (r->every_ns && age_ns > 2 * r->every_ns + GRACE_NS) {
-		reason_set(why, "the plan is %lld s old", (long long)(age_ns / 1000000000));
-		return;
-	}
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		if (c && c->sources[needed[i]].state == SOURCE_STALE)
-			reason_set(why, "the cluster's %s may have changed: %.300s",
-				   object_kind_resource(needed[i]), c->sources[needed[i]].message);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/api/shared_body.h"
+#include "aggregator/state/shared_body.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -10,12 +10,12 @@
  * A node that was on its way and is there no more counts as scaled down, as empty or underutilized,
  * which is what it was when it was last seen.
  */
-#include "aggregator/api/plan.h"
+#include "aggregator/planner/plan.h"
 
 #include <stdlib.h>
 
-#include "aggregator/api/drain_log.h"
-#include "aggregator/api/drain_settings.h"
+#include "aggregator/planner/drain_log.h"
+#include "aggregator/planner/drain_settings.h"
 #include "aggregator/state/counters.h"
 #include "shared/clock.h"
 #include "shared/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A body that several answers send at once, held by each. */
-#ifndef EVENKEEL_AGGREGATOR_API_SHARED_BODY_H
-#define EVENKEEL_AGGREGATOR_API_SHARED_BODY_H
+#ifndef EVENKEEL_AGGREGATOR_STATE_SHARED_BODY_H
+#define EVENKEEL_AGGREGATOR_STATE_SHARED_BODY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

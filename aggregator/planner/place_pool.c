@@ -8,7 +8,7 @@
  * Nothing can fail. At shutdown nobody asks any more, and place_pool_free() finds all cores given
  * back.
  */
-#include "aggregator/api/place_pool.h"
+#include "aggregator/planner/place_pool.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>

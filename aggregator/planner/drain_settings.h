@@ -6,8 +6,8 @@
  * Names are cluster-autoscaler's wherever it has the option, one of them with its typing error, so
  * that what is known there is right here. A bound beside an option keeps out what cannot be meant.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_DRAIN_SETTINGS_H
-#define EVENKEEL_AGGREGATOR_API_DRAIN_SETTINGS_H
+#ifndef EVENKEEL_AGGREGATOR_PLANNER_DRAIN_SETTINGS_H
+#define EVENKEEL_AGGREGATOR_PLANNER_DRAIN_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

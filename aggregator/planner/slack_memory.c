@@ -10,7 +10,7 @@
  * Whole numbers are within 2^53, which every reader of JSON has exactly; times are text, to the
  * nanosecond.
  */
-#include "aggregator/api/slack_memory.h"
+#include "aggregator/planner/slack_memory.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -20,7 +20,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"

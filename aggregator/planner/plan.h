@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans: the newest, which one thread makes and all may read; the planner without its thread, one
- * step at a time; and the plan that an answer is made from.
+ * Plans: the newest, which one thread makes and all may read; and the planner without its thread,
+ * one step at a time.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_PLAN_H
-#define EVENKEEL_AGGREGATOR_API_PLAN_H
+#ifndef EVENKEEL_AGGREGATOR_PLANNER_PLAN_H
+#define EVENKEEL_AGGREGATOR_PLANNER_PLAN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregator/api/api.h"
-#include "aggregator/api/shared_body.h"
+#include "aggregator/state/shared_body.h"
 #include "aggregator/policy/place/place.h"
 #include "aggregator/policy/slack/slack.h"
 
@@ -126,8 +125,6 @@ struct drain_setup;
 void drain_runner_open(struct plan_drain *out, const struct drain_setup *setup, bool timed,
 		       struct drain_counters *counters, struct drain_log *decisions);
 
-/* --- the plan of an answer: the planner's newest, or one made at once where there is no planner */
-
 /*
  * What was remembered at the moment of a snapshot, by part; NULL: nothing. Owned by whoever has it.
  */
@@ -136,13 +133,5 @@ struct plan_memory {
 };
 
 void plan_memory_fini(struct plan_memory *m);
-
-/*
- * The caller drops it; NULL: *rs says why there is none (503: nodes and pods are not known, or
- * nobody planned yet).
- */
-struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs);
-/* Why the plan may not be true any more: it is old, or the cluster's objects are; "" it is not. */
-void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct reason *why);
 
 #endif

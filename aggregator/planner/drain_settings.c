@@ -5,7 +5,7 @@
  * belongs to the value before it. A part with "=" must begin with a key that is known: a typing
  * error is told and not made part of a name.
  */
-#include "aggregator/api/drain_settings.h"
+#include "aggregator/planner/drain_settings.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/planner/drain_log.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/mem.h"
+
+/* A ring of rows; that of number n lies in place n % DRAIN_LOG_MAX. */
+struct drain_log {
+	pthread_mutex_t lock;
+	/* under lock */
+	uint64_t last; /* of the newest */
+	size_t count;
+	struct drain_row *ring[DRAIN_LOG_MAX]; /* held */
+};
+
+/* --- rows */
+
+static const char *add_text(char **at, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*at, text, size);
+
+	*at += size;
+	return copy;
+}
+
+struct drain_row *drain_row_new(const struct drain_row_facts *of)
+{
+	size_t size = strlen(of->event) + strlen(of->reason) + strlen(of->node) + strlen(of->text);
+	struct drain_row *r = mem_zalloc(1, sizeof(*r) + size + 4);
+	char *at = (char *)(r + 1);
+
+	atomic_init(&r->users, 1);
+	r->time_ns = of->time_ns;
+	r->event = add_text(&at, of->event);
+	r->reason = add_text(&at, of->reason);
+	r->node = add_text(&at, of->node);
+	r->text = add_text(&at, of->text);
+	return r;
+}
+
+static struct drain_row *hold_row(struct drain_row *r)
+{
+	atomic_fetch_add(&r->users, 1);
+	return r;
+}
+
+void drain_row_drop(struct drain_row *r)
+{
+	if (r && atomic_fetch_sub(&r->users, 1) == 1)
+		free(r);
+}
+
+void drain_rows_fini(struct drain_rows *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		drain_row_drop(r->of[i]);
+	free(r->of);
+	*r = (struct drain_rows){0};
+}
+
+/* --- the log */
+
+struct drain_log *drain_log_new(void)
+{
+	struct drain_log *l = mem_zalloc(1, sizeof(*l));
+
+	pthread_mutex_init(&l->lock, NULL);
+	return l;
+}
+
+void drain_log_free(struct drain_log *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < DRAIN_LOG_MAX; i++)
+		drain_row_drop(l->ring[i]);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+/* Returns the one that has to go. */
+static struct drain_row *put(struct drain_log *l, struct drain_row *row)
+{
+	struct drain_row **place = &l->ring[++l->last % DRAIN_LOG_MAX], *old = *place;
+
+	*place = row;
+	l->count += old == NULL;
+	return old;
+}
+
+static struct drain_row *row_of(const struct drain_record *r)
+{
+	return drain_row_new(&(struct drain_row_facts){
+		.time_ns = r->time_ns,
+		.event = drain_event_name(r->event),
+		.reason = r->reason == DRAIN_NONE ? "" : drain_reason_name(r->reason),
+		.node = r->node,
+		.text = r->text,
+	});
+}
+
+void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct drain_row *row = row_of(&of[i]), *old;
+
+		pthread_mutex_lock(&l->lock);
+		old = put(l, row);
+		pthread_mutex_unlock(&l->lock);
+		drain_row_drop(old);
+	}
+}
+
+/* Under lock. */
+static void read_rows(const struct drain_log *l, uint64_t behind, struct drain_rows *out)
+{
+	uint64_t oldest = l->last - l->count + 1;
+
+	*out = (struct drain_rows){.first = behind + 1 > oldest ? behind + 1 : oldest};
+	if (out->first <= l->last)
+		out->count = (size_t)(l->last - out->first + 1);
+	out->of = mem_zalloc(out->count + 1, sizeof(struct drain_row *));
+	for (size_t i = 0; i < out->count; i++)
+		out->of[i] = hold_row(l->ring[(out->first + i) % DRAIN_LOG_MAX]);
+}
+
+void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out)
+{
+	pthread_mutex_lock(&l->lock);
+	read_rows(l, behind, out);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void clear(struct drain_log *l)
+{
+	for (size_t i = 0; i < DRAIN_LOG_MAX; i++) {
+		drain_row_drop(l->ring[i]);
+		l->ring[i] = NULL;
+	}
+	l->count = 0;
+}
+
+void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last)
+{
+	struct drain_rows newer;
+
+	pthread_mutex_lock(&l->lock);
+	read_rows(l, 0, &newer);
+	clear(l);
+	l->last = last > count ? last - count : 0;
+	for (size_t i = 0; i < count; i++)
+		drain_row_drop(put(l, of[i]));
+	for (size_t i = 0; i < newer.count; i++)
+		drain_row_drop(put(l, hold_row(newer.of[i])));
+	pthread_mutex_unlock(&l->lock);
+	drain_rows_fini(&newer);
+}
