@@ -314,6 +314,7 @@ static void expect_evicted(int first, int second, int third, int others)
 struct burst {
 	const struct set *set;
 	int bound, refused; /* at the last look */
+	char why[256]; /* what was said of the last of them that was refused */
 	int want_bound, want_refused;
 };
 
@@ -328,10 +329,12 @@ static bool is_decided(void *ctx)
 					   .namespace = b->set->namespace,
 					   .name = name};
 
-		if (kube_quota_pod_is_bound(&p))
+		if (kube_quota_pod_is_bound(&p)) {
 			b->bound++;
-		else
-			b->refused += kube_quota_pod_refusal(&p) != NULL;
+		} else if (kube_quota_pod_refusal(&p)) {
+			b->refused++;
+			snprintf(b->why, sizeof(b->why), "%s", kube_quota_pod_refusal(&p));
+		}
 		cJSON_Delete(p.seen);
 		free(name);
 	}
@@ -343,8 +346,8 @@ static void await_burst(const struct set *s, int bound, int refused)
 	struct burst b = {.set = s, .want_bound = bound, .want_refused = refused};
 
 	if (!await(is_decided, &b, SECONDS))
-		fail_msg("of %d pods %s of %s %d are bound, and %d refused", s->count, s->name,
-			 s->namespace, b.bound, b.refused);
+		fail_msg("of %d pods %s of %s %d are bound, and %d refused: %s", s->count, s->name,
+			 s->namespace, b.bound, b.refused, b.why);
 }
 
 static void create(const struct set *s)
