@@ -47,10 +47,12 @@ struct meaning {
 
 enum { UUID_LEN = 36, HASH_LEN = 32 };
 
-static const struct {
-	const char *prefix;
+struct runtime_name {
+	const char *name; /* a prefix, or in id_parents a whole name */
 	enum container_runtime runtime;
-} container_prefixes[] = {
+};
+
+static const struct runtime_name container_prefixes[] = {
 	{"cri-containerd", RUNTIME_CONTAINERD},
 	{"nerdctl", RUNTIME_CONTAINERD},
 	{"crio", RUNTIME_CRIO},
@@ -59,19 +61,13 @@ static const struct {
 	{"libpod-payload", RUNTIME_PODMAN},
 };
 
-static const struct {
-	const char *prefix;
-	enum container_runtime runtime;
-} helper_prefixes[] = {
+static const struct runtime_name helper_prefixes[] = {
 	{"crio-conmon-", RUNTIME_CRIO},
 	{"libpod-conmon-", RUNTIME_PODMAN},
 };
 
 /* Parents of cgroups named by a bare container id. */
-static const struct {
-	const char *name;
-	enum container_runtime runtime;
-} id_parents[] = {
+static const struct runtime_name id_parents[] = {
 	{"docker", RUNTIME_DOCKER},
 	{"moby", RUNTIME_DOCKER}, /* docker's namespace in containerd */
 	{"ecs", RUNTIME_DOCKER},
@@ -211,7 +207,7 @@ static bool parse_container(struct span name, struct meaning *m)
 	for (size_t i = 0; i < COUNT(container_prefixes); i++) {
 		struct span id = name;
 
-		if (!cut_start(&id, container_prefixes[i].prefix) || !cut_start(&id, "-") ||
+		if (!cut_start(&id, container_prefixes[i].name) || !cut_start(&id, "-") ||
 		    !is_container_id(id))
 			continue;
 		m->container_id = id;
@@ -239,7 +235,7 @@ static bool parse_joined(struct span name, struct meaning *m)
 	if (!is_container_id(id))
 		return false;
 	for (size_t i = 0; i < COUNT(container_prefixes); i++)
-		if (span_is(prefix, container_prefixes[i].prefix))
+		if (span_is(prefix, container_prefixes[i].name))
 			m->runtime = container_prefixes[i].runtime;
 	m->container_id = id;
 	m->component = COMPONENT_CONTAINER;
@@ -256,7 +252,7 @@ static bool parse_helper(struct span name, struct meaning *m)
 	for (size_t i = 0; i < COUNT(helper_prefixes); i++) {
 		struct span rest = name;
 
-		if (cut_start(&rest, helper_prefixes[i].prefix)) {
+		if (cut_start(&rest, helper_prefixes[i].name)) {
 			m->runtime = helper_prefixes[i].runtime;
 			return true;
 		}

@@ -29,8 +29,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/sampler_bpf_object.h"
-#include "agent/sampler_bpf_walk.h"
+#include "agent/sampler_bpf.h"
 #include "agent/sampler_tier.h"
 #include "bpf/record.h"
 #include "shared/mem.h"
@@ -145,7 +144,7 @@ static int open_method(void **state, const struct sampler_bpf_method *method,
 	b->method = method;
 	b->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	choose_left_out(b, fs);
-	err = method->suits(hierarchies, reason) ? 0 : -ENOTSUP;
+	err = !method->suits || method->suits(hierarchies, reason) ? 0 : -ENOTSUP;
 	if (!err)
 		err = sampler_bpf_object_open(&b->object, &method->source, record_limit,
 					      fs->cpu_from == HIERARCHY_UNIFIED, reason);

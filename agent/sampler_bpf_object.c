@@ -13,7 +13,7 @@
  * RECORD_NODES_MAX memory nodes are refused, as their use would be missing. After opening no
  * capability is needed.
  */
-#include "agent/sampler_bpf_object.h"
+#include "agent/sampler_bpf.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>

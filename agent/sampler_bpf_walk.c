@@ -10,7 +10,7 @@
  * these system calls and close(); none takes a capability if the kernel lets holders of a
  * descriptor use it (5.19).
  */
-#include "agent/sampler_bpf_walk.h"
+#include "agent/sampler_bpf.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -80,13 +80,6 @@ static int iterate(const struct bpf_link *link)
 	return err;
 }
 
-static bool suits_any(unsigned int hierarchies, struct reason *reason)
-{
-	(void)hierarchies;
-	(void)reason;
-	return true;
-}
-
 /* --- T0 -------------------------------------------------------------------------------------- */
 
 static bool suits_unified(unsigned int hierarchies, struct reason *reason)
@@ -153,8 +146,8 @@ static int walk_cgroup(const struct sampler_bpf_walks *w, const struct sampler_b
 #define CGROUP_METHOD(bytes)                                                                       \
 	{                                                                                          \
 		.source = {.elf = (bytes), .needs = cgroup_needs}, .meets_all = true,              \
-		.nothing_met = "the root of the hierarchy is gone", .suits = suits_any,            \
-		.attach = attach_cgroup, .walk = walk_cgroup,                                      \
+		.nothing_met = "the root of the hierarchy is gone", .attach = attach_cgroup,       \
+		.walk = walk_cgroup,                                                               \
 	}
 
 const struct sampler_bpf_method sampler_bpf_cgroup_method = CGROUP_METHOD(cgroup_bpf__elf_bytes);
@@ -215,7 +208,6 @@ const struct sampler_bpf_method sampler_bpf_task_method = {
 	.source = {.elf = task_bpf__elf_bytes, .needs = task_needs},
 	.meets_all = false,
 	.nothing_met = "no process that can be seen from this pid namespace is in these cgroups",
-	.suits = suits_any,
 	.attach = attach_task,
 	.check = check_task,
 	.walk = walk_task,

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables below are shared/body.proto in C; message.h reads and writes by them. The library
- * protobuf-c takes three times as long for an interval (57 us, 17 us here) and needs a budget of
- * memory: it builds a tree of some four hundred small messages, this goes straight to the interval.
+ * The tables below are shared/body.proto in C; message.h reads and writes by them. protobuf-c takes
+ * three times as long for an interval (57 us, 17 us here), builds a tree of some four hundred small
+ * messages and needs a memory budget.
  *
- * What arrives was sealed by a holder of the key, but agents have bugs and keys get lost, so
- * nothing in it is trusted: whatever says what is in the body is checked here. What was measured is
- * not: one impossible value must not cost the interval of a whole node, so the usage state judges
- * each by what the machine can have done, before arithmetic sees it. Memory is bounded by the
- * number of entries and the length of the body.
+ * A holder of the key sealed the body, but agents have bugs and keys leak, so everything is checked
+ * here. Measured values are not: one impossible value must not cost the interval of a whole node,
+ * so the usage state checks each against the machine's limits. Memory is bounded by the number of
+ * entries and the length of the body.
  *
- * An agent obeys what an ack says, so its numbers are held within what cannot do harm: the interval
- * to 1..15 s, the pause to one minute.
+ * An agent obeys the numbers in an ack, so they are clamped: the interval to 1..15 s, the pause to
+ * one minute.
  */
 #include "shared/body.h"
 
@@ -152,7 +151,7 @@ struct entry_in {
 	uint32_t ref;
 	bool has_identity;
 	struct usage usage;
-	struct identity identity; /* undefined without */
+	struct identity identity; /* otherwise undefined */
 };
 
 static int take_identity(void *into, struct span bytes, struct reason *reason);
@@ -171,7 +170,7 @@ struct part {
 	bool has_node;
 	bool first;
 	struct node node;
-	struct interval *to; /* borrowed; whose entries are added */
+	struct interval *to; /* borrowed; target of the entries */
 };
 
 static int take_node(void *into, struct span bytes, struct reason *reason);
@@ -290,7 +289,7 @@ static void add_entry(struct buf *out, const struct buf *entry)
 	message_close(out, mark);
 }
 
-/* 1..16 parts, or 0 when they do not hold it. */
+/* 1..16 parts, or 0 if they do not suffice. */
 static size_t encode(const struct interval *interval, bool full, struct buf parts[BODY_PARTS_MAX])
 {
 	struct buf entry = BUF_INIT;
@@ -425,7 +424,7 @@ static int check_identity(const struct identity *m, uint32_t ref, struct reason 
 		return refuse(reason, "length of pod_uid", (double)uid_len);
 	if (m->container_id.len && m->container_id.len != CONTAINER_ID_LEN / 2)
 		return refuse(reason, "length of container_id", (double)m->container_id.len);
-	/* A quota has a burst, if only of 0. */
+	/* Each quota has a burst, possibly 0. */
 	if (m->limits.cpu_burst_ns == LIMIT_NONE)
 		return refuse(reason, "cpu_burst_ns", LIMIT_NONE);
 	return 0;
@@ -454,7 +453,7 @@ static uint32_t last_ref(const struct interval *of)
 	return of->entry_count ? of->entries[of->entry_count - 1].ref : 0;
 }
 
-/* What is wrong with it but for the values of its fields. */
+/* Checks beyond the values of single fields. */
 static int check_entry(const struct entry_in *m, const struct interval *to, struct reason *reason)
 {
 	if (m->ref <= last_ref(to)) {
@@ -477,7 +476,7 @@ static int take_entry(void *into, struct span bytes, struct reason *reason)
 	struct entry_in m;
 	int rc;
 
-	/* Not all of it: most entries have no identity. */
+	/* Member by member, as most entries have no identity. */
 	m.ref = 0;
 	m.has_identity = false;
 	m.usage = (struct usage){.have = 0};

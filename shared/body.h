@@ -16,20 +16,20 @@ enum {
 };
 
 /*
- * Encodes an interval as 1..16 bodies of at most FRAME_PART_BODY_MAX bytes: parts[0..n). full:
- * every identity travels, else only those of fresh entries. Returns n, or -E2BIG if 16 parts do not
- * hold it (parts untouched). The caller owns the buffers.
+ * Encodes an interval as 1..16 bodies of at most FRAME_PART_BODY_MAX bytes, parts[0..n). full: with
+ * every identity, else only those of fresh entries. Returns n, or -E2BIG if 16 parts do not suffice
+ * (parts untouched). The caller owns the buffers.
  */
 int body_encode_interval(const struct interval *interval, int full,
 			 struct buf parts[BODY_PARTS_MAX], struct reason *reason);
 
 /*
- * Decodes the bodies of all parts, in order, in place of what is in `into`; its sequence is 0, and
- * on an error it has no entries. -EBADMSG for what is not such a body; -EINVAL for values that cannot be: refs of 0
- * or out of order or twice, unknown enum values, bad lengths, node section missing, capacities,
- * rates, costs and times covered that are negative or not finite, end <= start or longer than an
- * hour per merged interval; -E2BIG over a limit. The reason names the field. What was measured
- * (members of struct usage, cpu_split, mem_available_bytes) is passed on as it is, whatever it is.
+ * Decodes the bodies of all parts, in order, into *into, replacing its content; its sequence is 0,
+ * and after an error it has no entries. -EBADMSG: no such body. -EINVAL: a value that cannot be:
+ * refs of 0, out of order or twice, unknown enum values, bad lengths, no node section; negative or
+ * not finite capacities, rates, costs or times; end <= start, or longer than an hour per merged
+ * interval. -E2BIG: over a limit. The reason names the field. Measured values (struct usage,
+ * cpu_split, mem_available_bytes) are not checked.
  */
 int body_decode_interval_into(const struct buf *parts, size_t count, struct interval *into,
 			      struct reason *reason);
@@ -48,7 +48,7 @@ struct ack {
 };
 
 void body_encode_ack(const struct ack *ack, struct buf *out);
-/* -EBADMSG for what is not an ack; numbers beyond their range are clamped as body.proto states. */
+/* -EBADMSG: no ack; numbers beyond their range are clamped as body.proto says. */
 int body_decode_ack(const void *data, size_t len, struct ack *ack, struct reason *reason);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A byte buffer that grows; what frames, JSON and tables are written into. */
+/* A byte buffer that grows. */
 #ifndef EVENKEEL_SHARED_BUF_H
 #define EVENKEEL_SHARED_BUF_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct buf {
-	char *data; /* owned; NULL while empty; always followed by a NUL once anything was added */
+	char *data; /* owned; NULL while empty; then with a NUL behind len */
 	size_t len;
 	size_t cap;
 };
@@ -23,17 +23,16 @@ void buf_fini(struct buf *b);
 /* Keeps the storage. */
 void buf_clear(struct buf *b);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Moves it to where there is room for len more bytes and a NUL; for buf_reserve(). */
+/* Reallocates for len more bytes and a NUL; for buf_reserve(). */
 void buf_grow(struct buf *b, size_t len);
-/* Gives the storage to the caller (free() it) and leaves the buffer empty; never NULL. */
+/* Gives the storage to the caller, who frees it, and empties the buffer; never NULL. */
 char *buf_take(struct buf *b, size_t *len);
 
-/* --- what answers of megabytes are made of, byte by byte: here, so that compilers see through it */
-
 /*
- * Room for len more bytes; returns where to write them. The caller then adds what it wrote to
- * b->len.
+ * --- inlined: answers of megabytes are written byte by byte --------------------------------------
  */
+
+/* Returns room for len more bytes. The caller then adds the bytes written to b->len. */
 static inline char *buf_reserve(struct buf *b, size_t len)
 {
 	if (!b->data || b->len + len + 1 > b->cap)

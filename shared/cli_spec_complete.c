@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may follow on a command line. The words before the last are read as the parser reads them,
- * as far as needed to know which command it is, whether options have ended, and whether the last
- * word is an option's value:
+ * Candidates for a command line. The words before the last are read like the parser does, to know
+ * the command, whether options have ended, and whether the last word is an option's value:
  *
- *     words before --> command, ended, pending option --> candidates for the last word
+ *	words before --> command, ended, pending option --> candidates for the last word
  *
- * Options of a command may stand before it, so while there is none the options of all commands
- * count, but only the general ones are offered. Nothing can fail: what is not understood has no
- * candidates.
+ * Options of a command may precede it: before a command the options of all commands are accepted,
+ * and only the general ones are offered. Nothing fails; an unknown word has no candidates.
  */
 #include "shared/options_internal.h"
 #include "shared/cli_spec.h"
@@ -25,7 +23,7 @@ struct completion {
 	const struct cli_spec *cli;
 	const struct cli_spec_command *command; /* NULL: none yet, or "help" */
 	const struct option_spec *pending; /* the option whose value is next */
-	size_t operands; /* that are complete, the command among them */
+	size_t operands; /* complete ones, with the command */
 	bool ended, help, unknown;
 	int count; /* of words before the last */
 	char **words; /* owned, as each of them */
@@ -40,7 +38,7 @@ static const struct cli_spec_command *find_command(const struct cli_spec *o, con
 	return NULL;
 }
 
-/* By name, or by letter where that is not 0. */
+/* By name, or by letter if that is not 0. */
 static const struct option_spec *find_in(const struct option_spec *specs, const char *name,
 					 char letter)
 {
@@ -64,7 +62,7 @@ static const struct option_spec *find_option(const struct completion *c, const c
 	return spec ? spec : find_in(c->cli->program->specs, name, letter);
 }
 
-/* bash has split "--server=http://a:1" into "--server", "=", "http", ":", "//a", ":" and "1". */
+/* bash splits "--server=http://a:1" into "--server", "=", "http", ":", "//a", ":" and "1". */
 static void join_words(struct completion *c, int count, char *const *words)
 {
 	bool open = false;
@@ -148,7 +146,7 @@ static void add_meaning(struct buf *out, const char *help)
 	buf_add(out, help, len);
 }
 
-/* head and word together are the candidate; typed is what stands there now. */
+/* head and word are the candidate; typed: the present text. */
 static void offer(struct completion *c, const char *typed, const char *head, const char *word,
 		  const char *help)
 {
@@ -165,7 +163,7 @@ static void offer(struct completion *c, const char *typed, const char *head, con
 	buf_add_char(c->out, '\n');
 }
 
-/* The words of "hard|soft"; a part with capitals stands for something else. */
+/* The words of "hard|soft", without placeholders in capitals. */
 static void offer_parts(struct completion *c, const char *typed, const char *head, const char *text)
 {
 	char *copy = mem_strdup(text), *rest = copy, *part;
@@ -226,7 +224,7 @@ static void offer_options(struct completion *c, const char *typed, const struct 
 	}
 }
 
-/* "--name=val" in one word; NOTHING where it is something else. */
+/* "--name=val" in one word; NOTHING: another word. */
 static enum directive offer_joined(struct completion *c, const char *typed)
 {
 	size_t len = strcspn(typed, "=");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that packages install: what can be set, what it means, and what holds when nothing is
- * said. It changes nothing as it is, but for what the caller sets; without the signs before the
- * names it says the defaults.
+ * The file that packages install: the options, their meanings and defaults, all commented out
+ * except those the caller sets.
  */
 #include "shared/options_internal.h"
 #include "shared/cli_spec.h"
@@ -12,7 +11,7 @@
 
 enum { WIDTH = 100 };
 
-/* Words, each line behind a "# ". */
+/* Wraps text into lines after "# ". */
 static void add_comment(struct buf *out, const char *text)
 {
 	size_t at = 0;
@@ -33,7 +32,7 @@ static void add_comment(struct buf *out, const char *text)
 	buf_add_char(out, '\n');
 }
 
-/* A value in YAML: texts that mean something else there are quoted. */
+/* A value in YAML; strings are quoted. */
 static void add_scalar(const struct option_spec *spec, const char *text, size_t len,
 		       struct buf *out)
 {
@@ -63,7 +62,7 @@ static void add_value(const struct option_spec *spec, const char *text, struct b
 	buf_add_char(out, ']');
 }
 
-/* What stands behind the name where nothing is set. */
+/* The default. */
 static void add_default(const struct option_spec *spec, struct buf *out)
 {
 	struct buf word = BUF_INIT;
@@ -81,7 +80,7 @@ static void add_default(const struct option_spec *spec, struct buf *out)
 	buf_fini(&word);
 }
 
-/* The value of "NAME=VALUE", if one of them has this name. */
+/* The value of the "NAME=VALUE" with this name, or NULL. */
 static const char *find_set(const struct option_list *set, const struct option_spec *spec)
 {
 	size_t len = strlen(spec->name);
@@ -139,7 +138,7 @@ static int check_set(const struct option_program *program, const struct option_l
 int cli_spec_config(const struct option_program *program, const struct option_list *set,
 		    struct buf *out, struct reason *reason)
 {
-	/* What the environment says is not for a file. */
+	/* A file has no variables. */
 	struct option_program quiet = *program;
 
 	if (check_set(program, set, reason))

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manual page in the order of man-pages(7): what it is, how it is called, what it does, its
- * commands, its options, where else options come from, then what the program says besides (files,
- * signals, exit status, examples). Texts are plain English; whatever roff would take for its own is
- * escaped here, and nowhere else.
+ * A manual page in the order of man-pages(7): name, synopsis, description, commands, options, other
+ * sources of options, then the program's notes (files, signals, exit status, examples). Texts are
+ * plain English and are escaped for roff here only.
  */
 #include "shared/options_internal.h"
 #include "shared/cli_spec.h"
@@ -33,7 +32,7 @@ static void add_escaped(struct buf *out, const char *text)
 
 static void add(struct buf *out, const char *text)
 {
-	/* A stop at the beginning of a line is a request. */
+	/* A dot at the beginning of a line is a request. */
 	if (*text == '.')
 		buf_add_str(out, "\\&");
 	add_escaped(out, text);
@@ -167,7 +166,7 @@ static void add_note(const struct option_note *note, struct buf *out)
 	}
 }
 
-/* The notes of one section, from the one that names it. */
+/* The notes of a section, from the first one. */
 static const struct option_note *add_notes(const struct option_note *note, struct buf *out)
 {
 	buf_printf(out, ".SH %s\n", note->section);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks, read at the edges only: everything else takes time as an argument. */
+/* The clocks. Pure code takes time as an argument. */
 #ifndef EVENKEEL_SHARED_CLOCK_H
 #define EVENKEEL_SHARED_CLOCK_H
 

@@ -37,15 +37,6 @@ static const struct unit *unit_at(const char *p, size_t *len)
 	return NULL;
 }
 
-static int fail(const char *text, const char *why, struct reason *reason)
-{
-	char quoted[QUOTED_LEN];
-
-	options_quote(text, quoted);
-	reason_set(reason, "%s %s", quoted, why);
-	return -EINVAL;
-}
-
 /*
  * number * unit, the number standing in p: digits, then maybe a point and digits. False on
  * overflow.
@@ -80,7 +71,7 @@ int duration_parse(const char *text, int64_t *ns, struct reason *reason)
 		return 0;
 	}
 	if (*p == '\0')
-		return fail(text, example, reason);
+		return options_refuse(text, example, reason);
 	while (*p) {
 		const char *number = p;
 		const struct unit *unit;
@@ -94,14 +85,15 @@ int duration_parse(const char *text, int64_t *ns, struct reason *reason)
 			p += 1 + decimals;
 		}
 		if (digits == 0)
-			return fail(text, example, reason);
+			return options_refuse(text, example, reason);
 		if (*p == '\0')
-			return fail(text, "needs a unit, as in 300ms, 5s, 1m30s or 2h", reason);
+			return options_refuse(text, "needs a unit, as in 300ms, 5s, 1m30s or 2h",
+					      reason);
 		unit = unit_at(p, &len);
 		if (!unit)
-			return fail(text, example, reason);
+			return options_refuse(text, example, reason);
 		if (!scale(number, unit->ns, &sum))
-			return fail(text, "is longer than 292 years", reason);
+			return options_refuse(text, "is longer than 292 years", reason);
 		p += len;
 	}
 	*ns = sum;

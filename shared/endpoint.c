@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nanomsg takes addresses on trust: a path longer than sun_path or port 0 ends in abort(). So
- * everything it will assert about an address is checked here first.
+ * nanomsg does not check addresses: a path longer than sun_path or port 0 ends in abort(). All its
+ * assertions about an address are checked here.
  */
 #include "shared/endpoint.h"
 
@@ -27,10 +27,7 @@ static int parse_port(const char *text, uint16_t *port)
 	return 0;
 }
 
-/*
- * A bracketed host loses its brackets and must be an IPv6 address; every other colon would be one
- * too many.
- */
+/* A host in brackets must be an IPv6 address; no other host has a colon. */
 static int parse_host(const char *text, size_t len, char *host)
 {
 	struct in6_addr address;

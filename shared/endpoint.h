@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses of the transport, checked before nanomsg sees them: it aborts the process on some that
- * are wrong.
+ * Addresses of the transport, checked because nanomsg aborts the process on some invalid ones; and
+ * the client behind an address.
  */
 #ifndef EVENKEEL_SHARED_ENDPOINT_H
 #define EVENKEEL_SHARED_ENDPOINT_H
@@ -27,15 +27,12 @@ struct endpoint {
 
 /* tcp://host:port or ipc:///path. 0, or -EINVAL with the reason; *e is written only on success. */
 int endpoint_parse(struct endpoint *e, const char *url, struct reason *reason);
-/*
- * True when the host of a tcp endpoint is an IPv4 or IPv6 address, so that nothing has to be looked
- * up.
- */
+/* Whether the host of a tcp endpoint is an IPv4 or IPv6 address, not a name. */
 bool endpoint_is_address(const struct endpoint *e);
 /*
- * The value of NN_IPV4ONLY to use: true for an IPv4 address (nanomsg 1.1.5 aborts in its second
- * attempt to connect to one when the option is off), false for an IPv6 address, and for names and
- * "*" true only where the kernel has no IPv6.
+ * The value for NN_IPV4ONLY: true for an IPv4 address (without it nanomsg 1.1.5 aborts at its
+ * second attempt to connect), false for an IPv6 address; for names and "*" true only on a kernel
+ * without IPv6.
  */
 bool endpoint_ipv4_only(const struct endpoint *e);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that arrives is checked here before anything else looks at it: first the header for
- * form, which costs nothing, then the seal, which only a holder of the key can have made. The
- * header is part of what is sealed, so a frame cannot be moved to another node, run, sequence or
- * part. frame.h has the layout.
+ * First the header's format is checked, which is cheap, then the seal, which only a holder of the
+ * key can make. The seal covers the header, so a frame cannot be moved to another node, run,
+ * sequence or part. The layout is in frame.h.
  */
 #include "shared/frame.h"
 
@@ -17,7 +16,7 @@
 static const char magic[4] = {'E', 'V', 'K', 'L'};
 static const uint8_t clear_id[KEY_ID_LEN];
 
-/* Where the members lie, see frame.h. */
+/* Offsets, as in frame.h. */
 enum {
 	AT_VERSION = 4,
 	AT_TYPE = 5,
@@ -182,7 +181,7 @@ static int read_header(const uint8_t *in, size_t len, struct frame_header *h, st
 	return 0;
 }
 
-/* NULL for a frame in clear; -ENOKEY for what this ring does not accept. */
+/* NULL for a frame in clear; -ENOKEY: not accepted with this ring. */
 static int choose_key(const struct keyring *ring, const struct frame_header *h,
 		      const struct key **key, struct reason *reason)
 {
@@ -229,7 +228,7 @@ static int open_body(const uint8_t *in, size_t header_len, size_t sealed_len, co
 	return 0;
 }
 
-/* What could not be opened leaves *body as it was, but for room. */
+/* After a failure *body is unchanged but for its capacity. */
 static void give_back(struct buf *plain, struct buf *body)
 {
 	if (body->data && !body->len) {

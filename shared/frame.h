@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sealed envelope of everything between agent and aggregator. */
+/* The sealed envelope of all messages between agent and aggregator. */
 #ifndef EVENKEEL_SHARED_FRAME_H
 #define EVENKEEL_SHARED_FRAME_H
 
@@ -26,8 +26,8 @@
  *    42     2   parts, 1..16
  *    44     4   length of the plain body
  *    48    24   nonce, random per frame
- *    72     4   age: milliseconds since the interval ended, when it was sealed, rounded up; 0: not
- *           told
+ *    72     4   age: milliseconds since the interval ended, when it was sealed, rounded up; 0:
+ *           unknown
  *    76     n   node name (DNS subdomain characters)
  *  76 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body
  *
@@ -42,8 +42,8 @@ enum {
 	FRAME_TAG_LEN = 16,
 	FRAME_RUN_LEN = 16,
 	FRAME_PARTS_MAX = 16,
-	FRAME_PART_BODY_MAX = 192 * 1024, /* what an agent puts into one part */
-	FRAME_LEN_MAX = 256 * 1024, /* above it: refused by an ack with a reason */
+	FRAME_PART_BODY_MAX = 192 * 1024, /* limit for agents */
+	FRAME_LEN_MAX = 256 * 1024, /* longer frames are refused by an ack with a reason */
 };
 
 enum frame_type { FRAME_INTERVAL = 1, FRAME_ACK = 2 };
@@ -54,7 +54,7 @@ struct frame_header {
 	uint64_t sequence;
 	uint16_t part;
 	uint16_t parts;
-	uint32_t age_ms; /* 0: not told */
+	uint32_t age_ms; /* 0: unknown */
 	uint8_t nonce[FRAME_NONCE_LEN]; /* filled by frame_seal */
 	uint8_t key_id[KEY_ID_LEN]; /* filled by frame_seal */
 	char node[NODE_NAME_MAX + 1];
@@ -82,7 +82,7 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
 	       struct reason *reason);
 
-/* Letters, digits, '-', '.', '_' and 1..253 of them: what a node name may be. */
+/* A node name: 1..253 letters, digits, '-', '.', '_'. */
 int frame_node_name_valid(const char *name, size_t len);
 
 #endif

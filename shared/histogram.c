@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bucket borders come from one table of powers, built by repeated multiplication on first use, and
- * a value's bucket is found by binary search in it: so both ends of the wire put a value on the
- * same side of a border, which log() of two different libraries would not promise.
+ * Bucket borders are a table of powers, made by repeated multiplication, and a binary search finds
+ * a value's bucket. Both ends of the wire then agree at every border, which log() of two libraries
+ * would not guarantee.
  */
 #include "shared/histogram.h"
 
@@ -67,15 +67,15 @@ uint64_t histogram_total(const struct histogram *h)
 	return total;
 }
 
-/* Which sample, from 1 on; a q that is not a number means the first. */
+/* The sample number, from 1; NaN: the first. */
 static double wanted_sample(double q, uint64_t total)
 {
 	return fmax(ceil(fmin(fmax(q, 0), 1) * (double)total), 1);
 }
 
 /*
- * As if the samples of bucket i lay evenly, on the logarithmic scale, over what of it lies between
- * min and max: at `part` of them, above 0 and at most 1.
+ * Interpolates in the part of bucket i between min and max, on the logarithmic scale; part: share
+ * of its samples, above 0, at most 1.
  */
 static double value_within(int i, double part, double x0, double min, double max)
 {

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * Bucket 0 holds what is below x0 (for a rate: nothing); bucket i >= 1 holds x0 * g^(i-1) <= x < x0
- * * g^i, g = 1.1; the last bucket is open. A percentile lies within its bucket as if the samples
- * there were spread evenly on the logarithmic scale, and within [min, max].
+ * Bucket 0 has values below x0 (of a rate: none); bucket i >= 1 has x0 * g^(i-1) <= x < x0 * g^i, g
+ * = 1.1; the last bucket is open. Within its bucket a percentile assumes evenly spread samples on
+ * the logarithmic scale, within [min, max].
  */
 enum { HISTOGRAM_BUCKETS = 180 };
 
@@ -21,7 +21,7 @@ struct histogram {
 	uint32_t count[HISTOGRAM_BUCKETS]; /* samples, saturating */
 };
 
-/* Which bucket holds value; negative and NaN count as 0. */
+/* The bucket of a value; negative and NaN count as 0. */
 unsigned int histogram_bucket(double value, double x0);
 void histogram_add(struct histogram *h, double value, double x0);
 void histogram_merge(struct histogram *into, const struct histogram *from);
@@ -31,13 +31,13 @@ uint64_t histogram_total(const struct histogram *h);
  * at least the first. 0 for an empty histogram.
  */
 double histogram_quantile(const struct histogram *h, double q, double x0, double min, double max);
-/* Of `count` ascending shares, in one pass. False, and out as it was, for an empty histogram. */
+/* For `count` ascending shares, in one pass. False, without a result, for an empty histogram. */
 bool histogram_quantiles(const struct histogram *h, const double q[], double out[],
 			 unsigned int count, double x0, double min, double max);
 /*
- * The percentile, or the mean of the same samples where that is more and in the same bucket: then
- * the samples cannot lie evenly there, and no percentile from the 95th on is below the mean unless
- * it is so by a whole bucket.
+ * The percentile, or the mean of the same samples if that is larger and in the same bucket: then
+ * the samples are not even there. So no percentile from the 95th on is below the mean by less than
+ * a bucket.
  */
 double histogram_at_least_mean(double percentile, double mean, double x0);
 

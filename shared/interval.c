@@ -84,7 +84,7 @@ static uint32_t saturating_add(uint32_t a, uint32_t b)
 	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
-/* b where neither has weight. */
+/* b if neither has weight. */
 static double weighted_mean(double a, double weight_a, double b, double weight_b)
 {
 	double weight = weight_a + weight_b;
@@ -92,9 +92,7 @@ static double weighted_mean(double a, double weight_a, double b, double weight_b
 	return weight > 0 ? (a * weight_a + b * weight_b) / weight : b;
 }
 
-/*
- * The mean is weighted with the time each side covers; bit says whether a side measured it at all.
- */
+/* The mean is weighted with the time of each side; bit: measured at all. */
 static struct gauge merge_gauge(const struct usage *a, const struct gauge *ga,
 				const struct usage *b, const struct gauge *gb, uint32_t bit)
 {
@@ -168,7 +166,7 @@ void usage_merge(struct usage *a, const struct usage *b)
 	a->seconds += b->seconds;
 }
 
-/* A mean over passes: rate times seconds is their number. */
+/* A mean over passes; rate * seconds is their number. */
 static uint64_t merge_pass_ns(const struct node_sample *a, const struct node_sample *b)
 {
 	double mean =
@@ -209,9 +207,7 @@ static void copy_entry(struct entry *into, const struct entry *from)
 		entity_hold(into->entity);
 }
 
-/*
- * Both sides have the entry: both's usage, and identity and limits of the later one that has them.
- */
+/* Merges the usage; identity and limits are those of the later side that has them. */
 static void merge_entry(struct entry *into, const struct entry *a, const struct entry *b)
 {
 	copy_entry(into, b->entity ? b : a);

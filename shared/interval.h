@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What one node measured between two publish times: the one thing that travels from agent to
- * aggregator.
- */
+/* The measurements of one node between two publish times, sent from agent to aggregator. */
 #ifndef EVENKEEL_SHARED_INTERVAL_H
 #define EVENKEEL_SHARED_INTERVAL_H
 
@@ -22,9 +19,7 @@ enum usage_bit {
 		USAGE_BIT_COUNT
 };
 
-/*
- * Which members of struct usage were measured. A member that was not measured is unknown, never 0.
- */
+/* The measured members of struct usage; all others are unknown, never 0. */
 enum usage_have {
 #define X(bit) USAGE_##bit = 1 << USAGE_BIT_##bit,
 	USAGE_BITS(X)
@@ -32,7 +27,7 @@ enum usage_have {
 		USAGE_ALL = (1 << USAGE_BIT_COUNT) - 1
 };
 
-/* Places in the array of counters: what is counted, then newest readings. */
+/* Indices of counters: counts, then newest readings. */
 enum usage_counter {
 #define X(member, ...) COUNTER_##member,
 	USAGE_COUNTED(X)
@@ -60,7 +55,7 @@ enum usage_counter {
 enum { USAGE_NEWEST_BITS = 0 USAGE_NEWEST(X) };
 #undef X
 
-/* What has a newest value: what is averaged, then newest readings. */
+/* Values with a newest one: averages, then newest readings. */
 enum usage_latest {
 #define X(member, ...) LATEST_##member,
 	USAGE_AVERAGED(X)
@@ -83,7 +78,7 @@ extern const struct usage_latest_row usage_latest[USAGE_LATEST_COUNT];
 
 struct usage_counter_row {
 	uint32_t have; /* its bit of enum usage_have */
-	bool is_time; /* in nanoseconds; else 32 bits hold it */
+	bool is_time; /* in nanoseconds; else it fits into 32 bits */
 };
 
 extern const struct usage_counter_row usage_counters[COUNTERS];
@@ -96,7 +91,7 @@ struct gauge {
 
 struct usage {
 	uint32_t have; /* enum usage_have */
-	float seconds; /* time its samples cover; the weight of the gauges */
+	float seconds; /* covered by its samples; the weight of the gauges */
 	/* mean * weight is the exact CPU time used, in millicore seconds */
 	struct moments32 cpu_milli;
 	struct gauge mem_bytes;
@@ -104,7 +99,7 @@ struct usage {
 	USAGE_COUNTER_UNION(USAGE_MEMBER);
 };
 
-/* A limit that does not bound, and one that could not be read. */
+/* No limit, and an unknown one. */
 #define LIMIT_NONE    (-1)
 #define LIMIT_UNKNOWN (-2)
 
@@ -139,7 +134,7 @@ enum entity_kind {
 	ENTITY_CONTAINER, /* parent is its pod, or 0 when it runs outside Kubernetes */
 	ENTITY_UNIT, /* no Kubernetes: a systemd unit, or a plain cgroup without children */
 	/*
-	 * no Kubernetes: a systemd slice, or a plain cgroup with children; holds what is below it
+	 * no Kubernetes: a systemd slice, or a plain cgroup with children; includes its descendants
 	 */
 	ENTITY_SLICE,
 };
@@ -157,22 +152,22 @@ enum container_runtime {
 enum {
 	POD_UID_LEN = 36, /* 8-4-4-4-12, or 32 hex digits of a static pod */
 	CONTAINER_ID_LEN = 64, /* hex */
-	ENTITY_NAME_MAX = 512, /* cgroup path; longer ones are refused */
+	ENTITY_NAME_MAX = 512, /* of a cgroup path; longer ones are refused */
 	NODE_NAME_MAX = 253,
 	BOOT_ID_LEN = 36,
 };
 
 /*
- * Who an entry is. A reference stands for the same entity for a whole run of the agent, so the
- * identity travels only when it is new; two lives of one cgroup path have two references.
+ * The identity of an entry. A reference is valid for a whole run of the agent, so an identity is
+ * sent when it is new; two cgroups with one path have two references.
  */
 struct entity {
-	uint32_t ref; /* > 0, unique within the run, given in order of appearance */
+	uint32_t ref; /* > 0, unique within the run, in order of appearance */
 	uint32_t parent; /* ref of the pod of a container, else 0 */
 	enum entity_kind kind;
 	enum qos_class qos;
 	enum container_runtime runtime;
-	uint32_t users; /* holders of this struct in one process; see entity_hold() */
+	uint32_t users; /* holders in one process; see entity_hold() */
 	char pod_uid[POD_UID_LEN + 1]; /* "" where there is none */
 	char container_id[CONTAINER_ID_LEN + 1]; /* "" where there is none */
 	char name[]; /* cgroup path without the leading slash */
@@ -180,20 +175,17 @@ struct entity {
 
 struct entry {
 	uint32_t ref;
-	/* entity (and its limits) appear or changed in this interval: they must travel */
+	/* entity or limits are new in this interval and are sent */
 	bool fresh;
-	struct entity *entity; /* held; NULL in a decoded entry whose identity did not travel */
-	/* LIMIT_UNKNOWN also where they did not travel and did not change */
+	struct entity *entity; /* held; NULL in a decoded entry without identity */
+	/* LIMIT_UNKNOWN also in a decoded entry without limits */
 	struct kernel_limits limits;
 	struct usage usage;
 };
 
 enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
 
-/*
- * CPU time of all CPUs together in an interval, as /proc/stat splits it; with idle time it is the
- * whole machine's.
- */
+/* CPU time of all CPUs in an interval, from /proc/stat; with idle time the whole machine's. */
 struct cpu_split {
 	uint64_t user_ns; /* user and nice, guests too */
 	uint64_t system_ns; /* system, irq and softirq */
@@ -211,15 +203,15 @@ struct node_sample {
 	int64_t mem_available_bytes; /* MemAvailable, newest */
 	struct cpu_split cpu_split;
 	enum sampler_tier tier;
-	float rate_hz; /* fast passes that were made, per second */
+	float rate_hz; /* fast passes per second */
 	uint32_t missed_ticks;
 	/*
-	 * Cgroups without room: beyond the record array in the worst pass, or removed with a use
-	 * that no workload has.
+	 * Cgroups beyond the record array in the worst pass, or removed with use that no workload
+	 * has.
 	 */
 	uint32_t overflow;
 	uint64_t pass_ns; /* mean wall time of a fast pass */
-	uint64_t agent_cpu_ns; /* CPU the agent itself used in the interval */
+	uint64_t agent_cpu_ns; /* of the agent, in the interval */
 	char boot_id[BOOT_ID_LEN + 1];
 };
 
@@ -227,26 +219,23 @@ struct interval {
 	uint64_t sequence; /* > 0, +1 per interval within the run */
 	int64_t start_ns; /* Unix time */
 	int64_t end_ns;
-	/* CLOCK_BOOTTIME of the node at end_ns; does not travel. 0: not known */
+	/* CLOCK_BOOTTIME of the node at end_ns; not sent. 0: unknown */
 	int64_t end_boot_ns;
-	/* since end_ns by that clock when it was sent; of a received one. 0: not told */
+	/* of a received interval: time since end_ns when it was sent. 0: unknown */
 	int64_t age_ns;
-	int64_t wait_ns; /* of a received one: for so long at most it waited to be read */
-	uint32_t merged; /* how many published intervals this one stands for, >= 1 */
+	int64_t wait_ns; /* of a received interval: the longest possible wait before it was read */
+	uint32_t merged; /* the number of published intervals in it, >= 1 */
 	bool full; /* every entry carries its identity and limits */
 	struct node_sample node;
 	size_t entry_count;
 	struct entry *entries; /* owned, sorted by ref */
-	size_t entry_room; /* so many fit into entries */
+	size_t entry_room; /* capacity of entries */
 };
 
-/*
- * New entity with one user; name is copied and cut at ENTITY_NAME_MAX by the caller's check, not
- * here.
- */
+/* New entity with one user; copies the name. The caller checks ENTITY_NAME_MAX. */
 struct entity *entity_new(uint32_t ref, enum entity_kind kind, const char *name);
 struct entity *entity_hold(struct entity *e);
-/* Frees it with the last user. NULL is allowed. */
+/* Frees it after the last user. NULL is allowed. */
 void entity_drop(struct entity *e);
 
 /*
@@ -255,25 +244,22 @@ void entity_drop(struct entity *e);
  */
 struct interval *interval_new(size_t entries);
 void interval_free(struct interval *i);
-/* As if new, without entries; keeps room for as many as there were. */
+/* As new, without entries; keeps their capacity. */
 void interval_clear(struct interval *i);
-/* Makes room for so many entries in all; those there are stay. */
+/* Makes room for so many entries in all; keeps the present ones. */
 void interval_reserve(struct interval *i, size_t entries);
 /*
- * One interval that covers both, for a ring that runs out of room: a must end where or before b
- * starts and have the smaller sequence. Moments and histograms are merged, counters added, gauges
- * weighted by time; the result has b's sequence, ends, lasts and what is said to be now, a's start,
- * a.merged + b.merged, and is `fresh` wherever either was.
+ * One interval that covers both; a ends at or before b's start and has the smaller sequence.
+ * Moments and histograms merge, counters add, gauges are weighted by time. The result has b's
+ * sequence, end, last and newest values, a's start, a.merged + b.merged, and `fresh` if either has
+ * it.
  */
 struct interval *interval_merge(const struct interval *a, const struct interval *b);
-/* Whether any of them is known. */
+/* Whether any limit is known. */
 bool kernel_limits_known(const struct kernel_limits *l);
-/* Bytes of memory it holds, for the ring's budget. */
+/* Its memory in bytes. */
 size_t interval_bytes(const struct interval *i);
-/*
- * Adds b (later) to a: moments, gauges by weight, counters. Members one side did not measure come
- * from the other.
- */
+/* Adds b (later) to a. Members unknown on one side come from the other. */
 void usage_merge(struct usage *a, const struct usage *b);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk over the tree, whose events libyaml writes. Readers of YAML differ in what plain text
- * means to them ("yes", "0x1f", "1:30", "~"), so text is quoted unless it begins with a letter,
- * goes on with what no number or date has, and is no word that means a value. The walk is as deep
- * as cJSON lets a text be.
+ * A walk over the tree emits events to libyaml. Readers of YAML disagree about plain text ("yes",
+ * "0x1f", "1:30", "~"), so text is quoted unless it begins with a letter, has no character beyond
+ * those of names, and is no word with a meaning. cJSON limits the depth.
  */
 #include "shared/json_yaml.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as YAML in block style, as kubectl prints it; yaml_json.h is the way back. */
+/* JSON as YAML in block style, as kubectl prints it; yaml_json.h is the inverse. */
 #ifndef EVENKEEL_SHARED_JSON_YAML_H
 #define EVENKEEL_SHARED_JSON_YAML_H
 
@@ -9,9 +9,8 @@
 #include "shared/buf.h"
 
 /*
- * Appends a document; marked: behind a line "---", as one of several needs it. Members keep their
- * order. Text is plain only where no reader takes it for anything else; what is not UTF-8 becomes
- * "?".
+ * Appends a document; marked: after a line "---", as one of several. Members keep their order. Text
+ * is plain only if every reader takes it for text; invalid UTF-8 becomes "?".
  */
 void json_yaml_write(const cJSON *value, bool marked, struct buf *out);
 

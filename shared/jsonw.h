@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A streaming JSON writer: compact, in call order, numbers that every parser reads alike. */
+/* A streaming JSON writer: compact, in call order, with portable numbers. */
 #ifndef EVENKEEL_SHARED_JSONW_H
 #define EVENKEEL_SHARED_JSONW_H
 
@@ -25,16 +25,16 @@ void jsonw_key(struct jsonw *w, const char *key);
  * null.
  */
 void jsonw_string(struct jsonw *w, const char *text);
-/* The same of a text of that length, in which there is no NUL but the one behind it. */
+/* The same for a text of known length with a NUL only behind it. */
 void jsonw_text(struct jsonw *w, const char *text, size_t len);
 void jsonw_int(struct jsonw *w, int64_t value);
 void jsonw_uint(struct jsonw *w, uint64_t value);
 /*
- * Fixed notation, at most `decimals` (0..9) of them, trailing zeros cut; what is not finite writes
- * null; rounds to zero as "0", never "-0" or an exponent.
+ * Fixed notation with at most `decimals` (0..9), without trailing zeros, exponent or "-0"; null if
+ * not finite.
  */
 void jsonw_fixed(struct jsonw *w, double value, int decimals);
-/* %.17g: reads back bit for bit. What is not finite writes null. */
+/* %.17g: reads back bit for bit; null if not finite. */
 void jsonw_exact(struct jsonw *w, double value);
 /* %.9g: reads back bit for bit as a float. */
 void jsonw_exact_float(struct jsonw *w, float value);

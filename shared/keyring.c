@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys are raw bytes in files, so that a Kubernetes Secret mounts as they are and `head -c 32
- * /dev/urandom` makes one. A directory holds several while keys are exchanged: add the new key
- * everywhere, then remove the old one. A path may be a symbolic link (a mounted Secret's files
- * are), but must lead to a regular file: the check is made on the opened file, so nothing can be
- * put in its place in between. Secrets are wiped from memory that is given up.
+ * Keys are raw bytes in files: a Kubernetes Secret mounts as is, and `head -c 32 /dev/urandom`
+ * makes one. A directory has several during an exchange: add the new key everywhere, then remove
+ * the old one. A path may be a symbolic link (as in a mounted Secret) to a regular file; the opened
+ * file is checked, so it cannot be swapped in between. Secrets are wiped from freed memory.
  *
- * A place is the folder that holds the path's last name, opened once, and that name. The name is
- * looked up anew at each reading: what a Secret's volume, a deployment or a person puts there in
- * exchange is found, be it a file, a folder or a link. The folder is opened for looking up only, so
- * it needs not be readable. Once the process has given up its capabilities the owner of a key
- * counts: what only CAP_DAC_OVERRIDE could read is refused with both users in the reason.
+ * A place is the open folder of the path's last name, and that name, which is looked up at each
+ * reading: a Secret's volume or a deployment may replace a file, folder or link. The folder is
+ * opened O_PATH, so it need not be readable. After the drop of capabilities the owner of a key
+ * counts: a key that needs CAP_DAC_OVERRIDE is refused, with both users in the reason.
  */
 #include "shared/keyring.h"
 
@@ -29,10 +27,10 @@
 struct keyring_place {
 	int folder; /* O_PATH */
 	char *name; /* in it */
-	char *path; /* as given, for texts */
+	char *path; /* as given, for reasons */
 };
 
-/* name: what was tried to open in dir; shown: how a person calls it. */
+/* name: in dir; shown: its name in the reason. */
 static int refuse_open(int error, int dir, const char *name, const char *shown,
 		       struct reason *reason)
 {
@@ -168,8 +166,8 @@ static int add_directory(struct keyring *ring, int dir, struct reason *reason)
 }
 
 /*
- * "/a/b/" is b in /a, and "b" is b in the working directory; "/", "." and ".." have no name: they
- * are read themselves.
+ * "/a/b/" is b in /a, "b" is b in the working directory; "/", "." and ".." become "." in
+ * themselves.
  */
 static void split(const char *path, char **folder, char **name)
 {

@@ -16,27 +16,24 @@ struct key {
 };
 
 /*
- * All keys open frames; the lexically last file's key seals. No key at all: frames travel in clear
- * (ipc only).
+ * All keys open frames; the lexically last file's key seals. Without keys frames are in clear (ipc
+ * only).
  */
 struct keyring {
 	size_t count;
 	struct key keys[KEYRING_MAX]; /* in order of file name */
 };
 
-/*
- * Where the keys are: opened once, so that they can be read again when the rights to get there are
- * gone.
- */
+/* The location of the keys, opened once, so that they can be read again without privileges. */
 struct keyring_place;
 
 /* Opens the folder that holds path. 0, or -ENOENT, -EACCES with the reason naming the path. */
 int keyring_open(struct keyring_place **place, const char *path, struct reason *reason);
 /*
- * Reads the keys that are there now. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty
- * directory, too many), -EPERM (readable by others), with the reason naming the file and what to
- * do; *ring is written only on success. Hidden files of a directory (a Secret's ..data links) are
- * passed over; symbolic links are followed.
+ * Reads the present keys. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty directory, too
+ * many), -EPERM (readable by others), with the reason naming the file and what to do; *ring is
+ * written only on success. Hidden files of a directory (the ..data links of a Secret) are ignored;
+ * symbolic links are followed.
  */
 int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason);
 void keyring_close(struct keyring_place *place); /* accepts NULL */

@@ -15,7 +15,7 @@ void log_start(const char *program, enum log_level most)
 	log_most = most;
 }
 
-/* One fprintf per line, so that lines of several threads never mix. */
+/* One fprintf per line, so lines of several threads do not mix. */
 __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *word,
 						       const char *format, va_list args)
 {

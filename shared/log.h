@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line per decision on standard error: "program: level: text", clean for terminals. Policy and
- * state code never log.
+ * One line per decision on standard error: "program: level: text", safe for terminals. Not for
+ * policy and state code.
  */
 #ifndef EVENKEEL_SHARED_LOG_H
 #define EVENKEEL_SHARED_LOG_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocation that cannot fail: out of memory aborts with a message, since every daemon is bounded
- * and runs under a memory limit. What was acknowledged is not lost by that: see
- * aggregator/edge/ingest.c and agent/sender.c.
+ * Allocation that aborts with a message when out of memory: every daemon is bounded and runs under
+ * a memory limit. Acknowledged intervals survive: see aggregator/edge/ingest.c and agent/sender.c.
  */
 #ifndef EVENKEEL_SHARED_MEM_H
 #define EVENKEEL_SHARED_MEM_H
@@ -18,7 +17,7 @@ char *mem_strndup(const char *text, size_t len);
 /* printf into a new string the caller frees. */
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says so and aborts: when a library has no memory. */
+/* Aborts with the message, for libraries. */
 void mem_exhausted(void) __attribute__((noreturn));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A field is a tag and a value. A tag is the field's number times eight plus a wire type: 0 a
- * number of seven bits per byte, lowest first (varint), 1 eight bytes, 2 a length and so many
- * bytes, 5 four bytes, lowest first. https://protobuf.dev/programming-guides/encoding
+ * varint (seven bits per byte, lowest first), 1 eight bytes, 2 a length and so many bytes, 5 four
+ * bytes, lowest first. https://protobuf.dev/programming-guides/encoding
  */
 #include "shared/message.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protocol Buffers to and from C structs, driven by tables: one row per field, one table per
- * message. Decoding accepts whatever the encoding allows: any order, unknown fields, repetition
- * (the last value counts, messages are merged). It allocates nothing; texts and bytes stay where
- * they are. Encoding writes fields by rising numbers and leaves out zeros.
+ * Protocol Buffers to and from C structs by tables: a row per field, a table per message. Decoding
+ * accepts all valid encodings: any order, unknown fields, repetition (the last value counts,
+ * messages merge). It allocates nothing; strings and bytes are borrowed. Encoding writes fields by
+ * rising numbers, without zeros.
  */
 #ifndef EVENKEEL_SHARED_MESSAGE_H
 #define EVENKEEL_SHARED_MESSAGE_H
@@ -21,7 +21,7 @@ struct span {
 	size_t len;
 };
 
-/* The field's type in the .proto, and the member's in C. */
+/* Types in the .proto and in C. */
 enum message_kind {
 	MESSAGE_NONE, /* no such field */
 	MESSAGE_U32, /* uint32_t, or an enum without negative values */
@@ -32,8 +32,8 @@ enum message_kind {
 	MESSAGE_FLOAT,
 	MESSAGE_SPAN, /* string or bytes in a struct span */
 	MESSAGE_NUMBERS, /* repeated uint32 in a struct message_numbers */
-	MESSAGE_INSIDE, /* a message whose struct is the member */
-	MESSAGE_CALL, /* a message that `take` reads; encoding it is up to the caller */
+	MESSAGE_INSIDE, /* a message in a struct member */
+	MESSAGE_CALL, /* a message read by `take`; the caller encodes it */
 };
 
 enum { MESSAGE_NUMBERS_MAX = 180 };
@@ -49,7 +49,7 @@ struct message_field {
 	const char *name; /* for reasons */
 	enum message_kind kind;
 	uint16_t offset; /* of the member */
-	bool bounded; /* the value must be in least..most; of a float: finite, too */
+	bool bounded; /* the value must be in least..most; a float also finite */
 	int64_t least, most;
 	const struct message *inside; /* MESSAGE_INSIDE */
 	/* MESSAGE_INSIDE: encoded if the struct's first member, a uint32_t, has this bit; 0: always */
@@ -70,16 +70,16 @@ struct message {
 	}
 
 /*
- * Adds fields to *into, which is zeroed for a message by itself. -EBADMSG: not such a message;
- * -EINVAL: a value is out of its bounds; or what `take` returns. The reason names the field.
+ * Adds fields to *into (zeroed before the first message). -EBADMSG: malformed; -EINVAL: a value out
+ * of bounds; or the error of `take`. The reason names the field.
  */
 int message_decode(const struct message *m, struct span bytes, void *into, struct reason *reason);
 /* Appends all fields but those of MESSAGE_CALL. */
 void message_encode(const struct message *m, const void *from, struct buf *out);
 
 /*
- * Around the content of a field of type message: open returns what close takes. A content of
- * another length than 1..127 bytes is moved once.
+ * Around the content of a message field; close takes the result of open. Content of another length
+ * than 1..127 bytes is moved once.
  */
 size_t message_open(struct buf *out, unsigned int number);
 void message_close(struct buf *out, size_t mark);

@@ -25,7 +25,7 @@ void moments_merge(struct moments *into, const struct moments *from)
 	double weight = into->weight + from->weight;
 	double delta = from->mean - into->mean;
 
-	/* Samples without weight come from the wire only; they have no mean to merge. */
+	/* Samples without weight, possible on the wire, have no mean. */
 	if (!from->samples || !(from->weight > 0))
 		return;
 	if (!into->samples || !(into->weight > 0)) {

@@ -22,7 +22,7 @@ struct moments {
 	double last;
 };
 
-/* The same as it travels and is kept: 28 bytes. */
+/* The packed form on the wire and in memory: 28 bytes. */
 struct moments32 {
 	uint32_t samples;
 	float weight;
@@ -33,12 +33,9 @@ struct moments32 {
 	float last;
 };
 
-/* One value that held for weight seconds; weight <= 0 or a value that is not finite is ignored. */
+/* Adds a value for weight seconds; ignores weight <= 0 and values that are not finite. */
 void moments_add(struct moments *m, double value, double weight);
-/*
- * into becomes the union; `from` is the later one (its last counts). Merging an empty set changes
- * nothing.
- */
+/* Adds `from`, which is later (its last counts), to into. An empty set changes nothing. */
 void moments_merge(struct moments *into, const struct moments *from);
 /* Standard deviation; 0 for an empty set, never negative, never NaN. */
 double moments_stddev(const struct moments *m);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every program has one table of options; this reads it from four places, each overriding the one
+ * Each program has one table of options; values come from four levels, each overriding the one
  * before:
  *
- *     defaults of the table  <  YAML file  <  environment  <  command line
+ *	defaults of the table  <  YAML file  <  environment  <  command line
  *
- * Each place first becomes a list of settings (option, text, where it came from), since the file's
- * name may stand on the command line; then all are applied in that order through one function.
- * Applying a list for the first time at one level drops what the level below gave. An empty
- * environment variable counts as not set, and unknown variables are not looked at (Kubernetes adds
- * EVENKEEL_..._SERVICE_HOST and the like by itself).
+ * Each level becomes a list of settings (option, text, origin), since the command line may name the
+ * file; then all are applied in that order by one function. The first setting of a list at a level
+ * drops the values of the level below. An empty environment variable counts as unset, unknown
+ * variables are ignored (Kubernetes adds EVENKEEL_..._SERVICE_HOST and the like).
  */
 #include "shared/options_internal.h"
 

@@ -38,18 +38,18 @@ struct option_spec {
 	char letter; /* short flag, or 0 */
 	enum option_kind kind;
 	size_t offset; /* of the member in the caller's struct */
-	const char *value; /* word for --help: "URL", "FILE", ..; NULL for flags */
+	const char *value; /* placeholder for --help: "URL", "FILE", ..; NULL for flags */
 	const char *initial; /* default, as text; NULL: none (NULL / empty list / false) */
 	double min, max; /* for INTEGER, NUMBER, DURATION; both 0: no bound */
-	const char *const *choices; /* NULL-terminated; of texts: what completion offers */
+	const char *const *choices; /* NULL-terminated; for strings: candidates of completion */
 	const char *help; /* one sentence */
 };
 
 /* A paragraph of a manual page. */
 struct option_note {
-	const char *section; /* its title; NULL: that of the paragraph before */
-	const char *term; /* what it explains, or NULL */
-	const char *text; /* an example where it begins with a tab */
+	const char *section; /* its title; NULL: as before */
+	const char *term; /* the term it explains, or NULL */
+	const char *text; /* an example if it begins with a tab */
 };
 
 struct option_program {
@@ -64,22 +64,22 @@ struct option_program {
 };
 
 /*
- * Fills `values` (a zeroed struct the specs describe): defaults, then the YAML file, then the
- * environment, then the command line, each overriding the one before; a list given at one level
- * replaces the level below. Operands go to *operands in order (NULL: none are allowed). "--" ends
- * the options; "--name=value" and "--name value", "-xvalue" and "-x value" are the same. 0 or
- * -EINVAL: the reason is one line that names the option, where it came from (flag, variable, or
- * file:line), the bad value and what is allowed; unknown names suggest the nearest.
+ * Fills `values` (a zeroed struct): defaults, then the YAML file, the environment and the command
+ * line, each overriding the one before; a list at one level replaces the level below. Operands go
+ * to *operands in order (NULL: not allowed). "--" ends the options; "--name=value" and "--name
+ * value", "-xvalue" and "-x value" are the same. 0 or -EINVAL; the reason is one line with the
+ * option, its origin (flag, variable, or file:line), the bad value and what is allowed, for an
+ * unknown name with a suggestion.
  */
 int options_parse(const struct option_program *program, void *values, int argc, char **argv,
 		  struct option_list *operands, struct reason *reason);
 void options_free(const struct option_program *program, void *values);
 void option_list_free(struct option_list *list);
-/* It can stand alone on a command line: what follows it is no value of it. */
+/* Whether the next word on a command line is not its value. */
 bool options_stands_alone(const struct option_spec *spec);
 /* The text of --help. */
 void options_help(const struct option_program *program, struct buf *out);
-/* Of it the rows of the program's options. */
+/* Its rows of options. */
 void options_help_rows(const struct option_program *program, struct buf *out);
 enum { OPTIONS_WIDTH = 80 }; /* of help */
 
@@ -93,7 +93,8 @@ struct suggestion {
 void suggestion_init(struct suggestion *s, const char *word);
 /* Of equally close names the first one offered wins. */
 void suggestion_offer(struct suggestion *s, const char *name);
-/* Words of text from column `at`, within the width, each new line beginning at column `indent`. */
+
+/* Appends text from column `at`, wrapped at the width; further lines begin at column `indent`. */
 void options_wrap(struct buf *out, const char *text, size_t width, size_t indent, size_t at);
 
 #endif

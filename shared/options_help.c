@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * --help, from the same table that parsing uses: flags in one column, what they mean wrapped in the
- * other.
- */
+/* --help, from the table of options: flags in one column, their wrapped meaning in the other. */
 #include "shared/options_internal.h"
 
 #include <stdlib.h>
@@ -23,7 +20,7 @@ void options_wrap(struct buf *out, const char *text, size_t width, size_t indent
 		size_t len = strcspn(text, " ");
 
 		if (!first && at + 1 + len > width) {
-			/* A word that is too long begins further to the left. */
+			/* A long word begins further to the left. */
 			at = indent + len <= width ? indent : len < width ? width - len : 0;
 			buf_add_char(out, '\n');
 			pad(out, at);
@@ -48,7 +45,7 @@ static void add_choices(const struct option_spec *spec, struct buf *out)
 		buf_printf(out, "%s%s", i ? "|" : "", spec->choices[i]);
 }
 
-/* It is shown as --no-name, so that its variable would say the opposite. */
+/* It is shown as --no-name, and its variable means the opposite. */
 bool options_is_on(const struct option_spec *spec)
 {
 	return spec->kind == OPTION_FLAG && spec->initial && strcmp(spec->initial, "true") == 0;

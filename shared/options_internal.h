@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the option parser and of command-line specs share; nobody else includes it. */
+/* Shared by the files of the option parser and of cli_spec; internal. */
 #ifndef EVENKEEL_SHARED_OPTIONS_INTERNAL_H
 #define EVENKEEL_SHARED_OPTIONS_INTERNAL_H
 
@@ -12,7 +12,7 @@
 #include "shared/options.h"
 #include "shared/reason.h"
 
-/* One value given at one level (defaults, file, environment, command line), not yet looked at. */
+/* One unparsed value of one level (defaults, file, environment, command line). */
 struct setting {
 	const struct option_spec *spec;
 	char *text; /* owned; NULL: the empty list */
@@ -33,30 +33,32 @@ void settings_fini(struct settings *s);
 /* Its member is a struct option_list. */
 bool options_is_list(const struct option_spec *spec);
 const struct option_spec *options_find(const struct option_spec *specs, const char *name);
-/* --help and --version are asked for, never configured. */
+/* --help and --version: not for files and the environment. */
 bool options_only_typed(const struct option_spec *spec);
 /* "EVENKEEL_KEY_FILE"; the caller frees it. */
 char *options_env_name(const struct option_program *program, const struct option_spec *spec);
-/* "; did you mean --rate?", or "; --help lists .."; before stands before the name. */
+/* "; did you mean --rate?", or otherwise; before: prefix of the name. */
 void options_suggest(const struct option_program *program, const char *word, const char *before,
 		     const char *otherwise, char *out, size_t out_len);
-/* A flag that is on: shown as --no-name. */
+/* A flag with default true: shown as --no-name. */
 bool options_is_on(const struct option_spec *spec);
-/* The word for its value, or its choices: "URL", "table|wide|json"; empty for flags. */
+/* The placeholder or the choices: "URL", "table|wide|json"; empty for flags. */
 void options_value_word(const struct option_spec *spec, struct buf *out);
-/* What the option means, then [default; range; variable]. */
+/* The help text, then [default; range; variable]. */
 void options_meaning(const struct option_program *program, const struct option_spec *spec,
 		     struct buf *out);
-/* "1s to 15s", "at least 1"; empty when any value goes. */
+/* "1s to 15s", "at least 1"; empty: any value. */
 void options_range(const struct option_spec *spec, struct buf *out);
 
+/* -EINVAL with the reason: the quoted text, then why. */
+int options_refuse(const char *text, const char *why, struct reason *reason);
 /* Reads one value into its member. -EINVAL with the reason. */
 int options_set(const struct option_spec *spec, const char *text, void *values,
 		struct reason *reason);
 /* The settings of a YAML file, in order. -EINVAL with the reason. */
 int options_read_yaml(const struct option_program *program, const char *path, struct settings *out,
 		      struct reason *reason);
-/* The same from memory; name is what reasons call it. */
+/* The same from memory; name: for reasons. */
 int options_parse_yaml(const struct option_program *program, const char *name, const char *text,
 		       size_t len, struct settings *out, struct reason *reason);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From text to the member of the caller's struct, by kind. The same function reads defaults, file,
- * environment and command line, so a value means the same wherever it is written. Numbers are plain
- * decimal: no hexadecimal, no "inf", no surrounding blanks.
+ * From text to the member of the caller's struct, by kind, for all levels alike. Numbers are plain
+ * decimal: no hexadecimal, "inf" or blanks.
  */
 #include "shared/options_internal.h"
 
@@ -75,7 +74,7 @@ static int check_range(const struct option_spec *spec, double value, const char 
 	return -EINVAL;
 }
 
-static int refuse(const char *text, const char *why, struct reason *reason)
+int options_refuse(const char *text, const char *why, struct reason *reason)
 {
 	char quoted[QUOTED_LEN];
 
@@ -87,7 +86,7 @@ static int refuse(const char *text, const char *why, struct reason *reason)
 static int set_flag(const char *text, bool *value, struct reason *reason)
 {
 	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-		return refuse(text, "is neither true nor false", reason);
+		return options_refuse(text, "is neither true nor false", reason);
 	*value = text[0] == 't';
 	return 0;
 }
@@ -100,11 +99,11 @@ static int set_integer(const struct option_spec *spec, const char *text, int64_t
 	long long parsed;
 
 	if (digits == 0 || text[sign + digits])
-		return refuse(text, "is not a whole number", reason);
+		return options_refuse(text, "is not a whole number", reason);
 	errno = 0;
 	parsed = strtoll(text, NULL, 10);
 	if (errno == ERANGE)
-		return refuse(text, "is beyond what fits in 64 bits", reason);
+		return options_refuse(text, "is beyond what fits in 64 bits", reason);
 	if (check_range(spec, (double)parsed, text, reason))
 		return -EINVAL;
 	*value = parsed;
@@ -119,7 +118,7 @@ static int set_number(const struct option_spec *spec, const char *text, double *
 
 	parsed = strtod(text, &end);
 	if (end == text || *end || text[strspn(text, "0123456789+-.eE")] || !isfinite(parsed))
-		return refuse(text, "is not a number", reason);
+		return options_refuse(text, "is not a number", reason);
 	if (check_range(spec, parsed, text, reason))
 		return -EINVAL;
 	*value = parsed;
@@ -174,7 +173,7 @@ static int set_choice(const struct option_spec *spec, const char *text, int *val
 
 static void list_add(struct option_list *list, const char *text)
 {
-	/* Doubles at each power of two, so that the contract's struct needs no capacity. */
+	/* The capacity doubles at each power of two and is not stored. */
 	if ((list->count & (list->count - 1)) == 0)
 		list->items = mem_realloc(list->items, (list->count ? 2 * list->count : 1) *
 							       sizeof(*list->items));

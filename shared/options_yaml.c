@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A configuration file is one YAML document: a mapping from option names to scalars, or to
- * sequences of scalars for lists; records may be mappings of scalars and sequences themselves, and
- * become the text they are on the command line. How a scalar is quoted does not matter, the
- * option's kind says how to read it. Refused, with file and line: unknown and repeated keys, a key
- * without value, anything nested deeper, aliases, a second document, files above FILE_MAX. Read
- * event by event, so no input can make it hold more than its own size.
+ * A configuration file is one YAML document: a mapping from option names to scalars, or sequences
+ * of scalars for lists. Records may be mappings of scalars and sequences, and become their
+ * command-line text. Quoting does not matter; the option's kind decides. Refused, with file and
+ * line: unknown and repeated keys, a key without value, deeper nesting, aliases, a second document,
+ * files above FILE_MAX. Reading event by event bounds memory by the size of the input.
  */
 #include "shared/options_internal.h"
 
@@ -60,7 +59,7 @@ static const char *scalar(const struct reader *r)
 	return (const char *)r->event.data.scalar.value;
 }
 
-/* A plain empty scalar, ~ or null: YAML's ways to write that there is nothing. */
+/* A plain empty scalar, ~ or null. */
 static bool is_null(const struct reader *r)
 {
 	const char *text = scalar(r);
@@ -69,7 +68,7 @@ static bool is_null(const struct reader *r)
 	       (!text[0] || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
-/* Something that can be the value of an option, or a part of it, is under the cursor. */
+/* Whether the current event can be a value of an option, or a part of it. */
 static int check_scalar(struct reader *r, const struct option_spec *spec)
 {
 	char text[512];
@@ -86,7 +85,7 @@ static int check_scalar(struct reader *r, const struct option_spec *spec)
 	return 0;
 }
 
-/* text is what the option is set to, found in that line. */
+/* line: of the text. */
 static void add_setting(struct reader *r, const struct option_spec *spec, size_t line,
 			const char *text, size_t len)
 {
@@ -96,7 +95,7 @@ static void add_setting(struct reader *r, const struct option_spec *spec, size_t
 	free(origin);
 }
 
-/* The scalar under the cursor as a value of spec. */
+/* Adds the current scalar as a value of spec. */
 static int take_scalar(struct reader *r, const struct option_spec *spec)
 {
 	int rc = check_scalar(r, spec);

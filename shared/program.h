@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every daemon of the project starts: options, --help, --version, logging, libraries. */
+/* The start of every daemon: options, --help, --version, logging, libraries. */
 #ifndef EVENKEEL_SHARED_PROGRAM_H
 #define EVENKEEL_SHARED_PROGRAM_H
 
@@ -15,10 +15,7 @@ struct program_common {
 	bool verbose, help, version;
 };
 
-/*
- * The rows of the option table for a struct program_common that lies at offset `base`; the last
- * rows of the table.
- */
+/* The last rows of the option table, for a struct program_common at offset `base`. */
 #define PROGRAM_COMMON_OPTIONS(base)                                                               \
 	{.name = "config",                                                                         \
 	 .kind = OPTION_STRING,                                                                    \
@@ -43,10 +40,7 @@ struct program_common {
 		0                                                                                  \
 	}
 
-/*
- * The work of a program once its options are known: an exit status; with the reason when it is not
- * 0.
- */
+/* The work of a program with its options: an exit status, with the reason if it is not 0. */
 typedef int program_run(const void *values, struct reason *reason);
 
 /*

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quantities are money here: a value that is off by one binary64 rounding is a pod that does or
- * does not fit. So the text is never turned into a double. It is split into
+ * A rounding error of binary64 decides whether a pod fits, so the text never becomes a double. It
+ * is split into
  *
- *     sign  whole . fraction  x 10^exp10 x 2^exp2      (one of the exponents is 0)
+ *	sign  whole . fraction  x 10^exp10 x 2^exp2	(one of the exponents is 0)
  *
- * and evaluated digit by digit: the digits left of the shifted decimal point make the integer, the
- * ones right of it only say how much the power of two carries over and whether anything is left to
- * round up. The length of the text is not limited and no buffer is needed. Every failure is one of
- * grammar; too large values saturate.
+ * and evaluated digit by digit: the digits left of the shifted decimal point are the integer; those
+ * right of it give the carry of the power of two, and whether a rest rounds up. The length of the
+ * text is unlimited, without a buffer. Failures are of grammar; too large values saturate.
  */
 #include "shared/quantity.h"
 

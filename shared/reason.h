@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The sentence a human will read when something failed: set where it failed, given context on the
- * way up.
- */
+/* The error text for people: set at the failure, with context added by callers. */
 #ifndef EVENKEEL_SHARED_REASON_H
 #define EVENKEEL_SHARED_REASON_H
 
@@ -10,7 +7,7 @@ struct reason {
 	char text[512]; /* always terminated; cut when longer */
 };
 
-/* Replaces the text. r may be NULL (nobody wants to know). */
+/* Replaces the text. r may be NULL. */
 void reason_set(struct reason *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Puts context in front: "context: text". */
 void reason_prefix(struct reason *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

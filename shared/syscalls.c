@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allow-list for each program, of what both do and what is its own. They were taken from traces
- * of the running programs: of the agent on all its tiers, sampling, a step down to T3, names that
- * resolve and that do not, aggregators that come and go, new keys, the end; of the aggregator with
- * a database that is new, damaged or full, an API that comes and goes, TLS, reviews and reloads.
- * The tables below are the whole of it.
+ * An allow-list per program: common calls and its own, taken from traces of the running programs:
+ * the agent on all tiers, a step down to T3, names that resolve and do not, aggregators that come
+ * and go, new keys, the end; the aggregator with a new, damaged or full database, an API that comes
+ * and goes, TLS, reviews and reloads.
  *
- *     call, arguments as asked for --> done
- *     anything else                --> ENOSYS
- *     another architecture's call  --> the process is killed
+ *	listed call and arguments	--> done
+ *	other call			--> ENOSYS
+ *	call of another architecture	--> the process is killed
  *
- * Why ENOSYS and not EPERM or death: to a library it means "this kernel is older than you", which
- * every C library copes with by an older call (clone for clone3, faccessat for faccessat2), so a
- * libc newer than this table works. EPERM would be an error to report, of which nanomsg asserts
- * that there are none, and a crash for a call that is new would make the whole fleet depend on this
- * list.
+ * ENOSYS means an older kernel to a library, and every C library falls back to an older call (clone
+ * for clone3, faccessat for faccessat2), so a newer libc works. nanomsg asserts that there is no
+ * EPERM, and killing would make the fleet depend on this list.
  *
- * What stays possible to whoever takes a process over: reading what its user may read, connecting
- * out; in the aggregator also writing what its user may write. What does not: running a program,
- * listening, loading BPF, signalling or tracing others, memory both writable and executable, raw
- * and packet sockets, mounts, namespaces; in the agent also writing a file.
+ * An attacker in the process can read what its user may read and connect out; in the aggregator
+ * also write what its user may write. Not possible: running a program, listening, loading BPF,
+ * signalling or tracing others, memory both writable and executable, raw and packet sockets,
+ * mounts, namespaces; in the agent also writing a file.
  *
- * Filters see numbers only, never what pointers lead to: paths and addresses are not judged here.
- * An `int` argument is compared in its lower 32 bits, which are all the kernel reads. Calls an
- * architecture does not have are skipped by libseccomp, so one table serves all: below are 64-bit
- * names, then those of 32-bit machines.
+ * Filters see numbers, not what pointers point to, so paths and addresses are not checked. The
+ * kernel reads the lower 32 bits of an `int` argument, and so do the filters. libseccomp skips
+ * calls that an architecture lacks, so one table serves all: 64-bit names first, then those of
+ * 32-bit machines.
  *
- * libseccomp 2.5 without memory frees twice, runs in a circle, or leaves a rule out and says
- * nothing: of the 1600 allocations for such a table, each failing in turn, it comes to that in
- * one of ten, and in every second when all later ones fail, too. So it works in a child, which
- * makes the filter twice, and is started while there is one thread. Only if the child ends well in
- * time and both are the same are they loaded, where nothing is allocated.
+ * libseccomp 2.5 without memory may free twice, loop for ever or silently omit a rule: with each of
+ * the 1600 allocations failing in turn, in one of ten cases. So a child process makes the filter
+ * twice, started with one thread. If the child succeeds in time and both are equal, the filter is
+ * loaded, which allocates nothing.
  *
- * What can fail: a kernel built without seccomp filters; out of memory; no process may be started.
+ * What can fail: a kernel without seccomp filters; out of memory; no child process.
  */
 #include "shared/syscalls.h"
 
@@ -55,8 +51,8 @@
 #include <unistd.h>
 
 /*
- * A call; it must pass all comparisons in its row. A call may have several rows, of which one must
- * fit.
+ * A call; all comparisons of its row must hold. A call may have several rows, of which one must
+ * match.
  */
 struct call_rule {
 	int call;
@@ -79,7 +75,7 @@ static const struct call_rule common_rules[] = {
 	CALL(read), CALL(pread64), CALL(lseek), CALL(close), CALL(getdents64),
 	CALL(fstat), CALL(newfstatat), CALL(statx),
 	CALL(access), CALL(faccessat), CALL(faccessat2), CALL(readlink), CALL(readlinkat),
-	/* The log, event descriptors, sockets: what is open for writing is open since the start. */
+	/* The log, event descriptors, sockets: no file is opened for writing. */
 	CALL(write), CALL(writev),
 	CALL(fcntl),
 	CALL_IF(ioctl, IS(1, FIONREAD)), /* the resolver: the length of an answer */
@@ -96,10 +92,7 @@ static const struct call_rule common_rules[] = {
 	CALL(connect), CALL(bind), CALL(getsockname), CALL(getsockopt), CALL(setsockopt),
 	CALL(sendto), CALL(sendmsg), CALL(sendmmsg), CALL(recvfrom), CALL(recvmsg),
 
-	/*
-	 * Memory. Code only comes from files, as when libc loads name services and, for
-	 * pthread_exit, libgcc.
-	 */
+	/* Memory. Code only from files: libc loads name services and, for pthread_exit, libgcc. */
 	CALL_IF(mmap, BITS(2, PROT_EXEC, 0)),
 	CALL_IF_BOTH(mmap, BITS(2, PROT_EXEC | PROT_WRITE, PROT_EXEC), BITS(3, MAP_ANONYMOUS, 0)),
 	CALL_IF(mprotect, BITS(2, PROT_EXEC, 0)),
@@ -110,13 +103,13 @@ static const struct call_rule common_rules[] = {
 	CALL(futex), CALL(set_robust_list), CALL(rseq), CALL(sched_getaffinity),
 	CALL(gettid), CALL(getpid), CALL(exit), CALL(exit_group), CALL(restart_syscall),
 	CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn),
-	/* tgkill: fill() adds it for ourselves, as abort() does it. */
+	/* tgkill for abort(): fill() adds it for this process. */
 
-	/* Time, chance, and who and where we are. */
+	/* Time, random numbers, identity. */
 	CALL(clock_gettime), CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday),
 	CALL(time), CALL(getrandom), CALL(uname), CALL(sysinfo),
 	CALL(getuid), CALL(geteuid), CALL(getgid), CALL(getegid), CALL(capget),
-	/* T3 raises the limit of open files up to the hard one; none is of another process. */
+	/* T3 raises its own limit of open files. */
 	CALL_IF(prlimit64, IS(0, 0)),
 
 	/* The same on 32-bit machines, with 64-bit and with 32-bit time. */
@@ -129,35 +122,35 @@ static const struct call_rule common_rules[] = {
 	CALL(ppoll_time64), CALL(timerfd_settime64),
 };
 
-/* A walk of T1 and T2; a walk of T0. Nothing that loads, makes, attaches or looks up. */
+/* A walk of T1 and T2; a walk of T0. */
 static const struct call_rule agent_rules[] = {
 	CALL_IF(bpf, IS(0, BPF_ITER_CREATE)),
 	CALL_IF(bpf, IS(0, BPF_PROG_TEST_RUN)),
 };
 
 /*
- * ipc:// only: who is root may ask root's daemons for anything through theirs. nscd and the like
- * are passed over.
+ * ipc:// only: through Unix sockets a root process could use root's daemons. nscd and the like are
+ * not used.
  */
 static const struct call_rule agent_ipc_rules[] = {
 	CALL_IF(socket, IS(0, AF_UNIX)),
 };
 
 static const struct call_rule aggregator_rules[] = {
-	/* The database, which is made anew when it was damaged. */
+	/* The database, made anew if damaged. */
 	CALL(openat), CALL(open), CALL(pwrite64), CALL(ftruncate), CALL(fsync), CALL(fdatasync),
 	CALL(rename), CALL(renameat), CALL(renameat2), CALL(unlink), CALL(unlinkat),
 	CALL(mkdir), CALL(mkdirat), CALL(fchmod), CALL(fchown), CALL(stat), CALL(lstat),
 	CALL(getcwd),
-	/* Certificates are handed to libcurl as files without a name. */
+	/* Certificates go to libcurl as files without a name. */
 	CALL(memfd_create),
 
-	/* Agents and clients on the sockets that listen since the start; what wakes threads. */
+	/* Connections on the listening sockets; waking threads. */
 	CALL(accept4), CALL(accept), CALL(getpeername), CALL(shutdown), CALL(recvmmsg),
 	CALL(socketpair), CALL(pipe2), CALL(timerfd_create), CALL(select), CALL(pselect6),
 	CALL_IF(ioctl, IS(1, FIONBIO)),
 
-	/* The planner's thread steps back; allocators and locks wait. */
+	/* The planner's thread lowers its priority; allocators and locks wait. */
 	CALL(setpriority), CALL(getrusage), CALL(sched_yield),
 	CALL_IF(prctl, IS(0, PR_SET_NAME)),
 
@@ -170,10 +163,7 @@ static const struct call_rule aggregator_rules[] = {
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define SANITIZED
-/*
- * The search for leaks at the end: a process that shares our memory, which stops our threads and
- * reads them.
- */
+/* The leak sanitizer: a process that shares the memory and stops the threads. */
 static const struct call_rule sanitizer_rules[] = {
 	CALL(clone), CALL(ptrace), CALL(wait4), CALL(prctl),
 	CALL(sched_yield), CALL(getppid), CALL(getdents), CALL(sigaltstack),
@@ -194,7 +184,7 @@ struct table {
 
 enum { TABLES_MAX = 2 };
 
-/* Beside what is common; ended by one without rules. */
+/* Beside the common ones; ended by one without rules. */
 static const struct table own_tables[][TABLES_MAX + 1] = {
 	[SYSCALLS_AGENT] = {TABLE(agent_rules)},
 	[SYSCALLS_AGENT_IPC] = {TABLE(agent_rules), TABLE(agent_ipc_rules)},
@@ -238,7 +228,7 @@ static int export(int fd, enum syscalls_of program, pid_t self)
 	int rc = filter ? fill(filter, program, self) : -ENOMEM;
 
 	if (!rc) {
-		/* A wish: to search in a tree; libseccomp before 2.5 has a list only. */
+		/* Optional: a tree; libseccomp before 2.5 has a list only. */
 		seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 		rc = seccomp_export_bpf(filter, fd);
 	}
@@ -249,7 +239,7 @@ static int export(int fd, enum syscalls_of program, pid_t self)
 /* Its exit status is an errno. */
 static void make_twice(int fd, enum syscalls_of program, pid_t self)
 {
-	/* It takes milliseconds; the kernel ends what does not end. */
+	/* It takes milliseconds; the limit of CPU time ends one that loops. */
 	const struct rlimit cpu = {.rlim_cur = 2, .rlim_max = 3};
 	int rc = setrlimit(RLIMIT_CPU, &cpu) ? -errno : export(fd, program, self);
 
@@ -260,7 +250,7 @@ static void make_twice(int fd, enum syscalls_of program, pid_t self)
 
 /* --- in the program --------------------------------------------------------------------------- */
 
-/* 0, or a negative errno; a child that did not end by itself had too little memory. */
+/* 0 or -errno; a killed child counts as out of memory. */
 static int run_child(int fd, enum syscalls_of program)
 {
 	pid_t self = getpid(), child = fork();
@@ -276,7 +266,7 @@ static int run_child(int fd, enum syscalls_of program)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ENOMEM;
 }
 
-/* Installs it for all threads; one that cannot take it is an error. */
+/* For all threads, or an error. */
 static int load(struct sock_filter *instructions, size_t count)
 {
 	struct sock_fprog program = {.len = (unsigned short)count, .filter = instructions};
@@ -286,7 +276,7 @@ static int load(struct sock_filter *instructions, size_t count)
 	return rc < 0 ? -errno : rc > 0 ? -ESRCH : 0;
 }
 
-/* Two filters, one after the other, which must be the same. */
+/* Two equal filters, one after the other. */
 static int load_from(int fd)
 {
 	static struct sock_filter both[2 * BPF_MAXINSNS + 1];
@@ -311,7 +301,7 @@ int syscalls_prepare(enum syscalls_of program, int *out, struct reason *reason)
 {
 	int rc, fd;
 
-	/* A filter at no address: EFAULT where there are filters. */
+	/* A filter at address 0: EFAULT if the kernel has filters. */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno != EFAULT) {
 		reason_set(reason, "the kernel has no seccomp filters (%s)", strerror(errno));
 		return -ENOSYS;

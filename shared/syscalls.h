@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls that a running program may make: a seccomp filter. */
+/* A seccomp filter of the system calls that a running program may make. */
 #ifndef EVENKEEL_SHARED_SYSCALLS_H
 #define EVENKEEL_SHARED_SYSCALLS_H
 
@@ -7,18 +7,18 @@
 
 enum syscalls_of {
 	SYSCALLS_AGENT,
-	SYSCALLS_AGENT_IPC, /* it may make Unix sockets, too */
+	SYSCALLS_AGENT_IPC, /* with Unix sockets */
 	SYSCALLS_AGGREGATOR,
 };
 
 /*
- * Makes the filter; call it while there is one thread. 0 with a descriptor for the next, -ENOSYS
- * when the kernel has no such filters, or another -errno, with the reason.
+ * Makes the filter, with one thread running. 0 with a descriptor for syscalls_restrict(); -ENOSYS:
+ * the kernel has no filters; or another -errno, with the reason.
  */
 int syscalls_prepare(enum syscalls_of program, int *fd, struct reason *reason);
 /*
- * Installs it for all threads, for good, and closes the descriptor; needs no_new_privs. 0, or
- * -errno with the reason.
+ * Installs the filter for all threads and closes the descriptor; needs no_new_privs. 0, or -errno
+ * with the reason.
  */
 int syscalls_restrict(int fd, struct reason *reason);
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells are collected first, widths follow from them. Columns are two blanks apart; the last
- * printed one is not padded, so that lines carry no trailing blanks. On a terminal that is too
- * narrow these give way, one after the other, until lines fit:
+ * Cells are collected first, widths follow. Columns are two blanks apart; the last printed one is
+ * not padded, so lines have no trailing blanks. On a narrow terminal these shrink, one after the
+ * other, until lines fit:
  *
- *	with short_names what names have beyond NAME_SHORT
+ *	with short_names names beyond NAME_SHORT
  *	spare columns, in their order
  *	the ends of texts (FORM_LEFT), the widest first, down to TEXT_LEAST
- *	parts of names, the widest first, while different ones stay different
+ *	parts of names, the widest first, as long as different ones stay different
  *	columns that are neither names nor the first one, from the right
- *	what is left beyond the edge
+ *	the rest beyond the edge
  *
- * Titles and numbers are never shortened. A name loses its middle, but where the names of a column
- * end alike (nodes of one domain) or begin alike (units of one slice), or differ only there, it
- * loses one end.
+ * Titles and numbers are never shortened. A name loses its middle; if the names of a column differ
+ * only at one end (nodes of one domain, units of one slice), it loses the other.
  */
 #include "shared/table.h"
 
@@ -34,7 +33,7 @@ struct column {
 	enum table_form form;
 	bool hidden;
 	bool data; /* of table_print_csv() only */
-	size_t spare; /* > 0: the order in which it is left out */
+	size_t spare; /* > 0: the order in which it is hidden */
 };
 
 struct cell {
@@ -58,13 +57,13 @@ struct table {
 	size_t spares;
 };
 
-/* Which part of a long name goes. */
+/* The part cut from a long name. */
 enum cut { CUT_MIDDLE, CUT_END, CUT_START, CUTS };
 
 /* How one column is printed. */
 struct layout {
-	size_t full, width; /* what its cells need, and what it is given */
-	size_t least; /* what it needs at least */
+	size_t full, width; /* width of its cells, and the given width */
+	size_t least; /* least width */
 	bool hidden;
 	enum cut cut;
 };
@@ -220,7 +219,7 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Columns that text takes: code points, as names in clusters are not wider than that. */
+/* Width of text: code points, as names in clusters have no wide characters. */
 static size_t text_width(const char *text)
 {
 	size_t width = 0;
@@ -230,7 +229,7 @@ static size_t text_width(const char *text)
 	return width;
 }
 
-/* Where code point number `at` of text begins. */
+/* The begin of code point number `at`. */
 static const char *code_point(const char *text, size_t at)
 {
 	for (; *text; text++)
@@ -244,7 +243,7 @@ static void add_spaces(struct buf *out, size_t count)
 	buf_printf(out, "%*s", (int)count, "");
 }
 
-/* What of a text that is too long is left: before the "…", and after it. */
+/* The rest of a long text: before the "…", and after it. */
 struct ends {
 	size_t head; /* bytes */
 	const char *tail;
@@ -327,7 +326,7 @@ static size_t column_width(const struct table *t, size_t column, bool headers)
 	return width;
 }
 
-/* Bytes that a and b share at their beginning, or at their end. */
+/* Length of the common prefix, or suffix. */
 static size_t shared(const char *a, const char *b, bool end)
 {
 	size_t a_len = strlen(a), b_len = strlen(b), n = 0;
@@ -369,7 +368,7 @@ static size_t line_width(const struct table *t, const struct layout *layout)
 
 /* --- what tells names apart */
 
-/* A name as it is printed, and whole. */
+/* A name as printed, and in full. */
 struct print {
 	uint64_t shown, whole;
 };
@@ -407,7 +406,7 @@ static int compare_prints(const void *left, const void *right)
 	return a->whole < b->whole ? -1 : a->whole > b->whole;
 }
 
-/* Whether no two different names of the column are the same text then. */
+/* Whether different names of the column stay different. */
 static bool are_told_apart(const struct table *t, size_t column, size_t width, enum cut cut)
 {
 	struct print *prints = mem_zalloc(t->row_count, sizeof(*prints));
@@ -424,7 +423,7 @@ static bool are_told_apart(const struct table *t, size_t column, size_t width, e
 	return apart;
 }
 
-/* The preferred cut, or another that tells the names apart; false: none does. */
+/* The preferred cut, or another that keeps names different; false: none. */
 static bool find_cut(const struct table *t, size_t column, size_t width, enum cut *cut)
 {
 	enum cut preferred = choose_cut(t, column);
@@ -438,7 +437,7 @@ static bool find_cut(const struct table *t, size_t column, size_t width, enum cu
 	return false;
 }
 
-/* The wider, the more is told apart. */
+/* The wider, the more names stay different. */
 static size_t least_of_name(const struct table *t, size_t column, size_t low, size_t high)
 {
 	enum cut cut;
@@ -476,8 +475,8 @@ static void set_least(const struct table *t, struct layout *layout, bool headers
 }
 
 /*
- * Takes places from the widest columns of that form, down to `least` or what each needs, until the
- * line fits or none has any left.
+ * Narrows the widest columns of that form, down to `least` or their own width, until the line fits
+ * or none is left.
  */
 static void shrink(const struct table *t, struct layout *layout, size_t most, enum table_form form,
 		   size_t least)
@@ -504,7 +503,7 @@ static void leave_out_spares(const struct table *t, struct layout *layout, size_
 				layout[i].hidden = true;
 }
 
-/* The rightmost column that is no name, nor the first; false: there is none. */
+/* Hides the rightmost column that is neither a name nor the first; false: none. */
 static bool leave_out_last(const struct table *t, struct layout *layout)
 {
 	for (size_t i = t->column_count; i-- > 1;) {
@@ -578,7 +577,7 @@ static void print_line(const struct table *t, const struct row *row, const struc
 	buf_add_char(out, '\n');
 }
 
-/* The bytes of an escape sequence that begins here; 0: none does. */
+/* The length of an escape sequence here; 0: none. */
 static size_t escape_len(const char *text, size_t len)
 {
 	size_t i = 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Column tables for terminals and scripts: aligned, sorted, cut to rows and columns where asked. */
+/* Column tables for terminals and scripts: aligned, sorted, limited. */
 #ifndef EVENKEEL_SHARED_TABLE_H
 #define EVENKEEL_SHARED_TABLE_H
 
@@ -11,17 +11,17 @@
 enum table_paint { PAINT_PLAIN, PAINT_WARN, PAINT_BAD, PAINT_DIM };
 
 enum table_form {
-	FORM_LEFT, /* texts, which lose their end when a terminal is too narrow */
-	FORM_RIGHT, /* numbers, which are never shortened */
-	FORM_NAME, /* left, and shortened when a terminal is too narrow, but never alike */
+	FORM_LEFT, /* texts, cut at the end on narrow terminals */
+	FORM_RIGHT, /* numbers, never shortened */
+	FORM_NAME, /* left, shortened on narrow terminals, but never to equal texts */
 };
 
 struct table_style {
 	bool headers;
 	bool color;
-	bool short_names; /* long names give way before spare columns do */
-	bool whole; /* where shortening cannot make lines fit, nothing is shortened */
-	size_t width; /* of the terminal, which no line exceeds but for `whole`; 0: any */
+	bool short_names; /* shorten long names before dropping spare columns */
+	bool whole; /* shorten nothing if lines do not fit even so */
+	size_t width; /* of the terminal, the limit of a line unless `whole`; 0: any */
 };
 
 struct table;
@@ -30,42 +30,37 @@ struct table *table_new(void);
 void table_free(struct table *t);
 /* Columns come before rows; the title is copied. */
 void table_column(struct table *t, const char *title, enum table_form form);
-/* A column that only table_print_csv() prints. */
+/* A column for table_print_csv() only. */
 void table_data_column(struct table *t, const char *title);
-/* Begins a row; name decides between equal keys when sorting, and is copied. */
+/* Begins a row; the name, which is copied, sorts equal keys. */
 void table_row(struct table *t, const char *name);
 /*
- * The next cell of the newest row; a row ends up with one for each column. What a terminal may not
- * get becomes "?" (shared/utf8.h).
+ * The next cell of the last row; a row gets one per column. Unsafe characters become "?"
+ * (shared/utf8.h).
  */
 void table_cell(struct table *t, enum table_paint paint, const char *text);
-/* What the newest row is sorted by: greatest first, NaN last. */
+/* The sort key of the last row: greatest first, NaN last. */
 void table_key(struct table *t, double key);
-/* The newest row sums up others, .. */
+/* Marks the last row as a sum of others. */
 void table_sums_up(struct table *t);
-/* .. and is no thing of a list. */
+/* Drops such rows, for lists. */
 void table_drop_sums(struct table *t);
-/* Reversed, the least key comes first; rows that sum up stay first, and NaN last. */
+/* reversed: least first. Sums stay first, NaN last. */
 void table_sort(struct table *t, bool reversed);
 /* Drops rows beyond the first `most`. */
 void table_limit(struct table *t, size_t most);
-/*
- * True when every cell of the column is one of the texts (a NULL ends them), and so when there are
- * no rows.
- */
+/* Whether every cell of the column is one of the texts (NULL-terminated); true without rows. */
 bool table_holds_only(const struct table *t, size_t column, const char *const *texts);
-/* Leaves a column out of what is printed. */
+/* Hides a column. */
 void table_hide(struct table *t, size_t column);
-/* Leaves it out only on terminals that are too narrow; what is spared first goes first. */
+/* Hides it on narrow terminals, in the order of the calls. */
 void table_spare(struct table *t, size_t column);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
-/* One line in at most `width` columns, by its end; escape sequences (colours) take none. */
+/* Appends a line cut to `width` columns; escape sequences (colours) take none. */
 void table_add_cut(struct buf *out, const char *line, size_t len, size_t width);
-/*
- * The columns of data, as RFC 4180 has it; "-", which is nothing known, is empty.
- */
+/* CSV (RFC 4180) of the data columns; "-" (unknown) is empty. */
 void table_print_csv(const struct table *t, bool headers, struct buf *out);
-/* Names of rows, in their order, and each once. */
+/* Calls tell with each row name once, in order. */
 void table_each_name(const struct table *t, void (*tell)(void *context, const char *name),
 		     void *context);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why not the C library: its conversions depend on the time zone or on static storage, and an int64
- * of nanoseconds only spans the years 1677 to 2262, so the calendar fits into a few lines. Lists
- * write thousands of times, hence digits one by one. Writing cannot fail. Reading checks every
- * field, so that no text is taken for another time than it says.
+ * The conversions of the C library depend on the time zone or on static storage, and an int64 of
+ * nanoseconds spans the years 1677 to 2262 only, so the calendar takes a few lines. Lists write
+ * thousands of times, hence digit by digit. Writing cannot fail; reading checks every field.
  */
 #include "shared/timefmt.h"
 
@@ -40,7 +39,7 @@ static void civil_from_days(int64_t days, int *year, int *month, int *day)
 	*year = (int)(year_of_era + era * 400 + (*month <= 2));
 }
 
-/* Writes value with that many digits and the character behind them; returns what follows. */
+/* Writes value with that many digits and the character behind; returns the end. */
 static char *put(char *at, int value, int digits, char behind)
 {
 	for (int i = digits; i-- > 0; value /= 10)
@@ -49,7 +48,7 @@ static char *put(char *at, int value, int digits, char behind)
 	return at + digits + 1;
 }
 
-/* Everything up to the seconds, with `behind` after them; returns what follows. */
+/* Everything up to the seconds, with `behind` after them; returns the end. */
 static char *put_seconds(char *at, int64_t days, int second_of_day, char behind)
 {
 	int year, month, day;
@@ -122,7 +121,7 @@ static int days_of_month(int year, int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-/* Seconds since 1970 of what stands before the fraction. */
+/* Seconds since 1970, without the fraction. */
 static bool take_seconds(const char **at, int64_t *seconds)
 {
 	int year, month, day, hour, minute, second;
@@ -156,7 +155,7 @@ static bool take_fraction(const char **at, int64_t *ns)
 	return true;
 }
 
-/* "Z" or "+01:00", which must be the end. */
+/* "Z" or "+01:00" at the end. */
 static bool take_offset(const char *at, int64_t *seconds)
 {
 	int sign = *at == '-' ? -1 : 1, hours, minutes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unix nanoseconds as RFC 3339 in UTC, the way Kubernetes writes times. */
+/* Unix nanoseconds as RFC 3339 in UTC, as Kubernetes writes times. */
 #ifndef EVENKEEL_SHARED_TIMEFMT_H
 #define EVENKEEL_SHARED_TIMEFMT_H
 
@@ -11,15 +11,12 @@ enum { TIMEFMT_LEN = 32 };
 
 /* "2026-01-31T12:00:00.123Z", milliseconds cut when zero; out holds TIMEFMT_LEN bytes. */
 void timefmt_rfc3339(int64_t unix_ns, char out[TIMEFMT_LEN]);
-/*
- * The same with all nine digits of the fraction where there is one: it reads back to the same
- * nanosecond.
- */
+/* The same with all nine digits of a fraction: reads back to the same nanosecond. */
 void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN]);
 /*
- * RFC 3339 with any offset ("2026-01-31T13:00:00.5+01:00"); digits behind the ninth of the fraction
- * are cut, and a leap second is the one after it. 0, or -EINVAL with the reason quoting the text;
- * also for times that 64 bits of nanoseconds cannot hold.
+ * RFC 3339 with any offset ("2026-01-31T13:00:00.5+01:00"); digits after the ninth of the fraction
+ * are cut, a leap second is the next second. 0, or -EINVAL with the reason quoting the text, also
+ * for times beyond 64 bits of nanoseconds.
  */
 int timefmt_parse(const char *text, int64_t *unix_ns, struct reason *reason);
 

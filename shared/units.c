@@ -28,7 +28,7 @@ void units_cpu(double milli, char out[UNITS_LEN])
 		snprintf(out, UNITS_LEN, "%.2f", milli / 1000);
 }
 
-/* "300m" becomes "300m/4"; where neither is known one "-" is enough. */
+/* "300m" becomes "300m/4"; if both are unknown, "-". */
 static void append_capacity(char out[UNITS_LEN], const char *capacity)
 {
 	size_t used = strlen(out);
@@ -79,7 +79,7 @@ void units_bytes(double bytes, char out[UNITS_LEN])
 	snprintf(out, UNITS_LEN, "%.*f%s", suffix[0] ? 1 : 0, bytes, suffix);
 }
 
-/* A tenth of a Ti says too little of what is below one: it gets its own unit, and three digits. */
+/* Values below 1 Ti have their own unit and three digits, as tenths of a Ti are too coarse. */
 static void write_small_part(double bytes, char out[UNITS_LEN])
 {
 	double scaled;

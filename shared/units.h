@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Quantities as people read them, and still as Kubernetes would accept them; what is not known
- * (NaN) is "-".
- */
+/* Quantities for people, in notations that Kubernetes accepts; unknown (NaN) is "-". */
 #ifndef EVENKEEL_SHARED_UNITS_H
 #define EVENKEEL_SHARED_UNITS_H
 
@@ -15,17 +12,17 @@ void units_cpu_of(double milli, double capacity_milli, char out[UNITS_LEN]);
 /* "512", "1.5Ki", "20.0Mi", "3.2Gi": one decimal. */
 void units_bytes(double bytes, char out[UNITS_LEN]);
 /*
- * "6.2/15.6Gi", "6.2/16Gi": both in the capacity's unit; of Ti and more what is below 1 in its own,
+ * "6.2/15.6Gi", "6.2/16Gi": in the unit of the capacity; from Ti on a value below 1 in its own,
  * "245Gi/1.4Ti".
  */
 void units_bytes_of(double bytes, double capacity_bytes, char out[UNITS_LEN]);
-/* share 0.123 is "12%"; what is above 0 and rounds to it is "<1%". */
+/* 0.123 is "12%"; a positive share that rounds to 0 is "<1%". */
 void units_percent(double share, char out[UNITS_LEN]);
 /* "3s", "1m12s", "2h05m", "3d4h" */
 void units_age(double seconds, char out[UNITS_LEN]);
 /* "0s", "0.4s", "12s" */
 void units_seconds(double seconds, char out[UNITS_LEN]);
-/* "0us", "0.4us", "181us", "1.2ms", "2.5s": how long something took */
+/* "0us", "0.4us", "181us", "1.2ms", "2.5s" */
 void units_micros(double micros, char out[UNITS_LEN]);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything a cgroup is measured by, a row each. What is generated from them: struct usage and its
- * bits, the wire (shared/body.c), merging (shared/interval.c), the agent's counters from reading to
- * interval, the newest values on pages and in JSON, and their bounds.
+ * The measures of a cgroup, a row each. Generated from them: struct usage and its bits, the wire
+ * format (shared/body.c), merging (shared/interval.c), the agent's counters from reading to
+ * interval, the newest values in node snapshots and in JSON, and their bounds.
  */
 #ifndef EVENKEEL_SHARED_USAGE_FIELDS_H
 #define EVENKEEL_SHARED_USAGE_FIELDS_H
@@ -30,7 +30,7 @@
 
 /*
  * Counted in the interval: merging adds. X(member, bit, field in body.proto, its type, member of
- * struct reading): U64 is time in nanoseconds, COUNT32 a number of events.
+ * struct reading); U64: time in nanoseconds, COUNT32: number of events.
  */
 #define USAGE_COUNTED(X)                                                                             \
 	X(throttled_ns, THROTTLE, 6, U64, throttled_ns)                                              \
@@ -46,9 +46,9 @@
 	X(stall_mem_ns, STALL_MEMORY, 13, U64, psi_mem_full_ns)
 
 /*
- * Newest reading only: merging takes the later one, and it holds until the next. X(member, bit, key
- * in JSON, field in body.proto, its type, most that can be, reason of quarantine beyond, unit
- * there, help of the metric evenkeel_node_<member>); the member of struct reading has the same name.
+ * Newest reading: merging takes the later one. X(member, bit, key in JSON, field in body.proto, its
+ * type, greatest possible value, reason of quarantine above it, unit there, help of the metric
+ * evenkeel_node_<member>); the member of struct reading has the same name.
  */
 #define USAGE_NEWEST(X)                                                                            \
 	X(swap_bytes, SWAP, "swapBytes", 14, U64, 1ULL << 50, notANumber, "bytes swapped",         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent and the aggregator say alike of a measured workload, in JSON. */
+/* JSON of kernel limits, common to agent and aggregator. */
 #ifndef EVENKEEL_SHARED_USAGE_JSON_H
 #define EVENKEEL_SHARED_USAGE_JSON_H
 
@@ -8,10 +8,10 @@
 #include "shared/interval.h"
 #include "shared/jsonw.h"
 
-/* Decimals: finer than what is measured, and short. */
+/* Decimals: finer than the measurement. */
 enum { CPU_DECIMALS = 3, BYTES_DECIMALS = 0, SHARE_DECIMALS = 6, SECONDS_DECIMALS = 6 };
 
-/* null: none; left out: not known. */
+/* null: no limit; absent: unknown. */
 void usage_json_write_limit(struct jsonw *w, const char *key, int64_t limit);
 /*
  * "kernelLimits":{"cpuMillicores","memoryBytes","memoryHighBytes","swapBytes","pids","cpuBurstMicroseconds"};

@@ -37,7 +37,7 @@ bool utf8_is_valid(const char *text, size_t len)
 	const char *end = text + len;
 
 	while (text < end) {
-		/* The longest sequence, and the NUL that ends it early where the text does. */
+		/* The longest sequence and a NUL. */
 		char ahead[5] = {0};
 		size_t step;
 
@@ -75,7 +75,7 @@ static bool is_unclean(uint32_t code)
 	return false;
 }
 
-/* The character of a well-formed sequence. */
+/* Decodes a well-formed sequence. */
 static uint32_t code_of(const char *p, size_t len)
 {
 	static const unsigned char heads[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
@@ -88,7 +88,7 @@ static uint32_t code_of(const char *p, size_t len)
 
 enum { NOT_UTF8 = 0xFFFD };
 
-/* Whether the character at p, of *len bytes, may be shown. */
+/* Whether the character at p, of *len bytes, is safe. */
 static bool is_clean_at(const char *p, size_t *len, uint32_t *code)
 {
 	*len = utf8_length(p);

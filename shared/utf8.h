@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 of strangers: which bytes are any, and which characters a person's terminal may get. */
+/* Validation of foreign UTF-8, and the characters that are safe for terminals. */
 #ifndef EVENKEEL_SHARED_UTF8_H
 #define EVENKEEL_SHARED_UTF8_H
 
@@ -10,23 +10,23 @@
 
 /*
  * Length of the well-formed sequence at p (RFC 3629: no surrogates, no overlong forms, at most
- * U+10FFFF), or 0. A NUL ends the text and is no continuation byte, so nothing behind it is read.
+ * U+10FFFF), or 0. Reads nothing behind a NUL.
  */
 size_t utf8_length(const char *p);
-/* Whether bytes are well-formed, so that JSON has them as they are. */
+/* Whether all bytes are well-formed. */
 bool utf8_is_valid(const char *text, size_t len);
 
 /*
- * A terminal may get neither bytes that are not UTF-8 nor characters that move its cursor, break
- * its lines, or turn or hide the text beside them: controls (C0, DEL, C1), line and paragraph
- * separators, and all that Unicode calls default ignorable (zero-width, bidirectional, tags).
+ * Safe for terminals: valid UTF-8 without characters that move the cursor, break lines, or turn or
+ * hide text: controls (C0, DEL, C1), line and paragraph separators, and Unicode's default
+ * ignorables (zero-width, bidirectional, tags).
  */
 bool utf8_is_clean(const char *text);
-/* Each of them becomes "?", in place. */
+/* Replaces unsafe characters by "?", in place. */
 void utf8_clean(char *text);
 /*
- * Appends JSON, which means the same: in its strings they are escapes (\u202e, \ufffd for what is
- * not UTF-8), and elsewhere blanks, but for line breaks. A NUL follows the text.
+ * Appends equivalent JSON: unsafe characters become escapes in strings (\u202e, \ufffd for invalid
+ * UTF-8) and blanks elsewhere, except line breaks. A NUL follows.
  */
 void utf8_add_json(struct buf *out, const char *json, size_t len);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml's events are written as they come, so that a list of a whole cluster needs no tree: what
- * is remembered is a frame for each open mapping or sequence, the keys of open mappings, and where
- * in the JSON each anchored value stands. An alias copies that text. Depth and size count what
- * aliases add, which also bounds what they can blow up to.
+ * libyaml's events are written as they come, so a list of a whole cluster needs no tree: the state
+ * is a frame per open mapping or sequence, the keys of open mappings, and the position in the JSON
+ * of each anchored value. An alias copies that text. Depth and size include the copies.
  */
 #include "shared/yaml_json.h"
 
@@ -27,7 +26,7 @@ struct frame {
 	bool wants_key; /* of a mapping: the next value is a key */
 	size_t line; /* where it begins */
 	size_t first_key; /* in keys */
-	size_t height; /* of what is in it, so far */
+	size_t height; /* of its content so far */
 	int anchor; /* index, or NO_ANCHOR */
 };
 
@@ -123,10 +122,7 @@ static int write_float(struct converter *c, const char *text)
 	return 0;
 }
 
-/*
- * digits without sign and prefix; what 64 bits do not hold becomes the nearest double, as JSON
- * readers do.
- */
+/* digits without sign and prefix; beyond 64 bits the nearest double, as in JSON readers. */
 static int write_integer(struct converter *c, const char *digits, int base, bool negative)
 {
 	unsigned long long value;
@@ -188,7 +184,7 @@ static bool is_text(const yaml_event_t *e)
 
 /* --- anchors ---------------------------------------------------------------------------------- */
 
-/* Where the next value will begin. */
+/* The position of the next value. */
 static size_t value_start(const struct converter *c)
 {
 	return c->out->len + c->writer.comma;
@@ -214,7 +210,7 @@ static void close_anchor(struct converter *c, int anchor, size_t height)
 	c->anchors[anchor].height = height;
 }
 
-/* The newest of that name: a name may be given again. */
+/* The last one of that name. */
 static const struct anchor *find_anchor(const struct converter *c, const char *name)
 {
 	for (size_t i = c->anchor_count; i > 0; i--)
@@ -244,7 +240,7 @@ static int too_large(const struct converter *c)
 	return fail(c, text);
 }
 
-/* After a value: what is above it is as high, and a mapping wants its next key. */
+/* After a value: raises the height of its container; a mapping expects its next key. */
 static int ended(struct converter *c, size_t height)
 {
 	struct frame *f = top(c);

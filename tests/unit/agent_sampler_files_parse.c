@@ -62,7 +62,7 @@ static void check(const char *what, const struct reading *got, const struct read
 	};
 
 	if (got->have != want->have || got->pids != want->pids)
-		fail_msg("%s: have %#x, pids %u", what, got->have, got->pids);
+		fail_msg("%s: have %#x, pids %" PRIu64, what, got->have, got->pids);
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		int64_t a, b;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loaded BPF object of bpf/, with its variables and records mapped (bpf/record.h). */
-#ifndef EVENKEEL_AGENT_SAMPLER_BPF_OBJECT_H
-#define EVENKEEL_AGENT_SAMPLER_BPF_OBJECT_H
+/* The parts of the BPF tiers: a loaded object, and the methods of walking, one per tier. */
+#ifndef EVENKEEL_AGENT_SAMPLER_BPF_H
+#define EVENKEEL_AGENT_SAMPLER_BPF_H
 
 #include <linux/types.h>
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "agent/bpf_reason.h"
+#include "agent/cgroupfs.h"
 #include "bpf/record.h"
 #include "shared/reason.h"
 
@@ -52,5 +53,38 @@ void sampler_bpf_object_close(struct sampler_bpf_object *o);
 void sampler_bpf_object_learn(struct sampler_bpf_object *o);
 /* Maps the first `count` records (up to RECORDS_MAX); may move them. -ENOMEM with the reason. */
 int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct reason *reason);
+
+/* --- walks ------------------------------------------------------------------------------------ */
+
+struct sampler_bpf_walks {
+	struct bpf_link *link[HIERARCHIES]; /* owned; NULL: none */
+	uint64_t root_id[HIERARCHIES];
+};
+
+struct sampler_bpf_method {
+	struct sampler_bpf_source source;
+	bool meets_all; /* also cgroups without processes */
+	const char *nothing_met; /* the reason if a walk meets no cgroup */
+	/* Whether it can read these hierarchies (bits 1 << h), with the reason; NULL: any. */
+	bool (*suits)(unsigned int hierarchies, struct reason *reason);
+	/* Prepares one hierarchy. 0 or -errno. */
+	int (*attach)(struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
+		      int root_fd);
+	/*
+	 * Whether walks see all cgroups of this hierarchy; NULL: always. 0, or -errno with the
+	 * reason.
+	 */
+	int (*check)(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
+		     struct reason *reason);
+	/* One walk; the records are in o->fast[0 .. o->state->cursor). 0 or -errno. */
+	int (*walk)(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h);
+};
+
+extern const struct sampler_bpf_method sampler_bpf_css_method; /* T0 */
+extern const struct sampler_bpf_method sampler_bpf_cgroup_method; /* T1 */
+extern const struct sampler_bpf_method sampler_bpf_cgroup_plain_method; /* T1, of 6.1 */
+extern const struct sampler_bpf_method sampler_bpf_task_method; /* T2 */
+
+void sampler_bpf_walks_close(struct sampler_bpf_walks *w);
 
 #endif
