@@ -134,8 +134,10 @@ static int start_loops(struct http_server *s, struct reason *reason)
 }
 
 /* Workers first: they resume suspended connections. */
-static void stop(struct http_server *s)
+void http_stop(struct http_server *s)
 {
+	if (!s)
+		return;
 	workers_stop(s->review_workers);
 	for (int i = 0; i < API_WORKS; i++)
 		workers_stop(s->workers[i]);
@@ -172,16 +174,10 @@ int http_start_with(struct http_server **out, const struct http_config *config,
 		rc = start_loops(s, reason);
 	}
 	if (rc)
-		stop(s);
+		http_stop(s);
 	else
 		*out = s;
 	return rc;
-}
-
-void http_stop(struct http_server *s)
-{
-	if (s)
-		stop(s);
 }
 
 void http_reload(struct http_server *s)

@@ -35,7 +35,7 @@ struct kube_change {
 /* At most KUBE_BATCH changes. */
 enum { KUBE_BATCH = 512 };
 struct kube_batch {
-	struct kube_batch *next;
+	struct kube_batch *prev, *next; /* for the queue */
 	size_t count;
 	size_t bytes; /* of the JSON of its objects */
 	struct kube_change changes[KUBE_BATCH];

@@ -97,7 +97,7 @@ struct kube_outbox {
 	pthread_mutex_t lock;
 	pthread_cond_t room;
 	/* under lock */
-	struct kube_batch *first, **last;
+	struct kube_batch *queue; /* oldest first */
 	size_t count, bytes; /* queued */
 	bool closed;
 };

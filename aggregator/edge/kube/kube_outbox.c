@@ -6,6 +6,7 @@
 #include "aggregator/edge/kube/kube_feed.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "aggregator/edge/kube/kube.h"
 #include "shared/mem.h"
@@ -19,7 +20,6 @@ enum {
 void kube_outbox_init(struct kube_outbox *o, void (*ready)(void *ctx), void *ctx)
 {
 	*o = (struct kube_outbox){.ready = ready, .ctx = ctx};
-	o->last = &o->first;
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->room, NULL);
 }
@@ -53,8 +53,7 @@ void kube_outbox_flush(struct kube_outbox *o)
 		pthread_cond_wait(&o->room, &o->lock);
 	closed = o->closed;
 	if (!closed) {
-		*o->last = b;
-		o->last = &b->next;
+		DL_APPEND(o->queue, b);
 		o->count++;
 		o->bytes += b->bytes;
 	}
@@ -74,7 +73,6 @@ struct kube_change *kube_outbox_add(struct kube_outbox *o, enum kube_change_type
 		kube_outbox_flush(o);
 	if (!o->open) {
 		o->open = mem_alloc(sizeof(*o->open));
-		o->open->next = NULL;
 		o->open->count = o->open->bytes = 0;
 	}
 	o->open->bytes += json_len;
@@ -88,12 +86,9 @@ struct kube_batch *kube_outbox_take(struct kube_outbox *o)
 	struct kube_batch *b;
 
 	pthread_mutex_lock(&o->lock);
-	b = o->first;
+	b = o->queue;
 	if (b) {
-		o->first = b->next;
-		if (!o->first)
-			o->last = &o->first;
-		b->next = NULL;
+		DL_DELETE(o->queue, b);
 		o->count--;
 		o->bytes -= b->bytes;
 		pthread_cond_signal(&o->room);

@@ -220,45 +220,41 @@ static void check_pair(struct reader *r, const yaml_node_t *user)
 				     "client-certificate and client-key: one is missing");
 }
 
-static char **take_args(struct reader *r, const yaml_node_t *exec)
+/* "NAME=VALUE" of an item {name, value}, or NULL with a failure. */
+static char *env_text(struct reader *r, const yaml_node_t *item)
 {
-	const yaml_node_t *list = kubeconfig_yaml_find(&r->yaml, exec, "args", YAML_SEQUENCE_NODE);
-	char **args = mem_zalloc(EXEC_LIST_MAX + 1, sizeof(*args));
-	const yaml_node_t *item;
-	size_t i = 0;
+	const char *name = kubeconfig_yaml_text(&r->yaml, item, "name");
+	const char *value = kubeconfig_yaml_text(&r->yaml, item, "value");
 
-	while ((item = kubeconfig_yaml_item(&r->yaml, list, i, YAML_SCALAR_NODE))) {
-		if (i == EXEC_LIST_MAX) {
-			kubeconfig_yaml_fail(&r->yaml, item, "args: more than %d", EXEC_LIST_MAX);
-			break;
-		}
-		args[i++] = mem_strdup((const char *)item->data.scalar.value);
-	}
-	return args;
+	if (name && !strchr(name, '='))
+		return mem_printf("%s=%s", name, value ? value : "");
+	kubeconfig_yaml_fail(&r->yaml, item, "env: no name, or one with =");
+	return NULL;
 }
 
-static char **take_env(struct reader *r, const yaml_node_t *exec)
+static char *arg_text(struct reader *r, const yaml_node_t *item)
 {
-	const yaml_node_t *list = kubeconfig_yaml_find(&r->yaml, exec, "env", YAML_SEQUENCE_NODE);
-	char **env = mem_zalloc(EXEC_LIST_MAX + 1, sizeof(*env));
+	(void)r;
+	return mem_strdup((const char *)item->data.scalar.value);
+}
+
+/* The items of a list of exec, NULL-terminated. */
+static char **take_list(struct reader *r, const yaml_node_t *exec, const char *key,
+			yaml_node_type_t type,
+			char *(*text)(struct reader *r, const yaml_node_t *item))
+{
+	const yaml_node_t *list = kubeconfig_yaml_find(&r->yaml, exec, key, YAML_SEQUENCE_NODE);
+	char **all = mem_zalloc(EXEC_LIST_MAX + 1, sizeof(*all));
 	const yaml_node_t *item;
-	size_t i = 0;
 
-	while ((item = kubeconfig_yaml_item(&r->yaml, list, i, YAML_MAPPING_NODE))) {
-		const char *name = kubeconfig_yaml_text(&r->yaml, item, "name");
-		const char *value = kubeconfig_yaml_text(&r->yaml, item, "value");
-
-		if (!name || strchr(name, '=')) {
-			kubeconfig_yaml_fail(&r->yaml, item, "env: no name, or one with =");
-			break;
-		}
-		if (i == EXEC_LIST_MAX) {
-			kubeconfig_yaml_fail(&r->yaml, item, "env: more than %d", EXEC_LIST_MAX);
-			break;
-		}
-		env[i++] = mem_printf("%s=%s", name, value ? value : "");
+	for (size_t i = 0; (item = kubeconfig_yaml_item(&r->yaml, list, i, type)); i++) {
+		if (i == EXEC_LIST_MAX)
+			kubeconfig_yaml_fail(&r->yaml, item, "%s: more than %d", key,
+					     EXEC_LIST_MAX);
+		else
+			all[i] = text(r, item);
 	}
-	return env;
+	return all;
 }
 
 static void check_exec(struct reader *r, const yaml_node_t *exec)
@@ -300,8 +296,8 @@ static void take_exec(struct reader *r, const yaml_node_t *exec)
 		c->exec_command = strchr(command, '/') ? resolve(r, command) : mem_strdup(command);
 	c->exec_api_version = version ? mem_strdup(version) : NULL;
 	c->exec_install_hint = hint ? mem_strdup(hint) : NULL;
-	c->exec_args = take_args(r, exec);
-	c->exec_env = take_env(r, exec);
+	c->exec_args = take_list(r, exec, "args", YAML_SCALAR_NODE, arg_text);
+	c->exec_env = take_list(r, exec, "env", YAML_MAPPING_NODE, env_text);
 	c->exec_provide_cluster_info = kubeconfig_yaml_flag(&r->yaml, exec, "provideClusterInfo");
 	check_exec(r, exec);
 }

@@ -10,13 +10,14 @@
  * are out of reach.
  */
 #include "aggregator/edge/kube/kubeconfig_yaml.h"
-#include "shared/mem.h"
 
 #include <errno.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "shared/mem.h"
 
 enum { EVENTS_MAX = 100000, DEPTH_MAX = 64, ANCHORS_MAX = 100 };
 

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "aggregator/edge/store/database.h"
 #include "aggregator/state/usage_node.h"
@@ -22,14 +23,6 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/thread.h"
-
-struct queue_of_batches {
-	struct store_batch *first, **last;
-};
-
-struct queue_of_events {
-	struct store_event *first, **last;
-};
 
 struct store {
 	/* fixed after start */
@@ -48,8 +41,8 @@ struct store {
 	pthread_mutex_t lock;
 	pthread_cond_t work, news;
 	/* under lock */
-	struct queue_of_batches batches;
-	struct queue_of_events events;
+	struct store_batch *batches; /* owned, oldest first */
+	struct store_event *events; /* owned, oldest first */
 	bool stop;
 };
 
@@ -111,8 +104,7 @@ void store_event_free(struct store_event *e)
 static void tell(struct store *s, struct store_event *e)
 {
 	pthread_mutex_lock(&s->lock);
-	*s->events.last = e;
-	s->events.last = &e->next;
+	DL_APPEND(s->events, e);
 	pthread_cond_signal(&s->news);
 	pthread_mutex_unlock(&s->lock);
 	s->config.wake(s->config.ctx);
@@ -131,15 +123,12 @@ struct store_event *store_take(struct store *s, int64_t timeout_ns)
 	struct store_event *e;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->events.first && timeout_ns > 0 &&
+	while (!s->events && timeout_ns > 0 &&
 	       pthread_cond_timedwait(&s->news, &s->lock, &until) == 0)
 		continue;
-	e = s->events.first;
-	if (e) {
-		s->events.first = e->next;
-		if (!s->events.first)
-			s->events.last = &s->events.first;
-	}
+	e = s->events;
+	if (e)
+		DL_DELETE(s->events, e);
 	pthread_mutex_unlock(&s->lock);
 	return e;
 }
@@ -147,8 +136,7 @@ struct store_event *store_take(struct store *s, int64_t timeout_ns)
 void store_put(struct store *s, struct store_batch *batch)
 {
 	pthread_mutex_lock(&s->lock);
-	*s->batches.last = batch;
-	s->batches.last = &batch->next;
+	DL_APPEND(s->batches, batch);
 	pthread_cond_signal(&s->work);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -312,15 +300,12 @@ static struct store_batch *next_batch(struct store *s, bool *stop)
 	int rc = 0;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->batches.first && !s->stop && rc == 0)
+	while (!s->batches && !s->stop && rc == 0)
 		rc = s->database ? pthread_cond_wait(&s->work, &s->lock)
 				 : pthread_cond_timedwait(&s->work, &s->lock, &until);
-	b = s->batches.first;
-	if (b) {
-		s->batches.first = b->next;
-		if (!s->batches.first)
-			s->batches.last = &s->batches.first;
-	}
+	b = s->batches;
+	if (b)
+		DL_DELETE(s->batches, b);
 	*stop = s->stop && !b;
 	pthread_mutex_unlock(&s->lock);
 	return b;
@@ -361,8 +346,6 @@ int store_start(struct store **out, const struct store_config *config, struct re
 	int rc;
 
 	s->config = *config;
-	s->batches.last = &s->batches.first;
-	s->events.last = &s->events.first;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -42,7 +42,7 @@ struct store_batch {
 	struct store_memo memos[STORE_MEMOS_MAX];
 	int64_t saved_ns; /* Unix time, of memos */
 	struct drain_rows decisions; /* owned; those since the last save */
-	struct store_batch *next; /* for the store */
+	struct store_batch *prev, *next; /* for the store */
 };
 
 enum store_event_kind {
@@ -78,7 +78,7 @@ struct store_event {
 	size_t aside; /* set-aside databases in the directory */
 	/* STORE_NOT_OPENED, STORE_FAILED */
 	struct reason reason;
-	struct store_event *next; /* for the store */
+	struct store_event *prev, *next; /* for the store */
 };
 
 struct store;
