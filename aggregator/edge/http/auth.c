@@ -139,7 +139,7 @@ static enum auth_verdict refuse_stranger(struct auth *auth, const struct auth_re
 void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal)
 {
 	refuse(auth, refusal, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
-	       "too many tokens are being asked about; try again");
+	       "too many tokens wait for a review; try again");
 	refusal->retry_after_s = 1;
 }
 
@@ -322,7 +322,8 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 
 	if (rq->origin && !origin_is_own(rq->origin, rq->host))
 		return refuse(auth, refusal, ACCESS_REFUSAL_ORIGIN, FAIL_FORBIDDEN,
-			      "pages of other servers (\"%.200s\") get no answers", rq->origin);
+			      "requests of pages of other servers (\"%.200s\") are refused",
+			      rq->origin);
 	if (api_access_class(rq->path) == API_ACCESS_PUBLIC)
 		return AUTH_PASS;
 	if (check_rate(auth, rq, refusal) == AUTH_REFUSE ||

@@ -316,9 +316,9 @@ static void note_certificate(struct conn_manager *m)
 
 	counter_set(&m->counters->certificate_ends_s, (uint64_t)ends_s);
 	if (ending && !m->ending && left_s <= 0)
-		log_warn("the certificate of --tls-cert has ended: clients will refuse it");
+		log_warn("the certificate of --tls-cert has expired: clients refuse it");
 	else if (ending && !m->ending)
-		log_warn("the certificate of --tls-cert ends in %lld hours",
+		log_warn("the certificate of --tls-cert expires in %lld hours",
 			 (long long)(left_s / 3600));
 	m->ending = ending;
 }
@@ -333,7 +333,7 @@ static void note_reload(struct conn_manager *m, int rc, const char *what, struct
 		return;
 	counter_add(&m->counters->reload_failures, 1);
 	if (!m->failing)
-		log_warn("%s; what was read before stays in force", why->text);
+		log_warn("%s; the former content stays in force", why->text);
 }
 
 static void reload(struct conn_manager *m)

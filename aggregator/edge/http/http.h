@@ -66,43 +66,41 @@ struct access_options {
 /* The rows of the option table for a struct access_options that lies at offset `base`. */
 #define ACCESS_OPTIONS(base)                                                                       \
 	ACCESS_OPTION(base, certificate, "tls-cert", OPTION_STRING, "FILE",                        \
-		      "Serve HTTPS with this certificate (PEM, with its intermediates); it "       \
-		      "is read again when it changes."),                                           \
+		      "Serve HTTPS with this certificate (PEM, with its intermediates); a "        \
+		      "changed file is read again."),                                              \
 		ACCESS_OPTION(base, key, "tls-key", OPTION_STRING, "FILE",                         \
 			      "The certificate's private key (PEM)."),                             \
+		ACCESS_OPTION(base, client_ca, "tls-client-ca", OPTION_STRING, "FILE",             \
+			      "Admit clients with a certificate of one of these authorities."),    \
 		ACCESS_OPTION(                                                                     \
-			base, client_ca, "tls-client-ca", OPTION_STRING, "FILE",                   \
-			"Let in clients whose certificate one of these authorities signed."),      \
-		ACCESS_OPTION(base, token_file, "token-file", OPTION_STRING, "FILE",               \
-			      "Let in who sends one of these bearer tokens: lines of TOKEN or "    \
-			      "TOKEN,NAME, which others cannot read."),                            \
+			base, token_file, "token-file", OPTION_STRING, "FILE",                     \
+			"Admit these bearer tokens: lines of TOKEN or TOKEN,NAME, in a file "      \
+			"that others cannot read."),                                               \
 		ACCESS_OPTION(                                                                     \
 			base, token_review, "token-review", OPTION_FLAG, NULL,                     \
-			"Let in who sends a token that the Kubernetes API knows, where RBAC "      \
-			"allows the path (nonResourceURLs)."),                                     \
+			"Admit tokens that the Kubernetes API knows, if RBAC allows the path "     \
+			"(nonResourceURLs)."),                                                     \
 		ACCESS_OPTION(                                                                     \
 			base, audience, "token-audience", OPTION_STRING, "NAME",                   \
-			"Whom tokens for --token-review must be meant for; without it, the API "   \
-			"server."),                                                                \
-		ACCESS_OPTION(base, open_watcher, "open-watcher", OPTION_FLAG, NULL,               \
-			      "Let everybody ask /watcher: load-watcher's clients send no "        \
-			      "credentials."),                                                     \
-		ACCESS_OPTION(base, plain_tokens, "allow-plain-tokens", OPTION_FLAG, NULL,         \
-			      "Take tokens without TLS from other machines, too: something else "  \
-			      "encrypts."),                                                        \
+			"The audience of tokens for --token-review; default: the API server."),    \
 		ACCESS_OPTION(                                                                     \
-			base, insecure_open, "insecure-open", OPTION_FLAG, NULL,                   \
-			"Let everybody who can connect from other machines read everything and "   \
-			"make reservations, where nothing says who is let in."),                   \
+			base, open_watcher, "open-watcher", OPTION_FLAG, NULL,                     \
+			"Serve /watcher without credentials: load-watcher's clients send none."),  \
+		ACCESS_OPTION(base, plain_tokens, "allow-plain-tokens", OPTION_FLAG, NULL,         \
+			      "Accept tokens without TLS from other machines: something else "     \
+			      "encrypts."),                                                        \
+		ACCESS_OPTION(base, insecure_open, "insecure-open", OPTION_FLAG, NULL,             \
+			      "Let every client of other machines read everything and make "       \
+			      "reservations, if no credentials are configured."),                  \
 		ACCESS_OPTION(                                                                     \
 			base, allowed_hosts, "allowed-host", OPTION_LIST, "NAME",                  \
-			"Another name that clients know this server by, where nothing says who "   \
-			"is let in; the loopback's and that of --listen always are. Repeatable."), \
-		ACCESS_OPTION(                                                                     \
-			base, rate, "rate-limit", OPTION_NUMBER, "N",                              \
-			"Requests a second that are taken from one address, twice as many and "    \
-			"10 at least at once; 0: any number.",                                     \
-			.initial = "0", .max = 1e6)
+			"Another name of this server in Host headers, if no credentials are "      \
+			"configured; names of the loopback and of --listen are always allowed. "   \
+			"Repeatable."),                                                            \
+		ACCESS_OPTION(base, rate, "rate-limit", OPTION_NUMBER, "N",                        \
+			      "Requests a second from one address; the burst is twice "            \
+			      "that, at least 10. 0: no limit.",                                   \
+			      .initial = "0", .max = 1e6)
 
 /* -EINVAL with the reason: options contradict each other, or one of a pair is missing. */
 int access_options_check(const struct access_options *o, struct reason *reason);

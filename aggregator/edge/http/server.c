@@ -212,9 +212,9 @@ int access_options_check(const struct access_options *o, struct reason *reason)
 		reason_set(reason, "--tls-client-ca: client certificates need TLS: give --tls-cert "
 				   "and --tls-key");
 	else if (o->audience && !o->token_review)
-		reason_set(reason, "--token-audience is of --token-review: give that, too");
+		reason_set(reason, "--token-audience needs --token-review: give that, too");
 	else if (bad)
-		reason_set(reason, "--allowed-host: \"%s\" is no name of a host", bad);
+		reason_set(reason, "--allowed-host: \"%s\" is no host name", bad);
 	else
 		return 0;
 	return -EINVAL;

@@ -59,10 +59,10 @@ static void log_trouble(struct kube_log *l, enum object_kind kind,
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		any |= l->troubled[i];
 	if (any && !l->any_trouble)
-		log_warn("%s are not followed, and maybe others: %s; trying again",
+		log_warn("the watch of %s failed, and maybe others: %s; trying again",
 			 object_kind_resource(kind), source->message);
 	else if (!any && l->any_trouble)
-		log_info("the Kubernetes API is followed again");
+		log_info("every watch of the Kubernetes API works again");
 	l->any_trouble = any;
 }
 
@@ -75,7 +75,7 @@ static void log_completion(struct kube_log *l)
 		    l->states[i] != SOURCE_ABSENT)
 			return;
 	l->complete = true;
-	log_info("the cluster is known: everything there is to read was read");
+	log_info("every kind of object that the API serves is listed");
 }
 
 /* Logs changes of a kind's source; called at any rate. */

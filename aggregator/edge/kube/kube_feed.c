@@ -266,7 +266,7 @@ static void check_list(struct feed *f)
 		set_fault(f, &why);
 	} else if (strncmp(kind, want, strlen(want)) != 0 ||
 		   strcmp(kind + strlen(want), "List") != 0) {
-		reason_set(&why, "a list of %s was asked for, and %.64s came", want, kind);
+		reason_set(&why, "a list of %s was requested, and %.64s came", want, kind);
 		set_fault(f, &why);
 	}
 }

@@ -140,7 +140,7 @@ static void requeue(struct requeuer *r)
 	if (!is_done(status)) {
 		r->rest_until_ns = clock_mono_ns() + REST_NS;
 		if (status && !r->failing)
-			log_warn("claim %s cannot be changed (%ld), so refused pods wait for the "
+			log_warn("claim %s cannot be patched (%ld), so refused pods wait for the "
 				 "scheduler's own retry: %s",
 				 r->claim, status, kube_writer_answer(&r->writer));
 	}
@@ -199,8 +199,7 @@ int requeuer_start(struct requeuer **out, const struct kube_config *config, cons
 	r->claim = claim ? mem_strdup(claim) : NULL;
 	r->ctx = ctx;
 	r->counters = &ctx->counters->requeue;
-	rc = kube_writer_start(&r->writer, config, "refused pods are not asked about again", run, r,
-			       reason);
+	rc = kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r, reason);
 	if (rc) {
 		free(r->claim);
 		free(r);

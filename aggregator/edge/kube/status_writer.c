@@ -220,8 +220,8 @@ static void leave_alone(struct status_writer *w, const char *key, long status, i
 		return;
 	}
 	if (!w->refused)
-		log_warn("the status of quota %s is refused (%ld), and tried again in a minute: %s",
-			 key, status, answer);
+		log_warn("the status of quota %s is refused (%ld); next try in a minute: %s", key,
+			 status, answer);
 	w->refused = true;
 }
 
@@ -292,7 +292,7 @@ static void *run(void *arg)
 
 		view_drop(v);
 		if (!accepted && !w->denied && !kube_writer_stops(&w->writer))
-			log_warn("the status of quotas is not written, and tried again in a "
+			log_warn("the status of quotas is not written; next try in a "
 				 "minute: %s",
 				 kube_writer_answer(&w->writer));
 		w->denied = !accepted;

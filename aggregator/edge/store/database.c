@@ -190,7 +190,7 @@ static int use_log(struct database *d, struct reason *reason)
 	int rc = ask(d, "PRAGMA journal_mode=WAL", NULL, &mode, reason);
 
 	if (!rc && (!mode || strcmp(mode, "wal") != 0)) {
-		reason_set(reason, "%s: there can be no write-ahead log here", d->path);
+		reason_set(reason, "%s: a write-ahead log is not possible here", d->path);
 		rc = -EIO;
 	}
 	free(mode);
