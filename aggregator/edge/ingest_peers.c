@@ -21,7 +21,7 @@
  * ends a message too late, or gets a part of an answer only. Parts of messages share a bound; over
  * it the peer that began first is closed. The number of peers leaves descriptors to the rest of
  * the program. Without a descriptor and a connection to evict, a spare descriptor serves to accept
- * and close clients; if that fails too, nobody is accepted for a moment, since a listener that is
+ * and close clients; if that fails too, accepting pauses for a moment, since a listener that is
  * always readable would use a whole core. An unverified connection gets its time once more if
  * something of it is unread when the time is over, as a busy loop is late, or if one of its frames
  * opened: an agent that repeats an interval has the next in 15 s at most. Everything is counted.

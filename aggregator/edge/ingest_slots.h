@@ -50,7 +50,7 @@ bool ingest_slots_defer(struct ingest_slots *p, struct ingest_slot *slot, int64_
 
 /* A slot whose time is over, or NULL. */
 struct ingest_slot *ingest_slots_expired(const struct ingest_slots *p, int64_t now_ns);
-/* When the next one's time is over; 0: there is none. */
+/* When the next one's time is over; 0: none. */
 int64_t ingest_slots_due_ns(const struct ingest_slots *p);
 
 #endif

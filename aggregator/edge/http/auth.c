@@ -45,7 +45,7 @@ struct auth {
 	struct access_counters *counters; /* borrowed */
 	uint8_t key[BEARER_KEY_LEN];
 	struct rate_limit *rate; /* NULL: none */
-	struct review_cache *reviews; /* NULL: nobody is asked */
+	struct review_cache *reviews; /* NULL: no reviews */
 
 	pthread_rwlock_t lock;
 	/* under lock */

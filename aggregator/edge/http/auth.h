@@ -29,7 +29,7 @@ enum auth_certificate { AUTH_CERTIFICATE_NONE, AUTH_CERTIFICATE_GOOD, AUTH_CERTI
 
 struct auth_request {
 	const char *method, *path;
-	/* Headers; NULL: there is none. */
+	/* Headers; NULL: none. */
 	const char *authorization, *host, *origin, *content_type;
 	const struct sockaddr *from;
 	const struct sockaddr *to; /* NULL: not known */

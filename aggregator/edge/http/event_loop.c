@@ -72,7 +72,7 @@ struct event_loop {
 
 	/* the thread's */
 	struct handshakes handshakes; /* its epoll is the loop's */
-	int spare; /* a descriptor to give up; negative: there is none */
+	int spare; /* a descriptor to give up; negative: none */
 	bool listening; /* epoll reports the listener */
 	int64_t resume_ns; /* no client is accepted before; 0: no pause */
 	int pauses; /* in a row, for want of a descriptor */

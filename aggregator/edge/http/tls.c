@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A set holds the credentials of handshakes and the authorities of clients, as read at one time. A
- * connection holds its set until it ends, so a reload cuts nobody. Clients are checked against the
+ * connection holds its set until it ends, so a reload cuts none. Clients are checked against the
  * newest set: a client whose authority was removed is refused with its next request.
  *
  * Files may be replaced one after the other, and a certificate may meet the former key for a

@@ -22,7 +22,7 @@ struct tls;
 
 /* -EINVAL with the reason naming the file. files is copied, its texts are borrowed. */
 int tls_open(struct tls **t, const struct tls_files *files, struct reason *reason);
-void tls_close(struct tls *t); /* nobody holds a set any more; NULL is allowed */
+void tls_close(struct tls *t); /* after the last set is dropped; NULL is allowed */
 /*
  * One thread at a time. 1: the files changed, and the new content is in force; 0: no change;
  * -EINVAL with the reason: the former content stays.

@@ -19,7 +19,7 @@ enum { BEARER_DIGEST_LEN = 32, BEARER_KEY_LEN = 32, BEARER_TOKEN_MAX = 8 << 10 }
 bool bearer_is_token(const char *text, size_t len);
 
 enum bearer_kind {
-	BEARER_NONE, /* there is no header */
+	BEARER_NONE, /* no header */
 	BEARER_TOKEN,
 	BEARER_OTHER, /* another scheme, or no b64token */
 };

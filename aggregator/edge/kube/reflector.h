@@ -90,7 +90,7 @@ enum reflector_event_type {
 struct reflector_event {
 	enum reflector_event_type type;
 	const char *version; /* NULL or "": not given */
-	const char *continue_token; /* NULL: there is no further page */
+	const char *continue_token; /* NULL: no further page */
 	const struct kube_status *status;
 	int64_t now_ns; /* monotonic */
 	int64_t wall_ns; /* Unix time */
