@@ -107,39 +107,6 @@ void kube_config_fini(struct kube_config *c)
 	*c = (struct kube_config){0};
 }
 
-/* --- a file ----------------------------------------------------------------------------------- */
-
-/* The folder of path, absolute if possible. */
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *here, *folder;
-
-	if (path[0] == '/')
-		return mem_strndup(path, slash == path ? 1 : (size_t)(slash - path));
-	here = getcwd(NULL, 0);
-	folder = mem_printf("%s/%.*s", here ? here : ".", slash ? (int)(slash - path) : 1,
-			    slash ? path : ".");
-	free(here);
-	return folder;
-}
-
-int kube_config_read(struct kube_config *c, const char *path, const char *context,
-		     struct reason *reason)
-{
-	struct secret file;
-	char *folder;
-	int rc = secret_read(&file, path, KUBE_FILE_MAX, false, reason);
-
-	if (rc)
-		return rc;
-	folder = folder_of(path);
-	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, reason);
-	free(folder);
-	secret_free(&file);
-	return rc;
-}
-
 /* --- a pod ------------------------------------------------------------------------------------ */
 
 static int check_readable(const char *path, const char *what, struct reason *reason)

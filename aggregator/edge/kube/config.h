@@ -39,6 +39,13 @@ struct kube_config {
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct reason *reason);
 /*
+ * Parses the text of a kubeconfig. name: of the file, for reasons and as the source; folder: the
+ * base of relative paths; context: NULL for the current one. 0, or -EINVAL with the reason
+ * "name:line:column: text", without secrets; *c is written only on success.
+ */
+int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
+		     size_t len, const char *context, struct reason *reason);
+/*
  * Reads KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace in dir (NULL: the
  * default). -ENOENT: no pod; -EINVAL: something is missing, and the reason names it.
  */
@@ -70,13 +77,5 @@ void kube_url_fini(struct kube_url *u); /* accepts zeroes */
 char *kube_url_host(const char *name);
 /* -EINVAL with the reason unless http, https, socks5 or socks5h. */
 int kube_url_check_proxy(const char *text, struct reason *reason);
-
-/*
- * Parses the text of a kubeconfig. name: of the file, for reasons and as the source; folder: the
- * base of relative paths; context: NULL for the current one. 0, or -EINVAL with the reason
- * "name:line:column: text", without secrets; *c is written only on success.
- */
-int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
-		     size_t len, const char *context, struct reason *reason);
 
 #endif

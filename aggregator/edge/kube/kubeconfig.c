@@ -21,9 +21,11 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/edge/kube/config_file.h"
 #include "aggregator/edge/kube/kubeconfig_yaml.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
 enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66 };
@@ -430,5 +432,38 @@ int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder
 		*c = r.config;
 	}
 	kubeconfig_yaml_fini(&r.yaml);
+	return rc;
+}
+
+/* --- a file ----------------------------------------------------------------------------------- */
+
+/* The folder of path, absolute if possible. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *here, *folder;
+
+	if (path[0] == '/')
+		return mem_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	here = getcwd(NULL, 0);
+	folder = mem_printf("%s/%.*s", here ? here : ".", slash ? (int)(slash - path) : 1,
+			    slash ? path : ".");
+	free(here);
+	return folder;
+}
+
+int kube_config_read(struct kube_config *c, const char *path, const char *context,
+		     struct reason *reason)
+{
+	struct secret file;
+	char *folder;
+	int rc = secret_read(&file, path, KUBE_FILE_MAX, false, reason);
+
+	if (rc)
+		return rc;
+	folder = folder_of(path);
+	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, reason);
+	free(folder);
+	secret_free(&file);
 	return rc;
 }
