@@ -3,7 +3,7 @@
  * POST /v1/fit {"pod":POD[,"nodes":[NAME,..]]}: where a pod could go now, and for each node where
  * it could not, why.
  *
- *   {"apiVersion","kind":"FitList","time","useCap":"on"[,"podUse"],"fits":3,"refused":{"NodeResourcesFit":4,..},
+ *   {"apiVersion","kind":"FitList","time","useCap":"on"[,"podUse"][,"warnings":[TEXT,..]],"fits":3,"refused":{"NodeResourcesFit":4,..},
  *    "items":[{"node","fits":true},{"node","fits":false,"filter","reason"},..]}
  *
  * Nodes are in the order of their names; "fits" and "refused" count all of the cluster, also where
@@ -94,14 +94,15 @@ static void write_node(struct jsonw *w, const struct fit_ask *a, place_node n)
 	jsonw_object_close(w);
 }
 
-static void write_answer(const struct fit_ask *a, const bool *chosen, int64_t now_ns,
-			 struct api_response *rs)
+static void write_answer(const struct fit_ask *a, const cJSON *pod, const bool *chosen,
+			 int64_t now_ns, struct api_response *rs)
 {
 	struct jsonw w;
 
 	list_answer_open(rs, &w, "FitList", now_ns);
 	jsonw_key_string(&w, "useCap", place_cap_applies(a->place) ? "on" : "off: no usage data");
 	list_write_pod_use(&w, place_use_is_shared(a->place));
+	pod_manifest_write_warnings(pod, &w);
 	fit_ask_write_counts(a, &w);
 	jsonw_key_array(&w, "items");
 	for (place_node n = 0; n < place_node_count(a->place); n++)
@@ -125,7 +126,7 @@ static void answer(const struct api_context *ctx, const struct ledger_copy *ledg
 		return;
 	}
 	fit_ask_open(&a, ctx->places, v, ledger, rq->pod, now_ns);
-	write_answer(&a, chosen, now_ns, rs);
+	write_answer(&a, request_member(rq->tree, "pod"), chosen, now_ns, rs);
 	fit_ask_close(&a);
 	free(chosen);
 }

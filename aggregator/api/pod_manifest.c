@@ -4,9 +4,10 @@
  * the same question: where could it be?
  *
  * A record of a pod keeps what is known to be asked for and drops the rest, which is right for pods
- * that an API server has checked. A manifest was checked by nobody, and what is dropped of it could
- * have forbidden a node: so members of a kind that no API has, and those of tomorrow, are refused
- * here. It never "fits" because of what was not understood.
+ * that an API server has checked. A manifest was checked by nobody: a member of a wrong type is
+ * refused here. A member of the spec that no known version of Kubernetes has is ignored with a
+ * warning. Known members that restrict nodes and are not judged (resourceClaims, schedulingGates)
+ * refuse every node: place_class.c.
  */
 #include "aggregator/api/pod_manifest.h"
 
@@ -34,8 +35,11 @@ static bool is_one_of(const char *text, const char *const *names)
 
 /* --- the spec */
 
-/* Of k8s.io/api/core/v1 PodSpec, up to Kubernetes 1.34. */
-static const char *const spec_members[] = {
+/*
+ * The members of PodSpec (k8s.io/api/core/v1) by the Kubernetes version that added them. The next
+ * version is one more row.
+ */
+static const char *const added_by_1_34[] = {
 	"activeDeadlineSeconds",
 	"affinity",
 	"automountServiceAccountToken",
@@ -79,14 +83,64 @@ static const char *const spec_members[] = {
 	"volumes",
 	NULL,
 };
+static const char *const added_by_1_35[] = {"workloadRef", NULL};
+static const char *const added_by_1_36[] = {"schedulingGroup", NULL};
+static const char *const added_by_1_37[] = {"evictionResponders", NULL};
 
-static int check_members(const struct request_error *e, const cJSON *spec)
+static const struct {
+	const char *version;
+	const char *const *members;
+} spec_versions[] = {
+	{"1.34", added_by_1_34}, /* and earlier versions */
+	{"1.35", added_by_1_35},
+	{"1.36", added_by_1_36},
+	{"1.37", added_by_1_37},
+};
+
+enum { SPEC_VERSIONS = sizeof(spec_versions) / sizeof(spec_versions[0]) };
+
+/* The pod's group: the answer is for the pod alone. */
+static const char *const group_members[] = {"schedulingGroup", "workloadRef", NULL};
+
+static bool is_spec_member(const char *name)
 {
-	for (const cJSON *item = cJSON_IsObject(spec) ? spec->child : NULL; item; item = item->next)
-		if (!cJSON_IsNull(item) && !is_one_of(item->string, spec_members))
-			return request_fail(e, "is not known, and may decide where the pod can be",
-					    "pod.spec.%.64s", item->string);
-	return 0;
+	for (size_t i = 0; i < SPEC_VERSIONS; i++)
+		if (is_one_of(name, spec_versions[i].members))
+			return true;
+	return false;
+}
+
+static void add_warning(struct jsonw *w, bool *any, const char *member, const char *text)
+{
+	char line[OBJECT_FIELD_MAX];
+
+	if (!*any)
+		jsonw_key_array(w, "warnings");
+	*any = true;
+	snprintf(line, sizeof(line), "pod.spec.%.64s: %s", member, text);
+	jsonw_string(w, line);
+}
+
+void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w)
+{
+	const cJSON *spec = object_json_find(pod, "spec");
+	char unknown[64];
+	bool any = false;
+
+	snprintf(unknown, sizeof(unknown), "not a member in Kubernetes up to %s, ignored",
+		 spec_versions[SPEC_VERSIONS - 1].version);
+	for (const cJSON *item = cJSON_IsObject(spec) ? spec->child : NULL; item;
+	     item = item->next) {
+		if (cJSON_IsNull(item))
+			continue;
+		if (!is_spec_member(item->string))
+			add_warning(w, &any, item->string, unknown);
+		else if (is_one_of(item->string, group_members))
+			add_warning(w, &any, item->string,
+				    "size and topology of the group are not judged");
+	}
+	if (any)
+		jsonw_array_close(w);
 }
 
 /*
@@ -193,8 +247,8 @@ static int check_pod(const struct request_error *e, const cJSON *pod)
 {
 	const cJSON *spec = object_json_find(pod, "spec");
 
-	if (check_members(e, spec) || check_node_name(e, pod, spec) ||
-	    check_host_network(e, spec) || check_claims(e, spec, spec, "pod.spec") ||
+	if (check_node_name(e, pod, spec) || check_host_network(e, spec) ||
+	    check_claims(e, spec, spec, "pod.spec") ||
 	    check_list(e, object_json_find(spec, "volumes"), "pod.spec.volumes") ||
 	    check_containers(e, spec, "containers"))
 		return -EINVAL;

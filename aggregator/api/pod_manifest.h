@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include "aggregator/model/object.h"
+#include "shared/jsonw.h"
 
 /* Sets a member that a manifest leaves out. One of another kind is refused when it is read. */
 void pod_manifest_default(cJSON *object, const char *key, const char *value);
@@ -21,5 +22,10 @@ void pod_manifest_default(cJSON *object, const char *key, const char *value);
 enum { POD_MANIFEST_FIELD_MAX = OBJECT_FIELD_MAX + 8 };
 int pod_manifest_read(cJSON *pod, struct kube_pod **out, char field[POD_MANIFEST_FIELD_MAX],
 		      struct reason *reason);
+/*
+ * "warnings": a list of texts, where there are any: members of the spec that no known version of
+ * Kubernetes has, and the group of the pod, which the answer does not take into account.
+ */
+void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w);
 
 #endif

@@ -3,7 +3,7 @@
  * POST /v1/scores: what each node is worth for a pod now, by which plugins, from which numbers. The
  * answer lists the nodes by name; its score is the blend of the plugins' scores.
  *
- *   {"apiVersion","kind":"ScoreList","time"[,"expected":{"cpuMillicores","highCpuMillicores","memoryBytes","source"}],"items":[{"node","score","plugins":[{"name","variant","score","rung"
+ *   {"apiVersion","kind":"ScoreList","time"[,"expected":{"cpuMillicores","highCpuMillicores","memoryBytes","source"}][,"warnings":[TEXT,..]],"items":[{"node","score","plugins":[{"name","variant","score","rung"
  *   [,"estimated":true][,"reason","terms":[{"name","unit","value"},..]]},..],"reason"[,"refused"][,"useCap"]},..]}
  *
  * Asked for explain or fits it also tells whether the pod fits: fit_ask.h.
@@ -27,6 +27,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/score_job.h"
@@ -304,6 +305,7 @@ static void write_answer(struct answer *a, const bool *chosen, int64_t now_ns,
 	buf_reserve(&rs->body, room_for(a));
 	list_answer_open(rs, &w, "ScoreList", now_ns);
 	write_expected(&w, a);
+	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(a->rq->tree, "pod"), &w);
 	scores_fit_write_counts(a->fit, &w);
 	jsonw_key_array(&w, "items");
 	for (size_t i = 0, written = 0; i < a->job.node_count; i++) {

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/pod_manifest.h"
 #include "aggregator/policy/place/place.h"
 #include "shared/mem.h"
 #include "tests/kube_fit_world.h"
@@ -138,6 +139,40 @@ static cJSON *ask(const cJSON *pod)
 	cJSON_free(text);
 	cJSON_Delete(request);
 	return answer;
+}
+
+/*
+ * Every member of a pod's spec that the API server knows is known to us as well: none is a warning,
+ * but for the group.
+ */
+static void test_members_are_known(void **state)
+{
+	cJSON *pod = cJSON_CreateObject(), *spec = cJSON_AddObjectToObject(pod, "spec"), *swagger;
+	struct buf answer = BUF_INIT, warnings = BUF_INIT;
+	const cJSON *definition, *member;
+	struct jsonw w;
+
+	(void)state;
+	assert_int_equal(control_plane_send(bed->plane, "GET", "/openapi/v2", NULL, &answer), 200);
+	swagger = cJSON_Parse(answer.data);
+	definition = cJSON_GetObjectItem(cJSON_GetObjectItem(swagger, "definitions"),
+					 "io.k8s.api.core.v1.PodSpec");
+	cJSON_ArrayForEach(member, json_at(definition, "properties"))
+	{
+		if (strcmp(member->string, "schedulingGroup") != 0 &&
+		    strcmp(member->string, "workloadRef") != 0)
+			cJSON_AddBoolToObject(spec, member->string, true);
+	}
+	assert_true(cJSON_GetArraySize(spec) > 30);
+	jsonw_init(&w, &warnings);
+	jsonw_object_open(&w);
+	pod_manifest_write_warnings(pod, &w);
+	jsonw_object_close(&w);
+	assert_string_equal(warnings.data, "{}");
+	buf_fini(&warnings);
+	buf_fini(&answer);
+	cJSON_Delete(swagger);
+	cJSON_Delete(pod);
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
@@ -297,6 +332,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scheduler_is_asked),
+		cmocka_unit_test(test_members_are_known),
 		cmocka_unit_test(test_aggregator_knows),
 		cmocka_unit_test(test_both_agree),
 	};

@@ -232,8 +232,6 @@ static const struct row {
 	 "pod.spec.resources.claims[0]"},
 	{"{'spec':{'containers':[{'name':'c','resources':{'claims':{}}}]}}",
 	 "pod.spec.containers[0].resources.claims"},
-	{SPEC("'spec2':{}"), "pod.spec.spec2"},
-	{SPEC("'workloadRef':{'name':'gang'}"), "pod.spec.workloadRef"},
 	/* what a manifest says of the node */
 	{SPEC("'hostNetwork':'yes'"), "pod.spec.hostNetwork"},
 	{SPEC("'hostNetwork':1"), "pod.spec.hostNetwork"},
@@ -301,6 +299,53 @@ static void what_is_well_fits(void **state)
 	}
 }
 
+/* The pod fits, and the answer says which members of its spec it does not take into account. */
+static void unknown_members_are_warnings(void **state)
+{
+	static const struct {
+		const char *pod, *want[2];
+	} pods[] = {
+		{SPEC("'hostnameOverride':'h','evictionResponders':[],'spec3':null"), {NULL}},
+		{SPEC("'spec2':{},'spec3':7"),
+		 {"pod.spec.spec2: not a member in Kubernetes up to 1.37, ignored",
+		  "pod.spec.spec3: not a member in Kubernetes up to 1.37, ignored"}},
+		{SPEC("'schedulingGroup':{'podGroupName':'gang'}"),
+		 {"pod.spec.schedulingGroup: size and topology of the group are not judged"}},
+		{SPEC("'workloadRef':{'name':'gang'}"),
+		 {"pod.spec.workloadRef: size and topology of the group are not judged"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
+		assert_int_equal(post(pods[i].pod), 200);
+		assert_true(cJSON_IsTrue(api_fixture_at(f.json, "items.0.fits")));
+		assert_string_equal(text("warnings.0"), pods[i].want[0] ? pods[i].want[0] : "");
+		assert_string_equal(text("warnings.1"), pods[i].want[1] ? pods[i].want[1] : "");
+	}
+}
+
+/* A known member that no rule here judges keeps the verdict Unknown, whatever else is unknown. */
+static void unjudged_members_stay_unknown(void **state)
+{
+	(void)state;
+	assert_int_equal(post(SPEC("'resourceClaims':[{'name':'gpu'}],'spec2':{}")), 200);
+	assert_string_equal(text("items.0.filter"), "Unknown");
+	assert_non_null(strstr(text("items.0.reason"), "spec.resourceClaims"));
+	assert_non_null(strstr(text("warnings.0"), "pod.spec.spec2"));
+}
+
+/* Scores say the same of the pod's members, also where they do not tell whether it fits. */
+static void scores_warn_as_well(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores",
+					  "{\"pod\":{\"spec\":{\"containers\":[],\"spec2\":1}}}"),
+			 200);
+	assert_non_null(strstr(text("warnings.0"), "pod.spec.spec2"));
+	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{}"), 200);
+	assert_null(api_fixture_at(f.json, "warnings"));
+}
+
 /* A manifest need not say that ports of the node's network are the node's. */
 static void ports_of_the_host_network_are_the_hosts(void **state)
 {
@@ -316,6 +361,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_cannot_be_judged_refuses_and_is_named),
 		cmocka_unit_test(what_is_well_fits),
+		cmocka_unit_test(unknown_members_are_warnings),
+		cmocka_unit_test(unjudged_members_stay_unknown),
+		cmocka_unit_test(scores_warn_as_well),
 		cmocka_unit_test(ports_of_the_host_network_are_the_hosts),
 	};
 

@@ -142,6 +142,18 @@ static void tells_whether_the_pod_fits(void **state)
 	      "");
 }
 
+static void prints_warnings(void **state)
+{
+	static const char json[] =
+		"{\"kind\":\"ScoreList\",\"warnings\":[\"pod.spec.x: ignored\"],\"items\":["
+		"{\"node\":\"a\",\"score\":50,\"plugins\":[{\"name\":\"Other\",\"score\":60,"
+		"\"rung\":\"window 5m\"}]}]}";
+	struct given table = {.options = {.no_headers = true}};
+	(void)state;
+
+	check(&table, json, CLI_OK, "a  50  60  window 5m\nWarning: pod.spec.x: ignored\n", "");
+}
+
 static void named_nodes_have_to_fit(void **state)
 {
 	struct given both = {.names = {"a", "b"}, .name_count = 2};
@@ -297,6 +309,7 @@ int main(void)
 		cmocka_unit_test(shows_the_best_first),
 		cmocka_unit_test(wide_shows_reasons),
 		cmocka_unit_test(explains_every_term),
+		cmocka_unit_test(prints_warnings),
 		cmocka_unit_test(json_is_untouched),
 		cmocka_unit_test(exit_code_tells_staleness),
 		cmocka_unit_test(survives_odd_shapes),
