@@ -4,7 +4,8 @@
  * measured on it, how freshly, and by which means.
  *
  * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was
- * heard. source.state none: it never was, so no agent runs there; unknownToApi: no Node object has
+ * heard. lifecycle lists the conditions by which an administrator announces a change of the node
+ * (DrainInProgress, Drained, MaintenancePlanned, ..). source.state none: it never was, so no agent runs there; unknownToApi: no Node object has
  * that name. Without an API, capacity and allocatable are what the agent measured, and members that
  * follow from pods' specs are absent.
  *
@@ -115,6 +116,17 @@ struct answer {
 	struct assumed assumed;
 };
 
+static void write_lifecycle(struct jsonw *w, const struct kube_node *node)
+{
+	if (!node->lifecycle)
+		return;
+	jsonw_key_array(w, "lifecycle");
+	for (unsigned int l = 0; l < NODE_LIFECYCLES; l++)
+		if (node->lifecycle & 1U << l)
+			jsonw_string(w, node_lifecycle_name((enum node_lifecycle)l));
+	jsonw_array_close(w);
+}
+
 static void write_object(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	const struct kube_node *known = n->model ? n->model->node : NULL;
@@ -129,6 +141,7 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 	view_json_write_labels(w, &known->labels);
 	jsonw_key_bool(w, "ready", known->ready);
 	jsonw_key_bool(w, "unschedulable", known->unschedulable);
+	write_lifecycle(w, known);
 }
 
 static void write_promises(struct jsonw *w, const struct answer *a, const struct view_node *n)

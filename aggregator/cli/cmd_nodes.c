@@ -63,11 +63,25 @@ static void cell_name(const struct row *r, const struct column *c)
 	table_cell(r->table, PAINT_PLAIN, document_text_or(r->item, c->at, "*"));
 }
 
+/* "Ready,cordoned,DrainInProgress". */
+static void add_state(const struct row *r, const char *ready, enum table_paint paint)
+{
+	bool cordoned = document_is_true(r->item, "unschedulable");
+	struct buf text = BUF_INIT;
+
+	buf_printf(&text, "%s%s", ready, cordoned ? ",cordoned" : "");
+	for (const cJSON *l = document_first(r->item, "lifecycle"); l; l = l->next) {
+		cordoned = true;
+		buf_printf(&text, ",%s", cJSON_IsString(l) ? l->valuestring : "-");
+	}
+	table_cell(r->table, cordoned && paint == PAINT_PLAIN ? PAINT_WARN : paint, text.data);
+	buf_fini(&text);
+}
+
 /* Of the total how many of those that the API knows are ready. */
 static void cell_status(const struct row *r, const struct column *c)
 {
 	const cJSON *ready = document_at(r->item, c->at);
-	bool cordoned = document_is_true(r->item, "unschedulable");
 	double nodes = row_number(r, "knownToApi");
 
 	if (document_is_true(r->item, "unknownToApi"))
@@ -75,11 +89,11 @@ static void cell_status(const struct row *r, const struct column *c)
 	else if (cJSON_IsNumber(ready) && ready->valuedouble < nodes)
 		row_add(r, PAINT_PLAIN, true, "%.10g/%.10g Ready", ready->valuedouble, nodes);
 	else if (cJSON_IsFalse(ready))
-		table_cell(r->table, PAINT_BAD, cordoned ? "NotReady,cordoned" : "NotReady");
+		add_state(r, "NotReady", PAINT_BAD);
+	else if (cJSON_IsTrue(ready) || cJSON_IsNumber(ready))
+		add_state(r, "Ready", PAINT_PLAIN);
 	else
-		row_add(r, cordoned ? PAINT_WARN : PAINT_PLAIN,
-			cJSON_IsTrue(ready) || cJSON_IsNumber(ready), "Ready%s",
-			cordoned ? ",cordoned" : "");
+		row_add(r, PAINT_PLAIN, false, "%s", "");
 }
 
 /*

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/model/declared_features.h"
 #include "aggregator/model/labels.h"
 #include "aggregator/model/pod_spec.h"
 #include "aggregator/model/pod_sums.h"
@@ -107,6 +108,21 @@ void object_write(const struct object *o, struct buf *out);
 
 /* --- nodes */
 
+/*
+ * Conditions by which an administrator says that a node is about to change (Kubernetes 1.37,
+ * NodeLifecycleConditions). A node with one of them takes no pods.
+ */
+enum node_lifecycle {
+	NODE_SHUTDOWN_IN_PROGRESS,
+	NODE_DRAIN_IN_PROGRESS,
+	NODE_DRAINED,
+	NODE_MAINTENANCE_PLANNED,
+	NODE_MAINTENANCE_IN_PROGRESS,
+	NODE_LIFECYCLES
+};
+
+const char *node_lifecycle_name(enum node_lifecycle l); /* "DrainInProgress" */
+
 struct kube_node {
 	struct object object;
 	struct labels labels, annotations; /* annotations: those kept */
@@ -114,6 +130,8 @@ struct kube_node {
 	struct resources capacity, allocatable;
 	bool ready; /* condition Ready is True */
 	bool unschedulable; /* cordoned */
+	uint8_t lifecycle; /* 1 << enum node_lifecycle for each condition that is True */
+	declared_features features; /* status.declaredFeatures */
 	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
 };
 

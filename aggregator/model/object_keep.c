@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "aggregator/model/declared_features.h"
 #include "aggregator/model/object_bounds.h"
 #include "aggregator/model/object_record.h"
 #include "aggregator/model/object_text.h"
@@ -88,7 +89,8 @@ static const struct object_text_row CONDITION[] = {ALL("lastTransitionTime"), AL
 static const struct object_text_row NODE_SPEC[] = {ALL("providerID"), ALL("taints"),
 						   ALL("unschedulable"), END};
 static const struct object_text_row NODE_STATUS[] = {ALL("allocatable"), ALL("capacity"),
-						     SOME("conditions", CONDITION), END};
+						     SOME("conditions", CONDITION),
+						     ALL("declaredFeatures"), END};
 static const struct object_text_row NODE[] = {SOME("metadata", METADATA), SOME("spec", NODE_SPEC),
 					      SOME("status", NODE_STATUS), END};
 
@@ -246,8 +248,17 @@ static bool is_host_port(const cJSON *port)
 
 static const struct object_text_row PORT[] = {ALL("hostIP"), ALL("hostPort"), ALL("protocol"), END};
 
+static const struct object_text_row RESTART_RULE[] = {ALL("action"), END};
+static const struct object_text_row MOUNT[] = {ALL("bindMountOptions"), END};
+
 static const struct object_text_row CONTAINER[] = {
-	ALL("name"), EACH("ports", PORT, is_host_port), ALL("resources"), ALL("restartPolicy"), END,
+	ALL("name"),
+	EACH("ports", PORT, is_host_port),
+	ALL("resources"),
+	ALL("restartPolicy"),
+	EACH("restartPolicyRules", RESTART_RULE, declared_features_restart_rule),
+	EACH("volumeMounts", MOUNT, declared_features_mount),
+	END,
 };
 
 static const struct object_text_row POD_METADATA[] = {
@@ -258,6 +269,7 @@ static const struct object_text_row POD_SPEC[] = {
 	ALL("affinity"),
 	SOME("containers", CONTAINER),
 	ALL("hostNetwork"),
+	ALL("hostUsers"),
 	SOME("initContainers", CONTAINER),
 	ALL("nodeSelector"),
 	ALL("overhead"),

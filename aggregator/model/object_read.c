@@ -131,7 +131,8 @@ static int read_plain(const struct object_source *s, struct object **out)
 	return 0;
 }
 
-static bool is_ready(const cJSON *status)
+/* Whether the condition is True. */
+static bool has_condition(const cJSON *status, const char *wanted)
 {
 	const cJSON *list = object_json_find(status, "conditions");
 
@@ -140,10 +141,33 @@ static bool is_ready(const cJSON *status)
 		const char *type = cJSON_GetStringValue(object_json_find(item, "type"));
 		const char *state = cJSON_GetStringValue(object_json_find(item, "status"));
 
-		if (type && state && strcmp(type, "Ready") == 0)
+		if (type && state && strcmp(type, wanted) == 0)
 			return strcmp(state, "True") == 0;
 	}
 	return false;
+}
+
+const char *node_lifecycle_name(enum node_lifecycle l)
+{
+	static const char *const names[NODE_LIFECYCLES] = {
+		[NODE_SHUTDOWN_IN_PROGRESS] = "GracefulNodeShutdownInProgress",
+		[NODE_DRAIN_IN_PROGRESS] = "DrainInProgress",
+		[NODE_DRAINED] = "Drained",
+		[NODE_MAINTENANCE_PLANNED] = "MaintenancePlanned",
+		[NODE_MAINTENANCE_IN_PROGRESS] = "MaintenanceInProgress",
+	};
+
+	return names[l];
+}
+
+static uint8_t read_lifecycle(const cJSON *status)
+{
+	uint8_t found = 0;
+
+	for (unsigned int l = 0; l < NODE_LIFECYCLES; l++)
+		if (has_condition(status, node_lifecycle_name((enum node_lifecycle)l)))
+			found |= (uint8_t)(1U << l);
+	return found;
 }
 
 static int fill_node(const struct object_source *s, struct kube_node *n)
@@ -157,7 +181,9 @@ static int fill_node(const struct object_source *s, struct kube_node *n)
 	    object_json_bool(&s->json, spec, &OBJECT_SPEC, "unschedulable", &n->unschedulable) ||
 	    object_json_resources(&s->json, status, &OBJECT_STATUS, "capacity", NULL, &n->capacity))
 		return -EINVAL;
-	n->ready = is_ready(status);
+	n->ready = has_condition(status, "Ready");
+	n->lifecycle = read_lifecycle(status);
+	n->features = declared_features_of_node(object_json_find(status, "declaredFeatures"));
 	taints_read(object_json_find(spec, "taints"), &n->taints);
 	return object_json_resources(&s->json, status, &OBJECT_STATUS, "allocatable", NULL,
 				     &n->allocatable);

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/model.h"
+#include "aggregator/state/join.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
+#include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
 static struct api_fixture f;
@@ -48,6 +51,35 @@ static void add_usage(struct buf *out, const char *key, const char *latest,
 			   i ? "," : "", windows[i].name, windows[i].start, windows[i].samples,
 			   mean[i], stddev[i], percentiles_to_max);
 	buf_add_str(out, "}}");
+}
+
+static void test_lifecycle(void **state)
+{
+	struct model *m = model_new();
+	struct join *j = join_new();
+	struct api_fixture own;
+
+	(void)state;
+	model_put(m, model_fixture_object(
+			     OBJECT_NODE,
+			     "{\"metadata\":{\"name\":\"alpha\"},\"status\":{\"conditions\":["
+			     "{\"type\":\"MaintenancePlanned\",\"status\":\"True\"},"
+			     "{\"type\":\"Drained\",\"status\":\"False\"},"
+			     "{\"type\":\"DrainInProgress\",\"status\":\"True\"}]}}"));
+	model_put(m, model_fixture_object(OBJECT_NODE, "{\"metadata\":{\"name\":\"bravo\"}}"));
+	model_fixture_sync(m, OBJECT_NODE);
+	model_fixture_sync(m, OBJECT_POD);
+	api_fixture_open(&own, join_view(j, NULL, 0, model_cluster(m), VIEW_FIXTURE_NOW_NS));
+	assert_int_equal(api_fixture_get(&own, "/v1/nodes"), 200);
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(own.json, "items.0.lifecycle.0")),
+			    "DrainInProgress");
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(own.json, "items.0.lifecycle.1")),
+			    "MaintenancePlanned");
+	assert_null(api_fixture_at(own.json, "items.0.lifecycle.2"));
+	assert_null(api_fixture_at(own.json, "items.1.lifecycle"));
+	api_fixture_close(&own);
+	join_free(j);
+	model_free(m);
 }
 
 static void test_one_node(void **state)
@@ -437,6 +469,7 @@ static void test_etag(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lifecycle),
 		TEST(test_one_node),
 		TEST(test_node_never_heard),
 		TEST(test_states),

@@ -217,6 +217,20 @@ static void shows_what_is_not_ready(void **state)
 	      "");
 }
 
+static void shows_what_is_about_to_change(void **state)
+{
+	static const char node[] =
+		KNOWN("worker-1", "true", "true,\"lifecycle\":[\"DrainInProgress\",\"Drained\"]",
+		      FRESH_SOURCE, RATIOS, USE);
+	struct cli_fixture g = {.items = {node}, .options = {.no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "worker-1  Ready,cordoned,DrainInProgress,Drained  612m/3.90  16%  50%  250%  580m  "
+	      "120m  1.25  2.31  6.2/15Gi  42%  80%  100%  -  3s  T1\n",
+	      "");
+}
+
 static void wide_shows_amounts(void **state)
 {
 	struct cli_fixture g = {.items = {known_node, cordoned_node},
@@ -446,6 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shows_the_table),
+		cmocka_unit_test(shows_what_is_about_to_change),
 		cmocka_unit_test(shows_another_window),
 		cmocka_unit_test(wide_shows_all_windows_and_the_agent),
 		cmocka_unit_test(wide_shows_what_a_machine_tells),

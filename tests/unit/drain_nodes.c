@@ -186,6 +186,22 @@ static void test_eligibility(void **state)
 	}
 }
 
+/* An administrator drains the node; a planned change alone is not yet a drain. */
+static void test_lifecycle_conditions(void **state)
+{
+	struct kube_node *node = make_node("", "", "'cpu':'2'", true);
+	struct reason why = {""};
+
+	(void)state;
+	node->lifecycle = 1U << NODE_MAINTENANCE_PLANNED | 1U << NODE_DRAINED;
+	assert_false(drain_is_in_deletion(DRAIN_CORRECTED, node, DRAIN_NOW_NS, &why));
+	node->lifecycle = 1U << NODE_DRAIN_IN_PROGRESS;
+	assert_true(drain_is_in_deletion(DRAIN_CORRECTED, node, DRAIN_NOW_NS, &why));
+	assert_string_equal(why.text, "it has the condition DrainInProgress");
+	assert_false(drain_is_in_deletion(DRAIN_UPSTREAM, node, DRAIN_NOW_NS, &why));
+	object_drop(&node->object);
+}
+
 static void test_thresholds(void **state)
 {
 	static const struct {
@@ -366,6 +382,7 @@ int main(void)
 		cmocka_unit_test(test_daemons_that_take_all),
 		cmocka_unit_test(test_a_label_alone_makes_no_gpu),
 		cmocka_unit_test(test_eligibility),
+		cmocka_unit_test(test_lifecycle_conditions),
 		cmocka_unit_test(test_thresholds),
 		cmocka_unit_test(test_no_node),
 		cmocka_unit_test(test_failures),

@@ -161,7 +161,10 @@ static void taints_must_be_tolerated(void **state)
 		 "'tolerations':[{'key':'k','operator':'Exists'},"
 		 "{'key':'gpu','operator':'Exists','tolerationSeconds':3}]",
 		 ON(FITS, FITS, FITS)},
-		{"", TOLERATE("'key':'k','operator':'Gt','value':'1'"),
+		{"", TOLERATE("'key':'k','operator':'Gt','value':'1'"), ON(TAINT, TAINT, FITS)},
+		{"", TOLERATE("'key':'k','operator':'Gt','value':'01'"),
+		 ON(TAINT, TAINT, "Unknown")},
+		{"", TOLERATE("'key':'k','operator':'Ge','value':'1'"),
 		 ON(TAINT, TAINT, "Unknown")},
 		{"", TOLERATE("'key':'k','value':'v','tomorrow':1"), ON(TAINT, TAINT, "Unknown")},
 		{"", TOLERATE("'value':'v'"), ON(TAINT, TAINT, "Unknown")},
@@ -174,6 +177,115 @@ static void taints_must_be_tolerated(void **state)
 			   "{'key':'gpu','effect':'NoExecute'}]");
 	place_fixture_node(&f, "c", "", "'taints':[{'key':'z','effect':'PreferNoSchedule'}]");
 	CHECK(rows);
+}
+
+/* A taint with a number, one with no number as Kubernetes reads it, and one below zero. */
+static void numbers_of_taints_are_compared(void **state)
+{
+#define COMPARE(op, value) TOLERATE("'key':'k','operator':'" op "','value':'" value "'")
+	static const struct row rows[] = {
+		{"", COMPARE("Gt", "49"), ON(FITS, TAINT, TAINT)},
+		{"", COMPARE("Gt", "50"), ON(TAINT, TAINT, TAINT)},
+		{"", COMPARE("Lt", "51"), ON(FITS, TAINT, FITS)},
+		{"", COMPARE("Lt", "50"), ON(TAINT, TAINT, FITS)},
+		{"", COMPARE("Gt", "-4"), ON(FITS, TAINT, FITS)},
+		{"", COMPARE("Lt", "-9223372036854775808"), ON(TAINT, TAINT, TAINT)},
+		{"", COMPARE("Lt", "9223372036854775808"), ON(TAINT, TAINT, TAINT)},
+		{"", COMPARE("Gt", "-0"), ON(TAINT, TAINT, TAINT)},
+		{"", TOLERATE("'key':'k','operator':'Lt','value':'51','effect':'NoExecute'"),
+		 ON(TAINT, TAINT, TAINT)},
+	};
+#undef COMPARE
+
+	(void)state;
+	place_fixture_node(&f, "a", "",
+			   "'taints':[{'key':'k','value':'50','effect':'NoSchedule'}]");
+	place_fixture_node(&f, "b", "",
+			   "'taints':[{'key':'k','value':'050','effect':'NoSchedule'}]");
+	place_fixture_node(&f, "c", "",
+			   "'taints':[{'key':'k','value':'-3','effect':'NoSchedule'}]");
+	CHECK(rows);
+}
+
+/* --- features and conditions of nodes */
+
+#define FEATURE "NodeDeclaredFeatures"
+#define RULES(action)                                                                              \
+	"'containers':[{'name':'c','restartPolicyRules':[{'action':'Restart'},{'action':'" action  \
+	"'}]}]"
+
+static void put_status(const char *node, const char *status)
+{
+	char json[400];
+
+	snprintf(json, sizeof(json),
+		 "{'metadata':{'name':'%s'},'status':{'allocatable':{'cpu':'4','memory':'8Gi',"
+		 "'pods':'110'}%s}}",
+		 node, status);
+	place_fixture_put(&f, OBJECT_NODE, json);
+}
+
+static void needed_features_are_declared(void **state)
+{
+	static const struct row rows[] = {
+		{"", RULES("Restart"), ON(FITS, FITS, FITS)},
+		{"", RULES("RestartAllContainers"), ON(FITS, FITS, FEATURE)},
+		{"", "'hostNetwork':true,'hostUsers':false", ON(FEATURE, FITS, FEATURE)},
+		{"", "'hostNetwork':true,'hostUsers':true", ON(FITS, FITS, FITS)},
+		{"", "'hostNetwork':true", ON(FITS, FITS, FITS)},
+		{"", "'hostUsers':false", ON(FITS, FITS, FITS)},
+		{"",
+		 "'initContainers':[{'name':'i','volumeMounts':[{'name':'v'},{'name':'w',"
+		 "'bindMountOptions':['noexec']}]}]",
+		 ON(FEATURE, FEATURE, FEATURE)},
+		{"", "'initContainers':[{'name':'i','volumeMounts':[{'bindMountOptions':[]}]}]",
+		 ON(FITS, FITS, FITS)},
+		/* The same rules for nodes, but another need. */
+		{"", "'nodeSelector':{}", ON(FITS, FITS, FITS)},
+	};
+
+	(void)state;
+	put_status("a", ",'declaredFeatures':['Other','RestartAllContainersOnContainerExits']");
+	put_status("b", ",'declaredFeatures':['RestartAllContainersOnContainerExits',"
+			"'UserNamespacesHostNetworkSupport']");
+	put_status("c", ",'declaredFeatures':['Other',7]");
+	CHECK(rows);
+}
+
+/* A node that declares a feature later takes the pod: the next view is followed. */
+static void a_feature_that_is_declared_later_counts(void **state)
+{
+	struct view *next;
+
+	(void)state;
+	put_status("a", "");
+	place_fixture_pod(&f, "asked", "", "", RULES("RestartAllContainers"));
+	place_fixture_build(&f);
+	assert_string_equal(place_fixture_ask(f.place, "asked", "a"), FEATURE);
+	put_status("a", ",'declaredFeatures':['RestartAllContainersOnContainerExits']");
+	next = place_fixture_view(&f, NULL, 0);
+	assert_true(place_update(f.place, next, 0));
+	view_drop(next);
+	assert_string_equal(place_fixture_ask(f.place, "asked", "a"), FITS);
+}
+
+static void nodes_that_are_about_to_change_take_no_pods(void **state)
+{
+	static const struct row rows[] = {
+		{"", "", ON("NodeGone", FITS, "NodeGone")},
+		{"", TOLERATE("'operator':'Exists'"), ON("NodeGone", FITS, "NodeGone")},
+	};
+	struct reason why;
+
+	(void)state;
+	put_status("a", ",'conditions':[{'type':'Ready','status':'True'},{'type':"
+			"'MaintenancePlanned','status':'True'}]");
+	put_status("b", ",'conditions':[{'type':'Drained','status':'False'},{'type':"
+			"'DrainInProgress','status':'Unknown'}]");
+	put_status("c", ",'conditions':[{'type':'DrainInProgress','status':'True'}]");
+	CHECK(rows);
+	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 0, &why);
+	assert_string_equal(why.text, "NodeGone: node a has the condition MaintenancePlanned");
 }
 
 static void cordoned_nodes_are_for_those_that_tolerate_it(void **state)
@@ -269,7 +381,8 @@ static void the_field_that_cannot_be_judged_is_named(void **state)
 	} rows[] = {
 		{"'resourceClaims':[{'name':'gpu'}]", "spec.resourceClaims"},
 		{"'schedulingGates':[{'name':'wait'}]", "spec.schedulingGates"},
-		{TOLERATE("'key':'k','operator':'Lt'"), "spec.tolerations[0].operator"},
+		{TOLERATE("'key':'k','operator':'Like'"), "spec.tolerations[0].operator"},
+		{TOLERATE("'key':'k','operator':'Lt'"), "spec.tolerations[0].value"},
 		{REQUIRE(EXPR("zone", "Like", "'1'")),
 		 "nodeSelectorTerms[0]: matchExpressions[0]: operator"},
 		{"'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'zone',"
@@ -345,6 +458,10 @@ int main(void)
 		test(a_node_given_away_twice_takes_what_asks_for_nothing),
 		test(pods_that_ended_take_nothing),
 		test(taints_must_be_tolerated),
+		test(numbers_of_taints_are_compared),
+		test(needed_features_are_declared),
+		test(a_feature_that_is_declared_later_counts),
+		test(nodes_that_are_about_to_change_take_no_pods),
 		test(cordoned_nodes_are_for_those_that_tolerate_it),
 		test(labels_must_match),
 		test(the_field_that_cannot_be_judged_is_named),

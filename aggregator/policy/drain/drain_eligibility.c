@@ -40,6 +40,10 @@ static bool is_draining(const struct kube_node *node, struct reason *why)
 {
 	const char *draining = labels_find(&node->annotations, "evenkeel.io/draining");
 
+	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS) {
+		reason_set(why, "it has the condition DrainInProgress");
+		return true;
+	}
 	if (!draining || strcmp(draining, "false") == 0)
 		return false;
 	reason_set(why, "it is annotated evenkeel.io/draining");

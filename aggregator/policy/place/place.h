@@ -22,10 +22,12 @@
 /* In the order they are asked; the first that refuses is the one that is told. */
 enum place_filter {
 	PLACE_FITS, /* none refuses */
-	PLACE_GONE, /* the node is removed (place_remove_node()), or in deletion */
+	/* the node is removed (place_remove_node()), in deletion, or has a lifecycle condition */
+	PLACE_GONE,
 	PLACE_FIT, /* CPU, memory, ephemeral storage, pods, extended resources */
 	PLACE_TAINTS,
 	PLACE_NODE_AFFINITY, /* nodeSelector and required node affinity */
+	PLACE_FEATURES, /* of the kubelet, that the pod needs and the node does not declare */
 	PLACE_UNSCHEDULABLE,
 	PLACE_ANTI_AFFINITY, /* of the pod, and of pods that are there */
 	PLACE_AFFINITY,

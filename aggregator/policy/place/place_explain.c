@@ -15,6 +15,7 @@ const char *place_filter_name(enum place_filter f)
 		[PLACE_FIT] = "NodeResourcesFit",
 		[PLACE_TAINTS] = "TaintToleration",
 		[PLACE_NODE_AFFINITY] = "NodeAffinity",
+		[PLACE_FEATURES] = "NodeDeclaredFeatures",
 		[PLACE_UNSCHEDULABLE] = "NodeUnschedulable",
 		[PLACE_ANTI_AFFINITY] = "InterPodAntiAffinity",
 		[PLACE_AFFINITY] = "InterPodAffinity",
@@ -41,6 +42,10 @@ static void tell_gone(const struct place *p, place_node n, struct reason *why)
 
 	if (!node)
 		reason_set(why, "the API knows no node %s", place_node_name(p, n));
+	else if (node->lifecycle)
+		reason_set(why, "node %s has the condition %s", place_node_name(p, n),
+			   node_lifecycle_name(
+				   (enum node_lifecycle)__builtin_ctz(node->lifecycle)));
 	else if (p->nodes[n].leaving)
 		reason_set(why, "node %s is in deletion", place_node_name(p, n));
 	else
@@ -339,6 +344,10 @@ static void tell(struct place *p, const struct place_slot *s, place_node n, enum
 		break;
 	case PLACE_NODE_AFFINITY:
 		tell_node_affinity(p, s, n, why);
+		break;
+	case PLACE_FEATURES:
+		reason_set(why, "the node does not declare the feature %s",
+			   declared_features_name(place_rules_missing(p, s->class->rules, n)));
 		break;
 	case PLACE_UNSCHEDULABLE:
 		reason_set(why, "the node is cordoned");

@@ -56,7 +56,7 @@ static bool same_place(const struct place_node_info *a, const struct place_node_
 	return a->view &&
 	       (a->object == b->object ||
 		(a->object && b->object && same_labels(&a->object->labels, &b->object->labels) &&
-		 same_taints(a, b)));
+		 same_taints(a, b) && a->object->features == b->object->features));
 }
 
 static const struct object_table *table_of(const struct view *v, enum object_kind kind)

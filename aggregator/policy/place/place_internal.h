@@ -81,12 +81,24 @@ struct place_taint {
 	const char *effect;
 };
 
-struct place_toleration {
-	const char *key, *value, *effect; /* borrowed from the rules' tree; "" any */
-	bool exists;
+enum place_toleration_operator {
+	PLACE_TOLERATES_EQUAL,
+	PLACE_TOLERATES_EXISTS,
+	PLACE_TOLERATES_GT,
+	PLACE_TOLERATES_LT,
+	PLACE_TOLERATIONS
 };
 
-/* nodeSelector, required node affinity and tolerations. Equal text is the same rules. */
+struct place_toleration {
+	const char *key, *value, *effect; /* borrowed from the rules' tree; "" any */
+	enum place_toleration_operator op;
+	int64_t number; /* the value, with Gt and Lt */
+};
+
+/*
+ * nodeSelector, required node affinity, tolerations and needed features. Equal text is the same
+ * rules.
+ */
 struct place_rules {
 	UT_hash_handle hh;
 	char *text; /* owned; key */
@@ -95,6 +107,7 @@ struct place_rules {
 	struct place_terms affinity;
 	bool has_affinity;
 	PLACE_LIST(struct place_toleration) tolerations;
+	declared_features features; /* that a node must declare */
 	bool tolerates_cordon;
 	bool own_names; /* asks for what no signature tells, such as a node's name */
 	char *unknown; /* owned; a field that cannot be judged, and why; NULL */
@@ -339,7 +352,7 @@ struct place_node_info {
 	cJSON *tree; /* owned; of taints; NULL: none */
 	PLACE_LIST(struct place_taint) taints;
 	bool hidden_taints; /* they cannot be read */
-	bool leaving; /* in deletion: by its time, a taint or an annotation */
+	bool leaving; /* in deletion, or with a lifecycle condition */
 };
 
 enum place_change {
@@ -490,6 +503,9 @@ void place_rules_free(struct place_rules *r);
 /* FITS, TAINTS or NODE_AFFINITY. */
 enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, place_node n);
 bool place_rules_select(const struct place *p, const struct place_rules *r, place_node n);
+/* Of the features that the rules ask for, those that the node does not declare. */
+declared_features place_rules_missing(const struct place *p, const struct place_rules *r,
+				      place_node n);
 const struct place_taint *place_rules_untolerated(const struct place *p,
 						  const struct place_rules *r, place_node n);
 void place_node_read_taints(struct place_node_info *n);

@@ -7,6 +7,7 @@
  * signature per node. So are rules of pods that are only asked about where they name a label that
  * no other rules do: what a question names must not sort all nodes anew.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static char *text_of_rules(const cJSON *spec)
 				object_json_find(object_json_find(spec, "affinity"),
 						 "nodeAffinity"),
 				object_json_find(spec, "tolerations")};
+	declared_features features = declared_features_of_pod(spec);
 	struct buf b = BUF_INIT;
 
 	buf_add_char(&b, '[');
@@ -43,6 +45,8 @@ static char *text_of_rules(const cJSON *spec)
 		buf_add_str(&b, text ? text : "null");
 		cJSON_free(text);
 	}
+	if (features)
+		buf_printf(&b, ",%u", features);
 	buf_add_char(&b, ']');
 	return buf_take(&b, NULL);
 }
@@ -104,6 +108,41 @@ static const char *no_string(const cJSON *json)
 	return NULL;
 }
 
+/* As Kubernetes reads it: without a plus sign and without leading zeros. */
+static bool read_whole_number(const char *text, int64_t *out)
+{
+	const char *digits = text + (*text == '-');
+
+	if (strcmp(text, "0") != 0 &&
+	    (*digits < '1' || *digits > '9' || digits[strspn(digits, "0123456789")]))
+		return false;
+	errno = 0;
+	*out = strtoll(text, NULL, 10);
+	return errno == 0;
+}
+
+/* False: it is not known. */
+static bool read_operator(const char *text, enum place_toleration_operator *out)
+{
+	static const char *const names[PLACE_TOLERATIONS] = {
+		[PLACE_TOLERATES_EQUAL] = "Equal",
+		[PLACE_TOLERATES_EXISTS] = "Exists",
+		[PLACE_TOLERATES_GT] = "Gt",
+		[PLACE_TOLERATES_LT] = "Lt",
+	};
+	unsigned int op = 0;
+
+	while (*text && op < PLACE_TOLERATIONS && strcmp(text, names[op]) != 0)
+		op++;
+	*out = (enum place_toleration_operator)op;
+	return op < PLACE_TOLERATIONS;
+}
+
+static bool compares(const struct place_toleration *t)
+{
+	return t->op == PLACE_TOLERATES_GT || t->op == PLACE_TOLERATES_LT;
+}
+
 static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 {
 	static const char *const members[] = {"key",	"operator",	     "value",
@@ -111,8 +150,7 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 	const char *op = text_of(json, "operator");
 	struct place_toleration t = {.key = text_of(json, "key"),
 				     .value = text_of(json, "value"),
-				     .effect = text_of(json, "effect"),
-				     .exists = strcmp(op, "Exists") == 0};
+				     .effect = text_of(json, "effect")};
 	char where[48];
 
 	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
@@ -120,13 +158,15 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 		return;
 	if (no_string(json))
 		place_note(&r->unknown, "%s.%s: must be a string", where, no_string(json));
-	else if (!t.exists && *op && strcmp(op, "Equal") != 0)
+	else if (!read_operator(op, &t.op))
 		place_note(&r->unknown, "%s.operator: \"%.60s\" is not known", where, op);
 	else if (!is_known_effect(t.effect))
 		place_note(&r->unknown, "%s.effect: \"%.60s\" is not known", where, t.effect);
-	else if (!t.exists && !*t.key)
+	else if (t.op != PLACE_TOLERATES_EXISTS && !*t.key)
 		place_note(&r->unknown, "%s.key: must not be empty unless operator is Exists",
 			   where);
+	else if (compares(&t) && !read_whole_number(t.value, &t.number))
+		place_note(&r->unknown, "%s.value: must be a whole number with Gt and Lt", where);
 	else
 		PLACE_LIST_ADD(&r->tolerations, t);
 }
@@ -144,6 +184,20 @@ static void read_tolerations(struct place_rules *r, const cJSON *list)
 		read_toleration(r, t, at++);
 }
 
+/* Gt tolerates a taint with a greater number, Lt one with a smaller number. */
+static bool tolerates_value(const struct place_toleration *t, const char *value)
+{
+	int64_t number;
+
+	if (t->op == PLACE_TOLERATES_EXISTS)
+		return true;
+	if (!compares(t))
+		return strcmp(t->value, value) == 0;
+	if (!read_whole_number(value, &number))
+		return false;
+	return t->op == PLACE_TOLERATES_GT ? number > t->number : number < t->number;
+}
+
 static bool tolerates(const struct place_rules *r, const struct place_taint *taint)
 {
 	for (uint32_t i = 0; i < r->tolerations.count; i++) {
@@ -153,7 +207,7 @@ static bool tolerates(const struct place_rules *r, const struct place_taint *tai
 			continue;
 		if (*t->key && strcmp(t->key, taint->key) != 0)
 			continue;
-		if (t->exists || strcmp(t->value, taint->value) == 0)
+		if (tolerates_value(t, taint->value))
 			return true;
 	}
 	return false;
@@ -208,6 +262,7 @@ struct place_rules *place_rules_intern(struct place *p, const cJSON *spec)
 	r = mem_zalloc(1, sizeof(*r));
 	r->text = text;
 	r->tree = cJSON_Parse(text);
+	r->features = declared_features_of_pod(spec);
 	read_selector(r, object_json_find(spec, "nodeSelector"));
 	read_affinity(r, object_json_find(object_json_find(spec, "affinity"), "nodeAffinity"));
 	read_tolerations(r, cJSON_GetArrayItem(r->tree, 2));
@@ -266,11 +321,19 @@ bool place_rules_select(const struct place *p, const struct place_rules *r, plac
 	       place_terms_match(&r->affinity, &node->labels, node->object.name);
 }
 
+declared_features place_rules_missing(const struct place *p, const struct place_rules *r,
+				      place_node n)
+{
+	return (declared_features)(r->features & ~p->nodes[n].object->features);
+}
+
 static enum place_filter judge(const struct place *p, const struct place_rules *r, place_node n)
 {
 	if (p->nodes[n].hidden_taints || place_rules_untolerated(p, r, n))
 		return PLACE_TAINTS;
-	return place_rules_select(p, r, n) ? PLACE_FITS : PLACE_NODE_AFFINITY;
+	if (!place_rules_select(p, r, n))
+		return PLACE_NODE_AFFINITY;
+	return place_rules_missing(p, r, n) ? PLACE_FEATURES : PLACE_FITS;
 }
 
 enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, place_node n)
@@ -311,7 +374,7 @@ static bool is_leaving(const struct place_node_info *n)
 		if (strcmp(n->taints.of[i].key, "ToBeDeletedByClusterAutoscaler") == 0 ||
 		    strcmp(n->taints.of[i].key, "karpenter.sh/disrupted") == 0)
 			return true;
-	return n->object->deletion_ns ||
+	return n->object->deletion_ns || n->object->lifecycle ||
 	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
 }
 
@@ -324,7 +387,7 @@ void place_node_read_taints(struct place_node_info *n)
 	n->leaving = false;
 	if (!n->object)
 		return;
-	n->leaving = n->object->deletion_ns;
+	n->leaving = n->object->deletion_ns || n->object->lifecycle;
 	text = n->object->object.text;
 	if (!strstr(text, "\"taints\":") && !strstr(text, "\"evenkeel.io/draining\":"))
 		return;
@@ -357,6 +420,8 @@ static void write_signature(const struct place *p, place_node n, struct buf *b)
 
 	buf_clear(b);
 	buf_add_str(b, !node->object ? "none" : node->hidden_taints ? "hidden" : "");
+	if (node->object && node->object->features)
+		buf_printf(b, "%u", node->object->features);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		write_part(b, node->object ? labels_find(&node->object->labels, p->label_keys.of[i])
 					   : NULL);

@@ -368,8 +368,8 @@ bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set
 static bool is_final(enum place_filter f)
 {
 	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
-	       f == PLACE_UNSCHEDULABLE || f == PLACE_UNKNOWN || f == PLACE_FIT ||
-	       f == PLACE_USE_CAP || f == PLACE_SILENT;
+	       f == PLACE_FEATURES || f == PLACE_UNSCHEDULABLE || f == PLACE_UNKNOWN ||
+	       f == PLACE_FIT || f == PLACE_USE_CAP || f == PLACE_SILENT;
 }
 
 static bool gates(const struct attempt *a)

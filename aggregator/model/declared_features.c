@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row for each feature of k8s.io/component-helpers nodedeclaredfeatures (1.37) that scheduling
+ * infers from a pod's spec. The other features in that registry matter to updates and to DRA only.
+ */
+#include "aggregator/model/declared_features.h"
+
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
+
+static const cJSON *first(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+bool declared_features_restart_rule(const cJSON *rule)
+{
+	const char *action = cJSON_GetStringValue(object_json_find(rule, "action"));
+
+	return action && strcmp(action, "RestartAllContainers") == 0;
+}
+
+bool declared_features_mount(const cJSON *mount)
+{
+	return first(object_json_find(mount, "bindMountOptions")) != NULL;
+}
+
+/* Whether a container's list `member` has an element that asks for the feature. */
+static bool any_asks(const cJSON *spec, const char *member, bool (*asks)(const cJSON *))
+{
+	static const char *const lists[] = {"containers", "initContainers"};
+
+	for (size_t i = 0; i < 2; i++)
+		for (const cJSON *one = first(object_json_find(spec, lists[i])); one;
+		     one = one->next)
+			for (const cJSON *item = first(object_json_find(one, member)); item;
+			     item = item->next)
+				if (asks(item))
+					return true;
+	return false;
+}
+
+static bool restarts_all(const cJSON *spec)
+{
+	return any_asks(spec, "restartPolicyRules", declared_features_restart_rule);
+}
+
+static bool has_mount_options(const cJSON *spec)
+{
+	return any_asks(spec, "volumeMounts", declared_features_mount);
+}
+
+static bool has_users_on_host_network(const cJSON *spec)
+{
+	return cJSON_IsTrue(object_json_find(spec, "hostNetwork")) &&
+	       cJSON_IsFalse(object_json_find(spec, "hostUsers"));
+}
+
+static const struct {
+	const char *name;
+	bool (*is_needed)(const cJSON *spec);
+} features[] = {
+	{"RestartAllContainersOnContainerExits", restarts_all},
+	{"UserNamespacesHostNetworkSupport", has_users_on_host_network},
+	{"VolumeBindMountOptions", has_mount_options},
+};
+
+enum { FEATURES = sizeof(features) / sizeof(features[0]) };
+
+declared_features declared_features_of_node(const cJSON *list)
+{
+	declared_features set = 0;
+
+	for (const cJSON *item = first(list); item; item = item->next)
+		for (int i = 0; i < FEATURES; i++)
+			if (cJSON_IsString(item) &&
+			    strcmp(item->valuestring, features[i].name) == 0)
+				set |= (declared_features)(1U << i);
+	return set;
+}
+
+declared_features declared_features_of_pod(const cJSON *spec)
+{
+	declared_features set = 0;
+
+	for (int i = 0; i < FEATURES; i++)
+		if (features[i].is_needed(spec))
+			set |= (declared_features)(1U << i);
+	return set;
+}
+
+const char *declared_features_name(declared_features set)
+{
+	int i = 0;
+
+	while (i < FEATURES - 1 && !(set & 1U << i))
+		i++;
+	return features[i].name;
+}

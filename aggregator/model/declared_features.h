@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Features of the kubelet that a pod can need and a node declares (status.declaredFeatures): the
+ * rules of the kube-scheduler's filter NodeDeclaredFeatures. Pure.
+ */
+#ifndef EVENKEEL_AGGREGATOR_MODEL_DECLARED_FEATURES_H
+#define EVENKEEL_AGGREGATOR_MODEL_DECLARED_FEATURES_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A set of the features that some pod can need, a bit each. */
+typedef uint8_t declared_features;
+
+/* Of a node's list of names. Names of other features are left out: no pod needs them. */
+declared_features declared_features_of_node(const cJSON *list);
+declared_features declared_features_of_pod(const cJSON *spec);
+/* The first in a set that is not empty: "RestartAllContainersOnContainerExits". */
+const char *declared_features_name(declared_features set);
+
+/* What these rules read of a container: whether a rule or a mount asks for a feature. */
+bool declared_features_restart_rule(const cJSON *rule);
+bool declared_features_mount(const cJSON *mount);
+
+#endif
