@@ -319,7 +319,7 @@ static pid_t start_client(struct control_plane *c, const char *name, const char 
 /* With a file of configuration the scheduler heeds no option that says the same. */
 void control_plane_start_scheduler(struct control_plane *c, const char *config)
 {
-	char *argv[CLIENT_WORDS + 2] = {NULL};
+	char *argv[CLIENT_WORDS + 3] = {NULL};
 	struct buf text = BUF_INIT;
 
 	control_plane_stop_scheduler(c);
@@ -339,6 +339,8 @@ void control_plane_start_scheduler(struct control_plane *c, const char *config)
 	write_file(c, "scheduler.yaml", text.data);
 	buf_fini(&text);
 	argv[CLIENT_WORDS] = mem_printf("--config=%s/scheduler.yaml", c->folder);
+	if (c->version->scheduler_option)
+		argv[CLIENT_WORDS + 1] = mem_strdup(c->version->scheduler_option);
 	c->scheduler = start_client(c, "scheduler", "kube-scheduler", c->scheduler_port, argv);
 }
 

@@ -128,6 +128,14 @@ static void write_ports(struct kube_fit_world *w, struct buf *b)
 	buf_add_str(b, "}]");
 }
 
+static void write_restart_rules(struct kube_fit_world *w, struct buf *b)
+{
+	buf_printf(b,
+		   ",\"restartPolicy\":\"Never\",\"restartPolicyRules\":[{\"action\":\"%s\","
+		   "\"exitCodes\":{\"operator\":\"In\",\"values\":[42]}}]",
+		   ANY(w, "Restart", "RestartAllContainers", "RestartAllContainers"));
+}
+
 static struct amount_list write_container(struct kube_fit_world *w, struct buf *b, char name)
 {
 	struct amount_list a = draw_amounts(w);
@@ -138,10 +146,21 @@ static struct amount_list write_container(struct kube_fit_world *w, struct buf *
 	buf_add_str(b, ",\"limits\":");
 	write_amounts(b, &a, GPU);
 	buf_add_char(b, '}');
-	if (name == 'a' && chance(w, 15))
+	if (name == 'a' && !w->on_host && chance(w, 15))
 		write_ports(w, b);
+	if (w->version->new_members && name == 'a' && chance(w, 12))
+		write_restart_rules(w, b);
 	buf_add_char(b, '}');
 	return a;
+}
+
+/* The pod's own requests, which must be no less than what its containers add up to. */
+static void write_pod_level(struct kube_fit_world *w, struct buf *b, struct amount_list *sum)
+{
+	sum->of[CPU] += 100 * (int64_t)draw(w, 5);
+	sum->of[MEMORY] += 64 * (int64_t)draw(w, 5);
+	buf_printf(b, ",\"resources\":{\"requests\":{\"cpu\":\"%lldm\",\"memory\":\"%lldMi\"}}",
+		   (long long)sum->of[CPU], (long long)sum->of[MEMORY]);
 }
 
 /* What the pod needs at its worst moment; an overhead is that of the runtime class. */
@@ -166,6 +185,8 @@ static struct amount_list write_containers(struct kube_fit_world *w, struct buf 
 			sum.of[i] = one.of[i] > sum.of[i] ? one.of[i] : sum.of[i];
 		buf_add_char(b, ']');
 	}
+	if (w->version->new_members && chance(w, 10))
+		write_pod_level(w, b, &sum);
 	if (chance(w, 8)) {
 		buf_add_str(b, ",\"runtimeClassName\":\"fat\"");
 		sum.of[CPU] += 150;
@@ -307,6 +328,11 @@ static bool write_placement(struct kube_fit_world *w, struct buf *b)
 static void write_toleration(struct kube_fit_world *w, struct buf *b)
 {
 	next(b);
+	if (w->version->new_members && chance(w, 30)) {
+		buf_printf(b, "{\"key\":\"tier\",\"operator\":\"%s\",\"value\":\"%s\"}",
+			   ANY(w, "Gt", "Lt"), ANY(w, "-1", "0", "3", "5", "10"));
+		return;
+	}
 	switch (draw(w, 6)) {
 	case 0:
 		buf_add_str(b, "{\"operator\":\"Exists\"}");
@@ -383,6 +409,18 @@ static void write_volumes(struct kube_fit_world *w, struct buf *b)
 	buf_add_char(b, ']');
 }
 
+/* Members that say nothing of nodes. */
+static void write_names(struct kube_fit_world *w, struct buf *b)
+{
+	if (chance(w, 10))
+		buf_add_str(b, "\"schedulingGroup\":{\"podGroupName\":\"gang\"},");
+	else if (chance(w, 10))
+		buf_add_str(b, "\"evictionResponders\":[{\"name\":\"example.com/x\","
+			       "\"priority\":10000}],");
+	if (chance(w, 10))
+		buf_add_str(b, "\"hostnameOverride\":\"other\",");
+}
+
 /* A pod of the API without braces' end; what it needs. `where` as drawn, or -1. */
 static struct amount_list write_pod(struct kube_fit_world *w, struct buf *b, const char *name,
 				    int where)
@@ -395,6 +433,12 @@ static struct amount_list write_pod(struct kube_fit_world *w, struct buf *b, con
 	if (chance(w, 50))
 		buf_printf(b, ",\"tier\":\"%s\"", ANY(w, "x", "y"));
 	buf_add_str(b, "}},\"spec\":{");
+	w->on_host = w->version->new_members && chance(w, 12);
+	if (w->on_host)
+		buf_printf(b, "\"hostNetwork\":true,\"hostUsers\":%s,",
+			   ANY(w, "true", "false", "false"));
+	else if (w->version->new_members)
+		write_names(w, b);
 	if (where == NOWHERE)
 		buf_add_str(b, "\"nodeName\":\"" PLACE_WORLD_LOST "\",");
 	else if (where >= 0)
@@ -463,6 +507,8 @@ static void write_node_spec(struct kube_fit_world *w, struct buf *b)
 		write_taint(b, "spot", "", "PreferNoSchedule");
 	if (chance(w, 10))
 		write_taint(b, "team", ANY(w, "a", "b"), "NoExecute");
+	if (w->version->new_members && chance(w, 25))
+		write_taint(b, "tier", ANY(w, "0", "3", "4", "05", "x", ""), "NoSchedule");
 	buf_add_str(b, "]}");
 }
 
@@ -478,6 +524,11 @@ static void make_node(struct kube_fit_world *w, struct control_plane *c, size_t 
 	buf_add_str(&b, ",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
 			"\"allocatable\":");
 	write_allocatable(w, &b, *taken, pods);
+	if (w->version->new_members)
+		buf_printf(&b, ",\"declaredFeatures\":[%s]",
+			   ANY(w, "", "\"RestartAllContainersOnContainerExits\"",
+			       "\"RestartAllContainersOnContainerExits\","
+			       "\"UserNamespacesHostNetworkSupport\""));
 	buf_add_str(&b, "}}");
 	post(c, "/api/v1/nodes", &b);
 }
@@ -532,6 +583,37 @@ static void make_nodes(struct kube_fit_world *w, struct control_plane *c)
 		make_node(w, c, n, &taken[n], pods[n]);
 	for (size_t i = 0; i < KUBE_FIT_BOUND; i++)
 		settle(w, c, &bound[i], ended[i]);
+}
+
+/*
+ * Pods that never start, since a gate holds them back, and count on the nodes they are nominated
+ * for. Pods that are asked about have the priority 0.
+ */
+static void make_nominated(struct kube_fit_world *w, struct control_plane *c)
+{
+	static const char *const pods = "/api/v1/namespaces/two/pods";
+
+	control_plane_must(c, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses",
+			   "{\"metadata\":{\"name\":\"low\"},\"value\":-5}");
+	for (size_t i = 0; i < 20; i++) {
+		struct buf b = BUF_INIT;
+		char *path = mem_printf("%s/g%02zu/status", pods, i);
+		char *node = mem_printf("{\"status\":{\"nominatedNodeName\":\"n%02zu\"}}",
+					draw(w, KUBE_FIT_NODES));
+
+		buf_printf(&b,
+			   "{\"metadata\":{\"name\":\"g%02zu\",\"labels\":{\"app\":\"%s\"}},"
+			   "\"spec\":{\"schedulingGates\":[{\"name\":\"example.com/g\"}],%s",
+			   i, any_app(w), chance(w, 25) ? "\"priorityClassName\":\"low\"," : "");
+		w->on_host = false;
+		write_containers(w, &b);
+		write_placement(w, &b);
+		buf_add_str(&b, "}}");
+		post(c, pods, &b);
+		control_plane_must(c, "PATCH", path, node);
+		free(node);
+		free(path);
+	}
 }
 
 /* --- volumes --------------------------------------------------------------------------------- */
@@ -686,6 +768,8 @@ void kube_fit_world_make(struct kube_fit_world *w, struct control_plane *c, uint
 	make_runtime_class(c);
 	make_volumes(w, c);
 	make_nodes(w, c);
+	if (c->version->new_members)
+		make_nominated(w, c);
 }
 
 void kube_fit_world_ask(struct kube_fit_world *w, struct control_plane *c)

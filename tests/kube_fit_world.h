@@ -25,9 +25,10 @@ struct kube_fit_world {
 	 * node and have not ended.
 	 */
 	size_t nodes, pods;
+	bool on_host; /* the pod that is being written is in its node's network */
 };
 
-/* Nodes "n00".., volumes, and pods on nodes. */
+/* Nodes "n00".., volumes, pods on nodes, and in namespace "two" pods "g00".. nominated for nodes. */
 void kube_fit_world_make(struct kube_fit_world *w, struct control_plane *c, uint64_t seed);
 /* Pods "p000".. without a node. */
 void kube_fit_world_ask(struct kube_fit_world *w, struct control_plane *c);

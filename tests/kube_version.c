@@ -19,9 +19,13 @@ static const struct kube_version versions[] = {
 		.installation = "packaging/kubernetes/base",
 		.cache_size = "scheduler_cache_size",
 		.kubelet_config = "failCgroupV1: false\n",
-		/* PodGroups: spec.schedulingGroup of pods */
-		.api_options = {"--feature-gates=GenericWorkload=true",
+		/* PodGroups: spec.schedulingGroup of pods; members of pods that are alpha */
+		.api_options = {"--feature-gates=GenericWorkload=true,EvictionRequestAPI=true,"
+				"TaintTolerationComparisonOperators=true,"
+				"UserNamespacesHostNetworkSupport=true",
 				"--runtime-config=scheduling.k8s.io/v1beta1=true"},
+		.scheduler_option = "--feature-gates=TaintTolerationComparisonOperators=true",
+		.new_members = true,
 		.sidecars = true,
 	},
 	{

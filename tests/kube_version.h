@@ -18,6 +18,12 @@ struct kube_version {
 		kubelet_config; /* lines of KubeletConfiguration that a node with cgroups v1 needs */
 	const char *api_options
 		[2]; /* of the API server, for what it does not do by itself; NULL: no more */
+	const char *scheduler_option; /* likewise of the scheduler; NULL: no more */
+	/*
+	 * Nodes declare features, tolerations compare numbers, and pods name their group and
+	 * resources of their own
+	 */
+	bool new_members;
 	bool token_secrets; /* a ServiceAccount gets a Secret with a token */
 	bool sidecars; /* init containers may restart always, and pods are resized in place */
 	bool plain_ports; /* scheduler and controllers listen without TLS, too */

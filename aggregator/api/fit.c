@@ -14,7 +14,8 @@
  * What the cluster knows under its uid, or under its name where a manifest has a name and no uid,
  * is taken away first, so that it is not in its own way. Where a pod of the API is bound to is not
  * asked; a manifest that says so is refused, since no scheduler would be asked about it. What the
- * ledger has promised to others is room they have (ledger.h).
+ * ledger has promised to others is room they have (ledger.h), and a node must take the pod also
+ * beside the pods that are nominated for it.
  *
  * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would
  * be true: 503.
@@ -82,7 +83,7 @@ static bool read_request(const struct api_request *from, struct fit_request *rq,
 static void write_node(struct jsonw *w, const struct fit_ask *a, place_node n)
 {
 	struct reason why = {""};
-	enum place_filter filter = place_explain(a->place, a->pod, n, &why);
+	enum place_filter filter = fit_ask_node(a, n, &why);
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "node", place_node_name(a->place, n));

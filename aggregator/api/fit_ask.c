@@ -37,6 +37,74 @@ static const char *reserved_uid(const struct view *v, const struct ledger_copy *
 	return own ? own->uid : "";
 }
 
+/* --- nominated pods */
+
+/* A manifest may name its class alone. A class that is not known counts as 0. */
+static int32_t priority_of(const struct view *v, const struct kube_pod *pod)
+{
+	const struct kube_priority_class *class =
+		(const struct kube_priority_class *)cluster_find(v->cluster, OBJECT_PRIORITY_CLASS,
+								 "", pod->template->priority_class);
+
+	return pod->template->priority || !class ? pod->template->priority : class->value;
+}
+
+static bool is_same(const struct kube_pod *a, const struct kube_pod *b)
+{
+	return strcmp(a->object.name, b->object.name) == 0 &&
+	       strcmp(a->object.namespace, b->object.namespace) == 0;
+}
+
+static void find_nominated(struct fit_ask *a, const struct view *v, const struct kube_pod *asked)
+{
+	const struct object_table *pending = v->cluster->tables[OBJECT_POD];
+	int32_t priority = priority_of(v, asked);
+
+	a->nominated = NULL;
+	a->nominated_count = 0;
+	for (size_t i = 0; i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
+		struct fit_nominated found;
+
+		if (!*pod->nominated_node || pod->template->priority < priority ||
+		    !kube_pod_is_active(pod) || is_same(pod, asked))
+			continue;
+		found.pod = place_find_pod(a->place, pod->object.namespace, pod->object.name);
+		found.node = place_find_node(a->place, pod->nominated_node);
+		if (found.node == PLACE_NONE || found.pod == PLACE_NONE ||
+		    place_where(a->place, found.pod) != PLACE_NONE)
+			continue; /* the ledger has a reservation for it, which is there */
+		a->nominated =
+			mem_realloc(a->nominated, (a->nominated_count + 1) * sizeof(*a->nominated));
+		a->nominated[a->nominated_count++] = found;
+	}
+}
+
+static enum place_filter ask(const struct fit_ask *a, place_node n, struct reason *why)
+{
+	return why ? place_explain(a->place, a->pod, n, why) : place_check(a->place, a->pod, n);
+}
+
+enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct reason *why)
+{
+	enum place_filter f = PLACE_FITS;
+	place_mark mark = place_fork(a->place);
+	bool any = false;
+
+	for (size_t i = 0; i < a->nominated_count; i++) {
+		if (a->nominated[i].node != n)
+			continue;
+		place_put(a->place, a->nominated[i].pod, n);
+		any = true;
+	}
+	if (any)
+		f = ask(a, n, why);
+	place_revert(a->place, mark);
+	return f == PLACE_FITS ? ask(a, n, why) : f;
+}
+
+/* --- asking */
+
 void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
 		  const struct ledger_copy *ledger, const struct kube_pod *pod, int64_t now_ns)
 {
@@ -45,10 +113,12 @@ void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
 	reserved_pods_put(a->place, v, ledger, reserved_uid(v, ledger, pod), &a->mark);
 	take_itself(a->place, pod);
 	a->pod = place_add_pod(a->place, pod);
+	find_nominated(a, v, pod);
 }
 
 void fit_ask_close(struct fit_ask *a)
 {
+	free(a->nominated);
 	place_revert(a->place, a->mark);
 	place_pool_give(a->pool, a->place);
 }
@@ -58,7 +128,7 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
 	struct place_counts counts = {.nearest = PLACE_NONE};
 
 	for (place_node n = 0; n < place_node_count(a->place); n++)
-		counts.of[place_check(a->place, a->pod, n)]++;
+		counts.of[fit_ask_node(a, n, NULL)]++;
 	jsonw_key_int(w, "fits", counts.of[PLACE_FITS]);
 	view_json_write_refused(w, &counts);
 }
@@ -148,7 +218,7 @@ void scores_fit_write_node(const struct scores_fit *f, struct jsonw *w, const ch
 		n = place_find_node(f->ask.place, node);
 		if (n == PLACE_NONE)
 			return;
-		filter = place_explain(f->ask.place, f->ask.pod, n, &why);
+		filter = fit_ask_node(&f->ask, n, &why);
 	}
 	jsonw_key_bool(w, "fits", filter == PLACE_FITS);
 	if (filter == PLACE_FITS)

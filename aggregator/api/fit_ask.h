@@ -18,6 +18,12 @@ struct fit_ask {
 	struct place *place; /* taken */
 	place_mark mark; /* before what is only for this question */
 	place_pod pod;
+	/* Pods without a node that have one nominated and do not yield to the pod. Owned. */
+	struct fit_nominated {
+		place_pod pod;
+		place_node node;
+	} * nominated;
+	size_t nominated_count;
 };
 
 /*
@@ -28,6 +34,12 @@ struct fit_ask {
 void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
 		  const struct ledger_copy *ledger, const struct kube_pod *pod, int64_t now_ns);
 void fit_ask_close(struct fit_ask *a);
+/*
+ * The first filter that refuses, and its sentence (why may be NULL). As in the kube-scheduler, a
+ * node must take the pod both beside the pods that are nominated for the node, if their priority is
+ * not lower, and without them.
+ */
+enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct reason *why);
 /* "fits": how many of all nodes; "refused": {FILTER: how many}. */
 void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w);
 

@@ -323,6 +323,8 @@ static void test_both_agree(void **state)
 	if (t.differences)
 		fail_msg("%zu pairs differ", t.differences);
 	assert_true(t.fits > KUBE_FIT_ASKED);
+	if (bed->plane->version->new_members)
+		assert_true(t.by_filter[PLACE_FEATURES]);
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
 		if (!t.by_filter[asked[i]])
 			fail_msg("nothing was refused by %s", place_filter_name(asked[i]));

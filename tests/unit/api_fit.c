@@ -218,6 +218,71 @@ static void room_that_is_promised_to_others_is_none(void **state)
 	f.ctx.ledger = NULL;
 }
 
+/* --- nominated pods */
+
+static void open_with_nominated(struct api_fixture *named)
+{
+	struct model *m = new_model();
+
+	model_put(m, model_fixture_object(OBJECT_PRIORITY_CLASS,
+					  "{\"metadata\":{\"name\":\"high\"},\"value\":10}"));
+	model_put(m,
+		  model_fixture_object(
+			  OBJECT_POD,
+			  "{\"metadata\":{\"namespace\":\"default\",\"name\":\"soon\",\"labels\":{"
+			  "\"app\":\"soon\"}},\"spec\":{\"priority\":5,\"containers\":[{\"name\":"
+			  "\"c\",\"resources\":{\"requests\":{\"cpu\":\"3\"}}}]},\"status\":{"
+			  "\"nominatedNodeName\":\"alpha\"}}"));
+	model_put(m,
+		  model_fixture_object(
+			  OBJECT_POD,
+			  "{\"metadata\":{\"namespace\":\"default\",\"name\":\"lost\"},\"spec\":{"
+			  "\"containers\":[{\"name\":\"c\"}]},\"status\":{\"nominatedNodeName\":"
+			  "\"nowhere\"}}"));
+	api_fixture_open(named, view_of(m));
+}
+
+static void a_nominated_pod_of_no_lower_priority_has_its_room(void **state)
+{
+	static const struct {
+		const char *metadata, *spec;
+		bool fits;
+	} rows[] = {
+		{"", "", false},
+		{"", "\"priority\":5,", false},
+		{"", "\"priority\":6,", true},
+		{"", "\"priorityClassName\":\"high\",", true},
+		{"", "\"priorityClassName\":\"unheard-of\",", false},
+		{"\"name\":\"soon\"", "", true},
+		/* The room of a nominated pod counts, its company does not yet. */
+		{"",
+		 "\"priority\":0,\"affinity\":{\"podAffinity\":{"
+		 "\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":"
+		 "\"kubernetes.io/"
+		 "hostname\",\"labelSelector\":{\"matchLabels\":{\"app\":\"soon\"}}}]"
+		 "}},",
+		 false},
+	};
+	struct api_fixture named;
+
+	(void)state;
+	open_with_nominated(&named);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *body =
+			mem_printf("{\"pod\":{\"metadata\":{%s},\"spec\":{%s\"containers\":[{"
+				   "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"}}}"
+				   "]}},\"fits\":true,\"nodes\":[\"alpha\"]}",
+				   rows[i].metadata, rows[i].spec);
+
+		assert_int_equal(api_fixture_send(&named, "POST", "/v1/scores", body), 200);
+		if (cJSON_IsTrue(api_fixture_at(named.json, "items.0.fits")) != rows[i].fits)
+			fail_msg("row %zu: %s", i, named.response.body.data);
+		assert_int_equal(api_fixture_at(named.json, "fits")->valueint, rows[i].fits);
+		free(body);
+	}
+	api_fixture_close(&named);
+}
+
 /* A clock that is no clock: it is read under the ledger's lock, and so when a copy is taken. */
 static struct view *next_view;
 
@@ -388,6 +453,7 @@ int main(void)
 		cmocka_unit_test(a_pod_of_the_cluster_is_not_in_its_own_way),
 		cmocka_unit_test(a_manifest_without_a_name_is_no_pod_that_is_known),
 		cmocka_unit_test(room_that_is_promised_to_others_is_none),
+		cmocka_unit_test(a_nominated_pod_of_no_lower_priority_has_its_room),
 		cmocka_unit_test(the_ledger_is_taken_before_the_view),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(without_an_api_there_is_no_answer),
