@@ -448,7 +448,7 @@ static struct amount_list write_pod(struct kube_fit_world *w, struct buf *b, con
 	write_tolerations(w, b);
 	if (chance(w, 18))
 		write_spread(w, b, asks_of_nodes);
-	if (chance(w, where < 0 ? 35 : 5))
+	if (chance(w, where < 0 ? 35 : 15))
 		write_volumes(w, b);
 	buf_add_str(b, "}}");
 	return need;
@@ -667,9 +667,14 @@ static void make_volume(struct kube_fit_world *w, struct control_plane *c, const
 		   ANY(w, "good", "bad"));
 	if (claim && chance(w, 40))
 		buf_printf(&b, ",\"" ZONE "\":\"%s\"", ANY(w, "a", "b", "a__c"));
+	if (chance(w, 50))
+		buf_printf(&b, "}},\"spec\":{\"csi\":{\"driver\":\"%s\",\"volumeHandle\":\"%s\"}",
+			   ANY(w, "csi.example.com", "csi.example.com", "other.example.com"), name);
+	else
+		buf_add_str(&b, "}},\"spec\":{\"hostPath\":{\"path\":\"/none\"}");
 	buf_printf(&b,
-		   "}},\"spec\":{\"hostPath\":{\"path\":\"/none\"},\"capacity\":{\"storage\":"
-		   "\"%s\"},\"accessModes\":[%s],\"storageClassName\":\"%s\"",
+		   ",\"capacity\":{\"storage\":\"%s\"},\"accessModes\":[%s],"
+		   "\"storageClassName\":\"%s\"",
 		   ANY(w, "1Gi", "5Gi", "10G"),
 		   ANY(w, "\"ReadWriteOnce\"", "\"ReadWriteOnce\"",
 		       "\"ReadWriteOnce\",\"ReadOnlyMany\""),
@@ -758,6 +763,25 @@ static void make_volumes(struct kube_fit_world *w, struct control_plane *c)
 		make_claim(w, c, i);
 }
 
+/* A driver of few volumes, of none, or of any number. */
+static void make_limits(struct kube_fit_world *w, struct control_plane *c)
+{
+	for (size_t n = 0; n < KUBE_FIT_NODES; n++) {
+		struct buf b = BUF_INIT;
+
+		if (chance(w, 30))
+			continue;
+		buf_printf(&b,
+			   "{\"metadata\":{\"name\":\"n%02zu\"},\"spec\":{\"drivers\":[{\"name\":"
+			   "\"other.example.com\",\"nodeID\":\"n\"},{\"name\":"
+			   "\"csi.example.com\",\"nodeID\":\"n\"%s}]}}",
+			   n,
+			   ANY(w, "", ",\"allocatable\":{\"count\":0}",
+			       ",\"allocatable\":{\"count\":1}", ",\"allocatable\":{\"count\":1}"));
+		post(c, "/apis/storage.k8s.io/v1/csinodes", &b);
+	}
+}
+
 /* --- all of it ------------------------------------------------------------------------------- */
 
 void kube_fit_world_make(struct kube_fit_world *w, struct control_plane *c, uint64_t seed)
@@ -768,6 +792,7 @@ void kube_fit_world_make(struct kube_fit_world *w, struct control_plane *c, uint
 	make_runtime_class(c);
 	make_volumes(w, c);
 	make_nodes(w, c);
+	make_limits(w, c);
 	if (c->version->new_members)
 		make_nominated(w, c);
 }

@@ -49,6 +49,7 @@
 	X(PERSISTENT_VOLUME, "v1", "PersistentVolume", "persistentvolumes", false)                 \
 	X(PERSISTENT_VOLUME_CLAIM, "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true)  \
 	X(STORAGE_CLASS, "storage.k8s.io/v1", "StorageClass", "storageclasses", false)             \
+	X(CSI_NODE, "storage.k8s.io/v1", "CSINode", "csinodes", false)                             \
 	X(POD, "v1", "Pod", "pods", true)
 
 enum object_kind {
@@ -274,6 +275,16 @@ struct kube_gang {
 	struct gang_min {
 		const char *part; /* "" of a PodGroup */
 		int32_t pods; /* minCount, minMember; 0: no minimum */
+	} of[];
+};
+
+/* The most volumes that each driver attaches to the node of that name, where the driver says so. */
+struct kube_csi_node {
+	struct object object;
+	size_t count;
+	struct csi_limit {
+		const char *driver;
+		int32_t volumes;
 	} of[];
 };
 

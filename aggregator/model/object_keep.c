@@ -190,6 +190,11 @@ static const struct object_text_row STORAGE_CLASS[] = {
 	ALL("reclaimPolicy"),	  ALL("volumeBindingMode"),   END,
 };
 
+static const struct object_text_row DRIVER[] = {ALL("allocatable"), ALL("name"), END};
+static const struct object_text_row CSI_NODE_SPEC[] = {SOME("drivers", DRIVER), END};
+static const struct object_text_row CSI_NODE[] = {SOME("metadata", METADATA),
+						  SOME("spec", CSI_NODE_SPEC), END};
+
 static const struct object_text_row *const tables[OBJECT_KINDS] = {
 	[OBJECT_NODE] = NODE,
 	[OBJECT_NAMESPACE] = NAMESPACE,
@@ -208,6 +213,7 @@ static const struct object_text_row *const tables[OBJECT_KINDS] = {
 	[OBJECT_PERSISTENT_VOLUME] = VOLUME,
 	[OBJECT_PERSISTENT_VOLUME_CLAIM] = CLAIM,
 	[OBJECT_STORAGE_CLASS] = STORAGE_CLASS,
+	[OBJECT_CSI_NODE] = CSI_NODE,
 };
 
 /* --- tables of pods */

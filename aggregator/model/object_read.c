@@ -404,6 +404,51 @@ static int read_gang(const struct object_source *s, struct object **out)
 		      out);
 }
 
+/* A driver without a count has no limit. */
+static int fill_csi_node(const struct object_source *s, const cJSON *drivers,
+			 struct kube_csi_node *n, char *room)
+{
+	const struct object_path list = {&OBJECT_SPEC, "drivers", 0};
+	struct object_path path = {&list, NULL, 0};
+	const struct object_path below = {&path, "allocatable", 0};
+	const cJSON *item, *allocatable;
+	const char *name;
+	int32_t count;
+
+	cJSON_ArrayForEach(item, drivers)
+	{
+		if (object_json_string(&s->json, item, &path, "name", "", &name) ||
+		    object_json_object(&s->json, item, &path, below.key, &allocatable) ||
+		    object_json_int32(&s->json, allocatable, &below, "count", -1, &count))
+			return -EINVAL;
+		if (count >= 0)
+			n->of[n->count++] = (struct csi_limit){object_put(&room, name), count};
+		path.index++;
+	}
+	return 0;
+}
+
+static int read_csi_node(const struct object_source *s, struct object **out)
+{
+	const cJSON *spec, *drivers, *item;
+	size_t names = 0, count = 0;
+	struct kube_csi_node *n;
+	char *room;
+
+	if (read_part(s, "spec", &spec) ||
+	    object_json_array(&s->json, spec, &OBJECT_SPEC, "drivers", &drivers))
+		return -EINVAL;
+	cJSON_ArrayForEach(item, drivers)
+	{
+		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
+
+		names += name ? strlen(name) + 1 : 1;
+		count++;
+	}
+	n = object_new(s, sizeof(*n) + count * sizeof(n->of[0]), names, &room);
+	return finish(&n->object, fill_csi_node(s, drivers, n, room), out);
+}
+
 /* In policy/v1 an empty selector is that of every pod, in v1beta1 that of none. */
 static int fill_selector(const struct object_source *s, struct kube_pdb *b)
 {
@@ -483,6 +528,7 @@ static read_kind *const readers[OBJECT_KINDS] = {
 	[OBJECT_PERSISTENT_VOLUME] = read_plain,
 	[OBJECT_PERSISTENT_VOLUME_CLAIM] = read_plain,
 	[OBJECT_STORAGE_CLASS] = read_plain,
+	[OBJECT_CSI_NODE] = read_csi_node,
 };
 
 /* --- the head */

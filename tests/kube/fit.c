@@ -116,7 +116,8 @@ static void test_aggregator_knows(void **state)
 						"namespaces",
 						"persistentvolumes",
 						"persistentvolumeclaims",
-						"storageclasses"};
+						"storageclasses",
+						"csinodes"};
 
 	(void)state;
 	kube_testbed_start_aggregator(bed, 0, bed->plane->admin);
@@ -324,7 +325,7 @@ static void test_both_agree(void **state)
 		fail_msg("%zu pairs differ", t.differences);
 	assert_true(t.fits > KUBE_FIT_ASKED);
 	if (bed->plane->version->new_members)
-		assert_true(t.by_filter[PLACE_FEATURES]);
+		assert_true(t.by_filter[PLACE_FEATURES] && t.by_filter[PLACE_VOLUME_LIMITS]);
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
 		if (!t.by_filter[asked[i]])
 			fail_msg("nothing was refused by %s", place_filter_name(asked[i]));

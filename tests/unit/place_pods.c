@@ -311,6 +311,82 @@ static void volumes_bind_pods_to_places(void **state)
 	CHECK(rows, "VolumeBinding");
 }
 
+#define CLAIMS(a, b)                                                                               \
+	"'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':'" a                          \
+	"'}},{'name':'w','persistentVolumeClaim':{'claimName':'" b "'}}]"
+
+static void put_attached(const char *name, const char *driver)
+{
+	char json[256];
+
+	snprintf(json, sizeof(json),
+		 "{'metadata':{'name':'pv-%s'},'spec':{'csi':{'driver':'%s','volumeHandle':'h'}}}",
+		 name, driver);
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME, json);
+	snprintf(json, sizeof(json), "'volumeName':'pv-%s'", name);
+	put_claim(name, json, "");
+}
+
+/*
+ * Node a takes two volumes of the driver and has one, which two pods use; b takes none, c any
+ * number; of d nothing is known.
+ */
+static void drivers_attach_so_many_volumes(void **state)
+{
+	static const struct row rows[] = {
+		{"", CLAIM("one"), "a-cd"},	    {"", CLAIM("two"), "a-cd"},
+		{"", CLAIM("later"), "a-cd"},	    {"", CLAIMS("one", "two"), "a-cd"},
+		{"", CLAIMS("two", "two"), "a-cd"}, {"", CLAIMS("two", "later"), "--cd"},
+		{"", CLAIM("foreign"), "abcd"},	    {"", CLAIM("plain"), "abcd"},
+	};
+	struct reason why;
+
+	(void)state;
+	place_fixture_put(&f, OBJECT_CSI_NODE,
+			  "{'metadata':{'name':'a'},'spec':{'drivers':[{'name':'other'},{'name':"
+			  "'csi','allocatable':{'count':2}}]}}");
+	place_fixture_put(&f, OBJECT_CSI_NODE,
+			  "{'metadata':{'name':'b'},'spec':{'drivers':[{'name':'csi','allocatable':"
+			  "{'count':0}}]}}");
+	place_fixture_put(&f, OBJECT_CSI_NODE,
+			  "{'metadata':{'name':'c'},'spec':{'drivers':[{'name':'csi'}]}}");
+	place_fixture_put(&f, OBJECT_STORAGE_CLASS,
+			  "{'metadata':{'name':'wait'},'provisioner':'csi','volumeBindingMode':"
+			  "'WaitForFirstConsumer'}");
+	put_attached("one", "csi");
+	put_attached("two", "csi");
+	put_attached("foreign", "other");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME, "{'metadata':{'name':'pv'},'spec':{}}");
+	put_claim("plain", "'volumeName':'pv'", "");
+	put_claim("later", "'storageClassName':'wait'", "");
+	place_fixture_pod(&f, "first", "a", "", CLAIM("one"));
+	place_fixture_pod(&f, "second", "a", "", CLAIMS("one", "foreign"));
+	CHECK(rows, "NodeVolumeLimits");
+	place_fixture_pod(&f, "asked", "", "", CLAIMS("two", "later"));
+	place_fixture_build(&f);
+	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 0, &why);
+	assert_string_equal(why.text, "NodeVolumeLimits: driver csi: 1 of at most 2 volumes are in "
+				      "use on the node");
+}
+
+/* A claim that cannot be used by a new pod still takes its place while a pod has it. */
+static void claims_that_are_going_count(void **state)
+{
+	static const struct row rows[] = {{"", CLAIM("two"), "-bcd"}};
+
+	(void)state;
+	place_fixture_put(&f, OBJECT_CSI_NODE,
+			  "{'metadata':{'name':'a'},'spec':{'drivers':[{'name':'csi','allocatable':"
+			  "{'count':1}}]}}");
+	put_attached("one", "csi");
+	put_attached("two", "csi");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME_CLAIM,
+			  "{'metadata':{'namespace':'default','name':'one','deletionTimestamp':"
+			  "'2026-01-01T00:00:00Z'},'spec':{'volumeName':'pv-one'}}");
+	place_fixture_pod(&f, "first", "a", "", CLAIM("one"));
+	CHECK(rows, "NodeVolumeLimits");
+}
+
 #define NEED(size) "'resources':{'requests':{'storage':'" size "'}}"
 #define ONCE	   "'accessModes':['ReadWriteOnce']"
 
@@ -597,6 +673,8 @@ int main(void)
 		test(pods_go_where_those_are_they_name),
 		test(pods_are_spread),
 		test(tainted_nodes_are_domains_unless_taints_are_honored),
+		test(drivers_attach_so_many_volumes),
+		test(claims_that_are_going_count),
 		test(volumes_bind_pods_to_places),
 		test(a_claim_that_waits_needs_a_volume_that_suits_or_one_that_can_be_made),
 		test(volumes_nobody_can_judge_refuse),

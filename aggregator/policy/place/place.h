@@ -36,10 +36,11 @@ enum place_filter {
 	/*
 	 * What the kube-scheduler (1.20 to today) says of claims, bound ones and those that wait
 	 * for their first pod. place_put() binds what waits: no volume is for two claims, and until
-	 * the put is reverted (not by place_take()) the claim stands there. Attach limits and free
-	 * capacity of drivers are not known.
+	 * the put is reverted (not by place_take()) the claim stands there. The free capacity
+	 * of drivers is not known.
 	 */
 	PLACE_VOLUMES,
+	PLACE_VOLUME_LIMITS, /* a driver attaches no more volumes to the node */
 	PLACE_USE_CAP, /* real use, not the scheduler's: see struct place_cap */
 	PLACE_SILENT, /* not measured, contended or expired: refuses under the real-use cap */
 	/*

@@ -144,6 +144,7 @@ static enum place_filter check_others(struct place *p, const struct place_slot *
 {
 	const struct place_class *c = s->class;
 	const struct place_port *port;
+	uint32_t used;
 
 	if (place_check_anti_affinity(p, c, n) != PLACE_NONE)
 		return PLACE_ANTI_AFFINITY;
@@ -155,6 +156,8 @@ static enum place_filter check_others(struct place *p, const struct place_slot *
 		return PLACE_HOST_PORTS;
 	if (c->claims.count && place_volumes_refuse(p, c, n))
 		return PLACE_VOLUMES;
+	if (c->claims.count && place_volumes_exceed(p, c, n, &used))
+		return PLACE_VOLUME_LIMITS;
 	return PLACE_FITS;
 }
 

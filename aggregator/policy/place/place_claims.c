@@ -246,6 +246,38 @@ static const struct object *find_object(const struct view *v, enum object_kind k
 	return v->cluster ? cluster_find(v->cluster, kind, namespace, name) : NULL;
 }
 
+/* Of a tree's member, where it is there. */
+static char *driver_of(const cJSON *object, const char *key)
+{
+	const char *name = text_of(object, key);
+
+	return *name ? mem_strdup(name) : NULL;
+}
+
+/*
+ * The driver of a claim that cannot be used: pods that have it keep its volume attached. As the
+ * kube-scheduler counts: the driver of the volume, else the provisioner of the class.
+ */
+static void read_driver(const struct place *p, struct place_claim *claim, const cJSON *tree)
+{
+	const char *volume = text_of(object_json_find(tree, "spec"), "volumeName");
+	const struct object *o = NULL;
+	cJSON *read;
+
+	if (*volume)
+		o = find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume);
+	if (o) {
+		read = cJSON_Parse(o->text);
+		claim->driver = driver_of(object_json_find(object_json_find(read, "spec"), "csi"),
+					  "driver");
+	} else {
+		o = find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
+		read = o ? cJSON_Parse(o->text) : NULL;
+		claim->driver = driver_of(read, "provisioner");
+	}
+	cJSON_Delete(read);
+}
+
 static void read_bound(struct place *p, struct place_claim *claim, const char *name)
 {
 	const struct object *o = find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", name);
@@ -260,6 +292,9 @@ static void read_bound(struct place *p, struct place_claim *claim, const char *n
 			   claim->key, name);
 	else
 		claim->bound = read_volume(tree, name, &claim->unknown);
+	if (claim->bound)
+		claim->driver = driver_of(object_json_find(object_json_find(tree, "spec"), "csi"),
+					  "driver");
 	cJSON_Delete(tree);
 }
 
@@ -327,6 +362,7 @@ static void read_unbound(struct place *p, struct place_claim *claim, const cJSON
 	} else {
 		read_wishes(p, claim, tree);
 		read_provisioner(p, claim, class);
+		claim->driver = driver_of(class, "provisioner");
 	}
 	cJSON_Delete(class);
 }
@@ -367,6 +403,7 @@ static void forget(struct place_claim *claim)
 {
 	free(claim->missing);
 	free(claim->unknown);
+	free(claim->driver);
 	free_volume(claim->bound);
 	selector_free(claim->selector);
 	free(claim->class);
@@ -398,6 +435,8 @@ static void resolve(struct place *p, struct place_claim *claim)
 	forget(claim);
 	claim->of[0] = o;
 	read_claim(p, claim, strchr(claim->key, '/') + 1, tree);
+	if (claim->missing && tree)
+		read_driver(p, claim, tree);
 	cJSON_Delete(tree);
 }
 

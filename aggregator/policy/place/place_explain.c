@@ -22,6 +22,7 @@ const char *place_filter_name(enum place_filter f)
 		[PLACE_SPREAD] = "PodTopologySpread",
 		[PLACE_HOST_PORTS] = "NodePorts",
 		[PLACE_VOLUMES] = "VolumeBinding",
+		[PLACE_VOLUME_LIMITS] = "NodeVolumeLimits",
 		[PLACE_USE_CAP] = "RealUseCap",
 		[PLACE_SILENT] = "NodeSilent",
 		[PLACE_UNKNOWN] = "Unknown",
@@ -184,6 +185,16 @@ static void tell_volumes(struct place *p, const struct place_slot *s, place_node
 	else
 		reason_set(why, "no free volume of class %s suits claim %s on this node",
 			   claim->class, claim->key);
+}
+
+static void tell_limit(struct place *p, const struct place_slot *s, place_node n,
+		       struct reason *why)
+{
+	uint32_t used = 0;
+	const struct csi_limit *limit = place_volumes_exceed(p, s->class, n, &used);
+
+	reason_set(why, "driver %.120s: %u of at most %d volumes are in use on the node",
+		   limit->driver, used, limit->volumes);
 }
 
 static void tell_unknown(const struct place_class *c, struct reason *why)
@@ -366,6 +377,9 @@ static void tell(struct place *p, const struct place_slot *s, place_node n, enum
 		break;
 	case PLACE_VOLUMES:
 		tell_volumes(p, s, n, why);
+		break;
+	case PLACE_VOLUME_LIMITS:
+		tell_limit(p, s, n, why);
 		break;
 	case PLACE_USE_CAP:
 		tell_use(p, s, n, why);

@@ -253,6 +253,8 @@ struct place_claim {
 	uint32_t id;
 	uint32_t users; /* pods that are somewhere */
 	bool exclusive; /* ReadWriteOncePod */
+	char *driver; /* owned; that attaches the volume; NULL: none */
+	uint64_t counted; /* the last question about limits in which it was counted */
 	char *missing; /* owned; what refuses everywhere; NULL */
 	char *unknown; /* owned; what cannot be judged; NULL */
 	struct place_volume *bound; /* owned; NULL */
@@ -611,6 +613,9 @@ void place_class_read_volumes(struct place *p, struct place_class *c, const cJSO
 /* Of the volume's labels. */
 void place_volume_read_zones(struct place_volume *v, const cJSON *labels);
 /* The claim that refuses, or NULL. */
+/* The limit that the claims would exceed on the node; NULL: none. *used: without them. */
+const struct csi_limit *place_volumes_exceed(struct place *p, const struct place_class *c,
+					     place_node n, uint32_t *used);
 const struct place_claim *place_volumes_refuse(struct place *p, const struct place_class *c,
 					       place_node n);
 /* The claim that cannot be judged, or NULL. */

@@ -11,8 +11,10 @@
  * stands where it is, until the put is reverted. Taking the pod away does not bring it back, as it
  * does not in a cluster. A put where the volumes refuse binds nothing.
  *
- * How many volumes a node's driver attaches and how much storage it has to make them of (CSINode,
- * CSIStorageCapacity) is not known to the model, and so not judged.
+ * A driver attaches a limited number of volumes to a node (CSINode). Counted are the claims of the
+ * pods there, each once. Volumes that are still attached and that no pod uses (VolumeAttachment),
+ * ephemeral volumes and volumes of migrated drivers in Kubernetes itself are not counted. How much
+ * storage a driver has (CSIStorageCapacity) is not known to the model, and so not judged.
  */
 #include <string.h>
 
@@ -249,6 +251,52 @@ const struct place_claim *place_volumes_unknown(const struct place_class *c)
 	for (uint32_t i = 0; i < c->claims.count; i++)
 		if (c->claims.of[i]->unknown)
 			return c->claims.of[i];
+	return NULL;
+}
+
+/* --- limits */
+
+/* How many of the driver's claims the class has that this question did not count yet. */
+static uint32_t count_claims(const struct place_class *c, const char *driver, uint64_t question)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < c->claims.count; i++) {
+		struct place_claim *claim = c->claims.of[i];
+
+		if (!claim->driver || claim->counted == question ||
+		    strcmp(claim->driver, driver) != 0)
+			continue;
+		claim->counted = question;
+		count++;
+	}
+	return count;
+}
+
+const struct csi_limit *place_volumes_exceed(struct place *p, const struct place_class *c,
+					     place_node n, uint32_t *used)
+{
+	const struct kube_csi_node *node =
+		p->view->cluster ? (const struct kube_csi_node *)cluster_find(p->view->cluster,
+									      OBJECT_CSI_NODE, "",
+									      place_node_name(p, n))
+				 : NULL;
+
+	for (size_t i = 0; node && i < node->count; i++) {
+		const struct csi_limit *limit = &node->of[i];
+		uint64_t question = ++p->question;
+		uint32_t more;
+
+		if (!count_claims(c, limit->driver, question))
+			continue;
+		question = ++p->question;
+		*used = 0;
+		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next)
+			*used += count_claims(place_slot(p, at)->class, limit->driver, question);
+		more = count_claims(c, limit->driver, question);
+		if (more && *used + more > (uint32_t)limit->volumes)
+			return limit;
+	}
 	return NULL;
 }
 
