@@ -200,6 +200,10 @@ static void cell_workload(const struct row *r, const struct column *c)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
+static const struct column_paint resizes[] = {{"Deferred", PAINT_WARN},
+					      {"Infeasible", PAINT_BAD},
+					      {0}};
+
 /* clang-format off */
 static const struct column columns[] = {
 	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
@@ -207,6 +211,7 @@ static const struct column columns[] = {
 	{"CONTAINER", FORM_NAME, cell_container, .at = "container"},
 	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 4},
 	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
+	{"RESIZE", FORM_LEFT, cell_text, .at = "resize", .paints = resizes, .empty = columns_nothing, .of_api = true},
 	{"CPU", FORM_RIGHT, cell_cpu, .at = USAGE_CPU},
 	{"MEAN", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("mean"), .wide = true, .windowed = true},
 	{"SIGMA", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("stddev"), .spare = 2},
@@ -301,6 +306,7 @@ static const struct csv_field fields[] = {
 	{"container", "container"},
 	{"container_id", "id"},
 	{"container_cgroup", "cgroup"},
+	{"resize", "resize"},
 	{0},
 };
 
@@ -441,8 +447,8 @@ const struct command command_pods = {
 		      "Which pods of a namespace their CPU limit slows down."},
 		     {"evenkeel pods -n shop --containers -o csv > shop.csv",
 		      "Each container of a namespace, as data."}},
-	.terms = {"SIGMA", "THROTTLED", "OOM", "WORKSET", "CPU-KERNEL", "BURST", "HIGH", "WAITING",
-		  "STALLED", "late", "expired"},
+	.terms = {"SIGMA", "RESIZE", "THROTTLED", "OOM", "WORKSET", "CPU-KERNEL", "BURST", "HIGH",
+		  "WAITING", "STALLED", "late", "expired"},
 	.specs = specs,
 	.lists = true,
 	.run = run,

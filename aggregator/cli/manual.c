@@ -91,6 +91,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "PENDING", "What pods without a node request."},
 	{NULL, "placeholder", "Room that is kept for a pod to come; plans count it as a pod."},
 	{NULL, "REAL", "What is really used: 95th percentile of CPU, working set of memory."},
+	{NULL, "RESIZE",
+	 "State of a change of the pod's resources in place. Deferred: the node has no room now. "
+	 "Infeasible: the node can never do it."},
 	{NULL, "RUNG",
 	 "Fallback level: what a score stands on. window 15m, 10m or 5m: that much was measured. "
 	 "since start: less than 5 minutes. late 42s: older than 30 s. allocation: requests alone. "

@@ -210,6 +210,21 @@ static void wide_shows_what_any_row_has(void **state)
 }
 
 /* No limit, nothing swapped and no burst are no reason for a column; tasks without a limit are. */
+static void shows_resizes(void **state)
+{
+	static const char resized[] =
+		KNOWN("web-1", "Running", "\"cpuMillicores\":250,\"memoryBytes\":134217728",
+		      "\"cpuMillicores\":500,\"memoryBytes\":268435456", "\"cpu\":0,\"memory\":0",
+		      ",\"resize\":\"Deferred\"" MEASURED);
+	struct cli_fixture g = {.items = {resized}, .options = {.no_headers = true}};
+	(void)state;
+
+	check(&g, CLI_OK,
+	      "shop  web-1  worker-1  Deferred  120m  12m  250m  500m  0%  100.0Mi  128.0Mi  "
+	      "256.0Mi  -  0\n",
+	      "");
+}
+
 static void wide_leaves_out_what_no_row_has(void **state)
 {
 	struct cli_fixture g = {.items = {no_more}, .options = {.output = OUTPUT_WIDE}};
@@ -433,6 +448,7 @@ int main(void)
 		cmocka_unit_test(tells_unthrottled_from_unknown),
 		cmocka_unit_test(paints_what_is_near_its_limit),
 		cmocka_unit_test(wide_shows_everything),
+		cmocka_unit_test(shows_resizes),
 		cmocka_unit_test(wide_shows_what_any_row_has),
 		cmocka_unit_test(wide_leaves_out_what_no_row_has),
 		cmocka_unit_test(paints_tasks_near_their_limit),
