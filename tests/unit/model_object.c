@@ -537,6 +537,11 @@ static void test_plain_kinds(void **state)
 		 "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','allowedTopologies':[{"
 		 "'a':1000,'m':0,'z':1.5}],'metadata':{'name':'s'},'provisioner':'p',"
 		 "'volumeBindingMode':'WaitForFirstConsumer'}"},
+		{OBJECT_CSI_NODE,
+		 "{'metadata':{'name':'n'},'spec':{'drivers':[{'name':'d','nodeID':'i',"
+		 "'topologyKeys':['z'],'allocatable':{'count':3}}]}}",
+		 "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'n'},"
+		 "'spec':{'drivers':[{'allocatable':{'count':3},'name':'d'}]}}"},
 	};
 
 	(void)state;
@@ -547,6 +552,26 @@ static void test_plain_kinds(void **state)
 		check_text(o, cases[i].expect);
 		object_drop(o);
 	}
+}
+
+static void test_limits_of_drivers(void **state)
+{
+	struct object *o = read_object(
+		OBJECT_CSI_NODE,
+		"{'metadata':{'name':'n'},'spec':{'drivers':[{'name':'none'},{'name':'some',"
+		"'allocatable':{'count':25}},{'name':'zero','allocatable':{'count':0}},7]}}");
+	const struct kube_csi_node *n = (const struct kube_csi_node *)o;
+
+	(void)state;
+	assert_int_equal(n->count, 2);
+	assert_string_equal(n->of[0].driver, "some");
+	assert_int_equal(n->of[0].volumes, 25);
+	assert_string_equal(n->of[1].driver, "zero");
+	assert_int_equal(n->of[1].volumes, 0);
+	object_drop(o);
+	o = read_object(OBJECT_CSI_NODE, "{'metadata':{'name':'n'}}");
+	assert_int_equal(((const struct kube_csi_node *)o)->count, 0);
+	object_drop(o);
 }
 
 static void test_canonical_text(void **state)
@@ -732,6 +757,7 @@ int main(void)
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_empty_selectors_of_budgets),
 		cmocka_unit_test(test_plain_kinds),
+		cmocka_unit_test(test_limits_of_drivers),
 		cmocka_unit_test(test_canonical_text),
 		cmocka_unit_test(test_the_first_of_equal_names_counts),
 		cmocka_unit_test(test_many_members_are_sorted),
