@@ -128,14 +128,6 @@ static void write_ports(struct kube_fit_world *w, struct buf *b)
 	buf_add_str(b, "}]");
 }
 
-static void write_restart_rules(struct kube_fit_world *w, struct buf *b)
-{
-	buf_printf(b,
-		   ",\"restartPolicy\":\"Never\",\"restartPolicyRules\":[{\"action\":\"%s\","
-		   "\"exitCodes\":{\"operator\":\"In\",\"values\":[42]}}]",
-		   ANY(w, "Restart", "RestartAllContainers", "RestartAllContainers"));
-}
-
 static struct amount_list write_container(struct kube_fit_world *w, struct buf *b, char name)
 {
 	struct amount_list a = draw_amounts(w);
@@ -149,7 +141,11 @@ static struct amount_list write_container(struct kube_fit_world *w, struct buf *
 	if (name == 'a' && !w->on_host && chance(w, 15))
 		write_ports(w, b);
 	if (w->version->new_members && name == 'a' && chance(w, 12))
-		write_restart_rules(w, b);
+		buf_printf(
+			b,
+			",\"restartPolicy\":\"Never\",\"restartPolicyRules\":[{\"action\":\"%s\","
+			"\"exitCodes\":{\"operator\":\"In\",\"values\":[42]}}]",
+			ANY(w, "Restart", "RestartAllContainers", "RestartAllContainers"));
 	buf_add_char(b, '}');
 	return a;
 }
@@ -585,19 +581,14 @@ static void make_nodes(struct kube_fit_world *w, struct control_plane *c)
 		settle(w, c, &bound[i], ended[i]);
 }
 
-/*
- * Pods that never start, since a gate holds them back, and count on the nodes they are nominated
- * for. Pods that are asked about have the priority 0.
- */
+/* Gated pods never start, and count on their nominated nodes. Pods in question have priority 0. */
 static void make_nominated(struct kube_fit_world *w, struct control_plane *c)
 {
-	static const char *const pods = "/api/v1/namespaces/two/pods";
-
 	control_plane_must(c, "POST", "/apis/scheduling.k8s.io/v1/priorityclasses",
 			   "{\"metadata\":{\"name\":\"low\"},\"value\":-5}");
 	for (size_t i = 0; i < 20; i++) {
 		struct buf b = BUF_INIT;
-		char *path = mem_printf("%s/g%02zu/status", pods, i);
+		char *path = mem_printf("/api/v1/namespaces/two/pods/g%02zu/status", i);
 		char *node = mem_printf("{\"status\":{\"nominatedNodeName\":\"n%02zu\"}}",
 					draw(w, KUBE_FIT_NODES));
 
@@ -609,7 +600,7 @@ static void make_nominated(struct kube_fit_world *w, struct control_plane *c)
 		write_containers(w, &b);
 		write_placement(w, &b);
 		buf_add_str(&b, "}}");
-		post(c, pods, &b);
+		post(c, "/api/v1/namespaces/two/pods", &b);
 		control_plane_must(c, "PATCH", path, node);
 		free(node);
 		free(path);
@@ -769,13 +760,10 @@ static void make_limits(struct kube_fit_world *w, struct control_plane *c)
 	for (size_t n = 0; n < KUBE_FIT_NODES; n++) {
 		struct buf b = BUF_INIT;
 
-		if (chance(w, 30))
-			continue;
 		buf_printf(&b,
 			   "{\"metadata\":{\"name\":\"n%02zu\"},\"spec\":{\"drivers\":[{\"name\":"
-			   "\"other.example.com\",\"nodeID\":\"n\"},{\"name\":"
-			   "\"csi.example.com\",\"nodeID\":\"n\"%s}]}}",
-			   n,
+			   "\"%s.example.com\",\"nodeID\":\"n\"%s}]}}",
+			   n, ANY(w, "other", "csi", "csi", "csi"),
 			   ANY(w, "", ",\"allocatable\":{\"count\":0}",
 			       ",\"allocatable\":{\"count\":1}", ",\"allocatable\":{\"count\":1}"));
 		post(c, "/apis/storage.k8s.io/v1/csinodes", &b);
