@@ -9,7 +9,7 @@
  *      v                       v
  *    closed                  closed     also after three unopened frames since the last applied one
  *
- *   all slots       |<----------------- unverified: 3/4 --------------->|<- verified addresses: 1/4 ->|
+ *   all slots       |<----------------- unverified: 3/4 ----------->|<- verified addresses: 1/4 ->|
  *   of one address  |<- unverified: 3/8 ->|    all: 3/4
  *
  * Over a bound of unverified connections the oldest of them is evicted, after its first second, or

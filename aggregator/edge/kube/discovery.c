@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  *	GET /apis            -> groups[].versions[].groupVersion     served versions of the groups
- *	GET /apis/policy/v1  -> resources[]{name, verbs}             whether a version has the resource
+ *	GET /apis/policy/v1  -> resources[]{name, verbs}             whether it has the resource
  *
  * A kind has versions in order of preference: those of the table here, then other served versions
  * of its group, in the server's order. They are requested until one has the resource; the core is
