@@ -87,18 +87,19 @@ static enum place_filter ask(const struct fit_ask *a, place_node n, struct reaso
 
 enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct reason *why)
 {
-	enum place_filter f = PLACE_FITS;
-	place_mark mark = place_fork(a->place);
-	bool any = false;
+	enum place_filter f;
+	place_mark mark;
+	size_t i = 0;
 
-	for (size_t i = 0; i < a->nominated_count; i++) {
-		if (a->nominated[i].node != n)
-			continue;
-		place_put(a->place, a->nominated[i].pod, n);
-		any = true;
-	}
-	if (any)
-		f = ask(a, n, why);
+	while (i < a->nominated_count && a->nominated[i].node != n)
+		i++;
+	if (i == a->nominated_count)
+		return ask(a, n, why);
+	mark = place_fork(a->place);
+	for (; i < a->nominated_count; i++)
+		if (a->nominated[i].node == n)
+			place_put(a->place, a->nominated[i].pod, n);
+	f = ask(a, n, why);
 	place_revert(a->place, mark);
 	return f == PLACE_FITS ? ask(a, n, why) : f;
 }
