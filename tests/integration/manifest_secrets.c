@@ -97,7 +97,7 @@ static void test_new_key(void **state)
 {
 	char *folder = folder_make(), *keys = mem_printf("%s/key", folder),
 	     *old = mem_printf("%s/20250101-000000", keys);
-	struct keyring before, after;
+	struct keyring before = {0}, after = {0};
 	struct reason reason = {""};
 	cJSON *made;
 
