@@ -43,7 +43,7 @@ static void keep(char kept[256], const char *line)
 }
 
 /*
- * The verifier tells every step; why it refused stands in the last line before its statistics:
+ * The verifier logs every step; the cause is the last line before its statistics:
  *
  *     prog 'walk': -- BEGIN PROG LOAD LOG --
  *     0: (b7) r1 = 0

@@ -69,7 +69,7 @@ bool cgroup_text_limit(const char *text, int64_t *limit)
 	return take_limit(&text, "\n", limit);
 }
 
-/* What follows the word and a blank at the start of some line, or NULL. */
+/* The text after "word " at the start of a line, or NULL. */
 static const char *find_line(const char *text, const char *word)
 {
 	size_t len = strlen(word);

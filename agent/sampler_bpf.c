@@ -88,7 +88,7 @@ static bool is_slow_only(const struct sampler_bpf *b, int h)
 static void choose_left_out(struct sampler_bpf *b, const struct cgroupfs *fs)
 {
 	const uint32_t throttle = HAVE_THROTTLE | HAVE_CPU_LIMIT;
-	unsigned int told = 1U << HIERARCHY_UNIFIED;
+	unsigned int slow_only = 1U << HIERARCHY_UNIFIED;
 
 	if (!is_slow_only(b, HIERARCHY_UNIFIED))
 		return;
@@ -96,10 +96,10 @@ static void choose_left_out(struct sampler_bpf *b, const struct cgroupfs *fs)
 		return;
 	b->kept = HAVE_PIDS | HAVE_PIDS_LIMIT | HAVE_PSI | HAVE_PSI_CPU_FULL | HAVE_PSI_MEMORY_FULL;
 	if (fs->throttle_from >= 0) {
-		told |= 1U << fs->throttle_from;
+		slow_only |= 1U << fs->throttle_from;
 		b->kept |= throttle;
 	}
-	b->left_out = told;
+	b->left_out = slow_only;
 }
 
 static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reason *reason)

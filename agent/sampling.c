@@ -133,9 +133,9 @@ static int scan(struct sampling *s, int64_t mono_ns, struct reason *reason)
 {
 	int rc = cgroupfs_scan(&s->fs, s->topology, reason);
 	/* A tier that reports changes leaves little to find, such as a renamed cgroup. */
-	bool told = s->sampler && sampler_tells_changes(s->sampler);
+	bool reports = s->sampler && sampler_tells_changes(s->sampler);
 
-	s->rescan_due_ns = mono_ns + (told ? 6 : 1) * RESCAN_NS;
+	s->rescan_due_ns = mono_ns + (reports ? 6 : 1) * RESCAN_NS;
 	return rc;
 }
 

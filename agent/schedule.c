@@ -54,7 +54,7 @@ void schedule_end(struct schedule *s, int64_t mono_ns, int64_t wall_ns, int64_t 
 	int64_t start = wall_ns - (mono_ns - s->begin_mono_ns);
 	int64_t drift = start - s->last_end_ns;
 
-	/* Where the clocks agree, intervals touch exactly. */
+	/* If the clocks agree, intervals touch exactly. */
 	if (s->last_end_ns && drift > -DRIFT_NS && drift < DRIFT_NS && s->last_end_ns < wall_ns)
 		start = s->last_end_ns;
 	*start_ns = start;

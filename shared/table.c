@@ -366,7 +366,7 @@ static size_t line_width(const struct table *t, const struct layout *layout)
 	return total;
 }
 
-/* --- what tells names apart */
+/* --- cuts of names ---------------------------------------------------------------------------- */
 
 /* A name as printed, and in full. */
 struct print {
@@ -453,7 +453,7 @@ static size_t least_of_name(const struct table *t, size_t column, size_t low, si
 	return high;
 }
 
-/* --- what gives way */
+/* --- narrow terminals ------------------------------------------------------------------------- */
 
 static size_t min_size(size_t a, size_t b)
 {
