@@ -20,6 +20,11 @@
  * Two questions at once must not take what only one may have: an answer is kept only if nobody was
  * told anything since its search began, else the search is made again.
  *
+ * A scheduler asks again when a pod went or a node changed. Its watch may bring that before ours
+ * does; a search that finds nobody then would be the last, since the scheduler has no reason to ask
+ * once more. So such a search is repeated with each view that comes within LATE_NS, where
+ * waiting_pods_may_linger().
+ *
  * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
  *
  * Where nodes and pods are not known (no API, no right to list them) the scheduler's own choice is
@@ -44,13 +49,18 @@
 
 enum { SEARCHES_MAX = 16 };
 
+#define LATE_NS (200 * NS_PER_MS)
+
 /* One question, and the answer to it while it is made. */
 struct preempting {
 	const struct api_context *ctx;
 	struct extender_preemption question;
 	struct kube_pod *pod; /* held */
 	const struct extender_victims_map *offered; /* of the question */
+	struct view *view; /* held, as is; of the last look */
+	struct ledger_copy *ledger;
 	struct quota_scene scene;
+	bool confirmed; /* the scheduler's choice, since the cluster is not known */
 	struct victim_answer told; /* before, owned; count 0: nothing */
 	size_t count; /* 1 at most, but where the scheduler's choice is confirmed */
 	struct extender_victims *answer; /* owned, as its lists of pods; strings are borrowed */
@@ -395,14 +405,20 @@ static void remember_vain(const struct preempting *p)
 
 static void decide(struct preempting *p)
 {
-	if (!view_knows(p->scene.view, OBJECT_NODE) || !view_knows(p->scene.view, OBJECT_POD)) {
+	p->confirmed =
+		!view_knows(p->scene.view, OBJECT_NODE) || !view_knows(p->scene.view, OBJECT_POD);
+	if (p->confirmed)
 		confirm(p);
-		return;
-	}
-	if (recall(p))
+	else if (recall(p))
 		repeat(p);
 	else
 		search(p);
+}
+
+static void settle(const struct preempting *p)
+{
+	if (p->confirmed)
+		return;
 	if (!p->count)
 		remember_vain(p);
 	reserve(p);
@@ -411,32 +427,55 @@ static void decide(struct preempting *p)
 
 /* --- the verb */
 
+/* False: the cluster is not known, and *rs says so. */
+static bool look(struct preempting *p, struct api_response *rs)
+{
+	p->ledger = p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
+	p->view = view_slot_take(p->ctx->views);
+	if (!extender_knows_cluster(p->view, rs))
+		return false;
+	quota_scene_of(&p->scene, p->ctx, p->ledger, p->view);
+	decide(p);
+	return true;
+}
+
+static void look_away(struct preempting *p)
+{
+	quota_scene_close(&p->scene);
+	view_drop(p->view);
+	ledger_copy_drop(p->ledger);
+}
+
+/* As often as something arrives while the search is vain. */
+static bool look_again(struct preempting *p, struct api_response *rs)
+{
+	int64_t until_ns = clock_mono_ns() + LATE_NS;
+
+	if (p->count || p->confirmed || !waiting_pods_may_linger(p->ctx->waiting, p->ctx->now_ns()))
+		return true;
+	while (!p->count && view_slot_await(p->ctx->views, p->view->version, until_ns)) {
+		look_away(p);
+		if (!look(p, rs))
+			return false;
+	}
+	return true;
+}
+
 static void answer(struct preempting *p, struct api_response *rs)
 {
-	struct ledger_copy *ledger;
-	struct view *view;
-
+	p->answer = mem_zalloc(p->offered->count + 2, sizeof(*p->answer));
 	/* Nobody is evicted who went, or started, a moment ago. */
 	view_slot_refresh(p->ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
-	ledger = p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
-	view = view_slot_take(p->ctx->views);
-	if (!extender_knows_cluster(view, rs)) {
-		view_drop(view);
-		ledger_copy_drop(ledger);
-		return;
+	if (look(p, rs) && look_again(p, rs)) {
+		settle(p);
+		rs->content_type = "application/json";
+		extender_write_preemption_result(&rs->body, p->answer, p->count);
 	}
-	p->answer = mem_zalloc(p->offered->count + 2, sizeof(*p->answer));
-	quota_scene_of(&p->scene, p->ctx, ledger, view);
-	decide(p);
-	rs->content_type = "application/json";
-	extender_write_preemption_result(&rs->body, p->answer, p->count);
 	for (size_t i = 0; i < p->count; i++)
 		free(p->answer[i].pods);
 	free(p->answer);
 	free(p->told.of);
-	quota_scene_close(&p->scene);
-	view_drop(view);
-	ledger_copy_drop(ledger);
+	look_away(p);
 }
 
 void api_extender_preempt(const struct api_context *ctx, const struct api_request *rq,

@@ -54,11 +54,13 @@
 #define FORGET_NS     (900 * NS_PER_SEC)
 #define TELL_NS	      (300 * NS_PER_SEC)
 #define LOG_NS	      (10 * NS_PER_SEC)
+#define LINGER_NS     (4 * NS_PER_SEC) /* a twentieth of a scheduler's time, at 200 ms each */
 
 enum {
 	REVIEW_MOST = 256,
 	SEARCH_REST = 10,
 	EVENTS_MAX = 64,
+	LINGER_BURST = 10,
 	RECLAIMS_TOLD = TELL_NS / RECLAIM_NS, /* there are no more in that time */
 };
 
@@ -96,6 +98,7 @@ struct waiting_pods {
 	size_t event_first, event_count;
 	int64_t logged_ns;
 	uint64_t unlogged;
+	int64_t lingered_ns; /* until when answers to preempt have lingered beforehand */
 
 	/* of who reviews */
 	int64_t searched_ns, rest_ns; /* the last searches, and the pause after them */
@@ -293,6 +296,22 @@ void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extende
 		pthread_mutex_unlock(&w->lock);
 	}
 	free(nodes);
+}
+
+bool waiting_pods_may_linger(struct waiting_pods *w, int64_t now_ns)
+{
+	bool may;
+
+	if (!w)
+		return false;
+	pthread_mutex_lock(&w->lock);
+	if (w->lingered_ns < now_ns)
+		w->lingered_ns = now_ns;
+	may = w->lingered_ns - now_ns < LINGER_BURST * LINGER_NS;
+	if (may)
+		w->lingered_ns += LINGER_NS;
+	pthread_mutex_unlock(&w->lock);
+	return may;
 }
 
 /* --- the review ------------------------------------------------------------------------------- */

@@ -34,6 +34,12 @@ void waiting_pods_passed(struct waiting_pods *w, const char *uid);
 void waiting_pods_sought(struct waiting_pods *w, const char *uid, struct extender_nodes *nodes,
 			 int64_t retry_ns, int64_t now_ns);
 
+/*
+ * Whether an answer to preempt may wait for news of the API now: the scheduler schedules nothing
+ * meanwhile, so on average once in four seconds, and at most ten times at once.
+ */
+bool waiting_pods_may_linger(struct waiting_pods *w, int64_t now_ns);
+
 /* --- by who makes the scheduler ask again, about once a second */
 
 /*

@@ -24,7 +24,7 @@ struct view_slot {
 	void *ctx;
 
 	pthread_mutex_t lock;
-	pthread_cond_t answer;
+	pthread_cond_t answer; /* and another view */
 	/* under lock */
 	struct view *view; /* held */
 	uint64_t asked, answered; /* the newest tickets */
@@ -180,6 +180,7 @@ void view_slot_publish(struct view_slot *s, struct view *v)
 	pthread_mutex_lock(&s->lock);
 	old = s->view;
 	s->view = v;
+	pthread_cond_broadcast(&s->answer);
 	pthread_mutex_unlock(&s->lock);
 	view_drop(old);
 }
@@ -201,10 +202,14 @@ void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_
 	s->ctx = ctx;
 }
 
+static struct timespec timespec_of(int64_t ns)
+{
+	return (struct timespec){(time_t)(ns / NS_PER_SEC), (long)(ns % NS_PER_SEC)};
+}
+
 bool view_slot_refresh(struct view_slot *s, int64_t until_ns)
 {
-	const struct timespec until = {(time_t)(until_ns / NS_PER_SEC),
-				       (long)(until_ns % NS_PER_SEC)};
+	const struct timespec until = timespec_of(until_ns);
 	uint64_t ticket;
 	bool answered;
 
@@ -221,6 +226,22 @@ bool view_slot_refresh(struct view_slot *s, int64_t until_ns)
 	answered = s->answered >= ticket;
 	pthread_mutex_unlock(&s->lock);
 	return answered;
+}
+
+bool view_slot_await(struct view_slot *s, uint64_t version, int64_t until_ns)
+{
+	const struct timespec until = timespec_of(until_ns);
+	bool newer;
+
+	if (!s->wanted)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	while (s->view->version == version &&
+	       pthread_cond_timedwait(&s->answer, &s->lock, &until) != ETIMEDOUT)
+		;
+	newer = s->view->version != version;
+	pthread_mutex_unlock(&s->lock);
+	return newer;
 }
 
 void view_slot_answer(struct view_slot *s, uint64_t ticket)

@@ -209,6 +209,11 @@ struct view *view_slot_take(struct view_slot *s); /* the caller drops it; never 
  */
 bool view_slot_refresh(struct view_slot *s, int64_t until_ns);
 /*
+ * Waits until another view than the one of this version is in the slot. False: the monotonic time
+ * came, or nobody publishes on request.
+ */
+bool view_slot_await(struct view_slot *s, uint64_t version, int64_t until_ns);
+/*
  * Who publishes is told of each reader that waits, by a number that grows, on the reader's thread.
  * Set before there are readers; without it nobody waits.
  */

@@ -177,8 +177,11 @@ static void a_reader_waits_for_a_newer_view_no_longer_than_it_says(void **state)
 	p.answers = false;
 	assert_false(view_slot_refresh(slot, 0)); /* long past */
 	assert_int_equal(p.tickets, 2);
+	assert_false(view_slot_await(slot, 1, 0));
+	assert_true(view_slot_await(slot, 0, 0));
 	/* An answer for later tickets serves the earlier ones. */
 	assert_int_equal(pthread_create(&thread, NULL, answer_all, &p), 0);
+	assert_true(view_slot_await(slot, 1, INT64_MAX));
 	assert_true(view_slot_refresh(slot, INT64_MAX));
 	pthread_join(thread, NULL);
 	v = view_slot_take(slot);

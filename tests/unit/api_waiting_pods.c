@@ -43,9 +43,26 @@ static struct extender_options options;
 static struct join *join;
 static struct model *model;
 static int64_t later_ns;
+static void (*meanwhile)(void); /* called once, while an answer is being made */
+static unsigned int readers; /* of the view before that */
+
+static unsigned int count_readers(void)
+{
+	struct view *v = view_slot_take(f.ctx.views);
+	unsigned int count = atomic_load(&v->users);
+
+	view_drop(v);
+	return count;
+}
 
 static int64_t now(void)
 {
+	void (*call)(void) = meanwhile;
+
+	if (call && count_readers() > readers) {
+		meanwhile = NULL;
+		call();
+	}
 	return VIEW_FIXTURE_NOW_NS + later_ns;
 }
 
@@ -497,6 +514,55 @@ static void victims_that_a_change_frees_are_noticed(void **state)
 	victim_log_free(f.ctx.victims);
 }
 
+static void view_is_as_good(void *slot, uint64_t ticket)
+{
+	view_slot_answer(slot, ticket);
+}
+
+static void borrow(void)
+{
+	put_borrower("borrower", "alpha");
+	publish_unmeasured();
+}
+
+/* The scheduler heard first of what makes victims possible, and would not ask again. */
+static void a_vain_search_is_repeated_with_what_comes_meanwhile(void **state)
+{
+	static const char question[] =
+		"{\"Pod\":{\"metadata\":{\"name\":\"second\",\"namespace\":\"second\",\"uid\":"
+		"\"second\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
+		"\"requests\":{\"cpu\":\"1\"}}}]}},\"NodeNameToMetaVictims\":{\"alpha\":{\"Pods\":"
+		"[]}}}";
+
+	(void)state;
+	put_ready_node("alpha");
+	put_guarded("borrower", "");
+	put_quota("second", "1");
+	publish_unmeasured();
+	view_slot_on_refresh(f.ctx.views, view_is_as_good, f.ctx.views);
+	readers = count_readers();
+	meanwhile = borrow;
+	assert_int_equal(api_fixture_send(&f, "POST", "/extender/preempt", question), 200);
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(
+				    f.json, "NodeNameToMetaVictims.alpha.Pods.0.UID")),
+			    "borrower-b");
+}
+
+static void answers_linger_a_twentieth_of_the_time(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_true(waiting_pods_may_linger(f.ctx.waiting, now()));
+	assert_false(waiting_pods_may_linger(f.ctx.waiting, now()));
+	pass_time(4);
+	assert_true(waiting_pods_may_linger(f.ctx.waiting, now()));
+	assert_false(waiting_pods_may_linger(f.ctx.waiting, now()));
+	pass_time(1000);
+	for (int i = 0; i < 10; i++)
+		assert_true(waiting_pods_may_linger(f.ctx.waiting, now()));
+	assert_false(waiting_pods_may_linger(f.ctx.waiting, now()));
+}
+
 static void many_pods_are_bounded(void **state)
 {
 	(void)state;
@@ -528,6 +594,8 @@ int main(void)
 		T(the_end_of_each_time_is_noticed),
 		T(whose_time_has_come_is_searched_for_first),
 		T(victims_that_a_change_frees_are_noticed),
+		T(a_vain_search_is_repeated_with_what_comes_meanwhile),
+		T(answers_linger_a_twentieth_of_the_time),
 		T(many_pods_are_bounded),
 	};
 
