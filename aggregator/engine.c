@@ -322,7 +322,7 @@ static struct planner *make_planner(struct engine *e)
 		.views = e->views,
 		.plans = e->plans,
 		.counters = &e->counters.planner,
-		.every_ns = e->config->plan_every_ns,
+		.every_ns = e->config->plan_interval_ns,
 		.slack = &e->config->slack,
 		.drain = &drain,
 	};
@@ -335,7 +335,7 @@ static int open_saver(struct engine *e, struct reason *reason)
 {
 	struct saver_config config = {
 		.dir = e->config->state_dir,
-		.every_ns = e->config->save_every_ns,
+		.every_ns = e->config->save_interval_ns,
 		.nodes_max = usage_limits.nodes_max,
 		.loop = &e->loop,
 		.usage = e->usage,

@@ -22,7 +22,7 @@ struct engine_config {
 	const char *ingest; /* where agents connect: tcp://HOST:PORT or ipc://PATH */
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	const char *state_dir; /* NULL: nothing is kept */
-	int64_t save_every_ns;
+	int64_t save_interval_ns;
 	struct option_list snapshots; /* files with the cluster's objects; empty: an API, or none */
 	const char *kubeconfig; /* NULL: the API of the cluster this is a pod of, if it is one */
 	const char *kube_context; /* NULL: the kubeconfig's current one */
@@ -35,7 +35,7 @@ struct engine_config {
 	struct preempt_options preempt;
 	struct slack_options slack;
 	struct drain_setup drain; /* borrowed with what it owns */
-	int64_t plan_every_ns;
+	int64_t plan_interval_ns;
 	bool write_quota_status; /* into the objects of the API */
 	const char *nudge_claim; /* "NAMESPACE/NAME"; NULL: schedulers are not made to ask again */
 	bool pod_events; /* of refused pods */

@@ -6,9 +6,9 @@
  *
  * The loop is never asked for anything and never waits for this thread. Before nodes and pods are
  * known there is no plan: that is looked at more often, so that the first is there soon after them.
- * The period is --plan-every, or longer where a plan takes so much that planning would take more
+ * The period is --plan-interval, or longer where a plan takes so much that planning would take more
  * than a CPU_SHARE-th of a CPU: half a second of a CPU for 5000 nodes is a plan each 20 s. A step
- * that takes longer than --plan-every is counted, and the next waits for a whole period. Acks and
+ * that takes longer than --plan-interval is counted, and the next waits for a whole period. Acks and
  * answers come first: the thread is nicer than the others, and holds a lock for no longer than a
  * pointer takes.
  *
@@ -116,7 +116,8 @@ static void note_time(struct planner *p, int64_t took_ns)
 	if (took_ns <= p->config.every_ns)
 		return;
 	if (!counter_get(&c->late))
-		log_warn("a plan took %.1f s, more than the %.1f s of --plan-every: this is logged "
+		log_warn("a plan took %.1f s, more than the %.1f s of --plan-interval: this is "
+			 "logged "
 			 "once, and counted",
 			 (double)took_ns / NS_PER_SEC, (double)p->config.every_ns / NS_PER_SEC);
 	counter_add(&c->late, 1);

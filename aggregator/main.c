@@ -36,7 +36,7 @@ struct aggregator_options {
 	char *kubeconfig, *context;
 	struct option_list snapshots;
 	bool standalone;
-	int64_t save_every_ns;
+	int64_t save_interval_ns;
 	int watcher_variant, watcher_denominator;
 	struct extender_options extender;
 	char *extender_blend, *default_pod_cpu;
@@ -47,7 +47,7 @@ struct aggregator_options {
 	int quota_variant, quota_pdb;
 	struct slack_option_values slack;
 	struct drain_settings drain;
-	int64_t plan_every_ns;
+	int64_t plan_interval_ns;
 	bool write_quota_status, pod_events;
 	char *nudge_claim;
 	struct access_options access;
@@ -87,9 +87,9 @@ static const struct option_spec specs[] = {
 	 .value = "DIR",
 	 .help = "Where the windows of nodes, and what plans remember, are kept, so that a restart "
 		 "has them at once. One aggregator for each."},
-	{.name = "save-every",
+	{.name = "save-interval",
 	 .kind = OPTION_DURATION,
-	 .offset = AT(save_every_ns),
+	 .offset = AT(save_interval_ns),
 	 .value = "DURATION",
 	 .initial = "60s",
 	 .min = 1e9,
@@ -249,9 +249,9 @@ static const struct option_spec specs[] = {
 	 .initial = "hard",
 	 .choices = quota_pdbs,
 	 .help = "Victims never break a PodDisruptionBudget, or do where nothing else helps."},
-	{.name = "plan-every",
+	{.name = "plan-interval",
 	 .kind = OPTION_DURATION,
-	 .offset = AT(plan_every_ns),
+	 .offset = AT(plan_interval_ns),
 	 .value = "DURATION",
 	 .initial = "10s",
 	 .min = 1e9,
@@ -308,11 +308,16 @@ static const struct option_note manual[] = {
 	{0},
 };
 
+static const struct option_former former[] = {{"plan-every", "plan-interval"},
+					      {"save-every", "save-interval"},
+					      {0}};
+
 static const struct option_program program = {
 	.name = "evenkeel-aggregator",
 	.summary = "Gathers what the agents measure and answers schedulers, people and monitoring.",
 	.usage = "[OPTION..]",
 	.specs = specs,
+	.former = former,
 	.env_prefix = "EVENKEEL_",
 	.config_name = "config",
 	.manual = manual,
@@ -448,7 +453,7 @@ static int run(const void *values, struct reason *why)
 		.ingest = o->ingest,
 		.key_path = o->key_file,
 		.state_dir = o->state_dir,
-		.save_every_ns = o->save_every_ns,
+		.save_interval_ns = o->save_interval_ns,
 		.snapshots = o->snapshots,
 		.kubeconfig = o->kubeconfig,
 		.kube_context = o->context,
@@ -458,7 +463,7 @@ static int run(const void *values, struct reason *why)
 		.write_quota_status = o->write_quota_status,
 		.nudge_claim = o->nudge_claim,
 		.pod_events = o->pod_events,
-		.plan_every_ns = o->plan_every_ns,
+		.plan_interval_ns = o->plan_interval_ns,
 	};
 	struct engine *engine;
 	int rc;

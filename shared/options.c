@@ -62,15 +62,23 @@ const struct option_spec *options_find(const struct option_spec *specs, const ch
 	return NULL;
 }
 
+const struct option_spec *options_of(const struct option_program *program, const char *name)
+{
+	for (const struct option_former *f = program->former; f && f->was; f++)
+		if (strcmp(f->was, name) == 0)
+			return options_find(program->specs, f->name);
+	return options_find(program->specs, name);
+}
+
 bool options_only_typed(const struct option_spec *spec)
 {
 	return spec->kind == OPTION_FLAG &&
 	       (strcmp(spec->name, "help") == 0 || strcmp(spec->name, "version") == 0);
 }
 
-char *options_env_name(const struct option_program *program, const struct option_spec *spec)
+char *options_env_name(const struct option_program *program, const char *option)
 {
-	char *name = mem_printf("%s%s", program->env_prefix, spec->name);
+	char *name = mem_printf("%s%s", program->env_prefix, option);
 
 	for (char *p = name; *p; p++)
 		*p = *p == '-' || *p == '.' ? '_' : (char)toupper((unsigned char)*p);
@@ -196,7 +204,7 @@ static int take_long(struct arguments *a, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	char *name = mem_strndup(text, equals ? (size_t)(equals - text) : strlen(text));
-	const struct option_spec *spec = options_find(a->program->specs, name);
+	const struct option_spec *spec = options_of(a->program, name);
 	int rc = 0;
 
 	if (spec && !options_stands_alone(spec)) {
@@ -206,8 +214,7 @@ static int take_long(struct arguments *a, const char *text)
 
 		settings_add(a->out, spec, value, strlen(value), NULL);
 	} else if (strncmp(name, "no-", 3) == 0 && !equals &&
-		   (spec = options_find(a->program->specs, name + 3)) &&
-		   options_stands_alone(spec)) {
+		   (spec = options_of(a->program, name + 3)) && options_stands_alone(spec)) {
 		settings_add(a->out, spec, "false", 5, NULL);
 	} else {
 		rc = unknown(a, name);
@@ -307,17 +314,27 @@ static void read_defaults(const struct option_program *program, struct settings 
 			add_text(out, spec, spec->initial, NULL);
 }
 
+static void read_variable(const struct option_program *program, const char *option,
+			  struct settings *out)
+{
+	const struct option_spec *spec = options_of(program, option);
+	char *name = options_env_name(program, option);
+	const char *text = options_only_typed(spec) ? NULL : getenv(name);
+
+	if (text && text[0])
+		add_text(out, spec, text, name);
+	free(name);
+}
+
+/* Present names count more than former ones. */
 static void read_environment(const struct option_program *program, struct settings *out)
 {
-	for (const struct option_spec *spec = program->specs; spec->name && program->env_prefix;
-	     spec++) {
-		char *name = options_env_name(program, spec);
-		const char *text = options_only_typed(spec) ? NULL : getenv(name);
-
-		if (text && text[0])
-			add_text(out, spec, text, name);
-		free(name);
-	}
+	if (!program->env_prefix)
+		return;
+	for (const struct option_former *f = program->former; f && f->was; f++)
+		read_variable(program, f->was, out);
+	for (const struct option_spec *spec = program->specs; spec->name; spec++)
+		read_variable(program, spec->name, out);
 }
 
 /* --- putting it together ---------------------------------------------------------------------- */

@@ -52,11 +52,17 @@ struct option_note {
 	const char *text; /* an example if it begins with a tab */
 };
 
+/* A former name of an option, which is still read. */
+struct option_former {
+	const char *was, *name; /* without dashes; NULL ends the table */
+};
+
 struct option_program {
 	const char *name; /* "evenkeel-agent" */
 	const char *summary; /* one sentence under the usage line */
 	const char *usage; /* what follows the name: "[OPTION..]" */
 	const struct option_spec *specs;
+	const struct option_former *former; /* or NULL */
 	/* "EVENKEEL_": --key-file is EVENKEEL_KEY_FILE; NULL: no environment */
 	const char *env_prefix;
 	const char *config_name; /* name of the option whose value is a YAML file, or NULL */

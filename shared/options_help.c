@@ -97,7 +97,7 @@ void options_meaning(const struct option_program *program, const struct option_s
 	if (range.len)
 		add_note(&notes, "", range.data);
 	if (program->env_prefix && !options_only_typed(spec)) {
-		char *name = options_env_name(program, spec);
+		char *name = options_env_name(program, spec->name);
 
 		add_note(&notes, "", name);
 		if (options_is_on(spec))

@@ -33,10 +33,12 @@ void settings_fini(struct settings *s);
 /* Its member is a struct option_list. */
 bool options_is_list(const struct option_spec *spec);
 const struct option_spec *options_find(const struct option_spec *specs, const char *name);
+/* By its name or a former one. */
+const struct option_spec *options_of(const struct option_program *program, const char *name);
 /* --help and --version: not for files and the environment. */
 bool options_only_typed(const struct option_spec *spec);
 /* "EVENKEEL_KEY_FILE"; the caller frees it. */
-char *options_env_name(const struct option_program *program, const struct option_spec *spec);
+char *options_env_name(const struct option_program *program, const char *option);
 /* "; did you mean --rate?", or otherwise; before: prefix of the name. */
 void options_suggest(const struct option_program *program, const char *word, const char *before,
 		     const char *otherwise, char *out, size_t out_len);

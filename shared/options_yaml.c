@@ -198,7 +198,7 @@ static int take_key(struct reader *r, bool *seen, const struct option_spec **spe
 	if (r->event.type != YAML_SCALAR_EVENT)
 		return fail(r, "expected the name of an option");
 	options_quote(scalar(r), quoted);
-	*spec = options_find(r->program->specs, scalar(r));
+	*spec = options_of(r->program, scalar(r));
 	if (!*spec) {
 		options_suggest(r->program, scalar(r), "", "", hint, sizeof(hint));
 		snprintf(text, sizeof(text), "unknown option %s%s", quoted, hint);

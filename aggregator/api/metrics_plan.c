@@ -114,7 +114,7 @@ static void write_planner(struct buf *out, const struct planner_counters *c)
 	metrics_write_one(out, "evenkeel_planner_last_seconds", "Time that the last took.",
 			  (double)counter_get(&c->last_ns) / 1e9);
 	metrics_write_counter(out, "evenkeel_planner_late_total",
-			      "Plans that took longer than --plan-every.", &c->late);
+			      "Plans that took longer than --plan-interval.", &c->late);
 }
 
 void metrics_write_plan(struct buf *out, const struct api_context *ctx)

@@ -40,7 +40,7 @@
  * sentences, and "asks"; format=balloons|capacitybuffer: YAML for kubectl apply in place of all
  * that.
  *
- * The planner made it at "planned", every --plan-every; over a snapshot the step is made at once.
+ * The planner made it at "planned", every --plan-interval; over a snapshot the step is made at once.
  * Without nodes and pods of an API or snapshot: 503.
  */
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * the made-up fleet with 30 pods each, of whose workloads one in eight asks for slack. Every node
  * is measured anew between two plans, as in a running aggregator, and no object changes; then a pod
  * in a hundred leaves each time. CPU time of the one thread that plans, and its share of a core at
- * the usual --plan-every; and what objects, view, core and plan hold of memory.
+ * the usual --plan-interval; and what objects, view, core and plan hold of memory.
  */
 #include <malloc.h>
 #include <math.h>

@@ -74,9 +74,9 @@ static void start(void)
 		kube_peer_url(s.peer));
 	assert_int_equal(fclose(file), 0);
 	s.base = mem_printf("http://%s", listen);
-	setenv("EVENKEEL_PLAN_EVERY", "1s", 1);
+	setenv("EVENKEEL_PLAN_INTERVAL", "1s", 1);
 	s.pid = process_start(s.log, argv);
-	unsetenv("EVENKEEL_PLAN_EVERY");
+	unsetenv("EVENKEEL_PLAN_INTERVAL");
 	assert_true(s.pid > 0);
 	free(program);
 	free(kubeconfig);

@@ -53,10 +53,10 @@ static void start_over_a_database(void)
 	char *dir = mem_printf("%s/state", scene.stack->folder);
 
 	setenv("EVENKEEL_STATE_DIR", dir, 1);
-	setenv("EVENKEEL_SAVE_EVERY", "1s", 1);
+	setenv("EVENKEEL_SAVE_INTERVAL", "1s", 1);
 	stack_start_aggregator(scene.stack, DISTURBED);
 	unsetenv("EVENKEEL_STATE_DIR");
-	unsetenv("EVENKEEL_SAVE_EVERY");
+	unsetenv("EVENKEEL_SAVE_INTERVAL");
 	free(dir);
 }
 

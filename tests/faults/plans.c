@@ -63,8 +63,8 @@ static int setup(void **state)
 	database = mem_printf("%s/evenkeel.db", dir);
 	stack->aggregators[0].snapshot_path = dump;
 	setenv("EVENKEEL_STATE_DIR", dir, 1);
-	setenv("EVENKEEL_SAVE_EVERY", "1s", 1);
-	setenv("EVENKEEL_PLAN_EVERY", "1s", 1);
+	setenv("EVENKEEL_SAVE_INTERVAL", "1s", 1);
+	setenv("EVENKEEL_PLAN_INTERVAL", "1s", 1);
 	free(dir);
 	return 0;
 }

@@ -56,15 +56,15 @@ static char *state_dir(const struct undisturbed *u)
 }
 
 /* The variables an aggregator takes its options from, too. */
-static void start_with_state(const struct undisturbed *u, int i, const char *save_every)
+static void start_with_state(const struct undisturbed *u, int i, const char *save_interval)
 {
 	char *dir = state_dir(u);
 
 	setenv("EVENKEEL_STATE_DIR", dir, 1);
-	setenv("EVENKEEL_SAVE_EVERY", save_every, 1);
+	setenv("EVENKEEL_SAVE_INTERVAL", save_interval, 1);
 	stack_start_aggregator(u->stack, i);
 	unsetenv("EVENKEEL_STATE_DIR");
-	unsetenv("EVENKEEL_SAVE_EVERY");
+	unsetenv("EVENKEEL_SAVE_INTERVAL");
 	free(dir);
 }
 

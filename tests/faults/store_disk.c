@@ -40,7 +40,7 @@ static int setup(void **state)
 	if (scene.disk.why)
 		return 0;
 	setenv("EVENKEEL_STATE_DIR", scene.disk.path, 1);
-	setenv("EVENKEEL_SAVE_EVERY", "1s", 1);
+	setenv("EVENKEEL_SAVE_INTERVAL", "1s", 1);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static int teardown(void **state)
 	small_disk_fini(&s->disk);
 	stack_free(s->stack, 0);
 	unsetenv("EVENKEEL_STATE_DIR");
-	unsetenv("EVENKEEL_SAVE_EVERY");
+	unsetenv("EVENKEEL_SAVE_INTERVAL");
 	return 0;
 }
 

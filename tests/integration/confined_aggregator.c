@@ -93,7 +93,7 @@ static void life_goes_on(void **state)
 {
 	static const char *const fast[] = {"--interval", "1s", NULL};
 	char *dir = mem_printf("%s/state", stack->folder);
-	const char *const more[] = {"--state-dir", dir, "--save-every", "1s", NULL};
+	const char *const more[] = {"--state-dir", dir, "--save-interval", "1s", NULL};
 	struct stack_aggregator *a = &stack->aggregators[0];
 
 	(void)state;

@@ -68,7 +68,7 @@ static const struct {
 
 /* For the aggregator and the command alike: plans follow the measurements at once. */
 static const char *const settings[][2] = {
-	{"EVENKEEL_PLAN_EVERY", "1s"},
+	{"EVENKEEL_PLAN_INTERVAL", "1s"},
 	{"EVENKEEL_SCALE_DOWN_UNNEEDED_TIME", "0s"},
 	{"EVENKEEL_UNREMOVABLE_NODE_RECHECK_TIMEOUT", "0s"},
 	{"EVENKEEL_EXTRA_CAPACITY_MIN_RATE", "0"},

@@ -76,7 +76,7 @@ static void start(const char *more)
 			s.listen,
 			(char *)"--ingest",
 			s.ingest,
-			(char *)"--plan-every=1s",
+			(char *)"--plan-interval=1s",
 			(char *)more,
 			NULL};
 

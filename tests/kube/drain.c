@@ -90,7 +90,7 @@ static void start_aggregator(const struct story *s)
 				 *const shares[] = {"1", "1", "0.5", "0.25"},
 				 *const slacks[] = {"0", "0", "0.1"};
 	uint64_t seed = s->world.seed;
-	const char *const options[] = {"--plan-every",
+	const char *const options[] = {"--plan-interval",
 				       "1s",
 				       "--scale-down-unneeded-time",
 				       "0s",

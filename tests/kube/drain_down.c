@@ -78,7 +78,7 @@ static void start_aggregator(const struct story *s)
 	static const char *const delays[] = {"1s", "10m", "1s"};
 	static const char *const rates[] = {"0.1", "0.2", "0.3"};
 	uint64_t seed = s->world.seed;
-	const char *const options[] = {"--plan-every",
+	const char *const options[] = {"--plan-interval",
 				       "1s",
 				       "--scale-down-unneeded-time",
 				       "0s",

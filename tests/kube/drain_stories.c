@@ -157,7 +157,7 @@ static int end(void **state)
 /* more: an option and its value, or NULL. */
 static void start(struct story *s, const char *option, const char *value)
 {
-	const char *const options[] = {"--plan-every",
+	const char *const options[] = {"--plan-interval",
 				       "1s",
 				       "--scale-down-unneeded-time",
 				       "0s",

@@ -154,7 +154,7 @@ static void test_groups_of_plugins(void **state)
 
 static int open_bed(void **state)
 {
-	static const char *const options[] = {"--plan-every",
+	static const char *const options[] = {"--plan-interval",
 					      "1s",
 					      "--extra-capacity-min-rate",
 					      "0",

@@ -758,7 +758,7 @@ static void test_buffers_are_what_autoscalers_read(void **state)
 /* The aggregator starts last: what it wants of slack falls late. */
 static int fill_cluster(void **state)
 {
-	static const char *const options[] = {"--plan-every", "1s", "--extra-capacity-min-rate",
+	static const char *const options[] = {"--plan-interval", "1s", "--extra-capacity-min-rate",
 					      "0.3", NULL};
 
 	(void)state;

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "shared/clock.h"
 #include "shared/options.h"
 #include "shared/options_internal.h"
 
@@ -53,11 +54,14 @@ static const struct option_spec specs[] = {
 	{0},
 };
 
+static const struct option_former former[] = {{"period", "interval"}, {0}};
+
 static const struct option_program program = {
 	.name = "prog",
 	.summary = "Does things.",
 	.usage = "[OPTION..]",
 	.specs = specs,
+	.former = former,
 	.env_prefix = "EKTEST_",
 	.config_name = "config",
 };
@@ -285,6 +289,34 @@ static void later_places_override(void **state)
 	unlink(path);
 }
 
+static void former_names_are_read(void **state)
+{
+	char path[] = "/tmp/evenkeel-test-options-XXXXXX";
+	char *typed[ARGS_MAX] = {"--period", "6s"}, *file[ARGS_MAX] = {"--config", path};
+	struct reason reason = {""};
+	struct values v;
+
+	(void)state;
+	assert_int_equal(parse(typed, &v, NULL, &reason), 0);
+	assert_int_equal(v.interval, 6 * NS_PER_SEC);
+	options_free(&program, &v);
+	write_file(path, "period: 7s\n");
+	assert_int_equal(parse(file, &v, NULL, &reason), 0);
+	assert_int_equal(v.interval, 7 * NS_PER_SEC);
+	options_free(&program, &v);
+	setenv("EKTEST_PERIOD", "8s", 1);
+	assert_int_equal(parse(file, &v, NULL, &reason), 0);
+	assert_int_equal(v.interval, 8 * NS_PER_SEC);
+	options_free(&program, &v);
+	setenv("EKTEST_INTERVAL", "9s", 1);
+	assert_int_equal(parse(file, &v, NULL, &reason), 0);
+	assert_int_equal(v.interval, 9 * NS_PER_SEC);
+	options_free(&program, &v);
+	unsetenv("EKTEST_INTERVAL");
+	unsetenv("EKTEST_PERIOD");
+	unlink(path);
+}
+
 static void bad_values_in_a_file_name_their_line(void **state)
 {
 	char path[] = "/tmp/evenkeel-test-options-XXXXXX", want[128];
@@ -486,6 +518,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_file),
 		cmocka_unit_test(gives_operands_in_order),
 		cmocka_unit_test(later_places_override),
+		cmocka_unit_test(former_names_are_read),
 		cmocka_unit_test(bad_values_in_a_file_name_their_line),
 		cmocka_unit_test(reads_yaml),
 		cmocka_unit_test(refuses_yaml_by_line),
