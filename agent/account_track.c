@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()).
+ *
  * Roll-up, from the last cgroup to the first (children come after their parents):
  *
  *	CPU time	added if both counters have own tasks only; a parent's counter of the

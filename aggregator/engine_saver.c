@@ -7,8 +7,9 @@
  * timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  * +-----> failed --> alarm, again after RETRY_NS
  *
- * What plans remember is with the first slice, if it changed since it was saved, and so are
- * decisions that were made since: in the same transaction, so that one file has one moment.
+ * The first slice also has the plans' state and what each workload used last, if they changed since
+ * they were saved, and the decisions made since: in the same transaction, so that one file has one
+ * moment.
  *
  * Nodes that change meanwhile are in the next save. The service does not need the database: without
  * it, it goes on, the alarm is up, and every change of that is one line in the log. A process that

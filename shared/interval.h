@@ -24,7 +24,11 @@ enum usage_have {
 #define X(bit) USAGE_##bit = 1 << USAGE_BIT_##bit,
 	USAGE_BITS(X)
 #undef X
-		USAGE_ALL = (1 << USAGE_BIT_COUNT) - 1
+		USAGE_ALL = (1 << USAGE_BIT_COUNT) - 1,
+/* What windows keep: all but newest readings. */
+#define X(member, bit, ...) | USAGE_##bit
+	USAGE_WINDOWED = 0 USAGE_AVERAGED(X) USAGE_COUNTED(X)
+#undef X
 };
 
 /* Indices of counters: counts, then newest readings. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /extender/filter: which of the nodes that passed the kube-scheduler's own filters may have
- * the pod. Every node that is asked about is in the answer, passed or refused with a reason: one in
- * neither would be out of the question for preemption, too. An "Error" is never answered, since it
- * would fail the pod as a whole.
+ * the pod. Every node of the request is in the answer, passed or refused with a reason: the
+ * scheduler would not even preempt on a node that is in neither list. An "Error" is never answered,
+ * since it would fail the pod as a whole.
  *
- * Refusals. First the quotas, which look at the pod and not at nodes: they refuse every node. Then node by node the hard limits (node_limits.h), if there are any. Pods of
- * DaemonSets and those that the cluster cannot live without (priority of system-cluster-critical
- * and above) are not held to them: they have nowhere else to go.
+ * Refusals. The quotas look at the pod, not at nodes: they refuse every node. Then the hard limits
+ * (node_limits.h), if there are any, refuse single nodes. Pods of DaemonSets and critical pods
+ * (priority of system-cluster-critical and above) are exempt from these: no other node would do.
  *
  * A scheduler acts on what the API tells it, at once, and a view may be 100 ms behind that, or a
  * second behind the agents. So before a pod is refused on all its nodes, the view is brought up to
@@ -25,16 +25,14 @@
  *
  * Reasons. Of a node it is the kind of its refusal and nothing else, so that the scheduler adds
  * nodes up; the numbers go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. Of
- * quotas it is one sentence for all nodes. No victims would help where a limit of the node
- * refuses: it passed the scheduler's own filters, so the scheduler finds none there, and calls that
- * an error. Such nodes are unresolvable.
+ * quotas it is one sentence for all nodes. A node refused by a limit is reported as unresolvable: it
+ * passed the scheduler's filters, so preemption would find no victims there and fail with an error.
  *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask
  * to prioritize, that node. What passes nowhere is released, and remembered until it passes
- * (waiting_pods.h). Questions that come at once must not
- * pass on what is there once: who reserves after others did since he looked has to look again. Each
- * time somebody else was served, so this ends; who loses more often than there can be threads is
- * refused, and loses nothing but time.
+ * (waiting_pods.h). Two requests must not both pass on the same free room: if another reservation
+ * was made since the decision, the decision is made again, at most TRIES_MAX times; then the pod is
+ * refused.
  */
 #include "aggregator/api/extender_call.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each route takes and answers. A parameter that is not here is refused before its handler
- * runs, and so is a member of a body: what is missing here does not work, rather than being
- * undocumented. What answers hold in detail is told at the top of the file of their handler.
+ * What each route takes and answers. A parameter or member of a body that is not here is refused
+ * before its handler runs, except by /watcher, /extender, /metrics and the health checks, which
+ * ignore it. The top of each handler's file has the details of its answers.
  */
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * The aggregator's end of nanomsg REQ/REP is this program's own code on its loop (ingest_peers.c,
  * ingest_socket.c). The library's end aborts and leaks on hostile peers, has no bound for each
  * peer, and costs 18 system calls and 5 thread switches a frame; here a frame costs a recv() and a
- * sendmsg(). integration/ingest_nanomsg has libnanomsg as the peer in every role,
+ * sendmsg(). tests/integration/ingest_nanomsg has libnanomsg as the peer in every role,
  * integration/transport the agent.
  *
  * A frame:
@@ -11,13 +11,13 @@
  *   opened? ---no---> counted, the third in a row closes its connection; no answer: strangers learn
  *      |              nothing, and an agent times out. A sealed frame that is too long gets the ack
  *      |              "refused", or its agent would send it for ever.
- *   admitted? --no--> answered as the handler says; the agent keeps it and sends it again
+ *   admitted? --no--> answered as the handler says (engine.c: usage_admit()); the agent sends it again
  *      |
  *   complete? --no--> stored; acked "part stored"
  *      |
  *   decoded? ---no--> acked "refused" with the reason: the agent drops it
  *      |
- *   handler: acked with its verdict
+ *   handler (engine.c: usage_apply()): acked with its verdict; a duplicate as applied
  *
  * Only an applied interval renews the slot of its connection: a recorded frame opens as often as
  * it is sent, but is applied once. An answer is sealed with key and nonce of its request, so an

@@ -18,13 +18,14 @@ struct score_owner expected_use_of_pods_owner(const struct view *v, const struct
 /*
  * By the first of these that is known of the CPU:
  *
- *     workload   the mean of its measured pods, at most their 95th percentile; now, or when some
- *                were measured last
+ *     workload   cpu_milli is the mean of its measured pods, cpu_high_milli their 95th percentile;
+ *                now, or when some were measured last
  *     limits     where args->use_limits says so
  *     requests   times args->default_requests_multiplier; a container's limit stands in for its request
  *     default    args->default_requests_cpu_milli, per pod
  *
- * A guess is no more than the pod's limit, and at most args->guess_cpu_milli where that is more.
+ * Of the last three, cpu_milli is the guess and cpu_high_milli the larger of it and
+ * args->guess_cpu_milli; neither is above the pod's limit.
  * Memory: the workload's mean working set, else what the pod requests. Containers, sidecars and
  * overhead count; other init containers are gone before a window has seen them.
  */

@@ -5,10 +5,13 @@
  *     real use      used + expected > cap * allocatable                  refuses
  *     limits        (limits on the node + the pod's) / allocatable > ratio refuses
  *
- * Used is the 99th percentile of the node's recent use, with z deviations of what its age adds to
- * sigma; mean + z * sigma where only those are known. Expected is what the measurements do not hold: pods that were not measured yet, pods on their
- * way, and the pod itself (expected_use.h). A node that is not measured is held to the cap by what
- * its pods request. Exactly on the cap passes.
+ * Used is the 99th percentile of the node's recent use + z * (sigma widened for its age - measured
+ * sigma); without a percentile it is mean + z * widened sigma. Expected is the use of pods that the
+ * measurements lack: pods not measured yet, pods on their way, and the pod itself
+ * (expected_use.h). For a node without measurements the requests of its pods are used. Exactly on
+ * the cap passes.
+ *
+ * Drains, slack and /v1/fit have a stricter cap, which a whole plan must keep: place/place_use.c.
  *
  * A rule without its numbers does not apply: to refuse would let a monitoring failure stop the
  * placement of pods.

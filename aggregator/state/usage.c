@@ -72,7 +72,7 @@
 #define FUTURE_NS      (300 * SECOND_NS)
 #define RUN_OVERLAP_NS (5 * SECOND_NS)
 #define LIVE_NS	       (30 * SECOND_NS)
-#define LATE_NS	       (2 * SECOND_NS)
+#define OVERDUE_NS     (2 * SECOND_NS)
 #define SPAN_MOST_NS   (15 * SECOND_NS) /* of an interval that is not merged */
 #define COME_BACK_NS   (7 * SECOND_NS)
 #define UNFLAG_NS      (NODE_CLOCK_FLAGGED_NS - 5 * SECOND_NS)
@@ -434,7 +434,7 @@ void usage_note_connection(struct usage_state *u, const char *node, uint64_t con
 		return;
 	n->connection = connection;
 	n->told_ns = now_ns;
-	n->alone_ns = LATE_NS + (span_ns < SPAN_MOST_NS ? span_ns : SPAN_MOST_NS);
+	n->alone_ns = OVERDUE_NS + (span_ns < SPAN_MOST_NS ? span_ns : SPAN_MOST_NS);
 }
 
 void usage_note_closed(struct usage_state *u, const char *node, uint64_t connection)

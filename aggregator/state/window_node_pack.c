@@ -30,7 +30,7 @@
 #include "aggregator/state/window_node.h"
 #include "shared/mem.h"
 
-#define HAVE_BITS ((uint16_t)(USAGE_STALL_MEMORY * 2 - 1))
+#define HAVE_BITS ((uint16_t)USAGE_WINDOWED)
 
 static void code_part(struct bytes *b, struct node_part *p)
 {

@@ -27,7 +27,10 @@ struct window_bucket {
 	uint64_t periods, throttled_periods, oom_kills;
 };
 
-/* The parallel form of Welford's formula, as in shared/moments.h. */
+/*
+ * The parallel form of Welford's formula: moments_merge() (shared/moments.h) without `last`, inline
+ * as it runs for each bucket of each node.
+ */
 static inline void window_part_merge(struct window_part *into, const struct window_part *from)
 {
 	double delta = from->mean - into->mean, share;

@@ -85,7 +85,7 @@ static struct window_part part_of_gauge(const struct gauge *g, float seconds)
 /* What of it can be counted: a weight of 0 stands for no time at all. */
 static uint32_t usable(const struct usage *u)
 {
-	uint32_t have = u->have & (USAGE_STALL_MEMORY * 2 - 1); /* not what was put aside */
+	uint32_t have = u->have & USAGE_WINDOWED;
 
 	if (!u->cpu_milli.samples || !(u->cpu_milli.weight > 0))
 		have &= ~(uint32_t)USAGE_CPU;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sliding windows of 5, 10 and 15 minutes over rings of buckets, for one node or one pod. Pure. */
+/*
+ * Sliding windows of 5, 10 and 15 minutes over rings of buckets, for one node or one pod. Pure.
+ * The formula of means and deviations is window_part_merge() in window_sums.h; the rings are in
+ * window_node.c and window_pod.c, the sums over buckets in windows.c.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
 #define EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
 
@@ -71,8 +75,8 @@ struct window_set {
 #undef X
 
 /*
- * A node's use by what it did last: each bucket of 15 s counts half of the next newer one, so that a
- * load that ended is below 1 % after 7 of them. min, max and samples are of all that is counted.
+ * A node's most recent use: a bucket of 15 s weighs half as much as the next newer one, so a load
+ * that ended is below 1 % after 7 buckets. min, max and samples are not weighted.
  */
 struct window_recent {
 	struct window_stats cpu_milli, mem_bytes;

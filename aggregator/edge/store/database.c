@@ -3,8 +3,8 @@
  * Tables of user_version 3 (make_schema()):
  *
  *	node		name, heard_ns (last heard, Unix nanoseconds), state (usage_pack.h)
- *	plan_state	name of the planner ("slack", "drain"), saved_ns, state as JSON
- *			(slack_memory.h)
+ *	plan_state	name, saved_ns, state as JSON: "slack" (planner/slack_memory.h), "drain"
+ *			(policy/drain/drain_state.h), "workloads" (state/workload_memory.h)
  *	drain_decision	the newest decisions, numbered from 1; event is a verdict or what happened,
  *			reason a code of drain_reason.h or "" (drain.h)
  *

@@ -4,7 +4,7 @@
  * read back.
  *
  *   in the candidate set     the timer starts, or runs on
- *   examined, and not in it  the timer is dropped, and starts anew when the node comes back (as the seed has it)
+ *   examined, and not in it  the timer is dropped, and starts anew when the node comes back (as in cluster-autoscaler)
  *   a pod moved there        corrected: starts anew (drain_plan.c), so that none moves twice within it
  *   gone from the cluster    dropped
  *   not examined             upstream: dropped. corrected: runs on: nobody found out anything against it

@@ -6,11 +6,12 @@
  *                        complete
  *   drain_budget_crop()  so many at once; schedules allow fewer
  *   trial                each of them for itself, after those before it: PodDisruptionBudgets, shares
- *                        of owners, room on nodes that are no candidates themselves, and extra
- *                        capacity as large as it will be without them. Who fails is
- *                        left out (with the rest of its atomic group), and the crop is made anew,
- *                        until all that are chosen go. Choices that follow each other begin alike,
- *                        and what both begin with stays where it is.
+ *                        of owners, room on nodes that are no candidates themselves, by requests
+ *                        and by real use (place_use_fits() in place_use.c), and extra capacity as
+ *                        large as it will be without them. A node that fails is left out (with the
+ *                        rest of its atomic group), and the crop is made anew, until all that are
+ *                        chosen go. A new crop mostly shares a prefix with the last one; that
+ *                        prefix is not simulated again.
  *   robust               the kube-scheduler does not choose destinations as we do: is there room also
  *                        emptiest node first, pods in any order, for extra capacity behind them as
  *                        well, and for the pods of one owner after all others? A node whose pod has

@@ -4,7 +4,8 @@
  * starts then. Pure: the placement core and the quota book are changed to try things and are
  * afterwards what they were.
  *
- * Who may have to pay, in both variants (seed of capacity scheduling, "PostFilter"):
+ * Who may have to pay, in both variants (scheduler-plugins' CapacityScheduling, PostFilter;
+ * the rule: rule_of() in preempt_run.c, the pods: judge() in preempt_payers.c):
  *   the pod's quota stays within its min   others borrow what it is owed: pods of quotas over their min, whatever their priority
  *   it would be over its min               it borrows itself: pods of its own namespace with a lower priority
  *   its namespace has no quota             pods of other namespaces without one, with a lower priority

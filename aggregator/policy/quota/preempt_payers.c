@@ -11,7 +11,7 @@
  *
  *     rule        others' namespaces                                     own namespace
  *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
- *                 is contested, whatever its priority
+ *                 is contested, whatever its priority but critical
  *     OWN         nobody                                                 lower priority
  *     FREE        without a quota: lower priority                        lower priority
  *     CRITICAL    lower priority                                         lower priority
@@ -105,8 +105,8 @@ static void find_contested(struct preempt_run *r)
 }
 
 /*
- * Whether the pod has some of it, and its quota stays at or above its min without the pod, in all
- * of it. So the quota uses more than its min of that now. taken: the book is without the pod.
+ * Whether the pod uses a contested resource, and its quota keeps its min of each such resource
+ * without the pod. taken: the book is without the pod.
  */
 static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
 		     bool taken)

@@ -45,7 +45,7 @@ struct score_args {
 	/* What a pod is expected to use; corrected variant: for all plugins (expected_use.h) */
 	double default_requests_multiplier; /* upstream 1.5, else 1 */
 	int64_t default_requests_cpu_milli; /* upstream 1000 per container, else 100 per pod */
-	int64_t guess_cpu_milli; /* 500: what a pod that nobody measured may well use */
+	int64_t guess_cpu_milli; /* 500: least cpu_high_milli of a pod that nobody measured */
 	bool use_limits; /* corrected: limits before requests, false */
 	/* LoadVariationRiskBalancing */
 	double safe_variance_margin; /* 1 */
@@ -299,8 +299,8 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 /*
  * The inputs of one node of the view as of now: the longest window that is covered (windows.h),
  * else what the last 5 minutes hold ("since start"). From 30 s after the last measurement sigma is
- * widened by (1 + age / 60 s), except for upstream; after 15 minutes, or 5 where q->others_heard,
- * nothing is known. Where the last half minute shows more use than the window, that counts. Requests and limits are those that the API tells of the node's pods, where all
+ * widened by (1 + age / 60 s), except for upstream; after 15 minutes, or 5 where q->others_heard
+ * or the variant is upstream, nothing is known. Where the last half minute shows more use than the window, that counts. Requests and limits are those that the API tells of the node's pods, where all
  * pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed
  * are pending: see recent_pods.h. Of the query, variant, arguments and others_heard are read.
  */

@@ -7,8 +7,8 @@
  *     window 5m
  *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
  *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 5
- *                   minutes, and for 15 where no node is heard. Sigma grows with the age, except
- *                   for upstream
+ *                   minutes, and for 15 where no node is heard (upstream: always 5). Sigma grows
+ *                   with the age, except for upstream
  *     allocation    no node is measured, but the requests of their pods are known
  *     expired       silent for longer: nothing is known any more
  *     none          never heard of
@@ -37,7 +37,8 @@ static const enum score_rung rung_of_window[WINDOWS] = {
 	[WINDOW_15M] = RUNG_WINDOW_15M,
 };
 
-#define STALE_NS (900 * 1000000000LL) /* older measurements count for nothing */
+/* How long measurements count where no node is heard; else until page.h calls them EXPIRED. */
+#define KEPT_NS (900 * 1000000000LL)
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,
 				      double widen)
@@ -158,7 +159,7 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 	struct recent_use pods = {0};
 
 	if (q->variant != SCORE_UPSTREAM && !q->others_heard && freshness == EXPIRED &&
-	    age_ns <= STALE_NS)
+	    age_ns <= KEPT_NS)
 		freshness = LATE;
 	*node = (struct score_node){
 		.name = n->name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much slack, and of which sizes: the target of placeholders for a rate of the cluster and for
- * the shapes that must find room. Pure, in whole numbers: 10 % of 40000m is 4000m. A target is the
+ * How many units of slack, and of which sizes: the target of placeholders for a rate of the cluster
+ * and for the shapes that must find room (what workloads ask for: slack_wanted.c). Pure, in whole numbers: 10 % of 40000m is 4000m. A target is the
  * least there shall be: what is rounded is rounded up, but for the size of a unit, of which as many
  * as a node was cut into shall fit on it.
  */
