@@ -22,8 +22,8 @@
  *
  * A scheduler asks again when a pod went or a node changed. Its watch may bring that before ours
  * does; a search that finds nobody then would be the last, since the scheduler has no reason to ask
- * once more. So such a search is repeated with each view that comes within LATE_NS, where
- * waiting_pods_may_linger().
+ * once more. So such a search is repeated with each view that comes within LATE_NS of its end,
+ * where waiting_pods_may_linger().
  *
  * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
  *
@@ -446,14 +446,15 @@ static void look_away(struct preempting *p)
 	ledger_copy_drop(p->ledger);
 }
 
-/* As often as something arrives while the search is vain. */
+/* While the search is vain and something arrives, until the time is over; a search may outlast it. */
 static bool look_again(struct preempting *p, struct api_response *rs)
 {
 	int64_t until_ns = clock_mono_ns() + LATE_NS;
 
 	if (p->count || p->confirmed || !waiting_pods_may_linger(p->ctx->waiting, p->ctx->now_ns()))
 		return true;
-	while (!p->count && view_slot_await(p->ctx->views, p->view->version, until_ns)) {
+	while (!p->count && !p->confirmed && clock_mono_ns() < until_ns &&
+	       view_slot_await(p->ctx->views, p->view->version, until_ns)) {
 		look_away(p);
 		if (!look(p, rs))
 			return false;

@@ -97,6 +97,7 @@ static const struct {
 	{"1.37", added_by_1_37},
 };
 
+enum { WARNINGS_MAX = 32 };
 enum { SPEC_VERSIONS = sizeof(spec_versions) / sizeof(spec_versions[0]) };
 
 /* The pod's group: the answer is for the pod alone. */
@@ -110,13 +111,26 @@ static bool is_spec_member(const char *name)
 	return false;
 }
 
-static void add_warning(struct jsonw *w, bool *any, const char *member, const char *text)
+/* Alpha in Kubernetes 1.35 to 1.37, and off by default. */
+static bool compares_numbers(const cJSON *tolerations)
+{
+	for (const cJSON *t = tolerations->child; t; t = t->next) {
+		const char *operator= cJSON_GetStringValue(object_json_find(t, "operator"));
+
+		if (operator&&(strcmp(operator, "Gt") == 0 || strcmp(operator, "Lt") == 0))
+			return true;
+	}
+	return false;
+}
+
+static void add_warning(struct jsonw *w, size_t *count, const char *member, const char *text)
 {
 	char line[OBJECT_FIELD_MAX];
 
-	if (!*any)
+	if (++*count > WARNINGS_MAX)
+		return;
+	if (*count == 1)
 		jsonw_key_array(w, "warnings");
-	*any = true;
 	snprintf(line, sizeof(line), "pod.spec.%.64s: %s", member, text);
 	jsonw_string(w, line);
 }
@@ -125,7 +139,7 @@ void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w)
 {
 	const cJSON *spec = object_json_find(pod, "spec");
 	char unknown[64];
-	bool any = false;
+	size_t count = 0;
 
 	snprintf(unknown, sizeof(unknown), "not a member in Kubernetes up to %s, ignored",
 		 spec_versions[SPEC_VERSIONS - 1].version);
@@ -134,12 +148,20 @@ void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w)
 		if (cJSON_IsNull(item))
 			continue;
 		if (!is_spec_member(item->string))
-			add_warning(w, &any, item->string, unknown);
+			add_warning(w, &count, item->string, unknown);
 		else if (is_one_of(item->string, group_members))
-			add_warning(w, &any, item->string,
+			add_warning(w, &count, item->string,
 				    "size and topology of the group are not judged");
+		else if (strcmp(item->string, "tolerations") == 0 && compares_numbers(item))
+			add_warning(w, &count, item->string,
+				    "Gt and Lt need the feature gate "
+				    "TaintTolerationComparisonOperators");
 	}
-	if (any)
+	if (count > WARNINGS_MAX) {
+		snprintf(unknown, sizeof(unknown), "%zu more warnings", count - WARNINGS_MAX);
+		jsonw_string(w, unknown);
+	}
+	if (count)
 		jsonw_array_close(w);
 }
 

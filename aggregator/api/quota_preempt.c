@@ -31,6 +31,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/request_body.h"
@@ -137,13 +138,15 @@ static void open_answer(struct api_response *rs, struct jsonw *w, const struct q
 	quota_json_write_pod(w, pod);
 }
 
-static void search(struct quota_search *q, const struct quota_scene *s, struct api_response *rs)
+static void search(struct quota_search *q, const struct quota_scene *s, const struct pod_body *body,
+		   struct api_response *rs)
 {
 	struct preempt_plan plan;
 	struct jsonw w;
 
 	preempt_make_plan(q->index, q->place, s->book, &q->options, &q->ask, &plan);
 	open_answer(rs, &w, s, q->ask.pod, q);
+	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(body->tree, "pod"), &w);
 	write_plan(&w, &plan, q->ask.now_ns);
 	list_answer_close(&w);
 	preempt_plan_fini(&plan);
@@ -184,7 +187,7 @@ static void answer(const struct api_context *ctx, const struct quota_scene *s,
 	if (wishes->pdb)
 		q.options.pdb_hard = strcmp(wishes->pdb, "hard") == 0;
 	if (choose_node(&q, wishes->node, &allowed, rs))
-		search(&q, s, rs);
+		search(&q, s, body, rs);
 	free(allowed);
 	quota_search_close(&q);
 }

@@ -49,6 +49,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/request_body.h"
@@ -177,12 +178,13 @@ static void write_admission(struct jsonw *w, const struct quota_scene *s,
 }
 
 static void answer_admit(const struct api_context *ctx, const struct quota_scene *s,
-			 const struct kube_pod *pod, struct api_response *rs)
+			 const struct pod_body *body, struct api_response *rs)
 {
 	struct jsonw w;
 
 	list_answer_open(rs, &w, "QuotaAdmission", ctx->now_ns());
-	write_admission(&w, s, pod);
+	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(body->tree, "pod"), &w);
+	write_admission(&w, s, body->pod);
 	list_answer_close(&w);
 }
 
@@ -194,7 +196,7 @@ void api_quotas_admit(const struct api_context *ctx, const struct api_request *r
 
 	if (!quota_scene_read(&scene, &body, ctx, rq, api_admit_members, rs))
 		return;
-	answer_admit(ctx, &scene, body.pod, rs);
+	answer_admit(ctx, &scene, &body, rs);
 	quota_scene_close(&scene);
 	pod_body_fini(&body);
 }

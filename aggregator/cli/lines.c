@@ -124,6 +124,12 @@ void lines_wrap_under(struct cli *cli, size_t indent, const char *text, const ch
 	free(begin);
 }
 
+void lines_print_warnings(struct cli *cli, const cJSON *doc)
+{
+	for (const cJSON *text = document_first(doc, "warnings"); text; text = text->next)
+		lines_print(cli, "Warning: %s", cJSON_IsString(text) ? text->valuestring : "-");
+}
+
 void lines_add_pod_use(struct cli *cli, const cJSON *doc)
 {
 	lines_wrap_under(cli, 0, document_text_or(doc, "podUse", ""), "use of pods: ");

@@ -23,6 +23,8 @@ void lines_wrap_list(struct cli *cli, size_t indent, const cJSON *list);
 /* The same of one text; the first line begins with the head. */
 void lines_wrap_under(struct cli *cli, size_t indent, const char *text, const char *head, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The answer's warnings about the pod it was asked about, a line each. */
+void lines_print_warnings(struct cli *cli, const cJSON *doc);
 /* How the answer knows what pods use, where nobody measured some. */
 void lines_add_pod_use(struct cli *cli, const cJSON *doc);
 

@@ -124,6 +124,7 @@ static void print_admission(struct cli *cli, const cJSON *doc)
 	if (node)
 		lines_print(cli, "It is on node %s already, and in USED.", node);
 	print_numbers(cli, doc);
+	lines_print_warnings(cli, doc);
 }
 
 static int judge(struct cli *cli, const cJSON *doc)
@@ -216,6 +217,7 @@ static void print_plan(struct cli *cli, const cJSON *doc)
 	print_victims(cli, doc);
 	print_lines(cli, document_at(doc, "narration"), "How it was found");
 	print_lines(cli, document_at(doc, "unblock"), "What would help");
+	lines_print_warnings(cli, doc);
 }
 
 const struct answer quota_preempt_answer = {

@@ -409,12 +409,6 @@ static int judge(struct cli *cli, const cJSON *doc)
 	return code;
 }
 
-static void print_warnings(struct cli *cli, const cJSON *doc)
-{
-	for (const cJSON *text = document_first(doc, "warnings"); text; text = text->next)
-		lines_print(cli, "Warning: %s", cJSON_IsString(text) ? text->valuestring : "-");
-}
-
 static void print(struct cli *cli, const cJSON *doc)
 {
 	size_t count;
@@ -424,7 +418,7 @@ static void print(struct cli *cli, const cJSON *doc)
 		print_explanation(cli, doc, items, count);
 	else
 		print_table(cli, items, count);
-	print_warnings(cli, doc);
+	lines_print_warnings(cli, doc);
 	free(items);
 }
 

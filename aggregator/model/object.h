@@ -111,7 +111,8 @@ void object_write(const struct object *o, struct buf *out);
 
 /*
  * Conditions by which an administrator says that a node is about to change (Kubernetes 1.37,
- * NodeLifecycleConditions). A node with one of them takes no pods.
+ * NodeLifecycleConditions). The first three end its pods: it takes no more. Under maintenance the
+ * kube-scheduler goes on to place pods; plans move none to such a node.
  */
 enum node_lifecycle {
 	NODE_SHUTDOWN_IN_PROGRESS,
@@ -119,7 +120,10 @@ enum node_lifecycle {
 	NODE_DRAINED,
 	NODE_MAINTENANCE_PLANNED,
 	NODE_MAINTENANCE_IN_PROGRESS,
-	NODE_LIFECYCLES
+	NODE_LIFECYCLES,
+	NODE_ENDING =
+		1 << NODE_SHUTDOWN_IN_PROGRESS | 1 << NODE_DRAIN_IN_PROGRESS | 1 << NODE_DRAINED,
+	NODE_MAINTENANCE = 1 << NODE_MAINTENANCE_PLANNED | 1 << NODE_MAINTENANCE_IN_PROGRESS,
 };
 
 const char *node_lifecycle_name(enum node_lifecycle l); /* "DrainInProgress" */

@@ -170,6 +170,7 @@ static bool follow(struct plan_core *c, const struct plan_input *in)
 	place_options_default(&o);
 	if (c->drain.step)
 		o = c->drain.places;
+	o.plans = true;
 	o.now_ns = in->now_ns;
 	o.out_of_time = in->out_of_time;
 	o.ctx = in->ctx;

@@ -311,6 +311,9 @@ static void unknown_members_are_warnings(void **state)
 		  "pod.spec.spec3: not a member in Kubernetes up to 1.37, ignored"}},
 		{SPEC("'schedulingGroup':{'podGroupName':'gang'}"),
 		 {"pod.spec.schedulingGroup: size and topology of the group are not judged"}},
+		{SPEC("'tolerations':[{'key':'size','operator':'Gt','value':'3'}]"),
+		 {"pod.spec.tolerations: Gt and Lt need the feature gate "
+		  "TaintTolerationComparisonOperators"}},
 		{SPEC("'workloadRef':{'name':'gang'}"),
 		 {"pod.spec.workloadRef: size and topology of the group are not judged"}},
 	};
@@ -334,6 +337,21 @@ static void unjudged_members_stay_unknown(void **state)
 	assert_non_null(strstr(text("warnings.0"), "pod.spec.spec2"));
 }
 
+static void many_warnings_are_counted(void **state)
+{
+	struct buf pod = BUF_INIT;
+
+	(void)state;
+	buf_add_str(&pod, "{'spec':{'containers':[{'name':'c'}]");
+	for (int i = 0; i < 100; i++)
+		buf_printf(&pod, ",'unknown%d':1", i);
+	buf_add_str(&pod, "}}");
+	assert_int_equal(post(pod.data), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "warnings")), 33);
+	assert_string_equal(text("warnings.32"), "68 more warnings");
+	buf_fini(&pod);
+}
+
 /* Scores say the same of the pod's members, also where they do not tell whether it fits. */
 static void scores_warn_as_well(void **state)
 {
@@ -344,6 +362,14 @@ static void scores_warn_as_well(void **state)
 	assert_non_null(strstr(text("warnings.0"), "pod.spec.spec2"));
 	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{}"), 200);
 	assert_null(api_fixture_at(f.json, "warnings"));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(api_fixture_send(&f, "POST",
+						  i ? "/v1/quotas/preempt" : "/v1/quotas/admit",
+						  "{\"pod\":{\"spec\":{\"containers\":[{\"name\":"
+						  "\"c\"}],\"spec2\":1}}}"),
+				 200);
+		assert_non_null(strstr(text("warnings.0"), "pod.spec.spec2"));
+	}
 }
 
 /* A manifest need not say that ports of the node's network are the node's. */
@@ -362,6 +388,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_judged_refuses_and_is_named),
 		cmocka_unit_test(what_is_well_fits),
 		cmocka_unit_test(unknown_members_are_warnings),
+		cmocka_unit_test(many_warnings_are_counted),
 		cmocka_unit_test(unjudged_members_stay_unknown),
 		cmocka_unit_test(scores_warn_as_well),
 		cmocka_unit_test(ports_of_the_host_network_are_the_hosts),

@@ -272,10 +272,13 @@ static void a_feature_that_is_declared_later_counts(void **state)
 static void nodes_that_are_about_to_change_take_no_pods(void **state)
 {
 	static const struct row rows[] = {
-		{"", "", ON("NodeGone", FITS, "NodeGone")},
-		{"", TOLERATE("'operator':'Exists'"), ON("NodeGone", FITS, "NodeGone")},
+		{"", "", ON(FITS, FITS, "NodeGone")},
+		{"", TOLERATE("'operator':'Exists'"), ON(FITS, FITS, "NodeGone")},
 	};
+	struct place_options planner;
 	struct reason why;
+	struct place *place;
+	struct view *v;
 
 	(void)state;
 	put_status("a", ",'conditions':[{'type':'Ready','status':'True'},{'type':"
@@ -284,8 +287,17 @@ static void nodes_that_are_about_to_change_take_no_pods(void **state)
 			"'DrainInProgress','status':'Unknown'}]");
 	put_status("c", ",'conditions':[{'type':'DrainInProgress','status':'True'}]");
 	CHECK(rows);
-	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 0, &why);
-	assert_string_equal(why.text, "NodeGone: node a has the condition MaintenancePlanned");
+	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 2, &why);
+	assert_string_equal(why.text, "NodeGone: node c has the condition DrainInProgress");
+	v = place_fixture_view(&f, NULL, 0);
+	place_options_default(&planner);
+	planner.plans = true;
+	place = place_new(v, &planner);
+	assert_true(place_is_gone(place, 0));
+	assert_false(place_is_gone(place, 1));
+	assert_true(place_is_gone(place, 2));
+	place_free(place);
+	view_drop(v);
 }
 
 static void cordoned_nodes_are_for_those_that_tolerate_it(void **state)

@@ -22,7 +22,7 @@
 /* In the order they are asked; the first that refuses is the one that is told. */
 enum place_filter {
 	PLACE_FITS, /* none refuses */
-	/* the node is removed (place_remove_node()), in deletion, or has a lifecycle condition */
+	/* the node is removed (place_remove_node()), in deletion, or a condition says that it ends */
 	PLACE_GONE,
 	PLACE_FIT, /* CPU, memory, ephemeral storage, pods, extended resources */
 	PLACE_TAINTS,
@@ -81,6 +81,7 @@ enum place_order {
 
 struct place_options {
 	struct place_cap cap;
+	bool plans; /* pods are moved by plans, so nodes under maintenance take none */
 	int64_t now_ns;
 	/* Asked again and again while a view is read: true ends that. NULL: never. */
 	bool (*out_of_time)(void *ctx);

@@ -40,13 +40,13 @@ static const char *dim_name(const struct place *p, uint32_t dim)
 static void tell_gone(const struct place *p, place_node n, struct reason *why)
 {
 	const struct kube_node *node = p->nodes[n].object;
+	unsigned int conditions = node ? place_ending(p, node) : 0;
 
 	if (!node)
 		reason_set(why, "the API knows no node %s", place_node_name(p, n));
-	else if (node->lifecycle)
+	else if (conditions)
 		reason_set(why, "node %s has the condition %s", place_node_name(p, n),
-			   node_lifecycle_name(
-				   (enum node_lifecycle)__builtin_ctz(node->lifecycle)));
+			   node_lifecycle_name((enum node_lifecycle)__builtin_ctz(conditions)));
 	else if (p->nodes[n].leaving)
 		reason_set(why, "node %s is in deletion", place_node_name(p, n));
 	else

@@ -124,9 +124,7 @@ static void undo_all(struct place *p)
 	for (uint32_t i = 0; p->moved_claims && i < p->claim_of.count; i++)
 		place_volumes_undo(p, i);
 	for (place_node n = 0; p->moved_nodes && n < p->node_count; n++) {
-		const struct kube_node *node = p->nodes[n].object;
-
-		p->gone[n] = !node || p->nodes[n].leaving;
+		p->gone[n] = place_starts_gone(p, n);
 		place_trees_touch(p, n);
 	}
 	p->moved.count = 0;

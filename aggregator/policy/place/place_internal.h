@@ -354,7 +354,7 @@ struct place_node_info {
 	cJSON *tree; /* owned; of taints; NULL: none */
 	PLACE_LIST(struct place_taint) taints;
 	bool hidden_taints; /* they cannot be read */
-	bool leaving; /* in deletion, or with a lifecycle condition */
+	bool leaving; /* in deletion, or with a condition of NODE_ENDING */
 };
 
 enum place_change {
@@ -682,6 +682,22 @@ void place_node_info_fini(struct place_node_info *n);
 bool place_cap_of(const struct place_options *o, const struct view *v);
 /* All but its pods. */
 void place_load_node(struct place *p, place_node n);
+/* The conditions for which the node takes no pods here, as bits of enum node_lifecycle. */
+static inline unsigned int place_ending(const struct place *p, const struct kube_node *node)
+{
+	unsigned int which = NODE_ENDING | (p->options.plans ? (unsigned int)NODE_MAINTENANCE : 0);
+
+	return node->lifecycle & which;
+}
+
+/* Whether the node takes no pods before any place_remove_node(). */
+static inline bool place_starts_gone(const struct place *p, place_node n)
+{
+	const struct kube_node *node = p->nodes[n].object;
+
+	return !node || p->nodes[n].leaving || place_ending(p, node);
+}
+
 /* Their slots are loose, and seen. */
 void place_meet_node(struct place *p, place_node n);
 void place_meet_pending(struct place *p);

@@ -84,7 +84,7 @@ void place_load_node(struct place *p, place_node n)
 	const struct kube_node *node = p->nodes[n].object;
 
 	offer(p, n);
-	p->gone[n] = !node || p->nodes[n].leaving;
+	p->gone[n] = place_starts_gone(p, n);
 	p->cordoned[n] = node && node->unschedulable;
 	place_use_of_node(p, n);
 	place_trees_touch(p, n);

@@ -374,7 +374,7 @@ static bool is_leaving(const struct place_node_info *n)
 		if (strcmp(n->taints.of[i].key, "ToBeDeletedByClusterAutoscaler") == 0 ||
 		    strcmp(n->taints.of[i].key, "karpenter.sh/disrupted") == 0)
 			return true;
-	return n->object->deletion_ns || n->object->lifecycle ||
+	return n->object->deletion_ns || n->object->lifecycle & NODE_ENDING ||
 	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
 }
 
@@ -387,7 +387,7 @@ void place_node_read_taints(struct place_node_info *n)
 	n->leaving = false;
 	if (!n->object)
 		return;
-	n->leaving = n->object->deletion_ns || n->object->lifecycle;
+	n->leaving = n->object->deletion_ns || n->object->lifecycle & NODE_ENDING;
 	text = n->object->object.text;
 	if (!strstr(text, "\"taints\":") && !strstr(text, "\"evenkeel.io/draining\":"))
 		return;
@@ -421,7 +421,7 @@ static void write_signature(const struct place *p, place_node n, struct buf *b)
 	buf_clear(b);
 	buf_add_str(b, !node->object ? "none" : node->hidden_taints ? "hidden" : "");
 	if (node->object && node->object->features)
-		buf_printf(b, "%u", node->object->features);
+		buf_printf(b, "%u|", node->object->features);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		write_part(b, node->object ? labels_find(&node->object->labels, p->label_keys.of[i])
 					   : NULL);
