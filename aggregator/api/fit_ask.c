@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/api/pod_manifest.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
@@ -39,14 +40,14 @@ static const char *reserved_uid(const struct view *v, const struct ledger_copy *
 
 /* --- nominated pods */
 
-/* A manifest may name its class alone. A class that is not known counts as 0. */
+/* A manifest, which has no uid, may leave it to its class. An unknown class counts as 0. */
 static int32_t priority_of(const struct view *v, const struct kube_pod *pod)
 {
-	const struct kube_priority_class *class =
-		(const struct kube_priority_class *)cluster_find(v->cluster, OBJECT_PRIORITY_CLASS,
-								 "", pod->template->priority_class);
+	const struct kube_priority_class *class = NULL;
 
-	return pod->template->priority || !class ? pod->template->priority : class->value;
+	if (!*pod->object.uid && !pod->template->priority)
+		class = request_priority_class(v->cluster, pod->template->priority_class);
+	return class ? class->value : pod->template->priority;
 }
 
 static bool is_same(const struct kube_pod *a, const struct kube_pod *b)

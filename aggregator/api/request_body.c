@@ -158,6 +158,17 @@ static const struct kube_priority_class *find_default(const struct object_table 
 	return found;
 }
 
+const struct kube_priority_class *request_priority_class(const struct cluster *c, const char *name)
+{
+	const struct object *found = NULL;
+
+	if (!*name)
+		return c ? find_default(c->tables[OBJECT_PRIORITY_CLASS]) : NULL;
+	if (c)
+		found = cluster_find(c, OBJECT_PRIORITY_CLASS, "", name);
+	return found ? (const struct kube_priority_class *)found : find_builtin(name);
+}
+
 static void set_priority(cJSON *spec, const struct kube_priority_class *class)
 {
 	cJSON_DeleteItemFromObjectCaseSensitive(spec, "priority");
@@ -176,16 +187,12 @@ static bool resolve_priority(cJSON *pod, const struct cluster *c, struct api_res
 	if (!cJSON_IsObject(spec) || !request_lacks(request_member(spec, "priority")))
 		return true; /* the API server has filled it in */
 	if (cJSON_IsString(name) && *name->valuestring) {
-		if (c)
-			class = (const struct kube_priority_class *)cluster_find(
-				c, OBJECT_PRIORITY_CLASS, "", name->valuestring);
-		if (!class)
-			class = find_builtin(name->valuestring);
+		class = request_priority_class(c, name->valuestring);
 		if (!class)
 			return api_fail(rs, FAIL_BAD_REQUEST, "pod.spec.priorityClassName",
 					"there is no PriorityClass \"%.253s\"", name->valuestring);
-	} else if (c && request_lacks(name)) {
-		class = find_default(c->tables[OBJECT_PRIORITY_CLASS]);
+	} else if (request_lacks(name)) {
+		class = request_priority_class(c, "");
 	}
 	if (class)
 		set_priority(spec, class);

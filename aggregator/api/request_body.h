@@ -73,6 +73,11 @@ bool pod_body_read(const struct api_request *rq, const struct api_field *members
 		   const struct cluster *c, struct pod_body *body, struct api_response *rs);
 void pod_body_fini(struct pod_body *body);
 /*
+ * The class of that name, of the cluster (NULL: none is known) or built in; name "": the global
+ * default. NULL: there is none. Borrowed from c, or static.
+ */
+const struct kube_priority_class *request_priority_class(const struct cluster *c, const char *name);
+/*
  * A member of the body that must be a string where it is there; *out is NULL where it is not.
  * False: *rs says so.
  */

@@ -220,7 +220,7 @@ static void room_that_is_promised_to_others_is_none(void **state)
 
 /* --- nominated pods */
 
-static void open_with_nominated(struct api_fixture *named)
+static void open_with_nominated(struct api_fixture *named, bool global_default)
 {
 	struct model *m = new_model();
 
@@ -239,6 +239,10 @@ static void open_with_nominated(struct api_fixture *named)
 			  "{\"metadata\":{\"namespace\":\"default\",\"name\":\"lost\"},\"spec\":{"
 			  "\"containers\":[{\"name\":\"c\"}]},\"status\":{\"nominatedNodeName\":"
 			  "\"nowhere\"}}"));
+	if (global_default)
+		model_put(m, model_fixture_object(OBJECT_PRIORITY_CLASS,
+						  "{\"metadata\":{\"name\":\"usual\"},\"value\":7,"
+						  "\"globalDefault\":true}"));
 	api_fixture_open(named, view_of(m));
 }
 
@@ -253,6 +257,7 @@ static void a_nominated_pod_of_no_lower_priority_has_its_room(void **state)
 		{"", "\"priority\":6,", true},
 		{"", "\"priorityClassName\":\"high\",", true},
 		{"", "\"priorityClassName\":\"unheard-of\",", false},
+		{"", "\"priorityClassName\":\"system-cluster-critical\",", true},
 		{"\"name\":\"soon\"", "", true},
 		/* The room of a nominated pod counts, its company does not yet. */
 		{"",
@@ -266,7 +271,7 @@ static void a_nominated_pod_of_no_lower_priority_has_its_room(void **state)
 	struct api_fixture named;
 
 	(void)state;
-	open_with_nominated(&named);
+	open_with_nominated(&named, false);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char *body =
 			mem_printf("{\"pod\":{\"metadata\":{%s},\"spec\":{%s\"containers\":[{"
@@ -280,6 +285,21 @@ static void a_nominated_pod_of_no_lower_priority_has_its_room(void **state)
 		assert_int_equal(api_fixture_at(named.json, "fits")->valueint, rows[i].fits);
 		free(body);
 	}
+	api_fixture_close(&named);
+}
+
+static void the_default_class_counts_for_a_manifest(void **state)
+{
+	struct api_fixture named;
+
+	(void)state;
+	open_with_nominated(&named, true);
+	assert_int_equal(api_fixture_send(&named, "POST", "/v1/fit",
+					  "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"c\","
+					  "\"resources\":{\"requests\":{\"cpu\":\"2\"}}}]}},"
+					  "\"nodes\":[\"alpha\"]}"),
+			 200);
+	assert_int_equal(api_fixture_at(named.json, "fits")->valueint, 1);
 	api_fixture_close(&named);
 }
 
@@ -454,6 +474,7 @@ int main(void)
 		cmocka_unit_test(a_manifest_without_a_name_is_no_pod_that_is_known),
 		cmocka_unit_test(room_that_is_promised_to_others_is_none),
 		cmocka_unit_test(a_nominated_pod_of_no_lower_priority_has_its_room),
+		cmocka_unit_test(the_default_class_counts_for_a_manifest),
 		cmocka_unit_test(the_ledger_is_taken_before_the_view),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(without_an_api_there_is_no_answer),

@@ -318,6 +318,12 @@ static void settle(struct attempt *a, struct preempt_set *out)
 
 /* --- a node by its own pods */
 
+/* What only pods on the node itself can change. */
+static bool is_of_its_pods(enum place_filter f)
+{
+	return f == PLACE_FIT || f == PLACE_HOST_PORTS || f == PLACE_VOLUME_LIMITS;
+}
+
 static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
 {
 	enum preempt_outcome outcome;
@@ -328,7 +334,8 @@ static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
 		return PREEMPT_NODE_SUFFICES;
 	outcome = without_all(a, f);
 	put_all_but(a, 0);
-	if (outcome == PREEMPT_NODE_QUOTA || (outcome == PREEMPT_NODE_NO_ROOM && *f == PLACE_FIT))
+	if (outcome == PREEMPT_NODE_QUOTA ||
+	    (outcome == PREEMPT_NODE_NO_ROOM && is_of_its_pods(*f)))
 		return outcome;
 	if (exact(a))
 		return PREEMPT_NODE_SUFFICES;
@@ -369,7 +376,7 @@ static bool is_final(enum place_filter f)
 {
 	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
 	       f == PLACE_FEATURES || f == PLACE_UNSCHEDULABLE || f == PLACE_UNKNOWN ||
-	       f == PLACE_FIT || f == PLACE_USE_CAP || f == PLACE_SILENT;
+	       is_of_its_pods(f) || f == PLACE_USE_CAP || f == PLACE_SILENT;
 }
 
 static bool gates(const struct attempt *a)
