@@ -15,7 +15,9 @@
  *                                                         which a scheduler takes from who gets an empty answer
  *                   else                                  found anew: on the node of then if it will still do, first of all from
  *                                                         the victims of then, where they may still go and are needed; whatever
- *                                                         nodes are offered, on no other until VICTIM_LOG_FLIGHT_NS are over
+ *                                                         nodes are offered, on no other until VICTIM_LOG_FLIGHT_NS are over. If
+ *                                                         all of them are gone and the node has room now, the scheduler does not
+ *                                                         know it yet: nobody else goes
  *
  * Two questions at once must not take what only one may have: an answer is kept only if nobody was
  * told anything since its search began, else the search is made again.
@@ -248,14 +250,16 @@ static void find(struct quota_search *q, const struct preempting *p,
 	struct preempt_offer told = {.node = p->told.count ? p->told.of[0].node : ""};
 	size_t count = p->offered->count;
 	bool flies = is_there(p) && q->ask.now_ns - p->told.told_ns < VICTIM_LOG_FLIGHT_NS;
+	bool gone = p->told.count && !is_there(p) &&
+		    q->ask.now_ns - p->told.renewed_ns < VICTIM_LOG_FLIGHT_NS;
 
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(offers[i].node, told.node) == 0)
 			told = offers[i];
-	if (flies || told.uids) {
+	if (flies || gone || told.uids) {
 		preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, &told,
 				     1, out);
-		if (out->count || flies)
+		if (out->count || flies || (gone && out->room))
 			return;
 		preempt_answer_fini(out);
 	}

@@ -194,7 +194,9 @@ int victim_log_put(struct victim_log *l, const char *preemptor, const struct vic
 	} else {
 		e = mem_zalloc(1, sizeof(*e));
 		e->preemptor = mem_strdup(preemptor);
-		e->answer = (struct victim_answer){now_ns, count, copy_victims(of, count)};
+		e->answer = (struct victim_answer){.told_ns = now_ns,
+						   .count = count,
+						   .of = copy_victims(of, count)};
 		replace(l, e);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -211,6 +213,7 @@ bool victim_log_find(struct victim_log *l, const char *preemptor, int64_t now_ns
 	e = find(l, preemptor);
 	if (e) {
 		*out = e->answer;
+		out->renewed_ns = e->kept_ns;
 		out->of = copy_victims(e->answer.of, e->answer.count);
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -39,7 +39,7 @@ struct victim {
 
 /* Copies, in one block each that the caller frees with free(). */
 struct victim_answer {
-	int64_t told_ns;
+	int64_t told_ns, renewed_ns; /* renewed_ns: the last victim_log_renew(), else told_ns */
 	size_t count;
 	struct victim *of; /* in the order they were told */
 };

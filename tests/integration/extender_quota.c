@@ -431,6 +431,22 @@ static void test_keeps_to_its_node(void **state)
 	assert_string_equal(preempt(s, "v", "4", OFFER_A), ANSWER(META("a", "uid-team-a-p0")));
 }
 
+/* The scheduler does not know yet that the victim is gone: it offers another node, which is full. */
+static void test_takes_nobody_while_the_node_has_room(void **state)
+{
+	char *more = mem_strdup(quota_fixture_pod("free", "f", "a", 50, "cpu: 2"));
+	struct scene *s = *state;
+
+	view_slot_publish(s->ctx.views, make_view_of(NULL, NULL, NULL, more));
+	assert_string_equal(preempt(s, "v", "4", OFFER_B), ANSWER(META("b", "uid-team-a-p2")));
+	view_slot_publish(s->ctx.views, make_view_of("p2", NULL, NULL, more));
+	assert_string_equal(preempt(s, "v", "4", OFFER_A), ANSWER(""));
+	/* It knows by now, and has its own reason not to go there. */
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + VICTIM_LOG_FLIGHT_NS);
+	assert_string_equal(preempt(s, "v", "4", OFFER_A), ANSWER(META("a", "uid-team-a-p0")));
+	free(more);
+}
+
 /* What was told is looked at anew: it is told again only while it is needed and may go. */
 static void test_repeats_only_what_still_holds(void **state)
 {
@@ -673,6 +689,7 @@ int main(void)
 		TEST(test_max_evictions_of_many_nodes),
 		TEST(test_repeats_the_whole_set),
 		TEST(test_keeps_to_its_node),
+		TEST(test_takes_nobody_while_the_node_has_room),
 		TEST(test_min_among_preemptors),
 		TEST(test_two_preemptors),
 		TEST(test_room_of_victims_is_kept),

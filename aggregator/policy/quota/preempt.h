@@ -251,6 +251,7 @@ struct preempt_answer {
 	size_t count;
 	/* owned; in the order of offers, each with at least one victim */
 	struct preempt_candidate *of;
+	bool room; /* some offered node needs no victims, or none but those that are going */
 	int64_t retry_ns; /* as in a plan without victims */
 	struct buf narration;
 };

@@ -137,6 +137,8 @@ static void answer(struct preempt_run *r, const struct preempt_offer *offers, si
 	if (r->options->variant == QUOTA_CORRECTED)
 		preempt_payers_collect(r);
 	for (size_t i = 0; i < count; i++)
+		out->room |= needs_none && needs_none[i];
+	for (size_t i = 0; i < count; i++)
 		out->count += search(r, &offers[i], needs_none && needs_none[i],
 				     &out->of[out->count], &out->narration);
 }
