@@ -166,7 +166,7 @@ static inline const struct message_field *find_field(const struct message *m, ui
 
 int message_decode(const struct message *m, struct span from, void *into, struct reason *reason)
 {
-	const uint8_t *at = from.data, *end = at + from.len;
+	const uint8_t *at = from.data, *end = from.len ? at + from.len : at; /* NULL is empty */
 	int rc = 0;
 
 	while (at != end && !rc) {
