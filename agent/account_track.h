@@ -47,8 +47,8 @@ struct track {
 	uint64_t stale_cpu_ns; /* once removed: the last reading, which the topology still has */
 	struct remainder carry; /* of removed cgroups below */
 	/*
-	 * Whose limits bind it: its own index; for a pod with detached containers (account_table.c)
-	 * the nearest common ancestor.
+	 * Index of the cgroup whose limits bind: its own; for a pod with detached containers
+	 * (account_table.c) the nearest common ancestor.
 	 */
 	int holder;
 	uint64_t pod_id; /* of a detached container: the id of its (last) pod; else 0 */
