@@ -86,8 +86,10 @@ const char *score_plugin_name(enum score_plugin_id plugin)
 const char *score_plugin_names(void)
 {
 #define X(id, name, ...) ", " name
-	return SCORE_PLUGIN_ROWS(X) + 2;
+	static const char names[] = SCORE_PLUGIN_ROWS(X);
 #undef X
+
+	return names + strlen(", ");
 }
 
 int score_plugin_find(const char *name, enum score_plugin_id *plugin)
