@@ -53,7 +53,7 @@ struct agent {
 };
 
 /* Sets the timer to the period of sampling if that changed. */
-static int arm_timer(struct agent *a, struct reason *reason)
+static int arm_timer(struct agent *a, struct error *reason)
 {
 	int64_t ns = sampling_period_ns(a->sampling);
 	struct itimerspec spec = {
@@ -66,7 +66,7 @@ static int arm_timer(struct agent *a, struct reason *reason)
 	if (timerfd_settime(a->timer, 0, &spec, NULL)) {
 		int error = errno;
 
-		reason_set(reason, "cannot set the timer: %s", strerror(error));
+		error_set(reason, "cannot set the timer: %s", strerror(error));
 		return -error;
 	}
 	a->period_ns = ns;
@@ -98,7 +98,7 @@ static int64_t step_publisher(struct agent *a)
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-static int on_timer(struct agent *a, struct reason *reason)
+static int on_timer(struct agent *a, struct error *reason)
 {
 	uint64_t expirations = 0;
 	int64_t now;
@@ -140,7 +140,7 @@ static int timeout_ms(int64_t deadline_ns)
 }
 
 /* Waits for events until the deadline and handles them. */
-static int turn(struct agent *a, int64_t deadline_ns, struct reason *reason)
+static int turn(struct agent *a, int64_t deadline_ns, struct error *reason)
 {
 	struct epoll_event events[EVENTS];
 	int count = epoll_wait(a->epoll, events, EVENTS, timeout_ms(deadline_ns));
@@ -159,7 +159,7 @@ static int turn(struct agent *a, int64_t deadline_ns, struct reason *reason)
 static void publish_last(struct agent *a)
 {
 	int64_t now = clock_mono_ns(), until = now + LAST_ACKS_NS, deadline;
-	struct reason ignored;
+	struct error ignored;
 
 	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->timer, NULL);
 	publish(a, now);
@@ -170,7 +170,7 @@ static void publish_last(struct agent *a)
 	}
 }
 
-int agent_run(struct agent *a, struct reason *reason)
+int agent_run(struct agent *a, struct error *reason)
 {
 	int rc = 0;
 
@@ -183,7 +183,7 @@ int agent_run(struct agent *a, struct reason *reason)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static int watch(struct agent *a, int fd, enum event what, struct reason *reason)
+static int watch(struct agent *a, int fd, enum event what, struct error *reason)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = what};
 	int error;
@@ -192,11 +192,11 @@ static int watch(struct agent *a, int fd, enum event what, struct reason *reason
 		return 0;
 	/* Of a failed open, or of epoll_ctl(). */
 	error = errno;
-	reason_set(reason, "cannot watch a descriptor: %s", strerror(error));
+	error_set(reason, "cannot watch a descriptor: %s", strerror(error));
 	return -error;
 }
 
-static int open_events(struct agent *a, struct reason *reason)
+static int open_events(struct agent *a, struct error *reason)
 {
 	sigset_t set;
 	int rc;
@@ -213,7 +213,7 @@ static int open_events(struct agent *a, struct reason *reason)
 	return rc ? rc : watch(a, a->signals, EVENT_SIGNAL, reason);
 }
 
-static int open_publisher(struct agent *a, struct reason *reason)
+static int open_publisher(struct agent *a, struct error *reason)
 {
 	const struct agent_config *c = a->config;
 	const struct publisher_config config = {
@@ -239,7 +239,7 @@ static bool has_ipc(const struct option_list *urls)
 	return false;
 }
 
-static int try_sampling(void *ctx, struct reason *reason)
+static int try_sampling(void *ctx, struct error *reason)
 {
 	struct agent *a = ctx;
 
@@ -247,7 +247,7 @@ static int try_sampling(void *ctx, struct reason *reason)
 }
 
 /* After the last step that needs privileges, before the first thread: threads inherit. */
-static int drop_privileges(struct agent *a, struct reason *reason)
+static int drop_privileges(struct agent *a, struct error *reason)
 {
 	const struct confine_config config = {
 		.trial = try_sampling,
@@ -261,7 +261,7 @@ static int drop_privileges(struct agent *a, struct reason *reason)
 	return 0;
 }
 
-int agent_open(struct agent **out, const struct agent_config *config, struct reason *reason)
+int agent_open(struct agent **out, const struct agent_config *config, struct error *reason)
 {
 	struct agent *a = mem_zalloc(1, sizeof(*a));
 	int rc;

@@ -8,7 +8,7 @@
 
 #include "agent/sampling.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct agent_config {
 	struct option_list aggregators; /* URLs; borrowed, as are the strings below */
@@ -25,12 +25,12 @@ struct agent;
  * Opens files and sampler, takes the first sample, drops privileges, opens the sockets. config is
  * borrowed for the life of the agent.
  */
-int agent_open(struct agent **a, const struct agent_config *config, struct reason *reason);
+int agent_open(struct agent **a, const struct agent_config *config, struct error *error);
 /*
  * Runs until SIGINT or SIGTERM; then publishes the last interval and waits up to two seconds for
  * acks. SIGHUP reads the keys again. 0, or -errno with the reason when no tier is left.
  */
-int agent_run(struct agent *a, struct reason *reason);
+int agent_run(struct agent *a, struct error *error);
 void agent_close(struct agent *a);
 
 #endif

@@ -154,7 +154,7 @@ static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
 }
 
 int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need *needs,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	bool forbidden = error == -EPERM || error == -EACCES;
 	const char *missing = forbidden ? missing_capabilities() : NULL;
@@ -163,40 +163,39 @@ int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need
 	struct rlimit limit;
 
 	if (access(BPF_REASON_BTF, R_OK)) {
-		reason_set(reason,
-			   "the kernel's type information cannot be read (" BPF_REASON_BTF
-			   ": %s): it takes a kernel with CONFIG_DEBUG_INFO_BTF",
-			   strerror(errno));
+		error_set(reason,
+			  "the kernel's type information cannot be read (" BPF_REASON_BTF
+			  ": %s): it takes a kernel with CONFIG_DEBUG_INFO_BTF",
+			  strerror(errno));
 		return -ENOENT;
 	}
 	btf = btf__parse(BPF_REASON_BTF, NULL);
 	need = find_missing(btf, needs);
 	if (!btf) {
-		reason_set(reason,
-			   "the kernel's type information cannot be understood (" BPF_REASON_BTF
-			   "): it takes a kernel with a sound BTF");
+		error_set(reason,
+			  "the kernel's type information cannot be understood (" BPF_REASON_BTF
+			  "): it takes a kernel with a sound BTF");
 		error = -ENOENT;
 	} else if (need) {
-		reason_set(reason, "%s", need->missing);
+		error_set(reason, "%s", need->missing);
 		error = -ENOSYS;
 	} else if (missing) {
-		reason_set(reason,
-			   "BPF is not permitted: %s missing; run it as root or give it these "
-			   "capabilities",
-			   missing);
+		error_set(reason,
+			  "BPF is not permitted: %s missing; run it as root or give it these "
+			  "capabilities",
+			  missing);
 		error = -EPERM;
 	} else if (forbidden && may_not_lock(btf, &limit)) {
-		reason_set(
-			reason,
-			"%s: only %llu KiB of memory may be locked, and this kernel counts BPF "
-			"maps as locked memory; raise RLIMIT_MEMLOCK or give it CAP_SYS_RESOURCE",
-			what, (unsigned long long)limit.rlim_cur / 1024);
+		error_set(reason,
+			  "%s: only %llu KiB of memory may be locked, and this kernel counts BPF "
+			  "maps as locked memory; raise RLIMIT_MEMLOCK or give it CAP_SYS_RESOURCE",
+			  what, (unsigned long long)limit.rlim_cur / 1024);
 		error = -EPERM;
 	} else if (verdict[0]) {
-		reason_set(reason, "%s: the verifier says: %s", what, verdict);
+		error_set(reason, "%s: the verifier says: %s", what, verdict);
 	} else {
-		reason_set(reason, "%s: %s%s%s", what, strerror(-error),
-			   first_warning[0] ? "; " : "", first_warning);
+		error_set(reason, "%s: %s%s%s", what, strerror(-error),
+			  first_warning[0] ? "; " : "", first_warning);
 	}
 	btf__free(btf);
 	return error;

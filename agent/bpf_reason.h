@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_AGENT_BPF_REASON_H
 #define EVENKEEL_AGENT_BPF_REASON_H
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 #define BPF_REASON_BTF "/sys/kernel/btf/vmlinux"
 
@@ -25,6 +25,6 @@ void bpf_reason_begin(void);
  * -EINVAL).
  */
 int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need *needs,
-		       struct reason *reason);
+		       struct error *reason);
 
 #endif

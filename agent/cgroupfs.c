@@ -220,7 +220,7 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 }
 
 /* Reads a whole file of unknown size. */
-static int read_file(int dir_fd, const char *path, struct buf *b, struct reason *reason)
+static int read_file(int dir_fd, const char *path, struct buf *b, struct error *error)
 {
 	enum { CHUNK = 16 * 1024 };
 	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
@@ -235,7 +235,7 @@ static int read_file(int dir_fd, const char *path, struct buf *b, struct reason 
 	}
 	if (n < 0) {
 		err = -errno;
-		reason_set(reason, "cannot read %s: %s", path, strerror(-err));
+		error_set(error, "cannot read %s: %s", path, strerror(-err));
 	}
 	if (fd >= 0)
 		close(fd);
@@ -268,13 +268,13 @@ static bool is_cgroup_dir(int fd, int h)
 }
 
 /* Opens one root; a mount that is gone becomes absent. */
-static int open_root(struct cgroupfs *fs, int h, struct reason *reason)
+static int open_root(struct cgroupfs *fs, int h, struct error *error)
 {
 	int fd = open(fs->mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err = errno;
 
 	if (fd < 0 && err != ENOENT && err != ENOTDIR) {
-		reason_set(reason, "cannot open %s: %s", fs->mount[h], strerror(err));
+		error_set(error, "cannot open %s: %s", fs->mount[h], strerror(err));
 		return -err;
 	}
 	if (fd >= 0 && is_cgroup_dir(fd, h)) {
@@ -288,12 +288,12 @@ static int open_root(struct cgroupfs *fs, int h, struct reason *reason)
 	return 0;
 }
 
-static int open_roots(struct cgroupfs *fs, const char *root, struct reason *reason)
+static int open_roots(struct cgroupfs *fs, const char *root, struct error *error)
 {
 	int found = 0;
 
 	for (int h = 0; h < HIERARCHIES; h++) {
-		int err = fs->mount[h] ? open_root(fs, h, reason) : 0;
+		int err = fs->mount[h] ? open_root(fs, h, error) : 0;
 
 		if (err)
 			return err;
@@ -301,11 +301,11 @@ static int open_roots(struct cgroupfs *fs, const char *root, struct reason *reas
 	}
 	if (found)
 		return 0;
-	reason_set(reason,
-		   "no cgroup hierarchy is mounted at or below %s: mount the host's /sys/fs/cgroup "
-		   "there "
-		   "(read-only is enough), or name the place with --cgroup-root",
-		   root);
+	error_set(error,
+		  "no cgroup hierarchy is mounted at or below %s: mount the host's /sys/fs/cgroup "
+		  "there "
+		  "(read-only is enough), or name the place with --cgroup-root",
+		  root);
 	return -ENOENT;
 }
 
@@ -318,24 +318,23 @@ static void init_closed(struct cgroupfs *fs)
 	fs->cpu_from = fs->throttle_from = fs->memory_from = -1;
 }
 
-int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo,
-		  struct reason *reason)
+int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo, struct error *error)
 {
 	struct buf mounts = BUF_INIT, controllers = BUF_INIT;
 	char *real_root = resolve_root(root);
 	int err;
 
 	init_closed(fs);
-	err = read_file(AT_FDCWD, mountinfo ? mountinfo : "/proc/self/mountinfo", &mounts, reason);
+	err = read_file(AT_FDCWD, mountinfo ? mountinfo : "/proc/self/mountinfo", &mounts, error);
 	if (err)
 		goto out;
 	cgroupfs_parse_mountinfo(mounts.data, real_root, fs->mount);
-	err = open_roots(fs, root, reason);
+	err = open_roots(fs, root, error);
 	if (err)
 		goto out;
 	if (fs->root_fd[HIERARCHY_UNIFIED] >= 0)
 		err = read_file(fs->root_fd[HIERARCHY_UNIFIED], "cgroup.controllers", &controllers,
-				reason);
+				error);
 	if (!err)
 		cgroupfs_choose(fs, controllers.data ? controllers.data : "");
 out:
@@ -474,7 +473,7 @@ static unsigned int find_comounted(const struct cgroupfs *fs, int h)
 	return mask;
 }
 
-int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct reason *reason)
+int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct error *error)
 {
 	unsigned int done = 0;
 
@@ -490,7 +489,7 @@ int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct reason *
 		err = walk_hierarchy(&w);
 		buf_fini(&w.queue);
 		if (err) {
-			reason_set(reason, "cannot walk %s: %s", fs->mount[h], strerror(-err));
+			error_set(error, "cannot walk %s: %s", fs->mount[h], strerror(-err));
 			return err;
 		}
 	}

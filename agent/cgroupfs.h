@@ -4,7 +4,7 @@
 #define EVENKEEL_AGENT_CGROUPFS_H
 
 #include "agent/topology.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct cgroupfs {
 	int root_fd[HIERARCHIES]; /* of the hierarchy's root; -1: not mounted */
@@ -34,13 +34,13 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers);
  * file. After a failure nothing is open (closing is allowed).
  */
 int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo,
-		  struct reason *reason);
+		  struct error *error);
 void cgroupfs_close(struct cgroupfs *fs);
 /*
  * Scans all hierarchies into the topology, from begin to commit. 0, or -errno of the first
  * unreadable root or of a lack of descriptors or memory; then the topology stays as it was. A
  * directory that vanishes meanwhile, or is unreadable, has no children.
  */
-int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct reason *reason);
+int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct error *error);
 
 #endif

@@ -31,16 +31,16 @@
 
 static const unsigned int kept_capabilities[] = {CAP_BPF, CAP_PERFMON};
 
-static int refuse(const char *what, struct reason *reason)
+static int refuse(const char *what, struct error *reason)
 {
 	int error = errno ? errno : EPERM;
 
-	reason_set(reason, "cannot confine the process: %s: %s", what, strerror(error));
+	error_set(reason, "cannot confine the process: %s: %s", what, strerror(error));
 	return -error;
 }
 
 /* Applies the state of libcap-ng to the thread. */
-static int apply(struct reason *reason)
+static int apply(struct error *reason)
 {
 	errno = 0;
 	if (capng_apply(CAPNG_SELECT_CAPS) || capng_apply(CAPNG_SELECT_AMBIENT))
@@ -49,7 +49,7 @@ static int apply(struct reason *reason)
 }
 
 /* Clears the effective set; the permitted set stays. */
-static int lower_all(struct reason *reason)
+static int lower_all(struct error *reason)
 {
 	if (capng_get_caps_process())
 		return refuse("capabilities cannot be read", reason);
@@ -61,13 +61,13 @@ static int lower_all(struct reason *reason)
 	return apply(reason);
 }
 
-static int drop_all(struct reason *reason)
+static int drop_all(struct error *reason)
 {
 	capng_clear(CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT);
 	return apply(reason);
 }
 
-static int drop_but_kept(struct reason *reason)
+static int drop_but_kept(struct error *reason)
 {
 	enum { KEPT = sizeof(kept_capabilities) / sizeof(kept_capabilities[0]) };
 	bool permitted[KEPT];
@@ -83,9 +83,9 @@ static int drop_but_kept(struct reason *reason)
 	return apply(reason);
 }
 
-static int drop_capabilities(const struct confine_config *config, bool *kept, struct reason *reason)
+static int drop_capabilities(const struct confine_config *config, bool *kept, struct error *reason)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	int rc = lower_all(reason);
 
 	if (rc)
@@ -96,14 +96,14 @@ static int drop_capabilities(const struct confine_config *config, bool *kept, st
 		return rc;
 	rc = config->trial(config->ctx, reason);
 	if (rc)
-		reason_prefix(reason, "without most capabilities (--no-confine keeps them)");
+		error_prefix(reason, "without most capabilities (--no-confine keeps them)");
 	else
 		log_warn("keeping CAP_BPF and CAP_PERFMON, since without any capability: %s",
 			 why.text);
 	return rc;
 }
 
-static int forbid_gains(struct reason *reason)
+static int forbid_gains(struct error *reason)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return refuse("no_new_privs", reason);
@@ -112,9 +112,9 @@ static int forbid_gains(struct reason *reason)
 	return 0;
 }
 
-int confine(const struct confine_config *config, struct reason *reason)
+int confine(const struct confine_config *config, struct error *reason)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	bool kept = false;
 	int rc = drop_capabilities(config, &kept, reason), filter, fd;
 
@@ -127,7 +127,7 @@ int confine(const struct confine_config *config, struct reason *reason)
 	if (!filter)
 		filter = syscalls_restrict(fd, &why);
 	if (filter && filter != -ENOSYS) {
-		reason_set(reason, "%s", why.text);
+		error_set(reason, "%s", why.text);
 		return filter;
 	}
 	if (filter)

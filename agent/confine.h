@@ -8,11 +8,11 @@
 
 #include <stdbool.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct confine_config {
 	/* Tries what the process still must be able to do: 0, or -errno with the reason. */
-	int (*trial)(void *ctx, struct reason *reason);
+	int (*trial)(void *ctx, struct error *error);
 	void *ctx; /* of trial */
 	bool unix_sockets; /* are allowed */
 };
@@ -24,6 +24,6 @@ struct confine_config {
  * a kernel without seccomp filters is a warning. 0, or -errno with the reason; dropped privileges
  * stay dropped.
  */
-int confine(const struct confine_config *config, struct reason *reason);
+int confine(const struct confine_config *config, struct error *error);
 
 #endif

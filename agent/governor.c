@@ -139,7 +139,7 @@ static void adapt_hold(struct governor *g)
 	g->raised_ns = 0;
 }
 
-static bool over_budget(struct governor *g, struct reason *said)
+static bool over_budget(struct governor *g, struct error *said)
 {
 	int rate = lower_rate(g->rate_hz);
 	double cost = cost_percent(g);
@@ -149,24 +149,24 @@ static bool over_budget(struct governor *g, struct reason *said)
 		if (g->said_over)
 			return false;
 		g->said_over = true;
-		reason_set(said,
-			   "the agent uses %.3g %% of a core at %d Hz, the lowest rate; the budget "
-			   "of %.3g "
-			   "%% is not kept",
-			   cost, g->rate_hz, g->budget_percent);
+		error_set(said,
+			  "the agent uses %.3g %% of a core at %d Hz, the lowest rate; the budget "
+			  "of %.3g "
+			  "%% is not kept",
+			  cost, g->rate_hz, g->budget_percent);
 		return true;
 	}
 	adapt_hold(g);
-	reason_set(said,
-		   "the agent uses %.3g %% of a core, its budget is %.3g %%: sampling at %d Hz "
-		   "instead of %d",
-		   cost, g->budget_percent, rate, g->rate_hz);
+	error_set(said,
+		  "the agent uses %.3g %% of a core, its budget is %.3g %%: sampling at %d Hz "
+		  "instead of %d",
+		  cost, g->budget_percent, rate, g->rate_hz);
 	g->rate_hz = rate;
 	begin_window(g);
 	return true;
 }
 
-static bool within_budget(struct governor *g, struct reason *said)
+static bool within_budget(struct governor *g, struct error *said)
 {
 	int rate = higher_rate(g);
 	double expected = expected_percent(g, rate);
@@ -180,10 +180,10 @@ static bool within_budget(struct governor *g, struct reason *said)
 		g->calm_ns = now;
 	if (now - g->calm_ns < g->hold_ns)
 		return false;
-	reason_set(said,
-		   "the agent uses %.3g %% of a core and would use %.3g %% at %d Hz, its budget is "
-		   "%.3g %%: sampling at %d Hz instead of %d",
-		   cost_percent(g), expected, rate, g->budget_percent, rate, g->rate_hz);
+	error_set(said,
+		  "the agent uses %.3g %% of a core and would use %.3g %% at %d Hz, its budget is "
+		  "%.3g %%: sampling at %d Hz instead of %d",
+		  cost_percent(g), expected, rate, g->budget_percent, rate, g->rate_hz);
 	g->rate_hz = rate;
 	g->raised_ns = now;
 	g->said_over = false;
@@ -191,7 +191,7 @@ static bool within_budget(struct governor *g, struct reason *said)
 	return true;
 }
 
-bool governor_tick(struct governor *g, const struct governor_tick *tick, struct reason *said)
+bool governor_tick(struct governor *g, const struct governor_tick *tick, struct error *said)
 {
 	add_tick(g, tick);
 	slide(g);

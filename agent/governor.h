@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Totals up to a time; a window is the difference of two. */
 struct governor_point {
@@ -53,6 +53,6 @@ void governor_start(struct governor *g, double budget_percent, int most_hz, int 
 /*
  * True with a message in *said when the rate changes, or when the lowest rate exceeds the budget.
  */
-bool governor_tick(struct governor *g, const struct governor_tick *tick, struct reason *said);
+bool governor_tick(struct governor *g, const struct governor_tick *tick, struct error *said);
 
 #endif

@@ -43,7 +43,7 @@ enum { PROC_FILE_MAX = 64 * 1024 };
 static bool read_of(const char *proc, pid_t pid, const char *name, struct buf *text)
 {
 	char *path = mem_printf("%s/%d/%s", proc, (int)pid, name);
-	struct reason ignored;
+	struct error ignored;
 	bool read;
 
 	buf_clear(text);
@@ -96,14 +96,14 @@ static size_t find_beside(const char *proc, pid_t self, const struct buf *name, 
 	return count;
 }
 
-int liveness_find(const char *proc, pid_t self, pid_t *found, struct reason *reason)
+int liveness_find(const char *proc, pid_t self, pid_t *found, struct error *error)
 {
 	struct buf name = BUF_INIT;
 	pid_t other = 0;
 	size_t count;
 
 	if (!read_of(proc, self, "comm", &name)) {
-		reason_set(reason, "%s tells nothing of processes: is it mounted?", proc);
+		error_set(error, "%s tells nothing of processes: is it mounted?", proc);
 		return -ENOENT;
 	}
 	if (self != 1 && same_of(proc, 1, "comm", &name)) {
@@ -117,13 +117,13 @@ int liveness_find(const char *proc, pid_t self, pid_t *found, struct reason *rea
 		*found = other;
 		return 0;
 	}
-	reason_set(reason,
-		   count ? "several agents run in the same control groups: which one is meant?"
-			 : "no agent runs here");
+	error_set(error,
+		  count ? "several agents run in the same control groups: which one is meant?"
+			: "no agent runs here");
 	return count ? -ENOTUNIQ : -ENOENT;
 }
 
-int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason)
+int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct error *error)
 {
 	static const char label[] = "\nvoluntary_ctxt_switches:";
 	struct buf text = BUF_INIT;
@@ -134,10 +134,10 @@ int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct re
 		at = strstr(text.data, label);
 	if (!at) {
 		rc = text.len ? -EINVAL : -ENOENT;
-		reason_set(reason,
-			   text.len ? "the kernel does not count the waits of process %d"
-				    : "the agent, process %d, has ended",
-			   (int)pid);
+		error_set(error,
+			  text.len ? "the kernel does not count the waits of process %d"
+				   : "the agent, process %d, has ended",
+			  (int)pid);
 	} else {
 		*waits = strtoull(at + sizeof(label) - 1, NULL, 10);
 	}
@@ -145,25 +145,25 @@ int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct re
 	return rc;
 }
 
-int liveness_check(struct reason *reason)
+int liveness_check(struct error *error)
 {
 	int64_t until = clock_mono_ns() + WAIT_NS;
 	const struct timespec look = {.tv_nsec = LOOK_NS};
 	uint64_t before = 0, now;
 	pid_t agent;
-	int rc = liveness_find(PROC, getpid(), &agent, reason);
+	int rc = liveness_find(PROC, getpid(), &agent, error);
 
 	if (!rc)
-		rc = liveness_count_waits(PROC, agent, &before, reason);
+		rc = liveness_count_waits(PROC, agent, &before, error);
 	for (now = before; !rc && now == before; nanosleep(&look, NULL)) {
 		if (clock_mono_ns() > until) {
-			reason_set(reason,
-				   "the agent, process %d, has not come to the end of a tick for "
-				   "%d s",
-				   (int)agent, (int)(WAIT_NS / NS_PER_SEC));
+			error_set(error,
+				  "the agent, process %d, has not come to the end of a tick for "
+				  "%d s",
+				  (int)agent, (int)(WAIT_NS / NS_PER_SEC));
 			return -ETIMEDOUT;
 		}
-		rc = liveness_count_waits(PROC, agent, &now, reason);
+		rc = liveness_count_waits(PROC, agent, &now, error);
 	}
 	return rc;
 }

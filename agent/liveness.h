@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Waits up to five seconds for a tick. 0, or -errno with the reason: no agent, several, or no tick.
  */
-int liveness_check(struct reason *reason);
+int liveness_check(struct error *error);
 
 /*
  * --- for tests: `proc` is the root of procfs ----------------------------------------------------
@@ -21,8 +21,8 @@ int liveness_check(struct reason *reason);
  * The other process with the name of `self`: process 1 if it has that name, else the only one in
  * the cgroups of `self`. -ENOENT: none; -ENOTUNIQ: several; with the reason.
  */
-int liveness_find(const char *proc, pid_t self, pid_t *found, struct reason *reason);
+int liveness_find(const char *proc, pid_t self, pid_t *found, struct error *error);
 /* Voluntary context switches of the main thread. -ENOENT or -EINVAL with the reason. */
-int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct reason *reason);
+int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct error *error);
 
 #endif

@@ -56,16 +56,16 @@ static const char *find_line(const char *text, const char *word)
 	return NULL;
 }
 
-static int bad_field(struct reason *reason, const char *file, const char *field)
+static int bad_field(struct error *error, const char *file, const char *field)
 {
-	reason_set(reason, "%s has no valid %s", file, field);
+	error_set(error, "%s has no valid %s", file, field);
 	return -EBADMSG;
 }
 
 enum cpu_part { CPU_USER, CPU_SYSTEM, CPU_IDLE, CPU_IOWAIT, CPU_STEAL, CPU_PARTS };
 
 /* Reads the line after "cpu ", summed by part. */
-static int read_ticks(const char *at, uint64_t parts[CPU_PARTS], struct reason *reason)
+static int read_ticks(const char *at, uint64_t parts[CPU_PARTS], struct error *error)
 {
 	static const struct {
 		const char *name;
@@ -84,7 +84,7 @@ static int read_ticks(const char *at, uint64_t parts[CPU_PARTS], struct reason *
 			break;
 		if (!take_number(&at, &ticks) ||
 		    __builtin_add_overflow(parts[fields[i].part], ticks, &parts[fields[i].part]))
-			return bad_field(reason, "/proc/stat", fields[i].name);
+			return bad_field(error, "/proc/stat", fields[i].name);
 	}
 	return 0;
 }
@@ -103,7 +103,7 @@ static int64_t count_cpus(const char *text)
 	return n;
 }
 
-int machine_parse_stat(const char *text, long hz, struct machine *m, struct reason *reason)
+int machine_parse_stat(const char *text, long hz, struct machine *m, struct error *error)
 {
 	const char *cpu = find_line(text, "cpu ");
 	int64_t cpus = count_cpus(text);
@@ -113,16 +113,16 @@ int machine_parse_stat(const char *text, long hz, struct machine *m, struct reas
 
 	assert(hz > 0);
 	if (!cpu)
-		return bad_field(reason, "/proc/stat", "cpu");
+		return bad_field(error, "/proc/stat", "cpu");
 	if (!cpus)
-		return bad_field(reason, "/proc/stat", "cpu0");
-	err = read_ticks(cpu, parts, reason);
+		return bad_field(error, "/proc/stat", "cpu0");
+	err = read_ticks(cpu, parts, error);
 	if (err)
 		return err;
 	if (!ticks_to_ns(parts[CPU_USER], hz, &split.user_ns) ||
 	    !ticks_to_ns(parts[CPU_SYSTEM], hz, &split.system_ns) ||
 	    __builtin_add_overflow(split.user_ns, split.system_ns, &busy))
-		return bad_field(reason, "/proc/stat", "cpu");
+		return bad_field(error, "/proc/stat", "cpu");
 	/* These may decrease, on some hypervisors below 0. */
 	if (!ticks_to_ns(parts[CPU_IOWAIT], hz, &split.iowait_ns))
 		split.iowait_ns = 0;
@@ -134,7 +134,7 @@ int machine_parse_stat(const char *text, long hz, struct machine *m, struct reas
 	return 0;
 }
 
-static int parse_kib(const char *text, const char *field, uint64_t *bytes, struct reason *reason)
+static int parse_kib(const char *text, const char *field, uint64_t *bytes, struct error *error)
 {
 	char word[32];
 	const char *at;
@@ -143,18 +143,18 @@ static int parse_kib(const char *text, const char *field, uint64_t *bytes, struc
 	snprintf(word, sizeof(word), "%s:", field);
 	at = find_line(text, word);
 	if (!at || !take_number(&at, &kib) || __builtin_mul_overflow(kib, 1024, bytes))
-		return bad_field(reason, "/proc/meminfo", field);
+		return bad_field(error, "/proc/meminfo", field);
 	return 0;
 }
 
-int machine_parse_meminfo(const char *text, struct machine *m, struct reason *reason)
+int machine_parse_meminfo(const char *text, struct machine *m, struct error *error)
 {
 	uint64_t total, available;
 	int err;
 
-	err = parse_kib(text, "MemTotal", &total, reason);
+	err = parse_kib(text, "MemTotal", &total, error);
 	if (!err)
-		err = parse_kib(text, "MemAvailable", &available, reason);
+		err = parse_kib(text, "MemAvailable", &available, error);
 	if (err)
 		return err;
 	m->mem_total_bytes = total;
@@ -189,7 +189,7 @@ struct machine_files {
 enum { TEXT_FIRST = 16 * 1024, TEXT_MAX = 16 * 1024 * 1024, PRESSURE_SIZE = 512 };
 
 /* Replaces f->text by the whole file, read at once. */
-static int read_whole(struct machine_files *f, int fd, const char *path, struct reason *reason)
+static int read_whole(struct machine_files *f, int fd, const char *path, struct error *error)
 {
 	size_t size = f->text.cap > TEXT_FIRST ? f->text.cap - 1 : TEXT_FIRST;
 	ssize_t n;
@@ -202,7 +202,7 @@ static int read_whole(struct machine_files *f, int fd, const char *path, struct 
 		if (n < 0 || size > TEXT_MAX) {
 			int err = n < 0 ? -errno : -EFBIG;
 
-			reason_set(reason, "cannot read %s: %s", path, strerror(-err));
+			error_set(error, "cannot read %s: %s", path, strerror(-err));
 			return err;
 		}
 	}
@@ -219,7 +219,7 @@ static void read_pressure(int fd, char text[PRESSURE_SIZE])
 	text[n > 0 ? n : 0] = '\0';
 }
 
-static int open_file(const char *path, int *fd, struct reason *reason)
+static int open_file(const char *path, int *fd, struct error *error)
 {
 	int err;
 
@@ -227,29 +227,29 @@ static int open_file(const char *path, int *fd, struct reason *reason)
 	if (*fd >= 0)
 		return 0;
 	err = -errno;
-	reason_set(reason, "cannot open %s: %s", path, strerror(-err));
+	error_set(error, "cannot open %s: %s", path, strerror(-err));
 	return err;
 }
 
-static int read_boot_id(struct machine_files *f, struct reason *reason)
+static int read_boot_id(struct machine_files *f, struct error *error)
 {
 	static const char path[] = "/proc/sys/kernel/random/boot_id";
 	int fd, err;
 
-	err = open_file(path, &fd, reason);
+	err = open_file(path, &fd, error);
 	if (err)
 		return err;
-	err = read_whole(f, fd, path, reason);
+	err = read_whole(f, fd, path, error);
 	close(fd);
 	if (err)
 		return err;
 	if (strcspn(f->text.data, "\n") != BOOT_ID_LEN)
-		return bad_field(reason, path, "boot id");
+		return bad_field(error, path, "boot id");
 	memcpy(f->boot_id, f->text.data, BOOT_ID_LEN);
 	return 0;
 }
 
-int machine_open(struct machine_files **out, struct reason *reason)
+int machine_open(struct machine_files **out, struct error *error)
 {
 	struct machine_files *f = mem_zalloc(1, sizeof(*f));
 	int err;
@@ -258,11 +258,11 @@ int machine_open(struct machine_files **out, struct reason *reason)
 	f->cpu_pressure_fd = open("/proc/pressure/cpu", O_RDONLY | O_CLOEXEC);
 	f->memory_pressure_fd = open("/proc/pressure/memory", O_RDONLY | O_CLOEXEC);
 	f->hz = sysconf(_SC_CLK_TCK);
-	err = open_file("/proc/stat", &f->stat_fd, reason);
+	err = open_file("/proc/stat", &f->stat_fd, error);
 	if (!err)
-		err = open_file("/proc/meminfo", &f->meminfo_fd, reason);
+		err = open_file("/proc/meminfo", &f->meminfo_fd, error);
 	if (!err)
-		err = read_boot_id(f, reason);
+		err = read_boot_id(f, error);
 	if (err)
 		machine_close(f);
 	else
@@ -286,20 +286,20 @@ void machine_close(struct machine_files *f)
 	free(f);
 }
 
-int machine_read(struct machine_files *f, struct machine *m, struct reason *reason)
+int machine_read(struct machine_files *f, struct machine *m, struct error *error)
 {
 	char cpu_pressure[PRESSURE_SIZE], memory_pressure[PRESSURE_SIZE];
 	struct machine now = {.stale = false};
 	int err;
 
 	memcpy(now.boot_id, f->boot_id, sizeof(now.boot_id));
-	err = read_whole(f, f->stat_fd, "/proc/stat", reason);
+	err = read_whole(f, f->stat_fd, "/proc/stat", error);
 	if (!err)
-		err = machine_parse_stat(f->text.data, f->hz, &now, reason);
+		err = machine_parse_stat(f->text.data, f->hz, &now, error);
 	if (!err)
-		err = read_whole(f, f->meminfo_fd, "/proc/meminfo", reason);
+		err = read_whole(f, f->meminfo_fd, "/proc/meminfo", error);
 	if (!err)
-		err = machine_parse_meminfo(f->text.data, &now, reason);
+		err = machine_parse_meminfo(f->text.data, &now, error);
 	if (err)
 		return err;
 	read_pressure(f->cpu_pressure_fd, cpu_pressure);

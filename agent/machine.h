@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "shared/interval.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct machine {
 	bool stale; /* set by the caller: machine_read() failed, the values are old */
@@ -25,8 +25,8 @@ struct machine {
 };
 
 /* Pure parsers; -EBADMSG with the reason naming the missing field. hz: USER_HZ ticks per second. */
-int machine_parse_stat(const char *text, long hz, struct machine *m, struct reason *reason);
-int machine_parse_meminfo(const char *text, struct machine *m, struct reason *reason);
+int machine_parse_stat(const char *text, long hz, struct machine *m, struct error *error);
+int machine_parse_meminfo(const char *text, struct machine *m, struct error *error);
 /*
  * Sets all psi_ members from the texts of /proc/pressure/cpu and memory; "": missing. A full line
  * of cpu with the value 0 is none: the kernel writes it for the format only.
@@ -34,8 +34,8 @@ int machine_parse_meminfo(const char *text, struct machine *m, struct reason *re
 void machine_parse_pressure(const char *cpu, const char *memory, struct machine *m);
 
 struct machine_files; /* kept-open files */
-int machine_open(struct machine_files **f, struct reason *reason);
+int machine_open(struct machine_files **f, struct error *error);
 void machine_close(struct machine_files *f);
-int machine_read(struct machine_files *f, struct machine *m, struct reason *reason);
+int machine_read(struct machine_files *f, struct machine *m, struct error *error);
 
 #endif

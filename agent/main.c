@@ -155,7 +155,7 @@ static const struct option_program program = {
 
 /* The node's name: --node-name, else the host's. */
 static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1],
-		     struct reason *why)
+		     struct error *error)
 {
 	char host[HOST_NAME_MAX + 1] = "";
 	const char *wanted = o->node_name ? o->node_name : host;
@@ -168,15 +168,15 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 		memcpy(name, wanted, len + 1);
 		return 0;
 	}
-	reason_set(why,
-		   "--node-name: \"%.100s\" is not a node name; use letters, digits, '-', '.', "
-		   "'_', at most %d",
-		   wanted, NODE_NAME_MAX);
+	error_set(error,
+		  "--node-name: \"%.100s\" is not a node name; use letters, digits, '-', '.', "
+		  "'_', at most %d",
+		  wanted, NODE_NAME_MAX);
 	return -1;
 }
 
 /* An unset shell variable gives an empty value; say which option. */
-static int check_not_empty(const struct agent_options *o, struct reason *why)
+static int check_not_empty(const struct agent_options *o, struct error *error)
 {
 	const char *empty = NULL;
 
@@ -192,12 +192,12 @@ static int check_not_empty(const struct agent_options *o, struct reason *why)
 				"ipc:///PATH";
 	}
 	if (empty)
-		reason_set(why, "%s", empty);
+		error_set(error, "%s", empty);
 	return empty ? -1 : 0;
 }
 
 static int sample_once(const struct agent_options *o, const struct agent_config *agent,
-		       struct reason *why)
+		       struct error *error)
 {
 	struct once_config config = {
 		.node = agent->node,
@@ -208,10 +208,10 @@ static int sample_once(const struct agent_options *o, const struct agent_config 
 
 	if (!o->common.verbose)
 		log_start(program.name, LOG_LEVEL_WARN);
-	return once_run(&config, why) ? 1 : 0;
+	return once_run(&config, error) ? 1 : 0;
 }
 
-static int run(const void *values, struct reason *why)
+static int run(const void *values, struct error *error)
 {
 	const struct agent_options *o = values;
 	char name[NODE_NAME_MAX + 1];
@@ -233,12 +233,12 @@ static int run(const void *values, struct reason *why)
 	int rc;
 
 	if (o->healthy)
-		return liveness_check(why) ? 1 : 0;
-	if (check_not_empty(o, why) || node_name(o, name, why))
+		return liveness_check(error) ? 1 : 0;
+	if (check_not_empty(o, error) || node_name(o, name, error))
 		return 2;
 	if (o->once)
-		return sample_once(o, &config, why);
-	rc = agent_open(&agent, &config, why);
+		return sample_once(o, &config, error);
+	rc = agent_open(&agent, &config, error);
 	if (rc)
 		return 1;
 	/*
@@ -246,7 +246,7 @@ static int run(const void *values, struct reason *why)
 	 * heap.
 	 */
 	mallopt(M_MMAP_THRESHOLD, 64 * 1024);
-	rc = agent_run(agent, why);
+	rc = agent_run(agent, error);
 	agent_close(agent);
 	return rc ? 1 : 0;
 }

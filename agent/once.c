@@ -38,7 +38,7 @@ static bool wait_until(int64_t due_ns, const sigset_t *signals)
 
 /* Ticks until the end of the interval; *end_ns becomes the time of the last tick. */
 static int tick_through(struct sampling *s, int64_t begin_ns, int64_t interval_ns,
-			const sigset_t *signals, int64_t *end_ns, struct reason *reason)
+			const sigset_t *signals, int64_t *end_ns, struct error *reason)
 {
 	int64_t due = begin_ns + sampling_period_ns(s);
 
@@ -57,7 +57,7 @@ static int tick_through(struct sampling *s, int64_t begin_ns, int64_t interval_n
 }
 
 static int measure(struct sampling *s, int64_t interval_ns, const sigset_t *signals,
-		   struct interval **interval, struct reason *reason)
+		   struct interval **interval, struct error *reason)
 {
 	int64_t begin = clock_mono_ns(), wall = clock_wall_ns(), cpu = clock_process_cpu_ns(), end;
 	int rc = tick_through(s, begin, interval_ns, signals, &end, reason);
@@ -67,7 +67,7 @@ static int measure(struct sampling *s, int64_t interval_ns, const sigset_t *sign
 	cpu = clock_process_cpu_ns() - cpu;
 	*interval = sampling_take(s, 1, wall, wall + (end - begin));
 	if (!*interval) {
-		reason_set(reason, "interrupted before there was anything to print");
+		error_set(reason, "interrupted before there was anything to print");
 		return -EINTR;
 	}
 	/* Without the start, which costs much more than sampling. */
@@ -85,15 +85,15 @@ static size_t terminal_width(void)
 	return size.ws_col;
 }
 
-static int cannot_write(struct reason *reason)
+static int cannot_write(struct error *reason)
 {
 	int error = errno;
 
-	reason_set(reason, "cannot write to standard output: %s", strerror(error));
+	error_set(reason, "cannot write to standard output: %s", strerror(error));
 	return -error;
 }
 
-static int write_all(const struct buf *text, struct reason *reason)
+static int write_all(const struct buf *text, struct error *reason)
 {
 	size_t done = 0;
 
@@ -108,7 +108,7 @@ static int write_all(const struct buf *text, struct reason *reason)
 }
 
 static int print(const struct once_config *config, const struct once_sample *sample,
-		 struct reason *reason)
+		 struct error *reason)
 {
 	struct buf text = BUF_INIT, json = BUF_INIT;
 	int rc;
@@ -126,7 +126,7 @@ static int print(const struct once_config *config, const struct once_sample *sam
 }
 
 static int sample_and_print(const struct once_config *config, struct sampling *sampling,
-			    const sigset_t *signals, struct reason *reason)
+			    const sigset_t *signals, struct error *reason)
 {
 	struct once_sample sample = {.node = config->node};
 	struct interval *interval;
@@ -143,7 +143,7 @@ static int sample_and_print(const struct once_config *config, struct sampling *s
 	return rc;
 }
 
-int once_run(const struct once_config *config, struct reason *reason)
+int once_run(const struct once_config *config, struct error *reason)
 {
 	struct sampling *sampling;
 	sigset_t signals;

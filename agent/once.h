@@ -9,7 +9,7 @@
 #include "agent/sampling.h"
 #include "shared/buf.h"
 #include "shared/interval.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum once_output { ONCE_TABLE, ONCE_JSON };
 
@@ -24,7 +24,7 @@ struct once_config {
  * Samples for one interval, or until SIGINT or SIGTERM, and prints it. 0, or -errno with the
  * reason: no tier works, standard output fails, or a signal came before the first tick.
  */
-int once_run(const struct once_config *config, struct reason *reason);
+int once_run(const struct once_config *config, struct error *error);
 
 /* The data to print. */
 struct once_sample {

@@ -89,7 +89,7 @@ struct publisher {
  */
 static int peer_open(struct peer *p, const struct endpoint *endpoint, const struct address *address,
 		     const struct sender_config *config, int64_t silence_ns, int64_t mono_ns,
-		     struct reason *reason)
+		     struct error *error)
 {
 	bool v6 = address && strchr(address->text, ':');
 	struct sender *sender;
@@ -99,7 +99,7 @@ static int peer_open(struct peer *p, const struct endpoint *endpoint, const stru
 	if (address)
 		snprintf(url, sizeof(url), "tcp://%s%s%s:%u", v6 ? "[" : "", address->text,
 			 v6 ? "]" : "", endpoint->port);
-	rc = sender_open(&sender, address ? url : endpoint->url, config, reason);
+	rc = sender_open(&sender, address ? url : endpoint->url, config, error);
 	if (rc)
 		return rc;
 	*p = (struct peer){
@@ -184,7 +184,7 @@ static struct sender_config sender_config(const struct publisher *p)
 	return config;
 }
 
-static int watch(struct publisher *p, int fd, const char *whose, struct reason *reason)
+static int watch(struct publisher *p, int fd, const char *whose, struct error *error)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	int rc;
@@ -192,21 +192,21 @@ static int watch(struct publisher *p, int fd, const char *whose, struct reason *
 	if (!epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event))
 		return 0;
 	rc = -errno;
-	reason_set(reason, "%s: cannot watch its descriptor: %s", whose, strerror(-rc));
+	error_set(error, "%s: cannot watch its descriptor: %s", whose, strerror(-rc));
 	return rc;
 }
 
 static int open_peer(struct publisher *p, struct target *t, const struct address *address,
-		     int64_t mono_ns, struct reason *reason)
+		     int64_t mono_ns, struct error *error)
 {
 	const struct sender_config config = sender_config(p);
 	struct peer *peer = &p->peers[p->peer_count];
 	int rc = peer_open(peer, &t->endpoint, address, &config, SILENCE_NS + p->config.interval_ns,
-			   mono_ns, reason);
+			   mono_ns, error);
 
 	if (rc)
 		return rc;
-	rc = watch(p, sender_fd(peer->sender), t->endpoint.url, reason);
+	rc = watch(p, sender_fd(peer->sender), t->endpoint.url, error);
 	if (rc) {
 		sender_close(peer->sender);
 		return rc;
@@ -245,7 +245,7 @@ static bool is_answering(const struct publisher *p, const struct target *t)
 static void join(struct publisher *p, struct target *t, const struct address *address,
 		 int64_t mono_ns)
 {
-	struct reason why;
+	struct error why;
 
 	if (!open_peer(p, t, address, mono_ns, &why)) {
 		log_info("%s: sending to %s", t->endpoint.url, address->text);
@@ -376,7 +376,7 @@ bool publisher_idle(const struct publisher *p)
 
 void publisher_reload_keys(struct publisher *p)
 {
-	struct reason why;
+	struct error why;
 
 	if (!p->key_place)
 		return;
@@ -388,27 +388,27 @@ void publisher_reload_keys(struct publisher *p)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static int check_urls(struct publisher *p, struct reason *reason)
+static int check_urls(struct publisher *p, struct error *error)
 {
 	const struct option_list *urls = p->config.aggregators;
 	const struct sender_config config = sender_config(p);
 	int rc = 0;
 
 	if (urls->count > URLS_MAX) {
-		reason_set(reason, "--aggregator: %zu given, at most %d are possible", urls->count,
-			   URLS_MAX);
+		error_set(error, "--aggregator: %zu given, at most %d are possible", urls->count,
+			  URLS_MAX);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < urls->count && !rc; i++) {
-		rc = sender_check(urls->items[i], &config, reason);
+		rc = sender_check(urls->items[i], &config, error);
 		if (!rc)
-			rc = endpoint_parse(&p->targets[i].endpoint, urls->items[i], reason);
+			rc = endpoint_parse(&p->targets[i].endpoint, urls->items[i], error);
 	}
 	return rc;
 }
 
 int publisher_open(struct publisher **out, const struct publisher_config *config,
-		   struct reason *reason)
+		   struct error *error)
 {
 	struct publisher *p = mem_zalloc(1, sizeof(*p));
 	int rc = 0;
@@ -420,14 +420,14 @@ int publisher_open(struct publisher **out, const struct publisher_config *config
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
 		rc = -errno;
-		reason_set(reason, "cannot watch descriptors: %s", strerror(-rc));
+		error_set(error, "cannot watch descriptors: %s", strerror(-rc));
 	}
 	if (!rc && config->key_path)
-		rc = keyring_open(&p->key_place, config->key_path, reason);
+		rc = keyring_open(&p->key_place, config->key_path, error);
 	if (!rc && p->key_place)
-		rc = keyring_read(&p->keys, p->key_place, reason);
+		rc = keyring_read(&p->keys, p->key_place, error);
 	if (!rc)
-		rc = check_urls(p, reason);
+		rc = check_urls(p, error);
 	if (rc)
 		publisher_close(p);
 	else
@@ -435,29 +435,28 @@ int publisher_open(struct publisher **out, const struct publisher_config *config
 	return rc;
 }
 
-static int open_target(struct publisher *p, struct target *t, int64_t mono_ns,
-		       struct reason *reason)
+static int open_target(struct publisher *p, struct target *t, int64_t mono_ns, struct error *error)
 {
 	const struct publisher_config *c = &p->config;
 	int rc;
 
 	if (t->endpoint.kind == ENDPOINT_IPC || endpoint_is_address(&t->endpoint))
-		return open_peer(p, t, NULL, mono_ns, reason);
-	rc = resolver_open(&t->resolver, t->endpoint.host, c->lookup, c->lookup_ctx, reason);
+		return open_peer(p, t, NULL, mono_ns, error);
+	rc = resolver_open(&t->resolver, t->endpoint.host, c->lookup, c->lookup_ctx, error);
 	if (rc)
 		return rc;
 	endpoints_start(&t->endpoints, mono_ns);
-	return watch(p, resolver_fd(t->resolver), t->endpoint.url, reason);
+	return watch(p, resolver_fd(t->resolver), t->endpoint.url, error);
 }
 
-int publisher_start(struct publisher *p, struct reason *reason)
+int publisher_start(struct publisher *p, struct error *error)
 {
 	int64_t now = clock_mono_ns();
 	int rc = 0;
 
 	for (size_t i = 0; i < p->config.aggregators->count && !rc; i++) {
 		p->target_count++;
-		rc = open_target(p, &p->targets[i], now, reason);
+		rc = open_target(p, &p->targets[i], now, error);
 	}
 	return rc;
 }

@@ -12,7 +12,7 @@
 #include "agent/resolver.h"
 #include "shared/interval.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct publisher_config {
 	const struct option_list *aggregators; /* URLs */
@@ -32,9 +32,9 @@ struct publisher;
  * Reads the keys and checks the URLs; starts no thread. config and all it points to are borrowed.
  */
 int publisher_open(struct publisher **p, const struct publisher_config *config,
-		   struct reason *reason);
+		   struct error *error);
 /* Opens the sockets, and a thread for each name to look up; threads inherit the privileges. */
-int publisher_start(struct publisher *p, struct reason *reason);
+int publisher_start(struct publisher *p, struct error *error);
 void publisher_close(struct publisher *p);
 /* Readable while publisher_step() has work. */
 int publisher_fd(const struct publisher *p);

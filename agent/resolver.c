@@ -84,7 +84,7 @@ static void sort_once(struct resolver_answer *a)
 static void fail(struct resolver_answer *a, const char *host, const char *why)
 {
 	a->failed = true;
-	reason_set(&a->why, "%s: %s", host, why);
+	error_set(&a->why, "%s: %s", host, why);
 }
 
 void resolver_lookup_system(void *ctx, const char *host, struct resolver_answer *answer)
@@ -170,14 +170,14 @@ static void *serve(void *arg)
 /* --- the loop's side -------------------------------------------------------------------------- */
 
 int resolver_open(struct resolver **out, const char *host, resolver_lookup *lookup, void *ctx,
-		  struct reason *reason)
+		  struct error *error)
 {
 	struct resolver *r;
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), rc;
 
 	if (event < 0) {
 		rc = -errno;
-		reason_set(reason, "cannot watch for the addresses of %s: %s", host, strerror(-rc));
+		error_set(error, "cannot watch for the addresses of %s: %s", host, strerror(-rc));
 		return rc;
 	}
 	r = mem_zalloc(1, sizeof(*r));
@@ -190,8 +190,8 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 	pthread_cond_init(&r->changed, NULL);
 	rc = thread_start(&r->thread, STACK_BYTES, serve, r);
 	if (rc) {
-		reason_set(reason, "cannot start a thread for the addresses of %s: %s", host,
-			   strerror(-rc));
+		error_set(error, "cannot start a thread for the addresses of %s: %s", host,
+			  strerror(-rc));
 		r->holders = 1;
 		release(r);
 		return rc;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { RESOLVER_ADDRESSES_MAX = 64 };
 
@@ -20,7 +20,7 @@ struct address {
 
 struct resolver_answer {
 	bool failed; /* with the reason, without addresses */
-	struct reason why;
+	struct error why;
 	size_t count;
 	size_t left_out; /* addresses beyond RESOLVER_ADDRESSES_MAX */
 	struct address addresses[RESOLVER_ADDRESSES_MAX];
@@ -41,7 +41,7 @@ struct resolver;
 
 /* Starts the thread. lookup NULL: resolver_lookup_system. host is copied. */
 int resolver_open(struct resolver **r, const char *host, resolver_lookup *lookup, void *ctx,
-		  struct reason *reason);
+		  struct error *error);
 /* Ends the thread; after 200 ms in a lookup it is detached, with the memory it needs. */
 void resolver_close(struct resolver *r);
 /* Readable while there is an answer. */

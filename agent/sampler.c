@@ -34,10 +34,10 @@ const char *sampler_tier_name(enum sampler_tier tier)
 }
 
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
-		     struct reason *reason)
+		     struct error *error)
 {
 	void *state = NULL;
-	int err = ops->open(&state, fs, reason);
+	int err = ops->open(&state, fs, error);
 
 	if (err)
 		return err;
@@ -61,10 +61,10 @@ enum sampler_tier sampler_tier(const struct sampler *s)
 }
 
 int sampler_pass(struct sampler *s, struct topology *t, enum pass_kind kind, uint64_t pass,
-		 struct pass_result *result, struct reason *reason)
+		 struct pass_result *result, struct error *error)
 {
 	*result = (struct pass_result){0};
-	return s->ops->pass(s->state, t, kind, pass, result, reason);
+	return s->ops->pass(s->state, t, kind, pass, result, error);
 }
 
 int sampler_topology_changed(struct sampler *s)

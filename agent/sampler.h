@@ -9,7 +9,7 @@
 #include "agent/cgroupfs.h"
 #include "agent/topology.h"
 #include "shared/interval.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum pass_kind {
 	PASS_FAST, /* CPU time, memory usage */
@@ -45,7 +45,7 @@ enum sampler_tier sampler_tier(const struct sampler *s);
  * `pass`. 0, or -errno: the tier failed and must be closed.
  */
 int sampler_pass(struct sampler *s, struct topology *t, enum pass_kind kind, uint64_t pass,
-		 struct pass_result *result, struct reason *reason);
+		 struct pass_result *result, struct error *error);
 /*
  * Whether cgroups were made or removed since the last call; always false for tiers that cannot
  * tell.
@@ -66,10 +66,10 @@ size_t sampler_take_removals(struct sampler *s, struct removal *out, size_t max,
  * one line. The passes have numbers above the caller's, which count from 1.
  */
 int sampler_choose(struct sampler **s, int only, const struct cgroupfs *fs, struct topology *t,
-		   struct reason *reason);
+		   struct error *error);
 /* The same among the tiers below one that failed (not T3). */
 int sampler_choose_below(struct sampler **s, enum sampler_tier failed, const struct cgroupfs *fs,
-			 struct topology *t, struct reason *reason);
+			 struct topology *t, struct error *error);
 const char *sampler_tier_name(enum sampler_tier tier); /* "T1" */
 
 #endif

@@ -102,7 +102,7 @@ static void choose_left_out(struct sampler_bpf *b, const struct cgroupfs *fs)
 	b->left_out = slow_only;
 }
 
-static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reason *reason)
+static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct error *error)
 {
 	for (int h = 0; h < HIERARCHIES; h++) {
 		int err;
@@ -112,9 +112,9 @@ static int attach(struct sampler_bpf *b, const struct cgroupfs *fs, struct reaso
 		err = b->method->attach(&b->walks, &b->object, h, fs->root_fd[h]);
 		if (err)
 			return bpf_reason_explain("cannot attach to a cgroup hierarchy", err,
-						  b->method->source.needs, reason);
+						  b->method->source.needs, error);
 		if (b->method->check)
-			err = b->method->check(&b->walks, &b->object, h, reason);
+			err = b->method->check(&b->walks, &b->object, h, error);
 		if (err)
 			return err;
 	}
@@ -135,7 +135,7 @@ static void close_bpf(void *state)
 }
 
 static int open_method(void **state, const struct sampler_bpf_method *method,
-		       const struct cgroupfs *fs, uint32_t record_limit, struct reason *reason)
+		       const struct cgroupfs *fs, uint32_t record_limit, struct error *error)
 {
 	struct sampler_bpf *b = mem_zalloc(1, sizeof(*b));
 	unsigned int hierarchies = choose_blocks(b, fs);
@@ -144,12 +144,12 @@ static int open_method(void **state, const struct sampler_bpf_method *method,
 	b->method = method;
 	b->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	choose_left_out(b, fs);
-	err = !method->suits || method->suits(hierarchies, reason) ? 0 : -ENOTSUP;
+	err = !method->suits || method->suits(hierarchies, error) ? 0 : -ENOTSUP;
 	if (!err)
 		err = sampler_bpf_object_open(&b->object, &method->source, record_limit,
-					      fs->cpu_from == HIERARCHY_UNIFIED, reason);
+					      fs->cpu_from == HIERARCHY_UNIFIED, error);
 	if (!err)
-		err = attach(b, fs, reason);
+		err = attach(b, fs, error);
 	if (err) {
 		close_bpf(b);
 		return err;
@@ -246,9 +246,9 @@ static void take_slow(const struct sampler_bpf *b, struct reading *r,
 /* --- passes ---------------------------------------------------------------------------------- */
 
 /* Maps the records of a walk and grows their hints. */
-static int make_room(struct sampler_bpf *b, int h, uint32_t count, struct reason *reason)
+static int make_room(struct sampler_bpf *b, int h, uint32_t count, struct error *error)
 {
-	int err = sampler_bpf_object_reach(&b->object, count, reason);
+	int err = sampler_bpf_object_reach(&b->object, count, error);
 
 	if (err || b->hints[h] >= count)
 		return err;
@@ -259,7 +259,7 @@ static int make_room(struct sampler_bpf *b, int h, uint32_t count, struct reason
 }
 
 /* Walks one hierarchy; returns the number of records, or -errno. */
-static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *reason)
+static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct error *error)
 {
 	struct walk_state *state = b->object.state;
 	int err;
@@ -270,14 +270,14 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct reason *re
 	state->overflow = 0;
 	err = b->method->walk(&b->walks, &b->object, h);
 	if (err) {
-		reason_set(reason, "a walk over the cgroups failed: %s", strerror(-err));
+		error_set(error, "a walk over the cgroups failed: %s", strerror(-err));
 		return err;
 	}
 	if (state->cursor == 0 && state->overflow == 0) {
-		reason_set(reason, "a walk met no cgroup: %s", b->method->nothing_met);
+		error_set(error, "a walk met no cgroup: %s", b->method->nothing_met);
 		return -ENODATA;
 	}
-	err = make_room(b, h, state->cursor, reason);
+	err = make_room(b, h, state->cursor, error);
 	return err ? err : (int)state->cursor;
 }
 
@@ -327,7 +327,7 @@ static uint32_t count_expected(struct topology *t, uint32_t walked)
 }
 
 static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
-		    struct pass_result *result, struct reason *reason)
+		    struct pass_result *result, struct error *error)
 {
 	struct sampler_bpf *b = state;
 	uint32_t mask = kind == PASS_FAST ? ~(uint32_t)BLOCKS_SLOW : UINT32_MAX;
@@ -342,7 +342,7 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 
 		if (!blocks || left_out >> h & 1)
 			continue;
-		count = walk(b, h, blocks, reason);
+		count = walk(b, h, blocks, error);
 		if (count < 0)
 			return count;
 		walked |= 1U << h;
@@ -410,38 +410,38 @@ static size_t take_removals_bpf(void *state, struct removal *out, size_t max, ui
 /* --- the tiers ------------------------------------------------------------------------------- */
 
 int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
-		     uint32_t record_limit, struct reason *reason)
+		     uint32_t record_limit, struct error *error)
 {
 	switch (tier) {
 	case TIER_T0:
-		return open_method(state, &sampler_bpf_css_method, fs, record_limit, reason);
+		return open_method(state, &sampler_bpf_css_method, fs, record_limit, error);
 	case TIER_T1:
-		if (open_method(state, &sampler_bpf_cgroup_method, fs, record_limit, reason) == 0)
+		if (open_method(state, &sampler_bpf_cgroup_method, fs, record_limit, error) == 0)
 			return 0;
 		return open_method(state, &sampler_bpf_cgroup_plain_method, fs, record_limit,
-				   reason);
+				   error);
 	case TIER_T2:
-		return open_method(state, &sampler_bpf_task_method, fs, record_limit, reason);
+		return open_method(state, &sampler_bpf_task_method, fs, record_limit, error);
 	case TIER_T3:
 		break;
 	}
-	reason_set(reason, "%s takes no BPF", sampler_tier_name(tier));
+	error_set(error, "%s takes no BPF", sampler_tier_name(tier));
 	return -ENOSYS;
 }
 
-static int open_css(void **state, const struct cgroupfs *fs, struct reason *reason)
+static int open_css(void **state, const struct cgroupfs *fs, struct error *error)
 {
-	return sampler_bpf_open(state, TIER_T0, fs, RECORDS_MAX, reason);
+	return sampler_bpf_open(state, TIER_T0, fs, RECORDS_MAX, error);
 }
 
-static int open_cgroup(void **state, const struct cgroupfs *fs, struct reason *reason)
+static int open_cgroup(void **state, const struct cgroupfs *fs, struct error *error)
 {
-	return sampler_bpf_open(state, TIER_T1, fs, RECORDS_MAX, reason);
+	return sampler_bpf_open(state, TIER_T1, fs, RECORDS_MAX, error);
 }
 
-static int open_task(void **state, const struct cgroupfs *fs, struct reason *reason)
+static int open_task(void **state, const struct cgroupfs *fs, struct error *error)
 {
-	return sampler_bpf_open(state, TIER_T2, fs, RECORDS_MAX, reason);
+	return sampler_bpf_open(state, TIER_T2, fs, RECORDS_MAX, error);
 }
 
 #define BPF_TIER(tier_, by_processes_, open_)                                                      \

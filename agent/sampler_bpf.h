@@ -11,7 +11,7 @@
 #include "agent/bpf_reason.h"
 #include "agent/cgroupfs.h"
 #include "bpf/record.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct bpf_object;
 struct bpf_link;
@@ -47,12 +47,12 @@ struct sampler_bpf_object {
  * -errno with the reason; close it after a failure, too.
  */
 int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
-			    uint32_t record_limit, bool keep_removals, struct reason *reason);
+			    uint32_t record_limit, bool keep_removals, struct error *error);
 void sampler_bpf_object_close(struct sampler_bpf_object *o);
 /* Asks the CPUs that were offline so far, if any. */
 void sampler_bpf_object_learn(struct sampler_bpf_object *o);
 /* Maps the first `count` records (up to RECORDS_MAX); may move them. -ENOMEM with the reason. */
-int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct reason *reason);
+int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct error *error);
 
 /* --- walks ------------------------------------------------------------------------------------ */
 
@@ -66,7 +66,7 @@ struct sampler_bpf_method {
 	bool meets_all; /* also cgroups without processes */
 	const char *nothing_met; /* the reason if a walk meets no cgroup */
 	/* Whether it can read these hierarchies (bits 1 << h), with the reason; NULL: any. */
-	bool (*suits)(unsigned int hierarchies, struct reason *reason);
+	bool (*suits)(unsigned int hierarchies, struct error *error);
 	/* Prepares one hierarchy. 0 or -errno. */
 	int (*attach)(struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
 		      int root_fd);
@@ -75,7 +75,7 @@ struct sampler_bpf_method {
 	 * reason.
 	 */
 	int (*check)(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
-		     struct reason *reason);
+		     struct error *error);
 	/* One walk; the records are in o->fast[0 .. o->state->cursor). 0 or -errno. */
 	int (*walk)(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h);
 };

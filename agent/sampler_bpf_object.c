@@ -57,7 +57,7 @@ static uint32_t read_id_list(const char *path, __u32 *ids, uint32_t max, uint32_
 	return count;
 }
 
-static int set_machine(struct walk_knobs *knobs, struct reason *reason)
+static int set_machine(struct walk_knobs *knobs, struct error *error)
 {
 	/* Kernels without NUMA have no list, and node 0. */
 	uint32_t last_cpu = 0, last_node = 0;
@@ -66,12 +66,12 @@ static int set_machine(struct walk_knobs *knobs, struct reason *reason)
 
 	read_id_list("/sys/devices/system/node/possible", NULL, 0, &last_node);
 	if (!cpus) {
-		reason_set(reason, "cannot learn the CPUs from /sys/devices/system/cpu/possible");
+		error_set(error, "cannot learn the CPUs from /sys/devices/system/cpu/possible");
 		return -ENOENT;
 	}
 	if (cpus > RECORD_CPUS_MAX || last_node >= RECORD_NODES_MAX) {
-		reason_set(reason, "made for %d CPUs and %d memory nodes, but there are %u and %u",
-			   RECORD_CPUS_MAX, RECORD_NODES_MAX, cpus, last_node + 1);
+		error_set(error, "made for %d CPUs and %d memory nodes, but there are %u and %u",
+			  RECORD_CPUS_MAX, RECORD_NODES_MAX, cpus, last_node + 1);
 		return -E2BIG;
 	}
 	knobs->cpu_count = cpus;
@@ -82,9 +82,9 @@ static int set_machine(struct walk_knobs *knobs, struct reason *reason)
 /* --- loading --------------------------------------------------------------------------------- */
 
 static int explain(const struct sampler_bpf_object *o, const char *what, int err,
-		   struct reason *reason)
+		   struct error *error)
 {
-	return bpf_reason_explain(what, err, o->source->needs, reason);
+	return bpf_reason_explain(what, err, o->source->needs, error);
 }
 
 /* Fixed once the object is loaded. */
@@ -99,10 +99,10 @@ static const struct walk_knobs *knobs_of(const struct sampler_bpf_object *o)
 }
 
 static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit, bool keep_removals,
-		     struct reason *reason)
+		     struct error *error)
 {
 	struct walk_knobs *knobs = mem_zalloc(1, sizeof(*knobs));
-	int err = set_machine(knobs, reason);
+	int err = set_machine(knobs, error);
 
 	knobs->record_limit = record_limit;
 	knobs->keep_removals = keep_removals;
@@ -114,7 +114,7 @@ static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit, 
 }
 
 static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_removals,
-		struct reason *reason)
+		struct error *error)
 {
 	struct bpf_object_open_opts opts;
 	const void *elf;
@@ -133,13 +133,13 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_r
 	elf = o->source->elf(&size);
 	o->object = bpf_object__open_mem(elf, size, &opts);
 	if (!o->object)
-		return explain(o, "cannot open the BPF object", -errno, reason);
-	err = set_knobs(o, record_limit, keep_removals, reason);
+		return explain(o, "cannot open the BPF object", -errno, error);
+	err = set_knobs(o, record_limit, keep_removals, error);
 	if (err)
 		return err;
 	err = bpf_object__load(o->object);
 	if (err)
-		return explain(o, "cannot load the BPF programs", err, reason);
+		return explain(o, "cannot load the BPF programs", err, error);
 	o->walk = bpf_object__find_program_by_name(o->object, "walk");
 	o->learn = bpf_object__find_program_by_name(o->object, "learn_offsets");
 	assert(o->walk && o->learn);
@@ -150,7 +150,7 @@ enum { RECORDS_FIRST = 1024 };
 
 /* NULL with the reason. */
 static void *map_array(const struct sampler_bpf_object *o, const char *name, size_t size, int prot,
-		       struct reason *reason)
+		       struct error *error)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(o->object, name);
 	void *m;
@@ -159,7 +159,7 @@ static void *map_array(const struct sampler_bpf_object *o, const char *name, siz
 	m = mmap(NULL, size, prot, MAP_SHARED, bpf_map__fd(map), 0);
 	if (m != MAP_FAILED)
 		return m;
-	reason_set(reason, "cannot map the BPF records: %s", strerror(errno));
+	error_set(error, "cannot map the BPF records: %s", strerror(errno));
 	return NULL;
 }
 
@@ -175,7 +175,7 @@ static void unmap_records(struct sampler_bpf_object *o)
 	unmap(o->fast, o->mapped * sizeof(*o->fast));
 }
 
-int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct reason *reason)
+int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct error *error)
 {
 	uint32_t size = o->mapped ? o->mapped : RECORDS_FIRST;
 	void *fast, *slow;
@@ -185,8 +185,8 @@ int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struc
 		size *= 2;
 	if (size == o->mapped)
 		return 0;
-	fast = map_array(o, "fast_records", size * sizeof(*o->fast), PROT_READ, reason);
-	slow = map_array(o, "slow_records", size * sizeof(*o->slow), PROT_READ, reason);
+	fast = map_array(o, "fast_records", size * sizeof(*o->fast), PROT_READ, error);
+	slow = map_array(o, "slow_records", size * sizeof(*o->slow), PROT_READ, error);
 	if (!fast || !slow) {
 		unmap(slow, size * sizeof(*o->slow));
 		unmap(fast, size * sizeof(*o->fast));
@@ -199,17 +199,17 @@ int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struc
 	return 0;
 }
 
-static int map_all(struct sampler_bpf_object *o, bool keep_removals, struct reason *reason)
+static int map_all(struct sampler_bpf_object *o, bool keep_removals, struct error *error)
 {
-	o->state = map_array(o, ".bss", sizeof(*o->state), PROT_READ | PROT_WRITE, reason);
+	o->state = map_array(o, ".bss", sizeof(*o->state), PROT_READ | PROT_WRITE, error);
 	if (!o->state)
 		return -ENOMEM;
 	if (keep_removals)
 		o->removals = map_array(o, "removals", REMOVALS_MAX * sizeof(*o->removals),
-					PROT_READ, reason);
+					PROT_READ, error);
 	if (keep_removals && !o->removals)
 		return -ENOMEM;
-	return sampler_bpf_object_reach(o, RECORDS_FIRST, reason);
+	return sampler_bpf_object_reach(o, RECORDS_FIRST, error);
 }
 
 /* --- per-CPU addresses ----------------------------------------------------------------------- */
@@ -260,13 +260,13 @@ void sampler_bpf_object_learn(struct sampler_bpf_object *o)
 		ask_offline_cpus(o);
 }
 
-static int learn_offsets(struct sampler_bpf_object *o, struct reason *reason)
+static int learn_offsets(struct sampler_bpf_object *o, struct error *error)
 {
 	const struct walk_knobs *knobs = knobs_of(o);
 	int err = run_learn(o, 0, 0);
 
 	if (err)
-		return explain(o, "cannot run a BPF program", err, reason);
+		return explain(o, "cannot run a BPF program", err, error);
 	if (o->state->cpus_learned == knobs->cpu_count)
 		return 0;
 	o->state->cpus_learned = 0;
@@ -278,8 +278,8 @@ static int learn_offsets(struct sampler_bpf_object *o, struct reason *reason)
 		err = -ENXIO;
 	if (!err)
 		return 0;
-	reason_set(reason, "learned the per-CPU addresses of %u of %u CPUs: %s",
-		   o->state->cpus_learned, knobs->cpu_count, strerror(-err));
+	error_set(error, "learned the per-CPU addresses of %u of %u CPUs: %s",
+		  o->state->cpus_learned, knobs->cpu_count, strerror(-err));
 	return err;
 }
 
@@ -290,33 +290,33 @@ static struct bpf_link *attach_watch(const struct sampler_bpf_object *o, const c
 	return bpf_program__attach(bpf_object__find_program_by_name(o->object, name));
 }
 
-static int watch_cgroups(struct sampler_bpf_object *o, struct reason *reason)
+static int watch_cgroups(struct sampler_bpf_object *o, struct error *error)
 {
 	o->made = attach_watch(o, "count_made");
 	if (o->made)
 		o->removed = attach_watch(o, "record_removed");
 	if (o->removed)
 		return 0;
-	return explain(o, "cannot attach to the cgroup tracepoints", -errno, reason);
+	return explain(o, "cannot attach to the cgroup tracepoints", -errno, error);
 }
 
 int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
-			    uint32_t record_limit, bool keep_removals, struct reason *reason)
+			    uint32_t record_limit, bool keep_removals, struct error *error)
 {
 	int err;
 
 	memset(o, 0, sizeof(*o));
 	o->source = source;
 	bpf_reason_begin();
-	err = load(o, record_limit, keep_removals, reason);
+	err = load(o, record_limit, keep_removals, error);
 	/* Reading the kernel's types took some 10 MiB. */
 	malloc_trim(0);
 	if (!err)
-		err = map_all(o, keep_removals, reason);
+		err = map_all(o, keep_removals, error);
 	if (!err)
-		err = learn_offsets(o, reason);
+		err = learn_offsets(o, error);
 	if (!err)
-		err = watch_cgroups(o, reason);
+		err = watch_cgroups(o, error);
 	return err;
 }
 

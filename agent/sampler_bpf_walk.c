@@ -82,11 +82,11 @@ static int iterate(const struct bpf_link *link)
 
 /* --- T0 -------------------------------------------------------------------------------------- */
 
-static bool suits_unified(unsigned int hierarchies, struct reason *reason)
+static bool suits_unified(unsigned int hierarchies, struct error *error)
 {
 	if (hierarchies == 1U << HIERARCHY_UNIFIED)
 		return true;
-	reason_set(reason, "it reads cgroup v2 only, and here v1 hierarchies are in use");
+	error_set(error, "it reads cgroup v2 only, and here v1 hierarchies are in use");
 	return false;
 }
 
@@ -180,7 +180,7 @@ static int walk_task(const struct sampler_bpf_walks *w, const struct sampler_bpf
  * and go, so the count may be wrong for one walk.
  */
 static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
-		      struct reason *reason)
+		      struct error *error)
 {
 	struct walk_state *state = o->state;
 
@@ -190,17 +190,17 @@ static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bp
 		state->blocks = state->cursor = state->overflow = state->populated = 0;
 		err = walk_task(w, o, h);
 		if (err) {
-			reason_set(reason, "a walk over the processes failed: %s", strerror(-err));
+			error_set(error, "a walk over the processes failed: %s", strerror(-err));
 			return err;
 		}
 		/* The root is nobody's child. */
 		if (state->overflow || state->populated < state->cursor || !state->populated)
 			return 0;
 	}
-	reason_set(reason,
-		   "of %u cgroups with processes only %u can be seen from this pid namespace: it "
-		   "takes the host's",
-		   state->populated + 1, state->cursor);
+	error_set(error,
+		  "of %u cgroups with processes only %u can be seen from this pid namespace: it "
+		  "takes the host's",
+		  state->populated + 1, state->cursor);
 	return -ENOTSUP;
 }
 

@@ -307,7 +307,7 @@ static bool is_due(const struct self_test *test, const struct sample *sample, in
 
 /* The reason is set if they disagree. */
 static bool agrees(const struct self_test *test, const struct sample *sample, int i,
-		   const struct reading *r, struct reason *reason)
+		   const struct reading *r, struct error *error)
 {
 	const struct bounds *b = &sample->bounds[i];
 	int64_t low = b->before < b->after ? b->before : b->after;
@@ -320,27 +320,26 @@ static bool agrees(const struct self_test *test, const struct sample *sample, in
 	if (!have && !is_due(test, sample, i))
 		return true;
 	if (have)
-		reason_set(reason,
-			   "%s %" PRId64 ", but the kernel's file says %" PRId64 " to %" PRId64,
-			   facts[i].what, value, low, high);
+		error_set(error,
+			  "%s %" PRId64 ", but the kernel's file says %" PRId64 " to %" PRId64,
+			  facts[i].what, value, low, high);
 	else
-		reason_set(reason, "no %s, but the kernel's file says %" PRId64, facts[i].what,
-			   low);
+		error_set(error, "no %s, but the kernel's file says %" PRId64, facts[i].what, low);
 	return false;
 }
 
 static bool all_agree(const struct self_test *test, const struct sample *sample,
-		      const struct reading *r, struct reason *reason)
+		      const struct reading *r, struct error *error)
 {
 	for (int i = 0; i < FACTS; i++) {
-		if (!agrees(test, sample, i, r, reason))
+		if (!agrees(test, sample, i, r, error))
 			return false;
 	}
 	return true;
 }
 
 static bool sample_agrees(const struct self_test *test, const struct sample *sample, uint64_t pass,
-			  struct reason *reason)
+			  struct error *error)
 {
 	const struct cgroup *cgroup = topology_at(test->topology, sample->index);
 	bool due = false, agreed = false;
@@ -351,14 +350,14 @@ static bool sample_agrees(const struct self_test *test, const struct sample *sam
 	if (strcmp(cgroup->path, "/") == 0 || !due)
 		return true;
 	if (cgroup->seen_pass == pass)
-		agreed = all_agree(test, sample, &cgroup->reading, reason);
+		agreed = all_agree(test, sample, &cgroup->reading, error);
 	else
-		reason_set(reason, "the pass did not meet it%s",
-			   test->by_processes ? ", nor the processes in it, as in a private pid "
-						"namespace"
-					      : "");
+		error_set(error, "the pass did not meet it%s",
+			  test->by_processes ? ", nor the processes in it, as in a private pid "
+					       "namespace"
+					     : "");
 	if (!agreed)
-		reason_prefix(reason, "self-test: %s", cgroup->path);
+		error_prefix(error, "self-test: %s", cgroup->path);
 	return agreed;
 }
 
@@ -367,18 +366,18 @@ static bool sample_agrees(const struct self_test *test, const struct sample *sam
  * the pass.
  */
 static int attempt(struct self_test *test, struct sampler *sampler, uint64_t pass,
-		   struct reason *reason)
+		   struct error *error)
 {
 	struct pass_result result;
 	int err;
 
 	for (size_t i = 0; i < test->count; i++)
 		read_before(test, &test->samples[i]);
-	err = sampler_pass(sampler, test->topology, PASS_SLOW, pass, &result, reason);
+	err = sampler_pass(sampler, test->topology, PASS_SLOW, pass, &result, error);
 	if (err)
 		return err;
 	if (!result.records) {
-		reason_set(reason, "self-test: a pass met no cgroup");
+		error_set(error, "self-test: a pass met no cgroup");
 		return -EBADMSG;
 	}
 	for (size_t i = 0; i < test->count; i++) {
@@ -387,7 +386,7 @@ static int attempt(struct self_test *test, struct sampler *sampler, uint64_t pas
 		if (sample->agreed)
 			continue;
 		read_after(test, sample);
-		sample->agreed = sample_agrees(test, sample, pass, reason);
+		sample->agreed = sample_agrees(test, sample, pass, error);
 		if (!sample->agreed)
 			err = -EBADMSG;
 	}
@@ -395,7 +394,7 @@ static int attempt(struct self_test *test, struct sampler *sampler, uint64_t pas
 }
 
 static int self_test(struct sampler *sampler, const struct sampler_ops *ops,
-		     const struct cgroupfs *fs, struct topology *t, struct reason *reason)
+		     const struct cgroupfs *fs, struct topology *t, struct error *error)
 {
 	struct self_test test = {.fs = fs, .topology = t, .by_processes = ops->by_processes};
 	uint64_t first = SELF_TEST_PASS + ATTEMPTS * (uint64_t)ops->tier;
@@ -403,21 +402,21 @@ static int self_test(struct sampler *sampler, const struct sampler_ops *ops,
 
 	pick_samples(&test);
 	for (uint64_t i = 0; i < ATTEMPTS && err == -EBADMSG; i++)
-		err = attempt(&test, sampler, first + i, reason);
+		err = attempt(&test, sampler, first + i, error);
 	return err;
 }
 
 /* --- the choice ------------------------------------------------------------------------------- */
 
 static int open_tested(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
-		       struct topology *t, struct reason *reason)
+		       struct topology *t, struct error *error)
 {
 	struct sampler *candidate;
-	int err = sampler_open_ops(&candidate, ops, fs, reason);
+	int err = sampler_open_ops(&candidate, ops, fs, error);
 
 	if (err)
 		return err;
-	err = self_test(candidate, ops, fs, t, reason);
+	err = self_test(candidate, ops, fs, t, error);
 	if (err)
 		sampler_close(candidate);
 	else
@@ -427,7 +426,7 @@ static int open_tested(struct sampler **s, const struct sampler_ops *ops, const 
 
 /* "; T0 cannot be used: ..; T1, T2 cannot be used: ..", equal reasons together. */
 static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
-			 const struct reason *why, size_t refused)
+			 const struct error *why, size_t refused)
 {
 	const char *before = "; ";
 
@@ -442,7 +441,7 @@ static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
 }
 
 /* One line; a warning only if no tier with BPF works. */
-static void log_choice(const struct sampler_ops *const *ops, const struct reason *why,
+static void log_choice(const struct sampler_ops *const *ops, const struct error *why,
 		       size_t refused, bool found)
 {
 	bool fallen = refused > 0 && (!found || ops[refused]->tier == TIER_T3);
@@ -459,9 +458,9 @@ static void log_choice(const struct sampler_ops *const *ops, const struct reason
 }
 
 int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops, size_t count,
-		       const struct cgroupfs *fs, struct topology *t, struct reason *reason)
+		       const struct cgroupfs *fs, struct topology *t, struct error *error)
 {
-	struct reason why[SAMPLER_TIERS];
+	struct error why[SAMPLER_TIERS];
 	int err = -ENOSYS;
 	size_t i;
 
@@ -471,8 +470,8 @@ int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops,
 		err = open_tested(s, ops[i], fs, t, &why[i]);
 		if (!err)
 			break;
-		reason_set(reason, "sampling tier %s: %s", sampler_tier_name(ops[i]->tier),
-			   why[i].text);
+		error_set(error, "sampling tier %s: %s", sampler_tier_name(ops[i]->tier),
+			  why[i].text);
 	}
 	/* Without a tier the reason is that of the last one. */
 	if (count)
@@ -481,19 +480,19 @@ int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops,
 }
 
 int sampler_choose(struct sampler **s, int only, const struct cgroupfs *fs, struct topology *t,
-		   struct reason *reason)
+		   struct error *error)
 {
 	if (only < 0)
-		return sampler_choose_ops(s, sampler_all_ops, SAMPLER_TIERS, fs, t, reason);
+		return sampler_choose_ops(s, sampler_all_ops, SAMPLER_TIERS, fs, t, error);
 	assert(only < SAMPLER_TIERS);
-	return sampler_choose_ops(s, &sampler_all_ops[only], 1, fs, t, reason);
+	return sampler_choose_ops(s, &sampler_all_ops[only], 1, fs, t, error);
 }
 
 int sampler_choose_below(struct sampler **s, enum sampler_tier failed, const struct cgroupfs *fs,
-			 struct topology *t, struct reason *reason)
+			 struct topology *t, struct error *error)
 {
 	size_t first = (size_t)failed + 1;
 
 	assert(first < SAMPLER_TIERS);
-	return sampler_choose_ops(s, &sampler_all_ops[first], SAMPLER_TIERS - first, fs, t, reason);
+	return sampler_choose_ops(s, &sampler_all_ops[first], SAMPLER_TIERS - first, fs, t, error);
 }

@@ -406,12 +406,12 @@ static size_t take_budget(void)
 	return limit.rlim_cur - spare;
 }
 
-static int open_files(void **state, const struct cgroupfs *fs, struct reason *reason)
+static int open_files(void **state, const struct cgroupfs *fs, struct error *error)
 {
 	struct files *f;
 
 	if (fs->cpu_from < 0 && fs->memory_from < 0) {
-		reason_set(reason, "no mounted cgroup hierarchy tells CPU time or memory");
+		error_set(error, "no mounted cgroup hierarchy tells CPU time or memory");
 		return -ENOENT;
 	}
 	f = mem_zalloc(1, sizeof(*f));
@@ -430,7 +430,7 @@ static int open_files(void **state, const struct cgroupfs *fs, struct reason *re
 }
 
 static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
-		      struct pass_result *result, struct reason *reason)
+		      struct pass_result *result, struct error *error)
 {
 	struct files *f = state;
 
@@ -445,8 +445,8 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 		int err = read_cgroup(f, topology_at(t, i), kind, pass, result);
 
 		if (err) {
-			reason_set(reason, "cannot open the files of cgroup %s: %s",
-				   topology_at(t, i)->path, strerror(-err));
+			error_set(error, "cannot open the files of cgroup %s: %s",
+				  topology_at(t, i)->path, strerror(-err));
 			return err;
 		}
 	}

@@ -13,12 +13,12 @@ struct sampler_ops {
 	enum sampler_tier tier;
 	bool by_processes; /* meets only cgroups with processes below them */
 	/* As sampler_open_ops(); *state is the tier's own. */
-	int (*open)(void **state, const struct cgroupfs *fs, struct reason *reason);
+	int (*open)(void **state, const struct cgroupfs *fs, struct error *error);
 	/* Accepts NULL. */
 	void (*close)(void *state);
 	/* As sampler_pass(); *result is zeroed by the caller. */
 	int (*pass)(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
-		    struct pass_result *result, struct reason *reason);
+		    struct pass_result *result, struct error *error);
 	/* As sampler_topology_changed(); NULL: it cannot tell. */
 	int (*topology_changed)(void *state);
 	/* As sampler_take_removals(); NULL: its counters include descendants. */
@@ -57,15 +57,15 @@ static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_
  * overflow.
  */
 int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
-		     uint32_t record_limit, struct reason *reason);
+		     uint32_t record_limit, struct error *error);
 
 /*
  * Opens a tier. -ENOSYS, -EPERM, -ENOENT .. with the reason if it cannot work here. fs is borrowed.
  */
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,
-		     struct reason *reason);
+		     struct error *error);
 /* sampler_choose() among these, best first. */
 int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops, size_t count,
-		       const struct cgroupfs *fs, struct topology *t, struct reason *reason);
+		       const struct cgroupfs *fs, struct topology *t, struct error *error);
 
 #endif

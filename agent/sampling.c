@@ -79,7 +79,7 @@ struct sampling {
 /* --- troubles --------------------------------------------------------------------------------- */
 
 static void log_trouble(struct trouble *t, int64_t mono_ns, const char *going_on,
-			const struct reason *why)
+			const struct error *why)
 {
 	if (!t->logged)
 		log_warn("%s; %s", why->text, going_on);
@@ -107,7 +107,7 @@ static void start_governor(struct sampling *s)
 }
 
 /* Replaces the failed tier by the best lower one. */
-static int step_down(struct sampling *s, struct reason *reason)
+static int step_down(struct sampling *s, struct error *error)
 {
 	enum sampler_tier failed = sampler_tier(s->sampler);
 	int rc;
@@ -115,8 +115,8 @@ static int step_down(struct sampling *s, struct reason *reason)
 	sampler_close(s->sampler);
 	s->sampler = NULL;
 	log_warn("sampling tier %s failed (%s): going on with a lower one",
-		 sampler_tier_name(failed), reason->text);
-	rc = sampler_choose_below(&s->sampler, failed, &s->fs, s->topology, reason);
+		 sampler_tier_name(failed), error->text);
+	rc = sampler_choose_below(&s->sampler, failed, &s->fs, s->topology, error);
 	if (!rc)
 		start_governor(s);
 	return rc;
@@ -129,9 +129,9 @@ int64_t sampling_period_ns(const struct sampling *s)
 
 /* --- one tick --------------------------------------------------------------------------------- */
 
-static int scan(struct sampling *s, int64_t mono_ns, struct reason *reason)
+static int scan(struct sampling *s, int64_t mono_ns, struct error *error)
 {
-	int rc = cgroupfs_scan(&s->fs, s->topology, reason);
+	int rc = cgroupfs_scan(&s->fs, s->topology, error);
 	/* A tier that reports changes leaves little to find, such as a renamed cgroup. */
 	bool reports = s->sampler && sampler_tells_changes(s->sampler);
 
@@ -142,7 +142,7 @@ static int scan(struct sampling *s, int64_t mono_ns, struct reason *reason)
 /* Scans if that is due. True: the topology is new; false also after a failure. */
 static bool rescan(struct sampling *s, int64_t mono_ns)
 {
-	struct reason why;
+	struct error why;
 
 	s->rescan |= sampler_topology_changed(s->sampler);
 	if ((!s->rescan && mono_ns < s->rescan_due_ns) || mono_ns < s->rescan_hold_ns)
@@ -165,12 +165,12 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 }
 
 /* scanned: the topology is new, so another rescan would resolve no difference. */
-static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct reason *reason)
+static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct error *error)
 {
 	struct pass_times *times = kind == PASS_FAST ? &s->fast : &s->slow;
 	struct pass_result result;
 	int64_t begin = clock_mono_ns();
-	int rc = sampler_pass(s->sampler, s->topology, kind, ++s->pass, &result, reason);
+	int rc = sampler_pass(s->sampler, s->topology, kind, ++s->pass, &result, error);
 
 	if (rc)
 		return rc;
@@ -194,19 +194,19 @@ static bool is_shortage(int rc)
 
 /* A pass of the best tier that works. -EAGAIN: none in this tick. */
 static int pass_or_step_down(struct sampling *s, enum pass_kind kind, bool scanned, int64_t mono_ns,
-			     struct reason *reason)
+			     struct error *error)
 {
-	int rc = pass(s, kind, scanned, reason);
+	int rc = pass(s, kind, scanned, error);
 
 	if (rc && !is_shortage(rc) && sampler_tier(s->sampler) != TIER_T3) {
-		rc = step_down(s, reason);
+		rc = step_down(s, error);
 		if (rc)
 			return rc;
-		rc = pass(s, kind, scanned, reason);
+		rc = pass(s, kind, scanned, error);
 	}
 	if (rc) {
 		log_trouble(&s->pass_trouble, mono_ns,
-			    "nothing is sampled meanwhile, and CPU time counted later", reason);
+			    "nothing is sampled meanwhile, and CPU time counted later", error);
 		return -EAGAIN;
 	}
 	log_over(&s->pass_trouble, mono_ns, "sampling");
@@ -227,7 +227,7 @@ static void take_removals(struct sampling *s)
 
 static void read_machine(struct sampling *s, int64_t mono_ns)
 {
-	struct reason why;
+	struct error why;
 
 	s->machine.stale = machine_read(s->machine_files, &s->machine, &why) != 0;
 	if (s->machine.stale)
@@ -238,7 +238,7 @@ static void read_machine(struct sampling *s, int64_t mono_ns)
 }
 
 /* *plain: a fast pass without a rescan. */
-static int sample(struct sampling *s, bool *plain, struct reason *reason)
+static int sample(struct sampling *s, bool *plain, struct error *error)
 {
 	int64_t now = clock_mono_ns();
 	bool scanned = rescan(s, now);
@@ -252,7 +252,7 @@ static int sample(struct sampling *s, bool *plain, struct reason *reason)
 	 */
 	if (now >= s->rescan_hold_ns)
 		take_removals(s);
-	rc = pass_or_step_down(s, kind, scanned, now, reason);
+	rc = pass_or_step_down(s, kind, scanned, now, error);
 	if (rc == -EAGAIN) {
 		s->missed_ticks++;
 		return 0;
@@ -274,20 +274,20 @@ static void govern(struct sampling *s, bool plain, int64_t tick_cpu_ns)
 		.tick_cpu_ns = tick_cpu_ns,
 		.fast = plain,
 	};
-	struct reason said;
+	struct error said;
 
 	if (governor_tick(&s->governor, &tick, &said))
 		log_info("%s", said.text);
 }
 
-int sampling_tick(struct sampling *s, uint64_t missed, struct reason *reason)
+int sampling_tick(struct sampling *s, uint64_t missed, struct error *error)
 {
 	int64_t begin = clock_thread_cpu_ns();
 	bool plain;
 	int rc;
 
 	s->missed_ticks += missed;
-	rc = sample(s, &plain, reason);
+	rc = sample(s, &plain, error);
 	if (!rc)
 		govern(s, plain, clock_thread_cpu_ns() - begin);
 	return rc;
@@ -301,11 +301,11 @@ static uint64_t mean_pass_ns(const struct sampling *s)
 	return times->passes ? times->sum_ns / times->passes : 0;
 }
 
-int sampling_try(struct sampling *s, struct reason *reason)
+int sampling_try(struct sampling *s, struct error *error)
 {
 	struct pass_result result;
 
-	return sampler_pass(s->sampler, s->topology, PASS_SLOW, ++s->pass, &result, reason);
+	return sampler_pass(s->sampler, s->topology, PASS_SLOW, ++s->pass, &result, error);
 }
 
 struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t start_ns,
@@ -340,8 +340,7 @@ size_t sampling_cgroups(const struct sampling *s)
 	return topology_count(s->topology);
 }
 
-int sampling_open(struct sampling **out, const struct sampling_config *config,
-		  struct reason *reason)
+int sampling_open(struct sampling **out, const struct sampling_config *config, struct error *error)
 {
 	struct sampling *s = mem_zalloc(1, sizeof(*s));
 	bool plain;
@@ -353,18 +352,18 @@ int sampling_open(struct sampling **out, const struct sampling_config *config,
 	s->topology = topology_new();
 	s->account = account_new();
 	s->cpu_start_ns = clock_process_cpu_ns();
-	rc = machine_open(&s->machine_files, reason);
+	rc = machine_open(&s->machine_files, error);
 	if (!rc)
-		rc = machine_read(s->machine_files, &s->machine, reason);
+		rc = machine_read(s->machine_files, &s->machine, error);
 	if (!rc)
-		rc = cgroupfs_open(&s->fs, config->cgroup_root, NULL, reason);
+		rc = cgroupfs_open(&s->fs, config->cgroup_root, NULL, error);
 	if (!rc)
-		rc = scan(s, clock_mono_ns(), reason);
+		rc = scan(s, clock_mono_ns(), error);
 	if (!rc)
-		rc = sampler_choose(&s->sampler, config->tier, &s->fs, s->topology, reason);
+		rc = sampler_choose(&s->sampler, config->tier, &s->fs, s->topology, error);
 	if (!rc) {
 		start_governor(s);
-		rc = sample(s, &plain, reason);
+		rc = sample(s, &plain, error);
 	}
 	if (rc)
 		sampling_close(s);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "shared/interval.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct sampling_config {
 	const char *cgroup_root; /* mount of the host's hierarchies; borrowed */
@@ -19,16 +19,16 @@ struct sampling_config {
 struct sampling;
 
 /* Opens files and sampler and takes the first sample. config is borrowed. */
-int sampling_open(struct sampling **s, const struct sampling_config *config, struct reason *reason);
+int sampling_open(struct sampling **s, const struct sampling_config *config, struct error *error);
 void sampling_close(struct sampling *s);
 /*
  * One tick now. missed: earlier ticks that did not happen. 0, or -errno with the reason when no
  * tier is left. Unreadable files and a lack of descriptors are logged only; a tick that samples
  * nothing counts as missed.
  */
-int sampling_tick(struct sampling *s, uint64_t missed, struct reason *reason);
+int sampling_tick(struct sampling *s, uint64_t missed, struct error *error);
 /* A pass without effect on the account: 0, or -errno with the reason; the tier stays. */
-int sampling_try(struct sampling *s, struct reason *reason);
+int sampling_try(struct sampling *s, struct error *error);
 /* The time between ticks, by the CPU budget; may change with each tick. */
 int64_t sampling_period_ns(const struct sampling *s);
 /*

@@ -109,32 +109,32 @@ struct sender {
 };
 
 static int check(struct endpoint *endpoint, const char *url, const struct sender_config *config,
-		 struct reason *reason)
+		 struct error *reason)
 {
 	int rc = endpoint_parse(endpoint, url, reason);
 
 	if (rc)
 		return rc;
 	if (endpoint->kind == ENDPOINT_TCP && !strcmp(endpoint->host, "*")) {
-		reason_set(reason, "%s: \"*\" is nobody to send to", url);
+		error_set(reason, "%s: \"*\" is nobody to send to", url);
 		return -EINVAL;
 	}
 	if (endpoint->kind == ENDPOINT_TCP && !config->keys->count) {
-		reason_set(reason,
-			   "%s: needs a key (--key-file); only ipc:// goes without, and --once "
-			   "needs no aggregator",
-			   url);
+		error_set(reason,
+			  "%s: needs a key (--key-file); only ipc:// goes without, and --once "
+			  "needs no aggregator",
+			  url);
 		return -EINVAL;
 	}
 	if (!frame_node_name_valid(config->node, strlen(config->node))) {
-		reason_set(reason, "node name \"%.300s\": letters, digits, '-', '.', '_', 1 to %d",
-			   config->node, NODE_NAME_MAX);
+		error_set(reason, "node name \"%.300s\": letters, digits, '-', '.', '_', 1 to %d",
+			  config->node, NODE_NAME_MAX);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-int sender_check(const char *url, const struct sender_config *config, struct reason *reason)
+int sender_check(const char *url, const struct sender_config *config, struct error *reason)
 {
 	struct endpoint endpoint;
 
@@ -142,14 +142,14 @@ int sender_check(const char *url, const struct sender_config *config, struct rea
 }
 
 int sender_open(struct sender **out, const char *url, const struct sender_config *config,
-		struct reason *reason)
+		struct error *reason)
 {
 	struct endpoint endpoint;
 	struct sender *s;
 	int rc = check(&endpoint, url, config, reason);
 
 	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
-		reason_set(reason, "%s: not an address", url);
+		error_set(reason, "%s: not an address", url);
 		rc = -EINVAL;
 	}
 	if (rc)
@@ -330,7 +330,7 @@ static bool same_part(const struct frame_header *a, const struct frame_header *b
 
 /* 0, or -errno: not the awaited ack. */
 static int open_ack(const struct sender *s, const struct buf *data, struct ack *ack,
-		    struct reason *reason)
+		    struct error *reason)
 {
 	struct frame_header header;
 	struct buf body = BUF_INIT;
@@ -340,7 +340,7 @@ static int open_ack(const struct sender *s, const struct buf *data, struct ack *
 	if (rc)
 		return rc;
 	if (header.type != FRAME_ACK || !same_part(&header, &s->flight.header)) {
-		reason_set(reason, "not the ack of what was sent");
+		error_set(reason, "not the ack of what was sent");
 		rc = -EBADMSG;
 	} else {
 		rc = body_decode_ack(body.data, body.len, ack, reason);
@@ -378,7 +378,7 @@ static void note_answer(struct sender *s, uint32_t request, int64_t now)
 static void receive(struct sender *s, const struct ring *ring, int64_t now)
 {
 	struct buf data = BUF_INIT;
-	struct reason why;
+	struct error why;
 	struct ack ack;
 	uint32_t request;
 
@@ -509,7 +509,7 @@ static const struct interval *next_interval(struct sender *s, const struct ring 
 static bool begin_flight(struct sender *s, const struct ring *ring, int64_t now)
 {
 	struct flight *f = &s->flight;
-	struct reason why;
+	struct error why;
 
 	for (;;) {
 		const struct interval *i = next_interval(s, ring);

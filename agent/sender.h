@@ -9,7 +9,7 @@
 #include "agent/ring.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct sender_config {
 	const char *node; /* borrowed, as is all here */
@@ -41,13 +41,13 @@ struct sender_stats {
 struct sender;
 
 /* url: tcp://host:port or ipc:///path. -EINVAL: another scheme, tcp:// without a key, or "*". */
-int sender_check(const char *url, const struct sender_config *config, struct reason *reason);
+int sender_check(const char *url, const struct sender_config *config, struct error *error);
 /*
  * Checks the URL and starts threads; connects when there is an interval to send. -EINVAL for a
  * name: the host must be an address.
  */
 int sender_open(struct sender **s, const char *url, const struct sender_config *config,
-		struct reason *reason);
+		struct error *error);
 void sender_close(struct sender *s);
 /* Readable when an ack may be there (NN_RCVFD). */
 int sender_fd(const struct sender *s);

@@ -81,7 +81,7 @@ static int configure(const struct sender_socket *s)
 }
 
 int sender_socket_open(struct sender_socket **out, const struct endpoint *endpoint,
-		       struct reason *reason)
+		       struct error *error)
 {
 	struct sender_socket *s = mem_zalloc(1, sizeof(*s));
 	int rc;
@@ -100,7 +100,7 @@ int sender_socket_open(struct sender_socket **out, const struct endpoint *endpoi
 
 fail:
 	rc = -nn_errno();
-	reason_set(reason, "%s: %s", endpoint->url, nn_strerror(-rc));
+	error_set(error, "%s: %s", endpoint->url, nn_strerror(-rc));
 	sender_socket_close(s);
 	return rc;
 }

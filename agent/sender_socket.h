@@ -9,13 +9,13 @@
 
 #include "shared/buf.h"
 #include "shared/endpoint.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct sender_socket;
 
 /* Starts threads. 0 or -errno of nanomsg, with the reason. */
 int sender_socket_open(struct sender_socket **s, const struct endpoint *endpoint,
-		       struct reason *reason);
+		       struct error *error);
 void sender_socket_close(struct sender_socket *s);
 /* Readable when there is a reply (NN_RCVFD). */
 int sender_socket_fd(const struct sender_socket *s);

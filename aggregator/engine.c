@@ -46,7 +46,7 @@
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/usage.h"
 #include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
@@ -77,7 +77,7 @@ struct engine {
 	struct plan_slot *plans;
 	struct planner *planner;
 	struct drain_log *decisions;
-	struct ledger *ledger;
+	struct reservations *reservations;
 	struct ingest *ingest;
 
 	/* loop thread */
@@ -216,7 +216,7 @@ static void on_frames(uv_poll_t *poll, int status, int events)
 
 static void reload_keys(struct engine *e)
 {
-	struct reason why;
+	struct error why;
 
 	if (!e->key_place)
 		return;
@@ -268,7 +268,7 @@ static int open_publisher(struct engine *e)
 		.usage = e->usage,
 		.join = e->join,
 		.views = e->views,
-		.ledger = e->ledger,
+		.reservations = e->reservations,
 		.counters = &e->counters,
 		.published = on_published,
 		.ctx = e,
@@ -277,7 +277,7 @@ static int open_publisher(struct engine *e)
 	return publisher_open(&e->publisher, &config);
 }
 
-static int open_loop(struct engine *e, struct reason *reason)
+static int open_loop(struct engine *e, struct error *reason)
 {
 	int rc;
 
@@ -292,7 +292,7 @@ static int open_loop(struct engine *e, struct reason *reason)
 	if (!rc)
 		rc = watch_ingest(e);
 	if (rc)
-		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		error_set(reason, "the event loop does not start: %s", uv_strerror(rc));
 	return rc;
 }
 
@@ -306,7 +306,7 @@ static void on_restored(void *ctx)
 static void on_recalled(void *ctx, const char *name, const char *text, size_t len)
 {
 	struct engine *e = ctx;
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (strcmp(name, SAVER_WORKLOADS) != 0)
 		planner_remember(e->planner, name, text, len);
@@ -331,7 +331,7 @@ static struct planner *make_planner(struct engine *e)
 	return planner_new(&config);
 }
 
-static int open_saver(struct engine *e, struct reason *reason)
+static int open_saver(struct engine *e, struct error *reason)
 {
 	struct saver_config config = {
 		.dir = e->config->state_dir,
@@ -378,7 +378,7 @@ static void on_model_changed(void *ctx)
  * The first view has the cluster, if there is one, so that nobody takes us for standalone and
  * ready.
  */
-static int open_informer(struct engine *e, struct reason *reason)
+static int open_informer(struct engine *e, struct error *reason)
 {
 	struct informer_config config = {
 		.snapshots = &e->config->snapshots,
@@ -389,7 +389,7 @@ static int open_informer(struct engine *e, struct reason *reason)
 		.changed = on_model_changed,
 		.caught_up = on_caught_up,
 		.ctx = e,
-		.ledger = e->ledger,
+		.reservations = e->reservations,
 		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
 		.views = e->views,
 		.quota = &e->config->quota,
@@ -414,7 +414,7 @@ static struct place_pool *open_places(void)
 	return place_pool_new(&o);
 }
 
-static int open_http(struct engine *e, struct reason *reason)
+static int open_http(struct engine *e, struct error *reason)
 {
 	const struct engine_config *c = e->config;
 	struct http_config config = {.listen = c->listen, .ctx = &e->api_context};
@@ -430,7 +430,7 @@ static int open_http(struct engine *e, struct reason *reason)
 }
 
 /* A program that runs for credentials would be filtered, too. */
-static int restrict_calls(struct engine *e, struct reason *reason)
+static int restrict_calls(struct engine *e, struct error *reason)
 {
 	if (e->config->filter < 0)
 		return 0;
@@ -441,7 +441,7 @@ static int restrict_calls(struct engine *e, struct reason *reason)
 	return 0;
 }
 
-int engine_open(struct engine **out, const struct engine_config *config, struct reason *reason)
+int engine_open(struct engine **out, const struct engine_config *config, struct error *reason)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
 	int rc;
@@ -453,7 +453,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();
 	e->views = view_slot_new();
-	e->ledger = ledger_new();
+	e->reservations = reservations_new();
 	e->plans = plan_slot_new();
 	e->decisions = drain_log_new();
 	e->planner = make_planner(e);
@@ -470,7 +470,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.places = open_places(),
 		.scheduler_places = open_places(),
 		.books = quota_shelf_new(&config->quota),
-		.ledger = e->ledger,
+		.reservations = e->reservations,
 		.extender = &config->extender,
 		.quota = &config->quota,
 		.preempt = &config->preempt,
@@ -518,12 +518,12 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	return 0;
 }
 
-int engine_run(struct engine *e, struct reason *reason)
+int engine_run(struct engine *e, struct error *reason)
 {
 	uv_run(&e->loop, UV_RUN_DEFAULT);
 	if (e->failure)
-		reason_set(reason, "the ingest socket cannot be watched any more: %s",
-			   uv_strerror(e->failure));
+		error_set(reason, "the ingest socket cannot be watched any more: %s",
+			  uv_strerror(e->failure));
 	return e->failure;
 }
 
@@ -566,7 +566,7 @@ void engine_close(struct engine *e)
 	plan_slot_free(e->plans);
 	drain_log_free(e->decisions);
 	view_slot_free(e->views);
-	ledger_free(e->ledger);
+	reservations_free(e->reservations);
 	join_free(e->join);
 	publisher_free(e->publisher);
 	usage_free(e->usage);

@@ -14,7 +14,7 @@
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct engine_config {
 	const char *listen; /* HTTP address */
@@ -45,12 +45,12 @@ struct engine_config {
 struct engine;
 
 /* Binds both addresses. config is borrowed for the engine's life. */
-int engine_open(struct engine **e, const struct engine_config *config, struct reason *reason);
+int engine_open(struct engine **e, const struct engine_config *config, struct error *error);
 /*
  * Runs until SIGINT or SIGTERM; SIGHUP reads keys, certificates and tokens again. 0, or -errno with
  * the reason when it cannot go on.
  */
-int engine_run(struct engine *e, struct reason *reason);
+int engine_run(struct engine *e, struct error *error);
 void engine_close(struct engine *e);
 
 #endif

@@ -22,7 +22,7 @@
 #include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/edge/kube/token_review.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -49,10 +49,10 @@ struct informer {
 	struct model_pod_watch watch;
 };
 
-static void end_pod(struct ledger *l, const char *uid)
+static void end_pod(struct reservations *l, const char *uid)
 {
-	ledger_release(l, uid);
-	ledger_forget(l, uid);
+	reservations_release(l, uid);
+	reservations_forget(l, uid);
 }
 
 /* One that waits for its victims is not given up. */
@@ -75,16 +75,16 @@ static bool has_been_given_up(const struct kube_pod *was, const struct kube_pod 
 static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {
-	struct ledger *l = ctx;
+	struct reservations *l = ctx;
 	const char *uid = pod->object.uid;
 
 	if (!kube_pod_is_active(pod)) {
 		end_pod(l, uid);
 	} else if (*pod->node) {
-		ledger_bind(l, uid, pod->node, generation);
-		ledger_remember(l, uid);
+		reservations_bind(l, uid, pod->node, generation);
+		reservations_remember(l, uid);
 	} else if (has_been_given_up(was, pod)) {
-		ledger_unschedulable(l, uid);
+		reservations_unschedulable(l, uid);
 	}
 }
 
@@ -125,79 +125,79 @@ static void on_news(uv_async_t *news)
 
 /* 0 with the API's place; -ENOENT: there is none, and nobody asked for one. */
 static int find_api(const struct informer_config *config, struct kube_config *kube,
-		    struct reason *reason)
+		    struct error *error)
 {
 	int rc;
 
 	if (config->standalone)
 		return -ENOENT;
 	if (!config->kubeconfig)
-		return kube_config_in_cluster(kube, NULL, reason);
-	rc = kube_config_read(kube, config->kubeconfig, config->context, reason);
+		return kube_config_in_cluster(kube, NULL, error);
+	rc = kube_config_read(kube, config->kubeconfig, config->context, error);
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-static int start(struct informer *f, const struct kube_config *kube, struct reason *reason)
+static int start(struct informer *f, const struct kube_config *kube, struct error *error)
 {
 	int rc = uv_async_init(f->config.loop, &f->news, on_news);
 
 	if (rc) {
-		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		error_set(error, "the event loop does not start: %s", uv_strerror(rc));
 		return rc;
 	}
 	f->news.data = f;
-	return kube_start(&f->kube, kube, NULL, on_ready, f, reason);
+	return kube_start(&f->kube, kube, NULL, on_ready, f, error);
 }
 
-static int follow(struct informer *f, struct reason *reason)
+static int follow(struct informer *f, struct error *error)
 {
 	struct kube_config kube = {0};
-	int rc = find_api(&f->config, &kube, reason);
+	int rc = find_api(&f->config, &kube, error);
 
 	if (rc)
 		return rc;
 	f->model = model_new();
-	f->watch = (struct model_pod_watch){on_pod, on_pod_gone, f->config.ledger};
+	f->watch = (struct model_pod_watch){on_pod, on_pod_gone, f->config.reservations};
 	model_watch_pods(f->model, &f->watch);
 	f->mode = f->config.kubeconfig ? "kubeconfig" : "inCluster";
 	f->runs_programs = kube.exec_command != NULL;
 	f->from = mem_printf("the Kubernetes API at %s (%s)", kube.server, kube.source);
-	rc = start(f, &kube, reason);
+	rc = start(f, &kube, error);
 	if (!rc && f->config.status_counters)
 		rc = status_writer_start(&f->writer, &kube, f->config.views, f->config.quota,
-					 f->config.status_counters, reason);
+					 f->config.status_counters, error);
 	if (!rc)
 		rc = requeuer_start(&f->requeuer, &kube, f->config.nudge_claim, f->config.api,
-				    reason);
+				    error);
 	kube_config_fini(&kube);
 	return rc;
 }
 
-static int read_files(struct snapshot *s, const struct option_list *files, struct reason *reason)
+static int read_files(struct snapshot *s, const struct option_list *files, struct error *error)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < files->count && !rc; i++) {
 		struct buf text = BUF_INIT;
 
-		rc = file_read(files->items[i], SNAPSHOT_MOST, &text, reason);
+		rc = file_read(files->items[i], SNAPSHOT_MOST, &text, error);
 		if (rc && !files->items[i][0])
-			reason_prefix(reason, "--snapshot");
+			error_prefix(error, "--snapshot");
 		if (!rc)
 			rc = snapshot_add(s, file_name(files->items[i]), text.data, text.len,
-					  reason);
+					  error);
 		buf_fini(&text);
 	}
 	return rc;
 }
 
-static int load(struct informer *f, struct reason *reason)
+static int load(struct informer *f, struct error *error)
 {
 	struct snapshot *s = snapshot_new();
-	int rc = read_files(s, f->config.snapshots, reason);
+	int rc = read_files(s, f->config.snapshots, error);
 
 	if (!rc)
-		rc = snapshot_take_model(s, &f->model, reason);
+		rc = snapshot_take_model(s, &f->model, error);
 	if (!rc && snapshot_notes(s)->skipped)
 		log_warn("%zu objects of the snapshot were skipped: %s", snapshot_notes(s)->skipped,
 			 snapshot_notes(s)->text.data);
@@ -207,14 +207,13 @@ static int load(struct informer *f, struct reason *reason)
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-int informer_open(struct informer **out, const struct informer_config *config,
-		  struct reason *reason)
+int informer_open(struct informer **out, const struct informer_config *config, struct error *error)
 {
 	struct informer *f = mem_zalloc(1, sizeof(*f));
 	int rc;
 
 	f->config = *config;
-	rc = config->snapshots->count ? load(f, reason) : follow(f, reason);
+	rc = config->snapshots->count ? load(f, error) : follow(f, error);
 	/* The caller closes the loop's handles and frees us, whatever happens. */
 	*out = f;
 	if (rc != -ENOENT)
@@ -284,19 +283,19 @@ struct cluster *informer_cluster(struct informer *f)
 /* --- reviews of tokens */
 
 int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
-		       const char *audience, struct reason *reason)
+		       const char *audience, struct error *error)
 {
 	struct kube_config config = {0};
-	int rc = kubeconfig ? kube_config_read(&config, kubeconfig, context, reason)
-			    : kube_config_in_cluster(&config, NULL, reason);
+	int rc = kubeconfig ? kube_config_read(&config, kubeconfig, context, error)
+			    : kube_config_in_cluster(&config, NULL, error);
 
 	if (rc == -ENOENT && !kubeconfig)
-		reason_set(reason, "this is no pod: give --kubeconfig");
+		error_set(error, "this is no pod: give --kubeconfig");
 	if (!rc)
-		rc = token_review_client_new(&r->tokens, &config, audience, reason);
+		rc = token_review_client_new(&r->tokens, &config, audience, error);
 	kube_config_fini(&config);
 	if (rc) {
-		reason_prefix(reason, "--token-review");
+		error_prefix(error, "--token-review");
 		return -EINVAL;
 	}
 	r->access =

@@ -12,9 +12,9 @@
 #include "aggregator/api/access_review.h"
 #include "aggregator/model/model.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
-struct ledger;
+struct reservations;
 
 struct informer_config {
 	/* files to take it from instead of an API; may be empty */
@@ -27,7 +27,7 @@ struct informer_config {
 	/* Loop thread: it has all that had arrived when informer_catch_up() had that ticket. */
 	void (*caught_up)(void *ctx, uint64_t ticket);
 	void *ctx;
-	struct ledger *ledger; /* borrowed; told of what becomes of pods */
+	struct reservations *reservations; /* borrowed; told of what becomes of pods */
 	/*
 	 * Pods that wait are reviewed, with this claim changed for them; NULL: none. The context is
 	 * borrowed.
@@ -47,7 +47,7 @@ struct view_slot;
 struct informer;
 
 /* Starts to follow an API. Where there is none, *f is NULL. The loop is borrowed. */
-int informer_open(struct informer **f, const struct informer_config *config, struct reason *reason);
+int informer_open(struct informer **f, const struct informer_config *config, struct error *error);
 /* Ends the edge's thread. What it told and nobody took is forgotten. NULL is allowed, as below. */
 void informer_stop(struct informer *f);
 /* After informer_stop(), once the loop closed its handles. */
@@ -81,7 +81,7 @@ struct token_reviews {
  * reason.
  */
 int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
-		       const char *audience, struct reason *reason);
+		       const char *audience, struct error *error);
 /* Cuts what is being asked. Of zeroes nothing, as below. */
 void token_reviews_stop(struct token_reviews *r);
 void token_reviews_close(struct token_reviews *r);

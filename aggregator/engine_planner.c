@@ -71,7 +71,7 @@ struct planner *planner_new(const struct planner_config *config)
 
 void planner_remember(struct planner *p, const char *name, const char *text, size_t len)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	int part = 0;
 
 	while (part < PLAN_PARTS && strcmp(plan_part_name((enum plan_part)part), name) != 0)
@@ -99,7 +99,7 @@ static bool is_stopping(void *ctx)
 	return stop;
 }
 
-static void note_failure(struct planner *p, const struct reason *why)
+static void note_failure(struct planner *p, const struct error *why)
 {
 	if (!p->failing)
 		log_error("there is no plan: %s", why->text);
@@ -132,7 +132,7 @@ static void plan(struct planner *p, struct view *v)
 {
 	struct plan_input in = {v, clock_wall_ns(), is_stopping, p};
 	int64_t start_ns = clock_mono_ns(), start_cpu_ns = clock_thread_cpu_ns();
-	struct reason why = {""};
+	struct error why = {""};
 	struct plan_result *r;
 	int rc;
 
@@ -202,12 +202,12 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int planner_start(struct planner *p, struct reason *reason)
+int planner_start(struct planner *p, struct error *error)
 {
 	int rc = thread_start(&p->thread, 0, work, p);
 
 	if (rc)
-		reason_set(reason, "no thread for plans: %s", strerror(-rc));
+		error_set(error, "no thread for plans: %s", strerror(-rc));
 	p->started = !rc;
 	return rc;
 }

@@ -28,7 +28,7 @@ struct planner *planner_new(const struct planner_config *config);
  */
 void planner_remember(struct planner *p, const char *name, const char *text, size_t len);
 /* -EAGAIN with the reason: no thread. */
-int planner_start(struct planner *p, struct reason *reason);
+int planner_start(struct planner *p, struct error *error);
 /* Ends the thread; what it published stays in the slot. NULL is allowed, as below. */
 void planner_stop(struct planner *p);
 void planner_free(struct planner *p);

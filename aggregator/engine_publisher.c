@@ -109,7 +109,7 @@ static void finish(struct publisher *p)
 	struct publisher_config *c = &p->config;
 
 	view_slot_publish(c->views, join_end(c->join));
-	ledger_settle(c->ledger, p->generation, p->now_ns);
+	reservations_settle(c->reservations, p->generation, p->now_ns);
 	view_slot_answer(c->views, p->serves);
 	counter_add(&c->counters->views_published, 1);
 	c->published(c->ctx, p->now_ns);
@@ -241,7 +241,7 @@ static void on_breath(uv_timer_t *timer)
 
 	if (p->stage == AT_REST && clock_mono_ns() - p->published_ns >= BREATH_MS / 2 * NS_PER_MS)
 		start(p);
-	ledger_settle(p->config.ledger, 0, clock_wall_ns());
+	reservations_settle(p->config.reservations, 0, clock_wall_ns());
 }
 
 void publisher_publish(struct publisher *p)

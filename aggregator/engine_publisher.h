@@ -13,7 +13,7 @@
 #include "aggregator/engine_informer.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/usage.h"
 #include "aggregator/state/view.h"
 
@@ -23,7 +23,7 @@ struct publisher_config {
 	struct usage_state *usage;
 	struct join *join;
 	struct view_slot *views;
-	struct ledger *ledger; /* each publication settles it */
+	struct reservations *reservations; /* each publication settles it */
 	struct counters *counters;
 	void (*published)(void *ctx, int64_t now_ns); /* each time */
 	void *ctx;

@@ -46,7 +46,7 @@ struct saver {
 	uint64_t save; /* under way, 0: none */
 	bool was_open;
 	bool failing;
-	struct reason why; /* of the failure that was logged last */
+	struct error why; /* of the failure that was logged last */
 	/* What the database has of plans, and what the save under way brings; held. */
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
 	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
@@ -71,7 +71,7 @@ static void save_in(struct saver *s, int64_t ns)
 
 /* --- what is wrong ---------------------------------------------------------------------------- */
 
-static void note_failure(struct saver *s, const struct reason *why)
+static void note_failure(struct saver *s, const struct error *why)
 {
 	counter_add(&s->counters->failures, 1);
 	counter_set(&s->counters->alarm, 1);
@@ -221,7 +221,7 @@ static void on_saved(struct saver *s, const struct store_event *e)
 static void on_failed(struct saver *s, const struct store_event *e)
 {
 	s->save = 0;
-	note_failure(s, &e->reason);
+	note_failure(s, &e->error);
 	save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
 }
 
@@ -298,7 +298,7 @@ static void on_event(struct saver *s, struct store_event *e)
 		on_opened(s, e);
 		break;
 	case STORE_NOT_OPENED:
-		note_failure(s, &e->reason);
+		note_failure(s, &e->error);
 		break;
 	case STORE_WRITTEN:
 		if (e->save == s->save)
@@ -336,7 +336,7 @@ static int open_handles(struct saver *s)
 	return rc;
 }
 
-int saver_open(struct saver **out, const struct saver_config *config, struct reason *reason)
+int saver_open(struct saver **out, const struct saver_config *config, struct error *reason)
 {
 	struct saver *s = mem_zalloc(1, sizeof(*s));
 	struct store_config store = {
@@ -356,7 +356,7 @@ int saver_open(struct saver **out, const struct saver_config *config, struct rea
 	*out = s;
 	rc = open_handles(s);
 	if (rc) {
-		reason_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		error_set(reason, "the event loop does not start: %s", uv_strerror(rc));
 		return rc;
 	}
 	rc = store_start(&s->store, &store, reason);

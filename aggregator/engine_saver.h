@@ -13,7 +13,7 @@
 #include "aggregator/planner/plan.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/usage.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 #define SAVER_WORKLOADS "workloads"
 
@@ -43,7 +43,7 @@ struct saver;
  * it before anything can be heard. Whatever is wrong with the database is logged and shown, not
  * returned.
  */
-int saver_open(struct saver **s, const struct saver_config *config, struct reason *reason);
+int saver_open(struct saver **s, const struct saver_config *config, struct error *error);
 /* Once the loop stands still: saves what changed and ends the store. NULL is allowed, as below. */
 void saver_finish(struct saver *s);
 /* After saver_finish(), once the loop closed its handles. */

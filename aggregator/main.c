@@ -324,7 +324,7 @@ static const struct option_program program = {
 };
 
 /* "raw" is 1, "smoothed:N" is N in 1..1000. */
-static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
+static int parse_smoothing(const char *text, int *smoothed, struct error *error)
 {
 	char *end;
 	long n;
@@ -338,34 +338,34 @@ static int parse_smoothing(const char *text, int *smoothed, struct reason *why)
 		if (end != text + 9 && !*end && n >= 1 && n <= 1000)
 			return 0;
 	}
-	reason_set(why,
-		   "--watcher-stddev: \"%s\" is neither raw nor smoothed:N with N from 1 to 1000",
-		   text);
+	error_set(error,
+		  "--watcher-stddev: \"%s\" is neither raw nor smoothed:N with N from 1 to 1000",
+		  text);
 	return -1;
 }
 
 static int read_extender(const struct aggregator_options *o, struct extender_options *extender,
-			 struct reason *why)
+			 struct error *error)
 {
 	*extender = o->extender;
 	extender->unlimited_is_allocatable = o->unlimited == 1;
-	if (quantity_parse_milli(o->default_pod_cpu, &extender->default_pod_cpu_milli, why)) {
-		reason_prefix(why, "--default-pod-cpu");
+	if (quantity_parse_milli(o->default_pod_cpu, &extender->default_pod_cpu_milli, error)) {
+		error_prefix(error, "--default-pod-cpu");
 		return -1;
 	}
 	if (extender->default_pod_cpu_milli < 0) {
-		reason_set(why, "--default-pod-cpu: \"%s\" is below 0", o->default_pod_cpu);
+		error_set(error, "--default-pod-cpu: \"%s\" is below 0", o->default_pod_cpu);
 		return -1;
 	}
-	if (!extender_options_parse_blend(extender, o->extender_blend, why))
+	if (!extender_options_parse_blend(extender, o->extender_blend, error))
 		return 0;
-	reason_prefix(why, "--extender-blend");
+	error_prefix(error, "--extender-blend");
 	return -1;
 }
 
 /* What config owns then is freed with quota_options_fini(). */
 static int read_quota(const struct aggregator_options *o, struct engine_config *config,
-		      struct reason *why)
+		      struct error *error)
 {
 	quota_options_default(&config->quota);
 	preempt_options_default(&config->preempt);
@@ -373,27 +373,27 @@ static int read_quota(const struct aggregator_options *o, struct engine_config *
 	config->quota.critical_priority = (int32_t)o->quota_critical;
 	config->preempt.pdb_hard = o->quota_pdb == 0;
 	return quota_options_set_default(&config->quota, o->quota_min, o->quota_max,
-					 o->quota_cover_all, why);
+					 o->quota_cover_all, error);
 }
 
 /* What contradicts each other is not guessed about. */
-static int check_api_options(const struct aggregator_options *o, struct reason *why)
+static int check_api_options(const struct aggregator_options *o, struct error *error)
 {
 	if (o->snapshots.count && (o->kubeconfig || o->standalone))
-		reason_set(why, "--snapshot stands in for an API: give neither --kubeconfig nor "
-				"--standalone with it");
+		error_set(error, "--snapshot stands in for an API: give neither --kubeconfig nor "
+				 "--standalone with it");
 	else if (o->standalone && o->kubeconfig)
-		reason_set(why, "--standalone asks no API, --kubeconfig does: give one of them");
+		error_set(error, "--standalone asks no API, --kubeconfig does: give one of them");
 	else if (o->context && !o->kubeconfig)
-		reason_set(why, "--context: there is no --kubeconfig that it could be in");
+		error_set(error, "--context: there is no --kubeconfig that it could be in");
 	else if (o->access.token_review && (o->snapshots.count || o->standalone))
-		reason_set(why, "--token-review asks the Kubernetes API: give neither --snapshot "
-				"nor --standalone with it");
+		error_set(error, "--token-review asks the Kubernetes API: give neither --snapshot "
+				 "nor --standalone with it");
 	else if (o->nudge_claim && (o->snapshots.count || o->standalone))
-		reason_set(why, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
-				"nor --standalone with it");
+		error_set(error, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
+				 "nor --standalone with it");
 	else if (o->nudge_claim && !requeuer_claim_namespace(o->nudge_claim))
-		reason_set(why, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
+		error_set(error, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
 	else
 		return 0;
 	return -1;
@@ -428,23 +428,23 @@ static void hide_memory(void)
 }
 
 /* While there is one thread; the engine installs it when all is open. */
-static int prepare_filter(int *fd, struct reason *why)
+static int prepare_filter(int *fd, struct error *error)
 {
 	int rc = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
 	*fd = -1;
 	if (rc) {
-		reason_set(why, "no_new_privs: %s", strerror(-rc));
+		error_set(error, "no_new_privs: %s", strerror(-rc));
 		return rc;
 	}
-	rc = syscalls_prepare(SYSCALLS_AGGREGATOR, fd, why);
+	rc = syscalls_prepare(SYSCALLS_AGGREGATOR, fd, error);
 	if (rc != -ENOSYS)
 		return rc;
-	log_warn("system calls stay unrestricted: %s", why->text);
+	log_warn("system calls stay unrestricted: %s", error->text);
 	return 0;
 }
 
-static int run(const void *values, struct reason *why)
+static int run(const void *values, struct error *error)
 {
 	const struct aggregator_options *o = values;
 	struct engine_config config = {
@@ -468,22 +468,22 @@ static int run(const void *values, struct reason *why)
 	struct engine *engine;
 	int rc;
 
-	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, why) ||
-	    read_extender(o, &config.extender, why) || check_api_options(o, why) ||
-	    access_options_check(&o->access, why) ||
-	    slack_options_read(&o->slack, &config.slack, why) || read_quota(o, &config, why))
+	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
+	    read_extender(o, &config.extender, error) || check_api_options(o, error) ||
+	    access_options_check(&o->access, error) ||
+	    slack_options_read(&o->slack, &config.slack, error) || read_quota(o, &config, error))
 		return 2;
-	if (drain_setup_init(&config.drain, &o->drain, why)) {
+	if (drain_setup_init(&config.drain, &o->drain, error)) {
 		quota_options_fini(&config.quota);
 		return 2;
 	}
 	hide_memory();
 	raise_open_files();
-	rc = prepare_filter(&config.filter, why);
+	rc = prepare_filter(&config.filter, error);
 	if (!rc)
-		rc = engine_open(&engine, &config, why);
+		rc = engine_open(&engine, &config, error);
 	if (!rc) {
-		rc = engine_run(engine, why);
+		rc = engine_run(engine, error);
 		engine_close(engine);
 	}
 	drain_setup_fini(&config.drain);

@@ -154,7 +154,7 @@ struct entry_in {
 	struct identity identity; /* otherwise undefined */
 };
 
-static int take_identity(void *into, struct span bytes, struct reason *reason);
+static int take_identity(void *into, struct span bytes, struct error *reason);
 
 static const struct message_field entry_rows[] = {
 	ROW(1, entry_in, "ref", ref, .kind = MESSAGE_U32),
@@ -173,8 +173,8 @@ struct part {
 	struct interval *to; /* borrowed; target of the entries */
 };
 
-static int take_node(void *into, struct span bytes, struct reason *reason);
-static int take_entry(void *into, struct span bytes, struct reason *reason);
+static int take_node(void *into, struct span bytes, struct error *reason);
+static int take_entry(void *into, struct span bytes, struct error *reason);
 
 static const struct message_field part_rows[] = {
 	ROW(1, part, "start_ns", start_ns, .kind = MESSAGE_U64),
@@ -313,7 +313,7 @@ static size_t encode(const struct interval *interval, bool full, struct buf part
 }
 
 int body_encode_interval(const struct interval *interval, int full,
-			 struct buf parts[BODY_PARTS_MAX], struct reason *reason)
+			 struct buf parts[BODY_PARTS_MAX], struct error *reason)
 {
 	struct buf made[BODY_PARTS_MAX] = {BUF_INIT};
 	size_t count = 0;
@@ -323,8 +323,8 @@ int body_encode_interval(const struct interval *interval, int full,
 	if (!count) {
 		for (size_t i = 0; i < BODY_PARTS_MAX; i++)
 			buf_fini(&made[i]);
-		reason_set(reason, "%zu entries do not fit into %d parts of %d bytes",
-			   interval->entry_count, BODY_PARTS_MAX, FRAME_PART_BODY_MAX);
+		error_set(reason, "%zu entries do not fit into %d parts of %d bytes",
+			  interval->entry_count, BODY_PARTS_MAX, FRAME_PART_BODY_MAX);
 		return -E2BIG;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -334,9 +334,9 @@ int body_encode_interval(const struct interval *interval, int full,
 
 /* --- decoding --------------------------------------------------------------------------------- */
 
-static int refuse(struct reason *reason, const char *field, double value)
+static int refuse(struct error *reason, const char *field, double value)
 {
-	reason_set(reason, "%s cannot be %g", field, value);
+	error_set(reason, "%s cannot be %g", field, value);
 	return -EINVAL;
 }
 
@@ -347,19 +347,19 @@ static size_t text_len(struct span text)
 }
 
 static int take_histogram(struct histogram *to, const struct sparse *m, const char *field,
-			  struct reason *reason)
+			  struct error *reason)
 {
 	if (m->index.count != m->count.count) {
-		reason_set(reason, "%s: %u indices, %u counts", field, m->index.count,
-			   m->count.count);
+		error_set(reason, "%s: %u indices, %u counts", field, m->index.count,
+			  m->count.count);
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < m->index.count; i++) {
 		uint32_t index = m->index.value[i];
 
 		if (index >= HISTOGRAM_BUCKETS || (i && index <= m->index.value[i - 1])) {
-			reason_set(reason, "%s: bucket %u is not there or not in order", field,
-				   index);
+			error_set(reason, "%s: bucket %u is not there or not in order", field,
+				  index);
 			return -EINVAL;
 		}
 		to->count[index] = m->count.value[i];
@@ -367,7 +367,7 @@ static int take_histogram(struct histogram *to, const struct sparse *m, const ch
 	return 0;
 }
 
-static int fill_node(struct node_sample *to, const struct node *m, struct reason *reason)
+static int fill_node(struct node_sample *to, const struct node *m, struct error *reason)
 {
 	size_t len = text_len(m->boot_id);
 	int rc;
@@ -377,7 +377,7 @@ static int fill_node(struct node_sample *to, const struct node *m, struct reason
 	if (!rc)
 		rc = take_histogram(&to->mem_hist, &m->memory, "memory", reason);
 	if (!rc && len > BOOT_ID_LEN) {
-		reason_set(reason, "boot_id: %zu bytes, at most %d can be", len, BOOT_ID_LEN);
+		error_set(reason, "boot_id: %zu bytes, at most %d can be", len, BOOT_ID_LEN);
 		rc = -EINVAL;
 	}
 	if (!rc && len)
@@ -385,24 +385,24 @@ static int fill_node(struct node_sample *to, const struct node *m, struct reason
 	return rc;
 }
 
-static int take_node(void *into, struct span bytes, struct reason *reason)
+static int take_node(void *into, struct span bytes, struct error *reason)
 {
 	struct part *p = into;
 	int rc;
 
 	if (!p->first) {
-		reason_set(reason, "node: only part 0 has one");
+		error_set(reason, "node: only part 0 has one");
 		return -EINVAL;
 	}
 	p->has_node = true;
 	rc = message_decode(&node_message, bytes, &p->node, reason);
 	p->node.sample.usage.have &= USAGE_ALL;
 	if (rc)
-		reason_prefix(reason, "node");
+		error_prefix(reason, "node");
 	return rc;
 }
 
-static int take_identity(void *into, struct span bytes, struct reason *reason)
+static int take_identity(void *into, struct span bytes, struct error *reason)
 {
 	struct entry_in *m = into;
 
@@ -412,7 +412,7 @@ static int take_identity(void *into, struct span bytes, struct reason *reason)
 	return message_decode(&identity_message, bytes, &m->identity, reason);
 }
 
-static int check_identity(const struct identity *m, uint32_t ref, struct reason *reason)
+static int check_identity(const struct identity *m, uint32_t ref, struct error *reason)
 {
 	size_t name_len = text_len(m->name), uid_len = text_len(m->pod_uid);
 
@@ -454,10 +454,10 @@ static uint32_t last_ref(const struct interval *of)
 }
 
 /* Checks beyond the values of single fields. */
-static int check_entry(const struct entry_in *m, const struct interval *to, struct reason *reason)
+static int check_entry(const struct entry_in *m, const struct interval *to, struct error *reason)
 {
 	if (m->ref <= last_ref(to)) {
-		reason_set(reason, "0, twice, or out of order (after %u)", last_ref(to));
+		error_set(reason, "0, twice, or out of order (after %u)", last_ref(to));
 		return -EINVAL;
 	}
 	return m->has_identity ? check_identity(&m->identity, m->ref, reason) : 0;
@@ -470,7 +470,7 @@ static struct entry *add_room(struct interval *to)
 	return &to->entries[to->entry_count++];
 }
 
-static int take_entry(void *into, struct span bytes, struct reason *reason)
+static int take_entry(void *into, struct span bytes, struct error *reason)
 {
 	struct interval *to = ((struct part *)into)->to;
 	struct entry_in m;
@@ -482,14 +482,14 @@ static int take_entry(void *into, struct span bytes, struct reason *reason)
 	m.usage = (struct usage){.have = 0};
 
 	if (to->entry_count == BODY_ENTRIES_MAX) {
-		reason_set(reason, "more than %d entries", BODY_ENTRIES_MAX);
+		error_set(reason, "more than %d entries", BODY_ENTRIES_MAX);
 		return -E2BIG;
 	}
 	rc = message_decode(&entry_message, bytes, &m, reason);
 	if (!rc)
 		rc = check_entry(&m, to, reason);
 	if (rc) {
-		reason_prefix(reason, "entry %u", m.ref);
+		error_prefix(reason, "entry %u", m.ref);
 		return rc;
 	}
 	m.usage.have &= USAGE_ALL;
@@ -503,14 +503,14 @@ static int take_entry(void *into, struct span bytes, struct reason *reason)
 	return 0;
 }
 
-static int take_times(struct interval *to, const struct part *m, struct reason *reason)
+static int take_times(struct interval *to, const struct part *m, struct error *reason)
 {
 	if (m->merged < 1 || m->merged > MERGED_MAX)
 		return refuse(reason, "merged", m->merged);
 	if (m->start_ns < 0 || m->end_ns <= m->start_ns ||
 	    m->end_ns - m->start_ns > m->merged * LONGEST_NS) {
-		reason_set(reason, "%u merged intervals from %lld to %lld cannot be", m->merged,
-			   (long long)m->start_ns, (long long)m->end_ns);
+		error_set(reason, "%u merged intervals from %lld to %lld cannot be", m->merged,
+			  (long long)m->start_ns, (long long)m->end_ns);
 		return -EINVAL;
 	}
 	to->start_ns = m->start_ns;
@@ -520,7 +520,7 @@ static int take_times(struct interval *to, const struct part *m, struct reason *
 	return 0;
 }
 
-static int take_head(struct interval *to, const struct part *m, struct reason *reason)
+static int take_head(struct interval *to, const struct part *m, struct error *reason)
 {
 	int rc;
 
@@ -528,23 +528,23 @@ static int take_head(struct interval *to, const struct part *m, struct reason *r
 		if (m->start_ns == to->start_ns && m->end_ns == to->end_ns &&
 		    m->merged == to->merged && m->full == to->full)
 			return 0;
-		reason_set(reason, "of another interval than part 0");
+		error_set(reason, "of another interval than part 0");
 		return -EINVAL;
 	}
 	if (!m->has_node) {
-		reason_set(reason, "node: missing");
+		error_set(reason, "node: missing");
 		return -EINVAL;
 	}
 	rc = take_times(to, m, reason);
 	if (!rc) {
 		rc = fill_node(&to->node, &m->node, reason);
 		if (rc)
-			reason_prefix(reason, "node");
+			error_prefix(reason, "node");
 	}
 	return rc;
 }
 
-static int take_part(struct interval *to, const struct buf *from, bool first, struct reason *reason)
+static int take_part(struct interval *to, const struct buf *from, bool first, struct error *reason)
 {
 	struct part m = {.first = first, .to = to};
 	size_t before = to->entry_count;
@@ -555,15 +555,15 @@ static int take_part(struct interval *to, const struct buf *from, bool first, st
 		rc = take_head(to, &m, reason);
 	for (size_t i = before; i < to->entry_count && !rc && to->full; i++)
 		if (!to->entries[i].entity) {
-			reason_set(reason, "entry %u: without identity in a full interval",
-				   to->entries[i].ref);
+			error_set(reason, "entry %u: without identity in a full interval",
+				  to->entries[i].ref);
 			rc = -EINVAL;
 		}
 	return rc;
 }
 
 int body_decode_interval_into(const struct buf *parts, size_t count, struct interval *into,
-			      struct reason *reason)
+			      struct error *reason)
 {
 	int rc = 0;
 
@@ -571,10 +571,10 @@ int body_decode_interval_into(const struct buf *parts, size_t count, struct inte
 	for (size_t i = 0; i < count && !rc; i++) {
 		rc = take_part(into, &parts[i], i == 0, reason);
 		if (rc && count > 1)
-			reason_prefix(reason, "part %zu", i);
+			error_prefix(reason, "part %zu", i);
 	}
 	if (count < 1 || count > BODY_PARTS_MAX) {
-		reason_set(reason, "%zu parts cannot be", count);
+		error_set(reason, "%zu parts cannot be", count);
 		rc = -EINVAL;
 	}
 	if (rc)
@@ -605,16 +605,16 @@ static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
-int body_decode_ack(const void *data, size_t len, struct ack *ack, struct reason *reason)
+int body_decode_ack(const void *data, size_t len, struct ack *ack, struct error *reason)
 {
 	struct ack_in m = {.reason = {NULL, 0}};
 
 	if (message_decode(&ack_message, (struct span){data, len}, &m, NULL)) {
-		reason_set(reason, "not an ack");
+		error_set(reason, "not an ack");
 		return -EBADMSG;
 	}
 	if ((uint32_t)m.ack.status > ACK_REFUSED) {
-		reason_set(reason, "an ack of unknown status %d", (int)m.ack.status);
+		error_set(reason, "an ack of unknown status %d", (int)m.ack.status);
 		return -EBADMSG;
 	}
 	if (m.ack.interval_ms)

@@ -8,7 +8,7 @@
 
 #include "shared/buf.h"
 #include "shared/interval.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum {
 	BODY_ENTRIES_MAX = 16384, /* per interval, over all its parts */
@@ -21,7 +21,7 @@ enum {
  * (parts untouched). The caller owns the buffers.
  */
 int body_encode_interval(const struct interval *interval, int full,
-			 struct buf parts[BODY_PARTS_MAX], struct reason *reason);
+			 struct buf parts[BODY_PARTS_MAX], struct error *reason);
 
 /*
  * Decodes the bodies of all parts, in order, into *into, replacing its content; its sequence is 0,
@@ -32,7 +32,7 @@ int body_encode_interval(const struct interval *interval, int full,
  * cpu_split, mem_available_bytes) are not checked.
  */
 int body_decode_interval_into(const struct buf *parts, size_t count, struct interval *into,
-			      struct reason *reason);
+			      struct error *reason);
 
 enum ack_status { ACK_APPLIED, ACK_PART_STORED, ACK_TOO_OLD, ACK_NEED_FULL, ACK_REFUSED };
 
@@ -49,6 +49,6 @@ struct ack {
 
 void body_encode_ack(const struct ack *ack, struct buf *out);
 /* -EBADMSG: no ack; numbers beyond their range are clamped as body.proto says. */
-int body_decode_ack(const void *data, size_t len, struct ack *ack, struct reason *reason);
+int body_decode_ack(const void *data, size_t len, struct ack *ack, struct error *reason);
 
 #endif

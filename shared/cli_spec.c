@@ -115,20 +115,20 @@ static int find_shell(const char *name)
 }
 
 static int make_config(const struct cli_spec *o, int count, char **texts, struct buf *out,
-		       struct reason *reason)
+		       struct error *error)
 {
 	struct option_list set = {.items = texts, .count = (size_t)count};
 
-	return cli_spec_config(o->program, &set, out, reason);
+	return cli_spec_config(o->program, &set, out, error);
 }
 
 static int make_script(const struct cli_spec *o, int count, char **texts, struct buf *out,
-		       struct reason *reason)
+		       struct error *error)
 {
 	int shell = count == 1 ? find_shell(texts[0]) : -1;
 
 	if (shell < 0) {
-		reason_set(reason, "__completion: say which: bash, zsh or fish");
+		error_set(error, "__completion: say which: bash, zsh or fish");
 		return -1;
 	}
 	cli_spec_script(o->program->name, shell, out);
@@ -136,14 +136,14 @@ static int make_script(const struct cli_spec *o, int count, char **texts, struct
 }
 
 static int make(const struct cli_spec *o, int argc, char **argv, struct buf *out,
-		struct reason *reason)
+		struct error *error)
 {
 	const char *word = argv[1];
 
 	if (strcmp(word, "__config") == 0)
-		return make_config(o, argc - 2, argv + 2, out, reason);
+		return make_config(o, argc - 2, argv + 2, out, error);
 	if (strcmp(word, "__completion") == 0)
-		return make_script(o, argc - 2, argv + 2, out, reason);
+		return make_script(o, argc - 2, argv + 2, out, error);
 	if (strcmp(word, "__complete") == 0)
 		cli_spec_complete(o, argc - 2, argv + 2, out);
 	else
@@ -155,16 +155,16 @@ bool cli_spec_answer(const struct cli_spec *o, int argc, char **argv, int *statu
 {
 	static const char *const words[] = {"__manual", "__config", "__completion", "__complete"};
 	struct buf out = BUF_INIT;
-	struct reason reason = {""};
+	struct error error = {""};
 	bool asked = false;
 
 	for (size_t i = 0; argc > 1 && i < sizeof(words) / sizeof(words[0]); i++)
 		asked = asked || strcmp(argv[1], words[i]) == 0;
 	if (!asked)
 		return false;
-	if (make(o, argc, argv, &out, &reason)) {
+	if (make(o, argc, argv, &out, &error)) {
 		log_start(o->program->name, LOG_LEVEL_INFO);
-		log_info("%s", reason.text);
+		log_info("%s", error.text);
 		*status = 2;
 	} else {
 		bool written = fwrite(out.data, 1, out.len, stdout) == out.len && !fflush(stdout);

@@ -44,7 +44,7 @@ void cli_spec_manual(const struct cli_spec *o, struct buf *out);
  * `set`, "NAME=VALUE". 0, or -EINVAL with the reason: no such option.
  */
 int cli_spec_config(const struct option_program *program, const struct option_list *set,
-		    struct buf *out, struct reason *reason);
+		    struct buf *out, struct error *error);
 
 /*
  * Candidates for the last of the words after the program's name, "CANDIDATE\tMEANING" a line. The

@@ -118,7 +118,7 @@ static bool is_setting(const struct option_program *program, const struct option
 }
 
 static int check_set(const struct option_program *program, const struct option_list *set,
-		     struct reason *reason)
+		     struct error *error)
 {
 	for (size_t i = 0; i < set->count; i++) {
 		const struct option_spec *spec = program->specs;
@@ -127,8 +127,8 @@ static int check_set(const struct option_program *program, const struct option_l
 				       find_set(&(struct option_list){&set->items[i], 1}, spec)))
 			spec++;
 		if (!spec->name) {
-			reason_set(reason, "__config: \"%.100s\" is no NAME=VALUE of an option",
-				   set->items[i]);
+			error_set(error, "__config: \"%.100s\" is no NAME=VALUE of an option",
+				  set->items[i]);
 			return -EINVAL;
 		}
 	}
@@ -136,12 +136,12 @@ static int check_set(const struct option_program *program, const struct option_l
 }
 
 int cli_spec_config(const struct option_program *program, const struct option_list *set,
-		    struct buf *out, struct reason *reason)
+		    struct buf *out, struct error *error)
 {
 	/* A file has no variables. */
 	struct option_program quiet = *program;
 
-	if (check_set(program, set, reason))
+	if (check_set(program, set, error))
 		return -EINVAL;
 	quiet.env_prefix = NULL;
 	buf_printf(out,

@@ -60,7 +60,7 @@ static bool scale(const char *p, int64_t unit_ns, int64_t *ns)
 	return !__builtin_add_overflow(*ns, whole, ns);
 }
 
-int duration_parse(const char *text, int64_t *ns, struct reason *reason)
+int duration_parse(const char *text, int64_t *ns, struct error *error)
 {
 	static const char *const example = "is not a duration such as 300ms, 5s, 1m30s or 2h";
 	const char *p = text;
@@ -71,7 +71,7 @@ int duration_parse(const char *text, int64_t *ns, struct reason *reason)
 		return 0;
 	}
 	if (*p == '\0')
-		return options_refuse(text, example, reason);
+		return options_refuse(text, example, error);
 	while (*p) {
 		const char *number = p;
 		const struct unit *unit;
@@ -85,15 +85,15 @@ int duration_parse(const char *text, int64_t *ns, struct reason *reason)
 			p += 1 + decimals;
 		}
 		if (digits == 0)
-			return options_refuse(text, example, reason);
+			return options_refuse(text, example, error);
 		if (*p == '\0')
 			return options_refuse(text, "needs a unit, as in 300ms, 5s, 1m30s or 2h",
-					      reason);
+					      error);
 		unit = unit_at(p, &len);
 		if (!unit)
-			return options_refuse(text, example, reason);
+			return options_refuse(text, example, error);
 		if (!scale(number, unit->ns, &sum))
-			return options_refuse(text, "is longer than 292 years", reason);
+			return options_refuse(text, "is longer than 292 years", error);
 		p += len;
 	}
 	*ns = sum;

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { DURATION_LEN = 48 };
 
 /* "300ms", "5s", "1m30s", "2h" -> ns; -EINVAL with a reason. */
-int duration_parse(const char *text, int64_t *ns, struct reason *reason);
+int duration_parse(const char *text, int64_t *ns, struct error *error);
 /* "1m30s": the text duration_parse() reads back. */
 void duration_format(int64_t ns, char out[DURATION_LEN]);
 

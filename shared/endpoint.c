@@ -46,56 +46,56 @@ static int parse_host(const char *text, size_t len, char *host)
 	return strpbrk(host, ":;/[] ") ? -EINVAL : 0;
 }
 
-static int parse_tcp(struct endpoint *e, const char *rest, struct reason *reason)
+static int parse_tcp(struct endpoint *e, const char *rest, struct error *error)
 {
 	const char *colon = strrchr(rest, ':');
 
 	e->kind = ENDPOINT_TCP;
 	if (!colon || parse_host(rest, (size_t)(colon - rest), e->host)) {
-		reason_set(reason, "%s: expected tcp://HOST:PORT; IPv6 as tcp://[ADDRESS]:PORT",
-			   e->url);
+		error_set(error, "%s: expected tcp://HOST:PORT; IPv6 as tcp://[ADDRESS]:PORT",
+			  e->url);
 		return -EINVAL;
 	}
 	if (parse_port(colon + 1, &e->port)) {
-		reason_set(reason, "%s: the port must be a number from 1 to 65535", e->url);
+		error_set(error, "%s: the port must be a number from 1 to 65535", e->url);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int parse_ipc(struct endpoint *e, const char *rest, struct reason *reason)
+static int parse_ipc(struct endpoint *e, const char *rest, struct error *error)
 {
 	e->kind = ENDPOINT_IPC;
 	if (rest[0] != '/' || rest[1] == '\0') {
-		reason_set(reason, "%s: expected an absolute path, ipc:///run/NAME", e->url);
+		error_set(error, "%s: expected an absolute path, ipc:///run/NAME", e->url);
 		return -EINVAL;
 	}
 	if (strlen(rest) >= sizeof(e->path)) {
-		reason_set(reason, "%s: the path of a socket may have at most %zu bytes", e->url,
-			   sizeof(e->path) - 1);
+		error_set(error, "%s: the path of a socket may have at most %zu bytes", e->url,
+			  sizeof(e->path) - 1);
 		return -EINVAL;
 	}
 	memcpy(e->path, rest, strlen(rest) + 1);
 	return 0;
 }
 
-int endpoint_parse(struct endpoint *e, const char *url, struct reason *reason)
+int endpoint_parse(struct endpoint *e, const char *url, struct error *error)
 {
 	struct endpoint parsed = {0};
 	int rc;
 
 	if (strlen(url) > ENDPOINT_URL_MAX) {
-		reason_set(reason, "%.40s..: an address may have at most %d bytes", url,
-			   ENDPOINT_URL_MAX);
+		error_set(error, "%.40s..: an address may have at most %d bytes", url,
+			  ENDPOINT_URL_MAX);
 		return -EINVAL;
 	}
 	memcpy(parsed.url, url, strlen(url) + 1);
 	if (!strncmp(url, "tcp://", 6)) {
-		rc = parse_tcp(&parsed, url + 6, reason);
+		rc = parse_tcp(&parsed, url + 6, error);
 	} else if (!strncmp(url, "ipc://", 6)) {
-		rc = parse_ipc(&parsed, url + 6, reason);
+		rc = parse_ipc(&parsed, url + 6, error);
 	} else {
-		reason_set(reason, "%s: expected tcp://HOST:PORT or ipc:///PATH", url);
+		error_set(error, "%s: expected tcp://HOST:PORT or ipc:///PATH", url);
 		rc = -EINVAL;
 	}
 	if (!rc)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { ENDPOINT_URL_MAX = 128, ENDPOINT_PATH_MAX = 108 };
 
@@ -26,7 +26,7 @@ struct endpoint {
 };
 
 /* tcp://host:port or ipc:///path. 0, or -EINVAL with the reason; *e is written only on success. */
-int endpoint_parse(struct endpoint *e, const char *url, struct reason *reason);
+int endpoint_parse(struct endpoint *e, const char *url, struct error *error);
 /* Whether the host of a tcp endpoint is an IPv4 or IPv6 address, not a name. */
 bool endpoint_is_address(const struct endpoint *e);
 /*

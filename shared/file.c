@@ -31,7 +31,7 @@ const char *file_name(const char *path)
 }
 
 static int read_all(FILE *file, const char *name, size_t most, struct buf *text,
-		    struct reason *reason)
+		    struct error *reason)
 {
 	size_t before = text->len, got;
 
@@ -40,29 +40,29 @@ static int read_all(FILE *file, const char *name, size_t most, struct buf *text,
 		text->len += got;
 	} while (got && text->len - before <= most);
 	if (ferror(file)) {
-		reason_set(reason, "%s: %s", name, strerror(errno));
+		error_set(reason, "%s: %s", name, strerror(errno));
 		return -EINVAL;
 	}
 	if (text->len - before > most) {
-		reason_set(reason, "%s: is larger than %zu MiB", name, most >> 20);
+		error_set(reason, "%s: is larger than %zu MiB", name, most >> 20);
 		return -EINVAL;
 	}
 	buf_add_str(text, "");
 	return 0;
 }
 
-int file_read(const char *path, size_t most, struct buf *text, struct reason *reason)
+int file_read(const char *path, size_t most, struct buf *text, struct error *reason)
 {
 	FILE *file;
 	int rc;
 
 	if (!path[0]) {
-		reason_set(reason, "the name of a file to read is empty");
+		error_set(reason, "the name of a file to read is empty");
 		return -EINVAL;
 	}
 	file = is_standard(path) ? stdin : fopen(path, "re");
 	if (!file) {
-		reason_set(reason, "%s: %s", path, strerror(errno));
+		error_set(reason, "%s: %s", path, strerror(errno));
 		return -EINVAL;
 	}
 	rc = read_all(file, file_name(path), most, text, reason);
@@ -74,29 +74,29 @@ int file_read(const char *path, size_t most, struct buf *text, struct reason *re
 /* --- secrets ---------------------------------------------------------------------------------- */
 
 /* The group may read a secret: services and fsGroup of a volume give it that way. */
-static int check_secret(int fd, bool private, struct reason *reason)
+static int check_secret(int fd, bool private, struct error *reason)
 {
 	struct stat st;
 
 	if (fstat(fd, &st)) {
-		reason_set(reason, "%s", strerror(errno));
+		error_set(reason, "%s", strerror(errno));
 		return -EINVAL;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		reason_set(reason, "not a regular file");
+		error_set(reason, "not a regular file");
 		return -EINVAL;
 	}
 	if (private && (st.st_mode & (S_IROTH | S_IWOTH))) {
-		reason_set(reason,
-			   "others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
-			   "volume, defaultMode: 0440 with an fsGroup",
-			   st.st_mode & 07777);
+		error_set(reason,
+			  "others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
+			  "volume, defaultMode: 0440 with an fsGroup",
+			  st.st_mode & 07777);
 		return -EPERM;
 	}
 	return 0;
 }
 
-static int read_secret(int fd, struct secret *s, size_t most, struct reason *reason)
+static int read_secret(int fd, struct secret *s, size_t most, struct error *reason)
 {
 	ssize_t got = 1;
 
@@ -108,12 +108,12 @@ static int read_secret(int fd, struct secret *s, size_t most, struct reason *rea
 		} else if (got < 0 && errno != EINTR) {
 			int error = errno;
 
-			reason_set(reason, "%s", strerror(error));
+			error_set(reason, "%s", strerror(error));
 			return error == EACCES ? -EACCES : -EINVAL;
 		}
 	}
 	if (s->len > most) {
-		reason_set(reason, "larger than %zu KiB", most >> 10);
+		error_set(reason, "larger than %zu KiB", most >> 10);
 		return -EINVAL;
 	}
 	s->text[s->len] = '\0';
@@ -121,14 +121,14 @@ static int read_secret(int fd, struct secret *s, size_t most, struct reason *rea
 }
 
 int secret_read(struct secret *out, const char *path, size_t most, bool private,
-		struct reason *reason)
+		struct error *reason)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
 	struct secret s = {0};
 
 	if (fd < 0) {
 		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
-		reason_set(reason, "%s: %s", path, strerror(errno));
+		error_set(reason, "%s: %s", path, strerror(errno));
 		return rc;
 	}
 	rc = check_secret(fd, private, reason);
@@ -136,7 +136,7 @@ int secret_read(struct secret *out, const char *path, size_t most, bool private,
 		rc = read_secret(fd, &s, most, reason);
 	close(fd);
 	if (rc) {
-		reason_prefix(reason, "%s", path);
+		error_prefix(reason, "%s", path);
 		secret_free(&s);
 		return rc;
 	}

@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Appends the file's bytes to *text, at most `most`, and a NUL that is not counted; "-" is standard
  * input. -EINVAL with the reason, which names the file: it cannot be read or is larger.
  */
-int file_read(const char *path, size_t most, struct buf *text, struct reason *reason);
+int file_read(const char *path, size_t most, struct buf *text, struct error *error);
 /* The path; of "-" its name for messages. */
 const char *file_name(const char *path);
 
@@ -28,8 +28,7 @@ struct secret {
  * -ENOENT, -EACCES, -EPERM (others may read or write it), or -EINVAL (larger, no regular file,
  * failed reading) with the reason, which begins with the path. The caller frees *s.
  */
-int secret_read(struct secret *s, const char *path, size_t most, bool private,
-		struct reason *reason);
+int secret_read(struct secret *s, const char *path, size_t most, bool private, struct error *error);
 /* Wipes and frees it; one of zeroes is allowed. */
 void secret_free(struct secret *s);
 

@@ -126,21 +126,21 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
 /* --- opening ---------------------------------------------------------------------------------- */
 
 /* Everything but the name; -EBADMSG or -EPROTO. */
-static int read_numbers(const uint8_t *in, struct frame_header *h, struct reason *reason)
+static int read_numbers(const uint8_t *in, struct frame_header *h, struct error *error)
 {
 	uint8_t type = in[AT_TYPE];
 
 	if (memcmp(in, magic, sizeof(magic)) != 0) {
-		reason_set(reason, "not a frame: it begins otherwise");
+		error_set(error, "not a frame: it begins otherwise");
 		return -EBADMSG;
 	}
 	if (in[AT_VERSION] != FRAME_VERSION) {
-		reason_set(reason, "frame version %u, this side speaks %d", in[AT_VERSION],
-			   FRAME_VERSION);
+		error_set(error, "frame version %u, this side speaks %d", in[AT_VERSION],
+			  FRAME_VERSION);
 		return -EPROTO;
 	}
 	if (type != FRAME_INTERVAL && type != FRAME_ACK) {
-		reason_set(reason, "frame type %u is unknown", type);
+		error_set(error, "frame type %u is unknown", type);
 		return -EBADMSG;
 	}
 	h->type = (enum frame_type)type;
@@ -152,29 +152,29 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct reason
 	h->parts = (uint16_t)get(in + AT_PARTS, 2);
 	h->age_ms = (uint32_t)get(in + AT_AGE, 4);
 	if (h->sequence == 0 || h->parts < 1 || h->parts > FRAME_PARTS_MAX || h->part >= h->parts) {
-		reason_set(reason, "sequence %llu, part %u of %u cannot be",
-			   (unsigned long long)h->sequence, h->part, h->parts);
+		error_set(error, "sequence %llu, part %u of %u cannot be",
+			  (unsigned long long)h->sequence, h->part, h->parts);
 		return -EBADMSG;
 	}
 	return 0;
 }
 
-static int read_header(const uint8_t *in, size_t len, struct frame_header *h, struct reason *reason)
+static int read_header(const uint8_t *in, size_t len, struct frame_header *h, struct error *error)
 {
 	size_t node_len;
 	int rc;
 
 	if (len < FRAME_HEADER_LEN) {
-		reason_set(reason, "%zu bytes, shorter than a header", len);
+		error_set(error, "%zu bytes, shorter than a header", len);
 		return -EBADMSG;
 	}
-	rc = read_numbers(in, h, reason);
+	rc = read_numbers(in, h, error);
 	if (rc)
 		return rc;
 	node_len = (size_t)get(in + AT_NODE_LEN, 2);
 	if (node_len > len - FRAME_HEADER_LEN ||
 	    !frame_node_name_valid((const char *)in + FRAME_HEADER_LEN, node_len)) {
-		reason_set(reason, "the node name is cut off or not one");
+		error_set(error, "the node name is cut off or not one");
 		return -EBADMSG;
 	}
 	memcpy(h->node, in + FRAME_HEADER_LEN, node_len);
@@ -183,17 +183,17 @@ static int read_header(const uint8_t *in, size_t len, struct frame_header *h, st
 
 /* NULL for a frame in clear; -ENOKEY: not accepted with this ring. */
 static int choose_key(const struct keyring *ring, const struct frame_header *h,
-		      const struct key **key, struct reason *reason)
+		      const struct key **key, struct error *error)
 {
 	bool clear = !memcmp(h->key_id, clear_id, KEY_ID_LEN);
 
 	*key = clear ? NULL : keyring_find(ring, h->key_id);
 	if (clear && ring->count) {
-		reason_set(reason, "in clear, but this side requires a key");
+		error_set(error, "in clear, but this side requires a key");
 		return -ENOKEY;
 	}
 	if (!clear && !*key) {
-		reason_set(reason, "sealed with a key this side does not have");
+		error_set(error, "sealed with a key this side does not have");
 		return -ENOKEY;
 	}
 	return 0;
@@ -241,17 +241,17 @@ static void give_back(struct buf *plain, struct buf *body)
 
 int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
-	       struct reason *reason)
+	       struct error *error)
 {
 	struct frame_header h = {0};
 	struct buf plain = BUF_INIT;
 	const struct key *key;
 	size_t header_len, sealed_len;
-	int rc = read_header(data, len, &h, reason);
+	int rc = read_header(data, len, &h, error);
 
 	if (rc)
 		return rc;
-	rc = choose_key(ring, &h, &key, reason);
+	rc = choose_key(ring, &h, &key, error);
 	if (rc) {
 		*header = h;
 		return rc;
@@ -259,8 +259,8 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 	header_len = FRAME_HEADER_LEN + strlen(h.node);
 	sealed_len = len - header_len;
 	if (sealed_len != get((const uint8_t *)data + AT_BODY_LEN, 4) + (key ? FRAME_TAG_LEN : 0)) {
-		reason_set(reason, "%zu bytes after the header, another length was announced",
-			   sealed_len);
+		error_set(error, "%zu bytes after the header, another length was announced",
+			  sealed_len);
 		return -EBADMSG;
 	}
 	if (!body->len)
@@ -268,13 +268,13 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 	rc = open_body(data, header_len, sealed_len, key, &h, request_nonce, &plain);
 	if (rc) {
 		give_back(&plain, body);
-		reason_set(reason, "the seal is not right: forged, damaged, or of another request");
+		error_set(error, "the seal is not right: forged, damaged, or of another request");
 		return rc;
 	}
 	*header = h;
 	if (len > FRAME_LEN_MAX) {
 		give_back(&plain, body);
-		reason_set(reason, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
+		error_set(error, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
 		return -EMSGSIZE;
 	}
 	if (body->len)

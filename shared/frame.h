@@ -9,7 +9,7 @@
 #include "shared/buf.h"
 #include "shared/interval.h"
 #include "shared/keyring.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Layout, integers little-endian:
@@ -80,7 +80,7 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
  */
 int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
-	       struct reason *reason);
+	       struct error *error);
 
 /* A node name: 1..253 letters, digits, '-', '.', '_'. */
 int frame_node_name_valid(const char *name, size_t len);

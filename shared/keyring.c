@@ -32,43 +32,42 @@ struct keyring_place {
 
 /* name: in dir; shown: its name in the reason. */
 static int refuse_open(int error, int dir, const char *name, const char *shown,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	struct stat st;
 
 	if (error == ENOENT) {
-		reason_set(reason,
-			   "%s: no such key file; make one with (umask 077; head -c %d "
-			   "/dev/urandom > %s)",
-			   shown, KEY_LEN, shown);
+		error_set(reason,
+			  "%s: no such key file; make one with (umask 077; head -c %d "
+			  "/dev/urandom > %s)",
+			  shown, KEY_LEN, shown);
 		return -ENOENT;
 	}
 	if (error == EACCES && !fstatat(dir, name, &st, 0))
-		reason_set(reason,
-			   "%s: cannot be read: it belongs to user %u (mode %04o) and this process "
-			   "runs as user %u; make this user the owner of the key",
-			   shown, st.st_uid, st.st_mode & 07777, geteuid());
+		error_set(reason,
+			  "%s: cannot be read: it belongs to user %u (mode %04o) and this process "
+			  "runs as user %u; make this user the owner of the key",
+			  shown, st.st_uid, st.st_mode & 07777, geteuid());
 	else
-		reason_set(reason, "%s: cannot be read: %s; run as the owner of the key", shown,
-			   strerror(error));
+		error_set(reason, "%s: cannot be read: %s; run as the owner of the key", shown,
+			  strerror(error));
 	return -EACCES;
 }
 
-static int check_file(const struct stat *st, const char *name, struct reason *reason)
+static int check_file(const struct stat *st, const char *name, struct error *reason)
 {
 	if (!S_ISREG(st->st_mode)) {
-		reason_set(reason, "%s: not a regular file", name);
+		error_set(reason, "%s: not a regular file", name);
 		return -EINVAL;
 	}
 	if (st->st_mode & (S_IROTH | S_IWOTH)) {
-		reason_set(reason, "%s: others may read or write it (mode %04o): chmod o-rw it",
-			   name, st->st_mode & 07777);
+		error_set(reason, "%s: others may read or write it (mode %04o): chmod o-rw it",
+			  name, st->st_mode & 07777);
 		return -EPERM;
 	}
 	if (st->st_size != KEY_LEN) {
-		reason_set(reason,
-			   "%s: %lld bytes, a key is %d raw bytes (head -c %d /dev/urandom)", name,
-			   (long long)st->st_size, KEY_LEN, KEY_LEN);
+		error_set(reason, "%s: %lld bytes, a key is %d raw bytes (head -c %d /dev/urandom)",
+			  name, (long long)st->st_size, KEY_LEN, KEY_LEN);
 		return -EINVAL;
 	}
 	return 0;
@@ -84,28 +83,28 @@ static void set_id(struct key *key)
 }
 
 /* The opened file becomes the ring's next key. */
-static int add_file(struct keyring *ring, int fd, const char *name, struct reason *reason)
+static int add_file(struct keyring *ring, int fd, const char *name, struct error *reason)
 {
 	struct key *key = &ring->keys[ring->count];
 	struct stat st;
 	int rc;
 
 	if (fstat(fd, &st)) {
-		reason_set(reason, "%s: cannot be read: %s", name, strerror(errno));
+		error_set(reason, "%s: cannot be read: %s", name, strerror(errno));
 		return -EACCES;
 	}
 	rc = check_file(&st, name, reason);
 	if (rc)
 		return rc;
 	if (read(fd, key->secret, KEY_LEN) != KEY_LEN) {
-		reason_set(reason, "%s: changed while it was read: try again", name);
+		error_set(reason, "%s: changed while it was read: try again", name);
 		return -EINVAL;
 	}
 	if (sodium_is_zero(key->secret, KEY_LEN)) {
-		reason_set(reason,
-			   "%s: all zero bytes, which anybody can guess: make another with "
-			   "(umask 077; head -c %d /dev/urandom > FILE)",
-			   name, KEY_LEN);
+		error_set(reason,
+			  "%s: all zero bytes, which anybody can guess: make another with "
+			  "(umask 077; head -c %d /dev/urandom > FILE)",
+			  name, KEY_LEN);
 		return -EINVAL;
 	}
 	set_id(key);
@@ -130,7 +129,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 }
 
 static int add_files(struct keyring *ring, int dir, struct dirent **names, int count,
-		     struct reason *reason)
+		     struct error *reason)
 {
 	for (int i = 0; i < count; i++) {
 		int fd = open_file(dir, names[i]->d_name), rc;
@@ -145,7 +144,7 @@ static int add_files(struct keyring *ring, int dir, struct dirent **names, int c
 	return 0;
 }
 
-static int add_directory(struct keyring *ring, int dir, struct reason *reason)
+static int add_directory(struct keyring *ring, int dir, struct error *reason)
 {
 	struct dirent **names = NULL;
 	int count = scandirat(dir, ".", &names, is_visible, by_name), rc;
@@ -153,8 +152,8 @@ static int add_directory(struct keyring *ring, int dir, struct reason *reason)
 	if (count < 0)
 		return refuse_open(errno, dir, ".", ".", reason);
 	if (count == 0 || count > KEYRING_MAX) {
-		reason_set(reason, "%d keys in the directory, 1 to %d are possible", count,
-			   KEYRING_MAX);
+		error_set(reason, "%d keys in the directory, 1 to %d are possible", count,
+			  KEYRING_MAX);
 		rc = -EINVAL;
 	} else {
 		rc = add_files(ring, dir, names, count, reason);
@@ -186,7 +185,7 @@ static void split(const char *path, char **folder, char **name)
 	*folder = begin || !*path ? mem_strndup(path, begin) : mem_strdup(".");
 }
 
-int keyring_open(struct keyring_place **place, const char *path, struct reason *reason)
+int keyring_open(struct keyring_place **place, const char *path, struct error *reason)
 {
 	struct keyring_place *p = mem_zalloc(1, sizeof(*p));
 	char *folder;
@@ -216,7 +215,7 @@ void keyring_close(struct keyring_place *place)
 	free(place);
 }
 
-int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason)
+int keyring_read(struct keyring *ring, const struct keyring_place *place, struct error *reason)
 {
 	struct keyring loaded = {0};
 	int fd = open_file(place->folder, place->name), rc, started = sodium_init();
@@ -228,7 +227,7 @@ int keyring_read(struct keyring *ring, const struct keyring_place *place, struct
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
 		rc = add_directory(&loaded, fd, reason);
 		if (rc)
-			reason_prefix(reason, "%s", place->path);
+			error_prefix(reason, "%s", place->path);
 	} else {
 		rc = add_file(&loaded, fd, place->path, reason);
 	}

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { KEY_LEN = 32, KEY_ID_LEN = 8, KEYRING_MAX = 16 };
 
@@ -28,14 +28,14 @@ struct keyring {
 struct keyring_place;
 
 /* Opens the folder that holds path. 0, or -ENOENT, -EACCES with the reason naming the path. */
-int keyring_open(struct keyring_place **place, const char *path, struct reason *reason);
+int keyring_open(struct keyring_place **place, const char *path, struct error *error);
 /*
  * Reads the present keys. 0, or -ENOENT, -EACCES, -EINVAL (wrong length, empty directory, too
  * many), -EPERM (readable by others), with the reason naming the file and what to do; *ring is
  * written only on success. Hidden files of a directory (the ..data links of a Secret) are ignored;
  * symbolic links are followed.
  */
-int keyring_read(struct keyring *ring, const struct keyring_place *place, struct reason *reason);
+int keyring_read(struct keyring *ring, const struct keyring_place *place, struct error *error);
 void keyring_close(struct keyring_place *place); /* accepts NULL */
 
 /* The key that seals; NULL for an empty ring. */

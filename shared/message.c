@@ -38,30 +38,30 @@ static inline struct varint get_varint(const uint8_t *at, const uint8_t *end)
 	return at < end && *at < 0x80 ? (struct varint){at + 1, *at} : get_long_varint(at, end);
 }
 
-static int refuse(struct reason *reason, const struct message_field *f, double value)
+static int refuse(struct error *error, const struct message_field *f, double value)
 {
-	reason_set(reason, "%s cannot be %g", f->name, value);
+	error_set(error, "%s cannot be %g", f->name, value);
 	return -EINVAL;
 }
 
-static int bad(struct reason *reason)
+static int bad(struct error *error)
 {
-	reason_set(reason, "not such a body");
+	error_set(error, "not such a body");
 	return -EBADMSG;
 }
 
-static int check_number(const struct message_field *f, uint64_t value, struct reason *reason)
+static int check_number(const struct message_field *f, uint64_t value, struct error *error)
 {
 	int64_t number = (int64_t)value;
 
-	return number < f->least || number > f->most ? refuse(reason, f, (double)number) : 0;
+	return number < f->least || number > f->most ? refuse(error, f, (double)number) : 0;
 }
 
 static int add_number(struct message_numbers *n, uint64_t value, const struct message_field *f,
-		      struct reason *reason)
+		      struct error *error)
 {
 	if (n->count == MESSAGE_NUMBERS_MAX) {
-		reason_set(reason, "%s: more than %d", f->name, MESSAGE_NUMBERS_MAX);
+		error_set(error, "%s: more than %d", f->name, MESSAGE_NUMBERS_MAX);
 		return -EINVAL;
 	}
 	n->value[n->count++] = (uint32_t)value;
@@ -69,7 +69,7 @@ static int add_number(struct message_numbers *n, uint64_t value, const struct me
 }
 
 static int take_numbers(struct message_numbers *n, struct span packed,
-			const struct message_field *f, struct reason *reason)
+			const struct message_field *f, struct error *error)
 {
 	const uint8_t *at = packed.data, *end = at + packed.len;
 	int rc = 0;
@@ -78,15 +78,15 @@ static int take_numbers(struct message_numbers *n, struct span packed,
 		struct varint v = get_varint(at, end);
 
 		if (!v.next)
-			return bad(reason);
+			return bad(error);
 		at = v.next;
-		rc = add_number(n, v.value, f, reason);
+		rc = add_number(n, v.value, f, error);
 	}
 	return rc;
 }
 
 static inline int take_number(const struct message_field *f, uint64_t value, void *member,
-			      struct reason *reason)
+			      struct error *error)
 {
 	switch (f->kind) {
 	case MESSAGE_U32:
@@ -107,50 +107,50 @@ static inline int take_number(const struct message_field *f, uint64_t value, voi
 		*(bool *)member = value != 0;
 		break;
 	case MESSAGE_NUMBERS:
-		return add_number(member, value, f, reason);
+		return add_number(member, value, f, error);
 	case MESSAGE_NONE:
 		return 0;
 	default:
-		return bad(reason);
+		return bad(error);
 	}
-	return f->bounded ? check_number(f, value, reason) : 0;
+	return f->bounded ? check_number(f, value, error) : 0;
 }
 
 static inline int take_float(const struct message_field *f, const uint8_t *bytes, void *member,
-			     struct reason *reason)
+			     struct error *error)
 {
 	uint32_t bits = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
 			(uint32_t)bytes[3] << 24;
 	float value;
 
 	if (f->kind != MESSAGE_FLOAT)
-		return f->kind ? bad(reason) : 0;
+		return f->kind ? bad(error) : 0;
 	memcpy(&value, &bits, sizeof(bits));
 	if (f->bounded && (!isfinite(value) || value < (float)f->least || value > (float)f->most))
-		return refuse(reason, f, (double)value);
+		return refuse(error, f, (double)value);
 	*(float *)member = value;
 	return 0;
 }
 
 static int take_bytes(const struct message_field *f, struct span bytes, void *into,
-		      struct reason *reason)
+		      struct error *error)
 {
 	void *member = (char *)into + f->offset;
 
 	switch (f->kind) {
 	case MESSAGE_INSIDE:
-		return message_decode(f->inside, bytes, member, reason);
+		return message_decode(f->inside, bytes, member, error);
 	case MESSAGE_CALL:
-		return f->take(into, bytes, reason);
+		return f->take(into, bytes, error);
 	case MESSAGE_NUMBERS:
-		return take_numbers(member, bytes, f, reason);
+		return take_numbers(member, bytes, f, error);
 	case MESSAGE_SPAN:
 		*(struct span *)member = bytes;
 		return 0;
 	case MESSAGE_NONE:
 		return 0;
 	default:
-		return bad(reason);
+		return bad(error);
 	}
 }
 
@@ -164,7 +164,7 @@ static inline const struct message_field *find_field(const struct message *m, ui
 	return tag >> 3 >= 1 && tag <= UINT32_MAX ? &unknown : NULL;
 }
 
-int message_decode(const struct message *m, struct span from, void *into, struct reason *reason)
+int message_decode(const struct message *m, struct span from, void *into, struct error *error)
 {
 	const uint8_t *at = from.data, *end = from.len ? at + from.len : at; /* NULL is empty */
 	int rc = 0;
@@ -174,36 +174,36 @@ int message_decode(const struct message *m, struct span from, void *into, struct
 		const struct message_field *f = find_field(m, tag.value);
 
 		if (!tag.next || !f)
-			return bad(reason);
+			return bad(error);
 		at = tag.next;
 		switch (tag.value & 7) {
 		case WIRE_VARINT:
 			v = get_varint(at, end);
 			if (!v.next)
-				return bad(reason);
-			rc = take_number(f, v.value, (char *)into + f->offset, reason);
+				return bad(error);
+			rc = take_number(f, v.value, (char *)into + f->offset, error);
 			at = v.next;
 			break;
 		case WIRE_4_BYTES:
 			if (end - at < 4)
-				return bad(reason);
-			rc = take_float(f, at, (char *)into + f->offset, reason);
+				return bad(error);
+			rc = take_float(f, at, (char *)into + f->offset, error);
 			at += 4;
 			break;
 		case WIRE_BYTES:
 			v = get_varint(at, end);
 			if (!v.next || v.value > (uint64_t)(end - v.next))
-				return bad(reason);
-			rc = take_bytes(f, (struct span){v.next, v.value}, into, reason);
+				return bad(error);
+			rc = take_bytes(f, (struct span){v.next, v.value}, into, error);
 			at = v.next + v.value;
 			break;
 		case WIRE_8_BYTES:
 			if (f->kind || end - at < 8)
-				return bad(reason);
+				return bad(error);
 			at += 8;
 			break;
 		default:
-			return bad(reason);
+			return bad(error);
 		}
 	}
 	return rc;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Borrowed bytes. */
 struct span {
@@ -55,7 +55,7 @@ struct message_field {
 	/* MESSAGE_INSIDE: encoded if the struct's first member, a uint32_t, has this bit; 0: always */
 	uint32_t bit;
 	/* into: the struct of the field's message */
-	int (*take)(void *into, struct span bytes, struct reason *reason);
+	int (*take)(void *into, struct span bytes, struct error *error);
 };
 
 /* fields[i] has the number i + 1. */
@@ -73,7 +73,7 @@ struct message {
  * Adds fields to *into (zeroed before the first message). -EBADMSG: malformed; -EINVAL: a value out
  * of bounds; or the error of `take`. The reason names the field.
  */
-int message_decode(const struct message *m, struct span bytes, void *into, struct reason *reason);
+int message_decode(const struct message *m, struct span bytes, void *into, struct error *error);
 /* Appends all fields but those of MESSAGE_CALL. */
 void message_encode(const struct message *m, const void *from, struct buf *out);
 

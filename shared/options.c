@@ -167,13 +167,13 @@ struct arguments {
 	char **argv;
 	struct settings *out;
 	struct option_list *operands; /* NULL: none are allowed */
-	struct reason *reason;
+	struct error *reason;
 };
 
 static int need_value(const struct arguments *a, const struct option_spec *spec)
 {
-	reason_set(a->reason, "--%s needs a value%s%s", spec->name, spec->value ? ": " : "",
-		   spec->value ? spec->value : "");
+	error_set(a->reason, "--%s needs a value%s%s", spec->name, spec->value ? ": " : "",
+		  spec->value ? spec->value : "");
 	return -EINVAL;
 }
 
@@ -195,7 +195,7 @@ static int unknown(const struct arguments *a, const char *name)
 	options_suggest(a->program, name, "--", "; --help lists the options", hint, sizeof(hint));
 	options_quote(name, quoted);
 	quoted[strlen(quoted) - 1] = '\0';
-	reason_set(a->reason, "unknown option --%s%s", quoted + 1, hint);
+	error_set(a->reason, "unknown option --%s%s", quoted + 1, hint);
 	return -EINVAL;
 }
 
@@ -238,8 +238,8 @@ static int take_letters(struct arguments *a, const char *letters)
 		const struct option_spec *spec = find_letter(a->program->specs, *letters);
 
 		if (!spec) {
-			reason_set(a->reason, "unknown option -%c; --help lists the options",
-				   isgraph((unsigned char)*letters) ? *letters : '?');
+			error_set(a->reason, "unknown option -%c; --help lists the options",
+				  isgraph((unsigned char)*letters) ? *letters : '?');
 			return -EINVAL;
 		}
 		if (!options_stands_alone(spec))
@@ -259,7 +259,7 @@ static int take_operand(struct arguments *a, const char *text)
 	if (a->operands)
 		return options_set(&operand, text, a->operands, a->reason);
 	options_quote(text, quoted);
-	reason_set(a->reason, "unexpected argument %s; --help shows the usage", quoted);
+	error_set(a->reason, "unexpected argument %s; --help shows the usage", quoted);
 	return -EINVAL;
 }
 
@@ -352,7 +352,7 @@ static const char *config_path(const struct option_program *program, const struc
 	return path && path[0] ? path : NULL;
 }
 
-static void add_origin(struct reason *reason, const struct setting *s)
+static void add_origin(struct error *reason, const struct setting *s)
 {
 	char text[sizeof(reason->text)];
 
@@ -360,13 +360,13 @@ static void add_origin(struct reason *reason, const struct setting *s)
 		return;
 	memcpy(text, reason->text, sizeof(text));
 	if (s->origin)
-		reason_set(reason, "--%s: %s (from %s)", s->spec->name, text, s->origin);
+		error_set(reason, "--%s: %s (from %s)", s->spec->name, text, s->origin);
 	else
-		reason_set(reason, "--%s: %s", s->spec->name, text);
+		error_set(reason, "--%s: %s", s->spec->name, text);
 }
 
 static int apply(const struct option_program *program, const struct settings *level, void *values,
-		 struct reason *reason)
+		 struct error *reason)
 {
 	size_t specs = 0;
 	bool *seen;
@@ -393,7 +393,7 @@ static int apply(const struct option_program *program, const struct settings *le
 }
 
 int options_parse(const struct option_program *program, void *values, int argc, char **argv,
-		  struct option_list *operands, struct reason *reason)
+		  struct option_list *operands, struct error *reason)
 {
 	enum { DEFAULTS, CONFIG, ENVIRONMENT, COMMAND_LINE, LEVELS };
 	struct settings levels[LEVELS] = {{0}};

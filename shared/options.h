@@ -10,7 +10,7 @@
 
 #include "shared/buf.h"
 #include "shared/duration.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum option_kind {
 	OPTION_FLAG, /* bool; --name, --no-name; in the environment and YAML true/false */
@@ -78,7 +78,7 @@ struct option_program {
  * unknown name with a suggestion.
  */
 int options_parse(const struct option_program *program, void *values, int argc, char **argv,
-		  struct option_list *operands, struct reason *reason);
+		  struct option_list *operands, struct error *error);
 void options_free(const struct option_program *program, void *values);
 void option_list_free(struct option_list *list);
 /* Whether the next word on a command line is not its value. */

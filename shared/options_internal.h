@@ -10,7 +10,7 @@
 #include "shared/buf.h"
 #include "shared/duration.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* One unparsed value of one level (defaults, file, environment, command line). */
 struct setting {
@@ -53,16 +53,16 @@ void options_meaning(const struct option_program *program, const struct option_s
 void options_range(const struct option_spec *spec, struct buf *out);
 
 /* -EINVAL with the reason: the quoted text, then why. */
-int options_refuse(const char *text, const char *why, struct reason *reason);
+int options_refuse(const char *text, const char *why, struct error *error);
 /* Reads one value into its member. -EINVAL with the reason. */
 int options_set(const struct option_spec *spec, const char *text, void *values,
-		struct reason *reason);
+		struct error *error);
 /* The settings of a YAML file, in order. -EINVAL with the reason. */
 int options_read_yaml(const struct option_program *program, const char *path, struct settings *out,
-		      struct reason *reason);
+		      struct error *error);
 /* The same from memory; name: for reasons. */
 int options_parse_yaml(const struct option_program *program, const char *name, const char *text,
-		       size_t len, struct settings *out, struct reason *reason);
+		       size_t len, struct settings *out, struct error *error);
 
 enum { QUOTED_LEN = 72 };
 /* text as one printable line within double quotes, cut when long. */

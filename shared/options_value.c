@@ -56,7 +56,7 @@ void options_range(const struct option_spec *spec, struct buf *out)
 }
 
 static int check_range(const struct option_spec *spec, double value, const char *text,
-		       struct reason *reason)
+		       struct error *error)
 {
 	bool duration = spec->kind == OPTION_DURATION || spec->kind == OPTION_PERIOD;
 	char quoted[QUOTED_LEN];
@@ -66,89 +66,88 @@ static int check_range(const struct option_spec *spec, double value, const char 
 		return 0;
 	options_quote(text, quoted);
 	options_range(spec, &range);
-	reason_set(reason, "%s is too %s; %s %s allowed", quoted,
-		   value < spec->min ? (duration ? "short" : "small")
-				     : (duration ? "long" : "large"),
-		   range.data, isinf(spec->max) ? "is" : "are");
+	error_set(error, "%s is too %s; %s %s allowed", quoted,
+		  value < spec->min ? (duration ? "short" : "small")
+				    : (duration ? "long" : "large"),
+		  range.data, isinf(spec->max) ? "is" : "are");
 	buf_fini(&range);
 	return -EINVAL;
 }
 
-int options_refuse(const char *text, const char *why, struct reason *reason)
+int options_refuse(const char *text, const char *why, struct error *error)
 {
 	char quoted[QUOTED_LEN];
 
 	options_quote(text, quoted);
-	reason_set(reason, "%s %s", quoted, why);
+	error_set(error, "%s %s", quoted, why);
 	return -EINVAL;
 }
 
-static int set_flag(const char *text, bool *value, struct reason *reason)
+static int set_flag(const char *text, bool *value, struct error *error)
 {
 	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-		return options_refuse(text, "is neither true nor false", reason);
+		return options_refuse(text, "is neither true nor false", error);
 	*value = text[0] == 't';
 	return 0;
 }
 
 static int set_integer(const struct option_spec *spec, const char *text, int64_t *value,
-		       struct reason *reason)
+		       struct error *error)
 {
 	size_t sign = text[0] == '-' || text[0] == '+';
 	size_t digits = strspn(text + sign, "0123456789");
 	long long parsed;
 
 	if (digits == 0 || text[sign + digits])
-		return options_refuse(text, "is not a whole number", reason);
+		return options_refuse(text, "is not a whole number", error);
 	errno = 0;
 	parsed = strtoll(text, NULL, 10);
 	if (errno == ERANGE)
-		return options_refuse(text, "is beyond what fits in 64 bits", reason);
-	if (check_range(spec, (double)parsed, text, reason))
+		return options_refuse(text, "is beyond what fits in 64 bits", error);
+	if (check_range(spec, (double)parsed, text, error))
 		return -EINVAL;
 	*value = parsed;
 	return 0;
 }
 
 static int set_number(const struct option_spec *spec, const char *text, double *value,
-		      struct reason *reason)
+		      struct error *error)
 {
 	double parsed;
 	char *end;
 
 	parsed = strtod(text, &end);
 	if (end == text || *end || text[strspn(text, "0123456789+-.eE")] || !isfinite(parsed))
-		return options_refuse(text, "is not a number", reason);
-	if (check_range(spec, parsed, text, reason))
+		return options_refuse(text, "is not a number", error);
+	if (check_range(spec, parsed, text, error))
 		return -EINVAL;
 	*value = parsed;
 	return 0;
 }
 
 static int set_duration(const struct option_spec *spec, const char *text, int64_t *value,
-			struct reason *reason)
+			struct error *error)
 {
 	int64_t parsed;
 
-	if (duration_parse(text, &parsed, reason) ||
-	    check_range(spec, (double)parsed, text, reason))
+	if (duration_parse(text, &parsed, error) || check_range(spec, (double)parsed, text, error))
 		return -EINVAL;
 	*value = parsed;
 	return 0;
 }
 
 static int set_period(const struct option_spec *spec, const char *text, int64_t *value,
-		      struct reason *reason)
+		      struct error *error)
 {
 	if (strcmp(text, "false") != 0)
 		return set_duration(spec, strcmp(text, "true") == 0 ? spec->choices[0] : text,
-				    value, reason);
+				    value, error);
 	*value = 0;
 	return 0;
 }
 
 static int set_choice(const struct option_spec *spec, const char *text, int *value,
-		      struct reason *reason)
+		      struct error *error)
 {
 	struct buf known = BUF_INIT;
 	char quoted[QUOTED_LEN];
@@ -166,7 +165,7 @@ static int set_choice(const struct option_spec *spec, const char *text, int *val
 						  : " or ",
 			   spec->choices[i]);
 	options_quote(text, quoted);
-	reason_set(reason, "%s is not known; it is %s", quoted, known.data);
+	error_set(error, "%s is not known; it is %s", quoted, known.data);
 	buf_fini(&known);
 	return -EINVAL;
 }
@@ -180,14 +179,13 @@ static void list_add(struct option_list *list, const char *text)
 	list->items[list->count++] = mem_strdup(text);
 }
 
-int options_set(const struct option_spec *spec, const char *text, void *values,
-		struct reason *reason)
+int options_set(const struct option_spec *spec, const char *text, void *values, struct error *error)
 {
 	void *member = (char *)values + spec->offset;
 
 	switch (spec->kind) {
 	case OPTION_FLAG:
-		return set_flag(text, member, reason);
+		return set_flag(text, member, error);
 	case OPTION_STRING:
 		free(*(char **)member);
 		*(char **)member = mem_strdup(text);
@@ -197,15 +195,15 @@ int options_set(const struct option_spec *spec, const char *text, void *values,
 		list_add(member, text);
 		return 0;
 	case OPTION_INTEGER:
-		return set_integer(spec, text, member, reason);
+		return set_integer(spec, text, member, error);
 	case OPTION_NUMBER:
-		return set_number(spec, text, member, reason);
+		return set_number(spec, text, member, error);
 	case OPTION_DURATION:
-		return set_duration(spec, text, member, reason);
+		return set_duration(spec, text, member, error);
 	case OPTION_PERIOD:
-		return set_period(spec, text, member, reason);
+		return set_period(spec, text, member, error);
 	case OPTION_CHOICE:
-		return set_choice(spec, text, member, reason);
+		return set_choice(spec, text, member, error);
 	}
 	return -EINVAL;
 }

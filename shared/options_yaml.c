@@ -29,12 +29,12 @@ struct reader {
 	const struct option_program *program;
 	const char *name; /* of the file, for reasons */
 	struct settings *out;
-	struct reason *reason;
+	struct error *reason;
 };
 
 static int fail_at(struct reader *r, size_t line, const char *text)
 {
-	reason_set(r->reason, "%s:%zu: %s", r->name, line + 1, text);
+	error_set(r->reason, "%s:%zu: %s", r->name, line + 1, text);
 	return -EINVAL;
 }
 
@@ -263,7 +263,7 @@ static int take_stream(struct reader *r, bool *seen)
 }
 
 int options_parse_yaml(const struct option_program *program, const char *name, const char *text,
-		       size_t len, struct settings *out, struct reason *reason)
+		       size_t len, struct settings *out, struct error *reason)
 {
 	struct reader r = {.program = program, .name = name, .out = out, .reason = reason};
 	size_t specs = 0;
@@ -300,7 +300,7 @@ static FILE *open_regular(const char *path)
 }
 
 int options_read_yaml(const struct option_program *program, const char *path, struct settings *out,
-		      struct reason *reason)
+		      struct error *reason)
 {
 	FILE *file = open_regular(path);
 	char *text;
@@ -308,18 +308,18 @@ int options_read_yaml(const struct option_program *program, const char *path, st
 	int rc;
 
 	if (!file) {
-		reason_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
-			   errno == EINVAL ? "it is not a regular file" : strerror(errno));
+		error_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
+			  errno == EINVAL ? "it is not a regular file" : strerror(errno));
 		return -EINVAL;
 	}
 	text = mem_alloc(FILE_MAX + 1);
 	len = fread(text, 1, FILE_MAX + 1, file);
 	if (ferror(file)) {
-		reason_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
-			   strerror(errno));
+		error_set(reason, "--%s: cannot read %s: %s", program->config_name, path,
+			  strerror(errno));
 		rc = -EINVAL;
 	} else if (len > FILE_MAX) {
-		reason_set(reason, "--%s: %s is larger than 1 MiB", program->config_name, path);
+		error_set(reason, "--%s: %s is larger than 1 MiB", program->config_name, path);
 		rc = -EINVAL;
 	} else {
 		rc = options_parse_yaml(program, path, text, len, out, reason);

@@ -24,7 +24,7 @@ static void print_help(const struct option_program *program)
 }
 
 static int start(const struct option_program *program, const void *values,
-		 const struct program_common *common, program_run *run, struct reason *reason)
+		 const struct program_common *common, program_run *run, struct error *error)
 {
 	if (common->help) {
 		print_help(program);
@@ -35,33 +35,33 @@ static int start(const struct option_program *program, const void *values,
 		return 0;
 	}
 	if (sodium_init() < 0) {
-		reason_set(reason, "the crypto library does not start");
+		error_set(error, "the crypto library does not start");
 		return 1;
 	}
 	log_start(program->name, common->verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-	return run(values, reason);
+	return run(values, error);
 }
 
 int program_main(const struct option_program *program, void *values,
 		 const struct program_common *common, program_run *run, int argc, char **argv)
 {
 	const struct cli_spec spec = {.program = program, .section = 8};
-	struct reason reason = {""};
+	struct error error = {""};
 	int status = 2;
 
 	if (cli_spec_answer(&spec, argc, argv, &status))
 		return status;
 	log_start(program->name, LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
-	if (!options_parse(program, values, argc, argv, NULL, &reason))
-		status = start(program, values, common, run, &reason);
+	if (!options_parse(program, values, argc, argv, NULL, &error))
+		status = start(program, values, common, run, &error);
 	if (status)
-		log_error("%s", reason.text);
+		log_error("%s", error.text);
 	options_free(program, values);
 	return status;
 }
 
-int program_check_descriptors(int count, struct reason *reason)
+int program_check_descriptors(int count, struct error *error)
 {
 	int fds[64], opened = 0, rc = 0;
 
@@ -74,10 +74,10 @@ int program_check_descriptors(int count, struct reason *reason)
 			opened++;
 	}
 	if (rc)
-		reason_set(reason,
-			   "%d files more must be open, and only %d can be: %s; raise the limit "
-			   "(LimitNOFILE=, ulimit -n)",
-			   count, opened, strerror(-rc));
+		error_set(error,
+			  "%d files more must be open, and only %d can be: %s; raise the limit "
+			  "(LimitNOFILE=, ulimit -n)",
+			  count, opened, strerror(-rc));
 	while (opened)
 		close(fds[--opened]);
 	return rc;

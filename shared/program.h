@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Members of every daemon's option struct. */
 struct program_common {
@@ -41,7 +41,7 @@ struct program_common {
 	}
 
 /* The work of a program with its options: an exit status, with the reason if it is not 0. */
-typedef int program_run(const void *values, struct reason *reason);
+typedef int program_run(const void *values, struct error *error);
 
 /*
  * Parses the options into values, answers --help and --version and the words of cli_spec.h, ignores
@@ -56,6 +56,6 @@ int program_main(const struct option_program *program, void *values,
  * reason, which says what to raise. Call it before libraries start: without descriptors nanomsg
  * 1.1.5 runs without the thread that accepts connections, and libuv aborts.
  */
-int program_check_descriptors(int count, struct reason *reason);
+int program_check_descriptors(int count, struct error *error);
 
 #endif

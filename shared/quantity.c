@@ -145,27 +145,27 @@ static int64_t evaluate(const struct number *n, int shift)
 	return n->negative ? -(int64_t)value : (int64_t)value;
 }
 
-static int parse(const char *text, int shift, int64_t *value, struct reason *reason)
+static int parse(const char *text, int shift, int64_t *value, struct error *error)
 {
 	struct number n;
 
 	if (!parse_number(text, &n)) {
-		reason_set(reason,
-			   "\"%.100s\" is not a quantity: a number like 250m, 1.5Gi or 12e6 is "
-			   "expected",
-			   text);
+		error_set(error,
+			  "\"%.100s\" is not a quantity: a number like 250m, 1.5Gi or 12e6 is "
+			  "expected",
+			  text);
 		return -EINVAL;
 	}
 	*value = evaluate(&n, shift);
 	return 0;
 }
 
-int quantity_parse_milli(const char *text, int64_t *milli, struct reason *reason)
+int quantity_parse_milli(const char *text, int64_t *milli, struct error *error)
 {
-	return parse(text, 3, milli, reason);
+	return parse(text, 3, milli, error);
 }
 
-int quantity_parse_units(const char *text, int64_t *units, struct reason *reason)
+int quantity_parse_units(const char *text, int64_t *units, struct error *error)
 {
-	return parse(text, 0, units, reason);
+	return parse(text, 0, units, error);
 }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Grammar of k8s.io/apimachinery resource.Quantity: sign, decimal number, then one of n u m "" k M
@@ -13,8 +13,8 @@
  * the unit, as in the API server, and saturate at INT64_MAX / -INT64_MAX. 0, or -EINVAL with the
  * reason quoting the text.
  */
-int quantity_parse_milli(const char *text, int64_t *milli, struct reason *reason); /* thousandths */
+int quantity_parse_milli(const char *text, int64_t *milli, struct error *error); /* thousandths */
 int quantity_parse_units(const char *text, int64_t *units,
-			 struct reason *reason); /* whole units: bytes, counts */
+			 struct error *error); /* whole units: bytes, counts */
 
 #endif

@@ -291,19 +291,19 @@ static int load_from(int fd)
 	return load(both, count);
 }
 
-static int refuse(int rc, struct reason *reason)
+static int refuse(int rc, struct error *error)
 {
-	reason_set(reason, "cannot restrict the system calls: %s", strerror(-rc));
+	error_set(error, "cannot restrict the system calls: %s", strerror(-rc));
 	return rc == -ENOSYS ? -EINVAL : rc;
 }
 
-int syscalls_prepare(enum syscalls_of program, int *out, struct reason *reason)
+int syscalls_prepare(enum syscalls_of program, int *out, struct error *error)
 {
 	int rc, fd;
 
 	/* A filter at address 0: EFAULT if the kernel has filters. */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno != EFAULT) {
-		reason_set(reason, "the kernel has no seccomp filters (%s)", strerror(errno));
+		error_set(error, "the kernel has no seccomp filters (%s)", strerror(errno));
 		return -ENOSYS;
 	}
 	fd = memfd_create("filter", MFD_CLOEXEC);
@@ -311,15 +311,15 @@ int syscalls_prepare(enum syscalls_of program, int *out, struct reason *reason)
 	if (rc && fd >= 0)
 		close(fd);
 	if (rc)
-		return refuse(rc, reason);
+		return refuse(rc, error);
 	*out = fd;
 	return 0;
 }
 
-int syscalls_restrict(int fd, struct reason *reason)
+int syscalls_restrict(int fd, struct error *error)
 {
 	int rc = load_from(fd);
 
 	close(fd);
-	return rc ? refuse(rc, reason) : 0;
+	return rc ? refuse(rc, error) : 0;
 }

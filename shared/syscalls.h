@@ -3,7 +3,7 @@
 #ifndef EVENKEEL_SHARED_SYSCALLS_H
 #define EVENKEEL_SHARED_SYSCALLS_H
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum syscalls_of {
 	SYSCALLS_AGENT,
@@ -15,11 +15,11 @@ enum syscalls_of {
  * Makes the filter, with one thread running. 0 with a descriptor for syscalls_restrict(); -ENOSYS:
  * the kernel has no filters; or another -errno, with the reason.
  */
-int syscalls_prepare(enum syscalls_of program, int *fd, struct reason *reason);
+int syscalls_prepare(enum syscalls_of program, int *fd, struct error *error);
 /*
  * Installs the filter for all threads and closes the descriptor; needs no_new_privs. 0, or -errno
  * with the reason.
  */
-int syscalls_restrict(int fd, struct reason *reason);
+int syscalls_restrict(int fd, struct error *error);
 
 #endif

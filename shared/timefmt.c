@@ -172,21 +172,21 @@ static bool take_offset(const char *at, int64_t *seconds)
 	return !*at;
 }
 
-int timefmt_parse(const char *text, int64_t *unix_ns, struct reason *reason)
+int timefmt_parse(const char *text, int64_t *unix_ns, struct error *error)
 {
 	int64_t seconds, ns, offset;
 	const char *at = text;
 	__int128 value;
 
 	if (!take_seconds(&at, &seconds) || !take_fraction(&at, &ns) || !take_offset(at, &offset)) {
-		reason_set(reason,
-			   "\"%.60s\" is not a time: one like 2026-01-31T12:00:00Z is expected",
-			   text);
+		error_set(error,
+			  "\"%.60s\" is not a time: one like 2026-01-31T12:00:00Z is expected",
+			  text);
 		return -EINVAL;
 	}
 	value = (__int128)(seconds - offset) * NS_PER_SEC + ns;
 	if (value < INT64_MIN || value > INT64_MAX) {
-		reason_set(reason, "\"%.60s\" lies outside of the years 1678 to 2261", text);
+		error_set(error, "\"%.60s\" lies outside of the years 1678 to 2261", text);
 		return -EINVAL;
 	}
 	*unix_ns = (int64_t)value;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { TIMEFMT_LEN = 32 };
 
@@ -18,6 +18,6 @@ void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN]);
  * are cut, a leap second is the next second. 0, or -EINVAL with the reason quoting the text, also
  * for times beyond 64 bits of nanoseconds.
  */
-int timefmt_parse(const char *text, int64_t *unix_ns, struct reason *reason);
+int timefmt_parse(const char *text, int64_t *unix_ns, struct error *error);
 
 #endif

@@ -40,7 +40,7 @@ struct converter {
 	const char *name;
 	const struct yaml_json_limits *limits;
 	struct buf *out;
-	struct reason *reason;
+	struct error *reason;
 	struct jsonw writer;
 	size_t line; /* of the event at hand */
 	size_t documents, document_start;
@@ -54,7 +54,7 @@ struct converter {
 
 static int fail_at(const struct converter *c, size_t line, const char *text)
 {
-	reason_set(c->reason, "%s:%zu: %s", c->name, line, text);
+	error_set(c->reason, "%s:%zu: %s", c->name, line, text);
 	return -EINVAL;
 }
 
@@ -453,7 +453,7 @@ static int convert(struct converter *c, yaml_parser_t *parser)
 
 int yaml_json_convert(const char *name, const char *text, size_t len,
 		      const struct yaml_json_limits *limits, struct buf *out, size_t *documents,
-		      struct reason *reason)
+		      struct error *reason)
 {
 	struct converter c = {.name = name, .limits = limits, .out = out, .reason = reason};
 	size_t before = out->len;

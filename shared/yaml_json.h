@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Limits of the result: depth of nesting, bytes of JSON (whole MiB). */
 struct yaml_json_limits {
@@ -22,6 +22,6 @@ struct yaml_json_limits {
  */
 int yaml_json_convert(const char *name, const char *text, size_t len,
 		      const struct yaml_json_limits *limits, struct buf *out, size_t *documents,
-		      struct reason *reason);
+		      struct error *error);
 
 #endif

@@ -111,10 +111,10 @@ void access_scene_configure(struct access_scene *s, struct http_config *config)
 
 void access_scene_start(struct access_scene *s, const struct http_config *config)
 {
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (http_start_with(&s->http, config, &why))
-		fail_msg("%s", why.text);
+	if (http_start_with(&s->http, config, &error))
+		fail_msg("%s", error.text);
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */

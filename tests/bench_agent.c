@@ -14,9 +14,9 @@
 
 enum { START_TIMEOUT_MS = 20000 };
 
-struct cgroup_fixture *bench_cgroups(const char *name, int count, struct reason *reason)
+struct cgroup_fixture *bench_cgroups(const char *name, int count, struct error *error)
 {
-	struct cgroup_fixture *f = cgroup_fixture_new(name, reason);
+	struct cgroup_fixture *f = cgroup_fixture_new(name, error);
 	char sub[16];
 
 	for (int i = 0; f && i < count; i++) {

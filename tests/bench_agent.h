@@ -12,7 +12,7 @@
 #include "tests/stack.h"
 
 /* Cgroups "c0" .. in every hierarchy. NULL and the reason where they cannot be made. */
-struct cgroup_fixture *bench_cgroups(const char *name, int count, struct reason *reason);
+struct cgroup_fixture *bench_cgroups(const char *name, int count, struct error *error);
 
 /*
  * Starts the stack's agent, without a limit to its CPU, reporting to the first `aggregators` of the

@@ -41,9 +41,9 @@ void bench_fleet_free(struct bench_fleet *f)
 	free(f);
 }
 
-int bench_fleet_dump(const struct bench_fleet *f, const char *path, struct reason *reason)
+int bench_fleet_dump(const struct bench_fleet *f, const char *path, struct error *error)
 {
-	return dump_write(f->cluster, path, reason);
+	return dump_write(f->cluster, path, error);
 }
 
 void bench_fleet_name(uint32_t node, char name[BENCH_FLEET_NAME_MAX])

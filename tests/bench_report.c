@@ -23,7 +23,7 @@ static void print_heading(const char *name)
 	printf("\n%-58s %10s %12s %-10s %s\n", name, "BUDGET", "MEASURED", "UNIT", "VERDICT");
 }
 
-int bench_begin_at(const char *name, const char *path, struct reason *reason)
+int bench_begin_at(const char *name, const char *path, struct error *reason)
 {
 	/* Where most of them go. */
 	mkdir("build", 0777);
@@ -32,7 +32,7 @@ int bench_begin_at(const char *name, const char *path, struct reason *reason)
 	if (!json) {
 		int error = errno;
 
-		reason_set(reason, "%s: %s", path, strerror(error));
+		error_set(reason, "%s: %s", path, strerror(error));
 		return -error;
 	}
 	print_heading(name);
@@ -42,7 +42,7 @@ int bench_begin_at(const char *name, const char *path, struct reason *reason)
 void bench_begin(const char *name)
 {
 	char *path = mem_printf("build/bench/%s.json", name);
-	struct reason why;
+	struct error why;
 
 	if (bench_begin_at(name, path, &why)) {
 		fprintf(stderr, "%s\n", why.text);

@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Prints the heading and truncates build/bench/NAME.json. */
 void bench_begin(const char *name);
 /* The same with the JSON in `path`: 0, or -errno with the reason where that cannot be written. */
-int bench_begin_at(const char *name, const char *path, struct reason *reason);
+int bench_begin_at(const char *name, const char *path, struct error *error);
 /*
  * One row. budget: the most that is allowed, or with at_least the least; NAN: nothing is promised.
  * The verdict is "ok" or "over"; it never fails the program, since the machine decides.

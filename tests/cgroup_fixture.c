@@ -143,11 +143,11 @@ static int make_dir(int root, const char *path)
 	return mkdirat(root, path, 0755) && errno != EEXIST ? -errno : 0;
 }
 
-struct cgroup_fixture *cgroup_fixture_new(const char *name, struct reason *reason)
+struct cgroup_fixture *cgroup_fixture_new(const char *name, struct error *error)
 {
 	struct cgroup_fixture *f = mem_zalloc(1, sizeof(*f));
 	char *prefix = mem_printf("evenkeel-test-%s-", name);
-	int err = cgroupfs_open(&f->fs, "/sys/fs/cgroup", NULL, reason);
+	int err = cgroupfs_open(&f->fs, "/sys/fs/cgroup", NULL, error);
 
 	f->base = mem_printf("%s%d", prefix, getpid());
 	for (int h = 0; h < HIERARCHIES && !err; h++) {
@@ -156,8 +156,8 @@ struct cgroup_fixture *cgroup_fixture_new(const char *name, struct reason *reaso
 		remove_leftovers(root_of(f, h), prefix);
 		err = make_dir(root_of(f, h), f->base);
 		if (err)
-			reason_set(reason, "cannot make cgroups in %s: %s", f->fs.mount[h],
-				   strerror(-err));
+			error_set(error, "cannot make cgroups in %s: %s", f->fs.mount[h],
+				  strerror(-err));
 		else if (h == HIERARCHY_UNIFIED)
 			hand_down(root_of(f, h), f->base);
 	}

@@ -19,7 +19,7 @@ struct cgroup_fixture;
  * will be below it, after removing what a killed run of the same test left. NULL and the reason
  * where cgroups cannot be made.
  */
-struct cgroup_fixture *cgroup_fixture_new(const char *name, struct reason *reason);
+struct cgroup_fixture *cgroup_fixture_new(const char *name, struct error *error);
 /* Kills and reaps the children, removes the cgroups. NULL is allowed. */
 void cgroup_fixture_free(struct cgroup_fixture *f);
 

@@ -10,7 +10,7 @@
 #include "tests/cli_fixture.h"
 
 int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kind, struct buf *out,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	struct cli cli = {.options = &f->options,
 			  .color = f->color,
@@ -43,7 +43,7 @@ int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kin
 void cli_fixture_check(const struct cli_fixture *f, const struct usage_kind *kind, int code,
 		       const char *text, const char *reason)
 {
-	struct reason got;
+	struct error got;
 	struct buf out;
 
 	assert_int_equal(cli_fixture_render(f, kind, &out, &got), code);

@@ -21,7 +21,7 @@ struct cli_fixture {
  * is the caller's.
  */
 int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kind, struct buf *out,
-		       struct reason *reason);
+		       struct error *reason);
 /* Expects this exit code, text (any if NULL) and reason. */
 void cli_fixture_check(const struct cli_fixture *f, const struct usage_kind *kind, int code,
 		       const char *text, const char *reason);

@@ -79,13 +79,13 @@ static const struct {
 static void put(struct model *m, enum object_kind kind, const char *json)
 {
 	char field[OBJECT_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 	struct object *o = NULL;
 	cJSON *parsed = cJSON_Parse(json);
-	int rc = object_read(kind, parsed, &o, field, &reason);
+	int rc = object_read(kind, parsed, &o, field, &error);
 
 	if (rc)
-		fprintf(stderr, "%s: %s: %s\n", json, field, reason.text);
+		fprintf(stderr, "%s: %s: %s\n", json, field, error.text);
 	assert(rc == 0);
 	cJSON_Delete(parsed);
 	model_put(m, o);

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 
 #include "aggregator/policy/place/place.h"
-#include "aggregator/state/ledger.h"
-#include "shared/reason.h"
+#include "aggregator/state/reservations.h"
+#include "shared/error.h"
 
 /* Every counter of the placement core. False: the reason says which differs. */
-bool place_is_consistent(const struct place *p, struct reason *why);
+bool place_is_consistent(const struct place *p, struct error *error);
 /* Every sum and order that is kept beside the ledger's entries. */
-bool ledger_is_consistent(struct ledger *l, struct reason *why);
+bool reservations_is_consistent(struct reservations *l, struct error *error);
 
 #endif

@@ -20,17 +20,17 @@
 int files_world_setup(void **state)
 {
 	struct files_world *w = mem_zalloc(1, sizeof(*w));
-	struct reason reason = {""};
+	struct error error = {""};
 
 	*state = w;
-	w->fixture = cgroup_fixture_new("files", &reason);
+	w->fixture = cgroup_fixture_new("files", &error);
 	if (!w->fixture) {
-		printf("SKIP: %s\n", reason.text);
+		printf("SKIP: %s\n", error.text);
 		return 0;
 	}
 	cgroup_fixture_open_below(w->fixture, &w->fs);
 	w->topology = topology_new();
-	return sampler_files_ops.open(&w->tier, &w->fs, &reason);
+	return sampler_files_ops.open(&w->tier, &w->fs, &error);
 }
 
 int files_world_teardown(void **state)
@@ -63,11 +63,11 @@ void files_world_scan(struct files_world *w)
 
 void files_world_pass(struct files_world *w, enum pass_kind kind)
 {
-	struct reason reason = {""};
+	struct error error = {""};
 
 	w->result = (struct pass_result){0};
-	if (sampler_files_ops.pass(w->tier, w->topology, kind, ++w->pass, &w->result, &reason))
-		fail_msg("%s", reason.text);
+	if (sampler_files_ops.pass(w->tier, w->topology, kind, ++w->pass, &w->result, &error))
+		fail_msg("%s", error.text);
 	assert_int_equal(w->result.unknown, 0);
 	assert_int_equal(w->result.overflow, 0);
 }

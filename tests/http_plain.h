@@ -7,11 +7,11 @@
 
 /* Fails as http_start_with() does. */
 static inline int http_plain_start(struct http_server **s, const char *listen,
-				   const struct api_context *ctx, struct reason *reason)
+				   const struct api_context *ctx, struct error *error)
 {
 	const struct http_config config = {.listen = listen, .ctx = ctx};
 
-	return http_start_with(s, &config, reason);
+	return http_start_with(s, &config, error);
 }
 
 #endif

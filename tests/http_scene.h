@@ -31,7 +31,7 @@ static inline int64_t fixed_now(void)
 static inline int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason reason;
+	struct error error;
 
 	s->ctx = (struct api_context){
 		.views = view_slot_new(),
@@ -40,8 +40,8 @@ static inline int setup(void **state)
 		.watcher_smoothed = 1,
 	};
 	view_slot_publish(s->ctx.views, view_fixture_new());
-	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
-		print_error("%s\n", reason.text);
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &error)) {
+		print_error("%s\n", error.text);
 		return -1;
 	}
 	*state = s;

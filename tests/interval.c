@@ -142,10 +142,10 @@ struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers
 }
 
 int interval_decode(const struct buf *parts, size_t count, struct interval **interval,
-		    struct reason *reason)
+		    struct error *error)
 {
 	struct interval *made = interval_new(0);
-	int rc = body_decode_interval_into(parts, count, made, reason);
+	int rc = body_decode_interval_into(parts, count, made, error);
 
 	if (rc) {
 		interval_free(made);

@@ -17,6 +17,6 @@
 struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers);
 /* body_decode_interval_into() a new interval, which the caller frees. */
 int interval_decode(const struct buf *parts, size_t count, struct interval **interval,
-		    struct reason *reason);
+		    struct error *error);
 
 #endif

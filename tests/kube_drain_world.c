@@ -350,11 +350,11 @@ static void end_pod(struct kube_drain_world *w, const cJSON *pod)
 
 static bool has_grace_left(const struct kube_drain_world *w, const cJSON *pod)
 {
-	struct reason why;
+	struct error error;
 	int64_t end_ns;
 
 	return w->keeps_grace &&
-	       !timefmt_parse(text_at(pod, "metadata.deletionTimestamp"), &end_ns, &why) &&
+	       !timefmt_parse(text_at(pod, "metadata.deletionTimestamp"), &end_ns, &error) &&
 	       end_ns > clock_wall_ns();
 }
 

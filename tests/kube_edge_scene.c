@@ -226,8 +226,8 @@ int edge_scene_teardown(void **state)
 
 void edge_scene_start(struct edge_scene *s)
 {
-	struct reason why;
+	struct error error;
 
-	if (kube_start(&s->kube, &s->config, &s->timing, on_ready, s, &why))
-		fail_msg("%s", why.text);
+	if (kube_start(&s->kube, &s->config, &s->timing, on_ready, s, &error))
+		fail_msg("%s", error.text);
 }

@@ -18,12 +18,12 @@ cJSON *kube_objects_parse(const struct buf *yaml)
 	static const struct yaml_json_limits limits = {.depth = 40, .bytes = 1 << 20};
 	struct buf json = BUF_INIT;
 	cJSON *all = cJSON_CreateArray();
-	struct reason why = {""};
+	struct error error = {""};
 	size_t count;
 	char *rest, *line;
 
-	if (yaml_json_convert("objects", yaml->data, yaml->len, &limits, &json, &count, &why))
-		fail_msg("%s", why.text);
+	if (yaml_json_convert("objects", yaml->data, yaml->len, &limits, &json, &count, &error))
+		fail_msg("%s", error.text);
 	for (line = strtok_r(json.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		cJSON_AddItemToArray(all, cJSON_Parse(line));
 	assert_int_equal(cJSON_GetArraySize(all), count);

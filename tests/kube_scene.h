@@ -25,7 +25,7 @@ struct kube_scene {
 	struct tls_request seen; /* by the server, last */
 	CURL *handle;
 	int64_t now_ns; /* the time that sessions are told */
-	struct reason why;
+	struct error why;
 	char error[CURL_ERROR_SIZE];
 };
 

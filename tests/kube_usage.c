@@ -81,12 +81,12 @@ static void send_ring(struct ring *ring, uint64_t first, const char *node, uint8
 {
 	struct sender_config config = {
 		.node = node, .keys = keys, .first = first, .reply_timeout_ns = 5 * NS_PER_SEC};
-	struct reason why = {""};
+	struct error error = {""};
 	struct sender *sender;
 
 	memset(config.run, number, sizeof(config.run));
-	if (sender_open(&sender, url, &config, &why))
-		fail_msg("%s", why.text);
+	if (sender_open(&sender, url, &config, &error))
+		fail_msg("%s", error.text);
 	send_all(sender, ring);
 	sender_close(sender);
 	ring_free(ring);
@@ -106,13 +106,13 @@ void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const
 		     const char *key_path)
 {
 	int64_t now_ns = clock_wall_ns();
-	struct reason why = {""};
+	struct error error = {""};
 	struct keyring keys;
 	uint8_t number = 0;
 	const cJSON *node;
 
-	if (keys_load(&keys, key_path, &why))
-		fail_msg("%s", why.text);
+	if (keys_load(&keys, key_path, &error))
+		fail_msg("%s", error.text);
 	u->sequence++;
 	if (!u->end_ns)
 		u->end_ns = now_ns - BEFORE_NS;
@@ -185,11 +185,11 @@ void kube_usage_send_loads(struct kube_usage *u, const struct kube_load *loads, 
 	int64_t now_ns = clock_wall_ns();
 	int64_t start_ns = u->end_ns ? u->end_ns : now_ns - HISTORY_NS - PIECE_NS;
 	uint64_t first = u->sequence + 1;
-	struct reason why = {""};
+	struct error error = {""};
 	struct keyring keys;
 
-	if (keys_load(&keys, key_path, &why))
-		fail_msg("%s", why.text);
+	if (keys_load(&keys, key_path, &error))
+		fail_msg("%s", error.text);
 	for (size_t i = 0; i < count; i++) {
 		struct ring *ring = ring_new(RING_BYTES_DEFAULT, 2 * HISTORY_NS);
 

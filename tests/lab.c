@@ -113,7 +113,7 @@ struct lab *lab_new(size_t nodes, bool controllers)
 {
 	struct kube_testbed *bed = kube_testbed_new_bare();
 	struct lab *l;
-	struct reason why;
+	struct error error;
 
 	if (!bed)
 		return NULL;
@@ -129,7 +129,7 @@ struct lab *lab_new(size_t nodes, bool controllers)
 		control_plane_start_controllers(bed->plane);
 	start_kwok(l);
 	make_nodes(l);
-	if (keys_load(&l->keys, bed->key_path, &why) || !await(are_ready, l, PATIENCE_S)) {
+	if (keys_load(&l->keys, bed->key_path, &error) || !await(are_ready, l, PATIENCE_S)) {
 		fprintf(stderr, "lab: the nodes do not become ready\n");
 		lab_free(l, true);
 		abort();

@@ -255,7 +255,7 @@ static void begin_life(const struct lab_agents *a, struct agent *agent, int64_t 
 {
 	struct sender_config config = {
 		.node = agent->machine.name, .keys = a->keys, .first = 1, .boot_ns = clock_boot_ns};
-	struct reason why;
+	struct error why;
 
 	end_life(agent);
 	randombytes_buf(config.run, sizeof(config.run));
@@ -396,18 +396,18 @@ bool lab_agents_flush(struct lab_agents *a, double seconds)
 	return true;
 }
 
-struct reason lab_agents_refusal(const struct lab_agents *a)
+struct error lab_agents_refusal(const struct lab_agents *a)
 {
-	struct reason reason = {""};
+	struct error error = {""};
 
-	for (size_t i = 0; i < a->count && !*reason.text; i++) {
+	for (size_t i = 0; i < a->count && !*error.text; i++) {
 		struct sender_stats stats = {.sent = 0};
 
 		if (a->agents[i].sender)
 			sender_get_stats(a->agents[i].sender, &stats);
-		reason_set(&reason, "%s", stats.last_reason);
+		error_set(&error, "%s", stats.last_reason);
 	}
-	return reason;
+	return error;
 }
 
 void lab_agents_run(struct lab_agents *a, int64_t ns)

@@ -12,7 +12,7 @@
 
 #include "shared/interval.h"
 #include "shared/keyring.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 #include "tests/lab_use.h"
 
 struct lab_agents;
@@ -61,7 +61,7 @@ int64_t lab_agents_step(struct lab_agents *a);
 /* Steps until all that was measured was answered, or so many seconds are over; whether it was. */
 bool lab_agents_flush(struct lab_agents *a, double seconds);
 /* Why the aggregator last refused a frame of the first agent whose frames it refused; "": it did not. */
-struct reason lab_agents_refusal(const struct lab_agents *a);
+struct error lab_agents_refusal(const struct lab_agents *a);
 /* Steps for a time; say between two looks of await(). */
 void lab_agents_run(struct lab_agents *a, int64_t ns);
 

@@ -36,19 +36,19 @@ static const char *annotation(const cJSON *pod, const char *name)
 
 static void read_milli(const char *text, double *value)
 {
-	struct reason why;
+	struct error error;
 	int64_t milli;
 
-	if (text && quantity_parse_milli(text, &milli, &why) == 0)
+	if (text && quantity_parse_milli(text, &milli, &error) == 0)
 		*value = (double)milli;
 }
 
 static void read_bytes(const char *text, double *value)
 {
-	struct reason why;
+	struct error error;
 	int64_t bytes;
 
-	if (text && quantity_parse_units(text, &bytes, &why) == 0)
+	if (text && quantity_parse_units(text, &bytes, &error) == 0)
 		*value = (double)bytes;
 }
 
@@ -102,7 +102,7 @@ struct lab_use lab_use_of(const cJSON *pod)
 	struct lab_use use = {.pattern = pattern_of(pod), .seed = lab_hash(uid ? uid : "")};
 	double share = 0.2 + 0.6 * (double)(use.seed >> 11) / (double)(1ULL << 53);
 	bool all_cpu, all_mem;
-	struct reason why;
+	struct error error;
 	int64_t ns;
 
 	add_resources(pod, "requests", &use.cpu_milli, &use.mem_bytes, &all_cpu, &all_mem);
@@ -113,7 +113,7 @@ struct lab_use lab_use_of(const cJSON *pod)
 	read_bytes(annotation(pod, "lab.evenkeel.io/memory"), &use.mem_bytes);
 	use.sigma_milli = use.cpu_milli * (use.pattern == LAB_BURSTY ? 1 : 0.1);
 	read_milli(annotation(pod, "lab.evenkeel.io/cpu-sigma"), &use.sigma_milli);
-	if (after && duration_parse(after, &ns, &why) == 0)
+	if (after && duration_parse(after, &ns, &error) == 0)
 		use.load_after_ns = ns;
 	return use;
 }

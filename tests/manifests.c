@@ -41,13 +41,13 @@ cJSON *manifests_parse(const char *name, const char *text)
 {
 	static const struct yaml_json_limits limits = {.depth = 64, .bytes = 1 << 20};
 	struct buf lines = BUF_INIT;
-	struct reason reason = {""};
+	struct error error = {""};
 	cJSON *objects = cJSON_CreateArray();
 	size_t documents = 0;
 	char *rest, *line;
 
-	if (yaml_json_convert(name, text, strlen(text), &limits, &lines, &documents, &reason))
-		fail_msg("%s", reason.text);
+	if (yaml_json_convert(name, text, strlen(text), &limits, &lines, &documents, &error))
+		fail_msg("%s", error.text);
 	for (rest = lines.data; rest && (line = strsep(&rest, "\n"));) {
 		cJSON *object = cJSON_Parse(line);
 

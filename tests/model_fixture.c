@@ -14,11 +14,11 @@ static struct object *read_object(enum object_kind kind, const char *text)
 {
 	cJSON *json = cJSON_Parse(text);
 	char field[OBJECT_FIELD_MAX] = "";
-	struct reason why = {""};
+	struct error error = {""};
 	struct object *o = NULL;
 
-	if (!json || object_read(kind, json, &o, field, &why)) {
-		fprintf(stderr, "the fixture's object is refused: %s: %s: %s\n", field, why.text,
+	if (!json || object_read(kind, json, &o, field, &error)) {
+		fprintf(stderr, "the fixture's object is refused: %s: %s: %s\n", field, error.text,
 			text);
 		abort();
 	}

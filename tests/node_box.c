@@ -107,12 +107,12 @@ static void each_pods_cgroup(int (*visit)(const char *, const struct stat *, int
 		closedir(hierarchies);
 }
 
-static int clear_cgroups(struct reason *why)
+static int clear_cgroups(struct error *error)
 {
 	has_processes = false;
 	each_pods_cgroup(look_for_processes, FTW_PHYS);
 	if (has_processes) {
-		reason_set(why, "this machine runs pods already");
+		error_set(error, "this machine runs pods already");
 		return -EBUSY;
 	}
 	each_pods_cgroup(remove_cgroup, FTW_PHYS | FTW_DEPTH);
@@ -231,17 +231,17 @@ static int await_end(pid_t init, const sigset_t *signals)
 	return asked ? 128 + asked : status_of(status);
 }
 
-int node_box_run(int (*inside)(void), struct reason *why)
+int node_box_run(int (*inside)(void), struct error *error)
 {
 	sigset_t signals, before;
 	unsigned int made;
 	pid_t init;
-	int status = clear_cgroups(why);
+	int status = clear_cgroups(error);
 
 	if (status)
 		return status;
 	if (unshare(CLONE_NEWPID)) {
-		reason_set(why, "namespaces need root: %s", strerror(errno));
+		error_set(error, "namespaces need root: %s", strerror(errno));
 		return -EPERM;
 	}
 	sigemptyset(&signals);
@@ -259,8 +259,8 @@ int node_box_run(int (*inside)(void), struct reason *why)
 	}
 	status = init < 0 ? EXIT_FAILURE : await_end(init, &signals);
 	remove_folders(made);
-	if (clear_cgroups(why))
-		fprintf(stderr, "cgroups of pods are left: %s\n", why->text);
+	if (clear_cgroups(error))
+		fprintf(stderr, "cgroups of pods are left: %s\n", error->text);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return status;
 }

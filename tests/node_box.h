@@ -6,7 +6,7 @@
 #ifndef EVENKEEL_TESTS_NODE_BOX_H
 #define EVENKEEL_TESTS_NODE_BOX_H
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Runs `inside` in namespaces of its own for processes, mounts and the network, and returns what it
@@ -19,6 +19,6 @@
  * -EPERM where that is not allowed, -EBUSY when this machine runs pods already; then nothing was
  * done. `why` says more.
  */
-int node_box_run(int (*inside)(void), struct reason *why);
+int node_box_run(int (*inside)(void), struct error *error);
 
 #endif

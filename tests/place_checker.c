@@ -59,8 +59,8 @@ static bool resource_fits(const struct question *q, const char *resource)
 	taken = used(q, resource);
 	if (want <= have - taken)
 		return true;
-	reason_set(q->why, "%s: wants %" PRId64 ", %" PRId64 " of %" PRId64 " are taken", resource,
-		   want, taken, have);
+	error_set(q->error, "%s: wants %" PRId64 ", %" PRId64 " of %" PRId64 " are taken", resource,
+		  want, taken, have);
 	return false;
 }
 
@@ -90,7 +90,7 @@ static bool fits(const struct question *q)
 	for (size_t i = 0; i < q->c->pod_count; i++)
 		count += check_is_there(q, i) && q->c->where[i] == (int)q->node_at;
 	if (count + 1 > most) {
-		reason_set(q->why, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
+		error_set(q->error, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
 		return false;
 	}
 	return containers_fit(q, check_spec_of(q->pod, "containers")) &&
@@ -137,7 +137,7 @@ static bool taints_allow(const struct question *q, const cJSON *node)
 		if (check_equal(effect, "PreferNoSchedule") ||
 		    pod_tolerates(q->pod, key, check_text_of(taint, "value", ""), effect))
 			continue;
-		reason_set(q->why, "taint %s:%s of %s", key, effect, check_name_of(node));
+		error_set(q->error, "taint %s:%s of %s", key, effect, check_name_of(node));
 		return false;
 	}
 	return true;
@@ -153,7 +153,7 @@ static bool is_not_cordoned(const struct question *q)
 	if (!cJSON_IsTrue(check_spec_of(q->node, "unschedulable")) ||
 	    pod_tolerates(q->pod, "node.kubernetes.io/unschedulable", "", "NoSchedule"))
 		return true;
-	reason_set(q->why, "cordoned");
+	error_set(q->error, "cordoned");
 	return false;
 }
 
@@ -178,7 +178,7 @@ static bool selected(const struct question *q)
 {
 	if (node_wanted(q->pod, q->node))
 		return true;
-	reason_set(q->why, "nodeSelector or node affinity");
+	error_set(q->error, "nodeSelector or node affinity");
 	return false;
 }
 
@@ -238,9 +238,9 @@ static bool no_anti_affinity(const struct question *q)
 
 		if (check_is_there(q, i) && (keeps_apart(q, q->pod, other, node_of(q, i)) ||
 					     keeps_apart(q, other, q->pod, node_of(q, i)))) {
-			reason_set(q->why, "anti-affinity with %s/%s on %s",
-				   check_namespace_of(other), check_name_of(other),
-				   check_name_of(node_of(q, i)));
+			error_set(q->error, "anti-affinity with %s/%s on %s",
+				  check_namespace_of(other), check_name_of(other),
+				  check_name_of(node_of(q, i)));
 			return false;
 		}
 	}
@@ -281,14 +281,14 @@ static bool affinity_holds(const struct question *q)
 		const char *key = check_text_of(term, "topologyKey", "");
 
 		if (!check_label_of(q->node, key)) {
-			reason_set(q->why, "affinity: the node has no label %s", key);
+			error_set(q->error, "affinity: the node has no label %s", key);
 			return false;
 		}
 		all &= has_company(q, terms, term, &anywhere);
 	}
 	if (all || (!anywhere && all_terms_mean(q, terms, q->pod)))
 		return true;
-	reason_set(q->why, "affinity: nobody of those wanted is there");
+	error_set(q->error, "affinity: nobody of those wanted is there");
 	return false;
 }
 
@@ -313,7 +313,7 @@ static bool node_counts(const struct question *q, const cJSON *constraint, const
 {
 	struct question silent = *q;
 
-	silent.why = NULL;
+	silent.error = NULL;
 	if (!has_all_keys(check_spec_of(q->pod, "topologySpreadConstraints"), node))
 		return false;
 	if (check_equal(check_text_of(constraint, "nodeAffinityPolicy", "Honor"), "Honor") &&
@@ -395,15 +395,15 @@ static bool constraint_holds(const struct question *q, const cJSON *constraint)
 	int count, least, most = check_number_of(constraint, "maxSkew", 1);
 
 	if (!value) {
-		reason_set(q->why, "spread: the node has no label %s", key);
+		error_set(q->error, "spread: the node has no label %s", key);
 		return false;
 	}
 	count = count_domain(q, constraint, value) + constraint_means(q, constraint, q->pod);
 	least = fewest(q, constraint);
 	if (count - least <= most)
 		return true;
-	reason_set(q->why, "spread: %d in %s %s would be %d above %d, the most is %d", count, key,
-		   value, count - least, least, most);
+	error_set(q->error, "spread: %d in %s %s would be %d above %d, the most is %d", count, key,
+		  value, count - least, least, most);
 	return false;
 }
 
@@ -455,9 +455,9 @@ static bool port_free(const struct question *q, const cJSON *port)
 	for (size_t i = 0; i < q->c->pod_count; i++)
 		if (check_is_there(q, i) && q->c->where[i] == (int)q->node_at &&
 		    port_taken(port, q->c->pods[i])) {
-			reason_set(q->why, "port %d is taken by %s",
-				   check_number_of(port, "hostPort", 0),
-				   check_name_of(q->c->pods[i]));
+			error_set(q->error, "port %d is taken by %s",
+				  check_number_of(port, "hostPort", 0),
+				  check_name_of(q->c->pods[i]));
 			return false;
 		}
 	return true;
@@ -526,7 +526,7 @@ static bool is_destination(const struct question *q)
 {
 	if (!q->c->removed[q->node_at] && !is_no_target(q->node))
 		return true;
-	reason_set(q->why, "removed or in deletion");
+	error_set(q->error, "removed or in deletion");
 	return false;
 }
 
@@ -553,8 +553,8 @@ bool place_verdict_allows(const struct place_verdict *v, enum place_filter other
 
 struct place_verdict place_checker_ask(const struct place_checker *c, size_t pod, size_t node)
 {
-	struct place_verdict v = {.filter = PLACE_FITS, .why = {""}};
-	const struct question q = {c, pod, node, c->pods[pod], c->nodes[node], &v.why};
+	struct place_verdict v = {.filter = PLACE_FITS, .error = {""}};
+	const struct question q = {c, pod, node, c->pods[pod], c->nodes[node], &v.error};
 
 	if (!is_judged(&q))
 		v.certainty = PLACE_UNJUDGED;
@@ -574,11 +574,11 @@ static bool is_lasting(int filter)
 	       filter == PLACE_VOLUMES;
 }
 
-bool place_checker_is_legal(const struct place_checker *c, const bool *marked, struct reason *why)
+bool place_checker_is_legal(const struct place_checker *c, const bool *marked, struct error *why)
 {
 	for (size_t i = 0; i < c->pod_count; i++) {
-		struct reason inner = {""};
-		struct question q = {.c = c, .pod_at = i, .pod = c->pods[i], .why = &inner};
+		struct error inner = {""};
+		struct question q = {.c = c, .pod_at = i, .pod = c->pods[i], .error = &inner};
 
 		if (c->where[i] < 0 || check_has_ended(q.pod) || (marked && !marked[i]))
 			continue;
@@ -586,9 +586,9 @@ bool place_checker_is_legal(const struct place_checker *c, const bool *marked, s
 		q.node = c->nodes[q.node_at];
 		for (int f = 0; f < PLACE_FILTERS; f++)
 			if (is_lasting(f) && !filters[f](&q)) {
-				reason_set(why, "%s/%s on %s: filter %d: %s",
-					   check_namespace_of(q.pod), check_name_of(q.pod),
-					   check_name_of(q.node), f, inner.text);
+				error_set(why, "%s/%s on %s: filter %d: %s",
+					  check_namespace_of(q.pod), check_name_of(q.pod),
+					  check_name_of(q.node), f, inner.text);
 				return false;
 			}
 	}

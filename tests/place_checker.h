@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "aggregator/policy/place/place.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum {
 	PLACE_CHECKER_NOWHERE = -1,
@@ -48,7 +48,7 @@ enum place_certainty {
 struct place_verdict {
 	enum place_filter filter; /* the first that refuses */
 	enum place_certainty certainty;
-	struct reason why; /* "" where it fits */
+	struct error error; /* "" where it fits */
 };
 
 /* Whether somebody else's verdict agrees with this one. */
@@ -70,6 +70,6 @@ size_t place_checker_bindings(const struct place_checker *c, size_t pod, size_t 
  * somewhere) those filters are asked again, as if it came last, whose answer cannot turn by what
  * comes later: all but cordons, affinity and spread. False: the reason names pod, node and filter.
  */
-bool place_checker_is_legal(const struct place_checker *c, const bool *marked, struct reason *why);
+bool place_checker_is_legal(const struct place_checker *c, const bool *marked, struct error *error);
 
 #endif

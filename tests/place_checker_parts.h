@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 #include "tests/place_checker.h"
 
 /* One pod, one node. */
@@ -16,7 +16,7 @@ struct question {
 	const struct place_checker *c;
 	size_t pod_at, node_at;
 	const cJSON *pod, *node;
-	struct reason *why; /* may be NULL */
+	struct error *error; /* may be NULL */
 };
 
 /* --- place_checker_json.c: what is not there is NULL, or `absent` */

@@ -10,7 +10,7 @@
 
 static bool refuse(const struct question *q, const char *what, const char *name)
 {
-	reason_set(q->why, "%s: %s", what, name);
+	error_set(q->error, "%s: %s", what, name);
 	return false;
 }
 

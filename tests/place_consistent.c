@@ -12,7 +12,7 @@
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
-static bool check_amounts(const struct place *p, struct reason *why)
+static bool check_amounts(const struct place *p, struct error *error)
 {
 	place_sum *used = mem_zalloc((size_t)p->node_count * p->dim_room + 1, sizeof(*used));
 	bool same = true;
@@ -32,15 +32,15 @@ static bool check_amounts(const struct place *p, struct reason *why)
 	for (size_t i = 0; same && i < (size_t)p->node_count * p->dim_room; i++) {
 		same = used[i] == p->used[i];
 		if (!same)
-			reason_set(why, "node %s: amount %zu is %" PRId64 " and not %" PRId64,
-				   place_node_name(p, (place_node)(i / p->dim_room)),
-				   i % p->dim_room, (int64_t)p->used[i], (int64_t)used[i]);
+			error_set(error, "node %s: amount %zu is %" PRId64 " and not %" PRId64,
+				  place_node_name(p, (place_node)(i / p->dim_room)),
+				  i % p->dim_room, (int64_t)p->used[i], (int64_t)used[i]);
 	}
 	free(used);
 	return same;
 }
 
-static bool check_lists(const struct place *p, struct reason *why)
+static bool check_lists(const struct place *p, struct error *error)
 {
 	for (place_node n = 0; n < p->node_count; n++) {
 		int64_t length = 0;
@@ -48,14 +48,14 @@ static bool check_lists(const struct place *p, struct reason *why)
 		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
 			length++;
 			if (place_slot(p, at)->node != n) {
-				reason_set(why, "a pod in the list of node %s is not there",
-					   place_node_name(p, n));
+				error_set(error, "a pod in the list of node %s is not there",
+					  place_node_name(p, n));
 				return false;
 			}
 		}
 		if (length != p->used[(size_t)n * p->dim_room + RESOURCE_PODS]) {
-			reason_set(why, "the list of node %s has %" PRId64 " pods",
-				   place_node_name(p, n), length);
+			error_set(error, "the list of node %s has %" PRId64 " pods",
+				  place_node_name(p, n), length);
 			return false;
 		}
 	}
@@ -109,7 +109,7 @@ static bool *find_domains(const struct place *p, const struct place_counter *c)
 	return there;
 }
 
-static bool check_least(const struct place *p, const struct place_counter *c, struct reason *why)
+static bool check_least(const struct place *p, const struct place_counter *c, struct error *error)
 {
 	const struct place_key *k = &p->keys.of[c->key];
 	uint32_t domains = 0, least = 0;
@@ -127,12 +127,12 @@ static bool check_least(const struct place *p, const struct place_counter *c, st
 	free(there);
 	if (domains == c->domains && (least == c->min || !domains))
 		return true;
-	reason_set(why, "spread over %s: the least of %u domains is %u, and not %u of %u", k->name,
-		   domains, least, c->min, c->domains);
+	error_set(error, "spread over %s: the least of %u domains is %u, and not %u of %u", k->name,
+		  domains, least, c->min, c->domains);
 	return false;
 }
 
-static bool check_counter(const struct place *p, const struct place_counter *c, struct reason *why)
+static bool check_counter(const struct place *p, const struct place_counter *c, struct error *error)
 {
 	const struct place_key *k = &p->keys.of[c->key];
 	uint32_t *count = mem_zalloc((size_t)k->domain_count + 1, sizeof(*count));
@@ -144,20 +144,19 @@ static bool check_counter(const struct place *p, const struct place_counter *c, 
 		total += count[d];
 		if (same && count[d] != place_tally_get(&c->count, d)) {
 			same = false;
-			reason_set(why, "a counter of %s: %u pods counted, %u there (%.200s)",
-				   k->name, place_tally_get(&c->count, d), count[d],
-				   c->group->text);
+			error_set(error, "a counter of %s: %u pods counted, %u there (%.200s)",
+				  k->name, place_tally_get(&c->count, d), count[d], c->group->text);
 		}
 	}
 	if (same && total != c->total) {
 		same = false;
-		reason_set(why, "a counter of %s: %u in all, %u there", k->name, c->total, total);
+		error_set(error, "a counter of %s: %u in all, %u there", k->name, c->total, total);
 	}
 	free(count);
-	return same && check_least(p, c, why);
+	return same && check_least(p, c, error);
 }
 
-static bool check_use(const struct place *p, struct reason *why)
+static bool check_use(const struct place *p, struct error *error)
 {
 	for (place_node n = 0; p->cap && n < p->node_count; n++) {
 		struct place_node_use sum = p->use[n], base;
@@ -166,15 +165,15 @@ static bool check_use(const struct place *p, struct reason *why)
 			place_use_add(&sum, &place_slot(p, at)->use, -1);
 		place_use_base(p, n, &base);
 		if (memcmp(&sum, &base, sizeof(sum)) != 0) {
-			reason_set(why, "node %s: the use of its pods does not add up",
-				   place_node_name(p, n));
+			error_set(error, "node %s: the use of its pods does not add up",
+				  place_node_name(p, n));
 			return false;
 		}
 	}
 	return true;
 }
 
-static bool check_claims(const struct place *p, struct reason *why)
+static bool check_claims(const struct place *p, struct error *error)
 {
 	for (const struct place_claim *claim = p->claims; claim; claim = claim->hh.next) {
 		uint32_t users = 0;
@@ -187,12 +186,12 @@ static bool check_claims(const struct place *p, struct reason *why)
 				users += s->class->claims.of[k] == claim;
 		}
 		if (users != claim->users) {
-			reason_set(why, "claim %s: %u users counted, %u there", claim->key,
-				   claim->users, users);
+			error_set(error, "claim %s: %u users counted, %u there", claim->key,
+				  claim->users, users);
 			return false;
 		}
 		if (claim->given && claim->given->given_to != claim) {
-			reason_set(why, "claim %s has a volume that is another's", claim->key);
+			error_set(error, "claim %s has a volume that is another's", claim->key);
 			return false;
 		}
 	}
@@ -200,14 +199,14 @@ static bool check_claims(const struct place *p, struct reason *why)
 }
 
 /* What is given away is somebody's. */
-static bool check_stocks(const struct place *p, struct reason *why)
+static bool check_stocks(const struct place *p, struct error *error)
 {
 	for (const struct place_stock *s = p->stocks; s; s = s->hh.next) {
 		for (uint32_t i = 0; i < s->volumes.count; i++) {
 			const struct place_volume *v = s->volumes.of[i];
 
 			if (v->given_to && v->given_to->given != v) {
-				reason_set(why, "volume %s is given to nobody", v->name);
+				error_set(error, "volume %s is given to nobody", v->name);
 				return false;
 			}
 		}
@@ -215,13 +214,13 @@ static bool check_stocks(const struct place *p, struct reason *why)
 	return true;
 }
 
-bool place_is_consistent(const struct place *p, struct reason *why)
+bool place_is_consistent(const struct place *p, struct error *error)
 {
-	if (!check_amounts(p, why) || !check_lists(p, why) || !check_use(p, why) ||
-	    !check_claims(p, why) || !check_stocks(p, why))
+	if (!check_amounts(p, error) || !check_lists(p, error) || !check_use(p, error) ||
+	    !check_claims(p, error) || !check_stocks(p, error))
 		return false;
 	for (uint32_t i = 0; i < p->counters.count; i++)
-		if (!check_counter(p, &p->counters.of[i], why))
+		if (!check_counter(p, &p->counters.of[i], error))
 			return false;
 	return true;
 }

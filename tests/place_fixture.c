@@ -113,7 +113,7 @@ const char *place_fixture_ask(struct place *p, const char *pod, const char *node
 {
 	place_pod handle = place_find_pod(p, "default", pod);
 	place_node n = place_find_node(p, node);
-	struct reason why;
+	struct error why;
 	enum place_filter f;
 
 	if (handle == PLACE_NONE || n == PLACE_NONE) {

@@ -350,14 +350,14 @@ static struct object *read_object(const cJSON *json)
 {
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "kind"));
 	char field[OBJECT_FIELD_MAX] = "";
-	struct reason why = {""};
+	struct error error = {""};
 	struct object *o = NULL;
 	int kind = 0;
 
 	while (kind < OBJECT_KINDS && strcmp(object_kind_name((enum object_kind)kind), name) != 0)
 		kind++;
-	if (object_read((enum object_kind)kind, json, &o, field, &why)) {
-		fprintf(stderr, "the world's object is refused: %s: %s\n", field, why.text);
+	if (object_read((enum object_kind)kind, json, &o, field, &error)) {
+		fprintf(stderr, "the world's object is refused: %s: %s\n", field, error.text);
 		abort();
 	}
 	return o;

@@ -14,13 +14,13 @@ struct view *quota_fixture_view(const char *items)
 {
 	char *text = mem_printf("apiVersion: v1\nkind: List\nitems:\n%s", items);
 	struct snapshot *s = snapshot_new();
-	struct reason why = {""};
+	struct error error = {""};
 	struct view *v = NULL;
 	int64_t now_ns;
 
-	if (snapshot_add(s, "fixture", text, strlen(text), &why) ||
-	    snapshot_view(s, &v, &now_ns, &why)) {
-		fprintf(stderr, "the fixture's objects are refused: %s\n%s\n", why.text, text);
+	if (snapshot_add(s, "fixture", text, strlen(text), &error) ||
+	    snapshot_view(s, &v, &now_ns, &error)) {
+		fprintf(stderr, "the fixture's objects are refused: %s\n%s\n", error.text, text);
 		abort();
 	}
 	snapshot_free(s);

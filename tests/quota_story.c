@@ -8,7 +8,7 @@
 #include "aggregator/planner/place_pool.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -208,7 +208,7 @@ void quota_story_publish(struct quota_story *s)
 			put_toy(s, &s->pods[i]);
 	view_slot_publish(s->api.ctx.views,
 			  join_view(s->join, NULL, 0, model_cluster(s->model), clock_ns));
-	ledger_settle(s->api.ctx.ledger, model_generation(s->model), clock_ns);
+	reservations_settle(s->api.ctx.reservations, model_generation(s->model), clock_ns);
 }
 
 /* --- the aggregator */
@@ -222,26 +222,26 @@ static int64_t now_ns(void)
 static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {
-	struct ledger *l = ((struct quota_story *)ctx)->api.ctx.ledger;
+	struct reservations *l = ((struct quota_story *)ctx)->api.ctx.reservations;
 
 	(void)was;
 	if (!*pod->node)
 		return;
-	ledger_bind(l, pod->object.uid, pod->node, generation);
-	ledger_remember(l, pod->object.uid);
+	reservations_bind(l, pod->object.uid, pod->node, generation);
+	reservations_remember(l, pod->object.uid);
 }
 
 static void on_pod_gone(void *ctx, const struct kube_pod *pod)
 {
-	struct ledger *l = ((struct quota_story *)ctx)->api.ctx.ledger;
+	struct reservations *l = ((struct quota_story *)ctx)->api.ctx.reservations;
 
-	ledger_release(l, pod->object.uid);
-	ledger_forget(l, pod->object.uid);
+	reservations_release(l, pod->object.uid);
+	reservations_forget(l, pod->object.uid);
 }
 
 static void start_aggregator(struct quota_story *s)
 {
-	s->api.ctx.ledger = ledger_new();
+	s->api.ctx.reservations = reservations_new();
 	s->api.ctx.victims = victim_log_new();
 	s->api.ctx.waiting = waiting_pods_new(&s->api.counters.requeue, false);
 	counter_set(&s->api.counters.requeue.enabled, 1);
@@ -254,7 +254,7 @@ static void stop_aggregator(struct quota_story *s)
 {
 	waiting_pods_free(s->api.ctx.waiting);
 	victim_log_free(s->api.ctx.victims);
-	ledger_free(s->api.ctx.ledger);
+	reservations_free(s->api.ctx.reservations);
 }
 
 /* --- the story */

@@ -93,10 +93,10 @@ struct sender_socket {
 static struct sender_socket *sock;
 
 int sender_socket_open(struct sender_socket **s, const struct endpoint *endpoint,
-		       struct reason *reason)
+		       struct error *error)
 {
 	(void)endpoint;
-	(void)reason;
+	(void)error;
 	*s = sock = mem_zalloc(1, sizeof(*sock));
 	sock->ready = true;
 	sock->connections = 1;

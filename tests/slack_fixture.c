@@ -126,12 +126,12 @@ void slack_fixture_check(struct view *v, const struct slack_result *r, int64_t n
 	p = place_new(v, &o);
 	slack_put(r, p, pods);
 	for (size_t i = 0; i < r->placed_count; i++) {
-		struct reason why = {""};
+		struct error error = {""};
 
 		place_take(p, pods[i]);
-		if (place_explain(p, pods[i], r->placed[i].node, &why) != PLACE_FITS)
+		if (place_explain(p, pods[i], r->placed[i].node, &error) != PLACE_FITS)
 			fail_msg("%s on %s: %s", r->classes[r->placed[i].class].key,
-				 place_node_name(p, r->placed[i].node), why.text);
+				 place_node_name(p, r->placed[i].node), error.text);
 		place_put(p, pods[i], r->placed[i].node);
 	}
 	place_free(p);
@@ -155,7 +155,7 @@ static void check_sums(const struct slack_result *r)
 
 const struct slack_result *slack_fixture_step(struct slack_fixture *f)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	struct place_options o;
 
 	view_drop(f->view);
@@ -168,10 +168,10 @@ const struct slack_result *slack_fixture_step(struct slack_fixture *f)
 	else
 		f->place = place_new(f->view, &o);
 	slack_result_fini(&f->result);
-	if (slack_step(f->state, f->place, f->view, f->now_ns, &f->options, &f->result, &why))
-		fail_msg("%s", why.text);
-	if (!place_is_consistent(f->place, &why))
-		fail_msg("%s", why.text);
+	if (slack_step(f->state, f->place, f->view, f->now_ns, &f->options, &f->result, &error))
+		fail_msg("%s", error.text);
+	if (!place_is_consistent(f->place, &error))
+		fail_msg("%s", error.text);
 	check_sums(&f->result);
 	slack_fixture_check(f->view, &f->result, f->now_ns);
 	return &f->result;

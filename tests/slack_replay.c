@@ -208,7 +208,7 @@ static void check_pushed_out(struct slack_replay *s, const struct slack_move *m)
 	if (m->filter != PLACE_VOLUMES && !place_verdict_allows(&v, m->filter))
 		fail_msg("%s is pushed out of %s by %s, and is refused by %s: %s\n%s", m->class,
 			 m->from, place_filter_name(m->filter), place_filter_name(v.filter),
-			 v.why.text, s->result->narration.data);
+			 v.error.text, s->result->narration.data);
 	drop(s, p);
 }
 

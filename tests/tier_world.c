@@ -51,13 +51,13 @@ void tier_world_keep_unified_only(struct tier_world *w)
 int tier_world_setup(void **state)
 {
 	struct tier_world *w = mem_zalloc(1, sizeof(*w));
-	struct reason why = {""};
+	struct error error = {""};
 
 	w->tier = *(const enum sampler_tier *)*state;
-	w->fixture = cgroup_fixture_new("tiers", &why);
+	w->fixture = cgroup_fixture_new("tiers", &error);
 	*state = w;
 	if (!w->fixture) {
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		return 0;
 	}
 	cgroup_fixture_open_below(w->fixture, &w->fs);
@@ -92,44 +92,44 @@ struct tier_world *tier_world_need(void **state)
 
 void tier_world_scan(struct tier_world *w)
 {
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (cgroupfs_scan(&w->fs, w->topology, &why))
-		fail_msg("%s", why.text);
+	if (cgroupfs_scan(&w->fs, w->topology, &error))
+		fail_msg("%s", error.text);
 }
 
 /*
  * What a machine may lack: BTF, a function of the kernel or leave to call it, a capability, cgroup
  * v2 alone.
  */
-static bool is_machines_fault(int err, const struct reason *why)
+static bool is_machines_fault(int err, const struct error *error)
 {
 	return err == -ENOENT || err == -ENOSYS || err == -EPERM || err == -ENOTSUP ||
-	       strstr(why->text, "calling kernel function");
+	       strstr(error->text, "calling kernel function");
 }
 
 void tier_world_open(struct tier_world *w)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	int err;
 
 	tier_world_scan(w);
-	err = sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &why);
+	err = sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &error);
 	if (!err)
 		return;
-	if (w->tier == TIER_T3 || !is_machines_fault(err, &why))
-		fail_msg("%s: %s", sampler_tier_name(w->tier), why.text);
-	print_message("SKIP: %s\n", why.text);
+	if (w->tier == TIER_T3 || !is_machines_fault(err, &error))
+		fail_msg("%s: %s", sampler_tier_name(w->tier), error.text);
+	print_message("SKIP: %s\n", error.text);
 	skip();
 }
 
 struct pass_result tier_world_pass(struct tier_world *w, enum pass_kind kind)
 {
 	struct pass_result result;
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (sampler_pass(w->sampler, w->topology, kind, ++w->pass, &result, &why))
-		fail_msg("%s", why.text);
+	if (sampler_pass(w->sampler, w->topology, kind, ++w->pass, &result, &error))
+		fail_msg("%s", error.text);
 	return result;
 }
 

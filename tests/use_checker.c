@@ -87,24 +87,24 @@ double use_sum_mem(const struct use_sum *s)
 	return most;
 }
 
-bool use_sum_fits(const struct use_sum *s, const struct use_node *n, struct reason *why)
+bool use_sum_fits(const struct use_sum *s, const struct use_node *n, struct error *error)
 {
 	double cpu_most = CPU_SHARE * n->cpu_allocatable_milli + CPU_SLACK;
 	double mem_most = MEM_SHARE * n->mem_allocatable_bytes + MEM_SLACK;
 
 	if (whole_time_cpu(s) > cpu_most) {
-		reason_set(why, "%.1f of %.1f millicores", whole_time_cpu(s), cpu_most);
+		error_set(error, "%.1f of %.1f millicores", whole_time_cpu(s), cpu_most);
 		return false;
 	}
 	if (s->mem_bytes > mem_most) {
-		reason_set(why, "%.0f of %.0f bytes", s->mem_bytes, mem_most);
+		error_set(error, "%.0f of %.0f bytes", s->mem_bytes, mem_most);
 		return false;
 	}
 	for (int h = 0; h < USE_HOURS; h++) {
 		if (s->hour_cpu_milli[h] <= cpu_most && s->hour_mem_bytes[h] <= mem_most)
 			continue;
-		reason_set(why, "at %d h %.1f of %.1f millicores, %.0f of %.0f bytes", h,
-			   s->hour_cpu_milli[h], cpu_most, s->hour_mem_bytes[h], mem_most);
+		error_set(error, "at %d h %.1f of %.1f millicores, %.0f of %.0f bytes", h,
+			  s->hour_cpu_milli[h], cpu_most, s->hour_mem_bytes[h], mem_most);
 		return false;
 	}
 	return true;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { USE_HOURS = 24 };
 
@@ -47,6 +47,6 @@ void use_sum_add(struct use_sum *s, const struct use_pod *p);
 double use_sum_cpu(const struct use_sum *s);
 double use_sum_mem(const struct use_sum *s);
 /* False: the reason says what is exceeded, and when. */
-bool use_sum_fits(const struct use_sum *s, const struct use_node *n, struct reason *why);
+bool use_sum_fits(const struct use_sum *s, const struct use_node *n, struct error *error);
 
 #endif

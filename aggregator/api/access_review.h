@@ -6,7 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_API_ACCESS_REVIEW_H
 #define EVENKEEL_AGGREGATOR_API_ACCESS_REVIEW_H
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum access_verdict {
 	ACCESS_ALLOWED,
@@ -20,7 +20,7 @@ enum { ACCESS_USER_LEN = 128 };
 struct access_answer {
 	enum access_verdict verdict;
 	char user[ACCESS_USER_LEN]; /* whose the token is, cut; "" where that is not known */
-	struct reason why; /* of anything but ACCESS_ALLOWED; never the token */
+	struct error error; /* of anything but ACCESS_ALLOWED; never the token */
 };
 
 struct review_client {

@@ -14,12 +14,12 @@
 #include "aggregator/state/counters.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct drain_log;
 struct drain_setup;
 struct extender_options;
-struct ledger;
+struct reservations;
 struct place_pool;
 struct plan_memory;
 struct plan_slot;
@@ -48,7 +48,7 @@ struct api_context {
 	 * standalone.
 	 */
 	const char *kubernetes_mode;
-	struct ledger *ledger; /* NULL: nothing is reserved (offline) */
+	struct reservations *reservations; /* NULL: nothing is reserved (offline) */
 	struct place_pool *places; /* placement cores to ask, .. */
 	struct place_pool *scheduler_places; /* .. and those of requests of schedulers */
 	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */

@@ -115,7 +115,7 @@ static void choose_labelled(const struct drain_plan *p, const struct selector *s
 }
 
 /* A plan never changes; what is said of it may. */
-static uint64_t etag_of(const struct plan_result *r, const struct reason *stale)
+static uint64_t etag_of(const struct plan_result *r, const struct error *stale)
 {
 	uint64_t hash = (uint64_t)r->time_ns ^ r->version << 48;
 
@@ -128,7 +128,7 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 		       int64_t now_ns, struct api_response *rs)
 {
 	const struct drain_plan *p = r->drain;
-	struct reason stale;
+	struct error stale;
 	struct jsonw w;
 
 	list_answer_open(rs, &w, "DrainPlan", now_ns);

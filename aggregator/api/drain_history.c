@@ -83,15 +83,15 @@ static bool read_memory(const struct api_context *ctx, struct drain_log *to,
 	const char *text = ctx->memory ? ctx->memory->of[PLAN_DRAIN] : NULL;
 	struct drain_state *state = drain_state_new();
 	const struct drain_record *of;
-	struct reason why = {""};
+	struct error error = {""};
 	size_t count;
-	bool good = !text || drain_state_read(state, text, strlen(text), INT64_MAX, 0, &why) == 0;
+	bool good = !text || drain_state_read(state, text, strlen(text), INT64_MAX, 0, &error) == 0;
 
 	if (good) {
 		of = drain_state_history(state, &count);
 		drain_log_add(to, of, count);
 	} else {
-		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.drain: %s", why.text);
+		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.drain: %s", error.text);
 	}
 	drain_state_free(state);
 	return good;

@@ -357,8 +357,8 @@ static void write_owed(struct jsonw *w, const struct drain_owed *o)
 	jsonw_key_int(w, "placed", (int64_t)o->placed);
 	jsonw_key_int(w, "unplaced", (int64_t)o->unplaced);
 	jsonw_key_int(w, "waiting", (int64_t)o->waiting);
-	if (*o->why.text)
-		jsonw_key_string(w, "why", o->why.text);
+	if (*o->error.text)
+		jsonw_key_string(w, "why", o->error.text);
 	jsonw_object_close(w);
 }
 

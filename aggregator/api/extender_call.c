@@ -22,7 +22,7 @@ static struct extender_counters *counters_of(const struct extender_call *c)
 bool extender_read_pod(const cJSON *json, struct kube_pod **pod, struct api_response *rs)
 {
 	char below[OBJECT_FIELD_MAX] = "", field[OBJECT_FIELD_MAX + 8];
-	struct reason why = {""};
+	struct error why = {""};
 	struct object *record;
 
 	if (object_read(OBJECT_POD, json, &record, below, &why)) {
@@ -37,10 +37,10 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 			  struct api_response *rs)
 {
 	char field[EXTENDER_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 
-	if (extender_args_parse(rq->body, rq->body_len, &c->args, field, &reason))
-		return api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
+	if (extender_args_parse(rq->body, rq->body_len, &c->args, field, &error))
+		return api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", error.text);
 	if (extender_read_pod(c->args.pod, &c->pod, rs))
 		return true;
 	extender_args_fini(&c->args);
@@ -125,7 +125,8 @@ static void find_places(struct extender_call *c)
 
 static void take_world(struct extender_call *c)
 {
-	c->ledger = c->ctx->ledger ? ledger_take(c->ctx->ledger, c->now_ns) : NULL;
+	c->reservations =
+		c->ctx->reservations ? reservations_take(c->ctx->reservations, c->now_ns) : NULL;
 	c->view = view_slot_take(c->ctx->views);
 	find_places(c);
 }
@@ -134,7 +135,7 @@ static void drop_world(struct extender_call *c)
 {
 	free(c->places);
 	view_drop(c->view);
-	ledger_copy_drop(c->ledger);
+	reservations_copy_drop(c->reservations);
 }
 
 void extender_call_renew(struct extender_call *c)
@@ -142,7 +143,7 @@ void extender_call_renew(struct extender_call *c)
 	drop_world(c);
 	take_world(c);
 	c->ask.view = c->view;
-	c->ask.ledger = c->ledger;
+	c->ask.reservations = c->reservations;
 }
 
 void extender_call_refresh(struct extender_call *c)
@@ -160,7 +161,7 @@ static void prepare(struct extender_call *c)
 	workload_key_of(c->pod, c->workload);
 	c->ask = (struct score_ask){
 		.view = c->view,
-		.ledger = c->ledger,
+		.reservations = c->reservations,
 		.now_ns = c->now_ns,
 		.mix = &c->mix,
 		.args = &c->score_args,
@@ -257,7 +258,8 @@ void extender_call_open_again(struct extender_call *c, const struct api_context 
 		.ctx = ctx, .verb = EXTENDER_FILTER, .now_ns = ctx->now_ns(), .fresh = true};
 	object_hold(&pod->object);
 	c->pod = pod;
-	c->ledger = ctx->ledger ? ledger_take(ctx->ledger, c->now_ns) : NULL;
+	c->reservations =
+		ctx->reservations ? reservations_take(ctx->reservations, c->now_ns) : NULL;
 	c->view = v = view_slot_take(ctx->views);
 	all = !v->roster || nodes->roster != v->roster || nodes->count != v->node_count;
 	c->args.nodes = mem_zalloc(v->node_count + 1, sizeof(*c->args.nodes));
@@ -280,13 +282,14 @@ void extender_call_close_again(struct extender_call *c)
 
 bool extender_call_may_reserve(const struct extender_call *c)
 {
-	return c->ctx->ledger && *c->pod->object.uid && !*c->pod->node;
+	return c->ctx->reservations && *c->pod->object.uid && !*c->pod->node;
 }
 
-static int reserve(const struct extender_call *c, const char *node, const struct ledger_copy *seen)
+static int reserve(const struct extender_call *c, const char *node,
+		   const struct reservations_copy *seen)
 {
 	const struct expected_use expected = score_ask_expected(&c->ask);
-	const struct ledger_entry entry = {
+	const struct reservation entry = {
 		.uid = c->pod->object.uid,
 		.namespace = c->pod->object.namespace,
 		.name = c->pod->object.name,
@@ -297,12 +300,12 @@ static int reserve(const struct extender_call *c, const char *node, const struct
 		.expected_mem_bytes = expected.mem_bytes,
 		.priority = c->pod->template->priority,
 	};
-	struct ledger *l = c->ctx->ledger;
+	struct reservations *l = c->ctx->reservations;
 	int rc = -EINVAL;
 
 	if (extender_call_may_reserve(c))
-		rc = seen ? ledger_reserve_seen(l, &entry, seen, c->now_ns)
-			  : ledger_reserve(l, &entry, c->now_ns);
+		rc = seen ? reservations_reserve_seen(l, &entry, seen, c->now_ns)
+			  : reservations_reserve(l, &entry, c->now_ns);
 	if (rc && rc != -EALREADY && rc != -EAGAIN)
 		counter_add(&counters_of(c)->unreserved, 1);
 	return rc;
@@ -315,5 +318,5 @@ void extender_call_reserve(const struct extender_call *c, const char *node)
 
 bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
 {
-	return reserve(c, node, c->ledger) != -EAGAIN;
+	return reserve(c, node, c->reservations) != -EAGAIN;
 }

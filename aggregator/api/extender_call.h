@@ -7,7 +7,7 @@
 #include "aggregator/api/extender_json.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/api/score_job.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 
 struct extender_call {
 	const struct api_context *ctx; /* borrowed */
@@ -16,7 +16,7 @@ struct extender_call {
 	bool fresh; /* what is known was waited for: extender_call_refresh() */
 	struct extender_args args;
 	struct kube_pod *pod; /* held */
-	struct ledger_copy *ledger; /* held; taken before the view */
+	struct reservations_copy *reservations; /* held; taken before the view */
 	struct view *view; /* held */
 	size_t *places; /* owned; of the nodes asked about in the view, node_count: not there */
 	struct score_mix mix;
@@ -39,7 +39,7 @@ bool *extender_call_chosen(const struct extender_call *c);
 /*
  * Whether the ledger is to know of the pod. One without a uid could never be released, and one that
  * has a node is the view's business: also where the question does not know of it yet
- * (ledger_remember()).
+ * (reservations_remember()).
  */
 bool extender_call_may_reserve(const struct extender_call *c);
 /* Reserves for the pod, on that node ("": on none yet). What cannot be is counted. */

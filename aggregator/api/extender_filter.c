@@ -221,7 +221,8 @@ static void refuse_all(struct sieve *s)
 /* A late question: the pod is in the numbers already. */
 static bool is_bound(const struct extender_call *call)
 {
-	return call->ctx->ledger && ledger_remembers(call->ctx->ledger, call->pod->object.uid);
+	return call->ctx->reservations &&
+	       reservations_remembers(call->ctx->reservations, call->pod->object.uid);
 }
 
 /*
@@ -242,14 +243,14 @@ static bool is_admitted(struct sieve *s)
 	struct quota_ask ask;
 
 	s->gate = (struct gate_answer){0};
-	quota_scene_of(&scene, call->ctx, call->ledger, call->view);
+	quota_scene_of(&scene, call->ctx, call->reservations, call->view);
 	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
 	quota_admit(scene.book, &ask, &verdict);
 	if (call->ctx->counters)
 		s->gate.counter = &call->ctx->counters->quota.gates[verdict.gate];
 	if (!verdict.admitted) {
 		snprintf(s->gate.why, GATE_TEXT, "ElasticQuota %.20s: %.470s",
-			 quota_gate_name(verdict.gate), verdict.why.text);
+			 quota_gate_name(verdict.gate), verdict.error.text);
 		s->gate.unresolvable = verdict.gate == QUOTA_NEVER;
 	}
 	quota_scene_close(&scene);
@@ -294,7 +295,7 @@ static bool settle_with_ledger(const struct sieve *s)
 	if (c->args.count && !c->fresh)
 		return false;
 	if (extender_call_may_reserve(c) && !*c->pod->nominated_node)
-		ledger_release(c->ctx->ledger, c->pod->object.uid);
+		reservations_release(c->ctx->reservations, c->pod->object.uid);
 	return true;
 }
 

@@ -264,7 +264,7 @@ static int parse_args(struct parser *p, struct extender_args *args)
 }
 
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
-			char field[EXTENDER_FIELD_MAX], struct reason *reason)
+			char field[EXTENDER_FIELD_MAX], struct error *reason)
 {
 	struct parser p = {
 		.text = {"body", body, body, body + len, reason},

@@ -44,7 +44,7 @@
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/model/object.h"
 #include "aggregator/policy/expected_use.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -60,7 +60,7 @@ struct preempting {
 	struct kube_pod *pod; /* held */
 	const struct extender_victims_map *offered; /* of the question */
 	struct view *view; /* held, as is; of the last look */
-	struct ledger_copy *ledger;
+	struct reservations_copy *reservations;
 	struct quota_scene scene;
 	bool confirmed; /* the scheduler's choice, since the cluster is not known */
 	struct victim_answer told; /* before, owned; count 0: nothing */
@@ -75,10 +75,10 @@ static bool read_question(struct preempting *p, const struct api_request *rq,
 			  struct api_response *rs)
 {
 	char field[EXTENDER_FIELD_MAX];
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (extender_preemption_parse(rq->body, rq->body_len, &p->question, field, &why))
-		return api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", why.text);
+	if (extender_preemption_parse(rq->body, rq->body_len, &p->question, field, &error))
+		return api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", error.text);
 	if (!extender_read_pod(p->question.pod, &p->pod, rs)) {
 		extender_preemption_fini(&p->question);
 		return false;
@@ -307,7 +307,7 @@ bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *p
 	bool any;
 
 	extender_call_open_again(&call, ctx, pod, nodes);
-	quota_scene_of(&p.scene, ctx, call.ledger, call.view);
+	quota_scene_of(&p.scene, ctx, call.reservations, call.view);
 	offers = mem_zalloc(call.args.count + 1, sizeof(*offers));
 	for (size_t i = 0; i < call.args.count; i++)
 		offers[i].node = call.args.nodes[i].name;
@@ -371,7 +371,7 @@ static void reserve(const struct preempting *p)
 	const struct score_owner owner = expected_use_of_pods_owner(p->scene.view, p->pod);
 	struct expected_use expected;
 	struct score_args usual;
-	struct ledger_entry entry = {
+	struct reservation entry = {
 		.uid = p->pod->object.uid,
 		.namespace = p->pod->object.namespace,
 		.name = p->pod->object.name,
@@ -380,14 +380,14 @@ static void reserve(const struct preempting *p)
 		.priority = p->pod->template->priority,
 	};
 
-	if (!p->count || !p->ctx->ledger || *p->pod->node)
+	if (!p->count || !p->ctx->reservations || *p->pod->node)
 		return;
 	score_args_default(&usual, SCORE_CORRECTED);
 	expected_use_read(&p->pod->template->spec, &usual, &owner, &expected);
 	entry.expected_cpu_milli = expected.cpu_milli;
 	entry.expected_high_cpu_milli = expected.cpu_high_milli;
 	entry.expected_mem_bytes = expected.mem_bytes;
-	if (ledger_reserve(p->ctx->ledger, &entry, p->ctx->now_ns()))
+	if (reservations_reserve(p->ctx->reservations, &entry, p->ctx->now_ns()))
 		counter_add(&p->ctx->counters->extender.unreserved, 1);
 }
 
@@ -434,11 +434,13 @@ static void settle(const struct preempting *p)
 /* False: the cluster is not known, and *rs says so. */
 static bool look(struct preempting *p, struct api_response *rs)
 {
-	p->ledger = p->ctx->ledger ? ledger_take(p->ctx->ledger, p->ctx->now_ns()) : NULL;
+	p->reservations = p->ctx->reservations
+				  ? reservations_take(p->ctx->reservations, p->ctx->now_ns())
+				  : NULL;
 	p->view = view_slot_take(p->ctx->views);
 	if (!extender_knows_cluster(p->view, rs))
 		return false;
-	quota_scene_of(&p->scene, p->ctx, p->ledger, p->view);
+	quota_scene_of(&p->scene, p->ctx, p->reservations, p->view);
 	decide(p);
 	return true;
 }
@@ -447,7 +449,7 @@ static void look_away(struct preempting *p)
 {
 	quota_scene_close(&p->scene);
 	view_drop(p->view);
-	ledger_copy_drop(p->ledger);
+	reservations_copy_drop(p->reservations);
 }
 
 /* While the search is vain and something arrives, until the time is over; a search may outlast it. */

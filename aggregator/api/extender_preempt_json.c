@@ -110,9 +110,9 @@ static int read_members(const struct request_error *p, struct extender_preemptio
 }
 
 int extender_preemption_parse(const char *body, size_t len, struct extender_preemption *out,
-			      char field[EXTENDER_FIELD_MAX], struct reason *reason)
+			      char field[EXTENDER_FIELD_MAX], struct error *error)
 {
-	const struct request_error p = {field, EXTENDER_FIELD_MAX, reason};
+	const struct request_error p = {field, EXTENDER_FIELD_MAX, error};
 	int rc;
 
 	*out = (struct extender_preemption){.tree = NULL};

@@ -224,7 +224,8 @@ static const struct extender_priority *find_first(const struct extender_priority
 static void charge(const struct extender_call *c, const char *node)
 {
 	if (!extender_call_may_reserve(c) ||
-	    ledger_charge(c->ctx->ledger, c->pod->object.uid, node, c->now_ns) == -ENOENT)
+	    reservations_charge(c->ctx->reservations, c->pod->object.uid, node, c->now_ns) ==
+		    -ENOENT)
 		extender_call_reserve(c, node);
 }
 

@@ -50,22 +50,22 @@ static void request_fini(struct fit_request *rq)
 static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs)
 {
 	char field[POD_MANIFEST_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 
-	if (!pod_manifest_read(pod, &rq->pod, field, &reason))
+	if (!pod_manifest_read(pod, &rq->pod, field, &error))
 		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+	return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 }
 
 static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_response *rs)
 {
 	char field[REQUEST_NODES_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 
 	if (request_lacks(list))
 		return true;
-	if (request_nodes_check(list, field, &reason))
-		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+	if (request_nodes_check(list, field, &error))
+		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 	rq->nodes = list;
 	return true;
 }
@@ -82,7 +82,7 @@ static bool read_request(const struct api_request *from, struct fit_request *rq,
 
 static void write_node(struct jsonw *w, const struct fit_ask *a, place_node n)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	enum place_filter filter = fit_ask_node(a, n, &why);
 
 	jsonw_object_open(w);
@@ -113,20 +113,20 @@ static void write_answer(const struct fit_ask *a, const cJSON *pod, const bool *
 	list_answer_close(&w);
 }
 
-static void answer(const struct api_context *ctx, const struct ledger_copy *ledger, struct view *v,
-		   const struct fit_request *rq, struct api_response *rs)
+static void answer(const struct api_context *ctx, const struct reservations_copy *reservations,
+		   struct view *v, const struct fit_request *rq, struct api_response *rs)
 {
 	int64_t now_ns = ctx->now_ns();
 	char field[REQUEST_NODES_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 	struct fit_ask a;
 	bool *chosen;
 
-	if (request_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+	if (request_nodes_choose(rq->nodes, v, &chosen, field, &error)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 		return;
 	}
-	fit_ask_open(&a, ctx->places, v, ledger, rq->pod, now_ns);
+	fit_ask_open(&a, ctx->places, v, reservations, rq->pod, now_ns);
 	write_answer(&a, request_member(rq->tree, "pod"), chosen, now_ns, rs);
 	fit_ask_close(&a);
 	free(chosen);
@@ -135,19 +135,21 @@ static void answer(const struct api_context *ctx, const struct ledger_copy *ledg
 void api_fit(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct fit_request request = {0};
-	struct reason reason = {""};
-	struct ledger_copy *ledger;
+	struct error error = {""};
+	struct reservations_copy *reservations;
 	struct view *v;
 
 	if (read_request(rq, &request, rs)) {
-		ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
+		reservations = ctx->reservations
+				       ? reservations_take(ctx->reservations, ctx->now_ns())
+				       : NULL;
 		v = view_slot_take(ctx->views);
-		if (place_pool_can_answer(v, &reason))
-			answer(ctx, ledger, v, &request, rs);
+		if (place_pool_can_answer(v, &error))
+			answer(ctx, reservations, v, &request, rs);
 		else
-			api_fail(rs, FAIL_NO_DATA, NULL, "%s", reason.text);
+			api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 		view_drop(v);
-		ledger_copy_drop(ledger);
+		reservations_copy_drop(reservations);
 	}
 	request_fini(&request);
 }

@@ -26,15 +26,15 @@ static void take_itself(struct place *p, const struct kube_pod *pod)
 }
 
 /* Nor is what was promised to it; "" where that is nothing. */
-static const char *reserved_uid(const struct view *v, const struct ledger_copy *ledger,
+static const char *reserved_uid(const struct view *v, const struct reservations_copy *reservations,
 				const struct kube_pod *pod)
 {
-	const struct ledger_entry *own;
+	const struct reservation *own;
 
-	if (*pod->object.uid || !ledger)
+	if (*pod->object.uid || !reservations)
 		return pod->object.uid;
-	own = ledger_copy_find(ledger, pod->object.namespace, pod->object.name, "",
-			       v->cluster->generation);
+	own = reservations_copy_find(reservations, pod->object.namespace, pod->object.name, "",
+				     v->cluster->generation);
 	return own ? own->uid : "";
 }
 
@@ -81,12 +81,12 @@ static void find_nominated(struct fit_ask *a, const struct view *v, const struct
 	}
 }
 
-static enum place_filter ask(const struct fit_ask *a, place_node n, struct reason *why)
+static enum place_filter ask(const struct fit_ask *a, place_node n, struct error *why)
 {
 	return why ? place_explain(a->place, a->pod, n, why) : place_check(a->place, a->pod, n);
 }
 
-enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct reason *why)
+enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct error *why)
 {
 	enum place_filter f;
 	place_mark mark;
@@ -108,11 +108,12 @@ enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct rea
 /* --- asking */
 
 void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
-		  const struct ledger_copy *ledger, const struct kube_pod *pod, int64_t now_ns)
+		  const struct reservations_copy *reservations, const struct kube_pod *pod,
+		  int64_t now_ns)
 {
 	a->pool = pool;
 	a->place = place_pool_take(pool, v, now_ns);
-	reserved_pods_put(a->place, v, ledger, reserved_uid(v, ledger, pod), &a->mark);
+	reserved_pods_put(a->place, v, reservations, reserved_uid(v, reservations, pod), &a->mark);
 	take_itself(a->place, pod);
 	a->pod = place_add_pod(a->place, pod);
 	find_nominated(a, v, pod);
@@ -154,29 +155,29 @@ static char *read_pod(struct scores_fit *f, const cJSON *pod)
 	cJSON *copy = pod && !cJSON_IsNull(pod) ? cJSON_Duplicate(pod, true)
 						: cJSON_Parse("{\"spec\":{\"containers\":[]}}");
 	char field[POD_MANIFEST_FIELD_MAX], *text = NULL;
-	struct reason reason = {""};
+	struct error error = {""};
 
-	if (pod_manifest_read(copy, &f->pod, field, &reason))
+	if (pod_manifest_read(copy, &f->pod, field, &error))
 		text = mem_printf("%s: %s: %s", place_filter_name(PLACE_UNKNOWN), field,
-				  reason.text);
+				  error.text);
 	cJSON_Delete(copy);
 	return text;
 }
 
 struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
-				   const struct ledger_copy *ledger, const cJSON *pod,
+				   const struct reservations_copy *reservations, const cJSON *pod,
 				   int64_t now_ns)
 {
-	struct reason reason;
+	struct error error;
 	struct scores_fit *f;
 
-	if (!place_pool_can_answer(v, &reason))
+	if (!place_pool_can_answer(v, &error))
 		return NULL;
 	f = mem_zalloc(1, sizeof(*f));
 	f->node_count = v->node_count;
 	f->unreadable = read_pod(f, pod);
 	if (!f->unreadable)
-		fit_ask_open(&f->ask, pool, v, ledger, f->pod, now_ns);
+		fit_ask_open(&f->ask, pool, v, reservations, f->pod, now_ns);
 	return f;
 }
 
@@ -209,13 +210,13 @@ void scores_fit_write_counts(const struct scores_fit *f, struct jsonw *w)
 void scores_fit_write_node(const struct scores_fit *f, struct jsonw *w, const char *node)
 {
 	enum place_filter filter = PLACE_UNKNOWN;
-	struct reason why = {""};
+	struct error why = {""};
 	place_node n;
 
 	if (!f)
 		return;
 	if (f->unreadable) {
-		reason_set(&why, "%s", f->unreadable);
+		error_set(&why, "%s", f->unreadable);
 	} else {
 		n = place_find_node(f->ask.place, node);
 		if (n == PLACE_NONE)

@@ -10,7 +10,7 @@
 
 #include "aggregator/planner/place_pool.h"
 #include "aggregator/model/object.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/jsonw.h"
 
 struct fit_ask {
@@ -32,14 +32,15 @@ struct fit_ask {
  * has charged to nodes is there, but for what it has of that pod.
  */
 void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
-		  const struct ledger_copy *ledger, const struct kube_pod *pod, int64_t now_ns);
+		  const struct reservations_copy *reservations, const struct kube_pod *pod,
+		  int64_t now_ns);
 void fit_ask_close(struct fit_ask *a);
 /*
  * The first filter that refuses, and its sentence (why may be NULL). As in the kube-scheduler, a
  * node must take the pod both beside the pods that are nominated for the node, if their priority is
  * not lower, and without them.
  */
-enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct reason *why);
+enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct error *error);
 /* "fits": how many of all nodes; "refused": {FILTER: how many}. */
 void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w);
 
@@ -58,7 +59,7 @@ struct scores_fit;
  * refused everywhere, by Unknown.
  */
 struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
-				   const struct ledger_copy *ledger, const cJSON *pod,
+				   const struct reservations_copy *reservations, const cJSON *pod,
 				   int64_t now_ns);
 /* NULL is allowed, here and below: nothing is written. */
 void scores_fit_close(struct scores_fit *f);

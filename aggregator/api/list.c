@@ -101,11 +101,11 @@ bool list_selector_read(const struct api_request *rq, struct selector **selector
 			struct api_response *rs)
 {
 	const char *text = read_text(rq, "labelSelector");
-	struct reason reason = {""};
+	struct error error = {""};
 
-	if (!text || selector_parse(text, selector, &reason) == 0)
+	if (!text || selector_parse(text, selector, &error) == 0)
 		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", reason.text);
+	return api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", error.text);
 }
 
 bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs)

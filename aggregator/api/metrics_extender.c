@@ -4,19 +4,19 @@
  * cluster.
  */
 #include "aggregator/api/metrics.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/clock.h"
 
-static void write_ledger(struct buf *out, struct ledger *l)
+static void write_ledger(struct buf *out, struct reservations *l)
 {
-	struct ledger_counters c;
+	struct reservations_counters c;
 
-	ledger_read_counters(l, &c);
+	reservations_read_counters(l, &c);
 	metrics_write_family(out, "evenkeel_ledger_entries",
 			     "Pods that something is promised to and no view shows yet.");
-	for (int s = 0; s < LEDGER_STATES; s++)
+	for (int s = 0; s < RESERVATIONS_STATES; s++)
 		metrics_write_labelled(out, "evenkeel_ledger_entries", "state",
-				       ledger_state_name((enum ledger_state)s),
+				       reservations_state_name((enum reservations_state)s),
 				       (double)c.entries[s]);
 	metrics_write_one(out, "evenkeel_ledger_reserved_total", "Reservations that were made.",
 			  (double)c.reserved);
@@ -88,7 +88,7 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 	static const char refused[] = "evenkeel_extender_refusals_total";
 	const struct extender_counters *c = &ctx->counters->extender;
 
-	if (!ctx->ledger)
+	if (!ctx->reservations)
 		return;
 	write_verbs(out, "evenkeel_extender_requests_total", "What kube-schedulers asked.",
 		    c->requests, 1);
@@ -107,5 +107,5 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 		"or there was no room.",
 		&c->unreserved);
 	write_waiting(out, &ctx->counters->requeue);
-	write_ledger(out, ctx->ledger);
+	write_ledger(out, ctx->reservations);
 }

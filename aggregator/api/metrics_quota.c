@@ -186,7 +186,7 @@ void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
 {
 	struct quota_scene scene;
 
-	if (ctx->ledger)
+	if (ctx->reservations)
 		write_counters(out, &ctx->counters->quota);
 	if (!quota_scene_open(&scene, ctx, NULL, NULL))
 		return;

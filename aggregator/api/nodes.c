@@ -275,7 +275,7 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 {
 	const char *name = rq->path + strlen("/v1/nodes");
 	struct answer a = {.now_ns = ctx->now_ns()};
-	struct ledger_copy *ledger;
+	struct reservations_copy *reservations;
 	struct list_query q;
 	struct view *v;
 
@@ -286,9 +286,9 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 		list_query_fini(&q);
 		return;
 	}
-	ledger = ctx->ledger ? ledger_take(ctx->ledger, a.now_ns) : NULL;
+	reservations = ctx->reservations ? reservations_take(ctx->reservations, a.now_ns) : NULL;
 	a.view = v = view_slot_take(ctx->views);
-	assumed_read(&a.assumed, v, ledger, "");
+	assumed_read(&a.assumed, v, reservations, "");
 	if (*name)
 		answer_one(&a, name, rs);
 	else if (list_query_check(&q, v, rs))
@@ -297,6 +297,6 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 		rs->etag = list_etag(v, a.now_ns) ^ assumed_hash(&a.assumed);
 	assumed_fini(&a.assumed);
 	view_drop(v);
-	ledger_copy_drop(ledger);
+	reservations_copy_drop(reservations);
 	list_query_fini(&q);
 }

@@ -17,7 +17,7 @@ static struct plan_core *open_core(const struct api_context *ctx, const struct d
 				   struct api_response *rs)
 {
 	struct slack_options usual;
-	struct reason why = {""};
+	struct error error = {""};
 	struct plan_drain drain;
 	struct plan_core *c;
 
@@ -27,10 +27,10 @@ static struct plan_core *open_core(const struct api_context *ctx, const struct d
 	for (int p = 0; ctx->memory && p < PLAN_PARTS; p++) {
 		const char *text = ctx->memory->of[p];
 
-		if (!text || !plan_core_remember(c, (enum plan_part)p, text, strlen(text), &why))
+		if (!text || !plan_core_remember(c, (enum plan_part)p, text, strlen(text), &error))
 			continue;
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.%s: %s",
-			 plan_part_name((enum plan_part)p), why.text);
+			 plan_part_name((enum plan_part)p), error.text);
 		plan_core_free(c);
 		return NULL;
 	}
@@ -42,14 +42,14 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 {
 	struct plan_input in = {.view = v, .now_ns = ctx->now_ns()};
 	struct plan_result *r = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	struct drain_setup usual;
 	struct plan_core *c;
 
 	drain_setup_default(&usual);
 	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, rs);
-	if (c && plan_core_step(c, &in, &r, &why))
-		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", why.text);
+	if (c && plan_core_step(c, &in, &r, &error))
+		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", error.text);
 	if (r)
 		r->version = 1;
 	plan_core_free(c);
@@ -60,14 +60,14 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs)
 {
 	struct plan_result *r = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	struct view *v;
 
 	if (r)
 		return r;
 	v = view_slot_take(ctx->views);
-	if (!place_pool_can_answer(v, &why))
-		api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
+	if (!place_pool_can_answer(v, &error))
+		api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 	else if (ctx->plans)
 		api_fail(rs, FAIL_NO_DATA, NULL, "the first plan is being made: ask again");
 	else
@@ -76,19 +76,19 @@ struct plan_result *plan_ask(const struct api_context *ctx, struct api_response 
 	return r;
 }
 
-void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct reason *why)
+void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct error *error)
 {
 	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
 	const struct cluster *c = r->slack.view->cluster;
 	int64_t age_ns = now_ns - r->time_ns;
 
-	*why = (struct reason){""};
+	*error = (struct error){""};
 	if (r->every_ns && age_ns > 2 * r->every_ns + GRACE_NS) {
-		reason_set(why, "the plan is %lld s old", (long long)(age_ns / 1000000000));
+		error_set(error, "the plan is %lld s old", (long long)(age_ns / 1000000000));
 		return;
 	}
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		if (c && c->sources[needed[i]].state == SOURCE_STALE)
-			reason_set(why, "the cluster's %s may have changed: %.300s",
-				   object_kind_resource(needed[i]), c->sources[needed[i]].message);
+			error_set(error, "the cluster's %s may have changed: %.300s",
+				  object_kind_resource(needed[i]), c->sources[needed[i]].message);
 }

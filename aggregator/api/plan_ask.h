@@ -15,6 +15,6 @@
  */
 struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs);
 /* Why the plan may not be true any more: it is old, or the cluster's objects are; "" it is not. */
-void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct reason *why);
+void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct error *error);
 
 #endif

@@ -333,19 +333,19 @@ static void make_pending(cJSON *pod)
 }
 
 int pod_manifest_read(cJSON *pod, struct kube_pod **out, char field[POD_MANIFEST_FIELD_MAX],
-		      struct reason *reason)
+		      struct error *error)
 {
-	const struct request_error error = {field, POD_MANIFEST_FIELD_MAX, reason};
+	const struct request_error failure = {field, POD_MANIFEST_FIELD_MAX, error};
 	char inner[OBJECT_FIELD_MAX] = "";
 	struct object *record;
 
 	if (!cJSON_IsObject(pod))
-		return request_fail(&error, pod ? "must be a Pod object" : "is required", "pod");
-	if (check_pod(&error, pod))
+		return request_fail(&failure, pod ? "must be a Pod object" : "is required", "pod");
+	if (check_pod(&failure, pod))
 		return -EINVAL;
 	make_pending(pod);
-	if (object_read(OBJECT_POD, pod, &record, inner, reason))
-		return request_fail(&error, NULL, "pod%s%s", *inner ? "." : "", inner);
+	if (object_read(OBJECT_POD, pod, &record, inner, error))
+		return request_fail(&failure, NULL, "pod%s%s", *inner ? "." : "", inner);
 	*out = (struct kube_pod *)record;
 	return 0;
 }

@@ -21,7 +21,7 @@ void pod_manifest_default(cJSON *object, const char *key, const char *value);
  */
 enum { POD_MANIFEST_FIELD_MAX = OBJECT_FIELD_MAX + 8 };
 int pod_manifest_read(cJSON *pod, struct kube_pod **out, char field[POD_MANIFEST_FIELD_MAX],
-		      struct reason *reason);
+		      struct error *error);
 /*
  * "warnings": a list of texts, where there are any: members of the spec that no known version of
  * Kubernetes has, and the group of the pod, which the answer does not take into account.

@@ -26,7 +26,7 @@ void extender_options_args(const struct extender_options *o, enum score_variant 
 		score_args_unlimited_allocatable(args);
 }
 
-static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct reason *reason)
+static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct error *error)
 {
 	char *equals = strchr(item, '='), *end;
 	enum score_plugin_id plugin;
@@ -35,33 +35,32 @@ static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct reason
 	if (equals)
 		*equals = '\0';
 	if (score_plugin_find(item, &plugin)) {
-		reason_set(reason, "there is no plugin \"%.64s\"; there are %s", item,
-			   score_plugin_names());
+		error_set(error, "there is no plugin \"%.64s\"; there are %s", item,
+			  score_plugin_names());
 		return -EINVAL;
 	}
 	weight = equals ? strtod(equals + 1, &end) : 1;
 	if (equals && (end == equals + 1 || *end || !(weight > 0 && weight <= WEIGHT_MOST))) {
-		reason_set(reason, "the weight \"%.32s\" of %s is no number above 0 and at most %d",
-			   equals + 1, item, WEIGHT_MOST);
+		error_set(error, "the weight \"%.32s\" of %s is no number above 0 and at most %d",
+			  equals + 1, item, WEIGHT_MOST);
 		return -EINVAL;
 	}
 	if (weights[plugin] > 0) {
-		reason_set(reason, "%s is named twice", item);
+		error_set(error, "%s is named twice", item);
 		return -EINVAL;
 	}
 	weights[plugin] = weight;
 	return 0;
 }
 
-int extender_options_parse_blend(struct extender_options *o, const char *text,
-				 struct reason *reason)
+int extender_options_parse_blend(struct extender_options *o, const char *text, struct error *error)
 {
 	double weights[SCORE_PLUGINS] = {0};
 	char *copy = mem_strdup(text), *rest = copy, *item;
 	int rc = 0;
 
 	while (!rc && *text && (item = strsep(&rest, ",")) != NULL)
-		rc = parse_weight(item, weights, reason);
+		rc = parse_weight(item, weights, error);
 	if (!rc)
 		memcpy(o->weights, weights, sizeof(weights));
 	free(copy);
@@ -88,29 +87,29 @@ void extender_options_mix(const struct extender_options *o, enum score_variant v
 /* --- quotas */
 
 /* One "cpu=2"; text is cut where its name ends. */
-static int read_amount(char *text, struct resources *out, struct reason *reason)
+static int read_amount(char *text, struct resources *out, struct error *error)
 {
 	char *equals = strchr(text, '=');
 	int64_t amount, other;
 	int err;
 
 	if (!equals || equals == text) {
-		reason_set(reason, "\"%.100s\" is not of the form RESOURCE=QUANTITY", text);
+		error_set(error, "\"%.100s\" is not of the form RESOURCE=QUANTITY", text);
 		return -EINVAL;
 	}
 	*equals = '\0';
-	err = strcmp(text, "cpu") == 0 ? quantity_parse_milli(equals + 1, &amount, reason)
-				       : quantity_parse_units(equals + 1, &amount, reason);
+	err = strcmp(text, "cpu") == 0 ? quantity_parse_milli(equals + 1, &amount, error)
+				       : quantity_parse_units(equals + 1, &amount, error);
 	if (err) {
-		reason_prefix(reason, "%.100s", text);
+		error_prefix(error, "%.100s", text);
 		return err;
 	}
 	if (amount < 0) {
-		reason_set(reason, "%.100s must not be negative", text);
+		error_set(error, "%.100s must not be negative", text);
 		return -EINVAL;
 	}
 	if (resources_find(out, text, &other)) {
-		reason_set(reason, "%.100s is given twice", text);
+		error_set(error, "%.100s is given twice", text);
 		return -EINVAL;
 	}
 	resources_set_named(out, text, amount);
@@ -118,7 +117,7 @@ static int read_amount(char *text, struct resources *out, struct reason *reason)
 }
 
 static int read_list(const char *option, const char *list, struct resources *out,
-		     struct reason *reason)
+		     struct error *error)
 {
 	char *text = mem_strdup(list ? list : ""), *next = text, *part;
 	size_t count = 0;
@@ -127,14 +126,14 @@ static int read_list(const char *option, const char *list, struct resources *out
 	*out = RESOURCES_NONE;
 	while (list && !rc && (part = strsep(&next, ","))) {
 		if (++count > OBJECT_RESOURCES_MAX) {
-			reason_set(reason, "names more than %d resources", OBJECT_RESOURCES_MAX);
+			error_set(error, "names more than %d resources", OBJECT_RESOURCES_MAX);
 			rc = -EINVAL;
 		} else {
-			rc = read_amount(part, out, reason);
+			rc = read_amount(part, out, error);
 		}
 	}
 	if (rc) {
-		reason_prefix(reason, "%s", option);
+		error_prefix(error, "%s", option);
 		resources_fini(out);
 		*out = RESOURCES_NONE;
 	}
@@ -143,13 +142,13 @@ static int read_list(const char *option, const char *list, struct resources *out
 }
 
 int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
-			      bool cover_all, struct reason *reason)
+			      bool cover_all, struct error *error)
 {
 	struct resources low, high;
 
-	if (read_list("--quota-default-min", min, &low, reason))
+	if (read_list("--quota-default-min", min, &low, error))
 		return -EINVAL;
-	if (read_list("--quota-default-max", max, &high, reason)) {
+	if (read_list("--quota-default-max", max, &high, error)) {
 		resources_fini(&low);
 		return -EINVAL;
 	}
@@ -170,30 +169,30 @@ void quota_options_fini(struct quota_options *o)
 
 /* --- slack */
 
-static int read_base(const char *text, enum slack_base *base, struct reason *reason)
+static int read_base(const char *text, enum slack_base *base, struct error *error)
 {
 	if (strcmp(text, "requested") == 0)
 		*base = SLACK_BASE_REQUESTED;
 	else if (strcmp(text, "allocatable") == 0)
 		*base = SLACK_BASE_ALLOCATABLE;
 	else {
-		reason_set(reason,
-			   "--extra-capacity-base: \"%.64s\" is neither requested nor allocatable",
-			   text);
+		error_set(error,
+			  "--extra-capacity-base: \"%.64s\" is neither requested nor allocatable",
+			  text);
 		return -EINVAL;
 	}
 	return 0;
 }
 
 int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
-		       struct reason *reason)
+		       struct error *error)
 {
 	slack_options_default(o);
-	if (given->rate && slack_rate_parse(given->rate, &o->rate_ppm, reason)) {
-		reason_prefix(reason, "--extra-capacity-min-rate");
+	if (given->rate && slack_rate_parse(given->rate, &o->rate_ppm, error)) {
+		error_prefix(error, "--extra-capacity-min-rate");
 		return -EINVAL;
 	}
-	if (given->base && read_base(given->base, &o->base, reason))
+	if (given->base && read_base(given->base, &o->base, error))
 		return -EINVAL;
 	if (given->granularity)
 		o->granularity = (uint32_t)given->granularity;

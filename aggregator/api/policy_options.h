@@ -11,7 +11,7 @@
 #include "aggregator/policy/score/score.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* --- what the extender refuses beside what the kube-scheduler has checked, and how it ranks */
 
@@ -31,8 +31,7 @@ struct extender_options {
  * "TargetLoadPacking=3,LimitAware=1", or "" for the default blend. -EINVAL with the reason, and *o
  * is as it was.
  */
-int extender_options_parse_blend(struct extender_options *o, const char *text,
-				 struct reason *reason);
+int extender_options_parse_blend(struct extender_options *o, const char *text, struct error *error);
 /* The arguments of a question that states none; of another variant, or without options, its own. */
 void extender_options_args(const struct extender_options *o, enum score_variant variant,
 			   struct score_args *args);
@@ -52,7 +51,7 @@ void extender_options_mix(const struct extender_options *o, enum score_variant v
  * quota with a min of 0. -EINVAL: the reason names the option; *o is then as it was.
  */
 int quota_options_set_default(struct quota_options *o, const char *min, const char *max,
-			      bool cover_all, struct reason *reason);
+			      bool cover_all, struct error *error);
 void quota_options_fini(struct quota_options *o);
 
 /* --- slack: one table for the aggregator and for the command line */
@@ -127,7 +126,7 @@ struct slack_option_values {
 
 /* What was given over the usual ones. -EINVAL: the reason names the option. */
 int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
-		       struct reason *reason);
+		       struct error *error);
 /*
  * The first option that was given and is not what the environment says, which a daemon may have
  * been started with, too; NULL: none.

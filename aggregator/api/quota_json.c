@@ -146,7 +146,7 @@ static int64_t amount_of(const struct resources *r, const char *name)
 static void write_reason(struct jsonw *w, const struct quota *q, const struct quota_balance *b,
 			 const char *resource)
 {
-	struct reason why;
+	struct error why;
 	int64_t max;
 
 	quota_state_tell(q, b, resource, &why);
@@ -268,7 +268,7 @@ void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v)
 	jsonw_key_array(w, "reasons");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "code", quota_gate_name(v->gate));
-	jsonw_key_string(w, "text", v->why.text);
+	jsonw_key_string(w, "text", v->error.text);
 	if (v->resource) {
 		jsonw_key_string(w, "resource", v->resource);
 		jsonw_key_object(w, "numbers");

@@ -87,15 +87,15 @@ static bool is_for(const struct quota_shelf *s, const struct quota_options *o)
  * made. The copy may be NULL.
  */
 static struct quota_book *take_book(struct quota_shelf *s, struct view *v,
-				    struct ledger_copy *ledger, const struct quota_options *o,
-				    int64_t now_ns)
+				    struct reservations_copy *reservations,
+				    const struct quota_options *o, int64_t now_ns)
 {
 	struct quota_book *b = is_for(s, o) ? take_newest(s, now_ns) : NULL;
 
-	if (b && quota_book_update(b, v, ledger))
+	if (b && quota_book_update(b, v, reservations))
 		return b;
 	quota_book_free(b);
-	return quota_book_new(v, ledger, o);
+	return quota_book_new(v, reservations, o);
 }
 
 /* As it was taken: what was added to it is subtracted again. */
@@ -140,13 +140,14 @@ static bool is_same(const char *uid, const struct kube_pod *pod)
 }
 
 /* The reservation that the book counts for the pod, or NULL. */
-static const struct ledger_entry *find_reserved(const struct quota_scene *s,
-						const struct kube_pod *pod)
+static const struct reservation *find_reserved(const struct quota_scene *s,
+					       const struct kube_pod *pod)
 {
-	if (!s->ledger)
+	if (!s->reservations)
 		return NULL;
-	return ledger_copy_find(s->ledger, pod->object.namespace, pod->object.name, pod->object.uid,
-				s->view->cluster ? s->view->cluster->generation : 0);
+	return reservations_copy_find(s->reservations, pod->object.namespace, pod->object.name,
+				      pod->object.uid,
+				      s->view->cluster ? s->view->cluster->generation : 0);
 }
 
 /* --- nominated pods */
@@ -194,11 +195,11 @@ static bool read_variant(const char *name, enum quota_variant *out, struct api_r
 	return false;
 }
 
-static void fill(struct quota_scene *s, struct ledger_copy *ledger, struct view *v)
+static void fill(struct quota_scene *s, struct reservations_copy *reservations, struct view *v)
 {
-	s->ledger = ledger;
+	s->reservations = reservations;
 	s->view = v;
-	s->book = take_book(s->shelf, v, ledger, &s->options, s->now_ns);
+	s->book = take_book(s->shelf, v, reservations, &s->options, s->now_ns);
 	find_nominated(s);
 }
 
@@ -212,23 +213,24 @@ static void set_options(struct quota_scene *s, const struct api_context *ctx)
 }
 
 void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
-		    struct ledger_copy *ledger, struct view *v)
+		    struct reservations_copy *reservations, struct view *v)
 {
 	set_options(s, ctx);
-	fill(s, ledger, view_hold(v));
+	fill(s, reservations, view_hold(v));
 }
 
 bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
 		      struct api_response *rs)
 {
-	struct ledger_copy *ledger;
+	struct reservations_copy *reservations;
 
 	set_options(s, ctx);
 	if (variant && !read_variant(variant, &s->options.variant, rs))
 		return false;
-	ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
+	reservations =
+		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
 	s->owns_ledger = true;
-	fill(s, ledger, view_slot_take(ctx->views));
+	fill(s, reservations, view_slot_take(ctx->views));
 	if (s->view->cluster || !rs)
 		return true;
 	quota_scene_close(s);
@@ -270,26 +272,26 @@ void quota_scene_close(struct quota_scene *s)
 	give_book(s->shelf, s->book);
 	view_drop(s->view);
 	if (s->owns_ledger)
-		ledger_copy_drop(s->ledger);
+		reservations_copy_drop(s->reservations);
 	free(s->nominated);
 	*s = (struct quota_scene){0};
 }
 
-void quota_scene_gap(const struct quota_scene *s, struct reason *why)
+void quota_scene_gap(const struct quota_scene *s, struct error *error)
 {
 	const struct model_source *source;
 
-	reason_set(why, "%s", "");
+	error_set(error, "%s", "");
 	source = &s->view->cluster->sources[OBJECT_ELASTIC_QUOTA];
 	if (!view_knows(s->view, OBJECT_ELASTIC_QUOTA))
-		reason_set(why, "the cluster's elasticquotas are not known: %s%s%.250s",
-			   source_state_name(source->state), *source->message ? ": " : "",
-			   source->message);
+		error_set(error, "the cluster's elasticquotas are not known: %s%s%.250s",
+			  source_state_name(source->state), *source->message ? ": " : "",
+			  source->message);
 }
 
 void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const char *key)
 {
-	struct reason gap;
+	struct error gap;
 
 	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
 	quota_scene_gap(s, &gap);
@@ -299,11 +301,11 @@ void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const 
 
 bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs)
 {
-	struct reason why;
+	struct error error;
 
-	if (place_pool_can_answer(s->view, &why))
+	if (place_pool_can_answer(s->view, &error))
 		return true;
-	return api_fail(rs, FAIL_NO_DATA, NULL, "%s", why.text);
+	return api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 }
 
 const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
@@ -323,7 +325,7 @@ const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
 struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
 				 const struct kube_pod *bound)
 {
-	const struct ledger_entry *reserved = find_reserved(s, pod);
+	const struct reservation *reserved = find_reserved(s, pod);
 	const struct resources *counted = reserved ? &reserved->requests : NULL;
 
 	if (!reserved && bound && kube_pod_is_active(bound))
@@ -398,11 +400,12 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 	q->ask = (struct preempt_ask){.pod = pod,
 				      .never = never,
 				      .reserved = quota_scene_ask(s, pod, NULL).reserved,
-				      .ledger = s->ledger,
+				      .reservations = s->reservations,
 				      .now_ns = ctx->now_ns()};
 	read_log(q);
 	q->place = place_pool_take(pool, s->view, q->ask.now_ns);
-	q->unseen = reserved_pods_put(q->place, s->view, s->ledger, pod->object.uid, &q->mark);
+	q->unseen =
+		reserved_pods_put(q->place, s->view, s->reservations, pod->object.uid, &q->mark);
 	q->index = preempt_of(s->view);
 }
 

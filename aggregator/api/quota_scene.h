@@ -39,7 +39,7 @@ void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns);
 
 struct quota_scene {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
-	struct ledger_copy *ledger; /* NULL: nothing is reserved */
+	struct reservations_copy *reservations; /* NULL: nothing is reserved */
 	bool owns_ledger;
 	int64_t now_ns;
 	struct view *view; /* held */
@@ -54,7 +54,7 @@ struct quota_scene {
  * NULL.
  */
 void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
-		    struct ledger_copy *ledger, struct view *v);
+		    struct reservations_copy *reservations, struct view *v);
 /*
  * variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400),
  * or no Kubernetes API (503). rs NULL, and no variant: that is never false.
@@ -74,7 +74,7 @@ void quota_scene_close(struct quota_scene *s);
  * What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so
  * far); "" when nothing does.
  */
-void quota_scene_gap(const struct quota_scene *s, struct reason *why);
+void quota_scene_gap(const struct quota_scene *s, struct error *error);
 /* "variant", and key: that sentence. */
 void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const char *key);
 /*

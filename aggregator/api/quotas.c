@@ -100,7 +100,7 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 static bool write_one(const struct answer *a, const char *namespace, struct api_response *rs)
 {
 	size_t at = quota_scene_index(a->scene, namespace);
-	struct reason gap;
+	struct error gap;
 	struct jsonw w;
 
 	if (at == quota_book_count(a->scene->book)) {

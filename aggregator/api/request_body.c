@@ -22,7 +22,7 @@ int request_fail(const struct request_error *e, const char *why, const char *for
 	vsnprintf(e->field, e->field_max, format, args);
 	va_end(args);
 	if (why)
-		reason_set(e->reason, "%s", why);
+		error_set(e->error, "%s", why);
 	return -EINVAL;
 }
 
@@ -53,27 +53,27 @@ cJSON *request_parse(const struct api_request *rq, const struct api_field *membe
 /* --- names of nodes */
 
 int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX],
-			struct reason *reason)
+			struct error *reason)
 {
 	size_t i = 0;
 
 	if (!cJSON_IsArray(list)) {
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes");
-		reason_set(reason, "must be a list of node names");
+		error_set(reason, "must be a list of node names");
 		return -EINVAL;
 	}
 	for (const cJSON *item = list->child; item; item = item->next, i++) {
 		if (cJSON_IsString(item))
 			continue;
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		reason_set(reason, "must be the name of a node");
+		error_set(reason, "must be the name of a node");
 		return -EINVAL;
 	}
 	return 0;
 }
 
 int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
-			 char field[REQUEST_NODES_FIELD_MAX], struct reason *reason)
+			 char field[REQUEST_NODES_FIELD_MAX], struct error *reason)
 {
 	bool *marks;
 	size_t i = 0;
@@ -91,7 +91,7 @@ int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
 			continue;
 		}
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		reason_set(reason, "there is no node \"%.253s\"", item->valuestring);
+		error_set(reason, "there is no node \"%.253s\"", item->valuestring);
 		free(marks);
 		return -EINVAL;
 	}
@@ -213,7 +213,7 @@ static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_
 {
 	cJSON *pod = request_member(body->tree, "pod");
 	char field[POD_MANIFEST_FIELD_MAX] = "";
-	struct reason why = {""};
+	struct error why = {""};
 	const char *policy;
 
 	if (!complete_pod(body->tree, pod, c, rs))

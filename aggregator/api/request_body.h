@@ -11,7 +11,7 @@
 #include "aggregator/model/model.h"
 #include "aggregator/model/object.h"
 #include "aggregator/state/view.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 static inline cJSON *request_member(const cJSON *object, const char *name)
 {
@@ -27,7 +27,7 @@ static inline bool request_lacks(const cJSON *member)
 struct request_error {
 	char *field; /* its path */
 	size_t field_max;
-	struct reason *reason;
+	struct error *error;
 };
 
 /* Sets both, or where why is NULL the field alone: the reason is there already. -EINVAL. */
@@ -44,14 +44,14 @@ enum { REQUEST_NODES_FIELD_MAX = 32 };
 
 /* Whether it is a list of names; else -EINVAL, and field ("nodes[3]") is what is wrong. */
 int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX],
-			struct reason *reason);
+			struct error *error);
 /*
  * Which of the view's nodes are asked for, by their places, in *chosen, the caller's to free; NULL
  * for all, where the list is NULL. It has passed request_nodes_check(). -EINVAL: the view does not
  * have one.
  */
 int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
-			 char field[REQUEST_NODES_FIELD_MAX], struct reason *reason);
+			 char field[REQUEST_NODES_FIELD_MAX], struct error *error);
 
 /* --- {"pod":POD, ..}: the pod is a manifest, or a pod as the API tells it */
 

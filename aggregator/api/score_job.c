@@ -41,17 +41,18 @@ static int compare_charges(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static size_t find_charges(const struct view *v, const struct ledger_copy *copy,
+static size_t find_charges(const struct view *v, const struct reservations_copy *copy,
 			   const char *except_uid, struct charge *charges)
 {
 	uint64_t generation = v->cluster ? v->cluster->generation : 0;
 	size_t count = 0;
 
 	for (size_t i = 0; i < copy->count; i++) {
-		const struct ledger_entry *e = copy->of[i];
+		const struct reservation *e = copy->of[i];
 		size_t node;
 
-		if (!*e->node || strcmp(e->uid, except_uid) == 0 || !ledger_counts(e, generation))
+		if (!*e->node || strcmp(e->uid, except_uid) == 0 ||
+		    !reservations_counts(e, generation))
 			continue;
 		node = view_index(v, e->node);
 		if (node < v->node_count)
@@ -60,7 +61,7 @@ static size_t find_charges(const struct view *v, const struct ledger_copy *copy,
 	return count;
 }
 
-static void add(struct score_assumed *sums, const struct ledger_entry *e)
+static void add(struct score_assumed *sums, const struct reservation *e)
 {
 	if (!sums->pods++) {
 		sums->namespace = e->namespace;
@@ -75,7 +76,7 @@ static void add(struct score_assumed *sums, const struct ledger_entry *e)
 	sums->mem_bytes = add_saturating(sums->mem_bytes, e->expected_mem_bytes);
 }
 
-void assumed_read(struct assumed *a, const struct view *v, const struct ledger_copy *copy,
+void assumed_read(struct assumed *a, const struct view *v, const struct reservations_copy *copy,
 		  const char *except_uid)
 {
 	struct charge *charges;
@@ -97,7 +98,7 @@ void assumed_read(struct assumed *a, const struct view *v, const struct ledger_c
 	free(charges);
 }
 
-static void add_other(struct pod_load *load, const struct ledger_entry *e, const char *name)
+static void add_other(struct pod_load *load, const struct reservation *e, const char *name)
 {
 	int64_t request = 0;
 
@@ -107,8 +108,9 @@ static void add_other(struct pod_load *load, const struct ledger_entry *e, const
 }
 
 /* Adds what the same pods request of args->limit_others; others has as many for each node. */
-static void add_others(const struct view *v, const struct ledger_copy *copy, const char *except_uid,
-		       const struct score_args *args, struct score_other *others)
+static void add_others(const struct view *v, const struct reservations_copy *copy,
+		       const char *except_uid, const struct score_args *args,
+		       struct score_other *others)
 {
 	size_t each = args->limit_other_count, count;
 	struct charge *charges;
@@ -206,7 +208,7 @@ static void read_nodes(struct score_job *job, const bool *chosen)
 	size_t next = 0;
 
 	job->query.others_heard = any_heard(rows, chosen, ask->now_ns);
-	assumed_read(&assumed, v, assumes ? ask->ledger : NULL, ask->pod_uid);
+	assumed_read(&assumed, v, assumes ? ask->reservations : NULL, ask->pod_uid);
 	job->nodes = mem_alloc((v->node_count + 1) * sizeof(*job->nodes));
 	for (size_t i = 0; i < v->node_count; i++) {
 		struct score_node *node = &job->nodes[job->node_count];
@@ -237,7 +239,7 @@ static void read_others(struct score_job *job)
 				      &job->others[i * each]))
 			job->nodes[i].others = &job->others[i * each];
 	if (ask->mix->variant != SCORE_UPSTREAM)
-		add_others(ask->view, ask->ledger, ask->pod_uid, ask->args, job->others);
+		add_others(ask->view, ask->reservations, ask->pod_uid, ask->args, job->others);
 }
 
 /* The pod, and what pods of its owner use where the view has any. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "aggregator/policy/score/score.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 
 /* --- the ledger: what was promised on each node and the view does not show yet */
@@ -30,7 +30,7 @@ struct assumed {
  * point into it; NULL: nothing is reserved. Left out is the pod of that uid: it is asked about, and
  * does not compete with itself ("": none).
  */
-void assumed_read(struct assumed *a, const struct view *v, const struct ledger_copy *copy,
+void assumed_read(struct assumed *a, const struct view *v, const struct reservations_copy *copy,
 		  const char *except_uid);
 void assumed_fini(struct assumed *a);
 /* What is assumed on the node at that place, or NULL. */
@@ -57,7 +57,8 @@ void score_mix_default(struct score_mix *b, enum score_variant variant);
 /* What is asked. All borrowed. */
 struct score_ask {
 	const struct view *view;
-	const struct ledger_copy *ledger; /* taken before the view; NULL: nothing is reserved */
+	const struct reservations_copy
+		*reservations; /* taken before the view; NULL: nothing is reserved */
 	int64_t now_ns;
 	const struct score_mix *mix;
 	const struct score_args *args;

@@ -36,7 +36,7 @@
 #include "aggregator/api/warmer.h"
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 #include "shared/jsonw.h"
 
 enum {
@@ -201,17 +201,17 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 	size_t i = decider(mix, scores);
 	struct score_result r;
 	char text[sizeof(r.reason) + 64];
-	struct sentence s;
+	struct textbuf s;
 
 	score_job_tell(&a->job, at, i, SCORE_REASON, &r);
-	sentence_start(&s, text, sizeof(text));
+	textbuf_start(&s, text, sizeof(text));
 	if (mix->count > 1 && !r.unknown) {
-		sentence_add(&s, score_plugin_name(mix->plugins[i]));
-		sentence_add(&s, " ");
-		sentence_add_int(&s, r.score);
-		sentence_add(&s, ": ");
+		textbuf_add(&s, score_plugin_name(mix->plugins[i]));
+		textbuf_add(&s, " ");
+		textbuf_add_int(&s, r.score);
+		textbuf_add(&s, ": ");
 	}
-	sentence_add(&s, r.reason);
+	textbuf_add(&s, r.reason);
 	buf_add_str(w->out, ",\"reason\":");
 	w->comma = false;
 	jsonw_text(w, text, s.len);
@@ -327,11 +327,12 @@ static const struct node_limits *limits_of(const struct api_context *ctx,
 }
 
 static void answer(const struct api_context *ctx, const struct scores_request *rq,
-		   const struct ledger_copy *ledger, struct view *v, struct api_response *rs)
+		   const struct reservations_copy *reservations, struct view *v,
+		   struct api_response *rs)
 {
 	const struct score_ask ask = {
 		.view = v,
-		.ledger = ledger,
+		.reservations = reservations,
 		.now_ns = ctx->now_ns(),
 		.mix = &rq->mix,
 		.args = &rq->args.values,
@@ -343,7 +344,7 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 	};
 	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
 	char field[REQUEST_NODES_FIELD_MAX];
-	struct reason reason = {""};
+	struct error reason = {""};
 	bool *chosen;
 
 	if (request_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
@@ -351,7 +352,7 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		return;
 	}
 	if (rq->explain || rq->fits)
-		a.fit = scores_fit_open(ctx->places, v, ledger,
+		a.fit = scores_fit_open(ctx->places, v, reservations,
 					cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),
 					ask.now_ns);
 	score_job_init(&a.job, &ask, NULL);
@@ -366,8 +367,8 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 {
 	char field[SCORES_FIELD_MAX];
 	struct scores_request request = {0};
-	struct reason reason = {""};
-	struct ledger_copy *ledger;
+	struct error reason = {""};
+	struct reservations_copy *reservations;
 	struct view *v;
 
 	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &reason)) {
@@ -375,10 +376,11 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 		return;
 	}
 	warmer_asked(ctx->warmer, ctx->now_ns());
-	ledger = ctx->ledger ? ledger_take(ctx->ledger, ctx->now_ns()) : NULL;
+	reservations =
+		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
 	v = view_slot_take(ctx->views);
-	answer(ctx, &request, ledger, v, rs);
+	answer(ctx, &request, reservations, v, rs);
 	view_drop(v);
-	ledger_copy_drop(ledger);
+	reservations_copy_drop(reservations);
 	scores_request_fini(&request);
 }

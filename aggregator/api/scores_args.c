@@ -446,7 +446,7 @@ static const struct arg *find(enum score_plugin_id plugin, const char *name)
 
 int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 		      enum score_variant variant, const cJSON *object, char field[SCORES_FIELD_MAX],
-		      struct reason *reason)
+		      struct error *error)
 {
 	char below[SCORES_FIELD_MAX] = "";
 	struct reader r = {args, plugin, variant, below};
@@ -454,7 +454,7 @@ int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 
 	field[0] = '\0';
 	if (!cJSON_IsObject(object)) {
-		reason_set(reason, "must be an object of arguments");
+		error_set(error, "must be an object of arguments");
 		return -EINVAL;
 	}
 	for (const cJSON *item = object->child; item; item = item->next) {
@@ -465,10 +465,10 @@ int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 		if (!why)
 			continue;
 		snprintf(field, SCORES_FIELD_MAX, "%.64s%.160s", item->string, below);
-		reason_set(reason, "%s", why);
+		error_set(error, "%s", why);
 		return -EINVAL;
 	}
-	if (!score_args_check(&args->values, plugin, variant, &name, reason))
+	if (!score_args_check(&args->values, plugin, variant, &name, error))
 		return 0;
 	snprintf(field, SCORES_FIELD_MAX, "%s", name);
 	return -EINVAL;

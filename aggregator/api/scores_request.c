@@ -23,8 +23,8 @@ struct parser {
 
 static const struct request_error *no_plugin(const struct parser *p, const char *name)
 {
-	reason_set(p->error.reason, "there is no plugin \"%.64s\"; there are %s", name,
-		   score_plugin_names());
+	error_set(p->error.error, "there is no plugin \"%.64s\"; there are %s", name,
+		  score_plugin_names());
 	return &p->error;
 }
 
@@ -96,11 +96,11 @@ static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT
 {
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod, "spec");
 
-	if (pod_json_parse(pod, &p->rq->pod, field, p->error.reason))
+	if (pod_json_parse(pod, &p->rq->pod, field, p->error.error))
 		return -EINVAL;
 	if (!p->rq->args.values.limit_other_count)
 		return 0;
-	return pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &p->rq->sums, field, p->error.reason);
+	return pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &p->rq->sums, field, p->error.error);
 }
 
 static int read_pod(const struct parser *p, const cJSON *item)
@@ -119,7 +119,7 @@ static int read_pod(const struct parser *p, const cJSON *item)
 
 static int read_nodes(const struct parser *p, const cJSON *list)
 {
-	if (request_nodes_check(list, p->error.field, p->error.reason))
+	if (request_nodes_check(list, p->error.field, p->error.error))
 		return -EINVAL;
 	p->rq->nodes = list;
 	return 0;
@@ -131,8 +131,8 @@ static int read_variant(const struct parser *p, const cJSON *item)
 		return request_fail(&p->error, "must be a string", "variant");
 	if (score_variant_find(item->valuestring, &p->rq->mix.variant)) {
 		request_fail(&p->error, "", "variant");
-		reason_set(p->error.reason, "there is no variant \"%.64s\"; there are %s",
-			   item->valuestring, score_variant_names());
+		error_set(p->error.error, "there is no variant \"%.64s\"; there are %s",
+			  item->valuestring, score_variant_names());
 		return -EINVAL;
 	}
 	extender_options_args(p->extender, p->rq->mix.variant, &p->rq->args.values);
@@ -176,8 +176,8 @@ static int check_variant(const struct parser *p, enum score_plugin_id plugin)
 	if (score_plugin_has(plugin, p->rq->mix.variant))
 		return 0;
 	request_fail(&p->error, "", "variant");
-	reason_set(p->error.reason, "%s has no variant %s", score_plugin_name(plugin),
-		   score_variant_name(p->rq->mix.variant));
+	error_set(p->error.error, "%s has no variant %s", score_plugin_name(plugin),
+		  score_variant_name(p->rq->mix.variant));
 	return -EINVAL;
 }
 
@@ -252,7 +252,7 @@ static int read_plugin_args(const struct parser *p, const cJSON *object)
 		return request_fail(no_plugin(p, object->string), NULL, "args.%.64s",
 				    object->string);
 	if (!scores_args_parse(&p->rq->args, plugin, p->rq->mix.variant, object, below,
-			       p->error.reason))
+			       p->error.error))
 		return 0;
 	snprintf(p->error.field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string,
 		 *below ? "." : "", below);
@@ -317,7 +317,7 @@ static void mix_by_default(struct scores_request *rq, const struct extender_opti
 
 int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
-			 struct reason *reason)
+			 struct error *reason)
 {
 	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, reason}};
 	int err;

@@ -37,7 +37,7 @@ struct scores_args {
  */
 int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 		      enum score_variant variant, const cJSON *object, char field[SCORES_FIELD_MAX],
-		      struct reason *reason);
+		      struct error *error);
 void scores_args_fini(struct scores_args *args);
 
 /* --- the body */
@@ -69,7 +69,7 @@ struct scores_request {
  */
 int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
-			 struct reason *reason);
+			 struct error *error);
 void scores_request_fini(struct scores_request *rq);
 
 #endif

@@ -322,7 +322,7 @@ static void write_notes(struct jsonw *w, const struct slack_result *s)
 static void write_answer(const struct plan_result *r, const struct slack_request *q, int64_t now_ns,
 			 struct api_response *rs)
 {
-	struct reason stale;
+	struct error stale;
 	struct jsonw w;
 
 	plan_ask_stale(r, now_ns, &stale);

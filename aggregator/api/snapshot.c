@@ -38,7 +38,8 @@ enum part {
 
 struct snapshot_stream {
 	struct api_stream stream;
-	struct ledger_copy *ledger; /* held; taken before the view; NULL: there is none */
+	struct reservations_copy
+		*reservations; /* held; taken before the view; NULL: there is none */
 	struct plan_result *plan; /* held; NULL: there is none */
 	struct view *view; /* held */
 	int64_t now_ns;
@@ -246,21 +247,21 @@ static void write_pod(struct snapshot_stream *s, struct buf *out)
 
 static bool has_ledger(const struct snapshot_stream *s)
 {
-	return s->ledger && s->ledger->count;
+	return s->reservations && s->reservations->count;
 }
 
 static void write_reservation(struct snapshot_stream *s, struct buf *out)
 {
 	const struct cluster *c = s->view->cluster;
-	const struct ledger_entry *e;
+	const struct reservation *e;
 	struct jsonw w;
 
-	if (!has_ledger(s) || s->at == s->ledger->count) {
+	if (!has_ledger(s) || s->at == s->reservations->count) {
 		next_part(s);
 		return;
 	}
-	e = s->ledger->of[s->at++];
-	if (!ledger_counts(e, c ? c->generation : 0))
+	e = s->reservations->of[s->at++];
+	if (!reservations_counts(e, c ? c->generation : 0))
 		return;
 	separate(s, out);
 	jsonw_init(&w, out);
@@ -352,7 +353,7 @@ static void free_stream(struct api_stream *stream)
 	struct snapshot_stream *s = (struct snapshot_stream *)stream;
 
 	view_drop(s->view);
-	ledger_copy_drop(s->ledger);
+	reservations_copy_drop(s->reservations);
 	plan_result_drop(s->plan);
 	free(s->pods);
 	free(s);
@@ -366,7 +367,8 @@ void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
 	(void)rq;
 	s->stream = (struct api_stream){next_piece, free_stream};
 	s->now_ns = ctx->now_ns();
-	s->ledger = ctx->ledger ? ledger_take(ctx->ledger, s->now_ns) : NULL;
+	s->reservations =
+		ctx->reservations ? reservations_take(ctx->reservations, s->now_ns) : NULL;
 	s->plan = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
 	s->view = view_slot_take(ctx->views);
 	if (s->view->cluster)

@@ -11,7 +11,7 @@
 
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * A Snapshot, as GET /v1/snapshot streams it:
@@ -42,7 +42,7 @@ struct snapshot_notes {
 
 enum { SNAPSHOT_NOTES_MAX = 20 };
 
-struct ledger;
+struct reservations;
 struct plan_memory;
 struct snapshot;
 
@@ -55,7 +55,7 @@ void snapshot_free(struct snapshot *s); /* NULL is allowed */
  * name the first counts. -EINVAL with the reason, which names the file.
  */
 int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
-		 struct reason *reason);
+		 struct error *error);
 /*
  * Reads measurements: a Usage object, or an answer of /watcher, of ours, of a load-watcher, or in
  * the form that KEP-61 describes. Such percentages are of the capacity of the snapshot's nodes;
@@ -63,19 +63,19 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
  * and not with a Snapshot, which has its own.
  */
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
-		       struct reason *reason);
+		       struct error *error);
 /*
  * All of it as a view, and its moment: the Snapshot's time; else the newest time in the
  * measurements; else the newest among creationTimestamp, status.startTime, and lastHeartbeatTime
  * and lastTransitionTime of status.conditions; else 1970.
  */
-int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason);
+int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *error);
 /*
  * The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none.
  */
-int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason);
+int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error);
 /* What was reserved at that moment, as a ledger; the caller's. Once. */
-struct ledger *snapshot_take_ledger(struct snapshot *s);
+struct reservations *snapshot_take_ledger(struct snapshot *s);
 /* What was remembered of plans at that moment; the caller's, for plan_memory_fini(). Once. */
 void snapshot_take_memory(struct snapshot *s, struct plan_memory *m);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);

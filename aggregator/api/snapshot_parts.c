@@ -139,7 +139,7 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
 	char field[OBJECT_FIELD_MAX] = "", name[160];
-	struct reason why = {""};
+	struct error why = {""};
 	enum object_kind kind;
 	struct object *o;
 
@@ -230,7 +230,7 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
  */
 
 typedef int add_item(struct page_json_set *set, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		     struct reason *reason);
+		     struct error *error);
 
 /* Where one list of items goes. */
 struct destination {
@@ -252,7 +252,7 @@ static int read_item(const struct destination *to, struct snapshot_text *t, size
 {
 	const struct snapshot_text before = *t;
 	char field[PAGE_JSON_FIELD_MAX] = "", name[ENTITY_NAME_MAX + 1];
-	struct reason why = {""};
+	struct error why = {""};
 	cJSON *item;
 
 	if (snapshot_text_parse(t, &item))
@@ -377,13 +377,13 @@ static void write_requests(struct jsonw *w, const struct resources *r)
 	jsonw_object_close(w);
 }
 
-void snapshot_write_ledger_entry(struct jsonw *w, const struct ledger_entry *e)
+void snapshot_write_ledger_entry(struct jsonw *w, const struct reservation *e)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", e->namespace);
 	jsonw_key_string(w, "name", e->name);
 	jsonw_key_string(w, "uid", e->uid);
-	jsonw_key_string(w, "state", ledger_state_name(e->state));
+	jsonw_key_string(w, "state", reservations_state_name(e->state));
 	if (*e->node)
 		jsonw_key_string(w, "node", e->node);
 	write_requests(w, &e->requests);
@@ -411,9 +411,9 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 		      size_t index)
 {
 	char field[OBJECT_FIELD_MAX] = "";
-	struct reason why = {""};
+	struct error why = {""};
 	const struct object_json json = {field, &why};
-	struct ledger_entry e = {
+	struct reservation e = {
 		.uid = snapshot_member(item, "uid"),
 		.namespace = snapshot_member(item, "namespace"),
 		.name = snapshot_member(item, "name"),
@@ -440,7 +440,7 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	rc = object_json_resources(&json, item, NULL, "requests", NULL, &e.requests);
 	if (rc)
 		snapshot_text_fail(t, "state.ledger[%zu].%.160s: %.200s", index, field, why.text);
-	else if ((rc = ledger_reserve(s->ledger, &e, s->time_ns)) != 0)
+	else if ((rc = reservations_reserve(s->reservations, &e, s->time_ns)) != 0)
 		snapshot_text_fail(t, "state.ledger[%zu]: is too long, or one too many", index);
 	resources_fini(&e.requests);
 	return rc ? -EINVAL : 0;

@@ -33,7 +33,7 @@ struct snapshot *snapshot_new(void)
 
 	s->model = model_new();
 	s->pages = page_json_set_new();
-	s->ledger = ledger_new();
+	s->reservations = reservations_new();
 	s->join = join_new();
 	return s;
 }
@@ -47,7 +47,7 @@ void snapshot_free(struct snapshot *s)
 	free(s->uses);
 	model_free(s->model);
 	page_json_set_free(s->pages);
-	ledger_free(s->ledger);
+	reservations_free(s->reservations);
 	join_free(s->join);
 	plan_memory_fini(&s->memory);
 	buf_fini(&s->notes.text);
@@ -275,7 +275,7 @@ static int check_snapshot(const struct snapshot *s, const struct document *d)
 
 static int read_workloads(struct snapshot *s, const struct document *d)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	char *text;
 	int rc;
 
@@ -292,7 +292,7 @@ static int read_slack(struct snapshot *s, const struct document *d)
 {
 	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "slack");
 	struct slack_state *trial;
-	struct reason why = {""};
+	struct error why = {""};
 	int rc;
 
 	if (!memory)
@@ -310,7 +310,7 @@ static int read_drain(struct snapshot *s, const struct document *d)
 {
 	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "drain");
 	struct drain_state *trial;
-	struct reason why = {""};
+	struct error why = {""};
 	char *text;
 	int rc;
 
@@ -447,7 +447,7 @@ static int as_json(struct snapshot_text *t, struct buf *json)
 		return 0;
 	}
 	if (yaml_json_convert(t->name, t->start, (size_t)(t->end - t->start), &limits, json,
-			      &documents, t->reason))
+			      &documents, t->error))
 		return -EINVAL;
 	t->start = t->at = json->data ? json->data : "";
 	t->end = t->start + json->len;
@@ -455,7 +455,7 @@ static int as_json(struct snapshot_text *t, struct buf *json)
 }
 
 int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
-		 struct reason *reason)
+		 struct error *reason)
 {
 	struct snapshot_text t = {name, text, text, text + len, reason};
 	size_t before = s->documents;
@@ -465,7 +465,7 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
 	while (!rc && snapshot_text_more(&t))
 		rc = read_document(s, &t);
 	if (!rc && s->documents == before) {
-		reason_set(reason, "%s: there is nothing in it", name);
+		error_set(reason, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	buf_fini(&json);
@@ -507,7 +507,7 @@ free_document:
 }
 
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	struct snapshot_text t = {name, text, text, text + len, reason};
 	struct buf json = BUF_INIT;
@@ -515,13 +515,13 @@ int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, s
 
 	snprintf(s->usage_name, sizeof(s->usage_name), "%s", name);
 	if (s->own) {
-		reason_set(reason, "%s: a Snapshot has measurements of its own; give it alone",
-			   name);
+		error_set(reason, "%s: a Snapshot has measurements of its own; give it alone",
+			  name);
 		return -EINVAL;
 	}
 	rc = as_json(&t, &json);
 	if (!rc && !snapshot_text_more(&t)) {
-		reason_set(reason, "%s: there is nothing in it", name);
+		error_set(reason, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	if (!rc)
@@ -558,16 +558,16 @@ static void set_sources(struct snapshot *s, int64_t now_ns)
 	}
 }
 
-static int check_objects(const struct snapshot *s, struct reason *reason)
+static int check_objects(const struct snapshot *s, struct error *reason)
 {
 	if (s->own || s->objects || s->notes.skipped)
 		return 0;
-	reason_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
-		   s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
+	error_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
+		  s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
 	return -EINVAL;
 }
 
-int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *reason)
+int snapshot_take_model(struct snapshot *s, struct model **m, struct error *reason)
 {
 	int rc = check_objects(s, reason);
 
@@ -579,11 +579,11 @@ int snapshot_take_model(struct snapshot *s, struct model **m, struct reason *rea
 	return 0;
 }
 
-struct ledger *snapshot_take_ledger(struct snapshot *s)
+struct reservations *snapshot_take_ledger(struct snapshot *s)
 {
-	struct ledger *l = s->ledger;
+	struct reservations *l = s->reservations;
 
-	s->ledger = NULL;
+	s->reservations = NULL;
 	return l;
 }
 
@@ -593,7 +593,7 @@ void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)
 	s->memory = (struct plan_memory){0};
 }
 
-int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct reason *reason)
+int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *reason)
 {
 	struct node_page **pages;
 	size_t count;

@@ -9,7 +9,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/api/snapshot_text.h"
 #include "aggregator/model/model.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/page_json.h"
 
 /* What a load watcher tells of one resource of a node, in percent of its capacity. */
@@ -29,7 +29,7 @@ struct watcher_use {
 struct snapshot {
 	struct model *model; /* owned */
 	struct page_json_set *pages; /* owned */
-	struct ledger *ledger; /* owned; NULL: taken */
+	struct reservations *reservations; /* owned; NULL: taken */
 	struct join *join; /* owned */
 	struct plan_memory memory; /* owned */
 	struct snapshot_notes notes;
@@ -73,7 +73,7 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
 		       const char *kind, size_t index);
 
-void snapshot_write_ledger_entry(struct jsonw *w, const struct ledger_entry *e);
+void snapshot_write_ledger_entry(struct jsonw *w, const struct reservation *e);
 /* state.ledger of the Snapshot that t is; NULL: it has none. Its time must be known. */
 int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list);
 

@@ -22,7 +22,7 @@ int snapshot_text_fail(const struct snapshot_text *t, const char *format, ...)
 	va_end(args);
 	for (const char *p = t->start; p < t->at; p++)
 		line += *p == '\n';
-	reason_set(t->reason, "%s:%zu: %s", t->name, line, text);
+	error_set(t->error, "%s:%zu: %s", t->name, line, text);
 	return -EINVAL;
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { SNAPSHOT_KEY_MAX = 64 };
 
@@ -18,7 +18,7 @@ enum { SNAPSHOT_KEY_MAX = 64 };
 struct snapshot_text {
 	const char *name; /* of the file, for reasons */
 	const char *start, *at, *end;
-	struct reason *reason;
+	struct error *error;
 };
 
 /* Skips blanks, and "---" where documents are told apart so; false: nothing else is left. */

@@ -190,12 +190,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int warmer_start(struct warmer *w, struct reason *reason)
+int warmer_start(struct warmer *w, struct error *error)
 {
 	int rc = thread_start(&w->thread, 0, run, w);
 
 	if (rc) {
-		reason_set(reason, "no thread for scores: %s", strerror(-rc));
+		error_set(error, "no thread for scores: %s", strerror(-rc));
 		return rc;
 	}
 	w->started = true;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "aggregator/state/view.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct node_index;
 
@@ -28,7 +28,7 @@ struct warmer;
 /* Without its thread yet, and then nothing is warmed. The views are borrowed. */
 struct warmer *warmer_new(struct view_slot *views);
 /* -EAGAIN with the reason: no thread. */
-int warmer_start(struct warmer *w, struct reason *reason);
+int warmer_start(struct warmer *w, struct error *error);
 /* Ends the thread behind what is due. NULL is allowed, as in all below. */
 void warmer_stop(struct warmer *w);
 void warmer_free(struct warmer *w); /* stopped */

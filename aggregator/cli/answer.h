@@ -43,7 +43,7 @@ int answer_check_pod(struct cli *cli);
  * JSON object. -EINVAL with the reason for a --blend or --plugin that cannot be read.
  */
 int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out,
-			 struct reason *reason);
+			 struct error *reason);
 /*
  * Of it what --plugin says. Each is NAME, NAME:ARGUMENT=VALUE,ARGUMENT=VALUE.. or NAME:{..}, an
  * object in JSON or YAML. In the short form values are read as YAML has them, and a dot in an
@@ -51,6 +51,6 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
  * where no plugin is named. Names and values are the API's to judge. -EINVAL with the reason for
  * what has another form.
  */
-int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct reason *reason);
+int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct error *reason);
 
 #endif

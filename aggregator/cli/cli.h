@@ -12,7 +12,7 @@
 #include "shared/buf.h"
 #include "shared/options.h"
 #include "shared/cli_spec.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum cli_exit {
 	CLI_OK = 0,
@@ -105,11 +105,11 @@ struct cli {
 	size_t width; /* columns of the terminal; 0: whatever is needed */
 	struct buf out; /* for stdout, valid with every exit code; owned */
 	struct buf rows; /* takes its place with -o csv and -o name; owned */
-	struct reason reason; /* for stderr, when not empty */
+	struct error reason; /* for stderr, when not empty */
 };
 
 /* Sets the reason; returns the code. */
-int cli_fail(struct reason *reason, int code, const char *format, ...)
+int cli_fail(struct error *reason, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 struct command {

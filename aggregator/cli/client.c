@@ -30,7 +30,7 @@
 #define KEPT_MAX       ((size_t)32 << 20)
 #define TOKEN_FILE_MAX ((size_t)1 << 20)
 
-int cli_fail(struct reason *reason, int code, const char *format, ...)
+int cli_fail(struct error *reason, int code, const char *format, ...)
 {
 	va_list args;
 	char text[sizeof(reason->text)];
@@ -38,7 +38,7 @@ int cli_fail(struct reason *reason, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	reason_set(reason, "%s", text);
+	error_set(reason, "%s", text);
 	return code;
 }
 
@@ -132,7 +132,7 @@ static void set_up(struct client *c, int64_t timeout_ns)
 }
 
 int client_new(struct client **out, const char *server, int64_t timeout_ns,
-	       const volatile sig_atomic_t *stop, struct reason *reason)
+	       const volatile sig_atomic_t *stop, struct error *reason)
 {
 	const char *scheme = strstr(server, "://");
 	struct client *c;
@@ -169,8 +169,7 @@ static bool is_printable(const char *token)
 	return !*token;
 }
 
-static int check_access(const struct client *c, const struct client_access *a,
-			struct reason *reason)
+static int check_access(const struct client *c, const struct client_access *a, struct error *reason)
 {
 	bool tls = strncmp(c->server, "https://", 8) == 0;
 	const char *const files[][2] = {{"--ca-file", a->ca_file},
@@ -200,13 +199,13 @@ static int check_access(const struct client *c, const struct client_access *a,
  * The first word of the file, up to a comma: the first line of what the server's own --token-file
  * may hold.
  */
-static int take_token(const char *path, struct buf *text, struct reason *reason)
+static int take_token(const char *path, struct buf *text, struct error *reason)
 {
 	int rc = file_read(path, TOKEN_FILE_MAX, text, reason);
 	size_t from, len;
 
 	if (rc) {
-		reason_prefix(reason, "--token-file");
+		error_prefix(reason, "--token-file");
 		return rc;
 	}
 	from = strspn(text->data, " \t\r\n");
@@ -229,7 +228,7 @@ static void set_token(struct client *c, const char *token)
 }
 
 /* A token in a file is exchanged by others, and a watch takes hours. */
-static int refresh_token(struct client *c, struct reason *reason)
+static int refresh_token(struct client *c, struct error *reason)
 {
 	struct buf text = BUF_INIT;
 	int rc;
@@ -249,7 +248,7 @@ static int refresh_token(struct client *c, struct reason *reason)
  * Asks for the name, and connects where the server is: what kubectl port-forward brings here has
  * its Service's name.
  */
-static int rename_server(struct client *c, const char *name, struct reason *reason)
+static int rename_server(struct client *c, const char *name, struct error *reason)
 {
 	CURLU *url = curl_url();
 	char *host = NULL, *port = NULL, *full = NULL, *line;
@@ -279,7 +278,7 @@ static int rename_server(struct client *c, const char *name, struct reason *reas
 	return cli_fail(reason, -EINVAL, "--tls-server-name: \"%s\" is not a host name", name);
 }
 
-int client_set_access(struct client *c, const struct client_access *access, struct reason *reason)
+int client_set_access(struct client *c, const struct client_access *access, struct error *reason)
 {
 	int rc = check_access(c, access, reason);
 
@@ -353,26 +352,26 @@ const char *client_server(const struct client *c)
 }
 
 /* The server's certificate is not believed. */
-static int explain_certificate(const struct client *c, struct reason *reason)
+static int explain_certificate(const struct client *c, struct error *reason)
 {
 	long status = 0;
 
 	curl_easy_getinfo(c->curl, CURLINFO_SSL_VERIFYRESULT, &status);
 	if (status & GNUTLS_CERT_EXPIRED)
-		reason_set(reason, "%s: its certificate has ended; it needs a new one", c->server);
+		error_set(reason, "%s: its certificate has ended; it needs a new one", c->server);
 	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
-		reason_set(reason, "%s: its certificate is not valid yet; are both clocks right?",
-			   c->server);
+		error_set(reason, "%s: its certificate is not valid yet; are both clocks right?",
+			  c->server);
 	else if (status && c->access.ca_file)
-		reason_set(reason, "%s: its certificate is not signed by %s (--ca-file)", c->server,
-			   c->access.ca_file);
+		error_set(reason, "%s: its certificate is not signed by %s (--ca-file)", c->server,
+			  c->access.ca_file);
 	else if (status)
-		reason_set(reason,
-			   "%s: its certificate is not signed by an authority of this system; give "
-			   "the one that signed it with --ca-file",
-			   c->server);
+		error_set(reason,
+			  "%s: its certificate is not signed by an authority of this system; give "
+			  "the one that signed it with --ca-file",
+			  c->server);
 	else
-		reason_set(
+		error_set(
 			reason,
 			"%s: its certificate is for another name; say which with --tls-server-name",
 			c->server);
@@ -393,7 +392,7 @@ static const char *other_scheme(const struct client *c, CURLcode code)
 }
 
 /* No answer at all. */
-static int explain_failure(const struct client *c, CURLcode code, struct reason *reason)
+static int explain_failure(const struct client *c, CURLcode code, struct error *reason)
 {
 	const char *what = c->error[0] ? c->error : curl_easy_strerror(code);
 	long number = 0;
@@ -460,7 +459,7 @@ static bool is_of_option(const char *field)
  * request names and the server does not know is "not there", wherever it was named.
  */
 static int explain_status(const struct client *c, const char *path, long status,
-			  struct reason *reason)
+			  struct error *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(c->body->data ? c->body->data : "", c->body->len);
 	const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
@@ -479,27 +478,27 @@ static int explain_status(const struct client *c, const char *path, long status,
 	else if (status == 401 || status == 403)
 		rc = -EACCES;
 	if (cJSON_IsString(message) && c->offline)
-		reason_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
+		error_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
 	else if (cJSON_IsString(message) && status == 401)
-		reason_set(reason, "%s does not let us in: %s; %s", c->server, message->valuestring,
-			   c->access.token || c->access.token_file
-				   ? "is the token still good, and meant for this server?"
-				   : "give --token-file or EVENKEEL_TOKEN (in Kubernetes, what "
-				     "kubectl create token prints), or --client-cert");
+		error_set(reason, "%s does not let us in: %s; %s", c->server, message->valuestring,
+			  c->access.token || c->access.token_file
+				  ? "is the token still good, and meant for this server?"
+				  : "give --token-file or EVENKEEL_TOKEN (in Kubernetes, what "
+				    "kubectl create token prints), or --client-cert");
 	else if (cJSON_IsString(message))
-		reason_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
-			   message->valuestring, c->server);
+		error_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
+			  message->valuestring, c->server);
 	else if (status == 401 || status == 403)
-		reason_set(reason, "%s%s denies access (HTTP %ld)", c->server, path, status);
+		error_set(reason, "%s%s denies access (HTTP %ld)", c->server, path, status);
 	else
-		reason_set(reason, "%s%s answers HTTP %ld; is that an evenkeel-aggregator?",
-			   c->server, path, status);
+		error_set(reason, "%s%s answers HTTP %ld; is that an evenkeel-aggregator?",
+			  c->server, path, status);
 	cJSON_Delete(doc);
 	return rc;
 }
 
 static int perform_offline(struct client *c, const char *method, const char *path, const char *json,
-			   size_t len, struct buf *body, struct reason *reason)
+			   size_t len, struct buf *body, struct error *reason)
 {
 	int status;
 
@@ -514,7 +513,7 @@ static int perform_offline(struct client *c, const char *method, const char *pat
  * With k, which is then kept and asked for only if it changed: unchanged, that is what *body gets.
  */
 static int perform(struct client *c, const char *path, const struct kept *k, struct buf *body,
-		   struct reason *reason)
+		   struct error *reason)
 {
 	char *url;
 	long status = 0;
@@ -594,7 +593,7 @@ static struct curl_slist *condition(const struct kept *k)
 	return headers;
 }
 
-int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason)
+int client_get(struct client *c, const char *path, struct buf *body, struct error *reason)
 {
 	struct curl_slist *headers;
 	struct kept **at = find_kept(c, path), *k = *at;
@@ -617,7 +616,7 @@ int client_get(struct client *c, const char *path, struct buf *body, struct reas
 }
 
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
-		struct reason *reason)
+		struct error *reason)
 {
 	if (c->offline)
 		return perform_offline(c, "POST", path, json, len, body, reason);

@@ -12,7 +12,7 @@
 
 #include "aggregator/cli/offline.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct client;
 
@@ -32,12 +32,12 @@ struct client_access {
  * -EINVAL with the reason.
  */
 int client_new(struct client **c, const char *server, int64_t timeout_ns,
-	       const volatile sig_atomic_t *stop, struct reason *reason);
+	       const volatile sig_atomic_t *stop, struct error *error);
 /*
  * For all requests from now on. -EINVAL with the reason: half a pair, files that cannot be read, a
  * token that would travel in clear.
  */
-int client_set_access(struct client *c, const struct client_access *access, struct reason *reason);
+int client_set_access(struct client *c, const struct client_access *access, struct error *error);
 /* Answers from files, which it closes in the end. */
 struct client *client_new_offline(struct offline *o);
 void client_free(struct client *c);
@@ -57,9 +57,9 @@ double client_body_age(const struct client *c);
  * knows no such thing, -ENODATA what the answer needs is not known yet, -EBADRQC it refuses what an
  * option of the command line says, -EIO any other failure.
  */
-int client_get(struct client *c, const char *path, struct buf *body, struct reason *reason);
+int client_get(struct client *c, const char *path, struct buf *body, struct error *error);
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
-		struct reason *reason);
+		struct error *error);
 /* What the command exits with after such an error. */
 int client_exit(int rc);
 /* Adds "text" to a path under construction with everything but letters, digits and -._~ escaped. */

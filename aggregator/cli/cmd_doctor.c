@@ -113,33 +113,33 @@ static const char *advice(int rc)
 static int run(struct cli *cli)
 {
 	bool offline = cli->options->snapshots.count > 0;
-	struct reason why = {""};
+	struct error error = {""};
 	struct buf body = BUF_INIT;
 	struct doctor d = {0};
 	cJSON *status = NULL;
 	int code, rc;
 
-	rc = client_get(cli->client, "/v1/status", &body, &why);
+	rc = client_get(cli->client, "/v1/status", &body, &error);
 	if (rc == 0) {
 		status = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
 		if (!document_at(status, "view"))
-			reason_set(
-				&why,
+			error_set(
+				&error,
 				"the answer is no Status object; is that an evenkeel-aggregator?");
 	}
-	if (why.text[0] && offline) {
-		doctor_add(&d, DOCTOR_FAIL, "snapshot", NULL, "%s", why.text);
+	if (error.text[0] && offline) {
+		doctor_add(&d, DOCTOR_FAIL, "snapshot", NULL, "%s", error.text);
 	} else if (offline) {
 		doctor_add(&d, DOCTOR_OK, "snapshot", NULL, "%s was read",
 			   client_server(cli->client));
 		doctor_examine_snapshot(&d, status, cli->no_usage);
-	} else if (why.text[0]) {
-		doctor_add(&d, DOCTOR_FAIL, "server", advice(rc), "%s", why.text);
+	} else if (error.text[0]) {
+		doctor_add(&d, DOCTOR_FAIL, "server", advice(rc), "%s", error.text);
 	} else {
 		doctor_add(&d, DOCTOR_OK, "server", NULL, "%s answers", client_server(cli->client));
 		doctor_examine(&d, status);
 	}
-	code = show(cli, &d, !why.text[0]);
+	code = show(cli, &d, !error.text[0]);
 	cJSON_Delete(status);
 	doctor_fini(&d);
 	buf_fini(&body);

@@ -47,7 +47,7 @@ static const struct option_spec specs[] = {
 
 enum { DEPTH_MAX = 16, BYTES_MAX = 1 << 20 };
 
-static int fail(const char *option, struct reason *reason)
+static int fail(const char *option, struct error *reason)
 {
 	return cli_fail(
 		reason, -EINVAL,
@@ -56,19 +56,19 @@ static int fail(const char *option, struct reason *reason)
 }
 
 /* The one value that a YAML text is, or NULL with the reason. */
-static cJSON *parse_yaml(const char *text, struct reason *reason)
+static cJSON *parse_yaml(const char *text, struct error *reason)
 {
 	const struct yaml_json_limits limits = {DEPTH_MAX, BYTES_MAX};
-	struct reason why = {"x: it is not one value"};
+	struct error error = {"x: it is not one value"};
 	struct buf json = BUF_INIT;
 	size_t documents = 0;
 	cJSON *value = NULL;
 
-	if (yaml_json_convert("x", text, strlen(text), &limits, &json, &documents, &why) == 0 &&
+	if (yaml_json_convert("x", text, strlen(text), &limits, &json, &documents, &error) == 0 &&
 	    documents == 1)
 		value = cJSON_ParseWithLength(json.data, json.len);
 	if (!value) /* in one line the number of the line is nothing to know */
-		reason_set(reason, "--plugin: \"%.200s\": %s", text, strchr(why.text, ' ') + 1);
+		error_set(reason, "--plugin: \"%.200s\": %s", text, strchr(error.text, ' ') + 1);
 	buf_fini(&json);
 	return value;
 }
@@ -96,7 +96,7 @@ static cJSON *enter(cJSON *object, char **name)
 }
 
 /* ARGUMENT=VALUE; text is overwritten. */
-static int add_argument(cJSON *args, const char *option, char *text, struct reason *reason)
+static int add_argument(cJSON *args, const char *option, char *text, struct error *reason)
 {
 	char *equals = strchr(text, '='), *name = text;
 	cJSON *object, *value;
@@ -117,7 +117,7 @@ static int add_argument(cJSON *args, const char *option, char *text, struct reas
 	return 0;
 }
 
-static cJSON *parse_short(const char *option, const char *text, struct reason *reason)
+static cJSON *parse_short(const char *option, const char *text, struct error *reason)
 {
 	char *copy = mem_strdup(text), *at = copy, *part;
 	cJSON *args = cJSON_CreateObject();
@@ -132,7 +132,7 @@ static cJSON *parse_short(const char *option, const char *text, struct reason *r
 	return NULL;
 }
 
-static cJSON *parse_args(const char *option, const char *text, struct reason *reason)
+static cJSON *parse_args(const char *option, const char *text, struct error *reason)
 {
 	cJSON *args;
 
@@ -148,7 +148,7 @@ static cJSON *parse_args(const char *option, const char *text, struct reason *re
 }
 
 /* Adds the arguments of one option, if it has any. */
-static int add_args(cJSON *all, const char *option, struct reason *reason)
+static int add_args(cJSON *all, const char *option, struct error *reason)
 {
 	size_t len = strcspn(option, ":");
 	char *name;
@@ -181,7 +181,7 @@ static void write_names(const struct option_list *plugins, struct jsonw *w)
 	jsonw_array_close(w);
 }
 
-int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct reason *reason)
+int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct error *reason)
 {
 	cJSON *all;
 	char *text;
@@ -232,7 +232,7 @@ static size_t weight_len(const char *text)
 }
 
 /* One PLUGIN=N of the list. */
-static int write_weight(struct jsonw *w, const char *text, size_t len, struct reason *reason)
+static int write_weight(struct jsonw *w, const char *text, size_t len, struct error *reason)
 {
 	const char *equals = memchr(text, '=', len);
 	size_t name_len = equals ? (size_t)(equals - text) : 0;
@@ -251,7 +251,7 @@ static int write_weight(struct jsonw *w, const char *text, size_t len, struct re
 	return 0;
 }
 
-static int write_blend(struct jsonw *w, const char *blend, struct reason *reason)
+static int write_blend(struct jsonw *w, const char *blend, struct error *reason)
 {
 	jsonw_key(w, "blend");
 	jsonw_object_open(w);
@@ -269,7 +269,7 @@ static int write_blend(struct jsonw *w, const char *blend, struct reason *reason
 }
 
 int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out,
-			 struct reason *reason)
+			 struct error *reason)
 {
 	const struct cli_options *o = cli->options;
 	struct jsonw w;

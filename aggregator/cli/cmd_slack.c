@@ -232,15 +232,15 @@ static void tell_unplaced(struct cli *cli, const cJSON *doc, double unplaced)
 	char beside[64] = "";
 
 	if (impossible >= unplaced) {
-		reason_set(&cli->reason, "%.0f placeholder%s no place: no node is large enough",
-			   unplaced, find);
+		error_set(&cli->reason, "%.0f placeholder%s no place: no node is large enough",
+			  unplaced, find);
 		return;
 	}
 	if (impossible > 0)
 		snprintf(beside, sizeof(beside), ", but not %.0f that no node could hold",
 			 impossible);
-	reason_set(&cli->reason, "%.0f placeholder%s no place; %.0f more node%s would help%s",
-		   unplaced, find, add, add == 1 ? "" : "s", beside);
+	error_set(&cli->reason, "%.0f placeholder%s no place; %.0f more node%s would help%s",
+		  unplaced, find, add, add == 1 ? "" : "s", beside);
 }
 
 static int judge(struct cli *cli, const cJSON *doc)

@@ -262,8 +262,8 @@ static int read_files(struct cli *cli)
 	print_notes(offline_notes(offline));
 	skipped = offline_notes(offline)->skipped;
 	if (o->strict && skipped) {
-		reason_set(&cli->reason, "%zu of the objects in %s cannot be used (--strict)",
-			   skipped, offline_name(offline));
+		error_set(&cli->reason, "%zu of the objects in %s cannot be used (--strict)",
+			  skipped, offline_name(offline));
 		offline_close(offline);
 		return CLI_ERROR;
 	}
@@ -402,7 +402,7 @@ static void read_part(struct option_program *program, struct cli_options *o, int
 	program->specs = join_specs(name ? find_command(name) : NULL);
 	for (; rc && argc > 0; argc--) {
 		struct option_list operands = {0};
-		struct reason reason;
+		struct error reason;
 
 		*o = (struct cli_options){0};
 		rc = options_parse(program, o, argc, argv, &operands, &reason);
@@ -496,7 +496,7 @@ int commands_main(int argc, char **argv)
 	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
 	struct cli_options options = {0};
 	struct option_list operands = {0};
-	struct reason reason = {""};
+	struct error reason = {""};
 	int code;
 
 	log_start("evenkeel", LOG_LEVEL_INFO);

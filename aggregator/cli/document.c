@@ -222,7 +222,7 @@ static void set_more(struct list *l, const cJSON *doc)
 	l->more = token && token[0] ? mem_strdup(token) : NULL;
 }
 
-int list_read_page(struct list *l, struct reason *reason)
+int list_read_page(struct list *l, struct error *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
 	const cJSON *items = document_at(doc, "items"), *item;
@@ -231,8 +231,7 @@ int list_read_page(struct list *l, struct reason *reason)
 
 	if (!cJSON_IsArray(items) || !document_find_items(l->page.data, l->page.len, &left)) {
 		cJSON_Delete(doc);
-		reason_set(reason,
-			   "the answer is not a JSON list; is that an evenkeel-aggregator?");
+		error_set(reason, "the answer is not a JSON list; is that an evenkeel-aggregator?");
 		return -EINVAL;
 	}
 	if (l->envelope)
@@ -251,7 +250,7 @@ int list_read_page(struct list *l, struct reason *reason)
 	return 0;
 }
 
-int list_fetch(struct list *l, struct client *client, const char *path, struct reason *reason)
+int list_fetch(struct list *l, struct client *client, const char *path, struct error *reason)
 {
 	struct buf next = BUF_INIT;
 	int rc;
@@ -263,7 +262,7 @@ int list_fetch(struct list *l, struct client *client, const char *path, struct r
 		if (rc == 0) {
 			rc = list_read_page(l, reason);
 			if (rc)
-				reason_prefix(reason, "%s%s", client_server(client), next.data);
+				error_prefix(reason, "%s%s", client_server(client), next.data);
 		}
 		buf_clear(&next);
 		if (rc == 0 && l->more) {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Members are named as in "usage.cpuMillicores.windows.5m.mean". What is absent or of another type
@@ -76,12 +76,12 @@ struct list {
 void list_init(struct list *l, list_item *item, void *context);
 void list_fini(struct list *l);
 /* Looks through one page, held in l->page. -EINVAL with the reason when that is no list. */
-int list_read_page(struct list *l, struct reason *reason);
+int list_read_page(struct list *l, struct error *error);
 /*
  * GETs path ("/v1/pods?limit=500": with a query) and every page after it. 0, or the error of
  * client_get() or list_read_page() with the reason.
  */
-int list_fetch(struct list *l, struct client *client, const char *path, struct reason *reason);
+int list_fetch(struct list *l, struct client *client, const char *path, struct error *error);
 /* One list object: the only page as it came, else the last page's envelope around all items. */
 void list_print_json(const struct list *l, struct buf *out);
 

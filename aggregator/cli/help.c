@@ -238,8 +238,8 @@ static int run_version(struct cli *cli)
 	if (client_get(cli->client, "/metrics", &metrics, &cli->reason) == 0) {
 		server = find_version(metrics.data);
 		if (!server)
-			reason_set(&cli->reason, "%s does not say its version",
-				   client_server(cli->client));
+			error_set(&cli->reason, "%s does not say its version",
+				  client_server(cli->client));
 	}
 	if (cli->options->output == OUTPUT_JSON)
 		print_json(cli, server);

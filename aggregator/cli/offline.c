@@ -13,7 +13,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/planner/place_pool.h"
 #include "aggregator/planner/plan.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -41,15 +41,15 @@ static int64_t now_ns(void)
 /* --- files ------------------------------------------------------------------------------------ */
 
 typedef int add_text(struct snapshot *s, const char *name, const char *text, size_t len,
-		     struct reason *reason);
+		     struct error *error);
 
-static int read_file(struct snapshot *s, const char *path, add_text *add, struct reason *reason)
+static int read_file(struct snapshot *s, const char *path, add_text *add, struct error *error)
 {
 	struct buf text = BUF_INIT;
-	int rc = file_read(path, FILE_MOST, &text, reason);
+	int rc = file_read(path, FILE_MOST, &text, error);
 
 	if (!rc)
-		rc = add(s, file_name(path), text.data, text.len, reason);
+		rc = add(s, file_name(path), text.data, text.len, error);
 	buf_fini(&text);
 	return rc;
 }
@@ -72,7 +72,7 @@ static bool is_any_measured(const struct view *v)
 }
 
 int offline_open(struct offline **out, const struct option_list *files, const char *usage,
-		 struct reason *reason)
+		 struct error *error)
 {
 	struct offline *o = mem_zalloc(1, sizeof(*o));
 	struct place_options places;
@@ -90,18 +90,18 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 		.places = place_pool_new(&places),
 	};
 	for (size_t i = 0; i < files->count && !rc; i++)
-		rc = read_file(o->snapshot, files->items[i], snapshot_add, reason);
+		rc = read_file(o->snapshot, files->items[i], snapshot_add, error);
 	if (!rc && usage)
-		rc = read_file(o->snapshot, usage, snapshot_add_usage, reason);
+		rc = read_file(o->snapshot, usage, snapshot_add_usage, error);
 	if (!rc)
-		rc = snapshot_view(o->snapshot, &v, &moment_ns, reason);
+		rc = snapshot_view(o->snapshot, &v, &moment_ns, error);
 	if (rc) {
 		offline_close(o);
 		return rc;
 	}
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
-	o->ctx.ledger = snapshot_take_ledger(o->snapshot);
+	o->ctx.reservations = snapshot_take_ledger(o->snapshot);
 	snapshot_take_memory(o->snapshot, &o->memory);
 	o->ctx.memory = &o->memory;
 	view_slot_publish(o->ctx.views, v);
@@ -115,7 +115,7 @@ void offline_close(struct offline *o)
 		return;
 	place_pool_free(o->ctx.places);
 	view_slot_free(o->ctx.views);
-	ledger_free(o->ctx.ledger);
+	reservations_free(o->ctx.reservations);
 	plan_memory_fini(&o->memory);
 	snapshot_free(o->snapshot);
 	free(o->name);

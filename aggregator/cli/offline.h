@@ -12,7 +12,7 @@
 #include "aggregator/api/snapshot.h"
 #include "shared/buf.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct drain_setup;
 struct offline;
@@ -24,7 +24,7 @@ struct slack_options;
  * at a time, since its moment is the process's clock for the API.
  */
 int offline_open(struct offline **o, const struct option_list *files, const char *usage,
-		 struct reason *reason);
+		 struct error *error);
 void offline_close(struct offline *o); /* NULL is allowed */
 /* The files, for messages: "a.json, b.json". */
 const char *offline_name(const struct offline *o);

@@ -21,19 +21,19 @@
 enum { FILE_MAX = 1 << 20, JSON_MAX = 4 << 20, DEPTH_MAX = 64 };
 
 static int convert_yaml(const char *name, const char *text, size_t len, struct buf *json,
-			struct reason *reason)
+			struct error *error)
 {
 	const struct yaml_json_limits limits = {DEPTH_MAX, JSON_MAX};
 	size_t documents, before = json->len;
 
-	if (yaml_json_convert(name, text, len, &limits, json, &documents, reason))
+	if (yaml_json_convert(name, text, len, &limits, json, &documents, error))
 		return -EINVAL;
 	if (documents == 1 && json->data[before] == '{') {
 		json->data[--json->len] = '\0'; /* the newline */
 		return 0;
 	}
 	json->len = before;
-	return cli_fail(reason, -EINVAL,
+	return cli_fail(error, -EINVAL,
 			documents > 1 ? "%s: holds several documents; give one pod"
 				      : "%s: holds no pod",
 			name);
@@ -90,7 +90,7 @@ static cJSON *make_pod(const cJSON *maker, const char *kind, const cJSON *templa
 }
 
 /* *json, from `before` on, is an object, and becomes a pod; what names no kind is one. */
-static int take_template(const char *name, struct buf *json, size_t before, struct reason *reason)
+static int take_template(const char *name, struct buf *json, size_t before, struct error *error)
 {
 	cJSON *doc = cJSON_ParseWithLength(json->data + before, json->len - before), *pod;
 	const char *kind = document_text_or(doc, "kind", "Pod");
@@ -112,10 +112,10 @@ static int take_template(const char *name, struct buf *json, size_t before, stru
 		cJSON_free(text);
 		cJSON_Delete(pod);
 	} else if (i < count) {
-		rc = cli_fail(reason, -EINVAL, "%s: the %s has no %s", name, kind,
+		rc = cli_fail(error, -EINVAL, "%s: the %s has no %s", name, kind,
 			      makers[i].template);
 	} else if (strcmp(kind, "Pod") != 0) {
-		rc = cli_fail(reason, -EINVAL,
+		rc = cli_fail(error, -EINVAL,
 			      "%s: a %.63s makes no pods; give a Pod, or what has its template",
 			      name, kind);
 	}
@@ -131,7 +131,7 @@ static bool is_blank(const char *p, const char *end)
 }
 
 static int convert(const char *name, const char *text, size_t len, struct buf *json,
-		   struct reason *reason)
+		   struct error *error)
 {
 	size_t blanks = 0;
 
@@ -148,23 +148,23 @@ static int convert(const char *name, const char *text, size_t len, struct buf *j
 			return 0;
 		}
 	}
-	return convert_yaml(name, text, len, json, reason);
+	return convert_yaml(name, text, len, json, error);
 }
 
 int pod_file_convert(const char *name, const char *text, size_t len, struct buf *json,
-		     struct reason *reason)
+		     struct error *error)
 {
 	size_t before = json->len;
-	int rc = convert(name, text, len, json, reason);
+	int rc = convert(name, text, len, json, error);
 
 	if (rc == 0)
-		rc = take_template(name, json, before, reason);
+		rc = take_template(name, json, before, error);
 	if (rc)
 		json->len = before;
 	return rc;
 }
 
-int pod_file_read(const char *path, struct buf *json, struct reason *reason)
+int pod_file_read(const char *path, struct buf *json, struct error *error)
 {
 	bool standard = strcmp(path, "-") == 0;
 	FILE *file = standard ? stdin : fopen(path, "re");
@@ -173,16 +173,15 @@ int pod_file_read(const char *path, struct buf *json, struct reason *reason)
 	int rc;
 
 	if (!file)
-		return cli_fail(reason, -EINVAL, "--pod: cannot read %s: %s", path,
-				strerror(errno));
+		return cli_fail(error, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
 	text = mem_alloc(FILE_MAX + 1);
 	len = fread(text, 1, FILE_MAX + 1, file);
 	if (ferror(file))
-		rc = cli_fail(reason, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
+		rc = cli_fail(error, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
 	else if (len > FILE_MAX)
-		rc = cli_fail(reason, -EINVAL, "--pod: %s is larger than 1 MiB", path);
+		rc = cli_fail(error, -EINVAL, "--pod: %s is larger than 1 MiB", path);
 	else
-		rc = pod_file_convert(standard ? "standard input" : path, text, len, json, reason);
+		rc = pod_file_convert(standard ? "standard input" : path, text, len, json, error);
 	free(text);
 	if (!standard)
 		fclose(file);

@@ -9,15 +9,15 @@
 #include <stddef.h>
 
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * path "-" is standard input. Appends one JSON object. -EINVAL with the reason, which names the
  * file and line.
  */
-int pod_file_read(const char *path, struct buf *json, struct reason *reason);
+int pod_file_read(const char *path, struct buf *json, struct error *error);
 /* The same from memory; name is what reasons call it. */
 int pod_file_convert(const char *name, const char *text, size_t len, struct buf *json,
-		     struct reason *reason);
+		     struct error *error);
 
 #endif

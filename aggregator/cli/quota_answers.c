@@ -132,7 +132,7 @@ static int judge(struct cli *cli, const cJSON *doc)
 	const char *gap = document_text(doc, "gap");
 
 	if (gap)
-		reason_set(&cli->reason, "%s", gap);
+		error_set(&cli->reason, "%s", gap);
 	if (document_is(doc, "verdict", "refused") || document_is(doc, "verdict", "impossible") ||
 	    document_is(doc, "verdict", "never"))
 		return CLI_REFUSED;

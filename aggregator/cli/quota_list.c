@@ -415,9 +415,8 @@ static int judge_list(struct cli *cli, const cJSON *doc)
 	       warnings = count_severity(findings, "warning");
 
 	if (errors + warnings)
-		reason_set(&cli->reason,
-			   "%zu finding%s, %zu of severity error: evenkeel quota lint",
-			   errors + warnings, errors + warnings == 1 ? "" : "s", errors);
+		error_set(&cli->reason, "%zu finding%s, %zu of severity error: evenkeel quota lint",
+			  errors + warnings, errors + warnings == 1 ? "" : "s", errors);
 	return judge_gap(cli, doc);
 }
 

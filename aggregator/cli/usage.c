@@ -68,7 +68,7 @@ void usage_tally_add(struct usage_tally *t, const char *name, enum row_state sta
 	}
 }
 
-static int missing(const struct usage_tally *t, struct reason *reason)
+static int missing(const struct usage_tally *t, struct error *reason)
 {
 	for (size_t i = 0; i < t->cli->operand_count; i++)
 		if (!t->met[i])
@@ -77,19 +77,19 @@ static int missing(const struct usage_tally *t, struct reason *reason)
 	return CLI_OK;
 }
 
-static void explain_stale(const struct usage_tally *t, struct reason *reason)
+static void explain_stale(const struct usage_tally *t, struct error *reason)
 {
 	char age[UNITS_LEN];
 
 	units_age(t->stale_age, age);
 	if (t->stale_state == ROW_NONE)
-		reason_set(reason, "of %s \"%s\" there is no usage", t->what, t->stale_name);
+		error_set(reason, "of %s \"%s\" there is no usage", t->what, t->stale_name);
 	else if (isnan(t->stale_age))
-		reason_set(reason, "the usage of %s \"%s\" is %s", t->what, t->stale_name,
-			   state_words[t->stale_state]);
+		error_set(reason, "the usage of %s \"%s\" is %s", t->what, t->stale_name,
+			  state_words[t->stale_state]);
 	else
-		reason_set(reason, "the usage of %s \"%s\" is %s: %s old", t->what, t->stale_name,
-			   state_words[t->stale_state], age);
+		error_set(reason, "the usage of %s \"%s\" is %s: %s old", t->what, t->stale_name,
+			  state_words[t->stale_state], age);
 }
 
 size_t usage_tally_total(const struct usage_tally *t)
@@ -101,7 +101,7 @@ size_t usage_tally_total(const struct usage_tally *t)
 	return total;
 }
 
-int usage_tally_exit(const struct usage_tally *t, struct reason *reason)
+int usage_tally_exit(const struct usage_tally *t, struct error *reason)
 {
 	size_t fresh = t->states[ROW_FRESH], total = usage_tally_total(t);
 

@@ -30,7 +30,7 @@ bool usage_tally_wants(const struct usage_tally *t, const char *name);
 void usage_tally_add(struct usage_tally *t, const char *name, enum row_state state, double age);
 size_t usage_tally_total(const struct usage_tally *t);
 /* The exit code by what was added, with the reason. */
-int usage_tally_exit(const struct usage_tally *t, struct reason *reason);
+int usage_tally_exit(const struct usage_tally *t, struct error *reason);
 
 /* --- the table */
 

@@ -102,7 +102,7 @@ int watch_once(struct cli *cli, const struct command *command)
 	int rc = write_all(cli->out.data, cli->out.len);
 
 	if (rc) {
-		reason_set(&cli->reason, "cannot write: %s", strerror(-rc));
+		error_set(&cli->reason, "cannot write: %s", strerror(-rc));
 		code = CLI_ERROR;
 	}
 	print_reason(cli);
@@ -224,7 +224,7 @@ int watch_loop(struct cli *cli, const struct command *command)
 		}
 		rc = drawn ? draw(cli, command, shown.data) : append(cli, first);
 		if (rc && !watch_stop) {
-			reason_set(&cli->reason, "cannot write: %s", strerror(-rc));
+			error_set(&cli->reason, "cannot write: %s", strerror(-rc));
 			print_reason(cli);
 			code = CLI_ERROR;
 			goto free_shown;

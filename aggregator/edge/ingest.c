@@ -181,7 +181,7 @@ struct ingest {
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
 		struct counters *counters, const struct ingest_handler *handler, void *ctx,
-		struct reason *reason)
+		struct error *reason)
 {
 	struct endpoint endpoint;
 	struct ingest *in;
@@ -190,7 +190,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	if (rc)
 		return rc;
 	if (endpoint.kind == ENDPOINT_TCP && !keys->count) {
-		reason_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
+		error_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
 		return -EINVAL;
 	}
 	rc = ingest_socket_listen(&listener, &endpoint, reason);
@@ -205,7 +205,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	rc = ingest_peers_open(&in->peers, listener, endpoint.kind, &counters->ingest,
 			       handler->closed, ctx);
 	if (rc) {
-		reason_set(reason, "%s: %s", url, strerror(-rc));
+		error_set(reason, "%s: %s", url, strerror(-rc));
 		ingest_socket_remove(&endpoint);
 		close(listener);
 		free(in);
@@ -250,12 +250,12 @@ static void answer(struct ingest *in, const struct ingest_route *route,
 	ingest_peers_reply(in->peers, route, in->answer.data, in->answer.len);
 }
 
-static enum frame_result refuse(struct ack *ack, const struct reason *why)
+static enum frame_result refuse(struct ack *ack, const struct error *error)
 {
-	size_t len = strnlen(why->text, sizeof(ack->reason) - 1);
+	size_t len = strnlen(error->text, sizeof(ack->reason) - 1);
 
 	ack->status = ACK_REFUSED;
-	memcpy(ack->reason, why->text, len);
+	memcpy(ack->reason, error->text, len);
 	ack->reason[len] = '\0';
 	return FRAME_RESULT_refused;
 }
@@ -266,10 +266,10 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 				       int64_t now_ns, struct ack *ack)
 {
 	struct interval *interval = in->interval;
-	struct reason why;
+	struct error error;
 
-	if (body_decode_interval_into(parts, count, interval, &why))
-		return refuse(ack, &why);
+	if (body_decode_interval_into(parts, count, interval, &error))
+		return refuse(ack, &error);
 	interval->sequence = header->sequence;
 	interval->age_ns = header->age_ms * NS_PER_MS;
 	interval->wait_ns = now_ns > in->idle_ns ? now_ns - in->idle_ns : 0;
@@ -321,12 +321,12 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
 	enum frame_result result;
-	struct reason why;
+	struct error error;
 	bool opened;
 	int rc;
 
 	buf_clear(&in->body);
-	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &why);
+	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &error);
 	opened = !rc || rc == -EMSGSIZE;
 	if (rc)
 		result = result_of_error(rc);
@@ -335,7 +335,7 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	else
 		result = FRAME_RESULT_malformed;
 	if (rc == -EMSGSIZE)
-		refuse(&ack, &why);
+		refuse(&ack, &error);
 	ingest_peers_judge(in->peers, &message->route, opened ? header.node : NULL,
 			   result == FRAME_RESULT_applied);
 	if (opened && header.type == FRAME_INTERVAL)

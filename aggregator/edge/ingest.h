@@ -16,7 +16,7 @@
 #include "shared/buf.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Called on the loop thread. The first two fill status, applied, durable, orders and reason of
@@ -45,7 +45,7 @@ struct ingest;
  */
 int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
 		struct counters *counters, const struct ingest_handler *handler, void *ctx,
-		struct reason *reason);
+		struct error *error);
 void ingest_close(struct ingest *in);
 /* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);

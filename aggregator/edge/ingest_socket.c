@@ -59,7 +59,7 @@ static int try_connect(const char *path)
 	return rc == ECONNREFUSED || rc == ENOENT ? 0 : -rc;
 }
 
-static int clear_path(const char *path, struct reason *reason)
+static int clear_path(const char *path, struct error *reason)
 {
 	struct stat st;
 	int rc;
@@ -67,7 +67,7 @@ static int clear_path(const char *path, struct reason *reason)
 	if (lstat(path, &st)) {
 		rc = errno == ENOENT ? 0 : -errno;
 	} else if (!S_ISSOCK(st.st_mode)) {
-		reason_set(reason, "%s: is there and not a socket: choose another path", path);
+		error_set(reason, "%s: is there and not a socket: choose another path", path);
 		return -EEXIST;
 	} else {
 		rc = try_connect(path);
@@ -75,10 +75,10 @@ static int clear_path(const char *path, struct reason *reason)
 			rc = -errno;
 	}
 	if (rc == -EADDRINUSE)
-		reason_set(reason, "%s: another process listens there: stop it, or choose another",
-			   path);
+		error_set(reason, "%s: another process listens there: stop it, or choose another",
+			  path);
 	else if (rc)
-		reason_set(reason, "%s: %s", path, strerror(-rc));
+		error_set(reason, "%s: %s", path, strerror(-rc));
 	return rc;
 }
 
@@ -180,7 +180,7 @@ static const char *advice(const struct endpoint *endpoint, int error)
 	}
 }
 
-int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct reason *reason)
+int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct error *reason)
 {
 	union address address;
 	socklen_t len;
@@ -195,7 +195,7 @@ int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct reason
 	if (!rc)
 		rc = listen_at(&address, len, fd);
 	if (rc)
-		reason_set(reason, "%s: %s", endpoint->url, advice(endpoint, -rc));
+		error_set(reason, "%s: %s", endpoint->url, advice(endpoint, -rc));
 	return rc;
 }
 

@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 #include "shared/endpoint.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Opens a non-blocking listener. 0 with *fd, the caller's; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES,
  * -EEXIST, ..: the reason has the remedy.
  */
-int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct reason *reason);
+int ingest_socket_listen(int *fd, const struct endpoint *endpoint, struct error *error);
 /* Removes the file of an open ipc socket. */
 void ingest_socket_remove(const struct endpoint *endpoint);
 

@@ -31,14 +31,14 @@ static int compare_members(const void *a, const void *b)
 
 /* Those wanted, in the order of the object; *count of them. */
 static int collect(const cJSON *json, bool (*wanted)(const char *key), struct member *members,
-		   size_t *count, struct reason *reason)
+		   size_t *count, struct error *error)
 {
 	*count = 0;
 	for (const cJSON *item = json->child; item; item = item->next) {
 		if (wanted && !wanted(item->string))
 			continue;
 		if (!cJSON_IsString(item) && !cJSON_IsNull(item)) {
-			reason_set(reason, "\"%.100s\" must be a string", item->string);
+			error_set(error, "\"%.100s\" must be a string", item->string);
 			return -EINVAL;
 		}
 		members[*count] = (struct member){item->string, cJSON_GetStringValue(item), *count};
@@ -95,7 +95,7 @@ static void copy_members(const struct member *members, size_t count, struct labe
 }
 
 int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct labels *out,
-		     struct reason *reason)
+		     struct error *error)
 {
 	struct member *members;
 	size_t count;
@@ -106,20 +106,20 @@ int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct 
 		return 0;
 	}
 	if (!cJSON_IsObject(json)) {
-		reason_set(reason, "must be an object of strings");
+		error_set(error, "must be an object of strings");
 		return -EINVAL;
 	}
 	members = mem_zalloc((size_t)cJSON_GetArraySize(json), sizeof(*members));
-	err = collect(json, wanted, members, &count, reason);
+	err = collect(json, wanted, members, &count, error);
 	if (!err)
 		copy_members(members, sort_members(members, count), out);
 	free(members);
 	return err;
 }
 
-int labels_read(const cJSON *json, struct labels *out, struct reason *reason)
+int labels_read(const cJSON *json, struct labels *out, struct error *error)
 {
-	return labels_read_some(json, NULL, out, reason);
+	return labels_read_some(json, NULL, out, error);
 }
 
 void labels_fini(struct labels *l)

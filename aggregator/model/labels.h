@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct label {
 	const char *key, *value;
@@ -26,10 +26,10 @@ struct labels {
  * From a JSON object of strings; NULL or null is no labels, and a member that is null is absent. 0,
  * or -EINVAL naming the key that is no string.
  */
-int labels_read(const cJSON *json, struct labels *out, struct reason *reason);
+int labels_read(const cJSON *json, struct labels *out, struct error *error);
 /* Only the keys that `wanted` wants; the others need not even be strings. */
 int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct labels *out,
-		     struct reason *reason);
+		     struct error *error);
 void labels_fini(struct labels *l);
 /* NULL when there is no such key. */
 const char *labels_find(const struct labels *l, const char *key);
@@ -41,13 +41,13 @@ struct selector;
  * and a member nobody knows: a selector read in part would match what it should not. NotIn and
  * DoesNotExist match where there is no such label.
  */
-int selector_read(const cJSON *json, struct selector **out, struct reason *reason);
+int selector_read(const cJSON *json, struct selector **out, struct error *error);
 /*
  * kubectl's -l: "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m", with white space anywhere between
  * words. "" matches everything, "a=" and "a in (,b)" know the empty value. -EINVAL with the reason
  * quoting the text and the place.
  */
-int selector_parse(const char *text, struct selector **out, struct reason *reason);
+int selector_parse(const char *text, struct selector **out, struct error *error);
 void selector_free(struct selector *s);
 /* It requires nothing. */
 bool selector_is_empty(const struct selector *s);

@@ -43,7 +43,7 @@ struct parser {
 	const char *text, *at;
 	struct word word; /* the one ahead */
 	struct selector *selector;
-	struct reason *reason;
+	struct error *reason;
 };
 
 enum { NAME_MAX_LEN = 63, PREFIX_MAX_LEN = 253 };
@@ -96,13 +96,13 @@ static void next(struct parser *p)
 __attribute__((format(printf, 2, 3))) static int fail(const struct parser *p, const char *format,
 						      ...)
 {
-	struct reason what;
+	struct error what;
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(what.text, sizeof(what.text), format, args);
 	va_end(args);
-	reason_set(p->reason, "selector \"%.150s\": %.300s", p->text, what.text);
+	error_set(p->reason, "selector \"%.150s\": %.300s", p->text, what.text);
 	return -EINVAL;
 }
 
@@ -261,7 +261,7 @@ static int parse_all(struct parser *p)
 	}
 }
 
-int selector_parse(const char *text, struct selector **out, struct reason *reason)
+int selector_parse(const char *text, struct selector **out, struct error *reason)
 {
 	struct parser p = {.text = text, .at = text, .selector = selector_new(), .reason = reason};
 

@@ -137,13 +137,13 @@ static const cJSON *member(const cJSON *json, const char *key)
 	return cJSON_IsNull(item) ? NULL : item;
 }
 
-static int read_match_labels(const cJSON *json, struct selector *s, struct reason *reason)
+static int read_match_labels(const cJSON *json, struct selector *s, struct error *error)
 {
 	struct labels l;
-	int err = labels_read(json, &l, reason);
+	int err = labels_read(json, &l, error);
 
 	if (err) {
-		reason_prefix(reason, "matchLabels");
+		error_prefix(error, "matchLabels");
 		return err;
 	}
 	for (size_t i = 0; i < l.count; i++) {
@@ -154,7 +154,7 @@ static int read_match_labels(const cJSON *json, struct selector *s, struct reaso
 	return 0;
 }
 
-static int read_operator(const cJSON *json, enum selector_operator *op, struct reason *reason)
+static int read_operator(const cJSON *json, enum selector_operator *op, struct error *error)
 {
 	const char *name = cJSON_GetStringValue(member(json, "operator"));
 
@@ -164,24 +164,24 @@ static int read_operator(const cJSON *json, enum selector_operator *op, struct r
 			return 0;
 		}
 	}
-	reason_set(reason, "operator must be In, NotIn, Exists or DoesNotExist, and not \"%.60s\"",
-		   name ? name : "");
+	error_set(error, "operator must be In, NotIn, Exists or DoesNotExist, and not \"%.60s\"",
+		  name ? name : "");
 	return -EINVAL;
 }
 
 static int read_values(const cJSON *list, enum selector_operator op, struct selector *s,
-		       struct reason *reason)
+		       struct error *error)
 {
 	bool some = cJSON_IsArray(list) && list->child;
 
 	if ((list && !cJSON_IsArray(list)) || some != operators[op].values) {
-		reason_set(reason, "values must be a list of %s strings with operator %s",
-			   operators[op].values ? "some" : "no", operators[op].name);
+		error_set(error, "values must be a list of %s strings with operator %s",
+			  operators[op].values ? "some" : "no", operators[op].name);
 		return -EINVAL;
 	}
 	for (const cJSON *value = some ? list->child : NULL; value; value = value->next) {
 		if (!cJSON_IsString(value)) {
-			reason_set(reason, "values must be strings");
+			error_set(error, "values must be strings");
 			return -EINVAL;
 		}
 		selector_add_value(s, value->valuestring, strlen(value->valuestring));
@@ -189,65 +189,65 @@ static int read_values(const cJSON *list, enum selector_operator op, struct sele
 	return 0;
 }
 
-static int read_expression(const cJSON *json, struct selector *s, struct reason *reason)
+static int read_expression(const cJSON *json, struct selector *s, struct error *error)
 {
 	const char *key = cJSON_GetStringValue(member(json, "key"));
 	enum selector_operator op;
 
 	if (!key || !*key) {
-		reason_set(reason, "key must be the name of a label");
+		error_set(error, "key must be the name of a label");
 		return -EINVAL;
 	}
-	if (read_operator(json, &op, reason))
+	if (read_operator(json, &op, error))
 		return -EINVAL;
 	selector_add(s, op, key, strlen(key));
-	return read_values(member(json, "values"), op, s, reason);
+	return read_values(member(json, "values"), op, s, error);
 }
 
-static int read_expressions(const cJSON *list, struct selector *s, struct reason *reason)
+static int read_expressions(const cJSON *list, struct selector *s, struct error *error)
 {
 	size_t place = 0;
 
 	if (list && !cJSON_IsArray(list)) {
-		reason_set(reason, "matchExpressions: must be a list");
+		error_set(error, "matchExpressions: must be a list");
 		return -EINVAL;
 	}
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, place++) {
-		if (read_expression(item, s, reason)) {
-			reason_prefix(reason, "matchExpressions[%zu]", place);
+		if (read_expression(item, s, error)) {
+			error_prefix(error, "matchExpressions[%zu]", place);
 			return -EINVAL;
 		}
 	}
 	return 0;
 }
 
-static int check_members(const cJSON *json, struct reason *reason)
+static int check_members(const cJSON *json, struct error *error)
 {
 	for (const cJSON *item = json->child; item; item = item->next) {
 		if (strcmp(item->string, "matchLabels") != 0 &&
 		    strcmp(item->string, "matchExpressions") != 0) {
-			reason_set(reason, "\"%.60s\" is not known in a selector", item->string);
+			error_set(error, "\"%.60s\" is not known in a selector", item->string);
 			return -EINVAL;
 		}
 	}
 	return 0;
 }
 
-int selector_read(const cJSON *json, struct selector **out, struct reason *reason)
+int selector_read(const cJSON *json, struct selector **out, struct error *error)
 {
 	struct selector *s;
 	int err;
 
 	if (!cJSON_IsObject(json)) {
-		reason_set(reason, "must be an object with matchLabels or matchExpressions");
+		error_set(error, "must be an object with matchLabels or matchExpressions");
 		return -EINVAL;
 	}
 	s = selector_new();
-	err = check_members(json, reason);
+	err = check_members(json, error);
 	if (!err)
-		err = read_match_labels(member(json, "matchLabels"), s, reason);
+		err = read_match_labels(member(json, "matchLabels"), s, error);
 	if (!err)
-		err = read_expressions(member(json, "matchExpressions"), s, reason);
+		err = read_expressions(member(json, "matchExpressions"), s, error);
 	if (err)
 		selector_free(s);
 	else

@@ -24,7 +24,7 @@
 #include "aggregator/model/resources.h"
 #include "aggregator/model/taints.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * X(name, apiVersion of a dump, kind, resource, namespaced). The order is that of a snapshot. A
@@ -98,7 +98,7 @@ enum { OBJECT_FIELD_MAX = 160 };
  * as.
  */
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
-		char field[OBJECT_FIELD_MAX], struct reason *reason);
+		char field[OBJECT_FIELD_MAX], struct error *error);
 struct object *object_hold(struct object *o);
 /* Any thread; the last user frees it. NULL is allowed. */
 void object_drop(struct object *o);

@@ -49,7 +49,7 @@ static void append_path(char *field, const struct object_path *path)
 int object_json_fail(const struct object_json *r, const struct object_path *path, const char *key,
 		     const char *format, ...)
 {
-	struct reason what;
+	struct error what;
 	va_list args;
 
 	r->field[0] = '\0';
@@ -59,7 +59,7 @@ int object_json_fail(const struct object_json *r, const struct object_path *path
 	va_start(args, format);
 	vsnprintf(what.text, sizeof(what.text), format, args);
 	va_end(args);
-	reason_set(r->reason, "%s", what.text);
+	error_set(r->error, "%s", what.text);
 	return -EINVAL;
 }
 
@@ -143,13 +143,13 @@ int object_json_time(const struct object_json *r, const cJSON *object,
 		     const struct object_path *path, const char *key, int64_t *out_ns)
 {
 	const char *text = NULL;
-	struct reason why;
+	struct error error;
 
 	if (object_json_string(r, object, path, key, NULL, &text))
 		return -EINVAL;
 	*out_ns = 0;
-	if (text && timefmt_parse(text, out_ns, &why))
-		return object_json_fail(r, path, key, "%s", why.text);
+	if (text && timefmt_parse(text, out_ns, &error))
+		return object_json_fail(r, path, key, "%s", error.text);
 	return 0;
 }
 
@@ -166,7 +166,7 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
 {
 	const struct object_path here = {path, key, 0};
 	const cJSON *list = NULL;
-	struct reason why;
+	struct error error;
 
 	if (object_json_object(r, object, path, key, &list))
 		return -EINVAL;
@@ -184,8 +184,8 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
 		if (pod_json_quantity(item,
 				      is_cpu(item->string) ? quantity_parse_milli
 							   : quantity_parse_units,
-				      &amount, &why))
-			return object_json_fail(r, &here, item->string, "%s", why.text);
+				      &amount, &error))
+			return object_json_fail(r, &here, item->string, "%s", error.text);
 		resources_set_named(out, item->string, amount);
 	}
 	return 0;

@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 #include "aggregator/model/resources.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Who wants to know what went wrong. */
 struct object_json {
 	char *field; /* of OBJECT_FIELD_MAX: the path is written here */
-	struct reason *reason;
+	struct error *error;
 };
 
 /*

@@ -221,11 +221,11 @@ static int fill_template(const struct object_source *s, const cJSON *spec, struc
 	if (object_json_int32(&s->json, spec, &OBJECT_SPEC, "priority", 0, &t->priority) ||
 	    object_read_labels(s, &t->labels) ||
 	    object_read_annotations(s, object_keep_pod_annotation, &t->annotations) ||
-	    pod_json_parse(s->whole, &t->spec, s->json.field, s->json.reason))
+	    pod_json_parse(s->whole, &t->spec, s->json.field, s->json.error))
 		return -EINVAL;
 	read_ending(spec, t);
 	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
-	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &t->sums, s->json.field, s->json.reason))
+	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &t->sums, s->json.field, s->json.error))
 		return -EINVAL;
 	t->mirror = labels_find(&t->annotations, "kubernetes.io/config.mirror") != NULL;
 	return 0;
@@ -441,7 +441,7 @@ static int read_resized(const struct object_source *s, struct draft *d)
 	if (!d->status)
 		return 0;
 	if (pod_sums_read(d->spec, d->status, POD_SUMS_SCHEDULER, &sums, s->json.field,
-			  s->json.reason))
+			  s->json.error))
 		return -EINVAL;
 	same = pod_sums_equal(&sums, &d->template->sums);
 	if (same || object_keep_resize(&s->json, d->status, &d->resized_text)) {

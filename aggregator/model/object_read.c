@@ -50,7 +50,7 @@ void *object_new(const struct object_source *s, size_t size, size_t extra, char 
 
 int object_read_labels(const struct object_source *s, struct labels *out)
 {
-	struct reason why;
+	struct error why;
 
 	if (labels_read(object_json_find(s->metadata, "labels"), out, &why))
 		return object_json_fail(&s->json, &OBJECT_METADATA, "labels", "%s", why.text);
@@ -60,7 +60,7 @@ int object_read_labels(const struct object_source *s, struct labels *out)
 int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
 			    struct labels *out)
 {
-	struct reason why;
+	struct error why;
 
 	if (labels_read_some(object_json_find(s->metadata, "annotations"), kept, out, &why))
 		return object_json_fail(&s->json, &OBJECT_METADATA, "annotations", "%s", why.text);
@@ -453,7 +453,7 @@ static int read_csi_node(const struct object_source *s, struct object **out)
 static int fill_selector(const struct object_source *s, struct kube_pdb *b)
 {
 	const cJSON *spec, *json;
-	struct reason why;
+	struct error why;
 
 	if (read_part(s, "spec", &spec))
 		return -EINVAL;
@@ -569,10 +569,10 @@ static int read_names(struct object_source *s)
 }
 
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
-		char field[OBJECT_FIELD_MAX], struct reason *reason)
+		char field[OBJECT_FIELD_MAX], struct error *error)
 {
 	struct object_source s = {
-		.json = {field, reason},
+		.json = {field, error},
 		.kind = kind,
 		.whole = json,
 		.namespace = "",

@@ -51,7 +51,7 @@ __attribute__((format(printf, 3, 4))) static void stop(struct object_text *t, co
 		return;
 	t->beyond = item;
 	va_start(args, format);
-	vsnprintf(t->why.text, sizeof(t->why.text), format, args);
+	vsnprintf(t->error.text, sizeof(t->error.text), format, args);
 	va_end(args);
 }
 
@@ -317,7 +317,7 @@ static int fail_below(const struct object_text *t,
 	for (const cJSON *item = object->child; item; item = item->next, here.index++) {
 		here.key = item->string;
 		if (item == t->beyond)
-			return object_json_fail(r, &here, NULL, "%s", t->why.text);
+			return object_json_fail(r, &here, NULL, "%s", t->error.text);
 		if (fail_below(t, r, &here, item))
 			return -EINVAL;
 	}

@@ -29,7 +29,7 @@ struct object_text {
 	size_t most; /* bytes of the text */
 	const cJSON *
 		beyond; /* borrowed: the first that is beyond its bound, and nothing is written behind it; or NULL */
-	struct reason why; /* of beyond */
+	struct error error; /* of beyond */
 };
 
 void object_text_init(struct object_text *t, struct buf *out, size_t most);

@@ -16,13 +16,13 @@
 
 struct parser {
 	char *field;
-	struct reason *reason;
+	struct error *reason;
 };
 
 static int fail(const struct parser *p, const char *path, const char *key, const char *why)
 {
 	snprintf(p->field, POD_JSON_FIELD_MAX, "%s%s%s", path, *path ? "." : "", key);
-	reason_set(p->reason, "%s", why);
+	error_set(p->reason, "%s", why);
 	return -EINVAL;
 }
 
@@ -50,8 +50,8 @@ static int get(const struct parser *p, const cJSON *object, const char *path, co
 	return 0;
 }
 
-int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct reason *),
-		      int64_t *out, struct reason *reason)
+int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct error *),
+		      int64_t *out, struct error *reason)
 {
 	char number[32];
 	const char *text = number;
@@ -63,14 +63,14 @@ int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, 
 	} else if (cJSON_IsNumber(value)) {
 		object_json_number(value->valuedouble, number);
 	} else {
-		reason_set(reason, "must be a quantity such as \"500m\" or \"2Gi\"");
+		error_set(reason, "must be a quantity such as \"500m\" or \"2Gi\"");
 		return -EINVAL;
 	}
 	err = parse(text, &amount, reason);
 	if (err)
 		return err;
 	if (amount < 0) {
-		reason_set(reason, "must not be negative");
+		error_set(reason, "must not be negative");
 		return -EINVAL;
 	}
 	*out = amount;
@@ -78,11 +78,11 @@ int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, 
 }
 
 static int parse_amount(const struct parser *p, const cJSON *list, const char *path,
-			const char *key, int (*parse)(const char *, int64_t *, struct reason *),
+			const char *key, int (*parse)(const char *, int64_t *, struct error *),
 			bool *has, int64_t *out)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(list, key);
-	struct reason why;
+	struct error why;
 
 	if (!item || cJSON_IsNull(item))
 		return 0;
@@ -148,7 +148,7 @@ static int parse_container(const struct parser *p, const cJSON *item, const char
 
 	if (!cJSON_IsObject(item)) {
 		snprintf(p->field, POD_JSON_FIELD_MAX, "%s", path);
-		reason_set(p->reason, "must be an object");
+		error_set(p->reason, "must be an object");
 		return -EINVAL;
 	}
 	err = get(p, item, path, "restartPolicy", cJSON_String, &policy);
@@ -246,7 +246,7 @@ static int parse_pod(const struct parser *p, const cJSON *pod, struct pod_spec *
 }
 
 int pod_json_parse(const cJSON *pod, struct pod_spec *spec, char field[POD_JSON_FIELD_MAX],
-		   struct reason *reason)
+		   struct error *reason)
 {
 	struct parser p = {field, reason};
 	struct pod_spec parsed = {0};
@@ -254,7 +254,7 @@ int pod_json_parse(const cJSON *pod, struct pod_spec *spec, char field[POD_JSON_
 
 	if (!cJSON_IsObject(pod)) {
 		field[0] = '\0';
-		reason_set(reason, "must be a Pod object");
+		error_set(reason, "must be a Pod object");
 		return -EINVAL;
 	}
 	err = parse_pod(&p, pod, &parsed);

@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "aggregator/model/pod_spec.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { POD_JSON_FIELD_MAX = 128 };
 
@@ -19,10 +19,10 @@ enum { POD_JSON_FIELD_MAX = 128 };
  * the tree; free it with pod_spec_free_members().
  */
 int pod_json_parse(const cJSON *pod, struct pod_spec *spec, char field[POD_JSON_FIELD_MAX],
-		   struct reason *reason);
+		   struct error *error);
 
 /* A quantity as JSON writes it, a string or a number; not negative. 0 or -EINVAL. */
-int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct reason *),
-		      int64_t *out, struct reason *reason);
+int pod_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct error *),
+		      int64_t *out, struct error *error);
 
 #endif

@@ -372,10 +372,10 @@ static int add_up(struct adder *a)
 }
 
 int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
-		  struct pod_sums *out, char *field, struct reason *reason)
+		  struct pod_sums *out, char *field, struct error *error)
 {
 	struct adder a = {
-		.json = {field, reason},
+		.json = {field, error},
 		.spec = spec,
 		.status = rule == POD_SUMS_SCHEDULER ? status : NULL,
 		.rule = rule,

@@ -10,7 +10,7 @@
 #include <cjson/cJSON.h>
 
 #include "aggregator/model/resources.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct pod_sums {
 	struct resources requests, limits;
@@ -32,7 +32,7 @@ enum pod_sums_rule {
  * -EINVAL: field (of OBJECT_FIELD_MAX) names the quantity.
  */
 int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
-		  struct pod_sums *out, char *field, struct reason *reason);
+		  struct pod_sums *out, char *field, struct error *error);
 bool pod_sums_equal(const struct pod_sums *a, const struct pod_sums *b);
 void pod_sums_fini(struct pod_sums *s);
 

@@ -43,11 +43,11 @@ struct drain_runner {
 
 /* --- what was saved */
 
-static int restore(void *state, const char *text, size_t len, struct reason *reason)
+static int restore(void *state, const char *text, size_t len, struct error *error)
 {
 	struct drain_runner *r = state;
 	struct drain_state *trial = drain_state_new();
-	int rc = drain_state_read(trial, text, len, INT64_MAX, 0, reason);
+	int rc = drain_state_read(trial, text, len, INT64_MAX, 0, error);
 
 	drain_state_free(trial);
 	if (rc)
@@ -157,7 +157,7 @@ static struct drain_placeholder *read_placeholders(const struct slack_result *sl
 }
 
 static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
-			const place_node *gone, size_t count, struct reason *why)
+			const place_node *gone, size_t count, struct error *why)
 {
 	return slack_holds_without(context, p, pods, gone, count, why);
 }

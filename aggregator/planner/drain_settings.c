@@ -39,20 +39,20 @@ struct record {
 	char *values[KEYS_MAX]; /* by key; NULL: it is not there. In the copy that was cut. */
 };
 
-static int fail(const struct record *r, struct reason *reason, const char *what, const char *part)
+static int fail(const struct record *r, struct error *error, const char *what, const char *part)
 {
-	reason_set(reason, "%s \"%.200s\": %s \"%.60s\"", r->option, r->text, what, part);
+	error_set(error, "%s \"%.200s\": %s \"%.60s\"", r->option, r->text, what, part);
 	return -EINVAL;
 }
 
-static int fail_key(const struct record *r, struct reason *reason, const char *part)
+static int fail_key(const struct record *r, struct error *error, const char *part)
 {
 	struct buf known = BUF_INIT;
 
 	for (int i = 0; r->keys[i]; i++)
 		buf_printf(&known, "%s%s", i ? ", " : "", r->keys[i]);
-	reason_set(reason, "%s \"%.200s\": \"%.60s\" is none of %s", r->option, r->text, part,
-		   known.data);
+	error_set(error, "%s \"%.200s\": \"%.60s\" is none of %s", r->option, r->text, part,
+		  known.data);
 	buf_fini(&known);
 	return -EINVAL;
 }
@@ -78,7 +78,7 @@ static char *find_end(const struct record *r, char *value)
 }
 
 /* Cuts `at`, a copy of the text, into values. */
-static int cut(struct record *r, char *at, struct reason *reason)
+static int cut(struct record *r, char *at, struct error *error)
 {
 	while (at) {
 		size_t len = strcspn(at, ",=");
@@ -87,41 +87,40 @@ static int cut(struct record *r, char *at, struct reason *reason)
 
 		if (key < 0) {
 			at[len] = '\0';
-			return fail_key(r, reason, at);
+			return fail_key(r, error, at);
 		}
 		if (r->values[key])
-			return fail(r, reason, "given twice is", r->keys[key]);
+			return fail(r, error, "given twice is", r->keys[key]);
 		r->values[key] = at[len] == '=' ? at + len + 1 : at + len;
 		end = find_end(r, at + len);
 		if (end)
 			*end++ = '\0';
 		else if (at[len] == ',')
-			return fail_key(r, reason, at + len + 1);
+			return fail_key(r, error, at + len + 1);
 		at = end;
 	}
 	return 0;
 }
 
 /* What is cut belongs to the setup, which outlives the options. */
-static int read_record(struct drain_setup *s, struct record *r, struct reason *reason)
+static int read_record(struct drain_setup *s, struct record *r, struct error *error)
 {
 	char *copy = mem_strdup(r->text);
 
 	s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
 	s->texts[s->text_count++] = copy;
-	return cut(r, copy, reason);
+	return cut(r, copy, error);
 }
 
 static int read_count(const struct record *r, const char *key, const char *text, int64_t *out,
-		      struct reason *reason)
+		      struct error *error)
 {
 	size_t digits = strspn(text, "0123456789");
 	long value = digits && digits < 10 && !text[digits] ? strtol(text, NULL, 10) : -1;
 
 	if (value < 0 || value > INT32_MAX) {
-		reason_set(reason,
-			   "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
-			   r->option, r->text, key, text);
+		error_set(error, "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
+			  r->option, r->text, key, text);
 		return -EINVAL;
 	}
 	*out = value;
@@ -131,42 +130,42 @@ static int read_count(const struct record *r, const char *key, const char *text,
 /* --- drain.groups */
 
 static int read_group(struct drain_setup *s, const char *text, struct drain_group_rule *out,
-		      struct reason *reason)
+		      struct error *error)
 {
 	enum { NAME, MIN, MAX, ATOMIC };
 	static const char *const keys[] = {"name", "min", "max", "atomic", NULL};
 	struct record r = {.option = "--drain-group", .text = text, .keys = keys};
 
 	*out = (struct drain_group_rule){.max = -1};
-	if (read_record(s, &r, reason))
+	if (read_record(s, &r, error))
 		return -EINVAL;
 	if (!r.values[NAME])
-		return fail(&r, reason, "there must be a", "name");
+		return fail(&r, error, "there must be a", "name");
 	out->name = r.values[NAME];
-	if (r.values[MIN] && read_count(&r, "min", r.values[MIN], &out->min, reason))
+	if (r.values[MIN] && read_count(&r, "min", r.values[MIN], &out->min, error))
 		return -EINVAL;
-	if (r.values[MAX] && read_count(&r, "max", r.values[MAX], &out->max, reason))
+	if (r.values[MAX] && read_count(&r, "max", r.values[MAX], &out->max, error))
 		return -EINVAL;
 	if (!r.values[ATOMIC] || strcmp(r.values[ATOMIC], "false") == 0)
 		return 0;
 	out->atomic = true;
 	if (r.values[ATOMIC][0] && strcmp(r.values[ATOMIC], "true") != 0)
-		return fail(&r, reason, "atomic is true or false, not", r.values[ATOMIC]);
+		return fail(&r, error, "atomic is true or false, not", r.values[ATOMIC]);
 	return 0;
 }
 
-static int read_groups(struct drain_setup *s, const struct option_list *list, struct reason *reason)
+static int read_groups(struct drain_setup *s, const struct option_list *list, struct error *error)
 {
 	int rc = 0;
 
 	s->groups = mem_zalloc(list->count + 1, sizeof(*s->groups));
 	for (size_t i = 0; i < list->count && !rc; i++)
-		rc = read_group(s, list->items[i], &s->groups[i], reason);
+		rc = read_group(s, list->items[i], &s->groups[i], error);
 	if (rc)
 		return rc;
-	rc = drain_groups_check(s->groups, list->count, reason);
+	rc = drain_groups_check(s->groups, list->count, error);
 	if (rc) {
-		reason_prefix(reason, "--drain-group");
+		error_prefix(error, "--drain-group");
 		return rc;
 	}
 	s->config.groups = s->groups;
@@ -176,7 +175,7 @@ static int read_groups(struct drain_setup *s, const struct option_list *list, st
 
 /* --- drain.clusterMin */
 
-static int read_floor(struct drain_setup *s, const char *text, struct reason *reason)
+static int read_floor(struct drain_setup *s, const char *text, struct error *error)
 {
 	enum { NODES, CPU, MEMORY };
 	static const char *const keys[] = {"nodes", "cpu", "memory", NULL};
@@ -186,21 +185,21 @@ static int read_floor(struct drain_setup *s, const char *text, struct reason *re
 
 	if (!text || !*text)
 		return 0;
-	rc = read_record(s, &r, reason);
+	rc = read_record(s, &r, error);
 	if (!rc && r.values[NODES])
-		rc = read_count(&r, "nodes", r.values[NODES], &min->nodes, reason);
+		rc = read_count(&r, "nodes", r.values[NODES], &min->nodes, error);
 	if (rc)
 		return rc;
 	if (r.values[CPU])
-		rc = quantity_parse_milli(r.values[CPU], &min->cpu_milli, reason);
+		rc = quantity_parse_milli(r.values[CPU], &min->cpu_milli, error);
 	if (!rc && r.values[MEMORY])
-		rc = quantity_parse_units(r.values[MEMORY], &min->mem_bytes, reason);
+		rc = quantity_parse_units(r.values[MEMORY], &min->mem_bytes, error);
 	if (!rc && (min->cpu_milli < -1 || min->mem_bytes < -1)) {
-		reason_set(reason, "what must remain cannot be negative");
+		error_set(error, "what must remain cannot be negative");
 		rc = -EINVAL;
 	}
 	if (rc)
-		reason_prefix(reason, "%s \"%.200s\"", r.option, text);
+		error_prefix(error, "%s \"%.200s\"", r.option, text);
 	return rc;
 }
 
@@ -208,7 +207,7 @@ static int read_floor(struct drain_setup *s, const char *text, struct reason *re
 
 /* "Empty,Underutilized" becomes a list, whose texts stay where they are. */
 static int read_reasons(struct drain_setup *s, const struct record *r, char *text,
-			struct drain_window *out, struct reason *reason)
+			struct drain_window *out, struct error *error)
 {
 	static const char *const known[] = {"Empty", "Underutilized", "Drifted"};
 	const char **list = NULL;
@@ -221,7 +220,7 @@ static int read_reasons(struct drain_setup *s, const struct record *r, char *tex
 			k++;
 		if (k == 3) {
 			free(list);
-			return fail(r, reason, "reasons are Empty, Underutilized and Drifted, not",
+			return fail(r, error, "reasons are Empty, Underutilized and Drifted, not",
 				    word);
 		}
 		list = mem_realloc(list, (out->reason_count + 1) * sizeof(*list));
@@ -234,7 +233,7 @@ static int read_reasons(struct drain_setup *s, const struct record *r, char *tex
 }
 
 static int read_budget(struct drain_setup *s, const char *text, struct drain_window *out,
-		       struct reason *reason)
+		       struct error *error)
 {
 	enum { NODES, SCHEDULE, DURATION, REASONS };
 	static const char *const keys[] = {"nodes", "schedule", "duration", "reasons", NULL};
@@ -244,31 +243,30 @@ static int read_budget(struct drain_setup *s, const char *text, struct drain_win
 	int rc;
 
 	*out = (struct drain_window){.duration_sec = -1};
-	if (read_record(s, &r, reason))
+	if (read_record(s, &r, error))
 		return -EINVAL;
 	if (!r.values[NODES])
-		return fail(&r, reason, "there must be a number of", "nodes");
+		return fail(&r, error, "there must be a number of", "nodes");
 	out->nodes = r.values[NODES];
 	out->schedule = r.values[SCHEDULE];
-	if (r.values[REASONS] && read_reasons(s, &r, r.values[REASONS], out, reason))
+	if (r.values[REASONS] && read_reasons(s, &r, r.values[REASONS], out, error))
 		return -EINVAL;
-	rc = r.values[DURATION] ? duration_parse(r.values[DURATION], &duration_ns, reason) : 0;
+	rc = r.values[DURATION] ? duration_parse(r.values[DURATION], &duration_ns, error) : 0;
 	if (!rc && r.values[DURATION])
 		out->duration_sec = duration_ns / NS_PER_SEC;
 	/* Also in variant upstream: what nobody can have meant is refused where it is written. */
 	if (!rc)
-		rc = drain_window_allows(out, DRAIN_CORRECTED, 1, 0, &allowed, reason);
+		rc = drain_window_allows(out, DRAIN_CORRECTED, 1, 0, &allowed, error);
 	if (rc)
-		reason_prefix(reason, "%s \"%.200s\"", r.option, text);
+		error_prefix(error, "%s \"%.200s\"", r.option, text);
 	return rc;
 }
 
-static int read_budgets(struct drain_setup *s, const struct option_list *list,
-			struct reason *reason)
+static int read_budgets(struct drain_setup *s, const struct option_list *list, struct error *error)
 {
 	s->windows = mem_zalloc(list->count + 1, sizeof(*s->windows));
 	for (size_t i = 0; i < list->count; i++)
-		if (read_budget(s, list->items[i], &s->windows[i], reason))
+		if (read_budget(s, list->items[i], &s->windows[i], error))
 			return -EINVAL;
 	s->config.windows = s->windows;
 	s->config.window_count = list->count;
@@ -328,7 +326,7 @@ static void set_places(struct place_options *p, const struct drain_settings *fro
 }
 
 int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
-		     struct reason *reason)
+		     struct error *error)
 {
 	static const enum place_order orders[] = {PLACE_FULLEST_FIRST, PLACE_FULLEST_FIRST,
 						  PLACE_EMPTIEST_FIRST, PLACE_CYCLIC};
@@ -347,8 +345,8 @@ int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
 	if (from->order)
 		s.config.order = orders[from->order];
 	read_labels(&s, &from->group_labels);
-	if (read_groups(&s, &from->groups, reason) || read_floor(&s, from->cluster_min, reason) ||
-	    read_budgets(&s, &from->budgets, reason)) {
+	if (read_groups(&s, &from->groups, error) || read_floor(&s, from->cluster_min, error) ||
+	    read_budgets(&s, &from->budgets, error)) {
 		drain_setup_fini(&s);
 		return -EINVAL;
 	}
@@ -423,12 +421,12 @@ const char *drain_settings_differ(const struct drain_settings *a, const struct d
 	return NULL;
 }
 
-int drain_settings_from_environment(struct drain_settings *s, struct reason *reason)
+int drain_settings_from_environment(struct drain_settings *s, struct error *error)
 {
 	char name[] = "drain", *argv[] = {name, NULL};
 
 	*s = (struct drain_settings){0};
-	return options_parse(&program, s, 1, argv, NULL, reason);
+	return options_parse(&program, s, 1, argv, NULL, error);
 }
 
 void drain_settings_fini(struct drain_settings *s)

@@ -16,7 +16,7 @@
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/place/place.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* As they are given. */
 struct drain_settings {
@@ -129,7 +129,7 @@ struct drain_setup {
 void drain_setup_default(struct drain_setup *s);
 /* 0 and *out for drain_setup_fini(), or -EINVAL with the reason, which names option and record. */
 int drain_setup_init(struct drain_setup *out, const struct drain_settings *settings,
-		     struct reason *reason);
+		     struct error *error);
 void drain_setup_fini(struct drain_setup *s);
 /* The first option of which a value in *b is not the one in *a, or NULL. */
 const char *drain_settings_differ(const struct drain_settings *a, const struct drain_settings *b);
@@ -137,7 +137,7 @@ const char *drain_settings_differ(const struct drain_settings *a, const struct d
  * As without any flag: from the table and from the environment. 0, or -EINVAL; free it with
  * drain_settings_fini().
  */
-int drain_settings_from_environment(struct drain_settings *s, struct reason *reason);
+int drain_settings_from_environment(struct drain_settings *s, struct error *error);
 void drain_settings_fini(struct drain_settings *s);
 
 #endif

@@ -155,13 +155,13 @@ void place_pool_tidy(struct place_pool *pool, int64_t now_ns)
 		place_free(idle[i]);
 }
 
-bool place_pool_can_answer(const struct view *v, struct reason *reason)
+bool place_pool_can_answer(const struct view *v, struct error *error)
 {
 	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
 
 	if (!v->cluster) {
-		reason_set(reason, "nothing is known of the cluster's nodes and pods: there is no "
-				   "Kubernetes API and no snapshot to ask");
+		error_set(error, "nothing is known of the cluster's nodes and pods: there is no "
+				 "Kubernetes API and no snapshot to ask");
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
@@ -169,9 +169,9 @@ bool place_pool_can_answer(const struct view *v, struct reason *reason)
 
 		if (view_knows(v, needed[i]))
 			continue;
-		reason_set(reason, "the cluster's %s are not known: %s%s%.200s",
-			   object_kind_resource(needed[i]), source_state_name(s->state),
-			   *s->message ? ": " : "", s->message);
+		error_set(error, "the cluster's %s are not known: %s%s%.200s",
+			  object_kind_resource(needed[i]), source_state_name(s->state),
+			  *s->message ? ": " : "", s->message);
 		return false;
 	}
 	return true;
@@ -201,12 +201,12 @@ static void add_amounts(cJSON *requests, const struct resources *r)
 }
 
 /* NULL: what was reserved is nothing that a pod could ask for. */
-static struct kube_pod *make_record(const struct ledger_entry *e)
+static struct kube_pod *make_record(const struct reservation *e)
 {
 	cJSON *pod = cJSON_CreateObject(), *metadata, *spec, *container;
 	char field[OBJECT_FIELD_MAX] = "";
 	struct object *record = NULL;
-	struct reason why = {""};
+	struct error why = {""};
 
 	metadata = cJSON_AddObjectToObject(pod, "metadata");
 	cJSON_AddStringToObject(metadata, "namespace", e->namespace);
@@ -226,7 +226,7 @@ static struct kube_pod *make_record(const struct ledger_entry *e)
 	return (struct kube_pod *)record;
 }
 
-static place_pod find_or_add(struct place *p, const struct ledger_entry *e)
+static place_pod find_or_add(struct place *p, const struct reservation *e)
 {
 	place_pod known = place_find_pod(p, e->namespace, e->name);
 	struct kube_pod *record;
@@ -241,21 +241,23 @@ static place_pod find_or_add(struct place *p, const struct ledger_entry *e)
 	return known;
 }
 
-size_t reserved_pods_put(struct place *p, const struct view *v, const struct ledger_copy *ledger,
-			 const char *except_uid, place_mark *mark)
+size_t reserved_pods_put(struct place *p, const struct view *v,
+			 const struct reservations_copy *reservations, const char *except_uid,
+			 place_mark *mark)
 {
 	uint64_t generation = v->cluster ? v->cluster->generation : 0;
 	size_t bound = 0;
 
 	*mark = place_fork(p);
-	for (size_t i = 0; ledger && i < ledger->count; i++) {
-		const struct ledger_entry *e = ledger->of[i];
+	for (size_t i = 0; reservations && i < reservations->count; i++) {
+		const struct reservation *e = reservations->of[i];
 		place_node node;
 		place_pod pod;
 
-		if (!*e->node || strcmp(e->uid, except_uid) == 0 || !ledger_counts(e, generation))
+		if (!*e->node || strcmp(e->uid, except_uid) == 0 ||
+		    !reservations_counts(e, generation))
 			continue;
-		bound += e->state == LEDGER_BOUND;
+		bound += e->state == RESERVATIONS_BOUND;
 		node = place_find_node(p, e->node);
 		pod = node == PLACE_NONE ? PLACE_NONE : find_or_add(p, e);
 		if (pod != PLACE_NONE && place_where(p, pod) == PLACE_NONE)

@@ -10,7 +10,7 @@
 #define EVENKEEL_AGGREGATOR_PLANNER_PLACE_POOL_H
 
 #include "aggregator/policy/place/place.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 
 enum { PLACE_POOL_MAX = 2 };
 
@@ -18,7 +18,7 @@ enum { PLACE_POOL_MAX = 2 };
  * Whether nodes and pods of the cluster are known; else no core would tell the truth, and the reason
  * says what is missing.
  */
-bool place_pool_can_answer(const struct view *v, struct reason *reason);
+bool place_pool_can_answer(const struct view *v, struct error *error);
 
 struct place_pool;
 struct place_pool *place_pool_new(const struct place_options *o); /* now_ns does not matter */
@@ -44,7 +44,8 @@ void place_pool_tidy(struct place_pool *pool, int64_t now_ns);
  * of that view; the mark is the caller's to revert. A pod that the view does not know at all is one
  * that asks for what was reserved, and for nothing else.
  */
-size_t reserved_pods_put(struct place *p, const struct view *v, const struct ledger_copy *ledger,
-			 const char *except_uid, place_mark *mark);
+size_t reserved_pods_put(struct place *p, const struct view *v,
+			 const struct reservations_copy *reservations, const char *except_uid,
+			 place_mark *mark);
 
 #endif

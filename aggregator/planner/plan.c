@@ -145,12 +145,12 @@ void plan_core_free(struct plan_core *c)
 }
 
 int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
-		       struct reason *reason)
+		       struct error *error)
 {
 	if (part == PLAN_SLACK)
-		return slack_memory_read(c->slack, text, len, reason);
+		return slack_memory_read(c->slack, text, len, error);
 	if (part == PLAN_DRAIN && c->drain.step)
-		return c->drain.restore(c->drain.state, text, len, reason);
+		return c->drain.restore(c->drain.state, text, len, error);
 	return 0;
 }
 
@@ -198,14 +198,14 @@ static void keep_memory(struct plan_core *c, struct plan_result *r)
 }
 
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
-		   struct reason *reason)
+		   struct error *error)
 {
 	struct buf memory = BUF_INIT;
 	struct plan_result *r;
 	int rc;
 
 	if (!follow(c, in)) {
-		reason_set(reason, "the step was ended before the cluster was read");
+		error_set(error, "the step was ended before the cluster was read");
 		return -EINTR;
 	}
 	r = plan_result_new();
@@ -215,7 +215,7 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	r->cap = c->drain.places.cap;
 	r->use_shared = place_use_is_shared(c->place);
 	slack_state_set_limit(c->slack, in->out_of_time, in->ctx);
-	rc = slack_step(c->slack, c->place, in->view, in->now_ns, &c->options, &r->slack, reason);
+	rc = slack_step(c->slack, c->place, in->view, in->now_ns, &c->options, &r->slack, error);
 	if (rc) {
 		plan_result_drop(r);
 		return rc;

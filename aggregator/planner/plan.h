@@ -82,7 +82,7 @@ struct plan_drain {
 	 * The text is what a step put into memory[PLAN_DRAIN], perhaps in another process. 0, or
 	 * -EINVAL and the state is as it was.
 	 */
-	int (*restore)(void *state, const char *text, size_t len, struct reason *reason);
+	int (*restore)(void *state, const char *text, size_t len, struct error *error);
 	/*
 	 * One step. The place is as a new one of in->view, without placeholders (out->slack.placed
 	 * has them), and what is changed needs not be undone. Sets out->drain and out->drain_free,
@@ -103,13 +103,13 @@ void plan_core_free(struct plan_core *c); /* NULL is allowed */
  * without it. A part that nobody plans is passed over.
  */
 int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
-		       struct reason *reason);
+		       struct error *error);
 /*
  * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR where reading the
  * cluster or slack ran out of time, and what is remembered is as it was.
  */
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
-		   struct reason *reason);
+		   struct error *error);
 
 /* --- drain_runner.c: the settings of drains, and what is remembered from step to step */
 

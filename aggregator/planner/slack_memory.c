@@ -154,7 +154,7 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 
 /* What is read, until all of it is known to be good. */
 struct memory {
-	struct reason *reason;
+	struct error *reason;
 	size_t count, room;
 	struct slack_record *records; /* owned; its strings are the tree's */
 	uint32_t placeholders;
@@ -170,7 +170,7 @@ __attribute__((format(printf, 2, 3))) static int fail(struct memory *m, const ch
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	reason_set(m->reason, "%s", text);
+	error_set(m->reason, "%s", text);
 	return -EINVAL;
 }
 
@@ -372,7 +372,7 @@ static void take_over(struct slack_state *s, struct memory *m)
 	m->arrivals = (struct slack_arrivals){0};
 }
 
-int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct reason *reason)
+int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct error *reason)
 {
 	struct memory m = {.reason = reason};
 	cJSON *tree = utf8_is_valid(text, len) ? cJSON_ParseWithLength(text, len) : NULL;

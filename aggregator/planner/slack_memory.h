@@ -33,6 +33,6 @@ void slack_memory_write(struct slack_state *s, struct buf *out);
  * Into a state that has made no step yet. -EINVAL: the reason says what is wrong and where
  * ("classes[3].wanted: .."), and the state is as it was.
  */
-int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct reason *reason);
+int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct error *error);
 
 #endif

@@ -98,9 +98,9 @@ static struct use use_of(const struct node_limits *l, const struct score_query *
 	return u;
 }
 
-static void add_amount(struct sentence *s, const struct names *names, double amount)
+static void add_amount(struct textbuf *s, const struct names *names, double amount)
 {
-	sentence_add_fixed(s, amount / names->scale, 2);
+	textbuf_add_fixed(s, amount / names->scale, 2);
 }
 
 static void tell_use(const struct node_limits *l, const struct score_query *q,
@@ -109,34 +109,34 @@ static void tell_use(const struct node_limits *l, const struct score_query *q,
 {
 	const struct names *names = &names_of[resource];
 	double room = u->cap - u->expected;
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, text, NODE_REFUSAL_TEXT);
-	sentence_add(&s, names->label);
-	sentence_add(&s, node->estimated ? " requests " : " in use ");
+	textbuf_start(&s, text, NODE_REFUSAL_TEXT);
+	textbuf_add(&s, names->label);
+	textbuf_add(&s, node->estimated ? " requests " : " in use ");
 	add_amount(&s, names, u->used);
-	sentence_add(&s, "+");
+	textbuf_add(&s, "+");
 	add_amount(&s, names, u->expected);
-	sentence_add(&s, names->unit);
+	textbuf_add(&s, names->unit);
 	if (resource == SCORE_CPU) {
-		sentence_add(&s, " (by ");
-		sentence_add(&s, expected_use_source_name(score_expected(q).source));
-		sentence_add(&s, ")");
+		textbuf_add(&s, " (by ");
+		textbuf_add(&s, expected_use_source_name(score_expected(q).source));
+		textbuf_add(&s, ")");
 	}
-	sentence_add(&s, " is over ");
-	sentence_add_fixed(&s, l->use_cap[resource], 2);
-	sentence_add(&s, " of ");
+	textbuf_add(&s, " is over ");
+	textbuf_add_fixed(&s, l->use_cap[resource], 2);
+	textbuf_add(&s, " of ");
 	add_amount(&s, names, (double)score_side(node, resource).allocatable);
 	if (room > 0) {
-		sentence_add(&s, ": there is room once less than ");
+		textbuf_add(&s, ": there is room once less than ");
 		add_amount(&s, names, room);
-		sentence_add(&s, names->unit);
-		sentence_add(&s, " is in use");
+		textbuf_add(&s, names->unit);
+		textbuf_add(&s, " is in use");
 	} else {
-		sentence_add(&s, ": the pod needs a larger node");
+		textbuf_add(&s, ": the pod needs a larger node");
 	}
-	sentence_add(&s, ", or with a higher --extender-use-cap-");
-	sentence_add(&s, names->flag);
+	textbuf_add(&s, ", or with a higher --extender-use-cap-");
+	textbuf_add(&s, names->flag);
 }
 
 static bool is_over_cap(const struct node_limits *l, const struct score_query *q,
@@ -162,23 +162,23 @@ static void tell_ratio(const struct node_limits *l, enum score_resource resource
 		       double pod, double allocatable, char text[NODE_REFUSAL_TEXT])
 {
 	const struct names *names = &names_of[resource];
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, text, NODE_REFUSAL_TEXT);
-	sentence_add(&s, names->label);
-	sentence_add(&s, " limits ");
+	textbuf_start(&s, text, NODE_REFUSAL_TEXT);
+	textbuf_add(&s, names->label);
+	textbuf_add(&s, " limits ");
 	add_amount(&s, names, on_node);
-	sentence_add(&s, "+");
+	textbuf_add(&s, "+");
 	add_amount(&s, names, pod);
-	sentence_add(&s, names->unit);
-	sentence_add(&s, " are over ");
-	sentence_add_fixed(&s, l->ratio[resource], 2);
-	sentence_add(&s, " times ");
+	textbuf_add(&s, names->unit);
+	textbuf_add(&s, " are over ");
+	textbuf_add_fixed(&s, l->ratio[resource], 2);
+	textbuf_add(&s, " times ");
 	add_amount(&s, names, allocatable);
-	sentence_add(&s,
-		     ": lower the pod's limit, where a missing one counts as --unlimited says, or "
-		     "set a higher --extender-limit-ratio-");
-	sentence_add(&s, names->flag);
+	textbuf_add(&s,
+		    ": lower the pod's limit, where a missing one counts as --unlimited says, or "
+		    "set a higher --extender-limit-ratio-");
+	textbuf_add(&s, names->flag);
 }
 
 static bool is_over_ratio(const struct node_limits *l, const struct score_query *q,

@@ -244,9 +244,9 @@ static void replace_slots(struct join *j)
 	j->next = NULL;
 }
 
-int join_recall(struct join *j, const char *text, size_t len, struct reason *reason)
+int join_recall(struct join *j, const char *text, size_t len, struct error *error)
 {
-	return owners_recall(j->owners, text, len, reason);
+	return owners_recall(j->owners, text, len, error);
 }
 
 struct view *join_end(struct join *j)

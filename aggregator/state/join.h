@@ -19,7 +19,7 @@ struct join;
 struct join *join_new(void);
 void join_free(struct join *j); /* NULL is allowed; one that is under way needs its pages still */
 /* What workload_memory_read() reads, of an earlier life: part of the next view. */
-int join_recall(struct join *j, const char *text, size_t len, struct reason *reason);
+int join_recall(struct join *j, const char *text, size_t len, struct error *error);
 /*
  * The next view. pages are sorted by name and borrowed; cluster is taken over (NULL: standalone). A
  * node of either is in it. Versions grow by one.

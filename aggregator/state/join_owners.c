@@ -293,9 +293,9 @@ static void note_workloads(struct owners *o, int64_t now_ns)
 	o->changed = true;
 }
 
-int owners_recall(struct owners *o, const char *text, size_t len, struct reason *reason)
+int owners_recall(struct owners *o, const char *text, size_t len, struct error *error)
 {
-	int rc = workload_memory_read(o->memory, text, len, reason);
+	int rc = workload_memory_read(o->memory, text, len, error);
 
 	workload_table_drop(o->workloads);
 	o->workloads = NULL;

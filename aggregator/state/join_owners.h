@@ -33,6 +33,6 @@ void owners_subtract(struct owners *o, struct owner_shares *shares);
  */
 struct owner_table *owners_table(struct owners *o, int64_t now_ns);
 /* What workload_memory_read() reads, from an earlier life. */
-int owners_recall(struct owners *o, const char *text, size_t len, struct reason *reason);
+int owners_recall(struct owners *o, const char *text, size_t len, struct error *error);
 
 #endif

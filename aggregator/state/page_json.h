@@ -53,9 +53,9 @@ void page_json_set_free(struct page_json_set *s); /* NULL is allowed */
  * a window contradicts itself (its path and why are the reason), and is not known.
  */
 int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		       struct reason *reason);
+		       struct error *error);
 int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		      struct reason *reason);
+		      struct error *error);
 /* A page without pods from elsewhere, copied. */
 void page_json_add_page(struct page_json_set *s, const struct node_page *page);
 /*
@@ -63,6 +63,6 @@ void page_json_add_page(struct page_json_set *s, const struct node_page *page);
  * name, a pod of a node that is not there, or that says another end than its node.
  */
 int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
-			struct reason *reason);
+			struct error *error);
 
 #endif

@@ -16,12 +16,12 @@
 
 #include "shared/timefmt.h"
 
-void page_json_io_read(struct page_json_io *io, cJSON *item, struct reason *reason)
+void page_json_io_read(struct page_json_io *io, cJSON *item, struct error *reason)
 {
-	*io = (struct page_json_io){.at = item, .taken = cJSON_CreateArray(), .reason = reason};
+	*io = (struct page_json_io){.at = item, .taken = cJSON_CreateArray(), .error = reason};
 	cJSON_AddItemToArray(io->taken, item);
 	if (!cJSON_IsObject(item)) {
-		reason_set(reason, "must be an object");
+		error_set(reason, "must be an object");
 		io->bad = true;
 	}
 }
@@ -70,7 +70,7 @@ void page_json_fail(struct page_json_io *io, const char *key, const char *format
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	add_member(io, key);
-	reason_set(io->reason, "%s", text);
+	error_set(io->error, "%s", text);
 	io->bad = true;
 }
 
@@ -214,7 +214,7 @@ void page_json_item(struct page_json_io *io, size_t index, struct page_json_leve
 	add_path(io, "[%zu]", index);
 	io->at = item;
 	if (!cJSON_IsObject(item)) {
-		reason_set(io->reason, "must be an object");
+		error_set(io->error, "must be an object");
 		io->bad = true;
 	}
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "shared/jsonw.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { PAGE_JSON_FIELD_MAX = 256 };
 
@@ -36,7 +36,7 @@ struct page_json_io {
 	bool bad;
 	size_t path_len;
 	char path[PAGE_JSON_FIELD_MAX]; /* of `at`; with an error of the member that it is about */
-	struct reason *reason; /* borrowed */
+	struct error *error; /* borrowed */
 	char aside[PAGE_JSON_FIELD_MAX]; /* the first value that was put aside, and why; "": none */
 };
 
@@ -47,7 +47,7 @@ struct page_json_level {
 };
 
 /* `item` is taken apart, and freed by page_json_io_end() with all that strings point to. */
-void page_json_io_read(struct page_json_io *io, cJSON *item, struct reason *reason);
+void page_json_io_read(struct page_json_io *io, cJSON *item, struct error *error);
 void page_json_io_write(struct page_json_io *io, struct jsonw *out);
 /* Complains about members that were not taken. */
 void page_json_io_finish(struct page_json_io *io);

@@ -80,7 +80,7 @@ static int end_reading(struct page_json_io *io, char field[PAGE_JSON_FIELD_MAX])
 	int rc = io->bad ? -EINVAL : 0;
 
 	if (!rc && io->aside[0])
-		reason_set(io->reason, "%s", io->aside);
+		error_set(io->error, "%s", io->aside);
 	if (rc)
 		memcpy(field, io->path, PAGE_JSON_FIELD_MAX);
 	page_json_io_end(io);
@@ -98,7 +98,7 @@ void page_json_add_page(struct page_json_set *s, const struct node_page *page)
 }
 
 int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		       struct reason *reason)
+		       struct error *reason)
 {
 	struct node_page page = {.generation = 1};
 	struct page_json_io io;
@@ -169,7 +169,7 @@ static void keep_pod(struct kept_pod *kept, const struct page_json_pod *p)
 }
 
 int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		      struct reason *reason)
+		      struct error *reason)
 {
 	struct page_json_pod pod = {.limits = KERNEL_LIMITS_UNKNOWN};
 	struct kept_pod kept = {.order = s->pod_count};
@@ -212,11 +212,11 @@ static int compare_pods(const void *a, const void *b)
 }
 
 /* Pods of a node are where the node is; every pod has its node. */
-static int check(const struct page_json_set *s, struct reason *reason)
+static int check(const struct page_json_set *s, struct error *reason)
 {
 	for (size_t i = 1; i < s->node_count; i++)
 		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) == 0) {
-			reason_set(reason, "the node \"%s\" stands twice", s->nodes[i].name);
+			error_set(reason, "the node \"%s\" stands twice", s->nodes[i].name);
 			return -EINVAL;
 		}
 	for (size_t i = 0, at = 0; i < s->pod_count; i++) {
@@ -225,13 +225,13 @@ static int check(const struct page_json_set *s, struct reason *reason)
 		while (at < s->node_count && strcmp(s->nodes[at].name, p->node) < 0)
 			at++;
 		if (at == s->node_count || strcmp(s->nodes[at].name, p->node) != 0) {
-			reason_set(reason, "the pod \"%s\" is of a node \"%s\", which is not there",
-				   p->pod.name, p->node);
+			error_set(reason, "the pod \"%s\" is of a node \"%s\", which is not there",
+				  p->pod.name, p->node);
 			return -EINVAL;
 		}
 		if (s->nodes[at].end_ns != p->end_ns) {
-			reason_set(reason, "the pod \"%s\" has another end than its node \"%s\"",
-				   p->pod.name, p->node);
+			error_set(reason, "the pod \"%s\" has another end than its node \"%s\"",
+				  p->pod.name, p->node);
 			return -EINVAL;
 		}
 	}
@@ -280,7 +280,7 @@ static struct node_page *make_page(struct node_page *from, const struct kept_pod
 }
 
 int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
-			struct reason *reason)
+			struct error *reason)
 {
 	size_t at = 0;
 

@@ -149,7 +149,7 @@ static bool times_can_be(const struct usage_node *n)
 	       correction_ns % INT64_C(1000000000) == 0;
 }
 
-static int read_node(struct bytes *b, struct usage_node *n, struct reason *reason)
+static int read_node(struct bytes *b, struct usage_node *n, struct error *error)
 {
 	struct node_windows *windows;
 
@@ -163,39 +163,39 @@ static int read_node(struct bytes *b, struct usage_node *n, struct reason *reaso
 	code_latest(b, &n->node_usage);
 	if (b->bad || !n->counted.sequence || !times_can_be(n) || !head_can_be(&n->head) ||
 	    !latest_can_be(&n->node_usage)) {
-		reason_set(reason, "what it says of the machine cannot be");
+		error_set(error, "what it says of the machine cannot be");
 		return -EBADMSG;
 	}
 	if (node_windows_unpack(b, &windows)) {
-		reason_set(reason, "its windows cannot be");
+		error_set(error, "its windows cannot be");
 		return -EBADMSG;
 	}
 	node_windows_free(n->windows);
 	n->windows = windows;
 	if (b->left) {
-		reason_set(reason, "%zu bytes follow its end", b->left);
+		error_set(error, "%zu bytes follow its end", b->left);
 		return -EBADMSG;
 	}
 	return 0;
 }
 
-static int check_sum(const char *name, const uint8_t *data, size_t len, struct reason *reason)
+static int check_sum(const char *name, const uint8_t *data, size_t len, struct error *error)
 {
 	uint8_t sum[USAGE_PACK_SUM_LEN];
 
 	if (len <= USAGE_PACK_SUM_LEN) {
-		reason_set(reason, "it has but %zu bytes", len);
+		error_set(error, "it has but %zu bytes", len);
 		return -EBADMSG;
 	}
 	sum_up(name, data, len - USAGE_PACK_SUM_LEN, sum);
 	if (memcmp(sum, data + len - USAGE_PACK_SUM_LEN, USAGE_PACK_SUM_LEN) == 0)
 		return 0;
-	reason_set(reason, "its checksum is wrong");
+	error_set(error, "its checksum is wrong");
 	return -EBADMSG;
 }
 
 int usage_node_unpack(const char *name, const void *data, size_t len, struct usage_node **out,
-		      struct reason *reason)
+		      struct error *error)
 {
 	struct bytes b = {.in = data, .left = len - USAGE_PACK_SUM_LEN};
 	struct usage_node *n;
@@ -203,19 +203,19 @@ int usage_node_unpack(const char *name, const void *data, size_t len, struct usa
 	int rc;
 
 	if (!frame_node_name_valid(name, strlen(name))) {
-		reason_set(reason, "no node has such a name");
+		error_set(error, "no node has such a name");
 		return -EBADMSG;
 	}
-	rc = check_sum(name, data, len, reason);
+	rc = check_sum(name, data, len, error);
 	if (rc)
 		return rc;
 	bytes_u8(&b, &version);
 	if (version != USAGE_PACK_VERSION) {
-		reason_set(reason, "it is of version %u, this is %u", version, USAGE_PACK_VERSION);
+		error_set(error, "it is of version %u, this is %u", version, USAGE_PACK_VERSION);
 		return -EPROTO;
 	}
 	n = usage_node_new(name, 0);
-	rc = read_node(&b, n, reason);
+	rc = read_node(&b, n, error);
 	if (rc) {
 		usage_node_free(n);
 		return rc;

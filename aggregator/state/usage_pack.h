@@ -12,7 +12,7 @@
 #include "aggregator/state/bytes.h"
 #include "aggregator/state/windows.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * Version 2, little-endian, floats as IEEE 754:
@@ -49,7 +49,7 @@ void usage_pack_seal(const char *name, struct buf *packed);
  * version; -EBADMSG: not what was packed for this name, the reason says what is wrong.
  */
 int usage_node_unpack(const char *name, const void *data, size_t len, struct usage_node **n,
-		      struct reason *reason);
+		      struct error *error);
 
 /* The windows alone; -EINVAL and nothing in *w when they cannot be. */
 void node_windows_pack(const struct node_windows *w, struct bytes *b);

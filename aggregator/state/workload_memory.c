@@ -272,7 +272,7 @@ static bool read_workload(const cJSON *item, struct workload_use *use)
 }
 
 int workload_memory_read(struct workload_memory *m, const char *text, size_t len,
-			 struct reason *reason)
+			 struct error *error)
 {
 	cJSON *tree = cJSON_ParseWithLength(text, len);
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "workloads"), *item;
@@ -281,14 +281,14 @@ int workload_memory_read(struct workload_memory *m, const char *text, size_t len
 	bool good = cJSON_IsArray(list);
 
 	if (!good)
-		reason_set(reason, "workloads: must be a list");
+		error_set(error, "workloads: must be a list");
 	for (item = good ? list->child : NULL; good && item; item = item->next, index++) {
 		good = index < WORKLOADS_MAX && read_workload(item, &use);
 		if (!good)
-			reason_set(reason,
-				   "workloads[%zu]: is no workload with key, amounts and "
-				   "time, or one too many",
-				   index);
+			error_set(error,
+				  "workloads[%zu]: is no workload with key, amounts and "
+				  "time, or one too many",
+				  index);
 	}
 	for (item = good ? list->child : NULL; item; item = item->next)
 		if (read_workload(item, &use))

@@ -13,7 +13,7 @@
 #include "aggregator/model/object.h"
 #include "shared/buf.h"
 #include "shared/jsonw.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum {
 	WORKLOAD_KEY_MAX = 639, /* bytes of namespace, kind and name */
@@ -66,6 +66,6 @@ void workload_table_write_list(const struct workload_table *t,
 			       struct jsonw *w); /* its list alone */
 /* -EINVAL: the reason says what is wrong and where, and nothing was taken over. */
 int workload_memory_read(struct workload_memory *m, const char *text, size_t len,
-			 struct reason *reason);
+			 struct error *error);
 
 #endif

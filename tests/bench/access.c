@@ -54,13 +54,13 @@ static void allow(void *ctx, const char *token, const char *verb, const char *pa
 static double time_auth(const struct auth_options *options, struct auth_request *rq)
 {
 	struct access_counters counters = {0};
-	struct reason why = {""};
+	struct error error = {""};
 	struct auth_refusal refusal;
 	struct auth *g;
 	double us;
 
-	if (auth_open(&g, options, &counters, &why)) {
-		fprintf(stderr, "%s\n", why.text);
+	if (auth_open(&g, options, &counters, &error)) {
+		fprintf(stderr, "%s\n", error.text);
 		exit(1);
 	}
 	if (auth_check(g, rq, &refusal) == AUTH_REVIEW)

@@ -95,11 +95,11 @@ int main(void)
 		{"v2 alone", "/sys/fs/cgroup/unified", "10", 1},
 		{"v2 alone", "/sys/fs/cgroup/unified", "1", 0.1},
 	};
-	struct reason why = {""};
-	struct cgroup_fixture *f = bench_cgroups("cost", CGROUPS, &why);
+	struct error error = {""};
+	struct cgroup_fixture *f = bench_cgroups("cost", CGROUPS, &error);
 
 	if (!f || sodium_init() < 0) {
-		printf("SKIP: agent_cost: %s\n", why.text);
+		printf("SKIP: agent_cost: %s\n", error.text);
 		return 0;
 	}
 	bench_begin("agent_cost");

@@ -20,14 +20,14 @@
 
 #include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/bench_cluster.h"
 #include "tests/bench_report.h"
 #include "tests/http_plain.h"
-#include "tests/ledger_watch.h"
+#include "tests/reservations_watch.h"
 #include "tests/view_fixture.h"
 
 enum { REPEAT = 300, ROOM = 1 << 22, OTHERS = 3 };
@@ -243,19 +243,19 @@ int main(void)
 	struct api_context ctx = {.counters = &counters,
 				  .now_ns = fixture_now,
 				  .extender = &options};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct http_server *server;
 
 	bench_begin("extender");
 	api_fixture_extender(&options);
 	ctx.views = view_slot_new();
-	ctx.ledger = ledger_new();
-	ledger_watch(ctx.ledger, cpu_ns);
+	ctx.reservations = reservations_new();
+	reservations_watch(ctx.reservations, cpu_ns);
 	view_slot_publish(ctx.views, bench_cluster_new());
 	bench_handler(&ctx, "filter", "filter of 5000 names, CPU of the handler");
 	bench_handler(&ctx, "prioritize", "prioritize of 5000 names, CPU of the handler");
-	if (http_plain_start(&server, "127.0.0.1:0", &ctx, &reason)) {
-		fprintf(stderr, "http: %s\n", reason.text);
+	if (http_plain_start(&server, "127.0.0.1:0", &ctx, &error)) {
+		fprintf(stderr, "http: %s\n", error.text);
 		return 1;
 	}
 	bench_verb(http_address(server), "filter", "filter of 5000 names", NAN);
@@ -264,9 +264,9 @@ int main(void)
 	bench_verb(http_address(server), "filter", "filter of 5000 names, capped use", NAN);
 	bench_among_others(http_address(server));
 	bench_row("most CPU time under the ledger's lock", "ms", NAN, 0,
-		  (double)ledger_watch_longest_ns() / 1e6);
+		  (double)reservations_watch_longest_ns() / 1e6);
 	http_stop(server);
-	ledger_free(ctx.ledger);
+	reservations_free(ctx.reservations);
 	view_slot_free(ctx.views);
 	bench_end();
 	return 0;

@@ -404,7 +404,7 @@ static struct figures run_once(int port, const char *ca, int go)
 	};
 	struct loop l = {.model = model_new()};
 	struct figures f;
-	struct reason why;
+	struct error error;
 	double all_s = cpu_seconds(RUSAGE_SELF), loop_s = cpu_seconds(RUSAGE_THREAD), base;
 	int64_t begin_ns;
 
@@ -413,8 +413,8 @@ static struct figures run_once(int port, const char *ca, int go)
 	reset_peak();
 	base = status_mib("VmRSS:");
 	begin_ns = clock_mono_ns();
-	if (kube_start(&l.kube, &config, NULL, on_ready, &l, &why)) {
-		fprintf(stderr, "%s\n", why.text);
+	if (kube_start(&l.kube, &config, NULL, on_ready, &l, &error)) {
+		fprintf(stderr, "%s\n", error.text);
 		exit(1);
 	}
 	loop_until(&l, is_listed);

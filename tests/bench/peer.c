@@ -483,13 +483,13 @@ int main(void)
 		{"v1", "/sys/fs/cgroup", "no", "mem_usage"},
 		{"v2 tree", "/sys/fs/cgroup/unified", "yes", "throttled_duration"},
 	};
-	struct reason why = {"netdata is not installed; make bench fetches it"};
+	struct error error = {"netdata is not installed; make bench fetches it"};
 	const char *program = find_peer();
-	struct cgroup_fixture *f = program ? bench_cgroups("peer", CGROUPS, &why) : NULL;
+	struct cgroup_fixture *f = program ? bench_cgroups("peer", CGROUPS, &error) : NULL;
 	pid_t load;
 
 	if (!f || sodium_init() < 0) {
-		printf("SKIP: peer: %s\n", why.text);
+		printf("SKIP: peer: %s\n", error.text);
 		return 0;
 	}
 	cgroup_fixture_make(f, cgroup_fixture_all(f), "load");

@@ -60,9 +60,9 @@ struct scene {
 	uint64_t sequence;
 };
 
-static void die(const struct reason *why)
+static void die(const struct error *error)
 {
-	fprintf(stderr, "planner: %s\n", why->text);
+	fprintf(stderr, "planner: %s\n", error->text);
 	exit(1);
 }
 
@@ -72,13 +72,15 @@ static struct model *read_objects(const struct bench_fleet *f)
 	char path[] = "build/bench-XXXXXX";
 	struct snapshot *s = snapshot_new();
 	struct buf text = BUF_INIT;
-	struct reason why = {"no file for the objects"};
+	struct error error = {"no file for the objects"};
 	struct model *m = NULL;
 	int fd = mkstemp(path);
 
-	if (fd < 0 || bench_fleet_dump(f, path, &why) || file_read(path, FILE_MAX, &text, &why) ||
-	    snapshot_add(s, path, text.data, text.len, &why) || snapshot_take_model(s, &m, &why))
-		die(&why);
+	if (fd < 0 || bench_fleet_dump(f, path, &error) ||
+	    file_read(path, FILE_MAX, &text, &error) ||
+	    snapshot_add(s, path, text.data, text.len, &error) ||
+	    snapshot_take_model(s, &m, &error))
+		die(&error);
 	close(fd);
 	unlink(path);
 	buf_fini(&text);
@@ -119,11 +121,11 @@ static double plan(struct scene *s, struct view *v)
 {
 	const struct plan_input in = {.view = v, .now_ns = s->now_ns};
 	struct plan_result *next = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	int64_t start = cpu_ns();
 
-	if (plan_core_step(s->core, &in, &next, &why))
-		die(&why);
+	if (plan_core_step(s->core, &in, &next, &error))
+		die(&error);
 	plan_result_drop(s->plan);
 	s->plan = next;
 	return (double)(cpu_ns() - start) / NS_PER_SEC;

@@ -113,7 +113,7 @@ static void bench_book(struct view *v)
  */
 static void bench_following(struct view *v)
 {
-	struct ledger *l = ledger_new();
+	struct reservations *l = reservations_new();
 	struct quota_options o;
 	struct quota_book *b;
 	struct view *now = view_hold(v);
@@ -123,17 +123,17 @@ static void bench_following(struct view *v)
 	b = quota_book_new(v, NULL, &o);
 	for (int i = 0; i < REPEAT; i++) {
 		char namespace[32], uid[32];
-		struct ledger_entry e = {
+		struct reservation e = {
 			.uid = uid, .namespace = namespace, .name = uid, .node = ""};
-		struct ledger_copy *copy;
+		struct reservations_copy *copy;
 		struct view *next;
 		int64_t start;
 
 		namespace_name(i * 13, namespace);
 		snprintf(uid, sizeof(uid), "uid-%d", i);
 		resources_set(&e.requests, RESOURCE_CPU, 500);
-		ledger_reserve(l, &e, VIEW_FIXTURE_NOW_NS);
-		copy = ledger_take(l, VIEW_FIXTURE_NOW_NS);
+		reservations_reserve(l, &e, VIEW_FIXTURE_NOW_NS);
+		copy = reservations_take(l, VIEW_FIXTURE_NOW_NS);
 		start = cpu_ns();
 		quota_book_update(b, now, copy);
 		us[i] = (double)(cpu_ns() - start) / 1e3;
@@ -144,13 +144,13 @@ static void bench_following(struct view *v)
 		ms[i] = (double)(cpu_ns() - start) / 1e6;
 		view_drop(now);
 		now = next;
-		ledger_copy_drop(copy);
+		reservations_copy_drop(copy);
 	}
 	view_drop(now);
 	bench_row("the book after a reservation", "us", NAN, 0, bench_median(us, REPEAT));
 	bench_row("the book after a publication", "ms", NAN, 0, bench_median(ms, REPEAT));
 	quota_book_free(b);
-	ledger_free(l);
+	reservations_free(l);
 }
 
 /* Half of them are refused, with a sentence. */

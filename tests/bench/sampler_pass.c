@@ -214,13 +214,13 @@ static void pass_kept(struct scene *s, enum pass_kind kind)
 static void pass_sampler(struct scene *s, struct sampler *sampler, enum pass_kind kind)
 {
 	struct pass_result result;
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (!sampler_pass(sampler, s->topology, kind, ++s->pass, &result, &why) &&
+	if (!sampler_pass(sampler, s->topology, kind, ++s->pass, &result, &error) &&
 	    result.records == (uint32_t)s->cgroups + 1 && !result.unknown && !result.missing)
 		return;
 	fprintf(stderr, "a pass met %u of %d cgroups: %s\n", result.records, s->cgroups + 1,
-		why.text);
+		error.text);
 	interrupted = 1;
 }
 
@@ -351,24 +351,24 @@ static void open_kept(struct scene *s)
 static void open_tiers(struct scene *s, bool populated)
 {
 	for (int i = 0; i < SAMPLER_TIERS; i++) {
-		struct reason why = {""};
+		struct error error = {""};
 
 		/* T3 keeps as many descriptors as we do. */
 		if ((i == TIER_T3 &&
 		     !room_for(2 * s->cgroups * field_count(s->layout, PASS_SLOW))) ||
 		    (i == TIER_T2 && !populated))
 			continue;
-		if (sampler_open_ops(&s->tier[i], sampler_all_ops[i], &s->fs, &why))
-			printf("%s cannot work here: %s\n", way_names[i], why.text);
+		if (sampler_open_ops(&s->tier[i], sampler_all_ops[i], &s->fs, &error))
+			printf("%s cannot work here: %s\n", way_names[i], error.text);
 	}
 }
 
-static int open_scene(struct scene *s, bool populated, struct reason *why)
+static int open_scene(struct scene *s, bool populated, struct error *error)
 {
 	int err;
 
 	s->topology = topology_new();
-	err = cgroupfs_scan(&s->fs, s->topology, why);
+	err = cgroupfs_scan(&s->fs, s->topology, error);
 	if (err)
 		return err;
 	open_tiers(s, populated);
@@ -451,14 +451,14 @@ static void make_cgroups(struct cgroup_fixture *f, unsigned int hierarchies, int
 static int run_scene(const struct cgroup_fixture *f, const struct layout *layout, int cgroups)
 {
 	struct scene s = {.layout = layout, .cgroups = cgroups};
-	struct reason why = {""};
+	struct error error = {""};
 	double fast[WAYS], slow[WAYS];
 	int err;
 
 	open_fs(&s, f);
-	err = open_scene(&s, process_count >= cgroups, &why);
+	err = open_scene(&s, process_count >= cgroups, &error);
 	if (err) {
-		fprintf(stderr, "%s\n", why.text);
+		fprintf(stderr, "%s\n", error.text);
 	} else {
 		measure(&s, PASS_FAST, fast);
 		measure(&s, PASS_SLOW, slow);
@@ -476,12 +476,12 @@ static int run_scene(const struct cgroup_fixture *f, const struct layout *layout
 static int run_layout(const struct layout *layout)
 {
 	static const int sizes[] = {50, 500, 2000};
-	struct reason why = {""};
-	struct cgroup_fixture *f = cgroup_fixture_new("bench", &why);
+	struct error error = {""};
+	struct cgroup_fixture *f = cgroup_fixture_new("bench", &error);
 	int made = 0, err = 0;
 
 	if (!f) {
-		printf("SKIP: %s\n", why.text);
+		printf("SKIP: %s\n", error.text);
 		return 0;
 	}
 	for (size_t i = 0; i < 3 && !err && !interrupted; i++) {
@@ -515,13 +515,13 @@ static double resident_mib(void)
 /* What opening T1 over this machine takes, before anything else was allocated. */
 static void measure_open(const struct cgroupfs *fs)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	double before = resident_mib();
 	int64_t begin = clock_mono_ns();
 	struct sampler *s;
 
-	if (sampler_open_ops(&s, sampler_all_ops[TIER_T1], fs, &why)) {
-		printf("T1 cannot work here: %s\n", why.text);
+	if (sampler_open_ops(&s, sampler_all_ops[TIER_T1], fs, &error)) {
+		printf("T1 cannot work here: %s\n", error.text);
 		return;
 	}
 	bench_row("open T1", "ms", 250, 0, (double)(clock_mono_ns() - begin) / 1e6);
@@ -533,15 +533,15 @@ static void measure_open(const struct cgroupfs *fs)
 int main(void)
 {
 	struct sigaction action = {.sa_handler = interrupt};
-	struct reason why = {""};
+	struct error error = {""};
 	struct cgroupfs fs;
 	bool v1, v2;
 	int err;
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	if (cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &why)) {
-		printf("SKIP: %s\n", why.text);
+	if (cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &error)) {
+		printf("SKIP: %s\n", error.text);
 		return 0;
 	}
 	bench_begin("sampler_pass");

@@ -253,14 +253,14 @@ static double ask(int fd, const struct question *q, int i, char *room, size_t si
 static void bench_http(const struct api_context *ctx, const struct question *q)
 {
 	enum { ROOM = 1 << 26 };
-	struct reason reason = {""};
+	struct error error = {""};
 	struct http_server *server;
 	char *room = mem_alloc(ROOM), row[96];
 	double ms[REPEAT];
 	int fd;
 
-	if (http_plain_start(&server, "127.0.0.1:0", ctx, &reason)) {
-		fprintf(stderr, "http: %s\n", reason.text);
+	if (http_plain_start(&server, "127.0.0.1:0", ctx, &error)) {
+		fprintf(stderr, "http: %s\n", error.text);
 		exit(1);
 	}
 	fd = dial(http_address(server));

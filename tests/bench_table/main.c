@@ -75,11 +75,11 @@ static const struct option_program program = {
 };
 
 /* The rows of one benchmark, a JSON object a line, are added to all rows with its name. */
-static int read_rows(const char *bench, cJSON *rows, struct reason *reason)
+static int read_rows(const char *bench, cJSON *rows, struct error *error)
 {
 	char *path = mem_printf("build/bench/%s.json", bench), *line, *rest;
 	struct buf text = BUF_INIT;
-	int ret = access(path, F_OK) ? 0 : file_read(path, FILE_MAX_BYTES, &text, reason);
+	int ret = access(path, F_OK) ? 0 : file_read(path, FILE_MAX_BYTES, &text, error);
 
 	rest = text.data;
 	while (ret == 0 && rest && (line = strsep(&rest, "\n"))) {
@@ -88,7 +88,7 @@ static int read_rows(const char *bench, cJSON *rows, struct reason *reason)
 		if (!*line)
 			continue;
 		if (!row) {
-			reason_set(reason, "%s: this line is no JSON: %s", path, line);
+			error_set(error, "%s: this line is no JSON: %s", path, line);
 			ret = -EINVAL;
 			break;
 		}
@@ -302,7 +302,7 @@ static void describe_machine(cJSON *document)
 	cJSON_AddNumberToObject(machine, "processors", (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-static int write_document(const cJSON *document, const char *path, struct reason *reason)
+static int write_document(const cJSON *document, const char *path, struct error *error)
 {
 	char *text = cJSON_Print(document);
 	FILE *file = fopen(path, "w");
@@ -311,27 +311,27 @@ static int write_document(const cJSON *document, const char *path, struct reason
 	if (file && fclose(file))
 		written = false;
 	if (!written)
-		reason_set(reason, "%s cannot be written: %s", path, strerror(errno));
+		error_set(error, "%s cannot be written: %s", path, strerror(errno));
 	free(text);
 	return written ? 0 : -EIO;
 }
 
 /* A document that bench_table or .ci/run wrote; NULL with the reason when it cannot be read. */
-static cJSON *read_document(const char *path, struct reason *reason)
+static cJSON *read_document(const char *path, struct error *error)
 {
 	struct buf text = BUF_INIT;
 	cJSON *document = NULL;
 
-	if (file_read(path, FILE_MAX_BYTES, &text, reason) == 0) {
+	if (file_read(path, FILE_MAX_BYTES, &text, error) == 0) {
 		document = cJSON_Parse(text.data ? text.data : "");
 		if (!document)
-			reason_set(reason, "%s is no JSON", path);
+			error_set(error, "%s is no JSON", path);
 	}
 	buf_fini(&text);
 	return document;
 }
 
-static int fill(cJSON *document, const struct bench_table_options *o, struct reason *reason)
+static int fill(cJSON *document, const struct bench_table_options *o, struct error *error)
 {
 	cJSON *rows, *ci;
 	int ret = 0;
@@ -340,30 +340,30 @@ static int fill(cJSON *document, const struct bench_table_options *o, struct rea
 	describe_machine(document);
 	rows = cJSON_AddArrayToObject(document, "rows");
 	for (size_t i = 0; i < o->benches.count && ret == 0; i++)
-		ret = read_rows(o->benches.items[i], rows, reason);
+		ret = read_rows(o->benches.items[i], rows, error);
 	if (ret || access(o->ci, F_OK))
 		return ret;
-	ci = read_document(o->ci, reason);
+	ci = read_document(o->ci, error);
 	if (!ci)
 		return -EINVAL;
 	cJSON_AddItemToObject(document, "ci", ci);
 	return 0;
 }
 
-static int run(const void *values, struct reason *reason)
+static int run(const void *values, struct error *error)
 {
 	const struct bench_table_options *o = values;
 	cJSON *document = cJSON_CreateObject(), *earlier = NULL;
-	int ret = fill(document, o, reason);
+	int ret = fill(document, o, error);
 
 	if (ret == 0 && o->against) {
-		earlier = read_document(o->against, reason);
+		earlier = read_document(o->against, error);
 		ret = earlier ? 0 : -EINVAL;
 	}
 	if (ret == 0) {
 		print_expected(document, earlier);
 		print_budgets(document, earlier);
-		ret = write_document(document, o->output, reason);
+		ret = write_document(document, o->output, error);
 	}
 	cJSON_Delete(earlier);
 	cJSON_Delete(document);

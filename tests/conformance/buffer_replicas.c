@@ -42,19 +42,19 @@ static bool bound_by_limits(const struct buffer_spec *b, int64_t *bound)
 	return found;
 }
 
-int buffer_replicas(const struct buffer_spec *b, int32_t *out, struct reason *reason)
+int buffer_replicas(const struct buffer_spec *b, int32_t *out, struct error *error)
 {
 	bool known = b->has_replicas || (b->has_percentage && b->has_scalable);
 	int64_t count = b->has_replicas ? b->replicas : 0, bound = INT64_MAX;
 
 	if (!known && !b->has_limits) {
-		reason_set(reason, "replicas, percentage and limits are not defined");
+		error_set(error, "replicas, percentage and limits are not defined");
 		return -EINVAL;
 	}
 	if (b->has_percentage && b->has_scalable && of_percentage(b) > count)
 		count = of_percentage(b);
 	if (b->has_limits && !bound_by_limits(b, &bound)) {
-		reason_set(reason, "resources in configured limits not found in the pod template");
+		error_set(error, "resources in configured limits not found in the pod template");
 		return -EINVAL;
 	}
 	*out = narrow(!known || count > bound ? bound : count);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/resources.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Fields of its spec, and what they refer to; has_..: the field is there. */
 struct buffer_spec {
@@ -27,6 +27,6 @@ struct buffer_spec {
  * limits alone, that bound. What exceeds 32 bits becomes INT32_MAX, and what is negative 0.
  * -EINVAL: nothing says how many, or no limit names what the pod requests.
  */
-int buffer_replicas(const struct buffer_spec *b, int32_t *out, struct reason *reason);
+int buffer_replicas(const struct buffer_spec *b, int32_t *out, struct error *error);
 
 #endif

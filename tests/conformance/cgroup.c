@@ -6,14 +6,14 @@
 #include "tests/cgroup_level.h"
 #include "tests/conformance/values.h"
 
-static bool same(const cJSON *expect, const char *key, const char *got, struct reason *why)
+static bool same(const cJSON *expect, const char *key, const char *got, struct error *error)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(expect, key);
 	const char *want = cJSON_GetStringValue(item);
 
 	if (item && (want ? got && strcmp(want, got) == 0 : cJSON_IsNull(item) && !got))
 		return true;
-	values_fail(why, "%s is %s, expected %s", key, got ? got : "null",
+	values_fail(error, "%s is %s, expected %s", key, got ? got : "null",
 		    !item  ? "nothing"
 		    : want ? want
 			   : "null");
@@ -49,7 +49,7 @@ static const char *runtime_name(const struct identity *id, const cJSON *expect)
 	return id->runtime == RUNTIME_UNKNOWN && !container ? NULL : names[id->runtime];
 }
 
-enum outcome run_cgroup_path(const cJSON *c, struct reason *why)
+enum outcome run_cgroup_path(const cJSON *c, struct error *error)
 {
 	static const char *const keys[] = {"level", "podUID",  "containerID",
 					   "qos",   "runtime", NULL};
@@ -57,15 +57,15 @@ enum outcome run_cgroup_path(const cJSON *c, struct reason *why)
 	const cJSON *expect = values_get(c, "expect");
 	struct identity id;
 
-	if (!path || !cJSON_IsObject(expect) || !values_only(expect, keys, why))
-		return values_fail(why, "a case must have a path and expect an identity");
+	if (!path || !cJSON_IsObject(expect) || !values_only(expect, keys, error))
+		return values_fail(error, "a case must have a path and expect an identity");
 	identity_parse(path, &id);
-	return same(expect, "level", cgroup_level_name(id.level), why) &&
-			       same(expect, "podUID", id.pod_uid[0] ? id.pod_uid : NULL, why) &&
+	return same(expect, "level", cgroup_level_name(id.level), error) &&
+			       same(expect, "podUID", id.pod_uid[0] ? id.pod_uid : NULL, error) &&
 			       same(expect, "containerID",
-				    id.container_id[0] ? id.container_id : NULL, why) &&
-			       same(expect, "qos", qos_name(id.qos), why) &&
-			       same(expect, "runtime", runtime_name(&id, expect), why)
+				    id.container_id[0] ? id.container_id : NULL, error) &&
+			       same(expect, "qos", qos_name(id.qos), error) &&
+			       same(expect, "runtime", runtime_name(&id, expect), error)
 		       ? PASSED
 		       : FAILED;
 }

@@ -10,7 +10,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum outcome { PASSED, FAILED, SKIPPED };
 
@@ -18,7 +18,7 @@ enum outcome { PASSED, FAILED, SKIPPED };
  * why is set unless it passed. A case that cannot be read, or expects something this runner does
  * not know how to check, has failed.
  */
-typedef enum outcome run_case(const cJSON *c, struct reason *why);
+typedef enum outcome run_case(const cJSON *c, struct error *error);
 
 /* The file that the case is of, for what all of its cases share. */
 const cJSON *conformance_file(void);

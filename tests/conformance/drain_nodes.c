@@ -61,51 +61,51 @@ static enum drain_gpu read_gpu(const cJSON *c)
 	return strcmp(config, "extended") == 0 ? DRAIN_GPU_EXTENDED : DRAIN_GPU_NONE;
 }
 
-static bool same_share(const cJSON *c, const char *key, double got, struct reason *why)
+static bool same_share(const cJSON *c, const char *key, double got, struct error *error)
 {
 	const cJSON *want = values_get(c, key), *tolerance = values_get(c, "tolerance");
 
 	if (!want || fabs(want->valuedouble - got) <=
 			     (tolerance ? tolerance->valuedouble : 1e-9) * fmax(1, got))
 		return true;
-	values_fail(why, "%s is %.17g", key, got);
+	values_fail(error, "%s is %.17g", key, got);
 	return false;
 }
 
 static bool check_utilization(const cJSON *c, const struct drain_options *o,
 			      const struct drain_records *nodes, const struct drain_records *pods,
-			      struct reason *why)
+			      struct error *error)
 {
 	const char *resource = cJSON_GetStringValue(values_get(c, "want_resource"));
 	struct drain_utilization u;
 	struct devices d;
-	struct reason told;
+	struct error told;
 	int err = drain_utilization(o, (const struct kube_node *)nodes->of[0],
 				    drain_records_pods(pods), pods->count, read_devices(c, &d),
 				    read_gpu(c), DRAIN_CASE_NOW_NS, &u, &told);
 
 	if ((err != 0) != cJSON_IsTrue(values_get(c, "want_error"))) {
-		values_fail(why, "%s", err ? told.text : "an error was expected");
+		values_fail(error, "%s", err ? told.text : "an error was expected");
 		return false;
 	}
 	if (err)
 		return true;
 	if (resource && strcmp(resource, u.resource) != 0) {
-		values_fail(why, "the resource is %s", u.resource);
+		values_fail(error, "the resource is %s", u.resource);
 		return false;
 	}
-	return same_share(c, "want_utilization", u.share, why) &&
-	       same_share(c, "want_cpu", u.cpu, why);
+	return same_share(c, "want_utilization", u.share, error) &&
+	       same_share(c, "want_cpu", u.cpu, error);
 }
 
-enum outcome run_utilization(const cJSON *c, struct reason *why)
+enum outcome run_utilization(const cJSON *c, struct error *error)
 {
 	struct drain_records nodes = {0}, pods = {0};
 	struct drain_options o;
-	bool passed = drain_case_options(c, &o, why) &&
-		      drain_records_add_node(&nodes, values_get(c, "node"), why) &&
-		      drain_records_add_pods(&pods, values_get(c, "pods"), why) &&
-		      check_utilization(c, &o, &nodes, &pods, why);
+	bool passed = drain_case_options(c, &o, error) &&
+		      drain_records_add_node(&nodes, values_get(c, "node"), error) &&
+		      drain_records_add_pods(&pods, values_get(c, "pods"), error) &&
+		      check_utilization(c, &o, &nodes, &pods, error);
 
 	drain_records_fini(&nodes);
 	drain_records_fini(&pods);
@@ -125,7 +125,7 @@ static bool is_in(const cJSON *list, const char *name)
 /* All pods sit on the node "regular". */
 static bool check_eligible(const cJSON *c, const struct drain_options *o, const cJSON *json,
 			   const struct kube_node *node, const struct drain_records *pods,
-			   struct reason *why)
+			   struct error *error)
 {
 	const char *name = node->object.name;
 	const struct drain_devices devices = {
@@ -143,26 +143,26 @@ static bool check_eligible(const cJSON *c, const struct drain_options *o, const 
 
 	drain_eligibility(o, &candidate, NULL, DRAIN_CASE_NOW_NS, &e);
 	if ((e.reason == DRAIN_NONE) != is_in(values_get(c, "want_unneeded"), name)) {
-		values_fail(why, "%s: %s", name, drain_reason_name(e.reason));
+		values_fail(error, "%s: %s", name, drain_reason_name(e.reason));
 		return false;
 	}
 	return drain_case_same(values_get(c, "want_unremovable"), name, drain_reason_name(e.reason),
-			       why);
+			       error);
 }
 
-enum outcome run_eligibility(const cJSON *c, struct reason *why)
+enum outcome run_eligibility(const cJSON *c, struct error *error)
 {
 	struct drain_records nodes = {0}, pods = {0};
 	const cJSON *list = values_get(c, "nodes");
 	struct drain_options o;
-	bool passed = drain_case_options(values_get(c, "options"), &o, why) &&
-		      drain_records_add_pods(&pods, values_get(c, "pods_on_regular"), why);
+	bool passed = drain_case_options(values_get(c, "options"), &o, error) &&
+		      drain_records_add_pods(&pods, values_get(c, "pods_on_regular"), error);
 
 	for (const cJSON *json = list ? list->child : NULL; passed && json; json = json->next)
-		passed = drain_records_add_node(&nodes, json, why) &&
+		passed = drain_records_add_node(&nodes, json, error) &&
 			 check_eligible(c, &o, json,
 					(const struct kube_node *)nodes.of[nodes.count - 1], &pods,
-					why);
+					error);
 	drain_records_fini(&nodes);
 	drain_records_fini(&pods);
 	return passed ? PASSED : FAILED;
@@ -175,7 +175,7 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-enum outcome run_unremovable(const cJSON *c, struct reason *why)
+enum outcome run_unremovable(const cJSON *c, struct error *error)
 {
 	const cJSON *nodes = values_get(c, "nodes"), *ttls = values_get(c, "ttl_ms");
 	size_t count = 0, kept = 0;
@@ -183,7 +183,7 @@ enum outcome run_unremovable(const cJSON *c, struct reason *why)
 	const char **names;
 	int64_t want;
 
-	if (!cJSON_IsArray(nodes) || !values_int(c, "want_ttls", &want, why))
+	if (!cJSON_IsArray(nodes) || !values_int(c, "want_ttls", &want, error))
 		return FAILED;
 	names = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*names));
 	for (const cJSON *item = nodes->child; item; item = item->next)
@@ -203,33 +203,34 @@ enum outcome run_unremovable(const cJSON *c, struct reason *why)
 	}
 	drain_unremovable_fini(&u);
 	free(names);
-	return (int64_t)kept == want ? PASSED : values_fail(why, "%zu are kept", kept);
+	return (int64_t)kept == want ? PASSED : values_fail(error, "%zu are kept", kept);
 }
 
 /* --- planner_unneeded_limit */
 
-enum outcome run_unneeded_limit(const cJSON *c, struct reason *why)
+enum outcome run_unneeded_limit(const cJSON *c, struct error *error)
 {
 	int64_t before, nodes, n, unneeded_s, loop_s, want, found = 0, limit;
 	bool atomic = cJSON_IsTrue(values_get(c, "atomic_group"));
 
-	if (!values_int(c, "previously_unneeded", &before, why) ||
-	    !values_int(c, "nodes", &nodes, why) || !values_int(c, "max_parallelism", &n, why) ||
-	    !values_int(c, "unneeded_time_s", &unneeded_s, why) ||
-	    !values_int(c, "loop_interval_s", &loop_s, why) ||
-	    !values_int(c, "want_unneeded", &want, why))
+	if (!values_int(c, "previously_unneeded", &before, error) ||
+	    !values_int(c, "nodes", &nodes, error) ||
+	    !values_int(c, "max_parallelism", &n, error) ||
+	    !values_int(c, "unneeded_time_s", &unneeded_s, error) ||
+	    !values_int(c, "loop_interval_s", &loop_s, error) ||
+	    !values_int(c, "want_unneeded", &want, error))
 		return FAILED;
 	limit = drain_unneeded_limit(DRAIN_UPSTREAM, before, n, unneeded_s * 1000000000,
 				     loop_s * 1000000000);
 	/* Nodes of atomic groups do not count. */
 	while (found < nodes && (atomic ? 0 : found) < limit)
 		found++;
-	return found == want ? PASSED : values_fail(why, "%lld are found", (long long)found);
+	return found == want ? PASSED : values_fail(error, "%lld are found", (long long)found);
 }
 
 /* --- candidate_order */
 
-static bool read_rank(const cJSON *c, const char *key, struct drain_rank *r, struct reason *why)
+static bool read_rank(const cJSON *c, const char *key, struct drain_rank *r, struct error *error)
 {
 	const char *name = cJSON_GetStringValue(values_get(c, key));
 	const cJSON *node = name ? values_get(values_get(conformance_file(), "nodes"), name) : NULL;
@@ -237,14 +238,14 @@ static bool read_rank(const cJSON *c, const char *key, struct drain_rank *r, str
 
 	*r = (struct drain_rank){.node = name, .known = node != NULL};
 	if (!name) {
-		values_fail(why, "\"%s\" must be a name", key);
+		values_fail(error, "\"%s\" must be a name", key);
 		return false;
 	}
 	r->before = is_in(values_get(c, "previous"), name);
 	if (!node)
 		return true;
-	if (!values_int(node, "movable", &movable, why) ||
-	    !values_int(node, "on_completion", &waiting, why))
+	if (!values_int(node, "movable", &movable, error) ||
+	    !values_int(node, "on_completion", &waiting, error))
 		return false;
 	r->movable = (size_t)movable;
 	r->waiting = (size_t)waiting;
@@ -253,35 +254,35 @@ static bool read_rank(const cJSON *c, const char *key, struct drain_rank *r, str
 
 /* Upstream's order leaves equals as they are: a, given last, comes first only if it is earlier. */
 static enum outcome check_earlier(const cJSON *c, const struct drain_rank *a,
-				  const struct drain_rank *b, struct reason *why)
+				  const struct drain_rank *b, struct error *error)
 {
 	const struct drain_rank both[] = {*b, *a};
 	size_t order[2];
 
 	drain_order(DRAIN_UPSTREAM, both, 2, order);
 	if ((order[0] == 1) != cJSON_IsTrue(values_get(c, "want_a_earlier")))
-		return values_fail(why, "a is%s earlier", order[0] == 1 ? "" : " not");
+		return values_fail(error, "a is%s earlier", order[0] == 1 ? "" : " not");
 	return PASSED;
 }
 
-enum outcome run_order_empty_first(const cJSON *c, struct reason *why)
+enum outcome run_order_empty_first(const cJSON *c, struct error *error)
 {
 	struct drain_rank a, b;
 
-	if (!read_rank(c, "a", &a, why) || !read_rank(c, "b", &b, why))
+	if (!read_rank(c, "a", &a, error) || !read_rank(c, "b", &b, error))
 		return FAILED;
 	a.before = b.before = false;
-	return check_earlier(c, &a, &b, why);
+	return check_earlier(c, &a, &b, error);
 }
 
-enum outcome run_order_previous_first(const cJSON *c, struct reason *why)
+enum outcome run_order_previous_first(const cJSON *c, struct error *error)
 {
 	struct drain_rank a, b;
 
-	if (!read_rank(c, "a", &a, why) || !read_rank(c, "b", &b, why))
+	if (!read_rank(c, "a", &a, error) || !read_rank(c, "b", &b, error))
 		return FAILED;
 	return check_earlier(c, &(struct drain_rank){.known = true, .before = a.before},
-			     &(struct drain_rank){.known = true, .before = b.before}, why);
+			     &(struct drain_rank){.known = true, .before = b.before}, error);
 }
 
 /*
@@ -301,7 +302,7 @@ static bool read_scores(const cJSON *row, struct drain_rank *r)
 	return !second || !second->next;
 }
 
-enum outcome run_order_scores(const cJSON *c, struct reason *why)
+enum outcome run_order_scores(const cJSON *c, struct error *error)
 {
 	const cJSON *rows = values_get(c, "scores"), *want = values_get(c, "want_order");
 	size_t count = (size_t)cJSON_GetArraySize(rows), at = 0;
@@ -317,5 +318,5 @@ enum outcome run_order_scores(const cJSON *c, struct reason *why)
 		same = (size_t)item->valueint == order[at];
 	free(ranks);
 	free(order);
-	return same ? PASSED : values_fail(why, "the order differs at %zu", at);
+	return same ? PASSED : values_fail(error, "the order differs at %zu", at);
 }

@@ -26,10 +26,10 @@ struct scene {
 	struct place *place;
 };
 
-static bool scene_put(struct scene *s, enum object_kind kind, cJSON *json, struct reason *why)
+static bool scene_put(struct scene *s, enum object_kind kind, cJSON *json, struct error *error)
 {
 	struct drain_records one = {0};
-	bool good = drain_records_add(&one, kind, json, why);
+	bool good = drain_records_add(&one, kind, json, error);
 
 	if (good)
 		model_put(s->model, object_hold(one.of[0]));
@@ -74,12 +74,12 @@ static void add_copy(cJSON *to, const char *name, const cJSON *from, const char 
 }
 
 static bool add_amount(cJSON *list, const char *name, const cJSON *from, const char *key,
-		       const char *unit, struct reason *why)
+		       const char *unit, struct error *error)
 {
 	char text[32];
 	int64_t amount;
 
-	if (!values_int(from, key, &amount, why))
+	if (!values_int(from, key, &amount, error))
 		return false;
 	snprintf(text, sizeof(text), "%" PRId64 "%s", amount, unit);
 	cJSON_AddStringToObject(list, name, text);
@@ -111,7 +111,7 @@ static void add_taints(cJSON *spec, const cJSON *node)
 		add_taint(taints, DRAIN_TAINT_DELETION, "NoSchedule");
 }
 
-static bool put_node(struct scene *s, const cJSON *node, bool disabled, struct reason *why)
+static bool put_node(struct scene *s, const cJSON *node, bool disabled, struct error *error)
 {
 	static const char *const keys[] = {"name",   "cpu_m",  "mem",		"pods",
 					   "labels", "taints", "being_deleted", NULL};
@@ -130,14 +130,14 @@ static bool put_node(struct scene *s, const cJSON *node, bool disabled, struct r
 	cJSON_AddItemToArray(cJSON_AddArrayToObject(status, "conditions"), ready);
 	cJSON_AddStringToObject(ready, "type", "Ready");
 	cJSON_AddStringToObject(ready, "status", "True");
-	if (!values_only(node, keys, why) ||
-	    !add_amount(allocatable, "cpu", node, "cpu_m", "m", why) ||
-	    !add_amount(allocatable, "memory", node, "mem", "", why) ||
-	    !add_amount(allocatable, "pods", node, "pods", "", why)) {
+	if (!values_only(node, keys, error) ||
+	    !add_amount(allocatable, "cpu", node, "cpu_m", "m", error) ||
+	    !add_amount(allocatable, "memory", node, "mem", "", error) ||
+	    !add_amount(allocatable, "pods", node, "pods", "", error)) {
 		cJSON_Delete(json);
 		return false;
 	}
-	return scene_put(s, OBJECT_NODE, json, why);
+	return scene_put(s, OBJECT_NODE, json, error);
 }
 
 static void add_spread(cJSON *spec, const cJSON *spread)
@@ -181,7 +181,7 @@ static void add_owners(cJSON *metadata, const cJSON *pod)
 		add_owner(metadata, "ReplicaSet", name);
 }
 
-static cJSON *make_pod(const cJSON *pod, struct reason *why)
+static cJSON *make_pod(const cJSON *pod, struct error *error)
 {
 	static const char *const keys[] = {"name",  "cpu_m",  "mem",	"node",	    "owner_kind",
 					   "owner", "labels", "spread", "priority", NULL};
@@ -201,18 +201,19 @@ static cJSON *make_pod(const cJSON *pod, struct reason *why)
 					   "requests");
 	if (values_get(pod, "spread"))
 		add_spread(spec, values_get(pod, "spread"));
-	if (values_only(pod, keys, why) && add_amount(requests, "cpu", pod, "cpu_m", "m", why) &&
-	    add_amount(requests, "memory", pod, "mem", "", why))
+	if (values_only(pod, keys, error) &&
+	    add_amount(requests, "cpu", pod, "cpu_m", "m", error) &&
+	    add_amount(requests, "memory", pod, "mem", "", error))
 		return json;
 	cJSON_Delete(json);
 	return NULL;
 }
 
-static bool put_pod(struct scene *s, const cJSON *pod, struct reason *why)
+static bool put_pod(struct scene *s, const cJSON *pod, struct error *error)
 {
-	cJSON *json = make_pod(pod, why);
+	cJSON *json = make_pod(pod, error);
 
-	return json && scene_put(s, OBJECT_POD, json, why);
+	return json && scene_put(s, OBJECT_POD, json, error);
 }
 
 static bool has_text(const cJSON *list, const char *text)
@@ -224,24 +225,24 @@ static bool has_text(const cJSON *list, const char *text)
 }
 
 /* eligible NULL: all are. */
-static bool put_cluster(struct scene *s, const cJSON *c, const cJSON *eligible, struct reason *why)
+static bool put_cluster(struct scene *s, const cJSON *c, const cJSON *eligible, struct error *error)
 {
 	const cJSON *nodes = values_get(c, "nodes"), *pods = values_get(c, "pods");
 
 	for (const cJSON *n = nodes ? nodes->child : NULL; n; n = n->next) {
 		const char *name = cJSON_GetStringValue(values_get(n, "name"));
 
-		if (!put_node(s, n, eligible && name && !has_text(eligible, name), why))
+		if (!put_node(s, n, eligible && name && !has_text(eligible, name), error))
 			return false;
 	}
 	for (const cJSON *p = pods ? pods->child : NULL; p; p = p->next)
-		if (!put_pod(s, p, why))
+		if (!put_pod(s, p, error))
 			return false;
 	return true;
 }
 
 static bool put_replica_set(struct scene *s, const char *name, int spec, int current,
-			    struct reason *why)
+			    struct error *error)
 {
 	cJSON *json = cJSON_CreateObject(), *metadata = cJSON_AddObjectToObject(json, "metadata");
 
@@ -249,7 +250,7 @@ static bool put_replica_set(struct scene *s, const char *name, int spec, int cur
 	cJSON_AddStringToObject(metadata, "namespace", "default");
 	cJSON_AddNumberToObject(cJSON_AddObjectToObject(json, "spec"), "replicas", spec);
 	cJSON_AddNumberToObject(cJSON_AddObjectToObject(json, "status"), "replicas", current);
-	return scene_put(s, OBJECT_REPLICA_SET, json, why);
+	return scene_put(s, OBJECT_REPLICA_SET, json, error);
 }
 
 /* --- cluster_sim */
@@ -271,32 +272,33 @@ static struct drain_plan *step(struct scene *s, struct drain_state *state,
 	return drain_step(state, &in, config);
 }
 
-static bool same_moves(const struct drain_plan_node *n, const cJSON *want, struct reason *why)
+static bool same_moves(const struct drain_plan_node *n, const cJSON *want, struct error *error)
 {
 	bool same = (int)n->move_count == cJSON_GetArraySize(want);
 
 	for (size_t i = 0; i < n->move_count; i++)
 		same = same && has_text(want, n->moves[i].pod->object.name);
 	if (!same)
-		values_fail(why, "other pods move, %zu of them", n->move_count);
+		values_fail(error, "other pods move, %zu of them", n->move_count);
 	return same;
 }
 
-static bool same_removal(const struct drain_plan_node *n, const cJSON *c, struct reason *why)
+static bool same_removal(const struct drain_plan_node *n, const cJSON *c, struct error *error)
 {
 	bool removable = cJSON_IsTrue(values_get(c, "want_removable"));
 
 	if (!n || (n->verdict == DRAIN_UNNEEDED) != removable) {
-		values_fail(why, "the node is %s", n ? drain_verdict_name(n->verdict) : "unknown");
+		values_fail(error, "the node is %s",
+			    n ? drain_verdict_name(n->verdict) : "unknown");
 		return false;
 	}
 	if (removable)
-		return same_moves(n, values_get(c, "want_moved"), why);
+		return same_moves(n, values_get(c, "want_moved"), error);
 	return drain_case_same(c, "want_reason",
-			       n->reason_count ? drain_reason_name(n->reasons[0].code) : "", why);
+			       n->reason_count ? drain_reason_name(n->reasons[0].code) : "", error);
 }
 
-enum outcome run_cluster_sim(const cJSON *c, struct reason *why)
+enum outcome run_cluster_sim(const cJSON *c, struct error *error)
 {
 	const cJSON *sets = values_get(conformance_file(), "replicasets");
 	const char *candidate = cJSON_GetStringValue(values_get(c, "candidate"));
@@ -309,13 +311,13 @@ enum outcome run_cluster_sim(const cJSON *c, struct reason *why)
 	drain_config_upstream(&config);
 	config.rules.utilization = 1;
 	scene_init(&s);
-	passed = candidate && put_cluster(&s, c, NULL, why);
+	passed = candidate && put_cluster(&s, c, NULL, error);
 	for (const cJSON *set = sets ? sets->child : NULL; passed && set; set = set->next)
-		passed = put_replica_set(&s, set->string, set->valueint, set->valueint, why);
+		passed = put_replica_set(&s, set->string, set->valueint, set->valueint, error);
 	if (passed) {
 		scene_build(&s);
 		plan = step(&s, state, &config, candidate, NULL, NULL);
-		passed = same_removal(drain_plan_find(plan, candidate), c, why);
+		passed = same_removal(drain_plan_find(plan, candidate), c, error);
 	}
 	drain_plan_free(plan);
 	drain_state_free(state);
@@ -325,21 +327,21 @@ enum outcome run_cluster_sim(const cJSON *c, struct reason *why)
 
 /* --- topology_after_taint */
 
-enum outcome run_topology_after_taint(const cJSON *c, struct reason *why)
+enum outcome run_topology_after_taint(const cJSON *c, struct error *error)
 {
 	bool want = cJSON_IsTrue(values_get(c, "want_schedulable")), passed;
 	place_node got = PLACE_NONE;
 	struct scene s;
 
 	scene_init(&s);
-	passed = put_cluster(&s, c, NULL, why) && put_pod(&s, values_get(c, "incoming"), why);
+	passed = put_cluster(&s, c, NULL, error) && put_pod(&s, values_get(c, "incoming"), error);
 	if (passed) {
 		scene_build(&s);
 		got = place_choose(s.place, place_find_pod(s.place, "default", "replacement-pod"),
 				   PLACE_CYCLIC, PLACE_NONE, NULL, NULL);
 		passed = (got != PLACE_NONE) == want;
 		if (!passed)
-			values_fail(why, "it goes to %s",
+			values_fail(error, "it goes to %s",
 				    got == PLACE_NONE ? "nowhere" : place_node_name(s.place, got));
 	}
 	scene_fini(&s);
@@ -373,7 +375,7 @@ static size_t read_items(const struct scene *s, const cJSON *c, struct drain_ite
 }
 
 static bool same_placements(const struct scene *s, const struct drain_item *items, size_t count,
-			    const cJSON *want, struct reason *why)
+			    const cJSON *want, struct error *error)
 {
 	const cJSON *pair = want ? want->child : NULL;
 
@@ -385,18 +387,18 @@ static bool same_placements(const struct scene *s, const struct drain_item *item
 		if (!pair || strcmp(cJSON_GetArrayItem(pair, 0)->valuestring, pod) != 0 ||
 		    strcmp(cJSON_GetArrayItem(pair, 1)->valuestring,
 			   place_node_name(s->place, items[i].to)) != 0) {
-			values_fail(why, "%s goes to %s", pod,
+			values_fail(error, "%s goes to %s", pod,
 				    place_node_name(s->place, items[i].to));
 			return false;
 		}
 		pair = pair->next;
 	}
 	if (pair)
-		values_fail(why, "%s goes nowhere", cJSON_GetArrayItem(pair, 0)->valuestring);
+		values_fail(error, "%s goes nowhere", cJSON_GetArrayItem(pair, 0)->valuestring);
 	return !pair;
 }
 
-static bool check_schedule(struct scene *s, const cJSON *c, struct reason *why)
+static bool check_schedule(struct scene *s, const cJSON *c, struct error *error)
 {
 	bool late = cJSON_IsTrue(values_get(c, "deadline_passed")), allowed[ITEMS_MAX];
 	const cJSON *acceptable = values_get(c, "acceptable");
@@ -411,22 +413,22 @@ static bool check_schedule(struct scene *s, const cJSON *c, struct reason *why)
 	for (place_node n = 0; n < place_node_count(s->place); n++)
 		allowed[n] = has_text(acceptable, place_node_name(s->place, n));
 	drain_schedule_pods(&schedule, items, count, NULL, NULL);
-	return same_placements(s, items, count, values_get(c, "want"), why);
+	return same_placements(s, items, count, values_get(c, "want"), error);
 }
 
-enum outcome run_try_schedule(const cJSON *c, struct reason *why)
+enum outcome run_try_schedule(const cJSON *c, struct error *error)
 {
 	const cJSON *pods = values_get(c, "new_pods");
 	struct scene s;
 	bool passed;
 
 	scene_init(&s);
-	passed = put_cluster(&s, c, NULL, why);
+	passed = put_cluster(&s, c, NULL, error);
 	for (const cJSON *p = pods ? pods->child : NULL; passed && p; p = p->next)
-		passed = put_pod(&s, p, why);
+		passed = put_pod(&s, p, error);
 	if (passed) {
 		scene_build(&s);
-		passed = check_schedule(&s, c, why);
+		passed = check_schedule(&s, c, error);
 	}
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
@@ -434,10 +436,10 @@ enum outcome run_try_schedule(const cJSON *c, struct reason *why)
 
 /* --- node_order */
 
-static bool put_numbered(struct scene *s, int64_t nodes, struct reason *why)
+static bool put_numbered(struct scene *s, int64_t nodes, struct error *error)
 {
 	cJSON *pod = cJSON_Parse("{\"name\":\"p\",\"cpu_m\":1,\"mem\":1}");
-	bool good = put_pod(s, pod, why);
+	bool good = put_pod(s, pod, error);
 
 	cJSON_Delete(pod);
 	for (int64_t i = 0; good && i < nodes; i++) {
@@ -446,7 +448,7 @@ static bool put_numbered(struct scene *s, int64_t nodes, struct reason *why)
 					i);
 		cJSON *node = cJSON_Parse(text);
 
-		good = put_node(s, node, false, why);
+		good = put_node(s, node, false, error);
 		cJSON_Delete(node);
 		free(text);
 	}
@@ -470,7 +472,7 @@ static place_node ask_next(struct scene *s, bool *allowed)
  * one.
  */
 static bool check_order(struct scene *s, const cJSON *c, int64_t from, int64_t nodes,
-			struct reason *why)
+			struct error *error)
 {
 	bool allowed[ITEMS_MAX] = {false};
 
@@ -484,25 +486,25 @@ static bool check_order(struct scene *s, const cJSON *c, int64_t from, int64_t n
 
 		if (want && got == (place_node)want->valueint)
 			continue;
-		values_fail(why, "node %u is tried as number %d", got, i);
+		values_fail(error, "node %u is tried as number %d", got, i);
 		return false;
 	}
 	return true;
 }
 
-enum outcome run_node_order(const cJSON *c, struct reason *why)
+enum outcome run_node_order(const cJSON *c, struct error *error)
 {
 	int64_t offset, last, nodes;
 	struct scene s;
 	bool passed;
 
 	scene_init(&s);
-	passed = values_int(c, "offset", &offset, why) && values_int(c, "last_match", &last, why) &&
-		 values_int(c, "n", &nodes, why) && nodes <= ITEMS_MAX &&
-		 put_numbered(&s, nodes, why);
+	passed = values_int(c, "offset", &offset, error) &&
+		 values_int(c, "last_match", &last, error) && values_int(c, "n", &nodes, error) &&
+		 nodes <= ITEMS_MAX && put_numbered(&s, nodes, error);
 	if (passed) {
 		scene_build(&s);
-		passed = check_order(&s, c, last + offset, nodes, why);
+		passed = check_order(&s, c, last + offset, nodes, error);
 	}
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
@@ -529,12 +531,12 @@ static void planner_options(struct drain_config *config, const cJSON *file)
 	config->rules.unneeded_ns = values_get(file, "unneeded_time_s")->valueint * SECOND_NS;
 }
 
-static bool add_evictions(struct drain_state *state, const cJSON *list, struct reason *why)
+static bool add_evictions(struct drain_state *state, const cJSON *list, struct error *error)
 {
 	for (const cJSON *p = list ? list->child : NULL; p; p = p->next) {
-		cJSON *json = make_pod(p, why);
+		cJSON *json = make_pod(p, error);
 		struct drain_records one = {0};
-		bool good = json && drain_records_add(&one, OBJECT_POD, json, why);
+		bool good = json && drain_records_add(&one, OBJECT_POD, json, error);
 
 		if (good)
 			drain_state_add_eviction(state, (struct kube_pod *)one.of[0],
@@ -546,17 +548,17 @@ static bool add_evictions(struct drain_state *state, const cJSON *list, struct r
 	return true;
 }
 
-static bool put_replica_sets(struct scene *s, const cJSON *list, struct reason *why)
+static bool put_replica_sets(struct scene *s, const cJSON *list, struct error *error)
 {
 	for (const cJSON *set = list ? list->child : NULL; set; set = set->next)
 		if (!put_replica_set(s, values_get(set, "name")->valuestring,
 				     values_get(set, "spec")->valueint,
-				     values_get(set, "current")->valueint, why))
+				     values_get(set, "current")->valueint, error))
 			return false;
 	return true;
 }
 
-static bool same_sets(const struct drain_plan *p, const cJSON *c, struct reason *why)
+static bool same_sets(const struct drain_plan *p, const cJSON *c, struct error *error)
 {
 	const cJSON *unneeded = values_get(c, "want_unneeded");
 	const cJSON *unremovable = values_get(c, "want_unremovable");
@@ -568,14 +570,14 @@ static bool same_sets(const struct drain_plan *p, const cJSON *c, struct reason 
 		if ((n->verdict == DRAIN_UNNEEDED) == has_text(unneeded, n->name) &&
 		    stays == has_text(unremovable, n->name))
 			continue;
-		values_fail(why, "%s is %s: %s", n->name, drain_verdict_name(n->verdict),
+		values_fail(error, "%s is %s: %s", n->name, drain_verdict_name(n->verdict),
 			    n->reason_count ? n->reasons[0].text : "");
 		return false;
 	}
 	return true;
 }
 
-enum outcome run_planner_update(const cJSON *c, struct reason *why)
+enum outcome run_planner_update(const cJSON *c, struct error *error)
 {
 	bool timeout = cJSON_IsTrue(values_get(c, "simulation_timeout_after_first"));
 	struct drain_state *state = drain_state_new();
@@ -587,13 +589,13 @@ enum outcome run_planner_update(const cJSON *c, struct reason *why)
 
 	planner_options(&config, conformance_file());
 	scene_init(&s);
-	passed = put_cluster(&s, c, values_get(c, "eligible"), why) &&
-		 put_replica_sets(&s, values_get(c, "replicasets"), why) &&
-		 add_evictions(state, values_get(c, "recent_evictions"), why);
+	passed = put_cluster(&s, c, values_get(c, "eligible"), error) &&
+		 put_replica_sets(&s, values_get(c, "replicasets"), error) &&
+		 add_evictions(state, values_get(c, "recent_evictions"), error);
 	if (passed) {
 		scene_build(&s);
 		plan = step(&s, state, &config, NULL, timeout ? after_first : NULL, &asked);
-		passed = same_sets(plan, c, why);
+		passed = same_sets(plan, c, error);
 	}
 	drain_plan_free(plan);
 	drain_state_free(state);

@@ -19,12 +19,12 @@ struct scene {
 	struct drain_context context;
 };
 
-static bool scene_init(struct scene *s, const cJSON *c, const cJSON *options, struct reason *why)
+static bool scene_init(struct scene *s, const cJSON *c, const cJSON *options, struct error *error)
 {
 	memset(s, 0, sizeof(*s));
-	if (!drain_case_options(options, &s->options, why) ||
-	    !drain_records_add_budgets(&s->budgets, values_get(c, "pdbs"), why) ||
-	    !drain_records_cluster(values_get(c, "listers"), &s->cluster, why))
+	if (!drain_case_options(options, &s->options, error) ||
+	    !drain_records_add_budgets(&s->budgets, values_get(c, "pdbs"), error) ||
+	    !drain_records_cluster(values_get(c, "listers"), &s->cluster, error))
 		return false;
 	s->context = (struct drain_context){
 		.options = &s->options,
@@ -54,26 +54,26 @@ static const struct drain_rule *find_rule(const char *name)
 	return NULL;
 }
 
-static bool check_rule(struct scene *s, const cJSON *c, struct reason *why)
+static bool check_rule(struct scene *s, const cJSON *c, struct error *error)
 {
 	const struct drain_rule *rule = find_rule(cJSON_GetStringValue(values_get(c, "rule")));
 	struct drain_status status = {0};
 
 	if (!rule) {
-		values_fail(why, "no such rule");
+		values_fail(error, "no such rule");
 		return false;
 	}
-	if (!drain_records_add_pod(&s->pods, values_get(c, "pod"), why))
+	if (!drain_records_add_pod(&s->pods, values_get(c, "pod"), error))
 		return false;
 	rule->ask(&s->context, drain_records_pods(&s->pods)[0], &status, NULL);
-	return drain_case_same(c, "want_outcome", drain_fixture_outcome(status.outcome), why) &&
-	       drain_case_same(c, "want_reason", drain_reason_name(status.reason), why);
+	return drain_case_same(c, "want_outcome", drain_fixture_outcome(status.outcome), error) &&
+	       drain_case_same(c, "want_reason", drain_reason_name(status.reason), error);
 }
 
-enum outcome run_drainability_rule(const cJSON *c, struct reason *why)
+enum outcome run_drainability_rule(const cJSON *c, struct error *error)
 {
 	struct scene s;
-	bool passed = scene_init(&s, c, c, why) && check_rule(&s, c, why);
+	bool passed = scene_init(&s, c, c, error) && check_rule(&s, c, error);
 
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
@@ -104,21 +104,21 @@ static bool read_reason(const char *name, enum drain_reason *out)
 	return !name;
 }
 
-static bool read_status(const cJSON *json, struct drain_status *out, struct reason *why)
+static bool read_status(const cJSON *json, struct drain_status *out, struct error *error)
 {
 	const cJSON *overrides = values_get(json, "overrides");
 
 	*out = (struct drain_status){0};
 	if (!read_outcome(cJSON_GetStringValue(values_get(json, "outcome")), &out->outcome) ||
 	    !read_reason(cJSON_GetStringValue(values_get(json, "reason")), &out->reason)) {
-		values_fail(why, "a status cannot be read");
+		values_fail(error, "a status cannot be read");
 		return false;
 	}
 	for (const cJSON *item = overrides ? overrides->child : NULL; item; item = item->next) {
 		enum drain_outcome o;
 
 		if (!read_outcome(cJSON_GetStringValue(item), &o)) {
-			values_fail(why, "an override cannot be read");
+			values_fail(error, "an override cannot be read");
 			return false;
 		}
 		out->overrides |= 1U << o;
@@ -126,23 +126,23 @@ static bool read_status(const cJSON *json, struct drain_status *out, struct reas
 	return true;
 }
 
-enum outcome run_rule_combination(const cJSON *c, struct reason *why)
+enum outcome run_rule_combination(const cJSON *c, struct error *error)
 {
 	const cJSON *rules = values_get(c, "rules");
 	struct drain_status status, want;
 	struct drain_judge judge = {0};
 
 	for (const cJSON *item = rules ? rules->child : NULL; item; item = item->next) {
-		if (!read_status(item, &status, why))
+		if (!read_status(item, &status, error))
 			return FAILED;
 		if (drain_judge_step(&judge, &status))
 			break;
 	}
-	if (!read_status(values_get(c, "want"), &want, why))
+	if (!read_status(values_get(c, "want"), &want, error))
 		return FAILED;
 	if (judge.verdict.outcome != want.outcome || judge.verdict.reason != want.reason ||
 	    judge.verdict.overrides != want.overrides)
-		return values_fail(why, "the verdict is %s",
+		return values_fail(error, "the verdict is %s",
 				   drain_fixture_outcome(judge.verdict.outcome));
 	return PASSED;
 }
@@ -150,35 +150,35 @@ enum outcome run_rule_combination(const cJSON *c, struct reason *why)
 /* --- get_pods_to_move */
 
 static void always(const struct drain_context *c, const struct kube_pod *pod,
-		   struct drain_status *out, struct reason *why)
+		   struct drain_status *out, struct error *error)
 {
 	(void)c;
 	(void)pod;
-	(void)why;
+	(void)error;
 	out->outcome = DRAIN_POD_OK;
 }
 
 static void never(const struct drain_context *c, const struct kube_pod *pod,
-		  struct drain_status *out, struct reason *why)
+		  struct drain_status *out, struct error *error)
 {
 	(void)c;
 	(void)pod;
-	(void)why;
+	(void)error;
 	out->outcome = DRAIN_POD_BLOCK;
 	out->reason = DRAIN_UNEXPECTED;
 }
 
 static void cannot_decide(const struct drain_context *c, const struct kube_pod *pod,
-			  struct drain_status *out, struct reason *why)
+			  struct drain_status *out, struct error *error)
 {
 	(void)c;
 	(void)pod;
 	(void)out;
-	(void)why;
+	(void)error;
 }
 
 static bool read_extra(const cJSON *list, struct drain_rule *out, size_t room, size_t *count,
-		       struct reason *why)
+		       struct error *error)
 {
 	static const struct drain_rule known[] = {
 		{"AlwaysDrain", NULL, always},
@@ -193,7 +193,7 @@ static bool read_extra(const cJSON *list, struct drain_rule *out, size_t room, s
 		while (i < 3 && !(name && strcmp(known[i].name, name) == 0))
 			i++;
 		if (i == 3 || *count == room) {
-			values_fail(why, "no such extra rule");
+			values_fail(error, "no such extra rule");
 			return false;
 		}
 		out[(*count)++] = known[i];
@@ -202,71 +202,71 @@ static bool read_extra(const cJSON *list, struct drain_rule *out, size_t room, s
 }
 
 static bool same_pods(const struct scene *s, const cJSON *c, const char *key,
-		      const struct kube_pod *const *got, size_t count, struct reason *why)
+		      const struct kube_pod *const *got, size_t count, struct error *error)
 {
 	const cJSON *want = values_get(c, key);
 	size_t i = 0;
 
 	for (const cJSON *item = want ? want->child : NULL; item; item = item->next, i++) {
 		if (i >= count || got[i] != drain_records_pods(&s->pods)[item->valueint]) {
-			values_fail(why, "%s: pod %d is not there", key, item->valueint);
+			values_fail(error, "%s: pod %d is not there", key, item->valueint);
 			return false;
 		}
 	}
 	if (i != count)
-		values_fail(why, "%s: %zu pods too many", key, count - i);
+		values_fail(error, "%s: %zu pods too many", key, count - i);
 	return i == count;
 }
 
 static bool same_blocking(const struct scene *s, const cJSON *want, const struct drain_pods *p,
-			  struct reason *why)
+			  struct error *error)
 {
 	int64_t index;
 
 	if (!want) {
 		if (p->blocking)
-			values_fail(why, "blocked: %s",
+			values_fail(error, "blocked: %s",
 				    drain_reason_name(p->blocking[0].status.reason));
 		return !p->blocking;
 	}
-	if (!values_int(want, "index", &index, why))
+	if (!values_int(want, "index", &index, error))
 		return false;
 	if (!p->blocking || p->blocking[0].pod != drain_records_pods(&s->pods)[index]) {
-		values_fail(why, "it is not that pod that blocks");
+		values_fail(error, "it is not that pod that blocks");
 		return false;
 	}
 	return drain_case_same(want, "reason", drain_reason_name(p->blocking[0].status.reason),
-			       why);
+			       error);
 }
 
-static bool check_move(struct scene *s, const cJSON *c, struct reason *why)
+static bool check_move(struct scene *s, const cJSON *c, struct error *error)
 {
 	struct drain_rule extra[4];
 	size_t extra_count = 0;
 	struct drain_pods p;
 	bool same;
 
-	if (!read_extra(values_get(c, "extra_rules_first"), extra, 4, &extra_count, why) ||
-	    !drain_records_add_pods(&s->pods, values_get(c, "pods"), why))
+	if (!read_extra(values_get(c, "extra_rules_first"), extra, 4, &extra_count, error) ||
+	    !drain_records_add_pods(&s->pods, values_get(c, "pods"), error))
 		return false;
 	s->context.first = extra;
 	s->context.first_count = extra_count;
 	drain_pods_sort(&s->context, drain_records_pods(&s->pods), s->pods.count, &p);
-	same = same_pods(s, c, "want_move", p.move, p.move_count, why) &&
-	       same_pods(s, c, "want_daemonset", p.daemon, p.daemon_count, why) &&
-	       same_pods(s, c, "want_on_completion", p.wait, p.wait_count, why) &&
-	       same_blocking(s, values_get(c, "want_blocking"), &p, why);
+	same = same_pods(s, c, "want_move", p.move, p.move_count, error) &&
+	       same_pods(s, c, "want_daemonset", p.daemon, p.daemon_count, error) &&
+	       same_pods(s, c, "want_on_completion", p.wait, p.wait_count, error) &&
+	       same_blocking(s, values_get(c, "want_blocking"), &p, error);
 	drain_pods_fini(&p);
 	s->context.first = NULL;
 	s->context.first_count = 0;
 	return same;
 }
 
-enum outcome run_get_pods_to_move(const cJSON *c, struct reason *why)
+enum outcome run_get_pods_to_move(const cJSON *c, struct error *error)
 {
 	struct scene s;
-	bool passed = scene_init(&s, c, values_get(conformance_file(), "options"), why) &&
-		      check_move(&s, c, why);
+	bool passed = scene_init(&s, c, values_get(conformance_file(), "options"), error) &&
+		      check_move(&s, c, error);
 
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
@@ -274,7 +274,7 @@ enum outcome run_get_pods_to_move(const cJSON *c, struct reason *why)
 
 /* --- pdb_tracker */
 
-static bool add_labelled(struct drain_records *r, bool first, bool second, struct reason *why)
+static bool add_labelled(struct drain_records *r, bool first, bool second, struct error *error)
 {
 	cJSON *pod = cJSON_CreateObject(), *labels = cJSON_AddObjectToObject(pod, "labels");
 	bool good;
@@ -284,28 +284,29 @@ static bool add_labelled(struct drain_records *r, bool first, bool second, struc
 		cJSON_AddStringToObject(labels, "label-1", "true");
 	if (second)
 		cJSON_AddStringToObject(labels, "label-2", "true");
-	good = drain_records_add_pod(r, pod, why);
+	good = drain_records_add_pod(r, pod, error);
 	cJSON_Delete(pod);
 	return good;
 }
 
-static bool add_tracked(struct drain_records *r, const cJSON *c, struct reason *why)
+static bool add_tracked(struct drain_records *r, const cJSON *c, struct error *error)
 {
 	int64_t label1, label2, both;
 
-	if (!values_int(c, "pods_label1", &label1, why) ||
-	    !values_int(c, "pods_label2", &label2, why) || !values_int(c, "pods_both", &both, why))
+	if (!values_int(c, "pods_label1", &label1, error) ||
+	    !values_int(c, "pods_label2", &label2, error) ||
+	    !values_int(c, "pods_both", &both, error))
 		return false;
 	for (int64_t i = 0; i < label1; i++)
-		if (!add_labelled(r, true, i < both, why))
+		if (!add_labelled(r, true, i < both, error))
 			return false;
 	for (int64_t i = both; i < label2; i++)
-		if (!add_labelled(r, false, true, why))
+		if (!add_labelled(r, false, true, error))
 			return false;
 	return true;
 }
 
-static bool add_tracked_budgets(struct drain_records *r, const cJSON *allowed, struct reason *why)
+static bool add_tracked_budgets(struct drain_records *r, const cJSON *allowed, struct error *error)
 {
 	static const char *const labels[] = {"label-1", "label-2"};
 	bool good = true;
@@ -320,14 +321,14 @@ static bool add_tracked_budgets(struct drain_records *r, const cJSON *allowed, s
 		cJSON_AddStringToObject(cJSON_AddObjectToObject(budget, "match"), labels[i],
 					"true");
 		cJSON_AddNumberToObject(budget, "allowed", item->valueint);
-		good = good && drain_records_add_budgets(r, list, why);
+		good = good && drain_records_add_budgets(r, list, error);
 		cJSON_Delete(list);
 	}
 	return good;
 }
 
 static bool check_can_remove(struct drain_pdbs *p, const struct scene *s, const cJSON *c,
-			     struct reason *why)
+			     struct error *error)
 {
 	struct drain_pdb_verdict v;
 
@@ -335,14 +336,14 @@ static bool check_can_remove(struct drain_pdbs *p, const struct scene *s, const 
 	if (cJSON_IsTrue(values_get(c, "want_can_disrupt")) == (v.reason == DRAIN_NONE) &&
 	    cJSON_IsTrue(values_get(c, "want_in_parallel")) == v.in_parallel)
 		return true;
-	values_fail(why, "can be disrupted: %d, in parallel: %d", v.reason == DRAIN_NONE,
+	values_fail(error, "can be disrupted: %d, in parallel: %d", v.reason == DRAIN_NONE,
 		    v.in_parallel);
 	return false;
 }
 
 /* Whatever a case calls the amounts that are to remain. */
 static bool check_remaining(struct drain_pdbs *p, const struct scene *s, const cJSON *c,
-			    struct reason *why)
+			    struct error *error)
 {
 	const cJSON *want = c->child;
 	uint32_t which = 0;
@@ -350,30 +351,30 @@ static bool check_remaining(struct drain_pdbs *p, const struct scene *s, const c
 	while (want && !(strncmp(want->string, "want", 4) == 0 && cJSON_IsArray(want)))
 		want = want->next;
 	if (!want) {
-		values_fail(why, "nothing is expected");
+		values_fail(error, "nothing is expected");
 		return false;
 	}
 	drain_pdbs_take(p, drain_records_pods(&s->pods), s->pods.count);
 	for (const cJSON *item = want->child; item; item = item->next, which++) {
 		if (which < s->budgets.count && drain_pdbs_remaining(p, which) == item->valueint)
 			continue;
-		values_fail(why, "budget %u does not leave %d", which, item->valueint);
+		values_fail(error, "budget %u does not leave %d", which, item->valueint);
 		return false;
 	}
 	return true;
 }
 
-enum outcome run_pdb_tracker(const cJSON *c, struct reason *why)
+enum outcome run_pdb_tracker(const cJSON *c, struct error *error)
 {
 	struct scene s = {0};
-	bool passed = add_tracked(&s.pods, c, why) &&
-		      add_tracked_budgets(&s.budgets, values_get(c, "allowed"), why);
+	bool passed = add_tracked(&s.pods, c, error) &&
+		      add_tracked_budgets(&s.budgets, values_get(c, "allowed"), error);
 
 	s.context.pdbs = drain_pdbs_new(DRAIN_UPSTREAM, s.budgets.of, s.budgets.count);
 	if (passed)
 		passed = values_get(c, "want_can_disrupt")
-				 ? check_can_remove(s.context.pdbs, &s, c, why)
-				 : check_remaining(s.context.pdbs, &s, c, why);
+				 ? check_can_remove(s.context.pdbs, &s, c, error)
+				 : check_remaining(s.context.pdbs, &s, c, error);
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
 }

@@ -14,16 +14,16 @@
 static const int64_t SECOND_NS = 1000000000;
 
 bool drain_records_add(struct drain_records *r, enum object_kind kind, cJSON *json,
-		       struct reason *why)
+		       struct error *error)
 {
 	char field[OBJECT_FIELD_MAX] = "";
-	struct reason refused = {""};
+	struct error refused = {""};
 	struct object *o = NULL;
 	int err = object_read(kind, json, &o, field, &refused);
 
 	cJSON_Delete(json);
 	if (err) {
-		values_fail(why, "%s: %s", field, refused.text);
+		values_fail(error, "%s: %s", field, refused.text);
 		return false;
 	}
 	r->of = mem_realloc(r->of, (r->count + 1) * sizeof(struct object *));
@@ -44,11 +44,11 @@ const struct kube_pod *const *drain_records_pods(const struct drain_records *r)
 	return (const struct kube_pod *const *)r->of;
 }
 
-bool drain_case_seconds(const cJSON *object, const char *key, int64_t *out_ns, struct reason *why)
+bool drain_case_seconds(const cJSON *object, const char *key, int64_t *out_ns, struct error *error)
 {
 	double value;
 
-	if (!values_number(object, key, &value, why))
+	if (!values_number(object, key, &value, error))
 		return false;
 	*out_ns = (int64_t)(value * (double)SECOND_NS);
 	return true;
@@ -65,14 +65,14 @@ static void add_copy(cJSON *to, const char *name, const cJSON *from, const char 
 }
 
 static bool add_age(cJSON *to, const char *name, const cJSON *from, const char *key,
-		    struct reason *why)
+		    struct error *error)
 {
 	char text[TIMEFMT_LEN];
 	int64_t age_ns;
 
 	if (!values_get(from, key))
 		return true;
-	if (!drain_case_seconds(from, key, &age_ns, why))
+	if (!drain_case_seconds(from, key, &age_ns, error))
 		return false;
 	timefmt_rfc3339(DRAIN_CASE_NOW_NS - age_ns, text);
 	cJSON_AddStringToObject(to, name, text);
@@ -92,13 +92,13 @@ static void add_owner(cJSON *metadata, const char *api, const char *kind, const 
 }
 
 static bool text_member(const cJSON *object, const char *key, const char *absent, const char **out,
-			struct reason *why)
+			struct error *error)
 {
 	const cJSON *item = values_get(object, key);
 
 	*out = item ? cJSON_GetStringValue(item) : absent;
 	if (!*out)
-		values_fail(why, "\"%s\" must be a string", key);
+		values_fail(error, "\"%s\" must be a string", key);
 	return *out != NULL;
 }
 
@@ -122,46 +122,46 @@ static bool add_marks(cJSON *metadata, const cJSON *pod)
 	return true;
 }
 
-static bool make_metadata(cJSON *metadata, const cJSON *pod, struct reason *why)
+static bool make_metadata(cJSON *metadata, const cJSON *pod, struct error *error)
 {
 	const cJSON *owner = values_get(pod, "owner");
 	const char *name, *namespace, *kind, *api, *owner_name;
 
-	if (!text_member(pod, "name", "pod", &name, why) ||
-	    !text_member(pod, "ns", "default", &namespace, why))
+	if (!text_member(pod, "name", "pod", &name, error) ||
+	    !text_member(pod, "ns", "default", &namespace, error))
 		return false;
 	cJSON_AddStringToObject(metadata, "name", name);
 	cJSON_AddStringToObject(metadata, "namespace", namespace);
 	add_copy(metadata, "annotations", pod, "annotations");
 	add_copy(metadata, "labels", pod, "labels");
 	if (owner) {
-		if (!text_member(owner, "kind", NULL, &kind, why) ||
-		    !text_member(owner, "api", "", &api, why) ||
-		    !text_member(owner, "name", NULL, &owner_name, why))
+		if (!text_member(owner, "kind", NULL, &kind, error) ||
+		    !text_member(owner, "api", "", &api, error) ||
+		    !text_member(owner, "name", NULL, &owner_name, error))
 			return false;
 		add_owner(metadata, api, kind, owner_name);
 	}
 	return add_marks(metadata, pod) &&
-	       add_age(metadata, "creationTimestamp", pod, "created_age_s", why) &&
-	       add_age(metadata, "deletionTimestamp", pod, "deleted_since_s", why);
+	       add_age(metadata, "creationTimestamp", pod, "created_age_s", error) &&
+	       add_age(metadata, "deletionTimestamp", pod, "deleted_since_s", error);
 }
 
 static bool add_amount(cJSON *list, const char *name, const cJSON *object, const char *key,
-		       const char *unit, struct reason *why)
+		       const char *unit, struct error *error)
 {
 	char text[32];
 	int64_t amount;
 
 	if (!values_get(object, key))
 		return true;
-	if (!values_int(object, key, &amount, why))
+	if (!values_int(object, key, &amount, error))
 		return false;
 	snprintf(text, sizeof(text), "%" PRId64 "%s", amount, unit);
 	cJSON_AddStringToObject(list, name, text);
 	return true;
 }
 
-static bool add_volumes(cJSON *spec, const cJSON *pod, struct reason *why)
+static bool add_volumes(cJSON *spec, const cJSON *pod, struct error *error)
 {
 	cJSON *list = cJSON_AddArrayToObject(spec, "volumes");
 	const cJSON *given = values_get(pod, "volumes");
@@ -171,9 +171,9 @@ static bool add_volumes(cJSON *spec, const cJSON *pod, struct reason *why)
 		cJSON *volume = cJSON_CreateObject(), *of;
 
 		cJSON_AddItemToArray(list, volume);
-		if (!text_member(item, "name", NULL, &name, why) ||
-		    !text_member(item, "type", NULL, &type, why) ||
-		    !text_member(item, "medium", "", &medium, why))
+		if (!text_member(item, "name", NULL, &name, error) ||
+		    !text_member(item, "type", NULL, &type, error) ||
+		    !text_member(item, "medium", "", &medium, error))
 			return false;
 		cJSON_AddStringToObject(volume, "name", name);
 		of = cJSON_AddObjectToObject(volume, type);
@@ -193,7 +193,7 @@ static bool is_sidecar(const cJSON *init)
 	       cJSON_IsTrue(values_get(init, "restartable"));
 }
 
-static bool add_init(cJSON *spec, const cJSON *given, struct reason *why)
+static bool add_init(cJSON *spec, const cJSON *given, struct error *error)
 {
 	static const char *const keys[] = {"cpu_m",   "mem",	     "restart_policy",
 					   "sidecar", "restartable", NULL};
@@ -207,15 +207,15 @@ static bool add_init(cJSON *spec, const cJSON *given, struct reason *why)
 			cJSON_AddStringToObject(container, "restartPolicy", "Always");
 		requests = cJSON_AddObjectToObject(cJSON_AddObjectToObject(container, "resources"),
 						   "requests");
-		if (!values_only(item, keys, why) ||
-		    !add_amount(requests, "cpu", item, "cpu_m", "m", why) ||
-		    !add_amount(requests, "memory", item, "mem", "", why))
+		if (!values_only(item, keys, error) ||
+		    !add_amount(requests, "cpu", item, "cpu_m", "m", error) ||
+		    !add_amount(requests, "memory", item, "mem", "", error))
 			return false;
 	}
 	return true;
 }
 
-static bool make_pod_spec(cJSON *spec, const cJSON *pod, struct reason *why)
+static bool make_pod_spec(cJSON *spec, const cJSON *pod, struct error *error)
 {
 	cJSON *container = cJSON_CreateObject();
 	cJSON *requests;
@@ -225,15 +225,15 @@ static bool make_pod_spec(cJSON *spec, const cJSON *pod, struct reason *why)
 					   "requests");
 	add_copy(spec, "restartPolicy", pod, "restart_policy");
 	add_copy(spec, "terminationGracePeriodSeconds", pod, "grace_s");
-	return add_amount(requests, "cpu", pod, "cpu_m", "m", why) &&
-	       add_amount(requests, "memory", pod, "mem", "", why) &&
-	       add_amount(requests, "nvidia.com/gpu", pod, "gpu", "", why) &&
+	return add_amount(requests, "cpu", pod, "cpu_m", "m", error) &&
+	       add_amount(requests, "memory", pod, "mem", "", error) &&
+	       add_amount(requests, "nvidia.com/gpu", pod, "gpu", "", error) &&
 	       add_init(spec, values_get(pod, values_get(pod, "init") ? "init" : "init_containers"),
-			why) &&
-	       add_volumes(spec, pod, why);
+			error) &&
+	       add_volumes(spec, pod, error);
 }
 
-bool drain_records_add_pod(struct drain_records *r, const cJSON *pod, struct reason *why)
+bool drain_records_add_pod(struct drain_records *r, const cJSON *pod, struct error *error)
 {
 	static const char *const keys[] = {"name",
 					   "ns",
@@ -260,26 +260,26 @@ bool drain_records_add_pod(struct drain_records *r, const cJSON *pod, struct rea
 	cJSON *status = cJSON_AddObjectToObject(json, "status");
 
 	add_copy(status, "phase", pod, "phase");
-	if (!values_only(pod, keys, why) ||
-	    !make_metadata(cJSON_AddObjectToObject(json, "metadata"), pod, why) ||
-	    !make_pod_spec(cJSON_AddObjectToObject(json, "spec"), pod, why)) {
+	if (!values_only(pod, keys, error) ||
+	    !make_metadata(cJSON_AddObjectToObject(json, "metadata"), pod, error) ||
+	    !make_pod_spec(cJSON_AddObjectToObject(json, "spec"), pod, error)) {
 		cJSON_Delete(json);
 		return false;
 	}
-	return drain_records_add(r, OBJECT_POD, json, why);
+	return drain_records_add(r, OBJECT_POD, json, error);
 }
 
-bool drain_records_add_pods(struct drain_records *r, const cJSON *list, struct reason *why)
+bool drain_records_add_pods(struct drain_records *r, const cJSON *list, struct error *error)
 {
 	for (const cJSON *pod = list ? list->child : NULL; pod; pod = pod->next)
-		if (!drain_records_add_pod(r, pod, why))
+		if (!drain_records_add_pod(r, pod, error))
 			return false;
 	return true;
 }
 
 /* --- nodes */
 
-static bool add_taint(cJSON *spec, const cJSON *node, struct reason *why)
+static bool add_taint(cJSON *spec, const cJSON *node, struct error *error)
 {
 	cJSON *taint;
 	char value[32];
@@ -287,7 +287,7 @@ static bool add_taint(cJSON *spec, const cJSON *node, struct reason *why)
 
 	if (!values_get(node, "to_be_deleted_taint_age_s"))
 		return true;
-	if (!drain_case_seconds(node, "to_be_deleted_taint_age_s", &age_ns, why))
+	if (!drain_case_seconds(node, "to_be_deleted_taint_age_s", &age_ns, error))
 		return false;
 	taint = cJSON_CreateObject();
 	cJSON_AddItemToArray(cJSON_AddArrayToObject(spec, "taints"), taint);
@@ -324,7 +324,7 @@ static void add_node_marks(cJSON *metadata, const cJSON *node)
 		cJSON_AddStringToObject(labels, "cloud.google.com/gke-accelerator", "x");
 }
 
-bool drain_records_add_node(struct drain_records *r, const cJSON *node, struct reason *why)
+bool drain_records_add_node(struct drain_records *r, const cJSON *node, struct error *error)
 {
 	static const char *const keys[] = {"name",
 					   "cpu_m",
@@ -341,23 +341,23 @@ bool drain_records_add_node(struct drain_records *r, const cJSON *node, struct r
 	cJSON *allocatable = cJSON_AddObjectToObject(status, "allocatable");
 	const char *name;
 
-	if (!values_only(node, keys, why) || !text_member(node, "name", "node", &name, why) ||
-	    !add_amount(allocatable, "cpu", node, "cpu_m", "m", why) ||
-	    !add_amount(allocatable, "memory", node, "mem", "", why) ||
-	    !add_amount(allocatable, "nvidia.com/gpu", node, "gpu", "", why) ||
-	    !add_taint(cJSON_AddObjectToObject(json, "spec"), node, why)) {
+	if (!values_only(node, keys, error) || !text_member(node, "name", "node", &name, error) ||
+	    !add_amount(allocatable, "cpu", node, "cpu_m", "m", error) ||
+	    !add_amount(allocatable, "memory", node, "mem", "", error) ||
+	    !add_amount(allocatable, "nvidia.com/gpu", node, "gpu", "", error) ||
+	    !add_taint(cJSON_AddObjectToObject(json, "spec"), node, error)) {
 		cJSON_Delete(json);
 		return false;
 	}
 	cJSON_AddStringToObject(metadata, "name", name);
 	add_node_marks(metadata, node);
 	add_ready(status, node);
-	return drain_records_add(r, OBJECT_NODE, json, why);
+	return drain_records_add(r, OBJECT_NODE, json, error);
 }
 
 /* --- budgets, owners */
 
-static bool add_budget(struct drain_records *r, const cJSON *budget, struct reason *why)
+static bool add_budget(struct drain_records *r, const cJSON *budget, struct error *error)
 {
 	cJSON *json = cJSON_CreateObject(), *metadata = cJSON_AddObjectToObject(json, "metadata");
 	cJSON *spec = cJSON_AddObjectToObject(json, "spec");
@@ -368,7 +368,7 @@ static bool add_budget(struct drain_records *r, const cJSON *budget, struct reas
 
 	snprintf(name, sizeof(name), "budget-%zu", r->count);
 	cJSON_AddStringToObject(metadata, "name", name);
-	if (!text_member(budget, "ns", "", &namespace, why)) {
+	if (!text_member(budget, "ns", "", &namespace, error)) {
 		cJSON_Delete(json);
 		return false;
 	}
@@ -376,21 +376,21 @@ static bool add_budget(struct drain_records *r, const cJSON *budget, struct reas
 	if (match)
 		add_copy(cJSON_AddObjectToObject(spec, "selector"), "matchLabels", budget, "match");
 	add_copy(status, "disruptionsAllowed", budget, "allowed");
-	return drain_records_add(r, OBJECT_POD_DISRUPTION_BUDGET, json, why);
+	return drain_records_add(r, OBJECT_POD_DISRUPTION_BUDGET, json, error);
 }
 
-bool drain_records_add_budgets(struct drain_records *r, const cJSON *list, struct reason *why)
+bool drain_records_add_budgets(struct drain_records *r, const cJSON *list, struct error *error)
 {
 	static const char *const keys[] = {"ns", "match", "allowed", NULL};
 
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
-		if (!values_only(item, keys, why) || !add_budget(r, item, why))
+		if (!values_only(item, keys, error) || !add_budget(r, item, error))
 			return false;
 	return true;
 }
 
 /* Those of the source's test all have 5 replicas. */
-static bool put_owner(struct model *m, enum object_kind kind, const char *path, struct reason *why)
+static bool put_owner(struct model *m, enum object_kind kind, const char *path, struct error *error)
 {
 	const char *slash = path ? strchr(path, '/') : NULL;
 	struct drain_records one = {0};
@@ -398,7 +398,7 @@ static bool put_owner(struct model *m, enum object_kind kind, const char *path, 
 	char *namespace;
 
 	if (!slash) {
-		values_fail(why, "an owner must be namespace/name");
+		values_fail(error, "an owner must be namespace/name");
 		return false;
 	}
 	json = cJSON_CreateObject();
@@ -408,14 +408,14 @@ static bool put_owner(struct model *m, enum object_kind kind, const char *path, 
 	cJSON_AddStringToObject(metadata, "name", slash + 1);
 	cJSON_AddNumberToObject(cJSON_AddObjectToObject(json, "spec"), "replicas", 5);
 	free(namespace);
-	if (!drain_records_add(&one, kind, json, why))
+	if (!drain_records_add(&one, kind, json, error))
 		return false;
 	model_put(m, one.of[0]);
 	free(one.of);
 	return true;
 }
 
-bool drain_records_cluster(const cJSON *listers, struct cluster **out, struct reason *why)
+bool drain_records_cluster(const cJSON *listers, struct cluster **out, struct error *error)
 {
 	static const struct {
 		const char *key;
@@ -440,7 +440,7 @@ bool drain_records_cluster(const cJSON *listers, struct cluster **out, struct re
 
 		model_set_source(m, kinds[i].kind, &known);
 		for (const cJSON *item = list ? list->child : NULL; good && item; item = item->next)
-			good = put_owner(m, kinds[i].kind, cJSON_GetStringValue(item), why);
+			good = put_owner(m, kinds[i].kind, cJSON_GetStringValue(item), error);
 	}
 	if (good)
 		*out = model_cluster(m);
@@ -464,7 +464,7 @@ static bool set_seconds(const cJSON *c, const char *key, int64_t *out_ns)
 	return !values_get(c, key) || drain_case_seconds(c, key, out_ns, NULL);
 }
 
-bool drain_case_options(const cJSON *c, struct drain_options *o, struct reason *why)
+bool drain_case_options(const cJSON *c, struct drain_options *o, struct error *error)
 {
 	const cJSON *replicas = values_get(c, "min_replica_count");
 	const cJSON *threshold = values_get(c, "utilization_threshold");
@@ -485,11 +485,11 @@ bool drain_case_options(const cJSON *c, struct drain_options *o, struct reason *
 	    set_seconds(c, "unneeded_s", &o->unneeded_ns) &&
 	    set_seconds(c, "unready_s", &o->unready_ns))
 		return true;
-	values_fail(why, "options cannot be read");
+	values_fail(error, "options cannot be read");
 	return false;
 }
 
-bool drain_case_same(const cJSON *object, const char *key, const char *got, struct reason *why)
+bool drain_case_same(const cJSON *object, const char *key, const char *got, struct error *error)
 {
 	const char *want = cJSON_GetStringValue(values_get(object, key));
 
@@ -497,6 +497,6 @@ bool drain_case_same(const cJSON *object, const char *key, const char *got, stru
 		want = strcmp(got, "NoReason") == 0 ? "NoReason" : "";
 	if (strcmp(want, got) == 0)
 		return true;
-	values_fail(why, "%s is %s, and not %s", key, got, want);
+	values_fail(error, "%s is %s, and not %s", key, got, want);
 	return false;
 }

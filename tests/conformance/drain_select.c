@@ -43,7 +43,7 @@ static void scene_fini(struct scene *s)
 
 /* Unneeded since the age; NULL is in no group. */
 static bool add_node(struct scene *s, const char *name, const char *group, int64_t age_ns,
-		     const cJSON *marks, struct reason *why)
+		     const cJSON *marks, struct error *error)
 {
 	cJSON *json = marks ? cJSON_Duplicate(marks, true) : cJSON_CreateObject();
 	struct drain_removable *n = &s->nodes[s->count];
@@ -51,7 +51,7 @@ static bool add_node(struct scene *s, const char *name, const char *group, int64
 	bool good;
 
 	cJSON_AddStringToObject(json, "name", name);
-	good = s->count < s->room && drain_records_add_node(&s->records, json, why);
+	good = s->count < s->room && drain_records_add_node(&s->records, json, error);
 	cJSON_Delete(json);
 	if (!good)
 		return false;
@@ -101,42 +101,42 @@ static void see(const cJSON *list, struct drain_timers *t, int64_t now_ns)
 }
 
 static bool same_timer(const struct drain_timer *t, const cJSON *want,
-		       const struct drain_options *o, struct reason *why)
+		       const struct drain_options *o, struct error *error)
 {
 	int64_t since, threshold;
 
-	if (!values_int(want, "since", &since, why) ||
-	    !values_int(want, "threshold_s", &threshold, why))
+	if (!values_int(want, "since", &since, error) ||
+	    !values_int(want, "threshold_s", &threshold, error))
 		return false;
 	if (t && t->since_ns == since * SECOND_NS &&
 	    drain_timer_due_ns(t, o) == (since + threshold) * SECOND_NS)
 		return true;
-	values_fail(why, "%s has another time", want->string);
+	values_fail(error, "%s has another time", want->string);
 	return false;
 }
 
-enum outcome run_unneeded_update(const cJSON *c, struct reason *why)
+enum outcome run_unneeded_update(const cJSON *c, struct error *error)
 {
 	const cJSON *want = values_get(c, "want");
 	struct drain_timers t = {0};
 	struct drain_options o;
 	bool same;
 
-	if (!drain_case_options(values_get(conformance_file(), "update_thresholds"), &o, why))
+	if (!drain_case_options(values_get(conformance_file(), "update_thresholds"), &o, error))
 		return FAILED;
 	see(values_get(c, "initial"), &t, 0);
 	see(values_get(c, "final"), &t, 60 * SECOND_NS);
 	same = t.count == (size_t)cJSON_GetArraySize(want);
 	if (!same)
-		values_fail(why, "%zu are unneeded", t.count);
+		values_fail(error, "%zu are unneeded", t.count);
 	for (const cJSON *item = want ? want->child : NULL; same && item; item = item->next)
-		same = same_timer(drain_timers_find(&t, item->string), item, &o, why);
+		same = same_timer(drain_timers_find(&t, item->string), item, &o, error);
 	drain_timers_fini(&t);
 	return same ? PASSED : FAILED;
 }
 
 /* The age is a number, null (no such taint), or what cannot be read. */
-static bool add_tainted(struct drain_records *r, const cJSON *age, struct reason *why)
+static bool add_tainted(struct drain_records *r, const cJSON *age, struct error *error)
 {
 	cJSON *json = cJSON_CreateObject(), *taint = cJSON_CreateObject();
 	char value[32] = "invalid";
@@ -149,7 +149,7 @@ static bool add_tainted(struct drain_records *r, const cJSON *age, struct reason
 			 (long long)(DRAIN_CASE_NOW_NS / SECOND_NS - age->valueint));
 	cJSON_AddStringToObject(taint, "key", cJSON_IsNull(age) ? "other" : DRAIN_TAINT_CANDIDATE);
 	cJSON_AddStringToObject(taint, "value", value);
-	return drain_records_add(r, OBJECT_NODE, json, why);
+	return drain_records_add(r, OBJECT_NODE, json, error);
 }
 
 /* What cluster-autoscaler remembers in taints after a restart, as timers. */
@@ -171,25 +171,25 @@ static void load_taints(struct drain_timers *t, const struct drain_records *node
 	free(timers);
 }
 
-enum outcome run_unneeded_taints(const cJSON *c, struct reason *why)
+enum outcome run_unneeded_taints(const cJSON *c, struct error *error)
 {
 	const cJSON *ages = values_get(c, "taint_age_s"), *want = values_get(c, "want_unneeded");
 	struct drain_records nodes = {0};
 	struct drain_timers t = {0};
 	int64_t ttl_ns = 0;
-	bool passed = drain_case_seconds(c, "ttl_s", &ttl_ns, why);
+	bool passed = drain_case_seconds(c, "ttl_s", &ttl_ns, error);
 
 	for (const cJSON *age = ages ? ages->child : NULL; passed && age; age = age->next)
-		passed = add_tainted(&nodes, age, why);
+		passed = add_tainted(&nodes, age, error);
 	load_taints(&t, &nodes, ttl_ns);
 	if (passed && t.count != (size_t)cJSON_GetArraySize(want)) {
 		passed = false;
-		values_fail(why, "%zu are unneeded", t.count);
+		values_fail(error, "%zu are unneeded", t.count);
 	}
 	for (const cJSON *item = want ? want->child : NULL; passed && item; item = item->next) {
 		passed = drain_timers_find(&t, item->valuestring) != NULL;
 		if (!passed)
-			values_fail(why, "%s is not unneeded", item->valuestring);
+			values_fail(error, "%s is not unneeded", item->valuestring);
 	}
 	drain_timers_fini(&t);
 	drain_records_fini(&nodes);
@@ -211,22 +211,22 @@ static cJSON *make_marks(const cJSON *c)
 
 /* One group "g", and the first `empty` of the nodes without pods to move. */
 static bool set_removable(struct scene *s, const cJSON *c, int64_t empty, int64_t drain,
-			  const char *group, struct reason *why)
+			  const char *group, struct error *error)
 {
 	uint32_t at = drain_groups_add(&s->groups, "g");
 	struct drain_group *g = &s->groups.of[at];
 	cJSON *marks = make_marks(c);
 	int64_t elapsed_ns;
-	bool good = drain_case_options(c, &s->options, why) &&
-		    values_int(c, "min_size", &g->min, why) &&
-		    values_int(c, "target_size", &g->size, why) &&
-		    drain_case_seconds(c, "elapsed_s", &elapsed_ns, why);
+	bool good = drain_case_options(c, &s->options, error) &&
+		    values_int(c, "min_size", &g->min, error) &&
+		    values_int(c, "target_size", &g->size, error) &&
+		    drain_case_seconds(c, "elapsed_s", &elapsed_ns, error);
 
 	for (int64_t i = 0; good && i < empty + drain; i++) {
 		char name[32];
 
 		snprintf(name, sizeof(name), "n%d", (int)i);
-		good = add_node(s, name, group, elapsed_ns, marks, why);
+		good = add_node(s, name, group, elapsed_ns, marks, error);
 		if (good)
 			s->nodes[i].movable = i >= empty;
 	}
@@ -235,44 +235,46 @@ static bool set_removable(struct scene *s, const cJSON *c, int64_t empty, int64_
 }
 
 static bool check_counts(struct scene *s, const cJSON *c, int64_t empty, int64_t drain,
-			 struct reason *why)
+			 struct error *error)
 {
 	struct drain_choice choice;
 	bool same;
 
-	if (!set_removable(s, c, empty, drain, "g", why) ||
-	    !values_int(c, "ongoing_deletions", &s->groups.of[0].in_deletion, why))
+	if (!set_removable(s, c, empty, drain, "g", error) ||
+	    !values_int(c, "ongoing_deletions", &s->groups.of[0].in_deletion, error))
 		return false;
 	drain_select(&s->options, &s->groups, s->nodes, s->count, DRAIN_CASE_NOW_NS, &choice);
-	same = values_same_int(c, "want_empty", (int64_t)choice.empty_count, why) &&
-	       values_same_int(c, "want_drain", (int64_t)choice.drain_count, why);
+	same = values_same_int(c, "want_empty", (int64_t)choice.empty_count, error) &&
+	       values_same_int(c, "want_drain", (int64_t)choice.drain_count, error);
 	drain_choice_fini(&choice);
 	return same;
 }
 
-enum outcome run_unneeded_count(const cJSON *c, struct reason *why)
+enum outcome run_unneeded_count(const cJSON *c, struct error *error)
 {
 	int64_t empty, drain;
 	struct scene s;
 	bool passed;
 
 	scene_init(&s);
-	passed = values_int(c, "num_empty", &empty, why) &&
-		 values_int(c, "num_drain", &drain, why) && check_counts(&s, c, empty, drain, why);
+	passed = values_int(c, "num_empty", &empty, error) &&
+		 values_int(c, "num_drain", &drain, error) &&
+		 check_counts(&s, c, empty, drain, error);
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
 }
 
-static bool check_reason(struct scene *s, const cJSON *c, struct reason *why)
+static bool check_reason(struct scene *s, const cJSON *c, struct error *error)
 {
 	struct drain_floor sums = {0}, min = {-1, -1, -1};
 	struct drain_choice choice;
 	const char *got;
 
-	if (!set_removable(s, c, 1, 0, cJSON_IsTrue(values_get(c, "in_group")) ? "g" : NULL, why) ||
-	    !values_int(c, "node_count", &sums.nodes, why) ||
+	if (!set_removable(s, c, 1, 0, cJSON_IsTrue(values_get(c, "in_group")) ? "g" : NULL,
+			   error) ||
+	    !values_int(c, "node_count", &sums.nodes, error) ||
 	    (values_get(c, "min_nodes_quota") &&
-	     !values_int(c, "min_nodes_quota", &min.nodes, why)))
+	     !values_int(c, "min_nodes_quota", &min.nodes, error)))
 		return false;
 	if (cJSON_IsTrue(values_get(c, "threshold_error")))
 		s->options.unneeded_ns = s->options.unready_ns = -1;
@@ -280,23 +282,23 @@ static bool check_reason(struct scene *s, const cJSON *c, struct reason *why)
 	drain_select(&s->options, &s->groups, s->nodes, 1, DRAIN_CASE_NOW_NS, &choice);
 	got = drain_reason_name(s->nodes[0].reason);
 	drain_choice_fini(&choice);
-	return drain_case_same(c, "want_reason", got, why);
+	return drain_case_same(c, "want_reason", got, error);
 }
 
-enum outcome run_unneeded_reason(const cJSON *c, struct reason *why)
+enum outcome run_unneeded_reason(const cJSON *c, struct error *error)
 {
 	struct scene s;
 	bool passed;
 
 	scene_init(&s);
-	passed = check_reason(&s, c, why);
+	passed = check_reason(&s, c, error);
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
 }
 
 /* --- atomic_filter */
 
-static bool same_reasons(const struct scene *s, const cJSON *want, struct reason *why)
+static bool same_reasons(const struct scene *s, const cJSON *want, struct error *error)
 {
 	for (const cJSON *item = want ? want->child : NULL; item; item = item->next) {
 		bool same = false;
@@ -304,14 +306,15 @@ static bool same_reasons(const struct scene *s, const cJSON *want, struct reason
 		for (size_t i = 0; i < s->count; i++)
 			if (strcmp(s->nodes[i].node->object.name, item->string) == 0)
 				same = drain_case_same(want, item->string,
-						       drain_reason_name(s->nodes[i].reason), why);
+						       drain_reason_name(s->nodes[i].reason),
+						       error);
 		if (!same)
 			return false;
 	}
 	return true;
 }
 
-static bool same_removed(const struct scene *s, const cJSON *want, struct reason *why)
+static bool same_removed(const struct scene *s, const cJSON *want, struct error *error)
 {
 	const cJSON *item = want ? want->child : NULL;
 
@@ -319,47 +322,47 @@ static bool same_removed(const struct scene *s, const cJSON *want, struct reason
 		if (s->nodes[i].reason != DRAIN_NONE)
 			continue;
 		if (!item || strcmp(item->valuestring, s->nodes[i].node->object.name) != 0) {
-			values_fail(why, "%s is removed", s->nodes[i].node->object.name);
+			values_fail(error, "%s is removed", s->nodes[i].node->object.name);
 			return false;
 		}
 		item = item->next;
 	}
 	if (item)
-		values_fail(why, "%s is not removed", item->valuestring);
+		values_fail(error, "%s is not removed", item->valuestring);
 	return !item;
 }
 
 /* [[name, group]] */
-static bool add_candidates(struct scene *s, const cJSON *list, bool removable, struct reason *why)
+static bool add_candidates(struct scene *s, const cJSON *list, bool removable, struct error *error)
 {
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
 		const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));
 		const char *group = cJSON_GetStringValue(cJSON_GetArrayItem(item, 1));
 
 		if (!name) {
-			values_fail(why, "a candidate must have a name");
+			values_fail(error, "a candidate must have a name");
 			return false;
 		}
 		add_registered(s, group, 1);
-		if (removable && !add_node(s, name, group, 0, NULL, why))
+		if (removable && !add_node(s, name, group, 0, NULL, error))
 			return false;
 	}
 	return true;
 }
 
-enum outcome run_atomic_filter(const cJSON *c, struct reason *why)
+enum outcome run_atomic_filter(const cJSON *c, struct error *error)
 {
 	struct scene s;
 	bool passed;
 
 	scene_init(&s);
 	add_groups(&s, values_get(c, "groups"));
-	passed = add_candidates(&s, values_get(c, "candidates"), true, why) &&
-		 add_candidates(&s, values_get(c, "other_registered"), false, why);
+	passed = add_candidates(&s, values_get(c, "candidates"), true, error) &&
+		 add_candidates(&s, values_get(c, "other_registered"), false, error);
 	if (passed) {
 		drain_select_atomic(&s.groups, s.nodes, s.count);
-		passed = same_removed(&s, values_get(c, "want_removed"), why) &&
-			 same_reasons(&s, values_get(c, "want_unremovable"), why);
+		passed = same_removed(&s, values_get(c, "want_removed"), error) &&
+			 same_reasons(&s, values_get(c, "want_unremovable"), error);
 	}
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
@@ -368,12 +371,12 @@ enum outcome run_atomic_filter(const cJSON *c, struct reason *why)
 /* --- nodes_to_delete */
 
 /* {group: [[name, pods to move, on-completion pods]]} */
-static bool add_unneeded(struct scene *s, const cJSON *removable, struct reason *why)
+static bool add_unneeded(struct scene *s, const cJSON *removable, struct error *error)
 {
 	for (const cJSON *group = removable ? removable->child : NULL; group; group = group->next) {
 		for (const cJSON *item = group->child; item; item = item->next) {
 			if (!add_node(s, cJSON_GetArrayItem(item, 0)->valuestring, group->string,
-				      3600 * SECOND_NS, NULL, why))
+				      3600 * SECOND_NS, NULL, error))
 				return false;
 			s->nodes[s->count - 1].movable =
 				(size_t)cJSON_GetArrayItem(item, 1)->valueint;
@@ -413,7 +416,7 @@ static void set_floor(struct scene *s, const cJSON *limits, int64_t nodes)
 }
 
 static bool same_chosen(const struct scene *s, const cJSON *want, const size_t *got, size_t count,
-			struct reason *why)
+			struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
 		const char *name = s->nodes[got[i]].node->object.name;
@@ -422,30 +425,32 @@ static bool same_chosen(const struct scene *s, const cJSON *want, const size_t *
 		while (item && strcmp(item->valuestring, name) != 0)
 			item = item->next;
 		if (!item) {
-			values_fail(why, "%s is chosen", name);
+			values_fail(error, "%s is chosen", name);
 			return false;
 		}
 	}
 	if (count == (size_t)cJSON_GetArraySize(want))
 		return true;
-	values_fail(why, "%zu are chosen", count);
+	values_fail(error, "%zu are chosen", count);
 	return false;
 }
 
-static bool check_chosen(struct scene *s, const cJSON *c, struct reason *why)
+static bool check_chosen(struct scene *s, const cJSON *c, struct error *error)
 {
 	struct drain_choice choice;
 	bool same;
 
 	drain_select(&s->options, &s->groups, s->nodes, s->count, DRAIN_CASE_NOW_NS, &choice);
-	same = same_chosen(s, values_get(c, "want_empty"), choice.empty, choice.empty_count, why) &&
-	       same_chosen(s, values_get(c, "want_drain"), choice.drain, choice.drain_count, why) &&
-	       same_reasons(s, values_get(c, "want_unremovable"), why);
+	same = same_chosen(s, values_get(c, "want_empty"), choice.empty, choice.empty_count,
+			   error) &&
+	       same_chosen(s, values_get(c, "want_drain"), choice.drain, choice.drain_count,
+			   error) &&
+	       same_reasons(s, values_get(c, "want_unremovable"), error);
 	drain_choice_fini(&choice);
 	return same;
 }
 
-enum outcome run_nodes_to_delete(const cJSON *c, struct reason *why)
+enum outcome run_nodes_to_delete(const cJSON *c, struct error *error)
 {
 	struct scene s;
 	bool passed;
@@ -453,12 +458,12 @@ enum outcome run_nodes_to_delete(const cJSON *c, struct reason *why)
 	scene_init(&s);
 	s.options.unready_ns = 0;
 	add_groups(&s, values_get(c, "groups"));
-	passed = add_unneeded(&s, values_get(c, "removable"), why);
+	passed = add_unneeded(&s, values_get(c, "removable"), error);
 	if (passed) {
 		int64_t others = add_others(&s, values_get(c, "other_nodes"));
 
 		set_floor(&s, values_get(c, "min_limits"), (int64_t)s.count + others);
-		passed = check_chosen(&s, c, why);
+		passed = check_chosen(&s, c, error);
 	}
 	scene_fini(&s);
 	return passed ? PASSED : FAILED;
@@ -476,7 +481,7 @@ struct ranges {
 };
 
 static bool read_ranges(const struct drain_groups *g, const cJSON *list, struct ranges *out,
-			struct reason *why)
+			struct error *error)
 {
 	out->count = 0;
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
@@ -484,10 +489,10 @@ static bool read_ranges(const struct drain_groups *g, const cJSON *list, struct 
 		uint32_t group = name ? drain_groups_find(g, name) : DRAIN_NO_GROUP;
 		int64_t from, to;
 
-		if (!values_int(item, "from", &from, why) || !values_int(item, "to", &to, why))
+		if (!values_int(item, "from", &from, error) || !values_int(item, "to", &to, error))
 			return false;
 		if (group == DRAIN_NO_GROUP || (int64_t)out->count + to - from > INDEX_MAX) {
-			values_fail(why, "a range cannot be read");
+			values_fail(error, "a range cannot be read");
 			return false;
 		}
 		for (int64_t i = from; i < to; i++, out->count++) {
@@ -529,7 +534,7 @@ static void count_registered(struct drain_groups *g, const struct ranges *lists[
 }
 
 static bool same_crop(const char *what, const struct ranges *from, const size_t *got, size_t count,
-		      const struct ranges *want, struct reason *why)
+		      const struct ranges *want, struct error *error)
 {
 	bool same = count == want->count;
 
@@ -537,11 +542,11 @@ static bool same_crop(const char *what, const struct ranges *from, const size_t 
 		same = from->groups[got[i]] == want->groups[i] &&
 		       from->index[got[i]] == want->index[i];
 	if (!same)
-		values_fail(why, "%s: other nodes are taken, %zu of them", what, count);
+		values_fail(error, "%s: other nodes are taken, %zu of them", what, count);
 	return same;
 }
 
-static bool check_budget(const cJSON *c, struct drain_groups *g, struct reason *why)
+static bool check_budget(const cJSON *c, struct drain_groups *g, struct error *error)
 {
 	struct ranges empty, drain, other, want_empty, want_drain;
 	const struct ranges *lists[3] = {&empty, &drain, &other};
@@ -549,33 +554,33 @@ static bool check_budget(const cJSON *c, struct drain_groups *g, struct reason *
 	struct drain_crop crop;
 	bool same;
 
-	if (!read_ranges(g, values_get(c, "empty"), &empty, why) ||
-	    !read_ranges(g, values_get(c, "drain"), &drain, why) ||
-	    !read_ranges(g, values_get(c, "other_registered"), &other, why) ||
-	    !read_ranges(g, values_get(c, "want_empty"), &want_empty, why) ||
-	    !read_ranges(g, values_get(c, "want_drain"), &want_drain, why) ||
-	    !values_int(conformance_file(), "max_scale_down_parallelism", &b.max, why) ||
-	    !values_int(conformance_file(), "max_drain_parallelism", &b.max_drain, why) ||
-	    !values_int(c, "empty_in_progress", &b.empty_in_progress, why) ||
-	    !values_int(c, "drain_in_progress", &b.drain_in_progress, why))
+	if (!read_ranges(g, values_get(c, "empty"), &empty, error) ||
+	    !read_ranges(g, values_get(c, "drain"), &drain, error) ||
+	    !read_ranges(g, values_get(c, "other_registered"), &other, error) ||
+	    !read_ranges(g, values_get(c, "want_empty"), &want_empty, error) ||
+	    !read_ranges(g, values_get(c, "want_drain"), &want_drain, error) ||
+	    !values_int(conformance_file(), "max_scale_down_parallelism", &b.max, error) ||
+	    !values_int(conformance_file(), "max_drain_parallelism", &b.max_drain, error) ||
+	    !values_int(c, "empty_in_progress", &b.empty_in_progress, error) ||
+	    !values_int(c, "drain_in_progress", &b.drain_in_progress, error))
 		return false;
 	count_registered(g, lists);
 	drain_budget_crop(&b, DRAIN_UPSTREAM, g, (struct drain_list){empty.groups, empty.count},
 			  (struct drain_list){drain.groups, drain.count}, &crop);
-	same = same_crop("empty", &empty, crop.empty, crop.empty_count, &want_empty, why) &&
-	       same_crop("drain", &drain, crop.drain, crop.drain_count, &want_drain, why);
+	same = same_crop("empty", &empty, crop.empty, crop.empty_count, &want_empty, error) &&
+	       same_crop("drain", &drain, crop.drain, crop.drain_count, &want_drain, error);
 	drain_crop_fini(&crop);
 	return same;
 }
 
-enum outcome run_budget(const cJSON *c, struct reason *why)
+enum outcome run_budget(const cJSON *c, struct error *error)
 {
 	struct drain_groups g;
 	bool passed;
 
 	drain_groups_init(&g, NULL, 0);
 	read_file_groups(&g);
-	passed = check_budget(c, &g, why);
+	passed = check_budget(c, &g, error);
 	drain_groups_fini(&g);
 	return passed ? PASSED : FAILED;
 }

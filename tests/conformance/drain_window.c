@@ -15,14 +15,14 @@
 enum { REASONS_MAX = 8 };
 
 /* "2000-06-15T12:30:30Z", of any year: nanoseconds do not reach back far enough. */
-static bool read_now(const cJSON *c, int64_t *out, struct reason *why)
+static bool read_now(const cJSON *c, int64_t *out, struct error *error)
 {
 	const char *text = cJSON_GetStringValue(values_get(c, "now"));
 	struct tm t = {0};
 
 	if (!text || sscanf(text, "%d-%d-%dT%d:%d:%dZ", &t.tm_year, &t.tm_mon, &t.tm_mday,
 			    &t.tm_hour, &t.tm_min, &t.tm_sec) != 6) {
-		values_fail(why, "\"now\" must be a time");
+		values_fail(error, "\"now\" must be a time");
 		return false;
 	}
 	t.tm_year -= 1900;
@@ -48,15 +48,15 @@ static void read_window(const cJSON *budget, struct drain_window *w,
 		reasons[w->reason_count++] = item->valuestring;
 }
 
-static bool same_error(const cJSON *c, int err, struct reason *why)
+static bool same_error(const cJSON *c, int err, struct error *error)
 {
 	if ((err != 0) == cJSON_IsTrue(values_get(c, "want_error")))
 		return true;
-	values_fail(why, err ? "it cannot be read" : "an error was expected");
+	values_fail(error, err ? "it cannot be read" : "an error was expected");
 	return false;
 }
 
-enum outcome run_window_active(const cJSON *c, struct reason *why)
+enum outcome run_window_active(const cJSON *c, struct error *error)
 {
 	const char *reasons[REASONS_MAX];
 	struct drain_window w;
@@ -64,18 +64,18 @@ enum outcome run_window_active(const cJSON *c, struct reason *why)
 	int64_t now;
 	int err;
 
-	if (!read_now(c, &now, why))
+	if (!read_now(c, &now, error))
 		return FAILED;
 	read_window(values_get(c, "budget"), &w, reasons);
 	err = drain_window_active(&w, DRAIN_UPSTREAM, now, &active, NULL);
-	if (!same_error(c, err, why))
+	if (!same_error(c, err, error))
 		return FAILED;
 	if (!err && active != cJSON_IsTrue(values_get(c, "want")))
-		return values_fail(why, "it is%s active", active ? "" : " not");
+		return values_fail(error, "it is%s active", active ? "" : " not");
 	return PASSED;
 }
 
-enum outcome run_window_allowed(const cJSON *c, struct reason *why)
+enum outcome run_window_allowed(const cJSON *c, struct error *error)
 {
 	const char *reasons[REASONS_MAX];
 	struct drain_window w;
@@ -83,15 +83,15 @@ enum outcome run_window_allowed(const cJSON *c, struct reason *why)
 	int32_t allowed;
 	int err;
 
-	if (!read_now(c, &now, why) || !values_int(c, "num_nodes", &nodes, why))
+	if (!read_now(c, &now, error) || !values_int(c, "num_nodes", &nodes, error))
 		return FAILED;
 	read_window(values_get(c, "budget"), &w, reasons);
 	err = drain_window_allows(&w, DRAIN_UPSTREAM, nodes, now, &allowed, NULL);
-	return same_error(c, err, why) && values_same_int(c, "want", allowed, why) ? PASSED
-										   : FAILED;
+	return same_error(c, err, error) && values_same_int(c, "want", allowed, error) ? PASSED
+										       : FAILED;
 }
 
-enum outcome run_window_by_reason(const cJSON *c, struct reason *why)
+enum outcome run_window_by_reason(const cJSON *c, struct error *error)
 {
 	const cJSON *budgets = values_get(c, "budgets"), *want = values_get(c, "want");
 	size_t count = (size_t)cJSON_GetArraySize(budgets), at = 0;
@@ -100,7 +100,7 @@ enum outcome run_window_by_reason(const cJSON *c, struct reason *why)
 	int64_t now, nodes;
 	bool same = true;
 
-	if (!read_now(c, &now, why) || !values_int(c, "num_nodes", &nodes, why))
+	if (!read_now(c, &now, error) || !values_int(c, "num_nodes", &nodes, error))
 		return FAILED;
 	w = mem_zalloc(count + 1, sizeof(*w));
 	reasons = mem_zalloc(count + 1, sizeof(*reasons));
@@ -110,7 +110,7 @@ enum outcome run_window_by_reason(const cJSON *c, struct reason *why)
 		same = values_same_int(want, item->string,
 				       drain_windows_allow(w, count, DRAIN_UPSTREAM, item->string,
 							   nodes, now, NULL),
-				       why);
+				       error);
 	free(reasons);
 	free(w);
 	return same && want ? PASSED : FAILED;
@@ -127,7 +127,7 @@ static void move_number(const cJSON *from, const char *key, cJSON *to, const cha
 }
 
 static bool add_workload(struct drain_records *r, const char *kind_name, const cJSON *object,
-			 struct reason *why)
+			 struct error *error)
 {
 	static const enum object_kind kinds[] = {OBJECT_REPLICA_SET, OBJECT_STATEFUL_SET,
 						 OBJECT_DAEMON_SET, OBJECT_JOB,
@@ -150,10 +150,10 @@ static bool add_workload(struct drain_records *r, const char *kind_name, const c
 	move_number(object, "current_replicas", status, "currentReplicas");
 	move_number(object, "active", status, "active");
 	move_number(object, "succeeded", status, "succeeded");
-	return drain_records_add(r, kinds[i], json, why);
+	return drain_records_add(r, kinds[i], json, error);
 }
 
-enum outcome run_controller_replicas(const cJSON *c, struct reason *why)
+enum outcome run_controller_replicas(const cJSON *c, struct error *error)
 {
 	const char *kind = cJSON_GetStringValue(values_get(c, "owner_kind"));
 	const cJSON *want = values_get(c, "want");
@@ -162,14 +162,14 @@ enum outcome run_controller_replicas(const cJSON *c, struct reason *why)
 	bool passed;
 	int err;
 
-	if (!kind || !add_workload(&r, kind, values_get(c, "object"), why))
+	if (!kind || !add_workload(&r, kind, values_get(c, "object"), error))
 		return FAILED;
 	err = drain_replicas_of(r.count ? r.of[0] : NULL, DRAIN_UPSTREAM, &got);
 	passed = err ? !cJSON_IsObject(want)
-		     : values_same_int(want, "current", got.current, why) &&
-				 values_same_int(want, "target", got.target, why) && want;
+		     : values_same_int(want, "current", got.current, error) &&
+				 values_same_int(want, "target", got.target, error) && want;
 	if (err && !passed)
-		values_fail(why, "its replicas are not known");
+		values_fail(error, "its replicas are not known");
 	drain_records_fini(&r);
 	return passed ? PASSED : FAILED;
 }

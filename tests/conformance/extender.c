@@ -40,7 +40,7 @@ static void write_args(struct jsonw *w, const struct extender_args *a)
 	jsonw_object_close(w);
 }
 
-static bool rewrite_args(const char *text, struct jsonw *w, char *field, struct reason *why)
+static bool rewrite_args(const char *text, struct jsonw *w, char *field, struct error *why)
 {
 	struct extender_args args;
 
@@ -91,7 +91,7 @@ static void write_map(struct jsonw *w, const char *key, const struct extender_vi
 	jsonw_object_close(w);
 }
 
-static bool rewrite_preemption(const char *text, struct jsonw *w, char *field, struct reason *why)
+static bool rewrite_preemption(const char *text, struct jsonw *w, char *field, struct error *why)
 {
 	struct extender_preemption p;
 
@@ -211,10 +211,9 @@ static bool check_preemption_result(const char *text)
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-typedef bool rewrite(const char *text, struct jsonw *w, char *field, struct reason *why);
+typedef bool rewrite(const char *text, struct jsonw *w, char *field, struct error *why);
 
-static bool check_question(const char *text, bool case_sensitive, rewrite *again,
-			   struct reason *why)
+static bool check_question(const char *text, bool case_sensitive, rewrite *again, struct error *why)
 {
 	char field[EXTENDER_FIELD_MAX];
 	cJSON *given = cJSON_Parse(text), *written = NULL;
@@ -225,11 +224,11 @@ static bool check_question(const char *text, bool case_sensitive, rewrite *again
 	jsonw_init(&w, &out);
 	ok = again(text, &w, field, why);
 	if (!ok)
-		reason_prefix(why, "%s", field);
+		error_prefix(why, "%s", field);
 	else
 		written = cJSON_Parse(out.data);
 	if (ok && !cJSON_Compare(written, given, case_sensitive)) {
-		reason_set(why, "became %.400s", out.data);
+		error_set(why, "became %.400s", out.data);
 		ok = false;
 	}
 	cJSON_Delete(given);
@@ -238,7 +237,7 @@ static bool check_question(const char *text, bool case_sensitive, rewrite *again
 	return ok;
 }
 
-static enum outcome run_question(const char *text, rewrite *again, struct reason *why)
+static enum outcome run_question(const char *text, rewrite *again, struct error *why)
 {
 	char *lower = mem_strdup(text);
 	bool ok;
@@ -264,28 +263,28 @@ static bool is_answer(const char *type)
 	       strcmp(type, "HostPriorityList") == 0;
 }
 
-enum outcome run_extender_wire(const cJSON *c, struct reason *why)
+enum outcome run_extender_wire(const cJSON *c, struct error *why)
 {
 	const char *type = cJSON_GetStringValue(values_get(c, "type"));
 	const char *text = cJSON_GetStringValue(values_get(c, "json"));
 	cJSON *given = text ? cJSON_Parse(text) : NULL;
 	enum outcome outcome = FAILED;
 
-	reason_set(why, "is not a case with type and json");
+	error_set(why, "is not a case with type and json");
 	if (given && type && is_answer(type)) {
 		outcome = check_answer(type, given) ? PASSED : FAILED;
-		reason_set(why, "is written otherwise");
+		error_set(why, "is written otherwise");
 	} else if (given && type && strcmp(type, "ExtenderArgs") == 0) {
 		outcome = run_question(text, rewrite_args, why);
 	} else if (given && type && strcmp(type, "ExtenderPreemptionArgs") == 0) {
 		outcome = run_question(text, rewrite_preemption, why);
 		if (outcome == PASSED && !check_preemption_result(text)) {
-			reason_set(why, "its victims are answered otherwise");
+			error_set(why, "its victims are answered otherwise");
 			outcome = FAILED;
 		}
 	} else if (given && type && strncmp(type, "ExtenderBinding", 15) == 0) {
 		outcome = SKIPPED;
-		reason_set(why, "pods are bound by the scheduler");
+		error_set(why, "pods are bound by the scheduler");
 	}
 	cJSON_Delete(given);
 	return outcome;

@@ -191,7 +191,7 @@ static const struct schema *find_schema(const char *base, const cJSON *c)
 static void run_one(struct tally *t, const char *path, const char *base, const cJSON *c)
 {
 	const struct schema *schema = find_schema(base, c);
-	struct reason why = {"no reason given"};
+	struct error why = {"no reason given"};
 	enum outcome outcome;
 
 	if (is_not_built(base)) {

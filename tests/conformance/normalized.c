@@ -15,7 +15,7 @@
 
 /* --- Peaks ------------------------------------------------------------------------------------ */
 
-enum outcome run_peaks_normalize(const cJSON *c, struct reason *why)
+enum outcome run_peaks_normalize(const cJSON *c, struct error *error)
 {
 	const struct score_query q = {.variant = SCORE_UPSTREAM};
 	const cJSON *raw = values_get(values_get(c, "input"), "raw");
@@ -25,7 +25,7 @@ enum outcome run_peaks_normalize(const cJSON *c, struct reason *why)
 
 	if (!cJSON_IsArray(raw) || !cJSON_IsArray(want) || !raw->child ||
 	    cJSON_GetArraySize(raw) != cJSON_GetArraySize(want))
-		return values_fail(why, "a case must have as many raw values as scores");
+		return values_fail(error, "a case must have as many raw values as scores");
 	cJSON_ArrayForEach(item, raw) score_scale_add(&scale, item->valuedouble);
 	cJSON_ArrayForEach(item, raw)
 	{
@@ -33,7 +33,7 @@ enum outcome run_peaks_normalize(const cJSON *c, struct reason *why)
 
 		peaks_normalize(&q, &scale, &r);
 		if ((double)r.score != cJSON_GetArrayItem(want, i++)->valuedouble)
-			return values_fail(why, "score %d is %lld", i - 1, (long long)r.score);
+			return values_fail(error, "score %d is %lld", i - 1, (long long)r.score);
 	}
 	return PASSED;
 }
@@ -47,7 +47,7 @@ static int64_t *member_of(const char *name, int64_t *cpu, int64_t *mem)
 	return name && strcmp(name, "memory") == 0 ? mem : NULL;
 }
 
-static bool read_weights(const cJSON *args, int64_t weights[SCORE_RESOURCES], struct reason *why)
+static bool read_weights(const cJSON *args, int64_t weights[SCORE_RESOURCES], struct error *error)
 {
 	const cJSON *list = values_get(args, "resources"), *item;
 
@@ -57,8 +57,8 @@ static bool read_weights(const cJSON *args, int64_t weights[SCORE_RESOURCES], st
 		int64_t *weight = member_of(cJSON_GetStringValue(values_get(item, "name")),
 					    &weights[SCORE_CPU], &weights[SCORE_MEMORY]);
 
-		if (!weight || !values_int(item, "weight", weight, why)) {
-			values_fail(why, "a resource must be cpu or memory, with a weight");
+		if (!weight || !values_int(item, "weight", weight, error)) {
+			values_fail(error, "a resource must be cpu or memory, with a weight");
 			return false;
 		}
 	}
@@ -82,14 +82,14 @@ static struct score_node plain_node(const char *name)
 
 static bool score_allocatable(enum score_variant variant, const struct score_args *args,
 			      const struct score_node *nodes, size_t count, const cJSON *want,
-			      struct reason *why)
+			      struct error *error)
 {
 	const struct pod_spec pod = {0};
 	const struct score_query q = {.variant = variant, .args = args, .pod = &pod};
 	struct score_scale scale;
 
 	if (!cJSON_IsArray(want) || (size_t)cJSON_GetArraySize(want) != count) {
-		values_fail(why, "a case must expect a score for each node");
+		values_fail(error, "a case must expect a score for each node");
 		return false;
 	}
 	score_fixture_scale(&q, PLUGIN_ALLOCATABLE, nodes, count, &scale);
@@ -98,7 +98,7 @@ static bool score_allocatable(enum score_variant variant, const struct score_arg
 
 		score_node_by(&q, PLUGIN_ALLOCATABLE, &scale, &nodes[i], SCORE_TERMS, &r);
 		if ((double)r.score != cJSON_GetArrayItem(want, (int)i)->valuedouble) {
-			values_fail(why, "%s: %s gets %lld", score_variant_name(variant),
+			values_fail(error, "%s: %s gets %lld", score_variant_name(variant),
 				    nodes[i].name, (long long)r.score);
 			return false;
 		}
@@ -106,7 +106,7 @@ static bool score_allocatable(enum score_variant variant, const struct score_arg
 	return true;
 }
 
-enum outcome run_allocatable(const cJSON *c, struct reason *why)
+enum outcome run_allocatable(const cJSON *c, struct error *error)
 {
 	const cJSON *list = values_get(c, "nodes"), *args = values_get(c, "args"), *item;
 	const cJSON *better = values_get(values_get(c, "want_better"), "scores");
@@ -117,8 +117,8 @@ enum outcome run_allocatable(const cJSON *c, struct reason *why)
 	bool ok;
 
 	score_args_default(&values, SCORE_UPSTREAM);
-	if (!mode || !read_weights(args, values.allocatable_weights, why))
-		return values_fail(why, "a case must have resources and a mode");
+	if (!mode || !read_weights(args, values.allocatable_weights, error))
+		return values_fail(error, "a case must have resources and a mode");
 	values.allocatable_mode = strcmp(mode, "Most") == 0 ? ALLOCATABLE_MOST : ALLOCATABLE_LEAST;
 	nodes = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*nodes));
 	ok = true;
@@ -127,24 +127,24 @@ enum outcome run_allocatable(const cJSON *c, struct reason *why)
 		struct score_node *n = &nodes[count++];
 
 		*n = plain_node(cJSON_GetStringValue(values_get(item, "name")));
-		ok = ok && values_int(item, "cpu_m", &n->cpu_allocatable_milli, why) &&
-		     values_int(item, "mem_b", &n->mem_allocatable_bytes, why);
+		ok = ok && values_int(item, "cpu_m", &n->cpu_allocatable_milli, error) &&
+		     values_int(item, "mem_b", &n->mem_allocatable_bytes, error);
 	}
 	ok = ok && score_allocatable(SCORE_UPSTREAM, &values, nodes, count,
-				     values_get(values_get(c, "expect"), "scores"), why);
+				     values_get(values_get(c, "expect"), "scores"), error);
 	ok = ok &&
-	     (!better || score_allocatable(SCORE_CORRECTED, &values, nodes, count, better, why));
+	     (!better || score_allocatable(SCORE_CORRECTED, &values, nodes, count, better, error));
 	free(nodes);
 	return ok ? PASSED : FAILED;
 }
 
 /* The arguments as a request gives them must be refused at that place, in every variant. */
-enum outcome run_allocatable_error(const cJSON *c, struct reason *why)
+enum outcome run_allocatable_error(const cJSON *c, struct error *error)
 {
 	static const char *const variants[] = {"upstream", "corrected"};
 	const char *at = cJSON_GetStringValue(values_get(values_get(c, "expect"), "error_at"));
 	char *args = cJSON_PrintUnformatted(values_get(c, "args"));
-	enum outcome outcome = at && args ? PASSED : values_fail(why, "a case must have args");
+	enum outcome outcome = at && args ? PASSED : values_fail(error, "a case must have args");
 
 	for (size_t i = 0; outcome == PASSED && i < 2; i++) {
 		char *body = mem_printf("{\"variant\":\"%s\",\"args\":{"
@@ -154,11 +154,11 @@ enum outcome run_allocatable_error(const cJSON *c, struct reason *why)
 		char field[SCORES_FIELD_MAX] = "";
 		struct scores_request rq;
 
-		if (!scores_request_parse(body, strlen(body), NULL, &rq, field, why)) {
+		if (!scores_request_parse(body, strlen(body), NULL, &rq, field, error)) {
 			scores_request_fini(&rq);
-			outcome = values_fail(why, "%s accepts it", variants[i]);
+			outcome = values_fail(error, "%s accepts it", variants[i]);
 		} else if (strcmp(field, want) != 0) {
-			outcome = values_fail(why, "%s refuses %s", variants[i], field);
+			outcome = values_fail(error, "%s refuses %s", variants[i], field);
 		}
 		free(body);
 		free(want);
@@ -181,7 +181,7 @@ struct limit_case {
 
 /* As {"cpu": 1000, "x/gpu": 2} gives them, and 0 where it does not. */
 static bool read_limit_amounts(const cJSON *object, const struct score_args *args, int64_t *cpu,
-			       int64_t *mem, int64_t others[SCORE_OTHERS_MAX], struct reason *why)
+			       int64_t *mem, int64_t others[SCORE_OTHERS_MAX], struct error *error)
 {
 	*cpu = *mem = 0;
 	memset(others, 0, SCORE_OTHERS_MAX * sizeof(*others));
@@ -194,10 +194,10 @@ static bool read_limit_amounts(const cJSON *object, const struct score_args *arg
 		if (!member && resource_is_limited(item->string))
 			continue;
 		if (!member) {
-			values_fail(why, "unknown resource \"%s\"", item->string);
+			values_fail(error, "unknown resource \"%s\"", item->string);
 			return false;
 		}
-		if (!values_int(object, item->string, member, why))
+		if (!values_int(object, item->string, member, error))
 			return false;
 	}
 	return true;
@@ -209,7 +209,8 @@ static void limit_sums(struct pod_load *load, int64_t limits)
 		limits;
 }
 
-static bool read_limit_node(const cJSON *item, struct limit_case *lc, size_t at, struct reason *why)
+static bool read_limit_node(const cJSON *item, struct limit_case *lc, size_t at,
+			    struct error *error)
 {
 	static const char *const keys[] = {"name", "allocatable", "limits", NULL};
 	const struct score_args *args = &lc->args.values;
@@ -218,10 +219,10 @@ static bool read_limit_node(const cJSON *item, struct limit_case *lc, size_t at,
 	struct score_node *n = &lc->nodes[at];
 
 	*n = plain_node(cJSON_GetStringValue(values_get(item, "name")));
-	if (!n->name || !values_only(item, keys, why) ||
+	if (!n->name || !values_only(item, keys, error) ||
 	    !read_limit_amounts(values_get(item, "allocatable"), args, &n->cpu_allocatable_milli,
-				&n->mem_allocatable_bytes, there, why) ||
-	    !read_limit_amounts(values_get(item, "limits"), args, &cpu, &mem, limits, why))
+				&n->mem_allocatable_bytes, there, error) ||
+	    !read_limit_amounts(values_get(item, "limits"), args, &cpu, &mem, limits, error))
 		return false;
 	limit_sums(&n->load.of[SCORE_CPU], cpu);
 	limit_sums(&n->load.of[SCORE_MEMORY], mem);
@@ -238,7 +239,7 @@ static bool read_limit_node(const cJSON *item, struct limit_case *lc, size_t at,
 	return true;
 }
 
-static bool read_limit_case(const cJSON *c, struct limit_case *out, struct reason *why)
+static bool read_limit_case(const cJSON *c, struct limit_case *out, struct error *error)
 {
 	const cJSON *list = values_get(c, "nodes"), *item;
 	const struct score_args *args = &out->args.values;
@@ -251,9 +252,9 @@ static bool read_limit_case(const cJSON *c, struct limit_case *out, struct reaso
 	out->pod = (struct pod_spec){.container_count = 1, .containers = &out->container};
 	*limits = (struct resource_list){.has_cpu = true, .has_mem = true};
 	if (scores_args_parse(&out->args, PLUGIN_LIMIT_AWARE, SCORE_CORRECTED,
-			      values_get(c, "args"), field, why) ||
+			      values_get(c, "args"), field, error) ||
 	    !read_limit_amounts(values_get(c, "pod_limit"), args, &limits->cpu_milli,
-				&limits->mem_bytes, others, why))
+				&limits->mem_bytes, others, error))
 		return false;
 	for (size_t i = 0; i < args->limit_other_count; i++)
 		resources_set_named(&out->all.limits, args->limit_others[i].name, others[i]);
@@ -261,7 +262,7 @@ static bool read_limit_case(const cJSON *c, struct limit_case *out, struct reaso
 	out->others = mem_zalloc(nodes + 1, SCORE_OTHERS_MAX * sizeof(*out->others));
 	cJSON_ArrayForEach(item, list)
 	{
-		if (!read_limit_node(item, out, out->count++, why))
+		if (!read_limit_node(item, out, out->count++, error))
 			return false;
 	}
 	return true;
@@ -276,19 +277,20 @@ static double term_of(const struct score_result *r, const char *name)
 }
 
 static bool check_limit_node(const cJSON *expect, const char *node, const struct score_result *r,
-			     struct reason *why)
+			     struct error *error)
 {
-	return values_same(values_get(expect, "raw_exact"), node, r->raw, why) &&
-	       values_same_int(values_get(expect, "raw_int64_trunc"), node, (int64_t)r->raw, why) &&
+	return values_same(values_get(expect, "raw_exact"), node, r->raw, error) &&
+	       values_same_int(values_get(expect, "raw_int64_trunc"), node, (int64_t)r->raw,
+			       error) &&
 	       values_same(values_get(expect, "ratio_before"), node,
-			   term_of(r, "cpuLimitRatioBefore"), why) &&
+			   term_of(r, "cpuLimitRatioBefore"), error) &&
 	       values_same(values_get(expect, "ratio_after"), node, term_of(r, "cpuLimitRatio"),
-			   why) &&
-	       values_same_int(values_get(expect, "scores"), node, r->score, why);
+			   error) &&
+	       values_same_int(values_get(expect, "scores"), node, r->score, error);
 }
 
 static bool score_limit_case(enum score_variant variant, const struct limit_case *lc,
-			     const cJSON *expect, struct reason *why)
+			     const cJSON *expect, struct error *error)
 {
 	/* The last two tell of another plugin, whose inputs a case does not have. */
 	static const char *const keys[] = {
@@ -300,8 +302,8 @@ static bool score_limit_case(enum score_variant variant, const struct limit_case
 	const char *placement = cJSON_GetStringValue(values_get(expect, "placement"));
 	struct score_scale scale;
 
-	if (!values_get(expect, "scores") || !values_only(expect, keys, why)) {
-		values_fail(why, "a case must expect scores");
+	if (!values_get(expect, "scores") || !values_only(expect, keys, error)) {
+		values_fail(error, "a case must expect scores");
 		return false;
 	}
 	score_fixture_scale(&q, PLUGIN_LIMIT_AWARE, lc->nodes, lc->count, &scale);
@@ -309,26 +311,27 @@ static bool score_limit_case(enum score_variant variant, const struct limit_case
 		struct score_result r;
 
 		score_node_by(&q, PLUGIN_LIMIT_AWARE, &scale, &lc->nodes[i], SCORE_TERMS, &r);
-		if (!check_limit_node(expect, lc->nodes[i].name, &r, why)) {
-			reason_prefix(why, "%s, %s", score_variant_name(variant),
-				      lc->nodes[i].name);
+		if (!check_limit_node(expect, lc->nodes[i].name, &r, error)) {
+			error_prefix(error, "%s, %s", score_variant_name(variant),
+				     lc->nodes[i].name);
 			return false;
 		}
 		if (placement && (strcmp(placement, lc->nodes[i].name) == 0) != (r.score == 100)) {
-			values_fail(why, "%s gets %lld", lc->nodes[i].name, (long long)r.score);
+			values_fail(error, "%s gets %lld", lc->nodes[i].name, (long long)r.score);
 			return false;
 		}
 	}
 	return true;
 }
 
-enum outcome run_limit_aware(const cJSON *c, struct reason *why)
+enum outcome run_limit_aware(const cJSON *c, struct error *error)
 {
 	const cJSON *better = values_get(c, "want_better");
 	struct limit_case lc = {.nodes = NULL};
-	bool ok = read_limit_case(c, &lc, why) &&
-		  score_limit_case(SCORE_UPSTREAM, &lc, values_get(c, "expect"), why) &&
-		  (!cJSON_IsObject(better) || score_limit_case(SCORE_CORRECTED, &lc, better, why));
+	bool ok =
+		read_limit_case(c, &lc, error) &&
+		score_limit_case(SCORE_UPSTREAM, &lc, values_get(c, "expect"), error) &&
+		(!cJSON_IsObject(better) || score_limit_case(SCORE_CORRECTED, &lc, better, error));
 
 	free(lc.nodes);
 	free(lc.others);

@@ -54,18 +54,18 @@ static bool set_provider(struct provider *p, const cJSON *item)
 	return true;
 }
 
-static bool set_value(struct config *c, const cJSON *item, const char *key, struct reason *why)
+static bool set_value(struct config *c, const cJSON *item, const char *key, struct error *error)
 {
 	const struct score_number *number = find_number(c->plugin, key);
 
 	if (number)
 		score_number_set(number, &c->args, number_of(item));
 	else if (!set_provider(&c->provider, item))
-		return values_fail(why, "unknown argument \"%s\"", key) == PASSED;
+		return values_fail(error, "unknown argument \"%s\"", key) == PASSED;
 	return true;
 }
 
-static bool same_provider(const struct provider *p, const cJSON *item, struct reason *why)
+static bool same_provider(const struct provider *p, const cJSON *item, struct error *error)
 {
 	const char *want = cJSON_GetStringValue(item), *got = NULL;
 
@@ -78,37 +78,37 @@ static bool same_provider(const struct provider *p, const cJSON *item, struct re
 		got = p->type;
 	if (want && got && strcmp(want, got) == 0)
 		return true;
-	values_fail(why, "%s is %s", item->string, got ? got : "not known");
+	values_fail(error, "%s is %s", item->string, got ? got : "not known");
 	return false;
 }
 
-static bool same_value(struct config *c, const cJSON *item, const char *key, struct reason *why)
+static bool same_value(struct config *c, const cJSON *item, const char *key, struct error *error)
 {
 	const struct score_number *number = find_number(c->plugin, key);
 	double got = number ? score_number_get(number, &c->args) : 0;
 
 	if (!number)
-		return same_provider(&c->provider, item, why);
+		return same_provider(&c->provider, item, error);
 	if (got == number_of(item))
 		return true;
-	values_fail(why, "%s is %g, expected %g", key, got, number_of(item));
+	values_fail(error, "%s is %g, expected %g", key, got, number_of(item));
 	return false;
 }
 
-typedef bool on_value(struct config *c, const cJSON *item, const char *key, struct reason *why);
+typedef bool on_value(struct config *c, const cJSON *item, const char *key, struct error *error);
 
 /* Every value of the object; those of an object within by "outer.inner". */
-static bool each_value(struct config *c, const cJSON *object, on_value *each, struct reason *why)
+static bool each_value(struct config *c, const cJSON *object, on_value *each, struct error *error)
 {
 	for (const cJSON *item = object ? object->child : NULL; item; item = item->next) {
 		if (!cJSON_IsObject(item)) {
-			if (!each(c, item, item->string, why))
+			if (!each(c, item, item->string, error))
 				return false;
 			continue;
 		}
 		for (const cJSON *inner = item->child; inner; inner = inner->next) {
 			char *key = mem_printf("%s.%s", item->string, inner->string);
-			bool ok = each(c, inner, key, why);
+			bool ok = each(c, inner, key, error);
 
 			free(key);
 			if (!ok)
@@ -129,7 +129,7 @@ static void default_provider(struct provider *p)
 		p->has_insecure_skip_verify = p->insecure_skip_verify = true;
 }
 
-enum outcome run_defaults(const cJSON *c, struct reason *why)
+enum outcome run_defaults(const cJSON *c, struct error *error)
 {
 	const cJSON *input = values_get(c, "input"), *expect = values_get(c, "expect");
 	const char *name = cJSON_GetStringValue(values_get(input, "plugin"));
@@ -137,28 +137,28 @@ enum outcome run_defaults(const cJSON *c, struct reason *why)
 	const char *field;
 
 	if (!name || !cJSON_IsObject(expect) || !expect->child)
-		return values_fail(why, "a case must name a plugin and expect arguments");
+		return values_fail(error, "a case must name a plugin and expect arguments");
 	if (strcmp(name, "any") != 0 && score_plugin_find(name, &config.plugin))
-		return values_fail(why, "unknown plugin \"%s\"", name);
+		return values_fail(error, "unknown plugin \"%s\"", name);
 	score_args_default(&config.args, SCORE_UPSTREAM);
-	if (!each_value(&config, values_get(input, "args"), set_value, why))
+	if (!each_value(&config, values_get(input, "args"), set_value, error))
 		return FAILED;
-	if (score_args_check(&config.args, config.plugin, SCORE_UPSTREAM, &field, why))
+	if (score_args_check(&config.args, config.plugin, SCORE_UPSTREAM, &field, error))
 		return FAILED;
 	default_provider(&config.provider);
-	return each_value(&config, expect, same_value, why) ? PASSED : FAILED;
+	return each_value(&config, expect, same_value, error) ? PASSED : FAILED;
 }
 
 /* Ages become times before now = 0; the oldest stand first, pods assigned now last. */
-static size_t read_placements(const cJSON *input, int64_t **out, struct reason *why)
+static size_t read_placements(const cJSON *input, int64_t **out, struct error *error)
 {
 	const cJSON *ages = values_get(input, "ages_s");
 	int64_t assigned = 0;
 	size_t count = 0;
 
-	if (!cJSON_IsArray(ages) || !values_int(input, "assigned_now", &assigned, why) ||
+	if (!cJSON_IsArray(ages) || !values_int(input, "assigned_now", &assigned, error) ||
 	    assigned < 0 || assigned > 1000) {
-		values_fail(why, "a case must have ages_s and assigned_now");
+		values_fail(error, "a case must have ages_s and assigned_now");
 		return 0;
 	}
 	*out = mem_zalloc((size_t)cJSON_GetArraySize(ages) + (size_t)assigned + 1, sizeof(**out));
@@ -177,11 +177,11 @@ static size_t expired(const int64_t *placed_s, size_t count)
 	return old < count ? old : 0;
 }
 
-enum outcome run_recent_cache_cleanup(const cJSON *c, struct reason *why)
+enum outcome run_recent_cache_cleanup(const cJSON *c, struct error *error)
 {
 	const cJSON *kept = values_get(values_get(c, "expect"), "kept");
 	int64_t *placed = NULL;
-	size_t count = read_placements(values_get(c, "input"), &placed, why), next, wanted;
+	size_t count = read_placements(values_get(c, "input"), &placed, error), next, wanted;
 	bool same;
 
 	if (!placed)
@@ -189,11 +189,12 @@ enum outcome run_recent_cache_cleanup(const cJSON *c, struct reason *why)
 	next = expired(placed, count);
 	free(placed);
 	if (!cJSON_IsArray(kept))
-		return values_fail(why, "a case must expect what is kept");
+		return values_fail(error, "a case must expect what is kept");
 	wanted = (size_t)cJSON_GetArraySize(kept);
 	same = wanted == count - next;
 	for (const cJSON *item = kept->child; same && item; item = item->next)
 		same = item->valuedouble == (double)next++;
 	return same ? PASSED
-		    : values_fail(why, "keeps the newest %zu, expected %zu", count - next, wanted);
+		    : values_fail(error, "keeps the newest %zu, expected %zu", count - next,
+				  wanted);
 }

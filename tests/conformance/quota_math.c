@@ -18,11 +18,11 @@ static struct quota_book *upstream_book(const struct quota *quotas, size_t count
 
 /* --- a sequence of pods */
 
-static bool change(struct quota_book *b, const cJSON *requests, bool add, struct reason *why)
+static bool change(struct quota_book *b, const cJSON *requests, bool add, struct error *error)
 {
 	for (const cJSON *item = requests ? requests->child : NULL; item; item = item->next) {
 		struct resources r;
-		bool read = quota_values_amounts(item, &r, why);
+		bool read = quota_values_amounts(item, &r, error);
 
 		if (read && add)
 			quota_book_add(b, QUOTA, &r);
@@ -35,23 +35,23 @@ static bool change(struct quota_book *b, const cJSON *requests, bool add, struct
 	return true;
 }
 
-static bool run_change(const cJSON *c, struct quota_book *b, bool add, struct reason *why)
+static bool run_change(const cJSON *c, struct quota_book *b, bool add, struct error *error)
 {
 	const cJSON *expect = values_get(c, "expect");
 
-	return change(b, values_get(c, "requests"), add, why) && expect &&
-	       quota_values_same(&quota_book_find(b, QUOTA)->used, expect, true, "used", why);
+	return change(b, values_get(c, "requests"), add, error) && expect &&
+	       quota_values_same(&quota_book_find(b, QUOTA)->used, expect, true, "used", error);
 }
 
 /* --- one comparison */
 
-static bool same_answer(const cJSON *c, bool got, struct reason *why)
+static bool same_answer(const cJSON *c, bool got, struct error *error)
 {
 	const cJSON *expect = values_get(c, "expect");
 
 	if (cJSON_IsBool(expect) && cJSON_IsTrue(expect) == got)
 		return true;
-	values_fail(why, "the answer is %s", got ? "true" : "false");
+	values_fail(error, "the answer is %s", got ? "true" : "false");
 	return false;
 }
 
@@ -59,12 +59,12 @@ typedef bool compare(const struct quota_book *b, const char *namespace,
 		     const struct resources *more);
 
 static bool run_compare(const cJSON *c, const struct quota_book *b, compare *over,
-			struct reason *why)
+			struct error *error)
 {
 	const cJSON *request = values_get(c, "request");
 	struct resources more;
-	bool same = quota_values_amounts(request, &more, why) &&
-		    same_answer(c, over(b, QUOTA, request ? &more : NULL), why);
+	bool same = quota_values_amounts(request, &more, error) &&
+		    same_answer(c, over(b, QUOTA, request ? &more : NULL), error);
 
 	resources_fini(&more);
 	return same;
@@ -77,7 +77,7 @@ static bool run_compare(const cJSON *c, const struct quota_book *b, compare *ove
  * nothing compares it.
  */
 static bool same_bounds(const struct quota_book *b, const cJSON *expect, bool max,
-			struct reason *why)
+			struct error *error)
 {
 	const struct quota *q = quota_book_find(b, QUOTA);
 	struct resources got;
@@ -93,12 +93,12 @@ static bool same_bounds(const struct quota_book *b, const cJSON *expect, bool ma
 		quota_bounds(b, QUOTA, name, &bounds[0], &bounds[1]);
 		resources_set(&got, (enum resource_id)id, bounds[max]);
 	}
-	same = quota_values_same(&got, expect, true, max ? "max" : "min", why);
+	same = quota_values_same(&got, expect, true, max ? "max" : "min", error);
 	resources_fini(&got);
 	return same;
 }
 
-static bool run_new(const cJSON *c, const struct quota_book *b, struct reason *why)
+static bool run_new(const cJSON *c, const struct quota_book *b, struct error *error)
 {
 	static const char *const keys[] = {"min", "max", "used", NULL};
 	const cJSON *expect = values_get(c, "expect");
@@ -106,31 +106,31 @@ static bool run_new(const cJSON *c, const struct quota_book *b, struct reason *w
 	const cJSON *used = values_get(expect, "used");
 
 	if (!min || !max || !used) {
-		values_fail(why, "\"expect\" must have min, max and used");
+		values_fail(error, "\"expect\" must have min, max and used");
 		return false;
 	}
-	return values_only(expect, keys, why) && same_bounds(b, min, false, why) &&
-	       same_bounds(b, max, true, why) &&
-	       quota_values_same(&quota_book_find(b, QUOTA)->used, used, true, "used", why);
+	return values_only(expect, keys, error) && same_bounds(b, min, false, error) &&
+	       same_bounds(b, max, true, error) &&
+	       quota_values_same(&quota_book_find(b, QUOTA)->used, used, true, "used", error);
 }
 
 /* --- cases */
 
-static bool run_op(const char *op, const cJSON *c, struct quota_book *b, struct reason *why)
+static bool run_op(const char *op, const cJSON *c, struct quota_book *b, struct error *error)
 {
 	if (strcmp(op, "reserve") == 0)
-		return run_change(c, b, true, why);
+		return run_change(c, b, true, error);
 	if (strcmp(op, "unreserve") == 0)
-		return run_change(c, b, false, why);
+		return run_change(c, b, false, error);
 	if (strcmp(op, "used_over_min_with") == 0 || strcmp(op, "used_over_min") == 0)
-		return run_compare(c, b, quota_over_min, why);
+		return run_compare(c, b, quota_over_min, error);
 	if (strcmp(op, "used_over_max_with") == 0)
-		return run_compare(c, b, quota_over_max, why);
+		return run_compare(c, b, quota_over_max, error);
 	if (strcmp(op, "aggregated_used_over_min_with") == 0)
-		return run_compare(c, b, quota_over_sum, why);
+		return run_compare(c, b, quota_over_sum, error);
 	if (strcmp(op, "new_info") == 0)
-		return run_new(c, b, why);
-	values_fail(why, "unknown op \"%s\"", op);
+		return run_new(c, b, error);
+	values_fail(error, "unknown op \"%s\"", op);
 	return false;
 }
 
@@ -157,7 +157,7 @@ static cJSON *quotas_of(const cJSON *c)
 	return list;
 }
 
-enum outcome run_quota_math(const cJSON *c, struct reason *why)
+enum outcome run_quota_math(const cJSON *c, struct error *error)
 {
 	static const char *const keys[] = {"id",     "source",	 "upstream", "name",
 					   "note",   "op",	 "used",     "min",
@@ -168,12 +168,12 @@ enum outcome run_quota_math(const cJSON *c, struct reason *why)
 	struct quota *quotas = NULL;
 	struct quota_book *b = NULL;
 	size_t count = 0;
-	bool passed =
-		op && values_only(c, keys, why) && quota_values_quotas(list, &quotas, &count, why);
+	bool passed = op && values_only(c, keys, error) &&
+		      quota_values_quotas(list, &quotas, &count, error);
 
 	if (passed) {
 		b = upstream_book(quotas, count);
-		passed = run_op(op, c, b, why);
+		passed = run_op(op, c, b, error);
 	}
 	quota_book_free(b);
 	quota_values_free_all(quotas, count);

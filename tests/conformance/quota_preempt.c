@@ -86,7 +86,7 @@ static const struct preempt_candidate *find(const struct preempt_candidates *c, 
 }
 
 static bool same_candidate(const cJSON *expected, const struct preempt_candidate *got,
-			   struct reason *why)
+			   struct error *why)
 {
 	cJSON *victims = quota_world_victims(got);
 	bool same = !values_get(expected, "victims") ||
@@ -97,7 +97,7 @@ static bool same_candidate(const cJSON *expected, const struct preempt_candidate
 }
 
 static bool same_candidates(const cJSON *expect, const struct preempt_candidates *got,
-			    struct reason *why)
+			    struct error *why)
 {
 	const cJSON *list = values_get(expect, "candidates");
 	int errors = 0;
@@ -138,7 +138,7 @@ static bool is_listed(const cJSON *list, const char *text)
  * {cross_node_victims, nominated_nodes}, {victims, num_pdb_violations}: of the plan. {candidates}:
  * of the dry run.
  */
-static bool same_better(struct question *q, const cJSON *better, struct reason *why)
+static bool same_better(struct question *q, const cJSON *better, struct error *why)
 {
 	static const char *const keys[] = {"cross_node_victims", "nominated_nodes",    "victims",
 					   "candidates",	 "num_pdb_violations", NULL};
@@ -171,7 +171,7 @@ static bool same_better(struct question *q, const cJSON *better, struct reason *
 
 /* --- operations */
 
-static bool run_dry(struct question *q, const cJSON *expect, struct reason *why)
+static bool run_dry(struct question *q, const cJSON *expect, struct error *why)
 {
 	static const char *const keys[] = {"candidates", "error", NULL};
 	struct preempt_candidates got;
@@ -183,7 +183,7 @@ static bool run_dry(struct question *q, const cJSON *expect, struct reason *why)
 	return same;
 }
 
-static bool run_post_filter(struct question *q, const cJSON *expect, struct reason *why)
+static bool run_post_filter(struct question *q, const cJSON *expect, struct error *why)
 {
 	static const char *const keys[] = {"status", "nominated_node", NULL};
 	struct preempt_plan got;
@@ -204,7 +204,7 @@ static bool run_post_filter(struct question *q, const cJSON *expect, struct reas
 	return same;
 }
 
-static bool run_eligible(struct question *q, const cJSON *c, struct reason *why)
+static bool run_eligible(struct question *q, const cJSON *c, struct error *why)
 {
 	const char *status = quota_world_text(c, "nominated_node_status");
 	bool expected = cJSON_IsTrue(values_get(values_get(c, "expect"), "eligible"));
@@ -215,7 +215,7 @@ static bool run_eligible(struct question *q, const cJSON *c, struct reason *why)
 	return got == expected;
 }
 
-static bool run_op(struct question *q, const cJSON *c, struct reason *why)
+static bool run_op(struct question *q, const cJSON *c, struct error *why)
 {
 	const char *op = quota_world_text(c, "op");
 	const cJSON *expect = values_get(c, "expect");
@@ -230,7 +230,7 @@ static bool run_op(struct question *q, const cJSON *c, struct reason *why)
 	return false;
 }
 
-enum outcome run_preemption(const cJSON *c, struct reason *why)
+enum outcome run_preemption(const cJSON *c, struct error *why)
 {
 	const cJSON *better = values_get(c, "want_better");
 	struct question q;
@@ -240,7 +240,7 @@ enum outcome run_preemption(const cJSON *c, struct reason *why)
 	passed = run_op(&q, c, why);
 	question_fini(&q);
 	if (!passed) {
-		reason_prefix(why, "upstream");
+		error_prefix(why, "upstream");
 		return FAILED;
 	}
 	if (!cJSON_IsObject(better))
@@ -249,7 +249,7 @@ enum outcome run_preemption(const cJSON *c, struct reason *why)
 	passed = same_better(&q, better, why);
 	question_fini(&q);
 	if (!passed)
-		reason_prefix(why, "corrected");
+		error_prefix(why, "corrected");
 	return passed ? PASSED : FAILED;
 }
 
@@ -286,7 +286,7 @@ static void add_constraint(cJSON *pod, const cJSON *constraint)
 }
 
 /* Of the candidates upstream lists, the one that is chosen here; no quota is in play. */
-static bool same_listed(const cJSON *expect, const struct preempt_plan *got, struct reason *why)
+static bool same_listed(const cJSON *expect, const struct preempt_plan *got, struct error *why)
 {
 	for (const cJSON *one = expect ? expect->child : NULL; one; one = one->next)
 		if (got->chosen.node &&
@@ -296,7 +296,7 @@ static bool same_listed(const cJSON *expect, const struct preempt_plan *got, str
 	return false;
 }
 
-enum outcome run_cross_node(const cJSON *c, struct reason *why)
+enum outcome run_cross_node(const cJSON *c, struct error *why)
 {
 	cJSON *copy = cJSON_Duplicate(c, true);
 	struct preempt_plan got;
@@ -333,7 +333,7 @@ static void read_candidate(const cJSON *c, struct preempt_candidate *out)
 	}
 }
 
-enum outcome run_node_choice(const cJSON *c, struct reason *why)
+enum outcome run_node_choice(const cJSON *c, struct error *why)
 {
 	static const char *const keys[] = {"id",     "source", "rule", "candidates",
 					   "expect", "note",   "name", NULL};

@@ -24,7 +24,7 @@ static void free_pods(struct pods *p)
 }
 
 static bool read_pod(const cJSON *c, struct quota_nominated *out, struct resources *requests,
-		     struct reason *why)
+		     struct error *why)
 {
 	static const char *const keys[] = {"pod",     "namespace", "uid",	    "priority",
 					   "request", "expect",	   "expect_reason", "want_better",
@@ -45,7 +45,7 @@ static bool read_pod(const cJSON *c, struct quota_nominated *out, struct resourc
 	return out->uid && out->namespace;
 }
 
-static bool read_pods(const cJSON *list, struct pods *p, struct reason *why)
+static bool read_pods(const cJSON *list, struct pods *p, struct error *why)
 {
 	size_t room = (size_t)(list ? cJSON_GetArraySize(list) : 0) + 1;
 
@@ -69,13 +69,13 @@ static const char *reason_of(enum quota_gate gate)
 }
 
 static bool same_verdict(const struct quota_verdict *v, const char *expect, const cJSON *reason,
-			 const struct quota_nominated *pod, struct reason *why)
+			 const struct quota_nominated *pod, struct error *why)
 {
 	const char *got = v->admitted ? "Success" : "Unschedulable";
 	const char *wanted = cJSON_GetStringValue(reason), *have = reason_of(v->gate);
 
 	if (!expect || strcmp(expect, got) != 0) {
-		values_fail(why, "%s: the answer is %s (%s)", pod->uid, got, v->why.text);
+		values_fail(why, "%s: the answer is %s (%s)", pod->uid, got, v->error.text);
 		return false;
 	}
 	if (wanted && (!have || strcmp(wanted, have) != 0)) {
@@ -86,7 +86,7 @@ static bool same_verdict(const struct quota_verdict *v, const char *expect, cons
 }
 
 static bool ask(const struct quota_book *b, const cJSON *c, const struct pods *pods,
-		const struct pods *nominated, bool better, struct reason *why)
+		const struct pods *nominated, bool better, struct error *why)
 {
 	size_t at = 0;
 
@@ -109,7 +109,7 @@ static bool ask(const struct quota_book *b, const cJSON *c, const struct pods *p
 
 static bool run_variant(enum quota_variant variant, const cJSON *c, const struct quota *quotas,
 			size_t count, const struct pods *pods, const struct pods *nominated,
-			struct reason *why)
+			struct error *why)
 {
 	struct quota_options o;
 	struct quota_book *b;
@@ -123,7 +123,7 @@ static bool run_variant(enum quota_variant variant, const cJSON *c, const struct
 	return same;
 }
 
-enum outcome run_quota_prefilter(const cJSON *c, struct reason *why)
+enum outcome run_quota_prefilter(const cJSON *c, struct error *why)
 {
 	static const char *const keys[] = {"id",   "source",	     "upstream", "name",
 					   "note", "quotas",	     "pods",	 "nominated",

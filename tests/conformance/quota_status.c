@@ -9,25 +9,25 @@
 #include "tests/conformance/quota_values.h"
 
 static bool same_as(const struct resources *got, const cJSON *expect, const char *what,
-		    struct reason *why)
+		    struct error *error)
 {
-	if (quota_values_same(got, expect, true, what, why))
+	if (quota_values_same(got, expect, true, what, error))
 		return true;
-	reason_prefix(why, "%s", expect->string);
+	error_prefix(error, "%s", expect->string);
 	return false;
 }
 
-static bool fill_model(struct model *m, const cJSON *quotas, const cJSON *pods, struct reason *why)
+static bool fill_model(struct model *m, const cJSON *quotas, const cJSON *pods, struct error *error)
 {
 	for (const cJSON *q = quotas ? quotas->child : NULL; q; q = q->next) {
-		struct object *o = quota_values_object(q, why);
+		struct object *o = quota_values_object(q, error);
 
 		if (!o)
 			return false;
 		model_put(m, o);
 	}
 	for (const cJSON *p = pods ? pods->child : NULL; p; p = p->next) {
-		struct object *o = quota_values_pod(p, why);
+		struct object *o = quota_values_pod(p, error);
 
 		if (!o)
 			return false;
@@ -46,7 +46,7 @@ static size_t place_of(const struct quota_book *b, const char *namespace)
 }
 
 static bool same_status(const struct quota_book *b, const struct view *v, const cJSON *expect,
-			struct reason *why)
+			struct error *error)
 {
 	struct resources *status = quota_status_new(b, v);
 	bool same = true;
@@ -55,23 +55,23 @@ static bool same_status(const struct quota_book *b, const struct view *v, const 
 		size_t at = place_of(b, item->string);
 
 		if (at == quota_book_count(b)) {
-			values_fail(why, "%s has no quota", item->string);
+			values_fail(error, "%s has no quota", item->string);
 			same = false;
 			break;
 		}
-		same = same_as(&status[at], item, quota_variant_name(b->options.variant), why);
+		same = same_as(&status[at], item, quota_variant_name(b->options.variant), error);
 	}
 	quota_status_free(b, status);
 	return same;
 }
 
 static bool check(const cJSON *c, const cJSON *pods, const cJSON *expect,
-		  enum quota_variant variant, struct reason *why)
+		  enum quota_variant variant, struct error *error)
 {
 	struct model *m = model_new();
 	struct join *j = join_new();
 	struct quota_options o;
-	bool same = fill_model(m, values_get(c, "quotas"), pods, why);
+	bool same = fill_model(m, values_get(c, "quotas"), pods, error);
 
 	quota_options_default(&o);
 	o.variant = variant;
@@ -79,7 +79,7 @@ static bool check(const cJSON *c, const cJSON *pods, const cJSON *expect,
 		struct view *v = join_view(j, NULL, 0, model_cluster(m), 1);
 		struct quota_book *b = quota_book_new(v, NULL, &o);
 
-		same = same_status(b, v, expect, why);
+		same = same_status(b, v, expect, error);
 		quota_book_free(b);
 		view_drop(v);
 	}
@@ -88,7 +88,7 @@ static bool check(const cJSON *c, const cJSON *pods, const cJSON *expect,
 	return same;
 }
 
-enum outcome run_quota_status(const cJSON *c, struct reason *why)
+enum outcome run_quota_status(const cJSON *c, struct error *error)
 {
 	static const char *const keys[] = {
 		"id",	"source",      "upstream",    "name",		"note",		  "quotas",
@@ -97,12 +97,12 @@ enum outcome run_quota_status(const cJSON *c, struct reason *why)
 	const cJSON *pods = values_get(c, "effective_pods");
 
 	pods = pods ? pods : values_get(c, "pods");
-	if (!values_only(c, keys, why) || !cJSON_IsObject(expect)) {
+	if (!values_only(c, keys, error) || !cJSON_IsObject(expect)) {
 		if (!expect)
-			values_fail(why, "nothing is expected");
+			values_fail(error, "nothing is expected");
 		return FAILED;
 	}
-	if (!check(c, pods, expect, QUOTA_UPSTREAM, why))
+	if (!check(c, pods, expect, QUOTA_UPSTREAM, error))
 		return FAILED;
-	return !better || check(c, pods, better, QUOTA_CORRECTED, why) ? PASSED : FAILED;
+	return !better || check(c, pods, better, QUOTA_CORRECTED, error) ? PASSED : FAILED;
 }

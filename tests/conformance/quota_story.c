@@ -155,7 +155,7 @@ static void submit(struct story *s, const cJSON *pod, struct told *t)
 
 /* --- steps */
 
-static bool same_used(struct story *s, const cJSON *expect, struct reason *why)
+static bool same_used(struct story *s, const cJSON *expect, struct error *error)
 {
 	const cJSON *used = values_get(expect, "used");
 	struct preempt_fixture f;
@@ -174,8 +174,8 @@ static bool same_used(struct story *s, const cJSON *expect, struct reason *why)
 				resources_find(&quota->used, item->string, &got);
 			same = got == (int64_t)item->valuedouble;
 			if (!same)
-				values_fail(why, "quota %s uses %lld %s", q->string, (long long)got,
-					    item->string);
+				values_fail(error, "quota %s uses %lld %s", q->string,
+					    (long long)got, item->string);
 		}
 	}
 	preempt_fixture_fini(&f);
@@ -183,32 +183,32 @@ static bool same_used(struct story *s, const cJSON *expect, struct reason *why)
 }
 
 static bool same_told(struct story *s, const cJSON *expect, const struct told *t,
-		      struct reason *why)
+		      struct error *error)
 {
 	static const char *const keys[] = {"result", "reason",		"victims",
 					   "used",   "nominated_nodes", NULL};
 	const cJSON *nodes = values_get(expect, "nominated_nodes");
 	bool listed = !nodes;
 
-	if (!values_only(expect, keys, why))
+	if (!values_only(expect, keys, error))
 		return false;
 	if (strcmp(quota_world_text(expect, "result"), result_name[t->result]) != 0) {
-		values_fail(why, "%s (%s)", result_name[t->result], t->reason);
+		values_fail(error, "%s (%s)", result_name[t->result], t->reason);
 		return false;
 	}
 	if (values_get(expect, "reason") &&
 	    strcmp(quota_world_text(expect, "reason"), t->reason) != 0) {
-		values_fail(why, "the reason is \"%s\"", t->reason);
+		values_fail(error, "the reason is \"%s\"", t->reason);
 		return false;
 	}
 	if (values_get(expect, "victims") &&
-	    !quota_world_same(values_get(expect, "victims"), t->victims, "victims", why))
+	    !quota_world_same(values_get(expect, "victims"), t->victims, "victims", error))
 		return false;
 	for (const cJSON *n = nodes ? nodes->child : NULL; n; n = n->next)
 		listed |= t->node && strcmp(n->valuestring, t->node) == 0;
 	if (!listed)
-		values_fail(why, "the pod goes to %s", t->node ? t->node : "none");
-	return listed && same_used(s, expect, why);
+		values_fail(error, "the pod goes to %s", t->node ? t->node : "none");
+	return listed && same_used(s, expect, error);
 }
 
 /* What this variant is to do at the step; NULL: nothing is said. */
@@ -217,7 +217,7 @@ static const cJSON *expected_of(const struct story *s, const cJSON *step)
 	return values_get(step, s->variant == QUOTA_UPSTREAM ? "expect" : "want_better");
 }
 
-static bool run_step(struct story *s, const cJSON *step, struct reason *why)
+static bool run_step(struct story *s, const cJSON *step, struct error *error)
 {
 	static const char *const keys[] = {"submit",   "retry",	   "expect", "want_better",
 					   "withdraw", "kep_text", "note",   NULL};
@@ -228,14 +228,14 @@ static bool run_step(struct story *s, const cJSON *step, struct reason *why)
 	struct told t;
 	bool same;
 
-	if (!values_only(step, keys, why) || !pod) {
+	if (!values_only(step, keys, error) || !pod) {
 		cJSON_Delete(pod);
 		return pod && false;
 	}
 	submit(s, pod, &t);
-	same = !expect || same_told(s, expect, &t, why);
+	same = !expect || same_told(s, expect, &t, error);
 	if (!same)
-		reason_prefix(why, "%s", quota_world_text(pod, "pod"));
+		error_prefix(error, "%s", quota_world_text(pod, "pod"));
 	if (t.result == REJECTED && !cJSON_IsTrue(values_get(step, "withdraw")))
 		cJSON_AddItemToArray(s->pending, pod);
 	else
@@ -244,7 +244,7 @@ static bool run_step(struct story *s, const cJSON *step, struct reason *why)
 	return same;
 }
 
-static bool run_steps(const cJSON *c, enum quota_variant variant, struct reason *why)
+static bool run_steps(const cJSON *c, enum quota_variant variant, struct error *error)
 {
 	const cJSON *steps = values_get(c, "steps");
 	struct story s;
@@ -252,10 +252,10 @@ static bool run_steps(const cJSON *c, enum quota_variant variant, struct reason 
 
 	story_init(&s, c, variant);
 	for (const cJSON *step = steps ? steps->child : NULL; same && step; step = step->next)
-		same = run_step(&s, step, why);
+		same = run_step(&s, step, error);
 	story_fini(&s);
 	if (!same)
-		reason_prefix(why, "%s", quota_variant_name(variant));
+		error_prefix(error, "%s", quota_variant_name(variant));
 	return same;
 }
 
@@ -269,13 +269,13 @@ static bool has_better(const cJSON *c)
 	return false;
 }
 
-enum outcome run_kep_story(const cJSON *c, struct reason *why)
+enum outcome run_kep_story(const cJSON *c, struct error *error)
 {
 	if (!values_get(c, "steps"))
-		return values_fail(why, "there are no steps");
-	if (!run_steps(c, QUOTA_UPSTREAM, why))
+		return values_fail(error, "there are no steps");
+	if (!run_steps(c, QUOTA_UPSTREAM, error))
 		return FAILED;
-	return !has_better(c) || run_steps(c, QUOTA_CORRECTED, why) ? PASSED : FAILED;
+	return !has_better(c) || run_steps(c, QUOTA_CORRECTED, error) ? PASSED : FAILED;
 }
 
 /* --- who runs at the end */
@@ -308,26 +308,26 @@ static void submit_all(struct story *s, const cJSON *submitted)
 	cJSON_Delete(waiting);
 }
 
-static bool all_are(const struct story *s, const cJSON *list, bool running, struct reason *why)
+static bool all_are(const struct story *s, const cJSON *list, bool running, struct error *error)
 {
 	for (const cJSON *p = list ? list->child : NULL; p; p = p->next) {
 		if ((find(s->pods, p->valuestring) >= 0) == running)
 			continue;
-		values_fail(why, "%s %s", p->valuestring, running ? "does not run" : "runs");
+		values_fail(error, "%s %s", p->valuestring, running ? "does not run" : "runs");
 		return false;
 	}
 	return true;
 }
 
-enum outcome run_simulation(const cJSON *c, struct reason *why)
+enum outcome run_simulation(const cJSON *c, struct error *error)
 {
 	struct story s;
 	bool same;
 
 	story_init(&s, c, QUOTA_UPSTREAM);
 	submit_all(&s, values_get(c, "submit"));
-	same = all_are(&s, values_get(c, "expect_scheduled"), true, why) &&
-	       all_are(&s, values_get(c, "expect_not_scheduled"), false, why);
+	same = all_are(&s, values_get(c, "expect_scheduled"), true, error) &&
+	       all_are(&s, values_get(c, "expect_not_scheduled"), false, error);
 	story_fini(&s);
 	return same ? PASSED : FAILED;
 }

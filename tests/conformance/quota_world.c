@@ -139,7 +139,8 @@ static bool has_text(const cJSON *list, const char *text)
 	return false;
 }
 
-bool quota_world_same(const cJSON *expected, const cJSON *got, const char *what, struct reason *why)
+bool quota_world_same(const cJSON *expected, const cJSON *got, const char *what,
+		      struct error *error)
 {
 	bool same = cJSON_GetArraySize(expected) == cJSON_GetArraySize(got);
 	char *a, *b;
@@ -150,7 +151,7 @@ bool quota_world_same(const cJSON *expected, const cJSON *got, const char *what,
 		return true;
 	a = expected ? cJSON_PrintUnformatted(expected) : mem_strdup("[]");
 	b = got ? cJSON_PrintUnformatted(got) : mem_strdup("[]");
-	values_fail(why, "%s: %s, and not %s", what, b, a);
+	values_fail(error, "%s: %s, and not %s", what, b, a);
 	free(a);
 	free(b);
 	return false;

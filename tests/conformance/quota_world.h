@@ -15,7 +15,7 @@ void quota_world_init(struct preempt_fixture *f, const cJSON *c, const cJSON *po
 const char *quota_world_text(const cJSON *object, const char *key); /* "" */
 /* The lists have the same texts, in any order; a NULL list is empty. */
 bool quota_world_same(const cJSON *expected, const cJSON *got, const char *what,
-		      struct reason *why);
+		      struct error *error);
 /* The names of a candidate's victims. */
 cJSON *quota_world_victims(const struct preempt_candidate *c);
 

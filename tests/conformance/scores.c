@@ -28,24 +28,24 @@ struct scene {
 	const cJSON *expect;
 };
 
-static bool read_multiplier(const cJSON *args, double *out, struct reason *why)
+static bool read_multiplier(const cJSON *args, double *out, struct error *error)
 {
 	const cJSON *item = values_get(args, "requests_multiplier");
 
 	if (!cJSON_IsString(item))
-		return values_number(args, "requests_multiplier", out, why);
+		return values_number(args, "requests_multiplier", out, error);
 	*out = strtod(item->valuestring, NULL);
 	return true;
 }
 
-static bool maybe_number(const cJSON *object, const char *key, double *out, struct reason *why)
+static bool maybe_number(const cJSON *object, const char *key, double *out, struct error *error)
 {
-	return !values_get(object, key) || values_number(object, key, out, why);
+	return !values_get(object, key) || values_number(object, key, out, error);
 }
 
-static bool maybe_int(const cJSON *object, const char *key, int64_t *out, struct reason *why)
+static bool maybe_int(const cJSON *object, const char *key, int64_t *out, struct error *error)
 {
-	return !values_get(object, key) || values_int(object, key, out, why);
+	return !values_get(object, key) || values_int(object, key, out, error);
 }
 
 static int compare_models(const void *a, const void *b)
@@ -53,7 +53,7 @@ static int compare_models(const void *a, const void *b)
 	return strcmp(((const struct power_model *)a)->node, ((const struct power_model *)b)->node);
 }
 
-static bool read_models(const cJSON *object, struct scene *s, struct reason *why)
+static bool read_models(const cJSON *object, struct scene *s, struct error *error)
 {
 	static const char *const keys[] = {"k0", "k1", "k2", NULL};
 	size_t count = 0;
@@ -65,9 +65,9 @@ static bool read_models(const cJSON *object, struct scene *s, struct reason *why
 		struct power_model *m = &s->models[count++];
 
 		m->node = item->string;
-		if (!values_only(item, keys, why) || !values_number(item, "k0", &m->k0, why) ||
-		    !values_number(item, "k1", &m->k1, why) ||
-		    !values_number(item, "k2", &m->k2, why))
+		if (!values_only(item, keys, error) || !values_number(item, "k0", &m->k0, error) ||
+		    !values_number(item, "k1", &m->k1, error) ||
+		    !values_number(item, "k2", &m->k2, error))
 			return false;
 	}
 	qsort(s->models, count, sizeof(*s->models), compare_models);
@@ -77,7 +77,7 @@ static bool read_models(const cJSON *object, struct scene *s, struct reason *why
 }
 
 /* As a plugin gets them: after defaulting, which is a kind of case of its own. */
-static bool read_args(const cJSON *args, struct scene *s, struct reason *why)
+static bool read_args(const cJSON *args, struct scene *s, struct error *error)
 {
 	static const char *const keys[] = {"target_utilization",
 					   "requests_multiplier",
@@ -92,27 +92,27 @@ static bool read_args(const cJSON *args, struct scene *s, struct reason *why)
 	struct score_args *out = &s->args;
 
 	score_args_default(out, s->variant);
-	return values_only(args, keys, why) &&
-	       maybe_number(args, "target_utilization", &out->target_utilization, why) &&
+	return values_only(args, keys, error) &&
+	       maybe_number(args, "target_utilization", &out->target_utilization, error) &&
 	       (!values_get(args, "requests_multiplier") ||
-		read_multiplier(args, &out->default_requests_multiplier, why)) &&
-	       maybe_int(args, "default_requests_cpu_m", &out->default_requests_cpu_milli, why) &&
-	       maybe_number(args, "margin", &out->safe_variance_margin, why) &&
-	       maybe_number(args, "ita", &out->safe_variance_margin, why) &&
-	       maybe_number(args, "sensitivity", &out->safe_variance_sensitivity, why) &&
-	       values_risk_args(args, out, why) &&
-	       read_models(values_get(args, "node_power_model"), s, why);
+		read_multiplier(args, &out->default_requests_multiplier, error)) &&
+	       maybe_int(args, "default_requests_cpu_m", &out->default_requests_cpu_milli, error) &&
+	       maybe_number(args, "margin", &out->safe_variance_margin, error) &&
+	       maybe_number(args, "ita", &out->safe_variance_margin, error) &&
+	       maybe_number(args, "sensitivity", &out->safe_variance_sensitivity, error) &&
+	       values_risk_args(args, out, error) &&
+	       read_models(values_get(args, "node_power_model"), s, error);
 }
 
 static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli,
-			struct reason *why)
+			struct error *error)
 {
 	*milli = 0;
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
 		struct pod_spec pod;
 		int64_t ts = 0;
-		bool ok = values_pod(values_get(item, "pod"), &pod, why) &&
-			  values_int(item, "ts", &ts, why);
+		bool ok = values_pod(values_get(item, "pod"), &pod, error) &&
+			  values_int(item, "ts", &ts, error);
 
 		if (ok && recent_pod_counts(ts, s->window_end))
 			*milli =
@@ -125,11 +125,11 @@ static bool read_recent(const struct scene *s, const cJSON *list, int64_t *milli
 }
 
 static bool take_metrics(const struct scene *s, const cJSON *list, struct score_node *node,
-			 struct reason *why)
+			 struct error *error)
 {
 	struct metric_entry *metrics;
 	size_t count;
-	bool ok = values_metrics(list, &metrics, &count, why);
+	bool ok = values_metrics(list, &metrics, &count, error);
 
 	node->measured = count > 0;
 	if (ok)
@@ -145,12 +145,12 @@ static bool take_metrics(const struct scene *s, const cJSON *list, struct score_
 	return ok;
 }
 
-static bool read_pods(const cJSON *list, struct score_load *load, struct reason *why)
+static bool read_pods(const cJSON *list, struct score_load *load, struct error *error)
 {
 	load->requests_known = load->limits_known = true;
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
 		struct pod_spec pod;
-		bool ok = values_pod(item, &pod, why);
+		bool ok = values_pod(item, &pod, error);
 
 		if (ok)
 			score_fixture_add_pod(load, &pod);
@@ -162,7 +162,7 @@ static bool read_pods(const cJSON *list, struct score_load *load, struct reason 
 }
 
 static bool read_node(const struct scene *s, const cJSON *item, struct score_node *node,
-		      struct reason *why)
+		      struct error *error)
 {
 	static const char *const keys[] = {"name", "capacity", "allocatable", "metrics",
 					   "pods", "recent",   NULL};
@@ -174,20 +174,20 @@ static bool read_node(const struct scene *s, const cJSON *item, struct score_nod
 	node->window = "";
 	node->contention = NAN;
 	if (!node->name) {
-		values_fail(why, "a node must have a name");
+		values_fail(error, "a node must have a name");
 		return false;
 	}
-	if (!values_only(item, keys, why) ||
-	    !values_resources(values_get(item, "capacity"), &capacity, why) ||
-	    !values_resources(values_get(item, "allocatable"), &allocatable, why) ||
-	    !take_metrics(s, values_get(item, "metrics"), node, why) ||
-	    !read_pods(values_get(item, "pods"), &node->load, why))
+	if (!values_only(item, keys, error) ||
+	    !values_resources(values_get(item, "capacity"), &capacity, error) ||
+	    !values_resources(values_get(item, "allocatable"), &allocatable, error) ||
+	    !take_metrics(s, values_get(item, "metrics"), node, error) ||
+	    !read_pods(values_get(item, "pods"), &node->load, error))
 		return false;
 	node->cpu_capacity_milli = capacity.cpu_milli;
 	node->mem_capacity_bytes = capacity.mem_bytes;
 	node->cpu_allocatable_milli = allocatable.cpu_milli;
 	node->mem_allocatable_bytes = allocatable.mem_bytes;
-	return read_recent(s, values_get(item, "recent"), &node->pending_cpu_milli, why);
+	return read_recent(s, values_get(item, "recent"), &node->pending_cpu_milli, error);
 }
 
 /* What only the KEP's cases expect: the arithmetic per resource. */
@@ -200,21 +200,21 @@ static double term_of(const struct score_result *r, const char *name)
 }
 
 static bool check_kep_node(const cJSON *expect, const char *node, const struct score_result *r,
-			   struct reason *why)
+			   struct error *error)
 {
 	static const char *const keys[] = {"S_cpu", "S_mem", "U_cpu", "U_mem", "U", NULL};
 	static const char *const mu_keys[] = {"cpu", "mem", NULL};
 	const cJSON *want = values_get(values_get(expect, "per_node"), node);
 	const cJSON *mu = values_get(values_get(expect, "after_placement_mu"), node);
 
-	return values_only(want, keys, why) && values_only(mu, mu_keys, why) &&
-	       values_same(want, "S_cpu", term_of(r, "cpuRisk"), why) &&
-	       values_same(want, "S_mem", term_of(r, "memoryRisk"), why) &&
-	       values_same_int(want, "U_cpu", round_away(term_of(r, "cpuScore")), why) &&
-	       values_same_int(want, "U_mem", round_away(term_of(r, "memoryScore")), why) &&
-	       values_same_int(want, "U", r->score, why) &&
-	       values_same(mu, "cpu", term_of(r, "cpuMu"), why) &&
-	       values_same(mu, "mem", term_of(r, "memoryMu"), why);
+	return values_only(want, keys, error) && values_only(mu, mu_keys, error) &&
+	       values_same(want, "S_cpu", term_of(r, "cpuRisk"), error) &&
+	       values_same(want, "S_mem", term_of(r, "memoryRisk"), error) &&
+	       values_same_int(want, "U_cpu", round_away(term_of(r, "cpuScore")), error) &&
+	       values_same_int(want, "U_mem", round_away(term_of(r, "memoryScore")), error) &&
+	       values_same_int(want, "U", r->score, error) &&
+	       values_same(mu, "cpu", term_of(r, "cpuMu"), error) &&
+	       values_same(mu, "mem", term_of(r, "memoryMu"), error);
 }
 
 /* placement is the single highest node. */
@@ -232,25 +232,25 @@ static void compare(struct best *best, const char *node, int64_t score)
 		best->single = false;
 }
 
-static bool check_raw(const struct scene *s, const char *node, double got, struct reason *why)
+static bool check_raw(const struct scene *s, const char *node, double got, struct error *error)
 {
 	const cJSON *raw = values_get(s->expect, "raw");
 	double want, tolerance = 0;
 
 	if (!values_get(raw, node))
 		return true;
-	if (!values_number(raw, node, &want, why) ||
-	    !maybe_number(s->expect, "raw_rel_tol", &tolerance, why))
+	if (!values_number(raw, node, &want, error) ||
+	    !maybe_number(s->expect, "raw_rel_tol", &tolerance, error))
 		return false;
 	if (fabs(got - want) <= tolerance * fabs(want))
 		return true;
-	values_fail(why, "raw of %s is %.17g, expected %.17g", node, got, want);
+	values_fail(error, "raw of %s is %.17g, expected %.17g", node, got, want);
 	return false;
 }
 
 static bool score_node(const struct scene *s, const struct score_query *q,
 		       const struct score_scale *scale, const struct score_node *node,
-		       struct best *best, struct reason *why)
+		       struct best *best, struct error *error)
 {
 	const cJSON *scores = values_get(s->expect, "scores");
 	struct score_result result;
@@ -258,16 +258,16 @@ static bool score_node(const struct scene *s, const struct score_query *q,
 	score_node_by(q, s->plugin, scale, node, SCORE_TERMS, &result);
 	compare(best, node->name, result.score);
 	if (scores && !values_get(scores, node->name)) {
-		values_fail(why, "no score is expected for %s", node->name);
+		values_fail(error, "no score is expected for %s", node->name);
 		return false;
 	}
-	if (!values_same_int(scores, node->name, result.score, why) ||
-	    !check_raw(s, node->name, result.raw, why))
+	if (!values_same_int(scores, node->name, result.score, error) ||
+	    !check_raw(s, node->name, result.raw, error))
 		return false;
-	return s->variant != SCORE_KEP || check_kep_node(s->expect, node->name, &result, why);
+	return s->variant != SCORE_KEP || check_kep_node(s->expect, node->name, &result, error);
 }
 
-static bool score_nodes(struct scene *s, struct best *best, struct reason *why)
+static bool score_nodes(struct scene *s, struct best *best, struct error *error)
 {
 	const struct score_query q = {.variant = s->variant, .args = &s->args, .pod = &s->pod};
 	struct score_scale scale;
@@ -278,24 +278,24 @@ static bool score_nodes(struct scene *s, struct best *best, struct reason *why)
 				s->nodes[i].power = &s->models[m];
 	score_fixture_scale(&q, s->plugin, s->nodes, s->node_count, &scale);
 	for (size_t i = 0; i < s->node_count; i++)
-		if (!score_node(s, &q, &scale, &s->nodes[i], best, why))
+		if (!score_node(s, &q, &scale, &s->nodes[i], best, error))
 			return false;
 	return true;
 }
 
-static bool check_placement(const struct scene *s, const struct best *best, struct reason *why)
+static bool check_placement(const struct scene *s, const struct best *best, struct error *error)
 {
 	const cJSON *want = values_get(s->expect, "placement");
 
 	if (!want ||
 	    (best->single && cJSON_IsString(want) && strcmp(want->valuestring, best->node) == 0))
 		return true;
-	values_fail(why, "the pod goes to %s%s", best->node ? best->node : "no node",
+	values_fail(error, "the pod goes to %s%s", best->node ? best->node : "no node",
 		    best->single ? "" : " and others");
 	return false;
 }
 
-static bool check_names(const struct scene *s, const char *key, struct reason *why)
+static bool check_names(const struct scene *s, const char *key, struct error *error)
 {
 	const cJSON *list = values_get(s->expect, key);
 
@@ -305,7 +305,7 @@ static bool check_names(const struct scene *s, const char *key, struct reason *w
 		while (i < s->node_count && strcmp(want->string, s->nodes[i].name) != 0)
 			i++;
 		if (i == s->node_count) {
-			values_fail(why, "%s expects a node %s that is not there", key,
+			values_fail(error, "%s expects a node %s that is not there", key,
 				    want->string);
 			return false;
 		}
@@ -313,26 +313,26 @@ static bool check_names(const struct scene *s, const char *key, struct reason *w
 	return true;
 }
 
-static bool read_scene(struct scene *s, const cJSON *c, struct reason *why)
+static bool read_scene(struct scene *s, const cJSON *c, struct error *error)
 {
 	const cJSON *nodes = values_get(c, "nodes");
 
 	if (!cJSON_IsArray(nodes)) {
-		values_fail(why, "a case must have nodes");
+		values_fail(error, "a case must have nodes");
 		return false;
 	}
-	if (!read_args(values_get(c, "args"), s, why) ||
-	    !values_pod(values_get(c, "pod"), &s->pod, why) ||
-	    !maybe_int(c, "window_end", &s->window_end, why))
+	if (!read_args(values_get(c, "args"), s, error) ||
+	    !values_pod(values_get(c, "pod"), &s->pod, error) ||
+	    !maybe_int(c, "window_end", &s->window_end, error))
 		return false;
 	s->nodes = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*s->nodes));
 	for (const cJSON *item = nodes->child; item; item = item->next)
-		if (!read_node(s, item, &s->nodes[s->node_count++], why))
+		if (!read_node(s, item, &s->nodes[s->node_count++], error))
 			return false;
 	return true;
 }
 
-static bool run_scene(struct scene *s, const cJSON *c, struct reason *why)
+static bool run_scene(struct scene *s, const cJSON *c, struct error *error)
 {
 	static const char *const keys[] = {"scores", "placement", "raw", "raw_rel_tol", NULL};
 	static const char *const kep_keys[] = {"scores", "placement", "per_node",
@@ -340,24 +340,24 @@ static bool run_scene(struct scene *s, const cJSON *c, struct reason *why)
 	struct best best = {NULL, 0, false};
 
 	if (!cJSON_IsObject(s->expect) || !s->expect->child) {
-		values_fail(why, "a case must expect something");
+		values_fail(error, "a case must expect something");
 		return false;
 	}
-	return values_only(s->expect, s->variant == SCORE_KEP ? kep_keys : keys, why) &&
-	       read_scene(s, c, why) && score_nodes(s, &best, why) &&
-	       check_names(s, "scores", why) && check_names(s, "raw", why) &&
-	       check_names(s, "per_node", why) && check_names(s, "after_placement_mu", why) &&
-	       check_placement(s, &best, why);
+	return values_only(s->expect, s->variant == SCORE_KEP ? kep_keys : keys, error) &&
+	       read_scene(s, c, error) && score_nodes(s, &best, error) &&
+	       check_names(s, "scores", error) && check_names(s, "raw", error) &&
+	       check_names(s, "per_node", error) && check_names(s, "after_placement_mu", error) &&
+	       check_placement(s, &best, error);
 }
 
 static bool run_variant(enum score_plugin_id plugin, enum score_variant variant, const cJSON *c,
-			const char *expect, struct reason *why)
+			const char *expect, struct error *error)
 {
 	struct scene s = {.plugin = plugin, .variant = variant, .expect = values_get(c, expect)};
-	bool ok = run_scene(&s, c, why);
+	bool ok = run_scene(&s, c, error);
 
 	if (!ok)
-		reason_prefix(why, "%s", score_variant_name(variant));
+		error_prefix(error, "%s", score_variant_name(variant));
 	pod_spec_free_members(&s.pod);
 	free(s.models);
 	free(s.nodes);
@@ -365,37 +365,37 @@ static bool run_variant(enum score_plugin_id plugin, enum score_variant variant,
 }
 
 static enum outcome run(enum score_plugin_id plugin, enum score_variant variant, const cJSON *c,
-			struct reason *why)
+			struct error *error)
 {
-	if (!run_variant(plugin, variant, c, "expect", why))
+	if (!run_variant(plugin, variant, c, "expect", error))
 		return FAILED;
 	/* As prose it is for people. */
 	if (!cJSON_IsObject(values_get(c, "want_better")))
 		return PASSED;
-	return run_variant(plugin, SCORE_CORRECTED, c, "want_better", why) ? PASSED : FAILED;
+	return run_variant(plugin, SCORE_CORRECTED, c, "want_better", error) ? PASSED : FAILED;
 }
 
-enum outcome run_target_load_packing_score(const cJSON *c, struct reason *why)
+enum outcome run_target_load_packing_score(const cJSON *c, struct error *error)
 {
-	return run(PLUGIN_TARGET_LOAD_PACKING, SCORE_UPSTREAM, c, why);
+	return run(PLUGIN_TARGET_LOAD_PACKING, SCORE_UPSTREAM, c, error);
 }
 
-enum outcome run_load_variation_score(const cJSON *c, struct reason *why)
+enum outcome run_load_variation_score(const cJSON *c, struct error *error)
 {
-	return run(PLUGIN_LOAD_VARIATION_RISK_BALANCING, SCORE_UPSTREAM, c, why);
+	return run(PLUGIN_LOAD_VARIATION_RISK_BALANCING, SCORE_UPSTREAM, c, error);
 }
 
-enum outcome run_load_variation_kep(const cJSON *c, struct reason *why)
+enum outcome run_load_variation_kep(const cJSON *c, struct error *error)
 {
-	return run(PLUGIN_LOAD_VARIATION_RISK_BALANCING, SCORE_KEP, c, why);
+	return run(PLUGIN_LOAD_VARIATION_RISK_BALANCING, SCORE_KEP, c, error);
 }
 
-enum outcome run_low_risk_score(const cJSON *c, struct reason *why)
+enum outcome run_low_risk_score(const cJSON *c, struct error *error)
 {
-	return run(PLUGIN_LOW_RISK_OVER_COMMITMENT, SCORE_UPSTREAM, c, why);
+	return run(PLUGIN_LOW_RISK_OVER_COMMITMENT, SCORE_UPSTREAM, c, error);
 }
 
-enum outcome run_peaks_score(const cJSON *c, struct reason *why)
+enum outcome run_peaks_score(const cJSON *c, struct error *error)
 {
-	return run(PLUGIN_PEAKS, SCORE_UPSTREAM, c, why);
+	return run(PLUGIN_PEAKS, SCORE_UPSTREAM, c, error);
 }

@@ -89,7 +89,7 @@ static struct view *view_of(const struct state *s)
 
 /* A document is expected in words; what they mean follows from the request and the state. */
 static bool is_document(const cJSON *json, const struct state *s, const char *target,
-			struct reason *why)
+			struct error *error)
 {
 	const char *host = strstr(target, "host="), *duration;
 	const cJSON *map = api_fixture_at(json, "data.NodeMetricsMap");
@@ -97,18 +97,18 @@ static bool is_document(const cJSON *json, const struct state *s, const char *ta
 
 	duration = cJSON_GetStringValue(api_fixture_at(json, "window.duration"));
 	if (!duration || strcmp(duration, s->windows[WINDOW_15M] ? "15m" : "10m") != 0) {
-		values_fail(why, "the window is %s", duration ? duration : "not given");
+		values_fail(error, "the window is %s", duration ? duration : "not given");
 		return false;
 	}
 	if (!cJSON_IsObject(map) || cJSON_GetArraySize(map) != count ||
 	    (count == 1 && strcmp(map->child->string, host + 5) != 0)) {
-		values_fail(why, "the document has %d nodes, expected %d",
+		values_fail(error, "the document has %d nodes, expected %d",
 			    map ? cJSON_GetArraySize(map) : 0, count);
 		return false;
 	}
 	for (const cJSON *node = map->child; node; node = node->next) {
 		if (cJSON_GetArraySize(values_get(node, "metrics")) != 4) {
-			values_fail(why, "%s has not 4 metrics", node->string);
+			values_fail(error, "%s has not 4 metrics", node->string);
 			return false;
 		}
 	}
@@ -123,33 +123,33 @@ static bool same_or_null(const cJSON *want, const char *got)
 }
 
 static bool check_response(const struct api_fixture *f, const cJSON *expect, const struct state *s,
-			   const char *target, struct reason *why)
+			   const char *target, struct error *error)
 {
 	static const char *const keys[] = {"status", "content_type", "body", NULL};
 	const struct api_response *rs = &f->response;
 	const cJSON *type = cJSON_GetObjectItemCaseSensitive(expect, "content_type");
 	const char *body = cJSON_GetStringValue(values_get(expect, "body"));
 
-	if (!cJSON_IsObject(expect) || !values_only(expect, keys, why) || !body || !type) {
-		values_fail(why, "a case must expect status, content_type and body");
+	if (!cJSON_IsObject(expect) || !values_only(expect, keys, error) || !body || !type) {
+		values_fail(error, "a case must expect status, content_type and body");
 		return false;
 	}
-	if (!values_same_int(expect, "status", rs->status, why))
+	if (!values_same_int(expect, "status", rs->status, error))
 		return false;
 	if (!same_or_null(type, rs->content_type)) {
-		values_fail(why, "the content type is %s",
+		values_fail(error, "the content type is %s",
 			    rs->content_type ? rs->content_type : "not set");
 		return false;
 	}
 	if (rs->status == 200 && *body)
-		return is_document(f->json, s, target, why);
+		return is_document(f->json, s, target, error);
 	if (strcmp(rs->body.data ? rs->body.data : "", body) == 0)
 		return true;
-	values_fail(why, "the body is \"%.200s\"", rs->body.data ? rs->body.data : "");
+	values_fail(error, "the body is \"%.200s\"", rs->body.data ? rs->body.data : "");
 	return false;
 }
 
-enum outcome run_watcher_http(const cJSON *c, struct reason *why)
+enum outcome run_watcher_http(const cJSON *c, struct error *error)
 {
 	const cJSON *input = values_get(c, "input");
 	const char *method = cJSON_GetStringValue(values_get(input, "method"));
@@ -159,15 +159,15 @@ enum outcome run_watcher_http(const cJSON *c, struct reason *why)
 	bool ok;
 
 	if (!method || !target || !read_state(cJSON_GetStringValue(values_get(input, "state")), &s))
-		return values_fail(why, "a case must have a method, a target and a known state");
+		return values_fail(error, "a case must have a method, a target and a known state");
 	if (strncmp(target, "//", 2) == 0) {
-		reason_set(why, "redirects of Go's request multiplexer: answered directly here");
+		error_set(error, "redirects of Go's request multiplexer: answered directly here");
 		return SKIPPED;
 	}
 	api_fixture_open(&f, view_of(&s));
 	f.ctx.watcher_upstream = true;
 	api_fixture_send(&f, method, target, "");
-	ok = check_response(&f, values_get(c, "expect"), &s, target, why);
+	ok = check_response(&f, values_get(c, "expect"), &s, target, error);
 	api_fixture_close(&f);
 	return ok ? PASSED : FAILED;
 }
@@ -245,7 +245,7 @@ static bool encode(const cJSON *input, const cJSON *nodes, struct watcher_answer
 	return ok;
 }
 
-enum outcome run_watcher_encode(const cJSON *c, struct reason *why)
+enum outcome run_watcher_encode(const cJSON *c, struct error *error)
 {
 	const cJSON *input = values_get(c, "input"), *window = values_get(input, "window");
 	const cJSON *nodes = values_get(input, "nodes");
@@ -256,16 +256,16 @@ enum outcome run_watcher_encode(const cJSON *c, struct reason *why)
 	bool ok;
 
 	if (!want || !cJSON_IsNumber(start) || !cJSON_IsNumber(end) || !cJSON_IsObject(nodes) ||
-	    !values_int(input, "timestamp", &a.timestamp, why))
+	    !values_int(input, "timestamp", &a.timestamp, error))
 		return values_fail(
-			why, "a case must have a timestamp, a window, nodes and expect bytes");
+			error, "a case must have a timestamp, a window, nodes and expect bytes");
 	a.start = (int64_t)start->valuedouble;
 	a.end = (int64_t)end->valuedouble;
 	ok = encode(input, nodes, &a, &out);
 	if (!ok)
-		values_fail(why, "a metric cannot be read");
+		values_fail(error, "a metric cannot be read");
 	else if (strcmp(out.data, want) != 0)
-		ok = values_fail(why, "got %.400s", out.data) == PASSED;
+		ok = values_fail(error, "got %.400s", out.data) == PASSED;
 	buf_fini(&out);
 	return ok ? PASSED : FAILED;
 }

@@ -337,13 +337,13 @@ static void test_killed_and_restarted(void **state)
 	static const char *const options[] = {"--interval", "1s", NULL};
 	const struct cgroup_child busy = {.spin = true};
 	struct scene *s = *state;
-	struct reason why;
+	struct error error;
 	char run[64];
 	double samples, begin = now_s();
 
-	s->cgroups = cgroup_fixture_new("lifecycle", &why);
+	s->cgroups = cgroup_fixture_new("lifecycle", &error);
 	if (!s->cgroups) {
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		skip();
 	}
 	cgroup_fixture_make(s->cgroups, cgroup_fixture_all(s->cgroups), "work");

@@ -70,7 +70,7 @@ static void lookup(void *ctx, const char *host, struct resolver_answer *answer)
 	free(rest);
 	answer->failed = !answer->count;
 	if (answer->failed)
-		reason_set(&answer->why, "%s: no such name", host);
+		error_set(&answer->why, "%s: no such name", host);
 }
 
 static void answer(struct scene *s, const char *text)

@@ -44,11 +44,11 @@ struct scene {
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason why;
+	struct error error;
 
-	s->cgroups = cgroup_fixture_new("sampling", &why);
+	s->cgroups = cgroup_fixture_new("sampling", &error);
 	if (!s->cgroups)
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 	s->config = (struct sampling_config){
 		.cgroup_root = "/sys/fs/cgroup",
 		.rate_hz = 10,
@@ -100,14 +100,14 @@ static int teardown(void **state)
 
 static void open_sampling(struct scene *s)
 {
-	struct reason why;
+	struct error error;
 	int rc;
 
 	if (!s->cgroups)
 		skip();
-	rc = sampling_open(&s->sampling, &s->config, &why);
+	rc = sampling_open(&s->sampling, &s->config, &error);
 	if (rc)
-		print_error("%s\n", why.text);
+		print_error("%s\n", error.text);
 	assert_int_equal(rc, 0);
 }
 
@@ -140,13 +140,13 @@ static double used_by_work(struct scene *s)
 
 static void tick(struct scene *s)
 {
-	struct reason why;
+	struct error error;
 	int rc;
 
 	poll(NULL, 0, (int)(sampling_period_ns(s->sampling) / NS_PER_MS));
-	rc = sampling_tick(s->sampling, 0, &why);
+	rc = sampling_tick(s->sampling, 0, &error);
 	if (rc)
-		print_error("%s\n", why.text);
+		print_error("%s\n", error.text);
 	assert_int_equal(rc, 0);
 }
 

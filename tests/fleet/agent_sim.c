@@ -60,7 +60,7 @@ struct agent_sim {
 };
 
 int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config, uint32_t node,
-		   struct reason *reason)
+		   struct error *error)
 {
 	struct agent_sim *a = mem_zalloc(1, sizeof(*a));
 	struct sender_config sender = {
@@ -74,9 +74,9 @@ int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config
 	a->config = config;
 	cluster_node_name(node, a->name);
 	randombytes_buf(sender.run, sizeof(sender.run));
-	rc = sender_open(&a->sender, config->url, &sender, reason);
+	rc = sender_open(&a->sender, config->url, &sender, error);
 	if (!rc && config->also_url)
-		rc = sender_open(&a->also, config->also_url, &sender, reason);
+		rc = sender_open(&a->also, config->also_url, &sender, error);
 	if (rc) {
 		sender_close(a->sender);
 		free(a);

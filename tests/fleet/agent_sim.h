@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "shared/keyring.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 #include "tests/fleet/cluster.h"
 #include "tests/fleet/tally.h"
 #include "tests/fleet/trouble.h"
@@ -35,7 +35,7 @@ struct agent_sim;
 
 /* Begins to connect. */
 int agent_sim_open(struct agent_sim **a, const struct agent_sim_config *config, uint32_t node,
-		   struct reason *reason);
+		   struct error *error);
 void agent_sim_close(struct agent_sim *a); /* NULL is allowed */
 /*
  * Measures what config.history_ns says, of the time before it was opened. To be called at once, if

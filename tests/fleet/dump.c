@@ -340,14 +340,14 @@ static void write_items(struct dump *d)
 	}
 }
 
-int dump_write(const struct cluster *c, const char *path, struct reason *reason)
+int dump_write(const struct cluster *c, const char *path, struct error *reason)
 {
 	struct dump d = {.cluster = c, .file = fopen(path, "we")};
 	int rc = d.file ? 0 : -errno;
 	bool failed;
 
 	if (!d.file) {
-		reason_set(reason, "%s: %s", path, strerror(-rc));
+		error_set(reason, "%s: %s", path, strerror(-rc));
 		return rc;
 	}
 	fputs("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n", d.file);
@@ -356,7 +356,7 @@ int dump_write(const struct cluster *c, const char *path, struct reason *reason)
 	buf_fini(&d.text);
 	failed = ferror(d.file);
 	if (fclose(d.file) || failed) {
-		reason_set(reason, "%s: cannot be written", path);
+		error_set(reason, "%s: cannot be written", path);
 		return -EIO;
 	}
 	return 0;

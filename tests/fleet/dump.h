@@ -3,13 +3,13 @@
 #ifndef EVENKEEL_TESTS_FLEET_DUMP_H
 #define EVENKEEL_TESTS_FLEET_DUMP_H
 
-#include "shared/reason.h"
+#include "shared/error.h"
 #include "tests/fleet/cluster.h"
 
 /*
  * The same cluster makes the same bytes. 0, or -errno with the reason; what was begun of the file
  * is then no JSON.
  */
-int dump_write(const struct cluster *c, const char *path, struct reason *reason);
+int dump_write(const struct cluster *c, const char *path, struct error *error);
 
 #endif

@@ -222,11 +222,11 @@ struct fleet {
 	uint32_t worker_count;
 };
 
-static int fail(struct reason *why, const char *what)
+static int fail(struct error *why, const char *what)
 {
 	int error = errno;
 
-	reason_set(why, "%s: %s", what, strerror(error));
+	error_set(why, "%s: %s", what, strerror(error));
 	return -error;
 }
 
@@ -235,7 +235,7 @@ static int fail(struct reason *why, const char *what)
 static void __attribute__((noreturn))
 be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count, int64_t stop_ns)
 {
-	struct reason why;
+	struct error why;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!worker_run(&f->agents, first, count, stop_ns, f->options->last_acks_ns,
@@ -246,7 +246,7 @@ be_worker(const struct fleet *f, uint32_t index, uint32_t first, uint32_t count,
 }
 
 /* Nodes are dealt out evenly. */
-static int start_workers(struct fleet *f, int64_t stop_ns, struct reason *why)
+static int start_workers(struct fleet *f, int64_t stop_ns, struct error *why)
 {
 	uint32_t nodes = f->cluster->config.nodes, first = 0;
 	uint32_t workers = (nodes + WORKER_AGENTS_MAX - 1) / WORKER_AGENTS_MAX;
@@ -316,20 +316,20 @@ static int await_workers(struct fleet *f, const sigset_t *signals)
 
 /* --- before and after ------------------------------------------------------------------------- */
 
-static int check_address(const char *option, const char *url, struct reason *why)
+static int check_address(const char *option, const char *url, struct error *why)
 {
 	struct endpoint endpoint;
 	int rc = endpoint_parse(&endpoint, url, why);
 
 	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
-		reason_set(why, "%s: %s names no address; names are not looked up here", option,
-			   url);
+		error_set(why, "%s: %s names no address; names are not looked up here", option,
+			  url);
 		rc = -EINVAL;
 	}
 	return rc;
 }
 
-static int check_target(struct fleet *f, struct reason *why)
+static int check_target(struct fleet *f, struct error *why)
 {
 	const struct fleet_options *o = f->options;
 	int rc = check_address("--aggregator", o->aggregator, why);
@@ -351,7 +351,7 @@ static void raise_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int write_report(const struct fleet *f, double seconds, struct reason *why)
+static int write_report(const struct fleet *f, double seconds, struct error *why)
 {
 	const char *path = f->options->report;
 	bool standard = !strcmp(path, "-");
@@ -373,7 +373,7 @@ static int write_report(const struct fleet *f, double seconds, struct reason *wh
 	return rc;
 }
 
-static int run_agents(struct fleet *f, struct reason *why)
+static int run_agents(struct fleet *f, struct error *why)
 {
 	const struct fleet_options *o = f->options;
 	int64_t begin = clock_mono_ns();
@@ -404,13 +404,13 @@ static int run_agents(struct fleet *f, struct reason *why)
 	log_info("%lld agents in %u processes", (long long)o->nodes, f->worker_count);
 	rc = await_workers(f, &signals);
 	if (rc)
-		reason_set(why, "not all agents ran to the end");
+		error_set(why, "not all agents ran to the end");
 	if (!rc && o->report)
 		rc = write_report(f, (double)(clock_mono_ns() - begin) / 1e9, why);
 	return rc;
 }
 
-static int run(const void *values, struct reason *why)
+static int run(const void *values, struct error *why)
 {
 	const struct fleet_options *o = values;
 	struct cluster_config config = {
@@ -426,11 +426,11 @@ static int run(const void *values, struct reason *why)
 	int rc = 0;
 
 	if (!o->aggregator && !o->dump) {
-		reason_set(why, "nothing to do: give --aggregator, --dump or both");
+		error_set(why, "nothing to do: give --aggregator, --dump or both");
 		return 2;
 	}
 	if (o->node_life_ns && o->node_down_ns >= o->node_life_ns) {
-		reason_set(why, "--node-down must be less than --node-life");
+		error_set(why, "--node-down must be less than --node-life");
 		return 2;
 	}
 	f.cluster = cluster_new(&config);

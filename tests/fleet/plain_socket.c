@@ -215,12 +215,12 @@ static int set_address(struct sender_socket *s, const struct endpoint *e)
 }
 
 int sender_socket_open(struct sender_socket **out, const struct endpoint *endpoint,
-		       struct reason *reason)
+		       struct error *error)
 {
 	struct sender_socket *s = mem_zalloc(1, sizeof(*s));
 
 	if (set_address(s, endpoint)) {
-		reason_set(reason, "%s: not an address", endpoint->url);
+		error_set(error, "%s: not an address", endpoint->url);
 		free(s);
 		return -EINVAL;
 	}

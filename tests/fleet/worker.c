@@ -42,16 +42,16 @@ struct worker {
 	struct tally *tally; /* borrowed */
 };
 
-static int fail(struct reason *reason, const char *what)
+static int fail(struct error *reason, const char *what)
 {
 	int error = errno;
 
-	reason_set(reason, "%s: %s", what, strerror(error));
+	error_set(reason, "%s: %s", what, strerror(error));
 	return -error;
 }
 
 /* The signals' number is beyond all seats. */
-static int watch(struct worker *w, int fd, uint32_t seat, struct reason *reason)
+static int watch(struct worker *w, int fd, uint32_t seat, struct error *reason)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = seat};
 
@@ -60,7 +60,7 @@ static int watch(struct worker *w, int fd, uint32_t seat, struct reason *reason)
 		       : 0;
 }
 
-static int open_events(struct worker *w, struct reason *reason)
+static int open_events(struct worker *w, struct error *reason)
 {
 	sigset_t set;
 
@@ -76,7 +76,7 @@ static int open_events(struct worker *w, struct reason *reason)
 }
 
 /* Begins the life of a seat's agent, unless it is a time at which that is dead. */
-static int open_agent(struct worker *w, uint32_t seat, struct reason *reason)
+static int open_agent(struct worker *w, uint32_t seat, struct error *reason)
 {
 	struct seat *s = &w->seats[seat];
 	uint32_t life;
@@ -94,7 +94,7 @@ static int open_agent(struct worker *w, uint32_t seat, struct reason *reason)
 	return rc;
 }
 
-static int open_agents(struct worker *w, uint32_t count, struct reason *reason)
+static int open_agents(struct worker *w, uint32_t count, struct error *reason)
 {
 	int rc = 0;
 
@@ -117,7 +117,7 @@ static void close_agent(struct worker *w, struct seat *s)
 static void change_life(struct worker *w, uint32_t seat)
 {
 	struct seat *s = &w->seats[seat];
-	struct reason why;
+	struct error why;
 
 	close_agent(w, s);
 	if (!w->last && open_agent(w, seat, &why)) {
@@ -230,7 +230,7 @@ static double cpu_seconds(void)
 }
 
 int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t count,
-	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct reason *reason)
+	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct error *reason)
 {
 	struct worker w = {
 		.config = config, .first = first, .epoll = -1, .signals = -1, .tally = tally};
@@ -250,7 +250,7 @@ int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t c
 		tally->cpu_seconds = cpu_seconds();
 	}
 	if (!rc && w.failed) {
-		reason_set(reason, "an agent could not be started again");
+		error_set(reason, "an agent could not be started again");
 		rc = -EIO;
 	}
 	close_all(&w);

@@ -13,6 +13,6 @@ enum { WORKER_AGENTS_FEW = 500, WORKER_AGENTS_MAX = 2500 };
  * tally. Blocks both signals. 0, or -errno with the reason.
  */
 int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t count,
-	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct reason *reason);
+	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct error *error);
 
 #endif

@@ -13,10 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ack ack, again;
 	struct buf out = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (body_decode_ack(data, size, &ack, &why)) {
-		assert(why.text[0] != '\0');
+	if (body_decode_ack(data, size, &ack, &error)) {
+		assert(error.text[0] != '\0');
 		return 0;
 	}
 	assert(ack.status >= ACK_APPLIED && ack.status <= ACK_REFUSED);

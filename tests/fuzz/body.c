@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
 	struct interval *i = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	size_t count;
 
 	if (!size)
@@ -174,8 +174,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data++, size--;
 	for (size_t n = 0; n < count; n++)
 		parts[n] = take(&data, &size, n + 1 == count);
-	if (interval_decode(parts, count, &i, &why)) {
-		assert(why.text[0] != '\0' && !i);
+	if (interval_decode(parts, count, &i, &error)) {
+		assert(error.text[0] != '\0' && !i);
 	} else {
 		check(i);
 		send_again(i);

@@ -39,11 +39,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Leap day, the turn of a year, before 1970, a century that has no leap day. */
 	static const int64_t times[] = {1709164800, 1735689599, -1, 4107542400, 1769861640};
 	char *text = mem_strndup((const char *)data, size);
-	struct reason why = {""};
+	struct error error = {""};
 	struct drain_cron c;
 
-	if (drain_cron_parse(text, &c, &why)) {
-		assert(why.text[0]);
+	if (drain_cron_parse(text, &c, &error)) {
+		assert(error.text[0]);
 		free(text);
 		return 0;
 	}

@@ -30,7 +30,7 @@ struct taken {
 	uint64_t last; /* decision */
 };
 
-static int take(void *ctx, const char *name, const void *state, size_t len, struct reason *reason)
+static int take(void *ctx, const char *name, const void *state, size_t len, struct error *reason)
 {
 	struct taken *t = ctx;
 
@@ -49,7 +49,7 @@ static void take_decision(void *ctx, uint64_t number, const struct drain_row_fac
 	t->last = number;
 }
 
-static struct database *open_database(struct taken *t, struct reason *note)
+static struct database *open_database(struct taken *t, struct error *note)
 {
 	struct database_config config = {.dir = f.dir,
 					 .rows_max = ROWS_MAX,
@@ -58,11 +58,11 @@ static struct database *open_database(struct taken *t, struct reason *note)
 					 .take_decision = take_decision,
 					 .ctx = t};
 	struct database *d = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	bool empty;
-	int rc = database_open(&d, &config, &empty, note, &why);
+	int rc = database_open(&d, &config, &empty, note, &error);
 
-	assert(rc ? !d && why.text[0] : d != NULL);
+	assert(rc ? !d && error.text[0] : d != NULL);
 	return d;
 }
 
@@ -71,7 +71,7 @@ static bool fill(struct database *d)
 {
 	struct drain_row *decisions[2];
 	struct drain_rows of = {.first = 1, .count = 2, .of = decisions};
-	struct reason why;
+	struct error error;
 	int rc = 0;
 
 	for (int i = 0; i < 2; i++)
@@ -81,16 +81,16 @@ static bool fill(struct database *d)
 		struct usage_row row = {.name = mem_printf("node-%d", i), .heard_ns = i + 1};
 
 		buf_add(&row.packed, "state of a node", 15);
-		rc = database_write(d, &row, 1, &why);
+		rc = database_write(d, &row, 1, &error);
 		buf_fini(&row.packed);
 		free(row.name);
 	}
 	if (!rc)
-		rc = database_write_memo(d, "slack", "remembered", 10, 1, &why);
+		rc = database_write_memo(d, "slack", "remembered", 10, 1, &error);
 	if (!rc)
-		rc = database_write_decisions(d, &of, &why);
+		rc = database_write_decisions(d, &of, &error);
 	if (!rc)
-		rc = database_commit(d, 0, &why);
+		rc = database_commit(d, 0, &error);
 	for (int i = 0; i < 2; i++)
 		drain_row_drop(decisions[i]);
 	return rc == 0;
@@ -106,7 +106,7 @@ static void remove_all(void)
 static void make_whole(void)
 {
 	struct taken t = {0};
-	struct reason note;
+	struct error note;
 	struct database *d;
 	FILE *file;
 
@@ -153,7 +153,7 @@ static void write_patched(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct taken t = {0};
-	struct reason note = {""};
+	struct error note = {""};
 	struct database *d;
 
 	if (!f.folder)

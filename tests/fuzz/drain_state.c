@@ -19,10 +19,10 @@ static void check_round(const struct drain_state *s)
 {
 	struct drain_state *again = drain_state_new();
 	struct buf first = BUF_INIT, second = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 
 	drain_state_write(s, NOW_NS, &first);
-	assert(drain_state_read(again, first.data, first.len, HOUR_NS, NOW_NS, &why) == 0);
+	assert(drain_state_read(again, first.data, first.len, HOUR_NS, NOW_NS, &error) == 0);
 	drain_state_write(again, NOW_NS, &second);
 	assert(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
 	buf_fini(&first);
@@ -33,12 +33,12 @@ static void check_round(const struct drain_state *s)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct drain_state *s = drain_state_new();
-	struct reason why = {""};
-	int err = drain_state_read(s, (const char *)data, size, HOUR_NS, NOW_NS, &why);
+	struct error error = {""};
+	int err = drain_state_read(s, (const char *)data, size, HOUR_NS, NOW_NS, &error);
 
 	assert(err == 0 || err == -EINVAL);
 	if (err)
-		assert(*why.text);
+		assert(*error.text);
 	else
 		check_round(s);
 	drain_state_free(s);

@@ -16,11 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = mem_strndup(size ? (const char *)data : "", size);
 	char printed[DURATION_LEN];
-	struct reason reason = {""};
+	struct error error = {""};
 	int64_t ns = -1, again = -1;
 
-	if (duration_parse(text, &ns, &reason)) {
-		assert(reason.text[0] && ns == -1);
+	if (duration_parse(text, &ns, &error)) {
+		assert(error.text[0] && ns == -1);
 	} else {
 		assert(ns >= 0);
 		duration_format(ns, printed);

@@ -14,11 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct exec_credential cred = {0};
-	struct reason why = {""};
+	struct error error = {""};
 
 	if (exec_credential_parse(&cred, "client.authentication.k8s.io/v1", (const char *)data,
-				  size, &why)) {
-		assert(why.text[0] && !strchr(why.text, '\n'));
+				  size, &error)) {
+		assert(error.text[0] && !strchr(error.text, '\n'));
 		assert(!cred.token && !cred.certificate && !cred.key);
 		return 0;
 	}

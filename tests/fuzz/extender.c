@@ -12,7 +12,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/extender_json.h"
 #include "aggregator/api/policy_options.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/consistent.h"
@@ -39,7 +39,7 @@ static void start(void)
 		.views = view_slot_new(),
 		.counters = &counters,
 		.now_ns = fixed_now,
-		.ledger = ledger_new(),
+		.reservations = reservations_new(),
 		.extender = &options,
 	};
 	view_slot_publish(ctx.views, view_fixture_new());
@@ -54,16 +54,16 @@ static void check_answer(const char *path, const char *text, size_t len)
 				       .query = bare_query,
 				       .query_other = bare_query_other};
 	struct api_response rs = {.status = 200};
-	struct reason why;
+	struct error why;
 	cJSON *tree;
 
 	api_route(&ctx, &rq, &rs);
 	assert(rs.status == 200 || rs.status == 400);
 	tree = cJSON_ParseWithLength(rs.body.data, rs.body.len);
 	assert(tree);
-	if (!ledger_is_consistent(ctx.ledger, &why))
+	if (!reservations_is_consistent(ctx.reservations, &why))
 		abort();
-	ledger_settle(ctx.ledger, 0, fixed_now() + LEDGER_TTL_NS);
+	reservations_settle(ctx.reservations, 0, fixed_now() + RESERVATIONS_TTL_NS);
 	cJSON_Delete(tree);
 	buf_fini(&rs.body);
 }
@@ -72,10 +72,10 @@ static void check_args(const char *text, size_t len)
 {
 	struct extender_args args;
 	char field[EXTENDER_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 
-	if (extender_args_parse(text, len, &args, field, &reason)) {
-		assert(reason.text[0] && strlen(field) < sizeof(field));
+	if (extender_args_parse(text, len, &args, field, &error)) {
+		assert(error.text[0] && strlen(field) < sizeof(field));
 		return;
 	}
 	assert(cJSON_IsObject(args.pod));
@@ -92,17 +92,17 @@ static void check_preemption(const char *text, size_t len)
 {
 	struct extender_preemption p, again;
 	char field[EXTENDER_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 	struct buf out = BUF_INIT;
 
-	if (extender_preemption_parse(text, len, &p, field, &reason)) {
-		assert(reason.text[0] && strlen(field) < sizeof(field));
+	if (extender_preemption_parse(text, len, &p, field, &error)) {
+		assert(error.text[0] && strlen(field) < sizeof(field));
 		return;
 	}
 	extender_write_preemption_result(&out, p.meta.of, p.meta.count);
 	out.len--;
 	buf_add_str(&out, ",\"Pod\":{}}");
-	assert(extender_preemption_parse(out.data, out.len, &again, field, &reason) == 0);
+	assert(extender_preemption_parse(out.data, out.len, &again, field, &error) == 0);
 	assert(again.meta.count == p.meta.count);
 	for (size_t i = 0; i < p.meta.count; i++)
 		assert(again.meta.of[i].count == p.meta.of[i].count);

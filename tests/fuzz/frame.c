@@ -18,10 +18,10 @@ static void open_one(const void *data, size_t size, const struct keyring *ring,
 {
 	struct frame_header header = {.sequence = 0};
 	struct buf body = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (frame_open(data, size, ring, nonce, &header, &body, &why)) {
-		assert(why.text[0] != '\0');
+	if (frame_open(data, size, ring, nonce, &header, &body, &error)) {
+		assert(error.text[0] != '\0');
 		assert(!body.data);
 		return;
 	}

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct yaml_json_limits limits = {.depth = DEPTH + 5, .bytes = 1 << 20};
 	cJSON *value = cJSON_ParseWithLength((const char *)data, size), *back;
 	struct buf yaml = BUF_INIT, json = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 	size_t documents;
 
 	if (!value)
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 4096 && is_clear(value, 0) && is_ascii(data, size) &&
 	    (cJSON_IsObject(value) || cJSON_IsArray(value))) {
 		assert(yaml_json_convert("yaml", yaml.data, yaml.len, &limits, &json, &documents,
-					 &why) == 0);
+					 &error) == 0);
 		back = cJSON_Parse(json.data);
 		assert(cJSON_Compare(value, back, true));
 		cJSON_Delete(back);

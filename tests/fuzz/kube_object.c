@@ -26,12 +26,12 @@ static bool is_ascii(const uint8_t *data, size_t size)
 static void check(enum object_kind kind, const cJSON *tree, bool exact)
 {
 	char field[OBJECT_FIELD_MAX] = "";
-	struct reason reason = {""};
+	struct error error = {""};
 	const char *what = NULL;
 	struct object *o;
 
-	if (object_read(kind, tree, &o, field, &reason)) {
-		assert(reason.text[0] && strlen(field) < sizeof(field));
+	if (object_read(kind, tree, &o, field, &error)) {
+		assert(error.text[0] && strlen(field) < sizeof(field));
 		return;
 	}
 	assert(o->name[0] && o->kind == kind);

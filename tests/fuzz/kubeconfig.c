@@ -14,10 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kube_config c = {0}, copy;
 	struct kube_url url = {0};
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (kubeconfig_parse(&c, "fuzz", "/folder", (const char *)data, size, NULL, &why)) {
-		assert(why.text[0] && !strchr(why.text, '\n'));
+	if (kubeconfig_parse(&c, "fuzz", "/folder", (const char *)data, size, NULL, &error)) {
+		assert(error.text[0] && !strchr(error.text, '\n'));
 		assert(!c.server);
 		return 0;
 	}

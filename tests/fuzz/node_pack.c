@@ -39,14 +39,14 @@ static void check_page(const struct node_page *p)
 static struct usage_node *unpack(const void *data, size_t len)
 {
 	struct usage_node *n = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	struct buf b = BUF_INIT;
 	int rc;
 
 	buf_add(&b, data, len);
 	usage_pack_seal("node", &b);
-	rc = usage_node_unpack("node", b.data, b.len, &n, &why);
-	assert(rc ? !n && why.text[0] : n != NULL);
+	rc = usage_node_unpack("node", b.data, b.len, &n, &error);
+	assert(rc ? !n && error.text[0] : n != NULL);
 	buf_fini(&b);
 	return n;
 }

@@ -42,26 +42,26 @@ static const struct option_spec specs[] = {
 static const struct option_program program = {
 	.name = "prog", .summary = "", .usage = "", .specs = specs, .config_name = "config"};
 
-static void check_reason(const struct reason *reason)
+static void check_reason(const struct error *error)
 {
-	assert(reason->text[0]);
-	assert(!strchr(reason->text, '\n'));
+	assert(error->text[0]);
+	assert(!strchr(error->text, '\n'));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct settings found = {0};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct values values = {0};
 
-	if (options_parse_yaml(&program, "fuzz", (const char *)data, size, &found, &reason))
-		check_reason(&reason);
+	if (options_parse_yaml(&program, "fuzz", (const char *)data, size, &found, &error))
+		check_reason(&error);
 	for (size_t i = 0; i < found.count; i++) {
 		const struct setting *s = &found.items[i];
 
-		reason = (struct reason){""};
-		if (s->text && options_set(s->spec, s->text, &values, &reason))
-			check_reason(&reason);
+		error = (struct error){""};
+		if (s->text && options_set(s->spec, s->text, &values, &error))
+			check_reason(&error);
 	}
 	options_free(&program, &values);
 	settings_fini(&found);

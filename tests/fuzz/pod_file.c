@@ -12,13 +12,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct reason reason = {""};
+	struct error error = {""};
 	struct buf json = BUF_INIT;
 	const char *end = NULL;
 	cJSON *doc;
 
-	if (pod_file_convert("fuzz", (const char *)data, size, &json, &reason)) {
-		assert(reason.text[0] && !strchr(reason.text, '\n'));
+	if (pod_file_convert("fuzz", (const char *)data, size, &json, &error)) {
+		assert(error.text[0] && !strchr(error.text, '\n'));
 		assert(json.len == 0);
 	} else {
 		doc = cJSON_ParseWithLengthOpts(json.data, json.len, &end, false);

@@ -18,11 +18,11 @@ static void check_pod(const char *text)
 {
 	cJSON *tree = cJSON_Parse(text);
 	char field[POD_JSON_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 	struct pod_spec pod;
 
-	if (tree && pod_json_parse(tree, &pod, field, &reason)) {
-		assert(reason.text[0] && strlen(field) < sizeof(field));
+	if (tree && pod_json_parse(tree, &pod, field, &error)) {
+		assert(error.text[0] && strlen(field) < sizeof(field));
 	} else if (tree) {
 		for (int i = 0; i < 4; i++) {
 			assert(pod_spec_cpu_milli(&pod, i & 1, i & 2) >= 0);
@@ -37,10 +37,10 @@ static void check_request(const char *text, size_t len)
 {
 	struct scores_request rq = {0};
 	char field[SCORES_FIELD_MAX];
-	struct reason reason = {""};
+	struct error error = {""};
 
-	if (scores_request_parse(text, len, NULL, &rq, field, &reason)) {
-		assert(reason.text[0] && strlen(field) < sizeof(field));
+	if (scores_request_parse(text, len, NULL, &rq, field, &error)) {
+		assert(error.text[0] && strlen(field) < sizeof(field));
 		return;
 	}
 	assert(rq.mix.count > 0 && rq.mix.count <= SCORE_PLUGINS);

@@ -26,12 +26,12 @@ static void check_negative(const char *text, int64_t milli, int64_t units)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = mem_strndup((const char *)data, size);
-	struct reason reason = {""};
+	struct error error = {""};
 	int64_t milli, units;
-	int err = quantity_parse_milli(text, &milli, &reason);
+	int err = quantity_parse_milli(text, &milli, &error);
 
 	assert(err == quantity_parse_units(text, &units, NULL));
-	assert((err != 0) == (reason.text[0] != '\0'));
+	assert((err != 0) == (error.text[0] != '\0'));
 	if (!err) {
 		assert((milli > 0) == (units > 0) && (milli < 0) == (units < 0));
 		if (milli > 0 && milli < INT64_MAX)

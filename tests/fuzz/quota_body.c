@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/mem.h"
 #include "tests/fuzz/bare_request.h"
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ctx = (struct api_context){.views = view_slot_new(),
 					   .counters = &counters,
 					   .now_ns = now_ns,
-					   .ledger = ledger_new(),
+					   .reservations = reservations_new(),
 					   .victims = victim_log_new()};
 		view_slot_publish(ctx.views, make_view());
 	}

@@ -13,13 +13,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(int err, struct selector *s, const struct reason *reason)
+static void check(int err, struct selector *s, const struct error *error)
 {
 	struct label some[] = {{"a", "b"}, {"app", ""}, {"x.io/y", "in"}};
 	const struct labels none = {0, NULL}, labels = {3, some};
 
 	if (err) {
-		assert(reason->text[0]);
+		assert(error->text[0]);
 		return;
 	}
 	if (selector_is_empty(s))
@@ -32,7 +32,7 @@ static void check(int err, struct selector *s, const struct reason *reason)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = mem_alloc(size + 1);
-	struct reason reason = {""};
+	struct error error = {""};
 	struct selector *s = NULL;
 	cJSON *tree;
 	int err;
@@ -40,12 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(text, data, size);
 	text[size] = '\0';
-	err = selector_parse(text, &s, &reason);
-	check(err, s, &reason);
+	err = selector_parse(text, &s, &error);
+	check(err, s, &error);
 	tree = cJSON_Parse(text);
 	if (tree) {
-		err = selector_read(tree, &s, &reason);
-		check(err, s, &reason);
+		err = selector_read(tree, &s, &error);
+		check(err, s, &error);
 	}
 	cJSON_Delete(tree);
 	free(text);

@@ -62,18 +62,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct slack_state *s = slack_state_new(), *next = slack_state_new();
 	struct buf first = BUF_INIT, second = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 
 	if (!view)
 		make_cluster();
-	if (slack_memory_read(s, (const char *)data, size, &why)) {
-		assert(why.text[0]);
+	if (slack_memory_read(s, (const char *)data, size, &error)) {
+		assert(error.text[0]);
 		slack_memory_write(s, &first);
 		assert(strcmp(first.data, "{\"classes\":[]}") == 0);
 	} else {
 		step(s);
 		slack_memory_write(s, &first);
-		if (slack_memory_read(next, first.data, first.len, &why))
+		if (slack_memory_read(next, first.data, first.len, &error))
 			abort();
 		slack_memory_write(next, &second);
 		assert(strcmp(first.data, second.data) == 0);

@@ -44,12 +44,12 @@ static void get(const struct api_context *ctx, const char *path, struct buf *out
 static struct view *read_view(const char *text, size_t len)
 {
 	struct snapshot *s = snapshot_new();
-	struct reason reason = {""};
+	struct error error = {""};
 	struct view *v = NULL;
 
-	if (snapshot_add(s, "fuzz", text, len, &reason) ||
-	    snapshot_view(s, &v, &moment_ns, &reason)) {
-		assert(reason.text[0]);
+	if (snapshot_add(s, "fuzz", text, len, &error) ||
+	    snapshot_view(s, &v, &moment_ns, &error)) {
+		assert(error.text[0]);
 		v = NULL;
 	}
 	snapshot_free(s);

@@ -40,13 +40,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint8_t key[BEARER_KEY_LEN] = {1, 2, 3};
 	uint8_t nobody[BEARER_DIGEST_LEN] = {0};
 	struct token_list *l = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 	char *text = mem_alloc(size + 1);
 
 	memcpy(text, data, size);
 	text[size] = '\0';
-	if (token_list_parse(&l, key, text, size, &why)) {
-		assert(!l && why.text[0] && !strchr(why.text, '\n'));
+	if (token_list_parse(&l, key, text, size, &error)) {
+		assert(!l && error.text[0] && !strchr(error.text, '\n'));
 	} else {
 		assert(!token_list_find(l, nobody));
 		find_all(l, key, text, size);

@@ -38,7 +38,7 @@ static void review_token(const char *text, size_t len, const char *audience)
 		return;
 	}
 	assert(a.verdict == ACCESS_UNKNOWN || a.verdict == ACCESS_UNANSWERED);
-	assert(a.why.text[0]);
+	assert(a.error.text[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -50,6 +50,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	review_token(text, size, "evenkeel");
 	access_review_read(text, size, &a);
 	assert(a.verdict != ACCESS_UNKNOWN);
-	assert(a.verdict == ACCESS_ALLOWED || a.why.text[0]);
+	assert(a.verdict == ACCESS_ALLOWED || a.error.text[0]);
 	return 0;
 }

@@ -66,13 +66,13 @@ static void look_at(struct view *v)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct snapshot *s = snapshot_new();
-	struct reason reason = {""};
+	struct error error = {""};
 	struct view *v = NULL;
 
-	if (snapshot_add(s, "nodes", nodes, sizeof(nodes) - 1, &reason) ||
-	    snapshot_add_usage(s, "fuzz", (const char *)data, size, &reason) ||
-	    snapshot_view(s, &v, &moment_ns, &reason))
-		assert(reason.text[0]);
+	if (snapshot_add(s, "nodes", nodes, sizeof(nodes) - 1, &error) ||
+	    snapshot_add_usage(s, "fuzz", (const char *)data, size, &error) ||
+	    snapshot_view(s, &v, &moment_ns, &error))
+		assert(error.text[0]);
 	else
 		look_at(v);
 	snapshot_free(s);

@@ -11,9 +11,9 @@ static struct workload_table *read_back(const char *text, size_t len)
 {
 	struct workload_memory *m = workload_memory_new();
 	struct workload_table *t = NULL;
-	struct reason why;
+	struct error error;
 
-	if (workload_memory_read(m, text, len, &why) == 0)
+	if (workload_memory_read(m, text, len, &error) == 0)
 		t = workload_memory_table(m, 0);
 	workload_memory_free(m);
 	return t;

@@ -167,7 +167,7 @@ static void test_tokens_in_clear(void **state)
 	struct http_config config = {.listen = ":0",
 				     .ctx = &s->ctx,
 				     .auth = {.token_file = s->tokens}};
-	struct reason why = {""};
+	struct error why = {""};
 
 	assert_int_equal(http_start_with(&s->http, &config, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "--allow-plain-tokens"));
@@ -203,7 +203,7 @@ static void test_options(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct reason why = {""};
+		struct error why = {""};
 
 		assert_int_equal(access_options_check(&cases[i].o, &why),
 				 cases[i].says ? -EINVAL : 0);
@@ -215,7 +215,7 @@ static void test_options(void **state)
 static void expect_no_start(struct access_scene *s, const struct http_config *config,
 			    const char *says)
 {
-	struct reason why = {""};
+	struct error why = {""};
 
 	assert_true(http_start_with(&s->http, config, &why) < 0);
 	s->http = NULL;
@@ -379,7 +379,7 @@ static void know(void *ctx, const char *token, const char *verb, const char *pat
 		snprintf(a->user, sizeof(a->user), "system:serviceaccount:default:reader");
 		if (strcmp(verb, "post") == 0 && strcmp(path, "/v1/scores") == 0)
 			a->verdict = ACCESS_UNANSWERED;
-		reason_set(&a->why, "the API server is away");
+		error_set(&a->error, "the API server is away");
 	}
 }
 

@@ -115,15 +115,15 @@ static pid_t start_bursts(void)
 static int setup(void **state)
 {
 	static struct scene scene;
-	struct reason why = {""};
+	struct error error = {""};
 
 	*state = &scene;
 	scene = (struct scene){0};
 	if (sodium_init() < 0)
 		return -1;
-	scene.cgroups = cgroup_fixture_new("bursty", &why);
+	scene.cgroups = cgroup_fixture_new("bursty", &error);
 	if (!scene.cgroups) {
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		return 0;
 	}
 	scene.stack = stack_new();

@@ -205,16 +205,16 @@ static bool check_tier(const struct scene *s, const char *view, enum sampler_tie
 {
 	static uint64_t pass;
 	struct pass_result result;
-	struct reason reason = {""};
+	struct error error = {""};
 	struct sampler *sampler;
 	bool ok = true;
 
-	if (sampler_open_ops(&sampler, sampler_all_ops[tier], fs, &reason))
-		return fail_inside(view, sampler_tier_name(tier), reason.text);
+	if (sampler_open_ops(&sampler, sampler_all_ops[tier], fs, &error))
+		return fail_inside(view, sampler_tier_name(tier), error.text);
 	for (struct sight *sight = sights; sight->sub; sight++)
 		sight->memory_before = kernel_memory(s, sight->sub);
-	if (sampler_pass(sampler, t, PASS_SLOW, ++pass, &result, &reason))
-		ok = fail_inside(view, sampler_tier_name(tier), reason.text);
+	if (sampler_pass(sampler, t, PASS_SLOW, ++pass, &result, &error))
+		ok = fail_inside(view, sampler_tier_name(tier), error.text);
 	for (; ok && sights->sub; sights++)
 		ok = check_sight(s, view, t, pass, sights);
 	sampler_close(sampler);
@@ -225,21 +225,21 @@ static bool check_view(const struct scene *s, const char *view, struct sight *si
 {
 	char *root = mem_printf("%s/%s", s->folder, view);
 	struct topology *t = topology_new();
-	struct reason reason = {""};
+	struct error error = {""};
 	struct sampler *chosen;
 	struct cgroupfs fs;
 	bool ok = true;
 
-	if (cgroupfs_open(&fs, root, NULL, &reason) || cgroupfs_scan(&fs, t, &reason))
-		return fail_inside(view, root, reason.text);
+	if (cgroupfs_open(&fs, root, NULL, &error) || cgroupfs_scan(&fs, t, &error))
+		return fail_inside(view, root, error.text);
 	for (int h = 0; h < HIERARCHIES; h++) {
 		if (!fs.mount[h] != !cgroup_fixture_fs(s->fixture)->mount[h])
 			return fail_inside(view, root, "not all hierarchies were found");
 	}
 	ok = (!s->bpf || check_tier(s, view, TIER_T1, &fs, t, sights)) &&
 	     check_tier(s, view, TIER_T3, &fs, t, sights);
-	if (ok && sampler_choose(&chosen, -1, &fs, t, &reason))
-		ok = fail_inside(view, "no tier", reason.text);
+	if (ok && sampler_choose(&chosen, -1, &fs, t, &error))
+		ok = fail_inside(view, "no tier", error.text);
 	else if (ok)
 		sampler_close(chosen);
 	cgroupfs_close(&fs);
@@ -281,11 +281,11 @@ static void live_inside(const struct scene *s)
 
 static bool is_bpf_there(const struct cgroupfs *fs)
 {
-	struct reason reason = {""};
+	struct error error = {""};
 	struct sampler *sampler;
 
-	if (sampler_open_ops(&sampler, sampler_all_ops[TIER_T1], fs, &reason)) {
-		printf("SKIP: T1: %s\n", reason.text);
+	if (sampler_open_ops(&sampler, sampler_all_ops[TIER_T1], fs, &error)) {
+		printf("SKIP: T1: %s\n", error.text);
 		return false;
 	}
 	sampler_close(sampler);
@@ -305,12 +305,12 @@ static void spawn_and_stop(const struct scene *s, const char *sub, size_t hold_b
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason reason = {""};
+	struct error error = {""};
 
 	*state = s;
-	s->fixture = cgroup_fixture_new("namespace", &reason);
+	s->fixture = cgroup_fixture_new("namespace", &error);
 	if (!s->fixture) {
-		printf("SKIP: %s\n", reason.text);
+		printf("SKIP: %s\n", error.text);
 		return 0;
 	}
 	s->folder = folder_make();

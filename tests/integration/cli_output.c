@@ -85,13 +85,13 @@ static void expect_same(const char *command, const struct buf *json, const struc
 {
 	static const struct yaml_json_limits limits = {.depth = 100, .bytes = 1 << 20};
 	struct buf back = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 	size_t documents;
 	cJSON *want = cJSON_Parse(json->data), *got;
 
 	assert_non_null(want);
-	if (yaml_json_convert("yaml", yaml->data, yaml->len, &limits, &back, &documents, &why))
-		fail_msg("%s: %s\n%s", command, why.text, yaml->data);
+	if (yaml_json_convert("yaml", yaml->data, yaml->len, &limits, &back, &documents, &error))
+		fail_msg("%s: %s\n%s", command, error.text, yaml->data);
 	assert_int_equal(documents, 1);
 	got = cJSON_Parse(back.data);
 	if (!cJSON_Compare(want, got, true))

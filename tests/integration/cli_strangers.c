@@ -390,7 +390,7 @@ static void json_and_yaml_lose_nothing(void **state)
 {
 	static const struct yaml_json_limits limits = {.depth = 100, .bytes = 1 << 20};
 	struct buf out = BUF_INIT, err = BUF_INIT, back = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 	size_t documents;
 
 	(void)state;
@@ -404,7 +404,7 @@ static void json_and_yaml_lose_nothing(void **state)
 		ask("nodes -o yaml", server, &out, &err);
 		buf_clear(&back);
 		assert_int_equal(yaml_json_convert("yaml", out.data, out.len, &limits, &back,
-						   &documents, &why),
+						   &documents, &error),
 				 0);
 		doc = cJSON_Parse(back.data);
 		assert_true(has_name(doc, nasty));

@@ -76,10 +76,10 @@ static void need_capabilities(void)
 	skip();
 }
 
-static int always_works(void *ctx, struct reason *reason)
+static int always_works(void *ctx, struct error *error)
 {
 	(void)ctx;
-	(void)reason;
+	(void)error;
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static bool is_confined(uint64_t capabilities)
 static int confine_freely(void)
 {
 	const struct confine_config config = {.trial = always_works};
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (!confine(&config, &why))
 		return 0;
@@ -123,7 +123,7 @@ static void test_nothing_is_left(void **state)
 static int trials;
 
 /* As a kernel that asks for both capabilities. */
-static int works_with_bpf(void *ctx, struct reason *reason)
+static int works_with_bpf(void *ctx, struct error *error)
 {
 	struct privileges p;
 
@@ -132,22 +132,22 @@ static int works_with_bpf(void *ctx, struct reason *reason)
 	if (privileges_read("/proc/self/status", &p) && p.effective & CAPABILITY(CAP_BPF) &&
 	    p.effective & CAPABILITY(CAP_PERFMON))
 		return 0;
-	reason_set(reason, "it is not permitted");
+	error_set(error, "it is not permitted");
 	return -EPERM;
 }
 
-static int never_works(void *ctx, struct reason *reason)
+static int never_works(void *ctx, struct error *error)
 {
 	(void)ctx;
 	trials++;
-	reason_set(reason, "it is broken");
+	error_set(error, "it is broken");
 	return -EIO;
 }
 
 static int check_two_are_kept(void)
 {
 	const struct confine_config config = {.trial = works_with_bpf};
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (confine(&config, &why) || trials != 2)
 		return 1;
@@ -164,7 +164,7 @@ static void test_two_are_kept_if_needed(void **state)
 static int check_failure_is_told(void)
 {
 	const struct confine_config config = {.trial = never_works};
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (confine(&config, &why) != -EIO || trials != 2)
 		return 1;
@@ -317,7 +317,7 @@ static void test_calls_are_refused(void **state)
 
 static int restrict_as_aggregator(void)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	int fd;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -472,7 +472,7 @@ static void test_work_goes_on(void **state)
 static int check_unix_sockets(void)
 {
 	const struct confine_config config = {.trial = always_works, .unix_sockets = true};
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (confine(&config, &why))
 		return 1;
@@ -518,7 +518,7 @@ static int forget_seccomp(void)
 
 static int check_without_seccomp(void)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	struct privileges p;
 	int fd;
 

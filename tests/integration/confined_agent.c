@@ -212,14 +212,14 @@ static void divert_walks(pid_t agent)
 {
 	struct cgroupfs fs = {.root_fd = {-1, -1, -1, -1}};
 	uint32_t links[IDS_MAX], programs[IDS_MAX] = {0};
-	struct reason why = {""};
+	struct error error = {""};
 	struct sampler *ours = NULL;
 	size_t count = iterators(agent, "link_id:", links);
 	int program;
 
-	if (cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &why) ||
-	    sampler_open_ops(&ours, sampler_all_ops[TIER_T1], &fs, &why))
-		fail_msg("%s", why.text);
+	if (cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &error) ||
+	    sampler_open_ops(&ours, sampler_all_ops[TIER_T1], &fs, &error))
+		fail_msg("%s", error.text);
 	assert_true(count > 0 && iterators(getpid(), "prog_id:", programs) > 0);
 	program = bpf_prog_get_fd_by_id(programs[0]);
 	assert_true(program >= 0);
@@ -417,14 +417,14 @@ static void test_growth(void **state)
 {
 	static const char *const options[] = {"--interval", "1s", NULL};
 	struct scene *s = *state;
-	struct reason why = {""};
+	struct error error = {""};
 	struct growth growth;
 	const char *tier;
 	size_t before;
 
-	s->cgroups = cgroup_fixture_new("growth", &why);
+	s->cgroups = cgroup_fixture_new("growth", &error);
 	if (!s->cgroups) {
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		skip();
 	}
 	growth = (struct growth){s->stack, cgroup_fixture_path(s->cgroups, NULL) + 1};
@@ -454,14 +454,14 @@ static void test_step_down(void **state)
 {
 	static const char *const options[] = {"--interval", "1s", "--tier", "T1", NULL};
 	struct scene *s = *state;
-	struct reason why = {""};
+	struct error error = {""};
 	struct cgroupfs fs = {.root_fd = {-1, -1, -1, -1}};
 	struct sampler *probe;
 
-	assert_int_equal(cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &why), 0);
-	if (sampler_open_ops(&probe, sampler_all_ops[TIER_T1], &fs, &why)) {
+	assert_int_equal(cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &error), 0);
+	if (sampler_open_ops(&probe, sampler_all_ops[TIER_T1], &fs, &error)) {
 		cgroupfs_close(&fs);
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		skip();
 	}
 	sampler_close(probe);

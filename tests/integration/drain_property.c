@@ -362,7 +362,7 @@ static void check_place(struct scene *s, const struct drain_move *m, bool judge)
 
 	if (judge && v.certainty == PLACE_CERTAIN && v.filter != PLACE_FITS)
 		fail_msg("seed %llu: %s cannot go to %s: %s", (unsigned long long)s->seed,
-			 m->pod->object.name, m->to, v.why.text);
+			 m->pod->object.name, m->to, v.error.text);
 	s->w.where[pod] = (int)node;
 }
 
@@ -372,7 +372,7 @@ static void check_feasible(struct scene *s, const struct drain_plan *p)
 	bool judge = p->owed.of_deletions + p->owed.of_evictions + p->owed.pending == 0;
 	bool marked[PLACE_WORLD_PODS] = {false};
 	struct place_checker c;
-	struct reason why = {""};
+	struct error why = {""};
 
 	for (size_t i = 0; i < p->wave.node_count; i++) {
 		const struct drain_plan_node *n = p->wave.nodes[i];
@@ -647,7 +647,7 @@ static void check_destination(const struct scene *s, const struct drain_plan *p,
 	struct use_node n = s->node_use[node];
 	const cJSON *allocatable = check_get(check_get(s->w.nodes[node], "status"), "allocatable");
 	struct use_sum before, after;
-	struct reason why = {""};
+	struct error why = {""};
 
 	n.cpu_allocatable_milli = (double)check_amount_in(allocatable, "cpu");
 	n.mem_allocatable_bytes = (double)check_amount_in(allocatable, "memory");
@@ -675,7 +675,7 @@ static void check_restored(const struct scene *s, struct place *p, struct view *
 {
 	struct drain_state *state = drain_state_new();
 	struct drain_plan *again = step(s, state, p, v, s->w.now_ns);
-	struct reason why = {""};
+	struct error why = {""};
 	char *other = describe(again);
 
 	if (strcmp(text, other) != 0)
@@ -721,7 +721,7 @@ static void check_persistence(const struct scene *s, struct drain_state *state, 
 	int64_t later_ns = s->w.now_ns + NS_PER_SEC;
 	char *text = written(state, s->w.now_ns), *same, *a, *b;
 	struct drain_state *read = drain_state_new();
-	struct reason why = {""};
+	struct error why = {""};
 	struct drain_plan *x, *y;
 
 	if (drain_state_read(read, text, strlen(text), 600 * NS_PER_SEC, s->w.now_ns, &why))

@@ -256,7 +256,7 @@ static double kernel_working_set(const struct scene *s, enum node n)
 static int setup(void **state)
 {
 	static struct scene scene;
-	struct reason why = {""};
+	struct error error = {""};
 
 	*state = &scene;
 	scene = (struct scene){0};
@@ -264,9 +264,9 @@ static int setup(void **state)
 		return -1;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		setenv(settings[i][0], settings[i][1], 1);
-	scene.cgroups = cgroup_fixture_new("drainuse", &why);
+	scene.cgroups = cgroup_fixture_new("drainuse", &error);
 	if (!scene.cgroups) {
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		return 0;
 	}
 	scene.stack = stack_new();

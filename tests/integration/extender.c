@@ -22,7 +22,7 @@
 #include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
@@ -55,12 +55,12 @@ static void on_put(void *ctx, const struct kube_pod *was, const struct kube_pod 
 		   uint64_t generation)
 {
 	(void)was;
-	ledger_bind(ctx, pod->object.uid, pod->node, generation);
+	reservations_bind(ctx, pod->object.uid, pod->node, generation);
 }
 
 static void on_gone(void *ctx, const struct kube_pod *pod)
 {
-	ledger_release(ctx, pod->object.uid);
+	reservations_release(ctx, pod->object.uid);
 }
 
 static void publish(struct scene *s)
@@ -69,13 +69,13 @@ static void publish(struct scene *s)
 	uint64_t generation = c->generation;
 
 	view_slot_publish(s->ctx.views, join_view(s->join, s->pages, MEASURED, c, fixed_now()));
-	ledger_settle(s->ctx.ledger, generation, fixed_now());
+	reservations_settle(s->ctx.reservations, generation, fixed_now());
 }
 
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason reason;
+	struct error error;
 	char name[16];
 
 	api_fixture_extender(&s->options);
@@ -85,11 +85,11 @@ static int setup(void **state)
 		.counters = &s->counters,
 		.now_ns = fixed_now,
 		.watcher_smoothed = 1,
-		.ledger = ledger_new(),
+		.reservations = reservations_new(),
 		.extender = &s->options,
 	};
 	s->model = model_new();
-	s->watch = (struct model_pod_watch){on_put, on_gone, s->ctx.ledger};
+	s->watch = (struct model_pod_watch){on_put, on_gone, s->ctx.reservations};
 	model_watch_pods(s->model, &s->watch);
 	s->join = join_new();
 	for (int i = 0; i < NODES; i++) {
@@ -106,8 +106,8 @@ static int setup(void **state)
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		model_fixture_sync(s->model, (enum object_kind)kind);
 	publish(s);
-	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
-		print_error("%s\n", reason.text);
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &error)) {
+		print_error("%s\n", error.text);
 		return -1;
 	}
 	*state = s;
@@ -124,7 +124,7 @@ static int teardown(void **state)
 	join_free(s->join);
 	model_free(s->model);
 	view_slot_free(s->ctx.views);
-	ledger_free(s->ctx.ledger);
+	reservations_free(s->ctx.reservations);
 	free(s);
 	return 0;
 }
@@ -210,10 +210,10 @@ static char *question(const char *uid, int cpu_milli, int nodes)
 
 static size_t reserved(const struct scene *s)
 {
-	struct ledger_copy *copy = ledger_take(s->ctx.ledger, fixed_now());
+	struct reservations_copy *copy = reservations_take(s->ctx.reservations, fixed_now());
 	size_t count = copy->count;
 
-	ledger_copy_drop(copy);
+	reservations_copy_drop(copy);
 	return count;
 }
 
@@ -275,7 +275,7 @@ static void huge_questions_are_answered_or_refused(void **state)
 	assert_int_equal(cJSON_GetArraySize(c.json), NAMES);
 	assert_int_equal(reserved(s),
 			 1); /* charged to a node that is not there, until its time ends */
-	ledger_settle(s->ctx.ledger, 0, fixed_now() + LEDGER_TTL_NS);
+	reservations_settle(s->ctx.reservations, 0, fixed_now() + RESERVATIONS_TTL_NS);
 	assert_int_equal(reserved(s), 0);
 	buf_fini(&names);
 	free(body);
@@ -422,26 +422,27 @@ static void *run_client(void *arg)
  */
 static void turn(struct scene *s, unsigned int *seed)
 {
-	struct ledger_copy *copy = ledger_take(s->ctx.ledger, fixed_now());
+	struct reservations_copy *copy = reservations_take(s->ctx.reservations, fixed_now());
 
 	for (size_t i = 0; i < copy->count; i++) {
-		const struct ledger_entry *e = copy->of[i];
+		const struct reservation *e = copy->of[i];
 		struct model_fixture_pod pod = {.namespace = e->namespace,
 						.name = e->name,
 						.uid = e->uid,
 						.node = e->node,
 						.cpu = "10m"};
 
-		if (e->state != LEDGER_CHARGED || !ledger_counts(e, model_generation(s->model)))
+		if (e->state != RESERVATIONS_CHARGED ||
+		    !reservations_counts(e, model_generation(s->model)))
 			continue;
 		if (rand_r(seed) % 4 == 0)
 			pod.node = "node-00";
 		if (rand_r(seed) % 8)
 			model_put(s->model, model_fixture_pod(&pod));
 		else
-			ledger_release(s->ctx.ledger, e->uid);
+			reservations_release(s->ctx.reservations, e->uid);
 	}
-	ledger_copy_drop(copy);
+	reservations_copy_drop(copy);
 	publish(s);
 	if (rand_r(seed) % 8 == 0) {
 		model_replace_begin(s->model, OBJECT_POD);
@@ -454,11 +455,11 @@ static void run_loop(struct scene *s)
 	const char *seconds = getenv("EXTENDER_SECONDS");
 	int64_t end_ns = clock_mono_ns() + (seconds ? strtoll(seconds, NULL, 10) : 0) * NS_PER_SEC;
 	unsigned int seed = 7;
-	struct reason why;
+	struct error why;
 
 	while (atomic_load(&running) > 0) {
 		turn(s, &seed);
-		if (!ledger_is_consistent(s->ctx.ledger, &why))
+		if (!reservations_is_consistent(s->ctx.reservations, &why))
 			fail_msg("%s", why.text);
 		if (clock_mono_ns() >= end_ns)
 			atomic_store(&stopping, true);
@@ -468,22 +469,22 @@ static void run_loop(struct scene *s)
 /* What is left is what the counters say; bound and shown, or expired, it is gone. */
 static void check_ledger(struct scene *s)
 {
-	struct ledger_copy *copy = ledger_take(s->ctx.ledger, fixed_now());
-	struct ledger_counters counters;
-	size_t states[LEDGER_STATES] = {0};
-	struct reason why;
+	struct reservations_copy *copy = reservations_take(s->ctx.reservations, fixed_now());
+	struct reservations_counters counters;
+	size_t states[RESERVATIONS_STATES] = {0};
+	struct error why;
 
-	ledger_read_counters(s->ctx.ledger, &counters);
+	reservations_read_counters(s->ctx.reservations, &counters);
 	for (size_t i = 0; i < copy->count; i++)
 		states[copy->of[i]->state]++;
-	for (int i = 0; i < LEDGER_STATES; i++)
+	for (int i = 0; i < RESERVATIONS_STATES; i++)
 		assert_int_equal(states[i], counters.entries[i]);
-	ledger_copy_drop(copy);
-	if (!ledger_is_consistent(s->ctx.ledger, &why))
+	reservations_copy_drop(copy);
+	if (!reservations_is_consistent(s->ctx.reservations, &why))
 		fail_msg("%s", why.text);
 	publish(s);
-	ledger_settle(s->ctx.ledger, 0, fixed_now() + LEDGER_TTL_NS);
-	ledger_read_counters(s->ctx.ledger, &counters);
+	reservations_settle(s->ctx.reservations, 0, fixed_now() + RESERVATIONS_TTL_NS);
+	reservations_read_counters(s->ctx.reservations, &counters);
 	assert_int_equal(reserved(s), 0);
 	assert_int_equal(counters.reserved,
 			 counters.settled + counters.released + counters.expired);

@@ -20,7 +20,7 @@
 #include "aggregator/api/policy_options.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/policy/quota/preempt.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -45,25 +45,25 @@ static atomic_llong now;
  * since it was armed.
  */
 static struct {
-	struct ledger *ledger; /* NULL: nobody comes */
-	struct ledger_copy *seen;
+	struct reservations *reservations; /* NULL: nobody comes */
+	struct reservations_copy *seen;
 	atomic_int left;
 	atomic_bool served;
 } rival;
 
 static void serve_rival(void)
 {
-	struct ledger_entry e = {.uid = "r", .namespace = "team-b", .name = "r", .node = ""};
+	struct reservation e = {.uid = "r", .namespace = "team-b", .name = "r", .node = ""};
 
 	resources_set(&e.requests, RESOURCE_CPU, 2000);
-	atomic_store(&rival.served,
-		     !ledger_reserve_seen(rival.ledger, &e, rival.seen, VIEW_FIXTURE_NOW_NS));
+	atomic_store(&rival.served, !reservations_reserve_seen(rival.reservations, &e, rival.seen,
+							       VIEW_FIXTURE_NOW_NS));
 	resources_fini(&e.requests);
 }
 
 static int64_t now_ns(void)
 {
-	if (rival.ledger && atomic_fetch_sub(&rival.left, 1) == 0)
+	if (rival.reservations && atomic_fetch_sub(&rival.left, 1) == 0)
 		serve_rival();
 	return atomic_load(&now);
 }
@@ -116,7 +116,7 @@ static struct view *make_view(const char *gone, const char *going)
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason reason;
+	struct error error;
 
 	atomic_store(&now, VIEW_FIXTURE_NOW_NS);
 	api_fixture_extender(&s->extender);
@@ -125,13 +125,13 @@ static int setup(void **state)
 		.counters = &s->counters,
 		.now_ns = now_ns,
 		.watcher_smoothed = 1,
-		.ledger = ledger_new(),
+		.reservations = reservations_new(),
 		.victims = victim_log_new(),
 		.extender = &s->extender,
 	};
 	view_slot_publish(s->ctx.views, make_view(NULL, NULL));
-	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
-		print_error("%s\n", reason.text);
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &error)) {
+		print_error("%s\n", error.text);
 		return -1;
 	}
 	*state = s;
@@ -144,7 +144,7 @@ static int teardown(void **state)
 
 	http_stop(s->server);
 	view_slot_free(s->ctx.views);
-	ledger_free(s->ctx.ledger);
+	reservations_free(s->ctx.reservations);
 	victim_log_free(s->ctx.victims);
 	buf_fini(&s->answer);
 	free(s);
@@ -239,7 +239,7 @@ static void test_burst_stays_within_quota(void **state)
 		"those who borrow, as quota team-b/q is within its min\"}}");
 	/* Asked again it does not stand in its own way, and one that is gone makes room. */
 	assert_string_equal(filter(s, "team-b", "b2", "1"), PASSED);
-	ledger_release(s->ctx.ledger, "b1");
+	reservations_release(s->ctx.reservations, "b1");
 	assert_string_equal(filter(s, "team-b", "b3", "1"), PASSED);
 	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_OVER_SUM]), 1);
 	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_ADMITTED]), 4);
@@ -256,17 +256,17 @@ static void test_asked_at_once(void **state)
 	for (int n = 0; n < 8; n++) {
 		bool passed;
 
-		rival.seen = ledger_take(s->ctx.ledger, VIEW_FIXTURE_NOW_NS);
+		rival.seen = reservations_take(s->ctx.reservations, VIEW_FIXTURE_NOW_NS);
 		atomic_store(&rival.served, false);
 		atomic_store(&rival.left, n);
-		rival.ledger = s->ctx.ledger;
+		rival.reservations = s->ctx.reservations;
 		passed = strcmp(filter(s, "team-b", "b1", "2"), PASSED) == 0;
-		rival.ledger = NULL;
+		rival.reservations = NULL;
 		assert_int_equal(passed + atomic_load(&rival.served), 1);
 		refused += !passed;
-		ledger_copy_drop(rival.seen);
-		ledger_release(s->ctx.ledger, "b1");
-		ledger_release(s->ctx.ledger, "r");
+		reservations_copy_drop(rival.seen);
+		reservations_release(s->ctx.reservations, "b1");
+		reservations_release(s->ctx.reservations, "r");
 	}
 	/* Before it looked, and after. */
 	assert_true(refused >= 2);
@@ -297,7 +297,7 @@ static void test_promises_expire(void **state)
 
 	assert_string_equal(filter(s, "team-b", "b1", "2"), PASSED);
 	assert_null(strstr(filter(s, "team-b", "b2", "2"), "\"NodeNames\":[\"a\""));
-	atomic_store(&now, VIEW_FIXTURE_NOW_NS + LEDGER_TTL_NS);
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + RESERVATIONS_TTL_NS);
 	assert_string_equal(filter(s, "team-b", "b2", "2"), PASSED);
 }
 
@@ -566,7 +566,7 @@ static void test_room_of_victims_is_kept(void **state)
 	assert_non_null(strstr(filter(s, "team-a", "a1", "2"), "ElasticQuota overSumMin"));
 	assert_string_equal(filter(s, "team-b", "v", "4"), PASSED);
 	/* It does not come: the room is anybody's again. */
-	atomic_store(&now, VIEW_FIXTURE_NOW_NS + LEDGER_TTL_NS);
+	atomic_store(&now, VIEW_FIXTURE_NOW_NS + RESERVATIONS_TTL_NS);
 	assert_string_equal(filter(s, "team-a", "a1", "2"), PASSED);
 }
 
@@ -577,17 +577,17 @@ static void test_room_of_victims_is_kept(void **state)
 static void test_late_questions_promise_nothing(void **state)
 {
 	struct scene *s = *state;
-	struct ledger_copy *copy;
+	struct reservations_copy *copy;
 
 	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
-	assert_true(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
-	assert_false(ledger_remember(s->ctx.ledger, "uid-team-a-p0"));
+	assert_true(reservations_remember(s->ctx.reservations, "uid-team-a-p0"));
+	assert_false(reservations_remember(s->ctx.reservations, "uid-team-a-p0"));
 	assert_string_equal(filter(s, "team-a", "uid-team-a-p0", "2"), PASSED);
-	copy = ledger_take(s->ctx.ledger, now_ns());
+	copy = reservations_take(s->ctx.reservations, now_ns());
 	assert_int_equal(copy->count, 0);
-	ledger_copy_drop(copy);
+	reservations_copy_drop(copy);
 	assert_int_equal(counter_get(&s->counters.extender.unreserved), 0);
-	ledger_forget(s->ctx.ledger, "uid-team-a-p0");
+	reservations_forget(s->ctx.reservations, "uid-team-a-p0");
 	assert_non_null(strstr(filter(s, "team-a", "uid-team-a-p0", "2"), "overMax"));
 }
 

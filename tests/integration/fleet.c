@@ -402,11 +402,11 @@ static int64_t amount(const cJSON *list, const char *key, bool milli)
 {
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(list, key));
 	int64_t value = 0;
-	struct reason why;
+	struct error error;
 
-	if (text && (milli ? quantity_parse_milli(text, &value, &why)
-			   : quantity_parse_units(text, &value, &why)))
-		fail_msg("%s", why.text);
+	if (text && (milli ? quantity_parse_milli(text, &value, &error)
+			   : quantity_parse_units(text, &value, &error)))
+		fail_msg("%s", error.text);
 	return value;
 }
 

@@ -33,13 +33,13 @@ struct scene {
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	struct reason why;
+	struct error error;
 
 	s->stack = stack_new();
 	s->cluster = cluster_new(&config);
 	s->dump_path = mem_printf("%s/dump.json", s->stack->folder);
 	*state = s;
-	return dump_write(s->cluster, s->dump_path, &why);
+	return dump_write(s->cluster, s->dump_path, &error);
 }
 
 static int teardown(void **state)

@@ -36,15 +36,15 @@ struct scene {
 static int setup(void **state)
 {
 	static struct scene scene;
-	struct reason why = {""};
+	struct error error = {""};
 
 	*state = &scene;
 	scene = (struct scene){0};
 	if (sodium_init() < 0)
 		return -1;
-	scene.cgroups = cgroup_fixture_new("ground", &why);
+	scene.cgroups = cgroup_fixture_new("ground", &error);
 	if (!scene.cgroups) {
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 		return 0;
 	}
 	scene.stack = stack_new();

@@ -549,13 +549,13 @@ static void test_address_in_use(void **state)
 {
 	struct scene *s = *state;
 	struct http_server *second = NULL;
-	struct reason reason;
+	struct error error;
 
-	assert_int_equal(http_plain_start(&second, http_address(s->server), &s->ctx, &reason),
+	assert_int_equal(http_plain_start(&second, http_address(s->server), &s->ctx, &error),
 			 -EADDRINUSE);
 	assert_null(second);
-	assert_non_null(strstr(reason.text, http_address(s->server)));
-	assert_non_null(strstr(reason.text, "choose another port"));
+	assert_non_null(strstr(error.text, http_address(s->server)));
+	assert_non_null(strstr(error.text, "choose another port"));
 	assert_alive(s);
 }
 
@@ -584,14 +584,14 @@ static void test_bad_addresses(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct http_server *server = NULL;
-		struct reason reason = {""};
-		int rc = http_plain_start(&server, cases[i].listen, &s->ctx, &reason);
+		struct error error = {""};
+		int rc = http_plain_start(&server, cases[i].listen, &s->ctx, &error);
 
 		if (rc != cases[i].rc)
-			fail_msg("%s: %d %s", cases[i].listen, rc, reason.text);
+			fail_msg("%s: %d %s", cases[i].listen, rc, error.text);
 		assert_null(server);
-		assert_non_null(strstr(reason.text, "cannot listen on "));
-		assert_non_null(strstr(reason.text, cases[i].listen));
+		assert_non_null(strstr(error.text, "cannot listen on "));
+		assert_non_null(strstr(error.text, cases[i].listen));
 	}
 }
 
@@ -609,16 +609,16 @@ static void test_good_addresses(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct scene other = *s;
-		struct reason reason = {""};
+		struct error error = {""};
 		const struct http_config config = {.listen = cases[i].listen,
 						   .ctx = &s->ctx,
 						   .insecure_open = true};
-		int rc = http_start_with(&other.server, &config, &reason);
+		int rc = http_start_with(&other.server, &config, &error);
 
 		if (rc && six < 0 && strchr(cases[i].listen, '['))
 			continue;
 		if (rc)
-			fail_msg("%s", reason.text);
+			fail_msg("%s", error.text);
 		if (six >= 0)
 			assert_memory_equal(http_address(other.server), cases[i].start,
 					    strlen(cases[i].start));

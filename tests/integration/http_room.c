@@ -26,7 +26,7 @@ static void test_connection_limit(void **state)
 	enum { CLIENTS = 400, FILES = 400 };
 	struct rlimit before, few;
 	struct scene *s = *state;
-	struct reason reason;
+	struct error error;
 	struct buf got = BUF_INIT;
 	int fds[CLIENTS];
 
@@ -38,7 +38,7 @@ static void test_connection_limit(void **state)
 	http_stop(s->server);
 	few = (struct rlimit){FILES, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason), 0);
+	assert_int_equal(http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &error), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 
 	for (int i = 0; i < CLIENTS; i++)

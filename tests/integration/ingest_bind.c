@@ -94,20 +94,21 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	return FRAME_RESULT_refused;
 }
 
-static int try_ingest(struct scene *s, int which, struct reason *why)
+static int try_ingest(struct scene *s, int which, struct error *error)
 {
 	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
 
-	return ingest_open(&s->ingests[which], s->url, &s->keys, &s->counters, &handler, NULL, why);
+	return ingest_open(&s->ingests[which], s->url, &s->keys, &s->counters, &handler, NULL,
+			   error);
 }
 
 static void open_ingest(struct scene *s, int which)
 {
-	struct reason why;
-	int rc = try_ingest(s, which, &why);
+	struct error error;
+	int rc = try_ingest(s, which, &error);
 
 	if (rc)
-		print_error("%s\n", why.text);
+		print_error("%s\n", error.text);
 	assert_int_equal(rc, 0);
 }
 
@@ -206,22 +207,22 @@ static void test_listener_is_tuned(void **state)
 static void test_bind_refusals(void **state)
 {
 	struct scene *s = *state;
-	struct reason why;
+	struct error error;
 
 	open_ingest(s, 0);
-	assert_int_equal(try_ingest(s, 1, &why), -EADDRINUSE);
-	assert_non_null(strstr(why.text, "another process listens"));
+	assert_int_equal(try_ingest(s, 1, &error), -EADDRINUSE);
+	assert_non_null(strstr(error.text, "another process listens"));
 	snprintf(s->url, sizeof(s->url), "tcp://localhost:%d", s->port);
-	assert_int_equal(try_ingest(s, 1, &why), -ENODEV);
-	assert_non_null(strstr(why.text, "IP address of this machine"));
+	assert_int_equal(try_ingest(s, 1, &error), -ENODEV);
+	assert_non_null(strstr(error.text, "IP address of this machine"));
 	snprintf(s->url, sizeof(s->url), "tcp://192.0.2.1:%d", s->port);
-	assert_int_equal(try_ingest(s, 1, &why), -EADDRNOTAVAIL);
-	assert_non_null(strstr(why.text, "does not have that address"));
+	assert_int_equal(try_ingest(s, 1, &error), -EADDRNOTAVAIL);
+	assert_non_null(strstr(error.text, "does not have that address"));
 	s->keys.count = 0;
-	assert_int_equal(try_ingest(s, 1, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "needs a key"));
+	assert_int_equal(try_ingest(s, 1, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "needs a key"));
 	snprintf(s->url, sizeof(s->url), "ipc://%s/no/socket", s->dir);
-	assert_int_equal(try_ingest(s, 1, &why), -ENOENT);
+	assert_int_equal(try_ingest(s, 1, &error), -ENOENT);
 	/* The first one is none the worse for it. */
 	assert_int_equal(count_tuned(s, true), 1);
 }
@@ -241,7 +242,7 @@ static void test_ipc_file(void **state)
 {
 	struct scene *s = *state;
 	char *path = mem_printf("%s/socket", s->dir);
-	struct reason why;
+	struct error error;
 	struct stat st;
 	mode_t mask = umask(0);
 	FILE *f;
@@ -255,8 +256,8 @@ static void test_ipc_file(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(umask(mask), mask);
 	/* In use: neither taken over nor removed. */
-	assert_int_equal(try_ingest(s, 1, &why), -EADDRINUSE);
-	assert_non_null(strstr(why.text, "another process listens"));
+	assert_int_equal(try_ingest(s, 1, &error), -EADDRINUSE);
+	assert_non_null(strstr(error.text, "another process listens"));
 	assert_int_equal(stat(path, &st), 0);
 	ingest_close(s->ingests[0]);
 	s->ingests[0] = NULL;
@@ -265,8 +266,8 @@ static void test_ipc_file(void **state)
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fclose(f);
-	assert_int_equal(try_ingest(s, 0, &why), -EEXIST);
-	assert_non_null(strstr(why.text, "not a socket"));
+	assert_int_equal(try_ingest(s, 0, &error), -EEXIST);
+	assert_non_null(strstr(error.text, "not a socket"));
 	assert_int_equal(stat(path, &st), 0);
 	free(path);
 }

@@ -217,15 +217,15 @@ static void bad_plugins_are_named_with_what_they_said(void **state)
 /* As the session runs it, but for a shorter time. */
 static void assert_hangs(struct kube_scene *s, const char *body, const char *says)
 {
-	struct reason why;
+	struct error error;
 	char *out;
 	size_t len;
 
 	install_plugin(s, body);
 	assert_int_equal(exec_run((char *[]){s->config.exec_command, NULL}, environ, SECOND, &out,
-				  &len, &why),
+				  &len, &error),
 			 -ETIMEDOUT);
-	assert_string_equal(why.text, says);
+	assert_string_equal(error.text, says);
 }
 
 static void hanging_plugins_are_killed(void **state)

@@ -47,7 +47,7 @@ enum { MADE_MAX = 32 };
 
 struct world {
 	enum sampler_tier tier;
-	struct reason why_not; /* why there is nothing to test here */
+	struct error why_not; /* why there is nothing to test here */
 	struct cgroup_fixture *fixture;
 	struct cgroupfs fs; /* the fixture's own part of the hierarchies */
 	struct topology *topology;
@@ -63,7 +63,7 @@ struct world {
 static int setup(void **state)
 {
 	struct world *w = mem_zalloc(1, sizeof(*w));
-	struct reason reason = {""};
+	struct error error = {""};
 
 	w->tier = *(const enum sampler_tier *)*state;
 	*state = w;
@@ -74,8 +74,8 @@ static int setup(void **state)
 	w->topology = topology_new();
 	w->account = account_new();
 	w->rescan = true;
-	if (machine_open(&w->machine_files, &reason))
-		fail_msg("%s", reason.text);
+	if (machine_open(&w->machine_files, &error))
+		fail_msg("%s", error.text);
 	if (sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &w->why_not) &&
 	    w->tier == TIER_T3)
 		fail_msg("%s", w->why_not.text);
@@ -189,22 +189,22 @@ static void tick(struct world *w, enum pass_kind kind)
 {
 	struct removal removals[64];
 	struct pass_result result;
-	struct reason reason = {""};
+	struct error error = {""};
 	struct machine machine;
 	uint64_t lost = 0;
 	size_t count;
 
 	if (sampler_topology_changed(w->sampler) || w->rescan) {
-		if (cgroupfs_scan(&w->fs, w->topology, &reason))
-			fail_msg("%s", reason.text);
+		if (cgroupfs_scan(&w->fs, w->topology, &error))
+			fail_msg("%s", error.text);
 	}
 	do {
 		count = sampler_take_removals(w->sampler, removals, 64, &lost);
 		account_remove(w->account, removals, count, clock_mono_ns());
 	} while (count == 64);
-	if (sampler_pass(w->sampler, w->topology, kind, ++w->pass, &result, &reason) ||
-	    machine_read(w->machine_files, &machine, &reason))
-		fail_msg("%s", reason.text);
+	if (sampler_pass(w->sampler, w->topology, kind, ++w->pass, &result, &error) ||
+	    machine_read(w->machine_files, &machine, &error))
+		fail_msg("%s", error.text);
 	w->rescan = result.unknown || result.missing;
 	account_tick(w->account, w->topology, &machine, clock_mono_ns(), kind == PASS_SLOW);
 }
@@ -462,7 +462,7 @@ static void test_layouts(void **state)
 static void keep_unified_only(struct world *w)
 {
 	struct tier_world view = {.fs = w->fs};
-	struct reason reason = {""};
+	struct error error = {""};
 
 	if (w->fs.root_fd[HIERARCHY_UNIFIED] < 0) {
 		printf("SKIP: no v2 tree here\n");
@@ -472,8 +472,8 @@ static void keep_unified_only(struct world *w)
 	w->sampler = NULL;
 	tier_world_keep_unified_only(&view);
 	w->fs = view.fs;
-	if (sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &reason))
-		fail_msg("%s", reason.text);
+	if (sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &error))
+		fail_msg("%s", error.text);
 }
 
 /* All is used and removed between two ticks. */

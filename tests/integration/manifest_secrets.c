@@ -98,15 +98,15 @@ static void test_new_key(void **state)
 	char *folder = folder_make(), *keys = mem_printf("%s/key", folder),
 	     *old = mem_printf("%s/20250101-000000", keys);
 	struct keyring before = {0}, after = {0};
-	struct reason reason = {""};
+	struct error error = {""};
 	cJSON *made;
 
 	(void)state;
 	assert_int_equal(mkdir(keys, 0700), 0);
 	write_key(old);
-	assert_int_equal(keys_load(&before, keys, &reason), 0);
+	assert_int_equal(keys_load(&before, keys, &error), 0);
 	made = make_secrets(folder, "--new-key");
-	assert_int_equal(keys_load(&after, keys, &reason), 0);
+	assert_int_equal(keys_load(&after, keys, &error), 0);
 	assert_int_equal(after.count, 2);
 	assert_non_null(keyring_find(&after, keyring_sealing(&before)->id));
 	assert_null(keyring_find(&before, keyring_sealing(&after)->id));

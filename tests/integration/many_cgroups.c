@@ -71,11 +71,11 @@ static void change_all(struct scene *s,
 
 static double tick(struct scene *s)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	int64_t begin = clock_mono_ns();
 
-	if (sampling_tick(s->sampling, 0, &why))
-		fail_msg("%s", why.text);
+	if (sampling_tick(s->sampling, 0, &error))
+		fail_msg("%s", error.text);
 	return (double)(clock_mono_ns() - begin) / NS_PER_MS;
 }
 
@@ -141,11 +141,11 @@ static void run(struct scene *s)
 		.tier = -1,
 		.cpu_budget_percent = 100,
 	};
-	struct reason why = {""};
+	struct error error = {""};
 	double start_mib, first_mib, mib = 0;
 
-	if (sampling_open(&s->sampling, &config, &why))
-		fail_msg("%s", why.text);
+	if (sampling_open(&s->sampling, &config, &error))
+		fail_msg("%s", error.text);
 	if (sampling_tier(s->sampling) == TIER_T3) {
 		print_message("SKIP: without BPF it takes 10 s to find them\n");
 		skip();
@@ -166,11 +166,11 @@ static void run(struct scene *s)
 static int setup(void **state)
 {
 	static struct scene scene;
-	struct reason why = {""};
+	struct error error = {""};
 
-	scene = (struct scene){.cgroups = cgroup_fixture_new("many", &why)};
+	scene = (struct scene){.cgroups = cgroup_fixture_new("many", &error)};
 	if (!scene.cgroups)
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 	*state = &scene;
 	return 0;
 }

@@ -90,7 +90,7 @@ static bool set_quota(struct cgroup_fixture *f, const char *sub)
 static int setup(void **state)
 {
 	static struct scene scene;
-	struct reason why = {""};
+	struct error why = {""};
 
 	*state = &scene;
 	scene = (struct scene){0};

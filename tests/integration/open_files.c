@@ -25,8 +25,8 @@ static bool log_says(const struct stack *s, const char *what)
 {
 	char *path = mem_printf("%s/aggregator-0.log", s->folder);
 	struct buf text = BUF_INIT;
-	struct reason why;
-	bool found = file_read(path, 1 << 20, &text, &why) == 0 && text.data &&
+	struct error error;
+	bool found = file_read(path, 1 << 20, &text, &error) == 0 && text.data &&
 		     strstr(text.data, what) != NULL;
 
 	buf_fini(&text);

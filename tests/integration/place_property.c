@@ -116,14 +116,14 @@ static void fail_pair(const struct scene *s, size_t pod, size_t node, const char
 {
 	char *pod_text = cJSON_PrintUnformatted(s->w.pods[pod]);
 	char *node_text = cJSON_PrintUnformatted(s->w.nodes[node]);
-	struct reason why = {""};
+	struct error why = {""};
 
 	print_others(s);
 	place_explain(s->p, find_pod(s, s->p, pod), find_node(s, s->p, node), &why);
 	fail_msg("seed %llu, %s: %s/%s on %s is %s (%s), should be %s (%s)\n%s\n%s",
 		 (unsigned long long)s->seed, what, place_world_namespace(s->w.pods[pod]),
 		 place_world_name(s->w.pods[pod]), place_world_name(s->w.nodes[node]),
-		 place_filter_name(got), why.text, place_filter_name(v->filter), v->why.text,
+		 place_filter_name(got), why.text, place_filter_name(v->filter), v->error.text,
 		 pod_text, node_text);
 }
 
@@ -142,7 +142,7 @@ static void check_sentence(const struct scene *s, size_t pod, size_t node)
 {
 	place_pod handle = find_pod(s, s->p, pod);
 	place_node at = find_node(s, s->p, node);
-	struct reason why = {""};
+	struct error why = {""};
 	enum place_filter got = place_explain(s->p, handle, at, &why);
 
 	if (got != place_check(s->p, handle, at) || (got != PLACE_FITS && !*why.text))
@@ -161,7 +161,7 @@ static void check_all(struct scene *s, const char *what)
 
 static void check_consistent(const struct scene *s, const char *what)
 {
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (!place_is_consistent(s->p, &why))
 		fail_msg("seed %llu, %s: %s", (unsigned long long)s->seed, what, why.text);
@@ -423,7 +423,7 @@ static void test_choices(struct scene *s)
 {
 	bool marked[PLACE_WORLD_PODS] = {false};
 	enum place_order order = (enum place_order)(s->seed % 3);
-	struct reason why = {""};
+	struct error why = {""};
 
 	for (size_t pod = 0; pod < s->w.pod_count; pod++) {
 		place_node got;

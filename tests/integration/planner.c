@@ -67,10 +67,10 @@ static void make(int64_t every_ns, const struct plan_drain *drain)
 
 static void start(void)
 {
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (planner_start(s.planner, &why))
-		fail_msg("%s", why.text);
+	if (planner_start(s.planner, &error))
+		fail_msg("%s", error.text);
 }
 
 static void publish(void)

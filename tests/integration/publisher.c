@@ -113,12 +113,12 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 static void open_receiver(struct scene *s, int which)
 {
 	struct receiver *r = &s->receivers[which];
-	struct reason why;
+	struct error error;
 	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
-	int rc = ingest_open(&r->ingest, r->url, &s->keys, &r->counters, &handler, r, &why);
+	int rc = ingest_open(&r->ingest, r->url, &s->keys, &r->counters, &handler, r, &error);
 
 	if (rc)
-		print_error("%s\n", why.text);
+		print_error("%s\n", error.text);
 	assert_int_equal(rc, 0);
 }
 

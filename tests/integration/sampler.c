@@ -379,16 +379,16 @@ static void test_changes_are_noticed(void **state)
 
 static enum sampler_tier small_tier; /* the ops have no argument of ours */
 
-static int open_small(void **state, const struct cgroupfs *fs, struct reason *reason)
+static int open_small(void **state, const struct cgroupfs *fs, struct error *error)
 {
-	return sampler_bpf_open(state, small_tier, fs, 4, reason);
+	return sampler_bpf_open(state, small_tier, fs, 4, error);
 }
 
 static void test_overflow_is_counted(void **state)
 {
 	static struct sampler_ops small; /* outlives the test: teardown closes */
 	struct tier_world *w = tier_world_need(state);
-	struct reason why = {""};
+	struct error why = {""};
 	struct pass_result result;
 	char name[16];
 
@@ -422,7 +422,7 @@ static int pass_with_capabilities(struct tier_world *w, uint64_t capabilities)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
 	struct pass_result result;
-	struct reason why = {""};
+	struct error why = {""};
 
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		data[i].effective = data[i].permitted = (uint32_t)(capabilities >> 32 * i);

@@ -98,7 +98,7 @@ static void tell_lie(struct cgroup *cgroup, struct pass_result *result)
 }
 
 static int lying_pass(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
-		      struct pass_result *result, struct reason *reason)
+		      struct pass_result *result, struct error *reason)
 {
 	int err = sampler_files_ops.pass(state, t, kind, pass, result, reason);
 
@@ -131,17 +131,17 @@ static void test_liars_are_rejected(void **state)
 	liar.tier = TIER_T0;
 	liar.pass = lying_pass;
 	for (lie = 0; lie < LIES; lie++) {
-		struct reason why = {""};
+		struct error error = {""};
 		struct sampler *s = NULL;
 
 		if (!can_be_told(&w->fs, lie))
 			continue;
-		assert_int_equal(sampler_choose_ops(&s, both, 1, &w->fs, w->topology, &why),
+		assert_int_equal(sampler_choose_ops(&s, both, 1, &w->fs, w->topology, &error),
 				 -EBADMSG);
 		assert_null(s);
-		if (!strstr(why.text, lies[lie].reason) || !strstr(why.text, "tier T0"))
-			fail_msg("lie %d: %s", lie, why.text);
-		assert_int_equal(sampler_choose_ops(&s, both, 2, &w->fs, w->topology, &why), 0);
+		if (!strstr(error.text, lies[lie].reason) || !strstr(error.text, "tier T0"))
+			fail_msg("lie %d: %s", lie, error.text);
+		assert_int_equal(sampler_choose_ops(&s, both, 2, &w->fs, w->topology, &error), 0);
 		assert_int_equal(sampler_tier(s), TIER_T3);
 		sampler_close(s);
 	}
@@ -152,7 +152,7 @@ static void test_liars_are_rejected(void **state)
 static const char *left_out; /* what the next pass does not meet */
 
 static int forgetful_pass(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
-			  struct pass_result *result, struct reason *reason)
+			  struct pass_result *result, struct error *reason)
 {
 	int err = sampler_files_ops.pass(state, t, kind, pass, result, reason);
 
@@ -190,26 +190,26 @@ static void test_only_empty_cgroups_may_be_left_out(void **state)
 	forgetful.tier = TIER_T2;
 	forgetful.pass = forgetful_pass;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct reason why = {""};
+		struct error error = {""};
 		struct sampler *s = NULL;
 		int err;
 
 		forgetful.by_processes = cases[i].by_processes;
 		left_out = cases[i].left_out;
-		err = sampler_choose_ops(&s, one, 1, &w->fs, w->topology, &why);
+		err = sampler_choose_ops(&s, one, 1, &w->fs, w->topology, &error);
 		if (err != cases[i].err)
-			fail_msg("case %zu: %d %s", i, err, why.text);
+			fail_msg("case %zu: %d %s", i, err, error.text);
 		sampler_close(s);
 	}
 }
 
 /* --- the best -------------------------------------------------------------------------------- */
 
-static int refuse(void **state, const struct cgroupfs *fs, struct reason *reason)
+static int refuse(void **state, const struct cgroupfs *fs, struct error *reason)
 {
 	(void)state;
 	(void)fs;
-	reason_set(reason, "not on this machine");
+	error_set(reason, "not on this machine");
 	return -ENOSYS;
 }
 
@@ -235,7 +235,7 @@ static void test_first_that_works_is_chosen(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sampler_ops ops[3];
 		const struct sampler_ops *const list[] = {&ops[0], &ops[1], &ops[2]};
-		struct reason why = {""};
+		struct error error = {""};
 		struct sampler *s = NULL;
 		int err;
 
@@ -245,10 +245,10 @@ static void test_first_that_works_is_chosen(void **state)
 			ops[k].open = cases[i].refuses[k] ? refuse : ops[k].open;
 			ops[k].pass = cases[i].lies[k] ? lying_pass : ops[k].pass;
 		}
-		err = sampler_choose_ops(&s, list, 3, &w->fs, w->topology, &why);
+		err = sampler_choose_ops(&s, list, 3, &w->fs, w->topology, &error);
 		assert_int_equal(err ? err : (int)sampler_tier(s), cases[i].chosen);
 		if (err)
-			assert_non_null(strstr(why.text, "sampling tier T2: "));
+			assert_non_null(strstr(error.text, "sampling tier T2: "));
 		sampler_close(s);
 	}
 }
@@ -258,23 +258,23 @@ static void test_best_tier_is_chosen(void **state)
 {
 	struct tier_world *w = tier_world_need(state);
 	const struct cgroupfs *fs = cgroup_fixture_fs(w->fixture);
-	struct reason why = {""};
+	struct error error = {""};
 	int best = TIER_T0;
 
 	tier_world_make_stopped(w, "child");
-	assert_int_equal(cgroupfs_scan(fs, w->topology, &why), 0);
-	while (sampler_open_ops(&w->sampler, sampler_all_ops[best], fs, &why))
+	assert_int_equal(cgroupfs_scan(fs, w->topology, &error), 0);
+	while (sampler_open_ops(&w->sampler, sampler_all_ops[best], fs, &error))
 		assert_true(++best < SAMPLER_TIERS);
 	sampler_close(w->sampler);
 	w->sampler = NULL;
-	if (sampler_choose(&w->sampler, -1, fs, w->topology, &why))
-		fail_msg("%s", why.text);
+	if (sampler_choose(&w->sampler, -1, fs, w->topology, &error))
+		fail_msg("%s", error.text);
 	assert_int_equal(sampler_tier(w->sampler), best);
 	tier_world_pass(w, PASS_SLOW);
 	assert_int_equal(tier_world_at(w, cgroup_fixture_path(w->fixture, "child"))->seen_pass,
 			 w->pass);
 	sampler_close(w->sampler);
-	assert_int_equal(sampler_choose(&w->sampler, TIER_T3, fs, w->topology, &why), 0);
+	assert_int_equal(sampler_choose(&w->sampler, TIER_T3, fs, w->topology, &error), 0);
 	assert_int_equal(sampler_tier(w->sampler), TIER_T3);
 }
 
@@ -285,16 +285,16 @@ static int open_without_capabilities(struct tier_world *w)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-	struct reason why = {""};
+	struct error error = {""};
 	struct sampler *s;
 	int err;
 
 	if (syscall(SYS_capset, &header, none))
 		return 2;
-	err = sampler_open_ops(&s, sampler_all_ops[w->tier], &w->fs, &why);
-	if (err == -EPERM && strstr(why.text, "CAP_BPF and CAP_PERFMON missing"))
+	err = sampler_open_ops(&s, sampler_all_ops[w->tier], &w->fs, &error);
+	if (err == -EPERM && strstr(error.text, "CAP_BPF and CAP_PERFMON missing"))
 		return 0;
-	fprintf(stderr, "opening without capabilities: %d %s\n", err, why.text);
+	fprintf(stderr, "opening without capabilities: %d %s\n", err, error.text);
 	return 1;
 }
 
@@ -316,13 +316,13 @@ static void test_missing_capability_is_named(void **state)
 static int choose_in_namespace(struct tier_world *w)
 {
 	static const char words[] = "can be seen from this pid namespace";
-	struct reason why = {""};
+	struct error error = {""};
 	struct sampler *s;
-	int err = sampler_choose(&s, TIER_T2, &w->fs, w->topology, &why);
+	int err = sampler_choose(&s, TIER_T2, &w->fs, w->topology, &error);
 
-	if (err == -ENOTSUP && strstr(why.text, words))
+	if (err == -ENOTSUP && strstr(error.text, words))
 		return 0;
-	fprintf(stderr, "T2 in a pid namespace: %d %s\n", err, why.text);
+	fprintf(stderr, "T2 in a pid namespace: %d %s\n", err, error.text);
 	return 1;
 }
 
@@ -360,7 +360,7 @@ static void test_private_pid_namespace_is_noticed(void **state)
 static struct cgroup_fixture *restless; /* its "brief" is another one by the time of a pass */
 
 static int late_pass(void *state, struct topology *t, enum pass_kind kind, uint64_t pass,
-		     struct pass_result *result, struct reason *reason)
+		     struct pass_result *result, struct error *reason)
 {
 	unsigned int all = cgroup_fixture_all(restless);
 
@@ -376,7 +376,7 @@ static void test_path_made_again_proves_nothing(void **state)
 	struct sampler_ops late = sampler_files_ops;
 	const struct sampler_ops *const one[] = {&late};
 	struct cgroup_child child = {.hold_bytes = MIB};
-	struct reason why = {""};
+	struct error error = {""};
 	struct sampler *s = NULL;
 	int err;
 	pid_t pid;
@@ -388,9 +388,9 @@ static void test_path_made_again_proves_nothing(void **state)
 	tier_world_scan(w);
 	restless = w->fixture;
 	late.pass = late_pass;
-	err = sampler_choose_ops(&s, one, 1, &w->fs, w->topology, &why);
+	err = sampler_choose_ops(&s, one, 1, &w->fs, w->topology, &error);
 	if (err)
-		print_error("%s\n", why.text);
+		print_error("%s\n", error.text);
 	assert_int_equal(err, 0);
 	sampler_close(s);
 }

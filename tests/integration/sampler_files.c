@@ -410,12 +410,12 @@ static void test_nothing_to_read(void **state)
 				.cpu_from = -1,
 				.throttle_from = -1,
 				.memory_from = -1};
-	struct reason reason = {""};
+	struct error error = {""};
 	void *tier = NULL;
 
 	(void)state;
-	assert_int_equal(sampler_files_ops.open(&tier, &none, &reason), -ENOENT);
-	assert_true(strlen(reason.text) > 0);
+	assert_int_equal(sampler_files_ops.open(&tier, &none, &error), -ENOENT);
+	assert_true(strlen(error.text) > 0);
 	assert_null(tier);
 	sampler_files_ops.close(NULL);
 }

@@ -168,17 +168,17 @@ static int read_with_few(const struct files_world *w)
 static int read_with_none(const struct files_world *w)
 {
 	struct pass_result result = {0};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct rlimit low = {LOW_LIMIT, LOW_LIMIT};
 	void *tier;
 
-	if (setrlimit(RLIMIT_NOFILE, &low) || sampler_files_ops.open(&tier, &w->fs, &reason))
+	if (setrlimit(RLIMIT_NOFILE, &low) || sampler_files_ops.open(&tier, &w->fs, &error))
 		return 1;
 	while (open("/dev/null", O_RDONLY) >= 0)
 		continue;
-	if (sampler_files_ops.pass(tier, w->topology, PASS_FAST, 100, &result, &reason) != -EMFILE)
+	if (sampler_files_ops.pass(tier, w->topology, PASS_FAST, 100, &result, &error) != -EMFILE)
 		return 2;
-	return strstr(reason.text, "Too many open files") ? 0 : 3;
+	return strstr(error.text, "Too many open files") ? 0 : 3;
 }
 
 /* Once everything is open, a pass opens nothing; in a slow one it would be the limits of some. */

@@ -214,10 +214,10 @@ static void take(struct scene *s)
 
 static void tick(struct scene *s)
 {
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (sampling_tick(s->sampling, 0, &why))
-		fail_msg("%s", why.text);
+	if (sampling_tick(s->sampling, 0, &error))
+		fail_msg("%s", error.text);
 }
 
 static void expect(const struct scene *s, const char *what, double sampled_ms)
@@ -239,7 +239,7 @@ static bool open_scene(struct scene *s, const struct way *way)
 		.tier = way->tier,
 		.cpu_budget_percent = 100,
 	};
-	struct reason why = {""};
+	struct error error = {""};
 
 	s->way = way;
 	make(s, "kubepods");
@@ -248,8 +248,8 @@ static bool open_scene(struct scene *s, const struct way *way)
 	begin_life(s, CONTAINER, 0, &s->keeper);
 	await_begin(s, &s->keeper);
 	s->used_ms = s->pod_ms = s->container_ms = 0;
-	if (sampling_open(&s->sampling, &config, &why)) {
-		print_message("SKIP: %s: %s\n", way->name, why.text);
+	if (sampling_open(&s->sampling, &config, &error)) {
+		print_message("SKIP: %s: %s\n", way->name, error.text);
 		return false;
 	}
 	return true;
@@ -360,11 +360,11 @@ static void run(struct scene *s, const struct way *way, bool *any)
 static int setup(void **state)
 {
 	static struct scene scene;
-	struct reason why = {""};
+	struct error error = {""};
 
-	scene = (struct scene){.cgroups = cgroup_fixture_new("short", &why)};
+	scene = (struct scene){.cgroups = cgroup_fixture_new("short", &error)};
 	if (!scene.cgroups)
-		print_message("SKIP: %s\n", why.text);
+		print_message("SKIP: %s\n", error.text);
 	*state = &scene;
 	return 0;
 }

@@ -63,7 +63,7 @@ static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
 	struct buf body = BUF_INIT;
-	struct reason reason;
+	struct error error;
 	char *url;
 
 	s->ctx = (struct api_context){
@@ -73,8 +73,8 @@ static int setup(void **state)
 		.watcher_smoothed = 1,
 	};
 	view_slot_publish(s->ctx.views, cluster_fixture_new());
-	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &reason)) {
-		print_error("%s\n", reason.text);
+	if (http_plain_start(&s->server, "127.0.0.1:0", &s->ctx, &error)) {
+		print_error("%s\n", error.text);
 		return -1;
 	}
 	s->folder = folder_make();

@@ -28,7 +28,7 @@ static int64_t fixed_now(void)
 
 static int start_server(void **state)
 {
-	struct reason reason;
+	struct error error;
 
 	(void)state;
 	ctx = (struct api_context){
@@ -38,9 +38,9 @@ static int start_server(void **state)
 		.watcher_smoothed = 1,
 	};
 	view_slot_publish(ctx.views, view_fixture_new());
-	if (http_plain_start(&server, "127.0.0.1:0", &ctx, &reason) == 0)
+	if (http_plain_start(&server, "127.0.0.1:0", &ctx, &error) == 0)
 		return 0;
-	print_error("%s\n", reason.text);
+	print_error("%s\n", error.text);
 	return -1;
 }
 

@@ -194,22 +194,22 @@ static void use_ipc(struct scene *s)
 	snprintf(s->url, sizeof(s->url), "ipc://%s/socket", s->dir);
 }
 
-static int try_ingest(struct scene *s, int which, struct reason *why)
+static int try_ingest(struct scene *s, int which, struct error *error)
 {
 	struct receiver *r = &s->receivers[which];
 
 	static const struct ingest_handler handler = {on_admit, on_interval, ingest_forgets};
 
-	return ingest_open(&r->ingest, s->url, &s->keys, &r->counters, &handler, r, why);
+	return ingest_open(&r->ingest, s->url, &s->keys, &r->counters, &handler, r, error);
 }
 
 static void open_ingest(struct scene *s, int which)
 {
-	struct reason why;
-	int rc = try_ingest(s, which, &why);
+	struct error error;
+	int rc = try_ingest(s, which, &error);
 
 	if (rc)
-		print_error("%s\n", why.text);
+		print_error("%s\n", error.text);
 	assert_int_equal(rc, 0);
 }
 

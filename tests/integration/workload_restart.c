@@ -71,10 +71,10 @@ static char *question_about(cJSON *pod)
 static void split_objects(struct scene *s)
 {
 	struct buf text = BUF_INIT;
-	struct reason why;
+	struct error error;
 	cJSON *list, *items, *item, *next;
 
-	assert_int_equal(file_read(s->objects, OBJECTS_MAX, &text, &why), 0);
+	assert_int_equal(file_read(s->objects, OBJECTS_MAX, &text, &error), 0);
 	list = cJSON_ParseWithLength(text.data, text.len);
 	items = cJSON_GetObjectItem(list, "items");
 	for (item = items->child; item; item = next) {
@@ -98,7 +98,7 @@ static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
 	struct cluster *cluster = cluster_new(&config);
-	struct reason why;
+	struct error error;
 	char *dir;
 
 	s->stack = stack_new();
@@ -107,7 +107,7 @@ static int setup(void **state)
 	dir = mem_printf("%s/state", s->stack->folder);
 	setenv("EVENKEEL_STATE_DIR", dir, 1);
 	free(dir);
-	assert_int_equal(dump_write(cluster, s->objects, &why), 0);
+	assert_int_equal(dump_write(cluster, s->objects, &error), 0);
 	cluster_free(cluster);
 	split_objects(s);
 	assert_non_null(s->question);

@@ -198,7 +198,7 @@ static struct seen *seen_of(struct history *h, const cJSON *pod)
 	const cJSON *asks =
 		json_at(json_at(pod, "spec.containers")->child, "resources")->child->next;
 	const char *uid = json_at(pod, "metadata.uid")->valuestring;
-	struct reason why;
+	struct error why;
 	struct seen *s;
 
 	for (size_t i = 0; i < h->count; i++)

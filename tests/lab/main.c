@@ -225,15 +225,15 @@ int main(void)
 	unsigned long nodes = wanted ? strtoul(wanted, NULL, 10) : NODES_DEFAULT;
 	struct sigaction action = {.sa_handler = stop};
 	int64_t duration_ns = INT64_MAX;
-	struct reason why;
+	struct error error;
 	pid_t child;
 
 	if (nodes < 1 || nodes > LAB_NODES_MAX) {
 		fprintf(stderr, "make lab: NODES is 1 to %d\n", LAB_NODES_MAX);
 		return 2;
 	}
-	if (time && *time && duration_parse(time, &duration_ns, &why)) {
-		fprintf(stderr, "make lab: DURATION=%s: %s\n", time, why.text);
+	if (time && *time && duration_parse(time, &duration_ns, &error)) {
+		fprintf(stderr, "make lab: DURATION=%s: %s\n", time, error.text);
 		return 2;
 	}
 	sigaction(SIGINT, &action, NULL);

@@ -543,13 +543,13 @@ static int run(void)
 
 int main(void)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	int status;
 
 	if (!node_bed_is_possible())
 		return 0;
-	status = node_box_run(run, &why);
+	status = node_box_run(run, &error);
 	if (status < 0)
-		printf("SKIP: %s\n", why.text);
+		printf("SKIP: %s\n", error.text);
 	return status < 0 ? 0 : status;
 }

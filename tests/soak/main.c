@@ -256,7 +256,7 @@ static void print_growth(const int64_t *sizes, const struct soak_result *results
 /* --- the whole -------------------------------------------------------------------------------- */
 
 /* How many there are, or -EINVAL. */
-static int parse_sizes(const char *text, int64_t sizes[SIZES_MAX], struct reason *why)
+static int parse_sizes(const char *text, int64_t sizes[SIZES_MAX], struct error *error)
 {
 	int count = 0;
 	char *end;
@@ -265,15 +265,15 @@ static int parse_sizes(const char *text, int64_t sizes[SIZES_MAX], struct reason
 		sizes[count] = strtoll(at, &end, 10);
 		if (end == at || (*end && *end != ',') || sizes[count] < 1 ||
 		    sizes[count] > CLUSTER_NODES_MAX) {
-			reason_set(why, "--sizes %s: numbers of 1 to %d with commas between them",
-				   text, CLUSTER_NODES_MAX);
+			error_set(error, "--sizes %s: numbers of 1 to %d with commas between them",
+				  text, CLUSTER_NODES_MAX);
 			return -EINVAL;
 		}
 		count++;
 		if (!*end)
 			return count;
 		if (count == SIZES_MAX) {
-			reason_set(why, "--sizes: at most %d", SIZES_MAX);
+			error_set(error, "--sizes: at most %d", SIZES_MAX);
 			return -EINVAL;
 		}
 	}
@@ -301,17 +301,17 @@ static struct soak_config config_of(const struct soak_options *o)
 	};
 }
 
-static int run(const void *values, struct reason *why)
+static int run(const void *values, struct error *error)
 {
 	const struct soak_options *o = values;
 	struct soak_config c = config_of(o);
 	struct soak_result results[SIZES_MAX];
 	int64_t sizes[SIZES_MAX] = {o->nodes};
-	int count = o->sizes ? parse_sizes(o->sizes, sizes, why) : 1, done = 0, failed = 0;
+	int count = o->sizes ? parse_sizes(o->sizes, sizes, error) : 1, done = 0, failed = 0;
 
 	if (count < 0)
 		return 2;
-	if (bench_begin_at("soak", o->json, why))
+	if (bench_begin_at("soak", o->json, error))
 		return 1;
 	for (; done < count && !failed; done += !failed) {
 		char *prefix = count > 1 ? mem_printf("%lld nodes: ", (long long)sizes[done])

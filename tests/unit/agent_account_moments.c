@@ -100,10 +100,10 @@ static struct moments send(const struct interval *i)
 	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
 	struct moments m = {0};
 	struct interval *back;
-	struct reason why;
+	struct error error;
 
-	assert_int_equal(body_encode_interval(i, 1, parts, &why), 1);
-	assert_int_equal(interval_decode(parts, 1, &back, &why), 0);
+	assert_int_equal(body_encode_interval(i, 1, parts, &error), 1);
+	assert_int_equal(interval_decode(parts, 1, &back, &error), 0);
 	if (back->entry_count)
 		m = moments_unpack(&back->entries[0].usage.cpu_milli);
 	interval_free(back);

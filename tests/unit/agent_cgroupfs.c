@@ -212,23 +212,23 @@ static void test_open_failures(void **state)
 				"3 1 0:3 / %s/mountinfo rw - cgroup c rw,cpu\n",
 				folder, folder, folder);
 	struct cgroupfs fs;
-	struct reason reason;
+	struct error error;
 
 	(void)state;
 	/* No list of mounts. */
-	assert_int_equal(cgroupfs_open(&fs, folder, info, &reason), -ENOENT);
-	assert_non_null(strstr(reason.text, info));
+	assert_int_equal(cgroupfs_open(&fs, folder, info, &error), -ENOENT);
+	assert_non_null(strstr(error.text, info));
 	assert_closed(&fs);
 	/* Listed, but what is there is something else: covered, gone, and not a directory. */
 	write_file(info, text);
-	assert_int_equal(cgroupfs_open(&fs, folder, info, &reason), -ENOENT);
-	assert_non_null(strstr(reason.text, folder));
-	assert_non_null(strstr(reason.text, "--cgroup-root"));
+	assert_int_equal(cgroupfs_open(&fs, folder, info, &error), -ENOENT);
+	assert_non_null(strstr(error.text, folder));
+	assert_non_null(strstr(error.text, "--cgroup-root"));
 	assert_closed(&fs);
 	cgroupfs_close(&fs);
 	assert_closed(&fs);
 	/* Nothing below a root that is not there either. */
-	assert_int_equal(cgroupfs_open(&fs, "/nonexistent/", NULL, &reason), -ENOENT);
+	assert_int_equal(cgroupfs_open(&fs, "/nonexistent/", NULL, &error), -ENOENT);
 	assert_closed(&fs);
 	free(text);
 	free(info);
@@ -362,21 +362,21 @@ static void test_scan_deep(void **state)
 static void test_scan_failure(void **state)
 {
 	struct tree *tree = *state;
-	struct reason reason;
+	struct error error;
 	int good;
 
 	mount_dir(tree, HIERARCHY_UNIFIED, "v2");
 	mount_dir(tree, HIERARCHY_MEMORY, "memory");
 	make_dir(tree, "v2/a");
-	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &reason), 0);
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &error), 0);
 	make_dir(tree, "v2/b");
 	good = tree->fs.root_fd[HIERARCHY_MEMORY];
 	tree->fs.root_fd[HIERARCHY_MEMORY] = -1;
-	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &reason), -EBADF);
-	assert_non_null(strstr(reason.text, "/memory"));
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &error), -EBADF);
+	assert_non_null(strstr(error.text, "/memory"));
 	assert_int_equal(topology_count(tree->topology), 2);
 	tree->fs.root_fd[HIERARCHY_MEMORY] = good;
-	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &reason), 0);
+	assert_int_equal(cgroupfs_scan(&tree->fs, tree->topology, &error), 0);
 	assert_int_equal(topology_count(tree->topology), 3);
 }
 

@@ -25,7 +25,7 @@ struct agent {
 	int64_t now_ns, cpu_ns;
 	int64_t slow_due_ns;
 	unsigned int said;
-	struct reason last;
+	struct error last;
 	char rates[64]; /* every rate it had, in order */
 };
 

@@ -71,17 +71,17 @@ static void test_find(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *proc = folder_make();
-		struct reason reason = {""};
+		struct error error = {""};
 		pid_t found = -1;
 		int rc;
 
 		add(proc, &self);
 		for (const struct fake *p = cases[i].processes; p->pid; p++)
 			add(proc, p);
-		rc = liveness_find(proc, SELF, &found, &reason);
-		print_message("          %s: %d %s\n", cases[i].name, rc, reason.text);
+		rc = liveness_find(proc, SELF, &found, &error);
+		print_message("          %s: %d %s\n", cases[i].name, rc, error.text);
 		assert_int_equal(rc ? rc : found, cases[i].found);
-		assert_int_equal(rc != 0, reason.text[0] != '\0');
+		assert_int_equal(rc != 0, error.text[0] != '\0');
 		folder_remove(proc);
 	}
 }
@@ -89,12 +89,12 @@ static void test_find(void **state)
 /* Where nothing tells of processes, that is said, and not that there is no agent. */
 static void test_no_proc(void **state)
 {
-	struct reason reason;
+	struct error error;
 	pid_t found;
 
 	(void)state;
-	assert_int_equal(liveness_find("/nonexistent", SELF, &found, &reason), -ENOENT);
-	assert_non_null(strstr(reason.text, "is it mounted?"));
+	assert_int_equal(liveness_find("/nonexistent", SELF, &found, &error), -ENOENT);
+	assert_non_null(strstr(error.text, "is it mounted?"));
 }
 
 static void test_waits(void **state)
@@ -112,16 +112,16 @@ static void test_waits(void **state)
 	};
 	static const struct fake self = {SELF, AGENT, OURS};
 	char *proc = folder_make(), *folder = mem_printf("%s/%d", proc, SELF);
-	struct reason reason;
+	struct error error;
 	uint64_t waits = 1;
 
 	(void)state;
 	add(proc, &self);
-	assert_int_equal(liveness_count_waits(proc, SELF, &waits, &reason), -ENOENT);
-	assert_non_null(strstr(reason.text, "process 70, has ended"));
+	assert_int_equal(liveness_count_waits(proc, SELF, &waits, &error), -ENOENT);
+	assert_non_null(strstr(error.text, "process 70, has ended"));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		write_file(folder, "status", cases[i].status);
-		assert_int_equal(liveness_count_waits(proc, SELF, &waits, &reason), cases[i].rc);
+		assert_int_equal(liveness_count_waits(proc, SELF, &waits, &error), cases[i].rc);
 		if (!cases[i].rc)
 			assert_true(waits == cases[i].waits);
 	}

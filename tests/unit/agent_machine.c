@@ -83,10 +83,10 @@ static void test_stat(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct machine m = {.mem_total_bytes = 5, .boot_id = "kept"};
-		struct reason reason = {""};
+		struct error error = {""};
 
-		if (machine_parse_stat(cases[i].text, cases[i].hz, &m, &reason))
-			fail_msg("%s: %s", cases[i].what, reason.text);
+		if (machine_parse_stat(cases[i].text, cases[i].hz, &m, &error))
+			fail_msg("%s: %s", cases[i].what, error.text);
 		assert_int_equal(m.cpu_capacity_milli, cases[i].capacity_milli);
 		assert_int_equal(m.cpu_busy_ns, cases[i].busy_ns);
 		if (memcmp(&m.cpu, &cases[i].cpu, sizeof(m.cpu)) != 0)
@@ -120,13 +120,13 @@ static void test_bad_stat(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct machine m = {.cpu_busy_ns = 5};
-		struct reason reason = {""};
+		struct error error = {""};
 		const char *field;
 
-		assert_int_equal(machine_parse_stat(cases[i].text, 100, &m, &reason), -EBADMSG);
-		field = strstr(reason.text, cases[i].field);
+		assert_int_equal(machine_parse_stat(cases[i].text, 100, &m, &error), -EBADMSG);
+		field = strstr(error.text, cases[i].field);
 		if (!field || strlen(field) != strlen(cases[i].field))
-			fail_msg("\"%s\" -> \"%s\"", cases[i].text, reason.text);
+			fail_msg("\"%s\" -> \"%s\"", cases[i].text, error.text);
 		assert_int_equal(m.cpu_busy_ns, 5);
 		assert_int_equal(m.cpu.user_ns, 0);
 		assert_int_equal(m.cpu_capacity_milli, 0);
@@ -166,11 +166,11 @@ static void test_bad_meminfo(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct machine m = {.mem_total_bytes = 5};
-		struct reason reason = {""};
+		struct error error = {""};
 
-		assert_int_equal(machine_parse_meminfo(cases[i].text, &m, &reason), -EBADMSG);
-		if (!strstr(reason.text, cases[i].field))
-			fail_msg("\"%s\" -> \"%s\"", cases[i].text, reason.text);
+		assert_int_equal(machine_parse_meminfo(cases[i].text, &m, &error), -EBADMSG);
+		if (!strstr(error.text, cases[i].field))
+			fail_msg("\"%s\" -> \"%s\"", cases[i].text, error.text);
 		assert_int_equal(m.mem_total_bytes, 5);
 	}
 }
@@ -267,19 +267,19 @@ static void test_this_machine(void **state)
 {
 	struct machine_files *files;
 	struct machine first = {0}, now;
-	struct reason reason = {""};
+	struct error error = {""};
 
 	(void)state;
-	if (machine_open(&files, &reason))
-		fail_msg("%s", reason.text);
-	assert_int_equal(machine_read(files, &first, &reason), 0);
+	if (machine_open(&files, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(machine_read(files, &first, &error), 0);
 	assert_int_equal(first.cpu_capacity_milli, sysconf(_SC_NPROCESSORS_ONLN) * 1000);
 	assert_int_equal(first.mem_total_bytes,
 			 (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
 	assert_in_range(first.mem_available_bytes, 1, first.mem_total_bytes);
 	assert_int_equal(strlen(first.boot_id), BOOT_ID_LEN);
 	do {
-		assert_int_equal(machine_read(files, &now, &reason), 0);
+		assert_int_equal(machine_read(files, &now, &error), 0);
 		assert_true(now.cpu_busy_ns >= first.cpu_busy_ns);
 		assert_int_equal(now.cpu_busy_ns, now.cpu.user_ns + now.cpu.system_ns);
 	} while (now.cpu_busy_ns < first.cpu_busy_ns + 2 * TICK_NS);

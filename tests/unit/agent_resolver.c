@@ -53,7 +53,7 @@ static void script_init(struct script *s, bool hold)
 static struct resolver *open_script(struct script *s)
 {
 	struct resolver *r;
-	struct reason why;
+	struct error why;
 
 	assert_int_equal(resolver_open(&r, "name", lookup, s, &why), 0);
 	return r;

@@ -650,24 +650,24 @@ static void test_open_refusals(void **state)
 	};
 	struct sender_config config = {.keys = &none};
 	struct sender *sender = NULL;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		config.node = cases[i].node;
-		assert_int_equal(sender_open(&sender, cases[i].url, &config, &why), -EINVAL);
-		assert_non_null(strstr(why.text, cases[i].reason));
+		assert_int_equal(sender_open(&sender, cases[i].url, &config, &error), -EINVAL);
+		assert_non_null(strstr(error.text, cases[i].reason));
 		assert_null(sender);
 	}
 	config.node = "n";
-	assert_int_equal(sender_open(&sender, "ipc:///tmp/x", &config, &why), 0);
+	assert_int_equal(sender_open(&sender, "ipc:///tmp/x", &config, &error), 0);
 	sender_close(sender);
 	sender_close(NULL);
 	/* A name may be configured, but who opens has looked it up. */
 	config.keys = &one;
-	assert_int_equal(sender_check("tcp://name:1", &config, &why), 0);
-	assert_int_equal(sender_open(&sender, "tcp://name:1", &config, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "not an address"));
+	assert_int_equal(sender_check("tcp://name:1", &config, &error), 0);
+	assert_int_equal(sender_open(&sender, "tcp://name:1", &config, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "not an address"));
 }
 
 int main(void)

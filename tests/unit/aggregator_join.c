@@ -259,13 +259,13 @@ static void what_was_remembered_is_in_the_next_view(void **state)
 				   "\"cpuMillicores\":70,\"cpuP95Millicores\":90,"
 				   "\"workingSetBytes\":5,\"seen\":%lld}]}";
 	struct page_pod pod = measured("a", 100);
-	struct reason why = {""};
+	struct error error = {""};
 	char *now = mem_printf(text, (long long)(NOW / NS_PER_SEC));
 	struct view *v;
 
 	(void)state;
-	assert_int_equal(join_recall(join, now, strlen(now), &why), 0);
-	assert_true(join_recall(join, "{}", 2, &why) < 0);
+	assert_int_equal(join_recall(join, now, strlen(now), &error), 0);
+	assert_true(join_recall(join, "{}", 2, &error) < 0);
 	v = view();
 	assert_true(view_workload(v, "default/CronJob/report")->cpu_milli == 70);
 	assert_null(view_workload(v, ""));

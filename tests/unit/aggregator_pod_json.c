@@ -11,7 +11,7 @@
 #include "aggregator/model/pod_json.h"
 
 static int parse(const char *text, struct pod_spec *spec, char field[POD_JSON_FIELD_MAX],
-		 struct reason *reason, cJSON **tree)
+		 struct error *reason, cJSON **tree)
 {
 	*tree = cJSON_Parse(text);
 	if (!*tree)
@@ -34,7 +34,7 @@ static void test_whole_pod(void **state)
 		"\"overhead\":{\"cpu\":\"5m\",\"memory\":null},"
 		"\"resources\":{\"requests\":{\"memory\":\"8Gi\"},\"limits\":{\"cpu\":\"3\"}}}}";
 	char field[POD_JSON_FIELD_MAX];
-	struct reason reason = {""};
+	struct error reason = {""};
 	struct pod_spec p;
 	cJSON *tree;
 
@@ -70,7 +70,7 @@ static void test_whole_pod(void **state)
 static void test_pod_level_limit_is_request(void **state)
 {
 	char field[POD_JSON_FIELD_MAX];
-	struct reason reason = {""};
+	struct error reason = {""};
 	struct pod_spec p;
 	cJSON *tree;
 
@@ -124,7 +124,7 @@ static void test_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char field[POD_JSON_FIELD_MAX] = "?";
-		struct reason reason = {""};
+		struct error reason = {""};
 		struct pod_spec p;
 		cJSON *tree;
 

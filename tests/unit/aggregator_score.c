@@ -16,7 +16,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/recent_pods.h"
 #include "aggregator/policy/score/score.h"
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 #include "aggregator/policy/score/plugin.h"
 #include "tests/score_fixture.h"
 #include "tests/view_fixture.h"
@@ -409,7 +409,7 @@ static void test_args(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct score_args args = cases[i].args;
 		const char *field = NULL;
-		struct reason reason;
+		struct error reason;
 		int err =
 			score_args_check(&args, cases[i].plugin, SCORE_CORRECTED, &field, &reason);
 
@@ -479,21 +479,21 @@ static void test_sentence(void **state)
 		{12345678, 0, "12345678"},
 	};
 	char text[64], small[8];
-	struct sentence s;
+	struct textbuf s;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		sentence_start(&s, text, sizeof(text));
-		sentence_add_fixed(&s, cases[i].value, cases[i].decimals);
+		textbuf_start(&s, text, sizeof(text));
+		textbuf_add_fixed(&s, cases[i].value, cases[i].decimals);
 		assert_string_equal(text, cases[i].text);
 	}
-	sentence_start(&s, text, sizeof(text));
-	sentence_add_int(&s, INT64_MIN);
+	textbuf_start(&s, text, sizeof(text));
+	textbuf_add_int(&s, INT64_MIN);
 	assert_string_equal(text, "-9223372036854775808");
-	sentence_start(&s, small, sizeof(small));
-	sentence_add(&s, "12345");
-	sentence_add_int(&s, 6789);
-	sentence_add(&s, "more");
+	textbuf_start(&s, small, sizeof(small));
+	textbuf_add(&s, "12345");
+	textbuf_add_int(&s, 6789);
+	textbuf_add(&s, "more");
 	assert_string_equal(small, "1234567");
 }
 

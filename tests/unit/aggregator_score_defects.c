@@ -326,7 +326,7 @@ static void test_target_above_100(void **state)
 	struct score_query q = {.variant = SCORE_UPSTREAM, .args = &args, .pod = &pod};
 	struct score_scale scale;
 	struct score_result r;
-	struct reason reason;
+	struct error reason;
 	const char *field;
 
 	(void)state;

@@ -78,7 +78,7 @@ static struct usage_state *restarted(struct usage_state *u, int64_t now_ns)
 	struct usage_state *after = story_state();
 	struct usage_node *n = NULL;
 	struct usage_row row;
-	struct reason why;
+	struct error why;
 
 	usage_save_begin(u);
 	assert_int_equal(usage_save_next(u, &row, 1), 1);

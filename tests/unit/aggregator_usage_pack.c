@@ -61,10 +61,10 @@ static struct buf pack(const struct usage_node *n)
 static struct usage_node *unpack(const struct buf *sealed)
 {
 	struct usage_node *n = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (usage_node_unpack("node-1", sealed->data, sealed->len, &n, &why))
-		fail_msg("%s", why.text);
+	if (usage_node_unpack("node-1", sealed->data, sealed->len, &n, &error))
+		fail_msg("%s", error.text);
 	return n;
 }
 
@@ -277,15 +277,15 @@ static void made_up_content_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct usage_node *back = NULL;
 		struct buf b = pack(n);
-		struct reason why = {""};
+		struct error error = {""};
 		int rc;
 
 		assert_memory_not_equal(b.data + cases[i].at, cases[i].bytes, cases[i].len);
 		memcpy(b.data + cases[i].at, cases[i].bytes, cases[i].len);
 		usage_pack_seal("node-1", &b);
-		rc = usage_node_unpack("node-1", b.data, b.len, &back, &why);
-		if (rc != cases[i].want || !strstr(why.text, cases[i].reason) || back)
-			fail_msg("%s: %d, \"%s\"", cases[i].what, rc, why.text);
+		rc = usage_node_unpack("node-1", b.data, b.len, &back, &error);
+		if (rc != cases[i].want || !strstr(error.text, cases[i].reason) || back)
+			fail_msg("%s: %d, \"%s\"", cases[i].what, rc, error.text);
 		buf_fini(&b);
 	}
 	usage_node_free(n);
@@ -294,11 +294,11 @@ static void made_up_content_is_refused(void **state)
 static void expect_refused(const char *name, const void *data, size_t len, const char *reason)
 {
 	struct usage_node *n = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 
-	assert_int_equal(usage_node_unpack(name, data, len, &n, &why), -EBADMSG);
-	if (!strstr(why.text, reason))
-		fail_msg("\"%s\", not \"%s\"", why.text, reason);
+	assert_int_equal(usage_node_unpack(name, data, len, &n, &error), -EBADMSG);
+	if (!strstr(error.text, reason))
+		fail_msg("\"%s\", not \"%s\"", error.text, reason);
 	assert_null(n);
 }
 

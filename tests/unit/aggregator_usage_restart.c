@@ -139,10 +139,10 @@ static void free_rows(struct rows *r)
 static int restore(struct usage_state *u, const struct usage_row *row, int64_t now_ns)
 {
 	struct usage_node *n = NULL;
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (usage_node_unpack(row->name, row->packed.data, row->packed.len, &n, &why))
-		fail_msg("%s", why.text);
+	if (usage_node_unpack(row->name, row->packed.data, row->packed.len, &n, &error))
+		fail_msg("%s", error.text);
 	return usage_restore(u, n, now_ns);
 }
 

@@ -37,17 +37,17 @@ static int64_t now_ns(void)
 static struct view *read_view(bool measured)
 {
 	struct snapshot *s = snapshot_new();
-	struct reason why = {""};
+	struct error error = {""};
 	struct view *v = NULL;
 	int64_t ns;
 
-	assert_int_equal(snapshot_add(s, "dump", drain_scene_dump, strlen(drain_scene_dump), &why),
-			 0);
+	assert_int_equal(
+		snapshot_add(s, "dump", drain_scene_dump, strlen(drain_scene_dump), &error), 0);
 	if (measured)
 		assert_int_equal(snapshot_add_usage(s, "usage", drain_scene_usage,
-						    strlen(drain_scene_usage), &why),
+						    strlen(drain_scene_usage), &error),
 				 0);
-	assert_int_equal(snapshot_view(s, &v, &ns, &why), 0);
+	assert_int_equal(snapshot_view(s, &v, &ns, &error), 0);
 	assert_true(ns == drain_scene_now_ns);
 	snapshot_free(s);
 	/* As an API server below 1.21 serves it. */
@@ -294,7 +294,7 @@ static void test_time_bound(void **state)
 	struct snapshot *s = snapshot_new();
 	struct drain_settings settings;
 	struct buf dump = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 	struct view *v;
 	int64_t ns;
 
@@ -312,15 +312,15 @@ static void test_time_bound(void **state)
 			   "uid: web, controller: true}]}, spec: {nodeName: n%04d, nodeSelector: "
 			   "{disk: of-%04d}, containers: [{name: c}]}}\n",
 			   i, i, i, i);
-	assert_int_equal(snapshot_add(s, "dump", dump.data, dump.len, &why), 0);
-	assert_int_equal(snapshot_view(s, &v, &ns, &why), 0);
+	assert_int_equal(snapshot_add(s, "dump", dump.data, dump.len, &error), 0);
+	assert_int_equal(snapshot_view(s, &v, &ns, &error), 0);
 	view_slot_publish(f.ctx.views, v);
 	api_fixture_get(&f, "/v1/drain");
 	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "complete")));
 	drain_setup_fini(&setup);
-	assert_int_equal(drain_settings_from_environment(&settings, &why), 0);
+	assert_int_equal(drain_settings_from_environment(&settings, &error), 0);
 	settings.simulation_ns = 1000000;
-	assert_int_equal(drain_setup_init(&setup, &settings, &why), 0);
+	assert_int_equal(drain_setup_init(&setup, &settings, &error), 0);
 	api_fixture_get(&f, "/v1/drain");
 	assert_true(cJSON_IsFalse(api_fixture_at(f.json, "complete")));
 	assert_true(number("verdicts.notExamined") > 0);
@@ -343,10 +343,10 @@ static struct plan_core *core_new(struct drain_counters *counters)
 static struct plan_result *step(struct plan_core *c, struct view *v, int64_t ns)
 {
 	const struct plan_input in = {.view = v, .now_ns = ns};
-	struct reason why = {""};
+	struct error error = {""};
 	struct plan_result *r;
 
-	assert_int_equal(plan_core_step(c, &in, &r, &why), 0);
+	assert_int_equal(plan_core_step(c, &in, &r, &error), 0);
 	return r;
 }
 
@@ -468,7 +468,7 @@ static void test_memory(void **state)
 	struct view *v = read_view(false);
 	struct plan_core *c;
 	struct plan_result *first, *next;
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
 	setup.config.assume_unneeded_ns = 0;
@@ -479,8 +479,8 @@ static void test_memory(void **state)
 		const struct shared_body *memory = first->memory[PLAN_DRAIN];
 
 		c = core_new(NULL);
-		assert_int_equal(plan_core_remember(c, PLAN_DRAIN, memory->data, memory->len, &why),
-				 0);
+		assert_int_equal(
+			plan_core_remember(c, PLAN_DRAIN, memory->data, memory->len, &error), 0);
 		next = step(c, v, drain_scene_now_ns + cases[i].away_ns);
 		assert_true(node_of(next, "bravo")->since_ns ==
 			    drain_scene_now_ns + cases[i].since_ns);
@@ -488,8 +488,8 @@ static void test_memory(void **state)
 		plan_core_free(c);
 	}
 	c = core_new(NULL);
-	assert_int_not_equal(plan_core_remember(c, PLAN_DRAIN, "{\"timers\":3}", 12, &why), 0);
-	assert_true(why.text[0]);
+	assert_int_not_equal(plan_core_remember(c, PLAN_DRAIN, "{\"timers\":3}", 12, &error), 0);
+	assert_true(error.text[0]);
 	plan_core_free(c);
 	plan_result_drop(first);
 	view_drop(v);
@@ -501,15 +501,15 @@ static struct view *view_without(const char *node)
 	char *start = mem_printf("- {apiVersion: v1, kind: Node, metadata: {name: %s,", node);
 	char *copy = mem_strdup(drain_scene_dump), *line = strstr(copy, start), *end;
 	struct snapshot *s = snapshot_new();
-	struct reason why;
+	struct error error;
 	struct view *v;
 	int64_t ns;
 
 	assert_non_null(line);
 	end = strchr(line, '\n');
 	memmove(line, end + 1, strlen(end + 1) + 1);
-	assert_int_equal(snapshot_add(s, "dump", copy, strlen(copy), &why), 0);
-	assert_int_equal(snapshot_view(s, &v, &ns, &why), 0);
+	assert_int_equal(snapshot_add(s, "dump", copy, strlen(copy), &error), 0);
+	assert_int_equal(snapshot_view(s, &v, &ns, &error), 0);
 	snapshot_free(s);
 	free(start);
 	free(copy);

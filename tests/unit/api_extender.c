@@ -12,13 +12,13 @@
 #include "aggregator/api/policy_options.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/consistent.h"
 #include "tests/join_fixture.h"
-#include "tests/ledger_watch.h"
+#include "tests/reservations_watch.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -32,9 +32,9 @@ static struct extender_options options;
 	"\"memory\":\"1Gi\"},\"limits\":{\"cpu\":\"2\",\"memory\":\"2Gi\"}}}]}}"
 #define ASK(uid, names) "{\"Pod\":" POD(uid) ",\"Nodes\":null,\"NodeNames\":" names "}"
 /* A node that is refused, and no victims would help. */
-#define UNRESOLVABLE(node, why)                                                                    \
-	"\"FailedNodes\":{\"" node "\":\"" why "\"},\"FailedAndUnresolvableNodes\":{\"" node       \
-	"\":\"" why "\"}"
+#define UNRESOLVABLE(node, error)                                                                  \
+	"\"FailedNodes\":{\"" node "\":\"" error "\"},\"FailedAndUnresolvableNodes\":{\"" node     \
+	"\":\"" error "\"}"
 #define ALL "[\"alpha\",\"bravo\",\"charlie\"]"
 
 /* Measured at so many of 4 CPUs, and 2 GiB of 8. */
@@ -74,19 +74,19 @@ static int setup(void **state)
 	(void)state;
 	api_fixture_open(&f, make_view(SOURCE_SYNCED));
 	api_fixture_extender(&options);
-	f.ctx.ledger = ledger_new();
+	f.ctx.reservations = reservations_new();
 	f.ctx.extender = &options;
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct reason why;
+	struct error error;
 
 	(void)state;
-	if (!ledger_is_consistent(f.ctx.ledger, &why))
-		fail_msg("%s", why.text);
-	ledger_free(f.ctx.ledger);
+	if (!reservations_is_consistent(f.ctx.reservations, &error))
+		fail_msg("%s", error.text);
+	reservations_free(f.ctx.reservations);
 	api_fixture_close(&f);
 	return 0;
 }
@@ -105,20 +105,20 @@ static const char *post(const char *verb, const char *body)
 static const char *reserved(void)
 {
 	static char text[256];
-	struct ledger_copy *c = ledger_take(f.ctx.ledger, VIEW_FIXTURE_NOW_NS);
+	struct reservations_copy *c = reservations_take(f.ctx.reservations, VIEW_FIXTURE_NOW_NS);
 	int len = 0;
 
 	text[0] = '\0';
 	for (size_t i = 0; i < c->count; i++)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%s%s%s", i ? " " : "",
 				c->of[i]->name, *c->of[i]->node ? "@" : "", c->of[i]->node);
-	ledger_copy_drop(c);
+	reservations_copy_drop(c);
 	return text;
 }
 
-static uint64_t refused(enum extender_refusal why)
+static uint64_t refused(enum extender_refusal refusal)
 {
-	return counter_get(&f.counters.extender.refused[why]);
+	return counter_get(&f.counters.extender.refused[refusal]);
 }
 
 /* --- filter ----------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static void the_ledger_is_taken_before_the_view(void **state)
 		model_fixture_sync(m, (enum object_kind)kind);
 	model_put(m, model_fixture_node("newcomer", 5, 9));
 	next_view = join_view(j, NULL, 0, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	ledger_watch(f.ctx.ledger, publish_next);
+	reservations_watch(f.ctx.reservations, publish_next);
 	assert_string_equal(post("filter", ASK("p", "[\"newcomer\"]")),
 			    "{\"NodeNames\":[\"newcomer\"]}");
 	join_free(j);
@@ -419,11 +419,11 @@ static void what_cannot_be_released_is_not_reserved(void **state)
 	     "\"alpha\",\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}");
 	assert_string_equal(reserved(), "");
 	assert_int_equal(counter_get(&f.counters.extender.unreserved), 3);
-	ledger_free(f.ctx.ledger);
-	f.ctx.ledger = NULL;
+	reservations_free(f.ctx.reservations);
+	f.ctx.reservations = NULL;
 	assert_string_equal(post("filter", ASK("p", ALL)), "{\"NodeNames\":" ALL "}");
 	post("prioritize", ASK("p", ALL));
-	f.ctx.ledger = ledger_new();
+	f.ctx.reservations = reservations_new();
 }
 
 /* --- prioritize ------------------------------------------------------------------------------- */
@@ -508,7 +508,7 @@ static void a_burst_does_not_stack(void **state)
 {
 	char body[1024], name[8];
 	int on_alpha = 0, on_bravo = 0;
-	struct ledger_copy *c;
+	struct reservations_copy *c;
 
 	(void)state;
 	view_slot_publish(f.ctx.views, make_view(SOURCE_SYNCED));
@@ -522,7 +522,7 @@ static void a_burst_does_not_stack(void **state)
 		post("filter", body);
 		post("prioritize", body);
 	}
-	c = ledger_take(f.ctx.ledger, VIEW_FIXTURE_NOW_NS);
+	c = reservations_take(f.ctx.reservations, VIEW_FIXTURE_NOW_NS);
 	assert_int_equal(c->count, 6);
 	for (size_t i = 0; i < c->count; i++) {
 		assert_int_equal(c->of[i]->expected_cpu_milli, 500);
@@ -531,7 +531,7 @@ static void a_burst_does_not_stack(void **state)
 	}
 	assert_int_equal(on_alpha + on_bravo, 6);
 	assert_true(on_alpha >= 3 && on_bravo >= 1); /* alpha has more room */
-	ledger_copy_drop(c);
+	reservations_copy_drop(c);
 }
 
 static void scores_tell_of_pods_on_their_way(void **state)
@@ -573,20 +573,20 @@ static void scores_tell_what_the_filter_would_refuse(void **state)
 
 static void the_blend_is_the_options(void **state)
 {
-	struct reason why;
+	struct error error;
 
 	(void)state;
-	assert_int_equal(extender_options_parse_blend(&options, "LimitAware=2,Peaks", &why), 0);
+	assert_int_equal(extender_options_parse_blend(&options, "LimitAware=2,Peaks", &error), 0);
 	assert_true(options.weights[PLUGIN_LIMIT_AWARE] == 2);
 	assert_true(options.weights[PLUGIN_PEAKS] == 1);
-	assert_true(extender_options_parse_blend(&options, "LimitAware=0", &why) < 0);
-	assert_true(extender_options_parse_blend(&options, "LimitAware=x", &why) < 0);
-	assert_true(extender_options_parse_blend(&options, "LimitAware,LimitAware", &why) < 0);
-	assert_true(extender_options_parse_blend(&options, "LimitAware,", &why) < 0);
-	assert_true(extender_options_parse_blend(&options, "Nobody=1", &why) < 0);
-	assert_non_null(strstr(why.text, "\"Nobody\""));
+	assert_true(extender_options_parse_blend(&options, "LimitAware=0", &error) < 0);
+	assert_true(extender_options_parse_blend(&options, "LimitAware=x", &error) < 0);
+	assert_true(extender_options_parse_blend(&options, "LimitAware,LimitAware", &error) < 0);
+	assert_true(extender_options_parse_blend(&options, "LimitAware,", &error) < 0);
+	assert_true(extender_options_parse_blend(&options, "Nobody=1", &error) < 0);
+	assert_non_null(strstr(error.text, "\"Nobody\""));
 	assert_true(options.weights[PLUGIN_LIMIT_AWARE] == 2);
-	assert_int_equal(extender_options_parse_blend(&options, "LimitAware", &why), 0);
+	assert_int_equal(extender_options_parse_blend(&options, "LimitAware", &error), 0);
 	post("prioritize", ASK("p", ALL));
 	/* Measurements do not count, and of equals the first by name stands out. */
 	assert_int_equal(score_of("alpha"), 10);
@@ -601,7 +601,7 @@ static void the_blend_is_the_options(void **state)
 	assert_int_equal(api_fixture_send(&f, "POST", "/v1/scores", "{\"variant\":\"upstream\"}"),
 			 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.plugins")), 3);
-	assert_int_equal(extender_options_parse_blend(&options, "", &why), 0);
+	assert_int_equal(extender_options_parse_blend(&options, "", &error), 0);
 	post("prioritize", ASK("p", ALL));
 	assert_true(score_of("alpha") > score_of("bravo"));
 }
@@ -667,30 +667,30 @@ static void a_snapshot_has_what_is_reserved(void **state)
 {
 	static const char ask[] = "{\"pod\":" POD("q") ",\"explain\":true}";
 	struct snapshot *s = snapshot_new();
-	struct reason why = {""};
+	struct error error = {""};
 	char *online, *entries;
-	struct ledger *ledger;
+	struct reservations *reservations;
 	struct view *v = NULL;
 	int64_t now_ns = 0;
 
 	(void)state;
 	post("filter", ASK("a", ALL));
 	post("filter", ASK("p", "[\"alpha\"]"));
-	ledger_bind(f.ctx.ledger, "p", "bravo", 1000000); /* no view shows that */
+	reservations_bind(f.ctx.reservations, "p", "bravo", 1000000); /* no view shows that */
 	api_fixture_send(&f, "POST", "/v1/scores", ask);
 	online = mem_strdup(f.response.body.data);
 	assert_non_null(strstr(online, "with shop/p on the way here"));
 	api_fixture_get(&f, "/v1/snapshot");
-	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &why) ||
-	    snapshot_view(s, &v, &now_ns, &why))
-		fail_msg("%s", why.text);
+	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &error) ||
+	    snapshot_view(s, &v, &now_ns, &error))
+		fail_msg("%s", error.text);
 	assert_int_equal(now_ns, VIEW_FIXTURE_NOW_NS);
 	view_slot_publish(f.ctx.views, v);
 	entries = mem_strdup(reserved());
-	ledger = f.ctx.ledger;
-	f.ctx.ledger = snapshot_take_ledger(s);
+	reservations = f.ctx.reservations;
+	f.ctx.reservations = snapshot_take_ledger(s);
 	assert_string_equal(reserved(), entries);
-	ledger_free(ledger);
+	reservations_free(reservations);
 	api_fixture_send(&f, "POST", "/v1/scores", ask);
 	assert_string_equal(f.response.body.data, online);
 	snapshot_free(s);
@@ -715,7 +715,7 @@ static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct snapshot *s = snapshot_new();
-		struct reason why = {""};
+		struct error error = {""};
 		char *text = mem_printf(
 			"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
 			"\"2026-01-31T12:00:00Z\",\"list\":{\"apiVersion\":\"v1\",\"kind\":"
@@ -725,9 +725,9 @@ static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 			"\"state\":{\"ledger\":%s}}",
 			bad[i]);
 
-		assert_true(snapshot_add(s, "s", text, strlen(text), &why) < 0);
-		if (!strstr(why.text, "state.ledger"))
-			fail_msg("%s: %s", bad[i], why.text);
+		assert_true(snapshot_add(s, "s", text, strlen(text), &error) < 0);
+		if (!strstr(error.text, "state.ledger"))
+			fail_msg("%s: %s", bad[i], error.text);
 		free(text);
 		snapshot_free(s);
 	}

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "aggregator/api/policy_options.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "tests/api_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -28,7 +28,7 @@ static int setup(void **state)
 	(void)state;
 	api_fixture_open(&f, view_fixture_new());
 	api_fixture_extender(&options);
-	f.ctx.ledger = ledger_new();
+	f.ctx.reservations = reservations_new();
 	f.ctx.extender = &options;
 	return 0;
 }
@@ -36,7 +36,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	ledger_free(f.ctx.ledger);
+	reservations_free(f.ctx.reservations);
 	api_fixture_close(&f);
 	return 0;
 }
@@ -78,7 +78,7 @@ static void bad_questions_are_refused_with_the_place(void **state)
 		{"{\"Pod\":" POD("p") ",\"x\":tru}", "x"},
 	};
 
-	struct ledger_copy *reserved;
+	struct reservations_copy *reserved;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -93,9 +93,9 @@ static void bad_questions_are_refused_with_the_place(void **state)
 	}
 	assert_int_equal(counter_get(&f.counters.extender.malformed),
 			 sizeof(cases) / sizeof(cases[0]));
-	reserved = ledger_take(f.ctx.ledger, VIEW_FIXTURE_NOW_NS);
+	reserved = reservations_take(f.ctx.reservations, VIEW_FIXTURE_NOW_NS);
 	assert_int_equal(reserved->count, 0);
-	ledger_copy_drop(reserved);
+	reservations_copy_drop(reserved);
 	assert_int_equal(api_fixture_get(&f, "/extender/filter"), 405);
 }
 

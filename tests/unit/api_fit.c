@@ -10,10 +10,10 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
-#include "tests/ledger_watch.h"
+#include "tests/reservations_watch.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -176,12 +176,12 @@ static void a_manifest_without_a_name_is_no_pod_that_is_known(void **state)
 
 /* --- what is promised */
 
-static void reserve(struct ledger *l, const char *name, const char *node)
+static void reserve(struct reservations *l, const char *name, const char *node)
 {
-	struct ledger_entry e = {.uid = name, .namespace = "default", .name = name, .node = node};
+	struct reservation e = {.uid = name, .namespace = "default", .name = name, .node = node};
 
 	resources_set(&e.requests, RESOURCE_CPU, 3000);
-	assert_int_equal(ledger_reserve(l, &e, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(reservations_reserve(l, &e, VIEW_FIXTURE_NOW_NS), 0);
 }
 
 static int64_t fits(const char *target, const char *metadata)
@@ -200,22 +200,22 @@ static void room_that_is_promised_to_others_is_none(void **state)
 	static const char *const targets[] = {"/v1/fit", "/v1/scores"};
 
 	(void)state;
-	f.ctx.ledger = ledger_new();
+	f.ctx.reservations = reservations_new();
 	for (size_t i = 0; i < 2; i++) {
-		reserve(f.ctx.ledger, "new", "");
+		reserve(f.ctx.reservations, "new", "");
 		assert_int_equal(fits(targets[i], ""), 1);
-		ledger_charge(f.ctx.ledger, "new", "alpha", VIEW_FIXTURE_NOW_NS);
+		reservations_charge(f.ctx.reservations, "new", "alpha", VIEW_FIXTURE_NOW_NS);
 		assert_int_equal(fits(targets[i], ""), 0);
 		assert_int_equal(fits(targets[i], "\"name\":\"other\""), 0);
 		assert_int_equal(fits(targets[i], "\"name\":\"new\""), 1);
 		assert_int_equal(fits(targets[i], "\"name\":\"x\",\"uid\":\"new\""), 1);
 		assert_int_equal(fits(targets[i], "\"name\":\"new\",\"uid\":\"x\""), 0);
-		ledger_bind(f.ctx.ledger, "new", "bravo", 1000);
+		reservations_bind(f.ctx.reservations, "new", "bravo", 1000);
 		assert_int_equal(fits(targets[i], ""), 1);
-		ledger_release(f.ctx.ledger, "new");
+		reservations_release(f.ctx.reservations, "new");
 	}
-	ledger_free(f.ctx.ledger);
-	f.ctx.ledger = NULL;
+	reservations_free(f.ctx.reservations);
+	f.ctx.reservations = NULL;
 }
 
 /* --- nominated pods */
@@ -321,8 +321,8 @@ static void the_ledger_is_taken_before_the_view(void **state)
 	static const char *const targets[] = {"/v1/fit", "/v1/scores"};
 
 	(void)state;
-	f.ctx.ledger = ledger_new();
-	ledger_watch(f.ctx.ledger, publish_next);
+	f.ctx.reservations = reservations_new();
+	reservations_watch(f.ctx.reservations, publish_next);
 	for (size_t i = 0; i < 2; i++) {
 		struct model *m = new_model();
 
@@ -332,8 +332,8 @@ static void the_ledger_is_taken_before_the_view(void **state)
 		next_view = view_of(new_model());
 		assert_int_equal(fits(targets[i], ""), 1);
 	}
-	ledger_free(f.ctx.ledger);
-	f.ctx.ledger = NULL;
+	reservations_free(f.ctx.reservations);
+	f.ctx.reservations = NULL;
 }
 
 static void what_is_wrong_is_named(void **state)

@@ -44,7 +44,7 @@ static struct plan_result *step(struct plan_core *c)
 {
 	struct plan_input in = {.view = place_fixture_view(&world.world, NULL, 0),
 				.now_ns = VIEW_FIXTURE_NOW_NS};
-	struct reason why = {""};
+	struct error why = {""};
 	struct plan_result *r;
 
 	if (plan_core_step(c, &in, &r, &why))
@@ -145,7 +145,7 @@ static void test_remembers(void **state)
 				   "\"cpuMillicores\":800,\"memoryBytes\":3435973836,\"nodes\":["
 				   "{\"node\":\"n1\",\"count\":2}]}]}";
 	struct plan_core *c = plan_core_new(&options, NULL);
-	struct reason why = {""};
+	struct error why = {""};
 	struct plan_result *r;
 
 	(void)state;
@@ -165,7 +165,7 @@ static void test_options_out_of_range(void **state)
 {
 	struct plan_input in = {.view = place_fixture_view(&world.world, NULL, 0)};
 	struct plan_result *r = NULL;
-	struct reason why = {""};
+	struct error why = {""};
 	struct plan_core *c;
 
 	(void)state;
@@ -195,7 +195,7 @@ static void test_ended_anywhere(void **state)
 	struct plan_core *c = plan_core_new(&options, NULL);
 	struct plan_result *first = step(c), *r = NULL;
 	struct plan_input in = {.now_ns = VIEW_FIXTURE_NOW_NS, .out_of_time = is_counted_down};
-	struct reason why = {""};
+	struct error why = {""};
 	int ended = 0, reading = 0, rc;
 
 	(void)state;
@@ -273,11 +273,11 @@ static void drain_step_fake(void *state, struct place *p, const struct plan_inpu
 	out->memory[PLAN_DRAIN] = shared_body_new(&text);
 }
 
-static int drain_restore_fake(void *state, const char *text, size_t len, struct reason *reason)
+static int drain_restore_fake(void *state, const char *text, size_t len, struct error *error)
 {
 	struct fake_drain *d = state;
 
-	(void)reason;
+	(void)error;
 	memcpy(d->remembered, text, len);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/quota_fixture.h"
@@ -56,14 +56,14 @@ static int open_fixture(void **state)
 {
 	(void)state;
 	api_fixture_open(&f, make_view());
-	f.ctx.ledger = ledger_new();
+	f.ctx.reservations = reservations_new();
 	return 0;
 }
 
 static int close_fixture(void **state)
 {
 	(void)state;
-	ledger_free(f.ctx.ledger);
+	reservations_free(f.ctx.reservations);
 	api_fixture_close(&f);
 	return 0;
 }
@@ -138,19 +138,19 @@ static void test_one(void **state)
 /* A pod that was promised a node is used, and not pending as well. */
 static void test_promised_pods_count_once(void **state)
 {
-	struct ledger_entry e = {
+	struct reservation e = {
 		.namespace = "team-b", .name = "waits", .uid = "uid-team-b-waits", .node = "a"};
 
 	(void)state;
 	resources_set(&e.requests, RESOURCE_CPU, 7000);
-	assert_int_equal(ledger_reserve(f.ctx.ledger, &e, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(reservations_reserve(f.ctx.reservations, &e, VIEW_FIXTURE_NOW_NS), 0);
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-b"), 200);
 	assert_true(number("used.cpuMillicores") == 9000);
 	assert_true(number("pending.cpuMillicores") == 0);
 	assert_true(number("pods.used") == 2);
 	assert_true(number("pods.assumed") == 1);
 	assert_true(number("pods.pending") == 0);
-	ledger_release(f.ctx.ledger, "uid-team-b-waits");
+	reservations_release(f.ctx.reservations, "uid-team-b-waits");
 }
 
 static void test_parameters(void **state)
@@ -278,12 +278,13 @@ static void test_admit(void **state)
  */
 static void test_admit_counts_reservations(void **state)
 {
-	struct ledger_entry promised = {
+	struct reservation promised = {
 		.uid = "uid-x", .namespace = "team-a", .name = "x", .node = ""};
 
 	(void)state;
 	resources_set(&promised.requests, RESOURCE_CPU, 1000);
-	assert_int_equal(ledger_reserve(f.ctx.ledger, &promised, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(reservations_reserve(f.ctx.reservations, &promised, VIEW_FIXTURE_NOW_NS),
+			 0);
 	admit(POD("team-a", "", "2"));
 	assert_string_equal(text("gate"), "overMax");
 	assert_true(number("reasons.0.numbers.used") == 7000);
@@ -291,7 +292,7 @@ static void test_admit_counts_reservations(void **state)
 	admit("{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"x\",\"uid\":\"uid-x\"},\"spec\":{"
 	      "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"}}}]}}");
 	assert_string_equal(text("gate"), "admitted");
-	ledger_release(f.ctx.ledger, "uid-x");
+	reservations_release(f.ctx.reservations, "uid-x");
 	admit("{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"p0\"},\"spec\":{\"containers\":[{"
 	      "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"4\"}}}]}}");
 	assert_string_equal(text("gate"), "admitted");
@@ -445,7 +446,7 @@ static void test_preempt_verdicts(void **state)
  */
 static void test_preempt_counts_what_is_charged(void **state)
 {
-	struct ledger_entry promised = {
+	struct reservation promised = {
 		.uid = "uid-x", .namespace = "free", .name = "x", .node = "b"};
 
 	(void)state;
@@ -454,7 +455,8 @@ static void test_preempt_counts_what_is_charged(void **state)
 	assert_string_equal(text("verdict"), "notNeeded"); /* on a */
 	assert_int_equal(preempt(POD("free", "", "3"), ",\"nominatedNode\":\"b\""), 200);
 	assert_string_equal(text("verdict"), "notNeeded");
-	assert_int_equal(ledger_reserve(f.ctx.ledger, &promised, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(reservations_reserve(f.ctx.reservations, &promised, VIEW_FIXTURE_NOW_NS),
+			 0);
 	assert_int_equal(preempt(POD("free", "", "3"), ",\"nominatedNode\":\"b\""), 200);
 	assert_string_equal(text("verdict"), "impossible");
 	assert_null(api_fixture_at(f.json, "unseenPods"));
@@ -465,7 +467,7 @@ static void test_preempt_counts_what_is_charged(void **state)
 				 ",\"nominatedNode\":\"b\""),
 			 200);
 	assert_string_equal(text("verdict"), "notNeeded");
-	ledger_bind(f.ctx.ledger, "uid-x", "a", UINT64_MAX);
+	reservations_bind(f.ctx.reservations, "uid-x", "a", UINT64_MAX);
 	assert_int_equal(preempt(POD("free", "", "3"), ",\"nominatedNode\":\"b\""), 200);
 	assert_string_equal(text("verdict"), "notNeeded");
 	assert_int_equal(preempt(POD("free", "", "4"), ",\"nominatedNode\":\"a\""), 200);

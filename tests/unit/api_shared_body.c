@@ -23,10 +23,10 @@ struct parts {
 
 static void encode(struct parts *p, const struct interval *i, int full)
 {
-	struct reason why;
+	struct error error;
 
 	memset(p, 0, sizeof(*p));
-	p->count = body_encode_interval(i, full, p->bufs, &why);
+	p->count = body_encode_interval(i, full, p->bufs, &error);
 	assert_in_range(p->count, 1, BODY_PARTS_MAX);
 }
 
@@ -85,13 +85,13 @@ static void expect_round_trip(const struct interval *i, int full, int parts_want
 {
 	struct parts p;
 	struct interval *back;
-	struct reason why;
+	struct error error;
 
 	encode(&p, i, full);
 	assert_int_equal(p.count, parts_wanted);
 	for (int n = 0; n < p.count; n++)
 		assert_true(p.bufs[n].len <= FRAME_PART_BODY_MAX);
-	assert_int_equal(interval_decode(p.bufs, (size_t)p.count, &back, &why), 0);
+	assert_int_equal(interval_decode(p.bufs, (size_t)p.count, &back, &error), 0);
 	expect_same(i, back, full);
 	interval_free(back);
 	fini(&p);
@@ -199,25 +199,25 @@ static void test_one_interval_takes_many(void **state)
 	struct interval *kept = interval_new(0), *large = interval_make(1, 40, 2),
 			*small = interval_make(2, 2, 1);
 	const struct entry *room;
-	struct reason why;
+	struct error error;
 	struct parts p;
 
 	(void)state;
 	encode(&p, large, 1);
-	assert_int_equal(body_decode_interval_into(p.bufs, 1, kept, &why), 0);
+	assert_int_equal(body_decode_interval_into(p.bufs, 1, kept, &error), 0);
 	expect_same(large, kept, true);
 	room = kept->entries;
 	fini(&p);
 	encode(&p, small, 0);
 	kept->sequence = 7;
 	kept->age_ns = kept->wait_ns = 9;
-	assert_int_equal(body_decode_interval_into(p.bufs, 1, kept, &why), 0);
+	assert_int_equal(body_decode_interval_into(p.bufs, 1, kept, &error), 0);
 	expect_same(small, kept, false);
 	assert_int_equal(kept->age_ns, 0);
 	assert_int_equal(kept->wait_ns, 0);
 	assert_ptr_equal(kept->entries, room);
 	fini(&p);
-	assert_int_equal(body_decode_interval_into(&wrong, 1, kept, &why), -EBADMSG);
+	assert_int_equal(body_decode_interval_into(&wrong, 1, kept, &error), -EBADMSG);
 	assert_int_equal(kept->entry_count, 0);
 	interval_free(kept);
 	interval_free(large);
@@ -270,13 +270,13 @@ static void test_too_big(void **state)
 {
 	struct interval *i = interval_make(2, 4000, 3);
 	struct buf parts[BODY_PARTS_MAX] = {BUF_INIT};
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	buf_add_str(&parts[0], "untouched");
-	assert_int_equal(body_encode_interval(i, 1, parts, &why), -E2BIG);
+	assert_int_equal(body_encode_interval(i, 1, parts, &error), -E2BIG);
 	assert_string_equal(parts[0].data, "untouched");
-	assert_non_null(strstr(why.text, "16000 entries"));
+	assert_non_null(strstr(error.text, "16000 entries"));
 	buf_fini(&parts[0]);
 	interval_free(i);
 }
@@ -338,7 +338,7 @@ static void model_init(struct model *m)
 	memset(m->text, 'a', sizeof(m->text) - 1);
 }
 
-static int decode_model(const struct model *m, struct reason *why)
+static int decode_model(const struct model *m, struct error *error)
 {
 	struct buf part = BUF_INIT;
 	struct interval *i = NULL;
@@ -346,7 +346,7 @@ static int decode_model(const struct model *m, struct reason *why)
 
 	buf_reserve(&part, evenkeel__interval_part__get_packed_size(&m->part));
 	part.len = evenkeel__interval_part__pack(&m->part, (uint8_t *)part.data);
-	rc = interval_decode(&part, 1, &i, why);
+	rc = interval_decode(&part, 1, &i, error);
 	assert_int_equal(rc == 0, i != NULL);
 	interval_free(i);
 	buf_fini(&part);
@@ -400,23 +400,23 @@ static int decode_model(const struct model *m, struct reason *why)
 
 static void expect_impossible(const struct model *m, const char *change, const char *wanted)
 {
-	struct reason why = {""};
-	int rc = decode_model(m, &why);
+	struct error error = {""};
+	int rc = decode_model(m, &error);
 
-	if (rc != -EINVAL || !strstr(why.text, wanted))
-		print_error("%s: %d, \"%s\"\n", change, rc, why.text);
+	if (rc != -EINVAL || !strstr(error.text, wanted))
+		print_error("%s: %d, \"%s\"\n", change, rc, error.text);
 	assert_int_equal(rc, -EINVAL);
-	assert_non_null(strstr(why.text, wanted));
+	assert_non_null(strstr(error.text, wanted));
 }
 
 static void test_impossible_values(void **state)
 {
 	struct model model, *m = &model;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	model_init(m);
-	assert_int_equal(decode_model(m, &why), 0);
+	assert_int_equal(decode_model(m, &error), 0);
 #define X(change, wanted)                                                                          \
 	model_init(m);                                                                             \
 	change;                                                                                    \
@@ -460,25 +460,25 @@ static void test_wrong_parts(void **state)
 			*back = NULL;
 	struct buf parts[BODY_PARTS_MAX];
 	struct parts p, q;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	encode(&p, i, 0);
 	encode(&q, other, 0);
 	assert_int_equal(p.count, 2);
 	parts[0] = p.bufs[1], parts[1] = p.bufs[0];
-	assert_int_equal(interval_decode(parts, 2, &back, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "part 0: node: missing"));
+	assert_int_equal(interval_decode(parts, 2, &back, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "part 0: node: missing"));
 	parts[0] = p.bufs[0], parts[1] = p.bufs[0];
-	assert_int_equal(interval_decode(parts, 2, &back, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "part 1: node: only part 0"));
+	assert_int_equal(interval_decode(parts, 2, &back, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "part 1: node: only part 0"));
 	parts[1] = q.bufs[1];
-	assert_int_equal(interval_decode(parts, 2, &back, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "part 1: of another interval"));
+	assert_int_equal(interval_decode(parts, 2, &back, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "part 1: of another interval"));
 	parts[1] = p.bufs[1], parts[2] = p.bufs[1];
-	assert_int_equal(interval_decode(parts, 3, &back, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "part 2: entry"));
-	assert_int_equal(interval_decode(parts, 0, &back, &why), -EINVAL);
+	assert_int_equal(interval_decode(parts, 3, &back, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "part 2: entry"));
+	assert_int_equal(interval_decode(parts, 0, &back, &error), -EINVAL);
 	assert_null(back);
 	fini(&p);
 	fini(&q);
@@ -518,7 +518,7 @@ static void test_limits(void **state)
 {
 	struct buf part = BUF_INIT;
 	struct interval *i = NULL;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	buf_add(&part, "\x08\x01\x10\x02\x18\x01\x2a\x00", 8);
@@ -532,8 +532,8 @@ static void test_limits(void **state)
 
 		buf_add(&part, entry, sizeof(entry));
 	}
-	assert_int_equal(interval_decode(&part, 1, &i, &why), -E2BIG);
-	assert_non_null(strstr(why.text, "more than 16384 entries"));
+	assert_int_equal(interval_decode(&part, 1, &i, &error), -E2BIG);
+	assert_non_null(strstr(error.text, "more than 16384 entries"));
 	assert_null(i);
 	buf_fini(&part);
 }
@@ -597,11 +597,11 @@ static void test_other_encoders(void **state)
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		struct buf part = {.data = (char *)cases[n].bytes, .len = cases[n].len};
 		struct interval *i = NULL;
-		struct reason why = {""};
-		int rc = interval_decode(cases[n].bytes ? &part : &many, 1, &i, &why);
+		struct error error = {""};
+		int rc = interval_decode(cases[n].bytes ? &part : &many, 1, &i, &error);
 
 		if (rc != cases[n].rc)
-			fail_msg("%s: %d, \"%s\"", cases[n].what, rc, why.text);
+			fail_msg("%s: %d, \"%s\"", cases[n].what, rc, error.text);
 		if (!rc) {
 			assert_int_equal(i->entry_count, 1);
 			assert_int_equal(i->entries[0].ref, cases[n].ref);
@@ -670,24 +670,24 @@ static void test_ack_clamps(void **state)
 static void test_ack_refusals(void **state)
 {
 	struct ack ack = {.applied = 42};
-	struct reason why;
+	struct error error;
 	char text[400] = "\x12\x88\x02two\nlines\x1b[0m";
 
 	(void)state;
-	assert_int_equal(body_decode_ack("\x08\x05", 2, &ack, &why), -EBADMSG);
-	assert_non_null(strstr(why.text, "status 5"));
+	assert_int_equal(body_decode_ack("\x08\x05", 2, &ack, &error), -EBADMSG);
+	assert_non_null(strstr(error.text, "status 5"));
 	assert_int_equal(body_decode_ack("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, &ack,
-					 &why),
+					 &error),
 			 -EBADMSG);
-	assert_int_equal(body_decode_ack("\x08", 1, &ack, &why), -EBADMSG);
-	assert_int_equal(body_decode_ack("\x12\x7f", 2, &ack, &why), -EBADMSG);
+	assert_int_equal(body_decode_ack("\x08", 1, &ack, &error), -EBADMSG);
+	assert_int_equal(body_decode_ack("\x12\x7f", 2, &ack, &error), -EBADMSG);
 	assert_int_equal(ack.applied, 42);
 	/* 264 bytes of reason: cut, and fit for a log. */
 	for (size_t i = 0; i < 264; i++) {
 		if (text[3 + i] == '\0')
 			text[3 + i] = 'x';
 	}
-	assert_int_equal(body_decode_ack(text, 3 + 264, &ack, &why), 0);
+	assert_int_equal(body_decode_ack(text, 3 + 264, &ack, &error), 0);
 	assert_int_equal(strlen(ack.reason), sizeof(ack.reason) - 1);
 	assert_memory_equal(ack.reason, "two lines [0mxxx", 16);
 }

@@ -256,7 +256,7 @@ static void test_snapshot_remembers(void **state)
 	struct plan_core *c = plan_core_new(&options, NULL);
 	struct snapshot *s = snapshot_new();
 	struct plan_memory memory;
-	struct reason why = {""};
+	struct error error = {""};
 	struct api_fixture offline;
 	struct view *v = NULL;
 	int64_t now_ns = 0;
@@ -273,9 +273,9 @@ static void test_snapshot_remembers(void **state)
 	view_slot_publish(f.ctx.views, see());
 	assert_int_equal(api_fixture_get(&f, "/v1/snapshot"), 200);
 	assert_string_equal(text("state.slack.classes.1.nodes.0.node"), "n1");
-	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &why) ||
-	    snapshot_view(s, &v, &now_ns, &why))
-		fail_msg("%s", why.text);
+	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &error) ||
+	    snapshot_view(s, &v, &now_ns, &error))
+		fail_msg("%s", error.text);
 	snapshot_take_memory(s, &memory);
 	api_fixture_open(&offline, v);
 	offline.ctx.slack = &options;
@@ -302,12 +302,13 @@ static void test_bad_state_of_a_snapshot(void **state)
 		"\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},\"state\":{"
 		"\"slack\":{\"classes\":[{\"class\":\"unit\"}]}}}";
 	struct snapshot *s = snapshot_new();
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
-	assert_int_not_equal(snapshot_add(s, "bad.json", bad, strlen(bad), &why), 0);
-	assert_string_equal(why.text, "bad.json:1: state.slack: classes[0].wanted: must be a whole "
-				      "number of 0 to 50000");
+	assert_int_not_equal(snapshot_add(s, "bad.json", bad, strlen(bad), &error), 0);
+	assert_string_equal(error.text,
+			    "bad.json:1: state.slack: classes[0].wanted: must be a whole "
+			    "number of 0 to 50000");
 	snapshot_free(s);
 }
 

@@ -48,7 +48,7 @@ static char *memory_of(struct slack_state *s)
 static void restart(void)
 {
 	char *before = memory_of(f.state), *after;
-	struct reason why = {""};
+	struct error why = {""};
 
 	slack_state_free(f.state);
 	f.state = slack_state_new();
@@ -221,7 +221,7 @@ static void test_refusals(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct slack_state *s = slack_state_new();
 		char *json = mem_strdup(cases[i].json), *after;
-		struct reason why = {""};
+		struct error why = {""};
 
 		for (char *c = json; *c; c++)
 			*c = *c == '\'' ? '"' : *c;

@@ -78,16 +78,16 @@ static char *snapshot_of(struct view *v)
 static struct view *read_view(const char *text, const char *usage, int64_t *now_ns)
 {
 	struct snapshot *s = snapshot_new();
-	struct reason reason = {""};
+	struct error error = {""};
 	struct view *v = NULL;
-	int rc = snapshot_add(s, "a.json", text, strlen(text), &reason);
+	int rc = snapshot_add(s, "a.json", text, strlen(text), &error);
 
 	if (!rc && usage)
-		rc = snapshot_add_usage(s, "u.json", usage, strlen(usage), &reason);
+		rc = snapshot_add_usage(s, "u.json", usage, strlen(usage), &error);
 	if (!rc)
-		rc = snapshot_view(s, &v, now_ns, &reason);
+		rc = snapshot_view(s, &v, now_ns, &error);
 	if (rc)
-		fail_msg("%s", reason.text);
+		fail_msg("%s", error.text);
 	if (snapshot_notes(s)->text.len)
 		fail_msg("%s", snapshot_notes(s)->text.data);
 	snapshot_free(s);
@@ -141,7 +141,7 @@ static void test_remembers_workloads(void **state)
 		"\"state\":{\"workloads\":[{\"key\":\"shop/Deployment/web\",\"cpuMillicores\":"
 		"70.5,\"cpuP95Millicores\":90,\"workingSetBytes\":5,\"seen\":%lld}]}}\n";
 	char *text = snapshot_of(cluster_fixture_new()), *with, *state_text, *again, *at;
-	struct reason why = {""};
+	struct error why = {""};
 	struct snapshot *s = snapshot_new();
 	int64_t now_ns = 0;
 	struct view *v;

@@ -36,7 +36,7 @@
 
 struct loaded {
 	struct snapshot *snapshot;
-	struct reason reason;
+	struct error reason;
 	struct view *view;
 	int64_t now_ns;
 	int rc;

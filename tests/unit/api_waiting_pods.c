@@ -13,7 +13,7 @@
 #include "aggregator/api/policy_options.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -98,7 +98,7 @@ static int setup(void **state)
 	api_fixture_extender(&options);
 	options.limits.use_cap[SCORE_CPU] = 0.85;
 	f.ctx.now_ns = now;
-	f.ctx.ledger = ledger_new();
+	f.ctx.reservations = reservations_new();
 	f.ctx.extender = &options;
 	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, true);
 	counter_set(&f.counters.requeue.enabled, 1);
@@ -118,7 +118,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	waiting_pods_free(f.ctx.waiting);
-	ledger_free(f.ctx.ledger);
+	reservations_free(f.ctx.reservations);
 	api_fixture_close(&f);
 	join_free(join);
 	model_free(model);
@@ -191,7 +191,7 @@ static void after_a_start_all_are_asked_about(void **state)
 
 static void a_review_has_no_effect(void **state)
 {
-	struct ledger_copy *c;
+	struct reservations_copy *c;
 
 	(void)state;
 	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
@@ -199,9 +199,9 @@ static void a_review_has_no_effect(void **state)
 	assert_true(review());
 	assert_int_equal(counter_get(&f.counters.extender.refused[EXTENDER_USE_CAP_CPU]), 1);
 	assert_int_equal(counter_get(&f.counters.extender.requests[EXTENDER_FILTER]), 1);
-	c = ledger_take(f.ctx.ledger, now());
+	c = reservations_take(f.ctx.reservations, now());
 	assert_int_equal(c->count, 0);
-	ledger_copy_drop(c);
+	reservations_copy_drop(c);
 }
 
 /* The scheduler asks about it again anyway: nodes came or went. */

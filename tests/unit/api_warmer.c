@@ -22,12 +22,12 @@ static struct warmer *warmer;
 
 static int setup(void **state)
 {
-	struct reason reason;
+	struct error error;
 
 	(void)state;
 	views = view_slot_new();
 	warmer = warmer_new(views);
-	return warmer_start(warmer, &reason);
+	return warmer_start(warmer, &error);
 }
 
 static int teardown(void **state)

@@ -123,7 +123,7 @@ static void joins_pages_without_touching_items(void **state)
 		"{\"time\":\"3\", \"items\":[ 6 ]}\n",
 	};
 	struct buf out = BUF_INIT;
-	struct reason reason;
+	struct error error;
 	struct list list;
 	(void)state;
 
@@ -131,7 +131,7 @@ static void joins_pages_without_touching_items(void **state)
 	for (size_t i = 0; i < COUNT(pages); i++) {
 		buf_clear(&list.page);
 		buf_add_str(&list.page, pages[i]);
-		assert_int_equal(list_read_page(&list, &reason), 0);
+		assert_int_equal(list_read_page(&list, &error), 0);
 		assert_int_equal(list.more != NULL, i == 0);
 	}
 	list_print_json(&list, &out);

@@ -268,7 +268,7 @@ static void check_total(const char *all, const char *cpu, const char *memory)
 	struct cli_fixture g = {.items = {silent_node},
 				.total = all,
 				.options = {.no_headers = true}};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 
 	assert_int_equal(cli_fixture_render(&g, &nodes_kind, &out, &reason), CLI_STALE);
@@ -310,7 +310,7 @@ static void total_stands_first(void **state)
 	struct cli_fixture one = {.items = {known_node},
 				  .total = "{\"nodes\":1,\"usage\":{}}",
 				  .options = {.no_headers = true}};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 	const char *first;
 	(void)state;
@@ -330,7 +330,7 @@ static void total_stands_first(void **state)
 static void paints_over_subscribed_limits(void **state)
 {
 	struct cli_fixture g = {.items = {known_node}, .color = true};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 	(void)state;
 
@@ -359,7 +359,7 @@ static void paints_states_and_pressure(void **state)
 	struct cli_fixture g = {.items = {late_node},
 				.options = {.no_headers = true},
 				.color = true};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 	(void)state;
 

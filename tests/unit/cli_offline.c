@@ -37,7 +37,7 @@ static struct scene scene;
 static int setup(void **state)
 {
 	struct option_list files = {&scene.file, 1};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct offline *offline;
 	FILE *f;
 
@@ -47,8 +47,8 @@ static int setup(void **state)
 	f = fopen(scene.file, "w");
 	if (!f || fputs(dump, f) < 0 || fclose(f))
 		return -1;
-	if (offline_open(&offline, &files, NULL, &reason)) {
-		print_error("%s\n", reason.text);
+	if (offline_open(&offline, &files, NULL, &error)) {
+		print_error("%s\n", error.text);
 		return -1;
 	}
 	assert_false(offline_has_usage(offline));
@@ -95,12 +95,12 @@ static void test_requests(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct reason reason = {""};
-		int rc = client_get(scene.client, cases[i].path, &body, &reason);
+		struct error error = {""};
+		int rc = client_get(scene.client, cases[i].path, &body, &error);
 
 		assert_int_equal(rc, cases[i].rc);
-		if (!strstr(rc ? reason.text : body.data, cases[i].want))
-			fail_msg("%s: %s", cases[i].path, rc ? reason.text : body.data);
+		if (!strstr(rc ? error.text : body.data, cases[i].want))
+			fail_msg("%s: %s", cases[i].path, rc ? error.text : body.data);
 	}
 	assert_true(client_body_age(scene.client) == 0);
 	buf_fini(&body);
@@ -108,25 +108,25 @@ static void test_requests(void **state)
 
 static void test_posts(void **state)
 {
-	struct reason reason = {""};
+	struct error error = {""};
 	struct buf body = BUF_INIT;
 
 	(void)state;
-	assert_int_equal(client_post(scene.client, "/v1/scores", "{}", 2, &body, &reason), 0);
+	assert_int_equal(client_post(scene.client, "/v1/scores", "{}", 2, &body, &error), 0);
 	assert_non_null(strstr(body.data, "\"kind\":\"ScoreList\""));
 	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"nodes\":[\"x\"]}", 15, &body,
-				     &reason),
+				     &error),
 			 -ENOENT);
-	assert_memory_equal(reason.text, "nodes[0]: ", 10);
+	assert_memory_equal(error.text, "nodes[0]: ", 10);
 	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"plugins\":[\"x\"]}", 17, &body,
-				     &reason),
+				     &error),
 			 -EBADRQC);
-	assert_memory_equal(reason.text, "plugins[0]: ", 12);
+	assert_memory_equal(error.text, "plugins[0]: ", 12);
 	/* What is in a file of a pod is not how the program was called. */
 	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"pod\":{\"spec\":7}}", 18,
-				     &body, &reason),
+				     &body, &error),
 			 -EIO);
-	assert_memory_equal(reason.text, "pod", 3);
+	assert_memory_equal(error.text, "pod", 3);
 	buf_fini(&body);
 }
 
@@ -134,20 +134,20 @@ static void test_posts(void **state)
 static void test_same_bytes(void **state)
 {
 	struct buf first = BUF_INIT, second = BUF_INIT;
-	struct reason reason;
+	struct error error;
 
 	(void)state;
-	assert_int_equal(client_get(scene.client, "/v1/snapshot", &first, &reason), 0);
+	assert_int_equal(client_get(scene.client, "/v1/snapshot", &first, &error), 0);
 	teardown(state);
 	assert_int_equal(setup(state), 0);
-	assert_int_equal(client_get(scene.client, "/v1/snapshot", &second, &reason), 0);
+	assert_int_equal(client_get(scene.client, "/v1/snapshot", &second, &error), 0);
 	assert_string_equal(first.data, second.data);
 	assert_non_null(strstr(first.data, "\"time\":\"1970-01-01T00:00:00Z\""));
 	buf_fini(&first);
 	buf_fini(&second);
 }
 
-static int write_plugins(char **items, size_t count, struct buf *out, struct reason *reason)
+static int write_plugins(char **items, size_t count, struct buf *out, struct error *error)
 {
 	const struct option_list plugins = {items, count};
 	struct jsonw w;
@@ -155,7 +155,7 @@ static int write_plugins(char **items, size_t count, struct buf *out, struct rea
 
 	jsonw_init(&w, out);
 	jsonw_object_open(&w);
-	rc = plugin_option_write(&plugins, &w, reason);
+	rc = plugin_option_write(&plugins, &w, error);
 	jsonw_object_close(&w);
 	return rc;
 }
@@ -189,14 +189,14 @@ static void test_plugin_arguments(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct reason reason = {""};
+		struct error error = {""};
 		struct buf got = BUF_INIT;
 		size_t count = 0;
 
 		while (count < 3 && cases[i].items[count])
 			count++;
-		if (write_plugins((char **)cases[i].items, count, &got, &reason))
-			fail_msg("%s", reason.text);
+		if (write_plugins((char **)cases[i].items, count, &got, &error))
+			fail_msg("%s", error.text);
 		assert_string_equal(got.data, cases[i].want);
 		buf_fini(&got);
 	}
@@ -229,11 +229,11 @@ static void test_bad_plugin_arguments(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *item = cases[i].item;
-		struct reason reason = {""};
+		struct error error = {""};
 		struct buf got = BUF_INIT;
 
-		assert_int_equal(write_plugins(&item, 1, &got, &reason), -EINVAL);
-		assert_string_equal(reason.text, cases[i].want);
+		assert_int_equal(write_plugins(&item, 1, &got, &error), -EINVAL);
+		assert_string_equal(error.text, cases[i].want);
 		buf_fini(&got);
 	}
 }

@@ -76,9 +76,9 @@ static void converts(void **state)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct buf got = BUF_INIT;
-		struct reason reason = {""};
+		struct error error = {""};
 		int rc = pod_file_convert("pod.yaml", cases[i].text, strlen(cases[i].text), &got,
-					  &reason);
+					  &error);
 
 		assert_int_equal(rc, cases[i].want ? 0 : -EINVAL);
 		if (cases[i].want)
@@ -119,12 +119,12 @@ static void refuses(void **state)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct buf got = BUF_INIT;
-		struct reason reason = {""};
+		struct error error = {""};
 
 		assert_int_equal(pod_file_convert("pod.yaml", cases[i].text, strlen(cases[i].text),
-						  &got, &reason),
+						  &got, &error),
 				 -EINVAL);
-		assert_string_equal(reason.text, cases[i].want);
+		assert_string_equal(error.text, cases[i].want);
 		assert_int_equal(got.len, 0);
 		buf_fini(&got);
 	}
@@ -134,7 +134,7 @@ static void refuses(void **state)
 static void bounds_what_aliases_blow_up_to(void **state)
 {
 	struct buf text = BUF_INIT, got = BUF_INIT;
-	struct reason reason = {""};
+	struct error error = {""};
 	(void)state;
 
 	buf_add_str(&text, "l0: &l0 [x,x,x,x,x,x,x,x,x]\n");
@@ -144,8 +144,8 @@ static void bounds_what_aliases_blow_up_to(void **state)
 			buf_printf(&text, "%s*l%d", k ? "," : "", i - 1);
 		buf_add_str(&text, "]\n");
 	}
-	assert_int_equal(pod_file_convert("pod.yaml", text.data, text.len, &got, &reason), -EINVAL);
-	assert_non_null(strstr(reason.text, "becomes larger than 4 MiB"));
+	assert_int_equal(pod_file_convert("pod.yaml", text.data, text.len, &got, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "becomes larger than 4 MiB"));
 	buf_fini(&text);
 	buf_fini(&got);
 }

@@ -243,7 +243,7 @@ static void paints_tasks_near_their_limit(void **state)
 	struct cli_fixture g = {.items = {tasks},
 				.options = {.output = OUTPUT_WIDE},
 				.color = true};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 	(void)state;
 
@@ -303,7 +303,7 @@ static void tells_unthrottled_from_unknown(void **state)
 static void paints_what_is_near_its_limit(void **state)
 {
 	struct cli_fixture g = {.items = {stuck}, .options = {.no_headers = true}, .color = true};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 	(void)state;
 
@@ -419,7 +419,7 @@ static void sorts_by_what_hurts(void **state)
 		{OOM, true, "shop  web-9 "},
 		{P95, false, "shop  web-9 "},
 	};
-	struct reason reason;
+	struct error reason;
 	struct buf out;
 	(void)state;
 

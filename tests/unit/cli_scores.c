@@ -263,7 +263,7 @@ static void writes_the_request(void **state)
 	};
 	struct cli cli = {.options = &all.options, .operands = all.names, .operand_count = 1};
 	struct cli_options none = {.variant = NULL};
-	struct reason reason = {""};
+	struct error reason = {""};
 	struct buf got = BUF_INIT;
 	(void)state;
 
@@ -293,7 +293,7 @@ static void refuses_bad_blends(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct cli_options o = {.blend = bad[i]};
 		struct cli cli = {.options = &o};
-		struct reason reason = {""};
+		struct error reason = {""};
 		struct buf got = BUF_INIT;
 
 		if (scores_write_request(&cli, "{}", 2, &got, &reason) == 0)

@@ -48,7 +48,7 @@ static void drop_pods(const struct kube_pod *const *pods, size_t count)
 
 static int ask_share(enum drain_variant variant, const struct kube_node *node,
 		     const struct kube_pod *const *pods, size_t count, bool ignore_daemons,
-		     double *share, struct reason *why)
+		     double *share, struct error *why)
 {
 	struct drain_utilization u = {.share = NAN};
 	struct drain_options o;
@@ -90,7 +90,7 @@ static void test_daemons_that_take_all(void **state)
 {
 	struct kube_node *node = make_node("", "", "'cpu':'2','memory':'1Gi'", true);
 	const struct kube_pod *pods[] = {make_pod("2", "Running", true)};
-	struct reason why;
+	struct error why;
 	double share;
 
 	(void)state;
@@ -182,7 +182,7 @@ static void test_eligibility(void **state)
 		ask_node(DRAIN_CORRECTED, &cases[i], &e);
 		if (e.reason != cases[i].corrected)
 			fail_msg("case %zu: corrected %s", i, drain_reason_name(e.reason));
-		assert_string_equal(e.why.text, cases[i].says);
+		assert_string_equal(e.error.text, cases[i].says);
 	}
 }
 
@@ -190,7 +190,7 @@ static void test_eligibility(void **state)
 static void test_lifecycle_conditions(void **state)
 {
 	struct kube_node *node = make_node("", "", "'cpu':'2'", true);
-	struct reason why = {""};
+	struct error why = {""};
 
 	(void)state;
 	node->lifecycle = 1U << NODE_MAINTENANCE_PLANNED | 1U << NODE_DRAINED;
@@ -228,8 +228,8 @@ static void test_thresholds(void **state)
 		drain_eligibility(&o, &c, NULL, DRAIN_NOW_NS, &e);
 		assert_int_equal(e.reason, nodes[i].reason);
 		if (e.reason != DRAIN_NONE)
-			assert_string_equal(e.why.text, "pods request 50.0% of its allocatable "
-							"cpu, more than 50.0%");
+			assert_string_equal(e.error.text, "pods request 50.0% of its allocatable "
+							  "cpu, more than 50.0%");
 		drop_pods(&pod, 1);
 		object_drop(&node->object);
 	}
@@ -276,9 +276,9 @@ static void test_failures(void **state)
 		assert_true(e.recent);
 		assert_int_equal(e.reason,
 				 v == DRAIN_UPSTREAM ? DRAIN_RECENTLY_UNREMOVABLE : DRAIN_NO_PLACE);
-		assert_string_equal(e.why.text, v == DRAIN_UPSTREAM ? "" : "412 cpu");
+		assert_string_equal(e.error.text, v == DRAIN_UPSTREAM ? "" : "412 cpu");
 		/* What is told again stays until it expires. */
-		drain_unremovable_add(&u, "n", e.reason, e.why.text, 0);
+		drain_unremovable_add(&u, "n", e.reason, e.error.text, 0);
 		drain_unremovable_update(&u, nodes, 2, DRAIN_NOW_NS + 10);
 		drain_eligibility(&o, &c, &u, DRAIN_NOW_NS, &e);
 		assert_true(!e.recent && e.reason == DRAIN_NONE);

@@ -306,7 +306,7 @@ static void test_taking_is_all_or_none(void **state)
 	struct drain_owners *o = drain_owners_new(0.25, NULL);
 	struct kube_pod *pods[8];
 	const struct kube_pod *refused = NULL;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (size_t i = 0; i < 8; i++) {
@@ -316,17 +316,18 @@ static void test_taking_is_all_or_none(void **state)
 	assert_int_equal(drain_owners_take(o, (const struct kube_pod *const *)pods, 1, NULL, NULL),
 			 DRAIN_NONE);
 	assert_int_equal(drain_owners_take(o, (const struct kube_pod *const *)pods, 3, &refused,
-					   &why),
+					   &error),
 			 DRAIN_OWNER_SHARE);
 	assert_ptr_equal(refused, pods[2]);
-	assert_string_equal(why.text,
+	assert_string_equal(error.text,
 			    "ReplicaSet web wants 8 replicas, of which 2 may be away, and "
 			    "3 would leave at once");
 	assert_int_equal(drain_owners_take(o, (const struct kube_pod *const *)&pods[2], 2, NULL,
-					   &why),
+					   &error),
 			 DRAIN_OWNER_SHARE);
-	assert_string_equal(why.text, "ReplicaSet web wants 8 replicas, of which 2 may be away: 0 "
-				      "are not ready, and 2 would move already");
+	assert_string_equal(error.text,
+			    "ReplicaSet web wants 8 replicas, of which 2 may be away: 0 "
+			    "are not ready, and 2 would move already");
 	/* The first stays taken, the second was given back. */
 	assert_int_equal(drain_owners_take(o, (const struct kube_pod *const *)&pods[3], 1, NULL,
 					   NULL),

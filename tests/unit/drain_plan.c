@@ -575,14 +575,14 @@ static void extra_capacity_holds_a_node(void **unused)
 
 static void refuse(const char *text, const char *want)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	char *json = mem_strdup(text);
 
 	for (char *at = json; *at; at++)
 		if (*at == '\'')
 			*at = '"';
-	assert_int_equal(drain_state_read(state, json, strlen(json), MINUTE, NOW, &why), -EINVAL);
-	assert_string_equal(why.text, want);
+	assert_int_equal(drain_state_read(state, json, strlen(json), MINUTE, NOW, &error), -EINVAL);
+	assert_string_equal(error.text, want);
 	free(json);
 }
 
@@ -687,7 +687,7 @@ static void history_tells_what_was_decided(void **unused)
 static void history_goes_on_after_a_restart(void **unused)
 {
 	struct buf text = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 	size_t count;
 
 	(void)unused;
@@ -700,7 +700,7 @@ static void history_goes_on_after_a_restart(void **unused)
 	drain_state_free(state);
 	state = drain_state_new();
 	assert_int_equal(
-		drain_state_read(state, text.data, text.len, 10 * MINUTE, NOW + MINUTE, &why), 0);
+		drain_state_read(state, text.data, text.len, 10 * MINUTE, NOW + MINUTE, &error), 0);
 	step(NOW + MINUTE);
 	assert_int_equal(plan->record_count, 0);
 	drain_state_history(state, &count);

@@ -68,7 +68,7 @@ static const struct drain_case {
 };
 
 static void judge(enum drain_variant variant, const struct kube_pod *pod, struct drain_status *out,
-		  struct reason *why)
+		  struct error *why)
 {
 	struct drain_options o;
 	const struct drain_context c = {.options = &o, .now_ns = DRAIN_NOW_NS};
@@ -85,7 +85,7 @@ static void test_cases(void **state)
 		const struct drain_case *c = &cases[i];
 		struct kube_pod *pod = drain_fixture_pod("p", c->owner, c->metadata, c->spec, "");
 		struct drain_status up, good;
-		struct reason why;
+		struct error why;
 
 		judge(DRAIN_UPSTREAM, pod, &up, NULL);
 		judge(DRAIN_CORRECTED, pod, &good, &why);
@@ -186,7 +186,7 @@ static struct cluster *cluster_with(const char *replica_set, bool synced)
 }
 
 static enum drain_reason ask_owner(const char *replica_set, bool synced, enum drain_variant variant,
-				   struct reason *why)
+				   struct error *why)
 {
 	struct kube_pod *pod = drain_fixture_pod("p", NULL, "", "", "");
 	struct cluster *cluster = cluster_with(replica_set, synced);
@@ -213,7 +213,7 @@ static void test_owners(void **state)
 	static const char elsewhere[] = "{'metadata':{'name':'web','namespace':'x','uid':'web'}}";
 	static const char small[] = "{'metadata':{'name':'web','namespace':'shop','uid':'web'},"
 				    "'spec':{'replicas':1}}";
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	assert_int_equal(ask_owner(same, true, DRAIN_CORRECTED, &why), DRAIN_NONE);
@@ -233,7 +233,7 @@ static void test_owners(void **state)
 
 /* What is known of budgets, and a pod of namespace shop that none of them selects. */
 static enum drain_reason ask_source(const struct model_source *source, const char *metadata,
-				    enum drain_variant variant, struct reason *why)
+				    enum drain_variant variant, struct error *why)
 {
 	struct kube_pod *pod = drain_fixture_pod("p", NULL, metadata, "", "");
 	struct model *m = model_new();
@@ -255,7 +255,7 @@ static enum drain_reason ask_source(const struct model_source *source, const cha
 }
 
 static enum drain_reason ask_budgets(enum source_state state, enum drain_variant variant,
-				     struct reason *why)
+				     struct error *why)
 {
 	const struct model_source source = {.state = state, .message = "no right to list them"};
 
@@ -265,7 +265,7 @@ static enum drain_reason ask_budgets(enum source_state state, enum drain_variant
 /* Nobody may call a pod free whose budgets were never read. An API without budgets has none. */
 static void test_budgets_must_be_known(void **state)
 {
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	assert_int_equal(ask_budgets(SOURCE_FORBIDDEN, DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
@@ -284,7 +284,7 @@ static void test_safe_pods_have_budgets(void **state)
 {
 	static const char safe[] = "'annotations':{'" SAFE "':'true'}";
 	struct model_source source = {.state = SOURCE_FORBIDDEN};
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	assert_int_equal(ask_source(&source, safe, DRAIN_CORRECTED, &why), DRAIN_PDBS_UNKNOWN);
@@ -297,7 +297,7 @@ static void test_safe_pods_have_budgets(void **state)
 static void test_unreadable_budgets_hold_their_namespace(void **state)
 {
 	struct model_source source = {.state = SOURCE_SYNCED};
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	unreadables_put(&source.unreadable, "mail", "web", "", "spec.selector: must be an object");

@@ -75,7 +75,7 @@ static void check_reasons(const struct scene *s, const enum drain_reason *want, 
 	for (size_t i = 0; i < count; i++)
 		if (s->nodes[i].reason != want[i])
 			fail_msg("node %zu: %s (%s)", i, drain_reason_name(s->nodes[i].reason),
-				 s->nodes[i].why.text);
+				 s->nodes[i].error.text);
 }
 
 /* An incomplete atomic group takes no room from others. */
@@ -117,7 +117,7 @@ static void test_an_atomic_group_waits_together(void **state)
 		add(&s, "all", 1, 2);
 		choose(&s);
 		check_reasons(&s, v == DRAIN_UPSTREAM ? upstream : corrected, COUNT(upstream));
-		assert_string_equal(s.nodes[1].why.text,
+		assert_string_equal(s.nodes[1].error.text,
 				    "2 of its pods are to end by themselves first");
 		stop(&s);
 	}
@@ -139,7 +139,8 @@ static void test_an_atomic_group_has_room_for_all_or_none(void **state)
 	s.groups.left.cpu_milli = 1999;
 	choose(&s);
 	check_reasons(&s, none, COUNT(none));
-	assert_string_equal(s.nodes[0].why.text, "1000 millicores would go, and only 999 more may");
+	assert_string_equal(s.nodes[0].error.text,
+			    "1000 millicores would go, and only 999 more may");
 	assert_int_equal(s.groups.left.cpu_milli, 999);
 	assert_true(s.choice.empty_count == 0 && s.choice.drain_count == 1);
 	stop(&s);
@@ -160,7 +161,7 @@ static void test_min_sizes(void **state)
 	s.groups.of[0].in_deletion = 1;
 	choose(&s);
 	check_reasons(&s, want, COUNT(want));
-	assert_string_equal(s.nodes[0].why.text, "group \"g\" must keep 1 node, and has 1 left");
+	assert_string_equal(s.nodes[0].error.text, "group \"g\" must keep 1 node, and has 1 left");
 	stop(&s);
 }
 
@@ -175,7 +176,7 @@ static void test_time(void **state)
 	s.timer.since_ns = DRAIN_NOW_NS - 600 * SEC;
 	choose(&s);
 	assert_int_equal(s.nodes[0].reason, DRAIN_NOT_UNNEEDED_LONG_ENOUGH);
-	assert_string_equal(s.nodes[0].why.text,
+	assert_string_equal(s.nodes[0].error.text,
 			    "it has been unneeded for 600 s, and must be for more than 600 s");
 	s.timer.since_ns--;
 	choose(&s);
@@ -218,7 +219,7 @@ static void test_groups(void **state)
 		 "'node-role.kubernetes.io/control-plane':''}}}",
 		 NULL},
 	};
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {

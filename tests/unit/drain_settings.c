@@ -29,7 +29,7 @@ enum { ARGS_MAX = 6 };
 
 /* args end with a NULL. */
 static int parse(const char *const *args, struct drain_settings *s, struct drain_setup *setup,
-		 struct reason *why)
+		 struct error *error)
 {
 	char *argv[ARGS_MAX + 2] = {(char *)"prog"};
 	int argc = 1, rc;
@@ -37,8 +37,8 @@ static int parse(const char *const *args, struct drain_settings *s, struct drain
 	for (; args[argc - 1]; argc++)
 		argv[argc] = (char *)args[argc - 1];
 	*s = (struct drain_settings){0};
-	rc = options_parse(&program, s, argc, argv, NULL, why);
-	return rc ? rc : drain_setup_init(setup, s, why);
+	rc = options_parse(&program, s, argc, argv, NULL, error);
+	return rc ? rc : drain_setup_init(setup, s, error);
 }
 
 static void close_all(struct drain_settings *s, struct drain_setup *setup)
@@ -81,11 +81,11 @@ static void test_defaults(void **state)
 	const char *const none[] = {NULL};
 	struct drain_setup setup, usual;
 	struct drain_settings s;
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
 	drain_setup_default(&usual);
-	assert_int_equal(parse(none, &s, &setup, &why), 0);
+	assert_int_equal(parse(none, &s, &setup, &error), 0);
 	assert_same_rules(&setup.config.rules, &usual.config.rules);
 	assert_same_cap(&setup.places.cap, &usual.places.cap);
 	assert_int_equal(setup.config.order, usual.config.order);
@@ -105,16 +105,16 @@ static void test_upstream(void **state)
 				    "--drain-destinations=fullest", NULL};
 	struct drain_setup setup;
 	struct drain_settings s;
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
-	assert_int_equal(parse(plain, &s, &setup, &why), 0);
+	assert_int_equal(parse(plain, &s, &setup, &error), 0);
 	assert_int_equal(setup.config.rules.variant, DRAIN_UPSTREAM);
 	assert_int_equal(setup.config.rules.max_drain_parallelism, 1);
 	assert_true(setup.config.rules.simulation_ns == MINUTE_NS / 2);
 	assert_int_equal(setup.config.order, PLACE_CYCLIC);
 	close_all(&s, &setup);
-	assert_int_equal(parse(more, &s, &setup, &why), 0);
+	assert_int_equal(parse(more, &s, &setup, &error), 0);
 	assert_int_equal(setup.config.rules.max_drain_parallelism, 3);
 	assert_true(setup.config.rules.simulation_ns == MINUTE_NS / 30);
 	assert_int_equal(setup.config.order, PLACE_FULLEST_FIRST);
@@ -133,11 +133,11 @@ static void test_parallelism(void **state)
 	};
 	struct drain_setup setup;
 	struct drain_settings s;
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(parse(cases[i].args, &s, &setup, &why), 0);
+		assert_int_equal(parse(cases[i].args, &s, &setup, &error), 0);
 		assert_int_equal(setup.config.rules.max_parallelism, cases[i].want);
 		close_all(&s, &setup);
 	}
@@ -159,10 +159,10 @@ static void test_records(void **state)
 	const struct drain_window *w;
 	struct drain_setup setup;
 	struct drain_settings s;
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
-	assert_int_equal(parse(args, &s, &setup, &why), 0);
+	assert_int_equal(parse(args, &s, &setup, &error), 0);
 	drain_settings_fini(&s); /* what is kept is a copy */
 	assert_int_equal(setup.config.group_count, 2);
 	assert_string_equal(setup.config.groups[0].name, "a");
@@ -241,10 +241,10 @@ static void test_refusals(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct reason why = {""};
+		struct error error = {""};
 
-		assert_int_equal(parse(cases[i].args, &s, &setup, &why), -EINVAL);
-		assert_string_equal(why.text, cases[i].want);
+		assert_int_equal(parse(cases[i].args, &s, &setup, &error), -EINVAL);
+		assert_string_equal(error.text, cases[i].want);
 		drain_settings_fini(&s);
 	}
 }
@@ -267,22 +267,22 @@ static void test_differences(void **state)
 	};
 	struct drain_settings usual, s;
 	struct drain_setup setup;
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
-	assert_int_equal(parse(none, &usual, &setup, &why), 0);
+	assert_int_equal(parse(none, &usual, &setup, &error), 0);
 	drain_setup_fini(&setup);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *const args[] = {cases[i].arg, NULL};
 		const char *name;
 
-		assert_int_equal(parse(args, &s, &setup, &why), 0);
+		assert_int_equal(parse(args, &s, &setup, &error), 0);
 		name = drain_settings_differ(&usual, &s);
 		assert_string_equal(name ? name : "", cases[i].name ? cases[i].name : "");
 		close_all(&s, &setup);
 	}
 	setenv("EVENKEEL_DRAIN_Z", "4", 1);
-	assert_int_equal(drain_settings_from_environment(&s, &why), 0);
+	assert_int_equal(drain_settings_from_environment(&s, &error), 0);
 	unsetenv("EVENKEEL_DRAIN_Z");
 	assert_string_equal(drain_settings_differ(&usual, &s), "drain-z");
 	drain_settings_fini(&s);
@@ -294,12 +294,12 @@ static void test_manual_has_all_reasons(void **state)
 {
 	static const char page[] = "packaging/docs/drain.md";
 	struct buf text = BUF_INIT;
-	struct reason why = {""};
+	struct error error = {""};
 	const char *table, *end;
 	size_t lines = 0;
 
 	(void)state;
-	assert_int_equal(file_read(page, 1 << 20, &text, &why), 0);
+	assert_int_equal(file_read(page, 1 << 20, &text, &error), 0);
 	table = strstr(text.data, "| Reason | Meaning | What would change it |\n");
 	assert_non_null(table);
 	end = strstr(table, "\n\n");

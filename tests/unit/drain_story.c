@@ -179,7 +179,7 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	put_pod("web-3", "web", "b", 100);
 	step(NOW + 11 * MINUTE);
 	assert_int_equal(plan->owed.waiting, 0);
-	assert_string_equal(plan->owed.why.text, "");
+	assert_string_equal(plan->owed.error.text, "");
 	assert_true(plan->wave.node_count > 0);
 }
 
@@ -187,7 +187,7 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 static void restart(int64_t now_ns)
 {
 	struct drain_state *read = drain_state_new();
-	struct reason why = {""};
+	struct error why = {""};
 	struct buf text = BUF_INIT;
 
 	drain_state_write(state, now_ns, &text);

@@ -121,7 +121,7 @@ static bool slack_allows_one; /* node of a wave */
 static bool slack_wants_spare; /* which pods of a wave of two, placed emptiest first, go to */
 
 static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
-			const place_node *gone, size_t count, struct reason *why)
+			const place_node *gone, size_t count, struct error *error)
 {
 	bool taken = slack_wants_spare && count > 1 &&
 		     place_first_on(p, place_find_node(p, "spare")) != PLACE_NONE;
@@ -130,7 +130,7 @@ static bool slack_holds(const void *context, struct place *p, const place_pod *p
 	(void)pods;
 	for (size_t i = 0; i < count; i++)
 		assert_true(place_is_gone(p, gone[i]));
-	reason_set(why, "units have no place without %s", place_node_name(p, gone[count - 1]));
+	error_set(error, "units have no place without %s", place_node_name(p, gone[count - 1]));
 	return !taken && (count == 1 || !slack_allows_one);
 }
 

@@ -12,10 +12,10 @@
 
 static int64_t at(const char *text)
 {
-	struct reason why;
+	struct error error;
 	int64_t ns;
 
-	assert_int_equal(timefmt_parse(text, &ns, &why), 0);
+	assert_int_equal(timefmt_parse(text, &ns, &error), 0);
 	return ns / 1000000000;
 }
 
@@ -65,10 +65,10 @@ static void test_schedules(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct drain_cron c;
-		struct reason why;
+		struct error error;
 
-		if (drain_cron_parse(cases[i].schedule, &c, &why))
-			fail_msg("%s: %s", cases[i].schedule, why.text);
+		if (drain_cron_parse(cases[i].schedule, &c, &error))
+			fail_msg("%s: %s", cases[i].schedule, error.text);
 		if (drain_cron_hit(&c, at(cases[i].now), cases[i].duration) != cases[i].hit)
 			fail_msg("case %zu: %s at %s", i, cases[i].schedule, cases[i].now);
 	}
@@ -104,9 +104,9 @@ static void test_schedules_that_cannot_be_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct drain_cron c;
-		struct reason why = {""};
+		struct error error = {""};
 
-		if (drain_cron_parse(texts[i], &c, &why) != -EINVAL || !*why.text)
+		if (drain_cron_parse(texts[i], &c, &error) != -EINVAL || !*error.text)
 			fail_msg("\"%s\" is read", texts[i]);
 	}
 }
@@ -114,24 +114,24 @@ static void test_schedules_that_cannot_be_read(void **state)
 static void test_reasons_of_schedules(void **state)
 {
 	struct drain_cron c;
-	struct reason why;
+	struct error error;
 
 	(void)state;
-	drain_cron_parse("0 25 * * *", &c, &why);
-	assert_string_equal(why.text, "\"0 25 * * *\": \"25\" is no hour (0 to 23)");
-	drain_cron_parse("0 0", &c, &why);
-	assert_string_equal(why.text, "\"0 0\" must be five fields, or a word like @daily");
+	drain_cron_parse("0 25 * * *", &c, &error);
+	assert_string_equal(error.text, "\"0 25 * * *\": \"25\" is no hour (0 to 23)");
+	drain_cron_parse("0 0", &c, &error);
+	assert_string_equal(error.text, "\"0 0\" must be five fields, or a word like @daily");
 }
 
 /* Minute by minute over two months, the calendar of this code has every day once, in order. */
 static void test_the_calendar_goes_on(void **state)
 {
 	struct drain_cron c;
-	struct reason why;
+	struct error error;
 	int64_t hits = 0;
 
 	(void)state;
-	assert_int_equal(drain_cron_parse("0 0 1 3 *", &c, &why), 0);
+	assert_int_equal(drain_cron_parse("0 0 1 3 *", &c, &error), 0);
 	/* 1600-03-01 to 2400-03-01 are 800 years, and 801 first days of March. */
 	for (int64_t day = -135080; day <= 157114; day++)
 		hits += drain_cron_hit(&c, day * 86400, 1);
@@ -182,13 +182,13 @@ static void test_budgets(void **state)
 			window(cases[i].nodes, cases[i].schedule, cases[i].duration);
 
 		for (int v = DRAIN_CORRECTED; v <= DRAIN_UPSTREAM; v++) {
-			struct reason why = {""};
+			struct error error = {""};
 			int32_t got;
 			int err = drain_window_allows(&w, (enum drain_variant)v, cases[i].of, now,
-						      &got, &why);
+						      &got, &error);
 
 			if ((err != 0) != (want[v] < 0) || got != (err ? 0 : want[v]) ||
-			    (err && !*why.text))
+			    (err && !*error.text))
 				fail_msg("case %zu, variant %d: %d", i, v, got);
 		}
 	}

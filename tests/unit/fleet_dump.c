@@ -29,12 +29,12 @@ static char *write_and_read(const struct cluster *c, const char *folder)
 {
 	char *path = mem_printf("%s/dump.json", folder), chunk[4096];
 	struct buf text = BUF_INIT;
-	struct reason why;
+	struct error error;
 	size_t got, len;
 	FILE *file;
 
-	if (dump_write(c, path, &why))
-		fail_msg("%s", why.text);
+	if (dump_write(c, path, &error))
+		fail_msg("%s", error.text);
 	file = fopen(path, "re");
 	assert_non_null(file);
 	while ((got = fread(chunk, 1, sizeof(chunk), file)) > 0)
@@ -75,11 +75,11 @@ static struct object *read_object(const cJSON *item)
 	char field[OBJECT_FIELD_MAX];
 	enum object_kind kind;
 	struct object *object;
-	struct reason why;
+	struct error error;
 
 	assert_int_equal(object_kind_find(version, name, &kind), 0);
-	if (object_read(kind, item, &object, field, &why))
-		fail_msg("%s: %s: %s", name, field, why.text);
+	if (object_read(kind, item, &object, field, &error))
+		fail_msg("%s: %s: %s", name, field, error.text);
 	return object;
 }
 
@@ -163,12 +163,12 @@ static void test_the_same_cluster_makes_the_same_bytes(void **state)
 static void test_a_file_that_cannot_be_written_is_named(void **state)
 {
 	const struct scene *s = *state;
-	struct reason why = {""};
+	struct error error = {""};
 
-	assert_int_not_equal(dump_write(s->cluster, "/nowhere/at/all.json", &why), 0);
-	assert_non_null(strstr(why.text, "/nowhere/at/all.json"));
-	assert_int_not_equal(dump_write(s->cluster, "/dev/full", &why), 0);
-	assert_non_null(strstr(why.text, "/dev/full"));
+	assert_int_not_equal(dump_write(s->cluster, "/nowhere/at/all.json", &error), 0);
+	assert_non_null(strstr(error.text, "/nowhere/at/all.json"));
+	assert_int_not_equal(dump_write(s->cluster, "/dev/full", &error), 0);
+	assert_non_null(strstr(error.text, "/dev/full"));
 }
 
 int main(void)

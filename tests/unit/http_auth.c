@@ -248,14 +248,14 @@ static void test_bad_tokens(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct token_list *l = NULL;
-		struct reason why = {""};
+		struct error error = {""};
 
 		assert_int_equal(token_list_parse(&l, key, cases[i].text, strlen(cases[i].text),
-						  &why),
+						  &error),
 				 -EINVAL);
 		assert_null(l);
-		if (!strstr(why.text, cases[i].says) || strstr(why.text, "abcdef"))
-			fail_msg("case %zu: %s", i, why.text);
+		if (!strstr(error.text, cases[i].says) || strstr(error.text, "abcdef"))
+			fail_msg("case %zu: %s", i, error.text);
 	}
 }
 

@@ -25,14 +25,14 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int parse(struct kube_config *c, const char *text, const char *context, struct reason *why)
+static int parse(struct kube_config *c, const char *text, const char *context, struct error *why)
 {
 	return kubeconfig_parse(c, "file", "/etc/kube", text, strlen(text), context, why);
 }
 
 static void parse_good(struct kube_config *c, const char *text, const char *context)
 {
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (parse(c, text, context, &why))
 		fail_msg("%s\n%s", why.text, text);
@@ -42,7 +42,7 @@ static void assert_refused(const char *text, const char *says)
 {
 	static const struct kube_config untouched;
 	struct kube_config c = {0};
-	struct reason why = {""};
+	struct error why = {""};
 
 	assert_int_equal(parse(&c, text, NULL, &why), -EINVAL);
 	if (strcmp(why.text, says) != 0)
@@ -403,7 +403,7 @@ static void what_would_be_expensive_is_refused(void **state)
 struct scene {
 	char *folder;
 	struct kube_config config;
-	struct reason why;
+	struct error why;
 };
 
 static int setup(void **state)

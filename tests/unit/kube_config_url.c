@@ -63,11 +63,11 @@ static void bad_addresses_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct kube_url u = {0};
-		struct reason why = {""};
+		struct error error = {""};
 
-		if (kube_url_parse(&u, rows[i], &why) != -EINVAL)
+		if (kube_url_parse(&u, rows[i], &error) != -EINVAL)
 			fail_msg("taken: %s", rows[i]);
-		assert_true(why.text[0]);
+		assert_true(error.text[0]);
 		assert_null(u.host);
 	}
 }
@@ -99,18 +99,18 @@ static void hosts_are_bracketed_where_needed(void **state)
 
 static void proxies_are_checked(void **state)
 {
-	struct reason why;
+	struct error error;
 
 	(void)state;
-	assert_int_equal(kube_url_check_proxy("http://u:secret@p:3128", &why), 0);
-	assert_int_equal(kube_url_check_proxy("https://p", &why), 0);
-	assert_int_equal(kube_url_check_proxy("socks5://p", &why), 0);
-	assert_int_equal(kube_url_check_proxy("socks5h://p", &why), 0);
-	assert_int_equal(kube_url_check_proxy("ftp://u:secret@p", &why), -EINVAL);
-	assert_string_equal(why.text, "only http, https and socks5 are possible");
-	assert_int_equal(kube_url_check_proxy("u:secret@p", &why), -EINVAL);
-	assert_non_null(strstr(why.text, "not an address such as http://proxy.example:3128"));
-	assert_null(strstr(why.text, "secret"));
+	assert_int_equal(kube_url_check_proxy("http://u:secret@p:3128", &error), 0);
+	assert_int_equal(kube_url_check_proxy("https://p", &error), 0);
+	assert_int_equal(kube_url_check_proxy("socks5://p", &error), 0);
+	assert_int_equal(kube_url_check_proxy("socks5h://p", &error), 0);
+	assert_int_equal(kube_url_check_proxy("ftp://u:secret@p", &error), -EINVAL);
+	assert_string_equal(error.text, "only http, https and socks5 are possible");
+	assert_int_equal(kube_url_check_proxy("u:secret@p", &error), -EINVAL);
+	assert_non_null(strstr(error.text, "not an address such as http://proxy.example:3128"));
+	assert_null(strstr(error.text, "secret"));
 }
 
 int main(void)

@@ -16,12 +16,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int parse_answer(struct exec_credential *cred, const char *status, struct reason *why)
+static int parse_answer(struct exec_credential *cred, const char *status, struct error *error)
 {
 	char *text = mem_printf("{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1
 				"\",\"status\":{%s}}",
 				status);
-	int rc = exec_credential_parse(cred, V1, text, strlen(text), why);
+	int rc = exec_credential_parse(cred, V1, text, strlen(text), error);
 
 	free(text);
 	return rc;
@@ -58,13 +58,13 @@ static void ends_of_credentials_are_read(void **state)
 		char *status =
 			mem_printf("\"token\":\"t\",\"expirationTimestamp\":\"%s\"", rows[i].time);
 		struct exec_credential cred = {0};
-		struct reason why = {""};
-		int rc = parse_answer(&cred, status, &why);
+		struct error error = {""};
+		int rc = parse_answer(&cred, status, &error);
 
 		if (rc != (rows[i].unix_ms < 0 ? -EINVAL : 0))
 			fail_msg("%s: %d", rows[i].time, rc);
 		if (rc)
-			assert_string_equal(why.text, "expirationTimestamp is not a time");
+			assert_string_equal(error.text, "expirationTimestamp is not a time");
 		else
 			assert_int_equal(cred.expires_ns, rows[i].unix_ms * 1000000);
 		exec_credential_fini(&cred);
@@ -75,14 +75,14 @@ static void ends_of_credentials_are_read(void **state)
 static void answers_are_read(void **state)
 {
 	struct exec_credential cred;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	assert_int_equal(parse_answer(&cred,
 				      "\"token\":\"t\\n\",\"expirationTimestamp\":null,"
 				      "\"clientCertificateData\":\"-----BEGIN C\","
 				      "\"clientKeyData\":\"-----BEGIN K\",\"more\":[]",
-				      &why),
+				      &error),
 			 0);
 	assert_string_equal(cred.token, "t");
 	assert_string_equal(cred.certificate, "-----BEGIN C");
@@ -124,18 +124,18 @@ static void bad_answers_are_refused(void **state)
 		 "expirationTimestamp is not a time"},
 	};
 	struct exec_credential cred = {0};
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(exec_credential_parse(&cred, V1, rows[i].text,
-						       strlen(rows[i].text), &why),
+						       strlen(rows[i].text), &error),
 				 -EINVAL);
-		assert_string_equal(why.text, rows[i].says);
+		assert_string_equal(error.text, rows[i].says);
 	}
 	for (size_t i = 0; i < COUNT(statuses); i++) {
-		assert_int_equal(parse_answer(&cred, statuses[i].status, &why), -EINVAL);
-		assert_string_equal(why.text, statuses[i].says);
+		assert_int_equal(parse_answer(&cred, statuses[i].status, &error), -EINVAL);
+		assert_string_equal(error.text, statuses[i].says);
 	}
 	assert_null(cred.token);
 }

@@ -22,7 +22,7 @@ static void on_object(void *ctx, const char *json, size_t len)
 }
 
 /* Feeds a copy of exactly that length, so that a sanitizer sees what is read beyond it. */
-static int feed_copy(struct splitter *s, const char *data, size_t len, struct reason *why)
+static int feed_copy(struct splitter *s, const char *data, size_t len, struct error *why)
 {
 	char *copy = mem_alloc(len ? len : 1);
 	int rc;
@@ -36,7 +36,7 @@ static int feed_copy(struct splitter *s, const char *data, size_t len, struct re
 struct outcome {
 	struct buf found;
 	struct splitter s;
-	struct reason why;
+	struct error why;
 	int rc;
 };
 
@@ -190,7 +190,7 @@ static void object_of_eight_mebibytes_is_refused_without_keeping_it(void **state
 {
 	struct splitter s;
 	struct buf found_all = BUF_INIT;
-	struct reason why;
+	struct error why;
 	char *chunk = mem_alloc(1 << 20);
 
 	(void)state;
@@ -241,7 +241,7 @@ static void many_escapes_take_linear_time(void **state)
 	enum { LEN = 16 << 20 };
 	char *text = mem_alloc(LEN);
 	struct splitter s;
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	memset(text, '\\', LEN);

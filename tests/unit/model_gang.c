@@ -19,15 +19,15 @@
 static struct object *read_object(enum object_kind kind, const char *json)
 {
 	char field[OBJECT_FIELD_MAX], *text = mem_strdup(json);
-	struct reason why = {""};
+	struct error error = {""};
 	struct object *o;
 	cJSON *tree;
 
 	for (char *c = text; *c; c++)
 		*c = *c == '\'' ? '"' : *c;
 	tree = cJSON_Parse(text);
-	if (object_read(kind, tree, &o, field, &why))
-		fail_msg("%s: %s", field, why.text);
+	if (object_read(kind, tree, &o, field, &error))
+		fail_msg("%s: %s", field, error.text);
 	cJSON_Delete(tree);
 	free(text);
 	return o;

@@ -76,11 +76,11 @@ static void test_labels_refused(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cJSON *tree = json(cases[i].text);
 		struct labels l = {77, NULL};
-		struct reason reason;
+		struct error error;
 
-		assert_int_equal(labels_read(tree, &l, &reason), -EINVAL);
+		assert_int_equal(labels_read(tree, &l, &error), -EINVAL);
 		assert_int_equal(l.count, 77);
-		assert_string_equal(reason.text, cases[i].why);
+		assert_string_equal(error.text, cases[i].why);
 		cJSON_Delete(tree);
 	}
 }
@@ -158,11 +158,11 @@ static void test_selectors_parsed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct reason reason = {""};
+		struct error error = {""};
 		struct selector *s;
 
-		if (selector_parse(cases[i].text, &s, &reason))
-			fail_msg("%s: %s", cases[i].text, reason.text);
+		if (selector_parse(cases[i].text, &s, &error))
+			fail_msg("%s: %s", cases[i].text, error.text);
 		check_matches(s, cases[i].text, cases[i].expect);
 		selector_free(s);
 	}
@@ -201,14 +201,14 @@ static void test_selectors_not_parsed(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct selector *s = NULL;
-		struct reason reason = {""};
+		struct error error = {""};
 
-		assert_int_equal(selector_parse(cases[i].text, &s, &reason), -EINVAL);
+		assert_int_equal(selector_parse(cases[i].text, &s, &error), -EINVAL);
 		assert_null(s);
-		assert_ptr_equal(strstr(reason.text, "selector \""), reason.text);
-		assert_non_null(strstr(reason.text, cases[i].text));
-		if (!strstr(reason.text, cases[i].why))
-			fail_msg("%s", reason.text);
+		assert_ptr_equal(strstr(error.text, "selector \""), error.text);
+		assert_non_null(strstr(error.text, cases[i].text));
+		if (!strstr(error.text, cases[i].why))
+			fail_msg("%s", error.text);
 	}
 }
 
@@ -216,17 +216,17 @@ static void test_long_selector_is_cut_in_the_reason(void **state)
 {
 	char text[4000];
 	struct selector *s;
-	struct reason reason;
+	struct error error;
 
 	(void)state;
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	assert_int_equal(selector_parse(text, &s, &reason), -EINVAL);
-	assert_non_null(strstr(reason.text, "at character 1"));
+	assert_int_equal(selector_parse(text, &s, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "at character 1"));
 	text[64] = '\0';
 	assert_int_equal(selector_parse(text, &s, NULL), -EINVAL);
 	text[63] = '\0';
-	assert_int_equal(selector_parse(text, &s, &reason), 0);
+	assert_int_equal(selector_parse(text, &s, &error), 0);
 	selector_free(s);
 }
 
@@ -301,12 +301,12 @@ static void test_selectors_not_read(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cJSON *tree = json(cases[i].text);
 		struct selector *s = NULL;
-		struct reason reason = {""};
+		struct error error = {""};
 
-		assert_int_equal(selector_read(tree, &s, &reason), -EINVAL);
+		assert_int_equal(selector_read(tree, &s, &error), -EINVAL);
 		assert_null(s);
-		if (!strstr(reason.text, cases[i].why))
-			fail_msg("%s: %s", cases[i].text, reason.text);
+		if (!strstr(error.text, cases[i].why))
+			fail_msg("%s: %s", cases[i].text, error.text);
 		cJSON_Delete(tree);
 	}
 	selector_free(NULL);

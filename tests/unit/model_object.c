@@ -20,14 +20,14 @@ static struct object *read_object(enum object_kind kind, const char *text)
 {
 	cJSON *tree = object_json_of(text);
 	char field[OBJECT_FIELD_MAX];
-	struct reason reason;
+	struct error error;
 	struct object *o;
 	const char *what;
 
 	if (!tree)
 		fail_msg("the test's own JSON is broken: %s", text);
-	if (object_read(kind, tree, &o, field, &reason))
-		fail_msg("%s: %s: %s", text, field, reason.text);
+	if (object_read(kind, tree, &o, field, &error))
+		fail_msg("%s: %s: %s", text, field, error.text);
 	cJSON_Delete(tree);
 	what = object_check_written(o);
 	if (what)
@@ -689,13 +689,13 @@ static void test_refused(void **state)
 		cJSON *tree = object_json_of(cases[i].text);
 		char field[OBJECT_FIELD_MAX];
 		struct object *o = NULL;
-		struct reason reason = {""};
+		struct error error = {""};
 
-		assert_int_equal(object_read(cases[i].kind, tree, &o, field, &reason), -EINVAL);
+		assert_int_equal(object_read(cases[i].kind, tree, &o, field, &error), -EINVAL);
 		assert_null(o);
 		assert_string_equal(field, cases[i].field);
-		if (!strstr(reason.text, cases[i].why))
-			fail_msg("%s: %s", cases[i].text, reason.text);
+		if (!strstr(error.text, cases[i].why))
+			fail_msg("%s: %s", cases[i].text, error.text);
 		assert_int_equal(object_read(cases[i].kind, tree, &o, field, NULL), -EINVAL);
 		cJSON_Delete(tree);
 	}

@@ -36,7 +36,7 @@ static char *repeat(const char *document, const char *unit, size_t count)
 }
 
 static int read_text(enum object_kind kind, const char *text, char field[OBJECT_FIELD_MAX],
-		     struct reason *reason)
+		     struct error *reason)
 {
 	cJSON *tree = object_json_of(text);
 	struct object *o = NULL;
@@ -165,7 +165,7 @@ enum { MANY = 20000 };
 static void each_bound(void **state)
 {
 	char field[OBJECT_FIELD_MAX];
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -173,12 +173,12 @@ static void each_bound(void **state)
 		char *within = repeat(cases[i].document, cases[i].unit, most);
 		char *beyond = repeat(cases[i].document, cases[i].unit, most + 1);
 
-		if (read_text(cases[i].kind, within, field, &why))
-			fail_msg("case %zu: %s: %s", i, field, why.text);
+		if (read_text(cases[i].kind, within, field, &error))
+			fail_msg("case %zu: %s: %s", i, field, error.text);
 		free(within);
 		if (cases[i].most) {
-			assert_int_equal(read_text(cases[i].kind, beyond, field, &why), -EINVAL);
-			assert_string_equal(why.text, cases[i].reason);
+			assert_int_equal(read_text(cases[i].kind, beyond, field, &error), -EINVAL);
+			assert_string_equal(error.text, cases[i].reason);
 			if (cases[i].field &&
 			    strncmp(field, cases[i].field, OBJECT_FIELD_MAX - 1) != 0)
 				fail_msg("case %zu: %s", i, field);
@@ -207,17 +207,17 @@ static void all_of_an_object(void **state)
 		 700, 1000, "what is kept of the object must not be longer than 262144 bytes"},
 	};
 	char field[OBJECT_FIELD_MAX];
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char *few = repeat(texts[i].document, texts[i].unit, texts[i].few);
 		char *many = repeat(texts[i].document, texts[i].unit, texts[i].many);
 
-		if (read_text(texts[i].kind, few, field, &why))
-			fail_msg("%s: %s", field, why.text);
-		assert_int_equal(read_text(texts[i].kind, many, field, &why), -EINVAL);
-		assert_string_equal(why.text, texts[i].reason);
+		if (read_text(texts[i].kind, few, field, &error))
+			fail_msg("%s: %s", field, error.text);
+		assert_int_equal(read_text(texts[i].kind, many, field, &error), -EINVAL);
+		assert_string_equal(error.text, texts[i].reason);
 		free(few);
 		free(many);
 	}

@@ -30,7 +30,7 @@ static cJSON *json(const char *text)
 }
 
 static int read_sums(const char *pod, enum pod_sums_rule rule, struct pod_sums *out, char *field,
-		     struct reason *reason)
+		     struct error *reason)
 {
 	cJSON *tree = json(pod);
 	int err = pod_sums_read(cJSON_GetObjectItem(tree, "spec"),
@@ -59,7 +59,7 @@ static void check(const char *pod, enum pod_sums_rule rule, const char *expect)
 	struct buf got = BUF_INIT;
 	char field[OBJECT_FIELD_MAX];
 	struct pod_sums sums;
-	struct reason reason = {""};
+	struct error reason = {""};
 
 	if (read_sums(pod, rule, &sums, field, &reason))
 		fail_msg("%s: %s: %s", pod, field, reason.text);
@@ -87,7 +87,7 @@ static void test_limits_while_it_runs(void **state)
 		"'restartPolicy':'Always','resources':{'limits':{'cpu':'500m',"
 		"'ephemeral-storage':20}}}],'overhead':{'cpu':'10m'}}}";
 	char field[OBJECT_FIELD_MAX];
-	struct reason reason = {""};
+	struct error reason = {""};
 	struct pod_sums sums, plain;
 
 	(void)state;
@@ -211,7 +211,7 @@ static void test_resize_in_place(void **state)
 		/* Infeasible: what it wants does not count. */
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2},'resources':{'requests':{'cpu':3},"
 			      "'limits':{'cpu':5}}") ",'conditions':[{'type':'Ready'},{'type':"
-						     "'PodResizePending','reason':'Infeasible'}]"),
+						     "'PodResizePending','error':'Infeasible'}]"),
 		 "cpu=4000 | cpu=5000, unlimited 1 2"},
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2}") ",'resize':'Infeasible'"),
 		 "cpu=3000 | cpu=8000, unlimited 1 2"},
@@ -219,7 +219,7 @@ static void test_resize_in_place(void **state)
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2},'resources':{'requests':{'cpu'"
 			      ":3}}") ","
 				      "'resize':'Infeasible','conditions':[{'type':'"
-				      "PodResizePending','reason':"
+				      "PodResizePending','error':"
 				      "'Deferred'}]"),
 		 "cpu=5000 | cpu=8000, unlimited 1 2"},
 		/* A status without any resources says nothing, even then. */
@@ -299,12 +299,12 @@ static void test_what_is_wrong_is_named(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char field[OBJECT_FIELD_MAX];
 		struct pod_sums sums;
-		struct reason reason = {""};
+		struct error error = {""};
 
-		assert_int_equal(read_sums(cases[i].pod, POD_SUMS_SCHEDULER, &sums, field, &reason),
+		assert_int_equal(read_sums(cases[i].pod, POD_SUMS_SCHEDULER, &sums, field, &error),
 				 -EINVAL);
 		assert_string_equal(field, cases[i].field);
-		assert_non_null(strstr(reason.text, cases[i].why));
+		assert_non_null(strstr(error.text, cases[i].why));
 	}
 }
 
@@ -314,7 +314,7 @@ static int read_many(unsigned int containers, unsigned int names)
 	cJSON *spec = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(spec, "containers");
 	char field[OBJECT_FIELD_MAX], name[32];
 	struct pod_sums sums;
-	struct reason reason = {""};
+	struct error error = {""};
 	int err;
 
 	for (unsigned int c = 0; c < containers; c++) {
@@ -329,7 +329,7 @@ static int read_many(unsigned int containers, unsigned int names)
 			cJSON_AddNumberToObject(requests, name, 1);
 		}
 	}
-	err = pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &sums, field, &reason);
+	err = pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &sums, field, &error);
 	if (!err)
 		pod_sums_fini(&sums);
 	cJSON_Delete(spec);

@@ -72,7 +72,7 @@ static struct node_page **read_items(const struct items *items, bool backwards, 
 {
 	struct page_json_set *s = page_json_set_new();
 	char field[PAGE_JSON_FIELD_MAX] = "";
-	struct reason reason = {""};
+	struct error reason = {""};
 	struct node_page **pages;
 
 	for (size_t k = 0; k < items->pod_count; k++) {
@@ -245,7 +245,7 @@ static void check_refused(const struct bad *cases, size_t count, const char *tex
 		struct page_json_set *s = page_json_set_new();
 		char *changed = replace(text, cases[i].from, cases[i].to);
 		char field[PAGE_JSON_FIELD_MAX] = "";
-		struct reason reason = {""};
+		struct error reason = {""};
 		int rc = pod ? page_json_add_pod(s, parse(changed), field, &reason)
 			     : page_json_add_node(s, parse(changed), field, &reason);
 
@@ -306,7 +306,7 @@ static void test_refuses_nodes(void **state)
 	};
 	struct page_json_set *s = page_json_set_new();
 	char field[PAGE_JSON_FIELD_MAX] = "";
-	struct reason reason = {""};
+	struct error reason = {""};
 
 	(void)state;
 	assert_int_equal(page_json_add_node(s, parse(node_text), field, &reason), 0);
@@ -340,7 +340,7 @@ static void test_impossible_windows_are_left_out(void **state)
 					*cases[i].reason ? "usage.windows.5m.cpuMillicores: " : "",
 					cases[i].reason);
 		char field[PAGE_JSON_FIELD_MAX] = "";
-		struct reason reason = {""};
+		struct error reason = {""};
 		struct node_page **pages;
 		size_t count = 0;
 
@@ -392,7 +392,7 @@ static void check_set(const char *node, const char *pod, const char *want)
 {
 	struct page_json_set *s = page_json_set_new();
 	char field[PAGE_JSON_FIELD_MAX] = "";
-	struct reason reason = {""};
+	struct error reason = {""};
 	struct node_page **pages;
 	size_t count;
 

@@ -89,15 +89,15 @@ static void ask(struct place *p, const char *spec, const char *node, enum place_
 {
 	struct kube_pod *record = place_fixture_record("asked", "", "", spec);
 	place_pod pod = place_add_pod(p, record);
-	struct reason why = {""};
+	struct error error = {""};
 
 	object_drop(&record->object);
 	assert_int_equal(place_check(p, pod, place_find_node(p, node)), want);
-	assert_int_equal(place_explain(p, pod, place_find_node(p, node), &why), want);
+	assert_int_equal(place_explain(p, pod, place_find_node(p, node), &error), want);
 	if (!reason)
 		return;
-	assert_memory_equal(why.text, "Unknown: ", 9);
-	assert_string_equal(why.text + 9, reason);
+	assert_memory_equal(error.text, "Unknown: ", 9);
+	assert_string_equal(error.text + 9, reason);
 }
 
 static char *spec_of(const struct bound *b, int count)
@@ -111,7 +111,7 @@ static char *spec_of(const struct bound *b, int count)
 
 static void what_is_too_long_is_not_judged_and_the_reason_says_so(void **state)
 {
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	place_fixture_pod(&f, "there", "a", "'app':'there'", "");
@@ -122,8 +122,8 @@ static void what_is_too_long_is_not_judged_and_the_reason_says_so(void **state)
 
 		ask(f.place, most, "a", PLACE_FITS, NULL);
 		ask(f.place, more, "a", PLACE_UNKNOWN, bounds[i].reason);
-		if (!place_is_consistent(f.place, &why))
-			fail_msg("bound %zu: %s", i, why.text);
+		if (!place_is_consistent(f.place, &error))
+			fail_msg("bound %zu: %s", i, error.text);
 		free(most);
 		free(more);
 	}
@@ -231,7 +231,7 @@ static void nothing_is_left_of_questions(void **state)
 		"'affinity':{'podAntiAffinity':{'" REQUIRED
 		"':[{'topologyKey':'zone','labelSelector':{'matchLabels':{'app':'web'}}}]}}";
 	struct sizes before;
-	struct reason why;
+	struct error why;
 	struct view *v;
 
 	(void)state;

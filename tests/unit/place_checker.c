@@ -433,8 +433,8 @@ static void each_filter_says_what_the_documentation_says(void **state)
 
 			if (v.filter != rows[i].expected[node])
 				fail_msg("%s: n%zu says %d (%s), not %d", rows[i].what, node,
-					 v.filter, v.why.text, rows[i].expected[node]);
-			assert_int_equal(*v.why.text == '\0',
+					 v.filter, v.error.text, rows[i].expected[node]);
+			assert_int_equal(*v.error.text == '\0',
 					 v.filter == PLACE_FITS || v.filter == PLACE_UNKNOWN);
 		}
 		close_scene(&s);
@@ -466,7 +466,7 @@ static void what_was_placed_is_legal_or_names_who_is_not(void **state)
 		.where = {0},
 	};
 	const bool marked[] = {true, false};
-	struct reason why = {""};
+	struct error why = {""};
 	struct scene s;
 
 	(void)state;

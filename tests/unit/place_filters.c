@@ -43,7 +43,7 @@ static void check_rows(const struct row *rows, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const char *want[] = {rows[i].a, rows[i].b, rows[i].c};
 		static const char *const nodes[] = {"a", "b", "c"};
-		struct reason why;
+		struct error error;
 
 		place_fixture_pod(&f, "asked", "", rows[i].labels, rows[i].spec);
 		place_fixture_build(&f);
@@ -53,7 +53,7 @@ static void check_rows(const struct row *rows, size_t count)
 			if (strcmp(got, want[n]) != 0)
 				fail_msg("row %zu on %s: %s and not %s", i, nodes[n], got, want[n]);
 		}
-		assert_true(place_is_consistent(f.place, &why));
+		assert_true(place_is_consistent(f.place, &error));
 	}
 }
 
@@ -276,7 +276,7 @@ static void nodes_that_are_about_to_change_take_no_pods(void **state)
 		{"", TOLERATE("'operator':'Exists'"), ON(FITS, FITS, "NodeGone")},
 	};
 	struct place_options planner;
-	struct reason why;
+	struct error error;
 	struct place *place;
 	struct view *v;
 
@@ -287,8 +287,8 @@ static void nodes_that_are_about_to_change_take_no_pods(void **state)
 			"'DrainInProgress','status':'Unknown'}]");
 	put_status("c", ",'conditions':[{'type':'DrainInProgress','status':'True'}]");
 	CHECK(rows);
-	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 2, &why);
-	assert_string_equal(why.text, "NodeGone: node c has the condition DrainInProgress");
+	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 2, &error);
+	assert_string_equal(error.text, "NodeGone: node c has the condition DrainInProgress");
 	v = place_fixture_view(&f, NULL, 0);
 	place_options_default(&planner);
 	planner.plans = true;
@@ -406,15 +406,15 @@ static void the_field_that_cannot_be_judged_is_named(void **state)
 	(void)state;
 	put_nodes();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct reason why;
+		struct error error;
 
 		place_fixture_pod(&f, "asked", "", "", rows[i].spec);
 		place_fixture_build(&f);
 		assert_int_equal(place_explain(f.place, place_find_pod(f.place, "default", "asked"),
-					       0, &why),
+					       0, &error),
 				 PLACE_UNKNOWN);
-		if (!strstr(why.text, rows[i].named))
-			fail_msg("%s does not name %s", why.text, rows[i].named);
+		if (!strstr(error.text, rows[i].named))
+			fail_msg("%s does not name %s", error.text, rows[i].named);
 	}
 }
 

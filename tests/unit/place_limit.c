@@ -114,12 +114,12 @@ static void following_a_cluster_ends_wherever_it_is(void **state)
 	for (; !whole; ended++) {
 		struct place *p = build(before, NULL);
 		struct limit l = {.left = ended};
-		struct reason why = {""};
+		struct error error = {""};
 
 		place_set_limit(p, is_over, &l);
 		whole = place_update(p, now, VIEW_FIXTURE_NOW_NS);
 		assert_int_equal(l.asked, whole ? ended : ended + 1);
-		assert_true(!whole || place_is_consistent(p, &why));
+		assert_true(!whole || place_is_consistent(p, &error));
 		place_free(p);
 	}
 	assert_in_range(ended, NODES + NODES * PODS, 500);

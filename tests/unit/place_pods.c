@@ -44,7 +44,7 @@ static void check_rows(const struct row *rows, size_t count, const char *filter)
 	static const char *const nodes[] = {"a", "b", "c", "d"};
 
 	for (size_t i = 0; i < count; i++) {
-		struct reason why;
+		struct error error;
 
 		place_fixture_pod(&f, "asked", "", rows[i].labels, rows[i].spec);
 		place_fixture_build(&f);
@@ -55,8 +55,8 @@ static void check_rows(const struct row *rows, size_t count, const char *filter)
 			if (strcmp(got, want) != 0)
 				fail_msg("row %zu on %s: %s and not %s", i, nodes[n], got, want);
 		}
-		if (!place_is_consistent(f.place, &why))
-			fail_msg("row %zu: %s", i, why.text);
+		if (!place_is_consistent(f.place, &error))
+			fail_msg("row %zu: %s", i, error.text);
 	}
 }
 
@@ -339,7 +339,7 @@ static void drivers_attach_so_many_volumes(void **state)
 		{"", CLAIMS("two", "two"), "a-cd"}, {"", CLAIMS("two", "later"), "--cd"},
 		{"", CLAIM("foreign"), "abcd"},	    {"", CLAIM("plain"), "abcd"},
 	};
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	place_fixture_put(&f, OBJECT_CSI_NODE,
@@ -364,9 +364,10 @@ static void drivers_attach_so_many_volumes(void **state)
 	CHECK(rows, "NodeVolumeLimits");
 	place_fixture_pod(&f, "asked", "", "", CLAIMS("two", "later"));
 	place_fixture_build(&f);
-	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 0, &why);
-	assert_string_equal(why.text, "NodeVolumeLimits: driver csi: 1 of at most 2 volumes are in "
-				      "use on the node");
+	place_explain(f.place, place_find_pod(f.place, "default", "asked"), 0, &error);
+	assert_string_equal(error.text,
+			    "NodeVolumeLimits: driver csi: 1 of at most 2 volumes are in "
+			    "use on the node");
 }
 
 /* A claim that cannot be used by a new pod still takes its place while a pod has it. */
@@ -644,7 +645,7 @@ static void a_pod_that_is_added_meets_those_that_are_there(void **state)
 {
 	struct kube_pod *record = place_fixture_record("extra", "", CACHE, ANTI(TERM("zone", WEB)));
 	struct place *p;
-	struct reason why;
+	struct error error;
 	place_pod extra;
 
 	(void)state;
@@ -656,7 +657,7 @@ static void a_pod_that_is_added_meets_those_that_are_there(void **state)
 	assert_int_equal(place_check(p, extra, place_find_node(p, "b")), PLACE_ANTI_AFFINITY);
 	place_put(p, extra, place_find_node(p, "c"));
 	assert_string_equal(place_fixture_ask(p, "asked", "c"), "InterPodAntiAffinity");
-	assert_true(place_is_consistent(p, &why));
+	assert_true(place_is_consistent(p, &error));
 	place_revert(p, 0);
 	assert_string_equal(place_fixture_ask(p, "asked", "c"), "fits");
 	assert_string_equal(place_pod_record(p, extra)->object.name, "extra");

@@ -120,10 +120,10 @@ static int teardown(void **state)
 
 static void check_consistent(const struct place *p)
 {
-	struct reason why;
+	struct error error;
 
-	if (!place_is_consistent(p, &why))
-		fail_msg("%s", why.text);
+	if (!place_is_consistent(p, &error))
+		fail_msg("%s", error.text);
 }
 
 /*

@@ -184,7 +184,7 @@ static void peaks_of_an_hour_stay_below_the_cap(void **state)
 	struct pod_peaks high, low;
 	struct page_pod pods[] = {measured("high", 100), measured("low", 100)};
 	struct place *p;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (int h = 0; h < PEAK_HOURS; h++) {
@@ -201,9 +201,9 @@ static void peaks_of_an_hour_stay_below_the_cap(void **state)
 	p = build(pods, 2, 0);
 	assert_string_equal(place_fixture_ask(p, "high", "b"), "RealUseCap");
 	assert_string_equal(place_fixture_ask(p, "low", "b"), "fits");
-	place_explain(p, place_find_pod(p, "default", "high"), place_find_node(p, "b"), &why);
-	assert_string_equal(why.text, "RealUseCap: PredictedUse cpu 3.40/3.40 cores by peaks "
-				      "between 05:00 and 06:00 UTC");
+	place_explain(p, place_find_pod(p, "default", "high"), place_find_node(p, "b"), &error);
+	assert_string_equal(error.text, "RealUseCap: PredictedUse cpu 3.40/3.40 cores by peaks "
+					"between 05:00 and 06:00 UTC");
 	place_free(p);
 	f.place = NULL;
 }

@@ -17,7 +17,7 @@
 
 #include "aggregator/api/policy_options.h"
 #include "aggregator/state/join.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 #include "tests/api_fixture.h"
@@ -168,7 +168,7 @@ static void open_over(struct world *w, struct model *m)
 	api_fixture_open(&w->api,
 			 join_view(j, pages, draw(2), model_cluster(m), VIEW_FIXTURE_NOW_NS));
 	api_fixture_extender(&w->extender);
-	w->api.ctx.ledger = ledger_new();
+	w->api.ctx.reservations = reservations_new();
 	w->api.ctx.extender = &w->extender;
 	page_drop(pages[0]);
 	join_free(j);
@@ -177,11 +177,11 @@ static void open_over(struct world *w, struct model *m)
 
 static void close_world(struct world *w)
 {
-	struct reason why;
+	struct error error;
 
-	if (!ledger_is_consistent(w->api.ctx.ledger, &why))
-		fail_msg("%s", why.text);
-	ledger_free(w->api.ctx.ledger);
+	if (!reservations_is_consistent(w->api.ctx.reservations, &error))
+		fail_msg("%s", error.text);
+	reservations_free(w->api.ctx.reservations);
 	api_fixture_close(&w->api);
 }
 
@@ -195,13 +195,13 @@ static void answer(struct world *w, const char *method, const char *target, cons
 
 static int64_t amount_of(const struct toy *t, int resource)
 {
-	struct reason why;
+	struct error error;
 	int64_t amount = 0;
 
 	if (resource == CPU)
-		assert_int_equal(quantity_parse_milli(t->of[resource], &amount, &why), 0);
+		assert_int_equal(quantity_parse_milli(t->of[resource], &amount, &error), 0);
 	else
-		assert_int_equal(quantity_parse_units(t->of[resource], &amount, &why), 0);
+		assert_int_equal(quantity_parse_units(t->of[resource], &amount, &error), 0);
 	return amount;
 }
 
@@ -302,7 +302,8 @@ static void ask_limits(struct world *w, const char *pod)
 /* Where the ledger has the pods that were asked about. */
 static void read_reserved(struct world *w)
 {
-	struct ledger_copy *copy = ledger_take(w->api.ctx.ledger, w->api.ctx.now_ns());
+	struct reservations_copy *copy =
+		reservations_take(w->api.ctx.reservations, w->api.ctx.now_ns());
 	unsigned int pod, node;
 
 	for (uint32_t i = 0; i < ASKED; i++)
@@ -311,7 +312,7 @@ static void read_reserved(struct world *w)
 		if (sscanf(copy->of[i]->name, "new%u", &pod) == 1 && pod < ASKED &&
 		    sscanf(copy->of[i]->node, "n%u", &node) == 1)
 			w->reserved_on[pod] = node;
-	ledger_copy_drop(copy);
+	reservations_copy_drop(copy);
 }
 
 /* The pod between two pieces of a body. */

@@ -411,7 +411,7 @@ static void a_min_is_its_part_of_what_there_is(void **unused)
 	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
 	expect(PREEMPT_VICTIMS, "n p7 p6 p5");
 	assert_int_equal(plan.gate.gate, QUOTA_OVER_SUM);
-	assert_string_equal(plan.gate.why.text,
+	assert_string_equal(plan.gate.error.text,
 			    "cpu: 10.0 used by all quotas + 3.0 asked is over 10.0, which is all "
 			    "that nodes have for their min of 16.0: wait for 3.0 to be freed, by "
 			    "itself or by preempting those who borrow, as quota b/q is within its "

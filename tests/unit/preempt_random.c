@@ -564,10 +564,10 @@ static void ask(const struct world *w, struct preempt_fixture *f, bool backwards
 
 static void check_undone(const struct world *w, struct preempt_fixture *f)
 {
-	struct reason why = {""};
+	struct error error = {""};
 
-	if (!place_is_consistent(f->place, &why))
-		fail_msg("%s", why.text);
+	if (!place_is_consistent(f->place, &error))
+		fail_msg("%s", error.text);
 	for (int i = 0; i < w->pod_count; i++)
 		assert_int_equal(place_where(f->place,
 					     place_find_pod(f->place,

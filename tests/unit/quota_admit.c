@@ -421,10 +421,10 @@ static void check(const struct scene *s, enum quota_variant variant, enum quota_
 	ask(s, variant, &v);
 	if (v.gate != wanted)
 		fail_msg("%s (%s): %s: %s", s->what, quota_variant_name(variant),
-			 quota_gate_name(v.gate), v.why.text);
+			 quota_gate_name(v.gate), v.error.text);
 	assert_int_equal(v.admitted, wanted <= QUOTA_CRITICAL);
 	if (s->why && variant == QUOTA_CORRECTED)
-		assert_string_equal(v.why.text, s->why);
+		assert_string_equal(v.error.text, s->why);
 }
 
 static void every_scene_has_its_gate_and_sentence(void **state)
@@ -485,7 +485,7 @@ static void a_default_quota_is_for_every_other_namespace(void **state)
 	quota_book_add(b, "new", &asks);
 	quota_admit(b, &a, &v);
 	assert_string_equal(
-		v.why.text,
+		v.error.text,
 		"cpu: 0.6 used + 0.6 asked is over max 1.0 of quota new (the default one): "
 		"wait for 0.2 to be freed, or raise max");
 	a.namespace = "other";

@@ -54,15 +54,15 @@ static void told(const char *items, enum quota_variant variant, size_t at, const
 	struct quota_balance b;
 	struct quota_options o;
 	struct quota_book *book;
-	struct reason why;
+	struct error error;
 
 	quota_options_default(&o);
 	o.variant = variant;
 	book = quota_book_new(v, NULL, &o);
 	quota_balances_of(book, &all);
 	quota_balance_of(book, at, &all, &b);
-	quota_state_tell(quota_book_at(book, at), &b, resource, &why);
-	assert_string_equal(why.text, text);
+	quota_state_tell(quota_book_at(book, at), &b, resource, &error);
+	assert_string_equal(error.text, text);
 	assert_string_equal(quota_state_name(quota_state_of(quota_book_at(book, at), &b, resource)),
 			    quota_state_name(state));
 	assert_string_equal(all.of[0].sum.alarm.text, alarm);

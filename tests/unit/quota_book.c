@@ -366,9 +366,9 @@ static void the_oldest_quota_of_a_namespace_counts(void **state)
 
 static void what_the_ledger_promised_is_used(void **state)
 {
-	struct ledger *l = ledger_new();
-	struct ledger_entry e = {.uid = "u1", .namespace = "a", .name = "promised", .node = ""};
-	struct ledger_copy *copy;
+	struct reservations *l = reservations_new();
+	struct reservation e = {.uid = "u1", .namespace = "a", .name = "promised", .node = ""};
+	struct reservations_copy *copy;
 	struct quota_options o;
 	struct quota_book *b;
 	struct view *v;
@@ -377,11 +377,11 @@ static void what_the_ledger_promised_is_used(void **state)
 	put_quota("a", "eq", "2026-01-02T00:00:00Z", "", "\"max\":{\"cpu\":\"1\"}");
 	put_pod("a", "p", "n1");
 	e.requests = list(300, -1, -1);
-	assert_int_equal(ledger_reserve(l, &e, NOW), 0);
+	assert_int_equal(reservations_reserve(l, &e, NOW), 0);
 	e.uid = "u2";
 	e.namespace = "no-quota";
-	assert_int_equal(ledger_reserve(l, &e, NOW), 0);
-	copy = ledger_take(l, NOW);
+	assert_int_equal(reservations_reserve(l, &e, NOW), 0);
+	copy = reservations_take(l, NOW);
 	v = view_of(NULL);
 	quota_options_default(&o);
 	b = quota_book_new(v, copy, &o);
@@ -389,8 +389,8 @@ static void what_the_ledger_promised_is_used(void **state)
 	assert_int_equal(quota_book_find(b, "a")->used_pods, 2);
 	assert_int_equal(quota_book_find(b, "a")->assumed_pods, 1);
 	quota_book_free(b);
-	ledger_copy_drop(copy);
-	ledger_free(l);
+	reservations_copy_drop(copy);
+	reservations_free(l);
 	view_drop(v);
 }
 

@@ -28,7 +28,7 @@ static uint32_t seed = 3;
 static size_t scaled; /* of all min that were looked at */
 static struct model *model;
 static struct join *join;
-static struct ledger *ledger;
+static struct reservations *reservations;
 
 static int any(int below)
 {
@@ -68,7 +68,7 @@ static void reserve(void)
 {
 	char namespace[16], name[16], uid[32];
 	int space = any(SPACES + 1), pod = any(6);
-	struct ledger_entry e = {.namespace = namespace, .name = name, .uid = uid, .node = ""};
+	struct reservation e = {.namespace = namespace, .name = name, .uid = uid, .node = ""};
 
 	snprintf(namespace, sizeof(namespace), "team-%d", space);
 	snprintf(name, sizeof(name), "pod-%d", pod);
@@ -78,13 +78,14 @@ static void reserve(void)
 		resources_set_named(&e.requests, "nvidia.com/gpu", 1);
 	switch (any(4)) {
 	case 0:
-		ledger_release(ledger, uid);
+		reservations_release(reservations, uid);
 		break;
 	case 1:
-		ledger_bind(ledger, uid, "n1", model_generation(model) + (uint64_t)any(3));
+		reservations_bind(reservations, uid, "n1",
+				  model_generation(model) + (uint64_t)any(3));
 		break;
 	default:
-		ledger_reserve(ledger, &e, NOW);
+		reservations_reserve(reservations, &e, NOW);
 	}
 	resources_fini(&e.requests);
 }
@@ -173,7 +174,7 @@ static void assert_verdicts(const struct quota_book *a, const struct quota_book 
 		quota_admit(a, &ask, &x);
 		quota_admit(b, &ask, &y);
 		assert_int_equal(x.gate, y.gate);
-		assert_string_equal(x.why.text, y.why.text);
+		assert_string_equal(x.error.text, y.error.text);
 		resources_fini(&requests);
 	}
 }
@@ -190,12 +191,12 @@ static void assert_books(const struct quota_book *a, const struct quota_book *b)
 
 static void step(struct quota_book **kept, const struct quota_options *o, size_t *updated)
 {
-	struct ledger_copy *copy;
+	struct reservations_copy *copy;
 	struct quota_book *made;
 	struct view *v;
 
 	change_any();
-	copy = any(10) ? ledger_take(ledger, NOW) : NULL;
+	copy = any(10) ? reservations_take(reservations, NOW) : NULL;
 	v = join_view(join, NULL, 0, model_cluster(model), NOW);
 	made = quota_book_new(v, copy, o);
 	if (*kept && quota_book_update(*kept, v, copy)) {
@@ -206,7 +207,7 @@ static void step(struct quota_book **kept, const struct quota_options *o, size_t
 	}
 	assert_books(*kept, made);
 	quota_book_free(made);
-	ledger_copy_drop(copy);
+	reservations_copy_drop(copy);
 	view_drop(v);
 }
 
@@ -220,7 +221,7 @@ static void follow(enum quota_variant variant)
 	o.variant = variant;
 	model = model_new();
 	join = join_new();
-	ledger = ledger_new();
+	reservations = reservations_new();
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		model_fixture_sync(model, (enum object_kind)kind);
 	for (int i = 0; i < SPACES - 1; i++)
@@ -229,7 +230,7 @@ static void follow(enum quota_variant variant)
 		step(&kept, &o, &updated);
 	assert_true(updated > STEPS / 2);
 	quota_book_free(kept);
-	ledger_free(ledger);
+	reservations_free(reservations);
 	join_free(join);
 	model_free(model);
 }

@@ -38,7 +38,7 @@
 
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/waiting_pods.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "shared/log.h"
 #include "tests/quota_story.h"
 
@@ -286,7 +286,7 @@ static cJSON *offers_of(const struct quota_toy *p, bool *chosen)
 
 static void bind_pod(struct quota_toy *p, const char *node)
 {
-	ledger_charge(s.api.ctx.ledger, p->name, node, s.api.ctx.now_ns());
+	reservations_charge(s.api.ctx.reservations, p->name, node, s.api.ctx.now_ns());
 	p->phase = TOY_BOUND;
 	p->node = node[1] - '0';
 	p->start = s.now;
@@ -313,7 +313,7 @@ static void preempt(struct quota_toy *p)
 
 	answer = ask("/extender/preempt", p, offers, "NodeNameToMetaVictims");
 	if (!answer || !answer->child) {
-		ledger_unschedulable(s.api.ctx.ledger, p->name);
+		reservations_unschedulable(s.api.ctx.reservations, p->name);
 		nominate(p, -1);
 		return;
 	}

@@ -273,11 +273,11 @@ static void test_the_manual_holds_everything_once_and_in_order(void **state)
 	buf_fini(&out);
 }
 
-static int make_config(char *text, struct buf *out, struct reason *reason)
+static int make_config(char *text, struct buf *out, struct error *error)
 {
 	struct option_list set = {.items = &text, .count = text ? 1 : 0};
 
-	return cli_spec_config(&program, &set, out, reason);
+	return cli_spec_config(&program, &set, out, error);
 }
 
 /* Takes the signs away before names that have a value. */
@@ -301,13 +301,13 @@ static char *uncomment(const char *text)
 static void test_a_configuration_file_says_the_defaults(void **state)
 {
 	struct settings settings = {0};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct buf out = BUF_INIT, read = BUF_INIT;
 	char *text;
 
 	(void)state;
-	assert_int_equal(make_config(NULL, &out, &reason), 0);
-	assert_int_equal(options_parse_yaml(&program, "x", out.data, out.len, &settings, &reason),
+	assert_int_equal(make_config(NULL, &out, &error), 0);
+	assert_int_equal(options_parse_yaml(&program, "x", out.data, out.len, &settings, &error),
 			 0);
 	assert_int_equal(settings.count, 0);
 	assert_non_null(strstr(out.data, "\n# How many. [default 3; 1 to 10]\n#count: 3\n"));
@@ -317,8 +317,8 @@ static void test_a_configuration_file_says_the_defaults(void **state)
 	assert_null(strstr(out.data, "help:"));
 
 	text = uncomment(out.data);
-	if (options_parse_yaml(&program, "x", text, strlen(text), &settings, &reason))
-		fail_msg("%s in:\n%s", reason.text, text);
+	if (options_parse_yaml(&program, "x", text, strlen(text), &settings, &error))
+		fail_msg("%s in:\n%s", error.text, text);
 	for (size_t i = 0; i < settings.count; i++)
 		if (settings.items[i].text)
 			buf_printf(&read, "%s=%s ", settings.items[i].spec->name,
@@ -334,21 +334,21 @@ static void test_a_configuration_file_says_the_defaults(void **state)
 static void test_a_configuration_file_may_set_something(void **state)
 {
 	struct settings settings = {0};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct buf out = BUF_INIT;
 
 	(void)state;
-	assert_int_equal(make_config("dir=/var/lib/x: y", &out, &reason), 0);
-	assert_int_equal(options_parse_yaml(&program, "x", out.data, out.len, &settings, &reason),
+	assert_int_equal(make_config("dir=/var/lib/x: y", &out, &error), 0);
+	assert_int_equal(options_parse_yaml(&program, "x", out.data, out.len, &settings, &error),
 			 0);
 	assert_int_equal(settings.count, 1);
 	assert_string_equal(settings.items[0].text, "/var/lib/x: y");
 	settings_fini(&settings);
 	buf_fini(&out);
-	assert_true(make_config("dirs=x", &out, &reason) < 0);
-	assert_non_null(strstr(reason.text, "\"dirs=x\""));
-	assert_true(make_config("help=true", &out, &reason) < 0);
-	assert_true(make_config("config=x", &out, &reason) < 0);
+	assert_true(make_config("dirs=x", &out, &error) < 0);
+	assert_non_null(strstr(error.text, "\"dirs=x\""));
+	assert_true(make_config("help=true", &out, &error) < 0);
+	assert_true(make_config("config=x", &out, &error) < 0);
 	buf_fini(&out);
 }
 

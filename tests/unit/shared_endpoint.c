@@ -56,12 +56,12 @@ static void test_parse(void **state)
 	for (size_t i = 0; i < sizeof(parse_cases) / sizeof(parse_cases[0]); i++) {
 		const char *url = parse_cases[i].url;
 		struct endpoint e = {.port = 42};
-		struct reason why = {""};
+		struct error error = {""};
 
 		print_message("%s\n", url);
-		assert_int_equal(endpoint_parse(&e, url, &why), parse_cases[i].rc);
+		assert_int_equal(endpoint_parse(&e, url, &error), parse_cases[i].rc);
 		if (parse_cases[i].rc) {
-			assert_non_null(strstr(why.text, parse_cases[i].reason));
+			assert_non_null(strstr(error.text, parse_cases[i].reason));
 			assert_int_equal(e.port, 42);
 			continue;
 		}

@@ -29,13 +29,13 @@ static void test_bytes_are_appended_and_terminated(void **state)
 {
 	static const char text[] = "a\0b\n";
 	struct buf got = BUF_INIT;
-	struct reason why;
+	struct error error;
 	char path[32];
 
 	(void)state;
 	write_file(path, text, 4);
 	buf_add_str(&got, "x");
-	assert_int_equal(file_read(path, 4, &got, &why), 0);
+	assert_int_equal(file_read(path, 4, &got, &error), 0);
 	assert_int_equal(got.len, 5);
 	assert_memory_equal(got.data, "xa\0b\n", 6);
 	unlink(path);
@@ -45,10 +45,10 @@ static void test_bytes_are_appended_and_terminated(void **state)
 static void test_an_empty_file_is_empty_text(void **state)
 {
 	struct buf got = BUF_INIT;
-	struct reason why;
+	struct error error;
 
 	(void)state;
-	assert_int_equal(file_read("/dev/null", 0, &got, &why), 0);
+	assert_int_equal(file_read("/dev/null", 0, &got, &error), 0);
 	assert_string_equal(got.data, "");
 	buf_fini(&got);
 }
@@ -56,20 +56,20 @@ static void test_an_empty_file_is_empty_text(void **state)
 static void test_refusals_name_the_file(void **state)
 {
 	struct buf got = BUF_INIT;
-	struct reason why;
+	struct error error;
 	char path[32];
 
 	(void)state;
-	assert_int_equal(file_read("/nowhere/f.json", 9, &got, &why), -EINVAL);
-	assert_string_equal(why.text, "/nowhere/f.json: No such file or directory");
-	assert_int_equal(file_read("", 9, &got, &why), -EINVAL);
-	assert_string_equal(why.text, "the name of a file to read is empty");
-	assert_int_equal(file_read("/tmp", 9, &got, &why), -EINVAL);
-	assert_string_equal(why.text, "/tmp: Is a directory");
+	assert_int_equal(file_read("/nowhere/f.json", 9, &got, &error), -EINVAL);
+	assert_string_equal(error.text, "/nowhere/f.json: No such file or directory");
+	assert_int_equal(file_read("", 9, &got, &error), -EINVAL);
+	assert_string_equal(error.text, "the name of a file to read is empty");
+	assert_int_equal(file_read("/tmp", 9, &got, &error), -EINVAL);
+	assert_string_equal(error.text, "/tmp: Is a directory");
 	write_file(path, "12345", 5);
-	assert_int_equal(file_read(path, 4, &got, &why), -EINVAL);
-	assert_non_null(strstr(why.text, path));
-	assert_non_null(strstr(why.text, "is larger than"));
+	assert_int_equal(file_read(path, 4, &got, &error), -EINVAL);
+	assert_non_null(strstr(error.text, path));
+	assert_non_null(strstr(error.text, "is larger than"));
 	unlink(path);
 	buf_fini(&got);
 }

@@ -23,7 +23,7 @@ struct scene {
 	struct buf frame;
 	struct frame_header header; /* what opening gave */
 	struct buf body;
-	struct reason why;
+	struct error why;
 };
 
 static void make_key(struct key *key, uint8_t fill)

@@ -63,14 +63,14 @@ static void reads_back(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct buf yaml = BUF_INIT, json = BUF_INIT;
-		struct reason why = {""};
+		struct error error = {""};
 		cJSON *want = cJSON_Parse(cases[i]), *got;
 		size_t documents;
 
 		write_yaml(cases[i], false, &yaml);
 		if (yaml_json_convert("test", yaml.data, yaml.len, &limits, &json, &documents,
-				      &why))
-			fail_msg("%s:\n%s%s", cases[i], yaml.data, why.text);
+				      &error))
+			fail_msg("%s:\n%s%s", cases[i], yaml.data, error.text);
 		got = cJSON_Parse(json.data);
 		if (!cJSON_Compare(got, want, true))
 			fail_msg("%s:\n%s%s", cases[i], yaml.data, json.data);

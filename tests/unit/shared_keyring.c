@@ -27,7 +27,7 @@ static const uint8_t id_of_counting[KEY_ID_LEN] = {0xcb, 0x2f, 0x51, 0x60, 0xfc,
 struct scene {
 	char *dir;
 	struct keyring ring;
-	struct reason why;
+	struct error why;
 };
 
 static int setup(void **state)

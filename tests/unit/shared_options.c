@@ -69,7 +69,7 @@ static const struct option_program program = {
 enum { ARGS_MAX = 8 };
 
 static int parse(char *const args[ARGS_MAX], struct values *v, struct option_list *operands,
-		 struct reason *reason)
+		 struct error *error)
 {
 	char *argv[ARGS_MAX + 2] = {"prog"};
 	int argc = 1;
@@ -77,7 +77,7 @@ static int parse(char *const args[ARGS_MAX], struct values *v, struct option_lis
 	for (; argc <= ARGS_MAX && args[argc - 1]; argc++)
 		argv[argc] = args[argc - 1];
 	*v = (struct values){0};
-	return options_parse(&program, v, argc, argv, operands, reason);
+	return options_parse(&program, v, argc, argv, operands, error);
 }
 
 /* The values as one line, to compare with. */
@@ -135,10 +135,10 @@ static void reads_the_command_line(void **state)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct buf got = BUF_INIT;
-		struct reason reason = {""};
+		struct error error = {""};
 		struct values v;
 
-		assert_int_equal(parse(cases[i].args, &v, NULL, &reason), 0);
+		assert_int_equal(parse(cases[i].args, &v, NULL, &error), 0);
 		describe(&v, &got);
 		assert_string_equal(got.data, cases[i].want);
 		buf_fini(&got);
@@ -187,11 +187,11 @@ static void refuses_with_one_line(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct reason reason = {""};
+		struct error error = {""};
 		struct values v;
 
-		assert_int_equal(parse(cases[i].args, &v, NULL, &reason), -EINVAL);
-		assert_string_equal(reason.text, cases[i].want);
+		assert_int_equal(parse(cases[i].args, &v, NULL, &error), -EINVAL);
+		assert_string_equal(error.text, cases[i].want);
 		assert_null(v.server);
 		assert_null(v.aggregators.items);
 	}
@@ -202,7 +202,7 @@ static void refuses_what_is_no_file(void **state)
 {
 	char folder[] = "/tmp/evenkeel-options-XXXXXX", path[64], want[128];
 	char *args[ARGS_MAX] = {"--config", path};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct values v;
 	(void)state;
 
@@ -210,14 +210,14 @@ static void refuses_what_is_no_file(void **state)
 	snprintf(path, sizeof(path), "%s/pipe", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(10);
-	assert_int_equal(parse(args, &v, NULL, &reason), -EINVAL);
+	assert_int_equal(parse(args, &v, NULL, &error), -EINVAL);
 	alarm(0);
 	snprintf(want, sizeof(want), "--config: cannot read %s: it is not a regular file", path);
-	assert_string_equal(reason.text, want);
+	assert_string_equal(error.text, want);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s", folder);
-	assert_int_equal(parse(args, &v, NULL, &reason), -EINVAL);
-	assert_non_null(strstr(reason.text, "Is a directory"));
+	assert_int_equal(parse(args, &v, NULL, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "Is a directory"));
 	rmdir(folder);
 }
 
@@ -225,11 +225,11 @@ static void gives_operands_in_order(void **state)
 {
 	char *args[ARGS_MAX] = {"one", "-w", "-", "--", "--server", "-h"};
 	struct option_list operands;
-	struct reason reason;
+	struct error error;
 	struct values v;
 	(void)state;
 
-	assert_int_equal(parse(args, &v, &operands, &reason), 0);
+	assert_int_equal(parse(args, &v, &operands, &error), 0);
 	assert_true(v.watch);
 	assert_false(v.help);
 	assert_int_equal(operands.count, 4);
@@ -256,7 +256,7 @@ static void later_places_override(void **state)
 	char path[] = "/tmp/evenkeel-test-options-XXXXXX";
 	char *args[ARGS_MAX] = {"--config", path, "--count", "4"};
 	struct buf got = BUF_INIT;
-	struct reason reason = {""};
+	struct error error = {""};
 	struct values v;
 	(void)state;
 
@@ -268,16 +268,16 @@ static void later_places_override(void **state)
 	setenv("EKTEST_OUTPUT", "", 1);
 	setenv("EKTEST_HELP", "true", 1);
 	setenv("EKTEST_SERVICE_HOST", "10.0.0.1", 1);
-	assert_int_equal(parse(args, &v, NULL, &reason), 0);
+	assert_int_equal(parse(args, &v, NULL, &error), 0);
 	describe(&v, &got);
 	assert_string_equal(got.data, "w env c4 i5000 r2 o0 [e1] [e2] {a=1,b=2} {c=3}");
 	options_free(&program, &v);
 	buf_fini(&got);
 
 	setenv("EKTEST_INTERVAL", "0.5s", 1);
-	assert_int_equal(parse(args, &v, NULL, &reason), -EINVAL);
-	assert_string_equal(reason.text, "--interval: \"0.5s\" is too short; 1s to 15s are allowed "
-					 "(from EKTEST_INTERVAL)");
+	assert_int_equal(parse(args, &v, NULL, &error), -EINVAL);
+	assert_string_equal(error.text, "--interval: \"0.5s\" is too short; 1s to 15s are allowed "
+					"(from EKTEST_INTERVAL)");
 	unsetenv("EKTEST_SERVER");
 	unsetenv("EKTEST_COUNT");
 	unsetenv("EKTEST_AGGREGATOR");
@@ -293,23 +293,23 @@ static void former_names_are_read(void **state)
 {
 	char path[] = "/tmp/evenkeel-test-options-XXXXXX";
 	char *typed[ARGS_MAX] = {"--period", "6s"}, *file[ARGS_MAX] = {"--config", path};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct values v;
 
 	(void)state;
-	assert_int_equal(parse(typed, &v, NULL, &reason), 0);
+	assert_int_equal(parse(typed, &v, NULL, &error), 0);
 	assert_int_equal(v.interval, 6 * NS_PER_SEC);
 	options_free(&program, &v);
 	write_file(path, "period: 7s\n");
-	assert_int_equal(parse(file, &v, NULL, &reason), 0);
+	assert_int_equal(parse(file, &v, NULL, &error), 0);
 	assert_int_equal(v.interval, 7 * NS_PER_SEC);
 	options_free(&program, &v);
 	setenv("EKTEST_PERIOD", "8s", 1);
-	assert_int_equal(parse(file, &v, NULL, &reason), 0);
+	assert_int_equal(parse(file, &v, NULL, &error), 0);
 	assert_int_equal(v.interval, 8 * NS_PER_SEC);
 	options_free(&program, &v);
 	setenv("EKTEST_INTERVAL", "9s", 1);
-	assert_int_equal(parse(file, &v, NULL, &reason), 0);
+	assert_int_equal(parse(file, &v, NULL, &error), 0);
 	assert_int_equal(v.interval, 9 * NS_PER_SEC);
 	options_free(&program, &v);
 	unsetenv("EKTEST_INTERVAL");
@@ -321,14 +321,14 @@ static void bad_values_in_a_file_name_their_line(void **state)
 {
 	char path[] = "/tmp/evenkeel-test-options-XXXXXX", want[128];
 	char *args[ARGS_MAX] = {"--config", path};
-	struct reason reason = {""};
+	struct error error = {""};
 	struct values v;
 	(void)state;
 
 	write_file(path, "# comment\n\nrate: fast\n");
-	assert_int_equal(parse(args, &v, NULL, &reason), -EINVAL);
+	assert_int_equal(parse(args, &v, NULL, &error), -EINVAL);
 	snprintf(want, sizeof(want), "--rate: \"fast\" is not a number (from %s:3)", path);
-	assert_string_equal(reason.text, want);
+	assert_string_equal(error.text, want);
 	unlink(path);
 }
 
@@ -354,10 +354,10 @@ static void reads_yaml(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct settings found = {0};
 		struct buf got = BUF_INIT;
-		struct reason reason = {""};
+		struct error error = {""};
 
 		assert_int_equal(options_parse_yaml(&program, "f.yaml", cases[i].text,
-						    strlen(cases[i].text), &found, &reason),
+						    strlen(cases[i].text), &found, &error),
 				 0);
 		buf_add_str(&got, "");
 		for (size_t j = 0; j < found.count; j++)
@@ -404,12 +404,12 @@ static void refuses_yaml_by_line(void **state)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct settings found = {0};
-		struct reason reason = {""};
+		struct error error = {""};
 
 		assert_int_equal(options_parse_yaml(&program, "f.yaml", cases[i].text,
-						    strlen(cases[i].text), &found, &reason),
+						    strlen(cases[i].text), &found, &error),
 				 -EINVAL);
-		assert_string_equal(reason.text, cases[i].want);
+		assert_string_equal(error.text, cases[i].want);
 		settings_fini(&found);
 	}
 }
@@ -501,12 +501,12 @@ static void durations(void **state)
 		assert_int_equal(again, ns);
 	}
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		struct reason reason = {""};
+		struct error error = {""};
 		int64_t ns = 42;
 
-		assert_int_equal(duration_parse(bad[i], &ns, &reason), -EINVAL);
+		assert_int_equal(duration_parse(bad[i], &ns, &error), -EINVAL);
 		assert_int_equal(ns, 42);
-		assert_true(strlen(reason.text) > 10);
+		assert_true(strlen(error.text) > 10);
 	}
 }
 

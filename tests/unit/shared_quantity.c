@@ -102,12 +102,12 @@ static void test_values(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
 		const struct value_case *c = &value_cases[i];
-		struct reason reason = {""};
+		struct error error = {""};
 		int64_t milli = -7, units = -7;
 
-		if (quantity_parse_milli(c->text, &milli, &reason) ||
-		    quantity_parse_units(c->text, &units, &reason))
-			fail_msg("%s: %s", c->text, reason.text);
+		if (quantity_parse_milli(c->text, &milli, &error) ||
+		    quantity_parse_units(c->text, &units, &error))
+			fail_msg("%s: %s", c->text, error.text);
 		if (milli != c->milli || units != c->units)
 			fail_msg("%s: %lld milli, %lld units", c->text, (long long)milli,
 				 (long long)units);
@@ -124,16 +124,16 @@ static void test_garbage(void **state)
 		"1\n",	"\xc2\xb5", "1--1",  "-e1",    "1e 3",	  "1e+-3", "1mm",  "1nn",  "--1",
 		"1+",	"1-",	    "1_000", "1e3e3",  "1.5.5Gi",
 	};
-	struct reason reason;
+	struct error error;
 	int64_t value = 42;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		reason.text[0] = '\0';
-		if (quantity_parse_milli(cases[i], &value, &reason) != -EINVAL)
+		error.text[0] = '\0';
+		if (quantity_parse_milli(cases[i], &value, &error) != -EINVAL)
 			fail_msg("\"%s\" was taken", cases[i]);
 		assert_int_equal(quantity_parse_units(cases[i], &value, NULL), -EINVAL);
-		assert_non_null(strstr(reason.text, cases[i]));
+		assert_non_null(strstr(error.text, cases[i]));
 	}
 	assert_int_equal(value, 42);
 }

@@ -46,25 +46,25 @@ static void write_file(const char *text, size_t len, mode_t mode)
 static void expect_refusal(const char *of, size_t most, int rc, const char *says)
 {
 	struct secret s = {0};
-	struct reason why;
+	struct error error;
 
-	assert_int_equal(secret_read(&s, of, most, true, &why), rc);
+	assert_int_equal(secret_read(&s, of, most, true, &error), rc);
 	assert_null(s.text);
-	if (strncmp(why.text, of, strlen(of)) != 0 || !strstr(why.text, says))
-		fail_msg("%s", why.text);
+	if (strncmp(error.text, of, strlen(of)) != 0 || !strstr(error.text, says))
+		fail_msg("%s", error.text);
 }
 
 static void test_bytes_are_read_whole(void **state)
 {
 	static const mode_t modes[] = {0400, 0600, 0440, 0660};
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		struct secret s;
 
 		write_file("a\0b\n", 4, modes[i]);
-		assert_int_equal(secret_read(&s, path, 4, true, &why), 0);
+		assert_int_equal(secret_read(&s, path, 4, true, &error), 0);
 		assert_int_equal(s.len, 4);
 		assert_memory_equal(s.text, "a\0b\n", 5);
 		secret_free(&s);
@@ -76,14 +76,14 @@ static void test_bytes_are_read_whole(void **state)
 static void test_others_may_not_have_it(void **state)
 {
 	struct secret s;
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	write_file("a", 1, 0604);
 	expect_refusal(path, 9, -EPERM, "others may read or write it (mode 0604)");
 	chmod(path, 0602);
 	expect_refusal(path, 9, -EPERM, "others may read or write it (mode 0602)");
-	assert_int_equal(secret_read(&s, path, 9, false, &why), 0);
+	assert_int_equal(secret_read(&s, path, 9, false, &error), 0);
 	secret_free(&s);
 }
 

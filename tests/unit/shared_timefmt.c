@@ -134,11 +134,11 @@ static void test_forms_that_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		struct reason reason = {""};
+		struct error error = {""};
 		int64_t got = 77;
 
-		assert_int_equal(timefmt_parse(texts[i], &got, &reason), -EINVAL);
-		assert_true(got == 77 && strstr(reason.text, texts[i]));
+		assert_int_equal(timefmt_parse(texts[i], &got, &error), -EINVAL);
+		assert_true(got == 77 && strstr(error.text, texts[i]));
 	}
 }
 

@@ -65,7 +65,7 @@ static void step(struct trial *t, struct view *v, int64_t now_ns)
 {
 	struct slack_options o;
 	struct place_options po;
-	struct reason why = {""};
+	struct error error = {""};
 
 	slack_options_default(&o);
 	o.rate_ppm = 150000;
@@ -77,8 +77,8 @@ static void step(struct trial *t, struct view *v, int64_t now_ns)
 	else
 		t->place = place_new(v, &po);
 	slack_result_fini(&t->result);
-	assert_int_equal(slack_step(t->state, t->place, v, now_ns, &o, &t->result, &why), 0);
-	assert_true(place_is_consistent(t->place, &why));
+	assert_int_equal(slack_step(t->state, t->place, v, now_ns, &o, &t->result, &error), 0);
+	assert_true(place_is_consistent(t->place, &error));
 	slack_fixture_check(v, &t->result, now_ns);
 	count_seen(&t->result);
 }

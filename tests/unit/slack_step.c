@@ -218,7 +218,7 @@ static void options_out_of_range_change_nothing(void **state)
 	static const int64_t rates[] = {-1, 1000000, INT64_MAX, INT64_MIN + 1};
 	struct slack_result none;
 	struct slack_options o;
-	struct reason why;
+	struct error why;
 
 	(void)state;
 	f.options.rate_ppm = 500000;
@@ -639,7 +639,7 @@ static void slots_by_use_know_what_a_workload_used_before(void **state)
 			   (long long)(VIEW_FIXTURE_NOW_NS / SECOND));
 	struct node_page n1 = view_fixture_node("n1", VIEW_FIXTURE_NOW_NS, 1000, 1900, 0);
 	struct node_page *pages[] = {page_new(&n1)};
-	struct reason why = {""};
+	struct error why = {""};
 
 	(void)state;
 	slack_fixture_workload(&f, "web", "1", 0, "1", "1Mi", "");

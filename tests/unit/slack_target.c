@@ -46,14 +46,14 @@ static void rates_are_read_exactly(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct reason why = {""};
+		struct error error = {""};
 		int64_t ppm = -1;
-		int err = slack_rate_parse(cases[i].text, &ppm, &why);
+		int err = slack_rate_parse(cases[i].text, &ppm, &error);
 
 		if (ppm != cases[i].ppm || (err == 0) != (cases[i].ppm >= 0) ||
-		    (err && !strstr(why.text, "\"")))
+		    (err && !strstr(error.text, "\"")))
 			fail_msg("\"%s\": %d, %lld: %s", cases[i].text, err, (long long)ppm,
-				 why.text);
+				 error.text);
 	}
 }
 
@@ -81,15 +81,15 @@ static void nonsense_is_refused_by_name(void **state)
 {
 	struct slack_target_input in = {.granularity = 0};
 	struct slack_target t;
-	struct reason why;
+	struct error error;
 
 	(void)state;
-	assert_int_not_equal(slack_target_make(&in, &t, &why), 0);
-	assert_string_equal(why.text, "a slack granularity of 0 is not in 1..1000");
-	assert_int_not_equal(slack_rate_check(1000000, &why), 0);
-	assert_string_equal(why.text, "a slack rate of 1.000000 is not in [0, 1)");
-	assert_int_not_equal(slack_rate_check(-100000, &why), 0);
-	assert_string_equal(why.text, "a slack rate of -0.100000 is not in [0, 1)");
+	assert_int_not_equal(slack_target_make(&in, &t, &error), 0);
+	assert_string_equal(error.text, "a slack granularity of 0 is not in 1..1000");
+	assert_int_not_equal(slack_rate_check(1000000, &error), 0);
+	assert_string_equal(error.text, "a slack rate of 1.000000 is not in [0, 1)");
+	assert_int_not_equal(slack_rate_check(-100000, &error), 0);
+	assert_string_equal(error.text, "a slack rate of -0.100000 is not in [0, 1)");
 }
 
 static void without_nodes_there_is_no_unit(void **state)

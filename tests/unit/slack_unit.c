@@ -151,7 +151,7 @@ static void balloons_of_another_size_hold_what_they_hold(void **state)
 	assert_int_equal(f.result.placed_count, 0);
 }
 
-static bool holds_without(const char *first, const char *second, struct reason *why)
+static bool holds_without(const char *first, const char *second, struct error *error)
 {
 	place_node gone[2] = {place_find_node(f.place, first), place_find_node(f.place, second)};
 	place_mark m = place_fork(f.place);
@@ -163,7 +163,7 @@ static bool holds_without(const char *first, const char *second, struct reason *
 	place_drain_node(f.place, gone[0]);
 	if (gone[1] != PLACE_NONE)
 		place_drain_node(f.place, gone[1]);
-	holds = slack_holds_without(&f.result, f.place, pods, gone, 2, why);
+	holds = slack_holds_without(&f.result, f.place, pods, gone, 2, error);
 	place_revert(f.place, m);
 	return holds;
 }
@@ -171,7 +171,7 @@ static bool holds_without(const char *first, const char *second, struct reason *
 /* Units of 1200m have their places beside the pods of the large nodes, and one of 1600m has none. */
 static void drains_are_judged_by_the_units_after_them(void **state)
 {
-	struct reason why;
+	struct error error;
 
 	(void)state;
 	place_fixture_remove(&f.world, OBJECT_POD, "shop", "p1");
@@ -183,10 +183,11 @@ static void drains_are_judged_by_the_units_after_them(void **state)
 	slack_fixture_step(&f);
 	expect_unit(1200, 2);
 	assert_string_equal(slack_fixture_where(&f), "n1:; n2:; n3: unit; n4: unit;");
-	assert_true(holds_without("n1", "", &why));
-	assert_false(holds_without("n1", "n2", &why));
-	assert_string_equal(why.text, "without it a unit of extra capacity is 1600m and 6554 MiB, "
-				      "and 1 of 1 would have no place");
+	assert_true(holds_without("n1", "", &error));
+	assert_false(holds_without("n1", "n2", &error));
+	assert_string_equal(error.text,
+			    "without it a unit of extra capacity is 1600m and 6554 MiB, "
+			    "and 1 of 1 would have no place");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -92,7 +92,7 @@ static struct store_event *next(struct store *store, enum store_event_kind kind)
 
 	assert_non_null(e);
 	if (e->kind != kind)
-		fail_msg("event %d, not %d: %s", e->kind, kind, e->reason.text);
+		fail_msg("event %d, not %d: %s", e->kind, kind, e->error.text);
 	return e;
 }
 
@@ -546,7 +546,7 @@ static void not_for_ever(void **state)
 	make_text(s->path);
 	s->store = start(s);
 	e = next(s->store, STORE_NOT_OPENED);
-	assert_non_null(strstr(e->reason.text, "8 were set aside already"));
+	assert_non_null(strstr(e->error.text, "8 were set aside already"));
 	store_event_free(e);
 	assert_int_equal(access(s->path, F_OK), 0);
 }
@@ -618,14 +618,14 @@ static void obstacles(void **state)
 		cases[i].make(s);
 		s->store = start(s);
 		e = next(s->store, STORE_NOT_OPENED);
-		if (!strstr(e->reason.text, cases[i].reason))
-			fail_msg("\"%s\", not \"%s\"", e->reason.text, cases[i].reason);
+		if (!strstr(e->error.text, cases[i].reason))
+			fail_msg("\"%s\", not \"%s\"", e->error.text, cases[i].reason);
 		store_event_free(e);
 		b = make_batch(1, "a", 1);
 		b->last = true;
 		store_put(s->store, b);
 		e = next_but_refusals(s->store, STORE_FAILED);
-		assert_non_null(strstr(e->reason.text, cases[i].reason));
+		assert_non_null(strstr(e->error.text, cases[i].reason));
 		store_event_free(e);
 		cases[i].clear(s);
 		e = next_but_refusals(s->store, STORE_OPENED);
@@ -650,7 +650,7 @@ static void one_at_a_time(void **state)
 	save(s, "a", 1);
 	second = start(s);
 	e = next(second, STORE_NOT_OPENED);
-	assert_non_null(strstr(e->reason.text, "another process has it"));
+	assert_non_null(strstr(e->error.text, "another process has it"));
 	store_event_free(e);
 	save(s, "b", 2);
 	stop(s);
@@ -676,7 +676,7 @@ static void taken_away_while_in_use(void **state)
 	b->last = true;
 	store_put(s->store, b);
 	e = next(s->store, STORE_FAILED);
-	assert_non_null(strstr(e->reason.text, "was moved or removed"));
+	assert_non_null(strstr(e->error.text, "was moved or removed"));
 	store_event_free(e);
 	expect_next(s->store, STORE_FAILED);
 	e = next(s->store, STORE_OPENED);

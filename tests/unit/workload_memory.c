@@ -123,7 +123,7 @@ static void what_was_written_is_read(void **state)
 	struct workload_memory *m = workload_memory_new(), *other = workload_memory_new();
 	struct workload_table *t, *back;
 	struct buf text = BUF_INIT, again = BUF_INIT;
-	struct reason why = {""};
+	struct error why = {""};
 
 	(void)state;
 	note(m, "a/Deployment/\"web\"", 100.25, 3, NOW);
@@ -178,7 +178,7 @@ static void what_is_wrong_is_refused_as_a_whole(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct workload_memory *m = workload_memory_new();
 		struct workload_table *t;
-		struct reason why = {""};
+		struct error why = {""};
 
 		assert_true(workload_memory_read(m, cases[i].text, strlen(cases[i].text), &why) <
 			    0);

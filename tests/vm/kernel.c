@@ -31,12 +31,12 @@ static void test_best_tier_is_chosen(void **state)
 	const char *tiers = getenv("EVENKEEL_TIERS");
 	struct tier_world *w = tier_world_need(state);
 	const struct cgroupfs *fs = cgroup_fixture_fs(w->fixture);
-	struct reason why = {""};
+	struct error error = {""};
 
 	tier_world_make_stopped(w, "child");
-	assert_int_equal(cgroupfs_scan(fs, w->topology, &why), 0);
-	if (sampler_choose(&w->sampler, -1, fs, w->topology, &why))
-		fail_msg("%s", why.text);
+	assert_int_equal(cgroupfs_scan(fs, w->topology, &error), 0);
+	if (sampler_choose(&w->sampler, -1, fs, w->topology, &error))
+		fail_msg("%s", error.text);
 	print_message("chosen: %s\n", sampler_tier_name(sampler_tier(w->sampler)));
 	if (tiers)
 		assert_memory_equal(sampler_tier_name(sampler_tier(w->sampler)), tiers, 2);
@@ -51,7 +51,7 @@ static void test_tier_opens_as_expected(void **state)
 	const char *tiers = getenv("EVENKEEL_TIERS");
 	struct tier_world *w = tier_world_need(state);
 	const char *name = sampler_tier_name(w->tier);
-	struct reason why = {""};
+	struct error error = {""};
 	int err;
 
 	if (!tiers) {
@@ -61,14 +61,14 @@ static void test_tier_opens_as_expected(void **state)
 	}
 	tier_world_make_stopped(w, "child");
 	tier_world_scan(w);
-	err = sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &why);
+	err = sampler_open_ops(&w->sampler, sampler_all_ops[w->tier], &w->fs, &error);
 	if (strstr(tiers, name) && err)
-		fail_msg("%s: %s", name, why.text);
+		fail_msg("%s: %s", name, error.text);
 	if (strstr(tiers, name))
 		return;
-	print_message("%s: %s\n", name, why.text);
+	print_message("%s: %s\n", name, error.text);
 	assert_true(err < 0);
-	assert_true(strlen(why.text) > 0);
+	assert_true(strlen(error.text) > 0);
 }
 
 static void set_generations(bool on)

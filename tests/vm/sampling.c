@@ -59,13 +59,13 @@ static int setup(void **state)
 		.tier = -1,
 		.cpu_budget_percent = 100,
 	};
-	struct reason why = {""};
+	struct error error = {""};
 
 	(void)state;
 	world.sequence = 0;
-	world.fixture = cgroup_fixture_new("sampling", &why);
-	if (!world.fixture || sampling_open(&world.sampling, &config, &why)) {
-		print_error("%s\n", why.text);
+	world.fixture = cgroup_fixture_new("sampling", &error);
+	if (!world.fixture || sampling_open(&world.sampling, &config, &error)) {
+		print_error("%s\n", error.text);
 		return -1;
 	}
 	world.next_tick_ns = clock_mono_ns();
@@ -131,15 +131,15 @@ static int64_t cpu_usec(const char *sub)
 /* Waits for its time as the agent's timer does. */
 static void tick(void)
 {
-	struct reason why = {""};
+	struct error error = {""};
 	struct timespec until;
 
 	world.next_tick_ns += TICK_NS;
 	until.tv_sec = world.next_tick_ns / NS_PER_SEC;
 	until.tv_nsec = world.next_tick_ns % NS_PER_SEC;
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-	if (sampling_tick(world.sampling, 0, &why))
-		fail_msg("%s", why.text);
+	if (sampling_tick(world.sampling, 0, &error))
+		fail_msg("%s", error.text);
 }
 
 static struct interval *take(int64_t start_ns, int64_t end_ns)

@@ -53,7 +53,7 @@ struct auth {
 };
 
 int auth_open(struct auth **out, const struct auth_options *options,
-	      struct access_counters *counters, struct reason *reason)
+	      struct access_counters *counters, struct error *reason)
 {
 	struct auth *auth = mem_zalloc(1, sizeof(*auth));
 	int rc = 0;
@@ -69,7 +69,7 @@ int auth_open(struct auth **out, const struct auth_options *options,
 	if (options->token_file)
 		rc = token_list_read(&auth->tokens, auth->key, options->token_file, reason);
 	if (rc) {
-		reason_prefix(reason, "--token-file");
+		error_prefix(reason, "--token-file");
 		auth_close(auth);
 		return rc;
 	}
@@ -189,7 +189,7 @@ static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq,
 		break;
 	}
 	refuse(auth, r, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
-	       "whose the token is cannot be found out now: %s", a->why.text);
+	       "whose the token is cannot be found out now: %s", a->error.text);
 	r->retry_after_s = 1;
 	return AUTH_REFUSE;
 }
@@ -359,7 +359,7 @@ uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, boo
 
 /* --- reload ----------------------------------------------------------------------------------- */
 
-int auth_reload(struct auth *auth, struct reason *reason)
+int auth_reload(struct auth *auth, struct error *reason)
 {
 	struct token_list *fresh, *old;
 	int rc;

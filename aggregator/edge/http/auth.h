@@ -58,7 +58,7 @@ struct auth;
  * Reads the token file. -ENOENT, -EACCES, -EPERM, -EINVAL with the reason. counters are borrowed.
  */
 int auth_open(struct auth **auth, const struct auth_options *options,
-	      struct access_counters *counters, struct reason *reason);
+	      struct access_counters *counters, struct error *error);
 void auth_close(struct auth *auth); /* NULL is allowed */
 
 /* Any thread; microseconds. *refusal is written with AUTH_REFUSE, which is counted. */
@@ -80,6 +80,6 @@ uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, boo
  * Reads the token file again. 1: it changed; 0: no. On failure the former content stays in force,
  * with the reason.
  */
-int auth_reload(struct auth *auth, struct reason *reason);
+int auth_reload(struct auth *auth, struct error *error);
 
 #endif

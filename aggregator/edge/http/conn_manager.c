@@ -82,9 +82,9 @@ static const struct sockaddr *client_address(struct MHD_Connection *connection)
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
-static void count_refusal(struct conn_manager *m, enum access_refusal why)
+static void count_refusal(struct conn_manager *m, enum access_refusal refusal)
 {
-	counter_add(&m->counters->refused[why], 1);
+	counter_add(&m->counters->refused[refusal], 1);
 }
 
 struct connection *conn_manager_begin(struct conn_manager *m, struct MHD_Connection *connection,
@@ -323,7 +323,7 @@ static void note_certificate(struct conn_manager *m)
 	m->ending = ending;
 }
 
-static void note_reload(struct conn_manager *m, int rc, const char *what, struct reason *why)
+static void note_reload(struct conn_manager *m, int rc, const char *what, struct error *error)
 {
 	if (rc > 0) {
 		counter_add(&m->counters->reloads, 1);
@@ -333,19 +333,19 @@ static void note_reload(struct conn_manager *m, int rc, const char *what, struct
 		return;
 	counter_add(&m->counters->reload_failures, 1);
 	if (!m->failing)
-		log_warn("%s; the former content stays in force", why->text);
+		log_warn("%s; the former content stays in force", error->text);
 }
 
 static void reload(struct conn_manager *m)
 {
-	struct reason why = {""};
-	int tls = m->tls ? tls_reload(m->tls, &why) : 0, tokens;
+	struct error error = {""};
+	int tls = m->tls ? tls_reload(m->tls, &error) : 0, tokens;
 
-	note_reload(m, tls, "certificates", &why);
+	note_reload(m, tls, "certificates", &error);
 	if (m->tls)
 		note_certificate(m);
-	tokens = auth_reload(m->auth, &why);
-	note_reload(m, tokens, "tokens", &why);
+	tokens = auth_reload(m->auth, &error);
+	note_reload(m, tokens, "tokens", &error);
 	m->failing = tls < 0 || tokens < 0;
 }
 
@@ -408,12 +408,12 @@ static void set_timeouts(struct conn_manager *m, const struct http_timeouts *p)
 	m->tick_ns = m->timeouts.headers_ns / 4 < TICK_NS ? m->timeouts.headers_ns / 4 : TICK_NS;
 }
 
-static int start_thread(struct conn_manager *m, struct reason *reason)
+static int start_thread(struct conn_manager *m, struct error *reason)
 {
 	int rc = thread_start(&m->thread, 0, run, m);
 
 	if (rc)
-		reason_set(reason, "no thread to watch connections: %s", strerror(-rc));
+		error_set(reason, "no thread to watch connections: %s", strerror(-rc));
 	m->started = rc == 0;
 	return rc;
 }
@@ -437,7 +437,7 @@ static struct conn_manager *make(const struct http_config *config, unsigned int 
 
 int conn_manager_start(struct conn_manager **out, const struct http_config *config,
 		       unsigned int of_client_most, struct access_counters *counters,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	struct conn_manager *m = make(config, of_client_most, counters);
 	struct auth_options options = config->auth;

@@ -22,7 +22,7 @@ struct conn_manager;
  */
 int conn_manager_start(struct conn_manager **m, const struct http_config *config,
 		       unsigned int of_client_most, struct access_counters *counters,
-		       struct reason *reason);
+		       struct error *error);
 /* All connections are closed. NULL is allowed. */
 void conn_manager_stop(struct conn_manager *m);
 void conn_manager_reload(struct conn_manager *m); /* any thread; soon */

@@ -346,7 +346,7 @@ static void free_loop(struct event_loop *l)
 }
 
 int event_loop_start(struct event_loop **out, struct http_server *server, int listener,
-		     struct conn_manager *manager, unsigned int most, struct reason *reason)
+		     struct conn_manager *manager, unsigned int most, struct error *error)
 {
 	struct event_loop *l = mem_zalloc(1, sizeof(*l));
 	int rc;
@@ -363,7 +363,7 @@ int event_loop_start(struct event_loop **out, struct http_server *server, int li
 		*out = l;
 		return 0;
 	}
-	reason_set(reason, "%s", strerror(-rc));
+	error_set(error, "%s", strerror(-rc));
 	MHD_stop_daemon(l->daemon);
 	free_loop(l);
 	return rc;

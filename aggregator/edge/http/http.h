@@ -13,7 +13,7 @@
 #include "aggregator/edge/http/auth.h"
 #include "aggregator/edge/http/tls.h"
 #include "shared/options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Timeouts of the parts of a request; 0: the default. */
 struct http_timeouts {
@@ -40,8 +40,7 @@ struct http_server;
  * also if tokens would travel in clear between machines, or other machines need no credentials,
  * and that is not allowed.
  */
-int http_start_with(struct http_server **s, const struct http_config *config,
-		    struct reason *reason);
+int http_start_with(struct http_server **s, const struct http_config *config, struct error *error);
 void http_stop(struct http_server *s);
 /* Reads certificates and tokens again, soon; it also does so every ten seconds. */
 void http_reload(struct http_server *s);
@@ -103,7 +102,7 @@ struct access_options {
 			      .initial = "0", .max = 1e6)
 
 /* -EINVAL with the reason: options contradict each other, or one of a pair is missing. */
-int access_options_check(const struct access_options *o, struct reason *reason);
+int access_options_check(const struct access_options *o, struct error *error);
 /* Into *config, which borrows the texts; the caller sets the review client. */
 void access_options_apply(const struct access_options *o, struct http_config *config);
 

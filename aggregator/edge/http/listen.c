@@ -23,7 +23,7 @@ struct address_parts {
 	char port[8];
 };
 
-static int split_address(const char *address, struct address_parts *parts, struct reason *reason)
+static int split_address(const char *address, struct address_parts *parts, struct error *error)
 {
 	const char *colon = strrchr(address, ':');
 	const char *host = address, *end = colon;
@@ -48,12 +48,12 @@ static int split_address(const char *address, struct address_parts *parts, struc
 	snprintf(parts->port, sizeof(parts->port), "%s", colon + 1);
 	return 0;
 bad:
-	reason_set(reason, "\"%s\" is not HOST:PORT, [IPV6]:PORT or :PORT", address);
+	error_set(error, "\"%s\" is not HOST:PORT, [IPV6]:PORT or :PORT", address);
 	return -EINVAL;
 }
 
 static int resolve(const struct address_parts *parts, int family, struct addrinfo **found,
-		   struct reason *reason)
+		   struct error *error)
 {
 	const struct addrinfo hints = {
 		.ai_family = family,
@@ -65,8 +65,8 @@ static int resolve(const struct address_parts *parts, int family, struct addrinf
 
 	if (!rc)
 		return 0;
-	reason_set(reason, "\"%s\" is not an address of this machine: %s", parts->host,
-		   gai_strerror(rc));
+	error_set(error, "\"%s\" is not an address of this machine: %s", parts->host,
+		  gai_strerror(rc));
 	return -EINVAL;
 }
 
@@ -127,10 +127,10 @@ static void describe(struct listener *l)
 
 /* Binds the first address of the family that can be bound. */
 static int bind_family(struct listener *l, const struct address_parts *parts, int family,
-		       struct reason *reason)
+		       struct error *error)
 {
 	struct addrinfo *found;
-	int rc = resolve(parts, family, &found, reason);
+	int rc = resolve(parts, family, &found, error);
 
 	if (rc)
 		return rc;
@@ -140,15 +140,15 @@ static int bind_family(struct listener *l, const struct address_parts *parts, in
 			break;
 	}
 	if (rc)
-		reason_set(reason, "%s", advice(rc));
+		error_set(error, "%s", advice(rc));
 	freeaddrinfo(found);
 	return rc;
 }
 
-int listen_open(struct listener *l, const char *address, struct reason *reason)
+int listen_open(struct listener *l, const char *address, struct error *error)
 {
 	struct address_parts parts;
-	int rc = split_address(address, &parts, reason);
+	int rc = split_address(address, &parts, error);
 
 	if (rc)
 		goto out;
@@ -156,13 +156,13 @@ int listen_open(struct listener *l, const char *address, struct reason *reason)
 	if (!parts.host[0])
 		rc = bind_family(l, &parts, AF_INET6, NULL);
 	if (parts.host[0] || (rc && rc != -EADDRINUSE && rc != -EACCES))
-		rc = bind_family(l, &parts, parts.host[0] ? AF_UNSPEC : AF_INET, reason);
+		rc = bind_family(l, &parts, parts.host[0] ? AF_UNSPEC : AF_INET, error);
 	else if (rc)
-		reason_set(reason, "%s", advice(rc));
+		error_set(error, "%s", advice(rc));
 	if (!rc)
 		describe(l);
 out:
 	if (rc)
-		reason_prefix(reason, "cannot listen on %s", address);
+		error_prefix(error, "cannot listen on %s", address);
 	return rc;
 }

@@ -68,7 +68,7 @@ static unsigned int connection_limit(void)
 
 /* Tokens in clear are visible to the network; without credentials the whole API is. */
 static int check_exposure(const struct http_server *s, const struct http_config *config,
-			  struct reason *reason)
+			  struct error *error)
 {
 	bool tls = config->tls.certificate, certificates = tls && config->tls.client_ca;
 	bool tokens = config->auth.token_file || config->auth.review_client;
@@ -76,18 +76,18 @@ static int check_exposure(const struct http_server *s, const struct http_config 
 	if (s->listener.loopback)
 		return 0;
 	if (tokens && !tls && !config->plain_tokens) {
-		reason_set(reason,
-			   "tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
-			   "--allow-plain-tokens where something else encrypts",
-			   s->listener.address);
+		error_set(error,
+			  "tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
+			  "--allow-plain-tokens where something else encrypts",
+			  s->listener.address);
 		return -EINVAL;
 	}
 	if (!tokens && !certificates && !config->insecure_open) {
-		reason_set(reason,
-			   "everybody who can connect to %s could read everything and make "
-			   "reservations: give --token-file, --token-review or --tls-client-ca, or "
-			   "--insecure-open where that is wanted",
-			   s->listener.address);
+		error_set(error,
+			  "everybody who can connect to %s could read everything and make "
+			  "reservations: give --token-file, --token-review or --tls-client-ca, or "
+			  "--insecure-open where that is wanted",
+			  s->listener.address);
 		return -EINVAL;
 	}
 	return 0;
@@ -106,30 +106,30 @@ static void note_ways(const struct http_server *s, const struct http_config *con
 }
 
 static int start_workers(struct http_server *s, const struct http_config *config,
-			 struct reason *reason)
+			 struct error *error)
 {
 	const struct review_client *client = config->auth.review_client;
 	int rc = 0;
 
 	for (int i = 0; i < API_WORKS && !rc; i++)
 		if (works[i].threads)
-			rc = workers_start(&s->workers[i], &works[i], reason);
+			rc = workers_start(&s->workers[i], &works[i], error);
 	if (!rc && client)
 		rc = workers_start(&s->review_workers,
 				   &(struct workers_options){client->at_once, REVIEWS_MOST, 0},
-				   reason);
+				   error);
 	return rc;
 }
 
-static int start_loops(struct http_server *s, struct reason *reason)
+static int start_loops(struct http_server *s, struct error *error)
 {
 	unsigned int most = connection_limit() / HTTP_LOOPS;
 	int rc = 0;
 
 	for (int i = 0; i < HTTP_LOOPS && !rc; i++)
-		rc = event_loop_start(&s->loops[i], s, s->listener.fd, s->manager, most, reason);
+		rc = event_loop_start(&s->loops[i], s, s->listener.fd, s->manager, most, error);
 	if (rc)
-		reason_prefix(reason, "cannot start the HTTP server on %s", s->listener.address);
+		error_prefix(error, "cannot start the HTTP server on %s", s->listener.address);
 	return rc;
 }
 
@@ -151,27 +151,26 @@ void http_stop(struct http_server *s)
 	free(s);
 }
 
-int http_start_with(struct http_server **out, const struct http_config *config,
-		    struct reason *reason)
+int http_start_with(struct http_server **out, const struct http_config *config, struct error *error)
 {
 	struct http_server *s = mem_zalloc(1, sizeof(*s));
-	int rc = listen_open(&s->listener, config->listen, reason);
+	int rc = listen_open(&s->listener, config->listen, error);
 
 	if (rc) {
 		free(s);
 		return rc;
 	}
 	s->ctx = config->ctx;
-	rc = check_exposure(s, config, reason);
+	rc = check_exposure(s, config, error);
 	if (!rc)
 		rc = conn_manager_start(&s->manager, config,
 					s->listener.loopback ? UINT_MAX : PER_CLIENT_MOST,
-					&s->ctx->counters->access, reason);
+					&s->ctx->counters->access, error);
 	if (!rc)
-		rc = start_workers(s, config, reason);
+		rc = start_workers(s, config, error);
 	if (!rc) {
 		note_ways(s, config);
-		rc = start_loops(s, reason);
+		rc = start_loops(s, error);
 	}
 	if (rc)
 		http_stop(s);
@@ -202,19 +201,19 @@ static const char *bad_host(const struct option_list *hosts)
 	return NULL;
 }
 
-int access_options_check(const struct access_options *o, struct reason *reason)
+int access_options_check(const struct access_options *o, struct error *error)
 {
 	const char *bad = bad_host(&o->allowed_hosts);
 
 	if (!o->certificate != !o->key)
-		reason_set(reason, "--tls-cert and --tls-key: give both, or neither");
+		error_set(error, "--tls-cert and --tls-key: give both, or neither");
 	else if (o->client_ca && !o->certificate)
-		reason_set(reason, "--tls-client-ca: client certificates need TLS: give --tls-cert "
-				   "and --tls-key");
+		error_set(error, "--tls-client-ca: client certificates need TLS: give --tls-cert "
+				 "and --tls-key");
 	else if (o->audience && !o->token_review)
-		reason_set(reason, "--token-audience needs --token-review: give that, too");
+		error_set(error, "--token-audience needs --token-review: give that, too");
 	else if (bad)
-		reason_set(reason, "--allowed-host: \"%s\" is no host name", bad);
+		error_set(error, "--allowed-host: \"%s\" is no host name", bad);
 	else
 		return 0;
 	return -EINVAL;

@@ -10,7 +10,7 @@
 
 #include "aggregator/edge/http/conn_manager.h"
 #include "aggregator/edge/http/workers.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* --- listen.c --------------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ struct listener {
  * picks one. -EINVAL for what is no address, else why it cannot be bound (-EADDRINUSE, -EACCES,
  * -EADDRNOTAVAIL, ..). The caller closes fd.
  */
-int listen_open(struct listener *l, const char *address, struct reason *reason);
+int listen_open(struct listener *l, const char *address, struct error *error);
 
 struct http_server;
 
@@ -40,7 +40,7 @@ struct event_loop;
  * does. The loop has at most `most` connections. -errno with the reason.
  */
 int event_loop_start(struct event_loop **l, struct http_server *server, int listener,
-		     struct conn_manager *manager, unsigned int most, struct reason *reason);
+		     struct conn_manager *manager, unsigned int most, struct error *error);
 /*
  * Closes its connections and completes every request that began; none is suspended any more. NULL
  * is allowed.

@@ -91,21 +91,21 @@ static void free_texts(struct texts *x)
 	buf_fini(&x->client_ca);
 }
 
-static int read_files(const struct tls_files *files, struct texts *x, struct reason *reason)
+static int read_files(const struct tls_files *files, struct texts *x, struct error *error)
 {
-	int rc = file_read(files->certificate, FILE_MOST, &x->certificate, reason);
+	int rc = file_read(files->certificate, FILE_MOST, &x->certificate, error);
 
 	if (rc)
-		reason_prefix(reason, "--tls-cert");
+		error_prefix(error, "--tls-cert");
 	if (!rc) {
-		rc = secret_read(&x->key, files->key, FILE_MOST, true, reason);
+		rc = secret_read(&x->key, files->key, FILE_MOST, true, error);
 		if (rc)
-			reason_prefix(reason, "--tls-key");
+			error_prefix(error, "--tls-key");
 	}
 	if (!rc && files->client_ca) {
-		rc = file_read(files->client_ca, FILE_MOST, &x->client_ca, reason);
+		rc = file_read(files->client_ca, FILE_MOST, &x->client_ca, error);
 		if (rc)
-			reason_prefix(reason, "--tls-client-ca");
+			error_prefix(error, "--tls-client-ca");
 	}
 	return rc;
 }
@@ -134,7 +134,7 @@ static gnutls_datum_t datum(char *text, size_t len)
 }
 
 static int take_pair(struct tls_set *set, const struct tls_files *files, const struct texts *x,
-		     struct reason *reason)
+		     struct error *error)
 {
 	gnutls_datum_t certificate = datum(x->certificate.data, x->certificate.len);
 	gnutls_datum_t key = datum(x->key.text, x->key.len), leaf;
@@ -143,8 +143,8 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 						     GNUTLS_X509_FMT_PEM);
 
 	if (rc < 0) {
-		reason_set(reason, "--tls-cert %s and --tls-key %s: %s", files->certificate,
-			   files->key, gnutls_strerror(rc));
+		error_set(error, "--tls-cert %s and --tls-key %s: %s", files->certificate,
+			  files->key, gnutls_strerror(rc));
 		return -EINVAL;
 	}
 	if (gnutls_certificate_get_crt_raw(set->credentials, 0, 0, &leaf) < 0 ||
@@ -161,7 +161,7 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
  * certificates.
  */
 static int take_clients(struct tls_set *set, const char *path, const struct texts *x,
-			struct reason *reason)
+			struct error *error)
 {
 	gnutls_datum_t text = datum(x->client_ca.data, x->client_ca.len);
 	int count;
@@ -175,13 +175,13 @@ static int take_clients(struct tls_set *set, const char *path, const struct text
 							      GNUTLS_X509_FMT_PEM);
 	if (count > 0)
 		return 0;
-	reason_set(reason, "--tls-client-ca %s: %s", path,
-		   count ? gnutls_strerror(count) : "no certificate in it");
+	error_set(error, "--tls-client-ca %s: %s", path,
+		  count ? gnutls_strerror(count) : "no certificate in it");
 	return -EINVAL;
 }
 
 static int make_set(struct tls_set **out, const struct tls_files *files, const struct texts *x,
-		    struct reason *reason)
+		    struct error *error)
 {
 	struct tls_set *set = mem_zalloc(1, sizeof(*set));
 	int rc;
@@ -190,9 +190,9 @@ static int make_set(struct tls_set **out, const struct tls_files *files, const s
 	digest_of(x, set->digest);
 	if (gnutls_certificate_allocate_credentials(&set->credentials) < 0)
 		mem_exhausted();
-	rc = take_pair(set, files, x, reason);
+	rc = take_pair(set, files, x, error);
 	if (!rc && files->client_ca)
-		rc = take_clients(set, files->client_ca, x, reason);
+		rc = take_clients(set, files->client_ca, x, error);
 	if (rc)
 		tls_set_drop(set);
 	else
@@ -202,14 +202,14 @@ static int make_set(struct tls_set **out, const struct tls_files *files, const s
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-int tls_open(struct tls **out, const struct tls_files *files, struct reason *reason)
+int tls_open(struct tls **out, const struct tls_files *files, struct error *error)
 {
 	struct tls *t = mem_zalloc(1, sizeof(*t));
 	int rc;
 
 	t->files = *files;
 	pthread_mutex_init(&t->lock, NULL);
-	rc = tls_reload(t, reason);
+	rc = tls_reload(t, error);
 	if (rc < 0) {
 		tls_close(t);
 		return rc;
@@ -227,17 +227,17 @@ void tls_close(struct tls *t)
 	free(t);
 }
 
-int tls_reload(struct tls *t, struct reason *reason)
+int tls_reload(struct tls *t, struct error *error)
 {
 	struct texts x = {BUF_INIT, BUF_INIT, {0}};
 	struct tls_set *fresh = NULL, *old = t->newest;
 	uint8_t digest[DIGEST_LEN];
-	int rc = read_files(&t->files, &x, reason);
+	int rc = read_files(&t->files, &x, error);
 
 	if (!rc)
 		digest_of(&x, digest);
 	if (!rc && (!old || memcmp(old->digest, digest, DIGEST_LEN) != 0))
-		rc = make_set(&fresh, &t->files, &x, reason);
+		rc = make_set(&fresh, &t->files, &x, error);
 	free_texts(&x);
 	if (!fresh)
 		return rc;

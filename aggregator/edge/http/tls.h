@@ -8,7 +8,7 @@
 #include <gnutls/gnutls.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct tls_files {
 	const char *certificate, *key; /* PEM; borrowed, as all here */
@@ -21,13 +21,13 @@ struct tls_set;
 struct tls;
 
 /* -EINVAL with the reason naming the file. files is copied, its texts are borrowed. */
-int tls_open(struct tls **t, const struct tls_files *files, struct reason *reason);
+int tls_open(struct tls **t, const struct tls_files *files, struct error *error);
 void tls_close(struct tls *t); /* after the last set is dropped; NULL is allowed */
 /*
  * One thread at a time. 1: the files changed, and the new content is in force; 0: no change;
  * -EINVAL with the reason: the former content stays.
  */
-int tls_reload(struct tls *t, struct reason *reason);
+int tls_reload(struct tls *t, struct error *error);
 /* Expiry of the certificate, Unix time. */
 int64_t tls_ends_s(struct tls *t);
 

@@ -87,18 +87,18 @@ struct token_list {
 /* --- lines ------------------------------------------------------------------------------------ */
 
 static int take_name(const char *name, size_t len, size_t number, char out[TOKEN_NAME_LEN],
-		     struct reason *reason)
+		     struct error *error)
 {
 	if (len == 0 || len >= TOKEN_NAME_LEN) {
-		reason_set(reason, "line %zu: a name has 1 to %d characters", number,
-			   TOKEN_NAME_LEN - 1);
+		error_set(error, "line %zu: a name has 1 to %d characters", number,
+			  TOKEN_NAME_LEN - 1);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < len; i++) {
 		if (name[i] >= ' ' && name[i] < 0x7f && name[i] != ',')
 			continue;
-		reason_set(reason, "line %zu: the name holds what is not printable, or a comma",
-			   number);
+		error_set(error, "line %zu: the name holds what is not printable, or a comma",
+			  number);
 		return -EINVAL;
 	}
 	memcpy(out, name, len);
@@ -108,7 +108,7 @@ static int take_name(const char *name, size_t len, size_t number, char out[TOKEN
 
 /* One line without its end, and not empty. */
 static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], const char *line,
-		     size_t len, size_t number, struct reason *reason)
+		     size_t len, size_t number, struct error *error)
 {
 	const char *comma = memchr(line, ',', len);
 	size_t token_len = comma ? (size_t)(comma - line) : len;
@@ -117,31 +117,31 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 	int rc = 0;
 
 	if (!bearer_is_token(line, token_len)) {
-		reason_set(reason,
-			   "line %zu: a token is at most %d letters, digits and -._~+/, with = "
-			   "only at its end",
-			   number, BEARER_TOKEN_MAX);
+		error_set(error,
+			  "line %zu: a token is at most %d letters, digits and -._~+/, with = "
+			  "only at its end",
+			  number, BEARER_TOKEN_MAX);
 		return -EINVAL;
 	}
 	if (token_len < TOKEN_LEAST) {
-		reason_set(reason,
-			   "line %zu: the token is shorter than %d characters; make one with "
-			   "head -c 32 /dev/urandom | base64 -w0",
-			   number, TOKEN_LEAST);
+		error_set(error,
+			  "line %zu: the token is shorter than %d characters; make one with "
+			  "head -c 32 /dev/urandom | base64 -w0",
+			  number, TOKEN_LEAST);
 		return -EINVAL;
 	}
 	if (comma)
-		rc = take_name(comma + 1, len - token_len - 1, number, name, reason);
+		rc = take_name(comma + 1, len - token_len - 1, number, name, error);
 	else
 		snprintf(name, sizeof(name), "token %zu", number);
 	if (rc)
 		return rc;
 	bearer_digest(key, line, token_len, digest);
 	if (l->count == TOKEN_LIST_MAX || token_list_find(l, digest)) {
-		reason_set(reason,
-			   l->count == TOKEN_LIST_MAX ? "line %zu: only %d tokens are possible"
-						      : "line %zu: that token was there already",
-			   number, TOKEN_LIST_MAX);
+		error_set(error,
+			  l->count == TOKEN_LIST_MAX ? "line %zu: only %d tokens are possible"
+						     : "line %zu: that token was there already",
+			  number, TOKEN_LIST_MAX);
 		return -EINVAL;
 	}
 	memcpy(l->tokens[l->count].digest, digest, sizeof(digest));
@@ -151,7 +151,7 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 }
 
 int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *text,
-		     size_t len, struct reason *reason)
+		     size_t len, struct error *error)
 {
 	struct token_list *l = mem_zalloc(1, sizeof(*l));
 	const char *end = text + len;
@@ -166,10 +166,10 @@ int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN]
 		if (line_len && line[line_len - 1] == '\r')
 			line_len--;
 		if (line_len && line[0] != '#')
-			rc = take_line(l, key, line, line_len, number, reason);
+			rc = take_line(l, key, line, line_len, number, error);
 	}
 	if (!rc && !l->count) {
-		reason_set(reason, "there is no token in it");
+		error_set(error, "there is no token in it");
 		rc = -EINVAL;
 	}
 	if (rc)
@@ -182,16 +182,16 @@ int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN]
 /* --- the file --------------------------------------------------------------------------------- */
 
 int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *path,
-		    struct reason *reason)
+		    struct error *error)
 {
 	struct secret file;
-	int rc = secret_read(&file, path, FILE_MOST, true, reason);
+	int rc = secret_read(&file, path, FILE_MOST, true, error);
 
 	if (rc)
 		return rc;
-	rc = token_list_parse(list, key, file.text, file.len, reason);
+	rc = token_list_parse(list, key, file.text, file.len, error);
 	if (rc)
-		reason_prefix(reason, "%s", path);
+		error_prefix(error, "%s", path);
 	secret_free(&file);
 	return rc;
 }
@@ -278,7 +278,7 @@ bool review_cache_find(struct review_cache *c, const uint8_t digest[BEARER_DIGES
 	if (good) {
 		a->verdict = e->verdict;
 		memcpy(a->user, e->user, sizeof(a->user));
-		a->why.text[0] = '\0';
+		a->error.text[0] = '\0';
 	}
 	pthread_mutex_unlock(&c->lock);
 	return good;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "aggregator/api/access_review.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { BEARER_DIGEST_LEN = 32, BEARER_KEY_LEN = 32, BEARER_TOKEN_MAX = 8 << 10 };
 
@@ -48,13 +48,13 @@ struct token_list;
  * reason, which names the line, never a token.
  */
 int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *text,
-		     size_t len, struct reason *reason);
+		     size_t len, struct error *error);
 /*
  * From a file that others can neither read nor write. -ENOENT, -EACCES, -EPERM, -EINVAL with the
  * reason naming the path.
  */
 int token_list_read(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *path,
-		    struct reason *reason);
+		    struct error *error);
 void token_list_free(struct token_list *list); /* NULL is allowed */
 
 /* Whether they have the same tokens; both made with one key. */

@@ -105,7 +105,7 @@ void workers_give(struct workers *ws, struct work *w)
 		refused->run(refused, true);
 }
 
-int workers_start(struct workers **out, const struct workers_options *o, struct reason *reason)
+int workers_start(struct workers **out, const struct workers_options *o, struct error *error)
 {
 	struct workers *ws = mem_zalloc(1, sizeof(*ws));
 	int rc = 0;
@@ -120,7 +120,7 @@ int workers_start(struct workers **out, const struct workers_options *o, struct 
 			ws->thread_count++;
 	}
 	if (rc) {
-		reason_set(reason, "no thread for requests: %s", strerror(-rc));
+		error_set(error, "no thread for requests: %s", strerror(-rc));
 		workers_stop(ws);
 		workers_free(ws);
 		return rc;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* A unit of work, embedded in its owner. */
 struct work {
@@ -24,7 +24,7 @@ struct workers_options {
 struct workers;
 
 /* -errno with the reason. */
-int workers_start(struct workers **ws, const struct workers_options *o, struct reason *reason);
+int workers_start(struct workers **ws, const struct workers_options *o, struct error *error);
 /*
  * Runs it later on a thread: works of one client in order, of several clients round-robin. If
  * waiting_most works wait, the last one of the client with most is run at once as refused.

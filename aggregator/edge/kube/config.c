@@ -109,25 +109,25 @@ void kube_config_fini(struct kube_config *c)
 
 /* --- a pod ------------------------------------------------------------------------------------ */
 
-static int check_readable(const char *path, const char *what, struct reason *reason)
+static int check_readable(const char *path, const char *what, struct error *error)
 {
 	if (access(path, R_OK) == 0)
 		return 0;
-	reason_set(reason, "in-cluster: no %s of the service account at %s: %s", what, path,
-		   strerror(errno));
+	error_set(error, "in-cluster: no %s of the service account at %s: %s", what, path,
+		  strerror(errno));
 	return -EINVAL;
 }
 
 /* A pod without the file does not know its namespace. */
-static int read_namespace(struct kube_config *c, const char *dir, struct reason *reason)
+static int read_namespace(struct kube_config *c, const char *dir, struct error *error)
 {
 	char *path = mem_printf("%s/namespace", dir);
 	struct secret file;
-	int rc = secret_read(&file, path, NAMESPACE_MAX, false, reason);
+	int rc = secret_read(&file, path, NAMESPACE_MAX, false, error);
 
 	free(path);
 	if (rc) {
-		reason_prefix(reason, "in-cluster");
+		error_prefix(error, "in-cluster");
 		return -EINVAL;
 	}
 	file.text[strcspn(file.text, " \t\r\n")] = '\0';
@@ -136,7 +136,7 @@ static int read_namespace(struct kube_config *c, const char *dir, struct reason 
 }
 
 static int set_server(struct kube_config *c, const char *host, const char *port,
-		      struct reason *reason)
+		      struct error *error)
 {
 	char *bracketed = kube_url_host(host);
 	struct kube_url url = {0};
@@ -144,22 +144,22 @@ static int set_server(struct kube_config *c, const char *host, const char *port,
 
 	if (bracketed) {
 		c->server = mem_printf("https://%s:%s", bracketed, port);
-		rc = kube_url_parse(&url, c->server, reason);
+		rc = kube_url_parse(&url, c->server, error);
 	} else {
-		reason_set(reason, "not a host name or an address");
+		error_set(error, "not a host name or an address");
 	}
 	if (rc == 0 && url.path[0]) {
-		reason_set(reason, "has more than host and port");
+		error_set(error, "has more than host and port");
 		rc = -EINVAL;
 	}
 	if (rc)
-		reason_prefix(reason, "in-cluster: KUBERNETES_SERVICE_HOST and _PORT");
+		error_prefix(error, "in-cluster: KUBERNETES_SERVICE_HOST and _PORT");
 	kube_url_fini(&url);
 	free(bracketed);
 	return rc;
 }
 
-int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason *reason)
+int kube_config_in_cluster(struct kube_config *c, const char *dir, struct error *error)
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
@@ -167,20 +167,20 @@ int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason
 	int rc;
 
 	if (!host || !host[0] || !port || !port[0]) {
-		reason_set(reason, "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set");
+		error_set(error, "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set");
 		return -ENOENT;
 	}
 	dir = dir ? dir : POD_FOLDER;
 	found.source = mem_strdup("in-cluster");
 	found.token_file = mem_printf("%s/token", dir);
 	found.ca_file = mem_printf("%s/ca.crt", dir);
-	rc = set_server(&found, host, port, reason);
+	rc = set_server(&found, host, port, error);
 	if (rc == 0)
-		rc = check_readable(found.token_file, "token", reason);
+		rc = check_readable(found.token_file, "token", error);
 	if (rc == 0)
-		rc = check_readable(found.ca_file, "certificate authority", reason);
+		rc = check_readable(found.ca_file, "certificate authority", error);
 	if (rc == 0)
-		rc = read_namespace(&found, dir, reason);
+		rc = read_namespace(&found, dir, error);
 	if (rc)
 		kube_config_fini(&found);
 	else
@@ -190,7 +190,7 @@ int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
-static CURLU *parse(const char *text, const char *example, struct reason *reason)
+static CURLU *parse(const char *text, const char *example, struct error *error)
 {
 	CURLU *url = curl_url();
 	CURLUcode code;
@@ -200,8 +200,8 @@ static CURLU *parse(const char *text, const char *example, struct reason *reason
 	code = curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
 	if (code == CURLUE_OK && strstr(text, "://"))
 		return url;
-	reason_set(reason, "not an address such as %s (%s)", example,
-		   code == CURLUE_OK ? "no scheme" : curl_url_strerror(code));
+	error_set(error, "not an address such as %s (%s)", example,
+		  code == CURLUE_OK ? "no scheme" : curl_url_strerror(code));
 	curl_url_cleanup(url);
 	return NULL;
 }
@@ -245,15 +245,15 @@ static bool is_loopback(const char *host)
 		ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
-static int take(struct kube_url *u, CURLU *url, struct reason *reason)
+static int take(struct kube_url *u, CURLU *url, struct error *error)
 {
 	if (!is_scheme(url, "https") && !is_scheme(url, "http")) {
-		reason_set(reason, "only https and http are possible");
+		error_set(error, "only https and http are possible");
 		return -EINVAL;
 	}
 	if (has(url, CURLUPART_USER) || has(url, CURLUPART_PASSWORD) || has(url, CURLUPART_QUERY) ||
 	    has(url, CURLUPART_FRAGMENT)) {
-		reason_set(reason, "has more than host, port and path");
+		error_set(error, "has more than host, port and path");
 		return -EINVAL;
 	}
 	u->tls = is_scheme(url, "https");
@@ -261,7 +261,7 @@ static int take(struct kube_url *u, CURLU *url, struct reason *reason)
 	u->port = part(url, CURLUPART_PORT);
 	u->path = part(url, CURLUPART_PATH);
 	if (!u->host || !u->port || !u->path || has(url, CURLUPART_ZONEID)) {
-		reason_set(reason, "has no host that can be used");
+		error_set(error, "has no host that can be used");
 		return -EINVAL;
 	}
 	for (size_t len = strlen(u->path); len && u->path[len - 1] == '/'; len--)
@@ -270,15 +270,15 @@ static int take(struct kube_url *u, CURLU *url, struct reason *reason)
 	return 0;
 }
 
-int kube_url_parse(struct kube_url *u, const char *text, struct reason *reason)
+int kube_url_parse(struct kube_url *u, const char *text, struct error *error)
 {
 	struct kube_url parsed = {0};
-	CURLU *url = parse(text, "https://10.96.0.1:443", reason);
+	CURLU *url = parse(text, "https://10.96.0.1:443", error);
 	int rc;
 
 	if (!url)
 		return -EINVAL;
-	rc = take(&parsed, url, reason);
+	rc = take(&parsed, url, error);
 	curl_url_cleanup(url);
 	if (rc)
 		kube_url_fini(&parsed);
@@ -311,9 +311,9 @@ char *kube_url_host(const char *name)
 	return NULL;
 }
 
-int kube_url_check_proxy(const char *text, struct reason *reason)
+int kube_url_check_proxy(const char *text, struct error *error)
 {
-	CURLU *url = parse(text, "http://proxy.example:3128", reason);
+	CURLU *url = parse(text, "http://proxy.example:3128", error);
 	bool known;
 
 	if (!url)
@@ -323,6 +323,6 @@ int kube_url_check_proxy(const char *text, struct reason *reason)
 	curl_url_cleanup(url);
 	if (known)
 		return 0;
-	reason_set(reason, "only http, https and socks5 are possible");
+	error_set(error, "only http, https and socks5 are possible");
 	return -EINVAL;
 }

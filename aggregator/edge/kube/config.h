@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Strings are owned; NULL: not given. Inline data of a kubeconfig is decoded. */
 struct kube_config {
@@ -37,19 +37,19 @@ struct kube_config {
  * fault; then *c is untouched.
  */
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
-		     struct reason *reason);
+		     struct error *error);
 /*
  * Parses the text of a kubeconfig. name: of the file, for reasons and as the source; folder: the
  * base of relative paths; context: NULL for the current one. 0, or -EINVAL with the reason
  * "name:line:column: text", without secrets; *c is written only on success.
  */
 int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
-		     size_t len, const char *context, struct reason *reason);
+		     size_t len, const char *context, struct error *error);
 /*
  * Reads KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace in dir (NULL: the
  * default). -ENOENT: no pod; -EINVAL: something is missing, and the reason names it.
  */
-int kube_config_in_cluster(struct kube_config *c, const char *dir, struct reason *reason);
+int kube_config_in_cluster(struct kube_config *c, const char *dir, struct error *error);
 /* Overwrites *to without freeing it. */
 void kube_config_copy(struct kube_config *to, const struct kube_config *from);
 void kube_config_fini(
@@ -68,7 +68,7 @@ struct kube_url {
  * -EINVAL with the reason, which has no password: not http or https, or more than host, port and
  * path.
  */
-int kube_url_parse(struct kube_url *u, const char *text, struct reason *reason);
+int kube_url_parse(struct kube_url *u, const char *text, struct error *error);
 void kube_url_fini(struct kube_url *u); /* accepts zeroes */
 /*
  * A host name or address as in a URL: an IPv6 address gets its brackets. NULL: neither. The caller
@@ -76,6 +76,6 @@ void kube_url_fini(struct kube_url *u); /* accepts zeroes */
  */
 char *kube_url_host(const char *name);
 /* -EINVAL with the reason unless http, https, socks5 or socks5h. */
-int kube_url_check_proxy(const char *text, struct reason *reason);
+int kube_url_check_proxy(const char *text, struct error *error);
 
 #endif

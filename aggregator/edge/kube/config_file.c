@@ -43,41 +43,41 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-int token_take(const char *text, size_t len, char **token, struct reason *reason)
+int token_take(const char *text, size_t len, char **token, struct error *error)
 {
 	while (len && is_blank(text[len - 1]))
 		len--;
 	for (; len && is_blank(*text); text++)
 		len--;
 	if (len == 0) {
-		reason_set(reason, "the token is empty");
+		error_set(error, "the token is empty");
 		return -EINVAL;
 	}
 	if (len > TOKEN_MAX) {
-		reason_set(reason, "the token is longer than %d KiB", TOKEN_MAX / 1024);
+		error_set(error, "the token is longer than %d KiB", TOKEN_MAX / 1024);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] > ' ' && text[i] < 0x7f)
 			continue;
-		reason_set(reason, "byte %zu of the token is no printable ASCII", i + 1);
+		error_set(error, "byte %zu of the token is no printable ASCII", i + 1);
 		return -EINVAL;
 	}
 	*token = mem_strndup(text, len);
 	return 0;
 }
 
-int token_read(const char *path, char **token, struct reason *reason)
+int token_read(const char *path, char **token, struct error *error)
 {
 	struct secret file;
 	/* Room for line ends; token_take() refuses longer ones. */
-	int rc = secret_read(&file, path, TOKEN_MAX + 64, false, reason);
+	int rc = secret_read(&file, path, TOKEN_MAX + 64, false, error);
 
 	if (rc)
 		return rc;
-	rc = token_take(file.text, file.len, token, reason);
+	rc = token_take(file.text, file.len, token, error);
 	if (rc)
-		reason_prefix(reason, "%s", path);
+		error_prefix(error, "%s", path);
 	secret_free(&file);
 	return rc;
 }

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Of a kubeconfig, and of a file of certificates. */
 enum { KUBE_FILE_MAX = 1 << 20 };
@@ -24,8 +24,8 @@ enum { TOKEN_MAX = 16 << 10 };
  * kube_text_wipe(). -EINVAL with the reason: no word, longer than TOKEN_MAX, or a byte that could
  * end or split a header.
  */
-int token_take(const char *text, size_t len, char **token, struct reason *reason);
+int token_take(const char *text, size_t len, char **token, struct error *error);
 /* The same from a file. Errors of secret_read(); the reason names the path. */
-int token_read(const char *path, char **token, struct reason *reason);
+int token_read(const char *path, char **token, struct error *error);
 
 #endif

@@ -36,9 +36,9 @@
 
 /* --- answer ----------------------------------------------------------------------------------- */
 
-static int refuse(struct reason *reason, const char *text)
+static int refuse(struct error *reason, const char *text)
 {
-	reason_set(reason, "%s", text);
+	error_set(reason, "%s", text);
 	return -EINVAL;
 }
 
@@ -50,7 +50,7 @@ static char *text_of(const cJSON *object, const char *key)
 }
 
 static int take_pair(struct exec_credential *cred, const char *certificate, const char *key,
-		     struct reason *reason)
+		     struct error *reason)
 {
 	if (!certificate && !key)
 		return 0;
@@ -64,7 +64,7 @@ static int take_pair(struct exec_credential *cred, const char *certificate, cons
 	return 0;
 }
 
-static int take_status(struct exec_credential *cred, const cJSON *status, struct reason *reason)
+static int take_status(struct exec_credential *cred, const cJSON *status, struct error *reason)
 {
 	const cJSON *time = cJSON_GetObjectItemCaseSensitive(status, "expirationTimestamp");
 	const char *token = text_of(status, "token");
@@ -86,7 +86,7 @@ static int take_status(struct exec_credential *cred, const cJSON *status, struct
 }
 
 static int take_object(struct exec_credential *cred, const char *api_version, const cJSON *doc,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	const cJSON *status = cJSON_GetObjectItemCaseSensitive(doc, "status");
 	const char *kind = text_of(doc, "kind"), *version = text_of(doc, "apiVersion");
@@ -94,7 +94,7 @@ static int take_object(struct exec_credential *cred, const char *api_version, co
 	if (!kind || strcmp(kind, "ExecCredential") != 0)
 		return refuse(reason, "not an ExecCredential");
 	if (!version || strcmp(version, api_version) != 0) {
-		reason_set(reason, "another apiVersion than %s", api_version);
+		error_set(reason, "another apiVersion than %s", api_version);
 		return -EINVAL;
 	}
 	if (!cJSON_IsObject(status))
@@ -113,7 +113,7 @@ static void wipe(cJSON *item)
 }
 
 int exec_credential_parse(struct exec_credential *cred, const char *api_version, const char *json,
-			  size_t len, struct reason *reason)
+			  size_t len, struct error *reason)
 {
 	struct exec_credential parsed = {0};
 	cJSON *doc = cJSON_ParseWithLength(json, len);
@@ -242,13 +242,13 @@ static int spawn(pid_t *pid, char *const argv[], char *const envp[], int out, in
 	return rc;
 }
 
-static int refuse_start(int error, struct reason *reason)
+static int refuse_start(int error, struct error *reason)
 {
-	reason_set(reason, "cannot be run: %s", strerror(error));
+	error_set(reason, "cannot be run: %s", strerror(error));
 	return error == ENOENT ? -ENOENT : -EACCES;
 }
 
-static int start(struct child *c, char *const argv[], char *const envp[], struct reason *reason)
+static int start(struct child *c, char *const argv[], char *const envp[], struct error *reason)
 {
 	int out[2], err[2], rc;
 
@@ -374,41 +374,41 @@ static const char *last_words(struct stream *err, char out[SHOWN_LEN])
 }
 
 /* The verdict without the quote. */
-static int judge_end(const struct child *c, int64_t limit_ns, struct reason *reason)
+static int judge_end(const struct child *c, int64_t limit_ns, struct error *reason)
 {
 	if (c->out.overflown) {
-		reason_set(reason, "printed more than %d KiB and was killed",
-			   EXEC_OUTPUT_MAX / 1024);
+		error_set(reason, "printed more than %d KiB and was killed",
+			  EXEC_OUTPUT_MAX / 1024);
 		return -EIO;
 	}
 	if (!c->ended) {
-		reason_set(reason, "did not end within %.3gs and was killed",
-			   (double)limit_ns / NS_PER_SEC);
+		error_set(reason, "did not end within %.3gs and was killed",
+			  (double)limit_ns / NS_PER_SEC);
 		return -ETIMEDOUT;
 	}
 	if (WIFSIGNALED(c->status))
-		reason_set(reason, "was ended by signal %d", WTERMSIG(c->status));
+		error_set(reason, "was ended by signal %d", WTERMSIG(c->status));
 	else if (WEXITSTATUS(c->status))
-		reason_set(reason, "failed with exit status %d", WEXITSTATUS(c->status));
+		error_set(reason, "failed with exit status %d", WEXITSTATUS(c->status));
 	else
 		return 0;
 	return -EIO;
 }
 
-static int judge(struct child *c, int64_t limit_ns, struct reason *reason)
+static int judge(struct child *c, int64_t limit_ns, struct error *reason)
 {
-	struct reason how;
+	struct error how;
 	char words[SHOWN_LEN];
 	int rc = judge_end(c, limit_ns, &how);
 
 	last_words(&c->err, words);
 	if (rc)
-		reason_set(reason, "%s%s%s", how.text, words[0] ? ": " : "", words);
+		error_set(reason, "%s%s%s", how.text, words[0] ? ": " : "", words);
 	return rc;
 }
 
 int exec_run(char *const argv[], char *const envp[], int64_t limit_ns, char **out, size_t *len,
-	     struct reason *reason)
+	     struct error *reason)
 {
 	struct child c = {0};
 	int rc = start(&c, argv, envp, reason);

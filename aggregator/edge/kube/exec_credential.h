@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "aggregator/edge/kube/config.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* A token, or a certificate with its key, or both. Owned. */
 struct exec_credential {
@@ -26,7 +26,7 @@ struct exec_credential {
  * no credential, half of a pair, or a bad time.
  */
 int exec_credential_parse(struct exec_credential *cred, const char *api_version, const char *json,
-			  size_t len, struct reason *reason);
+			  size_t len, struct error *error);
 void exec_credential_fini(struct exec_credential *cred); /* wipes; accepts zeroes, leaves zeroes */
 
 /*
@@ -46,6 +46,6 @@ enum { EXEC_OUTPUT_MAX = 256 << 10 };
  * on stderr.
  */
 int exec_run(char *const argv[], char *const envp[], int64_t limit_ns, char **out, size_t *len,
-	     struct reason *reason);
+	     struct error *error);
 
 #endif

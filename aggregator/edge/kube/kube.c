@@ -340,13 +340,13 @@ static void free_all(struct kube *k)
 
 int kube_start(struct kube **out, const struct kube_config *config,
 	       const struct kube_timing *timing, void (*ready)(void *ctx), void *ctx,
-	       struct reason *reason)
+	       struct error *error)
 {
 	struct kube *k = mem_zalloc(1, sizeof(*k));
 	int rc;
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
-	rc = kube_session_new(&k->session, config, reason);
+	rc = kube_session_new(&k->session, config, error);
 	if (rc) {
 		free(k);
 		return rc;
@@ -360,7 +360,7 @@ int kube_start(struct kube **out, const struct kube_config *config,
 	init_feeds(k, timing ? timing : kube_timing_usual());
 	rc = thread_start(&k->thread, 0, run, k);
 	if (rc) {
-		reason_set(reason, "no thread for the Kubernetes API: %s", strerror(-rc));
+		error_set(error, "no thread for the Kubernetes API: %s", strerror(-rc));
 		free_all(k);
 		return rc;
 	}

@@ -12,7 +12,7 @@
 
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/model/model.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* What the loop does with the model, in order. */
 enum kube_change_type {
@@ -54,7 +54,7 @@ struct kube_timing; /* reflector.h */
  * -errno with the reason. An API that cannot be reached is no error: it is tried again for ever.
  */
 int kube_start(struct kube **k, const struct kube_config *config, const struct kube_timing *timing,
-	       void (*ready)(void *ctx), void *ctx, struct reason *reason);
+	       void (*ready)(void *ctx), void *ctx, struct error *error);
 /*
  * Any thread. Everything that has arrived by now is handed over; then `ready` is called, and
  * kube_flushed() is at least that ticket.

@@ -133,7 +133,7 @@ static void put(struct feed *f, cJSON *json, size_t len)
 {
 	char field[OBJECT_FIELD_MAX] = "";
 	struct object *object;
-	struct reason why;
+	struct error why;
 
 	add_type(f, json);
 	if (object_read(kind_of(f), json, &object, field, &why)) {
@@ -237,7 +237,7 @@ static void on_open(void *ctx)
 	step(f, &e);
 }
 
-static void set_fault(struct feed *f, const struct reason *why)
+static void set_fault(struct feed *f, const struct error *why)
 {
 	kube_status_set(&f->fault, 0, why->text);
 	f->faulted = true;
@@ -246,7 +246,7 @@ static void set_fault(struct feed *f, const struct reason *why)
 static bool on_data(void *ctx, const char *data, size_t len)
 {
 	struct feed *f = ctx;
-	struct reason why;
+	struct error why;
 
 	f->reflector.source.bytes += len;
 	if (splitter_feed(&f->splitter, data, len, &why))
@@ -260,13 +260,13 @@ static void check_list(struct feed *f)
 {
 	const char *kind = f->splitter.kind ? f->splitter.kind : "nothing";
 	const char *want = object_kind_name(kind_of(f));
-	struct reason why;
+	struct error why;
 
 	if (splitter_end(&f->splitter, &why)) {
 		set_fault(f, &why);
 	} else if (strncmp(kind, want, strlen(want)) != 0 ||
 		   strcmp(kind + strlen(want), "List") != 0) {
-		reason_set(&why, "a list of %s was requested, and %.64s came", want, kind);
+		error_set(&why, "a list of %s was requested, and %.64s came", want, kind);
 		set_fault(f, &why);
 	}
 }

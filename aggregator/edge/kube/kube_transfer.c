@@ -98,7 +98,7 @@ static void end_without_answer(struct transfer *t, const char *why)
 
 void transfer_start(struct transfer *t, const struct transfer_request *request, int64_t now_ns)
 {
-	struct reason why;
+	struct error why;
 
 	t->opened = t->enough = false;
 	t->detail[0] = '\0';
@@ -130,7 +130,7 @@ static void end_refused(struct transfer *t, long code)
 
 void transfer_finish(struct transfer *t, CURLcode code)
 {
-	struct reason why;
+	struct error why;
 
 	curl_multi_remove_handle(t->multi, t->handle);
 	t->active = false;

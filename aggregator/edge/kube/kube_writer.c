@@ -41,7 +41,7 @@ bool kube_writer_wait(struct kube_writer *w, int64_t ns)
 long kube_writer_send(struct kube_writer *w, enum kube_method method, const char *path,
 		      const struct buf *body)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	long status = kube_call_send(&w->call, method, path, body, &why);
 
 	if (!status && !atomic_load(&w->stopping))
@@ -66,14 +66,14 @@ static void release(struct kube_writer *w)
 }
 
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
-		      void *(*run)(void *arg), void *arg, struct reason *reason)
+		      void *(*run)(void *arg), void *arg, struct error *error)
 {
 	pthread_condattr_t attributes;
 	int rc;
 
 	*w = (struct kube_writer){.what = what,
 				  .call = {.answer_max = ANSWER_MAX, .stopping = &w->stopping}};
-	rc = kube_call_open(&w->call, config, TIMEOUT_MS, reason);
+	rc = kube_call_open(&w->call, config, TIMEOUT_MS, error);
 	if (rc)
 		return rc;
 	pthread_mutex_init(&w->lock, NULL);
@@ -83,7 +83,7 @@ int kube_writer_start(struct kube_writer *w, const struct kube_config *config, c
 	pthread_condattr_destroy(&attributes);
 	rc = thread_start(&w->thread, 0, run, arg);
 	if (rc) {
-		reason_set(reason, "no thread: %s: %s", what, strerror(-rc));
+		error_set(error, "no thread: %s: %s", what, strerror(-rc));
 		release(w);
 	}
 	return rc;

@@ -27,7 +27,7 @@ struct kube_writer {
  * nothing to stop.
  */
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
-		      void *(*run)(void *arg), void *arg, struct reason *reason);
+		      void *(*run)(void *arg), void *arg, struct error *error);
 /* Cuts a running request and ends the thread. */
 void kube_writer_stop(struct kube_writer *w);
 

@@ -123,7 +123,7 @@ static void check_server(struct reader *r, const yaml_node_t *cluster)
 {
 	const yaml_node_t *at;
 	struct kube_url url = {0};
-	struct reason why;
+	struct error why;
 	char *server = r->config.server;
 
 	at = find_scalar(r, cluster, "server");
@@ -141,7 +141,7 @@ static void check_server(struct reader *r, const yaml_node_t *cluster)
 static void check_proxy(struct reader *r, const yaml_node_t *cluster)
 {
 	const yaml_node_t *at = find_scalar(r, cluster, "proxy-url");
-	struct reason why;
+	struct error why;
 
 	if (at && r->config.proxy_url && kube_url_check_proxy(r->config.proxy_url, &why))
 		kubeconfig_yaml_fail(&r->yaml, at, "proxy-url: %s", why.text);
@@ -307,7 +307,7 @@ static void take_exec(struct reader *r, const yaml_node_t *exec)
 static void check_token(struct reader *r, const yaml_node_t *user)
 {
 	struct kube_config *c = &r->config;
-	struct reason why;
+	struct error why;
 	char *checked;
 
 	if (!c->token)
@@ -413,11 +413,11 @@ static void take_context(struct reader *r, const yaml_node_t *context)
 }
 
 int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
-		     size_t len, const char *context, struct reason *reason)
+		     size_t len, const char *context, struct error *error)
 {
 	struct reader r = {.folder = folder};
 	const yaml_node_t *found;
-	int rc = kubeconfig_yaml_load(&r.yaml, name, text, len, reason);
+	int rc = kubeconfig_yaml_load(&r.yaml, name, text, len, error);
 
 	if (rc)
 		return rc;
@@ -453,16 +453,16 @@ static char *folder_of(const char *path)
 }
 
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
-		     struct reason *reason)
+		     struct error *error)
 {
 	struct secret file;
 	char *folder;
-	int rc = secret_read(&file, path, KUBE_FILE_MAX, false, reason);
+	int rc = secret_read(&file, path, KUBE_FILE_MAX, false, error);
 
 	if (rc)
 		return rc;
 	folder = folder_of(path);
-	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, reason);
+	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, error);
 	free(folder);
 	secret_free(&file);
 	return rc;

@@ -21,18 +21,18 @@
 
 enum { EVENTS_MAX = 100000, DEPTH_MAX = 64, ANCHORS_MAX = 100 };
 
-static int refuse(const char *name, const yaml_mark_t *at, const char *text, struct reason *reason)
+static int refuse(const char *name, const yaml_mark_t *at, const char *text, struct error *reason)
 {
-	reason_set(reason, "%s:%zu:%zu: %s", name, at->line + 1, at->column + 1, text);
+	error_set(reason, "%s:%zu:%zu: %s", name, at->line + 1, at->column + 1, text);
 	return -EINVAL;
 }
 
 /* A syntax error of libyaml. */
-static int refuse_syntax(const char *name, const yaml_parser_t *p, struct reason *reason)
+static int refuse_syntax(const char *name, const yaml_parser_t *p, struct error *reason)
 {
 	if (p->error != YAML_READER_ERROR)
 		return refuse(name, &p->problem_mark, p->problem ? p->problem : "not YAML", reason);
-	reason_set(reason, "%s: byte %zu: %s", name, p->problem_offset + 1, p->problem);
+	error_set(reason, "%s: byte %zu: %s", name, p->problem_offset + 1, p->problem);
 	return -EINVAL;
 }
 
@@ -69,7 +69,7 @@ static const char *count_event(struct counts *n, const yaml_event_t *e)
 	return NULL;
 }
 
-static int check_bounds(const char *name, const char *text, size_t len, struct reason *reason)
+static int check_bounds(const char *name, const char *text, size_t len, struct error *reason)
 {
 	struct counts n = {0};
 	yaml_parser_t parser;
@@ -99,7 +99,7 @@ static int check_bounds(const char *name, const char *text, size_t len, struct r
 /* --- document --------------------------------------------------------------------------------- */
 
 int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char *text, size_t len,
-			 struct reason *reason)
+			 struct error *reason)
 {
 	yaml_parser_t parser;
 	yaml_node_t *root;
@@ -107,7 +107,7 @@ int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char
 
 	if (rc)
 		return rc;
-	*y = (struct kubeconfig_yaml){.name = name, .reason = reason};
+	*y = (struct kubeconfig_yaml){.name = name, .error = reason};
 	if (!yaml_parser_initialize(&parser))
 		mem_exhausted();
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
@@ -119,7 +119,7 @@ int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char
 	root = kubeconfig_yaml_root(y);
 	if (root && root->type == YAML_MAPPING_NODE)
 		return 0;
-	reason_set(reason, "%s: %s", name, root ? "not a kubeconfig: no mapping" : "is empty");
+	error_set(reason, "%s: %s", name, root ? "not a kubeconfig: no mapping" : "is empty");
 	kubeconfig_yaml_fini(y);
 	return -EINVAL;
 }
@@ -149,7 +149,7 @@ void kubeconfig_yaml_fail(struct kubeconfig_yaml *y, const yaml_node_t *at, cons
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	refuse(y->name, &at->start_mark, text, y->reason);
+	refuse(y->name, &at->start_mark, text, y->error);
 }
 
 /* --- members ---------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <yaml.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * After a failure every function below finds nothing: a reader takes one member after the other
@@ -16,13 +16,13 @@
 struct kubeconfig_yaml {
 	yaml_document_t document;
 	const char *name; /* of the file; borrowed */
-	struct reason *reason; /* of the first failure; borrowed */
+	struct error *error; /* of the first failure; borrowed */
 	bool failed;
 };
 
 /* Loads one mapping within the bounds of the .c file. -EINVAL with the reason: nothing to free. */
 int kubeconfig_yaml_load(struct kubeconfig_yaml *y, const char *name, const char *text, size_t len,
-			 struct reason *reason);
+			 struct error *error);
 void kubeconfig_yaml_fini(struct kubeconfig_yaml *y); /* wipes every scalar */
 
 yaml_node_t *kubeconfig_yaml_root(struct kubeconfig_yaml *y);

@@ -191,7 +191,7 @@ static void *run(void *arg)
 /* --- start and stop --------------------------------------------------------------------------- */
 
 int requeuer_start(struct requeuer **out, const struct kube_config *config, const char *claim,
-		   const struct api_context *ctx, struct reason *reason)
+		   const struct api_context *ctx, struct error *error)
 {
 	struct requeuer *r = mem_zalloc(1, sizeof(*r));
 	int rc;
@@ -199,7 +199,7 @@ int requeuer_start(struct requeuer **out, const struct kube_config *config, cons
 	r->claim = claim ? mem_strdup(claim) : NULL;
 	r->ctx = ctx;
 	r->counters = &ctx->counters->requeue;
-	rc = kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r, reason);
+	rc = kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r, error);
 	if (rc) {
 		free(r->claim);
 		free(r);

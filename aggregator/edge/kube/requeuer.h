@@ -9,7 +9,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/edge/kube/config.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct waiting_event;
 
@@ -23,7 +23,7 @@ struct requeuer;
  * config is copied, the others are borrowed until the stop. 0, or -errno with the reason.
  */
 int requeuer_start(struct requeuer **r, const struct kube_config *config, const char *claim,
-		   const struct api_context *ctx, struct reason *reason);
+		   const struct api_context *ctx, struct error *error);
 /* Cuts a running request. NULL is allowed. */
 void requeuer_stop(struct requeuer *r);
 

@@ -60,7 +60,7 @@ static struct curl_slist *list_of(struct curl_slist *list, char *line)
 	return longer;
 }
 
-static int check_clear_text(const struct kube_session *s, struct reason *reason)
+static int check_clear_text(const struct kube_session *s, struct error *error)
 {
 	const struct kube_config *c = &s->config;
 
@@ -68,11 +68,11 @@ static int check_clear_text(const struct kube_session *s, struct reason *reason)
 		return 0;
 	if (s->url.loopback && !c->proxy_url)
 		return 0;
-	reason_set(reason, "server: %s is not https, and a token would travel in clear", c->server);
+	error_set(error, "server: %s is not https, and a token would travel in clear", c->server);
 	return -EINVAL;
 }
 
-static int set_address(struct kube_session *s, struct reason *reason)
+static int set_address(struct kube_session *s, struct error *error)
 {
 	const struct kube_url *u = &s->url;
 	char *name;
@@ -80,7 +80,7 @@ static int set_address(struct kube_session *s, struct reason *reason)
 	name = s->config.tls_server_name && u->tls ? kube_url_host(s->config.tls_server_name)
 						   : mem_strdup(u->host);
 	if (!name) {
-		reason_set(reason, "tls-server-name: not a host name");
+		error_set(error, "tls-server-name: not a host name");
 		return -EINVAL;
 	}
 	s->base = mem_printf("%s://%s:%s%s", u->tls ? "https" : "http", name, u->port, u->path);
@@ -95,16 +95,16 @@ static int set_address(struct kube_session *s, struct reason *reason)
 }
 
 /* kubectl lets a socks5 proxy resolve names: libcurl's socks5h. */
-static int set_proxy(struct kube_session *s, struct reason *reason)
+static int set_proxy(struct kube_session *s, struct error *error)
 {
 	const char *proxy = s->config.proxy_url;
 	int rc;
 
 	if (!proxy)
 		return 0;
-	rc = kube_url_check_proxy(proxy, reason);
+	rc = kube_url_check_proxy(proxy, error);
 	if (rc) {
-		reason_prefix(reason, "proxy-url");
+		error_prefix(error, "proxy-url");
 		return rc;
 	}
 	s->proxy = strncasecmp(proxy, "socks5://", 9) == 0 ? mem_printf("socks5h://%s", proxy + 9)
@@ -113,10 +113,10 @@ static int set_proxy(struct kube_session *s, struct reason *reason)
 }
 
 int kube_session_new(struct kube_session **out, const struct kube_config *config,
-		     struct reason *reason)
+		     struct error *error)
 {
 	struct kube_session *s = mem_zalloc(1, sizeof(*s));
-	struct reason why;
+	struct error why;
 	int rc;
 
 	kube_config_copy(&s->config, config);
@@ -124,7 +124,7 @@ int kube_session_new(struct kube_session **out, const struct kube_config *config
 	if (rc == 0) {
 		rc = kube_url_parse(&s->url, s->config.server ? s->config.server : "", &why);
 		if (rc)
-			reason_prefix(&why, "server");
+			error_prefix(&why, "server");
 	}
 	if (rc == 0)
 		rc = check_clear_text(s, &why);
@@ -133,8 +133,8 @@ int kube_session_new(struct kube_session **out, const struct kube_config *config
 	if (rc == 0)
 		rc = set_proxy(s, &why);
 	if (rc) {
-		reason_set(reason, "%s: %s", config->source ? config->source : "kubernetes",
-			   why.text);
+		error_set(error, "%s: %s", config->source ? config->source : "kubernetes",
+			  why.text);
 		kube_session_free(s);
 		return rc;
 	}
@@ -210,14 +210,14 @@ static void set_tls(const struct kube_session *s, CURL *h)
 }
 
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
-			 struct reason *reason)
+			 struct error *error)
 {
 	const char *token;
 	char *url;
 	int rc;
 
 	assert(path[0] == '/');
-	rc = session_credential_refresh(&s->credential, now_ns, reason);
+	rc = session_credential_refresh(&s->credential, now_ns, error);
 	if (rc)
 		return rc;
 	url = mem_printf("%s%s", s->base, path);
@@ -257,38 +257,38 @@ static const char *authority(const struct kube_session *s)
 				 : "the certificate authorities of this system";
 }
 
-static void explain_certificate(const struct kube_session *s, CURL *handle, struct reason *reason)
+static void explain_certificate(const struct kube_session *s, CURL *handle, struct error *error)
 {
 	long status = 0;
 
 	curl_easy_getinfo(handle, CURLINFO_SSL_VERIFYRESULT, &status);
 	if (status & GNUTLS_CERT_EXPIRED)
-		reason_set(reason, "the server's certificate has ended");
+		error_set(error, "the server's certificate has ended");
 	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
-		reason_set(reason, "the server's certificate is not valid yet");
+		error_set(error, "the server's certificate is not valid yet");
 	else if (status)
-		reason_set(reason, "the server's certificate is not signed by %s", authority(s));
+		error_set(error, "the server's certificate is not signed by %s", authority(s));
 	else
-		reason_set(reason, "the server's certificate is not for %s; see tls-server-name",
-			   s->config.tls_server_name ? s->config.tls_server_name : s->url.host);
+		error_set(error, "the server's certificate is not for %s; see tls-server-name",
+			  s->config.tls_server_name ? s->config.tls_server_name : s->url.host);
 }
 
 void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode code,
-			  const char *detail, struct reason *reason)
+			  const char *detail, struct error *error)
 {
 	long number = 0;
 
 	curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &number);
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
-		explain_certificate(s, handle, reason);
+		explain_certificate(s, handle, error);
 	else if (code == CURLE_COULDNT_CONNECT && number)
-		reason_set(reason, "%scannot be reached: %s", s->proxy ? "its proxy-url " : "",
-			   strerror((int)number));
+		error_set(error, "%scannot be reached: %s", s->proxy ? "its proxy-url " : "",
+			  strerror((int)number));
 	else if (detail && detail[0])
-		reason_set(reason, "%s", detail);
+		error_set(error, "%s", detail);
 	else
-		reason_set(reason, "%s", curl_easy_strerror(code));
-	reason_prefix(reason, "%s", s->config.server);
+		error_set(error, "%s", curl_easy_strerror(code));
+	error_prefix(error, "%s", s->config.server);
 }
 
 /* --- requests with a body --------------------------------------------------------------------- */
@@ -333,9 +333,9 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 }
 
 int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
-		   struct reason *reason)
+		   struct error *error)
 {
-	int rc = kube_session_new(&c->session, config, reason);
+	int rc = kube_session_new(&c->session, config, error);
 
 	if (rc)
 		return rc;
@@ -360,14 +360,14 @@ void kube_call_close(struct kube_call *c)
 }
 
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
-		    const struct buf *body, struct reason *reason)
+		    const struct buf *body, struct error *error)
 {
 	long status = 0;
 	CURLcode code;
 
 	buf_clear(&c->answer);
 	c->detail[0] = '\0';
-	if (kube_session_prepare(c->session, c->handle, path, clock_mono_ns(), reason))
+	if (kube_session_prepare(c->session, c->handle, path, clock_mono_ns(), error))
 		return 0;
 	curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
 	curl_easy_setopt(c->handle, CURLOPT_CUSTOMREQUEST, methods[method].request);
@@ -379,6 +379,6 @@ long kube_call_send(struct kube_call *c, enum kube_method method, const char *pa
 	if (code == CURLE_OK)
 		curl_easy_getinfo(c->handle, CURLINFO_RESPONSE_CODE, &status);
 	else
-		kube_session_explain(c->session, c->handle, code, c->detail, reason);
+		kube_session_explain(c->session, c->handle, code, c->detail, error);
 	return status;
 }

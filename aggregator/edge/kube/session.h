@@ -10,7 +10,7 @@
 
 #include "aggregator/edge/kube/config.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct kube_session;
 
@@ -19,7 +19,7 @@ struct kube_session;
  * names what is unusable; also if a token would travel in clear to another machine.
  */
 int kube_session_new(struct kube_session **s, const struct kube_config *config,
-		     struct reason *reason);
+		     struct error *error);
 void kube_session_free(struct kube_session *s);
 /*
  * Sets a handle up for a GET of path ("/api/v1/pods?limit=500"): URL, TLS, proxy, authorization,
@@ -32,7 +32,7 @@ void kube_session_free(struct kube_session *s);
  * followed.
  */
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
-			 struct reason *reason);
+			 struct error *error);
 enum kube_method {
 	KUBE_APPLY, /* server-side apply */
 	KUBE_MERGE, /* a merge patch, which never creates an object */
@@ -51,7 +51,7 @@ void kube_session_unauthorized(struct kube_session *s);
  * not trusted. detail: the handle's CURLOPT_ERRORBUFFER; NULL or "" is allowed.
  */
 void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode code,
-			  const char *detail, struct reason *reason);
+			  const char *detail, struct error *error);
 const char *kube_session_server(const struct kube_session *s);
 
 /* --- requests with a body, on the thread of the caller ---------------------------------------- */
@@ -70,10 +70,10 @@ struct kube_call {
  * kube_session_new().
  */
 int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
-		   struct reason *reason);
+		   struct error *error);
 void kube_call_close(struct kube_call *c); /* accepts zeroes */
 /* The HTTP status; 0 with the reason: no answer. */
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
-		    const struct buf *body, struct reason *reason);
+		    const struct buf *body, struct error *error);
 
 #endif

@@ -36,7 +36,7 @@ enum { SHOWN_LEN = 130 };
 
 /* The text of a file or, without one, of data; *text NULL: neither. The caller wipes it. */
 static int load_pem(const char *file, const char *data, const char *what, char **text,
-		    struct reason *reason)
+		    struct error *error)
 {
 	struct secret pem;
 	int rc;
@@ -44,66 +44,66 @@ static int load_pem(const char *file, const char *data, const char *what, char *
 	*text = !file && data ? mem_strdup(data) : NULL;
 	if (!file)
 		return 0;
-	rc = secret_read(&pem, file, KUBE_FILE_MAX, false, reason);
+	rc = secret_read(&pem, file, KUBE_FILE_MAX, false, error);
 	if (rc == 0 && strlen(pem.text) != pem.len) {
-		reason_set(reason, "%s: is not PEM", file);
+		error_set(error, "%s: is not PEM", file);
 		secret_free(&pem);
 		rc = -EINVAL;
 	}
 	if (rc)
-		reason_prefix(reason, "%s", what);
+		error_prefix(error, "%s", what);
 	else
 		*text = pem.text;
 	return rc;
 }
 
-static int load_ca(const struct kube_config *config, char **ca, struct reason *reason)
+static int load_ca(const struct kube_config *config, char **ca, struct error *error)
 {
-	return load_pem(config->ca_file, config->ca_data, "certificate authority", ca, reason);
+	return load_pem(config->ca_file, config->ca_data, "certificate authority", ca, error);
 }
 
-static int read_certificates(struct session_credential *c, struct reason *reason)
+static int read_certificates(struct session_credential *c, struct error *error)
 {
 	const struct kube_config *config = c->config;
 	const struct exec_credential *exec = &c->exec.credential;
 	char *ca = NULL, *certificate = NULL, *key = NULL;
-	int rc = load_ca(config, &ca, reason);
+	int rc = load_ca(config, &ca, error);
 
 	if (rc == 0)
 		rc = load_pem(config->client_certificate_file,
 			      exec->certificate ? exec->certificate
 						: config->client_certificate_data,
-			      "client certificate", &certificate, reason);
+			      "client certificate", &certificate, error);
 	if (rc == 0)
 		rc = load_pem(config->client_key_file,
 			      exec->key ? exec->key : config->client_key_data, "client key", &key,
-			      reason);
+			      error);
 	if (rc == 0 && !certificate != !key) {
-		reason_set(reason, "client certificate and key: one is missing");
+		error_set(error, "client certificate and key: one is missing");
 		rc = -EINVAL;
 	}
 	if (rc == 0)
-		rc = session_tls_put(&c->tls, ca, certificate, key, reason);
+		rc = session_tls_put(&c->tls, ca, certificate, key, error);
 	kube_text_wipe(ca);
 	kube_text_wipe(certificate);
 	kube_text_wipe(key);
 	return rc;
 }
 
-static int read_token(struct session_credential *c, struct reason *reason)
+static int read_token(struct session_credential *c, struct error *error)
 {
 	const struct kube_config *config = c->config;
 	char *token;
 	int rc;
 
 	if (config->token_file)
-		rc = token_read(config->token_file, &token, reason);
+		rc = token_read(config->token_file, &token, error);
 	else if (config->token)
-		rc = token_take(config->token, strlen(config->token), &token, reason);
+		rc = token_take(config->token, strlen(config->token), &token, error);
 	else
 		return 0;
 	if (rc) {
-		reason_prefix(reason, "token");
+		error_prefix(error, "token");
 		return rc;
 	}
 	kube_text_wipe(c->token);
@@ -112,11 +112,11 @@ static int read_token(struct session_credential *c, struct reason *reason)
 }
 
 /* The token even if the certificates fail: each is replaced at its own time. */
-static int read_files(struct session_credential *c, struct reason *reason)
+static int read_files(struct session_credential *c, struct error *error)
 {
-	int rc = read_token(c, reason);
+	int rc = read_token(c, error);
 
-	return rc ? rc : read_certificates(c, reason);
+	return rc ? rc : read_certificates(c, error);
 }
 
 /* --- exec plugin ------------------------------------------------------------------------------ */
@@ -179,13 +179,13 @@ static char **make_arguments(const struct kube_config *config)
 
 /* Runs the plugin and parses its output. */
 static int ask_plugin(struct session_credential *c, struct exec_credential *got,
-		      struct reason *reason)
+		      struct error *error)
 {
 	const struct kube_config *config = c->config;
 	char *ca = NULL, *info, *text, **arguments, **environment, *out = NULL;
 	char hint[SHOWN_LEN];
 	size_t len = 0;
-	int rc = load_ca(config, &ca, reason);
+	int rc = load_ca(config, &ca, error);
 
 	if (rc)
 		return rc;
@@ -193,14 +193,14 @@ static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 	info = mem_printf("%s=%s", EXEC_INFO, text);
 	arguments = make_arguments(config);
 	environment = make_environment(config, info);
-	rc = exec_run(arguments, environment, EXEC_LIMIT_NS, &out, &len, reason);
+	rc = exec_run(arguments, environment, EXEC_LIMIT_NS, &out, &len, error);
 	if (rc == -ENOENT && config->exec_install_hint)
-		reason_set(reason, "is not installed: %s",
-			   kube_text_line(config->exec_install_hint, hint, sizeof(hint)));
+		error_set(error, "is not installed: %s",
+			  kube_text_line(config->exec_install_hint, hint, sizeof(hint)));
 	if (rc == 0) {
-		rc = exec_credential_parse(got, config->exec_api_version, out, len, reason);
+		rc = exec_credential_parse(got, config->exec_api_version, out, len, error);
 		if (rc)
-			reason_prefix(reason, "printed what is no credential");
+			error_prefix(error, "printed what is no credential");
 	}
 	kube_bytes_wipe(out, len);
 	free(environment);
@@ -213,7 +213,7 @@ static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 
 /* Replaces the former credential, unless the new one has expired or its certificate is unusable. */
 static int take_credential(struct session_credential *c, struct exec_credential *got,
-			   int64_t now_ns, struct reason *reason)
+			   int64_t now_ns, struct error *error)
 {
 	struct session_exec *e = &c->exec;
 	struct exec_credential former = e->credential;
@@ -221,12 +221,12 @@ static int take_credential(struct session_credential *c, struct exec_credential 
 	int rc;
 
 	if (life_ns <= 0) {
-		reason_set(reason, "its credential ended %lld s ago",
-			   (long long)(-life_ns / NS_PER_SEC));
+		error_set(error, "its credential ended %lld s ago",
+			  (long long)(-life_ns / NS_PER_SEC));
 		return -EINVAL;
 	}
 	e->credential = *got;
-	rc = read_certificates(c, reason);
+	rc = read_certificates(c, error);
 	if (rc) {
 		e->credential = former;
 		return rc;
@@ -243,26 +243,26 @@ static int take_credential(struct session_credential *c, struct exec_credential 
 	return 0;
 }
 
-static int run_plugin(struct session_credential *c, int64_t now_ns, struct reason *reason)
+static int run_plugin(struct session_credential *c, int64_t now_ns, struct error *error)
 {
 	struct exec_credential got = {0};
 	int64_t start_ns = clock_mono_ns();
 	char command[SHOWN_LEN];
-	int rc = ask_plugin(c, &got, reason);
+	int rc = ask_plugin(c, &got, error);
 
 	if (rc == 0)
-		rc = take_credential(c, &got, now_ns, reason);
+		rc = take_credential(c, &got, now_ns, error);
 	exec_credential_fini(&got);
 	if (rc) {
-		reason_prefix(reason, "exec plugin %s",
-			      kube_text_line(c->config->exec_command, command, sizeof(command)));
-		c->exec.failure = *reason;
+		error_prefix(error, "exec plugin %s",
+			     kube_text_line(c->config->exec_command, command, sizeof(command)));
+		c->exec.failure = *error;
 		c->exec.retry_ns = now_ns + (clock_mono_ns() - start_ns) + EXEC_PAUSE_NS;
 	}
 	return rc;
 }
 
-static int refresh_exec(struct session_credential *c, int64_t now_ns, struct reason *reason)
+static int refresh_exec(struct session_credential *c, int64_t now_ns, struct error *error)
 {
 	struct session_exec *e = &c->exec;
 	bool usable;
@@ -273,14 +273,14 @@ static int refresh_exec(struct session_credential *c, int64_t now_ns, struct rea
 	if (usable && now_ns < e->refresh_ns)
 		return 0;
 	if (now_ns < e->retry_ns) {
-		*reason = e->failure;
+		*error = e->failure;
 		return usable ? 0 : -EACCES;
 	}
-	if (run_plugin(c, now_ns, reason) == 0)
+	if (run_plugin(c, now_ns, error) == 0)
 		return 0;
 	if (!usable)
 		return -EACCES;
-	log_warn("kubernetes: %s; its former credential is good for %lld s", reason->text,
+	log_warn("kubernetes: %s; its former credential is good for %lld s", error->text,
 		 (long long)((e->ends_ns - now_ns) / NS_PER_SEC));
 	return 0;
 }
@@ -288,12 +288,12 @@ static int refresh_exec(struct session_credential *c, int64_t now_ns, struct rea
 /* --- both ------------------------------------------------------------------------------------- */
 
 int session_credential_init(struct session_credential *c, const struct kube_config *config,
-			    struct reason *reason)
+			    struct error *error)
 {
 	*c = (struct session_credential){.config = config};
 	session_tls_init(&c->tls);
 	c->exec.retry_ns = INT64_MIN;
-	return read_files(c, reason) ? -EACCES : 0;
+	return read_files(c, error) ? -EACCES : 0;
 }
 
 void session_credential_fini(struct session_credential *c)
@@ -303,11 +303,11 @@ void session_credential_fini(struct session_credential *c)
 	session_tls_fini(&c->tls);
 }
 
-static int refresh_files(struct session_credential *c, int64_t now_ns, struct reason *reason)
+static int refresh_files(struct session_credential *c, int64_t now_ns, struct error *error)
 {
 	if (c->read && !c->rejected && now_ns - c->read_ns < FILE_AGE_NS)
 		return 0;
-	if (read_files(c, reason) == 0) {
+	if (read_files(c, error) == 0) {
 		c->read = true;
 		c->read_ns = now_ns;
 		c->failing = false;
@@ -316,14 +316,14 @@ static int refresh_files(struct session_credential *c, int64_t now_ns, struct re
 	if (c->rejected)
 		return -EACCES;
 	if (!c->failing)
-		log_warn("kubernetes: %s; what was read before stays in use", reason->text);
+		log_warn("kubernetes: %s; what was read before stays in use", error->text);
 	c->failing = true;
 	return 0;
 }
 
-int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct reason *reason)
+int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct error *error)
 {
-	struct reason why;
+	struct error why;
 	int rc = c->config->exec_command ? refresh_exec(c, now_ns, &why) : 0;
 
 	if (rc == 0)
@@ -331,7 +331,7 @@ int session_credential_refresh(struct session_credential *c, int64_t now_ns, str
 	if (rc == 0)
 		c->rejected = false;
 	else
-		reason_set(reason, "%s", why.text);
+		error_set(error, "%s", why.text);
 	return rc;
 }
 

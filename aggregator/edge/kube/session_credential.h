@@ -12,7 +12,7 @@
 
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/exec_credential.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { SESSION_TLS_KEPT = 8, SESSION_TLS_DIGEST_LEN = 32, SESSION_TLS_PATH_LEN = 32 };
 
@@ -39,7 +39,7 @@ void session_tls_fini(struct session_tls *t);
  * set stays.
  */
 int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
-		    struct reason *reason);
+		    struct error *error);
 
 /* Paths of the newest set; NULL: none. Valid until SESSION_TLS_KEPT further sets. */
 const char *session_tls_ca(const struct session_tls *t);
@@ -52,7 +52,7 @@ struct session_exec {
 	int64_t since_ns;
 	int64_t refresh_ns, ends_ns; /* INT64_MAX: no expiry */
 	int64_t retry_ns; /* after a failure; until then its reason holds */
-	struct reason failure;
+	struct error failure;
 };
 
 struct session_credential {
@@ -68,11 +68,11 @@ struct session_credential {
 
 /* Reads the files. -EACCES or -EINVAL with the reason; fini is needed in any case. */
 int session_credential_init(struct session_credential *c, const struct kube_config *config,
-			    struct reason *reason);
+			    struct error *error);
 void session_credential_fini(struct session_credential *c);
 
 /* Refreshes token and certificates. -EACCES with the reason: none. */
-int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct reason *reason);
+int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct error *error);
 /* NULL: none. Borrowed, until the next refresh. */
 const char *session_credential_token(const struct session_credential *c);
 

@@ -50,7 +50,7 @@ static int write_all(int fd, const char *text)
 
 /* second may be NULL. */
 static int file_make(struct session_tls_file *f, const char *first, const char *second,
-		     struct reason *reason)
+		     struct error *error)
 {
 	int rc = 0;
 
@@ -65,7 +65,7 @@ static int file_make(struct session_tls_file *f, const char *first, const char *
 	if (rc == 0 && second)
 		rc = write_all(f->fd, second);
 	if (rc) {
-		reason_set(reason, "cannot be kept in memory: %s", strerror(-rc));
+		error_set(error, "cannot be kept in memory: %s", strerror(-rc));
 		file_close(f);
 		return -EINVAL;
 	}
@@ -80,31 +80,31 @@ static gnutls_datum_t datum(const char *text)
 	return (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned int)strlen(text)};
 }
 
-static int check_ca(gnutls_certificate_credentials_t x, const char *ca, struct reason *reason)
+static int check_ca(gnutls_certificate_credentials_t x, const char *ca, struct error *error)
 {
 	gnutls_datum_t text = datum(ca);
 	int count = gnutls_certificate_set_x509_trust_mem(x, &text, GNUTLS_X509_FMT_PEM);
 
 	if (count > 0)
 		return 0;
-	reason_set(reason, "certificate authority: %s",
-		   count ? gnutls_strerror(count) : "no certificate in it");
+	error_set(error, "certificate authority: %s",
+		  count ? gnutls_strerror(count) : "no certificate in it");
 	return -EINVAL;
 }
 
 static int check_pair(gnutls_certificate_credentials_t x, const char *certificate, const char *key,
-		      struct reason *reason)
+		      struct error *error)
 {
 	gnutls_datum_t first = datum(certificate), second = datum(key);
 	int rc = gnutls_certificate_set_x509_key_mem(x, &first, &second, GNUTLS_X509_FMT_PEM);
 
 	if (rc >= 0)
 		return 0;
-	reason_set(reason, "client certificate and key: %s", gnutls_strerror(rc));
+	error_set(error, "client certificate and key: %s", gnutls_strerror(rc));
 	return -EINVAL;
 }
 
-static int check(const char *ca, const char *certificate, const char *key, struct reason *reason)
+static int check(const char *ca, const char *certificate, const char *key, struct error *error)
 {
 	gnutls_certificate_credentials_t x;
 	int rc = 0;
@@ -112,9 +112,9 @@ static int check(const char *ca, const char *certificate, const char *key, struc
 	if (gnutls_certificate_allocate_credentials(&x) < 0)
 		mem_exhausted();
 	if (ca)
-		rc = check_ca(x, ca, reason);
+		rc = check_ca(x, ca, error);
 	if (rc == 0 && certificate)
-		rc = check_pair(x, certificate, key, reason);
+		rc = check_pair(x, certificate, key, error);
 	gnutls_certificate_free_credentials(x);
 	return rc;
 }
@@ -151,7 +151,7 @@ void session_tls_fini(struct session_tls *t)
 }
 
 int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
-		    struct reason *reason)
+		    struct error *error)
 {
 	struct session_tls_set made = {.ca.fd = -1, .pair.fd = -1};
 	uint8_t digest[SESSION_TLS_DIGEST_LEN];
@@ -166,11 +166,11 @@ int session_tls_put(struct session_tls *t, const char *ca, const char *certifica
 	crypto_generichash_final(&state, digest, sizeof(digest));
 	if (memcmp(digest, t->digest, sizeof(digest)) == 0)
 		return 0;
-	rc = check(ca, certificate, key, reason);
+	rc = check(ca, certificate, key, error);
 	if (rc == 0 && ca)
-		rc = file_make(&made.ca, ca, NULL, reason);
+		rc = file_make(&made.ca, ca, NULL, error);
 	if (rc == 0 && certificate)
-		rc = file_make(&made.pair, certificate, key, reason);
+		rc = file_make(&made.pair, certificate, key, error);
 	if (rc) {
 		set_close(&made);
 		return rc;

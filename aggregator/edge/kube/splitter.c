@@ -335,15 +335,15 @@ static const char *step_between(struct splitter *s, char c, bool *used)
 	return "more behind the end";
 }
 
-static int fail(struct splitter *s, uint64_t at, const char *wrong, struct reason *reason)
+static int fail(struct splitter *s, uint64_t at, const char *wrong, struct error *error)
 {
 	s->state = BROKEN;
 	s->in_value = false;
-	reason_set(reason, "byte %" PRIu64 " of the list: %s", at + 1, wrong);
+	error_set(error, "byte %" PRIu64 " of the list: %s", at + 1, wrong);
 	return -EBADMSG;
 }
 
-static int feed_list(struct splitter *s, const char *data, size_t len, struct reason *reason)
+static int feed_list(struct splitter *s, const char *data, size_t len, struct error *error)
 {
 	const char *p = data, *end = data + len, *wrong = NULL, *next;
 	bool used;
@@ -358,7 +358,7 @@ static int feed_list(struct splitter *s, const char *data, size_t len, struct re
 			next = p + used;
 		}
 		if (wrong)
-			return fail(s, s->offset + (uint64_t)(p - data), wrong, reason);
+			return fail(s, s->offset + (uint64_t)(p - data), wrong, error);
 		p = next;
 	}
 	s->offset += len;
@@ -381,21 +381,21 @@ static void feed_lines(struct splitter *s, const char *data, size_t len)
 	}
 }
 
-int splitter_feed(struct splitter *s, const char *data, size_t len, struct reason *reason)
+int splitter_feed(struct splitter *s, const char *data, size_t len, struct error *error)
 {
 	if (s->form == SPLITTER_LIST)
-		return feed_list(s, data, len, reason);
+		return feed_list(s, data, len, error);
 	feed_lines(s, data, len);
 	return 0;
 }
 
-int splitter_end(struct splitter *s, struct reason *reason)
+int splitter_end(struct splitter *s, struct error *error)
 {
 	if (s->form == SPLITTER_LINES)
 		return 0;
 	if (s->state != END)
-		return fail(s, s->offset, "the end, too early", reason);
+		return fail(s, s->offset, "the end, too early", error);
 	if (!s->has_items)
-		return fail(s, s->offset, "it had no items", reason);
+		return fail(s, s->offset, "it had no items", error);
 	return 0;
 }

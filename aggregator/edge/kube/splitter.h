@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { SPLITTER_OBJECT_MAX = 8 << 20 }; /* larger objects, or as large, are refused */
 
@@ -59,8 +59,8 @@ void splitter_init(struct splitter *s, enum splitter_form form,
 		   void (*on_object)(void *ctx, const char *json, size_t len), void *ctx);
 void splitter_fini(struct splitter *s); /* also of zeroed storage */
 /* The next bytes. -EBADMSG: no list; the reason has the place, and the splitter takes no more. */
-int splitter_feed(struct splitter *s, const char *data, size_t len, struct reason *reason);
+int splitter_feed(struct splitter *s, const char *data, size_t len, struct error *error);
 /* The end. -EBADMSG: a list ended too early, or has no items. An unfinished line is dropped. */
-int splitter_end(struct splitter *s, struct reason *reason);
+int splitter_end(struct splitter *s, struct error *error);
 
 #endif

@@ -59,7 +59,7 @@ static bool is_same(const cJSON *used, const struct resources *wanted)
 {
 	const struct object_path path = {NULL, "used", 0};
 	char field[OBJECT_FIELD_MAX];
-	struct reason why;
+	struct error why;
 	const struct object_json reader = {field, &why};
 	struct resources there = RESOURCES_NONE;
 	bool same = !object_json_resources(&reader, used, &path, "used", NULL, &there) &&
@@ -305,7 +305,7 @@ static void *run(void *arg)
 
 int status_writer_start(struct status_writer **out, const struct kube_config *config,
 			struct view_slot *views, const struct quota_options *options,
-			struct quota_counters *counters, struct reason *reason)
+			struct quota_counters *counters, struct error *error)
 {
 	struct status_writer *w = mem_zalloc(1, sizeof(*w));
 	int rc;
@@ -314,7 +314,7 @@ int status_writer_start(struct status_writer **out, const struct kube_config *co
 	w->options = options;
 	w->counters = counters;
 	rc = kube_writer_start(&w->writer, config, "the status of quotas is not written", run, w,
-			       reason);
+			       error);
 	if (rc)
 		free(w);
 	else

@@ -15,7 +15,7 @@
 #include "aggregator/state/counters.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct status_writer;
 
@@ -25,7 +25,7 @@ struct status_writer;
  */
 int status_writer_start(struct status_writer **w, const struct kube_config *config,
 			struct view_slot *views, const struct quota_options *options,
-			struct quota_counters *counters, struct reason *reason);
+			struct quota_counters *counters, struct error *error);
 /* Cuts a running request. NULL is allowed. */
 void status_writer_stop(struct status_writer *w);
 

@@ -111,7 +111,7 @@ static bool is_user(const cJSON *user)
 static cJSON *refuse(struct access_answer *a, enum access_verdict verdict, const char *why)
 {
 	a->verdict = verdict;
-	reason_set(&a->why, "%s", why);
+	error_set(&a->error, "%s", why);
 	return NULL;
 }
 
@@ -224,27 +224,27 @@ struct token_review_client {
 	pthread_mutex_t lock;
 	/* under lock */
 	int64_t pause_until_ns; /* 0: the last review was answered */
-	struct reason failure; /* of the last unanswered review */
+	struct error failure; /* of the last unanswered review */
 };
 
 /* --- requests --------------------------------------------------------------------------------- */
 
 /* The HTTP status; 0: no answer. */
-static long post_once(struct line *l, const char *path, const struct buf *body, struct reason *why)
+static long post_once(struct line *l, const char *path, const struct buf *body, struct error *why)
 {
 	long status = kube_call_send(&l->call, KUBE_POST, path, body, why);
 
 	if (status && status != 200 && status != 201)
-		reason_set(why, "%s answers %ld to %s%s", kube_session_server(l->call.session),
-			   status, path,
-			   status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
-					   "aggregator's ServiceAccount"
-					 : "");
+		error_set(why, "%s answers %ld to %s%s", kube_session_server(l->call.session),
+			  status, path,
+			  status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
+					  "aggregator's ServiceAccount"
+					: "");
 	return status;
 }
 
 /* The own credential may be outdated: one retry with the newest. */
-static bool post(struct line *l, const char *path, struct buf *body, struct reason *why)
+static bool post(struct line *l, const char *path, struct buf *body, struct error *why)
 {
 	long status = post_once(l, path, body, why);
 
@@ -266,14 +266,14 @@ static void ask(struct line *l, const char *token, const char *verb, const char 
 
 	a->verdict = ACCESS_UNANSWERED;
 	token_review_write(&body, token, audience);
-	if (!post(l, TOKEN_REVIEWS, &body, &a->why))
+	if (!post(l, TOKEN_REVIEWS, &body, &a->error))
 		return;
 	user = token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
 	if (!user)
 		return;
 	access_review_write(&body, user, verb, path);
 	cJSON_Delete(user);
-	if (post(l, ACCESS_REVIEWS, &body, &a->why))
+	if (post(l, ACCESS_REVIEWS, &body, &a->error))
 		access_review_read(l->call.answer.data, l->call.answer.len, a);
 }
 
@@ -287,7 +287,7 @@ static struct line *take_line(struct token_review_client *r, struct access_answe
 	pthread_mutex_lock(&r->lock);
 	if (r->pause_until_ns && clock_mono_ns() < r->pause_until_ns) {
 		a->verdict = ACCESS_UNANSWERED;
-		a->why = r->failure;
+		a->error = r->failure;
 	} else {
 		for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !l; i++)
 			l = r->lines[i].taken ? NULL : &r->lines[i];
@@ -307,10 +307,10 @@ static void give_line(struct token_review_client *r, struct line *l, const struc
 	news = failed && !r->pause_until_ns;
 	r->pause_until_ns = failed ? clock_mono_ns() + PAUSE_NS : 0;
 	if (failed)
-		r->failure = a->why;
+		r->failure = a->error;
 	pthread_mutex_unlock(&r->lock);
 	if (news && !atomic_load(&r->stopping))
-		log_warn("tokens cannot be reviewed: %s", a->why.text);
+		log_warn("tokens cannot be reviewed: %s", a->error.text);
 }
 
 void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
@@ -330,7 +330,7 @@ void token_review_client_ask(void *client, const char *token, const char *verb, 
 /* --- life ------------------------------------------------------------------------------------- */
 
 int token_review_client_new(struct token_review_client **out, const struct kube_config *config,
-			    const char *audience, struct reason *reason)
+			    const char *audience, struct error *error)
 {
 	struct token_review_client *r = mem_zalloc(1, sizeof(*r));
 	int rc = 0;
@@ -342,7 +342,7 @@ int token_review_client_new(struct token_review_client **out, const struct kube_
 		r->lines[i] =
 			(struct line){.client = r,
 				      .call = {.answer_max = ANSWER_MAX, .stopping = &r->stopping}};
-		rc = kube_call_open(&r->lines[i].call, config, TIMEOUT_MS, reason);
+		rc = kube_call_open(&r->lines[i].call, config, TIMEOUT_MS, error);
 	}
 	if (rc)
 		token_review_client_free(r);

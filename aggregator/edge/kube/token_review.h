@@ -19,7 +19,7 @@ struct token_review_client;
 
 /* config is copied; audience: of the tokens, NULL: the API server. -errno with the reason. */
 int token_review_client_new(struct token_review_client **r, const struct kube_config *config,
-			    const char *audience, struct reason *reason);
+			    const char *audience, struct error *error);
 /* Cuts running requests and sends no more. NULL is allowed, as below. */
 void token_review_client_stop(struct token_review_client *r);
 void token_review_client_free(struct token_review_client *r); /* after the last request */

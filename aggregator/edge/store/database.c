@@ -81,27 +81,27 @@ static int errno_of(int code)
 	}
 }
 
-static int fail(struct database *d, int code, struct reason *reason)
+static int fail(struct database *d, int code, struct error *reason)
 {
 	int rc = errno_of(code), system = sqlite3_system_errno(d->db);
 
 	if (rc == -EIO && system == ENOSPC)
 		rc = -ENOSPC;
 	if (rc == -EBUSY)
-		reason_set(reason,
-			   "%s: another process has it: does a second aggregator use this "
-			   "--state-dir?",
-			   d->path);
+		error_set(reason,
+			  "%s: another process has it: does a second aggregator use this "
+			  "--state-dir?",
+			  d->path);
 	else if (rc == -EBADMSG)
-		reason_set(reason, "is damaged (%s)", sqlite3_errmsg(d->db));
+		error_set(reason, "is damaged (%s)", sqlite3_errmsg(d->db));
 	else if (rc == -EIO && system)
-		reason_set(reason, "%s: %s (%s)", d->path, sqlite3_errmsg(d->db), strerror(system));
+		error_set(reason, "%s: %s (%s)", d->path, sqlite3_errmsg(d->db), strerror(system));
 	else
-		reason_set(reason, "%s: %s", d->path, sqlite3_errmsg(d->db));
+		error_set(reason, "%s: %s", d->path, sqlite3_errmsg(d->db));
 	return rc;
 }
 
-static int run(struct database *d, const char *sql, struct reason *reason)
+static int run(struct database *d, const char *sql, struct error *reason)
 {
 	int code = sqlite3_exec(d->db, sql, NULL, NULL, NULL);
 
@@ -110,7 +110,7 @@ static int run(struct database *d, const char *sql, struct reason *reason)
 
 /* The first column of the first row, as a number or a text (the caller frees it). */
 static int ask(struct database *d, const char *sql, int64_t *number, char **text,
-	       struct reason *reason)
+	       struct error *reason)
 {
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(d->db, sql, -1, &statement, NULL), rc = 0;
@@ -142,7 +142,7 @@ static void distrust(sqlite3 *db)
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 }
 
-static int connect_file(struct database *d, struct reason *reason)
+static int connect_file(struct database *d, struct error *reason)
 {
 	int rc = database_file_make(d->dir, d->path, reason), code;
 
@@ -150,7 +150,7 @@ static int connect_file(struct database *d, struct reason *reason)
 		return rc;
 	code = sqlite3_open_v2(d->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (!d->db) {
-		reason_set(reason, "%s: no memory", d->path);
+		error_set(reason, "%s: no memory", d->path);
 		return -ENOMEM;
 	}
 	if (code != SQLITE_OK)
@@ -159,13 +159,13 @@ static int connect_file(struct database *d, struct reason *reason)
 	sqlite3_busy_timeout(d->db, d->config->busy_ms);
 	/* SQLite falls back to reading. */
 	if (sqlite3_db_readonly(d->db, "main") == 1) {
-		reason_set(reason, "%s: can be read only", d->path);
+		error_set(reason, "%s: can be read only", d->path);
 		return -EROFS;
 	}
 	return run(d, "PRAGMA locking_mode=EXCLUSIVE", reason);
 }
 
-static int check_version(struct database *d, int64_t *version, struct reason *reason)
+static int check_version(struct database *d, int64_t *version, struct error *reason)
 {
 	int64_t tables = 0;
 	int rc = ask(d, "PRAGMA user_version", version, NULL, reason);
@@ -175,23 +175,23 @@ static int check_version(struct database *d, int64_t *version, struct reason *re
 	if (rc)
 		return rc;
 	if (tables) {
-		reason_set(reason, "is a database of something else");
+		error_set(reason, "is a database of something else");
 		return -EBADMSG;
 	}
 	if (*version >= 0 && *version <= SCHEMA_VERSION)
 		return 0;
-	reason_set(reason, "is of version %lld, newer than this program, which knows %d",
-		   (long long)*version, SCHEMA_VERSION);
+	error_set(reason, "is of version %lld, newer than this program, which knows %d",
+		  (long long)*version, SCHEMA_VERSION);
 	return -EBADMSG;
 }
 
-static int use_log(struct database *d, struct reason *reason)
+static int use_log(struct database *d, struct error *reason)
 {
 	char *mode = NULL;
 	int rc = ask(d, "PRAGMA journal_mode=WAL", NULL, &mode, reason);
 
 	if (!rc && (!mode || strcmp(mode, "wal") != 0)) {
-		reason_set(reason, "%s: a write-ahead log is not possible here", d->path);
+		error_set(reason, "%s: a write-ahead log is not possible here", d->path);
 		rc = -EIO;
 	}
 	free(mode);
@@ -209,16 +209,16 @@ static bool is_unread(const char *verdict)
 	return strstr(verdict, "failed to get page") != NULL;
 }
 
-static int check_content(struct database *d, struct reason *reason)
+static int check_content(struct database *d, struct error *reason)
 {
 	char *verdict = NULL;
 	int rc = ask(d, "PRAGMA quick_check(1)", NULL, &verdict, reason);
 
 	if (!rc && verdict && is_unread(verdict)) {
-		reason_set(reason, "%s: cannot be read (%s)", d->path, verdict);
+		error_set(reason, "%s: cannot be read (%s)", d->path, verdict);
 		rc = -EIO;
 	} else if (!rc && (!verdict || strcmp(verdict, "ok") != 0)) {
-		reason_set(reason, "is damaged (%s)", verdict ? verdict : "it cannot be checked");
+		error_set(reason, "is damaged (%s)", verdict ? verdict : "it cannot be checked");
 		rc = -EBADMSG;
 	}
 	free(verdict);
@@ -235,7 +235,7 @@ static int check_content(struct database *d, struct reason *reason)
 	"NULL) STRICT;"                                                                            \
 	"PRAGMA user_version=3;"
 
-static int migrate(struct database *d, int64_t version, struct reason *reason)
+static int migrate(struct database *d, int64_t version, struct error *reason)
 {
 	if (version == SCHEMA_VERSION)
 		return 0;
@@ -245,7 +245,7 @@ static int migrate(struct database *d, int64_t version, struct reason *reason)
 		   reason);
 }
 
-static int make_schema(struct database *d, struct reason *reason)
+static int make_schema(struct database *d, struct error *reason)
 {
 	return run(d,
 		   "BEGIN IMMEDIATE;"
@@ -255,7 +255,7 @@ static int make_schema(struct database *d, struct reason *reason)
 		   reason);
 }
 
-static int prepare(struct database *d, struct reason *reason)
+static int prepare(struct database *d, struct error *reason)
 {
 	const struct {
 		const char *sql;
@@ -283,7 +283,7 @@ static int prepare(struct database *d, struct reason *reason)
 }
 
 static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
-		    struct reason *reason)
+		    struct error *reason)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
 	const void *state = sqlite3_column_blob(row, 1);
@@ -294,20 +294,20 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 	if ((!name || !state) && sqlite3_errcode(d->db) == SQLITE_NOMEM)
 		return fail(d, SQLITE_NOMEM, reason);
 	if (!name || !state) {
-		reason_set(reason, "is damaged (a row without name or state)");
+		error_set(reason, "is damaged (a row without name or state)");
 		return -EBADMSG;
 	}
 	rc = take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1), reason);
 	if (!rc)
 		return 0;
-	reason_prefix(reason, "is damaged (the row of node \"%.253s\")", name);
+	error_prefix(reason, "is damaged (the row of node \"%.253s\")", name);
 	return -EBADMSG;
 }
 
 /* Reads at most `most` rows of at most bytes_max. */
 static int read_rows(struct database *d, const char *sql, int64_t most, int bytes_max,
-		     int (*take)(struct database *d, sqlite3_stmt *row, struct reason *reason),
-		     struct reason *reason)
+		     int (*take)(struct database *d, sqlite3_stmt *row, struct error *reason),
+		     struct error *reason)
 {
 	sqlite3_stmt *row = NULL;
 	int code, rc = 0;
@@ -326,17 +326,17 @@ static int read_rows(struct database *d, const char *sql, int64_t most, int byte
 	return rc;
 }
 
-static int take_node(struct database *d, sqlite3_stmt *row, struct reason *reason)
+static int take_node(struct database *d, sqlite3_stmt *row, struct error *reason)
 {
 	return take_row(d, row, d->config->take, reason);
 }
 
-static int take_memo(struct database *d, sqlite3_stmt *row, struct reason *reason)
+static int take_memo(struct database *d, sqlite3_stmt *row, struct error *reason)
 {
 	return take_row(d, row, d->config->take_memo, reason);
 }
 
-static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *reason)
+static int take_decision(struct database *d, sqlite3_stmt *row, struct error *reason)
 {
 	int64_t number = sqlite3_column_int64(row, 0);
 	const char *text[4];
@@ -347,7 +347,7 @@ static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *r
 	    sqlite3_errcode(d->db) == SQLITE_NOMEM)
 		return fail(d, SQLITE_NOMEM, reason);
 	if (number < 1 || number > NUMBER_MAX || !text[0] || !text[1] || !text[2] || !text[3]) {
-		reason_set(reason, "is damaged (decision %lld)", (long long)number);
+		error_set(reason, "is damaged (decision %lld)", (long long)number);
 		return -EBADMSG;
 	}
 	d->config->take_decision(d->config->ctx, (uint64_t)number,
@@ -356,7 +356,7 @@ static int take_decision(struct database *d, sqlite3_stmt *row, struct reason *r
 	return 0;
 }
 
-static int read_content(struct database *d, struct reason *reason)
+static int read_content(struct database *d, struct error *reason)
 {
 	const struct database_config *c = d->config;
 	int64_t most = (int64_t)c->rows_max;
@@ -377,7 +377,7 @@ static int read_content(struct database *d, struct reason *reason)
 }
 
 /* -EBADMSG: the reason is the fault, to follow the name of the file. */
-static int open_once(struct database *d, bool *empty, struct reason *reason)
+static int open_once(struct database *d, bool *empty, struct error *reason)
 {
 	int64_t version = 0, rows = 0;
 	int rc = connect_file(d, reason);
@@ -414,17 +414,17 @@ static void disconnect(struct database *d)
 }
 
 /* Untouched: closing must not write the log into a file that is not understood. */
-static int set_aside(struct database *d, struct reason *note, struct reason *reason)
+static int set_aside(struct database *d, struct error *note, struct error *reason)
 {
-	struct reason why = *reason;
+	struct error error = *reason;
 
 	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	disconnect(d);
-	return database_file_set_aside(d->dir, d->path, why.text, clock_wall_ns(), note, reason);
+	return database_file_set_aside(d->dir, d->path, error.text, clock_wall_ns(), note, reason);
 }
 
 int database_open(struct database **out, const struct database_config *config, bool *empty,
-		  struct reason *note, struct reason *reason)
+		  struct error *note, struct error *reason)
 {
 	struct database *d = mem_zalloc(1, sizeof(*d));
 	int rc;
@@ -439,7 +439,7 @@ int database_open(struct database **out, const struct database_config *config, b
 		if (!rc)
 			rc = open_once(d, empty, reason);
 		if (rc == -EBADMSG)
-			reason_prefix(reason, "%s", d->path);
+			error_prefix(reason, "%s", d->path);
 	}
 	d->config = NULL;
 	if (rc) {
@@ -462,7 +462,7 @@ void database_close(struct database *d)
 
 /* --- saving ----------------------------------------------------------------------------------- */
 
-static int begin(struct database *d, struct reason *reason)
+static int begin(struct database *d, struct error *reason)
 {
 	int moved = 0, rc;
 
@@ -470,7 +470,7 @@ static int begin(struct database *d, struct reason *reason)
 		return 0;
 	sqlite3_file_control(d->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
 	if (moved) {
-		reason_set(reason, "%s: was moved or removed while it was in use", d->path);
+		error_set(reason, "%s: was moved or removed while it was in use", d->path);
 		return -ESTALE;
 	}
 	rc = run(d, "BEGIN IMMEDIATE", reason);
@@ -479,15 +479,15 @@ static int begin(struct database *d, struct reason *reason)
 }
 
 /* The reason of a damaged database lacks its name. */
-static int undo(struct database *d, int rc, struct reason *reason)
+static int undo(struct database *d, int rc, struct error *reason)
 {
 	database_rollback(d);
 	if (rc == -EBADMSG)
-		reason_prefix(reason, "%s", d->path);
+		error_prefix(reason, "%s", d->path);
 	return rc;
 }
 
-static int step(struct database *d, sqlite3_stmt *statement, struct reason *reason)
+static int step(struct database *d, sqlite3_stmt *statement, struct error *reason)
 {
 	int code = sqlite3_step(statement);
 	int rc = code == SQLITE_DONE ? 0 : fail(d, code, reason);
@@ -497,7 +497,7 @@ static int step(struct database *d, sqlite3_stmt *statement, struct reason *reas
 	return rc;
 }
 
-static int put_row(struct database *d, struct usage_row *row, struct reason *reason)
+static int put_row(struct database *d, struct usage_row *row, struct error *reason)
 {
 	usage_pack_seal(row->name, &row->packed);
 	sqlite3_bind_text(d->put, 1, row->name, -1, SQLITE_STATIC);
@@ -506,7 +506,7 @@ static int put_row(struct database *d, struct usage_row *row, struct reason *rea
 	return step(d, d->put, reason);
 }
 
-int database_write(struct database *d, struct usage_row *rows, size_t count, struct reason *reason)
+int database_write(struct database *d, struct usage_row *rows, size_t count, struct error *reason)
 {
 	int rc = begin(d, reason);
 
@@ -516,7 +516,7 @@ int database_write(struct database *d, struct usage_row *rows, size_t count, str
 }
 
 int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
-			int64_t saved_ns, struct reason *reason)
+			int64_t saved_ns, struct error *reason)
 {
 	int rc = begin(d, reason);
 
@@ -530,7 +530,7 @@ int database_write_memo(struct database *d, const char *name, const void *text, 
 }
 
 static int put_decision(struct database *d, uint64_t number, const struct drain_row *row,
-			struct reason *reason)
+			struct error *reason)
 {
 	sqlite3_bind_int64(d->put_decision, 1, (sqlite3_int64)number);
 	sqlite3_bind_int64(d->put_decision, 2, row->time_ns);
@@ -542,7 +542,7 @@ static int put_decision(struct database *d, uint64_t number, const struct drain_
 }
 
 int database_write_decisions(struct database *d, const struct drain_rows *rows,
-			     struct reason *reason)
+			     struct error *reason)
 {
 	int64_t last = (int64_t)(rows->first + rows->count) - 1;
 	int rc;
@@ -559,7 +559,7 @@ int database_write_decisions(struct database *d, const struct drain_rows *rows,
 	return rc ? undo(d, rc, reason) : 0;
 }
 
-int database_commit(struct database *d, int64_t forget_before_ns, struct reason *reason)
+int database_commit(struct database *d, int64_t forget_before_ns, struct error *reason)
 {
 	int rc = begin(d, reason);
 

@@ -12,14 +12,14 @@
 
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/state/usage.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /*
  * A row of the database; pointers are valid during the call. 0, or a negative errno: the row is
  * damaged.
  */
 typedef int database_taker(void *ctx, const char *name, const void *state, size_t len,
-			   struct reason *reason);
+			   struct error *error);
 
 /* A decision about drains; in the order of their numbers, at most DRAIN_LOG_MAX. */
 typedef void database_decision_taker(void *ctx, uint64_t number, const struct drain_row_facts *row);
@@ -44,7 +44,7 @@ struct database_config {
  * it; -EROFS, -ENOSPC, -EACCES, -EIO, ..
  */
 int database_open(struct database **d, const struct database_config *config, bool *empty,
-		  struct reason *note, struct reason *reason);
+		  struct error *note, struct error *error);
 void database_close(struct database *d);
 
 /*
@@ -52,15 +52,15 @@ void database_close(struct database *d);
  * undone. -ENOSPC: the disk is full; -EBADMSG: damaged; -ESTALE: the file was removed; -EROFS,
  * -EIO, ..
  */
-int database_write(struct database *d, struct usage_row *rows, size_t count, struct reason *reason);
+int database_write(struct database *d, struct usage_row *rows, size_t count, struct error *error);
 /* The state of a planner, in the same transaction; replaces the one of its name. */
 int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
-			int64_t saved_ns, struct reason *reason);
+			int64_t saved_ns, struct error *error);
 /* Decisions by number, in the same transaction; the table keeps the newest DRAIN_LOG_MAX. */
 int database_write_decisions(struct database *d, const struct drain_rows *rows,
-			     struct reason *reason);
+			     struct error *error);
 /* Commits: the next process reads these rows. Rows last heard before are deleted. */
-int database_commit(struct database *d, int64_t forget_before_ns, struct reason *reason);
+int database_commit(struct database *d, int64_t forget_before_ns, struct error *error);
 void database_rollback(struct database *d);
 uint64_t database_bytes(const struct database *d);
 
@@ -75,13 +75,13 @@ char *database_file_path(const char *dir);
  * Makes the directory (one level, 0700) and an empty file (0600) if missing, and checks that both
  * are writable. A negative errno with a reason that has the remedy.
  */
-int database_file_make(const char *dir, const char *path, struct reason *reason);
+int database_file_make(const char *dir, const char *path, struct error *error);
 /*
  * Renames the database, which nobody has open, and SQLite's files beside it to "evenkeel.db.aside-
  * UNIXSECONDS". *note becomes "PATH WHY; it was set aside as NEW"; on failure *reason is set.
  */
 int database_file_set_aside(const char *dir, const char *path, const char *why, int64_t now_ns,
-			    struct reason *note, struct reason *reason);
+			    struct error *note, struct error *error);
 /* Number of set-aside databases. */
 size_t database_file_count_aside(const char *dir);
 /* Size of the database and its log. */

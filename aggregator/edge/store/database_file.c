@@ -30,47 +30,47 @@ char *database_file_path(const char *dir)
 	return mem_printf("%s/" NAME, dir);
 }
 
-static int fail(struct reason *reason, const char *path, const char *what)
+static int fail(struct error *error, const char *path, const char *what)
 {
 	int rc = -errno;
 
-	reason_set(reason, "%s: %s: %s", path, what, strerror(-rc));
+	error_set(error, "%s: %s: %s", path, what, strerror(-rc));
 	return rc;
 }
 
-static int make_file(const char *path, struct reason *reason)
+static int make_file(const char *path, struct error *error)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return fail(reason, path, "cannot be made");
+		return fail(error, path, "cannot be made");
 	close(fd);
 	return 0;
 }
 
-int database_file_make(const char *dir, const char *path, struct reason *reason)
+int database_file_make(const char *dir, const char *path, struct error *error)
 {
 	struct stat st;
 
 	if (mkdir(dir, 0700) && errno != EEXIST)
-		return fail(reason, dir, "cannot be made");
+		return fail(error, dir, "cannot be made");
 	if (stat(dir, &st))
-		return fail(reason, dir, "cannot be looked at");
+		return fail(error, dir, "cannot be looked at");
 	if (!S_ISDIR(st.st_mode)) {
-		reason_set(reason, "%s: is no directory", dir);
+		error_set(error, "%s: is no directory", dir);
 		return -ENOTDIR;
 	}
 	if (access(dir, W_OK | X_OK))
-		return fail(reason, dir, "cannot be written");
+		return fail(error, dir, "cannot be written");
 	if (lstat(path, &st))
-		return errno == ENOENT ? make_file(path, reason)
-				       : fail(reason, path, "cannot be looked at");
+		return errno == ENOENT ? make_file(path, error)
+				       : fail(error, path, "cannot be looked at");
 	if (!S_ISREG(st.st_mode)) {
-		reason_set(reason, "%s: is no file: move it away", path);
+		error_set(error, "%s: is no file: move it away", path);
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	}
 	if (access(path, R_OK | W_OK))
-		return fail(reason, path, "cannot be read and written");
+		return fail(error, path, "cannot be read and written");
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static char *aside_path(const char *dir, int64_t now_ns)
 	}
 }
 
-static int rename_all(const char *path, const char *to, struct reason *reason)
+static int rename_all(const char *path, const char *to, struct error *error)
 {
 	int rc = 0;
 
@@ -118,7 +118,7 @@ static int rename_all(const char *path, const char *to, struct reason *reason)
 		char *into = mem_printf("%s%s", to, suffixes[i]);
 
 		if (rename(from, into) && errno != ENOENT)
-			rc = fail(reason, from, "cannot be set aside");
+			rc = fail(error, from, "cannot be set aside");
 		free(from);
 		free(into);
 	}
@@ -126,23 +126,23 @@ static int rename_all(const char *path, const char *to, struct reason *reason)
 }
 
 int database_file_set_aside(const char *dir, const char *path, const char *why, int64_t now_ns,
-			    struct reason *note, struct reason *reason)
+			    struct error *note, struct error *error)
 {
 	size_t count = database_file_count_aside(dir);
 	char *to;
 	int rc;
 
 	if (count >= DATABASE_ASIDE_MAX) {
-		reason_set(reason,
-			   "%s %s, and %zu were set aside already: see what damages them, and "
-			   "remove them",
-			   path, why, count);
+		error_set(error,
+			  "%s %s, and %zu were set aside already: see what damages them, and "
+			  "remove them",
+			  path, why, count);
 		return -EMFILE;
 	}
 	to = aside_path(dir, now_ns);
-	rc = rename_all(path, to, reason);
+	rc = rename_all(path, to, error);
 	if (!rc)
-		reason_set(note, "%s %s; it was set aside as %s", path, why, to);
+		error_set(note, "%s %s; it was set aside as %s", path, why, to);
 	free(to);
 	return rc;
 }

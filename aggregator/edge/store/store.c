@@ -36,7 +36,7 @@ struct store {
 	uint64_t save; /* of the open transaction; 0: none */
 	uint64_t failed; /* the save that failed */
 	int64_t begun_ns; /* monotonic: of its first batch */
-	struct reason why_closed;
+	struct error why_closed;
 
 	pthread_mutex_t lock;
 	pthread_cond_t work, news;
@@ -144,7 +144,7 @@ void store_put(struct store *s, struct store_batch *batch)
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static int take_row(void *ctx, const char *name, const void *state, size_t len,
-		    struct reason *reason)
+		    struct error *reason)
 {
 	struct store_event *e = ctx;
 	struct usage_node *n;
@@ -161,7 +161,7 @@ static int take_row(void *ctx, const char *name, const void *state, size_t len,
 
 /* The planner that wrote it checks it. */
 static int take_memo(void *ctx, const char *name, const void *state, size_t len,
-		     struct reason *reason)
+		     struct error *reason)
 {
 	struct store_event *e = ctx;
 
@@ -213,9 +213,9 @@ static void open_database(struct store *s)
 	};
 	int64_t start_ns = clock_mono_ns();
 
-	if (database_open(&s->database, &config, &e->empty, &e->note, &e->reason)) {
+	if (database_open(&s->database, &config, &e->empty, &e->note, &e->error)) {
 		e->kind = STORE_NOT_OPENED;
-		s->why_closed = e->reason;
+		s->why_closed = e->error;
 		s->try_ns = clock_mono_ns() + s->config.retry_ns;
 		drop_content(e); /* it will be read again */
 	} else {
@@ -230,7 +230,7 @@ static void open_database(struct store *s)
 
 /* --- saving ----------------------------------------------------------------------------------- */
 
-static int write_batch(struct store *s, struct store_batch *b, struct reason *reason)
+static int write_batch(struct store *s, struct store_batch *b, struct error *reason)
 {
 	int rc;
 
@@ -254,14 +254,14 @@ static int write_batch(struct store *s, struct store_batch *b, struct reason *re
 	return rc;
 }
 
-static void fail_save(struct store *s, uint64_t save, int rc, const struct reason *why)
+static void fail_save(struct store *s, uint64_t save, int rc, const struct error *error)
 {
 	s->save = 0;
 	s->failed = save;
 	/* The file itself is not at fault. */
 	if (!s->database || rc == -ENOSPC || rc == -EBUSY)
 		return;
-	s->why_closed = *why;
+	s->why_closed = *error;
 	database_close(s->database);
 	s->database = NULL;
 	s->try_ns = clock_mono_ns() + s->config.retry_ns;
@@ -274,11 +274,11 @@ static void handle(struct store *s, struct store_batch *b)
 
 	e->save = b->save;
 	if (b->save == s->failed)
-		reason_set(&e->reason, "a part of this save failed already");
+		error_set(&e->error, "a part of this save failed already");
 	else
-		rc = write_batch(s, b, &e->reason);
+		rc = write_batch(s, b, &e->error);
 	if (rc && rc != -ECANCELED) {
-		fail_save(s, b->save, rc, &e->reason);
+		fail_save(s, b->save, rc, &e->error);
 	} else if (!rc) {
 		e->kind = b->last ? STORE_SAVED : STORE_WRITTEN;
 		e->took_ns = clock_mono_ns() - s->begun_ns;
@@ -339,7 +339,7 @@ static void release(struct store *s)
 	free(s);
 }
 
-int store_start(struct store **out, const struct store_config *config, struct reason *reason)
+int store_start(struct store **out, const struct store_config *config, struct error *reason)
 {
 	struct store *s = mem_zalloc(1, sizeof(*s));
 	pthread_condattr_t monotonic;
@@ -354,7 +354,7 @@ int store_start(struct store **out, const struct store_config *config, struct re
 	pthread_condattr_destroy(&monotonic);
 	rc = thread_start(&s->thread, 0, work, s);
 	if (rc) {
-		reason_set(reason, "no thread for the database: %s", strerror(-rc));
+		error_set(reason, "no thread for the database: %s", strerror(-rc));
 		release(s);
 		return rc;
 	}

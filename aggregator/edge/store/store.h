@@ -10,7 +10,7 @@
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/state/shared_body.h"
 #include "aggregator/state/usage.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct store_config {
 	const char *dir; /* borrowed until store_stop(), as is ctx */
@@ -57,7 +57,7 @@ struct store_event {
 	enum store_event_kind kind;
 	/* STORE_OPENED */
 	bool empty; /* no rows of earlier saves */
-	struct reason note; /* a database that was set aside, and why; or "" */
+	struct error note; /* a database that was set aside, and why; or "" */
 	/* first opening only: the content, sorted by name */
 	size_t node_count;
 	struct usage_node **nodes; /* owned; a taken one is replaced by NULL */
@@ -77,7 +77,7 @@ struct store_event {
 	uint64_t bytes; /* of the files */
 	size_t aside; /* set-aside databases in the directory */
 	/* STORE_NOT_OPENED, STORE_FAILED */
-	struct reason reason;
+	struct error error;
 	struct store_event *prev, *next; /* for the store */
 };
 
@@ -87,7 +87,7 @@ struct store;
  * Begins to open the database; the first event is STORE_OPENED or STORE_NOT_OPENED. -EAGAIN: no
  * thread.
  */
-int store_start(struct store **s, const struct store_config *config, struct reason *reason);
+int store_start(struct store **s, const struct store_config *config, struct error *error);
 /* Ends the thread after the batches so far; an unfinished save is undone. NULL is allowed. */
 void store_stop(struct store *s);
 /* Takes over the batch. Each is answered by one event, in order. */

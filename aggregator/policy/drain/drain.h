@@ -43,7 +43,7 @@
 #include "aggregator/policy/drain/drain_window.h"
 #include "aggregator/policy/place/place.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* --- what it is told */
 
@@ -99,7 +99,7 @@ struct drain_input {
 	 * not asked.
 	 */
 	bool (*slack_holds)(const void *context, struct place *p, const place_pod *pods,
-			    const place_node *gone, size_t count, struct reason *why);
+			    const place_node *gone, size_t count, struct error *error);
 	const void *slack_context;
 	/* Names to be examined; NULL: all. The others are not examined, and keep their timers. */
 	const char *const *candidates;
@@ -210,7 +210,7 @@ struct drain_wave {
 	struct drain_cost *costs; /* owned; budgets by namespace and name, then owners likewise */
 	size_t pods; /* that move */
 	bool robust; /* it is also feasible in other orders, emptiest node first */
-	struct reason not_robust; /* why not; "" */
+	struct error not_robust; /* why not; "" */
 	bool any_order; /* proven: wherever the others go, each pod has a place */
 };
 
@@ -233,7 +233,7 @@ struct drain_owed {
 	 * no node is a candidate then, either. Balloons do not count.
 	 */
 	size_t waiting;
-	struct reason why; /* of one of both; "" neither */
+	struct error error; /* of one of both; "" neither */
 };
 
 /* Immutable; holds the view. */
@@ -338,6 +338,6 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
  * dropped, as are evictions and failures whose own time is up.
  */
 int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
-		     int64_t now_ns, struct reason *reason);
+		     int64_t now_ns, struct error *reason);
 
 #endif

@@ -139,26 +139,26 @@ static size_t split(char *copy, char *words[FIELDS])
 	return count;
 }
 
-int drain_cron_parse(const char *text, struct drain_cron *out, struct reason *reason)
+int drain_cron_parse(const char *text, struct drain_cron *out, struct error *error)
 {
 	uint64_t bits[FIELDS];
 	bool any[FIELDS];
 	char copy[TEXT_MAX], *words[FIELDS];
 
 	if (strlen(text) >= sizeof(copy)) {
-		reason_set(reason, "a schedule of more than %d letters", TEXT_MAX - 1);
+		error_set(error, "a schedule of more than %d letters", TEXT_MAX - 1);
 		return -EINVAL;
 	}
 	strncpy(copy, expand(text), sizeof(copy) - 1);
 	copy[sizeof(copy) - 1] = '\0';
 	if (split(copy, words) != FIELDS) {
-		reason_set(reason, "\"%.60s\" must be five fields, or a word like @daily", text);
+		error_set(error, "\"%.60s\" must be five fields, or a word like @daily", text);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < FIELDS; i++) {
 		if (!read_field(words[i], &fields[i], &bits[i], &any[i])) {
-			reason_set(reason, "\"%.60s\": \"%.40s\" is no %s (%u to %u)", text,
-				   words[i], fields[i].what, fields[i].min, fields[i].max);
+			error_set(error, "\"%.60s\": \"%.40s\" is no %s (%u to %u)", text, words[i],
+				  fields[i].what, fields[i].min, fields[i].max);
 			return -EINVAL;
 		}
 	}

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* One bit for each value. */
 struct drain_cron {
@@ -28,7 +28,7 @@ struct drain_cron {
 };
 
 /* -EINVAL, and the reason quotes the field that cannot be read. */
-int drain_cron_parse(const char *text, struct drain_cron *out, struct reason *reason);
+int drain_cron_parse(const char *text, struct drain_cron *out, struct error *error);
 /*
  * Whether a hit lies in (now - duration, now]; Unix time in seconds, also before 1970. Looks back 8
  * years at most: no schedule that hits at all has longer to wait.

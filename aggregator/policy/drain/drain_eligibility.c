@@ -28,32 +28,32 @@ int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out
 	return 0;
 }
 
-static bool has_taint(const struct kube_node *node, const char *key, struct reason *why)
+static bool has_taint(const struct kube_node *node, const char *key, struct error *why)
 {
 	if (!taints_find(&node->taints, key))
 		return false;
-	reason_set(why, "it has the taint %s", key);
+	error_set(why, "it has the taint %s", key);
 	return true;
 }
 
-static bool is_draining(const struct kube_node *node, struct reason *why)
+static bool is_draining(const struct kube_node *node, struct error *why)
 {
 	const char *draining = labels_find(&node->annotations, "evenkeel.io/draining");
 
 	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS) {
-		reason_set(why, "it has the condition DrainInProgress");
+		error_set(why, "it has the condition DrainInProgress");
 		return true;
 	}
 	if (!draining || strcmp(draining, "false") == 0)
 		return false;
-	reason_set(why, "it is annotated evenkeel.io/draining");
+	error_set(why, "it is annotated evenkeel.io/draining");
 	return true;
 }
 
-static bool is_taken_away(const struct kube_node *node, struct reason *why)
+static bool is_taken_away(const struct kube_node *node, struct error *why)
 {
 	if (node->deletion_ns != 0) {
-		reason_set(why, "the node object is being deleted");
+		error_set(why, "the node object is being deleted");
 		return true;
 	}
 	return has_taint(node, DRAIN_TAINT_DELETION, why) ||
@@ -62,12 +62,12 @@ static bool is_taken_away(const struct kube_node *node, struct reason *why)
 }
 
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
-			  struct reason *why)
+			  struct error *why)
 {
 	int64_t since_ns;
 
 	if (variant == DRAIN_UPSTREAM) {
-		reason_set(why, "it has the taint " DRAIN_TAINT_DELETION);
+		error_set(why, "it has the taint " DRAIN_TAINT_DELETION);
 		return drain_taint_time(node, DRAIN_TAINT_DELETION, &since_ns) == 0 &&
 		       now_ns - since_ns < DELETION_MAX_SEC * SECOND_NS;
 	}
@@ -103,26 +103,26 @@ static bool check_recent(const struct drain_options *o, const struct drain_candi
 	if (!f)
 		return true;
 	out->recent = true;
-	reason_set(&out->why, "%s", f->why ? f->why : "");
+	error_set(&out->error, "%s", f->why ? f->why : "");
 	return refuse(out, o->variant == DRAIN_UPSTREAM || f->reason == DRAIN_NONE
 				   ? DRAIN_RECENTLY_UNREMOVABLE
 				   : f->reason);
 }
 
 static bool is_forbidden(const struct drain_options *o, const struct kube_node *node,
-			 const char *key, struct reason *why)
+			 const char *key, struct error *why)
 {
 	const char *value = labels_find(&node->annotations, key);
 
 	if (!value || strcmp(value, "false") == 0 ||
 	    (o->variant == DRAIN_UPSTREAM && strcmp(value, "true") != 0))
 		return false;
-	reason_set(why, "it is annotated %s=%.40s", key, value);
+	error_set(why, "it is annotated %s=%.40s", key, value);
 	return true;
 }
 
 bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
-		       struct reason *why)
+		       struct error *why)
 {
 	return is_forbidden(o, node, "cluster-autoscaler.kubernetes.io/scale-down-disabled", why) ||
 	       (o->variant == DRAIN_CORRECTED &&
@@ -132,17 +132,17 @@ bool drain_is_disabled(const struct drain_options *o, const struct kube_node *no
 static bool check_marks(const struct drain_options *o, const struct drain_candidate *c,
 			int64_t now_ns, struct drain_eligible *out)
 {
-	if (drain_is_in_deletion(o->variant, c->node, now_ns, &out->why))
+	if (drain_is_in_deletion(o->variant, c->node, now_ns, &out->error))
 		return refuse(out, DRAIN_BEING_DELETED);
-	if (drain_is_disabled(o, c->node, &out->why))
+	if (drain_is_disabled(o, c->node, &out->error))
 		return refuse(out, DRAIN_DISABLED_ANNOTATION);
 	if (!c->grouped && o->variant == DRAIN_CORRECTED && drain_control_plane_label(c->node)) {
-		reason_set(&out->why, "it is a node of the control plane: it has the label %s",
-			   drain_control_plane_label(c->node));
+		error_set(&out->error, "it is a node of the control plane: it has the label %s",
+			  drain_control_plane_label(c->node));
 		return refuse(out, DRAIN_CONTROL_PLANE);
 	}
 	if (!c->grouped) {
-		reason_set(&out->why, "it is in no group");
+		error_set(&out->error, "it is in no group");
 		return refuse(out, DRAIN_NOT_AUTOSCALED);
 	}
 	return true;
@@ -155,21 +155,22 @@ static bool check_use(const struct drain_options *o, const struct drain_candidat
 	double threshold;
 
 	if (c->hidden && o->variant == DRAIN_CORRECTED) {
-		reason_set(&out->why, "%s", c->hidden);
+		error_set(&out->error, "%s", c->hidden);
 		return refuse(out, DRAIN_UNEXPECTED);
 	}
 	if (drain_utilization(o, c->node, c->pods, c->pod_count, c->devices, c->gpu, now_ns,
-			      &out->utilization, &out->why))
+			      &out->utilization, &out->error))
 		return refuse(out, DRAIN_UNEXPECTED);
 	out->measured = true;
 	if (!c->node->ready && !o->drain_unready) {
-		reason_set(&out->why, "it is not ready");
+		error_set(&out->error, "it is not ready");
 		return refuse(out, DRAIN_UNREADY_DISABLED);
 	}
 	threshold = u->gpu ? o->gpu_utilization : o->utilization;
 	if (c->node->ready && u->share > threshold) {
-		reason_set(&out->why, "pods request %.1f%% of its allocatable %s, more than %.1f%%",
-			   u->share * 100, u->resource, threshold * 100);
+		error_set(&out->error,
+			  "pods request %.1f%% of its allocatable %s, more than %.1f%%",
+			  u->share * 100, u->resource, threshold * 100);
 		return refuse(out, DRAIN_NOT_UNDERUTILIZED);
 	}
 	return true;
@@ -182,7 +183,7 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 	memset(out, 0, sizeof(*out));
 	out->reason = DRAIN_NONE;
 	if (!c->node) {
-		reason_set(&out->why, "the Kubernetes API does not know the node");
+		error_set(&out->error, "the Kubernetes API does not know the node");
 		refuse(out, o->variant == DRAIN_UPSTREAM ? DRAIN_UNEXPECTED : DRAIN_NO_NODE_INFO);
 		return;
 	}
@@ -192,9 +193,9 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 		return;
 	if (o->variant == DRAIN_CORRECTED && !check_recent(o, c, failed, out))
 		return;
-	reason_set(&out->why, "%s", "");
+	error_set(&out->error, "%s", "");
 	if (c->silent && o->variant == DRAIN_CORRECTED) {
-		reason_set(&out->why, "its agent is silent: it is not known to be idle");
+		error_set(&out->error, "its agent is silent: it is not known to be idle");
 		refuse(out, DRAIN_NOT_MEASURED);
 	}
 }

@@ -31,7 +31,7 @@
 #include "aggregator/policy/drain/drain_reason.h"
 #include "aggregator/policy/drain/drain_unremovable.h"
 #include "aggregator/policy/drain/drain_utilization.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct drain_candidate {
 	const struct kube_node *node; /* NULL: the API does not know it */
@@ -49,7 +49,7 @@ struct drain_eligible {
 	bool recent; /* the reason is that of an earlier simulation */
 	bool measured; /* utilization is set */
 	struct drain_utilization utilization;
-	struct reason why; /* one sentence */
+	struct error error; /* one sentence */
 };
 
 /* failed may be NULL. */
@@ -66,10 +66,10 @@ bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const
 
 /* Whether somebody takes the node away already; why (may be NULL) says how one knows. */
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
-			  struct reason *why);
+			  struct error *error);
 /* Whether an annotation of the node forbids to drain it. */
 bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
-		       struct reason *why);
+		       struct error *error);
 /*
  * The value of a taint of cluster-autoscaler's as Unix time; -ENOENT without it, -EINVAL for one
  * that is no time.

@@ -35,20 +35,20 @@ bool drain_is_silent(const struct view_node *n, const struct kube_pod *const *po
 	return false;
 }
 
-bool drain_hides_pod(const struct cluster *cluster, const char *node, struct reason *why)
+bool drain_hides_pod(const struct cluster *cluster, const char *node, struct error *why)
 {
 	const struct unreadables *u = cluster ? &cluster->sources[OBJECT_POD].unreadable : NULL;
 
 	for (uint32_t i = 0; u && i < u->count; i++) {
 		if (strcmp(u->of[i].node, node) != 0)
 			continue;
-		reason_set(why, "its pod %.63s/%.253s cannot be read: %s", u->of[i].namespace,
-			   u->of[i].name, u->of[i].why);
+		error_set(why, "its pod %.63s/%.253s cannot be read: %s", u->of[i].namespace,
+			  u->of[i].name, u->of[i].why);
 		return true;
 	}
 	if (!u || !u->more)
 		return false;
-	reason_set(why, "more pods than are told cannot be read, and may be on it");
+	error_set(why, "more pods than are told cannot be read, and may be on it");
 	return true;
 }
 

@@ -15,7 +15,7 @@ bool drain_is_silent(const struct view_node *n, const struct kube_pod *const *po
  * A pod of the node that cannot be read: neither what it needs nor whether it may leave is known.
  * True: the reason names it, or says that there are more such pods than are told.
  */
-bool drain_hides_pod(const struct cluster *cluster, const char *node, struct reason *why);
+bool drain_hides_pod(const struct cluster *cluster, const char *node, struct error *error);
 /*
  * The larger share of CPU and working set (means of the longest window) of allocatable. False: not
  * known.

@@ -8,19 +8,19 @@
 
 #include "shared/mem.h"
 
-int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct reason *reason)
+int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct drain_group_rule *r = &rules[i];
 
 		if (r->min < 0 || (r->max >= 0 && r->min > r->max)) {
-			reason_set(reason, "group \"%s\": min %" PRId64 " must be 0 to max",
-				   r->name, r->min);
+			error_set(error, "group \"%s\": min %" PRId64 " must be 0 to max", r->name,
+				  r->min);
 			return -EINVAL;
 		}
 		for (size_t j = 0; j < i; j++) {
 			if (strcmp(rules[j].name, r->name) == 0) {
-				reason_set(reason, "group \"%s\" is there twice", r->name);
+				error_set(error, "group \"%s\" is there twice", r->name);
 				return -EINVAL;
 			}
 		}
@@ -141,12 +141,12 @@ void drain_groups_set_floor(struct drain_groups *g, const struct drain_floor *su
 	};
 }
 
-static bool fits(int64_t left, int64_t amount, const char *what, struct reason *why)
+static bool fits(int64_t left, int64_t amount, const char *what, struct error *why)
 {
 	if (left < 0 || amount <= left)
 		return true;
-	reason_set(why, "%" PRId64 " %s would go, and only %" PRId64 " more may", amount, what,
-		   left);
+	error_set(why, "%" PRId64 " %s would go, and only %" PRId64 " more may", amount, what,
+		  left);
 	return false;
 }
 
@@ -157,20 +157,20 @@ static void use(int64_t *left, int64_t amount)
 }
 
 enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
-				      const struct drain_floor *node, struct reason *why)
+				      const struct drain_floor *node, struct error *why)
 {
 	struct drain_group *of;
 	int64_t remain;
 
 	if (group == DRAIN_NO_GROUP) {
-		reason_set(why, "it is in no group");
+		error_set(why, "it is in no group");
 		return DRAIN_NOT_AUTOSCALED;
 	}
 	of = &g->of[group];
 	remain = of->size - of->in_deletion - of->leaving;
 	if (remain <= of->min) {
-		reason_set(why, "group \"%s\" must keep %" PRId64 " %s, and has %" PRId64 " left",
-			   of->name, of->min, drain_plural(of->min, "node", "nodes"), remain);
+		error_set(why, "group \"%s\" must keep %" PRId64 " %s, and has %" PRId64 " left",
+			  of->name, of->min, drain_plural(of->min, "node", "nodes"), remain);
 		return DRAIN_GROUP_MIN_SIZE;
 	}
 	if (!fits(g->left.nodes, node->nodes, "node", why) ||

@@ -19,7 +19,7 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_reason.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* A row of drain.groups. */
 struct drain_group_rule {
@@ -53,7 +53,7 @@ struct drain_groups {
 };
 
 /* -EINVAL for a rule with min < 0, min above max, or a name twice; the reason names it. */
-int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct reason *reason);
+int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct error *error);
 /* No nodes yet; what is left is unlimited. */
 void drain_groups_init(struct drain_groups *g, const struct drain_group_rule *rules, size_t count);
 void drain_groups_fini(struct drain_groups *g);
@@ -76,7 +76,7 @@ void drain_groups_set_floor(struct drain_groups *g, const struct drain_floor *su
  * numbers in why (may be NULL). `node` is what the node gives (nodes 1).
  */
 enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
-				      const struct drain_floor *node, struct reason *why);
+				      const struct drain_floor *node, struct error *why);
 /* Takes an acceptance back. */
 void drain_groups_release(struct drain_groups *g, uint32_t group, const struct drain_floor *node);
 

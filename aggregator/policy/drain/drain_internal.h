@@ -118,7 +118,7 @@ uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
  * simulation; else *why says what has none.
  */
 bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count,
-		       struct reason *why);
+		       struct error *error);
 
 /* --- drain_try.c */
 
@@ -130,7 +130,7 @@ struct drain_trial {
 	struct place_counts counts; /* without the node itself */
 	size_t rivals; /* of those that are gone: candidates, which could go as well */
 	/* Of other nodes: what the pod's own terms say of them, and what refuses those they admit. */
-	struct reason terms[PLACE_FILTERS]; /* the first of each; "" none */
+	struct error terms[PLACE_FILTERS]; /* the first of each; "" none */
 	bool admitted; /* some node that stays is admitted by them, .. */
 	bool room_refuses; /* .. and refuses for want of room */
 	bool holds; /* some that is admitted could hold the pod, were it empty */

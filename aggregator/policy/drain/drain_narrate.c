@@ -24,8 +24,8 @@ static void tell_owed(const struct drain_owed *o, struct buf *b)
 		   "replicas %zu, pending %zu, placeholders %zu).\n",
 		   o->placed, o->of_deletions + o->of_evictions + o->pending + o->placeholders,
 		   o->of_deletions, o->of_evictions, o->pending, o->placeholders);
-	if (*o->why.text)
-		buf_printf(b, "%s.\n", o->why.text);
+	if (*o->error.text)
+		buf_printf(b, "%s.\n", o->error.text);
 }
 
 /* Of a node that a pod holds, the pod's. */

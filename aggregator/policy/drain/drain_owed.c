@@ -323,10 +323,10 @@ static void count_waiting(struct drain_run *r, struct owner *owners)
 		o->waits = true;
 		if (owed->waiting++)
 			continue;
-		reason_set(&owed->why,
-			   "pod %s/%s, which replaces an evicted one, has been unschedulable for "
-			   "%" PRId64 " s",
-			   pod->object.namespace, pod->object.name, since_ns / SECOND_NS);
+		error_set(&owed->error,
+			  "pod %s/%s, which replaces an evicted one, has been unschedulable for "
+			  "%" PRId64 " s",
+			  pod->object.namespace, pod->object.name, since_ns / SECOND_NS);
 	}
 }
 
@@ -416,8 +416,7 @@ static void place_placeholders(struct drain_run *r)
 	schedule(r, &l);
 }
 
-bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count,
-		       struct reason *why)
+bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count, struct error *why)
 {
 	const struct drain_input *in = r->in;
 
@@ -434,8 +433,8 @@ bool drain_place_owed(struct drain_run *r)
 	place_pending(r);
 	place_placeholders(r);
 	if (owed->unplaced)
-		reason_set(&owed->why, "%zu %s of nodes in deletion, or evicted, %s nowhere",
-			   owed->unplaced, drain_plural((int64_t)owed->unplaced, "pod", "pods"),
-			   drain_plural((int64_t)owed->unplaced, "fits", "fit"));
+		error_set(&owed->error, "%zu %s of nodes in deletion, or evicted, %s nowhere",
+			  owed->unplaced, drain_plural((int64_t)owed->unplaced, "pod", "pods"),
+			  drain_plural((int64_t)owed->unplaced, "fits", "fit"));
 	return owed->unplaced + owed->waiting == 0;
 }

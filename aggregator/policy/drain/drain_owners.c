@@ -200,20 +200,20 @@ static int64_t count_mine(const struct drain_owners *o, const struct owner *owne
 
 /* Where more would leave at once than may ever be away no waiting helps. */
 static void tell_full(const struct drain_owners *o, const struct owner *owner, int64_t together,
-		      struct reason *why)
+		      struct error *error)
 {
 	int64_t wanted = wanted_of(owner), missing = missing_of(owner);
 	int64_t allowed = allowed_of(o, wanted);
-	struct reason rest;
+	struct error rest;
 
 	if (together > allowed)
-		reason_set(&rest, ", and %" PRId64 " would leave at once", together);
+		error_set(&rest, ", and %" PRId64 " would leave at once", together);
 	else
-		reason_set(&rest, ": %" PRId64 " %s not ready, and %" PRId64 " would move already",
-			   missing, drain_plural(missing, "is", "are"), owner->taken);
-	reason_set(why, "%s %.60s wants %" PRId64 " %s, of which %" PRId64 " may be away%s",
-		   owner->kind, owner->name, wanted, drain_plural(wanted, "replica", "replicas"),
-		   allowed, rest.text);
+		error_set(&rest, ": %" PRId64 " %s not ready, and %" PRId64 " would move already",
+			  missing, drain_plural(missing, "is", "are"), owner->taken);
+	error_set(error, "%s %.60s wants %" PRId64 " %s, of which %" PRId64 " may be away%s",
+		  owner->kind, owner->name, wanted, drain_plural(wanted, "replica", "replicas"),
+		  allowed, rest.text);
 }
 
 /* It would be missed; others are away in any case. */
@@ -261,7 +261,7 @@ void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pod
 }
 
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
-				    size_t count, const struct kube_pod **pod, struct reason *why)
+				    size_t count, const struct kube_pod **pod, struct error *error)
 {
 	bool *mine = mem_zalloc(count + 1, sizeof(*mine));
 	enum drain_reason reason = DRAIN_NONE;
@@ -276,7 +276,7 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 			mine[i] = true;
 			continue;
 		}
-		tell_full(o, owner, count_together(o, owner, pods, count), why);
+		tell_full(o, owner, count_together(o, owner, pods, count), error);
 		reason = DRAIN_OWNER_SHARE;
 		if (pod)
 			*pod = pods[i];

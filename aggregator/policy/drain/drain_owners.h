@@ -19,7 +19,7 @@
 #include "aggregator/model/model.h"
 #include "aggregator/policy/drain/drain_options.h"
 #include "aggregator/policy/drain/drain_reason.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct drain_replicas {
 	int32_t current, target;
@@ -51,7 +51,7 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod);
  * are free, and a pod is taken once.
  */
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
-				    size_t count, const struct kube_pod **pod, struct reason *why);
+				    size_t count, const struct kube_pod **pod, struct error *error);
 /*
  * How many more of that owner's may go; below 0: it lacks more than may be away. False: no pod of
  * it was counted.

@@ -26,7 +26,7 @@
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_options.h"
 #include "aggregator/policy/drain/drain_reason.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 struct drain_pdbs;
 
@@ -59,7 +59,7 @@ struct drain_pdb_verdict {
 void drain_pdbs_ask(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count,
 		    struct drain_pdb_verdict *v);
 /* What the verdict's budget says, with its numbers. */
-void drain_pdb_tell(const struct drain_pdb_verdict *v, struct reason *why);
+void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error);
 void drain_pdbs_take(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);
 /* Takes it back; corrected: of those that are taken. */
 void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);

@@ -309,7 +309,7 @@ static void sort_pods(struct drain_run *r, struct drain_case *c)
 /* Whether it may be simulated. */
 static bool judge(struct drain_run *r, struct drain_case *c)
 {
-	struct reason hidden = {""};
+	struct error hidden = {""};
 	bool hides = drain_hides_pod(r->in->view->cluster, c->view->name, &hidden);
 	const struct drain_candidate candidate = {
 		.node = c->node,
@@ -335,7 +335,7 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 		return true;
 	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_ON_ITS_WAY : DRAIN_NEEDED;
 	w = drain_add_reason(c, e.reason, "%s%s", e.recent ? "found a while ago: " : "",
-			     e.why.text);
+			     e.error.text);
 	if (e.recent)
 		recall_failure(r, c, w);
 	if (e.reason == DRAIN_NOT_UNDERUTILIZED) {
@@ -427,7 +427,7 @@ static void explain_blocked(struct drain_case *c)
 static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 {
 	struct drain_pdb_verdict v;
-	struct reason why;
+	struct error why;
 
 	drain_pdbs_ask(r->pdbs, c->leave, c->leave_count, &v);
 	c->risky = !v.in_parallel;
@@ -581,7 +581,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 		struct drain_case *c = &r->cases[order[i]];
 
 		c->out->verdict = DRAIN_NOT_ASKED;
-		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->owed.why.text);
+		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->owed.error.text);
 	}
 }
 
@@ -720,7 +720,7 @@ static void close_run(struct drain_run *r)
  */
 static void close_nodes(struct drain_run *r)
 {
-	struct reason why;
+	struct error why;
 
 	for (place_node n = 0; r->corrected && n < r->count; n++) {
 		const struct drain_case *c = &r->cases[n];

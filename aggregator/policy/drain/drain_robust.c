@@ -173,14 +173,14 @@ static size_t put_in_the_way(const struct parts *w, const struct leaver *all, si
 	return i;
 }
 
-static bool slack_holds(const struct parts *w, struct reason *why)
+static bool slack_holds(const struct parts *w, struct error *error)
 {
 	place_node *gone = mem_zalloc(w->count + 1, sizeof(*gone));
 	bool holds;
 
 	for (size_t i = 0; i < w->count; i++)
 		gone[i] = w->of[i].node;
-	holds = !w->count || drain_slack_holds(w->r, gone, w->count, why);
+	holds = !w->count || drain_slack_holds(w->r, gone, w->count, error);
 	free(gone);
 	return holds;
 }
@@ -190,7 +190,7 @@ static bool slack_holds(const struct parts *w, struct reason *why)
  * must not be in the simulation. Pods of the owner, unless that is NULL, come last.
  */
 static size_t find_victim(const struct parts *w, uint32_t order, const char *owner,
-			  struct reason *why)
+			  struct error *error)
 {
 	struct place *p = w->r->place;
 	place_mark m = place_fork(p);
@@ -214,12 +214,12 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 			continue;
 		}
 		victim = all[i].number;
-		reason_set(why,
-			   "pod %.63s/%.253s would have no place, were others placed elsewhere",
-			   place_pod_record(p, all[i].pod)->object.namespace,
-			   place_pod_record(p, all[i].pod)->object.name);
+		error_set(error,
+			  "pod %.63s/%.253s would have no place, were others placed elsewhere",
+			  place_pod_record(p, all[i].pod)->object.namespace,
+			  place_pod_record(p, all[i].pod)->object.name);
 	}
-	if (victim == SIZE_MAX && !owner && !slack_holds(w, why))
+	if (victim == SIZE_MAX && !owner && !slack_holds(w, error))
 		victim = w->count - 1;
 	free(all);
 	place_revert(p, m);
@@ -254,7 +254,7 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
  * fill if they come first, as they do when evictions take their time.
  */
 size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
-			  struct reason *why)
+			  struct error *error)
 {
 	const struct parts parts = {r, of, part_count, mem_zalloc(r->count + 1, sizeof(bool)),
 				    find_lowest_priority(r)};
@@ -267,11 +267,11 @@ size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size
 	for (size_t i = 0; i < r->set_count; i++)
 		parts.stays[r->set[i]] = false;
 	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
-		victim = find_victim(w, i, NULL, why);
+		victim = find_victim(w, i, NULL, error);
 	if (orders && victim == SIZE_MAX)
 		count = find_owners(w, owners);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
-		victim = find_victim(w, orders + (uint32_t)i, owners[i], why);
+		victim = find_victim(w, orders + (uint32_t)i, owners[i], error);
 	free(parts.stays);
 	return victim;
 }

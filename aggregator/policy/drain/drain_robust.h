@@ -14,7 +14,7 @@ struct drain_part {
 
 /* The part one of whose pods has no place in another order, and why; SIZE_MAX: none was found. */
 size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
-			  struct reason *why);
+			  struct error *error);
 /* True: it is proven. */
 bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count);
 

@@ -75,19 +75,19 @@ static void block(struct drain_status *out, enum drain_reason reason)
 
 /* The kind as a whole. */
 static bool hold_for_source(const struct model_source *s, struct drain_status *out,
-			    struct reason *why)
+			    struct error *why)
 {
 	if (s->state != SOURCE_LISTING && s->state != SOURCE_FORBIDDEN)
 		return false;
 	block(out, DRAIN_PDBS_UNKNOWN);
-	reason_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
-		   source_state_name(s->state), *s->message ? ": " : "", s->message);
+	error_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
+		  source_state_name(s->state), *s->message ? ": " : "", s->message);
 	return true;
 }
 
 /* One of the pod's namespace may select it, and so may one of which not even that is known. */
 static bool hold_for_unreadable(const struct unreadables *u, const struct kube_pod *pod,
-				struct drain_status *out, struct reason *why)
+				struct drain_status *out, struct error *why)
 {
 	for (uint32_t i = 0; i < u->count; i++) {
 		const char *namespace = u->of[i].namespace;
@@ -95,19 +95,19 @@ static bool hold_for_unreadable(const struct unreadables *u, const struct kube_p
 		if (*namespace && strcmp(namespace, pod->object.namespace) != 0)
 			continue;
 		block(out, DRAIN_PDBS_UNKNOWN);
-		reason_set(why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
-			   u->of[i].why);
+		error_set(why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
+			  u->of[i].why);
 		return true;
 	}
 	if (!u->more)
 		return false;
 	block(out, DRAIN_PDBS_UNKNOWN);
-	reason_set(why, "more PodDisruptionBudgets than are told cannot be read");
+	error_set(why, "more PodDisruptionBudgets than are told cannot be read");
 	return true;
 }
 
 static bool hold_for_hidden_budgets(const struct drain_context *c, const struct kube_pod *pod,
-				    struct drain_status *out, struct reason *why)
+				    struct drain_status *out, struct error *why)
 {
 	const struct model_source *s;
 
@@ -120,7 +120,7 @@ static bool hold_for_hidden_budgets(const struct drain_context *c, const struct 
 /* --- 1, 2: nothing to do */
 
 static void ask_mirror(const struct drain_context *c, const struct kube_pod *pod,
-		       struct drain_status *out, struct reason *why)
+		       struct drain_status *out, struct error *why)
 {
 	(void)c;
 	(void)why;
@@ -129,7 +129,7 @@ static void ask_mirror(const struct drain_context *c, const struct kube_pod *pod
 }
 
 static void ask_long_terminating(const struct drain_context *c, const struct kube_pod *pod,
-				 struct drain_status *out, struct reason *why)
+				 struct drain_status *out, struct error *why)
 {
 	(void)why;
 	if (drain_is_long_terminating(pod, c->now_ns))
@@ -186,7 +186,7 @@ static bool is_other(const struct object *found, const struct owner_ref *wanted)
 }
 
 static void judge_replicas(const struct drain_context *c, const struct object *owner,
-			   struct drain_status *out, struct reason *why)
+			   struct drain_status *out, struct error *why)
 {
 	const struct kube_workload *w = (const struct kube_workload *)owner;
 
@@ -195,13 +195,13 @@ static void judge_replicas(const struct drain_context *c, const struct object *o
 	if (w->replicas >= c->options->min_replicas)
 		return;
 	block(out, DRAIN_MIN_REPLICAS);
-	reason_set(why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId32 " it must have",
-		   object_kind_name(owner->kind), owner->name, w->replicas,
-		   drain_plural(w->replicas, "replica", "replicas"), c->options->min_replicas);
+	error_set(why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId32 " it must have",
+		  object_kind_name(owner->kind), owner->name, w->replicas,
+		  drain_plural(w->replicas, "replica", "replicas"), c->options->min_replicas);
 }
 
 static void ask_replica_count(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct reason *why)
+			      struct drain_status *out, struct error *why)
 {
 	const struct owner_ref *ref = &pod->template->owner;
 	const struct object *owner;
@@ -216,8 +216,8 @@ static void ask_replica_count(const struct drain_context *c, const struct kube_p
 	owner = cluster_find(c->cluster, kind, pod->object.namespace, ref->name);
 	if (!owner || (is_corrected(c) && is_other(owner, ref))) {
 		block(out, DRAIN_CONTROLLER_NOT_FOUND);
-		reason_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
-			   owner ? ": another has its name" : "");
+		error_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
+			  owner ? ": another has its name" : "");
 		return;
 	}
 	judge_replicas(c, owner, out, why);
@@ -226,7 +226,7 @@ static void ask_replica_count(const struct drain_context *c, const struct kube_p
 /* --- 4 to 7: it goes */
 
 static void ask_daemon_set(const struct drain_context *c, const struct kube_pod *pod,
-			   struct drain_status *out, struct reason *why)
+			   struct drain_status *out, struct error *why)
 {
 	(void)c;
 	(void)why;
@@ -235,7 +235,7 @@ static void ask_daemon_set(const struct drain_context *c, const struct kube_pod 
 }
 
 static void ask_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct reason *why)
+			      struct drain_status *out, struct error *why)
 {
 	if (!annotation_is(pod, ANNOTATION("safe-to-evict"), "true"))
 		return;
@@ -246,7 +246,7 @@ static void ask_safe_to_evict(const struct drain_context *c, const struct kube_p
 }
 
 static void ask_terminal(const struct drain_context *c, const struct kube_pod *pod,
-			 struct drain_status *out, struct reason *why)
+			 struct drain_status *out, struct error *why)
 {
 	(void)c;
 	(void)why;
@@ -256,7 +256,7 @@ static void ask_terminal(const struct drain_context *c, const struct kube_pod *p
 }
 
 static void ask_on_completion(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct reason *why)
+			      struct drain_status *out, struct error *why)
 {
 	(void)c;
 	(void)why;
@@ -278,22 +278,22 @@ static bool is_replicated_kind(const char *kind)
 }
 
 static void ask_replicated(const struct drain_context *c, const struct kube_pod *pod,
-			   struct drain_status *out, struct reason *why)
+			   struct drain_status *out, struct error *why)
 {
 	const struct owner_ref *owner = &pod->template->owner;
 
 	if (!has_owner(pod)) {
 		block(out, DRAIN_NOT_REPLICATED);
-		reason_set(why, "no controller would make it anew");
+		error_set(why, "no controller would make it anew");
 	} else if (c->options->skip_custom_controllers && !is_replicated_kind(owner->kind)) {
 		block(out, DRAIN_NOT_REPLICATED);
-		reason_set(why, "its controller, %s %s, is of a kind that need not make it anew",
-			   owner->kind, owner->name);
+		error_set(why, "its controller, %s %s, is of a kind that need not make it anew",
+			  owner->kind, owner->name);
 	}
 }
 
 static void ask_system(const struct drain_context *c, const struct kube_pod *pod,
-		       struct drain_status *out, struct reason *why)
+		       struct drain_status *out, struct error *why)
 {
 	const uint32_t *which;
 
@@ -307,11 +307,10 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 		return;
 	}
 	block(out, DRAIN_KUBE_SYSTEM_POD);
-	reason_set(
-		why,
-		"it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
-		" s",
-		c->options->system_timeout_ns / SECOND_NS);
+	error_set(why,
+		  "it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
+		  " s",
+		  c->options->system_timeout_ns / SECOND_NS);
 }
 
 /* "true" that is not honoured comes here because of the other annotation. */
@@ -321,23 +320,23 @@ static bool is_known_word(const char *word)
 }
 
 static void ask_not_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
-				  struct drain_status *out, struct reason *why)
+				  struct drain_status *out, struct error *why)
 {
 	const char *word = annotation(pod, ANNOTATION("safe-to-evict"));
 
 	if (word && strcmp(word, "false") == 0) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		reason_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
+		error_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
 	} else if (is_corrected(c) && word && !is_known_word(word)) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		reason_set(why,
-			   "nobody knows what its annotation " ANNOTATION(
-				   "safe-to-evict") "=%.40s means",
-			   word);
+		error_set(why,
+			  "nobody knows what its annotation " ANNOTATION(
+				  "safe-to-evict") "=%.40s means",
+			  word);
 	} else if (is_corrected(c) && must_not_be_disrupted(pod)) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		reason_set(why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
-			   annotation(pod, "karpenter.sh/do-not-disrupt"));
+		error_set(why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
+			  annotation(pod, "karpenter.sh/do-not-disrupt"));
 	}
 }
 
@@ -356,7 +355,7 @@ static bool is_listed(const char *list, const char *name)
 }
 
 static void ask_local_storage(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct reason *why)
+			      struct drain_status *out, struct error *why)
 {
 	const char *list = annotation(pod, ANNOTATION("safe-to-evict-local-volumes"));
 	const struct labels *volumes = &pod->template->local_volumes;
@@ -366,14 +365,14 @@ static void ask_local_storage(const struct drain_context *c, const struct kube_p
 		if (list && is_listed(list, volumes->of[i].key))
 			continue;
 		block(out, DRAIN_LOCAL_STORAGE);
-		reason_set(why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
-			   volumes->of[i].value);
+		error_set(why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
+			  volumes->of[i].value);
 		return;
 	}
 }
 
 static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
-		    struct drain_status *out, struct reason *why)
+		    struct drain_status *out, struct error *why)
 {
 	struct drain_pdb_verdict v;
 

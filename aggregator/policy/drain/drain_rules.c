@@ -31,7 +31,7 @@ bool drain_judge_step(struct drain_judge *j, const struct drain_status *status)
 }
 
 static bool ask_rules(const struct drain_context *c, const struct drain_rule *rules, size_t count,
-		      const struct kube_pod *pod, struct drain_judge *j, struct reason *why)
+		      const struct kube_pod *pod, struct drain_judge *j, struct error *why)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct drain_status status = {.rule = rules[i].name};
@@ -46,13 +46,13 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *ru
 }
 
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
-		     struct drain_status *out, struct reason *why)
+		     struct drain_status *out, struct error *why)
 {
 	struct drain_judge j = {0};
 	const struct drain_rule *rules;
 	size_t count;
 
-	reason_set(why, "%s", "");
+	error_set(why, "%s", "");
 	rules = drain_rules(&count);
 	if (!ask_rules(c, c->first, c->first_count, pod, &j, why))
 		ask_rules(c, rules, count, pod, &j, why);
@@ -68,7 +68,7 @@ static void append(const struct kube_pod ***list, size_t *count, size_t room,
 }
 
 static void block(struct drain_pods *out, size_t room, const struct kube_pod *pod,
-		  const struct drain_status *status, const struct reason *why)
+		  const struct drain_status *status, const struct error *why)
 {
 	if (!out->blocking)
 		out->blocking = mem_zalloc(room, sizeof(*out->blocking));
@@ -84,7 +84,7 @@ void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < count && !(one_is_enough && out->blocking); i++) {
 		struct drain_status status;
-		struct reason why;
+		struct error why;
 
 		drain_pod_judge(c, pods[i], &status, &why);
 		if (status.outcome == DRAIN_POD_BLOCK)

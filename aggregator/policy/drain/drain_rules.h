@@ -35,7 +35,7 @@
 #include "aggregator/policy/drain/drain_options.h"
 #include "aggregator/policy/drain/drain_pdb.h"
 #include "aggregator/policy/drain/drain_reason.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum drain_outcome {
 	DRAIN_POD_UNDEFINED,
@@ -76,7 +76,7 @@ struct drain_rule {
 	 * a block.
 	 */
 	void (*ask)(const struct drain_context *c, const struct kube_pod *pod,
-		    struct drain_status *out, struct reason *why);
+		    struct drain_status *out, struct error *why);
 };
 
 /* The twelve, in their order. */
@@ -99,7 +99,7 @@ bool drain_judge_step(struct drain_judge *j, const struct drain_status *status);
 
 /* All rules that are on. */
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
-		     struct drain_status *out, struct reason *why);
+		     struct drain_status *out, struct error *why);
 
 struct drain_blocking {
 	const struct kube_pod *pod;

@@ -33,20 +33,20 @@ void drain_select_due(const struct drain_options *o, struct drain_removable *n, 
 	}
 	if ((n->timer->kind == DRAIN_TIMER_UNREADY ? o->unready_ns : o->unneeded_ns) < 0) {
 		n->reason = DRAIN_UNEXPECTED;
-		reason_set(&n->why, "how long it must be unneeded is not known");
+		error_set(&n->error, "how long it must be unneeded is not known");
 		return;
 	}
-	if (drain_is_disabled(o, n->node, &n->why)) {
+	if (drain_is_disabled(o, n->node, &n->error)) {
 		n->reason = DRAIN_DISABLED_ANNOTATION;
 		return;
 	}
 	n->reason = drain_timer_due(n->timer, o, now_ns);
 	if (!may_go(n))
-		reason_set(&n->why,
-			   "it has been unneeded for %" PRId64
-			   " s, and must be for more than %" PRId64 " s",
-			   elapsed_ns(now_ns, n->timer->since_ns) / SECOND_NS,
-			   (drain_timer_due_ns(n->timer, o) - n->timer->since_ns) / SECOND_NS);
+		error_set(&n->error,
+			  "it has been unneeded for %" PRId64
+			  " s, and must be for more than %" PRId64 " s",
+			  elapsed_ns(now_ns, n->timer->since_ns) / SECOND_NS,
+			  (drain_timer_due_ns(n->timer, o) - n->timer->since_ns) / SECOND_NS);
 }
 
 /* --- room */
@@ -54,17 +54,17 @@ void drain_select_due(const struct drain_options *o, struct drain_removable *n, 
 void drain_select_room(struct drain_groups *g, struct drain_removable *n)
 {
 	if (may_go(n))
-		n->reason = drain_groups_accept(g, n->group, &n->gives, &n->why);
+		n->reason = drain_groups_accept(g, n->group, &n->gives, &n->error);
 }
 
 static void fail_group(struct drain_removable *nodes, size_t count, uint32_t group,
-		       enum drain_reason reason, const struct reason *why)
+		       enum drain_reason reason, const struct error *why)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (nodes[i].group != group || !may_go(&nodes[i]))
 			continue;
 		nodes[i].reason = reason;
-		nodes[i].why = *why;
+		nodes[i].error = *why;
 	}
 }
 
@@ -72,7 +72,7 @@ static void fail_group(struct drain_removable *nodes, size_t count, uint32_t gro
 static void accept_group(struct drain_groups *g, struct drain_removable *nodes, size_t count,
 			 uint32_t group)
 {
-	struct reason why = {""};
+	struct error why = {""};
 	enum drain_reason reason = DRAIN_NONE;
 	size_t i;
 
@@ -123,15 +123,14 @@ void drain_select_atomic(const struct drain_groups *g, struct drain_removable *n
 			continue;
 		if (n->group == DRAIN_NO_GROUP) {
 			n->reason = DRAIN_NOT_AUTOSCALED;
-			reason_set(&n->why, "it is in no group");
+			error_set(&n->error, "it is in no group");
 		} else if (is_atomic(g, n) &&
 			   !drain_group_is_covered(&g->of[n->group], left[n->group])) {
 			n->reason = DRAIN_ATOMIC_FAILED;
-			reason_set(&n->why,
-				   "group \"%.60s\" goes as a whole, and %" PRId64
-				   " of its %" PRId64 " nodes could",
-				   g->of[n->group].name, left[n->group],
-				   g->of[n->group].registered);
+			error_set(&n->error,
+				  "group \"%.60s\" goes as a whole, and %" PRId64 " of its %" PRId64
+				  " nodes could",
+				  g->of[n->group].name, left[n->group], g->of[n->group].registered);
 		}
 	}
 	free(left);
@@ -145,9 +144,9 @@ static void wait_for_pods(struct drain_removable *nodes, size_t count)
 		if (!may_go(&nodes[i]) || nodes[i].waiting == 0)
 			continue;
 		nodes[i].reason = DRAIN_ON_COMPLETION;
-		reason_set(&nodes[i].why, "%zu of its pods %s to end %s first", nodes[i].waiting,
-			   drain_plural((int64_t)nodes[i].waiting, "is", "are"),
-			   drain_plural((int64_t)nodes[i].waiting, "by itself", "by themselves"));
+		error_set(&nodes[i].error, "%zu of its pods %s to end %s first", nodes[i].waiting,
+			  drain_plural((int64_t)nodes[i].waiting, "is", "are"),
+			  drain_plural((int64_t)nodes[i].waiting, "by itself", "by themselves"));
 	}
 }
 
@@ -161,7 +160,7 @@ static void wait_for_groups(const struct drain_groups *g, struct drain_removable
 	for (size_t i = 0; i < count; i++)
 		if (nodes[i].reason == DRAIN_ON_COMPLETION && is_atomic(g, &nodes[i]))
 			fail_group(nodes, count, nodes[i].group, DRAIN_ON_COMPLETION,
-				   &nodes[i].why);
+				   &nodes[i].error);
 }
 
 /* --- together */
@@ -199,7 +198,7 @@ void drain_select(const struct drain_options *o, struct drain_groups *g,
 {
 	for (size_t i = 0; i < count; i++) {
 		nodes[i].reason = DRAIN_NONE;
-		reason_set(&nodes[i].why, "%s", "");
+		error_set(&nodes[i].error, "%s", "");
 		drain_select_due(o, &nodes[i], now_ns);
 	}
 	if (o->variant == DRAIN_UPSTREAM)

@@ -32,7 +32,7 @@ struct drain_removable {
 	bool risky; /* its budgets do not allow all at once */
 	/* of drain_select() */
 	enum drain_reason reason; /* DRAIN_NONE: it may go */
-	struct reason why; /* one sentence, "" where there is none */
+	struct error error; /* one sentence, "" where there is none */
 };
 
 /* Numbers of the nodes that may go, in the order they should. */

@@ -176,14 +176,14 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 
 /* --- reading: false, and the reason names the member below where it is */
 
-static bool refuse(struct reason *reason, const char *member, const char *what)
+static bool refuse(struct error *reason, const char *member, const char *what)
 {
-	reason_set(reason, "%s: %s", member, what);
+	error_set(reason, "%s: %s", member, what);
 	return false;
 }
 
 static bool read_string(const cJSON *object, const char *member, const char **out,
-			struct reason *reason)
+			struct error *reason)
 {
 	*out = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
 	if (!*out || strlen(*out) > STRING_MAX_BYTES)
@@ -191,14 +191,14 @@ static bool read_string(const cJSON *object, const char *member, const char **ou
 	return true;
 }
 
-static bool read_time(const cJSON *object, const char *member, int64_t *out, struct reason *reason)
+static bool read_time(const cJSON *object, const char *member, int64_t *out, struct error *reason)
 {
 	const char *text;
 
 	if (!read_string(object, member, &text, reason))
 		return false;
 	if (timefmt_parse(text, out, reason)) {
-		reason_prefix(reason, "%s", member);
+		error_prefix(reason, "%s", member);
 		return false;
 	}
 	/* Differences of two times fit into 64 bits, then. */
@@ -206,7 +206,7 @@ static bool read_time(const cJSON *object, const char *member, int64_t *out, str
 }
 
 static bool read_name(const cJSON *object, const char *member, const char *const *names,
-		      size_t count, int *out, struct reason *reason)
+		      size_t count, int *out, struct error *reason)
 {
 	const char *text;
 
@@ -222,7 +222,7 @@ static bool read_name(const cJSON *object, const char *member, const char *const
 }
 
 static bool read_event(const cJSON *item, const char *member, enum drain_event *out,
-		       struct reason *reason)
+		       struct error *reason)
 {
 	const char *names[DRAIN_EVENTS];
 	int event;
@@ -236,7 +236,7 @@ static bool read_event(const cJSON *item, const char *member, enum drain_event *
 }
 
 /* NoReason where there is none. */
-static bool read_code(const cJSON *item, enum drain_reason *out, struct reason *reason)
+static bool read_code(const cJSON *item, enum drain_reason *out, struct error *reason)
 {
 	const char *names[DRAIN_REASONS];
 	int code = DRAIN_NONE;
@@ -257,7 +257,7 @@ struct reading {
 	size_t timer_count;
 };
 
-static bool read_timer(struct reading *in, const cJSON *item, struct reason *reason)
+static bool read_timer(struct reading *in, const cJSON *item, struct error *reason)
 {
 	struct drain_timer *t = &in->timers[in->timer_count];
 	const char *node;
@@ -273,7 +273,7 @@ static bool read_timer(struct reading *in, const cJSON *item, struct reason *rea
 	return true;
 }
 
-static bool read_failure(struct reading *in, const cJSON *item, struct reason *reason)
+static bool read_failure(struct reading *in, const cJSON *item, struct error *reason)
 {
 	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
 	enum drain_reason code;
@@ -291,7 +291,7 @@ static bool read_failure(struct reading *in, const cJSON *item, struct reason *r
 	return true;
 }
 
-static bool read_eviction(struct reading *in, const cJSON *item, struct reason *reason)
+static bool read_eviction(struct reading *in, const cJSON *item, struct error *reason)
 {
 	const cJSON *pod = cJSON_GetObjectItemCaseSensitive(item, "pod");
 	const cJSON *leaving = cJSON_GetObjectItemCaseSensitive(item, "leaving");
@@ -306,7 +306,7 @@ static bool read_eviction(struct reading *in, const cJSON *item, struct reason *
 	if (leaving && !cJSON_IsBool(leaving))
 		return refuse(reason, "leaving", "must be true or false");
 	if (object_read(OBJECT_POD, pod, &o, field, reason)) {
-		reason_prefix(reason, "pod.%s", field);
+		error_prefix(reason, "pod.%s", field);
 		return false;
 	}
 	drain_state_add_eviction(in->to, (struct kube_pod *)o,
@@ -316,7 +316,7 @@ static bool read_eviction(struct reading *in, const cJSON *item, struct reason *
 	return true;
 }
 
-static bool read_told(struct reading *in, const cJSON *item, struct reason *reason)
+static bool read_told(struct reading *in, const cJSON *item, struct error *reason)
 {
 	enum drain_event event;
 	enum drain_reason code;
@@ -329,7 +329,7 @@ static bool read_told(struct reading *in, const cJSON *item, struct reason *reas
 	return true;
 }
 
-static bool read_record(struct reading *in, const cJSON *item, struct reason *reason)
+static bool read_record(struct reading *in, const cJSON *item, struct error *reason)
 {
 	struct drain_record r = {0};
 	const char *node, *text;
@@ -345,8 +345,8 @@ static bool read_record(struct reading *in, const cJSON *item, struct reason *re
 }
 
 static bool read_list(struct reading *in, const cJSON *tree, const char *member, int most,
-		      bool (*read)(struct reading *in, const cJSON *item, struct reason *reason),
-		      struct reason *reason)
+		      bool (*read)(struct reading *in, const cJSON *item, struct error *reason),
+		      struct error *reason)
 {
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, member);
 	int at = 0;
@@ -360,13 +360,13 @@ static bool read_list(struct reading *in, const cJSON *tree, const char *member,
 			return refuse(reason, member, "is longer than a state may be");
 		if (read(in, item, reason))
 			continue;
-		reason_prefix(reason, "%s[%d]", member, at);
+		error_prefix(reason, "%s[%d]", member, at);
 		return false;
 	}
 	return true;
 }
 
-static bool read_hints(struct drain_state *s, const cJSON *tree, struct reason *reason)
+static bool read_hints(struct drain_state *s, const cJSON *tree, struct error *reason)
 {
 	const cJSON *hints = cJSON_GetObjectItemCaseSensitive(tree, "hints");
 	size_t count = 0;
@@ -395,7 +395,7 @@ static void drop_fresh(struct drain_state *s)
 	free(of);
 }
 
-static bool read_tree(struct reading *in, const cJSON *tree, struct reason *reason)
+static bool read_tree(struct reading *in, const cJSON *tree, struct error *reason)
 {
 	const cJSON *wave = cJSON_GetObjectItemCaseSensitive(tree, "wave");
 	const char *kind;
@@ -426,7 +426,7 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct reason *reas
 }
 
 int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
-		     int64_t now_ns, struct reason *reason)
+		     int64_t now_ns, struct error *reason)
 {
 	struct drain_state *fresh = drain_state_new();
 	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};

@@ -189,11 +189,11 @@ static void note_term(const struct drain_run *r, place_pod pod, place_node n, st
 {
 	enum place_filter f = place_explain_admission(r->place, pod, n, NULL);
 	bool gone = place_is_gone(r->place, n);
-	struct reason why;
+	struct error error;
 
 	if (f != PLACE_FITS && !*t->terms[f].text) {
-		place_explain_admission(r->place, pod, n, &why);
-		reason_set(&t->terms[f], "%s: %s", place_node_name(r->place, n), why.text);
+		place_explain_admission(r->place, pod, n, &error);
+		error_set(&t->terms[f], "%s: %s", place_node_name(r->place, n), error.text);
 	}
 	if (f != PLACE_FITS)
 		return;

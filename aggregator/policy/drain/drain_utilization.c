@@ -36,21 +36,21 @@ static void add_pod(const struct drain_options *o, const struct kube_pod *pod, c
 
 static int share_of(const struct drain_options *o, const struct kube_node *node,
 		    const struct kube_pod *const *pods, size_t count, const char *name,
-		    int64_t now_ns, double *out, struct reason *why)
+		    int64_t now_ns, double *out, struct error *error)
 {
 	struct sums s = {0};
 
 	if (!resources_find(&node->allocatable, name, &s.allocatable) || s.allocatable == 0) {
-		reason_set(why, "the node has no allocatable %s", name);
+		error_set(error, "the node has no allocatable %s", name);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < count; i++)
 		add_pod(o, pods[i], name, now_ns, &s);
 	if (o->variant == DRAIN_CORRECTED && s.left_out >= s.allocatable) {
-		reason_set(why,
-			   "DaemonSets and mirror pods request all of its allocatable %s (%" PRId64
-			   " of %" PRId64 ")",
-			   name, s.left_out, s.allocatable);
+		error_set(error,
+			  "DaemonSets and mirror pods request all of its allocatable %s (%" PRId64
+			  " of %" PRId64 ")",
+			  name, s.left_out, s.allocatable);
 		return -EINVAL;
 	}
 	*out = (double)s.requested / (double)(s.allocatable - s.left_out);
@@ -82,12 +82,12 @@ static bool is_gpu_node(const struct drain_options *o, const struct kube_node *n
 
 /* The fullest pool, the first of equal ones. */
 static int share_of_devices(const struct drain_devices *d, struct drain_utilization *out,
-			    struct reason *why)
+			    struct error *error)
 {
 	double fullest = -1;
 
 	if (d->incomplete) {
-		reason_set(why, "a pool of its devices is not published in full");
+		error_set(error, "a pool of its devices is not published in full");
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < d->count; i++) {
@@ -106,7 +106,7 @@ static int share_of_devices(const struct drain_devices *d, struct drain_utilizat
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
 		      const struct kube_pod *const *pods, size_t count,
 		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
-		      struct drain_utilization *out, struct reason *why)
+		      struct drain_utilization *out, struct error *error)
 {
 	struct drain_utilization u = {.resource = "memory"};
 	int err = 0;
@@ -117,11 +117,11 @@ int drain_utilization(const struct drain_options *o, const struct kube_node *nod
 		if (share_of(o, node, pods, count, o->gpu_resource, now_ns, &u.share, NULL))
 			u.share = 0; /* its GPUs do not work: upstream lets such a node go */
 	} else if (devices && (devices->count > 0 || devices->incomplete)) {
-		err = share_of_devices(devices, &u, why);
+		err = share_of_devices(devices, &u, error);
 	} else {
-		err = share_of(o, node, pods, count, "cpu", now_ns, &u.cpu, why);
+		err = share_of(o, node, pods, count, "cpu", now_ns, &u.cpu, error);
 		if (!err)
-			err = share_of(o, node, pods, count, "memory", now_ns, &u.memory, why);
+			err = share_of(o, node, pods, count, "memory", now_ns, &u.memory, error);
 		u.share = u.cpu > u.memory ? u.cpu : u.memory;
 		if (u.cpu > u.memory)
 			u.resource = "cpu";

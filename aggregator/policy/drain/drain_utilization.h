@@ -22,7 +22,7 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* Devices of dynamic resource allocation on one node, by pool. */
 struct drain_device_pool {
@@ -56,6 +56,6 @@ struct drain_utilization {
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
 		      const struct kube_pod *const *pods, size_t count,
 		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
-		      struct drain_utilization *out, struct reason *why);
+		      struct drain_utilization *out, struct error *error);
 
 #endif

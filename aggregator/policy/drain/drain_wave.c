@@ -54,7 +54,7 @@ struct wave {
 	struct drain_budget budget;
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
 	bool by_schedule; /* schedules limit more than parallelism does */
-	struct reason schedule;
+	struct error schedule;
 	bool *allowed; /* owned; by node: no candidate itself */
 	struct pick *picks; /* owned; the wave so far */
 	size_t pick_count;
@@ -107,9 +107,9 @@ static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t a
 
 	if (most == DRAIN_UNLIMITED)
 		return INT64_MAX;
-	reason_set(&w->schedule,
-		   "budget %zu (nodes: %.20s) allows %d nodes away at once, and %" PRId64 " are",
-		   which + 1, which < c->window_count ? c->windows[which].nodes : "", most, away);
+	error_set(&w->schedule,
+		  "budget %zu (nodes: %.20s) allows %d nodes away at once, and %" PRId64 " are",
+		  which + 1, which < c->window_count ? c->windows[which].nodes : "", most, away);
 	return most > away ? most - away : 0;
 }
 
@@ -201,7 +201,7 @@ static bool ask_owners(struct wave *w, size_t number)
 	struct drain_case *c = case_of(w, number);
 	const struct kube_pod *pod = NULL;
 	struct drain_why *link;
-	struct reason why;
+	struct error why;
 
 	if (c->leave_count == 0)
 		return true;
@@ -281,7 +281,7 @@ static bool add_pick(struct wave *w, size_t number)
 {
 	struct pick *pick = &w->picks[w->pick_count];
 	struct drain_case *c = case_of(w, number);
-	struct reason why = {""};
+	struct error why = {""};
 
 	if (!reserve(w, number))
 		return false;
@@ -482,7 +482,7 @@ static void choose(struct wave *w)
  * The number of a removable without which the wave would be robust; SIZE_MAX: it is. Takes the wave
  * back; replay() puts it there again.
  */
-static size_t find_fragile(struct wave *w, struct reason *why)
+static size_t find_fragile(struct wave *w, struct error *why)
 {
 	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
 	size_t victim;
@@ -536,7 +536,7 @@ static void readmit(struct wave *w)
 	}
 }
 
-static void leave_out_fragile(struct wave *w, size_t victim, const struct reason *why)
+static void leave_out_fragile(struct wave *w, size_t victim, const struct error *why)
 {
 	drain_add_reason(case_of(w, victim), DRAIN_NOT_ROBUST,
 			 "with it the wave would depend on where the kube-scheduler puts pods: %s",
@@ -545,7 +545,7 @@ static void leave_out_fragile(struct wave *w, size_t victim, const struct reason
 }
 
 /* Leaves out one fragile node after the other, and readmits none, until the wave is robust. */
-static void cut_to_robust(struct wave *w, size_t victim, struct reason *why)
+static void cut_to_robust(struct wave *w, size_t victim, struct error *why)
 {
 	for (size_t i = 0; i < w->r->set_count; i++)
 		if (w->out[i] == STILL_IN && !is_picked(w, i))
@@ -562,7 +562,7 @@ static void choose_robust(struct wave *w)
 {
 	bool must = !w->r->config->not_robust;
 	struct drain_wave *out = &w->r->plan->wave;
-	struct reason why = {""};
+	struct error why = {""};
 	size_t victim = find_fragile(w, &why);
 
 	replay(w);
@@ -579,7 +579,7 @@ static void choose_robust(struct wave *w)
 	out->robust = must || (victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text));
 	out->any_order &= out->robust;
 	if (out->robust) {
-		reason_set(&out->not_robust, "%s", "");
+		error_set(&out->not_robust, "%s", "");
 		return;
 	}
 	readmit(w);
@@ -621,7 +621,7 @@ static void explain_selected(struct wave *w, size_t number)
 	struct drain_case *c = case_of(w, number);
 
 	if (n->reason != DRAIN_NONE)
-		drain_add_reason(c, n->reason, "%s", n->why.text);
+		drain_add_reason(c, n->reason, "%s", n->error.text);
 	else if (c->out->verdict == DRAIN_UNNEEDED)
 		explain_held(w, number);
 	else {

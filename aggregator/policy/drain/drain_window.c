@@ -6,7 +6,7 @@
 #include <string.h>
 
 int drain_window_active(const struct drain_window *w, enum drain_variant variant, int64_t now_sec,
-			bool *active, struct reason *reason)
+			bool *active, struct error *error)
 {
 	struct drain_cron cron;
 
@@ -15,13 +15,13 @@ int drain_window_active(const struct drain_window *w, enum drain_variant variant
 		return 0;
 	}
 	if (!w->schedule) {
-		reason_set(reason, "a duration needs a schedule");
+		error_set(error, "a duration needs a schedule");
 		return -EINVAL;
 	}
-	if (drain_cron_parse(w->schedule, &cron, reason))
+	if (drain_cron_parse(w->schedule, &cron, error))
 		return -EINVAL;
 	if (w->duration_sec < 0 && variant == DRAIN_CORRECTED) {
-		reason_set(reason, "a schedule needs a duration");
+		error_set(error, "a schedule needs a duration");
 		return -EINVAL;
 	}
 	*active = w->duration_sec > 0 && drain_cron_hit(&cron, now_sec, w->duration_sec);
@@ -43,15 +43,15 @@ static int read_nodes(const char *text, int64_t *value, bool *percent)
 }
 
 static int count_nodes(const struct drain_window *w, enum drain_variant variant, int64_t nodes,
-		       int32_t *out, struct reason *reason)
+		       int32_t *out, struct error *error)
 {
 	bool percent;
 	int64_t value;
 
 	if (read_nodes(w->nodes, &value, &percent) ||
 	    (percent && value > 100 && variant == DRAIN_CORRECTED)) {
-		reason_set(reason, "\"%.40s\" must be a number of nodes, or 0%% to 100%%",
-			   w->nodes ? w->nodes : "");
+		error_set(error, "\"%.40s\" must be a number of nodes, or 0%% to 100%%",
+			  w->nodes ? w->nodes : "");
 		return -EINVAL;
 	}
 	if (percent && __builtin_mul_overflow(value, nodes, &value))
@@ -63,14 +63,14 @@ static int count_nodes(const struct drain_window *w, enum drain_variant variant,
 }
 
 int drain_window_allows(const struct drain_window *w, enum drain_variant variant, int64_t nodes,
-			int64_t now_sec, int32_t *out, struct reason *reason)
+			int64_t now_sec, int32_t *out, struct error *error)
 {
 	int32_t allowed = 0;
 	bool active;
 
 	*out = 0;
-	if (drain_window_active(w, variant, now_sec, &active, reason) ||
-	    count_nodes(w, variant, nodes, &allowed, reason))
+	if (drain_window_active(w, variant, now_sec, &active, error) ||
+	    count_nodes(w, variant, nodes, &allowed, error))
 		return -EINVAL;
 	*out = active ? allowed : DRAIN_UNLIMITED;
 	return 0;

@@ -23,7 +23,7 @@
 
 #include "aggregator/policy/drain/drain_cron.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 #define DRAIN_UNLIMITED INT32_MAX
 
@@ -38,13 +38,13 @@ struct drain_window {
 
 /* -EINVAL for a schedule that cannot be read; *active is then untouched. */
 int drain_window_active(const struct drain_window *w, enum drain_variant variant, int64_t now_sec,
-			bool *active, struct reason *reason);
+			bool *active, struct error *error);
 /*
  * How many of that many nodes may be away by this budget: DRAIN_UNLIMITED while it is not active.
  * 0, or -EINVAL with *out = 0.
  */
 int drain_window_allows(const struct drain_window *w, enum drain_variant variant, int64_t nodes,
-			int64_t now_sec, int32_t *out, struct reason *reason);
+			int64_t now_sec, int32_t *out, struct error *error);
 /*
  * The least that the budgets for the reason allow; which (may be NULL) is the first that allows no
  * more, `count` where none limits.

@@ -17,7 +17,7 @@
 
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 /* In the order they are asked; the first that refuses is the one that is told. */
 enum place_filter {
@@ -220,7 +220,7 @@ const void *place_admission(const struct place *p, place_pod pod);
  */
 bool place_minds(const struct place *p, place_pod pod, place_pod other);
 /* As place_check(), and one sentence with the numbers. */
-enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why);
+enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct error *error);
 bool place_is_gone(const struct place *p, place_node n); /* no destination */
 /* Whether the pod asks for more of that resource than is free there; "pods": of which it is one. */
 bool place_lacks(const struct place *p, place_pod pod, place_node n, const char *resource);
@@ -231,7 +231,7 @@ bool place_could_hold(const struct place *p, place_pod pod, place_node n);
  * there is, and whether the node is removed or not. why may be NULL.
  */
 enum place_filter place_explain_admission(struct place *p, place_pod pod, place_node n,
-					  struct reason *why);
+					  struct error *error);
 /*
  * Where it would go: the hint if it fits there (PLACE_NONE: no hint), else the first in that order.
  * `allowed` (by node, NULL: all) leaves nodes out without counting them. PLACE_NONE: nowhere, and

@@ -73,10 +73,10 @@ static bool read_modes(const cJSON *spec, unsigned int *out)
 static bool read_size(const cJSON *amounts, int64_t *out)
 {
 	const cJSON *value = object_json_find(amounts, "storage");
-	struct reason why;
+	struct error error;
 
 	*out = 0;
-	return !value || !pod_json_quantity(value, quantity_parse_units, out, &why);
+	return !value || !pod_json_quantity(value, quantity_parse_units, out, &error);
 }
 
 static bool is_block(const cJSON *spec)
@@ -105,13 +105,13 @@ static struct place_volume *read_volume(const cJSON *tree, const char *name, cha
 	const cJSON *affinity = object_json_find(object_json_find(tree, "spec"), "nodeAffinity");
 	const cJSON *required = object_json_find(affinity, "required");
 	struct place_volume *v = mem_zalloc(1, sizeof(*v));
-	struct reason why;
+	struct error error;
 
 	v->name = mem_strdup(name);
 	if (required &&
-	    place_terms_read(object_json_find(required, "nodeSelectorTerms"), &v->terms, &why)) {
+	    place_terms_read(object_json_find(required, "nodeSelectorTerms"), &v->terms, &error)) {
 		place_note(note, "volume %s: spec.nodeAffinity.required.nodeSelectorTerms%s", name,
-			   why.text);
+			   error.text);
 		free_volume(v);
 		return NULL;
 	}
@@ -304,7 +304,7 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	const cJSON *selector = object_json_find(spec, "selector");
 	const cJSON *asked = object_json_find(object_json_find(spec, "resources"), "requests");
 	const char *node = text_of(annotations_of(tree), SELECTED_NODE);
-	struct reason why;
+	struct error error;
 
 	claim->waits = true;
 	claim->block = is_block(spec);
@@ -315,9 +315,9 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	if (!read_modes(spec, &claim->modes))
 		place_note(&claim->unknown, "claim %s: spec.accessModes: one is not known",
 			   claim->key);
-	if (selector && selector_read(selector, &claim->selector, &why)) {
+	if (selector && selector_read(selector, &claim->selector, &error)) {
 		claim->selector = NULL;
-		place_note(&claim->unknown, "claim %s: spec.selector: %s", claim->key, why.text);
+		place_note(&claim->unknown, "claim %s: spec.selector: %s", claim->key, error.text);
 	}
 	fill_stock(p);
 	claim->stock = find_stock(p, claim->class);
@@ -328,7 +328,7 @@ static void read_provisioner(struct place *p, struct place_claim *claim, const c
 {
 	const cJSON *topologies = object_json_find(class, "allowedTopologies");
 	const char *provisioner = text_of(class, "provisioner");
-	struct reason why;
+	struct error error;
 
 	claim->provisioned = *provisioner && strcmp(provisioner, NO_PROVISIONER) != 0;
 	if (!claim->provisioned && !view_knows(p->view, OBJECT_PERSISTENT_VOLUME))
@@ -336,10 +336,10 @@ static void read_provisioner(struct place *p, struct place_claim *claim, const c
 			   claim->key);
 	if (!cJSON_GetArraySize(topologies) && (!topologies || cJSON_IsArray(topologies)))
 		return;
-	if (place_terms_read_topologies(topologies, &claim->topologies, &why)) {
+	if (place_terms_read_topologies(topologies, &claim->topologies, &error)) {
 		claim->topologies = (struct place_terms){0};
 		place_note(&claim->unknown, "storage class %s: allowedTopologies%s", claim->class,
-			   why.text);
+			   error.text);
 	} else {
 		claim->has_topologies = true;
 	}

@@ -24,15 +24,15 @@ void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size)
 
 void place_note(char **note, const char *format, ...)
 {
-	struct reason why;
+	struct error error;
 	va_list args;
 
 	if (*note)
 		return;
 	va_start(args, format);
-	vsnprintf(why.text, sizeof(why.text), format, args);
+	vsnprintf(error.text, sizeof(error.text), format, args);
 	va_end(args);
-	*note = mem_strdup(why.text);
+	*note = mem_strdup(error.text);
 }
 
 bool place_only_members(const cJSON *object, const char *const *names, char **note,

@@ -88,14 +88,14 @@ static void index_selector(struct reading *r, const cJSON *json)
 static void read_selector(struct reading *r, const cJSON *json)
 {
 	const cJSON *selector = object_json_find(json, "labelSelector");
-	struct reason why;
+	struct error error;
 
 	write_json(r, selector);
 	if (!selector)
 		return;
-	if (selector_read(selector, &r->which.selector, &why)) {
+	if (selector_read(selector, &r->which.selector, &error)) {
 		r->which.selector = NULL;
-		note(r, "labelSelector", why.text);
+		note(r, "labelSelector", error.text);
 		return;
 	}
 	index_selector(r, selector);
@@ -143,12 +143,12 @@ static void add_own_namespace(struct reading *r)
 
 static void read_namespace_selector(struct reading *r, const cJSON *json)
 {
-	struct reason why;
+	struct error error;
 
 	write_json(r, json);
-	if (selector_read(json, &r->which.namespace_selector, &why)) {
+	if (selector_read(json, &r->which.namespace_selector, &error)) {
 		r->which.namespace_selector = NULL;
-		note(r, "namespaceSelector", why.text);
+		note(r, "namespaceSelector", error.text);
 		return;
 	}
 	r->p->selects_namespaces = true;

@@ -37,32 +37,32 @@ static const char *dim_name(const struct place *p, uint32_t dim)
 				       : p->dim_names[dim - RESOURCE_STANDARD];
 }
 
-static void tell_gone(const struct place *p, place_node n, struct reason *why)
+static void tell_gone(const struct place *p, place_node n, struct error *error)
 {
 	const struct kube_node *node = p->nodes[n].object;
 	unsigned int conditions = node ? place_ending(p, node) : 0;
 
 	if (!node)
-		reason_set(why, "the API knows no node %s", place_node_name(p, n));
+		error_set(error, "the API knows no node %s", place_node_name(p, n));
 	else if (conditions)
-		reason_set(why, "node %s has the condition %s", place_node_name(p, n),
-			   node_lifecycle_name((enum node_lifecycle)__builtin_ctz(conditions)));
+		error_set(error, "node %s has the condition %s", place_node_name(p, n),
+			  node_lifecycle_name((enum node_lifecycle)__builtin_ctz(conditions)));
 	else if (p->nodes[n].leaving)
-		reason_set(why, "node %s is in deletion", place_node_name(p, n));
+		error_set(error, "node %s is in deletion", place_node_name(p, n));
 	else
-		reason_set(why, "node %s is removed", place_node_name(p, n));
+		error_set(error, "node %s is removed", place_node_name(p, n));
 }
 
 static void tell_fit(const struct place *p, const struct place_slot *s, place_node n,
-		     struct reason *why)
+		     struct error *error)
 {
 	const struct place_shape *shape = place_slot_shape(s);
 	size_t at = (size_t)n * p->dim_room;
 
 	if (place_free_of(p, n, RESOURCE_PODS) < 1) {
-		reason_set(why, "%lld of %lld pods are on the node",
-			   (long long)p->used[at + RESOURCE_PODS],
-			   (long long)p->available[at + RESOURCE_PODS]);
+		error_set(error, "%lld of %lld pods are on the node",
+			  (long long)p->used[at + RESOURCE_PODS],
+			  (long long)p->available[at + RESOURCE_PODS]);
 		return;
 	}
 	for (uint32_t i = 0; i < shape->count; i++) {
@@ -70,24 +70,24 @@ static void tell_fit(const struct place *p, const struct place_slot *s, place_no
 
 		if (shape->of[i].amount <= place_free_of(p, n, dim))
 			continue;
-		reason_set(why, "%s%s: %lld requested, %lld free of %lld", dim_name(p, dim),
-			   dim == RESOURCE_CPU ? " (millicores)" : "",
-			   (long long)shape->of[i].amount, (long long)place_free_of(p, n, dim),
-			   (long long)p->available[at + dim]);
+		error_set(error, "%s%s: %lld requested, %lld free of %lld", dim_name(p, dim),
+			  dim == RESOURCE_CPU ? " (millicores)" : "",
+			  (long long)shape->of[i].amount, (long long)place_free_of(p, n, dim),
+			  (long long)p->available[at + dim]);
 		return;
 	}
 }
 
 static void tell_taint(const struct place *p, const struct place_slot *s, place_node n,
-		       struct reason *why)
+		       struct error *error)
 {
 	const struct place_taint *t = place_rules_untolerated(p, s->class->rules, n);
 
 	if (t)
-		reason_set(why, "taint %.120s=%.120s:%s is not tolerated", t->key, t->value,
-			   t->effect);
+		error_set(error, "taint %.120s=%.120s:%s is not tolerated", t->key, t->value,
+			  t->effect);
 	else
-		reason_set(why, "the node has a taint whose effect is not known");
+		error_set(error, "the node has a taint whose effect is not known");
 }
 
 /* "at zone=a": where a counter counts for the node. */
@@ -101,7 +101,7 @@ static void tell_domain(const struct place *p, const struct place_counter *k, pl
 }
 
 static void tell_anti(const struct place *p, const struct place_slot *s, place_node n,
-		      struct reason *why)
+		      struct error *error)
 {
 	const struct place_counter *k = &p->counters.of[place_check_anti_affinity(p, s->class, n)];
 	const struct place_key *key = &p->keys.of[k->key];
@@ -110,13 +110,13 @@ static void tell_anti(const struct place *p, const struct place_slot *s, place_n
 
 	tell_domain(p, k, n, where);
 	if (k->kind == PLACE_COUNT_CARRIERS)
-		reason_set(why, "%u pods at %s will not have it beside them", count, where);
+		error_set(error, "%u pods at %s will not have it beside them", count, where);
 	else
-		reason_set(why, "%u pods at %s that it will not be beside", count, where);
+		error_set(error, "%u pods at %s that it will not be beside", count, where);
 }
 
 static void tell_affinity(const struct place *p, const struct place_slot *s, place_node n,
-			  struct reason *why)
+			  struct error *error)
 {
 	const struct place_counter *k = &p->counters.of[place_check_affinity(p, s->class, n)];
 	const struct place_key *key = &p->keys.of[k->key];
@@ -124,15 +124,15 @@ static void tell_affinity(const struct place *p, const struct place_slot *s, pla
 
 	tell_domain(p, k, n, where);
 	if (key->domain_of[n] == PLACE_NONE)
-		reason_set(why, "the node has no label %s, by which pods should be together",
-			   key->name);
+		error_set(error, "the node has no label %s, by which pods should be together",
+			  key->name);
 	else
-		reason_set(why, "none of the pods it must be with is at %s; %u are elsewhere",
-			   where, k->total);
+		error_set(error, "none of the pods it must be with is at %s; %u are elsewhere",
+			  where, k->total);
 }
 
 static void tell_spread(const struct place *p, const struct place_slot *s, place_node n,
-			struct reason *why)
+			struct error *error)
 {
 	const struct place_spread *spread = place_check_spread(p, s->class, n);
 	const struct place_counter *k = &p->counters.of[spread->counter];
@@ -141,71 +141,71 @@ static void tell_spread(const struct place *p, const struct place_slot *s, place
 	char where[200];
 
 	if (key->domain_of[n] == PLACE_NONE) {
-		reason_set(why, "the node has no label %s, over which pods are spread", key->name);
+		error_set(error, "the node has no label %s, over which pods are spread", key->name);
 		return;
 	}
 	tell_domain(p, k, n, where);
 	count = place_tally_get(&k->count, key->domain_of[n]);
-	reason_set(why,
-		   "%u pods at %s would become %u, the least of %u domains counts as %u, "
-		   "maxSkew is %d",
-		   count, where, count + spread->self, k->domains, place_spread_least(k, spread),
-		   spread->max_skew);
+	error_set(error,
+		  "%u pods at %s would become %u, the least of %u domains counts as %u, "
+		  "maxSkew is %d",
+		  count, where, count + spread->self, k->domains, place_spread_least(k, spread),
+		  spread->max_skew);
 }
 
 static void tell_ports(const struct place *p, const struct place_slot *s, place_node n,
-		       struct reason *why)
+		       struct error *error)
 {
 	const struct place_port *port = NULL;
 	const struct place_slot *has = place_check_ports(p, s->class, n, &port);
 
-	reason_set(why, "port %d/%s of the host is taken by %s/%s", port->port, port->protocol,
-		   has->record->object.namespace, has->record->object.name);
+	error_set(error, "port %d/%s of the host is taken by %s/%s", port->port, port->protocol,
+		  has->record->object.namespace, has->record->object.name);
 }
 
 static void tell_volumes(struct place *p, const struct place_slot *s, place_node n,
-			 struct reason *why)
+			 struct error *error)
 {
 	const struct place_claim *claim = place_volumes_refuse(p, s->class, n);
 
 	if (claim->missing)
-		reason_set(why, "%s", claim->missing);
+		error_set(error, "%s", claim->missing);
 	else if (place_claim_is_taken(claim))
-		reason_set(why, "claim %s is for one pod only (ReadWriteOncePod) and in use",
-			   claim->key);
+		error_set(error, "claim %s is for one pod only (ReadWriteOncePod) and in use",
+			  claim->key);
 	else if (!claim->waits || claim->given)
-		reason_set(why, "volume %s of claim %s cannot be used on this node",
-			   claim->given ? claim->given->name : claim->bound->name, claim->key);
+		error_set(error, "volume %s of claim %s cannot be used on this node",
+			  claim->given ? claim->given->name : claim->bound->name, claim->key);
 	else if (claim->made_on || claim->given_on != PLACE_NONE)
-		reason_set(why, "the volume of claim %s is made on node %s", claim->key,
-			   claim->made_on ? claim->made_on : place_node_name(p, claim->given_on));
+		error_set(error, "the volume of claim %s is made on node %s", claim->key,
+			  claim->made_on ? claim->made_on : place_node_name(p, claim->given_on));
 	else if (claim->provisioned)
-		reason_set(why, "storage class %s makes no volume for claim %s on this node",
-			   claim->class, claim->key);
+		error_set(error, "storage class %s makes no volume for claim %s on this node",
+			  claim->class, claim->key);
 	else
-		reason_set(why, "no free volume of class %s suits claim %s on this node",
-			   claim->class, claim->key);
+		error_set(error, "no free volume of class %s suits claim %s on this node",
+			  claim->class, claim->key);
 }
 
 static void tell_limit(struct place *p, const struct place_slot *s, place_node n,
-		       struct reason *why)
+		       struct error *error)
 {
 	uint32_t used = 0;
 	const struct csi_limit *limit = place_volumes_exceed(p, s->class, n, &used);
 
-	reason_set(why, "driver %.120s: %u of at most %d volumes are in use on the node",
-		   limit->driver, used, limit->volumes);
+	error_set(error, "driver %.120s: %u of at most %d volumes are in use on the node",
+		  limit->driver, used, limit->volumes);
 }
 
-static void tell_unknown(const struct place_class *c, struct reason *why)
+static void tell_unknown(const struct place_class *c, struct error *error)
 {
 	const struct place_claim *claim = place_volumes_unknown(c);
 
-	reason_set(why, "%s", c->unknown ? c->unknown : claim->unknown);
+	error_set(error, "%s", c->unknown ? c->unknown : claim->unknown);
 }
 
 static void tell_use(const struct place *p, const struct place_slot *s, place_node n,
-		     struct reason *why)
+		     struct error *error)
 {
 	struct place_use_limits l;
 	const char *of = "measured use";
@@ -218,24 +218,24 @@ static void tell_use(const struct place *p, const struct place_slot *s, place_no
 		of = hour;
 	}
 	if (l.cpu > l.cpu_limit)
-		reason_set(why, "PredictedUse cpu %.2f/%.2f cores by %s", l.cpu / 1000,
-			   l.cpu_limit / 1000, of);
+		error_set(error, "PredictedUse cpu %.2f/%.2f cores by %s", l.cpu / 1000,
+			  l.cpu_limit / 1000, of);
 	else
-		reason_set(why, "PredictedUse memory %.0f/%.0f MiB by %s", l.mem / 1048576,
-			   l.mem_limit / 1048576, of);
+		error_set(error, "PredictedUse memory %.0f/%.0f MiB by %s", l.mem / 1048576,
+			  l.mem_limit / 1048576, of);
 }
 
-static void tell_silent(const struct place *p, place_node n, struct reason *why)
+static void tell_silent(const struct place *p, place_node n, struct error *error)
 {
 	if (p->silent[n])
-		reason_set(why, "the node's real use is not known (%s)",
-			   freshness_name(
-				   page_freshness(p->nodes[n].view->page, p->options.now_ns)));
+		error_set(error, "the node's real use is not known (%s)",
+			  freshness_name(
+				  page_freshness(p->nodes[n].view->page, p->options.now_ns)));
 	else
-		reason_set(why,
-			   "the node's pods wait %.1f %% of the time, and more than %.1f %% "
-			   "is too much",
-			   100 * p->contention[n], 100 * p->options.cap.contention);
+		error_set(error,
+			  "the node's pods wait %.1f %% of the time, and more than %.1f %% "
+			  "is too much",
+			  100 * p->contention[n], 100 * p->options.cap.contention);
 }
 
 /* The first of the pod's own terms that no node can match, and why; NULL: all make sense. */
@@ -315,7 +315,7 @@ static void add_affinity(struct buf *out, const struct place_rules *rules,
 }
 
 static void tell_node_affinity(const struct place *p, const struct place_slot *s, place_node n,
-			       struct reason *why)
+			       struct error *error)
 {
 	const struct place_rules *rules = s->class->rules;
 	const struct kube_node *node = p->nodes[n].object;
@@ -324,7 +324,7 @@ static void tell_node_affinity(const struct place *p, const struct place_slot *s
 	uint32_t term;
 
 	if (s->bound_to) {
-		reason_set(why, "a DaemonSet's pod is for its own node");
+		error_set(error, "a DaemonSet's pod is for its own node");
 		return;
 	}
 	if (!add_selector(&text, rules, node))
@@ -336,76 +336,76 @@ static void tell_node_affinity(const struct place *p, const struct place_slot *s
 			   term, r->key,
 			   r->op == PLACE_GT || r->op == PLACE_LT ? "no whole number"
 								  : "no values of labels");
-	reason_set(why, "%s", text.data);
+	error_set(error, "%s", text.data);
 	buf_fini(&text);
 }
 
 static void tell(struct place *p, const struct place_slot *s, place_node n, enum place_filter f,
-		 struct reason *why)
+		 struct error *error)
 {
 	switch (f) {
 	case PLACE_GONE:
-		tell_gone(p, n, why);
+		tell_gone(p, n, error);
 		break;
 	case PLACE_FIT:
-		tell_fit(p, s, n, why);
+		tell_fit(p, s, n, error);
 		break;
 	case PLACE_TAINTS:
-		tell_taint(p, s, n, why);
+		tell_taint(p, s, n, error);
 		break;
 	case PLACE_NODE_AFFINITY:
-		tell_node_affinity(p, s, n, why);
+		tell_node_affinity(p, s, n, error);
 		break;
 	case PLACE_FEATURES:
-		reason_set(why, "the node does not declare the feature %s",
-			   declared_features_name(place_rules_missing(p, s->class->rules, n)));
+		error_set(error, "the node does not declare the feature %s",
+			  declared_features_name(place_rules_missing(p, s->class->rules, n)));
 		break;
 	case PLACE_UNSCHEDULABLE:
-		reason_set(why, "the node is cordoned");
+		error_set(error, "the node is cordoned");
 		break;
 	case PLACE_ANTI_AFFINITY:
-		tell_anti(p, s, n, why);
+		tell_anti(p, s, n, error);
 		break;
 	case PLACE_AFFINITY:
-		tell_affinity(p, s, n, why);
+		tell_affinity(p, s, n, error);
 		break;
 	case PLACE_SPREAD:
-		tell_spread(p, s, n, why);
+		tell_spread(p, s, n, error);
 		break;
 	case PLACE_HOST_PORTS:
-		tell_ports(p, s, n, why);
+		tell_ports(p, s, n, error);
 		break;
 	case PLACE_VOLUMES:
-		tell_volumes(p, s, n, why);
+		tell_volumes(p, s, n, error);
 		break;
 	case PLACE_VOLUME_LIMITS:
-		tell_limit(p, s, n, why);
+		tell_limit(p, s, n, error);
 		break;
 	case PLACE_USE_CAP:
-		tell_use(p, s, n, why);
+		tell_use(p, s, n, error);
 		break;
 	case PLACE_SILENT:
-		tell_silent(p, n, why);
+		tell_silent(p, n, error);
 		break;
 	case PLACE_UNKNOWN:
-		tell_unknown(s->class, why);
+		tell_unknown(s->class, error);
 		break;
 	default:
-		reason_set(why, "it fits");
+		error_set(error, "it fits");
 	}
 }
 
-enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct reason *why)
+enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct error *error)
 {
 	enum place_filter f = place_check(p, pod, n);
 
-	tell(p, place_slot(p, pod), n, f, why);
-	reason_prefix(why, "%s", place_filter_name(f));
+	tell(p, place_slot(p, pod), n, f, error);
+	error_prefix(error, "%s", place_filter_name(f));
 	return f;
 }
 
 enum place_filter place_explain_admission(struct place *p, place_pod pod, place_node n,
-					  struct reason *why)
+					  struct error *error)
 {
 	const struct place_slot *s = place_slot(p, pod);
 	enum place_filter f = PLACE_GONE;
@@ -416,7 +416,7 @@ enum place_filter place_explain_admission(struct place *p, place_pod pod, place_
 		f = PLACE_NODE_AFFINITY;
 	if (f == PLACE_FITS && p->cordoned[n] && !s->class->rules->tolerates_cordon)
 		f = PLACE_UNSCHEDULABLE;
-	if (why)
-		tell(p, s, n, f, why);
+	if (error)
+		tell(p, s, n, f, error);
 	return f;
 }

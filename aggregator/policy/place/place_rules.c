@@ -53,13 +53,13 @@ static char *text_of_rules(const cJSON *spec)
 
 static void read_selector(struct place_rules *r, const cJSON *json)
 {
-	struct reason why;
+	struct error error;
 
 	if (json &&
 	    !place_is_judged(json, PLACE_VALUES_MAX, "labels", &r->unknown, "spec.nodeSelector"))
 		return;
-	if (json && labels_read(json, &r->selector, &why)) {
-		place_note(&r->unknown, "spec.nodeSelector: %s", why.text);
+	if (json && labels_read(json, &r->selector, &error)) {
+		place_note(&r->unknown, "spec.nodeSelector: %s", error.text);
 		r->selector = (struct labels){0};
 	}
 }
@@ -72,7 +72,7 @@ static void read_affinity(struct place_rules *r, const cJSON *json)
 	static const char *const required_members[] = {"nodeSelectorTerms", NULL};
 	static const char path[] = "spec.affinity.nodeAffinity";
 	const cJSON *required = object_json_find(json, members[0]);
-	struct reason why;
+	struct error error;
 
 	if (!json || !place_only_members(json, members, &r->unknown, path) || !required)
 		return;
@@ -82,8 +82,8 @@ static void read_affinity(struct place_rules *r, const cJSON *json)
 	if (!place_only_members(required, required_members, &r->unknown,
 				"spec.affinity.nodeAffinity.required"))
 		return;
-	if (place_terms_read(object_json_find(required, "nodeSelectorTerms"), &r->affinity, &why))
-		place_note(&r->unknown, "%s.%s.nodeSelectorTerms%s", path, members[0], why.text);
+	if (place_terms_read(object_json_find(required, "nodeSelectorTerms"), &r->affinity, &error))
+		place_note(&r->unknown, "%s.%s.nodeSelectorTerms%s", path, members[0], error.text);
 	else
 		r->has_affinity = true;
 }

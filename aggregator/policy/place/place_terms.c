@@ -33,45 +33,45 @@ static bool read_number(const char *text, int64_t *out)
 	return errno == 0;
 }
 
-static int bad(struct reason *reason, const char *what)
+static int bad(struct error *error, const char *what)
 {
-	reason_set(reason, "%s", what);
+	error_set(error, "%s", what);
 	return -EINVAL;
 }
 
-static int read_values(const cJSON *list, struct place_requirement *r, struct reason *reason)
+static int read_values(const cJSON *list, struct place_requirement *r, struct error *error)
 {
 	if (list && !cJSON_IsArray(list))
-		return bad(reason, "values: must be a list of strings");
+		return bad(error, "values: must be a list of strings");
 	r->values = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*r->values));
 	for (const cJSON *v = list ? list->child : NULL; v; v = v->next) {
 		if (!cJSON_IsString(v))
-			return bad(reason, "values: must be a list of strings");
+			return bad(error, "values: must be a list of strings");
 		r->values[r->value_count++] = mem_strdup(v->valuestring);
 	}
 	return 0;
 }
 
-static int check_values(struct place_requirement *r, struct reason *reason)
+static int check_values(struct place_requirement *r, struct error *error)
 {
 	switch (r->op) {
 	case PLACE_IN:
 	case PLACE_NOT_IN:
 		if (!r->value_count)
-			return bad(reason, "values: must not be empty with In and NotIn");
+			return bad(error, "values: must not be empty with In and NotIn");
 		if (r->field && r->value_count != 1)
-			return bad(reason, "values: must be one in matchFields");
+			return bad(error, "values: must be one in matchFields");
 		return 0;
 	case PLACE_GT:
 	case PLACE_LT:
 		if (r->value_count != 1)
-			return bad(reason, "values: must be one with Gt and Lt");
+			return bad(error, "values: must be one with Gt and Lt");
 		break;
 	default:
 		if (r->value_count)
-			return bad(reason, "values: must be empty with Exists and DoesNotExist");
+			return bad(error, "values: must be empty with Exists and DoesNotExist");
 	}
-	return r->field ? bad(reason, "operator: must be In or NotIn in matchFields") : 0;
+	return r->field ? bad(error, "operator: must be In or NotIn in matchFields") : 0;
 }
 
 static bool is_alphanumeric(char c)
@@ -108,7 +108,7 @@ static bool has_impossible_value(struct place_requirement *r)
 	return false;
 }
 
-static int read_operator(const cJSON *json, struct place_requirement *r, struct reason *reason)
+static int read_operator(const cJSON *json, struct place_requirement *r, struct error *error)
 {
 	const char *name = cJSON_GetStringValue(object_json_find(json, "operator"));
 
@@ -118,21 +118,21 @@ static int read_operator(const cJSON *json, struct place_requirement *r, struct 
 			return 0;
 		}
 	}
-	reason_set(reason, "operator: \"%.60s\" is not known", name ? name : "");
+	error_set(error, "operator: \"%.60s\" is not known", name ? name : "");
 	return -EINVAL;
 }
 
-static int check_members(const cJSON *json, const char *const *known, struct reason *reason)
+static int check_members(const cJSON *json, const char *const *known, struct error *error)
 {
 	if (!cJSON_IsObject(json))
-		return bad(reason, "must be an object");
+		return bad(error, "must be an object");
 	for (const cJSON *m = json->child; m; m = m->next) {
 		const char *const *k = known;
 
 		while (*k && strcmp(*k, m->string) != 0)
 			k++;
 		if (!*k) {
-			reason_set(reason, "%.60s: is not known", m->string);
+			error_set(error, "%.60s: is not known", m->string);
 			return -EINVAL;
 		}
 	}
@@ -140,39 +140,39 @@ static int check_members(const cJSON *json, const char *const *known, struct rea
 }
 
 static int read_requirement(const cJSON *json, bool topology, struct place_requirement *r,
-			    struct reason *reason)
+			    struct error *error)
 {
 	static const char *const members[] = {"key", "operator", "values", NULL};
 	const char *key = cJSON_GetStringValue(object_json_find(json, "key"));
 
-	if (check_members(json, members, reason))
+	if (check_members(json, members, error))
 		return -EINVAL;
 	if (!key || !*key)
-		return bad(reason, "key: must be a string");
+		return bad(error, "key: must be a string");
 	if (r->field && strcmp(key, "metadata.name") != 0) {
-		reason_set(reason, "key: \"%.60s\" is not known in matchFields", key);
+		error_set(error, "key: \"%.60s\" is not known in matchFields", key);
 		return -EINVAL;
 	}
 	r->key = mem_strdup(key);
-	if (!topology && read_operator(json, r, reason))
+	if (!topology && read_operator(json, r, error))
 		return -EINVAL;
-	if (read_values(object_json_find(json, "values"), r, reason))
+	if (read_values(object_json_find(json, "values"), r, error))
 		return -EINVAL;
-	if (check_values(r, reason))
+	if (check_values(r, error))
 		return -EINVAL;
 	r->never = has_impossible_value(r);
 	return 0;
 }
 
 static int read_list(const cJSON *term, const char *member, struct place_one_term *out,
-		     struct reason *reason)
+		     struct error *error)
 {
 	const cJSON *list = object_json_find(term, member);
 	bool topology = strcmp(member, "matchLabelExpressions") == 0;
 	size_t at = 0;
 
 	if (list && !cJSON_IsArray(list)) {
-		reason_set(reason, "%s: must be a list", member);
+		error_set(error, "%s: must be a list", member);
 		return -EINVAL;
 	}
 	out->of = mem_realloc(out->of, (out->count + (size_t)cJSON_GetArraySize(list) + 1) *
@@ -181,8 +181,8 @@ static int read_list(const cJSON *term, const char *member, struct place_one_ter
 		struct place_requirement *r = &out->of[out->count++];
 
 		*r = (struct place_requirement){.field = strcmp(member, "matchFields") == 0};
-		if (read_requirement(json, topology, r, reason)) {
-			reason_prefix(reason, "%s[%zu]", member, at);
+		if (read_requirement(json, topology, r, error)) {
+			error_prefix(error, "%s[%zu]", member, at);
 			return -EINVAL;
 		}
 	}
@@ -190,22 +190,22 @@ static int read_list(const cJSON *term, const char *member, struct place_one_ter
 }
 
 static int read_terms(const cJSON *list, const char *const *members, struct place_terms *out,
-		      struct reason *reason)
+		      struct error *error)
 {
 	size_t at = 0;
 
 	*out = (struct place_terms){0};
 	if (list && !cJSON_IsArray(list))
-		return bad(reason, "must be a list");
+		return bad(error, "must be a list");
 	out->of = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*out->of));
 	for (const cJSON *term = list ? list->child : NULL; term; term = term->next, at++) {
 		struct place_one_term *t = &out->of[out->count++];
-		int err = check_members(term, members, reason);
+		int err = check_members(term, members, error);
 
 		for (const char *const *m = members; !err && *m; m++)
-			err = read_list(term, *m, t, reason);
+			err = read_list(term, *m, t, error);
 		if (err) {
-			reason_prefix(reason, "[%zu]", at);
+			error_prefix(error, "[%zu]", at);
 			place_terms_fini(out);
 			return err;
 		}
@@ -213,18 +213,18 @@ static int read_terms(const cJSON *list, const char *const *members, struct plac
 	return 0;
 }
 
-int place_terms_read(const cJSON *list, struct place_terms *out, struct reason *reason)
+int place_terms_read(const cJSON *list, struct place_terms *out, struct error *error)
 {
 	static const char *const members[] = {"matchExpressions", "matchFields", NULL};
 
-	return read_terms(list, members, out, reason);
+	return read_terms(list, members, out, error);
 }
 
-int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct reason *reason)
+int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct error *error)
 {
 	static const char *const members[] = {"matchLabelExpressions", NULL};
 
-	return read_terms(list, members, out, reason);
+	return read_terms(list, members, out, error);
 }
 
 void place_terms_fini(struct place_terms *t)

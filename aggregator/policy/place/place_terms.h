@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/labels.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum place_operator {
 	PLACE_IN,
@@ -48,9 +48,9 @@ struct place_terms {
  * nodeSelectorTerms. 0, or -EINVAL with the reason naming the field below the list; *out is to be
  * freed only after 0.
  */
-int place_terms_read(const cJSON *list, struct place_terms *out, struct reason *reason);
+int place_terms_read(const cJSON *list, struct place_terms *out, struct error *error);
 /* allowedTopologies of a StorageClass. */
-int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct reason *reason);
+int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct error *error);
 void place_terms_fini(struct place_terms *t);
 bool place_terms_match(const struct place_terms *t, const struct labels *labels, const char *name);
 /* One more term that asks for one key to have one of the values in a text that "__" parts. */

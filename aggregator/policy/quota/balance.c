@@ -276,15 +276,15 @@ static void write_min(const struct quota *q, const struct quota_balance *b, cons
 		      char out[3 * QUOTA_TEXT_MAX])
 {
 	int64_t min = amount_of(&q->min, name), guaranteed = amount_of(&b->guaranteed, name);
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, out, 3 * QUOTA_TEXT_MAX);
+	textbuf_start(&s, out, 3 * QUOTA_TEXT_MAX);
 	quota_add_amount(&s, name, guaranteed);
 	if (guaranteed >= min)
 		return;
-	sentence_add(&s, " (a part of min ");
+	textbuf_add(&s, " (a part of min ");
 	quota_add_amount(&s, name, min);
-	sentence_add(&s, ")");
+	textbuf_add(&s, ")");
 }
 
 /* asked: what pending pods ask for, of those that the state is about. */
@@ -304,7 +304,7 @@ static void write_numbers(const struct quota *q, const struct quota_balance *b, 
 }
 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
-		      struct reason *why)
+		      struct error *error)
 {
 	enum quota_state state = quota_state_of(q, b, resource);
 	struct numbers n;
@@ -312,51 +312,50 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 	write_numbers(q, b, resource, state, &n);
 	switch (state) {
 	case QUOTA_STATE_OVER_MAX:
-		reason_set(why,
-			   "%.100s: %s is used of max %s; no pod that asks for it starts until "
-			   "others have ended",
-			   resource, n.used, n.max);
+		error_set(error,
+			  "%.100s: %s is used of max %s; no pod that asks for it starts until "
+			  "others have ended",
+			  resource, n.used, n.max);
 		break;
 	case QUOTA_STATE_STARVED:
-		reason_set(why,
-			   "%.100s: pending pods ask for %s, and only %s is used of the "
-			   "guaranteed %s: evenkeel quota preempt says which pods could give way",
-			   resource, n.asked, n.used, n.min);
+		error_set(error,
+			  "%.100s: pending pods ask for %s, and only %s is used of the "
+			  "guaranteed %s: evenkeel quota preempt says which pods could give way",
+			  resource, n.asked, n.used, n.min);
 		break;
 	case QUOTA_STATE_AT_MAX:
-		reason_set(why,
-			   "%.100s: pending pods ask for %s, and %s is used of max %s: they wait "
-			   "until pods of this quota end, or max is raised",
-			   resource, n.asked, n.used, n.max);
+		error_set(error,
+			  "%.100s: pending pods ask for %s, and %s is used of max %s: they wait "
+			  "until pods of this quota end, or max is raised",
+			  resource, n.asked, n.used, n.max);
 		break;
 	case QUOTA_STATE_WAITING:
-		reason_set(why,
-			   "%.100s: pending pods ask for %s beyond the guaranteed %s, of which %s "
-			   "is used: they wait for what others leave",
-			   resource, n.asked, n.min, n.used);
+		error_set(error,
+			  "%.100s: pending pods ask for %s beyond the guaranteed %s, of which %s "
+			  "is used: they wait for what others leave",
+			  resource, n.asked, n.min, n.used);
 		break;
 	case QUOTA_STATE_BORROWING:
-		reason_set(why,
-			   "%.100s: %s is used, %s of it borrowed beyond the guaranteed %s: others "
-			   "may take that back",
-			   resource, n.used, n.borrowed, n.min);
+		error_set(error,
+			  "%.100s: %s is used, %s of it borrowed beyond the guaranteed %s: others "
+			  "may take that back",
+			  resource, n.used, n.borrowed, n.min);
 		break;
 	case QUOTA_STATE_LENDING:
-		reason_set(
-			why,
-			"%.100s: %s is used of the guaranteed %s, and others have %s of the rest",
-			resource, n.used, n.min, n.lent);
+		error_set(error,
+			  "%.100s: %s is used of the guaranteed %s, and others have %s of the rest",
+			  resource, n.used, n.min, n.lent);
 		break;
 	case QUOTA_STATE_UNUSED:
-		reason_set(why, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
+		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
 		break;
 	default:
 		if (amount_of(&b->guaranteed, resource) > 0)
-			reason_set(why, "%.100s: %s is used of the guaranteed %s", resource, n.used,
-				   n.min);
+			error_set(error, "%.100s: %s is used of the guaranteed %s", resource,
+				  n.used, n.min);
 		else
-			reason_set(why, "%.100s: %s is used, and nothing guaranteed", resource,
-				   n.used);
+			error_set(error, "%.100s: %s is used, and nothing guaranteed", resource,
+				  n.used);
 		break;
 	}
 }

@@ -76,6 +76,6 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 				const char *resource);
 /* The same in a sentence with the numbers. */
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
-		      struct reason *why);
+		      struct error *error);
 
 #endif

@@ -88,7 +88,7 @@ struct preempt_ask {
 	 * What the book counts reservations of, and the placement core has where they have a node;
 	 * NULL: nothing is reserved.
 	 */
-	const struct ledger_copy *ledger;
+	const struct reservations_copy *reservations;
 	int64_t now_ns;
 	const struct preempt_past *past; /* in any order, the preferred ones, too */
 	size_t past_count;

@@ -48,9 +48,9 @@ static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
 {
 	const struct cluster *c = r->index->view->cluster;
 
-	return r->ask->ledger &&
-	       ledger_copy_find(r->ask->ledger, pod->object.namespace, pod->object.name,
-				pod->object.uid, c ? c->generation : 0);
+	return r->ask->reservations &&
+	       reservations_copy_find(r->ask->reservations, pod->object.namespace, pod->object.name,
+				      pod->object.uid, c ? c->generation : 0);
 }
 
 /* Admission's own question, of the nominated pods that the book does not have. */

@@ -66,9 +66,9 @@ const char *preempt_outcome_name(enum preempt_outcome o)
 static void add_amount(struct buf *out, const char *resource, int64_t amount)
 {
 	char text[UNITS_LEN];
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, text, sizeof(text));
+	textbuf_start(&s, text, sizeof(text));
 	quota_add_amount(&s, resource, amount);
 	buf_add_str(out, text);
 }
@@ -153,7 +153,8 @@ void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *g
 		   r->record->object.name, r->priority);
 	add_requests(out, r->requests);
 	buf_add_str(out, ".\n");
-	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse", gate->why.text);
+	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse",
+		   gate->error.text);
 }
 
 /* The same pods are with a quota to one that has none, and without one to all others. */
@@ -380,7 +381,7 @@ void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gat
 	if (tell_too_large(r, out))
 		return;
 	if (!gate->admitted)
-		buf_printf(out, "Without victims: %s.\n", gate->why.text);
+		buf_printf(out, "Without victims: %s.\n", gate->error.text);
 	tell_filters(r, true, out);
 	tell_filters(r, false, out);
 	tell_guarded(r, out);

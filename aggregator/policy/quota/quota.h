@@ -35,9 +35,9 @@
 #include <stdint.h>
 
 #include "aggregator/model/resources.h"
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum quota_variant { QUOTA_CORRECTED, QUOTA_UPSTREAM };
 
@@ -86,7 +86,7 @@ struct quota_book;
  * Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what
  * the ledger adds. Copy may be NULL. Both are held.
  */
-struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
+struct quota_book *quota_book_new(struct view *v, struct reservations_copy *reservations,
 				  const struct quota_options *o);
 /*
  * Without a view, for tests and what-if: quotas are copied, in any order; of two in a namespace the
@@ -99,7 +99,8 @@ struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
  * it was made, and what was added since is subtracted. False: nothing is changed, and a new one has
  * to be made. Copies are held.
  */
-bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy *ledger);
+bool quota_book_update(struct quota_book *b, struct view *v,
+		       struct reservations_copy *reservations);
 enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
@@ -226,7 +227,7 @@ struct quota_verdict {
 	const char *resource;
 	int64_t used, asked, nominated,
 		bound; /* used + nominated + asked > bound: max of the quota, or the sum of mins */
-	struct reason why; /* one sentence with the numbers, and what would unblock it */
+	struct error error; /* one sentence with the numbers, and what would unblock it */
 };
 
 /*

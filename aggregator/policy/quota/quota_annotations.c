@@ -23,7 +23,7 @@
 /* How much of a bad value is quoted. */
 enum { QUOTED = 40 };
 
-typedef bool read_annotation(const char *text, struct quota_annotations *out, struct reason *why);
+typedef bool read_annotation(const char *text, struct quota_annotations *out, struct error *error);
 
 /* A plain decimal number: as a quantity in thousandths it is exact. */
 static bool is_decimal(const char *text)
@@ -31,27 +31,27 @@ static bool is_decimal(const char *text)
 	return text[0] && text[strspn(text, "0123456789.")] == '\0';
 }
 
-static bool read_weight(const char *text, struct quota_annotations *out, struct reason *why)
+static bool read_weight(const char *text, struct quota_annotations *out, struct error *error)
 {
 	int64_t milli;
 
 	if (!is_decimal(text) || quantity_parse_milli(text, &milli, NULL) || milli < 1 ||
 	    milli > WEIGHT_MAX * 1000LL) {
-		reason_set(why, "\"%.*s\" is not a number from 0.001 to %d, like \"2\" or \"0.5\"",
-			   QUOTED, text, WEIGHT_MAX);
+		error_set(error, "\"%.*s\" is not a number from 0.001 to %d, like \"2\" or \"0.5\"",
+			  QUOTED, text, WEIGHT_MAX);
 		return false;
 	}
 	out->weight = (double)milli / 1000;
 	return true;
 }
 
-static bool read_min_runtime(const char *text, struct quota_annotations *out, struct reason *why)
+static bool read_min_runtime(const char *text, struct quota_annotations *out, struct error *error)
 {
 	int64_t ns;
 
 	if (duration_parse(text, &ns, NULL) || ns < 0 || ns > DAYS_30_NS) {
-		reason_set(why, "\"%.*s\" is not a duration up to 720h, like \"30m\"", QUOTED,
-			   text);
+		error_set(error, "\"%.*s\" is not a duration up to 720h, like \"30m\"", QUOTED,
+			  text);
 		return false;
 	}
 	out->min_runtime_ns = ns;
@@ -75,7 +75,7 @@ static bool read_count(const char *text, const char *slash, uint32_t *count)
 	return value <= EVICTIONS_MAX;
 }
 
-static bool read_max_evictions(const char *text, struct quota_annotations *out, struct reason *why)
+static bool read_max_evictions(const char *text, struct quota_annotations *out, struct error *error)
 {
 	const char *slash = strchr(text, '/');
 	uint32_t count;
@@ -83,8 +83,8 @@ static bool read_max_evictions(const char *text, struct quota_annotations *out, 
 
 	if (!slash || !read_count(text, slash, &count) || duration_parse(slash + 1, &ns, NULL) ||
 	    ns < SECOND_NS || ns > DAYS_30_NS) {
-		reason_set(
-			why,
+		error_set(
+			error,
 			"\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in 1s "
 			"to 720h",
 			QUOTED, text, EVICTIONS_MAX);
@@ -117,11 +117,11 @@ unsigned int quota_annotations_read(const struct labels *annotations, struct quo
 	*out = (struct quota_annotations){.weight = 1};
 	for (unsigned int i = 0; i < QUOTA_ANNOTATIONS; i++) {
 		const char *text = labels_find(annotations, annotations_known[i].key);
-		struct reason *why = notes ? &notes->of[i] : NULL;
+		struct error *error = notes ? &notes->of[i] : NULL;
 
-		if (why)
-			why->text[0] = '\0';
-		bad += text && !annotations_known[i].read(text, out, why);
+		if (error)
+			error->text[0] = '\0';
+		bad += text && !annotations_known[i].read(text, out, error);
 	}
 	return bad;
 }

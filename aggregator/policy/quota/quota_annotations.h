@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/labels.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum quota_annotation {
 	QUOTA_WEIGHT, /* evenkeel.io/weight: "2", "0.5"; above 0, to 1000000 */
@@ -26,7 +26,7 @@ struct quota_annotations {
 
 /* What is wrong with each, "" where nothing is. */
 struct quota_annotation_notes {
-	struct reason of[QUOTA_ANNOTATIONS];
+	struct error of[QUOTA_ANNOTATIONS];
 };
 
 /* One that cannot be read counts as absent. Returns how many these are; notes may be NULL. */

@@ -154,7 +154,7 @@ void quota_book_free(struct quota_book *b)
 	resources_fini(&b->options.default_max);
 	resources_fini(&b->capacity);
 	view_drop(b->view);
-	ledger_copy_drop(b->ledger);
+	reservations_copy_drop(b->reservations);
 	free(b->counted);
 	free(b);
 }

@@ -65,7 +65,7 @@ static void compare_sums(struct quota_book *b, const struct view *v, struct name
 	}
 }
 
-static int compare_entries(const struct ledger_entry *a, const struct ledger_entry *b)
+static int compare_entries(const struct reservation *a, const struct reservation *b)
 {
 	int order = strcmp(a->namespace, b->namespace);
 
@@ -75,7 +75,7 @@ static int compare_entries(const struct ledger_entry *a, const struct ledger_ent
 }
 
 /* Its pod is no longer pending, or is now: another may have the same requests. */
-static bool is_other(const struct quota_book *b, const struct view *v, const struct ledger_entry *r)
+static bool is_other(const struct quota_book *b, const struct view *v, const struct reservation *r)
 {
 	return b->view->cluster != v->cluster &&
 	       quota_view_pending(b->view, r) != quota_view_pending(v, r);
@@ -91,10 +91,10 @@ static void compare_reservations(const struct quota_book *b, const struct view *
 	size_t i = 0, k = 0;
 
 	while (i < b->counted_count || k < now->count) {
-		const struct ledger_entry *was = i < b->counted_count ? b->counted[i] : NULL;
-		const struct ledger_entry *is = k < now->count ? now->of[k] : NULL;
+		const struct reservation *was = i < b->counted_count ? b->counted[i] : NULL;
+		const struct reservation *is = k < now->count ? now->of[k] : NULL;
 		int order = !was ? 1 : !is ? -1 : was == is ? 0 : compare_entries(was, is);
-		const struct ledger_entry *first = order <= 0 ? was : is;
+		const struct reservation *first = order <= 0 ? was : is;
 
 		assert(first);
 		if (was != is || is_other(b, v, first))
@@ -127,21 +127,21 @@ static void renew_all(struct quota_book *b, struct names *changed)
 	free(last);
 }
 
-bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy *ledger)
+bool quota_book_update(struct quota_book *b, struct view *v, struct reservations_copy *reservations)
 {
 	uint64_t generation = v->cluster ? v->cluster->generation : 0;
 	struct view *was = b->view;
-	struct ledger_copy *ledger_was = b->ledger;
+	struct reservations_copy *reservations_was = b->reservations;
 	struct quota_counted now;
 	struct names changed = {0};
 
 	if (b->fallback || !are_quotas_same(b, v))
 		return false;
-	now = quota_view_counted(ledger, generation);
+	now = quota_view_counted(reservations, generation);
 	compare_sums(b, v, &changed);
 	compare_reservations(b, v, &now, &changed);
 	b->view = view_hold(v);
-	b->ledger = ledger ? ledger_copy_hold(ledger) : NULL;
+	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	free(b->counted);
 	b->counted = now.of;
 	b->counted_count = now.count;
@@ -152,6 +152,6 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct ledger_copy 
 	else
 		quota_book_scale(b);
 	view_drop(was);
-	ledger_copy_drop(ledger_was);
+	reservations_copy_drop(reservations_was);
 	return true;
 }

@@ -82,25 +82,25 @@ void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 
 /* --- sentences -------------------------------------------------------------------------------- */
 
-static void add_name(struct sentence *s, const struct quota *q, const char *namespace)
+static void add_name(struct textbuf *s, const struct quota *q, const char *namespace)
 {
-	sentence_add(s, namespace);
-	sentence_add(s, q->name[0] ? "/" : " (the default one)");
-	sentence_add(s, q->name);
+	textbuf_add(s, namespace);
+	textbuf_add(s, q->name[0] ? "/" : " (the default one)");
+	textbuf_add(s, q->name);
 }
 
-static void add_part(struct sentence *s, const struct quota_verdict *v, int64_t amount,
+static void add_part(struct textbuf *s, const struct quota_verdict *v, int64_t amount,
 		     const char *what)
 {
 	quota_add_amount(s, v->resource, amount);
-	sentence_add(s, what);
+	textbuf_add(s, what);
 }
 
 /* "cpu: 4.0 used + 1.0 nominated + 2.0 asked is over " */
-static void add_sum(struct sentence *s, const struct quota_verdict *v, const char *used)
+static void add_sum(struct textbuf *s, const struct quota_verdict *v, const char *used)
 {
-	sentence_add(s, v->resource);
-	sentence_add(s, ": ");
+	textbuf_add(s, v->resource);
+	textbuf_add(s, ": ");
 	add_part(s, v, v->used, used);
 	if (v->nominated)
 		add_part(s, v, v->nominated, " nominated + ");
@@ -113,30 +113,30 @@ static int64_t missing(const struct quota_verdict *v)
 	return quota_clamp((quota_amount)v->used + v->nominated + v->asked - v->bound);
 }
 
-static void tell_never(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
+static void tell_never(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
 		       const struct quota_verdict *v)
 {
-	sentence_add(s, v->resource);
-	sentence_add(s, ": ");
+	textbuf_add(s, v->resource);
+	textbuf_add(s, ": ");
 	add_part(s, v, v->asked, " asked is alone over max ");
 	add_part(s, v, v->bound, " of quota ");
 	add_name(s, q, ask->namespace);
-	sentence_add(s, ": waiting does not help; ask for less, or raise max");
+	textbuf_add(s, ": waiting does not help; ask for less, or raise max");
 }
 
-static void tell_max(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
+static void tell_max(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
 		     const struct quota_verdict *v)
 {
 	add_sum(s, v, " used + ");
-	sentence_add(s, "max ");
+	textbuf_add(s, "max ");
 	add_part(s, v, v->bound, " of quota ");
 	add_name(s, q, ask->namespace);
-	sentence_add(s, ": wait for ");
+	textbuf_add(s, ": wait for ");
 	add_part(s, v, missing(v), " to be freed, or raise max");
 }
 
 /* One within its min is held up by those who borrow it: they are to give it back. */
-static void tell_sum(struct sentence *s, const struct quota *q, const struct quota_ask *ask,
+static void tell_sum(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
 		     const struct quota_verdict *v, const struct quota_row *sum, bool borrows)
 {
 	add_sum(s, v, " used by all quotas + ");
@@ -148,36 +148,36 @@ static void tell_sum(struct sentence *s, const struct quota *q, const struct quo
 	}
 	add_part(s, v, missing(v), " to be freed, ");
 	if (!borrows)
-		sentence_add(s, "by itself or by preempting those who borrow, as quota ");
+		textbuf_add(s, "by itself or by preempting those who borrow, as quota ");
 	else
-		sentence_add(s, "or raise a min; quota ");
+		textbuf_add(s, "or raise a min; quota ");
 	add_name(s, q, ask->namespace);
-	sentence_add(s, borrows ? " would borrow" : " is within its min");
+	textbuf_add(s, borrows ? " would borrow" : " is within its min");
 }
 
 /* q NULL: there is none. */
 static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 			  struct quota_verdict *v)
 {
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, v->why.text, sizeof(v->why.text));
+	textbuf_start(&s, v->error.text, sizeof(v->error.text));
 	if (!q) {
-		sentence_add(&s, "namespace ");
-		sentence_add(&s, ask->namespace);
-		sentence_add(&s, " has no quota");
+		textbuf_add(&s, "namespace ");
+		textbuf_add(&s, ask->namespace);
+		textbuf_add(&s, " has no quota");
 		return;
 	}
 	if (v->gate == QUOTA_CRITICAL) {
-		sentence_add(&s, "priority ");
-		sentence_add_int(&s, ask->priority);
-		sentence_add(&s, " is critical: not held up by quota ");
+		textbuf_add(&s, "priority ");
+		textbuf_add_int(&s, ask->priority);
+		textbuf_add(&s, " is critical: not held up by quota ");
 		add_name(&s, q, ask->namespace);
 		return;
 	}
-	sentence_add(&s, "within max of quota ");
+	textbuf_add(&s, "within max of quota ");
 	add_name(&s, q, ask->namespace);
-	sentence_add(&s, " and the sum of all min");
+	textbuf_add(&s, " and the sum of all min");
 }
 
 /* --- the gates -------------------------------------------------------------------------------- */
@@ -250,9 +250,9 @@ static void judge(const struct quota_book *b, const struct quota_entry *e,
 {
 	enum quota_variant variant = b->options.variant;
 	struct quota_excess x;
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, v->why.text, sizeof(v->why.text));
+	textbuf_start(&s, v->error.text, sizeof(v->error.text));
 	if (variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x)) {
 		refuse(v, QUOTA_NEVER, &x, NULL);
 		tell_never(&s, &e->quota, ask, v);

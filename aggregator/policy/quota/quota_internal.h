@@ -53,10 +53,10 @@ struct quota_book {
 	bool scaled; /* some min counts for less than it says */
 	struct resources capacity; /* owned; empty: not known */
 	struct view *view; /* held; NULL: none */
-	struct ledger_copy *ledger; /* held; NULL: none */
+	struct reservations_copy *reservations; /* held; NULL: none */
 	size_t counted_count;
 	/* owned; of the copy: those that are in `used`, in its order */
-	const struct ledger_entry **counted;
+	const struct reservation **counted;
 };
 
 /* --- quota_scale.c */
@@ -80,13 +80,13 @@ void quota_book_scale(struct quota_book *b);
 
 struct quota_counted {
 	size_t count;
-	const struct ledger_entry **of; /* owned; NULL where there is no copy */
+	const struct reservation **of; /* owned; NULL where there is no copy */
 };
 
 /* Those of the copy that a view of that generation does not show. */
-struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation);
+struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation);
 /* The pod of a reservation, if the view has it, without a node; else NULL. */
-const struct kube_pod *quota_view_pending(const struct view *v, const struct ledger_entry *r);
+const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r);
 /* What the nodes of the book's view have. */
 void quota_view_read_capacity(struct quota_book *b);
 /*

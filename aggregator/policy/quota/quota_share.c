@@ -121,21 +121,21 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 static void tell_alarm(const struct quota_book *b, const char *resource,
 		       struct quota_share_sum *sum)
 {
-	struct sentence s;
+	struct textbuf s;
 	int64_t capacity;
 
 	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
-	sentence_start(&s, sum->alarm.text, sizeof(sum->alarm.text));
-	sentence_add(&s, resource);
-	sentence_add(&s, ": quotas guarantee ");
+	textbuf_start(&s, sum->alarm.text, sizeof(sum->alarm.text));
+	textbuf_add(&s, resource);
+	textbuf_add(&s, ": quotas guarantee ");
 	quota_add_amount(&s, resource, sum->min);
-	sentence_add(&s, " together, and the cluster has ");
+	textbuf_add(&s, " together, and the cluster has ");
 	quota_add_amount(&s, resource, capacity);
-	sentence_add(&s, b->options.variant == QUOTA_CORRECTED
-				 ? ": every min counts as a part of that"
-				 : ": pods are admitted up to the sum, and then wait for a node");
-	sentence_add(&s, "; lower some, or add nodes");
+	textbuf_add(&s, b->options.variant == QUOTA_CORRECTED
+				? ": every min counts as a part of that"
+				: ": pods are admitted up to the sum, and then wait for a node");
+	textbuf_add(&s, "; lower some, or add nodes");
 }
 
 static void read_loans(struct quota_share *out, size_t count, struct quota_share_sum *sum)

@@ -43,7 +43,7 @@ struct quota_share_sum {
 	int64_t used, borrowed, lent;
 	int64_t unused; /* of min, by those who do not use theirs, lent or not */
 	/* where the quotas promise more than there is, a sentence with the numbers; else "" */
-	struct reason alarm;
+	struct error alarm;
 };
 
 /*

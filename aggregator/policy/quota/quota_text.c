@@ -6,7 +6,7 @@
 #include "aggregator/model/resources.h"
 
 /* At least one decimal, and no more than it takes. */
-static void add_cores(struct sentence *s, int64_t milli)
+static void add_cores(struct textbuf *s, int64_t milli)
 {
 	unsigned int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;
 	static const int64_t unit[] = {1000, 100, 10, 1};
@@ -15,16 +15,16 @@ static void add_cores(struct sentence *s, int64_t milli)
 	int64_t rest = scaled % (1000 / unit[decimals]);
 
 	if (milli < 0)
-		sentence_add(s, "-");
-	sentence_add_int(s, whole < 0 ? -whole : whole);
-	sentence_add(s, ".");
+		textbuf_add(s, "-");
+	textbuf_add_int(s, whole < 0 ? -whole : whole);
+	textbuf_add(s, ".");
 	rest = rest < 0 ? -rest : rest;
 	for (unsigned int i = 1; i < decimals && rest < 1000 / unit[decimals - i]; i++)
-		sentence_add(s, "0");
-	sentence_add_int(s, rest);
+		textbuf_add(s, "0");
+	textbuf_add_int(s, rest);
 }
 
-static void add_bytes(struct sentence *s, int64_t bytes)
+static void add_bytes(struct textbuf *s, int64_t bytes)
 {
 	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 	unsigned int unit = 0;
@@ -33,24 +33,24 @@ static void add_bytes(struct sentence *s, int64_t bytes)
 		bytes /= 1024;
 		unit++;
 	}
-	sentence_add_int(s, bytes);
-	sentence_add(s, units[unit]);
+	textbuf_add_int(s, bytes);
+	textbuf_add(s, units[unit]);
 }
 
-void quota_add_amount(struct sentence *s, const char *resource, int64_t amount)
+void quota_add_amount(struct textbuf *s, const char *resource, int64_t amount)
 {
 	if (strcmp(resource, "cpu") == 0)
 		add_cores(s, amount);
 	else if (resource_is_bytes(resource))
 		add_bytes(s, amount);
 	else
-		sentence_add_int(s, amount);
+		textbuf_add_int(s, amount);
 }
 
 void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX])
 {
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, out, QUOTA_TEXT_MAX);
+	textbuf_start(&s, out, QUOTA_TEXT_MAX);
 	quota_add_amount(&s, resource, amount);
 }

@@ -5,13 +5,13 @@
 
 #include <stdint.h>
 
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 
 /*
  * CPU in cores ("4.0", "0.25"); bytes in the largest unit they are whole numbers of ("1536Mi"); all
  * else as it is.
  */
-void quota_add_amount(struct sentence *s, const char *resource, int64_t amount);
+void quota_add_amount(struct textbuf *s, const char *resource, int64_t amount);
 
 enum { QUOTA_TEXT_MAX = 32 };
 

@@ -124,7 +124,7 @@ static void put_defaults(struct quota_book *b, const struct view *v)
 
 /* --- reservations */
 
-const struct kube_pod *quota_view_pending(const struct view *v, const struct ledger_entry *r)
+const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r)
 {
 	const struct object *o =
 		v->cluster ? cluster_find(v->cluster, OBJECT_POD, r->namespace, r->name) : NULL;
@@ -135,7 +135,7 @@ const struct kube_pod *quota_view_pending(const struct view *v, const struct led
 }
 
 /* What was promised is used, and no longer pending. */
-static void add_reservation(struct quota_book *b, const struct ledger_entry *r)
+static void add_reservation(struct quota_book *b, const struct reservation *r)
 {
 	const struct kube_pod *pod;
 	struct quota_entry *e;
@@ -152,15 +152,15 @@ static void add_reservation(struct quota_book *b, const struct ledger_entry *r)
 	resources_subtract(&e->quota.pending, kube_pod_requests(pod));
 }
 
-struct quota_counted quota_view_counted(const struct ledger_copy *c, uint64_t generation)
+struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation)
 {
 	struct quota_counted counted = {0, NULL};
 
 	if (!c || !c->count)
 		return counted;
-	counted.of = mem_alloc(c->count * sizeof(const struct ledger_entry *));
+	counted.of = mem_alloc(c->count * sizeof(const struct reservation *));
 	for (size_t i = 0; i < c->count; i++)
-		if (ledger_counts(c->of[i], generation))
+		if (reservations_counts(c->of[i], generation))
 			counted.of[counted.count++] = c->of[i];
 	return counted;
 }
@@ -236,8 +236,8 @@ const struct kube_pod *quota_next_pending(const struct quota_book *b, const char
 		const struct object *o = &pod->object;
 
 		if (kube_pod_is_active(pod) && !pod->deletion_ns &&
-		    !(b->ledger &&
-		      ledger_copy_find(b->ledger, namespace, o->name, o->uid, c->generation)))
+		    !(b->reservations && reservations_copy_find(b->reservations, namespace, o->name,
+								o->uid, c->generation)))
 			return pod;
 	}
 	return NULL;
@@ -308,15 +308,15 @@ void quota_find_lacked(const struct quota_book *b, const struct resources *reque
 
 /* --- the book */
 
-struct quota_book *quota_book_new(struct view *v, struct ledger_copy *ledger,
+struct quota_book *quota_book_new(struct view *v, struct reservations_copy *reservations,
 				  const struct quota_options *o)
 {
 	struct quota_book *b = quota_book_alloc(o);
 	struct quota_counted counted =
-		quota_view_counted(ledger, v->cluster ? v->cluster->generation : 0);
+		quota_view_counted(reservations, v->cluster ? v->cluster->generation : 0);
 
 	b->view = view_hold(v);
-	b->ledger = ledger ? ledger_copy_hold(ledger) : NULL;
+	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	b->counted = counted.of;
 	b->counted_count = counted.count;
 	if (v->cluster)

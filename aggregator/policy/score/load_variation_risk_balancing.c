@@ -120,16 +120,16 @@ SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args 
 static void tell(struct score_result *r, const struct resource *names,
 		 const struct variation_risk *risk)
 {
-	struct sentence s = score_reason(r);
+	struct textbuf s = score_reason(r);
 
-	sentence_add(&s, names->label);
-	sentence_add(&s, " decides: mean with the pod ");
-	sentence_add_fixed(&s, 100 * risk->mu, 1);
-	sentence_add(&s, " %, variation ");
-	sentence_add_fixed(&s, 100 * risk->sigma, 1);
-	sentence_add(&s, " %, risk ");
-	sentence_add_fixed(&s, 100 * risk->risk, 1);
-	sentence_add(&s, " %");
+	textbuf_add(&s, names->label);
+	textbuf_add(&s, " decides: mean with the pod ");
+	textbuf_add_fixed(&s, 100 * risk->mu, 1);
+	textbuf_add(&s, " %, variation ");
+	textbuf_add_fixed(&s, 100 * risk->sigma, 1);
+	textbuf_add(&s, " %, risk ");
+	textbuf_add_fixed(&s, 100 * risk->risk, 1);
+	textbuf_add(&s, " %");
 }
 
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,

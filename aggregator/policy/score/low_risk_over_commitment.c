@@ -212,18 +212,18 @@ SCORE_ARITHMETIC void write_terms(const struct names *n, const struct score_side
 static void tell(const struct names *n, const struct commitment *c,
 		 const struct commitment_risk *risk, struct score_result *r)
 {
-	struct sentence s = score_reason(r);
+	struct textbuf s = score_reason(r);
 
-	sentence_add(&s, n->label);
-	sentence_add(&s, " decides: limits are ");
-	sentence_add_fixed(&s, c->allocatable > 0 ? c->limit / c->allocatable : NAN, 2);
-	sentence_add(&s, " times the allocatable, the load exceeds ");
-	sentence_add_fixed(&s, 100 * risk->threshold, 1);
-	sentence_add(&s, " % of the machine with a probability of ");
-	sentence_add_fixed(&s, 100 * risk->load, 1);
-	sentence_add(&s, " %, risk ");
-	sentence_add_fixed(&s, 100 * risk->total, 1);
-	sentence_add(&s, " %");
+	textbuf_add(&s, n->label);
+	textbuf_add(&s, " decides: limits are ");
+	textbuf_add_fixed(&s, c->allocatable > 0 ? c->limit / c->allocatable : NAN, 2);
+	textbuf_add(&s, " times the allocatable, the load exceeds ");
+	textbuf_add_fixed(&s, 100 * risk->threshold, 1);
+	textbuf_add(&s, " % of the machine with a probability of ");
+	textbuf_add_fixed(&s, 100 * risk->load, 1);
+	textbuf_add(&s, " %, risk ");
+	textbuf_add_fixed(&s, 100 * risk->total, 1);
+	textbuf_add(&s, " %");
 }
 
 /* Why the node gets the least score, or NULL. */

@@ -71,18 +71,17 @@ void node_resources_allocatable_column(const struct score_batch *b, double *rest
 
 static void tell(const struct score_query *q, bool equal, struct score_result *r)
 {
-	struct sentence s = score_reason(r);
+	struct textbuf s = score_reason(r);
 
 	if (equal) {
-		sentence_add(&s, "all nodes have the same allocatable");
+		textbuf_add(&s, "all nodes have the same allocatable");
 		return;
 	}
-	sentence_add_int(&s, r->score);
-	sentence_add(&s, " % of the way from the ");
-	sentence_add(&s, q->args->allocatable_mode == ALLOCATABLE_LEAST
-				 ? "largest to the smallest"
-				 : "smallest to the largest");
-	sentence_add(&s, " allocatable of these nodes");
+	textbuf_add_int(&s, r->score);
+	textbuf_add(&s, " % of the way from the ");
+	textbuf_add(&s, q->args->allocatable_mode == ALLOCATABLE_LEAST ? "largest to the smallest"
+								       : "smallest to the largest");
+	textbuf_add(&s, " allocatable of these nodes");
 }
 
 void node_resources_allocatable_normalize(const struct score_query *q,

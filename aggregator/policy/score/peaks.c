@@ -65,25 +65,25 @@ static void raw_upstream(const struct score_query *q, const struct score_node *n
 		r->raw = truncated(jump(model, node->cpu.mean, p) * UPSTREAM_UNITS);
 	score_term(r, "raw", "1e-15 watts", r->raw);
 	if (score_tells(r)) {
-		struct sentence s = score_reason(r);
+		struct textbuf s = score_reason(r);
 
-		sentence_add(&s, "raw ");
-		sentence_add_fixed(&s, r->raw / UPSTREAM_UNITS, 3);
-		sentence_add(&s, " W");
+		textbuf_add(&s, "raw ");
+		textbuf_add_fixed(&s, r->raw / UPSTREAM_UNITS, 3);
+		textbuf_add(&s, " W");
 	}
 }
 
 static void tell_jump(double x, double p, struct score_result *r)
 {
-	struct sentence s = score_reason(r);
+	struct textbuf s = score_reason(r);
 
-	sentence_add(&s, "the pod would raise power by ");
-	sentence_add_fixed(&s, r->raw, 3);
-	sentence_add(&s, " W, CPU from ");
-	sentence_add_fixed(&s, x, 1);
-	sentence_add(&s, " to ");
-	sentence_add_fixed(&s, p, 1);
-	sentence_add(&s, " %");
+	textbuf_add(&s, "the pod would raise power by ");
+	textbuf_add_fixed(&s, r->raw, 3);
+	textbuf_add(&s, " W, CPU from ");
+	textbuf_add_fixed(&s, x, 1);
+	textbuf_add(&s, " to ");
+	textbuf_add_fixed(&s, p, 1);
+	textbuf_add(&s, " %");
 }
 
 SCORE_ARITHMETIC void raw_corrected(const struct score_query *q, const struct score_node *node,
@@ -156,13 +156,13 @@ void peaks_normalize(const struct score_query *q, const struct score_scale *scal
 	r->score = q->variant == SCORE_UPSTREAM ? spread_upstream(r->raw, scale)
 						: score_spread(-r->raw, &mirrored);
 	if (score_tells(r)) {
-		struct sentence s = score_reason_more(r);
+		struct textbuf s = score_reason_more(r);
 		double digits = q->variant == SCORE_UPSTREAM ? UPSTREAM_UNITS : 1;
 
-		sentence_add(&s, "; these nodes from ");
-		sentence_add_fixed(&s, scale->lowest / digits, 3);
-		sentence_add(&s, " to ");
-		sentence_add_fixed(&s, scale->highest / digits, 3);
-		sentence_add(&s, " W");
+		textbuf_add(&s, "; these nodes from ");
+		textbuf_add_fixed(&s, scale->lowest / digits, 3);
+		textbuf_add(&s, " to ");
+		textbuf_add_fixed(&s, scale->highest / digits, 3);
+		textbuf_add(&s, " W");
 	}
 }

@@ -9,7 +9,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/score.h"
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 
 /*
  * result is empty but for its detail. Sets the score, or of a plugin that normalises the raw value
@@ -141,31 +141,31 @@ static inline bool score_tells(const struct score_result *r)
 	return r->detail >= SCORE_REASON;
 }
 
-static inline struct sentence score_reason(struct score_result *r)
+static inline struct textbuf score_reason(struct score_result *r)
 {
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, r->reason, sizeof(r->reason));
+	textbuf_start(&s, r->reason, sizeof(r->reason));
 	return s;
 }
 
 /* Not judged by this plugin, for a reason of the node. */
 static inline void score_keep_out(const char *why, struct score_result *r)
 {
-	struct sentence s;
+	struct textbuf s;
 
 	r->outside = true;
 	if (!score_tells(r))
 		return;
 	s = score_reason(r);
-	sentence_add(&s, why);
-	sentence_add(&s, ": the least score");
+	textbuf_add(&s, why);
+	textbuf_add(&s, ": the least score");
 }
 
 /* Goes on where the reason ends. */
-static inline struct sentence score_reason_more(struct score_result *r)
+static inline struct textbuf score_reason_more(struct score_result *r)
 {
-	return (struct sentence){r->reason, sizeof(r->reason), strlen(r->reason)};
+	return (struct textbuf){r->reason, sizeof(r->reason), strlen(r->reason)};
 }
 
 /*

@@ -180,20 +180,20 @@ bool score_is_ordinary(const struct score_node *node)
 static void tell_unknown(const char *what, const struct score_node *node,
 			 struct score_result *result)
 {
-	struct sentence s = score_reason(result);
+	struct textbuf s = score_reason(result);
 	char rung[SCORE_RUNG_LEN];
 
 	score_rung_text(node, rung);
-	sentence_add(&s, what);
-	sentence_add(&s, " (");
-	sentence_add(&s, rung);
-	sentence_add(&s, ")");
+	textbuf_add(&s, what);
+	textbuf_add(&s, " (");
+	textbuf_add(&s, rung);
+	textbuf_add(&s, ")");
 	if (node->age_seconds > 0) {
-		sentence_add(&s, ", last heard ");
-		sentence_add_fixed(&s, node->age_seconds, 0);
-		sentence_add(&s, " s ago");
+		textbuf_add(&s, ", last heard ");
+		textbuf_add_fixed(&s, node->age_seconds, 0);
+		textbuf_add(&s, " s ago");
 	}
-	sentence_add(&s, ": the least score, since nothing unknown may win");
+	textbuf_add(&s, ": the least score, since nothing unknown may win");
 }
 
 /*
@@ -228,19 +228,19 @@ static double share_with_pod(const struct score_query *q, const struct score_nod
 static void tell_estimate(const struct score_node *node, double cpu, double mem,
 			  struct score_result *r)
 {
-	struct sentence s = score_reason(r);
+	struct textbuf s = score_reason(r);
 	char rung[SCORE_RUNG_LEN];
 
 	score_rung_text(node, rung);
-	sentence_add(&s, "estimated from requests, as the node is not measured (");
-	sentence_add(&s, rung);
-	sentence_add(&s, "): with the pod ");
-	sentence_add_fixed(&s, 100 * cpu, 1);
-	sentence_add(&s, " % of CPU and ");
-	sentence_add_fixed(&s, 100 * mem, 1);
-	sentence_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
+	textbuf_add(&s, "estimated from requests, as the node is not measured (");
+	textbuf_add(&s, rung);
+	textbuf_add(&s, "): with the pod ");
+	textbuf_add_fixed(&s, 100 * cpu, 1);
+	textbuf_add(&s, " % of CPU and ");
+	textbuf_add_fixed(&s, 100 * mem, 1);
+	textbuf_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
 	if (node->rung != RUNG_ALLOCATION)
-		sentence_add(&s, "; below every node that is measured");
+		textbuf_add(&s, "; below every node that is measured");
 }
 
 /* Spreads by requests, as the kube-scheduler's LeastAllocated. */
@@ -269,21 +269,21 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 static void tell_strain(const struct score_node *node, double waited, double factor,
 			struct score_result *r)
 {
-	struct sentence s = score_reason_more(r);
+	struct textbuf s = score_reason_more(r);
 
-	sentence_add(&s, "; times ");
-	sentence_add_fixed(&s, factor, 2);
-	sentence_add(&s, " for ");
+	textbuf_add(&s, "; times ");
+	textbuf_add_fixed(&s, factor, 2);
+	textbuf_add(&s, " for ");
 	if (waited > 0) {
-		sentence_add(&s, "tasks waiting for each other ");
-		sentence_add_fixed(&s, 100 * node->contention, 1);
-		sentence_add(&s, " % of the time");
+		textbuf_add(&s, "tasks waiting for each other ");
+		textbuf_add_fixed(&s, 100 * node->contention, 1);
+		textbuf_add(&s, " % of the time");
 	}
 	if (node->oom_kills > 0) {
-		sentence_add(&s, waited > 0 ? " and " : "");
-		sentence_add_fixed(&s, node->oom_kills,
-				   node->oom_kills == floor(node->oom_kills) ? 0 : 2);
-		sentence_add(&s, node->oom_kills == 1 ? " OOM kill" : " OOM kills");
+		textbuf_add(&s, waited > 0 ? " and " : "");
+		textbuf_add_fixed(&s, node->oom_kills,
+				  node->oom_kills == floor(node->oom_kills) ? 0 : 2);
+		textbuf_add(&s, node->oom_kills == 1 ? " OOM kill" : " OOM kills");
 	}
 }
 
@@ -322,7 +322,7 @@ static void strain(const struct score_args *args, const struct score_node *node,
 
 static void tell_assumed(const struct score_node *node, struct score_result *r)
 {
-	struct sentence s;
+	struct textbuf s;
 
 	if (!node->assumed_pods)
 		return;
@@ -331,16 +331,16 @@ static void tell_assumed(const struct score_node *node, struct score_result *r)
 	if (!score_tells(r))
 		return;
 	s = score_reason_more(r);
-	sentence_add(&s, "; with ");
-	sentence_add(&s, node->assumed_namespace);
-	sentence_add(&s, "/");
-	sentence_add(&s, node->assumed_name);
+	textbuf_add(&s, "; with ");
+	textbuf_add(&s, node->assumed_namespace);
+	textbuf_add(&s, "/");
+	textbuf_add(&s, node->assumed_name);
 	if (node->assumed_pods > 1) {
-		sentence_add(&s, " and ");
-		sentence_add_int(&s, (int64_t)node->assumed_pods - 1);
-		sentence_add(&s, node->assumed_pods == 2 ? " other pod" : " other pods");
+		textbuf_add(&s, " and ");
+		textbuf_add_int(&s, (int64_t)node->assumed_pods - 1);
+		textbuf_add(&s, node->assumed_pods == 2 ? " other pod" : " other pods");
 	}
-	sentence_add(&s, " on the way here");
+	textbuf_add(&s, " on the way here");
 }
 
 /* --- one node --------------------------------------------------------------------------------- */
@@ -401,14 +401,14 @@ void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 /* Above the nodes beside it that are not measured. */
 static void raise_score(const struct score_scale *scale, struct score_result *r)
 {
-	struct sentence s;
+	struct textbuf s;
 
 	r->score = scale->measured_least;
 	score_term(r, "aboveUnmeasured", "", (double)r->score);
 	if (!score_tells(r))
 		return;
 	s = score_reason_more(r);
-	sentence_add(&s, "; at least 1, above nodes that are not measured");
+	textbuf_add(&s, "; at least 1, above nodes that are not measured");
 }
 
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,

@@ -11,7 +11,7 @@
 #include "aggregator/model/pod_spec.h"
 #include "aggregator/policy/score/plugins.h"
 #include "aggregator/state/view.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum score_variant { SCORE_CORRECTED, SCORE_UPSTREAM, SCORE_KEP };
 
@@ -276,7 +276,7 @@ void score_args_unlimited_allocatable(struct score_args *args);
  * the reason says what is allowed.
  */
 int score_args_check(struct score_args *args, enum score_plugin_id plugin,
-		     enum score_variant variant, const char **field, struct reason *reason);
+		     enum score_variant variant, const char **field, struct error *reason);
 
 /*
  * Second pass of score_columns(): one of its nodes, by the plugin's scale. Beside a node that is not measured, a measured one gets at least

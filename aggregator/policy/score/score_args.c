@@ -70,7 +70,7 @@ static bool is_replaced(const struct score_number *n, double value)
 }
 
 int score_args_check(struct score_args *args, enum score_plugin_id plugin,
-		     enum score_variant variant, const char **field, struct reason *reason)
+		     enum score_variant variant, const char **field, struct error *error)
 {
 	for (const struct score_number *n = score_numbers; n < score_numbers + SCORE_NUMBERS; n++) {
 		double value = score_number_get(n, args);
@@ -85,8 +85,8 @@ int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 		if ((value > 0 && value <= n->most) || (value == 0 && n->zero))
 			continue;
 		*field = n->name;
-		reason_set(reason, "%g is not allowed: %s 0 and at most %g", value,
-			   n->zero ? "at least" : "above", n->most);
+		error_set(error, "%g is not allowed: %s 0 and at most %g", value,
+			  n->zero ? "at least" : "above", n->most);
 		return -EINVAL;
 	}
 	return 0;

@@ -29,7 +29,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/recent_pods.h"
 #include "aggregator/policy/score/score.h"
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 
 static const enum score_rung rung_of_window[WINDOWS] = {
 	[WINDOW_5M] = RUNG_WINDOW_5M,
@@ -272,12 +272,12 @@ void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN])
 		[RUNG_WINDOW_10M] = "window 10m",
 		[RUNG_WINDOW_15M] = "window 15m",
 	};
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, text, SCORE_RUNG_LEN);
-	sentence_add(&s, names[node->rung]);
+	textbuf_start(&s, text, SCORE_RUNG_LEN);
+	textbuf_add(&s, names[node->rung]);
 	if (node->rung == RUNG_LATE) {
-		sentence_add_int(&s, (int64_t)node->age_seconds);
-		sentence_add(&s, "s");
+		textbuf_add_int(&s, (int64_t)node->age_seconds);
+		textbuf_add(&s, "s");
 	}
 }

@@ -50,24 +50,24 @@ SCORE_ARITHMETIC double unrounded(double u, double target)
 static void tell(struct score_result *r, double u, double target, int64_t used, int64_t added,
 		 int64_t of)
 {
-	struct sentence s = score_reason(r);
+	struct textbuf s = score_reason(r);
 
-	sentence_add(&s, "CPU would be at ");
-	sentence_add_fixed(&s, u, 1);
-	sentence_add(&s, u > 100      ? " %, more than there is ("
-			 : u > target ? " %, above"
-				      : " %, within");
+	textbuf_add(&s, "CPU would be at ");
+	textbuf_add_fixed(&s, u, 1);
+	textbuf_add(&s, u > 100	     ? " %, more than there is ("
+			: u > target ? " %, above"
+				     : " %, within");
 	if (u <= 100) {
-		sentence_add(&s, " the target of ");
-		sentence_add_fixed(&s, target, 1);
-		sentence_add(&s, " % (");
+		textbuf_add(&s, " the target of ");
+		textbuf_add_fixed(&s, target, 1);
+		textbuf_add(&s, " % (");
 	}
-	sentence_add_int(&s, used);
-	sentence_add(&s, "m measured + ");
-	sentence_add_int(&s, added);
-	sentence_add(&s, "m expected of ");
-	sentence_add_int(&s, of);
-	sentence_add(&s, "m)");
+	textbuf_add_int(&s, used);
+	textbuf_add(&s, "m measured + ");
+	textbuf_add_int(&s, added);
+	textbuf_add(&s, "m expected of ");
+	textbuf_add_int(&s, of);
+	textbuf_add(&s, "m)");
 }
 
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,

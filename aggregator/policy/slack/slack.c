@@ -32,22 +32,21 @@ static bool is_share(double share)
 	return share > 0 && share <= 1;
 }
 
-int slack_options_check(const struct slack_options *o, struct reason *reason)
+int slack_options_check(const struct slack_options *o, struct error *error)
 {
-	if (slack_rate_check(o->rate_ppm, reason))
+	if (slack_rate_check(o->rate_ppm, error))
 		return -EINVAL;
 	if (o->granularity < 1 || o->granularity > SLACK_GRANULARITY_MAX)
-		reason_set(reason, "a slack granularity of %u is not in 1..%d", o->granularity,
-			   SLACK_GRANULARITY_MAX);
+		error_set(error, "a slack granularity of %u is not in 1..%d", o->granularity,
+			  SLACK_GRANULARITY_MAX);
 	else if (o->unneeded_ns < 0)
-		reason_set(reason, "the time after which slack is unneeded is negative");
+		error_set(error, "the time after which slack is unneeded is negative");
 	else if (o->from_arrivals && (o->node_start_ns < SECOND || o->node_start_ns > DAY))
-		reason_set(reason, "the time that a node needs to start is not in 1s..24h");
+		error_set(error, "the time that a node needs to start is not in 1s..24h");
 	else if (o->from_arrivals && o->arrivals_keep_ns < DAY)
-		reason_set(reason, "arrivals are kept for less than a day");
+		error_set(error, "arrivals are kept for less than a day");
 	else if (!is_share(o->cpu_share) || !is_share(o->mem_share))
-		reason_set(reason,
-			   "the shares of CPU and memory that may be used are not in (0, 1]");
+		error_set(error, "the shares of CPU and memory that may be used are not in (0, 1]");
 	else
 		return 0;
 	return -EINVAL;

@@ -26,7 +26,7 @@
 #include "aggregator/policy/slack/slack_target.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
 #define SLACK_ANNOTATION "evenkeel.io/slack"
 /* What all placeholders have as their controller, and where those of no workload are. */
@@ -106,7 +106,7 @@ struct slack_class {
 	uint32_t balloons;
 	/* no node there is could hold one, were it empty: more nodes do not help */
 	bool fits_no_node;
-	struct reason why; /* of unplaced; "" none */
+	struct error why; /* of unplaced; "" none */
 	struct place_counts refused; /* nodes by filter, where some are unplaced */
 	/*
 	 * How many pods like that could start now in what real pods leave free; placeholders are no
@@ -184,7 +184,7 @@ void slack_state_set_limit(struct slack_state *s, bool (*out_of_time)(void *ctx)
  * stood, and the next step begins anew.
  */
 int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
-	       const struct slack_options *o, struct slack_result *out, struct reason *reason);
+	       const struct slack_options *o, struct slack_result *out, struct error *error);
 
 /* --- for who plans drains */
 
@@ -197,7 +197,7 @@ bool slack_is_balloon(const struct kube_pod *pod);
  * handle of placed[i] there; the simulation is left as it was. The reason says how many would not.
  */
 bool slack_holds_without(const struct slack_result *r, struct place *p, const place_pod *pods,
-			 const place_node *gone, size_t count, struct reason *why);
+			 const place_node *gone, size_t count, struct error *why);
 
 /* --- to outlive a restart */
 

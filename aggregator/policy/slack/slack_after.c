@@ -142,20 +142,20 @@ static int64_t try_units(const struct slack_result *r, struct place *p, const pl
 }
 
 static void explain(const struct slack_amount *unit, int64_t missing, int64_t wanted,
-		    struct reason *why)
+		    struct error *error)
 {
 	struct buf text = BUF_INIT;
 
 	slack_write_amount(&text, unit);
-	reason_set(why,
-		   "without it a unit of extra capacity is %s, and %lld of %lld would have no "
-		   "place",
-		   text.data, (long long)missing, (long long)wanted);
+	error_set(error,
+		  "without it a unit of extra capacity is %s, and %lld of %lld would have no "
+		  "place",
+		  text.data, (long long)missing, (long long)wanted);
 	buf_fini(&text);
 }
 
 bool slack_holds_without(const struct slack_result *r, struct place *p, const place_pod *pods,
-			 const place_node *gone, size_t count, struct reason *why)
+			 const place_node *gone, size_t count, struct error *error)
 {
 	const struct slack_class *c;
 	struct slack_target t;
@@ -176,6 +176,6 @@ bool slack_holds_without(const struct slack_result *r, struct place *p, const pl
 	missing = missing > 0 ? try_units(r, p, pods, &unit, missing) : 0;
 	if (missing <= unplaced)
 		return true;
-	explain(&unit, missing, units, why);
+	explain(&unit, missing, units, error);
 	return false;
 }

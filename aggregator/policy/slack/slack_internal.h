@@ -22,7 +22,7 @@
 #include "aggregator/policy/slack/slack.h"
 
 /* --- slack.c: 0 or -EINVAL */
-int slack_options_check(const struct slack_options *o, struct reason *reason);
+int slack_options_check(const struct slack_options *o, struct error *error);
 
 /* --- slack_record.c */
 
@@ -58,10 +58,10 @@ void slack_pattern_fini(struct slack_pattern *p);
  * Nothing is done where it is made of that already. -EINVAL: it cannot be read, and is what it was.
  */
 int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
-			 struct reason *reason);
+			 struct error *error);
 /* Of the template that the object of a workload holds. -ENOENT: it holds none. */
 int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
-			      const struct object *workload, struct reason *reason);
+			      const struct object *workload, struct error *error);
 void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 			    const struct slack_amount *shape);
 

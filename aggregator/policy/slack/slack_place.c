@@ -268,7 +268,7 @@ static void make_way(struct slack_run *r, uint32_t class)
 
 /* --- all classes */
 
-static void tell_refused(const struct place_counts *counts, uint32_t troubled, struct reason *why)
+static void tell_refused(const struct place_counts *counts, uint32_t troubled, struct error *why)
 {
 	struct buf text = BUF_INIT;
 
@@ -279,7 +279,7 @@ static void tell_refused(const struct place_counts *counts, uint32_t troubled, s
 	if (troubled)
 		buf_printf(&text, "%s%u where it would break what other placeholders stand by",
 			   text.len ? ", " : "", troubled);
-	reason_set(why, "%s", text.len ? text.data : "there is no node that counts");
+	error_set(why, "%s", text.len ? text.data : "there is no node that counts");
 	buf_fini(&text);
 }
 

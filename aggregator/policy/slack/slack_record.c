@@ -201,7 +201,7 @@ static cJSON *make_pod(cJSON *labels, cJSON *spec, const char *key, const char *
 }
 
 /* Takes over the tree. */
-static int read_pod(struct slack_pattern *p, cJSON *pod, struct reason *reason)
+static int read_pod(struct slack_pattern *p, cJSON *pod, struct error *error)
 {
 	struct slack_pattern made = {0};
 	const cJSON *spec = object_json_find(pod, "spec");
@@ -209,8 +209,8 @@ static int read_pod(struct slack_pattern *p, cJSON *pod, struct reason *reason)
 	const struct resources *asks;
 	struct object *o;
 
-	if (object_read(OBJECT_POD, pod, &o, field, reason)) {
-		reason_prefix(reason, "%s", field);
+	if (object_read(OBJECT_POD, pod, &o, field, error)) {
+		error_prefix(error, "%s", field);
 		cJSON_Delete(pod);
 		return -EINVAL;
 	}
@@ -233,7 +233,7 @@ static cJSON *detach(cJSON *object, const char *member)
 }
 
 int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
-			 struct reason *reason)
+			 struct error *error)
 {
 	cJSON *tree, *labels, *spec;
 	int err;
@@ -244,7 +244,7 @@ int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct 
 	labels = detach(cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "labels");
 	spec = detach(tree, "spec");
 	drop_own_volumes(spec, pod->object.name);
-	err = read_pod(p, make_pod(labels, spec, key, pod->object.namespace), reason);
+	err = read_pod(p, make_pod(labels, spec, key, pod->object.namespace), error);
 	cJSON_Delete(tree);
 	if (!err)
 		p->template = pod_template_hold(pod->template);
@@ -252,7 +252,7 @@ int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct 
 }
 
 int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
-			      const struct object *workload, struct reason *reason)
+			      const struct object *workload, struct error *error)
 {
 	cJSON *tree, *template, *labels, *spec;
 	int err;
@@ -269,7 +269,7 @@ int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
 	}
 	labels = detach(cJSON_GetObjectItemCaseSensitive(template, "metadata"), "labels");
 	drop_own_volumes(spec, "");
-	err = read_pod(p, make_pod(labels, spec, key, workload->namespace), reason);
+	err = read_pod(p, make_pod(labels, spec, key, workload->namespace), error);
 	cJSON_Delete(tree);
 	if (!err)
 		p->workload = object_hold((struct object *)workload);
@@ -280,7 +280,7 @@ void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 			    const struct slack_amount *shape)
 {
 	cJSON *spec, *containers, *container, *requests;
-	struct reason reason = {""};
+	struct error error = {""};
 	char text[32];
 	int err;
 
@@ -298,7 +298,7 @@ void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 	cJSON_AddStringToObject(requests, "cpu", text);
 	snprintf(text, sizeof(text), "%lld", (long long)shape->mem_bytes);
 	cJSON_AddStringToObject(requests, "memory", text);
-	err = read_pod(p, make_pod(NULL, spec, key, SLACK_NAMESPACE), &reason);
+	err = read_pod(p, make_pod(NULL, spec, key, SLACK_NAMESPACE), &error);
 	assert(!err); /* it is of our own making */
 	(void)err;
 }

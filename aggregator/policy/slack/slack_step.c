@@ -398,7 +398,7 @@ static bool run_step(struct slack_run *r)
 }
 
 int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
-	       const struct slack_options *o, struct slack_result *out, struct reason *reason)
+	       const struct slack_options *o, struct slack_result *out, struct error *error)
 {
 	struct slack_run r = {.state = s,
 			      .place = p,
@@ -409,7 +409,7 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 			      .tries = o->displace_max};
 	bool whole;
 
-	if (slack_options_check(o, reason))
+	if (slack_options_check(o, error))
 		return -EINVAL;
 	*out = (struct slack_result){.view = view_hold(v)};
 	whole = run_step(&r);
@@ -419,6 +419,6 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 	if (!out->classes)
 		free(r.reports);
 	slack_result_fini(out);
-	reason_set(reason, "the step was ended before it was done");
+	error_set(error, "the step was ended before it was done");
 	return -EINTR;
 }

@@ -65,13 +65,12 @@ void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
 
 /* --- the rate */
 
-int slack_rate_check(int64_t rate_ppm, struct reason *reason)
+int slack_rate_check(int64_t rate_ppm, struct error *error)
 {
 	if (rate_ppm >= 0 && rate_ppm < SLACK_PPM)
 		return 0;
-	reason_set(reason, "a slack rate of %s%lld.%06lld is not in [0, 1)",
-		   rate_ppm < 0 ? "-" : "", llabs((long long)rate_ppm) / SLACK_PPM,
-		   llabs((long long)rate_ppm) % SLACK_PPM);
+	error_set(error, "a slack rate of %s%lld.%06lld is not in [0, 1)", rate_ppm < 0 ? "-" : "",
+		  llabs((long long)rate_ppm) / SLACK_PPM, llabs((long long)rate_ppm) % SLACK_PPM);
 	return -EINVAL;
 }
 
@@ -102,7 +101,7 @@ static bool read_decimal(const char **at, int64_t unit, int64_t *value, bool *fi
 	return digit;
 }
 
-int slack_rate_parse(const char *text, int64_t *rate_ppm, struct reason *reason)
+int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 {
 	const char *at = text + strspn(text, " \t");
 	int64_t unit = strchr(text, '%') ? SLACK_PPM / 100 : SLACK_PPM, value;
@@ -114,15 +113,15 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct reason *reason)
 	at += *at == '%';
 	at += strspn(at, " \t");
 	if (!read || *at) {
-		reason_set(reason, "\"%.60s\" is no rate: one is like 0.1 or 10%%", text);
+		error_set(error, "\"%.60s\" is no rate: one is like 0.1 or 10%%", text);
 		return -EINVAL;
 	}
 	if (fine) {
-		reason_set(reason, "\"%.60s\" is finer than a millionth", text);
+		error_set(error, "\"%.60s\" is finer than a millionth", text);
 		return -EINVAL;
 	}
 	if (slack_rate_check(negative ? -value : value, NULL)) {
-		reason_set(reason, "\"%.60s\" is not in [0, 1)", text);
+		error_set(error, "\"%.60s\" is not in [0, 1)", text);
 		return -EINVAL;
 	}
 	*rate_ppm = value;
@@ -363,14 +362,14 @@ static int64_t count_held(const struct slack_target_input *in, const struct slac
 }
 
 int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
-		      struct reason *reason)
+		      struct error *error)
 {
 	struct slack_amount covered = in->reserved;
 	struct unit unit;
 
 	if (in->granularity < 1 || in->granularity > SLACK_GRANULARITY_MAX) {
-		reason_set(reason, "a slack granularity of %u is not in 1..%d", in->granularity,
-			   SLACK_GRANULARITY_MAX);
+		error_set(error, "a slack granularity of %u is not in 1..%d", in->granularity,
+			  SLACK_GRANULARITY_MAX);
 		return -EINVAL;
 	}
 	unit = make_unit(in);

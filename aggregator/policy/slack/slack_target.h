@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/reason.h"
+#include "shared/error.h"
 
 enum { SLACK_PPM = 1000000, SLACK_GRANULARITY_MAX = 1000 };
 
@@ -31,9 +31,9 @@ void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
  * "0.1", ".1", "10%", "12.5 %" as millionths. 0, or -EINVAL: no such number, finer than a
  * millionth, or outside of [0, 1); the reason quotes the text.
  */
-int slack_rate_parse(const char *text, int64_t *rate_ppm, struct reason *reason);
+int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error);
 /* The same test for a rate that is a number already. */
-int slack_rate_check(int64_t rate_ppm, struct reason *reason);
+int slack_rate_check(int64_t rate_ppm, struct error *error);
 /* rate * base, each resource rounded up. */
 struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm);
 
@@ -78,7 +78,7 @@ struct slack_target {
 
 /* 0, or -EINVAL for a granularity out of range. */
 int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
-		      struct reason *reason);
+		      struct error *error);
 void slack_target_fini(struct slack_target *t);
 
 /*

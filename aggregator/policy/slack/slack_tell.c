@@ -26,7 +26,7 @@ static void *grow(void *array, size_t count, size_t size)
 
 void slack_add_issue(struct slack_result *r, const char *who, const char *format, ...)
 {
-	struct reason text;
+	struct error text;
 	va_list args;
 
 	va_start(args, format);

@@ -325,28 +325,28 @@ static struct slack_ask hear_all(struct slack_run *r, const struct group *g)
 }
 
 /* 0, -ENOENT where nothing is known, -EINVAL where it cannot be read. */
-static int make_pattern(const struct group *g, struct slack_pattern *p, struct reason *why)
+static int make_pattern(const struct group *g, struct slack_pattern *p, struct error *error)
 {
 	int err = -ENOENT;
 
 	if (is_of_current(g))
-		return slack_pattern_of_pod(p, g->key, g->newest, why);
+		return slack_pattern_of_pod(p, g->key, g->newest, error);
 	if (g->current)
-		err = slack_pattern_of_workload(p, g->key, &g->current->object, why);
+		err = slack_pattern_of_workload(p, g->key, &g->current->object, error);
 	if (err == -ENOENT && g->newest)
-		return slack_pattern_of_pod(p, g->key, g->newest, why);
+		return slack_pattern_of_pod(p, g->key, g->newest, error);
 	return err;
 }
 
 /* Whether there is anything to mirror; what is missing is told by name. */
 static bool has_pattern(struct slack_run *r, const struct group *g, struct slack_pattern *p)
 {
-	struct reason why = {""};
-	int err = make_pattern(g, p, &why);
+	struct error error = {""};
+	int err = make_pattern(g, p, &error);
 
 	if (err == -EINVAL)
 		slack_add_issue(r->result, g->key, SLACK_ANNOTATION ": its pods cannot be read: %s",
-				why.text);
+				error.text);
 	else if (err)
 		slack_add_issue(r->result, g->key,
 				SLACK_ANNOTATION ": it has no pods, and its object no template%s",

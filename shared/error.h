@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error text for people: set at the failure, with context added by callers. */
-#ifndef EVENKEEL_SHARED_REASON_H
-#define EVENKEEL_SHARED_REASON_H
+#ifndef EVENKEEL_SHARED_ERROR_H
+#define EVENKEEL_SHARED_ERROR_H
 
-struct reason {
+struct error {
 	char text[512]; /* always terminated; cut when longer */
 };
 
 /* Replaces the text. r may be NULL. */
-void reason_set(struct reason *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void error_set(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Puts context in front: "context: text". */
-void reason_prefix(struct reason *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void error_prefix(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

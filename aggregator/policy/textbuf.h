@@ -3,19 +3,19 @@
  * Builds one sentence with numbers in a fixed buffer: a reason is written for every node and plugin
  * of an answer, and printf's conversion of doubles would be most of the cost of scoring.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SENTENCE_H
-#define EVENKEEL_AGGREGATOR_POLICY_SENTENCE_H
+#ifndef EVENKEEL_AGGREGATOR_POLICY_TEXTBUF_H
+#define EVENKEEL_AGGREGATOR_POLICY_TEXTBUF_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-struct sentence {
+struct textbuf {
 	char *text; /* borrowed; always terminated, cut when full */
 	size_t size, len;
 };
 
-static inline void sentence_start(struct sentence *s, char *text, size_t size)
+static inline void textbuf_start(struct textbuf *s, char *text, size_t size)
 {
 	s->text = text;
 	s->size = size; /* above 0 */
@@ -23,7 +23,7 @@ static inline void sentence_start(struct sentence *s, char *text, size_t size)
 	text[0] = '\0';
 }
 
-static inline void sentence_add_bytes(struct sentence *s, const char *text, size_t len)
+static inline void textbuf_add_bytes(struct textbuf *s, const char *text, size_t len)
 {
 	size_t room = s->size - 1 - s->len;
 
@@ -38,12 +38,12 @@ static inline void sentence_add_bytes(struct sentence *s, const char *text, size
  * Here, since the compiler knows how long most texts are: where they fit, which they do, copying
  * them takes no call.
  */
-static inline void sentence_add(struct sentence *s, const char *text)
+static inline void textbuf_add(struct textbuf *s, const char *text)
 {
 	size_t len = strlen(text);
 
 	if (len > s->size - 1 - s->len) {
-		sentence_add_bytes(s, text, len);
+		textbuf_add_bytes(s, text, len);
 		return;
 	}
 	memcpy(s->text + s->len, text, len);
@@ -51,11 +51,11 @@ static inline void sentence_add(struct sentence *s, const char *text)
 	s->text[s->len] = '\0';
 }
 
-void sentence_add_int(struct sentence *s, int64_t value);
+void textbuf_add_int(struct textbuf *s, int64_t value);
 /*
  * With 0..9 decimals, rounded half away from zero; "?" for what is not finite, cut at +-1e18 units
  * of the last one.
  */
-void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals);
+void textbuf_add_fixed(struct textbuf *s, double value, unsigned int decimals);
 
 #endif

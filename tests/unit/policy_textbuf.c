@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 
 enum { ROOM = 96, GUARD = 0x5a };
 
@@ -22,14 +22,14 @@ enum { ROOM = 96, GUARD = 0x5a };
 static size_t write_all(char *text, size_t size, int64_t number, double fraction,
 			unsigned int decimals)
 {
-	struct sentence s;
+	struct textbuf s;
 
-	sentence_start(&s, text, size);
-	sentence_add(&s, "a ");
-	sentence_add_int(&s, number);
-	sentence_add(&s, " of ");
-	sentence_add_fixed(&s, fraction, decimals);
-	sentence_add_bytes(&s, " %, and", 3);
+	textbuf_start(&s, text, size);
+	textbuf_add(&s, "a ");
+	textbuf_add_int(&s, number);
+	textbuf_add(&s, " of ");
+	textbuf_add_fixed(&s, fraction, decimals);
+	textbuf_add_bytes(&s, " %, and", 3);
 	return s.len;
 }
 
@@ -71,17 +71,17 @@ static void numbers_of_all_lengths_in_texts_of_all_sizes(void **state)
 static void what_is_no_number_and_what_is_too_large(void **state)
 {
 	char text[ROOM];
-	struct sentence s;
+	struct textbuf s;
 
 	(void)state;
-	sentence_start(&s, text, sizeof(text));
-	sentence_add_fixed(&s, NAN, 1);
-	sentence_add_fixed(&s, -INFINITY, 1);
-	sentence_add_fixed(&s, -0.04, 1);
-	sentence_add(&s, " ");
-	sentence_add_fixed(&s, 0.25, 1); /* halves go away from zero */
-	sentence_add(&s, " ");
-	sentence_add_fixed(&s, -1e300, 9);
+	textbuf_start(&s, text, sizeof(text));
+	textbuf_add_fixed(&s, NAN, 1);
+	textbuf_add_fixed(&s, -INFINITY, 1);
+	textbuf_add_fixed(&s, -0.04, 1);
+	textbuf_add(&s, " ");
+	textbuf_add_fixed(&s, 0.25, 1); /* halves go away from zero */
+	textbuf_add(&s, " ");
+	textbuf_add_fixed(&s, -1e300, 9);
 	assert_string_equal(text, "??0.0 0.3 -1000000000.000000000");
 }
 

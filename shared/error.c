@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shared/reason.h"
+#include "shared/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-void reason_set(struct reason *r, const char *format, ...)
+void error_set(struct error *r, const char *format, ...)
 {
 	va_list args;
 
@@ -16,7 +16,7 @@ void reason_set(struct reason *r, const char *format, ...)
 	va_end(args);
 }
 
-void reason_prefix(struct reason *r, const char *format, ...)
+void error_prefix(struct error *r, const char *format, ...)
 {
 	char inner[sizeof(r->text)];
 	va_list args;

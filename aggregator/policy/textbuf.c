@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/policy/sentence.h"
+#include "aggregator/policy/textbuf.h"
 
 #include <assert.h>
 #include <math.h>
@@ -13,7 +13,7 @@ enum { DIGITS = 24 }; /* that any number has, with its point */
  * value / 10^decimals. All of the room behind the first digit is copied where there is as much: that
  * takes no call.
  */
-static void add_decimal(struct sentence *s, uint64_t value, unsigned int decimals)
+static void add_decimal(struct textbuf *s, uint64_t value, unsigned int decimals)
 {
 	char digits[2 * DIGITS] = {0};
 	size_t at = DIGITS;
@@ -27,7 +27,7 @@ static void add_decimal(struct sentence *s, uint64_t value, unsigned int decimal
 		value /= 10;
 	} while (value);
 	if (s->size - s->len <= DIGITS) {
-		sentence_add_bytes(s, digits + at, DIGITS - at);
+		textbuf_add_bytes(s, digits + at, DIGITS - at);
 		return;
 	}
 	memcpy(s->text + s->len, digits + at, DIGITS);
@@ -35,25 +35,25 @@ static void add_decimal(struct sentence *s, uint64_t value, unsigned int decimal
 	s->text[s->len] = '\0';
 }
 
-void sentence_add_int(struct sentence *s, int64_t value)
+void textbuf_add_int(struct textbuf *s, int64_t value)
 {
 	if (value < 0)
-		sentence_add(s, "-");
+		textbuf_add(s, "-");
 	add_decimal(s, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 0);
 }
 
-void sentence_add_fixed(struct sentence *s, double value, unsigned int decimals)
+void textbuf_add_fixed(struct textbuf *s, double value, unsigned int decimals)
 {
 	static const double power[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 	double scaled;
 
 	assert(decimals < sizeof(power) / sizeof(power[0]));
 	if (!isfinite(value)) {
-		sentence_add(s, "?");
+		textbuf_add(s, "?");
 		return;
 	}
 	scaled = at_most(round_half(fabs(value) * power[decimals]), 1e18);
 	if (value < 0 && scaled > 0)
-		sentence_add(s, "-");
+		textbuf_add(s, "-");
 	add_decimal(s, (uint64_t)scaled, decimals);
 }

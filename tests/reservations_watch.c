@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/ledger_watch.h"
+#include "tests/reservations_watch.h"
 
-#include "aggregator/state/ledger_internal.h"
+#include "aggregator/state/reservations_internal.h"
 
 static struct {
 	const pthread_mutex_t *lock; /* fixed after start, as is the clock */
@@ -35,14 +35,14 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-void ledger_watch(const struct ledger *l, int64_t (*clock_ns)(void))
+void reservations_watch(const struct reservations *l, int64_t (*clock_ns)(void))
 {
 	watch.lock = &l->lock;
 	watch.clock_ns = clock_ns;
 	watch.longest_ns = 0;
 }
 
-int64_t ledger_watch_longest_ns(void)
+int64_t reservations_watch_longest_ns(void)
 {
 	return watch.longest_ns;
 }

@@ -12,49 +12,55 @@
  * state that threads other than the loop's may change: one mutex, held for work on one pod and
  * copies of pointers, never across I/O or a policy's call.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_LEDGER_H
-#define EVENKEEL_AGGREGATOR_STATE_LEDGER_H
+#ifndef EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_H
+#define EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "aggregator/model/resources.h"
-#include "shared/reason.h"
+#include "shared/error.h"
 
-#define LEDGER_TTL_NS (30 * 1000000000LL)
+#define RESERVATIONS_TTL_NS (30 * 1000000000LL)
 
 /*
  * Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the
  * standard ones. So many pods are 300 new ones a second for as long as each may stay; each question
  * that follows a change copies a pointer for each.
  */
-enum { LEDGER_PODS_MAX = 10000, LEDGER_TEXT_MAX = 253, LEDGER_EXTENDED_MAX = 64 };
+enum { RESERVATIONS_PODS_MAX = 10000, RESERVATIONS_TEXT_MAX = 253, RESERVATIONS_EXTENDED_MAX = 64 };
 
-enum ledger_state { LEDGER_ASKED, LEDGER_CHARGED, LEDGER_BOUND, LEDGER_STATES };
+enum reservations_state {
+	RESERVATIONS_ASKED,
+	RESERVATIONS_CHARGED,
+	RESERVATIONS_BOUND,
+	RESERVATIONS_STATES
+};
 
-const char *ledger_state_name(enum ledger_state state); /* "asked", "charged", "bound" */
+const char *
+reservations_state_name(enum reservations_state state); /* "asked", "charged", "bound" */
 
 /* A reservation. Immutable where readers see it. */
-struct ledger_entry {
+struct reservation {
 	const char *uid, *namespace, *name;
 	const char *node; /* "" until it is charged to one */
 	struct resources requests; /* as the kube-scheduler sums them */
 	/* What the pod is expected to use (expected_use.h in policy). */
 	int64_t expected_cpu_milli, expected_high_cpu_milli, expected_mem_bytes;
 	int32_t priority;
-	enum ledger_state state;
+	enum reservations_state state;
 	int64_t made_ns, expires_ns; /* Unix time; one that is bound does not expire */
 	/*
 	 * Of the first cluster (model.h) that has the pod on its node; 0: none, when this was
-	 * written. Ask ledger_counts().
+	 * written. Ask reservations_counts().
 	 */
 	uint64_t generation;
 };
 
-struct ledger;
-struct ledger *ledger_new(void);
-void ledger_free(struct ledger *l);
+struct reservations;
+struct reservations *reservations_new(void);
+void reservations_free(struct reservations *l);
 
 /* --- by threads that answer schedulers */
 
@@ -63,21 +69,21 @@ void ledger_free(struct ledger *l);
  * as it is). Strings and requests are copied; `node` may be "", else it is charged to that at once.
  * -EALREADY for a pod that is remembered to have a node: the view has it, or will. Of the entry,
  * state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
- * and for what is above the bounds. -ENOSPC above LEDGER_PODS_MAX.
+ * and for what is above the bounds. -ENOSPC above RESERVATIONS_PODS_MAX.
  */
-int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns);
-struct ledger_copy;
+int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns);
+struct reservations_copy;
 /*
  * The same, for who admitted the pod by that copy. -EAGAIN: more was reserved for other pods since
  * then; take another copy, and decide again.
  */
-int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
-			const struct ledger_copy *seen, int64_t now_ns);
+int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
+			      const struct reservations_copy *seen, int64_t now_ns);
 /*
  * Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the
  * pod is bound.
  */
-int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns);
+int reservations_charge(struct reservations *l, const char *uid, const char *node, int64_t now_ns);
 
 /* --- by the loop thread, at events of the API */
 
@@ -86,65 +92,67 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
  * of them comes late (a scheduler that did not learn of its own success): to reserve for it would
  * count it twice until the TTL. True: the pod was not remembered before.
  */
-bool ledger_remember(struct ledger *l, const char *uid);
-void ledger_forget(struct ledger *l, const char *uid);
+bool reservations_remember(struct reservations *l, const char *uid);
+void reservations_forget(struct reservations *l, const char *uid);
 /* Any thread. */
-bool ledger_remembers(struct ledger *l, const char *uid);
+bool reservations_remembers(struct reservations *l, const char *uid);
 /*
  * The pod is on that node in clusters from this generation on. What was not reserved is not
  * charged.
  */
-void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation);
-void ledger_release(struct ledger *l, const char *uid); /* deleted, or ended */
+void reservations_bind(struct reservations *l, const char *uid, const char *node,
+		       uint64_t generation);
+void reservations_release(struct reservations *l, const char *uid); /* deleted, or ended */
 /*
  * The scheduler was seen to give the pod up. No times are compared: a round takes milliseconds, the
  * API tells whole seconds, and they are of another machine's clock.
  */
-void ledger_unschedulable(struct ledger *l, const char *uid);
+void reservations_unschedulable(struct reservations *l, const char *uid);
 /*
  * A view of this cluster is published (0: standalone): what it shows is not reserved any more. Also
  * what has expired goes, whoever asks or does not.
  */
-void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns);
+void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns);
 
 /* --- by readers, any thread */
 
 /*
  * What is reserved now, without what has expired: immutable, held by whoever took it, the same for
  * all until something changes. Take it BEFORE the view it is added to: then nothing falls between
- * the two, and ledger_counts() keeps from counting twice what both have, also what was bound after
+ * the two, and reservations_counts() keeps from counting twice what both have, also what was bound after
  * the copy was taken. Entries are a ledger's; nobody makes them by himself.
  */
-struct ledger_copy {
+struct reservations_copy {
 	size_t count;
-	const struct ledger_entry *const *of; /* sorted by namespace, then name, then uid */
+	const struct reservation *const *of; /* sorted by namespace, then name, then uid */
 	uint64_t version; /* grows with each reservation that asks for something new */
 };
 
-struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns);
-struct ledger_copy *ledger_copy_hold(struct ledger_copy *c);
-void ledger_copy_drop(struct ledger_copy *c); /* NULL is allowed */
+struct reservations_copy *reservations_take(struct reservations *l, int64_t now_ns);
+struct reservations_copy *reservations_copy_hold(struct reservations_copy *c);
+void reservations_copy_drop(struct reservations_copy *c); /* NULL is allowed */
 /*
  * The first of that name whose uid is `uid` ("": any) and that counts for that generation, or NULL.
  */
-const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,
-					    const char *name, const char *uid, uint64_t generation);
+const struct reservation *reservations_copy_find(const struct reservations_copy *c,
+						 const char *namespace, const char *name,
+						 const char *uid, uint64_t generation);
 /* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
-bool ledger_counts(const struct ledger_entry *e, uint64_t generation);
+bool reservations_counts(const struct reservation *e, uint64_t generation);
 
 /*
  * How many reservations were made, and how they went; since start. Every one that was made is
  * there, or went by one of four ways.
  */
-struct ledger_counters {
+struct reservations_counters {
 	uint64_t reserved, released, unschedulable, expired;
 	uint64_t settled; /* gone since a view shows the pod */
 	uint64_t charged, bound;
 	uint64_t moved; /* bound to another node than they were charged to */
 	uint64_t refused; /* not made: there were too many */
-	uint64_t entries[LEDGER_STATES]; /* that are there now */
+	uint64_t entries[RESERVATIONS_STATES]; /* that are there now */
 };
 
-void ledger_read_counters(struct ledger *l, struct ledger_counters *out);
+void reservations_read_counters(struct reservations *l, struct reservations_counters *out);
 
 #endif

@@ -26,14 +26,14 @@
  * outside. Many that go at once go in parts, with the lock free in between. Nothing but the bounds
  * can fail.
  */
-#include "aggregator/state/ledger.h"
+#include "aggregator/state/reservations.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/ledger_internal.h"
+#include "aggregator/state/reservations_internal.h"
 #include "shared/mem.h"
 
 #include <utlist.h>
@@ -43,17 +43,17 @@ enum { GO_AT_ONCE = 1024 };
 
 /* What a change left over, to be freed outside the lock. */
 struct garbage {
-	struct ledger_copy *copy;
+	struct reservations_copy *copy;
 	struct record *record;
-	struct reservation *reservations; /* by next */
+	struct tracked_reservation *reservations; /* by next */
 };
 
-const char *ledger_state_name(enum ledger_state state)
+const char *reservations_state_name(enum reservations_state state)
 {
-	static const char *const names[LEDGER_STATES] = {
-		[LEDGER_ASKED] = "asked",
-		[LEDGER_CHARGED] = "charged",
-		[LEDGER_BOUND] = "bound",
+	static const char *const names[RESERVATIONS_STATES] = {
+		[RESERVATIONS_ASKED] = "asked",
+		[RESERVATIONS_CHARGED] = "charged",
+		[RESERVATIONS_BOUND] = "bound",
 	};
 
 	return names[state];
@@ -85,7 +85,7 @@ static void life_drop(struct life *life)
 }
 
 /* Takes over one hold of the life. */
-static struct record *record_new(const struct ledger_entry *from, struct life *life)
+static struct record *record_new(const struct reservation *from, struct life *life)
 {
 	size_t namespace_len = strlen(from->namespace) + 1, name_len = strlen(from->name) + 1;
 	size_t node_len = strlen(from->node) + 1;
@@ -113,14 +113,14 @@ static void record_drop(struct record *r)
 }
 
 /* All entries there are were made by record_new(). */
-static struct record *record_of(const struct ledger_entry *e)
+static struct record *record_of(const struct reservation *e)
 {
 	return (struct record *)e; /* entry is its first member */
 }
 
-static struct ledger_copy *copy_make(struct ledger *l)
+static struct reservations_copy *copy_make(struct reservations *l)
 {
-	struct copy *c = mem_alloc(sizeof(*c) + l->count * sizeof(struct ledger_entry *));
+	struct copy *c = mem_alloc(sizeof(*c) + l->count * sizeof(struct reservation *));
 
 	for (size_t i = 0; i < l->count; i++) {
 		struct record *r = l->sorted[i]->record;
@@ -128,18 +128,18 @@ static struct ledger_copy *copy_make(struct ledger *l)
 		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
 		c->of[i] = &r->entry;
 	}
-	c->head = (struct ledger_copy){l->count, c->of, l->version};
+	c->head = (struct reservations_copy){l->count, c->of, l->version};
 	atomic_init(&c->users, 1);
 	return &c->head;
 }
 
-struct ledger_copy *ledger_copy_hold(struct ledger_copy *head)
+struct reservations_copy *reservations_copy_hold(struct reservations_copy *head)
 {
 	atomic_fetch_add_explicit(&((struct copy *)head)->users, 1, memory_order_relaxed);
 	return head;
 }
 
-void ledger_copy_drop(struct ledger_copy *head)
+void reservations_copy_drop(struct reservations_copy *head)
 {
 	struct copy *c = (struct copy *)head;
 
@@ -150,7 +150,7 @@ void ledger_copy_drop(struct ledger_copy *head)
 	free(c);
 }
 
-bool ledger_counts(const struct ledger_entry *e, uint64_t generation)
+bool reservations_counts(const struct reservation *e, uint64_t generation)
 {
 	uint64_t shown =
 		atomic_load_explicit(&record_of(e)->life->generation, memory_order_acquire);
@@ -158,15 +158,16 @@ bool ledger_counts(const struct ledger_entry *e, uint64_t generation)
 	return shown == 0 || shown > generation;
 }
 
-static int compare_name(const struct ledger_entry *e, const char *namespace, const char *name)
+static int compare_name(const struct reservation *e, const char *namespace, const char *name)
 {
 	int order = strcmp(e->namespace, namespace);
 
 	return order ? order : strcmp(e->name, name);
 }
 
-const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const char *namespace,
-					    const char *name, const char *uid, uint64_t generation)
+const struct reservation *reservations_copy_find(const struct reservations_copy *c,
+						 const char *namespace, const char *name,
+						 const char *uid, uint64_t generation)
 {
 	size_t low = 0, high = c->count;
 
@@ -180,7 +181,7 @@ const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const c
 	}
 	for (; low < c->count && compare_name(c->of[low], namespace, name) == 0; low++)
 		if ((!*uid || strcmp(c->of[low]->uid, uid) == 0) &&
-		    ledger_counts(c->of[low], generation))
+		    reservations_counts(c->of[low], generation))
 			return c->of[low];
 	return NULL;
 }
@@ -188,12 +189,12 @@ const struct ledger_entry *ledger_copy_find(const struct ledger_copy *c, const c
 /* --- the lock --------------------------------------------------------------------------------- */
 
 /* Frees what is left over, too. */
-static void unlock(struct ledger *l, struct garbage *g)
+static void unlock(struct reservations *l, struct garbage *g)
 {
-	struct reservation *r, *next;
+	struct tracked_reservation *r, *next;
 
 	pthread_mutex_unlock(&l->lock);
-	ledger_copy_drop(g->copy);
+	reservations_copy_drop(g->copy);
 	record_drop(g->record);
 	for (r = g->reservations; r; r = next) {
 		next = r->next;
@@ -202,9 +203,9 @@ static void unlock(struct ledger *l, struct garbage *g)
 	}
 }
 
-struct ledger *ledger_new(void)
+struct reservations *reservations_new(void)
 {
-	struct ledger *l = mem_zalloc(1, sizeof(*l));
+	struct reservations *l = mem_zalloc(1, sizeof(*l));
 
 	pthread_mutex_init(&l->lock, NULL);
 	return l;
@@ -212,7 +213,7 @@ struct ledger *ledger_new(void)
 
 /* --- the array of readers: under lock --------------------------------------------------------- */
 
-int ledger_compare(const struct ledger_entry *a, const struct ledger_entry *b)
+int reservations_compare(const struct reservation *a, const struct reservation *b)
 {
 	int order = strcmp(a->namespace, b->namespace);
 
@@ -222,14 +223,14 @@ int ledger_compare(const struct ledger_entry *a, const struct ledger_entry *b)
 }
 
 /* The place of the entry, or where it belongs. */
-static size_t sorted_place(const struct ledger *l, const struct ledger_entry *e)
+static size_t sorted_place(const struct reservations *l, const struct reservation *e)
 {
 	size_t low = 0, high = l->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (ledger_compare(&l->sorted[middle]->record->entry, e) < 0)
+		if (reservations_compare(&l->sorted[middle]->record->entry, e) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -237,30 +238,32 @@ static size_t sorted_place(const struct ledger *l, const struct ledger_entry *e)
 	return low;
 }
 
-static void sorted_insert(struct ledger *l, struct reservation *r)
+static void sorted_insert(struct reservations *l, struct tracked_reservation *r)
 {
 	size_t at = sorted_place(l, &r->record->entry);
 
 	if (l->count == l->room) {
 		l->room = l->room ? 2 * l->room : 64;
-		l->sorted = mem_realloc(l->sorted, l->room * sizeof(struct reservation *));
+		l->sorted = mem_realloc(l->sorted, l->room * sizeof(struct tracked_reservation *));
 	}
-	memmove(&l->sorted[at + 1], &l->sorted[at], (l->count - at) * sizeof(struct reservation *));
+	memmove(&l->sorted[at + 1], &l->sorted[at],
+		(l->count - at) * sizeof(struct tracked_reservation *));
 	l->sorted[at] = r;
 	l->count++;
 }
 
-static void sorted_remove(struct ledger *l, const struct reservation *r)
+static void sorted_remove(struct reservations *l, const struct tracked_reservation *r)
 {
 	size_t at = sorted_place(l, &r->record->entry);
 
 	assert(at < l->count && l->sorted[at] == r);
 	l->count--;
-	memmove(&l->sorted[at], &l->sorted[at + 1], (l->count - at) * sizeof(struct reservation *));
+	memmove(&l->sorted[at], &l->sorted[at + 1],
+		(l->count - at) * sizeof(struct tracked_reservation *));
 }
 
 /* All that are gone at once, or a thousand that go together would each move the rest. */
-static void sorted_sweep(struct ledger *l)
+static void sorted_sweep(struct reservations *l)
 {
 	size_t kept = 0;
 
@@ -272,13 +275,13 @@ static void sorted_sweep(struct ledger *l)
 
 /* --- the lists of states: under lock ---------------------------------------------------------- */
 
-static void list_enter(struct ledger *l, struct reservation *r)
+static void list_enter(struct reservations *l, struct tracked_reservation *r)
 {
-	const struct ledger_entry *e = &r->record->entry;
-	struct reservation *after = l->expiring ? l->expiring->prev : NULL;
+	const struct reservation *e = &r->record->entry;
+	struct tracked_reservation *after = l->expiring ? l->expiring->prev : NULL;
 
 	l->counters.entries[e->state]++;
-	if (e->state == LEDGER_BOUND) {
+	if (e->state == RESERVATIONS_BOUND) {
 		DL_APPEND(l->bound, r);
 		return;
 	}
@@ -291,12 +294,12 @@ static void list_enter(struct ledger *l, struct reservation *r)
 		DL_PREPEND(l->expiring, r);
 }
 
-static void list_leave(struct ledger *l, struct reservation *r)
+static void list_leave(struct reservations *l, struct tracked_reservation *r)
 {
-	enum ledger_state state = r->record->entry.state;
+	enum reservations_state state = r->record->entry.state;
 
 	l->counters.entries[state]--;
-	if (state == LEDGER_BOUND)
+	if (state == RESERVATIONS_BOUND)
 		DL_DELETE(l->bound, r);
 	else
 		DL_DELETE(l->expiring, r);
@@ -304,15 +307,15 @@ static void list_leave(struct ledger *l, struct reservation *r)
 
 /* --- reservations: under lock ----------------------------------------------------------------- */
 
-struct reservation *ledger_find(const struct ledger *l, const char *uid)
+struct tracked_reservation *reservations_find(const struct reservations *l, const char *uid)
 {
-	struct reservation *r;
+	struct tracked_reservation *r;
 
 	HASH_FIND(hh, l->by_uid, uid, strlen(uid), r);
 	return r;
 }
 
-static void changed(struct ledger *l, struct garbage *g)
+static void changed(struct reservations *l, struct garbage *g)
 {
 	if (!l->copy)
 		return;
@@ -322,7 +325,7 @@ static void changed(struct ledger *l, struct garbage *g)
 }
 
 /* Out of all but the array. */
-static void take_out(struct ledger *l, struct reservation *r, struct garbage *g)
+static void take_out(struct reservations *l, struct tracked_reservation *r, struct garbage *g)
 {
 	changed(l, g);
 	list_leave(l, r);
@@ -334,18 +337,18 @@ static void take_out(struct ledger *l, struct reservation *r, struct garbage *g)
 	g->reservations = r;
 }
 
-static void forget(struct ledger *l, struct reservation *r, struct garbage *g)
+static void forget(struct reservations *l, struct tracked_reservation *r, struct garbage *g)
 {
 	sorted_remove(l, r);
 	take_out(l, r, g);
 }
 
 /* Gives it another record, of the same life. */
-static void replace(struct ledger *l, struct reservation *r, const struct ledger_entry *entry,
-		    struct garbage *g)
+static void replace(struct reservations *l, struct tracked_reservation *r,
+		    const struct reservation *entry, struct garbage *g)
 {
 	struct record *record = record_new(entry, life_hold(r->record->life));
-	bool moves = ledger_compare(&r->record->entry, &record->entry) != 0;
+	bool moves = reservations_compare(&r->record->entry, &record->entry) != 0;
 
 	assert(!g->record);
 	changed(l, g);
@@ -359,9 +362,9 @@ static void replace(struct ledger *l, struct reservation *r, const struct ledger
 	list_enter(l, r);
 }
 
-static void add(struct ledger *l, const struct ledger_entry *entry, struct garbage *g)
+static void add(struct reservations *l, const struct reservation *entry, struct garbage *g)
 {
-	struct reservation *r = mem_zalloc(1, sizeof(*r));
+	struct tracked_reservation *r = mem_zalloc(1, sizeof(*r));
 	struct life *life = life_new(entry->uid);
 
 	changed(l, g);
@@ -372,17 +375,17 @@ static void add(struct ledger *l, const struct ledger_entry *entry, struct garba
 	l->counters.reserved++;
 }
 
-static bool has_expired(const struct reservation *r, int64_t now_ns)
+static bool has_expired(const struct tracked_reservation *r, int64_t now_ns)
 {
 	int64_t left_ns;
 
 	if (__builtin_sub_overflow(r->record->entry.expires_ns, now_ns, &left_ns))
 		return true;
-	return left_ns <= 0 || left_ns > 2 * LEDGER_TTL_NS;
+	return left_ns <= 0 || left_ns > 2 * RESERVATIONS_TTL_NS;
 }
 
 /* Soonest first; what a clock that was set back left far in the future is at the other end. */
-static struct reservation *find_expired(const struct ledger *l, int64_t now_ns)
+static struct tracked_reservation *find_expired(const struct reservations *l, int64_t now_ns)
 {
 	if (l->expiring && has_expired(l->expiring, now_ns))
 		return l->expiring;
@@ -392,9 +395,9 @@ static struct reservation *find_expired(const struct ledger *l, int64_t now_ns)
 }
 
 /* False: more have expired than may go at once. */
-static bool expire_some(struct ledger *l, int64_t now_ns, struct garbage *g)
+static bool expire_some(struct reservations *l, int64_t now_ns, struct garbage *g)
 {
-	struct reservation *r;
+	struct tracked_reservation *r;
 	int gone = 0;
 
 	while (gone < GO_AT_ONCE && (r = find_expired(l, now_ns)) != NULL) {
@@ -408,7 +411,7 @@ static bool expire_some(struct ledger *l, int64_t now_ns, struct garbage *g)
 }
 
 /* False: a view shows more of them than may go at once. */
-static bool settle_some(struct ledger *l, uint64_t generation, struct garbage *g)
+static bool settle_some(struct reservations *l, uint64_t generation, struct garbage *g)
 {
 	int gone = 0;
 
@@ -423,7 +426,7 @@ static bool settle_some(struct ledger *l, uint64_t generation, struct garbage *g
 }
 
 /* Others may have the lock in between, and what is left over is freed. */
-static void relock(struct ledger *l, struct garbage *g)
+static void relock(struct reservations *l, struct garbage *g)
 {
 	unlock(l, g);
 	*g = (struct garbage){0};
@@ -431,7 +434,7 @@ static void relock(struct ledger *l, struct garbage *g)
 }
 
 /* The lock, when nothing is there any more that has expired. */
-static void lock_fresh(struct ledger *l, int64_t now_ns, struct garbage *g)
+static void lock_fresh(struct reservations *l, int64_t now_ns, struct garbage *g)
 {
 	pthread_mutex_lock(&l->lock);
 	while (!expire_some(l, now_ns, g))
@@ -440,14 +443,15 @@ static void lock_fresh(struct ledger *l, int64_t now_ns, struct garbage *g)
 
 /* --- what others call ------------------------------------------------------------------------- */
 
-static bool is_bounded(const struct ledger_entry *e)
+static bool is_bounded(const struct reservation *e)
 {
-	if (strlen(e->uid) > LEDGER_TEXT_MAX || strlen(e->namespace) > LEDGER_TEXT_MAX ||
-	    strlen(e->name) > LEDGER_TEXT_MAX || strlen(e->node) > LEDGER_TEXT_MAX ||
-	    e->requests.extended_count > LEDGER_EXTENDED_MAX)
+	if (strlen(e->uid) > RESERVATIONS_TEXT_MAX ||
+	    strlen(e->namespace) > RESERVATIONS_TEXT_MAX ||
+	    strlen(e->name) > RESERVATIONS_TEXT_MAX || strlen(e->node) > RESERVATIONS_TEXT_MAX ||
+	    e->requests.extended_count > RESERVATIONS_EXTENDED_MAX)
 		return false;
 	for (uint32_t i = 0; i < e->requests.extended_count; i++)
-		if (strlen(e->requests.extended[i].name) > 2 * LEDGER_TEXT_MAX)
+		if (strlen(e->requests.extended[i].name) > 2 * RESERVATIONS_TEXT_MAX)
 			return false;
 	return true;
 }
@@ -456,21 +460,21 @@ static int64_t end_of_life(int64_t now_ns)
 {
 	int64_t end_ns;
 
-	return __builtin_add_overflow(now_ns, LEDGER_TTL_NS, &end_ns) ? INT64_MAX : end_ns;
+	return __builtin_add_overflow(now_ns, RESERVATIONS_TTL_NS, &end_ns) ? INT64_MAX : end_ns;
 }
 
-static int reserve(struct ledger *l, const struct ledger_entry *own, const uint64_t *seen,
+static int reserve(struct reservations *l, const struct reservation *own, const uint64_t *seen,
 		   struct garbage *g)
 {
-	struct reservation *r = ledger_find(l, own->uid);
+	struct tracked_reservation *r = reservations_find(l, own->uid);
 
 	if (!r && uid_set_has(&l->placed, own->uid))
 		return -EALREADY;
-	if (r && r->record->entry.state == LEDGER_BOUND)
+	if (r && r->record->entry.state == RESERVATIONS_BOUND)
 		return 0;
 	if (seen && *seen != l->version)
 		return -EAGAIN;
-	if (!r && l->count >= LEDGER_PODS_MAX) {
+	if (!r && l->count >= RESERVATIONS_PODS_MAX) {
 		l->counters.refused++;
 		return -ENOSPC;
 	}
@@ -482,16 +486,16 @@ static int reserve(struct ledger *l, const struct ledger_entry *own, const uint6
 	return 0;
 }
 
-static int try_to_reserve(struct ledger *l, const struct ledger_entry *entry, const uint64_t *seen,
-			  int64_t now_ns)
+static int try_to_reserve(struct reservations *l, const struct reservation *entry,
+			  const uint64_t *seen, int64_t now_ns)
 {
-	struct ledger_entry own = *entry;
+	struct reservation own = *entry;
 	struct garbage g = {0};
 	int rc;
 
 	if (!*entry->uid || !is_bounded(entry))
 		return -EINVAL;
-	own.state = *entry->node ? LEDGER_CHARGED : LEDGER_ASKED;
+	own.state = *entry->node ? RESERVATIONS_CHARGED : RESERVATIONS_ASKED;
 	own.made_ns = now_ns;
 	own.expires_ns = end_of_life(now_ns);
 	own.generation = 0;
@@ -501,31 +505,31 @@ static int try_to_reserve(struct ledger *l, const struct ledger_entry *entry, co
 	return rc;
 }
 
-int ledger_reserve(struct ledger *l, const struct ledger_entry *entry, int64_t now_ns)
+int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns)
 {
 	return try_to_reserve(l, entry, NULL, now_ns);
 }
 
-int ledger_reserve_seen(struct ledger *l, const struct ledger_entry *entry,
-			const struct ledger_copy *seen, int64_t now_ns)
+int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
+			      const struct reservations_copy *seen, int64_t now_ns)
 {
 	return try_to_reserve(l, entry, &seen->version, now_ns);
 }
 
-int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t now_ns)
+int reservations_charge(struct reservations *l, const char *uid, const char *node, int64_t now_ns)
 {
 	struct garbage g = {0};
-	struct reservation *r;
-	struct ledger_entry own;
+	struct tracked_reservation *r;
+	struct reservation own;
 	int rc = -ENOENT;
 
-	if (strlen(node) > LEDGER_TEXT_MAX)
+	if (strlen(node) > RESERVATIONS_TEXT_MAX)
 		return -ENOENT;
 	lock_fresh(l, now_ns, &g);
-	r = ledger_find(l, uid);
-	if (r && r->record->entry.state != LEDGER_BOUND) {
+	r = reservations_find(l, uid);
+	if (r && r->record->entry.state != RESERVATIONS_BOUND) {
 		own = r->record->entry;
-		own.state = LEDGER_CHARGED;
+		own.state = RESERVATIONS_CHARGED;
 		own.node = node;
 		own.expires_ns = end_of_life(now_ns);
 		replace(l, r, &own, &g);
@@ -536,7 +540,7 @@ int ledger_charge(struct ledger *l, const char *uid, const char *node, int64_t n
 	return rc;
 }
 
-bool ledger_remember(struct ledger *l, const char *uid)
+bool reservations_remember(struct reservations *l, const char *uid)
 {
 	struct garbage none = {0};
 	bool added;
@@ -547,7 +551,7 @@ bool ledger_remember(struct ledger *l, const char *uid)
 	return added;
 }
 
-void ledger_forget(struct ledger *l, const char *uid)
+void reservations_forget(struct reservations *l, const char *uid)
 {
 	struct garbage none = {0};
 
@@ -556,7 +560,7 @@ void ledger_forget(struct ledger *l, const char *uid)
 	unlock(l, &none);
 }
 
-bool ledger_remembers(struct ledger *l, const char *uid)
+bool reservations_remembers(struct reservations *l, const char *uid)
 {
 	struct garbage none = {0};
 	bool has;
@@ -567,19 +571,21 @@ bool ledger_remembers(struct ledger *l, const char *uid)
 	return has;
 }
 
-void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t generation)
+void reservations_bind(struct reservations *l, const char *uid, const char *node,
+		       uint64_t generation)
 {
 	struct garbage g = {0};
-	struct reservation *r;
-	struct ledger_entry own;
+	struct tracked_reservation *r;
+	struct reservation own;
 
 	pthread_mutex_lock(&l->lock);
-	r = ledger_find(l, uid);
-	if (r && r->record->entry.state != LEDGER_BOUND) {
+	r = reservations_find(l, uid);
+	if (r && r->record->entry.state != RESERVATIONS_BOUND) {
 		own = r->record->entry;
-		l->counters.moved += own.state == LEDGER_CHARGED && strcmp(own.node, node) != 0;
+		l->counters.moved +=
+			own.state == RESERVATIONS_CHARGED && strcmp(own.node, node) != 0;
 		l->counters.bound++;
-		own.state = LEDGER_BOUND;
+		own.state = RESERVATIONS_BOUND;
 		own.node = node;
 		own.generation = generation;
 		replace(l, r, &own, &g);
@@ -589,13 +595,13 @@ void ledger_bind(struct ledger *l, const char *uid, const char *node, uint64_t g
 	unlock(l, &g);
 }
 
-void ledger_release(struct ledger *l, const char *uid)
+void reservations_release(struct reservations *l, const char *uid)
 {
 	struct garbage g = {0};
-	struct reservation *r;
+	struct tracked_reservation *r;
 
 	pthread_mutex_lock(&l->lock);
-	r = ledger_find(l, uid);
+	r = reservations_find(l, uid);
 	if (r) {
 		forget(l, r, &g);
 		l->counters.released++;
@@ -603,21 +609,21 @@ void ledger_release(struct ledger *l, const char *uid)
 	unlock(l, &g);
 }
 
-void ledger_unschedulable(struct ledger *l, const char *uid)
+void reservations_unschedulable(struct reservations *l, const char *uid)
 {
 	struct garbage g = {0};
-	struct reservation *r;
+	struct tracked_reservation *r;
 
 	pthread_mutex_lock(&l->lock);
-	r = ledger_find(l, uid);
-	if (r && r->record->entry.state != LEDGER_BOUND) {
+	r = reservations_find(l, uid);
+	if (r && r->record->entry.state != RESERVATIONS_BOUND) {
 		forget(l, r, &g);
 		l->counters.unschedulable++;
 	}
 	unlock(l, &g);
 }
 
-void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns)
+void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns)
 {
 	struct garbage g = {0};
 
@@ -627,10 +633,10 @@ void ledger_settle(struct ledger *l, uint64_t generation, int64_t now_ns)
 	unlock(l, &g);
 }
 
-struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns)
+struct reservations_copy *reservations_take(struct reservations *l, int64_t now_ns)
 {
 	struct garbage g = {0};
-	struct ledger_copy *copy;
+	struct reservations_copy *copy;
 
 	lock_fresh(l, now_ns, &g);
 	if (!l->copy)
@@ -641,7 +647,7 @@ struct ledger_copy *ledger_take(struct ledger *l, int64_t now_ns)
 	return copy;
 }
 
-void ledger_read_counters(struct ledger *l, struct ledger_counters *out)
+void reservations_read_counters(struct reservations *l, struct reservations_counters *out)
 {
 	struct garbage none = {0};
 
@@ -650,7 +656,7 @@ void ledger_read_counters(struct ledger *l, struct ledger_counters *out)
 	unlock(l, &none);
 }
 
-void ledger_free(struct ledger *l)
+void reservations_free(struct reservations *l)
 {
 	struct garbage g = {0};
 
