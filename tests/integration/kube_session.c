@@ -37,7 +37,8 @@ static void asks_where_the_configuration_says(void **state)
 	assert_int_equal(kube_scene_get(s), 200);
 	assert_string_equal(s->seen.path, "/api/v1/pods");
 	assert_string_equal(s->seen.authorization, "Bearer secret-1");
-	assert_string_equal(s->seen.accept, "application/json");
+	assert_string_equal(s->seen.accept,
+			    "application/json;drop=metadata.managedFields, application/json");
 }
 
 static void keeps_the_path_of_the_server(void **state)
