@@ -16,6 +16,8 @@
 #   make image   make container images of the programs into build/image
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
+#   make coverage   lines and branch sides that the tests run, by folder
+#   make mutants    change decisions of the source one at a time, and list those that no test guards (COUNT=30, FILES=)
 #   make         build the programs into build/bin
 #
 # CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
@@ -28,6 +30,7 @@ endif
 CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 SAN     ?=
+COVERAGE ?=
 WERROR  ?=
 V       ?=
 VERSION := 0.1.0
@@ -37,7 +40,7 @@ B       := build
 CCNAME  := $(notdir $(firstword $(CC)))
 comma   := ,
 space   := $() $()
-VARIANT := $(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(filter gcc cc,$(CCNAME)),,-$(CCNAME))
+VARIANT := $(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(COVERAGE),-coverage)$(if $(filter gcc cc,$(CCNAME)),,-$(CCNAME))
 O       := $(B)/obj$(VARIANT)
 BIN     := $(B)/bin$(VARIANT)
 TB      := $(B)/tests$(VARIANT)
@@ -49,9 +52,11 @@ say      = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2);)
 WARN    := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2 \
            $(if $(WERROR)$(CI),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+# Counters in a mapped file: what a killed or confined process has counted is there, too. Clang only.
+COVERFLAGS := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation -Qunused-arguments)
 CFLAGS  ?= -O2 -g
 EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
-           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(PKG_CFLAGS)
+           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(COVERFLAGS) $(PKG_CFLAGS)
 # What is built is the same wherever the tree lies.
 REPRODUCIBLE := -ffile-prefix-map=$(CURDIR)=.
 
@@ -123,6 +128,7 @@ NODE     := $(patsubst tests/node/%.c,$(TB)/node/%,$(NODE_C))
 MONITORING := $(patsubst tests/monitoring/%.c,$(TB)/monitoring/%,$(MONITORING_C))
 CONF     := $(if $(CONF_C),$(TB)/conformance)
 FLEET    := $(TB)/fleet
+MUTATE   := $(TB)/mutate
 BENCH_TABLE := $(TB)/bench_table
 BENCH_PLACEMENT := $(TB)/bench_placement
 LAB      := $(TB)/lab
@@ -136,6 +142,7 @@ SEAM     := $(TB)/seam.so
 .PHONY: deps-node-vm check-node-vm check-node-vm-built
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
+.PHONY: coverage coverage-built mutants mutants-built
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built bench-peers bench-peers-built bench-placement bench-placement-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -161,7 +168,7 @@ $(O)/%.a:
 
 define link
 @mkdir -p $(@D)
-$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(1)
+$(call say,LD,$@)$(CC) $(EK_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(MUTANT) $^ $(1)
 endef
 
 $(BIN)/evenkeel-agent: $(O)/agent/main.o $(AGENT_A) $(SHARED_A)
@@ -253,6 +260,8 @@ $(BENCH_PLACEMENT): $(O)/tests/bench_placement/main.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
 $(BENCH_TABLE): $(call obj,$(wildcard tests/bench_table/*.c)) $(TESTLIB_A) $(SHARED_A)
 	$(call link,$(TEST_LIBS))
+$(MUTATE): $(O)/tests/mutants/mutate.o $(SHARED_A)
+	$(call link,$(call pkglibs,libsodium))
 $(TB)/conformance: $(call obj,$(CONF_C)) $(ALL_A)
 	$(call link,$(TEST_LIBS))
 
@@ -318,6 +327,21 @@ check-faults: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-faults-built
 check-faults-built: all $(FAULTS) $(FLEET) $(SEAM) $(LONG_INTEG)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(FAULTS) $(LONG_INTEG)
+
+# Lines and branch sides that the tests run, by folder.
+coverage: deps
+	+@$(MAKE) --no-print-directory $(PARALLEL) CC=$(CLANG) COVERAGE=1 CFLAGS=-O1 coverage-built
+coverage-built: all tests
+	@TB=$(TB) BIN=$(BIN) tests/mutants/cover $(CHECK_UNITS) $(CHECK_INTEG)
+# Changes COUNT decisions, one at a time, in files that differ from BASE (or FILES=), and lists those that no test guards.
+COUNT ?= 30
+SEED  ?= 1
+BASE  ?= HEAD^
+FILES ?= $(shell git diff --name-only --diff-filter=d $(BASE) -- agent aggregator shared | grep '\.c$$')
+mutants: coverage
+	+@$(MAKE) --no-print-directory $(PARALLEL) mutants-built
+mutants-built: all tests $(MUTATE)
+	@TB=$(TB) BIN=$(BIN) MUTATE=$(MUTATE) COMPILE='$(CC) $(EK_CFLAGS) $(CFLAGS)' tests/mutants/run $(COUNT) $(SEED) $(FILES)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
 VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_removals \

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "shared/buf.h"
 #include "shared/mem.h"
 
 static void must(int rc, const char *what)
@@ -126,6 +127,8 @@ struct tls_server {
 	/* under lock */
 	struct tls_request seen;
 	char *token, *client; /* demanded; NULL: any */
+	const struct tls_answer *script;
+	size_t script_count;
 };
 
 static void replace(char **text, const char *with)
@@ -161,13 +164,16 @@ static void see_tls(struct tls_server *s, gnutls_session_t session)
 	gnutls_x509_crt_deinit(crt);
 }
 
-static void see(struct tls_server *s, struct MHD_Connection *c, const char *url)
+static void see(struct tls_server *s, struct MHD_Connection *c, const char *method, const char *url,
+		const struct buf *body)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 
 	s->seen.requests++;
+	replace(&s->seen.method, method);
 	replace(&s->seen.path, url);
+	replace(&s->seen.body, body->data);
 	replace(&s->seen.host, header(c, "Host"));
 	replace(&s->seen.authorization, header(c, "Authorization"));
 	replace(&s->seen.accept, header(c, "Accept"));
@@ -186,34 +192,60 @@ static bool is_welcome(const struct tls_server *s)
 	return knows && (!s->client || strcmp(s->seen.client, s->client) == 0);
 }
 
+static const struct tls_answer *answer_to(const struct tls_server *s, const char *path)
+{
+	static const struct tls_answer yes = {"", MHD_HTTP_OK, "{}"},
+				       no = {"", MHD_HTTP_UNAUTHORIZED, "{\"code\":401}"};
+
+	for (size_t i = 0; i < s->script_count; i++)
+		if (strstr(path, s->script[i].path))
+			return &s->script[i];
+	return is_welcome(s) ? &yes : &no;
+}
+
+/* Called for the headers, for each part of the body and at its end, with the body as *state. */
 static enum MHD_Result answer(void *context, struct MHD_Connection *c, const char *url,
 			      const char *method, const char *version, const char *data,
 			      size_t *data_size, void **state)
 {
-	static char yes[] = "{}", no[] = "{\"code\":401}";
 	struct tls_server *s = context;
+	struct buf *body = *state;
 	struct MHD_Response *response;
+	const struct tls_answer *a;
 	enum MHD_Result rc;
-	bool welcome;
 
-	(void)method;
 	(void)version;
-	(void)data;
-	(void)data_size;
-	/* Called for the headers first: an answer to those would close the connection. */
-	if (!*state) {
-		*state = s;
+	if (!body) {
+		*state = mem_zalloc(1, sizeof(*body));
+		return MHD_YES;
+	}
+	if (*data_size) {
+		buf_add(body, data, *data_size);
+		*data_size = 0;
 		return MHD_YES;
 	}
 	pthread_mutex_lock(&s->lock);
-	see(s, c, url);
-	welcome = is_welcome(s);
+	see(s, c, method, url, body);
+	a = answer_to(s, url);
 	pthread_mutex_unlock(&s->lock);
-	response = MHD_create_response_from_buffer(welcome ? strlen(yes) : strlen(no),
-						   welcome ? yes : no, MHD_RESPMEM_PERSISTENT);
-	rc = MHD_queue_response(c, welcome ? MHD_HTTP_OK : MHD_HTTP_UNAUTHORIZED, response);
+	response = MHD_create_response_from_buffer(strlen(a->body), mem_strdup(a->body),
+						   MHD_RESPMEM_MUST_FREE);
+	rc = MHD_queue_response(c, a->status, response);
 	MHD_destroy_response(response);
 	return rc;
+}
+
+static void release_body(void *context, struct MHD_Connection *c, void **state,
+			 enum MHD_RequestTerminationCode code)
+{
+	struct buf *body = *state;
+
+	(void)context;
+	(void)c;
+	(void)code;
+	if (body)
+		buf_fini(body);
+	free(body);
 }
 
 static void count_connection(void *context, struct MHD_Connection *c, void **state,
@@ -249,7 +281,8 @@ struct tls_server *tls_server_start(const struct tls_identity *id, const char *c
 	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | (id ? MHD_USE_TLS : 0), 0,
 				     NULL, NULL, answer, s, MHD_OPTION_SOCK_ADDR, &loopback,
 				     MHD_OPTION_NOTIFY_CONNECTION, count_connection, s,
-				     MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+				     MHD_OPTION_NOTIFY_COMPLETED, release_body, s, MHD_OPTION_ARRAY,
+				     options, MHD_OPTION_END);
 	if (!s->daemon) {
 		fprintf(stderr, "no HTTPS server on the loopback\n");
 		abort();
@@ -286,10 +319,20 @@ void tls_server_demand(struct tls_server *s, const char *token, const char *clie
 	pthread_mutex_unlock(&s->lock);
 }
 
+void tls_server_script(struct tls_server *s, const struct tls_answer *answers, size_t count)
+{
+	pthread_mutex_lock(&s->lock);
+	s->script = answers;
+	s->script_count = count;
+	pthread_mutex_unlock(&s->lock);
+}
+
 void tls_server_seen(struct tls_server *s, struct tls_request *r)
 {
 	pthread_mutex_lock(&s->lock);
 	*r = s->seen;
+	r->method = mem_strdup(s->seen.method ? s->seen.method : "");
+	r->body = mem_strdup(s->seen.body ? s->seen.body : "");
 	r->path = mem_strdup(s->seen.path ? s->seen.path : "");
 	r->host = mem_strdup(s->seen.host ? s->seen.host : "");
 	r->authorization = mem_strdup(s->seen.authorization ? s->seen.authorization : "");
@@ -301,6 +344,8 @@ void tls_server_seen(struct tls_server *s, struct tls_request *r)
 
 void tls_request_fini(struct tls_request *r)
 {
+	free(r->method);
+	free(r->body);
 	free(r->path);
 	free(r->host);
 	free(r->authorization);

@@ -7,6 +7,7 @@
 #define EVENKEEL_TESTS_TLS_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* PEM; owned. */
 struct tls_identity {
@@ -25,7 +26,7 @@ void tls_identity_fini(struct tls_identity *id);
 
 /* The last request. Owned strings, "" for what it had not. */
 struct tls_request {
-	char *path, *host, *authorization, *accept;
+	char *method, *path, *host, *authorization, *accept, *body;
 	char *sni; /* the name the client asked for */
 	char *client; /* the common name of its verified certificate */
 	unsigned requests, connections; /* so far */
@@ -45,6 +46,15 @@ int tls_server_port(const struct tls_server *s);
  * 200.
  */
 void tls_server_demand(struct tls_server *s, const char *token, const char *client);
+/* The answer to requests whose path has this text. */
+struct tls_answer {
+	const char *path;
+	unsigned int status;
+	const char *body;
+};
+
+/* From now on, before all other rules; borrowed. */
+void tls_server_script(struct tls_server *s, const struct tls_answer *answers, size_t count);
 void tls_server_seen(struct tls_server *s, struct tls_request *r);
 void tls_request_fini(struct tls_request *r);
 

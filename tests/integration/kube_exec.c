@@ -135,7 +135,7 @@ static void a_plugin_gives_a_certificate(void **state)
 static void a_plugin_is_told_what_it_needs(void **state)
 {
 	static char *arguments[] = {"get token", "$(reboot)", NULL};
-	static char *variables[] = {"WHO=alice", "HOME=/elsewhere", NULL};
+	static char *variables[] = {"WHO=alice", "HOME=/elsewhere", "KUBERNETES_EXEC_INFO=x", NULL};
 	struct kube_scene *s = *state;
 	char *text;
 
@@ -143,6 +143,8 @@ static void a_plugin_is_told_what_it_needs(void **state)
 	install_plugin(s, "echo \"$#|$1|$2|$WHO|$HOME\" > told\n"
 			  "echo \"$KUBERNETES_EXEC_INFO\" > info\n"
 			  "read -r line && echo \"$line\" >> told\n"
+			  "tr '\\0' '\\n' < /proc/$$/environ |"
+			  " grep -cE '^(HOME|KUBERNETES_EXEC_INFO)=' >> told\n"
 			  "echo '" ANSWER("\"token\":\"t\"") "'");
 	s->config.exec_args = arguments;
 	s->config.exec_env = variables;
@@ -150,9 +152,11 @@ static void a_plugin_is_told_what_it_needs(void **state)
 	s->config.tls_server_name = mem_strdup("kubernetes.example");
 	assert_int_equal(kube_scene_open(s), 0);
 	s->config.exec_args = s->config.exec_env = NULL;
+	setenv("KUBERNETES_EXEC_INFO", "of this process", 1);
 	assert_int_equal(kube_scene_get(s), 200);
+	unsetenv("KUBERNETES_EXEC_INFO");
 	text = kube_scene_read(s, "told");
-	assert_string_equal(text, "2|get token|$(reboot)|alice|/elsewhere\n");
+	assert_string_equal(text, "2|get token|$(reboot)|alice|/elsewhere\n2\n");
 	free(text);
 	text = kube_scene_read(s, "info");
 	assert_non_null(strstr(text, "{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\","
@@ -184,6 +188,9 @@ static void bad_plugins_are_named_with_what_they_said(void **state)
 	} rows[] = {
 		{"echo first >&2; echo 'no login: run aws sso login' >&2; exit 3",
 		 "/plugin: failed with exit status 3: no login: run aws sso login"},
+		/* The last line of more than 4096 bytes, which begins before the 4096th. */
+		{"yes x | head -n 2044 >&2; echo 'no login: run it' >&2; exit 3",
+		 "/plugin: failed with exit status 3: no login: run it"},
 		{"kill -9 $$", "/plugin: was ended by signal 9"},
 		{"echo hello", "/plugin: printed what is no credential: not a JSON object"},
 		{"exit 0", "/plugin: printed what is no credential: not a JSON object"},

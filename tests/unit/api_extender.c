@@ -700,20 +700,28 @@ static void a_snapshot_has_what_is_reserved(void **state)
 
 static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 {
-	static const char requests[] =
-		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":0,"
-		"\"requests\":{\"cpu\":\"x\"}}]";
-	static const char *const bad[] = {
+#define ENTRY(uid, name, cpu, high, memory, priority, more)                                        \
+	"[{\"uid\":\"" uid "\",\"name\":\"" name "\",\"expectedCpuMillicores\":" cpu               \
+	",\"expectedHighCpuMillicores\":" high ",\"expectedMemoryBytes\":" memory                  \
+	",\"priority\":" priority more "}]"
+	/* The first one is good. */
+	static const char *const entries[] = {
+		ENTRY("u", "n", "1", "1", "1", "0", ""),
 		"{}",
 		"[1]",
-		"[{\"uid\":\"u\"}]",
-		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":-1,\"priority\":0}]",
-		"[{\"uid\":\"u\",\"name\":\"n\",\"expectedCpuMillicores\":1,\"priority\":1e10}]",
-		requests,
+		"[{\"uid\":\"u\",\"name\":\"n\"}]",
+		ENTRY("", "n", "1", "1", "1", "0", ""),
+		ENTRY("u", "", "1", "1", "1", "0", ""),
+		ENTRY("u", "n", "-1", "1", "1", "0", ""),
+		ENTRY("u", "n", "1", "-1", "1", "0", ""),
+		ENTRY("u", "n", "1", "1", "-1", "0", ""),
+		ENTRY("u", "n", "1", "1", "1", "1e10", ""),
+		ENTRY("u", "n", "1", "1", "1", "0", ",\"requests\":{\"cpu\":\"x\"}"),
 	};
+#undef ENTRY
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		struct snapshot *s = snapshot_new();
 		struct error error = {""};
 		char *text = mem_printf(
@@ -723,11 +731,13 @@ static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 			"\"items\":[]},\"usage\":{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":"
 			"\"Usage\",\"time\":\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},"
 			"\"state\":{\"ledger\":%s}}",
-			bad[i]);
+			entries[i]);
 
-		assert_true(snapshot_add(s, "s", text, strlen(text), &error) < 0);
-		if (!strstr(error.text, "state.ledger"))
-			fail_msg("%s: %s", bad[i], error.text);
+		if ((snapshot_add(s, "s", text, strlen(text), &error) == 0) != (i == 0) ||
+		    (i && !strstr(error.text, i + 1 < sizeof(entries) / sizeof(entries[0])
+						      ? "must be"
+						      : "state.ledger[0].requests")))
+			fail_msg("%s: %s", entries[i], error.text);
 		free(text);
 		snapshot_free(s);
 	}

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/edge/http/auth.h"
 #include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
@@ -202,6 +203,112 @@ static void test_reviews_that_allow_stay(void **state)
 	review_cache_free(c);
 }
 
+/* What the Kubernetes API would say: GET of /v1/nodes is allowed, of other paths not. */
+struct scripted_api {
+	unsigned int asked;
+	char last[128]; /* token, verb and path */
+};
+
+static void review(void *ctx, const char *token, const char *verb, const char *path,
+		   struct access_answer *a)
+{
+	struct scripted_api *r = ctx;
+
+	r->asked++;
+	snprintf(r->last, sizeof(r->last), "%s %s %s", token, verb, path);
+	*a = (struct access_answer){.user = "alice",
+				    .verdict = strcmp(verb, "get") != 0 ||
+							       strcmp(path, "/v1/nodes") != 0
+						       ? ACCESS_DENIED
+						       : ACCESS_ALLOWED};
+}
+
+struct review_scene {
+	struct scripted_api api;
+	struct review_client client;
+	struct access_counters counters;
+	struct sockaddr_storage from;
+	struct auth *auth;
+};
+
+static void review_scene_open(struct review_scene *s)
+{
+	struct auth_options options = {.review_client = &s->client};
+
+	*s = (struct review_scene){.client = {&s->api, review, 1}, .from = address("192.0.2.1")};
+	assert_int_equal(auth_open(&s->auth, &options, &s->counters, NULL), 0);
+}
+
+static enum auth_verdict request_of(struct review_scene *s, bool reviewed, const char *method,
+				    const char *path, struct auth_refusal *refusal)
+{
+	const struct auth_request rq = {
+		.method = method,
+		.path = path,
+		.authorization = "Bearer token-of-alice",
+		.content_type = "application/json",
+		.from = (const struct sockaddr *)&s->from,
+		.now_ns = clock_mono_ns(),
+	};
+
+	return reviewed ? auth_review(s->auth, &rq, refusal) : auth_check(s->auth, &rq, refusal);
+}
+
+/* A review counts for its verb and its path, and for no other. */
+static void test_reviews_are_of_verb_and_path(void **state)
+{
+	static const struct {
+		const char *method, *path;
+		enum auth_verdict cached, reviewed;
+	} cases[] = {
+		{"GET", "/v1/nodes", AUTH_REVIEW, AUTH_PASS},
+		{"GET", "/v1/nodes", AUTH_PASS, AUTH_PASS},
+		{"HEAD", "/v1/nodes", AUTH_PASS, AUTH_PASS},
+		{"GET", "//v1/nodes", AUTH_PASS, AUTH_PASS},
+		{"POST", "/v1/nodes", AUTH_REVIEW, AUTH_REFUSE},
+		{"POST", "/v1/nodes", AUTH_REFUSE, AUTH_REFUSE},
+		{"GET", "/v1/node", AUTH_REVIEW, AUTH_REFUSE},
+		{"GET", "/v1/nodes", AUTH_PASS, AUTH_PASS},
+	};
+	struct auth_refusal refusal;
+	struct review_scene s;
+
+	(void)state;
+	review_scene_open(&s);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *method = cases[i].method, *path = cases[i].path;
+
+		if (request_of(&s, false, method, path, &refusal) != cases[i].cached ||
+		    request_of(&s, true, method, path, &refusal) != cases[i].reviewed)
+			fail_msg("%s %s, case %zu", method, path, i);
+	}
+	assert_int_equal(s.api.asked, 3);
+	assert_string_equal(s.api.last, "token-of-alice get /v1/node");
+	assert_int_equal(request_of(&s, true, "POST", "/v1/nodes", &refusal), AUTH_REFUSE);
+	assert_string_equal(refusal.text, "alice may not post /v1/nodes: a ClusterRole bound to it "
+					  "needs that path in nonResourceURLs with verb post");
+	assert_int_equal(refusal.failure, FAIL_FORBIDDEN);
+	auth_close(s.auth);
+}
+
+/* A request that finds no room for its review may come again in a second. */
+static void test_busy_reviews(void **state)
+{
+	struct auth_refusal refusal;
+	struct review_scene s;
+
+	(void)state;
+	review_scene_open(&s);
+	auth_refuse_busy(s.auth, &refusal);
+	assert_int_equal(refusal.reason, ACCESS_REFUSAL_NOT_REVIEWED);
+	assert_int_equal(refusal.failure, FAIL_NOT_REVIEWED);
+	assert_int_equal(refusal.retry_after_s, 1);
+	assert_string_equal(refusal.text, "too many tokens wait for a review; try again");
+	assert_int_equal(counter_get(&s.counters.refused[ACCESS_REFUSAL_NOT_REVIEWED]), 1);
+	assert_int_equal(s.api.asked, 0);
+	auth_close(s.auth);
+}
+
 /* --- tokens ----------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct token_list *l, const char *token)
@@ -268,6 +375,8 @@ int main(void)
 		cmocka_unit_test(test_rate_is_bounded),
 		cmocka_unit_test(test_reviews_end),
 		cmocka_unit_test(test_reviews_that_allow_stay),
+		cmocka_unit_test(test_reviews_are_of_verb_and_path),
+		cmocka_unit_test(test_busy_reviews),
 		cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_bad_tokens),
 	};

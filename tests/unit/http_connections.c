@@ -88,11 +88,45 @@ static void test_cut(void **state)
 	close(ends[1]);
 }
 
+/* The handshakes of a client: one that ends or is done makes room for another, one too many cuts the oldest. */
+static void test_handshakes(void **state)
+{
+	enum { MOST = HANDSHAKES_OF_CLIENT };
+	struct connections *cs = connections_new(MOST + 4);
+	struct connection *c[MOST + 2], *other = come(cs, "192.0.2.2");
+	int ends[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	for (int i = 0; i < MOST + 2; i++)
+		c[i] = begin(cs, "192.0.2.1", i == 2 ? ends[0] : -1, INT64_MAX);
+	for (int i = 0; i < MOST; i++)
+		assert_false(connections_shake(cs, c[i]));
+	connections_end(cs, c[0]);
+	assert_false(connections_shake(cs, c[MOST]));
+	connections_shaken(cs, c[1]);
+	assert_false(connections_shake(cs, c[MOST + 1]));
+	assert_false(connections_shake(cs, other));
+	connections_shaken(cs, c[MOST]);
+	assert_false(connections_shake(cs, c[1]));
+	assert_true(connections_shake(cs, c[MOST]));
+	assert_int_equal(read(ends[1], &byte, 1), 0);
+	for (int i = 1; i < MOST + 2; i++)
+		connections_end(cs, c[i]);
+	connections_end(cs, other);
+	assert_int_equal(connections_count(cs), 0);
+	connections_free(cs);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limit_of_clients),
 		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_handshakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
