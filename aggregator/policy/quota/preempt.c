@@ -43,7 +43,7 @@ void preempt_candidates_fini(struct preempt_candidates *c)
 	*c = (struct preempt_candidates){0};
 }
 
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_payer *p,
+void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 		       struct preempt_victim *out)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
@@ -60,7 +60,7 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_payer *
 }
 
 /* Budgets are counted as the victims go, in their order. */
-static bool breaks_budget(const struct preempt_run *r, const struct preempt_payer *p)
+static bool breaks_budget(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	bool breaks = p->match_count > 1;
 
@@ -73,7 +73,8 @@ static bool breaks_budget(const struct preempt_run *r, const struct preempt_paye
 static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct kube_pod *const *pod = &preempt_run_pod(r, &r->payers[s->of[i]])->pod;
+		const struct kube_pod *const *pod =
+			&preempt_run_pod(r, &r->candidates[s->of[i]])->pod;
 		const struct kube_pod **leave = NULL;
 
 		if (gone)
@@ -96,7 +97,7 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 	out->victims = mem_zalloc((size_t)s->count + 1, sizeof(*out->victims));
 	mark_gone(r, s, true);
 	for (uint32_t i = 0; i < s->count; i++) {
-		struct preempt_payer *p = &r->payers[s->of[i]];
+		struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
 		struct preempt_victim *v = &out->victims[i];
 
 		preempt_victim_of(r, p, v);
@@ -107,7 +108,7 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 		preempt_run_take(r, p);
 	}
 	for (uint32_t i = 0; i < s->count; i++)
-		preempt_run_put(r, &r->payers[s->of[i]]);
+		preempt_run_put(r, &r->candidates[s->of[i]]);
 	mark_gone(r, s, false);
 	place_revert(r->place, m);
 }
@@ -214,8 +215,8 @@ static bool finds_victims(struct preempt_run *r, struct preempt_plan *plan)
 {
 	struct preempt_set set;
 
-	preempt_payers_collect(r);
-	preempt_tell_payers(r, &plan->narration);
+	preempt_victims_collect(r);
+	preempt_tell_candidates(r, &plan->narration);
 	preempt_search(r, &set);
 	if (set.at == PLACE_NONE)
 		return false;
@@ -229,7 +230,7 @@ static void give_up(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
 	plan->exhausted = !r->cut;
-	r->retry_ns = preempt_payers_next_ns(r);
+	r->retry_ns = preempt_victims_next_ns(r);
 	buf_add_str(&plan->narration, r->cut ? "No set of victims was found.\n"
 					     : "No set of victims that may go would help.\n");
 	preempt_tell_unblock(r, &plan->gate, &plan->unblock);

@@ -5,7 +5,7 @@
  * afterwards what they were.
  *
  * Who may have to pay, in both variants (scheduler-plugins' CapacityScheduling, PostFilter;
- * the rule: rule_of() in preempt_run.c, the pods: judge() in preempt_payers.c):
+ * the rule: rule_of() in preempt_run.c, the pods: judge() in preempt_victims.c):
  *   the pod's quota stays within its min   others borrow what it is owed: pods of quotas over their min, whatever their priority
  *   it would be over its min               it borrows itself: pods of its own namespace with a lower priority
  *   its namespace has no quota             pods of other namespaces without one, with a lower priority
@@ -120,7 +120,7 @@ const char *preempt_verdict_name(enum preempt_verdict v); /* "notNeeded", .. */
 
 /* Why a pod is no victim; the first that applies is told. */
 enum preempt_refusal {
-	PREEMPT_MAY_PAY, /* it may be one */
+	PREEMPT_ELIGIBLE, /* it may be one */
 	PREEMPT_GOING, /* in deletion, or told before */
 	PREEMPT_STATIC, /* a static pod: deleting its image stops nothing */
 	/* its namespace has no quota, and the pod's has, or the other way round */
@@ -186,7 +186,7 @@ struct preempt_node {
 	const char *name;
 	enum preempt_outcome outcome;
 	enum place_filter filter;
-	uint32_t pods, may_pay; /* bound there; of them, those that may be victims */
+	uint32_t pods, eligible; /* bound there; of them, those that may be victims */
 };
 
 struct preempt_plan {

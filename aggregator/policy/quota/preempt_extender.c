@@ -135,7 +135,7 @@ static void answer(struct preempt_run *r, const struct preempt_offer *offers, si
 		r->options->variant == QUOTA_UPSTREAM ? upstream_offer : search_offer;
 
 	if (r->options->variant == QUOTA_CORRECTED)
-		preempt_payers_collect(r);
+		preempt_victims_collect(r);
 	for (size_t i = 0; i < count; i++)
 		out->room |= needs_none && needs_none[i];
 	for (size_t i = 0; i < count; i++)
@@ -166,7 +166,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 			answer(&r, offers, offer_count, needs_none, out);
 		}
 	}
-	out->retry_ns = preempt_payers_next_ns(&r);
+	out->retry_ns = preempt_victims_next_ns(&r);
 	free(needs_none);
 	preempt_run_fini(&r);
 }

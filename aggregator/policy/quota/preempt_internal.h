@@ -5,7 +5,7 @@
  *   preempt_index.c     the pods of a view by node, budgets, nominations
  *   preempt_run.c       one question: what is asked, what is counted beside the pod, taking pods
  *                       and putting them back
- *   preempt_payers.c    who may be a victim, and in which order (corrected)
+ *   preempt_victims.c    who may be a victim, and in which order (corrected)
  *   preempt_search.c    sets of victims (corrected)
  *   preempt_upstream.c  upstream's search
  *   preempt_choose.c    the cheapest of several
@@ -76,7 +76,7 @@ enum preempt_rule {
 #define PREEMPT_NOT_LOOKED_UP (PLACE_NONE - 1)
 
 /* A pod that can be taken. */
-struct preempt_payer {
+struct preempt_victim_candidate {
 	uint32_t pod; /* of the index */
 	place_pod handle;
 	uint32_t first_match, match_count; /* budgets that it counts for */
@@ -128,20 +128,21 @@ struct preempt_run {
 	struct preempt_purse *purses; /* by space */
 	/*
 	 * By budget: disruptions left, now and without any victim; the latter INT32_MIN until a
-	 * payer matches.
+	 * candidate matches.
 	 */
 	int32_t *budget_left, *budget_most;
 	bool soft; /* budgets may be broken */
 
-	struct gangs *gangs; /* owned; members' numbers are payers'; NULL: not asked (upstream) */
+	struct gangs
+		*gangs; /* owned; members' numbers are candidates'; NULL: not asked (upstream) */
 	bool one_node; /* whoever falls must be on the same node (the extender) */
-	struct preempt_payer *payers; /* corrected: by rank */
-	uint32_t payer_count, payer_room;
-	uint32_t *local, *local_first; /* payers by node, in the order of rank */
-	uint32_t *matches; /* budgets of payers */
+	struct preempt_victim_candidate *candidates; /* corrected: by rank */
+	uint32_t candidate_count, candidate_room;
+	uint32_t *local, *local_first; /* candidates by node, in the order of rank */
+	uint32_t *matches; /* budgets of candidates */
 	uint32_t match_count, match_room;
 	/*
-	 * Which claims are contested (preempt_payers.c), as bits: by destination, and where only the
+	 * Which claims are contested (preempt_victims.c), as bits: by destination, and where only the
 	 * quotas refuse.
 	 */
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
@@ -184,12 +185,12 @@ void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v);
 enum place_filter preempt_run_fits(struct preempt_run *r, place_node n);
 bool preempt_run_allows(const struct preempt_run *r, place_node n);
 const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_payer *p);
+					  const struct preempt_victim_candidate *p);
 /* From its node and its quota, and back. Budgets and windows count it. */
-void preempt_run_take(struct preempt_run *r, struct preempt_payer *p);
-void preempt_run_put(struct preempt_run *r, struct preempt_payer *p);
+void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p);
+void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p);
 /* Finds the budgets that count the pod; by the variant's rule. */
-void preempt_run_match(struct preempt_run *r, struct preempt_payer *p);
+void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p);
 /* Corrected: budgets kept somebody, alone or together with others, and may be broken. */
 bool preempt_run_may_break(const struct preempt_run *r);
 void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size);
@@ -199,42 +200,42 @@ static inline int64_t preempt_started(const struct kube_pod *pod)
 	return pod->started_ns ? pod->started_ns : INT64_MAX; /* not yet: now */
 }
 
-/* --- preempt_payers.c */
+/* --- preempt_victims.c */
 
-/* Fills payers, local, refused and each node's counts; what was there before is forgotten. */
-void preempt_payers_collect(struct preempt_run *r);
-void preempt_payers_forget(struct preempt_run *r);
+/* Fills candidates, local, refused and each node's counts; what was there before is forgotten. */
+void preempt_victims_collect(struct preempt_run *r);
+void preempt_victims_forget(struct preempt_run *r);
 /* The earlier of retry_ns and more_ns; 0: no time holds victims back. */
-int64_t preempt_payers_next_ns(const struct preempt_run *r);
+int64_t preempt_victims_next_ns(const struct preempt_run *r);
 /* Whether it may be one more victim where that is contested, as things are now. */
-bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
-			     uint64_t contested);
+bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
+			      uint64_t contested);
 /* How much the pod has of what is claimed; each is one pod. */
-int64_t preempt_payers_amount(const struct kube_pod *pod, const char *name);
+int64_t preempt_victims_amount(const struct kube_pod *pod, const char *name);
 /* Whether it is contested for some destination. */
-bool preempt_payers_contest(const struct preempt_run *r, size_t claim);
+bool preempt_victims_contest(const struct preempt_run *r, size_t claim);
 /* Whether a set that is taken may be, in turn or all at once, for that destination. */
-bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
-			  place_node n);
+bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			   place_node n);
 /* What the quotas of the set's pods lose of their guarantees when all of them go, in mins. */
-double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
+double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 /*
  * Takes it, and those that fall with it. False: it may not go, or one of them; nobody is taken.
  * Those taken are put into `of` from *count on.
  */
-bool preempt_payers_take(struct preempt_run *r, uint32_t payer, uint64_t contested, uint32_t **of,
-			 uint32_t *count, uint32_t *room);
+bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t contested,
+			  uint32_t **of, uint32_t *count, uint32_t *room);
 /* Puts it back, alone. */
-void preempt_payers_put(struct preempt_run *r, uint32_t payer);
+void preempt_victims_put(struct preempt_run *r, uint32_t candidate);
 /* Looks it up when it is first tried. False: the simulation does not have it on its node. */
-bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p);
+bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p);
 
 /* --- preempt_share.c */
 
 /* What each quota is due to pay: the book as it is without victims. */
 void preempt_share_read(struct preempt_run *r);
 /* In their order; what is due is less after each. */
-void preempt_share_take_turn(struct preempt_run *r, struct preempt_payer *p);
+void preempt_share_take_turn(struct preempt_run *r, struct preempt_victim_candidate *p);
 double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 
 /* --- preempt_search.c */
@@ -254,7 +255,7 @@ struct preempt_cost {
 struct preempt_set {
 	place_node at; /* PLACE_NONE: there is none */
 	uint32_t count;
-	uint32_t *of; /* owned; payers, by rank */
+	uint32_t *of; /* owned; candidates, by rank */
 	struct preempt_cost cost;
 };
 
@@ -294,10 +295,10 @@ bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable
 void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
 		      struct buf *out);
 void preempt_tell_rule(const struct preempt_run *r, struct buf *out);
-void preempt_tell_payers(const struct preempt_run *r, struct buf *out);
+void preempt_tell_candidates(const struct preempt_run *r, struct buf *out);
 void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out);
 /* The sentence of a victim; to be freed. In the moment before it is taken. */
-char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_payer *p,
+char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 			  bool violates);
 
 /* --- preempt.c */
@@ -311,7 +312,7 @@ bool preempt_says_never(const struct preempt_ask *ask);
 void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
 			      struct preempt_candidate *out);
 void preempt_candidate_fini(struct preempt_candidate *c);
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_payer *p,
+void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 		       struct preempt_victim *out);
 
 #endif

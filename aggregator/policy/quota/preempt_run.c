@@ -25,7 +25,7 @@ void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size)
 }
 
 const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_payer *p)
+					  const struct preempt_victim_candidate *p)
 {
 	return &r->index->pods[p->pod];
 }
@@ -323,8 +323,8 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 
 void preempt_run_fini(struct preempt_run *r)
 {
-	for (uint32_t i = 0; i < r->payer_count; i++)
-		assert(!r->payers[i].taken);
+	for (uint32_t i = 0; i < r->candidate_count; i++)
+		assert(!r->candidates[i].taken);
 	place_revert(r->place, r->mark);
 	for (uint32_t i = 0; i < r->going_count; i++) {
 		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
@@ -332,9 +332,9 @@ void preempt_run_fini(struct preempt_run *r)
 		if (!r->going[i].counted)
 			quota_book_add(r->book, pod->object.namespace, kube_pod_requests(pod));
 	}
-	preempt_payers_forget(r);
+	preempt_victims_forget(r);
 	quota_claims_fini(&r->claims);
-	free(r->payers);
+	free(r->candidates);
 	free(r->matches);
 	free(r->purses);
 	free(r->due);
@@ -395,7 +395,7 @@ enum place_filter preempt_run_fits(struct preempt_run *r, place_node n)
 
 /* --- taking and putting back */
 
-void preempt_run_take(struct preempt_run *r, struct preempt_payer *p)
+void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	struct preempt_purse *purse = &r->purses[pod->space];
@@ -412,7 +412,7 @@ void preempt_run_take(struct preempt_run *r, struct preempt_payer *p)
 		r->budget_left[r->matches[p->first_match + i]]--;
 }
 
-void preempt_run_put(struct preempt_run *r, struct preempt_payer *p)
+void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	struct preempt_purse *purse = &r->purses[pod->space];
@@ -471,7 +471,7 @@ static void read_budget(struct preempt_run *r, uint32_t budget, const struct pre
 	r->budget_left[budget] = r->budget_most[budget] = left;
 }
 
-void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
+void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct preempt_space *space = &r->index->spaces[pod->space];

@@ -17,7 +17,7 @@
  * too; then anybody who borrows, until the quotas allow it. From the cheapest set those are spared
  * at last without whom the pod could start on another node.
  *
- * More victims never make room or quotas worse, so a node that would not do without all its payers
+ * More victims never make room or quotas worse, so a node that would not do without all its candidates
  * is left at once. Affinity and spread can become worse; there the exact search tries what the
  * first way misses.
  */
@@ -28,11 +28,11 @@
 #include "shared/mem.h"
 
 enum {
-	EXACT_PAYERS = 24, /* of a node, or of all: the first by rank */
+	EXACT_CANDIDATES = 24, /* of a node, or of all: the first by rank */
 	EXACT_STEPS = 4096, /* pods taken for one node */
 	FILTER_NODES = 64, /* tried with others' pods where a filter and no room refuses */
-	FILTER_PAYERS = 2048,
-	SCANS = 2000000, /* payers looked at in search of several nodes' */
+	FILTER_CANDIDATES = 2048,
+	SCANS = 2000000, /* candidates looked at in search of several nodes' */
 };
 
 /* Payers to try, in order, and those that are taken. */
@@ -65,17 +65,17 @@ static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 }
 
 /* With those that fall with it. */
-static bool take(struct attempt *a, uint32_t payer)
+static bool take(struct attempt *a, uint32_t candidate)
 {
-	return !a->run->payers[payer].taken &&
-	       preempt_payers_take(a->run, payer, a->contested, &a->taken, &a->taken_count,
-				   &a->room);
+	return !a->run->candidates[candidate].taken &&
+	       preempt_victims_take(a->run, candidate, a->contested, &a->taken, &a->taken_count,
+				    &a->room);
 }
 
 static void put_all_but(struct attempt *a, uint32_t kept)
 {
 	while (a->taken_count > kept)
-		preempt_payers_put(a->run, a->taken[--a->taken_count]);
+		preempt_victims_put(a->run, a->taken[--a->taken_count]);
 }
 
 static bool fits(const struct attempt *a)
@@ -109,9 +109,9 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 	bool gates;
 
 	for (uint32_t i = 0; i < a->count; i++) {
-		struct preempt_payer *p = &r->payers[a->of[i]];
+		struct preempt_victim_candidate *p = &r->candidates[a->of[i]];
 
-		if (p->taken || !preempt_payers_is_there(r, p))
+		if (p->taken || !preempt_victims_is_there(r, p))
 			continue;
 		preempt_run_take(r, p);
 		a->taken = preempt_grow(a->taken, a->taken_count, &a->room, sizeof(*a->taken));
@@ -120,7 +120,7 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 	*f = preempt_run_fits(r, a->at);
 	gates = preempt_run_gates(r);
 	while (a->taken_count > before)
-		preempt_run_put(r, &r->payers[a->taken[--a->taken_count]]);
+		preempt_run_put(r, &r->candidates[a->taken[--a->taken_count]]);
 	if (*f != PLACE_FITS)
 		return PREEMPT_NODE_NO_ROOM;
 	return gates ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
@@ -150,8 +150,8 @@ static bool step(struct attempt *a, uint32_t from)
 
 static bool exact(struct attempt *a)
 {
-	if (a->count > EXACT_PAYERS) {
-		a->count = EXACT_PAYERS;
+	if (a->count > EXACT_CANDIDATES) {
+		a->count = EXACT_CANDIDATES;
 		a->run->cut = true;
 	}
 	a->steps = EXACT_STEPS;
@@ -167,11 +167,12 @@ static int by_number(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static bool is_of(const struct preempt_run *r, uint32_t payer, const struct gang *g)
+static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct gang *g)
 {
 	struct gang *own;
 
-	return gangs_member(r->gangs, preempt_run_pod(r, &r->payers[payer])->pod, &own) && own == g;
+	return gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[candidate])->pod, &own) &&
+	       own == g;
 }
 
 /*
@@ -181,11 +182,12 @@ static bool is_of(const struct preempt_run *r, uint32_t payer, const struct gang
 static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
 			 uint32_t kept)
 {
-	const struct gang *g = gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[of[i]])->pod);
+	const struct gang *g =
+		gangs_fallen(r->gangs, preempt_run_pod(r, &r->candidates[of[i]])->pod);
 	uint32_t left = i;
 
 	if (!g) {
-		preempt_payers_put(r, of[i]);
+		preempt_victims_put(r, of[i]);
 		return left;
 	}
 	for (uint32_t k = 0; k < count; k++) {
@@ -197,7 +199,7 @@ static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t cou
 			kept--;
 			continue;
 		}
-		preempt_payers_put(r, of[at]);
+		preempt_victims_put(r, of[at]);
 		left -= at < i;
 	}
 	return left;
@@ -208,10 +210,10 @@ static void take_again(struct preempt_run *r, const uint32_t *of, uint32_t count
 	const struct kube_pod **leave;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (r->payers[of[i]].taken)
+		if (r->candidates[of[i]].taken)
 			continue;
-		preempt_run_take(r, &r->payers[of[i]]);
-		gangs_close(r->gangs, &preempt_run_pod(r, &r->payers[of[i]])->pod, 1, &leave);
+		preempt_run_take(r, &r->candidates[of[i]]);
+		gangs_close(r->gangs, &preempt_run_pod(r, &r->candidates[of[i]])->pod, 1, &leave);
 		free(leave);
 	}
 }
@@ -221,7 +223,7 @@ static uint32_t forget_put(const struct preempt_run *r, uint32_t *of, uint32_t c
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (r->payers[of[i]].taken)
+		if (r->candidates[of[i]].taken)
 			of[kept++] = of[i];
 	return kept;
 }
@@ -252,7 +254,8 @@ static bool keep_spare(struct attempt *a)
 
 	for (uint32_t i = 0; i < a->taken_count; i++) {
 		const struct gang *g =
-			gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[a->taken[i]])->pod);
+			gangs_fallen(r->gangs,
+				     preempt_run_pod(r, &r->candidates[a->taken[i]])->pod);
 
 		if (!g || !gang_spare(g))
 			continue;
@@ -269,7 +272,8 @@ static bool keep_spare(struct attempt *a)
 /*
  * Of those that a budget counts, the ones beyond what it has left, by rank; whom two select always.
  */
-static bool violates(const struct preempt_run *r, const struct preempt_payer *p, int32_t *left)
+static bool violates(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+		     int32_t *left)
 {
 	bool over = p->match_count > 1;
 
@@ -284,10 +288,10 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 	int32_t *left = NULL;
 
 	preempt_cost_start(&s->cost);
-	s->cost.loss = preempt_payers_loss(r, s->of, s->count);
+	s->cost.loss = preempt_victims_loss(r, s->of, s->count);
 	s->cost.beyond = preempt_share_beyond(r, s->of, s->count);
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct preempt_payer *p = &r->payers[s->of[i]];
+		const struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
 
 		if (p->match_count && !left) {
@@ -387,7 +391,7 @@ static bool gates(const struct attempt *a)
 /* What a search over several nodes shares. */
 struct several {
 	struct preempt_run *run;
-	uint32_t *all; /* owned; every payer, by rank */
+	uint32_t *all; /* owned; every candidate, by rank */
 	uint32_t filter_nodes; /* left */
 	uint64_t scans; /* left */
 	bool gates_open; /* taking by rank the quotas can be satisfied */
@@ -400,11 +404,11 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 	place_mark m = place_fork(r->place);
 
 	*s = (struct several){.run = r, .filter_nodes = FILTER_NODES, .scans = SCANS, .best = best};
-	s->all = mem_zalloc((size_t)r->payer_count + 1, sizeof(*s->all));
-	for (uint32_t i = 0; i < r->payer_count; i++)
+	s->all = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*s->all));
+	for (uint32_t i = 0; i < r->candidate_count; i++)
 		s->all[i] = i;
 	a.of = s->all;
-	a.count = r->payer_count;
+	a.count = r->candidate_count;
 	s->gates_open = take_until(&a, gates);
 	put_all_but(&a, 0);
 	place_revert(r->place, m);
@@ -423,7 +427,8 @@ static bool make_room(struct several *s, struct attempt *a)
 		return false;
 	s->filter_nodes--;
 	a->of = s->all;
-	a->count = a->run->payer_count < FILTER_PAYERS ? a->run->payer_count : FILTER_PAYERS;
+	a->count = a->run->candidate_count < FILTER_CANDIDATES ? a->run->candidate_count
+							       : FILTER_CANDIDATES;
 	return take_until(a, fits);
 }
 
@@ -432,7 +437,7 @@ static bool try_several(struct several *s, struct attempt *a)
 	if (!make_room(s, a))
 		return false;
 	a->of = s->all;
-	a->count = a->run->payer_count;
+	a->count = a->run->candidate_count;
 	for (uint32_t i = 0; i < a->count && !gates(a); i++) {
 		s->scans -= s->scans > 0;
 		take(a, i);
@@ -443,7 +448,7 @@ static bool try_several(struct several *s, struct attempt *a)
 /* Its own first, then the others by rank. */
 static bool try_exactly(struct several *s, struct attempt *a)
 {
-	uint32_t own = a->count, of[EXACT_PAYERS + 1];
+	uint32_t own = a->count, of[EXACT_CANDIDATES + 1];
 	const uint32_t *local = a->of;
 	enum place_filter f = PLACE_FITS;
 	bool found;
@@ -451,10 +456,10 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	if (without_all(a, &f) == PREEMPT_NODE_NO_ROOM && is_final(f))
 		return false;
 	a->count = 0;
-	for (uint32_t i = 0; i < own && a->count <= EXACT_PAYERS; i++)
+	for (uint32_t i = 0; i < own && a->count <= EXACT_CANDIDATES; i++)
 		of[a->count++] = local[i];
-	for (uint32_t i = 0; i < a->run->payer_count && a->count <= EXACT_PAYERS; i++)
-		if (preempt_run_pod(a->run, &a->run->payers[i])->node != a->at)
+	for (uint32_t i = 0; i < a->run->candidate_count && a->count <= EXACT_CANDIDATES; i++)
+		if (preempt_run_pod(a->run, &a->run->candidates[i])->node != a->at)
 			of[a->count++] = i;
 	a->of = of;
 	found = exact(a);
@@ -526,7 +531,7 @@ static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
 static bool starts(struct preempt_run *r, const struct preempt_set *s, place_node n)
 {
 	return preempt_run_allows(r, n) && preempt_run_fits(r, n) == PLACE_FITS &&
-	       preempt_payers_serve(r, s->of, s->count, n);
+	       preempt_victims_serve(r, s->of, s->count, n);
 }
 
 /* Where it could start now and the set may go for it, the set's own node first. */
@@ -573,7 +578,7 @@ static void spare(struct preempt_run *r, struct preempt_set *s)
 	while (s->count && spare_one(r, s))
 		;
 	for (uint32_t i = 0; i < s->count; i++)
-		preempt_payers_put(r, s->of[i]);
+		preempt_victims_put(r, s->of[i]);
 	place_revert(r->place, m);
 	reckon(r, s);
 }
@@ -587,9 +592,9 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
 			keep_cheaper(out, &set);
 	}
-	if (r->payer_count)
+	if (r->candidate_count)
 		search_elsewhere(r, out);
-	if (out->at == PLACE_NONE && r->payer_count)
+	if (out->at == PLACE_NONE && r->candidate_count)
 		search_several(r, out);
 	if (out->at != PLACE_NONE)
 		spare(r, out);

@@ -61,7 +61,7 @@ void preempt_share_read(struct preempt_run *r)
 	free(r->due);
 	r->due = mem_zalloc((size_t)r->index->space_count * r->claims.count + 1, sizeof(*r->due));
 	for (size_t i = 0; r->rule == PREEMPT_BORROWED && i < r->claims.count; i++)
-		if (preempt_payers_contest(r, i))
+		if (preempt_victims_contest(r, i))
 			read_claim(r, i);
 }
 
@@ -70,12 +70,12 @@ static double freed_by(const struct preempt_run *r, const struct preempt_pod *p,
 {
 	const struct quota_claim *c = &r->claims.of[claim];
 
-	if (!preempt_payers_contest(r, claim))
+	if (!preempt_victims_contest(r, claim))
 		return 0;
-	return (double)preempt_payers_amount(p->pod, c->name) / (double)c->asked;
+	return (double)preempt_victims_amount(p->pod, c->name) / (double)c->asked;
 }
 
-void preempt_share_take_turn(struct preempt_run *r, struct preempt_payer *p)
+void preempt_share_take_turn(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	double *due = due_of(r, pod->space);
@@ -104,7 +104,7 @@ static double beyond_of_space(const struct preempt_run *r, const uint32_t *set, 
 		double freed = 0;
 
 		for (uint32_t k = 0; k < count; k++) {
-			const struct preempt_pod *p = preempt_run_pod(r, &r->payers[set[k]]);
+			const struct preempt_pod *p = preempt_run_pod(r, &r->candidates[set[k]]);
 
 			freed += p->space == space ? freed_by(r, p, i) : 0;
 		}
@@ -121,9 +121,9 @@ double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, ui
 	double beyond = 0;
 
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->payers[set[i]])->space, k = 0;
+		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space, k = 0;
 
-		while (preempt_run_pod(r, &r->payers[set[k]])->space != space)
+		while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
 			k++;
 		if (k == i)
 			beyond += beyond_of_space(r, set, count, space);

@@ -28,7 +28,7 @@ const char *preempt_verdict_name(enum preempt_verdict v)
 static const struct {
 	const char *name, *text;
 } refusals[PREEMPT_REFUSALS] = {
-	[PREEMPT_MAY_PAY] = {"mayPay", "that may be victims"},
+	[PREEMPT_ELIGIBLE] = {"mayPay", "that may be victims"},
 	[PREEMPT_GOING] = {"going", "going already"},
 	[PREEMPT_STATIC] = {"static", "static"},
 	[PREEMPT_ISOLATED] = {"isolated", "on the other side of having a quota"},
@@ -165,7 +165,7 @@ static const char *text_of(const struct preempt_run *r, enum preempt_refusal why
 	return r->has_quota ? "without a quota" : "with a quota";
 }
 
-void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
+void preempt_tell_candidates(const struct preempt_run *r, struct buf *out)
 {
 	const char *separator = "; not: ";
 	uint32_t all = 0;
@@ -173,8 +173,8 @@ void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 	for (int i = 0; i < PREEMPT_REFUSALS; i++)
 		all += r->refused[i];
 	buf_printf(out, "Of %u bound pod%s %u may be victims", all, plural(all),
-		   r->refused[PREEMPT_MAY_PAY]);
-	for (int i = PREEMPT_MAY_PAY + 1; i < PREEMPT_REFUSALS; i++) {
+		   r->refused[PREEMPT_ELIGIBLE]);
+	for (int i = PREEMPT_ELIGIBLE + 1; i < PREEMPT_REFUSALS; i++) {
 		if (!r->refused[i])
 			continue;
 		buf_printf(out, "%s%u %s", separator, r->refused[i],
@@ -186,7 +186,8 @@ void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 
 /* --- a victim */
 
-static void tell_use(const struct preempt_run *r, const struct preempt_payer *p, struct buf *out)
+static void tell_use(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+		     struct buf *out)
 {
 	char share[UNITS_LEN], age[UNITS_LEN];
 	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
@@ -247,7 +248,8 @@ static void tell_quota(const struct preempt_run *r, const struct preempt_pod *po
 		tell_amount(&e->rows.of[RESOURCE_PODS], 1, comma, out);
 }
 
-char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_payer *p, bool violates)
+char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+			  bool violates)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct gang *gang = gangs_fallen(r->gangs, pod->pod);
@@ -290,7 +292,7 @@ static void tell_filters(const struct preempt_run *r, bool with, struct buf *out
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		enum place_filter f = PLACE_FITS;
 
-		if (preempt_run_allows(r, n) && (r->nodes[n].may_pay > 0) == with)
+		if (preempt_run_allows(r, n) && (r->nodes[n].eligible > 0) == with)
 			f = filter_of(r, n);
 		of[f]++;
 		all += f != PLACE_FITS;

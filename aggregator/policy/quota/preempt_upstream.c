@@ -22,16 +22,17 @@ struct scene {
 	struct preempt_run *run;
 	place_node at;
 	uint32_t count; /* candidates */
-	struct preempt_payer *of; /* owned; all pods of the node, then the candidates alone */
+	struct preempt_victim_candidate
+		*of; /* owned; all pods of the node, then the candidates alone */
 	bool *violates; /* owned; by candidate */
 	uint32_t victim_count;
-	struct preempt_payer **victims; /* owned */
+	struct preempt_victim_candidate **victims; /* owned */
 	uint32_t violations;
 };
 
 /* > 0: a is more important. Ties, which upstream leaves to chance, by name. */
-static int importance(const struct preempt_run *r, const struct preempt_payer *a,
-		      const struct preempt_payer *b)
+static int importance(const struct preempt_run *r, const struct preempt_victim_candidate *a,
+		      const struct preempt_victim_candidate *b)
 {
 	const struct kube_pod *p = preempt_run_pod(r, a)->pod, *q = preempt_run_pod(r, b)->pod;
 	int order = (p->template->priority > q->template->priority) -
@@ -44,10 +45,11 @@ static int importance(const struct preempt_run *r, const struct preempt_payer *a
 }
 
 /* Stable, and nodes have few pods. */
-static void sort(const struct preempt_run *r, struct preempt_payer *of, uint32_t count, int sign)
+static void sort(const struct preempt_run *r, struct preempt_victim_candidate *of, uint32_t count,
+		 int sign)
 {
 	for (uint32_t i = 1; i < count; i++) {
-		struct preempt_payer p = of[i];
+		struct preempt_victim_candidate p = of[i];
 		uint32_t k = i;
 
 		for (; k > 0 && sign * importance(r, &of[k - 1], &p) > 0; k--)
@@ -57,7 +59,7 @@ static void sort(const struct preempt_run *r, struct preempt_payer *of, uint32_t
 }
 
 /* As things are now: who was taken before is not in its quota any more. */
-static bool is_candidate(const struct preempt_run *r, const struct preempt_payer *p)
+static bool is_candidate(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct preempt_purse *purse = &r->purses[pod->space];
@@ -88,7 +90,7 @@ static void scan(struct scene *s)
 			place_find_pod(r->place, pod->object.namespace, pod->object.name);
 
 		if (handle != PLACE_NONE && place_where(r->place, handle) == s->at)
-			s->of[pods++] = (struct preempt_payer){
+			s->of[pods++] = (struct preempt_victim_candidate){
 				.pod = i, .handle = handle, .use = PREEMPT_UNKNOWN, .share = NAN};
 	}
 	sort(r, s->of, pods, 1);
@@ -133,7 +135,7 @@ static void split_by_budgets(struct scene *s)
 static bool reprieve(struct scene *s, uint32_t i)
 {
 	struct preempt_run *r = s->run;
-	struct preempt_payer *p = &s->of[i];
+	struct preempt_victim_candidate *p = &s->of[i];
 	bool stays;
 
 	preempt_run_put(r, p);
@@ -197,7 +199,7 @@ static enum preempt_outcome search(struct scene *s)
 	struct preempt_node *node = &s->run->nodes[s->at];
 
 	scan(s);
-	node->may_pay = s->count;
+	node->eligible = s->count;
 	if (!s->count)
 		return PREEMPT_NODE_NO_VICTIM;
 	node->filter = preempt_run_fits(s->run, s->at);
@@ -217,7 +219,7 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 	s.of = mem_zalloc((size_t)pods + 1, sizeof(*s.of));
 	s.violates = mem_zalloc((size_t)pods + 1, sizeof(*s.violates));
-	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_payer *));
+	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_victim_candidate *));
 	r->match_count = 0;
 	outcome = r->nodes[n].outcome = search(&s);
 	if (outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR)
