@@ -50,7 +50,7 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_
 
 	*out = (struct preempt_victim){.pod = pod->pod,
 				       .node = r->nodes[pod->node].name,
-				       .quota = r->purses[pod->space].entry
+				       .quota = r->quotas[pod->space].entry
 							? pod->pod->object.namespace
 							: "",
 				       .priority = pod->pod->template->priority,

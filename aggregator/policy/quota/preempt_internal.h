@@ -92,7 +92,7 @@ struct preempt_victim_candidate {
 };
 
 /* By namespace of the index. */
-struct preempt_purse {
+struct preempt_quota {
 	const struct quota_entry *entry; /* NULL: no quota */
 	bool own; /* it is the pod's namespace */
 	bool borrows; /* it uses more than its min of something that is asked for */
@@ -125,7 +125,7 @@ struct preempt_run {
 	struct quota_claims claims;
 	place_pod pod;
 
-	struct preempt_purse *purses; /* by space */
+	struct preempt_quota *quotas; /* by space */
 	/*
 	 * By budget: disruptions left, now and without any victim; the latter INT32_MIN until a
 	 * candidate matches.

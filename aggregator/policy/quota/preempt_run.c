@@ -133,24 +133,24 @@ static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int6
 	return count;
 }
 
-static void open_purse(struct preempt_run *r, uint32_t space)
+static void read_quota(struct preempt_run *r, uint32_t space)
 {
-	struct preempt_purse *purse = &r->purses[space];
+	struct preempt_quota *quota = &r->quotas[space];
 	const char *name = r->index->spaces[space].name;
 	const struct quota *q;
 	int64_t first;
 	uint32_t past;
 
-	purse->entry = quota_book_entry(r->book, name);
-	purse->own = strcmp(name, r->namespace) == 0;
-	if (!purse->entry || !purse->entry->quota.evictions_ns)
+	quota->entry = quota_book_entry(r->book, name);
+	quota->own = strcmp(name, r->namespace) == 0;
+	if (!quota->entry || !quota->entry->quota.evictions_ns)
 		return;
-	q = &purse->entry->quota;
+	q = &quota->entry->quota;
 	past = past_of(r, q, &first);
-	purse->bounded = true;
-	purse->evictions = past < q->evictions_max ? q->evictions_max - past : 0;
+	quota->bounded = true;
+	quota->evictions = past < q->evictions_max ? q->evictions_max - past : 0;
 	if (first)
-		purse->window_ends_ns = first + q->evictions_ns;
+		quota->window_ends_ns = first + q->evictions_ns;
 }
 
 /* --- pods on their nodes */
@@ -302,9 +302,9 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	put_question(r);
 	read_claims(r);
 	r->rule = rule_of(r);
-	r->purses = mem_zalloc((size_t)x->space_count + 1, sizeof(*r->purses));
+	r->quotas = mem_zalloc((size_t)x->space_count + 1, sizeof(*r->quotas));
 	for (uint32_t s = 0; s < x->space_count; s++)
-		open_purse(r, s);
+		read_quota(r, s);
 	r->budget_left = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_left));
 	r->budget_most = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_most));
 	for (uint32_t i = 0; i < x->budget_count; i++)
@@ -336,7 +336,7 @@ void preempt_run_fini(struct preempt_run *r)
 	quota_claims_fini(&r->claims);
 	free(r->candidates);
 	free(r->matches);
-	free(r->purses);
+	free(r->quotas);
 	free(r->due);
 	free(r->budget_left);
 	free(r->budget_most);
@@ -398,16 +398,16 @@ enum place_filter preempt_run_fits(struct preempt_run *r, place_node n)
 void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	struct preempt_purse *purse = &r->purses[pod->space];
+	struct preempt_quota *quota = &r->quotas[pod->space];
 
 	assert(!p->taken);
 	p->taken = true;
 	r->effort -= r->effort > 0;
 	place_take(r->place, p->handle);
 	quota_book_subtract(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
-	if (purse->entry && purse->entry == r->book->fallback)
-		purse->entry = quota_book_entry(r->book, pod->pod->object.namespace);
-	purse->evictions -= purse->bounded && !p->preferred;
+	if (quota->entry && quota->entry == r->book->fallback)
+		quota->entry = quota_book_entry(r->book, pod->pod->object.namespace);
+	quota->evictions -= quota->bounded && !p->preferred;
 	for (uint32_t i = 0; i < p->match_count; i++)
 		r->budget_left[r->matches[p->first_match + i]]--;
 }
@@ -415,13 +415,13 @@ void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p)
 void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	struct preempt_purse *purse = &r->purses[pod->space];
+	struct preempt_quota *quota = &r->quotas[pod->space];
 
 	assert(p->taken);
 	p->taken = false;
 	place_put(r->place, p->handle, pod->node);
 	quota_book_add(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
-	purse->evictions += purse->bounded && !p->preferred;
+	quota->evictions += quota->bounded && !p->preferred;
 	for (uint32_t i = 0; i < p->match_count; i++)
 		r->budget_left[r->matches[p->first_match + i]]++;
 }

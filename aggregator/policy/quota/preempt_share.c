@@ -46,10 +46,10 @@ static void read_claim(struct preempt_run *r, size_t claim)
 	}
 	quota_share_out(all > c->asked ? quota_clamp(all - c->asked) : 0, claimants, b->count);
 	for (size_t i = 0; i < b->count; i++) {
-		while (space < r->index->space_count && r->purses[space].entry != b->sorted[i] &&
+		while (space < r->index->space_count && r->quotas[space].entry != b->sorted[i] &&
 		       strcmp(r->index->spaces[space].name, b->sorted[i]->quota.namespace) < 0)
 			space++;
-		if (space < r->index->space_count && r->purses[space].entry == b->sorted[i])
+		if (space < r->index->space_count && r->quotas[space].entry == b->sorted[i])
 			due_of(r, space)[claim] =
 				(double)(claimants[i].need - claimants[i].share) / (double)c->asked;
 	}

@@ -229,7 +229,7 @@ static bool is_told(const struct preempt_run *r, const struct quota_row *row)
 
 static void tell_quota(const struct preempt_run *r, const struct preempt_pod *pod, struct buf *out)
 {
-	const struct quota_entry *e = r->purses[pod->space].entry;
+	const struct quota_entry *e = r->quotas[pod->space].entry;
 	const char *name, *comma = ": its quota goes ";
 	int64_t amount;
 

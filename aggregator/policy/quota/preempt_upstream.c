@@ -62,17 +62,17 @@ static void sort(const struct preempt_run *r, struct preempt_victim_candidate *o
 static bool is_candidate(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_purse *purse = &r->purses[pod->space];
+	const struct preempt_quota *quota = &r->quotas[pod->space];
 	bool lower = pod->pod->template->priority < r->priority;
 
 	switch (r->rule) {
 	case PREEMPT_OWN:
-		return purse->own && lower;
+		return quota->own && lower;
 	case PREEMPT_BORROWED:
-		return !purse->own && purse->entry &&
+		return !quota->own && quota->entry &&
 		       quota_over_min(r->book, pod->pod->object.namespace, NULL);
 	case PREEMPT_FREE:
-		return !purse->entry && lower;
+		return !quota->entry && lower;
 	case PREEMPT_CRITICAL: /* it knows no such */
 		break;
 	}
@@ -256,16 +256,16 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidate
  */
 static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 	bool lower = p->pod->template->priority < r->priority;
 
 	if (!p->pod->deletion_ns)
 		return false;
 	if (!r->has_quota)
-		return !purse->entry && lower;
-	if (!purse->entry)
+		return !quota->entry && lower;
+	if (!quota->entry)
 		return false;
-	if (purse->own)
+	if (quota->own)
 		return lower;
 	return r->rule == PREEMPT_BORROWED &&
 	       quota_over_min(r->book, p->pod->object.namespace, NULL);

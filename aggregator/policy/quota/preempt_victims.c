@@ -111,7 +111,7 @@ static void find_contested(struct preempt_run *r)
 static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
 		     bool taken)
 {
-	const struct quota_entry *e = r->purses[p->space].entry;
+	const struct quota_entry *e = r->quotas[p->space].entry;
 	bool any = false;
 
 	for (size_t i = 0; i < r->claims.count; i++) {
@@ -146,12 +146,12 @@ static bool pays_somewhere(const struct preempt_run *r, const struct preempt_pod
 /* Any guarantee: for who is not owed what it asks for. In its own namespace nobody else gains. */
 static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 
-	if (!purse->entry || purse->own)
+	if (!quota->entry || quota->own)
 		return false;
-	for (size_t i = 0; i < purse->entry->rows.count; i++) {
-		const struct quota_row *row = &purse->entry->rows.of[i];
+	for (size_t i = 0; i < quota->entry->rows.count; i++) {
+		const struct quota_row *row = &quota->entry->rows.of[i];
 		int64_t share = row->in_min ? preempt_victims_amount(p->pod, row->name) : 0;
 
 		if (share > 0 && row->used - share < row->min)
@@ -190,7 +190,7 @@ double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, ui
 
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
 		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space, k = 0;
-		const struct quota_entry *e = r->purses[space].entry;
+		const struct quota_entry *e = r->quotas[space].entry;
 
 		while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
 			k++;
@@ -220,9 +220,9 @@ static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
 /* Whether its quota uses more than its min of something that is at stake, and the pod has some. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct quota_entry *e = r->purses[p->space].entry;
+	const struct quota_entry *e = r->quotas[p->space].entry;
 
-	if (!r->purses[p->space].borrows)
+	if (!r->quotas[p->space].borrows)
 		return false;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_row *row = quota_rows_find(&e->rows, r->claims.of[i].name);
@@ -247,17 +247,17 @@ bool preempt_victims_contest(const struct preempt_run *r, size_t claim)
 
 static enum preempt_refusal by_quota(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 
 	switch (r->rule) {
 	case PREEMPT_FREE:
-		return purse->entry ? PREEMPT_ISOLATED : PREEMPT_ELIGIBLE;
+		return quota->entry ? PREEMPT_ISOLATED : PREEMPT_ELIGIBLE;
 	case PREEMPT_OWN:
-		return purse->own ? PREEMPT_ELIGIBLE : PREEMPT_OTHER_QUOTA;
+		return quota->own ? PREEMPT_ELIGIBLE : PREEMPT_OTHER_QUOTA;
 	case PREEMPT_BORROWED:
-		if (purse->own)
+		if (quota->own)
 			return PREEMPT_OWN_QUOTA;
-		if (!purse->entry)
+		if (!quota->entry)
 			return PREEMPT_ISOLATED;
 		return is_borrower(r, p) ? PREEMPT_ELIGIBLE : PREEMPT_WITHIN_MIN;
 	case PREEMPT_CRITICAL:
@@ -299,22 +299,22 @@ static bool is_preferred(const struct preempt_run *r, const char *uid)
 
 static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 	int64_t started = p->pod->started_ns ? p->pod->started_ns : r->ask->now_ns;
 	int64_t min_runtime;
 
-	if (!purse->entry)
+	if (!quota->entry)
 		return PREEMPT_ELIGIBLE;
-	min_runtime = purse->entry->quota.min_runtime_ns;
+	min_runtime = quota->entry->quota.min_runtime_ns;
 	if (r->ask->now_ns - started < min_runtime) {
 		earlier(&r->retry_ns, started + min_runtime);
 		return PREEMPT_MIN_RUNTIME;
 	}
-	if (purse->bounded && !purse->evictions && !is_preferred(r, p->pod->object.uid)) {
-		earlier(&r->retry_ns, purse->window_ends_ns);
+	if (quota->bounded && !quota->evictions && !is_preferred(r, p->pod->object.uid)) {
+		earlier(&r->retry_ns, quota->window_ends_ns);
 		return PREEMPT_MAX_EVICTIONS;
 	}
-	earlier(&r->more_ns, purse->window_ends_ns);
+	earlier(&r->more_ns, quota->window_ends_ns);
 	return PREEMPT_ELIGIBLE;
 }
 
@@ -612,7 +612,7 @@ void preempt_victims_collect(struct preempt_run *r)
 	find_contested(r);
 	preempt_share_read(r);
 	for (uint32_t s = 0; s < r->index->space_count; s++)
-		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
+		r->quotas[s].borrows = may_borrow(r, r->quotas[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)
 		collect(r, i);
 	refuse_groups(r);
@@ -635,9 +635,9 @@ bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim
 			      uint64_t contested)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_purse *purse = &r->purses[pod->space];
+	const struct preempt_quota *quota = &r->quotas[pod->space];
 
-	if (purse->bounded && !purse->evictions && !p->preferred)
+	if (quota->bounded && !quota->evictions && !p->preferred)
 		return false;
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
