@@ -88,7 +88,7 @@ struct preempt_victim_candidate {
 	double share; /* NaN: not known */
 	double waste; /* what it frees beyond what is asked, in pods asked for */
 	double loss; /* what its quota loses of its guarantees by it alone, in mins */
-	double turn; /* how far its quota is over its weighted share (preempt_share.c) */
+	double over_share; /* how far its quota is over its weighted share (preempt_share.c) */
 };
 
 /* By namespace of the index. */
@@ -235,7 +235,7 @@ bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim
 /* What each quota is due to pay: the book as it is without victims. */
 void preempt_share_read(struct preempt_run *r);
 /* In their order; what is due is less after each. */
-void preempt_share_take_turn(struct preempt_run *r, struct preempt_victim_candidate *p);
+void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate *p);
 double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 
 /* --- preempt_search.c */

@@ -97,7 +97,8 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 	if (!e)
 		return PREEMPT_FREE;
 	if (r->options->variant == QUOTA_CORRECTED)
-		return quota_is_owed(r->book, e, &r->claims) ? PREEMPT_BORROWED : PREEMPT_OWN;
+		return quota_claims_within_min(r->book, e, &r->claims) ? PREEMPT_BORROWED
+								       : PREEMPT_OWN;
 	return quota_excess_of_min(r->book, e, &r->claims, &excess) ? PREEMPT_OWN
 								    : PREEMPT_BORROWED;
 }

@@ -75,18 +75,18 @@ static double freed_by(const struct preempt_run *r, const struct preempt_pod *p,
 	return (double)preempt_victims_amount(p->pod, c->name) / (double)c->asked;
 }
 
-void preempt_share_take_turn(struct preempt_run *r, struct preempt_victim_candidate *p)
+void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	double *due = due_of(r, pod->space);
 	bool any = false;
 
-	p->turn = 0;
+	p->over_share = 0;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		double freed = freed_by(r, pod, i);
 
-		if (freed > 0 && (!any || due[i] > p->turn)) {
-			p->turn = due[i];
+		if (freed > 0 && (!any || due[i] > p->over_share)) {
+			p->over_share = due[i];
 			any = true;
 		}
 		due[i] -= freed;

@@ -396,7 +396,7 @@ static int by_rank(const void *left, const void *right)
 	if (!order)
 		order = (a->loss > b->loss) - (a->loss < b->loss);
 	if (!order)
-		order = (a->turn < b->turn) - (a->turn > b->turn);
+		order = (a->over_share < b->over_share) - (a->over_share > b->over_share);
 	if (!order)
 		order = (l->priority > k->priority) - (l->priority < k->priority);
 	if (!order)
@@ -431,7 +431,7 @@ static void sort(struct preempt_run *r)
 		r->due = mem_zalloc(count + 1, sizeof(*r->due));
 		memcpy(r->due, due, count * sizeof(*due));
 		for (uint32_t i = 0; i < r->candidate_count; i++)
-			preempt_share_take_turn(r, &all[i].candidate);
+			preempt_share_charge(r, &all[i].candidate);
 		free(r->due);
 		r->due = due;
 		qsort(all, r->candidate_count, sizeof(*all), by_rank);

@@ -223,8 +223,8 @@ bool quota_excess_of_min(const struct quota_book *b, const struct quota_entry *e
 	return c->all ? used_over_min(b, e, out) : claims_over_min(b, e, c, out);
 }
 
-bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
-		   const struct quota_claims *c)
+bool quota_claims_within_min(const struct quota_book *b, const struct quota_entry *e,
+			     const struct quota_claims *c)
 {
 	bool any = false;
 
@@ -328,7 +328,7 @@ bool quota_within_min(const struct quota_book *b, const char *namespace,
 	if (!e)
 		return false;
 	quota_claims_init(&c, b->options.variant, more);
-	within = quota_is_owed(b, e, &c);
+	within = quota_claims_within_min(b, e, &c);
 	quota_claims_fini(&c);
 	return within;
 }

@@ -75,7 +75,7 @@ void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 		add_nominated(b, ask, &ask->nominated[i], c);
 	if (ask->reserved)
 		quota_claims_add(c, v, QUOTA_OWN, -1, ask->reserved);
-	if (v == QUOTA_CORRECTED && e && ask->promised && quota_is_owed(b, e, c))
+	if (v == QUOTA_CORRECTED && e && ask->promised && quota_claims_within_min(b, e, c))
 		for (size_t i = 0; i < c->count; i++)
 			c->of[i].floor = INT64_MAX;
 }
@@ -240,7 +240,7 @@ static bool borrows(const struct quota_book *b, const struct quota_entry *e,
 	struct quota_excess x;
 
 	if (b->options.variant == QUOTA_CORRECTED)
-		return !quota_is_owed(b, e, c);
+		return !quota_claims_within_min(b, e, c);
 	return quota_excess_of_min(b, e, c, &x);
 }
 

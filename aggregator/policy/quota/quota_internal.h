@@ -149,8 +149,8 @@ void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_p
  * Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min; and
  * there is such a thing.
  */
-bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
-		   const struct quota_claims *c);
+bool quota_claims_within_min(const struct quota_book *b, const struct quota_entry *e,
+			     const struct quota_claims *c);
 /* What the asking pod claims, with the nominated pods that count before it. */
 void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 		       const struct quota_ask *ask, struct quota_claims *c);
