@@ -103,7 +103,7 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 
 	jsonw_key_string(w, "verdict", preempt_verdict_name(plan->verdict));
 	jsonw_key_string(w, "reason", reason);
-	quota_json_write_gate(w, &plan->gate);
+	quota_json_write_admission(w, &plan->admission);
 	if (plan->chosen.node)
 		jsonw_key_string(w, "node", plan->chosen.node);
 	if (plan->several)

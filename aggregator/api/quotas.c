@@ -171,7 +171,7 @@ static void write_admission(struct jsonw *w, const struct quota_scene *s,
 	quota_scene_write_head(s, w, "gap");
 	quota_json_write_pod(w, pod);
 	jsonw_key_string(w, "verdict", verdict.admitted ? "admitted" : "refused");
-	quota_json_write_gate(w, &verdict);
+	quota_json_write_admission(w, &verdict);
 	if (bound)
 		jsonw_key_string(w, "node", bound->node);
 	write_quota(w, s, pod->object.namespace);

@@ -147,7 +147,7 @@ static place_node find_room(struct preempt_run *r)
 {
 	place_node n;
 
-	if (!preempt_run_gates(r))
+	if (!preempt_run_quotas_allow(r))
 		return PLACE_NONE;
 	n = place_choose(r->place, r->pod, PLACE_FULLEST_FIRST, PLACE_NONE, r->ask->allowed, NULL);
 	if (n == PLACE_NONE || preempt_run_fits(r, n) == PLACE_FITS)
@@ -233,7 +233,7 @@ static void give_up(struct preempt_run *r, struct preempt_plan *plan)
 	r->retry_ns = preempt_victims_next_ns(r);
 	buf_add_str(&plan->narration, r->cut ? "No set of victims was found.\n"
 					     : "No set of victims that may go would help.\n");
-	preempt_tell_unblock(r, &plan->gate, &plan->unblock);
+	preempt_tell_unblock(r, &plan->admission, &plan->unblock);
 }
 
 static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
@@ -241,7 +241,7 @@ static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
 	preempt_run_leave(r);
 	if (r->going_count && finds_room(r, plan, PREEMPT_WAIT))
 		return true;
-	if (plan->gate.gate == QUOTA_NEVER)
+	if (plan->admission.reason == QUOTA_NEVER)
 		return false; /* no victim can help */
 	preempt_run_stay(r);
 	preempt_tell_rule(r, &plan->narration);
@@ -282,13 +282,13 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 static void make_plan(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
-	preempt_run_admit(r, &plan->gate);
-	preempt_tell_ask(r, &plan->gate, &plan->narration);
+	preempt_run_admit(r, &plan->admission);
+	preempt_tell_ask(r, &plan->admission, &plan->narration);
 	if (finds_room(r, plan, PREEMPT_NOT_NEEDED))
 		return;
 	if (preempt_says_never(r->ask)) {
 		buf_add_str(&plan->narration, "Its preemptionPolicy is Never: no victims.\n");
-		preempt_tell_unblock(r, &plan->gate, &plan->unblock);
+		preempt_tell_unblock(r, &plan->admission, &plan->unblock);
 		decide(plan, PREEMPT_NEVER);
 		return;
 	}

@@ -197,7 +197,7 @@ struct preempt_plan {
 	 * effort
 	 */
 	bool exhausted;
-	struct quota_verdict gate; /* what the quotas say without any victim */
+	struct quota_verdict admission; /* what the quotas say without any victim */
 	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
 	size_t node_count;
 	struct preempt_node *nodes; /* owned; by name */

@@ -61,11 +61,11 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 static bool *find_room(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
 {
 	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));
-	bool gates;
+	bool allowed;
 
 	preempt_run_leave(r);
-	gates = preempt_run_gates(r);
-	for (size_t i = 0; gates && i < count; i++) {
+	allowed = preempt_run_quotas_allow(r);
+	for (size_t i = 0; allowed && i < count; i++) {
 		size_t n = view_index(r->index->view, offers[i].node);
 
 		needs_none[i] = n < r->index->view->node_count &&

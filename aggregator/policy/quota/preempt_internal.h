@@ -178,7 +178,7 @@ void preempt_run_leave(struct preempt_run *r);
 void preempt_run_stay(struct preempt_run *r);
 bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod);
 /* The quotas allow it now. */
-bool preempt_run_gates(const struct preempt_run *r);
+bool preempt_run_quotas_allow(const struct preempt_run *r);
 /* What the quotas say, in words and numbers. */
 void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v);
 /* Also beside, and also without, the nominated pods there. */
@@ -292,11 +292,12 @@ bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable
 
 /* --- preempt_tell.c */
 
-void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
+void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *admission,
 		      struct buf *out);
 void preempt_tell_rule(const struct preempt_run *r, struct buf *out);
 void preempt_tell_candidates(const struct preempt_run *r, struct buf *out);
-void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out);
+void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *admission,
+			  struct buf *out);
 /* The sentence of a victim; to be freed. In the moment before it is taken. */
 char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 			  bool violates);

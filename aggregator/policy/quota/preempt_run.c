@@ -351,7 +351,7 @@ void preempt_run_fini(struct preempt_run *r)
 
 /* --- questions */
 
-bool preempt_run_gates(const struct preempt_run *r)
+bool preempt_run_quotas_allow(const struct preempt_run *r)
 {
 	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
 	enum quota_variant v = r->options->variant;

@@ -85,7 +85,7 @@ static bool fits(const struct attempt *a)
 
 static bool suffices(const struct attempt *a)
 {
-	return preempt_run_gates(a->run) && fits(a);
+	return preempt_run_quotas_allow(a->run) && fits(a);
 }
 
 /* --- greedy */
@@ -106,7 +106,7 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 {
 	uint32_t before = a->taken_count;
 	struct preempt_run *r = a->run;
-	bool gates;
+	bool allowed;
 
 	for (uint32_t i = 0; i < a->count; i++) {
 		struct preempt_victim_candidate *p = &r->candidates[a->of[i]];
@@ -118,12 +118,12 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 		a->taken[a->taken_count++] = a->of[i];
 	}
 	*f = preempt_run_fits(r, a->at);
-	gates = preempt_run_gates(r);
+	allowed = preempt_run_quotas_allow(r);
 	while (a->taken_count > before)
 		preempt_run_put(r, &r->candidates[a->taken[--a->taken_count]]);
 	if (*f != PLACE_FITS)
 		return PREEMPT_NODE_NO_ROOM;
-	return gates ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
+	return allowed ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
 }
 
 /* --- exact */
@@ -383,9 +383,9 @@ static bool is_final(enum place_filter f)
 	       is_of_its_pods(f) || f == PLACE_USE_CAP || f == PLACE_SILENT;
 }
 
-static bool gates(const struct attempt *a)
+static bool quotas_allow(const struct attempt *a)
 {
-	return preempt_run_gates(a->run);
+	return preempt_run_quotas_allow(a->run);
 }
 
 /* What a search over several nodes shares. */
@@ -394,7 +394,7 @@ struct several {
 	uint32_t *all; /* owned; every candidate, by rank */
 	uint32_t filter_nodes; /* left */
 	uint64_t scans; /* left */
-	bool gates_open; /* taking by rank the quotas can be satisfied */
+	bool quotas_can_allow; /* taking by rank the quotas can be satisfied */
 	struct preempt_set *best;
 };
 
@@ -409,7 +409,7 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 		s->all[i] = i;
 	a.of = s->all;
 	a.count = r->candidate_count;
-	s->gates_open = take_until(&a, gates);
+	s->quotas_can_allow = take_until(&a, quotas_allow);
 	put_all_but(&a, 0);
 	place_revert(r->place, m);
 	free(a.taken);
@@ -438,7 +438,7 @@ static bool try_several(struct several *s, struct attempt *a)
 		return false;
 	a->of = s->all;
 	a->count = a->run->candidate_count;
-	for (uint32_t i = 0; i < a->count && !gates(a); i++) {
+	for (uint32_t i = 0; i < a->count && !quotas_allow(a); i++) {
 		s->scans -= s->scans > 0;
 		take(a, i);
 	}
@@ -501,7 +501,7 @@ static void search_several(struct preempt_run *r, struct preempt_set *best)
 	struct several s;
 
 	several_init(&s, r, best);
-	for (place_node n = 0; s.gates_open && n < nodes; n++) {
+	for (place_node n = 0; s.quotas_can_allow && n < nodes; n++) {
 		if (!s.scans)
 			r->cut = true;
 		else if (preempt_run_allows(r, n))
@@ -520,10 +520,10 @@ static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
 {
 	struct several s;
 
-	if (preempt_run_gates(r))
+	if (preempt_run_quotas_allow(r))
 		return;
 	several_init(&s, r, best);
-	if (s.gates_open)
+	if (s.quotas_can_allow)
 		search_room(&s);
 	free(s.all);
 }
@@ -537,7 +537,7 @@ static bool starts(struct preempt_run *r, const struct preempt_set *s, place_nod
 /* Where it could start now and the set may go for it, the set's own node first. */
 static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 {
-	if (!preempt_run_gates(r))
+	if (!preempt_run_quotas_allow(r))
 		return PLACE_NONE;
 	if (starts(r, s, s->at))
 		return s->at;

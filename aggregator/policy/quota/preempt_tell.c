@@ -146,15 +146,15 @@ void preempt_tell_rule(const struct preempt_run *r, struct buf *out)
 	}
 }
 
-void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
+void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *admission,
 		      struct buf *out)
 {
 	buf_printf(out, "Pod %s/%s with priority %d asks for ", r->namespace,
 		   r->record->object.name, r->priority);
 	add_requests(out, r->requests);
 	buf_add_str(out, ".\n");
-	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse",
-		   gate->error.text);
+	buf_printf(out, "Quotas %s it: %s.\n", admission->admitted ? "admit" : "refuse",
+		   admission->error.text);
 }
 
 /* The same pods are with a quota to one that has none, and without one to all others. */
@@ -378,12 +378,13 @@ static bool tell_too_large(const struct preempt_run *r, struct buf *out)
 	return true;
 }
 
-void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out)
+void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *admission,
+			  struct buf *out)
 {
 	if (tell_too_large(r, out))
 		return;
-	if (!gate->admitted)
-		buf_printf(out, "Without victims: %s.\n", gate->error.text);
+	if (!admission->admitted)
+		buf_printf(out, "Without victims: %s.\n", admission->error.text);
 	tell_filters(r, true, out);
 	tell_filters(r, false, out);
 	tell_guarded(r, out);

@@ -144,7 +144,7 @@ static bool reprieve(struct scene *s, uint32_t i)
 		preempt_run_take(r, p);
 		s->victims[s->victim_count++] = p;
 	}
-	if (r->has_quota && !preempt_run_gates(r)) {
+	if (r->has_quota && !preempt_run_quotas_allow(r)) {
 		if (!stays)
 			return false;
 		preempt_run_take(r, p);

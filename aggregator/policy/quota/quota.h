@@ -175,7 +175,7 @@ bool quota_over_sum(const struct quota_book *b, const char *namespace,
 bool quota_within_min(const struct quota_book *b, const char *namespace,
 		      const struct resources *more);
 
-enum quota_gate {
+enum quota_admission {
 	QUOTA_ADMITTED,
 	QUOTA_NO_QUOTA, /* admitted: the namespace has none */
 	QUOTA_CRITICAL, /* admitted: by its priority */
@@ -185,7 +185,8 @@ enum quota_gate {
 	QUOTA_OVER_SUM,
 };
 
-const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overSumMin", .. */
+const char *
+quota_admission_name(enum quota_admission g); /* "admitted", "overMax", "overSumMin", .. */
 
 /*
  * A pod that has a node nominated: it counts for those of its namespace that are not more
@@ -221,7 +222,7 @@ struct quota_ask {
 
 /* The deciding resource and its numbers, in its own unit (resources.h). */
 struct quota_verdict {
-	enum quota_gate gate;
+	enum quota_admission reason;
 	bool admitted;
 	/* of the gate that refused, borrowed from the request or the book; NULL: none did */
 	const char *resource;

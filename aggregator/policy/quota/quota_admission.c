@@ -16,7 +16,7 @@
 #include "aggregator/policy/quota/quota_internal.h"
 #include "aggregator/policy/quota/quota_text.h"
 
-const char *quota_gate_name(enum quota_gate g)
+const char *quota_admission_name(enum quota_admission g)
 {
 	static const char *const names[] = {
 		[QUOTA_ADMITTED] = "admitted", [QUOTA_NO_QUOTA] = "noQuota",
@@ -168,7 +168,7 @@ static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 		textbuf_add(&s, " has no quota");
 		return;
 	}
-	if (v->gate == QUOTA_CRITICAL) {
+	if (v->reason == QUOTA_CRITICAL) {
 		textbuf_add(&s, "priority ");
 		textbuf_add_int(&s, ask->priority);
 		textbuf_add(&s, " is critical: not held up by quota ");
@@ -182,10 +182,10 @@ static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 
 /* --- the gates -------------------------------------------------------------------------------- */
 
-static void admit(struct quota_verdict *v, enum quota_gate gate, const struct quota_ask *ask,
+static void admit(struct quota_verdict *v, enum quota_admission reason, const struct quota_ask *ask,
 		  const struct quota *q)
 {
-	v->gate = gate;
+	v->reason = reason;
 	v->admitted = true;
 	tell_admitted(ask, q, v);
 }
@@ -199,14 +199,14 @@ static int64_t reserved_of(const struct resources *reserved, const char *name)
 	return amount;
 }
 
-static void refuse(struct quota_verdict *v, enum quota_gate gate, const struct quota_excess *x,
-		   const struct resources *reserved)
+static void refuse(struct quota_verdict *v, enum quota_admission reason,
+		   const struct quota_excess *x, const struct resources *reserved)
 {
 	int64_t taken = 0;
 
 	if (reserved)
 		taken = reserved_of(reserved, x->name);
-	v->gate = gate;
+	v->reason = reason;
 	v->admitted = false;
 	v->resource = x->name;
 	v->used = quota_clamp(x->used - taken);
@@ -272,7 +272,7 @@ void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct
 	const struct quota_entry *e = quota_book_entry(b, ask->namespace);
 	struct quota_claims c;
 
-	*v = (struct quota_verdict){.gate = QUOTA_ADMITTED};
+	*v = (struct quota_verdict){.reason = QUOTA_ADMITTED};
 	if (!e) {
 		admit(v, QUOTA_NO_QUOTA, ask, NULL);
 		return;
