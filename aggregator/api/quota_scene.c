@@ -342,23 +342,6 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 	};
 }
 
-size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
-{
-	size_t low = 0, count = quota_book_count(s->book), high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(quota_book_at(s->book, middle)->namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < count && strcmp(quota_book_at(s->book, low)->namespace, namespace) == 0)
-		return low;
-	return count;
-}
-
 /* --- a search for victims */
 
 /* The longest window of evictions that a quota may have (quota_annotations.h). */

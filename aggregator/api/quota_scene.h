@@ -89,8 +89,6 @@ bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs
  */
 struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
 				 const struct kube_pod *bound);
-/* The place of the namespace's quota in the book, or quota_book_count(). */
-size_t quota_scene_index(const struct quota_scene *s, const char *namespace);
 /*
  * The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is
  * on none.

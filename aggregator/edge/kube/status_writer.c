@@ -25,7 +25,6 @@
 #include "aggregator/edge/kube/kube_writer.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/quota/quota_status.h"
-#include "aggregator/policy/quota/quota_text.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"

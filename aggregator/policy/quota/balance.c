@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/quota/quota_text.h"
 #include "shared/mem.h"
 
 bool quota_names(const struct quota *q, const char *resource)
@@ -21,18 +20,9 @@ bool quota_names(const struct quota *q, const char *resource)
 	       resources_find(&q->max, resource, &amount);
 }
 
-/* 0 where there is no such key. */
-static int64_t amount_of(const struct resources *r, const char *name)
-{
-	int64_t amount = 0;
-
-	resources_find(r, name, &amount);
-	return amount;
-}
-
 static void add_named(struct resources *to, const char *name, int64_t amount)
 {
-	int64_t sum, before = amount_of(to, name);
+	int64_t sum, before = resources_amount(to, name);
 
 	if (__builtin_add_overflow(before, amount, &sum))
 		sum = INT64_MAX;
@@ -59,7 +49,7 @@ void quota_each_told(const struct quota *q, const struct quota_balance *b, quota
 
 static void add_pending(const struct quota *q, const char *name, void *context)
 {
-	add_named(context, name, amount_of(&q->pending, name));
+	add_named(context, name, resources_amount(&q->pending, name));
 }
 
 /* All names are in what is pending of all. */
@@ -106,21 +96,12 @@ static bool exceeds(int64_t used, int64_t more, int64_t bound)
 	return __builtin_add_overflow(used, more, &sum) || sum > bound;
 }
 
-/* Every pod is one of `pods`. */
-static int64_t asked_of(const struct resources *requests, const char *name)
-{
-	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
-
-	resources_find(requests, name, &amount);
-	return amount;
-}
-
 static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
 {
 	int64_t max;
 
 	return asked > 0 && resources_find(&q->max, name, &max) &&
-	       exceeds(amount_of(&q->used, name), asked, max);
+	       exceeds(resources_amount(&q->used, name), asked, max);
 }
 
 /* Pending pods that ask for the same. */
@@ -145,7 +126,7 @@ static bool find_held(const struct quota *q, const struct quota_balances *all,
 
 	for (size_t k = 0; k < all->count; k++) {
 		const char *name = all->of[k].resource;
-		int64_t asked = asked_of(pods->requests, name);
+		int64_t asked = quota_amount_of_pod(pods->requests, name);
 
 		if (!is_over_max(q, name, asked))
 			continue;
@@ -169,7 +150,7 @@ static void judge(const struct quota_book *b, size_t i, const struct quota_balan
 		quota_find_lacked(b, pods->requests, &lacked);
 	for (size_t k = 0; k < all->count; k++) {
 		const struct quota_balance_row *row = &all->of[k];
-		int64_t asked = asked_of(pods->requests, row->resource);
+		int64_t asked = quota_amount_of_pod(pods->requests, row->resource);
 
 		if (asked <= 0)
 			continue;
@@ -177,7 +158,7 @@ static void judge(const struct quota_book *b, size_t i, const struct quota_balan
 			add_all(&out->waiting, row->resource, asked, pods->count);
 		if (within && row->sum.guaranteed > 0 &&
 		    (exceeds(row->sum.used, asked, row->sum.guaranteed) ||
-		     amount_of(&lacked, row->resource) > 0))
+		     resources_amount(&lacked, row->resource) > 0))
 			add_all(&out->starved, row->resource, asked, pods->count);
 	}
 	resources_fini(&lacked);
@@ -248,20 +229,20 @@ const char *quota_state_name(enum quota_state s)
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource)
 {
-	int64_t min = amount_of(&b->guaranteed, resource), used = amount_of(&q->used, resource),
-		max;
+	int64_t min = resources_amount(&b->guaranteed, resource),
+		used = resources_amount(&q->used, resource), max;
 
 	if (resources_find(&q->max, resource, &max) && used > max)
 		return QUOTA_STATE_OVER_MAX;
-	if (amount_of(&b->starved, resource) > 0)
+	if (resources_amount(&b->starved, resource) > 0)
 		return QUOTA_STATE_STARVED;
-	if (amount_of(&b->held, resource) > 0)
+	if (resources_amount(&b->held, resource) > 0)
 		return QUOTA_STATE_AT_MAX;
-	if (amount_of(&b->waiting, resource) > 0)
+	if (resources_amount(&b->waiting, resource) > 0)
 		return QUOTA_STATE_WAITING;
 	if (used > min)
 		return QUOTA_STATE_BORROWING;
-	if (amount_of(&b->lent, resource) > 0)
+	if (resources_amount(&b->lent, resource) > 0)
 		return QUOTA_STATE_LENDING;
 	return min > 0 && used == 0 ? QUOTA_STATE_UNUSED : QUOTA_STATE_WITHIN;
 }
@@ -275,7 +256,8 @@ struct numbers {
 static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
 		      char out[3 * QUOTA_TEXT_MAX])
 {
-	int64_t min = amount_of(&q->min, name), guaranteed = amount_of(&b->guaranteed, name);
+	int64_t min = resources_amount(&q->min, name),
+		guaranteed = resources_amount(&b->guaranteed, name);
 	struct textbuf s;
 
 	textbuf_start(&s, out, 3 * QUOTA_TEXT_MAX);
@@ -295,12 +277,12 @@ static void write_numbers(const struct quota *q, const struct quota_balance *b, 
 					: state == QUOTA_STATE_AT_MAX ? &b->held
 								      : &b->waiting;
 
-	quota_amount_text(name, amount_of(&q->used, name), n->used);
+	quota_amount_text(name, resources_amount(&q->used, name), n->used);
 	write_min(q, b, name, n->min);
-	quota_amount_text(name, amount_of(&q->max, name), n->max);
-	quota_amount_text(name, amount_of(asked, name), n->asked);
-	quota_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
-	quota_amount_text(name, amount_of(&b->lent, name), n->lent);
+	quota_amount_text(name, resources_amount(&q->max, name), n->max);
+	quota_amount_text(name, resources_amount(asked, name), n->asked);
+	quota_amount_text(name, resources_amount(&b->borrowed, name), n->borrowed);
+	quota_amount_text(name, resources_amount(&b->lent, name), n->lent);
 }
 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
@@ -350,7 +332,7 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
 		break;
 	default:
-		if (amount_of(&b->guaranteed, resource) > 0)
+		if (resources_amount(&b->guaranteed, resource) > 0)
 			error_set(error, "%.100s: %s is used of the guaranteed %s", resource,
 				  n.used, n.min);
 		else

@@ -20,8 +20,8 @@
 
 #include "aggregator/policy/quota/balance.h"
 #include "aggregator/policy/quota/quota_annotations.h"
-#include "aggregator/policy/quota/quota_text.h"
-#include "shared/mem.h"
+#include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 /* --- the table */
 
@@ -97,10 +97,7 @@ static void found(struct lint *l, enum quota_lint_code code, const struct about 
 		out->dropped++;
 		return;
 	}
-	if (out->count == l->room) {
-		l->room = l->room ? 2 * l->room : 16;
-		out->of = mem_realloc(out->of, l->room * sizeof(*out->of));
-	}
+	out->of = array_grow(out->of, out->count, &l->room, sizeof(*out->of));
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -374,31 +371,16 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 	}
 }
 
-/* Where the objects of a namespace begin in a table, or end (after). */
-static size_t find_namespace(const struct object_table *t, const char *namespace, bool after)
-{
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(t->of[middle]->namespace, namespace);
-
-		if (order < 0 || (after && order == 0))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void check_hard(struct lint *l, struct object *const *of, size_t count)
 {
 	const struct object_table *hards = l->view->cluster->tables[OBJECT_RESOURCE_QUOTA];
-	size_t end = find_namespace(hards, of[0]->namespace, true);
+	const char *namespace = of[0]->namespace;
 
-	for (size_t k = find_namespace(hards, of[0]->namespace, false); k < end; k++) {
+	for (size_t k = quota_view_find(hards, namespace); k < hards->count; k++) {
 		const struct kube_quota *hard = (const struct kube_quota *)hards->of[k];
 
+		if (strcmp(hards->of[k]->namespace, namespace) != 0)
+			break;
 		if (has_scopes(hards->of[k]))
 			continue;
 		for (size_t i = 0; i < count; i++) {
@@ -439,8 +421,7 @@ static void check_sums(struct lint *l)
 	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
 		if (!resources_find(&l->capacity, name, &have) || !is_counted(l, name))
 			continue;
-		ready = 0;
-		resources_find(&l->ready, name, &ready);
+		ready = resources_amount(&l->ready, name);
 		if (sum > have)
 			check_sum(l, QUOTA_LINT_CODE_SUM_OVER_CAPACITY, name, sum, have,
 				  "all nodes");
@@ -494,8 +475,7 @@ static void check_held_of(struct lint *l, const char *name, int64_t have)
 
 			if (!quota_bounds(l->book, q->namespace, name, &min, &max))
 				continue;
-			used = 0;
-			resources_find(&q->used, name, &used);
+			used = resources_amount(&q->used, name);
 			within = used < min ? used : min;
 			if (pass == 0 && __builtin_add_overflow(kept, within, &kept))
 				return;
@@ -565,41 +545,15 @@ struct unseen {
 	uint32_t pods, without[SEEN];
 };
 
-/*
- * The place of the namespace's quota in the book, or its count. Pods come sorted, so that mostly it
- * is the same again.
- */
-static size_t find_quota(const struct quota_book *b, const char *namespace, size_t last)
-{
-	size_t low = 0, high = quota_book_count(b), count = high;
-
-	if (last < count && strcmp(quota_book_at(b, last)->namespace, namespace) == 0)
-		return last;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(quota_book_at(b, middle)->namespace, namespace);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return count;
-}
-
-static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts,
-		      size_t *last)
+static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts)
 {
 	size_t at;
 
 	if (!p || !kube_pod_is_active(p))
 		return;
-	at = find_quota(l->book, p->object.namespace, *last);
+	at = quota_book_index(l->book, p->object.namespace);
 	if (at == quota_book_count(l->book))
 		return;
-	*last = at;
 	counts[at].pods++;
 	for (size_t i = 0; i < SEEN; i++)
 		counts[at].without[i] += kube_pod_requests(p)->of[seen_ids[i]] == 0;
@@ -609,13 +563,12 @@ static void count_pods(const struct lint *l, struct unseen *counts)
 {
 	const struct object_table *pending = l->view->cluster->tables[OBJECT_POD];
 	const struct view *v = l->view;
-	size_t last = 0;
 
 	for (size_t i = 0; i < v->node_count; i++)
 		for (size_t k = 0; k < v->nodes[i]->pod_count; k++)
-			count_pod(l, v->nodes[i]->pods[k].pod, counts, &last);
+			count_pod(l, v->nodes[i]->pods[k].pod, counts);
 	for (size_t i = 0; i < pending->count; i++)
-		count_pod(l, (const struct kube_pod *)pending->of[i], counts, &last);
+		count_pod(l, (const struct kube_pod *)pending->of[i], counts);
 }
 
 static void check_unseen(struct lint *l, const struct quota *q, const struct unseen *u)
@@ -655,9 +608,10 @@ static void check_namespaces(struct lint *l)
 	size_t end;
 
 	for (size_t at = 0; at < quotas->count; at = end) {
-		end = find_namespace(quotas, quotas->of[at]->namespace, true);
-		for (size_t i = at; i < end; i++)
-			check_quota(l, (const struct kube_quota *)quotas->of[i]);
+		for (end = at; end < quotas->count &&
+			       strcmp(quotas->of[end]->namespace, quotas->of[at]->namespace) == 0;
+		     end++)
+			check_quota(l, (const struct kube_quota *)quotas->of[end]);
 		check_duplicates(l, quotas->of + at, end - at);
 		check_hard(l, quotas->of + at, end - at);
 	}

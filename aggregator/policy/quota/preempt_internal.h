@@ -210,8 +210,6 @@ int64_t preempt_victims_next_ns(const struct preempt_run *r);
 /* Whether it may be one more victim where that is contested, as things are now. */
 bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
 			      uint64_t contested);
-/* How much the pod has of what is claimed; each is one pod. */
-int64_t preempt_victims_amount(const struct kube_pod *pod, const char *name);
 /* Whether it is contested for some destination. */
 bool preempt_victims_contest(const struct preempt_run *r, size_t claim);
 /* Whether a set that is taken may be, in turn or all at once, for that destination. */

@@ -99,8 +99,8 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 	if (r->options->variant == QUOTA_CORRECTED)
 		return quota_claims_within_min(r->book, e, &r->claims) ? PREEMPT_BORROWED
 								       : PREEMPT_OWN;
-	return quota_excess_of_min(r->book, e, &r->claims, &excess) ? PREEMPT_OWN
-								    : PREEMPT_BORROWED;
+	return quota_find_excess(r->book, e, QUOTA_MIN, &r->claims, &excess) ? PREEMPT_OWN
+									     : PREEMPT_BORROWED;
 }
 
 static int by_time(const void *left, const void *right)
@@ -354,13 +354,12 @@ void preempt_run_fini(struct preempt_run *r)
 bool preempt_run_quotas_allow(const struct preempt_run *r)
 {
 	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
-	enum quota_variant v = r->options->variant;
 	struct quota_excess excess;
 
 	if (!e || r->rule == PREEMPT_CRITICAL)
 		return true;
-	return !quota_excess_of_max(v, e, &r->claims, &excess) &&
-	       !quota_excess_of_sum(r->book, &r->claims, &excess);
+	return !quota_find_excess(r->book, e, QUOTA_MAX, &r->claims, &excess) &&
+	       !quota_find_excess(r->book, e, QUOTA_SUM_OF_MIN, &r->claims, &excess);
 }
 
 void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)

@@ -72,7 +72,7 @@ static double freed_by(const struct preempt_run *r, const struct preempt_pod *p,
 
 	if (!preempt_victims_contest(r, claim))
 		return 0;
-	return (double)preempt_victims_amount(p->pod, c->name) / (double)c->asked;
+	return (double)quota_amount_of_pod(kube_pod_requests(p->pod), c->name) / (double)c->asked;
 }
 
 void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate *p)

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
-#include "aggregator/policy/quota/quota_text.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 

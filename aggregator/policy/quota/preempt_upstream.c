@@ -70,7 +70,7 @@ static bool is_candidate(const struct preempt_run *r, const struct preempt_victi
 		return quota->own && lower;
 	case PREEMPT_BORROWED:
 		return !quota->own && quota->entry &&
-		       quota_over_min(r->book, pod->pod->object.namespace, NULL);
+		       quota_is_over(r->book, QUOTA_MIN, pod->pod->object.namespace, NULL);
 	case PREEMPT_FREE:
 		return !quota->entry && lower;
 	case PREEMPT_CRITICAL: /* it knows no such */
@@ -105,8 +105,8 @@ static void scan(struct scene *s)
 /* The pod alone, without those nominated. */
 static bool is_over_bare(const struct preempt_run *r)
 {
-	return quota_over_max(r->book, r->namespace, r->requests) ||
-	       quota_over_sum(r->book, r->namespace, r->requests);
+	return quota_is_over(r->book, QUOTA_MAX, r->namespace, r->requests) ||
+	       quota_is_over(r->book, QUOTA_SUM_OF_MIN, r->namespace, r->requests);
 }
 
 /* Most important first, each counts for its budgets; who finds one used up would break it. */
@@ -268,7 +268,7 @@ static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
 	if (quota->own)
 		return lower;
 	return r->rule == PREEMPT_BORROWED &&
-	       quota_over_min(r->book, p->pod->object.namespace, NULL);
+	       quota_is_over(r->book, QUOTA_MIN, p->pod->object.namespace, NULL);
 }
 
 bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable)

@@ -23,14 +23,6 @@
 #include "aggregator/policy/quota/preempt_internal.h"
 #include "shared/mem.h"
 
-int64_t preempt_victims_amount(const struct kube_pod *pod, const char *name)
-{
-	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
-
-	resources_find(kube_pod_requests(pod), name, &amount);
-	return amount;
-}
-
 /* --- what is contested */
 
 /* Those beyond are one bit together. */
@@ -121,7 +113,7 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 
 		if (!(contested & bit_of(i)) || !is_at_stake(r, i))
 			continue;
-		share = preempt_victims_amount(p->pod, c->name);
+		share = quota_amount_of_pod(kube_pod_requests(p->pod), c->name);
 		row = quota_rows_find(&e->rows, c->name);
 		if (share <= 0)
 			continue;
@@ -152,7 +144,8 @@ static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod
 		return false;
 	for (size_t i = 0; i < quota->entry->rows.count; i++) {
 		const struct quota_row *row = &quota->entry->rows.of[i];
-		int64_t share = row->in_min ? preempt_victims_amount(p->pod, row->name) : 0;
+		int64_t share =
+			row->in_min ? quota_amount_of_pod(kube_pod_requests(p->pod), row->name) : 0;
 
 		if (share > 0 && row->used - share < row->min)
 			return true;
@@ -176,7 +169,9 @@ static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint
 		const struct preempt_victim_candidate *p = &r->candidates[set[i]];
 		const struct preempt_pod *pod = preempt_run_pod(r, p);
 		int64_t share =
-			pod->space == space ? preempt_victims_amount(pod->pod, row->name) : 0;
+			pod->space == space
+				? quota_amount_of_pod(kube_pod_requests(pod->pod), row->name)
+				: 0;
 
 		going += share;
 		used += p->taken ? share : 0;
@@ -227,7 +222,8 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_row *row = quota_rows_find(&e->rows, r->claims.of[i].name);
 
-		if (is_at_stake(r, i) && preempt_victims_amount(p->pod, r->claims.of[i].name) > 0 &&
+		if (is_at_stake(r, i) &&
+		    quota_amount_of_pod(kube_pod_requests(p->pod), r->claims.of[i].name) > 0 &&
 		    row && row->used > row->min)
 			return true;
 	}
@@ -365,7 +361,7 @@ static void weigh(const struct preempt_run *r, struct preempt_victim_candidate *
 
 	p->waste = 0;
 	for (size_t at = 0; resources_next(r->requests, &at, &name, &amount);) {
-		int64_t freed = preempt_victims_amount(pod, name);
+		int64_t freed = quota_amount_of_pod(kube_pod_requests(pod), name);
 
 		if (amount > 0 && freed > amount)
 			p->waste += (double)(freed - amount) / (double)amount;

@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/resources.h"
+#include "aggregator/policy/textbuf.h"
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 #include "shared/error.h"
@@ -130,6 +131,7 @@ void quota_find_lacked(const struct quota_book *b, const struct resources *reque
 		       struct resources *lacked);
 size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
+size_t quota_book_index(const struct quota_book *b, const char *namespace); /* count: none */
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
 /*
@@ -154,19 +156,16 @@ void quota_book_add(struct quota_book *b, const char *namespace, const struct re
 void quota_book_subtract(struct quota_book *b, const char *namespace,
 			 const struct resources *requests);
 
+enum quota_bound { QUOTA_MAX, QUOTA_MIN, QUOTA_SUM_OF_MIN };
+
 /*
- * Comparisons that preemption needs, by the book's variant: strictly more than the bound, so that
- * equal is not over. `more` is one pod's requests, or several pods' with the key `pods`, and may be
- * NULL; false for a namespace without a quota. Corrected: with `more` only resources it asks for
- * are compared, without it all that the quota names.
+ * Whether the namespace's quota, or for QUOTA_SUM_OF_MIN all quotas together, are over the bound
+ * with `more`, by the book's variant. Equal is not over. `more` is one pod's requests, or several
+ * pods' with the key `pods`, and may be NULL. False for a namespace without a quota. Corrected: with
+ * `more` only resources it asks for are compared, without it all that the quota names.
  */
-bool quota_over_min(const struct quota_book *b, const char *namespace,
-		    const struct resources *more);
-bool quota_over_max(const struct quota_book *b, const char *namespace,
-		    const struct resources *more);
-/* Whether all quotas together, and `more` for a pod of that namespace, are over the sum of mins. */
-bool quota_over_sum(const struct quota_book *b, const char *namespace,
-		    const struct resources *more);
+bool quota_is_over(const struct quota_book *b, enum quota_bound bound, const char *namespace,
+		   const struct resources *more);
 
 /*
  * Whether the namespace's quota stays within its min with that, of all that somebody is guaranteed
@@ -237,5 +236,20 @@ struct quota_verdict {
  * upstream: max first. Upstream knows no QUOTA_NEVER, and no QUOTA_CRITICAL.
  */
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v);
+
+/* --- amounts */
+
+/* The pod's request of that resource. Each pod is one of `pods`, where the key is missing. */
+int64_t quota_amount_of_pod(const struct resources *requests, const char *name);
+/*
+ * The exact amount: CPU in cores ("4.0", "0.25"), bytes in the largest unit that divides them
+ * ("1536Mi"), others as they are.
+ */
+void quota_add_amount(struct textbuf *s, const char *resource, int64_t amount);
+
+enum { QUOTA_TEXT_MAX = 32 };
+
+/* The same as a string. */
+void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX]);
 
 #endif

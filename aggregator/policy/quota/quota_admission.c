@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/policy/quota/quota_text.h"
 
 const char *quota_admission_name(enum quota_admission g)
 {
@@ -42,7 +41,7 @@ static bool is_over_min(const struct quota_book *b, const struct quota_entry *e,
 	bool over;
 
 	quota_claims_init(&c, v, v == QUOTA_UPSTREAM ? NULL : more);
-	over = quota_excess_of_min(b, e, &c, &excess);
+	over = quota_find_excess(b, e, QUOTA_MIN, &c, &excess);
 	quota_claims_fini(&c);
 	return over;
 }
@@ -190,22 +189,11 @@ static void admit(struct quota_verdict *v, enum quota_admission reason, const st
 	tell_admitted(ask, q, v);
 }
 
-/* How much of what is used is this very pod's. */
-static int64_t reserved_of(const struct resources *reserved, const char *name)
-{
-	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0; /* one, where unsaid */
-
-	resources_find(reserved, name, &amount);
-	return amount;
-}
-
 static void refuse(struct quota_verdict *v, enum quota_admission reason,
 		   const struct quota_excess *x, const struct resources *reserved)
 {
-	int64_t taken = 0;
+	int64_t taken = reserved ? quota_amount_of_pod(reserved, x->name) : 0;
 
-	if (reserved)
-		taken = reserved_of(reserved, x->name);
 	v->reason = reason;
 	v->admitted = false;
 	v->resource = x->name;
@@ -241,7 +229,7 @@ static bool borrows(const struct quota_book *b, const struct quota_entry *e,
 
 	if (b->options.variant == QUOTA_CORRECTED)
 		return !quota_claims_within_min(b, e, c);
-	return quota_excess_of_min(b, e, c, &x);
+	return quota_find_excess(b, e, QUOTA_MIN, c, &x);
 }
 
 static void judge(const struct quota_book *b, const struct quota_entry *e,
@@ -256,10 +244,10 @@ static void judge(const struct quota_book *b, const struct quota_entry *e,
 	if (variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x)) {
 		refuse(v, QUOTA_NEVER, &x, NULL);
 		tell_never(&s, &e->quota, ask, v);
-	} else if (quota_excess_of_max(variant, e, c, &x)) {
+	} else if (quota_find_excess(b, e, QUOTA_MAX, c, &x)) {
 		refuse(v, QUOTA_OVER_MAX, &x, ask->reserved);
 		tell_max(&s, &e->quota, ask, v);
-	} else if (quota_excess_of_sum(b, c, &x)) {
+	} else if (quota_find_excess(b, e, QUOTA_SUM_OF_MIN, c, &x)) {
 		refuse(v, QUOTA_OVER_SUM, &x, ask->reserved);
 		tell_sum(&s, &e->quota, ask, v, quota_rows_find(&b->sum, x.name), borrows(b, e, c));
 	} else {

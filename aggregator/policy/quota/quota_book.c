@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 void quota_options_default(struct quota_options *o)
 {
@@ -174,34 +175,31 @@ static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int
 	}
 }
 
-/* Where the namespace's entry is, or belongs. */
-static size_t place_of(const struct quota_book *b, const char *namespace)
+static int compare_entry(const void *namespace, const void *entry)
 {
-	size_t low = 0, high = b->count;
+	return strcmp(namespace, (*(struct quota_entry *const *)entry)->quota.namespace);
+}
 
-	/* Who puts them in order puts each behind the last. */
-	if (high && strcmp(b->sorted[high - 1]->quota.namespace, namespace) < 0)
-		return high;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+/* Where the namespace's entry is, or belongs. */
+static size_t find_place(const struct quota_book *b, const char *namespace)
+{
+	return array_lower_bound(namespace, b->sorted, b->count, sizeof(struct quota_entry *),
+				 compare_entry);
+}
 
-		if (strcmp(b->sorted[middle]->quota.namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+size_t quota_book_index(const struct quota_book *b, const char *namespace)
+{
+	size_t at = find_place(b, namespace);
+
+	return at < b->count && compare_entry(namespace, &b->sorted[at]) == 0 ? at : b->count;
 }
 
 static void link_entry(struct quota_book *b, struct quota_entry *e)
 {
-	size_t at = place_of(b, e->quota.namespace);
+	size_t at = find_place(b, e->quota.namespace);
 
-	assert(at == b->count || strcmp(b->sorted[at]->quota.namespace, e->quota.namespace) != 0);
-	if (b->count == b->room) {
-		b->room = b->room ? 2 * b->room : 16;
-		b->sorted = mem_realloc(b->sorted, b->room * sizeof(struct quota_entry *));
-	}
+	assert(at == b->count || compare_entry(e->quota.namespace, &b->sorted[at]) != 0);
+	b->sorted = array_grow(b->sorted, b->count, &b->room, sizeof(struct quota_entry *));
 	memmove(b->sorted + at + 1, b->sorted + at, (b->count - at) * sizeof(struct quota_entry *));
 	b->sorted[at] = e;
 	b->count++;
@@ -251,8 +249,7 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	HASH_FIND_STR(b->hash, namespace, e);
 	if (!e)
 		return false;
-	for (at = 0; b->sorted[at] != e;)
-		at++;
+	at = find_place(b, namespace);
 	memmove(b->sorted + at, b->sorted + at + 1,
 		(b->count - at - 1) * sizeof(struct quota_entry *));
 	b->count--;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 /* Namespaces whose entries are made anew; borrowed, and told more than once perhaps. */
 struct names {
@@ -25,10 +26,7 @@ static void add_name(struct names *n, const char *name)
 {
 	if (n->count && strcmp(n->of[n->count - 1], name) == 0)
 		return;
-	if (n->count == n->room) {
-		n->room = n->room ? 2 * n->room : 16;
-		n->of = mem_realloc(n->of, n->room * sizeof(*n->of));
-	}
+	n->of = array_grow(n->of, n->count, &n->room, sizeof(*n->of));
 	n->of[n->count++] = name;
 }
 

@@ -87,6 +87,8 @@ struct quota_counted {
 struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation);
 /* The pod of a reservation, if the view has it, without a node; else NULL. */
 const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r);
+/* The index of the first object of the namespace, or where it belongs. */
+size_t quota_view_find(const struct object_table *t, const char *namespace);
 /* What the nodes of the book's view have. */
 void quota_view_read_capacity(struct quota_book *b);
 /*
@@ -161,11 +163,9 @@ struct quota_excess {
 	quota_amount used, asked, claimed, bound; /* used + claimed > bound */
 };
 
-bool quota_excess_of_max(enum quota_variant v, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out);
-bool quota_excess_of_min(const struct quota_book *b, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out);
-bool quota_excess_of_sum(const struct quota_book *b, const struct quota_claims *c,
-			 struct quota_excess *out);
+/* e is not read for QUOTA_SUM_OF_MIN. */
+bool quota_find_excess(const struct quota_book *b, const struct quota_entry *e,
+		       enum quota_bound bound, const struct quota_claims *c,
+		       struct quota_excess *out);
 
 #endif

@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/policy/quota/quota_text.h"
 
 #define WEIGHT_UNIT 1000
 #define WEIGHT_MAX  1000000000LL /* thousandths */
@@ -99,7 +98,7 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 			const char *resource, struct quota_share *out)
 {
 	const struct quota_row *row = quota_rows_find(&e->rows, resource);
-	int64_t pending = 0, max;
+	int64_t max;
 
 	*out = (struct quota_share){0};
 	if (b->options.variant == QUOTA_CORRECTED && !quota_names_row(row) &&
@@ -108,8 +107,8 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	quota_bounds(b, e->quota.namespace, resource, &out->min, &max);
 	out->min = at_least_0(out->min);
 	out->used = row ? at_least_0(quota_clamp(row->used)) : 0;
-	resources_find(&e->quota.pending, resource, &pending);
-	out->wanted = quota_clamp((quota_amount)out->used + at_least_0(pending));
+	out->wanted = quota_clamp((quota_amount)out->used +
+				  at_least_0(resources_amount(&e->quota.pending, resource)));
 	if (out->wanted > max)
 		out->wanted = max > out->used ? max : out->used;
 	if (b->options.variant == QUOTA_CORRECTED)

@@ -13,6 +13,7 @@
 
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 /* A quota that nobody dates is younger than all that are. */
 static int64_t age_order(const struct kube_quota *q)
@@ -82,20 +83,15 @@ static void put_quotas(struct quota_book *b, const struct view *v)
 		put_quota(b, v, next_quota(t, &at));
 }
 
-/* The first of the table that is not before the namespace. */
-static size_t find_quota(const struct object_table *t, const char *namespace)
+static int compare_namespace(const void *namespace, const void *object)
 {
-	size_t low = 0, high = t->count;
+	return strcmp(namespace, (*(struct object *const *)object)->namespace);
+}
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(t->of[middle]->namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+size_t quota_view_find(const struct object_table *t, const char *namespace)
+{
+	return array_lower_bound(namespace, t->of, t->count, sizeof(struct object *),
+				 compare_namespace);
 }
 
 static void put_default(struct quota_book *b, const struct view *v, const char *namespace)
@@ -165,33 +161,23 @@ struct quota_counted quota_view_counted(const struct reservations_copy *c, uint6
 	return counted;
 }
 
-/* The place of the first that is not before the namespace. */
-static size_t find_counted(const struct quota_book *b, const char *namespace)
+static int compare_counted(const void *namespace, const void *reservation)
 {
-	size_t low = 0, high = b->counted_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(b->counted[middle]->namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return strcmp(namespace, (*(const struct reservation *const *)reservation)->namespace);
 }
 
 void quota_view_renew(struct quota_book *b, const char *namespace)
 {
 	const struct object_table *t = b->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
-	size_t at = find_quota(t, namespace);
+	size_t at = quota_view_find(t, namespace);
 
 	if (!quota_book_drop(b, namespace))
 		return; /* reservations where there is no quota */
 	put_quota(b, b->view, next_quota(t, &at));
-	for (size_t i = find_counted(b, namespace);
-	     i < b->counted_count && strcmp(b->counted[i]->namespace, namespace) == 0; i++)
-		add_reservation(b, b->counted[i]);
+	at = array_lower_bound(namespace, b->counted, b->counted_count,
+			       sizeof(const struct reservation *), compare_counted);
+	for (; at < b->counted_count && strcmp(b->counted[at]->namespace, namespace) == 0; at++)
+		add_reservation(b, b->counted[at]);
 }
 
 /* --- what the nodes have */
@@ -230,7 +216,7 @@ const struct kube_pod *quota_next_pending(const struct quota_book *b, const char
 	const struct object_table *t = c ? c->tables[OBJECT_POD] : NULL;
 
 	if (t && !*at)
-		*at = find_quota(t, namespace);
+		*at = quota_view_find(t, namespace);
 	while (t && *at < t->count && strcmp(t->of[*at]->namespace, namespace) == 0) {
 		const struct kube_pod *pod = (const struct kube_pod *)t->of[(*at)++];
 		const struct object *o = &pod->object;
@@ -257,11 +243,10 @@ static uint64_t find_missing(const struct resources *requests, const struct reso
 			missing |= 1ULL << id;
 	for (uint32_t i = 0; i < requests->extended_count && i < EXTENDED_MAX; i++) {
 		const struct resource_extended *asked = &requests->extended[i];
-		int64_t have = 0, taken = 0;
 
-		resources_find(all, asked->name, &have);
-		resources_find(used, asked->name, &taken);
-		if (asked->amount > 0 && (quota_amount)asked->amount + taken > have)
+		if (asked->amount > 0 &&
+		    (quota_amount)asked->amount + resources_amount(used, asked->name) >
+			    resources_amount(all, asked->name))
 			missing |= 1ULL << (RESOURCE_STANDARD + i);
 	}
 	return missing;

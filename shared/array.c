@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shared/array.h"
+
+#include "shared/mem.h"
+
+void *array_grow(void *array, size_t count, size_t *room, size_t size)
+{
+	if (count < *room)
+		return array;
+	*room = *room ? 2 * *room : 16;
+	return mem_realloc(array, *room * size);
+}
+
+size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
+			 int (*compare)(const void *key, const void *element))
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare(key, (const char *)array + middle * size) > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
