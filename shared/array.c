@@ -3,12 +3,13 @@
 
 #include "shared/mem.h"
 
-void *array_grow(void *array, size_t count, size_t *room, size_t size)
+enum { ROOM_LEAST = 16 };
+
+void *array_grow(void *array, size_t count, size_t size)
 {
-	if (count < *room)
+	if (count && (count < ROOM_LEAST || (count & (count - 1))))
 		return array;
-	*room = *room ? 2 * *room : 16;
-	return mem_realloc(array, *room * size);
+	return mem_realloc(array, (count ? 2 * count : ROOM_LEAST) * size);
 }
 
 size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,

@@ -6,10 +6,11 @@
 #include <stddef.h>
 
 /*
- * Makes room for one more element behind the first `count`, doubling *room when it is full. Returns
- * the array, which may have moved.
+ * Makes room for one more element behind the first `count`. Returns the array, which may have moved.
+ * The room is 16 elements, and doubles when count reaches it: every element must have been added
+ * this way.
  */
-void *array_grow(void *array, size_t count, size_t *room, size_t size);
+void *array_grow(void *array, size_t count, size_t size);
 /* The index of the first element that is not before the key, or count. compare is as bsearch()'s. */
 size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
 			 int (*compare)(const void *key, const void *element));

@@ -71,7 +71,6 @@ struct lint {
 	struct resources capacity, ready; /* of all nodes, and of those that take pods now */
 	struct resources guaranteed; /* by all quotas that count */
 	struct quota_findings *out;
-	size_t room;
 };
 
 /* What a finding is about; all may be NULL but kind. */
@@ -97,7 +96,7 @@ static void found(struct lint *l, enum quota_lint_code code, const struct about 
 		out->dropped++;
 		return;
 	}
-	out->of = array_grow(out->of, out->count, &l->room, sizeof(*out->of));
+	out->of = array_grow(out->of, out->count, sizeof(*out->of));
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

@@ -32,7 +32,7 @@ struct preempt_pod {
 	uint32_t space;
 };
 
-/* A namespace that has bound pods, and the budgets in it. */
+/* A namespace that has pods, and the budgets in it. */
 struct preempt_space {
 	const char *name;
 	uint32_t first_budget, budget_count;
@@ -95,7 +95,6 @@ struct preempt_victim_candidate {
 struct preempt_quota {
 	const struct quota_entry *entry; /* NULL: no quota */
 	bool own; /* it is the pod's namespace */
-	bool borrows; /* it uses more than its min of something that is asked for */
 	uint32_t evictions; /* left in the window */
 	bool bounded; /* there is a window */
 	int64_t window_ends_ns; /* when enough of it is forgotten for one more; 0: never */
@@ -137,10 +136,10 @@ struct preempt_run {
 		*gangs; /* owned; members' numbers are candidates'; NULL: not asked (upstream) */
 	bool one_node; /* whoever falls must be on the same node (the extender) */
 	struct preempt_victim_candidate *candidates; /* corrected: by rank */
-	uint32_t candidate_count, candidate_room;
+	uint32_t candidate_count;
 	uint32_t *local, *local_first; /* candidates by node, in the order of rank */
 	uint32_t *matches; /* budgets of candidates */
-	uint32_t match_count, match_room;
+	uint32_t match_count;
 	/*
 	 * Which claims are contested (preempt_victims.c), as bits: by destination, and where only the
 	 * quotas refuse.
@@ -155,7 +154,7 @@ struct preempt_run {
 
 	/* Pods in deletion, out of the simulation while the run lasts. */
 	struct preempt_going *going; /* owned */
-	uint32_t going_count, going_room;
+	uint32_t going_count;
 	uint32_t *nominees_on; /* by node: how many nominated pods are put on it */
 	place_pod *nominees; /* by nominee; PLACE_NONE: it is not put anywhere */
 
@@ -193,7 +192,6 @@ void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p);
 void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p);
 /* Corrected: budgets kept somebody, alone or together with others, and may be broken. */
 bool preempt_run_may_break(const struct preempt_run *r);
-void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size);
 
 static inline int64_t preempt_started(const struct kube_pod *pod)
 {
@@ -222,7 +220,7 @@ double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, ui
  * Those taken are put into `of` from *count on.
  */
 bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t contested,
-			  uint32_t **of, uint32_t *count, uint32_t *room);
+			  uint32_t **of, uint32_t *count);
 /* Puts it back, alone. */
 void preempt_victims_put(struct preempt_run *r, uint32_t candidate);
 /* Looks it up when it is first tried. False: the simulation does not have it on its node. */

@@ -14,15 +14,8 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
-
-void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? 2 * *room : 16;
-	return mem_realloc(array, *room * size);
-}
 
 const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
 					  const struct preempt_victim_candidate *p)
@@ -244,8 +237,7 @@ void preempt_run_leave(struct preempt_run *r)
 			continue;
 		place_take(r->place, handle);
 		quota_book_subtract(r->book, pod->object.namespace, kube_pod_requests(pod));
-		r->going =
-			preempt_grow(r->going, r->going_count, &r->going_room, sizeof(*r->going));
+		r->going = array_grow(r->going, r->going_count, sizeof(*r->going));
 		r->going[r->going_count++] = (struct preempt_going){i, false};
 	}
 	read_again(r);
@@ -482,8 +474,7 @@ void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p
 
 		if (!counts_for(r, &r->index->budgets[budget], pod->pod))
 			continue;
-		r->matches = preempt_grow(r->matches, r->match_count, &r->match_room,
-					  sizeof(*r->matches));
+		r->matches = array_grow(r->matches, r->match_count, sizeof(*r->matches));
 		r->matches[r->match_count++] = budget;
 		if (r->budget_most[budget] == INT32_MIN)
 			read_budget(r, budget, space);

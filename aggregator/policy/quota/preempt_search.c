@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum {
@@ -40,7 +41,7 @@ struct attempt {
 	struct preempt_run *run;
 	place_node at;
 	uint32_t count, *of; /* borrowed */
-	uint32_t taken_count, room, *taken; /* owned; in the order they were taken */
+	uint32_t taken_count, *taken; /* owned; in the order they were taken */
 	uint32_t steps;
 	uint64_t contested;
 };
@@ -68,8 +69,7 @@ static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 static bool take(struct attempt *a, uint32_t candidate)
 {
 	return !a->run->candidates[candidate].taken &&
-	       preempt_victims_take(a->run, candidate, a->contested, &a->taken, &a->taken_count,
-				    &a->room);
+	       preempt_victims_take(a->run, candidate, a->contested, &a->taken, &a->taken_count);
 }
 
 static void put_all_but(struct attempt *a, uint32_t kept)
@@ -114,7 +114,7 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 		if (p->taken || !preempt_victims_is_there(r, p))
 			continue;
 		preempt_run_take(r, p);
-		a->taken = preempt_grow(a->taken, a->taken_count, &a->room, sizeof(*a->taken));
+		a->taken = array_grow(a->taken, a->taken_count, sizeof(*a->taken));
 		a->taken[a->taken_count++] = a->of[i];
 	}
 	*f = preempt_run_fits(r, a->at);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 struct scene {
@@ -236,7 +237,6 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out)
 {
-	uint32_t room = 0;
 
 	*out = (struct preempt_candidates){0};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
@@ -244,7 +244,7 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidate
 
 		if (!preempt_run_allows(r, n) || !preempt_upstream_node(r, n, &one))
 			continue;
-		out->of = preempt_grow(out->of, (uint32_t)out->count, &room, sizeof(*out->of));
+		out->of = array_grow(out->of, out->count, sizeof(*out->of));
 		out->of[out->count++] = one;
 	}
 }

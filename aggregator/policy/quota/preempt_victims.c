@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* --- what is contested */
@@ -196,29 +197,11 @@ double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, ui
 	return loss;
 }
 
-/* Somebody in it might be a borrower. */
-static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
-{
-	for (size_t i = 0; e && i < r->claims.count; i++) {
-		const struct quota_claim *c = &r->claims.of[i];
-		const struct quota_row *row;
-
-		if (c->asked <= 0)
-			continue;
-		row = quota_rows_find(&e->rows, c->name);
-		if (row && row->used > row->min)
-			return true;
-	}
-	return false;
-}
-
 /* Whether its quota uses more than its min of something that is at stake, and the pod has some. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct quota_entry *e = r->quotas[p->space].entry;
 
-	if (!r->quotas[p->space].borrows)
-		return false;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_row *row = quota_rows_find(&e->rows, r->claims.of[i].name);
 
@@ -535,7 +518,7 @@ static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_no
 }
 
 bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t contested,
-			  uint32_t **of, uint32_t *count, uint32_t *room)
+			  uint32_t **of, uint32_t *count)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, &r->candidates[candidate]);
 	uint32_t before = *count, next = candidate;
@@ -547,7 +530,7 @@ bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t co
 	all = gangs_close(r->gangs, &pod->pod, 1, &leave);
 	do {
 		preempt_run_take(r, &r->candidates[next]);
-		*of = preempt_grow(*of, *count, room, sizeof(**of));
+		*of = array_grow(*of, *count, sizeof(**of));
 		(*of)[(*count)++] = next;
 	} while (++i < all && may_fall(r, leave[i], pod->node, contested, &next));
 	if (i < all) {
@@ -594,8 +577,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 	measure(r, &p);
 	weigh(r, &p);
 	p.preferred = is_preferred(r, pod->pod->object.uid);
-	r->candidates = preempt_grow(r->candidates, r->candidate_count, &r->candidate_room,
-				     sizeof(*r->candidates));
+	r->candidates = array_grow(r->candidates, r->candidate_count, sizeof(*r->candidates));
 	r->candidates[r->candidate_count] = p;
 	r->candidates[r->candidate_count].loss = preempt_victims_loss(r, &r->candidate_count, 1);
 	r->candidate_count++;
@@ -607,8 +589,6 @@ void preempt_victims_collect(struct preempt_run *r)
 	preempt_victims_forget(r);
 	find_contested(r);
 	preempt_share_read(r);
-	for (uint32_t s = 0; s < r->index->space_count; s++)
-		r->quotas[s].borrows = may_borrow(r, r->quotas[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)
 		collect(r, i);
 	refuse_groups(r);

@@ -199,7 +199,7 @@ static void link_entry(struct quota_book *b, struct quota_entry *e)
 	size_t at = find_place(b, e->quota.namespace);
 
 	assert(at == b->count || compare_entry(e->quota.namespace, &b->sorted[at]) != 0);
-	b->sorted = array_grow(b->sorted, b->count, &b->room, sizeof(struct quota_entry *));
+	b->sorted = array_grow(b->sorted, b->count, sizeof(struct quota_entry *));
 	memmove(b->sorted + at + 1, b->sorted + at, (b->count - at) * sizeof(struct quota_entry *));
 	b->sorted[at] = e;
 	b->count++;

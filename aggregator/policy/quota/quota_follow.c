@@ -18,7 +18,7 @@
 
 /* Namespaces whose entries are made anew; borrowed, and told more than once perhaps. */
 struct names {
-	size_t count, room;
+	size_t count;
 	const char **of;
 };
 
@@ -26,7 +26,7 @@ static void add_name(struct names *n, const char *name)
 {
 	if (n->count && strcmp(n->of[n->count - 1], name) == 0)
 		return;
-	n->of = array_grow(n->of, n->count, &n->room, sizeof(*n->of));
+	n->of = array_grow(n->of, n->count, sizeof(*n->of));
 	n->of[n->count++] = name;
 }
 

@@ -44,7 +44,7 @@ struct quota_entry {
 
 struct quota_book {
 	struct quota_options options; /* its resources are owned */
-	size_t count, room;
+	size_t count;
 	struct quota_entry **sorted; /* owned with its entries; by namespace */
 	struct quota_entry *hash;
 	struct quota_rows sum; /* over all quotas, in the sense of the variant; max is not used */

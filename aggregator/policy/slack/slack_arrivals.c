@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define WATCHED_NS (24 * 3600 * 1000000000LL)
@@ -59,10 +60,7 @@ void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
 {
 	if (created_ns <= a->seen_ns || created_ns > a->until_ns)
 		return;
-	if (a->count == a->room) {
-		a->room = a->room ? a->room * 2 : 64;
-		a->of = mem_realloc(a->of, a->room * sizeof(*a->of));
-	}
+	a->of = array_grow(a->of, a->count, sizeof(*a->of));
 	a->of[a->count++] = (struct slack_arrival){created_ns / a->span_ns, *shape, 1};
 }
 

@@ -30,7 +30,7 @@ struct slack_arrivals {
 	bool started;
 	int64_t until_ns; /* of the look that is under way */
 	size_t merged; /* what there was before it */
-	size_t count, room;
+	size_t count;
 	struct slack_arrival *of; /* owned; by span, then shape */
 };
 

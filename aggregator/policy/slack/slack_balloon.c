@@ -100,13 +100,6 @@ static void free_names(struct named *all)
 	}
 }
 
-static uint32_t count_units(const struct slack_amount *room, const struct slack_amount *unit)
-{
-	int64_t count = slack_slots(room, 1, unit);
-
-	return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-}
-
 static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod,
 			  struct slack_amount *of_units)
 {
@@ -114,17 +107,21 @@ static void count_balloon(struct slack_run *r, struct named *classes, const stru
 	const struct slack_amount holds = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
 	char *name = mem_printf("%s/%s", pod->object.namespace,
 				labels_find(&pod->template->labels, SLACK_CLASS_LABEL));
+	struct slack_entry *e;
 	struct named *n;
+	int64_t count;
 
 	HASH_FIND(hh, classes, name, strlen(name), n);
 	free(name);
 	if (!n)
 		return;
-	if (r->classes[n->class]->kind == SLACK_UNIT) {
+	e = r->classes[n->class];
+	if (e->kind == SLACK_UNIT) {
 		slack_amount_add(of_units, &holds, 1);
-		r->balloons[n->class] = count_units(of_units, &r->classes[n->class]->pattern.shape);
-	} else if (slack_amount_fits(&r->classes[n->class]->pattern.shape, &holds)) {
-		r->balloons[n->class]++;
+		count = slack_slots(of_units, 1, &e->pattern.shape);
+		e->balloons = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+	} else if (slack_amount_fits(&e->pattern.shape, &holds)) {
+		e->balloons++;
 	}
 }
 
@@ -146,17 +143,19 @@ void slack_count_balloons(struct slack_run *r)
 
 uint32_t slack_missing(const struct slack_run *r, uint32_t class)
 {
-	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
+	const struct slack_entry *e = r->classes[class];
+	uint32_t held = e->placed + e->balloons;
 
-	return held < wanted ? wanted - held : 0;
+	return held < e->wanted ? e->wanted - held : 0;
 }
 
 uint32_t slack_surplus(const struct slack_run *r, uint32_t class)
 {
-	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
-	uint32_t surplus = held > wanted ? held - wanted : 0;
+	const struct slack_entry *e = r->classes[class];
+	uint32_t held = e->placed + e->balloons;
+	uint32_t surplus = held > e->wanted ? held - e->wanted : 0;
 
-	return surplus < r->placed[class] ? surplus : r->placed[class];
+	return surplus < e->placed ? surplus : e->placed;
 }
 
 void slack_take_balloons(struct slack_run *r)

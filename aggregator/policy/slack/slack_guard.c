@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define NONE UINT32_MAX
@@ -28,7 +29,7 @@ enum { GUARD_ASKS = 2000000 };
 
 void slack_guard_init(struct slack_run *r)
 {
-	uint32_t count = (uint32_t)r->class_count, room = 0, at = 0;
+	uint32_t count = (uint32_t)r->class_count, at = 0;
 
 	r->asks = GUARD_ASKS;
 	r->minders_from = mem_zalloc((size_t)count + 1, sizeof(*r->minders_from));
@@ -40,10 +41,7 @@ void slack_guard_init(struct slack_run *r)
 			if (!e->pattern.is_company || !e->wanted ||
 			    !place_minds(r->place, e->probe, r->classes[class]->probe))
 				continue;
-			if (at == room) {
-				room = room ? room * 2 : 64;
-				r->minders = mem_realloc(r->minders, room * sizeof(*r->minders));
-			}
+			r->minders = array_grow(r->minders, at, sizeof(*r->minders));
 			r->minders[at++] = other;
 		}
 	}
@@ -67,7 +65,8 @@ enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder)
 /* By where the simulation has them, which may be a trial. */
 static bool class_is_broken(struct slack_run *r, uint32_t class)
 {
-	for (uint32_t h = r->holders_of[class]; h != NONE; h = r->holders[h].next_of_class) {
+	for (uint32_t h = r->classes[class]->first_holder; h != NONE;
+	     h = r->holders[h].next_of_class) {
 		if (place_where(r->place, r->holders[h].pod) == PLACE_NONE)
 			continue;
 		if (!r->asks) {

@@ -10,7 +10,6 @@
  *                    he may not stand                  slack_ready.c    slots, fragmentation, nodes to add
  *   slack_tell.c     the narration                     slack.c          options, the result, and what drains ask
  *   slack_balloon.c  placeholders that are pods        slack_yaml.c     the objects that make them
- *   slack_ask.c      what an annotation says           slack_ground.c   which nodes admit whom
  *   slack_after.c    units after a drain
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -89,6 +88,11 @@ struct slack_entry {
 	bool found;
 	bool fits_no_node;
 	uint32_t target, index;
+	uint32_t rank; /* place in the run's order */
+	uint32_t placed; /* placeholders on nodes */
+	uint32_t balloons; /* placeholders whose room balloons hold */
+	uint32_t first_holder; /* UINT32_MAX: none */
+	uint32_t spare; /* the first holder that is nowhere; UINT32_MAX: none */
 	place_pod probe; /* nowhere */
 };
 
@@ -137,16 +141,22 @@ struct slack_amount slack_entry_follow_shape(struct slack_entry *e, const struct
 
 /* --- slack_survey.c */
 
+struct slack_node {
+	struct slack_amount whole; /* allocatable */
+	struct slack_amount gives; /* without what DaemonSets and static pods take */
+	/* that real pods leave, balloons not among them; may be negative */
+	struct slack_amount free;
+	struct slack_amount left; /* free without placeholders' and balloons' */
+	int64_t free_pods;
+	struct slack_amount headroom; /* by real use; valid where measured */
+	bool measured;
+	uint32_t first_holder; /* UINT32_MAX: none */
+};
+
 struct slack_survey {
 	size_t count;
 	bool *counts; /* by node: ready, not cordoned, not in deletion */
-	struct slack_amount *whole; /* allocatable */
-	struct slack_amount *gives; /* without what DaemonSets and static pods take */
-	/* that real pods leave, balloons not among them; may be negative */
-	struct slack_amount *free;
-	int64_t *free_pods;
-	struct slack_amount *headroom; /* by real use; valid where measured */
-	bool *measured;
+	struct slack_node *nodes;
 	bool any_measured;
 	uint32_t counting;
 	struct slack_amount requested, allocatable;
@@ -208,20 +218,13 @@ struct slack_run {
 	size_t class_count;
 	struct slack_entry **classes; /* by key */
 	uint32_t *order; /* classes, the one with the fewest choices first */
-	uint32_t *rank; /* by class: place in order */
-	uint32_t *placed; /* by class */
-	uint32_t *balloons; /* by class: how many of it balloons hold the room of */
-	uint32_t *spare; /* by class: first holder that is nowhere */
-	uint32_t *holders_of; /* by class: first holder */
 	/*
 	 * Classes that mind a class: from minders[minders_from[class]] to where those of the next
 	 * one begin.
 	 */
 	uint32_t *minders, *minders_from;
 	uint32_t asks; /* of placeholders that stand, which the guard may still make */
-	struct slack_amount *left; /* by node: free without placeholders' */
-	uint32_t *first; /* by node: first holder */
-	size_t holder_count, holder_room;
+	size_t holder_count;
 	struct slack_holder *holders;
 	uint32_t tries; /* nodes that displacing may still try */
 	bool out_of_tries;
@@ -233,7 +236,7 @@ struct slack_run {
  * workloads get their target; shapes of those that share are collected.
  */
 struct slack_shared {
-	size_t count, room;
+	size_t count;
 	struct slack_amount *shapes; /* owned */
 	char **who; /* owned, with the strings */
 };
@@ -256,7 +259,7 @@ static inline bool slack_is_out_of_time(const struct slack_run *r)
 	return s->out_of_time && s->out_of_time(s->out_of_time_ctx);
 }
 
-/* slack_ground.c */
+/* slack_survey.c */
 
 /* The nodes that count and admit pods which ask the same of nodes. */
 struct slack_ground {

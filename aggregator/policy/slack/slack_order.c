@@ -159,7 +159,7 @@ void slack_order_classes(struct slack_run *r)
 	qsort(list, r->class_count, sizeof(*list), compare_ordered);
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		r->order[i] = list[i].class;
-		r->rank[list[i].class] = i;
+		r->classes[list[i].class]->rank = i;
 	}
 	free(list);
 }
@@ -169,10 +169,10 @@ void slack_order_classes(struct slack_run *r)
 /* The larger share that is requested of a node. */
 static void fill_of(const struct slack_run *r, place_node n, int64_t *part, int64_t *whole)
 {
-	struct slack_amount used = r->survey.whole[n];
+	struct slack_amount used = r->survey.nodes[n].whole;
 
-	slack_amount_add(&used, &r->left[n], -1);
-	share_of(&used, &r->survey.whole[n], part, whole);
+	slack_amount_add(&used, &r->survey.nodes[n].left, -1);
+	share_of(&used, &r->survey.nodes[n].whole, part, whole);
 }
 
 int slack_compare_share(const struct slack_run *r, place_node a, place_node b)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define NONE UINT32_MAX
@@ -22,54 +23,61 @@
 
 uint32_t slack_holder_new(struct slack_run *r, uint32_t class)
 {
-	uint32_t h = r->spare[class];
+	struct slack_entry *e = r->classes[class];
+	uint32_t h = e->spare;
 
 	if (h != NONE) {
-		r->spare[class] = r->holders[h].next;
+		e->spare = r->holders[h].next;
 		return h;
 	}
-	if (r->holder_count == r->holder_room) {
-		r->holder_room = r->holder_room ? r->holder_room * 2 : 64;
-		r->holders = mem_realloc(r->holders, r->holder_room * sizeof(*r->holders));
-	}
+	r->holders = array_grow(r->holders, r->holder_count, sizeof(*r->holders));
 	h = (uint32_t)r->holder_count++;
 	r->holders[h] = (struct slack_holder){
-		.pod = place_add_pod(r->place, r->classes[class]->pattern.record),
+		.pod = place_add_pod(r->place, e->pattern.record),
 		.class = class,
 		.node = PLACE_NONE,
 		.next = NONE,
-		.next_of_class = r->holders_of[class],
+		.next_of_class = e->first_holder,
 	};
-	r->holders_of[class] = h;
+	e->first_holder = h;
 	return h;
 }
 
 void slack_holder_put(struct slack_run *r, uint32_t holder, place_node n)
 {
 	struct slack_holder *h = &r->holders[holder];
+	struct slack_node *node = &r->survey.nodes[n];
 
 	place_put(r->place, h->pod, n);
 	h->node = n;
-	h->next = r->first[n];
-	r->first[n] = holder;
-	r->placed[h->class]++;
-	slack_amount_add(&r->left[n], &r->classes[h->class]->pattern.shape, -1);
+	h->next = node->first_holder;
+	node->first_holder = holder;
+	r->classes[h->class]->placed++;
+	slack_amount_add(&node->left, &r->classes[h->class]->pattern.shape, -1);
+}
+
+static void give_back(struct slack_run *r, uint32_t holder)
+{
+	struct slack_entry *e = r->classes[r->holders[holder].class];
+
+	r->holders[holder].next = e->spare;
+	e->spare = holder;
 }
 
 void slack_holder_take(struct slack_run *r, uint32_t holder)
 {
 	struct slack_holder *h = &r->holders[holder];
-	uint32_t *at = &r->first[h->node];
+	struct slack_node *node = &r->survey.nodes[h->node];
+	uint32_t *at = &node->first_holder;
 
 	place_take(r->place, h->pod);
 	while (*at != holder)
 		at = &r->holders[*at].next;
 	*at = h->next;
-	r->placed[h->class]--;
-	slack_amount_add(&r->left[h->node], &r->classes[h->class]->pattern.shape, 1);
+	r->classes[h->class]->placed--;
+	slack_amount_add(&node->left, &r->classes[h->class]->pattern.shape, 1);
 	h->node = PLACE_NONE;
-	h->next = r->spare[h->class];
-	r->spare[h->class] = holder;
+	give_back(r, holder);
 }
 
 /* --- making way */
@@ -82,13 +90,13 @@ static size_t later_on(const struct slack_run *r, place_node n, uint32_t class,
 {
 	size_t count = 0;
 
-	for (uint32_t h = r->first[n]; h != NONE; h = r->holders[h].next) {
-		uint32_t rank = r->rank[r->holders[h].class];
+	for (uint32_t h = r->survey.nodes[n].first_holder; h != NONE; h = r->holders[h].next) {
+		uint32_t rank = r->classes[r->holders[h].class]->rank;
 		size_t at = count;
 
-		if (rank <= r->rank[class])
+		if (rank <= r->classes[class]->rank)
 			continue;
-		while (at > 0 && r->rank[r->holders[later[at - 1]].class] < rank)
+		while (at > 0 && r->classes[r->holders[later[at - 1]].class]->rank < rank)
 			at--;
 		if (at == DISPLACED_MAX)
 			continue;
@@ -103,13 +111,13 @@ static size_t later_on(const struct slack_run *r, place_node n, uint32_t class,
 static bool could_hold(const struct slack_run *r, place_node n, uint32_t class)
 {
 	const struct slack_amount *shape = &r->classes[class]->pattern.shape;
-	struct slack_amount room = r->left[n];
+	struct slack_amount room = r->survey.nodes[n].left;
 	bool any = false;
 
-	for (uint32_t h = r->first[n]; h != NONE; h = r->holders[h].next) {
+	for (uint32_t h = r->survey.nodes[n].first_holder; h != NONE; h = r->holders[h].next) {
 		uint32_t other = r->holders[h].class;
 
-		if (r->rank[other] <= r->rank[class])
+		if (r->classes[other]->rank <= r->classes[class]->rank)
 			continue;
 		slack_amount_add(&room, &r->classes[other]->pattern.shape, 1);
 		any = true;
@@ -234,14 +242,6 @@ static size_t find_candidates(const struct slack_run *r, uint32_t class, struct 
 			(*out)[count++] = (struct candidate){r, n};
 	qsort(*out, count, sizeof(**out), compare_candidates);
 	return count;
-}
-
-static void give_back(struct slack_run *r, uint32_t holder)
-{
-	struct slack_holder *h = &r->holders[holder];
-
-	h->next = r->spare[h->class];
-	r->spare[h->class] = holder;
 }
 
 static void make_way(struct slack_run *r, uint32_t class)

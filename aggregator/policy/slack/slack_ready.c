@@ -21,6 +21,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { SLOTS_TRIED = 16 };
@@ -66,7 +67,7 @@ static int64_t fit_by_others(const struct slack_run *r, const struct slack_patte
 bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e)
 {
 	for (size_t n = 0; n < r->survey.count; n++)
-		if (slack_amount_fits(&e->pattern.shape, &r->survey.gives[n]) &&
+		if (slack_amount_fits(&e->pattern.shape, &r->survey.nodes[n].gives) &&
 		    may_go(r, e->probe, n) && fit_by_others(r, &e->pattern, n) > 0)
 			return true;
 	return false;
@@ -119,10 +120,10 @@ static int64_t fragmentation(const struct slots *s, const struct slack_amount *s
 static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use,
 			    int64_t here)
 {
-	const struct slack_amount *headroom = &r->survey.headroom[n];
+	const struct slack_amount *headroom = &r->survey.nodes[n].headroom;
 	int64_t cpu, mem;
 
-	if (!r->survey.measured[n])
+	if (!r->survey.nodes[n].measured)
 		return 0;
 	if (!__builtin_mul_overflow(here, use->cpu_milli, &cpu) && cpu <= headroom->cpu_milli &&
 	    !__builtin_mul_overflow(here, use->mem_bytes, &mem) && mem <= headroom->mem_bytes)
@@ -176,8 +177,8 @@ static int64_t slots_by_requests(const struct slack_run *r, const struct slack_g
 	for (uint32_t i = 0; i < g->count; i++) {
 		place_node n = g->nodes[i];
 
-		here[i] = least(slack_slots(&r->survey.free[n], 1, shape),
-				at_least_0(r->survey.free_pods[n]));
+		here[i] = least(slack_slots(&r->survey.nodes[n].free, 1, shape),
+				at_least_0(r->survey.nodes[n].free_pods));
 		sum = add_saturating(sum, here[i]);
 	}
 	return sum;
@@ -261,10 +262,10 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 /* Whoever was tried is nowhere again. */
 static void spare_all(struct slack_run *r, uint32_t class)
 {
-	r->spare[class] = UINT32_MAX;
+	r->classes[class]->spare = UINT32_MAX;
 	for (size_t h = r->holder_count; h-- > 0 && r->holders[h].class == class;) {
-		r->holders[h].next = r->spare[class];
-		r->spare[class] = (uint32_t)h;
+		r->holders[h].next = r->classes[class]->spare;
+		r->classes[class]->spare = (uint32_t)h;
 	}
 }
 
@@ -309,7 +310,7 @@ struct bin {
 
 struct packing {
 	struct slack_run *run;
-	size_t type_count, bin_count, bin_room;
+	size_t type_count, bin_count;
 	struct type *types; /* by size */
 	struct bin *bins;
 };
@@ -344,7 +345,7 @@ static void find_types(struct packing *p)
 		p->types[p->type_count++] = (struct type){
 			.like = n,
 			.instance_type = instance ? instance : "",
-			.gives = r->survey.gives[n],
+			.gives = r->survey.nodes[n].gives,
 			.pods = node->allocatable.of[RESOURCE_PODS],
 		};
 	}
@@ -387,10 +388,7 @@ static size_t find_type(const struct packing *p, const struct slack_entry *e)
 
 static void add_bin(struct packing *p, size_t type)
 {
-	if (p->bin_count == p->bin_room) {
-		p->bin_room = p->bin_room ? p->bin_room * 2 : 16;
-		p->bins = mem_realloc(p->bins, p->bin_room * sizeof(*p->bins));
-	}
+	p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
 	p->bins[p->bin_count++] =
 		(struct bin){type, p->types[type].gives, p->types[type].pods, false};
 	p->types[type].count++;

@@ -232,19 +232,27 @@ static cJSON *detach(cJSON *object, const char *member)
 	return cJSON_DetachItemFromObjectCaseSensitive(object, member);
 }
 
+/* `from` has metadata and spec. `pod` is the name of its pod, or "". */
+static int read_template(struct slack_pattern *p, const char *key, cJSON *from,
+			 const struct object *of, const char *pod, struct error *error)
+{
+	cJSON *spec = detach(from, "spec"), *labels;
+
+	labels = detach(cJSON_GetObjectItemCaseSensitive(from, "metadata"), "labels");
+	drop_own_volumes(spec, pod);
+	return read_pod(p, make_pod(labels, spec, key, of->namespace), error);
+}
+
 int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
 			 struct error *error)
 {
-	cJSON *tree, *labels, *spec;
+	cJSON *tree;
 	int err;
 
 	if (p->record && p->template == pod->template)
 		return 0;
 	tree = cJSON_Parse(pod->template->text);
-	labels = detach(cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "labels");
-	spec = detach(tree, "spec");
-	drop_own_volumes(spec, pod->object.name);
-	err = read_pod(p, make_pod(labels, spec, key, pod->object.namespace), error);
+	err = read_template(p, key, tree, &pod->object, pod->object.name, error);
 	cJSON_Delete(tree);
 	if (!err)
 		p->template = pod_template_hold(pod->template);
@@ -254,22 +262,16 @@ int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct 
 int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
 			      const struct object *workload, struct error *error)
 {
-	cJSON *tree, *template, *labels, *spec;
-	int err;
+	cJSON *tree, *template;
+	int err = -ENOENT;
 
 	if (p->record && p->workload == workload)
 		return 0;
 	tree = cJSON_Parse(workload->text);
 	template = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(tree, "spec"),
 						    "template");
-	spec = detach(template, "spec");
-	if (!spec) {
-		cJSON_Delete(tree);
-		return -ENOENT;
-	}
-	labels = detach(cJSON_GetObjectItemCaseSensitive(template, "metadata"), "labels");
-	drop_own_volumes(spec, "");
-	err = read_pod(p, make_pod(labels, spec, key, workload->namespace), error);
+	if (object_json_find(template, "spec"))
+		err = read_template(p, key, template, workload, "", error);
 	cJSON_Delete(tree);
 	if (!err)
 		p->workload = object_hold((struct object *)workload);

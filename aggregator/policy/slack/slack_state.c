@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
 
@@ -94,8 +95,7 @@ void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count)
 		e->standing[at - 1].count += count;
 		return;
 	}
-	if ((at & (at - 1)) == 0)
-		e->standing = mem_realloc(e->standing, (at ? at * 2 : 1) * sizeof(*e->standing));
+	e->standing = array_grow(e->standing, at, sizeof(*e->standing));
 	e->standing[at] = (struct slack_standing){mem_strdup(node), count};
 	e->standing_count++;
 }

@@ -93,7 +93,7 @@ static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
 	*count = ground->count;
 	*which = ground->nodes;
 	for (uint32_t i = 0; i < ground->count; i++)
-		of[i] = r->survey.gives[ground->nodes[i]];
+		of[i] = r->survey.nodes[ground->nodes[i]].gives;
 	return of;
 }
 
@@ -261,31 +261,19 @@ static void follow_targets(struct slack_run *r)
 
 static void list_classes(struct slack_run *r)
 {
-	size_t count = HASH_COUNT(r->state->entries), nodes = r->survey.count;
+	size_t count = HASH_COUNT(r->state->entries);
 
 	r->classes = mem_zalloc(count + 1, sizeof(struct slack_entry *));
 	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
 		e->index = (uint32_t)r->class_count;
+		e->placed = e->balloons = 0;
+		e->spare = e->first_holder = UINT32_MAX;
 		r->classes[r->class_count++] = e;
 	}
 	r->order = mem_zalloc(count + 1, sizeof(*r->order));
-	r->rank = mem_zalloc(count + 1, sizeof(*r->rank));
-	r->placed = mem_zalloc(count + 1, sizeof(*r->placed));
-	r->balloons = mem_zalloc(count + 1, sizeof(*r->balloons));
-	r->spare = mem_zalloc(count + 1, sizeof(*r->spare));
-	r->holders_of = mem_zalloc(count + 1, sizeof(*r->holders_of));
 	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
-	r->left = mem_zalloc(nodes + 1, sizeof(*r->left));
-	r->first = mem_zalloc(nodes + 1, sizeof(*r->first));
 	for (uint32_t c = 0; c < r->class_count; c++)
 		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
-	memset(r->spare, 0xff, (count + 1) * sizeof(*r->spare));
-	memset(r->holders_of, 0xff, (count + 1) * sizeof(*r->holders_of));
-	memset(r->first, 0xff, (nodes + 1) * sizeof(*r->first));
-	for (size_t n = 0; n < nodes; n++) {
-		r->left[n] = r->survey.free[n];
-		slack_amount_add(&r->left[n], &r->state->seen[n].of_balloons, -1);
-	}
 }
 
 /* --- the result */
@@ -302,7 +290,7 @@ static void report_class(struct slack_run *r, uint32_t class)
 	out->target = e->target;
 	out->wanted = e->wanted;
 	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
-	out->balloons = r->balloons[class];
+	out->balloons = r->classes[class]->balloons;
 	out->unplaced = slack_missing(r, class);
 	out->placed = e->wanted - out->unplaced;
 	out->fits_no_node = e->fits_no_node;
@@ -349,15 +337,8 @@ static void run_fini(struct slack_run *r)
 	slack_survey_fini(&r->survey);
 	free(r->classes);
 	free(r->order);
-	free(r->rank);
-	free(r->placed);
-	free(r->balloons);
-	free(r->spare);
-	free(r->holders_of);
 	free(r->minders);
 	free(r->minders_from);
-	free(r->left);
-	free(r->first);
 	free(r->holders);
 }
 

@@ -128,6 +128,26 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 	return 0;
 }
 
+bool slack_ask_read(const char *text, struct slack_ask *out)
+{
+	bool share = strchr(text, '%'), fine = false;
+	const char *at = text;
+	int64_t value;
+
+	if (strcmp(text, "shared") == 0) {
+		*out = (struct slack_ask){SLACK_ASKS_SHARED, 0};
+		return true;
+	}
+	if (!share && strchr(text, '.'))
+		return false;
+	if (!read_decimal(&at, share ? SLACK_PPM / 100 : 1, &value, &fine) ||
+	    strcmp(at, share ? "%" : "") != 0 ||
+	    value > (share ? SLACK_ASK_SHARE_MAX : SLACK_ASK_COUNT_MAX))
+		return false;
+	*out = (struct slack_ask){share ? SLACK_ASKS_SHARE : SLACK_ASKS_COUNT, value};
+	return true;
+}
+
 struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm)
 {
 	return (struct slack_amount){divide_up((wide)base->cpu_milli * rate_ppm, SLACK_PPM),

@@ -34,6 +34,25 @@ void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
 int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error);
 /* The same test for a rate that is a number already. */
 int slack_rate_check(int64_t rate_ppm, struct error *error);
+/* --- the annotation evenkeel.io/slack */
+
+enum slack_asks {
+	SLACK_ASKS_NOTHING, /* there is no annotation */
+	SLACK_ASKS_COUNT, /* "2" */
+	SLACK_ASKS_SHARE, /* "12.5%" of the replicas */
+	SLACK_ASKS_SHARED, /* "shared" */
+};
+
+struct slack_ask {
+	enum slack_asks what;
+	int64_t amount; /* COUNT; SHARE: millionths, and what is finer is cut off */
+};
+
+enum { SLACK_ASK_COUNT_MAX = 1000000000, SLACK_ASK_SHARE_MAX = 100 * 1000000 };
+
+/* False: it is none of these, or more than the most; *out is as it was. */
+bool slack_ask_read(const char *text, struct slack_ask *out);
+
 /* rate * base, each resource rounded up. */
 struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm);
 

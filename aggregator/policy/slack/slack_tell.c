@@ -10,19 +10,12 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
-enum { NODES_TOLD = 8, SENTENCES_TOLD = 200, MOVES_ROOM = 64 };
+enum { NODES_TOLD = 8, SENTENCES_TOLD = 200 };
 
 #define MIB (1024LL * 1024)
-
-/* Room for one more, doubled when a power of two is full. */
-static void *grow(void *array, size_t count, size_t size)
-{
-	if (count & (count - 1))
-		return array;
-	return count == 0 ? mem_realloc(array, size) : mem_realloc(array, count * 2 * size);
-}
 
 void slack_add_issue(struct slack_result *r, const char *who, const char *format, ...)
 {
@@ -32,7 +25,7 @@ void slack_add_issue(struct slack_result *r, const char *who, const char *format
 	va_start(args, format);
 	vsnprintf(text.text, sizeof(text.text), format, args);
 	va_end(args);
-	r->issues = grow(r->issues, r->issue_count, sizeof(*r->issues));
+	r->issues = array_grow(r->issues, r->issue_count, sizeof(*r->issues));
 	r->issues[r->issue_count++] = (struct slack_issue){mem_strdup(who), mem_strdup(text.text)};
 }
 
@@ -41,7 +34,7 @@ const char *slack_result_name(struct slack_result *r, const char *name)
 	/* Names come in runs. */
 	if (r->name_count && strcmp(r->names[r->name_count - 1], name) == 0)
 		return r->names[r->name_count - 1];
-	r->names = grow(r->names, r->name_count, sizeof(char *));
+	r->names = array_grow(r->names, r->name_count, sizeof(char *));
 	r->names[r->name_count] = mem_strdup(name);
 	return r->names[r->name_count++];
 }
@@ -50,7 +43,7 @@ void slack_add_move(struct slack_run *r, const struct slack_move *move)
 {
 	struct slack_result *out = r->result;
 
-	out->moves = grow(out->moves, out->move_count, sizeof(*out->moves));
+	out->moves = array_grow(out->moves, out->move_count, sizeof(*out->moves));
 	out->moves[out->move_count++] = *move;
 }
 

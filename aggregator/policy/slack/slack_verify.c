@@ -34,8 +34,8 @@ static void stand(struct slack_run *r, struct slack_entry *e, const struct slack
 	bool counts = n != PLACE_NONE && r->survey.counts[n];
 	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
 
-	for (uint32_t i = 0; i < s->count && r->placed[e->index] < r->options->placeholders_max;
-	     i++) {
+	for (uint32_t i = 0;
+	     i < s->count && r->classes[e->index]->placed < r->options->placeholders_max; i++) {
 		if (counts) {
 			slack_holder_put(r, slack_holder_new(r, e->index), n);
 			continue;
@@ -145,9 +145,10 @@ static int compare_surplus(const void *left, const void *right)
 
 static struct standings list_class(const struct slack_run *r, uint32_t class)
 {
-	struct standings list = {.of = mem_zalloc(r->placed[class], sizeof(*list.of))};
+	struct standings list = {.of = mem_zalloc(r->classes[class]->placed, sizeof(*list.of))};
 
-	for (uint32_t h = r->holders_of[class]; h != UINT32_MAX; h = r->holders[h].next_of_class)
+	for (uint32_t h = r->classes[class]->first_holder; h != UINT32_MAX;
+	     h = r->holders[h].next_of_class)
 		if (r->holders[h].node != PLACE_NONE)
 			list.of[list.count++] = (struct standing){r, h};
 	qsort(list.of, list.count, sizeof(*list.of), compare_surplus);

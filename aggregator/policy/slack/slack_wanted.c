@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/slack/slack_ask.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* --- workloads: what is known of each that asks */
@@ -366,12 +366,8 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 				SLACK_ANNOTATION
 				": \"shared\" is room of CPU and memory alone, and its pods "
 				"ask for more: say how many");
-		if (shared->count == shared->room) {
-			shared->room = shared->room ? shared->room * 2 : 16;
-			shared->shapes =
-				mem_realloc(shared->shapes, shared->room * sizeof(*shared->shapes));
-			shared->who = mem_realloc(shared->who, shared->room * sizeof(*shared->who));
-		}
+		shared->shapes = array_grow(shared->shapes, shared->count, sizeof(*shared->shapes));
+		shared->who = array_grow(shared->who, shared->count, sizeof(char *));
 		shared->shapes[shared->count] = p.shape;
 		shared->who[shared->count++] = mem_strdup(g->key);
 	}
