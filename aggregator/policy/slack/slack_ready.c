@@ -114,74 +114,13 @@ static int64_t fragmentation(const struct slots *s, const struct slack_amount *s
 		      : waste_ppm(s->by_requests, shape->mem_bytes, s->free.mem_bytes);
 }
 
-/*
- * As many of those as there is headroom for; nearly always it is for all, and nothing is divided.
- */
+/* As many of `here` pods as the node has headroom for. */
 static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use,
 			    int64_t here)
 {
-	const struct slack_amount *headroom = &r->survey.nodes[n].headroom;
-	int64_t cpu, mem;
+	const struct slack_node *node = &r->survey.nodes[n];
 
-	if (!r->survey.nodes[n].measured)
-		return 0;
-	if (!__builtin_mul_overflow(here, use->cpu_milli, &cpu) && cpu <= headroom->cpu_milli &&
-	    !__builtin_mul_overflow(here, use->mem_bytes, &mem) && mem <= headroom->mem_bytes)
-		return here;
-	return least(here, slack_slots(headroom, 1, use));
-}
-
-/* Classes of one size that ask the same of nodes have the same slots by requests. */
-struct alike {
-	uint32_t class;
-	const void *admission;
-	struct slack_amount shape;
-};
-
-static int compare_alike(const void *left, const void *right)
-{
-	const struct alike *a = left, *b = right;
-
-	if (a->admission != b->admission)
-		return (uintptr_t)a->admission < (uintptr_t)b->admission ? -1 : 1;
-	if (a->shape.cpu_milli != b->shape.cpu_milli)
-		return a->shape.cpu_milli < b->shape.cpu_milli ? -1 : 1;
-	if (a->shape.mem_bytes != b->shape.mem_bytes)
-		return a->shape.mem_bytes < b->shape.mem_bytes ? -1 : 1;
-	return (a->class > b->class) - (a->class < b->class);
-}
-
-static bool is_alike(const struct alike *a, const struct alike *b)
-{
-	return a->admission && a->admission == b->admission &&
-	       a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_bytes == b->shape.mem_bytes;
-}
-
-static struct alike *list_alike(const struct slack_run *r)
-{
-	struct alike *list = mem_zalloc(r->class_count + 1, sizeof(*list));
-
-	for (uint32_t c = 0; c < r->class_count; c++)
-		list[c] = (struct alike){c, place_admission(r->place, r->classes[c]->probe),
-					 r->classes[c]->pattern.shape};
-	qsort(list, r->class_count, sizeof(*list), compare_alike);
-	return list;
-}
-
-/* By place in the ground's nodes. */
-static int64_t slots_by_requests(const struct slack_run *r, const struct slack_ground *g,
-				 const struct slack_amount *shape, int64_t *here)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < g->count; i++) {
-		place_node n = g->nodes[i];
-
-		here[i] = least(slack_slots(&r->survey.nodes[n].free, 1, shape),
-				at_least_0(r->survey.nodes[n].free_pods));
-		sum = add_saturating(sum, here[i]);
-	}
-	return sum;
+	return node->measured ? least(here, slack_slots(&node->headroom, 1, use)) : 0;
 }
 
 static bool is_tried(const struct slack_entry *e)
@@ -189,43 +128,28 @@ static bool is_tried(const struct slack_entry *e)
 	return e->pattern.minds_others || e->pattern.other_resources;
 }
 
-/* What those that are tried have by use is found by trying. */
-static void report_slots(struct slack_run *r, uint32_t class, const struct slack_ground *g,
-			 const struct slots *s, const int64_t *here)
+/* The slots of classes that are tried are found by trying. */
+static void count_slots(struct slack_run *r, uint32_t class)
 {
 	const struct slack_entry *e = r->classes[class];
+	const struct slack_ground *g = slack_ground_of(r, e->probe);
 	struct slack_class *report = &r->reports[class];
 	struct slack_amount use = expected_use(r, e);
-	int64_t by_use = 0;
+	struct slots s = {.free = g->free};
 
-	report->fragmentation_ppm = fragmentation(s, &e->pattern.shape);
-	if (is_tried(e))
-		return;
-	for (uint32_t i = 0; r->survey.any_measured && i < g->count; i++)
-		if (here[i])
-			by_use =
-				add_saturating(by_use, slots_by_use(r, g->nodes[i], &use, here[i]));
-	report->slots = s->by_requests;
-	report->slots_by_use = r->survey.any_measured ? by_use : -1;
-}
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct slack_node *node = &r->survey.nodes[g->nodes[i]];
+		int64_t here = least(slack_slots(&node->free, 1, &e->pattern.shape),
+				     at_least_0(node->free_pods));
 
-static void count_slots(struct slack_run *r)
-{
-	struct alike *list = list_alike(r);
-	int64_t *here = mem_zalloc(r->survey.count + 1, sizeof(*here));
-	const struct slack_ground *g = NULL;
-	struct slots s = {0};
-
-	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++) {
-		if (!i || !is_alike(&list[i - 1], &list[i])) {
-			g = slack_ground_of(r, r->classes[list[i].class]->probe);
-			s.by_requests = slots_by_requests(r, g, &list[i].shape, here);
-			s.free = g->free;
-		}
-		report_slots(r, list[i].class, g, &s, here);
+		s.by_requests = add_saturating(s.by_requests, here);
+		if (here && !is_tried(e))
+			s.by_use =
+				add_saturating(s.by_use, slots_by_use(r, g->nodes[i], &use, here));
 	}
-	free(here);
-	free(list);
+	report->fragmentation_ppm = fragmentation(&s, &e->pattern.shape);
+	report->slots = s.by_requests;
+	report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
 }
 
 /* Pods of the class, put one after the other where the core lets them. Undone. */
@@ -271,11 +195,11 @@ static void spare_all(struct slack_run *r, uint32_t class)
 
 void slack_ready_slots(struct slack_run *r)
 {
-	count_slots(r);
 	for (uint32_t c = 0; c < r->class_count && !slack_is_out_of_time(r); c++) {
 		struct slack_class *report = &r->reports[c];
 		struct slots s = {0};
 
+		count_slots(r, c);
 		if (!is_tried(r->classes[c]))
 			continue;
 		try_slots(r, c, &s);
