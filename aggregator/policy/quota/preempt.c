@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a question to a plan:
+ * From a search to a plan:
  *
- *     fits and admitted as it is -----------------------------------> notNeeded
+ *     fits and admitted now ----------------------------------------> notNeeded
  *     must not preempt ---------------------------------------------> never
- *     fits and admitted when those in deletion are gone ------------> wait
+ *     fits and admitted when pods in deletion are gone -------------> wait
  *     victims on one node, else on several -------------------------> victims
- *     the same with PodDisruptionBudgets broken, where that is allowed
+ *     the same with PodDisruptionBudgets broken, if that is allowed
  *     ---------------------------------------------------------------> impossible
  *
  * Nothing can fail. The plan owns its lists and texts and borrows names and records from the view.
@@ -59,7 +59,7 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_
 				       .use_share = p->share};
 }
 
-/* Budgets are counted as the victims go, in their order. */
+/* Counts budgets in the order of the victims. */
 static bool breaks_budget(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	bool breaks = p->match_count > 1;
@@ -69,7 +69,7 @@ static bool breaks_budget(const struct preempt_run *r, const struct preempt_vict
 	return breaks;
 }
 
-/* Each sentence tells whether the victim's group falls with the whole set. */
+/* Each description says whether the victim's group falls with the whole set. */
 static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -113,7 +113,7 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 	place_revert(r->place, m);
 }
 
-/* --- who must not */
+/* --- preemptionPolicy */
 
 bool preempt_says_never(const struct preempt_ask *ask)
 {
@@ -142,7 +142,7 @@ void preempt_plan_fini(struct preempt_plan *plan)
 	*plan = (struct preempt_plan){0};
 }
 
-/* Where it fits as things are; PLACE_NONE. */
+/* A node where the pod fits now, or PLACE_NONE. */
 static place_node find_room(struct preempt_run *r)
 {
 	place_node n;
@@ -182,7 +182,7 @@ static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum pr
 	return decide(plan, v);
 }
 
-/* Why not all of them are on the node where the pod goes. */
+/* Why some victims are not on the destination. */
 static const char *tell_elsewhere(const struct preempt_candidate *c)
 {
 	bool there = false, falls = true;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kube-scheduler asks for victims with the candidates it found by priorities alone, and takes
- * what is answered: per node at least one pod of that node, by descending priority. Each offered
- * node is searched by our rules; what it offered of pods is not needed for that, and only compared
- * with.
+ * The kube-scheduler sends candidates that it found by priorities alone, and takes the answer: per
+ * node at least one pod of that node, by descending priority. Each offered node is searched by our
+ * rules; the offered pods are only compared with the result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +56,7 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 		buf_printf(out, "Victim %s.\n", c->victims[i].why);
 }
 
-/* When those that are going are gone; by offer, to be freed. */
+/* By offer, for the caller to free: whether the pod fits there when pods in deletion are gone. */
 static bool *find_room(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
 {
 	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One question. Pods are taken from the simulation and from the book at once, and put back into
- * both, so that fit and quotas are always asked of the same world. Whatever was done,
- * preempt_run_fini() leaves both as they were found: the simulation by its own log, the book by
- * adding again what was subtracted.
+ * The state of one search. Pods are taken from the simulation and from the book at once and put back
+ * into both, so that fit and quotas always refer to the same state. preempt_run_fini() restores both:
+ * the simulation by its own log, the book by adding again what was subtracted.
  *
- * Nominated pods that are not less important are on their nodes while the question lasts: the room
- * is theirs. As a pod must fit with and without them (they may yet go elsewhere, and then nobody
- * can keep to their affinity), their node is asked twice.
+ * Nominated pods with at least the pod's priority are on their nodes during the search: the room is
+ * theirs. A pod must fit with and without them, since they may yet go elsewhere and then cannot satisfy
+ * its affinity: nodes with nominated pods are checked twice.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
 	       strcmp(pod->object.name, r->record->object.name) == 0;
 }
 
-/* The book has it already, by its reservation. */
+/* Whether the book counts the pod already, by its reservation. */
 static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
 {
 	const struct cluster *c = r->index->view->cluster;
@@ -46,7 +45,7 @@ static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
 				      pod->object.uid, c ? c->generation : 0);
 }
 
-/* Admission's own question, of the nominated pods that the book does not have. */
+/* Prepares the question for admission, with the nominated pods that the book does not count. */
 static void put_question(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
@@ -78,7 +77,7 @@ static void read_claims(struct preempt_run *r)
 			  &r->claims);
 }
 
-/* --- whose turn it is to pay */
+/* --- the rule */
 
 static enum preempt_rule rule_of(const struct preempt_run *r)
 {
@@ -104,8 +103,8 @@ static int by_time(const void *left, const void *right)
 }
 
 /*
- * Evictions in the window. *first: the one that has to leave it before another pod may go, or one
- * more than now.
+ * Counts evictions in the window. *first: the eviction that must leave it before another pod may
+ * go, or one more than now.
  */
 static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int64_t *first)
 {
@@ -196,9 +195,9 @@ bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *po
 }
 
 /*
- * What others used beyond all mins before is not for this pod's victims to pay: it is owed what it
- * asks for, and the sum must not grow. Admission knows by the nominated node that they went
- * (quota.h, promised).
+ * Excess of all quotas over the sum of min before this pod is not reclaimed for it: the pod stays
+ * within its min, and the sum must not grow. Admission lets the pod pass when it has a nominated
+ * node (quota.h, promised).
  */
 static void forgive(struct preempt_run *r)
 {
@@ -212,7 +211,7 @@ static void forgive(struct preempt_run *r)
 	}
 }
 
-/* Who pays depends on what the quotas use, and so does which nominated pods count. */
+/* The rule and the nominated pods that count depend on what the quotas use. */
 static void read_again(struct preempt_run *r)
 {
 	quota_claims_fini(&r->claims);
@@ -243,7 +242,7 @@ void preempt_run_leave(struct preempt_run *r)
 	read_again(r);
 }
 
-/* A victim told for a pod is paid for by what that pod counts: it is nominated, or reserved. */
+/* A victim of an earlier answer is counted by its preemptor, which is nominated or reserved. */
 static bool is_exchanged(const struct preempt_run *r, const char *uid)
 {
 	const struct preempt_ask *ask = r->ask;
@@ -420,7 +419,10 @@ void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
 
 /* --- budgets */
 
-/* An eviction of a pod that is not ready is granted without counting where enough others are. */
+/*
+ * The API server grants an eviction of an unready pod without counting it if enough other pods are
+ * healthy.
+ */
 static bool counts_for(const struct preempt_run *r, const struct preempt_budget *b,
 		       const struct kube_pod *pod)
 {
@@ -436,9 +438,9 @@ static bool counts_for(const struct preempt_run *r, const struct preempt_budget 
 }
 
 /*
- * The status is behind: it does not know of victims that were told a moment ago, nor of pods whose
- * deletion began since. So what it allows is less the first, and no more than leaves as many
- * healthy pods as it wants, of those that are healthy now.
+ * The status lags: it lacks victims of recent answers and pods whose deletion began since. So the
+ * allowed disruptions shrink by the former, and at most so many pods go that the desired number
+ * stays healthy.
  */
 static void read_budget(struct preempt_run *r, uint32_t budget, const struct preempt_space *space)
 {

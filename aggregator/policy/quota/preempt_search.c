@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of victims, in the corrected variant. A set suffices for a node when the quotas allow the
- * pod without them and it fits there.
+ * Sets of victims, in the corrected variant. A set suffices for a node if without it the quotas allow
+ * the pod and it fits there.
  *
- *     greedy   one after the other by rank, who may go, until it suffices
- *     exact    where that fails though all together would do (a min, a window or a budget kept
- *              somebody): the same with steps back, within the effort
- *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is
- *              minimal
+ *     greedy   takes candidates one by one by rank until the set suffices
+ *     exact    if greedy fails though all candidates together would suffice (a min, a window or a budget
+ *              protected one): the same with backtracking, within the effort
+ *     walk     puts back what the set does not need, the most expensive first: the set is minimal
  *
- * Who falls with a victim (gangs.h) is taken and put back together with it.
+ * A group (gangs.h) that falls with a victim is taken and put back together with it.
  *
- * First each node by its own pods; and where a node has room as it is, and just the quotas refuse,
- * anybody by rank. Only where none suffices, by pods of several: those of the node until the pod
- * fits; where its own are not the reason (affinity and spread count other nodes' pods), others',
- * too; then anybody who borrows, until the quotas allow it. From the cheapest set those are spared
- * at last without whom the pod could start on another node.
+ * First each node is searched among its own pods. If a node has room and only the quotas refuse,
+ * candidates of all nodes are searched by rank. If no set suffices, victims are on several nodes: pods
+ * of the destination until the pod fits; if a rule about neighbours refuses (affinity and spread count
+ * pods of other nodes), pods of other nodes, too; then any borrowers, until the quotas allow the pod.
+ * At the end the search removes those victims from the cheapest set that the pod does not need on
+ * another node.
  *
- * More victims never make room or quotas worse, so a node that would not do without all its candidates
- * is left at once. Affinity and spread can become worse; there the exact search tries what the
- * first way misses.
+ * More victims never make room or quotas worse, so the search skips a node that would not suffice
+ * without all its candidates. Affinity and spread can become worse; there the exact search finds sets
+ * that the greedy search misses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +29,15 @@
 #include "shared/mem.h"
 
 enum {
-	EXACT_CANDIDATES = 24, /* of a node, or of all: the first by rank */
-	EXACT_STEPS = 4096, /* pods taken for one node */
-	FILTER_NODES = 64, /* tried with others' pods where a filter and no room refuses */
+	EXACT_CANDIDATES = 24, /* of a node, or of all nodes: the first by rank */
+	EXACT_STEPS = 4096, /* most pods taken for one node */
+	FILTER_NODES =
+		64, /* nodes tried with pods of other nodes if a rule about neighbours refuses */
 	FILTER_CANDIDATES = 2048,
-	SCANS = 2000000, /* candidates looked at in search of several nodes' */
+	SCANS = 2000000, /* most candidates examined for sets of several nodes */
 };
 
-/* Payers to try, in order, and those that are taken. */
+/* Candidates to try, in order, and the taken ones. */
 struct attempt {
 	struct preempt_run *run;
 	place_node at;
@@ -52,7 +53,7 @@ void preempt_set_fini(struct preempt_set *s)
 	*s = (struct preempt_set){.at = PLACE_NONE};
 }
 
-/* One of them is kept, and the other is empty then. */
+/* Keeps the cheaper set in *best and empties the other. */
 static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 {
 	if (best->at == PLACE_NONE ||
@@ -65,7 +66,7 @@ static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 	preempt_set_fini(set);
 }
 
-/* With those that fall with it. */
+/* Takes the candidate and the members that fall with it. */
 static bool take(struct attempt *a, uint32_t candidate)
 {
 	return !a->run->candidates[candidate].taken &&
@@ -101,7 +102,7 @@ static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
 	return false;
 }
 
-/* What refuses without all of them, whether they may go or not; at most PLACE_FITS. */
+/* The outcome without all candidates, protected or not; *f is the filter that refuses. */
 static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 {
 	uint32_t before = a->taken_count;
@@ -176,8 +177,8 @@ static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct 
 }
 
 /*
- * Puts back the i-th; of a group that fell all, but for `kept` from the i-th on. Returns how many of
- * those before the i-th are still taken.
+ * Puts back the i-th, or if its group fell, all members but `kept` from the i-th on. Returns how
+ * many before the i-th are still taken.
  */
 static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
 			 uint32_t kept)
@@ -228,7 +229,7 @@ static uint32_t forget_put(const struct preempt_run *r, uint32_t *of, uint32_t c
 	return kept;
 }
 
-/* The dearest first. True: somebody was put back for good. */
+/* Puts back the most expensive first. True: the set is smaller. */
 static bool walk_back(struct attempt *a)
 {
 	bool any = false;
@@ -247,7 +248,10 @@ static bool walk_back(struct attempt *a)
 	return any;
 }
 
-/* Of a group that fell, what it can spare may do. True: the rest was put back. */
+/*
+ * Tries the members that a fallen group can spare instead of the whole group. True: the rest was
+ * put back.
+ */
 static bool keep_spare(struct attempt *a)
 {
 	struct preempt_run *r = a->run;
@@ -270,7 +274,8 @@ static bool keep_spare(struct attempt *a)
 }
 
 /*
- * Of those that a budget counts, the ones beyond what it has left, by rank; whom two select always.
+ * Whether the victim exceeds a budget that selects it, counting victims by rank. A pod that two
+ * budgets select always does.
  */
 static bool violates(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 		     int32_t *left)
@@ -305,7 +310,7 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 	free(left);
 }
 
-/* What is taken suffices: makes it minimal, tells it, and puts all back. */
+/* Makes the sufficient set that is taken minimal and copies it. */
 static void settle(struct attempt *a, struct preempt_set *out)
 {
 	if (a->taken) {
@@ -322,7 +327,7 @@ static void settle(struct attempt *a, struct preempt_set *out)
 
 /* --- a node by its own pods */
 
-/* What only pods on the node itself can change. */
+/* Filters that only pods on the node itself can change. */
 static bool is_of_its_pods(enum place_filter f)
 {
 	return f == PLACE_FIT || f == PLACE_HOST_PORTS || f == PLACE_VOLUME_LIMITS;
@@ -375,7 +380,7 @@ bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set
 
 /* --- a node with the help of others */
 
-/* What no pod's going can change. */
+/* Filters that victims on other nodes cannot change. */
 static bool is_final(enum place_filter f)
 {
 	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
@@ -388,13 +393,13 @@ static bool quotas_allow(const struct attempt *a)
 	return preempt_run_quotas_allow(a->run);
 }
 
-/* What a search over several nodes shares. */
+/* Shared by a search over several nodes. */
 struct several {
 	struct preempt_run *run;
 	uint32_t *all; /* owned; every candidate, by rank */
 	uint32_t filter_nodes; /* left */
 	uint64_t scans; /* left */
-	bool quotas_can_allow; /* taking by rank the quotas can be satisfied */
+	bool quotas_can_allow; /* taking candidates by rank satisfies the quotas */
 	struct preempt_set *best;
 };
 
@@ -416,8 +421,8 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 }
 
 /*
- * Room by its own pods; by others' only where not room, but a rule about neighbours is what
- * refuses.
+ * Makes room with the node's own pods, and with pods of other nodes only if a rule about
+ * neighbours refuses.
  */
 static bool make_room(struct several *s, struct attempt *a)
 {
@@ -445,7 +450,7 @@ static bool try_several(struct several *s, struct attempt *a)
 	return suffices(a);
 }
 
-/* Its own first, then the others by rank. */
+/* The node's own pods first, then others by rank. */
 static bool try_exactly(struct several *s, struct attempt *a)
 {
 	uint32_t own = a->count, of[EXACT_CANDIDATES + 1];
@@ -485,7 +490,7 @@ static bool visit(struct several *s, place_node n,
 	return found;
 }
 
-/* Where there is room all need the same victims, elsewhere: the first will do. */
+/* All nodes with room need the same victims elsewhere: the first node suffices. */
 static bool search_room(struct several *s)
 {
 	for (place_node n = 0; n < s->run->index->view->node_count; n++)
@@ -515,7 +520,7 @@ static void search_several(struct preempt_run *r, struct preempt_set *best)
 
 /* --- the cheapest of all */
 
-/* Just the quotas refuse: those pay who are the cheapest, wherever they are. */
+/* If only the quotas refuse: the cheapest victims of all nodes. */
 static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
 {
 	struct several s;
@@ -534,7 +539,10 @@ static bool starts(struct preempt_run *r, const struct preempt_set *s, place_nod
 	       preempt_victims_serve(r, s->of, s->count, n);
 }
 
-/* Where it could start now and the set may go for it, the set's own node first. */
+/*
+ * A node where the pod could start now and which the set may serve; tries the node of the set
+ * first.
+ */
 static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 {
 	if (!preempt_run_quotas_allow(r))
@@ -547,7 +555,10 @@ static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 	return PLACE_NONE;
 }
 
-/* Puts back, the dearest first, one without whom it starts somewhere. False: there is none. */
+/*
+ * Puts back one victim, the most expensive first, that the pod does not need on some node. False:
+ * it needs all.
+ */
 static bool spare_one(struct preempt_run *r, struct preempt_set *s)
 {
 	uint32_t count = s->count, *all = mem_zalloc((size_t)count + 1, sizeof(*all));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is among borrowers. What all quotas borrow of a contested resource is to shrink by
- * what the pod asks for; the rest is shared by evenkeel.io/weight, and nobody gets more than it
- * borrows now. What a quota borrows beyond that share is its due:
+ * The order among borrowers. The sum that all quotas borrow of a contested resource must shrink by the
+ * requests of the pod. The rest is shared by evenkeel.io/weight, and no quota gets more than it borrows
+ * now. What a quota borrows beyond that share is its excess:
  *
- *     due_i     borrowed_i - share_i of (sum of borrowed - asked), in amounts asked for
- *     turn      of a pod: the due of its quota, less what its pods before it in the order free; of several
- *               resources the largest. The largest turn pays first
- *     beyond    of a set: what each quota pays beyond its due
+ *     due_i        borrowed_i - share_i of (sum of borrowed - asked), in multiples of asked
+ *     over_share   of a pod: the due of its quota, less what its pods before it in the order free; of
+ *                  several resources the largest. The largest goes first
+ *     beyond       of a set: how much each quota gives beyond its due
  *
- * So of equal weights the one that borrows the most pays until it borrows as much as the next.
+ * With equal weights the quota that borrows the most gives until it borrows as much as the next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ void preempt_share_read(struct preempt_run *r)
 			read_claim(r, i);
 }
 
-/* How much of its claim the pod frees; 0 where that is not contested. */
+/* How much of the claim the pod frees; 0 if the claim is not contested. */
 static double freed_by(const struct preempt_run *r, const struct preempt_pod *p, size_t claim)
 {
 	const struct quota_claim *c = &r->claims.of[claim];
@@ -93,7 +93,7 @@ void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate
 	}
 }
 
-/* The least of all contested resources, as the largest due decides whose turn it is. */
+/* The least of all contested resources, since the largest due decides the order. */
 static double beyond_of_space(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			      uint32_t space)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said about a search for victims: who asks, who pays and why, who is spared, and what
- * would help where nothing was found.
+ * The narration of a search for victims: the pod, the rule, candidates and refusals, and what
+ * would help if no set was found.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static const char *plural(uint32_t count)
 
 /* --- the question */
 
-/* The first resource of which more is used than is guaranteed to all, whoever pays for this pod. */
+/* The first resource with more usage than guarantees. */
 static void tell_forgiven(const struct preempt_run *r, struct buf *out)
 {
 	for (size_t i = 0; i < r->claims.count; i++) {
@@ -156,7 +156,7 @@ void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *a
 		   admission->error.text);
 }
 
-/* The same pods are with a quota to one that has none, and without one to all others. */
+/* PREEMPT_ISOLATED means pods without a quota for a pod with one, and the reverse. */
 static const char *text_of(const struct preempt_run *r, enum preempt_refusal why)
 {
 	if (why != PREEMPT_ISOLATED)
@@ -219,7 +219,7 @@ static void tell_amount(const struct quota_row *row, int64_t amount, const char 
 	buf_add_char(out, ')');
 }
 
-/* The quota names it, or owes what it uses of it to others. */
+/* Whether the quota names the resource, or some quota guarantees it. */
 static bool is_told(const struct preempt_run *r, const struct quota_row *row)
 {
 	return quota_names_row(row) ||
@@ -272,7 +272,7 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_vict
 
 /* --- what would help */
 
-/* What refuses on the node without all of its pods that may go; PLACE_FITS: no filter. */
+/* The filter that refuses the node without all its candidates; PLACE_FITS: none. */
 static enum place_filter filter_of(const struct preempt_run *r, place_node n)
 {
 	if (r->nodes[n].outcome == PREEMPT_NODE_NO_ROOM)
@@ -282,7 +282,7 @@ static enum place_filter filter_of(const struct preempt_run *r, place_node n)
 	return PLACE_FITS;
 }
 
-/* with: some of their pods may go. */
+/* with: nodes that have candidates; else the others. */
 static void tell_filters(const struct preempt_run *r, bool with, struct buf *out)
 {
 	uint32_t of[PLACE_FILTERS] = {0}, all = 0;
@@ -315,7 +315,7 @@ static void tell_filters(const struct preempt_run *r, bool with, struct buf *out
 	buf_add_str(out, ".\n");
 }
 
-/* Each may go, but not all that would have to. */
+/* Nodes where each candidate may go, but not all that are needed. */
 static void tell_guarded(const struct preempt_run *r, struct buf *out)
 {
 	uint32_t guarded = 0;
@@ -366,7 +366,7 @@ static const char *advice_of(const struct preempt_run *r, enum preempt_refusal w
 	}
 }
 
-/* No victim and no quota makes a node larger. */
+/* The pod requests more than any empty node has. */
 static bool tell_too_large(const struct preempt_run *r, struct buf *out)
 {
 	for (place_node n = 0; n < r->index->view->node_count; n++)
@@ -406,7 +406,7 @@ static const char *quota_of(const struct preempt_candidate *c, size_t i)
 	return c->victims[i].pod->object.namespace;
 }
 
-/* The first of its namespace tells how many they are. */
+/* Whether it is the first victim of its namespace; *count: the victims of it. */
 static bool is_first(const struct preempt_candidate *c, size_t at, uint32_t *count)
 {
 	*count = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode),
- * faults included, and who may look for some at all (PodEligibleToPreemptOthers):
+ * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode), with
+ * its faults, and its test whether a pod may preempt at all (PodEligibleToPreemptOthers):
  *
  *   overshoot        a quota over its min gives pods until it is not: the last may take it far
  *                    below
- *   other resources  a quota over its min of memory pays for CPU
- *   budgets          counted over the candidates there happen to be, and a victim that only the
- *                    quotas want is no violation
+ *   other resources  a quota over its min of memory gives CPU
+ *   budgets          are counted over the candidates of the node, and a victim that only the quotas
+ *                    need is no violation
  *   double removal   a victim that neither fits nor is allowed is removed twice, which is an error,
- *                    and the node is lost
+ *                    and the node is dropped
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct scene {
 	place_node at;
 	uint32_t count; /* candidates */
 	struct preempt_victim_candidate
-		*of; /* owned; all pods of the node, then the candidates alone */
+		*of; /* owned; at first all pods of the node, then the candidates */
 	bool *violates; /* owned; by candidate */
 	uint32_t victim_count;
 	struct preempt_victim_candidate **victims; /* owned */
@@ -45,7 +45,7 @@ static int importance(const struct preempt_run *r, const struct preempt_victim_c
 	return order;
 }
 
-/* Stable, and nodes have few pods. */
+/* A stable sort; nodes have few pods. */
 static void sort(const struct preempt_run *r, struct preempt_victim_candidate *of, uint32_t count,
 		 int sign)
 {
@@ -59,7 +59,7 @@ static void sort(const struct preempt_run *r, struct preempt_victim_candidate *o
 	}
 }
 
-/* As things are now: who was taken before is not in its quota any more. */
+/* Checked in the present state: taken pods are no longer in their quotas. */
 static bool is_candidate(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
@@ -74,7 +74,7 @@ static bool is_candidate(const struct preempt_run *r, const struct preempt_victi
 		       quota_is_over(r->book, QUOTA_MIN, pod->pod->object.namespace, NULL);
 	case PREEMPT_FREE:
 		return !quota->entry && lower;
-	case PREEMPT_CRITICAL: /* it knows no such */
+	case PREEMPT_CRITICAL: /* upstream has no such rule */
 		break;
 	}
 	return false;
@@ -103,14 +103,14 @@ static void scan(struct scene *s)
 	}
 }
 
-/* The pod alone, without those nominated. */
+/* Whether the quotas refuse the pod without the nominated pods. */
 static bool is_over_bare(const struct preempt_run *r)
 {
 	return quota_is_over(r->book, QUOTA_MAX, r->namespace, r->requests) ||
 	       quota_is_over(r->book, QUOTA_SUM_OF_MIN, r->namespace, r->requests);
 }
 
-/* Most important first, each counts for its budgets; who finds one used up would break it. */
+/* Counts budgets by importance; a candidate whose budget is used up violates it. */
 static void split_by_budgets(struct scene *s)
 {
 	struct preempt_run *r = s->run;
@@ -130,8 +130,8 @@ static void split_by_budgets(struct scene *s)
 }
 
 /*
- * Puts it back unless the pod then does not fit, or the quotas refuse it. False: it would have to
- * go twice.
+ * Puts the candidate back unless the pod then does not fit or the quotas refuse it. False:
+ * upstream would remove it twice.
  */
 static bool reprieve(struct scene *s, uint32_t i)
 {
@@ -172,7 +172,7 @@ static void put_back(struct scene *s)
 			preempt_run_put(s->run, &s->of[i]);
 }
 
-/* They go once more, one after the other, so that each sentence tells what it does to its quota. */
+/* Takes the victims again one by one, so that each description shows the effect on its quota. */
 static void tell(struct scene *s, struct preempt_candidate *out)
 {
 	enum preempt_outcome outcome = s->run->nodes[s->at].outcome;
@@ -249,11 +249,9 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidate
 	}
 }
 
-/* --- who is eligible */
+/* --- eligibility */
 
-/*
- * A pod on the nominated node that is going, and by its going makes the room that was won before.
- */
+/* Whether the pod on the nominated node is in deletion for the preemptor. */
 static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct preempt_quota *quota = &r->quotas[p->space];

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may be a victim, in the corrected variant, and in which order. What can be said of a pod
- * alone is said once, when the candidates are collected; what depends on which others go, too (min,
- * windows, budgets), is asked again each time one is taken. As pods only go, who is refused at
- * first is refused for good.
+ * The candidates of the corrected variant and their order. Facts about a pod alone are checked once,
+ * when candidates are collected. Facts that depend on other victims (min, windows, budgets) are checked
+ * again each time a candidate is taken. Pods only leave during a search, so a refusal stays valid.
  *
- * Contested are the resources that the pod lacks, on the node where it is to go or under the sum of
- * min. Who borrows of them gives back until it is at its min in all of them; what else the pod has
- * does not protect it, and its namespace keeps the right to that.
+ * Contested are the resources that the pod lacks, on its destination or under the sum of min. A
+ * borrower of them gives back until it is at its min of all of them. Other resources do not protect a
+ * pod, and its namespace keeps its guarantee of them.
  *
- *     rule        others' namespaces                                     own namespace
- *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
- *                 is contested, whatever its priority but critical
- *     OWN         nobody                                                 lower priority
+ *     rule        other namespaces                                       own namespace
+ *     BORROWED    with a quota that uses more than its min of a          none: its pods do not borrow
+ *                 contested resource; any priority below critical        what the pod needs
+ *     OWN         none                                                   lower priority
  *     FREE        without a quota: lower priority                        lower priority
  *     CRITICAL    lower priority                                         lower priority
  */
@@ -26,7 +25,7 @@
 
 /* --- what is contested */
 
-/* Those beyond are one bit together. */
+/* Claims from the 64th on share one bit. */
 static uint64_t bit_of(size_t claim)
 {
 	return 1ULL << (claim < 63 ? claim : 63);
@@ -54,7 +53,7 @@ static int by_bits(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Thousands of nodes differ in a few ways. */
+/* Thousands of nodes have few distinct values. */
 static void list_contests(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
@@ -73,7 +72,10 @@ static void list_contests(struct preempt_run *r)
 	r->contest_count = kept;
 }
 
-/* Where nothing of all that is lacked, a rule about neighbours refuses: then everything counts. */
+/*
+ * If the pod lacks no resource, a rule about neighbours refuses it: then all resources are
+ * contested.
+ */
 static void find_contested(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
@@ -101,7 +103,7 @@ static void find_contested(struct preempt_run *r)
  * Whether the pod uses a contested resource, and its quota keeps its min of each such resource
  * without the pod. taken: the book is without the pod.
  */
-static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
+static bool may_free(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
 		     bool taken)
 {
 	const struct quota_entry *e = r->quotas[p->space].entry;
@@ -125,18 +127,18 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 	return any;
 }
 
-/* On some destination. */
-static bool pays_somewhere(const struct preempt_run *r, const struct preempt_pod *p)
+/* Whether may_free() holds for some destination. */
+static bool may_free_somewhere(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	for (uint32_t i = 0; i < r->contest_count; i++)
-		if (pays_for(r, p, r->contests[i], false))
+		if (may_free(r, p, r->contests[i], false))
 			return true;
 	return false;
 }
 
 /* --- min */
 
-/* Any guarantee: for who is not owed what it asks for. In its own namespace nobody else gains. */
+/* Whether the quota would be below any guarantee. In the own namespace no other quota gains. */
 static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct preempt_quota *quota = &r->quotas[p->space];
@@ -154,13 +156,13 @@ static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod
 	return false;
 }
 
-/* How much of its min of the resource the quota is without, in mins. */
+/* How much of its min of the resource the quota does not use, in mins. */
 static double missing(const struct quota_row *row, quota_amount used)
 {
 	return used < row->min ? (double)(row->min - used) / (double)row->min : 0;
 }
 
-/* Pods that are taken already are counted as if they were there. */
+/* Taken pods count as if they were there. */
 static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			  uint32_t space, const struct quota_row *row)
 {
@@ -197,7 +199,7 @@ double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, ui
 	return loss;
 }
 
-/* Whether its quota uses more than its min of something that is at stake, and the pod has some. */
+/* Whether its quota uses more than its min of a resource at stake that the pod requests. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct quota_entry *e = r->quotas[p->space].entry;
@@ -245,7 +247,7 @@ static enum preempt_refusal by_quota(const struct preempt_run *r, const struct p
 	return PREEMPT_ELIGIBLE;
 }
 
-/* Among borrowers priorities do not count, but critical pods are nobody's to take. */
+/* Priorities do not matter among borrowers, but critical pods are protected. */
 static bool is_too_important(const struct preempt_run *r, int32_t priority)
 {
 	if (priority < r->priority)
@@ -267,7 +269,7 @@ int64_t preempt_victims_next_ns(const struct preempt_run *r)
 	return next;
 }
 
-/* Told for the pod before: its eviction is counted already. */
+/* A victim of an earlier answer for this pod: its eviction is counted already. */
 static bool is_preferred(const struct preempt_run *r, const char *uid)
 {
 	for (size_t i = 0; i < r->ask->preferred_count; i++)
@@ -310,7 +312,7 @@ static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_po
 		return why;
 	if (is_too_important(r, p->pod->template->priority))
 		return PREEMPT_PRIORITY;
-	if (r->rule == PREEMPT_BORROWED ? !pays_somewhere(r, p) : goes_below_min(r, p))
+	if (r->rule == PREEMPT_BORROWED ? !may_free_somewhere(r, p) : goes_below_min(r, p))
 		return PREEMPT_BELOW_MIN;
 	return by_time(r, p);
 }
@@ -351,7 +353,7 @@ static void weigh(const struct preempt_run *r, struct preempt_victim_candidate *
 	}
 }
 
-/* What decides nearly always lies beside the candidate. */
+/* The first sort keys lie beside the candidate, since the pods lie all over the memory. */
 struct ranked {
 	const struct preempt_run *run;
 	int32_t priority;
@@ -406,7 +408,7 @@ static void sort(struct preempt_run *r)
 		double *due = r->due;
 		size_t count = (size_t)r->index->space_count * r->claims.count;
 
-		/* Each pod's turn depends on those of its quota before it. */
+		/* Each pod's excess depends on the pods of its quota before it. */
 		r->due = mem_zalloc(count + 1, sizeof(*r->due));
 		memcpy(r->due, due, count * sizeof(*due));
 		for (uint32_t i = 0; i < r->candidate_count; i++)
@@ -420,7 +422,7 @@ static void sort(struct preempt_run *r)
 	free(all);
 }
 
-/* Each node's candidates, in the order of rank. */
+/* The candidates of each node, in the order of rank. */
 static void file_by_node(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
@@ -442,7 +444,7 @@ static void file_by_node(struct preempt_run *r)
 
 /* --- groups */
 
-/* How many would fall with one of them, where none is spare. */
+/* How many members would fall with it; 0 if the group has members to spare. */
 static uint32_t count_fall(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 			   struct gang **gang)
 {
@@ -476,7 +478,7 @@ static void number_members(struct preempt_run *r)
 	}
 }
 
-/* Who would take others along that may not go is no candidate. */
+/* A candidate whose group includes a protected pod is no candidate. */
 static void refuse_groups(struct preempt_run *r)
 {
 	uint32_t kept = 0;
@@ -618,7 +620,7 @@ bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
 			return false;
-	if (r->rule == PREEMPT_BORROWED ? !pays_for(r, pod, contested, false)
+	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
 					: goes_below_min(r, pod))
 		return false;
 	return preempt_victims_is_there(r, p);
@@ -630,7 +632,7 @@ bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uin
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
 		const struct preempt_victim_candidate *p = &r->candidates[set[i]];
 
-		if (!pays_for(r, preempt_run_pod(r, p), r->contested[n], p->taken))
+		if (!may_free(r, preempt_run_pod(r, p), r->contested[n], p->taken))
 			return false;
 	}
 	return true;
