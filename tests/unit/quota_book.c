@@ -14,7 +14,6 @@
 
 #include "aggregator/policy/quota/quota.h"
 #include "aggregator/policy/quota/quota_annotations.h"
-#include "aggregator/policy/quota/quota_status.h"
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
 #include "tests/join_fixture.h"

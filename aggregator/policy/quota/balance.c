@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a
- * list cost O(resources * quotas), and each quota then reads its own. Of a quota the resources are
- * told that it names, and those that others are guaranteed and it uses or waits for; what is not in
- * min has a min of 0.
+ * Shares are computed for one resource and all quotas at a time (quota_share.h): O(resources *
+ * quotas) for a list. The answer for a quota has the resources that it names, and guaranteed ones
+ * that it uses or waits for; a resource that min does not name has a min of 0.
  */
 #include "aggregator/policy/quota/balance.h"
 
@@ -52,7 +51,7 @@ static void add_pending(const struct quota *q, const char *name, void *context)
 	add_named(context, name, resources_amount(&q->pending, name));
 }
 
-/* All names are in what is pending of all. */
+/* `pending` has the names of all quotas. */
 void quota_balances_of(const struct quota_book *b, struct quota_balances *out)
 {
 	size_t count = quota_book_count(b);
@@ -104,7 +103,7 @@ static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
 	       exceeds(resources_amount(&q->used, name), asked, max);
 }
 
-/* Pending pods that ask for the same. */
+/* Pending pods with equal requests. */
 struct alike {
 	const struct resources *requests; /* of one; NULL: there are none */
 	uint32_t count;
@@ -164,7 +163,7 @@ static void judge(const struct quota_book *b, size_t i, const struct quota_balan
 	resources_fini(&lacked);
 }
 
-/* Equal templates are one, and the pods of a workload stand together by name. */
+/* Pods of a workload are neighbours by name and mostly have equal requests. */
 static void judge_pending(const struct quota_book *b, size_t i, const struct quota_balances *all,
 			  struct quota_balance *out)
 {
@@ -250,7 +249,7 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 struct numbers {
 	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX],
 		borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
-	char min[3 * QUOTA_TEXT_MAX]; /* what counts, and of what it is a part */
+	char min[3 * QUOTA_TEXT_MAX]; /* effective min, and the min in the object */
 };
 
 static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
@@ -269,7 +268,7 @@ static void write_min(const struct quota *q, const struct quota_balance *b, cons
 	textbuf_add(&s, ")");
 }
 
-/* asked: what pending pods ask for, of those that the state is about. */
+/* asked: requests of the pending pods that the state is about. */
 static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
 			  enum quota_state state, struct numbers *n)
 {

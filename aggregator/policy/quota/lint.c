@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each quota object is looked at by itself, then beside the others of its namespace and its
- * ResourceQuotas, and what all guarantee together beside what the nodes have. A quota that does not
- * count (the second in its namespace) is looked at, too: it may be the one that was meant. What
- * object_read() refused is no object here; the model's source has its number, and a sentence on the
- * last.
+ * Checks each quota object by itself, then beside the others of its namespace and its ResourceQuotas, and
+ * all guarantees together against the capacity of the nodes. A quota that does not count (the second in
+ * its namespace) is checked, too: it may be the intended one. Objects that object_read() refused are
+ * known only by number and last error of the model's source.
  *
- * Severities: an error is a promise that cannot be kept or an object that does not do what it says;
- * a warning does what it says, which is hardly what was meant; an info is how the rules are.
+ * Severities: an error is a guarantee that cannot be kept, or an object that does not do what it says;
+ * a warning does what it says, which is hardly what the author meant; an info explains the rules.
  */
 #include "aggregator/policy/quota/lint.h"
 
@@ -68,12 +67,12 @@ struct lint {
 	const struct view *view;
 	const struct quota_book *book;
 	bool upstream;
-	struct resources capacity, ready; /* of all nodes, and of those that take pods now */
+	struct resources capacity, ready; /* of all nodes; of ready and uncordoned nodes */
 	struct resources guaranteed; /* by all quotas that count */
 	struct quota_findings *out;
 };
 
-/* What a finding is about; all may be NULL but kind. */
+/* The subject of a finding; all but kind may be NULL. */
 struct about {
 	const char *kind, *namespace, *name;
 	const char *part, *resource; /* "spec.min", "cpu" */
@@ -137,7 +136,7 @@ static bool is_counted(const struct lint *l, const char *name)
 	return resource_is_limited(name);
 }
 
-/* One of min and max. */
+/* Checks min or max. */
 static void check_names(struct lint *l, const struct kube_quota *q, const char *part,
 			const struct resources *amounts)
 {
@@ -182,7 +181,7 @@ static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Pods that ask for it are refused, which a quota of 0 may well mean. */
+/* Pods that request it are refused, which may be the intention. */
 static void check_zeros(struct lint *l, const struct kube_quota *q)
 {
 	const char *name;
@@ -197,7 +196,7 @@ static void check_zeros(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Upstream counts what a map does not name as 0, for these. */
+/* Upstream counts these as 0 if a map does not name them. */
 static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 {
 	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
@@ -236,7 +235,7 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Of what others are guaranteed; a max of 0 has a finding of its own. */
+/* Resources that others are guaranteed; a max of 0 has its own finding. */
 static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 {
 	char text[QUOTA_TEXT_MAX];
@@ -305,13 +304,13 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 
 /* --- beside others of its namespace */
 
-/* A quota that nobody dates is younger than all that are; they come by name. */
+/* A quota without a creation time is the youngest; equally old ones are sorted by name. */
 static bool is_older(const struct kube_quota *a, const struct kube_quota *b)
 {
 	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
 }
 
-/* All of one namespace, of which the oldest counts: of[0] to of[count - 1]. */
+/* All quotas of one namespace, of which the oldest counts: of[0] to of[count - 1]. */
 static void check_duplicates(struct lint *l, struct object *const *of, size_t count)
 {
 	const struct kube_quota *first = (const struct kube_quota *)of[0];
@@ -333,7 +332,7 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 	}
 }
 
-/* One with scopes bounds only some of the pods. */
+/* A ResourceQuota with scopes bounds only some pods. */
 static bool has_scopes(const struct object *resource_quota)
 {
 	cJSON *json = cJSON_Parse(resource_quota->text);
@@ -461,7 +460,7 @@ static void tell_held(struct lint *l, const struct quota *q, const char *name, i
 	      name, texts[0], q->namespace, texts[1], texts[2]);
 }
 
-/* What others use within their own min does not come back either. */
+/* Usage of others within their own min does not come back either. */
 static void check_held_of(struct lint *l, const char *name, int64_t have)
 {
 	int64_t held = held_without_quota(l, name), kept = 0, min, max, used;
@@ -513,7 +512,7 @@ static void check_guaranteed(struct lint *l)
 	}
 }
 
-/* The sources know what was left out; the model has none of it. */
+/* The sources list unreadable objects, which the model does not have. */
 static void check_unreadable(struct lint *l)
 {
 	static const enum object_kind kinds[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a pod may start, and in numbers why not.
+ * Whether a pod may start, and the numbers of a refusal.
  *
- *     no quota --> critical --> asks alone for more than max --> over max --> over the sum of mins --> admitted
- *      admitted     admitted       never (nothing helps)          refused        refused
+ *     no quota --> critical --> requests alone exceed max --> over max --> over the sum of mins --> admitted
+ *      admitted     admitted       never (nothing helps)      refused        refused
  *
- * Max bounds what the pod's namespace uses with the pods nominated for it; the sum of mins bounds
- * what all quotas use together, with the pods of other quotas, too, that have a node nominated and
- * do not borrow. What was reserved for this very pod when it was asked about before is taken off
- * what is used. One that is within its min and has a node nominated is past the gate of sums
- * (quota.h, promised).
+ * Max bounds the usage of the pod's namespace with the pods nominated for it. The sum of mins bounds
+ * the usage of all quotas together, with nominated pods of other quotas that do not borrow. The
+ * reservation of the asking pod is subtracted. A pod within its min that has a nominated node is not
+ * held up by the sum (quota.h, promised).
  */
 #include <string.h>
 
@@ -29,8 +28,8 @@ const char *quota_admission_name(enum quota_admission g)
 /* --- what is claimed -------------------------------------------------------------------------- */
 
 /*
- * Upstream: already. Corrected: with the nominated pod, as one that would borrow has no claim
- * before one that is owed.
+ * Upstream: without the nominated pod. Corrected: with it, since a pod that would borrow has no
+ * claim before one within its min.
  */
 static bool is_over_min(const struct quota_book *b, const struct quota_entry *e,
 			const struct resources *more)
@@ -79,7 +78,7 @@ void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 			c->of[i].floor = INT64_MAX;
 }
 
-/* --- sentences -------------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------------------ */
 
 static void add_name(struct textbuf *s, const struct quota *q, const char *namespace)
 {
@@ -106,7 +105,7 @@ static void add_sum(struct textbuf *s, const struct quota_verdict *v, const char
 	add_part(s, v, v->asked, " asked is over ");
 }
 
-/* What is too much. */
+/* The amount over the bound. */
 static int64_t missing(const struct quota_verdict *v)
 {
 	return quota_clamp((quota_amount)v->used + v->nominated + v->asked - v->bound);
@@ -134,7 +133,7 @@ static void tell_max(struct textbuf *s, const struct quota *q, const struct quot
 	add_part(s, v, missing(v), " to be freed, or raise max");
 }
 
-/* One within its min is held up by those who borrow it: they are to give it back. */
+/* Borrowers hold up a pod within its min: they must give back. */
 static void tell_sum(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
 		     const struct quota_verdict *v, const struct quota_row *sum, bool borrows)
 {
@@ -154,7 +153,7 @@ static void tell_sum(struct textbuf *s, const struct quota *q, const struct quot
 	textbuf_add(s, borrows ? " would borrow" : " is within its min");
 }
 
-/* q NULL: there is none. */
+/* q NULL: the namespace has no quota. */
 static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 			  struct quota_verdict *v)
 {
@@ -179,7 +178,7 @@ static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
 	textbuf_add(&s, " and the sum of all min");
 }
 
-/* --- the gates -------------------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------------------- */
 
 static void admit(struct quota_verdict *v, enum quota_admission reason, const struct quota_ask *ask,
 		  const struct quota *q)
@@ -203,7 +202,7 @@ static void refuse(struct quota_verdict *v, enum quota_admission reason,
 	v->bound = quota_clamp(x->bound);
 }
 
-/* Only max, and what the pod itself asks for. */
+/* Compares max with the requests of the pod alone. */
 static bool asks_too_much(const struct quota_entry *e, const struct quota_ask *ask,
 			  struct quota_excess *x)
 {
@@ -221,7 +220,7 @@ static bool asks_too_much(const struct quota_entry *e, const struct quota_ask *a
 	return false;
 }
 
-/* Corrected: as preemption asks, too. */
+/* Corrected: the same test as in preemption. */
 static bool borrows(const struct quota_book *b, const struct quota_entry *e,
 		    const struct quota_claims *c)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book brought up to another view and another copy of the ledger, at the cost of what changed.
- * Namespaces whose pods ask for something else than before, and those whose reservations are
- * others, get their entry made anew, by the way all are made, so that nothing can be in it that
- * would not be in a new book.
+ * Updates a book to another view and other reservations, at the cost of what changed. Namespaces whose
+ * sums of requests or whose reservations changed get a new entry, made as quota_book_new() makes it.
  *
- * What did not change is known by its address: tables and reservations are immutable, and the book
- * holds those it was made of. Where the quotas themselves are others, or namespaces without one get
- * a default, it is not worth the trouble, and a new book is made.
+ * Tables and reservations are immutable and held by the book: an equal address means no change. If the
+ * quotas themselves changed, or namespaces have a default quota, the caller makes a new book.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,7 +13,7 @@
 #include "aggregator/policy/quota/quota_internal.h"
 #include "shared/array.h"
 
-/* Namespaces whose entries are made anew; borrowed, and told more than once perhaps. */
+/* Namespaces whose entries are made anew; borrowed, perhaps with duplicates. */
 struct names {
 	size_t count;
 	const char **of;
@@ -47,7 +44,7 @@ static bool is_same_sum(const struct namespace_sums *a, const struct namespace_s
 	       resources_equal(&a->bound, &b->bound) && resources_equal(&a->pending, &b->pending);
 }
 
-/* Uses are borrowed from the view, and so change with it. */
+/* The book borrows `use` from the view, and so it changes with the view. */
 static void compare_sums(struct quota_book *b, const struct view *v, struct names *changed)
 {
 	if (b->view->namespaces == v->namespaces)
@@ -72,7 +69,7 @@ static int compare_entries(const struct reservation *a, const struct reservation
 	return order ? order : strcmp(a->uid, b->uid);
 }
 
-/* Its pod is no longer pending, or is now: another may have the same requests. */
+/* Whether its pod became pending or is no longer: another pod may have the same requests. */
 static bool is_other(const struct quota_book *b, const struct view *v, const struct reservation *r)
 {
 	return b->view->cluster != v->cluster &&
@@ -80,8 +77,8 @@ static bool is_other(const struct quota_book *b, const struct view *v, const str
 }
 
 /*
- * Both lists are in the ledger's order. An entry is never changed, and the copies hold theirs: the
- * same address is the same entry.
+ * Both lists have the order of the reservations. A reservation is immutable and held: an equal
+ * address means the same one.
  */
 static void compare_reservations(const struct quota_book *b, const struct view *v,
 				 const struct quota_counted *now, struct names *changed)
@@ -114,7 +111,7 @@ static void renew_all(struct quota_book *b, struct names *changed)
 	if (changed->count)
 		qsort(changed->of, changed->count, sizeof(*changed->of), by_name);
 	for (size_t i = 0; i < changed->count; i++) {
-		/* The entry's own name goes with it. */
+		/* Renewing frees the entry's own name. */
 		char *name = mem_strdup(changed->of[i]);
 
 		if (!last || strcmp(name, last) != 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The amounts of a quota: min, max and used of each resource side by side, so that a comparison
- * looks at one row. The four standard resources are always there and found by their number; the
- * others are sorted by name, and there are as many as the quota and its pods name.
+ * The amounts of a quota: min, max and used of a resource in one row. The four standard resources
+ * have fixed rows; the others follow, sorted by name, as the quota and its pods name them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ void quota_rows_fini(struct quota_rows *r)
 	*r = (struct quota_rows){0, NULL};
 }
 
-/* Where it is, or belongs. */
+/* Where the row is, or belongs. */
 static size_t place_of(const struct quota_rows *r, const char *name, bool *found)
 {
 	size_t low = RESOURCE_STANDARD, high = r->count;
@@ -88,7 +87,7 @@ int64_t quota_amount_of_pod(const struct resources *requests, const char *name)
 
 /* --- amounts as text -------------------------------------------------------------------------- */
 
-/* At least one decimal, and no more than it takes. */
+/* With at least one decimal, and no more than needed. */
 static void add_cores(struct textbuf *s, int64_t milli)
 {
 	unsigned int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;

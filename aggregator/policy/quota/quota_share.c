@@ -2,18 +2,18 @@
 /*
  * Of one resource, in whole units:
  *
- *     guaranteed_i  min_i, or its part of the capacity, in proportion to min, where all mins
- *                   together are more than that
+ *     guaranteed_i  min_i, or its part of the capacity in proportion to min, if all mins together
+ *                   exceed the capacity
  *     borrowed_i    max(0, used_i - guaranteed_i)
  *     unused_i      max(0, guaranteed_i - used_i)
  *     lent_i        its part of min(sum of borrowed, sum of unused), in proportion to unused
- *     fair_i        min(wanted_i, guaranteed_i), and its part of what is left of all guarantees by
- *                   weight, up to what it wants
+ *     fair_i        min(wanted_i, guaranteed_i), and its part of the rest of all guarantees by
+ *                   weight, up to wanted_i
  *
- * Parts are rounded by the largest remainder, so that they add up to the whole. The last is
- * progressive filling: a round gives everybody its part by weight; who needs less than that gets
- * what it needs and is out, and another round shares the rest; when nobody is out, the parts stand.
- * At most one round for each claimant.
+ * Parts are rounded by the largest remainder, so that they add up to the whole. fair_i is progressive
+ * filling: each round offers every claimant its part by weight; claimants that need less get what they
+ * need and leave, and the next round shares the rest; if none leaves, the parts are final. At most one
+ * round for each claimant.
  */
 #include "aggregator/policy/quota/quota_share.h"
 
@@ -36,7 +36,7 @@ static int64_t weight_of(const struct quota_claimant *c)
 	return thousandths >= (double)WEIGHT_MAX ? WEIGHT_MAX : (int64_t)thousandths;
 }
 
-/* Those who still need something. */
+/* Claimants that still need a part. */
 static size_t find_needy(const struct quota_claimant *claimants, size_t count,
 			 struct quota_slice *parts)
 {
@@ -49,7 +49,7 @@ static size_t find_needy(const struct quota_claimant *claimants, size_t count,
 	return needy;
 }
 
-/* Who needs no more than its part gets that. False: nobody does. */
+/* Gives claimants that need no more than their part what they need. False: there is none. */
 static bool satisfy(struct quota_claimant *claimants, const struct quota_slice *parts, size_t count,
 		    int64_t *left)
 {
@@ -93,7 +93,7 @@ static int64_t at_least_0(int64_t amount)
 	return amount > 0 ? amount : 0;
 }
 
-/* Returns its min as the object says it. */
+/* Returns the min in the object. */
 static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 			const char *resource, struct quota_share *out)
 {
@@ -116,7 +116,7 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	return out->min;
 }
 
-/* Upstream admits up to what is promised all the same. */
+/* Upstream admits up to the sum of mins all the same. */
 static void tell_alarm(const struct quota_book *b, const char *resource,
 		       struct quota_share_sum *sum)
 {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upstream's status controller counts pods that run, and forgets overhead; so what it writes is
- * less than what its scheduler counts while images are pulled, and always for sandboxed pods. The
- * corrected one counts what the scheduler counts.
- *
- * For upstream's sums each running pod's specification is read again from its canonical text: that
- * is slow, and only who asks for the variant pays for it.
+ * Upstream's status controller counts running pods and forgets overhead, so its numbers are less
+ * than its scheduler's while images are pulled, and always for sandboxed pods. The corrected
+ * variant writes what the scheduler counts. For upstream's sums each running pod's specification
+ * is parsed again, which is slow.
  */
-#include "aggregator/policy/quota/quota_status.h"
-
 #include <stdlib.h>
 #include <string.h>
 

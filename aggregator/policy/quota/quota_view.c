@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The book of a cluster as it is: the quotas of the API, what the pods of their namespaces request
- * (view_namespace(), which the loop keeps), and what the ledger has promised and the view does not
- * show yet. So what is used is never counted on from what was: pods that ran before their quota
- * came, and pods that were resized, are in it as they are now.
+ * The book of a cluster: the quotas of the API, the requests of the pods of their namespaces
+ * (view_namespace()), and reservations that the view does not show yet. Usage is summed anew from the
+ * present pods, so pods that ran before their quota, and resized pods, count as they are now.
  *
- * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars
- * and the pod's own resources out.
+ * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars and
+ * the pod's own resources out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +14,13 @@
 #include "aggregator/policy/quota/quota_internal.h"
 #include "shared/array.h"
 
-/* A quota that nobody dates is younger than all that are. */
+/* A quota without a creation time is the youngest. */
 static int64_t age_order(const struct kube_quota *q)
 {
 	return q->created_ns ? q->created_ns : INT64_MAX;
 }
 
-/*
- * The oldest of those from `at` on that share a namespace, which stand together by name; *at moves
- * behind them.
- */
+/* The oldest of the quotas from *at on that share a namespace; *at moves behind them. */
 static const struct kube_quota *next_quota(const struct object_table *t, size_t *at)
 {
 	const struct kube_quota *best = (const struct kube_quota *)t->of[(*at)++];
@@ -40,7 +36,7 @@ static const struct kube_quota *next_quota(const struct object_table *t, size_t 
 	return best;
 }
 
-/* What the namespace's pods ask for; lists are borrowed. */
+/* Adds the requests of the namespace's pods; lists are borrowed. */
 static void add_sums(struct quota *q, const struct view *v)
 {
 	const struct namespace_sums *sums = view_namespace(v, q->namespace);
@@ -107,7 +103,7 @@ static void put_default(struct quota_book *b, const struct view *v, const char *
 	quota_book_put(b, &q);
 }
 
-/* Every namespace there is, by its object or by its pods, that has no quota of its own. */
+/* Every namespace, by its object or by its pods, without a quota of its own. */
 static void put_defaults(struct quota_book *b, const struct view *v)
 {
 	const struct object_table *objects = v->cluster->tables[OBJECT_NAMESPACE];
@@ -130,7 +126,7 @@ const struct kube_pod *quota_view_pending(const struct view *v, const struct res
 											  : NULL;
 }
 
-/* What was promised is used, and no longer pending. */
+/* A reserved pod is used, and no longer pending. */
 static void add_reservation(struct quota_book *b, const struct reservation *r)
 {
 	const struct kube_pod *pod;
@@ -172,7 +168,7 @@ void quota_view_renew(struct quota_book *b, const char *namespace)
 	size_t at = quota_view_find(t, namespace);
 
 	if (!quota_book_drop(b, namespace))
-		return; /* reservations where there is no quota */
+		return; /* reservations of a namespace without a quota */
 	put_quota(b, b->view, next_quota(t, &at));
 	at = array_lower_bound(namespace, b->counted, b->counted_count,
 			       sizeof(const struct reservation *), compare_counted);
@@ -229,7 +225,7 @@ const struct kube_pod *quota_next_pending(const struct quota_book *b, const char
 	return NULL;
 }
 
-/* By bits: the standard resources by their ids, then the extended ones of the request, up to 64. */
+/* Bits: the standard resources by their ids, then the extended ones of the request, up to 64. */
 enum { EXTENDED_MAX = 64 - RESOURCE_STANDARD };
 
 static uint64_t find_missing(const struct resources *requests, const struct resources *all,
