@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options and their bounds, the result of a step, and what the planner of drains asks of it. */
+/* Options with their bounds, and the result of a step. */
 #include "aggregator/policy/slack/slack.h"
 
 #include <errno.h>

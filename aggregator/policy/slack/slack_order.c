@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes first: of classes the one with the fewest choices, of nodes the fullest.
+ * The order of classes and nodes: classes with the fewest choices first, fullest nodes first.
  *
- *   choices = nodes whose labels and taints admit it, or domains of a topology key that it minds
- *             others in, whichever are fewer
+ *   choices = nodes whose labels and taints admit the class, or domains of a topology key of its
+ *             constraints, whichever are fewer
  *
  * Shares are compared crosswise, without rounding.
  */
@@ -15,7 +15,7 @@
 
 /* --- the order of classes */
 
-/* Without rounding: products of two amounts fit in 128 bits. */
+/* Products of two amounts fit in 128 bits. */
 static int compare_fractions(int64_t a, int64_t a_of, int64_t b, int64_t b_of)
 {
 	__int128 left = (__int128)a * b_of, right = (__int128)b * a_of;
@@ -80,7 +80,7 @@ static uint32_t count_values(const struct slack_run *r, const char *key)
 	return count;
 }
 
-/* What was counted of a topology key; thousands of classes have a few of these. */
+/* The number of domains of a topology key; thousands of classes share a few keys. */
 struct counted {
 	UT_hash_handle hh;
 	const char *key; /* borrowed */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slack is worth: how many pods of a class could start now, and which nodes would hold those
- * that cannot.
+ * How many pods of a class could start now, and which nodes would hold the unplaced ones.
  *
  *   slots          sum over nodes that count and admit it of min over resources of floor(free /
- *                  shape), free being what real pods leave, which preempt balloons
- *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its
- *                  workload's pods have (else its requests)
- *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
+ *                  shape); free is room beside real pods, which preempt balloons
+ *   slots by use   of these, as many as fit in the headroom of real use, each with the use of its
+ *                  workload's pods (else its requests)
+ *   fragmentation  1 - slots * shape / free; 0 for a shape without requests
  *
- * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to
- * twice what is wanted and at least SLOTS_TRIED; its fragmentation is still that of its size, since
- * rules do not break up what is free. A node that is 40 % requested and 97 % used has slots by
- * requests only: slack on paper.
+ * Classes with constraints on other pods, or with requests beyond CPU and memory, are tried pod by pod,
+ * up to twice what is wanted and at least SLOTS_TRIED; their fragmentation is that of their size, since
+ * rules do not fragment free room. A node that is 40 % requested and 97 % used has slots by requests
+ * only.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
 	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
 }
 
-/* How many the node could hold, were it empty, by what they ask for beside CPU and memory. */
+/* How many the node could hold when empty, by requests beside CPU and memory. */
 static int64_t fit_by_others(const struct slack_run *r, const struct slack_pattern *p, size_t n)
 {
 	const struct resources *gives = &r->view->nodes[n]->model->node->allocatable;
@@ -81,7 +80,7 @@ struct slots {
 	struct slack_amount free; /* on nodes that admit it */
 };
 
-/* An entry's key is that of its workload (workload_key()). */
+/* The key of an entry is that of its workload (workload_key()). */
 static struct slack_amount expected_use(const struct slack_run *r, const struct slack_entry *e)
 {
 	struct score_owner use;
@@ -152,7 +151,7 @@ static void count_slots(struct slack_run *r, uint32_t class)
 	report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
 }
 
-/* Pods of the class, put one after the other where the core lets them. Undone. */
+/* Places pods of the class one by one as the core admits them, then undoes it. */
 static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 {
 	const struct slack_entry *e = r->classes[class];
@@ -183,7 +182,7 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 	free(here);
 }
 
-/* Whoever was tried is nowhere again. */
+/* Makes all tried holders spare again. */
 static void spare_all(struct slack_run *r, uint32_t class)
 {
 	r->classes[class]->spare = UINT32_MAX;
@@ -222,8 +221,8 @@ struct type {
 };
 
 /*
- * A node to add. Of a class that minds others one is on it, and one class at most of those that ask
- * for more than CPU and memory.
+ * A node to add. It takes one pod of a class with constraints on other pods, and one class at most
+ * with requests beyond CPU and memory.
  */
 struct bin {
 	size_t type;
@@ -252,7 +251,10 @@ static int compare_types(const void *left, const void *right)
 	return name ? name : (a->like > b->like) - (a->like < b->like);
 }
 
-/* Every node that counts, by size; equal ones stay apart, as their labels and taints may differ. */
+/*
+ * Every node that counts, by size; equal ones stay separate, as their labels and taints may
+ * differ.
+ */
 static void find_types(struct packing *p)
 {
 	const struct slack_run *r = p->run;

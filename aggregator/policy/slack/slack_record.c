@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placeholder as a pod: the record that the placement core judges. It is made of a pod's
- * template, of the template that a workload's object holds, or of a size alone, and read by the
- * same reader as every pod.
+ * A placeholder as a pod: the record for the placement core. It is made of a pod's template, of the
+ * template in a workload's object, or of a size, and read as every pod.
  *
- * What is one replica's own is left out: what tells replicas of a StatefulSet apart, and claims
- * that were made for one pod, since the next one gets its own. Its labels are the workload's, by
- * which others keep near it or apart. A record is made once and kept, since the core knows classes
- * of pods by their templates.
+ * Parts of one replica are left out: labels that tell replicas of a StatefulSet apart, and claims made for
+ * one pod, since the next pod gets its own. The labels are the workload's, so that constraints of others
+ * apply. A record is made once and kept, since the core identifies classes of pods by their templates.
  */
 #include <assert.h>
 #include <errno.h>
@@ -33,7 +31,7 @@ void slack_pattern_fini(struct slack_pattern *p)
 	*p = (struct slack_pattern){0};
 }
 
-/* --- what it asks of others */
+/* --- constraints on other pods */
 
 static const cJSON *first_of(const cJSON *list)
 {
@@ -52,7 +50,7 @@ static void add_key(struct slack_pattern *p, const cJSON *term)
 		p->keys[p->key_count++] = mem_strdup(key);
 }
 
-/* True: there are any. */
+/* True: there are terms. */
 static bool read_terms(struct slack_pattern *p, const cJSON *affinity, const char *member)
 {
 	const cJSON *list = object_json_find(object_json_find(affinity, member), REQUIRED);
@@ -129,8 +127,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * Made for one pod only: a generic ephemeral volume, and a claim of a StatefulSet's template
- * ("data-web-0").
+ * A volume of one pod: a generic ephemeral volume, or a claim of a StatefulSet's template ("data-
+ * web-0").
  */
 static bool is_own_volume(const cJSON *volume, const char *pod)
 {
@@ -160,7 +158,7 @@ static void drop_own_volumes(cJSON *spec, const char *pod)
 	}
 }
 
-/* By its class: names of pods have no slashes. */
+/* Names the pod by its class; names of pods have no slashes. */
 static void add_names(cJSON *metadata, const char *key, const char *namespace)
 {
 	char *name = mem_printf("%s-%s", SLACK_REPLICA_SET, key);
@@ -301,6 +299,6 @@ void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 	snprintf(text, sizeof(text), "%lld", (long long)shape->mem_bytes);
 	cJSON_AddStringToObject(requests, "memory", text);
 	err = read_pod(p, make_pod(NULL, spec, key, SLACK_NAMESPACE), &error);
-	assert(!err); /* it is of our own making */
+	assert(!err); /* the tree is valid */
 	(void)err;
 }

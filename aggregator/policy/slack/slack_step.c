@@ -2,22 +2,20 @@
 /*
  * One step:
  *
- *   survey     what nodes give and real pods leave free
- *   targets    classes of workloads, the cover of those that share, units for what is missing to
- *              the rate
- *   verify     placeholders stand where they stood; each is asked again as if it came now, the
- *              largest of a node first, and pushed out where the scheduler would refuse it: real
- *              pods always win
- *   surplus    what is no longer wanted goes where nodes are emptiest, which helps draining them
+ *   survey     what nodes give, and what real pods leave free
+ *   targets    workloads, the cover of workloads that share, units for the rest of the rate
+ *   verify     placeholders return to their nodes; each is checked as if it came now, the largest of a
+ *              node first, and pushed out if the scheduler would refuse it: real pods always win
+ *   surplus    placeholders that are no longer wanted go from the emptiest nodes, which helps drains
  *   missing    slack_place.c
- *   report     slots, nodes to add, narration; where all stand is remembered
+ *   report     slots, nodes to add, narration; the places of all are remembered
  *
- * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real
- * use, new placeholders keep to it; those that stand are not moved by it, since use changes with
- * every measurement and slack that wanders would keep drains from ever finishing.
+ * Placements follow requests, as the kube-scheduler does. If the simulation has a cap on real use, new
+ * placeholders keep to it. Placed ones are not moved by it: use changes with every measurement, and
+ * slack that wanders would keep drains from finishing.
  *
- * Cost: the pods of nodes that changed, nodes times the sizes that classes have, and what there are
- * of placeholders; searching is by the placement core's tree.
+ * Cost: the pods of changed nodes, nodes times distinct shapes of classes, and placeholders; searches use
+ * the placement core's tree.
  */
 #include <assert.h>
 #include <errno.h>
@@ -82,7 +80,7 @@ static void find_extra(struct slack_run *r)
 			   slack_arrivals_p95(&r->state->arrivals, r->now_ns, &out->extra);
 }
 
-/* Nodes that take a pod which tolerates and selects nothing: what covers and units are made for. */
+/* Nodes that admit a pod without tolerations and selectors, as covers and units are. */
 static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
 					const place_node **which)
 {
@@ -97,7 +95,7 @@ static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
 	return of;
 }
 
-/* What workloads hold of it by themselves, unless there is no node for it. */
+/* The part of the extra room that workloads hold by themselves, unless no node can hold them. */
 static struct slack_amount reserve(struct slack_run *r)
 {
 	struct slack_amount sum = {0, 0};
@@ -144,7 +142,7 @@ static void name_dropped(struct slack_run *r, const struct slack_shared *shared,
 			}
 }
 
-/* Units are kept in the shape that they have, for as long as fewer would be kept. */
+/* Units keep their shape as long as fewer would be kept. */
 static void want_units(struct slack_run *r, const struct slack_target *t)
 {
 	struct slack_entry *e = slack_state_entry(r->state, "unit", SLACK_UNIT);
@@ -240,7 +238,7 @@ static void leave_classes(struct slack_run *r)
 	}
 }
 
-/* All together within the bound: who comes later by name gets less. */
+/* Limits the sum over all classes: later classes by name get less. */
 static void follow_targets(struct slack_run *r)
 {
 	uint32_t room = r->options->placeholders_max;
@@ -342,7 +340,7 @@ static void run_fini(struct slack_run *r)
 	free(r->holders);
 }
 
-/* False: its time was over, and nothing is to be remembered. */
+/* False: the time limit was reached, and the step leaves no trace. */
 static bool run_step(struct slack_run *r)
 {
 	struct slack_search *search = slack_search_new(r->state, r->view);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the nodes of a view have. Requests are those the kube-scheduler counts. Pods are read again
- * only if the node's record in the model is another than in the step before, or if other workloads
- * ask for slack: this saves 40 of 110 ms of a step on 5000 nodes with 150,000 pods.
+ * The nodes of a view. Requests are those the kube-scheduler counts. Pods are read again only if the
+ * node's record in the model changed, or if other workloads are annotated: this saves 40 of 110 ms of
+ * a step on 5000 nodes with 150,000 pods.
  *
- * Pods of DaemonSets and static pods belong to their node: they make it smaller, and are no demand.
- * A node counts when a new pod may go there: ready, not cordoned, not in deletion, of which the
- * placement core knows all signs.
+ * Pods of DaemonSets and static pods belong to their node: they make it smaller, and are no demand. A
+ * node counts if a new pod may go there: ready, not cordoned, not in deletion, and known to the
+ * placement core.
  *
- * Real use: a node's CPU is the 95th percentile of the window that speaks for it, its memory the
- * most its working set was, since memory cannot be lent. A node that is silent has no headroom.
+ * Real use: a node's CPU is the 95th percentile of its longest window, its memory the maximum of its
+ * working set, since memory cannot be shared. A silent node has no headroom.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ bool slack_is_of_node(const struct kube_pod *pod)
 	return pod->template->mirror || strcmp(pod->template->owner.kind, "DaemonSet") == 0;
 }
 
-/* --- what nodes had, and need not be read again */
+/* --- pods of nodes */
 
 static void seen_fini(struct slack_seen *seen)
 {
@@ -64,7 +64,7 @@ static void read_node(struct slack_seen *seen, const struct view_node *v, slack_
 	for (size_t i = 0; v->model && i < v->model->pod_count; i++) {
 		const struct kube_pod *pod = v->model->pods[i];
 
-		/* Those that ended came, too. */
+		/* Ended pods are arrivals, too. */
 		if (pod->created_ns > seen->newest_ns)
 			seen->newest_ns = pod->created_ns;
 		if (!kube_pod_is_active(pod))
@@ -84,7 +84,7 @@ void slack_seen_fini(struct slack_state *s)
 	s->seen_count = 0;
 }
 
-/* Both are sorted by name; nodes without a record hold nothing that could be kept. */
+/* Both are sorted by name; nodes without a record have nothing to keep. */
 void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t controllers,
 		       slack_asks asks, void *context)
 {
@@ -123,7 +123,7 @@ static int64_t whole(double value)
 	return isnan(value) || value <= 0 ? 0 : (int64_t)fmin(value, 1e18);
 }
 
-/* Without percentiles, as a load watcher tells them: of a normal distribution. */
+/* Without percentiles (from a load watcher) use is taken as normally distributed. */
 static double p95_of(const struct window_stats *w)
 {
 	return w->percentiles ? w->p95 : w->mean + 1.645 * w->stddev;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a step says: plain sentences, one a line. Moves of the same kind that follow each other are
- * one sentence, and long lists are cut, so that the text of a large cluster stays readable; the
- * result has every move.
+ * The narration of a step, one statement a line. Neighbouring moves of the same kind are one
+ * statement, and long lists are cut; the result has every move.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-enum { NODES_TOLD = 8, SENTENCES_TOLD = 200 };
+enum { NODES_TOLD = 8, LINES_TOLD = 200 };
 
 #define MIB (1024LL * 1024)
 
@@ -60,13 +59,13 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_sentence(const struct slack_move *a, const struct slack_move *b)
+static bool same_line(const struct slack_move *a, const struct slack_move *b)
 {
 	return a->cause == b->cause && a->filter == b->filter && same_text(a->class, b->class) &&
 	       same_text(a->by, b->by);
 }
 
-/* "n1, n2 (2), n7", of where they were, or where they went. */
+/* "n1, n2 (2), n7": the origins or the destinations. */
 static void write_nodes(struct buf *out, const struct slack_move *moves, size_t count, bool to)
 {
 	size_t told = 0;
@@ -122,13 +121,13 @@ static void write_moves(struct buf *out, const struct slack_move *m, size_t coun
 
 static void tell_moves(const struct slack_result *r, struct buf *out)
 {
-	size_t sentences = 0;
+	size_t lines = 0;
 
 	for (size_t i = 0, same; i < r->move_count; i += same) {
 		for (same = 1; i + same < r->move_count; same++)
-			if (!same_sentence(&r->moves[i], &r->moves[i + same]))
+			if (!same_line(&r->moves[i], &r->moves[i + same]))
 				break;
-		if (sentences++ == SENTENCES_TOLD) {
+		if (lines++ == LINES_TOLD) {
 			buf_printf(out, "%zu more moves are not told\n", r->move_count - i);
 			return;
 		}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands, and may not, or need not. All placeholders are put where the last step had them.
+ * Checks placed placeholders. All are put where the last step had them.
  *
- *   1. Each is asked for again as if it came last, and those go whose node has no room for them or
- *      forbids them; of one node the largest first.
- *   2. Those that depend on others (affinity, spread) are asked, again and again until nobody goes,
- *      since whoever leaves may be missed. So nobody is pushed out for the sake of one who leaves
- *      himself.
- *   3. What is too much is given up where nodes are emptiest, which helps drains; but rather one
- *      whom no other placeholder misses. Where there is no such one, 2. is done again.
+ *   1. Each is checked as if it came last, and pushed out if its node has no room or forbids it; the
+ *      largest of a node first.
+ *   2. Placeholders with affinity or spread are checked repeatedly until none goes, since each that
+ *      goes may have satisfied others. So none is pushed out for the sake of one that goes itself.
+ *   3. The surplus is given up on the emptiest nodes, which helps drains, but preferably placeholders
+ *      that no constraint needs. Otherwise 2. is repeated.
  *
- * A claim that waits for its first pod is bound by a placeholder that stands, and would stay so
- * without it: where there are claims all that is a trial, after which only those stand that stay.
+ * A placed placeholder binds a claim that waits for its first pod, and the claim would stay bound
+ * without it: if there are claims, all of this is a trial, after which only the remaining ones are
+ * placed.
  */
 #include <stdlib.h>
 
@@ -115,7 +115,7 @@ static void keep_company(const struct slack_run *r, struct standings *list)
 	list->count = kept;
 }
 
-/* Of a list that is this function's to shorten. */
+/* Shortens the list. */
 static void push_out_company(struct slack_run *r, struct standings *list)
 {
 	bool gone = true;
@@ -166,7 +166,7 @@ static bool is_missed(struct slack_run *r, const struct slack_holder *h)
 	return missed;
 }
 
-/* The first whom nobody misses, else the first. */
+/* The first that no constraint needs, else the first. */
 static uint32_t choose_surplus(struct slack_run *r, const struct standings *list, bool *missed)
 {
 	uint32_t first = UINT32_MAX;
@@ -185,8 +185,8 @@ static uint32_t choose_surplus(struct slack_run *r, const struct standings *list
 }
 
 /*
- * Taking one makes its node emptier still, and so the next is of the same node: the order stays.
- * True: some are missed.
+ * Taking one empties its node further, so the next is on the same node and the order stays. True:
+ * constraints needed some.
  */
 static bool give_up(struct slack_run *r, uint32_t class)
 {
