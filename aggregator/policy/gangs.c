@@ -29,7 +29,7 @@ static int compare_members(const void *left, const void *right)
 	return order ? order : object_compare(&a->pod->object, &b->pod->object);
 }
 
-/* 0: nobody tells. */
+/* 0: unknown. */
 static uint32_t find_min(const struct cluster *c, const struct kube_pod *pod)
 {
 	const struct pod_gang *id = &pod->template->gang;
@@ -163,7 +163,7 @@ static bool leave(struct gangs *g, const struct kube_pod *pod)
 	return true;
 }
 
-/* Puts those of its group that fall with the pod, which left, behind the `count` in *out. */
+/* Appends members that fall with the pod, which left, at `count` of *out. Returns the new count. */
 static size_t fall(struct gangs *g, const struct kube_pod *pod, size_t count,
 		   const struct kube_pod ***out)
 {

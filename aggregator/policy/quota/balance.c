@@ -6,6 +6,7 @@
  */
 #include "aggregator/policy/quota/balance.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,17 +256,15 @@ struct numbers {
 static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
 		      char out[3 * QUOTA_TEXT_MAX])
 {
-	int64_t min = resources_amount(&q->min, name),
-		guaranteed = resources_amount(&b->guaranteed, name);
-	struct textbuf s;
+	int64_t min = resources_amount(&q->min, name);
+	int64_t guaranteed = resources_amount(&b->guaranteed, name);
+	char texts[2][QUOTA_TEXT_MAX];
 
-	textbuf_start(&s, out, 3 * QUOTA_TEXT_MAX);
-	quota_add_amount(&s, name, guaranteed);
-	if (guaranteed >= min)
-		return;
-	textbuf_add(&s, " (a part of min ");
-	quota_add_amount(&s, name, min);
-	textbuf_add(&s, ")");
+	quota_amount_text(name, guaranteed, texts[0]);
+	quota_amount_text(name, min, texts[1]);
+	snprintf(out, 3 * QUOTA_TEXT_MAX, "%s%s%s%s", texts[0],
+		 guaranteed < min ? " (a part of min " : "", guaranteed < min ? texts[1] : "",
+		 guaranteed < min ? ")" : "");
 }
 
 /* asked: requests of the pending pods that the state is about. */

@@ -64,11 +64,9 @@ const char *preempt_outcome_name(enum preempt_outcome o)
 
 static void add_amount(struct buf *out, const char *resource, int64_t amount)
 {
-	char text[UNITS_LEN];
-	struct textbuf s;
+	char text[QUOTA_TEXT_MAX];
 
-	textbuf_start(&s, text, sizeof(text));
-	quota_add_amount(&s, resource, amount);
+	quota_amount_text(resource, amount, text);
 	buf_add_str(out, text);
 }
 

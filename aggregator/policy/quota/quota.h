@@ -35,7 +35,6 @@
 #include <stdint.h>
 
 #include "aggregator/model/resources.h"
-#include "aggregator/policy/textbuf.h"
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 #include "shared/error.h"
@@ -250,15 +249,12 @@ void quota_status_free(const struct quota_book *b, struct resources *status);
 
 /* The pod's request of that resource. Each pod is one of `pods`, where the key is missing. */
 int64_t quota_amount_of_pod(const struct resources *requests, const char *name);
+enum { QUOTA_TEXT_MAX = 32 };
+
 /*
  * The exact amount: CPU in cores ("4.0", "0.25"), bytes in the largest unit that divides them
  * ("1536Mi"), others as they are.
  */
-void quota_add_amount(struct textbuf *s, const char *resource, int64_t amount);
-
-enum { QUOTA_TEXT_MAX = 32 };
-
-/* The same as a string. */
 void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX]);
 
 #endif

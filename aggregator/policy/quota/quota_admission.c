@@ -80,113 +80,84 @@ void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 
 /* --- texts ------------------------------------------------------------------------------------ */
 
-static void add_name(struct textbuf *s, const struct quota *q, const char *namespace)
+/* "team-a/elastic" */
+static void write_name(const struct quota *q, const char *namespace, struct error *out)
 {
-	textbuf_add(s, namespace);
-	textbuf_add(s, q->name[0] ? "/" : " (the default one)");
-	textbuf_add(s, q->name);
+	error_set(out, "%s%s%s", namespace, q->name[0] ? "/" : " (the default one)", q->name);
 }
-
-static void add_part(struct textbuf *s, const struct quota_verdict *v, int64_t amount,
-		     const char *what)
-{
-	quota_add_amount(s, v->resource, amount);
-	textbuf_add(s, what);
-}
-
-/* "cpu: 4.0 used + 1.0 nominated + 2.0 asked is over " */
-static void add_sum(struct textbuf *s, const struct quota_verdict *v, const char *used)
-{
-	textbuf_add(s, v->resource);
-	textbuf_add(s, ": ");
-	add_part(s, v, v->used, used);
-	if (v->nominated)
-		add_part(s, v, v->nominated, " nominated + ");
-	add_part(s, v, v->asked, " asked is over ");
-}
-
-/* The amount over the bound. */
-static int64_t missing(const struct quota_verdict *v)
-{
-	return quota_clamp((quota_amount)v->used + v->nominated + v->asked - v->bound);
-}
-
-static void tell_never(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
-		       const struct quota_verdict *v)
-{
-	textbuf_add(s, v->resource);
-	textbuf_add(s, ": ");
-	add_part(s, v, v->asked, " asked is alone over max ");
-	add_part(s, v, v->bound, " of quota ");
-	add_name(s, q, ask->namespace);
-	textbuf_add(s, ": waiting does not help; ask for less, or raise max");
-}
-
-static void tell_max(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
-		     const struct quota_verdict *v)
-{
-	add_sum(s, v, " used + ");
-	textbuf_add(s, "max ");
-	add_part(s, v, v->bound, " of quota ");
-	add_name(s, q, ask->namespace);
-	textbuf_add(s, ": wait for ");
-	add_part(s, v, missing(v), " to be freed, or raise max");
-}
-
-/* Borrowers hold up a pod within its min: they must give back. */
-static void tell_sum(struct textbuf *s, const struct quota *q, const struct quota_ask *ask,
-		     const struct quota_verdict *v, const struct quota_row *sum, bool borrows)
-{
-	add_sum(s, v, " used by all quotas + ");
-	if (sum && sum->min < sum->named) {
-		add_part(s, v, v->bound, ", which is all that nodes have for their min of ");
-		add_part(s, v, quota_clamp(sum->named), ": wait for ");
-	} else {
-		add_part(s, v, v->bound, ", the sum of their min: wait for ");
-	}
-	add_part(s, v, missing(v), " to be freed, ");
-	if (!borrows)
-		textbuf_add(s, "by itself or by preempting those who borrow, as quota ");
-	else
-		textbuf_add(s, "or raise a min; quota ");
-	add_name(s, q, ask->namespace);
-	textbuf_add(s, borrows ? " would borrow" : " is within its min");
-}
-
-/* q NULL: the namespace has no quota. */
-static void tell_admitted(const struct quota_ask *ask, const struct quota *q,
-			  struct quota_verdict *v)
-{
-	struct textbuf s;
-
-	textbuf_start(&s, v->error.text, sizeof(v->error.text));
-	if (!q) {
-		textbuf_add(&s, "namespace ");
-		textbuf_add(&s, ask->namespace);
-		textbuf_add(&s, " has no quota");
-		return;
-	}
-	if (v->reason == QUOTA_CRITICAL) {
-		textbuf_add(&s, "priority ");
-		textbuf_add_int(&s, ask->priority);
-		textbuf_add(&s, " is critical: not held up by quota ");
-		add_name(&s, q, ask->namespace);
-		return;
-	}
-	textbuf_add(&s, "within max of quota ");
-	add_name(&s, q, ask->namespace);
-	textbuf_add(&s, " and the sum of all min");
-}
-
-/* --- the decision ----------------------------------------------------------------------------- */
 
 static void admit(struct quota_verdict *v, enum quota_admission reason, const struct quota_ask *ask,
 		  const struct quota *q)
 {
+	struct error name;
+
 	v->reason = reason;
 	v->admitted = true;
-	tell_admitted(ask, q, v);
+	if (!q) {
+		error_set(&v->error, "namespace %s has no quota", ask->namespace);
+		return;
+	}
+	write_name(q, ask->namespace, &name);
+	if (reason == QUOTA_CRITICAL)
+		error_set(&v->error, "priority %d is critical: not held up by quota %s",
+			  ask->priority, name.text);
+	else
+		error_set(&v->error, "within max of quota %s and the sum of all min", name.text);
 }
+
+/* Borrowers hold up a pod within its min: they must give back. */
+static void tell_sum(struct quota_verdict *v, const char *claims, const char *name,
+		     const struct quota_row *sum, bool borrows)
+{
+	char bound[QUOTA_TEXT_MAX], named[QUOTA_TEXT_MAX], missing[QUOTA_TEXT_MAX];
+	bool scaled = sum && sum->min < sum->named;
+
+	quota_amount_text(v->resource, v->bound, bound);
+	quota_amount_text(v->resource, scaled ? quota_clamp(sum->named) : 0, named);
+	quota_amount_text(v->resource,
+			  quota_clamp((quota_amount)v->used + v->nominated + v->asked - v->bound),
+			  missing);
+	error_set(&v->error, "%s %s, %s%s: wait for %s to be freed, %squota %s%s", claims, bound,
+		  scaled ? "which is all that nodes have for their min of "
+			 : "the sum of their min",
+		  scaled ? named : "", missing,
+		  borrows ? "or raise a min; " : "by itself or by preempting those who borrow, as ",
+		  name, borrows ? " would borrow" : " is within its min");
+}
+
+/* "cpu: 4.0 used + 1.0 nominated + 2.0 asked is over" */
+static void write_claims(const struct quota_verdict *v, struct error *out)
+{
+	char used[QUOTA_TEXT_MAX], nominated[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX];
+
+	quota_amount_text(v->resource, v->used, used);
+	quota_amount_text(v->resource, v->nominated, nominated);
+	quota_amount_text(v->resource, v->asked, asked);
+	error_set(out, "%s: %s used%s + %s%s%s asked is over", v->resource, used,
+		  v->reason == QUOTA_OVER_SUM ? " by all quotas" : "",
+		  v->nominated ? nominated : "", v->nominated ? " nominated + " : "", asked);
+}
+
+static void tell_max(struct quota_verdict *v, const char *claims, const char *name)
+{
+	char bound[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX], missing[QUOTA_TEXT_MAX];
+
+	quota_amount_text(v->resource, v->bound, bound);
+	quota_amount_text(v->resource, v->asked, asked);
+	quota_amount_text(v->resource,
+			  quota_clamp((quota_amount)v->used + v->nominated + v->asked - v->bound),
+			  missing);
+	if (v->reason == QUOTA_NEVER)
+		error_set(&v->error,
+			  "%s: %s asked is alone over max %s of quota %s: waiting does not help; "
+			  "ask for less, or raise max",
+			  v->resource, asked, bound, name);
+	else
+		error_set(&v->error, "%s max %s of quota %s: wait for %s to be freed, or raise max",
+			  claims, bound, name, missing);
+}
+
+/* --- the decision ----------------------------------------------------------------------------- */
 
 static void refuse(struct quota_verdict *v, enum quota_admission reason,
 		   const struct quota_excess *x, const struct resources *reserved)
@@ -235,23 +206,26 @@ static void judge(const struct quota_book *b, const struct quota_entry *e,
 		  const struct quota_ask *ask, const struct quota_claims *c,
 		  struct quota_verdict *v)
 {
-	enum quota_variant variant = b->options.variant;
+	struct error claims, name;
 	struct quota_excess x;
-	struct textbuf s;
 
-	textbuf_start(&s, v->error.text, sizeof(v->error.text));
-	if (variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x)) {
+	if (b->options.variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x)) {
 		refuse(v, QUOTA_NEVER, &x, NULL);
-		tell_never(&s, &e->quota, ask, v);
 	} else if (quota_find_excess(b, e, QUOTA_MAX, c, &x)) {
 		refuse(v, QUOTA_OVER_MAX, &x, ask->reserved);
-		tell_max(&s, &e->quota, ask, v);
 	} else if (quota_find_excess(b, e, QUOTA_SUM_OF_MIN, c, &x)) {
 		refuse(v, QUOTA_OVER_SUM, &x, ask->reserved);
-		tell_sum(&s, &e->quota, ask, v, quota_rows_find(&b->sum, x.name), borrows(b, e, c));
 	} else {
 		admit(v, QUOTA_ADMITTED, ask, &e->quota);
+		return;
 	}
+	write_name(&e->quota, ask->namespace, &name);
+	write_claims(v, &claims);
+	if (v->reason == QUOTA_OVER_SUM)
+		tell_sum(v, claims.text, name.text, quota_rows_find(&b->sum, x.name),
+			 borrows(b, e, c));
+	else
+		tell_max(v, claims.text, name.text);
 }
 
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v)

@@ -11,20 +11,15 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
-#include "shared/array.h"
 
-/* Namespaces whose entries are made anew; borrowed, perhaps with duplicates. */
-struct names {
-	size_t count;
-	const char **of;
-};
-
-static void add_name(struct names *n, const char *name)
+/* The namespace may have no quota. */
+static void mark_stale(struct quota_book *b, const char *namespace)
 {
-	if (n->count && strcmp(n->of[n->count - 1], name) == 0)
-		return;
-	n->of = array_grow(n->of, n->count, sizeof(*n->of));
-	n->of[n->count++] = name;
+	struct quota_entry *e;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	if (e)
+		e->stale = true;
 }
 
 static const struct object_table *table_of(const struct view *v, enum object_kind kind)
@@ -45,7 +40,7 @@ static bool is_same_sum(const struct namespace_sums *a, const struct namespace_s
 }
 
 /* The book borrows `use` from the view, and so it changes with the view. */
-static void compare_sums(struct quota_book *b, const struct view *v, struct names *changed)
+static void compare_sums(struct quota_book *b, const struct view *v)
 {
 	if (b->view->namespaces == v->namespaces)
 		return;
@@ -56,7 +51,7 @@ static void compare_sums(struct quota_book *b, const struct view *v, struct name
 
 		q->use = is && is->use.pods ? &is->use : NULL;
 		if (was && is ? !is_same_sum(was, is) : was != is)
-			add_name(changed, q->namespace);
+			mark_stale(b, q->namespace);
 	}
 }
 
@@ -80,8 +75,8 @@ static bool is_other(const struct quota_book *b, const struct view *v, const str
  * Both lists have the order of the reservations. A reservation is immutable and held: an equal
  * address means the same one.
  */
-static void compare_reservations(const struct quota_book *b, const struct view *v,
-				 const struct quota_counted *now, struct names *changed)
+static void compare_reservations(struct quota_book *b, const struct view *v,
+				 const struct quota_counted *now)
 {
 	size_t i = 0, k = 0;
 
@@ -93,33 +88,24 @@ static void compare_reservations(const struct quota_book *b, const struct view *
 
 		assert(first);
 		if (was != is || is_other(b, v, first))
-			add_name(changed, first->namespace);
+			mark_stale(b, first->namespace);
 		i += order <= 0;
 		k += order >= 0;
 	}
 }
 
-static int by_name(const void *a, const void *b)
+/* A new entry takes the place of the old one, which frees its name. */
+static void renew_stale(struct quota_book *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+	for (size_t i = 0; i < b->count; i++) {
+		char *name;
 
-static void renew_all(struct quota_book *b, struct names *changed)
-{
-	char *last = NULL;
-
-	if (changed->count)
-		qsort(changed->of, changed->count, sizeof(*changed->of), by_name);
-	for (size_t i = 0; i < changed->count; i++) {
-		/* Renewing frees the entry's own name. */
-		char *name = mem_strdup(changed->of[i]);
-
-		if (!last || strcmp(name, last) != 0)
-			quota_view_renew(b, name);
-		free(last);
-		last = name;
+		if (!b->sorted[i]->stale)
+			continue;
+		name = mem_strdup(b->sorted[i]->quota.namespace);
+		quota_view_renew(b, name);
+		free(name);
 	}
-	free(last);
 }
 
 bool quota_book_update(struct quota_book *b, struct view *v, struct reservations_copy *reservations)
@@ -128,20 +114,18 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct reservations
 	struct view *was = b->view;
 	struct reservations_copy *reservations_was = b->reservations;
 	struct quota_counted now;
-	struct names changed = {0};
 
 	if (b->fallback || !are_quotas_same(b, v))
 		return false;
 	now = quota_view_counted(reservations, generation);
-	compare_sums(b, v, &changed);
-	compare_reservations(b, v, &now, &changed);
+	compare_sums(b, v);
+	compare_reservations(b, v, &now);
 	b->view = view_hold(v);
 	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	free(b->counted);
 	b->counted = now.of;
 	b->counted_count = now.count;
-	renew_all(b, &changed);
-	free(changed.of);
+	renew_stale(b);
 	if (was->cluster != v->cluster)
 		quota_view_read_capacity(b);
 	else

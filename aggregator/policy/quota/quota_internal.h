@@ -39,6 +39,7 @@ int64_t quota_clamp(quota_amount a);
 struct quota_entry {
 	struct quota quota; /* what it points to is owned, but `use` */
 	struct quota_rows rows;
+	bool stale; /* to be made anew (quota_follow.c) */
 	UT_hash_handle hh; /* by namespace */
 };
 

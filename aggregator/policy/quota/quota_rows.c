@@ -3,6 +3,7 @@
  * The amounts of a quota: min, max and used of a resource in one row. The four standard resources
  * have fixed rows; the others follow, sorted by name, as the quota and its pods name them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,51 +89,29 @@ int64_t quota_amount_of_pod(const struct resources *requests, const char *name)
 /* --- amounts as text -------------------------------------------------------------------------- */
 
 /* With at least one decimal, and no more than needed. */
-static void add_cores(struct textbuf *s, int64_t milli)
+static void write_cores(int64_t milli, char out[QUOTA_TEXT_MAX])
 {
-	unsigned int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;
+	int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;
 	static const int64_t unit[] = {1000, 100, 10, 1};
-	int64_t scaled = milli / unit[decimals];
-	int64_t whole = scaled / (1000 / unit[decimals]);
-	int64_t rest = scaled % (1000 / unit[decimals]);
+	int64_t rest = milli % 1000 / unit[decimals];
 
-	if (milli < 0)
-		textbuf_add(s, "-");
-	textbuf_add_int(s, whole < 0 ? -whole : whole);
-	textbuf_add(s, ".");
-	rest = rest < 0 ? -rest : rest;
-	for (unsigned int i = 1; i < decimals && rest < 1000 / unit[decimals - i]; i++)
-		textbuf_add(s, "0");
-	textbuf_add_int(s, rest);
-}
-
-static void add_bytes(struct textbuf *s, int64_t bytes)
-{
-	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-	unsigned int unit = 0;
-
-	while (bytes && bytes % 1024 == 0 && unit < sizeof(units) / sizeof(units[0]) - 1) {
-		bytes /= 1024;
-		unit++;
-	}
-	textbuf_add_int(s, bytes);
-	textbuf_add(s, units[unit]);
-}
-
-void quota_add_amount(struct textbuf *s, const char *resource, int64_t amount)
-{
-	if (strcmp(resource, "cpu") == 0)
-		add_cores(s, amount);
-	else if (resource_is_bytes(resource))
-		add_bytes(s, amount);
-	else
-		textbuf_add_int(s, amount);
+	snprintf(out, QUOTA_TEXT_MAX, "%s%lld.%0*lld", milli < 0 ? "-" : "",
+		 llabs((long long)(milli / 1000)), decimals, llabs((long long)rest));
 }
 
 void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX])
 {
-	struct textbuf s;
+	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	unsigned int unit = 0;
 
-	textbuf_start(&s, out, QUOTA_TEXT_MAX);
-	quota_add_amount(&s, resource, amount);
+	if (strcmp(resource, resource_name(RESOURCE_CPU)) == 0) {
+		write_cores(amount, out);
+		return;
+	}
+	while (resource_is_bytes(resource) && amount && amount % 1024 == 0 &&
+	       unit < sizeof(units) / sizeof(units[0]) - 1) {
+		amount /= 1024;
+		unit++;
+	}
+	snprintf(out, QUOTA_TEXT_MAX, "%lld%s", (long long)amount, units[unit]);
 }

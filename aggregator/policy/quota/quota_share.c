@@ -120,21 +120,21 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 static void tell_alarm(const struct quota_book *b, const char *resource,
 		       struct quota_share_sum *sum)
 {
-	struct textbuf s;
+	char min[QUOTA_TEXT_MAX], there[QUOTA_TEXT_MAX];
 	int64_t capacity;
 
 	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
-	textbuf_start(&s, sum->alarm.text, sizeof(sum->alarm.text));
-	textbuf_add(&s, resource);
-	textbuf_add(&s, ": quotas guarantee ");
-	quota_add_amount(&s, resource, sum->min);
-	textbuf_add(&s, " together, and the cluster has ");
-	quota_add_amount(&s, resource, capacity);
-	textbuf_add(&s, b->options.variant == QUOTA_CORRECTED
-				? ": every min counts as a part of that"
-				: ": pods are admitted up to the sum, and then wait for a node");
-	textbuf_add(&s, "; lower some, or add nodes");
+	quota_amount_text(resource, sum->min, min);
+	quota_amount_text(resource, capacity, there);
+	error_set(
+		&sum->alarm,
+		"%s: quotas guarantee %s together, and the cluster has %s: %s; lower some, or add "
+		"nodes",
+		resource, min, there,
+		b->options.variant == QUOTA_CORRECTED
+			? "every min counts as a part of that"
+			: "pods are admitted up to the sum, and then wait for a node");
 }
 
 static void read_loans(struct quota_share *out, size_t count, struct quota_share_sum *sum)

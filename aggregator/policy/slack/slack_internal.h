@@ -8,9 +8,8 @@
  *   slack_verify.c   pushes placeholders out            slack_place.c    places, and displaces
  *   slack_guard.c    placeholders whose constraints     slack_order.c    which class, and which node, comes first
  *                    a move would violate               slack_ready.c    slots, fragmentation, nodes to add
- *   slack_tell.c     the narration                      slack.c          options, and the result
+ *   slack_tell.c     the narration                      slack_after.c    units after a drain
  *   slack_balloon.c  placeholders that are real pods    slack_yaml.c     the objects that make them
- *   slack_after.c    units after a drain
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -19,9 +18,6 @@
 #include <uthash.h>
 
 #include "aggregator/policy/slack/slack.h"
-
-/* --- slack.c: 0 or -EINVAL */
-int slack_options_check(const struct slack_options *o, struct error *error);
 
 /* --- slack_record.c */
 
