@@ -27,3 +27,10 @@ size_t array_lower_bound(const void *key, const void *array, size_t count, size_
 	}
 	return low;
 }
+
+int array_compare_int64(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return (left > right) - (left < right);
+}

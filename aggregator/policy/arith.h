@@ -42,7 +42,7 @@ static inline double round_half(double x)
 }
 
 /*
- * To the nearest integer, halves away from zero. What does not fit becomes INT64_MIN, as the
+ * To the nearest integer, halves away from zero. Values out of range become INT64_MIN, as the
  * conversion of the Go programs gives on amd64; the language leaves it open.
  */
 static inline int64_t round_away(double x)

@@ -29,10 +29,9 @@ struct recent_use {
 };
 
 /*
- * What the node's recent pods (struct view_recent) use beyond what its window shows: the mean since
- * they are measured, else what they are expected to use (expected_use.h), each times the share of
- * the window in which the pod was not measured. upstream:
- * CPU only, of pods placed as recent_pod_counts() says, in full.
+ * The use of the node's recent pods (struct view_recent) that its window lacks: their mean since they
+ * are measured, else their expected use (expected_use.h), each times the share of the window
+ * in which the pod was not measured. upstream: CPU only, of pods by recent_pod_counts(), in full.
  */
 struct recent_use recent_pods_expect(const struct view *v, const struct view_node *n,
 				     const struct score_query *q);

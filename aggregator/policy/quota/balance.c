@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/quota/quota_internal.h"
 #include "shared/mem.h"
 
 bool quota_names(const struct quota *q, const char *resource)
@@ -20,13 +21,9 @@ bool quota_names(const struct quota *q, const char *resource)
 	       resources_find(&q->max, resource, &amount);
 }
 
-static void add_named(struct resources *to, const char *name, int64_t amount)
+static void add_named(struct resources *to, const char *name, quota_amount amount)
 {
-	int64_t sum, before = resources_amount(to, name);
-
-	if (__builtin_add_overflow(before, amount, &sum))
-		sum = INT64_MAX;
-	resources_set_named(to, name, sum);
+	resources_set_named(to, name, quota_clamp(resources_amount(to, name) + amount));
 }
 
 /* --- amounts */
@@ -89,19 +86,12 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
 }
 
-static bool exceeds(int64_t used, int64_t more, int64_t bound)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(used, more, &sum) || sum > bound;
-}
-
 static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
 {
 	int64_t max;
 
 	return asked > 0 && resources_find(&q->max, name, &max) &&
-	       exceeds(resources_amount(&q->used, name), asked, max);
+	       (quota_amount)resources_amount(&q->used, name) + asked > max;
 }
 
 /* Pending pods with equal requests. */
@@ -109,15 +99,6 @@ struct alike {
 	const struct resources *requests; /* of one; NULL: there are none */
 	uint32_t count;
 };
-
-static void add_all(struct resources *to, const char *name, int64_t asked, uint32_t count)
-{
-	int64_t amount;
-
-	if (__builtin_mul_overflow(asked, count, &amount))
-		amount = INT64_MAX;
-	add_named(to, name, amount);
-}
 
 static bool find_held(const struct quota *q, const struct quota_balances *all,
 		      const struct alike *pods, struct quota_balance *out)
@@ -130,7 +111,7 @@ static bool find_held(const struct quota *q, const struct quota_balances *all,
 
 		if (!is_over_max(q, name, asked))
 			continue;
-		add_all(&out->held, name, asked, pods->count);
+		add_named(&out->held, name, (quota_amount)asked * pods->count);
 		held = true;
 	}
 	return held;
@@ -154,12 +135,12 @@ static void judge(const struct quota_book *b, size_t i, const struct quota_balan
 
 		if (asked <= 0)
 			continue;
-		if (exceeds(row->of[i].used, asked, row->of[i].min))
-			add_all(&out->waiting, row->resource, asked, pods->count);
+		if ((quota_amount)row->of[i].used + asked > row->of[i].min)
+			add_named(&out->waiting, row->resource, (quota_amount)asked * pods->count);
 		if (within && row->sum.guaranteed > 0 &&
-		    (exceeds(row->sum.used, asked, row->sum.guaranteed) ||
+		    ((quota_amount)row->sum.used + asked > row->sum.guaranteed ||
 		     resources_amount(&lacked, row->resource) > 0))
-			add_all(&out->starved, row->resource, asked, pods->count);
+			add_named(&out->starved, row->resource, (quota_amount)asked * pods->count);
 	}
 	resources_fini(&lacked);
 }

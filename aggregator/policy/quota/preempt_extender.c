@@ -28,20 +28,12 @@ static int by_priority(const void *left, const void *right)
 	return object_compare(&a->pod->object, &b->pod->object);
 }
 
-static bool is_offered(const struct preempt_offer *o, const char *uid)
-{
-	for (size_t i = 0; i < o->uid_count; i++)
-		if (strcmp(o->uids[i], uid) == 0)
-			return true;
-	return false;
-}
-
 static bool is_same(const struct preempt_offer *o, const struct preempt_candidate *c)
 {
 	if (o->uid_count != c->victim_count)
 		return false;
 	for (size_t i = 0; i < c->victim_count; i++)
-		if (!is_offered(o, c->victims[i].pod->object.uid))
+		if (!preempt_has_uid(o->uids, o->uid_count, c->victims[i].pod->object.uid))
 			return false;
 	return true;
 }

@@ -176,6 +176,8 @@ void preempt_run_leave(struct preempt_run *r);
  * answers: a quota cannot borrow room that is not free yet.
  */
 void preempt_run_stay(struct preempt_run *r);
+/* Whether the uid is among them. */
+bool preempt_has_uid(const char *const *uids, size_t count, const char *uid);
 bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod);
 /* Whether the quotas allow the pod in the present state of the run. */
 bool preempt_run_quotas_allow(const struct preempt_run *r);
@@ -214,6 +216,8 @@ bool preempt_victims_contest(const struct preempt_run *r, size_t claim);
 /* Whether each pod of the set frees contested resources of that destination. */
 bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			   place_node n);
+/* Whether no pod before set[at] is of its namespace. */
+bool preempt_victims_is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at);
 /* How much the quotas of the set's pods lose of their guarantees without the set, in mins. */
 double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 /*

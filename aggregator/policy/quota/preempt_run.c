@@ -95,13 +95,6 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 									     : PREEMPT_BORROWED;
 }
 
-static int by_time(const void *left, const void *right)
-{
-	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 /*
  * Counts evictions in the window. *first: the eviction that must leave it before another pod may
  * go, or one more than now.
@@ -118,7 +111,7 @@ static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int6
 		    strcmp(past->namespace, q->namespace) == 0)
 			at[count++] = past->at_ns;
 	}
-	qsort(at, count, sizeof(*at), by_time);
+	qsort(at, count, sizeof(*at), array_compare_int64);
 	*first = 0;
 	if (count && q->evictions_max)
 		*first = at[count > q->evictions_max ? count - q->evictions_max : 0];
@@ -179,7 +172,7 @@ static place_pod find_self(struct preempt_run *r)
 	return place_add_pod(r->place, pod);
 }
 
-static bool is_listed(const char *const *uids, size_t count, const char *uid)
+bool preempt_has_uid(const char *const *uids, size_t count, const char *uid)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(uids[i], uid) == 0)
@@ -191,7 +184,7 @@ bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *po
 {
 	if (pod->deletion_ns)
 		return true;
-	return is_listed(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
+	return preempt_has_uid(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
 }
 
 /*
@@ -247,9 +240,9 @@ static bool is_exchanged(const struct preempt_run *r, const char *uid)
 {
 	const struct preempt_ask *ask = r->ask;
 
-	return is_listed(ask->preferred, ask->preferred_count, uid) ||
-	       is_listed(ask->in_flight, ask->in_flight_count, uid) ||
-	       is_listed(ask->exchanged, ask->exchanged_count, uid);
+	return preempt_has_uid(ask->preferred, ask->preferred_count, uid) ||
+	       preempt_has_uid(ask->in_flight, ask->in_flight_count, uid) ||
+	       preempt_has_uid(ask->exchanged, ask->exchanged_count, uid);
 }
 
 void preempt_run_stay(struct preempt_run *r)
@@ -455,7 +448,7 @@ static void read_budget(struct preempt_run *r, uint32_t budget, const struct pre
 		if (!pod->ready || pod->deletion_ns || preempt_is_disrupted(b, pod) ||
 		    !selector_matches(b->pdb->selector, &pod->template->labels))
 			continue;
-		if (is_listed(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid))
+		if (preempt_has_uid(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid))
 			left--;
 		else
 			healthy++;

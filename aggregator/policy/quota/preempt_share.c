@@ -2,7 +2,7 @@
 /*
  * The order among borrowers. The sum that all quotas borrow of a contested resource must shrink by the
  * requests of the pod. The rest is shared by evenkeel.io/weight, and no quota gets more than it borrows
- * now. What a quota borrows beyond that share is its excess:
+ * now. The rest of what it borrows is its excess:
  *
  *     due_i        borrowed_i - share_i of (sum of borrowed - asked), in multiples of asked
  *     over_share   of a pod: the due of its quota, less what its pods before it in the order free; of
@@ -120,13 +120,10 @@ double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, ui
 {
 	double beyond = 0;
 
-	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space, k = 0;
-
-		while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
-			k++;
-		if (k == i)
-			beyond += beyond_of_space(r, set, count, space);
-	}
+	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++)
+		if (preempt_victims_is_first(r, set, i))
+			beyond +=
+				beyond_of_space(r, set, count,
+						preempt_run_pod(r, &r->candidates[set[i]])->space);
 	return beyond;
 }

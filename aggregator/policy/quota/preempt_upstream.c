@@ -103,13 +103,6 @@ static void scan(struct scene *s)
 	}
 }
 
-/* Whether the quotas refuse the pod without the nominated pods. */
-static bool is_over_bare(const struct preempt_run *r)
-{
-	return quota_is_over(r->book, QUOTA_MAX, r->namespace, r->requests) ||
-	       quota_is_over(r->book, QUOTA_SUM_OF_MIN, r->namespace, r->requests);
-}
-
 /* Counts budgets by importance; a candidate whose budget is used up violates it. */
 static void split_by_budgets(struct scene *s)
 {
@@ -206,7 +199,9 @@ static enum preempt_outcome search(struct scene *s)
 	node->filter = preempt_run_fits(s->run, s->at);
 	if (node->filter != PLACE_FITS)
 		return PREEMPT_NODE_NO_ROOM;
-	if (is_over_bare(s->run))
+	/* Without the nominated pods. */
+	if (quota_is_over(s->run->book, QUOTA_MAX, s->run->namespace, s->run->requests) ||
+	    quota_is_over(s->run->book, QUOTA_SUM_OF_MIN, s->run->namespace, s->run->requests))
 		return PREEMPT_NODE_QUOTA;
 	return reprieve_all(s) ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_ERROR;
 }

@@ -46,13 +46,6 @@ static bool quotas_lack(const struct preempt_run *r, size_t claim)
 	return sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor);
 }
 
-static int by_bits(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 /* Thousands of nodes have few distinct values. */
 static void list_contests(struct preempt_run *r)
 {
@@ -64,7 +57,7 @@ static void list_contests(struct preempt_run *r)
 	for (place_node n = 0; n < nodes; n++)
 		if (preempt_run_allows(r, n))
 			of[count++] = r->contested[n];
-	qsort(of, count, sizeof(*of), by_bits);
+	qsort(of, count, sizeof(*of), array_compare_int64);
 	for (uint32_t i = 1; i < count; i++)
 		if (of[i] != of[kept - 1])
 			of[kept++] = of[i];
@@ -182,17 +175,26 @@ static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint
 	return missing(row, used - going) - missing(row, used);
 }
 
+bool preempt_victims_is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at)
+{
+	uint32_t space = preempt_run_pod(r, &r->candidates[set[at]])->space, k = 0;
+
+	while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
+		k++;
+	return k == at;
+}
+
 double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count)
 {
 	double loss = 0;
 
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space, k = 0;
+		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space;
 		const struct quota_entry *e = r->quotas[space].entry;
 
-		while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
-			k++;
-		for (size_t at = 0; k == i && e && at < e->rows.count; at++)
+		if (!e || !preempt_victims_is_first(r, set, i))
+			continue;
+		for (size_t at = 0; at < e->rows.count; at++)
 			if (e->rows.of[at].in_min && e->rows.of[at].min > 0)
 				loss += loss_of_row(r, set, count, space, &e->rows.of[at]);
 	}
@@ -269,15 +271,6 @@ int64_t preempt_victims_next_ns(const struct preempt_run *r)
 	return next;
 }
 
-/* A victim of an earlier answer for this pod: its eviction is counted already. */
-static bool is_preferred(const struct preempt_run *r, const char *uid)
-{
-	for (size_t i = 0; i < r->ask->preferred_count; i++)
-		if (strcmp(r->ask->preferred[i], uid) == 0)
-			return true;
-	return false;
-}
-
 static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_pod *p)
 {
 	const struct preempt_quota *quota = &r->quotas[p->space];
@@ -291,7 +284,8 @@ static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_
 		earlier(&r->retry_ns, started + min_runtime);
 		return PREEMPT_MIN_RUNTIME;
 	}
-	if (quota->bounded && !quota->evictions && !is_preferred(r, p->pod->object.uid)) {
+	if (quota->bounded && !quota->evictions &&
+	    !preempt_has_uid(r->ask->preferred, r->ask->preferred_count, p->pod->object.uid)) {
 		earlier(&r->retry_ns, quota->window_ends_ns);
 		return PREEMPT_MAX_EVICTIONS;
 	}
@@ -578,7 +572,8 @@ static void collect(struct preempt_run *r, uint32_t i)
 		return;
 	measure(r, &p);
 	weigh(r, &p);
-	p.preferred = is_preferred(r, pod->pod->object.uid);
+	p.preferred =
+		preempt_has_uid(r->ask->preferred, r->ask->preferred_count, pod->pod->object.uid);
 	r->candidates = array_grow(r->candidates, r->candidate_count, sizeof(*r->candidates));
 	r->candidates[r->candidate_count] = p;
 	r->candidates[r->candidate_count].loss = preempt_victims_loss(r, &r->candidate_count, 1);

@@ -200,7 +200,10 @@ struct quota_ask {
 	const char *uid, *namespace;
 	int32_t priority;
 	const struct resources *requests;
-	/* What the book already counts for this pod by its reservation; NULL: nothing. */
+	/*
+	 * The amounts that the book already counts for this pod, by its reservation; NULL:
+	 * nothing.
+	 */
 	const struct resources *reserved;
 	/*
 	 * The pod has a nominated node: pods were evicted for it. Corrected: within its min the
@@ -234,7 +237,7 @@ void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct
 /* --- status.used of the objects */
 
 /*
- * What is used of every quota, in the order of quota_book_at(), by the book's variant:
+ * The usage of every quota, in the order of quota_book_at(), by the book's variant:
  *   upstream   pods in phase Running only; containers and init containers, without overhead,
  *              sidecars and the pod's own resources
  *   corrected  what the book counts: pods that are bound to a node and neither Succeeded nor

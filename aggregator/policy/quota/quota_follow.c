@@ -27,12 +27,6 @@ static const struct object_table *table_of(const struct view *v, enum object_kin
 	return v->cluster ? v->cluster->tables[kind] : NULL;
 }
 
-static bool are_quotas_same(const struct quota_book *b, const struct view *v)
-{
-	return b->view &&
-	       table_of(b->view, OBJECT_ELASTIC_QUOTA) == table_of(v, OBJECT_ELASTIC_QUOTA);
-}
-
 static bool is_same_sum(const struct namespace_sums *a, const struct namespace_sums *b)
 {
 	return a->bound_pods == b->bound_pods && a->pending_pods == b->pending_pods &&
@@ -115,7 +109,8 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct reservations
 	struct reservations_copy *reservations_was = b->reservations;
 	struct quota_counted now;
 
-	if (b->fallback || !are_quotas_same(b, v))
+	if (b->fallback || !b->view ||
+	    table_of(b->view, OBJECT_ELASTIC_QUOTA) != table_of(v, OBJECT_ELASTIC_QUOTA))
 		return false;
 	now = quota_view_counted(reservations, generation);
 	compare_sums(b, v);

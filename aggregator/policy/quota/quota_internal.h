@@ -119,7 +119,7 @@ static inline bool quota_is_guaranteed(const struct quota_row *sum)
 	return sum && sum->min > 0;
 }
 
-/* What is compared of one resource. */
+/* The claims of one resource. */
 struct quota_claim {
 	const char *name;
 	quota_amount asked; /* by the pod itself */
@@ -153,7 +153,7 @@ void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_p
  */
 bool quota_claims_within_min(const struct quota_book *b, const struct quota_entry *e,
 			     const struct quota_claims *c);
-/* What the asking pod claims, with nominated pods that count before it. */
+/* Reads the claims of the asking pod, with nominated pods that count before it. */
 void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 		       const struct quota_ask *ask, struct quota_claims *c);
 

@@ -71,14 +71,6 @@ static void put_quota(struct quota_book *b, const struct view *v, const struct k
 	quota_book_put(b, &q);
 }
 
-static void put_quotas(struct quota_book *b, const struct view *v)
-{
-	const struct object_table *t = v->cluster->tables[OBJECT_ELASTIC_QUOTA];
-
-	for (size_t at = 0; at < t->count;)
-		put_quota(b, v, next_quota(t, &at));
-}
-
 static int compare_namespace(const void *namespace, const void *object)
 {
 	return strcmp(namespace, (*(struct object *const *)object)->namespace);
@@ -300,8 +292,8 @@ struct quota_book *quota_book_new(struct view *v, struct reservations_copy *rese
 	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	b->counted = counted.of;
 	b->counted_count = counted.count;
-	if (v->cluster)
-		put_quotas(b, v);
+	for (size_t at = 0; v->cluster && at < v->cluster->tables[OBJECT_ELASTIC_QUOTA]->count;)
+		put_quota(b, v, next_quota(v->cluster->tables[OBJECT_ELASTIC_QUOTA], &at));
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
 	quota_view_read_capacity(b);

@@ -121,19 +121,12 @@ int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns)
 
 /* --- percentiles */
 
-static int compare_int(const void *left, const void *right)
-{
-	const int64_t *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* Nearest rank over `spans` values, of which only the nonzero ones are given. */
 static int64_t p95(int64_t *sums, size_t count, int64_t spans)
 {
 	int64_t rank = (spans * 95 + 99) / 100, zeros = spans - (int64_t)count;
 
-	qsort(sums, count, sizeof(*sums), compare_int);
+	qsort(sums, count, sizeof(*sums), array_compare_int64);
 	return rank <= zeros ? 0 : sums[rank - zeros - 1];
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* --- the order of classes */
@@ -45,15 +46,15 @@ int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
 	return compare_fractions(left, left_of, right, right_of);
 }
 
-struct value {
-	UT_hash_handle hh;
-	const char *text;
-};
+static int compare_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static uint32_t count_values(const struct slack_run *r, const char *key)
 {
-	struct value *values = NULL, *v, *next;
-	uint32_t count = 0;
+	const char **values = mem_zalloc(r->survey.count + 1, sizeof(char *));
+	uint32_t count = 0, distinct = 0;
 
 	for (size_t n = 0; n < r->survey.count; n++) {
 		const char *text =
@@ -61,58 +62,36 @@ static uint32_t count_values(const struct slack_run *r, const char *key)
 				? labels_find(&r->view->nodes[n]->model->node->labels, key)
 				: NULL;
 
-		if (!text)
-			continue;
-		HASH_FIND_STR(values, text, v);
-		if (v)
-			continue;
-		v = mem_zalloc(1, sizeof(*v));
-		v->text = text;
-		HASH_ADD_KEYPTR(hh, values, v->text, strlen(v->text), v);
-		count++;
+		if (text)
+			values[count++] = text;
 	}
-	v = values;
-	HASH_CLEAR(hh, values);
-	for (; v; v = next) {
-		next = v->hh.next;
-		free(v);
-	}
-	return count;
+	qsort(values, count, sizeof(char *), compare_text);
+	for (uint32_t i = 0; i < count; i++)
+		distinct += i == 0 || strcmp(values[i - 1], values[i]) != 0;
+	free(values);
+	return distinct;
 }
 
-/* The number of domains of a topology key; thousands of classes share a few keys. */
-struct counted {
-	UT_hash_handle hh;
-	const char *key; /* borrowed */
-	uint32_t domains;
+/* Domains by topology key; thousands of classes share a few keys. */
+struct topologies {
+	size_t count;
+	struct topology {
+		const char *key; /* borrowed */
+		uint32_t domains;
+	} * of; /* owned */
 };
 
-static uint32_t count_domains(const struct slack_run *r, struct counted **known, const char *key)
+static uint32_t count_domains(const struct slack_run *r, struct topologies *known, const char *key)
 {
-	struct counted *c;
-
-	HASH_FIND_STR(*known, key, c);
-	if (!c) {
-		c = mem_zalloc(1, sizeof(*c));
-		c->key = key;
-		c->domains = count_values(r, key);
-		HASH_ADD_KEYPTR(hh, *known, c->key, strlen(c->key), c);
-	}
-	return c->domains;
+	for (size_t i = 0; i < known->count; i++)
+		if (strcmp(known->of[i].key, key) == 0)
+			return known->of[i].domains;
+	known->of = array_grow(known->of, known->count, sizeof(*known->of));
+	known->of[known->count] = (struct topology){key, count_values(r, key)};
+	return known->of[known->count++].domains;
 }
 
-static void forget_counted(struct counted *known)
-{
-	struct counted *c = known, *next;
-
-	HASH_CLEAR(hh, known);
-	for (; c; c = next) {
-		next = c->hh.next;
-		free(c);
-	}
-}
-
-static uint32_t count_choices(struct slack_run *r, struct counted **known,
+static uint32_t count_choices(struct slack_run *r, struct topologies *known,
 			      const struct slack_entry *e)
 {
 	uint32_t choices = slack_ground_of(r, e->probe)->count;
@@ -148,14 +127,14 @@ static int compare_ordered(const void *left, const void *right)
 void slack_order_classes(struct slack_run *r)
 {
 	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
-	struct counted *known = NULL;
+	struct topologies known = {0};
 
 	for (uint32_t c = 0; c < r->class_count; c++)
 		list[c] = (struct ordered){r, c,
 					   slack_is_out_of_time(r)
 						   ? 0
 						   : count_choices(r, &known, r->classes[c])};
-	forget_counted(known);
+	free(known.of);
 	qsort(list, r->class_count, sizeof(*list), compare_ordered);
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		r->order[i] = list[i].class;

@@ -133,7 +133,7 @@ struct displacing {
 	place_node to[DISPLACED_MAX];
 };
 
-/* Whether taking or moving them violates constraints. Those of a class are neighbours. */
+/* Whether taking or moving them violates constraints. Holders of a class are neighbours. */
 static bool makes_trouble(struct slack_run *r, uint32_t class, const struct displacing *d)
 {
 	bool trouble = slack_guard_breaks(r, class, false, NULL);

@@ -279,26 +279,18 @@ int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
 void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 			    const struct slack_amount *shape)
 {
-	cJSON *spec, *containers, *container, *requests;
 	struct error error = {""};
-	char text[32];
+	char *spec;
 	int err;
 
 	if (p->record && p->shape.cpu_milli == shape->cpu_milli &&
 	    p->shape.mem_bytes == shape->mem_bytes)
 		return;
-	spec = cJSON_CreateObject();
-	containers = cJSON_AddArrayToObject(spec, "containers");
-	container = cJSON_CreateObject();
-	cJSON_AddItemToArray(containers, container);
-	cJSON_AddStringToObject(container, "name", "placeholder");
-	requests = cJSON_AddObjectToObject(cJSON_AddObjectToObject(container, "resources"),
-					   "requests");
-	snprintf(text, sizeof(text), "%lldm", (long long)shape->cpu_milli);
-	cJSON_AddStringToObject(requests, "cpu", text);
-	snprintf(text, sizeof(text), "%lld", (long long)shape->mem_bytes);
-	cJSON_AddStringToObject(requests, "memory", text);
-	err = read_pod(p, make_pod(NULL, spec, key, SLACK_NAMESPACE), &error);
+	spec = mem_printf("{\"containers\":[{\"name\":\"placeholder\",\"resources\":{\"requests\":{"
+			  "\"cpu\":\"%lldm\",\"memory\":\"%lld\"}}}]}",
+			  (long long)shape->cpu_milli, (long long)shape->mem_bytes);
+	err = read_pod(p, make_pod(NULL, cJSON_Parse(spec), key, SLACK_NAMESPACE), &error);
+	free(spec);
 	assert(!err); /* the tree is valid */
 	(void)err;
 }

@@ -188,11 +188,6 @@ static struct share share_of(const struct slack_amount *node, const struct slack
 	return cpu.part * mem.whole <= mem.part * cpu.whole ? cpu : mem;
 }
 
-static bool share_is_less(const struct share *a, const struct share *b)
-{
-	return a->part * b->whole < b->part * a->whole;
-}
-
 /* A unit, and whether rounding made it smaller. */
 struct unit {
 	struct slack_amount amount;
@@ -222,7 +217,7 @@ static void scale_to_fit(const struct slack_target_input *in, struct unit *u)
 
 		if (slack_amount_fits(unit, &in->nodes[i]))
 			return;
-		if (share_is_less(&best, &share)) {
+		if (best.part * share.whole < share.part * best.whole) {
 			best = share;
 			chosen = i;
 		}

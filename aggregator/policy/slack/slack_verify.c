@@ -96,12 +96,6 @@ static bool ask_again(struct slack_run *r, uint32_t holder, bool company)
 	return true;
 }
 
-static void push_out(struct slack_run *r, const struct standings *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		ask_again(r, list->of[i].holder, false);
-}
-
 static void keep_company(const struct slack_run *r, struct standings *list)
 {
 	size_t kept = 0;
@@ -219,7 +213,8 @@ static void verify(struct slack_run *r)
 			stand(r, r->classes[c], &r->classes[c]->standing[i]);
 	list = list_standings(r);
 	qsort(list.of, list.count, sizeof(*list.of), compare_standing);
-	push_out(r, &list);
+	for (size_t i = 0; i < list.count; i++)
+		ask_again(r, list.of[i].holder, false);
 	push_out_company(r, &list);
 	for (uint32_t c = 0; c < r->class_count; c++)
 		if (slack_surplus(r, c))

@@ -226,7 +226,7 @@ static const char *scalable_group(const char *kind)
 	return strcmp(kind, "ReplicationController") == 0 ? "" : NULL;
 }
 
-/* What the class's key says: "shop/Deployment/web". False: there is nothing to scale. */
+/* Adds the workload in the key "shop/Deployment/web" of the class. False: it cannot be scaled. */
 static bool add_scalable(cJSON *spec, const struct slack_class *c)
 {
 	const char *slash = strchr(c->key, '/'), *name = slash ? strchr(slash + 1, '/') : NULL;
