@@ -196,7 +196,7 @@ static void on_published(void *ctx, int64_t now_ns)
 	warmer_published(e->api_context.warmer, now_ns);
 	place_pool_tidy(e->api_context.places, now_ns);
 	place_pool_tidy(e->api_context.scheduler_places, now_ns);
-	quota_shelf_tidy(e->api_context.books, now_ns);
+	quota_book_cache_tidy(e->api_context.books, now_ns);
 }
 
 static void on_frames(uv_poll_t *poll, int status, int events)
@@ -469,7 +469,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.warmer = warmer_new(e->views),
 		.places = open_places(),
 		.scheduler_places = open_places(),
-		.books = quota_shelf_new(&config->quota),
+		.books = quota_book_cache_new(&config->quota),
 		.reservations = e->reservations,
 		.extender = &config->extender,
 		.quota = &config->quota,
@@ -557,7 +557,7 @@ void engine_close(struct engine *e)
 	ingest_close(e->ingest);
 	place_pool_free(e->api_context.places);
 	place_pool_free(e->api_context.scheduler_places);
-	quota_shelf_free(e->api_context.books);
+	quota_book_cache_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);
 	watcher_cache_free(e->api_context.watcher_cache);

@@ -247,11 +247,11 @@ static bool is_admitted(struct sieve *s)
 	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
 	quota_admit(scene.book, &ask, &verdict);
 	if (call->ctx->counters)
-		s->gate.counter = &call->ctx->counters->quota.gates[verdict.gate];
+		s->gate.counter = &call->ctx->counters->quota.admissions[verdict.reason];
 	if (!verdict.admitted) {
 		snprintf(s->gate.why, GATE_TEXT, "ElasticQuota %.20s: %.470s",
-			 quota_gate_name(verdict.gate), verdict.error.text);
-		s->gate.unresolvable = verdict.gate == QUOTA_NEVER;
+			 quota_admission_name(verdict.reason), verdict.error.text);
+		s->gate.unresolvable = verdict.reason == QUOTA_NEVER;
 	}
 	quota_scene_close(&scene);
 	return verdict.admitted;

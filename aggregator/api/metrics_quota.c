@@ -158,15 +158,16 @@ static void write_quotas(struct buf *out, const struct quota_scene *scene)
 
 static void write_counters(struct buf *out, const struct quota_counters *c)
 {
-	static const char gates[] = "evenkeel_quota_gate_total",
+	static const char family[] = "evenkeel_quota_gate_total",
 			  plans[] = "evenkeel_quota_preempt_total",
 			  writes[] = "evenkeel_quota_status_writes_total";
 
-	metrics_write_family(out, gates,
+	metrics_write_family(out, family,
 			     "Pods that schedulers asked about, by what the quotas said.");
 	for (int g = QUOTA_ADMITTED; g <= QUOTA_OVER_SUM; g++)
-		metrics_write_labelled(out, gates, "gate", quota_gate_name((enum quota_gate)g),
-				       (double)counter_get(&c->gates[g]));
+		metrics_write_labelled(out, family, "gate",
+				       quota_admission_name((enum quota_admission)g),
+				       (double)counter_get(&c->admissions[g]));
 	metrics_write_family(out, plans,
 			     "Answers to schedulers that asked for victims: found, none, or the "
 			     "same as before.");

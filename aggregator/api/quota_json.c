@@ -262,12 +262,12 @@ void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 
 /* --- the gate */
 
-void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v)
+void quota_json_write_admission(struct jsonw *w, const struct quota_verdict *v)
 {
-	jsonw_key_string(w, "gate", quota_gate_name(v->gate));
+	jsonw_key_string(w, "gate", quota_admission_name(v->reason));
 	jsonw_key_array(w, "reasons");
 	jsonw_object_open(w);
-	jsonw_key_string(w, "code", quota_gate_name(v->gate));
+	jsonw_key_string(w, "code", quota_admission_name(v->reason));
 	jsonw_key_string(w, "text", v->error.text);
 	if (v->resource) {
 		jsonw_key_string(w, "resource", v->resource);

@@ -31,7 +31,7 @@ void quota_json_write_findings(struct jsonw *w, const struct quota_findings *fin
 /*
  * "gate":"overMax","reasons":[{"code":"overMax","text":".."[,"resource":"cpu","numbers":{"used","asked","nominated","bound"}]}]
  */
-void quota_json_write_gate(struct jsonw *w, const struct quota_verdict *v);
+void quota_json_write_admission(struct jsonw *w, const struct quota_verdict *v);
 /* "victims":[..], as POST /v1/quotas/preempt has them */
 void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c);
 /* "namespace","name","priority","requests" */

@@ -53,7 +53,7 @@ static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
 		if (n->outcome == PREEMPT_NODE_NO_ROOM)
 			jsonw_key_string(w, "filter", place_filter_name(n->filter));
 		jsonw_key_int(w, "pods", n->pods);
-		jsonw_key_int(w, "mayPay", n->may_pay);
+		jsonw_key_int(w, "mayPay", n->eligible);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -62,7 +62,7 @@ static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
 static void write_refused(struct jsonw *w, const struct preempt_plan *plan)
 {
 	jsonw_key_object(w, "refused");
-	for (int r = PREEMPT_MAY_PAY + 1; r < PREEMPT_REFUSALS; r++)
+	for (int r = PREEMPT_ELIGIBLE + 1; r < PREEMPT_REFUSALS; r++)
 		if (plan->refused[r])
 			jsonw_key_int(w, preempt_refusal_name((enum preempt_refusal)r),
 				      plan->refused[r]);
@@ -103,7 +103,7 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 
 	jsonw_key_string(w, "verdict", preempt_verdict_name(plan->verdict));
 	jsonw_key_string(w, "reason", reason);
-	quota_json_write_gate(w, &plan->gate);
+	quota_json_write_admission(w, &plan->admission);
 	if (plan->chosen.node)
 		jsonw_key_string(w, "node", plan->chosen.node);
 	if (plan->several)

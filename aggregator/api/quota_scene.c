@@ -30,40 +30,40 @@ struct slot {
 	int64_t given_ns; /* when whoever had it last took it */
 };
 
-struct quota_shelf {
+struct quota_book_cache {
 	const struct quota_options *options; /* fixed after start; borrowed */
 	pthread_mutex_t lock;
 	/* under lock */
-	struct slot slots[QUOTA_SHELF_MAX];
+	struct slot slots[QUOTA_BOOK_CACHE_MAX];
 	int64_t newest_ns; /* when one was taken last */
 };
 
-struct quota_shelf *quota_shelf_new(const struct quota_options *o)
+struct quota_book_cache *quota_book_cache_new(const struct quota_options *o)
 {
-	struct quota_shelf *s = mem_zalloc(1, sizeof(*s));
+	struct quota_book_cache *s = mem_zalloc(1, sizeof(*s));
 
 	s->options = o;
 	pthread_mutex_init(&s->lock, NULL);
 	return s;
 }
 
-void quota_shelf_free(struct quota_shelf *s)
+void quota_book_cache_free(struct quota_book_cache *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
 		quota_book_free(s->slots[i].book);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-static struct quota_book *take_newest(struct quota_shelf *s, int64_t now_ns)
+static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns)
 {
 	struct slot *best = NULL;
 	struct quota_book *b = NULL;
 
 	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
 		if (s->slots[i].book && (!best || s->slots[i].given_ns > best->given_ns))
 			best = &s->slots[i];
 	if (best) {
@@ -75,18 +75,18 @@ static struct quota_book *take_newest(struct quota_shelf *s, int64_t now_ns)
 	return b;
 }
 
-/* Of the options only the variant is ever another than the shelf's. */
-static bool is_for(const struct quota_shelf *s, const struct quota_options *o)
+/* Of the options only the variant is ever another than the cache's. */
+static bool is_for(const struct quota_book_cache *s, const struct quota_options *o)
 {
 	return s && o->variant == s->options->variant;
 }
 
 /*
  * A book that is as quota_book_new() makes it, and the caller's alone until give_book(). Never
- * waits: where all are taken, or other options are asked for, or there is no shelf (NULL), one is
+ * waits: where all are taken, or other options are asked for, or there is no cache (NULL), one is
  * made. The copy may be NULL.
  */
-static struct quota_book *take_book(struct quota_shelf *s, struct view *v,
+static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 				    struct reservations_copy *reservations,
 				    const struct quota_options *o, int64_t now_ns)
 {
@@ -99,11 +99,11 @@ static struct quota_book *take_book(struct quota_shelf *s, struct view *v,
 }
 
 /* As it was taken: what was added to it is subtracted again. */
-static void give_book(struct quota_shelf *s, struct quota_book *b)
+static void give_book(struct quota_book_cache *s, struct quota_book *b)
 {
 	if (s && b && quota_book_variant(b) == s->options->variant) {
 		pthread_mutex_lock(&s->lock);
-		for (size_t i = 0; i < QUOTA_SHELF_MAX && b; i++) {
+		for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX && b; i++) {
 			if (s->slots[i].book)
 				continue;
 			s->slots[i] = (struct slot){b, s->newest_ns};
@@ -114,21 +114,21 @@ static void give_book(struct quota_shelf *s, struct quota_book *b)
 	quota_book_free(b);
 }
 
-void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns)
+void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 {
-	struct quota_book *idle[QUOTA_SHELF_MAX] = {NULL};
+	struct quota_book *idle[QUOTA_BOOK_CACHE_MAX] = {NULL};
 
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++) {
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++) {
 		if (now_ns - s->slots[i].given_ns <= IDLE_NS)
 			continue;
 		idle[i] = s->slots[i].book;
 		s->slots[i].book = NULL;
 	}
 	pthread_mutex_unlock(&s->lock);
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
 		quota_book_free(idle[i]);
 }
 
@@ -199,13 +199,13 @@ static void fill(struct quota_scene *s, struct reservations_copy *reservations, 
 {
 	s->reservations = reservations;
 	s->view = v;
-	s->book = take_book(s->shelf, v, reservations, &s->options, s->now_ns);
+	s->book = take_book(s->cache, v, reservations, &s->options, s->now_ns);
 	find_nominated(s);
 }
 
 static void set_options(struct quota_scene *s, const struct api_context *ctx)
 {
-	*s = (struct quota_scene){.shelf = ctx->books, .now_ns = ctx->now_ns()};
+	*s = (struct quota_scene){.cache = ctx->books, .now_ns = ctx->now_ns()};
 	if (ctx->quota)
 		s->options = *ctx->quota;
 	else
@@ -269,7 +269,7 @@ bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct
 
 void quota_scene_close(struct quota_scene *s)
 {
-	give_book(s->shelf, s->book);
+	give_book(s->cache, s->book);
 	view_drop(s->view);
 	if (s->owns_ledger)
 		reservations_copy_drop(s->reservations);
@@ -340,23 +340,6 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 		.nominated = s->nominated,
 		.nominated_count = s->nominated_count,
 	};
-}
-
-size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
-{
-	size_t low = 0, count = quota_book_count(s->book), high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(quota_book_at(s->book, middle)->namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < count && strcmp(quota_book_at(s->book, low)->namespace, namespace) == 0)
-		return low;
-	return count;
 }
 
 /* --- a search for victims */

@@ -24,16 +24,16 @@
  * given back.
  */
 
-enum { QUOTA_SHELF_MAX = 2 };
+enum { QUOTA_BOOK_CACHE_MAX = 2 };
 
-struct quota_shelf;
-struct quota_shelf *quota_shelf_new(const struct quota_options *o); /* borrowed */
-void quota_shelf_free(struct quota_shelf *s); /* NULL is allowed; all are given back */
+struct quota_book_cache;
+struct quota_book_cache *quota_book_cache_new(const struct quota_options *o); /* borrowed */
+void quota_book_cache_free(struct quota_book_cache *s); /* NULL is allowed; all are given back */
 /*
  * Lets go of those that nobody took for ten seconds: each holds the view it was brought up to. NULL
  * is allowed.
  */
-void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns);
+void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns);
 
 /* --- the scene */
 
@@ -43,7 +43,7 @@ struct quota_scene {
 	bool owns_ledger;
 	int64_t now_ns;
 	struct view *view; /* held */
-	struct quota_shelf *shelf; /* that the book is given back to; borrowed */
+	struct quota_book_cache *cache; /* that the book is given back to; borrowed */
 	struct quota_book *book; /* the scene's alone */
 	size_t nominated_count;
 	struct quota_nominated *nominated; /* owned; borrows from the view */
@@ -89,8 +89,6 @@ bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs
  */
 struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
 				 const struct kube_pod *bound);
-/* The place of the namespace's quota in the book, or quota_book_count(). */
-size_t quota_scene_index(const struct quota_scene *s, const char *namespace);
 /*
  * The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is
  * on none.

@@ -99,7 +99,7 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 /* False: the namespace has no quota. */
 static bool write_one(const struct answer *a, const char *namespace, struct api_response *rs)
 {
-	size_t at = quota_scene_index(a->scene, namespace);
+	size_t at = quota_book_index(a->scene->book, namespace);
 	struct error gap;
 	struct jsonw w;
 
@@ -148,7 +148,7 @@ void api_quotas(const struct api_context *ctx, const struct api_request *rq,
 
 static void write_quota(struct jsonw *w, const struct quota_scene *s, const char *namespace)
 {
-	size_t at = quota_scene_index(s, namespace);
+	size_t at = quota_book_index(s->book, namespace);
 	struct quota_balances balances;
 
 	if (at == quota_book_count(s->book))
@@ -171,7 +171,7 @@ static void write_admission(struct jsonw *w, const struct quota_scene *s,
 	quota_scene_write_head(s, w, "gap");
 	quota_json_write_pod(w, pod);
 	jsonw_key_string(w, "verdict", verdict.admitted ? "admitted" : "refused");
-	quota_json_write_gate(w, &verdict);
+	quota_json_write_admission(w, &verdict);
 	if (bound)
 		jsonw_key_string(w, "node", bound->node);
 	write_quota(w, s, pod->object.namespace);

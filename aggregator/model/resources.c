@@ -125,6 +125,14 @@ bool resources_find(const struct resources *r, const char *name, int64_t *amount
 	return found;
 }
 
+int64_t resources_amount(const struct resources *r, const char *name)
+{
+	int64_t amount = 0;
+
+	resources_find(r, name, &amount);
+	return amount;
+}
+
 void resources_set_named(struct resources *r, const char *name, int64_t amount)
 {
 	enum resource_id id = standard_id(name);

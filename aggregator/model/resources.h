@@ -47,6 +47,8 @@ void resources_set(struct resources *r, enum resource_id id, int64_t amount);
  * then untouched.
  */
 bool resources_find(const struct resources *r, const char *name, int64_t *amount);
+/* The same, 0 where it is absent. */
+int64_t resources_amount(const struct resources *r, const char *name);
 void resources_set_named(struct resources *r, const char *name, int64_t amount);
 /*
  * Walks over the keys there are, the standard ones first, then by name: *at starts at 0. False

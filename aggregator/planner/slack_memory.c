@@ -21,6 +21,7 @@
 #include <cjson/cJSON.h>
 
 #include "shared/jsonw.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 #include "shared/utf8.h"
@@ -155,7 +156,7 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 /* What is read, until all of it is known to be good. */
 struct memory {
 	struct error *reason;
-	size_t count, room;
+	size_t count;
 	struct slack_record *records; /* owned; its strings are the tree's */
 	uint32_t placeholders;
 	struct slack_arrivals arrivals; /* owned; not started: there are none */
@@ -218,10 +219,7 @@ static int read_name(struct memory *m, const cJSON *object, const char *path, co
 
 static void add_record(struct memory *m, const struct slack_record *r)
 {
-	if (m->count == m->room) {
-		m->room = m->room ? m->room * 2 : 64;
-		m->records = mem_realloc(m->records, m->room * sizeof(*m->records));
-	}
+	m->records = array_grow(m->records, m->count, sizeof(*m->records));
 	m->records[m->count++] = *r;
 }
 
@@ -351,9 +349,9 @@ static int read_arrivals(struct memory *m, const cJSON *from)
 		return fail(m, "arrivals.spanNanoseconds: is less than a second");
 	if (!cJSON_IsArray(items) || count > SLACK_ARRIVALS_MAX)
 		return fail(m, "arrivals.items: must be a list of %d at most", SLACK_ARRIVALS_MAX);
-	a->room = (size_t)count;
-	a->of = mem_zalloc((size_t)count + 1, sizeof(*a->of));
 	for (const cJSON *item = items->child; item; item = item->next) {
+		a->of = array_grow(a->of, a->count, sizeof(*a->of));
+		a->of[a->count] = (struct slack_arrival){0};
 		if (read_arrival(m, item, &a->of[a->count]))
 			return -EINVAL;
 		a->count++;

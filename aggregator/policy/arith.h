@@ -42,7 +42,7 @@ static inline double round_half(double x)
 }
 
 /*
- * To the nearest integer, halves away from zero. What does not fit becomes INT64_MIN, as the
+ * To the nearest integer, halves away from zero. Values out of range become INT64_MIN, as the
  * conversion of the Go programs gives on amd64; the language leaves it open.
  */
 static inline int64_t round_away(double x)
@@ -51,7 +51,7 @@ static inline int64_t round_away(double x)
 	return fabs(x) < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 
-/* The same, but what does not fit becomes the nearest int64 that does. Not for NaN. */
+/* The same, saturating. Not for NaN. */
 static inline int64_t round_saturating(double x)
 {
 	if (fabs(x) < 9223372036854775808.0)

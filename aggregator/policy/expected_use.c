@@ -57,7 +57,7 @@ static void add_container(const struct container_spec *c, int64_t *requests, int
 		*limits = add_saturating(*limits, c->limits.cpu_milli);
 }
 
-/* Of the pod while it runs; 0: none. */
+/* The request of the running pod; 0: none. */
 static int64_t running_request(const struct pod_spec *pod, bool *by_limits)
 {
 	int64_t overhead = pod->overhead.has_cpu ? pod->overhead.cpu_milli : 0;

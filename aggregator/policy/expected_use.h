@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pod will use: one answer for scores, the extender's filter, reservations, drain plans and
- * slots. Pure.
+ * The expected use of a pod: one estimate for scores, the extender's filter, reservations, drain
+ * plans and slots. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
 #define EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
@@ -9,25 +9,25 @@
 #include "aggregator/policy/score/score.h"
 
 /*
- * What the pods of that owner are measured to use, else what those of the workload did when some
- * were measured last (workload_key()); known false where there is no such use. Both may be "".
+ * The measured use of the pods of that owner, else the last one of the workload (workload_key());
+ * known is false without any. Both may be "".
  */
 struct score_owner expected_use_of_owner(const struct view *v, const char *owner_uid,
 					 const char *workload);
 struct score_owner expected_use_of_pods_owner(const struct view *v, const struct kube_pod *pod);
 /*
- * By the first of these that is known of the CPU:
+ * By the first known source of CPU use:
  *
  *     workload   cpu_milli is the mean of its measured pods, cpu_high_milli their 95th percentile;
  *                now, or when some were measured last
- *     limits     where args->use_limits says so
- *     requests   times args->default_requests_multiplier; a container's limit stands in for its request
+ *     limits     if args->use_limits says so
+ *     requests   times args->default_requests_multiplier; a container's limit replaces a missing request
  *     default    args->default_requests_cpu_milli, per pod
  *
- * Of the last three, cpu_milli is the guess and cpu_high_milli the larger of it and
- * args->guess_cpu_milli; neither is above the pod's limit.
- * Memory: the workload's mean working set, else what the pod requests. Containers, sidecars and
- * overhead count; other init containers are gone before a window has seen them.
+ * For the last three, cpu_milli is the guess and cpu_high_milli the larger of it and
+ * args->guess_cpu_milli; neither exceeds the pod's limit.
+ * Memory: the workload's mean working set, else the pod's request. Containers, sidecars and overhead
+ * count; other init containers end before a window shows them.
  */
 void expected_use_read(const struct pod_spec *pod, const struct score_args *args,
 		       const struct score_owner *owner, struct expected_use *out);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static int compare_groups(const struct kube_pod *a, const struct kube_pod *b)
@@ -28,7 +29,7 @@ static int compare_members(const void *left, const void *right)
 	return order ? order : object_compare(&a->pod->object, &b->pod->object);
 }
 
-/* 0: nobody tells. */
+/* 0: unknown. */
 static uint32_t find_min(const struct cluster *c, const struct kube_pod *pod)
 {
 	const struct pod_gang *id = &pod->template->gang;
@@ -49,8 +50,6 @@ static bool is_there(const struct kube_pod *pod)
 static void collect(struct gangs *g, const struct view *v,
 		    bool (*is_going)(const void *ctx, const struct kube_pod *pod), const void *ctx)
 {
-	size_t room = 0;
-
 	for (size_t n = 0; n < v->node_count; n++) {
 		const struct view_node *node = v->nodes[n];
 
@@ -59,10 +58,7 @@ static void collect(struct gangs *g, const struct view *v,
 
 			if (!is_there(pod) || (is_going && is_going(ctx, pod)))
 				continue;
-			if (g->member_count == room) {
-				room = room ? 2 * room : 64;
-				g->members = mem_realloc(g->members, room * sizeof(*g->members));
-			}
+			g->members = array_grow(g->members, g->member_count, sizeof(*g->members));
 			g->members[g->member_count++] =
 				(struct gang_member){.pod = pod, .number = UINT32_MAX};
 		}
@@ -167,7 +163,7 @@ static bool leave(struct gangs *g, const struct kube_pod *pod)
 	return true;
 }
 
-/* Puts those of its group that fall with the pod, which left, behind the `count` in *out. */
+/* Appends members that fall with the pod, which left, at `count` of *out. Returns the new count. */
 static size_t fall(struct gangs *g, const struct kube_pod *pod, size_t count,
 		   const struct kube_pod ***out)
 {

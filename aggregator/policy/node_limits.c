@@ -69,7 +69,7 @@ struct use {
 	double used, expected, cap;
 };
 
-/* In percent of the capacity, and no more than there is. */
+/* In percent of the capacity, at most 100. */
 static double highest_use(const struct node_limits *l, const struct score_node *node,
 			  enum score_resource resource)
 {

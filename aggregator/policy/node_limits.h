@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Hard limits of a node with one pod more: whether it may be placed there, by sums of limits and by
- * real use. Pure.
- */
+/* Hard limits of a node with one more pod, by sums of limits and by real use. Pure. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_NODE_LIMITS_H
 #define EVENKEEL_AGGREGATOR_POLICY_NODE_LIMITS_H
 
@@ -15,11 +12,11 @@ struct node_limits {
 	/* Sum of the pods' limits by allocatable; unlimited containers count as for LimitAware. */
 	double ratio[SCORE_RESOURCES];
 	/*
-	 * The highest recent use, with what pods on their way and this one are expected to use, by
+	 * The highest recent use, plus the expected use of recent pods and of this one, by
 	 * allocatable.
 	 */
 	double use_cap[SCORE_RESOURCES];
-	double z; /* 2.33: above it once in a hundred, if use is normal */
+	double z; /* exceeded once in a hundred if use is normally distributed */
 	bool refuse_unmeasured; /* nodes that are not measured while others are */
 };
 
@@ -40,10 +37,10 @@ enum { NODE_REFUSAL_TEXT = 256 };
 bool node_limits_any(const struct node_limits *l);
 bool node_limits_cap_use(const struct node_limits *l);
 /*
- * The first limit that the node would be over with the query's pod, in the order of the enum, and a
- * sentence that says by which numbers and what helps. The node is prepared as for scores: late data
- * has a wider sigma, pods on their way are in it (score_node_assume()). A limit about which nothing
- * is known does not apply: see node_limits_use_known().
+ * The first limit that the node would exceed with the query's pod, in the order of the enum, and a
+ * text with the numbers and what helps. The node is prepared as for scores: late data has a wider
+ * sigma, and recent pods are counted (score_node_assume()). A limit without its numbers does not
+ * apply: see node_limits_use_known().
  */
 enum node_refusal node_limits_check(const struct node_limits *l, const struct score_query *q,
 				    const struct score_node *node, char text[NODE_REFUSAL_TEXT]);

@@ -7,7 +7,7 @@
 
 #define NS_PER_S 1000000000LL
 
-/* b - a, for times that may be as far apart as they like. */
+/* b - a, saturating. */
 static int64_t seconds_between(int64_t a, int64_t b)
 {
 	int64_t d;
@@ -30,7 +30,7 @@ static int64_t expect_upstream(const struct kube_pod *pod, const struct score_ar
 	return target_load_packing_predict(&pod->template->spec, args);
 }
 
-/* What it used as long as it was measured; false: not yet. */
+/* The use while it was measured; false: not measured yet. */
 static bool read_measured(const struct page_pod *use, struct expected_use *out)
 {
 	const struct pod_stats *cpu = use ? &use->usage.cpu_milli[WINDOW_5M] : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods placed on a node so recently that its measurements do not show them, or not with all they
- * use. Pure.
+ * Pods so recent on a node that its measurements do not show them, or only a part of their use.
+ * Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
 #define EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
@@ -15,25 +15,27 @@
 /* How long a pod needs to show up in the measurements, as Trimaran assumes. */
 enum { RECENT_POD_SECONDS = 60 };
 
-/* Trimaran: placed after the end of the window, or less than a minute before it. Unix seconds. */
+/*
+ * Trimaran's rule: placed after the end of the window, or less than a minute before it. Unix
+ * seconds.
+ */
 bool recent_pod_counts(int64_t placed_s, int64_t window_end_s);
 
-/* As in struct expected_use, of several pods. */
+/* Sums of struct expected_use over several pods. */
 struct recent_use {
 	int64_t cpu_milli, cpu_high_milli, mem_bytes;
-	/* Of those that were not measured at all. */
+	/* Of pods without any measurement. */
 	int64_t unseen_cpu_milli, unseen_high_cpu_milli, unseen_mem_bytes;
 };
 
 /*
- * What the node's recent pods (struct view_recent) use beyond what its window shows: the mean since
- * they are measured, else what they are expected to use (expected_use.h), each times the share of
- * the window in which the pod was not measured. upstream:
- * CPU only, of pods placed as recent_pod_counts() says, in full.
+ * The use of the node's recent pods (struct view_recent) that its window lacks: their mean since they
+ * are measured, else their expected use (expected_use.h), each times the share of the window
+ * in which the pod was not measured. upstream: CPU only, of pods by recent_pod_counts(), in full.
  */
 struct recent_use recent_pods_expect(const struct view *v, const struct view_node *n,
 				     const struct score_query *q);
-/* They are what is pending on the node. */
+/* Sets the pending use of the node. */
 void score_node_expect(struct score_node *node, const struct recent_use *pods);
 
 #endif

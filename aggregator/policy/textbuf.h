@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds one sentence with numbers in a fixed buffer: a reason is written for every node and plugin
- * of an answer, and printf's conversion of doubles would be most of the cost of scoring.
+ * Builds a text with numbers in a fixed buffer: answers have one for every node and plugin, and
+ * printf's conversion of doubles would be most of the cost of scoring.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_TEXTBUF_H
 #define EVENKEEL_AGGREGATOR_POLICY_TEXTBUF_H

@@ -78,10 +78,10 @@ struct extender_counters {
 };
 
 /* What quotas said to schedulers. */
-enum { QUOTA_GATES_MAX = 8 };
+enum { QUOTA_ADMISSIONS_MAX = 8 };
 
 struct quota_counters {
-	atomic_uint_least64_t gates[QUOTA_GATES_MAX]; /* by enum quota_gate (quota.h) */
+	atomic_uint_least64_t admissions[QUOTA_ADMISSIONS_MAX]; /* by enum quota_admission */
 	atomic_uint_least64_t preempt_victims,
 		preempt_none; /* searches that found some, and none */
 	atomic_uint_least64_t preempt_repeated; /* what was told before, or is going already */

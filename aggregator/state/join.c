@@ -265,7 +265,7 @@ struct view *join_end(struct join *j)
 	v->namespaces = namespaces_table(j->namespaces);
 	v->roster = j->roster;
 	if (j->view)
-		view_shelf_inherit(v->shelf, j->view->shelf);
+		view_cache_inherit(v->cache, j->view->cache);
 	view_drop(j->view);
 	j->view = view_hold(v);
 	return v;

@@ -46,7 +46,7 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	v->owners = owners;
 	v->namespaces = NULL;
 	v->roster = 0;
-	v->shelf = view_shelf_new();
+	v->cache = view_cache_new();
 	return v;
 }
 
@@ -87,7 +87,7 @@ void view_drop(struct view *v)
 	cluster_drop(v->cluster);
 	owner_table_drop(v->owners);
 	namespace_table_drop(v->namespaces);
-	view_shelf_free(v->shelf);
+	view_cache_free(v->cache);
 	free(v);
 }
 

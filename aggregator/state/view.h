@@ -141,7 +141,7 @@ struct view {
 	struct owner_table *owners; /* held; NULL: none known */
 	struct namespace_table *namespaces; /* held; NULL: no API, or no pods */
 	uint64_t roster; /* equal in views of one join: nodes of the same names; 0: not told */
-	struct view_shelf *shelf; /* owned; what readers made of it (view_kept.h) */
+	struct view_cache *cache; /* owned; what readers made of it (view_kept.h) */
 };
 
 /*

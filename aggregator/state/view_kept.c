@@ -21,7 +21,7 @@ struct place {
 	struct view_kept *before; /* held; fixed once others know the view */
 };
 
-struct view_shelf {
+struct view_cache {
 	struct place places[VIEW_KEPT_KINDS];
 };
 
@@ -46,16 +46,16 @@ void view_kept_drop(struct view_kept *k)
 		k->free(k);
 }
 
-struct view_shelf *view_shelf_new(void)
+struct view_cache *view_cache_new(void)
 {
-	struct view_shelf *s = mem_zalloc(1, sizeof(*s));
+	struct view_cache *s = mem_zalloc(1, sizeof(*s));
 
 	for (int i = 0; i < VIEW_KEPT_KINDS; i++)
 		pthread_mutex_init(&s->places[i].lock, NULL);
 	return s;
 }
 
-void view_shelf_free(struct view_shelf *s)
+void view_cache_free(struct view_cache *s)
 {
 	if (!s)
 		return;
@@ -69,7 +69,7 @@ void view_shelf_free(struct view_shelf *s)
 	free(s);
 }
 
-void view_shelf_inherit(struct view_shelf *s, const struct view_shelf *before)
+void view_cache_inherit(struct view_cache *s, const struct view_cache *before)
 {
 	for (int i = 0; i < VIEW_KEPT_KINDS; i++) {
 		const struct place *from = &before->places[i];
@@ -86,7 +86,7 @@ void view_shelf_inherit(struct view_shelf *s, const struct view_shelf *before)
 const struct view_kept *view_keep(const struct view *v, enum view_kept_kind kind,
 				  view_kept_maker *make)
 {
-	struct place *p = &v->shelf->places[kind];
+	struct place *p = &v->cache->places[kind];
 	struct view_kept *made = atomic_load_explicit(&p->made, memory_order_acquire);
 
 	if (made)

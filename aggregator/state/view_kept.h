@@ -40,12 +40,12 @@ const struct view_kept *view_keep(const struct view *v, enum view_kept_kind kind
 
 /* --- for who makes views */
 
-struct view_shelf *view_shelf_new(void);
-void view_shelf_free(struct view_shelf *s);
+struct view_cache *view_cache_new(void);
+void view_cache_free(struct view_cache *s);
 /*
  * What was made of the view before is what the makers of this one are given. Before anybody else
  * knows this one; never waits.
  */
-void view_shelf_inherit(struct view_shelf *s, const struct view_shelf *before);
+void view_cache_inherit(struct view_cache *s, const struct view_cache *before);
 
 #endif

@@ -55,16 +55,13 @@ static bool same_answer(const cJSON *c, bool got, struct error *error)
 	return false;
 }
 
-typedef bool compare(const struct quota_book *b, const char *namespace,
-		     const struct resources *more);
-
-static bool run_compare(const cJSON *c, const struct quota_book *b, compare *over,
+static bool run_compare(const cJSON *c, const struct quota_book *b, enum quota_bound bound,
 			struct error *error)
 {
 	const cJSON *request = values_get(c, "request");
 	struct resources more;
 	bool same = quota_values_amounts(request, &more, error) &&
-		    same_answer(c, over(b, QUOTA, request ? &more : NULL), error);
+		    same_answer(c, quota_is_over(b, bound, QUOTA, request ? &more : NULL), error);
 
 	resources_fini(&more);
 	return same;
@@ -123,11 +120,11 @@ static bool run_op(const char *op, const cJSON *c, struct quota_book *b, struct 
 	if (strcmp(op, "unreserve") == 0)
 		return run_change(c, b, false, error);
 	if (strcmp(op, "used_over_min_with") == 0 || strcmp(op, "used_over_min") == 0)
-		return run_compare(c, b, quota_over_min, error);
+		return run_compare(c, b, QUOTA_MIN, error);
 	if (strcmp(op, "used_over_max_with") == 0)
-		return run_compare(c, b, quota_over_max, error);
+		return run_compare(c, b, QUOTA_MAX, error);
 	if (strcmp(op, "aggregated_used_over_min_with") == 0)
-		return run_compare(c, b, quota_over_sum, error);
+		return run_compare(c, b, QUOTA_SUM_OF_MIN, error);
 	if (strcmp(op, "new_info") == 0)
 		return run_new(c, b, error);
 	values_fail(error, "unknown op \"%s\"", op);

@@ -61,18 +61,18 @@ static bool read_pods(const cJSON *list, struct pods *p, struct error *why)
 	return true;
 }
 
-static const char *reason_of(enum quota_gate gate)
+static const char *reason_of(enum quota_admission reason)
 {
-	if (gate == QUOTA_OVER_SUM)
+	if (reason == QUOTA_OVER_SUM)
 		return "over_sum_min";
-	return gate == QUOTA_OVER_MAX || gate == QUOTA_NEVER ? "over_max" : NULL;
+	return reason == QUOTA_OVER_MAX || reason == QUOTA_NEVER ? "over_max" : NULL;
 }
 
 static bool same_verdict(const struct quota_verdict *v, const char *expect, const cJSON *reason,
 			 const struct quota_nominated *pod, struct error *why)
 {
 	const char *got = v->admitted ? "Success" : "Unschedulable";
-	const char *wanted = cJSON_GetStringValue(reason), *have = reason_of(v->gate);
+	const char *wanted = cJSON_GetStringValue(reason), *have = reason_of(v->reason);
 
 	if (!expect || strcmp(expect, got) != 0) {
 		values_fail(why, "%s: the answer is %s (%s)", pod->uid, got, v->error.text);

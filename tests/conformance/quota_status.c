@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/policy/quota/quota_status.h"
 #include "aggregator/state/join.h"
 #include "tests/conformance/quota_values.h"
 

@@ -70,7 +70,7 @@ static const char *reason_of(const struct quota_verdict *v)
 {
 	if (v->admitted)
 		return "";
-	return v->gate == QUOTA_OVER_SUM ? "over_sum_min" : "over_max";
+	return v->reason == QUOTA_OVER_SUM ? "over_sum_min" : "over_max";
 }
 
 static void admit(const struct preempt_fixture *f, const struct kube_pod *pod,

@@ -12,7 +12,7 @@
 
 #include "aggregator/api/snapshot.h"
 #include "aggregator/policy/slack/slack.h"
-#include "aggregator/policy/slack/slack_ask.h"
+#include "aggregator/policy/slack/slack_target.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -241,8 +241,8 @@ static void test_burst_stays_within_quota(void **state)
 	assert_string_equal(filter(s, "team-b", "b2", "1"), PASSED);
 	reservations_release(s->ctx.reservations, "b1");
 	assert_string_equal(filter(s, "team-b", "b3", "1"), PASSED);
-	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_OVER_SUM]), 1);
-	assert_int_equal(counter_get(&s->counters.quota.gates[QUOTA_ADMITTED]), 4);
+	assert_int_equal(counter_get(&s->counters.quota.admissions[QUOTA_OVER_SUM]), 1);
+	assert_int_equal(counter_get(&s->counters.quota.admissions[QUOTA_ADMITTED]), 4);
 }
 
 /* --- asked at once */

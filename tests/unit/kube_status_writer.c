@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "aggregator/edge/kube/status_writer.h"
-#include "aggregator/policy/quota/quota_status.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/model_fixture.h"

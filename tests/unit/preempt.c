@@ -385,12 +385,12 @@ static void old_debts_are_not_paid_again(void **unused)
 	bound("b/p8", "n", 0, 1000, 8, ",'terminating':true");
 	asks("a", 0, "{'cpu':2000}", ",'nominated_node':'n'");
 	expect(PREEMPT_NOT_NEEDED, "n");
-	assert_true(plan.gate.admitted);
+	assert_true(plan.admission.admitted);
 	/* But who would borrow is held up all the same. */
 	object_drop(&self->object);
 	asks("a", 0, "{'cpu':5000}", ",'nominated_node':'n'");
 	expect(PREEMPT_IMPOSSIBLE, "-");
-	assert_int_equal(plan.gate.gate, QUOTA_OVER_SUM);
+	assert_int_equal(plan.admission.reason, QUOTA_OVER_SUM);
 }
 
 static void a_min_is_its_part_of_what_there_is(void **unused)
@@ -410,8 +410,8 @@ static void a_min_is_its_part_of_what_there_is(void **unused)
 	ask.pod = self;
 	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
 	expect(PREEMPT_VICTIMS, "n p7 p6 p5");
-	assert_int_equal(plan.gate.gate, QUOTA_OVER_SUM);
-	assert_string_equal(plan.gate.error.text,
+	assert_int_equal(plan.admission.reason, QUOTA_OVER_SUM);
+	assert_string_equal(plan.admission.error.text,
 			    "cpu: 10.0 used by all quotas + 3.0 asked is over 10.0, which is all "
 			    "that nodes have for their min of 16.0: wait for 3.0 to be freed, by "
 			    "itself or by preempting those who borrow, as quota b/q is within its "
@@ -707,7 +707,7 @@ static void more_than_max_is_beyond_help(void **unused)
 	bound("a/a0", "n", 0, 1000, 0, "");
 	asks("a", 100, "{'cpu':3000}", "");
 	expect(PREEMPT_IMPOSSIBLE, "-");
-	assert_int_equal(plan.gate.gate, QUOTA_NEVER);
+	assert_int_equal(plan.admission.reason, QUOTA_NEVER);
 	assert_non_null(strstr(plan.unblock.data, "waiting does not help"));
 }
 

@@ -43,7 +43,7 @@ struct scene {
 	const char *namespace;
 	int32_t priority;
 	struct pair asks[PAIRS_MAX], reserved[PAIRS_MAX];
-	enum quota_gate corrected, upstream;
+	enum quota_admission corrected, upstream;
 	const char *why; /* corrected; NULL: any */
 };
 
@@ -414,14 +414,14 @@ static void ask(const struct scene *s, enum quota_variant variant, struct quota_
 	quota_book_free(b);
 }
 
-static void check(const struct scene *s, enum quota_variant variant, enum quota_gate wanted)
+static void check(const struct scene *s, enum quota_variant variant, enum quota_admission wanted)
 {
 	struct quota_verdict v;
 
 	ask(s, variant, &v);
-	if (v.gate != wanted)
+	if (v.reason != wanted)
 		fail_msg("%s (%s): %s: %s", s->what, quota_variant_name(variant),
-			 quota_gate_name(v.gate), v.error.text);
+			 quota_admission_name(v.reason), v.error.text);
 	assert_int_equal(v.admitted, wanted <= QUOTA_CRITICAL);
 	if (s->why && variant == QUOTA_CORRECTED)
 		assert_string_equal(v.error.text, s->why);
@@ -456,7 +456,7 @@ static void many_resources_are_all_compared(void **state)
 		resources_set_named(&asks, name, 1);
 	}
 	quota_admit(b, &a, &v);
-	assert_int_equal(v.gate, QUOTA_OVER_MAX);
+	assert_int_equal(v.reason, QUOTA_OVER_MAX);
 	assert_string_equal(v.resource, "x-099");
 	assert_int_equal(v.used, 1);
 	assert_int_equal(v.asked, 1);
@@ -481,7 +481,7 @@ static void a_default_quota_is_for_every_other_namespace(void **state)
 	resources_set(&asks, RESOURCE_CPU, 600);
 	b = quota_book_of(NULL, 0, &o);
 	quota_admit(b, &a, &v);
-	assert_int_equal(v.gate, QUOTA_ADMITTED);
+	assert_int_equal(v.reason, QUOTA_ADMITTED);
 	quota_book_add(b, "new", &asks);
 	quota_admit(b, &a, &v);
 	assert_string_equal(
@@ -490,7 +490,7 @@ static void a_default_quota_is_for_every_other_namespace(void **state)
 		"wait for 0.2 to be freed, or raise max");
 	a.namespace = "other";
 	quota_admit(b, &a, &v);
-	assert_int_equal(v.gate, QUOTA_ADMITTED);
+	assert_int_equal(v.reason, QUOTA_ADMITTED);
 	quota_book_free(b);
 }
 

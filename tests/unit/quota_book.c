@@ -14,7 +14,6 @@
 
 #include "aggregator/policy/quota/quota.h"
 #include "aggregator/policy/quota/quota_annotations.h"
-#include "aggregator/policy/quota/quota_status.h"
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
 #include "tests/join_fixture.h"
@@ -74,7 +73,7 @@ static void quotas_are_found_and_sorted(void **state)
 	assert_string_equal(quota_book_at(b, 1)->namespace, "b");
 	assert_ptr_equal(quota_book_find(b, "a"), quota_book_at(b, 0));
 	assert_null(quota_book_find(b, "c"));
-	assert_false(quota_over_min(b, "c", NULL));
+	assert_false(quota_is_over(b, QUOTA_MIN, "c", NULL));
 	quota_book_free(b);
 }
 
@@ -99,8 +98,8 @@ static void subtracting_undoes_adding(void **state)
 		quota_book_subtract(b, "a", &some);
 		quota_book_add(b, "a", &some);
 		assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_CPU], 0);
-		assert_false(quota_over_min(b, "a", NULL));
-		assert_false(quota_over_sum(b, "a", NULL));
+		assert_false(quota_is_over(b, QUOTA_MIN, "a", NULL));
+		assert_false(quota_is_over(b, QUOTA_SUM_OF_MIN, "a", NULL));
 		resources_fini(&huge);
 		resources_fini(&some);
 		quota_book_free(b);
@@ -142,13 +141,16 @@ static void comparisons_are_strict_and_masked(void **state)
 			const struct resources *m = rows[i].more[0] < 0 ? NULL : &more;
 
 			quota_book_add(b, rows[i].namespace, &used);
-			if (quota_over_min(b, rows[i].namespace, m) != rows[i].min[variant] ||
-			    quota_over_max(b, rows[i].namespace, m) != rows[i].max[variant] ||
-			    quota_over_sum(b, rows[i].namespace, m) != rows[i].sum[variant])
+			if (quota_is_over(b, QUOTA_MIN, rows[i].namespace, m) !=
+				    rows[i].min[variant] ||
+			    quota_is_over(b, QUOTA_MAX, rows[i].namespace, m) !=
+				    rows[i].max[variant] ||
+			    quota_is_over(b, QUOTA_SUM_OF_MIN, rows[i].namespace, m) !=
+				    rows[i].sum[variant])
 				fail_msg("row %zu, variant %d: min %d max %d sum %d", i, variant,
-					 quota_over_min(b, rows[i].namespace, m),
-					 quota_over_max(b, rows[i].namespace, m),
-					 quota_over_sum(b, rows[i].namespace, m));
+					 quota_is_over(b, QUOTA_MIN, rows[i].namespace, m),
+					 quota_is_over(b, QUOTA_MAX, rows[i].namespace, m),
+					 quota_is_over(b, QUOTA_SUM_OF_MIN, rows[i].namespace, m));
 			resources_fini(&used);
 			resources_fini(&more);
 			quota_book_free(b);
@@ -164,7 +166,7 @@ static void bounds_change_and_what_is_used_stays(void **state)
 
 	(void)state;
 	quota_book_add(b, "a", &used);
-	assert_true(quota_over_max(b, "a", &one));
+	assert_true(quota_is_over(b, QUOTA_MAX, "a", &one));
 	assert_true(quota_bounds(b, "a", "memory", &min, &max));
 	assert_int_equal(max, INT64_MAX);
 	wider.min = list(3000, -1, -1);
@@ -173,13 +175,13 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	assert_true(quota_book_set_bounds(b, &wider));
 	assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_CPU], 3500);
 	assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_PODS], 1);
-	assert_true(quota_over_max(b, "a", &one)); /* of pods */
+	assert_true(quota_is_over(b, QUOTA_MAX, "a", &one)); /* of pods */
 	assert_true(quota_bounds(b, "a", "memory", &min, &max));
 	assert_int_equal(max, 60);
-	assert_true(quota_over_max(b, "a", NULL));
-	assert_false(quota_over_sum(b, "a", NULL)); /* 3.5 of 3 + 1 */
+	assert_true(quota_is_over(b, QUOTA_MAX, "a", NULL));
+	assert_false(quota_is_over(b, QUOTA_SUM_OF_MIN, "a", NULL)); /* 3.5 of 3 + 1 */
 	assert_true(quota_fixture_remove(b, "b"));
-	assert_true(quota_over_sum(b, "a", NULL));
+	assert_true(quota_is_over(b, QUOTA_SUM_OF_MIN, "a", NULL));
 	assert_false(quota_fixture_remove(b, "b"));
 	assert_false(quota_book_insert(b, &wider));
 	assert_int_equal(quota_book_count(b), 1);
@@ -261,7 +263,7 @@ static void random_pods_never_drift(void **state)
 		assert_int_equal(quota_book_find(b, "b")->used.of[RESOURCE_CPU], cpu[0]);
 		resources_find(&quota_book_find(b, "b")->used, "nvidia.com/gpu", &gpu);
 		assert_int_equal(quota_book_find(b, "a")->used_pods, count[1]);
-		assert_int_equal(quota_over_min(b, "b", NULL),
+		assert_int_equal(quota_is_over(b, QUOTA_MIN, "b", NULL),
 				 cpu[0] > 1000 || gpu > 0 ||
 					 quota_book_find(b, "b")->used.of[RESOURCE_MEMORY] > 100);
 	}
@@ -414,8 +416,8 @@ static void the_default_is_for_namespaces_without_a_quota(void **state)
 	assert_string_equal(quota_book_find(b, "a")->name, "eq");
 	assert_string_equal(quota_book_find(b, "b")->name, "");
 	assert_int_equal(quota_book_find(b, "b")->used.of[RESOURCE_CPU], 500);
-	assert_true(quota_over_max(b, "b", NULL));
-	assert_false(quota_over_max(b, "c", NULL));
+	assert_true(quota_is_over(b, QUOTA_MAX, "b", NULL));
+	assert_false(quota_is_over(b, QUOTA_MAX, "c", NULL));
 	quota_book_free(b);
 	view_drop(v);
 }

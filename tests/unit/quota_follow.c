@@ -173,7 +173,7 @@ static void assert_verdicts(const struct quota_book *a, const struct quota_book 
 			resources_set_named(&requests, "nvidia.com/gpu", 1);
 		quota_admit(a, &ask, &x);
 		quota_admit(b, &ask, &y);
-		assert_int_equal(x.gate, y.gate);
+		assert_int_equal(x.reason, y.reason);
 		assert_string_equal(x.error.text, y.error.text);
 		resources_fini(&requests);
 	}

@@ -8,7 +8,7 @@
  * of metadata.managedFields.
  *
  * The value is what the scheduler counts: requests of pods with a node, with overhead and
- * sidecars, and 0 for other resources of min and max; without reservations (quota_status.h has the
+ * sidecars, and 0 for other resources of min and max; without reservations (quota.h has the
  * other variant). It is written only while the model is in sync. The watch returns the status, and
  * a missed change is written five seconds later, so the only memory is the backoff set.
  *
@@ -24,8 +24,6 @@
 
 #include "aggregator/edge/kube/kube_writer.h"
 #include "aggregator/model/object_json.h"
-#include "aggregator/policy/quota/quota_status.h"
-#include "aggregator/policy/quota/quota_text.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"

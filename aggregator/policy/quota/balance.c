@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares are worked out for one resource and all quotas at a time (quota_share.h), so those of a
- * list cost O(resources * quotas), and each quota then reads its own. Of a quota the resources are
- * told that it names, and those that others are guaranteed and it uses or waits for; what is not in
- * min has a min of 0.
+ * Shares are computed for one resource and all quotas at a time (quota_share.h): O(resources *
+ * quotas) for a list. The answer for a quota has the resources that it names, and guaranteed ones
+ * that it uses or waits for; a resource that min does not name has a min of 0.
  */
 #include "aggregator/policy/quota/balance.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/quota/quota_text.h"
+#include "aggregator/policy/quota/quota_internal.h"
 #include "shared/mem.h"
 
 bool quota_names(const struct quota *q, const char *resource)
@@ -21,22 +21,9 @@ bool quota_names(const struct quota *q, const char *resource)
 	       resources_find(&q->max, resource, &amount);
 }
 
-/* 0 where there is no such key. */
-static int64_t amount_of(const struct resources *r, const char *name)
+static void add_named(struct resources *to, const char *name, quota_amount amount)
 {
-	int64_t amount = 0;
-
-	resources_find(r, name, &amount);
-	return amount;
-}
-
-static void add_named(struct resources *to, const char *name, int64_t amount)
-{
-	int64_t sum, before = amount_of(to, name);
-
-	if (__builtin_add_overflow(before, amount, &sum))
-		sum = INT64_MAX;
-	resources_set_named(to, name, sum);
+	resources_set_named(to, name, quota_clamp(resources_amount(to, name) + amount));
 }
 
 /* --- amounts */
@@ -59,10 +46,10 @@ void quota_each_told(const struct quota *q, const struct quota_balance *b, quota
 
 static void add_pending(const struct quota *q, const char *name, void *context)
 {
-	add_named(context, name, amount_of(&q->pending, name));
+	add_named(context, name, resources_amount(&q->pending, name));
 }
 
-/* All names are in what is pending of all. */
+/* `pending` has the names of all quotas. */
 void quota_balances_of(const struct quota_book *b, struct quota_balances *out)
 {
 	size_t count = quota_book_count(b);
@@ -99,44 +86,19 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
 }
 
-static bool exceeds(int64_t used, int64_t more, int64_t bound)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(used, more, &sum) || sum > bound;
-}
-
-/* Every pod is one of `pods`. */
-static int64_t asked_of(const struct resources *requests, const char *name)
-{
-	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
-
-	resources_find(requests, name, &amount);
-	return amount;
-}
-
 static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
 {
 	int64_t max;
 
 	return asked > 0 && resources_find(&q->max, name, &max) &&
-	       exceeds(amount_of(&q->used, name), asked, max);
+	       (quota_amount)resources_amount(&q->used, name) + asked > max;
 }
 
-/* Pending pods that ask for the same. */
+/* Pending pods with equal requests. */
 struct alike {
 	const struct resources *requests; /* of one; NULL: there are none */
 	uint32_t count;
 };
-
-static void add_all(struct resources *to, const char *name, int64_t asked, uint32_t count)
-{
-	int64_t amount;
-
-	if (__builtin_mul_overflow(asked, count, &amount))
-		amount = INT64_MAX;
-	add_named(to, name, amount);
-}
 
 static bool find_held(const struct quota *q, const struct quota_balances *all,
 		      const struct alike *pods, struct quota_balance *out)
@@ -145,11 +107,11 @@ static bool find_held(const struct quota *q, const struct quota_balances *all,
 
 	for (size_t k = 0; k < all->count; k++) {
 		const char *name = all->of[k].resource;
-		int64_t asked = asked_of(pods->requests, name);
+		int64_t asked = quota_amount_of_pod(pods->requests, name);
 
 		if (!is_over_max(q, name, asked))
 			continue;
-		add_all(&out->held, name, asked, pods->count);
+		add_named(&out->held, name, (quota_amount)asked * pods->count);
 		held = true;
 	}
 	return held;
@@ -169,21 +131,21 @@ static void judge(const struct quota_book *b, size_t i, const struct quota_balan
 		quota_find_lacked(b, pods->requests, &lacked);
 	for (size_t k = 0; k < all->count; k++) {
 		const struct quota_balance_row *row = &all->of[k];
-		int64_t asked = asked_of(pods->requests, row->resource);
+		int64_t asked = quota_amount_of_pod(pods->requests, row->resource);
 
 		if (asked <= 0)
 			continue;
-		if (exceeds(row->of[i].used, asked, row->of[i].min))
-			add_all(&out->waiting, row->resource, asked, pods->count);
+		if ((quota_amount)row->of[i].used + asked > row->of[i].min)
+			add_named(&out->waiting, row->resource, (quota_amount)asked * pods->count);
 		if (within && row->sum.guaranteed > 0 &&
-		    (exceeds(row->sum.used, asked, row->sum.guaranteed) ||
-		     amount_of(&lacked, row->resource) > 0))
-			add_all(&out->starved, row->resource, asked, pods->count);
+		    ((quota_amount)row->sum.used + asked > row->sum.guaranteed ||
+		     resources_amount(&lacked, row->resource) > 0))
+			add_named(&out->starved, row->resource, (quota_amount)asked * pods->count);
 	}
 	resources_fini(&lacked);
 }
 
-/* Equal templates are one, and the pods of a workload stand together by name. */
+/* Pods of a workload are neighbours by name and mostly have equal requests. */
 static void judge_pending(const struct quota_book *b, size_t i, const struct quota_balances *all,
 			  struct quota_balance *out)
 {
@@ -248,20 +210,20 @@ const char *quota_state_name(enum quota_state s)
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource)
 {
-	int64_t min = amount_of(&b->guaranteed, resource), used = amount_of(&q->used, resource),
-		max;
+	int64_t min = resources_amount(&b->guaranteed, resource),
+		used = resources_amount(&q->used, resource), max;
 
 	if (resources_find(&q->max, resource, &max) && used > max)
 		return QUOTA_STATE_OVER_MAX;
-	if (amount_of(&b->starved, resource) > 0)
+	if (resources_amount(&b->starved, resource) > 0)
 		return QUOTA_STATE_STARVED;
-	if (amount_of(&b->held, resource) > 0)
+	if (resources_amount(&b->held, resource) > 0)
 		return QUOTA_STATE_AT_MAX;
-	if (amount_of(&b->waiting, resource) > 0)
+	if (resources_amount(&b->waiting, resource) > 0)
 		return QUOTA_STATE_WAITING;
 	if (used > min)
 		return QUOTA_STATE_BORROWING;
-	if (amount_of(&b->lent, resource) > 0)
+	if (resources_amount(&b->lent, resource) > 0)
 		return QUOTA_STATE_LENDING;
 	return min > 0 && used == 0 ? QUOTA_STATE_UNUSED : QUOTA_STATE_WITHIN;
 }
@@ -269,25 +231,24 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 struct numbers {
 	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX],
 		borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
-	char min[3 * QUOTA_TEXT_MAX]; /* what counts, and of what it is a part */
+	char min[3 * QUOTA_TEXT_MAX]; /* effective min, and the min in the object */
 };
 
 static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
 		      char out[3 * QUOTA_TEXT_MAX])
 {
-	int64_t min = amount_of(&q->min, name), guaranteed = amount_of(&b->guaranteed, name);
-	struct textbuf s;
+	int64_t min = resources_amount(&q->min, name);
+	int64_t guaranteed = resources_amount(&b->guaranteed, name);
+	char texts[2][QUOTA_TEXT_MAX];
 
-	textbuf_start(&s, out, 3 * QUOTA_TEXT_MAX);
-	quota_add_amount(&s, name, guaranteed);
-	if (guaranteed >= min)
-		return;
-	textbuf_add(&s, " (a part of min ");
-	quota_add_amount(&s, name, min);
-	textbuf_add(&s, ")");
+	quota_amount_text(name, guaranteed, texts[0]);
+	quota_amount_text(name, min, texts[1]);
+	snprintf(out, 3 * QUOTA_TEXT_MAX, "%s%s%s%s", texts[0],
+		 guaranteed < min ? " (a part of min " : "", guaranteed < min ? texts[1] : "",
+		 guaranteed < min ? ")" : "");
 }
 
-/* asked: what pending pods ask for, of those that the state is about. */
+/* asked: requests of the pending pods that the state is about. */
 static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
 			  enum quota_state state, struct numbers *n)
 {
@@ -295,12 +256,12 @@ static void write_numbers(const struct quota *q, const struct quota_balance *b, 
 					: state == QUOTA_STATE_AT_MAX ? &b->held
 								      : &b->waiting;
 
-	quota_amount_text(name, amount_of(&q->used, name), n->used);
+	quota_amount_text(name, resources_amount(&q->used, name), n->used);
 	write_min(q, b, name, n->min);
-	quota_amount_text(name, amount_of(&q->max, name), n->max);
-	quota_amount_text(name, amount_of(asked, name), n->asked);
-	quota_amount_text(name, amount_of(&b->borrowed, name), n->borrowed);
-	quota_amount_text(name, amount_of(&b->lent, name), n->lent);
+	quota_amount_text(name, resources_amount(&q->max, name), n->max);
+	quota_amount_text(name, resources_amount(asked, name), n->asked);
+	quota_amount_text(name, resources_amount(&b->borrowed, name), n->borrowed);
+	quota_amount_text(name, resources_amount(&b->lent, name), n->lent);
 }
 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
@@ -350,7 +311,7 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
 		break;
 	default:
-		if (amount_of(&b->guaranteed, resource) > 0)
+		if (resources_amount(&b->guaranteed, resource) > 0)
 			error_set(error, "%.100s: %s is used of the guaranteed %s", resource,
 				  n.used, n.min);
 		else

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who has how much of whose: what each quota uses beyond its min, what others use of it, and how
- * that is called. Pure.
+ * The balance of each quota: what it borrows, what others use of its min, and the name of its
+ * state. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
 
 #include "aggregator/policy/quota/quota_share.h"
 
-/*
- * More resources than these that quotas name are left out of what is told: nobody has them, and
- * each is looked at for every quota.
- */
+/* More resources than these are left out of answers: each is computed for every quota. */
 enum { QUOTA_BALANCES_MAX = 256 };
 
 /* One resource over all quotas of a book. */
@@ -21,7 +18,7 @@ struct quota_balance_row {
 	struct quota_share *of; /* owned; in the order of quota_book_at() */
 };
 
-/* All resources that quotas name. */
+/* All named resources. */
 struct quota_balances {
 	size_t count;
 	struct quota_balance_row *of; /* owned */
@@ -31,16 +28,16 @@ struct quota_balances {
 void quota_balances_of(const struct quota_book *b, struct quota_balances *out);
 void quota_balances_fini(struct quota_balances *b);
 
-/* One quota's part, of the resources that it names (struct quota_share). */
+/* One quota's part of its resources (struct quota_share). */
 struct quota_balance {
 	struct resources guaranteed; /* min as it counts */
 	struct resources borrowed, lent, fair;
 	/*
 	 * Requests of pending pods, each judged by itself. A pod over max is in held alone.
-	 *   held     of what its own quota's max refuses it
-	 *   starved  of what it lacks although all that it asks for is guaranteed: with it all
-	 *            quotas are over the sum of min, or no node has room for it
-	 *   waiting  of what brings its quota over min
+	 *   held     what its own quota's max refuses
+	 *   starved  what it lacks although all its requests are guaranteed: with it all quotas
+	 *            exceed the sum of min, or no node has room for it
+	 *   waiting  what brings its quota over min
 	 */
 	struct resources held, starved, waiting;
 };
@@ -49,32 +46,32 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 		      struct quota_balance *out);
 void quota_balance_fini(struct quota_balance *b);
 
-/* How a quota is doing in one resource; the first that holds. */
+/* The state of a quota in one resource: the first that applies. */
 enum quota_state {
 	QUOTA_STATE_OVER_MAX, /* max was lowered, or pods grew: nothing more starts */
-	QUOTA_STATE_STARVED, /* pods wait for what is guaranteed and others have */
-	QUOTA_STATE_AT_MAX, /* pods wait for its own to end */
+	QUOTA_STATE_STARVED, /* pods wait for guaranteed resources that others use */
+	QUOTA_STATE_AT_MAX, /* pods wait for other pods of the quota to end */
 	QUOTA_STATE_WAITING, /* pods wait for more than is guaranteed */
 	QUOTA_STATE_BORROWING, /* more than min is used: it can be taken back */
-	QUOTA_STATE_LENDING, /* others use what it does not */
+	QUOTA_STATE_LENDING, /* others use its unused min */
 	QUOTA_STATE_UNUSED, /* nothing of min is used */
 	QUOTA_STATE_WITHIN, /* up to min, or min is not named */
 	QUOTA_STATES
 };
 
 const char *quota_state_name(enum quota_state s); /* "overMax" */
-/* Whether the quota says anything of the resource. */
+/* Whether min or max name the resource. */
 bool quota_names(const struct quota *q, const char *resource);
 /*
- * Calls back for every resource that it names, and for those of the balance (NULL: none), in the
- * order of resources_next().
+ * Calls back for every resource that the quota names, and for those of the balance (NULL: none),
+ * in the order of resources_next().
  */
 typedef void quota_visit(const struct quota *q, const char *resource, void *context);
 void quota_each_told(const struct quota *q, const struct quota_balance *b, quota_visit *call,
 		     void *context);
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource);
-/* The same in a sentence with the numbers. */
+/* The state with the numbers. */
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
 		      struct error *error);
 

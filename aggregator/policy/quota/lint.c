@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each quota object is looked at by itself, then beside the others of its namespace and its
- * ResourceQuotas, and what all guarantee together beside what the nodes have. A quota that does not
- * count (the second in its namespace) is looked at, too: it may be the one that was meant. What
- * object_read() refused is no object here; the model's source has its number, and a sentence on the
- * last.
+ * Checks each quota object by itself, then beside the others of its namespace and its ResourceQuotas, and
+ * all guarantees together against the capacity of the nodes. A quota that does not count (the second in
+ * its namespace) is checked, too: it may be the intended one. Objects that object_read() refused are
+ * known only by number and last error of the model's source.
  *
- * Severities: an error is a promise that cannot be kept or an object that does not do what it says;
- * a warning does what it says, which is hardly what was meant; an info is how the rules are.
+ * Severities: an error is a guarantee that cannot be kept, or an object that does not do what it says;
+ * a warning does what it says, which is hardly what the author meant; an info explains the rules.
  */
 #include "aggregator/policy/quota/lint.h"
 
@@ -20,8 +19,8 @@
 
 #include "aggregator/policy/quota/balance.h"
 #include "aggregator/policy/quota/quota_annotations.h"
-#include "aggregator/policy/quota/quota_text.h"
-#include "shared/mem.h"
+#include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 /* --- the table */
 
@@ -68,13 +67,12 @@ struct lint {
 	const struct view *view;
 	const struct quota_book *book;
 	bool upstream;
-	struct resources capacity, ready; /* of all nodes, and of those that take pods now */
+	struct resources capacity, ready; /* of all nodes; of ready and uncordoned nodes */
 	struct resources guaranteed; /* by all quotas that count */
 	struct quota_findings *out;
-	size_t room;
 };
 
-/* What a finding is about; all may be NULL but kind. */
+/* The subject of a finding; all but kind may be NULL. */
 struct about {
 	const char *kind, *namespace, *name;
 	const char *part, *resource; /* "spec.min", "cpu" */
@@ -97,10 +95,7 @@ static void found(struct lint *l, enum quota_lint_code code, const struct about 
 		out->dropped++;
 		return;
 	}
-	if (out->count == l->room) {
-		l->room = l->room ? 2 * l->room : 16;
-		out->of = mem_realloc(out->of, l->room * sizeof(*out->of));
-	}
+	out->of = array_grow(out->of, out->count, sizeof(*out->of));
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -141,7 +136,7 @@ static bool is_counted(const struct lint *l, const char *name)
 	return resource_is_limited(name);
 }
 
-/* One of min and max. */
+/* Checks min or max. */
 static void check_names(struct lint *l, const struct kube_quota *q, const char *part,
 			const struct resources *amounts)
 {
@@ -186,7 +181,7 @@ static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Pods that ask for it are refused, which a quota of 0 may well mean. */
+/* Pods that request it are refused, which may be the intention. */
 static void check_zeros(struct lint *l, const struct kube_quota *q)
 {
 	const char *name;
@@ -201,7 +196,7 @@ static void check_zeros(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Upstream counts what a map does not name as 0, for these. */
+/* Upstream counts these as 0 if a map does not name them. */
 static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 {
 	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
@@ -240,7 +235,7 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 	}
 }
 
-/* Of what others are guaranteed; a max of 0 has a finding of its own. */
+/* Resources that others are guaranteed; a max of 0 has its own finding. */
 static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 {
 	char text[QUOTA_TEXT_MAX];
@@ -309,13 +304,13 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 
 /* --- beside others of its namespace */
 
-/* A quota that nobody dates is younger than all that are; they come by name. */
+/* A quota without a creation time is the youngest; equally old ones are sorted by name. */
 static bool is_older(const struct kube_quota *a, const struct kube_quota *b)
 {
 	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
 }
 
-/* All of one namespace, of which the oldest counts: of[0] to of[count - 1]. */
+/* All quotas of one namespace, of which the oldest counts: of[0] to of[count - 1]. */
 static void check_duplicates(struct lint *l, struct object *const *of, size_t count)
 {
 	const struct kube_quota *first = (const struct kube_quota *)of[0];
@@ -337,7 +332,7 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 	}
 }
 
-/* One with scopes bounds only some of the pods. */
+/* A ResourceQuota with scopes bounds only some pods. */
 static bool has_scopes(const struct object *resource_quota)
 {
 	cJSON *json = cJSON_Parse(resource_quota->text);
@@ -374,31 +369,16 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 	}
 }
 
-/* Where the objects of a namespace begin in a table, or end (after). */
-static size_t find_namespace(const struct object_table *t, const char *namespace, bool after)
-{
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(t->of[middle]->namespace, namespace);
-
-		if (order < 0 || (after && order == 0))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void check_hard(struct lint *l, struct object *const *of, size_t count)
 {
 	const struct object_table *hards = l->view->cluster->tables[OBJECT_RESOURCE_QUOTA];
-	size_t end = find_namespace(hards, of[0]->namespace, true);
+	const char *namespace = of[0]->namespace;
 
-	for (size_t k = find_namespace(hards, of[0]->namespace, false); k < end; k++) {
+	for (size_t k = quota_view_find(hards, namespace); k < hards->count; k++) {
 		const struct kube_quota *hard = (const struct kube_quota *)hards->of[k];
 
+		if (strcmp(hards->of[k]->namespace, namespace) != 0)
+			break;
 		if (has_scopes(hards->of[k]))
 			continue;
 		for (size_t i = 0; i < count; i++) {
@@ -439,8 +419,7 @@ static void check_sums(struct lint *l)
 	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
 		if (!resources_find(&l->capacity, name, &have) || !is_counted(l, name))
 			continue;
-		ready = 0;
-		resources_find(&l->ready, name, &ready);
+		ready = resources_amount(&l->ready, name);
 		if (sum > have)
 			check_sum(l, QUOTA_LINT_CODE_SUM_OVER_CAPACITY, name, sum, have,
 				  "all nodes");
@@ -481,7 +460,7 @@ static void tell_held(struct lint *l, const struct quota *q, const char *name, i
 	      name, texts[0], q->namespace, texts[1], texts[2]);
 }
 
-/* What others use within their own min does not come back either. */
+/* Usage of others within their own min does not come back either. */
 static void check_held_of(struct lint *l, const char *name, int64_t have)
 {
 	int64_t held = held_without_quota(l, name), kept = 0, min, max, used;
@@ -494,8 +473,7 @@ static void check_held_of(struct lint *l, const char *name, int64_t have)
 
 			if (!quota_bounds(l->book, q->namespace, name, &min, &max))
 				continue;
-			used = 0;
-			resources_find(&q->used, name, &used);
+			used = resources_amount(&q->used, name);
 			within = used < min ? used : min;
 			if (pass == 0 && __builtin_add_overflow(kept, within, &kept))
 				return;
@@ -534,7 +512,7 @@ static void check_guaranteed(struct lint *l)
 	}
 }
 
-/* The sources know what was left out; the model has none of it. */
+/* The sources list unreadable objects, which the model does not have. */
 static void check_unreadable(struct lint *l)
 {
 	static const enum object_kind kinds[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
@@ -565,41 +543,15 @@ struct unseen {
 	uint32_t pods, without[SEEN];
 };
 
-/*
- * The place of the namespace's quota in the book, or its count. Pods come sorted, so that mostly it
- * is the same again.
- */
-static size_t find_quota(const struct quota_book *b, const char *namespace, size_t last)
-{
-	size_t low = 0, high = quota_book_count(b), count = high;
-
-	if (last < count && strcmp(quota_book_at(b, last)->namespace, namespace) == 0)
-		return last;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(quota_book_at(b, middle)->namespace, namespace);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return count;
-}
-
-static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts,
-		      size_t *last)
+static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts)
 {
 	size_t at;
 
 	if (!p || !kube_pod_is_active(p))
 		return;
-	at = find_quota(l->book, p->object.namespace, *last);
+	at = quota_book_index(l->book, p->object.namespace);
 	if (at == quota_book_count(l->book))
 		return;
-	*last = at;
 	counts[at].pods++;
 	for (size_t i = 0; i < SEEN; i++)
 		counts[at].without[i] += kube_pod_requests(p)->of[seen_ids[i]] == 0;
@@ -609,13 +561,12 @@ static void count_pods(const struct lint *l, struct unseen *counts)
 {
 	const struct object_table *pending = l->view->cluster->tables[OBJECT_POD];
 	const struct view *v = l->view;
-	size_t last = 0;
 
 	for (size_t i = 0; i < v->node_count; i++)
 		for (size_t k = 0; k < v->nodes[i]->pod_count; k++)
-			count_pod(l, v->nodes[i]->pods[k].pod, counts, &last);
+			count_pod(l, v->nodes[i]->pods[k].pod, counts);
 	for (size_t i = 0; i < pending->count; i++)
-		count_pod(l, (const struct kube_pod *)pending->of[i], counts, &last);
+		count_pod(l, (const struct kube_pod *)pending->of[i], counts);
 }
 
 static void check_unseen(struct lint *l, const struct quota *q, const struct unseen *u)
@@ -655,9 +606,10 @@ static void check_namespaces(struct lint *l)
 	size_t end;
 
 	for (size_t at = 0; at < quotas->count; at = end) {
-		end = find_namespace(quotas, quotas->of[at]->namespace, true);
-		for (size_t i = at; i < end; i++)
-			check_quota(l, (const struct kube_quota *)quotas->of[i]);
+		for (end = at; end < quotas->count &&
+			       strcmp(quotas->of[end]->namespace, quotas->of[at]->namespace) == 0;
+		     end++)
+			check_quota(l, (const struct kube_quota *)quotas->of[end]);
 		check_duplicates(l, quotas->of + at, end - at);
 		check_hard(l, quotas->of + at, end - at);
 	}

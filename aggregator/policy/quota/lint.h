@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is wrong with the elastic quotas of a cluster, and what will surprise their authors, each in
- * one sentence with numbers. Pure.
+ * Errors in the elastic quotas of a cluster, and settings that will surprise their authors, each
+ * with the numbers. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
@@ -11,10 +11,7 @@
 
 #include "aggregator/policy/quota/quota.h"
 
-/*
- * X(name, code, severity, behaviour): every finding there is, and how such a quota works
- * nevertheless.
- */
+/* X(name, code, severity, behaviour): every kind of finding, and how such a quota still works. */
 #define QUOTA_LINTS(X)                                                                             \
 	X(UNREADABLE, "unreadable", ERROR, "the object is left out, as if it were not there")      \
 	X(MIN_OVER_MAX, "minOverMax", ERROR,                                                       \
@@ -68,8 +65,8 @@ struct quota_finding {
 	char *namespace, *name; /* owned; "" */
 	char *field; /* owned: "spec.min.cpu"; "" where it is the object as a whole */
 	char *resource; /* owned; "" where it is about none, and the numbers have no meaning */
-	int64_t value, bound; /* what is told to be too much, and of what; in the resource's unit */
-	char *text; /* owned: one sentence */
+	int64_t value, bound; /* the number at fault and its bound, in the unit of the resource */
+	char *text; /* owned */
 };
 
 /*
@@ -79,15 +76,15 @@ struct quota_finding {
 struct quota_findings {
 	size_t count;
 	struct quota_finding *of; /* owned */
-	size_t by_severity[QUOTA_SEVERITIES]; /* how many, those that were dropped, too */
+	size_t by_severity[QUOTA_SEVERITIES]; /* how many, including dropped ones */
 	size_t dropped; /* found beyond QUOTA_FINDINGS_MAX */
 };
 
 enum { QUOTA_FINDINGS_MAX = 10000 };
 
 /*
- * Of the quotas that the view has, and of the guarantees that the book made of it (its default
- * quotas, too).
+ * Checks the quotas of the view, and the guarantees of the book made of it (its default quotas,
+ * too).
  */
 void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,
 		struct quota_findings *out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a question to a plan:
+ * From a search to a plan:
  *
- *     fits and admitted as it is -----------------------------------> notNeeded
+ *     fits and admitted now ----------------------------------------> notNeeded
  *     must not preempt ---------------------------------------------> never
- *     fits and admitted when those in deletion are gone ------------> wait
+ *     fits and admitted when pods in deletion are gone -------------> wait
  *     victims on one node, else on several -------------------------> victims
- *     the same with PodDisruptionBudgets broken, where that is allowed
+ *     the same with PodDisruptionBudgets broken, if that is allowed
  *     ---------------------------------------------------------------> impossible
  *
  * Nothing can fail. The plan owns its lists and texts and borrows names and records from the view.
@@ -43,14 +43,14 @@ void preempt_candidates_fini(struct preempt_candidates *c)
 	*c = (struct preempt_candidates){0};
 }
 
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_payer *p,
+void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 		       struct preempt_victim *out)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 
 	*out = (struct preempt_victim){.pod = pod->pod,
 				       .node = r->nodes[pod->node].name,
-				       .quota = r->purses[pod->space].entry
+				       .quota = r->quotas[pod->space].entry
 							? pod->pod->object.namespace
 							: "",
 				       .priority = pod->pod->template->priority,
@@ -59,8 +59,8 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_payer *
 				       .use_share = p->share};
 }
 
-/* Budgets are counted as the victims go, in their order. */
-static bool breaks_budget(const struct preempt_run *r, const struct preempt_payer *p)
+/* Counts budgets in the order of the victims. */
+static bool breaks_budget(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	bool breaks = p->match_count > 1;
 
@@ -69,11 +69,12 @@ static bool breaks_budget(const struct preempt_run *r, const struct preempt_paye
 	return breaks;
 }
 
-/* Each sentence tells whether the victim's group falls with the whole set. */
+/* Each description says whether the victim's group falls with the whole set. */
 static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct kube_pod *const *pod = &preempt_run_pod(r, &r->payers[s->of[i]])->pod;
+		const struct kube_pod *const *pod =
+			&preempt_run_pod(r, &r->candidates[s->of[i]])->pod;
 		const struct kube_pod **leave = NULL;
 
 		if (gone)
@@ -96,7 +97,7 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 	out->victims = mem_zalloc((size_t)s->count + 1, sizeof(*out->victims));
 	mark_gone(r, s, true);
 	for (uint32_t i = 0; i < s->count; i++) {
-		struct preempt_payer *p = &r->payers[s->of[i]];
+		struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
 		struct preempt_victim *v = &out->victims[i];
 
 		preempt_victim_of(r, p, v);
@@ -107,12 +108,12 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 		preempt_run_take(r, p);
 	}
 	for (uint32_t i = 0; i < s->count; i++)
-		preempt_run_put(r, &r->payers[s->of[i]]);
+		preempt_run_put(r, &r->candidates[s->of[i]]);
 	mark_gone(r, s, false);
 	place_revert(r->place, m);
 }
 
-/* --- who must not */
+/* --- preemptionPolicy */
 
 bool preempt_says_never(const struct preempt_ask *ask)
 {
@@ -141,12 +142,12 @@ void preempt_plan_fini(struct preempt_plan *plan)
 	*plan = (struct preempt_plan){0};
 }
 
-/* Where it fits as things are; PLACE_NONE. */
+/* A node where the pod fits now, or PLACE_NONE. */
 static place_node find_room(struct preempt_run *r)
 {
 	place_node n;
 
-	if (!preempt_run_gates(r))
+	if (!preempt_run_quotas_allow(r))
 		return PLACE_NONE;
 	n = place_choose(r->place, r->pod, PLACE_FULLEST_FIRST, PLACE_NONE, r->ask->allowed, NULL);
 	if (n == PLACE_NONE || preempt_run_fits(r, n) == PLACE_FITS)
@@ -181,7 +182,7 @@ static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum pr
 	return decide(plan, v);
 }
 
-/* Why not all of them are on the node where the pod goes. */
+/* Why some victims are not on the destination. */
 static const char *tell_elsewhere(const struct preempt_candidate *c)
 {
 	bool there = false, falls = true;
@@ -214,8 +215,8 @@ static bool finds_victims(struct preempt_run *r, struct preempt_plan *plan)
 {
 	struct preempt_set set;
 
-	preempt_payers_collect(r);
-	preempt_tell_payers(r, &plan->narration);
+	preempt_victims_collect(r);
+	preempt_tell_candidates(r, &plan->narration);
 	preempt_search(r, &set);
 	if (set.at == PLACE_NONE)
 		return false;
@@ -229,10 +230,10 @@ static void give_up(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
 	plan->exhausted = !r->cut;
-	r->retry_ns = preempt_payers_next_ns(r);
+	r->retry_ns = preempt_victims_next_ns(r);
 	buf_add_str(&plan->narration, r->cut ? "No set of victims was found.\n"
 					     : "No set of victims that may go would help.\n");
-	preempt_tell_unblock(r, &plan->gate, &plan->unblock);
+	preempt_tell_unblock(r, &plan->admission, &plan->unblock);
 }
 
 static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
@@ -240,7 +241,7 @@ static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
 	preempt_run_leave(r);
 	if (r->going_count && finds_room(r, plan, PREEMPT_WAIT))
 		return true;
-	if (plan->gate.gate == QUOTA_NEVER)
+	if (plan->admission.reason == QUOTA_NEVER)
 		return false; /* no victim can help */
 	preempt_run_stay(r);
 	preempt_tell_rule(r, &plan->narration);
@@ -281,13 +282,13 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 static void make_plan(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
-	preempt_run_admit(r, &plan->gate);
-	preempt_tell_ask(r, &plan->gate, &plan->narration);
+	preempt_run_admit(r, &plan->admission);
+	preempt_tell_ask(r, &plan->admission, &plan->narration);
 	if (finds_room(r, plan, PREEMPT_NOT_NEEDED))
 		return;
 	if (preempt_says_never(r->ask)) {
 		buf_add_str(&plan->narration, "Its preemptionPolicy is Never: no victims.\n");
-		preempt_tell_unblock(r, &plan->gate, &plan->unblock);
+		preempt_tell_unblock(r, &plan->admission, &plan->unblock);
 		decide(plan, PREEMPT_NEVER);
 		return;
 	}

@@ -1,46 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims: which pods have to go so that a pod may start within the quotas, and on which node it
- * starts then. Pure: the placement core and the quota book are changed to try things and are
- * afterwards what they were.
+ * Victims: which pods must go so that a pending pod can start within the quotas, and on which node it
+ * then starts. Pure: the search changes the placement core and the quota book, and restores both.
  *
- * Who may have to pay, in both variants (scheduler-plugins' CapacityScheduling, PostFilter;
- * the rule: rule_of() in preempt_run.c, the pods: judge() in preempt_payers.c):
- *   the pod's quota stays within its min   others borrow what it is owed: pods of quotas over their min, whatever their priority
- *   it would be over its min               it borrows itself: pods of its own namespace with a lower priority
- *   its namespace has no quota             pods of other namespaces without one, with a lower priority
+ * Candidates, in both variants (scheduler-plugins' CapacityScheduling, PostFilter; the rule:
+ * rule_of() in preempt_run.c, the pods: judge() in preempt_victims.c):
+ *   the pod's quota stays within its min   others borrow from it: pods of quotas over their min, with any priority
+ *   the pod's quota would exceed its min   it borrows itself: pods of its own namespace with a lower priority
+ *   its namespace has no quota             pods of other namespaces without a quota, with a lower priority
  *
  * Variant upstream is scheduler-plugins' search, with its faults. Variant corrected:
  *   - Only resources that the pod lacks are contested: on the node, or under the sum of min. The
- *     quota of a victim uses more than its min of one of them that the victim has some of, and
- *     stays at or above its min in all of them. Its other resources do not protect it, and its
- *     namespace keeps the right to them; of the sets that serve the one that takes the least of
- *     what was guaranteed is chosen. A resource nobody is guaranteed makes nobody a borrower.
- *   - A pod within its min does not pay off what others use beyond all mins together since before:
- *     without its victims, and with it, the sum is no more than all
- *     mins, or than it was.
+ *     quota of a victim uses more than its min of a contested resource that the victim requests, and
+ *     stays at or above its min of all contested resources. Its other resources do not protect it,
+ *     and its namespace keeps its guarantee of them. Of the sets that suffice, the search chooses the
+ *     set that takes the least of what is guaranteed. No quota borrows a resource without guarantees.
+ *   - If usage already exceeds the sum of all min, preemption frees only what the new pod requests:
+ *     the sum after it is no more than all mins, or than it was.
  *   - A set is minimal: if any of its victims stayed, the pod could start on no node.
- *   - Where no node has room, one node pays if one suffices, else several: those that free room
- *     where the pod goes, and borrowers elsewhere until the quotas allow
- *     it. Where one has room as it is and just the quotas refuse, whoever is the cheapest.
- *   - PodDisruptionBudgets are counted once per victim, and kept (pdb_hard), or broken only where
- *     nothing else helps. Victims that were told, and pods in deletion, are counted before the
- *     budget's status tells of them.
- *   - Pods that are being deleted are no victims again: what they hold is coming free, and if that
- *     suffices the pod waits. Until they are gone the quota of the pod's namespace uses what its
- *     own of them request, but that of victims told for a pod. The quotas of others are counted
- *     without them, as those keep their min when they are gone.
- *   - Pods that do no work without a victim (gangs.h) are victims, too, wherever they are, and count
- *     as such; one that may be none keeps all of its group. For the extender all must be of the
- *     node, as no answer could name others.
+ *   - If no node has room, the victims are on one node if one suffices, else on several: pods that
+ *     free room on the destination, and borrowers on other nodes until the quotas allow the pod. If a
+ *     node has room and only the quotas refuse, the cheapest victims of all nodes are chosen.
+ *   - PodDisruptionBudgets count each victim once. They are kept (pdb_hard), or broken only if nothing
+ *     else helps. Victims of earlier answers and pods in deletion count before the status of the
+ *     budget shows them.
+ *   - Pods in deletion are no victims: their room is coming free, and if it suffices the pod waits.
+ *     Until they are gone the quota of the pod's namespace counts their requests, except for
+ *     victims of an earlier answer. Other quotas are counted without them, since those keep their
+ *     min afterwards.
+ *   - Pods that do no work without a victim (gangs.h) are victims, too, on any node. A pod that may be
+ *     no victim protects its whole group. For the extender all of a group must be on the node, since
+ *     the answer cannot name pods of other nodes.
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
- *   - Critical pods (by priority) may take the place of any pod with a lower priority, with or
- *     without a quota, but of no guarantee; they are
- *     victims of higher priorities only.
- *   - Whose place is taken first: where others borrow, pods of the quota that is the most over its
- *     share by evenkeel.io/weight (preempt_share.c); then the lowest priority; where others borrow,
- *     measured idle pods, then pods whose use is not known, then busy ones; then the youngest, the
- *     one that frees the least in vain, by name. In the own namespace use does not matter.
+ *   - Critical pods (by priority) may displace any pod with a lower priority, with or without a quota,
+ *     as long as its quota keeps its min. They are victims of higher priorities only.
+ *   - Order of candidates: among borrowers, first the quota that is the most over its share by
+ *     evenkeel.io/weight (preempt_share.c); then the lowest priority; among borrowers, measured idle
+ *     pods, then pods with unknown use, then busy pods; then the youngest, the pod that frees the
+ *     least in vain, the name. In the own namespace use does not matter.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
@@ -61,8 +58,7 @@ struct preempt_options {
 	bool pdb_hard;
 	double idle_share; /* 0.10: below it of what it requests of CPU a pod is idle */
 	/*
-	 * 200000: pods taken and put back, at most, in search of sets that the first way of trying
-	 * misses
+	 * 200000: pods taken and put back, at most, in search of sets that the greedy search misses
 	 */
 	uint32_t effort;
 };
@@ -77,30 +73,30 @@ struct preempt_past {
 
 struct preempt_ask {
 	const struct kube_pod *pod; /* pending; need not be in the view */
-	/*
-	 * preemptionPolicy Never, where the caller knows more than the pod's spec says (its
-	 * PriorityClass)
-	 */
+	/* preemptionPolicy Never by the PriorityClass, which the pod spec may not state */
 	bool never;
-	/* what the book counts for this very pod already (quota_ask); NULL: nothing */
+	/* what the book already counts for this pod (quota_ask); NULL: nothing */
 	const struct resources *reserved;
 	/*
-	 * What the book counts reservations of, and the placement core has where they have a node;
-	 * NULL: nothing is reserved.
+	 * The reservations that the book counts, and the placement core if they have a node; NULL:
+	 * none.
 	 */
 	const struct reservations_copy *reservations;
 	int64_t now_ns;
-	const struct preempt_past *past; /* in any order, the preferred ones, too */
+	const struct preempt_past *past; /* in any order; includes the preferred pods */
 	size_t past_count;
-	/* Victims that were told before and are not seen in deletion yet: as if they were. */
+	/*
+	 * Victims of earlier answers that the API does not show in deletion yet; they count as if
+	 * it did.
+	 */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
-	/* Victims that were told for other pods, which are counted in their place. */
+	/* Victims of answers for other pods, which are counted in their place. */
 	const char *const *exchanged; /* uids */
 	size_t exchanged_count;
 	/*
-	 * Victims that were told for this very pod before: taken first, where they still may be and
-	 * help. Corrected only.
+	 * Victims of earlier answers for this pod: chosen first if they still may be and help.
+	 * Corrected only.
 	 */
 	const char *const *preferred; /* uids */
 	size_t preferred_count;
@@ -108,8 +104,8 @@ struct preempt_ask {
 };
 
 enum preempt_verdict {
-	PREEMPT_NOT_NEEDED, /* it fits, and the quotas allow it: as it is */
-	PREEMPT_WAIT, /* it will when pods that are going are gone */
+	PREEMPT_NOT_NEEDED, /* it fits, and the quotas allow it */
+	PREEMPT_WAIT, /* it will fit when pods in deletion are gone */
 	PREEMPT_VICTIMS,
 	PREEMPT_IMPOSSIBLE,
 	PREEMPT_NEVER, /* the pod must not preempt, and cannot start as it is */
@@ -118,22 +114,22 @@ enum preempt_verdict {
 
 const char *preempt_verdict_name(enum preempt_verdict v); /* "notNeeded", .. */
 
-/* Why a pod is no victim; the first that applies is told. */
+/* Why a pod is no victim: the first reason that applies. */
 enum preempt_refusal {
-	PREEMPT_MAY_PAY, /* it may be one */
-	PREEMPT_GOING, /* in deletion, or told before */
+	PREEMPT_ELIGIBLE, /* it may be one */
+	PREEMPT_GOING, /* in deletion, or a victim of an earlier answer */
 	PREEMPT_STATIC, /* a static pod: deleting its image stops nothing */
-	/* its namespace has no quota, and the pod's has, or the other way round */
+	/* one of the two namespaces has a quota, the other has none */
 	PREEMPT_ISOLATED,
-	PREEMPT_OTHER_QUOTA, /* only the own namespace may pay */
-	PREEMPT_OWN_QUOTA, /* only borrowers may pay, and those are others */
-	PREEMPT_WITHIN_MIN, /* its quota uses no more than its min of what is asked for */
-	PREEMPT_BELOW_MIN, /* without it its quota would be below its min */
+	PREEMPT_OTHER_QUOTA, /* victims may only be in the own namespace */
+	PREEMPT_OWN_QUOTA, /* victims may only be borrowers, in other namespaces */
+	PREEMPT_WITHIN_MIN, /* its quota uses no more than its min of the requested resources */
+	PREEMPT_BELOW_MIN, /* without the pod its quota would be below its min */
 	PREEMPT_PRIORITY, /* not lower */
 	PREEMPT_MIN_RUNTIME,
 	PREEMPT_MAX_EVICTIONS,
 	PREEMPT_PDB,
-	PREEMPT_GROUP, /* its group would fall below its minimum (gangs.h), and some of it must stay */
+	PREEMPT_GROUP, /* its group would fall below its minimum (gangs.h), and a member must stay */
 	PREEMPT_REFUSALS
 };
 
@@ -141,41 +137,41 @@ const char *preempt_refusal_name(enum preempt_refusal r); /* "withinMin", .. */
 
 enum preempt_use { PREEMPT_IDLE, PREEMPT_UNKNOWN, PREEMPT_BUSY };
 
-/* What it points to is borrowed from the view. */
+/* Pointers are borrowed from the view. */
 struct preempt_victim {
 	const struct kube_pod *pod;
 	const char *node;
-	const char *quota; /* the namespace whose quota it is counted in; "" */
+	const char *quota; /* the namespace whose quota counts it; "" */
 	int32_t priority;
 	int64_t started_ns; /* 0: not yet */
 	bool violates_pdb;
-	bool falls; /* with its group */
+	bool falls; /* a member of a group that falls below its minimum */
 	enum preempt_use use;
 	double use_share; /* of the CPU it requests; NaN: not known */
-	char *why; /* owned; a sentence with the numbers */
+	char *why; /* owned; a description with the numbers */
 };
 
-/* What a node would cost. */
+/* A node with the victims that the pod needs there. */
 struct preempt_candidate {
 	const char *node; /* where the pod goes */
-	/* upstream lost the node (a victim was removed twice); there are no victims then */
+	/* upstream drops the node (it removed a victim twice); there are no victims then */
 	bool error;
-	uint32_t violations; /* budgets broken */
-	double loss; /* what quotas lose of their guarantees, in mins; corrected only */
-	/* what quotas pay though others are more over their weighted share; corrected only */
+	uint32_t violations; /* PodDisruptionBudgets broken */
+	double loss; /* how much quotas lose of their guarantees, in mins; corrected only */
+	/* how much quotas give beyond their weighted excess; corrected only */
 	double beyond;
 	size_t victim_count;
 	struct preempt_victim *victims; /* owned */
 };
 
-/* What was found on a node, of its own pods alone. */
+/* The result of the search on one node, among its own pods. */
 enum preempt_outcome {
-	PREEMPT_NODE_NOT_ASKED, /* left out, or an answer was found before */
+	PREEMPT_NODE_NOT_ASKED, /* excluded, or an answer was found before */
 	PREEMPT_NODE_SUFFICES,
-	PREEMPT_NODE_NO_VICTIM, /* nobody there may be one */
-	PREEMPT_NODE_NO_ROOM, /* the pod would not fit without them all; `filter` says why */
-	PREEMPT_NODE_QUOTA, /* it would, but the quotas would refuse it still */
-	PREEMPT_NODE_GUARDED, /* all together would do, but no set that is allowed */
+	PREEMPT_NODE_NO_VICTIM, /* no pod there may be a victim */
+	PREEMPT_NODE_NO_ROOM, /* the pod would not fit without all of them; `filter` says why */
+	PREEMPT_NODE_QUOTA, /* it would fit, but the quotas would still refuse it */
+	PREEMPT_NODE_GUARDED, /* all together would suffice, but no allowed set does */
 	PREEMPT_NODE_ERROR, /* upstream's */
 	PREEMPT_OUTCOMES
 };
@@ -186,26 +182,29 @@ struct preempt_node {
 	const char *name;
 	enum preempt_outcome outcome;
 	enum place_filter filter;
-	uint32_t pods, may_pay; /* bound there; of them, those that may be victims */
+	uint32_t pods, eligible; /* pods bound there; victim candidates among them */
 };
 
 struct preempt_plan {
 	enum preempt_verdict verdict;
 	bool several; /* not all victims are on the destination */
 	/*
-	 * PREEMPT_IMPOSSIBLE: all sets were tried, or none can do; false: none was found within the
-	 * effort
+	 * PREEMPT_IMPOSSIBLE: all sets were tried, or none can suffice; false: none was found
+	 * within the effort
 	 */
 	bool exhausted;
-	struct quota_verdict gate; /* what the quotas say without any victim */
+	struct quota_verdict admission; /* the answer of the quotas without any victim */
 	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
 	size_t node_count;
 	struct preempt_node *nodes; /* owned; by name */
 	uint32_t refused[PREEMPT_REFUSALS]; /* pods of the nodes asked */
-	/* when a min runtime or a window of evictions ends that holds victims back; 0: none does */
+	/*
+	 * when the first min runtime or eviction window that protects a candidate ends; 0: none
+	 * does
+	 */
 	int64_t retry_ns;
-	struct buf narration; /* sentences, a line each */
-	struct buf unblock; /* what would help, a line each; empty where there is nothing to say */
+	struct buf narration; /* one statement a line */
+	struct buf unblock; /* what would help, one a line; empty if nothing would */
 };
 
 void preempt_plan_fini(struct preempt_plan *plan);
@@ -214,8 +213,8 @@ void preempt_tell_reclaim(const struct preempt_plan *plan, const char *namespace
 
 /*
  * The pods of a view by node, their namespaces, budgets and nominations, for any number of
- * questions. Immutable. Made by the first who asks and kept with the view, from which it is
- * borrowed: it reads memory all over 150k pods. Any thread.
+ * searches. Immutable. The first caller makes it, and it is kept with the view, from which it is
+ * borrowed: building it takes 40 ms for 150,000 pods. Any thread.
  */
 struct preempt;
 const struct preempt *preempt_of(const struct view *v);
@@ -229,17 +228,20 @@ void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_bo
 		       struct preempt_plan *out);
 
 /*
- * The cheapest, or count where there is none. Upstream: fewest budgets broken, lowest priority of
- * the top victim, lowest sum of priorities + 2^31, fewest victims, latest start of the earliest of
- * its top victims. Corrected: fewest budgets broken, least lost of guarantees, least paid by who is
- * not the most over its weighted share, lowest priority of the top victim, the least busy, then as
+ * The cheapest candidate, or count if there is none. Upstream: fewest budgets broken, lowest
+ * priority of the top victim, lowest sum of priorities + 2^31, fewest victims, latest start of the
+ * earliest of its top victims. Corrected: fewest budgets broken, least loss of guarantees, least
+ * given beyond the weighted excess, lowest priority of the top victim, least busy, then as
  * upstream. Ties: the first.
  */
 size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quota_variant v);
 
 /* --- the preempt verb of an extender */
 
-/* A candidate of the kube-scheduler's. Its victims are by priority alone, and may be none. */
+/*
+ * A candidate of the kube-scheduler. It chose the victims by priority alone; the list may be
+ * empty.
+ */
 struct preempt_offer {
 	const char *node;
 	const char *const *uids;
@@ -251,19 +253,20 @@ struct preempt_answer {
 	size_t count;
 	/* owned; in the order of offers, each with at least one victim */
 	struct preempt_candidate *of;
-	bool room; /* some offered node needs no victims, or none but those that are going */
+	bool room; /* some offered node needs no victims beside pods in deletion */
 	int64_t retry_ns; /* as in a plan without victims */
 	struct buf narration;
 };
 
 /*
- * Which of the offered nodes suffice with victims of their own, and which those are: by our rules,
- * not by the kube-scheduler's choice, which is told where it differs. Nodes that nobody knows, that
- * need no victim, or that need victims elsewhere are left out: no answer of the verb could say so.
+ * Which of the offered nodes suffice with victims of their own, and which victims these are: by our
+ * rules, not by the kube-scheduler's choice; the narration says where they differ. Unknown nodes,
+ * nodes that need no victim and nodes that need victims elsewhere are left out, since the answer of
+ * the verb cannot express them.
  *
- * To be idempotent per preemptor, a caller keeps what it answered, for its uid, until the pod is
- * bound or gone, and passes those victims as ask->in_flight of the next call: while they are going
- * the answer is empty, and nobody else is evicted for the same pod.
+ * To be idempotent per preemptor, a caller keeps its answer for the pod's uid until the pod is bound
+ * or gone, and passes these victims as ask->in_flight of the next call: while they are in deletion the
+ * answer is empty, and no other pod is evicted for the same pod.
  */
 void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
 			  const struct preempt_options *o, const struct preempt_ask *ask,

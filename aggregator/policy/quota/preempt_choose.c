@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which set of victims is the cheapest: the first criterion that differs decides. Upstream's are
- * those of kube-scheduler's pickOneNodeForPreemption; the sum adds 2^31 to each priority so that a
- * pod more is never less, however negative its priority.
+ * The cheapest set of victims: the first criterion that differs decides. Upstream's criteria are
+ * those of kube-scheduler's pickOneNodeForPreemption; the sum adds 2^31 to each priority so that
+ * one more pod always costs more, however negative its priority.
  */
 #include "aggregator/policy/quota/preempt_internal.h"
 
@@ -55,7 +55,7 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
 	if (!order)
 		order = compare(a->count, b->count);
 	if (!order)
-		order = compare(b->start, a->start); /* the later the better */
+		order = compare(b->start, a->start); /* later is cheaper */
 	if (!order && v == QUOTA_CORRECTED)
 		order = (a->waste > b->waste) - (a->waste < b->waste);
 	return order;

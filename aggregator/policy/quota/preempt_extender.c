@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kube-scheduler asks for victims with the candidates it found by priorities alone, and takes
- * what is answered: per node at least one pod of that node, by descending priority. Each offered
- * node is searched by our rules; what it offered of pods is not needed for that, and only compared
- * with.
+ * The kube-scheduler sends candidates that it found by priorities alone, and takes the answer: per
+ * node at least one pod of that node, by descending priority. Each offered node is searched by our
+ * rules; the offered pods are only compared with the result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +28,12 @@ static int by_priority(const void *left, const void *right)
 	return object_compare(&a->pod->object, &b->pod->object);
 }
 
-static bool is_offered(const struct preempt_offer *o, const char *uid)
-{
-	for (size_t i = 0; i < o->uid_count; i++)
-		if (strcmp(o->uids[i], uid) == 0)
-			return true;
-	return false;
-}
-
 static bool is_same(const struct preempt_offer *o, const struct preempt_candidate *c)
 {
 	if (o->uid_count != c->victim_count)
 		return false;
 	for (size_t i = 0; i < c->victim_count; i++)
-		if (!is_offered(o, c->victims[i].pod->object.uid))
+		if (!preempt_has_uid(o->uids, o->uid_count, c->victims[i].pod->object.uid))
 			return false;
 	return true;
 }
@@ -57,15 +48,15 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 		buf_printf(out, "Victim %s.\n", c->victims[i].why);
 }
 
-/* When those that are going are gone; by offer, to be freed. */
+/* By offer, for the caller to free: whether the pod fits there when pods in deletion are gone. */
 static bool *find_room(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
 {
 	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));
-	bool gates;
+	bool allowed;
 
 	preempt_run_leave(r);
-	gates = preempt_run_gates(r);
-	for (size_t i = 0; gates && i < count; i++) {
+	allowed = preempt_run_quotas_allow(r);
+	for (size_t i = 0; allowed && i < count; i++) {
 		size_t n = view_index(r->index->view, offers[i].node);
 
 		needs_none[i] = n < r->index->view->node_count &&
@@ -75,51 +66,54 @@ static bool *find_room(struct preempt_run *r, const struct preempt_offer *offers
 	return needs_none;
 }
 
-/* By its own pods, first with every budget kept. False: the narration says why. */
+/* By the node's own pods. */
+static bool find_victims(struct preempt_run *r, place_node n, struct preempt_candidate *out)
+{
+	struct preempt_set set;
+
+	if (r->options->variant == QUOTA_CORRECTED) {
+		if (!preempt_search_node(r, n, &set))
+			return false;
+		preempt_candidate_of_set(r, &set, out);
+		preempt_set_fini(&set);
+		return true;
+	}
+	if (!preempt_upstream_node(r, n, out))
+		return false;
+	if (!out->error && out->victim_count)
+		return true;
+	preempt_candidate_fini(out);
+	return false;
+}
+
+static void tell_none(const struct preempt_run *r, const char *node, size_t n, bool needs_none,
+		      struct buf *out)
+{
+	enum place_filter f;
+
+	if (r->options->variant == QUOTA_UPSTREAM) {
+		buf_printf(out, "Node %s: no victims.\n", node);
+	} else if (n == r->index->view->node_count) {
+		buf_printf(out, "Node %s is not known.\n", node);
+	} else if (needs_none) {
+		buf_printf(out, "Node %s needs no victim%s.\n", node,
+			   r->going_count ? " besides those that are going" : "");
+	} else {
+		f = r->nodes[n].filter;
+		buf_printf(out, "Node %s: %s%s%s.\n", node,
+			   preempt_outcome_name(r->nodes[n].outcome), f ? " " : "",
+			   f ? place_filter_name(f) : "");
+	}
+}
+
+/* False: the narration says why. */
 static bool search_offer(struct preempt_run *r, const struct preempt_offer *o, bool needs_none,
 			 struct preempt_candidate *out, struct buf *narration)
 {
 	size_t n = view_index(r->index->view, o->node);
-	struct preempt_set set;
 
-	if (n == r->index->view->node_count) {
-		buf_printf(narration, "Node %s is not known.\n", o->node);
-		return false;
-	}
-	if (needs_none) {
-		buf_printf(narration, "Node %s needs no victim%s.\n", o->node,
-			   r->going_count ? " besides those that are going" : "");
-		return false;
-	}
-	if (!preempt_search_node(r, (place_node)n, &set)) {
-		enum place_filter f = r->nodes[n].filter;
-
-		buf_printf(narration, "Node %s: %s%s%s.\n", o->node,
-			   preempt_outcome_name(r->nodes[n].outcome), f ? " " : "",
-			   f ? place_filter_name(f) : "");
-		return false;
-	}
-	preempt_candidate_of_set(r, &set, out);
-	preempt_set_fini(&set);
-	qsort(out->victims, out->victim_count, sizeof(*out->victims), by_priority);
-	tell_answer(o, out, narration);
-	return true;
-}
-
-static bool upstream_offer(struct preempt_run *r, const struct preempt_offer *o, bool needs_none,
-			   struct preempt_candidate *out, struct buf *narration)
-{
-	size_t n = view_index(r->index->view, o->node);
-
-	(void)needs_none;
-
-	if (n == r->index->view->node_count || !preempt_upstream_node(r, (place_node)n, out)) {
-		buf_printf(narration, "Node %s: no victims.\n", o->node);
-		return false;
-	}
-	if (out->error || !out->victim_count) {
-		buf_printf(narration, "Node %s: no victims.\n", o->node);
-		preempt_candidate_fini(out);
+	if (n == r->index->view->node_count || needs_none || !find_victims(r, (place_node)n, out)) {
+		tell_none(r, o->node, n, needs_none, narration);
 		return false;
 	}
 	qsort(out->victims, out->victim_count, sizeof(*out->victims), by_priority);
@@ -130,17 +124,13 @@ static bool upstream_offer(struct preempt_run *r, const struct preempt_offer *o,
 static void answer(struct preempt_run *r, const struct preempt_offer *offers, size_t count,
 		   const bool *needs_none, struct preempt_answer *out)
 {
-	bool (*search)(struct preempt_run *, const struct preempt_offer *, bool,
-		       struct preempt_candidate *, struct buf *) =
-		r->options->variant == QUOTA_UPSTREAM ? upstream_offer : search_offer;
-
 	if (r->options->variant == QUOTA_CORRECTED)
-		preempt_payers_collect(r);
+		preempt_victims_collect(r);
 	for (size_t i = 0; i < count; i++)
 		out->room |= needs_none && needs_none[i];
 	for (size_t i = 0; i < count; i++)
-		out->count += search(r, &offers[i], needs_none && needs_none[i],
-				     &out->of[out->count], &out->narration);
+		out->count += search_offer(r, &offers[i], needs_none && needs_none[i],
+					   &out->of[out->count], &out->narration);
 }
 
 void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
@@ -166,7 +156,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 			answer(&r, offers, offer_count, needs_none, out);
 		}
 	}
-	out->retry_ns = preempt_payers_next_ns(&r);
+	out->retry_ns = preempt_victims_next_ns(&r);
 	free(needs_none);
 	preempt_run_fini(&r);
 }

@@ -1,79 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the view's pods, so that a question about victims costs by those who may be some.
- * Namespaces are numbered, in the order of their names: what depends on a pod's quota alone is then
- * worked out once per namespace and not once per pod.
+ * One pass over the view's pods, so that a search for victims costs by its candidates. Namespaces
+ * have the numbers of the view's namespace table: the quota of a pod is read once per namespace.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
-
-struct met {
-	UT_hash_handle hh;
-	const char *name; /* key; borrowed */
-	uint32_t number;
-};
-
-static struct met *meet(struct met **all, const char *name)
-{
-	struct met *m;
-
-	HASH_FIND_STR(*all, name, m);
-	if (m)
-		return m;
-	m = mem_zalloc(1, sizeof(*m));
-	m->name = name;
-	HASH_ADD_KEYPTR(hh, *all, m->name, strlen(m->name), m);
-	return m;
-}
-
-static int by_name(const struct met *a, const struct met *b)
-{
-	return strcmp(a->name, b->name);
-}
-
-/* Where a run of pods has one namespace it is looked up once. */
-static void meet_all(const struct view *v, struct met **all, uint32_t *pods)
-{
-	const char *last = NULL;
-
-	for (size_t n = 0; n < v->node_count; n++) {
-		const struct view_node *node = v->nodes[n];
-
-		for (size_t i = 0; i < node->pod_count; i++) {
-			const struct kube_pod *pod = node->pods[i].pod;
-
-			if (!pod || !kube_pod_is_active(pod))
-				continue;
-			++*pods;
-			if (!last || strcmp(last, pod->object.namespace) != 0)
-				meet(all, pod->object.namespace);
-			last = pod->object.namespace;
-		}
-	}
-	HASH_SORT(*all, by_name);
-}
-
-static void number(struct preempt *x, struct met *all)
-{
-	x->space_count = HASH_COUNT(all);
-	x->spaces = mem_zalloc((size_t)x->space_count + 1, sizeof(*x->spaces));
-	x->space_count = 0;
-	for (struct met *m = all; m; m = m->hh.next) {
-		m->number = x->space_count++;
-		x->spaces[m->number].name = m->name;
-	}
-}
-
-static void fill_node(struct preempt *x, struct met *all, place_node n)
+static void fill_node(struct preempt *x, place_node n)
 {
 	const struct view_node *node = x->view->nodes[n];
-	const struct met *last = NULL;
+	const struct namespace_sums *last = NULL;
 
 	x->first[n] = x->pod_count;
 	for (size_t i = 0; i < node->pod_count; i++) {
@@ -82,9 +23,14 @@ static void fill_node(struct preempt *x, struct met *all, place_node n)
 		if (!pod || !kube_pod_is_active(pod))
 			continue;
 		if (!last || strcmp(last->name, pod->object.namespace) != 0)
-			last = meet(&all, pod->object.namespace);
-		x->pods[x->pod_count++] = (struct preempt_pod){
-			.pod = pod, .use = node->pods[i].use, .node = n, .space = last->number};
+			last = view_namespace(x->view, pod->object.namespace);
+		assert(last);
+		x->pods = array_grow(x->pods, x->pod_count, sizeof(*x->pods));
+		x->pods[x->pod_count++] =
+			(struct preempt_pod){.pod = pod,
+					     .use = node->pods[i].use,
+					     .node = n,
+					     .space = (uint32_t)(last - x->view->namespaces->of)};
 	}
 }
 
@@ -109,23 +55,17 @@ static void sort_by_space(struct preempt *x)
 
 static void fill_pods(struct preempt *x)
 {
-	struct met *all = NULL, *m, *next;
-	uint32_t pods = 0;
+	const struct namespace_table *t = x->view->namespaces;
 
-	meet_all(x->view, &all, &pods);
-	number(x, all);
-	x->pods = mem_zalloc((size_t)pods + 1, sizeof(*x->pods));
+	x->space_count = t ? (uint32_t)t->count : 0;
+	x->spaces = mem_zalloc((size_t)x->space_count + 1, sizeof(*x->spaces));
+	for (uint32_t s = 0; s < x->space_count; s++)
+		x->spaces[s].name = t->of[s].name;
 	x->first = mem_zalloc(x->view->node_count + 1, sizeof(*x->first));
 	for (place_node n = 0; n < x->view->node_count; n++)
-		fill_node(x, all, n);
+		fill_node(x, n);
 	x->first[x->view->node_count] = x->pod_count;
 	sort_by_space(x);
-	m = all;
-	HASH_CLEAR(hh, all);
-	for (; m; m = next) {
-		next = m->hh.next;
-		free(m);
-	}
 }
 
 static void fill_budgets(struct preempt *x)
@@ -164,7 +104,6 @@ static void fill_nominees(struct preempt *x)
 {
 	const struct cluster *c = x->view->cluster;
 	const struct object_table *t = c ? c->tables[OBJECT_POD] : NULL;
-	uint32_t room = 0;
 
 	for (size_t i = 0; t && i < t->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
@@ -172,26 +111,16 @@ static void fill_nominees(struct preempt *x)
 
 		if (!*pod->nominated_node || pod->deletion_ns || !kube_pod_is_active(pod))
 			continue;
-		x->nominees =
-			preempt_grow(x->nominees, x->nominee_count, &room, sizeof(*x->nominees));
+		x->nominees = array_grow(x->nominees, x->nominee_count, sizeof(*x->nominees));
 		x->nominees[x->nominee_count++] = (struct preempt_nominee){
 			.pod = pod, .node = n < x->view->node_count ? (place_node)n : PLACE_NONE};
 	}
 }
 
-static struct preempt *make_index(const struct view *v)
+static void free_kept(struct view_kept *kept)
 {
-	struct preempt *x = mem_zalloc(1, sizeof(*x));
+	struct preempt *x = (struct preempt *)kept;
 
-	x->view = v;
-	fill_pods(x);
-	fill_budgets(x);
-	fill_nominees(x);
-	return x;
-}
-
-static void free_index(struct preempt *x)
-{
 	for (uint32_t i = 0; i < x->budget_count; i++)
 		cJSON_Delete(x->budgets[i].disrupted);
 	free(x->budgets);
@@ -203,18 +132,17 @@ static void free_index(struct preempt *x)
 	free(x);
 }
 
-static void free_kept(struct view_kept *kept)
-{
-	free_index((struct preempt *)kept);
-}
-
-/* Pods, budgets and names are the view's: nothing of an earlier one can be used. */
+/* Pods, budgets and names are the view's: nothing of an earlier view can be used again. */
 static struct view_kept *make_kept(const struct view *v, const struct view_kept *before)
 {
-	struct preempt *x = make_index(v);
+	struct preempt *x = mem_zalloc(1, sizeof(*x));
 
 	(void)before;
 	view_kept_init(&x->kept, free_kept);
+	x->view = v;
+	fill_pods(x);
+	fill_budgets(x);
+	fill_nominees(x);
 	return &x->kept;
 }
 

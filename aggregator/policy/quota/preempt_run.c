@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One question. Pods are taken from the simulation and from the book at once, and put back into
- * both, so that fit and quotas are always asked of the same world. Whatever was done,
- * preempt_run_fini() leaves both as they were found: the simulation by its own log, the book by
- * adding again what was subtracted.
+ * The state of one search. Pods are taken from the simulation and from the book at once and put back
+ * into both, so that fit and quotas always refer to the same state. preempt_run_fini() restores both:
+ * the simulation by its own log, the book by adding again what was subtracted.
  *
- * Nominated pods that are not less important are on their nodes while the question lasts: the room
- * is theirs. As a pod must fit with and without them (they may yet go elsewhere, and then nobody
- * can keep to their affinity), their node is asked twice.
+ * Nominated pods with at least the pod's priority are on their nodes during the search: the room is
+ * theirs. A pod must fit with and without them, since they may yet go elsewhere and then cannot satisfy
+ * its affinity: nodes with nominated pods are checked twice.
  */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
-void *preempt_grow(void *array, uint32_t count, uint32_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? 2 * *room : 16;
-	return mem_realloc(array, *room * size);
-}
-
 const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_payer *p)
+					  const struct preempt_victim_candidate *p)
 {
 	return &r->index->pods[p->pod];
 }
@@ -43,7 +35,7 @@ static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
 	       strcmp(pod->object.name, r->record->object.name) == 0;
 }
 
-/* The book has it already, by its reservation. */
+/* Whether the book counts the pod already, by its reservation. */
 static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
 {
 	const struct cluster *c = r->index->view->cluster;
@@ -53,7 +45,7 @@ static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
 				      pod->object.uid, c ? c->generation : 0);
 }
 
-/* Admission's own question, of the nominated pods that the book does not have. */
+/* Prepares the question for admission, with the nominated pods that the book does not count. */
 static void put_question(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
@@ -85,7 +77,7 @@ static void read_claims(struct preempt_run *r)
 			  &r->claims);
 }
 
-/* --- whose turn it is to pay */
+/* --- the rule */
 
 static enum preempt_rule rule_of(const struct preempt_run *r)
 {
@@ -97,21 +89,15 @@ static enum preempt_rule rule_of(const struct preempt_run *r)
 	if (!e)
 		return PREEMPT_FREE;
 	if (r->options->variant == QUOTA_CORRECTED)
-		return quota_is_owed(r->book, e, &r->claims) ? PREEMPT_BORROWED : PREEMPT_OWN;
-	return quota_excess_of_min(r->book, e, &r->claims, &excess) ? PREEMPT_OWN
-								    : PREEMPT_BORROWED;
-}
-
-static int by_time(const void *left, const void *right)
-{
-	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-	return (a > b) - (a < b);
+		return quota_claims_within_min(r->book, e, &r->claims) ? PREEMPT_BORROWED
+								       : PREEMPT_OWN;
+	return quota_find_excess(r->book, e, QUOTA_MIN, &r->claims, &excess) ? PREEMPT_OWN
+									     : PREEMPT_BORROWED;
 }
 
 /*
- * Evictions in the window. *first: the one that has to leave it before another pod may go, or one
- * more than now.
+ * Counts evictions in the window. *first: the eviction that must leave it before another pod may
+ * go, or one more than now.
  */
 static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int64_t *first)
 {
@@ -125,7 +111,7 @@ static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int6
 		    strcmp(past->namespace, q->namespace) == 0)
 			at[count++] = past->at_ns;
 	}
-	qsort(at, count, sizeof(*at), by_time);
+	qsort(at, count, sizeof(*at), array_compare_int64);
 	*first = 0;
 	if (count && q->evictions_max)
 		*first = at[count > q->evictions_max ? count - q->evictions_max : 0];
@@ -133,24 +119,24 @@ static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int6
 	return count;
 }
 
-static void open_purse(struct preempt_run *r, uint32_t space)
+static void read_quota(struct preempt_run *r, uint32_t space)
 {
-	struct preempt_purse *purse = &r->purses[space];
+	struct preempt_quota *quota = &r->quotas[space];
 	const char *name = r->index->spaces[space].name;
 	const struct quota *q;
 	int64_t first;
 	uint32_t past;
 
-	purse->entry = quota_book_entry(r->book, name);
-	purse->own = strcmp(name, r->namespace) == 0;
-	if (!purse->entry || !purse->entry->quota.evictions_ns)
+	quota->entry = quota_book_entry(r->book, name);
+	quota->own = strcmp(name, r->namespace) == 0;
+	if (!quota->entry || !quota->entry->quota.evictions_ns)
 		return;
-	q = &purse->entry->quota;
+	q = &quota->entry->quota;
 	past = past_of(r, q, &first);
-	purse->bounded = true;
-	purse->evictions = past < q->evictions_max ? q->evictions_max - past : 0;
+	quota->bounded = true;
+	quota->evictions = past < q->evictions_max ? q->evictions_max - past : 0;
 	if (first)
-		purse->window_ends_ns = first + q->evictions_ns;
+		quota->window_ends_ns = first + q->evictions_ns;
 }
 
 /* --- pods on their nodes */
@@ -186,7 +172,7 @@ static place_pod find_self(struct preempt_run *r)
 	return place_add_pod(r->place, pod);
 }
 
-static bool is_listed(const char *const *uids, size_t count, const char *uid)
+bool preempt_has_uid(const char *const *uids, size_t count, const char *uid)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(uids[i], uid) == 0)
@@ -198,13 +184,13 @@ bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *po
 {
 	if (pod->deletion_ns)
 		return true;
-	return is_listed(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
+	return preempt_has_uid(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
 }
 
 /*
- * What others used beyond all mins before is not for this pod's victims to pay: it is owed what it
- * asks for, and the sum must not grow. Admission knows by the nominated node that they went
- * (quota.h, promised).
+ * Excess of all quotas over the sum of min before this pod is not reclaimed for it: the pod stays
+ * within its min, and the sum must not grow. Admission lets the pod pass when it has a nominated
+ * node (quota.h, promised).
  */
 static void forgive(struct preempt_run *r)
 {
@@ -218,7 +204,7 @@ static void forgive(struct preempt_run *r)
 	}
 }
 
-/* Who pays depends on what the quotas use, and so does which nominated pods count. */
+/* The rule and the nominated pods that count depend on what the quotas use. */
 static void read_again(struct preempt_run *r)
 {
 	quota_claims_fini(&r->claims);
@@ -243,21 +229,20 @@ void preempt_run_leave(struct preempt_run *r)
 			continue;
 		place_take(r->place, handle);
 		quota_book_subtract(r->book, pod->object.namespace, kube_pod_requests(pod));
-		r->going =
-			preempt_grow(r->going, r->going_count, &r->going_room, sizeof(*r->going));
+		r->going = array_grow(r->going, r->going_count, sizeof(*r->going));
 		r->going[r->going_count++] = (struct preempt_going){i, false};
 	}
 	read_again(r);
 }
 
-/* A victim told for a pod is paid for by what that pod counts: it is nominated, or reserved. */
+/* A victim of an earlier answer is counted by its preemptor, which is nominated or reserved. */
 static bool is_exchanged(const struct preempt_run *r, const char *uid)
 {
 	const struct preempt_ask *ask = r->ask;
 
-	return is_listed(ask->preferred, ask->preferred_count, uid) ||
-	       is_listed(ask->in_flight, ask->in_flight_count, uid) ||
-	       is_listed(ask->exchanged, ask->exchanged_count, uid);
+	return preempt_has_uid(ask->preferred, ask->preferred_count, uid) ||
+	       preempt_has_uid(ask->in_flight, ask->in_flight_count, uid) ||
+	       preempt_has_uid(ask->exchanged, ask->exchanged_count, uid);
 }
 
 void preempt_run_stay(struct preempt_run *r)
@@ -302,9 +287,9 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	put_question(r);
 	read_claims(r);
 	r->rule = rule_of(r);
-	r->purses = mem_zalloc((size_t)x->space_count + 1, sizeof(*r->purses));
+	r->quotas = mem_zalloc((size_t)x->space_count + 1, sizeof(*r->quotas));
 	for (uint32_t s = 0; s < x->space_count; s++)
-		open_purse(r, s);
+		read_quota(r, s);
 	r->budget_left = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_left));
 	r->budget_most = mem_zalloc((size_t)x->budget_count + 1, sizeof(*r->budget_most));
 	for (uint32_t i = 0; i < x->budget_count; i++)
@@ -323,8 +308,8 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 
 void preempt_run_fini(struct preempt_run *r)
 {
-	for (uint32_t i = 0; i < r->payer_count; i++)
-		assert(!r->payers[i].taken);
+	for (uint32_t i = 0; i < r->candidate_count; i++)
+		assert(!r->candidates[i].taken);
 	place_revert(r->place, r->mark);
 	for (uint32_t i = 0; i < r->going_count; i++) {
 		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
@@ -332,11 +317,11 @@ void preempt_run_fini(struct preempt_run *r)
 		if (!r->going[i].counted)
 			quota_book_add(r->book, pod->object.namespace, kube_pod_requests(pod));
 	}
-	preempt_payers_forget(r);
+	preempt_victims_forget(r);
 	quota_claims_fini(&r->claims);
-	free(r->payers);
+	free(r->candidates);
 	free(r->matches);
-	free(r->purses);
+	free(r->quotas);
 	free(r->due);
 	free(r->budget_left);
 	free(r->budget_most);
@@ -350,16 +335,15 @@ void preempt_run_fini(struct preempt_run *r)
 
 /* --- questions */
 
-bool preempt_run_gates(const struct preempt_run *r)
+bool preempt_run_quotas_allow(const struct preempt_run *r)
 {
 	const struct quota_entry *e = quota_book_entry(r->book, r->namespace);
-	enum quota_variant v = r->options->variant;
 	struct quota_excess excess;
 
 	if (!e || r->rule == PREEMPT_CRITICAL)
 		return true;
-	return !quota_excess_of_max(v, e, &r->claims, &excess) &&
-	       !quota_excess_of_sum(r->book, &r->claims, &excess);
+	return !quota_find_excess(r->book, e, QUOTA_MAX, &r->claims, &excess) &&
+	       !quota_find_excess(r->book, e, QUOTA_SUM_OF_MIN, &r->claims, &excess);
 }
 
 void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)
@@ -395,40 +379,43 @@ enum place_filter preempt_run_fits(struct preempt_run *r, place_node n)
 
 /* --- taking and putting back */
 
-void preempt_run_take(struct preempt_run *r, struct preempt_payer *p)
+void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	struct preempt_purse *purse = &r->purses[pod->space];
+	struct preempt_quota *quota = &r->quotas[pod->space];
 
 	assert(!p->taken);
 	p->taken = true;
 	r->effort -= r->effort > 0;
 	place_take(r->place, p->handle);
 	quota_book_subtract(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
-	if (purse->entry && purse->entry == r->book->fallback)
-		purse->entry = quota_book_entry(r->book, pod->pod->object.namespace);
-	purse->evictions -= purse->bounded && !p->preferred;
+	if (quota->entry && quota->entry == r->book->fallback)
+		quota->entry = quota_book_entry(r->book, pod->pod->object.namespace);
+	quota->evictions -= quota->bounded && !p->preferred;
 	for (uint32_t i = 0; i < p->match_count; i++)
 		r->budget_left[r->matches[p->first_match + i]]--;
 }
 
-void preempt_run_put(struct preempt_run *r, struct preempt_payer *p)
+void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	struct preempt_purse *purse = &r->purses[pod->space];
+	struct preempt_quota *quota = &r->quotas[pod->space];
 
 	assert(p->taken);
 	p->taken = false;
 	place_put(r->place, p->handle, pod->node);
 	quota_book_add(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
-	purse->evictions += purse->bounded && !p->preferred;
+	quota->evictions += quota->bounded && !p->preferred;
 	for (uint32_t i = 0; i < p->match_count; i++)
 		r->budget_left[r->matches[p->first_match + i]]++;
 }
 
 /* --- budgets */
 
-/* An eviction of a pod that is not ready is granted without counting where enough others are. */
+/*
+ * The API server grants an eviction of an unready pod without counting it if enough other pods are
+ * healthy.
+ */
 static bool counts_for(const struct preempt_run *r, const struct preempt_budget *b,
 		       const struct kube_pod *pod)
 {
@@ -444,9 +431,9 @@ static bool counts_for(const struct preempt_run *r, const struct preempt_budget 
 }
 
 /*
- * The status is behind: it does not know of victims that were told a moment ago, nor of pods whose
- * deletion began since. So what it allows is less the first, and no more than leaves as many
- * healthy pods as it wants, of those that are healthy now.
+ * The status lags: it lacks victims of recent answers and pods whose deletion began since. So the
+ * allowed disruptions shrink by the former, and at most so many pods go that the desired number
+ * stays healthy.
  */
 static void read_budget(struct preempt_run *r, uint32_t budget, const struct preempt_space *space)
 {
@@ -461,7 +448,7 @@ static void read_budget(struct preempt_run *r, uint32_t budget, const struct pre
 		if (!pod->ready || pod->deletion_ns || preempt_is_disrupted(b, pod) ||
 		    !selector_matches(b->pdb->selector, &pod->template->labels))
 			continue;
-		if (is_listed(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid))
+		if (preempt_has_uid(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid))
 			left--;
 		else
 			healthy++;
@@ -471,7 +458,7 @@ static void read_budget(struct preempt_run *r, uint32_t budget, const struct pre
 	r->budget_left[budget] = r->budget_most[budget] = left;
 }
 
-void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
+void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct preempt_space *space = &r->index->spaces[pod->space];
@@ -482,8 +469,7 @@ void preempt_run_match(struct preempt_run *r, struct preempt_payer *p)
 
 		if (!counts_for(r, &r->index->budgets[budget], pod->pod))
 			continue;
-		r->matches = preempt_grow(r->matches, r->match_count, &r->match_room,
-					  sizeof(*r->matches));
+		r->matches = array_grow(r->matches, r->match_count, sizeof(*r->matches));
 		r->matches[r->match_count++] = budget;
 		if (r->budget_most[budget] == INT32_MIN)
 			read_budget(r, budget, space);

@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of victims, in the corrected variant. A set suffices for a node when the quotas allow the
- * pod without them and it fits there.
+ * Sets of victims, in the corrected variant. A set suffices for a node if without it the quotas allow
+ * the pod and it fits there.
  *
- *     greedy   one after the other by rank, who may go, until it suffices
- *     exact    where that fails though all together would do (a min, a window or a budget kept
- *              somebody): the same with steps back, within the effort
- *     walk     put back whom it takes no more, the dearest first, until nobody can be: the set is
- *              minimal
+ *     greedy   takes candidates one by one by rank until the set suffices
+ *     exact    if greedy fails though all candidates together would suffice (a min, a window or a budget
+ *              protected one): the same with backtracking, within the effort
+ *     walk     puts back what the set does not need, the most expensive first: the set is minimal
  *
- * Who falls with a victim (gangs.h) is taken and put back together with it.
+ * A group (gangs.h) that falls with a victim is taken and put back together with it.
  *
- * First each node by its own pods; and where a node has room as it is, and just the quotas refuse,
- * anybody by rank. Only where none suffices, by pods of several: those of the node until the pod
- * fits; where its own are not the reason (affinity and spread count other nodes' pods), others',
- * too; then anybody who borrows, until the quotas allow it. From the cheapest set those are spared
- * at last without whom the pod could start on another node.
+ * First each node is searched among its own pods. If a node has room and only the quotas refuse,
+ * candidates of all nodes are searched by rank. If no set suffices, victims are on several nodes: pods
+ * of the destination until the pod fits; if a rule about neighbours refuses (affinity and spread count
+ * pods of other nodes), pods of other nodes, too; then any borrowers, until the quotas allow the pod.
+ * At the end the search removes those victims from the cheapest set that the pod does not need on
+ * another node.
  *
- * More victims never make room or quotas worse, so a node that would not do without all its payers
- * is left at once. Affinity and spread can become worse; there the exact search tries what the
- * first way misses.
+ * More victims never make room or quotas worse, so the search skips a node that would not suffice
+ * without all its candidates. Affinity and spread can become worse; there the exact search finds sets
+ * that the greedy search misses.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum {
-	EXACT_PAYERS = 24, /* of a node, or of all: the first by rank */
-	EXACT_STEPS = 4096, /* pods taken for one node */
-	FILTER_NODES = 64, /* tried with others' pods where a filter and no room refuses */
-	FILTER_PAYERS = 2048,
-	SCANS = 2000000, /* payers looked at in search of several nodes' */
+	EXACT_CANDIDATES = 24, /* of a node, or of all nodes: the first by rank */
+	EXACT_STEPS = 4096, /* most pods taken for one node */
+	FILTER_NODES =
+		64, /* nodes tried with pods of other nodes if a rule about neighbours refuses */
+	FILTER_CANDIDATES = 2048,
+	SCANS = 2000000, /* most candidates examined for sets of several nodes */
 };
 
-/* Payers to try, in order, and those that are taken. */
+/* Candidates to try, in order, and the taken ones. */
 struct attempt {
 	struct preempt_run *run;
 	place_node at;
 	uint32_t count, *of; /* borrowed */
-	uint32_t taken_count, room, *taken; /* owned; in the order they were taken */
+	uint32_t taken_count, *taken; /* owned; in the order they were taken */
 	uint32_t steps;
 	uint64_t contested;
 };
@@ -51,7 +53,7 @@ void preempt_set_fini(struct preempt_set *s)
 	*s = (struct preempt_set){.at = PLACE_NONE};
 }
 
-/* One of them is kept, and the other is empty then. */
+/* Keeps the cheaper set in *best and empties the other. */
 static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 {
 	if (best->at == PLACE_NONE ||
@@ -64,18 +66,17 @@ static void keep_cheaper(struct preempt_set *best, struct preempt_set *set)
 	preempt_set_fini(set);
 }
 
-/* With those that fall with it. */
-static bool take(struct attempt *a, uint32_t payer)
+/* Takes the candidate and the members that fall with it. */
+static bool take(struct attempt *a, uint32_t candidate)
 {
-	return !a->run->payers[payer].taken &&
-	       preempt_payers_take(a->run, payer, a->contested, &a->taken, &a->taken_count,
-				   &a->room);
+	return !a->run->candidates[candidate].taken &&
+	       preempt_victims_take(a->run, candidate, a->contested, &a->taken, &a->taken_count);
 }
 
 static void put_all_but(struct attempt *a, uint32_t kept)
 {
 	while (a->taken_count > kept)
-		preempt_payers_put(a->run, a->taken[--a->taken_count]);
+		preempt_victims_put(a->run, a->taken[--a->taken_count]);
 }
 
 static bool fits(const struct attempt *a)
@@ -85,7 +86,7 @@ static bool fits(const struct attempt *a)
 
 static bool suffices(const struct attempt *a)
 {
-	return preempt_run_gates(a->run) && fits(a);
+	return preempt_run_quotas_allow(a->run) && fits(a);
 }
 
 /* --- greedy */
@@ -101,29 +102,29 @@ static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
 	return false;
 }
 
-/* What refuses without all of them, whether they may go or not; at most PLACE_FITS. */
+/* The outcome without all candidates, protected or not; *f is the filter that refuses. */
 static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 {
 	uint32_t before = a->taken_count;
 	struct preempt_run *r = a->run;
-	bool gates;
+	bool allowed;
 
 	for (uint32_t i = 0; i < a->count; i++) {
-		struct preempt_payer *p = &r->payers[a->of[i]];
+		struct preempt_victim_candidate *p = &r->candidates[a->of[i]];
 
-		if (p->taken || !preempt_payers_is_there(r, p))
+		if (p->taken || !preempt_victims_is_there(r, p))
 			continue;
 		preempt_run_take(r, p);
-		a->taken = preempt_grow(a->taken, a->taken_count, &a->room, sizeof(*a->taken));
+		a->taken = array_grow(a->taken, a->taken_count, sizeof(*a->taken));
 		a->taken[a->taken_count++] = a->of[i];
 	}
 	*f = preempt_run_fits(r, a->at);
-	gates = preempt_run_gates(r);
+	allowed = preempt_run_quotas_allow(r);
 	while (a->taken_count > before)
-		preempt_run_put(r, &r->payers[a->taken[--a->taken_count]]);
+		preempt_run_put(r, &r->candidates[a->taken[--a->taken_count]]);
 	if (*f != PLACE_FITS)
 		return PREEMPT_NODE_NO_ROOM;
-	return gates ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
+	return allowed ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_QUOTA;
 }
 
 /* --- exact */
@@ -150,8 +151,8 @@ static bool step(struct attempt *a, uint32_t from)
 
 static bool exact(struct attempt *a)
 {
-	if (a->count > EXACT_PAYERS) {
-		a->count = EXACT_PAYERS;
+	if (a->count > EXACT_CANDIDATES) {
+		a->count = EXACT_CANDIDATES;
 		a->run->cut = true;
 	}
 	a->steps = EXACT_STEPS;
@@ -167,25 +168,27 @@ static int by_number(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static bool is_of(const struct preempt_run *r, uint32_t payer, const struct gang *g)
+static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct gang *g)
 {
 	struct gang *own;
 
-	return gangs_member(r->gangs, preempt_run_pod(r, &r->payers[payer])->pod, &own) && own == g;
+	return gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[candidate])->pod, &own) &&
+	       own == g;
 }
 
 /*
- * Puts back the i-th; of a group that fell all, but for `kept` from the i-th on. Returns how many of
- * those before the i-th are still taken.
+ * Puts back the i-th, or if its group fell, all members but `kept` from the i-th on. Returns how
+ * many before the i-th are still taken.
  */
 static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
 			 uint32_t kept)
 {
-	const struct gang *g = gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[of[i]])->pod);
+	const struct gang *g =
+		gangs_fallen(r->gangs, preempt_run_pod(r, &r->candidates[of[i]])->pod);
 	uint32_t left = i;
 
 	if (!g) {
-		preempt_payers_put(r, of[i]);
+		preempt_victims_put(r, of[i]);
 		return left;
 	}
 	for (uint32_t k = 0; k < count; k++) {
@@ -197,7 +200,7 @@ static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t cou
 			kept--;
 			continue;
 		}
-		preempt_payers_put(r, of[at]);
+		preempt_victims_put(r, of[at]);
 		left -= at < i;
 	}
 	return left;
@@ -208,10 +211,10 @@ static void take_again(struct preempt_run *r, const uint32_t *of, uint32_t count
 	const struct kube_pod **leave;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (r->payers[of[i]].taken)
+		if (r->candidates[of[i]].taken)
 			continue;
-		preempt_run_take(r, &r->payers[of[i]]);
-		gangs_close(r->gangs, &preempt_run_pod(r, &r->payers[of[i]])->pod, 1, &leave);
+		preempt_run_take(r, &r->candidates[of[i]]);
+		gangs_close(r->gangs, &preempt_run_pod(r, &r->candidates[of[i]])->pod, 1, &leave);
 		free(leave);
 	}
 }
@@ -221,12 +224,12 @@ static uint32_t forget_put(const struct preempt_run *r, uint32_t *of, uint32_t c
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (r->payers[of[i]].taken)
+		if (r->candidates[of[i]].taken)
 			of[kept++] = of[i];
 	return kept;
 }
 
-/* The dearest first. True: somebody was put back for good. */
+/* Puts back the most expensive first. True: the set is smaller. */
 static bool walk_back(struct attempt *a)
 {
 	bool any = false;
@@ -245,14 +248,18 @@ static bool walk_back(struct attempt *a)
 	return any;
 }
 
-/* Of a group that fell, what it can spare may do. True: the rest was put back. */
+/*
+ * Tries the members that a fallen group can spare instead of the whole group. True: the rest was
+ * put back.
+ */
 static bool keep_spare(struct attempt *a)
 {
 	struct preempt_run *r = a->run;
 
 	for (uint32_t i = 0; i < a->taken_count; i++) {
 		const struct gang *g =
-			gangs_fallen(r->gangs, preempt_run_pod(r, &r->payers[a->taken[i]])->pod);
+			gangs_fallen(r->gangs,
+				     preempt_run_pod(r, &r->candidates[a->taken[i]])->pod);
 
 		if (!g || !gang_spare(g))
 			continue;
@@ -267,9 +274,11 @@ static bool keep_spare(struct attempt *a)
 }
 
 /*
- * Of those that a budget counts, the ones beyond what it has left, by rank; whom two select always.
+ * Whether the victim exceeds a budget that selects it, counting victims by rank. A pod that two
+ * budgets select always does.
  */
-static bool violates(const struct preempt_run *r, const struct preempt_payer *p, int32_t *left)
+static bool violates(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+		     int32_t *left)
 {
 	bool over = p->match_count > 1;
 
@@ -284,10 +293,10 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 	int32_t *left = NULL;
 
 	preempt_cost_start(&s->cost);
-	s->cost.loss = preempt_payers_loss(r, s->of, s->count);
+	s->cost.loss = preempt_victims_loss(r, s->of, s->count);
 	s->cost.beyond = preempt_share_beyond(r, s->of, s->count);
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct preempt_payer *p = &r->payers[s->of[i]];
+		const struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
 
 		if (p->match_count && !left) {
@@ -301,7 +310,7 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 	free(left);
 }
 
-/* What is taken suffices: makes it minimal, tells it, and puts all back. */
+/* Makes the sufficient set that is taken minimal and copies it. */
 static void settle(struct attempt *a, struct preempt_set *out)
 {
 	if (a->taken) {
@@ -318,7 +327,7 @@ static void settle(struct attempt *a, struct preempt_set *out)
 
 /* --- a node by its own pods */
 
-/* What only pods on the node itself can change. */
+/* Filters that only pods on the node itself can change. */
 static bool is_of_its_pods(enum place_filter f)
 {
 	return f == PLACE_FIT || f == PLACE_HOST_PORTS || f == PLACE_VOLUME_LIMITS;
@@ -371,7 +380,7 @@ bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set
 
 /* --- a node with the help of others */
 
-/* What no pod's going can change. */
+/* Filters that victims on other nodes cannot change. */
 static bool is_final(enum place_filter f)
 {
 	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
@@ -379,18 +388,18 @@ static bool is_final(enum place_filter f)
 	       is_of_its_pods(f) || f == PLACE_USE_CAP || f == PLACE_SILENT;
 }
 
-static bool gates(const struct attempt *a)
+static bool quotas_allow(const struct attempt *a)
 {
-	return preempt_run_gates(a->run);
+	return preempt_run_quotas_allow(a->run);
 }
 
-/* What a search over several nodes shares. */
+/* Shared by a search over several nodes. */
 struct several {
 	struct preempt_run *run;
-	uint32_t *all; /* owned; every payer, by rank */
+	uint32_t *all; /* owned; every candidate, by rank */
 	uint32_t filter_nodes; /* left */
 	uint64_t scans; /* left */
-	bool gates_open; /* taking by rank the quotas can be satisfied */
+	bool quotas_can_allow; /* taking candidates by rank satisfies the quotas */
 	struct preempt_set *best;
 };
 
@@ -400,20 +409,20 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 	place_mark m = place_fork(r->place);
 
 	*s = (struct several){.run = r, .filter_nodes = FILTER_NODES, .scans = SCANS, .best = best};
-	s->all = mem_zalloc((size_t)r->payer_count + 1, sizeof(*s->all));
-	for (uint32_t i = 0; i < r->payer_count; i++)
+	s->all = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*s->all));
+	for (uint32_t i = 0; i < r->candidate_count; i++)
 		s->all[i] = i;
 	a.of = s->all;
-	a.count = r->payer_count;
-	s->gates_open = take_until(&a, gates);
+	a.count = r->candidate_count;
+	s->quotas_can_allow = take_until(&a, quotas_allow);
 	put_all_but(&a, 0);
 	place_revert(r->place, m);
 	free(a.taken);
 }
 
 /*
- * Room by its own pods; by others' only where not room, but a rule about neighbours is what
- * refuses.
+ * Makes room with the node's own pods, and with pods of other nodes only if a rule about
+ * neighbours refuses.
  */
 static bool make_room(struct several *s, struct attempt *a)
 {
@@ -423,7 +432,8 @@ static bool make_room(struct several *s, struct attempt *a)
 		return false;
 	s->filter_nodes--;
 	a->of = s->all;
-	a->count = a->run->payer_count < FILTER_PAYERS ? a->run->payer_count : FILTER_PAYERS;
+	a->count = a->run->candidate_count < FILTER_CANDIDATES ? a->run->candidate_count
+							       : FILTER_CANDIDATES;
 	return take_until(a, fits);
 }
 
@@ -432,18 +442,18 @@ static bool try_several(struct several *s, struct attempt *a)
 	if (!make_room(s, a))
 		return false;
 	a->of = s->all;
-	a->count = a->run->payer_count;
-	for (uint32_t i = 0; i < a->count && !gates(a); i++) {
+	a->count = a->run->candidate_count;
+	for (uint32_t i = 0; i < a->count && !quotas_allow(a); i++) {
 		s->scans -= s->scans > 0;
 		take(a, i);
 	}
 	return suffices(a);
 }
 
-/* Its own first, then the others by rank. */
+/* The node's own pods first, then others by rank. */
 static bool try_exactly(struct several *s, struct attempt *a)
 {
-	uint32_t own = a->count, of[EXACT_PAYERS + 1];
+	uint32_t own = a->count, of[EXACT_CANDIDATES + 1];
 	const uint32_t *local = a->of;
 	enum place_filter f = PLACE_FITS;
 	bool found;
@@ -451,10 +461,10 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	if (without_all(a, &f) == PREEMPT_NODE_NO_ROOM && is_final(f))
 		return false;
 	a->count = 0;
-	for (uint32_t i = 0; i < own && a->count <= EXACT_PAYERS; i++)
+	for (uint32_t i = 0; i < own && a->count <= EXACT_CANDIDATES; i++)
 		of[a->count++] = local[i];
-	for (uint32_t i = 0; i < a->run->payer_count && a->count <= EXACT_PAYERS; i++)
-		if (preempt_run_pod(a->run, &a->run->payers[i])->node != a->at)
+	for (uint32_t i = 0; i < a->run->candidate_count && a->count <= EXACT_CANDIDATES; i++)
+		if (preempt_run_pod(a->run, &a->run->candidates[i])->node != a->at)
 			of[a->count++] = i;
 	a->of = of;
 	found = exact(a);
@@ -480,7 +490,7 @@ static bool visit(struct several *s, place_node n,
 	return found;
 }
 
-/* Where there is room all need the same victims, elsewhere: the first will do. */
+/* All nodes with room need the same victims elsewhere: the first node suffices. */
 static bool search_room(struct several *s)
 {
 	for (place_node n = 0; n < s->run->index->view->node_count; n++)
@@ -496,7 +506,7 @@ static void search_several(struct preempt_run *r, struct preempt_set *best)
 	struct several s;
 
 	several_init(&s, r, best);
-	for (place_node n = 0; s.gates_open && n < nodes; n++) {
+	for (place_node n = 0; s.quotas_can_allow && n < nodes; n++) {
 		if (!s.scans)
 			r->cut = true;
 		else if (preempt_run_allows(r, n))
@@ -510,15 +520,15 @@ static void search_several(struct preempt_run *r, struct preempt_set *best)
 
 /* --- the cheapest of all */
 
-/* Just the quotas refuse: those pay who are the cheapest, wherever they are. */
+/* If only the quotas refuse: the cheapest victims of all nodes. */
 static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
 {
 	struct several s;
 
-	if (preempt_run_gates(r))
+	if (preempt_run_quotas_allow(r))
 		return;
 	several_init(&s, r, best);
-	if (s.gates_open)
+	if (s.quotas_can_allow)
 		search_room(&s);
 	free(s.all);
 }
@@ -526,13 +536,16 @@ static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
 static bool starts(struct preempt_run *r, const struct preempt_set *s, place_node n)
 {
 	return preempt_run_allows(r, n) && preempt_run_fits(r, n) == PLACE_FITS &&
-	       preempt_payers_serve(r, s->of, s->count, n);
+	       preempt_victims_serve(r, s->of, s->count, n);
 }
 
-/* Where it could start now and the set may go for it, the set's own node first. */
+/*
+ * A node where the pod could start now and which the set may serve; tries the node of the set
+ * first.
+ */
 static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 {
-	if (!preempt_run_gates(r))
+	if (!preempt_run_quotas_allow(r))
 		return PLACE_NONE;
 	if (starts(r, s, s->at))
 		return s->at;
@@ -542,7 +555,10 @@ static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 	return PLACE_NONE;
 }
 
-/* Puts back, the dearest first, one without whom it starts somewhere. False: there is none. */
+/*
+ * Puts back one victim, the most expensive first, that the pod does not need on some node. False:
+ * it needs all.
+ */
 static bool spare_one(struct preempt_run *r, struct preempt_set *s)
 {
 	uint32_t count = s->count, *all = mem_zalloc((size_t)count + 1, sizeof(*all));
@@ -573,7 +589,7 @@ static void spare(struct preempt_run *r, struct preempt_set *s)
 	while (s->count && spare_one(r, s))
 		;
 	for (uint32_t i = 0; i < s->count; i++)
-		preempt_payers_put(r, s->of[i]);
+		preempt_victims_put(r, s->of[i]);
 	place_revert(r->place, m);
 	reckon(r, s);
 }
@@ -587,9 +603,9 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
 			keep_cheaper(out, &set);
 	}
-	if (r->payer_count)
+	if (r->candidate_count)
 		search_elsewhere(r, out);
-	if (out->at == PLACE_NONE && r->payer_count)
+	if (out->at == PLACE_NONE && r->candidate_count)
 		search_several(r, out);
 	if (out->at != PLACE_NONE)
 		spare(r, out);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is among borrowers. What all quotas borrow of a contested resource is to shrink by
- * what the pod asks for; the rest is shared by evenkeel.io/weight, and nobody gets more than it
- * borrows now. What a quota borrows beyond that share is its due:
+ * The order among borrowers. The sum that all quotas borrow of a contested resource must shrink by the
+ * requests of the pod. The rest is shared by evenkeel.io/weight, and no quota gets more than it borrows
+ * now. The rest of what it borrows is its excess:
  *
- *     due_i     borrowed_i - share_i of (sum of borrowed - asked), in amounts asked for
- *     turn      of a pod: the due of its quota, less what its pods before it in the order free; of several
- *               resources the largest. The largest turn pays first
- *     beyond    of a set: what each quota pays beyond its due
+ *     due_i        borrowed_i - share_i of (sum of borrowed - asked), in multiples of asked
+ *     over_share   of a pod: the due of its quota, less what its pods before it in the order free; of
+ *                  several resources the largest. The largest goes first
+ *     beyond       of a set: how much each quota gives beyond its due
  *
- * So of equal weights the one that borrows the most pays until it borrows as much as the next.
+ * With equal weights the quota that borrows the most gives until it borrows as much as the next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +46,10 @@ static void read_claim(struct preempt_run *r, size_t claim)
 	}
 	quota_share_out(all > c->asked ? quota_clamp(all - c->asked) : 0, claimants, b->count);
 	for (size_t i = 0; i < b->count; i++) {
-		while (space < r->index->space_count && r->purses[space].entry != b->sorted[i] &&
+		while (space < r->index->space_count && r->quotas[space].entry != b->sorted[i] &&
 		       strcmp(r->index->spaces[space].name, b->sorted[i]->quota.namespace) < 0)
 			space++;
-		if (space < r->index->space_count && r->purses[space].entry == b->sorted[i])
+		if (space < r->index->space_count && r->quotas[space].entry == b->sorted[i])
 			due_of(r, space)[claim] =
 				(double)(claimants[i].need - claimants[i].share) / (double)c->asked;
 	}
@@ -61,39 +61,39 @@ void preempt_share_read(struct preempt_run *r)
 	free(r->due);
 	r->due = mem_zalloc((size_t)r->index->space_count * r->claims.count + 1, sizeof(*r->due));
 	for (size_t i = 0; r->rule == PREEMPT_BORROWED && i < r->claims.count; i++)
-		if (preempt_payers_contest(r, i))
+		if (preempt_victims_contest(r, i))
 			read_claim(r, i);
 }
 
-/* How much of its claim the pod frees; 0 where that is not contested. */
+/* How much of the claim the pod frees; 0 if the claim is not contested. */
 static double freed_by(const struct preempt_run *r, const struct preempt_pod *p, size_t claim)
 {
 	const struct quota_claim *c = &r->claims.of[claim];
 
-	if (!preempt_payers_contest(r, claim))
+	if (!preempt_victims_contest(r, claim))
 		return 0;
-	return (double)preempt_payers_amount(p->pod, c->name) / (double)c->asked;
+	return (double)quota_amount_of_pod(kube_pod_requests(p->pod), c->name) / (double)c->asked;
 }
 
-void preempt_share_take_turn(struct preempt_run *r, struct preempt_payer *p)
+void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	double *due = due_of(r, pod->space);
 	bool any = false;
 
-	p->turn = 0;
+	p->over_share = 0;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		double freed = freed_by(r, pod, i);
 
-		if (freed > 0 && (!any || due[i] > p->turn)) {
-			p->turn = due[i];
+		if (freed > 0 && (!any || due[i] > p->over_share)) {
+			p->over_share = due[i];
 			any = true;
 		}
 		due[i] -= freed;
 	}
 }
 
-/* The least of all contested resources, as the largest due decides whose turn it is. */
+/* The least of all contested resources, since the largest due decides the order. */
 static double beyond_of_space(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			      uint32_t space)
 {
@@ -104,7 +104,7 @@ static double beyond_of_space(const struct preempt_run *r, const uint32_t *set, 
 		double freed = 0;
 
 		for (uint32_t k = 0; k < count; k++) {
-			const struct preempt_pod *p = preempt_run_pod(r, &r->payers[set[k]]);
+			const struct preempt_pod *p = preempt_run_pod(r, &r->candidates[set[k]]);
 
 			freed += p->space == space ? freed_by(r, p, i) : 0;
 		}
@@ -120,13 +120,10 @@ double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, ui
 {
 	double beyond = 0;
 
-	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->payers[set[i]])->space, k = 0;
-
-		while (preempt_run_pod(r, &r->payers[set[k]])->space != space)
-			k++;
-		if (k == i)
-			beyond += beyond_of_space(r, set, count, space);
-	}
+	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++)
+		if (preempt_victims_is_first(r, set, i))
+			beyond +=
+				beyond_of_space(r, set, count,
+						preempt_run_pod(r, &r->candidates[set[i]])->space);
 	return beyond;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said about a search for victims: who asks, who pays and why, who is spared, and what
- * would help where nothing was found.
+ * The narration of a search for victims: the pod, the rule, candidates and refusals, and what
+ * would help if no set was found.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
-#include "aggregator/policy/quota/quota_text.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
@@ -28,7 +27,7 @@ const char *preempt_verdict_name(enum preempt_verdict v)
 static const struct {
 	const char *name, *text;
 } refusals[PREEMPT_REFUSALS] = {
-	[PREEMPT_MAY_PAY] = {"mayPay", "that may be victims"},
+	[PREEMPT_ELIGIBLE] = {"mayPay", "that may be victims"},
 	[PREEMPT_GOING] = {"going", "going already"},
 	[PREEMPT_STATIC] = {"static", "static"},
 	[PREEMPT_ISOLATED] = {"isolated", "on the other side of having a quota"},
@@ -65,11 +64,9 @@ const char *preempt_outcome_name(enum preempt_outcome o)
 
 static void add_amount(struct buf *out, const char *resource, int64_t amount)
 {
-	char text[UNITS_LEN];
-	struct textbuf s;
+	char text[QUOTA_TEXT_MAX];
 
-	textbuf_start(&s, text, sizeof(text));
-	quota_add_amount(&s, resource, amount);
+	quota_amount_text(resource, amount, text);
 	buf_add_str(out, text);
 }
 
@@ -97,7 +94,7 @@ static const char *plural(uint32_t count)
 
 /* --- the question */
 
-/* The first resource of which more is used than is guaranteed to all, whoever pays for this pod. */
+/* The first resource with more usage than guarantees. */
 static void tell_forgiven(const struct preempt_run *r, struct buf *out)
 {
 	for (size_t i = 0; i < r->claims.count; i++) {
@@ -146,18 +143,18 @@ void preempt_tell_rule(const struct preempt_run *r, struct buf *out)
 	}
 }
 
-void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *gate,
+void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *admission,
 		      struct buf *out)
 {
 	buf_printf(out, "Pod %s/%s with priority %d asks for ", r->namespace,
 		   r->record->object.name, r->priority);
 	add_requests(out, r->requests);
 	buf_add_str(out, ".\n");
-	buf_printf(out, "Quotas %s it: %s.\n", gate->admitted ? "admit" : "refuse",
-		   gate->error.text);
+	buf_printf(out, "Quotas %s it: %s.\n", admission->admitted ? "admit" : "refuse",
+		   admission->error.text);
 }
 
-/* The same pods are with a quota to one that has none, and without one to all others. */
+/* PREEMPT_ISOLATED means pods without a quota for a pod with one, and the reverse. */
 static const char *text_of(const struct preempt_run *r, enum preempt_refusal why)
 {
 	if (why != PREEMPT_ISOLATED)
@@ -165,7 +162,7 @@ static const char *text_of(const struct preempt_run *r, enum preempt_refusal why
 	return r->has_quota ? "without a quota" : "with a quota";
 }
 
-void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
+void preempt_tell_candidates(const struct preempt_run *r, struct buf *out)
 {
 	const char *separator = "; not: ";
 	uint32_t all = 0;
@@ -173,8 +170,8 @@ void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 	for (int i = 0; i < PREEMPT_REFUSALS; i++)
 		all += r->refused[i];
 	buf_printf(out, "Of %u bound pod%s %u may be victims", all, plural(all),
-		   r->refused[PREEMPT_MAY_PAY]);
-	for (int i = PREEMPT_MAY_PAY + 1; i < PREEMPT_REFUSALS; i++) {
+		   r->refused[PREEMPT_ELIGIBLE]);
+	for (int i = PREEMPT_ELIGIBLE + 1; i < PREEMPT_REFUSALS; i++) {
 		if (!r->refused[i])
 			continue;
 		buf_printf(out, "%s%u %s", separator, r->refused[i],
@@ -186,7 +183,8 @@ void preempt_tell_payers(const struct preempt_run *r, struct buf *out)
 
 /* --- a victim */
 
-static void tell_use(const struct preempt_run *r, const struct preempt_payer *p, struct buf *out)
+static void tell_use(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+		     struct buf *out)
 {
 	char share[UNITS_LEN], age[UNITS_LEN];
 	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
@@ -219,7 +217,7 @@ static void tell_amount(const struct quota_row *row, int64_t amount, const char 
 	buf_add_char(out, ')');
 }
 
-/* The quota names it, or owes what it uses of it to others. */
+/* Whether the quota names the resource, or some quota guarantees it. */
 static bool is_told(const struct preempt_run *r, const struct quota_row *row)
 {
 	return quota_names_row(row) ||
@@ -228,7 +226,7 @@ static bool is_told(const struct preempt_run *r, const struct quota_row *row)
 
 static void tell_quota(const struct preempt_run *r, const struct preempt_pod *pod, struct buf *out)
 {
-	const struct quota_entry *e = r->purses[pod->space].entry;
+	const struct quota_entry *e = r->quotas[pod->space].entry;
 	const char *name, *comma = ": its quota goes ";
 	int64_t amount;
 
@@ -247,7 +245,8 @@ static void tell_quota(const struct preempt_run *r, const struct preempt_pod *po
 		tell_amount(&e->rows.of[RESOURCE_PODS], 1, comma, out);
 }
 
-char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_payer *p, bool violates)
+char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+			  bool violates)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	const struct gang *gang = gangs_fallen(r->gangs, pod->pod);
@@ -271,7 +270,7 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_paye
 
 /* --- what would help */
 
-/* What refuses on the node without all of its pods that may go; PLACE_FITS: no filter. */
+/* The filter that refuses the node without all its candidates; PLACE_FITS: none. */
 static enum place_filter filter_of(const struct preempt_run *r, place_node n)
 {
 	if (r->nodes[n].outcome == PREEMPT_NODE_NO_ROOM)
@@ -281,7 +280,7 @@ static enum place_filter filter_of(const struct preempt_run *r, place_node n)
 	return PLACE_FITS;
 }
 
-/* with: some of their pods may go. */
+/* with: nodes that have candidates; else the others. */
 static void tell_filters(const struct preempt_run *r, bool with, struct buf *out)
 {
 	uint32_t of[PLACE_FILTERS] = {0}, all = 0;
@@ -290,7 +289,7 @@ static void tell_filters(const struct preempt_run *r, bool with, struct buf *out
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		enum place_filter f = PLACE_FITS;
 
-		if (preempt_run_allows(r, n) && (r->nodes[n].may_pay > 0) == with)
+		if (preempt_run_allows(r, n) && (r->nodes[n].eligible > 0) == with)
 			f = filter_of(r, n);
 		of[f]++;
 		all += f != PLACE_FITS;
@@ -314,7 +313,7 @@ static void tell_filters(const struct preempt_run *r, bool with, struct buf *out
 	buf_add_str(out, ".\n");
 }
 
-/* Each may go, but not all that would have to. */
+/* Nodes where each candidate may go, but not all that are needed. */
 static void tell_guarded(const struct preempt_run *r, struct buf *out)
 {
 	uint32_t guarded = 0;
@@ -365,7 +364,7 @@ static const char *advice_of(const struct preempt_run *r, enum preempt_refusal w
 	}
 }
 
-/* No victim and no quota makes a node larger. */
+/* The pod requests more than any empty node has. */
 static bool tell_too_large(const struct preempt_run *r, struct buf *out)
 {
 	for (place_node n = 0; n < r->index->view->node_count; n++)
@@ -376,12 +375,13 @@ static bool tell_too_large(const struct preempt_run *r, struct buf *out)
 	return true;
 }
 
-void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *gate, struct buf *out)
+void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *admission,
+			  struct buf *out)
 {
 	if (tell_too_large(r, out))
 		return;
-	if (!gate->admitted)
-		buf_printf(out, "Without victims: %s.\n", gate->error.text);
+	if (!admission->admitted)
+		buf_printf(out, "Without victims: %s.\n", admission->error.text);
 	tell_filters(r, true, out);
 	tell_filters(r, false, out);
 	tell_guarded(r, out);
@@ -404,7 +404,7 @@ static const char *quota_of(const struct preempt_candidate *c, size_t i)
 	return c->victims[i].pod->object.namespace;
 }
 
-/* The first of its namespace tells how many they are. */
+/* Whether it is the first victim of its namespace; *count: the victims of it. */
 static bool is_first(const struct preempt_candidate *c, size_t at, uint32_t *count)
 {
 	*count = 0;

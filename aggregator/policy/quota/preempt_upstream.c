@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode),
- * faults included, and who may look for some at all (PodEligibleToPreemptOthers):
+ * Victims as scheduler-plugins' CapacityScheduling finds them on one node (SelectVictimsOnNode), with
+ * its faults, and its test whether a pod may preempt at all (PodEligibleToPreemptOthers):
  *
  *   overshoot        a quota over its min gives pods until it is not: the last may take it far
  *                    below
- *   other resources  a quota over its min of memory pays for CPU
- *   budgets          counted over the candidates there happen to be, and a victim that only the
- *                    quotas want is no violation
+ *   other resources  a quota over its min of memory gives CPU
+ *   budgets          are counted over the candidates of the node, and a victim that only the quotas
+ *                    need is no violation
  *   double removal   a victim that neither fits nor is allowed is removed twice, which is an error,
- *                    and the node is lost
+ *                    and the node is dropped
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 struct scene {
 	struct preempt_run *run;
 	place_node at;
 	uint32_t count; /* candidates */
-	struct preempt_payer *of; /* owned; all pods of the node, then the candidates alone */
+	struct preempt_victim_candidate
+		*of; /* owned; at first all pods of the node, then the candidates */
 	bool *violates; /* owned; by candidate */
 	uint32_t victim_count;
-	struct preempt_payer **victims; /* owned */
+	struct preempt_victim_candidate **victims; /* owned */
 	uint32_t violations;
 };
 
 /* > 0: a is more important. Ties, which upstream leaves to chance, by name. */
-static int importance(const struct preempt_run *r, const struct preempt_payer *a,
-		      const struct preempt_payer *b)
+static int importance(const struct preempt_run *r, const struct preempt_victim_candidate *a,
+		      const struct preempt_victim_candidate *b)
 {
 	const struct kube_pod *p = preempt_run_pod(r, a)->pod, *q = preempt_run_pod(r, b)->pod;
 	int order = (p->template->priority > q->template->priority) -
@@ -43,11 +45,12 @@ static int importance(const struct preempt_run *r, const struct preempt_payer *a
 	return order;
 }
 
-/* Stable, and nodes have few pods. */
-static void sort(const struct preempt_run *r, struct preempt_payer *of, uint32_t count, int sign)
+/* A stable sort; nodes have few pods. */
+static void sort(const struct preempt_run *r, struct preempt_victim_candidate *of, uint32_t count,
+		 int sign)
 {
 	for (uint32_t i = 1; i < count; i++) {
-		struct preempt_payer p = of[i];
+		struct preempt_victim_candidate p = of[i];
 		uint32_t k = i;
 
 		for (; k > 0 && sign * importance(r, &of[k - 1], &p) > 0; k--)
@@ -56,22 +59,22 @@ static void sort(const struct preempt_run *r, struct preempt_payer *of, uint32_t
 	}
 }
 
-/* As things are now: who was taken before is not in its quota any more. */
-static bool is_candidate(const struct preempt_run *r, const struct preempt_payer *p)
+/* Checked in the present state: taken pods are no longer in their quotas. */
+static bool is_candidate(const struct preempt_run *r, const struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_purse *purse = &r->purses[pod->space];
+	const struct preempt_quota *quota = &r->quotas[pod->space];
 	bool lower = pod->pod->template->priority < r->priority;
 
 	switch (r->rule) {
 	case PREEMPT_OWN:
-		return purse->own && lower;
+		return quota->own && lower;
 	case PREEMPT_BORROWED:
-		return !purse->own && purse->entry &&
-		       quota_over_min(r->book, pod->pod->object.namespace, NULL);
+		return !quota->own && quota->entry &&
+		       quota_is_over(r->book, QUOTA_MIN, pod->pod->object.namespace, NULL);
 	case PREEMPT_FREE:
-		return !purse->entry && lower;
-	case PREEMPT_CRITICAL: /* it knows no such */
+		return !quota->entry && lower;
+	case PREEMPT_CRITICAL: /* upstream has no such rule */
 		break;
 	}
 	return false;
@@ -88,7 +91,7 @@ static void scan(struct scene *s)
 			place_find_pod(r->place, pod->object.namespace, pod->object.name);
 
 		if (handle != PLACE_NONE && place_where(r->place, handle) == s->at)
-			s->of[pods++] = (struct preempt_payer){
+			s->of[pods++] = (struct preempt_victim_candidate){
 				.pod = i, .handle = handle, .use = PREEMPT_UNKNOWN, .share = NAN};
 	}
 	sort(r, s->of, pods, 1);
@@ -100,14 +103,7 @@ static void scan(struct scene *s)
 	}
 }
 
-/* The pod alone, without those nominated. */
-static bool is_over_bare(const struct preempt_run *r)
-{
-	return quota_over_max(r->book, r->namespace, r->requests) ||
-	       quota_over_sum(r->book, r->namespace, r->requests);
-}
-
-/* Most important first, each counts for its budgets; who finds one used up would break it. */
+/* Counts budgets by importance; a candidate whose budget is used up violates it. */
 static void split_by_budgets(struct scene *s)
 {
 	struct preempt_run *r = s->run;
@@ -127,13 +123,13 @@ static void split_by_budgets(struct scene *s)
 }
 
 /*
- * Puts it back unless the pod then does not fit, or the quotas refuse it. False: it would have to
- * go twice.
+ * Puts the candidate back unless the pod then does not fit or the quotas refuse it. False:
+ * upstream would remove it twice.
  */
 static bool reprieve(struct scene *s, uint32_t i)
 {
 	struct preempt_run *r = s->run;
-	struct preempt_payer *p = &s->of[i];
+	struct preempt_victim_candidate *p = &s->of[i];
 	bool stays;
 
 	preempt_run_put(r, p);
@@ -142,7 +138,7 @@ static bool reprieve(struct scene *s, uint32_t i)
 		preempt_run_take(r, p);
 		s->victims[s->victim_count++] = p;
 	}
-	if (r->has_quota && !preempt_run_gates(r)) {
+	if (r->has_quota && !preempt_run_quotas_allow(r)) {
 		if (!stays)
 			return false;
 		preempt_run_take(r, p);
@@ -169,7 +165,7 @@ static void put_back(struct scene *s)
 			preempt_run_put(s->run, &s->of[i]);
 }
 
-/* They go once more, one after the other, so that each sentence tells what it does to its quota. */
+/* Takes the victims again one by one, so that each description shows the effect on its quota. */
 static void tell(struct scene *s, struct preempt_candidate *out)
 {
 	enum preempt_outcome outcome = s->run->nodes[s->at].outcome;
@@ -197,13 +193,15 @@ static enum preempt_outcome search(struct scene *s)
 	struct preempt_node *node = &s->run->nodes[s->at];
 
 	scan(s);
-	node->may_pay = s->count;
+	node->eligible = s->count;
 	if (!s->count)
 		return PREEMPT_NODE_NO_VICTIM;
 	node->filter = preempt_run_fits(s->run, s->at);
 	if (node->filter != PLACE_FITS)
 		return PREEMPT_NODE_NO_ROOM;
-	if (is_over_bare(s->run))
+	/* Without the nominated pods. */
+	if (quota_is_over(s->run->book, QUOTA_MAX, s->run->namespace, s->run->requests) ||
+	    quota_is_over(s->run->book, QUOTA_SUM_OF_MIN, s->run->namespace, s->run->requests))
 		return PREEMPT_NODE_QUOTA;
 	return reprieve_all(s) ? PREEMPT_NODE_SUFFICES : PREEMPT_NODE_ERROR;
 }
@@ -217,7 +215,7 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 	s.of = mem_zalloc((size_t)pods + 1, sizeof(*s.of));
 	s.violates = mem_zalloc((size_t)pods + 1, sizeof(*s.violates));
-	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_payer *));
+	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_victim_candidate *));
 	r->match_count = 0;
 	outcome = r->nodes[n].outcome = search(&s);
 	if (outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR)
@@ -234,7 +232,6 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out)
 {
-	uint32_t room = 0;
 
 	*out = (struct preempt_candidates){0};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
@@ -242,31 +239,29 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidate
 
 		if (!preempt_run_allows(r, n) || !preempt_upstream_node(r, n, &one))
 			continue;
-		out->of = preempt_grow(out->of, (uint32_t)out->count, &room, sizeof(*out->of));
+		out->of = array_grow(out->of, out->count, sizeof(*out->of));
 		out->of[out->count++] = one;
 	}
 }
 
-/* --- who is eligible */
+/* --- eligibility */
 
-/*
- * A pod on the nominated node that is going, and by its going makes the room that was won before.
- */
+/* Whether the pod on the nominated node is in deletion for the preemptor. */
 static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 	bool lower = p->pod->template->priority < r->priority;
 
 	if (!p->pod->deletion_ns)
 		return false;
 	if (!r->has_quota)
-		return !purse->entry && lower;
-	if (!purse->entry)
+		return !quota->entry && lower;
+	if (!quota->entry)
 		return false;
-	if (purse->own)
+	if (quota->own)
 		return lower;
 	return r->rule == PREEMPT_BORROWED &&
-	       quota_over_min(r->book, p->pod->object.namespace, NULL);
+	       quota_is_over(r->book, QUOTA_MIN, p->pod->object.namespace, NULL);
 }
 
 bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The comparisons. What pods claim is summed by resource first (struct quota_claims); a comparison
- * then looks at those resources in one quota's rows, or in the rows of the sums over all, and tells
- * the first that is over: the standard resources in their order, then the others as they were asked
- * for.
+ * The comparisons. Claims are summed by resource first (struct quota_claims). A comparison looks at
+ * these resources in the rows of one quota, or in the rows of the sums over all, and reports the
+ * first that is over: standard resources in their order, then the others as they were asked for.
  *
  *   over   used + claimed > bound      strictly; the left side is cut at INT64_MAX, so that a bound of INT64_MAX is none
  *
  *            upstream                                        corrected
- *   which    cpu, memory and ephemeral storage always, of    those that the pod asks more than 0 of, and that its quota names
- *            the others those whose key somebody claims      or some quota guarantees; nothing asked: all of those
+ *   which    cpu, memory and ephemeral storage always, of    resources that the pod asks more than 0 of, and that its quota names
+ *            the others those whose key somebody claims      or some quota guarantees; nothing asked: all of these
  *   max      missing: 0, of others none; all: none           missing: none
  *   min      missing: 0                                      missing: 0
  *   sum      every resource anybody uses or claims           those of the above that some quota guarantees
@@ -23,29 +22,31 @@
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
-static struct quota_claim *claim_of(struct quota_claims *c, const char *name)
+/* The claim of that name, or count. */
+static size_t find_claim(const struct quota_claims *c, const char *name)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (c->of[i].name == name || strcmp(c->of[i].name, name) == 0)
-			return &c->of[i];
-	return NULL;
+	size_t i = 0;
+
+	while (i < c->count && c->of[i].name != name && strcmp(c->of[i].name, name) != 0)
+		i++;
+	return i;
 }
 
 static struct quota_claim *put_claim(struct quota_claims *c, const char *name)
 {
-	struct quota_claim *claim = claim_of(c, name), *old = c->of;
+	size_t at = find_claim(c, name);
+	struct quota_claim *old = c->of;
 
-	if (claim)
-		return claim;
+	if (at < c->count)
+		return &c->of[at];
 	if (c->count == c->room) {
 		c->room *= 2;
 		c->of = mem_realloc(old == c->inlined ? NULL : old, c->room * sizeof(*c->of));
 		if (old == c->inlined)
 			memcpy(c->of, old, c->count * sizeof(*c->of));
 	}
-	claim = &c->of[c->count++];
-	*claim = (struct quota_claim){.name = name};
-	return claim;
+	c->of[c->count] = (struct quota_claim){.name = name};
+	return &c->of[c->count++];
 }
 
 static void add_amount(struct quota_claim *claim, enum quota_part part, quota_amount amount)
@@ -87,22 +88,7 @@ void quota_claims_fini(struct quota_claims *c)
 		free(c->of);
 }
 
-/* --- one resource ----------------------------------------------------------------------------- */
-
-static bool is_over(const char *name, quota_amount used, quota_amount asked, quota_amount claimed,
-		    quota_amount bound, struct quota_excess *out)
-{
-	if (quota_clamp(used + claimed) <= bound)
-		return false;
-	*out = (struct quota_excess){name, used, asked, claimed, bound};
-	return true;
-}
-
-/* Upstream compares these always, and never `pods`. */
-static bool is_core(size_t id)
-{
-	return id == RESOURCE_CPU || id == RESOURCE_MEMORY || id == RESOURCE_EPHEMERAL_STORAGE;
-}
+/* --- comparisons ------------------------------------------------------------------------------ */
 
 static const struct quota_row *row_of(const struct quota_rows *r, const struct quota_claims *c,
 				      size_t claim)
@@ -110,121 +96,71 @@ static const struct quota_row *row_of(const struct quota_rows *r, const struct q
 	return claim < RESOURCE_STANDARD ? &r->of[claim] : quota_rows_find(r, c->of[claim].name);
 }
 
-static quota_amount used_of(const struct quota_row *row)
+/* Upstream never compares `pods`. */
+static bool is_compared(const struct quota_book *b, enum quota_bound bound,
+			const struct quota_row *row, const char *name, size_t at)
 {
-	return row ? row->used : 0;
+	if (b->options.variant == QUOTA_UPSTREAM)
+		return at != RESOURCE_PODS;
+	if (bound == QUOTA_MAX)
+		return row && row->in_max;
+	return (bound == QUOTA_MIN && quota_names_row(row)) ||
+	       quota_is_guaranteed(quota_rows_find(&b->sum, name));
 }
 
-/* --- max -------------------------------------------------------------------------------------- */
-
-static quota_amount upstream_max(const struct quota *q, const struct quota_row *row, size_t claim)
+static quota_amount upstream_max(const struct quota *q, const struct quota_row *row, size_t at)
 {
 	if (row && row->in_max)
 		return row->max;
-	return q->has_max && claim < RESOURCE_STANDARD ? 0 : INT64_MAX;
+	return q->has_max && at < RESOURCE_STANDARD ? 0 : INT64_MAX;
 }
 
-static bool upstream_over_max(const struct quota_entry *e, const struct quota_claims *c,
-			      struct quota_excess *out)
+static bool is_over(const struct quota_book *b, const struct quota_entry *e, enum quota_bound bound,
+		    const struct quota_claim *claim, const struct quota_row *row, size_t at,
+		    struct quota_excess *out)
 {
-	for (size_t i = 0; i < c->count; i++) {
-		const struct quota_claim *claim = &c->of[i];
-		const struct quota_row *row = row_of(&e->rows, c, i);
+	quota_amount used = row ? row->used : 0, most = row ? row->min : 0;
+	quota_amount claimed = bound == QUOTA_SUM_OF_MIN ? claim->total : claim->own;
+	bool upstream = b->options.variant == QUOTA_UPSTREAM;
 
-		if ((is_core(i) || i >= RESOURCE_STANDARD) &&
-		    is_over(claim->name, used_of(row), claim->asked, claim->own,
-			    upstream_max(&e->quota, row, i), out))
+	if (!is_compared(b, bound, row, claim->name, at))
+		return false;
+	if (bound == QUOTA_MAX)
+		most = upstream ? upstream_max(&e->quota, row, at) : row->max;
+	else if (bound == QUOTA_SUM_OF_MIN && !upstream && claim->floor > most)
+		most = claim->floor;
+	if (quota_clamp(used + claimed) <= most)
+		return false;
+	*out = (struct quota_excess){claim->name, used, claim->asked, claimed, most};
+	return true;
+}
+
+bool quota_find_excess(const struct quota_book *b, const struct quota_entry *e,
+		       enum quota_bound bound, const struct quota_claims *c,
+		       struct quota_excess *out)
+{
+	const struct quota_rows *rows = bound == QUOTA_SUM_OF_MIN ? &b->sum : &e->rows;
+	bool upstream = b->options.variant == QUOTA_UPSTREAM;
+	/* Upstream: the sum over all has every resource, and max only those that are claimed. */
+	bool unclaimed = upstream && bound != QUOTA_MIN ? bound == QUOTA_SUM_OF_MIN : c->all;
+
+	for (size_t i = 0; i < c->count; i++)
+		if ((c->all || upstream || c->of[i].asked > 0) &&
+		    is_over(b, e, bound, &c->of[i], row_of(rows, c, i), i, out))
+			return true;
+	for (size_t i = RESOURCE_STANDARD; unclaimed && i < rows->count; i++) {
+		const struct quota_row *row = &rows->of[i];
+		const struct quota_claim none = {.name = row->name};
+
+		if ((row->in_used || !upstream) && find_claim(c, row->name) == c->count &&
+		    is_over(b, e, bound, &none, row, i, out))
 			return true;
 	}
 	return false;
 }
 
-static bool corrected_over_max(const struct quota_entry *e, const struct quota_claims *c,
-			       struct quota_excess *out)
-{
-	for (size_t i = 0; i < c->count; i++) {
-		const struct quota_claim *claim = &c->of[i];
-		const struct quota_row *row = row_of(&e->rows, c, i);
-
-		if (row && row->in_max && claim->asked > 0 &&
-		    is_over(claim->name, row->used, claim->asked, claim->own, row->max, out))
-			return true;
-	}
-	return false;
-}
-
-static bool used_over_max(const struct quota_entry *e, struct quota_excess *out)
-{
-	for (size_t i = 0; i < e->rows.count; i++) {
-		const struct quota_row *row = &e->rows.of[i];
-
-		if (row->in_max && is_over(row->name, row->used, 0, 0, row->max, out))
-			return true;
-	}
-	return false;
-}
-
-bool quota_excess_of_max(enum quota_variant v, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out)
-{
-	if (v == QUOTA_UPSTREAM)
-		return upstream_over_max(e, c, out);
-	return c->all ? used_over_max(e, out) : corrected_over_max(e, c, out);
-}
-
-/* --- min -------------------------------------------------------------------------------------- */
-
-static bool counts_for_min(const struct quota_book *b, const struct quota_claims *c,
-			   const struct quota_row *row, size_t at)
-{
-	if (b->options.variant == QUOTA_UPSTREAM)
-		return is_core(at) || at >= RESOURCE_STANDARD;
-	return c->of[at].asked > 0 &&
-	       (quota_names_row(row) || quota_is_guaranteed(row_of(&b->sum, c, at)));
-}
-
-static bool claims_over_min(const struct quota_book *b, const struct quota_entry *e,
-			    const struct quota_claims *c, struct quota_excess *out)
-{
-	for (size_t i = 0; i < c->count; i++) {
-		const struct quota_claim *claim = &c->of[i];
-		const struct quota_row *row = row_of(&e->rows, c, i);
-
-		if (counts_for_min(b, c, row, i) && is_over(claim->name, used_of(row), claim->asked,
-							    claim->own, row ? row->min : 0, out))
-			return true;
-	}
-	return false;
-}
-
-/* Whether the row of this place is compared where nothing is asked. */
-static bool counts_alone(const struct quota_book *b, const struct quota_row *row, size_t at)
-{
-	if (b->options.variant == QUOTA_UPSTREAM)
-		return is_core(at) || (at >= RESOURCE_STANDARD && row->in_used);
-	return quota_names_row(row) || quota_is_guaranteed(quota_rows_find(&b->sum, row->name));
-}
-
-static bool used_over_min(const struct quota_book *b, const struct quota_entry *e,
-			  struct quota_excess *out)
-{
-	for (size_t i = 0; i < e->rows.count; i++) {
-		const struct quota_row *row = &e->rows.of[i];
-
-		if (counts_alone(b, row, i) && is_over(row->name, row->used, 0, 0, row->min, out))
-			return true;
-	}
-	return false;
-}
-
-bool quota_excess_of_min(const struct quota_book *b, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out)
-{
-	return c->all ? used_over_min(b, e, out) : claims_over_min(b, e, c, out);
-}
-
-bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
-		   const struct quota_claims *c)
+bool quota_claims_within_min(const struct quota_book *b, const struct quota_entry *e,
+			     const struct quota_claims *c)
 {
 	bool any = false;
 
@@ -234,76 +170,17 @@ bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
 
 		if (claim->asked <= 0 || !quota_is_guaranteed(row_of(&b->sum, c, i)))
 			continue;
-		if (used_of(row) + claim->own > (row ? row->min : 0))
+		if ((row ? row->used : 0) + claim->own > (row ? row->min : 0))
 			return false;
 		any = true;
 	}
 	return any;
 }
 
-/* --- the sum of mins -------------------------------------------------------------------------- */
-
-/* All that anybody uses, with what is claimed of it, and what is claimed that nobody uses yet. */
-static bool upstream_over_sum(const struct quota_rows *sum, const struct quota_claims *c,
-			      struct quota_excess *out)
-{
-	for (size_t i = 0; i < c->count; i++) {
-		const struct quota_claim *claim = &c->of[i];
-		const struct quota_row *row = row_of(sum, c, i);
-
-		if ((is_core(i) || i >= RESOURCE_STANDARD) &&
-		    is_over(claim->name, used_of(row), claim->asked, claim->total,
-			    row ? row->min : 0, out))
-			return true;
-	}
-	for (size_t i = RESOURCE_STANDARD; i < sum->count; i++) {
-		const struct quota_row *row = &sum->of[i];
-
-		if (row->in_used && row->used > row->min &&
-		    !claim_of((struct quota_claims *)c, row->name) &&
-		    is_over(row->name, row->used, 0, 0, row->min, out))
-			return true;
-	}
-	return false;
-}
-
-static bool corrected_over_sum(const struct quota_rows *sum, const struct quota_claims *c,
-			       struct quota_excess *out)
-{
-	for (size_t i = 0; i < c->count; i++) {
-		const struct quota_claim *claim = &c->of[i];
-		const struct quota_row *row = row_of(sum, c, i);
-
-		if (claim->asked > 0 && quota_is_guaranteed(row) &&
-		    is_over(claim->name, row->used, claim->asked, claim->total,
-			    row->min > claim->floor ? row->min : claim->floor, out))
-			return true;
-	}
-	return false;
-}
-
-static bool used_over_sum(const struct quota_rows *sum, struct quota_excess *out)
-{
-	for (size_t i = 0; i < sum->count; i++) {
-		const struct quota_row *row = &sum->of[i];
-
-		if (quota_is_guaranteed(row) && is_over(row->name, row->used, 0, 0, row->min, out))
-			return true;
-	}
-	return false;
-}
-
-bool quota_excess_of_sum(const struct quota_book *b, const struct quota_claims *c,
-			 struct quota_excess *out)
-{
-	if (b->options.variant == QUOTA_UPSTREAM)
-		return upstream_over_sum(&b->sum, c, out);
-	return c->all ? used_over_sum(&b->sum, out) : corrected_over_sum(&b->sum, c, out);
-}
-
 /* --- for others ------------------------------------------------------------------------------- */
 
-bool quota_over_max(const struct quota_book *b, const char *namespace, const struct resources *more)
+bool quota_is_over(const struct quota_book *b, enum quota_bound bound, const char *namespace,
+		   const struct resources *more)
 {
 	const struct quota_entry *e = quota_book_entry(b, namespace);
 	struct quota_excess excess;
@@ -313,7 +190,7 @@ bool quota_over_max(const struct quota_book *b, const char *namespace, const str
 	if (!e)
 		return false;
 	quota_claims_init(&c, b->options.variant, more);
-	over = quota_excess_of_max(b->options.variant, e, &c, &excess);
+	over = quota_find_excess(b, e, bound, &c, &excess);
 	quota_claims_fini(&c);
 	return over;
 }
@@ -328,39 +205,9 @@ bool quota_within_min(const struct quota_book *b, const char *namespace,
 	if (!e)
 		return false;
 	quota_claims_init(&c, b->options.variant, more);
-	within = quota_is_owed(b, e, &c);
+	within = quota_claims_within_min(b, e, &c);
 	quota_claims_fini(&c);
 	return within;
-}
-
-bool quota_over_min(const struct quota_book *b, const char *namespace, const struct resources *more)
-{
-	const struct quota_entry *e = quota_book_entry(b, namespace);
-	struct quota_excess excess;
-	struct quota_claims c;
-	bool over;
-
-	if (!e)
-		return false;
-	quota_claims_init(&c, b->options.variant, more);
-	over = quota_excess_of_min(b, e, &c, &excess);
-	quota_claims_fini(&c);
-	return over;
-}
-
-bool quota_over_sum(const struct quota_book *b, const char *namespace, const struct resources *more)
-{
-	const struct quota_entry *e = quota_book_entry(b, namespace);
-	struct quota_excess excess;
-	struct quota_claims c;
-	bool over;
-
-	if (!e)
-		return false;
-	quota_claims_init(&c, b->options.variant, more);
-	over = quota_excess_of_sum(b, &c, &excess);
-	quota_claims_fini(&c);
-	return over;
 }
 
 bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elastic quotas: what a namespace is guaranteed (min), what it may borrow of others' unused
- * guarantees (up to max), and whether a pod may start. Pure: a book of all quotas is made from a
- * view, or from a test's numbers, and can be changed and undone by adding and subtracting pods.
+ * Elastic quotas: the guarantee of a namespace (min), the room it may borrow from unused guarantees of
+ * others (up to max), and whether a pod may start. Pure: a book of all quotas is made from a view, or
+ * from a test's numbers. Adding and subtracting pods changes it and restores it.
  *
  * Two variants of one engine:
- *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk: where a map is there but lacks cpu,
- *              memory or ephemeral-storage, that is 0; extended resources are unbounded above and 0 below; one resource over its sum of
- *              mins refuses every pod of every quota
- *   corrected  what max does not name is unbounded, and what min does not name has a min of 0: of a resource that some quota guarantees, all others borrow
- *              what they use beyond their min, named or not. A resource that no quota guarantees has no gate of sums; of the others only pods asking for
- *              them are held up
+ *   upstream   scheduler-plugins' CapacityScheduling, quirk for quirk: a map that lacks cpu, memory or
+ *              ephemeral-storage means 0 of it; extended resources are unbounded above and 0 below; one
+ *              resource over its sum of mins refuses every pod of every quota
+ *   corrected  a resource that max does not name is unbounded, a resource that min does not name has a
+ *              min of 0: all other quotas borrow their usage of a guaranteed resource beyond their min.
+ *              Without a guarantee of a resource its sum has no bound. A bound holds up only pods that
+ *              request the resource
  *
- * What the corrected variant does where upstream is at fault:
+ * Faults of upstream that the corrected variant does not have:
  *   max names only some              `max: {cpu: 2}` does not forbid memory
- *   an amount of 0 is compared, too  only what the pod asks for is compared: one over its max of memory by a resize may still start a pod without memory
- *   one resource over the sum of     the gate is of each resource: a GPU that no min names holds up nobody
+ *   an amount of 0 is compared, too  only requested resources are compared: a quota that a resize took over its max of memory may still start a pod without memory
+ *   one resource over the sum of     each resource has its own sum: a GPU that no min names holds up no pod
  *   mins refuses every pod
- *   quotas with a max only refuse    what nobody guarantees cannot be borrowed, so it has no gate of sums
+ *   quotas with a max only refuse    a resource without guarantees cannot be borrowed, so its sum has no bound
  *   all pods (sum of mins is 0)
  *   `pods` is accepted and inert     every pod is one of `pods`: a request without that key counts as 1
- *   pods that ran before the quota   used is summed from the pods there are at any moment, as they are now: nothing drifts, nothing is missed, and of two
- *   came, resizes, a deleted second  quotas in a namespace one stays when the other goes
+ *   pods that ran before the quota   usage is the sum over the present pods: nothing drifts, and if one of two quotas in a namespace is deleted
+ *   came, resizes, a deleted second  the other remains
  *   quota
  *   critical pods are refused        quota_options.critical_priority
- * Victims are another file's (preempt.h): per resource, never below min, and what else there is at
- * fault.
+ * The faults of its search for victims: preempt.h.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
@@ -51,8 +51,8 @@ struct quota_options {
 	 */
 	int32_t critical_priority;
 	/*
-	 * What namespaces without a quota get; has_default false: they are in no sum and under no
-	 * gate.
+	 * The quota of namespaces without one; has_default false: they are in no sum and have no
+	 * bound.
 	 */
 	bool has_default;
 	struct resources default_min, default_max;
@@ -60,12 +60,12 @@ struct quota_options {
 
 void quota_options_default(struct quota_options *o);
 
-/* One namespace's. */
+/* A namespace's quota. */
 struct quota {
 	const char *namespace, *name; /* name "" for the default quota */
 	struct resources min, max; /* as the object has them */
 	bool has_min, has_max;
-	/* bound pods, those that are being deleted too, and reservations that no view shows yet */
+	/* by bound pods, also those in deletion, and by reservations that no view shows yet */
 	struct resources used;
 	struct resources pending; /* active pods without a node */
 	uint32_t used_pods, pending_pods, assumed_pods;
@@ -83,114 +83,112 @@ struct quota {
 struct quota_book;
 
 /*
- * Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what
- * the ledger adds. Copy may be NULL. Both are held.
+ * The quotas of the view (of two in a namespace the oldest counts, then the first by name), with
+ * reservations, which may be NULL. Holds both.
  */
 struct quota_book *quota_book_new(struct view *v, struct reservations_copy *reservations,
 				  const struct quota_options *o);
 /*
- * Without a view, for tests and what-if: quotas are copied, in any order; of two in a namespace the
- * first counts. What `use` points to is borrowed.
+ * Without a view, for tests and what-if: copies the quotas, which may have any order; of two in a
+ * namespace the first counts. Borrows their `use`.
  */
 struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
 				 const struct quota_options *o);
 /*
- * As quota_book_new() of that view and that copy, at the cost of what changed since; the book is as
- * it was made, and what was added since is subtracted. False: nothing is changed, and a new one has
- * to be made. Copies are held.
+ * Updates the book to what quota_book_new() would return, at the cost of what changed. Pods added
+ * since must be subtracted before. False: the book is unchanged, and the caller must make a new
+ * one. Holds both.
  */
 bool quota_book_update(struct quota_book *b, struct view *v,
 		       struct reservations_copy *reservations);
 enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
- * What the cluster's nodes have allocatable, which quota_book_new() reads from the view. Corrected:
- * of a resource that they have less of than all min together each min counts as its part of that,
- * everywhere but in struct quota, which has what the object says. Of what is not in it every min is
- * taken as it is.
+ * Sets the allocatable resources of the cluster, which quota_book_new() reads from the view.
+ * Corrected: if all mins of a resource exceed the capacity, each min counts as its proportional
+ * part of it, except in struct quota. Mins of a resource that is not in the capacity count in
+ * full.
  */
 void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity);
 /*
- * What the nodes of a view have allocatable, those in deletion left out; `ready`: those only that
- * take pods now. False: the view does not know its nodes.
+ * The sum of allocatable over the nodes of a view, without nodes in deletion; `ready`: only of
+ * ready and uncordoned nodes. False: the view does not know its nodes.
  */
 bool quota_capacity_of(const struct view *v, bool ready, struct resources *out);
 /*
- * The namespace's pods without a node that are not counted as used: *at starts at 0. NULL: there
- * are no more, or the book has no view.
+ * Iterates over the namespace's pods without a node that do not count as used: *at starts at 0.
+ * NULL: no more pods, or the book has no view.
  */
 const struct kube_pod *quota_next_pending(const struct quota_book *b, const char *namespace,
 					  size_t *at);
 /*
- * Sets what a pod with those requests lacks on all nodes of the book's view that are large enough
- * for it and take pods; if every node has a part, all that is missing on some. Selectors, taints and
- * the number of pods are not looked at. Nothing is set where a node has room for it, or none is large enough.
+ * Sets the resources that a pod with those requests lacks on every node that takes pods and is large
+ * enough for it; if there is none, the resources that it lacks on some. Ignores selectors, taints
+ * and the number of pods. Sets nothing if a node has room or no node is large enough.
  */
 void quota_find_lacked(const struct quota_book *b, const struct resources *requests,
 		       struct resources *lacked);
 size_t quota_book_count(const struct quota_book *b);
 const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by namespace */
+size_t quota_book_index(const struct quota_book *b, const char *namespace); /* count: none */
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
 /*
- * What-if: another quota comes (false: the namespace has one already), or gets other bounds and
- * keeps what is used (false: there is none).
+ * What-if: inserts a quota (false: the namespace has one), or replaces its bounds and keeps its
+ * usage (false: it has none).
  */
 bool quota_book_insert(struct quota_book *b, const struct quota *q);
 bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
 /*
- * What min and max come to for that resource, min as it counts (quota_book_set_capacity()): where a
- * quota does not govern it, or upstream compares no bound of that name, 0 and INT64_MAX. False: no
- * such quota.
+ * The effective min (quota_book_set_capacity()) and max of the resource: 0 and INT64_MAX if the
+ * quota does not govern it, or upstream does not compare it. False: no such quota.
  */
 bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
 		  int64_t *min, int64_t *max);
 /*
- * A pod starts or is gone: used and used_pods. One undoes the other exactly, whatever the amounts,
- * as sums are kept in 128 bits and only what is told is cut at INT64_MAX; names that came in stay,
- * with 0. Namespaces without a quota are passed over, or get the default one. For one thread.
+ * Counts a pod in used and used_pods. Subtracting undoes adding exactly, whatever the amounts,
+ * since sums are kept in 128 bits and cut at INT64_MAX only in answers; new names stay, with 0.
+ * Namespaces without a quota are ignored, or get the default quota. For one thread.
  */
 void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests);
 void quota_book_subtract(struct quota_book *b, const char *namespace,
 			 const struct resources *requests);
 
-/*
- * Comparisons that preemption needs, by the book's variant: strictly more than the bound, so that
- * equal is not over. `more` is one pod's requests, or several pods' with the key `pods`, and may be
- * NULL; false for a namespace without a quota. Corrected: with `more` only resources it asks for
- * are compared, without it all that the quota names.
- */
-bool quota_over_min(const struct quota_book *b, const char *namespace,
-		    const struct resources *more);
-bool quota_over_max(const struct quota_book *b, const char *namespace,
-		    const struct resources *more);
-/* Whether all quotas together, and `more` for a pod of that namespace, are over the sum of mins. */
-bool quota_over_sum(const struct quota_book *b, const char *namespace,
-		    const struct resources *more);
+enum quota_bound { QUOTA_MAX, QUOTA_MIN, QUOTA_SUM_OF_MIN };
 
 /*
- * Whether the namespace's quota stays within its min with that, of all that somebody is guaranteed
- * and that it asks for; false where that is nothing.
+ * Whether the namespace's quota, or for QUOTA_SUM_OF_MIN all quotas together, are over the bound
+ * with `more`, by the book's variant. Equal is not over. `more` is one pod's requests, or several
+ * pods' with the key `pods`, and may be NULL. False for a namespace without a quota. Corrected: with
+ * `more` only resources it asks for are compared, without it all that the quota names.
+ */
+bool quota_is_over(const struct quota_book *b, enum quota_bound bound, const char *namespace,
+		   const struct resources *more);
+
+/*
+ * Whether the namespace's quota stays within its min with `more`, of all guaranteed resources that
+ * it requests; false if it requests none.
  */
 bool quota_within_min(const struct quota_book *b, const char *namespace,
 		      const struct resources *more);
 
-enum quota_gate {
+enum quota_admission {
 	QUOTA_ADMITTED,
 	QUOTA_NO_QUOTA, /* admitted: the namespace has none */
 	QUOTA_CRITICAL, /* admitted: by its priority */
-	QUOTA_NEVER, /* alone it asks for more than max: nothing can help */
+	QUOTA_NEVER, /* it requests more than max by itself: nothing can help */
 	QUOTA_OVER_MAX,
-	/* what is guaranteed to all is used up, and here not by others who could give it back */
+	/* all guarantees together are used up */
 	QUOTA_OVER_SUM,
 };
 
-const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overSumMin", .. */
+const char *
+quota_admission_name(enum quota_admission g); /* "admitted", "overMax", "overSumMin", .. */
 
 /*
- * A pod that has a node nominated: it counts for those of its namespace that are not more
- * important, and if its quota is within its min for others. The one that asks is passed over, by
- * its uid. Those that the ledger has reservations of do not belong here: they are in `used`.
+ * A pod with a nominated node: it counts for pods of its namespace with at most its priority, and,
+ * if its quota is within its min, for other quotas. The asking pod is skipped by its uid. Reserved
+ * pods do not belong here: they are in `used`.
  */
 struct quota_nominated {
 	const char *uid, *namespace;
@@ -203,38 +201,63 @@ struct quota_ask {
 	int32_t priority;
 	const struct resources *requests;
 	/*
-	 * What the book counts for this very pod already, as it was asked about before (its
-	 * reservation in the ledger); NULL: nothing.
+	 * The amounts that the book already counts for this pod, by its reservation; NULL:
+	 * nothing.
 	 */
 	const struct resources *reserved;
 	/*
-	 * It has a node nominated: pods were evicted for it. Corrected: within its min the sum over
-	 * all does not hold it up then. Those who preempt for it need not bring that sum below the
-	 * mins where it was above them before, by quotas that came to a running cluster, or a min
-	 * that was lowered: they make up for what it asks for, and no more (preempt.h). Without
-	 * this it would be refused when they are gone.
+	 * The pod has a nominated node: pods were evicted for it. Corrected: within its min the
+	 * sum over all quotas does not hold it up then. If usage already exceeded the sum of all
+	 * min, preemption freed only what the pod requests (preempt.h); without this flag the pod
+	 * would be refused afterwards.
 	 */
 	bool promised;
-	const struct quota_nominated *nominated; /* all there are */
+	const struct quota_nominated *nominated; /* all of the cluster */
 	size_t nominated_count;
 };
 
 /* The deciding resource and its numbers, in its own unit (resources.h). */
 struct quota_verdict {
-	enum quota_gate gate;
+	enum quota_admission reason;
 	bool admitted;
-	/* of the gate that refused, borrowed from the request or the book; NULL: none did */
+	/* the refusing resource, borrowed from the request or the book; NULL: admitted */
 	const char *resource;
 	int64_t used, asked, nominated,
 		bound; /* used + nominated + asked > bound: max of the quota, or the sum of mins */
-	struct error error; /* one sentence with the numbers, and what would unblock it */
+	struct error error; /* the reason with the numbers, and what would unblock the pod */
 };
 
 /*
- * O(resources) and a look at each nominated pod; no allocation, unless more than 28 extended
- * resources are asked for in all. Any thread, as long as nobody changes the book. In the order of
- * upstream: max first. Upstream knows no QUOTA_NEVER, and no QUOTA_CRITICAL.
+ * O(resources + nominated pods). Allocates only if the pods request more than 28 extended
+ * resources together. Any thread, as long as no thread changes the book. Max comes first, as
+ * upstream. Upstream has no QUOTA_NEVER and no QUOTA_CRITICAL.
  */
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v);
+
+/* --- status.used of the objects */
+
+/*
+ * The usage of every quota, in the order of quota_book_at(), by the book's variant:
+ *   upstream   pods in phase Running only; containers and init containers, without overhead,
+ *              sidecars and the pod's own resources
+ *   corrected  what the book counts: pods that are bound to a node and neither Succeeded nor
+ *              Failed, with all they request (kube_pod_requests())
+ * Has every name in min or max, with 0 if nothing of it is used, and other names that pods request.
+ * The book must be made of the view, without reservations. Freed with quota_status_free().
+ */
+struct resources *quota_status_new(const struct quota_book *b, const struct view *v);
+void quota_status_free(const struct quota_book *b, struct resources *status);
+
+/* --- amounts */
+
+/* The pod's request of that resource. Each pod is one of `pods`, where the key is missing. */
+int64_t quota_amount_of_pod(const struct resources *requests, const char *name);
+enum { QUOTA_TEXT_MAX = 32 };
+
+/*
+ * The exact amount: CPU in cores ("4.0", "0.25"), bytes in the largest unit that divides them
+ * ("1536Mi"), others as they are.
+ */
+void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX]);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Anybody who may edit a quota writes these, so each is read strictly and for itself: what is wrong
- * with one is a note that quotes it and says what is allowed, and the others count. Nothing here
- * depends on the locale.
+ * Editors of a quota write these, so each annotation is parsed strictly and by itself: an error
+ * quotes the value and says what is allowed, and the other annotations count. Nothing depends on
+ * the locale.
  */
 #include "aggregator/policy/quota/quota_annotations.h"
 
@@ -20,7 +20,7 @@
 #define WEIGHT_MAX    1000000
 #define EVICTIONS_MAX 1000000
 
-/* How much of a bad value is quoted. */
+/* Most characters quoted of a bad value. */
 enum { QUOTED = 40 };
 
 typedef bool read_annotation(const char *text, struct quota_annotations *out, struct error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people write on an ElasticQuota beyond min and max. Pure. */
+/* Annotations of an ElasticQuota beyond min and max. Pure. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_ANNOTATIONS_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_ANNOTATIONS_H
 
@@ -24,12 +24,12 @@ struct quota_annotations {
 	int64_t evictions_ns; /* 0: no bound */
 };
 
-/* What is wrong with each, "" where nothing is. */
+/* The error of each annotation; "" for none. */
 struct quota_annotation_notes {
 	struct error of[QUOTA_ANNOTATIONS];
 };
 
-/* One that cannot be read counts as absent. Returns how many these are; notes may be NULL. */
+/* Annotations with errors count as absent. Returns how many these are; notes may be NULL. */
 unsigned int quota_annotations_read(const struct labels *annotations, struct quota_annotations *out,
 				    struct quota_annotation_notes *notes);
 

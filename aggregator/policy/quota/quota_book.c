@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book has an entry for each namespace with a quota, found by name in a hash and kept sorted
- * beside it, and the sums over all of them. Adding or subtracting a pod changes its quota's rows
- * and the sums alike, so that admission never walks over quotas or pods.
+ * A book has an entry for each namespace with a quota, in a hash and in a sorted array, and the sums over
+ * all entries. Adding or subtracting a pod changes the rows of its quota and the sums, so admission
+ * never iterates over quotas or pods.
  *
- * Sums are kept in 128 bits: no number of pods can overflow them, so nothing has to be cut while
- * summing, and subtracting undoes adding to the last unit. What is told and compared is cut at
- * INT64_MAX.
+ * Sums are kept in 128 bits: no number of pods overflows them, and subtracting undoes adding exactly.
+ * Answers and comparisons are cut at INT64_MAX.
  *
- * What is in the sums over all:
- *   upstream   used and min of every quota, of every resource
- *   corrected  the same, whether a quota names the resource or not. A min counts as much as quota_scale.c leaves of it
+ * The sums over all have used and min of every quota and every resource, in the corrected variant also
+ * of resources that a quota does not name. A min counts as much as quota_scale.c leaves of it.
  */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 void quota_options_default(struct quota_options *o)
 {
@@ -59,8 +58,8 @@ static void fill_rows(struct quota_entry *e)
 }
 
 /*
- * Every pod is one of `pods`; where pods are not told, they are what is counted. What is told has
- * them only if the quota names them.
+ * Every pod is one of `pods`: without that key the number of pods counts. Answers have it only if
+ * the quota names it.
  */
 static void count_pods(struct quota_entry *e, enum quota_variant v)
 {
@@ -110,7 +109,7 @@ static void entry_free(struct quota_entry *e)
 
 /* --- the book --------------------------------------------------------------------------------- */
 
-/* Both at once, and weight 1: nothing else is known of it. */
+/* The default quota has min and max, and weight 1. */
 static struct quota default_quota(const struct quota_options *o, const char *namespace)
 {
 	return (struct quota){
@@ -159,7 +158,7 @@ void quota_book_free(struct quota_book *b)
 	free(b);
 }
 
-/* sign -1 takes them out again; names stay. */
+/* sign -1 subtracts them; names stay. */
 static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int sign)
 {
 	for (size_t i = 0; i < rows->count; i++) {
@@ -174,34 +173,31 @@ static void add_to_sums(struct quota_book *b, const struct quota_rows *rows, int
 	}
 }
 
-/* Where the namespace's entry is, or belongs. */
-static size_t place_of(const struct quota_book *b, const char *namespace)
+static int compare_entry(const void *namespace, const void *entry)
 {
-	size_t low = 0, high = b->count;
+	return strcmp(namespace, (*(struct quota_entry *const *)entry)->quota.namespace);
+}
 
-	/* Who puts them in order puts each behind the last. */
-	if (high && strcmp(b->sorted[high - 1]->quota.namespace, namespace) < 0)
-		return high;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+/* Where the namespace's entry is, or belongs. */
+static size_t find_place(const struct quota_book *b, const char *namespace)
+{
+	return array_lower_bound(namespace, b->sorted, b->count, sizeof(struct quota_entry *),
+				 compare_entry);
+}
 
-		if (strcmp(b->sorted[middle]->quota.namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+size_t quota_book_index(const struct quota_book *b, const char *namespace)
+{
+	size_t at = find_place(b, namespace);
+
+	return at < b->count && compare_entry(namespace, &b->sorted[at]) == 0 ? at : b->count;
 }
 
 static void link_entry(struct quota_book *b, struct quota_entry *e)
 {
-	size_t at = place_of(b, e->quota.namespace);
+	size_t at = find_place(b, e->quota.namespace);
 
-	assert(at == b->count || strcmp(b->sorted[at]->quota.namespace, e->quota.namespace) != 0);
-	if (b->count == b->room) {
-		b->room = b->room ? 2 * b->room : 16;
-		b->sorted = mem_realloc(b->sorted, b->room * sizeof(struct quota_entry *));
-	}
+	assert(at == b->count || compare_entry(e->quota.namespace, &b->sorted[at]) != 0);
+	b->sorted = array_grow(b->sorted, b->count, sizeof(struct quota_entry *));
 	memmove(b->sorted + at + 1, b->sorted + at, (b->count - at) * sizeof(struct quota_entry *));
 	b->sorted[at] = e;
 	b->count++;
@@ -251,8 +247,7 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	HASH_FIND_STR(b->hash, namespace, e);
 	if (!e)
 		return false;
-	for (at = 0; b->sorted[at] != e;)
-		at++;
+	at = find_place(b, namespace);
 	memmove(b->sorted + at, b->sorted + at + 1,
 		(b->count - at - 1) * sizeof(struct quota_entry *));
 	b->count--;
@@ -262,7 +257,7 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	return true;
 }
 
-/* To the last unit, also of what is more than can be told. */
+/* Copies usage exactly, also beyond INT64_MAX. */
 static void keep_used(struct quota_entry *to, const struct quota_entry *from)
 {
 	for (size_t i = 0; i < from->rows.count; i++)
@@ -353,7 +348,7 @@ static void change_by(struct quota_book *b, struct quota_entry *e, const struct 
 		change_amount(b, e, resource_name(RESOURCE_PODS), sign);
 }
 
-/* The one that may be changed: a namespace that has only the fallback gets its own. */
+/* The entry to change: a namespace with only the default quota gets its own entry. */
 static struct quota_entry *own_entry(struct quota_book *b, const char *namespace)
 {
 	struct quota_entry *e;
@@ -385,6 +380,6 @@ void quota_book_subtract(struct quota_book *b, const char *namespace,
 
 	if (!e)
 		return;
-	e->quota.used_pods--; /* below 0 it wraps, and comes back by adding */
+	e->quota.used_pods--; /* below 0 it wraps, and adding restores it */
 	change_by(b, e, requests, -1);
 }

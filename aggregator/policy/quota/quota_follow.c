@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book brought up to another view and another copy of the ledger, at the cost of what changed.
- * Namespaces whose pods ask for something else than before, and those whose reservations are
- * others, get their entry made anew, by the way all are made, so that nothing can be in it that
- * would not be in a new book.
+ * Updates a book to another view and other reservations, at the cost of what changed. Namespaces whose
+ * sums of requests or whose reservations changed get a new entry, made as quota_book_new() makes it.
  *
- * What did not change is known by its address: tables and reservations are immutable, and the book
- * holds those it was made of. Where the quotas themselves are others, or namespaces without one get
- * a default, it is not worth the trouble, and a new book is made.
+ * Tables and reservations are immutable and held by the book: an equal address means no change. If the
+ * quotas themselves changed, or namespaces have a default quota, the caller makes a new book.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -15,32 +12,19 @@
 
 #include "aggregator/policy/quota/quota_internal.h"
 
-/* Namespaces whose entries are made anew; borrowed, and told more than once perhaps. */
-struct names {
-	size_t count, room;
-	const char **of;
-};
-
-static void add_name(struct names *n, const char *name)
+/* The namespace may have no quota. */
+static void mark_stale(struct quota_book *b, const char *namespace)
 {
-	if (n->count && strcmp(n->of[n->count - 1], name) == 0)
-		return;
-	if (n->count == n->room) {
-		n->room = n->room ? 2 * n->room : 16;
-		n->of = mem_realloc(n->of, n->room * sizeof(*n->of));
-	}
-	n->of[n->count++] = name;
+	struct quota_entry *e;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	if (e)
+		e->stale = true;
 }
 
 static const struct object_table *table_of(const struct view *v, enum object_kind kind)
 {
 	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
-static bool are_quotas_same(const struct quota_book *b, const struct view *v)
-{
-	return b->view &&
-	       table_of(b->view, OBJECT_ELASTIC_QUOTA) == table_of(v, OBJECT_ELASTIC_QUOTA);
 }
 
 static bool is_same_sum(const struct namespace_sums *a, const struct namespace_sums *b)
@@ -49,8 +33,8 @@ static bool is_same_sum(const struct namespace_sums *a, const struct namespace_s
 	       resources_equal(&a->bound, &b->bound) && resources_equal(&a->pending, &b->pending);
 }
 
-/* Uses are borrowed from the view, and so change with it. */
-static void compare_sums(struct quota_book *b, const struct view *v, struct names *changed)
+/* The book borrows `use` from the view, and so it changes with the view. */
+static void compare_sums(struct quota_book *b, const struct view *v)
 {
 	if (b->view->namespaces == v->namespaces)
 		return;
@@ -61,7 +45,7 @@ static void compare_sums(struct quota_book *b, const struct view *v, struct name
 
 		q->use = is && is->use.pods ? &is->use : NULL;
 		if (was && is ? !is_same_sum(was, is) : was != is)
-			add_name(changed, q->namespace);
+			mark_stale(b, q->namespace);
 	}
 }
 
@@ -74,7 +58,7 @@ static int compare_entries(const struct reservation *a, const struct reservation
 	return order ? order : strcmp(a->uid, b->uid);
 }
 
-/* Its pod is no longer pending, or is now: another may have the same requests. */
+/* Whether its pod became pending or is no longer: another pod may have the same requests. */
 static bool is_other(const struct quota_book *b, const struct view *v, const struct reservation *r)
 {
 	return b->view->cluster != v->cluster &&
@@ -82,11 +66,11 @@ static bool is_other(const struct quota_book *b, const struct view *v, const str
 }
 
 /*
- * Both lists are in the ledger's order. An entry is never changed, and the copies hold theirs: the
- * same address is the same entry.
+ * Both lists have the order of the reservations. A reservation is immutable and held: an equal
+ * address means the same one.
  */
-static void compare_reservations(const struct quota_book *b, const struct view *v,
-				 const struct quota_counted *now, struct names *changed)
+static void compare_reservations(struct quota_book *b, const struct view *v,
+				 const struct quota_counted *now)
 {
 	size_t i = 0, k = 0;
 
@@ -98,33 +82,24 @@ static void compare_reservations(const struct quota_book *b, const struct view *
 
 		assert(first);
 		if (was != is || is_other(b, v, first))
-			add_name(changed, first->namespace);
+			mark_stale(b, first->namespace);
 		i += order <= 0;
 		k += order >= 0;
 	}
 }
 
-static int by_name(const void *a, const void *b)
+/* A new entry takes the place of the old one, which frees its name. */
+static void renew_stale(struct quota_book *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+	for (size_t i = 0; i < b->count; i++) {
+		char *name;
 
-static void renew_all(struct quota_book *b, struct names *changed)
-{
-	char *last = NULL;
-
-	if (changed->count)
-		qsort(changed->of, changed->count, sizeof(*changed->of), by_name);
-	for (size_t i = 0; i < changed->count; i++) {
-		/* The entry's own name goes with it. */
-		char *name = mem_strdup(changed->of[i]);
-
-		if (!last || strcmp(name, last) != 0)
-			quota_view_renew(b, name);
-		free(last);
-		last = name;
+		if (!b->sorted[i]->stale)
+			continue;
+		name = mem_strdup(b->sorted[i]->quota.namespace);
+		quota_view_renew(b, name);
+		free(name);
 	}
-	free(last);
 }
 
 bool quota_book_update(struct quota_book *b, struct view *v, struct reservations_copy *reservations)
@@ -133,20 +108,19 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct reservations
 	struct view *was = b->view;
 	struct reservations_copy *reservations_was = b->reservations;
 	struct quota_counted now;
-	struct names changed = {0};
 
-	if (b->fallback || !are_quotas_same(b, v))
+	if (b->fallback || !b->view ||
+	    table_of(b->view, OBJECT_ELASTIC_QUOTA) != table_of(v, OBJECT_ELASTIC_QUOTA))
 		return false;
 	now = quota_view_counted(reservations, generation);
-	compare_sums(b, v, &changed);
-	compare_reservations(b, v, &now, &changed);
+	compare_sums(b, v);
+	compare_reservations(b, v, &now);
 	b->view = view_hold(v);
 	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	free(b->counted);
 	b->counted = now.of;
 	b->counted_count = now.count;
-	renew_all(b, &changed);
-	free(changed.of);
+	renew_stale(b);
 	if (was->cluster != v->cluster)
 		quota_view_read_capacity(b);
 	else

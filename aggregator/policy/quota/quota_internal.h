@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of quotas share: amounts by resource name, and how a book keeps them. */
+/* Shared by the files of quotas: amounts by resource name, and the entries of a book. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 
@@ -16,8 +16,8 @@ typedef __int128 quota_amount;
 struct quota_row {
 	const char *name; /* owned, but those of the standard resources */
 	bool in_min, in_max, in_used; /* the key is there */
-	quota_amount named; /* min as the object says it; 0 where the key is not */
-	quota_amount min; /* and as it counts: less, where the cluster has less than all of them */
+	quota_amount named; /* min in the object; 0 without the key */
+	quota_amount min; /* effective min: less if the cluster has less than all mins together */
 	quota_amount max; /* 0 where the key is not */
 	quota_amount used;
 };
@@ -39,41 +39,42 @@ int64_t quota_clamp(quota_amount a);
 struct quota_entry {
 	struct quota quota; /* what it points to is owned, but `use` */
 	struct quota_rows rows;
+	bool stale; /* to be made anew (quota_follow.c) */
 	UT_hash_handle hh; /* by namespace */
 };
 
 struct quota_book {
 	struct quota_options options; /* its resources are owned */
-	size_t count, room;
+	size_t count;
 	struct quota_entry **sorted; /* owned with its entries; by namespace */
 	struct quota_entry *hash;
 	struct quota_rows sum; /* over all quotas, in the sense of the variant; max is not used */
-	/* What a namespace nobody has heard of gets; NULL: nothing. In no sum. */
+	/* The quota of an unknown namespace; NULL: none. In no sum. */
 	struct quota_entry *fallback;
-	bool scaled; /* some min counts for less than it says */
+	bool scaled; /* some effective min is less than in the object */
 	struct resources capacity; /* owned; empty: not known */
 	struct view *view; /* held; NULL: none */
 	struct reservations_copy *reservations; /* held; NULL: none */
 	size_t counted_count;
-	/* owned; of the copy: those that are in `used`, in its order */
+	/* owned; reservations of the copy that are in `used`, in its order */
 	const struct reservation **counted;
 };
 
 /* --- quota_scale.c */
 
-/* One that gets a part of something. */
+/* One part of a total. */
 struct quota_slice {
 	int64_t weight, give;
 	quota_amount rest; /* of total * weight / all weights */
-	size_t at; /* whose it is */
+	size_t at; /* index of its owner */
 };
 
 /*
- * total in proportion to the weights, of which some are above 0: whole units by the largest
- * remainder, of equal ones the first. The slices come out in another order.
+ * Divides total in proportion to the weights, of which some are above 0: whole units by the
+ * largest remainder, of equal ones the first. Reorders the slices.
  */
 void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
-/* After bounds or the capacity have changed. */
+/* Recomputes effective mins after bounds or the capacity have changed. */
 void quota_book_scale(struct quota_book *b);
 
 /* --- quota_view.c */
@@ -83,54 +84,55 @@ struct quota_counted {
 	const struct reservation **of; /* owned; NULL where there is no copy */
 };
 
-/* Those of the copy that a view of that generation does not show. */
+/* The reservations of the copy that a view of that generation does not show. */
 struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation);
 /* The pod of a reservation, if the view has it, without a node; else NULL. */
 const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r);
-/* What the nodes of the book's view have. */
+/* The index of the first object of the namespace, or where it belongs. */
+size_t quota_view_find(const struct object_table *t, const char *namespace);
+/* Reads the capacity from the book's view. */
 void quota_view_read_capacity(struct quota_book *b);
 /*
- * The namespace's entry again from the book's view and what is counted of the ledger; it has a
- * quota. To be scaled when all are renewed.
+ * Makes the entry of a namespace with a quota anew from the book's view and reservations. The
+ * caller scales the book when all entries are made.
  */
 void quota_view_renew(struct quota_book *b, const char *namespace);
 
 /* --- quota_book.c */
 
 struct quota_book *quota_book_alloc(const struct quota_options *o);
-/* Copies it into the book; the namespace must not have one. */
-/* Neither this nor taking it out scales anything. */
+/* Copies a quota into the book; the namespace must have none. Neither this nor dropping it scales. */
 struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q);
 /* False: there is none. */
 bool quota_book_drop(struct quota_book *b, const char *namespace);
 /* The namespace's entry, the fallback, or NULL. */
 const struct quota_entry *quota_book_entry(const struct quota_book *b, const char *namespace);
-/* Corrected: the quota says something about the resource. */
+/* Whether the quota names the resource. */
 static inline bool quota_names_row(const struct quota_row *row)
 {
 	return row && (row->in_min || row->in_max);
 }
 
-/* Some quota guarantees some of it. */
+/* Whether some quota guarantees the resource; `sum` is the row of all quotas. */
 static inline bool quota_is_guaranteed(const struct quota_row *sum)
 {
 	return sum && sum->min > 0;
 }
 
-/* What is compared of one resource. */
+/* The claims of one resource. */
 struct quota_claim {
 	const char *name;
 	quota_amount asked; /* by the pod itself */
-	quota_amount own; /* and by those nominated that count for its quota */
-	quota_amount total; /* and by those that count for the sum over all */
-	quota_amount floor; /* the sum over all may be as much, though the mins come to less */
+	quota_amount own; /* with nominated pods that count for its quota */
+	quota_amount total; /* with nominated pods that count for the sum over all */
+	quota_amount floor; /* the bound of the sum over all if the mins are less */
 };
 
 enum { QUOTA_CLAIMS_INLINE = 32 };
 
 /* The standard resources by their ids, then the others in the order they came. */
 struct quota_claims {
-	bool all; /* nothing is asked: what is used is compared alone */
+	bool all; /* no pod: usage alone is compared */
 	size_t count, room;
 	struct quota_claim *of; /* `inlined`, or owned where that was too small */
 	struct quota_claim inlined[QUOTA_CLAIMS_INLINE];
@@ -138,20 +140,20 @@ struct quota_claims {
 
 enum quota_part { QUOTA_ASKED, QUOTA_OWN, QUOTA_TOTAL }; /* each counts for those before it, too */
 
-/* more NULL: nothing is asked. Upstream does not count pods. */
+/* more NULL: no pod. Upstream does not count pods. */
 void quota_claims_init(struct quota_claims *c, enum quota_variant v, const struct resources *more);
 void quota_claims_fini(struct quota_claims *c);
-/* What another pod claims; sign -1 takes it away. */
+/* Adds what another pod claims; sign -1 subtracts it. */
 void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_part part, int sign,
 		      const struct resources *r);
 
 /*
- * Corrected: all that it asks for of what anybody is guaranteed stays within its quota's min; and
- * there is such a thing.
+ * Corrected: the pod requests some guaranteed resources, and stays within the min of its quota of
+ * all of them.
  */
-bool quota_is_owed(const struct quota_book *b, const struct quota_entry *e,
-		   const struct quota_claims *c);
-/* What the asking pod claims, with the nominated pods that count before it. */
+bool quota_claims_within_min(const struct quota_book *b, const struct quota_entry *e,
+			     const struct quota_claims *c);
+/* Reads the claims of the asking pod, with nominated pods that count before it. */
 void quota_claims_read(const struct quota_book *b, const struct quota_entry *e,
 		       const struct quota_ask *ask, struct quota_claims *c);
 
@@ -161,11 +163,9 @@ struct quota_excess {
 	quota_amount used, asked, claimed, bound; /* used + claimed > bound */
 };
 
-bool quota_excess_of_max(enum quota_variant v, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out);
-bool quota_excess_of_min(const struct quota_book *b, const struct quota_entry *e,
-			 const struct quota_claims *c, struct quota_excess *out);
-bool quota_excess_of_sum(const struct quota_book *b, const struct quota_claims *c,
-			 struct quota_excess *out);
+/* e is not read for QUOTA_SUM_OF_MIN. */
+bool quota_find_excess(const struct quota_book *b, const struct quota_entry *e,
+		       enum quota_bound bound, const struct quota_claims *c,
+		       struct quota_excess *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The amounts of a quota: min, max and used of each resource side by side, so that a comparison
- * looks at one row. The four standard resources are always there and found by their number; the
- * others are sorted by name, and there are as many as the quota and its pods name.
+ * The amounts of a quota: min, max and used of a resource in one row. The four standard resources
+ * have fixed rows; the others follow, sorted by name, as the quota and its pods name them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ void quota_rows_fini(struct quota_rows *r)
 	*r = (struct quota_rows){0, NULL};
 }
 
-/* Where it is, or belongs. */
+/* Where the row is, or belongs. */
 static size_t place_of(const struct quota_rows *r, const char *name, bool *found)
 {
 	size_t low = RESOURCE_STANDARD, high = r->count;
@@ -76,4 +76,42 @@ int64_t quota_clamp(quota_amount a)
 	if (a > INT64_MAX)
 		return INT64_MAX;
 	return a < -INT64_MAX ? -INT64_MAX : (int64_t)a;
+}
+
+int64_t quota_amount_of_pod(const struct resources *requests, const char *name)
+{
+	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
+
+	resources_find(requests, name, &amount);
+	return amount;
+}
+
+/* --- amounts as text -------------------------------------------------------------------------- */
+
+/* With at least one decimal, and no more than needed. */
+static void write_cores(int64_t milli, char out[QUOTA_TEXT_MAX])
+{
+	int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;
+	static const int64_t unit[] = {1000, 100, 10, 1};
+	int64_t rest = milli % 1000 / unit[decimals];
+
+	snprintf(out, QUOTA_TEXT_MAX, "%s%lld.%0*lld", milli < 0 ? "-" : "",
+		 llabs((long long)(milli / 1000)), decimals, llabs((long long)rest));
+}
+
+void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX])
+{
+	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	unsigned int unit = 0;
+
+	if (strcmp(resource, resource_name(RESOURCE_CPU)) == 0) {
+		write_cores(amount, out);
+		return;
+	}
+	while (resource_is_bytes(resource) && amount && amount % 1024 == 0 &&
+	       unit < sizeof(units) / sizeof(units[0]) - 1) {
+		amount /= 1024;
+		unit++;
+	}
+	snprintf(out, QUOTA_TEXT_MAX, "%lld%s", (long long)amount, units[unit]);
 }

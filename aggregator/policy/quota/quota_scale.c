@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where all quotas together are promised more of a resource than the nodes have, no order of pods
- * could keep the promises. Each min then counts as its part of the capacity, in proportion, so that
- * what counts adds up to what there is:
+ * If all mins together exceed what the nodes have of a resource, no order of pods could keep the
+ * guarantees. Each min then counts as its proportional part of the capacity:
  *
  *     guaranteed_i = min_i * capacity / sum of min       whole units, by the largest remainder
  *
- * That is what all else is about: the gate of sums, who is owed, who borrows, and below what nobody
- * is taken. Only of the corrected variant, as upstream knows no capacity; and not of a resource
- * that no node has, which is a misspelt name, or nodes that are still to come.
+ * Admission, borrowing and the protection of victims use this effective min. Corrected variant only,
+ * since upstream has no capacity. Resources that no node has are left alone: a misspelt name, or nodes
+ * that are still to come.
  */
 #include <assert.h>
 #include <stdlib.h>

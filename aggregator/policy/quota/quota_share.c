@@ -2,18 +2,18 @@
 /*
  * Of one resource, in whole units:
  *
- *     guaranteed_i  min_i, or its part of the capacity, in proportion to min, where all mins
- *                   together are more than that
+ *     guaranteed_i  min_i, or its part of the capacity in proportion to min, if all mins together
+ *                   exceed the capacity
  *     borrowed_i    max(0, used_i - guaranteed_i)
  *     unused_i      max(0, guaranteed_i - used_i)
  *     lent_i        its part of min(sum of borrowed, sum of unused), in proportion to unused
- *     fair_i        min(wanted_i, guaranteed_i), and its part of what is left of all guarantees by
- *                   weight, up to what it wants
+ *     fair_i        min(wanted_i, guaranteed_i), and its part of the rest of all guarantees by
+ *                   weight, up to wanted_i
  *
- * Parts are rounded by the largest remainder, so that they add up to the whole. The last is
- * progressive filling: a round gives everybody its part by weight; who needs less than that gets
- * what it needs and is out, and another round shares the rest; when nobody is out, the parts stand.
- * At most one round for each claimant.
+ * Parts are rounded by the largest remainder, so that they add up to the whole. fair_i is progressive
+ * filling: each round offers every claimant its part by weight; claimants that need less get what they
+ * need and leave, and the next round shares the rest; if none leaves, the parts are final. At most one
+ * round for each claimant.
  */
 #include "aggregator/policy/quota/quota_share.h"
 
@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/policy/quota/quota_text.h"
 
 #define WEIGHT_UNIT 1000
 #define WEIGHT_MAX  1000000000LL /* thousandths */
@@ -37,7 +36,7 @@ static int64_t weight_of(const struct quota_claimant *c)
 	return thousandths >= (double)WEIGHT_MAX ? WEIGHT_MAX : (int64_t)thousandths;
 }
 
-/* Those who still need something. */
+/* Claimants that still need a part. */
 static size_t find_needy(const struct quota_claimant *claimants, size_t count,
 			 struct quota_slice *parts)
 {
@@ -50,7 +49,7 @@ static size_t find_needy(const struct quota_claimant *claimants, size_t count,
 	return needy;
 }
 
-/* Who needs no more than its part gets that. False: nobody does. */
+/* Gives claimants that need no more than their part what they need. False: there is none. */
 static bool satisfy(struct quota_claimant *claimants, const struct quota_slice *parts, size_t count,
 		    int64_t *left)
 {
@@ -94,12 +93,12 @@ static int64_t at_least_0(int64_t amount)
 	return amount > 0 ? amount : 0;
 }
 
-/* Returns its min as the object says it. */
+/* Returns the min in the object. */
 static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 			const char *resource, struct quota_share *out)
 {
 	const struct quota_row *row = quota_rows_find(&e->rows, resource);
-	int64_t pending = 0, max;
+	int64_t max;
 
 	*out = (struct quota_share){0};
 	if (b->options.variant == QUOTA_CORRECTED && !quota_names_row(row) &&
@@ -108,8 +107,8 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	quota_bounds(b, e->quota.namespace, resource, &out->min, &max);
 	out->min = at_least_0(out->min);
 	out->used = row ? at_least_0(quota_clamp(row->used)) : 0;
-	resources_find(&e->quota.pending, resource, &pending);
-	out->wanted = quota_clamp((quota_amount)out->used + at_least_0(pending));
+	out->wanted = quota_clamp((quota_amount)out->used +
+				  at_least_0(resources_amount(&e->quota.pending, resource)));
 	if (out->wanted > max)
 		out->wanted = max > out->used ? max : out->used;
 	if (b->options.variant == QUOTA_CORRECTED)
@@ -117,25 +116,25 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	return out->min;
 }
 
-/* Upstream admits up to what is promised all the same. */
+/* Upstream admits up to the sum of mins all the same. */
 static void tell_alarm(const struct quota_book *b, const char *resource,
 		       struct quota_share_sum *sum)
 {
-	struct textbuf s;
+	char min[QUOTA_TEXT_MAX], there[QUOTA_TEXT_MAX];
 	int64_t capacity;
 
 	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
-	textbuf_start(&s, sum->alarm.text, sizeof(sum->alarm.text));
-	textbuf_add(&s, resource);
-	textbuf_add(&s, ": quotas guarantee ");
-	quota_add_amount(&s, resource, sum->min);
-	textbuf_add(&s, " together, and the cluster has ");
-	quota_add_amount(&s, resource, capacity);
-	textbuf_add(&s, b->options.variant == QUOTA_CORRECTED
-				? ": every min counts as a part of that"
-				: ": pods are admitted up to the sum, and then wait for a node");
-	textbuf_add(&s, "; lower some, or add nodes");
+	quota_amount_text(resource, sum->min, min);
+	quota_amount_text(resource, capacity, there);
+	error_set(
+		&sum->alarm,
+		"%s: quotas guarantee %s together, and the cluster has %s: %s; lower some, or add "
+		"nodes",
+		resource, min, there,
+		b->options.variant == QUOTA_CORRECTED
+			? "every min counts as a part of that"
+			: "pods are admitted up to the sum, and then wait for a node");
 }
 
 static void read_loans(struct quota_share *out, size_t count, struct quota_share_sum *sum)

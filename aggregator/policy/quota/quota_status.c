@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Upstream's status controller counts pods that run, and forgets overhead; so what it writes is
- * less than what its scheduler counts while images are pulled, and always for sandboxed pods. The
- * corrected one counts what the scheduler counts.
- *
- * For upstream's sums each running pod's specification is read again from its canonical text: that
- * is slow, and only who asks for the variant pays for it.
+ * Upstream's status controller counts running pods and forgets overhead, so its numbers are less
+ * than its scheduler's while images are pulled, and always for sandboxed pods. The corrected
+ * variant writes what the scheduler counts. For upstream's sums each running pod's specification
+ * is parsed again, which is slow.
  */
-#include "aggregator/policy/quota/quota_status.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,34 +36,17 @@ static void add_upstream(const struct kube_pod *pod, struct resources *out)
 	cJSON_Delete(json);
 }
 
-/* Where the quota of the namespace is told, or NULL. */
-static struct resources *find(const struct quota_book *b, const char *namespace,
-			      struct resources *status)
-{
-	size_t low = 0, high = b->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(b->sorted[middle]->quota.namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < b->count && strcmp(b->sorted[low]->quota.namespace, namespace) == 0)
-		return &status[low];
-	return NULL;
-}
-
 static void add_running(const struct quota_book *b, const struct view *v, struct resources *status)
 {
 	for (size_t n = 0; n < v->node_count; n++)
 		for (size_t i = 0; i < v->nodes[n]->pod_count; i++) {
 			const struct kube_pod *pod = v->nodes[n]->pods[i].pod;
-			struct resources *to = pod ? find(b, pod->object.namespace, status) : NULL;
+			size_t at = pod && pod->phase == POD_RUNNING
+					    ? quota_book_index(b, pod->object.namespace)
+					    : b->count;
 
-			if (to && pod->phase == POD_RUNNING)
-				add_upstream(pod, to);
+			if (at < b->count)
+				add_upstream(pod, &status[at]);
 		}
 }
 

@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The book of a cluster as it is: the quotas of the API, what the pods of their namespaces request
- * (view_namespace(), which the loop keeps), and what the ledger has promised and the view does not
- * show yet. So what is used is never counted on from what was: pods that ran before their quota
- * came, and pods that were resized, are in it as they are now.
+ * The book of a cluster: the quotas of the API, the requests of the pods of their namespaces
+ * (view_namespace()), and reservations that the view does not show yet. Usage is summed anew from the
+ * present pods, so pods that ran before their quota, and resized pods, count as they are now.
  *
- * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars
- * and the pod's own resources out.
+ * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars and
+ * the pod's own resources out.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
-/* A quota that nobody dates is younger than all that are. */
+/* A quota without a creation time is the youngest. */
 static int64_t age_order(const struct kube_quota *q)
 {
 	return q->created_ns ? q->created_ns : INT64_MAX;
 }
 
-/*
- * The oldest of those from `at` on that share a namespace, which stand together by name; *at moves
- * behind them.
- */
+/* The oldest of the quotas from *at on that share a namespace; *at moves behind them. */
 static const struct kube_quota *next_quota(const struct object_table *t, size_t *at)
 {
 	const struct kube_quota *best = (const struct kube_quota *)t->of[(*at)++];
@@ -39,7 +36,7 @@ static const struct kube_quota *next_quota(const struct object_table *t, size_t 
 	return best;
 }
 
-/* What the namespace's pods ask for; lists are borrowed. */
+/* Adds the requests of the namespace's pods; lists are borrowed. */
 static void add_sums(struct quota *q, const struct view *v)
 {
 	const struct namespace_sums *sums = view_namespace(v, q->namespace);
@@ -74,28 +71,15 @@ static void put_quota(struct quota_book *b, const struct view *v, const struct k
 	quota_book_put(b, &q);
 }
 
-static void put_quotas(struct quota_book *b, const struct view *v)
+static int compare_namespace(const void *namespace, const void *object)
 {
-	const struct object_table *t = v->cluster->tables[OBJECT_ELASTIC_QUOTA];
-
-	for (size_t at = 0; at < t->count;)
-		put_quota(b, v, next_quota(t, &at));
+	return strcmp(namespace, (*(struct object *const *)object)->namespace);
 }
 
-/* The first of the table that is not before the namespace. */
-static size_t find_quota(const struct object_table *t, const char *namespace)
+size_t quota_view_find(const struct object_table *t, const char *namespace)
 {
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(t->of[middle]->namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return array_lower_bound(namespace, t->of, t->count, sizeof(struct object *),
+				 compare_namespace);
 }
 
 static void put_default(struct quota_book *b, const struct view *v, const char *namespace)
@@ -111,7 +95,7 @@ static void put_default(struct quota_book *b, const struct view *v, const char *
 	quota_book_put(b, &q);
 }
 
-/* Every namespace there is, by its object or by its pods, that has no quota of its own. */
+/* Every namespace, by its object or by its pods, without a quota of its own. */
 static void put_defaults(struct quota_book *b, const struct view *v)
 {
 	const struct object_table *objects = v->cluster->tables[OBJECT_NAMESPACE];
@@ -134,7 +118,7 @@ const struct kube_pod *quota_view_pending(const struct view *v, const struct res
 											  : NULL;
 }
 
-/* What was promised is used, and no longer pending. */
+/* A reserved pod is used, and no longer pending. */
 static void add_reservation(struct quota_book *b, const struct reservation *r)
 {
 	const struct kube_pod *pod;
@@ -165,33 +149,23 @@ struct quota_counted quota_view_counted(const struct reservations_copy *c, uint6
 	return counted;
 }
 
-/* The place of the first that is not before the namespace. */
-static size_t find_counted(const struct quota_book *b, const char *namespace)
+static int compare_counted(const void *namespace, const void *reservation)
 {
-	size_t low = 0, high = b->counted_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(b->counted[middle]->namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return strcmp(namespace, (*(const struct reservation *const *)reservation)->namespace);
 }
 
 void quota_view_renew(struct quota_book *b, const char *namespace)
 {
 	const struct object_table *t = b->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
-	size_t at = find_quota(t, namespace);
+	size_t at = quota_view_find(t, namespace);
 
 	if (!quota_book_drop(b, namespace))
-		return; /* reservations where there is no quota */
+		return; /* reservations of a namespace without a quota */
 	put_quota(b, b->view, next_quota(t, &at));
-	for (size_t i = find_counted(b, namespace);
-	     i < b->counted_count && strcmp(b->counted[i]->namespace, namespace) == 0; i++)
-		add_reservation(b, b->counted[i]);
+	at = array_lower_bound(namespace, b->counted, b->counted_count,
+			       sizeof(const struct reservation *), compare_counted);
+	for (; at < b->counted_count && strcmp(b->counted[at]->namespace, namespace) == 0; at++)
+		add_reservation(b, b->counted[at]);
 }
 
 /* --- what the nodes have */
@@ -230,7 +204,7 @@ const struct kube_pod *quota_next_pending(const struct quota_book *b, const char
 	const struct object_table *t = c ? c->tables[OBJECT_POD] : NULL;
 
 	if (t && !*at)
-		*at = find_quota(t, namespace);
+		*at = quota_view_find(t, namespace);
 	while (t && *at < t->count && strcmp(t->of[*at]->namespace, namespace) == 0) {
 		const struct kube_pod *pod = (const struct kube_pod *)t->of[(*at)++];
 		const struct object *o = &pod->object;
@@ -243,7 +217,7 @@ const struct kube_pod *quota_next_pending(const struct quota_book *b, const char
 	return NULL;
 }
 
-/* By bits: the standard resources by their ids, then the extended ones of the request, up to 64. */
+/* Bits: the standard resources by their ids, then the extended ones of the request, up to 64. */
 enum { EXTENDED_MAX = 64 - RESOURCE_STANDARD };
 
 static uint64_t find_missing(const struct resources *requests, const struct resources *all,
@@ -257,11 +231,10 @@ static uint64_t find_missing(const struct resources *requests, const struct reso
 			missing |= 1ULL << id;
 	for (uint32_t i = 0; i < requests->extended_count && i < EXTENDED_MAX; i++) {
 		const struct resource_extended *asked = &requests->extended[i];
-		int64_t have = 0, taken = 0;
 
-		resources_find(all, asked->name, &have);
-		resources_find(used, asked->name, &taken);
-		if (asked->amount > 0 && (quota_amount)asked->amount + taken > have)
+		if (asked->amount > 0 &&
+		    (quota_amount)asked->amount + resources_amount(used, asked->name) >
+			    resources_amount(all, asked->name))
 			missing |= 1ULL << (RESOURCE_STANDARD + i);
 	}
 	return missing;
@@ -319,8 +292,8 @@ struct quota_book *quota_book_new(struct view *v, struct reservations_copy *rese
 	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	b->counted = counted.of;
 	b->counted_count = counted.count;
-	if (v->cluster)
-		put_quotas(b, v);
+	for (size_t at = 0; v->cluster && at < v->cluster->tables[OBJECT_ELASTIC_QUOTA]->count;)
+		put_quota(b, v, next_quota(v->cluster->tables[OBJECT_ELASTIC_QUOTA], &at));
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
 	quota_view_read_capacity(b);

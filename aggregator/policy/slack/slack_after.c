@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Units after a drain. Their size is a part of the average node, and so another one when nodes are
- * gone that are not average. A drain that leaves today's units a place, and not those to come,
- * would call for new nodes as soon as the size follows (slack_state.c). So a wave is asked about
- * with the units after it: all of today's are taken away, and as many of those to come as no
- * balloons hold are placed, where units stand already, then fullest node first.
+ * Units after a drain. Their size is a part of the average node, so it changes when nodes that are not
+ * average leave. A drain that leaves room for today's units, but not for the units after it, would
+ * require new nodes as soon as the size follows (slack_state.c). So the check of a wave takes
+ * today's units away and places the units after it, as many as balloons do not hold: on nodes of
+ * today's units, then on the fullest nodes.
  *
- * As many may stay unplaced as are today.
+ * As many may stay unplaced as today.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void make_target(const struct slack_basis *b, const place_node *gone, siz
 	free(nodes);
 }
 
-/* As slack_guard_ask(): filters behind the scheduler's move nobody who stands. */
+/* As slack_guard_ask(): evenkeel's own filters never move a placed placeholder. */
 static bool may_stand(struct place *p, place_pod pod, place_node n)
 {
 	enum place_filter f = place_check(p, pod, n);
@@ -80,7 +80,7 @@ static bool may_stand(struct place *p, place_pod pod, place_node n)
 	return f == PLACE_FITS || f >= PLACE_USE_CAP;
 }
 
-/* The nodes of today's units, whose places are free then. The caller frees them. */
+/* Takes today's units away. Returns their nodes, for the caller to free. */
 static place_node *take_units(const struct slack_result *r, struct place *p, const place_pod *pods,
 			      size_t *count)
 {
@@ -98,7 +98,7 @@ static place_node *take_units(const struct slack_result *r, struct place *p, con
 	return from;
 }
 
-/* How many of `wanted` find no place. */
+/* Places units. Returns how many of `wanted` find no node. */
 static int64_t place_units(struct place *p, const struct kube_pod *record, int64_t wanted,
 			   const place_node *stood, size_t count)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time is cut into spans as long as a node needs to start. Of each span is kept how many pods of
- * which shape were created in it; a span in which nobody came needs no room and still counts.
+ * Time is divided into spans as long as a node needs to start. For each span the pods created in it are
+ * counted by shape; spans without arrivals count, too.
  *
- * Pods are met again at every look. What is new is told by creation times: later than all that the
- * looks before have seen. API servers write whole seconds, and a pod is seen a moment after its
- * second, so a look counts those created until SETTLED_NS ago; later ones are the next look's. A
- * pod that came and went between two looks is not counted.
+ * Every look sees all pods again. New pods are recognised by their creation times, later than the last
+ * look's. API servers write whole seconds, and a pod is seen a moment after its second, so a look
+ * counts pods created until SETTLED_NS ago and leaves later ones to the next. Pods that came and went
+ * between two looks are not counted.
  */
 #include "aggregator/policy/slack/slack_arrivals.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define WATCHED_NS (24 * 3600 * 1000000000LL)
@@ -50,7 +51,7 @@ void slack_arrivals_begin(struct slack_arrivals *a, int64_t now_ns)
 		return;
 	a->started = true;
 	a->seen_ns = a->until_ns;
-	/* The span that is under way was not watched from its beginning. */
+	/* The current span was not watched from its beginning. */
 	a->first_span = a->seen_ns / a->span_ns + 1;
 }
 
@@ -59,10 +60,7 @@ void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
 {
 	if (created_ns <= a->seen_ns || created_ns > a->until_ns)
 		return;
-	if (a->count == a->room) {
-		a->room = a->room ? a->room * 2 : 64;
-		a->of = mem_realloc(a->of, a->room * sizeof(*a->of));
-	}
+	a->of = array_grow(a->of, a->count, sizeof(*a->of));
 	a->of[a->count++] = (struct slack_arrival){created_ns / a->span_ns, *shape, 1};
 }
 
@@ -79,7 +77,7 @@ static void merge(struct slack_arrivals *a)
 	a->count = kept;
 }
 
-/* Spans that are too old, and whole ones while there are too many. */
+/* Drops spans that are too old, and whole spans while there are too many. */
 static void forget(struct slack_arrivals *a, int64_t now_ns)
 {
 	int64_t oldest = (now_ns - a->keep_ns) / a->span_ns;
@@ -108,7 +106,7 @@ void slack_arrivals_end(struct slack_arrivals *a, int64_t now_ns)
 	forget(a, now_ns);
 }
 
-/* The span that has not ended, or not settled, is not among them. */
+/* Unfinished and unsettled spans are not among them. */
 int64_t slack_arrivals_needed(int64_t span_ns)
 {
 	return (WATCHED_NS + span_ns - 1) / span_ns;
@@ -123,19 +121,12 @@ int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns)
 
 /* --- percentiles */
 
-static int compare_int(const void *left, const void *right)
-{
-	const int64_t *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
-/* Nearest rank over so many spans, of which only those that are not 0 are given. */
+/* Nearest rank over `spans` values, of which only the nonzero ones are given. */
 static int64_t p95(int64_t *sums, size_t count, int64_t spans)
 {
 	int64_t rank = (spans * 95 + 99) / 100, zeros = spans - (int64_t)count;
 
-	qsort(sums, count, sizeof(*sums), compare_int);
+	qsort(sums, count, sizeof(*sums), array_compare_int64);
 	return rank <= zeros ? 0 : sums[rank - zeros - 1];
 }
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Balloons: placeholders that are real pods, as slack_yaml.h describes them. Who applied those
- * objects has the room twice over unless each of them stands for a placeholder:
+ * Balloons: placeholders that are real pods, as slack_yaml.h describes them. They hold room, so each must
+ * stand for a placeholder:
  *
- *   demand   a balloon is none: it does not count as requested, nor as an arrival
- *   held     one on a node that counts holds the room of one placeholder of its class, if it is as
- *            large as that is; so many fewer are placed beside it. Units are room and no pods to
- *            come: theirs hold together as many as all that they hold comes to, whatever the size
- *            of a unit was when they were applied. One that is pending holds nothing, nor does one
- *            that is on its way out
- *   slots    it is no obstacle, as the scheduler preempts it for whoever comes
+ *   demand   a balloon is none: it counts neither as requested nor as an arrival
+ *   held     a balloon on a node that counts, at least as large as a placeholder of its class, replaces
+ *            one. Balloons of units replace as many units as their sum comes to, whatever the size of a
+ *            unit when they were applied. A balloon that is pending or in deletion holds nothing
+ *   slots    a balloon is no obstacle, since the scheduler preempts it
  *
- * It is known by its label, and by a priority below 0: a pod that nobody can preempt is no slack,
- * whatever label it has. Its class is told by its namespace and the label's value, the name that
- * objects of the class have.
+ * A balloon has its label and a priority below 0: a pod that no other can preempt is no slack. Its
+ * namespace and the label's value, the name of the class's objects, identify the class.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -34,10 +31,7 @@ static uint32_t hash_of(const char *text)
 	return hash;
 }
 
-/*
- * Where letters are lost, or the kind and the name could be cut elsewhere, a hash of the key tells
- * classes apart.
- */
+/* A hash of the key tells classes apart if characters are lost or cut. */
 void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN])
 {
 	const char *slash = strchr(key, '/'), *from = slash ? slash + 1 : key;
@@ -63,7 +57,7 @@ bool slack_is_balloon(const struct kube_pod *pod)
 	       labels_find(&pod->template->labels, SLACK_CLASS_LABEL);
 }
 
-/* --- what they hold */
+/* --- counting */
 
 struct named {
 	UT_hash_handle hh;
@@ -100,13 +94,6 @@ static void free_names(struct named *all)
 	}
 }
 
-static uint32_t count_units(const struct slack_amount *room, const struct slack_amount *unit)
-{
-	int64_t count = slack_slots(room, 1, unit);
-
-	return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-}
-
 static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod,
 			  struct slack_amount *of_units)
 {
@@ -114,17 +101,21 @@ static void count_balloon(struct slack_run *r, struct named *classes, const stru
 	const struct slack_amount holds = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
 	char *name = mem_printf("%s/%s", pod->object.namespace,
 				labels_find(&pod->template->labels, SLACK_CLASS_LABEL));
+	struct slack_entry *e;
 	struct named *n;
+	int64_t count;
 
 	HASH_FIND(hh, classes, name, strlen(name), n);
 	free(name);
 	if (!n)
 		return;
-	if (r->classes[n->class]->kind == SLACK_UNIT) {
+	e = r->classes[n->class];
+	if (e->kind == SLACK_UNIT) {
 		slack_amount_add(of_units, &holds, 1);
-		r->balloons[n->class] = count_units(of_units, &r->classes[n->class]->pattern.shape);
-	} else if (slack_amount_fits(&r->classes[n->class]->pattern.shape, &holds)) {
-		r->balloons[n->class]++;
+		count = slack_slots(of_units, 1, &e->pattern.shape);
+		e->balloons = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+	} else if (slack_amount_fits(&e->pattern.shape, &holds)) {
+		e->balloons++;
 	}
 }
 
@@ -146,17 +137,19 @@ void slack_count_balloons(struct slack_run *r)
 
 uint32_t slack_missing(const struct slack_run *r, uint32_t class)
 {
-	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
+	const struct slack_entry *e = r->classes[class];
+	uint32_t held = e->placed + e->balloons;
 
-	return held < wanted ? wanted - held : 0;
+	return held < e->wanted ? e->wanted - held : 0;
 }
 
 uint32_t slack_surplus(const struct slack_run *r, uint32_t class)
 {
-	uint32_t held = r->placed[class] + r->balloons[class], wanted = r->classes[class]->wanted;
-	uint32_t surplus = held > wanted ? held - wanted : 0;
+	const struct slack_entry *e = r->classes[class];
+	uint32_t held = e->placed + e->balloons;
+	uint32_t surplus = held > e->wanted ? held - e->wanted : 0;
 
-	return surplus < r->placed[class] ? surplus : r->placed[class];
+	return surplus < e->placed ? surplus : e->placed;
 }
 
 void slack_take_balloons(struct slack_run *r)

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a move would leave where he may not stand. Affinity to pods and topology spread are asked of
- * who comes, and then never again: others who come or go later make wrong what was right. A real
- * pod stays where it is all the same, but a placeholder is a promise that such a pod could come
- * there now. So it must hold after each step that every placeholder may stand where it is, as if it
- * came last:
+ * Placeholders whose constraints a move would violate. The scheduler checks affinity to pods and
+ * topology spread only when a pod comes; later changes can violate them. A real pod stays all the same,
+ * but a placeholder promises that such a pod could come there now. So after each step every
+ * placeholder must fit on its node as if it came last:
  *
- *   who comes, and makes way   goes only where all who mind him may stay (slack_place.c)
- *   who is given up            is, if he can be chosen, one whom nobody misses (slack_step.c)
- *   who is pushed out          takes those along that could not stay without him (slack_step.c)
+ *   placed, displaced    goes only to nodes where the constraints of other placeholders hold
+ *                        (slack_place.c)
+ *   given up             preferably a placeholder that no constraint needs (slack_verify.c)
+ *   pushed out           takes those along whose constraints it satisfied (slack_verify.c)
  *
- * Of its own class, who comes breaks nobody: what it counted for itself when it came, it counts for
- * them as well.
+ * A placeholder never violates constraints of its own class by coming: the check of its own constraints
+ * covers theirs.
  *
- * Each question is one take, check and put, of every placeholder of the classes that mind the one
- * that moved. All questions of a step together are bounded: when they are spent nobody moves any
- * more who is minded.
+ * Each check is one take, check and put, of every placeholder of the classes that mind the moved one.
+ * The checks of a step are bounded: when they are spent, minded placeholders stay.
  */
 #include <stdlib.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define NONE UINT32_MAX
@@ -28,7 +28,7 @@ enum { GUARD_ASKS = 2000000 };
 
 void slack_guard_init(struct slack_run *r)
 {
-	uint32_t count = (uint32_t)r->class_count, room = 0, at = 0;
+	uint32_t count = (uint32_t)r->class_count, at = 0;
 
 	r->asks = GUARD_ASKS;
 	r->minders_from = mem_zalloc((size_t)count + 1, sizeof(*r->minders_from));
@@ -40,10 +40,7 @@ void slack_guard_init(struct slack_run *r)
 			if (!e->pattern.is_company || !e->wanted ||
 			    !place_minds(r->place, e->probe, r->classes[class]->probe))
 				continue;
-			if (at == room) {
-				room = room ? room * 2 : 64;
-				r->minders = mem_realloc(r->minders, room * sizeof(*r->minders));
-			}
+			r->minders = array_grow(r->minders, at, sizeof(*r->minders));
 			r->minders[at++] = other;
 		}
 	}
@@ -60,14 +57,15 @@ enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder)
 	place_take(r->place, pod);
 	f = place_check(r->place, pod, n);
 	place_revert(r->place, m);
-	/* Filters behind the scheduler's are ours, and move nobody who stands. */
+	/* evenkeel's own filters never move a placed placeholder. */
 	return f >= PLACE_USE_CAP ? PLACE_FITS : f;
 }
 
-/* By where the simulation has them, which may be a trial. */
+/* Uses the places in the simulation, which may be a trial. */
 static bool class_is_broken(struct slack_run *r, uint32_t class)
 {
-	for (uint32_t h = r->holders_of[class]; h != NONE; h = r->holders[h].next_of_class) {
+	for (uint32_t h = r->classes[class]->first_holder; h != NONE;
+	     h = r->holders[h].next_of_class) {
 		if (place_where(r->place, r->holders[h].pod) == PLACE_NONE)
 			continue;
 		if (!r->asks) {

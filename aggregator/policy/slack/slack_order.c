@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes first: of classes the one with the fewest choices, of nodes the fullest.
+ * The order of classes and nodes: classes with the fewest choices first, fullest nodes first.
  *
- *   choices = nodes whose labels and taints admit it, or domains of a topology key that it minds
- *             others in, whichever are fewer
+ *   choices = nodes whose labels and taints admit the class, or domains of a topology key of its
+ *             constraints, whichever are fewer
  *
  * Shares are compared crosswise, without rounding.
  */
@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* --- the order of classes */
 
-/* Without rounding: products of two amounts fit in 128 bits. */
+/* Products of two amounts fit in 128 bits. */
 static int compare_fractions(int64_t a, int64_t a_of, int64_t b, int64_t b_of)
 {
 	__int128 left = (__int128)a * b_of, right = (__int128)b * a_of;
@@ -45,15 +46,15 @@ int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
 	return compare_fractions(left, left_of, right, right_of);
 }
 
-struct value {
-	UT_hash_handle hh;
-	const char *text;
-};
+static int compare_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static uint32_t count_values(const struct slack_run *r, const char *key)
 {
-	struct value *values = NULL, *v, *next;
-	uint32_t count = 0;
+	const char **values = mem_zalloc(r->survey.count + 1, sizeof(char *));
+	uint32_t count = 0, distinct = 0;
 
 	for (size_t n = 0; n < r->survey.count; n++) {
 		const char *text =
@@ -61,58 +62,36 @@ static uint32_t count_values(const struct slack_run *r, const char *key)
 				? labels_find(&r->view->nodes[n]->model->node->labels, key)
 				: NULL;
 
-		if (!text)
-			continue;
-		HASH_FIND_STR(values, text, v);
-		if (v)
-			continue;
-		v = mem_zalloc(1, sizeof(*v));
-		v->text = text;
-		HASH_ADD_KEYPTR(hh, values, v->text, strlen(v->text), v);
-		count++;
+		if (text)
+			values[count++] = text;
 	}
-	v = values;
-	HASH_CLEAR(hh, values);
-	for (; v; v = next) {
-		next = v->hh.next;
-		free(v);
-	}
-	return count;
+	qsort(values, count, sizeof(char *), compare_text);
+	for (uint32_t i = 0; i < count; i++)
+		distinct += i == 0 || strcmp(values[i - 1], values[i]) != 0;
+	free(values);
+	return distinct;
 }
 
-/* What was counted of a topology key; thousands of classes have a few of these. */
-struct counted {
-	UT_hash_handle hh;
-	const char *key; /* borrowed */
-	uint32_t domains;
+/* Domains by topology key; thousands of classes share a few keys. */
+struct topologies {
+	size_t count;
+	struct topology {
+		const char *key; /* borrowed */
+		uint32_t domains;
+	} * of; /* owned */
 };
 
-static uint32_t count_domains(const struct slack_run *r, struct counted **known, const char *key)
+static uint32_t count_domains(const struct slack_run *r, struct topologies *known, const char *key)
 {
-	struct counted *c;
-
-	HASH_FIND_STR(*known, key, c);
-	if (!c) {
-		c = mem_zalloc(1, sizeof(*c));
-		c->key = key;
-		c->domains = count_values(r, key);
-		HASH_ADD_KEYPTR(hh, *known, c->key, strlen(c->key), c);
-	}
-	return c->domains;
+	for (size_t i = 0; i < known->count; i++)
+		if (strcmp(known->of[i].key, key) == 0)
+			return known->of[i].domains;
+	known->of = array_grow(known->of, known->count, sizeof(*known->of));
+	known->of[known->count] = (struct topology){key, count_values(r, key)};
+	return known->of[known->count++].domains;
 }
 
-static void forget_counted(struct counted *known)
-{
-	struct counted *c = known, *next;
-
-	HASH_CLEAR(hh, known);
-	for (; c; c = next) {
-		next = c->hh.next;
-		free(c);
-	}
-}
-
-static uint32_t count_choices(struct slack_run *r, struct counted **known,
+static uint32_t count_choices(struct slack_run *r, struct topologies *known,
 			      const struct slack_entry *e)
 {
 	uint32_t choices = slack_ground_of(r, e->probe)->count;
@@ -148,18 +127,18 @@ static int compare_ordered(const void *left, const void *right)
 void slack_order_classes(struct slack_run *r)
 {
 	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
-	struct counted *known = NULL;
+	struct topologies known = {0};
 
 	for (uint32_t c = 0; c < r->class_count; c++)
 		list[c] = (struct ordered){r, c,
 					   slack_is_out_of_time(r)
 						   ? 0
 						   : count_choices(r, &known, r->classes[c])};
-	forget_counted(known);
+	free(known.of);
 	qsort(list, r->class_count, sizeof(*list), compare_ordered);
 	for (uint32_t i = 0; i < r->class_count; i++) {
 		r->order[i] = list[i].class;
-		r->rank[list[i].class] = i;
+		r->classes[list[i].class]->rank = i;
 	}
 	free(list);
 }
@@ -169,10 +148,10 @@ void slack_order_classes(struct slack_run *r)
 /* The larger share that is requested of a node. */
 static void fill_of(const struct slack_run *r, place_node n, int64_t *part, int64_t *whole)
 {
-	struct slack_amount used = r->survey.whole[n];
+	struct slack_amount used = r->survey.nodes[n].whole;
 
-	slack_amount_add(&used, &r->left[n], -1);
-	share_of(&used, &r->survey.whole[n], part, whole);
+	slack_amount_add(&used, &r->survey.nodes[n].left, -1);
+	share_of(&used, &r->survey.nodes[n].whole, part, whole);
 }
 
 int slack_compare_share(const struct slack_run *r, place_node a, place_node b)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placing what is missing. The class with the fewest choices goes first; each placeholder goes to
- * the fullest node that takes it, so that empty nodes stay empty and can be drained. Pods of a
- * class are alike: where one found no place, the others are not asked.
+ * Places the missing placeholders. Classes with the fewest choices go first, each placeholder to the
+ * fullest node that takes it, so that empty nodes stay empty for drains. Pods of a class are alike:
+ * where one found no node, the others are not tried.
  *
- * Before a new node is asked for, placeholders with more choices make way, one step deep: on one
- * node, those that come later in the order are taken until there is room, and each must find
- * another place at once. Else all of it is undone.
+ * Before a new node is needed, placeholders with more choices are displaced, one step deep: on one
+ * node, later ones in the order are taken until there is room, and each must find another node at once.
+ * Otherwise all of it is undone.
  *
- * Nobody goes where one who stands already could not stay (slack_guard.c).
+ * A placeholder goes only where the constraints of placed ones hold (slack_guard.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define NONE UINT32_MAX
@@ -22,57 +23,64 @@
 
 uint32_t slack_holder_new(struct slack_run *r, uint32_t class)
 {
-	uint32_t h = r->spare[class];
+	struct slack_entry *e = r->classes[class];
+	uint32_t h = e->spare;
 
 	if (h != NONE) {
-		r->spare[class] = r->holders[h].next;
+		e->spare = r->holders[h].next;
 		return h;
 	}
-	if (r->holder_count == r->holder_room) {
-		r->holder_room = r->holder_room ? r->holder_room * 2 : 64;
-		r->holders = mem_realloc(r->holders, r->holder_room * sizeof(*r->holders));
-	}
+	r->holders = array_grow(r->holders, r->holder_count, sizeof(*r->holders));
 	h = (uint32_t)r->holder_count++;
 	r->holders[h] = (struct slack_holder){
-		.pod = place_add_pod(r->place, r->classes[class]->pattern.record),
+		.pod = place_add_pod(r->place, e->pattern.record),
 		.class = class,
 		.node = PLACE_NONE,
 		.next = NONE,
-		.next_of_class = r->holders_of[class],
+		.next_of_class = e->first_holder,
 	};
-	r->holders_of[class] = h;
+	e->first_holder = h;
 	return h;
 }
 
 void slack_holder_put(struct slack_run *r, uint32_t holder, place_node n)
 {
 	struct slack_holder *h = &r->holders[holder];
+	struct slack_node *node = &r->survey.nodes[n];
 
 	place_put(r->place, h->pod, n);
 	h->node = n;
-	h->next = r->first[n];
-	r->first[n] = holder;
-	r->placed[h->class]++;
-	slack_amount_add(&r->left[n], &r->classes[h->class]->pattern.shape, -1);
+	h->next = node->first_holder;
+	node->first_holder = holder;
+	r->classes[h->class]->placed++;
+	slack_amount_add(&node->left, &r->classes[h->class]->pattern.shape, -1);
+}
+
+static void give_back(struct slack_run *r, uint32_t holder)
+{
+	struct slack_entry *e = r->classes[r->holders[holder].class];
+
+	r->holders[holder].next = e->spare;
+	e->spare = holder;
 }
 
 void slack_holder_take(struct slack_run *r, uint32_t holder)
 {
 	struct slack_holder *h = &r->holders[holder];
-	uint32_t *at = &r->first[h->node];
+	struct slack_node *node = &r->survey.nodes[h->node];
+	uint32_t *at = &node->first_holder;
 
 	place_take(r->place, h->pod);
 	while (*at != holder)
 		at = &r->holders[*at].next;
 	*at = h->next;
-	r->placed[h->class]--;
-	slack_amount_add(&r->left[h->node], &r->classes[h->class]->pattern.shape, 1);
+	r->classes[h->class]->placed--;
+	slack_amount_add(&node->left, &r->classes[h->class]->pattern.shape, 1);
 	h->node = PLACE_NONE;
-	h->next = r->spare[h->class];
-	r->spare[h->class] = holder;
+	give_back(r, holder);
 }
 
-/* --- making way */
+/* --- displacing */
 
 enum { DISPLACED_MAX = 32 };
 
@@ -82,13 +90,13 @@ static size_t later_on(const struct slack_run *r, place_node n, uint32_t class,
 {
 	size_t count = 0;
 
-	for (uint32_t h = r->first[n]; h != NONE; h = r->holders[h].next) {
-		uint32_t rank = r->rank[r->holders[h].class];
+	for (uint32_t h = r->survey.nodes[n].first_holder; h != NONE; h = r->holders[h].next) {
+		uint32_t rank = r->classes[r->holders[h].class]->rank;
 		size_t at = count;
 
-		if (rank <= r->rank[class])
+		if (rank <= r->classes[class]->rank)
 			continue;
-		while (at > 0 && r->rank[r->holders[later[at - 1]].class] < rank)
+		while (at > 0 && r->classes[r->holders[later[at - 1]].class]->rank < rank)
 			at--;
 		if (at == DISPLACED_MAX)
 			continue;
@@ -99,17 +107,17 @@ static size_t later_on(const struct slack_run *r, place_node n, uint32_t class,
 	return count;
 }
 
-/* What would be free on it were all that may make way gone; by CPU and memory alone. */
+/* Whether it would fit by CPU and memory without the placeholders that may be displaced. */
 static bool could_hold(const struct slack_run *r, place_node n, uint32_t class)
 {
 	const struct slack_amount *shape = &r->classes[class]->pattern.shape;
-	struct slack_amount room = r->left[n];
+	struct slack_amount room = r->survey.nodes[n].left;
 	bool any = false;
 
-	for (uint32_t h = r->first[n]; h != NONE; h = r->holders[h].next) {
+	for (uint32_t h = r->survey.nodes[n].first_holder; h != NONE; h = r->holders[h].next) {
 		uint32_t other = r->holders[h].class;
 
-		if (r->rank[other] <= r->rank[class])
+		if (r->classes[other]->rank <= r->classes[class]->rank)
 			continue;
 		slack_amount_add(&room, &r->classes[other]->pattern.shape, 1);
 		any = true;
@@ -119,15 +127,13 @@ static bool could_hold(const struct slack_run *r, place_node n, uint32_t class)
 }
 
 struct displacing {
-	uint32_t holder; /* that wants a place */
+	uint32_t holder; /* to be placed */
 	size_t count;
 	uint32_t of[DISPLACED_MAX];
 	place_node to[DISPLACED_MAX];
 };
 
-/*
- * Somebody minds that those were taken, or where they are now. Those of a class follow each other.
- */
+/* Whether taking or moving them violates constraints. Holders of a class are neighbours. */
 static bool makes_trouble(struct slack_run *r, uint32_t class, const struct displacing *d)
 {
 	bool trouble = slack_guard_breaks(r, class, false, NULL);
@@ -141,7 +147,7 @@ static bool makes_trouble(struct slack_run *r, uint32_t class, const struct disp
 	return trouble;
 }
 
-/* As a trial: everything is undone, and d says what to do where it is true. */
+/* A trial that is undone; d has the moves if it is true. */
 static bool try_displacing(struct slack_run *r, place_node n, struct displacing *d)
 {
 	uint32_t class = r->holders[d->holder].class, later[DISPLACED_MAX];
@@ -161,7 +167,7 @@ static bool try_displacing(struct slack_run *r, place_node n, struct displacing 
 	for (size_t i = 0; f == PLACE_FITS && i < d->count; i++) {
 		place_pod displaced = r->holders[d->of[i]].pod;
 
-		/* Who was taken in vain stays. */
+		/* A placeholder that is not in the way stays on the node. */
 		d->to[i] = place_choose(r->place, displaced, PLACE_FULLEST_FIRST, n,
 					r->survey.counts, NULL);
 		if (d->to[i] == PLACE_NONE)
@@ -236,14 +242,6 @@ static size_t find_candidates(const struct slack_run *r, uint32_t class, struct 
 	return count;
 }
 
-static void give_back(struct slack_run *r, uint32_t holder)
-{
-	struct slack_holder *h = &r->holders[holder];
-
-	h->next = r->spare[h->class];
-	r->spare[h->class] = holder;
-}
-
 static void make_way(struct slack_run *r, uint32_t class)
 {
 	struct displacing d = {.holder = slack_holder_new(r, class)};
@@ -290,7 +288,7 @@ struct choices {
 	uint32_t troubled;
 };
 
-/* The same text, or none. */
+/* Equal labels, or none on both. */
 static bool same_domain(const struct slack_run *r, const char *key, place_node a, place_node b)
 {
 	const char *left = labels_find(&r->view->nodes[a]->model->node->labels, key);
@@ -299,7 +297,7 @@ static bool same_domain(const struct slack_run *r, const char *key, place_node a
 	return left && right ? strcmp(left, right) == 0 : left == right;
 }
 
-/* Who minds it there, minds it in all of that node's domains. */
+/* A violated constraint is violated in the whole domain of that node. */
 static bool is_alike(const struct slack_run *r, uint32_t minder, place_node a, place_node b)
 {
 	const struct slack_pattern *p = &r->classes[minder]->pattern;
@@ -326,7 +324,7 @@ static void choose_without(const struct slack_run *r, struct choices *c, place_n
 	}
 }
 
-/* False: nowhere. */
+/* False: no node takes it. */
 static bool place_one(struct slack_run *r, uint32_t class, struct choices *c)
 {
 	uint32_t h = slack_holder_new(r, class), minder;
@@ -367,7 +365,7 @@ static void place_class(struct slack_run *r, uint32_t class)
 	free(c.fewer);
 }
 
-/* True: some found a place, and others did not. */
+/* True: some were placed, and others are missing. */
 static bool place_all(struct slack_run *r)
 {
 	size_t moves = r->result->move_count;
@@ -382,7 +380,7 @@ static bool place_all(struct slack_run *r)
 	return missing && r->result->move_count > moves;
 }
 
-/* Again as long as that helps: who came may be whom others wait for. */
+/* Repeats as long as it helps: a placed one may satisfy the affinity of others. */
 void slack_place_missing(struct slack_run *r)
 {
 	while (place_all(r) && !slack_is_out_of_time(r))

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slack is worth: how many pods of a class could start now, and which nodes would hold those
- * that cannot.
+ * How many pods of a class could start now, and which nodes would hold the unplaced ones.
  *
  *   slots          sum over nodes that count and admit it of min over resources of floor(free /
- *                  shape), free being what real pods leave, which preempt balloons
- *   slots by use   of these, as many as fit in the headroom of real use, each with the use that its
- *                  workload's pods have (else its requests)
- *   fragmentation  1 - slots * shape / free; 0 for a shape that asks for nothing
+ *                  shape); free is room beside real pods, which preempt balloons
+ *   slots by use   of these, as many as fit in the headroom of real use, each with the use of its
+ *                  workload's pods (else its requests)
+ *   fragmentation  1 - slots * shape / free; 0 for a shape without requests
  *
- * A class that minds other pods, or asks for more than CPU and memory, is tried pod by pod, up to
- * twice what is wanted and at least SLOTS_TRIED; its fragmentation is still that of its size, since
- * rules do not break up what is free. A node that is 40 % requested and 97 % used has slots by
- * requests only: slack on paper.
+ * Classes with constraints on other pods, or with requests beyond CPU and memory, are tried pod by pod,
+ * up to twice what is wanted and at least SLOTS_TRIED; their fragmentation is that of their size, since
+ * rules do not fragment free room. A node that is 40 % requested and 97 % used has slots by requests
+ * only.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { SLOTS_TRIED = 16 };
@@ -42,7 +42,7 @@ static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
 	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
 }
 
-/* How many the node could hold, were it empty, by what they ask for beside CPU and memory. */
+/* How many the node could hold when empty, by requests beside CPU and memory. */
 static int64_t fit_by_others(const struct slack_run *r, const struct slack_pattern *p, size_t n)
 {
 	const struct resources *gives = &r->view->nodes[n]->model->node->allocatable;
@@ -66,7 +66,7 @@ static int64_t fit_by_others(const struct slack_run *r, const struct slack_patte
 bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e)
 {
 	for (size_t n = 0; n < r->survey.count; n++)
-		if (slack_amount_fits(&e->pattern.shape, &r->survey.gives[n]) &&
+		if (slack_amount_fits(&e->pattern.shape, &r->survey.nodes[n].gives) &&
 		    may_go(r, e->probe, n) && fit_by_others(r, &e->pattern, n) > 0)
 			return true;
 	return false;
@@ -80,7 +80,7 @@ struct slots {
 	struct slack_amount free; /* on nodes that admit it */
 };
 
-/* An entry's key is that of its workload (workload_key()). */
+/* The key of an entry is that of its workload (workload_key()). */
 static struct slack_amount expected_use(const struct slack_run *r, const struct slack_entry *e)
 {
 	struct score_owner use;
@@ -113,74 +113,13 @@ static int64_t fragmentation(const struct slots *s, const struct slack_amount *s
 		      : waste_ppm(s->by_requests, shape->mem_bytes, s->free.mem_bytes);
 }
 
-/*
- * As many of those as there is headroom for; nearly always it is for all, and nothing is divided.
- */
+/* As many of `here` pods as the node has headroom for. */
 static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct slack_amount *use,
 			    int64_t here)
 {
-	const struct slack_amount *headroom = &r->survey.headroom[n];
-	int64_t cpu, mem;
+	const struct slack_node *node = &r->survey.nodes[n];
 
-	if (!r->survey.measured[n])
-		return 0;
-	if (!__builtin_mul_overflow(here, use->cpu_milli, &cpu) && cpu <= headroom->cpu_milli &&
-	    !__builtin_mul_overflow(here, use->mem_bytes, &mem) && mem <= headroom->mem_bytes)
-		return here;
-	return least(here, slack_slots(headroom, 1, use));
-}
-
-/* Classes of one size that ask the same of nodes have the same slots by requests. */
-struct alike {
-	uint32_t class;
-	const void *admission;
-	struct slack_amount shape;
-};
-
-static int compare_alike(const void *left, const void *right)
-{
-	const struct alike *a = left, *b = right;
-
-	if (a->admission != b->admission)
-		return (uintptr_t)a->admission < (uintptr_t)b->admission ? -1 : 1;
-	if (a->shape.cpu_milli != b->shape.cpu_milli)
-		return a->shape.cpu_milli < b->shape.cpu_milli ? -1 : 1;
-	if (a->shape.mem_bytes != b->shape.mem_bytes)
-		return a->shape.mem_bytes < b->shape.mem_bytes ? -1 : 1;
-	return (a->class > b->class) - (a->class < b->class);
-}
-
-static bool is_alike(const struct alike *a, const struct alike *b)
-{
-	return a->admission && a->admission == b->admission &&
-	       a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_bytes == b->shape.mem_bytes;
-}
-
-static struct alike *list_alike(const struct slack_run *r)
-{
-	struct alike *list = mem_zalloc(r->class_count + 1, sizeof(*list));
-
-	for (uint32_t c = 0; c < r->class_count; c++)
-		list[c] = (struct alike){c, place_admission(r->place, r->classes[c]->probe),
-					 r->classes[c]->pattern.shape};
-	qsort(list, r->class_count, sizeof(*list), compare_alike);
-	return list;
-}
-
-/* By place in the ground's nodes. */
-static int64_t slots_by_requests(const struct slack_run *r, const struct slack_ground *g,
-				 const struct slack_amount *shape, int64_t *here)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < g->count; i++) {
-		place_node n = g->nodes[i];
-
-		here[i] = least(slack_slots(&r->survey.free[n], 1, shape),
-				at_least_0(r->survey.free_pods[n]));
-		sum = add_saturating(sum, here[i]);
-	}
-	return sum;
+	return node->measured ? least(here, slack_slots(&node->headroom, 1, use)) : 0;
 }
 
 static bool is_tried(const struct slack_entry *e)
@@ -188,46 +127,31 @@ static bool is_tried(const struct slack_entry *e)
 	return e->pattern.minds_others || e->pattern.other_resources;
 }
 
-/* What those that are tried have by use is found by trying. */
-static void report_slots(struct slack_run *r, uint32_t class, const struct slack_ground *g,
-			 const struct slots *s, const int64_t *here)
+/* The slots of classes that are tried are found by trying. */
+static void count_slots(struct slack_run *r, uint32_t class)
 {
 	const struct slack_entry *e = r->classes[class];
+	const struct slack_ground *g = slack_ground_of(r, e->probe);
 	struct slack_class *report = &r->reports[class];
 	struct slack_amount use = expected_use(r, e);
-	int64_t by_use = 0;
+	struct slots s = {.free = g->free};
 
-	report->fragmentation_ppm = fragmentation(s, &e->pattern.shape);
-	if (is_tried(e))
-		return;
-	for (uint32_t i = 0; r->survey.any_measured && i < g->count; i++)
-		if (here[i])
-			by_use =
-				add_saturating(by_use, slots_by_use(r, g->nodes[i], &use, here[i]));
-	report->slots = s->by_requests;
-	report->slots_by_use = r->survey.any_measured ? by_use : -1;
-}
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct slack_node *node = &r->survey.nodes[g->nodes[i]];
+		int64_t here = least(slack_slots(&node->free, 1, &e->pattern.shape),
+				     at_least_0(node->free_pods));
 
-static void count_slots(struct slack_run *r)
-{
-	struct alike *list = list_alike(r);
-	int64_t *here = mem_zalloc(r->survey.count + 1, sizeof(*here));
-	const struct slack_ground *g = NULL;
-	struct slots s = {0};
-
-	for (size_t i = 0; i < r->class_count && !slack_is_out_of_time(r); i++) {
-		if (!i || !is_alike(&list[i - 1], &list[i])) {
-			g = slack_ground_of(r, r->classes[list[i].class]->probe);
-			s.by_requests = slots_by_requests(r, g, &list[i].shape, here);
-			s.free = g->free;
-		}
-		report_slots(r, list[i].class, g, &s, here);
+		s.by_requests = add_saturating(s.by_requests, here);
+		if (here && !is_tried(e))
+			s.by_use =
+				add_saturating(s.by_use, slots_by_use(r, g->nodes[i], &use, here));
 	}
-	free(here);
-	free(list);
+	report->fragmentation_ppm = fragmentation(&s, &e->pattern.shape);
+	report->slots = s.by_requests;
+	report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
 }
 
-/* Pods of the class, put one after the other where the core lets them. Undone. */
+/* Places pods of the class one by one as the core admits them, then undoes it. */
 static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 {
 	const struct slack_entry *e = r->classes[class];
@@ -258,23 +182,23 @@ static void try_slots(struct slack_run *r, uint32_t class, struct slots *s)
 	free(here);
 }
 
-/* Whoever was tried is nowhere again. */
+/* Makes all tried holders spare again. */
 static void spare_all(struct slack_run *r, uint32_t class)
 {
-	r->spare[class] = UINT32_MAX;
+	r->classes[class]->spare = UINT32_MAX;
 	for (size_t h = r->holder_count; h-- > 0 && r->holders[h].class == class;) {
-		r->holders[h].next = r->spare[class];
-		r->spare[class] = (uint32_t)h;
+		r->holders[h].next = r->classes[class]->spare;
+		r->classes[class]->spare = (uint32_t)h;
 	}
 }
 
 void slack_ready_slots(struct slack_run *r)
 {
-	count_slots(r);
 	for (uint32_t c = 0; c < r->class_count && !slack_is_out_of_time(r); c++) {
 		struct slack_class *report = &r->reports[c];
 		struct slots s = {0};
 
+		count_slots(r, c);
 		if (!is_tried(r->classes[c]))
 			continue;
 		try_slots(r, c, &s);
@@ -297,8 +221,8 @@ struct type {
 };
 
 /*
- * A node to add. Of a class that minds others one is on it, and one class at most of those that ask
- * for more than CPU and memory.
+ * A node to add. It takes one pod of a class with constraints on other pods, and one class at most
+ * with requests beyond CPU and memory.
  */
 struct bin {
 	size_t type;
@@ -309,7 +233,7 @@ struct bin {
 
 struct packing {
 	struct slack_run *run;
-	size_t type_count, bin_count, bin_room;
+	size_t type_count, bin_count;
 	struct type *types; /* by size */
 	struct bin *bins;
 };
@@ -327,7 +251,10 @@ static int compare_types(const void *left, const void *right)
 	return name ? name : (a->like > b->like) - (a->like < b->like);
 }
 
-/* Every node that counts, by size; equal ones stay apart, as their labels and taints may differ. */
+/*
+ * Every node that counts, by size; equal ones stay separate, as their labels and taints may
+ * differ.
+ */
 static void find_types(struct packing *p)
 {
 	const struct slack_run *r = p->run;
@@ -344,7 +271,7 @@ static void find_types(struct packing *p)
 		p->types[p->type_count++] = (struct type){
 			.like = n,
 			.instance_type = instance ? instance : "",
-			.gives = r->survey.gives[n],
+			.gives = r->survey.nodes[n].gives,
 			.pods = node->allocatable.of[RESOURCE_PODS],
 		};
 	}
@@ -387,10 +314,7 @@ static size_t find_type(const struct packing *p, const struct slack_entry *e)
 
 static void add_bin(struct packing *p, size_t type)
 {
-	if (p->bin_count == p->bin_room) {
-		p->bin_room = p->bin_room ? p->bin_room * 2 : 16;
-		p->bins = mem_realloc(p->bins, p->bin_room * sizeof(*p->bins));
-	}
+	p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
 	p->bins[p->bin_count++] =
 		(struct bin){type, p->types[type].gives, p->types[type].pods, false};
 	p->types[type].count++;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placeholder as a pod: the record that the placement core judges. It is made of a pod's
- * template, of the template that a workload's object holds, or of a size alone, and read by the
- * same reader as every pod.
+ * A placeholder as a pod: the record for the placement core. It is made of a pod's template, of the
+ * template in a workload's object, or of a size, and read as every pod.
  *
- * What is one replica's own is left out: what tells replicas of a StatefulSet apart, and claims
- * that were made for one pod, since the next one gets its own. Its labels are the workload's, by
- * which others keep near it or apart. A record is made once and kept, since the core knows classes
- * of pods by their templates.
+ * Parts of one replica are left out: labels that tell replicas of a StatefulSet apart, and claims made for
+ * one pod, since the next pod gets its own. The labels are the workload's, so that constraints of others
+ * apply. A record is made once and kept, since the core identifies classes of pods by their templates.
  */
 #include <assert.h>
 #include <errno.h>
@@ -33,7 +31,7 @@ void slack_pattern_fini(struct slack_pattern *p)
 	*p = (struct slack_pattern){0};
 }
 
-/* --- what it asks of others */
+/* --- constraints on other pods */
 
 static const cJSON *first_of(const cJSON *list)
 {
@@ -52,7 +50,7 @@ static void add_key(struct slack_pattern *p, const cJSON *term)
 		p->keys[p->key_count++] = mem_strdup(key);
 }
 
-/* True: there are any. */
+/* True: there are terms. */
 static bool read_terms(struct slack_pattern *p, const cJSON *affinity, const char *member)
 {
 	const cJSON *list = object_json_find(object_json_find(affinity, member), REQUIRED);
@@ -129,8 +127,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * Made for one pod only: a generic ephemeral volume, and a claim of a StatefulSet's template
- * ("data-web-0").
+ * A volume of one pod: a generic ephemeral volume, or a claim of a StatefulSet's template ("data-
+ * web-0").
  */
 static bool is_own_volume(const cJSON *volume, const char *pod)
 {
@@ -160,7 +158,7 @@ static void drop_own_volumes(cJSON *spec, const char *pod)
 	}
 }
 
-/* By its class: names of pods have no slashes. */
+/* Names the pod by its class; names of pods have no slashes. */
 static void add_names(cJSON *metadata, const char *key, const char *namespace)
 {
 	char *name = mem_printf("%s-%s", SLACK_REPLICA_SET, key);
@@ -232,19 +230,27 @@ static cJSON *detach(cJSON *object, const char *member)
 	return cJSON_DetachItemFromObjectCaseSensitive(object, member);
 }
 
+/* `from` has metadata and spec. `pod` is the name of its pod, or "". */
+static int read_template(struct slack_pattern *p, const char *key, cJSON *from,
+			 const struct object *of, const char *pod, struct error *error)
+{
+	cJSON *spec = detach(from, "spec"), *labels;
+
+	labels = detach(cJSON_GetObjectItemCaseSensitive(from, "metadata"), "labels");
+	drop_own_volumes(spec, pod);
+	return read_pod(p, make_pod(labels, spec, key, of->namespace), error);
+}
+
 int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
 			 struct error *error)
 {
-	cJSON *tree, *labels, *spec;
+	cJSON *tree;
 	int err;
 
 	if (p->record && p->template == pod->template)
 		return 0;
 	tree = cJSON_Parse(pod->template->text);
-	labels = detach(cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "labels");
-	spec = detach(tree, "spec");
-	drop_own_volumes(spec, pod->object.name);
-	err = read_pod(p, make_pod(labels, spec, key, pod->object.namespace), error);
+	err = read_template(p, key, tree, &pod->object, pod->object.name, error);
 	cJSON_Delete(tree);
 	if (!err)
 		p->template = pod_template_hold(pod->template);
@@ -254,22 +260,16 @@ int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct 
 int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
 			      const struct object *workload, struct error *error)
 {
-	cJSON *tree, *template, *labels, *spec;
-	int err;
+	cJSON *tree, *template;
+	int err = -ENOENT;
 
 	if (p->record && p->workload == workload)
 		return 0;
 	tree = cJSON_Parse(workload->text);
 	template = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(tree, "spec"),
 						    "template");
-	spec = detach(template, "spec");
-	if (!spec) {
-		cJSON_Delete(tree);
-		return -ENOENT;
-	}
-	labels = detach(cJSON_GetObjectItemCaseSensitive(template, "metadata"), "labels");
-	drop_own_volumes(spec, "");
-	err = read_pod(p, make_pod(labels, spec, key, workload->namespace), error);
+	if (object_json_find(template, "spec"))
+		err = read_template(p, key, template, workload, "", error);
 	cJSON_Delete(tree);
 	if (!err)
 		p->workload = object_hold((struct object *)workload);
@@ -279,26 +279,18 @@ int slack_pattern_of_workload(struct slack_pattern *p, const char *key,
 void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 			    const struct slack_amount *shape)
 {
-	cJSON *spec, *containers, *container, *requests;
 	struct error error = {""};
-	char text[32];
+	char *spec;
 	int err;
 
 	if (p->record && p->shape.cpu_milli == shape->cpu_milli &&
 	    p->shape.mem_bytes == shape->mem_bytes)
 		return;
-	spec = cJSON_CreateObject();
-	containers = cJSON_AddArrayToObject(spec, "containers");
-	container = cJSON_CreateObject();
-	cJSON_AddItemToArray(containers, container);
-	cJSON_AddStringToObject(container, "name", "placeholder");
-	requests = cJSON_AddObjectToObject(cJSON_AddObjectToObject(container, "resources"),
-					   "requests");
-	snprintf(text, sizeof(text), "%lldm", (long long)shape->cpu_milli);
-	cJSON_AddStringToObject(requests, "cpu", text);
-	snprintf(text, sizeof(text), "%lld", (long long)shape->mem_bytes);
-	cJSON_AddStringToObject(requests, "memory", text);
-	err = read_pod(p, make_pod(NULL, spec, key, SLACK_NAMESPACE), &error);
-	assert(!err); /* it is of our own making */
+	spec = mem_printf("{\"containers\":[{\"name\":\"placeholder\",\"resources\":{\"requests\":{"
+			  "\"cpu\":\"%lldm\",\"memory\":\"%lld\"}}}]}",
+			  (long long)shape->cpu_milli, (long long)shape->mem_bytes);
+	err = read_pod(p, make_pod(NULL, cJSON_Parse(spec), key, SLACK_NAMESPACE), &error);
+	free(spec);
+	assert(!err); /* the tree is valid */
 	(void)err;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered from step to step: for each class where its placeholders stand, and since when
- * fewer would do.
+ * The memory from step to step: for each class where its placeholders are, and since when fewer would
+ * suffice.
  *
- * A target is raised at once and lowered late, to the most that was wanted in between: else slack
- * itself would start nodes and stop them. The size of a unit follows the average node, and so every
- * drain: it changes as late, together with the count.
+ * A target rises at once and drops late, to the largest in between: otherwise slack itself would start
+ * and stop nodes. The size of a unit follows the average node, and so every drain: it changes as
+ * late, together with the count.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
 
@@ -85,7 +86,7 @@ struct slack_entry *slack_state_entry(struct slack_state *s, const char *key, en
 	return e;
 }
 
-/* Behind the last one: who adds them comes in the order of names. */
+/* Appends: callers add nodes in the order of names. */
 void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count)
 {
 	size_t at = e->standing_count;
@@ -94,8 +95,7 @@ void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count)
 		e->standing[at - 1].count += count;
 		return;
 	}
-	if ((at & (at - 1)) == 0)
-		e->standing = mem_realloc(e->standing, (at ? at * 2 : 1) * sizeof(*e->standing));
+	e->standing = array_grow(e->standing, at, sizeof(*e->standing));
 	e->standing[at] = (struct slack_standing){mem_strdup(node), count};
 	e->standing_count++;
 }
@@ -107,7 +107,7 @@ void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_
 		e->lower_since_ns = 0;
 		return;
 	}
-	/* A time to come is of another clock. */
+	/* A future time is from another clock. */
 	if (!e->lower_since_ns || e->lower_since_ns > now_ns) {
 		e->lower_since_ns = now_ns;
 		e->lower_target = e->target;
@@ -117,7 +117,7 @@ void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_
 	if (elapsed_ns(now_ns, e->lower_since_ns) < unneeded_ns)
 		return;
 	e->wanted = e->lower_target < e->wanted ? e->lower_target : e->wanted;
-	/* What was wanted less of still begins its own time. */
+	/* A target below that starts its own waiting time. */
 	e->lower_since_ns = e->wanted > e->target ? now_ns : 0;
 	e->lower_target = e->target;
 }
@@ -147,7 +147,7 @@ struct slack_amount slack_entry_follow_shape(struct slack_entry *e, const struct
 		return *held;
 	}
 	e->shape_since_ns = 0;
-	/* What an older version saved has no shape. */
+	/* Records of older versions have no shape. */
 	if (!same && e->wanted && (held->cpu_milli || held->mem_bytes)) {
 		e->wanted = convert(e->wanted, t->held_count, t->unit_count);
 		e->lower_target = convert(e->lower_target, t->held_count, t->unit_count);
@@ -156,7 +156,7 @@ struct slack_amount slack_entry_follow_shape(struct slack_entry *e, const struct
 	return t->unit;
 }
 
-/* --- to outlive a restart */
+/* --- persistence */
 
 static int compare_keys(struct slack_entry *a, struct slack_entry *b)
 {

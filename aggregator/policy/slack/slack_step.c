@@ -2,22 +2,20 @@
 /*
  * One step:
  *
- *   survey     what nodes give and real pods leave free
- *   targets    classes of workloads, the cover of those that share, units for what is missing to
- *              the rate
- *   verify     placeholders stand where they stood; each is asked again as if it came now, the
- *              largest of a node first, and pushed out where the scheduler would refuse it: real
- *              pods always win
- *   surplus    what is no longer wanted goes where nodes are emptiest, which helps draining them
+ *   survey     what nodes give, and what real pods leave free
+ *   targets    workloads, the cover of workloads that share, units for the rest of the rate
+ *   verify     placeholders return to their nodes; each is checked as if it came now, the largest of a
+ *              node first, and pushed out if the scheduler would refuse it: real pods always win
+ *   surplus    placeholders that are no longer wanted go from the emptiest nodes, which helps drains
  *   missing    slack_place.c
- *   report     slots, nodes to add, narration; where all stand is remembered
+ *   report     slots, nodes to add, narration; the places of all are remembered
  *
- * Placements follow requests, as the kube-scheduler does. Where the simulation has a cap of real
- * use, new placeholders keep to it; those that stand are not moved by it, since use changes with
- * every measurement and slack that wanders would keep drains from ever finishing.
+ * Placements follow requests, as the kube-scheduler does. If the simulation has a cap on real use, new
+ * placeholders keep to it. Placed ones are not moved by it: use changes with every measurement, and
+ * slack that wanders would keep drains from finishing.
  *
- * Cost: the pods of nodes that changed, nodes times the sizes that classes have, and what there are
- * of placeholders; searching is by the placement core's tree.
+ * Cost: the pods of changed nodes, nodes times distinct shapes of classes, and placeholders; searches use
+ * the placement core's tree.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,6 +25,87 @@
 
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/mem.h"
+
+#define SECOND 1000000000LL
+#define DAY    (24 * 3600 * SECOND)
+
+/* --- options and results */
+
+void slack_options_default(struct slack_options *o)
+{
+	*o = (struct slack_options){
+		.rate_ppm = SLACK_PPM / 10,
+		.base = SLACK_BASE_REQUESTED,
+		.granularity = 5,
+		.unneeded_ns = 600 * SECOND,
+		.node_start_ns = 180 * SECOND,
+		.arrivals_keep_ns = 14 * DAY,
+		.cpu_share = 0.85,
+		.mem_share = 0.90,
+		.class_max = 5000,
+		.placeholders_max = 50000,
+		.displace_max = 20000,
+	};
+}
+
+static bool is_share(double share)
+{
+	return share > 0 && share <= 1;
+}
+
+/* 0 or -EINVAL. */
+static int check_options(const struct slack_options *o, struct error *error)
+{
+	if (slack_rate_check(o->rate_ppm, error))
+		return -EINVAL;
+	if (o->granularity < 1 || o->granularity > SLACK_GRANULARITY_MAX)
+		error_set(error, "a slack granularity of %u is not in 1..%d", o->granularity,
+			  SLACK_GRANULARITY_MAX);
+	else if (o->unneeded_ns < 0)
+		error_set(error, "the time after which slack is unneeded is negative");
+	else if (o->from_arrivals && (o->node_start_ns < SECOND || o->node_start_ns > DAY))
+		error_set(error, "the time that a node needs to start is not in 1s..24h");
+	else if (o->from_arrivals && o->arrivals_keep_ns < DAY)
+		error_set(error, "arrivals are kept for less than a day");
+	else if (!is_share(o->cpu_share) || !is_share(o->mem_share))
+		error_set(error, "the shares of CPU and memory that may be used are not in (0, 1]");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+const char *slack_cause_name(enum slack_cause c)
+{
+	static const char *const names[SLACK_CAUSES] = {
+		[SLACK_PUSHED_OUT] = "PushedOut", [SLACK_NODE_LEFT] = "NodeLeft",
+		[SLACK_SURPLUS] = "Surplus",	  [SLACK_CLASS_LEFT] = "ClassLeft",
+		[SLACK_DISPLACED] = "Displaced",  [SLACK_PLACED] = "Placed",
+	};
+
+	return names[c];
+}
+
+void slack_result_fini(struct slack_result *r)
+{
+	for (size_t i = 0; i < r->class_count; i++)
+		object_drop((struct object *)&r->classes[i].record->object);
+	for (size_t i = 0; i < r->issue_count; i++) {
+		free(r->issues[i].who);
+		free(r->issues[i].text);
+	}
+	for (size_t i = 0; i < r->name_count; i++)
+		free(r->names[i]);
+	free(r->classes);
+	free(r->moves);
+	free(r->placed);
+	free(r->demand);
+	free(r->issues);
+	free(r->names);
+	slack_basis_free(r->basis);
+	buf_fini(&r->narration);
+	view_drop(r->view);
+	*r = (struct slack_result){0};
+}
 
 /* --- targets */
 
@@ -82,7 +161,7 @@ static void find_extra(struct slack_run *r)
 			   slack_arrivals_p95(&r->state->arrivals, r->now_ns, &out->extra);
 }
 
-/* Nodes that take a pod which tolerates and selects nothing: what covers and units are made for. */
+/* Nodes that admit a pod without tolerations and selectors, as covers and units are. */
 static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
 					const place_node **which)
 {
@@ -93,11 +172,11 @@ static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
 	*count = ground->count;
 	*which = ground->nodes;
 	for (uint32_t i = 0; i < ground->count; i++)
-		of[i] = r->survey.gives[ground->nodes[i]];
+		of[i] = r->survey.nodes[ground->nodes[i]].gives;
 	return of;
 }
 
-/* What workloads hold of it by themselves, unless there is no node for it. */
+/* The part of the extra room that workloads hold by themselves, unless no node can hold them. */
 static struct slack_amount reserve(struct slack_run *r)
 {
 	struct slack_amount sum = {0, 0};
@@ -144,7 +223,7 @@ static void name_dropped(struct slack_run *r, const struct slack_shared *shared,
 			}
 }
 
-/* Units are kept in the shape that they have, for as long as fewer would be kept. */
+/* Units keep their shape as long as fewer would be kept. */
 static void want_units(struct slack_run *r, const struct slack_target *t)
 {
 	struct slack_entry *e = slack_state_entry(r->state, "unit", SLACK_UNIT);
@@ -240,7 +319,7 @@ static void leave_classes(struct slack_run *r)
 	}
 }
 
-/* All together within the bound: who comes later by name gets less. */
+/* Limits the sum over all classes: later classes by name get less. */
 static void follow_targets(struct slack_run *r)
 {
 	uint32_t room = r->options->placeholders_max;
@@ -261,31 +340,19 @@ static void follow_targets(struct slack_run *r)
 
 static void list_classes(struct slack_run *r)
 {
-	size_t count = HASH_COUNT(r->state->entries), nodes = r->survey.count;
+	size_t count = HASH_COUNT(r->state->entries);
 
 	r->classes = mem_zalloc(count + 1, sizeof(struct slack_entry *));
 	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
 		e->index = (uint32_t)r->class_count;
+		e->placed = e->balloons = 0;
+		e->spare = e->first_holder = UINT32_MAX;
 		r->classes[r->class_count++] = e;
 	}
 	r->order = mem_zalloc(count + 1, sizeof(*r->order));
-	r->rank = mem_zalloc(count + 1, sizeof(*r->rank));
-	r->placed = mem_zalloc(count + 1, sizeof(*r->placed));
-	r->balloons = mem_zalloc(count + 1, sizeof(*r->balloons));
-	r->spare = mem_zalloc(count + 1, sizeof(*r->spare));
-	r->holders_of = mem_zalloc(count + 1, sizeof(*r->holders_of));
 	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
-	r->left = mem_zalloc(nodes + 1, sizeof(*r->left));
-	r->first = mem_zalloc(nodes + 1, sizeof(*r->first));
 	for (uint32_t c = 0; c < r->class_count; c++)
 		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
-	memset(r->spare, 0xff, (count + 1) * sizeof(*r->spare));
-	memset(r->holders_of, 0xff, (count + 1) * sizeof(*r->holders_of));
-	memset(r->first, 0xff, (nodes + 1) * sizeof(*r->first));
-	for (size_t n = 0; n < nodes; n++) {
-		r->left[n] = r->survey.free[n];
-		slack_amount_add(&r->left[n], &r->state->seen[n].of_balloons, -1);
-	}
 }
 
 /* --- the result */
@@ -302,7 +369,7 @@ static void report_class(struct slack_run *r, uint32_t class)
 	out->target = e->target;
 	out->wanted = e->wanted;
 	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
-	out->balloons = r->balloons[class];
+	out->balloons = r->classes[class]->balloons;
 	out->unplaced = slack_missing(r, class);
 	out->placed = e->wanted - out->unplaced;
 	out->fits_no_node = e->fits_no_node;
@@ -349,19 +416,12 @@ static void run_fini(struct slack_run *r)
 	slack_survey_fini(&r->survey);
 	free(r->classes);
 	free(r->order);
-	free(r->rank);
-	free(r->placed);
-	free(r->balloons);
-	free(r->spare);
-	free(r->holders_of);
 	free(r->minders);
 	free(r->minders_from);
-	free(r->left);
-	free(r->first);
 	free(r->holders);
 }
 
-/* False: its time was over, and nothing is to be remembered. */
+/* False: the time limit was reached, and the step leaves no trace. */
 static bool run_step(struct slack_run *r)
 {
 	struct slack_search *search = slack_search_new(r->state, r->view);
@@ -409,7 +469,7 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 			      .tries = o->displace_max};
 	bool whole;
 
-	if (slack_options_check(o, error))
+	if (check_options(o, error))
 		return -EINVAL;
 	*out = (struct slack_result){.view = view_hold(v)};
 	whole = run_step(&r);

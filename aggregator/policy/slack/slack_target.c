@@ -74,10 +74,7 @@ int slack_rate_check(int64_t rate_ppm, struct error *error)
 	return -EINVAL;
 }
 
-/*
- * Digits with at most one point. False: there is no number, or one of too many digits; *fine: finer
- * than a unit.
- */
+/* Digits with at most one point. False: no number, or too many digits; *fine: finer than a unit. */
 static bool read_decimal(const char **at, int64_t unit, int64_t *value, bool *fine)
 {
 	bool point = false, digit = false;
@@ -128,6 +125,26 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 	return 0;
 }
 
+bool slack_ask_read(const char *text, struct slack_ask *out)
+{
+	bool share = strchr(text, '%'), fine = false;
+	const char *at = text;
+	int64_t value;
+
+	if (strcmp(text, "shared") == 0) {
+		*out = (struct slack_ask){SLACK_ASKS_SHARED, 0};
+		return true;
+	}
+	if (!share && strchr(text, '.'))
+		return false;
+	if (!read_decimal(&at, share ? SLACK_PPM / 100 : 1, &value, &fine) ||
+	    strcmp(at, share ? "%" : "") != 0 ||
+	    value > (share ? SLACK_ASK_SHARE_MAX : SLACK_ASK_COUNT_MAX))
+		return false;
+	*out = (struct slack_ask){share ? SLACK_ASKS_SHARE : SLACK_ASKS_COUNT, value};
+	return true;
+}
+
 struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm)
 {
 	return (struct slack_amount){divide_up((wide)base->cpu_milli * rate_ppm, SLACK_PPM),
@@ -154,8 +171,8 @@ static struct wide_amount sum_nodes(const struct slack_target_input *in)
 }
 
 /*
- * The smaller of a node's shares of the unit, as a fraction; a resource that the unit lacks is no
- * bound.
+ * The smaller of the shares that a node has of the unit, as a fraction; a resource that the unit
+ * lacks is no bound.
  */
 struct share {
 	wide part, whole;
@@ -171,18 +188,13 @@ static struct share share_of(const struct slack_amount *node, const struct slack
 	return cpu.part * mem.whole <= mem.part * cpu.whole ? cpu : mem;
 }
 
-static bool share_is_less(const struct share *a, const struct share *b)
-{
-	return a->part * b->whole < b->part * a->whole;
-}
-
-/* A unit, and whether it is less than it should be by a fraction. */
+/* A unit, and whether rounding made it smaller. */
 struct unit {
 	struct slack_amount amount;
 	bool less_cpu, less_mem;
 };
 
-/* At least one, as nothing would be kept of nothing. */
+/* At least one, since a unit of 0 keeps no room. */
 static int64_t divide_down(wide value, wide by, bool *less)
 {
 	if (value > 0 && value < by)
@@ -191,7 +203,7 @@ static int64_t divide_down(wide value, wide by, bool *less)
 	return narrow(value / by);
 }
 
-/* Down to what the node holds of it that holds most. */
+/* Scales the unit down to the node that holds the largest share of it. */
 static void scale_to_fit(const struct slack_target_input *in, struct unit *u)
 {
 	struct slack_amount *unit = &u->amount;
@@ -205,7 +217,7 @@ static void scale_to_fit(const struct slack_target_input *in, struct unit *u)
 
 		if (slack_amount_fits(unit, &in->nodes[i]))
 			return;
-		if (share_is_less(&best, &share)) {
+		if (best.part * share.whole < share.part * best.whole) {
 			best = share;
 			chosen = i;
 		}
@@ -280,7 +292,7 @@ static bool some_node_holds(const struct slack_target_input *in, const struct sl
 	return false;
 }
 
-/* By CPU; of equal CPU the one with more memory first, which dominates the others. */
+/* By CPU; of equal CPU more memory first, which dominates. */
 static int compare_shapes(const void *left, const void *right)
 {
 	const struct slack_amount *a = left, *b = right;
@@ -291,8 +303,8 @@ static int compare_shapes(const void *left, const void *right)
 }
 
 /*
- * Keeps of the sorted shapes those that no other dominates: seen from the largest CPU, each must
- * have more memory than all before.
+ * Keeps the sorted shapes that no other dominates: from the largest CPU down, each must have more
+ * memory than all before.
  */
 static size_t pareto_front(struct slack_amount *shapes, size_t count)
 {
@@ -311,7 +323,7 @@ static size_t pareto_front(struct slack_amount *shapes, size_t count)
 	return count - kept;
 }
 
-/* Walks the front in place: what joins is one member. */
+/* Joins neighbours of the front in place. */
 static size_t join_neighbours(const struct slack_target_input *in, struct slack_amount *front,
 			      size_t count)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many units of slack, and of which sizes: the target of placeholders for a rate of the cluster
- * and for the shapes that must find room (what workloads ask for: slack_wanted.c). Pure, in whole numbers: 10 % of 40000m is 4000m. A target is the
- * least there shall be: what is rounded is rounded up, but for the size of a unit, of which as many
- * as a node was cut into shall fit on it.
+ * How many units of slack, and of which sizes: the target for a rate of the cluster and for the shapes
+ * that must fit (slack_wanted.c). Pure, in whole numbers: 10 % of 40000m is 4000m. A target is a
+ * minimum: rounding is up, except for the size of a unit, so that the configured number of units
+ * fits on a node.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
@@ -29,22 +29,41 @@ void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
 
 /*
  * "0.1", ".1", "10%", "12.5 %" as millionths. 0, or -EINVAL: no such number, finer than a
- * millionth, or outside of [0, 1); the reason quotes the text.
+ * millionth, or outside of [0, 1); the error quotes the text.
  */
 int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error);
 /* The same test for a rate that is a number already. */
 int slack_rate_check(int64_t rate_ppm, struct error *error);
+/* --- the annotation evenkeel.io/slack */
+
+enum slack_asks {
+	SLACK_ASKS_NOTHING, /* there is no annotation */
+	SLACK_ASKS_COUNT, /* "2" */
+	SLACK_ASKS_SHARE, /* "12.5%" of the replicas */
+	SLACK_ASKS_SHARED, /* "shared" */
+};
+
+struct slack_ask {
+	enum slack_asks what;
+	int64_t amount; /* COUNT; SHARE: in millionths, finer digits are cut */
+};
+
+enum { SLACK_ASK_COUNT_MAX = 1000000000, SLACK_ASK_SHARE_MAX = 100 * 1000000 };
+
+/* False: the text is none of these, or exceeds the maximum; *out is unchanged. */
+bool slack_ask_read(const char *text, struct slack_ask *out);
+
 /* rate * base, each resource rounded up. */
 struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_ppm);
 
 struct slack_target_input {
-	/* What each node that counts can give to pods: allocatable without what DaemonSets take. */
+	/* Room of each node that counts: allocatable without DaemonSets. */
 	const struct slack_amount *nodes;
 	size_t node_count;
-	struct slack_amount extra; /* E: what there shall be at least */
-	struct slack_amount reserved; /* what classes of their own hold of it already */
+	struct slack_amount extra; /* E: the minimum of extra room */
+	struct slack_amount reserved; /* the part of it that workloads hold by themselves */
 	uint32_t granularity; /* units an average node is cut into, 1..SLACK_GRANULARITY_MAX */
-	const struct slack_amount *shapes; /* that must find room, one at a time */
+	const struct slack_amount *shapes; /* shapes that must fit, one at a time */
 	size_t shape_count;
 	/* The most that any pod of the cluster requests of each; 0, 0: no pod requests any. */
 	struct slack_amount largest_pod;

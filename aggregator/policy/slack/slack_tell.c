@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a step says: plain sentences, one a line. Moves of the same kind that follow each other are
- * one sentence, and long lists are cut, so that the text of a large cluster stays readable; the
- * result has every move.
+ * The narration of a step, one statement a line. Neighbouring moves of the same kind are one
+ * statement, and long lists are cut; the result has every move.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,19 +9,12 @@
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
-enum { NODES_TOLD = 8, SENTENCES_TOLD = 200, MOVES_ROOM = 64 };
+enum { NODES_TOLD = 8, LINES_TOLD = 200 };
 
 #define MIB (1024LL * 1024)
-
-/* Room for one more, doubled when a power of two is full. */
-static void *grow(void *array, size_t count, size_t size)
-{
-	if (count & (count - 1))
-		return array;
-	return count == 0 ? mem_realloc(array, size) : mem_realloc(array, count * 2 * size);
-}
 
 void slack_add_issue(struct slack_result *r, const char *who, const char *format, ...)
 {
@@ -32,7 +24,7 @@ void slack_add_issue(struct slack_result *r, const char *who, const char *format
 	va_start(args, format);
 	vsnprintf(text.text, sizeof(text.text), format, args);
 	va_end(args);
-	r->issues = grow(r->issues, r->issue_count, sizeof(*r->issues));
+	r->issues = array_grow(r->issues, r->issue_count, sizeof(*r->issues));
 	r->issues[r->issue_count++] = (struct slack_issue){mem_strdup(who), mem_strdup(text.text)};
 }
 
@@ -41,7 +33,7 @@ const char *slack_result_name(struct slack_result *r, const char *name)
 	/* Names come in runs. */
 	if (r->name_count && strcmp(r->names[r->name_count - 1], name) == 0)
 		return r->names[r->name_count - 1];
-	r->names = grow(r->names, r->name_count, sizeof(char *));
+	r->names = array_grow(r->names, r->name_count, sizeof(char *));
 	r->names[r->name_count] = mem_strdup(name);
 	return r->names[r->name_count++];
 }
@@ -50,7 +42,7 @@ void slack_add_move(struct slack_run *r, const struct slack_move *move)
 {
 	struct slack_result *out = r->result;
 
-	out->moves = grow(out->moves, out->move_count, sizeof(*out->moves));
+	out->moves = array_grow(out->moves, out->move_count, sizeof(*out->moves));
 	out->moves[out->move_count++] = *move;
 }
 
@@ -67,13 +59,13 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_sentence(const struct slack_move *a, const struct slack_move *b)
+static bool same_line(const struct slack_move *a, const struct slack_move *b)
 {
 	return a->cause == b->cause && a->filter == b->filter && same_text(a->class, b->class) &&
 	       same_text(a->by, b->by);
 }
 
-/* "n1, n2 (2), n7", of where they were, or where they went. */
+/* "n1, n2 (2), n7": the origins or the destinations. */
 static void write_nodes(struct buf *out, const struct slack_move *moves, size_t count, bool to)
 {
 	size_t told = 0;
@@ -129,13 +121,13 @@ static void write_moves(struct buf *out, const struct slack_move *m, size_t coun
 
 static void tell_moves(const struct slack_result *r, struct buf *out)
 {
-	size_t sentences = 0;
+	size_t lines = 0;
 
 	for (size_t i = 0, same; i < r->move_count; i += same) {
 		for (same = 1; i + same < r->move_count; same++)
-			if (!same_sentence(&r->moves[i], &r->moves[i + same]))
+			if (!same_line(&r->moves[i], &r->moves[i + same]))
 				break;
-		if (sentences++ == SENTENCES_TOLD) {
+		if (lines++ == LINES_TOLD) {
 			buf_printf(out, "%zu more moves are not told\n", r->move_count - i);
 			return;
 		}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands, and may not, or need not. All placeholders are put where the last step had them.
+ * Checks placed placeholders. All are put where the last step had them.
  *
- *   1. Each is asked for again as if it came last, and those go whose node has no room for them or
- *      forbids them; of one node the largest first.
- *   2. Those that depend on others (affinity, spread) are asked, again and again until nobody goes,
- *      since whoever leaves may be missed. So nobody is pushed out for the sake of one who leaves
- *      himself.
- *   3. What is too much is given up where nodes are emptiest, which helps drains; but rather one
- *      whom no other placeholder misses. Where there is no such one, 2. is done again.
+ *   1. Each is checked as if it came last, and pushed out if its node has no room or forbids it; the
+ *      largest of a node first.
+ *   2. Placeholders with affinity or spread are checked repeatedly until none goes, since each that
+ *      goes may have satisfied others. So none is pushed out for the sake of one that goes itself.
+ *   3. The surplus is given up on the emptiest nodes, which helps drains, but preferably placeholders
+ *      that no constraint needs. Otherwise 2. is repeated.
  *
- * A claim that waits for its first pod is bound by a placeholder that stands, and would stay so
- * without it: where there are claims all that is a trial, after which only those stand that stay.
+ * A placed placeholder binds a claim that waits for its first pod, and the claim would stay bound
+ * without it: if there are claims, all of this is a trial, after which only the remaining ones are
+ * placed.
  */
 #include <stdlib.h>
 
@@ -34,8 +34,8 @@ static void stand(struct slack_run *r, struct slack_entry *e, const struct slack
 	bool counts = n != PLACE_NONE && r->survey.counts[n];
 	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
 
-	for (uint32_t i = 0; i < s->count && r->placed[e->index] < r->options->placeholders_max;
-	     i++) {
+	for (uint32_t i = 0;
+	     i < s->count && r->classes[e->index]->placed < r->options->placeholders_max; i++) {
 		if (counts) {
 			slack_holder_put(r, slack_holder_new(r, e->index), n);
 			continue;
@@ -96,12 +96,6 @@ static bool ask_again(struct slack_run *r, uint32_t holder, bool company)
 	return true;
 }
 
-static void push_out(struct slack_run *r, const struct standings *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		ask_again(r, list->of[i].holder, false);
-}
-
 static void keep_company(const struct slack_run *r, struct standings *list)
 {
 	size_t kept = 0;
@@ -115,7 +109,7 @@ static void keep_company(const struct slack_run *r, struct standings *list)
 	list->count = kept;
 }
 
-/* Of a list that is this function's to shorten. */
+/* Shortens the list. */
 static void push_out_company(struct slack_run *r, struct standings *list)
 {
 	bool gone = true;
@@ -145,9 +139,10 @@ static int compare_surplus(const void *left, const void *right)
 
 static struct standings list_class(const struct slack_run *r, uint32_t class)
 {
-	struct standings list = {.of = mem_zalloc(r->placed[class], sizeof(*list.of))};
+	struct standings list = {.of = mem_zalloc(r->classes[class]->placed, sizeof(*list.of))};
 
-	for (uint32_t h = r->holders_of[class]; h != UINT32_MAX; h = r->holders[h].next_of_class)
+	for (uint32_t h = r->classes[class]->first_holder; h != UINT32_MAX;
+	     h = r->holders[h].next_of_class)
 		if (r->holders[h].node != PLACE_NONE)
 			list.of[list.count++] = (struct standing){r, h};
 	qsort(list.of, list.count, sizeof(*list.of), compare_surplus);
@@ -165,7 +160,7 @@ static bool is_missed(struct slack_run *r, const struct slack_holder *h)
 	return missed;
 }
 
-/* The first whom nobody misses, else the first. */
+/* The first that no constraint needs, else the first. */
 static uint32_t choose_surplus(struct slack_run *r, const struct standings *list, bool *missed)
 {
 	uint32_t first = UINT32_MAX;
@@ -184,8 +179,8 @@ static uint32_t choose_surplus(struct slack_run *r, const struct standings *list
 }
 
 /*
- * Taking one makes its node emptier still, and so the next is of the same node: the order stays.
- * True: some are missed.
+ * Taking one empties its node further, so the next is on the same node and the order stays. True:
+ * constraints needed some.
  */
 static bool give_up(struct slack_run *r, uint32_t class)
 {
@@ -218,7 +213,8 @@ static void verify(struct slack_run *r)
 			stand(r, r->classes[c], &r->classes[c]->standing[i]);
 	list = list_standings(r);
 	qsort(list.of, list.count, sizeof(*list.of), compare_standing);
-	push_out(r, &list);
+	for (size_t i = 0; i < list.count; i++)
+		ask_again(r, list.of[i].holder, false);
 	push_out_company(r, &list);
 	for (uint32_t c = 0; c < r->class_count; c++)
 		if (slack_surplus(r, c))

@@ -1,44 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workloads that ask for slack by the annotation evenkeel.io/slack:
+ * Workloads with the annotation evenkeel.io/slack:
  *
- *   "2"        room for two more pods like theirs
- *   "10%"      for a tenth of their replicas, rounded up
- *   "shared"   room for one, which those who share may be next to take
+ *   "2"        room for two more of their pods
+ *   "10%"      room for a tenth of their replicas, rounded up
+ *   "shared"   room for one pod, shared with all such workloads
  *
- * It is read along the chain of owners, as far as the model has it: of a pod's template; of its
- * controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a Deployment by its
- * ReplicaSet, to which the Deployment's controller copies annotations. Of several ReplicaSets of
- * one Deployment (or Jobs of one CronJob) the newest revision speaks, even if it has no pods; what
- * older ones said is past. Where both template and controller speak, and differ, the larger counts
- * and the workload is named.
+ * The annotation is read along the chain of owners, as far as the model has it: in a pod's template; in
+ * its controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a Deployment in its
+ * ReplicaSet, to which the Deployment's controller copies annotations. Of several ReplicaSets of one
+ * Deployment (or Jobs of one CronJob) the newest revision decides, even without pods. If template
+ * and controller differ, the larger value counts, and an issue names the workload.
  *
- * What a new pod will be is told by the newest pod of that controller, else by the template in the
- * controller's object, else by an older pod. A workload of which none of these is known is named,
- * and keeps what it was before.
+ * The pattern of a new pod is the newest pod of that controller, else the template in the controller's
+ * object, else an older pod. A workload without any of these keeps its former pattern, and an issue
+ * names it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/slack/slack_ask.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
-/* --- workloads: what is known of each that asks */
+/* --- annotated workloads */
 
 struct group {
 	UT_hash_handle hh, by_owner;
 	char *key; /* owned: "shop/Deployment/web" */
 	const char *owner_uid; /* borrowed; "" */
 	bool daemons;
-	const struct kube_workload *current; /* the controller that speaks; NULL: none is known */
+	const struct kube_workload *current; /* the controller that decides; NULL: unknown */
 	int64_t replicas; /* -1: unknown */
 	uint32_t pods;
 	const struct kube_pod *newest;
 };
 
-/* A controller of a workload that asks, by its uid. */
+/* A controller of an annotated workload, by its uid. */
 struct controller {
 	UT_hash_handle hh;
 	const char *uid; /* borrowed */
@@ -81,7 +80,7 @@ static struct group *group_of(struct slack_search *s, const char *namespace,
 	return g;
 }
 
-/* Its own, or in the template that is kept of it. */
+/* Whether its annotations or those of its template have it. */
 static bool speaks(const struct kube_workload *w)
 {
 	return labels_find(&w->annotations, SLACK_ANNOTATION) ||
@@ -96,8 +95,8 @@ static long long revision_of(const struct kube_workload *w)
 }
 
 /*
- * By revision, then those that want pods, then by name, in which Jobs of a CronJob carry their
- * time.
+ * By revision, then controllers with replicas, then by name, in which Jobs of a CronJob carry
+ * their time.
  */
 static bool is_newer(const struct kube_workload *a, const struct kube_workload *b)
 {
@@ -113,7 +112,7 @@ static bool is_newer(const struct kube_workload *a, const struct kube_workload *
 	return strcmp(a->object.name, b->object.name) > 0;
 }
 
-/* False: it was met already. Without a uid it cannot be told whether pods are its own. */
+/* False: it is known already. Pods cannot be matched to a controller without a uid. */
 static bool know_controller(struct slack_search *s, struct group *g, const char *uid)
 {
 	struct controller *c;
@@ -204,7 +203,7 @@ static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
 		g->newest = pod;
 }
 
-/* By its controller, or by its own template. */
+/* Whether its controller or its own template is annotated. */
 static bool asks(void *context, const struct kube_pod *pod)
 {
 	const struct slack_search *s = context;
@@ -231,7 +230,7 @@ static void find_pods(struct slack_search *s, const struct slack_state *state)
 	}
 }
 
-/* --- what it comes to */
+/* --- targets */
 
 static bool is_of_current(const struct group *g)
 {
@@ -253,13 +252,13 @@ static int64_t amount_of(const struct group *g, const struct slack_ask *a)
 	return (int64_t)(((__int128)a->amount * replicas_of(g) + SLACK_PPM - 1) / SLACK_PPM);
 }
 
-/* What was said so far, and by whom. */
+/* The value so far, and its source. */
 struct said {
 	struct slack_ask ask;
 	const char *who, *text; /* borrowed; of ask */
 };
 
-/* One more that speaks for the workload. */
+/* Considers one more annotation of the workload. */
 static void hear(struct slack_run *r, const struct group *g, const char *text, const char *who,
 		 struct said *said)
 {
@@ -286,7 +285,7 @@ static void hear(struct slack_run *r, const struct group *g, const char *text, c
 		*said = (struct said){ask, who, text};
 }
 
-/* Of the pod's template as its controller's object holds it. */
+/* The annotation in the template of a controller's object. */
 static char *annotation_of_template(const struct kube_workload *w)
 {
 	cJSON *tree, *found;
@@ -324,7 +323,7 @@ static struct slack_ask hear_all(struct slack_run *r, const struct group *g)
 	return said.ask;
 }
 
-/* 0, -ENOENT where nothing is known, -EINVAL where it cannot be read. */
+/* 0, -ENOENT if nothing is known, -EINVAL if it cannot be read. */
 static int make_pattern(const struct group *g, struct slack_pattern *p, struct error *error)
 {
 	int err = -ENOENT;
@@ -338,7 +337,7 @@ static int make_pattern(const struct group *g, struct slack_pattern *p, struct e
 	return err;
 }
 
-/* Whether there is anything to mirror; what is missing is told by name. */
+/* Whether there is a pattern; an issue says what is missing. */
 static bool has_pattern(struct slack_run *r, const struct group *g, struct slack_pattern *p)
 {
 	struct error error = {""};
@@ -366,12 +365,8 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 				SLACK_ANNOTATION
 				": \"shared\" is room of CPU and memory alone, and its pods "
 				"ask for more: say how many");
-		if (shared->count == shared->room) {
-			shared->room = shared->room ? shared->room * 2 : 16;
-			shared->shapes =
-				mem_realloc(shared->shapes, shared->room * sizeof(*shared->shapes));
-			shared->who = mem_realloc(shared->who, shared->room * sizeof(*shared->who));
-		}
+		shared->shapes = array_grow(shared->shapes, shared->count, sizeof(*shared->shapes));
+		shared->who = array_grow(shared->who, shared->count, sizeof(char *));
 		shared->shapes[shared->count] = p.shape;
 		shared->who[shared->count++] = mem_strdup(g->key);
 	}
@@ -451,7 +446,7 @@ static void free_search(struct slack_search *s)
 	free(s);
 }
 
-/* Of a set of uids, in whatever order. */
+/* Of the set of uids, in any order. */
 static uint64_t fingerprint(const struct slack_search *s)
 {
 	uint64_t sum = 0;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are made as trees and written by libyaml, whose only choice that matters is made here: a
- * string is plain only where no reader of YAML can take it for anything else.
+ * Objects are made as trees and written by libyaml. A string is plain only if no YAML reader can take it
+ * for another type.
  *
- * A balloon must not look like the workload it stands for: with its labels it would get the traffic
- * of its Service, and count for its disruption budgets. So it has one label of its own, and each
- * rule that keeps pods of the workload apart is there twice: as it is, against the workload's pods,
- * and with the balloons' label, against each other. Spread over domains is the balloons' own. Host
- * ports and claims are left out: a balloon holds neither. What a PodTemplate of a CapacityBuffer
- * describes never runs, and so has the workload's labels.
+ * A balloon must not look like its workload: with the workload's labels it would get the traffic of its
+ * Service, and count for its disruption budgets. So it has one label of its own. Each anti-affinity
+ * term of the workload appears twice: against the workload's pods, and against balloons. Spread counts
+ * balloons only. Host ports and claims are left out. The pods of a PodTemplate of a CapacityBuffer
+ * never run, and so have the workload's labels.
  */
 #include "aggregator/policy/slack/slack_yaml.h"
 
@@ -74,7 +73,7 @@ static void own_label(cJSON *metadata, const char *name)
 	cJSON_AddStringToObject(add_object(metadata, "labels"), SLACK_CLASS_LABEL, name);
 }
 
-/* --- what a pod asks for */
+/* --- the pod */
 
 static void add_amount(cJSON *list, const char *name, int64_t amount)
 {
@@ -111,7 +110,7 @@ static cJSON *container_of(const struct slack_class *c, const char *image)
 	return container;
 }
 
-/* Each rule against the workload's pods is one against balloons, too. */
+/* Repeats each anti-affinity term against balloons. */
 static void keep_apart(cJSON *affinity, const char *name)
 {
 	cJSON *apart = cJSON_GetObjectItemCaseSensitive(affinity, "podAntiAffinity");
@@ -186,7 +185,7 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 	object = new_object("apps/v1", "Deployment", namespace, name);
 	spec = add_object(object, "spec");
 	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
-	/* New ones of another size find room only once the old ones are gone. */
+	/* New balloons of another size find room only when the old ones are gone. */
 	cJSON_AddStringToObject(add_object(spec, "strategy"), "type", "Recreate");
 	cJSON_AddItemToObject(spec, "selector", own_selector(name));
 	template = template_of(c, o->image, name);
@@ -227,7 +226,7 @@ static const char *scalable_group(const char *kind)
 	return strcmp(kind, "ReplicationController") == 0 ? "" : NULL;
 }
 
-/* What the class's key says: "shop/Deployment/web". False: there is nothing to scale. */
+/* Adds the workload in the key "shop/Deployment/web" of the class. False: it cannot be scaled. */
 static bool add_scalable(cJSON *spec, const struct slack_class *c)
 {
 	const char *slash = strchr(c->key, '/'), *name = slash ? strchr(slash + 1, '/') : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target of slack as Kubernetes objects, for clusters whose autoscaler knows nothing of
- * evenkeel: YAML for kubectl apply. Pure.
+ * The target of slack as Kubernetes objects, in YAML for kubectl apply, for clusters whose
+ * autoscaler does not know evenkeel. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_YAML_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_YAML_H

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may be a victim, in the corrected variant, and in which order. What can be said of a pod
- * alone is said once, when the payers are collected; what depends on which others go, too (min,
- * windows, budgets), is asked again each time one is taken. As pods only go, who is refused at
- * first is refused for good.
+ * The candidates of the corrected variant and their order. Facts about a pod alone are checked once,
+ * when candidates are collected. Facts that depend on other victims (min, windows, budgets) are checked
+ * again each time a candidate is taken. Pods only leave during a search, so a refusal stays valid.
  *
- * Contested are the resources that the pod lacks, on the node where it is to go or under the sum of
- * min. Who borrows of them gives back until it is at its min in all of them; what else the pod has
- * does not protect it, and its namespace keeps the right to that.
+ * Contested are the resources that the pod lacks, on its destination or under the sum of min. A
+ * borrower of them gives back until it is at its min of all of them. Other resources do not protect a
+ * pod, and its namespace keeps its guarantee of them.
  *
- *     rule        others' namespaces                                     own namespace
- *     BORROWED    with a quota: who uses more than its min of what       nobody: they are not what is owed
- *                 is contested, whatever its priority but critical
- *     OWN         nobody                                                 lower priority
+ *     rule        other namespaces                                       own namespace
+ *     BORROWED    with a quota that uses more than its min of a          none: its pods do not borrow
+ *                 contested resource; any priority below critical        what the pod needs
+ *     OWN         none                                                   lower priority
  *     FREE        without a quota: lower priority                        lower priority
  *     CRITICAL    lower priority                                         lower priority
  */
@@ -21,19 +20,12 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
-
-int64_t preempt_payers_amount(const struct kube_pod *pod, const char *name)
-{
-	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
-
-	resources_find(kube_pod_requests(pod), name, &amount);
-	return amount;
-}
 
 /* --- what is contested */
 
-/* Those beyond are one bit together. */
+/* Claims from the 64th on share one bit. */
 static uint64_t bit_of(size_t claim)
 {
 	return 1ULL << (claim < 63 ? claim : 63);
@@ -54,14 +46,7 @@ static bool quotas_lack(const struct preempt_run *r, size_t claim)
 	return sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor);
 }
 
-static int by_bits(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
-/* Thousands of nodes differ in a few ways. */
+/* Thousands of nodes have few distinct values. */
 static void list_contests(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
@@ -72,7 +57,7 @@ static void list_contests(struct preempt_run *r)
 	for (place_node n = 0; n < nodes; n++)
 		if (preempt_run_allows(r, n))
 			of[count++] = r->contested[n];
-	qsort(of, count, sizeof(*of), by_bits);
+	qsort(of, count, sizeof(*of), array_compare_int64);
 	for (uint32_t i = 1; i < count; i++)
 		if (of[i] != of[kept - 1])
 			of[kept++] = of[i];
@@ -80,7 +65,10 @@ static void list_contests(struct preempt_run *r)
 	r->contest_count = kept;
 }
 
-/* Where nothing of all that is lacked, a rule about neighbours refuses: then everything counts. */
+/*
+ * If the pod lacks no resource, a rule about neighbours refuses it: then all resources are
+ * contested.
+ */
 static void find_contested(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
@@ -108,10 +96,10 @@ static void find_contested(struct preempt_run *r)
  * Whether the pod uses a contested resource, and its quota keeps its min of each such resource
  * without the pod. taken: the book is without the pod.
  */
-static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
+static bool may_free(const struct preempt_run *r, const struct preempt_pod *p, uint64_t contested,
 		     bool taken)
 {
-	const struct quota_entry *e = r->purses[p->space].entry;
+	const struct quota_entry *e = r->quotas[p->space].entry;
 	bool any = false;
 
 	for (size_t i = 0; i < r->claims.count; i++) {
@@ -121,7 +109,7 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 
 		if (!(contested & bit_of(i)) || !is_at_stake(r, i))
 			continue;
-		share = preempt_payers_amount(p->pod, c->name);
+		share = quota_amount_of_pod(kube_pod_requests(p->pod), c->name);
 		row = quota_rows_find(&e->rows, c->name);
 		if (share <= 0)
 			continue;
@@ -132,27 +120,28 @@ static bool pays_for(const struct preempt_run *r, const struct preempt_pod *p, u
 	return any;
 }
 
-/* On some destination. */
-static bool pays_somewhere(const struct preempt_run *r, const struct preempt_pod *p)
+/* Whether may_free() holds for some destination. */
+static bool may_free_somewhere(const struct preempt_run *r, const struct preempt_pod *p)
 {
 	for (uint32_t i = 0; i < r->contest_count; i++)
-		if (pays_for(r, p, r->contests[i], false))
+		if (may_free(r, p, r->contests[i], false))
 			return true;
 	return false;
 }
 
 /* --- min */
 
-/* Any guarantee: for who is not owed what it asks for. In its own namespace nobody else gains. */
+/* Whether the quota would be below any guarantee. In the own namespace no other quota gains. */
 static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 
-	if (!purse->entry || purse->own)
+	if (!quota->entry || quota->own)
 		return false;
-	for (size_t i = 0; i < purse->entry->rows.count; i++) {
-		const struct quota_row *row = &purse->entry->rows.of[i];
-		int64_t share = row->in_min ? preempt_payers_amount(p->pod, row->name) : 0;
+	for (size_t i = 0; i < quota->entry->rows.count; i++) {
+		const struct quota_row *row = &quota->entry->rows.of[i];
+		int64_t share =
+			row->in_min ? quota_amount_of_pod(kube_pod_requests(p->pod), row->name) : 0;
 
 		if (share > 0 && row->used - share < row->min)
 			return true;
@@ -160,23 +149,25 @@ static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod
 	return false;
 }
 
-/* How much of its min of the resource the quota is without, in mins. */
+/* How much of its min of the resource the quota does not use, in mins. */
 static double missing(const struct quota_row *row, quota_amount used)
 {
 	return used < row->min ? (double)(row->min - used) / (double)row->min : 0;
 }
 
-/* Pods that are taken already are counted as if they were there. */
+/* Taken pods count as if they were there. */
 static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			  uint32_t space, const struct quota_row *row)
 {
 	quota_amount used = row->used, going = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct preempt_payer *p = &r->payers[set[i]];
+		const struct preempt_victim_candidate *p = &r->candidates[set[i]];
 		const struct preempt_pod *pod = preempt_run_pod(r, p);
 		int64_t share =
-			pod->space == space ? preempt_payers_amount(pod->pod, row->name) : 0;
+			pod->space == space
+				? quota_amount_of_pod(kube_pod_requests(pod->pod), row->name)
+				: 0;
 
 		going += share;
 		used += p->taken ? share : 0;
@@ -184,57 +175,49 @@ static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint
 	return missing(row, used - going) - missing(row, used);
 }
 
-double preempt_payers_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count)
+bool preempt_victims_is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at)
+{
+	uint32_t space = preempt_run_pod(r, &r->candidates[set[at]])->space, k = 0;
+
+	while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
+		k++;
+	return k == at;
+}
+
+double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count)
 {
 	double loss = 0;
 
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->payers[set[i]])->space, k = 0;
-		const struct quota_entry *e = r->purses[space].entry;
+		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space;
+		const struct quota_entry *e = r->quotas[space].entry;
 
-		while (preempt_run_pod(r, &r->payers[set[k]])->space != space)
-			k++;
-		for (size_t at = 0; k == i && e && at < e->rows.count; at++)
+		if (!e || !preempt_victims_is_first(r, set, i))
+			continue;
+		for (size_t at = 0; at < e->rows.count; at++)
 			if (e->rows.of[at].in_min && e->rows.of[at].min > 0)
 				loss += loss_of_row(r, set, count, space, &e->rows.of[at]);
 	}
 	return loss;
 }
 
-/* Somebody in it might be a borrower. */
-static bool may_borrow(const struct preempt_run *r, const struct quota_entry *e)
-{
-	for (size_t i = 0; e && i < r->claims.count; i++) {
-		const struct quota_claim *c = &r->claims.of[i];
-		const struct quota_row *row;
-
-		if (c->asked <= 0)
-			continue;
-		row = quota_rows_find(&e->rows, c->name);
-		if (row && row->used > row->min)
-			return true;
-	}
-	return false;
-}
-
-/* Whether its quota uses more than its min of something that is at stake, and the pod has some. */
+/* Whether its quota uses more than its min of a resource at stake that the pod requests. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct quota_entry *e = r->purses[p->space].entry;
+	const struct quota_entry *e = r->quotas[p->space].entry;
 
-	if (!r->purses[p->space].borrows)
-		return false;
 	for (size_t i = 0; i < r->claims.count; i++) {
 		const struct quota_row *row = quota_rows_find(&e->rows, r->claims.of[i].name);
 
-		if (is_at_stake(r, i) && preempt_payers_amount(p->pod, r->claims.of[i].name) > 0 &&
+		if (is_at_stake(r, i) &&
+		    quota_amount_of_pod(kube_pod_requests(p->pod), r->claims.of[i].name) > 0 &&
 		    row && row->used > row->min)
 			return true;
 	}
 	return false;
 }
 
-bool preempt_payers_contest(const struct preempt_run *r, size_t claim)
+bool preempt_victims_contest(const struct preempt_run *r, size_t claim)
 {
 	bool any = false;
 
@@ -247,26 +230,26 @@ bool preempt_payers_contest(const struct preempt_run *r, size_t claim)
 
 static enum preempt_refusal by_quota(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 
 	switch (r->rule) {
 	case PREEMPT_FREE:
-		return purse->entry ? PREEMPT_ISOLATED : PREEMPT_MAY_PAY;
+		return quota->entry ? PREEMPT_ISOLATED : PREEMPT_ELIGIBLE;
 	case PREEMPT_OWN:
-		return purse->own ? PREEMPT_MAY_PAY : PREEMPT_OTHER_QUOTA;
+		return quota->own ? PREEMPT_ELIGIBLE : PREEMPT_OTHER_QUOTA;
 	case PREEMPT_BORROWED:
-		if (purse->own)
+		if (quota->own)
 			return PREEMPT_OWN_QUOTA;
-		if (!purse->entry)
+		if (!quota->entry)
 			return PREEMPT_ISOLATED;
-		return is_borrower(r, p) ? PREEMPT_MAY_PAY : PREEMPT_WITHIN_MIN;
+		return is_borrower(r, p) ? PREEMPT_ELIGIBLE : PREEMPT_WITHIN_MIN;
 	case PREEMPT_CRITICAL:
 		break;
 	}
-	return PREEMPT_MAY_PAY;
+	return PREEMPT_ELIGIBLE;
 }
 
-/* Among borrowers priorities do not count, but critical pods are nobody's to take. */
+/* Priorities do not matter among borrowers, but critical pods are protected. */
 static bool is_too_important(const struct preempt_run *r, int32_t priority)
 {
 	if (priority < r->priority)
@@ -280,7 +263,7 @@ static void earlier(int64_t *ns, int64_t at_ns)
 		*ns = at_ns;
 }
 
-int64_t preempt_payers_next_ns(const struct preempt_run *r)
+int64_t preempt_victims_next_ns(const struct preempt_run *r)
 {
 	int64_t next = r->retry_ns;
 
@@ -288,34 +271,26 @@ int64_t preempt_payers_next_ns(const struct preempt_run *r)
 	return next;
 }
 
-/* Told for the pod before: its eviction is counted already. */
-static bool is_preferred(const struct preempt_run *r, const char *uid)
-{
-	for (size_t i = 0; i < r->ask->preferred_count; i++)
-		if (strcmp(r->ask->preferred[i], uid) == 0)
-			return true;
-	return false;
-}
-
 static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_purse *purse = &r->purses[p->space];
+	const struct preempt_quota *quota = &r->quotas[p->space];
 	int64_t started = p->pod->started_ns ? p->pod->started_ns : r->ask->now_ns;
 	int64_t min_runtime;
 
-	if (!purse->entry)
-		return PREEMPT_MAY_PAY;
-	min_runtime = purse->entry->quota.min_runtime_ns;
+	if (!quota->entry)
+		return PREEMPT_ELIGIBLE;
+	min_runtime = quota->entry->quota.min_runtime_ns;
 	if (r->ask->now_ns - started < min_runtime) {
 		earlier(&r->retry_ns, started + min_runtime);
 		return PREEMPT_MIN_RUNTIME;
 	}
-	if (purse->bounded && !purse->evictions && !is_preferred(r, p->pod->object.uid)) {
-		earlier(&r->retry_ns, purse->window_ends_ns);
+	if (quota->bounded && !quota->evictions &&
+	    !preempt_has_uid(r->ask->preferred, r->ask->preferred_count, p->pod->object.uid)) {
+		earlier(&r->retry_ns, quota->window_ends_ns);
 		return PREEMPT_MAX_EVICTIONS;
 	}
-	earlier(&r->more_ns, purse->window_ends_ns);
-	return PREEMPT_MAY_PAY;
+	earlier(&r->more_ns, quota->window_ends_ns);
+	return PREEMPT_ELIGIBLE;
 }
 
 static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_pod *p)
@@ -331,14 +306,14 @@ static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_po
 		return why;
 	if (is_too_important(r, p->pod->template->priority))
 		return PREEMPT_PRIORITY;
-	if (r->rule == PREEMPT_BORROWED ? !pays_somewhere(r, p) : goes_below_min(r, p))
+	if (r->rule == PREEMPT_BORROWED ? !may_free_somewhere(r, p) : goes_below_min(r, p))
 		return PREEMPT_BELOW_MIN;
 	return by_time(r, p);
 }
 
 /* --- their order */
 
-static void measure(const struct preempt_run *r, struct preempt_payer *p)
+static void measure(const struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 	int64_t requested = kube_pod_requests(pod->pod)->of[RESOURCE_CPU];
@@ -357,7 +332,7 @@ static void measure(const struct preempt_run *r, struct preempt_payer *p)
 		p->use = p->share < r->options->idle_share ? PREEMPT_IDLE : PREEMPT_BUSY;
 }
 
-static void weigh(const struct preempt_run *r, struct preempt_payer *p)
+static void weigh(const struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
 	const char *name;
@@ -365,19 +340,19 @@ static void weigh(const struct preempt_run *r, struct preempt_payer *p)
 
 	p->waste = 0;
 	for (size_t at = 0; resources_next(r->requests, &at, &name, &amount);) {
-		int64_t freed = preempt_payers_amount(pod, name);
+		int64_t freed = quota_amount_of_pod(kube_pod_requests(pod), name);
 
 		if (amount > 0 && freed > amount)
 			p->waste += (double)(freed - amount) / (double)amount;
 	}
 }
 
-/* What decides nearly always lies beside the payer. */
+/* The first sort keys lie beside the candidate, since the pods lie all over the memory. */
 struct ranked {
 	const struct preempt_run *run;
 	int32_t priority;
 	int64_t started_ns;
-	struct preempt_payer payer;
+	struct preempt_victim_candidate candidate;
 };
 
 static int compare_time(int64_t a, int64_t b)
@@ -388,7 +363,7 @@ static int compare_time(int64_t a, int64_t b)
 static int by_rank(const void *left, const void *right)
 {
 	const struct ranked *l = left, *k = right;
-	const struct preempt_payer *a = &l->payer, *b = &k->payer;
+	const struct preempt_victim_candidate *a = &l->candidate, *b = &k->candidate;
 	int order = (int)a->over_budget - (int)b->over_budget;
 
 	if (!order)
@@ -396,7 +371,7 @@ static int by_rank(const void *left, const void *right)
 	if (!order)
 		order = (a->loss > b->loss) - (a->loss < b->loss);
 	if (!order)
-		order = (a->turn < b->turn) - (a->turn > b->turn);
+		order = (a->over_share < b->over_share) - (a->over_share > b->over_share);
 	if (!order)
 		order = (l->priority > k->priority) - (l->priority < k->priority);
 	if (!order)
@@ -414,48 +389,48 @@ static int by_rank(const void *left, const void *right)
 
 static void sort(struct preempt_run *r)
 {
-	struct ranked *all = mem_zalloc((size_t)r->payer_count + 1, sizeof(*all));
+	struct ranked *all = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*all));
 
-	for (uint32_t i = 0; i < r->payer_count; i++) {
-		const struct kube_pod *pod = preempt_run_pod(r, &r->payers[i])->pod;
+	for (uint32_t i = 0; i < r->candidate_count; i++) {
+		const struct kube_pod *pod = preempt_run_pod(r, &r->candidates[i])->pod;
 
 		all[i] = (struct ranked){r, pod->template->priority, preempt_started(pod),
-					 r->payers[i]};
+					 r->candidates[i]};
 	}
-	qsort(all, r->payer_count, sizeof(*all), by_rank);
+	qsort(all, r->candidate_count, sizeof(*all), by_rank);
 	if (r->rule == PREEMPT_BORROWED) {
 		double *due = r->due;
 		size_t count = (size_t)r->index->space_count * r->claims.count;
 
-		/* Each pod's turn depends on those of its quota before it. */
+		/* Each pod's excess depends on the pods of its quota before it. */
 		r->due = mem_zalloc(count + 1, sizeof(*r->due));
 		memcpy(r->due, due, count * sizeof(*due));
-		for (uint32_t i = 0; i < r->payer_count; i++)
-			preempt_share_take_turn(r, &all[i].payer);
+		for (uint32_t i = 0; i < r->candidate_count; i++)
+			preempt_share_charge(r, &all[i].candidate);
 		free(r->due);
 		r->due = due;
-		qsort(all, r->payer_count, sizeof(*all), by_rank);
+		qsort(all, r->candidate_count, sizeof(*all), by_rank);
 	}
-	for (uint32_t i = 0; i < r->payer_count; i++)
-		r->payers[i] = all[i].payer;
+	for (uint32_t i = 0; i < r->candidate_count; i++)
+		r->candidates[i] = all[i].candidate;
 	free(all);
 }
 
-/* Each node's payers, in the order of rank. */
+/* The candidates of each node, in the order of rank. */
 static void file_by_node(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
 	uint32_t sum = 0;
 
-	r->local = mem_zalloc((size_t)r->payer_count + 1, sizeof(*r->local));
+	r->local = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*r->local));
 	r->local_first = mem_zalloc(nodes + 1, sizeof(*r->local_first));
 	for (size_t n = 0; n < nodes; n++) {
 		r->local_first[n] = sum;
-		sum += r->nodes[n].may_pay;
+		sum += r->nodes[n].eligible;
 	}
 	r->local_first[nodes] = sum;
-	for (uint32_t i = 0; i < r->payer_count; i++)
-		r->local[r->local_first[preempt_run_pod(r, &r->payers[i])->node]++] = i;
+	for (uint32_t i = 0; i < r->candidate_count; i++)
+		r->local[r->local_first[preempt_run_pod(r, &r->candidates[i])->node]++] = i;
 	for (size_t n = nodes; n > 0; n--)
 		r->local_first[n] = r->local_first[n - 1];
 	r->local_first[0] = 0;
@@ -463,8 +438,8 @@ static void file_by_node(struct preempt_run *r)
 
 /* --- groups */
 
-/* How many would fall with one of them, where none is spare. */
-static uint32_t count_fall(const struct preempt_run *r, const struct preempt_payer *p,
+/* How many members would fall with it; 0 if the group has members to spare. */
+static uint32_t count_fall(const struct preempt_run *r, const struct preempt_victim_candidate *p,
 			   struct gang **gang)
 {
 	const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
@@ -487,76 +462,76 @@ static void number_members(struct preempt_run *r)
 {
 	for (size_t i = 0; r->gangs && i < r->gangs->member_count; i++)
 		r->gangs->members[i].number = UINT32_MAX;
-	for (uint32_t i = 0; i < r->payer_count; i++) {
+	for (uint32_t i = 0; i < r->candidate_count; i++) {
 		struct gang *gang;
 		struct gang_member *m =
-			gangs_member(r->gangs, preempt_run_pod(r, &r->payers[i])->pod, &gang);
+			gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[i])->pod, &gang);
 
 		if (m)
 			m->number = i;
 	}
 }
 
-/* Who would take others along that may not go is no payer. */
+/* A candidate whose group includes a protected pod is no candidate. */
 static void refuse_groups(struct preempt_run *r)
 {
 	uint32_t kept = 0;
 
 	number_members(r);
-	for (uint32_t i = 0; i < r->payer_count; i++) {
-		struct preempt_payer *p = &r->payers[i];
+	for (uint32_t i = 0; i < r->candidate_count; i++) {
+		struct preempt_victim_candidate *p = &r->candidates[i];
 		struct gang *gang;
 
 		p->fall = count_fall(r, p, &gang);
 		if (!p->fall || has_all(r, gang)) {
-			r->payers[kept++] = *p;
+			r->candidates[kept++] = *p;
 			continue;
 		}
-		r->refused[PREEMPT_MAY_PAY]--;
+		r->refused[PREEMPT_ELIGIBLE]--;
 		r->refused[PREEMPT_GROUP]++;
-		r->nodes[preempt_run_pod(r, p)->node].may_pay--;
+		r->nodes[preempt_run_pod(r, p)->node].eligible--;
 	}
-	r->payer_count = kept;
+	r->candidate_count = kept;
 }
 
-void preempt_payers_put(struct preempt_run *r, uint32_t payer)
+void preempt_victims_put(struct preempt_run *r, uint32_t candidate)
 {
-	preempt_run_put(r, &r->payers[payer]);
-	gangs_release(r->gangs, &preempt_run_pod(r, &r->payers[payer])->pod, 1);
+	preempt_run_put(r, &r->candidates[candidate]);
+	gangs_release(r->gangs, &preempt_run_pod(r, &r->candidates[candidate])->pod, 1);
 }
 
 static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_node with,
-		     uint64_t contested, uint32_t *payer)
+		     uint64_t contested, uint32_t *candidate)
 {
 	struct gang *gang;
 
-	*payer = gangs_member(r->gangs, pod, &gang)->number;
-	if (*payer == UINT32_MAX)
+	*candidate = gangs_member(r->gangs, pod, &gang)->number;
+	if (*candidate == UINT32_MAX)
 		return false;
-	if (r->one_node && preempt_run_pod(r, &r->payers[*payer])->node != with)
+	if (r->one_node && preempt_run_pod(r, &r->candidates[*candidate])->node != with)
 		return false;
-	return preempt_payers_may_take(r, &r->payers[*payer], contested);
+	return preempt_victims_may_take(r, &r->candidates[*candidate], contested);
 }
 
-bool preempt_payers_take(struct preempt_run *r, uint32_t payer, uint64_t contested, uint32_t **of,
-			 uint32_t *count, uint32_t *room)
+bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t contested,
+			  uint32_t **of, uint32_t *count)
 {
-	const struct preempt_pod *pod = preempt_run_pod(r, &r->payers[payer]);
-	uint32_t before = *count, next = payer;
+	const struct preempt_pod *pod = preempt_run_pod(r, &r->candidates[candidate]);
+	uint32_t before = *count, next = candidate;
 	const struct kube_pod **leave;
 	size_t all, i = 0;
 
-	if (!preempt_payers_may_take(r, &r->payers[payer], contested))
+	if (!preempt_victims_may_take(r, &r->candidates[candidate], contested))
 		return false;
 	all = gangs_close(r->gangs, &pod->pod, 1, &leave);
 	do {
-		preempt_run_take(r, &r->payers[next]);
-		*of = preempt_grow(*of, *count, room, sizeof(**of));
+		preempt_run_take(r, &r->candidates[next]);
+		*of = array_grow(*of, *count, sizeof(**of));
 		(*of)[(*count)++] = next;
 	} while (++i < all && may_fall(r, leave[i], pod->node, contested, &next));
 	if (i < all) {
 		while (*count > before)
-			preempt_run_put(r, &r->payers[(*of)[--*count]]);
+			preempt_run_put(r, &r->candidates[(*of)[--*count]]);
 		gangs_release(r->gangs, leave, all);
 	}
 	free(leave);
@@ -565,7 +540,7 @@ bool preempt_payers_take(struct preempt_run *r, uint32_t payer, uint64_t contest
 
 /* --- all of them */
 
-void preempt_payers_forget(struct preempt_run *r)
+void preempt_victims_forget(struct preempt_run *r)
 {
 	free(r->local);
 	free(r->local_first);
@@ -573,16 +548,16 @@ void preempt_payers_forget(struct preempt_run *r)
 	free(r->contests);
 	r->contested = r->contests = NULL;
 	r->local = r->local_first = NULL;
-	r->payer_count = r->match_count = 0;
+	r->candidate_count = r->match_count = 0;
 	memset(r->refused, 0, sizeof(r->refused));
 	for (size_t n = 0; n < r->index->view->node_count; n++)
-		r->nodes[n].may_pay = 0;
+		r->nodes[n].eligible = 0;
 }
 
 static void collect(struct preempt_run *r, uint32_t i)
 {
 	const struct preempt_pod *pod = &r->index->pods[i];
-	struct preempt_payer p = {.pod = i, .handle = PREEMPT_NOT_LOOKED_UP};
+	struct preempt_victim_candidate p = {.pod = i, .handle = PREEMPT_NOT_LOOKED_UP};
 	enum preempt_refusal why = judge(r, pod);
 
 	if (!why) {
@@ -597,21 +572,20 @@ static void collect(struct preempt_run *r, uint32_t i)
 		return;
 	measure(r, &p);
 	weigh(r, &p);
-	p.preferred = is_preferred(r, pod->pod->object.uid);
-	r->payers = preempt_grow(r->payers, r->payer_count, &r->payer_room, sizeof(*r->payers));
-	r->payers[r->payer_count] = p;
-	r->payers[r->payer_count].loss = preempt_payers_loss(r, &r->payer_count, 1);
-	r->payer_count++;
-	r->nodes[pod->node].may_pay++;
+	p.preferred =
+		preempt_has_uid(r->ask->preferred, r->ask->preferred_count, pod->pod->object.uid);
+	r->candidates = array_grow(r->candidates, r->candidate_count, sizeof(*r->candidates));
+	r->candidates[r->candidate_count] = p;
+	r->candidates[r->candidate_count].loss = preempt_victims_loss(r, &r->candidate_count, 1);
+	r->candidate_count++;
+	r->nodes[pod->node].eligible++;
 }
 
-void preempt_payers_collect(struct preempt_run *r)
+void preempt_victims_collect(struct preempt_run *r)
 {
-	preempt_payers_forget(r);
+	preempt_victims_forget(r);
 	find_contested(r);
 	preempt_share_read(r);
-	for (uint32_t s = 0; s < r->index->space_count; s++)
-		r->purses[s].borrows = may_borrow(r, r->purses[s].entry);
 	for (uint32_t i = 0; i < r->index->pod_count; i++)
 		collect(r, i);
 	refuse_groups(r);
@@ -620,7 +594,7 @@ void preempt_payers_collect(struct preempt_run *r)
 	file_by_node(r);
 }
 
-bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *p)
+bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 
@@ -630,30 +604,30 @@ bool preempt_payers_is_there(const struct preempt_run *r, struct preempt_payer *
 	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
 }
 
-bool preempt_payers_may_take(const struct preempt_run *r, struct preempt_payer *p,
-			     uint64_t contested)
+bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
+			      uint64_t contested)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_purse *purse = &r->purses[pod->space];
+	const struct preempt_quota *quota = &r->quotas[pod->space];
 
-	if (purse->bounded && !purse->evictions && !p->preferred)
+	if (quota->bounded && !quota->evictions && !p->preferred)
 		return false;
 	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
 		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
 			return false;
-	if (r->rule == PREEMPT_BORROWED ? !pays_for(r, pod, contested, false)
+	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
 					: goes_below_min(r, pod))
 		return false;
-	return preempt_payers_is_there(r, p);
+	return preempt_victims_is_there(r, p);
 }
 
-bool preempt_payers_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
-			  place_node n)
+bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
+			   place_node n)
 {
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		const struct preempt_payer *p = &r->payers[set[i]];
+		const struct preempt_victim_candidate *p = &r->candidates[set[i]];
 
-		if (!pays_for(r, preempt_run_pod(r, p), r->contested[n], p->taken))
+		if (!may_free(r, preempt_run_pod(r, p), r->contested[n], p->taken))
 			return false;
 	}
 	return true;

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shared/array.h"
+
+#include "shared/mem.h"
+
+enum { ROOM_LEAST = 16 };
+
+void *array_grow(void *array, size_t count, size_t size)
+{
+	if (count && (count < ROOM_LEAST || (count & (count - 1))))
+		return array;
+	return mem_realloc(array, (count ? 2 * count : ROOM_LEAST) * size);
+}
+
+size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
+			 int (*compare)(const void *key, const void *element))
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare(key, (const char *)array + middle * size) > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int array_compare_int64(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return (left > right) - (left < right);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays that grow, and places in sorted ones. */
+#ifndef EVENKEEL_SHARED_ARRAY_H
+#define EVENKEEL_SHARED_ARRAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Makes room for one more element behind the first `count`. Returns the array, which may have moved.
+ * The room is 16 elements, and doubles when count reaches it: every element must have been added
+ * this way.
+ */
+void *array_grow(void *array, size_t count, size_t size);
+/* The index of the first element that is not before the key, or count. compare is as bsearch()'s. */
+size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
+			 int (*compare)(const void *key, const void *element));
+/* For qsort() of int64_t. */
+int array_compare_int64(const void *a, const void *b);
+
+#endif
