@@ -132,7 +132,7 @@ static struct ranked *read_ranked(const struct extender_call *c, const struct sc
 		if (!chosen[i])
 			continue;
 		ranked[next] = (struct ranked){score_job_score(job, next, each), candidates[i]};
-		if (!n->measured && n->rung != RUNG_ALLOCATION)
+		if (!n->measured && n->fallback != FALLBACK_ALLOCATION)
 			ranked[next].score = NAN;
 		else
 			any |= candidates[i];

@@ -65,7 +65,7 @@ struct answer {
 	struct piece heads[SCORE_PLUGINS];
 	/* The same for every plugin of the node at hand: ,"rung":..[}] */
 	struct piece tail;
-	enum score_rung tail_rung; /* that the tail tells */
+	enum score_fallback tail_fallback; /* that the tail tells */
 };
 
 static void keep_piece(struct piece *p, struct buf *text)
@@ -123,17 +123,17 @@ static void write_tail(struct answer *a, const struct score_node *node)
 {
 	struct buf text = BUF_INIT;
 	struct jsonw w;
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
 	/* Nearly all nodes are on the same one; only that of late nodes has a number in it. */
-	if (a->tail.len && a->tail_rung == node->rung && node->rung != RUNG_LATE &&
+	if (a->tail.len && a->tail_fallback == node->fallback && node->fallback != FALLBACK_LATE &&
 	    !node->estimated)
 		return;
-	a->tail_rung = node->rung;
-	score_rung_text(node, rung);
+	a->tail_fallback = node->fallback;
+	score_fallback_text(node, fallback);
 	jsonw_init(&w, &text);
 	w.comma = true;
-	jsonw_key_string(&w, "rung", rung);
+	jsonw_key_string(&w, "rung", fallback);
 	if (node->estimated)
 		jsonw_key_bool(&w, "estimated", true);
 	if (!a->rq->explain)

@@ -148,7 +148,7 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
 			    const struct score_node *node)
 {
 	return variant != SCORE_UPSTREAM && node->estimated &&
-	       (plugins[plugin].load != LOAD_NONE || node->rung != RUNG_ALLOCATION);
+	       (plugins[plugin].load != LOAD_NONE || node->fallback != FALLBACK_ALLOCATION);
 }
 
 /* --- nodes that cannot be judged -------------------------------------------------------------- */
@@ -181,12 +181,12 @@ static void tell_unknown(const char *what, const struct score_node *node,
 			 struct score_result *result)
 {
 	struct textbuf s = score_reason(result);
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
-	score_rung_text(node, rung);
+	score_fallback_text(node, fallback);
 	textbuf_add(&s, what);
 	textbuf_add(&s, " (");
-	textbuf_add(&s, rung);
+	textbuf_add(&s, fallback);
 	textbuf_add(&s, ")");
 	if (node->age_seconds > 0) {
 		textbuf_add(&s, ", last heard ");
@@ -229,17 +229,17 @@ static void tell_estimate(const struct score_node *node, double cpu, double mem,
 			  struct score_result *r)
 {
 	struct textbuf s = score_reason(r);
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
-	score_rung_text(node, rung);
+	score_fallback_text(node, fallback);
 	textbuf_add(&s, "estimated from requests, as the node is not measured (");
-	textbuf_add(&s, rung);
+	textbuf_add(&s, fallback);
 	textbuf_add(&s, "): with the pod ");
 	textbuf_add_fixed(&s, 100 * cpu, 1);
 	textbuf_add(&s, " % of CPU and ");
 	textbuf_add_fixed(&s, 100 * mem, 1);
 	textbuf_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
-	if (node->rung != RUNG_ALLOCATION)
+	if (node->fallback != FALLBACK_ALLOCATION)
 		textbuf_add(&s, "; below every node that is measured");
 }
 
@@ -256,7 +256,7 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 	score_term(r, "unrounded", "", free);
 	r->outside = true;
 	r->score = score_round(free);
-	if (node->rung != RUNG_ALLOCATION) {
+	if (node->fallback != FALLBACK_ALLOCATION) {
 		r->score = (int64_t)(free / 100 * (double)scale->estimated_most);
 		score_term(r, "belowMeasured", "", (double)r->score);
 	}

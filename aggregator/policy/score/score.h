@@ -122,16 +122,16 @@ struct score_other {
 	struct pod_load load;
 };
 
-/* Where the numbers of a node come from; the ladder, from its foot. See score_input.c. */
-enum score_rung {
-	RUNG_NONE,
-	RUNG_EXPIRED,
-	RUNG_ALLOCATION, /* no node is measured, but the requests of its pods are known */
-	RUNG_LATE,
-	RUNG_SINCE_START,
-	RUNG_WINDOW_5M,
-	RUNG_WINDOW_10M,
-	RUNG_WINDOW_15M,
+/* Source of the numbers of a node, from worst to best. See score_input.c. */
+enum score_fallback {
+	FALLBACK_NONE,
+	FALLBACK_EXPIRED,
+	FALLBACK_ALLOCATION, /* no node is measured, but the requests of its pods are known */
+	FALLBACK_LATE,
+	FALLBACK_SINCE_START,
+	FALLBACK_WINDOW_5M,
+	FALLBACK_WINDOW_10M,
+	FALLBACK_WINDOW_15M,
 };
 
 struct score_node {
@@ -140,7 +140,7 @@ struct score_node {
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes;
 	bool measured; /* there is a measurement of something, be it neither CPU nor memory */
 	struct score_metric cpu, mem;
-	enum score_rung rung;
+	enum score_fallback fallback;
 	const char *window; /* "15m", "10m", "5m", or "" */
 	double age_seconds; /* of the newest measurement */
 	/*
@@ -228,7 +228,7 @@ struct score_scale {
 	int64_t measured_least; /* 1 where a node is not measured beside others, else 0 */
 };
 
-enum { SCORE_TERMS_MAX = 45 + 9 * SCORE_OTHERS_MAX, SCORE_RUNG_LEN = 32 };
+enum { SCORE_TERMS_MAX = 45 + 9 * SCORE_OTHERS_MAX, SCORE_FALLBACK_LEN = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
@@ -326,14 +326,14 @@ struct score_assumed {
  */
 void score_node_assume(struct score_node *node, const struct score_assumed *assumed);
 /*
- * Nodes without a measurement are estimated by requests where those are known: on the allocation
- * rung if none of these nodes is measured, else below every one that is. Not for upstream.
+ * Estimates nodes without a measurement by requests where those are known: on FALLBACK_ALLOCATION
+ * if none of these nodes is measured, else below every node that is. Not for upstream.
  */
 void score_nodes_estimate(struct score_node *nodes, size_t count);
 /* Gives nodes their power models; both sorted by name. */
 void score_nodes_power(struct score_node *nodes, size_t count, const struct score_args *args);
 /* "window 15m", "late 42s", "since start", "allocation", "expired", "none" */
-void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN]);
+void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK_LEN]);
 
 /* Weighted mean of plugin scores. Weights > 0. */
 double score_blend(const int64_t *scores, const double *weights, size_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ladder: what is known about a node, from best to worst.
+ * Fallback levels: what is known about a node, from best to worst.
  *
  *     window 15m    the longest window that is covered (windows.h)
  *     window 10m
@@ -31,10 +31,10 @@
 #include "aggregator/policy/score/score.h"
 #include "aggregator/policy/textbuf.h"
 
-static const enum score_rung rung_of_window[WINDOWS] = {
-	[WINDOW_5M] = RUNG_WINDOW_5M,
-	[WINDOW_10M] = RUNG_WINDOW_10M,
-	[WINDOW_15M] = RUNG_WINDOW_15M,
+static const enum score_fallback fallback_of_window[WINDOWS] = {
+	[WINDOW_5M] = FALLBACK_WINDOW_5M,
+	[WINDOW_10M] = FALLBACK_WINDOW_10M,
+	[WINDOW_15M] = FALLBACK_WINDOW_15M,
 };
 
 /* How long measurements count where no node is heard; else until page.h calls them EXPIRED. */
@@ -82,7 +82,9 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 	node->p99[SCORE_CPU] = percentile_of(&recent->cpu_milli, node->cpu_capacity_milli);
 	node->p99[SCORE_MEMORY] = percentile_of(&recent->mem_bytes, node->mem_capacity_bytes);
 	node->window = window >= 0 ? window_name[window] : "";
-	node->rung = late ? RUNG_LATE : window >= 0 ? rung_of_window[window] : RUNG_SINCE_START;
+	node->fallback = late	       ? FALLBACK_LATE
+			 : window >= 0 ? fallback_of_window[window]
+				       : FALLBACK_SINCE_START;
 	node->contention =
 		fmax(set->counts.pressure[CONTENTION_CPU], set->counts.pressure[CONTENTION_MEMORY]);
 	node->oom_kills = decayed_kills(page->usage.windows);
@@ -167,7 +169,7 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 		.mem_capacity_bytes = n->mem_capacity_bytes,
 		.cpu_allocatable_milli = n->cpu_allocatable_milli,
 		.mem_allocatable_bytes = n->mem_allocatable_bytes,
-		.rung = freshness == EXPIRED ? RUNG_EXPIRED : RUNG_NONE,
+		.fallback = freshness == EXPIRED ? FALLBACK_EXPIRED : FALLBACK_NONE,
 		.window = "",
 		.contention = NAN,
 		.p99 = {NAN, NAN},
@@ -241,7 +243,7 @@ void score_nodes_estimate(struct score_node *nodes, size_t count)
 
 		n->estimated = !n->measured && n->load.requests_known;
 		if (n->estimated && !any_measured)
-			n->rung = RUNG_ALLOCATION;
+			n->fallback = FALLBACK_ALLOCATION;
 	}
 }
 
@@ -260,23 +262,23 @@ void score_nodes_power(struct score_node *nodes, size_t count, const struct scor
 	}
 }
 
-void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN])
+void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK_LEN])
 {
 	static const char *const names[] = {
-		[RUNG_NONE] = "none",
-		[RUNG_EXPIRED] = "expired",
-		[RUNG_ALLOCATION] = "allocation",
-		[RUNG_LATE] = "late ",
-		[RUNG_SINCE_START] = "since start",
-		[RUNG_WINDOW_5M] = "window 5m",
-		[RUNG_WINDOW_10M] = "window 10m",
-		[RUNG_WINDOW_15M] = "window 15m",
+		[FALLBACK_NONE] = "none",
+		[FALLBACK_EXPIRED] = "expired",
+		[FALLBACK_ALLOCATION] = "allocation",
+		[FALLBACK_LATE] = "late ",
+		[FALLBACK_SINCE_START] = "since start",
+		[FALLBACK_WINDOW_5M] = "window 5m",
+		[FALLBACK_WINDOW_10M] = "window 10m",
+		[FALLBACK_WINDOW_15M] = "window 15m",
 	};
 	struct textbuf s;
 
-	textbuf_start(&s, text, SCORE_RUNG_LEN);
-	textbuf_add(&s, names[node->rung]);
-	if (node->rung == RUNG_LATE) {
+	textbuf_start(&s, text, SCORE_FALLBACK_LEN);
+	textbuf_add(&s, names[node->fallback]);
+	if (node->fallback == FALLBACK_LATE) {
 		textbuf_add_int(&s, (int64_t)node->age_seconds);
 		textbuf_add(&s, "s");
 	}
