@@ -184,7 +184,7 @@ static void write_nodes(struct buf *out, const struct drain_plan *p)
 				       drain_verdict_name((enum drain_verdict)v), t.verdicts[v]);
 	metrics_write_one(out, "evenkeel_drain_unneeded_nodes",
 			  "Nodes that could go, all of them together.",
-			  t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_GOES]);
+			  t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_SELECTED]);
 	metrics_write_family(out, stay, "Nodes that do not go now, by their first reason.");
 	for (int r = DRAIN_NONE + 1; r < DRAIN_REASONS; r++)
 		metrics_write_labelled(out, stay, "reason", drain_reason_name((enum drain_reason)r),

@@ -470,7 +470,7 @@ static void check_frozen(const struct scene *s, const struct drain_plan *p,
 	for (size_t i = 0; n->verdict == DRAIN_UNNEEDED && i < n->move_count; i++) {
 		const struct drain_plan_node *to = drain_plan_find(p, n->moves[i].to);
 
-		if (to->verdict == DRAIN_GOES || to->verdict == DRAIN_UNNEEDED)
+		if (to->verdict == DRAIN_SELECTED || to->verdict == DRAIN_UNNEEDED)
 			fail_msg("seed %llu: pods of %s go to %s, and both could go",
 				 (unsigned long long)s->seed, n->name, to->name);
 	}
@@ -485,14 +485,14 @@ static void check_wave(const struct scene *s, const struct drain_plan *p)
 	for (size_t i = 0; i < w->destination_count; i++) {
 		const struct drain_plan_node *n = drain_plan_find(p, w->destinations[i].node);
 
-		if (n->verdict == DRAIN_GOES || n->verdict == DRAIN_UNNEEDED)
+		if (n->verdict == DRAIN_SELECTED || n->verdict == DRAIN_UNNEEDED)
 			fail_msg("seed %llu: pods go to %s, which is to go",
 				 (unsigned long long)s->seed, n->name);
 	}
 	for (size_t i = 0; i < p->node_count; i++)
 		check_frozen(s, p, &p->nodes[i]);
 	for (size_t i = 0; i < p->node_count; i++)
-		if (p->nodes[i].verdict != DRAIN_GOES && !p->nodes[i].reason_count)
+		if (p->nodes[i].verdict != DRAIN_SELECTED && !p->nodes[i].reason_count)
 			fail_msg("seed %llu: nobody says why %s stays", (unsigned long long)s->seed,
 				 p->nodes[i].name);
 	waves += w->node_count > 0;

@@ -135,8 +135,8 @@ enum drain_verdict {
 	/* not examined in this run; its timer, if it has one, runs on (corrected) */
 	DRAIN_NOT_ASKED,
 	DRAIN_UNNEEDED, /* it could go; the reasons say why it does not yet */
-	DRAIN_GOES, /* it is in the wave */
-	DRAIN_ON_ITS_WAY, /* in deletion */
+	DRAIN_SELECTED, /* it is in the wave */
+	DRAIN_IN_DELETION, /* in deletion */
 	DRAIN_KEPT, /* it stays, as pods of nodes that go would come to it */
 	DRAIN_DRAINED, /* cordoned and empty: done, and uses up no limit (corrected) */
 	DRAIN_VERDICTS
@@ -276,8 +276,8 @@ enum drain_event {
 	/* The verdict about a node, or its first reason, is another one. */
 	DRAIN_EVENT_NEEDED,
 	DRAIN_EVENT_UNNEEDED,
-	DRAIN_EVENT_GOES,
-	DRAIN_EVENT_ON_ITS_WAY,
+	DRAIN_EVENT_SELECTED,
+	DRAIN_EVENT_IN_DELETION,
 	DRAIN_EVENT_KEPT,
 	DRAIN_EVENT_DRAINED,
 	DRAIN_EVENT_WAVE, /* other nodes go together, or none do; about no node */

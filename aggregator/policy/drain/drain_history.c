@@ -17,7 +17,7 @@ enum { TEXT_MAX = 512, WAVE_NAMES = 16 };
 
 static const char *const event_names[DRAIN_EVENTS] = {
 	[DRAIN_EVENT_NEEDED] = "needed",   [DRAIN_EVENT_UNNEEDED] = "unneeded",
-	[DRAIN_EVENT_GOES] = "drain",	   [DRAIN_EVENT_ON_ITS_WAY] = "inDeletion",
+	[DRAIN_EVENT_SELECTED] = "drain",  [DRAIN_EVENT_IN_DELETION] = "inDeletion",
 	[DRAIN_EVENT_WAVE] = "wave",	   [DRAIN_EVENT_EVICTED] = "evicted",
 	[DRAIN_EVENT_GONE] = "gone",	   [DRAIN_EVENT_KEPT] = "kept",
 	[DRAIN_EVENT_DRAINED] = "drained",
@@ -145,9 +145,12 @@ struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 static bool event_of(enum drain_verdict v, enum drain_event *event)
 {
 	static const enum drain_event events[] = {
-		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED, [DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
-		[DRAIN_GOES] = DRAIN_EVENT_GOES,     [DRAIN_ON_ITS_WAY] = DRAIN_EVENT_ON_ITS_WAY,
-		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,     [DRAIN_DRAINED] = DRAIN_EVENT_DRAINED,
+		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED,
+		[DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
+		[DRAIN_SELECTED] = DRAIN_EVENT_SELECTED,
+		[DRAIN_IN_DELETION] = DRAIN_EVENT_IN_DELETION,
+		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,
+		[DRAIN_DRAINED] = DRAIN_EVENT_DRAINED,
 	};
 
 	if (v == DRAIN_NOT_ASKED)
@@ -166,9 +169,9 @@ static const struct drain_why *reason_of(const struct drain_plan_node *n)
 
 static void write_text(const struct drain_plan_node *n, const struct drain_why *why, struct buf *b)
 {
-	if (n->verdict == DRAIN_GOES && !n->move_count)
+	if (n->verdict == DRAIN_SELECTED && !n->move_count)
 		buf_add_str(b, "nothing on it has to move");
-	else if (n->verdict == DRAIN_GOES)
+	else if (n->verdict == DRAIN_SELECTED)
 		buf_printf(b, "%zu %s", n->move_count,
 			   drain_plural((int64_t)n->move_count, "pod moves", "pods move"));
 	if (why && why != &n->reasons[0])

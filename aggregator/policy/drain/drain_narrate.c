@@ -59,18 +59,18 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 
 		verdicts[n->verdict]++;
 		idle += n->idle_in_fact;
-		if (n->reason_count && n->verdict != DRAIN_GOES)
+		if (n->reason_count && n->verdict != DRAIN_SELECTED)
 			reasons[decisive(n)]++;
 	}
 	buf_printf(b, "Of %zu %s %zu could go, %zu of them now; needed: %zu, ", p->node_count,
 		   drain_plural((int64_t)p->node_count, "node", "nodes"),
-		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES], verdicts[DRAIN_GOES],
+		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_SELECTED], verdicts[DRAIN_SELECTED],
 		   verdicts[DRAIN_NEEDED]);
 	if (verdicts[DRAIN_KEPT])
 		buf_printf(b, "kept: %zu, ", verdicts[DRAIN_KEPT]);
 	if (verdicts[DRAIN_DRAINED])
 		buf_printf(b, "drained: %zu, ", verdicts[DRAIN_DRAINED]);
-	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_ON_ITS_WAY],
+	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_IN_DELETION],
 		   verdicts[DRAIN_NOT_ASKED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])

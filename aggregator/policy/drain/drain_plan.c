@@ -39,9 +39,9 @@ void drain_config_upstream(struct drain_config *c)
 const char *drain_verdict_name(enum drain_verdict v)
 {
 	static const char *const names[] = {
-		[DRAIN_NEEDED] = "needed",	   [DRAIN_NOT_ASKED] = "notExamined",
-		[DRAIN_UNNEEDED] = "unneeded",	   [DRAIN_GOES] = "drain",
-		[DRAIN_ON_ITS_WAY] = "inDeletion", [DRAIN_KEPT] = "kept",
+		[DRAIN_NEEDED] = "needed",	    [DRAIN_NOT_ASKED] = "notExamined",
+		[DRAIN_UNNEEDED] = "unneeded",	    [DRAIN_SELECTED] = "drain",
+		[DRAIN_IN_DELETION] = "inDeletion", [DRAIN_KEPT] = "kept",
 		[DRAIN_DRAINED] = "drained",
 	};
 
@@ -333,7 +333,7 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 	c->out->requested_share = e.utilization.share;
 	if (e.reason == DRAIN_NONE)
 		return true;
-	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_ON_ITS_WAY : DRAIN_NEEDED;
+	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_IN_DELETION : DRAIN_NEEDED;
 	w = drain_add_reason(c, e.reason, "%s%s", e.recent ? "found a while ago: " : "",
 			     e.error.text);
 	if (e.recent)

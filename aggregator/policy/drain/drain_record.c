@@ -24,7 +24,7 @@ static void record_node(struct drain_run *r, const struct drain_picked *p)
 			.pod = place_pod_record(r->place, p->items[i].pod),
 			.to = place_node_name(r->place, p->items[i].to),
 		};
-	n->verdict = DRAIN_GOES;
+	n->verdict = DRAIN_SELECTED;
 	n->robust = r->plan->wave.robust;
 }
 
