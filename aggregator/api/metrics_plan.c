@@ -227,7 +227,7 @@ static void write_throttle(struct buf *out, const struct drain_throttle *t)
 	metrics_write_labelled(out, most, "kind", "drain", (double)t->drains_limit);
 }
 
-static void write_owed(struct buf *out, const struct drain_owed *o)
+static void write_reserved(struct buf *out, const struct drain_reserved *o)
 {
 	static const char name[] = "evenkeel_drain_owed_pods";
 
@@ -253,7 +253,7 @@ void metrics_write_drain(struct buf *out, const struct api_context *ctx)
 		write_nodes(out, r->drain);
 		write_wave(out, &r->drain->wave);
 		write_throttle(out, &r->drain->throttle);
-		write_owed(out, &r->drain->owed);
+		write_reserved(out, &r->drain->reserved);
 		metrics_write_one(out, "evenkeel_drain_complete",
 				  "1 when the plan asked every candidate.", r->drain->complete);
 	}

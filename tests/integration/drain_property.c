@@ -366,10 +366,10 @@ static void check_place(struct scene *s, const struct drain_move *m, bool judge)
 	s->w.where[pod] = (int)node;
 }
 
-/* Where nothing is owed, the wave is repeated step by step; else what it leads to must be legal. */
+/* Where no room is reserved, the wave is repeated step by step; else what it leads to must be legal. */
 static void check_feasible(struct scene *s, const struct drain_plan *p)
 {
-	bool judge = p->owed.of_deletions + p->owed.of_evictions + p->owed.pending == 0;
+	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	bool marked[PLACE_WORLD_PODS] = {false};
 	struct place_checker c;
 	struct error why = {""};
@@ -638,11 +638,11 @@ static void assert_predicted(const struct scene *s, const char *node,
 	predicted++;
 }
 
-/* Where nothing was owed, and so came there first, what is said of it is exact. */
+/* Where no room was reserved, so that no pod came there first, what is said of it is exact. */
 static void check_destination(const struct scene *s, const struct drain_plan *p,
 			      const struct drain_destination *d)
 {
-	bool judge = p->owed.of_deletions + p->owed.of_evictions + p->owed.pending == 0;
+	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	size_t node = index_of(s, d->node);
 	struct use_node n = s->node_use[node];
 	const cJSON *allocatable = check_get(check_get(s->w.nodes[node], "status"), "allocatable");

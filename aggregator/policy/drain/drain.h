@@ -13,9 +13,9 @@
  *   1. sees which pods were evicted since the view before, and forgets old evictions
  *      (drain_state.c); nodes with pods that cannot be read are neither candidates nor
  *      destinations, and those that are not ready are no destinations (corrected)
- *   2. places what is owed: pods of nodes in deletion, replicas that evictions left missing,
+ *   2. reserves room: for pods of nodes in deletion, replicas that evictions left missing,
  *      nominated and pending pods by priority, placeholders of extra capacity; what they take is
- *      gone (drain_owed.c)
+ *      gone (drain_reserve.c)
  *   3. asks the candidates one after the other whether all of their pods fit elsewhere, and keeps
  *      each that can go beside those before it: the candidate set; runs their timers
  *      (drain_plan.c, drain_try.c)
@@ -24,10 +24,10 @@
  *      (drain_wave.c)
  *
  *   upstream   cluster-autoscaler's planner: destinations in cyclic order, pods may hop from
- *              candidate to candidate, budgets are used up by the candidate set, what is owed and
- *              fits nowhere is only told, nodes that were not reached lose their timers
+ *              candidate to candidate, budgets are used up by the candidate set, reserved pods
+ *              that fit nowhere are only told, nodes that were not reached lose their timers
  *   corrected  destinations fullest first under the cap of real use, and none of them is drained in
- *              the same run; where what is owed fits nowhere no node is a candidate; budgets are
+ *              the same run; where a reserved pod fits nowhere no node is a candidate; budgets are
  *              used up by the wave alone, so that timers run for all that fit
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H
@@ -152,7 +152,7 @@ bool drain_is_deleted(const struct kube_pod *pod);
 
 /* A pod that moves, or is deleted. */
 struct drain_move {
-	const struct kube_pod *pod; /* of the plan's view, or of what was owed or a placeholder */
+	const struct kube_pod *pod; /* of the plan's view, or a reserved pod or a placeholder */
 	const char *to; /* node of the plan's view; NULL: nowhere, or it needs none (it ended) */
 	/*
 	 * 1 and up, of nodes that go in steps: it leaves when the replacements of those of the step
@@ -223,7 +223,7 @@ struct drain_throttle {
 };
 
 /* What was placed before the candidates were asked. */
-struct drain_owed {
+struct drain_reserved {
 	size_t of_deletions, of_evictions, pending, placeholders; /* pods */
 	size_t placed;
 	/* of those of deletions and evictions: no node is a candidate then (corrected) */
@@ -248,7 +248,7 @@ struct drain_plan {
 	struct drain_plan_node *nodes; /* owned; sorted by name */
 	struct drain_wave wave;
 	struct drain_throttle throttle;
-	struct drain_owed owed;
+	struct drain_reserved reserved;
 	size_t examined, unneeded,
 		evictions; /* nodes simulated; in the candidate set; recent evictions */
 	char *narration; /* owned; lines, each ended */

@@ -37,7 +37,7 @@ struct drain_case {
 	size_t received; /* pods of candidates that came here */
 	int64_t arrival_ns; /* when the last one came here that replaces an evicted one; 0: none did */
 	/*
-	 * Owned; where all went in the simulation: own pods, guests that are owed a place (no node
+	 * Owned; where all went in the simulation: own pods, guests that have reserved room (no node
 	 * has them yet), placeholders.
 	 */
 	struct drain_item *items;
@@ -107,10 +107,10 @@ void drain_gangs_release(struct drain_run *r, struct drain_case *c);
 /* Behind the other reasons, where a group falls. */
 void drain_gangs_explain(struct drain_case *c);
 
-/* --- drain_owed.c */
+/* --- drain_reserve.c */
 
-/* Reserves what nodes in deletion cost, and places what is owed. False: some of it fits nowhere. */
-bool drain_place_owed(struct drain_run *r);
+/* Reserves room and budget before candidates are simulated. False: a pod fits nowhere. */
+bool drain_reserve(struct drain_run *r);
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod);
 uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
 /*

@@ -15,7 +15,7 @@ static const double GIB = 1073741824.0;
 
 enum { PODS_TOLD = 8, IDLE_TOLD = 16 };
 
-static void tell_owed(const struct drain_owed *o, struct buf *b)
+static void tell_reserved(const struct drain_reserved *o, struct buf *b)
 {
 	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders + o->waiting == 0)
 		return;
@@ -160,7 +160,7 @@ void drain_narrate(struct drain_run *r)
 	if (!p->capped && r->corrected)
 		buf_add_str(&text,
 			    "Real use is not asked for: it is off, or no node is measured.\n");
-	tell_owed(&p->owed, &text);
+	tell_reserved(&p->reserved, &text);
 	tell_verdicts(p, &text);
 	tell_wave(p, &text);
 	tell_throttle(&p->throttle, &text);

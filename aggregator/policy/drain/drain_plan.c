@@ -581,7 +581,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 		struct drain_case *c = &r->cases[order[i]];
 
 		c->out->verdict = DRAIN_NOT_ASKED;
-		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->owed.error.text);
+		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->reserved.error.text);
 	}
 }
 
@@ -751,7 +751,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 
 	open_run(&r, s, in, c);
 	close_nodes(&r);
-	placed = drain_place_owed(&r);
+	placed = drain_reserve(&r);
 	note_budgets(&r);
 	base = place_fork(in->place);
 	order = order_candidates(&r, &count);

@@ -383,7 +383,8 @@ bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, 
 	}
 	/* Pods without a node go anywhere, too. */
 	holds |= count < 2;
-	if (r->plan->owed.of_deletions + r->plan->owed.of_evictions + r->plan->owed.pending)
+	if (r->plan->reserved.of_deletions + r->plan->reserved.of_evictions +
+	    r->plan->reserved.pending)
 		holds = false;
 	free_of = holds && count > 1 ? find_free(r) : NULL;
 	for (size_t i = 0; i < count && holds && count > 1; i++)

@@ -138,7 +138,7 @@ struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_c
 	return items;
 }
 
-/* Placed by drain_owed.c: in the cluster it is not on any node that stays. */
+/* Placed by drain_reserve.c: in the cluster it is not on any node that stays. */
 static bool is_guest(const struct drain_run *r, place_pod pod)
 {
 	const char *node = place_pod_record(r->place, pod)->node;

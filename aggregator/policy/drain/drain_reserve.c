@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is owed before anything is promised: rooms for pods that are on their way already, or should
- * be there. In this order, each where the one before left room, and within each by priority:
+ * Room for pods that will need a node anyway, reserved before a candidate is simulated. In this
+ * order, and within each group by priority:
  *
  *   pods of nodes in deletion that were not evicted yet
- *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod
- *   without owner nobody knows, and so one each. One of a node that was leaving, which is there
- *   again and unschedulable for ten seconds, stops all candidates, wherever the simulation would
- *   place it: the eviction is remembered for as long. Balloons, and pods that preemption took from
- *   nodes that stay, stop nothing
+ *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - present); one each
+ *   for pods without an owner. A replacement from a leaving node that has been unschedulable for ten
+ *   seconds stops all candidates, and its eviction is remembered as long. Balloons, and pods that
+ *   preemption took from nodes that stay, stop nothing
  *   pending pods, nominated ones to their node first
- *   placeholders of extra capacity, where they are, else elsewhere
+ *   placeholders of extra capacity, on their present node if possible
  *
- * DaemonSets' pods and images of static pods are owed nothing. How many are there is counted,
- * corrected, among the pods of the view that are not ending; upstream believes the owner's status.
+ * Pods of DaemonSets and mirror pods need no room. The corrected variant counts the replicas among
+ * the pods of the view that are not ending; upstream believes the owner's status.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -85,7 +84,7 @@ static size_t schedule(struct drain_run *r, struct items *l)
 	const struct drain_schedule s = {.place = r->place, .order = r->config->order};
 	size_t placed = drain_schedule_pods(&s, l->of, l->count, NULL, NULL);
 
-	r->plan->owed.placed += placed;
+	r->plan->reserved.placed += placed;
 	free(l->of);
 	return placed;
 }
@@ -147,7 +146,7 @@ static size_t place_deletions(struct drain_run *r)
 			take_from_node(r, n, &l);
 	if (l.count)
 		qsort_r(l.of, l.count, sizeof(*l.of), compare_items, r->place);
-	r->plan->owed.of_deletions = l.count;
+	r->plan->reserved.of_deletions = l.count;
 	return l.count - schedule(r, &l);
 }
 
@@ -268,8 +267,8 @@ static void free_owners(struct owner *owners)
 	}
 }
 
-/* Whether one more of it is owed, which then is no more. */
-static bool is_owed(struct owner *owners, const struct kube_pod *pod)
+/* Whether the owner lacks one more replica; counts it. */
+static bool needs_room(struct owner *owners, const struct kube_pod *pod)
 {
 	struct owner *o = find_owner(owners, pod);
 
@@ -310,7 +309,7 @@ static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod
 static void count_waiting(struct drain_run *r, struct owner *owners)
 {
 	const struct cluster *cluster = r->in->view->cluster;
-	struct drain_owed *owed = &r->plan->owed;
+	struct drain_reserved *reserved = &r->plan->reserved;
 
 	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
 		const struct kube_pod *pod =
@@ -321,9 +320,9 @@ static void count_waiting(struct drain_run *r, struct owner *owners)
 		if (!o || !o->drained || !replaces(pod, o->drained))
 			continue;
 		o->waits = true;
-		if (owed->waiting++)
+		if (reserved->waiting++)
 			continue;
-		error_set(&owed->error,
+		error_set(&reserved->error,
 			  "pod %s/%s, which replaces an evicted one, has been unschedulable for "
 			  "%" PRId64 " s",
 			  pod->object.namespace, pod->object.name, since_ns / SECOND_NS);
@@ -360,7 +359,7 @@ static size_t place_evictions(struct drain_run *r)
 		keep_evictions(r, owners);
 	}
 	for (size_t i = 0; i < ending.count; i++) {
-		if (!is_owed(owners, place_pod_record(r->place, ending.of[i].pod)))
+		if (!needs_room(owners, place_pod_record(r->place, ending.of[i].pod)))
 			continue;
 		place_take(r->place, ending.of[i].pod);
 		add_item(&l, ending.of[i].pod, PLACE_NONE);
@@ -368,12 +367,12 @@ static size_t place_evictions(struct drain_run *r)
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		const struct kube_pod *pod = s->evictions[i].pod;
 
-		if (!is_bound_to_node(pod) && is_owed(owners, pod))
+		if (!is_bound_to_node(pod) && needs_room(owners, pod))
 			add_item(&l, add_extra(r, pod, DRAIN_EXTRA_EVICTED, 0), PLACE_NONE);
 	}
 	free(ending.of);
 	free_owners(owners);
-	r->plan->owed.of_evictions = l.count;
+	r->plan->reserved.of_evictions = l.count;
 	return l.count - schedule(r, &l);
 }
 
@@ -397,7 +396,7 @@ static void place_pending(struct drain_run *r)
 			 *pod->nominated_node ? place_find_node(r->place, pod->nominated_node)
 					      : PLACE_NONE);
 	}
-	r->plan->owed.pending = l.count;
+	r->plan->reserved.pending = l.count;
 	schedule(r, &l);
 }
 
@@ -412,7 +411,7 @@ static void place_placeholders(struct drain_run *r)
 		r->slack[i] = add_extra(r, slack->pod, DRAIN_EXTRA_PLACEHOLDER, (uint32_t)i);
 		add_item(&l, r->slack[i], place_find_node(r->place, slack->node));
 	}
-	r->plan->owed.placeholders = l.count;
+	r->plan->reserved.placeholders = l.count;
 	schedule(r, &l);
 }
 
@@ -424,17 +423,18 @@ bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count
 	       in->slack_holds(in->slack_context, r->place, r->slack, gone, count, why);
 }
 
-bool drain_place_owed(struct drain_run *r)
+bool drain_reserve(struct drain_run *r)
 {
-	struct drain_owed *owed = &r->plan->owed;
+	struct drain_reserved *reserved = &r->plan->reserved;
 
-	owed->unplaced = place_deletions(r);
-	owed->unplaced += place_evictions(r);
+	reserved->unplaced = place_deletions(r);
+	reserved->unplaced += place_evictions(r);
 	place_pending(r);
 	place_placeholders(r);
-	if (owed->unplaced)
-		error_set(&owed->error, "%zu %s of nodes in deletion, or evicted, %s nowhere",
-			  owed->unplaced, drain_plural((int64_t)owed->unplaced, "pod", "pods"),
-			  drain_plural((int64_t)owed->unplaced, "fits", "fit"));
-	return owed->unplaced + owed->waiting == 0;
+	if (reserved->unplaced)
+		error_set(&reserved->error, "%zu %s of nodes in deletion, or evicted, %s nowhere",
+			  reserved->unplaced,
+			  drain_plural((int64_t)reserved->unplaced, "pod", "pods"),
+			  drain_plural((int64_t)reserved->unplaced, "fits", "fit"));
+	return reserved->unplaced + reserved->waiting == 0;
 }
