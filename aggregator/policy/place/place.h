@@ -4,9 +4,9 @@
  * which can be changed and undone, for drain, slack and quota alike. Pure and deterministic; ties
  * go by name.
  *
- * Pods collapse into classes (equal scheduling fields in one namespace), nodes into signatures
- * (equal labels and taints), so that what depends on both alone is decided once per pair. What
- * cannot be judged refuses, and says why: never "fits".
+ * Pods of equal scheduling fields and namespace form a class, nodes of equal labels and taints a node
+ * equivalence class. A filter that depends on both alone is evaluated once per pair. A field that
+ * cannot be evaluated refuses the node with its reason.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H

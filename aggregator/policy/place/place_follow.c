@@ -5,7 +5,7 @@
  *
  *   - one of which only measurements are new keeps its pods, and sums up their use anew;
  *   - one whose object or pods changed leaves all of its pods and meets those it has now;
- *   - one with other labels or taints also leaves its domains and its signature, while it has no
+ *   - one with other labels or taints also leaves its domains and its equivalence class, while it has no
  *     pods, and finds new ones;
  *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node
  *     are moved together.
@@ -13,7 +13,7 @@
  * A core that rested (place_rest()) knows nothing of use any more, and so measures all nodes anew.
  *
  * Pods that were left and not met are gone. All of this ends where a new one would have begun, but
- * for the numbers of pods, domains and signatures, which nobody sees; those numbers only grow, and
+ * for the numbers of pods, domains and node classes, which nobody sees; those numbers only grow, and
  * when they are twice what is needed all is built anew, with the same handles of pods. So it is
  * when real use begins or ceases to be asked for, and when a namespace with pods has other labels
  * and some selector asks for labels of namespaces.
@@ -50,7 +50,7 @@ static bool same_taints(const struct place_node_info *a, const struct place_node
 	return true;
 }
 
-/* Nothing changed that signatures or domains are made of. */
+/* The inputs of node classes and domains are equal. */
 static bool same_place(const struct place_node_info *a, const struct place_node_info *b)
 {
 	return a->view &&
@@ -95,7 +95,7 @@ static bool can_follow(const struct place *p, const struct view *v)
 {
 	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
 	    is_too_many(p->classes.count, p->classes_loaded) ||
-	    is_too_many(p->signature_count, p->node_count))
+	    is_too_many(p->node_class_count, p->node_count))
 		return false;
 	for (uint32_t k = 0; k < p->keys.count; k++)
 		if (is_too_many(p->keys.of[k].domain_count, p->node_count))
@@ -208,7 +208,7 @@ static void move_arrays(struct place *p, const struct move *m)
 	p->nodes = moved(p->nodes, sizeof(*p->nodes), 0, m);
 	p->gone = moved(p->gone, sizeof(*p->gone), 0, m);
 	p->cordoned = moved(p->cordoned, sizeof(*p->cordoned), 0, m);
-	p->signature = moved(p->signature, sizeof(*p->signature), 0, m);
+	p->node_class = moved(p->node_class, sizeof(*p->node_class), 0, m);
 	p->first = moved(p->first, sizeof(*p->first), 0xff, m);
 	p->silent = moved(p->silent, sizeof(*p->silent), 0, m);
 	p->contention = moved(p->contention, sizeof(*p->contention), 0, m);
@@ -282,7 +282,7 @@ static void change_node(struct place *p, place_node n, const struct view_node *v
 	if (same)
 		return;
 	place_label_node(p, n);
-	place_sign_node(p, n);
+	place_classify_node(p, n);
 }
 
 /* What became of a node between two views. */

@@ -4,7 +4,7 @@
  *
  *   place_terms.c    node selector terms, read and matched
  *   place_rules.c    what a pod asks of labels and taints, interned, with a cached verdict per node
- *                    signature
+ *                    equivalence class
  *   place_class.c    pods with one template in one namespace: everything else that is read of them,
  *                    once
  *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
@@ -109,9 +109,9 @@ struct place_rules {
 	PLACE_LIST(struct place_toleration) tolerations;
 	declared_features features; /* that a node must declare */
 	bool tolerates_cordon;
-	bool own_names; /* asks for what no signature tells, such as a node's name */
+	bool own_names; /* asks for more than labels in label_keys, as a node's name */
 	char *unknown; /* owned; a field that cannot be judged, and why; NULL */
-	uint8_t *verdict; /* by signature: 0 not asked yet, else enum place_filter + 1 */
+	uint8_t *verdict; /* by node class: 0 not evaluated, else enum place_filter + 1 */
 	uint32_t verdict_room;
 };
 
@@ -420,16 +420,16 @@ struct place {
 	bool *cordoned; /* by node */
 	int64_t *available; /* node * dims + dim */
 	place_sum *used; /* likewise */
-	uint32_t *signature; /* by node */
+	uint32_t *node_class; /* by node */
 	place_pod *first; /* pod on the node */
 	bool *silent; /* under the cap */
 	double *contention;
 	struct place_node_use *use;
 	struct place_rest *rest; /* by node */
-	uint32_t signature_count;
-	struct place_signature *signatures;
-	PLACE_LIST(char *) label_keys; /* owned: of labels that signatures are made of */
-	uint32_t keys_signed; /* of them, those in today's signatures */
+	uint32_t node_class_count;
+	struct place_node_class *node_classes;
+	PLACE_LIST(char *) label_keys; /* owned: of labels that node classes are made of */
+	uint32_t keys_classified; /* of them, those in the present node classes */
 
 	uint32_t dims, dim_room;
 	char **dim_names; /* owned; of the extended ones */
@@ -514,10 +514,10 @@ void place_node_read_taints(struct place_node_info *n);
 /* The newest only, of which all are gone that know of it. */
 void place_rules_forget(struct place *p);
 /* One node's, after its labels or taints changed. */
-void place_sign_node(struct place *p, place_node n);
-void place_signatures_free(struct place *p);
-/* Makes signatures new where a key was added, and room for verdicts. */
-void place_sign_nodes(struct place *p, bool anew);
+void place_classify_node(struct place *p, place_node n);
+void place_node_classes_free(struct place *p);
+/* Rebuilds node classes if a key was added; makes room for verdicts. */
+void place_classify_nodes(struct place *p, bool anew);
 
 /* --- place_class.c */
 

@@ -115,7 +115,7 @@ static void free_nodes(struct place *p)
 	free(p->cordoned);
 	free(p->available);
 	free(p->used);
-	free(p->signature);
+	free(p->node_class);
 	free(p->first);
 	free(p->silent);
 	free(p->contention);
@@ -135,7 +135,7 @@ static void load_nodes(struct place *p)
 	p->nodes = mem_zalloc(count + 1, sizeof(*p->nodes));
 	p->gone = mem_zalloc(count + 1, sizeof(*p->gone));
 	p->cordoned = mem_zalloc(count + 1, sizeof(*p->cordoned));
-	p->signature = mem_zalloc(count + 1, sizeof(*p->signature));
+	p->node_class = mem_zalloc(count + 1, sizeof(*p->node_class));
 	p->first = mem_zalloc(count + 1, sizeof(*p->first));
 	p->silent = mem_zalloc(count + 1, sizeof(*p->silent));
 	p->contention = mem_zalloc(count + 1, sizeof(*p->contention));
@@ -254,7 +254,7 @@ void place_meet_pending(struct place *p)
 
 void place_settle(struct place *p)
 {
-	place_sign_nodes(p, false);
+	place_classify_nodes(p, false);
 	fit_dims(p);
 	place_link(p);
 	for (uint32_t i = 0; i < p->loose.count && !place_is_out_of_time(p); i++) {
@@ -292,8 +292,8 @@ static void free_classes(struct place *p)
 	place_claims_free(p);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);
-	p->label_keys.count = p->keys_signed = 0;
-	place_signatures_free(p);
+	p->label_keys.count = p->keys_classified = 0;
+	place_node_classes_free(p);
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
 		free(p->dim_names[d - RESOURCE_STANDARD]);
 	p->dims = RESOURCE_STANDARD;
@@ -333,7 +333,7 @@ static void load_all(struct place *p)
 	for (place_node n = 0; n < p->node_count && !place_is_out_of_time(p); n++)
 		place_meet_node(p, n);
 	place_meet_pending(p);
-	place_sign_nodes(p, true);
+	place_classify_nodes(p, true);
 	place_settle(p);
 	p->classes_loaded = p->classes.count;
 }
@@ -453,7 +453,7 @@ place_pod place_add_pod(struct place *p, const struct kube_pod *pod)
 	PLACE_LIST_ADD(&p->added, s->id);
 	s->seen = true;
 	read_slot(p, s, pod, NULL);
-	place_sign_nodes(p, false);
+	place_classify_nodes(p, false);
 	fit_dims(p);
 	place_link(p);
 	return s->id;
