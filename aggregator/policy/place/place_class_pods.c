@@ -28,7 +28,7 @@ struct reading {
 	struct place_class *c;
 	char where[96];
 	const char *topology_key;
-	struct place_which which;
+	struct place_pod_selector pods;
 	struct buf text;
 	char *index;
 	bool bad;
@@ -49,7 +49,7 @@ static void reading_init(struct reading *r, struct place *p, struct place_class 
 
 static void reading_fini(struct reading *r)
 {
-	place_which_fini(&r->which);
+	place_pod_selector_fini(&r->pods);
 	buf_fini(&r->text);
 	free(r->index);
 }
@@ -93,8 +93,8 @@ static void read_selector(struct reading *r, const cJSON *json)
 	write_json(r, selector);
 	if (!selector)
 		return;
-	if (selector_read(selector, &r->which.selector, &error)) {
-		r->which.selector = NULL;
+	if (selector_read(selector, &r->pods.selector, &error)) {
+		r->pods.selector = NULL;
 		note(r, "labelSelector", error.text);
 		return;
 	}
@@ -116,10 +116,10 @@ static void read_label_keys(struct reading *r, const cJSON *json, const char *me
 
 		if (!cJSON_IsString(key))
 			note(r, member, "must be a list of strings");
-		if (!value || !r->which.selector)
+		if (!value || !r->pods.selector)
 			continue;
-		selector_add(r->which.selector, op, key->valuestring, strlen(key->valuestring));
-		selector_add_value(r->which.selector, value, strlen(value));
+		selector_add(r->pods.selector, op, key->valuestring, strlen(key->valuestring));
+		selector_add_value(r->pods.selector, value, strlen(value));
 		buf_printf(&r->text, "%d%s=%s ", (int)op, key->valuestring, value);
 		if (op == SELECTOR_IN)
 			note_index(r, key->valuestring, value);
@@ -137,7 +137,7 @@ static void read_topology_key(struct reading *r, const cJSON *json)
 
 static void add_own_namespace(struct reading *r)
 {
-	PLACE_LIST_ADD(&r->which.namespaces, mem_strdup(r->c->namespace));
+	PLACE_LIST_ADD(&r->pods.namespaces, mem_strdup(r->c->namespace));
 	buf_printf(&r->text, "in %s ", r->c->namespace);
 }
 
@@ -146,17 +146,17 @@ static void read_namespace_selector(struct reading *r, const cJSON *json)
 	struct error error;
 
 	write_json(r, json);
-	if (selector_read(json, &r->which.namespace_selector, &error)) {
-		r->which.namespace_selector = NULL;
+	if (selector_read(json, &r->pods.namespace_selector, &error)) {
+		r->pods.namespace_selector = NULL;
 		note(r, "namespaceSelector", error.text);
 		return;
 	}
 	r->p->selects_namespaces = true;
-	if (selector_is_empty(r->which.namespace_selector)) {
-		r->which.any_namespace = true;
+	if (selector_is_empty(r->pods.namespace_selector)) {
+		r->pods.any_namespace = true;
 	} else if (!view_knows(r->p->view, OBJECT_NAMESPACE)) {
 		note(r, "namespaceSelector", "cannot be judged: namespaces are not known");
-		r->which.any_namespace = true;
+		r->pods.any_namespace = true;
 	}
 }
 
@@ -172,12 +172,12 @@ static void read_namespaces(struct reading *r, const cJSON *json)
 			note(r, "namespaces", "must be a list of strings");
 			continue;
 		}
-		PLACE_LIST_ADD(&r->which.namespaces, mem_strdup(n->valuestring));
+		PLACE_LIST_ADD(&r->pods.namespaces, mem_strdup(n->valuestring));
 		buf_printf(&r->text, "in %s ", n->valuestring);
 	}
 	if (selector)
 		read_namespace_selector(r, selector);
-	else if (!r->which.namespaces.count)
+	else if (!r->pods.namespaces.count)
 		add_own_namespace(r);
 }
 
@@ -202,8 +202,8 @@ static void move_into(struct reading *r, struct place_group *g)
 
 	free(g->text);
 	g->text = text;
-	PLACE_LIST_ADD(&g->which, r->which);
-	r->which = (struct place_which){0};
+	PLACE_LIST_ADD(&g->selectors, r->pods);
+	r->pods = (struct place_pod_selector){0};
 	if (!g->index) {
 		g->index = r->index;
 		r->index = NULL;
@@ -289,8 +289,8 @@ static void add_anti(struct reading *r)
 
 static void fear_any(struct reading *r)
 {
-	place_which_fini(&r->which);
-	r->which.any = true;
+	place_pod_selector_fini(&r->pods);
+	r->pods.any = true;
 	buf_clear(&r->text);
 	buf_add_str(&r->text, "any");
 	free(r->index);
@@ -394,10 +394,10 @@ static bool is_honored(struct reading *r, const cJSON *json, const char *member,
  */
 static bool is_empty(struct reading *r)
 {
-	if (!r->which.selector || !selector_is_empty(r->which.selector))
+	if (!r->pods.selector || !selector_is_empty(r->pods.selector))
 		return false;
-	selector_free(r->which.selector);
-	r->which.selector = NULL;
+	selector_free(r->pods.selector);
+	r->pods.selector = NULL;
 	buf_add_str(&r->text, "nobody ");
 	return true;
 }

@@ -73,21 +73,21 @@ void place_key_forget(struct place *p)
 
 /* --- groups */
 
-void place_which_fini(struct place_which *w)
+void place_pod_selector_fini(struct place_pod_selector *w)
 {
 	for (uint32_t i = 0; i < w->namespaces.count; i++)
 		free(w->namespaces.of[i]);
 	free(w->namespaces.of);
 	selector_free(w->namespace_selector);
 	selector_free(w->selector);
-	*w = (struct place_which){0};
+	*w = (struct place_pod_selector){0};
 }
 
 void place_group_free(struct place_group *g)
 {
-	for (uint32_t i = 0; i < g->which.count; i++)
-		place_which_fini(&g->which.of[i]);
-	free(g->which.of);
+	for (uint32_t i = 0; i < g->selectors.count; i++)
+		place_pod_selector_fini(&g->selectors.of[i]);
+	free(g->selectors.of);
 	free(g->counters.of);
 	free(g->index);
 	free(g->text);

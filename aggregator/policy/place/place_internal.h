@@ -117,8 +117,8 @@ struct place_rules {
 
 /* --- pods that are counted */
 
-/* Which pods: all of the terms must match. Equal text is the same group. */
-struct place_which {
+/* The pods of one affinity term or spread constraint. */
+struct place_pod_selector {
 	bool any; /* it cannot be read, and so is feared to match whatever there is */
 	bool any_namespace;
 	PLACE_LIST(char *) namespaces; /* owned */
@@ -126,10 +126,11 @@ struct place_which {
 	struct selector *selector; /* owned; NULL: matches nothing */
 };
 
+/* Pods that all of the selectors match. Equal text is the same group. */
 struct place_group {
 	UT_hash_handle hh;
 	char *text; /* owned; key */
-	PLACE_LIST(struct place_which) which;
+	PLACE_LIST(struct place_pod_selector) selectors;
 	char *index; /* owned; "key=value" that every matching pod has; NULL: none is known */
 	struct place_namespace *in; /* that every matching pod is in; or everywhere */
 	struct place_group *next_indexed;
@@ -556,7 +557,7 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 /* Takes over the group; the one that is kept is returned. */
 struct place_group *place_group_intern(struct place *p, struct place_group *g);
 void place_group_free(struct place_group *g);
-void place_which_fini(struct place_which *w);
+void place_pod_selector_fini(struct place_pod_selector *w);
 struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
 					     const struct place_rules *taints, const uint32_t *keys,
 					     uint32_t count);

@@ -116,8 +116,8 @@ static bool namespace_matches(const struct place *p, const struct selector *s,
 
 /* --- matching */
 
-static bool which_matches(const struct place *p, const struct place_which *w,
-			  const struct place_class *c)
+static bool selects_pods(const struct place *p, const struct place_pod_selector *w,
+			 const struct place_class *c)
 {
 	if (w->any)
 		return true;
@@ -134,8 +134,8 @@ static bool which_matches(const struct place *p, const struct place_which *w,
 bool place_group_matches(const struct place *p, const struct place_group *g,
 			 const struct place_class *c)
 {
-	for (uint32_t i = 0; i < g->which.count; i++)
-		if (!which_matches(p, &g->which.of[i], c))
+	for (uint32_t i = 0; i < g->selectors.count; i++)
+		if (!selects_pods(p, &g->selectors.of[i], c))
 			return false;
 	return true;
 }
@@ -145,8 +145,8 @@ bool place_group_matches(const struct place *p, const struct place_group *g,
 /* The only namespace where any pod matches; NULL: there may be more. */
 static const char *only_namespace(const struct place_group *g)
 {
-	for (uint32_t i = 0; i < g->which.count; i++) {
-		const struct place_which *w = &g->which.of[i];
+	for (uint32_t i = 0; i < g->selectors.count; i++) {
+		const struct place_pod_selector *w = &g->selectors.of[i];
 
 		if (!w->any && !w->any_namespace && !w->namespace_selector &&
 		    w->namespaces.count == 1)
