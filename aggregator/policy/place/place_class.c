@@ -117,7 +117,7 @@ void place_shape_read(struct place *p, const struct resources *r, struct place_s
 			out->of[out->count++] = (struct place_amount){i, r->of[i]};
 	for (uint32_t i = 0; i < r->extended_count; i++) {
 		const struct resource_extended *e = &r->extended[i];
-		bool unheard = p->asking && e->amount && find_dim(p, e->name) == PLACE_NONE;
+		bool unheard = p->hypothetical && e->amount && find_dim(p, e->name) == PLACE_NONE;
 
 		if (e->amount && !(unheard && refused))
 			out->of[out->count++] =

@@ -132,7 +132,7 @@ static void undo_all(struct place *p)
 	for (uint32_t i = 0; i < p->added.count; i++)
 		place_slot_free(p, place_slot(p, p->added.of[i]));
 	p->added.count = 0;
-	place_asked_forget(p);
+	place_hypothetical_forget(p);
 	p->last_chosen = PLACE_NONE;
 }
 
@@ -410,7 +410,7 @@ void place_rest(struct place *p, struct view *outline)
 
 	assert(outline->node_count == p->node_count);
 	undo_all(p);
-	place_asked_begin(p);
+	place_hypothetical_begin(p);
 	for (uint32_t i = 0; i < p->pods.count; i++)
 		if (p->pods.of[i])
 			p->pods.of[i]->use.peaks = NULL;

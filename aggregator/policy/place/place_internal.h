@@ -9,7 +9,7 @@
  *                    once
  *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
  *   place_link.c     which pods count where: new classes and new counters, told of each other
- *   place_asked.c    what came with pods that were only asked about, and goes with them
+ *   place_hypothetical.c  what hypothetical pods (place_add_pod()) bring, and its removal
  *   place_volumes.c  what the claims of a class say of a node
  *   place_claims.c   claims, resolved against volumes and storage classes
  *   place_use.c      real use, in whole numbers so that undoing is exact
@@ -396,7 +396,7 @@ struct place_tree {
 
 enum { PLACE_ORDERS = PLACE_CYCLIC + 1 };
 
-/* How much of everything there was before pods were only asked about. */
+/* Lengths of all lists and hashes before the first hypothetical pod. */
 struct place_known {
 	uint32_t classes, counters, keys, claims, dims;
 	unsigned int groups, rules, eligibles, namespaces;
@@ -404,7 +404,7 @@ struct place_known {
 };
 
 /* A counter that a known class was told of. */
-struct place_asked_link {
+struct place_hypothetical_link {
 	uint32_t class, counter;
 };
 
@@ -455,9 +455,9 @@ struct place {
 	uint32_t linked_classes, linked_counters;
 	uint32_t classes_loaded; /* how many there were when all was built last */
 	bool selects_namespaces; /* some class does */
-	bool asking; /* the view is there: what comes now is of pods that are only asked about */
-	struct place_known known; /* while asking */
-	PLACE_LIST(struct place_asked_link) asked_links;
+	bool hypothetical; /* the view is read: whatever is interned now is of hypothetical pods */
+	struct place_known known; /* while hypothetical */
+	PLACE_LIST(struct place_hypothetical_link) hypothetical_links;
 
 	PLACE_LIST(struct place_log) log;
 	PLACE_LIST(size_t) marks; /* that are open, each above the one before */
@@ -529,8 +529,8 @@ void place_class_forget(struct place *p);
 /* Moves the pod from the class it is of, if any, to the other; NULL: none. */
 void place_class_join(struct place *p, struct place_slot *s, struct place_class *c);
 /*
- * Of resources that no node offers and nobody asked for before, a pod that is only asked about has
- * one: it refuses everywhere.
+ * Of resources that no node offers and no pod of the view requests, a hypothetical pod has one: it
+ * refuses everywhere.
  */
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out);
 uint32_t place_dim(struct place *p, const char *name);
@@ -602,11 +602,11 @@ void place_link(struct place *p);
 /* The newest namespace, of which no group and no class is. */
 void place_namespace_forget(struct place *p);
 
-/* --- place_asked.c */
+/* --- place_hypothetical.c */
 
-void place_asked_begin(struct place *p);
-/* All that came since goes; the pods that were asked about are gone. */
-void place_asked_forget(struct place *p);
+void place_hypothetical_begin(struct place *p);
+/* Frees what hypothetical pods brought; the pods themselves are gone. */
+void place_hypothetical_forget(struct place *p);
 
 /* --- place_volumes.c */
 

@@ -252,9 +252,9 @@ static void tell_class(struct place *p, struct place_class *c, const struct plac
 		uint32_t counter = g->counters.of[i];
 
 		link_counter(p, c, counter);
-		if (p->asking && c->id < p->known.classes)
-			PLACE_LIST_ADD(&p->asked_links,
-				       ((struct place_asked_link){c->id, counter}));
+		if (p->hypothetical && c->id < p->known.classes)
+			PLACE_LIST_ADD(&p->hypothetical_links,
+				       ((struct place_hypothetical_link){c->id, counter}));
 		if (p->counters.of[counter].kind != PLACE_COUNT_CARRIERS)
 			place_count_class(p, c, counter);
 	}

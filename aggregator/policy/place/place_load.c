@@ -268,7 +268,7 @@ void place_settle(struct place *p)
 			place_do_put(p, s, s->home);
 	}
 	p->loose.count = 0;
-	place_asked_begin(p);
+	place_hypothetical_begin(p);
 }
 
 /* --- everything */
@@ -297,8 +297,8 @@ static void free_classes(struct place *p)
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
 		free(p->dim_names[d - RESOURCE_STANDARD]);
 	p->dims = RESOURCE_STANDARD;
-	p->selects_namespaces = p->asking = false;
-	p->asked_links.count = 0;
+	p->selects_namespaces = p->hypothetical = false;
+	p->hypothetical_links.count = 0;
 }
 
 /* Every pod that has a name may be there again, as what it was. */
@@ -403,7 +403,7 @@ void place_free(struct place *p)
 	free(p->keys.of);
 	free(p->counters.of);
 	free(p->label_keys.of);
-	free(p->asked_links.of);
+	free(p->hypothetical_links.of);
 	free(p->claim_of.of);
 	free(p->marks.of);
 	free(p->log.of);

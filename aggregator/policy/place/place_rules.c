@@ -223,7 +223,7 @@ static void add_label_key(struct place *p, struct place_rules *r, const char *ke
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		if (strcmp(p->label_keys.of[i], key) == 0)
 			return;
-	if (p->asking) {
+	if (p->hypothetical) {
 		r->own_names = true;
 		return;
 	}

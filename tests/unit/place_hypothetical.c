@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one pod may ask for and be judged, and that what was only asked about leaves nothing behind.
+ * The limits of what one pod may ask for; hypothetical pods leave nothing behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod that is only asked about brings a class, and that its terms, their groups and counters,
- * topology keys, claims and resources: whatever somebody cares to name. A core lives as long as the
- * view does, and answers thousands of questions; so what a question brought goes before the next
- * one.
+ * Hypothetical pods: pods that place_add_pod() adds and that the view does not have. Each may bring a
+ * class, terms, counters, topology keys, claims and resources, and one core answers thousands of
+ * requests with such pods, so place_undo_all() takes out all that the last request brought.
  *
- * Everything is interned in the order it comes, and nothing of the view comes after the first pod
- * that was added. So all that is newer than the view is a tail of each list and hash, known by how
- * long these were, and goes from the newest to the oldest, users before what they use. The classes
- * of the view keep the counters they were told of last at the ends of their lists; asked_links says
- * which.
+ * Every list and hash keeps the order of insertion, and nothing of the view is interned after the
+ * first hypothetical pod. So their objects are a tail of each list and hash, behind the lengths in
+ * struct place_known, and are freed from the newest to the oldest, users before what they use.
+ * Classes of the view have the counters of hypothetical pods at the ends of their lists;
+ * hypothetical_links names them.
  */
 #include <assert.h>
 
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
-void place_asked_begin(struct place *p)
+void place_hypothetical_begin(struct place *p)
 {
 	p->known = (struct place_known){
 		.classes = p->classes.count,
@@ -30,10 +29,10 @@ void place_asked_begin(struct place *p)
 		.namespaces = HASH_COUNT(p->namespaces),
 		.selects_namespaces = p->selects_namespaces,
 	};
-	p->asking = true;
+	p->hypothetical = true;
 }
 
-static void unlink_counter(struct place *p, const struct place_asked_link *l)
+static void unlink_counter(struct place *p, const struct place_hypothetical_link *l)
 {
 	struct place_class *c = p->classes.of[l->class];
 	bool carriers = p->counters.of[l->counter].kind == PLACE_COUNT_CARRIERS;
@@ -49,13 +48,13 @@ static void forget_dims(struct place *p)
 		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
 }
 
-void place_asked_forget(struct place *p)
+void place_hypothetical_forget(struct place *p)
 {
 	const struct place_known *k = &p->known;
 
-	assert(p->asking);
-	while (p->asked_links.count)
-		unlink_counter(p, &p->asked_links.of[--p->asked_links.count]);
+	assert(p->hypothetical);
+	while (p->hypothetical_links.count)
+		unlink_counter(p, &p->hypothetical_links.of[--p->hypothetical_links.count]);
 	while (p->classes.count > k->classes)
 		place_class_forget(p);
 	while (p->counters.count > k->counters)
@@ -74,5 +73,5 @@ void place_asked_forget(struct place *p)
 		place_claim_forget(p);
 	forget_dims(p);
 	p->selects_namespaces = k->selects_namespaces;
-	p->asking = false;
+	p->hypothetical = false;
 }
