@@ -39,7 +39,6 @@
 
 #include "aggregator/policy/drain/drain_groups.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "aggregator/policy/drain/drain_reason.h"
 #include "aggregator/policy/drain/drain_window.h"
 #include "aggregator/policy/place/place.h"
 #include "shared/buf.h"

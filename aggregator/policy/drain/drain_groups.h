@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/object.h"
-#include "aggregator/policy/drain/drain_reason.h"
+#include "aggregator/policy/drain/drain_options.h"
 #include "shared/error.h"
 
 /* A row of drain.groups. */

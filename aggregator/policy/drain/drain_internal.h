@@ -180,4 +180,41 @@ void drain_note_plan(struct drain_run *r);
 
 void drain_narrate(struct drain_run *r);
 
+/* --- drain_robust.c */
+
+/* Whether a wave has room as well where the kube-scheduler chooses other nodes. */
+
+/* A node of the wave, which must not be in the simulation. */
+struct drain_part {
+	place_node node;
+	const struct drain_item *items; /* borrowed */
+	size_t real_count; /* of them that are no placeholders, and first */
+};
+
+/* The part one of whose pods has no place in another order, and why; SIZE_MAX: none was found. */
+size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
+			  struct error *error);
+/* True: it is proven. */
+bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count);
+
+/* --- drain_record.c */
+
+/*
+ * Writes the wave that was chosen into the plan: nodes, moves, destinations with what they will
+ * use, what it costs budgets and owners.
+ */
+
+struct drain_picked {
+	struct drain_case *c;
+	const struct drain_item *items; /* its own pods */
+	size_t count;
+};
+
+/* The wave is in the simulation, which is taken back to `before`, its start. */
+void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
+		       place_mark before);
+
+/* Of nodes that stay as destinations, once the wave is recorded. */
+void drain_record_kept(struct drain_run *r);
+
 #endif

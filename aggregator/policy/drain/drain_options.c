@@ -44,3 +44,23 @@ void drain_options_upstream(struct drain_options *o)
 	o->simulation_min_nodes = 0;
 	o->eviction_ttl_ns = 0;
 }
+
+/* --- reasons */
+
+static const struct {
+	const char *name, *unblock;
+} rows[] = {
+#define X(name, text, unblock) [DRAIN_##name] = {text, unblock},
+	DRAIN_REASON_TABLE(X)
+#undef X
+};
+
+const char *drain_reason_name(enum drain_reason r)
+{
+	return rows[r].name;
+}
+
+const char *drain_reason_unblock(enum drain_reason r)
+{
+	return rows[r].unblock;
+}

@@ -18,7 +18,6 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "aggregator/policy/drain/drain_reason.h"
 #include "shared/error.h"
 
 struct drain_replicas {

@@ -25,7 +25,6 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "aggregator/policy/drain/drain_reason.h"
 #include "shared/error.h"
 
 struct drain_pdbs;

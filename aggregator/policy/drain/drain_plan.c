@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_facts.h"
 #include "aggregator/policy/drain/drain_order.h"
-#include "aggregator/policy/drain/drain_record.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;

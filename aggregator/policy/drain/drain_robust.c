@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_robust.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/mem.h"
 

@@ -34,7 +34,6 @@
 #include "aggregator/model/model.h"
 #include "aggregator/policy/drain/drain_options.h"
 #include "aggregator/policy/drain/drain_pdb.h"
-#include "aggregator/policy/drain/drain_reason.h"
 #include "shared/error.h"
 
 enum drain_outcome {

@@ -7,7 +7,6 @@
 
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/drain/drain_timers.h"
-#include "aggregator/policy/drain/drain_unremovable.h"
 
 struct drain_eviction {
 	struct kube_pod *pod; /* held; its node is where it was */

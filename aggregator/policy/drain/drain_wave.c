@@ -29,11 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_budget.h"
-#include "aggregator/policy/drain/drain_internal.h"
-#include "aggregator/policy/drain/drain_record.h"
-#include "aggregator/policy/drain/drain_robust.h"
 #include "aggregator/policy/drain/drain_select.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;

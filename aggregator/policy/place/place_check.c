@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "aggregator/policy/place/place_check.h"
+#include "aggregator/policy/place/place_internal.h"
 
 static bool has_room(const struct place *p, const struct place_shape *shape, place_node n)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/policy/place/place_check.h"
+#include "aggregator/policy/place/place_internal.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
 

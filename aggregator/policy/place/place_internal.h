@@ -7,14 +7,14 @@
  *                    equivalence class
  *   place_class.c    pods with one template in one namespace: everything else that is read of them,
  *                    once
- *   place_counter.c  pods counted by selector and topology domain (place_tally.h)
+ *   place_counter.c  pods counted by selector and topology domain (place_internal.h)
  *   place_link.c     which pods count where: new classes and new counters, told of each other
- *   place_hypothetical.c  what hypothetical pods (place_add_pod()) bring, and its removal
+ *   place_follow.c  what hypothetical pods (place_add_pod()) bring, and its removal
  *   place_volumes.c  what the claims of a class say of a node
  *   place_claims.c   claims, resolved against volumes and storage classes
  *   place_use.c      real use, in whole numbers so that undoing is exact
  *   place_order.c    nodes in the order they are tried, with the most that is free below each
- *   place_check.c    the filters; place_explain.c their sentences; place_choose.c the search
+ *   place_check.c    the filters; place_explain.c their sentences; place_order.c the search
  *   place_change.c   changes and their log
  *   place_load.c     building from a view; place_follow.c the next one
  */
@@ -22,10 +22,10 @@
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
 
 #include <cjson/cJSON.h>
+#include <stdint.h>
 #include <uthash.h>
 
 #include "aggregator/policy/place/place.h"
-#include "aggregator/policy/place/place_tally.h"
 #include "aggregator/policy/place/place_terms.h"
 
 enum { PLACE_HOURS = PEAK_HOURS };
@@ -115,7 +115,36 @@ struct place_rules {
 	uint32_t verdict_room;
 };
 
-/* --- pods that are counted */
+/* --- pods that are counted; place_tally.c */
+
+/*
+ * Numbers by topology domain. Few domains are an array; of many (every node is one of
+ * kubernetes.io/hostname) only those with pods are kept, in an open hash of eight bytes each, since
+ * thousands of workloads count over thousands of nodes. Pure.
+ */
+
+struct place_tally_entry {
+	uint32_t domain; /* UINT32_MAX: free */
+	uint32_t count;
+};
+
+struct place_tally {
+	uint32_t *dense; /* owned; NULL: sparse */
+	struct place_tally_entry *of; /* owned; NULL until there is anything */
+	uint32_t room,
+		/*
+		 * room: 0 or a power of two; taken: entries that are not free, counts of 0 among
+		 * them
+		 */
+		taken;
+};
+
+/* domains: how many there are; more may come. */
+void place_tally_init(struct place_tally *t, uint32_t domains);
+void place_tally_fini(struct place_tally *t);
+uint32_t place_tally_get(const struct place_tally *t, uint32_t domain);
+/* What it is then. */
+uint32_t place_tally_add(struct place_tally *t, uint32_t domain, int by);
 
 /* The pods of one affinity term or spread constraint. */
 struct place_pod_selector {
@@ -602,7 +631,7 @@ void place_link(struct place *p);
 /* The newest namespace, of which no group and no class is. */
 void place_namespace_forget(struct place *p);
 
-/* --- place_hypothetical.c */
+/* --- place_follow.c */
 
 void place_hypothetical_begin(struct place *p);
 /* Frees what hypothetical pods brought; the pods themselves are gone. */
@@ -712,5 +741,24 @@ void place_load_anew(struct place *p);
 
 void place_do_put(struct place *p, struct place_slot *s, place_node n);
 void place_do_take(struct place *p, struct place_slot *s);
+
+/* --- place_check.c */
+
+/*
+ * What a filter refused by, for those that tell it. Each as place_check() asks it; PLACE_NONE or
+ * NULL: it does not refuse.
+ */
+
+/* Counters. */
+uint32_t place_check_anti_affinity(const struct place *p, const struct place_class *c,
+				   place_node n);
+uint32_t place_check_affinity(const struct place *p, const struct place_class *c, place_node n);
+const struct place_spread *place_check_spread(const struct place *p, const struct place_class *c,
+					      place_node n);
+/* The count of the domain that skew is measured from. */
+uint32_t place_spread_least(const struct place_counter *k, const struct place_spread *s);
+/* The pod that has the port. */
+const struct place_slot *place_check_ports(const struct place *p, const struct place_class *c,
+					   place_node n, const struct place_port **port);
 
 #endif

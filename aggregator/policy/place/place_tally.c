@@ -3,7 +3,7 @@
  * Linear probing, at most half full; what fell to 0 stays until the next growth, which leaves it
  * out.
  */
-#include "aggregator/policy/place/place_tally.h"
+#include "aggregator/policy/place/place_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
