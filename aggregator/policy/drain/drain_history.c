@@ -159,8 +159,7 @@ static bool event_of(enum drain_verdict v, enum drain_event *event)
 	return true;
 }
 
-/* The reason of a pod that holds the node says more than that one does. */
-static const struct drain_why *reason_of(const struct drain_plan_node *n)
+const struct drain_why *drain_decisive(const struct drain_plan_node *n)
 {
 	if (n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD)
 		return &n->reasons[1];
@@ -181,7 +180,7 @@ static void write_text(const struct drain_plan_node *n, const struct drain_why *
 
 static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 {
-	const struct drain_why *why = reason_of(n);
+	const struct drain_why *why = drain_decisive(n);
 	struct drain_record record = {.time_ns = r->now_ns,
 				      .reason = why ? why->code : DRAIN_NONE,
 				      .node = (char *)n->name};

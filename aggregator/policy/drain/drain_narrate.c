@@ -28,14 +28,6 @@ static void tell_reserved(const struct drain_reserved *o, struct buf *b)
 		buf_printf(b, "%s.\n", o->error.text);
 }
 
-/* Of a node that a pod holds, the pod's. */
-static enum drain_reason decisive(const struct drain_plan_node *n)
-{
-	bool pod = n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD;
-
-	return n->reasons[pod ? 1 : 0].code;
-}
-
 static void tell_idle(const struct drain_plan *p, size_t count, struct buf *b)
 {
 	size_t told = 0;
@@ -60,7 +52,7 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 		verdicts[n->verdict]++;
 		idle += n->idle_in_fact;
 		if (n->reason_count && n->verdict != DRAIN_SELECTED)
-			reasons[decisive(n)]++;
+			reasons[drain_decisive(n)->code]++;
 	}
 	buf_printf(b, "Of %zu %s %zu could go, %zu of them now; needed: %zu, ", p->node_count,
 		   drain_plural((int64_t)p->node_count, "node", "nodes"),

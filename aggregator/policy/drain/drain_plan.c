@@ -269,27 +269,26 @@ static void note_budgets(struct drain_run *r)
 static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
 {
 	const struct drain_why *w = &c->out->reasons[0];
-	struct drain_refusal refusal = {w->counted, w->unblock, w->refused, w->number_count, {{0}}};
+	struct drain_why details = *w;
 
-	memcpy(refusal.numbers, w->numbers, sizeof(refusal.numbers));
+	details.text = NULL;
+	details.pod = NULL;
 	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
-	drain_unremovable_tell(r->failed, c->view->name, &refusal, sizeof(refusal));
+	drain_unremovable_tell(r->failed, c->view->name, &details, sizeof(details));
 }
 
-/* The numbers are as old as the sentence, and go with it. */
+/* Numbers and counts of the time of the sentence. */
 static void recall_failure(const struct drain_run *r, const struct drain_case *c,
 			   struct drain_why *w)
 {
 	const struct drain_failure *f = drain_unremovable_recent(r->failed, c->view->name);
-	const struct drain_refusal *refusal = f ? f->refusal : NULL;
+	struct drain_why now = *w;
 
-	if (!refusal)
+	if (!f || !f->details)
 		return;
-	w->counted = refusal->counted;
-	w->unblock = refusal->unblock;
-	w->refused = refusal->refused;
-	w->number_count = refusal->number_count;
-	memcpy(w->numbers, refusal->numbers, sizeof(w->numbers));
+	*w = *(const struct drain_why *)f->details;
+	w->code = now.code;
+	w->text = now.text;
 }
 
 static void sort_pods(struct drain_run *r, struct drain_case *c)
@@ -441,30 +440,14 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	return false;
 }
 
-static void record_moves(struct drain_run *r, struct drain_case *c)
+static void accept(struct drain_run *r, struct drain_case *c, const struct drain_placement *placed)
 {
-	struct drain_plan_node *n = c->out;
-
-	n->moves = mem_zalloc(c->own_count + 1, sizeof(*n->moves));
-	n->move_count = c->own_count;
-	for (size_t i = 0; i < c->own_count; i++)
-		n->moves[i] = (struct drain_move){
-			.pod = place_pod_record(r->place, c->items[i].pod),
-			.to = place_node_name(r->place, c->items[i].to),
-		};
-}
-
-static void accept(struct drain_run *r, struct drain_case *c, struct drain_trial *t)
-{
-	c->items = t->items;
-	c->item_count = t->count;
-	c->own_count = t->own_count;
-	c->real_count = t->real_count;
-	for (size_t i = 0; i < c->own_count; i++)
-		if (strcmp(place_pod_record(r->place, c->items[i].pod)->node,
-			   place_node_name(r->place, c->items[i].to)) != 0)
-			r->cases[c->items[i].to].received++;
-	record_moves(r, c);
+	c->placed = *placed;
+	for (size_t i = 0; i < placed->own_count; i++)
+		if (strcmp(place_pod_record(r->place, placed->items[i].pod)->node,
+			   place_node_name(r->place, placed->items[i].to)) != 0)
+			r->cases[placed->items[i].to].received++;
+	drain_record_moves(r, c, placed);
 	if (!r->corrected)
 		drain_pdbs_take(r->pdbs, c->sorted.move, c->sorted.move_count);
 	c->out->verdict = DRAIN_UNNEEDED;
@@ -477,7 +460,6 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	struct drain_trial t;
 	bool all_leave;
 
-	c->examined = true;
 	r->plan->examined++;
 	c->out->verdict = DRAIN_NEEDED;
 	if (!r->corrected)
@@ -499,13 +481,13 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	}
 	drain_try_node(r, c, NULL, &t);
 	if (t.reason == DRAIN_NONE) {
-		accept(r, c, &t);
+		accept(r, c, &t.placed);
 		return;
 	}
 	drain_explain_trial(c, &t);
 	drain_gangs_explain(c);
 	remember_failure(r, c, until_ns);
-	free(t.items);
+	free(t.placed.items);
 }
 
 static void explain_destination(struct drain_case *c)
@@ -639,10 +621,13 @@ static void keep_hints(struct drain_run *r)
 	for (size_t i = 0; i < r->set_count; i++) {
 		const struct drain_case *c = &r->cases[r->set[i]];
 
-		for (size_t j = 0; j < c->real_count; j++)
-			drain_state_set_hint(
-				r->state, place_pod_record(r->place, c->items[j].pod)->object.uid,
-				place_node_name(r->place, c->items[j].to));
+		for (size_t j = 0; j < c->placed.real_count; j++) {
+			const struct drain_item *item = &c->placed.items[j];
+
+			drain_state_set_hint(r->state,
+					     place_pod_record(r->place, item->pod)->object.uid,
+					     place_node_name(r->place, item->to));
+		}
 	}
 }
 
@@ -696,7 +681,7 @@ static void close_run(struct drain_run *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		drain_pods_fini(&r->cases[i].sorted);
-		free(r->cases[i].items);
+		free(r->cases[i].placed.items);
 		free(r->cases[i].leave);
 		buf_fini(&r->cases[i].falls);
 	}

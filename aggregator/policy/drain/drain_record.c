@@ -12,34 +12,33 @@ bool drain_is_deleted(const struct kube_pod *pod)
 	return !*pod->template->owner.kind;
 }
 
-static void record_node(struct drain_run *r, const struct drain_picked *p)
+void drain_record_moves(struct drain_run *r, struct drain_case *c,
+			const struct drain_placement *placed)
 {
-	struct drain_plan_node *n = p->c->out;
+	struct drain_plan_node *n = c->out;
 
 	free(n->moves);
-	n->moves = mem_zalloc(p->count + 1, sizeof(*n->moves));
-	n->move_count = p->count;
-	for (size_t i = 0; i < p->count; i++)
+	n->moves = mem_zalloc(placed->own_count + 1, sizeof(*n->moves));
+	n->move_count = placed->own_count;
+	for (size_t i = 0; i < n->move_count; i++)
 		n->moves[i] = (struct drain_move){
-			.pod = place_pod_record(r->place, p->items[i].pod),
-			.to = place_node_name(r->place, p->items[i].to),
+			.pod = place_pod_record(r->place, placed->items[i].pod),
+			.to = place_node_name(r->place, placed->items[i].to),
 		};
-	n->verdict = DRAIN_SELECTED;
-	n->robust = r->plan->wave.robust;
 }
 
 /* --- destinations, by number and so by name */
 
-static void record_destinations(struct drain_run *r, const struct drain_picked *picked,
-				size_t count, place_mark before)
+static void record_destinations(struct drain_run *r, const struct drain_part *parts, size_t count,
+				place_mark before)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->count + 1, sizeof(*pods));
 	size_t at = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].count; j++) {
-			const struct drain_item *item = &picked[i].items[j];
+		for (size_t j = 0; j < parts[i].placed.own_count; j++) {
+			const struct drain_item *item = &parts[i].placed.items[j];
 
 			if (drain_is_deleted(place_pod_record(r->place, item->pod))) {
 				place_take(r->place, item->pod);
@@ -194,14 +193,17 @@ static void free_costs(struct cost *costs)
 	}
 }
 
-static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count)
+static void record_costs(struct drain_run *r, const struct drain_part *parts, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 	struct cost *budgets = NULL, *owners = NULL;
 
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].c->leave_count; j++)
-			count_pod(r, picked[i].c->leave[j], &budgets, &owners);
+	for (size_t i = 0; i < count; i++) {
+		const struct drain_case *c = &r->cases[parts[i].node];
+
+		for (size_t j = 0; j < c->leave_count; j++)
+			count_pod(r, c->leave[j], &budgets, &owners);
+	}
 	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
 	add_costs(r, w, budgets);
 	add_costs(r, w, owners);
@@ -266,21 +268,25 @@ static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 			n->moves[i].step = last;
 }
 
-void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
+void drain_record_wave(struct drain_run *r, const struct drain_part *parts, size_t count,
 		       place_mark before)
 {
 	struct drain_wave *w = &r->plan->wave;
 
 	w->nodes = mem_zalloc(count + 1, sizeof(struct drain_plan_node *));
 	for (size_t i = 0; i < count; i++) {
-		record_node(r, &picked[i]);
-		w->nodes[w->node_count++] = picked[i].c->out;
-		w->empty_count += picked[i].count == 0;
+		struct drain_case *c = &r->cases[parts[i].node];
+
+		drain_record_moves(r, c, &parts[i].placed);
+		c->out->verdict = DRAIN_SELECTED;
+		c->out->robust = w->robust;
+		w->nodes[w->node_count++] = c->out;
+		w->empty_count += c->out->move_count == 0;
 	}
-	record_destinations(r, picked, count, before);
-	record_costs(r, picked, count);
+	record_destinations(r, parts, count, before);
+	record_costs(r, parts, count);
 	for (size_t i = 0; i < count && r->corrected; i++)
-		record_steps(r, picked[i].c->out);
+		record_steps(r, r->cases[parts[i].node].out);
 }
 
 /* Destinations are kept for the wave; without one they were only passed over. */

@@ -121,16 +121,16 @@ static struct leaver *take_wave(const struct parts *w, size_t *count)
 
 	*count = 0;
 	for (size_t i = 0; i < w->count; i++)
-		*count += w->of[i].real_count;
+		*count += w->of[i].placed.real_count;
 	all = mem_zalloc(*count + 1, sizeof(*all));
 	*count = 0;
 	for (size_t i = 0; i < w->count; i++) {
 		const struct drain_part *part = &w->of[i];
 
 		place_drain_node(w->r->place, part->node);
-		for (size_t j = 0; j < part->real_count; j++) {
-			place_take(w->r->place, part->items[j].pod);
-			all[(*count)++] = (struct leaver){part->items[j].pod, i};
+		for (size_t j = 0; j < part->placed.real_count; j++) {
+			place_take(w->r->place, part->placed.items[j].pod);
+			all[(*count)++] = (struct leaver){part->placed.items[j].pod, i};
 		}
 	}
 	return all;
@@ -236,8 +236,8 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
 	for (size_t i = 0; i < w->count; i++) {
 		const struct drain_part *t = &w->of[i];
 
-		for (size_t j = 0; j < t->real_count && count < OWNERS_MAX; j++) {
-			const char *owner = owner_of(w, t->items[j].pod);
+		for (size_t j = 0; j < t->placed.real_count && count < OWNERS_MAX; j++) {
+			const char *owner = owner_of(w, t->placed.items[j].pod);
 			size_t known = 0;
 
 			while (known < count && strcmp(owners[known], owner) != 0)

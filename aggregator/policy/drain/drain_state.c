@@ -157,25 +157,22 @@ static bool is_leaving(const struct comparison *c, const struct kube_node *node)
 			drain_is_in_deletion(c->options->variant, node, c->now_ns, NULL));
 }
 
-/* NULL: it is not there; a pod of the same name may have come after it. */
+static int compare_pods(const void *left, const void *right)
+{
+	const struct kube_pod *const *a = left, *const *b = right;
+
+	return object_compare(&(*a)->object, &(*b)->object);
+}
+
+/* NULL: it is not there, or a newer pod has its name. */
 static const struct kube_pod *find_pod(const struct model_node *now, const struct kube_pod *pod)
 {
-	size_t low = 0, high = now ? now->pod_count : 0;
+	struct kube_pod *const *found =
+		now && now->pod_count
+			? bsearch(&pod, now->pods, now->pod_count, sizeof(pod), compare_pods)
+			: NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = object_compare(&now->pods[middle]->object, &pod->object);
-
-		if (order == 0)
-			return strcmp(now->pods[middle]->object.uid, pod->object.uid) == 0
-				       ? now->pods[middle]
-				       : NULL;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return found && strcmp((*found)->object.uid, pod->object.uid) == 0 ? *found : NULL;
 }
 
 /* It was resized in place, or it ended. */

@@ -142,7 +142,7 @@ static void failure_fini(struct drain_failure *f)
 {
 	free(f->node);
 	free(f->why);
-	free(f->refusal);
+	free(f->details);
 }
 
 void drain_unremovable_fini(struct drain_unremovable *u)
@@ -198,8 +198,8 @@ void drain_unremovable_update(struct drain_unremovable *u, const char *const *no
 			free(f->why);
 			f->why = NULL;
 			f->reason = DRAIN_NONE;
-			free(f->refusal);
-			f->refusal = NULL;
+			free(f->details);
+			f->details = NULL;
 		}
 		u->of[kept++] = *f;
 	}
@@ -228,15 +228,15 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum d
 
 	f = found ? &u->of[at] : insert(u, at, node);
 	free(f->why);
-	free(f->refusal);
-	f->refusal = NULL;
+	free(f->details);
+	f->details = NULL;
 	f->why = copy;
 	f->reason = reason;
 	if (until_ns)
 		f->until_ns = until_ns;
 }
 
-void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *refusal,
+void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *details,
 			    size_t size)
 {
 	bool found;
@@ -244,8 +244,8 @@ void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const
 
 	if (!found)
 		return;
-	free(u->of[at].refusal);
-	u->of[at].refusal = memcpy(mem_alloc(size), refusal, size);
+	free(u->of[at].details);
+	u->of[at].details = memcpy(mem_alloc(size), details, size);
 }
 
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,

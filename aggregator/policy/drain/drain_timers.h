@@ -93,11 +93,7 @@ struct drain_failure {
 	enum drain_reason reason; /* DRAIN_NONE: forgotten, only the time is left */
 	char *why; /* owned; a sentence, NULL where there is none */
 	int64_t until_ns; /* it is not asked again before; 0: in the next run */
-	/*
-	 * owned, one block: what else the sentence's author keeps; NULL: nothing, as after a
-	 * restart
-	 */
-	void *refusal;
+	void *details; /* owned, one block of the caller; NULL: none, as after a restart */
 };
 
 /* Sorted by node. */
@@ -121,8 +117,8 @@ void drain_unremovable_update(struct drain_unremovable *u, const char *const *no
  */
 void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
 			   const char *why, int64_t until_ns);
-/* A copy of what else there is to keep of the reason that was just added. */
-void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *refusal,
+/* Copies the details of the reason that was just added. */
+void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *details,
 			    size_t size);
 /* NULL unless a simulation of it failed a while ago, and its time is not up. */
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,

@@ -71,9 +71,9 @@ static place_node hint_of(const struct drain_run *r, const struct drain_case *c,
 {
 	const char *node;
 
-	for (size_t i = 0; i < c->item_count; i++)
-		if (c->items[i].pod == pod)
-			return c->items[i].to;
+	for (size_t i = 0; i < c->placed.count; i++)
+		if (c->placed.items[i].pod == pod)
+			return c->placed.items[i].to;
 	node = drain_state_hint(r->state, record->object.uid);
 	if (node)
 		return place_find_node(r->place, node);
@@ -106,8 +106,9 @@ static place_pod find_fallen(const struct drain_run *r, const struct drain_case 
 	return at == PLACE_NONE || at == (place_node)(c - r->cases) ? PLACE_NONE : pod;
 }
 
-struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
-				 size_t *count, size_t *real)
+/* The items of all pods that must leave the node; *real of them first, then placeholders. */
+static struct drain_item *leavers(const struct drain_run *r, const struct drain_case *c,
+				  size_t *count, size_t *real)
 {
 	place_node n = (place_node)(c - r->cases);
 	struct sorted_item *sorted;
@@ -153,24 +154,24 @@ static bool is_guest(const struct drain_run *r, place_pod pod)
 /* Guests behind the others, both in the order they were placed. */
 static void part_guests(const struct drain_run *r, struct drain_trial *t)
 {
-	struct drain_item *guests = mem_zalloc(t->real_count + 1, sizeof(*guests));
+	struct drain_item *guests = mem_zalloc(t->placed.real_count + 1, sizeof(*guests));
 	size_t count = 0;
 
-	for (size_t i = 0; i < t->real_count; i++) {
-		if (is_guest(r, t->items[i].pod))
-			guests[count++] = t->items[i];
+	for (size_t i = 0; i < t->placed.real_count; i++) {
+		if (is_guest(r, t->placed.items[i].pod))
+			guests[count++] = t->placed.items[i];
 		else
-			t->items[t->own_count++] = t->items[i];
+			t->placed.items[t->placed.own_count++] = t->placed.items[i];
 	}
-	memcpy(t->items + t->own_count, guests, count * sizeof(*guests));
+	memcpy(t->placed.items + t->placed.own_count, guests, count * sizeof(*guests));
 	free(guests);
 }
 
 /* Placeholders that fit nowhere. */
 static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 {
-	for (size_t i = t->real_count; i < t->count; i++) {
-		const struct drain_item *item = &t->items[i];
+	for (size_t i = t->placed.real_count; i < t->placed.count; i++) {
+		const struct drain_item *item = &t->placed.items[i];
 		const struct kube_pod *pod = place_pod_record(r->place, item->pod);
 		const struct resources *asked = kube_pod_requests(pod);
 
@@ -220,8 +221,8 @@ static void note_terms(const struct drain_run *r, place_node self, const bool *a
 static void note_others(struct drain_run *r, const bool *allowed, place_pod first,
 			struct drain_trial *t)
 {
-	for (size_t i = 0; i < t->real_count; i++) {
-		place_pod pod = t->items[i].pod;
+	for (size_t i = 0; i < t->placed.real_count; i++) {
+		place_pod pod = t->placed.items[i].pod;
 
 		if (pod == first || place_where(r->place, pod) != PLACE_NONE ||
 		    place_choose(r->place, pod, r->config->order, PLACE_NONE, allowed, NULL) !=
@@ -284,7 +285,7 @@ static void place_all(struct drain_run *r, const struct drain_case *c, const boo
 	const struct drain_item *failed;
 
 	slack.all_or_none = false;
-	drain_schedule_pods(&pods, t->items, t->real_count, &failed, &t->counts);
+	drain_schedule_pods(&pods, t->placed.items, t->placed.real_count, &failed, &t->counts);
 	if (failed) {
 		t->reason = DRAIN_NO_PLACE;
 		note_refusal(r, c, allowed, failed->pod, t);
@@ -292,8 +293,9 @@ static void place_all(struct drain_run *r, const struct drain_case *c, const boo
 		note_others(r, allowed, failed->pod, t);
 		return;
 	}
-	if (drain_schedule_pods(&slack, t->items + t->real_count, t->count - t->real_count, &failed,
-				&t->counts) == t->count - t->real_count)
+	if (drain_schedule_pods(&slack, t->placed.items + t->placed.real_count,
+				t->placed.count - t->placed.real_count, &failed,
+				&t->counts) == t->placed.count - t->placed.real_count)
 		return;
 	t->reason = DRAIN_SLACK_DROPS;
 	note_refusal(r, c, allowed, failed->pod, t);
@@ -306,10 +308,10 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	place_mark m = place_fork(r->place);
 
 	*out = (struct drain_trial){.reason = DRAIN_NONE};
-	out->items = drain_leavers(r, c, &out->count, &out->real_count);
+	out->placed.items = leavers(r, c, &out->placed.count, &out->placed.real_count);
 	place_drain_node(r->place, (place_node)(c - r->cases));
-	for (size_t i = 0; i < out->count; i++)
-		place_take(r->place, out->items[i].pod);
+	for (size_t i = 0; i < out->placed.count; i++)
+		place_take(r->place, out->placed.items[i].pod);
 	place_all(r, c, allowed, out);
 	if (out->reason != DRAIN_NONE) {
 		place_revert(r->place, m);

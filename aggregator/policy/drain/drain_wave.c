@@ -40,7 +40,7 @@ enum out_of_wave { STILL_IN, NOT_NOW, NOT_ROBUST_NOW };
 struct pick {
 	size_t number; /* of removables */
 	place_mark mark; /* before it */
-	struct drain_trial trial; /* its items are owned */
+	struct drain_placement placed; /* its items are owned */
 };
 
 struct wave {
@@ -226,8 +226,8 @@ static bool is_returned_to(struct wave *w, struct drain_case *c)
 	size_t pods = 0;
 
 	for (size_t i = 0; i < w->pick_count; i++)
-		for (size_t j = 0; j < w->picks[i].trial.own_count; j++)
-			pods += &w->r->cases[w->picks[i].trial.items[j].to] == c;
+		for (size_t j = 0; j < w->picks[i].placed.own_count; j++)
+			pods += &w->r->cases[w->picks[i].placed.items[j].to] == c;
 	if (pods)
 		drain_add_reason(
 			c, DRAIN_DESTINATION,
@@ -264,7 +264,7 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, out);
 	if (out->reason == DRAIN_NONE || c->leave_own == c->leave_count)
 		return;
-	free(out->items);
+	free(out->placed.items);
 	free(out->other);
 	allowed = mem_zalloc(w->r->count + 1, sizeof(*allowed));
 	memcpy(allowed, w->allowed, w->r->count * sizeof(*allowed));
@@ -279,6 +279,7 @@ static bool add_pick(struct wave *w, size_t number)
 	struct pick *pick = &w->picks[w->pick_count];
 	struct drain_case *c = case_of(w, number);
 	struct error why = {""};
+	struct drain_trial trial;
 
 	if (!reserve(w, number))
 		return false;
@@ -286,9 +287,10 @@ static bool add_pick(struct wave *w, size_t number)
 	w->tries++;
 	pick->mark = place_fork(w->r->place);
 	w->gone[w->pick_count] = (place_node)w->r->set[number];
-	try_pick(w, c, &pick->trial);
-	if (pick->trial.reason != DRAIN_NONE) {
-		drain_explain_trial(c, &pick->trial);
+	try_pick(w, c, &trial);
+	pick->placed = trial.placed;
+	if (trial.reason != DRAIN_NONE) {
+		drain_explain_trial(c, &trial);
 		drain_gangs_explain(c);
 	} else if (drain_slack_holds(w->r, w->gone, w->pick_count + 1, &why)) {
 		w->pick_count++;
@@ -297,7 +299,7 @@ static bool add_pick(struct wave *w, size_t number)
 		drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
 		place_revert(w->r->place, pick->mark);
 	}
-	free(pick->trial.items);
+	free(pick->placed.items);
 	give_back(w, number);
 	return false;
 }
@@ -311,7 +313,7 @@ static void pop_picks(struct wave *w, size_t keep)
 		struct pick *pick = &w->picks[--w->pick_count];
 
 		give_back(w, pick->number);
-		free(pick->trial.items);
+		free(pick->placed.items);
 	}
 }
 
@@ -473,6 +475,17 @@ static void choose(struct wave *w)
 	} while (!done);
 }
 
+/* The wave so far; the caller frees it, but not its items. */
+static struct drain_part *parts_of(const struct wave *w)
+{
+	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
+
+	for (size_t i = 0; i < w->pick_count; i++)
+		parts[i] = (struct drain_part){(place_node)w->r->set[w->picks[i].number],
+					       w->picks[i].placed};
+	return parts;
+}
+
 /* --- robust */
 
 /*
@@ -481,17 +494,11 @@ static void choose(struct wave *w)
  */
 static size_t find_fragile(struct wave *w, struct error *why)
 {
-	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
+	struct drain_part *parts = parts_of(w);
 	size_t victim;
 
 	if (w->pick_count)
 		place_revert(w->r->place, w->picks[0].mark);
-	for (size_t i = 0; i < w->pick_count; i++) {
-		const struct pick *pick = &w->picks[i];
-
-		parts[i] = (struct drain_part){(place_node)w->r->set[pick->number],
-					       pick->trial.items, pick->trial.real_count};
-	}
 	victim = drain_find_fragile(w->r, parts, w->pick_count, why);
 	w->r->plan->wave.any_order =
 		victim == SIZE_MAX && drain_holds_in_any_order(w->r, parts, w->pick_count);
@@ -507,17 +514,17 @@ static void replay(struct wave *w)
 
 		pick->mark = place_fork(w->r->place);
 		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
-		for (size_t j = 0; j < pick->trial.count; j++)
-			place_take(w->r->place, pick->trial.items[j].pod);
-		for (size_t j = 0; j < pick->trial.count; j++)
-			place_put(w->r->place, pick->trial.items[j].pod, pick->trial.items[j].to);
+		for (size_t j = 0; j < pick->placed.count; j++)
+			place_take(w->r->place, pick->placed.items[j].pod);
+		for (size_t j = 0; j < pick->placed.count; j++)
+			place_put(w->r->place, pick->placed.items[j].pod, pick->placed.items[j].to);
 	}
 }
 
 static bool has_drains(const struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].trial.own_count)
+		if (w->picks[i].placed.own_count)
 			return true;
 	return false;
 }
@@ -636,30 +643,20 @@ static void tell_throttle(struct wave *w)
 	t->drains_used = w->budget.drain_in_progress;
 	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->pick_count;
 	for (size_t i = 0; i < w->pick_count; i++)
-		t->drains_used += w->picks[i].trial.own_count > 0;
+		t->drains_used += w->picks[i].placed.own_count > 0;
 	t->held = w->held;
 	t->throttled = w->held > 0 && t->used >= t->limit;
 }
 
-static struct drain_picked *picked(const struct wave *w)
-{
-	struct drain_picked *of = mem_zalloc(w->pick_count + 1, sizeof(*of));
-
-	for (size_t i = 0; i < w->pick_count; i++)
-		of[i] = (struct drain_picked){case_of(w, w->picks[i].number),
-					      w->picks[i].trial.items, w->picks[i].trial.own_count};
-	return of;
-}
-
 static void tell(struct wave *w)
 {
-	struct drain_picked *of = picked(w);
+	struct drain_part *parts = parts_of(w);
 
 	tell_throttle(w);
-	drain_record_wave(w->r, of, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
+	drain_record_wave(w->r, parts, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
 	for (size_t i = 0; i < w->r->set_count; i++)
 		explain_selected(w, i);
-	free(of);
+	free(parts);
 }
 
 /* --- together */
@@ -682,7 +679,7 @@ static void read_removables(struct wave *w)
 		w->of[i].group = c->group;
 		w->of[i].gives = (struct drain_floor){1, c->view->cpu_capacity_milli,
 						      c->view->mem_capacity_bytes};
-		w->of[i].movable = c->own_count;
+		w->of[i].movable = c->placed.own_count;
 		w->of[i].waiting = c->sorted.wait_count;
 		w->of[i].risky = c->risky;
 		w->allowed[r->set[i]] = false;
@@ -728,7 +725,7 @@ void drain_choose_wave(struct drain_run *r)
 		r->plan->wave.robust = w.pick_count && r->config->robust_orders;
 	tell(&w);
 	for (size_t i = 0; i < w.pick_count; i++)
-		free(w.picks[i].trial.items);
+		free(w.picks[i].placed.items);
 	drain_choice_fini(&w.choice);
 	free(w.of);
 	free(w.out);
