@@ -70,10 +70,7 @@ void drain_state_note(struct drain_state *s, const struct drain_record *record)
 	note_in_history(s, record);
 	if (s->fresh_count == DRAIN_RECORDS_MAX)
 		return;
-	if (s->fresh_count == s->fresh_room) {
-		s->fresh_room = s->fresh_room ? 2 * s->fresh_room : 16;
-		s->fresh = mem_realloc(s->fresh, s->fresh_room * sizeof(*s->fresh));
-	}
+	s->fresh = mem_grow(s->fresh, s->fresh_count, &s->fresh_room, sizeof(*s->fresh));
 	s->fresh[s->fresh_count++] = copy_of(record);
 }
 
@@ -95,24 +92,16 @@ struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count
 
 /* --- what was said last */
 
-static void free_told(struct drain_told **told)
-{
-	struct drain_told *t = *told, *next;
-
-	HASH_CLEAR(hh, *told);
-	for (; t; t = next) {
-		next = t->hh.next;
-		free(t);
-	}
-}
-
 void drain_history_clear(struct drain_state *s)
 {
+	struct drain_told *t, *next;
+
 	free_records(s->history, s->history_count);
 	free(s->history);
 	free_records(s->fresh, s->fresh_count);
 	free(s->fresh);
-	free_told(&s->told);
+	HASH_RELEASE (s->told, t, next)
+		free(t);
 	free(s->wave);
 }
 

@@ -118,6 +118,12 @@ enum drain_reason {
 const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
 const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
 
+/*
+ * Finds a name in an array of structures that begin with a char * and are sorted by it. Returns the
+ * index of the name, or where it would be.
+ */
+size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
+
 /* The word that goes with the count: "1 pod", "0 pods". */
 static inline const char *drain_plural(int64_t count, const char *one, const char *more)
 {

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 int drain_replicas_of(const struct object *workload, enum drain_variant variant,
@@ -72,19 +72,10 @@ void drain_owners_free(struct drain_owners *o)
 
 	if (!o)
 		return;
-	/* Elements stay linked when their table is cleared. */
-	owner = o->owners;
-	HASH_CLEAR(hh, o->owners);
-	for (; owner; owner = next_owner) {
-		next_owner = owner->hh.next;
+	HASH_RELEASE (o->owners, owner, next_owner)
 		free(owner);
-	}
-	t = o->taken;
-	HASH_CLEAR(hh, o->taken);
-	for (; t; t = next_taken) {
-		next_taken = t->hh.next;
+	HASH_RELEASE (o->taken, t, next_taken)
 		free(t);
-	}
 	free(o);
 }
 

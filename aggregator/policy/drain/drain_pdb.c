@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 /* Budgets of a namespace and a template. */
@@ -91,10 +91,7 @@ static void add_home(struct drain_pdbs *p, uint32_t which)
 	}
 	if (!selector)
 		return;
-	if (h->count == h->room) {
-		h->room = h->room ? h->room * 2 : 4;
-		h->of = mem_realloc(h->of, h->room * sizeof(*h->of));
-	}
+	h->of = mem_grow(h->of, h->count, &h->room, sizeof(*h->of));
 	selector_find_required(selector, &now.label);
 	h->of[h->count++] = now;
 }
@@ -140,37 +137,24 @@ struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *con
 	return p;
 }
 
-/* Elements stay linked when their table is cleared. */
-static void free_tables(struct drain_pdbs *p)
+void drain_pdbs_free(struct drain_pdbs *p)
 {
-	struct home *h = p->homes, *next_home;
-	struct match *m = p->matches, *next_match;
-	struct taken *t = p->taken, *next_taken;
+	struct home *h, *next_home;
+	struct match *m, *next_match;
+	struct taken *t, *next_taken;
 
-	HASH_CLEAR(hh, p->homes);
-	HASH_CLEAR(hh, p->matches);
-	HASH_CLEAR(hh, p->taken);
-	for (; h; h = next_home) {
-		next_home = h->hh.next;
+	if (!p)
+		return;
+	HASH_RELEASE (p->homes, h, next_home) {
 		free(h->of);
 		free(h);
 	}
-	for (; m; m = next_match) {
-		next_match = m->hh.next;
+	HASH_RELEASE (p->matches, m, next_match) {
 		free(m->which);
 		free(m);
 	}
-	for (; t; t = next_taken) {
-		next_taken = t->hh.next;
+	HASH_RELEASE (p->taken, t, next_taken)
 		free(t);
-	}
-}
-
-void drain_pdbs_free(struct drain_pdbs *p)
-{
-	if (!p)
-		return;
-	free_tables(p);
 	free(p->budgets);
 	free(p->remaining);
 	free(p->asked);

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shared/mem.h"
 
@@ -184,13 +183,10 @@ static void add_costs(const struct drain_run *r, struct drain_wave *w, struct co
 
 static void free_costs(struct cost *costs)
 {
-	struct cost *c = costs, *next;
+	struct cost *c, *next;
 
-	HASH_CLEAR(hh, costs);
-	for (; c; c = next) {
-		next = c->hh.next;
+	HASH_RELEASE (costs, c, next)
 		free(c);
-	}
 }
 
 static void record_costs(struct drain_run *r, const struct drain_part *parts, size_t count)
@@ -333,14 +329,10 @@ void drain_plan_free(struct drain_plan *p)
 	free(p);
 }
 
-static int compare_node(const void *name, const void *node)
-{
-	return strcmp(name, ((const struct drain_plan_node *)node)->name);
-}
-
 const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
 {
-	return p->node_count
-		       ? bsearch(node, p->nodes, p->node_count, sizeof(*p->nodes), compare_node)
-		       : NULL;
+	bool found;
+	size_t at = drain_find_name(p->nodes, p->node_count, sizeof(*p->nodes), node, &found);
+
+	return found ? &p->nodes[at] : NULL;
 }

@@ -32,10 +32,7 @@ struct items {
 
 static void add_item(struct items *l, place_pod pod, place_node hint)
 {
-	if (l->count == l->room) {
-		l->room = l->room ? 2 * l->room : 64;
-		l->of = mem_realloc(l->of, l->room * sizeof(*l->of));
-	}
+	l->of = mem_grow(l->of, l->count, &l->room, sizeof(*l->of));
 	l->of[l->count++] = (struct drain_item){pod, hint, PLACE_NONE};
 }
 
@@ -256,17 +253,6 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 		o->missing = missing_of(r, o);
 }
 
-static void free_owners(struct owner *owners)
-{
-	struct owner *o = owners, *next;
-
-	HASH_CLEAR(hh, owners);
-	for (; o; o = next) {
-		next = o->hh.next;
-		free(o);
-	}
-}
-
 /* Whether the owner lacks one more replica; counts it. */
 static bool needs_room(struct owner *owners, const struct kube_pod *pod)
 {
@@ -345,7 +331,7 @@ static size_t place_evictions(struct drain_run *r)
 {
 	const struct drain_state *s = r->state;
 	struct items ending = {0}, l = {0};
-	struct owner *owners = NULL;
+	struct owner *owners = NULL, *o, *next;
 
 	collect_ending(r, &ending);
 	for (size_t i = 0; i < s->eviction_count; i++)
@@ -371,7 +357,8 @@ static size_t place_evictions(struct drain_run *r)
 			add_item(&l, add_extra(r, pod, DRAIN_EXTRA_EVICTED, 0), PLACE_NONE);
 	}
 	free(ending.of);
-	free_owners(owners);
+	HASH_RELEASE (owners, o, next)
+		free(o);
 	r->plan->reserved.of_evictions = l.count;
 	return l.count - schedule(r, &l);
 }

@@ -24,13 +24,10 @@ struct drain_state *drain_state_new(void)
 
 void drain_hints_free(struct drain_hint **hints)
 {
-	struct drain_hint *h = *hints, *next;
+	struct drain_hint *h, *next;
 
-	HASH_CLEAR(hh, *hints);
-	for (; h; h = next) {
-		next = h->hh.next;
+	HASH_RELEASE (*hints, h, next)
 		free(h);
-	}
 }
 
 void drain_state_clear(struct drain_state *s)
@@ -117,10 +114,8 @@ static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t
 {
 	if (s->eviction_count == DRAIN_EVICTIONS_MAX)
 		drop_evictions(s, 0, DRAIN_EVICTIONS_MAX / 4);
-	if (s->eviction_count == s->eviction_room) {
-		s->eviction_room = s->eviction_room ? 2 * s->eviction_room : 16;
-		s->evictions = mem_realloc(s->evictions, s->eviction_room * sizeof(*s->evictions));
-	}
+	s->evictions =
+		mem_grow(s->evictions, s->eviction_count, &s->eviction_room, sizeof(*s->evictions));
 	object_hold(&pod->object);
 	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns, leaving};
 }

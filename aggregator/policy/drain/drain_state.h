@@ -3,10 +3,9 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_STATE_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_STATE_H
 
-#include <uthash.h>
-
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/drain/drain_timers.h"
+#include "shared/hash.h"
 
 struct drain_eviction {
 	struct kube_pod *pod; /* held; its node is where it was */

@@ -21,16 +21,12 @@ static int compare_timers(const void *a, const void *b)
 	return strcmp(((const struct drain_timer *)a)->node, ((const struct drain_timer *)b)->node);
 }
 
-static int compare_key(const void *name, const void *timer)
-{
-	return strcmp(name, ((const struct drain_timer *)timer)->node);
-}
-
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node)
 {
-	if (t->count == 0)
-		return NULL;
-	return bsearch(node, t->of, t->count, sizeof(*t->of), compare_key);
+	bool found;
+	size_t at = drain_find_name(t->of, t->count, sizeof(*t->of), node, &found);
+
+	return found ? &t->of[at] : NULL;
 }
 
 static bool runs_on(enum drain_variant variant, enum drain_seen seen, bool running)
@@ -153,33 +149,14 @@ void drain_unremovable_fini(struct drain_unremovable *u)
 	memset(u, 0, sizeof(*u));
 }
 
-/* Where the node is, or would be. */
-static size_t place_of(const struct drain_unremovable *u, const char *node, bool *found)
-{
-	size_t low = 0, high = u->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(u->of[middle].node, node) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*found = low < u->count && strcmp(u->of[low].node, node) == 0;
-	return low;
-}
-
-static int compare_name(const void *a, const void *b)
-{
-	return strcmp(a, *(const char *const *)b);
-}
-
 static bool stays(const struct drain_failure *f, const char *const *nodes, size_t count,
 		  int64_t now_ns)
 {
-	return f->until_ns > now_ns && count > 0 &&
-	       bsearch(f->node, nodes, count, sizeof(*nodes), compare_name);
+	bool found = false;
+
+	if (f->until_ns > now_ns)
+		drain_find_name(nodes, count, sizeof(*nodes), f->node, &found);
+	return found;
 }
 
 void drain_unremovable_update(struct drain_unremovable *u, const char *const *nodes, size_t count,
@@ -208,10 +185,7 @@ void drain_unremovable_update(struct drain_unremovable *u, const char *const *no
 
 static struct drain_failure *insert(struct drain_unremovable *u, size_t at, const char *node)
 {
-	if (u->count == u->room) {
-		u->room = u->room ? 2 * u->room : 16;
-		u->of = mem_realloc(u->of, u->room * sizeof(*u->of));
-	}
+	u->of = mem_grow(u->of, u->count, &u->room, sizeof(*u->of));
 	memmove(&u->of[at + 1], &u->of[at], (u->count - at) * sizeof(*u->of));
 	u->count++;
 	u->of[at] = (struct drain_failure){.node = mem_strdup(node)};
@@ -224,7 +198,7 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum d
 	char *copy = why ? mem_strdup(why) : NULL; /* it may be the one that is replaced */
 	struct drain_failure *f;
 	bool found;
-	size_t at = place_of(u, node, &found);
+	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
 
 	f = found ? &u->of[at] : insert(u, at, node);
 	free(f->why);
@@ -240,7 +214,7 @@ void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const
 			    size_t size)
 {
 	bool found;
-	size_t at = place_of(u, node, &found);
+	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
 
 	if (!found)
 		return;
@@ -252,7 +226,7 @@ const struct drain_failure *drain_unremovable_recent(const struct drain_unremova
 						     const char *node)
 {
 	bool found;
-	size_t at = place_of(u, node, &found);
+	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
 
 	return found && u->of[at].until_ns != 0 ? &u->of[at] : NULL;
 }

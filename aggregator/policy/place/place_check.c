@@ -30,10 +30,8 @@ bool place_lacks(const struct place *p, place_pod pod, place_node n, const char 
 		return place_free_of(p, n, RESOURCE_PODS) < 1;
 	for (uint32_t i = 0; i < shape->count; i++) {
 		uint32_t dim = shape->of[i].dim;
-		const char *name = dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
-							   : p->dim_names[dim - RESOURCE_STANDARD];
 
-		if (strcmp(name, resource) == 0)
+		if (strcmp(place_dim_name(p, dim), resource) == 0)
 			return shape->of[i].amount > place_free_of(p, n, dim);
 	}
 	return false;
@@ -172,13 +170,22 @@ static enum place_filter check_use(const struct place *p, const struct place_slo
 	return p->contention[n] > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
 }
 
+enum place_filter place_check_admission(const struct place *p, const struct place_slot *s,
+					place_node n)
+{
+	enum place_filter f = place_rules_ask(p, s->class->rules, n);
+
+	if (f != PLACE_FITS)
+		return f;
+	if (s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
+		return PLACE_NODE_AFFINITY;
+	return p->cordoned[n] && !s->class->rules->tolerates_cordon ? PLACE_UNSCHEDULABLE
+								    : PLACE_FITS;
+}
+
 bool place_admits(struct place *p, place_pod pod, place_node n)
 {
-	const struct place_slot *s = place_slot(p, pod);
-
-	return !p->gone[n] && place_rules_ask(p, s->class->rules, n) == PLACE_FITS &&
-	       (!s->bound_to || strcmp(s->bound_to, place_node_name(p, n)) == 0) &&
-	       (!p->cordoned[n] || s->class->rules->tolerates_cordon);
+	return !p->gone[n] && place_check_admission(p, place_slot(p, pod), n) == PLACE_FITS;
 }
 
 const void *place_admission(const struct place *p, place_pod pod)
@@ -219,14 +226,9 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 		return PLACE_GONE;
 	if (!has_room(p, place_slot_shape(s), n))
 		return PLACE_FIT;
-	f = place_rules_ask(p, s->class->rules, n);
-	if (f != PLACE_FITS)
-		return f;
-	if (s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
-		return PLACE_NODE_AFFINITY;
-	if (p->cordoned[n] && !s->class->rules->tolerates_cordon)
-		return PLACE_UNSCHEDULABLE;
-	f = check_others(p, s, n);
+	f = place_check_admission(p, s, n);
+	if (f == PLACE_FITS)
+		f = check_others(p, s, n);
 	if (f == PLACE_FITS)
 		f = check_use(p, s, n);
 	if (f == PLACE_FITS && (s->class->unknown || place_volumes_unknown(s->class)))

@@ -106,6 +106,12 @@ uint32_t place_dim(struct place *p, const char *name)
 	return p->dims++;
 }
 
+const char *place_dim_name(const struct place *p, uint32_t dim)
+{
+	return dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
+				       : p->dim_names[dim - RESOURCE_STANDARD];
+}
+
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out)
 {
 	bool refused = false;

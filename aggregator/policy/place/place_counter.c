@@ -55,10 +55,7 @@ static void free_key(struct place_key *k)
 {
 	struct place_domain *d, *next;
 
-	d = k->domains;
-	HASH_CLEAR(hh, k->domains);
-	for (; d; d = next) {
-		next = d->hh.next;
+	HASH_RELEASE (k->domains, d, next) {
 		free(d->value);
 		free(d);
 	}
@@ -466,18 +463,10 @@ void place_counters_free(struct place *p)
 	struct place_group *g, *next_group;
 	struct place_eligible *e, *next_eligible;
 
-	g = p->groups;
-	HASH_CLEAR(hh, p->groups);
-	for (; g; g = next_group) {
-		next_group = g->hh.next;
+	HASH_RELEASE (p->groups, g, next_group)
 		place_group_free(g);
-	}
-	e = p->eligibles;
-	HASH_CLEAR(hh, p->eligibles);
-	for (; e; e = next_eligible) {
-		next_eligible = e->hh.next;
+	HASH_RELEASE (p->eligibles, e, next_eligible)
 		free_eligible(e);
-	}
 	for (uint32_t k = 0; k < p->counters.count; k++)
 		counter_fini(&p->counters.of[k]);
 	for (uint32_t k = 0; k < p->keys.count; k++)

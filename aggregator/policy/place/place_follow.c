@@ -59,16 +59,6 @@ static bool same_place(const struct place_node_info *a, const struct place_node_
 		 same_taints(a, b) && a->object->features == b->object->features));
 }
 
-static const struct object_table *table_of(const struct view *v, enum object_kind kind)
-{
-	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
-static const struct object *namespace_of(const struct view *v, const char *name)
-{
-	return v->cluster ? cluster_find(v->cluster, OBJECT_NAMESPACE, "", name) : NULL;
-}
-
 /* Of all that have pods; selectors are matched with classes as these come. */
 static bool same_namespaces(const struct place *p, const struct view *v)
 {
@@ -76,11 +66,11 @@ static bool same_namespaces(const struct place *p, const struct view *v)
 		return true;
 	if (view_knows(p->view, OBJECT_NAMESPACE) != view_knows(v, OBJECT_NAMESPACE))
 		return false;
-	if (table_of(p->view, OBJECT_NAMESPACE) == table_of(v, OBJECT_NAMESPACE))
+	if (place_table_of(p->view, OBJECT_NAMESPACE) == place_table_of(v, OBJECT_NAMESPACE))
 		return true;
 	for (uint32_t i = 0; i < p->classes.count; i++)
-		if (namespace_of(p->view, p->classes.of[i]->namespace) !=
-		    namespace_of(v, p->classes.of[i]->namespace))
+		if (place_find_object(p->view, OBJECT_NAMESPACE, "", p->classes.of[i]->namespace) !=
+		    place_find_object(v, OBJECT_NAMESPACE, "", p->classes.of[i]->namespace))
 			return false;
 	return true;
 }
@@ -364,10 +354,10 @@ static void follow_owners(struct place *p)
 
 static void follow(struct place *p, const struct view *before)
 {
-	bool pending = table_of(before, OBJECT_POD) != table_of(p->view, OBJECT_POD);
+	bool pending = place_table_of(before, OBJECT_POD) != place_table_of(p->view, OBJECT_POD);
 	uint8_t *fate;
 
-	if (table_of(before, OBJECT_NAMESPACE) != table_of(p->view, OBJECT_NAMESPACE))
+	if (place_table_of(before, OBJECT_NAMESPACE) != place_table_of(p->view, OBJECT_NAMESPACE))
 		place_namespaces_reread(p);
 	if (!same_nodes(p, p->view))
 		move_nodes(p, p->view);

@@ -23,10 +23,11 @@
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
-#include <uthash.h>
 
+#include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place.h"
 #include "aggregator/policy/place/place_terms.h"
+#include "shared/hash.h"
 
 enum { PLACE_HOURS = PEAK_HOURS };
 
@@ -503,6 +504,26 @@ struct place {
 	place_node last_chosen;
 };
 
+/* "" for a member that is absent or no string. */
+static inline const char *place_text_of(const cJSON *json, const char *key)
+{
+	const char *text = cJSON_GetStringValue(object_json_find(json, key));
+
+	return text ? text : "";
+}
+
+/* NULL: the view has no cluster. */
+static inline const struct object_table *place_table_of(const struct view *v, enum object_kind kind)
+{
+	return v->cluster ? v->cluster->tables[kind] : NULL;
+}
+
+static inline const struct object *place_find_object(const struct view *v, enum object_kind kind,
+						     const char *namespace, const char *name)
+{
+	return v->cluster ? cluster_find(v->cluster, kind, namespace, name) : NULL;
+}
+
 /* The first element of a list, if it is one. */
 static inline const cJSON *place_first(const cJSON *list)
 {
@@ -563,6 +584,7 @@ void place_class_join(struct place *p, struct place_slot *s, struct place_class 
  */
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out);
 uint32_t place_dim(struct place *p, const char *name);
+const char *place_dim_name(const struct place *p, uint32_t dim);
 /* Keeps the first thing that is not known. */
 __attribute__((format(printf, 2, 3))) void place_note(char **note, const char *format, ...);
 /* place_class_pods.c: affinity to pods, and spread. */
@@ -692,15 +714,6 @@ void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *
 void place_trees_free(struct place *p);
 void place_trees_touch(struct place *p, place_node n);
 double place_share(const struct place *p, place_node n);
-/* True: the search may end. */
-typedef bool (*place_visit)(void *context, place_node n);
-/*
- * Calls back for nodes with room for the shape, in order, from and to a node (cyclic order only)
- * until one is taken.
- */
-place_node place_tree_first(struct place *p, enum place_order order,
-			    const struct place_shape *shape, const struct place_use *use,
-			    place_node from, place_node to, place_visit visit, void *context);
 
 /* --- place_load.c */
 
@@ -744,12 +757,10 @@ void place_do_take(struct place *p, struct place_slot *s);
 
 /* --- place_check.c */
 
-/*
- * What a filter refused by, for those that tell it. Each as place_check() asks it; PLACE_NONE or
- * NULL: it does not refuse.
- */
-
-/* Counters. */
+/* Labels, taints and cordon alone. */
+enum place_filter place_check_admission(const struct place *p, const struct place_slot *s,
+					place_node n);
+/* The counter that refuses, or PLACE_NONE. */
 uint32_t place_check_anti_affinity(const struct place *p, const struct place_class *c,
 				   place_node n);
 uint32_t place_check_affinity(const struct place *p, const struct place_class *c, place_node n);

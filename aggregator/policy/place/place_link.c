@@ -51,13 +51,10 @@ void place_namespaces_reread(struct place *p)
 
 static void namespace_fini(struct place_namespace *in)
 {
-	struct place_indexed *i = in->indexed, *next;
+	struct place_indexed *i, *next;
 
-	HASH_CLEAR(hh, in->indexed);
-	for (; i; i = next) {
-		next = i->hh.next;
+	HASH_RELEASE (in->indexed, i, next)
 		free(i);
-	}
 	forget_labels(in);
 	free(in->classes.of);
 	free(in->name);
@@ -75,11 +72,9 @@ void place_namespace_forget(struct place *p)
 
 void place_namespaces_free(struct place *p)
 {
-	struct place_namespace *in = p->namespaces, *next;
+	struct place_namespace *in, *next;
 
-	HASH_CLEAR(hh, p->namespaces);
-	for (; in; in = next) {
-		next = in->hh.next;
+	HASH_RELEASE (p->namespaces, in, next) {
 		namespace_fini(in);
 		free(in);
 	}
@@ -94,8 +89,7 @@ static const struct labels *labels_of(const struct place *p, struct place_namesp
 
 	if (in->has_labels)
 		return in->bad_labels ? NULL : &in->labels;
-	o = p->view->cluster ? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", in->name)
-			     : NULL;
+	o = place_find_object(p->view, OBJECT_NAMESPACE, "", in->name);
 	json = o ? cJSON_Parse(o->text) : NULL;
 	in->has_labels = true;
 	in->bad_labels = labels_read(object_json_find(object_json_find(json, "metadata"), "labels"),

@@ -240,8 +240,7 @@ void place_meet_node(struct place *p, place_node n)
 
 void place_meet_pending(struct place *p)
 {
-	const struct object_table *t =
-		p->view->cluster ? p->view->cluster->tables[OBJECT_POD] : NULL;
+	const struct object_table *t = place_table_of(p->view, OBJECT_POD);
 
 	p->waiting.count = 0;
 	for (size_t i = 0; t && i < t->count && !place_is_out_of_time(p); i++) {
@@ -283,12 +282,8 @@ static void free_classes(struct place *p)
 		place_class_free(p->classes.of[i]);
 	p->classes.count = 0;
 	place_counters_free(p);
-	r = p->rules;
-	HASH_CLEAR(hh, p->rules);
-	for (; r; r = next_rules) {
-		next_rules = r->hh.next;
+	HASH_RELEASE (p->rules, r, next_rules)
 		place_rules_free(r);
-	}
 	place_claims_free(p);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);

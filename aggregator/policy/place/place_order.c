@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes in the order in which they are tried, as a search tree (a treap, whose shape only depends
- * on the order) that knows of each subtree how much is free at most, and how much the real-use cap
- * leaves. What asks for more than that passes over the whole subtree, so that "nothing fits
- * anywhere" costs a look at the root. A node that changes is only noted; it finds its new place
- * when somebody asks, so that thirty pods taken off a node move it once.
+ * The node a pod would go to. Nodes of one order form a search tree (a treap, whose shape depends on
+ * the order alone) with the most that is free, and that the real-use cap leaves, in each subtree. A
+ * search skips subtrees without enough of either, so a pod that fits nowhere costs a look at the
+ * root. A change of a node marks it stale; the next search moves all stale nodes, so thirty pods
+ * taken off a node move it once.
+ *
+ * The result equals a check of each node in order. Skipped nodes lack CPU, memory or a pod's slot.
  */
 #include <assert.h>
 #include <math.h>
@@ -224,14 +226,16 @@ void place_trees_free(struct place *p)
 	}
 }
 
+/* A search for a pod, and the refusals on its way. */
 struct search {
-	const struct place *p;
+	struct place *p;
 	const struct place_tree *t;
-	const struct place_shape *shape;
-	const struct place_use *use;
-	place_node from, to;
-	place_visit visit;
-	void *context;
+	place_pod pod;
+	const struct place_slot *slot;
+	const bool *allowed;
+	place_node from, to; /* cyclic order only; else all nodes */
+	struct place_counts counts;
+	uint32_t reached; /* nodes that were checked */
 };
 
 static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int64_t pods)
@@ -241,21 +245,52 @@ static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int6
 
 static bool has_room_below(const struct search *s, const struct place_order_node *o)
 {
-	return has_room(s->shape, o->cpu, o->mem, o->pods) && o->use_cpu >= s->use->cpu &&
-	       o->use_mem >= s->use->mem;
+	return has_room(place_slot_shape(s->slot), o->cpu, o->mem, o->pods) &&
+	       o->use_cpu >= s->slot->use.cpu && o->use_mem >= s->slot->use.mem;
 }
 
 static bool has_room_itself(const struct search *s, place_node n)
 {
 	const struct place_order_node *o = &s->t->of[n];
 
-	return !s->p->gone[n] && o->own_use_cpu >= s->use->cpu && o->own_use_mem >= s->use->mem &&
-	       has_room(s->shape, place_free_of(s->p, n, RESOURCE_CPU),
+	return !s->p->gone[n] && o->own_use_cpu >= s->slot->use.cpu &&
+	       o->own_use_mem >= s->slot->use.mem &&
+	       has_room(place_slot_shape(s->slot), place_free_of(s->p, n, RESOURCE_CPU),
 			place_free_of(s->p, n, RESOURCE_MEMORY),
 			place_free_of(s->p, n, RESOURCE_PODS));
 }
 
-static place_node search(const struct search *s, uint32_t root)
+/* The cap alone refused it: what is missing there may be all that is missing. */
+static void note_excess(struct search *s, place_node n)
+{
+	struct place_counts *c = &s->counts;
+	struct place_use_limits l;
+	double excess;
+
+	place_use_fits(s->p, n, &s->slot->use, &l);
+	excess = fmax(l.cpu / l.cpu_limit, l.mem / l.mem_limit);
+	if (c->of[PLACE_USE_CAP]++ && c->excess <= excess)
+		return;
+	c->nearest = n;
+	c->excess = excess;
+}
+
+static bool check(struct search *s, place_node n)
+{
+	enum place_filter f;
+
+	if (s->allowed && !s->allowed[n])
+		return false;
+	s->reached++;
+	f = place_check(s->p, s->pod, n);
+	if (f == PLACE_USE_CAP)
+		note_excess(s, n);
+	else
+		s->counts.of[f]++;
+	return f == PLACE_FITS;
+}
+
+static place_node search(struct search *s, uint32_t root)
 {
 	const struct place_order_node *o;
 	place_node found;
@@ -272,142 +307,74 @@ static place_node search(const struct search *s, uint32_t root)
 	found = search(s, o->left);
 	if (found != PLACE_NONE)
 		return found;
-	if (has_room_itself(s, root) && s->visit(s->context, root))
+	if (has_room_itself(s, root) && check(s, root))
 		return root;
 	return search(s, o->right);
 }
 
-/* As search(), for orders in which numbers are no order. */
-static place_node search_all(const struct search *s, uint32_t root)
-{
-	const struct place_order_node *o;
-	place_node found;
-
-	if (root == PLACE_NONE)
-		return PLACE_NONE;
-	o = &s->t->of[root];
-	if (!has_room_below(s, o))
-		return PLACE_NONE;
-	found = search_all(s, o->left);
-	if (found != PLACE_NONE)
-		return found;
-	if (has_room_itself(s, root) && s->visit(s->context, root))
-		return root;
-	return search_all(s, o->right);
-}
-
-place_node place_tree_first(struct place *p, enum place_order order,
-			    const struct place_shape *shape, const struct place_use *use,
-			    place_node from, place_node to, place_visit visit, void *context)
-{
-	struct place_tree *t = &p->trees[order];
-	struct search s = {p, t, shape, use, from, to, visit, context};
-
-	if (t->ready)
-		catch_up(p, order, t);
-	else
-		build(p, order, t);
-	return order == PLACE_CYCLIC ? search(&s, t->root) : search_all(&s, t->root);
-}
-
-/* --- the search */
-
-/*
- * Where a pod would go. The tree finds the node that asking each in turn would find; it leaves out
- * nodes without room for CPU, memory or one more pod, of which it is known without asking which
- * filter refuses.
- */
-
-struct asked {
-	struct place *p;
-	place_pod pod;
-	const bool *allowed;
-	struct place_counts counts;
-	uint32_t reached;
-};
-
-/* The cap alone refused it: what is missing there may be all that is missing. */
-static void note_excess(struct asked *a, place_node n)
-{
-	struct place_counts *c = &a->counts;
-	struct place_use_limits l;
-	double excess;
-
-	place_use_fits(a->p, n, &place_slot(a->p, a->pod)->use, &l);
-	excess = fmax(l.cpu / l.cpu_limit, l.mem / l.mem_limit);
-	if (c->of[PLACE_USE_CAP]++ && c->excess <= excess)
-		return;
-	c->nearest = n;
-	c->excess = excess;
-}
-
-static bool ask(void *context, place_node n)
-{
-	struct asked *a = context;
-	enum place_filter f;
-
-	if (a->allowed && !a->allowed[n])
-		return false;
-	a->reached++;
-	f = place_check(a->p, a->pod, n);
-	if (f == PLACE_USE_CAP)
-		note_excess(a, n);
-	else
-		a->counts.of[f]++;
-	return f == PLACE_FITS;
-}
-
 /* Under the cap the tree passes over nodes for their use, too, and each has to be asked again. */
-static void count_all(struct asked *a)
+static void count_all(struct search *s)
 {
-	a->counts = (struct place_counts){.nearest = PLACE_NONE};
-	for (place_node n = 0; n < a->p->node_count; n++)
-		ask(a, n);
+	s->counts = (struct place_counts){.nearest = PLACE_NONE};
+	for (place_node n = 0; n < s->p->node_count; n++)
+		check(s, n);
 }
 
 /* Who was passed over: gone, or too full. */
-static void count_others(struct asked *a)
+static void count_others(struct search *s)
 {
-	const struct place *p = a->p;
+	const struct place *p = s->p;
 	uint32_t all = 0, gone = 0;
 
 	for (place_node n = 0; n < p->node_count; n++) {
-		if (a->allowed && !a->allowed[n])
+		if (s->allowed && !s->allowed[n])
 			continue;
 		all++;
 		gone += p->gone[n];
 	}
-	a->counts.of[PLACE_GONE] = gone;
-	a->counts.of[PLACE_FIT] += all - gone - a->reached;
+	s->counts.of[PLACE_GONE] = gone;
+	s->counts.of[PLACE_FIT] += all - gone - s->reached;
 }
 
-static place_node by_tree(struct asked *a, enum place_order order, place_node start)
+static place_node search_tree(struct search *s, enum place_order order, place_node start)
 {
-	const struct place_slot *s = place_slot(a->p, a->pod);
-	const struct place_shape *shape = place_slot_shape(s);
-	place_node n = place_tree_first(a->p, order, shape, &s->use, start, PLACE_NONE, ask, a);
+	struct place_tree *t = &s->p->trees[order];
+	place_node n;
 
-	if (n == PLACE_NONE && start)
-		n = place_tree_first(a->p, order, shape, &s->use, 0, start, ask, a);
-	return n;
+	if (t->ready)
+		catch_up(s->p, order, t);
+	else
+		build(s->p, order, t);
+	s->t = t;
+	s->from = start;
+	s->to = PLACE_NONE;
+	n = search(s, t->root);
+	if (n != PLACE_NONE || !start)
+		return n;
+	s->from = 0;
+	s->to = start;
+	return search(s, t->root);
 }
 
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts)
 {
-	struct asked a = {
-		.p = p, .pod = pod, .allowed = allowed, .counts = {.nearest = PLACE_NONE}};
+	struct search s = {.p = p,
+			   .pod = pod,
+			   .slot = place_slot(p, pod),
+			   .allowed = allowed,
+			   .counts = {.nearest = PLACE_NONE}};
 	place_node start = 0, n;
 
 	if (counts)
-		*counts = a.counts;
+		*counts = s.counts;
 	if (hint != PLACE_NONE && (!allowed || allowed[hint]) &&
 	    place_check(p, pod, hint) == PLACE_FITS)
 		return hint;
 	if (order == PLACE_CYCLIC && p->last_chosen != PLACE_NONE &&
 	    p->last_chosen + 1 < p->node_count)
 		start = p->last_chosen + 1;
-	n = by_tree(&a, order, start);
+	n = search_tree(&s, order, start);
 	if (n != PLACE_NONE) {
 		if (order == PLACE_CYCLIC)
 			p->last_chosen = n;
@@ -415,10 +382,10 @@ place_node place_choose(struct place *p, place_pod pod, enum place_order order, 
 	}
 	if (counts) {
 		if (p->cap)
-			count_all(&a);
+			count_all(&s);
 		else
-			count_others(&a);
-		*counts = a.counts;
+			count_others(&s);
+		*counts = s.counts;
 	}
 	return PLACE_NONE;
 }

@@ -18,13 +18,6 @@
 
 #define HOSTNAME "kubernetes.io/hostname"
 
-static const char *text_of(const cJSON *json, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(json, key));
-
-	return text ? text : "";
-}
-
 /* --- reading */
 
 static char *text_of_rules(const cJSON *spec)
@@ -146,10 +139,10 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 {
 	static const char *const members[] = {"key",	"operator",	     "value",
 					      "effect", "tolerationSeconds", NULL};
-	const char *op = text_of(json, "operator");
-	struct place_toleration t = {.key = text_of(json, "key"),
-				     .value = text_of(json, "value"),
-				     .effect = text_of(json, "effect")};
+	const char *op = place_text_of(json, "operator");
+	struct place_toleration t = {.key = place_text_of(json, "key"),
+				     .value = place_text_of(json, "value"),
+				     .effect = place_text_of(json, "effect")};
 	char where[48];
 
 	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
@@ -350,8 +343,8 @@ enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, 
 
 static void read_taint(struct place_node_info *n, const cJSON *json)
 {
-	struct place_taint t = {text_of(json, "key"), text_of(json, "value"),
-				text_of(json, "effect")};
+	struct place_taint t = {place_text_of(json, "key"), place_text_of(json, "value"),
+				place_text_of(json, "effect")};
 
 	if (strcmp(t.effect, "PreferNoSchedule") == 0)
 		return;
@@ -448,11 +441,9 @@ static uint32_t find_node_class(struct place *p, const struct buf *b)
 
 void place_node_classes_free(struct place *p)
 {
-	struct place_node_class *s = p->node_classes, *next;
+	struct place_node_class *s, *next;
 
-	HASH_CLEAR(hh, p->node_classes);
-	for (; s; s = next) {
-		next = s->hh.next;
+	HASH_RELEASE (p->node_classes, s, next) {
 		free(s->text);
 		free(s);
 	}

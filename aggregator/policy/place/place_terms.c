@@ -15,7 +15,7 @@
 
 enum { LABEL_VALUE_MAX = 63 };
 
-static const char *const operators[PLACE_OPERATORS] = {
+const char *const place_operators[PLACE_OPERATORS] = {
 	[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
 	[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
 	[PLACE_GT] = "Gt",	   [PLACE_LT] = "Lt",
@@ -113,7 +113,7 @@ static int read_operator(const cJSON *json, struct place_requirement *r, struct 
 	const char *name = cJSON_GetStringValue(object_json_find(json, "operator"));
 
 	for (unsigned int i = 0; name && i < PLACE_OPERATORS; i++) {
-		if (strcmp(name, operators[i]) == 0) {
+		if (strcmp(name, place_operators[i]) == 0) {
 			r->op = (enum place_operator)i;
 			return 0;
 		}

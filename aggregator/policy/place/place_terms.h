@@ -23,6 +23,8 @@ enum place_operator {
 	PLACE_OPERATORS
 };
 
+extern const char *const place_operators[PLACE_OPERATORS]; /* "In", .. */
+
 struct place_requirement {
 	char *key; /* owned */
 	enum place_operator op;

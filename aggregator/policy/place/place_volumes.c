@@ -277,10 +277,8 @@ const struct csi_limit *place_volumes_exceed(struct place *p, const struct place
 					     place_node n, uint32_t *used)
 {
 	const struct kube_csi_node *node =
-		p->view->cluster ? (const struct kube_csi_node *)cluster_find(p->view->cluster,
-									      OBJECT_CSI_NODE, "",
-									      place_node_name(p, n))
-				 : NULL;
+		(const struct kube_csi_node *)place_find_object(p->view, OBJECT_CSI_NODE, "",
+								place_node_name(p, n));
 
 	for (size_t i = 0; node && i < node->count; i++) {
 		const struct csi_limit *limit = &node->of[i];
