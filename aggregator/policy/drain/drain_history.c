@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was decided, and when. A step that says of every node what the one before said adds nothing:
- * a record is a verdict, or the reason that decides, becoming another. A node that is seen for the
- * first time, and is needed, is no news. What could not be examined was not decided about.
- *
- * A record is kept twice: among the newest of the state, which snapshots have, and with the step,
- * for whoever keeps more of them.
+ * Decisions and their times. A record is a change of a node's verdict or decisive reason; a new node
+ * that is needed, and a node that was not examined, add none. Each record is kept twice: in the
+ * bounded history of the state, for snapshots, and with the step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +87,7 @@ struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count
 	return of;
 }
 
-/* --- what was said last */
+/* --- the last verdicts */
 
 void drain_history_clear(struct drain_state *s)
 {

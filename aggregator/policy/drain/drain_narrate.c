@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan in sentences, a line each: what was placed first, how the nodes divide, the wave with
- * every pod, what its destinations will use, what it costs, and what held others back. As long as
- * the wave, not as the cluster: of the nodes that stay each reason is counted.
+ * The plan in sentences, a line each: reserved pods, numbers of nodes by verdict and reason, the wave
+ * with its pods, its destinations, its costs, and limits reached. The length depends on the wave, not
+ * on the cluster.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the drain planner's rules can be told; one struct for all of them.
+ * Options of the drain planner's rules, and the reasons of its decisions.
  *
- * Two variants of one engine, and each module says at its top where they differ:
- *   upstream   cluster-autoscaler's, quirk for quirk
- *   corrected  without its defects, and what is missing or contradicts itself refuses
+ * One engine has two variants; each module states at its top where they differ:
+ *   upstream   cluster-autoscaler's behaviour, including its quirks
+ *   corrected  without its defects; missing or contradictory input refuses
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OPTIONS_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OPTIONS_H
@@ -19,8 +19,7 @@ struct drain_options {
 	enum drain_variant variant;
 
 	/* eligibility */
-	double utilization,
-		gpu_utilization; /* 0.5: above it a ready node is needed; equal passes */
+	double utilization, gpu_utilization; /* 0.5: above it a ready node is needed */
 	bool drain_unready; /* true: nodes that are not ready may go, too */
 	bool ignore_daemon_sets, ignore_mirror; /* false: their requests count */
 	const char *const *gpu_labels; /* borrowed; labels that tell a node with GPUs */
@@ -52,11 +51,8 @@ void drain_options_upstream(struct drain_options *o);
 /* --- reasons */
 
 /*
- * Why a node or a pod stays where it is: one code for each reason, its name as answers tell it, and
- * what would change it.
- *
- * Names up to NoNodeInfo, and those of pods, are cluster-autoscaler's, letter by letter: dashboards
- * and people know them. The others are ours.
+ * Why a node or a pod stays: a code, its name in answers, and what would change it. Names up to
+ * NoNodeInfo, and those of pods, are cluster-autoscaler's.
  */
 
 /* clang-format off */
@@ -124,7 +120,7 @@ const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would
  */
 size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
 
-/* The word that goes with the count: "1 pod", "0 pods". */
+/* The word for the count: "1 pod", "0 pods". */
 static inline const char *drain_plural(int64_t count, const char *one, const char *more)
 {
 	return count == 1 ? one : more;

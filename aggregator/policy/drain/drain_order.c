@@ -7,7 +7,7 @@
 
 #include "shared/mem.h"
 
-/* 2: nothing is on it, 1: only what ends by itself, 0: something moves, or nobody knows. */
+/* 2: empty, 1: only pods that end by themselves, 0: pods move, or not known. */
 static int class_of(const struct drain_rank *r)
 {
 	if (!r->known || r->movable > 0)
@@ -36,7 +36,7 @@ static int compare_rows(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* What is no number costs the most. */
+/* NaN costs the most. */
 static double cheap(double cost)
 {
 	return isnan(cost) ? -INFINITY : -cost;
@@ -78,12 +78,9 @@ void drain_order(enum drain_variant variant, const struct drain_rank *ranks, siz
 	free(scores);
 }
 
-/* --- what is known of a node */
+/* --- measurements of a node */
 
-/*
- * A pod bursts above mean + 3 sigma, if that is half as much again as usual, and 100 millicores:
- * noise of idle pods does not count.
- */
+/* A pod bursts above mean + 3 sigma if that exceeds 1.5 * mean and mean + 100 millicores. */
 static const double BURST_SIGMAS = 3, BURST_RATIO = 1.5, BURST_MILLI = 100;
 /* Mean + 1.645 sigma is the 95th percentile of a normal distribution. */
 static const double P95_SIGMAS = 1.645;
@@ -147,14 +144,6 @@ bool drain_used_share(const struct view_node *n, int64_t now_ns, double *share)
 	return true;
 }
 
-static const struct pod_stats *known_stats(const struct pod_stats stats[WINDOWS])
-{
-	for (int w = WINDOW_15M; w >= WINDOW_5M; w--)
-		if (stats[w].samples)
-			return &stats[w];
-	return NULL;
-}
-
 static bool is_bursting(const struct pod_usage *u, const struct pod_stats *cpu)
 {
 	double now = u->latest.cpu_milli.known ? (double)u->latest.cpu_milli.value : 0;
@@ -177,8 +166,8 @@ void drain_rank_use(const struct view_node *n, const struct kube_pod *const *mov
 		if (n->pods[i].pod != move[at])
 			continue;
 		at++;
-		cpu = use ? known_stats(use->usage.cpu_milli) : NULL;
-		mem = use ? known_stats(use->usage.working_set_bytes) : NULL;
+		cpu = use ? pod_stats_longest(use->usage.cpu_milli) : NULL;
+		mem = use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
 		if (cpu) {
 			rank->cpu_milli += (double)cpu->mean;
 			rank->bursting |= is_bursting(&use->usage, cpu);
@@ -207,7 +196,7 @@ static double largest_hour(const float hours[PEAK_HOURS])
 /* NaN: not measured. */
 static double used_cpu(const struct page_pod *use)
 {
-	const struct pod_stats *cpu = use ? known_stats(use->usage.cpu_milli) : NULL;
+	const struct pod_stats *cpu = use ? pod_stats_longest(use->usage.cpu_milli) : NULL;
 	double now = cpu ? (double)cpu->mean + P95_SIGMAS * (double)cpu->stddev : NAN;
 
 	return use && use->peaks ? fmax(now, largest_hour(use->peaks->cpu_milli)) : now;
@@ -215,7 +204,7 @@ static double used_cpu(const struct page_pod *use)
 
 static double used_mem(const struct page_pod *use)
 {
-	const struct pod_stats *mem = use ? known_stats(use->usage.working_set_bytes) : NULL;
+	const struct pod_stats *mem = use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
 	double now = mem ? (double)mem->max : NAN;
 
 	return use && use->peaks ? fmax(now, largest_hour(use->peaks->working_set_bytes)) : now;

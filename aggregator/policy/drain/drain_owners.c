@@ -79,7 +79,7 @@ void drain_owners_free(struct drain_owners *o)
 	free(o);
 }
 
-/* NULL where it has none that can be told from others. */
+/* NULL: no owner with a uid. */
 static struct owner *find_owner(const struct drain_owners *o, const struct kube_pod *pod)
 {
 	const char *uid = pod->template->owner.uid;
@@ -169,10 +169,7 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 	return true;
 }
 
-/*
- * Whether one more of its ready pods may go: beside others, or after those of the same call, of
- * which there are `mine`, where no others are away.
- */
+/* Whether one more ready pod may go: beside others, or after the `mine` pods of the same call. */
 static bool has_room(const struct drain_owners *o, const struct owner *owner, int64_t mine)
 {
 	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
@@ -189,7 +186,6 @@ static int64_t count_mine(const struct drain_owners *o, const struct owner *owne
 	return of;
 }
 
-/* Where more would leave at once than may ever be away no waiting helps. */
 static void tell_full(const struct drain_owners *o, const struct owner *owner, int64_t together,
 		      struct error *error)
 {
@@ -207,7 +203,7 @@ static void tell_full(const struct drain_owners *o, const struct owner *owner, i
 		  allowed, rest.text);
 }
 
-/* It would be missed; others are away in any case. */
+/* A pod that is not ready or ends is away anyway. */
 static bool is_missed(const struct kube_pod *pod)
 {
 	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod);
@@ -272,7 +268,7 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 		if (pod)
 			*pod = pods[i];
 	}
-	/* What was taken by an earlier call stays taken. */
+	/* Pods of an earlier call stay taken. */
 	for (size_t i = 0; i < count && reason != DRAIN_NONE; i++)
 		if (mine[i])
 			give(o, pods[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of the planner from end to end, and its plan. Everything happens between two marks of the
- * placement core, and is undone at the end.
+ * A step of the planner from end to end, and its plan. All changes of the placement core lie between
+ * two marks, and are reverted at the end.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ const char *drain_verdict_name(enum drain_verdict v)
 	return names[v];
 }
 
-/* --- links of the chain */
+/* --- reasons */
 
 static struct drain_why *add_why(struct drain_plan_node *n, enum drain_reason code, char *text)
 {
@@ -86,7 +86,7 @@ void drain_forget_reasons(struct drain_plan_node *n)
 	n->reason_count = 0;
 }
 
-/* --- the plan's nodes: those of the view, and names that nobody knows */
+/* --- nodes of the plan: those of the view and unknown names of the request */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -99,7 +99,7 @@ static char *keep_name(struct drain_plan *p, const char *name)
 	return p->names[p->name_count++] = mem_strdup(name);
 }
 
-/* Sorted, each once. */
+/* Names that the view does not have, sorted, each once. */
 static size_t find_unknown(const struct drain_input *in, const char **out)
 {
 	size_t count = 0, kept = 0;
@@ -204,7 +204,7 @@ static void add_to(int64_t *sum, int64_t amount)
 		*sum = INT64_MAX;
 }
 
-/* Numbers of groups shift while they are added, and so are looked up afterwards. */
+/* Adding a group shifts numbers, so they are looked up afterwards. */
 static void read_groups(struct drain_run *r)
 {
 	struct drain_floor sums = {0, 0, 0};
@@ -252,7 +252,7 @@ static void read_rules(struct drain_run *r)
 		drain_gangs_open(r);
 }
 
-/* Nodes in deletion have reserved theirs; upstream uses them up from now on. */
+/* Budgets before the candidates; nodes in deletion have reserved theirs. */
 static void note_budgets(struct drain_run *r)
 {
 	const struct cluster *cluster = r->in->view->cluster;
@@ -265,7 +265,7 @@ static void note_budgets(struct drain_run *r)
 
 /* --- candidates */
 
-/* Rules and budgets are cheap to ask again; corrected, only what fitted nowhere is not. */
+/* corrected: only for failed simulations, as rules and budgets are cheap to check again. */
 static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
 {
 	const struct drain_why *w = &c->out->reasons[0];
@@ -277,7 +277,7 @@ static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t 
 	drain_unremovable_tell(r->failed, c->view->name, &details, sizeof(details));
 }
 
-/* Numbers and counts of the time of the sentence. */
+/* Restores the numbers and counts of the earlier reason. */
 static void recall_failure(const struct drain_run *r, const struct drain_case *c,
 			   struct drain_why *w)
 {
@@ -360,7 +360,7 @@ static struct drain_rank rank_of(const struct drain_run *r, const struct drain_c
 	return rank;
 }
 
-/* Cases in the order in which they are asked; the caller frees them. */
+/* Eligible cases in the order of simulation; the caller frees them. */
 static size_t *order_candidates(struct drain_run *r, size_t *count)
 {
 	size_t *eligible = mem_zalloc(r->count + 1, sizeof(*eligible));
@@ -421,7 +421,7 @@ static void explain_blocked(struct drain_case *c)
 			     p->blocking[i].why);
 }
 
-/* What its budgets say of it alone, on top of what is reserved. */
+/* Budgets of the node alone, beside reserved disruptions. */
 static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 {
 	struct drain_pdb_verdict v;
@@ -500,7 +500,6 @@ static void explain_destination(struct drain_case *c)
 	drain_add_number(w, "pods", (double)c->received);
 }
 
-/* Upstream stops where it has found as many as it could delete before the next ones are due. */
 static int64_t limit_of(const struct drain_run *r)
 {
 	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * SECOND_NS;
@@ -515,9 +514,7 @@ static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
 	return c->group != DRAIN_NO_GROUP && r->groups.of[c->group].atomic;
 }
 
-/*
- * Time is up, but not before some nodes were examined: else a slow step would never get anywhere.
- */
+/* Time is up, and some nodes were examined: even a slow step makes progress. */
 static bool is_late(const struct drain_run *r)
 {
 	return r->in->out_of_time && r->plan->examined >= r->config->rules.simulation_min_nodes &&
@@ -555,7 +552,7 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 	}
 }
 
-/* Nobody knows what is left until those that are on their way have a place. */
+/* A reserved pod has no node, so free room is unknown. */
 static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -609,7 +606,7 @@ static void run_timers(struct drain_run *r)
 	free(sights);
 }
 
-/* Hints of nodes that were not reached are as good as they were. */
+/* Hints of nodes that were not examined stay. */
 static void keep_hints(struct drain_run *r)
 {
 	struct drain_hint *old = r->state->hints, *h;
@@ -631,7 +628,7 @@ static void keep_hints(struct drain_run *r)
 	}
 }
 
-/* --- together */
+/* --- the step */
 
 static void forget_failures(struct drain_run *r)
 {
@@ -698,10 +695,7 @@ static void close_run(struct drain_run *r)
 	gangs_free(r->gangs);
 }
 
-/*
- * The scheduler does not go to a node that is not ready, or will not once that is tainted; and of
- * one with a pod that nobody could read it is not known what is left.
- */
+/* Nodes that are not ready, or whose free room is unknown for an unreadable pod, take no pods. */
 static void close_nodes(struct drain_run *r)
 {
 	struct error why;

@@ -26,7 +26,7 @@ void drain_record_moves(struct drain_run *r, struct drain_case *c,
 		};
 }
 
-/* --- destinations, by number and so by name */
+/* --- destinations, by name */
 
 static void record_destinations(struct drain_run *r, const struct drain_part *parts, size_t count,
 				place_mark before)
@@ -143,8 +143,8 @@ static int compare_costs(const void *left, const void *right)
 }
 
 /*
- * The wave has taken what it uses: pods that are not ready, or are on their way already, use
- * nothing. Upstream counts each of them, and candidates that do not go as well.
+ * The wave took its disruptions: pods that are not ready or in deletion use none. upstream counts
+ * each pod, and all candidates took theirs.
  */
 static void weigh_budget(const struct drain_run *r, struct cost *c)
 {
@@ -157,7 +157,6 @@ static void weigh_budget(const struct drain_run *r, struct cost *c)
 	c->of.one_after_the_other = used > c->of.allowed;
 }
 
-/* Upstream asks for no shares of owners. */
 static void weigh_owner(const struct drain_run *r, struct cost *c)
 {
 	int64_t left;
@@ -228,10 +227,7 @@ static bool costs(const struct drain_run *r, const struct drain_cost *c, const s
 	return false;
 }
 
-/*
- * So many of those that it costs leave at once as are allowed; those of a group that falls leave
- * together.
- */
+/* Sets steps of as many pods as the cost allows at once; a group that falls leaves together. */
 static void step_by(const struct drain_run *r, const struct drain_cost *c,
 		    struct drain_plan_node *n)
 {
@@ -246,7 +242,7 @@ static void step_by(const struct drain_run *r, const struct drain_cost *c,
 	}
 }
 
-/* Of a node the rest leave with the last step. */
+/* The other pods of the node leave with the last step. */
 static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 {
 	const struct drain_wave *w = &r->plan->wave;
@@ -285,7 +281,6 @@ void drain_record_wave(struct drain_run *r, const struct drain_part *parts, size
 		record_steps(r, r->cases[parts[i].node].out);
 }
 
-/* Destinations are kept for the wave; without one they were only passed over. */
 void drain_record_kept(struct drain_run *r)
 {
 	for (size_t i = 0; i < r->count; i++) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The twelve rules (drain_rules.h). Each looks at one thing, and says nothing where that thing is
- * not there.
- */
+/* The twelve rules (drain_rules.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,10 +24,7 @@ static bool annotation_is(const struct kube_pod *pod, const char *key, const cha
 	return got && strcmp(got, value) == 0;
 }
 
-/*
- * Karpenter takes "true" or a duration, for so long since the pod started; what else it may come to
- * mean holds, too.
- */
+/* Karpenter takes "true" or a duration since the pod's start; every other value holds, too. */
 static bool must_not_be_disrupted(const struct kube_pod *pod)
 {
 	const char *got = annotation(pod, "karpenter.sh/do-not-disrupt");
@@ -71,9 +65,8 @@ static void block(struct drain_status *out, enum drain_reason reason)
 	out->reason = reason;
 }
 
-/* --- budgets that nobody could read: the API server knows them */
+/* --- unreadable budgets, which the API server still enforces */
 
-/* The kind as a whole. */
 static bool hold_for_source(const struct model_source *s, struct drain_status *out,
 			    struct error *why)
 {
@@ -85,7 +78,7 @@ static bool hold_for_source(const struct model_source *s, struct drain_status *o
 	return true;
 }
 
-/* One of the pod's namespace may select it, and so may one of which not even that is known. */
+/* A budget of the pod's namespace, or of an unknown one, may select the pod. */
 static bool hold_for_unreadable(const struct unreadables *u, const struct kube_pod *pod,
 				struct drain_status *out, struct error *why)
 {
@@ -138,7 +131,7 @@ static void ask_long_terminating(const struct drain_context *c, const struct kub
 
 /* --- 3: the owner */
 
-/* "apps" of "apps/v1"; the core group has no name. */
+/* "apps" of "apps/v1" */
 static bool api_group_is(const struct pod_template *t, const char *group)
 {
 	size_t len = strlen(group);
@@ -146,10 +139,7 @@ static bool api_group_is(const struct pod_template *t, const char *group)
 	return strncmp(t->owner_api, group, len) == 0 && t->owner_api[len] == '/';
 }
 
-/*
- * The kinds whose existence is asked for; of those with others of the same name elsewhere, only in
- * the group apps.
- */
+/* Kinds whose existence is checked; only in the group apps where others have such a kind. */
 static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
 {
 	static const struct {
@@ -207,7 +197,7 @@ static void ask_replica_count(const struct drain_context *c, const struct kube_p
 	const struct object *owner;
 	enum object_kind kind;
 
-	/* What is only said to be like a DaemonSet's has an owner that nobody lists. */
+	/* The owner of a pod with the DaemonSet annotation alone is not listed. */
 	if (!c->cluster || !find_owner_kind(pod, &kind) ||
 	    (kind != OBJECT_DAEMON_SET && kind != OBJECT_REPLICATION_CONTROLLER &&
 	     drain_is_daemon_pod(pod)) ||
@@ -313,7 +303,6 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 		  c->options->system_timeout_ns / SECOND_NS);
 }
 
-/* "true" that is not honoured comes here because of the other annotation. */
 static bool is_known_word(const char *word)
 {
 	return strcmp(word, "true") == 0 || strcmp(word, "on-completion") == 0;
@@ -340,7 +329,7 @@ static void ask_not_safe_to_evict(const struct drain_context *c, const struct ku
 	}
 }
 
-/* A list of names between commas, to the letter. */
+/* Exact match in a list with commas. */
 static bool is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);

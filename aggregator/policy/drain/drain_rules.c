@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The chain of rules, and what becomes of a node's pods by it. The rules themselves are in
- * drain_rule_list.c.
- */
+/* Evaluates the rules of drain_rule_list.c and sorts the pods of a node by their outcome. */
 #include "aggregator/policy/drain/drain_rules.h"
 
 #include <assert.h>

@@ -87,7 +87,7 @@ static void accept_group(struct drain_groups *g, struct drain_removable *nodes, 
 	fail_group(nodes, count, group, reason, &why);
 }
 
-/* Empty nodes first. `accepted` tells which atomic groups had their turn. */
+/* Empty nodes first; `accepted` marks atomic groups that are done. */
 static void accept_all(struct drain_groups *g, struct drain_removable *nodes, size_t count)
 {
 	bool *accepted = mem_zalloc(g->count + 1, sizeof(*accepted));
@@ -150,10 +150,7 @@ static void wait_for_pods(struct drain_removable *nodes, size_t count)
 	}
 }
 
-/*
- * Without this its other nodes would be told that the group is not complete, and not what it waits
- * for.
- */
+/* Gives the other nodes of the group the reason it waits for, not that it is incomplete. */
 static void wait_for_groups(const struct drain_groups *g, struct drain_removable *nodes,
 			    size_t count)
 {
@@ -272,7 +269,7 @@ static bool is_spent(const struct run *r, int64_t budget)
 	return r->variant == DRAIN_UPSTREAM ? budget == 0 : budget <= 0;
 }
 
-/* Steps 1 and 2 share it: whether a group of e empty nodes and d drains may start. */
+/* Steps 1 and 2: whether a group of e empty nodes and d drains may start. */
 static bool may_start(const struct run *r, int64_t e, int64_t d)
 {
 	if (r->par >= e + d && r->dr >= d)
@@ -304,7 +301,7 @@ static void crop_atomic(struct run *r, const struct buckets *lead)
 	}
 }
 
-/* Returns what is left of the budget. */
+/* Returns the rest of the budget. */
 static int64_t crop_others(const struct run *r, struct buckets *b, int64_t budget)
 {
 	for (size_t i = 0; i < b->count && budget > 0; i++) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered from step to step, and how evictions are noticed without anybody telling: of
- * two clusters that follow each other, a pod that is gone was evicted if it was marked as a target
- * of disruption, or if its node was on its way out or cordoned. What is shared by both, which is
- * nearly everything, is passed over by its address.
+ * Memory from step to step, and the detection of evictions: a pod that left between two clusters was
+ * evicted if it was marked as a target of disruption, or if its node was leaving or cordoned. Parts
+ * that both clusters share are recognised by address.
  */
 #include "aggregator/policy/drain/drain_state.h"
 
@@ -170,7 +169,7 @@ static const struct kube_pod *find_pod(const struct model_node *now, const struc
 	return found && strcmp((*found)->object.uid, pod->object.uid) == 0 ? *found : NULL;
 }
 
-/* It was resized in place, or it ended. */
+/* The pod was resized in place, or ended. */
 static bool takes_less(const struct kube_pod *now, const struct kube_pod *before)
 {
 	bool less = now != before && !kube_pod_is_active(now);
@@ -218,7 +217,7 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 		note(c, DRAIN_EVENT_GONE, before->name, mem_strdup("the node is gone"));
 }
 
-/* A pending pod is gone, or it is on a node, maybe not where the simulation placed it. */
+/* Whether a pending pod is gone, or was bound to any node. */
 static bool lost_pending(const struct cluster *before, const struct cluster *now)
 {
 	const struct object_table *pods = before->tables[OBJECT_POD];
@@ -267,7 +266,7 @@ static void compare(const struct comparison *c, const struct cluster *before,
 	}
 }
 
-/* While pods are listed anew some may be missing for a moment, which is no eviction. */
+/* During a relist, missing pods are no evictions. */
 static bool is_complete(const struct cluster *c)
 {
 	enum source_state pods = c->sources[OBJECT_POD].state;
@@ -295,7 +294,7 @@ void drain_state_see(struct drain_state *s, const struct drain_input *in,
 		cluster_drop(s->seen);
 		s->seen = cluster_hold(v->cluster);
 	}
-	/* What fitted nowhere may fit now. */
+	/* Failed simulations may succeed now. */
 	if (s->freed && o->variant == DRAIN_CORRECTED)
 		drain_unremovable_fini(&s->failed);
 	expire(s, o->eviction_ttl_ns, now_ns);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state as text and back, for the database and for snapshots. What is read may come from a file
- * that people changed: it is read into a state of its own, which takes the place of the old one
- * only if all of it made sense. Lists longer than a state may be are an error, too.
+ * The state as text, for the database and snapshots. People may edit the text, so it is read into a
+ * new state, which replaces the old one only if all of it is valid and within the bounds.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -46,7 +45,7 @@ static void write_timers(struct jsonw *w, const struct drain_timers *t)
 	jsonw_array_close(w);
 }
 
-/* Those of this run alone say nothing about the next. */
+/* Without failures of this run alone. */
 static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 {
 	jsonw_key(w, "unremovable");
@@ -174,7 +173,7 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	jsonw_object_close(&w);
 }
 
-/* --- reading: false, and the reason names the member below where it is */
+/* --- reading; false: the reason names the member */
 
 static bool refuse(struct error *reason, const char *member, const char *what)
 {
@@ -235,7 +234,7 @@ static bool read_event(const cJSON *item, const char *member, enum drain_event *
 	return true;
 }
 
-/* NoReason where there is none. */
+/* NoReason if absent. */
 static bool read_code(const cJSON *item, enum drain_reason *out, struct error *reason)
 {
 	const char *names[DRAIN_REASONS];
@@ -384,7 +383,7 @@ static bool read_hints(struct drain_state *s, const cJSON *tree, struct error *r
 	return true;
 }
 
-/* They are no news. */
+/* Loaded records are not of this step. */
 static void drop_fresh(struct drain_state *s)
 {
 	size_t count;
@@ -430,9 +429,7 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 {
 	struct drain_state *fresh = drain_state_new();
 	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};
-	/*
-	 * Two names that differ only in broken bytes would become one when they are written again.
-	 */
+	/* Invalid bytes would make different names equal when written again. */
 	bool readable = len <= TEXT_MAX_BYTES && utf8_is_valid(text, len);
 	cJSON *tree = readable ? cJSON_ParseWithLength(text, len) : NULL;
 	bool good = read_tree(&in, tree, reason);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes one node away in the simulation: it is no destination from then on, though its domains
- * still count for topology spread until the run ends (a ghost); its pods leave it, and with them
- * what the simulation put there; then each is placed elsewhere, or nothing has happened.
- * Placeholders of extra capacity go last: pods push them out, not the other way round.
+ * Simulates the drain of one node: the node takes no more pods, though its domains still count for
+ * topology spread (a ghost), and each of its pods, with those that the simulation placed there, is
+ * placed elsewhere. If one fits nowhere the simulation is reverted. Placeholders of extra capacity go
+ * last, since pods displace them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int compare_pods(const void *pod, const void *other)
 	return object_compare(&(*a)->object, &(*b)->object);
 }
 
-/* Whether the list, sorted as a view has pods, holds that very record. */
+/* Whether the list, in the order of a view, contains that record. */
 static bool contains(const struct kube_pod *const *list, size_t count, const struct kube_pod *pod)
 {
 	const struct kube_pod *const *found;
@@ -40,7 +40,7 @@ static bool leaves(const struct drain_run *r, const struct drain_case *c, place_
 		return true;
 	if (contains(c->sorted.move, c->sorted.move_count, record))
 		return true;
-	/* What is of another node, or pending, came here in the simulation. */
+	/* Pods of other nodes and pending ones were placed here by the simulation. */
 	return strcmp(record->node, c->view->name) != 0;
 }
 
@@ -77,7 +77,7 @@ static place_node hint_of(const struct drain_run *r, const struct drain_case *c,
 	node = drain_state_hint(r->state, record->object.uid);
 	if (node)
 		return place_find_node(r->place, node);
-	/* Of another node, which stays: it may start again where it is. */
+	/* A pod of another node that stays may start again there. */
 	return strcmp(record->node, c->view->name) == 0 ? PLACE_NONE : place_where(r->place, pod);
 }
 
@@ -96,7 +96,7 @@ static struct sorted_item describe(const struct drain_run *r, const struct drain
 	};
 }
 
-/* Those that fall with pods of the node, and are elsewhere; PLACE_NONE: it is not. */
+/* The i-th pod of c->leave if it is on another node; else PLACE_NONE. */
 static place_pod find_fallen(const struct drain_run *r, const struct drain_case *c, size_t i)
 {
 	const struct object *o = &c->leave[i]->object;
@@ -139,7 +139,7 @@ static struct drain_item *leavers(const struct drain_run *r, const struct drain_
 	return items;
 }
 
-/* Placed by drain_reserve.c: in the cluster it is not on any node that stays. */
+/* Whether drain_reserve.c placed it: no node that stays has it. */
 static bool is_guest(const struct drain_run *r, place_pod pod)
 {
 	const char *node = place_pod_record(r->place, pod)->node;
@@ -151,7 +151,7 @@ static bool is_guest(const struct drain_run *r, place_pod pod)
 	return n == PLACE_NONE || r->cases[n].in_deletion;
 }
 
-/* Guests behind the others, both in the order they were placed. */
+/* Moves guests behind the others, in the order of placement. */
 static void part_guests(const struct drain_run *r, struct drain_trial *t)
 {
 	struct drain_item *guests = mem_zalloc(t->placed.real_count + 1, sizeof(*guests));
@@ -167,7 +167,7 @@ static void part_guests(const struct drain_run *r, struct drain_trial *t)
 	free(guests);
 }
 
-/* Placeholders that fit nowhere. */
+/* Sums up placeholders that fit nowhere. */
 static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 {
 	for (size_t i = t->placed.real_count; i < t->placed.count; i++) {
@@ -207,7 +207,7 @@ static void note_term(const struct drain_run *r, place_pod pod, place_node n, st
 	t->room_refuses = f == PLACE_FIT || f == PLACE_USE_CAP;
 }
 
-/* What is in deletion or not ready is nobody's destination. */
+/* Nodes in deletion and unready nodes are left out. */
 static void note_terms(const struct drain_run *r, place_node self, const bool *allowed,
 		       place_pod pod, struct drain_trial *t)
 {
@@ -217,7 +217,7 @@ static void note_terms(const struct drain_run *r, place_node self, const bool *a
 			note_term(r, pod, n, t);
 }
 
-/* Those behind the first that fit nowhere as things are. */
+/* Further pods that fit nowhere in the same simulation. */
 static void note_others(struct drain_run *r, const bool *allowed, place_pod first,
 			struct drain_trial *t)
 {
@@ -233,7 +233,7 @@ static void note_others(struct drain_run *r, const bool *allowed, place_pod firs
 	}
 }
 
-/* Of other nodes alone, and while the simulation is as it was when the pod was refused. */
+/* About other nodes, in the state of the refusal. */
 static void note_refusal(const struct drain_run *r, const struct drain_case *c, const bool *allowed,
 			 place_pod pod, struct drain_trial *t)
 {
@@ -250,10 +250,10 @@ static void note_refusal(const struct drain_run *r, const struct drain_case *c, 
 		t->nearest = place_node_name(r->place, nearest);
 }
 
-/* Of all refusals together so many are taken: each costs as much as there are. */
+/* Bounds note_slack() over all refusals: each costs one take per placeholder. */
 enum { SLACK_ASKS_MAX = 200000 };
 
-/* Whether placeholders are in the way alone. */
+/* Whether the pod would fit without placeholders. */
 static void note_slack(struct drain_run *r, const bool *allowed, place_pod pod,
 		       struct drain_trial *t)
 {
@@ -392,7 +392,7 @@ static void describe_terms(const struct drain_trial *t, struct buf *text)
 			buf_printf(text, "; %s", t->terms[f].text);
 }
 
-/* Room helps only on nodes that the pod may go to. */
+/* Free room helps only on nodes that admit the pod. */
 static const char *unblock_of(const struct drain_trial *t)
 {
 	if ((t->room_refuses || t->rival_admitted) && !t->holds)
@@ -435,7 +435,6 @@ static struct drain_why *explain_no_place(struct drain_case *c, const struct dra
 	return w;
 }
 
-/* Behind the one that was tried first. */
 static void explain_others(struct drain_case *c, const struct drain_trial *t)
 {
 	for (size_t i = 0; i < t->others; i++) {

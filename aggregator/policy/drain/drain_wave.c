@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the candidates go now, together.
+ * Selects the candidates that are drained now, together.
  *
- *   drain_select()       waited long enough, group and cluster stay large enough, atomic groups are
- *                        complete
- *   drain_budget_crop()  so many at once; schedules allow fewer
- *   trial                each of them for itself, after those before it: PodDisruptionBudgets, shares
- *                        of owners, room on nodes that are no candidates themselves, by requests
- *                        and by real use (place_use_fits() in place_use.c), and extra capacity as
- *                        large as it will be without them. A node that fails is left out (with the
- *                        rest of its atomic group), and the crop is made anew, until all that are
- *                        chosen go. A new crop mostly shares a prefix with the last one; that
- *                        prefix is not simulated again.
- *   robust               the kube-scheduler does not choose destinations as we do: is there room also
- *                        emptiest node first, pods in any order, for extra capacity behind them as
- *                        well, and for the pods of one owner after all others? A node whose pod has
- *                        no place then is left out for another; after some such tries it is left out
- *                        for none, until the rest is robust. With not_robust the first wave goes
- *                        instead, and is not called robust.
+ *   drain_select()       nodes that waited long enough; group and cluster stay large enough; atomic
+ *                        groups are complete
+ *   drain_budget_crop()  as many at once as parallelism and schedules allow
+ *   trial                node after node: PodDisruptionBudgets, shares of owners, room on nodes that
+ *                        are no candidates (by requests and real use), and extra capacity as large as
+ *                        without the wave. A node that fails is left out with its atomic group, and
+ *                        the crop is repeated until all of it fits. The common prefix of two crops is
+ *                        not simulated again.
+ *   robust               the kube-scheduler may choose other destinations, so drain_robust.c places
+ *                        the wave in other orders. A node whose pod has no place then is exchanged;
+ *                        after some tries it is left out, until the rest is robust. With not_robust
+ *                        the first wave is kept instead, and not called robust.
  *
- * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more
- * waves are tried for one that is robust.
- *
- * A node whose pods exceed their budget at once goes only where no other takes from its budgets:
- * the eviction API makes its pods wait for each other.
+ * When time is up after some trials, the wave so far is kept, and no more waves are tried for a
+ * robust one. A node whose pods exceed a budget at once joins only if no other node of the wave takes
+ * from its budgets: the eviction API makes its pods wait for each other.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,15 +44,15 @@ struct wave {
 	struct drain_choice choice;
 	struct drain_budget budget;
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
-	bool by_schedule; /* schedules limit more than parallelism does */
+	bool by_schedule; /* schedules are stricter than parallelism */
 	struct error schedule;
-	bool *allowed; /* owned; by node: no candidate itself */
+	bool *allowed; /* owned; by node: no candidate */
 	struct pick *picks; /* owned; the wave so far */
 	size_t pick_count;
 	place_node *gone; /* owned; of the picks */
 	size_t held;
 	size_t tries; /* nodes simulated */
-	bool late; /* time was up: what is in the wave by then is what may go */
+	bool late; /* time was up */
 };
 
 static struct drain_case *case_of(const struct wave *w, size_t number)
@@ -110,7 +104,7 @@ static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t a
 	return most > away ? most - away : 0;
 }
 
-/* In deletion, and not ready, count as away. */
+/* Nodes in deletion and unready nodes count as away. */
 static void ask_schedules(struct wave *w)
 {
 	const struct drain_run *r = w->r;
@@ -139,7 +133,7 @@ static void ask_schedules(struct wave *w)
 
 /* --- leaving out */
 
-/* With it the rest of its atomic group. */
+/* Leaves out the node and the rest of its atomic group. */
 static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
 {
 	uint32_t group = w->of[number].group;
@@ -160,7 +154,7 @@ static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
 
 /* --- one node more */
 
-/* Whether nobody in the wave took from any of its budgets. */
+/* Whether the wave took nothing from its budgets. */
 static bool is_alone(struct wave *w, const struct drain_case *c)
 {
 	for (size_t i = 0; i < c->leave_count; i++) {
@@ -220,7 +214,7 @@ static void give_back(struct wave *w, size_t number)
 	drain_gangs_release(w->r, c);
 }
 
-/* Pods that fell with those of nodes before it start again here. */
+/* Whether the node is a destination of pods that fell with earlier picks. */
 static bool is_returned_to(struct wave *w, struct drain_case *c)
 {
 	size_t pods = 0;
@@ -236,7 +230,7 @@ static bool is_returned_to(struct wave *w, struct drain_case *c)
 	return pods > 0;
 }
 
-/* Upstream asked budgets while it looked for candidates, and no owners. */
+/* upstream: budgets were checked for the candidate set, and owners have no share. */
 static bool reserve(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
@@ -254,8 +248,8 @@ static bool reserve(struct wave *w, size_t number)
 }
 
 /*
- * No candidate is a destination; but where pods that fall with the node's have no other place they
- * may start again on theirs, which then stays.
+ * No candidate is a destination. But pods that fall with the node's may start again on their own
+ * node if they fit nowhere else; that node then stays.
  */
 static void try_pick(struct wave *w, const struct drain_case *c, struct drain_trial *out)
 {
@@ -352,9 +346,7 @@ static bool close_one(struct wave *w, size_t number)
 	return true;
 }
 
-/*
- * Schedules may allow fewer than parallelism does, and fewer of one kind. True: some were left out.
- */
+/* Leaves out nodes beyond the schedules, by kind. True: some were left out. */
 static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
 			      const struct list *empty, const struct list *drain)
 {
@@ -372,7 +364,7 @@ static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
 	return closed;
 }
 
-/* What would go now, of those that are still in; the caller frees it. */
+/* The crop of the nodes still in; the caller frees it. */
 static size_t *crop_once(struct wave *w, size_t *count, bool *closed)
 {
 	struct list empty = remaining(w, w->choice.empty, w->choice.empty_count);
@@ -408,10 +400,7 @@ static size_t *crop(struct wave *w, size_t *count)
 	return chosen;
 }
 
-/*
- * Not before some were tried: else a large cluster, whose candidates took all the time there is,
- * would have no wave.
- */
+/* Only after some trials, so that a large cluster gets a wave, too. */
 static bool is_late(const struct wave *w)
 {
 	const struct drain_input *in = w->r->in;
@@ -428,7 +417,7 @@ static bool is_picked(const struct wave *w, size_t number)
 	return false;
 }
 
-/* Once; then whoever is in goes, without those whose atomic group is not. */
+/* Leaves out all nodes that are not picked, with their atomic groups. */
 static void end_for_time(struct wave *w)
 {
 	w->late = true;
@@ -441,7 +430,7 @@ static void end_for_time(struct wave *w)
 	}
 }
 
-/* True: all of them are in the wave. */
+/* Whether all of them are in the wave. */
 static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 {
 	size_t same = 0;
@@ -489,8 +478,8 @@ static struct drain_part *parts_of(const struct wave *w)
 /* --- robust */
 
 /*
- * The number of a removable without which the wave would be robust; SIZE_MAX: it is. Takes the wave
- * back; replay() puts it there again.
+ * A removable that makes the wave fragile; SIZE_MAX: none. Reverts the wave in the simulation;
+ * replay() restores it.
  */
 static size_t find_fragile(struct wave *w, struct error *why)
 {
@@ -506,7 +495,6 @@ static size_t find_fragile(struct wave *w, struct error *why)
 	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
 }
 
-/* After the simulation was taken back: everything where it was before. */
 static void replay(struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++) {
@@ -529,7 +517,7 @@ static bool has_drains(const struct wave *w)
 	return false;
 }
 
-/* Those that were left out for robustness are back. */
+/* Takes nodes back that were left out for robustness. */
 static void readmit(struct wave *w)
 {
 	for (size_t i = 0; i < w->r->set_count; i++) {
@@ -548,7 +536,7 @@ static void leave_out_fragile(struct wave *w, size_t victim, const struct error 
 	leave_out(w, victim, NOT_ROBUST_NOW);
 }
 
-/* Leaves out one fragile node after the other, and readmits none, until the wave is robust. */
+/* Leaves out fragile nodes without replacement until the wave is robust. */
 static void cut_to_robust(struct wave *w, size_t victim, struct error *why)
 {
 	for (size_t i = 0; i < w->r->set_count; i++)
@@ -629,7 +617,7 @@ static void explain_selected(struct wave *w, size_t number)
 	else if (c->out->verdict == DRAIN_UNNEEDED)
 		explain_held(w, number);
 	else {
-		drain_forget_reasons(c->out); /* of tries that came to nothing */
+		drain_forget_reasons(c->out); /* of failed tries */
 		drain_gangs_explain(c);
 	}
 }
@@ -659,7 +647,7 @@ static void tell(struct wave *w)
 	free(parts);
 }
 
-/* --- together */
+/* --- the wave */
 
 static void read_removables(struct wave *w)
 {
@@ -686,7 +674,7 @@ static void read_removables(struct wave *w)
 	}
 }
 
-/* What is away already is taken first. */
+/* Pods of nodes in deletion take their share first. */
 static void count_owners(struct drain_run *r)
 {
 	if (r->owners)

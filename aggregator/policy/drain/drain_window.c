@@ -110,10 +110,7 @@ int32_t drain_windows_allow(const struct drain_window *w, size_t count, enum dra
 
 /* --- schedules */
 
-/*
- * The last hit is looked for backwards, day by day, and within a day by bits. Days of the calendar
- * are counted by the arithmetic of a year that begins in March, so that the leap day is its last.
- */
+/* A hit is searched backwards by day, and within a day by bits. */
 
 enum { MINUTE_SEC = 60, HOUR_SEC = 3600, DAY_SEC = 86400, DAYS_BACK_MAX = 8 * 366, TEXT_MAX = 256 };
 
@@ -290,8 +287,8 @@ struct date {
 };
 
 /*
- * Of a day counted from 1970-01-01, a Thursday. 719468 days before it began the March of the year
- * 0; 146097 are 400 years.
+ * The date of a day counted from 1970-01-01, a Thursday. Years begin in March, so that the leap day
+ * is the last. March of the year 0 began 719468 days earlier; 400 years are 146097 days.
  */
 static struct date date_of(int64_t days)
 {

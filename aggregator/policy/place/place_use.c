@@ -30,22 +30,13 @@ static int64_t whole(double value)
 	return isnan(value) || value <= 0 ? 0 : llrint(fmin(value, AMOUNT_MAX));
 }
 
-/* The longest window: it contains the others, and so is known if any is. */
-static const struct pod_stats *known_stats(const struct pod_stats stats[WINDOWS])
-{
-	for (int w = WINDOW_15M; w >= WINDOW_5M; w--)
-		if (stats[w].samples)
-			return &stats[w];
-	return NULL;
-}
-
 static bool read_measured(const struct page_pod *use, struct place_use *out)
 {
-	const struct pod_stats *cpu = known_stats(use->usage.cpu_milli);
-	const struct pod_stats *mem = known_stats(use->usage.working_set_bytes);
+	const struct pod_stats *cpu = pod_stats_longest(use->usage.cpu_milli);
+	const struct pod_stats *mem = pod_stats_longest(use->usage.working_set_bytes);
 
 	if (!mem)
-		mem = known_stats(use->usage.mem_bytes);
+		mem = pod_stats_longest(use->usage.mem_bytes);
 	if (!cpu || !mem)
 		return false;
 	*out = (struct place_use){.cpu = whole((double)cpu->mean * MILLI_PARTS),

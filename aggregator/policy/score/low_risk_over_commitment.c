@@ -123,7 +123,7 @@ void commitment_risk(enum score_variant variant, double weight, int64_t smoothin
 	risk->total = total_risk(weight, risk);
 }
 
-/* --- the inputs of a node --------------------------------------------------------------------- */
+/* --- the inputs of a node */
 
 SCORE_ARITHMETIC void measure(const struct score_side *side, double percent_of, double pending,
 			      struct commitment *c)
@@ -174,7 +174,7 @@ SCORE_ARITHMETIC void commit_corrected(const struct score_query *q, enum score_r
 	measure(side, (double)side->capacity, (double)side->pending, c);
 }
 
-/* --- the terms -------------------------------------------------------------------------------- */
+/* --- the terms */
 
 static const struct names {
 	const char *label, *unit, *mean, *stddev, *allocatable, *request, *limit, *mu, *sigma,
@@ -287,16 +287,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 		tell(&names_of[worst], &c[worst], &risk[worst], r);
 }
 
-void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
-			      struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void low_risk_over_commitment_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, false, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(low_risk_over_commitment, false)
 
 void low_risk_over_commitment_read(const struct score_args *args, struct score_node *node)
 {

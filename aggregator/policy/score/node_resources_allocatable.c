@@ -58,16 +58,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	score_term(r, "raw", "", r->raw);
 }
 
-void node_resources_allocatable(const struct score_query *q, const struct score_node *node,
-				struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void node_resources_allocatable_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, true, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(node_resources_allocatable, true)
 
 static void tell(const struct score_query *q, bool equal, struct score_result *r)
 {

@@ -126,15 +126,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 		raw_corrected(q, node, r);
 }
 
-void peaks(const struct score_query *q, const struct score_node *node, struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void peaks_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, true, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(peaks, true)
 
 static int64_t spread_upstream(double raw, const struct score_scale *scale)
 {

@@ -226,4 +226,16 @@ SCORE_ARITHMETIC void score_column_by(score_plugin *judge, bool normalizes,
 	}
 }
 
+/* The two functions of a plugin, by its judge(). */
+#define SCORE_PLUGIN_FUNCTIONS(function, normalizes)                                               \
+	void function(const struct score_query *q, const struct score_node *node,                  \
+		      struct score_result *r)                                                      \
+	{                                                                                          \
+		judge(q, node, r);                                                                 \
+	}                                                                                          \
+	void function##_column(const struct score_batch *b, double *restrict values)               \
+	{                                                                                          \
+		score_column_by(judge, normalizes, b, values);                                     \
+	}
+
 #endif

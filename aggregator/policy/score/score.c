@@ -151,7 +151,7 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
 	       (plugins[plugin].load != LOAD_NONE || node->fallback != FALLBACK_ALLOCATION);
 }
 
-/* --- nodes that cannot be judged -------------------------------------------------------------- */
+/* --- nodes that cannot be judged */
 
 /* Why, or NULL. A resource without measurement is left out by plugins that can do without. */
 static const char *unknown(enum score_plugin_id plugin, const struct score_node *n)
@@ -214,7 +214,7 @@ static const char *unknown_upstream(enum score_plugin_id plugin, const struct sc
 	}
 }
 
-/* --- nodes that are estimated ----------------------------------------------------------------- */
+/* --- nodes that are estimated */
 
 static double share_with_pod(const struct score_query *q, const struct score_node *node,
 			     enum score_resource resource)
@@ -264,7 +264,7 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 		tell_estimate(node, cpu, mem, r);
 }
 
-/* --- contention and OOM kills ----------------------------------------------------------------- */
+/* --- contention and OOM kills */
 
 static void tell_strain(const struct score_node *node, double waited, double factor,
 			struct score_result *r)
@@ -318,7 +318,7 @@ static void strain(const struct score_args *args, const struct score_node *node,
 		tell_strain(node, waiting(node), factor, r);
 }
 
-/* --- pods on their way ------------------------------------------------------------------------ */
+/* --- pods on their way */
 
 static void tell_assumed(const struct score_node *node, struct score_result *r)
 {
@@ -343,7 +343,7 @@ static void tell_assumed(const struct score_node *node, struct score_result *r)
 	textbuf_add(&s, " on the way here");
 }
 
-/* --- one node --------------------------------------------------------------------------------- */
+/* --- one node */
 
 void score_result_start(struct score_result *r, enum score_detail detail)
 {

@@ -50,7 +50,7 @@ static double quantile(const double *sorted, size_t count, double share)
 	return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-/* --- the passes ------------------------------------------------------------------------------- */
+/* --- the passes */
 
 /* What all plugins share. */
 struct passes {

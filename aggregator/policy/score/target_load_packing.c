@@ -103,13 +103,4 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 		     add_saturating(expected.cpu_milli, node->pending_cpu_milli), of);
 }
 
-void target_load_packing(const struct score_query *q, const struct score_node *node,
-			 struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void target_load_packing_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, false, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(target_load_packing, false)
