@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The drain planner: nodes that could be removed, nodes that are drained now, the destination of every pod of
- * them, and the reasons why the others stay.
+ * The drain planner: nodes that could be removed, nodes that are drained now, the destination of
+ * every pod of them, and the reasons why the others stay.
  *
  *     struct drain_state *s = drain_state_new();
  *     plan = drain_step(s, &input, &config);      on every change of the cluster
  *     drain_plan_free(plan);
  *
- * A step is pure: equal state, view and time give the same plan, byte for byte, in any order of the input.
+ * A step is pure: equal state, view and time give the same plan, byte for byte, in any order of the
+ * input.
  *
- *   1. drain_state.c finds pods that were evicted since the last view. Nodes with an unreadable pod are neither
- *      candidates nor destinations; nodes that are not ready are no destinations (corrected)
- *   2. drain_reserve.c reserves room: for pods of nodes in deletion, replicas that evictions left missing,
- *      nominated and pending pods by priority, placeholders of extra capacity
- *   3. drain_plan.c and drain_try.c simulate candidate after candidate. A node whose pods all fit elsewhere joins
- *      the candidate set, and its timer runs
- *   4. drain_wave.c selects the wave: nodes of the set that waited long enough and that minima, budgets, owners'
- *      shares and schedules allow together; it simulates them alone and in other orders
+ *   1. drain_state.c finds pods that were evicted since the last view. Nodes with an unreadable pod
+ *      are neither candidates nor destinations; unready nodes are no destinations (corrected)
+ *   2. drain_reserve.c reserves room: for pods of nodes in deletion, replicas that evictions left
+ *      missing, nominated and pending pods by priority, placeholders of extra capacity
+ *   3. drain_plan.c and drain_try.c simulate candidate after candidate. A node whose pods all fit
+ *      elsewhere joins the candidate set, and its timer runs
+ *   4. drain_wave.c selects the wave: nodes of the set that waited long enough and that minima,
+ *      budgets, owners' shares and schedules allow together; it simulates them alone and in other
+ *      orders
  *
- *   upstream   cluster-autoscaler's planner: destinations in cyclic order; pods may move to a candidate; the
- *              candidate set uses up budgets; reserved pods without a node stop nothing; nodes that were not
- *              examined lose their timers
- *   corrected  destinations fullest first, under the cap of real use; a destination is not drained in the same
- *              run; a reserved pod without a node stops all candidates; only the wave uses up budgets
+ *   upstream   cluster-autoscaler's planner: destinations in cyclic order; pods may move to a
+ *              candidate; the candidate set uses up budgets; reserved pods without a node stop
+ *              nothing; nodes that were not examined lose their timers
+ *   corrected  destinations fullest first, under the cap of real use; a destination is not drained
+ *              in the same run; a reserved pod without a node stops all candidates; only the wave
+ *              uses up budgets
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H

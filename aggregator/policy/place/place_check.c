@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The filters, each as the kube-scheduler asks it, in the order of enum place_filter. Nothing here
- * allocates or changes anything.
- */
+/* The filters of the kube-scheduler, in the order of enum place_filter. They allocate and change nothing. */
 #include <string.h>
 
 #include "aggregator/policy/place/place_internal.h"
@@ -47,7 +44,7 @@ bool place_could_hold(const struct place *p, place_pod pod, place_node n)
 	return true;
 }
 
-/* How many it counts in the node's domain; 0 where it has none. */
+/* The count of the node's domain; 0 without a domain. */
 static uint32_t count_at(const struct place *p, uint32_t counter, place_node n)
 {
 	const struct place_counter *c = &p->counters.of[counter];
@@ -67,7 +64,7 @@ uint32_t place_check_anti_affinity(const struct place *p, const struct place_cla
 	return PLACE_NONE;
 }
 
-/* The first of its kind may go anywhere that has the keys. */
+/* The first pod of a group may go to any node with the keys. */
 static bool is_first(const struct place *p, const struct place_class *c)
 {
 	for (uint32_t i = 0; i < c->affinity.count; i++)
@@ -137,7 +134,7 @@ const struct place_slot *place_check_ports(const struct place *p, const struct p
 	return NULL;
 }
 
-/* Those of the scheduler that need more than the node alone. */
+/* Filters that depend on other pods. */
 static enum place_filter check_others(struct place *p, const struct place_slot *s, place_node n)
 {
 	const struct place_class *c = s->class;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a claim, read from three objects: the claim, its volume or its storage class.
- * Claims are shared by all classes of pods that name them, and read anew only where one of the
- * three is another object than before; volumes in stock are read when the first claim waits, and
- * again when any volume changed.
+ * Claims of volumes, read from the claim, its volume and its storage class, and shared by all classes
+ * of pods that name them. A claim is read again only if one of its objects changed; available volumes
+ * are read when the first claim waits, and after a change of any volume.
  *
- * As the kube-scheduler has it, a claim is bound when the controller says that binding is done (the
- * annotation, and with it the phase); one that names its volume before that must wait for the
- * controller and not for a pod. One without a storage class, or of a class that is not there, never
- * waits.
+ * As in the kube-scheduler, a claim is bound when the controller says so (annotation and phase). A
+ * claim that names a volume before that, has no storage class, or an absent one, waits for the
+ * controller and not for a pod.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -30,7 +28,6 @@ static const cJSON *annotations_of(const cJSON *tree)
 	return object_json_find(object_json_find(tree, "metadata"), "annotations");
 }
 
-/* Of claims and volumes alike. */
 static const char *class_of(const cJSON *tree)
 {
 	const char *beta = place_text_of(annotations_of(tree), BETA_CLASS);
@@ -43,7 +40,7 @@ static bool is_deleted(const cJSON *tree)
 	return object_json_find(object_json_find(tree, "metadata"), "deletionTimestamp") != NULL;
 }
 
-/* False: one of them is not known. */
+/* False: an unknown mode. */
 static bool read_modes(const cJSON *spec, unsigned int *out)
 {
 	static const char *const names[] = {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany",
@@ -92,7 +89,7 @@ static void free_volume(struct place_volume *v)
 	free(v);
 }
 
-/* Where it can be used. NULL: it cannot be read, and *note says why. */
+/* NULL: unreadable, and *note says why. */
 static struct place_volume *read_volume(const cJSON *tree, const char *name, char **note)
 {
 	const cJSON *affinity = object_json_find(object_json_find(tree, "spec"), "nodeAffinity");
@@ -122,7 +119,7 @@ static void read_claim_ref(struct place_volume *v, const cJSON *ref)
 	v->wanted_uid = mem_strdup(place_text_of(ref, "uid"));
 }
 
-/* One that a claim could be bound to, or NULL; what cannot be read is bound to none. */
+/* A volume that a claim could be bound to; NULL: none, or unreadable. */
 static struct place_volume *read_stock(const struct object *o, const cJSON *tree)
 {
 	const cJSON *spec = object_json_find(tree, "spec");
@@ -216,7 +213,7 @@ static void clear_stock(struct place *p)
 	p->stocked = false;
 }
 
-/* The one that is there for this claim alone. */
+/* The volume that is reserved for the claim. */
 static struct place_volume *find_wanted(const struct place_claim *claim, const char *uid)
 {
 	for (uint32_t i = 0; claim->stock && i < claim->stock->volumes.count; i++) {
@@ -232,7 +229,6 @@ static struct place_volume *find_wanted(const struct place_claim *claim, const c
 
 /* --- claims */
 
-/* Of a tree's member, where it is there. */
 static char *driver_of(const cJSON *object, const char *key)
 {
 	const char *name = place_text_of(object, key);
@@ -241,8 +237,8 @@ static char *driver_of(const cJSON *object, const char *key)
 }
 
 /*
- * The driver of a claim that cannot be used: pods that have it keep its volume attached. As the
- * kube-scheduler counts: the driver of the volume, else the provisioner of the class.
+ * The driver of an unusable claim, whose volume stays attached: of the volume, else the provisioner
+ * of the class, as in the kube-scheduler.
  */
 static void read_driver(const struct place *p, struct place_claim *claim, const cJSON *tree)
 {
@@ -354,7 +350,7 @@ static void read_unbound(struct place *p, struct place_claim *claim, const cJSON
 	cJSON_Delete(class);
 }
 
-/* What was never written is bound: a snapshot keeps the annotation only since it is asked for. */
+/* Old snapshots have no annotation: without a Pending phase the claim is bound. */
 static bool is_bound(const cJSON *tree)
 {
 	return *place_text_of(object_json_find(tree, "spec"), "volumeName") &&
@@ -385,7 +381,7 @@ static void read_claim(struct place *p, struct place_claim *claim, const char *n
 		read_unbound(p, claim, tree);
 }
 
-/* All but who it is and who uses it. */
+/* Frees all but identity and users. */
 static void forget(struct place_claim *claim)
 {
 	free(claim->missing);
@@ -482,7 +478,6 @@ static bool is_same(const struct view *a, const struct view *b, enum object_kind
 	       view_knows(a, kind) == view_knows(b, kind);
 }
 
-/* Of the view that is held now. */
 static bool is_as_before(const struct place *p, const struct place_claim *claim)
 {
 	const struct object *volume = claim->of[1], *class = claim->of[2];
@@ -494,7 +489,6 @@ static bool is_as_before(const struct place *p, const struct place_claim *claim)
 		place_find_object(p->view, OBJECT_STORAGE_CLASS, "", class->name) == class);
 }
 
-/* What was not there may have come. */
 static bool may_stay(const struct place *p, const struct place_claim *claim, bool same_volumes)
 {
 	return !claim->missing && !claim->unknown && (same_volumes || !claim->waits) &&

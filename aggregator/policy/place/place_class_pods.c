@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a class asks of the pods that are there: required affinity and anti-affinity, and topology
- * spread that must hold. Each asks how many pods of a group are in the node's domain of a topology
- * key, and so becomes a counter.
+ * Required affinity and anti-affinity to pods, and hard topology spread. Each term needs the number
+ * of pods of a group in the node's domain of a topology key, and becomes a counter.
  *
- * An anti-affinity term that cannot be read is feared by everybody: it may match any pod. So is
- * each of a list that is too long to be judged, by what names its topology key; of such keys the
- * first PLACE_TERMS_MAX.
+ * An unreadable anti-affinity term may match any pod, so all pods avoid its carriers. So does each
+ * term of a list that is too long, for the first PLACE_TERMS_MAX topology keys.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +20,7 @@
 #define REQUIRED  "requiredDuringSchedulingIgnoredDuringExecution"
 #define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 
-/* A term or constraint that is being read, and the text that tells groups apart. */
+/* A term or constraint during reading, and the key of its group. */
 struct reading {
 	struct place *p;
 	struct place_class *c;
@@ -69,7 +67,7 @@ static void write_json(struct reading *r, const cJSON *json)
 	cJSON_free(text);
 }
 
-/* A label that whatever matches must have, by which groups are found. */
+/* A label that every match has. */
 static void note_index(struct reading *r, const char *key, const char *value)
 {
 	if (!r->index)
@@ -101,7 +99,7 @@ static void read_selector(struct reading *r, const cJSON *json)
 	index_selector(r, selector);
 }
 
-/* The pod's own values of these labels are asked for, or excluded. */
+/* The pod's own values of these labels are required or excluded. */
 static void read_label_keys(struct reading *r, const cJSON *json, const char *member,
 			    enum selector_operator op)
 {
@@ -195,7 +193,7 @@ static void read_term(struct reading *r, const cJSON *json)
 	read_namespaces(r, json);
 }
 
-/* Moves what was read into a group of its own, or adds it to one. */
+/* Moves the selector into a group. */
 static void move_into(struct reading *r, struct place_group *g)
 {
 	char *text = mem_printf("%s%s;", g->text ? g->text : "", r->text.data ? r->text.data : "");
@@ -220,7 +218,7 @@ static struct place_group *group_of(struct reading *r)
 
 /* --- affinity */
 
-/* A pod counts where it matches all of the terms. */
+/* A pod counts if it matches all terms. */
 static void read_affinity(struct place *p, struct place_class *c, const cJSON *list)
 {
 	struct place_group *g = mem_zalloc(1, sizeof(*g));
@@ -259,7 +257,7 @@ struct keys {
 	PLACE_LIST(uint32_t) list;
 };
 
-/* Each once; whether it is new. */
+/* Whether the key is new. */
 static bool add_key(struct keys *keys, uint32_t key)
 {
 	for (uint32_t i = 0; i < keys->list.count; i++)
@@ -269,7 +267,7 @@ static bool add_key(struct keys *keys, uint32_t key)
 	return true;
 }
 
-/* Others keep away from who has the term. */
+/* Counts carriers of the term. */
 static void add_carrier(struct reading *r, struct place_group *g, uint32_t key)
 {
 	uint32_t counter = place_counter_intern(r->p, PLACE_COUNT_CARRIERS, g, key, NULL);
@@ -299,10 +297,7 @@ static void fear_any(struct reading *r)
 
 #define ANTI "spec.affinity.podAntiAffinity." REQUIRED
 
-/*
- * Too much to be judged: it fits nowhere, and nobody is to be beside one that is there, by each of
- * its keys.
- */
+/* The list is too long: the pod fits nowhere, and all pods avoid it, by each key. */
 static void read_too_many(struct place *p, struct place_class *c, const cJSON *list)
 {
 	struct keys keys = {0};
@@ -388,10 +383,7 @@ static bool is_honored(struct reading *r, const cJSON *json, const char *member,
 	return false;
 }
 
-/*
- * One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod
- * itself.
- */
+/* An empty selector matches no pod but the new one, as in the kube-scheduler. */
 static bool is_empty(struct reading *r)
 {
 	if (!r->pods.selector || !selector_is_empty(r->pods.selector))
@@ -402,7 +394,7 @@ static bool is_empty(struct reading *r)
 	return true;
 }
 
-/* Whether it must hold. */
+/* DoNotSchedule. */
 static bool is_hard(struct reading *r, const cJSON *json)
 {
 	const char *when = cJSON_GetStringValue(object_json_find(json, "whenUnsatisfiable"));
@@ -455,10 +447,7 @@ static void read_spread(struct place *p, struct place_class *c, const cJSON *lis
 
 	if (!place_is_judged(list, PLACE_TERMS_MAX, "constraints", &c->unknown, SPREAD))
 		return;
-	/*
-	 * A node that lacks one of the keys counts for none of the constraints: so all keys come
-	 * first.
-	 */
+	/* A node without one of the keys counts for no constraint, so the first pass reads keys. */
 	for (int pass = 0; pass < 2; pass++) {
 		size_t at = 0;
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number
- * for each value of that key. Putting a pod somewhere changes the few counters its class is known
- * to count in, and taking it away changes them back, so nothing is ever counted anew while a plan
- * is made.
+ * Counters of pods by group and topology domain. Putting a pod on a node changes the counters of its
+ * class, and taking it changes them back; nothing is counted anew.
  *
- * Spread also needs the least of all domains: beside the counts stands how many domains have each
- * count, and one step of one domain moves the least by at most one.
+ * Spread also needs the least count of all domains: `at` holds the number of domains by count, and a
+ * change of one domain moves the least by at most one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +127,7 @@ static bool is_eligible(const struct place *p, const struct place_eligible *e, p
 	       (!p->nodes[n].hidden_taints && !place_rules_untolerated(p, e->taints, n));
 }
 
-/* A domain without pods is one more or one less to spread over. */
+/* Adds or removes a domain without pods. */
 static void change_domains(struct place_counter *c, bool comes)
 {
 	if (comes) {
@@ -156,7 +154,7 @@ static void tell_counters(struct place *p, const struct place_eligible *e, uint3
 	}
 }
 
-/* The node is one of those that count; it has no pods. */
+/* Adds a node without pods. */
 static void admit(struct place *p, struct place_eligible *e, place_node n)
 {
 	e->of[n] = true;
@@ -201,7 +199,7 @@ void place_label_node(struct place *p, place_node n)
 			admit(p, e, n);
 }
 
-/* Rules that ask for nothing choose the same nodes, whatever else they say. */
+/* NULL: the rules select every node. */
 static const struct place_rules *that_select(const struct place_rules *r)
 {
 	return r && (r->selector.count || r->has_affinity) ? r : NULL;
@@ -356,17 +354,14 @@ void place_count_pod(struct place *p, const struct place_slot *s, place_node n, 
 		count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
 }
 
-/*
- * --- ghosts: nodes that are cordoned for good, which spread with nodeTaintsPolicy Honor does not
- * count any more
- */
+/* --- ghosts: drained nodes, which spread with nodeTaintsPolicy Honor does not count */
 
 static bool sees_ghosts(const struct place_eligible *e)
 {
 	return !e->taints || e->taints->tolerates_cordon;
 }
 
-/* No other eligible node is in the node's domain. */
+/* Whether the domain has no other eligible node. */
 static bool is_last(const struct place *p, const struct place_eligible *e, uint32_t key,
 		    place_node n)
 {
@@ -378,7 +373,7 @@ static bool is_last(const struct place *p, const struct place_eligible *e, uint3
 	return true;
 }
 
-/* A domain comes or goes with its count, which may change the least. */
+/* Adds or removes a domain with its count. */
 static void step_domain(struct place_counter *c, uint32_t domain, int by)
 {
 	uint32_t count = place_tally_get(&c->count, domain);
@@ -444,8 +439,6 @@ void place_ghost_return(struct place *p, place_node n)
 	}
 }
 
-/* --- for place_link.c */
-
 void place_count_class(struct place *p, const struct place_class *c, uint32_t counter)
 {
 	for (place_pod at = c->first; at != PLACE_NONE; at = place_slot(p, at)->next_of_class) {
@@ -455,8 +448,6 @@ void place_count_class(struct place *p, const struct place_class *c, uint32_t co
 			count_in(p, &p->counters.of[counter], s, s->node, 1);
 	}
 }
-
-/* --- all of them */
 
 void place_counters_free(struct place *p)
 {

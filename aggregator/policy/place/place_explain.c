@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sentence for each refusal, with the numbers it was made by. */
+/* A sentence for each refusal, with its numbers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static void tell_taint(struct place *p, const struct place_slot *s, place_node n
 		error_set(error, "the node has a taint whose effect is not known");
 }
 
-/* "at zone=a": where a counter counts for the node. */
+/* The domain of the node: "zone=a". */
 static void tell_domain(const struct place *p, const struct place_counter *k, place_node n,
 			char text[200])
 {
@@ -213,7 +213,7 @@ static void tell_silent(struct place *p, const struct place_slot *s, place_node 
 			  100 * p->contention[n], 100 * p->options.cap.contention);
 }
 
-/* The first of the pod's own terms that no node can match, and why; NULL: all make sense. */
+/* The first term that no node can match; NULL: none. */
 static const struct place_requirement *find_dropped(const struct place_terms *t, uint32_t *term)
 {
 	for (*term = 0; *term < t->count; ++*term)
@@ -245,7 +245,7 @@ static void add_label(struct buf *out, const struct kube_node *node, const char 
 		buf_printf(out, ", and the node has no label %.100s", key);
 }
 
-/* The first that the node does not have. False: it has all of nodeSelector. */
+/* The first label that the node lacks. False: it has all of nodeSelector. */
 static bool add_selector(struct buf *out, const struct place_rules *rules,
 			 const struct kube_node *node)
 {
@@ -262,7 +262,7 @@ static bool add_selector(struct buf *out, const struct place_rules *rules,
 	return false;
 }
 
-/* Of each term the first requirement that does not hold. */
+/* The first failed requirement of each term. */
 static void add_affinity(struct buf *out, const struct place_rules *rules,
 			 const struct kube_node *node)
 {

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one view to the next, at the cost of what changed. What a view says of a node is one
- * immutable record, so an equal pointer is an equal node. Of the others
+ * The update from one view to the next, at the cost of the changes. An equal pointer is an equal
+ * node. Other nodes:
  *
- *   - one of which only measurements are new keeps its pods, and sums up their use anew;
- *   - one whose object or pods changed leaves all of its pods and meets those it has now;
- *   - one with other labels or taints also leaves its domains and its equivalence class, while it has no
- *     pods, and finds new ones;
- *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node
- *     are moved together.
+ *   - with new measurements alone keep their pods, and sum up their use again;
+ *   - with a changed object or changed pods drop all pods and read the present ones;
+ *   - with changed labels or taints also change their domains and equivalence class, without pods;
+ *   - new ones start empty, removed ones drop their pods; the arrays by node are moved.
  *
- * A core that rested (place_rest()) knows nothing of use any more, and so measures all nodes anew.
- *
- * Pods that were left and not met are gone. All of this ends where a new one would have begun, but
- * for the numbers of pods, domains and node classes, which nobody sees; those numbers only grow, and
- * when they are twice what is needed all is built anew, with the same handles of pods. So it is
- * when real use begins or ceases to be asked for, and when a namespace with pods has other labels
- * and some selector asks for labels of namespaces.
+ * After place_rest() all nodes sum up their use again. Dropped pods that are not read again are
+ * freed. The result equals a new core but for the numbers of pods, domains and node classes, which
+ * only grow. All is rebuilt when they are twice what is needed, when the cap of real use goes on or
+ * off, or when labels of a used namespace change and some selector reads them.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -25,7 +20,7 @@
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
-/* --- what is the same */
+/* --- comparison */
 
 static bool same_labels(const struct labels *a, const struct labels *b)
 {
@@ -59,7 +54,7 @@ static bool same_place(const struct place_node_info *a, const struct place_node_
 		 same_taints(a, b) && a->object->features == b->object->features));
 }
 
-/* Of all that have pods; selectors are matched with classes as these come. */
+/* Namespaces of all classes, if some selector reads their labels. */
 static bool same_namespaces(const struct place *p, const struct view *v)
 {
 	if (!p->selects_namespaces)
@@ -80,7 +75,7 @@ static bool is_too_many(uint32_t count, uint32_t needed)
 	return count > 2 * needed + 1000;
 }
 
-/* Whether what changed can be taken over piece by piece. */
+/* Whether an incremental update is possible. */
 static bool can_follow(const struct place *p, const struct view *v)
 {
 	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
@@ -93,7 +88,7 @@ static bool can_follow(const struct place *p, const struct view *v)
 	return same_namespaces(p, v);
 }
 
-/* --- back to the view that was */
+/* --- back to the last view */
 
 static void go_home(struct place *p, struct place_slot *s)
 {
@@ -151,7 +146,7 @@ static bool same_nodes(const struct place *p, const struct view *v)
 	return true;
 }
 
-/* By old number the new one; PLACE_NONE: it goes, and is left. Both are in the order of names. */
+/* New numbers by old ones; PLACE_NONE: removed. Both views are sorted by name. */
 static place_node *map_nodes(struct place *p, const struct view *v)
 {
 	place_node *to = mem_alloc(((size_t)p->node_count + 1) * sizeof(*to));
@@ -178,9 +173,7 @@ struct move {
 	uint32_t before, now;
 };
 
-/*
- * The array with its elements where their nodes are now; those of new nodes are all of that byte.
- */
+/* Moves the elements to the new numbers; elements of new nodes are filled with the byte. */
 static void *moved(void *array, size_t size, int byte, const struct move *m)
 {
 	char *next = mem_alloc(((size_t)m->now + 1) * size);
@@ -231,7 +224,7 @@ static void move_nodes(struct place *p, const struct view *v)
 
 /* --- nodes that changed */
 
-/* Pods are the same, and so is all but what they use. */
+/* The same pods with new measurements. */
 static void measure_again(struct place *p, place_node n)
 {
 	const struct view_node *v = p->nodes[n].view;
@@ -275,7 +268,7 @@ static void change_node(struct place *p, place_node n, const struct view_node *v
 	place_classify_node(p, n);
 }
 
-/* What became of a node between two views. */
+/* The change of a node between two views. */
 enum fate { SAME, MEASURED, CHANGED };
 
 static enum fate fate_of(const struct place *p, const struct place_node_info *before,
@@ -286,10 +279,7 @@ static enum fate fate_of(const struct place *p, const struct place_node_info *be
 	return before->view && now->model && before->view->model == now->model ? MEASURED : CHANGED;
 }
 
-/*
- * All that are to be met again are left before any is met: a pod may have gone from one to the
- * other.
- */
+/* Drops the pods of all changed nodes before any is read again, since a pod may have moved. */
 static void leave_changed(struct place *p, uint8_t *fate)
 {
 	for (place_node n = 0; n < p->node_count; n++) {
@@ -325,7 +315,6 @@ static void meet_changed(struct place *p, const uint8_t *fate)
 
 /* --- pods */
 
-/* Of those that are on no node it is not known yet whether they stay. */
 static void leave_pending(struct place *p)
 {
 	for (uint32_t i = 0; i < p->waiting.count; i++) {
@@ -334,7 +323,7 @@ static void leave_pending(struct place *p)
 	}
 }
 
-/* Pods that are not measured count as their owners' others, of which there may be news. */
+/* Updates unmeasured pods, which count as the mean of their owner. */
 static void follow_owners(struct place *p)
 {
 	for (uint32_t i = 0; i < p->pods.count; i++) {

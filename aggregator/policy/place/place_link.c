@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who counts where: each class knows the counters its pods change, and those of carriers that do
- * not want it beside them.
+ * Links classes and counters: each class knows the counters of its pods, and of carriers whose
+ * anti-affinity it matches.
  *
- * Forty thousand classes and a selector of each would be a billion questions, so neither asks all
- * of the others. A new class finds groups by its namespace and by a label that they require. A new
- * group, of which there are few at a time, asks the classes of its namespace, and where it is of no
- * one namespace it asks all: in one pass, so that a class is fetched once however many groups ask
- * it. Only pods of the classes that match are then counted.
+ * Matching 40,000 classes with a selector of each would be a billion tests. So a new class finds
+ * groups by its namespace and by a label that they require, and a new group (there are few) tests the
+ * classes of its namespace, or all classes in one pass.
  *
- * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and
- * DoesNotExist match it.
+ * An unknown namespace has no labels, as in the kube-scheduler: NotIn and DoesNotExist match it.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -81,7 +78,7 @@ void place_namespaces_free(struct place *p)
 	namespace_fini(&p->everywhere);
 }
 
-/* Few selectors ask, and so the object's text is read when one does; NULL: it cannot be. */
+/* Read on demand, as few selectors need them; NULL: unreadable. */
 static const struct labels *labels_of(const struct place *p, struct place_namespace *in)
 {
 	const struct object *o;
@@ -136,7 +133,7 @@ bool place_group_matches(const struct place *p, const struct place_group *g,
 
 /* --- the index */
 
-/* The only namespace where any pod matches; NULL: there may be more. */
+/* The only namespace of matching pods; NULL: there may be more. */
 static const char *only_namespace(const struct place_group *g)
 {
 	for (uint32_t i = 0; i < g->selectors.count; i++) {
@@ -232,7 +229,7 @@ static void link_class(struct place *p, struct place_class *c, struct buf *label
 
 /* --- new counters */
 
-/* The new ones of a group are the last. */
+/* Links the new counters, which are the last of the group. */
 static void tell_class(struct place *p, struct place_class *c, const struct place_group *g,
 		       uint32_t from)
 {
@@ -258,7 +255,7 @@ struct groups {
 	PLACE_LIST(const struct place_group *) list;
 };
 
-/* Each group once, by the first of its new counters. */
+/* Whether the counter is the first new one of its group. */
 static bool is_first_new(const struct place_group *g, uint32_t counter, uint32_t from)
 {
 	for (uint32_t i = 0; i < g->counters.count; i++)
@@ -267,7 +264,7 @@ static bool is_first_new(const struct place_group *g, uint32_t counter, uint32_t
 	return false;
 }
 
-/* Classes of a namespace are numbered as they came. */
+/* Classes of a namespace are in the order of their ids. */
 static void tell_namespace(struct place *p, const struct place_group *g, uint32_t from)
 {
 	for (uint32_t i = 0; i < g->in->classes.count; i++) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From a view to arrays: nodes, then the pods that are on them, then those that are on none.
- * place_follow.c goes on to the next view.
- */
+/* Reads a view into arrays: nodes, their pods, then pending pods. place_follow.c updates them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +31,7 @@ void place_node_info_read(const struct view_node *v, struct place_node_info *out
 	place_node_read_taints(out);
 }
 
-/* Rows as long as there are resources. */
+/* Makes room for all resources in each row. */
 static void fit_dims(struct place *p)
 {
 	uint32_t before = p->dim_room;
@@ -192,7 +189,7 @@ void place_slot_free(struct place *p, struct place_slot *s)
 	free(s);
 }
 
-/* What is read of the record; the pod is nowhere. */
+/* Reads the record; the pod is on no node. */
 static void read_slot(struct place *p, struct place_slot *s, const struct kube_pod *pod,
 		      const struct view_pod *vp)
 {
@@ -272,7 +269,6 @@ void place_settle(struct place *p)
 
 /* --- everything */
 
-/* Pods do not know of it. */
 static void free_classes(struct place *p)
 {
 	struct place_rules *r, *next_rules;
@@ -296,7 +292,7 @@ static void free_classes(struct place *p)
 	p->hypothetical_links.count = 0;
 }
 
-/* Every pod that has a name may be there again, as what it was. */
+/* Keeps the handles of named pods, which may be in the next view. */
 static void loosen(struct place *p)
 {
 	p->loose.count = p->added.count = p->moved.count = p->waiting.count = 0;

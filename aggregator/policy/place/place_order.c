@@ -51,7 +51,7 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What is free on the node and below it. */
+/* Updates the free amounts of the subtree. */
 static void pull(const struct place *p, struct place_tree *t, place_node n)
 {
 	struct place_order_node *o = &t->of[n];
@@ -75,7 +75,7 @@ static void pull(const struct place *p, struct place_tree *t, place_node n)
 	}
 }
 
-/* Kept, since pull() is called far more often than use changes. */
+/* Cached, as pull() runs far more often than use changes. */
 static void read_use(const struct place *p, struct place_tree *t, place_node n)
 {
 	struct place_order_node *o = &t->of[n];
@@ -85,7 +85,7 @@ static void read_use(const struct place *p, struct place_tree *t, place_node n)
 		place_use_room(p, n, &o->own_use_cpu, &o->own_use_mem);
 }
 
-/* Everything before (share, n) goes left. */
+/* Nodes before (share, n) go left. */
 static void split(const struct place *p, struct place_tree *t, uint32_t root, double share,
 		  place_node n, uint32_t *left, uint32_t *right)
 {
@@ -145,7 +145,7 @@ static uint32_t erase(const struct place *p, struct place_tree *t, uint32_t root
 	return root;
 }
 
-/* The node stays where it is; what is free there changed. */
+/* The free amounts of a node changed, but not its position. */
 static void refresh(const struct place *p, struct place_tree *t, uint32_t root, place_node n)
 {
 	if (root != n) {
@@ -260,7 +260,7 @@ static bool has_room_itself(const struct search *s, place_node n)
 			place_free_of(s->p, n, RESOURCE_PODS));
 }
 
-/* The cap alone refused it: what is missing there may be all that is missing. */
+/* Only the cap refused the node. */
 static void note_excess(struct search *s, place_node n)
 {
 	struct place_counts *c = &s->counts;
@@ -312,7 +312,7 @@ static place_node search(struct search *s, uint32_t root)
 	return search(s, o->right);
 }
 
-/* Under the cap the tree passes over nodes for their use, too, and each has to be asked again. */
+/* Under the cap the tree also skips nodes for their use, so each is checked again. */
 static void count_all(struct search *s)
 {
 	s->counts = (struct place_counts){.nearest = PLACE_NONE};
@@ -320,7 +320,7 @@ static void count_all(struct search *s)
 		check(s, n);
 }
 
-/* Who was passed over: gone, or too full. */
+/* Skipped nodes are gone or too full. */
 static void count_others(struct search *s)
 {
 	const struct place *p = s->p;

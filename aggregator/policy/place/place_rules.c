@@ -86,7 +86,7 @@ static bool is_known_effect(const char *effect)
 	       strcmp(effect, "PreferNoSchedule") == 0 || strcmp(effect, "NoExecute") == 0;
 }
 
-/* The first of a toleration's members that should be a string and is none; NULL: all are. */
+/* The first member of a toleration that is no string; NULL: none. */
 static const char *no_string(const cJSON *json)
 {
 	static const char *const members[] = {"key", "operator", "value", "effect"};
@@ -100,7 +100,7 @@ static const char *no_string(const cJSON *json)
 	return NULL;
 }
 
-/* As Kubernetes reads it: without a plus sign and without leading zeros. */
+/* As Kubernetes: without a plus sign and leading zeros. */
 static bool read_whole_number(const char *text, int64_t *out)
 {
 	const char *digits = text + (*text == '-');
@@ -113,7 +113,7 @@ static bool read_whole_number(const char *text, int64_t *out)
 	return errno == 0;
 }
 
-/* False: it is not known. */
+/* False: unknown. */
 static bool read_operator(const char *text, enum place_toleration_operator *out)
 {
 	static const char *const names[PLACE_TOLERATIONS] = {
@@ -354,10 +354,7 @@ static void read_taint(struct place_node_info *n, const cJSON *json)
 		PLACE_LIST_ADD(&n->taints, t);
 }
 
-/*
- * Others know by these that the node will be gone soon; who tolerates every taint is no reason to
- * go there.
- */
+/* Marks of a node that will be gone soon, also for pods that tolerate every taint. */
 static bool is_leaving(const struct place_node_info *n)
 {
 	const cJSON *metadata = object_json_find(n->tree, "metadata");
@@ -370,7 +367,7 @@ static bool is_leaving(const struct place_node_info *n)
 	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
 }
 
-/* Few nodes have any, and so their text is read again only where it speaks of them. */
+/* Parses the text only if it contains taints or the annotation, as few nodes do. */
 void place_node_read_taints(struct place_node_info *n)
 {
 	const char *text;
@@ -397,7 +394,7 @@ struct place_node_class {
 	uint32_t id;
 };
 
-/* Lengths part what might run into each other. */
+/* The length separates parts. */
 static void write_part(struct buf *b, const char *text)
 {
 	if (text)

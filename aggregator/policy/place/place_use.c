@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Real use on a node, and what one more pod would make of it. Sums are whole numbers, so that
- * adding a pod and taking it away again leaves exactly what was there before, in whatever order.
+ * Real use of a node, and a prediction with one more pod. Sums are whole numbers, so that removing a
+ * pod restores the exact sum in any order.
  *
- * A node uses more than its measured pods. The rest, at least 0, is that of the pods which nobody
- * measured, though they were there: each has its share, and at least what is expected of it and
- * what it requests. A mean shows a pod that came during its window only in part, so the rest grows
- * until these parts add up to it, as far as the node's capacity allows. Where there are no such
- * pods the rest is the kubelet's, the kernel's and that of pods which the API does not know; it
- * stays on the node whoever moves, and of the variance it holds what the pods do together, too.
+ * A node uses more than its measured pods. Unmeasured pods share this rest (at least 0), each at least
+ * its expected use and requests. A mean shows a young pod only in part, so the rest is scaled up for
+ * it, within the node's capacity. Without such pods the rest belongs to the node: kubelet, kernel,
+ * pods unknown to the API, and the covariance of pods.
  */
 #include <math.h>
 #include <string.h>
@@ -18,10 +16,7 @@
 #include "aggregator/policy/place/place_internal.h"
 
 #define MILLI_PARTS 1000.0
-/*
- * Of one pod or node: 35 million CPUs, deviations of 187, 32 TiB. A node has room for 2^18 of these
- * below INT64_MAX; sums of 128 bits would make a plan half as slow again.
- */
+/* 35 million CPUs, or 32 TiB. 2^18 of these fit below INT64_MAX; 128-bit sums cost plans 50 %. */
 #define AMOUNT_MAX 0x1p45
 #define LIMIT_MAX  1e18
 
@@ -48,7 +43,7 @@ static bool read_measured(const struct page_pod *use, struct place_use *out)
 	return true;
 }
 
-/* As the average pod where it requests nothing. Rounded up: all shares are no less than the rest. */
+/* Without a request: the share of the average pod. Rounded up, so that shares cover the rest. */
 static int64_t share_of(int64_t rest, int64_t request, place_sum requests, uint32_t askers,
 			uint32_t pods)
 {
@@ -77,10 +72,7 @@ static int64_t at_least_of(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/*
- * Share of the node's window in which the pod was there. 0: it does not run yet, or came in the
- * last minute. A pod whose time is not known was there all along.
- */
+/* Share of the node's window that shows the pod; 0: it is new. Without a known time: 1. */
 static double covered(const struct view_node *v, const struct kube_pod *pod)
 {
 	if (!pod->scheduled_ns && !pod->created_ns)
@@ -146,7 +138,7 @@ void place_use_add(struct place_node_use *u, const struct place_use *pod, int by
 	}
 }
 
-/* Pods that share a rest: how many of them the node's window shows, a part of a pod for each. */
+/* Sums over pods that share a rest, each by the share of the window that shows it. */
 struct shown {
 	double cpu_requests, mem_requests; /* of those with a request */
 	double cpu_others, mem_others;
@@ -201,10 +193,7 @@ static void grow(const struct view_node *v, const struct shown *shown, bool mem_
 				  whole((double)v->mem_capacity_bytes) - measured->mem);
 }
 
-/*
- * Takes off what its measured pods in the simulation use, and counts those that were there and are
- * not measured.
- */
+/* Subtracts the use of measured pods and counts the unmeasured ones. */
 static void divide(const struct view_node *v, bool mem_is_mean, struct place_rest *rest)
 {
 	struct place_use sum = {0}, one;
@@ -334,7 +323,7 @@ void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *
 	const struct place_cap *cap = &p->options.cap;
 	double sigma = sqrt((double)u->variance / MILLI_PARTS);
 
-	/* One more than it is, for what is lost in rounding. */
+	/* Plus one for rounding. */
 	*cpu = whole_limit((cap->cpu_share * (double)v->cpu_allocatable_milli - cap->z * sigma) *
 			   MILLI_PARTS) -
 	       u->cpu + 1;

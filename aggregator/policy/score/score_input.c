@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fallback levels: what is known about a node, from best to worst.
+ * The inputs of a node and their fallback levels, from best to worst:
  *
- *     window 15m    the longest window that is covered (windows.h)
+ *     window 15m    the longest covered window (windows.h)
  *     window 10m
  *     window 5m
- *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
- *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 5
- *                   minutes, and for 15 where no node is heard (upstream: always 5). Sigma grows
- *                   with the age, except for upstream
- *     allocation    no node is measured, but the requests of their pods are known
- *     expired       silent for longer: nothing is known any more
- *     none          never heard of
+ *     since start   the last 5 minutes: measured for less, or hardly at all since
+ *     late 42s      any of these, after 30 s of silence; kept for 5 minutes, or 15 if no node is heard
+ *                   (upstream: always 5). Sigma grows with the age, but for upstream
+ *     allocation    no node is measured, but requests are known
+ *     expired       silent for longer
+ *     none          never heard
  *
- * A window answers slowly. Pods of which a part of it knows nothing are added by what they are
- * expected to use (recent_pods.h); where the last half minute (struct window_recent) shows more
- * than both, as on a node that has just turned hot, that counts instead, with the pods that are not
- * measured at all.
+ * Expected use is added for pods that the window shows only in part (recent_pods.h). If the last half
+ * minute (struct window_recent) shows more than both, as on a node that has just turned hot, it
+ * replaces them, with the pods that are not measured at all.
  *
- * What pods ask for comes from the API, summed per node when the view was made (view_sums.c). Where
- * it does not know the node, or not all pods (forbidden, or the list is not complete yet), a sum of
- * 0 would be a guess: requests are unknown then, and limits are what the kernel enforces.
+ * Requests are sums of the API's pods (view_sums.c). If the API does not know the node or all pods,
+ * requests are unknown, and limits are the kernel's.
  */
 
 #include <math.h>
@@ -39,7 +36,7 @@ static const enum score_fallback fallback_of_window[WINDOWS] = {
 	[WINDOW_15M] = FALLBACK_WINDOW_15M,
 };
 
-/* How long measurements count where no node is heard; else until page.h calls them EXPIRED. */
+/* How long measurements count if no node is heard; else until EXPIRED. */
 #define KEPT_NS (900 * 1000000000LL)
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,
@@ -56,7 +53,7 @@ static double percentile_of(const struct window_stats *recent, int64_t capacity)
 	return recent->percentiles && capacity > 0 ? 100 * recent->p99 / (double)capacity : NAN;
 }
 
-/* One that is 5 to 10 minutes old counts half, an older one a quarter. */
+/* A kill of 5 to 10 minutes ago counts half, an older one a quarter. */
 static double decayed_kills(const struct window_set windows[WINDOWS])
 {
 	double kills[WINDOWS];
@@ -92,7 +89,7 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 	node->oom_kills = decayed_kills(page->usage.windows);
 }
 
-/* Replaces the window's mean, with what is pending, where the last half minute shows more. */
+/* Replaces mean and pending use if the last half minute shows more. */
 static void take_recent(const struct window_recent *recent, const struct recent_use *pods,
 			struct score_node *node)
 {
@@ -114,10 +111,7 @@ static void take_recent(const struct window_recent *recent, const struct recent_
 	}
 }
 
-/*
- * What the kernel enforces is all that is known of limits without an API, and nothing is of
- * requests.
- */
+/* Limits of the kernel, without an API. */
 static void take_bounds(const struct page_bound *bound, struct pod_load *load)
 {
 	load->limits = load->limits_running = bound->limits;
