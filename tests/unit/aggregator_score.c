@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the conformance cases do not reach: the corrected variants, fallback levels, names, arguments,
+ * Parts outside the conformance cases: the corrected variants, fallback levels, names, arguments,
  * narration.
  */
 #include <setjmp.h>

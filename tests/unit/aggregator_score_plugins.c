@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the corrected variants of the plugins that compare nodes promise, FALLBACK_ALLOCATION,
- * contention and sums.
+ * The corrected variants of the plugins that compare nodes, FALLBACK_ALLOCATION, contention and sums.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -166,7 +166,7 @@ struct drain_destination {
 	struct place_prediction before, after;
 };
 
-/* What the wave costs a budget or an owner. */
+/* Disruptions of a budget or an owner by the wave. */
 struct drain_cost {
 	const struct kube_pdb *budget; /* NULL: of an owner */
 	const char *namespace;

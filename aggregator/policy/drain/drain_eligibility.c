@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_groups.h"
 #include "aggregator/policy/drain/drain_rules.h"
 #include "aggregator/policy/slack/slack.h"
@@ -209,13 +210,6 @@ struct sums {
 	int64_t allocatable, requested, left_out;
 };
 
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 static void add_pod(const struct drain_options *o, const struct kube_pod *pod, const char *name,
 		    int64_t now_ns, struct sums *s)
 {
@@ -226,9 +220,9 @@ static void add_pod(const struct drain_options *o, const struct kube_pod *pod, c
 	resources_find(kube_pod_requests(pod), name, &amount);
 	if ((o->ignore_daemon_sets && drain_is_daemon_pod(pod)) ||
 	    (o->ignore_mirror && pod->template->mirror))
-		s->left_out = add(s->left_out, amount);
+		s->left_out = add_saturating(s->left_out, amount);
 	else if (!drain_is_long_terminating(pod, now_ns))
-		s->requested = add(s->requested, amount);
+		s->requested = add_saturating(s->requested, amount);
 }
 
 static int share_of(const struct drain_options *o, const struct kube_node *node,

@@ -57,9 +57,7 @@ static void explain_block(struct drain_case *c, const struct kube_pod *pod,
 			 pod->object.namespace, pod->object.name, pod->node)
 		->pod = pod;
 	if (b)
-		drain_add_reason(c, b->status.reason, "%s",
-				 *b->why ? b->why : drain_reason_name(b->status.reason))
-			->pod = pod;
+		drain_explain_stay(c, pod, b->status.reason, b->why);
 	drain_gangs_explain(c);
 }
 

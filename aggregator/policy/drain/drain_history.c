@@ -48,7 +48,7 @@ static struct drain_record copy_of(const struct drain_record *r)
 	return copy;
 }
 
-static void note_in_history(struct drain_state *s, const struct drain_record *record)
+void drain_history_add(struct drain_state *s, const struct drain_record *record)
 {
 	if (!s->history)
 		s->history = mem_zalloc(DRAIN_HISTORY_MAX, sizeof(*s->history));
@@ -64,7 +64,7 @@ static void note_in_history(struct drain_state *s, const struct drain_record *re
 
 void drain_state_note(struct drain_state *s, const struct drain_record *record)
 {
-	note_in_history(s, record);
+	drain_history_add(s, record);
 	if (s->fresh_count == DRAIN_RECORDS_MAX)
 		return;
 	s->fresh = mem_grow(s->fresh, s->fresh_count, &s->fresh_room, sizeof(*s->fresh));

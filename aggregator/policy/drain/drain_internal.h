@@ -63,8 +63,10 @@ struct drain_run {
 	struct drain_groups groups;
 	struct drain_context rules;
 	struct drain_unremovable *failed; /* of the state */
-	uint8_t *extra; /* owned; by handle below extra_count, enum drain_extra */
-	uint32_t *placeholder; /* owned; by handle, number of the input's placeholder */
+	struct {
+		enum drain_extra kind;
+		uint32_t placeholder; /* number of the input */
+	} * extra; /* owned; by handle below extra_count */
 	size_t extra_count;
 	place_pod *slack; /* owned; handles by number of the input's placeholder */
 	size_t slack_asks; /* placeholders taken by note_slack() */
@@ -80,6 +82,9 @@ struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code,
 				   ...) __attribute__((format(printf, 3, 4)));
 void drain_add_number(struct drain_why *w, const char *name, double value);
 void drain_forget_reasons(struct drain_plan_node *n);
+/* Why a pod stays; without a sentence the name of the code. */
+void drain_explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
+			const char *why);
 
 /* --- drain_gangs.c */
 

@@ -17,7 +17,7 @@
 #include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/drain/drain_options.h"
 
-/* What is known of a candidate. */
+/* A candidate in the order. */
 struct drain_rank {
 	const char *node;
 	bool known; /* else it counts as a node with pods, corrected: with the most */

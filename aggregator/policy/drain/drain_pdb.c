@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -55,11 +56,6 @@ struct drain_pdbs {
 	struct taken *taken;
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* All health fields are 0 before the first status, and in dumps made by hand. */
 static int64_t allowed_by(const struct kube_pdb *b)
 {
@@ -70,7 +66,7 @@ static int64_t allowed_by(const struct kube_pdb *b)
 	if (b->stale)
 		return 0;
 	if (healthy_known)
-		allowed = least(allowed, beyond);
+		allowed = int_min(allowed, beyond);
 	return allowed < 0 ? 0 : allowed;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_order.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
@@ -198,12 +199,6 @@ static const char *group_of(const struct drain_run *r, const struct drain_case *
 		       : NULL;
 }
 
-static void add_to(int64_t *sum, int64_t amount)
-{
-	if (__builtin_add_overflow(*sum, amount, sum))
-		*sum = INT64_MAX;
-}
-
 /* Adding a group shifts numbers, so they are looked up afterwards. */
 static void read_groups(struct drain_run *r)
 {
@@ -228,8 +223,8 @@ static void read_groups(struct drain_run *r)
 		if (!c->node || c->in_deletion || c->drained)
 			continue;
 		sums.nodes++;
-		add_to(&sums.cpu_milli, c->view->cpu_capacity_milli);
-		add_to(&sums.mem_bytes, c->view->mem_capacity_bytes);
+		sums.cpu_milli = add_saturating(sums.cpu_milli, c->view->cpu_capacity_milli);
+		sums.mem_bytes = add_saturating(sums.mem_bytes, c->view->mem_capacity_bytes);
 	}
 	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
 }
@@ -403,8 +398,8 @@ static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t
 	w->pod = pod;
 }
 
-static void explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
-			 const char *why)
+void drain_explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
+			const char *why)
 {
 	drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code))->pod = pod;
 }
@@ -417,8 +412,8 @@ static void explain_blocked(struct drain_case *c)
 	if (p->blocking_count > 1)
 		drain_add_number(&c->out->reasons[0], "pods", (double)p->blocking_count);
 	for (size_t i = 0; i < p->blocking_count; i++)
-		explain_stay(c, p->blocking[i].pod, p->blocking[i].status.reason,
-			     p->blocking[i].why);
+		drain_explain_stay(c, p->blocking[i].pod, p->blocking[i].status.reason,
+				   p->blocking[i].why);
 }
 
 /* Budgets of the node alone, beside reserved disruptions. */
@@ -435,7 +430,7 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	v.reason = v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason;
 	drain_pdb_tell(&v, &why);
 	explain_pod(c, v.pod, 0);
-	explain_stay(c, v.pod, v.reason, why.text);
+	drain_explain_stay(c, v.pod, v.reason, why.text);
 	drain_gangs_explain(c);
 	return false;
 }
@@ -686,7 +681,6 @@ static void close_run(struct drain_run *r)
 	free(r->pods);
 	free(r->set);
 	free(r->extra);
-	free(r->placeholder);
 	free(r->slack);
 	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);

@@ -294,18 +294,14 @@ void drain_record_kept(struct drain_run *r)
 
 /* --- life of the plan */
 
-static void free_node(struct drain_plan_node *n)
-{
-	drain_forget_reasons(n);
-	free(n->moves);
-}
-
 void drain_plan_free(struct drain_plan *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->node_count; i++)
-		free_node(&p->nodes[i]);
+	for (size_t i = 0; i < p->node_count; i++) {
+		drain_forget_reasons(&p->nodes[i]);
+		free(p->nodes[i].moves);
+	}
 	free(p->nodes);
 	free(p->wave.nodes);
 	free(p->wave.destinations);

@@ -38,12 +38,12 @@ static void add_item(struct items *l, place_pod pod, place_node hint)
 
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod)
 {
-	return pod < r->extra_count ? (enum drain_extra)r->extra[pod] : DRAIN_EXTRA_NONE;
+	return pod < r->extra_count ? r->extra[pod].kind : DRAIN_EXTRA_NONE;
 }
 
 uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod)
 {
-	return r->placeholder[pod];
+	return r->extra[pod].placeholder;
 }
 
 static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what, uint32_t number)
@@ -53,16 +53,15 @@ static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what
 	while (room <= pod)
 		room *= 2;
 	if (room > r->extra_count) {
-		r->extra = mem_realloc(r->extra, room);
-		memset(r->extra + r->extra_count, 0, room - r->extra_count);
-		r->placeholder = mem_realloc(r->placeholder, room * sizeof(*r->placeholder));
+		r->extra = mem_realloc(r->extra, room * sizeof(*r->extra));
+		memset(r->extra + r->extra_count, 0, (room - r->extra_count) * sizeof(*r->extra));
 		r->extra_count = room;
 	}
-	r->extra[pod] = (uint8_t)what;
-	r->placeholder[pod] = number;
+	r->extra[pod].kind = what;
+	r->extra[pod].placeholder = number;
 }
 
-/* A pod that the view does not have; the plan may tell of it, and so holds it. */
+/* Adds a pod that the view does not have; the plan holds it. */
 static place_pod add_extra(struct drain_run *r, const struct kube_pod *pod, enum drain_extra what,
 			   uint32_t number)
 {
@@ -86,7 +85,7 @@ static size_t schedule(struct drain_run *r, struct items *l)
 	return placed;
 }
 
-/* Of a DaemonSet, or made by the kubelet itself of a file or an address. */
+/* Of a DaemonSet, or a static pod of the kubelet. */
 static bool is_bound_to_node(const struct kube_pod *pod)
 {
 	const char *source =
@@ -98,7 +97,7 @@ static bool is_bound_to_node(const struct kube_pod *pod)
 
 /* --- pods of nodes in deletion */
 
-/* Those that end already count as evicted, which the owner's replicas tell. */
+/* Ending pods count as evicted (collect_ending()). */
 static bool is_to_come(const struct drain_run *r, const struct kube_pod *pod)
 {
 	return kube_pod_is_active(pod) && !is_bound_to_node(pod) &&
@@ -124,7 +123,6 @@ static void take_from_node(struct drain_run *r, place_node n, struct items *l)
 	}
 }
 
-/* The list of pods of a node has no order of its own. */
 static int compare_items(const void *left, const void *right, void *place)
 {
 	const struct drain_item *a = left, *b = right;
@@ -153,13 +151,13 @@ struct owner {
 	UT_hash_handle hh;
 	const char *uid; /* key */
 	int64_t there; /* pods that are not ending */
-	int64_t missing; /* of them, as far as they were not placed; INT64_MAX: not known */
+	int64_t missing; /* replicas without room; INT64_MAX: not known */
 	bool waits; /* a replacement is unschedulable */
-	const struct kube_pod *pod; /* one of it */
+	const struct kube_pod *pod; /* one of its pods */
 	const struct kube_pod *drained; /* one that a drain evicted; NULL: none */
 };
 
-/* Upstream's status, else a count. */
+/* INT64_MAX: not known. */
 static int64_t missing_of(const struct drain_run *r, const struct owner *o)
 {
 	const struct owner_ref *ref = &o->pod->template->owner;
@@ -210,7 +208,7 @@ static void meet_owner(struct owner **owners, const struct kube_pod *pod, bool l
 		o->drained = pod;
 }
 
-/* Returns its owner; NULL: none that lost a pod. */
+/* Counts the pod and returns its owner; NULL: no owner that lost a pod. */
 static const struct owner *count_there(struct owner *owners, const struct kube_pod *pod)
 {
 	struct owner *o =
@@ -221,19 +219,12 @@ static const struct owner *count_there(struct owner *owners, const struct kube_p
 	return o;
 }
 
-/* Whether the pod came when that one left, or later. */
+/* Whether the pod is no older than the eviction. */
 static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
 {
 	int64_t left_ns = evicted->disruption_ns ? evicted->disruption_ns : evicted->created_ns;
 
 	return pod->created_ns >= left_ns;
-}
-
-/* A node to which pods moved is in use: its timer starts anew. Balloons use nothing. */
-static void note_arrival(struct drain_case *c, const struct owner *o, const struct kube_pod *pod)
-{
-	if (o && replaces(pod, o->pod) && pod->created_ns > c->arrival_ns && !slack_is_balloon(pod))
-		c->arrival_ns = pod->created_ns;
 }
 
 static void count_owners(const struct drain_run *r, struct owner *owners)
@@ -244,8 +235,12 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 	for (place_node n = 0; n < r->count && r->corrected; n++)
 		for (size_t i = 0; i < r->cases[n].pod_count; i++) {
 			const struct kube_pod *pod = r->cases[n].pods[i];
+			const struct owner *owner = count_there(owners, pod);
 
-			note_arrival(&r->cases[n], count_there(owners, pod), pod);
+			/* The timer of a node in use restarts. Balloons use nothing. */
+			if (owner && replaces(pod, owner->pod) && !slack_is_balloon(pod) &&
+			    pod->created_ns > r->cases[n].arrival_ns)
+				r->cases[n].arrival_ns = pod->created_ns;
 		}
 	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++)
 		count_there(owners, (const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i]);
@@ -263,7 +258,7 @@ static bool needs_room(struct owner *owners, const struct kube_pod *pod)
 	return o->missing-- > 0;
 }
 
-/* Pods that end on nodes in deletion: in the simulation they still are where they are. */
+/* Pods that end on nodes in deletion, and are still there in the simulation. */
 static void collect_ending(const struct drain_run *r, struct items *l)
 {
 	for (place_node n = 0; n < r->count && r->corrected; n++) {
@@ -315,7 +310,7 @@ static void count_waiting(struct drain_run *r, struct owner *owners)
 	}
 }
 
-/* As long as one waits, evictions of its owner are as recent as they can be. */
+/* Renews evictions of owners whose replacement waits. */
 static void keep_evictions(const struct drain_run *r, struct owner *owners)
 {
 	for (size_t i = 0; i < r->state->eviction_count; i++) {

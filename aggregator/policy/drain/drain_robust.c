@@ -62,11 +62,6 @@ static const char *owner_of(const struct parts *w, place_pod pod)
 	return place_pod_record(w->r->place, pod)->template->owner.uid;
 }
 
-static int32_t priority_of(const struct parts *w, place_pod pod)
-{
-	return place_pod_record(w->r->place, pod)->template->priority;
-}
-
 static int32_t find_lowest_priority(const struct drain_run *r)
 {
 	int32_t lowest = INT32_MAX;
@@ -197,7 +192,7 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 	if (owner) {
 		size_t others = put_last(w, all, count, owner);
 
-		if (priority_of(w, all[others].pod) > w->lowest)
+		if (place_pod_record(p, all[others].pod)->template->priority > w->lowest)
 			i = put_in_the_way(w, all, others, all[others].pod);
 	}
 	/* Schedulers that are told of candidates prefer the others. */

@@ -37,11 +37,6 @@ static bool is_corrected(const struct drain_context *c)
 	return c->options->variant == DRAIN_CORRECTED;
 }
 
-static bool has_owner(const struct kube_pod *pod)
-{
-	return *pod->template->owner.kind != '\0';
-}
-
 bool drain_is_daemon_pod(const struct kube_pod *pod)
 {
 	return strcmp(pod->template->owner.kind, "DaemonSet") == 0 ||
@@ -170,11 +165,6 @@ static bool is_known(const struct cluster *cluster, enum object_kind kind)
 	return state == SOURCE_SYNCED || state == SOURCE_STALE || state == SOURCE_SNAPSHOT;
 }
 
-static bool is_other(const struct object *found, const struct owner_ref *wanted)
-{
-	return *found->uid && *wanted->uid && strcmp(found->uid, wanted->uid) != 0;
-}
-
 static void judge_replicas(const struct drain_context *c, const struct object *owner,
 			   struct drain_status *out, struct error *why)
 {
@@ -204,7 +194,8 @@ static void ask_replica_count(const struct drain_context *c, const struct kube_p
 	    !is_known(c->cluster, kind))
 		return;
 	owner = cluster_find(c->cluster, kind, pod->object.namespace, ref->name);
-	if (!owner || (is_corrected(c) && is_other(owner, ref))) {
+	if (!owner ||
+	    (is_corrected(c) && *owner->uid && *ref->uid && strcmp(owner->uid, ref->uid) != 0)) {
 		block(out, DRAIN_CONTROLLER_NOT_FOUND);
 		error_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
 			  owner ? ": another has its name" : "");
@@ -272,7 +263,7 @@ static void ask_replicated(const struct drain_context *c, const struct kube_pod 
 {
 	const struct owner_ref *owner = &pod->template->owner;
 
-	if (!has_owner(pod)) {
+	if (!*owner->kind) {
 		block(out, DRAIN_NOT_REPLICATED);
 		error_set(why, "no controller would make it anew");
 	} else if (c->options->skip_custom_controllers && !is_replicated_kind(owner->kind)) {
@@ -303,11 +294,6 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 		  c->options->system_timeout_ns / SECOND_NS);
 }
 
-static bool is_known_word(const char *word)
-{
-	return strcmp(word, "true") == 0 || strcmp(word, "on-completion") == 0;
-}
-
 static void ask_not_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
 				  struct drain_status *out, struct error *why)
 {
@@ -316,7 +302,8 @@ static void ask_not_safe_to_evict(const struct drain_context *c, const struct ku
 	if (word && strcmp(word, "false") == 0) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
 		error_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
-	} else if (is_corrected(c) && word && !is_known_word(word)) {
+	} else if (is_corrected(c) && word && strcmp(word, "true") != 0 &&
+		   strcmp(word, "on-completion") != 0) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
 		error_set(why,
 			  "nobody knows what its annotation " ANNOTATION(
@@ -376,34 +363,21 @@ static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 
 /* --- the table */
 
-static bool skips_custom_controllers(const struct drain_options *o)
-{
-	return o->skip_custom_controllers;
-}
-
-static bool skips_system(const struct drain_options *o)
-{
-	return o->skip_system;
-}
-
-static bool skips_local_storage(const struct drain_options *o)
-{
-	return o->skip_local_storage;
-}
+#define ON(option) offsetof(struct drain_options, option)
 
 static const struct drain_rule rules[] = {
-	{"Mirror", NULL, ask_mirror},
-	{"LongTerminating", NULL, ask_long_terminating},
-	{"ReplicaCount", skips_custom_controllers, ask_replica_count},
-	{"DaemonSet", NULL, ask_daemon_set},
-	{"SafeToEvict", NULL, ask_safe_to_evict},
-	{"Terminal", NULL, ask_terminal},
-	{"OnCompletion", NULL, ask_on_completion},
-	{"Replicated", NULL, ask_replicated},
-	{"System", skips_system, ask_system},
-	{"NotSafeToEvict", NULL, ask_not_safe_to_evict},
-	{"LocalStorage", skips_local_storage, ask_local_storage},
-	{"PDB", NULL, ask_pdb},
+	{"Mirror", 0, ask_mirror},
+	{"LongTerminating", 0, ask_long_terminating},
+	{"ReplicaCount", ON(skip_custom_controllers), ask_replica_count},
+	{"DaemonSet", 0, ask_daemon_set},
+	{"SafeToEvict", 0, ask_safe_to_evict},
+	{"Terminal", 0, ask_terminal},
+	{"OnCompletion", 0, ask_on_completion},
+	{"Replicated", 0, ask_replicated},
+	{"System", ON(skip_system), ask_system},
+	{"NotSafeToEvict", 0, ask_not_safe_to_evict},
+	{"LocalStorage", ON(skip_local_storage), ask_local_storage},
+	{"PDB", 0, ask_pdb},
 };
 
 const struct drain_rule *drain_rules(size_t *count)

@@ -33,7 +33,7 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *ru
 	for (size_t i = 0; i < count; i++) {
 		struct drain_status status = {.rule = rules[i].name};
 
-		if (rules[i].is_on && !rules[i].is_on(c->options))
+		if (rules[i].on && !*(const bool *)((const char *)c->options + rules[i].on))
 			continue;
 		rules[i].ask(c, pod, &status, why);
 		if (drain_judge_step(j, &status))

@@ -64,7 +64,7 @@ struct drain_context {
 
 struct drain_rule {
 	const char *name;
-	bool (*is_on)(const struct drain_options *o); /* NULL: always */
+	size_t on; /* offset of the bool of struct drain_options that enables it; 0: always */
 	/* Sets outcome, reason and overrides of *out, which is Undefined; a block also sets why. */
 	void (*ask)(const struct drain_context *c, const struct kube_pod *pod,
 		    struct drain_status *out, struct error *why);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_eligibility.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
@@ -315,11 +316,6 @@ static int64_t crop_others(const struct run *r, struct buckets *b, int64_t budge
 	return budget;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static size_t count_complete(const struct run *r)
 {
 	int64_t count = 0;
@@ -352,10 +348,10 @@ void drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
 	fill(&r.empty, empty, g->count, out->empty, &out->empty_count);
 	fill(&r.drain, drain, g->count, out->drain, &out->drain_count);
 	crop_atomic(&r, &r.empty);
-	r.dr = smaller(r.par, r.dr);
+	r.dr = int_min(r.par, r.dr);
 	crop_atomic(&r, &r.drain);
 	r.par = crop_others(&r, &r.empty, r.par);
-	crop_others(&r, &r.drain, smaller(r.par, r.dr));
+	crop_others(&r, &r.drain, int_min(r.par, r.dr));
 	out->held = count_complete(&r) - out->empty_count - out->drain_count;
 	free(r.empty.sizes);
 	free(r.empty.order);

@@ -158,13 +158,11 @@ static int compare_pods(const void *left, const void *right)
 	return object_compare(&(*a)->object, &(*b)->object);
 }
 
-/* NULL: it is not there, or a newer pod has its name. */
-static const struct kube_pod *find_pod(const struct model_node *now, const struct kube_pod *pod)
+const struct kube_pod *drain_find_pod(const struct kube_pod *const *list, size_t count,
+				      const struct kube_pod *pod)
 {
-	struct kube_pod *const *found =
-		now && now->pod_count
-			? bsearch(&pod, now->pods, now->pod_count, sizeof(pod), compare_pods)
-			: NULL;
+	const struct kube_pod *const *found =
+		count ? bsearch(&pod, list, count, sizeof(pod), compare_pods) : NULL;
 
 	return found && strcmp((*found)->object.uid, pod->object.uid) == 0 ? *found : NULL;
 }
@@ -201,7 +199,9 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 	c->s->freed |= now && now->node != before->node;
 	for (size_t i = 0; i < before->pod_count; i++) {
 		struct kube_pod *pod = before->pods[i];
-		const struct kube_pod *same = find_pod(now, pod);
+		const struct kube_pod *same =
+			drain_find_pod((const struct kube_pod *const *)(now ? now->pods : NULL),
+				       now ? now->pod_count : 0, pod);
 
 		if (!kube_pod_is_active(pod))
 			continue;

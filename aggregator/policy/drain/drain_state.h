@@ -56,10 +56,15 @@ void drain_state_see(struct drain_state *s, const struct drain_input *in,
 const char *drain_state_hint(const struct drain_state *s, const char *uid);
 /* Replaces an older hint; adds none beyond DRAIN_HINTS_MAX. */
 void drain_state_set_hint(struct drain_state *s, const char *uid, const char *node);
+/* The record with name and uid of the pod in a list in the order of a view; NULL: none. */
+const struct kube_pod *drain_find_pod(const struct kube_pod *const *list, size_t count,
+				      const struct kube_pod *pod);
 void drain_hints_free(struct drain_hint **hints);
 
 /* --- drain_history.c */
 
+/* Adds a record to the history, within its bound. */
+void drain_history_add(struct drain_state *s, const struct drain_record *record);
 /* Adds a record to the history and the step, within their bounds. */
 void drain_state_note(struct drain_state *s, const struct drain_record *record);
 /* The records of the step; the caller owns them. */

@@ -14,31 +14,13 @@
 
 static const double GIB = 1073741824.0;
 
-static int compare_pods(const void *pod, const void *other)
-{
-	const struct kube_pod *const *a = pod, *const *b = other;
-
-	return object_compare(&(*a)->object, &(*b)->object);
-}
-
-/* Whether the list, in the order of a view, contains that record. */
-static bool contains(const struct kube_pod *const *list, size_t count, const struct kube_pod *pod)
-{
-	const struct kube_pod *const *found;
-
-	if (count == 0)
-		return false;
-	found = bsearch(&pod, list, count, sizeof(struct kube_pod *), compare_pods);
-	return found && *found == pod;
-}
-
 static bool leaves(const struct drain_run *r, const struct drain_case *c, place_pod pod)
 {
 	const struct kube_pod *record = place_pod_record(r->place, pod);
 
 	if (drain_extra_of(r, pod) != DRAIN_EXTRA_NONE)
 		return true;
-	if (contains(c->sorted.move, c->sorted.move_count, record))
+	if (drain_find_pod(c->sorted.move, c->sorted.move_count, record) == record)
 		return true;
 	/* Pods of other nodes and pending ones were placed here by the simulation. */
 	return strcmp(record->node, c->view->name) != 0;

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_select.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
@@ -84,11 +85,6 @@ static void count_in_progress(struct wave *w)
 	}
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t away)
 {
 	const struct drain_config *c = w->r->config;
@@ -125,10 +121,10 @@ static void ask_schedules(struct wave *w)
 	w->by_schedule = room < w->budget.max - on_way ||
 			 w->drain_left < w->budget.max_drain - w->budget.drain_in_progress;
 	if (room < INT64_MAX - on_way)
-		w->budget.max = smaller(w->budget.max, on_way + room);
+		w->budget.max = int_min(w->budget.max, on_way + room);
 	if (w->drain_left < INT64_MAX - w->budget.drain_in_progress)
 		w->budget.max_drain =
-			smaller(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
+			int_min(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
 }
 
 /* --- leaving out */

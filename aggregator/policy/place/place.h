@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fits where: one exact simulation of the kube-scheduler's filters over the whole cluster,
- * which can be changed and undone, for drain, slack and quota alike. Pure and deterministic; ties
- * go by name.
+ * An exact simulation of the kube-scheduler's filters over the whole cluster, with changes that can be
+ * undone, for drain, slack and quota. Pure and deterministic; ties are broken by name.
  *
  * Pods of equal scheduling fields and namespace form a class, nodes of equal labels and taints a node
  * equivalence class. A filter that depends on both alone is evaluated once per pair. A field that

@@ -147,7 +147,7 @@ void place_revert(struct place *p, place_mark m)
 	close_marks(p, m);
 }
 
-/* What an update must revert without the log; each pod once. */
+/* Notes for an update, which reverts without the log; each pod once. */
 static void remember(struct place *p, const struct place_log *e)
 {
 	struct place_slot *s;

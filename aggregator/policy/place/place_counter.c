@@ -199,12 +199,6 @@ void place_label_node(struct place *p, place_node n)
 			admit(p, e, n);
 }
 
-/* NULL: the rules select every node. */
-static const struct place_rules *that_select(const struct place_rules *r)
-{
-	return r && (r->selector.count || r->has_affinity) ? r : NULL;
-}
-
 struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
 					     const struct place_rules *taints, const uint32_t *keys,
 					     uint32_t count)
@@ -213,7 +207,8 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	struct buf b = BUF_INIT;
 	char *text;
 
-	affinity = that_select(affinity);
+	if (affinity && !affinity->selector.count && !affinity->has_affinity)
+		affinity = NULL; /* it selects every node */
 	buf_printf(&b, "%p %p", (const void *)affinity, (const void *)taints);
 	for (uint32_t i = 0; i < count; i++)
 		buf_printf(&b, " %u", keys[i]);

@@ -441,12 +441,6 @@ static void unlink_counter(struct place *p, const struct place_hypothetical_link
 	assert((carriers ? c->feared.of : c->counted.of)[*count] == l->counter);
 }
 
-static void forget_dims(struct place *p)
-{
-	while (p->dims > p->known.dims)
-		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
-}
-
 void place_hypothetical_forget(struct place *p)
 {
 	const struct place_known *k = &p->known;
@@ -470,7 +464,8 @@ void place_hypothetical_forget(struct place *p)
 		place_key_forget(p);
 	while (p->claim_of.count > k->claims)
 		place_claim_forget(p);
-	forget_dims(p);
+	while (p->dims > k->dims)
+		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
 	p->selects_namespaces = k->selects_namespaces;
 	p->hypothetical = false;
 }

@@ -97,19 +97,13 @@ static const struct labels *labels_of(const struct place *p, struct place_namesp
 	return in->bad_labels ? NULL : &in->labels;
 }
 
-static bool namespace_matches(const struct place *p, const struct selector *s,
-			      struct place_namespace *in)
-{
-	const struct labels *labels = labels_of(p, in);
-
-	return labels && selector_matches(s, labels);
-}
-
 /* --- matching */
 
 static bool selects_pods(const struct place *p, const struct place_pod_selector *w,
 			 const struct place_class *c)
 {
+	const struct labels *labels;
+
 	if (w->any)
 		return true;
 	if (!w->selector || !selector_matches(w->selector, &c->template->labels))
@@ -119,7 +113,8 @@ static bool selects_pods(const struct place *p, const struct place_pod_selector 
 	for (uint32_t i = 0; i < w->namespaces.count; i++)
 		if (strcmp(w->namespaces.of[i], c->namespace) == 0)
 			return true;
-	return w->namespace_selector && namespace_matches(p, w->namespace_selector, c->in);
+	labels = w->namespace_selector ? labels_of(p, c->in) : NULL;
+	return labels && selector_matches(w->namespace_selector, labels);
 }
 
 bool place_group_matches(const struct place *p, const struct place_group *g,
@@ -221,12 +216,6 @@ static void link_class_in(struct place *p, struct place_class *c, const struct p
 	}
 }
 
-static void link_class(struct place *p, struct place_class *c, struct buf *label)
-{
-	link_class_in(p, c, &p->everywhere, label);
-	link_class_in(p, c, c->in, label);
-}
-
 /* --- new counters */
 
 /* Links the new counters, which are the last of the group. */
@@ -303,8 +292,11 @@ void place_link(struct place *p)
 
 	if (p->linked_classes)
 		link_counters(p, p->linked_counters);
-	for (uint32_t c = p->linked_classes; c < p->classes.count && !place_is_out_of_time(p); c++)
-		link_class(p, p->classes.of[c], &label);
+	for (uint32_t c = p->linked_classes; c < p->classes.count && !place_is_out_of_time(p);
+	     c++) {
+		link_class_in(p, p->classes.of[c], &p->everywhere, &label);
+		link_class_in(p, p->classes.of[c], p->classes.of[c]->in, &label);
+	}
 	p->linked_classes = p->classes.count;
 	p->linked_counters = p->counters.count;
 	buf_fini(&label);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
@@ -46,11 +47,6 @@ static bool is_before(const struct place_tree *t, place_node a, double share, pl
 	return !(t->of[a].share > share) && a < b;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Updates the free amounts of the subtree. */
 static void pull(const struct place *p, struct place_tree *t, place_node n)
 {
@@ -67,11 +63,11 @@ static void pull(const struct place *p, struct place_tree *t, place_node n)
 
 		if (child == PLACE_NONE)
 			continue;
-		o->cpu = most(o->cpu, t->of[child].cpu);
-		o->mem = most(o->mem, t->of[child].mem);
-		o->pods = most(o->pods, t->of[child].pods);
-		o->use_cpu = most(o->use_cpu, t->of[child].use_cpu);
-		o->use_mem = most(o->use_mem, t->of[child].use_mem);
+		o->cpu = int_max(o->cpu, t->of[child].cpu);
+		o->mem = int_max(o->mem, t->of[child].mem);
+		o->pods = int_max(o->pods, t->of[child].pods);
+		o->use_cpu = int_max(o->use_cpu, t->of[child].use_cpu);
+		o->use_mem = int_max(o->use_mem, t->of[child].use_mem);
 	}
 }
 

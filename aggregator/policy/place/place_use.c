@@ -67,11 +67,6 @@ static void read_share(const struct place_rest *rest, const struct kube_pod *rec
 	};
 }
 
-static int64_t at_least_of(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Share of the node's window that shows the pod; 0: it is new. Without a known time: 1. */
 static double covered(const struct view_node *v, const struct kube_pod *pod)
 {
@@ -88,8 +83,8 @@ static void expect_requests(const struct kube_pod *pod, struct expected_use *exp
 {
 	const struct resources *asks = kube_pod_requests(pod);
 
-	expected->cpu_milli = at_least_of(expected->cpu_milli, asks->of[RESOURCE_CPU]);
-	expected->mem_bytes = at_least_of(expected->mem_bytes, asks->of[RESOURCE_MEMORY]);
+	expected->cpu_milli = int_max(expected->cpu_milli, asks->of[RESOURCE_CPU]);
+	expected->mem_bytes = int_max(expected->mem_bytes, asks->of[RESOURCE_MEMORY]);
 }
 
 void place_use_of_pod(const struct place *p, place_node home, const struct view_pod *vp,
@@ -109,8 +104,8 @@ void place_use_of_pod(const struct place *p, place_node home, const struct view_
 	*out = (struct place_use){0};
 	if (home != PLACE_NONE && p->rest[home].pods && covered(p->nodes[home].view, record) > 0)
 		read_share(&p->rest[home], record, out);
-	out->cpu = at_least_of(out->cpu, whole((double)expected.cpu_milli * MILLI_PARTS));
-	out->mem = at_least_of(out->mem, whole((double)expected.mem_bytes));
+	out->cpu = int_max(out->cpu, whole((double)expected.cpu_milli * MILLI_PARTS));
+	out->mem = int_max(out->mem, whole((double)expected.mem_bytes));
 }
 
 static int64_t hour_cpu(const struct place_use *u, int hour)
@@ -172,7 +167,7 @@ static int64_t grown(int64_t used, uint32_t pods, double shown, int64_t room)
 {
 	double all = (double)used * pods / shown;
 
-	return at_least_of(used, whole(fmin(all, (double)room)));
+	return int_max(used, whole(fmin(all, (double)room)));
 }
 
 static void grow(const struct view_node *v, const struct shown *shown, bool mem_is_mean,

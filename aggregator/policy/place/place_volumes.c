@@ -293,13 +293,6 @@ const struct csi_limit *place_volumes_exceed(struct place *p, const struct place
 
 /* --- binding */
 
-static void note_bound(struct place *p, const struct place_claim *claim)
-{
-	const struct place_log entry = {.id = claim->id, .what = PLACE_DID_BIND};
-
-	PLACE_LIST_ADD(&p->log, entry);
-}
-
 static void bind(struct place *p, struct place_claim *claim, place_node n, uint64_t question)
 {
 	struct place_volume *v = find_volume(claim, p->nodes[n].object, question);
@@ -310,7 +303,7 @@ static void bind(struct place *p, struct place_claim *claim, place_node n, uint6
 	} else {
 		claim->given_on = n;
 	}
-	note_bound(p, claim);
+	PLACE_LIST_ADD(&p->log, ((struct place_log){.id = claim->id, .what = PLACE_DID_BIND}));
 }
 
 void place_volumes_bind(struct place *p, const struct place_class *c, place_node n)

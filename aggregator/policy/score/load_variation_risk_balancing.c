@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes whose load plus its variation stays low, so that all nodes end on the line mu +
- * sigma = c (KEP-61). Per resource, as fractions of what the node has:
+ * Prefers nodes whose load plus its variation stays low, so that all nodes approach the line mu +
+ * sigma = c (KEP-61). Per resource, as fractions of the node:
  *
  *     mu = (mean + request) / C        sigma = margin * (stddev / C)^(1 / sensitivity), each within 0..1
  *
- *     upstream   risk = (mu + sigma) / 2
+ *     upstream   risk = (mu + sigma) / 2          never below a score of 50 on a full, steady node
  *     kep        risk = min(1, mu + margin * stddev / C)                no sensitivity in the KEP
  *     corrected  risk = min(1, mu + sigma)
  *
- * and the node's score is 100 * (1 - risk) of its worst resource. The shipped plugin halves the
- * sum, so it never gives less than 50 to a node that is full but steady.
+ * The score is 100 * (1 - risk) of the worst resource.
  *
- * upstream also keeps: percentages of capacity read as percentages of the allocatable; a resource
- * without measurement is left out, so knowing less can win; pods just placed are not counted;
- * sensitivity 0 drops sigma unless it is 1; init and container sums by Trimaran's helper. kep and
- * corrected use one denominator, the allocatable, count pending pods, and are never asked about a
- * node with a resource unknown (score.c).
+ * upstream reads percentages of capacity as percentages of the allocatable, leaves an unmeasured
+ * resource out, does not count new pods, drops sigma at sensitivity 0 unless it is 1, and sums
+ * containers by Trimaran's helper. kep and corrected divide by the allocatable, count pending pods,
+ * and never score a node with an unknown resource (score.c).
  */
 #include "aggregator/policy/score/risk.h"
 
@@ -76,11 +74,13 @@ static const struct names {
 	const char *label, *unit, *mean, *stddev, *capacity, *used, *request, *pending, *mu, *sigma,
 		*risk, *score;
 } names_of[SCORE_RESOURCES] = {
-	[SCORE_CPU] = {"CPU", "millicores", "cpuMean", "cpuStddev", "cpuAllocatable", "cpuUsed",
-		       "podCpu", "pendingCpu", "cpuMu", "cpuSigma", "cpuRisk", "cpuScore"},
-	[SCORE_MEMORY] = {"memory", "bytes", "memoryMean", "memoryStddev", "memoryAllocatable",
-			  "memoryUsed", "podMemory", "pendingMemory", "memoryMu", "memorySigma",
-			  "memoryRisk", "memoryScore"},
+/* clang-format off */
+#define NAMES(label, unit, of, behind)                                                            \
+	{label, unit, of "Mean", of "Stddev", of "Allocatable", of "Used", "pod" behind,           \
+	 "pending" behind, of "Mu", of "Sigma", of "Risk", of "Score"}
+	[SCORE_CPU] = NAMES("CPU", "millicores", "cpu", "Cpu"),
+	[SCORE_MEMORY] = NAMES("memory", "bytes", "memory", "Memory"),
+	/* clang-format on */
 };
 
 SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args *args,

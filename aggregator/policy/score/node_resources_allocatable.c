@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers small nodes (mode Least) or large ones (Most) by what they can give away, whatever is on
- * them:
+ * Prefers small nodes (mode Least) or large ones (Most) by their allocatable:
  *
  *     raw = sum of weight * allocatable / sum of weights, negated for Least
  *     score = 100 * (raw - lowest) / (highest - lowest)
  *
- * Default weights 2^20 for CPU (in millicores) and 1 for memory (in bytes) make a core count as
- * about a GiB.
+ * Default weights 2^20 for CPU (millicores) and 1 for memory (bytes): a core counts as about a GiB.
  *
- * upstream truncates raw and score to integers, wraps around in 64 bits, and gives all nodes 0
- * where all are equal, which is also what it gives to a node it knows nothing about. corrected
- * rounds, and gives equal nodes 100: none is worse than another.
+ * upstream truncates raw and score, wraps around in 64 bits, and gives equal nodes 0, as unknown ones.
+ * corrected rounds, and gives equal nodes 100.
  */
 #include "aggregator/policy/score/plugin.h"
 

@@ -95,14 +95,14 @@ static inline int64_t score_pod_need(const struct pod_spec *pod, enum score_reso
 				     : pod_spec_mem_bytes(pod, limits, upstream);
 }
 
-/* What the pod requests, as the variant counts it. */
+/* Requests of the pod by the rules of the variant. */
 static inline int64_t score_request(const struct score_query *q, enum score_resource resource)
 {
 	return q->sums ? q->sums->of[resource].request
 		       : score_pod_need(q->pod, resource, false, q->variant == SCORE_UPSTREAM);
 }
 
-/* What the pod is expected to use, as the variant predicts it. */
+/* Expected use of the pod by the rules of the variant. */
 static inline struct expected_use score_expected(const struct score_query *q)
 {
 	struct score_pod sums;

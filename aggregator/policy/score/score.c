@@ -350,18 +350,12 @@ void score_result_start(struct score_result *r, enum score_detail detail)
 	r->reason[0] = '\0';
 }
 
-static const char *why_unknown(const struct score_query *q, enum score_plugin_id plugin,
-			       const struct score_node *node)
-{
-	return q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node)
-					    : unknown(plugin, node);
-}
-
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
 			const struct score_node *node, enum score_detail detail,
 			struct score_result *r)
 {
-	const char *what = why_unknown(q, plugin, node);
+	const char *what = q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node)
+							: unknown(plugin, node);
 
 	score_result_start(r, detail);
 	if (what) {

@@ -168,7 +168,7 @@ struct score_owner {
 
 enum use_source { USE_OF_WORKLOAD, USE_OF_LIMITS, USE_OF_REQUESTS, USE_OF_DEFAULT };
 
-/* What one pod is expected to use (expected_use.h). */
+/* Expected use of one pod (expected_use.h). */
 struct expected_use {
 	int64_t cpu_milli, mem_bytes; /* most likely */
 	int64_t cpu_high_milli; /* a high estimate, for spreading */

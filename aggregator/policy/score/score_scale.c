@@ -74,14 +74,9 @@ struct block {
 	size_t other_count;
 };
 
-static bool is_by_column(const struct score_query *q)
-{
-	return q->variant == SCORE_CORRECTED && q->sums;
-}
-
 static void sort_block(struct passes *p, size_t from, struct block *b)
 {
-	bool by_column = is_by_column(p->q);
+	bool by_column = p->q->variant == SCORE_CORRECTED && p->q->sums;
 
 	b->nodes = p->nodes + from;
 	b->from = from;
