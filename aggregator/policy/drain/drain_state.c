@@ -162,7 +162,7 @@ const struct kube_pod *drain_find_pod(const struct kube_pod *const *list, size_t
 				      const struct kube_pod *pod)
 {
 	const struct kube_pod *const *found =
-		count ? bsearch(&pod, list, count, sizeof(pod), compare_pods) : NULL;
+		count ? bsearch(&pod, list, count, sizeof(struct kube_pod *), compare_pods) : NULL;
 
 	return found && strcmp((*found)->object.uid, pod->object.uid) == 0 ? *found : NULL;
 }
