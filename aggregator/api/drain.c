@@ -32,7 +32,7 @@
  *          reasons         [REASON,..]: the first is the one that decides
  *          moves           [MOVE,..] with explain: where its pods went in the simulation
  *   REASON {"code","text"[,"pod":{"namespace","name"}][,"numbers":{..}][,"refused":{FILTER:I,..}][,"unblock"]}
- *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_reason.h
+ *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_options.h
  *   WAVE   {"emptyNodes","drainedNodes","pods","robust","anyOrder"[,"notRobust"],"evictions","nodes":[{"name"[,"emptyDir":true][,"unmanaged":true],"moves":[MOVE,..]},..],
  *           "destinations":[{"node","pods"[,"cpuMillicores":{["now","reserved",]"before","after","limit"},"memoryBytes":{..}]},..],
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}

@@ -347,7 +347,7 @@ static void write_throttle(struct jsonw *w, const struct drain_throttle *t)
 	jsonw_object_close(w);
 }
 
-static void write_owed(struct jsonw *w, const struct drain_owed *o)
+static void write_reserved(struct jsonw *w, const struct drain_reserved *o)
 {
 	jsonw_key_object(w, "owed");
 	jsonw_key_int(w, "ofDeletions", (int64_t)o->of_deletions);
@@ -394,5 +394,5 @@ void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_bool(w, "complete", p->complete);
 	write_verdicts(w, p);
 	write_throttle(w, &p->throttle);
-	write_owed(w, &p->owed);
+	write_reserved(w, &p->reserved);
 }

@@ -157,13 +157,13 @@ void extender_call_refresh(struct extender_call *c)
 static void prepare(struct extender_call *c)
 {
 	extender_options_args(c->ctx->extender, SCORE_CORRECTED, &c->score_args);
-	extender_options_mix(c->ctx->extender, SCORE_CORRECTED, &c->mix, &c->score_args);
+	extender_options_blend(c->ctx->extender, SCORE_CORRECTED, &c->blend, &c->score_args);
 	workload_key_of(c->pod, c->workload);
 	c->ask = (struct score_ask){
 		.view = c->view,
 		.reservations = c->reservations,
 		.now_ns = c->now_ns,
-		.mix = &c->mix,
+		.blend = &c->blend,
 		.args = &c->score_args,
 		.pod = &c->pod->template->spec,
 		.pod_uid = c->pod->object.uid,

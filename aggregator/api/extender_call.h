@@ -19,7 +19,7 @@ struct extender_call {
 	struct reservations_copy *reservations; /* held; taken before the view */
 	struct view *view; /* held */
 	size_t *places; /* owned; of the nodes asked about in the view, node_count: not there */
-	struct score_mix mix;
+	struct score_blend blend;
 	struct score_args score_args;
 	char workload[WORKLOAD_KEY_MAX + 1];
 	struct score_ask ask; /* of the members above */

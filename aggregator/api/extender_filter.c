@@ -171,13 +171,13 @@ static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t
 static void sieve_by_limits(struct sieve *s)
 {
 	const struct extender_call *c = s->call;
-	const struct score_mix none = {.variant = SCORE_CORRECTED}; /* only inputs are needed */
+	const struct score_blend none = {.variant = SCORE_CORRECTED}; /* only inputs are needed */
 	struct score_ask ask = c->ask;
 	bool *chosen = extender_call_chosen(c);
 	const struct score_node **nodes;
 	struct score_job job;
 
-	ask.mix = &none;
+	ask.blend = &none;
 	score_job_init(&job, &ask, chosen);
 	nodes = spread_nodes(&job, chosen);
 	for (size_t i = 0; i < c->args.count; i++) {

@@ -99,7 +99,7 @@ static bool *find_candidates(const struct extender_call *c, struct node_limits *
 	for (size_t i = 0; fresh && i < r->drain->node_count; i++) {
 		const struct drain_plan_node *n = &r->drain->nodes[i];
 
-		if (n->verdict != DRAIN_UNNEEDED && n->verdict != DRAIN_GOES)
+		if (n->verdict != DRAIN_UNNEEDED && n->verdict != DRAIN_SELECTED)
 			continue;
 		while (at < c->view->node_count && strcmp(c->view->nodes[at]->name, n->name) < 0)
 			at++;
@@ -132,7 +132,7 @@ static struct ranked *read_ranked(const struct extender_call *c, const struct sc
 		if (!chosen[i])
 			continue;
 		ranked[next] = (struct ranked){score_job_score(job, next, each), candidates[i]};
-		if (!n->measured && n->rung != RUNG_ALLOCATION)
+		if (!n->measured && n->fallback != FALLBACK_ALLOCATION)
 			ranked[next].score = NAN;
 		else
 			any |= candidates[i];

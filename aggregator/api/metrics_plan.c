@@ -184,7 +184,7 @@ static void write_nodes(struct buf *out, const struct drain_plan *p)
 				       drain_verdict_name((enum drain_verdict)v), t.verdicts[v]);
 	metrics_write_one(out, "evenkeel_drain_unneeded_nodes",
 			  "Nodes that could go, all of them together.",
-			  t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_GOES]);
+			  t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_SELECTED]);
 	metrics_write_family(out, stay, "Nodes that do not go now, by their first reason.");
 	for (int r = DRAIN_NONE + 1; r < DRAIN_REASONS; r++)
 		metrics_write_labelled(out, stay, "reason", drain_reason_name((enum drain_reason)r),
@@ -227,7 +227,7 @@ static void write_throttle(struct buf *out, const struct drain_throttle *t)
 	metrics_write_labelled(out, most, "kind", "drain", (double)t->drains_limit);
 }
 
-static void write_owed(struct buf *out, const struct drain_owed *o)
+static void write_reserved(struct buf *out, const struct drain_reserved *o)
 {
 	static const char name[] = "evenkeel_drain_owed_pods";
 
@@ -253,7 +253,7 @@ void metrics_write_drain(struct buf *out, const struct api_context *ctx)
 		write_nodes(out, r->drain);
 		write_wave(out, &r->drain->wave);
 		write_throttle(out, &r->drain->throttle);
-		write_owed(out, &r->drain->owed);
+		write_reserved(out, &r->drain->reserved);
 		metrics_write_one(out, "evenkeel_drain_complete",
 				  "1 when the plan asked every candidate.", r->drain->complete);
 	}

@@ -67,19 +67,19 @@ int extender_options_parse_blend(struct extender_options *o, const char *text, s
 	return rc;
 }
 
-void extender_options_mix(const struct extender_options *o, enum score_variant variant,
-			  struct score_mix *mix, struct score_args *args)
+void extender_options_blend(const struct extender_options *o, enum score_variant variant,
+			    struct score_blend *blend, struct score_args *args)
 {
-	*mix = (struct score_mix){.variant = variant};
+	*blend = (struct score_blend){.variant = variant};
 	for (int id = 0; o && variant == SCORE_CORRECTED && id < SCORE_PLUGINS; id++) {
 		if (o->weights[id] <= 0)
 			continue;
-		mix->plugins[mix->count] = (enum score_plugin_id)id;
-		mix->weights[mix->count++] = o->weights[id];
+		blend->plugins[blend->count] = (enum score_plugin_id)id;
+		blend->weights[blend->count++] = o->weights[id];
 	}
-	if (mix->count)
+	if (blend->count)
 		return;
-	score_mix_default(mix, variant);
+	score_blend_default(blend, variant);
 	if (variant == SCORE_CORRECTED)
 		args->safe_variance_margin = SCORE_BLEND_MARGIN;
 }

@@ -15,7 +15,7 @@
 
 /* --- what the extender refuses beside what the kube-scheduler has checked, and how it ranks */
 
-struct score_mix;
+struct score_blend;
 
 struct extender_options {
 	struct node_limits limits;
@@ -40,8 +40,8 @@ void extender_options_args(const struct extender_options *o, enum score_variant 
  * say: in the corrected variant by the weights of the options (NULL: none), else by the default
  * blend (score_plugin_weight()).
  */
-void extender_options_mix(const struct extender_options *o, enum score_variant variant,
-			  struct score_mix *mix, struct score_args *args);
+void extender_options_blend(const struct extender_options *o, enum score_variant variant,
+			    struct score_blend *blend, struct score_args *args);
 
 /* --- rules of quotas */
 

@@ -169,9 +169,9 @@ uint64_t assumed_hash(const struct assumed *a)
 
 /* --- from a view to scores */
 
-void score_mix_default(struct score_mix *b, enum score_variant variant)
+void score_blend_default(struct score_blend *b, enum score_variant variant)
 {
-	*b = (struct score_mix){.variant = variant};
+	*b = (struct score_blend){.variant = variant};
 	for (int id = 0; id < SCORE_PLUGINS; id++) {
 		enum score_plugin_id plugin = (enum score_plugin_id)id;
 
@@ -203,7 +203,7 @@ static void read_nodes(struct score_job *job, const bool *chosen)
 	const struct score_ask *ask = job->ask;
 	const struct view *v = ask->view;
 	const struct score_rows *rows = score_rows_of(v);
-	bool assumes = ask->mix->variant != SCORE_UPSTREAM;
+	bool assumes = ask->blend->variant != SCORE_UPSTREAM;
 	struct assumed assumed;
 	size_t next = 0;
 
@@ -238,7 +238,7 @@ static void read_others(struct score_job *job)
 		if (score_others_read(ask->view, ask->view->nodes[i], ask->args,
 				      &job->others[i * each]))
 			job->nodes[i].others = &job->others[i * each];
-	if (ask->mix->variant != SCORE_UPSTREAM)
+	if (ask->blend->variant != SCORE_UPSTREAM)
 		add_others(ask->view, ask->reservations, ask->pod_uid, ask->args, job->others);
 }
 
@@ -246,7 +246,7 @@ static void read_others(struct score_job *job)
 static struct score_query make_query(const struct score_ask *ask)
 {
 	return (struct score_query){
-		.variant = ask->mix->variant,
+		.variant = ask->blend->variant,
 		.args = ask->args,
 		.pod = ask->pod,
 		.all = ask->sums,
@@ -265,7 +265,7 @@ struct expected_use score_ask_expected(const struct score_ask *ask)
 
 void score_job_init(struct score_job *job, const struct score_ask *ask, const bool *chosen)
 {
-	const struct score_mix *b = ask->mix;
+	const struct score_blend *b = ask->blend;
 
 	*job = (struct score_job){.ask = ask, .query = make_query(ask)};
 	score_pod_read(&job->query, &job->pod);
@@ -293,7 +293,7 @@ void score_job_fini(struct score_job *job)
 
 double score_job_score(const struct score_job *job, size_t i, int64_t scores[SCORE_PLUGINS])
 {
-	const struct score_mix *b = job->ask->mix;
+	const struct score_blend *b = job->ask->blend;
 
 	for (size_t p = 0; p < b->count; p++)
 		scores[p] = job->scores[p * job->node_count + i];
@@ -303,6 +303,6 @@ double score_job_score(const struct score_job *job, size_t i, int64_t scores[SCO
 void score_job_tell(const struct score_job *job, size_t i, size_t plugin, enum score_detail detail,
 		    struct score_result *result)
 {
-	score_node_by(&job->query, job->ask->mix->plugins[plugin], &job->scales[plugin],
+	score_node_by(&job->query, job->ask->blend->plugins[plugin], &job->scales[plugin],
 		      &job->nodes[i], detail, result);
 }

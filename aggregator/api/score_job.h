@@ -41,7 +41,7 @@ uint64_t assumed_hash(const struct assumed *a);
 /* --- scores */
 
 /* A blend of plugins: at least one plugin, all of which have the variant. */
-struct score_mix {
+struct score_blend {
 	enum score_variant variant;
 	size_t count;
 	enum score_plugin_id plugins[SCORE_PLUGINS];
@@ -52,7 +52,7 @@ struct score_mix {
  * The plugins that are in it when none are named, as far as they have the variant; each with weight
  * 1.
  */
-void score_mix_default(struct score_mix *b, enum score_variant variant);
+void score_blend_default(struct score_blend *b, enum score_variant variant);
 
 /* What is asked. All borrowed. */
 struct score_ask {
@@ -60,7 +60,7 @@ struct score_ask {
 	const struct reservations_copy
 		*reservations; /* taken before the view; NULL: nothing is reserved */
 	int64_t now_ns;
-	const struct score_mix *mix;
+	const struct score_blend *blend;
 	const struct score_args *args;
 	const struct pod_spec *pod;
 	const struct pod_sums *sums; /* of it; read where args names other resources */

@@ -57,7 +57,7 @@ struct piece {
 /* All that writing one node needs. */
 struct answer {
 	const struct scores_request *rq;
-	const struct score_mix *mix;
+	const struct score_blend *blend;
 	struct score_job job;
 	const struct node_limits *limits; /* of the extender, where they apply; NULL: none */
 	struct scores_fit *fit; /* owned; NULL: not to be told */
@@ -65,7 +65,7 @@ struct answer {
 	struct piece heads[SCORE_PLUGINS];
 	/* The same for every plugin of the node at hand: ,"rung":..[}] */
 	struct piece tail;
-	enum score_rung tail_rung; /* that the tail tells */
+	enum score_fallback tail_fallback; /* that the tail tells */
 };
 
 static void keep_piece(struct piece *p, struct buf *text)
@@ -81,15 +81,15 @@ static void write_heads(struct answer *a)
 {
 	struct buf text = BUF_INIT;
 
-	for (size_t i = 0; i < a->mix->count; i++) {
+	for (size_t i = 0; i < a->blend->count; i++) {
 		struct jsonw w;
 
 		if (i > 0)
 			buf_add_char(&text, ',');
 		jsonw_init(&w, &text);
 		jsonw_object_open(&w);
-		jsonw_key_string(&w, "name", score_plugin_name(a->mix->plugins[i]));
-		jsonw_key_string(&w, "variant", score_variant_name(a->mix->variant));
+		jsonw_key_string(&w, "name", score_plugin_name(a->blend->plugins[i]));
+		jsonw_key_string(&w, "variant", score_variant_name(a->blend->variant));
 		jsonw_key(&w, "score");
 		keep_piece(&a->heads[i], &text);
 	}
@@ -123,17 +123,17 @@ static void write_tail(struct answer *a, const struct score_node *node)
 {
 	struct buf text = BUF_INIT;
 	struct jsonw w;
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
 	/* Nearly all nodes are on the same one; only that of late nodes has a number in it. */
-	if (a->tail.len && a->tail_rung == node->rung && node->rung != RUNG_LATE &&
+	if (a->tail.len && a->tail_fallback == node->fallback && node->fallback != FALLBACK_LATE &&
 	    !node->estimated)
 		return;
-	a->tail_rung = node->rung;
-	score_rung_text(node, rung);
+	a->tail_fallback = node->fallback;
+	score_fallback_text(node, fallback);
 	jsonw_init(&w, &text);
 	w.comma = true;
-	jsonw_key_string(&w, "rung", rung);
+	jsonw_key_string(&w, "rung", fallback);
 	if (node->estimated)
 		jsonw_key_bool(&w, "estimated", true);
 	if (!a->rq->explain)
@@ -184,29 +184,29 @@ static void write_plugin(struct jsonw *w, const struct answer *a, size_t at, siz
 }
 
 /* The plugin that takes most away from the blend; the first of equals. */
-static size_t decider(const struct score_mix *mix, const int64_t *scores)
+static size_t decider(const struct score_blend *blend, const int64_t *scores)
 {
 	size_t worst = 0;
 
-	for (size_t i = 1; i < mix->count; i++)
-		if (mix->weights[i] * (double)(100 - scores[i]) >
-		    mix->weights[worst] * (double)(100 - scores[worst]))
+	for (size_t i = 1; i < blend->count; i++)
+		if (blend->weights[i] * (double)(100 - scores[i]) >
+		    blend->weights[worst] * (double)(100 - scores[worst]))
 			worst = i;
 	return worst;
 }
 
 static void write_reason(struct jsonw *w, const struct answer *a, size_t at, const int64_t *scores)
 {
-	const struct score_mix *mix = a->mix;
-	size_t i = decider(mix, scores);
+	const struct score_blend *blend = a->blend;
+	size_t i = decider(blend, scores);
 	struct score_result r;
 	char text[sizeof(r.reason) + 64];
 	struct textbuf s;
 
 	score_job_tell(&a->job, at, i, SCORE_REASON, &r);
 	textbuf_start(&s, text, sizeof(text));
-	if (mix->count > 1 && !r.unknown) {
-		textbuf_add(&s, score_plugin_name(mix->plugins[i]));
+	if (blend->count > 1 && !r.unknown) {
+		textbuf_add(&s, score_plugin_name(blend->plugins[i]));
 		textbuf_add(&s, " ");
 		textbuf_add_int(&s, r.score);
 		textbuf_add(&s, ": ");
@@ -245,7 +245,7 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at, bool comma)
 	w->comma = false;
 	jsonw_int(w, round_away(score));
 	buf_add_str(w->out, ",\"plugins\":[");
-	for (size_t i = 0; i < a->mix->count; i++)
+	for (size_t i = 0; i < a->blend->count; i++)
 		write_plugin(w, a, at, i, scores[i]);
 	buf_add_char(w->out, ']');
 	w->comma = true;
@@ -264,7 +264,7 @@ static size_t room_for(const struct answer *a)
 {
 	size_t one = 512;
 
-	for (size_t i = 0; i < a->mix->count; i++)
+	for (size_t i = 0; i < a->blend->count; i++)
 		one += a->heads[i].len + 32;
 	return a->job.node_count * one;
 }
@@ -286,7 +286,7 @@ static void write_expected(struct jsonw *w, const struct answer *a)
 {
 	const struct expected_use *e = &a->job.pod.expected;
 
-	if (a->mix->variant == SCORE_UPSTREAM || !a->rq->pod.container_count)
+	if (a->blend->variant == SCORE_UPSTREAM || !a->rq->pod.container_count)
 		return;
 	jsonw_key_object(w, "expected");
 	jsonw_key_int(w, "cpuMillicores", e->cpu_milli);
@@ -321,7 +321,7 @@ static const struct node_limits *limits_of(const struct api_context *ctx,
 					   const struct scores_request *rq)
 {
 	if (!ctx->extender || !node_limits_any(&ctx->extender->limits) ||
-	    rq->mix.variant == SCORE_UPSTREAM)
+	    rq->blend.variant == SCORE_UPSTREAM)
 		return NULL;
 	return &ctx->extender->limits;
 }
@@ -334,7 +334,7 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.view = v,
 		.reservations = reservations,
 		.now_ns = ctx->now_ns(),
-		.mix = &rq->mix,
+		.blend = &rq->blend,
 		.args = &rq->args.values,
 		.pod = &rq->pod,
 		.sums = &rq->sums,
@@ -342,7 +342,7 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.owner_uid = rq->owner_uid,
 		.workload = rq->workload,
 	};
-	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
+	struct answer a = {.rq = rq, .blend = &rq->blend, .limits = limits_of(ctx, rq)};
 	char field[REQUEST_NODES_FIELD_MAX];
 	struct error reason = {""};
 	bool *chosen;

@@ -129,13 +129,13 @@ static int read_variant(const struct parser *p, const cJSON *item)
 {
 	if (!cJSON_IsString(item))
 		return request_fail(&p->error, "must be a string", "variant");
-	if (score_variant_find(item->valuestring, &p->rq->mix.variant)) {
+	if (score_variant_find(item->valuestring, &p->rq->blend.variant)) {
 		request_fail(&p->error, "", "variant");
 		error_set(p->error.error, "there is no variant \"%.64s\"; there are %s",
 			  item->valuestring, score_variant_names());
 		return -EINVAL;
 	}
-	extender_options_args(p->extender, p->rq->mix.variant, &p->rq->args.values);
+	extender_options_args(p->extender, p->rq->blend.variant, &p->rq->args.values);
 	return 0;
 }
 
@@ -159,25 +159,25 @@ static size_t find_chosen(const struct scores_request *rq, enum score_plugin_id 
 {
 	size_t i = 0;
 
-	while (i < rq->mix.count && rq->mix.plugins[i] != plugin)
+	while (i < rq->blend.count && rq->blend.plugins[i] != plugin)
 		i++;
 	return i;
 }
 
 static void choose(struct scores_request *rq, enum score_plugin_id plugin)
 {
-	assert(rq->mix.count < SCORE_PLUGINS);
-	rq->mix.plugins[rq->mix.count] = plugin;
-	rq->mix.weights[rq->mix.count++] = 1;
+	assert(rq->blend.count < SCORE_PLUGINS);
+	rq->blend.plugins[rq->blend.count] = plugin;
+	rq->blend.weights[rq->blend.count++] = 1;
 }
 
 static int check_variant(const struct parser *p, enum score_plugin_id plugin)
 {
-	if (score_plugin_has(plugin, p->rq->mix.variant))
+	if (score_plugin_has(plugin, p->rq->blend.variant))
 		return 0;
 	request_fail(&p->error, "", "variant");
 	error_set(p->error.error, "%s has no variant %s", score_plugin_name(plugin),
-		  score_variant_name(p->rq->mix.variant));
+		  score_variant_name(p->rq->blend.variant));
 	return -EINVAL;
 }
 
@@ -197,7 +197,7 @@ static int read_plugins(const struct parser *p, const cJSON *list)
 		if (score_plugin_find(item->valuestring, &plugin))
 			return request_fail(no_plugin(p, item->valuestring), NULL, "plugins[%zu]",
 					    i);
-		if (find_chosen(p->rq, plugin) < p->rq->mix.count)
+		if (find_chosen(p->rq, plugin) < p->rq->blend.count)
 			return request_fail(&p->error, "is named twice", "plugins[%zu]", i);
 		if (check_variant(p, plugin))
 			return -EINVAL;
@@ -216,7 +216,7 @@ static int read_weight(const struct parser *p, const cJSON *item, bool may_choos
 	if (score_plugin_find(item->string, &plugin))
 		return request_fail(no_plugin(p, item->string), NULL, "blend.%.64s", item->string);
 	at = find_chosen(rq, plugin);
-	if (at == rq->mix.count && !may_choose)
+	if (at == rq->blend.count && !may_choose)
 		return request_fail(&p->error, "is not among the plugins of this request",
 				    "blend.%s", item->string);
 	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble <= 1e6))
@@ -224,15 +224,15 @@ static int read_weight(const struct parser *p, const cJSON *item, bool may_choos
 				    "blend.%s", item->string);
 	if (check_variant(p, plugin))
 		return -EINVAL;
-	if (at == rq->mix.count)
+	if (at == rq->blend.count)
 		choose(rq, plugin);
-	rq->mix.weights[at] = item->valuedouble;
+	rq->blend.weights[at] = item->valuedouble;
 	return 0;
 }
 
 static int read_blend(const struct parser *p, const cJSON *object)
 {
-	bool may_choose = p->rq->mix.count == 0;
+	bool may_choose = p->rq->blend.count == 0;
 	const cJSON *item;
 
 	if (!cJSON_IsObject(object) || !object->child)
@@ -251,7 +251,7 @@ static int read_plugin_args(const struct parser *p, const cJSON *object)
 	if (score_plugin_find(object->string, &plugin))
 		return request_fail(no_plugin(p, object->string), NULL, "args.%.64s",
 				    object->string);
-	if (!scores_args_parse(&p->rq->args, plugin, p->rq->mix.variant, object, below,
+	if (!scores_args_parse(&p->rq->args, plugin, p->rq->blend.variant, object, below,
 			       p->error.error))
 		return 0;
 	snprintf(p->error.field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string,
@@ -305,12 +305,12 @@ static int read_members(const struct parser *p, const cJSON *tree)
 }
 
 /* Arguments that the request states are kept. */
-static void mix_by_default(struct scores_request *rq, const struct extender_options *extender)
+static void blend_by_default(struct scores_request *rq, const struct extender_options *extender)
 {
 	struct score_args usual, args = rq->args.values;
 
-	score_args_default(&usual, rq->mix.variant);
-	extender_options_mix(extender, rq->mix.variant, &rq->mix, &args);
+	score_args_default(&usual, rq->blend.variant);
+	extender_options_blend(extender, rq->blend.variant, &rq->blend, &args);
 	if (rq->args.values.safe_variance_margin == usual.safe_variance_margin)
 		rq->args.values.safe_variance_margin = args.safe_variance_margin;
 }
@@ -324,7 +324,7 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 
 	memset(rq, 0, sizeof(*rq));
 	rq->pod_uid = rq->owner_uid = "";
-	extender_options_args(extender, rq->mix.variant, &rq->args.values);
+	extender_options_args(extender, rq->blend.variant, &rq->args.values);
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
 	if (!cJSON_IsObject(rq->tree))
@@ -333,8 +333,8 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 		err = read_members(&p, rq->tree);
 	if (err)
 		scores_request_fini(rq);
-	else if (!rq->mix.count)
-		mix_by_default(rq, extender);
+	else if (!rq->blend.count)
+		blend_by_default(rq, extender);
 	return err;
 }
 

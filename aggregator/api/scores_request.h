@@ -50,7 +50,7 @@ struct scores_request {
 	const char *owner_uid; /* of the pod's controller; "" where it names none */
 	char workload[WORKLOAD_KEY_MAX + 1]; /* workload_key() of it */
 	const cJSON *nodes; /* list of names in the view, or NULL: all */
-	struct score_mix mix;
+	struct score_blend blend;
 	struct scores_args args;
 	bool explain;
 	bool fits; /* tell whether the pod fits, also without explain */
@@ -62,7 +62,7 @@ struct scores_request {
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
  * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its
- * controller. plugins: default the members of blend, else what extender_options_mix() says
+ * controller. plugins: default the members of blend, else what extender_options_blend() says
  * (extender may be NULL). Weights default to 1. Arguments: see above. Everything unknown is
  * refused. 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left
  * to free.

@@ -24,25 +24,25 @@ enum { EXPLAIN_INDENT = 4 };
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* The rungs the plugins used, each once: "window 15m". */
-static void read_rungs(const cJSON *item, struct buf *out)
+/* The fallback levels of the plugins, each once: "window 15m". */
+static void read_fallbacks(const cJSON *item, struct buf *out)
 {
 	const cJSON *plugin;
 
 	buf_clear(out);
 	buf_add_str(out, "");
 	for (plugin = document_first(item, "plugins"); plugin; plugin = plugin->next) {
-		const char *rung = document_text(plugin, "rung");
+		const char *fallback = document_text(plugin, "rung");
 
-		if (rung && !strstr(out->data, rung))
-			buf_printf(out, "%s%s", out->len ? ", " : "", rung);
+		if (fallback && !strstr(out->data, fallback))
+			buf_printf(out, "%s%s", out->len ? ", " : "", fallback);
 	}
 	if (!out->len)
 		buf_add_char(out, '-');
 }
 
 /* Only what says it is not fresh is not: "window 15m", "since start". */
-static enum row_state read_state(const char *rungs)
+static enum row_state read_state(const char *fallbacks)
 {
 	static const struct {
 		const char *begin;
@@ -54,7 +54,7 @@ static enum row_state read_state(const char *rungs)
 		     {"-", ROW_NONE}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strncmp(rungs, words[i].begin, strlen(words[i].begin)) == 0)
+		if (strncmp(fallbacks, words[i].begin, strlen(words[i].begin)) == 0)
 			return words[i].state;
 	return ROW_FRESH;
 }
@@ -111,7 +111,7 @@ static void cell_plugin(const struct row *r, const struct column *c)
 }
 
 /* The row's `more` is the text. */
-static void cell_rung(const struct row *r, const struct column *c)
+static void cell_fallback(const struct row *r, const struct column *c)
 {
 	const enum table_paint paints[] = {
 		[ROW_FRESH] = PAINT_PLAIN,
@@ -139,7 +139,7 @@ static struct column *make_columns(const cJSON *plugins, bool fits)
 
 		*c++ = (struct column){short_name(name), FORM_RIGHT, cell_plugin, .at = name};
 	}
-	*c++ = (struct column){"RUNG", FORM_LEFT, cell_rung, .at = NULL};
+	*c++ = (struct column){"RUNG", FORM_LEFT, cell_fallback, .at = NULL};
 	*c++ = (struct column){"REASON", FORM_LEFT, cell_text, .at = "reason", .wide = true};
 	if (fits)
 		*c++ = (struct column){"REFUSED BY", FORM_LEFT, cell_text, .at = "fitReason",
@@ -156,12 +156,12 @@ static void add_data_columns(const struct cli *cli, struct table *t, const cJSON
 {
 	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
 		const char *name = document_text_or(plugin, "name", "-");
-		char *score = mem_printf("%s_score", name), *rung = mem_printf("%s_rung", name);
+		char *score = mem_printf("%s_score", name), *fallback = mem_printf("%s_rung", name);
 
 		csv_column(cli, t, score);
-		csv_column(cli, t, rung);
+		csv_column(cli, t, fallback);
 		free(score);
-		free(rung);
+		free(fallback);
 	}
 }
 
@@ -182,13 +182,13 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 	const cJSON *plugins = count ? document_at(items[0], "plugins") : NULL;
 	struct column *columns = make_columns(plugins, count && tells_fits(items[0]));
 	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields)};
-	struct buf rungs = BUF_INIT;
+	struct buf fallbacks = BUF_INIT;
 
 	add_data_columns(cli, row.table, plugins);
 	for (size_t i = 0; i < count; i++) {
-		read_rungs(items[i], &rungs);
+		read_fallbacks(items[i], &fallbacks);
 		row.item = items[i];
-		row.more = rungs.data;
+		row.more = fallbacks.data;
 		columns_add_row(&row, document_text_or(items[i], "node", ""), -(double)i, columns,
 				fields);
 		add_data_cells(&row, plugins);
@@ -197,7 +197,7 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 	columns_print(cli, row.table, "node");
 	table_free(row.table);
 	free(columns);
-	buf_fini(&rungs);
+	buf_fini(&fallbacks);
 }
 
 /* --- the explanation -------------------------------------------------------------------------- */
@@ -379,7 +379,7 @@ static int check_fits(struct cli *cli, cJSON *const *items, size_t count)
 
 static int check_states(struct cli *cli, cJSON *const *items, size_t count)
 {
-	struct buf rungs = BUF_INIT;
+	struct buf fallbacks = BUF_INIT;
 	struct usage_tally tally;
 	int code;
 
@@ -387,13 +387,13 @@ static int check_states(struct cli *cli, cJSON *const *items, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const char *node = document_text(items[i], "node");
 
-		read_rungs(items[i], &rungs);
+		read_fallbacks(items[i], &fallbacks);
 		if (node)
-			usage_tally_add(&tally, node, read_state(rungs.data), NAN);
+			usage_tally_add(&tally, node, read_state(fallbacks.data), NAN);
 	}
 	code = usage_tally_exit(&tally, &cli->reason);
 	usage_tally_fini(&tally);
-	buf_fini(&rungs);
+	buf_fini(&fallbacks);
 	return code;
 }
 

@@ -110,7 +110,7 @@ static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 		const struct drain_plan_node *n = &p->nodes[i];
 		const struct kube_node *object = find_object(p->view, n->name);
 
-		if ((n->verdict != DRAIN_ON_ITS_WAY && n->verdict != DRAIN_GOES &&
+		if ((n->verdict != DRAIN_IN_DELETION && n->verdict != DRAIN_SELECTED &&
 		     n->verdict != DRAIN_DRAINED) ||
 		    !object)
 			continue;

@@ -59,6 +59,16 @@ static inline int64_t round_saturating(double x)
 	return x > 0 ? INT64_MAX : INT64_MIN;
 }
 
+static inline int64_t int_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t int_max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline int64_t add_saturating(int64_t a, int64_t b)
 {
 	int64_t sum;

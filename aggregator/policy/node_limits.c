@@ -204,19 +204,19 @@ static bool is_over_ratio(const struct node_limits *l, const struct score_query 
 	return true;
 }
 
-/* On the allocation rung no node is measured: to refuse all would place nothing. */
+/* FALLBACK_ALLOCATION: no node is measured, so a refusal would leave no node at all. */
 static bool is_unmeasured(const struct node_limits *l, const struct score_node *node,
 			  char text[NODE_REFUSAL_TEXT])
 {
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
-	if (!l->refuse_unmeasured || node->measured || node->rung == RUNG_ALLOCATION)
+	if (!l->refuse_unmeasured || node->measured || node->fallback == FALLBACK_ALLOCATION)
 		return false;
-	score_rung_text(node, rung);
+	score_fallback_text(node, fallback);
 	snprintf(text, NODE_REFUSAL_TEXT,
 		 "the node is not measured (%s) while others are: start its agent, or leave "
 		 "--extender-refuse-unmeasured out",
-		 rung);
+		 fallback);
 	return true;
 }
 

@@ -47,6 +47,15 @@ struct pod_stats {
 	float mean, stddev, min, max;
 };
 
+/* The longest window with samples; NULL: none. It contains the others. */
+static inline const struct pod_stats *pod_stats_longest(const struct pod_stats stats[WINDOWS])
+{
+	for (int w = WINDOW_15M; w >= WINDOW_5M; w--)
+		if (stats[w].samples)
+			return &stats[w];
+	return NULL;
+}
+
 /*
  * Counts are kept of the shortest window only: what has been lost to neighbours and limits is a
  * question about now.

@@ -565,7 +565,7 @@ static bool same_sets(const struct drain_plan *p, const cJSON *c, struct error *
 
 	for (size_t i = 0; i < p->node_count; i++) {
 		const struct drain_plan_node *n = &p->nodes[i];
-		bool stays = n->verdict == DRAIN_NEEDED || n->verdict == DRAIN_ON_ITS_WAY;
+		bool stays = n->verdict == DRAIN_NEEDED || n->verdict == DRAIN_IN_DELETION;
 
 		if ((n->verdict == DRAIN_UNNEEDED) == has_text(unneeded, n->name) &&
 		    stays == has_text(unremovable, n->name))

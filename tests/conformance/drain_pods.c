@@ -181,9 +181,9 @@ static bool read_extra(const cJSON *list, struct drain_rule *out, size_t room, s
 		       struct error *error)
 {
 	static const struct drain_rule known[] = {
-		{"AlwaysDrain", NULL, always},
-		{"NeverDrain", NULL, never},
-		{"CantDecide", NULL, cannot_decide},
+		{"AlwaysDrain", 0, always},
+		{"NeverDrain", 0, never},
+		{"CantDecide", 0, cannot_decide},
 	};
 
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {

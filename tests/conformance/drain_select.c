@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_budget.h"
-#include "aggregator/policy/drain/drain_eligibility.h"
 #include "aggregator/policy/drain/drain_select.h"
+#include "aggregator/policy/drain/drain_eligibility.h"
 #include "shared/mem.h"
 #include "tests/conformance/drain_records.h"
 #include "tests/conformance/values.h"

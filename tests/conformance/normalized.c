@@ -69,7 +69,7 @@ static struct score_node plain_node(const char *name)
 {
 	return (struct score_node){
 		.name = name,
-		.rung = RUNG_WINDOW_15M,
+		.fallback = FALLBACK_WINDOW_15M,
 		.measured = true,
 		.cpu = {true, 0, 0},
 		.mem = {true, 0, 0},

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/score/beta.h"
 #include "aggregator/policy/score/risk.h"
 #include "tests/conformance/values.h"
 

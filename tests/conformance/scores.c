@@ -170,7 +170,7 @@ static bool read_node(const struct scene *s, const cJSON *item, struct score_nod
 
 	memset(node, 0, sizeof(*node));
 	node->name = cJSON_GetStringValue(values_get(item, "name"));
-	node->rung = RUNG_WINDOW_15M;
+	node->fallback = FALLBACK_WINDOW_15M;
 	node->window = "";
 	node->contention = NAN;
 	if (!node->name) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "aggregator/policy/drain/drain_cron.h"
+#include "aggregator/policy/drain/drain_window.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -43,10 +43,10 @@ static void check_request(const char *text, size_t len)
 		assert(error.text[0] && strlen(field) < sizeof(field));
 		return;
 	}
-	assert(rq.mix.count > 0 && rq.mix.count <= SCORE_PLUGINS);
-	for (size_t i = 0; i < rq.mix.count; i++)
-		assert(rq.mix.weights[i] > 0 &&
-		       score_plugin_has(rq.mix.plugins[i], rq.mix.variant));
+	assert(rq.blend.count > 0 && rq.blend.count <= SCORE_PLUGINS);
+	for (size_t i = 0; i < rq.blend.count; i++)
+		assert(rq.blend.weights[i] > 0 &&
+		       score_plugin_has(rq.blend.plugins[i], rq.blend.variant));
 	scores_request_fini(&rq);
 }
 

@@ -366,10 +366,10 @@ static void check_place(struct scene *s, const struct drain_move *m, bool judge)
 	s->w.where[pod] = (int)node;
 }
 
-/* Where nothing is owed, the wave is repeated step by step; else what it leads to must be legal. */
+/* Where no room is reserved, the wave is repeated step by step; else what it leads to must be legal. */
 static void check_feasible(struct scene *s, const struct drain_plan *p)
 {
-	bool judge = p->owed.of_deletions + p->owed.of_evictions + p->owed.pending == 0;
+	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	bool marked[PLACE_WORLD_PODS] = {false};
 	struct place_checker c;
 	struct error why = {""};
@@ -470,7 +470,7 @@ static void check_frozen(const struct scene *s, const struct drain_plan *p,
 	for (size_t i = 0; n->verdict == DRAIN_UNNEEDED && i < n->move_count; i++) {
 		const struct drain_plan_node *to = drain_plan_find(p, n->moves[i].to);
 
-		if (to->verdict == DRAIN_GOES || to->verdict == DRAIN_UNNEEDED)
+		if (to->verdict == DRAIN_SELECTED || to->verdict == DRAIN_UNNEEDED)
 			fail_msg("seed %llu: pods of %s go to %s, and both could go",
 				 (unsigned long long)s->seed, n->name, to->name);
 	}
@@ -485,14 +485,14 @@ static void check_wave(const struct scene *s, const struct drain_plan *p)
 	for (size_t i = 0; i < w->destination_count; i++) {
 		const struct drain_plan_node *n = drain_plan_find(p, w->destinations[i].node);
 
-		if (n->verdict == DRAIN_GOES || n->verdict == DRAIN_UNNEEDED)
+		if (n->verdict == DRAIN_SELECTED || n->verdict == DRAIN_UNNEEDED)
 			fail_msg("seed %llu: pods go to %s, which is to go",
 				 (unsigned long long)s->seed, n->name);
 	}
 	for (size_t i = 0; i < p->node_count; i++)
 		check_frozen(s, p, &p->nodes[i]);
 	for (size_t i = 0; i < p->node_count; i++)
-		if (p->nodes[i].verdict != DRAIN_GOES && !p->nodes[i].reason_count)
+		if (p->nodes[i].verdict != DRAIN_SELECTED && !p->nodes[i].reason_count)
 			fail_msg("seed %llu: nobody says why %s stays", (unsigned long long)s->seed,
 				 p->nodes[i].name);
 	waves += w->node_count > 0;
@@ -638,11 +638,11 @@ static void assert_predicted(const struct scene *s, const char *node,
 	predicted++;
 }
 
-/* Where nothing was owed, and so came there first, what is said of it is exact. */
+/* Where no room was reserved, so that no pod came there first, what is said of it is exact. */
 static void check_destination(const struct scene *s, const struct drain_plan *p,
 			      const struct drain_destination *d)
 {
-	bool judge = p->owed.of_deletions + p->owed.of_evictions + p->owed.pending == 0;
+	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	size_t node = index_of(s, d->node);
 	struct use_node n = s->node_use[node];
 	const cJSON *allocatable = check_get(check_get(s->w.nodes[node], "status"), "allocatable");

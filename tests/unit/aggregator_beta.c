@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "aggregator/policy/score/beta.h"
+#include "aggregator/policy/score/risk.h"
 #include "tests/usage_fixture.h"
 
 static void test_distribution(void **state)

@@ -181,7 +181,7 @@ static void unmeasured_nodes_are_refused_beside_measured_ones(void **state)
 	node.measured = false;
 	assert_int_equal(check(), NODE_UNMEASURED);
 	assert_non_null(strstr(text, "not measured (none) while others are"));
-	node.rung = RUNG_ALLOCATION; /* none is measured */
+	node.fallback = FALLBACK_ALLOCATION; /* none is measured */
 	assert_int_equal(check(), NODE_PASSES);
 }
 

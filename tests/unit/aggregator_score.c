@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the conformance cases do not reach: the corrected variants, the ladder, names, arguments,
+ * Parts outside the conformance cases: the corrected variants, fallback levels, names, arguments,
  * narration.
  */
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static const struct score_node node_10_cpus = {
 	.cpu = {true, 20, 4},
 	.mem = {true, 40, 8},
 	.measured = true,
-	.rung = RUNG_WINDOW_15M,
+	.fallback = FALLBACK_WINDOW_15M,
 	.window = "15m",
 	.contention = NAN,
 };
@@ -230,7 +230,7 @@ static void test_unknown(void **state)
 	/* By CPU alone: 1 - 2000 / 8000 - 400 / 8000 */
 	assert_int_equal(score(LVRB, SCORE_KEP, &pod, &node).score, 70);
 	node.cpu = none;
-	node.rung = RUNG_EXPIRED;
+	node.fallback = FALLBACK_EXPIRED;
 	node.age_seconds = 400;
 	for (int v = SCORE_CORRECTED; v <= SCORE_KEP; v++) {
 		r = score(LVRB, (enum score_variant)v, &pod, &node);
@@ -255,12 +255,12 @@ static void read_page(struct node_page *page, enum score_variant variant, struct
 	score_node_from_view(&standalone, &n, NOW, &q, node);
 }
 
-/* One rung: how long the node has been measured, how old the newest measurement is. */
-static void test_ladder(void **state)
+/* One fallback level: how long the node has been measured, how old the newest measurement is. */
+static void test_fallback_levels(void **state)
 {
 	static const struct {
 		double history, age;
-		const char *rung, *window;
+		const char *fallback, *window;
 		double widening; /* 0: nothing known */
 	} cases[] = {
 		{3600, 2, "window 15m", "15m", 1},
@@ -284,12 +284,13 @@ static void test_ladder(void **state)
 		struct node_page page = view_fixture_node("n", NOW - (int64_t)(cases[i].age * SEC),
 							  cases[i].history, 1000, 100);
 		struct score_node node;
-		char text[SCORE_RUNG_LEN];
+		char text[SCORE_FALLBACK_LEN];
 
 		read_page(&page, SCORE_CORRECTED, &node);
-		score_rung_text(&node, text);
-		if (strcmp(text, cases[i].rung) != 0 || strcmp(node.window, cases[i].window) != 0)
-			fail_msg("case %zu: rung %s, window %s", i, text, node.window);
+		score_fallback_text(&node, text);
+		if (strcmp(text, cases[i].fallback) != 0 ||
+		    strcmp(node.window, cases[i].window) != 0)
+			fail_msg("case %zu: fallback %s, window %s", i, text, node.window);
 		assert_int_equal(node.cpu.known, cases[i].widening > 0);
 		assert_int_equal(node.mem.known, cases[i].widening > 0);
 		if (!node.cpu.known)
@@ -313,7 +314,7 @@ static void test_upstream_takes_late_numbers_as_measured(void **state)
 		struct score_node node;
 
 		read_page(&page, cases[i].variant, &node);
-		assert_int_equal(node.rung, RUNG_LATE);
+		assert_int_equal(node.fallback, FALLBACK_LATE);
 		assert_true(node.cpu.mean == 25);
 		assert_true(fabs(node.cpu.stddev - cases[i].stddev) < 1e-12);
 	}
@@ -333,10 +334,10 @@ static void test_pages_without_data(void **state)
 	assert_false(node.mem.known);
 	memset(&page.usage, 0, sizeof(page.usage));
 	read_page(&page, SCORE_CORRECTED, &node);
-	assert_int_equal(node.rung, RUNG_NONE);
+	assert_int_equal(node.fallback, FALLBACK_NONE);
 	page.end_ns = 0;
 	read_page(&page, SCORE_CORRECTED, &node);
-	assert_int_equal(node.rung, RUNG_NONE);
+	assert_int_equal(node.fallback, FALLBACK_NONE);
 	assert_true(node.age_seconds == 0);
 }
 
@@ -506,7 +507,7 @@ int main(void)
 		cmocka_unit_test(test_risk_variants),
 		cmocka_unit_test(test_risk_arguments),
 		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_ladder),
+		cmocka_unit_test(test_fallback_levels),
 		cmocka_unit_test(test_upstream_takes_late_numbers_as_measured),
 		cmocka_unit_test(test_pages_without_data),
 		cmocka_unit_test(test_names),

@@ -52,7 +52,7 @@ static struct score_node node_of(int64_t allocatable_milli, double cpu_percent)
 		.measured = true,
 		.cpu = {true, cpu_percent, 0},
 		.mem = {true, 0, 0},
-		.rung = RUNG_WINDOW_15M,
+		.fallback = FALLBACK_WINDOW_15M,
 		.window = "15m",
 		.contention = NAN,
 		.load = {.requests_known = true, .limits_known = true},

@@ -304,7 +304,7 @@ static void a_node_without_an_agent_is_estimated(void **state)
 	nodes[0] = read_node("n");
 	nodes[1] = read_node("silent");
 	score_nodes_estimate(nodes, 2);
-	assert_int_equal(nodes[1].rung, RUNG_NONE);
+	assert_int_equal(nodes[1].fallback, FALLBACK_NONE);
 	assert_true(nodes[1].estimated && !nodes[0].estimated);
 	/* Whatever it has free, it stays below the one that is measured, in every plugin. */
 	for (int p = 0; p < SCORE_PLUGINS; p++) {
@@ -319,7 +319,7 @@ static void a_node_without_an_agent_is_estimated(void **state)
 		strstr(score(PLUGIN_LIMIT_AWARE, nodes, 2, 1).reason, "not measured (none)"));
 	/* Where none is measured it is what there is: 6 of 8 CPUs are free. */
 	score_nodes_estimate(&nodes[1], 1);
-	assert_int_equal(nodes[1].rung, RUNG_ALLOCATION);
+	assert_int_equal(nodes[1].fallback, FALLBACK_ALLOCATION);
 	assert_int_equal(score(PLUGIN_TARGET_LOAD_PACKING, &nodes[1], 1, 0).score, 75);
 }
 

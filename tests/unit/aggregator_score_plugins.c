@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the corrected variants of the plugins that compare nodes promise, the allocation rung,
- * contention and sums.
+ * The corrected variants of the plugins that compare nodes, FALLBACK_ALLOCATION, contention and sums.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +55,7 @@ static struct score_node node_of(double cpu_percent, double mem_percent)
 		.measured = true,
 		.cpu = {true, cpu_percent, 0},
 		.mem = {true, mem_percent, 0},
-		.rung = RUNG_WINDOW_15M,
+		.fallback = FALLBACK_WINDOW_15M,
 		.window = "15m",
 		.contention = NAN,
 		.load = {.requests_known = true, .limits_known = true},
@@ -510,12 +509,12 @@ static void test_strain(void **state)
 }
 
 /* A node that lost its measurements. */
-static struct score_node unmeasured(int64_t cpu_requests, enum score_rung rung)
+static struct score_node unmeasured(int64_t cpu_requests, enum score_fallback fallback)
 {
 	struct score_node n = node_of(0, 0);
 
 	n.measured = n.cpu.known = n.mem.known = false;
-	n.rung = rung;
+	n.fallback = fallback;
 	n.load.of[SCORE_CPU].requests = cpu_requests;
 	n.load.of[SCORE_MEMORY].requests = GIB;
 	return n;
@@ -526,10 +525,12 @@ static void test_allocation(void **state)
 {
 	struct container_spec c = {
 		.requests = {.has_cpu = true, .has_mem = true, .cpu_milli = 500, .mem_bytes = GIB}};
-	struct score_node nodes[] = {unmeasured(1000, RUNG_EXPIRED), unmeasured(9500, RUNG_NONE),
-				     unmeasured(9501, RUNG_EXPIRED), unmeasured(0, RUNG_EXPIRED)};
+	struct score_node nodes[] = {unmeasured(1000, FALLBACK_EXPIRED),
+				     unmeasured(9500, FALLBACK_NONE),
+				     unmeasured(9501, FALLBACK_EXPIRED),
+				     unmeasured(0, FALLBACK_EXPIRED)};
 	static const int want[] = {80, 0, 0, 0};
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
 	(void)state;
 	pod = (struct pod_spec){.container_count = 1, .containers = &c};
@@ -540,10 +541,10 @@ static void test_allocation(void **state)
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(results[i].score, want[i]);
 	}
-	score_rung_text(&nodes[0], rung);
-	assert_string_equal(rung, "allocation");
-	score_rung_text(&nodes[3], rung);
-	assert_string_equal(rung, "expired");
+	score_fallback_text(&nodes[0], fallback);
+	assert_string_equal(fallback, "allocation");
+	score_fallback_text(&nodes[3], fallback);
+	assert_string_equal(fallback, "expired");
 	/* Memory is the fuller one of the first. */
 	assert_string_equal(results[0].reason,
 			    "estimated from requests, as the node is not measured (allocation): "
@@ -558,9 +559,9 @@ static void test_allocation(void **state)
 /* Beside measured nodes: below all of them, and spread by requests there. */
 static void test_allocation_beside_measured(void **state)
 {
-	struct score_node nodes[] = {node_of(10, 10), unmeasured(9000, RUNG_NONE),
-				     unmeasured(9000, RUNG_EXPIRED), unmeasured(3000, RUNG_NONE),
-				     node_of(70, 10)};
+	struct score_node nodes[] = {node_of(10, 10), unmeasured(9000, FALLBACK_NONE),
+				     unmeasured(9000, FALLBACK_EXPIRED),
+				     unmeasured(3000, FALLBACK_NONE), node_of(70, 10)};
 
 	(void)state;
 	score_nodes_estimate(nodes, 5);
@@ -599,11 +600,11 @@ static struct score_node random_node(uint32_t *seed, bool *lacking)
 	else if (lack == 1)
 		n.mem.known = false;
 	else if (lack == 2)
-		n = unmeasured(0, RUNG_EXPIRED);
+		n = unmeasured(0, FALLBACK_EXPIRED);
 	else if (lack == 3)
 		n.cpu_allocatable_milli = 0;
 	else if (lack == 4)
-		n = unmeasured((int64_t)(10000 * fixture_random(seed)), RUNG_ALLOCATION);
+		n = unmeasured((int64_t)(10000 * fixture_random(seed)), FALLBACK_ALLOCATION);
 	*lacking = lack < 5;
 	return n;
 }
@@ -628,7 +629,7 @@ static void test_unknown_never_wins(void **state)
 		lacking[0] = false;
 		args.quantiles = round % 2;
 		for (int p = 0; p < SCORE_PLUGINS; p++) {
-			/* The allocation rung lacks nothing that these read. */
+			/* FALLBACK_ALLOCATION has all that these plugins read. */
 			bool static_data = p == ALLOC || p == LIMIT;
 			bool needs_cpu = p == TLP || p == PEAKS || p == LROC;
 			int64_t known = -1, unknown = -1;
@@ -637,7 +638,8 @@ static void test_unknown_never_wins(void **state)
 			for (size_t i = 0; i < count; i++) {
 				bool lacks =
 					lacking[i] &&
-					!(static_data && nodes[i].rung == RUNG_ALLOCATION) &&
+					!(static_data &&
+					  nodes[i].fallback == FALLBACK_ALLOCATION) &&
 					!(nodes[i].measured && nodes[i].cpu_allocatable_milli &&
 					  (nodes[i].cpu.known || !needs_cpu) &&
 					  (nodes[i].mem.known || p != LROC));

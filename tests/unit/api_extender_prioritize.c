@@ -96,7 +96,7 @@ static void nodes_that_stay_rank_above_candidates(void **state)
 {
 	(void)state;
 	expect(DRAIN_UNNEEDED, DRAIN_NEEDED, STEPS("5", "10"));
-	expect(DRAIN_GOES, DRAIN_NEEDED, STEPS("5", "10"));
+	expect(DRAIN_SELECTED, DRAIN_NEEDED, STEPS("5", "10"));
 	expect(DRAIN_NEEDED, DRAIN_UNNEEDED, STEPS("10", "5"));
 }
 
@@ -104,7 +104,7 @@ static void candidates_alone_have_all_steps(void **state)
 {
 	(void)state;
 	expect(DRAIN_NEEDED, DRAIN_NEEDED, STEPS("10", "1"));
-	expect(DRAIN_UNNEEDED, DRAIN_GOES, STEPS("10", "1"));
+	expect(DRAIN_UNNEEDED, DRAIN_SELECTED, STEPS("10", "1"));
 }
 
 /* bravo stays, and would use up to 3.6 of its 3.8 CPUs with the pod. */

@@ -63,8 +63,8 @@ static int number(const char *path)
 static void test_all_nodes(void **state)
 {
 	static const char *const names[] = {"alpha", "bravo", "delta", "gone", "mute"};
-	static const char *const rungs[] = {"window 15m", "late 60s", "since start", "expired",
-					    "none"};
+	static const char *const fallbacks[] = {"window 15m", "late 60s", "since start", "expired",
+						"none"};
 	static const int scores[] = {65, 44, 67, 0, 0}, limits[] = {70, 95, 1, 0, 0};
 	char path[64];
 
@@ -79,7 +79,7 @@ static void test_all_nodes(void **state)
 		snprintf(path, sizeof(path), "items.%d.node", i);
 		assert_string_equal(text(path), names[i]);
 		snprintf(path, sizeof(path), "items.%d.plugins.0.rung", i);
-		assert_string_equal(text(path), rungs[i]);
+		assert_string_equal(text(path), fallbacks[i]);
 		snprintf(path, sizeof(path), "items.%d.plugins.1.score", i);
 		assert_int_equal(number(path), limits[i]);
 		snprintf(path, sizeof(path), "items.%d.score", i);

@@ -385,7 +385,7 @@ static double number(const struct api_fixture *f, const char *path)
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* Our own answer gives back what it said, within its six decimals, and the same rungs. */
+/* Our own answer gives back what it said, within its six decimals, and the same fallback levels. */
 static void test_own_watcher(void **state)
 {
 	struct view *live = cluster_fixture_new(), *v;

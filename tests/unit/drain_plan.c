@@ -465,12 +465,12 @@ static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
 	step(NOW + NS_PER_SEC);
 	assert_int_equal(evictions(), 1);
-	assert_int_equal(plan->owed.of_evictions, 1);
-	assert_int_equal(plan->owed.placed, 1);
-	/* Its successor is there: nothing is owed any more. */
+	assert_int_equal(plan->reserved.of_evictions, 1);
+	assert_int_equal(plan->reserved.placed, 1);
+	/* Its successor is there: no room is reserved any more. */
 	put_pod("web-3", "web", "b", 1500);
 	step(NOW + 2 * NS_PER_SEC);
-	assert_int_equal(plan->owed.of_evictions, 0);
+	assert_int_equal(plan->reserved.of_evictions, 0);
 	step(NOW + 4 * MINUTE);
 	assert_int_equal(evictions(), 0);
 }

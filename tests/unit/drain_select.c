@@ -9,9 +9,8 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/drain/drain_budget.h"
-#include "aggregator/policy/drain/drain_order.h"
 #include "aggregator/policy/drain/drain_select.h"
+#include "aggregator/policy/drain/drain_order.h"
 #include "tests/drain_fixture.h"
 
 #define SEC INT64_C(1000000000)

@@ -163,9 +163,9 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
 	put_unschedulable("web-3", "web");
 	step(NOW + 10 * NS_PER_SEC);
-	assert_int_equal(plan->owed.waiting, 0);
+	assert_int_equal(plan->reserved.waiting, 0);
 	step(NOW + 11 * NS_PER_SEC);
-	assert_int_equal(plan->owed.waiting, 1);
+	assert_int_equal(plan->reserved.waiting, 1);
 	assert_int_equal(plan->wave.node_count, 0);
 	assert_verdict("b", "notExamined");
 	assert_reason(
@@ -175,11 +175,11 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	/* For as long as it waits. */
 	for (int i = 1; i <= 5; i++)
 		step(NOW + 2 * i * MINUTE);
-	assert_int_equal(plan->owed.waiting, 1);
+	assert_int_equal(plan->reserved.waiting, 1);
 	put_pod("web-3", "web", "b", 100);
 	step(NOW + 11 * MINUTE);
-	assert_int_equal(plan->owed.waiting, 0);
-	assert_string_equal(plan->owed.error.text, "");
+	assert_int_equal(plan->reserved.waiting, 0);
+	assert_string_equal(plan->reserved.error.text, "");
 	assert_true(plan->wave.node_count > 0);
 }
 
@@ -212,7 +212,7 @@ static void an_evicted_pod_stops_all_after_a_restart_as_well(void **unused)
 	step(NOW + 10 * NS_PER_SEC);
 	restart(NOW + 10 * NS_PER_SEC);
 	step(NOW + 11 * NS_PER_SEC);
-	assert_int_equal(plan->owed.waiting, 1);
+	assert_int_equal(plan->reserved.waiting, 1);
 }
 
 #define DISRUPTED                                                                                  \
@@ -241,7 +241,7 @@ static void a_preempted_pod_without_a_node_stops_nothing(void **unused)
 	put_unschedulable("web-2", "web");
 	step(NOW + 11 * NS_PER_SEC);
 	assert_int_equal(plan->evictions, 1);
-	assert_int_equal(plan->owed.waiting, 0);
+	assert_int_equal(plan->reserved.waiting, 0);
 	assert_true(plan->wave.node_count > 0);
 }
 
@@ -276,7 +276,7 @@ static void a_balloon_without_a_node_stops_nothing(void **unused)
 		    "'reason':'Unschedulable','lastTransitionTime':'2026-01-31T12:00:01Z'}]");
 	step(NOW + 11 * NS_PER_SEC);
 	assert_int_equal(plan->evictions, 1);
-	assert_int_equal(plan->owed.waiting, 0);
+	assert_int_equal(plan->reserved.waiting, 0);
 }
 
 /* Its pod came a minute after the node was found unneeded, from one that was drained. */

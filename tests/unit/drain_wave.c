@@ -222,7 +222,7 @@ static void a_budget_tells_before_and_after(void **unused)
 	(void)unused;
 	put_three(3, true);
 	step(NOW);
-	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	assert_cost(2, 3, 1, false);
 	assert_non_null(strstr(plan->narration, "PodDisruptionBudget default/web: 2 leave, 3 may "
 						"at once, and 1 more then.\n"));
@@ -237,7 +237,7 @@ static void upstream_tells_it_as_well(void **unused)
 	config.rules.max_drain_parallelism = 10;
 	put_three(2, true);
 	step(NOW);
-	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	assert_cost(2, 2, 0, false);
 }
 
@@ -248,7 +248,7 @@ static void pods_that_are_not_ready_cost_nothing(void **unused)
 	put_three(1, false);
 	config.rules.owner_share = 1;
 	step(NOW);
-	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	assert_cost(2, 1, 1, false);
 }
 
@@ -262,7 +262,7 @@ static void an_owner_allows_no_less_than_none(void **unused)
 	put_pod("web-3", "web", "full", 10, false);
 	config.rules.owner_share = 0.1;
 	step(NOW);
-	assert_int_equal(count_verdict(DRAIN_GOES), 2);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	c = &plan->wave.costs[1];
 	assert_string_equal(c->name, "web");
 	assert_int_equal(c->pods, 2);
@@ -310,14 +310,14 @@ static void a_wave_ends_when_time_is_up(void **unused)
 	put_many(8);
 	config.rules.simulation_min_nodes = 1;
 	step(NOW);
-	assert_int_equal(count_verdict(DRAIN_GOES), 8);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 8);
 	drain_plan_free(plan);
 	plan = NULL;
 	/* Seven times while candidates are asked, and twice for the wave; the third is too late. */
 	calls_in_time = 7 + 2 + 1;
 	step(NOW + MINUTE);
 	assert_true(plan->complete);
-	assert_int_equal(count_verdict(DRAIN_GOES), 3);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
 	assert_int_equal(count_verdict(DRAIN_UNNEEDED), 5);
 	assert_reason("n07", "NotExamined", "time was up before it was tried beside the wave");
 	assert_true(node("n07")->since_ns == NOW - 30 * MINUTE);
@@ -333,7 +333,7 @@ static void some_are_tried_in_any_case(void **unused)
 	step(NOW);
 	assert_false(plan->complete);
 	assert_int_equal(plan->examined, 4);
-	assert_int_equal(count_verdict(DRAIN_GOES), 4);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 4);
 }
 
 static void half_an_atomic_group_does_not_go_for_want_of_time(void **unused)
@@ -360,10 +360,10 @@ static void half_an_atomic_group_does_not_go_for_want_of_time(void **unused)
 	config.rules.simulation_min_nodes = 1;
 	calls_in_time = 3 + 1 + 1;
 	step(NOW);
-	assert_int_equal(count_verdict(DRAIN_GOES), 0);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 0);
 	calls_in_time = -1;
 	step(NOW + MINUTE);
-	assert_int_equal(count_verdict(DRAIN_GOES), 4);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 4);
 }
 
 /* --- whom it freezes */
@@ -440,7 +440,7 @@ static void a_group_stays_for_one_of_its_nodes(void **unused)
 	/* Its timer ran on meanwhile for those that could. */
 	put_node("b2", "batch", "");
 	step(NOW + MINUTE);
-	assert_int_equal(count_verdict(DRAIN_GOES), 3);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
 	assert_true(node("b1")->since_ns == NOW - 30 * MINUTE);
 }
 
@@ -460,7 +460,7 @@ static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
 		      "group \"batch\" goes as a whole, and node b2 cannot go now");
 	put_budget("web", 2);
 	step(NOW + MINUTE);
-	assert_int_equal(count_verdict(DRAIN_GOES), 3);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
 }
 
 /* --- what is not known, and what never changes */

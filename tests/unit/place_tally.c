@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/place/place_tally.h"
+#include "aggregator/policy/place/place_internal.h"
 
 enum { DOMAINS_MAX = 5000, STEPS = 40000 };
 

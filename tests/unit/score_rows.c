@@ -133,7 +133,7 @@ static void assert_same(const struct score_node *a, const struct score_node *b)
 	assert_int_equal(a->measured, b->measured);
 	assert_metric(&a->cpu, &b->cpu);
 	assert_metric(&a->mem, &b->mem);
-	assert_int_equal(a->rung, b->rung);
+	assert_int_equal(a->fallback, b->fallback);
 	assert_string_equal(a->window, b->window);
 	assert_true(same(a->age_seconds, b->age_seconds));
 	assert_int_equal(a->pending_cpu_milli, b->pending_cpu_milli);

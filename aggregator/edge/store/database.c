@@ -6,7 +6,7 @@
  *	plan_state	name, saved_ns, state as JSON: "slack" (planner/slack_memory.h), "drain"
  *			(policy/drain/drain_state.h), "workloads" (state/workload_memory.h)
  *	drain_decision	the newest decisions, numbered from 1; event is a verdict or what happened,
- *			reason a code of drain_reason.h or "" (drain.h)
+ *			reason a code of drain_options.h or "" (drain.h)
  *
  * Version 1 has no plan_state, version 2 no drain_decision; both are added. An unknown version is
  * set aside untouched.

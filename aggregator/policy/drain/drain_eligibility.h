@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first look at a candidate, before any simulation; the first reason that applies is told:
+ * Checks of a candidate before any simulation; the first reason that applies is reported:
  *
  *   NoNodeInfo or UnexpectedError, RecentlyUnremovable, CurrentlyBeingDeleted,
  *   ScaleDownDisabledAnnotation, NotAutoscaled, UnexpectedError (no utilisation),
@@ -8,16 +8,13 @@
  *
  *   upstream   a node is in deletion while its taint ToBeDeletedByClusterAutoscaler is younger than
  *              5 minutes
- *   corrected  - in deletion are also nodes with a deletionTimestamp, tainted by Karpenter, or
- *              annotated evenkeel.io/draining, whatever the age of a taint: somebody is at it, or
- *              left it behind
- *              - a node that failed lately is told with the reason of then (drain_unremovable.h),
- *                and only where nothing else is told now
- *              - karpenter.sh/do-not-disrupt forbids, too; and of scale-down-disabled any value but
- *                "false"
- *              - a node with a pod that cannot be read is UnexpectedError
- *              - a node whose agent is silent, where others report, is not known to be idle
- *                (NotMeasured)
+ *   corrected  - nodes with a deletionTimestamp, tainted by Karpenter, or annotated
+ *                evenkeel.io/draining are in deletion, too, at any age of a taint
+ *              - a recent failure keeps its reason (drain_timers.h), and is reported last
+ *              - karpenter.sh/do-not-disrupt forbids a drain, as does every value of
+ *                scale-down-disabled but "false"
+ *              - a node with an unreadable pod is UnexpectedError
+ *              - a node with a silent agent, where others report, is NotMeasured
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
@@ -28,10 +25,57 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "aggregator/policy/drain/drain_reason.h"
-#include "aggregator/policy/drain/drain_unremovable.h"
-#include "aggregator/policy/drain/drain_utilization.h"
+#include "aggregator/policy/drain/drain_timers.h"
 #include "shared/error.h"
+
+/* --- utilisation */
+
+/*
+ * The share of a node that its pods request: the larger of CPU and memory, or that of GPUs or devices
+ * alone.
+ *
+ *     share = (sum of requests - left out) / (allocatable - left out)
+ *
+ * Pods of DaemonSets and mirror pods are left out as the options say; overdue pods count in no sum.
+ *
+ *   upstream   ended pods count, too; a node with a GPU's label and without GPUs is idle; the
+ *              denominator may become 0 or negative
+ *   corrected  only active pods count; a node without GPUs is judged by CPU and memory; an empty
+ *              denominator is an error
+ */
+
+/* Devices of dynamic resource allocation on a node, by pool. */
+struct drain_device_pool {
+	const char *name;
+	int64_t devices, allocated;
+};
+
+struct drain_devices {
+	const struct drain_device_pool *pools; /* of the node; none: it has no devices */
+	size_t count;
+	bool incomplete; /* not all slices of a pool are published */
+};
+
+enum drain_gpu {
+	DRAIN_GPU_DETECT, /* by label, or by what is allocatable */
+	DRAIN_GPU_NONE,
+	DRAIN_GPU_EXTENDED, /* a node with GPUs as an extended resource */
+};
+
+struct drain_utilization {
+	double cpu, memory; /* shares; 0 where GPUs or devices decide */
+	double share; /* what decides */
+	const char *resource; /* by which; borrowed from the options, the devices, or static */
+	bool gpu; /* the threshold is that of GPUs */
+};
+
+/* devices may be NULL. -EINVAL, with the resource that cannot be divided: the node is not drained. */
+int drain_utilization(const struct drain_options *o, const struct kube_node *node,
+		      const struct kube_pod *const *pods, size_t count,
+		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
+		      struct drain_utilization *out, struct error *error);
+
+/* --- eligibility */
 
 struct drain_candidate {
 	const struct kube_node *node; /* NULL: the API does not know it */
@@ -39,7 +83,7 @@ struct drain_candidate {
 	size_t pod_count;
 	bool grouped; /* it is in a group (drain_groups.h) */
 	bool silent; /* others are measured, and this one is not */
-	const char *hidden; /* what is known of a pod on it that cannot be read; NULL: all can be */
+	const char *hidden; /* about an unreadable pod on it; NULL: none */
 	const struct drain_devices *devices; /* NULL: none */
 	enum drain_gpu gpu;
 };
@@ -57,23 +101,17 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 		       const struct drain_unremovable *failed, int64_t now_ns,
 		       struct drain_eligible *out);
 
-/*
- * Whether a drain of the node is done: it is cordoned, none but its own pods are left, and nobody
- * else takes it away.
- */
+/* Whether a drain is done: cordoned, only DaemonSet and mirror pods are left, no other actor. */
 bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
 		      size_t count);
 
-/* Whether somebody takes the node away already; why (may be NULL) says how one knows. */
+/* Whether an actor removes the node already; the reason says by which mark. */
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
 			  struct error *error);
-/* Whether an annotation of the node forbids to drain it. */
+/* Whether an annotation forbids a drain. */
 bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
 		       struct error *error);
-/*
- * The value of a taint of cluster-autoscaler's as Unix time; -ENOENT without it, -EINVAL for one
- * that is no time.
- */
+/* A taint's value as Unix time; -ENOENT: no such taint, -EINVAL: no time. */
 int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out_ns);
 
 #define DRAIN_TAINT_DELETION  "ToBeDeletedByClusterAutoscaler"

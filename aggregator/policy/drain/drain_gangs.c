@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods that do no work without those of the node (gangs.h) leave with them: they are evicted, too,
- * and placed anew in the same simulation, perhaps where they were. One that must stay keeps the
- * node.
+ * Pods that do no work without pods of the node (gangs.h) are evicted with them, and placed in the
+ * same simulation, perhaps on their own node. If one of them must stay the node stays, too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
-/* With a node in deletion. */
 static bool leaves_already(const void *run, const struct kube_pod *pod)
 {
 	const struct drain_run *r = run;
@@ -59,9 +57,7 @@ static void explain_block(struct drain_case *c, const struct kube_pod *pod,
 			 pod->object.namespace, pod->object.name, pod->node)
 		->pod = pod;
 	if (b)
-		drain_add_reason(c, b->status.reason, "%s",
-				 *b->why ? b->why : drain_reason_name(b->status.reason))
-			->pod = pod;
+		drain_explain_stay(c, pod, b->status.reason, b->why);
 	drain_gangs_explain(c);
 }
 

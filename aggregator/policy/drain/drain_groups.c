@@ -74,26 +74,10 @@ const char *drain_group_name(const struct kube_node *node, const char *const *la
 	return "";
 }
 
-static size_t place_of(const struct drain_groups *g, const char *name, bool *found)
-{
-	size_t low = 0, high = g->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(g->of[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*found = low < g->count && strcmp(g->of[low].name, name) == 0;
-	return low;
-}
-
 uint32_t drain_groups_find(const struct drain_groups *g, const char *name)
 {
 	bool found;
-	size_t at = place_of(g, name, &found);
+	size_t at = drain_find_name(g->of, g->count, sizeof(*g->of), name, &found);
 
 	return found ? (uint32_t)at : DRAIN_NO_GROUP;
 }
@@ -101,14 +85,11 @@ uint32_t drain_groups_find(const struct drain_groups *g, const char *name)
 uint32_t drain_groups_add(struct drain_groups *g, const char *name)
 {
 	bool found;
-	size_t at = place_of(g, name, &found);
+	size_t at = drain_find_name(g->of, g->count, sizeof(*g->of), name, &found);
 
 	if (found)
 		return (uint32_t)at;
-	if (g->count == g->room) {
-		g->room = g->room ? 2 * g->room : 8;
-		g->of = mem_realloc(g->of, g->room * sizeof(*g->of));
-	}
+	g->of = mem_grow(g->of, g->count, &g->room, sizeof(*g->of));
 	memmove(&g->of[at + 1], &g->of[at], (g->count - at) * sizeof(*g->of));
 	g->count++;
 	g->of[at] = (struct drain_group){.name = mem_strdup(name), .max = -1};

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of nodes that grow and shrink together, the least they may shrink to, and whether one more
- * node may go now.
+ * Groups of nodes that grow and shrink together, their least size, and whether one more node may go.
  *
- * A node is of the group that the first of drain.groupLabels it carries names; a node with none is
- * of the group "". Nodes of the control plane are of no group: nobody drains them. What
- * drain.groups says of a name that no node has is kept, and harmless.
+ * A node's group is the value of the first of drain.groupLabels that it has, else "". Nodes of the
+ * control plane have no group and are never drained. Rules of drain.groups without nodes are harmless.
  *
  *     room of a group     size - in deletion - min
  *     room of the cluster max(0, sum over nodes - drain.clusterMin), of each resource, all or nothing
@@ -18,7 +16,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/object.h"
-#include "aggregator/policy/drain/drain_reason.h"
+#include "aggregator/policy/drain/drain_options.h"
 #include "shared/error.h"
 
 /* A row of drain.groups. */
@@ -57,33 +55,29 @@ int drain_groups_check(const struct drain_group_rule *rules, size_t count, struc
 /* No nodes yet; what is left is unlimited. */
 void drain_groups_init(struct drain_groups *g, const struct drain_group_rule *rules, size_t count);
 void drain_groups_fini(struct drain_groups *g);
-/* By which a node is of the control plane; NULL: it is not. Such a node is in no group. */
+/* The label that makes it a node of the control plane; NULL: none. */
 const char *drain_control_plane_label(const struct kube_node *node);
-/* NULL: the node is of none. The value of a label of the node, or "". */
+/* The name of its group, owned by the node; NULL: no group. */
 const char *drain_group_name(const struct kube_node *node, const char *const *labels, size_t count);
-/* The group's number, which later ones may shift; it is made where there is none. */
+/* Finds or adds the group; later additions may shift its number. */
 uint32_t drain_groups_add(struct drain_groups *g, const char *name);
 uint32_t drain_groups_find(const struct drain_groups *g, const char *name); /* DRAIN_NO_GROUP */
-/* One node more that the API knows. */
+/* Adds a node to the group. */
 void drain_groups_count(struct drain_groups *g, uint32_t group, bool in_deletion);
-/* Sums over the nodes that stay counted (not in deletion), and the least that must remain. */
+/* sums: over nodes that are not in deletion; min: what must remain. */
 void drain_groups_set_floor(struct drain_groups *g, const struct drain_floor *sums,
 			    const struct drain_floor *min);
 
 /*
- * One more node of the group goes, where the group's and the cluster's room allow it: NONE, and the
- * room is used. Else GROUP_MIN_SIZE, MINIMAL_LIMIT, or NOT_AUTOSCALED for DRAIN_NO_GROUP, with the
- * numbers in why (may be NULL). `node` is what the node gives (nodes 1).
+ * NONE: the room of group and cluster allows one more node, and is used. Else GROUP_MIN_SIZE,
+ * MINIMAL_LIMIT, or NOT_AUTOSCALED for DRAIN_NO_GROUP, with the numbers. node: its size (nodes 1).
  */
 enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
 				      const struct drain_floor *node, struct error *why);
-/* Takes an acceptance back. */
+/* Undoes drain_groups_accept(). */
 void drain_groups_release(struct drain_groups *g, uint32_t group, const struct drain_floor *node);
 
-/*
- * Whether that many nodes are all of the group: its size, or all that ever registered (others
- * failed to).
- */
+/* Whether that many nodes are the whole group: its size, or all registered nodes. */
 bool drain_group_is_covered(const struct drain_group *g, int64_t nodes);
 
 #endif

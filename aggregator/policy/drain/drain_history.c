@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was decided, and when. A step that says of every node what the one before said adds nothing:
- * a record is a verdict, or the reason that decides, becoming another. A node that is seen for the
- * first time, and is needed, is no news. What could not be examined was not decided about.
- *
- * A record is kept twice: among the newest of the state, which snapshots have, and with the step,
- * for whoever keeps more of them.
+ * Decisions and their times. A record is a change of a node's verdict or decisive reason; a new node
+ * that is needed, and a node that was not examined, add none. Each record is kept twice: in the
+ * bounded history of the state, for snapshots, and with the step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +14,7 @@ enum { TEXT_MAX = 512, WAVE_NAMES = 16 };
 
 static const char *const event_names[DRAIN_EVENTS] = {
 	[DRAIN_EVENT_NEEDED] = "needed",   [DRAIN_EVENT_UNNEEDED] = "unneeded",
-	[DRAIN_EVENT_GOES] = "drain",	   [DRAIN_EVENT_ON_ITS_WAY] = "inDeletion",
+	[DRAIN_EVENT_SELECTED] = "drain",  [DRAIN_EVENT_IN_DELETION] = "inDeletion",
 	[DRAIN_EVENT_WAVE] = "wave",	   [DRAIN_EVENT_EVICTED] = "evicted",
 	[DRAIN_EVENT_GONE] = "gone",	   [DRAIN_EVENT_KEPT] = "kept",
 	[DRAIN_EVENT_DRAINED] = "drained",
@@ -51,7 +48,7 @@ static struct drain_record copy_of(const struct drain_record *r)
 	return copy;
 }
 
-static void note_in_history(struct drain_state *s, const struct drain_record *record)
+void drain_history_add(struct drain_state *s, const struct drain_record *record)
 {
 	if (!s->history)
 		s->history = mem_zalloc(DRAIN_HISTORY_MAX, sizeof(*s->history));
@@ -67,13 +64,10 @@ static void note_in_history(struct drain_state *s, const struct drain_record *re
 
 void drain_state_note(struct drain_state *s, const struct drain_record *record)
 {
-	note_in_history(s, record);
+	drain_history_add(s, record);
 	if (s->fresh_count == DRAIN_RECORDS_MAX)
 		return;
-	if (s->fresh_count == s->fresh_room) {
-		s->fresh_room = s->fresh_room ? 2 * s->fresh_room : 16;
-		s->fresh = mem_realloc(s->fresh, s->fresh_room * sizeof(*s->fresh));
-	}
+	s->fresh = mem_grow(s->fresh, s->fresh_count, &s->fresh_room, sizeof(*s->fresh));
 	s->fresh[s->fresh_count++] = copy_of(record);
 }
 
@@ -93,26 +87,18 @@ struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count
 	return of;
 }
 
-/* --- what was said last */
-
-static void free_told(struct drain_told **told)
-{
-	struct drain_told *t = *told, *next;
-
-	HASH_CLEAR(hh, *told);
-	for (; t; t = next) {
-		next = t->hh.next;
-		free(t);
-	}
-}
+/* --- the last verdicts */
 
 void drain_history_clear(struct drain_state *s)
 {
+	struct drain_told *t, *next;
+
 	free_records(s->history, s->history_count);
 	free(s->history);
 	free_records(s->fresh, s->fresh_count);
 	free(s->fresh);
-	free_told(&s->told);
+	HASH_RELEASE (s->told, t, next)
+		free(t);
 	free(s->wave);
 }
 
@@ -145,9 +131,12 @@ struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 static bool event_of(enum drain_verdict v, enum drain_event *event)
 {
 	static const enum drain_event events[] = {
-		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED, [DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
-		[DRAIN_GOES] = DRAIN_EVENT_GOES,     [DRAIN_ON_ITS_WAY] = DRAIN_EVENT_ON_ITS_WAY,
-		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,     [DRAIN_DRAINED] = DRAIN_EVENT_DRAINED,
+		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED,
+		[DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
+		[DRAIN_SELECTED] = DRAIN_EVENT_SELECTED,
+		[DRAIN_IN_DELETION] = DRAIN_EVENT_IN_DELETION,
+		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,
+		[DRAIN_DRAINED] = DRAIN_EVENT_DRAINED,
 	};
 
 	if (v == DRAIN_NOT_ASKED)
@@ -156,8 +145,7 @@ static bool event_of(enum drain_verdict v, enum drain_event *event)
 	return true;
 }
 
-/* The reason of a pod that holds the node says more than that one does. */
-static const struct drain_why *reason_of(const struct drain_plan_node *n)
+const struct drain_why *drain_decisive(const struct drain_plan_node *n)
 {
 	if (n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD)
 		return &n->reasons[1];
@@ -166,9 +154,9 @@ static const struct drain_why *reason_of(const struct drain_plan_node *n)
 
 static void write_text(const struct drain_plan_node *n, const struct drain_why *why, struct buf *b)
 {
-	if (n->verdict == DRAIN_GOES && !n->move_count)
+	if (n->verdict == DRAIN_SELECTED && !n->move_count)
 		buf_add_str(b, "nothing on it has to move");
-	else if (n->verdict == DRAIN_GOES)
+	else if (n->verdict == DRAIN_SELECTED)
 		buf_printf(b, "%zu %s", n->move_count,
 			   drain_plural((int64_t)n->move_count, "pod moves", "pods move"));
 	if (why && why != &n->reasons[0])
@@ -178,7 +166,7 @@ static void write_text(const struct drain_plan_node *n, const struct drain_why *
 
 static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 {
-	const struct drain_why *why = reason_of(n);
+	const struct drain_why *why = drain_decisive(n);
 	struct drain_record record = {.time_ns = r->now_ns,
 				      .reason = why ? why->code : DRAIN_NONE,
 				      .node = (char *)n->name};

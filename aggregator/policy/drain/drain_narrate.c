@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan in sentences, a line each: what was placed first, how the nodes divide, the wave with
- * every pod, what its destinations will use, what it costs, and what held others back. As long as
- * the wave, not as the cluster: of the nodes that stay each reason is counted.
+ * The plan in sentences, a line each: reserved pods, numbers of nodes by verdict and reason, the wave
+ * with its pods, its destinations, its costs, and limits reached. The length depends on the wave, not
+ * on the cluster.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const double GIB = 1073741824.0;
 
 enum { PODS_TOLD = 8, IDLE_TOLD = 16 };
 
-static void tell_owed(const struct drain_owed *o, struct buf *b)
+static void tell_reserved(const struct drain_reserved *o, struct buf *b)
 {
 	if (o->of_deletions + o->of_evictions + o->pending + o->placeholders + o->waiting == 0)
 		return;
@@ -26,14 +26,6 @@ static void tell_owed(const struct drain_owed *o, struct buf *b)
 		   o->of_deletions, o->of_evictions, o->pending, o->placeholders);
 	if (*o->error.text)
 		buf_printf(b, "%s.\n", o->error.text);
-}
-
-/* Of a node that a pod holds, the pod's. */
-static enum drain_reason decisive(const struct drain_plan_node *n)
-{
-	bool pod = n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD;
-
-	return n->reasons[pod ? 1 : 0].code;
 }
 
 static void tell_idle(const struct drain_plan *p, size_t count, struct buf *b)
@@ -59,18 +51,18 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 
 		verdicts[n->verdict]++;
 		idle += n->idle_in_fact;
-		if (n->reason_count && n->verdict != DRAIN_GOES)
-			reasons[decisive(n)]++;
+		if (n->reason_count && n->verdict != DRAIN_SELECTED)
+			reasons[drain_decisive(n)->code]++;
 	}
 	buf_printf(b, "Of %zu %s %zu could go, %zu of them now; needed: %zu, ", p->node_count,
 		   drain_plural((int64_t)p->node_count, "node", "nodes"),
-		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_GOES], verdicts[DRAIN_GOES],
+		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_SELECTED], verdicts[DRAIN_SELECTED],
 		   verdicts[DRAIN_NEEDED]);
 	if (verdicts[DRAIN_KEPT])
 		buf_printf(b, "kept: %zu, ", verdicts[DRAIN_KEPT]);
 	if (verdicts[DRAIN_DRAINED])
 		buf_printf(b, "drained: %zu, ", verdicts[DRAIN_DRAINED]);
-	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_ON_ITS_WAY],
+	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_IN_DELETION],
 		   verdicts[DRAIN_NOT_ASKED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])
@@ -160,7 +152,7 @@ void drain_narrate(struct drain_run *r)
 	if (!p->capped && r->corrected)
 		buf_add_str(&text,
 			    "Real use is not asked for: it is off, or no node is measured.\n");
-	tell_owed(&p->owed, &text);
+	tell_reserved(&p->reserved, &text);
 	tell_verdicts(p, &text);
 	tell_wave(p, &text);
 	tell_throttle(&p->throttle, &text);

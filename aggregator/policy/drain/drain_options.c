@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/policy/drain/drain_options.h"
 
+#include <string.h>
+
 static const int64_t SECOND_NS = 1000000000;
 
 static const char *const gpu_labels[] = {
@@ -43,4 +45,43 @@ void drain_options_upstream(struct drain_options *o)
 	o->simulation_ns = 30 * SECOND_NS;
 	o->simulation_min_nodes = 0;
 	o->eviction_ttl_ns = 0;
+}
+
+/* --- reasons */
+
+static const struct {
+	const char *name, *unblock;
+} rows[] = {
+#define X(name, text, unblock) [DRAIN_##name] = {text, unblock},
+	DRAIN_REASON_TABLE(X)
+#undef X
+};
+
+const char *drain_reason_name(enum drain_reason r)
+{
+	return rows[r].name;
+}
+
+const char *drain_reason_unblock(enum drain_reason r)
+{
+	return rows[r].unblock;
+}
+
+size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found)
+{
+	size_t low = 0, high = count;
+	int order = 1;
+
+	*found = false;
+	while (low < high && !*found) {
+		size_t middle = low + (high - low) / 2;
+
+		order = strcmp(*(const char *const *)((const char *)array + middle * size), name);
+		*found = order == 0;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return *found ? high : low;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the drain planner's rules can be told; one struct for all of them.
+ * Options of the drain planner's rules, and the reasons of its decisions.
  *
- * Two variants of one engine, and each module says at its top where they differ:
- *   upstream   cluster-autoscaler's, quirk for quirk
- *   corrected  without its defects, and what is missing or contradicts itself refuses
+ * One engine has two variants; each module states at its top where they differ:
+ *   upstream   cluster-autoscaler's behaviour, including its quirks
+ *   corrected  without its defects; missing or contradictory input refuses
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OPTIONS_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OPTIONS_H
@@ -19,8 +19,7 @@ struct drain_options {
 	enum drain_variant variant;
 
 	/* eligibility */
-	double utilization,
-		gpu_utilization; /* 0.5: above it a ready node is needed; equal passes */
+	double utilization, gpu_utilization; /* 0.5: above it a ready node is needed */
 	bool drain_unready; /* true: nodes that are not ready may go, too */
 	bool ignore_daemon_sets, ignore_mirror; /* false: their requests count */
 	const char *const *gpu_labels; /* borrowed; labels that tell a node with GPUs */
@@ -48,5 +47,83 @@ struct drain_options {
 void drain_options_default(struct drain_options *o);
 /* As cluster-autoscaler comes: the other variant, and one drain at a time. */
 void drain_options_upstream(struct drain_options *o);
+
+/* --- reasons */
+
+/*
+ * Why a node or a pod stays: a code, its name in answers, and what would change it. Names up to
+ * NoNodeInfo, and those of pods, are cluster-autoscaler's.
+ */
+
+/* clang-format off */
+/* X(constant, name, what would unblock it) */
+#define DRAIN_REASON_TABLE(X)                                                                                                       \
+	/* of nodes, upstream's */                                                                                                  \
+	X(NONE, "NoReason", "")                                                                                                     \
+	X(DISABLED_ANNOTATION, "ScaleDownDisabledAnnotation", "remove the annotation from the node")                                  \
+	X(UNREADY_DISABLED, "ScaleDownUnreadyDisabled", "the node becomes ready, or unready nodes may be drained")                  \
+	X(NOT_AUTOSCALED, "NotAutoscaled", "put the node into a group")                                                             \
+	X(NOT_UNNEEDED_LONG_ENOUGH, "NotUnneededLongEnough", "wait until it was unneeded for --scale-down-unneeded-time")                   \
+	X(NOT_UNREADY_LONG_ENOUGH, "NotUnreadyLongEnough", "wait until it was unneeded for --scale-down-unready-time")                      \
+	X(GROUP_MIN_SIZE, "NodeGroupMinSizeReached", "lower the group's min, or add a node to the group")                           \
+	X(GROUP_MAX_DELETIONS, "NodeGroupMaxDeletionCountReached", "wait for deletions in the group to end")                        \
+	X(ATOMIC_FAILED, "AtomicScaleDownFailed", "all nodes of the group must be removable at once")                               \
+	X(MINIMAL_LIMIT, "MinimalResourceLimitExceeded", "lower --drain-cluster-min, or add capacity elsewhere")                       \
+	X(BEING_DELETED, "CurrentlyBeingDeleted", "it is on its way")                                                               \
+	X(NOT_UNDERUTILIZED, "NotUnderutilized", "requests on it fall below --scale-down-utilization-threshold")                                     \
+	X(NOT_UNNEEDED_OTHER, "NotUnneededOtherReason", "")                                                                         \
+	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "it is asked again after --unremovable-node-recheck-timeout")                                 \
+	X(NO_PLACE, "NoPlaceToMovePods", "free room on other nodes for the pods that fit nowhere")                                  \
+	X(BLOCKED_BY_POD, "BlockedByPod", "see the reasons of its pods") \
+	X(ON_COMPLETION, "BlockedByOnCompletionPod", "pods that are safe to evict on completion end")                               \
+	X(UNEXPECTED, "UnexpectedError", "make the named field readable")                                                           \
+	X(NO_NODE_INFO, "NoNodeInfo", "the Kubernetes API knows the node")                                                          \
+	/* of pods, upstream's */                                                                                                   \
+	X(CONTROLLER_NOT_FOUND, "ControllerNotFound", "delete the pod by hand: its owner is gone, and nobody would make it anew")   \
+	X(MIN_REPLICAS, "MinReplicasReached", "give the owner more replicas")                                                       \
+	X(NOT_REPLICATED, "NotReplicated", "delete the pod by hand, or annotate it cluster-autoscaler.kubernetes.io/safe-to-evict=true") \
+	X(LOCAL_STORAGE, "LocalStorageRequested", "name the volumes in the pod's annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes") \
+	X(NOT_SAFE_TO_EVICT, "NotSafeToEvictAnnotation", "remove that annotation from the pod") \
+	X(KUBE_SYSTEM_POD, "UnmovableKubeSystemPod", "give the pod a PodDisruptionBudget")                                          \
+	X(NOT_ENOUGH_PDB, "NotEnoughPdb", "its PodDisruptionBudget allows disruptions: more pods become ready, or minAvailable falls") \
+	/* ours */                                                                                                                  \
+	X(SEVERAL_PDBS, "SeveralPdbs", "leave one PodDisruptionBudget for the pod: the API evicts no pod that has more")            \
+	X(PDBS_UNKNOWN, "PdbsNotKnown", "the aggregator may list PodDisruptionBudgets, and can read them")                                    \
+	X(OWNER_SHARE, "OwnerShareReached", "wait until the owner's other pods are ready again elsewhere; or raise --drain-owner-share") \
+	X(THROTTLED, "ScaleDownThrottled", "wait until nodes in deletion are gone")                                                 \
+	X(PARALLELISM, "ParallelismLimitReached", "wait until nodes in deletion are gone, or raise --max-drain-parallelism")         \
+	X(BUDGET_CLOSED, "DisruptionBudgetReached", "wait until the schedule of the budget ends, or nodes in deletion are gone")    \
+	X(SLACK_DROPS, "SlackWouldDrop", "lower the extra capacity, or add a node")                                                 \
+	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \
+	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
+	X(DESTINATION, "DestinationInWave", "it is asked again when nodes whose pods would come here are gone, or are needed")              \
+	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already, and for those that replace evicted ones")                    \
+	X(CONTROL_PLANE, "ControlPlaneNode", "drain it by hand; or remove the label, if it is no node of the control plane")                    \
+	X(CORDONED, "Cordoned", "remove the node, or uncordon it")                                                                        \
+	X(NOT_ROBUST, "NotRobust", "free room, so that its pods fit wherever the scheduler puts the others; or give --drain-not-robust") \
+	X(GROUP_FALLS, "PodGroupBelowMinimum", "all pods of the group may leave and fit elsewhere; or it has more than its minimum")
+/* clang-format on */
+
+enum drain_reason {
+#define X(name, text, unblock) DRAIN_##name,
+	DRAIN_REASON_TABLE(X)
+#undef X
+		DRAIN_REASONS
+};
+
+const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
+const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
+
+/*
+ * Finds a name in an array of structures that begin with a char * and are sorted by it. Returns the
+ * index of the name, or where it would be.
+ */
+size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
+
+/* The word for the count: "1 pod", "0 pods". */
+static inline const char *drain_plural(int64_t count, const char *one, const char *more)
+{
+	return count == 1 ? one : more;
+}
 
 #endif

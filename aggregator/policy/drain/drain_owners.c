@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 int drain_replicas_of(const struct object *workload, enum drain_variant variant,
@@ -72,23 +72,14 @@ void drain_owners_free(struct drain_owners *o)
 
 	if (!o)
 		return;
-	/* Elements stay linked when their table is cleared. */
-	owner = o->owners;
-	HASH_CLEAR(hh, o->owners);
-	for (; owner; owner = next_owner) {
-		next_owner = owner->hh.next;
+	HASH_RELEASE (o->owners, owner, next_owner)
 		free(owner);
-	}
-	t = o->taken;
-	HASH_CLEAR(hh, o->taken);
-	for (; t; t = next_taken) {
-		next_taken = t->hh.next;
+	HASH_RELEASE (o->taken, t, next_taken)
 		free(t);
-	}
 	free(o);
 }
 
-/* NULL where it has none that can be told from others. */
+/* NULL: no owner with a uid. */
 static struct owner *find_owner(const struct drain_owners *o, const struct kube_pod *pod)
 {
 	const char *uid = pod->template->owner.uid;
@@ -178,10 +169,7 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 	return true;
 }
 
-/*
- * Whether one more of its ready pods may go: beside others, or after those of the same call, of
- * which there are `mine`, where no others are away.
- */
+/* Whether one more ready pod may go: beside others, or after the `mine` pods of the same call. */
 static bool has_room(const struct drain_owners *o, const struct owner *owner, int64_t mine)
 {
 	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
@@ -198,7 +186,6 @@ static int64_t count_mine(const struct drain_owners *o, const struct owner *owne
 	return of;
 }
 
-/* Where more would leave at once than may ever be away no waiting helps. */
 static void tell_full(const struct drain_owners *o, const struct owner *owner, int64_t together,
 		      struct error *error)
 {
@@ -216,7 +203,7 @@ static void tell_full(const struct drain_owners *o, const struct owner *owner, i
 		  allowed, rest.text);
 }
 
-/* It would be missed; others are away in any case. */
+/* A pod that is not ready or ends is away anyway. */
 static bool is_missed(const struct kube_pod *pod)
 {
 	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod);
@@ -281,7 +268,7 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 		if (pod)
 			*pod = pods[i];
 	}
-	/* What was taken by an earlier call stays taken. */
+	/* Pods of an earlier call stay taken. */
 	for (size_t i = 0; i < count && reason != DRAIN_NONE; i++)
 		if (mine[i])
 			give(o, pods[i]);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which budgets match is a matter of namespace and labels, and so of namespace and template: it is
- * asked once for each pair, and kept. A template asks only budgets that require a label it has, or
- * none that is known. So the cost is in the pods and their few budgets, however many budgets a
- * cluster has.
+ * The budgets of a namespace and template are matched once and kept. A template is compared only
+ * with budgets that require one of its labels, and with those that require no label by equality.
  */
 #include "aggregator/policy/drain/drain_pdb.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "aggregator/policy/arith.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 /* Budgets of a namespace and a template. */
 struct match_key {
 	const struct pod_template *template;
-	const char *namespace; /* of the first budget there: the same text, the same address */
+	const char *namespace; /* address of the first budget's text, unique by text */
 };
 
 struct match {
@@ -27,13 +26,13 @@ struct match {
 	UT_hash_handle hh;
 };
 
-/* A budget, by a label that all pods have which it selects; without a key where none is known. */
+/* A budget and a label that all of its pods have; without a key where none is known. */
 struct resident {
 	struct label label; /* borrowed */
 	uint32_t which;
 };
 
-/* Budgets of one namespace stand together; those that select nothing are not among them. */
+/* Budgets of one namespace, without those that select nothing. */
 struct home {
 	const char *namespace; /* borrowed */
 	struct resident *of; /* owned; by label, those without one first; then by number */
@@ -57,12 +56,7 @@ struct drain_pdbs {
 	struct taken *taken;
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Fields of health are all 0 where the status was never written, or a dump was made by hand. */
+/* All health fields are 0 before the first status, and in dumps made by hand. */
 static int64_t allowed_by(const struct kube_pdb *b)
 {
 	bool healthy_known = b->expected_pods || b->current_healthy || b->desired_healthy;
@@ -72,7 +66,7 @@ static int64_t allowed_by(const struct kube_pdb *b)
 	if (b->stale)
 		return 0;
 	if (healthy_known)
-		allowed = least(allowed, beyond);
+		allowed = int_min(allowed, beyond);
 	return allowed < 0 ? 0 : allowed;
 }
 
@@ -91,10 +85,7 @@ static void add_home(struct drain_pdbs *p, uint32_t which)
 	}
 	if (!selector)
 		return;
-	if (h->count == h->room) {
-		h->room = h->room ? h->room * 2 : 4;
-		h->of = mem_realloc(h->of, h->room * sizeof(*h->of));
-	}
+	h->of = mem_grow(h->of, h->count, &h->room, sizeof(*h->of));
 	selector_find_required(selector, &now.label);
 	h->of[h->count++] = now;
 }
@@ -140,37 +131,24 @@ struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *con
 	return p;
 }
 
-/* Elements stay linked when their table is cleared. */
-static void free_tables(struct drain_pdbs *p)
+void drain_pdbs_free(struct drain_pdbs *p)
 {
-	struct home *h = p->homes, *next_home;
-	struct match *m = p->matches, *next_match;
-	struct taken *t = p->taken, *next_taken;
+	struct home *h, *next_home;
+	struct match *m, *next_match;
+	struct taken *t, *next_taken;
 
-	HASH_CLEAR(hh, p->homes);
-	HASH_CLEAR(hh, p->matches);
-	HASH_CLEAR(hh, p->taken);
-	for (; h; h = next_home) {
-		next_home = h->hh.next;
+	if (!p)
+		return;
+	HASH_RELEASE (p->homes, h, next_home) {
 		free(h->of);
 		free(h);
 	}
-	for (; m; m = next_match) {
-		next_match = m->hh.next;
+	HASH_RELEASE (p->matches, m, next_match) {
 		free(m->which);
 		free(m);
 	}
-	for (; t; t = next_taken) {
-		next_taken = t->hh.next;
+	HASH_RELEASE (p->taken, t, next_taken)
 		free(t);
-	}
-}
-
-void drain_pdbs_free(struct drain_pdbs *p)
-{
-	if (!p)
-		return;
-	free_tables(p);
 	free(p->budgets);
 	free(p->remaining);
 	free(p->asked);
@@ -178,7 +156,6 @@ void drain_pdbs_free(struct drain_pdbs *p)
 	free(p);
 }
 
-/* The first that is not before that label. */
 static size_t find_residents(const struct home *h, const struct label *label)
 {
 	size_t low = 0, high = h->count;
@@ -212,7 +189,6 @@ static int compare_numbers(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Each budget stands under one label, and so is asked once at most. */
 static struct match *new_match(struct drain_pdbs *p, const struct home *h,
 			       const struct match_key *key)
 {
@@ -271,7 +247,7 @@ static struct taken *find_taken(const struct drain_pdbs *p, const struct kube_po
 	return t;
 }
 
-/* The API deletes such a pod without looking for budgets. */
+/* The eviction API deletes such a pod without a budget. */
 static bool is_ignored(const struct kube_pod *pod)
 {
 	return pod->deletion_ns != 0 || pod->phase == POD_PENDING || pod->phase == POD_SUCCEEDED ||
@@ -291,7 +267,6 @@ static bool costs(const struct drain_pdbs *p, const struct kube_pod *pod, uint32
 	return p->variant == DRAIN_UPSTREAM || !is_free(p->budgets[which], pod);
 }
 
-/* Whether the pod's budgets are to be asked at all. */
 static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
 {
 	return p->variant == DRAIN_UPSTREAM || (!is_ignored(pod) && !find_taken(p, pod));
@@ -299,10 +274,7 @@ static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
 
 /* --- asking */
 
-/*
- * Fewer than that many of a budget are there: the pod waits for its turn, or is refused where there
- * is none.
- */
+/* Refuses the pod, or lets it wait, if the budget does not allow all asked so far. */
 static void weigh(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which,
 		  struct drain_pdb_verdict *v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of the planner from end to end, and its plan. Everything happens between two marks of the
- * placement core, and is undone at the end.
+ * A step of the planner from end to end, and its plan. All changes of the placement core lie between
+ * two marks, and are reverted at the end.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_facts.h"
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_order.h"
-#include "aggregator/policy/drain/drain_record.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -39,16 +39,16 @@ void drain_config_upstream(struct drain_config *c)
 const char *drain_verdict_name(enum drain_verdict v)
 {
 	static const char *const names[] = {
-		[DRAIN_NEEDED] = "needed",	   [DRAIN_NOT_ASKED] = "notExamined",
-		[DRAIN_UNNEEDED] = "unneeded",	   [DRAIN_GOES] = "drain",
-		[DRAIN_ON_ITS_WAY] = "inDeletion", [DRAIN_KEPT] = "kept",
+		[DRAIN_NEEDED] = "needed",	    [DRAIN_NOT_ASKED] = "notExamined",
+		[DRAIN_UNNEEDED] = "unneeded",	    [DRAIN_SELECTED] = "drain",
+		[DRAIN_IN_DELETION] = "inDeletion", [DRAIN_KEPT] = "kept",
 		[DRAIN_DRAINED] = "drained",
 	};
 
 	return names[v];
 }
 
-/* --- links of the chain */
+/* --- reasons */
 
 static struct drain_why *add_why(struct drain_plan_node *n, enum drain_reason code, char *text)
 {
@@ -87,7 +87,7 @@ void drain_forget_reasons(struct drain_plan_node *n)
 	n->reason_count = 0;
 }
 
-/* --- the plan's nodes: those of the view, and names that nobody knows */
+/* --- nodes of the plan: those of the view and unknown names of the request */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -100,7 +100,7 @@ static char *keep_name(struct drain_plan *p, const char *name)
 	return p->names[p->name_count++] = mem_strdup(name);
 }
 
-/* Sorted, each once. */
+/* Names that the view does not have, sorted, each once. */
 static size_t find_unknown(const struct drain_input *in, const char **out)
 {
 	size_t count = 0, kept = 0;
@@ -199,13 +199,7 @@ static const char *group_of(const struct drain_run *r, const struct drain_case *
 		       : NULL;
 }
 
-static void add_to(int64_t *sum, int64_t amount)
-{
-	if (__builtin_add_overflow(*sum, amount, sum))
-		*sum = INT64_MAX;
-}
-
-/* Numbers of groups shift while they are added, and so are looked up afterwards. */
+/* Adding a group shifts numbers, so they are looked up afterwards. */
 static void read_groups(struct drain_run *r)
 {
 	struct drain_floor sums = {0, 0, 0};
@@ -229,8 +223,8 @@ static void read_groups(struct drain_run *r)
 		if (!c->node || c->in_deletion || c->drained)
 			continue;
 		sums.nodes++;
-		add_to(&sums.cpu_milli, c->view->cpu_capacity_milli);
-		add_to(&sums.mem_bytes, c->view->mem_capacity_bytes);
+		sums.cpu_milli = add_saturating(sums.cpu_milli, c->view->cpu_capacity_milli);
+		sums.mem_bytes = add_saturating(sums.mem_bytes, c->view->mem_capacity_bytes);
 	}
 	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
 }
@@ -253,7 +247,7 @@ static void read_rules(struct drain_run *r)
 		drain_gangs_open(r);
 }
 
-/* Nodes in deletion have reserved theirs; upstream uses them up from now on. */
+/* Budgets before the candidates; nodes in deletion have reserved theirs. */
 static void note_budgets(struct drain_run *r)
 {
 	const struct cluster *cluster = r->in->view->cluster;
@@ -266,31 +260,30 @@ static void note_budgets(struct drain_run *r)
 
 /* --- candidates */
 
-/* Rules and budgets are cheap to ask again; corrected, only what fitted nowhere is not. */
+/* corrected: only for failed simulations, as rules and budgets are cheap to check again. */
 static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
 {
 	const struct drain_why *w = &c->out->reasons[0];
-	struct drain_refusal refusal = {w->counted, w->unblock, w->refused, w->number_count, {{0}}};
+	struct drain_why details = *w;
 
-	memcpy(refusal.numbers, w->numbers, sizeof(refusal.numbers));
+	details.text = NULL;
+	details.pod = NULL;
 	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
-	drain_unremovable_tell(r->failed, c->view->name, &refusal, sizeof(refusal));
+	drain_unremovable_tell(r->failed, c->view->name, &details, sizeof(details));
 }
 
-/* The numbers are as old as the sentence, and go with it. */
+/* Restores the numbers and counts of the earlier reason. */
 static void recall_failure(const struct drain_run *r, const struct drain_case *c,
 			   struct drain_why *w)
 {
 	const struct drain_failure *f = drain_unremovable_recent(r->failed, c->view->name);
-	const struct drain_refusal *refusal = f ? f->refusal : NULL;
+	struct drain_why now = *w;
 
-	if (!refusal)
+	if (!f || !f->details)
 		return;
-	w->counted = refusal->counted;
-	w->unblock = refusal->unblock;
-	w->refused = refusal->refused;
-	w->number_count = refusal->number_count;
-	memcpy(w->numbers, refusal->numbers, sizeof(w->numbers));
+	*w = *(const struct drain_why *)f->details;
+	w->code = now.code;
+	w->text = now.text;
 }
 
 static void sort_pods(struct drain_run *r, struct drain_case *c)
@@ -333,7 +326,7 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 	c->out->requested_share = e.utilization.share;
 	if (e.reason == DRAIN_NONE)
 		return true;
-	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_ON_ITS_WAY : DRAIN_NEEDED;
+	c->out->verdict = e.reason == DRAIN_BEING_DELETED ? DRAIN_IN_DELETION : DRAIN_NEEDED;
 	w = drain_add_reason(c, e.reason, "%s%s", e.recent ? "found a while ago: " : "",
 			     e.error.text);
 	if (e.recent)
@@ -362,7 +355,7 @@ static struct drain_rank rank_of(const struct drain_run *r, const struct drain_c
 	return rank;
 }
 
-/* Cases in the order in which they are asked; the caller frees them. */
+/* Eligible cases in the order of simulation; the caller frees them. */
 static size_t *order_candidates(struct drain_run *r, size_t *count)
 {
 	size_t *eligible = mem_zalloc(r->count + 1, sizeof(*eligible));
@@ -405,8 +398,8 @@ static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t
 	w->pod = pod;
 }
 
-static void explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
-			 const char *why)
+void drain_explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
+			const char *why)
 {
 	drain_add_reason(c, code, "%s", *why ? why : drain_reason_name(code))->pod = pod;
 }
@@ -419,11 +412,11 @@ static void explain_blocked(struct drain_case *c)
 	if (p->blocking_count > 1)
 		drain_add_number(&c->out->reasons[0], "pods", (double)p->blocking_count);
 	for (size_t i = 0; i < p->blocking_count; i++)
-		explain_stay(c, p->blocking[i].pod, p->blocking[i].status.reason,
-			     p->blocking[i].why);
+		drain_explain_stay(c, p->blocking[i].pod, p->blocking[i].status.reason,
+				   p->blocking[i].why);
 }
 
-/* What its budgets say of it alone, on top of what is reserved. */
+/* Budgets of the node alone, beside reserved disruptions. */
 static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 {
 	struct drain_pdb_verdict v;
@@ -437,35 +430,19 @@ static bool ask_budgets(struct drain_run *r, struct drain_case *c)
 	v.reason = v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason;
 	drain_pdb_tell(&v, &why);
 	explain_pod(c, v.pod, 0);
-	explain_stay(c, v.pod, v.reason, why.text);
+	drain_explain_stay(c, v.pod, v.reason, why.text);
 	drain_gangs_explain(c);
 	return false;
 }
 
-static void record_moves(struct drain_run *r, struct drain_case *c)
+static void accept(struct drain_run *r, struct drain_case *c, const struct drain_placement *placed)
 {
-	struct drain_plan_node *n = c->out;
-
-	n->moves = mem_zalloc(c->own_count + 1, sizeof(*n->moves));
-	n->move_count = c->own_count;
-	for (size_t i = 0; i < c->own_count; i++)
-		n->moves[i] = (struct drain_move){
-			.pod = place_pod_record(r->place, c->items[i].pod),
-			.to = place_node_name(r->place, c->items[i].to),
-		};
-}
-
-static void accept(struct drain_run *r, struct drain_case *c, struct drain_trial *t)
-{
-	c->items = t->items;
-	c->item_count = t->count;
-	c->own_count = t->own_count;
-	c->real_count = t->real_count;
-	for (size_t i = 0; i < c->own_count; i++)
-		if (strcmp(place_pod_record(r->place, c->items[i].pod)->node,
-			   place_node_name(r->place, c->items[i].to)) != 0)
-			r->cases[c->items[i].to].received++;
-	record_moves(r, c);
+	c->placed = *placed;
+	for (size_t i = 0; i < placed->own_count; i++)
+		if (strcmp(place_pod_record(r->place, placed->items[i].pod)->node,
+			   place_node_name(r->place, placed->items[i].to)) != 0)
+			r->cases[placed->items[i].to].received++;
+	drain_record_moves(r, c, placed);
 	if (!r->corrected)
 		drain_pdbs_take(r->pdbs, c->sorted.move, c->sorted.move_count);
 	c->out->verdict = DRAIN_UNNEEDED;
@@ -478,7 +455,6 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	struct drain_trial t;
 	bool all_leave;
 
-	c->examined = true;
 	r->plan->examined++;
 	c->out->verdict = DRAIN_NEEDED;
 	if (!r->corrected)
@@ -500,13 +476,13 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	}
 	drain_try_node(r, c, NULL, &t);
 	if (t.reason == DRAIN_NONE) {
-		accept(r, c, &t);
+		accept(r, c, &t.placed);
 		return;
 	}
 	drain_explain_trial(c, &t);
 	drain_gangs_explain(c);
 	remember_failure(r, c, until_ns);
-	free(t.items);
+	free(t.placed.items);
 }
 
 static void explain_destination(struct drain_case *c)
@@ -519,7 +495,6 @@ static void explain_destination(struct drain_case *c)
 	drain_add_number(w, "pods", (double)c->received);
 }
 
-/* Upstream stops where it has found as many as it could delete before the next ones are due. */
 static int64_t limit_of(const struct drain_run *r)
 {
 	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * SECOND_NS;
@@ -534,9 +509,7 @@ static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
 	return c->group != DRAIN_NO_GROUP && r->groups.of[c->group].atomic;
 }
 
-/*
- * Time is up, but not before some nodes were examined: else a slow step would never get anywhere.
- */
+/* Time is up, and some nodes were examined: even a slow step makes progress. */
 static bool is_late(const struct drain_run *r)
 {
 	return r->in->out_of_time && r->plan->examined >= r->config->rules.simulation_min_nodes &&
@@ -574,14 +547,14 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 	}
 }
 
-/* Nobody knows what is left until those that are on their way have a place. */
+/* A reserved pod has no node, so free room is unknown. */
 static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct drain_case *c = &r->cases[order[i]];
 
 		c->out->verdict = DRAIN_NOT_ASKED;
-		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->owed.error.text);
+		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->reserved.error.text);
 	}
 }
 
@@ -628,7 +601,7 @@ static void run_timers(struct drain_run *r)
 	free(sights);
 }
 
-/* Hints of nodes that were not reached are as good as they were. */
+/* Hints of nodes that were not examined stay. */
 static void keep_hints(struct drain_run *r)
 {
 	struct drain_hint *old = r->state->hints, *h;
@@ -640,14 +613,17 @@ static void keep_hints(struct drain_run *r)
 	for (size_t i = 0; i < r->set_count; i++) {
 		const struct drain_case *c = &r->cases[r->set[i]];
 
-		for (size_t j = 0; j < c->real_count; j++)
-			drain_state_set_hint(
-				r->state, place_pod_record(r->place, c->items[j].pod)->object.uid,
-				place_node_name(r->place, c->items[j].to));
+		for (size_t j = 0; j < c->placed.real_count; j++) {
+			const struct drain_item *item = &c->placed.items[j];
+
+			drain_state_set_hint(r->state,
+					     place_pod_record(r->place, item->pod)->object.uid,
+					     place_node_name(r->place, item->to));
+		}
 	}
 }
 
-/* --- together */
+/* --- the step */
 
 static void forget_failures(struct drain_run *r)
 {
@@ -697,7 +673,7 @@ static void close_run(struct drain_run *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		drain_pods_fini(&r->cases[i].sorted);
-		free(r->cases[i].items);
+		free(r->cases[i].placed.items);
 		free(r->cases[i].leave);
 		buf_fini(&r->cases[i].falls);
 	}
@@ -705,7 +681,6 @@ static void close_run(struct drain_run *r)
 	free(r->pods);
 	free(r->set);
 	free(r->extra);
-	free(r->placeholder);
 	free(r->slack);
 	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);
@@ -714,10 +689,7 @@ static void close_run(struct drain_run *r)
 	gangs_free(r->gangs);
 }
 
-/*
- * The scheduler does not go to a node that is not ready, or will not once that is tainted; and of
- * one with a pod that nobody could read it is not known what is left.
- */
+/* Nodes that are not ready, or whose free room is unknown for an unreadable pod, take no pods. */
 static void close_nodes(struct drain_run *r)
 {
 	struct error why;
@@ -751,7 +723,7 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 
 	open_run(&r, s, in, c);
 	close_nodes(&r);
-	placed = drain_place_owed(&r);
+	placed = drain_reserve(&r);
 	note_budgets(&r);
 	base = place_fork(in->place);
 	order = order_candidates(&r, &count);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/policy/drain/drain_record.h"
+#include "aggregator/policy/drain/drain_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "shared/mem.h"
 
@@ -12,34 +11,33 @@ bool drain_is_deleted(const struct kube_pod *pod)
 	return !*pod->template->owner.kind;
 }
 
-static void record_node(struct drain_run *r, const struct drain_picked *p)
+void drain_record_moves(struct drain_run *r, struct drain_case *c,
+			const struct drain_placement *placed)
 {
-	struct drain_plan_node *n = p->c->out;
+	struct drain_plan_node *n = c->out;
 
 	free(n->moves);
-	n->moves = mem_zalloc(p->count + 1, sizeof(*n->moves));
-	n->move_count = p->count;
-	for (size_t i = 0; i < p->count; i++)
+	n->moves = mem_zalloc(placed->own_count + 1, sizeof(*n->moves));
+	n->move_count = placed->own_count;
+	for (size_t i = 0; i < n->move_count; i++)
 		n->moves[i] = (struct drain_move){
-			.pod = place_pod_record(r->place, p->items[i].pod),
-			.to = place_node_name(r->place, p->items[i].to),
+			.pod = place_pod_record(r->place, placed->items[i].pod),
+			.to = place_node_name(r->place, placed->items[i].to),
 		};
-	n->verdict = DRAIN_GOES;
-	n->robust = r->plan->wave.robust;
 }
 
-/* --- destinations, by number and so by name */
+/* --- destinations, by name */
 
-static void record_destinations(struct drain_run *r, const struct drain_picked *picked,
-				size_t count, place_mark before)
+static void record_destinations(struct drain_run *r, const struct drain_part *parts, size_t count,
+				place_mark before)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->count + 1, sizeof(*pods));
 	size_t at = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].count; j++) {
-			const struct drain_item *item = &picked[i].items[j];
+		for (size_t j = 0; j < parts[i].placed.own_count; j++) {
+			const struct drain_item *item = &parts[i].placed.items[j];
 
 			if (drain_is_deleted(place_pod_record(r->place, item->pod))) {
 				place_take(r->place, item->pod);
@@ -145,8 +143,8 @@ static int compare_costs(const void *left, const void *right)
 }
 
 /*
- * The wave has taken what it uses: pods that are not ready, or are on their way already, use
- * nothing. Upstream counts each of them, and candidates that do not go as well.
+ * The wave took its disruptions: pods that are not ready or in deletion use none. upstream counts
+ * each pod, and all candidates took theirs.
  */
 static void weigh_budget(const struct drain_run *r, struct cost *c)
 {
@@ -159,7 +157,6 @@ static void weigh_budget(const struct drain_run *r, struct cost *c)
 	c->of.one_after_the_other = used > c->of.allowed;
 }
 
-/* Upstream asks for no shares of owners. */
 static void weigh_owner(const struct drain_run *r, struct cost *c)
 {
 	int64_t left;
@@ -185,23 +182,23 @@ static void add_costs(const struct drain_run *r, struct drain_wave *w, struct co
 
 static void free_costs(struct cost *costs)
 {
-	struct cost *c = costs, *next;
+	struct cost *c, *next;
 
-	HASH_CLEAR(hh, costs);
-	for (; c; c = next) {
-		next = c->hh.next;
+	HASH_RELEASE (costs, c, next)
 		free(c);
-	}
 }
 
-static void record_costs(struct drain_run *r, const struct drain_picked *picked, size_t count)
+static void record_costs(struct drain_run *r, const struct drain_part *parts, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 	struct cost *budgets = NULL, *owners = NULL;
 
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picked[i].c->leave_count; j++)
-			count_pod(r, picked[i].c->leave[j], &budgets, &owners);
+	for (size_t i = 0; i < count; i++) {
+		const struct drain_case *c = &r->cases[parts[i].node];
+
+		for (size_t j = 0; j < c->leave_count; j++)
+			count_pod(r, c->leave[j], &budgets, &owners);
+	}
 	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
 	add_costs(r, w, budgets);
 	add_costs(r, w, owners);
@@ -230,10 +227,7 @@ static bool costs(const struct drain_run *r, const struct drain_cost *c, const s
 	return false;
 }
 
-/*
- * So many of those that it costs leave at once as are allowed; those of a group that falls leave
- * together.
- */
+/* Sets steps of as many pods as the cost allows at once; a group that falls leaves together. */
 static void step_by(const struct drain_run *r, const struct drain_cost *c,
 		    struct drain_plan_node *n)
 {
@@ -248,7 +242,7 @@ static void step_by(const struct drain_run *r, const struct drain_cost *c,
 	}
 }
 
-/* Of a node the rest leave with the last step. */
+/* The other pods of the node leave with the last step. */
 static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 {
 	const struct drain_wave *w = &r->plan->wave;
@@ -266,24 +260,27 @@ static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 			n->moves[i].step = last;
 }
 
-void drain_record_wave(struct drain_run *r, const struct drain_picked *picked, size_t count,
+void drain_record_wave(struct drain_run *r, const struct drain_part *parts, size_t count,
 		       place_mark before)
 {
 	struct drain_wave *w = &r->plan->wave;
 
 	w->nodes = mem_zalloc(count + 1, sizeof(struct drain_plan_node *));
 	for (size_t i = 0; i < count; i++) {
-		record_node(r, &picked[i]);
-		w->nodes[w->node_count++] = picked[i].c->out;
-		w->empty_count += picked[i].count == 0;
+		struct drain_case *c = &r->cases[parts[i].node];
+
+		drain_record_moves(r, c, &parts[i].placed);
+		c->out->verdict = DRAIN_SELECTED;
+		c->out->robust = w->robust;
+		w->nodes[w->node_count++] = c->out;
+		w->empty_count += c->out->move_count == 0;
 	}
-	record_destinations(r, picked, count, before);
-	record_costs(r, picked, count);
+	record_destinations(r, parts, count, before);
+	record_costs(r, parts, count);
 	for (size_t i = 0; i < count && r->corrected; i++)
-		record_steps(r, picked[i].c->out);
+		record_steps(r, r->cases[parts[i].node].out);
 }
 
-/* Destinations are kept for the wave; without one they were only passed over. */
 void drain_record_kept(struct drain_run *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
@@ -297,18 +294,14 @@ void drain_record_kept(struct drain_run *r)
 
 /* --- life of the plan */
 
-static void free_node(struct drain_plan_node *n)
-{
-	drain_forget_reasons(n);
-	free(n->moves);
-}
-
 void drain_plan_free(struct drain_plan *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->node_count; i++)
-		free_node(&p->nodes[i]);
+	for (size_t i = 0; i < p->node_count; i++) {
+		drain_forget_reasons(&p->nodes[i]);
+		free(p->nodes[i].moves);
+	}
 	free(p->nodes);
 	free(p->wave.nodes);
 	free(p->wave.destinations);
@@ -327,14 +320,10 @@ void drain_plan_free(struct drain_plan *p)
 	free(p);
 }
 
-static int compare_node(const void *name, const void *node)
-{
-	return strcmp(name, ((const struct drain_plan_node *)node)->name);
-}
-
 const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
 {
-	return p->node_count
-		       ? bsearch(node, p->nodes, p->node_count, sizeof(*p->nodes), compare_node)
-		       : NULL;
+	bool found;
+	size_t at = drain_find_name(p->nodes, p->node_count, sizeof(*p->nodes), node, &found);
+
+	return found ? &p->nodes[at] : NULL;
 }

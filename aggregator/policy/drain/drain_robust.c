@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kube-scheduler does not choose destinations as the planner does.
+ * Whether a wave fits although the kube-scheduler chooses other destinations.
  *
- *   robust     the wave was placed in some other orders as well, emptiest node first, half of them
- *              with nodes that are no candidates before the others (soft taints), pods in any
- *              order, and the pods of one owner after all others. Whose pod had no place then is
- *              named, or what extra capacity had none. That is a sample, and no proof. Where some
- *              pod of the cluster has a lower priority than that owner's, the scheduler preempts
- *              pods for them, on nodes that stay as well: the others then fill the nodes that are
- *              open to them
- *   any order  each pod has a place wherever the scheduler puts the others. It is proven for pods
- *              that ask for nothing but CPU, memory, ephemeral storage and a node's slots: such a
- *              pod is kept from a node by the others only if they fill up one of these there. So
- *              at most as many nodes are closed to it as the others can fill, and one must be left:
+ *   robust     the wave also fits in some other orders: emptiest node first, every second time with
+ *              nodes that are no candidates before the others (soft taints), pods shuffled; then with
+ *              the pods of each owner last. This is a sample, no proof. If a pod of the cluster has a
+ *              lower priority than the owner's, the scheduler preempts pods for it, so the others
+ *              first fill the nodes that are open to it
+ *   any order  every order fits. It is proven for pods that request only CPU, memory, ephemeral
+ *              storage and a slot: the others close a node to such a pod only by filling up one of
+ *              these. One node must remain:
  *
- *                  filled(r) = the most nodes n, those with the least first, for which
+ *                  filled(r) = the most nodes n, those with the least first, with
  *                              sum of (free(n, r) - asked(pod, r) + 1) <= sum asked(others, r)
- *                  sum over r of filled(r) < nodes that admit the pod, and hold it
+ *                  sum over r of filled(r) < nodes that admit and hold the pod
  *
- *              nor more than there are others.
- *
- *              A pod that moves alone has its place by the simulation.
+ *              nor can more nodes be filled than there are others. A pod that moves alone has its
+ *              place by the simulation.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_robust.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/mem.h"
 
@@ -45,7 +41,7 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* By the names alone, so that the order of input does not matter. */
+/* From names alone, for equal results in any order of input. */
 static uint64_t seed_of(const struct parts *w, uint32_t order)
 {
 	uint64_t seed = 14695981039346656037ULL;
@@ -64,11 +60,6 @@ struct leaver {
 static const char *owner_of(const struct parts *w, place_pod pod)
 {
 	return place_pod_record(w->r->place, pod)->template->owner.uid;
-}
-
-static int32_t priority_of(const struct parts *w, place_pod pod)
-{
-	return place_pod_record(w->r->place, pod)->template->priority;
 }
 
 static int32_t find_lowest_priority(const struct drain_run *r)
@@ -96,7 +87,7 @@ static void shuffle(struct leaver *all, size_t count, uint64_t seed)
 	}
 }
 
-/* Pods of the owner come after all others, whose number is returned. */
+/* Moves pods of the owner to the end; returns the number of others. */
 static size_t put_last(const struct parts *w, struct leaver *all, size_t count, const char *owner)
 {
 	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
@@ -114,29 +105,29 @@ static size_t put_last(const struct parts *w, struct leaver *all, size_t count, 
 	return kept;
 }
 
-/* All pods of the wave, nowhere, in the order of their nodes. The caller frees them. */
+/* Takes all pods of the wave, in the order of their nodes. The caller frees the list. */
 static struct leaver *take_wave(const struct parts *w, size_t *count)
 {
 	struct leaver *all;
 
 	*count = 0;
 	for (size_t i = 0; i < w->count; i++)
-		*count += w->of[i].real_count;
+		*count += w->of[i].placed.real_count;
 	all = mem_zalloc(*count + 1, sizeof(*all));
 	*count = 0;
 	for (size_t i = 0; i < w->count; i++) {
 		const struct drain_part *part = &w->of[i];
 
 		place_drain_node(w->r->place, part->node);
-		for (size_t j = 0; j < part->real_count; j++) {
-			place_take(w->r->place, part->items[j].pod);
-			all[(*count)++] = (struct leaver){part->items[j].pod, i};
+		for (size_t j = 0; j < part->placed.real_count; j++) {
+			place_take(w->r->place, part->placed.items[j].pod);
+			all[(*count)++] = (struct leaver){part->placed.items[j].pod, i};
 		}
 	}
 	return all;
 }
 
-/* One of those nodes (NULL: any) in that order, else the emptiest. */
+/* A preferred node (NULL: any) in that order, else the emptiest. */
 static place_node choose(const struct parts *w, place_pod pod, enum place_order order,
 			 const bool *preferred)
 {
@@ -149,8 +140,8 @@ static place_node choose(const struct parts *w, place_pod pod, enum place_order 
 }
 
 /*
- * Puts pods where that pod could go, while it can: the fullest nodes first, as these are closed to
- * it soonest. Ends before a pod that has no place.
+ * Puts pods on nodes that are open to pod `of`, fullest first, since these close soonest. Ends
+ * before a pod that has no place.
  */
 static size_t put_in_the_way(const struct parts *w, const struct leaver *all, size_t count,
 			     place_pod of)
@@ -186,8 +177,8 @@ static bool slack_holds(const struct parts *w, struct error *error)
 }
 
 /*
- * The node whose pod has no place, or the last where extra capacity has none; or SIZE_MAX. The wave
- * must not be in the simulation. Pods of the owner, unless that is NULL, come last.
+ * The part with a pod that has no place, or the last part if extra capacity has none; SIZE_MAX:
+ * none. Pods of the owner (NULL: none) come last.
  */
 static size_t find_victim(const struct parts *w, uint32_t order, const char *owner,
 			  struct error *error)
@@ -201,7 +192,7 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 	if (owner) {
 		size_t others = put_last(w, all, count, owner);
 
-		if (priority_of(w, all[others].pod) > w->lowest)
+		if (place_pod_record(p, all[others].pod)->template->priority > w->lowest)
 			i = put_in_the_way(w, all, others, all[others].pod);
 	}
 	/* Schedulers that are told of candidates prefer the others. */
@@ -226,7 +217,6 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 	return victim;
 }
 
-/* So many owners of the wave at most, each once; pods without one are nobody's. */
 enum { OWNERS_MAX = 16 };
 
 static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
@@ -236,8 +226,8 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
 	for (size_t i = 0; i < w->count; i++) {
 		const struct drain_part *t = &w->of[i];
 
-		for (size_t j = 0; j < t->real_count && count < OWNERS_MAX; j++) {
-			const char *owner = owner_of(w, t->items[j].pod);
+		for (size_t j = 0; j < t->placed.real_count && count < OWNERS_MAX; j++) {
+			const char *owner = owner_of(w, t->placed.items[j].pod);
 			size_t known = 0;
 
 			while (known < count && strcmp(owners[known], owner) != 0)
@@ -249,10 +239,7 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
 	return count;
 }
 
-/*
- * Any order, and then each owner's pods last: rules may leave these a single node, which the others
- * fill if they come first, as they do when evictions take their time.
- */
+/* Rules may leave the pods of an owner a single node, so they are also tried last. */
 size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
 			  struct error *error)
 {
@@ -278,7 +265,7 @@ size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size
 
 /* --- proof */
 
-/* Terms that others can break by coming or staying, or resources that are not counted here. */
+/* Terms that other pods can break, or further resources. */
 static bool asks_for_more(const struct kube_pod *pod)
 {
 	static const char *const terms[] = {"\"podAffinity\"",		 "\"podAntiAffinity\"",
@@ -298,7 +285,7 @@ static int64_t asked(const struct kube_pod *pod, int resource)
 	return resource == RESOURCE_PODS ? 1 : kube_pod_requests(pod)->of[resource];
 }
 
-/* By node and resource, what requests leave; the caller frees it. */
+/* Free amounts by node and resource; the caller frees them. */
 static int64_t *find_free(const struct drain_run *r)
 {
 	int64_t *of = mem_zalloc(r->count * RESOURCE_STANDARD + 1, sizeof(*of));
@@ -324,7 +311,7 @@ static int compare_amounts(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* How many of the nodes the others can fill up with that much, those with the least first. */
+/* Nodes that the others can fill up, the least needed first. */
 static size_t count_filled(int64_t *needed, size_t count, int64_t others)
 {
 	size_t filled = 0;
@@ -335,7 +322,7 @@ static size_t count_filled(int64_t *needed, size_t count, int64_t others)
 	return filled;
 }
 
-/* total: what all pods of the wave ask for, and how many there are. */
+/* total: requests and number of all pods of the wave. */
 static bool always_has_a_place(const struct drain_run *r, place_pod pod, const int64_t *free_of,
 			       const int64_t *total)
 {
@@ -344,11 +331,11 @@ static bool always_has_a_place(const struct drain_run *r, place_pod pod, const i
 	int64_t *needed = mem_zalloc(r->count + 1, sizeof(*needed));
 	size_t count = 0, filled = 0;
 
-	/* A node is filled by one of the others at least: with more nodes than others one is left. */
+	/* With more nodes than others one node remains. */
 	for (place_node n = 0; n < r->count && count < (size_t)total[RESOURCE_PODS]; n++) {
 		enum place_filter f = place_check(r->place, pod, n);
 
-		/* The scheduler does not know of filters behind its own. */
+		/* Later filters are not those of the scheduler. */
 		if (f == PLACE_FITS || f >= PLACE_USE_CAP)
 			nodes[count++] = n;
 	}
@@ -381,9 +368,10 @@ bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, 
 			if (__builtin_add_overflow(total[k], asked(pod, k), &total[k]))
 				holds = false;
 	}
-	/* Pods without a node go anywhere, too. */
 	holds |= count < 2;
-	if (r->plan->owed.of_deletions + r->plan->owed.of_evictions + r->plan->owed.pending)
+	/* Reserved pods have no node yet, and may go anywhere. */
+	if (r->plan->reserved.of_deletions + r->plan->reserved.of_evictions +
+	    r->plan->reserved.pending)
 		holds = false;
 	free_of = holds && count > 1 ? find_free(r) : NULL;
 	for (size_t i = 0; i < count && holds && count > 1; i++)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The twelve rules (drain_rules.h). Each looks at one thing, and says nothing where that thing is
- * not there.
- */
+/* The twelve rules (drain_rules.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,10 +24,7 @@ static bool annotation_is(const struct kube_pod *pod, const char *key, const cha
 	return got && strcmp(got, value) == 0;
 }
 
-/*
- * Karpenter takes "true" or a duration, for so long since the pod started; what else it may come to
- * mean holds, too.
- */
+/* Karpenter takes "true" or a duration since the pod's start; every other value holds, too. */
 static bool must_not_be_disrupted(const struct kube_pod *pod)
 {
 	const char *got = annotation(pod, "karpenter.sh/do-not-disrupt");
@@ -41,11 +35,6 @@ static bool must_not_be_disrupted(const struct kube_pod *pod)
 static bool is_corrected(const struct drain_context *c)
 {
 	return c->options->variant == DRAIN_CORRECTED;
-}
-
-static bool has_owner(const struct kube_pod *pod)
-{
-	return *pod->template->owner.kind != '\0';
 }
 
 bool drain_is_daemon_pod(const struct kube_pod *pod)
@@ -71,9 +60,8 @@ static void block(struct drain_status *out, enum drain_reason reason)
 	out->reason = reason;
 }
 
-/* --- budgets that nobody could read: the API server knows them */
+/* --- unreadable budgets, which the API server still enforces */
 
-/* The kind as a whole. */
 static bool hold_for_source(const struct model_source *s, struct drain_status *out,
 			    struct error *why)
 {
@@ -85,7 +73,7 @@ static bool hold_for_source(const struct model_source *s, struct drain_status *o
 	return true;
 }
 
-/* One of the pod's namespace may select it, and so may one of which not even that is known. */
+/* A budget of the pod's namespace, or of an unknown one, may select the pod. */
 static bool hold_for_unreadable(const struct unreadables *u, const struct kube_pod *pod,
 				struct drain_status *out, struct error *why)
 {
@@ -138,7 +126,7 @@ static void ask_long_terminating(const struct drain_context *c, const struct kub
 
 /* --- 3: the owner */
 
-/* "apps" of "apps/v1"; the core group has no name. */
+/* "apps" of "apps/v1" */
 static bool api_group_is(const struct pod_template *t, const char *group)
 {
 	size_t len = strlen(group);
@@ -146,10 +134,7 @@ static bool api_group_is(const struct pod_template *t, const char *group)
 	return strncmp(t->owner_api, group, len) == 0 && t->owner_api[len] == '/';
 }
 
-/*
- * The kinds whose existence is asked for; of those with others of the same name elsewhere, only in
- * the group apps.
- */
+/* Kinds whose existence is checked; only in the group apps where others have such a kind. */
 static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
 {
 	static const struct {
@@ -180,11 +165,6 @@ static bool is_known(const struct cluster *cluster, enum object_kind kind)
 	return state == SOURCE_SYNCED || state == SOURCE_STALE || state == SOURCE_SNAPSHOT;
 }
 
-static bool is_other(const struct object *found, const struct owner_ref *wanted)
-{
-	return *found->uid && *wanted->uid && strcmp(found->uid, wanted->uid) != 0;
-}
-
 static void judge_replicas(const struct drain_context *c, const struct object *owner,
 			   struct drain_status *out, struct error *why)
 {
@@ -207,14 +187,15 @@ static void ask_replica_count(const struct drain_context *c, const struct kube_p
 	const struct object *owner;
 	enum object_kind kind;
 
-	/* What is only said to be like a DaemonSet's has an owner that nobody lists. */
+	/* The owner of a pod with the DaemonSet annotation alone is not listed. */
 	if (!c->cluster || !find_owner_kind(pod, &kind) ||
 	    (kind != OBJECT_DAEMON_SET && kind != OBJECT_REPLICATION_CONTROLLER &&
 	     drain_is_daemon_pod(pod)) ||
 	    !is_known(c->cluster, kind))
 		return;
 	owner = cluster_find(c->cluster, kind, pod->object.namespace, ref->name);
-	if (!owner || (is_corrected(c) && is_other(owner, ref))) {
+	if (!owner ||
+	    (is_corrected(c) && *owner->uid && *ref->uid && strcmp(owner->uid, ref->uid) != 0)) {
 		block(out, DRAIN_CONTROLLER_NOT_FOUND);
 		error_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
 			  owner ? ": another has its name" : "");
@@ -282,7 +263,7 @@ static void ask_replicated(const struct drain_context *c, const struct kube_pod 
 {
 	const struct owner_ref *owner = &pod->template->owner;
 
-	if (!has_owner(pod)) {
+	if (!*owner->kind) {
 		block(out, DRAIN_NOT_REPLICATED);
 		error_set(why, "no controller would make it anew");
 	} else if (c->options->skip_custom_controllers && !is_replicated_kind(owner->kind)) {
@@ -313,12 +294,6 @@ static void ask_system(const struct drain_context *c, const struct kube_pod *pod
 		  c->options->system_timeout_ns / SECOND_NS);
 }
 
-/* "true" that is not honoured comes here because of the other annotation. */
-static bool is_known_word(const char *word)
-{
-	return strcmp(word, "true") == 0 || strcmp(word, "on-completion") == 0;
-}
-
 static void ask_not_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
 				  struct drain_status *out, struct error *why)
 {
@@ -327,7 +302,8 @@ static void ask_not_safe_to_evict(const struct drain_context *c, const struct ku
 	if (word && strcmp(word, "false") == 0) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
 		error_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
-	} else if (is_corrected(c) && word && !is_known_word(word)) {
+	} else if (is_corrected(c) && word && strcmp(word, "true") != 0 &&
+		   strcmp(word, "on-completion") != 0) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
 		error_set(why,
 			  "nobody knows what its annotation " ANNOTATION(
@@ -340,7 +316,7 @@ static void ask_not_safe_to_evict(const struct drain_context *c, const struct ku
 	}
 }
 
-/* A list of names between commas, to the letter. */
+/* Exact match in a list with commas. */
 static bool is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);
@@ -387,34 +363,21 @@ static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
 
 /* --- the table */
 
-static bool skips_custom_controllers(const struct drain_options *o)
-{
-	return o->skip_custom_controllers;
-}
-
-static bool skips_system(const struct drain_options *o)
-{
-	return o->skip_system;
-}
-
-static bool skips_local_storage(const struct drain_options *o)
-{
-	return o->skip_local_storage;
-}
+#define ON(option) offsetof(struct drain_options, option)
 
 static const struct drain_rule rules[] = {
-	{"Mirror", NULL, ask_mirror},
-	{"LongTerminating", NULL, ask_long_terminating},
-	{"ReplicaCount", skips_custom_controllers, ask_replica_count},
-	{"DaemonSet", NULL, ask_daemon_set},
-	{"SafeToEvict", NULL, ask_safe_to_evict},
-	{"Terminal", NULL, ask_terminal},
-	{"OnCompletion", NULL, ask_on_completion},
-	{"Replicated", NULL, ask_replicated},
-	{"System", skips_system, ask_system},
-	{"NotSafeToEvict", NULL, ask_not_safe_to_evict},
-	{"LocalStorage", skips_local_storage, ask_local_storage},
-	{"PDB", NULL, ask_pdb},
+	{"Mirror", 0, ask_mirror},
+	{"LongTerminating", 0, ask_long_terminating},
+	{"ReplicaCount", ON(skip_custom_controllers), ask_replica_count},
+	{"DaemonSet", 0, ask_daemon_set},
+	{"SafeToEvict", 0, ask_safe_to_evict},
+	{"Terminal", 0, ask_terminal},
+	{"OnCompletion", 0, ask_on_completion},
+	{"Replicated", 0, ask_replicated},
+	{"System", ON(skip_system), ask_system},
+	{"NotSafeToEvict", 0, ask_not_safe_to_evict},
+	{"LocalStorage", ON(skip_local_storage), ask_local_storage},
+	{"PDB", 0, ask_pdb},
 };
 
 const struct drain_rule *drain_rules(size_t *count)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The chain of rules, and what becomes of a node's pods by it. The rules themselves are in
- * drain_rule_list.c.
- */
+/* Evaluates the rules of drain_rule_list.c and sorts the pods of a node by their outcome. */
 #include "aggregator/policy/drain/drain_rules.h"
 
 #include <assert.h>
@@ -36,7 +33,7 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *ru
 	for (size_t i = 0; i < count; i++) {
 		struct drain_status status = {.rule = rules[i].name};
 
-		if (rules[i].is_on && !rules[i].is_on(c->options))
+		if (rules[i].on && !*(const bool *)((const char *)c->options + rules[i].on))
 			continue;
 		rules[i].ask(c, pod, &status, why);
 		if (drain_judge_step(j, &status))

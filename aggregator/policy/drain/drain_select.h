@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From unneeded to "may go now": which nodes of the candidate set have waited long enough, leave
- * their group and the cluster enough, and are not held back by the rest of an atomic group or by
- * pods that end by themselves.
+ * From unneeded to "may go now": nodes that have waited long enough, leave their group and the
+ * cluster enough, and are not held back by their atomic group or by pods that end by themselves.
  *
- *   upstream   time and room of each node, empty ones first; then drains that their budgets allow
- *              at once before risky ones; then atomic groups that are not complete go, whose room
- *              stays used; then nodes with pods to wait for, which may leave a group incomplete
- *   corrected  time; then waiting, of which an atomic group waits as a whole; then atomic groups;
- *              then room, an atomic group all or none. What fails takes no room. The order is the
- *              caller's (drain_order.h), empty ones first, risky ones last.
+ *   upstream   time and room of each node, empty ones first; then drains that their budgets allow at
+ *              once before risky ones; then incomplete atomic groups drop out, but still use room;
+ *              then nodes with pods to wait for, which may leave a group incomplete
+ *   corrected  time; then waiting, as a whole for an atomic group; then atomic groups; then room, all
+ *              or none for an atomic group. A failed node uses no room. The order is the caller's
+ *              (drain_order.h), empty nodes first, risky ones last.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
@@ -46,16 +45,58 @@ void drain_select(const struct drain_options *o, struct drain_groups *g,
 		  struct drain_choice *out);
 void drain_choice_fini(struct drain_choice *c);
 
-/* The steps, each for nodes whose reason is DRAIN_NONE. */
+/* Steps for nodes whose reason is DRAIN_NONE. */
 
 /*
- * Time only: UnexpectedError (a threshold below 0 is not known), ScaleDownDisabledAnnotation,
- * NotUnneededLongEnough, NotUnreadyLongEnough.
+ * Time: UnexpectedError (threshold below 0), ScaleDownDisabledAnnotation, NotUnneededLongEnough,
+ * NotUnreadyLongEnough.
  */
 void drain_select_due(const struct drain_options *o, struct drain_removable *n, int64_t now_ns);
 /* NotAutoscaled, NodeGroupMinSizeReached, MinimalResourceLimitExceeded; else the room is used. */
 void drain_select_room(struct drain_groups *g, struct drain_removable *n);
 /* NotAutoscaled, and AtomicScaleDownFailed where not all of an atomic group are left. */
 void drain_select_atomic(const struct drain_groups *g, struct drain_removable *nodes, size_t count);
+
+/* --- how many start now */
+
+/*
+ * How many nodes start now, within the limits of parallel drains.
+ *
+ *     par = max - empty in progress - drains in progress      dr = max_drain - drains in progress
+ *     1. atomic groups with empty nodes, e of them, and d to drain: need par >= e + d and dr >= d.
+ *        The first group may exceed them while par and (if d > 0) dr are not 0; a group that may
+ *        not start ends this step. An incomplete group is skipped. par -= e + d, dr -= d.
+ *     2. dr = min(par, dr); atomic groups that only drain, by dr alike.
+ *     3. other empty nodes, up to par; by group, in the order groups are first met
+ *     4. dr = min(par, dr); other drains, up to dr, alike
+ *
+ * So single nodes do not starve atomic groups, and a group larger than the limit can start.
+ *
+ *   upstream   an atomic group also starts with a budget below 0
+ *   corrected  nothing starts where nothing is left
+ */
+
+struct drain_budget {
+	int64_t max, max_drain;
+	int64_t empty_in_progress, drain_in_progress;
+};
+
+/* Groups of a list of nodes; nodes of DRAIN_NO_GROUP are skipped. */
+struct drain_list {
+	const uint32_t *groups;
+	size_t count;
+};
+
+/* Indices into the two lists, by group. */
+struct drain_crop {
+	size_t *empty, *drain; /* owned */
+	size_t empty_count, drain_count;
+	size_t held; /* nodes of complete groups without budget: throttled */
+};
+
+void drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
+		       const struct drain_groups *g, struct drain_list empty,
+		       struct drain_list drain, struct drain_crop *out);
+void drain_crop_fini(struct drain_crop *c);
 
 #endif

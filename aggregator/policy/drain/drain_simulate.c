@@ -23,17 +23,17 @@ static int compare_ranked(const void *left, const void *right)
 
 struct pass {
 	const struct drain_schedule *s;
-	struct drain_item *out; /* those that had their turn */
+	struct drain_item *out; /* finished items */
 	size_t done, placed;
 	size_t failed; /* of out; SIZE_MAX: none */
 	struct place_counts counts;
-	bool over; /* nobody else is asked */
+	bool over; /* the rest is skipped */
 };
 
 static void finish(struct pass *p, struct ranked *r, place_node to)
 {
 	r->item.to = to;
-	r->number = SIZE_MAX; /* it had its turn */
+	r->number = SIZE_MAX; /* finished */
 	if (to != PLACE_NONE) {
 		place_put(p->s->place, r->item.pod, to);
 		p->placed++;
@@ -103,7 +103,7 @@ size_t drain_schedule_pods(const struct drain_schedule *s, struct drain_item *it
 			end++;
 		place_group(&p, &ranked[at], end - at);
 	}
-	/* Those that were not asked any more. */
+	/* Skipped items. */
 	for (size_t i = 0; i < count; i++)
 		if (ranked[i].number != SIZE_MAX)
 			p.out[p.done++] = ranked[i].item;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where several pods would go together: those of one node, or any others. Groups of equal priority,
- * the highest first; in a group first the pods whose hint still fits, then the others as they are
- * given; each is put where it goes, so that the next one finds it there.
+ * Places several pods together: by priority, the highest first; within a priority first the pods
+ * whose hint still fits, then the others in the given order. Each placement counts for the next.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SIMULATE_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SIMULATE_H
@@ -22,19 +21,14 @@ struct drain_schedule {
 	struct place *place;
 	enum place_order order;
 	const bool *allowed; /* by node; NULL: all */
-	/*
-	 * At the first pod that fits nowhere it ends, and the rest are nowhere: the caller undoes
-	 * it.
-	 */
-	bool all_or_none;
-	bool (*out_of_time)(void *context); /* asked before each pod; NULL: never */
+	bool all_or_none; /* ends at the first pod that fits nowhere; the caller reverts */
+	bool (*out_of_time)(void *context); /* called before each pod; NULL: never */
 	void *context;
 };
 
 /*
- * Sorts the items by the order in which they were placed, which is the one they were asked in for
- * those that were not. Returns how many are placed; *failed (may be NULL) is the first that fits
- * nowhere, or NULL, and counts (may be NULL) say why.
+ * Sorts the items by the order of placement and returns how many are placed. *failed is the first
+ * that fits nowhere, or NULL, and *counts its refusals; both may be NULL.
  */
 size_t drain_schedule_pods(const struct drain_schedule *s, struct drain_item *items, size_t count,
 			   const struct drain_item **failed, struct place_counts *counts);

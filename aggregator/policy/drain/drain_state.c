@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered from step to step, and how evictions are noticed without anybody telling: of
- * two clusters that follow each other, a pod that is gone was evicted if it was marked as a target
- * of disruption, or if its node was on its way out or cordoned. What is shared by both, which is
- * nearly everything, is passed over by its address.
+ * Memory from step to step, and the detection of evictions: a pod that left between two clusters was
+ * evicted if it was marked as a target of disruption, or if its node was leaving or cordoned. Parts
+ * that both clusters share are recognised by address.
  */
 #include "aggregator/policy/drain/drain_state.h"
 
@@ -24,13 +23,10 @@ struct drain_state *drain_state_new(void)
 
 void drain_hints_free(struct drain_hint **hints)
 {
-	struct drain_hint *h = *hints, *next;
+	struct drain_hint *h, *next;
 
-	HASH_CLEAR(hh, *hints);
-	for (; h; h = next) {
-		next = h->hh.next;
+	HASH_RELEASE (*hints, h, next)
 		free(h);
-	}
 }
 
 void drain_state_clear(struct drain_state *s)
@@ -117,10 +113,8 @@ static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t
 {
 	if (s->eviction_count == DRAIN_EVICTIONS_MAX)
 		drop_evictions(s, 0, DRAIN_EVICTIONS_MAX / 4);
-	if (s->eviction_count == s->eviction_room) {
-		s->eviction_room = s->eviction_room ? 2 * s->eviction_room : 16;
-		s->evictions = mem_realloc(s->evictions, s->eviction_room * sizeof(*s->evictions));
-	}
+	s->evictions =
+		mem_grow(s->evictions, s->eviction_count, &s->eviction_room, sizeof(*s->evictions));
 	object_hold(&pod->object);
 	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns, leaving};
 }
@@ -157,28 +151,23 @@ static bool is_leaving(const struct comparison *c, const struct kube_node *node)
 			drain_is_in_deletion(c->options->variant, node, c->now_ns, NULL));
 }
 
-/* NULL: it is not there; a pod of the same name may have come after it. */
-static const struct kube_pod *find_pod(const struct model_node *now, const struct kube_pod *pod)
+static int compare_pods(const void *left, const void *right)
 {
-	size_t low = 0, high = now ? now->pod_count : 0;
+	const struct kube_pod *const *a = left, *const *b = right;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = object_compare(&now->pods[middle]->object, &pod->object);
-
-		if (order == 0)
-			return strcmp(now->pods[middle]->object.uid, pod->object.uid) == 0
-				       ? now->pods[middle]
-				       : NULL;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return object_compare(&(*a)->object, &(*b)->object);
 }
 
-/* It was resized in place, or it ended. */
+const struct kube_pod *drain_find_pod(const struct kube_pod *const *list, size_t count,
+				      const struct kube_pod *pod)
+{
+	const struct kube_pod *const *found =
+		count ? bsearch(&pod, list, count, sizeof(struct kube_pod *), compare_pods) : NULL;
+
+	return found && strcmp((*found)->object.uid, pod->object.uid) == 0 ? *found : NULL;
+}
+
+/* The pod was resized in place, or ended. */
 static bool takes_less(const struct kube_pod *now, const struct kube_pod *before)
 {
 	bool less = now != before && !kube_pod_is_active(now);
@@ -210,7 +199,9 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 	c->s->freed |= now && now->node != before->node;
 	for (size_t i = 0; i < before->pod_count; i++) {
 		struct kube_pod *pod = before->pods[i];
-		const struct kube_pod *same = find_pod(now, pod);
+		const struct kube_pod *same =
+			drain_find_pod((const struct kube_pod *const *)(now ? now->pods : NULL),
+				       now ? now->pod_count : 0, pod);
 
 		if (!kube_pod_is_active(pod))
 			continue;
@@ -226,7 +217,7 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 		note(c, DRAIN_EVENT_GONE, before->name, mem_strdup("the node is gone"));
 }
 
-/* A pending pod is gone, or it is on a node, maybe not where the simulation placed it. */
+/* Whether a pending pod is gone, or was bound to any node. */
 static bool lost_pending(const struct cluster *before, const struct cluster *now)
 {
 	const struct object_table *pods = before->tables[OBJECT_POD];
@@ -275,7 +266,7 @@ static void compare(const struct comparison *c, const struct cluster *before,
 	}
 }
 
-/* While pods are listed anew some may be missing for a moment, which is no eviction. */
+/* During a relist, missing pods are no evictions. */
 static bool is_complete(const struct cluster *c)
 {
 	enum source_state pods = c->sources[OBJECT_POD].state;
@@ -303,7 +294,7 @@ void drain_state_see(struct drain_state *s, const struct drain_input *in,
 		cluster_drop(s->seen);
 		s->seen = cluster_hold(v->cluster);
 	}
-	/* What fitted nowhere may fit now. */
+	/* Failed simulations may succeed now. */
 	if (s->freed && o->variant == DRAIN_CORRECTED)
 		drain_unremovable_fini(&s->failed);
 	expire(s, o->eviction_ttl_ns, now_ns);

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct drain_state, for the files that keep, write and read it. */
+/* The members of struct drain_state, for the files that keep, write and read it. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_STATE_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_STATE_H
 
-#include <uthash.h>
-
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/drain/drain_timers.h"
-#include "aggregator/policy/drain/drain_unremovable.h"
+#include "shared/hash.h"
 
 struct drain_eviction {
 	struct kube_pod *pod; /* held; its node is where it was */
 	int64_t when_ns;
-	bool leaving; /* its node was, so a drain evicted it; else preemption or a person did */
+	bool leaving; /* a drain evicted it; else preemption or a person did */
 };
 
-/* Where a pod went in the last simulation, in one block. */
+/* The destination of a pod in the last simulation, in one block. */
 struct drain_hint {
 	UT_hash_handle hh;
 	const char *node; /* in the block */
 	char uid[]; /* key */
 };
 
-/* What was last said of a node, in one block. */
+/* The last recorded verdict of a node, in one block. */
 struct drain_told {
 	UT_hash_handle hh;
 	enum drain_event event;
@@ -42,35 +40,39 @@ struct drain_state {
 	struct drain_record *fresh; /* owned; of the step at hand */
 	size_t fresh_count, fresh_room;
 	struct drain_told *told;
-	char *wave; /* owned; what was last said of one; NULL: nothing */
+	char *wave; /* owned; the last recorded wave; NULL: none */
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */
 	int64_t loop_ns; /* the shortest time between two steps; 0: not known */
-	bool freed; /* since the last step room may have become free */
+	bool freed; /* room may have become free since the last step */
 	/* Requests of the last step's placeholders; RESOURCE_PODS is their number. */
 	double slack[RESOURCE_STANDARD];
 };
 
-/* A step begins: evictions since the last one are found, and those that are too old go. */
+/* A step begins: finds evictions since the last one, and drops old ones. */
 void drain_state_see(struct drain_state *s, const struct drain_input *in,
 		     const struct drain_options *o);
 /* NULL: none. */
 const char *drain_state_hint(const struct drain_state *s, const char *uid);
-/* In place of an older one; beyond DRAIN_HINTS_MAX nothing is added. */
+/* Replaces an older hint; adds none beyond DRAIN_HINTS_MAX. */
 void drain_state_set_hint(struct drain_state *s, const char *uid, const char *node);
+/* The record with name and uid of the pod in a list in the order of a view; NULL: none. */
+const struct kube_pod *drain_find_pod(const struct kube_pod *const *list, size_t count,
+				      const struct kube_pod *pod);
 void drain_hints_free(struct drain_hint **hints);
 
 /* --- drain_history.c */
 
-/* One more record, of the history and of the step; what is over the bounds is dropped. */
+/* Adds a record to the history, within its bound. */
+void drain_history_add(struct drain_state *s, const struct drain_record *record);
+/* Adds a record to the history and the step, within their bounds. */
 void drain_state_note(struct drain_state *s, const struct drain_record *record);
-/* What the step at hand noted; the caller owns it. */
+/* The records of the step; the caller owns them. */
 struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count);
-/* In place of what was said before. */
+/* Replaces the last verdict of the node. */
 struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 					enum drain_event event, enum drain_reason reason);
 void drain_history_clear(struct drain_state *s);
-/* All that is remembered goes. */
 void drain_state_clear(struct drain_state *s);
 
 #endif

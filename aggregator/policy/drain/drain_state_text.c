@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state as text and back, for the database and for snapshots. What is read may come from a file
- * that people changed: it is read into a state of its own, which takes the place of the old one
- * only if all of it made sense. Lists longer than a state may be are an error, too.
+ * The state as text, for the database and snapshots. People may edit the text, so it is read into a
+ * new state, which replaces the old one only if all of it is valid and within the bounds.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -34,8 +33,7 @@ static void write_time(struct jsonw *w, const char *key, int64_t ns)
 
 static void write_timers(struct jsonw *w, const struct drain_timers *t)
 {
-	jsonw_key(w, "timers");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "timers");
 	for (size_t i = 0; i < t->count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", t->of[i].node);
@@ -46,11 +44,10 @@ static void write_timers(struct jsonw *w, const struct drain_timers *t)
 	jsonw_array_close(w);
 }
 
-/* Those of this run alone say nothing about the next. */
+/* Without failures of this run alone. */
 static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 {
-	jsonw_key(w, "unremovable");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "unremovable");
 	for (size_t i = 0; i < u->count; i++) {
 		if (u->of[i].until_ns == 0)
 			continue;
@@ -67,8 +64,7 @@ static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 
 static void write_evictions(struct jsonw *w, const struct drain_state *s)
 {
-	jsonw_key(w, "evictions");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "evictions");
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		jsonw_object_open(w);
 		write_time(w, "time", s->evictions[i].when_ns);
@@ -98,8 +94,7 @@ static void write_hints(struct jsonw *w, struct drain_hint *hints)
 		sorted[at++] = h;
 	if (count)
 		qsort(sorted, count, sizeof(struct drain_hint *), compare_hints);
-	jsonw_key(w, "hints");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "hints");
 	for (size_t i = 0; i < count; i++)
 		jsonw_key_string(w, sorted[i]->uid, sorted[i]->node);
 	jsonw_object_close(w);
@@ -122,8 +117,7 @@ static void write_told(struct jsonw *w, struct drain_told *told)
 		sorted[at++] = t;
 	if (count)
 		qsort(sorted, count, sizeof(struct drain_told *), compare_told);
-	jsonw_key(w, "verdicts");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "verdicts");
 	for (size_t i = 0; i < count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", sorted[i]->node);
@@ -137,8 +131,7 @@ static void write_told(struct jsonw *w, struct drain_told *told)
 
 static void write_history(struct jsonw *w, const struct drain_state *s)
 {
-	jsonw_key(w, "history");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "history");
 	for (size_t i = 0; i < s->history_count; i++) {
 		const struct drain_record *r = &s->history[i];
 
@@ -174,7 +167,7 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	jsonw_object_close(&w);
 }
 
-/* --- reading: false, and the reason names the member below where it is */
+/* --- reading; false: the reason names the member */
 
 static bool refuse(struct error *reason, const char *member, const char *what)
 {
@@ -235,7 +228,7 @@ static bool read_event(const cJSON *item, const char *member, enum drain_event *
 	return true;
 }
 
-/* NoReason where there is none. */
+/* NoReason if absent. */
 static bool read_code(const cJSON *item, enum drain_reason *out, struct error *reason)
 {
 	const char *names[DRAIN_REASONS];
@@ -340,7 +333,7 @@ static bool read_record(struct reading *in, const cJSON *item, struct error *rea
 		return false;
 	r.node = (char *)node; /* borrowed, as is the text */
 	r.text = (char *)text;
-	drain_state_note(in->to, &r);
+	drain_history_add(in->to, &r);
 	return true;
 }
 
@@ -384,17 +377,6 @@ static bool read_hints(struct drain_state *s, const cJSON *tree, struct error *r
 	return true;
 }
 
-/* They are no news. */
-static void drop_fresh(struct drain_state *s)
-{
-	size_t count;
-	struct drain_record *of = drain_state_take_fresh(s, &count);
-
-	for (size_t i = 0; i < count; i++)
-		drain_record_fini(&of[i]);
-	free(of);
-}
-
 static bool read_tree(struct reading *in, const cJSON *tree, struct error *reason)
 {
 	const cJSON *wave = cJSON_GetObjectItemCaseSensitive(tree, "wave");
@@ -419,7 +401,6 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct error *reaso
 	    !read_hints(in->to, tree, reason))
 		return false;
 	in->to->wave = wave ? mem_strdup(wave->valuestring) : NULL;
-	drop_fresh(in->to);
 	drain_timers_load(&in->to->timers, in->timers, in->timer_count, in->saved_ns, in->ttl_ns,
 			  in->now_ns);
 	return true;
@@ -430,9 +411,7 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 {
 	struct drain_state *fresh = drain_state_new();
 	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};
-	/*
-	 * Two names that differ only in broken bytes would become one when they are written again.
-	 */
+	/* Invalid bytes would make different names equal when written again. */
 	bool readable = len <= TEXT_MAX_BYTES && utf8_is_valid(text, len);
 	cJSON *tree = readable ? cJSON_ParseWithLength(text, len) : NULL;
 	bool good = read_tree(&in, tree, reason);

@@ -21,16 +21,12 @@ static int compare_timers(const void *a, const void *b)
 	return strcmp(((const struct drain_timer *)a)->node, ((const struct drain_timer *)b)->node);
 }
 
-static int compare_key(const void *name, const void *timer)
-{
-	return strcmp(name, ((const struct drain_timer *)timer)->node);
-}
-
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node)
 {
-	if (t->count == 0)
-		return NULL;
-	return bsearch(node, t->of, t->count, sizeof(*t->of), compare_key);
+	bool found;
+	size_t at = drain_find_name(t->of, t->count, sizeof(*t->of), node, &found);
+
+	return found ? &t->of[at] : NULL;
 }
 
 static bool runs_on(enum drain_variant variant, enum drain_seen seen, bool running)
@@ -128,4 +124,109 @@ int64_t drain_unneeded_limit(enum drain_variant variant, int64_t before, int64_t
 		return INT64_MAX;
 	by_time = n * (longer / loop_ns) + n;
 	return by_count < by_time ? by_count : by_time;
+}
+
+/* --- failed simulations */
+
+void drain_unremovable_init(struct drain_unremovable *u, enum drain_variant variant)
+{
+	memset(u, 0, sizeof(*u));
+	u->variant = variant;
+}
+
+static void failure_fini(struct drain_failure *f)
+{
+	free(f->node);
+	free(f->why);
+	free(f->details);
+}
+
+void drain_unremovable_fini(struct drain_unremovable *u)
+{
+	for (size_t i = 0; i < u->count; i++)
+		failure_fini(&u->of[i]);
+	free(u->of);
+	memset(u, 0, sizeof(*u));
+}
+
+static bool stays(const struct drain_failure *f, const char *const *nodes, size_t count,
+		  int64_t now_ns)
+{
+	bool found = false;
+
+	if (f->until_ns > now_ns)
+		drain_find_name(nodes, count, sizeof(*nodes), f->node, &found);
+	return found;
+}
+
+void drain_unremovable_update(struct drain_unremovable *u, const char *const *nodes, size_t count,
+			      int64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < u->count; i++) {
+		struct drain_failure *f = &u->of[i];
+
+		if (!stays(f, nodes, count, now_ns)) {
+			failure_fini(f);
+			continue;
+		}
+		if (u->variant == DRAIN_UPSTREAM) {
+			free(f->why);
+			f->why = NULL;
+			f->reason = DRAIN_NONE;
+			free(f->details);
+			f->details = NULL;
+		}
+		u->of[kept++] = *f;
+	}
+	u->count = kept;
+}
+
+static struct drain_failure *insert(struct drain_unremovable *u, size_t at, const char *node)
+{
+	u->of = mem_grow(u->of, u->count, &u->room, sizeof(*u->of));
+	memmove(&u->of[at + 1], &u->of[at], (u->count - at) * sizeof(*u->of));
+	u->count++;
+	u->of[at] = (struct drain_failure){.node = mem_strdup(node)};
+	return &u->of[at];
+}
+
+void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
+			   const char *why, int64_t until_ns)
+{
+	char *copy = why ? mem_strdup(why) : NULL; /* it may be the one that is replaced */
+	struct drain_failure *f;
+	bool found;
+	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
+
+	f = found ? &u->of[at] : insert(u, at, node);
+	free(f->why);
+	free(f->details);
+	f->details = NULL;
+	f->why = copy;
+	f->reason = reason;
+	if (until_ns)
+		f->until_ns = until_ns;
+}
+
+void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *details,
+			    size_t size)
+{
+	bool found;
+	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
+
+	if (!found)
+		return;
+	free(u->of[at].details);
+	u->of[at].details = memcpy(mem_alloc(size), details, size);
+}
+
+const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
+						     const char *node)
+{
+	bool found;
+	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
+
+	return found && u->of[at].until_ns != 0 ? &u->of[at] : NULL;
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Since when each node is unneeded. Plain records, sorted by node, that can be written down and
- * read back.
+ * Since when each node is unneeded. Plain records, sorted by node, that can be saved and loaded.
  *
- *   in the candidate set     the timer starts, or runs on
- *   examined, and not in it  the timer is dropped, and starts anew when the node comes back (as in cluster-autoscaler)
- *   a pod moved there        corrected: starts anew (drain_plan.c), so that none moves twice within it
- *   gone from the cluster    dropped
- *   not examined             upstream: dropped. corrected: runs on: nobody found out anything against it
- *   in deletion              upstream: dropped, and a failed drain waits all over again. corrected: runs on
+ *   in the candidate set      the timer starts or runs on
+ *   examined, and not in it   the timer is dropped (as in cluster-autoscaler)
+ *   a pod moved to the node   corrected: the timer restarts (drain_plan.c)
+ *   gone from the cluster     dropped
+ *   not examined              upstream: dropped. corrected: runs on
+ *   in deletion               upstream: dropped. corrected: runs on
  *
- * A node that becomes ready or unready keeps its time, and waits for the other threshold from then
- * on.
+ * A node that becomes ready or unready keeps its time under the other threshold.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_TIMERS_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_TIMERS_H
@@ -22,7 +20,6 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_options.h"
-#include "aggregator/policy/drain/drain_reason.h"
 
 enum drain_timer_kind { DRAIN_TIMER_UNNEEDED, DRAIN_TIMER_UNREADY };
 
@@ -40,7 +37,7 @@ struct drain_timers {
 
 enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_SEEN_DELETED, DRAIN_NOT_SEEN };
 
-/* What a run found out about a node of the cluster. */
+/* The result of a run for a node. */
 struct drain_sight {
 	const char *node;
 	enum drain_seen seen;
@@ -54,28 +51,65 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 /* NULL: the node is not unneeded. */
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node);
 /*
- * After a restart, in place of what is there: records that were saved at saved_ns. None, if that is
- * longer ago than ttl_ns: who knows what the nodes did. A time that is still to come is now.
+ * Replaces *t by records that were saved at saved_ns; by none if that is longer ago than ttl_ns.
+ * Future times become now.
  */
 void drain_timers_load(struct drain_timers *t, const struct drain_timer *records, size_t count,
 		       int64_t saved_ns, int64_t ttl_ns, int64_t now_ns);
 
-/*
- * Whether the node was unneeded for longer than its threshold: NONE, NOT_UNNEEDED_LONG_ENOUGH or
- * NOT_UNREADY_LONG_ENOUGH.
- */
+/* NONE past the threshold, else NOT_UNNEEDED_LONG_ENOUGH or NOT_UNREADY_LONG_ENOUGH. */
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
 				  int64_t now_ns);
-/* When it is; the first moment it is due is one nanosecond later. */
+/* The threshold; the timer is due one nanosecond later. */
 int64_t drain_timer_due_ns(const struct drain_timer *t, const struct drain_options *o);
 
 /*
- * How many unneeded nodes upstream looks for: as many as may be deleted before the next ones are
- * due. before: unneeded nodes of the run before; n: nodes deleted at once.
+ * How many unneeded nodes upstream searches: as many as can be deleted before the next are due.
+ * before: unneeded nodes of the run before; n: nodes deleted at once.
  *     min(before + 2n, n * floor(max(unneeded, loop) / loop) + n)
- * Corrected looks for all there are: INT64_MAX.
+ * corrected: INT64_MAX.
  */
 int64_t drain_unneeded_limit(enum drain_variant variant, int64_t before, int64_t n,
 			     int64_t unneeded_ns, int64_t loop_ns);
+
+/* --- failed simulations */
+
+/*
+ * Nodes that could not be drained and why: reasons of this run, and those of failed simulations until
+ * their recheck.
+ *
+ *   upstream   a new run keeps only the time of a failure
+ *   corrected  the reason stays as long as the time
+ */
+
+struct drain_failure {
+	char *node; /* owned */
+	enum drain_reason reason; /* DRAIN_NONE: forgotten, only the time is left */
+	char *why; /* owned; a sentence or NULL */
+	int64_t until_ns; /* not simulated before; 0: in the next run */
+	void *details; /* owned, one block of the caller; NULL: none, as after a restart */
+};
+
+/* Sorted by node. */
+struct drain_unremovable {
+	enum drain_variant variant;
+	struct drain_failure *of; /* owned */
+	size_t count, room;
+};
+
+void drain_unremovable_init(struct drain_unremovable *u, enum drain_variant variant);
+void drain_unremovable_fini(struct drain_unremovable *u);
+/* A run begins: drops expired failures and nodes that are not in `nodes`, sorted by name. */
+void drain_unremovable_update(struct drain_unremovable *u, const char *const *nodes, size_t count,
+			      int64_t now_ns);
+/* Replaces the node's entry; copies strings, why may be NULL. until_ns 0 keeps an earlier time. */
+void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
+			   const char *why, int64_t until_ns);
+/* Copies the details of the reason that was just added. */
+void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *details,
+			    size_t size);
+/* A failed simulation before its recheck, or NULL. */
+const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
+						     const char *node);
 
 #endif

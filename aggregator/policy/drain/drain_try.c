@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes one node away in the simulation: it is no destination from then on, though its domains
- * still count for topology spread until the run ends (a ghost); its pods leave it, and with them
- * what the simulation put there; then each is placed elsewhere, or nothing has happened.
- * Placeholders of extra capacity go last: pods push them out, not the other way round.
+ * Simulates the drain of one node: the node takes no more pods, though its domains still count for
+ * topology spread (a ghost), and each of its pods, with those that the simulation placed there, is
+ * placed elsewhere. If one fits nowhere the simulation is reverted. Placeholders of extra capacity go
+ * last, since pods displace them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,33 +14,15 @@
 
 static const double GIB = 1073741824.0;
 
-static int compare_pods(const void *pod, const void *other)
-{
-	const struct kube_pod *const *a = pod, *const *b = other;
-
-	return object_compare(&(*a)->object, &(*b)->object);
-}
-
-/* Whether the list, sorted as a view has pods, holds that very record. */
-static bool contains(const struct kube_pod *const *list, size_t count, const struct kube_pod *pod)
-{
-	const struct kube_pod *const *found;
-
-	if (count == 0)
-		return false;
-	found = bsearch(&pod, list, count, sizeof(struct kube_pod *), compare_pods);
-	return found && *found == pod;
-}
-
 static bool leaves(const struct drain_run *r, const struct drain_case *c, place_pod pod)
 {
 	const struct kube_pod *record = place_pod_record(r->place, pod);
 
 	if (drain_extra_of(r, pod) != DRAIN_EXTRA_NONE)
 		return true;
-	if (contains(c->sorted.move, c->sorted.move_count, record))
+	if (drain_find_pod(c->sorted.move, c->sorted.move_count, record) == record)
 		return true;
-	/* What is of another node, or pending, came here in the simulation. */
+	/* Pods of other nodes and pending ones were placed here by the simulation. */
 	return strcmp(record->node, c->view->name) != 0;
 }
 
@@ -71,13 +53,13 @@ static place_node hint_of(const struct drain_run *r, const struct drain_case *c,
 {
 	const char *node;
 
-	for (size_t i = 0; i < c->item_count; i++)
-		if (c->items[i].pod == pod)
-			return c->items[i].to;
+	for (size_t i = 0; i < c->placed.count; i++)
+		if (c->placed.items[i].pod == pod)
+			return c->placed.items[i].to;
 	node = drain_state_hint(r->state, record->object.uid);
 	if (node)
 		return place_find_node(r->place, node);
-	/* Of another node, which stays: it may start again where it is. */
+	/* A pod of another node that stays may start again there. */
 	return strcmp(record->node, c->view->name) == 0 ? PLACE_NONE : place_where(r->place, pod);
 }
 
@@ -96,7 +78,7 @@ static struct sorted_item describe(const struct drain_run *r, const struct drain
 	};
 }
 
-/* Those that fall with pods of the node, and are elsewhere; PLACE_NONE: it is not. */
+/* The i-th pod of c->leave if it is on another node; else PLACE_NONE. */
 static place_pod find_fallen(const struct drain_run *r, const struct drain_case *c, size_t i)
 {
 	const struct object *o = &c->leave[i]->object;
@@ -106,8 +88,9 @@ static place_pod find_fallen(const struct drain_run *r, const struct drain_case 
 	return at == PLACE_NONE || at == (place_node)(c - r->cases) ? PLACE_NONE : pod;
 }
 
-struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_case *c,
-				 size_t *count, size_t *real)
+/* The items of all pods that must leave the node; *real of them first, then placeholders. */
+static struct drain_item *leavers(const struct drain_run *r, const struct drain_case *c,
+				  size_t *count, size_t *real)
 {
 	place_node n = (place_node)(c - r->cases);
 	struct sorted_item *sorted;
@@ -138,7 +121,7 @@ struct drain_item *drain_leavers(const struct drain_run *r, const struct drain_c
 	return items;
 }
 
-/* Placed by drain_owed.c: in the cluster it is not on any node that stays. */
+/* Whether drain_reserve.c placed it: no node that stays has it. */
 static bool is_guest(const struct drain_run *r, place_pod pod)
 {
 	const char *node = place_pod_record(r->place, pod)->node;
@@ -150,27 +133,27 @@ static bool is_guest(const struct drain_run *r, place_pod pod)
 	return n == PLACE_NONE || r->cases[n].in_deletion;
 }
 
-/* Guests behind the others, both in the order they were placed. */
+/* Moves guests behind the others, in the order of placement. */
 static void part_guests(const struct drain_run *r, struct drain_trial *t)
 {
-	struct drain_item *guests = mem_zalloc(t->real_count + 1, sizeof(*guests));
+	struct drain_item *guests = mem_zalloc(t->placed.real_count + 1, sizeof(*guests));
 	size_t count = 0;
 
-	for (size_t i = 0; i < t->real_count; i++) {
-		if (is_guest(r, t->items[i].pod))
-			guests[count++] = t->items[i];
+	for (size_t i = 0; i < t->placed.real_count; i++) {
+		if (is_guest(r, t->placed.items[i].pod))
+			guests[count++] = t->placed.items[i];
 		else
-			t->items[t->own_count++] = t->items[i];
+			t->placed.items[t->placed.own_count++] = t->placed.items[i];
 	}
-	memcpy(t->items + t->own_count, guests, count * sizeof(*guests));
+	memcpy(t->placed.items + t->placed.own_count, guests, count * sizeof(*guests));
 	free(guests);
 }
 
-/* Placeholders that fit nowhere. */
+/* Sums up placeholders that fit nowhere. */
 static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 {
-	for (size_t i = t->real_count; i < t->count; i++) {
-		const struct drain_item *item = &t->items[i];
+	for (size_t i = t->placed.real_count; i < t->placed.count; i++) {
+		const struct drain_item *item = &t->placed.items[i];
 		const struct kube_pod *pod = place_pod_record(r->place, item->pod);
 		const struct resources *asked = kube_pod_requests(pod);
 
@@ -206,7 +189,7 @@ static void note_term(const struct drain_run *r, place_pod pod, place_node n, st
 	t->room_refuses = f == PLACE_FIT || f == PLACE_USE_CAP;
 }
 
-/* What is in deletion or not ready is nobody's destination. */
+/* Nodes in deletion and unready nodes are left out. */
 static void note_terms(const struct drain_run *r, place_node self, const bool *allowed,
 		       place_pod pod, struct drain_trial *t)
 {
@@ -216,12 +199,12 @@ static void note_terms(const struct drain_run *r, place_node self, const bool *a
 			note_term(r, pod, n, t);
 }
 
-/* Those behind the first that fit nowhere as things are. */
+/* Further pods that fit nowhere in the same simulation. */
 static void note_others(struct drain_run *r, const bool *allowed, place_pod first,
 			struct drain_trial *t)
 {
-	for (size_t i = 0; i < t->real_count; i++) {
-		place_pod pod = t->items[i].pod;
+	for (size_t i = 0; i < t->placed.real_count; i++) {
+		place_pod pod = t->placed.items[i].pod;
 
 		if (pod == first || place_where(r->place, pod) != PLACE_NONE ||
 		    place_choose(r->place, pod, r->config->order, PLACE_NONE, allowed, NULL) !=
@@ -232,7 +215,7 @@ static void note_others(struct drain_run *r, const bool *allowed, place_pod firs
 	}
 }
 
-/* Of other nodes alone, and while the simulation is as it was when the pod was refused. */
+/* About other nodes, in the state of the refusal. */
 static void note_refusal(const struct drain_run *r, const struct drain_case *c, const bool *allowed,
 			 place_pod pod, struct drain_trial *t)
 {
@@ -249,10 +232,10 @@ static void note_refusal(const struct drain_run *r, const struct drain_case *c, 
 		t->nearest = place_node_name(r->place, nearest);
 }
 
-/* Of all refusals together so many are taken: each costs as much as there are. */
+/* Bounds note_slack() over all refusals: each costs one take per placeholder. */
 enum { SLACK_ASKS_MAX = 200000 };
 
-/* Whether placeholders are in the way alone. */
+/* Whether the pod would fit without placeholders. */
 static void note_slack(struct drain_run *r, const bool *allowed, place_pod pod,
 		       struct drain_trial *t)
 {
@@ -284,7 +267,7 @@ static void place_all(struct drain_run *r, const struct drain_case *c, const boo
 	const struct drain_item *failed;
 
 	slack.all_or_none = false;
-	drain_schedule_pods(&pods, t->items, t->real_count, &failed, &t->counts);
+	drain_schedule_pods(&pods, t->placed.items, t->placed.real_count, &failed, &t->counts);
 	if (failed) {
 		t->reason = DRAIN_NO_PLACE;
 		note_refusal(r, c, allowed, failed->pod, t);
@@ -292,8 +275,9 @@ static void place_all(struct drain_run *r, const struct drain_case *c, const boo
 		note_others(r, allowed, failed->pod, t);
 		return;
 	}
-	if (drain_schedule_pods(&slack, t->items + t->real_count, t->count - t->real_count, &failed,
-				&t->counts) == t->count - t->real_count)
+	if (drain_schedule_pods(&slack, t->placed.items + t->placed.real_count,
+				t->placed.count - t->placed.real_count, &failed,
+				&t->counts) == t->placed.count - t->placed.real_count)
 		return;
 	t->reason = DRAIN_SLACK_DROPS;
 	note_refusal(r, c, allowed, failed->pod, t);
@@ -306,10 +290,10 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 	place_mark m = place_fork(r->place);
 
 	*out = (struct drain_trial){.reason = DRAIN_NONE};
-	out->items = drain_leavers(r, c, &out->count, &out->real_count);
+	out->placed.items = leavers(r, c, &out->placed.count, &out->placed.real_count);
 	place_drain_node(r->place, (place_node)(c - r->cases));
-	for (size_t i = 0; i < out->count; i++)
-		place_take(r->place, out->items[i].pod);
+	for (size_t i = 0; i < out->placed.count; i++)
+		place_take(r->place, out->placed.items[i].pod);
 	place_all(r, c, allowed, out);
 	if (out->reason != DRAIN_NONE) {
 		place_revert(r->place, m);
@@ -390,7 +374,7 @@ static void describe_terms(const struct drain_trial *t, struct buf *text)
 			buf_printf(text, "; %s", t->terms[f].text);
 }
 
-/* Room helps only on nodes that the pod may go to. */
+/* Free room helps only on nodes that admit the pod. */
 static const char *unblock_of(const struct drain_trial *t)
 {
 	if ((t->room_refuses || t->rival_admitted) && !t->holds)
@@ -433,7 +417,6 @@ static struct drain_why *explain_no_place(struct drain_case *c, const struct dra
 	return w;
 }
 
-/* Behind the one that was tried first. */
 static void explain_others(struct drain_case *c, const struct drain_trial *t)
 {
 	for (size_t i = 0; i < t->others; i++) {

@@ -1,39 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the candidates go now, together.
+ * Selects the candidates that are drained now, together.
  *
- *   drain_select()       waited long enough, group and cluster stay large enough, atomic groups are
- *                        complete
- *   drain_budget_crop()  so many at once; schedules allow fewer
- *   trial                each of them for itself, after those before it: PodDisruptionBudgets, shares
- *                        of owners, room on nodes that are no candidates themselves, by requests
- *                        and by real use (place_use_fits() in place_use.c), and extra capacity as
- *                        large as it will be without them. A node that fails is left out (with the
- *                        rest of its atomic group), and the crop is made anew, until all that are
- *                        chosen go. A new crop mostly shares a prefix with the last one; that
- *                        prefix is not simulated again.
- *   robust               the kube-scheduler does not choose destinations as we do: is there room also
- *                        emptiest node first, pods in any order, for extra capacity behind them as
- *                        well, and for the pods of one owner after all others? A node whose pod has
- *                        no place then is left out for another; after some such tries it is left out
- *                        for none, until the rest is robust. With not_robust the first wave goes
- *                        instead, and is not called robust.
+ *   drain_select()       nodes that waited long enough; group and cluster stay large enough; atomic
+ *                        groups are complete
+ *   drain_budget_crop()  as many at once as parallelism and schedules allow
+ *   trial                node after node: PodDisruptionBudgets, shares of owners, room on nodes that
+ *                        are no candidates (by requests and real use), and extra capacity as large as
+ *                        without the wave. A node that fails is left out with its atomic group, and
+ *                        the crop is repeated until all of it fits. The common prefix of two crops is
+ *                        not simulated again.
+ *   robust               the kube-scheduler may choose other destinations, so drain_robust.c places
+ *                        the wave in other orders. A node whose pod has no place then is exchanged;
+ *                        after some tries it is left out, until the rest is robust. With not_robust
+ *                        the first wave is kept instead, and not called robust.
  *
- * When time is up, after a few nodes were tried, what is in the wave by then goes, and no more
- * waves are tried for one that is robust.
- *
- * A node whose pods exceed their budget at once goes only where no other takes from its budgets:
- * the eviction API makes its pods wait for each other.
+ * When time is up after some trials, the wave so far is kept, and no more waves are tried for a
+ * robust one. A node whose pods exceed a budget at once joins only if no other node of the wave takes
+ * from its budgets: the eviction API makes its pods wait for each other.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_budget.h"
-#include "aggregator/policy/drain/drain_internal.h"
-#include "aggregator/policy/drain/drain_record.h"
-#include "aggregator/policy/drain/drain_robust.h"
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_select.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -43,7 +35,7 @@ enum out_of_wave { STILL_IN, NOT_NOW, NOT_ROBUST_NOW };
 struct pick {
 	size_t number; /* of removables */
 	place_mark mark; /* before it */
-	struct drain_trial trial; /* its items are owned */
+	struct drain_placement placed; /* its items are owned */
 };
 
 struct wave {
@@ -53,15 +45,15 @@ struct wave {
 	struct drain_choice choice;
 	struct drain_budget budget;
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
-	bool by_schedule; /* schedules limit more than parallelism does */
+	bool by_schedule; /* schedules are stricter than parallelism */
 	struct error schedule;
-	bool *allowed; /* owned; by node: no candidate itself */
+	bool *allowed; /* owned; by node: no candidate */
 	struct pick *picks; /* owned; the wave so far */
 	size_t pick_count;
 	place_node *gone; /* owned; of the picks */
 	size_t held;
 	size_t tries; /* nodes simulated */
-	bool late; /* time was up: what is in the wave by then is what may go */
+	bool late; /* time was up */
 };
 
 static struct drain_case *case_of(const struct wave *w, size_t number)
@@ -93,11 +85,6 @@ static void count_in_progress(struct wave *w)
 	}
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t away)
 {
 	const struct drain_config *c = w->r->config;
@@ -113,7 +100,7 @@ static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t a
 	return most > away ? most - away : 0;
 }
 
-/* In deletion, and not ready, count as away. */
+/* Nodes in deletion and unready nodes count as away. */
 static void ask_schedules(struct wave *w)
 {
 	const struct drain_run *r = w->r;
@@ -134,15 +121,15 @@ static void ask_schedules(struct wave *w)
 	w->by_schedule = room < w->budget.max - on_way ||
 			 w->drain_left < w->budget.max_drain - w->budget.drain_in_progress;
 	if (room < INT64_MAX - on_way)
-		w->budget.max = smaller(w->budget.max, on_way + room);
+		w->budget.max = int_min(w->budget.max, on_way + room);
 	if (w->drain_left < INT64_MAX - w->budget.drain_in_progress)
 		w->budget.max_drain =
-			smaller(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
+			int_min(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
 }
 
 /* --- leaving out */
 
-/* With it the rest of its atomic group. */
+/* Leaves out the node and the rest of its atomic group. */
 static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
 {
 	uint32_t group = w->of[number].group;
@@ -163,7 +150,7 @@ static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
 
 /* --- one node more */
 
-/* Whether nobody in the wave took from any of its budgets. */
+/* Whether the wave took nothing from its budgets. */
 static bool is_alone(struct wave *w, const struct drain_case *c)
 {
 	for (size_t i = 0; i < c->leave_count; i++) {
@@ -223,14 +210,14 @@ static void give_back(struct wave *w, size_t number)
 	drain_gangs_release(w->r, c);
 }
 
-/* Pods that fell with those of nodes before it start again here. */
+/* Whether the node is a destination of pods that fell with earlier picks. */
 static bool is_returned_to(struct wave *w, struct drain_case *c)
 {
 	size_t pods = 0;
 
 	for (size_t i = 0; i < w->pick_count; i++)
-		for (size_t j = 0; j < w->picks[i].trial.own_count; j++)
-			pods += &w->r->cases[w->picks[i].trial.items[j].to] == c;
+		for (size_t j = 0; j < w->picks[i].placed.own_count; j++)
+			pods += &w->r->cases[w->picks[i].placed.items[j].to] == c;
 	if (pods)
 		drain_add_reason(
 			c, DRAIN_DESTINATION,
@@ -239,7 +226,7 @@ static bool is_returned_to(struct wave *w, struct drain_case *c)
 	return pods > 0;
 }
 
-/* Upstream asked budgets while it looked for candidates, and no owners. */
+/* upstream: budgets were checked for the candidate set, and owners have no share. */
 static bool reserve(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
@@ -257,8 +244,8 @@ static bool reserve(struct wave *w, size_t number)
 }
 
 /*
- * No candidate is a destination; but where pods that fall with the node's have no other place they
- * may start again on theirs, which then stays.
+ * No candidate is a destination. But pods that fall with the node's may start again on their own
+ * node if they fit nowhere else; that node then stays.
  */
 static void try_pick(struct wave *w, const struct drain_case *c, struct drain_trial *out)
 {
@@ -267,7 +254,7 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, out);
 	if (out->reason == DRAIN_NONE || c->leave_own == c->leave_count)
 		return;
-	free(out->items);
+	free(out->placed.items);
 	free(out->other);
 	allowed = mem_zalloc(w->r->count + 1, sizeof(*allowed));
 	memcpy(allowed, w->allowed, w->r->count * sizeof(*allowed));
@@ -282,6 +269,7 @@ static bool add_pick(struct wave *w, size_t number)
 	struct pick *pick = &w->picks[w->pick_count];
 	struct drain_case *c = case_of(w, number);
 	struct error why = {""};
+	struct drain_trial trial;
 
 	if (!reserve(w, number))
 		return false;
@@ -289,9 +277,10 @@ static bool add_pick(struct wave *w, size_t number)
 	w->tries++;
 	pick->mark = place_fork(w->r->place);
 	w->gone[w->pick_count] = (place_node)w->r->set[number];
-	try_pick(w, c, &pick->trial);
-	if (pick->trial.reason != DRAIN_NONE) {
-		drain_explain_trial(c, &pick->trial);
+	try_pick(w, c, &trial);
+	pick->placed = trial.placed;
+	if (trial.reason != DRAIN_NONE) {
+		drain_explain_trial(c, &trial);
 		drain_gangs_explain(c);
 	} else if (drain_slack_holds(w->r, w->gone, w->pick_count + 1, &why)) {
 		w->pick_count++;
@@ -300,7 +289,7 @@ static bool add_pick(struct wave *w, size_t number)
 		drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
 		place_revert(w->r->place, pick->mark);
 	}
-	free(pick->trial.items);
+	free(pick->placed.items);
 	give_back(w, number);
 	return false;
 }
@@ -314,7 +303,7 @@ static void pop_picks(struct wave *w, size_t keep)
 		struct pick *pick = &w->picks[--w->pick_count];
 
 		give_back(w, pick->number);
-		free(pick->trial.items);
+		free(pick->placed.items);
 	}
 }
 
@@ -353,9 +342,7 @@ static bool close_one(struct wave *w, size_t number)
 	return true;
 }
 
-/*
- * Schedules may allow fewer than parallelism does, and fewer of one kind. True: some were left out.
- */
+/* Leaves out nodes beyond the schedules, by kind. True: some were left out. */
 static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
 			      const struct list *empty, const struct list *drain)
 {
@@ -373,7 +360,7 @@ static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
 	return closed;
 }
 
-/* What would go now, of those that are still in; the caller frees it. */
+/* The crop of the nodes still in; the caller frees it. */
 static size_t *crop_once(struct wave *w, size_t *count, bool *closed)
 {
 	struct list empty = remaining(w, w->choice.empty, w->choice.empty_count);
@@ -409,10 +396,7 @@ static size_t *crop(struct wave *w, size_t *count)
 	return chosen;
 }
 
-/*
- * Not before some were tried: else a large cluster, whose candidates took all the time there is,
- * would have no wave.
- */
+/* Only after some trials, so that a large cluster gets a wave, too. */
 static bool is_late(const struct wave *w)
 {
 	const struct drain_input *in = w->r->in;
@@ -429,7 +413,7 @@ static bool is_picked(const struct wave *w, size_t number)
 	return false;
 }
 
-/* Once; then whoever is in goes, without those whose atomic group is not. */
+/* Leaves out all nodes that are not picked, with their atomic groups. */
 static void end_for_time(struct wave *w)
 {
 	w->late = true;
@@ -442,7 +426,7 @@ static void end_for_time(struct wave *w)
 	}
 }
 
-/* True: all of them are in the wave. */
+/* Whether all of them are in the wave. */
 static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 {
 	size_t same = 0;
@@ -476,25 +460,30 @@ static void choose(struct wave *w)
 	} while (!done);
 }
 
+/* The wave so far; the caller frees it, but not its items. */
+static struct drain_part *parts_of(const struct wave *w)
+{
+	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
+
+	for (size_t i = 0; i < w->pick_count; i++)
+		parts[i] = (struct drain_part){(place_node)w->r->set[w->picks[i].number],
+					       w->picks[i].placed};
+	return parts;
+}
+
 /* --- robust */
 
 /*
- * The number of a removable without which the wave would be robust; SIZE_MAX: it is. Takes the wave
- * back; replay() puts it there again.
+ * A removable that makes the wave fragile; SIZE_MAX: none. Reverts the wave in the simulation;
+ * replay() restores it.
  */
 static size_t find_fragile(struct wave *w, struct error *why)
 {
-	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
+	struct drain_part *parts = parts_of(w);
 	size_t victim;
 
 	if (w->pick_count)
 		place_revert(w->r->place, w->picks[0].mark);
-	for (size_t i = 0; i < w->pick_count; i++) {
-		const struct pick *pick = &w->picks[i];
-
-		parts[i] = (struct drain_part){(place_node)w->r->set[pick->number],
-					       pick->trial.items, pick->trial.real_count};
-	}
 	victim = drain_find_fragile(w->r, parts, w->pick_count, why);
 	w->r->plan->wave.any_order =
 		victim == SIZE_MAX && drain_holds_in_any_order(w->r, parts, w->pick_count);
@@ -502,7 +491,6 @@ static size_t find_fragile(struct wave *w, struct error *why)
 	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
 }
 
-/* After the simulation was taken back: everything where it was before. */
 static void replay(struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++) {
@@ -510,22 +498,22 @@ static void replay(struct wave *w)
 
 		pick->mark = place_fork(w->r->place);
 		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
-		for (size_t j = 0; j < pick->trial.count; j++)
-			place_take(w->r->place, pick->trial.items[j].pod);
-		for (size_t j = 0; j < pick->trial.count; j++)
-			place_put(w->r->place, pick->trial.items[j].pod, pick->trial.items[j].to);
+		for (size_t j = 0; j < pick->placed.count; j++)
+			place_take(w->r->place, pick->placed.items[j].pod);
+		for (size_t j = 0; j < pick->placed.count; j++)
+			place_put(w->r->place, pick->placed.items[j].pod, pick->placed.items[j].to);
 	}
 }
 
 static bool has_drains(const struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].trial.own_count)
+		if (w->picks[i].placed.own_count)
 			return true;
 	return false;
 }
 
-/* Those that were left out for robustness are back. */
+/* Takes nodes back that were left out for robustness. */
 static void readmit(struct wave *w)
 {
 	for (size_t i = 0; i < w->r->set_count; i++) {
@@ -544,7 +532,7 @@ static void leave_out_fragile(struct wave *w, size_t victim, const struct error 
 	leave_out(w, victim, NOT_ROBUST_NOW);
 }
 
-/* Leaves out one fragile node after the other, and readmits none, until the wave is robust. */
+/* Leaves out fragile nodes without replacement until the wave is robust. */
 static void cut_to_robust(struct wave *w, size_t victim, struct error *why)
 {
 	for (size_t i = 0; i < w->r->set_count; i++)
@@ -625,7 +613,7 @@ static void explain_selected(struct wave *w, size_t number)
 	else if (c->out->verdict == DRAIN_UNNEEDED)
 		explain_held(w, number);
 	else {
-		drain_forget_reasons(c->out); /* of tries that came to nothing */
+		drain_forget_reasons(c->out); /* of failed tries */
 		drain_gangs_explain(c);
 	}
 }
@@ -639,33 +627,23 @@ static void tell_throttle(struct wave *w)
 	t->drains_used = w->budget.drain_in_progress;
 	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->pick_count;
 	for (size_t i = 0; i < w->pick_count; i++)
-		t->drains_used += w->picks[i].trial.own_count > 0;
+		t->drains_used += w->picks[i].placed.own_count > 0;
 	t->held = w->held;
 	t->throttled = w->held > 0 && t->used >= t->limit;
 }
 
-static struct drain_picked *picked(const struct wave *w)
-{
-	struct drain_picked *of = mem_zalloc(w->pick_count + 1, sizeof(*of));
-
-	for (size_t i = 0; i < w->pick_count; i++)
-		of[i] = (struct drain_picked){case_of(w, w->picks[i].number),
-					      w->picks[i].trial.items, w->picks[i].trial.own_count};
-	return of;
-}
-
 static void tell(struct wave *w)
 {
-	struct drain_picked *of = picked(w);
+	struct drain_part *parts = parts_of(w);
 
 	tell_throttle(w);
-	drain_record_wave(w->r, of, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
+	drain_record_wave(w->r, parts, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
 	for (size_t i = 0; i < w->r->set_count; i++)
 		explain_selected(w, i);
-	free(of);
+	free(parts);
 }
 
-/* --- together */
+/* --- the wave */
 
 static void read_removables(struct wave *w)
 {
@@ -685,14 +663,14 @@ static void read_removables(struct wave *w)
 		w->of[i].group = c->group;
 		w->of[i].gives = (struct drain_floor){1, c->view->cpu_capacity_milli,
 						      c->view->mem_capacity_bytes};
-		w->of[i].movable = c->own_count;
+		w->of[i].movable = c->placed.own_count;
 		w->of[i].waiting = c->sorted.wait_count;
 		w->of[i].risky = c->risky;
 		w->allowed[r->set[i]] = false;
 	}
 }
 
-/* What is away already is taken first. */
+/* Pods of nodes in deletion take their share first. */
 static void count_owners(struct drain_run *r)
 {
 	if (r->owners)
@@ -731,7 +709,7 @@ void drain_choose_wave(struct drain_run *r)
 		r->plan->wave.robust = w.pick_count && r->config->robust_orders;
 	tell(&w);
 	for (size_t i = 0; i < w.pick_count; i++)
-		free(w.picks[i].trial.items);
+		free(w.picks[i].placed.items);
 	drain_choice_fini(&w.choice);
 	free(w.of);
 	free(w.out);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes, and the log by which they are undone: a put is undone by a take, and a take by a put.
- * Since every sum is of whole numbers, and every minimum depends on its counts alone, what was
- * there before is there again, exactly.
+ * Changes and their log. A put is undone by a take, and a take by a put. Sums are whole numbers, and
+ * every minimum depends on its counts alone, so the state before is restored exactly.
  */
 #include <assert.h>
 
@@ -100,7 +99,7 @@ void place_drain_node(struct place *p, place_node n)
 		note(p, PLACE_DID_DRAIN, n, n, false);
 }
 
-/* A mark is an entry of its own, so that no two that are open are alike. */
+/* A mark is an entry, so that open marks differ. */
 place_mark place_fork(struct place *p)
 {
 	place_mark m = p->log.count;
@@ -148,7 +147,7 @@ void place_revert(struct place *p, place_mark m)
 	close_marks(p, m);
 }
 
-/* What an update must know to undo without the log; each pod once, however often it moved. */
+/* Notes for an update, which reverts without the log; each pod once. */
 static void remember(struct place *p, const struct place_log *e)
 {
 	struct place_slot *s;
@@ -180,7 +179,7 @@ void place_commit(struct place *p, place_mark m)
 	assert(m <= p->log.count);
 	close_marks(p, m);
 	if (p->marks.count)
-		return; /* an older one may want it back */
+		return; /* an older mark may revert it */
 	for (uint32_t i = 0; i < p->log.count; i++)
 		remember(p, &p->log.of[i]);
 	p->log.count = 0;

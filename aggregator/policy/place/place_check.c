@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The filters, each as the kube-scheduler asks it, in the order of enum place_filter. Nothing here
- * allocates or changes anything.
- */
+/* The filters of the kube-scheduler, in the order of enum place_filter. They allocate and change nothing. */
 #include <string.h>
 
-#include "aggregator/policy/place/place_check.h"
+#include "aggregator/policy/place/place_internal.h"
 
 static bool has_room(const struct place *p, const struct place_shape *shape, place_node n)
 {
@@ -30,10 +27,8 @@ bool place_lacks(const struct place *p, place_pod pod, place_node n, const char 
 		return place_free_of(p, n, RESOURCE_PODS) < 1;
 	for (uint32_t i = 0; i < shape->count; i++) {
 		uint32_t dim = shape->of[i].dim;
-		const char *name = dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
-							   : p->dim_names[dim - RESOURCE_STANDARD];
 
-		if (strcmp(name, resource) == 0)
+		if (strcmp(place_dim_name(p, dim), resource) == 0)
 			return shape->of[i].amount > place_free_of(p, n, dim);
 	}
 	return false;
@@ -49,7 +44,7 @@ bool place_could_hold(const struct place *p, place_pod pod, place_node n)
 	return true;
 }
 
-/* How many it counts in the node's domain; 0 where it has none. */
+/* The count of the node's domain; 0 without a domain. */
 static uint32_t count_at(const struct place *p, uint32_t counter, place_node n)
 {
 	const struct place_counter *c = &p->counters.of[counter];
@@ -69,7 +64,7 @@ uint32_t place_check_anti_affinity(const struct place *p, const struct place_cla
 	return PLACE_NONE;
 }
 
-/* The first of its kind may go anywhere that has the keys. */
+/* The first pod of a group may go to any node with the keys. */
 static bool is_first(const struct place *p, const struct place_class *c)
 {
 	for (uint32_t i = 0; i < c->affinity.count; i++)
@@ -139,7 +134,7 @@ const struct place_slot *place_check_ports(const struct place *p, const struct p
 	return NULL;
 }
 
-/* Those of the scheduler that need more than the node alone. */
+/* Filters that depend on other pods. */
 static enum place_filter check_others(struct place *p, const struct place_slot *s, place_node n)
 {
 	const struct place_class *c = s->class;
@@ -172,13 +167,22 @@ static enum place_filter check_use(const struct place *p, const struct place_slo
 	return p->contention[n] > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
 }
 
+enum place_filter place_check_admission(const struct place *p, const struct place_slot *s,
+					place_node n)
+{
+	enum place_filter f = place_rules_ask(p, s->class->rules, n);
+
+	if (f != PLACE_FITS)
+		return f;
+	if (s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
+		return PLACE_NODE_AFFINITY;
+	return p->cordoned[n] && !s->class->rules->tolerates_cordon ? PLACE_UNSCHEDULABLE
+								    : PLACE_FITS;
+}
+
 bool place_admits(struct place *p, place_pod pod, place_node n)
 {
-	const struct place_slot *s = place_slot(p, pod);
-
-	return !p->gone[n] && place_rules_ask(p, s->class->rules, n) == PLACE_FITS &&
-	       (!s->bound_to || strcmp(s->bound_to, place_node_name(p, n)) == 0) &&
-	       (!p->cordoned[n] || s->class->rules->tolerates_cordon);
+	return !p->gone[n] && place_check_admission(p, place_slot(p, pod), n) == PLACE_FITS;
 }
 
 const void *place_admission(const struct place *p, place_pod pod)
@@ -219,14 +223,9 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 		return PLACE_GONE;
 	if (!has_room(p, place_slot_shape(s), n))
 		return PLACE_FIT;
-	f = place_rules_ask(p, s->class->rules, n);
-	if (f != PLACE_FITS)
-		return f;
-	if (s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
-		return PLACE_NODE_AFFINITY;
-	if (p->cordoned[n] && !s->class->rules->tolerates_cordon)
-		return PLACE_UNSCHEDULABLE;
-	f = check_others(p, s, n);
+	f = place_check_admission(p, s, n);
+	if (f == PLACE_FITS)
+		f = check_others(p, s, n);
 	if (f == PLACE_FITS)
 		f = check_use(p, s, n);
 	if (f == PLACE_FITS && (s->class->unknown || place_volumes_unknown(s->class)))

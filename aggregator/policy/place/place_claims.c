@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a claim, read from three objects: the claim, its volume or its storage class.
- * Claims are shared by all classes of pods that name them, and read anew only where one of the
- * three is another object than before; volumes in stock are read when the first claim waits, and
- * again when any volume changed.
+ * Claims of volumes, read from the claim, its volume and its storage class, and shared by all classes
+ * of pods that name them. A claim is read again only if one of its objects changed; available volumes
+ * are read when the first claim waits, and after a change of any volume.
  *
- * As the kube-scheduler has it, a claim is bound when the controller says that binding is done (the
- * annotation, and with it the phase); one that names its volume before that must wait for the
- * controller and not for a pod. One without a storage class, or of a class that is not there, never
- * waits.
+ * As in the kube-scheduler, a claim is bound when the controller says so (annotation and phase). A
+ * claim that names a volume before that, has no storage class, or an absent one, waits for the
+ * controller and not for a pod.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -25,24 +23,16 @@
 #define BETA_CLASS     "volume.beta.kubernetes.io/storage-class"
 #define NO_PROVISIONER "kubernetes.io/no-provisioner"
 
-static const char *text_of(const cJSON *json, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(json, key));
-
-	return text ? text : "";
-}
-
 static const cJSON *annotations_of(const cJSON *tree)
 {
 	return object_json_find(object_json_find(tree, "metadata"), "annotations");
 }
 
-/* Of claims and volumes alike. */
 static const char *class_of(const cJSON *tree)
 {
-	const char *beta = text_of(annotations_of(tree), BETA_CLASS);
+	const char *beta = place_text_of(annotations_of(tree), BETA_CLASS);
 
-	return *beta ? beta : text_of(object_json_find(tree, "spec"), "storageClassName");
+	return *beta ? beta : place_text_of(object_json_find(tree, "spec"), "storageClassName");
 }
 
 static bool is_deleted(const cJSON *tree)
@@ -50,7 +40,7 @@ static bool is_deleted(const cJSON *tree)
 	return object_json_find(object_json_find(tree, "metadata"), "deletionTimestamp") != NULL;
 }
 
-/* False: one of them is not known. */
+/* False: an unknown mode. */
 static bool read_modes(const cJSON *spec, unsigned int *out)
 {
 	static const char *const names[] = {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany",
@@ -81,7 +71,7 @@ static bool read_size(const cJSON *amounts, int64_t *out)
 
 static bool is_block(const cJSON *spec)
 {
-	return strcmp(text_of(spec, "volumeMode"), "Block") == 0;
+	return strcmp(place_text_of(spec, "volumeMode"), "Block") == 0;
 }
 
 /* --- volumes */
@@ -99,7 +89,7 @@ static void free_volume(struct place_volume *v)
 	free(v);
 }
 
-/* Where it can be used. NULL: it cannot be read, and *note says why. */
+/* NULL: unreadable, and *note says why. */
 static struct place_volume *read_volume(const cJSON *tree, const char *name, char **note)
 {
 	const cJSON *affinity = object_json_find(object_json_find(tree, "spec"), "nodeAffinity");
@@ -124,11 +114,12 @@ static void read_claim_ref(struct place_volume *v, const cJSON *ref)
 {
 	if (!ref)
 		return;
-	v->wanted_by = mem_printf("%s/%s", text_of(ref, "namespace"), text_of(ref, "name"));
-	v->wanted_uid = mem_strdup(text_of(ref, "uid"));
+	v->wanted_by =
+		mem_printf("%s/%s", place_text_of(ref, "namespace"), place_text_of(ref, "name"));
+	v->wanted_uid = mem_strdup(place_text_of(ref, "uid"));
 }
 
-/* One that a claim could be bound to, or NULL; what cannot be read is bound to none. */
+/* A volume that a claim could be bound to; NULL: none, or unreadable. */
 static struct place_volume *read_stock(const struct object *o, const cJSON *tree)
 {
 	const cJSON *spec = object_json_find(tree, "spec");
@@ -142,7 +133,8 @@ static struct place_volume *read_stock(const struct object *o, const cJSON *tree
 	if (!v)
 		return NULL;
 	v->block = is_block(spec);
-	v->available = strcmp(text_of(object_json_find(tree, "status"), "phase"), "Available") == 0;
+	v->available =
+		strcmp(place_text_of(object_json_find(tree, "status"), "phase"), "Available") == 0;
 	read_claim_ref(v, object_json_find(spec, "claimRef"));
 	if (!read_size(object_json_find(spec, "capacity"), &v->size) ||
 	    (labels && labels_read(labels, &v->labels, NULL))) {
@@ -189,8 +181,7 @@ static void stock_volume(struct place *p, const char *class, struct place_volume
 
 static void fill_stock(struct place *p)
 {
-	const struct object_table *t =
-		p->view->cluster ? p->view->cluster->tables[OBJECT_PERSISTENT_VOLUME] : NULL;
+	const struct object_table *t = place_table_of(p->view, OBJECT_PERSISTENT_VOLUME);
 
 	if (p->stocked)
 		return;
@@ -210,11 +201,9 @@ static void fill_stock(struct place *p)
 
 static void clear_stock(struct place *p)
 {
-	struct place_stock *s = p->stocks, *next;
+	struct place_stock *s, *next;
 
-	HASH_CLEAR(hh, p->stocks);
-	for (; s; s = next) {
-		next = s->hh.next;
+	HASH_RELEASE (p->stocks, s, next) {
 		for (uint32_t i = 0; i < s->volumes.count; i++)
 			free_volume(s->volumes.of[i]);
 		free(s->volumes.of);
@@ -224,7 +213,7 @@ static void clear_stock(struct place *p)
 	p->stocked = false;
 }
 
-/* The one that is there for this claim alone. */
+/* The volume that is reserved for the claim. */
 static struct place_volume *find_wanted(const struct place_claim *claim, const char *uid)
 {
 	for (uint32_t i = 0; claim->stock && i < claim->stock->volumes.count; i++) {
@@ -240,38 +229,31 @@ static struct place_volume *find_wanted(const struct place_claim *claim, const c
 
 /* --- claims */
 
-static const struct object *find_object(const struct view *v, enum object_kind kind,
-					const char *namespace, const char *name)
-{
-	return v->cluster ? cluster_find(v->cluster, kind, namespace, name) : NULL;
-}
-
-/* Of a tree's member, where it is there. */
 static char *driver_of(const cJSON *object, const char *key)
 {
-	const char *name = text_of(object, key);
+	const char *name = place_text_of(object, key);
 
 	return *name ? mem_strdup(name) : NULL;
 }
 
 /*
- * The driver of a claim that cannot be used: pods that have it keep its volume attached. As the
- * kube-scheduler counts: the driver of the volume, else the provisioner of the class.
+ * The driver of an unusable claim, whose volume stays attached: of the volume, else the provisioner
+ * of the class, as in the kube-scheduler.
  */
 static void read_driver(const struct place *p, struct place_claim *claim, const cJSON *tree)
 {
-	const char *volume = text_of(object_json_find(tree, "spec"), "volumeName");
+	const char *volume = place_text_of(object_json_find(tree, "spec"), "volumeName");
 	const struct object *o = NULL;
 	cJSON *read;
 
 	if (*volume)
-		o = find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume);
+		o = place_find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume);
 	if (o) {
 		read = cJSON_Parse(o->text);
 		claim->driver = driver_of(object_json_find(object_json_find(read, "spec"), "csi"),
 					  "driver");
 	} else {
-		o = find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
+		o = place_find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
 		read = o ? cJSON_Parse(o->text) : NULL;
 		claim->driver = driver_of(read, "provisioner");
 	}
@@ -280,7 +262,7 @@ static void read_driver(const struct place *p, struct place_claim *claim, const 
 
 static void read_bound(struct place *p, struct place_claim *claim, const char *name)
 {
-	const struct object *o = find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", name);
+	const struct object *o = place_find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", name);
 	cJSON *tree = o ? cJSON_Parse(o->text) : NULL;
 
 	claim->of[1] = o;
@@ -303,7 +285,7 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	const cJSON *spec = object_json_find(tree, "spec");
 	const cJSON *selector = object_json_find(spec, "selector");
 	const cJSON *asked = object_json_find(object_json_find(spec, "resources"), "requests");
-	const char *node = text_of(annotations_of(tree), SELECTED_NODE);
+	const char *node = place_text_of(annotations_of(tree), SELECTED_NODE);
 	struct error error;
 
 	claim->waits = true;
@@ -321,13 +303,14 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	}
 	fill_stock(p);
 	claim->stock = find_stock(p, claim->class);
-	claim->wanted = find_wanted(claim, text_of(object_json_find(tree, "metadata"), "uid"));
+	claim->wanted =
+		find_wanted(claim, place_text_of(object_json_find(tree, "metadata"), "uid"));
 }
 
 static void read_provisioner(struct place *p, struct place_claim *claim, const cJSON *class)
 {
 	const cJSON *topologies = object_json_find(class, "allowedTopologies");
-	const char *provisioner = text_of(class, "provisioner");
+	const char *provisioner = place_text_of(class, "provisioner");
 	struct error error;
 
 	claim->provisioned = *provisioner && strcmp(provisioner, NO_PROVISIONER) != 0;
@@ -347,16 +330,16 @@ static void read_provisioner(struct place *p, struct place_claim *claim, const c
 
 static void read_unbound(struct place *p, struct place_claim *claim, const cJSON *tree)
 {
-	const struct object *o = find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
+	const struct object *o = place_find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
 	cJSON *class = o ? cJSON_Parse(o->text) : NULL;
-	bool prebound = *text_of(object_json_find(tree, "spec"), "volumeName");
+	bool prebound = *place_text_of(object_json_find(tree, "spec"), "volumeName");
 
 	claim->of[2] = o;
 	if (*claim->class && !prebound && !view_knows(p->view, OBJECT_STORAGE_CLASS)) {
 		place_note(&claim->unknown,
 			   "claim %s is not bound, and storage classes are not known", claim->key);
 	} else if (prebound ||
-		   strcmp(text_of(class, "volumeBindingMode"), "WaitForFirstConsumer") != 0) {
+		   strcmp(place_text_of(class, "volumeBindingMode"), "WaitForFirstConsumer") != 0) {
 		place_note(&claim->missing, "claim %s should be bound by now, and is not",
 			   claim->key);
 	} else {
@@ -367,12 +350,12 @@ static void read_unbound(struct place *p, struct place_claim *claim, const cJSON
 	cJSON_Delete(class);
 }
 
-/* What was never written is bound: a snapshot keeps the annotation only since it is asked for. */
+/* Old snapshots have no annotation: without a Pending phase the claim is bound. */
 static bool is_bound(const cJSON *tree)
 {
-	return *text_of(object_json_find(tree, "spec"), "volumeName") &&
+	return *place_text_of(object_json_find(tree, "spec"), "volumeName") &&
 	       (object_json_find(annotations_of(tree), BIND_COMPLETED) ||
-		strcmp(text_of(object_json_find(tree, "status"), "phase"), "Pending") != 0);
+		strcmp(place_text_of(object_json_find(tree, "status"), "phase"), "Pending") != 0);
 }
 
 static void read_claim(struct place *p, struct place_claim *claim, const char *name,
@@ -390,15 +373,15 @@ static void read_claim(struct place *p, struct place_claim *claim, const char *n
 		place_note(&claim->missing, "claim %s is not there", name);
 	else if (is_deleted(tree))
 		place_note(&claim->missing, "claim %s is in deletion", name);
-	else if (strcmp(text_of(object_json_find(tree, "status"), "phase"), "Lost") == 0)
+	else if (strcmp(place_text_of(object_json_find(tree, "status"), "phase"), "Lost") == 0)
 		place_note(&claim->missing, "claim %s has lost its volume", name);
 	else if (is_bound(tree))
-		read_bound(p, claim, text_of(spec, "volumeName"));
+		read_bound(p, claim, place_text_of(spec, "volumeName"));
 	else
 		read_unbound(p, claim, tree);
 }
 
-/* All but who it is and who uses it. */
+/* Frees all but identity and users. */
 static void forget(struct place_claim *claim)
 {
 	free(claim->missing);
@@ -421,7 +404,7 @@ static const struct object *object_of(const struct view *v, const struct place_c
 	const char *slash = strchr(claim->key, '/');
 	char *namespace = mem_strndup(claim->key, (size_t)(slash - claim->key));
 	const struct object *o =
-		find_object(v, OBJECT_PERSISTENT_VOLUME_CLAIM, namespace, slash + 1);
+		place_find_object(v, OBJECT_PERSISTENT_VOLUME_CLAIM, namespace, slash + 1);
 
 	free(namespace);
 	return o;
@@ -489,28 +472,23 @@ void place_claims_sort(struct place_class *c)
 
 /* --- the next view */
 
-static const struct object_table *table_of(const struct view *v, enum object_kind kind)
-{
-	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
 static bool is_same(const struct view *a, const struct view *b, enum object_kind kind)
 {
-	return table_of(a, kind) == table_of(b, kind) && view_knows(a, kind) == view_knows(b, kind);
+	return place_table_of(a, kind) == place_table_of(b, kind) &&
+	       view_knows(a, kind) == view_knows(b, kind);
 }
 
-/* Of the view that is held now. */
 static bool is_as_before(const struct place *p, const struct place_claim *claim)
 {
 	const struct object *volume = claim->of[1], *class = claim->of[2];
 
 	return object_of(p->view, claim) == claim->of[0] &&
 	       (!volume ||
-		find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume->name) == volume) &&
-	       (!class || find_object(p->view, OBJECT_STORAGE_CLASS, "", class->name) == class);
+		place_find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume->name) == volume) &&
+	       (!class ||
+		place_find_object(p->view, OBJECT_STORAGE_CLASS, "", class->name) == class);
 }
 
-/* What was not there may have come. */
 static bool may_stay(const struct place *p, const struct place_claim *claim, bool same_volumes)
 {
 	return !claim->missing && !claim->unknown && (same_volumes || !claim->waits) &&

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A class is what all pods of one template in one namespace have in common; the text of the
- * template is read once for it. What cannot be read, or is of tomorrow, becomes a note that names
- * the field: such a pod fits nowhere, and loses nothing else.
+ * A class is all pods of one template in one namespace; its text is parsed once. An unreadable or
+ * unsupported field becomes a note that names it: such a pod fits nowhere, but uses its room.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -55,7 +54,7 @@ bool place_only_members(const cJSON *object, const char *const *names, char **no
 	return true;
 }
 
-/* How many texts and numbers there are; counting ends above the most that are judged. */
+/* Counts texts and numbers, up to the limit. */
 static void count_values(const cJSON *json, uint32_t *count)
 {
 	if (cJSON_IsString(json) || cJSON_IsNumber(json))
@@ -85,7 +84,6 @@ bool place_is_judged(const cJSON *json, uint32_t max, const char *what, char **n
 
 /* --- amounts */
 
-/* PLACE_NONE: nobody offers it or asked for it. */
 static uint32_t find_dim(const struct place *p, const char *name)
 {
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
@@ -106,6 +104,12 @@ uint32_t place_dim(struct place *p, const char *name)
 	return p->dims++;
 }
 
+const char *place_dim_name(const struct place *p, uint32_t dim)
+{
+	return dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
+				       : p->dim_names[dim - RESOURCE_STANDARD];
+}
+
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out)
 {
 	bool refused = false;
@@ -117,7 +121,7 @@ void place_shape_read(struct place *p, const struct resources *r, struct place_s
 			out->of[out->count++] = (struct place_amount){i, r->of[i]};
 	for (uint32_t i = 0; i < r->extended_count; i++) {
 		const struct resource_extended *e = &r->extended[i];
-		bool unheard = p->asking && e->amount && find_dim(p, e->name) == PLACE_NONE;
+		bool unheard = p->hypothetical && e->amount && find_dim(p, e->name) == PLACE_NONE;
 
 		if (e->amount && !(unheard && refused))
 			out->of[out->count++] =
@@ -128,7 +132,7 @@ void place_shape_read(struct place *p, const struct resources *r, struct place_s
 
 /* --- host ports */
 
-/* Absent: what stands for it. NULL: it is no string. */
+/* The default if absent; NULL: no string. */
 static const char *text_or(const cJSON *json, const char *key, const char *absent)
 {
 	const cJSON *item = object_json_find(json, key);
@@ -173,10 +177,7 @@ static void read_port(struct place_class *c, const cJSON *json, const char *wher
 	PLACE_LIST_ADD(&c->ports, port);
 }
 
-/*
- * Ports of init containers are held only while those run, but for sidecars. Only host ports are
- * kept of a template, so that the place of one among all of its container's is not known.
- */
+/* Of init containers only sidecars hold their ports. */
 static void read_ports(struct place_class *c, const cJSON *spec, const char *key, bool init)
 {
 	size_t at = 0;
@@ -261,10 +262,7 @@ struct place_class *place_class_of(struct place *p, const struct kube_pod *pod)
 	return c;
 }
 
-/*
- * Of the pods of one template, the first namespace's class is in the hash, and behind it the newest
- * comes first.
- */
+/* The first class of a template is in the hash; the others follow it, newest first. */
 void place_class_forget(struct place *p)
 {
 	struct place_class *c = p->classes.of[--p->classes.count], *head;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a class asks of the pods that are there: required affinity and anti-affinity, and topology
- * spread that must hold. Each asks how many pods of a group are in the node's domain of a topology
- * key, and so becomes a counter.
+ * Required affinity and anti-affinity to pods, and hard topology spread. Each term needs the number
+ * of pods of a group in the node's domain of a topology key, and becomes a counter.
  *
- * An anti-affinity term that cannot be read is feared by everybody: it may match any pod. So is
- * each of a list that is too long to be judged, by what names its topology key; of such keys the
- * first PLACE_TERMS_MAX.
+ * An unreadable anti-affinity term may match any pod, so all pods avoid its carriers. So does each
+ * term of a list that is too long, for the first PLACE_TERMS_MAX topology keys.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -22,13 +20,13 @@
 #define REQUIRED  "requiredDuringSchedulingIgnoredDuringExecution"
 #define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 
-/* A term or constraint that is being read, and the text that tells groups apart. */
+/* A term or constraint during reading, and the key of its group. */
 struct reading {
 	struct place *p;
 	struct place_class *c;
 	char where[96];
 	const char *topology_key;
-	struct place_which which;
+	struct place_pod_selector pods;
 	struct buf text;
 	char *index;
 	bool bad;
@@ -49,7 +47,7 @@ static void reading_init(struct reading *r, struct place *p, struct place_class 
 
 static void reading_fini(struct reading *r)
 {
-	place_which_fini(&r->which);
+	place_pod_selector_fini(&r->pods);
 	buf_fini(&r->text);
 	free(r->index);
 }
@@ -69,7 +67,7 @@ static void write_json(struct reading *r, const cJSON *json)
 	cJSON_free(text);
 }
 
-/* A label that whatever matches must have, by which groups are found. */
+/* A label that every match has. */
 static void note_index(struct reading *r, const char *key, const char *value)
 {
 	if (!r->index)
@@ -93,15 +91,15 @@ static void read_selector(struct reading *r, const cJSON *json)
 	write_json(r, selector);
 	if (!selector)
 		return;
-	if (selector_read(selector, &r->which.selector, &error)) {
-		r->which.selector = NULL;
+	if (selector_read(selector, &r->pods.selector, &error)) {
+		r->pods.selector = NULL;
 		note(r, "labelSelector", error.text);
 		return;
 	}
 	index_selector(r, selector);
 }
 
-/* The pod's own values of these labels are asked for, or excluded. */
+/* The pod's own values of these labels are required or excluded. */
 static void read_label_keys(struct reading *r, const cJSON *json, const char *member,
 			    enum selector_operator op)
 {
@@ -116,10 +114,10 @@ static void read_label_keys(struct reading *r, const cJSON *json, const char *me
 
 		if (!cJSON_IsString(key))
 			note(r, member, "must be a list of strings");
-		if (!value || !r->which.selector)
+		if (!value || !r->pods.selector)
 			continue;
-		selector_add(r->which.selector, op, key->valuestring, strlen(key->valuestring));
-		selector_add_value(r->which.selector, value, strlen(value));
+		selector_add(r->pods.selector, op, key->valuestring, strlen(key->valuestring));
+		selector_add_value(r->pods.selector, value, strlen(value));
 		buf_printf(&r->text, "%d%s=%s ", (int)op, key->valuestring, value);
 		if (op == SELECTOR_IN)
 			note_index(r, key->valuestring, value);
@@ -137,7 +135,7 @@ static void read_topology_key(struct reading *r, const cJSON *json)
 
 static void add_own_namespace(struct reading *r)
 {
-	PLACE_LIST_ADD(&r->which.namespaces, mem_strdup(r->c->namespace));
+	PLACE_LIST_ADD(&r->pods.namespaces, mem_strdup(r->c->namespace));
 	buf_printf(&r->text, "in %s ", r->c->namespace);
 }
 
@@ -146,17 +144,17 @@ static void read_namespace_selector(struct reading *r, const cJSON *json)
 	struct error error;
 
 	write_json(r, json);
-	if (selector_read(json, &r->which.namespace_selector, &error)) {
-		r->which.namespace_selector = NULL;
+	if (selector_read(json, &r->pods.namespace_selector, &error)) {
+		r->pods.namespace_selector = NULL;
 		note(r, "namespaceSelector", error.text);
 		return;
 	}
 	r->p->selects_namespaces = true;
-	if (selector_is_empty(r->which.namespace_selector)) {
-		r->which.any_namespace = true;
+	if (selector_is_empty(r->pods.namespace_selector)) {
+		r->pods.any_namespace = true;
 	} else if (!view_knows(r->p->view, OBJECT_NAMESPACE)) {
 		note(r, "namespaceSelector", "cannot be judged: namespaces are not known");
-		r->which.any_namespace = true;
+		r->pods.any_namespace = true;
 	}
 }
 
@@ -172,12 +170,12 @@ static void read_namespaces(struct reading *r, const cJSON *json)
 			note(r, "namespaces", "must be a list of strings");
 			continue;
 		}
-		PLACE_LIST_ADD(&r->which.namespaces, mem_strdup(n->valuestring));
+		PLACE_LIST_ADD(&r->pods.namespaces, mem_strdup(n->valuestring));
 		buf_printf(&r->text, "in %s ", n->valuestring);
 	}
 	if (selector)
 		read_namespace_selector(r, selector);
-	else if (!r->which.namespaces.count)
+	else if (!r->pods.namespaces.count)
 		add_own_namespace(r);
 }
 
@@ -195,15 +193,15 @@ static void read_term(struct reading *r, const cJSON *json)
 	read_namespaces(r, json);
 }
 
-/* Moves what was read into a group of its own, or adds it to one. */
+/* Moves the selector into a group. */
 static void move_into(struct reading *r, struct place_group *g)
 {
 	char *text = mem_printf("%s%s;", g->text ? g->text : "", r->text.data ? r->text.data : "");
 
 	free(g->text);
 	g->text = text;
-	PLACE_LIST_ADD(&g->which, r->which);
-	r->which = (struct place_which){0};
+	PLACE_LIST_ADD(&g->selectors, r->pods);
+	r->pods = (struct place_pod_selector){0};
 	if (!g->index) {
 		g->index = r->index;
 		r->index = NULL;
@@ -220,7 +218,7 @@ static struct place_group *group_of(struct reading *r)
 
 /* --- affinity */
 
-/* A pod counts where it matches all of the terms. */
+/* A pod counts if it matches all terms. */
 static void read_affinity(struct place *p, struct place_class *c, const cJSON *list)
 {
 	struct place_group *g = mem_zalloc(1, sizeof(*g));
@@ -259,7 +257,7 @@ struct keys {
 	PLACE_LIST(uint32_t) list;
 };
 
-/* Each once; whether it is new. */
+/* Whether the key is new. */
 static bool add_key(struct keys *keys, uint32_t key)
 {
 	for (uint32_t i = 0; i < keys->list.count; i++)
@@ -269,7 +267,7 @@ static bool add_key(struct keys *keys, uint32_t key)
 	return true;
 }
 
-/* Others keep away from who has the term. */
+/* Counts carriers of the term. */
 static void add_carrier(struct reading *r, struct place_group *g, uint32_t key)
 {
 	uint32_t counter = place_counter_intern(r->p, PLACE_COUNT_CARRIERS, g, key, NULL);
@@ -289,8 +287,8 @@ static void add_anti(struct reading *r)
 
 static void fear_any(struct reading *r)
 {
-	place_which_fini(&r->which);
-	r->which.any = true;
+	place_pod_selector_fini(&r->pods);
+	r->pods.any = true;
 	buf_clear(&r->text);
 	buf_add_str(&r->text, "any");
 	free(r->index);
@@ -299,10 +297,7 @@ static void fear_any(struct reading *r)
 
 #define ANTI "spec.affinity.podAntiAffinity." REQUIRED
 
-/*
- * Too much to be judged: it fits nowhere, and nobody is to be beside one that is there, by each of
- * its keys.
- */
+/* The list is too long: the pod fits nowhere, and all pods avoid it, by each key. */
 static void read_too_many(struct place *p, struct place_class *c, const cJSON *list)
 {
 	struct keys keys = {0};
@@ -388,21 +383,18 @@ static bool is_honored(struct reading *r, const cJSON *json, const char *member,
 	return false;
 }
 
-/*
- * One that requires nothing counts nobody, as the kube-scheduler has it, though it means the pod
- * itself.
- */
+/* An empty selector matches no pod but the new one, as in the kube-scheduler. */
 static bool is_empty(struct reading *r)
 {
-	if (!r->which.selector || !selector_is_empty(r->which.selector))
+	if (!r->pods.selector || !selector_is_empty(r->pods.selector))
 		return false;
-	selector_free(r->which.selector);
-	r->which.selector = NULL;
+	selector_free(r->pods.selector);
+	r->pods.selector = NULL;
 	buf_add_str(&r->text, "nobody ");
 	return true;
 }
 
-/* Whether it must hold. */
+/* DoNotSchedule. */
 static bool is_hard(struct reading *r, const cJSON *json)
 {
 	const char *when = cJSON_GetStringValue(object_json_find(json, "whenUnsatisfiable"));
@@ -455,10 +447,7 @@ static void read_spread(struct place *p, struct place_class *c, const cJSON *lis
 
 	if (!place_is_judged(list, PLACE_TERMS_MAX, "constraints", &c->unknown, SPREAD))
 		return;
-	/*
-	 * A node that lacks one of the keys counts for none of the constraints: so all keys come
-	 * first.
-	 */
+	/* A node without one of the keys counts for no constraint, so the first pass reads keys. */
 	for (int pass = 0; pass < 2; pass++) {
 		size_t at = 0;
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods counted by who matches and where: a counter is a group of pods, a topology key, and a number
- * for each value of that key. Putting a pod somewhere changes the few counters its class is known
- * to count in, and taking it away changes them back, so nothing is ever counted anew while a plan
- * is made.
+ * Counters of pods by group and topology domain. Putting a pod on a node changes the counters of its
+ * class, and taking it changes them back; nothing is counted anew.
  *
- * Spread also needs the least of all domains: beside the counts stands how many domains have each
- * count, and one step of one domain moves the least by at most one.
+ * Spread also needs the least count of all domains: `at` holds the number of domains by count, and a
+ * change of one domain moves the least by at most one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +53,7 @@ static void free_key(struct place_key *k)
 {
 	struct place_domain *d, *next;
 
-	d = k->domains;
-	HASH_CLEAR(hh, k->domains);
-	for (; d; d = next) {
-		next = d->hh.next;
+	HASH_RELEASE (k->domains, d, next) {
 		free(d->value);
 		free(d);
 	}
@@ -73,21 +68,21 @@ void place_key_forget(struct place *p)
 
 /* --- groups */
 
-void place_which_fini(struct place_which *w)
+void place_pod_selector_fini(struct place_pod_selector *w)
 {
 	for (uint32_t i = 0; i < w->namespaces.count; i++)
 		free(w->namespaces.of[i]);
 	free(w->namespaces.of);
 	selector_free(w->namespace_selector);
 	selector_free(w->selector);
-	*w = (struct place_which){0};
+	*w = (struct place_pod_selector){0};
 }
 
 void place_group_free(struct place_group *g)
 {
-	for (uint32_t i = 0; i < g->which.count; i++)
-		place_which_fini(&g->which.of[i]);
-	free(g->which.of);
+	for (uint32_t i = 0; i < g->selectors.count; i++)
+		place_pod_selector_fini(&g->selectors.of[i]);
+	free(g->selectors.of);
 	free(g->counters.of);
 	free(g->index);
 	free(g->text);
@@ -132,7 +127,7 @@ static bool is_eligible(const struct place *p, const struct place_eligible *e, p
 	       (!p->nodes[n].hidden_taints && !place_rules_untolerated(p, e->taints, n));
 }
 
-/* A domain without pods is one more or one less to spread over. */
+/* Adds or removes a domain without pods. */
 static void change_domains(struct place_counter *c, bool comes)
 {
 	if (comes) {
@@ -159,7 +154,7 @@ static void tell_counters(struct place *p, const struct place_eligible *e, uint3
 	}
 }
 
-/* The node is one of those that count; it has no pods. */
+/* Adds a node without pods. */
 static void admit(struct place *p, struct place_eligible *e, place_node n)
 {
 	e->of[n] = true;
@@ -204,12 +199,6 @@ void place_label_node(struct place *p, place_node n)
 			admit(p, e, n);
 }
 
-/* Rules that ask for nothing choose the same nodes, whatever else they say. */
-static const struct place_rules *that_select(const struct place_rules *r)
-{
-	return r && (r->selector.count || r->has_affinity) ? r : NULL;
-}
-
 struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
 					     const struct place_rules *taints, const uint32_t *keys,
 					     uint32_t count)
@@ -218,7 +207,8 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	struct buf b = BUF_INIT;
 	char *text;
 
-	affinity = that_select(affinity);
+	if (affinity && !affinity->selector.count && !affinity->has_affinity)
+		affinity = NULL; /* it selects every node */
 	buf_printf(&b, "%p %p", (const void *)affinity, (const void *)taints);
 	for (uint32_t i = 0; i < count; i++)
 		buf_printf(&b, " %u", keys[i]);
@@ -359,17 +349,14 @@ void place_count_pod(struct place *p, const struct place_slot *s, place_node n, 
 		count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
 }
 
-/*
- * --- ghosts: nodes that are cordoned for good, which spread with nodeTaintsPolicy Honor does not
- * count any more
- */
+/* --- ghosts: drained nodes, which spread with nodeTaintsPolicy Honor does not count */
 
 static bool sees_ghosts(const struct place_eligible *e)
 {
 	return !e->taints || e->taints->tolerates_cordon;
 }
 
-/* No other eligible node is in the node's domain. */
+/* Whether the domain has no other eligible node. */
 static bool is_last(const struct place *p, const struct place_eligible *e, uint32_t key,
 		    place_node n)
 {
@@ -381,7 +368,7 @@ static bool is_last(const struct place *p, const struct place_eligible *e, uint3
 	return true;
 }
 
-/* A domain comes or goes with its count, which may change the least. */
+/* Adds or removes a domain with its count. */
 static void step_domain(struct place_counter *c, uint32_t domain, int by)
 {
 	uint32_t count = place_tally_get(&c->count, domain);
@@ -447,8 +434,6 @@ void place_ghost_return(struct place *p, place_node n)
 	}
 }
 
-/* --- for place_link.c */
-
 void place_count_class(struct place *p, const struct place_class *c, uint32_t counter)
 {
 	for (place_pod at = c->first; at != PLACE_NONE; at = place_slot(p, at)->next_of_class) {
@@ -459,25 +444,15 @@ void place_count_class(struct place *p, const struct place_class *c, uint32_t co
 	}
 }
 
-/* --- all of them */
-
 void place_counters_free(struct place *p)
 {
 	struct place_group *g, *next_group;
 	struct place_eligible *e, *next_eligible;
 
-	g = p->groups;
-	HASH_CLEAR(hh, p->groups);
-	for (; g; g = next_group) {
-		next_group = g->hh.next;
+	HASH_RELEASE (p->groups, g, next_group)
 		place_group_free(g);
-	}
-	e = p->eligibles;
-	HASH_CLEAR(hh, p->eligibles);
-	for (; e; e = next_eligible) {
-		next_eligible = e->hh.next;
+	HASH_RELEASE (p->eligibles, e, next_eligible)
 		free_eligible(e);
-	}
 	for (uint32_t k = 0; k < p->counters.count; k++)
 		counter_fini(&p->counters.of[k]);
 	for (uint32_t k = 0; k < p->keys.count; k++)

@@ -1,47 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sentence for each refusal, with the numbers it was made by. */
+/* A sentence for each refusal, with its numbers. */
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/policy/place/place_check.h"
+#include "aggregator/policy/place/place_internal.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
 
-const char *place_filter_name(enum place_filter f)
-{
-	static const char *const names[PLACE_FILTERS] = {
-		[PLACE_FITS] = "fits",
-		[PLACE_GONE] = "NodeGone",
-		[PLACE_FIT] = "NodeResourcesFit",
-		[PLACE_TAINTS] = "TaintToleration",
-		[PLACE_NODE_AFFINITY] = "NodeAffinity",
-		[PLACE_FEATURES] = "NodeDeclaredFeatures",
-		[PLACE_UNSCHEDULABLE] = "NodeUnschedulable",
-		[PLACE_ANTI_AFFINITY] = "InterPodAntiAffinity",
-		[PLACE_AFFINITY] = "InterPodAffinity",
-		[PLACE_SPREAD] = "PodTopologySpread",
-		[PLACE_HOST_PORTS] = "NodePorts",
-		[PLACE_VOLUMES] = "VolumeBinding",
-		[PLACE_VOLUME_LIMITS] = "NodeVolumeLimits",
-		[PLACE_USE_CAP] = "RealUseCap",
-		[PLACE_SILENT] = "NodeSilent",
-		[PLACE_UNKNOWN] = "Unknown",
-	};
-
-	return names[f];
-}
-
-static const char *dim_name(const struct place *p, uint32_t dim)
-{
-	return dim < RESOURCE_STANDARD ? resource_name((enum resource_id)dim)
-				       : p->dim_names[dim - RESOURCE_STANDARD];
-}
-
-static void tell_gone(const struct place *p, place_node n, struct error *error)
+static void tell_gone(struct place *p, const struct place_slot *s, place_node n,
+		      struct error *error)
 {
 	const struct kube_node *node = p->nodes[n].object;
 	unsigned int conditions = node ? place_ending(p, node) : 0;
 
+	(void)s;
 	if (!node)
 		error_set(error, "the API knows no node %s", place_node_name(p, n));
 	else if (conditions)
@@ -53,8 +25,7 @@ static void tell_gone(const struct place *p, place_node n, struct error *error)
 		error_set(error, "node %s is removed", place_node_name(p, n));
 }
 
-static void tell_fit(const struct place *p, const struct place_slot *s, place_node n,
-		     struct error *error)
+static void tell_fit(struct place *p, const struct place_slot *s, place_node n, struct error *error)
 {
 	const struct place_shape *shape = place_slot_shape(s);
 	size_t at = (size_t)n * p->dim_room;
@@ -70,7 +41,7 @@ static void tell_fit(const struct place *p, const struct place_slot *s, place_no
 
 		if (shape->of[i].amount <= place_free_of(p, n, dim))
 			continue;
-		error_set(error, "%s%s: %lld requested, %lld free of %lld", dim_name(p, dim),
+		error_set(error, "%s%s: %lld requested, %lld free of %lld", place_dim_name(p, dim),
 			  dim == RESOURCE_CPU ? " (millicores)" : "",
 			  (long long)shape->of[i].amount, (long long)place_free_of(p, n, dim),
 			  (long long)p->available[at + dim]);
@@ -78,7 +49,7 @@ static void tell_fit(const struct place *p, const struct place_slot *s, place_no
 	}
 }
 
-static void tell_taint(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_taint(struct place *p, const struct place_slot *s, place_node n,
 		       struct error *error)
 {
 	const struct place_taint *t = place_rules_untolerated(p, s->class->rules, n);
@@ -90,7 +61,7 @@ static void tell_taint(const struct place *p, const struct place_slot *s, place_
 		error_set(error, "the node has a taint whose effect is not known");
 }
 
-/* "at zone=a": where a counter counts for the node. */
+/* The domain of the node: "zone=a". */
 static void tell_domain(const struct place *p, const struct place_counter *k, place_node n,
 			char text[200])
 {
@@ -100,7 +71,7 @@ static void tell_domain(const struct place *p, const struct place_counter *k, pl
 	snprintf(text, 200, "%.90s=%.90s", key->name, value ? value : "");
 }
 
-static void tell_anti(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_anti(struct place *p, const struct place_slot *s, place_node n,
 		      struct error *error)
 {
 	const struct place_counter *k = &p->counters.of[place_check_anti_affinity(p, s->class, n)];
@@ -115,7 +86,7 @@ static void tell_anti(const struct place *p, const struct place_slot *s, place_n
 		error_set(error, "%u pods at %s that it will not be beside", count, where);
 }
 
-static void tell_affinity(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_affinity(struct place *p, const struct place_slot *s, place_node n,
 			  struct error *error)
 {
 	const struct place_counter *k = &p->counters.of[place_check_affinity(p, s->class, n)];
@@ -131,7 +102,7 @@ static void tell_affinity(const struct place *p, const struct place_slot *s, pla
 			  where, k->total);
 }
 
-static void tell_spread(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_spread(struct place *p, const struct place_slot *s, place_node n,
 			struct error *error)
 {
 	const struct place_spread *spread = place_check_spread(p, s->class, n);
@@ -153,7 +124,7 @@ static void tell_spread(const struct place *p, const struct place_slot *s, place
 		  spread->max_skew);
 }
 
-static void tell_ports(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_ports(struct place *p, const struct place_slot *s, place_node n,
 		       struct error *error)
 {
 	const struct place_port *port = NULL;
@@ -197,15 +168,17 @@ static void tell_limit(struct place *p, const struct place_slot *s, place_node n
 		  limit->driver, used, limit->volumes);
 }
 
-static void tell_unknown(const struct place_class *c, struct error *error)
+static void tell_unknown(struct place *p, const struct place_slot *s, place_node n,
+			 struct error *error)
 {
-	const struct place_claim *claim = place_volumes_unknown(c);
+	const struct place_class *c = s->class;
 
-	error_set(error, "%s", c->unknown ? c->unknown : claim->unknown);
+	(void)p;
+	(void)n;
+	error_set(error, "%s", c->unknown ? c->unknown : place_volumes_unknown(c)->unknown);
 }
 
-static void tell_use(const struct place *p, const struct place_slot *s, place_node n,
-		     struct error *error)
+static void tell_use(struct place *p, const struct place_slot *s, place_node n, struct error *error)
 {
 	struct place_use_limits l;
 	const char *of = "measured use";
@@ -225,8 +198,10 @@ static void tell_use(const struct place *p, const struct place_slot *s, place_no
 			  l.mem_limit / 1048576, of);
 }
 
-static void tell_silent(const struct place *p, place_node n, struct error *error)
+static void tell_silent(struct place *p, const struct place_slot *s, place_node n,
+			struct error *error)
 {
+	(void)s;
 	if (p->silent[n])
 		error_set(error, "the node's real use is not known (%s)",
 			  freshness_name(
@@ -238,7 +213,7 @@ static void tell_silent(const struct place *p, place_node n, struct error *error
 			  100 * p->contention[n], 100 * p->options.cap.contention);
 }
 
-/* The first of the pod's own terms that no node can match, and why; NULL: all make sense. */
+/* The first term that no node can match; NULL: none. */
 static const struct place_requirement *find_dropped(const struct place_terms *t, uint32_t *term)
 {
 	for (*term = 0; *term < t->count; ++*term)
@@ -251,13 +226,7 @@ static const struct place_requirement *find_dropped(const struct place_terms *t,
 /* "disk=ssd" of nodeSelector, or "disk In (ssd, nvme)". */
 static void add_requirement(struct buf *out, const struct place_requirement *r)
 {
-	static const char *const words[PLACE_OPERATORS] = {
-		[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
-		[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
-		[PLACE_GT] = "Gt",	   [PLACE_LT] = "Lt",
-	};
-
-	buf_printf(out, "%.100s %s", r->key, words[r->op]);
+	buf_printf(out, "%.100s %s", r->key, place_operators[r->op]);
 	for (uint32_t i = 0; i < r->value_count; i++)
 		buf_printf(out, "%s%.100s", i ? ", " : " (", r->values[i]);
 	if (r->op == PLACE_GT || r->op == PLACE_LT)
@@ -276,7 +245,7 @@ static void add_label(struct buf *out, const struct kube_node *node, const char 
 		buf_printf(out, ", and the node has no label %.100s", key);
 }
 
-/* The first that the node does not have. False: it has all of nodeSelector. */
+/* The first label that the node lacks. False: it has all of nodeSelector. */
 static bool add_selector(struct buf *out, const struct place_rules *rules,
 			 const struct kube_node *node)
 {
@@ -293,7 +262,7 @@ static bool add_selector(struct buf *out, const struct place_rules *rules,
 	return false;
 }
 
-/* Of each term the first requirement that does not hold. */
+/* The first failed requirement of each term. */
 static void add_affinity(struct buf *out, const struct place_rules *rules,
 			 const struct kube_node *node)
 {
@@ -314,7 +283,7 @@ static void add_affinity(struct buf *out, const struct place_rules *rules,
 	}
 }
 
-static void tell_node_affinity(const struct place *p, const struct place_slot *s, place_node n,
+static void tell_node_affinity(struct place *p, const struct place_slot *s, place_node n,
 			       struct error *error)
 {
 	const struct place_rules *rules = s->class->rules;
@@ -340,59 +309,57 @@ static void tell_node_affinity(const struct place *p, const struct place_slot *s
 	buf_fini(&text);
 }
 
+static void tell_feature(struct place *p, const struct place_slot *s, place_node n,
+			 struct error *error)
+{
+	error_set(error, "the node does not declare the feature %s",
+		  declared_features_name(place_rules_missing(p, s->class->rules, n)));
+}
+
+static void tell_cordon(struct place *p, const struct place_slot *s, place_node n,
+			struct error *error)
+{
+	(void)p;
+	(void)s;
+	(void)n;
+	error_set(error, "the node is cordoned");
+}
+
+static const struct {
+	const char *name;
+	void (*tell)(struct place *p, const struct place_slot *s, place_node n,
+		     struct error *error);
+} filters[PLACE_FILTERS] = {
+	[PLACE_FITS] = {"fits", NULL},
+	[PLACE_GONE] = {"NodeGone", tell_gone},
+	[PLACE_FIT] = {"NodeResourcesFit", tell_fit},
+	[PLACE_TAINTS] = {"TaintToleration", tell_taint},
+	[PLACE_NODE_AFFINITY] = {"NodeAffinity", tell_node_affinity},
+	[PLACE_FEATURES] = {"NodeDeclaredFeatures", tell_feature},
+	[PLACE_UNSCHEDULABLE] = {"NodeUnschedulable", tell_cordon},
+	[PLACE_ANTI_AFFINITY] = {"InterPodAntiAffinity", tell_anti},
+	[PLACE_AFFINITY] = {"InterPodAffinity", tell_affinity},
+	[PLACE_SPREAD] = {"PodTopologySpread", tell_spread},
+	[PLACE_HOST_PORTS] = {"NodePorts", tell_ports},
+	[PLACE_VOLUMES] = {"VolumeBinding", tell_volumes},
+	[PLACE_VOLUME_LIMITS] = {"NodeVolumeLimits", tell_limit},
+	[PLACE_USE_CAP] = {"RealUseCap", tell_use},
+	[PLACE_SILENT] = {"NodeSilent", tell_silent},
+	[PLACE_UNKNOWN] = {"Unknown", tell_unknown},
+};
+
+const char *place_filter_name(enum place_filter f)
+{
+	return filters[f].name;
+}
+
 static void tell(struct place *p, const struct place_slot *s, place_node n, enum place_filter f,
 		 struct error *error)
 {
-	switch (f) {
-	case PLACE_GONE:
-		tell_gone(p, n, error);
-		break;
-	case PLACE_FIT:
-		tell_fit(p, s, n, error);
-		break;
-	case PLACE_TAINTS:
-		tell_taint(p, s, n, error);
-		break;
-	case PLACE_NODE_AFFINITY:
-		tell_node_affinity(p, s, n, error);
-		break;
-	case PLACE_FEATURES:
-		error_set(error, "the node does not declare the feature %s",
-			  declared_features_name(place_rules_missing(p, s->class->rules, n)));
-		break;
-	case PLACE_UNSCHEDULABLE:
-		error_set(error, "the node is cordoned");
-		break;
-	case PLACE_ANTI_AFFINITY:
-		tell_anti(p, s, n, error);
-		break;
-	case PLACE_AFFINITY:
-		tell_affinity(p, s, n, error);
-		break;
-	case PLACE_SPREAD:
-		tell_spread(p, s, n, error);
-		break;
-	case PLACE_HOST_PORTS:
-		tell_ports(p, s, n, error);
-		break;
-	case PLACE_VOLUMES:
-		tell_volumes(p, s, n, error);
-		break;
-	case PLACE_VOLUME_LIMITS:
-		tell_limit(p, s, n, error);
-		break;
-	case PLACE_USE_CAP:
-		tell_use(p, s, n, error);
-		break;
-	case PLACE_SILENT:
-		tell_silent(p, n, error);
-		break;
-	case PLACE_UNKNOWN:
-		tell_unknown(s->class, error);
-		break;
-	default:
+	if (filters[f].tell)
+		filters[f].tell(p, s, n, error);
+	else
 		error_set(error, "it fits");
-	}
 }
 
 enum place_filter place_explain(struct place *p, place_pod pod, place_node n, struct error *error)
@@ -408,14 +375,8 @@ enum place_filter place_explain_admission(struct place *p, place_pod pod, place_
 					  struct error *error)
 {
 	const struct place_slot *s = place_slot(p, pod);
-	enum place_filter f = PLACE_GONE;
+	enum place_filter f = p->nodes[n].object ? place_check_admission(p, s, n) : PLACE_GONE;
 
-	if (p->nodes[n].object)
-		f = place_rules_ask(p, s->class->rules, n);
-	if (f == PLACE_FITS && s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
-		f = PLACE_NODE_AFFINITY;
-	if (f == PLACE_FITS && p->cordoned[n] && !s->class->rules->tolerates_cordon)
-		f = PLACE_UNSCHEDULABLE;
 	if (error)
 		tell(p, s, n, f, error);
 	return f;

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one view to the next, at the cost of what changed. What a view says of a node is one
- * immutable record, so an equal pointer is an equal node. Of the others
+ * The update from one view to the next, at the cost of the changes. An equal pointer is an equal
+ * node. Other nodes:
  *
- *   - one of which only measurements are new keeps its pods, and sums up their use anew;
- *   - one whose object or pods changed leaves all of its pods and meets those it has now;
- *   - one with other labels or taints also leaves its domains and its signature, while it has no
- *     pods, and finds new ones;
- *   - one that comes is met as one that was empty, and one that goes is left; the arrays by node
- *     are moved together.
+ *   - with new measurements alone keep their pods, and sum up their use again;
+ *   - with a changed object or changed pods drop all pods and read the present ones;
+ *   - with changed labels or taints also change their domains and equivalence class, without pods;
+ *   - new ones start empty, removed ones drop their pods; the arrays by node are moved.
  *
- * A core that rested (place_rest()) knows nothing of use any more, and so measures all nodes anew.
- *
- * Pods that were left and not met are gone. All of this ends where a new one would have begun, but
- * for the numbers of pods, domains and signatures, which nobody sees; those numbers only grow, and
- * when they are twice what is needed all is built anew, with the same handles of pods. So it is
- * when real use begins or ceases to be asked for, and when a namespace with pods has other labels
- * and some selector asks for labels of namespaces.
+ * After place_rest() all nodes sum up their use again. Dropped pods that are not read again are
+ * freed. The result equals a new core but for the numbers of pods, domains and node classes, which
+ * only grow. All is rebuilt when they are twice what is needed, when the cap of real use goes on or
+ * off, or when labels of a used namespace change and some selector reads them.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -25,7 +20,7 @@
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
-/* --- what is the same */
+/* --- comparison */
 
 static bool same_labels(const struct labels *a, const struct labels *b)
 {
@@ -50,7 +45,7 @@ static bool same_taints(const struct place_node_info *a, const struct place_node
 	return true;
 }
 
-/* Nothing changed that signatures or domains are made of. */
+/* The inputs of node classes and domains are equal. */
 static bool same_place(const struct place_node_info *a, const struct place_node_info *b)
 {
 	return a->view &&
@@ -59,28 +54,18 @@ static bool same_place(const struct place_node_info *a, const struct place_node_
 		 same_taints(a, b) && a->object->features == b->object->features));
 }
 
-static const struct object_table *table_of(const struct view *v, enum object_kind kind)
-{
-	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
-static const struct object *namespace_of(const struct view *v, const char *name)
-{
-	return v->cluster ? cluster_find(v->cluster, OBJECT_NAMESPACE, "", name) : NULL;
-}
-
-/* Of all that have pods; selectors are matched with classes as these come. */
+/* Namespaces of all classes, if some selector reads their labels. */
 static bool same_namespaces(const struct place *p, const struct view *v)
 {
 	if (!p->selects_namespaces)
 		return true;
 	if (view_knows(p->view, OBJECT_NAMESPACE) != view_knows(v, OBJECT_NAMESPACE))
 		return false;
-	if (table_of(p->view, OBJECT_NAMESPACE) == table_of(v, OBJECT_NAMESPACE))
+	if (place_table_of(p->view, OBJECT_NAMESPACE) == place_table_of(v, OBJECT_NAMESPACE))
 		return true;
 	for (uint32_t i = 0; i < p->classes.count; i++)
-		if (namespace_of(p->view, p->classes.of[i]->namespace) !=
-		    namespace_of(v, p->classes.of[i]->namespace))
+		if (place_find_object(p->view, OBJECT_NAMESPACE, "", p->classes.of[i]->namespace) !=
+		    place_find_object(v, OBJECT_NAMESPACE, "", p->classes.of[i]->namespace))
 			return false;
 	return true;
 }
@@ -90,12 +75,12 @@ static bool is_too_many(uint32_t count, uint32_t needed)
 	return count > 2 * needed + 1000;
 }
 
-/* Whether what changed can be taken over piece by piece. */
+/* Whether an incremental update is possible. */
 static bool can_follow(const struct place *p, const struct view *v)
 {
 	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
 	    is_too_many(p->classes.count, p->classes_loaded) ||
-	    is_too_many(p->signature_count, p->node_count))
+	    is_too_many(p->node_class_count, p->node_count))
 		return false;
 	for (uint32_t k = 0; k < p->keys.count; k++)
 		if (is_too_many(p->keys.of[k].domain_count, p->node_count))
@@ -103,7 +88,7 @@ static bool can_follow(const struct place *p, const struct view *v)
 	return same_namespaces(p, v);
 }
 
-/* --- back to the view that was */
+/* --- back to the last view */
 
 static void go_home(struct place *p, struct place_slot *s)
 {
@@ -132,7 +117,7 @@ static void undo_all(struct place *p)
 	for (uint32_t i = 0; i < p->added.count; i++)
 		place_slot_free(p, place_slot(p, p->added.of[i]));
 	p->added.count = 0;
-	place_asked_forget(p);
+	place_hypothetical_forget(p);
 	p->last_chosen = PLACE_NONE;
 }
 
@@ -161,7 +146,7 @@ static bool same_nodes(const struct place *p, const struct view *v)
 	return true;
 }
 
-/* By old number the new one; PLACE_NONE: it goes, and is left. Both are in the order of names. */
+/* New numbers by old ones; PLACE_NONE: removed. Both views are sorted by name. */
 static place_node *map_nodes(struct place *p, const struct view *v)
 {
 	place_node *to = mem_alloc(((size_t)p->node_count + 1) * sizeof(*to));
@@ -188,9 +173,7 @@ struct move {
 	uint32_t before, now;
 };
 
-/*
- * The array with its elements where their nodes are now; those of new nodes are all of that byte.
- */
+/* Moves the elements to the new numbers; elements of new nodes are filled with the byte. */
 static void *moved(void *array, size_t size, int byte, const struct move *m)
 {
 	char *next = mem_alloc(((size_t)m->now + 1) * size);
@@ -208,7 +191,7 @@ static void move_arrays(struct place *p, const struct move *m)
 	p->nodes = moved(p->nodes, sizeof(*p->nodes), 0, m);
 	p->gone = moved(p->gone, sizeof(*p->gone), 0, m);
 	p->cordoned = moved(p->cordoned, sizeof(*p->cordoned), 0, m);
-	p->signature = moved(p->signature, sizeof(*p->signature), 0, m);
+	p->node_class = moved(p->node_class, sizeof(*p->node_class), 0, m);
 	p->first = moved(p->first, sizeof(*p->first), 0xff, m);
 	p->silent = moved(p->silent, sizeof(*p->silent), 0, m);
 	p->contention = moved(p->contention, sizeof(*p->contention), 0, m);
@@ -241,7 +224,7 @@ static void move_nodes(struct place *p, const struct view *v)
 
 /* --- nodes that changed */
 
-/* Pods are the same, and so is all but what they use. */
+/* The same pods with new measurements. */
 static void measure_again(struct place *p, place_node n)
 {
 	const struct view_node *v = p->nodes[n].view;
@@ -282,10 +265,10 @@ static void change_node(struct place *p, place_node n, const struct view_node *v
 	if (same)
 		return;
 	place_label_node(p, n);
-	place_sign_node(p, n);
+	place_classify_node(p, n);
 }
 
-/* What became of a node between two views. */
+/* The change of a node between two views. */
 enum fate { SAME, MEASURED, CHANGED };
 
 static enum fate fate_of(const struct place *p, const struct place_node_info *before,
@@ -296,10 +279,7 @@ static enum fate fate_of(const struct place *p, const struct place_node_info *be
 	return before->view && now->model && before->view->model == now->model ? MEASURED : CHANGED;
 }
 
-/*
- * All that are to be met again are left before any is met: a pod may have gone from one to the
- * other.
- */
+/* Drops the pods of all changed nodes before any is read again, since a pod may have moved. */
 static void leave_changed(struct place *p, uint8_t *fate)
 {
 	for (place_node n = 0; n < p->node_count; n++) {
@@ -335,7 +315,6 @@ static void meet_changed(struct place *p, const uint8_t *fate)
 
 /* --- pods */
 
-/* Of those that are on no node it is not known yet whether they stay. */
 static void leave_pending(struct place *p)
 {
 	for (uint32_t i = 0; i < p->waiting.count; i++) {
@@ -344,7 +323,7 @@ static void leave_pending(struct place *p)
 	}
 }
 
-/* Pods that are not measured count as their owners' others, of which there may be news. */
+/* Updates unmeasured pods, which count as the mean of their owner. */
 static void follow_owners(struct place *p)
 {
 	for (uint32_t i = 0; i < p->pods.count; i++) {
@@ -364,10 +343,10 @@ static void follow_owners(struct place *p)
 
 static void follow(struct place *p, const struct view *before)
 {
-	bool pending = table_of(before, OBJECT_POD) != table_of(p->view, OBJECT_POD);
+	bool pending = place_table_of(before, OBJECT_POD) != place_table_of(p->view, OBJECT_POD);
 	uint8_t *fate;
 
-	if (table_of(before, OBJECT_NAMESPACE) != table_of(p->view, OBJECT_NAMESPACE))
+	if (place_table_of(before, OBJECT_NAMESPACE) != place_table_of(p->view, OBJECT_NAMESPACE))
 		place_namespaces_reread(p);
 	if (!same_nodes(p, p->view))
 		move_nodes(p, p->view);
@@ -410,7 +389,7 @@ void place_rest(struct place *p, struct view *outline)
 
 	assert(outline->node_count == p->node_count);
 	undo_all(p);
-	place_asked_begin(p);
+	place_hypothetical_begin(p);
 	for (uint32_t i = 0; i < p->pods.count; i++)
 		if (p->pods.of[i])
 			p->pods.of[i]->use.peaks = NULL;
@@ -419,4 +398,74 @@ void place_rest(struct place *p, struct view *outline)
 	p->view = view_hold(outline);
 	p->resting = true;
 	view_drop(before);
+}
+
+/* --- hypothetical pods */
+
+/*
+ * Hypothetical pods: pods that place_add_pod() adds and that the view does not have. Each may bring a
+ * class, terms, counters, topology keys, claims and resources, and one core answers thousands of
+ * requests with such pods, so place_undo_all() takes out all that the last request brought.
+ *
+ * Every list and hash keeps the order of insertion, and nothing of the view is interned after the
+ * first hypothetical pod. So their objects are a tail of each list and hash, behind the lengths in
+ * struct place_known, and are freed from the newest to the oldest, users before what they use.
+ * Classes of the view have the counters of hypothetical pods at the ends of their lists;
+ * hypothetical_links names them.
+ */
+
+void place_hypothetical_begin(struct place *p)
+{
+	p->known = (struct place_known){
+		.classes = p->classes.count,
+		.counters = p->counters.count,
+		.keys = p->keys.count,
+		.claims = p->claim_of.count,
+		.dims = p->dims,
+		.groups = HASH_COUNT(p->groups),
+		.rules = HASH_COUNT(p->rules),
+		.eligibles = HASH_COUNT(p->eligibles),
+		.namespaces = HASH_COUNT(p->namespaces),
+		.selects_namespaces = p->selects_namespaces,
+	};
+	p->hypothetical = true;
+}
+
+static void unlink_counter(struct place *p, const struct place_hypothetical_link *l)
+{
+	struct place_class *c = p->classes.of[l->class];
+	bool carriers = p->counters.of[l->counter].kind == PLACE_COUNT_CARRIERS;
+	uint32_t *count = carriers ? &c->feared.count : &c->counted.count;
+
+	--*count;
+	assert((carriers ? c->feared.of : c->counted.of)[*count] == l->counter);
+}
+
+void place_hypothetical_forget(struct place *p)
+{
+	const struct place_known *k = &p->known;
+
+	assert(p->hypothetical);
+	while (p->hypothetical_links.count)
+		unlink_counter(p, &p->hypothetical_links.of[--p->hypothetical_links.count]);
+	while (p->classes.count > k->classes)
+		place_class_forget(p);
+	while (p->counters.count > k->counters)
+		place_counter_forget(p);
+	while (HASH_COUNT(p->groups) > k->groups)
+		place_group_forget(p);
+	while (HASH_COUNT(p->eligibles) > k->eligibles)
+		place_eligible_forget(p);
+	while (HASH_COUNT(p->rules) > k->rules)
+		place_rules_forget(p);
+	while (HASH_COUNT(p->namespaces) > k->namespaces)
+		place_namespace_forget(p);
+	while (p->keys.count > k->keys)
+		place_key_forget(p);
+	while (p->claim_of.count > k->claims)
+		place_claim_forget(p);
+	while (p->dims > k->dims)
+		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
+	p->selects_namespaces = k->selects_namespaces;
+	p->hypothetical = false;
 }

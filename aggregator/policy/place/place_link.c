@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who counts where: each class knows the counters its pods change, and those of carriers that do
- * not want it beside them.
+ * Links classes and counters: each class knows the counters of its pods, and of carriers whose
+ * anti-affinity it matches.
  *
- * Forty thousand classes and a selector of each would be a billion questions, so neither asks all
- * of the others. A new class finds groups by its namespace and by a label that they require. A new
- * group, of which there are few at a time, asks the classes of its namespace, and where it is of no
- * one namespace it asks all: in one pass, so that a class is fetched once however many groups ask
- * it. Only pods of the classes that match are then counted.
+ * Matching 40,000 classes with a selector of each would be a billion tests. So a new class finds
+ * groups by its namespace and by a label that they require, and a new group (there are few) tests the
+ * classes of its namespace, or all classes in one pass.
  *
- * A namespace that nobody knows has no labels, as the kube-scheduler assumes: NotIn and
- * DoesNotExist match it.
+ * An unknown namespace has no labels, as in the kube-scheduler: NotIn and DoesNotExist match it.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -51,13 +48,10 @@ void place_namespaces_reread(struct place *p)
 
 static void namespace_fini(struct place_namespace *in)
 {
-	struct place_indexed *i = in->indexed, *next;
+	struct place_indexed *i, *next;
 
-	HASH_CLEAR(hh, in->indexed);
-	for (; i; i = next) {
-		next = i->hh.next;
+	HASH_RELEASE (in->indexed, i, next)
 		free(i);
-	}
 	forget_labels(in);
 	free(in->classes.of);
 	free(in->name);
@@ -75,18 +69,16 @@ void place_namespace_forget(struct place *p)
 
 void place_namespaces_free(struct place *p)
 {
-	struct place_namespace *in = p->namespaces, *next;
+	struct place_namespace *in, *next;
 
-	HASH_CLEAR(hh, p->namespaces);
-	for (; in; in = next) {
-		next = in->hh.next;
+	HASH_RELEASE (p->namespaces, in, next) {
 		namespace_fini(in);
 		free(in);
 	}
 	namespace_fini(&p->everywhere);
 }
 
-/* Few selectors ask, and so the object's text is read when one does; NULL: it cannot be. */
+/* Read on demand, as few selectors need them; NULL: unreadable. */
 static const struct labels *labels_of(const struct place *p, struct place_namespace *in)
 {
 	const struct object *o;
@@ -94,8 +86,7 @@ static const struct labels *labels_of(const struct place *p, struct place_namesp
 
 	if (in->has_labels)
 		return in->bad_labels ? NULL : &in->labels;
-	o = p->view->cluster ? cluster_find(p->view->cluster, OBJECT_NAMESPACE, "", in->name)
-			     : NULL;
+	o = place_find_object(p->view, OBJECT_NAMESPACE, "", in->name);
 	json = o ? cJSON_Parse(o->text) : NULL;
 	in->has_labels = true;
 	in->bad_labels = labels_read(object_json_find(object_json_find(json, "metadata"), "labels"),
@@ -106,19 +97,13 @@ static const struct labels *labels_of(const struct place *p, struct place_namesp
 	return in->bad_labels ? NULL : &in->labels;
 }
 
-static bool namespace_matches(const struct place *p, const struct selector *s,
-			      struct place_namespace *in)
-{
-	const struct labels *labels = labels_of(p, in);
-
-	return labels && selector_matches(s, labels);
-}
-
 /* --- matching */
 
-static bool which_matches(const struct place *p, const struct place_which *w,
-			  const struct place_class *c)
+static bool selects_pods(const struct place *p, const struct place_pod_selector *w,
+			 const struct place_class *c)
 {
+	const struct labels *labels;
+
 	if (w->any)
 		return true;
 	if (!w->selector || !selector_matches(w->selector, &c->template->labels))
@@ -128,25 +113,26 @@ static bool which_matches(const struct place *p, const struct place_which *w,
 	for (uint32_t i = 0; i < w->namespaces.count; i++)
 		if (strcmp(w->namespaces.of[i], c->namespace) == 0)
 			return true;
-	return w->namespace_selector && namespace_matches(p, w->namespace_selector, c->in);
+	labels = w->namespace_selector ? labels_of(p, c->in) : NULL;
+	return labels && selector_matches(w->namespace_selector, labels);
 }
 
 bool place_group_matches(const struct place *p, const struct place_group *g,
 			 const struct place_class *c)
 {
-	for (uint32_t i = 0; i < g->which.count; i++)
-		if (!which_matches(p, &g->which.of[i], c))
+	for (uint32_t i = 0; i < g->selectors.count; i++)
+		if (!selects_pods(p, &g->selectors.of[i], c))
 			return false;
 	return true;
 }
 
 /* --- the index */
 
-/* The only namespace where any pod matches; NULL: there may be more. */
+/* The only namespace of matching pods; NULL: there may be more. */
 static const char *only_namespace(const struct place_group *g)
 {
-	for (uint32_t i = 0; i < g->which.count; i++) {
-		const struct place_which *w = &g->which.of[i];
+	for (uint32_t i = 0; i < g->selectors.count; i++) {
+		const struct place_pod_selector *w = &g->selectors.of[i];
 
 		if (!w->any && !w->any_namespace && !w->namespace_selector &&
 		    w->namespaces.count == 1)
@@ -230,15 +216,9 @@ static void link_class_in(struct place *p, struct place_class *c, const struct p
 	}
 }
 
-static void link_class(struct place *p, struct place_class *c, struct buf *label)
-{
-	link_class_in(p, c, &p->everywhere, label);
-	link_class_in(p, c, c->in, label);
-}
-
 /* --- new counters */
 
-/* The new ones of a group are the last. */
+/* Links the new counters, which are the last of the group. */
 static void tell_class(struct place *p, struct place_class *c, const struct place_group *g,
 		       uint32_t from)
 {
@@ -252,9 +232,9 @@ static void tell_class(struct place *p, struct place_class *c, const struct plac
 		uint32_t counter = g->counters.of[i];
 
 		link_counter(p, c, counter);
-		if (p->asking && c->id < p->known.classes)
-			PLACE_LIST_ADD(&p->asked_links,
-				       ((struct place_asked_link){c->id, counter}));
+		if (p->hypothetical && c->id < p->known.classes)
+			PLACE_LIST_ADD(&p->hypothetical_links,
+				       ((struct place_hypothetical_link){c->id, counter}));
 		if (p->counters.of[counter].kind != PLACE_COUNT_CARRIERS)
 			place_count_class(p, c, counter);
 	}
@@ -264,7 +244,7 @@ struct groups {
 	PLACE_LIST(const struct place_group *) list;
 };
 
-/* Each group once, by the first of its new counters. */
+/* Whether the counter is the first new one of its group. */
 static bool is_first_new(const struct place_group *g, uint32_t counter, uint32_t from)
 {
 	for (uint32_t i = 0; i < g->counters.count; i++)
@@ -273,7 +253,7 @@ static bool is_first_new(const struct place_group *g, uint32_t counter, uint32_t
 	return false;
 }
 
-/* Classes of a namespace are numbered as they came. */
+/* Classes of a namespace are in the order of their ids. */
 static void tell_namespace(struct place *p, const struct place_group *g, uint32_t from)
 {
 	for (uint32_t i = 0; i < g->in->classes.count; i++) {
@@ -312,8 +292,11 @@ void place_link(struct place *p)
 
 	if (p->linked_classes)
 		link_counters(p, p->linked_counters);
-	for (uint32_t c = p->linked_classes; c < p->classes.count && !place_is_out_of_time(p); c++)
-		link_class(p, p->classes.of[c], &label);
+	for (uint32_t c = p->linked_classes; c < p->classes.count && !place_is_out_of_time(p);
+	     c++) {
+		link_class_in(p, p->classes.of[c], &p->everywhere, &label);
+		link_class_in(p, p->classes.of[c], p->classes.of[c]->in, &label);
+	}
 	p->linked_classes = p->classes.count;
 	p->linked_counters = p->counters.count;
 	buf_fini(&label);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From a view to arrays: nodes, then the pods that are on them, then those that are on none.
- * place_follow.c goes on to the next view.
- */
+/* Reads a view into arrays: nodes, their pods, then pending pods. place_follow.c updates them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +31,7 @@ void place_node_info_read(const struct view_node *v, struct place_node_info *out
 	place_node_read_taints(out);
 }
 
-/* Rows as long as there are resources. */
+/* Makes room for all resources in each row. */
 static void fit_dims(struct place *p)
 {
 	uint32_t before = p->dim_room;
@@ -115,7 +112,7 @@ static void free_nodes(struct place *p)
 	free(p->cordoned);
 	free(p->available);
 	free(p->used);
-	free(p->signature);
+	free(p->node_class);
 	free(p->first);
 	free(p->silent);
 	free(p->contention);
@@ -135,7 +132,7 @@ static void load_nodes(struct place *p)
 	p->nodes = mem_zalloc(count + 1, sizeof(*p->nodes));
 	p->gone = mem_zalloc(count + 1, sizeof(*p->gone));
 	p->cordoned = mem_zalloc(count + 1, sizeof(*p->cordoned));
-	p->signature = mem_zalloc(count + 1, sizeof(*p->signature));
+	p->node_class = mem_zalloc(count + 1, sizeof(*p->node_class));
 	p->first = mem_zalloc(count + 1, sizeof(*p->first));
 	p->silent = mem_zalloc(count + 1, sizeof(*p->silent));
 	p->contention = mem_zalloc(count + 1, sizeof(*p->contention));
@@ -192,7 +189,7 @@ void place_slot_free(struct place *p, struct place_slot *s)
 	free(s);
 }
 
-/* What is read of the record; the pod is nowhere. */
+/* Reads the record; the pod is on no node. */
 static void read_slot(struct place *p, struct place_slot *s, const struct kube_pod *pod,
 		      const struct view_pod *vp)
 {
@@ -240,8 +237,7 @@ void place_meet_node(struct place *p, place_node n)
 
 void place_meet_pending(struct place *p)
 {
-	const struct object_table *t =
-		p->view->cluster ? p->view->cluster->tables[OBJECT_POD] : NULL;
+	const struct object_table *t = place_table_of(p->view, OBJECT_POD);
 
 	p->waiting.count = 0;
 	for (size_t i = 0; t && i < t->count && !place_is_out_of_time(p); i++) {
@@ -254,7 +250,7 @@ void place_meet_pending(struct place *p)
 
 void place_settle(struct place *p)
 {
-	place_sign_nodes(p, false);
+	place_classify_nodes(p, false);
 	fit_dims(p);
 	place_link(p);
 	for (uint32_t i = 0; i < p->loose.count && !place_is_out_of_time(p); i++) {
@@ -268,12 +264,11 @@ void place_settle(struct place *p)
 			place_do_put(p, s, s->home);
 	}
 	p->loose.count = 0;
-	place_asked_begin(p);
+	place_hypothetical_begin(p);
 }
 
 /* --- everything */
 
-/* Pods do not know of it. */
 static void free_classes(struct place *p)
 {
 	struct place_rules *r, *next_rules;
@@ -283,25 +278,21 @@ static void free_classes(struct place *p)
 		place_class_free(p->classes.of[i]);
 	p->classes.count = 0;
 	place_counters_free(p);
-	r = p->rules;
-	HASH_CLEAR(hh, p->rules);
-	for (; r; r = next_rules) {
-		next_rules = r->hh.next;
+	HASH_RELEASE (p->rules, r, next_rules)
 		place_rules_free(r);
-	}
 	place_claims_free(p);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);
-	p->label_keys.count = p->keys_signed = 0;
-	place_signatures_free(p);
+	p->label_keys.count = p->keys_classified = 0;
+	place_node_classes_free(p);
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
 		free(p->dim_names[d - RESOURCE_STANDARD]);
 	p->dims = RESOURCE_STANDARD;
-	p->selects_namespaces = p->asking = false;
-	p->asked_links.count = 0;
+	p->selects_namespaces = p->hypothetical = false;
+	p->hypothetical_links.count = 0;
 }
 
-/* Every pod that has a name may be there again, as what it was. */
+/* Keeps the handles of named pods, which may be in the next view. */
 static void loosen(struct place *p)
 {
 	p->loose.count = p->added.count = p->moved.count = p->waiting.count = 0;
@@ -333,7 +324,7 @@ static void load_all(struct place *p)
 	for (place_node n = 0; n < p->node_count && !place_is_out_of_time(p); n++)
 		place_meet_node(p, n);
 	place_meet_pending(p);
-	place_sign_nodes(p, true);
+	place_classify_nodes(p, true);
 	place_settle(p);
 	p->classes_loaded = p->classes.count;
 }
@@ -403,7 +394,7 @@ void place_free(struct place *p)
 	free(p->keys.of);
 	free(p->counters.of);
 	free(p->label_keys.of);
-	free(p->asked_links.of);
+	free(p->hypothetical_links.of);
 	free(p->claim_of.of);
 	free(p->marks.of);
 	free(p->log.of);
@@ -453,7 +444,7 @@ place_pod place_add_pod(struct place *p, const struct kube_pod *pod)
 	PLACE_LIST_ADD(&p->added, s->id);
 	s->seen = true;
 	read_slot(p, s, pod, NULL);
-	place_sign_nodes(p, false);
+	place_classify_nodes(p, false);
 	fit_dims(p);
 	place_link(p);
 	return s->id;

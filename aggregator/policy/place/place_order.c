@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes in the order in which they are tried, as a search tree (a treap, whose shape only depends
- * on the order) that knows of each subtree how much is free at most, and how much the real-use cap
- * leaves. What asks for more than that passes over the whole subtree, so that "nothing fits
- * anywhere" costs a look at the root. A node that changes is only noted; it finds its new place
- * when somebody asks, so that thirty pods taken off a node move it once.
+ * The node a pod would go to. Nodes of one order form a search tree (a treap, whose shape depends on
+ * the order alone) with the most that is free, and that the real-use cap leaves, in each subtree. A
+ * search skips subtrees without enough of either, so a pod that fits nowhere costs a look at the
+ * root. A change of a node marks it stale; the next search moves all stale nodes, so thirty pods
+ * taken off a node move it once.
+ *
+ * The result equals a check of each node in order. Skipped nodes lack CPU, memory or a pod's slot.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
@@ -42,12 +47,7 @@ static bool is_before(const struct place_tree *t, place_node a, double share, pl
 	return !(t->of[a].share > share) && a < b;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* What is free on the node and below it. */
+/* Updates the free amounts of the subtree. */
 static void pull(const struct place *p, struct place_tree *t, place_node n)
 {
 	struct place_order_node *o = &t->of[n];
@@ -63,15 +63,15 @@ static void pull(const struct place *p, struct place_tree *t, place_node n)
 
 		if (child == PLACE_NONE)
 			continue;
-		o->cpu = most(o->cpu, t->of[child].cpu);
-		o->mem = most(o->mem, t->of[child].mem);
-		o->pods = most(o->pods, t->of[child].pods);
-		o->use_cpu = most(o->use_cpu, t->of[child].use_cpu);
-		o->use_mem = most(o->use_mem, t->of[child].use_mem);
+		o->cpu = int_max(o->cpu, t->of[child].cpu);
+		o->mem = int_max(o->mem, t->of[child].mem);
+		o->pods = int_max(o->pods, t->of[child].pods);
+		o->use_cpu = int_max(o->use_cpu, t->of[child].use_cpu);
+		o->use_mem = int_max(o->use_mem, t->of[child].use_mem);
 	}
 }
 
-/* Kept, since pull() is called far more often than use changes. */
+/* Cached, as pull() runs far more often than use changes. */
 static void read_use(const struct place *p, struct place_tree *t, place_node n)
 {
 	struct place_order_node *o = &t->of[n];
@@ -81,7 +81,7 @@ static void read_use(const struct place *p, struct place_tree *t, place_node n)
 		place_use_room(p, n, &o->own_use_cpu, &o->own_use_mem);
 }
 
-/* Everything before (share, n) goes left. */
+/* Nodes before (share, n) go left. */
 static void split(const struct place *p, struct place_tree *t, uint32_t root, double share,
 		  place_node n, uint32_t *left, uint32_t *right)
 {
@@ -141,7 +141,7 @@ static uint32_t erase(const struct place *p, struct place_tree *t, uint32_t root
 	return root;
 }
 
-/* The node stays where it is; what is free there changed. */
+/* The free amounts of a node changed, but not its position. */
 static void refresh(const struct place *p, struct place_tree *t, uint32_t root, place_node n)
 {
 	if (root != n) {
@@ -222,14 +222,16 @@ void place_trees_free(struct place *p)
 	}
 }
 
+/* A search for a pod, and the refusals on its way. */
 struct search {
-	const struct place *p;
+	struct place *p;
 	const struct place_tree *t;
-	const struct place_shape *shape;
-	const struct place_use *use;
-	place_node from, to;
-	place_visit visit;
-	void *context;
+	place_pod pod;
+	const struct place_slot *slot;
+	const bool *allowed;
+	place_node from, to; /* cyclic order only; else all nodes */
+	struct place_counts counts;
+	uint32_t reached; /* nodes that were checked */
 };
 
 static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int64_t pods)
@@ -239,21 +241,52 @@ static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int6
 
 static bool has_room_below(const struct search *s, const struct place_order_node *o)
 {
-	return has_room(s->shape, o->cpu, o->mem, o->pods) && o->use_cpu >= s->use->cpu &&
-	       o->use_mem >= s->use->mem;
+	return has_room(place_slot_shape(s->slot), o->cpu, o->mem, o->pods) &&
+	       o->use_cpu >= s->slot->use.cpu && o->use_mem >= s->slot->use.mem;
 }
 
 static bool has_room_itself(const struct search *s, place_node n)
 {
 	const struct place_order_node *o = &s->t->of[n];
 
-	return !s->p->gone[n] && o->own_use_cpu >= s->use->cpu && o->own_use_mem >= s->use->mem &&
-	       has_room(s->shape, place_free_of(s->p, n, RESOURCE_CPU),
+	return !s->p->gone[n] && o->own_use_cpu >= s->slot->use.cpu &&
+	       o->own_use_mem >= s->slot->use.mem &&
+	       has_room(place_slot_shape(s->slot), place_free_of(s->p, n, RESOURCE_CPU),
 			place_free_of(s->p, n, RESOURCE_MEMORY),
 			place_free_of(s->p, n, RESOURCE_PODS));
 }
 
-static place_node search(const struct search *s, uint32_t root)
+/* Only the cap refused the node. */
+static void note_excess(struct search *s, place_node n)
+{
+	struct place_counts *c = &s->counts;
+	struct place_use_limits l;
+	double excess;
+
+	place_use_fits(s->p, n, &s->slot->use, &l);
+	excess = fmax(l.cpu / l.cpu_limit, l.mem / l.mem_limit);
+	if (c->of[PLACE_USE_CAP]++ && c->excess <= excess)
+		return;
+	c->nearest = n;
+	c->excess = excess;
+}
+
+static bool check(struct search *s, place_node n)
+{
+	enum place_filter f;
+
+	if (s->allowed && !s->allowed[n])
+		return false;
+	s->reached++;
+	f = place_check(s->p, s->pod, n);
+	if (f == PLACE_USE_CAP)
+		note_excess(s, n);
+	else
+		s->counts.of[f]++;
+	return f == PLACE_FITS;
+}
+
+static place_node search(struct search *s, uint32_t root)
 {
 	const struct place_order_node *o;
 	place_node found;
@@ -270,40 +303,85 @@ static place_node search(const struct search *s, uint32_t root)
 	found = search(s, o->left);
 	if (found != PLACE_NONE)
 		return found;
-	if (has_room_itself(s, root) && s->visit(s->context, root))
+	if (has_room_itself(s, root) && check(s, root))
 		return root;
 	return search(s, o->right);
 }
 
-/* As search(), for orders in which numbers are no order. */
-static place_node search_all(const struct search *s, uint32_t root)
+/* Under the cap the tree also skips nodes for their use, so each is checked again. */
+static void count_all(struct search *s)
 {
-	const struct place_order_node *o;
-	place_node found;
-
-	if (root == PLACE_NONE)
-		return PLACE_NONE;
-	o = &s->t->of[root];
-	if (!has_room_below(s, o))
-		return PLACE_NONE;
-	found = search_all(s, o->left);
-	if (found != PLACE_NONE)
-		return found;
-	if (has_room_itself(s, root) && s->visit(s->context, root))
-		return root;
-	return search_all(s, o->right);
+	s->counts = (struct place_counts){.nearest = PLACE_NONE};
+	for (place_node n = 0; n < s->p->node_count; n++)
+		check(s, n);
 }
 
-place_node place_tree_first(struct place *p, enum place_order order,
-			    const struct place_shape *shape, const struct place_use *use,
-			    place_node from, place_node to, place_visit visit, void *context)
+/* Skipped nodes are gone or too full. */
+static void count_others(struct search *s)
 {
-	struct place_tree *t = &p->trees[order];
-	struct search s = {p, t, shape, use, from, to, visit, context};
+	const struct place *p = s->p;
+	uint32_t all = 0, gone = 0;
+
+	for (place_node n = 0; n < p->node_count; n++) {
+		if (s->allowed && !s->allowed[n])
+			continue;
+		all++;
+		gone += p->gone[n];
+	}
+	s->counts.of[PLACE_GONE] = gone;
+	s->counts.of[PLACE_FIT] += all - gone - s->reached;
+}
+
+static place_node search_tree(struct search *s, enum place_order order, place_node start)
+{
+	struct place_tree *t = &s->p->trees[order];
+	place_node n;
 
 	if (t->ready)
-		catch_up(p, order, t);
+		catch_up(s->p, order, t);
 	else
-		build(p, order, t);
-	return order == PLACE_CYCLIC ? search(&s, t->root) : search_all(&s, t->root);
+		build(s->p, order, t);
+	s->t = t;
+	s->from = start;
+	s->to = PLACE_NONE;
+	n = search(s, t->root);
+	if (n != PLACE_NONE || !start)
+		return n;
+	s->from = 0;
+	s->to = start;
+	return search(s, t->root);
+}
+
+place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
+			const bool *allowed, struct place_counts *counts)
+{
+	struct search s = {.p = p,
+			   .pod = pod,
+			   .slot = place_slot(p, pod),
+			   .allowed = allowed,
+			   .counts = {.nearest = PLACE_NONE}};
+	place_node start = 0, n;
+
+	if (counts)
+		*counts = s.counts;
+	if (hint != PLACE_NONE && (!allowed || allowed[hint]) &&
+	    place_check(p, pod, hint) == PLACE_FITS)
+		return hint;
+	if (order == PLACE_CYCLIC && p->last_chosen != PLACE_NONE &&
+	    p->last_chosen + 1 < p->node_count)
+		start = p->last_chosen + 1;
+	n = search_tree(&s, order, start);
+	if (n != PLACE_NONE) {
+		if (order == PLACE_CYCLIC)
+			p->last_chosen = n;
+		return n;
+	}
+	if (counts) {
+		if (p->cap)
+			count_all(&s);
+		else
+			count_others(&s);
+		*counts = s.counts;
+	}
+	return PLACE_NONE;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pod asks of a node's labels and taints depends on nothing else, and most pods ask for
- * nothing: so it is interned by its text, nodes with equal taints and equal values of the labels
- * that any rules name share a signature, and a verdict is worked out once for each pair. Names and
- * hostnames are of one node each; rules that name them are asked each time, or there would be a
- * signature per node. So are rules of pods that are only asked about where they name a label that
- * no other rules do: what a question names must not sort all nodes anew.
+ * A pod's requirements on labels and taints are interned by their text. Nodes with equal taints and
+ * equal values of the labels in label_keys form an equivalence class, and each pair of rules and class
+ * has one cached verdict. Rules that name metadata.name or the hostname label are not cached, since
+ * each node would be a class of its own. Rules of a hypothetical pod with a new label key are not
+ * cached either, since a new key rebuilds all classes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,13 +17,6 @@
 #include "shared/mem.h"
 
 #define HOSTNAME "kubernetes.io/hostname"
-
-static const char *text_of(const cJSON *json, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(json, key));
-
-	return text ? text : "";
-}
 
 /* --- reading */
 
@@ -94,7 +86,7 @@ static bool is_known_effect(const char *effect)
 	       strcmp(effect, "PreferNoSchedule") == 0 || strcmp(effect, "NoExecute") == 0;
 }
 
-/* The first of a toleration's members that should be a string and is none; NULL: all are. */
+/* The first member of a toleration that is no string; NULL: none. */
 static const char *no_string(const cJSON *json)
 {
 	static const char *const members[] = {"key", "operator", "value", "effect"};
@@ -108,7 +100,7 @@ static const char *no_string(const cJSON *json)
 	return NULL;
 }
 
-/* As Kubernetes reads it: without a plus sign and without leading zeros. */
+/* As Kubernetes: without a plus sign and leading zeros. */
 static bool read_whole_number(const char *text, int64_t *out)
 {
 	const char *digits = text + (*text == '-');
@@ -121,7 +113,7 @@ static bool read_whole_number(const char *text, int64_t *out)
 	return errno == 0;
 }
 
-/* False: it is not known. */
+/* False: unknown. */
 static bool read_operator(const char *text, enum place_toleration_operator *out)
 {
 	static const char *const names[PLACE_TOLERATIONS] = {
@@ -147,10 +139,10 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 {
 	static const char *const members[] = {"key",	"operator",	     "value",
 					      "effect", "tolerationSeconds", NULL};
-	const char *op = text_of(json, "operator");
-	struct place_toleration t = {.key = text_of(json, "key"),
-				     .value = text_of(json, "value"),
-				     .effect = text_of(json, "effect")};
+	const char *op = place_text_of(json, "operator");
+	struct place_toleration t = {.key = place_text_of(json, "key"),
+				     .value = place_text_of(json, "value"),
+				     .effect = place_text_of(json, "effect")};
 	char where[48];
 
 	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
@@ -213,9 +205,9 @@ static bool tolerates(const struct place_rules *r, const struct place_taint *tai
 	return false;
 }
 
-/* --- labels that signatures are made of */
+/* --- labels that node classes are made of */
 
-static void sign_key(struct place *p, struct place_rules *r, const char *key)
+static void add_label_key(struct place *p, struct place_rules *r, const char *key)
 {
 	if (strcmp(key, HOSTNAME) == 0) {
 		r->own_names = true;
@@ -224,17 +216,17 @@ static void sign_key(struct place *p, struct place_rules *r, const char *key)
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		if (strcmp(p->label_keys.of[i], key) == 0)
 			return;
-	if (p->asking) {
+	if (p->hypothetical) {
 		r->own_names = true;
 		return;
 	}
 	PLACE_LIST_ADD(&p->label_keys, mem_strdup(key));
 }
 
-static void sign_keys(struct place *p, struct place_rules *r)
+static void add_label_keys(struct place *p, struct place_rules *r)
 {
 	for (size_t i = 0; i < r->selector.count; i++)
-		sign_key(p, r, r->selector.of[i].key);
+		add_label_key(p, r, r->selector.of[i].key);
 	for (uint32_t t = 0; t < r->affinity.count; t++) {
 		for (uint32_t i = 0; i < r->affinity.of[t].count; i++) {
 			const struct place_requirement *q = &r->affinity.of[t].of[i];
@@ -242,7 +234,7 @@ static void sign_keys(struct place *p, struct place_rules *r)
 			if (q->field)
 				r->own_names = true;
 			else
-				sign_key(p, r, q->key);
+				add_label_key(p, r, q->key);
 		}
 	}
 }
@@ -267,7 +259,7 @@ struct place_rules *place_rules_intern(struct place *p, const cJSON *spec)
 	read_affinity(r, object_json_find(object_json_find(spec, "affinity"), "nodeAffinity"));
 	read_tolerations(r, cJSON_GetArrayItem(r->tree, 2));
 	r->tolerates_cordon = tolerates(r, &cordon);
-	sign_keys(p, r);
+	add_label_keys(p, r);
 	HASH_ADD_KEYPTR(hh, p->rules, r->text, strlen(r->text), r);
 	return r;
 }
@@ -338,21 +330,21 @@ static enum place_filter judge(const struct place *p, const struct place_rules *
 
 enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, place_node n)
 {
-	uint32_t signature = p->signature[n];
+	uint32_t class = p->node_class[n];
 
-	if (r->own_names || signature >= r->verdict_room)
+	if (r->own_names || class >= r->verdict_room)
 		return judge(p, r, n);
-	if (!r->verdict[signature])
-		r->verdict[signature] = (uint8_t)(judge(p, r, n) + 1);
-	return (enum place_filter)(r->verdict[signature] - 1);
+	if (!r->verdict[class])
+		r->verdict[class] = (uint8_t)(judge(p, r, n) + 1);
+	return (enum place_filter)(r->verdict[class] - 1);
 }
 
 /* --- nodes */
 
 static void read_taint(struct place_node_info *n, const cJSON *json)
 {
-	struct place_taint t = {text_of(json, "key"), text_of(json, "value"),
-				text_of(json, "effect")};
+	struct place_taint t = {place_text_of(json, "key"), place_text_of(json, "value"),
+				place_text_of(json, "effect")};
 
 	if (strcmp(t.effect, "PreferNoSchedule") == 0)
 		return;
@@ -362,10 +354,7 @@ static void read_taint(struct place_node_info *n, const cJSON *json)
 		PLACE_LIST_ADD(&n->taints, t);
 }
 
-/*
- * Others know by these that the node will be gone soon; who tolerates every taint is no reason to
- * go there.
- */
+/* Marks of a node that will be gone soon, also for pods that tolerate every taint. */
 static bool is_leaving(const struct place_node_info *n)
 {
 	const cJSON *metadata = object_json_find(n->tree, "metadata");
@@ -378,7 +367,7 @@ static bool is_leaving(const struct place_node_info *n)
 	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
 }
 
-/* Few nodes have any, and so their text is read again only where it speaks of them. */
+/* Parses the text only if it contains taints or the annotation, as few nodes do. */
 void place_node_read_taints(struct place_node_info *n)
 {
 	const char *text;
@@ -399,13 +388,13 @@ void place_node_read_taints(struct place_node_info *n)
 	n->leaving = is_leaving(n);
 }
 
-struct place_signature {
+struct place_node_class {
 	UT_hash_handle hh;
 	char *text; /* owned; key */
 	uint32_t id;
 };
 
-/* Lengths part what might run into each other. */
+/* The length separates parts. */
 static void write_part(struct buf *b, const char *text)
 {
 	if (text)
@@ -414,7 +403,7 @@ static void write_part(struct buf *b, const char *text)
 		buf_add_char(b, '-');
 }
 
-static void write_signature(const struct place *p, place_node n, struct buf *b)
+static void write_node_class(const struct place *p, place_node n, struct buf *b)
 {
 	const struct place_node_info *node = &p->nodes[n];
 
@@ -433,54 +422,52 @@ static void write_signature(const struct place *p, place_node n, struct buf *b)
 	}
 }
 
-static uint32_t find_signature(struct place *p, const struct buf *b)
+static uint32_t find_node_class(struct place *p, const struct buf *b)
 {
-	struct place_signature *s;
+	struct place_node_class *s;
 
-	HASH_FIND(hh, p->signatures, b->data, b->len, s);
+	HASH_FIND(hh, p->node_classes, b->data, b->len, s);
 	if (!s) {
 		s = mem_zalloc(1, sizeof(*s));
 		s->text = mem_strdup(b->data);
-		s->id = p->signature_count++;
-		HASH_ADD_KEYPTR(hh, p->signatures, s->text, b->len, s);
+		s->id = p->node_class_count++;
+		HASH_ADD_KEYPTR(hh, p->node_classes, s->text, b->len, s);
 	}
 	return s->id;
 }
 
-void place_signatures_free(struct place *p)
+void place_node_classes_free(struct place *p)
 {
-	struct place_signature *s = p->signatures, *next;
+	struct place_node_class *s, *next;
 
-	HASH_CLEAR(hh, p->signatures);
-	for (; s; s = next) {
-		next = s->hh.next;
+	HASH_RELEASE (p->node_classes, s, next) {
 		free(s->text);
 		free(s);
 	}
-	p->signature_count = 0;
+	p->node_class_count = 0;
 }
 
-void place_sign_node(struct place *p, place_node n)
+void place_classify_node(struct place *p, place_node n)
 {
 	struct buf b = BUF_INIT;
 
-	write_signature(p, n, &b);
-	p->signature[n] = find_signature(p, &b);
+	write_node_class(p, n, &b);
+	p->node_class[n] = find_node_class(p, &b);
 	buf_fini(&b);
 }
 
-static void sign_all(struct place *p)
+static void classify_all(struct place *p)
 {
-	place_signatures_free(p);
+	place_node_classes_free(p);
 	for (place_node n = 0; n < p->node_count; n++)
-		place_sign_node(p, n);
-	p->keys_signed = p->label_keys.count;
+		place_classify_node(p, n);
+	p->keys_classified = p->label_keys.count;
 }
 
-/* Verdicts that were made stay, as long as signatures mean what they meant. */
+/* Verdicts stay, unless the classes were numbered anew. */
 static void fit_verdicts(const struct place *p, struct place_rules *r, bool anew)
 {
-	uint32_t keep = anew ? 0 : r->verdict_room, room = p->signature_count;
+	uint32_t keep = anew ? 0 : r->verdict_room, room = p->node_class_count;
 
 	if (!anew && keep >= room)
 		return;
@@ -489,11 +476,11 @@ static void fit_verdicts(const struct place *p, struct place_rules *r, bool anew
 	r->verdict_room = room;
 }
 
-void place_sign_nodes(struct place *p, bool anew)
+void place_classify_nodes(struct place *p, bool anew)
 {
-	anew |= p->keys_signed != p->label_keys.count;
+	anew |= p->keys_classified != p->label_keys.count;
 	if (anew)
-		sign_all(p);
+		classify_all(p);
 	for (struct place_rules *r = p->rules; r; r = r->hh.next)
 		fit_verdicts(p, r, anew);
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Linear probing, at most half full; what fell to 0 stays until the next growth, which leaves it
- * out.
- */
-#include "aggregator/policy/place/place_tally.h"
+/* Linear probing, at most half full; zero counts stay until the next growth. */
+#include "aggregator/policy/place/place_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same language is spoken in three places: a pod's required node affinity, a volume's node
- * affinity, and, with other names and In only, a storage class's topologies. What is not understood
- * is an error: a term read in part would let in what it should not.
+ * Node selector terms of required node affinity, of volumes, and (with other names and In only) of
+ * storage classes. An unknown member is an error, since half a term would admit too much.
  */
 #include "aggregator/policy/place/place_terms.h"
 
@@ -15,13 +14,13 @@
 
 enum { LABEL_VALUE_MAX = 63 };
 
-static const char *const operators[PLACE_OPERATORS] = {
+const char *const place_operators[PLACE_OPERATORS] = {
 	[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
 	[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
 	[PLACE_GT] = "Gt",	   [PLACE_LT] = "Lt",
 };
 
-/* Decimal, with a sign perhaps, and nothing else: as Go's strconv.ParseInt() takes it. */
+/* A decimal number with an optional sign, as Go's strconv.ParseInt(). */
 static bool read_number(const char *text, int64_t *out)
 {
 	const char *digits = *text == '-' || *text == '+' ? text + 1 : text;
@@ -79,7 +78,7 @@ static bool is_alphanumeric(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* What the API lets a label have as its value. */
+/* A valid value of a label. */
 static bool is_label_value(const char *text)
 {
 	size_t len = strlen(text);
@@ -94,10 +93,7 @@ static bool is_label_value(const char *text)
 	return true;
 }
 
-/*
- * The API lets affinity ask for any text, such as Gt five, or Gt -1. Then the kube-scheduler does
- * not understand the whole term, and so it matches no node; other terms may.
- */
+/* The API accepts any text, as Gt five; the kube-scheduler then matches no node by the term. */
 static bool has_impossible_value(struct place_requirement *r)
 {
 	if ((r->op == PLACE_GT || r->op == PLACE_LT) && !read_number(r->values[0], &r->number))
@@ -113,7 +109,7 @@ static int read_operator(const cJSON *json, struct place_requirement *r, struct 
 	const char *name = cJSON_GetStringValue(object_json_find(json, "operator"));
 
 	for (unsigned int i = 0; name && i < PLACE_OPERATORS; i++) {
-		if (strcmp(name, operators[i]) == 0) {
+		if (strcmp(name, place_operators[i]) == 0) {
 			r->op = (enum place_operator)i;
 			return 0;
 		}

@@ -23,17 +23,19 @@ enum place_operator {
 	PLACE_OPERATORS
 };
 
+extern const char *const place_operators[PLACE_OPERATORS]; /* "In", .. */
+
 struct place_requirement {
 	char *key; /* owned */
 	enum place_operator op;
 	bool field; /* metadata.name */
-	bool never; /* for a value that makes no sense: nothing matches, not even NotIn */
+	bool never; /* invalid value: nothing matches, not even NotIn */
 	uint32_t value_count;
 	char **values; /* owned */
 	int64_t number; /* Gt, Lt */
 };
 
-/* One without requirements matches nothing. */
+/* Without requirements it matches nothing. */
 struct place_one_term {
 	uint32_t count;
 	struct place_requirement *of; /* owned */
@@ -44,16 +46,13 @@ struct place_terms {
 	struct place_one_term *of; /* owned */
 };
 
-/*
- * nodeSelectorTerms. 0, or -EINVAL with the reason naming the field below the list; *out is to be
- * freed only after 0.
- */
+/* nodeSelectorTerms. -EINVAL with the field below the list, and *out is empty. */
 int place_terms_read(const cJSON *list, struct place_terms *out, struct error *error);
 /* allowedTopologies of a StorageClass. */
 int place_terms_read_topologies(const cJSON *list, struct place_terms *out, struct error *error);
 void place_terms_fini(struct place_terms *t);
 bool place_terms_match(const struct place_terms *t, const struct labels *labels, const char *name);
-/* One more term that asks for one key to have one of the values in a text that "__" parts. */
+/* Adds a term: the key has one of the values, separated by "__". */
 void place_terms_add_zones(struct place_terms *t, const char *key, const char *values);
 bool place_requirement_match(const struct place_requirement *r, const struct labels *labels,
 			     const char *name);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Real use on a node, and what one more pod would make of it. Sums are whole numbers, so that
- * adding a pod and taking it away again leaves exactly what was there before, in whatever order.
+ * Real use of a node, and a prediction with one more pod. Sums are whole numbers, so that removing a
+ * pod restores the exact sum in any order.
  *
- * A node uses more than its measured pods. The rest, at least 0, is that of the pods which nobody
- * measured, though they were there: each has its share, and at least what is expected of it and
- * what it requests. A mean shows a pod that came during its window only in part, so the rest grows
- * until these parts add up to it, as far as the node's capacity allows. Where there are no such
- * pods the rest is the kubelet's, the kernel's and that of pods which the API does not know; it
- * stays on the node whoever moves, and of the variance it holds what the pods do together, too.
+ * A node uses more than its measured pods. Unmeasured pods share this rest (at least 0), each at least
+ * its expected use and requests. A mean shows a young pod only in part, so the rest is scaled up for
+ * it, within the node's capacity. Without such pods the rest belongs to the node: kubelet, kernel,
+ * pods unknown to the API, and the covariance of pods.
  */
 #include <math.h>
 #include <string.h>
@@ -18,10 +16,7 @@
 #include "aggregator/policy/place/place_internal.h"
 
 #define MILLI_PARTS 1000.0
-/*
- * Of one pod or node: 35 million CPUs, deviations of 187, 32 TiB. A node has room for 2^18 of these
- * below INT64_MAX; sums of 128 bits would make a plan half as slow again.
- */
+/* 35 million CPUs, or 32 TiB. 2^18 of these fit below INT64_MAX; 128-bit sums cost plans 50 %. */
 #define AMOUNT_MAX 0x1p45
 #define LIMIT_MAX  1e18
 
@@ -30,22 +25,13 @@ static int64_t whole(double value)
 	return isnan(value) || value <= 0 ? 0 : llrint(fmin(value, AMOUNT_MAX));
 }
 
-/* The longest window: it contains the others, and so is known if any is. */
-static const struct pod_stats *known_stats(const struct pod_stats stats[WINDOWS])
-{
-	for (int w = WINDOW_15M; w >= WINDOW_5M; w--)
-		if (stats[w].samples)
-			return &stats[w];
-	return NULL;
-}
-
 static bool read_measured(const struct page_pod *use, struct place_use *out)
 {
-	const struct pod_stats *cpu = known_stats(use->usage.cpu_milli);
-	const struct pod_stats *mem = known_stats(use->usage.working_set_bytes);
+	const struct pod_stats *cpu = pod_stats_longest(use->usage.cpu_milli);
+	const struct pod_stats *mem = pod_stats_longest(use->usage.working_set_bytes);
 
 	if (!mem)
-		mem = known_stats(use->usage.mem_bytes);
+		mem = pod_stats_longest(use->usage.mem_bytes);
 	if (!cpu || !mem)
 		return false;
 	*out = (struct place_use){.cpu = whole((double)cpu->mean * MILLI_PARTS),
@@ -57,7 +43,7 @@ static bool read_measured(const struct page_pod *use, struct place_use *out)
 	return true;
 }
 
-/* As the average pod where it requests nothing. Rounded up: all shares are no less than the rest. */
+/* Without a request: the share of the average pod. Rounded up, so that shares cover the rest. */
 static int64_t share_of(int64_t rest, int64_t request, place_sum requests, uint32_t askers,
 			uint32_t pods)
 {
@@ -81,15 +67,7 @@ static void read_share(const struct place_rest *rest, const struct kube_pod *rec
 	};
 }
 
-static int64_t at_least_of(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/*
- * Share of the node's window in which the pod was there. 0: it does not run yet, or came in the
- * last minute. A pod whose time is not known was there all along.
- */
+/* Share of the node's window that shows the pod; 0: it is new. Without a known time: 1. */
 static double covered(const struct view_node *v, const struct kube_pod *pod)
 {
 	if (!pod->scheduled_ns && !pod->created_ns)
@@ -105,8 +83,8 @@ static void expect_requests(const struct kube_pod *pod, struct expected_use *exp
 {
 	const struct resources *asks = kube_pod_requests(pod);
 
-	expected->cpu_milli = at_least_of(expected->cpu_milli, asks->of[RESOURCE_CPU]);
-	expected->mem_bytes = at_least_of(expected->mem_bytes, asks->of[RESOURCE_MEMORY]);
+	expected->cpu_milli = int_max(expected->cpu_milli, asks->of[RESOURCE_CPU]);
+	expected->mem_bytes = int_max(expected->mem_bytes, asks->of[RESOURCE_MEMORY]);
 }
 
 void place_use_of_pod(const struct place *p, place_node home, const struct view_pod *vp,
@@ -126,8 +104,8 @@ void place_use_of_pod(const struct place *p, place_node home, const struct view_
 	*out = (struct place_use){0};
 	if (home != PLACE_NONE && p->rest[home].pods && covered(p->nodes[home].view, record) > 0)
 		read_share(&p->rest[home], record, out);
-	out->cpu = at_least_of(out->cpu, whole((double)expected.cpu_milli * MILLI_PARTS));
-	out->mem = at_least_of(out->mem, whole((double)expected.mem_bytes));
+	out->cpu = int_max(out->cpu, whole((double)expected.cpu_milli * MILLI_PARTS));
+	out->mem = int_max(out->mem, whole((double)expected.mem_bytes));
 }
 
 static int64_t hour_cpu(const struct place_use *u, int hour)
@@ -155,7 +133,7 @@ void place_use_add(struct place_node_use *u, const struct place_use *pod, int by
 	}
 }
 
-/* Pods that share a rest: how many of them the node's window shows, a part of a pod for each. */
+/* Sums over pods that share a rest, each by the share of the window that shows it. */
 struct shown {
 	double cpu_requests, mem_requests; /* of those with a request */
 	double cpu_others, mem_others;
@@ -189,7 +167,7 @@ static int64_t grown(int64_t used, uint32_t pods, double shown, int64_t room)
 {
 	double all = (double)used * pods / shown;
 
-	return at_least_of(used, whole(fmin(all, (double)room)));
+	return int_max(used, whole(fmin(all, (double)room)));
 }
 
 static void grow(const struct view_node *v, const struct shown *shown, bool mem_is_mean,
@@ -210,10 +188,7 @@ static void grow(const struct view_node *v, const struct shown *shown, bool mem_
 				  whole((double)v->mem_capacity_bytes) - measured->mem);
 }
 
-/*
- * Takes off what its measured pods in the simulation use, and counts those that were there and are
- * not measured.
- */
+/* Subtracts the use of measured pods and counts the unmeasured ones. */
 static void divide(const struct view_node *v, bool mem_is_mean, struct place_rest *rest)
 {
 	struct place_use sum = {0}, one;
@@ -343,7 +318,7 @@ void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *
 	const struct place_cap *cap = &p->options.cap;
 	double sigma = sqrt((double)u->variance / MILLI_PARTS);
 
-	/* One more than it is, for what is lost in rounding. */
+	/* Plus one for rounding. */
 	*cpu = whole_limit((cap->cpu_share * (double)v->cpu_allocatable_milli - cap->z * sigma) *
 			   MILLI_PARTS) -
 	       u->cpu + 1;

@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes bind pods to places. A claim that is bound stands where its volume is: the volume's node
- * affinity, and the zone in its labels. One that waits for its first consumer takes the smallest
- * volume in stock that suits it and can be used on the node, as the kube-scheduler does; where
- * there is none, a storage class with a provisioner makes one, wherever its topologies allow. The
- * claims of one pod choose one after the other, the smallest first, and never the same volume. What
- * is missing, lost, in deletion or should have been bound at once refuses.
+ * Claims restrict nodes. A bound claim needs the node affinity and zone labels of its volume. A
+ * waiting claim takes the smallest available volume that suits it and the node, as in the
+ * kube-scheduler, else its storage class provisions one within its topologies. The claims of a pod
+ * choose in turn, smallest first, never the same volume. A missing, lost, deleted or unbound claim
+ * refuses every node.
  *
- * A pod that is put somewhere binds what waits: the volume is gone for other claims, and the claim
- * stands where it is, until the put is reverted. Taking the pod away does not bring it back, as it
- * does not in a cluster. A put where the volumes refuse binds nothing.
+ * place_put() binds waiting claims until it is reverted, unless the volumes refuse; place_take() does
+ * not unbind, as in a cluster.
  *
- * A driver attaches a limited number of volumes to a node (CSINode). Counted are the claims of the
- * pods there, each once. Volumes that are still attached and that no pod uses (VolumeAttachment),
- * ephemeral volumes and volumes of migrated drivers in Kubernetes itself are not counted. How much
- * storage a driver has (CSIStorageCapacity) is not known to the model, and so not judged.
+ * CSINode limits the volumes of a driver on a node; claims of its pods count once each. Volumes that
+ * are attached without a pod, ephemeral volumes and migrated in-tree drivers are not counted. The
+ * capacity of drivers (CSIStorageCapacity) is not known.
  */
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
 
-/* Nothing about them depends on the node. */
+/* Volumes that fit every node. */
 static const char *const harmless[] = {
 	"name",
 	"emptyDir",
@@ -135,10 +132,7 @@ static bool has_zone_label(const struct labels *labels)
 	return false;
 }
 
-/*
- * Each of them, and not any as with terms. A beta label of the volume is met by the node's label of
- * today, too.
- */
+/* All of them, unlike terms. A stable label of the node also meets a beta label. */
 static bool zones_match(const struct place_terms *zones, const struct labels *labels)
 {
 	for (uint32_t i = 0; i < zones->count; i++) {
@@ -153,7 +147,6 @@ static bool zones_match(const struct place_terms *zones, const struct labels *la
 	return true;
 }
 
-/* By its node affinity, which asks for labels only. */
 static bool reaches(const struct place_volume *v, const struct kube_node *node)
 {
 	return !v->has_terms || place_terms_match(&v->terms, &node->labels, NULL);
@@ -165,7 +158,7 @@ static bool is_usable(const struct place_volume *v, const struct kube_node *node
 				    zones_match(&v->zones, &node->labels));
 }
 
-/* Whether the claim may be bound to it, wherever that is. */
+/* Without regard to the node. */
 static bool suits(const struct place_volume *v, const struct place_claim *claim)
 {
 	return v->available && !v->wanted_by && v->size >= claim->size &&
@@ -173,7 +166,7 @@ static bool suits(const struct place_volume *v, const struct place_claim *claim)
 	       (!claim->selector || selector_matches(claim->selector, &v->labels));
 }
 
-/* The volume in stock that it would get there, or NULL. */
+/* The available volume that it would get on the node, or NULL. */
 static struct place_volume *find_volume(const struct place_claim *claim,
 					const struct kube_node *node, uint64_t question)
 {
@@ -195,7 +188,7 @@ bool place_claim_is_taken(const struct place_claim *claim)
 	return claim->exclusive && claim->users;
 }
 
-/* Whether one can be made there. */
+/* Whether the class provisions a volume on the node. */
 static bool is_made(const struct place *p, const struct place_claim *claim, place_node n)
 {
 	const struct kube_node *node = p->nodes[n].object;
@@ -204,7 +197,7 @@ static bool is_made(const struct place *p, const struct place_claim *claim, plac
 				      place_terms_match(&claim->topologies, &node->labels, NULL));
 }
 
-/* A claim that waits, asked in turn with the others of its pod. */
+/* A waiting claim, in turn with the others of its pod. */
 static bool can_get(const struct place *p, const struct place_claim *claim, place_node n,
 		    uint64_t question)
 {
@@ -229,7 +222,7 @@ static bool allows(const struct place *p, const struct place_claim *claim, place
 	if (claim->missing || place_claim_is_taken(claim))
 		return false;
 	if (claim->unknown)
-		return true; /* asked in the end */
+		return true; /* refused later by PLACE_UNKNOWN */
 	if (claim->waits)
 		return can_get(p, claim, n, question);
 	return is_usable(claim->bound, p->nodes[n].object);
@@ -256,7 +249,7 @@ const struct place_claim *place_volumes_unknown(const struct place_class *c)
 
 /* --- limits */
 
-/* How many of the driver's claims the class has that this question did not count yet. */
+/* Claims of the driver that this query has not counted. */
 static uint32_t count_claims(const struct place_class *c, const char *driver, uint64_t question)
 {
 	uint32_t count = 0;
@@ -277,10 +270,8 @@ const struct csi_limit *place_volumes_exceed(struct place *p, const struct place
 					     place_node n, uint32_t *used)
 {
 	const struct kube_csi_node *node =
-		p->view->cluster ? (const struct kube_csi_node *)cluster_find(p->view->cluster,
-									      OBJECT_CSI_NODE, "",
-									      place_node_name(p, n))
-				 : NULL;
+		(const struct kube_csi_node *)place_find_object(p->view, OBJECT_CSI_NODE, "",
+								place_node_name(p, n));
 
 	for (size_t i = 0; node && i < node->count; i++) {
 		const struct csi_limit *limit = &node->of[i];
@@ -302,13 +293,6 @@ const struct csi_limit *place_volumes_exceed(struct place *p, const struct place
 
 /* --- binding */
 
-static void note_bound(struct place *p, const struct place_claim *claim)
-{
-	const struct place_log entry = {.id = claim->id, .what = PLACE_DID_BIND};
-
-	PLACE_LIST_ADD(&p->log, entry);
-}
-
 static void bind(struct place *p, struct place_claim *claim, place_node n, uint64_t question)
 {
 	struct place_volume *v = find_volume(claim, p->nodes[n].object, question);
@@ -319,7 +303,7 @@ static void bind(struct place *p, struct place_claim *claim, place_node n, uint6
 	} else {
 		claim->given_on = n;
 	}
-	note_bound(p, claim);
+	PLACE_LIST_ADD(&p->log, ((struct place_log){.id = claim->id, .what = PLACE_DID_BIND}));
 }
 
 void place_volumes_bind(struct place *p, const struct place_class *c, place_node n)

@@ -21,7 +21,7 @@
  *     e(z) = lgamma(z + 1) - (z + 1/2) ln z + z - ln(2 pi) / 2
  *     D(y, m) = y ln(y / m) + m - y
  */
-#include "aggregator/policy/score/beta.h"
+#include "aggregator/policy/score/risk.h"
 
 #include <math.h>
 #include <stddef.h>

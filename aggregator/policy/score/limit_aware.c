@@ -1,45 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prefers nodes whose limits are least over-subscribed, so that limits spread over the cluster
- * (KEP-217, which was never implemented by others):
+ * (KEP-217, which has no other implementation):
  *
- *     raw = weighted mean over the resources of 100 * (allocatable - limits on the node - pod's limit) / allocatable
- *     score = 100 * (raw - lowest) / (highest - lowest) over the nodes asked about
+ *     raw = weighted mean over the resources of
+ *           100 * (allocatable - limits on the node - pod's limit) / allocatable
+ *     score = 100 * (raw - lowest) / (highest - lowest) over the nodes of the query
  *
- * upstream is the KEP to the letter: scores are truncated; all get 0 where all are equal (the KEP
- * divides by zero, the plugin it refers to does this); a container without a limit counts as
- * nothing; init containers and overhead count for the new pod but not for those on the node. Where
- * a resource has no allocatable, which the KEP divides by, the node gets 0 and stays out of the
- * normalisation.
+ * upstream is the KEP to the letter: truncated scores; 0 for all nodes if all are equal; a container
+ * without a limit counts as nothing; init containers and overhead count for the new pod alone. A node
+ * without allocatable gets 0 and is not normalised.
  *
- * What the KEP leaves open, and what corrected does:
+ * corrected decides what the KEP leaves open:
  *
- *   equal nodes            100: none is worse than another, and all are better than one nothing is known of
- *   no allocatable         the node gets 0 and stays out (score.c)
- *   sum or mean            mean, so that raw is a percentage whatever the weights
- *   the pod itself         counts, as in the KEP's formula (its prose leaves it out)
- *   old and new pods       counted alike, as Kubernetes counts a pod's limit and `nodes` shows it: the larger of all
- *                          containers and an init container with the sidecars before it, or what is stated for the
- *                          whole pod, and overhead; with args->init_ignored without init containers, which are gone
- *                          when neighbours compete
- *   container without      counts as args->unlimited, by default what it is expected to use, but no less than it
- *   a limit                requests: as nothing, the most dangerous pod would be the most welcome one; as the whole
- *                          node, nodes would be ranked by their number of such containers alone
- *   just placed pods       count as any other, and with their requests as long as the API does not tell of them
- *   little differences     highest - lowest is at least 50, half the allocatable: else one percent would be all
- *   min-max                with args->quantiles from the 5 % to the 95 % quantile, so that one node at six times its
- *                          allocatable does not make all others equal
- *   truncation             none before the end; then to the nearest, halves away from zero
- *   terminated pods        not on the node: the kernel, and the model of the API, count what runs
- *   cost                   sums of CPU and memory are kept per node (score_load.h, page_bounds.h), a score does not
- *                          look at pods; those of other resources are summed for a question that names them
- *   other resources        ephemeral-storage, hugepages-* and extended ones where they are named; of these a container
- *                          without a limit uses ephemeral storage alone. A node that has none of a resource, and no
- *                          limit of it, is free of limits, since kept out it would rank below all that have the resource
- *   a filter               none: an over-subscribed node is a worse one, not a forbidden one
- *   a limit that could     counts as all of the node's allocatable
- *   not be read
- *   limits unknown         (nothing is known of the pods) the node gets 0 and stays out
+ *   equal nodes            100
+ *   no allocatable         0, not normalised (score.c); likewise if limits are unknown
+ *   sum or mean            mean: raw is a percentage whatever the weights
+ *   the new pod            counts, as in the KEP's formula (not in its prose)
+ *   limit of a pod         as Kubernetes: the larger of all containers and of an init container with
+ *                          the sidecars before it, or the pod's own, and overhead; with
+ *                          args->init_ignored without init containers. An unreadable limit counts as
+ *                          all of the allocatable
+ *   container without      args->unlimited, by default its expected use, at least its request. Nothing
+ *   a limit                would favour the most dangerous pod, the whole node would rank nodes by the
+ *                          number of such containers
+ *   new pods               count as others; assumed pods with their requests
+ *   small differences      highest - lowest is at least 50, half the allocatable
+ *   min-max                with args->quantiles from the 5 % to the 95 % quantile
+ *   rounding               to the nearest at the end, halves away from zero
+ *   terminated pods        do not count
+ *   other resources        ephemeral-storage, hugepages-* and extended ones if named; of these only
+ *                          ephemeral storage is used without a limit. A node without the resource and
+ *                          without limits of it is free of limits
+ *   cost                   sums of CPU and memory are kept per node (score_load.h, page_bounds.h);
+ *                          other resources are summed per query
+ *   a filter               none: an over-subscribed node is worse, not forbidden
  */
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/plugin.h"
@@ -47,35 +42,28 @@
 
 #define RANGE_LEAST 50.0 /* percent of the allocatable */
 
-/* What the terms of one resource are called. */
+/* Names of the terms of one resource. */
 struct names {
 	const char *label, *unit, *allocatable, *limits, *unlimited, *unlimited_as,
 		*unlimited_limits, *unknown, *pod, *before, *after, *raw;
 };
 
+/* clang-format off */
+#define NAMES(label, unit, of, pod)                                                               \
+	{label, unit, of "Allocatable", of "Limits", of "Unlimited", of "UnlimitedAs",             \
+	 of "UnlimitedLimits", of "LimitUnknown", pod "Limit", of "LimitRatioBefore",              \
+	 of "LimitRatio", of "Raw"}
 static const struct names names_of[SCORE_RESOURCES] = {
-	[SCORE_CPU] = {"CPU", "millicores", "cpuAllocatable", "cpuLimits", "cpuUnlimited",
-		       "cpuUnlimitedAs", "cpuUnlimitedLimits", "cpuLimitUnknown", "podCpuLimit",
-		       "cpuLimitRatioBefore", "cpuLimitRatio", "cpuRaw"},
-	[SCORE_MEMORY] = {"memory", "bytes", "memoryAllocatable", "memoryLimits", "memoryUnlimited",
-			  "memoryUnlimitedAs", "memoryUnlimitedLimits", "memoryLimitUnknown",
-			  "podMemoryLimit", "memoryLimitRatioBefore", "memoryLimitRatio",
-			  "memoryRaw"},
+	[SCORE_CPU] = NAMES("CPU", "millicores", "cpu", "podCpu"),
+	[SCORE_MEMORY] = NAMES("memory", "bytes", "memory", "podMemory"),
 };
 
 /* Behind the name of another resource and a point. */
-static const struct names names_of_others = {"",
-					     "",
-					     "allocatable",
-					     "limits",
-					     "unlimited",
-					     "unlimitedAs",
-					     "unlimitedLimits",
-					     "limitUnknown",
-					     "podLimit",
-					     "limitRatioBefore",
-					     "limitRatio",
-					     "raw"};
+static const struct names names_of_others = {
+	"", "", "allocatable", "limits", "unlimited", "unlimitedAs", "unlimitedLimits",
+	"limitUnknown", "podLimit", "limitRatioBefore", "limitRatio", "raw",
+};
+/* clang-format on */
 
 /* One resource, on a node and in the pod. */
 struct subject {
@@ -273,7 +261,7 @@ SCORE_ARITHMETIC void judge_standard(const struct score_query *q, const struct s
 	judge(q, node, false, r);
 }
 
-/* Hardly any question names others, and a column without them takes 15 % less. */
+/* Few queries name others, and a column without them takes 15 % less. */
 void limit_aware_column(const struct score_batch *b, double *restrict values)
 {
 	if (b->q->args->limit_other_count)

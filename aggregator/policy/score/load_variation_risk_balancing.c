@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes whose load plus its variation stays low, so that all nodes end on the line mu +
- * sigma = c (KEP-61). Per resource, as fractions of what the node has:
+ * Prefers nodes whose load plus its variation stays low, so that all nodes approach the line mu +
+ * sigma = c (KEP-61). Per resource, as fractions of the node:
  *
  *     mu = (mean + request) / C        sigma = margin * (stddev / C)^(1 / sensitivity), each within 0..1
  *
- *     upstream   risk = (mu + sigma) / 2
+ *     upstream   risk = (mu + sigma) / 2          never below a score of 50 on a full, steady node
  *     kep        risk = min(1, mu + margin * stddev / C)                no sensitivity in the KEP
  *     corrected  risk = min(1, mu + sigma)
  *
- * and the node's score is 100 * (1 - risk) of its worst resource. The shipped plugin halves the
- * sum, so it never gives less than 50 to a node that is full but steady.
+ * The score is 100 * (1 - risk) of the worst resource.
  *
- * upstream also keeps: percentages of capacity read as percentages of the allocatable; a resource
- * without measurement is left out, so knowing less can win; pods just placed are not counted;
- * sensitivity 0 drops sigma unless it is 1; init and container sums by Trimaran's helper. kep and
- * corrected use one denominator, the allocatable, count pending pods, and are never asked about a
- * node with a resource unknown (score.c).
+ * upstream reads percentages of capacity as percentages of the allocatable, leaves an unmeasured
+ * resource out, does not count new pods, drops sigma at sensitivity 0 unless it is 1, and sums
+ * containers by Trimaran's helper. kep and corrected divide by the allocatable, count pending pods,
+ * and never score a node with an unknown resource (score.c).
  */
 #include "aggregator/policy/score/risk.h"
 
@@ -71,53 +69,47 @@ void variation_risk(enum score_variant variant, const struct score_args *args,
 		out->score = score_on_paper(out->score);
 }
 
-/* One resource of the node. names: what its terms are called, in the order they are written. */
-struct resource {
+/* Names of the terms of a resource, in the order of the terms. */
+static const struct names {
 	const char *label, *unit, *mean, *stddev, *capacity, *used, *request, *pending, *mu, *sigma,
 		*risk, *score;
-};
-
-static const struct resource cpu_names = {
-	"CPU",	  "millicores", "cpuMean", "cpuStddev", "cpuAllocatable", "cpuUsed",
-	"podCpu", "pendingCpu", "cpuMu",   "cpuSigma",	"cpuRisk",	  "cpuScore",
-};
-
-static const struct resource memory_names = {
-	"memory",     "bytes",	     "memoryMean",    "memoryStddev", "memoryAllocatable",
-	"memoryUsed", "podMemory",   "pendingMemory", "memoryMu",     "memorySigma",
-	"memoryRisk", "memoryScore",
-};
-
-struct amounts {
-	int64_t capacity, allocatable, request, pending;
+} names_of[SCORE_RESOURCES] = {
+/* clang-format off */
+#define NAMES(label, unit, of, behind)                                                            \
+	{label, unit, of "Mean", of "Stddev", of "Allocatable", of "Used", "pod" behind,           \
+	 "pending" behind, of "Mu", of "Sigma", of "Risk", of "Score"}
+	[SCORE_CPU] = NAMES("CPU", "millicores", "cpu", "Cpu"),
+	[SCORE_MEMORY] = NAMES("memory", "bytes", "memory", "Memory"),
+	/* clang-format on */
 };
 
 SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args *args,
-			    const struct resource *names, const struct score_metric *metric,
-			    struct amounts a, struct score_result *r, struct variation_risk *risk)
+			    const struct names *names, const struct score_side *side, int64_t pod,
+			    struct score_result *r, struct variation_risk *risk)
 {
 	const struct rules *rules = &rules_of[variant];
-	double request = (double)a.request + (rules->pending ? (double)a.pending : 0);
+	double request = (double)pod + (rules->pending ? (double)side->pending : 0);
 	struct resource_stats stats;
 
-	resource_stats_init(&stats, metric,
-			    (double)(rules->percent_of_allocatable ? a.allocatable : a.capacity),
-			    (double)a.allocatable, request);
+	resource_stats_init(&stats, side->metric,
+			    (double)(rules->percent_of_allocatable ? side->allocatable
+								   : side->capacity),
+			    (double)side->allocatable, request);
 	variation_risk(variant, args, &stats, risk);
-	score_term(r, names->mean, "percent", metric->mean);
-	score_term(r, names->stddev, "percent", metric->stddev);
+	score_term(r, names->mean, "percent", side->metric->mean);
+	score_term(r, names->stddev, "percent", side->metric->stddev);
 	score_term(r, names->capacity, names->unit, stats.capacity);
 	score_term(r, names->used, names->unit, stats.used_mean);
-	score_term(r, names->request, names->unit, (double)a.request);
+	score_term(r, names->request, names->unit, (double)pod);
 	if (rules->pending)
-		score_term(r, names->pending, names->unit, (double)a.pending);
+		score_term(r, names->pending, names->unit, (double)side->pending);
 	score_term(r, names->mu, "fraction", risk->mu);
 	score_term(r, names->sigma, "fraction", risk->sigma);
 	score_term(r, names->risk, "fraction", risk->risk);
 	score_term(r, names->score, "", risk->score);
 }
 
-static void tell(struct score_result *r, const struct resource *names,
+static void tell(struct score_result *r, const struct names *names,
 		 const struct variation_risk *risk)
 {
 	struct textbuf s = score_reason(r);
@@ -137,41 +129,33 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 {
 	const enum score_variant variant = q->variant;
 	const struct score_args *args = q->args;
-	struct amounts cpu_amounts = {node->cpu_capacity_milli, node->cpu_allocatable_milli,
-				      score_request(q, SCORE_CPU), node->pending_cpu_milli};
-	struct amounts mem_amounts = {node->mem_capacity_bytes, node->mem_allocatable_bytes,
-				      score_request(q, SCORE_MEMORY), node->pending_mem_bytes};
 	const struct expected_use expected = score_expected(q);
-	struct variation_risk cpu, mem;
-	bool by_cpu;
+	struct variation_risk risk[SCORE_RESOURCES];
+	enum score_resource worst = SCORE_RESOURCES;
 
-	if (variant == SCORE_CORRECTED) {
-		cpu_amounts.request = expected.cpu_high_milli;
-		cpu_amounts.pending = node->pending_high_cpu_milli;
-		mem_amounts.request = expected.mem_bytes;
-	}
 	score_term(r, "safeVarianceMargin", "", args->safe_variance_margin);
 	if (rules_of[variant].root)
 		score_term(r, "safeVarianceSensitivity", "", args->safe_variance_sensitivity);
-	if (node->cpu.known)
-		weigh(variant, args, &cpu_names, &node->cpu, cpu_amounts, r, &cpu);
-	if (node->mem.known)
-		weigh(variant, args, &memory_names, &node->mem, mem_amounts, r, &mem);
-	if (!node->cpu.known && !node->mem.known)
+	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++) {
+		struct score_side side = score_side(node, i);
+		int64_t pod = score_request(q, i);
+
+		if (!side.metric->known)
+			continue;
+		if (variant == SCORE_CORRECTED) {
+			pod = i == SCORE_CPU ? expected.cpu_high_milli : expected.mem_bytes;
+			if (i == SCORE_CPU)
+				side.pending = node->pending_high_cpu_milli;
+		}
+		weigh(variant, args, &names_of[i], &side, pod, r, &risk[i]);
+		if (worst == SCORE_RESOURCES || risk[i].score < risk[worst].score)
+			worst = i;
+	}
+	if (worst == SCORE_RESOURCES)
 		return;
-	by_cpu = node->cpu.known && (!node->mem.known || cpu.score <= mem.score);
-	r->score = round_away(by_cpu ? cpu.score : mem.score);
+	r->score = round_away(risk[worst].score);
 	if (score_tells(r))
-		tell(r, by_cpu ? &cpu_names : &memory_names, by_cpu ? &cpu : &mem);
+		tell(r, &names_of[worst], &risk[worst]);
 }
 
-void load_variation_risk_balancing(const struct score_query *q, const struct score_node *node,
-				   struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void load_variation_risk_balancing_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, false, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(load_variation_risk_balancing, false)

@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes where little is promised beyond what there is, and where the load rarely exceeds
- * what pods requested. Per resource, with C the allocatable, requests and limits summed over the
- * pods of the node (a pod's limit counts as at least its request):
+ * Prefers nodes with few promises beyond the allocatable and a load that rarely exceeds requests. Per
+ * resource, with C the allocatable, and requests and limits summed over pods (a limit is at least the
+ * request):
  *
- *     risk of limits = (limit - C) / (limit - request) where limit > C, else 0   with the new pod
+ *     risk of limits = (limit - C) / (limit - request) if limit > C, else 0      with the new pod
  *     risk of load   = 1 - P(load <= threshold), threshold = request / C         without it
  *     risk           = w * risk of limits + (1 - w) * risk of load
  *     score          = 100 * (1 - larger risk)
  *
- * P is that of a beta distribution fitted to the measured mean and deviation. Where all limits
- * together are below C the load cannot exceed L = limit / C, so P is divided by P(load <= L).
+ * P is of a beta distribution with the measured mean and deviation. If all limits together are below
+ * C the load cannot exceed L = limit / C, so P is divided by P(load <= L).
  *
- * upstream keeps its quirks: the deviation is multiplied by sqrt(smoothingWindowSize), 5 by
- * default, as if a source that averages were read; the variance is found as a difference of
- * squares, so a steady load has none and its risk is 1; a node without pods has L = 0 and is
- * certain to stay within it, whatever is measured; a resource without measurement has no risk of
- * load; pods that ask for nothing get 0 on every node; percentages of the capacity are read as such
- * of the allocatable; a container without a limit adds its request only.
+ * upstream multiplies the deviation by sqrt(smoothingWindowSize), 5 by default; computes the variance
+ * as a difference of squares, so a steady load has risk 1; has L = 0 without pods, and then no risk of
+ * load; has none for an unmeasured resource either; gives 0 to pods without requests; reads
+ * percentages of the capacity as of the allocatable; and adds only the request of a container without
+ * a limit.
  *
- * corrected takes the variance as it is (smoothing 1), and P of a steady load is a step; it divides
- * by P(load <= L) only where the measured mean lies below L > 0, since a load beyond all limits is
- * not that of these pods. Load is a share of the machine, and what the machine keeps for itself
- * (capacity - allocatable) adds to the threshold, as daemons use it; pods just placed count on both
- * sides, by what they request and by what they are expected to use; a container without a limit may
- * use all of C. Requests of the pods must be known (the API), else the node gets 0.
+ * corrected takes the variance as it is (smoothing 1), and a step for a steady load. It divides by
+ * P(load <= L) only if the mean is below L > 0. The load is a share of the machine, and capacity -
+ * allocatable adds to the threshold, as daemons use it. New pods count by requests and by expected
+ * use; a container without a limit may use all of C. With unknown requests the node gets 0.
  */
 #include "aggregator/policy/score/risk.h"
 
@@ -36,8 +33,8 @@
 #define CERTAIN		   28 /* exp(-28) = 7e-13 */
 
 /*
- * A beta distribution is sub-Gaussian with variance 1 / (4 (a + b + 1)) (Marchal and Arbel, 2017),
- * so this far from the mean nothing is left. Spares most nodes the arithmetic.
+ * A beta distribution is sub-Gaussian with variance 1 / (4 (a + b + 1)) (Marchal and Arbel, 2017), so
+ * nothing is left this far from the mean, which most nodes are.
  */
 static bool is_certain(struct beta d, double mu, double threshold)
 {
@@ -70,7 +67,7 @@ static double share(double part, const struct commitment *c)
 	return (part + c->reserved) / c->machine;
 }
 
-/* P, given that no more than all limits together can be used. */
+/* P, given that the load stays below all limits together. */
 static double within_limits(enum score_variant variant, const struct commitment *c,
 			    const struct commitment_risk *risk)
 {
@@ -95,7 +92,7 @@ static double limit_risk(const struct commitment *c)
 					 : 0;
 }
 
-/* The pod that is to be placed has no part in it. */
+/* Without the new pod. */
 static void weigh_load(enum score_variant variant, int64_t smoothing, const struct commitment *c,
 		       struct commitment_risk *risk)
 {
@@ -123,7 +120,7 @@ void commitment_risk(enum score_variant variant, double weight, int64_t smoothin
 	risk->total = total_risk(weight, risk);
 }
 
-/* --- the inputs of a node --------------------------------------------------------------------- */
+/* --- the inputs of a node */
 
 SCORE_ARITHMETIC void measure(const struct score_side *side, double percent_of, double pending,
 			      struct commitment *c)
@@ -174,19 +171,20 @@ SCORE_ARITHMETIC void commit_corrected(const struct score_query *q, enum score_r
 	measure(side, (double)side->capacity, (double)side->pending, c);
 }
 
-/* --- the terms -------------------------------------------------------------------------------- */
+/* --- the terms */
 
 static const struct names {
 	const char *label, *unit, *mean, *stddev, *allocatable, *request, *limit, *mu, *sigma,
 		*threshold, *within, *limit_risk, *load_risk, *risk;
 } names_of[SCORE_RESOURCES] = {
-	[SCORE_CPU] = {"CPU", "millicores", "cpuMean", "cpuStddev", "cpuAllocatable", "cpuRequests",
-		       "cpuLimits", "cpuMu", "cpuSigma", "cpuThreshold", "cpuWithin",
-		       "cpuLimitRisk", "cpuLoadRisk", "cpuRisk"},
-	[SCORE_MEMORY] = {"memory", "bytes", "memoryMean", "memoryStddev", "memoryAllocatable",
-			  "memoryRequests", "memoryLimits", "memoryMu", "memorySigma",
-			  "memoryThreshold", "memoryWithin", "memoryLimitRisk", "memoryLoadRisk",
-			  "memoryRisk"},
+/* clang-format off */
+#define NAMES(label, unit, of)                                                                    \
+	{label, unit, of "Mean", of "Stddev", of "Allocatable", of "Requests", of "Limits",        \
+	 of "Mu", of "Sigma", of "Threshold", of "Within", of "LimitRisk", of "LoadRisk",          \
+	 of "Risk"}
+	[SCORE_CPU] = NAMES("CPU", "millicores", "cpu"),
+	[SCORE_MEMORY] = NAMES("memory", "bytes", "memory"),
+	/* clang-format on */
 };
 
 SCORE_ARITHMETIC void write_terms(const struct names *n, const struct score_side *side,
@@ -241,7 +239,7 @@ static const char *refuse(const struct score_query *q, const struct score_node *
 	return "a pod that asks for nothing";
 }
 
-/* What was read beforehand is enough for a number, but not to tell how it came about. */
+/* Uses the risk of load computed beforehand, unless terms or reasons are wanted. */
 SCORE_ARITHMETIC void weigh(const struct score_query *q, const struct score_node *node,
 			    enum score_resource resource, enum score_detail detail,
 			    const struct commitment *c, struct commitment_risk *risk)
@@ -287,16 +285,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 		tell(&names_of[worst], &c[worst], &risk[worst], r);
 }
 
-void low_risk_over_commitment(const struct score_query *q, const struct score_node *node,
-			      struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void low_risk_over_commitment_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, false, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(low_risk_over_commitment, false)
 
 void low_risk_over_commitment_read(const struct score_args *args, struct score_node *node)
 {

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers small nodes (mode Least) or large ones (Most) by what they can give away, whatever is on
- * them:
+ * Prefers small nodes (mode Least) or large ones (Most) by their allocatable:
  *
  *     raw = sum of weight * allocatable / sum of weights, negated for Least
  *     score = 100 * (raw - lowest) / (highest - lowest)
  *
- * Default weights 2^20 for CPU (in millicores) and 1 for memory (in bytes) make a core count as
- * about a GiB.
+ * Default weights 2^20 for CPU (millicores) and 1 for memory (bytes): a core counts as about a GiB.
  *
- * upstream truncates raw and score to integers, wraps around in 64 bits, and gives all nodes 0
- * where all are equal, which is also what it gives to a node it knows nothing about. corrected
- * rounds, and gives equal nodes 100: none is worse than another.
+ * upstream truncates raw and score, wraps around in 64 bits, and gives equal nodes 0, as unknown ones.
+ * corrected rounds, and gives equal nodes 100.
  */
 #include "aggregator/policy/score/plugin.h"
 
@@ -58,16 +55,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	score_term(r, "raw", "", r->raw);
 }
 
-void node_resources_allocatable(const struct score_query *q, const struct score_node *node,
-				struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void node_resources_allocatable_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, true, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(node_resources_allocatable, true)
 
 static void tell(const struct score_query *q, bool equal, struct score_result *r)
 {

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefers nodes whose power rises least when the pod starts, by a model of each node: P(x) = k0 +
- * k1 * exp(k2 * x) watts at x percent of its CPU.
+ * Prefers nodes whose power rises least with the pod, by a model of each node: P(x) = k0 + k1 *
+ * exp(k2 * x) watts at x percent of its CPU.
  *
  *     x = 100 * used / C   p = 100 * (used + request) / C   raw = k1 * (exp(k2 * p) - exp(k2 * x))
  *     score = 100 * (highest - raw) / (highest - lowest)
  *
- * k0 cancels. C is the capacity, which the model is measured on.
+ * k0 cancels. C is the capacity, on which the model is measured.
  *
- * upstream keeps its quirks: raw is counted in 1e-15 W and cut to an integer; 0 also stands for "no
- * measurement", "no model" and "would be above 100 %", and so is often the best of all; if all raws
- * are 0 all scores are, if they are equal otherwise all are 100; an overhead counts only for a pod
- * that requests CPU.
+ * upstream counts raw in 1e-15 W as an integer; 0 also stands for no measurement, no model and more
+ * than 100 %, and so is often the best; if all raws are 0 all scores are, if they are equal otherwise
+ * all are 100; overhead counts only with a CPU request.
  *
- * corrected keeps a node without a model or with a jump that is no number out of the normalisation,
- * with 0, and so one where the pod does not fit in what is allocatable; x contains pods that were
- * just placed; equal nodes get 100.
+ * corrected gives 0, without normalisation, to a node without a model, with a raw that is no number,
+ * or without room in its allocatable; x contains new pods; equal nodes get 100.
  */
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/plugin.h"
@@ -126,15 +124,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 		raw_corrected(q, node, r);
 }
 
-void peaks(const struct score_query *q, const struct score_node *node, struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void peaks_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, true, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(peaks, true)
 
 static int64_t spread_upstream(double raw, const struct score_scale *scale)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a score plugin is to score.c, and what it tells its result with. */
+/* The interface between score.c and the plugins, and what plugins write their results with. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
 
@@ -11,17 +11,14 @@
 #include "aggregator/policy/score/score.h"
 #include "aggregator/policy/textbuf.h"
 
-/*
- * result is empty but for its detail. Sets the score, or of a plugin that normalises the raw value
- * or `outside`.
- */
+/* Sets the score, or the raw value or `outside` of a plugin that normalises; detail is given. */
 typedef void score_plugin(const struct score_query *q, const struct score_node *node,
 			  struct score_result *result);
-/* Sets the score from the raw value; there is at least one node in the normalisation. */
+/* Sets the score from the raw value. */
 typedef void score_normalizer(const struct score_query *q, const struct score_scale *scale,
 			      struct score_result *result);
 
-/* Nodes that a column is about, of a query of the corrected variant whose sums are read. */
+/* Nodes of a column, for a query of the corrected variant with sums. */
 struct score_batch {
 	const struct score_query *q;
 	const struct score_node *nodes;
@@ -29,10 +26,7 @@ struct score_batch {
 	size_t count;
 };
 
-/*
- * What the plugin says of each of them where nothing is to be told: the score, or of a plugin that
- * normalises the raw value, NaN where it is `outside`.
- */
+/* Sets the score of each node, or the raw value of a plugin that normalises (NaN: `outside`). */
 typedef void score_column(const struct score_batch *b, double *restrict values);
 
 #define X(id, name, heading, function, ...)                                                        \
@@ -43,46 +37,39 @@ SCORE_PLUGIN_ROWS(X)
 score_normalizer peaks_normalize, node_resources_allocatable_normalize, limit_aware_normalize;
 
 /*
- * What upstream's TargetLoadPacking expects a pod to use, in millicores, overhead included: per
- * container its limit, else its request times the multiplier, else the default; init containers
- * count nothing.
+ * Upstream's prediction of a pod's use in millicores, with overhead: per container the limit, else
+ * the request times the multiplier, else the default; without init containers.
  */
 int64_t target_load_packing_predict(const struct pod_spec *pod, const struct score_args *args);
 
 /* --- between score.c and score_scale.c */
 
-/* All but what needs the scale: false where the node cannot be judged, and the result says so. */
+/* The part without the scale. False: the node is unknown, and the result says so. */
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
 			const struct score_node *node, enum score_detail detail,
 			struct score_result *result);
-/* The rest, of one that was judged. */
+/* The part with the scale, after true. */
 void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 		       const struct score_scale *scale, const struct score_node *node,
 		       struct score_result *result);
 void score_result_start(struct score_result *result, enum score_detail detail);
-/* Takes a raw value into the extremes. */
+/* Adds a raw value to the extremes. */
 void score_scale_add(struct score_scale *scale, double raw);
-/* Whether this node is scored by requests in the plugin's place. */
+/* Whether the node is scored by requests instead of by the plugin. */
 bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant variant,
 			    const struct score_node *node);
 
-/*
- * A node of which all that plugins read by themselves is known: what score_before_scale() and
- * score_after_scale() do with it beside the plugin is to apply its strain.
- */
+/* Whether all inputs of plugins are known, so that only the strain is applied beside the plugin. */
 bool score_is_ordinary(const struct score_node *node);
-/* What contention and OOM kills leave of a score: a factor of at most 1. */
+/* The factor of contention and OOM kills, at most 1. */
 double score_strain(const struct score_args *args, const struct score_node *node);
-/* The plugin's, and NULL where it does not normalise. */
+/* The normalizer is NULL for a plugin that does not normalise. */
 score_column *score_plugin_column(enum score_plugin_id plugin);
 score_normalizer *score_plugin_normalizer(enum score_plugin_id plugin);
 
 /* --- for plugins */
 
-/*
- * The arithmetic of a plugin is written once, and compiled twice: with all that it can tell, and
- * for columns, where the compiler knows that nothing is.
- */
+/* Arithmetic that is compiled twice: with terms and reasons, and without them for columns. */
 #define SCORE_ARITHMETIC static inline __attribute__((always_inline))
 
 /* One resource of a node. */
@@ -108,14 +95,14 @@ static inline int64_t score_pod_need(const struct pod_spec *pod, enum score_reso
 				     : pod_spec_mem_bytes(pod, limits, upstream);
 }
 
-/* What the pod requests, as the variant counts it. */
+/* Requests of the pod by the rules of the variant. */
 static inline int64_t score_request(const struct score_query *q, enum score_resource resource)
 {
 	return q->sums ? q->sums->of[resource].request
 		       : score_pod_need(q->pod, resource, false, q->variant == SCORE_UPSTREAM);
 }
 
-/* What the pod is expected to use, as the variant predicts it. */
+/* Expected use of the pod by the rules of the variant. */
 static inline struct expected_use score_expected(const struct score_query *q)
 {
 	struct score_pod sums;
@@ -135,7 +122,7 @@ static inline void score_term(struct score_result *r, const char *name, const ch
 	r->terms[r->term_count++] = (struct score_term){name, unit, value, NULL};
 }
 
-/* Whether a reason is asked for: only then may score_reason() be called. */
+/* Whether a reason is wanted; only then may score_reason() be called. */
 static inline bool score_tells(const struct score_result *r)
 {
 	return r->detail >= SCORE_REASON;
@@ -149,7 +136,7 @@ static inline struct textbuf score_reason(struct score_result *r)
 	return s;
 }
 
-/* Not judged by this plugin, for a reason of the node. */
+/* Keeps the node out of the normalisation. */
 static inline void score_keep_out(const char *why, struct score_result *r)
 {
 	struct textbuf s;
@@ -162,22 +149,19 @@ static inline void score_keep_out(const char *why, struct score_result *r)
 	textbuf_add(&s, ": the least score");
 }
 
-/* Goes on where the reason ends. */
+/* Appends to the reason. */
 static inline struct textbuf score_reason_more(struct score_result *r)
 {
 	return (struct textbuf){r->reason, sizeof(r->reason), strlen(r->reason)};
 }
 
-/*
- * Sums of decimal fractions that end on a half are halves on paper; binary64 may miss them by an
- * ulp.
- */
+/* Rounds to nine digits, so that sums of decimal fractions which end on a half are halves. */
 static inline double score_on_paper(double score)
 {
 	return round_half(score * 1e9) / 1e9;
 }
 
-/* round_away(score_on_paper(score)), without a division where there is an integer for it. */
+/* round_away(score_on_paper(score)), by integers if possible. */
 static inline int64_t score_round(double score)
 {
 	const int64_t paper = 1000000000;
@@ -187,10 +171,7 @@ static inline int64_t score_round(double score)
 	return ((int64_t)round_half(score * 1e9) + paper / 2) / paper;
 }
 
-/*
- * How far raw lies from the lowest to the highest, 0..100; where all are equal none is worse than
- * another: 100.
- */
+/* Position of raw between lowest and highest, 0..100; 100 if all are equal. */
 static inline int64_t score_spread(double raw, const struct score_scale *scale)
 {
 	if (raw >= scale->highest)
@@ -200,7 +181,6 @@ static inline int64_t score_spread(double raw, const struct score_scale *scale)
 	return score_round(100 * (raw - scale->lowest) / (scale->highest - scale->lowest));
 }
 
-/* What a strain leaves of the score. */
 static inline int64_t score_strained(int64_t score, double factor)
 {
 	return factor >= 1 || score == 0 ? score : score_round((double)score * factor);
@@ -225,5 +205,17 @@ SCORE_ARITHMETIC void score_column_by(score_plugin *judge, bool normalizes,
 		values[i] = !normalizes ? (double)r.score : r.outside ? NAN : r.raw;
 	}
 }
+
+/* The two functions of a plugin, by its judge(). */
+#define SCORE_PLUGIN_FUNCTIONS(function, normalizes)                                               \
+	void function(const struct score_query *q, const struct score_node *node,                  \
+		      struct score_result *r)                                                      \
+	{                                                                                          \
+		judge(q, node, r);                                                                 \
+	}                                                                                          \
+	void function##_column(const struct score_batch *b, double *restrict values)               \
+	{                                                                                          \
+		score_column_by(judge, normalizes, b, values);                                     \
+	}
 
 #endif

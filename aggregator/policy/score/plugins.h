@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The score plugins, a row each, and their arguments that are numbers, a row each. What follows
- * from them: the plugins' ids, functions and names, the columns, completions and help of the
- * command line, defaults, bounds and reading of the arguments.
+ * Tables of the score plugins and of their numeric arguments. Ids, functions, names, columns,
+ * completions, help, defaults, bounds and parsing follow from them.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGINS_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGINS_H

@@ -3,8 +3,9 @@
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_RISK_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_RISK_H
 
+#include <stdbool.h>
+
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/score/beta.h"
 #include "aggregator/policy/score/score.h"
 
 /* All in the unit of the resource: millicores, bytes. */
@@ -40,7 +41,7 @@ static inline void resource_stats_mu_sigma(const struct resource_stats *s, doubl
 	*sigma = clamp(s->used_stddev / s->capacity, 0, 1);
 }
 
-/* --- LoadVariationRiskBalancing, in its three variants ---------------------------------------- */
+/* --- LoadVariationRiskBalancing, in its three variants */
 
 struct variation_risk {
 	double mu, sigma; /* fractions; sigma after root and margin */
@@ -50,7 +51,23 @@ struct variation_risk {
 void variation_risk(enum score_variant variant, const struct score_args *args,
 		    const struct resource_stats *stats, struct variation_risk *risk);
 
-/* --- LowRiskOverCommitment -------------------------------------------------------------------- */
+/* --- the beta distribution on 0..1 (beta.c) */
+
+struct beta {
+	double a, b; /* shapes, > 0 */
+};
+
+/* The largest variance of a distribution on 0..1 with this mean; 0 outside of 0 < mean < 1. */
+double beta_variance_max(double mean);
+/* The distribution of this mean and variance. False: it does not exist. */
+bool beta_match(double mean, double variance, struct beta *fit);
+/*
+ * P(X <= x), the regularised incomplete beta function, with a relative error below 1e-11. 0 for
+ * invalid shapes and NaN.
+ */
+double beta_distribution(struct beta d, double x);
+
+/* --- LowRiskOverCommitment */
 
 /* One unit throughout: millicores or bytes. */
 struct commitment {

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of plugins, and the rules all of them share outside upstream's variant:
+ * The table of plugins, and their common rules (but for upstream):
  *
- *   - Nothing unknown ever wins. A node without a measurement gets 0 here, before any plugin could make a guess out of it,
- *     and takes no part in a normalisation. A resource without a measurement is left out by plugins that can do without.
- *   - A node that is not measured but whose pods' requests are known is estimated by them: its score is what would be left,
- *     100 * (1 - max over CPU and memory of (requests on the node + pod) / allocatable). Beside measured nodes, which get
- *     at least 1 then, all estimates are scaled to stay below the least of those (score_scale.c).
- *   - A node where tasks wait for each other, or were killed for want of memory, is worth less
- *     (corrected only):
+ *   - The unknown never wins. A node without a measurement gets 0 and is not normalised. Plugins that
+ *     can do without a resource leave an unmeasured one out.
+ *   - An unmeasured node with known requests is estimated: 100 * (1 - max over CPU and memory of
+ *     (requests on the node + pod) / allocatable). Beside measured nodes, which get at least 1, all
+ *     estimates stay below the least of those (score_scale.c).
+ *   - Contention and OOM kills cost (corrected only):
  *
  *         score * (1 - max(0, contention - 0.1) / 0.9) * (1 - oom_cost * min(1, OOM kills / 5))
  *
- *     contention being the share of the window's time in which some task of the node waited for CPU or memory, the
- *     larger of the two: a tenth is what a healthy, busy machine shows and costs nothing. Not measured costs nothing.
+ *     contention is the share of the window in which a task waited for CPU or memory, the larger of
+ *     the two. A healthy, busy machine shows a tenth. Not measured costs nothing.
  *
- * What is wrong upstream, each with one input and its scores in variants upstream and corrected, as
- * tests/unit/aggregator_score_defects.c computes them (10 CPUs, a pod of 1 CPU where nothing else
- * is said):
+ * Defects of upstream, with the scores of variants upstream and corrected for one input each, as in
+ * tests/unit/aggregator_score_defects.c (default: 10 CPUs, a pod of 1 CPU):
  *
  *     TargetLoadPacking
  *       limits first: request 400m, limit 4000m, 20 % used                                      27    76
@@ -148,12 +146,12 @@ bool score_plugin_estimates(enum score_plugin_id plugin, enum score_variant vari
 			    const struct score_node *node)
 {
 	return variant != SCORE_UPSTREAM && node->estimated &&
-	       (plugins[plugin].load != LOAD_NONE || node->rung != RUNG_ALLOCATION);
+	       (plugins[plugin].load != LOAD_NONE || node->fallback != FALLBACK_ALLOCATION);
 }
 
-/* --- nodes that cannot be judged -------------------------------------------------------------- */
+/* --- nodes that cannot be judged */
 
-/* Why, or NULL. A resource without measurement is left out by plugins that can do without. */
+/* The reason, or NULL. */
 static const char *unknown(enum score_plugin_id plugin, const struct score_node *n)
 {
 	if (n->cpu_allocatable_milli <= 0 || n->mem_allocatable_bytes <= 0)
@@ -181,12 +179,12 @@ static void tell_unknown(const char *what, const struct score_node *node,
 			 struct score_result *result)
 {
 	struct textbuf s = score_reason(result);
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
-	score_rung_text(node, rung);
+	score_fallback_text(node, fallback);
 	textbuf_add(&s, what);
 	textbuf_add(&s, " (");
-	textbuf_add(&s, rung);
+	textbuf_add(&s, fallback);
 	textbuf_add(&s, ")");
 	if (node->age_seconds > 0) {
 		textbuf_add(&s, ", last heard ");
@@ -196,10 +194,7 @@ static void tell_unknown(const char *what, const struct score_node *node,
 	textbuf_add(&s, ": the least score, since nothing unknown may win");
 }
 
-/*
- * Upstream plugins give the least score too, but each only where the metrics it reads are all
- * missing; to Peaks and to those that read none nothing is missing.
- */
+/* Upstream: the least score only if all metrics that the plugin reads are missing; never for Peaks. */
 static const char *unknown_upstream(enum score_plugin_id plugin, const struct score_node *n)
 {
 	switch (plugin) {
@@ -214,7 +209,7 @@ static const char *unknown_upstream(enum score_plugin_id plugin, const struct sc
 	}
 }
 
-/* --- nodes that are estimated ----------------------------------------------------------------- */
+/* --- nodes that are estimated */
 
 static double share_with_pod(const struct score_query *q, const struct score_node *node,
 			     enum score_resource resource)
@@ -229,17 +224,17 @@ static void tell_estimate(const struct score_node *node, double cpu, double mem,
 			  struct score_result *r)
 {
 	struct textbuf s = score_reason(r);
-	char rung[SCORE_RUNG_LEN];
+	char fallback[SCORE_FALLBACK_LEN];
 
-	score_rung_text(node, rung);
+	score_fallback_text(node, fallback);
 	textbuf_add(&s, "estimated from requests, as the node is not measured (");
-	textbuf_add(&s, rung);
+	textbuf_add(&s, fallback);
 	textbuf_add(&s, "): with the pod ");
 	textbuf_add_fixed(&s, 100 * cpu, 1);
 	textbuf_add(&s, " % of CPU and ");
 	textbuf_add_fixed(&s, 100 * mem, 1);
 	textbuf_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
-	if (node->rung != RUNG_ALLOCATION)
+	if (node->fallback != FALLBACK_ALLOCATION)
 		textbuf_add(&s, "; below every node that is measured");
 }
 
@@ -256,7 +251,7 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 	score_term(r, "unrounded", "", free);
 	r->outside = true;
 	r->score = score_round(free);
-	if (node->rung != RUNG_ALLOCATION) {
+	if (node->fallback != FALLBACK_ALLOCATION) {
 		r->score = (int64_t)(free / 100 * (double)scale->estimated_most);
 		score_term(r, "belowMeasured", "", (double)r->score);
 	}
@@ -264,7 +259,7 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 		tell_estimate(node, cpu, mem, r);
 }
 
-/* --- contention and OOM kills ----------------------------------------------------------------- */
+/* --- contention and OOM kills */
 
 static void tell_strain(const struct score_node *node, double waited, double factor,
 			struct score_result *r)
@@ -287,7 +282,7 @@ static void tell_strain(const struct score_node *node, double waited, double fac
 	}
 }
 
-/* The share of the time that tasks waited for each other beyond what is free, 0 and on. */
+/* The share of contention that costs, from 0. */
 static double waiting(const struct score_node *node)
 {
 	double contention = at_least(node->contention, 0); /* NaN: not measured */
@@ -318,7 +313,7 @@ static void strain(const struct score_args *args, const struct score_node *node,
 		tell_strain(node, waiting(node), factor, r);
 }
 
-/* --- pods on their way ------------------------------------------------------------------------ */
+/* --- pods on their way */
 
 static void tell_assumed(const struct score_node *node, struct score_result *r)
 {
@@ -343,7 +338,7 @@ static void tell_assumed(const struct score_node *node, struct score_result *r)
 	textbuf_add(&s, " on the way here");
 }
 
-/* --- one node --------------------------------------------------------------------------------- */
+/* --- one node */
 
 void score_result_start(struct score_result *r, enum score_detail detail)
 {
@@ -355,18 +350,12 @@ void score_result_start(struct score_result *r, enum score_detail detail)
 	r->reason[0] = '\0';
 }
 
-static const char *why_unknown(const struct score_query *q, enum score_plugin_id plugin,
-			       const struct score_node *node)
-{
-	return q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node)
-					    : unknown(plugin, node);
-}
-
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,
 			const struct score_node *node, enum score_detail detail,
 			struct score_result *r)
 {
-	const char *what = why_unknown(q, plugin, node);
+	const char *what = q->variant == SCORE_UPSTREAM ? unknown_upstream(plugin, node)
+							: unknown(plugin, node);
 
 	score_result_start(r, detail);
 	if (what) {
@@ -398,7 +387,7 @@ void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 	tell_assumed(node, result);
 }
 
-/* Above the nodes beside it that are not measured. */
+/* Raises a measured node above unmeasured ones. */
 static void raise_score(const struct score_scale *scale, struct score_result *r)
 {
 	struct textbuf s;

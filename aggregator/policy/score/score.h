@@ -24,7 +24,7 @@ enum score_plugin_id {
 
 enum score_resource { SCORE_CPU, SCORE_MEMORY, SCORE_RESOURCES };
 
-/* How many resources beyond CPU and memory LimitAware can be asked about at once. */
+/* Resources beyond CPU and memory in one query of LimitAware. */
 enum { SCORE_OTHERS_MAX = 8 };
 
 enum allocatable_mode { ALLOCATABLE_LEAST, ALLOCATABLE_MOST };
@@ -42,10 +42,10 @@ struct power_model {
 struct score_args {
 	/* TargetLoadPacking */
 	double target_utilization; /* percent, 40 */
-	/* What a pod is expected to use; corrected variant: for all plugins (expected_use.h) */
+	/* Expected use of a pod; corrected: for all plugins (expected_use.h) */
 	double default_requests_multiplier; /* upstream 1.5, else 1 */
 	int64_t default_requests_cpu_milli; /* upstream 1000 per container, else 100 per pod */
-	int64_t guess_cpu_milli; /* 500: least cpu_high_milli of a pod that nobody measured */
+	int64_t guess_cpu_milli; /* 500: least cpu_high_milli of an unmeasured pod */
 	bool use_limits; /* corrected: limits before requests, false */
 	/* LoadVariationRiskBalancing */
 	double safe_variance_margin; /* 1 */
@@ -56,7 +56,7 @@ struct score_args {
 	/* Peaks: sorted by node, borrowed; see score_nodes_power() */
 	const struct power_model *power_models;
 	size_t power_model_count;
-	/* NodeResourcesAllocatable; a weight of 0: the resource is not asked about */
+	/* NodeResourcesAllocatable; a weight of 0 leaves the resource out */
 	int64_t allocatable_weights[SCORE_RESOURCES]; /* 2^20, 1 */
 	enum allocatable_mode allocatable_mode; /* least */
 	/* LimitAware */
@@ -66,14 +66,11 @@ struct score_args {
 		const char *name; /* borrowed */
 		int64_t weight;
 	} limit_others[SCORE_OTHERS_MAX];
-	/*
-	 * What a container without a limit counts as, unless it requests more. 0: what it is
-	 * expected to use; below: the node's allocatable.
-	 */
+	/* Of a container without a limit, at least its request. 0: expected use; < 0: allocatable. */
 	int64_t unlimited[SCORE_RESOURCES], unlimited_storage;
-	bool init_ignored; /* corrected: limits of init containers do not count, false */
-	bool quantiles; /* scale from the 5 % to the 95 % quantile instead of the extremes */
-	/* All plugins, corrected: the share of a score that OOM kills take at most, 0.1 */
+	bool init_ignored; /* false; corrected: without limits of init containers */
+	bool quantiles; /* scale between the 5 % and 95 % quantiles */
+	/* All plugins, corrected: greatest share of a score that OOM kills cost, 0.1 */
 	double oom_cost;
 };
 
@@ -101,16 +98,13 @@ extern const struct score_number score_numbers[SCORE_NUMBERS];
 double score_number_get(const struct score_number *n, const struct score_args *args);
 void score_number_set(const struct score_number *n, struct score_args *args, double value);
 
-/*
- * Measured use of one resource in percent of its capacity, as load-watcher gives it: results are
- * equal to upstream's bit for bit only if the arithmetic starts from the same number.
- */
+/* Measured use in percent of the capacity, as load-watcher: upstream's scores depend on the bits. */
 struct score_metric {
 	bool known;
 	double mean, stddev;
 };
 
-/* Over all pods that are on the node, or about to be (score_node_assume()). */
+/* Sums over the pods of the node and assumed ones (score_node_assume()). */
 struct score_load {
 	bool requests_known, limits_known;
 	struct pod_load of[SCORE_RESOURCES];
@@ -122,65 +116,51 @@ struct score_other {
 	struct pod_load load;
 };
 
-/* Where the numbers of a node come from; the ladder, from its foot. See score_input.c. */
-enum score_rung {
-	RUNG_NONE,
-	RUNG_EXPIRED,
-	RUNG_ALLOCATION, /* no node is measured, but the requests of its pods are known */
-	RUNG_LATE,
-	RUNG_SINCE_START,
-	RUNG_WINDOW_5M,
-	RUNG_WINDOW_10M,
-	RUNG_WINDOW_15M,
+/* Source of the numbers of a node, from worst to best. See score_input.c. */
+enum score_fallback {
+	FALLBACK_NONE,
+	FALLBACK_EXPIRED,
+	FALLBACK_ALLOCATION, /* no node is measured, but the requests of its pods are known */
+	FALLBACK_LATE,
+	FALLBACK_SINCE_START,
+	FALLBACK_WINDOW_5M,
+	FALLBACK_WINDOW_10M,
+	FALLBACK_WINDOW_15M,
 };
 
 struct score_node {
 	const char *name;
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes;
-	bool measured; /* there is a measurement of something, be it neither CPU nor memory */
+	bool measured; /* there is any measurement */
 	struct score_metric cpu, mem;
-	enum score_rung rung;
+	enum score_fallback fallback;
 	const char *window; /* "15m", "10m", "5m", or "" */
 	double age_seconds; /* of the newest measurement */
-	/*
-	 * What pods that were just placed are expected to use and the measurements do not show yet.
-	 */
+	/* Expected use of new pods that the measurements do not show yet. */
 	int64_t pending_cpu_milli, pending_mem_bytes;
 	int64_t pending_high_cpu_milli; /* the same by expected_use.cpu_high_milli */
-	/*
-	 * Of these, pods of which the API does not tell yet (score_node_assume()): how many, and
-	 * the CPU expected of them.
-	 */
+	/* Of these, assumed pods (score_node_assume()). */
 	uint32_t assumed_pods;
 	int64_t assumed_cpu_milli;
-	const char *assumed_namespace, *assumed_name; /* of the first one; borrowed */
-	/*
-	 * The 99th percentile of its recent use in percent of the capacity; NaN: not known. Pods of
-	 * which that holds nothing are expected to use `unseen`.
-	 */
+	const char *assumed_namespace, *assumed_name; /* of the first; borrowed */
+	/* 99th percentile of recent use in percent of the capacity (NaN: not known), which does
+	 * not show the expected use `unseen`. */
 	double p99[SCORE_RESOURCES];
 	int64_t unseen[SCORE_RESOURCES];
-	double widening; /* what the deviations above were multiplied by for their age; at least 1 */
-	bool estimated; /* not measured, but what its pods request is known */
+	double widening; /* factor of the deviations for their age, at least 1 */
+	bool estimated; /* not measured, but requests are known */
 	struct score_load load;
 	const struct score_other *others; /* as args->limit_others, borrowed; NULL: not known */
-	/*
-	 * Share of the time in which tasks waited because of each other, the larger of CPU and
-	 * memory; NaN: not measured.
-	 */
-	double contention;
-	double oom_kills; /* of the last 5 minutes, and less of those before */
+	double contention; /* share of time that tasks waited for CPU or memory; NaN: not measured */
+	double oom_kills; /* of the last 5 minutes; earlier ones count less */
 	const struct power_model *power; /* borrowed; NULL: none */
-	/*
-	 * LowRiskOverCommitment's risk of load by the corrected variant, where it was worked out
-	 * beforehand (score_rows.h).
-	 */
+	/* LowRiskOverCommitment's risk of load (corrected), computed beforehand (score_rows.h). */
 	bool load_risk_known;
 	double load_risk[SCORE_RESOURCES];
 };
 
-/* What the measured pods of the same workload use, each. */
+/* Mean use of the measured pods of a workload. */
 struct score_owner {
 	bool known;
 	double cpu_milli, cpu_p95_milli, working_set_bytes;
@@ -188,14 +168,14 @@ struct score_owner {
 
 enum use_source { USE_OF_WORKLOAD, USE_OF_LIMITS, USE_OF_REQUESTS, USE_OF_DEFAULT };
 
-/* What one pod is expected to use (expected_use.h). */
+/* Expected use of one pod (expected_use.h). */
 struct expected_use {
 	int64_t cpu_milli, mem_bytes; /* most likely */
-	int64_t cpu_high_milli; /* what it may well use: pods are spread by it */
+	int64_t cpu_high_milli; /* a high estimate, for spreading */
 	enum use_source source; /* of the CPU */
 };
 
-/* What follows from the pod alone, and so is the same for every node. */
+/* Values of the pod that are the same for every node. */
 struct score_pod {
 	struct {
 		int64_t request; /* as the variant counts it */
@@ -204,41 +184,39 @@ struct score_pod {
 	struct expected_use expected; /* corrected: expected_use_read(), else of the CPU alone */
 };
 
-/* What is asked: by which rules, for which pod. Borrowed. */
+/* Rules and pod. Borrowed. */
 struct score_query {
 	enum score_variant variant;
 	const struct score_args *args;
 	const struct pod_spec *pod;
-	const struct pod_sums *all; /* of the pod, for args->limit_others; NULL: none of those */
+	const struct pod_sums *all; /* of the pod, for args->limit_others; NULL: none */
 	struct score_owner owner;
-	/* others are measured: silence of EXPIRED_NS then counts as no measurement */
-	bool others_heard;
-	const struct score_pod
-		*sums; /* of the pod, by score_pod_read(); NULL: worked out for each node anew */
+	bool others_heard; /* other nodes are measured: silence of EXPIRED_NS ends a measurement */
+	const struct score_pod *sums; /* by score_pod_read(); NULL: computed for each node */
 };
 
 /* q->sums is not read. */
 void score_pod_read(const struct score_query *q, struct score_pod *sums);
 
-/* What a plugin needs to know about all nodes together before it can score one. */
+/* Values over all nodes that a plugin needs for one. */
 struct score_scale {
 	size_t count; /* nodes in the normalisation */
 	double lowest, highest; /* of their raw values */
-	int64_t estimated_most; /* what an estimated node can get: less than every measured one */
-	int64_t measured_least; /* 1 where a node is not measured beside others, else 0 */
+	int64_t estimated_most; /* below the score of every measured node */
+	int64_t measured_least; /* 1 if some nodes are not measured, else 0 */
 };
 
-enum { SCORE_TERMS_MAX = 45 + 9 * SCORE_OTHERS_MAX, SCORE_RUNG_LEN = 32 };
+enum { SCORE_TERMS_MAX = 45 + 9 * SCORE_OTHERS_MAX, SCORE_FALLBACK_LEN = 32 };
 
 /* One input or intermediate of the arithmetic, in order of evaluation. */
 struct score_term {
 	const char *name; /* static */
 	const char *unit; /* static: "millicores", "bytes", "percent", "fraction", "seconds", "" */
 	double value;
-	const char *resource; /* of args->limit_others, and so part of the name; NULL: none */
+	const char *resource; /* of args->limit_others, part of the name; NULL: none */
 };
 
-/* How much is told beside the score; each includes those before. */
+/* Output beside the score; each includes those before. */
 enum score_detail { SCORE_BARE, SCORE_REASON, SCORE_TERMS };
 
 struct score_result {
@@ -246,7 +224,7 @@ struct score_result {
 	int64_t score;
 	double raw; /* before the normalisation, of plugins that normalise */
 	bool outside; /* not judged, or kept out of the normalisation */
-	bool unknown; /* not judged: too little is known of the node, whatever the plugin */
+	bool unknown; /* not judged: the node is not known well enough */
 	size_t term_count;
 	char reason[256]; /* one sentence with the deciding numbers */
 	struct score_term terms[SCORE_TERMS_MAX];
@@ -259,7 +237,7 @@ const char *score_plugin_names(void); /* for messages: "A, B" */
 /* LoadVariationRiskBalancing's safeVarianceMargin in the default blend; 1 where it is asked for. */
 #define SCORE_BLEND_MARGIN 0.1
 
-/* Its weight in the blend that is used when none is asked for; 0: it is not in it. */
+/* Weight in the default blend; 0: not in it. */
 double score_plugin_weight(enum score_plugin_id plugin, enum score_variant variant);
 const char *score_variant_name(enum score_variant variant); /* "corrected", "upstream", "kep" */
 int score_variant_find(const char *name, enum score_variant *variant);
@@ -271,69 +249,61 @@ void score_args_default(struct score_args *args, enum score_variant variant);
 /* Containers without a limit count as the allocatable of their node. */
 void score_args_unlimited_allocatable(struct score_args *args);
 /*
- * The range of the plugin's arguments. upstream: what is out of range silently becomes the default,
- * exactly where upstream does so. Otherwise -EINVAL, *field is upstream's name of the argument and
- * the reason says what is allowed.
+ * Checks the plugin's arguments. upstream: replaces a value by the default where upstream does.
+ * Otherwise -EINVAL, with upstream's name of the argument in *field and the range in the reason.
  */
 int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 		     enum score_variant variant, const char **field, struct error *reason);
 
 /*
- * Second pass of score_columns(): one of its nodes, by the plugin's scale. Beside a node that is not measured, a measured one gets at least
- * 1 and the other one less, but in upstream's variant. No case of missing or absurd numbers gives more than a known
- * good node gets, but in upstream's variant.
+ * Second pass of score_columns() for one node, by the plugin's scale. But for upstream, a measured
+ * node scores at least 1 and above every unmeasured one, and missing or absurd numbers never score
+ * above a known good node.
  */
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_scale *scale, const struct score_node *node,
 		   enum score_detail detail, struct score_result *result);
 
 /*
- * Both passes over all nodes that are asked about, in any order, by several plugins that have the
- * variant: scores[p * count + i] is that of the i-th node by the p-th plugin, and scales[p] the
- * plugin's scale. As score_node_by() for each, but nothing is worked out twice.
+ * Both passes over all nodes, in any order, by plugins that have the variant: scores[p * count + i]
+ * of the i-th node by the p-th plugin, and scales[p]. Equal to score_node_by() of each.
  */
 void score_columns(const struct score_query *q, const enum score_plugin_id *plugins,
 		   size_t plugin_count, const struct score_node *nodes, size_t count,
 		   struct score_scale *scales, int64_t *scores);
 
 /*
- * The inputs of one node of the view as of now: the longest window that is covered (windows.h),
- * else what the last 5 minutes hold ("since start"). From 30 s after the last measurement sigma is
- * widened by (1 + age / 60 s), except for upstream; after 15 minutes, or 5 where q->others_heard
- * or the variant is upstream, nothing is known. Where the last half minute shows more use than the window, that counts. Requests and limits are those that the API tells of the node's pods, where all
- * pods are known; else limits are those the kernel enforces, and requests unknown. Pods just placed
- * are pending: see recent_pods.h. Of the query, variant, arguments and others_heard are read.
+ * The inputs of one node as of now: the longest covered window (windows.h), else the last 5 minutes
+ * ("since start"). From 30 s after the last measurement sigma is widened by (1 + age / 60 s), but for
+ * upstream; after 15 minutes (5 with q->others_heard or upstream) the node is unknown. A higher use of
+ * the last half minute replaces the window. Requests and limits are the API's if it knows all pods,
+ * else limits are the kernel's and requests unknown. New pods are pending (recent_pods.h). Reads
+ * variant, arguments and others_heard of the query.
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);
-/*
- * The resources of args->limit_others on a node, summed over its pods; false where the API does not
- * tell of all. On demand: no sums are kept of them.
- */
+/* Sums args->limit_others over the pods of a node; false: the API does not know all pods. */
 bool score_others_read(const struct view *v, const struct view_node *n,
 		       const struct score_args *args, struct score_other others[SCORE_OTHERS_MAX]);
-/* Pods that were given one node, and of which the API does not tell so yet. */
+/* Pods assumed on a node, before the API shows them there. */
 struct score_assumed {
 	uint32_t pods; /* above 0 */
-	int64_t request_cpu_milli, request_mem_bytes; /* of all together, as are */
-	int64_t cpu_milli, cpu_high_milli, mem_bytes; /* what they are expected to use */
-	const char *namespace, *name; /* of one of them, to tell; borrowed */
+	int64_t request_cpu_milli, request_mem_bytes; /* sums */
+	int64_t cpu_milli, cpu_high_milli, mem_bytes; /* expected use, sums */
+	const char *namespace, *name; /* of one of them; borrowed */
 };
 
-/*
- * They count with their requests in every sum. The one place where such pods come in; not for
- * upstream, to which they are invisible. Once per node.
- */
+/* Adds assumed pods to all sums of the node, once. Not for upstream. */
 void score_node_assume(struct score_node *node, const struct score_assumed *assumed);
 /*
- * Nodes without a measurement are estimated by requests where those are known: on the allocation
- * rung if none of these nodes is measured, else below every one that is. Not for upstream.
+ * Estimates nodes without a measurement by requests where those are known: on FALLBACK_ALLOCATION
+ * if none of these nodes is measured, else below every node that is. Not for upstream.
  */
 void score_nodes_estimate(struct score_node *nodes, size_t count);
 /* Gives nodes their power models; both sorted by name. */
 void score_nodes_power(struct score_node *nodes, size_t count, const struct score_args *args);
 /* "window 15m", "late 42s", "since start", "allocation", "expired", "none" */
-void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN]);
+void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK_LEN]);
 
 /* Weighted mean of plugin scores. Weights > 0. */
 double score_blend(const int64_t *scores, const double *weights, size_t count);

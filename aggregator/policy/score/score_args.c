@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of the plugins. Upstream's defaulting replaces a few values silently and lets
- * everything else through: a target above 100 or a multiplier that is no number shows in the scores
- * only. Here an argument that cannot mean anything is refused by its name.
- *
- * Weights of resources are refused in both variants, by their place in the list, where the list is
- * read.
+ * The arguments of the plugins. Upstream replaces a few invalid values silently and accepts the rest;
+ * the corrected variant refuses an invalid argument by its name. Weights of resources are checked
+ * where the list is read.
  */
 #include <errno.h>
 #include <math.h>

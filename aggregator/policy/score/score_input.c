@@ -1,43 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ladder: what is known about a node, from best to worst.
+ * The inputs of a node and their fallback levels, from best to worst:
  *
- *     window 15m    the longest window that is covered (windows.h)
+ *     window 15m    the longest covered window (windows.h)
  *     window 10m
  *     window 5m
- *     since start   measured for less than 5 minutes, or hardly at all since: the last 5 minutes
- *     late 42s      any of these, but the node has been silent for 30 s: the numbers are kept for 5
- *                   minutes, and for 15 where no node is heard (upstream: always 5). Sigma grows
- *                   with the age, except for upstream
- *     allocation    no node is measured, but the requests of their pods are known
- *     expired       silent for longer: nothing is known any more
- *     none          never heard of
+ *     since start   the last 5 minutes: measured for less, or hardly at all since
+ *     late 42s      any of these, after 30 s of silence; kept for 5 minutes, or 15 if no node is heard
+ *                   (upstream: always 5). Sigma grows with the age, but for upstream
+ *     allocation    no node is measured, but requests are known
+ *     expired       silent for longer
+ *     none          never heard
  *
- * A window answers slowly. Pods of which a part of it knows nothing are added by what they are
- * expected to use (recent_pods.h); where the last half minute (struct window_recent) shows more
- * than both, as on a node that has just turned hot, that counts instead, with the pods that are not
- * measured at all.
+ * Expected use is added for pods that the window shows only in part (recent_pods.h). If the last half
+ * minute (struct window_recent) shows more than both, as on a node that has just turned hot, it
+ * replaces them, with the pods that are not measured at all.
  *
- * What pods ask for comes from the API, summed per node when the view was made (view_sums.c). Where
- * it does not know the node, or not all pods (forbidden, or the list is not complete yet), a sum of
- * 0 would be a guess: requests are unknown then, and limits are what the kernel enforces.
+ * Requests are sums of the API's pods (view_sums.c). If the API does not know the node or all pods,
+ * requests are unknown, and limits are the kernel's.
  */
 
 #include <math.h>
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
+#include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/recent_pods.h"
-#include "aggregator/policy/score/score.h"
+#include "aggregator/policy/score/plugin.h"
+#include "aggregator/policy/score/score_load.h"
 #include "aggregator/policy/textbuf.h"
 
-static const enum score_rung rung_of_window[WINDOWS] = {
-	[WINDOW_5M] = RUNG_WINDOW_5M,
-	[WINDOW_10M] = RUNG_WINDOW_10M,
-	[WINDOW_15M] = RUNG_WINDOW_15M,
+static const enum score_fallback fallback_of_window[WINDOWS] = {
+	[WINDOW_5M] = FALLBACK_WINDOW_5M,
+	[WINDOW_10M] = FALLBACK_WINDOW_10M,
+	[WINDOW_15M] = FALLBACK_WINDOW_15M,
 };
 
-/* How long measurements count where no node is heard; else until page.h calls them EXPIRED. */
+/* How long measurements count if no node is heard; else until EXPIRED. */
 #define KEPT_NS (900 * 1000000000LL)
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,
@@ -54,7 +53,7 @@ static double percentile_of(const struct window_stats *recent, int64_t capacity)
 	return recent->percentiles && capacity > 0 ? 100 * recent->p99 / (double)capacity : NAN;
 }
 
-/* One that is 5 to 10 minutes old counts half, an older one a quarter. */
+/* A kill of 5 to 10 minutes ago counts half, an older one a quarter. */
 static double decayed_kills(const struct window_set windows[WINDOWS])
 {
 	double kills[WINDOWS];
@@ -82,13 +81,15 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 	node->p99[SCORE_CPU] = percentile_of(&recent->cpu_milli, node->cpu_capacity_milli);
 	node->p99[SCORE_MEMORY] = percentile_of(&recent->mem_bytes, node->mem_capacity_bytes);
 	node->window = window >= 0 ? window_name[window] : "";
-	node->rung = late ? RUNG_LATE : window >= 0 ? rung_of_window[window] : RUNG_SINCE_START;
+	node->fallback = late	       ? FALLBACK_LATE
+			 : window >= 0 ? fallback_of_window[window]
+				       : FALLBACK_SINCE_START;
 	node->contention =
 		fmax(set->counts.pressure[CONTENTION_CPU], set->counts.pressure[CONTENTION_MEMORY]);
 	node->oom_kills = decayed_kills(page->usage.windows);
 }
 
-/* Replaces the window's mean, with what is pending, where the last half minute shows more. */
+/* Replaces mean and pending use if the last half minute shows more. */
 static void take_recent(const struct window_recent *recent, const struct recent_use *pods,
 			struct score_node *node)
 {
@@ -110,10 +111,7 @@ static void take_recent(const struct window_recent *recent, const struct recent_
 	}
 }
 
-/*
- * What the kernel enforces is all that is known of limits without an API, and nothing is of
- * requests.
- */
+/* Limits of the kernel, without an API. */
 static void take_bounds(const struct page_bound *bound, struct pod_load *load)
 {
 	load->limits = load->limits_running = bound->limits;
@@ -167,7 +165,7 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 		.mem_capacity_bytes = n->mem_capacity_bytes,
 		.cpu_allocatable_milli = n->cpu_allocatable_milli,
 		.mem_allocatable_bytes = n->mem_allocatable_bytes,
-		.rung = freshness == EXPIRED ? RUNG_EXPIRED : RUNG_NONE,
+		.fallback = freshness == EXPIRED ? FALLBACK_EXPIRED : FALLBACK_NONE,
 		.window = "",
 		.contention = NAN,
 		.p99 = {NAN, NAN},
@@ -241,7 +239,7 @@ void score_nodes_estimate(struct score_node *nodes, size_t count)
 
 		n->estimated = !n->measured && n->load.requests_known;
 		if (n->estimated && !any_measured)
-			n->rung = RUNG_ALLOCATION;
+			n->fallback = FALLBACK_ALLOCATION;
 	}
 }
 
@@ -260,24 +258,63 @@ void score_nodes_power(struct score_node *nodes, size_t count, const struct scor
 	}
 }
 
-void score_rung_text(const struct score_node *node, char text[SCORE_RUNG_LEN])
+void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK_LEN])
 {
 	static const char *const names[] = {
-		[RUNG_NONE] = "none",
-		[RUNG_EXPIRED] = "expired",
-		[RUNG_ALLOCATION] = "allocation",
-		[RUNG_LATE] = "late ",
-		[RUNG_SINCE_START] = "since start",
-		[RUNG_WINDOW_5M] = "window 5m",
-		[RUNG_WINDOW_10M] = "window 10m",
-		[RUNG_WINDOW_15M] = "window 15m",
+		[FALLBACK_NONE] = "none",
+		[FALLBACK_EXPIRED] = "expired",
+		[FALLBACK_ALLOCATION] = "allocation",
+		[FALLBACK_LATE] = "late ",
+		[FALLBACK_SINCE_START] = "since start",
+		[FALLBACK_WINDOW_5M] = "window 5m",
+		[FALLBACK_WINDOW_10M] = "window 10m",
+		[FALLBACK_WINDOW_15M] = "window 15m",
 	};
 	struct textbuf s;
 
-	textbuf_start(&s, text, SCORE_RUNG_LEN);
-	textbuf_add(&s, names[node->rung]);
-	if (node->rung == RUNG_LATE) {
+	textbuf_start(&s, text, SCORE_FALLBACK_LEN);
+	textbuf_add(&s, names[node->fallback]);
+	if (node->fallback == FALLBACK_LATE) {
 		textbuf_add_int(&s, (int64_t)node->age_seconds);
 		textbuf_add(&s, "s");
 	}
+}
+
+/* --- sums of the pods */
+
+_Static_assert((int)SCORE_CPU == RESOURCE_CPU && (int)SCORE_MEMORY == RESOURCE_MEMORY &&
+		       (int)SCORE_RESOURCES == POD_LOADS,
+	       "struct score_load is filled by copying a node's sums");
+
+void score_pod_read(const struct score_query *q, struct score_pod *sums)
+{
+	struct score_query plain = *q;
+
+	plain.sums = NULL;
+	for (enum score_resource r = 0; r < SCORE_RESOURCES; r++) {
+		sums->of[r].request = score_request(&plain, r);
+		sums->of[r].bound = score_pod_bound(&plain, r);
+	}
+	if (q->variant == SCORE_UPSTREAM)
+		sums->expected = (struct expected_use){
+			.cpu_milli = target_load_packing_predict(q->pod, q->args)};
+	else
+		expected_use_read(q->pod, q->args, &q->owner, &sums->expected);
+}
+
+struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
+				     enum score_resource resource, int64_t allocatable)
+{
+	int64_t request = add_saturating(on_node->requests_trimaran,
+					 score_pod_need(pod, resource, false, true));
+	int64_t limit = pod_load_limit_trimaran(pod, score_resource_id(resource));
+
+	return (struct node_sums){
+		.request = request < allocatable ? request : allocatable,
+		.limit = add_saturating(on_node->limits_trimaran, limit),
+		.request_minus_pod = on_node->requests_trimaran < allocatable
+					     ? on_node->requests_trimaran
+					     : allocatable,
+		.limit_minus_pod = on_node->limits_trimaran,
+	};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the pods of a node (model/pod_load.h), as plugins ask for them. Pure. */
+/* Sums over the pods of a node (model/pod_load.h) for plugins. Pure. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_LOAD_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_LOAD_H
 
@@ -20,18 +20,15 @@ static inline struct pod_bound score_pod_bound(const struct score_query *q,
 		       : pod_load_bound(q->pod, score_resource_id(resource));
 }
 
-/* What the pods of a node ask for of one resource, with and without the pod to be placed. */
+/* Requests and limits of one resource, with and without the new pod. */
 struct node_sums {
 	int64_t request, limit, request_minus_pod, limit_minus_pod;
 };
 
-/*
- * As LowRiskOverCommitment counts upstream: each pod's limit is at least its request; requests, not
- * limits, are cut at what is allocatable.
- */
+/* Upstream's LowRiskOverCommitment: limits are at least requests; requests are cut at allocatable. */
 struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
 				     enum score_resource resource, int64_t allocatable);
-/* What unlimited containers count as: `each`, but no less than they request. */
+/* Amount of containers without a limit: `each`, but at least their requests. */
 static inline int64_t score_unlimited(uint32_t containers, int64_t requests, int64_t each)
 {
 	int64_t sum;
@@ -41,7 +38,7 @@ static inline int64_t score_unlimited(uint32_t containers, int64_t requests, int
 	return sum > requests ? sum : requests;
 }
 
-/* What each of those containers counts as (score_args.unlimited), given what the node has. */
+/* `each` by score_args.unlimited. */
 static inline int64_t score_unlimited_as(const struct score_args *args, enum score_resource r,
 					 int64_t allocatable)
 {
@@ -55,7 +52,7 @@ static inline int64_t score_unlimited_as(const struct score_args *args, enum sco
 /* Limits of a resource as LimitAware and node_limits.h count them. */
 struct score_limits {
 	double stated;
-	double unlimited; /* what those count as that state none */
+	double unlimited; /* of containers without a limit */
 };
 
 /* Containers without a limit count as `each`, those of an unreadable one as the whole node. */

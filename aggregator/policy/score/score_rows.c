@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's inputs depend on the node, on how old they are, and on the query. While they are fresh
- * their age is a number beside the others; beyond that it decides which numbers there are, and the
- * node is read anew. So is it for another question than the usual one, of the corrected variant with
- * the default arguments.
+ * The inputs of all nodes for the usual query: the corrected variant with default arguments. A row of
+ * a fresh node is valid for any age below FRESH_NS; other ages and other queries read the node again.
+ * The load risk of LowRiskOverCommitment without the pod, most of its arithmetic, is kept as well.
  *
- * What is left of LowRiskOverCommitment's arithmetic when the pod is taken out of it, which is most,
- * is kept as well, for its default arguments.
- *
- * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement,
- * so that there is one way to read a node.
+ * score_node_from_view() fills the rows, as of the end of the node's newest measurement.
  */
 #include "aggregator/policy/score/score_rows.h"
 
@@ -53,10 +48,7 @@ static void make_row(const struct view *v, const struct view_node *n, const stru
 	low_risk_over_commitment_read(q->args, &row->node);
 }
 
-/*
- * Names live as long as a view has the node; what is expected of its pods follows their owners,
- * which are the view's.
- */
+/* Names live as long as the view; the expected use of recent pods depends on its owners. */
 static void renew_row(const struct view *v, const struct view_node *n, const struct score_query *q,
 		      const struct score_row *before, struct score_row *row)
 {
@@ -68,10 +60,7 @@ static void renew_row(const struct view *v, const struct view_node *n, const str
 	row->node.name = n->name;
 }
 
-/*
- * The node, and where its page begins: what else of a page is needed is only read of those that are
- * new.
- */
+/* Only new nodes need more of the page. */
 static void prefetch(const struct view *v, size_t i)
 {
 	enum { LINE = 64 };
@@ -83,10 +72,7 @@ static void prefetch(const struct view *v, size_t i)
 	__builtin_prefetch(&v->nodes[i + AHEAD]->page->end_ns);
 }
 
-/*
- * The row of that node in the view before, or NULL. Nodes keep their order, so it is the next,
- * unless some came or went.
- */
+/* The row of the node in the view before, or NULL. Nodes keep their order, so it is near *at. */
 static const struct score_row *find_before(const struct score_rows *before, size_t *at,
 					   const struct view_node *n)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The inputs of all nodes of a view for scores, read once: what score_node_from_view() gathers from
- * memory all over the place, side by side, for every question that is asked of the view.
- */
+/* The inputs of all nodes of a view, read once and stored side by side, for all queries of the view. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
 
@@ -26,12 +23,9 @@ struct score_rows {
 	struct score_row of[]; /* in the order of the view */
 };
 
-/*
- * Borrowed from the view. Made by the first who asks, from the rows of the view before where nodes
- * did not change.
- */
+/* Borrowed from the view. Made at the first call, from the last view's rows of unchanged nodes. */
 const struct score_rows *score_rows_of(const struct view *v);
-/* As score_node_from_view() for the i-th node of the view the rows are of, to the last bit. */
+/* score_node_from_view() of the i-th node of that view, to the last bit. */
 void score_rows_read(const struct score_rows *rows, const struct view *v, size_t i, int64_t now_ns,
 		     const struct score_query *q, struct score_node *node);
 

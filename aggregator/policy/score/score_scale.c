@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The passes over the nodes that are asked about. Plugins that spread their scores between the
- * worst and the best node need both before they can score one; between the passes only the raw
- * value of each node is kept:
+ * The passes over the nodes. Plugins that normalise need the extremes of all nodes first, so only raw
+ * values are kept between the passes:
  *
- *     every plugin, a block of nodes at a time    what is a score already, else the raw value, and the extremes
- *     plugin by plugin                            scores from raw values, then those of nodes that are guessed
+ *     every plugin, a block of nodes at a time    scores, else raw values and their extremes
+ *     plugin by plugin                            scores from raw values, then estimated nodes
  *
- * A block is small enough to stay near the processor while all plugins look at it.
+ * A block is small enough to stay in the cache for all plugins. With args->quantiles the extremes are
+ * the 5 % and 95 % quantiles (nearest rank), so that one odd node does not compress the others.
  *
- * The extremes, or with args->quantiles what 5 % of the nodes stay below or at and 95 % do (nearest
- * rank): then one odd node does not press all others together, and what lies beyond gets 0 or 100.
- *
- * A node that is not measured gets less than every measured one beside it: an estimate never wins
- * over a measurement. So measured ones get at least 1 there. Their least score is looked for only
- * where there are both.
+ * An estimate never wins over a measurement: beside unmeasured nodes a measured one gets at least 1,
+ * and an unmeasured one less than every measured one.
  */
 #include <stdlib.h>
 
@@ -50,24 +46,23 @@ static double quantile(const double *sorted, size_t count, double share)
 	return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-/* --- the passes ------------------------------------------------------------------------------- */
+/* --- the passes */
 
-/* What all plugins share. */
+/* Shared by all plugins. */
 struct passes {
 	const struct score_query *q;
 	const struct score_node *nodes;
 	size_t count;
-	double *strains; /* of ordinary nodes, as far as they are judged by columns; else NaN */
-	size_t unmeasured; /* nodes; none for upstream, which does not tell them apart */
+	double *strains; /* of nodes judged by columns; else NaN */
+	size_t unmeasured; /* nodes; 0 for upstream */
 };
 
-/* What one plugin knows of all nodes between the passes. */
+/* One plugin between the passes. */
 struct column {
 	enum score_plugin_id plugin;
 	struct score_scale *scale;
 	int64_t *scores;
-	/* of plugins that normalise, else NULL; NaN: kept out, which no other raw value is */
-	double *raws;
+	double *raws; /* NULL: the plugin does not normalise; NaN: kept out */
 };
 
 /* Nodes of a block, which begins at nodes. */
@@ -79,15 +74,9 @@ struct block {
 	size_t other_count;
 };
 
-/* Columns know the corrected variant alone, and pods that were read. */
-static bool is_by_column(const struct score_query *q)
-{
-	return q->variant == SCORE_CORRECTED && q->sums;
-}
-
 static void sort_block(struct passes *p, size_t from, struct block *b)
 {
-	bool by_column = is_by_column(p->q);
+	bool by_column = p->q->variant == SCORE_CORRECTED && p->q->sums;
 
 	b->nodes = p->nodes + from;
 	b->from = from;
@@ -139,7 +128,6 @@ static void judge(const struct passes *p, struct column *c, const struct block *
 	}
 	for (size_t k = 0; k < b->other_count; k++)
 		judge_other(p, c, b->from + b->others[k]);
-	/* In order, whoever judged them: of equal raw values the first is the extreme. */
 	for (size_t i = b->from; c->raws && i < b->from + b->count; i++)
 		if (!isnan(c->raws[i]))
 			score_scale_add(c->scale, c->raws[i]);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packs by measured CPU: nodes fill up to a target X one after the other, and above it the least
- * loaded is best.
+ * Packs by measured CPU: nodes fill up to a target X one after the other; above it the least loaded
+ * is best.
  *
- *     U = 100 * (used + pod + pending) / C        what the node will use, in percent
+ *     U = 100 * (used + pod + pending) / C        the use with the pod, in percent
  *     U <= X:        score = (100 - X) * U / X + X
  *     X < U <= 100:  score = X * (100 - U) / (100 - X)
  *     U > 100:       score = 0
  *
- * (KEP-61; pending: predictions for pods placed too recently to be in the measurement.) Both
- * variants share this and the order of operations; they differ in how a pod is predicted
- * (target_load_packing_predict, expected_use.h) and in C, which is the capacity upstream and the
- * allocatable here.
+ * (KEP-61; pending: predictions for pods that the measurement does not show.) The variants differ in
+ * the prediction (target_load_packing_predict(), expected_use.h) and in C: upstream the capacity,
+ * corrected the allocatable.
  *
- * upstream keeps its quirks: C = 0 gives U = 0, so a node without CPU scores X; a target above 100
- * gives scores above 100; a prediction beyond int64 wraps around to a negative one.
+ * upstream scores X for a node without CPU (U = 0), above 100 for a target above 100, and wraps around
+ * predictions beyond int64.
  */
 #include "aggregator/policy/score/plugin.h"
 
@@ -103,13 +102,4 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 		     add_saturating(expected.cpu_milli, node->pending_cpu_milli), of);
 }
 
-void target_load_packing(const struct score_query *q, const struct score_node *node,
-			 struct score_result *r)
-{
-	judge(q, node, r);
-}
-
-void target_load_packing_column(const struct score_batch *b, double *restrict values)
-{
-	score_column_by(judge, false, b, values);
-}
+SCORE_PLUGIN_FUNCTIONS(target_load_packing, false)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one pod may ask for and be judged, and that what was only asked about leaves nothing behind.
+ * The limits of what one pod may ask for; hypothetical pods leave nothing behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,7 +164,7 @@ static void who_has_too_many_terms_is_feared_by_all(void **state)
 /* --- many questions */
 
 struct sizes {
-	uint32_t pods, classes, counters, keys, claims, dims, label_keys, signatures, links;
+	uint32_t pods, classes, counters, keys, claims, dims, label_keys, node_classes, links;
 	unsigned int groups, rules, eligibles, namespaces;
 	bool selects_namespaces;
 };
@@ -181,7 +181,7 @@ static struct sizes measure(const struct place *p)
 	s.claims = p->claim_of.count;
 	s.dims = p->dims;
 	s.label_keys = p->label_keys.count;
-	s.signatures = p->signature_count;
+	s.node_classes = p->node_class_count;
 	s.groups = HASH_COUNT(p->groups);
 	s.rules = HASH_COUNT(p->rules);
 	s.eligibles = HASH_COUNT(p->eligibles);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is owed before anything is promised: rooms for pods that are on their way already, or should
- * be there. In this order, each where the one before left room, and within each by priority:
+ * Room for pods that will need a node anyway, reserved before a candidate is simulated. In this
+ * order, and within each group by priority:
  *
  *   pods of nodes in deletion that were not evicted yet
- *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - there); of a pod
- *   without owner nobody knows, and so one each. One of a node that was leaving, which is there
- *   again and unschedulable for ten seconds, stops all candidates, wherever the simulation would
- *   place it: the eviction is remembered for as long. Balloons, and pods that preemption took from
- *   nodes that stay, stop nothing
+ *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - present); one each
+ *   for pods without an owner. A replacement from a leaving node that has been unschedulable for ten
+ *   seconds stops all candidates, and its eviction is remembered as long. Balloons, and pods that
+ *   preemption took from nodes that stay, stop nothing
  *   pending pods, nominated ones to their node first
- *   placeholders of extra capacity, where they are, else elsewhere
+ *   placeholders of extra capacity, on their present node if possible
  *
- * DaemonSets' pods and images of static pods are owed nothing. How many are there is counted,
- * corrected, among the pods of the view that are not ending; upstream believes the owner's status.
+ * Pods of DaemonSets and mirror pods need no room. The corrected variant counts the replicas among
+ * the pods of the view that are not ending; upstream believes the owner's status.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,21 +32,18 @@ struct items {
 
 static void add_item(struct items *l, place_pod pod, place_node hint)
 {
-	if (l->count == l->room) {
-		l->room = l->room ? 2 * l->room : 64;
-		l->of = mem_realloc(l->of, l->room * sizeof(*l->of));
-	}
+	l->of = mem_grow(l->of, l->count, &l->room, sizeof(*l->of));
 	l->of[l->count++] = (struct drain_item){pod, hint, PLACE_NONE};
 }
 
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod)
 {
-	return pod < r->extra_count ? (enum drain_extra)r->extra[pod] : DRAIN_EXTRA_NONE;
+	return pod < r->extra_count ? r->extra[pod].kind : DRAIN_EXTRA_NONE;
 }
 
 uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod)
 {
-	return r->placeholder[pod];
+	return r->extra[pod].placeholder;
 }
 
 static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what, uint32_t number)
@@ -57,16 +53,15 @@ static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what
 	while (room <= pod)
 		room *= 2;
 	if (room > r->extra_count) {
-		r->extra = mem_realloc(r->extra, room);
-		memset(r->extra + r->extra_count, 0, room - r->extra_count);
-		r->placeholder = mem_realloc(r->placeholder, room * sizeof(*r->placeholder));
+		r->extra = mem_realloc(r->extra, room * sizeof(*r->extra));
+		memset(r->extra + r->extra_count, 0, (room - r->extra_count) * sizeof(*r->extra));
 		r->extra_count = room;
 	}
-	r->extra[pod] = (uint8_t)what;
-	r->placeholder[pod] = number;
+	r->extra[pod].kind = what;
+	r->extra[pod].placeholder = number;
 }
 
-/* A pod that the view does not have; the plan may tell of it, and so holds it. */
+/* Adds a pod that the view does not have; the plan holds it. */
 static place_pod add_extra(struct drain_run *r, const struct kube_pod *pod, enum drain_extra what,
 			   uint32_t number)
 {
@@ -85,12 +80,12 @@ static size_t schedule(struct drain_run *r, struct items *l)
 	const struct drain_schedule s = {.place = r->place, .order = r->config->order};
 	size_t placed = drain_schedule_pods(&s, l->of, l->count, NULL, NULL);
 
-	r->plan->owed.placed += placed;
+	r->plan->reserved.placed += placed;
 	free(l->of);
 	return placed;
 }
 
-/* Of a DaemonSet, or made by the kubelet itself of a file or an address. */
+/* Of a DaemonSet, or a static pod of the kubelet. */
 static bool is_bound_to_node(const struct kube_pod *pod)
 {
 	const char *source =
@@ -102,7 +97,7 @@ static bool is_bound_to_node(const struct kube_pod *pod)
 
 /* --- pods of nodes in deletion */
 
-/* Those that end already count as evicted, which the owner's replicas tell. */
+/* Ending pods count as evicted (collect_ending()). */
 static bool is_to_come(const struct drain_run *r, const struct kube_pod *pod)
 {
 	return kube_pod_is_active(pod) && !is_bound_to_node(pod) &&
@@ -128,7 +123,6 @@ static void take_from_node(struct drain_run *r, place_node n, struct items *l)
 	}
 }
 
-/* The list of pods of a node has no order of its own. */
 static int compare_items(const void *left, const void *right, void *place)
 {
 	const struct drain_item *a = left, *b = right;
@@ -147,7 +141,7 @@ static size_t place_deletions(struct drain_run *r)
 			take_from_node(r, n, &l);
 	if (l.count)
 		qsort_r(l.of, l.count, sizeof(*l.of), compare_items, r->place);
-	r->plan->owed.of_deletions = l.count;
+	r->plan->reserved.of_deletions = l.count;
 	return l.count - schedule(r, &l);
 }
 
@@ -157,13 +151,13 @@ struct owner {
 	UT_hash_handle hh;
 	const char *uid; /* key */
 	int64_t there; /* pods that are not ending */
-	int64_t missing; /* of them, as far as they were not placed; INT64_MAX: not known */
+	int64_t missing; /* replicas without room; INT64_MAX: not known */
 	bool waits; /* a replacement is unschedulable */
-	const struct kube_pod *pod; /* one of it */
+	const struct kube_pod *pod; /* one of its pods */
 	const struct kube_pod *drained; /* one that a drain evicted; NULL: none */
 };
 
-/* Upstream's status, else a count. */
+/* INT64_MAX: not known. */
 static int64_t missing_of(const struct drain_run *r, const struct owner *o)
 {
 	const struct owner_ref *ref = &o->pod->template->owner;
@@ -214,7 +208,7 @@ static void meet_owner(struct owner **owners, const struct kube_pod *pod, bool l
 		o->drained = pod;
 }
 
-/* Returns its owner; NULL: none that lost a pod. */
+/* Counts the pod and returns its owner; NULL: no owner that lost a pod. */
 static const struct owner *count_there(struct owner *owners, const struct kube_pod *pod)
 {
 	struct owner *o =
@@ -225,19 +219,12 @@ static const struct owner *count_there(struct owner *owners, const struct kube_p
 	return o;
 }
 
-/* Whether the pod came when that one left, or later. */
+/* Whether the pod is no older than the eviction. */
 static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
 {
 	int64_t left_ns = evicted->disruption_ns ? evicted->disruption_ns : evicted->created_ns;
 
 	return pod->created_ns >= left_ns;
-}
-
-/* A node to which pods moved is in use: its timer starts anew. Balloons use nothing. */
-static void note_arrival(struct drain_case *c, const struct owner *o, const struct kube_pod *pod)
-{
-	if (o && replaces(pod, o->pod) && pod->created_ns > c->arrival_ns && !slack_is_balloon(pod))
-		c->arrival_ns = pod->created_ns;
 }
 
 static void count_owners(const struct drain_run *r, struct owner *owners)
@@ -248,8 +235,12 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 	for (place_node n = 0; n < r->count && r->corrected; n++)
 		for (size_t i = 0; i < r->cases[n].pod_count; i++) {
 			const struct kube_pod *pod = r->cases[n].pods[i];
+			const struct owner *owner = count_there(owners, pod);
 
-			note_arrival(&r->cases[n], count_there(owners, pod), pod);
+			/* The timer of a node in use restarts. Balloons use nothing. */
+			if (owner && replaces(pod, owner->pod) && !slack_is_balloon(pod) &&
+			    pod->created_ns > r->cases[n].arrival_ns)
+				r->cases[n].arrival_ns = pod->created_ns;
 		}
 	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++)
 		count_there(owners, (const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i]);
@@ -257,19 +248,8 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 		o->missing = missing_of(r, o);
 }
 
-static void free_owners(struct owner *owners)
-{
-	struct owner *o = owners, *next;
-
-	HASH_CLEAR(hh, owners);
-	for (; o; o = next) {
-		next = o->hh.next;
-		free(o);
-	}
-}
-
-/* Whether one more of it is owed, which then is no more. */
-static bool is_owed(struct owner *owners, const struct kube_pod *pod)
+/* Whether the owner lacks one more replica; counts it. */
+static bool needs_room(struct owner *owners, const struct kube_pod *pod)
 {
 	struct owner *o = find_owner(owners, pod);
 
@@ -278,7 +258,7 @@ static bool is_owed(struct owner *owners, const struct kube_pod *pod)
 	return o->missing-- > 0;
 }
 
-/* Pods that end on nodes in deletion: in the simulation they still are where they are. */
+/* Pods that end on nodes in deletion, and are still there in the simulation. */
 static void collect_ending(const struct drain_run *r, struct items *l)
 {
 	for (place_node n = 0; n < r->count && r->corrected; n++) {
@@ -310,7 +290,7 @@ static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod
 static void count_waiting(struct drain_run *r, struct owner *owners)
 {
 	const struct cluster *cluster = r->in->view->cluster;
-	struct drain_owed *owed = &r->plan->owed;
+	struct drain_reserved *reserved = &r->plan->reserved;
 
 	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
 		const struct kube_pod *pod =
@@ -321,16 +301,16 @@ static void count_waiting(struct drain_run *r, struct owner *owners)
 		if (!o || !o->drained || !replaces(pod, o->drained))
 			continue;
 		o->waits = true;
-		if (owed->waiting++)
+		if (reserved->waiting++)
 			continue;
-		error_set(&owed->error,
+		error_set(&reserved->error,
 			  "pod %s/%s, which replaces an evicted one, has been unschedulable for "
 			  "%" PRId64 " s",
 			  pod->object.namespace, pod->object.name, since_ns / SECOND_NS);
 	}
 }
 
-/* As long as one waits, evictions of its owner are as recent as they can be. */
+/* Renews evictions of owners whose replacement waits. */
 static void keep_evictions(const struct drain_run *r, struct owner *owners)
 {
 	for (size_t i = 0; i < r->state->eviction_count; i++) {
@@ -346,7 +326,7 @@ static size_t place_evictions(struct drain_run *r)
 {
 	const struct drain_state *s = r->state;
 	struct items ending = {0}, l = {0};
-	struct owner *owners = NULL;
+	struct owner *owners = NULL, *o, *next;
 
 	collect_ending(r, &ending);
 	for (size_t i = 0; i < s->eviction_count; i++)
@@ -360,7 +340,7 @@ static size_t place_evictions(struct drain_run *r)
 		keep_evictions(r, owners);
 	}
 	for (size_t i = 0; i < ending.count; i++) {
-		if (!is_owed(owners, place_pod_record(r->place, ending.of[i].pod)))
+		if (!needs_room(owners, place_pod_record(r->place, ending.of[i].pod)))
 			continue;
 		place_take(r->place, ending.of[i].pod);
 		add_item(&l, ending.of[i].pod, PLACE_NONE);
@@ -368,12 +348,13 @@ static size_t place_evictions(struct drain_run *r)
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		const struct kube_pod *pod = s->evictions[i].pod;
 
-		if (!is_bound_to_node(pod) && is_owed(owners, pod))
+		if (!is_bound_to_node(pod) && needs_room(owners, pod))
 			add_item(&l, add_extra(r, pod, DRAIN_EXTRA_EVICTED, 0), PLACE_NONE);
 	}
 	free(ending.of);
-	free_owners(owners);
-	r->plan->owed.of_evictions = l.count;
+	HASH_RELEASE (owners, o, next)
+		free(o);
+	r->plan->reserved.of_evictions = l.count;
 	return l.count - schedule(r, &l);
 }
 
@@ -397,7 +378,7 @@ static void place_pending(struct drain_run *r)
 			 *pod->nominated_node ? place_find_node(r->place, pod->nominated_node)
 					      : PLACE_NONE);
 	}
-	r->plan->owed.pending = l.count;
+	r->plan->reserved.pending = l.count;
 	schedule(r, &l);
 }
 
@@ -412,7 +393,7 @@ static void place_placeholders(struct drain_run *r)
 		r->slack[i] = add_extra(r, slack->pod, DRAIN_EXTRA_PLACEHOLDER, (uint32_t)i);
 		add_item(&l, r->slack[i], place_find_node(r->place, slack->node));
 	}
-	r->plan->owed.placeholders = l.count;
+	r->plan->reserved.placeholders = l.count;
 	schedule(r, &l);
 }
 
@@ -424,17 +405,18 @@ bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count
 	       in->slack_holds(in->slack_context, r->place, r->slack, gone, count, why);
 }
 
-bool drain_place_owed(struct drain_run *r)
+bool drain_reserve(struct drain_run *r)
 {
-	struct drain_owed *owed = &r->plan->owed;
+	struct drain_reserved *reserved = &r->plan->reserved;
 
-	owed->unplaced = place_deletions(r);
-	owed->unplaced += place_evictions(r);
+	reserved->unplaced = place_deletions(r);
+	reserved->unplaced += place_evictions(r);
 	place_pending(r);
 	place_placeholders(r);
-	if (owed->unplaced)
-		error_set(&owed->error, "%zu %s of nodes in deletion, or evicted, %s nowhere",
-			  owed->unplaced, drain_plural((int64_t)owed->unplaced, "pod", "pods"),
-			  drain_plural((int64_t)owed->unplaced, "fits", "fit"));
-	return owed->unplaced + owed->waiting == 0;
+	if (reserved->unplaced)
+		error_set(&reserved->error, "%zu %s of nodes in deletion, or evicted, %s nowhere",
+			  reserved->unplaced,
+			  drain_plural((int64_t)reserved->unplaced, "pod", "pods"),
+			  drain_plural((int64_t)reserved->unplaced, "fits", "fit"));
+	return reserved->unplaced + reserved->waiting == 0;
 }
