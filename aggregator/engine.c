@@ -37,7 +37,7 @@
 #include "aggregator/planner/plan.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_informer.h"
@@ -193,7 +193,7 @@ static void on_published(void *ctx, int64_t now_ns)
 {
 	struct engine *e = ctx;
 
-	warmer_published(e->api_context.warmer, now_ns);
+	prefetcher_published(e->api_context.prefetcher, now_ns);
 	place_pool_tidy(e->api_context.places, now_ns);
 	place_pool_tidy(e->api_context.scheduler_places, now_ns);
 	quota_shelf_tidy(e->api_context.books, now_ns);
@@ -466,7 +466,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
-		.warmer = warmer_new(e->views),
+		.prefetcher = prefetcher_new(e->views),
 		.places = open_places(),
 		.scheduler_places = open_places(),
 		.books = quota_shelf_new(&config->quota),
@@ -497,7 +497,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc)
 		rc = planner_start(e->planner, reason);
 	if (!rc)
-		rc = warmer_start(e->api_context.warmer, reason);
+		rc = prefetcher_start(e->api_context.prefetcher, reason);
 	view_slot_on_refresh(e->views, on_view_wanted, e);
 	if (!rc)
 		rc = open_http(e, reason);
@@ -543,7 +543,7 @@ void engine_close(struct engine *e)
 	http_stop(e->http);
 	token_reviews_close(&e->token_reviews);
 	planner_stop(e->planner);
-	warmer_stop(e->api_context.warmer);
+	prefetcher_stop(e->api_context.prefetcher);
 	saver_finish(e->saver);
 	informer_stop(e->informer);
 	if (e->loop_open) {
@@ -561,7 +561,7 @@ void engine_close(struct engine *e)
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);
 	watcher_cache_free(e->api_context.watcher_cache);
-	warmer_free(e->api_context.warmer);
+	prefetcher_free(e->api_context.prefetcher);
 	planner_free(e->planner);
 	plan_slot_free(e->plans);
 	drain_log_free(e->decisions);

@@ -29,7 +29,7 @@ struct quota_shelf;
 struct slack_options;
 struct victim_log;
 struct waiting_pods;
-struct warmer;
+struct prefetcher;
 
 /* What handlers answer from; fixed after start, borrowed. */
 struct api_context {
@@ -42,7 +42,7 @@ struct api_context {
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
-	struct warmer *warmer; /* NULL: nothing is worked out before it is asked for */
+	struct prefetcher *prefetcher; /* NULL: nothing is worked out before it is asked for */
 	/*
 	 * Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL:
 	 * standalone.

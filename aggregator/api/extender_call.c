@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 

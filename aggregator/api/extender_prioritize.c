@@ -35,7 +35,7 @@
 
 #include "aggregator/api/extender_call.h"
 #include "aggregator/planner/plan.h"
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/node_limits.h"
 #include "aggregator/policy/place/place.h"
@@ -199,7 +199,7 @@ static int64_t *score_places(const struct extender_call *c)
 	bool *chosen = extender_call_chosen(c);
 	struct score_job job;
 
-	warmer_asked(c->ctx->warmer, c->now_ns);
+	prefetcher_asked(c->ctx->prefetcher, c->now_ns);
 	score_job_init(&job, &c->ask, chosen);
 	if (!is_settling(c, &job))
 		set_steps(c, &job, chosen, places);

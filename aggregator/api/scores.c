@@ -33,7 +33,7 @@
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/scores_request.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/textbuf.h"
@@ -375,7 +375,7 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
 		return;
 	}
-	warmer_asked(ctx->warmer, ctx->now_ns());
+	prefetcher_asked(ctx->prefetcher, ctx->now_ns());
 	reservations =
 		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
 	v = view_slot_take(ctx->views);

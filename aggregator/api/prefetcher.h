@@ -3,8 +3,8 @@
  * Works out what schedulers will ask of a view as soon as it is published, while they ask, so that
  * no question waits for it.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_WARMER_H
-#define EVENKEEL_AGGREGATOR_API_WARMER_H
+#ifndef EVENKEEL_AGGREGATOR_API_PREFETCHER_H
+#define EVENKEEL_AGGREGATOR_API_PREFETCHER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,21 +23,21 @@ const struct node_index *node_index_of(const struct view *v);
 /* As view_index(). */
 size_t node_index_find(const struct node_index *x, const char *name);
 
-struct warmer;
+struct prefetcher;
 
 /* Without its thread yet, and then nothing is warmed. The views are borrowed. */
-struct warmer *warmer_new(struct view_slot *views);
+struct prefetcher *prefetcher_new(struct view_slot *views);
 /* -EAGAIN with the reason: no thread. */
-int warmer_start(struct warmer *w, struct error *error);
+int prefetcher_start(struct prefetcher *w, struct error *error);
 /* Ends the thread behind what is due. NULL is allowed, as in all below. */
-void warmer_stop(struct warmer *w);
-void warmer_free(struct warmer *w); /* stopped */
+void prefetcher_stop(struct prefetcher *w);
+void prefetcher_free(struct prefetcher *w); /* stopped */
 /* Any thread: nodes were scored. */
-void warmer_asked(struct warmer *w, int64_t now_ns);
+void prefetcher_asked(struct prefetcher *w, int64_t now_ns);
 /*
  * There is a newer view. Warms it, on the thread, if nodes were scored within the last minute.
  * Never waits for that.
  */
-void warmer_published(struct warmer *w, int64_t now_ns);
+void prefetcher_published(struct prefetcher *w, int64_t now_ns);
 
 #endif

@@ -5,8 +5,8 @@
  * scheduler that asks now and then every question would be the first: it would read pages that no
  * cache of the processor has yet. Here a thread asks first:
  *
- *     loop thread: view published --> warmer_published() --> thread: score rows, names of nodes
- *     HTTP thread: question ------> warmer_asked()           (what is made already costs a look)
+ *     loop thread: view published --> prefetcher_published() --> thread: score rows, names of nodes
+ *     HTTP thread: question ------> prefetcher_asked()           (what is made already costs a look)
  *
  * A question that comes meanwhile waits for the thread rather than do the work twice, so the thread
  * is no nicer than who answers. Nobody asks, nothing is made: a minute behind the last question it
@@ -14,7 +14,7 @@
  *
  * Nothing can fail but the start of the thread. At shutdown a turn that is due is still made.
  */
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -133,7 +133,7 @@ size_t node_index_find(const struct node_index *x, const char *name)
 
 #define INTEREST_NS (60 * NS_PER_SEC)
 
-struct warmer {
+struct prefetcher {
 	/* fixed after start */
 	struct view_slot *views; /* borrowed */
 	pthread_t thread;
@@ -148,9 +148,9 @@ struct warmer {
 	bool due, stop;
 };
 
-struct warmer *warmer_new(struct view_slot *views)
+struct prefetcher *prefetcher_new(struct view_slot *views)
 {
-	struct warmer *w = mem_zalloc(1, sizeof(*w));
+	struct prefetcher *w = mem_zalloc(1, sizeof(*w));
 
 	w->views = views;
 	pthread_mutex_init(&w->lock, NULL);
@@ -168,7 +168,7 @@ static void warm(struct view_slot *views)
 }
 
 /* Until there is something to do. False: it stops. */
-static bool wait(struct warmer *w)
+static bool wait(struct prefetcher *w)
 {
 	bool due;
 
@@ -183,14 +183,14 @@ static bool wait(struct warmer *w)
 
 static void *run(void *arg)
 {
-	struct warmer *w = arg;
+	struct prefetcher *w = arg;
 
 	while (wait(w))
 		warm(w->views);
 	return NULL;
 }
 
-int warmer_start(struct warmer *w, struct error *error)
+int prefetcher_start(struct prefetcher *w, struct error *error)
 {
 	int rc = thread_start(&w->thread, 0, run, w);
 
@@ -202,7 +202,7 @@ int warmer_start(struct warmer *w, struct error *error)
 	return 0;
 }
 
-void warmer_stop(struct warmer *w)
+void prefetcher_stop(struct prefetcher *w)
 {
 	if (!w || !w->started)
 		return;
@@ -214,7 +214,7 @@ void warmer_stop(struct warmer *w)
 	w->started = false;
 }
 
-void warmer_free(struct warmer *w)
+void prefetcher_free(struct prefetcher *w)
 {
 	if (!w)
 		return;
@@ -223,20 +223,20 @@ void warmer_free(struct warmer *w)
 	free(w);
 }
 
-void warmer_asked(struct warmer *w, int64_t now_ns)
+void prefetcher_asked(struct prefetcher *w, int64_t now_ns)
 {
 	if (w)
 		atomic_store_explicit(&w->asked_ns, now_ns, memory_order_relaxed);
 }
 
-static bool is_asked(struct warmer *w, int64_t now_ns)
+static bool is_asked(struct prefetcher *w, int64_t now_ns)
 {
 	int64_t asked_ns = atomic_load_explicit(&w->asked_ns, memory_order_relaxed);
 
 	return now_ns - asked_ns <= INTEREST_NS;
 }
 
-void warmer_published(struct warmer *w, int64_t now_ns)
+void prefetcher_published(struct prefetcher *w, int64_t now_ns)
 {
 	if (!w || !is_asked(w, now_ns))
 		return;
