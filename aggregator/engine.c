@@ -33,7 +33,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/api/quota_scene.h"
 #include "aggregator/api/waiting_pods.h"
@@ -194,8 +194,8 @@ static void on_published(void *ctx, int64_t now_ns)
 	struct engine *e = ctx;
 
 	prefetcher_published(e->api_context.prefetcher, now_ns);
-	place_pool_tidy(e->api_context.places, now_ns);
-	place_pool_tidy(e->api_context.scheduler_places, now_ns);
+	place_cache_tidy(e->api_context.places, now_ns);
+	place_cache_tidy(e->api_context.scheduler_places, now_ns);
 	quota_shelf_tidy(e->api_context.books, now_ns);
 }
 
@@ -406,12 +406,12 @@ static int open_informer(struct engine *e, struct error *reason)
 	return rc;
 }
 
-static struct place_pool *open_places(void)
+static struct place_cache *open_places(void)
 {
 	struct place_options o;
 
 	place_options_default(&o);
-	return place_pool_new(&o);
+	return place_cache_new(&o);
 }
 
 static int open_http(struct engine *e, struct error *reason)
@@ -555,8 +555,8 @@ void engine_close(struct engine *e)
 	saver_free(e->saver);
 	informer_free(e->informer);
 	ingest_close(e->ingest);
-	place_pool_free(e->api_context.places);
-	place_pool_free(e->api_context.scheduler_places);
+	place_cache_free(e->api_context.places);
+	place_cache_free(e->api_context.scheduler_places);
 	quota_shelf_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);

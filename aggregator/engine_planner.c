@@ -26,7 +26,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -158,7 +158,7 @@ static void turn(struct planner *p)
 {
 	struct view *v = view_slot_take(p->config.views);
 
-	if (place_pool_can_answer(v, NULL))
+	if (place_cache_can_answer(v, NULL))
 		plan(p, v);
 	view_drop(v);
 }

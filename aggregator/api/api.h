@@ -20,7 +20,7 @@ struct drain_log;
 struct drain_setup;
 struct extender_options;
 struct reservations;
-struct place_pool;
+struct place_cache;
 struct plan_memory;
 struct plan_slot;
 struct preempt_options;
@@ -49,8 +49,8 @@ struct api_context {
 	 */
 	const char *kubernetes_mode;
 	struct reservations *reservations; /* NULL: nothing is reserved (offline) */
-	struct place_pool *places; /* placement cores to ask, .. */
-	struct place_pool *scheduler_places; /* .. and those of requests of schedulers */
+	struct place_cache *places; /* placement cores to ask, .. */
+	struct place_cache *scheduler_places; /* .. and those of requests of schedulers */
 	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;

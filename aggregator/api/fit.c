@@ -25,7 +25,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
@@ -144,7 +144,7 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 				       ? reservations_take(ctx->reservations, ctx->now_ns())
 				       : NULL;
 		v = view_slot_take(ctx->views);
-		if (place_pool_can_answer(v, &error))
+		if (place_cache_can_answer(v, &error))
 			answer(ctx, reservations, v, &request, rs);
 		else
 			api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core is of the pool, and given back as it is: the next who takes it brings it up to the view
+ * The core is of the cache, and given back as it is: the next who takes it brings it up to the view
  * of then.
  */
 #include "aggregator/api/fit_ask.h"
@@ -107,12 +107,12 @@ enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct err
 
 /* --- asking */
 
-void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
+void fit_ask_open(struct fit_ask *a, struct place_cache *cache, struct view *v,
 		  const struct reservations_copy *reservations, const struct kube_pod *pod,
 		  int64_t now_ns)
 {
-	a->pool = pool;
-	a->place = place_pool_take(pool, v, now_ns);
+	a->cache = cache;
+	a->place = place_cache_take(cache, v, now_ns);
 	reserved_pods_put(a->place, v, reservations, reserved_uid(v, reservations, pod), &a->mark);
 	take_itself(a->place, pod);
 	a->pod = place_add_pod(a->place, pod);
@@ -123,7 +123,7 @@ void fit_ask_close(struct fit_ask *a)
 {
 	free(a->nominated);
 	place_revert(a->place, a->mark);
-	place_pool_give(a->pool, a->place);
+	place_cache_give(a->cache, a->place);
 }
 
 void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
@@ -164,20 +164,20 @@ static char *read_pod(struct scores_fit *f, const cJSON *pod)
 	return text;
 }
 
-struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+struct scores_fit *scores_fit_open(struct place_cache *cache, struct view *v,
 				   const struct reservations_copy *reservations, const cJSON *pod,
 				   int64_t now_ns)
 {
 	struct error error;
 	struct scores_fit *f;
 
-	if (!place_pool_can_answer(v, &error))
+	if (!place_cache_can_answer(v, &error))
 		return NULL;
 	f = mem_zalloc(1, sizeof(*f));
 	f->node_count = v->node_count;
 	f->unreadable = read_pod(f, pod);
 	if (!f->unreadable)
-		fit_ask_open(&f->ask, pool, v, reservations, f->pod, now_ns);
+		fit_ask_open(&f->ask, cache, v, reservations, f->pod, now_ns);
 	return f;
 }
 

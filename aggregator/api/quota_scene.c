@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -303,7 +303,7 @@ bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs
 {
 	struct error error;
 
-	if (place_pool_can_answer(s->view, &error))
+	if (place_cache_can_answer(s->view, &error))
 		return true;
 	return api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 }
@@ -387,10 +387,10 @@ static void read_log(struct quota_search *q)
 }
 
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       struct place_pool *pool, const struct quota_scene *s,
+		       struct place_cache *cache, const struct quota_scene *s,
 		       const struct kube_pod *pod, bool never)
 {
-	*q = (struct quota_search){.ctx = ctx, .pool = pool};
+	*q = (struct quota_search){.ctx = ctx, .cache = cache};
 	if (ctx->preempt)
 		q->options = *ctx->preempt;
 	else
@@ -403,7 +403,7 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 				      .reservations = s->reservations,
 				      .now_ns = ctx->now_ns()};
 	read_log(q);
-	q->place = place_pool_take(pool, s->view, q->ask.now_ns);
+	q->place = place_cache_take(cache, s->view, q->ask.now_ns);
 	q->unseen =
 		reserved_pods_put(q->place, s->view, s->reservations, pod->object.uid, &q->mark);
 	q->index = preempt_of(s->view);
@@ -412,7 +412,7 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 void quota_search_close(struct quota_search *q)
 {
 	place_revert(q->place, q->mark);
-	place_pool_give(q->pool, q->place);
+	place_cache_give(q->cache, q->place);
 	free(q->past);
 	free(q->told);
 	free((void *)q->in_flight);

@@ -102,8 +102,8 @@ const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
 
 struct quota_search {
 	const struct api_context *ctx; /* borrowed, as is */
-	struct place_pool *pool;
-	struct place *place; /* taken of the pool; what is reserved on nodes is there */
+	struct place_cache *cache;
+	struct place *place; /* taken from the cache; what is reserved on nodes is there */
 	place_mark mark; /* before that */
 	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
 	const struct preempt *index; /* kept with the view */
@@ -121,7 +121,7 @@ struct quota_search {
  * back.
  */
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       struct place_pool *pool, const struct quota_scene *s,
+		       struct place_cache *cache, const struct quota_scene *s,
 		       const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);
 

@@ -67,7 +67,7 @@ struct plan_result *plan_slot_take(struct plan_slot *s);
 
 /* What a step is given beside its state. */
 struct plan_input {
-	struct view *view; /* borrowed; nodes and pods must be known (place_pool_can_answer()) */
+	struct view *view; /* borrowed; nodes and pods must be known (place_cache_can_answer()) */
 	int64_t now_ns;
 	/* Whether it must come to an end now; NULL: never. Asked by whatever may take long. */
 	bool (*out_of_time)(void *ctx);

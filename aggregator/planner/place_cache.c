@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few slots under one lock. The lock is held for choosing a slot only: a core is built, brought
+ * A few entries under one lock. The lock is held for choosing a slot only: a core is built, brought
  * up to date and asked by the one who took it. The core that was taken last is taken first, so that
  * it has the least to catch up with, and the second is only built when two ask at once. Whoever
  * comes third waits; answers take milliseconds.
  *
- * Nothing can fail. At shutdown nobody asks any more, and place_pool_free() finds all cores given
+ * Nothing can fail. At shutdown nobody asks any more, and place_cache_free() finds all cores given
  * back.
  */
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -24,50 +24,50 @@
 
 #define IDLE_NS (600 * NS_PER_SEC)
 
-struct slot {
+struct cached {
 	struct place *place; /* owned; NULL: none, or it is being built */
 	bool taken;
 	int64_t taken_ns; /* when it was taken last */
 };
 
-struct place_pool {
+struct place_cache {
 	struct place_options options; /* fixed after start */
 	pthread_mutex_t lock;
 	pthread_cond_t given;
 	/* under lock */
-	struct slot slots[PLACE_POOL_MAX];
+	struct cached entries[PLACE_CACHE_MAX];
 };
 
-struct place_pool *place_pool_new(const struct place_options *o)
+struct place_cache *place_cache_new(const struct place_options *o)
 {
-	struct place_pool *pool = mem_zalloc(1, sizeof(*pool));
+	struct place_cache *cache = mem_zalloc(1, sizeof(*cache));
 
-	pool->options = *o;
-	pthread_mutex_init(&pool->lock, NULL);
-	pthread_cond_init(&pool->given, NULL);
-	return pool;
+	cache->options = *o;
+	pthread_mutex_init(&cache->lock, NULL);
+	pthread_cond_init(&cache->given, NULL);
+	return cache;
 }
 
-void place_pool_free(struct place_pool *pool)
+void place_cache_free(struct place_cache *cache)
 {
-	if (!pool)
+	if (!cache)
 		return;
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++) {
-		assert(!pool->slots[i].taken);
-		place_free(pool->slots[i].place);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
+		assert(!cache->entries[i].taken);
+		place_free(cache->entries[i].place);
 	}
-	pthread_cond_destroy(&pool->given);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
+	pthread_cond_destroy(&cache->given);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
 }
 
 /* Under lock. The one that was taken last, of those that are free; NULL: none is. */
-static struct slot *find_free(struct place_pool *pool)
+static struct cached *find_free(struct place_cache *cache)
 {
-	struct slot *best = NULL;
+	struct cached *best = NULL;
 
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++) {
-		struct slot *s = &pool->slots[i];
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
+		struct cached *s = &cache->entries[i];
 
 		if (!s->taken && (!best || (s->place && !best->place) ||
 				  (s->place && s->taken_ns > best->taken_ns)))
@@ -92,70 +92,70 @@ static struct place *build_default(struct view *v, int64_t now_ns)
 	return build(&o, v, now_ns);
 }
 
-struct place *place_pool_take(struct place_pool *pool, struct view *v, int64_t now_ns)
+struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns)
 {
 	struct place *p;
-	struct slot *s;
+	struct cached *s;
 
-	if (!pool)
+	if (!cache)
 		return build_default(v, now_ns);
-	place_pool_tidy(pool, now_ns);
-	pthread_mutex_lock(&pool->lock);
-	for (s = find_free(pool); !s; s = find_free(pool))
-		pthread_cond_wait(&pool->given, &pool->lock);
+	place_cache_tidy(cache, now_ns);
+	pthread_mutex_lock(&cache->lock);
+	for (s = find_free(cache); !s; s = find_free(cache))
+		pthread_cond_wait(&cache->given, &cache->lock);
 	s->taken = true;
 	s->taken_ns = now_ns;
 	p = s->place;
-	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&cache->lock);
 	if (p) {
 		place_update(p, v, now_ns);
 		return p;
 	}
-	p = build(&pool->options, v, now_ns);
-	pthread_mutex_lock(&pool->lock);
+	p = build(&cache->options, v, now_ns);
+	pthread_mutex_lock(&cache->lock);
 	s->place = p;
-	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&cache->lock);
 	return p;
 }
 
-void place_pool_give(struct place_pool *pool, struct place *p)
+void place_cache_give(struct place_cache *cache, struct place *p)
 {
 	size_t i = 0;
 
-	if (!pool) {
+	if (!cache) {
 		place_free(p);
 		return;
 	}
-	pthread_mutex_lock(&pool->lock);
-	while (i < PLACE_POOL_MAX && !(pool->slots[i].taken && pool->slots[i].place == p))
+	pthread_mutex_lock(&cache->lock);
+	while (i < PLACE_CACHE_MAX && !(cache->entries[i].taken && cache->entries[i].place == p))
 		i++;
-	assert(i < PLACE_POOL_MAX);
-	pool->slots[i].taken = false;
-	pthread_cond_signal(&pool->given);
-	pthread_mutex_unlock(&pool->lock);
+	assert(i < PLACE_CACHE_MAX);
+	cache->entries[i].taken = false;
+	pthread_cond_signal(&cache->given);
+	pthread_mutex_unlock(&cache->lock);
 }
 
-void place_pool_tidy(struct place_pool *pool, int64_t now_ns)
+void place_cache_tidy(struct place_cache *cache, int64_t now_ns)
 {
-	struct place *idle[PLACE_POOL_MAX] = {NULL};
+	struct place *idle[PLACE_CACHE_MAX] = {NULL};
 
-	if (!pool)
+	if (!cache)
 		return;
-	pthread_mutex_lock(&pool->lock);
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++) {
-		struct slot *s = &pool->slots[i];
+	pthread_mutex_lock(&cache->lock);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
+		struct cached *s = &cache->entries[i];
 
 		if (s->taken || now_ns - s->taken_ns <= IDLE_NS)
 			continue;
 		idle[i] = s->place;
 		s->place = NULL;
 	}
-	pthread_mutex_unlock(&pool->lock);
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++)
+	pthread_mutex_unlock(&cache->lock);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++)
 		place_free(idle[i]);
 }
 
-bool place_pool_can_answer(const struct view *v, struct error *error)
+bool place_cache_can_answer(const struct view *v, struct error *error)
 {
 	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
 

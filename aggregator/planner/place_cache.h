@@ -6,36 +6,36 @@
  * that is being asked and changed belongs to one thread. So there are a few, each taken whole and
  * given back.
  */
-#ifndef EVENKEEL_AGGREGATOR_PLANNER_PLACE_POOL_H
-#define EVENKEEL_AGGREGATOR_PLANNER_PLACE_POOL_H
+#ifndef EVENKEEL_AGGREGATOR_PLANNER_PLACE_CACHE_H
+#define EVENKEEL_AGGREGATOR_PLANNER_PLACE_CACHE_H
 
 #include "aggregator/policy/place/place.h"
 #include "aggregator/state/reservations.h"
 
-enum { PLACE_POOL_MAX = 2 };
+enum { PLACE_CACHE_MAX = 2 };
 
 /*
  * Whether nodes and pods of the cluster are known; else no core would tell the truth, and the reason
  * says what is missing.
  */
-bool place_pool_can_answer(const struct view *v, struct error *error);
+bool place_cache_can_answer(const struct view *v, struct error *error);
 
-struct place_pool;
-struct place_pool *place_pool_new(const struct place_options *o); /* now_ns does not matter */
-void place_pool_free(struct place_pool *pool); /* NULL is allowed; all are given back */
+struct place_cache;
+struct place_cache *place_cache_new(const struct place_options *o); /* now_ns does not matter */
+void place_cache_free(struct place_cache *cache); /* NULL is allowed; all are given back */
 /*
- * A core that is as a new one of the view, and the caller's alone until place_pool_give(). Waits
- * while PLACE_POOL_MAX are taken. What the caller changes needs not be undone. None is built before
+ * A core that is as a new one of the view, and the caller's alone until place_cache_give(). Waits
+ * while PLACE_CACHE_MAX are taken. What the caller changes needs not be undone. None is built before
  * the first is asked for, and one that nobody took for ten minutes is let go at the next call.
- * Without a pool (NULL) one is built with the default options, and freed when it is given back.
+ * Without a cache (NULL) one is built with the default options, and freed when it is given back.
  */
-struct place *place_pool_take(struct place_pool *pool, struct view *v, int64_t now_ns);
-void place_pool_give(struct place_pool *pool, struct place *p);
+struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns);
+void place_cache_give(struct place_cache *cache, struct place *p);
 /*
  * Lets go of those that nobody took for ten minutes: each holds the view it was brought up to.
  * Never waits for a core. NULL is allowed.
  */
-void place_pool_tidy(struct place_pool *pool, int64_t now_ns);
+void place_cache_tidy(struct place_cache *cache, int64_t now_ns);
 
 /*
  * What the ledger has charged to nodes is no room, although no view shows who has it. Puts the pods
