@@ -35,7 +35,7 @@
 
 #include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/api/prefetcher.h"
 #include "aggregator/edge/http/http.h"
@@ -196,7 +196,7 @@ static void on_published(void *ctx, int64_t now_ns)
 	prefetcher_published(e->api_context.prefetcher, now_ns);
 	place_cache_tidy(e->api_context.places, now_ns);
 	place_cache_tidy(e->api_context.scheduler_places, now_ns);
-	quota_shelf_tidy(e->api_context.books, now_ns);
+	quota_book_cache_tidy(e->api_context.books, now_ns);
 }
 
 static void on_frames(uv_poll_t *poll, int status, int events)
@@ -469,7 +469,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.prefetcher = prefetcher_new(e->views),
 		.places = open_places(),
 		.scheduler_places = open_places(),
-		.books = quota_shelf_new(&config->quota),
+		.books = quota_book_cache_new(&config->quota),
 		.reservations = e->reservations,
 		.extender = &config->extender,
 		.quota = &config->quota,
@@ -557,7 +557,7 @@ void engine_close(struct engine *e)
 	ingest_close(e->ingest);
 	place_cache_free(e->api_context.places);
 	place_cache_free(e->api_context.scheduler_places);
-	quota_shelf_free(e->api_context.books);
+	quota_book_cache_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);
 	watcher_cache_free(e->api_context.watcher_cache);

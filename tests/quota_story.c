@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "aggregator/planner/place_cache.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
@@ -292,7 +292,7 @@ void quota_story_open(struct quota_story *s, uint64_t seed)
 	place_options_default(&place);
 	s->api.ctx.places = s->api.ctx.scheduler_places = place_cache_new(&place);
 	quota_options_default(&s->options);
-	s->api.ctx.books = quota_shelf_new(&s->options);
+	s->api.ctx.books = quota_book_cache_new(&s->options);
 	s->model = model_new();
 	s->join = join_new();
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
@@ -309,7 +309,7 @@ void quota_story_close(struct quota_story *s)
 	model_watch_pods(s->model, NULL);
 	join_free(s->join);
 	model_free(s->model);
-	quota_shelf_free(s->api.ctx.books);
+	quota_book_cache_free(s->api.ctx.books);
 	place_cache_free(s->api.ctx.places);
 	api_fixture_close(&s->api);
 }

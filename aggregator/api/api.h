@@ -25,7 +25,7 @@ struct plan_memory;
 struct plan_slot;
 struct preempt_options;
 struct quota_options;
-struct quota_shelf;
+struct quota_book_cache;
 struct slack_options;
 struct victim_log;
 struct waiting_pods;
@@ -51,7 +51,7 @@ struct api_context {
 	struct reservations *reservations; /* NULL: nothing is reserved (offline) */
 	struct place_cache *places; /* placement cores to ask, .. */
 	struct place_cache *scheduler_places; /* .. and those of requests of schedulers */
-	struct quota_shelf *books; /* of quotas; NULL: each answer makes its own */
+	struct quota_book_cache *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
 	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */

@@ -40,7 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -239,13 +239,13 @@ static bool is_admitted(struct sieve *s)
 {
 	const struct extender_call *call = s->call;
 	struct quota_verdict verdict;
-	struct quota_scene scene;
+	struct quota_session session;
 	struct quota_ask ask;
 
 	s->gate = (struct gate_answer){0};
-	quota_scene_of(&scene, call->ctx, call->reservations, call->view);
-	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
-	quota_admit(scene.book, &ask, &verdict);
+	quota_session_of(&session, call->ctx, call->reservations, call->view);
+	ask = quota_session_ask(&session, call->pod, is_bound(call) ? call->pod : NULL);
+	quota_admit(session.book, &ask, &verdict);
 	if (call->ctx->counters)
 		s->gate.counter = &call->ctx->counters->quota.gates[verdict.gate];
 	if (!verdict.admitted) {
@@ -253,7 +253,7 @@ static bool is_admitted(struct sieve *s)
 			 quota_gate_name(verdict.gate), verdict.error.text);
 		s->gate.unresolvable = verdict.gate == QUOTA_NEVER;
 	}
-	quota_scene_close(&scene);
+	quota_session_close(&session);
 	return verdict.admitted;
 }
 

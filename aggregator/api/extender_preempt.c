@@ -40,7 +40,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/extender_json.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/model/object.h"
 #include "aggregator/policy/expected_use.h"
@@ -61,7 +61,7 @@ struct preempting {
 	const struct extender_victims_map *offered; /* of the question */
 	struct view *view; /* held, as is; of the last look */
 	struct reservations_copy *reservations;
-	struct quota_scene scene;
+	struct quota_session session;
 	bool confirmed; /* the scheduler's choice, since the cluster is not known */
 	struct victim_answer told; /* before, owned; count 0: nothing */
 	size_t count; /* 1 at most, but where the scheduler's choice is confirmed */
@@ -142,7 +142,7 @@ static const struct kube_pod *find_victim(const struct view *v, const struct vic
 static bool is_going(const struct preempting *p)
 {
 	for (size_t i = 0; i < p->told.count; i++) {
-		const struct kube_pod *pod = find_victim(p->scene.view, &p->told.of[i]);
+		const struct kube_pod *pod = find_victim(p->session.view, &p->told.of[i]);
 
 		if (pod && pod->deletion_ns)
 			return true;
@@ -159,14 +159,14 @@ static void repeat(struct preempting *p)
 	victim_log_renew(p->ctx->victims, p->pod->object.uid, p->ctx->now_ns());
 	v = add_node(p, p->told.of[0].node, p->told.count);
 	for (size_t i = 0; i < p->told.count; i++)
-		if (find_victim(p->scene.view, &p->told.of[i]))
+		if (find_victim(p->session.view, &p->told.of[i]))
 			v->pods[v->count++].uid = p->told.of[i].uid;
 }
 
 static bool is_there(const struct preempting *p)
 {
 	for (size_t i = 0; i < p->told.count; i++)
-		if (find_victim(p->scene.view, &p->told.of[i]))
+		if (find_victim(p->session.view, &p->told.of[i]))
 			return true;
 	return false;
 }
@@ -257,18 +257,18 @@ static void find(struct quota_search *q, const struct preempting *p,
 		if (strcmp(offers[i].node, told.node) == 0)
 			told = offers[i];
 	if (flies || gone || told.uids) {
-		preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, &told,
-				     1, out);
+		preempt_for_extender(q->index, q->place, p->session.book, &q->options, &q->ask,
+				     &told, 1, out);
 		if (out->count || flies || (gone && out->room))
 			return;
 		preempt_answer_fini(out);
 	}
-	preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, offers, count,
-			     out);
+	preempt_for_extender(q->index, q->place, p->session.book, &q->options, &q->ask, offers,
+			     count, out);
 }
 
 /*
- * Uids of the answer are those of the view, which the scene holds. False: it is to be asked again.
+ * Uids of the answer are those of the view, which the session holds. False: it is to be asked again.
  */
 static bool search_once(struct preempting *p, const struct preempt_offer *offers)
 {
@@ -280,7 +280,7 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 
 	for (size_t i = 0; i < p->told.count; i++)
 		uids[i] = p->told.of[i].uid;
-	quota_search_open(&q, p->ctx, p->ctx->scheduler_places, &p->scene, p->pod, false);
+	quota_search_open(&q, p->ctx, p->ctx->scheduler_places, &p->session, p->pod, false);
 	q.ask.preferred = uids;
 	q.ask.preferred_count = p->told.count;
 	find(&q, p, offers, &found);
@@ -307,19 +307,19 @@ bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *p
 	bool any;
 
 	extender_call_open_again(&call, ctx, pod, nodes);
-	quota_scene_of(&p.scene, ctx, call.reservations, call.view);
+	quota_session_of(&p.session, ctx, call.reservations, call.view);
 	offers = mem_zalloc(call.args.count + 1, sizeof(*offers));
 	for (size_t i = 0; i < call.args.count; i++)
 		offers[i].node = call.args.nodes[i].name;
-	quota_search_open(&q, ctx, ctx->places, &p.scene, pod, false);
-	preempt_for_extender(q.index, q.place, p.scene.book, &q.options, &q.ask, offers,
+	quota_search_open(&q, ctx, ctx->places, &p.session, pod, false);
+	preempt_for_extender(q.index, q.place, p.session.book, &q.options, &q.ask, offers,
 			     call.args.count, &found);
 	any = found.count > 0;
 	*retry_ns = found.retry_ns;
 	preempt_answer_fini(&found);
 	quota_search_close(&q);
 	free(offers);
-	quota_scene_close(&p.scene);
+	quota_session_close(&p.session);
 	extender_call_close_again(&call);
 	return any;
 }
@@ -368,7 +368,7 @@ static void count_answer(const struct preempting *p, bool repeated)
  */
 static void reserve(const struct preempting *p)
 {
-	const struct score_owner owner = expected_use_of_pods_owner(p->scene.view, p->pod);
+	const struct score_owner owner = expected_use_of_pods_owner(p->session.view, p->pod);
 	struct expected_use expected;
 	struct score_args usual;
 	struct reservation entry = {
@@ -394,7 +394,7 @@ static void reserve(const struct preempting *p)
 /* That it found nobody is remembered, and tried again. */
 static void remember_vain(const struct preempting *p)
 {
-	const struct view *v = p->scene.view;
+	const struct view *v = p->session.view;
 	struct extender_nodes *nodes = extender_nodes_new(v);
 
 	for (size_t i = 0; i < p->offered->count; i++) {
@@ -409,8 +409,8 @@ static void remember_vain(const struct preempting *p)
 
 static void decide(struct preempting *p)
 {
-	p->confirmed =
-		!view_knows(p->scene.view, OBJECT_NODE) || !view_knows(p->scene.view, OBJECT_POD);
+	p->confirmed = !view_knows(p->session.view, OBJECT_NODE) ||
+		       !view_knows(p->session.view, OBJECT_POD);
 	if (p->confirmed)
 		confirm(p);
 	else if (recall(p))
@@ -440,14 +440,14 @@ static bool look(struct preempting *p, struct api_response *rs)
 	p->view = view_slot_take(p->ctx->views);
 	if (!extender_knows_cluster(p->view, rs))
 		return false;
-	quota_scene_of(&p->scene, p->ctx, p->reservations, p->view);
+	quota_session_of(&p->session, p->ctx, p->reservations, p->view);
 	decide(p);
 	return true;
 }
 
 static void look_away(struct preempting *p)
 {
-	quota_scene_close(&p->scene);
+	quota_session_close(&p->session);
 	view_drop(p->view);
 	reservations_copy_drop(p->reservations);
 }

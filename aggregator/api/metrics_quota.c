@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "aggregator/api/metrics.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 
 enum { QUOTAS_MOST = 1000, OTHERS_MOST = 8 };
 
@@ -139,17 +139,17 @@ static size_t count_left_out(const struct told *t)
 	return (quotas > QUOTAS_MOST ? quotas - QUOTAS_MOST : 0) + hidden;
 }
 
-static void write_quotas(struct buf *out, const struct quota_scene *scene)
+static void write_quotas(struct buf *out, const struct quota_session *session)
 {
-	struct told t = {.book = scene->book};
+	struct told t = {.book = session->book};
 
-	quota_balances_of(scene->book, &t.balances);
+	quota_balances_of(session->book, &t.balances);
 	choose_rows(&t);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
 	write_starved(out, &t);
 	metrics_write_one(out, "evenkeel_quotas", "Namespaces with a quota.",
-			  (double)quota_book_count(scene->book));
+			  (double)quota_book_count(session->book));
 	metrics_write_one(out, "evenkeel_quotas_left_out",
 			  "Quotas and resources beyond those that have series.",
 			  (double)count_left_out(&t));
@@ -184,13 +184,13 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
 {
-	struct quota_scene scene;
+	struct quota_session session;
 
 	if (ctx->reservations)
 		write_counters(out, &ctx->counters->quota);
-	if (!quota_scene_open(&scene, ctx, NULL, NULL))
+	if (!quota_session_open(&session, ctx, NULL, NULL))
 		return;
-	if (scene.view->cluster)
-		write_quotas(out, &scene);
-	quota_scene_close(&scene);
+	if (session.view->cluster)
+		write_quotas(out, &session);
+	quota_session_close(&session);
 }

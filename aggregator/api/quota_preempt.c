@@ -33,7 +33,7 @@
 #include "aggregator/api/list.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/quota_json.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
@@ -127,19 +127,19 @@ struct wishes {
 	const char *pdb; /* NULL: as the server was told */
 };
 
-static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_scene *s,
+static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_session *s,
 			const struct kube_pod *pod, const struct quota_search *q)
 {
 	list_answer_open(rs, w, "QuotaPreemption", q->ask.now_ns);
-	quota_scene_write_head(s, w, "gap");
+	quota_session_write_head(s, w, "gap");
 	if (q->unseen)
 		jsonw_key_int(w, "unseenPods", (int64_t)q->unseen);
 	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
 	quota_json_write_pod(w, pod);
 }
 
-static void search(struct quota_search *q, const struct quota_scene *s, const struct pod_body *body,
-		   struct api_response *rs)
+static void search(struct quota_search *q, const struct quota_session *s,
+		   const struct pod_body *body, struct api_response *rs)
 {
 	struct preempt_plan plan;
 	struct jsonw w;
@@ -171,11 +171,11 @@ static bool choose_node(struct quota_search *q, const char *name, bool **allowed
 	return true;
 }
 
-static void answer(const struct api_context *ctx, const struct quota_scene *s,
+static void answer(const struct api_context *ctx, const struct quota_session *s,
 		   const struct pod_body *body, const struct wishes *wishes,
 		   struct api_response *rs)
 {
-	const struct kube_pod *bound = quota_scene_find_bound(s, body->pod);
+	const struct kube_pod *bound = quota_session_find_bound(s, body->pod);
 	struct quota_search q;
 	bool *allowed;
 
@@ -206,14 +206,14 @@ static bool read_wishes(const struct pod_body *body, struct wishes *wishes, stru
 void api_quotas_preempt(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
-	struct quota_scene scene;
+	struct quota_session session;
 	struct wishes wishes;
 	struct pod_body body;
 
-	if (!quota_scene_read(&scene, &body, ctx, rq, api_preempt_members, rs))
+	if (!quota_session_read(&session, &body, ctx, rq, api_preempt_members, rs))
 		return;
-	if (read_wishes(&body, &wishes, rs) && quota_scene_knows_pods(&scene, rs))
-		answer(ctx, &scene, &body, &wishes, rs);
-	quota_scene_close(&scene);
+	if (read_wishes(&body, &wishes, rs) && quota_session_knows_pods(&session, rs))
+		answer(ctx, &session, &body, &wishes, rs);
+	quota_session_close(&session);
 	pod_body_fini(&body);
 }

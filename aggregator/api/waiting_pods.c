@@ -37,7 +37,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

@@ -4,7 +4,7 @@
  * missing in both. Nominated pods are those that wait for their victims to be gone: they have no
  * node, and what they ask for is spoken for. One with a reservation is in the book already.
  */
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,40 +30,40 @@ struct slot {
 	int64_t given_ns; /* when whoever had it last took it */
 };
 
-struct quota_shelf {
+struct quota_book_cache {
 	const struct quota_options *options; /* fixed after start; borrowed */
 	pthread_mutex_t lock;
 	/* under lock */
-	struct slot slots[QUOTA_SHELF_MAX];
+	struct slot slots[QUOTA_BOOK_CACHE_MAX];
 	int64_t newest_ns; /* when one was taken last */
 };
 
-struct quota_shelf *quota_shelf_new(const struct quota_options *o)
+struct quota_book_cache *quota_book_cache_new(const struct quota_options *o)
 {
-	struct quota_shelf *s = mem_zalloc(1, sizeof(*s));
+	struct quota_book_cache *s = mem_zalloc(1, sizeof(*s));
 
 	s->options = o;
 	pthread_mutex_init(&s->lock, NULL);
 	return s;
 }
 
-void quota_shelf_free(struct quota_shelf *s)
+void quota_book_cache_free(struct quota_book_cache *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
 		quota_book_free(s->slots[i].book);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-static struct quota_book *take_newest(struct quota_shelf *s, int64_t now_ns)
+static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns)
 {
 	struct slot *best = NULL;
 	struct quota_book *b = NULL;
 
 	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
 		if (s->slots[i].book && (!best || s->slots[i].given_ns > best->given_ns))
 			best = &s->slots[i];
 	if (best) {
@@ -75,18 +75,18 @@ static struct quota_book *take_newest(struct quota_shelf *s, int64_t now_ns)
 	return b;
 }
 
-/* Of the options only the variant is ever another than the shelf's. */
-static bool is_for(const struct quota_shelf *s, const struct quota_options *o)
+/* Of the options only the variant is ever another than the cache's. */
+static bool is_for(const struct quota_book_cache *s, const struct quota_options *o)
 {
 	return s && o->variant == s->options->variant;
 }
 
 /*
  * A book that is as quota_book_new() makes it, and the caller's alone until give_book(). Never
- * waits: where all are taken, or other options are asked for, or there is no shelf (NULL), one is
+ * waits: where all are taken, or other options are asked for, or there is no cache (NULL), one is
  * made. The copy may be NULL.
  */
-static struct quota_book *take_book(struct quota_shelf *s, struct view *v,
+static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 				    struct reservations_copy *reservations,
 				    const struct quota_options *o, int64_t now_ns)
 {
@@ -99,11 +99,11 @@ static struct quota_book *take_book(struct quota_shelf *s, struct view *v,
 }
 
 /* As it was taken: what was added to it is subtracted again. */
-static void give_book(struct quota_shelf *s, struct quota_book *b)
+static void give_book(struct quota_book_cache *s, struct quota_book *b)
 {
 	if (s && b && quota_book_variant(b) == s->options->variant) {
 		pthread_mutex_lock(&s->lock);
-		for (size_t i = 0; i < QUOTA_SHELF_MAX && b; i++) {
+		for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX && b; i++) {
 			if (s->slots[i].book)
 				continue;
 			s->slots[i] = (struct slot){b, s->newest_ns};
@@ -114,21 +114,21 @@ static void give_book(struct quota_shelf *s, struct quota_book *b)
 	quota_book_free(b);
 }
 
-void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns)
+void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 {
-	struct quota_book *idle[QUOTA_SHELF_MAX] = {NULL};
+	struct quota_book *idle[QUOTA_BOOK_CACHE_MAX] = {NULL};
 
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++) {
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++) {
 		if (now_ns - s->slots[i].given_ns <= IDLE_NS)
 			continue;
 		idle[i] = s->slots[i].book;
 		s->slots[i].book = NULL;
 	}
 	pthread_mutex_unlock(&s->lock);
-	for (size_t i = 0; i < QUOTA_SHELF_MAX; i++)
+	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
 		quota_book_free(idle[i]);
 }
 
@@ -140,7 +140,7 @@ static bool is_same(const char *uid, const struct kube_pod *pod)
 }
 
 /* The reservation that the book counts for the pod, or NULL. */
-static const struct reservation *find_reserved(const struct quota_scene *s,
+static const struct reservation *find_reserved(const struct quota_session *s,
 					       const struct kube_pod *pod)
 {
 	if (!s->reservations)
@@ -152,7 +152,7 @@ static const struct reservation *find_reserved(const struct quota_scene *s,
 
 /* --- nominated pods */
 
-static void find_nominated(struct quota_scene *s)
+static void find_nominated(struct quota_session *s)
 {
 	const struct object_table *pending;
 	size_t room = 0;
@@ -179,7 +179,7 @@ static void find_nominated(struct quota_scene *s)
 	}
 }
 
-/* --- the scene */
+/* --- the session */
 
 static bool read_variant(const char *name, enum quota_variant *out, struct api_response *rs)
 {
@@ -195,32 +195,32 @@ static bool read_variant(const char *name, enum quota_variant *out, struct api_r
 	return false;
 }
 
-static void fill(struct quota_scene *s, struct reservations_copy *reservations, struct view *v)
+static void fill(struct quota_session *s, struct reservations_copy *reservations, struct view *v)
 {
 	s->reservations = reservations;
 	s->view = v;
-	s->book = take_book(s->shelf, v, reservations, &s->options, s->now_ns);
+	s->book = take_book(s->cache, v, reservations, &s->options, s->now_ns);
 	find_nominated(s);
 }
 
-static void set_options(struct quota_scene *s, const struct api_context *ctx)
+static void set_options(struct quota_session *s, const struct api_context *ctx)
 {
-	*s = (struct quota_scene){.shelf = ctx->books, .now_ns = ctx->now_ns()};
+	*s = (struct quota_session){.cache = ctx->books, .now_ns = ctx->now_ns()};
 	if (ctx->quota)
 		s->options = *ctx->quota;
 	else
 		quota_options_default(&s->options);
 }
 
-void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
-		    struct reservations_copy *reservations, struct view *v)
+void quota_session_of(struct quota_session *s, const struct api_context *ctx,
+		      struct reservations_copy *reservations, struct view *v)
 {
 	set_options(s, ctx);
 	fill(s, reservations, view_hold(v));
 }
 
-bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
-		      struct api_response *rs)
+bool quota_session_open(struct quota_session *s, const struct api_context *ctx, const char *variant,
+			struct api_response *rs)
 {
 	struct reservations_copy *reservations;
 
@@ -233,7 +233,7 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 	fill(s, reservations, view_slot_take(ctx->views));
 	if (s->view->cluster || !rs)
 		return true;
-	quota_scene_close(s);
+	quota_session_close(s);
 	return api_fail(
 		rs, FAIL_NO_DATA, NULL,
 		"nothing is known of quotas: there is no Kubernetes API and no snapshot to ask");
@@ -253,31 +253,32 @@ static bool read_body(struct pod_body *body, const struct api_context *ctx,
 	return ok;
 }
 
-bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const struct api_field *members,
-		      struct api_response *rs)
+bool quota_session_read(struct quota_session *s, struct pod_body *body,
+			const struct api_context *ctx, const struct api_request *rq,
+			const struct api_field *members, struct api_response *rs)
 {
 	const char *variant;
 
 	if (!read_body(body, ctx, rq, members, rs))
 		return false;
-	if (pod_body_string(body, "variant", &variant, rs) && quota_scene_open(s, ctx, variant, rs))
+	if (pod_body_string(body, "variant", &variant, rs) &&
+	    quota_session_open(s, ctx, variant, rs))
 		return true;
 	pod_body_fini(body);
 	return false;
 }
 
-void quota_scene_close(struct quota_scene *s)
+void quota_session_close(struct quota_session *s)
 {
-	give_book(s->shelf, s->book);
+	give_book(s->cache, s->book);
 	view_drop(s->view);
 	if (s->owns_ledger)
 		reservations_copy_drop(s->reservations);
 	free(s->nominated);
-	*s = (struct quota_scene){0};
+	*s = (struct quota_session){0};
 }
 
-void quota_scene_gap(const struct quota_scene *s, struct error *error)
+void quota_session_gap(const struct quota_session *s, struct error *error)
 {
 	const struct model_source *source;
 
@@ -289,17 +290,17 @@ void quota_scene_gap(const struct quota_scene *s, struct error *error)
 			  source->message);
 }
 
-void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const char *key)
+void quota_session_write_head(const struct quota_session *s, struct jsonw *w, const char *key)
 {
 	struct error gap;
 
 	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
-	quota_scene_gap(s, &gap);
+	quota_session_gap(s, &gap);
 	if (gap.text[0])
 		jsonw_key_string(w, key, gap.text);
 }
 
-bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs)
+bool quota_session_knows_pods(const struct quota_session *s, struct api_response *rs)
 {
 	struct error error;
 
@@ -308,8 +309,8 @@ bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs
 	return api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 }
 
-const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
-					      const struct kube_pod *pod)
+const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
+						const struct kube_pod *pod)
 {
 	for (size_t i = 0; i < s->view->node_count; i++) {
 		const struct view_pod *found =
@@ -322,8 +323,8 @@ const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
 	return NULL;
 }
 
-struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
-				 const struct kube_pod *bound)
+struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
+				   const struct kube_pod *bound)
 {
 	const struct reservation *reserved = find_reserved(s, pod);
 	const struct resources *counted = reserved ? &reserved->requests : NULL;
@@ -342,7 +343,7 @@ struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_
 	};
 }
 
-size_t quota_scene_index(const struct quota_scene *s, const char *namespace)
+size_t quota_session_index(const struct quota_session *s, const char *namespace)
 {
 	size_t low = 0, count = quota_book_count(s->book), high = count;
 
@@ -387,7 +388,7 @@ static void read_log(struct quota_search *q)
 }
 
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       struct place_cache *cache, const struct quota_scene *s,
+		       struct place_cache *cache, const struct quota_session *s,
 		       const struct kube_pod *pod, bool never)
 {
 	*q = (struct quota_search){.ctx = ctx, .cache = cache};
@@ -399,7 +400,7 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 	q->options.critical_priority = s->options.critical_priority;
 	q->ask = (struct preempt_ask){.pod = pod,
 				      .never = never,
-				      .reserved = quota_scene_ask(s, pod, NULL).reserved,
+				      .reserved = quota_session_ask(s, pod, NULL).reserved,
 				      .reservations = s->reservations,
 				      .now_ns = ctx->now_ns()};
 	read_log(q);

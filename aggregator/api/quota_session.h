@@ -3,8 +3,8 @@
  * What every answer about quotas is made from: a view, what the ledger adds to it, and the book of
  * both; and what a search for victims needs beside that.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
-#define EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
+#ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
+#define EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,79 +24,79 @@
  * given back.
  */
 
-enum { QUOTA_SHELF_MAX = 2 };
+enum { QUOTA_BOOK_CACHE_MAX = 2 };
 
-struct quota_shelf;
-struct quota_shelf *quota_shelf_new(const struct quota_options *o); /* borrowed */
-void quota_shelf_free(struct quota_shelf *s); /* NULL is allowed; all are given back */
+struct quota_book_cache;
+struct quota_book_cache *quota_book_cache_new(const struct quota_options *o); /* borrowed */
+void quota_book_cache_free(struct quota_book_cache *s); /* NULL is allowed; all are given back */
 /*
  * Lets go of those that nobody took for ten seconds: each holds the view it was brought up to. NULL
  * is allowed.
  */
-void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns);
+void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns);
 
-/* --- the scene */
+/* --- the session */
 
-struct quota_scene {
+struct quota_session {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
 	struct reservations_copy *reservations; /* NULL: nothing is reserved */
 	bool owns_ledger;
 	int64_t now_ns;
 	struct view *view; /* held */
-	struct quota_shelf *shelf; /* that the book is given back to; borrowed */
-	struct quota_book *book; /* the scene's alone */
+	struct quota_book_cache *cache; /* that the book is given back to; borrowed */
+	struct quota_book *book; /* the session's alone */
 	size_t nominated_count;
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };
 
 /*
- * Of a view and a copy of the ledger that are there already, and outlive the scene; the copy may be
+ * Of a view and a copy of the ledger that are there already, and outlive the session; the copy may be
  * NULL.
  */
-void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
-		    struct reservations_copy *reservations, struct view *v);
+void quota_session_of(struct quota_session *s, const struct api_context *ctx,
+		      struct reservations_copy *reservations, struct view *v);
 /*
  * variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400),
  * or no Kubernetes API (503). rs NULL, and no variant: that is never false.
  */
-bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
-		      struct api_response *rs);
+bool quota_session_open(struct quota_session *s, const struct api_context *ctx, const char *variant,
+			struct api_response *rs);
 /*
  * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are all in the list.
  * False: *rs says what is wrong, and there is nothing to close and to free.
  */
-bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const struct api_field *members,
-		      struct api_response *rs);
-void quota_scene_close(struct quota_scene *s);
+bool quota_session_read(struct quota_session *s, struct pod_body *body,
+			const struct api_context *ctx, const struct api_request *rq,
+			const struct api_field *members, struct api_response *rs);
+void quota_session_close(struct quota_session *s);
 
 /*
  * What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so
  * far); "" when nothing does.
  */
-void quota_scene_gap(const struct quota_scene *s, struct error *error);
+void quota_session_gap(const struct quota_session *s, struct error *error);
 /* "variant", and key: that sentence. */
-void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const char *key);
+void quota_session_write_head(const struct quota_session *s, struct jsonw *w, const char *key);
 /*
  * Whether nodes and pods are known, without which nobody's place can be told. False: *rs says which
  * is not (503).
  */
-bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs);
+bool quota_session_knows_pods(const struct quota_session *s, struct api_response *rs);
 /*
- * What the pod asks the gates, as the scene sees it: what is counted of it already, by a
+ * What the pod asks the gates, as the session sees it: what is counted of it already, by a
  * reservation or because it is `bound` (the same pod, on its node; NULL: it is on none), is not
  * counted twice. Borrows from all three.
  */
-struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
-				 const struct kube_pod *bound);
+struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
+				   const struct kube_pod *bound);
 /* The place of the namespace's quota in the book, or quota_book_count(). */
-size_t quota_scene_index(const struct quota_scene *s, const char *namespace);
+size_t quota_session_index(const struct quota_session *s, const char *namespace);
 /*
  * The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is
  * on none.
  */
-const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
-					      const struct kube_pod *pod);
+const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
+						const struct kube_pod *pod);
 
 /* --- a search for victims */
 
@@ -117,11 +117,11 @@ struct quota_search {
 };
 
 /*
- * The scene's book is the search's alone until it is closed: searching changes it, and changes it
+ * The session's book is the search's alone until it is closed: searching changes it, and changes it
  * back.
  */
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       struct place_cache *cache, const struct quota_scene *s,
+		       struct place_cache *cache, const struct quota_session *s,
 		       const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);
 
