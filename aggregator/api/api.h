@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API without a network: requests are answered from views, by the aggregator's HTTP threads and
- * by the CLI over a snapshot alike. Of the state, nothing here changes but the ledger.
+ * by the CLI over a snapshot alike. Of the state, the API changes nothing but the reservations.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_API_H
 #define EVENKEEL_AGGREGATOR_API_API_H

@@ -227,7 +227,7 @@ static bool is_bound(const struct extender_call *call)
 
 /*
  * Whether quotas let the pod start, with what other pods were promised since the view: a pod that
- * passes is reserved, and counts as used from then on (ledger.h). A question that is asked again
+ * passes is reserved, and counts as used from then on (reservations.h). A question that is asked again
  * does not count its own reservation. The sentence begins with the name of the gate, so that
  * `kubectl describe pod` tells a refusal by quota from a lack of nodes. Victims can help against
  * every refusal but one: a pod that alone asks for more than the max of its quota.
@@ -286,7 +286,7 @@ static void sieve_fini(struct sieve *s)
 }
 
 /* False: it has to be decided again. */
-static bool settle_with_ledger(const struct sieve *s)
+static bool settle_with_reservations(const struct sieve *s)
 {
 	const struct extender_call *c = s->call;
 
@@ -303,7 +303,7 @@ static void sieve_until_sure(struct sieve *s, struct extender_call *c)
 {
 	sieve_init(s, c);
 	decide(s);
-	for (int tries = TRIES_MAX; !settle_with_ledger(s); tries--) {
+	for (int tries = TRIES_MAX; !settle_with_reservations(s); tries--) {
 		bool passes = s->passed_count > 0;
 
 		sieve_fini(s);

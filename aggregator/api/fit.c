@@ -10,12 +10,11 @@
  * `nodes` asks for some. The filter is the first that refuses, in the order of enum place_filter,
  * and the reason its sentence.
  *
- * The pod is a manifest, or a pod as the API tells it: then the question is where else it could be.
- * What the cluster knows under its uid, or under its name where a manifest has a name and no uid,
- * is taken away first, so that it is not in its own way. Where a pod of the API is bound to is not
- * asked; a manifest that says so is refused, since no scheduler would be asked about it. What the
- * ledger has promised to others is room they have (ledger.h), and a node must take the pod also
- * beside the pods that are nominated for it.
+ * The pod is a manifest, or a pod as the API shows it: then the question is where else it could be.
+ * The pod's own usage, known by its uid or else by its name, is ignored. The node that a pod of the
+ * API is bound to is ignored as well; a manifest with spec.nodeName is refused. Reservations of
+ * other pods count as used (reservations.h), and a node must have room for the pod beside the pods
+ * that are nominated for the node.
  *
  * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would
  * be true: 503.

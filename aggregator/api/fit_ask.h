@@ -27,9 +27,8 @@ struct fit_ask {
 };
 
 /*
- * The pod is nowhere, and what the cluster knows under its uid, or under its name where it has no
- * uid, is taken away: it is not in its own way. What the ledger (NULL: none; taken before the view)
- * has charged to nodes is there, but for what it has of that pod.
+ * The pod is on no node: its own usage, known by its uid or else by its name, is ignored.
+ * Reservations (NULL: none; taken before the view) of other pods count as used.
  */
 void fit_ask_open(struct fit_ask *a, struct place_cache *cache, struct view *v,
 		  const struct reservations_copy *reservations, const struct kube_pod *pod,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every answer about quotas is made from: a view, what the ledger adds to it, and the book of
+ * What every answer about quotas is made from: a view, the reservations, and the book of
  * both; and what a search for victims needs beside that.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
@@ -40,7 +40,7 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns);
 struct quota_session {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
 	struct reservations_copy *reservations; /* NULL: nothing is reserved */
-	bool owns_ledger;
+	bool owns_reservations;
 	int64_t now_ns;
 	struct view *view; /* held */
 	struct quota_book_cache *cache; /* that the book is given back to; borrowed */
@@ -50,7 +50,7 @@ struct quota_session {
 };
 
 /*
- * Of a view and a copy of the ledger that are there already, and outlive the session; the copy may be
+ * Of a view and a copy of the reservations that are there already, and outlive the session; the copy may be
  * NULL.
  */
 void quota_session_of(struct quota_session *s, const struct api_context *ctx,

@@ -38,7 +38,7 @@ void place_cache_give(struct place_cache *cache, struct place *p);
 void place_cache_tidy(struct place_cache *cache, int64_t now_ns);
 
 /*
- * What the ledger has charged to nodes is no room, although no view shows who has it. Puts the pods
+ * Reserved amounts count as used, although no view shows their pods yet. Puts the pods
  * of all reservations that have a node there, but for that uid ("": all), and returns how many of
  * them are bound already: they are on their nodes, and the core's view does not have them. place is
  * of that view; the mark is the caller's to revert. A pod that the view does not know at all is one
