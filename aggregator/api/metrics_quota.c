@@ -148,38 +148,41 @@ static void write_quotas(struct buf *out, const struct quota_session *session)
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
 	write_starved(out, &t);
-	metrics_write_one(out, "evenkeel_quotas", "Namespaces with a quota.",
-			  (double)quota_book_count(session->book));
-	metrics_write_one(out, "evenkeel_quotas_left_out",
-			  "Quotas and resources beyond those that have series.",
-			  (double)count_left_out(&t));
+	METRICS_WRITE(out, ((const struct metric[]){
+				   {"evenkeel_quotas", NULL, "Namespaces with a quota.",
+				    (double)quota_book_count(session->book)},
+				   {"evenkeel_quotas_left_out", NULL,
+				    "Quotas and resources beyond those that have series.",
+				    (double)count_left_out(&t)},
+			   }));
 	quota_balances_fini(&t.balances);
 }
 
 static void write_counters(struct buf *out, const struct quota_counters *c)
 {
-	static const char gates[] = "evenkeel_quota_gate_total",
-			  plans[] = "evenkeel_quota_preempt_total",
-			  writes[] = "evenkeel_quota_status_writes_total";
+	static const char gates[] = "evenkeel_quota_gate_total";
+	const struct metric samples[] = {
+		{"evenkeel_quota_preempt_total", "result=\"victims\"",
+		 "Answers to schedulers that asked for victims: found, none, or the same as "
+		 "before.",
+		 (double)counter_get(&c->preempt_victims)},
+		{"evenkeel_quota_preempt_total", "result=\"none\"", NULL,
+		 (double)counter_get(&c->preempt_none)},
+		{"evenkeel_quota_preempt_total", "result=\"repeated\"", NULL,
+		 (double)counter_get(&c->preempt_repeated)},
+		{"evenkeel_quota_status_writes_total", "result=\"written\"",
+		 "Changes of status.used (--write-quota-status).",
+		 (double)counter_get(&c->status_written)},
+		{"evenkeel_quota_status_writes_total", "result=\"failed\"", NULL,
+		 (double)counter_get(&c->status_failed)},
+	};
 
 	metrics_write_family(out, gates,
 			     "Pods that schedulers asked about, by what the quotas said.");
 	for (int g = QUOTA_ADMITTED; g <= QUOTA_OVER_SUM; g++)
 		metrics_write_labelled(out, gates, "gate", quota_gate_name((enum quota_gate)g),
 				       (double)counter_get(&c->gates[g]));
-	metrics_write_family(out, plans,
-			     "Answers to schedulers that asked for victims: found, none, or the "
-			     "same as before.");
-	metrics_write_labelled(out, plans, "result", "victims",
-			       (double)counter_get(&c->preempt_victims));
-	metrics_write_labelled(out, plans, "result", "none", (double)counter_get(&c->preempt_none));
-	metrics_write_labelled(out, plans, "result", "repeated",
-			       (double)counter_get(&c->preempt_repeated));
-	metrics_write_family(out, writes, "Changes of status.used (--write-quota-status).");
-	metrics_write_labelled(out, writes, "result", "written",
-			       (double)counter_get(&c->status_written));
-	metrics_write_labelled(out, writes, "result", "failed",
-			       (double)counter_get(&c->status_failed));
+	METRICS_WRITE(out, samples);
 }
 
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
