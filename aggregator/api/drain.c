@@ -134,8 +134,7 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	list_answer_open(rs, &w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
 	rs->etag = etag_of(r, &stale);
-	if (stale.text[0])
-		jsonw_key_string(&w, "stale", stale.text);
+	jsonw_key_text(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);
 	drain_json_write_wave(&w, p);
 	jsonw_key_array(&w, "items");

@@ -48,10 +48,8 @@ static void write_row(struct jsonw *w, const struct drain_row *r)
 	jsonw_object_open(w);
 	jsonw_key_time(w, "time", r->time_ns);
 	jsonw_key_string(w, "event", r->event);
-	if (*r->node)
-		jsonw_key_string(w, "node", r->node);
-	if (*r->reason)
-		jsonw_key_string(w, "reason", r->reason);
+	jsonw_key_text(w, "node", r->node);
+	jsonw_key_text(w, "reason", r->reason);
 	jsonw_key_string(w, "text", r->text);
 	jsonw_object_close(w);
 }

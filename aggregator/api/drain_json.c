@@ -110,8 +110,7 @@ static void write_reason(struct jsonw *w, const struct drain_why *why)
 	}
 	if (why->counted)
 		view_json_write_refused(w, &why->refused);
-	if (why->unblock && *why->unblock)
-		jsonw_key_string(w, "unblock", why->unblock);
+	jsonw_key_text(w, "unblock", why->unblock);
 	jsonw_object_close(w);
 }
 
@@ -183,8 +182,7 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 		jsonw_key_time(w, "since", n->since_ns);
 		jsonw_key_time(w, "due", n->due_ns);
 	}
-	if (n->group && *n->group)
-		jsonw_key_string(w, "group", n->group);
+	jsonw_key_text(w, "group", n->group);
 	if (known && is_soft_tainted(known))
 		jsonw_key_bool(w, "softTainted", true);
 	if (known)
@@ -304,8 +302,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_int(w, "pods", (int64_t)wave->pods);
 	jsonw_key_bool(w, "robust", wave->robust);
 	jsonw_key_bool(w, "anyOrder", wave->any_order);
-	if (*wave->not_robust.text)
-		jsonw_key_string(w, "notRobust", wave->not_robust.text);
+	jsonw_key_text(w, "notRobust", wave->not_robust.text);
 	jsonw_key_string(w, "evictions", eviction_api(p));
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < wave->node_count; i++) {
@@ -357,8 +354,7 @@ static void write_owed(struct jsonw *w, const struct drain_owed *o)
 	jsonw_key_int(w, "placed", (int64_t)o->placed);
 	jsonw_key_int(w, "unplaced", (int64_t)o->unplaced);
 	jsonw_key_int(w, "waiting", (int64_t)o->waiting);
-	if (*o->error.text)
-		jsonw_key_string(w, "why", o->error.text);
+	jsonw_key_text(w, "why", o->error.text);
 	jsonw_object_close(w);
 }
 

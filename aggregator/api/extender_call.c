@@ -125,8 +125,7 @@ static void find_places(struct extender_call *c)
 
 static void take_world(struct extender_call *c)
 {
-	c->reservations =
-		c->ctx->reservations ? reservations_take(c->ctx->reservations, c->now_ns) : NULL;
+	c->reservations = reservations_take(c->ctx->reservations, c->now_ns);
 	c->view = view_slot_take(c->ctx->views);
 	find_places(c);
 }
@@ -258,8 +257,7 @@ void extender_call_open_again(struct extender_call *c, const struct api_context 
 		.ctx = ctx, .verb = EXTENDER_FILTER, .now_ns = ctx->now_ns(), .fresh = true};
 	object_hold(&pod->object);
 	c->pod = pod;
-	c->reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, c->now_ns) : NULL;
+	c->reservations = reservations_take(ctx->reservations, c->now_ns);
 	c->view = v = view_slot_take(ctx->views);
 	all = !v->roster || nodes->roster != v->roster || nodes->count != v->node_count;
 	c->args.nodes = mem_zalloc(v->node_count + 1, sizeof(*c->args.nodes));

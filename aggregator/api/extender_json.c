@@ -327,8 +327,7 @@ void extender_write_filter_result(struct buf *out, const struct extender_filter_
 	write_passed(&w, r);
 	write_refused(&w, "FailedNodes", r->failed, r->failed_count);
 	write_refused(&w, "FailedAndUnresolvableNodes", r->unresolvable, r->unresolvable_count);
-	if (*r->error)
-		jsonw_key_string(&w, "Error", r->error);
+	jsonw_key_text(&w, "Error", r->error);
 	jsonw_object_close(&w);
 }
 

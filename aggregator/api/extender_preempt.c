@@ -434,9 +434,7 @@ static void settle(const struct preempting *p)
 /* False: the cluster is not known, and *rs says so. */
 static bool look(struct preempting *p, struct api_response *rs)
 {
-	p->reservations = p->ctx->reservations
-				  ? reservations_take(p->ctx->reservations, p->ctx->now_ns())
-				  : NULL;
+	p->reservations = reservations_take(p->ctx->reservations, p->ctx->now_ns());
 	p->view = view_slot_take(p->ctx->views);
 	if (!extender_knows_cluster(p->view, rs))
 		return false;

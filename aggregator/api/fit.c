@@ -139,9 +139,7 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 	struct view *v;
 
 	if (read_request(rq, &request, rs)) {
-		reservations = ctx->reservations
-				       ? reservations_take(ctx->reservations, ctx->now_ns())
-				       : NULL;
+		reservations = reservations_take(ctx->reservations, ctx->now_ns());
 		v = view_slot_take(ctx->views);
 		if (place_cache_can_answer(v, &error))
 			answer(ctx, reservations, v, &request, rs);

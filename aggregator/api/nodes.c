@@ -47,8 +47,7 @@ static void write_clock(struct jsonw *w, const struct node_page *p)
 	if (!p->clock_known)
 		return;
 	jsonw_key_fixed(w, "clockSkewSeconds", (double)p->clock_ahead_ns / NS_PER_SEC, 3);
-	jsonw_key(w, "clockSkewed");
-	jsonw_bool(w, llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS);
+	jsonw_key_bool(w, "clockSkewed", llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS);
 }
 
 /* Values that could not be: how many, and what was wrong with the last. */
@@ -57,8 +56,7 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 	if (!q->count)
 		return;
 	jsonw_key_object(w, "quarantine");
-	jsonw_key(w, "count");
-	jsonw_uint(w, q->count);
+	jsonw_key_uint(w, "count", q->count);
 	jsonw_key_string(w, "lastReason", quarantine_reason_name[q->reason]);
 	jsonw_key_string(w, "lastMessage", q->message);
 	jsonw_key_time(w, "lastTime", q->last_ns);
@@ -67,12 +65,6 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 
 static void write_source(struct jsonw *w, const struct node_page *p, int64_t now_ns)
 {
-	static const char *const tiers[] = {
-		[TIER_T0] = "T0",
-		[TIER_T1] = "T1",
-		[TIER_T2] = "T2",
-		[TIER_T3] = "T3",
-	};
 	enum freshness state = page_freshness(p, now_ns);
 
 	jsonw_key_object(w, "source");
@@ -80,7 +72,7 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
 	if (state != NEVER && !p->foreign) {
-		jsonw_key_string(w, "tier", tiers[p->tier]);
+		jsonw_key_string(w, "tier", sampler_tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
 		write_clock(w, p);
 		write_run(w, p->run);
@@ -136,8 +128,7 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 			jsonw_key_bool(w, "unknownToApi", true);
 		return;
 	}
-	if (known->object.uid[0])
-		jsonw_key_string(w, "uid", known->object.uid);
+	jsonw_key_text(w, "uid", known->object.uid);
 	view_json_write_labels(w, &known->labels);
 	jsonw_key_bool(w, "ready", known->ready);
 	jsonw_key_bool(w, "unschedulable", known->unschedulable);
@@ -286,7 +277,7 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 		list_query_fini(&q);
 		return;
 	}
-	reservations = ctx->reservations ? reservations_take(ctx->reservations, a.now_ns) : NULL;
+	reservations = reservations_take(ctx->reservations, a.now_ns);
 	a.view = v = view_slot_take(ctx->views);
 	assumed_read(&a.assumed, v, reservations, "");
 	if (*name)

@@ -15,12 +15,9 @@ static void write_finding(struct jsonw *w, const struct quota_finding *f)
 	jsonw_key_string(w, "code", quota_lint_code(f->code));
 	jsonw_key_string(w, "severity", quota_severity_name(quota_lint_severity(f->code)));
 	jsonw_key_string(w, "kind", f->kind);
-	if (*f->namespace)
-		jsonw_key_string(w, "namespace", f->namespace);
-	if (*f->name)
-		jsonw_key_string(w, "name", f->name);
-	if (*f->field)
-		jsonw_key_string(w, "field", f->field);
+	jsonw_key_text(w, "namespace", f->namespace);
+	jsonw_key_text(w, "name", f->name);
+	jsonw_key_text(w, "field", f->field);
 	jsonw_key_string(w, "text", f->text);
 	jsonw_key_string(w, "behaviour", quota_lint_behaviour(f->code));
 	if (*f->resource) {

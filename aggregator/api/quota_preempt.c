@@ -104,8 +104,7 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 	jsonw_key_string(w, "verdict", preempt_verdict_name(plan->verdict));
 	jsonw_key_string(w, "reason", reason);
 	quota_json_write_gate(w, &plan->gate);
-	if (plan->chosen.node)
-		jsonw_key_string(w, "node", plan->chosen.node);
+	jsonw_key_text(w, "node", plan->chosen.node);
 	if (plan->several)
 		jsonw_key_bool(w, "several", true);
 	if (plan->verdict == PREEMPT_IMPOSSIBLE)

@@ -227,8 +227,7 @@ bool quota_session_open(struct quota_session *s, const struct api_context *ctx, 
 	set_options(s, ctx);
 	if (variant && !read_variant(variant, &s->options.variant, rs))
 		return false;
-	reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
+	reservations = reservations_take(ctx->reservations, ctx->now_ns());
 	s->owns_reservations = true;
 	fill(s, reservations, view_slot_take(ctx->views));
 	if (s->view->cluster || !rs)
@@ -296,8 +295,7 @@ void quota_session_write_head(const struct quota_session *s, struct jsonw *w, co
 
 	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
 	quota_session_gap(s, &gap);
-	if (gap.text[0])
-		jsonw_key_string(w, key, gap.text);
+	jsonw_key_text(w, key, gap.text);
 }
 
 bool quota_session_knows_pods(const struct quota_session *s, struct api_response *rs)

@@ -186,8 +186,7 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	jsonw_key_object(&w, "error");
 	jsonw_key_string(&w, "code", failures[failure].code);
 	jsonw_key_string(&w, "message", message);
-	if (field)
-		jsonw_key_string(&w, "field", field);
+	jsonw_key_text(&w, "field", field);
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');

@@ -376,8 +376,7 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 		return;
 	}
 	prefetcher_asked(ctx->prefetcher, ctx->now_ns());
-	reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
+	reservations = reservations_take(ctx->reservations, ctx->now_ns());
 	v = view_slot_take(ctx->views);
 	answer(ctx, &request, reservations, v, rs);
 	view_drop(v);

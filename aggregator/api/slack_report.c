@@ -283,8 +283,7 @@ static void write_demand(struct jsonw *w, const struct slack_result *s)
 
 		jsonw_object_open(w);
 		jsonw_key_string(w, "like", d->like);
-		if (*d->instance_type)
-			jsonw_key_string(w, "instanceType", d->instance_type);
+		jsonw_key_text(w, "instanceType", d->instance_type);
 		view_json_write_amounts(w, "gives", d->gives.cpu_milli, d->gives.mem_bytes);
 		jsonw_key_int(w, "count", d->count);
 		jsonw_object_close(w);
@@ -330,8 +329,7 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	jsonw_key_time(&w, "planned", r->time_ns);
 	jsonw_key_int(&w, "version", (int64_t)r->version);
 	jsonw_key_int(&w, "viewVersion", (int64_t)r->slack.view->version);
-	if (stale.text[0])
-		jsonw_key_string(&w, "stale", stale.text);
+	jsonw_key_text(&w, "stale", stale.text);
 	jsonw_key_string(&w, "useCap", r->use_cap ? "on" : "off: no usage data");
 	list_write_pod_use(&w, r->use_shared);
 	write_target(&w, r);

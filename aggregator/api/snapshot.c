@@ -109,8 +109,7 @@ static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "namespace", u->of[i].namespace);
 		jsonw_key_string(w, "name", u->of[i].name);
-		if (*u->of[i].node)
-			jsonw_key_string(w, "node", u->of[i].node);
+		jsonw_key_text(w, "node", u->of[i].node);
 		jsonw_key_string(w, "reason", u->of[i].why);
 		jsonw_object_close(w);
 	}
@@ -124,18 +123,14 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	jsonw_object_open(w);
 	jsonw_key_string(w, "kind", object_kind_name(kind));
 	jsonw_key_string(w, "resource", object_kind_resource(kind));
-	if (source->api_version[0])
-		jsonw_key_string(w, "apiVersion", source->api_version);
+	jsonw_key_text(w, "apiVersion", source->api_version);
 	jsonw_key_string(w, "state", source_state_name(source->state));
 	snapshot_write_time(w, "changed", source->changed_ns);
-	if (source->message[0])
-		jsonw_key_string(w, "message", source->message);
+	jsonw_key_text(w, "message", source->message);
 	if (source->skipped) {
-		jsonw_key(w, "skipped");
-		jsonw_uint(w, source->skipped);
+		jsonw_key_uint(w, "skipped", source->skipped);
 	}
-	if (source->skipped_last[0])
-		jsonw_key_string(w, "skippedLast", source->skipped_last);
+	jsonw_key_text(w, "skippedLast", source->skipped_last);
 	write_unreadable(w, &source->unreadable);
 	jsonw_object_close(w);
 }
@@ -367,8 +362,7 @@ void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
 	(void)rq;
 	s->stream = (struct api_stream){next_piece, free_stream};
 	s->now_ns = ctx->now_ns();
-	s->reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, s->now_ns) : NULL;
+	s->reservations = reservations_take(ctx->reservations, s->now_ns);
 	s->plan = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
 	s->view = view_slot_take(ctx->views);
 	if (s->view->cluster)

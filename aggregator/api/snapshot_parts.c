@@ -384,8 +384,7 @@ void snapshot_write_reservation(struct jsonw *w, const struct reservation *e)
 	jsonw_key_string(w, "name", e->name);
 	jsonw_key_string(w, "uid", e->uid);
 	jsonw_key_string(w, "state", reservations_state_name(e->state));
-	if (*e->node)
-		jsonw_key_string(w, "node", e->node);
+	jsonw_key_text(w, "node", e->node);
 	write_requests(w, &e->requests);
 	jsonw_key_int(w, "expectedCpuMillicores", e->expected_cpu_milli);
 	jsonw_key_int(w, "expectedHighCpuMillicores", e->expected_high_cpu_milli);

@@ -57,8 +57,7 @@ static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", u->of[i].node);
 		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].reason));
-		if (u->of[i].why)
-			jsonw_key_string(w, "why", u->of[i].why);
+		jsonw_key_text(w, "why", u->of[i].why);
 		write_time(w, "until", u->of[i].until_ns);
 		jsonw_object_close(w);
 	}
@@ -168,8 +167,7 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	write_evictions(&w, s);
 	write_hints(&w, s->hints);
 	write_told(&w, s->told);
-	if (s->wave)
-		jsonw_key_string(&w, "wave", s->wave);
+	jsonw_key_text(&w, "wave", s->wave);
 	write_history(&w, s);
 	jsonw_object_close(&w);
 }
