@@ -341,3 +341,11 @@ void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	timefmt_rfc3339(unix_ns, text);
 	jsonw_key_string(w, key, text);
 }
+
+void jsonw_key_time_exact(struct jsonw *w, const char *key, int64_t unix_ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339_exact(unix_ns, text);
+	jsonw_key_string(w, key, text);
+}

@@ -50,8 +50,9 @@ void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value);
 void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
 void jsonw_key_null(struct jsonw *w, const char *key);
-/* RFC 3339. */
+/* RFC 3339; exact: to the nanosecond. */
 void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns);
+void jsonw_key_time_exact(struct jsonw *w, const char *key, int64_t unix_ns);
 
 static inline void jsonw_key_object(struct jsonw *w, const char *key)
 {

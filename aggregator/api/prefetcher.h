@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Works out what schedulers will ask of a view as soon as it is published, while they ask, so that
- * no question waits for it.
- */
+/* Makes what schedulers need of a view as soon as it is published, while they ask for scores. */
 #ifndef EVENKEEL_AGGREGATOR_API_PREFETCHER_H
 #define EVENKEEL_AGGREGATOR_API_PREFETCHER_H
 
@@ -15,9 +12,8 @@
 struct node_index;
 
 /*
- * Places of many nodes in a view by their names: for questions that name thousands, in any order.
- * Borrowed from the view: made by the first who asks, and handed from view to view while no node
- * comes or goes.
+ * The index of node names of a view, for requests that name thousands. Borrowed from the view; made
+ * by the first call, and handed from view to view while no node comes or goes.
  */
 const struct node_index *node_index_of(const struct view *v);
 /* As view_index(). */
@@ -25,18 +21,18 @@ size_t node_index_find(const struct node_index *x, const char *name);
 
 struct prefetcher;
 
-/* Without its thread yet, and then nothing is warmed. The views are borrowed. */
+/* Without its thread yet, so nothing is prefetched. The views are borrowed. */
 struct prefetcher *prefetcher_new(struct view_slot *views);
 /* -EAGAIN with the reason: no thread. */
 int prefetcher_start(struct prefetcher *w, struct error *error);
-/* Ends the thread behind what is due. NULL is allowed, as in all below. */
+/* Ends the thread after a run that is due. NULL is allowed, as in all below. */
 void prefetcher_stop(struct prefetcher *w);
 void prefetcher_free(struct prefetcher *w); /* stopped */
 /* Any thread: nodes were scored. */
 void prefetcher_asked(struct prefetcher *w, int64_t now_ns);
 /*
- * There is a newer view. Warms it, on the thread, if nodes were scored within the last minute.
- * Never waits for that.
+ * A newer view is published: the thread prefetches for it if nodes were scored within the last
+ * minute. Never waits.
  */
 void prefetcher_published(struct prefetcher *w, int64_t now_ns);
 

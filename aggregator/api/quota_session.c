@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reservations are copied before the view is taken (reservations.h), so that a pod that is bound meanwhile is not
- * missing in both. Nominated pods are those that wait for their victims to be gone: they have no
- * node, and what they ask for is spoken for. One with a reservation is in the book already.
+ * The reservations are copied before the view is taken (reservations.h), so that a pod bound in
+ * between is in one of the two. A nominated pod waits for its victims to go: it has no node, and its
+ * requests count. A nominated pod with a reservation is in the book already.
  */
 #include "aggregator/api/quota_session.h"
 
@@ -16,25 +16,25 @@
 #include "shared/mem.h"
 
 /*
- * --- shared books
+ * --- the cache of books
  *
- * A few slots under one lock, which is held for choosing a slot only. The book that was taken last
- * is taken first, as it has the least to catch up with. A book that finds no slot when it is given
- * back is freed.
+ * A few entries under one lock, which is held for choosing an entry only. The book that was used
+ * last is taken first, as it needs the smallest update. A book without a free entry is freed when it
+ * is given back.
  */
 
 #define IDLE_NS (10 * NS_PER_SEC)
 
-struct slot {
+struct cached {
 	struct quota_book *book; /* owned; NULL: none, or it is taken */
-	int64_t given_ns; /* when whoever had it last took it */
+	int64_t given_ns; /* when its last user took it */
 };
 
 struct quota_book_cache {
 	const struct quota_options *options; /* fixed after start; borrowed */
 	pthread_mutex_t lock;
 	/* under lock */
-	struct slot slots[QUOTA_BOOK_CACHE_MAX];
+	struct cached entries[QUOTA_BOOK_CACHE_MAX];
 	int64_t newest_ns; /* when one was taken last */
 };
 
@@ -52,20 +52,20 @@ void quota_book_cache_free(struct quota_book_cache *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		quota_book_free(s->slots[i].book);
+		quota_book_free(s->entries[i].book);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
 static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns)
 {
-	struct slot *best = NULL;
+	struct cached *best = NULL;
 	struct quota_book *b = NULL;
 
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		if (s->slots[i].book && (!best || s->slots[i].given_ns > best->given_ns))
-			best = &s->slots[i];
+		if (s->entries[i].book && (!best || s->entries[i].given_ns > best->given_ns))
+			best = &s->entries[i];
 	if (best) {
 		b = best->book;
 		best->book = NULL;
@@ -75,22 +75,17 @@ static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns
 	return b;
 }
 
-/* Of the options only the variant is ever another than the cache's. */
-static bool is_for(const struct quota_book_cache *s, const struct quota_options *o)
-{
-	return s && o->variant == s->options->variant;
-}
-
 /*
- * A book that is as quota_book_new() makes it, and the caller's alone until give_book(). Never
- * waits: where all are taken, or other options are asked for, or there is no cache (NULL), one is
- * made. The copy may be NULL.
+ * A book as of quota_book_new(), the caller's alone until give_book(). Never waits: if all are
+ * taken, the variant is not that of the cache, or the cache is NULL, a book is made. The copy may be
+ * NULL.
  */
 static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 				    struct reservations_copy *reservations,
 				    const struct quota_options *o, int64_t now_ns)
 {
-	struct quota_book *b = is_for(s, o) ? take_newest(s, now_ns) : NULL;
+	bool fits = s && o->variant == s->options->variant;
+	struct quota_book *b = fits ? take_newest(s, now_ns) : NULL;
 
 	if (b && quota_book_update(b, v, reservations))
 		return b;
@@ -98,15 +93,15 @@ static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 	return quota_book_new(v, reservations, o);
 }
 
-/* As it was taken: what was added to it is subtracted again. */
+/* The book is as it was taken: the caller subtracted what it added. */
 static void give_book(struct quota_book_cache *s, struct quota_book *b)
 {
 	if (s && b && quota_book_variant(b) == s->options->variant) {
 		pthread_mutex_lock(&s->lock);
 		for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX && b; i++) {
-			if (s->slots[i].book)
+			if (s->entries[i].book)
 				continue;
-			s->slots[i] = (struct slot){b, s->newest_ns};
+			s->entries[i] = (struct cached){b, s->newest_ns};
 			b = NULL;
 		}
 		pthread_mutex_unlock(&s->lock);
@@ -122,10 +117,10 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 		return;
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++) {
-		if (now_ns - s->slots[i].given_ns <= IDLE_NS)
+		if (now_ns - s->entries[i].given_ns <= IDLE_NS)
 			continue;
-		idle[i] = s->slots[i].book;
-		s->slots[i].book = NULL;
+		idle[i] = s->entries[i].book;
+		s->entries[i].book = NULL;
 	}
 	pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
@@ -238,27 +233,17 @@ bool quota_session_open(struct quota_session *s, const struct api_context *ctx, 
 		"nothing is known of quotas: there is no Kubernetes API and no snapshot to ask");
 }
 
-/*
- * The classes of priorities are those of the view that is answered from, or of one a moment older.
- */
-static bool read_body(struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const struct api_field *members,
-		      struct api_response *rs)
-{
-	struct view *v = view_slot_take(ctx->views);
-	bool ok = pod_body_read(rq, members, v->cluster, body, rs);
-
-	view_drop(v);
-	return ok;
-}
-
 bool quota_session_read(struct quota_session *s, struct pod_body *body,
 			const struct api_context *ctx, const struct api_request *rq,
 			const struct api_field *members, struct api_response *rs)
 {
+	/* Priority classes may be those of a view a moment older than the one of the answer. */
+	struct view *v = view_slot_take(ctx->views);
+	bool ok = pod_body_read(rq, members, v->cluster, body, rs);
 	const char *variant;
 
-	if (!read_body(body, ctx, rq, members, rs))
+	view_drop(v);
+	if (!ok)
 		return false;
 	if (pod_body_string(body, "variant", &variant, rs) &&
 	    quota_session_open(s, ctx, variant, rs))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every answer about quotas is made from: a view, the reservations, and the book of
- * both; and what a search for victims needs beside that.
+ * A session: the inputs of one answer about quotas, namely a view, the reservations and the quota
+ * book of both; and the inputs of a search for victims.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
 #define EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
@@ -17,11 +17,10 @@
 #include "shared/jsonw.h"
 
 /*
- * --- books of quotas that requests share
+ * --- quota books that requests share
  *
- * To make one of a thousand quotas takes milliseconds, to bring one up to date only what changed;
- * and one that is asked and changed belongs to one thread. So there are a few, each taken whole and
- * given back.
+ * Building a book of a thousand quotas takes milliseconds, an update only what changed. A book
+ * belongs to one thread at a time, so a few are kept, and each is taken and given back as a whole.
  */
 
 enum { QUOTA_BOOK_CACHE_MAX = 2 };
@@ -29,10 +28,7 @@ enum { QUOTA_BOOK_CACHE_MAX = 2 };
 struct quota_book_cache;
 struct quota_book_cache *quota_book_cache_new(const struct quota_options *o); /* borrowed */
 void quota_book_cache_free(struct quota_book_cache *s); /* NULL is allowed; all are given back */
-/*
- * Lets go of those that nobody took for ten seconds: each holds the view it was brought up to. NULL
- * is allowed.
- */
+/* Frees books that are idle for ten seconds: each holds its view. NULL is allowed. */
 void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns);
 
 /* --- the session */
@@ -49,52 +45,39 @@ struct quota_session {
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };
 
-/*
- * Of a view and a copy of the reservations that are there already, and outlive the session; the copy may be
- * NULL.
- */
+/* Of a view and a copy of the reservations (or NULL) that outlive the session. */
 void quota_session_of(struct quota_session *s, const struct api_context *ctx,
 		      struct reservations_copy *reservations, struct view *v);
 /*
- * variant: a name, or NULL for the context's. False: *rs says that there is no such variant (400),
- * or no Kubernetes API (503). rs NULL, and no variant: that is never false.
+ * variant: a name, or NULL for the context's. False: *rs says that the variant is unknown (400), or
+ * that no Kubernetes API is known (503). Without rs and variant it is never false.
  */
 bool quota_session_open(struct quota_session *s, const struct api_context *ctx, const char *variant,
 			struct api_response *rs);
 /*
- * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are all in the list.
- * False: *rs says what is wrong, and there is nothing to close and to free.
+ * The same with the body of a POST {"pod":POD[,"variant"], ..}, whose members are in the list. False:
+ * *rs says what is wrong; nothing is to be closed.
  */
 bool quota_session_read(struct quota_session *s, struct pod_body *body,
 			const struct api_context *ctx, const struct api_request *rq,
 			const struct api_field *members, struct api_response *rs);
 void quota_session_close(struct quota_session *s);
 
-/*
- * What stands in the way of an answer, as one sentence: elasticquotas are not known (or only so
- * far); "" when nothing does.
- */
+/* Why elasticquotas are not known (or incomplete), as one sentence; "" if they are. */
 void quota_session_gap(const struct quota_session *s, struct error *error);
 /* "variant", and key: that sentence. */
 void quota_session_write_head(const struct quota_session *s, struct jsonw *w, const char *key);
-/*
- * Whether nodes and pods are known, without which nobody's place can be told. False: *rs says which
- * is not (503).
- */
+/* Whether nodes and pods are known. False: *rs says which are not (503). */
 bool quota_session_knows_pods(const struct quota_session *s, struct api_response *rs);
 /*
- * What the pod asks the gates, as the session sees it: what is counted of it already, by a
- * reservation or because it is `bound` (the same pod, on its node; NULL: it is on none), is not
- * counted twice. Borrows from all three.
+ * The admission question of the pod. What is counted of it already, by a reservation or because it
+ * is `bound` (the same pod on its node, or NULL), is not counted twice. Borrows from all three.
  */
 struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
 				   const struct kube_pod *bound);
-/* The place of the namespace's quota in the book, or quota_book_count(). */
+/* The index of the namespace's quota in the book, or quota_book_count(). */
 size_t quota_session_index(const struct quota_session *s, const char *namespace);
-/*
- * The pod as the view has it on a node, by its name, and by its uid where it has one; NULL: it is
- * on none.
- */
+/* The pod on its node in the view, by name, and by uid if it has one; NULL: on none. */
 const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
 						const struct kube_pod *pod);
 
@@ -116,20 +99,17 @@ struct quota_search {
 	uint64_t version; /* of the log, when it was read */
 };
 
-/*
- * The session's book is the search's alone until it is closed: searching changes it, and changes it
- * back.
- */
+/* The search alone uses the session's book until it is closed: it changes it, and changes it back. */
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 		       struct place_cache *cache, const struct quota_session *s,
 		       const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);
 
 /*
- * The first pod, by priority and name, that the scheduler has no place for although its quota is
- * within its min, and that is not told yet. The text says who could give way, or that the pod waits
- * for pods without a quota; it stays empty where there is nothing to say. NULL: no such pod. The
- * caller drops the pod. Costs a search for victims.
+ * The first pod, by priority and name, that is unschedulable although its quota is within its min,
+ * and that is not told yet. The text says which pods could give way, or that the pod waits for pods
+ * without a quota; it stays empty if there is neither. NULL: no such pod. The caller drops the pod.
+ * Costs a search for victims.
  */
 struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 				    bool (*is_told)(const void *who, const struct kube_pod *pod),

@@ -52,28 +52,27 @@ cJSON *request_parse(const struct api_request *rq, const struct api_field *membe
 
 /* --- names of nodes */
 
-int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX],
-			struct error *reason)
+int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX], struct error *error)
 {
 	size_t i = 0;
 
 	if (!cJSON_IsArray(list)) {
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes");
-		error_set(reason, "must be a list of node names");
+		error_set(error, "must be a list of node names");
 		return -EINVAL;
 	}
 	for (const cJSON *item = list->child; item; item = item->next, i++) {
 		if (cJSON_IsString(item))
 			continue;
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		error_set(reason, "must be the name of a node");
+		error_set(error, "must be the name of a node");
 		return -EINVAL;
 	}
 	return 0;
 }
 
 int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
-			 char field[REQUEST_NODES_FIELD_MAX], struct error *reason)
+			 char field[REQUEST_NODES_FIELD_MAX], struct error *error)
 {
 	bool *marks;
 	size_t i = 0;
@@ -91,7 +90,7 @@ int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
 			continue;
 		}
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		error_set(reason, "there is no node \"%.253s\"", item->valuestring);
+		error_set(error, "there is no node \"%.253s\"", item->valuestring);
 		free(marks);
 		return -EINVAL;
 	}

@@ -344,11 +344,11 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 	};
 	struct answer a = {.rq = rq, .mix = &rq->mix, .limits = limits_of(ctx, rq)};
 	char field[REQUEST_NODES_FIELD_MAX];
-	struct error reason = {""};
+	struct error error = {""};
 	bool *chosen;
 
-	if (request_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+	if (request_nodes_choose(rq->nodes, v, &chosen, field, &error)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 		return;
 	}
 	if (rq->explain || rq->fits)
@@ -367,12 +367,12 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 {
 	char field[SCORES_FIELD_MAX];
 	struct scores_request request = {0};
-	struct error reason = {""};
+	struct error error = {""};
 	struct reservations_copy *reservations;
 	struct view *v;
 
-	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
+	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &error)) {
+		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", error.text);
 		return;
 	}
 	prefetcher_asked(ctx->prefetcher, ctx->now_ns());

@@ -317,9 +317,9 @@ static void mix_by_default(struct scores_request *rq, const struct extender_opti
 
 int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
-			 struct error *reason)
+			 struct error *error)
 {
-	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, reason}};
+	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, error}};
 	int err;
 
 	memset(rq, 0, sizeof(*rq));

@@ -18,7 +18,6 @@
 #include "aggregator/state/page_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
-#include "shared/timefmt.h"
 
 enum { PIECE = 64 << 10 };
 
@@ -92,14 +91,6 @@ static const struct object *object_at(const struct snapshot_stream *s, int kind,
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-void snapshot_write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339_exact(unix_ns, text);
-	jsonw_key_string(w, key, text);
-}
-
 static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 {
 	if (!u->count)
@@ -125,7 +116,7 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	jsonw_key_string(w, "resource", object_kind_resource(kind));
 	jsonw_key_text(w, "apiVersion", source->api_version);
 	jsonw_key_string(w, "state", source_state_name(source->state));
-	snapshot_write_time(w, "changed", source->changed_ns);
+	jsonw_key_time_exact(w, "changed", source->changed_ns);
 	jsonw_key_text(w, "message", source->message);
 	if (source->skipped) {
 		jsonw_key_uint(w, "skipped", source->skipped);
@@ -144,7 +135,7 @@ static void write_head(const struct snapshot_stream *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Snapshot");
-	snapshot_write_time(&w, "time", s->now_ns);
+	jsonw_key_time_exact(&w, "time", s->now_ns);
 	if (c) {
 		jsonw_key_array(&w, "sources");
 		for (int k = 0; k < OBJECT_KINDS; k++)
@@ -163,7 +154,7 @@ static void write_usage_head(const struct snapshot_stream *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Usage");
-	snapshot_write_time(&w, "time", s->now_ns);
+	jsonw_key_time_exact(&w, "time", s->now_ns);
 	buf_add_str(out, ",\"nodes\":[");
 }
 

@@ -390,8 +390,8 @@ void snapshot_write_reservation(struct jsonw *w, const struct reservation *e)
 	jsonw_key_int(w, "expectedHighCpuMillicores", e->expected_high_cpu_milli);
 	jsonw_key_int(w, "expectedMemoryBytes", e->expected_mem_bytes);
 	jsonw_key_int(w, "priority", e->priority);
-	snapshot_write_time(w, "made", e->made_ns);
-	snapshot_write_time(w, "expires", e->expires_ns);
+	jsonw_key_time_exact(w, "made", e->made_ns);
+	jsonw_key_time_exact(w, "expires", e->expires_ns);
 	jsonw_object_close(w);
 }
 

@@ -455,9 +455,9 @@ static int as_json(struct snapshot_text *t, struct buf *json)
 }
 
 int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
-		 struct error *reason)
+		 struct error *error)
 {
-	struct snapshot_text t = {name, text, text, text + len, reason};
+	struct snapshot_text t = {name, text, text, text + len, error};
 	size_t before = s->documents;
 	struct buf json = BUF_INIT;
 	int rc = as_json(&t, &json);
@@ -465,7 +465,7 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
 	while (!rc && snapshot_text_more(&t))
 		rc = read_document(s, &t);
 	if (!rc && s->documents == before) {
-		error_set(reason, "%s: there is nothing in it", name);
+		error_set(error, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	buf_fini(&json);
@@ -507,21 +507,20 @@ free_document:
 }
 
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
-		       struct error *reason)
+		       struct error *error)
 {
-	struct snapshot_text t = {name, text, text, text + len, reason};
+	struct snapshot_text t = {name, text, text, text + len, error};
 	struct buf json = BUF_INIT;
 	int rc;
 
 	snprintf(s->usage_name, sizeof(s->usage_name), "%s", name);
 	if (s->own) {
-		error_set(reason, "%s: a Snapshot has measurements of its own; give it alone",
-			  name);
+		error_set(error, "%s: a Snapshot has measurements of its own; give it alone", name);
 		return -EINVAL;
 	}
 	rc = as_json(&t, &json);
 	if (!rc && !snapshot_text_more(&t)) {
-		error_set(reason, "%s: there is nothing in it", name);
+		error_set(error, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	if (!rc)
@@ -558,18 +557,18 @@ static void set_sources(struct snapshot *s, int64_t now_ns)
 	}
 }
 
-static int check_objects(const struct snapshot *s, struct error *reason)
+static int check_objects(const struct snapshot *s, struct error *error)
 {
 	if (s->own || s->objects || s->notes.skipped)
 		return 0;
-	error_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
+	error_set(error, "nothing of what evenkeel looks at is in the snapshot%s%s",
 		  s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
 	return -EINVAL;
 }
 
-int snapshot_take_model(struct snapshot *s, struct model **m, struct error *reason)
+int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error)
 {
-	int rc = check_objects(s, reason);
+	int rc = check_objects(s, error);
 
 	if (rc)
 		return rc;
@@ -593,15 +592,15 @@ void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)
 	s->memory = (struct plan_memory){0};
 }
 
-int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *reason)
+int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *error)
 {
 	struct node_page **pages;
 	size_t count;
 
-	if (check_objects(s, reason))
+	if (check_objects(s, error))
 		return -EINVAL;
 	snapshot_use_watcher(s);
-	if (page_json_set_pages(s->pages, &pages, &count, reason))
+	if (page_json_set_pages(s->pages, &pages, &count, error))
 		return -EINVAL;
 	*now_ns = moment(s);
 	set_sources(s, *now_ns);

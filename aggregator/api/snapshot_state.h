@@ -49,8 +49,6 @@ struct snapshot {
 };
 
 struct jsonw;
-/* key: RFC 3339, to the nanosecond. */
-void snapshot_write_time(struct jsonw *w, const char *key, int64_t unix_ns);
 /* A line for people; counted as skipped where something is not used. */
 void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -24,14 +24,8 @@ struct drain_row {
 	const char *event, *reason, *node, *text; /* "" where there is none */
 };
 
-/* What a row says; all borrowed. */
-struct drain_row_facts {
-	int64_t time_ns;
-	const char *event, *reason, *node, *text;
-};
-
-/* With one user. */
-struct drain_row *drain_row_new(const struct drain_row_facts *of);
+/* A copy, with one user. */
+struct drain_row *drain_row_new(const struct drain_row *of);
 void drain_row_drop(struct drain_row *r); /* NULL is allowed */
 
 /* Some rows, oldest first; the first has that number. */

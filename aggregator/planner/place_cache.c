@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few entries under one lock. The lock is held for choosing a slot only: a core is built, brought
- * up to date and asked by the one who took it. The core that was taken last is taken first, so that
- * it has the least to catch up with, and the second is only built when two ask at once. Whoever
- * comes third waits; answers take milliseconds.
+ * A few entries under one lock, which is held for choosing an entry only: the caller builds, updates
+ * and uses its core without the lock. The core that was used last is taken first, as it needs the
+ * smallest update; the second is built when two callers work at once. A third caller waits for
+ * milliseconds.
  *
- * Nothing can fail. At shutdown nobody asks any more, and place_cache_free() finds all cores given
- * back.
+ * Nothing can fail. At shutdown place_cache_free() finds all cores given back.
  */
 #include "aggregator/planner/place_cache.h"
 
@@ -61,7 +60,7 @@ void place_cache_free(struct place_cache *cache)
 	free(cache);
 }
 
-/* Under lock. The one that was taken last, of those that are free; NULL: none is. */
+/* Under lock. The free entry that was taken last, or NULL. */
 static struct cached *find_free(struct place_cache *cache)
 {
 	struct cached *best = NULL;
@@ -84,21 +83,16 @@ static struct place *build(const struct place_options *options, struct view *v, 
 	return place_new(v, &o);
 }
 
-static struct place *build_default(struct view *v, int64_t now_ns)
-{
-	struct place_options o;
-
-	place_options_default(&o);
-	return build(&o, v, now_ns);
-}
-
 struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns)
 {
+	struct place_options usual;
 	struct place *p;
 	struct cached *s;
 
-	if (!cache)
-		return build_default(v, now_ns);
+	if (!cache) {
+		place_options_default(&usual);
+		return build(&usual, v, now_ns);
+	}
 	place_cache_tidy(cache, now_ns);
 	pthread_mutex_lock(&cache->lock);
 	for (s = find_free(cache); !s; s = find_free(cache))
@@ -180,8 +174,8 @@ bool place_cache_can_answer(const struct view *v, struct error *error)
 /* --- reserved pods */
 
 /*
- * The view knows most of them, as pending; others came after it. Of those the reservations have sums and a
- * name, from which a record is made by the one way there is to make one: of an object's JSON.
+ * The view has most reserved pods, as pending ones; others came after it. A record of such a pod is
+ * made from the sums and the name of its reservation, by way of an object's JSON.
  */
 
 static void add_amounts(cJSON *requests, const struct resources *r)
@@ -200,7 +194,7 @@ static void add_amounts(cJSON *requests, const struct resources *r)
 	}
 }
 
-/* NULL: what was reserved is nothing that a pod could ask for. */
+/* NULL: no pod can request these amounts. */
 static struct kube_pod *make_record(const struct reservation *e)
 {
 	cJSON *pod = cJSON_CreateObject(), *metadata, *spec, *container;

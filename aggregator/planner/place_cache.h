@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement cores that requests share. To build one of 5000 nodes and 150k pods takes 0.2 s of CPU
- * where these are of 3000 workloads, and above 1 s where they are of 40,000, each of which is read
- * once; to bring one up to date takes only what changed, and a question leaves nothing behind. One
- * that is being asked and changed belongs to one thread. So there are a few, each taken whole and
- * given back.
+ * Placement cores that requests share. Building a core of 5000 nodes and 150k pods takes 0.2 s of
+ * CPU for 3000 workloads and above 1 s for 40,000; an update takes only what changed. A core
+ * belongs to one thread at a time, so a few are kept, and each is taken and given back as a whole.
  */
 #ifndef EVENKEEL_AGGREGATOR_PLANNER_PLACE_CACHE_H
 #define EVENKEEL_AGGREGATOR_PLANNER_PLACE_CACHE_H
@@ -14,35 +12,28 @@
 
 enum { PLACE_CACHE_MAX = 2 };
 
-/*
- * Whether nodes and pods of the cluster are known; else no core would tell the truth, and the reason
- * says what is missing.
- */
+/* Whether nodes and pods of the cluster are known; else the error says what is missing. */
 bool place_cache_can_answer(const struct view *v, struct error *error);
 
 struct place_cache;
 struct place_cache *place_cache_new(const struct place_options *o); /* now_ns does not matter */
 void place_cache_free(struct place_cache *cache); /* NULL is allowed; all are given back */
 /*
- * A core that is as a new one of the view, and the caller's alone until place_cache_give(). Waits
- * while PLACE_CACHE_MAX are taken. What the caller changes needs not be undone. None is built before
- * the first is asked for, and one that nobody took for ten minutes is let go at the next call.
- * Without a cache (NULL) one is built with the default options, and freed when it is given back.
+ * A core of the view, the caller's alone until place_cache_give(). Waits while PLACE_CACHE_MAX are
+ * taken. The caller's changes need not be undone. A core is built on demand, and freed after ten
+ * idle minutes. Without a cache (NULL) a core with the default options is built, and freed when it
+ * is given back.
  */
 struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns);
 void place_cache_give(struct place_cache *cache, struct place *p);
-/*
- * Lets go of those that nobody took for ten minutes: each holds the view it was brought up to.
- * Never waits for a core. NULL is allowed.
- */
+/* Frees cores that are idle for ten minutes: each holds its view. Never waits. NULL is allowed. */
 void place_cache_tidy(struct place_cache *cache, int64_t now_ns);
 
 /*
- * Reserved amounts count as used, although no view shows their pods yet. Puts the pods
- * of all reservations that have a node there, but for that uid ("": all), and returns how many of
- * them are bound already: they are on their nodes, and the core's view does not have them. place is
- * of that view; the mark is the caller's to revert. A pod that the view does not know at all is one
- * that asks for what was reserved, and for nothing else.
+ * Reserved amounts count as used, although no view shows their pods yet. Puts the pods of all
+ * reservations with a node there, except that uid ("": all), and returns how many of them are bound
+ * already. The core is of that view; the caller reverts the mark. A pod that the view lacks requests
+ * what was reserved, and nothing else.
  */
 size_t reserved_pods_put(struct place *p, const struct view *v,
 			 const struct reservations_copy *reservations, const char *except_uid,
