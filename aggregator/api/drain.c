@@ -55,6 +55,7 @@
 #include "aggregator/api/drain_json.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/plan_ask.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
@@ -66,12 +67,7 @@ struct question {
 
 static bool read_question(const struct api_request *rq, struct question *q, struct api_response *rs)
 {
-	const char *explain = rq->query(rq, "explain");
-
-	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0)
-		return api_fail(rs, FAIL_BAD_REQUEST, "explain",
-				"\"%.60s\" is neither true nor false", explain);
-	q->explain = explain && *explain == 't';
+	q->explain = api_query_flag(rq, "explain");
 	q->names = rq->query(rq, "node");
 	if (q->names && !*q->names)
 		return api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");

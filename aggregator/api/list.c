@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
@@ -36,26 +37,6 @@ static bool read_limit(const char *text, struct list_query *q, struct api_respon
 				LIST_LIMIT_MOST);
 	q->limit = (size_t)value;
 	return true;
-}
-
-static bool read_sort(const char *text, struct list_query *q, struct api_response *rs)
-{
-	static const char *const names[] = {
-		[LIST_BY_NAME] = "name",
-		[LIST_BY_CPU] = "cpu",
-		[LIST_BY_MEMORY] = "memory",
-	};
-
-	if (!text)
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			q->sort = (enum list_sort)i;
-			return true;
-		}
-	}
-	return api_fail(rs, FAIL_BAD_REQUEST, "sort", "sort \"%s\" is none of name, cpu, memory",
-			text);
 }
 
 static bool read_continue(const char *token, struct list_query *q, struct api_response *rs)
@@ -113,7 +94,8 @@ bool list_query_read(const struct api_request *rq, struct list_query *q, struct 
 	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
 	q->node = read_text(rq, "node");
 	q->namespace = read_text(rq, "namespace");
-	if (read_limit(read_text(rq, "limit"), q, rs) && read_sort(read_text(rq, "sort"), q, rs) &&
+	q->sort = (enum list_sort)api_query_choice(rq, "sort", api_sorts);
+	if (read_limit(read_text(rq, "limit"), q, rs) &&
 	    read_continue(read_text(rq, "continue"), q, rs) &&
 	    list_selector_read(rq, &q->selector, rs))
 		return true;

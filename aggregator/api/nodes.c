@@ -25,6 +25,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/nodes_total.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/state/node_clock.h"
@@ -239,29 +240,6 @@ static void answer_one(const struct answer *a, const char *name, struct api_resp
 	list_answer_close(&w);
 }
 
-static bool read_policy(const struct api_request *rq, enum limits_unlimited *policy,
-			struct api_response *rs)
-{
-	static const char *const names[] = {
-		[UNLIMITED_IGNORE] = "ignore",
-		[UNLIMITED_ALLOCATABLE] = "allocatable",
-		[UNLIMITED_REQUESTS] = "requests",
-	};
-	const char *text = rq->query(rq, "unlimited");
-
-	*policy = UNLIMITED_IGNORE;
-	if (!text || !*text)
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*policy = (enum limits_unlimited)i;
-			return true;
-		}
-	}
-	return api_fail(rs, FAIL_BAD_REQUEST, "unlimited",
-			"unlimited \"%s\" is none of ignore, allocatable, requests", text);
-}
-
 void api_nodes(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	const char *name = rq->path + strlen("/v1/nodes");
@@ -273,10 +251,7 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 	name += *name == '/';
 	if (!list_query_read(rq, &q, rs))
 		return;
-	if (!read_policy(rq, &a.policy, rs)) {
-		list_query_fini(&q);
-		return;
-	}
+	a.policy = (enum limits_unlimited)api_query_choice(rq, "unlimited", api_unlimited);
 	reservations = reservations_take(ctx->reservations, a.now_ns);
 	a.view = v = view_slot_take(ctx->views);
 	assumed_read(&a.assumed, v, reservations, "");

@@ -19,6 +19,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/model/pod_sums.h"
 #include "shared/clock.h"
@@ -243,24 +244,13 @@ static void answer_list(const struct answer *a, const struct list_query *q, int6
 	list_pick_fini(&pick);
 }
 
-/* peaks=true, or false as without; anything else is refused. */
-static bool read_peaks(const struct api_request *rq, bool *peaks, struct api_response *rs)
-{
-	const char *text = rq->query(rq, "peaks");
-
-	*peaks = text && strcmp(text, "true") == 0;
-	if (!text || !*text || *peaks || strcmp(text, "false") == 0)
-		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, "peaks", "peaks \"%s\" is none of true, false", text);
-}
-
 void api_pods(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	struct answer a = {0};
+	struct answer a = {.peaks = api_query_flag(rq, "peaks")};
 	struct list_query q;
 	struct view *v;
 
-	if (!read_peaks(rq, &a.peaks, rs) || !list_query_read(rq, &q, rs))
+	if (!list_query_read(rq, &q, rs))
 		return;
 	a.view = v = view_slot_take(ctx->views);
 	if (list_query_check(&q, v, rs))

@@ -191,17 +191,6 @@ static void answer(const struct api_context *ctx, const struct quota_session *s,
 	quota_search_close(&q);
 }
 
-static bool read_wishes(const struct pod_body *body, struct wishes *wishes, struct api_response *rs)
-{
-	if (!pod_body_string(body, "nominatedNode", &wishes->node, rs) ||
-	    !pod_body_string(body, "pdb", &wishes->pdb, rs))
-		return false;
-	if (!wishes->pdb || strcmp(wishes->pdb, "hard") == 0 || strcmp(wishes->pdb, "soft") == 0)
-		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, "pdb", "\"%.64s\" is none of hard, soft",
-			wishes->pdb);
-}
-
 void api_quotas_preempt(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
@@ -211,7 +200,9 @@ void api_quotas_preempt(const struct api_context *ctx, const struct api_request 
 
 	if (!quota_session_read(&session, &body, ctx, rq, api_preempt_members, rs))
 		return;
-	if (read_wishes(&body, &wishes, rs) && quota_session_knows_pods(&session, rs))
+	if (pod_body_string(&body, "nominatedNode", &wishes.node, rs) &&
+	    pod_body_string(&body, "pdb", &wishes.pdb, rs) &&
+	    quota_session_knows_pods(&session, rs))
 		answer(ctx, &session, &body, &wishes, rs);
 	quota_session_close(&session);
 	pod_body_fini(&body);

@@ -297,11 +297,10 @@ struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 void api_quotas_reclaim(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
-	const char *variant = rq->query(rq, "variant");
 	struct quota_session session;
 	struct reclaim r = {.session = &session};
 
-	if (!quota_session_open(&session, ctx, variant && *variant ? variant : NULL, rs))
+	if (!quota_session_open(&session, ctx, rq->query(rq, "variant"), rs))
 		return;
 	if (quota_session_knows_pods(&session, rs)) {
 		find_waiting(&r);

@@ -176,20 +176,6 @@ static void find_nominated(struct quota_session *s)
 
 /* --- the session */
 
-static bool read_variant(const char *name, enum quota_variant *out, struct api_response *rs)
-{
-	static const enum quota_variant variants[] = {QUOTA_CORRECTED, QUOTA_UPSTREAM};
-
-	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
-		if (strcmp(quota_variant_name(variants[i]), name) == 0) {
-			*out = variants[i];
-			return true;
-		}
-	api_fail(rs, FAIL_BAD_REQUEST, "variant",
-		 "there is no variant \"%.64s\"; there are corrected, upstream", name);
-	return false;
-}
-
 static void fill(struct quota_session *s, struct reservations_copy *reservations, struct view *v)
 {
 	s->reservations = reservations;
@@ -220,8 +206,9 @@ bool quota_session_open(struct quota_session *s, const struct api_context *ctx, 
 	struct reservations_copy *reservations;
 
 	set_options(s, ctx);
-	if (variant && !read_variant(variant, &s->options.variant, rs))
-		return false;
+	if (variant && *variant)
+		s->options.variant =
+			strcmp(variant, "upstream") == 0 ? QUOTA_UPSTREAM : QUOTA_CORRECTED;
 	reservations = reservations_take(ctx->reservations, ctx->now_ns());
 	s->owns_reservations = true;
 	fill(s, reservations, view_slot_take(ctx->views));

@@ -49,8 +49,8 @@ struct quota_session {
 void quota_session_of(struct quota_session *s, const struct api_context *ctx,
 		      struct reservations_copy *reservations, struct view *v);
 /*
- * variant: a name, or NULL for the context's. False: *rs says that the variant is unknown (400), or
- * that no Kubernetes API is known (503). Without rs and variant it is never false.
+ * variant: a checked name; NULL or "": the context's. False: *rs says that no Kubernetes API is known
+ * (503). Never false without rs.
  */
 bool quota_session_open(struct quota_session *s, const struct api_context *ctx, const char *variant,
 			struct api_response *rs);

@@ -135,10 +135,9 @@ static void answer(const struct api_context *ctx, const struct quota_session *se
 void api_quotas(const struct api_context *ctx, const struct api_request *rq,
 		struct api_response *rs)
 {
-	const char *variant = rq->query(rq, "variant");
 	struct quota_session session;
 
-	if (!quota_session_open(&session, ctx, variant && *variant ? variant : NULL, rs))
+	if (!quota_session_open(&session, ctx, rq->query(rq, "variant"), rs))
 		return;
 	answer(ctx, &session, rq, rs);
 	quota_session_close(&session);

@@ -38,15 +38,20 @@ cJSON *request_parse(const struct api_request *rq, const struct api_field *membe
 		cJSON_Delete(tree);
 		return NULL;
 	}
-	for (const cJSON *item = tree->child; item; item = item->next)
-		if (!api_field_is_in(item->string, members)) {
-			char *field = mem_strndup(item->string, 64);
+	for (const cJSON *item = tree->child; item; item = item->next) {
+		const struct api_field *f = api_field_find(item->string, members);
+		char *field;
 
+		if (f && (!f->values || !cJSON_IsString(item) ||
+			  api_field_check(f, item->valuestring, rs)))
+			continue;
+		field = mem_strndup(item->string, 64);
+		if (!f)
 			api_fail(rs, FAIL_BAD_REQUEST, field, "is not a member of this request");
-			free(field);
-			cJSON_Delete(tree);
-			return NULL;
-		}
+		free(field);
+		cJSON_Delete(tree);
+		return NULL;
+	}
 	return tree;
 }
 

@@ -195,7 +195,41 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	return false;
 }
 
-/* False: it has a parameter that the route does not take, and *rs says so. */
+bool api_field_check(const struct api_field *f, const char *text, struct api_response *rs)
+{
+	struct buf known = BUF_INIT;
+	const char *const *v = f->values;
+
+	for (; *v && strcmp(*v, text) != 0; v++)
+		buf_printf(&known, "%s%s", known.len ? ", " : "", *v);
+	if (!*v && f->type == API_BOOLEAN)
+		api_fail(rs, FAIL_BAD_REQUEST, f->name, "\"%.60s\" is neither true nor false",
+			 text);
+	else if (!*v)
+		api_fail(rs, FAIL_BAD_REQUEST, f->name, "there is no %s \"%.64s\"; there are %s",
+			 f->name, text, known.data);
+	buf_fini(&known);
+	return *v;
+}
+
+int api_query_choice(const struct api_request *rq, const char *name, const char *const *values)
+{
+	const char *text = rq->query(rq, name);
+	int i = 0;
+
+	while (text && values[i] && strcmp(values[i], text) != 0)
+		i++;
+	return text && values[i] ? i : 0;
+}
+
+bool api_query_flag(const struct api_request *rq, const char *name)
+{
+	const char *text = rq->query(rq, name);
+
+	return text && strcmp(text, "true") == 0;
+}
+
+/* False: a parameter is unknown, or has an unknown value, and *rs says so. */
 static bool check_query(const struct api_description *is, const struct api_request *rq,
 			struct api_response *rs)
 {
@@ -205,8 +239,12 @@ static bool check_query(const struct api_description *is, const struct api_reque
 	if (!is->query || is->lenient)
 		return true;
 	for (const struct api_field *f = is->query; f->name; f++) {
+		const char *text = rq->query(rq, f->name);
+
 		assert(count < PARAMETERS_MOST);
 		known[count++] = f->name;
+		if (f->values && text && *text && !api_field_check(f, text, rs))
+			return false;
 	}
 	known[count] = NULL;
 	other = rq->query_other(rq, known);

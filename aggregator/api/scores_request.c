@@ -285,7 +285,7 @@ enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 static int refuse_unknown(const struct parser *p, const cJSON *tree)
 {
 	for (const cJSON *item = tree->child; item; item = item->next)
-		if (!api_field_is_in(item->string, api_scores_members))
+		if (!api_field_find(item->string, api_scores_members))
 			return request_fail(&p->error, "is not a member of this request", "%.64s",
 					    item->string);
 	return 0;
