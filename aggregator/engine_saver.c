@@ -81,14 +81,6 @@ static void note_failure(struct saver *s, const struct error *why)
 	log_error("node windows are not being saved: %s", why->text);
 }
 
-static void note_success(struct saver *s)
-{
-	counter_set(&s->counters->alarm, 0);
-	if (s->failing)
-		log_info("node windows are being saved again");
-	s->failing = false;
-}
-
 /* --- saving ----------------------------------------------------------------------------------- */
 
 static void forget_bodies(struct shared_body *of[PLAN_PARTS])
@@ -213,15 +205,11 @@ static void on_saved(struct saver *s, const struct store_event *e)
 	counter_set(&s->counters->save_took_ns, (uint64_t)e->took_ns);
 	counter_set(&s->counters->bytes, e->bytes);
 	counter_set(&s->counters->aside, e->aside);
-	note_success(s);
+	counter_set(&s->counters->alarm, 0);
+	if (s->failing)
+		log_info("node windows are being saved again");
+	s->failing = false;
 	save_in(s, s->config.every_ns);
-}
-
-static void on_failed(struct saver *s, const struct store_event *e)
-{
-	s->save = 0;
-	note_failure(s, &e->error);
-	save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -308,8 +296,11 @@ static void on_event(struct saver *s, struct store_event *e)
 			on_saved(s, e);
 		break;
 	case STORE_FAILED:
-		if (e->save == s->save)
-			on_failed(s, e);
+		if (e->save != s->save)
+			break;
+		s->save = 0;
+		note_failure(s, &e->error);
+		save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
 		break;
 	}
 	store_event_free(e);

@@ -95,25 +95,6 @@ static bool read_memory(const struct api_context *ctx, struct drain_log *to,
 	return good;
 }
 
-/* Rows are added, and never change. */
-static uint64_t etag_of(const struct drain_rows *rows)
-{
-	if (!rows->count)
-		return 1;
-	return ((rows->first + rows->count) << 32) ^ (uint64_t)rows->of[rows->count - 1]->time_ns;
-}
-
-static void answer(struct drain_log *log, const struct query *q, int64_t now_ns,
-		   struct api_response *rs)
-{
-	struct drain_rows rows;
-
-	drain_log_read(log, 0, &rows);
-	write_rows(&rows, q, now_ns, rs);
-	rs->etag = etag_of(&rows);
-	drain_rows_fini(&rows);
-}
-
 static bool read_query(const struct api_request *rq, struct query *q, struct api_response *rs)
 {
 	const char *limit = rq->query(rq, "limit");
@@ -135,13 +116,22 @@ void api_drain_history(const struct api_context *ctx, const struct api_request *
 		       struct api_response *rs)
 {
 	struct drain_log *remembered = NULL;
+	struct drain_rows rows;
 	struct query q;
 
 	if (!read_query(rq, &q, rs))
 		return;
 	if (!ctx->decisions)
 		remembered = drain_log_new();
-	if (!remembered || read_memory(ctx, remembered, rs))
-		answer(remembered ? remembered : ctx->decisions, &q, ctx->now_ns(), rs);
+	if (!remembered || read_memory(ctx, remembered, rs)) {
+		drain_log_read(remembered ? remembered : ctx->decisions, 0, &rows);
+		write_rows(&rows, &q, ctx->now_ns(), rs);
+		/* Rows are added, and never change. */
+		rs->etag = 1;
+		if (rows.count)
+			rs->etag = ((rows.first + rows.count) << 32) ^
+				   (uint64_t)rows.of[rows.count - 1]->time_ns;
+		drain_rows_fini(&rows);
+	}
 	drain_log_free(remembered);
 }

@@ -40,21 +40,13 @@ static void write_workload(struct jsonw *w, const struct drain_plan *p, const st
 	jsonw_object_close(w);
 }
 
-/* A pod that is as young as that has hardly begun, or moves a second time. */
-static void write_age(struct jsonw *w, const struct drain_plan *p, const struct kube_pod *pod)
-{
-	int64_t age_ns = elapsed_ns(p->time_ns, pod->created_ns);
-
-	if (pod->created_ns && age_ns < YOUNG_NS)
-		jsonw_key_int(w, "ageSeconds", age_ns / NS_PER_SEC);
-}
-
 static void write_move(struct jsonw *w, const struct drain_plan *p, const char *node,
 		       const struct drain_move *m)
 {
 	bool placeholder = is_placeholder(m->pod);
 	bool deleted = !placeholder && drain_is_deleted(m->pod);
 	const struct resources *r = kube_pod_requests(m->pod);
+	int64_t age_ns = elapsed_ns(p->time_ns, m->pod->created_ns);
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", m->pod->object.namespace);
@@ -72,7 +64,9 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 	if (m->step)
 		jsonw_key_int(w, "step", m->step);
 	if (!placeholder) {
-		write_age(w, p, m->pod);
+		/* A young pod has hardly begun, or moves a second time. */
+		if (m->pod->created_ns && age_ns < YOUNG_NS)
+			jsonw_key_int(w, "ageSeconds", age_ns / NS_PER_SEC);
 		jsonw_key_string(w, "uid", m->pod->object.uid);
 	}
 	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
@@ -165,12 +159,6 @@ static void write_shares(struct jsonw *w, const struct drain_plan_node *n)
 	jsonw_object_close(w);
 }
 
-static bool is_soft_tainted(const struct view_node *n)
-{
-	return n->model && n->model->node &&
-	       taints_find(&n->model->node->taints, "evenkeel.io/drain-candidate");
-}
-
 void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 			   const struct drain_plan_node *n, bool moves)
 {
@@ -183,7 +171,8 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 		jsonw_key_time(w, "due", n->due_ns);
 	}
 	jsonw_key_text(w, "group", n->group);
-	if (known && is_soft_tainted(known))
+	if (known && known->model && known->model->node &&
+	    taints_find(&known->model->node->taints, "evenkeel.io/drain-candidate"))
 		jsonw_key_bool(w, "softTainted", true);
 	if (known)
 		write_amounts(w, known, p->time_ns);

@@ -37,13 +37,6 @@ struct fit_request {
 	struct kube_pod *pod; /* held */
 };
 
-static void request_fini(struct fit_request *rq)
-{
-	if (rq->pod)
-		object_drop(&rq->pod->object);
-	cJSON_Delete(rq->tree);
-}
-
 /* --- the body */
 
 static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs)
@@ -67,14 +60,6 @@ static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_res
 		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 	rq->nodes = list;
 	return true;
-}
-
-static bool read_request(const struct api_request *from, struct fit_request *rq,
-			 struct api_response *rs)
-{
-	rq->tree = request_parse(from, api_fit_members, rs);
-	return rq->tree && read_nodes(request_member(rq->tree, "nodes"), rq, rs) &&
-	       read_pod(request_member(rq->tree, "pod"), rq, rs);
 }
 
 /* --- the answer */
@@ -138,7 +123,9 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 	struct reservations_copy *reservations;
 	struct view *v;
 
-	if (read_request(rq, &request, rs)) {
+	request.tree = request_parse(rq, api_fit_members, rs);
+	if (request.tree && read_nodes(request_member(request.tree, "nodes"), &request, rs) &&
+	    read_pod(request_member(request.tree, "pod"), &request, rs)) {
 		reservations = reservations_take(ctx->reservations, ctx->now_ns());
 		v = view_slot_take(ctx->views);
 		if (place_cache_can_answer(v, &error))
@@ -148,5 +135,7 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 		view_drop(v);
 		reservations_copy_drop(reservations);
 	}
-	request_fini(&request);
+	if (request.pod)
+		object_drop(&request.pod->object);
+	cJSON_Delete(request.tree);
 }

@@ -50,12 +50,6 @@ static int32_t priority_of(const struct view *v, const struct kube_pod *pod)
 	return class ? class->value : pod->template->priority;
 }
 
-static bool is_same(const struct kube_pod *a, const struct kube_pod *b)
-{
-	return strcmp(a->object.name, b->object.name) == 0 &&
-	       strcmp(a->object.namespace, b->object.namespace) == 0;
-}
-
 static void find_nominated(struct fit_ask *a, const struct view *v, const struct kube_pod *asked)
 {
 	const struct object_table *pending = v->cluster->tables[OBJECT_POD];
@@ -68,7 +62,7 @@ static void find_nominated(struct fit_ask *a, const struct view *v, const struct
 		struct fit_nominated found;
 
 		if (!*pod->nominated_node || pod->template->priority < priority ||
-		    !kube_pod_is_active(pod) || is_same(pod, asked))
+		    !kube_pod_is_active(pod) || object_compare(&pod->object, &asked->object) == 0)
 			continue;
 		found.pod = place_find_pod(a->place, pod->object.namespace, pod->object.name);
 		found.node = place_find_node(a->place, pod->nominated_node);

@@ -195,14 +195,6 @@ static void swap_items(struct list_pick *p, size_t a, size_t b)
 	p->items[b] = kept;
 }
 
-static void sift_up(struct list_pick *p, size_t at)
-{
-	while (at > 0 && is_after(p, at, (at - 1) / 2)) {
-		swap_items(p, at, (at - 1) / 2);
-		at = (at - 1) / 2;
-	}
-}
-
 /* Within the first count items. */
 static void sift_down(struct list_pick *p, size_t count)
 {
@@ -228,7 +220,9 @@ void list_pick_offer(struct list_pick *p, struct list_item item)
 		return;
 	if (p->count < q->limit) {
 		p->items[p->count] = item;
-		sift_up(p, p->count++);
+		for (size_t at = p->count++; at > 0 && is_after(p, at, (at - 1) / 2);
+		     at = (at - 1) / 2)
+			swap_items(p, at, (at - 1) / 2);
 		return;
 	}
 	p->more = true;

@@ -69,25 +69,20 @@ static void write_refused(struct jsonw *w, const struct preempt_plan *plan)
 	jsonw_object_close(w);
 }
 
-static char *tell_victims(const struct preempt_plan *plan)
-{
-	size_t count = plan->chosen.victim_count;
-
-	return mem_printf("it runs on node %s when %zu pod%s %s gone%s", plan->chosen.node, count,
-			  count == 1 ? "" : "s", count == 1 ? "is" : "are",
-			  plan->several ? ", not all of them there" : "");
-}
-
 /* The verdict in a sentence; the caller frees it. */
 static char *tell_verdict(const struct preempt_plan *plan)
 {
+	size_t count = plan->chosen.victim_count;
+
 	switch (plan->verdict) {
 	case PREEMPT_NOT_NEEDED:
 		return mem_strdup("it may start as it is: quotas admit it, and a node has room");
 	case PREEMPT_WAIT:
 		return mem_strdup("it may start when pods that are going already are gone");
 	case PREEMPT_VICTIMS:
-		return tell_victims(plan);
+		return mem_printf("it runs on node %s when %zu pod%s %s gone%s", plan->chosen.node,
+				  count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+				  plan->several ? ", not all of them there" : "");
 	case PREEMPT_NEVER:
 		return mem_strdup("its preemptionPolicy is Never, and it cannot start as it is");
 	default:

@@ -61,11 +61,6 @@ const struct route *api_routes(size_t *count)
 	return routes;
 }
 
-static bool is_folder(const struct route *route)
-{
-	return route->path[strlen(route->path) - 1] == '/';
-}
-
 static bool has_folder(const char *path)
 {
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
@@ -78,8 +73,8 @@ static bool is_path_of(const struct route *route, const char *path)
 {
 	size_t len = strlen(route->path);
 
-	return is_folder(route) ? strncmp(path, route->path, len) == 0 && path[len]
-				: strcmp(path, route->path) == 0;
+	return route->path[len - 1] == '/' ? strncmp(path, route->path, len) == 0 && path[len]
+					   : strcmp(path, route->path) == 0;
 }
 
 /*

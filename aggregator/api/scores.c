@@ -96,24 +96,20 @@ static void write_heads(struct answer *a)
 	buf_fini(&text);
 }
 
-static void write_name(struct jsonw *w, const struct score_term *term)
-{
-	char name[OBJECT_FIELD_MAX];
-
-	snprintf(name, sizeof(name), "%s%s%s", term->resource ? term->resource : "",
-		 term->resource ? "." : "", term->name);
-	jsonw_key_string(w, "name", name);
-}
-
 static void write_terms(struct jsonw *w, const struct score_result *r)
 {
 	jsonw_key_array(w, "terms");
 	for (size_t i = 0; i < r->term_count; i++) {
+		const struct score_term *t = &r->terms[i];
+		char name[OBJECT_FIELD_MAX];
+
+		snprintf(name, sizeof(name), "%s%s%s", t->resource ? t->resource : "",
+			 t->resource ? "." : "", t->name);
 		jsonw_object_open(w);
-		write_name(w, &r->terms[i]);
-		jsonw_key_string(w, "unit", r->terms[i].unit);
+		jsonw_key_string(w, "name", name);
+		jsonw_key_string(w, "unit", t->unit);
 		jsonw_key(w, "value");
-		jsonw_exact(w, r->terms[i].value);
+		jsonw_exact(w, t->value);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);

@@ -158,12 +158,6 @@ static void by_class_init(struct by_class *b, const struct slack_result *s)
 	b->start = next;
 }
 
-static void by_class_fini(struct by_class *b)
-{
-	free(b->start);
-	free(b->of);
-}
-
 static const char *node_of(const struct slack_result *s, const struct slack_placed *p)
 {
 	return s->view->nodes[p->node]->name;
@@ -241,7 +235,8 @@ static void write_classes(struct jsonw *w, const struct slack_result *s,
 			write_class(w, s, &b, c, q);
 	}
 	jsonw_array_close(w);
-	by_class_fini(&b);
+	free(b.start);
+	free(b.of);
 }
 
 static void write_demand(struct jsonw *w, const struct slack_result *s)

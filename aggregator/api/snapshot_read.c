@@ -287,42 +287,26 @@ static int read_workloads(struct snapshot *s, const struct document *d)
 	return rc ? snapshot_text_fail(&d->whole, "state.%s", why.text) : 0;
 }
 
-/* Read here as it will be again, so that what is wrong is told with the file's name. */
-static int read_slack(struct snapshot *s, const struct document *d)
+/* The text is read here as it will be later, so that errors name the file. */
+static int read_memory(struct snapshot *s, const struct document *d, enum plan_part part)
 {
-	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "slack");
-	struct slack_state *trial;
+	const char *name = plan_part_name(part);
+	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, name);
+	struct slack_state *slack = slack_state_new();
+	struct drain_state *drain = drain_state_new();
 	struct error why = {""};
-	int rc;
+	char *text = memory ? cJSON_PrintUnformatted(memory) : NULL;
+	int rc = 0;
 
-	if (!memory)
-		return 0;
-	trial = slack_state_new();
-	free(s->memory.of[PLAN_SLACK]);
-	s->memory.of[PLAN_SLACK] = cJSON_PrintUnformatted(memory);
-	rc = slack_memory_read(trial, s->memory.of[PLAN_SLACK], strlen(s->memory.of[PLAN_SLACK]),
-			       &why);
-	slack_state_free(trial);
-	return rc ? snapshot_text_fail(&d->whole, "state.slack: %s", why.text) : 0;
-}
-
-static int read_drain(struct snapshot *s, const struct document *d)
-{
-	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "drain");
-	struct drain_state *trial;
-	struct error why = {""};
-	char *text;
-	int rc;
-
-	if (!memory)
-		return 0;
-	trial = drain_state_new();
-	text = cJSON_PrintUnformatted(memory);
-	rc = drain_state_read(trial, text, strlen(text), INT64_MAX, s->time_ns, &why);
-	drain_state_free(trial);
-	free(s->memory.of[PLAN_DRAIN]);
-	s->memory.of[PLAN_DRAIN] = text;
-	return rc ? snapshot_text_fail(&d->whole, "state.drain: %s", why.text) : 0;
+	if (text && part == PLAN_SLACK)
+		rc = slack_memory_read(slack, text, strlen(text), &why);
+	else if (text)
+		rc = drain_state_read(drain, text, strlen(text), INT64_MAX, s->time_ns, &why);
+	slack_state_free(slack);
+	drain_state_free(drain);
+	free(s->memory.of[part]);
+	s->memory.of[part] = text;
+	return rc ? snapshot_text_fail(&d->whole, "state.%s: %s", name, why.text) : 0;
 }
 
 static int read_snapshot(struct snapshot *s, const struct document *d)
@@ -344,10 +328,8 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 			s, &d->whole, cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
 	if (!rc)
 		rc = read_workloads(s, d);
-	if (!rc)
-		rc = read_slack(s, d);
-	if (!rc)
-		rc = read_drain(s, d);
+	for (int p = 0; !rc && p < PLAN_PARTS; p++)
+		rc = read_memory(s, d, (enum plan_part)p);
 	if (!rc)
 		rc = look_through(&inner, &list);
 	if (!rc && strcmp(inner.kind, "List") != 0)
@@ -387,28 +369,13 @@ static int refuse(const struct document *d)
 				     "-o yaml, or what GET /v1/snapshot does");
 }
 
-/* "PodList" is "Pod". */
-static void name_items(const char *kind, char out[SNAPSHOT_KEY_MAX])
-{
-	size_t len = strlen(kind) - strlen("List");
-
-	memcpy(out, kind, len);
-	out[len] = '\0';
-}
-
-static bool is_list(const char *kind)
-{
-	size_t len = strlen(kind);
-
-	return len >= 4 && strcmp(kind + len - 4, "List") == 0;
-}
-
 static int read_document(struct snapshot *s, struct snapshot_text *t)
 {
 	char kind[SNAPSHOT_KEY_MAX];
 	struct snapshot_text single;
 	struct document d;
 	int rc = look_through(&d, t);
+	size_t len = strlen(d.kind);
 
 	single = d.whole;
 	s->documents++;
@@ -422,8 +389,8 @@ static int read_document(struct snapshot *s, struct snapshot_text *t)
 		rc = refuse(&d);
 	} else if (strcmp(d.kind, "Snapshot") == 0) {
 		rc = read_snapshot(s, &d);
-	} else if (is_list(d.kind) && d.items.at) {
-		name_items(d.kind, kind);
+	} else if (len >= 4 && strcmp(d.kind + len - 4, "List") == 0 && d.items.at) {
+		snprintf(kind, sizeof(kind), "%.*s", (int)len - 4, d.kind); /* of "PodList" */
 		rc = snapshot_read_items(s, &d.items, d.version, kind);
 	} else {
 		rc = snapshot_read_item(s, &single, "", "", 0);

@@ -178,14 +178,6 @@ static bool has_window(const struct view *v, int64_t now_ns, enum window window)
 	return false;
 }
 
-/* What the whole service serves upstream: its newest entry of that window, else of the next shorter. */
-static bool find_upstream_window(const struct view *v, int64_t now_ns, enum window *window)
-{
-	if (!has_window(v, now_ns, *window) && *window > WINDOW_5M)
-		(*window)--;
-	return has_window(v, now_ns, *window);
-}
-
 static int64_t floor_seconds(int64_t ns)
 {
 	return ns / NS_PER_SEC - (ns % NS_PER_SEC < 0);
@@ -255,7 +247,10 @@ static void answer_upstream(const struct api_context *ctx, const struct view *v,
 	const struct view_node *only = *host ? view_find(v, host) : NULL;
 
 	rs->content_type = JSON;
-	if (!find_upstream_window(v, now_ns, &window))
+	/* The whole service has one window: this, or else the next shorter. */
+	if (!has_window(v, now_ns, window) && window > WINDOW_5M)
+		window--;
+	if (!has_window(v, now_ns, window))
 		rs->status = 500;
 	else if (*host && !only)
 		rs->status = 404;

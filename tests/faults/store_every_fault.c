@@ -67,7 +67,7 @@ static struct store_event *next(void)
 
 	assert_non_null(e);
 	if (e->kind == STORE_NOT_OPENED || e->kind == STORE_FAILED)
-		assert_true(*e->reason.text);
+		assert_true(*e->error.text);
 	return e;
 }
 
