@@ -196,7 +196,7 @@ static void refuse_all(struct sieve *s)
 
 /*
  * Whether the quotas admit the pod, with all that is reserved for other pods (reservations.h). The
- * pod's own reservation is not counted. The sentence begins with the name of the gate, so that
+ * pod's own reservation is not counted. The sentence begins with the kind of refusal, so that
  * `kubectl describe pod` tells a refusal by quota from a lack of nodes. Victims can help against
  * every refusal except that of a pod that alone requests more than the max of its quota.
  *

@@ -317,10 +317,8 @@ uint64_t list_etag(const struct view *v, int64_t now_ns)
 {
 	uint64_t hash = mix(mix(0xcbf29ce484222325ULL, v->version), (uint64_t)v->time_ns);
 
-	for (size_t i = 0; i < v->node_count; i++) {
-		fetch_ages_ahead(v, i);
+	for (size_t i = 0; i < v->node_count; i++)
 		hash = (hash ^ (uint64_t)page_freshness(v->nodes[i]->page, now_ns)) *
 		       0x100000001b3ULL;
-	}
 	return hash ? hash : 1;
 }

@@ -204,7 +204,6 @@ static void answer_list(const struct answer *a, const struct list_query *q, stru
 	list_pick_init(&pick, q);
 	nodes_total_init(&total, a->policy, a->view->cluster != NULL);
 	for (size_t i = 0; i < a->view->node_count; i++) {
-		fetch_usage_ahead(a->view, i);
 		if (!matches(a->view->nodes[i], q))
 			continue;
 		nodes_total_add(&total, a->view->nodes[i], a->now_ns);

@@ -40,7 +40,6 @@
 #include "shared/jsonw.h"
 
 enum {
-	AHEAD = 8, /* nodes whose names are fetched ahead */
 	PIECE_ROOM = 80,
 	SCORE_DIGITS = 24,
 };
@@ -265,18 +264,6 @@ static size_t room_for(const struct answer *a)
 	return a->job.node_count * one;
 }
 
-/* Inputs of thousands of nodes lie beyond the processor's nearer caches. */
-static void fetch_ahead(const struct score_job *job, size_t i)
-{
-	enum { LINE = 64 };
-
-	if (i + 2 * AHEAD >= job->node_count)
-		return;
-	for (size_t at = 0; at < sizeof(job->nodes[0]); at += LINE)
-		__builtin_prefetch((const char *)&job->nodes[i + 2 * AHEAD] + at);
-	__builtin_prefetch(job->nodes[i + AHEAD].name);
-}
-
 /* What the pod is expected to use, and by what that is known. */
 static void write_expected(struct jsonw *w, const struct answer *a)
 {
@@ -304,11 +291,9 @@ static void write_answer(struct answer *a, const bool *chosen, int64_t now_ns,
 	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(a->rq->tree, "pod"), &w);
 	scores_fit_write_counts(a->fit, &w);
 	jsonw_key_array(&w, "items");
-	for (size_t i = 0, written = 0; i < a->job.node_count; i++) {
-		fetch_ahead(&a->job, i);
+	for (size_t i = 0, written = 0; i < a->job.node_count; i++)
 		if (!chosen || chosen[i])
 			write_node(&w, a, i, written++ > 0);
-	}
 	jsonw_array_close(&w);
 	list_answer_close(&w);
 }

@@ -225,11 +225,8 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 		.longest = WINDOW_5M,
 	};
 
-	for (size_t i = 0; i < most; i++) {
-		if (!only)
-			fetch_usage_ahead(v, i);
+	for (size_t i = 0; i < most; i++)
 		select_node(&s, only ? only : v->nodes[i]);
-	}
 	if (only && !s.count && s.upstream)
 		rs->status = 404;
 	else if (only && !s.count)

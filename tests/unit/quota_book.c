@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a book counts: by hand, by random pods against a recount, and out of a view with reservations.
+ * The counts of a book: by hand, by random pods against a recount, and out of a view with reservations.
  */
 #include <setjmp.h>
 #include <stdarg.h>
