@@ -65,7 +65,6 @@ struct once_item {
  */
 struct once_item *once_items(const struct interval *i, size_t *count);
 
-
 /* Share of CPU periods that hit the quota; NaN: none, or not measured. */
 double once_throttled_ratio(const struct usage *u);
 /* ns as a share 0..1 of the time covered; NaN if `bit` was not measured. */

@@ -46,7 +46,7 @@ struct saver {
 	bool was_open;
 	bool failing;
 	struct error why; /* of the failure that was logged last */
-	/* What the database has of plans, and what the save under way brings; held. */
+	/* Plan state in the database, and in the save under way; held. */
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
 	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
 	bool too_long; /* one was, and that was logged */

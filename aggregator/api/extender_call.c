@@ -152,7 +152,7 @@ void extender_call_refresh(struct extender_call *c)
 	extender_call_renew(c);
 }
 
-/* What is asked of the pod, in the world that was taken. */
+/* The score question about the pod, for the copies that were taken. */
 static void prepare(struct extender_call *c)
 {
 	extender_options_args(c->ctx->extender, SCORE_CORRECTED, &c->score_args);

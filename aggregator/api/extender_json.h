@@ -84,7 +84,7 @@ struct extender_victim {
 	const cJSON *pod; /* of NodeNameToVictims; else NULL */
 };
 
-/* Those of one node. */
+/* The victims on one node. */
 struct extender_victims {
 	const char *node;
 	int64_t pdb_violations;

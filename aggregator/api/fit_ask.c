@@ -13,7 +13,7 @@
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
-/* The pod as the cluster has it is not in its own way. */
+/* The pod's own usage is ignored. */
 static void take_itself(struct place *p, const struct kube_pod *pod)
 {
 	place_pod known = place_find_pod(p, pod->object.namespace, pod->object.name);
@@ -25,7 +25,7 @@ static void take_itself(struct place *p, const struct kube_pod *pod)
 		place_take(p, known);
 }
 
-/* Nor is what was promised to it; "" where that is nothing. */
+/* The uid of the pod's own reservation, which is ignored as well; "": none. */
 static const char *reserved_uid(const struct view *v, const struct reservations_copy *reservations,
 				const struct kube_pod *pod)
 {

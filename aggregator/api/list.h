@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all lists share: the query's parameters, the first N items in order, and where the next
- * request goes on.
+ * The common parts of lists: parameters of the query, the first N items in order, and the
+ * continuation of the next request.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_LIST_H
 #define EVENKEEL_AGGREGATOR_API_LIST_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writers of metrics share: families and samples in the Prometheus text format. */
+/* Families and samples of metrics in the Prometheus text format. */
 #ifndef EVENKEEL_AGGREGATOR_API_METRICS_H
 #define EVENKEEL_AGGREGATOR_API_METRICS_H
 

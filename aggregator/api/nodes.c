@@ -101,7 +101,7 @@ static void write_machine(struct jsonw *w, const struct page_machine *m)
 	jsonw_object_close(w);
 }
 
-/* What one answer needs throughout. */
+/* The inputs of one answer. */
 struct answer {
 	const struct view *view;
 	int64_t now_ns;
@@ -155,7 +155,7 @@ static void write_promises(struct jsonw *w, const struct answer *a, const struct
 	jsonw_key_int(w, "pods", n->sums.pods);
 }
 
-/* What was promised there to pods of which the API does not tell yet. */
+/* Reservations of pods that the API does not show on the node yet. */
 static void write_assumed(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	const struct score_assumed *s =

@@ -9,7 +9,7 @@
 #include "aggregator/api/limits.h"
 #include "shared/jsonw.h"
 
-/* What some nodes have together; without any addend it is not known. */
+/* A sum over nodes; without any addend it is unknown. */
 struct nodes_sum {
 	double value;
 	size_t addends;

@@ -25,7 +25,7 @@
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 
-/* What one answer needs throughout. */
+/* The inputs of one answer. */
 struct answer {
 	const struct view *view;
 	bool peaks;
@@ -110,7 +110,7 @@ static void write_names(struct jsonw *w, const struct list_item *item)
 	jsonw_key_text(w, "qosClass", qos_class(p));
 }
 
-/* What the spec asks for. */
+/* Requests, limits and a resize. */
 static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 {
 	static const char *const resizes[] = {

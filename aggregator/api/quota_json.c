@@ -90,7 +90,7 @@ static void write_if_finite(struct jsonw *w, const char *key, double value, int 
 		jsonw_key_fixed(w, key, value, decimals);
 }
 
-/* What is requested and not used: what the namespace could do without. */
+/* Requested and not used. */
 static void write_idle(struct jsonw *w, const struct quota *q)
 {
 	double cpu =

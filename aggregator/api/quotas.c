@@ -58,7 +58,7 @@
 
 #define FOLDER "/v1/quotas/"
 
-/* What one answer needs throughout. */
+/* The inputs of one answer. */
 struct answer {
 	const struct quota_session *session;
 	struct quota_balances balances;

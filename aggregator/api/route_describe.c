@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each route takes and answers. A parameter or member of a body that is not here is refused
+ * Inputs and answers of each route. A parameter or member of a body that is not here is refused
  * before its handler runs, except by /watcher, /extender, /metrics and the health checks, which
  * ignore it. The top of each handler's file has the details of its answers.
  */

@@ -33,7 +33,7 @@ struct assumed {
 void assumed_read(struct assumed *a, const struct view *v, const struct reservations_copy *copy,
 		  const char *except_uid);
 void assumed_fini(struct assumed *a);
-/* What is assumed on the node at that place, or NULL. */
+/* The reservations on the node at that place, or NULL. */
 const struct score_assumed *assumed_find(const struct assumed *a, size_t node);
 /* Of all that is assumed; 0 where nothing is. */
 uint64_t assumed_hash(const struct assumed *a);
@@ -54,7 +54,7 @@ struct score_mix {
  */
 void score_mix_default(struct score_mix *b, enum score_variant variant);
 
-/* What is asked. All borrowed. */
+/* The question. All borrowed. */
 struct score_ask {
 	const struct view *view;
 	const struct reservations_copy

@@ -75,7 +75,7 @@ static void keep_piece(struct piece *p, struct buf *text)
 	buf_clear(text);
 }
 
-/* What is the same for every node is written once. */
+/* Text that is the same for every node is written once. */
 static void write_heads(struct answer *a)
 {
 	struct buf text = BUF_INIT;
@@ -212,7 +212,7 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 	jsonw_text(w, text, s.len);
 }
 
-/* What the extender's filter says of it. */
+/* The answer of the extender's filter. */
 static void write_limits(struct jsonw *w, const struct answer *a, const struct score_node *node)
 {
 	char text[NODE_REFUSAL_TEXT];
@@ -264,7 +264,7 @@ static size_t room_for(const struct answer *a)
 	return a->job.node_count * one;
 }
 
-/* What the pod is expected to use, and by what that is known. */
+/* The expected use of the pod, and its source. */
 static void write_expected(struct jsonw *w, const struct answer *a)
 {
 	const struct expected_use *e = &a->job.pod.expected;

@@ -21,7 +21,7 @@
 
 enum { PIECE = 64 << 10 };
 
-/* What is written next. */
+/* The next part to write. */
 enum part {
 	PART_HEAD,
 	PART_OBJECTS,
@@ -254,7 +254,7 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 	snapshot_write_reservation(&w, e);
 }
 
-/* What is remembered of workloads and plans: some megabytes at most. */
+/* The memory of workloads and plans: some megabytes at most. */
 static void write_memory(struct snapshot_stream *s, struct buf *out)
 {
 	const struct owner_table *owners = s->view->owners;

@@ -20,8 +20,7 @@
 /*
  * --- objects
  *
- * Which object of two of one name counts, and what is said of kinds, does not depend on anything
- * but the files.
+ * The first of two objects of one name counts, so the result depends on the files alone.
  */
 
 static void see_time(struct snapshot *s, const cJSON *object, const char *member)
@@ -78,7 +77,6 @@ static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJS
 	free(text);
 }
 
-/* Whether both say the same. */
 static bool are_equal(const struct object *a, const struct object *b)
 {
 	struct buf x = BUF_INIT, y = BUF_INIT;
@@ -169,8 +167,7 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 }
 
 /*
- * What is not even an object of Kubernetes has no name but its place; a typed list says what it
- * should have been.
+ * An item that is no object of Kubernetes is named by its place; a typed list gives its kind.
  */
 static void skip_item(struct snapshot *s, const char *file, const char *version,
 		      const char *kind_name, size_t index, const char *why)
@@ -225,8 +222,7 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 /*
  * --- usage
  *
- * What it says must be exact, so anything wrong in it ends the reading; values that contradict each
- * other are left out and noted.
+ * An error ends the reading; values that contradict each other are left out and noted.
  */
 
 typedef int add_item(struct page_json_set *set, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
@@ -350,10 +346,10 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 }
 
 /*
- * --- what was reserved: so that the command line scores from it as the aggregator would have
+ * --- reservations: so that the command line scores as the aggregator would have
  *
- * What the snapshot's objects show already is not written, and so nothing of a reservation depends
- * on generations of a model that is no more.
+ * Reservations that the objects show already are not written, so none depends on generations of the
+ * former model.
  *
  *   "ledger":[{"namespace","name","uid","state"[,"node"],"requests":{"cpu":"500m",..},"expectedCpuMillicores","priority",
  *              "made","expires"},..]

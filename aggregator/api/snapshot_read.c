@@ -196,7 +196,7 @@ static void read_unreadable(const cJSON *source, struct unreadables *out)
 	out->more |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(source, "moreUnreadable"));
 }
 
-/* What was complete then is what the file has; what was not is as incomplete here. */
+/* A synced source is complete in the file; other sources keep their state. */
 static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t index,
 		       const cJSON *item)
 {
@@ -348,7 +348,7 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 #define MEASUREMENTS                                                                               \
 	"which only the command evenkeel takes, as --usage; a snapshot is the cluster's objects"
 
-/* What people give for a snapshot and is none, with what to do about it. */
+/* Files that are often mistaken for a snapshot, with the remedy. */
 static int refuse(const struct document *d)
 {
 	const struct snapshot_text *t = &d->whole;

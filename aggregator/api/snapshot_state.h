@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that read a snapshot share of its inside. */
+/* The inside of a snapshot, for the files that read it. */
 #ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
 #define EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
 
@@ -12,7 +12,7 @@
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/page_json.h"
 
-/* What a load watcher tells of one resource of a node, in percent of its capacity. */
+/* A load watcher's use of one resource of a node, in percent of its capacity. */
 struct watcher_resource {
 	bool mean_known, stddev_known, latest_known;
 	double mean, stddev, latest;
@@ -86,7 +86,7 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 
 /* An answer of /watcher. */
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
-/* What was read of it becomes pages of the nodes that are known. */
+/* Makes pages of known nodes from that answer. */
 void snapshot_use_watcher(struct snapshot *s);
 
 #endif

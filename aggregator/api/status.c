@@ -203,7 +203,7 @@ static void write_odd_nodes(struct jsonw *w, const struct tally *t)
 
 /* --- the service ------------------------------------------------------------------------------ */
 
-/* What agents send and what was refused of it. */
+/* Frames of agents, by result. */
 static void write_frames(struct jsonw *w, const struct counters *c)
 {
 	static const struct {
@@ -224,7 +224,7 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 	jsonw_object_close(w);
 }
 
-/* Who is let in to this API. */
+/* The ways of access to this API. */
 static void write_access(struct jsonw *w, const struct access_counters *c, int64_t now_ns)
 {
 	static const struct {

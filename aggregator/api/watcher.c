@@ -44,7 +44,7 @@
 
 enum { NODE_METRICS = 4 };
 
-/* What goes into one answer. */
+/* The contents of one answer. */
 struct selection {
 	int64_t now_ns;
 	bool upstream, allocatable;
@@ -287,7 +287,7 @@ static void answer(const struct api_context *ctx, const struct view *v, const ch
 		answer_corrected(ctx, v, host, window, now_ns, rs);
 }
 
-/* What the cache needs to make the answer, and how it came out. */
+/* The inputs of the cached answer, and the response. */
 struct making {
 	const struct api_context *ctx;
 	const struct view *view;

@@ -141,7 +141,7 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* What is read, until all of it is known to be good. */
+/* The parts that were read, until all of them are valid. */
 struct memory {
 	struct error *error;
 	size_t count, room;
@@ -233,7 +233,7 @@ static int read_node(struct memory *m, const cJSON *item, const char *of, size_t
 	return 0;
 }
 
-/* What was saved by a version that kept none has none. */
+/* Older versions saved no shape. */
 static int read_shape(struct memory *m, const cJSON *item, const char *path, struct slack_record *r)
 {
 	if (!member(item, "cpuMillicores"))
