@@ -215,8 +215,8 @@ $(GEN)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 
 # --- tests -------------------------------------------------------------------------------------------------------
 
-# tests/unit/api_place_pool.c counts the cores that are built and freed.
-$(TB)/unit/api_place_pool: TEST_LIBS += -Wl,--wrap=place_new,--wrap=place_free
+# tests/unit/api_place_cache.c counts the cores that are built and freed.
+$(TB)/unit/api_place_cache: TEST_LIBS += -Wl,--wrap=place_new,--wrap=place_free
 # See tests/reservations_watch.h.
 RESERVATIONS_WATCHED := $(TB)/unit/aggregator_reservations $(TB)/unit/api_extender $(TB)/unit/api_fit $(TB)/integration/extender $(TB)/bench/extender
 $(RESERVATIONS_WATCHED): TEST_LIBS += -Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock

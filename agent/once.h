@@ -65,11 +65,6 @@ struct once_item {
  */
 struct once_item *once_items(const struct interval *i, size_t *count);
 
-/* "Pod", "Container", "Unit", "Slice"; the QoS classes of Kubernetes; runtimes. NULL: unknown. */
-const char *once_kind_name(enum entity_kind kind);
-const char *once_qos_name(enum qos_class qos);
-const char *once_runtime_name(enum container_runtime runtime);
-
 /* Share of CPU periods that hit the quota; NaN: none, or not measured. */
 double once_throttled_ratio(const struct usage *u);
 /* ns as a share 0..1 of the time covered; NaN if `bit` was not measured. */

@@ -82,41 +82,6 @@ struct once_item *once_items(const struct interval *i, size_t *count)
 	return items;
 }
 
-const char *once_kind_name(enum entity_kind kind)
-{
-	static const char *const names[] = {
-		[ENTITY_POD] = "Pod",
-		[ENTITY_CONTAINER] = "Container",
-		[ENTITY_UNIT] = "Unit",
-		[ENTITY_SLICE] = "Slice",
-	};
-
-	return names[kind];
-}
-
-const char *once_qos_name(enum qos_class qos)
-{
-	static const char *const names[] = {
-		[QOS_UNKNOWN] = NULL,
-		[QOS_GUARANTEED] = "Guaranteed",
-		[QOS_BURSTABLE] = "Burstable",
-		[QOS_BEST_EFFORT] = "BestEffort",
-	};
-
-	return names[qos];
-}
-
-const char *once_runtime_name(enum container_runtime runtime)
-{
-	static const char *const names[] = {
-		[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd",
-		[RUNTIME_CRIO] = "cri-o",    [RUNTIME_DOCKER] = "docker",
-		[RUNTIME_PODMAN] = "podman",
-	};
-
-	return names[runtime];
-}
-
 double once_throttled_ratio(const struct usage *u)
 {
 	if (!(u->have & USAGE_THROTTLE) || u->periods == 0)

@@ -7,12 +7,6 @@
 #include "shared/jsonw.h"
 #include "shared/usage_json.h"
 
-static void write_if_known(struct jsonw *w, const char *key, const char *value)
-{
-	if (value && *value)
-		jsonw_key_string(w, key, value);
-}
-
 static void write_milli(struct jsonw *w, const char *key, double milli)
 {
 	if (!isnan(milli))
@@ -62,8 +56,7 @@ static void write_last(struct jsonw *w, const struct usage_latest_row *row, cons
 	if (!(u->have & row->have))
 		return;
 	jsonw_key_object(w, row->key);
-	jsonw_key(w, "last");
-	jsonw_uint(w, value);
+	jsonw_key_uint(w, "last", value);
 	jsonw_object_close(w);
 }
 
@@ -157,13 +150,13 @@ static void write_item(struct jsonw *w, const struct once_item *item)
 	const struct usage *u = &item->entry->usage;
 
 	jsonw_object_open(w);
-	jsonw_key_string(w, "kind", once_kind_name(e->kind));
+	jsonw_key_string(w, "kind", entity_kind_name[e->kind]);
 	jsonw_key_string(w, "name", e->name);
-	write_if_known(w, "podUID", e->pod_uid);
-	write_if_known(w, "containerID", e->container_id);
-	write_if_known(w, "qosClass", once_qos_name(e->qos));
-	write_if_known(w, "runtime", once_runtime_name(e->runtime));
-	write_if_known(w, "pod", item->pod ? item->pod->name : NULL);
+	jsonw_key_text(w, "podUID", e->pod_uid);
+	jsonw_key_text(w, "containerID", e->container_id);
+	jsonw_key_text(w, "qosClass", qos_class_name[e->qos]);
+	jsonw_key_text(w, "runtime", container_runtime_name[e->runtime]);
+	jsonw_key_text(w, "pod", item->pod ? item->pod->name : NULL);
 	write_usage(w, u, NULL);
 	usage_json_write_limits(w, &item->entry->limits);
 	write_contention(w, u);

@@ -279,8 +279,8 @@ static void add_item(struct table *t, const struct once_item *item)
 
 	table_row(t, e->name);
 	add_name(t, item);
-	add(t, once_kind_name(e->kind));
-	add(t, once_qos_name(e->qos));
+	add(t, entity_kind_name[e->kind]);
+	add(t, qos_class_name[e->qos]);
 	add_item_cpu(t, item);
 	add_value(t, last_of(u, USAGE_MEMORY, &u->mem_bytes), units_bytes);
 	add_limit(t, item->entry->limits.mem_bytes, units_bytes);

@@ -23,14 +23,7 @@ const struct sampler_ops *const sampler_all_ops[SAMPLER_TIERS] = {
 
 const char *sampler_tier_name(enum sampler_tier tier)
 {
-	static const char *const names[SAMPLER_TIERS] = {
-		[TIER_T0] = "T0",
-		[TIER_T1] = "T1",
-		[TIER_T2] = "T2",
-		[TIER_T3] = "T3",
-	};
-
-	return (size_t)tier < SAMPLER_TIERS ? names[tier] : "unknown";
+	return (size_t)tier < SAMPLER_TIERS ? sampler_tiers[tier] : "unknown";
 }
 
 int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const struct cgroupfs *fs,

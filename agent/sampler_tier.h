@@ -30,7 +30,7 @@ extern const struct sampler_ops sampler_cgroup_ops; /* T1 */
 extern const struct sampler_ops sampler_task_ops; /* T2 */
 extern const struct sampler_ops sampler_files_ops; /* T3: agent/sampler_files.c */
 
-enum { SAMPLER_TIERS = 4 };
+enum { SAMPLER_TIERS = TIERS };
 extern const struct sampler_ops *const sampler_all_ops[SAMPLER_TIERS]; /* by enum sampler_tier */
 
 /* The bits of reading.have that a pass of this kind renews. */

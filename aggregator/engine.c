@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop thread (libuv) owns the usage state. Frames become intervals in the ingest edge, which
- * hands each over to on_interval() and sends the ack it fills. What was applied becomes visible
- * with the next view:
+ * The loop thread (libuv) owns the usage state. The ingest edge makes intervals of frames, hands
+ * each to on_interval() and sends the ack. Applied intervals become visible with the next view:
  *
  *   ingest fd readable --> on_interval --> usage_apply --> dirty --(in a second)--> view --> slot
  *                                                                                             |
  *   HTTP threads  <------------------------------- take, read, drop --------------------------+
  *
- * With a state directory, node windows are in a database, too (engine_saver.c); they are back
- * before the first frame is read. Where there is a Kubernetes API, the cluster model is kept after
- * it (engine_informer.c).
- *
- * Views are made in slices between frames, by engine_publisher.c, which says how old one may be.
- *
- * What the HTTP threads promise to pods is in the ledger: the informer tells it what became of
- * them, and each publication settles it.
- *
- * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot
- * for the HTTP threads (engine_planner.c).
+ *   engine_publisher.c   makes views in slices between frames, and bounds their age
+ *   engine_saver.c       with a state directory: saves node windows, and restores them before the
+ *                        first frame is read
+ *   engine_informer.c    with a Kubernetes API: keeps the cluster model, and tells the reservations
+ *                        of HTTP threads what became of their pods
+ *   engine_planner.c     makes plans (slack, drains) of the newest view on a thread of its own
  *
  * A signal stops the loop; closing runs in the mirrored order of opening.
  */
@@ -33,11 +27,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_informer.h"
@@ -112,10 +106,7 @@ static const enum ack_status status_of_verdict[] = {
 	[USAGE_REFUSED] = ACK_REFUSED,
 };
 
-/*
- * A node that is refused is refused every few seconds: the log gets a line now and then, /metrics
- * counts all.
- */
+/* A refused node reports again every few seconds: the log gets some lines, /metrics counts all. */
 static void log_refusal(struct engine *e, const char *node, const char *why, int64_t now_ns)
 {
 	if (now_ns - e->refusal_logged_ns < REFUSAL_LOG_NS && now_ns >= e->refusal_logged_ns) {
@@ -128,7 +119,7 @@ static void log_refusal(struct engine *e, const char *node, const char *why, int
 	e->refusals_unlogged = 0;
 }
 
-/* Who may not tell of a node now keeps what it has, and asks again soon. */
+/* A refused agent keeps its intervals, and asks again soon. */
 static bool on_admit(void *ctx, const struct frame_header *header, uint64_t connection,
 		     int64_t now_ns, struct ack *ack, enum frame_result *result)
 {
@@ -193,9 +184,9 @@ static void on_published(void *ctx, int64_t now_ns)
 {
 	struct engine *e = ctx;
 
-	warmer_published(e->api_context.warmer, now_ns);
-	place_pool_tidy(e->api_context.places, now_ns);
-	place_pool_tidy(e->api_context.scheduler_places, now_ns);
+	prefetcher_published(e->api_context.prefetcher, now_ns);
+	place_cache_tidy(e->api_context.places, now_ns);
+	place_cache_tidy(e->api_context.scheduler_places, now_ns);
 	quota_book_cache_tidy(e->api_context.books, now_ns);
 }
 
@@ -261,7 +252,7 @@ static int watch_signals(struct engine *e)
 	return rc;
 }
 
-static int open_publisher(struct engine *e)
+static int open_loop(struct engine *e, struct error *error)
 {
 	const struct publisher_config config = {
 		.loop = &e->loop,
@@ -273,26 +264,20 @@ static int open_publisher(struct engine *e)
 		.published = on_published,
 		.ctx = e,
 	};
-
-	return publisher_open(&e->publisher, &config);
-}
-
-static int open_loop(struct engine *e, struct error *reason)
-{
 	int rc;
 
-	/* Where libuv itself finds no memory it aborts without a word. */
+	/* Without memory libuv itself aborts without a message. */
 	uv_replace_allocator(mem_alloc, mem_realloc, mem_zalloc, free);
 	rc = uv_loop_init(&e->loop);
 	e->loop_open = rc == 0;
 	if (!rc)
-		rc = open_publisher(e);
+		rc = publisher_open(&e->publisher, &config);
 	if (!rc)
 		rc = watch_signals(e);
 	if (!rc)
 		rc = watch_ingest(e);
 	if (rc)
-		error_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		error_set(error, "the event loop does not start: %s", uv_strerror(rc));
 	return rc;
 }
 
@@ -331,7 +316,7 @@ static struct planner *make_planner(struct engine *e)
 	return planner_new(&config);
 }
 
-static int open_saver(struct engine *e, struct error *reason)
+static int open_saver(struct engine *e, struct error *error)
 {
 	struct saver_config config = {
 		.dir = e->config->state_dir,
@@ -348,7 +333,7 @@ static int open_saver(struct engine *e, struct error *reason)
 		.ctx = e,
 	};
 
-	return config.dir ? saver_open(&e->saver, &config, reason) : 0;
+	return config.dir ? saver_open(&e->saver, &config, error) : 0;
 }
 
 static void on_caught_up(void *ctx, uint64_t ticket)
@@ -374,11 +359,8 @@ static void on_model_changed(void *ctx)
 	publisher_note_events(e->publisher);
 }
 
-/*
- * The first view has the cluster, if there is one, so that nobody takes us for standalone and
- * ready.
- */
-static int open_informer(struct engine *e, struct error *reason)
+/* The first view has the cluster: without it the service would seem standalone and ready. */
+static int open_informer(struct engine *e, struct error *error)
 {
 	struct informer_config config = {
 		.snapshots = &e->config->snapshots,
@@ -396,7 +378,7 @@ static int open_informer(struct engine *e, struct error *reason)
 		.nudge_claim = e->config->nudge_claim,
 		.api = &e->api_context,
 	};
-	int rc = informer_open(&e->informer, &config, reason);
+	int rc = informer_open(&e->informer, &config, error);
 
 	e->api_context.kubernetes_mode = informer_mode(e->informer);
 	if (!rc && e->informer) {
@@ -406,15 +388,15 @@ static int open_informer(struct engine *e, struct error *reason)
 	return rc;
 }
 
-static struct place_pool *open_places(void)
+static struct place_cache *open_places(void)
 {
 	struct place_options o;
 
 	place_options_default(&o);
-	return place_pool_new(&o);
+	return place_cache_new(&o);
 }
 
-static int open_http(struct engine *e, struct error *reason)
+static int open_http(struct engine *e, struct error *error)
 {
 	const struct engine_config *c = e->config;
 	struct http_config config = {.listen = c->listen, .ctx = &e->api_context};
@@ -423,33 +405,33 @@ static int open_http(struct engine *e, struct error *reason)
 	access_options_apply(c->access, &config);
 	if (c->access->token_review) {
 		rc = token_reviews_open(&e->token_reviews, c->kubeconfig, c->kube_context,
-					c->access->audience, reason);
+					c->access->audience, error);
 		config.auth.review_client = &e->token_reviews.access;
 	}
-	return rc ? rc : http_start_with(&e->http, &config, reason);
+	return rc ? rc : http_start_with(&e->http, &config, error);
 }
 
-/* A program that runs for credentials would be filtered, too. */
-static int restrict_calls(struct engine *e, struct error *reason)
+/* The filter would bind a program for credentials, too. */
+static int restrict_calls(struct engine *e, struct error *error)
 {
 	if (e->config->filter < 0)
 		return 0;
 	if (!informer_runs_programs(e->informer))
-		return syscalls_restrict(e->config->filter, reason);
+		return syscalls_restrict(e->config->filter, error);
 	log_warn("system calls stay unrestricted: the kubeconfig has a program for credentials");
 	close(e->config->filter);
 	return 0;
 }
 
-int engine_open(struct engine **out, const struct engine_config *config, struct error *reason)
+int engine_open(struct engine **out, const struct engine_config *config, struct error *error)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
 	int rc;
 
 	e->config = config;
-	/* What cannot be told from an object without members or rules must not become one. */
+	/* A failed allocation in cJSON must not look like an object without members. */
 	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
-	rc = program_check_descriptors(DESCRIPTORS, reason);
+	rc = program_check_descriptors(DESCRIPTORS, error);
 	e->usage = usage_new(&usage_limits);
 	e->join = join_new();
 	e->views = view_slot_new();
@@ -466,7 +448,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
-		.warmer = warmer_new(e->views),
+		.prefetcher = prefetcher_new(e->views),
 		.places = open_places(),
 		.scheduler_places = open_places(),
 		.books = quota_book_cache_new(&config->quota),
@@ -482,27 +464,27 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.decisions = e->decisions,
 	};
 	if (!rc && config->key_path)
-		rc = keyring_open(&e->key_place, config->key_path, reason);
+		rc = keyring_open(&e->key_place, config->key_path, error);
 	if (!rc && e->key_place)
-		rc = keyring_read(&e->keys, e->key_place, reason);
+		rc = keyring_read(&e->keys, e->key_place, error);
 	if (!rc)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys, &e->counters,
-				 &ingest_handler, e, reason);
+				 &ingest_handler, e, error);
 	if (!rc)
-		rc = open_loop(e, reason);
+		rc = open_loop(e, error);
 	if (!rc)
-		rc = open_saver(e, reason);
+		rc = open_saver(e, error);
 	if (!rc)
-		rc = open_informer(e, reason);
+		rc = open_informer(e, error);
 	if (!rc)
-		rc = planner_start(e->planner, reason);
+		rc = planner_start(e->planner, error);
 	if (!rc)
-		rc = warmer_start(e->api_context.warmer, reason);
+		rc = prefetcher_start(e->api_context.prefetcher, error);
 	view_slot_on_refresh(e->views, on_view_wanted, e);
 	if (!rc)
-		rc = open_http(e, reason);
+		rc = open_http(e, error);
 	if (!rc)
-		rc = restrict_calls(e, reason);
+		rc = restrict_calls(e, error);
 	if (rc) {
 		engine_close(e);
 		return rc;
@@ -518,11 +500,11 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	return 0;
 }
 
-int engine_run(struct engine *e, struct error *reason)
+int engine_run(struct engine *e, struct error *error)
 {
 	uv_run(&e->loop, UV_RUN_DEFAULT);
 	if (e->failure)
-		error_set(reason, "the ingest socket cannot be watched any more: %s",
+		error_set(error, "the ingest socket cannot be watched any more: %s",
 			  uv_strerror(e->failure));
 	return e->failure;
 }
@@ -543,7 +525,7 @@ void engine_close(struct engine *e)
 	http_stop(e->http);
 	token_reviews_close(&e->token_reviews);
 	planner_stop(e->planner);
-	warmer_stop(e->api_context.warmer);
+	prefetcher_stop(e->api_context.prefetcher);
 	saver_finish(e->saver);
 	informer_stop(e->informer);
 	if (e->loop_open) {
@@ -555,13 +537,13 @@ void engine_close(struct engine *e)
 	saver_free(e->saver);
 	informer_free(e->informer);
 	ingest_close(e->ingest);
-	place_pool_free(e->api_context.places);
-	place_pool_free(e->api_context.scheduler_places);
+	place_cache_free(e->api_context.places);
+	place_cache_free(e->api_context.scheduler_places);
 	quota_book_cache_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);
 	watcher_cache_free(e->api_context.watcher_cache);
-	warmer_free(e->api_context.warmer);
+	prefetcher_free(e->api_context.prefetcher);
 	planner_free(e->planner);
 	plan_slot_free(e->plans);
 	drain_log_free(e->decisions);

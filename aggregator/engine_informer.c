@@ -2,14 +2,13 @@
 /*
  * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
  *                                              |
- *                                              +--pod by pod--> ledger
+ *                                              +--pod by pod--> reservations
  *
- * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so
- * that frames and timers come in between; the edge waits meanwhile, since its queue is bounded.
+ * A list of a large cluster is hundreds of batches. A few are applied per turn of the loop, so that
+ * frames and timers come in between; the edge waits meanwhile, since its queue is bounded.
  *
- * An API that cannot be reached is no failure here: the model is empty or old, its sources say so,
- * and the edge goes on trying. Only what an operator wrote (a kubeconfig that cannot be read) and
- * half a pod (no token) stop a start.
+ * An unreachable API is no failure here: the model is empty or old, its sources say so, and the edge
+ * retries. Only an unreadable kubeconfig and a pod without a token stop a start.
  */
 #include "aggregator/engine_informer.h"
 
@@ -61,17 +60,14 @@ static bool is_given_up(const struct kube_pod *pod)
 	return pod->unschedulable_ns && !*pod->nominated_node;
 }
 
-/*
- * A change to it, since the event may be of anything: a pod that was given up once and is asked
- * about again says so all the while.
- */
+/* The event made it so: a pod that is retried keeps its condition of before. */
 static bool has_been_given_up(const struct kube_pod *was, const struct kube_pod *pod)
 {
 	return is_given_up(pod) &&
 	       !(was && is_given_up(was) && was->unschedulable_ns == pod->unschedulable_ns);
 }
 
-/* What was promised to a pod ends, or moves to where it went. */
+/* The reservation of a pod ends, or moves to the pod's node. */
 static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {

@@ -34,7 +34,7 @@ struct informer_config {
 	 */
 	const char *nudge_claim;
 	const struct api_context *api;
-	/* What quotas use is written into their status; NULL: it is not. Of what is borrowed so: */
+	/* The use of quotas is written into their status; NULL: it is not. Borrowed, with: */
 	struct quota_counters *status_counters;
 	struct view_slot *views;
 	const struct quota_options *quota;
@@ -66,7 +66,7 @@ const char *informer_from(const struct informer *f);
 bool informer_runs_programs(const struct informer *f);
 /* The model changed since the last informer_cluster(). */
 bool informer_dirty(const struct informer *f);
-/* What is known now, to be dropped; NULL without an API. */
+/* The cluster as known now, to be dropped; NULL without an API. */
 struct cluster *informer_cluster(struct informer *f);
 
 /* --- reviews of tokens */

@@ -4,17 +4,14 @@
  *	            ^                                |
  *	            +----------- period_ns ----------+
  *
- * The loop is never asked for anything and never waits for this thread. Before nodes and pods are
- * known there is no plan: that is looked at more often, so that the first is there soon after them.
- * The period is --plan-interval, or longer where a plan takes so much that planning would take more
- * than a CPU_SHARE-th of a CPU: half a second of a CPU for 5000 nodes is a plan each 20 s. A step
- * that takes longer than --plan-interval is counted, and the next waits for a whole period. Acks and
- * answers come first: the thread is nicer than the others, and holds a lock for no longer than a
- * pointer takes.
+ * The loop never waits for this thread. Without known nodes and pods there is no plan; the thread
+ * looks for them every LOOK_NS. The period is --plan-interval, or longer so that planning takes at
+ * most a CPU_SHARE-th of a CPU: half a second of a CPU for 5000 nodes is a plan each 20 s. A step
+ * that takes longer than --plan-interval is counted, and the next waits for a whole period. The
+ * thread is nicer than the others, and holds a lock only to copy a pointer.
  *
- * A stop is seen by whatever asks out_of_time(): the placement core while it reads the cluster,
- * slack, and drains. Of the first two nothing comes that was ended so, and the plan before is the
- * last; a drain plan that was cut short is as true as any, and published.
+ * A stop ends the placement core while it reads the cluster, slack, and drains (out_of_time()). The
+ * first two then make no plan; a drain plan that was cut short is published.
  */
 #include "aggregator/engine_planner.h"
 
@@ -26,7 +23,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -86,7 +83,7 @@ void planner_remember(struct planner *p, const char *name, const char *text, siz
 			  why.text);
 }
 
-/* --- a turn ----------------------------------------------------------------------------------- */
+/* --- a plan ----------------------------------------------------------------------------------- */
 
 static bool is_stopping(void *ctx)
 {
@@ -123,11 +120,6 @@ static void note_time(struct planner *p, int64_t took_ns)
 	counter_add(&c->late, 1);
 }
 
-static int64_t period_of(const struct planner *p, int64_t cpu_ns)
-{
-	return cpu_ns * CPU_SHARE > p->config.every_ns ? cpu_ns * CPU_SHARE : p->config.every_ns;
-}
-
 static void plan(struct planner *p, struct view *v)
 {
 	struct plan_input in = {v, clock_wall_ns(), is_stopping, p};
@@ -144,28 +136,17 @@ static void plan(struct planner *p, struct view *v)
 	}
 	p->planned = true;
 	p->failing = false;
-	p->period_ns = period_of(p, clock_thread_cpu_ns() - start_cpu_ns);
+	p->period_ns = (clock_thread_cpu_ns() - start_cpu_ns) * CPU_SHARE;
+	if (p->period_ns < p->config.every_ns)
+		p->period_ns = p->config.every_ns;
 	r->every_ns = p->period_ns;
 	plan_slot_publish(p->config.plans, r);
 	note_time(p, clock_mono_ns() - start_ns);
 }
 
-/*
- * Before nodes and pods are known a plan would be about an empty cluster, and move everything there
- * is.
- */
-static void turn(struct planner *p)
-{
-	struct view *v = view_slot_take(p->config.views);
-
-	if (place_pool_can_answer(v, NULL))
-		plan(p, v);
-	view_drop(v);
-}
-
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* False: it is to stop. */
+/* False: stopped. */
 static bool wait_until(struct planner *p, int64_t mono_ns)
 {
 	const struct timespec until = {mono_ns / NS_PER_SEC, mono_ns % NS_PER_SEC};
@@ -193,11 +174,16 @@ static void *work(void *arg)
 	struct planner *p = arg;
 	int64_t began_ns;
 
-	/* Of this thread alone, as Linux has it. Who may not gets a plan all the same. */
+	/* Of this thread alone, as Linux has it; a failure does not matter. */
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), PLANNER_NICE);
 	do {
+		struct view *v = view_slot_take(p->config.views);
+
 		began_ns = clock_mono_ns();
-		turn(p);
+		/* A plan without known pods would be for an empty cluster. */
+		if (place_cache_can_answer(v, NULL))
+			plan(p, v);
+		view_drop(v);
 	} while (wait_until(p, next_ns(p, began_ns)));
 	return NULL;
 }

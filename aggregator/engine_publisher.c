@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How old a view may be. What is measured changes slowly, and a thousand frames a second are one
- * view. But a scheduler acts on what the API tells, and asks again within milliseconds: whether the
- * victim that it evicted is gone decides then. So a change of the model is published within 100 ms,
- * or later where views are so costly that more than a twentieth of the loop's time would go into
- * them: publications happen at most ten times a second however many events there are, and at least
- * once.
+ * The age of a view. Measurements change slowly: a second of frames is one view. A scheduler acts on
+ * the API's events within milliseconds, so a change of the model is published within 100 ms, or
+ * later if publications would take more than a twentieth of the loop's time. So there are at most
+ * ten publications a second, and at least one.
  *
- * A publication of a thousand changed nodes is some 25 ms of work, and agents wait for acks. So it
- * is done in slices, one per turn of the loop, with frames, timers and the API's events in between:
+ * A publication of a thousand changed nodes takes 25 ms, while agents wait for acks. So it is done in
+ * slices, one per turn of the loop, with frames, timers and events in between:
  *
  *     at rest --due--> building --> joining --> the view is in its slot --> at rest
  *                      pages that    pages gathered, cluster taken:
- *                      wait          what comes now is in the next view
+ *                      wait          later changes are in the next view
  *
- * Most pages are built before that, as frames come in, when no other frame waits. While pages are
- * being joined none is built: they are borrowed. Under a load of frames that leaves no turn idle a
- * slice takes half as long as all else since the last one, and so a publication a third of the
- * time.
+ * Most pages are built before that, as frames come in, when no other frame waits. None is built
+ * while pages are joined: these are borrowed. If frames leave no turn idle, a slice takes half as
+ * long as all else since the last one, and so a publication a third of the time.
  *
  * A scheduler that is about to be refused waits for a view of all that is known
- * (view_slot_refresh()): where there is news it is published at once, and else the last view is
- * that. However many wait, publications on request take at most a third of the loop's time.
+ * (view_slot_refresh()): changes are published at once; without changes the last view is the
+ * answer. Such publications take at most a third of the loop's time, however many wait.
  *
- * A view is also published when nothing arrived for 10 s: of a cluster that fell silent as a whole
- * the nodes are to be forgotten after a day as any other, and answers made once per view go on
- * ageing.
+ * A view is also published after 10 s of silence, so that silent nodes age and are forgotten.
  */
 #include "aggregator/engine_publisher.h"
 
@@ -58,8 +53,7 @@ struct publisher {
 
 	/* loop thread */
 	uv_timer_t due; /* begins a publication */
-	/* begins one when nothing arrives, so that the silent age and are forgotten */
-	uv_timer_t breath;
+	uv_timer_t breath; /* begins one when nothing arrives */
 	uv_async_t want; /* a reader waits */
 	uv_idle_t work; /* a slice per turn while one is under way */
 	enum stage stage;
@@ -229,7 +223,7 @@ static void on_work(uv_idle_t *work)
 	int64_t others_ns = clock_mono_ns() - p->slice_end_ns;
 
 	work_for(p, others_ns / 2 > SLICE_NS ? others_ns / 2 : SLICE_NS);
-	/* What came meanwhile may be the last for long. */
+	/* Changes during the publication may be the last for long. */
 	if (p->stage == AT_REST)
 		publish_soon(p, p->wish_ns ? p->wish_ns : FRAMES_NS);
 	serve(p);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A save goes over the nodes in slices: the loop packs a few, the store writes them, and its answer
- * lets the loop pack the next. So the loop is never away for longer than a slice takes, no more
- * than a slice is in memory twice, and a slow disk slows down the save alone:
+ * A save goes over the nodes in slices: the loop packs a slice, the store writes it, and its answer
+ * lets the loop pack the next. So the loop is away for one slice only, one slice is in memory twice,
+ * and a slow disk slows down the save alone:
  *
  * timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  * +-----> failed --> alarm, again after RETRY_NS
  *
- * The first slice also has the plans' state and what each workload used last, if they changed since
- * they were saved, and the decisions made since: in the same transaction, so that one file has one
- * moment.
+ * The first slice also has changed state of the plans, changed use of workloads, and new decisions:
+ * in the same transaction, so that one file has one moment. Nodes that change meanwhile are in the
+ * next save.
  *
- * Nodes that change meanwhile are in the next save. The service does not need the database: without
- * it, it goes on, the alarm is up, and every change of that is one line in the log. A process that
- * ends makes a last save; one that is killed leaves the one before, and usage.c says why that is
- * enough.
+ * Without the database the service goes on, the alarm is up, and each change of that is one line in
+ * the log. A process that ends makes a last save; usage.c says why the last regular save is enough
+ * after a kill.
  */
 #include "aggregator/engine_saver.h"
 
@@ -47,7 +46,7 @@ struct saver {
 	bool was_open;
 	bool failing;
 	struct error why; /* of the failure that was logged last */
-	/* What the database has of plans, and what the save under way brings; held. */
+	/* Plan state in the database, and in the save under way; held. */
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
 	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
 	bool too_long; /* one was, and that was logged */
@@ -80,14 +79,6 @@ static void note_failure(struct saver *s, const struct error *why)
 	s->failing = true;
 	s->why = *why;
 	log_error("node windows are not being saved: %s", why->text);
-}
-
-static void note_success(struct saver *s)
-{
-	counter_set(&s->counters->alarm, 0);
-	if (s->failing)
-		log_info("node windows are being saved again");
-	s->failing = false;
 }
 
 /* --- saving ----------------------------------------------------------------------------------- */
@@ -147,7 +138,7 @@ static void add_workloads(struct saver *s, struct store_batch *batch)
 	view_drop(v);
 }
 
-/* Before the database was read nobody knows how they are numbered. */
+/* Numbers of decisions are known only after the database was read. */
 static void add_decisions(struct saver *s, struct store_batch *batch)
 {
 	s->decided_saving = s->decided_saved;
@@ -214,15 +205,11 @@ static void on_saved(struct saver *s, const struct store_event *e)
 	counter_set(&s->counters->save_took_ns, (uint64_t)e->took_ns);
 	counter_set(&s->counters->bytes, e->bytes);
 	counter_set(&s->counters->aside, e->aside);
-	note_success(s);
+	counter_set(&s->counters->alarm, 0);
+	if (s->failing)
+		log_info("node windows are being saved again");
+	s->failing = false;
 	save_in(s, s->config.every_ns);
-}
-
-static void on_failed(struct saver *s, const struct store_event *e)
-{
-	s->save = 0;
-	note_failure(s, &e->error);
-	save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -248,7 +235,7 @@ static size_t restore(struct saver *s, struct store_event *e)
 	return restored;
 }
 
-/* In another file, which one that is opened again may be, all of them are due. */
+/* A database that is opened again may be another file: then all decisions are due. */
 static void restore_decisions(struct saver *s, struct store_event *e)
 {
 	s->decided_saved = s->was_open || e->note.text[0] ? 0 : e->decision_last;
@@ -264,7 +251,7 @@ static void on_opened(struct saver *s, struct store_event *e)
 
 	if (e->note.text[0])
 		log_error("%s", e->note.text);
-	/* One that is opened again may be another file. */
+	/* A database that is opened again may be another file. */
 	if (e->empty || s->was_open) {
 		usage_save_reset(s->config.usage);
 		forget_bodies(s->saved);
@@ -286,7 +273,7 @@ static void on_opened(struct saver *s, struct store_event *e)
 	}
 	if (restored)
 		s->config.restored(s->config.ctx);
-	/* What was not saved while there was no database is due. */
+	/* Changes without a database are due. */
 	if (s->failing && !s->save)
 		begin_save(s);
 }
@@ -309,8 +296,11 @@ static void on_event(struct saver *s, struct store_event *e)
 			on_saved(s, e);
 		break;
 	case STORE_FAILED:
-		if (e->save == s->save)
-			on_failed(s, e);
+		if (e->save != s->save)
+			break;
+		s->save = 0;
+		note_failure(s, &e->error);
+		save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
 		break;
 	}
 	store_event_free(e);
@@ -336,7 +326,7 @@ static int open_handles(struct saver *s)
 	return rc;
 }
 
-int saver_open(struct saver **out, const struct saver_config *config, struct error *reason)
+int saver_open(struct saver **out, const struct saver_config *config, struct error *error)
 {
 	struct saver *s = mem_zalloc(1, sizeof(*s));
 	struct store_config store = {
@@ -356,10 +346,10 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 	*out = s;
 	rc = open_handles(s);
 	if (rc) {
-		error_set(reason, "the event loop does not start: %s", uv_strerror(rc));
+		error_set(error, "the event loop does not start: %s", uv_strerror(rc));
 		return rc;
 	}
-	rc = store_start(&s->store, &store, reason);
+	rc = store_start(&s->store, &store, error);
 	if (rc)
 		return rc;
 	counter_set(&s->counters->enabled, 1);

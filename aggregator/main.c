@@ -363,7 +363,7 @@ static int read_extender(const struct aggregator_options *o, struct extender_opt
 	return -1;
 }
 
-/* What config owns then is freed with quota_options_fini(). */
+/* The caller frees config->quota with quota_options_fini(). */
 static int read_quota(const struct aggregator_options *o, struct engine_config *config,
 		      struct error *error)
 {
@@ -376,7 +376,7 @@ static int read_quota(const struct aggregator_options *o, struct engine_config *
 					 o->quota_cover_all, error);
 }
 
-/* What contradicts each other is not guessed about. */
+/* Contradicting options are refused. */
 static int check_api_options(const struct aggregator_options *o, struct error *error)
 {
 	if (o->snapshots.count && (o->kubeconfig || o->standalone))

@@ -7,6 +7,32 @@
 
 #include "shared/mem.h"
 
+const char *const entity_kind_name[] = {
+	[ENTITY_POD] = "Pod",
+	[ENTITY_CONTAINER] = "Container",
+	[ENTITY_UNIT] = "Unit",
+	[ENTITY_SLICE] = "Slice",
+};
+
+const char *const qos_class_name[] = {
+	[QOS_UNKNOWN] = NULL,
+	[QOS_GUARANTEED] = "Guaranteed",
+	[QOS_BURSTABLE] = "Burstable",
+	[QOS_BEST_EFFORT] = "BestEffort",
+};
+
+const char *const container_runtime_name[] = {
+	[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd", [RUNTIME_CRIO] = "cri-o",
+	[RUNTIME_DOCKER] = "docker", [RUNTIME_PODMAN] = "podman",
+};
+
+const char *const sampler_tiers[TIERS] = {
+	[TIER_T0] = "T0",
+	[TIER_T1] = "T1",
+	[TIER_T2] = "T2",
+	[TIER_T3] = "T3",
+};
+
 struct entity *entity_new(uint32_t ref, enum entity_kind kind, const char *name)
 {
 	size_t len = strlen(name) + 1;

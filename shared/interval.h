@@ -188,6 +188,11 @@ struct entry {
 };
 
 enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
+enum { TIERS = TIER_T3 + 1 };
+
+/* Their names in JSON: "Pod", "Guaranteed", "containerd", "T0"; NULL: unknown. */
+extern const char *const entity_kind_name[], *const qos_class_name[];
+extern const char *const container_runtime_name[], *const sampler_tiers[TIERS];
 
 /* CPU time of all CPUs in an interval, from /proc/stat; with idle time the whole machine's. */
 struct cpu_split {

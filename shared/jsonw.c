@@ -298,6 +298,18 @@ void jsonw_key_string(struct jsonw *w, const char *key, const char *text)
 	jsonw_string(w, text);
 }
 
+void jsonw_key_text(struct jsonw *w, const char *key, const char *text)
+{
+	if (text && *text)
+		jsonw_key_string(w, key, text);
+}
+
+void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value)
+{
+	jsonw_key(w, key);
+	jsonw_uint(w, value);
+}
+
 void jsonw_key_int(struct jsonw *w, const char *key, int64_t value)
 {
 	jsonw_key(w, key);
@@ -327,5 +339,13 @@ void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	char text[TIMEFMT_LEN];
 
 	timefmt_rfc3339(unix_ns, text);
+	jsonw_key_string(w, key, text);
+}
+
+void jsonw_key_time_exact(struct jsonw *w, const char *key, int64_t unix_ns)
+{
+	char text[TIMEFMT_LEN];
+
+	timefmt_rfc3339_exact(unix_ns, text);
 	jsonw_key_string(w, key, text);
 }

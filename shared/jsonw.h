@@ -43,12 +43,16 @@ void jsonw_null(struct jsonw *w);
 
 /* key and value in one call. */
 void jsonw_key_string(struct jsonw *w, const char *key, const char *text);
+/* The same where the text is neither NULL nor empty; nothing else. */
+void jsonw_key_text(struct jsonw *w, const char *key, const char *text);
 void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
+void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value);
 void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
 void jsonw_key_null(struct jsonw *w, const char *key);
-/* RFC 3339. */
+/* RFC 3339; exact: to the nanosecond. */
 void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns);
+void jsonw_key_time_exact(struct jsonw *w, const char *key, int64_t unix_ns);
 
 static inline void jsonw_key_object(struct jsonw *w, const char *key)
 {

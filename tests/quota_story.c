@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/planner/place_pool.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/planner/place_cache.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
@@ -290,7 +290,7 @@ void quota_story_open(struct quota_story *s, uint64_t seed)
 	api_fixture_open(&s->api, NULL);
 	s->api.ctx.now_ns = now_ns;
 	place_options_default(&place);
-	s->api.ctx.places = s->api.ctx.scheduler_places = place_pool_new(&place);
+	s->api.ctx.places = s->api.ctx.scheduler_places = place_cache_new(&place);
 	quota_options_default(&s->options);
 	s->api.ctx.books = quota_book_cache_new(&s->options);
 	s->model = model_new();
@@ -310,7 +310,7 @@ void quota_story_close(struct quota_story *s)
 	join_free(s->join);
 	model_free(s->model);
 	quota_book_cache_free(s->api.ctx.books);
-	place_pool_free(s->api.ctx.places);
+	place_cache_free(s->api.ctx.places);
 	api_fixture_close(&s->api);
 }
 

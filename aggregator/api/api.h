@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API without a network: requests are answered from views, by the aggregator's HTTP threads and
- * by the CLI over a snapshot alike. Of the state, nothing here changes but the ledger.
+ * by the CLI over a snapshot alike. Of the state, the API changes nothing but the reservations.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_API_H
 #define EVENKEEL_AGGREGATOR_API_API_H
@@ -20,7 +20,7 @@ struct drain_log;
 struct drain_setup;
 struct extender_options;
 struct reservations;
-struct place_pool;
+struct place_cache;
 struct plan_memory;
 struct plan_slot;
 struct preempt_options;
@@ -29,9 +29,9 @@ struct quota_book_cache;
 struct slack_options;
 struct victim_log;
 struct waiting_pods;
-struct warmer;
+struct prefetcher;
 
-/* What handlers answer from; fixed after start, borrowed. */
+/* The inputs of handlers; fixed after start, borrowed. */
 struct api_context {
 	struct view_slot *views;
 	struct counters *counters;
@@ -42,19 +42,19 @@ struct api_context {
 	int watcher_smoothed; /* --watcher-stddev smoothed:N; 1: raw */
 	bool watcher_allocatable; /* --watcher-denominator allocatable */
 	struct watcher_cache *watcher_cache; /* NULL: every answer is made anew */
-	struct warmer *warmer; /* NULL: nothing is worked out before it is asked for */
+	struct prefetcher *prefetcher; /* NULL: nothing is prefetched */
 	/*
 	 * Where the cluster model comes from: "inCluster", "kubeconfig", "snapshot"; NULL:
 	 * standalone.
 	 */
 	const char *kubernetes_mode;
 	struct reservations *reservations; /* NULL: nothing is reserved (offline) */
-	struct place_pool *places; /* placement cores to ask, .. */
-	struct place_pool *scheduler_places; /* .. and those of requests of schedulers */
+	struct place_cache *places; /* placement cores to ask, .. */
+	struct place_cache *scheduler_places; /* .. and those of requests of schedulers */
 	struct quota_book_cache *books; /* of quotas; NULL: each answer makes its own */
 	const struct quota_options *quota; /* NULL: the usual ones, as the next */
 	const struct preempt_options *preempt;
-	struct victim_log *victims; /* that schedulers were told of; NULL: nobody asks for any */
+	struct victim_log *victims; /* answered to schedulers; NULL: there is no extender */
 	struct waiting_pods *waiting; /* that filter refused; NULL: they are not remembered */
 	const struct extender_options *extender;
 	/* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
@@ -81,7 +81,7 @@ struct api_request {
 	void *connection;
 };
 
-/* A body that is made while it is sent, so that nobody ever holds all of it. */
+/* A body that is made while it is sent, so that it is never in memory as a whole. */
 struct api_stream {
 	/*
 	 * Appends the next piece, of bounded length, to out; false: there was none left. Any
@@ -133,22 +133,19 @@ api_handler api_healthz;
 api_handler api_readyz;
 api_handler api_openapi; /* GET /openapi.json */
 
-/*
- * Every refusal: X(name, status, code). What is wrong with a request in detail is said by field and
- * message.
- */
+/* Every refusal: X(name, status, code). Field and message have the details. */
 #define API_FAILURES(X)                                                                            \
 	X(BAD_REQUEST, 400, "badRequest") /* a parameter, or a member of the body */               \
-	X(UNAUTHORIZED, 401, "unauthorized") /* nobody we know */                                  \
-	X(FORBIDDEN, 403, "forbidden") /* somebody who may not */                                  \
+	X(UNAUTHORIZED, 401, "unauthorized") /* unknown credentials */                             \
+	X(FORBIDDEN, 403, "forbidden") /* known, and not allowed */                                \
 	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
 	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
 	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
 	X(UNSUPPORTED_TYPE, 415, "unsupportedMediaType") /* the body is not said to be JSON */     \
 	X(TOO_MANY, 429, "tooManyRequests") /* of one client */                                    \
 	X(BUSY, 503, "busy") /* no memory for it now */                                            \
-	X(NOT_REVIEWED, 503, "notReviewed") /* who knows whose the token is could not be asked */  \
-	X(NO_DATA, 503, "noData") /* nothing was heard of any node */
+	X(NOT_REVIEWED, 503, "notReviewed") /* the token review failed */                          \
+	X(NO_DATA, 503, "noData") /* no node has reported */
 
 enum api_failure {
 #define X(name, status, code) FAIL_##name,
@@ -166,17 +163,14 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
  */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
-/* Who may request a path: everybody; everybody if --open-watcher is set; authorized clients. */
+/* Clients that may request a path: all; all if --open-watcher is set; authorized ones. */
 enum api_access { API_ACCESS_PUBLIC, API_ACCESS_WATCHER, API_ACCESS_GUARDED };
 enum api_access api_access_class(const char *path);
-/*
- * The path as routes know it: what a request for "//watcher" asks for is "/watcher". In the same
- * text.
- */
+/* The path without doubled slashes at its start: "//watcher" is "/watcher". In the same text. */
 const char *api_plain_path(const char *path);
-/* How many bytes a body sent to that path may have. */
+/* The most bytes of a body sent to that path. */
 size_t api_body_most(const char *path);
-/* What an answer to that body is: those of one kind wait for each other only. */
+/* The kind of work of an answer: requests of one kind wait for each other only. */
 enum api_work {
 	API_WORK_NOW, /* microseconds */
 	API_WORK_SHORT, /* milliseconds in a large cluster */

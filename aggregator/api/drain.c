@@ -55,6 +55,7 @@
 #include "aggregator/api/drain_json.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/plan_ask.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
@@ -66,12 +67,7 @@ struct question {
 
 static bool read_question(const struct api_request *rq, struct question *q, struct api_response *rs)
 {
-	const char *explain = rq->query(rq, "explain");
-
-	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0)
-		return api_fail(rs, FAIL_BAD_REQUEST, "explain",
-				"\"%.60s\" is neither true nor false", explain);
-	q->explain = explain && *explain == 't';
+	q->explain = api_query_flag(rq, "explain");
 	q->names = rq->query(rq, "node");
 	if (q->names && !*q->names)
 		return api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
@@ -134,8 +130,7 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	list_answer_open(rs, &w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
 	rs->etag = etag_of(r, &stale);
-	if (stale.text[0])
-		jsonw_key_string(&w, "stale", stale.text);
+	jsonw_key_text(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);
 	drain_json_write_wave(&w, p);
 	jsonw_key_array(&w, "items");

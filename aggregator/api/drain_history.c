@@ -48,10 +48,8 @@ static void write_row(struct jsonw *w, const struct drain_row *r)
 	jsonw_object_open(w);
 	jsonw_key_time(w, "time", r->time_ns);
 	jsonw_key_string(w, "event", r->event);
-	if (*r->node)
-		jsonw_key_string(w, "node", r->node);
-	if (*r->reason)
-		jsonw_key_string(w, "reason", r->reason);
+	jsonw_key_text(w, "node", r->node);
+	jsonw_key_text(w, "reason", r->reason);
 	jsonw_key_string(w, "text", r->text);
 	jsonw_object_close(w);
 }
@@ -97,25 +95,6 @@ static bool read_memory(const struct api_context *ctx, struct drain_log *to,
 	return good;
 }
 
-/* Rows are added, and never change. */
-static uint64_t etag_of(const struct drain_rows *rows)
-{
-	if (!rows->count)
-		return 1;
-	return ((rows->first + rows->count) << 32) ^ (uint64_t)rows->of[rows->count - 1]->time_ns;
-}
-
-static void answer(struct drain_log *log, const struct query *q, int64_t now_ns,
-		   struct api_response *rs)
-{
-	struct drain_rows rows;
-
-	drain_log_read(log, 0, &rows);
-	write_rows(&rows, q, now_ns, rs);
-	rs->etag = etag_of(&rows);
-	drain_rows_fini(&rows);
-}
-
 static bool read_query(const struct api_request *rq, struct query *q, struct api_response *rs)
 {
 	const char *limit = rq->query(rq, "limit");
@@ -137,13 +116,22 @@ void api_drain_history(const struct api_context *ctx, const struct api_request *
 		       struct api_response *rs)
 {
 	struct drain_log *remembered = NULL;
+	struct drain_rows rows;
 	struct query q;
 
 	if (!read_query(rq, &q, rs))
 		return;
 	if (!ctx->decisions)
 		remembered = drain_log_new();
-	if (!remembered || read_memory(ctx, remembered, rs))
-		answer(remembered ? remembered : ctx->decisions, &q, ctx->now_ns(), rs);
+	if (!remembered || read_memory(ctx, remembered, rs)) {
+		drain_log_read(remembered ? remembered : ctx->decisions, 0, &rows);
+		write_rows(&rows, &q, ctx->now_ns(), rs);
+		/* Rows are added, and never change. */
+		rs->etag = 1;
+		if (rows.count)
+			rs->etag = ((rows.first + rows.count) << 32) ^
+				   (uint64_t)rows.of[rows.count - 1]->time_ns;
+		drain_rows_fini(&rows);
+	}
 	drain_log_free(remembered);
 }

@@ -40,21 +40,13 @@ static void write_workload(struct jsonw *w, const struct drain_plan *p, const st
 	jsonw_object_close(w);
 }
 
-/* A pod that is as young as that has hardly begun, or moves a second time. */
-static void write_age(struct jsonw *w, const struct drain_plan *p, const struct kube_pod *pod)
-{
-	int64_t age_ns = elapsed_ns(p->time_ns, pod->created_ns);
-
-	if (pod->created_ns && age_ns < YOUNG_NS)
-		jsonw_key_int(w, "ageSeconds", age_ns / NS_PER_SEC);
-}
-
 static void write_move(struct jsonw *w, const struct drain_plan *p, const char *node,
 		       const struct drain_move *m)
 {
 	bool placeholder = is_placeholder(m->pod);
 	bool deleted = !placeholder && drain_is_deleted(m->pod);
 	const struct resources *r = kube_pod_requests(m->pod);
+	int64_t age_ns = elapsed_ns(p->time_ns, m->pod->created_ns);
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", m->pod->object.namespace);
@@ -72,7 +64,9 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 	if (m->step)
 		jsonw_key_int(w, "step", m->step);
 	if (!placeholder) {
-		write_age(w, p, m->pod);
+		/* A young pod has hardly begun, or moves a second time. */
+		if (m->pod->created_ns && age_ns < YOUNG_NS)
+			jsonw_key_int(w, "ageSeconds", age_ns / NS_PER_SEC);
 		jsonw_key_string(w, "uid", m->pod->object.uid);
 	}
 	jsonw_key_int(w, "cpuMillicores", r->of[RESOURCE_CPU]);
@@ -110,8 +104,7 @@ static void write_reason(struct jsonw *w, const struct drain_why *why)
 	}
 	if (why->counted)
 		view_json_write_refused(w, &why->refused);
-	if (why->unblock && *why->unblock)
-		jsonw_key_string(w, "unblock", why->unblock);
+	jsonw_key_text(w, "unblock", why->unblock);
 	jsonw_object_close(w);
 }
 
@@ -166,12 +159,6 @@ static void write_shares(struct jsonw *w, const struct drain_plan_node *n)
 	jsonw_object_close(w);
 }
 
-static bool is_soft_tainted(const struct view_node *n)
-{
-	return n->model && n->model->node &&
-	       taints_find(&n->model->node->taints, "evenkeel.io/drain-candidate");
-}
-
 void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 			   const struct drain_plan_node *n, bool moves)
 {
@@ -183,9 +170,9 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 		jsonw_key_time(w, "since", n->since_ns);
 		jsonw_key_time(w, "due", n->due_ns);
 	}
-	if (n->group && *n->group)
-		jsonw_key_string(w, "group", n->group);
-	if (known && is_soft_tainted(known))
+	jsonw_key_text(w, "group", n->group);
+	if (known && known->model && known->model->node &&
+	    taints_find(&known->model->node->taints, "evenkeel.io/drain-candidate"))
 		jsonw_key_bool(w, "softTainted", true);
 	if (known)
 		write_amounts(w, known, p->time_ns);
@@ -304,8 +291,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_int(w, "pods", (int64_t)wave->pods);
 	jsonw_key_bool(w, "robust", wave->robust);
 	jsonw_key_bool(w, "anyOrder", wave->any_order);
-	if (*wave->not_robust.text)
-		jsonw_key_string(w, "notRobust", wave->not_robust.text);
+	jsonw_key_text(w, "notRobust", wave->not_robust.text);
 	jsonw_key_string(w, "evictions", eviction_api(p));
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < wave->node_count; i++) {
@@ -357,8 +343,7 @@ static void write_reserved(struct jsonw *w, const struct drain_reserved *o)
 	jsonw_key_int(w, "placed", (int64_t)o->placed);
 	jsonw_key_int(w, "unplaced", (int64_t)o->unplaced);
 	jsonw_key_int(w, "waiting", (int64_t)o->waiting);
-	if (*o->error.text)
-		jsonw_key_string(w, "why", o->error.text);
+	jsonw_key_text(w, "why", o->error.text);
 	jsonw_object_close(w);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pod is read into the record that the model would have of it, so that requests, owner and
- * priority are counted here as everywhere else. The ledger is taken before the view (ledger.h).
+ * priority are counted here as everywhere else. The copy of the reservations is taken before the view (reservations.h).
  */
 #include "aggregator/api/extender_call.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -125,8 +125,7 @@ static void find_places(struct extender_call *c)
 
 static void take_world(struct extender_call *c)
 {
-	c->reservations =
-		c->ctx->reservations ? reservations_take(c->ctx->reservations, c->now_ns) : NULL;
+	c->reservations = reservations_take(c->ctx->reservations, c->now_ns);
 	c->view = view_slot_take(c->ctx->views);
 	find_places(c);
 }
@@ -153,7 +152,7 @@ void extender_call_refresh(struct extender_call *c)
 	extender_call_renew(c);
 }
 
-/* What is asked of the pod, in the world that was taken. */
+/* The score question about the pod, for the copies that were taken. */
 static void prepare(struct extender_call *c)
 {
 	extender_options_args(c->ctx->extender, SCORE_CORRECTED, &c->score_args);
@@ -258,8 +257,7 @@ void extender_call_open_again(struct extender_call *c, const struct api_context 
 		.ctx = ctx, .verb = EXTENDER_FILTER, .now_ns = ctx->now_ns(), .fresh = true};
 	object_hold(&pod->object);
 	c->pod = pod;
-	c->reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, c->now_ns) : NULL;
+	c->reservations = reservations_take(ctx->reservations, c->now_ns);
 	c->view = v = view_slot_take(ctx->views);
 	all = !v->roster || nodes->roster != v->roster || nodes->count != v->node_count;
 	c->args.nodes = mem_zalloc(v->node_count + 1, sizeof(*c->args.nodes));

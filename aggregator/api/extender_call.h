@@ -37,7 +37,7 @@ void extender_call_close(struct extender_call *c);
 bool *extender_call_chosen(const struct extender_call *c);
 
 /*
- * Whether the ledger is to know of the pod. One without a uid could never be released, and one that
+ * Whether the pod gets a reservation. One without a uid could never be released, and one that
  * has a node is the view's business: also where the question does not know of it yet
  * (reservations_remember()).
  */
@@ -55,7 +55,7 @@ bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
  * verdict without them would break limits that hold a moment later. rs may be NULL.
  */
 bool extender_knows_cluster(const struct view *v, struct api_response *rs);
-/* Takes ledger and view anew. */
+/* Takes copies of the reservations and the view anew. */
 void extender_call_renew(struct extender_call *c);
 /*
  * The same, once the view has all that arrived before, or EXTENDER_REFRESH_NS later: the bound is

@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /extender/filter: which of the nodes that passed the kube-scheduler's own filters may have
- * the pod. Every node of the request is in the answer, passed or refused with a reason: the
- * scheduler would not even preempt on a node that is in neither list. An "Error" is never answered,
- * since it would fail the pod as a whole.
+ * the pod. Every node of the request is in the answer, passed or refused with a reason, since the
+ * scheduler does not preempt on a node that is in neither list. "Error" stays empty: it would fail
+ * the pod as a whole.
  *
- * Refusals. The quotas look at the pod, not at nodes: they refuse every node. Then the hard limits
- * (node_limits.h), if there are any, refuse single nodes. Pods of DaemonSets and critical pods
- * (priority of system-cluster-critical and above) are exempt from these: no other node would do.
+ * Quotas decide about the pod, so they refuse every node. Then the hard limits (node_limits.h)
+ * refuse single nodes. Pods of DaemonSets and critical pods (priority of system-cluster-critical
+ * and above) are exempt from limits: no other node would do.
  *
- * A scheduler acts on what the API tells it, at once, and a view may be 100 ms behind that, or a
- * second behind the agents. So before a pod is refused on all its nodes, the view is brought up to
- * all that has arrived (extender_call_refresh()), and the pod is decided about again: else it
- * would be refused for a victim that is gone, and wait. What passes needs no newer view.
+ * A view may be 100 ms behind the API and a second behind the agents. Before a pod is refused on all
+ * nodes the view is refreshed (extender_call_refresh()) and the decision repeated; otherwise a pod
+ * would be refused for a victim that is gone already.
  *
- * A node that we do not know. While our list of nodes is complete and followed, such a node
- * has just been deleted, or is younger than the view: it is refused, and the event that its kubelet
- * reports ready, seconds after it came, brings the pod back. While we have no such list
- * (standalone, not listed yet, the watch broken) it is we who are behind: it passes, and no limit
- * is applied, as to any node of which nothing is measured.
+ * Unknown nodes. While the list of nodes is complete and followed, an unknown node was just deleted
+ * or is younger than the view: it is refused, and the kubelet's first event brings the pod back.
+ * Without such a list (standalone, not listed yet, a broken watch) it passes without limits.
  *
- * A pod with a nominated node waits for its victims to go: what was reserved for it when they were
- * chosen (extender_preempt.c) stays, although the filter refuses it meanwhile.
+ * A nominated pod waits for its victims to go: its reservation (extender_preempt.c) stays, although
+ * the filter refuses it meanwhile.
  *
- * Reasons. Of a node it is the kind of its refusal and nothing else, so that the scheduler adds
- * nodes up; the numbers go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. Of
- * quotas it is one sentence for all nodes. A node refused by a limit is reported as unresolvable: it
- * passed the scheduler's filters, so preemption would find no victims there and fail with an error.
+ * The reason of a node is the kind of its refusal only, so that the scheduler adds nodes up; numbers
+ * go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. The reason of a quota is one
+ * sentence for all nodes. A node refused by a limit is unresolvable: preemption would find no victims
+ * there and fail with an error.
  *
- * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask
- * to prioritize, that node. What passes nowhere is released, and remembered until it passes
- * (waiting_pods.h). Two requests must not both pass on the same free room: if another reservation
- * was made since the decision, the decision is made again, at most TRIES_MAX times; then the pod is
- * refused.
+ * A pod that passes is reserved: its quota, and its node if only one is left, since the scheduler
+ * then skips prioritize. A refused pod is released, and remembered until it passes (waiting_pods.h).
+ * If another reservation was made since the decision, the decision is repeated, at most TRIES_MAX
+ * times; then the pod is refused.
  */
 #include "aggregator/api/extender_call.h"
 
@@ -40,7 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -53,7 +49,7 @@ static const char *const reasons[EXTENDER_REFUSALS] = {
 #undef X
 };
 
-/* What quotas say of the pod as a whole. */
+/* The decision of the quotas about the pod. */
 struct gate_answer {
 	atomic_uint_least64_t *counter; /* of such answers; NULL: none */
 	/* Where they refuse: */
@@ -90,17 +86,11 @@ static void refuse(struct sieve *s, size_t i, enum extender_refusal why, const c
 
 /* --- nodes that are not in the view ----------------------------------------------------------- */
 
-static const struct model_source *nodes_source(const struct view *v)
-{
-	return v->cluster ? &v->cluster->sources[OBJECT_NODE] : NULL;
-}
-
-/* What we do not know does not exist, as of a moment ago. */
 static bool knows_all_nodes(const struct view *v)
 {
-	const struct model_source *s = nodes_source(v);
+	enum source_state state = v->cluster ? v->cluster->sources[OBJECT_NODE].state : SOURCE_NONE;
 
-	return s && (s->state == SOURCE_SYNCED || s->state == SOURCE_SNAPSHOT);
+	return state == SOURCE_SYNCED || state == SOURCE_SNAPSHOT;
 }
 
 static void judge_unknown(struct sieve *s, size_t i)
@@ -142,7 +132,7 @@ static bool is_held_to_limits(const struct extender_call *c)
 	       t->priority < CRITICAL_PRIORITY && strcmp(t->owner.kind, "DaemonSet") != 0;
 }
 
-/* The inputs of each place of the view, where it was asked about. */
+/* The inputs of each node of the view that is in the request. */
 static const struct score_node **spread_nodes(const struct score_job *job, const bool *chosen)
 {
 	size_t count = job->ask->view->node_count, next = 0;
@@ -181,28 +171,14 @@ static void sieve_by_limits(struct sieve *s)
 	score_job_init(&job, &ask, chosen);
 	nodes = spread_nodes(&job, chosen);
 	for (size_t i = 0; i < c->args.count; i++) {
-		size_t place = c->places[i];
-
-		if (place == c->view->node_count)
+		if (c->places[i] == c->view->node_count)
 			judge_unknown(s, i);
 		else
-			judge_by_limits(s, &job, i, nodes[place]);
+			judge_by_limits(s, &job, i, nodes[c->places[i]]);
 	}
 	free(nodes);
 	score_job_fini(&job);
 	free(chosen);
-}
-
-static void sieve_by_name(struct sieve *s)
-{
-	const struct extender_call *c = s->call;
-
-	for (size_t i = 0; i < c->args.count; i++) {
-		if (c->places[i] == c->view->node_count)
-			judge_unknown(s, i);
-		else
-			pass(s, i);
-	}
 }
 
 /* --- the pod as a whole ----------------------------------------------------------------------- */
@@ -218,34 +194,29 @@ static void refuse_all(struct sieve *s)
 	snprintf(s->detail, sizeof(s->detail), "%s", s->gate.why);
 }
 
-/* A late question: the pod is in the numbers already. */
-static bool is_bound(const struct extender_call *call)
-{
-	return call->ctx->reservations &&
-	       reservations_remembers(call->ctx->reservations, call->pod->object.uid);
-}
-
 /*
- * Whether quotas let the pod start, with what other pods were promised since the view: a pod that
- * passes is reserved, and counts as used from then on (ledger.h). A question that is asked again
- * does not count its own reservation. The sentence begins with the name of the gate, so that
+ * Whether the quotas admit the pod, with all that is reserved for other pods (reservations.h). The
+ * pod's own reservation is not counted. The sentence begins with the kind of refusal, so that
  * `kubectl describe pod` tells a refusal by quota from a lack of nodes. Victims can help against
- * every refusal but one: a pod that alone asks for more than the max of its quota.
+ * every refusal except that of a pod that alone requests more than the max of its quota.
  *
- * Where the API has no elastic quotas, or they are not known yet, every pod passes: nobody who
- * installs the extender first shall find his cluster stopped.
+ * If the API has no elastic quotas, or they are not known yet, every pod passes: installing the
+ * extender must not stop a cluster.
  */
 static bool is_admitted(struct sieve *s)
 {
 	const struct extender_call *call = s->call;
+	/* Bound already, if the request is late: the pod is in the numbers. */
+	bool bound = call->ctx->reservations &&
+		     reservations_remembers(call->ctx->reservations, call->pod->object.uid);
 	struct quota_verdict verdict;
-	struct quota_scene scene;
+	struct quota_session session;
 	struct quota_ask ask;
 
 	s->gate = (struct gate_answer){0};
-	quota_scene_of(&scene, call->ctx, call->reservations, call->view);
-	ask = quota_scene_ask(&scene, call->pod, is_bound(call) ? call->pod : NULL);
-	quota_admit(scene.book, &ask, &verdict);
+	quota_session_of(&session, call->ctx, call->reservations, call->view);
+	ask = quota_session_ask(&session, call->pod, bound ? call->pod : NULL);
+	quota_admit(session.book, &ask, &verdict);
 	if (call->ctx->counters)
 		s->gate.counter = &call->ctx->counters->quota.admissions[verdict.reason];
 	if (!verdict.admitted) {
@@ -253,7 +224,7 @@ static bool is_admitted(struct sieve *s)
 			 quota_admission_name(verdict.reason), verdict.error.text);
 		s->gate.unresolvable = verdict.reason == QUOTA_NEVER;
 	}
-	quota_scene_close(&scene);
+	quota_session_close(&session);
 	return verdict.admitted;
 }
 
@@ -264,10 +235,13 @@ static void decide(struct sieve *s)
 	else if (is_held_to_limits(s->call))
 		sieve_by_limits(s);
 	else
-		sieve_by_name(s);
+		for (size_t i = 0; i < s->call->args.count; i++)
+			if (s->call->places[i] == s->call->view->node_count)
+				judge_unknown(s, i);
+			else
+				pass(s, i);
 }
 
-/* Empty, for a question of that many nodes. */
 static void sieve_init(struct sieve *s, const struct extender_call *c)
 {
 	size_t room = c->args.count + 1;
@@ -285,8 +259,8 @@ static void sieve_fini(struct sieve *s)
 	free(s->passed);
 }
 
-/* False: it has to be decided again. */
-static bool settle_with_ledger(const struct sieve *s)
+/* False: the decision has to be repeated. */
+static bool settle_with_reservations(const struct sieve *s)
 {
 	const struct extender_call *c = s->call;
 
@@ -303,7 +277,7 @@ static void sieve_until_sure(struct sieve *s, struct extender_call *c)
 {
 	sieve_init(s, c);
 	decide(s);
-	for (int tries = TRIES_MAX; !settle_with_ledger(s); tries--) {
+	for (int tries = TRIES_MAX; !settle_with_reservations(s); tries--) {
 		bool passes = s->passed_count > 0;
 
 		sieve_fini(s);
@@ -350,7 +324,7 @@ static void count(const struct sieve *s)
 		counter_add(s->gate.counter, 1);
 }
 
-/* The kind that most nodes were refused for. */
+/* The most frequent kind of refusal. */
 static enum extender_refusal main_refusal(const struct sieve *s)
 {
 	enum extender_refusal most = EXTENDER_GATE;

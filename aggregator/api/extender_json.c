@@ -264,11 +264,11 @@ static int parse_args(struct parser *p, struct extender_args *args)
 }
 
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
-			char field[EXTENDER_FIELD_MAX], struct error *reason)
+			char field[EXTENDER_FIELD_MAX], struct error *error)
 {
 	struct parser p = {
-		.text = {"body", body, body, body + len, reason},
-		.error = {field, EXTENDER_FIELD_MAX, reason},
+		.text = {"body", body, body, body + len, error},
+		.error = {field, EXTENDER_FIELD_MAX, error},
 	};
 	int rc;
 
@@ -327,8 +327,7 @@ void extender_write_filter_result(struct buf *out, const struct extender_filter_
 	write_passed(&w, r);
 	write_refused(&w, "FailedNodes", r->failed, r->failed_count);
 	write_refused(&w, "FailedAndUnresolvableNodes", r->unresolvable, r->unresolvable_count);
-	if (*r->error)
-		jsonw_key_string(&w, "Error", r->error);
+	jsonw_key_text(&w, "Error", r->error);
 	jsonw_object_close(&w);
 }
 

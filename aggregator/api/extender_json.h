@@ -49,7 +49,7 @@ struct extender_args {
  * itself), and nothing is left to free.
  */
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
-			char field[EXTENDER_FIELD_MAX], struct error *reason);
+			char field[EXTENDER_FIELD_MAX], struct error *error);
 void extender_args_fini(struct extender_args *args);
 
 /* ExtenderFilterResult. All borrowed. */
@@ -84,7 +84,7 @@ struct extender_victim {
 	const cJSON *pod; /* of NodeNameToVictims; else NULL */
 };
 
-/* Those of one node. */
+/* The victims on one node. */
 struct extender_victims {
 	const char *node;
 	int64_t pdb_violations;
@@ -107,7 +107,7 @@ struct extender_preemption {
 
 /* As extender_args_parse(). */
 int extender_preemption_parse(const char *body, size_t len, struct extender_preemption *p,
-			      char field[EXTENDER_FIELD_MAX], struct error *reason);
+			      char field[EXTENDER_FIELD_MAX], struct error *error);
 void extender_preemption_fini(struct extender_preemption *p);
 /* {"NodeNameToMetaVictims":{..}}, in that order; empty: nobody is preempted. */
 void extender_write_preemption_result(struct buf *out, const struct extender_victims *of,

@@ -1,36 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /extender/preempt: the kube-scheduler found candidates by priorities alone, and asks which
- * of them it may take, and whom there. The answer has victims by our rules (preempt.h) on the one
- * offered node where they are cheapest, by descending priority; an empty answer is nobody's
- * eviction. It has no second node, so that the scheduler has no choice: who is told is as good as
- * evicted, and counts as that for the next question (victim_log.h). Questions come with whole pods
- * or with uids, and with victims or (newer schedulers) without; the answer always has uids.
+ * victims it may take. The answer has victims by our rules (preempt.h) on the one offered node where
+ * they are cheapest, by descending priority; an empty answer evicts nobody. It has one node only, so
+ * the answered victims are as good as evicted, and count as that for the next request
+ * (victim_log.h). Requests come with whole pods or with uids, and with victims or (newer schedulers)
+ * without; the answer always has uids.
  *
- * The same pod asks again: while its victims are going, when an answer was lost, when the
- * scheduler's own guard does not see them go (it looks for victims of lower priority only, and a
- * borrower need not have one). So what was answered is kept (victim_log.h):
+ * The same pod asks again while its victims are going, if an answer was lost, or if the scheduler's
+ * own guard does not see them go (it looks for victims of lower priority only). So answers are kept
+ * (victim_log.h):
  *
- *   asked before?   a victim of then is in deletion       the same: those of then that are still there. So it keeps its nominated node,
- *                                                         which a scheduler takes from who gets an empty answer
- *                   else                                  found anew: on the node of then if it will still do, first of all from
- *                                                         the victims of then, where they may still go and are needed; whatever
- *                                                         nodes are offered, on no other until VICTIM_LOG_FLIGHT_NS are over. If
- *                                                         all of them are gone and the node has room now, the scheduler does not
- *                                                         know it yet: nobody else goes
+ *   a former victim is in deletion   the same answer, without the pods that are gone. So the pod keeps
+ *                                    its nominated node, which an empty answer would take from it
+ *   else                             a new search: on the former node if it will still do, first of
+ *                                    all among the former victims; on no other node until
+ *                                    VICTIM_LOG_FLIGHT_NS are over. If all of them are gone and the
+ *                                    node has room now, the scheduler does not know it yet: nobody
+ *                                    else goes
  *
- * Two questions at once must not take what only one may have: an answer is kept only if nobody was
- * told anything since its search began, else the search is made again.
+ * An answer is kept only if no other was kept since its search began; else the search is repeated,
+ * so that two requests do not take the same budget.
  *
- * A scheduler asks again when a pod went or a node changed. Its watch may bring that before ours
- * does; a search that finds nobody then would be the last, since the scheduler has no reason to ask
- * once more. So such a search is repeated with each view that comes within LATE_NS of its end,
- * where waiting_pods_may_linger().
+ * A scheduler asks again when a pod went or a node changed, and its watch may be ahead of ours: an
+ * empty answer then might be the last. So a vain search is repeated with each view that comes within
+ * LATE_NS of its end, if waiting_pods_may_linger().
  *
- * What is answered is reserved for the pod, so that nobody else starts in the room of its victims.
- *
- * Where nodes and pods are not known (no API, no right to list them) the scheduler's own choice is
- * confirmed, as without an extender.
+ * The room of the victims is reserved for the pod. If nodes and pods are not known, the scheduler's
+ * own choice is confirmed, as without an extender.
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +37,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/extender_json.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/model/object.h"
 #include "aggregator/policy/expected_use.h"
@@ -61,7 +58,7 @@ struct preempting {
 	const struct extender_victims_map *offered; /* of the question */
 	struct view *view; /* held, as is; of the last look */
 	struct reservations_copy *reservations;
-	struct quota_scene scene;
+	struct quota_session session;
 	bool confirmed; /* the scheduler's choice, since the cluster is not known */
 	struct victim_answer told; /* before, owned; count 0: nothing */
 	size_t count; /* 1 at most, but where the scheduler's choice is confirmed */
@@ -139,18 +136,19 @@ static const struct kube_pod *find_victim(const struct view *v, const struct vic
 	return NULL;
 }
 
-static bool is_going(const struct preempting *p)
+/* Whether a former victim is still there, and in deletion if that matters. */
+static bool is_there(const struct preempting *p, bool deleted)
 {
 	for (size_t i = 0; i < p->told.count; i++) {
-		const struct kube_pod *pod = find_victim(p->scene.view, &p->told.of[i]);
+		const struct kube_pod *pod = find_victim(p->session.view, &p->told.of[i]);
 
-		if (pod && pod->deletion_ns)
+		if (pod && (!deleted || pod->deletion_ns))
 			return true;
 	}
 	return false;
 }
 
-/* The answer of then, without those that are gone; it is kept as long as one of them goes. */
+/* The former answer, without pods that are gone; it is kept as long as one of them goes. */
 static void repeat(struct preempting *p)
 {
 	struct extender_victims *v;
@@ -159,16 +157,8 @@ static void repeat(struct preempting *p)
 	victim_log_renew(p->ctx->victims, p->pod->object.uid, p->ctx->now_ns());
 	v = add_node(p, p->told.of[0].node, p->told.count);
 	for (size_t i = 0; i < p->told.count; i++)
-		if (find_victim(p->scene.view, &p->told.of[i]))
+		if (find_victim(p->session.view, &p->told.of[i]))
 			v->pods[v->count++].uid = p->told.of[i].uid;
-}
-
-static bool is_there(const struct preempting *p)
-{
-	for (size_t i = 0; i < p->told.count; i++)
-		if (find_victim(p->scene.view, &p->told.of[i]))
-			return true;
-	return false;
 }
 
 static bool was_told(const struct preempting *p, const char *uid)
@@ -179,7 +169,7 @@ static bool was_told(const struct preempting *p, const char *uid)
 	return false;
 }
 
-/* Nobody is answered who was not before. */
+/* Every victim of the answer was a victim before. */
 static bool is_repeated(const struct preempting *p)
 {
 	for (size_t i = 0; p->count && i < p->answer[0].count; i++)
@@ -223,7 +213,7 @@ static void take_candidate(struct preempting *p, const struct preempt_candidate 
 		v->pods[v->count++].uid = c->victims[i].pod->object.uid;
 }
 
-/* 0, or -EAGAIN: somebody was told something since the search began. */
+/* 0, or -EAGAIN: another answer was kept since the search began. */
 static int remember(const struct preempting *p, const struct preempt_candidate *c, uint64_t version)
 {
 	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
@@ -240,36 +230,31 @@ static int remember(const struct preempting *p, const struct preempt_candidate *
 	return rc == -EAGAIN ? rc : 0;
 }
 
-/*
- * The node of then comes first, alone: neither a cheaper one nor another offer is a reason to evict
- * others as well.
- */
+/* The former node comes first, alone: a cheaper node is no reason to evict others as well. */
 static void find(struct quota_search *q, const struct preempting *p,
 		 const struct preempt_offer *offers, struct preempt_answer *out)
 {
 	struct preempt_offer told = {.node = p->told.count ? p->told.of[0].node : ""};
 	size_t count = p->offered->count;
-	bool flies = is_there(p) && q->ask.now_ns - p->told.told_ns < VICTIM_LOG_FLIGHT_NS;
-	bool gone = p->told.count && !is_there(p) &&
+	bool flies = is_there(p, false) && q->ask.now_ns - p->told.told_ns < VICTIM_LOG_FLIGHT_NS;
+	bool gone = p->told.count && !is_there(p, false) &&
 		    q->ask.now_ns - p->told.renewed_ns < VICTIM_LOG_FLIGHT_NS;
 
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(offers[i].node, told.node) == 0)
 			told = offers[i];
 	if (flies || gone || told.uids) {
-		preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, &told,
-				     1, out);
+		preempt_for_extender(q->index, q->place, p->session.book, &q->options, &q->ask,
+				     &told, 1, out);
 		if (out->count || flies || (gone && out->room))
 			return;
 		preempt_answer_fini(out);
 	}
-	preempt_for_extender(q->index, q->place, p->scene.book, &q->options, &q->ask, offers, count,
-			     out);
+	preempt_for_extender(q->index, q->place, p->session.book, &q->options, &q->ask, offers,
+			     count, out);
 }
 
-/*
- * Uids of the answer are those of the view, which the scene holds. False: it is to be asked again.
- */
+/* Uids of the answer are borrowed from the session's view. False: the search has to be repeated. */
 static bool search_once(struct preempting *p, const struct preempt_offer *offers)
 {
 	const char **uids = mem_alloc((p->told.count + 1) * sizeof(*uids));
@@ -280,7 +265,7 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 
 	for (size_t i = 0; i < p->told.count; i++)
 		uids[i] = p->told.of[i].uid;
-	quota_search_open(&q, p->ctx, p->ctx->scheduler_places, &p->scene, p->pod, false);
+	quota_search_open(&q, p->ctx, p->ctx->scheduler_places, &p->session, p->pod, false);
 	q.ask.preferred = uids;
 	q.ask.preferred_count = p->told.count;
 	find(&q, p, offers, &found);
@@ -307,19 +292,19 @@ bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *p
 	bool any;
 
 	extender_call_open_again(&call, ctx, pod, nodes);
-	quota_scene_of(&p.scene, ctx, call.reservations, call.view);
+	quota_session_of(&p.session, ctx, call.reservations, call.view);
 	offers = mem_zalloc(call.args.count + 1, sizeof(*offers));
 	for (size_t i = 0; i < call.args.count; i++)
 		offers[i].node = call.args.nodes[i].name;
-	quota_search_open(&q, ctx, ctx->places, &p.scene, pod, false);
-	preempt_for_extender(q.index, q.place, p.scene.book, &q.options, &q.ask, offers,
+	quota_search_open(&q, ctx, ctx->places, &p.session, pod, false);
+	preempt_for_extender(q.index, q.place, p.session.book, &q.options, &q.ask, offers,
 			     call.args.count, &found);
 	any = found.count > 0;
 	*retry_ns = found.retry_ns;
 	preempt_answer_fini(&found);
 	quota_search_close(&q);
 	free(offers);
-	quota_scene_close(&p.scene);
+	quota_session_close(&p.session);
 	extender_call_close_again(&call);
 	return any;
 }
@@ -331,12 +316,12 @@ static bool recall(struct preempting *p)
 	p->told = (struct victim_answer){0};
 	if (p->ctx->victims)
 		victim_log_find(p->ctx->victims, p->pod->object.uid, p->ctx->now_ns(), &p->told);
-	return is_going(p);
+	return is_there(p, true);
 }
 
 /*
- * Who loses every race is told of nobody, and asks again. Another question for the same pod may
- * have won it.
+ * After SEARCHES_MAX lost races the answer is empty, and the scheduler asks again. Another request
+ * for the same pod may have won.
  */
 static void search(struct preempting *p)
 {
@@ -362,13 +347,10 @@ static void count_answer(const struct preempting *p, bool repeated)
 		    1);
 }
 
-/*
- * What the victims leave is the pod's: until the API tells that it is nominated, and its victims
- * are gone, others would take it, first of all those who borrow.
- */
+/* Until the API shows the nomination, and the victims are gone, other pods would take their room. */
 static void reserve(const struct preempting *p)
 {
-	const struct score_owner owner = expected_use_of_pods_owner(p->scene.view, p->pod);
+	const struct score_owner owner = expected_use_of_pods_owner(p->session.view, p->pod);
 	struct expected_use expected;
 	struct score_args usual;
 	struct reservation entry = {
@@ -391,10 +373,10 @@ static void reserve(const struct preempting *p)
 		counter_add(&p->ctx->counters->extender.unreserved, 1);
 }
 
-/* That it found nobody is remembered, and tried again. */
+/* A vain search is remembered, and repeated later. */
 static void remember_vain(const struct preempting *p)
 {
-	const struct view *v = p->scene.view;
+	const struct view *v = p->session.view;
 	struct extender_nodes *nodes = extender_nodes_new(v);
 
 	for (size_t i = 0; i < p->offered->count; i++) {
@@ -409,8 +391,8 @@ static void remember_vain(const struct preempting *p)
 
 static void decide(struct preempting *p)
 {
-	p->confirmed =
-		!view_knows(p->scene.view, OBJECT_NODE) || !view_knows(p->scene.view, OBJECT_POD);
+	p->confirmed = !view_knows(p->session.view, OBJECT_NODE) ||
+		       !view_knows(p->session.view, OBJECT_POD);
 	if (p->confirmed)
 		confirm(p);
 	else if (recall(p))
@@ -434,25 +416,23 @@ static void settle(const struct preempting *p)
 /* False: the cluster is not known, and *rs says so. */
 static bool look(struct preempting *p, struct api_response *rs)
 {
-	p->reservations = p->ctx->reservations
-				  ? reservations_take(p->ctx->reservations, p->ctx->now_ns())
-				  : NULL;
+	p->reservations = reservations_take(p->ctx->reservations, p->ctx->now_ns());
 	p->view = view_slot_take(p->ctx->views);
 	if (!extender_knows_cluster(p->view, rs))
 		return false;
-	quota_scene_of(&p->scene, p->ctx, p->reservations, p->view);
+	quota_session_of(&p->session, p->ctx, p->reservations, p->view);
 	decide(p);
 	return true;
 }
 
 static void look_away(struct preempting *p)
 {
-	quota_scene_close(&p->scene);
+	quota_session_close(&p->session);
 	view_drop(p->view);
 	reservations_copy_drop(p->reservations);
 }
 
-/* While the search is vain and something arrives, until the time is over; a search may outlast it. */
+/* Repeats a vain search with each new view until the time is over; a search may outlast it. */
 static bool look_again(struct preempting *p, struct api_response *rs)
 {
 	int64_t until_ns = clock_mono_ns() + LATE_NS;
@@ -471,7 +451,7 @@ static bool look_again(struct preempting *p, struct api_response *rs)
 static void answer(struct preempting *p, struct api_response *rs)
 {
 	p->answer = mem_zalloc(p->offered->count + 2, sizeof(*p->answer));
-	/* Nobody is evicted who went, or started, a moment ago. */
+	/* The search must see pods that went or started a moment ago. */
 	view_slot_refresh(p->ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
 	if (look(p, rs) && look_again(p, rs)) {
 		settle(p);

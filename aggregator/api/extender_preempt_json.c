@@ -25,7 +25,7 @@ static const cJSON *find(const cJSON *object, const char *name)
 	return cJSON_IsNull(found) ? NULL : found;
 }
 
-/* What is wrong is told where it stands: MAP.NODE.Pods[I]. */
+/* An error names its place: MAP.NODE.Pods[I]. */
 struct place {
 	const char *map, *node;
 	size_t i;

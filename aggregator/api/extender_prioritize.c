@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /extender/prioritize: what each node is worth for the pod, 0 to 10, by the blend of
- * /v1/scores over the nodes that are asked about:
+ * POST /extender/prioritize: the score of each node for the pod, 0 to 10, by the blend of /v1/scores
+ * over the nodes of the request:
  *
  *     10 - floor(10 * (best - score) / max(best - worst, 10)) and at least 1
  *
- * The scheduler has eleven steps for all nodes, and nodes that differ by less than one share a
- * step; so the steps lie between the worst node and the best. Of equals the first by name is the
- * best, which has the highest step alone: the scheduler chooses among equals at random, and would
- * choose another one than is charged. Where
- * all are within 10 points a step is one point, so that little differences do not outweigh the
- * scheduler's own plugins. A node without a measurement beside measured ones gets 0, and so does
- * one that the view does not have; all get 0 while an aggregator that has just started hears its
- * agents.
+ * The scheduler has eleven steps, so these lie between the worst node and the best. If all nodes are
+ * within 10 points a step is one point, so that small differences do not outweigh the scheduler's
+ * own plugins. The best node, the first by name among equals, has the highest step alone: the
+ * scheduler chooses among equals at random, and would choose another node than the charged one. A
+ * node without a measurement beside measured ones gets 0, as does a node that the view lacks; all
+ * get 0 while an aggregator that has just started hears its agents.
  *
- * A node that could be drained, or is to go now, ranks below the nodes that stay: else its pods,
- * and those that come there, would move twice. Each group has steps of its own, the best of a
- * group its highest:
+ * Candidates of a drain rank below the nodes that stay, since their pods would move twice. Each
+ * group has steps of its own, the best of a group its highest:
  *
  *     6 .. 10  nodes that stay
  *      1 .. 5  candidates of a drain, and nodes whose use would be above the cap of drains with the
- *              pod: an overloaded node is no better than a second move
+ *              pod
  *
- * Where only one group has measured nodes, these have all ten steps.
+ * If only one group has measured nodes, it has all ten steps.
  *
- * The best node is charged with the pod: the
- * scheduler adds its own scores and may choose another one, which the watch event tells then.
- * Meanwhile the next pods see the node fuller than it is measured, so that a burst does not stack.
+ * The best node is charged with the pod. The scheduler adds its own scores and may choose another
+ * node, which the watch event tells later. Until then the next pods see the node fuller than it is
+ * measured, so that a burst does not stack.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,7 +32,7 @@
 
 #include "aggregator/api/extender_call.h"
 #include "aggregator/planner/plan.h"
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/node_limits.h"
 #include "aggregator/policy/place/place.h"
@@ -45,11 +42,11 @@
 #define TEN_POINTS 10.0 /* a step is a tenth of at least so many */
 
 /*
- * An aggregator that has just started hears its agents one by one, each with what it kept: until
- * all nodes have a window, or this is over, those that were heard first are not better than others.
+ * Agents report one by one to an aggregator that has just started: until all nodes have a window,
+ * or this time is over, the nodes that were heard first are not better than others.
  */
 #define SETTLE_NS (60 * NS_PER_SEC)
-/* What an older plan said of candidates says nothing of today's. */
+/* An older plan says nothing about candidates. */
 #define PLAN_AGE_NS (300 * NS_PER_SEC)
 
 static bool is_settling(const struct extender_call *c, const struct score_job *job)
@@ -86,8 +83,8 @@ static int64_t to_ten(double score, const struct band *b)
 }
 
 /*
- * Marks the nodes of the view that could be drained, or are to go now; cap: the use that drains
- * leave on their destinations at most. Both lists are sorted.
+ * Marks the nodes of the view that may be drained now or later; cap: the most use that drains leave
+ * on their destinations. Both lists are sorted.
  */
 static bool *find_candidates(const struct extender_call *c, struct node_limits *cap)
 {
@@ -192,14 +189,14 @@ static void single_out(int64_t *places, size_t count)
 	}
 }
 
-/* By place in the view; those not asked about, and the place behind the last, have 0. */
+/* By place in the view; 0 for nodes that are not in the request, and behind the last. */
 static int64_t *score_places(const struct extender_call *c)
 {
 	int64_t *places = mem_zalloc(c->view->node_count + 1, sizeof(*places));
 	bool *chosen = extender_call_chosen(c);
 	struct score_job job;
 
-	warmer_asked(c->ctx->warmer, c->now_ns);
+	prefetcher_asked(c->ctx->prefetcher, c->now_ns);
 	score_job_init(&job, &c->ask, chosen);
 	if (!is_settling(c, &job))
 		set_steps(c, &job, chosen, places);
@@ -220,7 +217,7 @@ static const struct extender_priority *find_first(const struct extender_priority
 	return first;
 }
 
-/* Where filter was not asked, nothing is reserved yet. */
+/* Without a filter request before, nothing is reserved yet. */
 static void charge(const struct extender_call *c, const char *node)
 {
 	if (!extender_call_may_reserve(c) ||

@@ -10,12 +10,11 @@
  * `nodes` asks for some. The filter is the first that refuses, in the order of enum place_filter,
  * and the reason its sentence.
  *
- * The pod is a manifest, or a pod as the API tells it: then the question is where else it could be.
- * What the cluster knows under its uid, or under its name where a manifest has a name and no uid,
- * is taken away first, so that it is not in its own way. Where a pod of the API is bound to is not
- * asked; a manifest that says so is refused, since no scheduler would be asked about it. What the
- * ledger has promised to others is room they have (ledger.h), and a node must take the pod also
- * beside the pods that are nominated for it.
+ * The pod is a manifest, or a pod as the API shows it: then the question is where else it could be.
+ * The pod's own usage, known by its uid or else by its name, is ignored. The node that a pod of the
+ * API is bound to is ignored as well; a manifest with spec.nodeName is refused. Reservations of
+ * other pods count as used (reservations.h), and a node must have room for the pod beside the pods
+ * that are nominated for the node.
  *
  * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would
  * be true: 503.
@@ -25,7 +24,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
@@ -37,13 +36,6 @@ struct fit_request {
 	const cJSON *nodes; /* list of names, or NULL: all */
 	struct kube_pod *pod; /* held */
 };
-
-static void request_fini(struct fit_request *rq)
-{
-	if (rq->pod)
-		object_drop(&rq->pod->object);
-	cJSON_Delete(rq->tree);
-}
 
 /* --- the body */
 
@@ -68,14 +60,6 @@ static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_res
 		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 	rq->nodes = list;
 	return true;
-}
-
-static bool read_request(const struct api_request *from, struct fit_request *rq,
-			 struct api_response *rs)
-{
-	rq->tree = request_parse(from, api_fit_members, rs);
-	return rq->tree && read_nodes(request_member(rq->tree, "nodes"), rq, rs) &&
-	       read_pod(request_member(rq->tree, "pod"), rq, rs);
 }
 
 /* --- the answer */
@@ -139,17 +123,19 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 	struct reservations_copy *reservations;
 	struct view *v;
 
-	if (read_request(rq, &request, rs)) {
-		reservations = ctx->reservations
-				       ? reservations_take(ctx->reservations, ctx->now_ns())
-				       : NULL;
+	request.tree = request_parse(rq, api_fit_members, rs);
+	if (request.tree && read_nodes(request_member(request.tree, "nodes"), &request, rs) &&
+	    read_pod(request_member(request.tree, "pod"), &request, rs)) {
+		reservations = reservations_take(ctx->reservations, ctx->now_ns());
 		v = view_slot_take(ctx->views);
-		if (place_pool_can_answer(v, &error))
+		if (place_cache_can_answer(v, &error))
 			answer(ctx, reservations, v, &request, rs);
 		else
 			api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 		view_drop(v);
 		reservations_copy_drop(reservations);
 	}
-	request_fini(&request);
+	if (request.pod)
+		object_drop(&request.pod->object);
+	cJSON_Delete(request.tree);
 }

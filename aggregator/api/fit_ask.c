@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core is of the pool, and given back as it is: the next who takes it brings it up to the view
+ * The core is of the cache, and given back as it is: the next who takes it brings it up to the view
  * of then.
  */
 #include "aggregator/api/fit_ask.h"
@@ -13,7 +13,7 @@
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
-/* The pod as the cluster has it is not in its own way. */
+/* The pod's own usage is ignored. */
 static void take_itself(struct place *p, const struct kube_pod *pod)
 {
 	place_pod known = place_find_pod(p, pod->object.namespace, pod->object.name);
@@ -25,7 +25,7 @@ static void take_itself(struct place *p, const struct kube_pod *pod)
 		place_take(p, known);
 }
 
-/* Nor is what was promised to it; "" where that is nothing. */
+/* The uid of the pod's own reservation, which is ignored as well; "": none. */
 static const char *reserved_uid(const struct view *v, const struct reservations_copy *reservations,
 				const struct kube_pod *pod)
 {
@@ -50,12 +50,6 @@ static int32_t priority_of(const struct view *v, const struct kube_pod *pod)
 	return class ? class->value : pod->template->priority;
 }
 
-static bool is_same(const struct kube_pod *a, const struct kube_pod *b)
-{
-	return strcmp(a->object.name, b->object.name) == 0 &&
-	       strcmp(a->object.namespace, b->object.namespace) == 0;
-}
-
 static void find_nominated(struct fit_ask *a, const struct view *v, const struct kube_pod *asked)
 {
 	const struct object_table *pending = v->cluster->tables[OBJECT_POD];
@@ -68,13 +62,13 @@ static void find_nominated(struct fit_ask *a, const struct view *v, const struct
 		struct fit_nominated found;
 
 		if (!*pod->nominated_node || pod->template->priority < priority ||
-		    !kube_pod_is_active(pod) || is_same(pod, asked))
+		    !kube_pod_is_active(pod) || object_compare(&pod->object, &asked->object) == 0)
 			continue;
 		found.pod = place_find_pod(a->place, pod->object.namespace, pod->object.name);
 		found.node = place_find_node(a->place, pod->nominated_node);
 		if (found.node == PLACE_NONE || found.pod == PLACE_NONE ||
 		    place_where(a->place, found.pod) != PLACE_NONE)
-			continue; /* the ledger has a reservation for it, which is there */
+			continue; /* its reservation is in the core already */
 		a->nominated =
 			mem_realloc(a->nominated, (a->nominated_count + 1) * sizeof(*a->nominated));
 		a->nominated[a->nominated_count++] = found;
@@ -107,12 +101,12 @@ enum place_filter fit_ask_node(const struct fit_ask *a, place_node n, struct err
 
 /* --- asking */
 
-void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
+void fit_ask_open(struct fit_ask *a, struct place_cache *cache, struct view *v,
 		  const struct reservations_copy *reservations, const struct kube_pod *pod,
 		  int64_t now_ns)
 {
-	a->pool = pool;
-	a->place = place_pool_take(pool, v, now_ns);
+	a->cache = cache;
+	a->place = place_cache_take(cache, v, now_ns);
 	reserved_pods_put(a->place, v, reservations, reserved_uid(v, reservations, pod), &a->mark);
 	take_itself(a->place, pod);
 	a->pod = place_add_pod(a->place, pod);
@@ -123,7 +117,7 @@ void fit_ask_close(struct fit_ask *a)
 {
 	free(a->nominated);
 	place_revert(a->place, a->mark);
-	place_pool_give(a->pool, a->place);
+	place_cache_give(a->cache, a->place);
 }
 
 void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
@@ -164,20 +158,20 @@ static char *read_pod(struct scores_fit *f, const cJSON *pod)
 	return text;
 }
 
-struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+struct scores_fit *scores_fit_open(struct place_cache *cache, struct view *v,
 				   const struct reservations_copy *reservations, const cJSON *pod,
 				   int64_t now_ns)
 {
 	struct error error;
 	struct scores_fit *f;
 
-	if (!place_pool_can_answer(v, &error))
+	if (!place_cache_can_answer(v, &error))
 		return NULL;
 	f = mem_zalloc(1, sizeof(*f));
 	f->node_count = v->node_count;
 	f->unreadable = read_pod(f, pod);
 	if (!f->unreadable)
-		fit_ask_open(&f->ask, pool, v, reservations, f->pod, now_ns);
+		fit_ask_open(&f->ask, cache, v, reservations, f->pod, now_ns);
 	return f;
 }
 

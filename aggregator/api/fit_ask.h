@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod of a request asked about in a placement core of the pool: the one way for /v1/fit and for
+ * A pod of a request asked about in a placement core of the cache: the one way for /v1/fit and for
  * scores that are explained.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_FIT_ASK_H
@@ -8,13 +8,13 @@
 
 #include <cjson/cJSON.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/model/object.h"
 #include "aggregator/state/reservations.h"
 #include "shared/jsonw.h"
 
 struct fit_ask {
-	struct place_pool *pool; /* borrowed; NULL: none */
+	struct place_cache *cache; /* borrowed; NULL: none */
 	struct place *place; /* taken */
 	place_mark mark; /* before what is only for this question */
 	place_pod pod;
@@ -27,11 +27,10 @@ struct fit_ask {
 };
 
 /*
- * The pod is nowhere, and what the cluster knows under its uid, or under its name where it has no
- * uid, is taken away: it is not in its own way. What the ledger (NULL: none; taken before the view)
- * has charged to nodes is there, but for what it has of that pod.
+ * The pod is on no node: its own usage, known by its uid or else by its name, is ignored.
+ * Reservations (NULL: none; taken before the view) of other pods count as used.
  */
-void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
+void fit_ask_open(struct fit_ask *a, struct place_cache *cache, struct view *v,
 		  const struct reservations_copy *reservations, const struct kube_pod *pod,
 		  int64_t now_ns);
 void fit_ask_close(struct fit_ask *a);
@@ -58,7 +57,7 @@ struct scores_fit;
  * request, NULL: one that asks for nothing. A pod that scores can be told of and fitness cannot is
  * refused everywhere, by Unknown.
  */
-struct scores_fit *scores_fit_open(struct place_pool *pool, struct view *v,
+struct scores_fit *scores_fit_open(struct place_cache *cache, struct view *v,
 				   const struct reservations_copy *reservations, const cJSON *pod,
 				   int64_t now_ns);
 /* NULL is allowed, here and below: nothing is written. */

@@ -5,7 +5,7 @@
  * are summed apart, since the kernel may enforce others: a kubelet without CPU quotas, a change
  * behind the API's back, a runtime that did not apply a resize.
  *
- * What the kubelet sets for a pod as a whole, and how exactly the kernel keeps it:
+ * The limits that the kubelet sets for a pod as a whole, and how exactly the kernel keeps them:
  * - A limit at pod level, else the sum over the containers if every one of them has a limit, init
  *   containers included; else none (kubelet, cm/helpers_linux.go, ResourceConfigForPod).
  * - CPU becomes a quota of at least 1 ms in 100 ms, so 10 millicores; systemd keeps whole percents,

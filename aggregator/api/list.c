@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/mem.h"
 
@@ -36,26 +37,6 @@ static bool read_limit(const char *text, struct list_query *q, struct api_respon
 				LIST_LIMIT_MOST);
 	q->limit = (size_t)value;
 	return true;
-}
-
-static bool read_sort(const char *text, struct list_query *q, struct api_response *rs)
-{
-	static const char *const names[] = {
-		[LIST_BY_NAME] = "name",
-		[LIST_BY_CPU] = "cpu",
-		[LIST_BY_MEMORY] = "memory",
-	};
-
-	if (!text)
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			q->sort = (enum list_sort)i;
-			return true;
-		}
-	}
-	return api_fail(rs, FAIL_BAD_REQUEST, "sort", "sort \"%s\" is none of name, cpu, memory",
-			text);
 }
 
 static bool read_continue(const char *token, struct list_query *q, struct api_response *rs)
@@ -113,7 +94,8 @@ bool list_query_read(const struct api_request *rq, struct list_query *q, struct 
 	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
 	q->node = read_text(rq, "node");
 	q->namespace = read_text(rq, "namespace");
-	if (read_limit(read_text(rq, "limit"), q, rs) && read_sort(read_text(rq, "sort"), q, rs) &&
+	q->sort = (enum list_sort)api_query_choice(rq, "sort", api_sorts);
+	if (read_limit(read_text(rq, "limit"), q, rs) &&
 	    read_continue(read_text(rq, "continue"), q, rs) &&
 	    list_selector_read(rq, &q->selector, rs))
 		return true;
@@ -213,14 +195,6 @@ static void swap_items(struct list_pick *p, size_t a, size_t b)
 	p->items[b] = kept;
 }
 
-static void sift_up(struct list_pick *p, size_t at)
-{
-	while (at > 0 && is_after(p, at, (at - 1) / 2)) {
-		swap_items(p, at, (at - 1) / 2);
-		at = (at - 1) / 2;
-	}
-}
-
 /* Within the first count items. */
 static void sift_down(struct list_pick *p, size_t count)
 {
@@ -246,7 +220,9 @@ void list_pick_offer(struct list_pick *p, struct list_item item)
 		return;
 	if (p->count < q->limit) {
 		p->items[p->count] = item;
-		sift_up(p, p->count++);
+		for (size_t at = p->count++; at > 0 && is_after(p, at, (at - 1) / 2);
+		     at = (at - 1) / 2)
+			swap_items(p, at, (at - 1) / 2);
 		return;
 	}
 	p->more = true;
@@ -341,10 +317,8 @@ uint64_t list_etag(const struct view *v, int64_t now_ns)
 {
 	uint64_t hash = mix(mix(0xcbf29ce484222325ULL, v->version), (uint64_t)v->time_ns);
 
-	for (size_t i = 0; i < v->node_count; i++) {
-		fetch_ages_ahead(v, i);
+	for (size_t i = 0; i < v->node_count; i++)
 		hash = (hash ^ (uint64_t)page_freshness(v->nodes[i]->page, now_ns)) *
 		       0x100000001b3ULL;
-	}
 	return hash ? hash : 1;
 }

@@ -1,153 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of plans: slack by class, and what planning costs. Classes are named by workloads, and so
- * from outside: no more than so many have series, the first by name, and what is left out is
- * counted. Where nothing else is in a name, it is a number of pods.
+ * Metrics of plans: slack by class, drains, and the cost of planning. Classes are named by
+ * workloads, and so from outside: the first CLASSES_MOST by name have series, and the rest is
+ * counted.
  *
- * Drains are under cluster-autoscaler's names where it has the metric
- * (scaled_down_nodes_total, unneeded_nodes_count, ..), behind evenkeel_drain_. Labels are of closed
- * sets, verdicts and reasons; which node it is stands in /v1/drain alone. A reason without a node
- * has its series, too, so that an alert on it works before it is ever met.
+ * Drains have cluster-autoscaler's names where it has the metric (scaled_down_nodes_total,
+ * unneeded_nodes_count, ..), behind evenkeel_drain_. Labels are of closed sets, verdicts and
+ * reasons; nodes are named in /v1/drain alone. A reason without a node has its series, too, so that
+ * an alert on it works before its first node.
  */
 #include "aggregator/api/metrics.h"
+
+#include <math.h>
+
 #include "aggregator/planner/plan.h"
 #include "aggregator/policy/drain/drain.h"
 
-/* --- slack, and what planning costs */
+/* --- slack, and the cost of planning */
 
 enum { CLASSES_MOST = 1000 };
 
-static const struct {
-	const char *name, *help;
-} families[] = {
-	{"evenkeel_slack_wanted", "Placeholders that shall be there, by class."},
-	{"evenkeel_slack_placed", "Placeholders that have a node."},
-	{"evenkeel_slack_unplaced", "Placeholders for which there is no room."},
-	{"evenkeel_slack_fragmentation_ratio",
-	 "Share of what is free that no pod of that class can use."},
-};
-
-static double number_of(size_t family, const struct slack_class *c)
-{
-	const double numbers[] = {c->wanted, c->placed, c->unplaced,
-				  (double)c->fragmentation_ppm / SLACK_PPM};
-
-	return numbers[family];
-}
-
-static void write_sample(struct buf *out, const char *family, const struct slack_class *c,
-			 const char *labels, double value)
-{
-	buf_printf(out, "%s{class=\"", family);
-	metrics_write_label(out, c->key);
-	buf_printf(out, "\"%s}", labels);
-	metrics_write_value(out, value);
-}
-
-static size_t told(const struct slack_result *s)
+static size_t count_shown(const struct slack_result *s)
 {
 	return s->class_count < CLASSES_MOST ? s->class_count : CLASSES_MOST;
 }
 
-static void write_slots(struct buf *out, const struct slack_result *s)
+/* The samples of a class; help of a family stands in its first. */
+enum { CLASS_SAMPLES = 6 };
+
+static struct metric class_sample(const struct slack_class *c, size_t sample)
 {
-	static const char name[] = "evenkeel_slack_slots";
+	static const char slots[] = "evenkeel_slack_slots";
+	const struct metric of[CLASS_SAMPLES] = {
+		{"evenkeel_slack_wanted", "", "Placeholders that shall be there, by class.",
+		 c->wanted},
+		{"evenkeel_slack_placed", "", "Placeholders that have a node.", c->placed},
+		{"evenkeel_slack_unplaced", "", "Placeholders for which there is no room.",
+		 c->unplaced},
+		{"evenkeel_slack_fragmentation_ratio", "",
+		 "Share of what is free that no pod of that class can use.",
+		 (double)c->fragmentation_ppm / SLACK_PPM},
+		{slots, ",by=\"requests\"",
+		 "Pods like those of the class that could start now: as requests have it, and "
+		 "where the CPU and memory are really there.",
+		 (double)c->slots},
+		{slots, ",by=\"use\"", NULL, c->slots_by_use < 0 ? NAN : (double)c->slots_by_use},
+	};
 
-	metrics_write_family(out, name,
-			     "Pods like those of the class that could start now: as requests have "
-			     "it, and where the CPU and memory are really there.");
-	for (size_t i = 0; i < told(s); i++) {
-		const struct slack_class *c = &s->classes[i];
-
-		write_sample(out, name, c, ",by=\"requests\"", (double)c->slots);
-		if (c->slots_by_use >= 0)
-			write_sample(out, name, c, ",by=\"use\"", (double)c->slots_by_use);
-	}
+	return of[sample];
 }
 
-static void write_moves(struct buf *out, const struct plan_result *r)
+static void write_classes(struct buf *out, const struct slack_result *s)
 {
-	static const char name[] = "evenkeel_slack_moves_total";
+	for (size_t k = 0; k < CLASS_SAMPLES; k++)
+		for (size_t i = 0; i < count_shown(s); i++) {
+			const struct metric m = class_sample(&s->classes[i], k);
 
-	metrics_write_family(out, name, "Placeholders that plans moved, by cause.");
-	for (int c = 0; c < SLACK_CAUSES; c++)
-		metrics_write_labelled(out, name, "cause", slack_cause_name((enum slack_cause)c),
-				       (double)r->slack_moves[c]);
+			if (i == 0 && m.help)
+				metrics_write_family(out, m.family, m.help);
+			if (isnan(m.value))
+				continue;
+			buf_printf(out, "%s{class=\"", m.family);
+			metrics_write_label(out, s->classes[i].key);
+			buf_printf(out, "\"%s}", m.labels);
+			metrics_write_value(out, m.value);
+		}
+}
+
+static double count_nodes_to_add(const struct slack_result *s)
+{
+	double add = 0;
+
+	for (size_t i = 0; i < s->demand_count; i++)
+		add += s->demand[i].count;
+	return add;
 }
 
 static void write_slack(struct buf *out, const struct plan_result *r)
 {
+	static const char moves[] = "evenkeel_slack_moves_total";
 	const struct slack_result *s = &r->slack;
-	double add = 0;
+	const struct metric samples[] = {
+		{"evenkeel_slack_nodes_to_add", NULL, "Nodes that would hold what is unplaced.",
+		 count_nodes_to_add(s)},
+		{"evenkeel_slack_extra_cpu_millicores", NULL,
+		 "CPU that slack shall be at least, by the rate or by arrivals.",
+		 (double)s->extra.cpu_milli},
+		{"evenkeel_slack_extra_memory_bytes", NULL,
+		 "Memory that slack shall be at least, likewise.", (double)s->extra.mem_bytes},
+		{"evenkeel_slack_notes", NULL, "Annotations and wishes that are not followed.",
+		 (double)s->issue_count},
+		{"evenkeel_slack_classes_left_out", NULL, "Classes beyond those that have series.",
+		 (double)(s->class_count - count_shown(s))},
+	};
 
-	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-		metrics_write_family(out, families[f].name, families[f].help);
-		for (size_t i = 0; i < told(s); i++)
-			write_sample(out, families[f].name, &s->classes[i], "",
-				     number_of(f, &s->classes[i]));
-	}
-	write_slots(out, s);
-	for (size_t i = 0; i < s->demand_count; i++)
-		add += s->demand[i].count;
-	metrics_write_one(out, "evenkeel_slack_nodes_to_add",
-			  "Nodes that would hold what is unplaced.", add);
-	metrics_write_one(out, "evenkeel_slack_extra_cpu_millicores",
-			  "CPU that slack shall be at least, by the rate or by arrivals.",
-			  (double)s->extra.cpu_milli);
-	metrics_write_one(out, "evenkeel_slack_extra_memory_bytes",
-			  "Memory that slack shall be at least, likewise.",
-			  (double)s->extra.mem_bytes);
-	write_moves(out, r);
-	metrics_write_one(out, "evenkeel_slack_notes",
-			  "Annotations and wishes that are not followed.", (double)s->issue_count);
-	metrics_write_one(out, "evenkeel_slack_classes_left_out",
-			  "Classes beyond those that have series.",
-			  (double)(s->class_count - told(s)));
-}
-
-static void write_planner(struct buf *out, const struct planner_counters *c)
-{
-	metrics_write_counter(out, "evenkeel_planner_steps_total", "Plans that were made.",
-			      &c->steps);
-	metrics_write_one(out, "evenkeel_planner_seconds_total", "Time that took.",
-			  (double)counter_get(&c->took_ns) / 1e9);
-	metrics_write_one(out, "evenkeel_planner_last_seconds", "Time that the last took.",
-			  (double)counter_get(&c->last_ns) / 1e9);
-	metrics_write_counter(out, "evenkeel_planner_late_total",
-			      "Plans that took longer than --plan-interval.", &c->late);
+	write_classes(out, s);
+	METRICS_WRITE(out, samples);
+	metrics_write_family(out, moves, "Placeholders that plans moved, by cause.");
+	for (int c = 0; c < SLACK_CAUSES; c++)
+		metrics_write_labelled(out, moves, "cause", slack_cause_name((enum slack_cause)c),
+				       (double)r->slack_moves[c]);
 }
 
 void metrics_write_plan(struct buf *out, const struct api_context *ctx)
 {
+	const struct planner_counters *c = &ctx->counters->planner;
+	const struct metric samples[] = {
+		{"evenkeel_planner_steps_total", NULL, "Plans that were made.",
+		 (double)counter_get(&c->steps)},
+		{"evenkeel_planner_seconds_total", NULL, "Time that took.",
+		 metrics_seconds(&c->took_ns)},
+		{"evenkeel_planner_last_seconds", NULL, "Time that the last took.",
+		 metrics_seconds(&c->last_ns)},
+		{"evenkeel_planner_late_total", NULL,
+		 "Plans that took longer than --plan-interval.", (double)counter_get(&c->late)},
+	};
 	struct plan_result *r;
 
 	if (!ctx->plans)
 		return;
-	write_planner(out, &ctx->counters->planner);
+	METRICS_WRITE(out, samples);
 	r = plan_slot_take(ctx->plans);
 	if (r)
 		write_slack(out, r);
 	plan_result_drop(r);
 }
 
-/* --- drained nodes, and what planning drains costs */
+/* --- drained nodes, and the cost of planning drains */
 
 static void write_counters(struct buf *out, const struct drain_counters *c)
 {
-	static const char scaled[] = "evenkeel_drain_scaled_down_nodes_total",
-			  took[] = "evenkeel_drain_function_duration_seconds";
+	static const char took[] = "evenkeel_drain_function_duration_seconds";
+	const struct metric samples[] = {
+		{"evenkeel_drain_scaled_down_nodes_total", "reason=\"empty\"",
+		 "Nodes that were on their way, and are gone.",
+		 (double)counter_get(&c->scaled_down_empty)},
+		{"evenkeel_drain_scaled_down_nodes_total", "reason=\"underutilized\"", NULL,
+		 (double)counter_get(&c->scaled_down_underutilized)},
+		{"evenkeel_drain_scaled_down_gpu_nodes_total", NULL, "Those of them with GPUs.",
+		 (double)counter_get(&c->scaled_down_gpu)},
+	};
 
-	metrics_write_family(out, scaled, "Nodes that were on their way, and are gone.");
-	metrics_write_labelled(out, scaled, "reason", "empty",
-			       (double)counter_get(&c->scaled_down_empty));
-	metrics_write_labelled(out, scaled, "reason", "underutilized",
-			       (double)counter_get(&c->scaled_down_underutilized));
-	metrics_write_counter(out, "evenkeel_drain_scaled_down_gpu_nodes_total",
-			      "Those of them with GPUs.", &c->scaled_down_gpu);
+	METRICS_WRITE(out, samples);
 	buf_printf(out, "# HELP %s How long planning drains took.\n# TYPE %s summary\n", took,
 		   took);
 	buf_printf(out, "%s_sum{function=\"plan\"}", took);
-	metrics_write_value(out, (double)counter_get(&c->took_ns) / 1e9);
+	metrics_write_value(out, metrics_seconds(&c->took_ns));
 	buf_printf(out, "%s_count{function=\"plan\"}", took);
 	metrics_write_value(out, (double)counter_get(&c->steps));
 }
@@ -182,63 +180,59 @@ static void write_nodes(struct buf *out, const struct drain_plan *p)
 	for (int v = DRAIN_NEEDED; v < DRAIN_VERDICTS; v++)
 		metrics_write_labelled(out, nodes, "verdict",
 				       drain_verdict_name((enum drain_verdict)v), t.verdicts[v]);
-	metrics_write_one(out, "evenkeel_drain_unneeded_nodes",
-			  "Nodes that could go, all of them together.",
-			  t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_SELECTED]);
 	metrics_write_family(out, stay, "Nodes that do not go now, by their first reason.");
 	for (int r = DRAIN_NONE + 1; r < DRAIN_REASONS; r++)
 		metrics_write_labelled(out, stay, "reason", drain_reason_name((enum drain_reason)r),
 				       t.reasons[r]);
-	metrics_write_one(out, "evenkeel_drain_idle_nodes",
-			  "Nodes that requests hold, and would not if they were right-sized.",
-			  t.idle);
+	METRICS_WRITE(out,
+		      ((const struct metric[]){
+			      {"evenkeel_drain_unneeded_nodes", NULL,
+			       "Nodes that could go, all of them together.",
+			       t.verdicts[DRAIN_UNNEEDED] + t.verdicts[DRAIN_SELECTED]},
+			      {"evenkeel_drain_idle_nodes", NULL,
+			       "Nodes that requests hold, and would not if they were right-sized.",
+			       t.idle},
+		      }));
 }
 
-static void write_wave(struct buf *out, const struct drain_wave *w)
+static void write_drain(struct buf *out, const struct drain_plan *p)
 {
-	static const char nodes[] = "evenkeel_drain_wave_nodes";
+	const struct drain_wave *w = &p->wave;
+	const struct drain_throttle *t = &p->throttle;
+	const struct drain_reserved *o = &p->reserved;
+	const struct metric samples[] = {
+		{"evenkeel_drain_wave_nodes", "kind=\"empty\"", "Nodes that may be drained now.",
+		 (double)w->empty_count},
+		{"evenkeel_drain_wave_nodes", "kind=\"drain\"", NULL,
+		 (double)(w->node_count - w->empty_count)},
+		{"evenkeel_drain_wave_pods", NULL, "Pods that would move.", (double)w->pods},
+		{"evenkeel_drain_wave_robust", NULL,
+		 "1 when there is room as well if the scheduler puts them elsewhere.", w->robust},
+		{"evenkeel_drain_throttled", NULL,
+		 "1 when nodes wait and no more of any kind, empty or drained, may go.",
+		 t->throttled},
+		{"evenkeel_drain_held_nodes", NULL, "Nodes that wait for others to be gone.",
+		 (double)t->held},
+		{"evenkeel_drain_in_progress", "kind=\"all\"",
+		 "Nodes on their way, and in the wave.", (double)t->used},
+		{"evenkeel_drain_in_progress", "kind=\"drain\"", NULL, (double)t->drains_used},
+		{"evenkeel_drain_parallelism", "kind=\"all\"", "How many of them may be at once.",
+		 (double)t->limit},
+		{"evenkeel_drain_parallelism", "kind=\"drain\"", NULL, (double)t->drains_limit},
+		{"evenkeel_drain_owed_pods", "kind=\"deletion\"",
+		 "Pods that were given room before any node was asked.", (double)o->of_deletions},
+		{"evenkeel_drain_owed_pods", "kind=\"eviction\"", NULL, (double)o->of_evictions},
+		{"evenkeel_drain_owed_pods", "kind=\"pending\"", NULL, (double)o->pending},
+		{"evenkeel_drain_owed_pods", "kind=\"placeholder\"", NULL, (double)o->placeholders},
+		{"evenkeel_drain_unplaced_pods", NULL,
+		 "Pods of nodes on their way, and evicted ones, that fit nowhere.",
+		 (double)(o->unplaced + o->waiting)},
+		{"evenkeel_drain_complete", NULL, "1 when the plan asked every candidate.",
+		 p->complete},
+	};
 
-	metrics_write_family(out, nodes, "Nodes that may be drained now.");
-	metrics_write_labelled(out, nodes, "kind", "empty", (double)w->empty_count);
-	metrics_write_labelled(out, nodes, "kind", "drain",
-			       (double)(w->node_count - w->empty_count));
-	metrics_write_one(out, "evenkeel_drain_wave_pods", "Pods that would move.",
-			  (double)w->pods);
-	metrics_write_one(out, "evenkeel_drain_wave_robust",
-			  "1 when there is room as well if the scheduler puts them elsewhere.",
-			  w->robust);
-}
-
-static void write_throttle(struct buf *out, const struct drain_throttle *t)
-{
-	static const char used[] = "evenkeel_drain_in_progress",
-			  most[] = "evenkeel_drain_parallelism";
-
-	metrics_write_one(out, "evenkeel_drain_throttled",
-			  "1 when nodes wait and no more of any kind, empty or drained, may go.",
-			  t->throttled);
-	metrics_write_one(out, "evenkeel_drain_held_nodes",
-			  "Nodes that wait for others to be gone.", (double)t->held);
-	metrics_write_family(out, used, "Nodes on their way, and in the wave.");
-	metrics_write_labelled(out, used, "kind", "all", (double)t->used);
-	metrics_write_labelled(out, used, "kind", "drain", (double)t->drains_used);
-	metrics_write_family(out, most, "How many of them may be at once.");
-	metrics_write_labelled(out, most, "kind", "all", (double)t->limit);
-	metrics_write_labelled(out, most, "kind", "drain", (double)t->drains_limit);
-}
-
-static void write_reserved(struct buf *out, const struct drain_reserved *o)
-{
-	static const char name[] = "evenkeel_drain_owed_pods";
-
-	metrics_write_family(out, name, "Pods that were given room before any node was asked.");
-	metrics_write_labelled(out, name, "kind", "deletion", (double)o->of_deletions);
-	metrics_write_labelled(out, name, "kind", "eviction", (double)o->of_evictions);
-	metrics_write_labelled(out, name, "kind", "pending", (double)o->pending);
-	metrics_write_labelled(out, name, "kind", "placeholder", (double)o->placeholders);
-	metrics_write_one(out, "evenkeel_drain_unplaced_pods",
-			  "Pods of nodes on their way, and evicted ones, that fit nowhere.",
-			  (double)(o->unplaced + o->waiting));
+	write_nodes(out, p);
+	METRICS_WRITE(out, samples);
 }
 
 void metrics_write_drain(struct buf *out, const struct api_context *ctx)
@@ -249,13 +243,7 @@ void metrics_write_drain(struct buf *out, const struct api_context *ctx)
 		return;
 	write_counters(out, &ctx->counters->drain);
 	r = plan_slot_take(ctx->plans);
-	if (r && r->drain) {
-		write_nodes(out, r->drain);
-		write_wave(out, &r->drain->wave);
-		write_throttle(out, &r->drain->throttle);
-		write_reserved(out, &r->drain->reserved);
-		metrics_write_one(out, "evenkeel_drain_complete",
-				  "1 when the plan asked every candidate.", r->drain->complete);
-	}
+	if (r && r->drain)
+		write_drain(out, r->drain);
 	plan_result_drop(r);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "aggregator/api/metrics.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 
 enum { QUOTAS_MOST = 1000, OTHERS_MOST = 8 };
 
@@ -139,28 +139,43 @@ static size_t count_left_out(const struct told *t)
 	return (quotas > QUOTAS_MOST ? quotas - QUOTAS_MOST : 0) + hidden;
 }
 
-static void write_quotas(struct buf *out, const struct quota_scene *scene)
+static void write_quotas(struct buf *out, const struct quota_session *session)
 {
-	struct told t = {.book = scene->book};
+	struct told t = {.book = session->book};
 
-	quota_balances_of(scene->book, &t.balances);
+	quota_balances_of(session->book, &t.balances);
 	choose_rows(&t);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
 	write_starved(out, &t);
-	metrics_write_one(out, "evenkeel_quotas", "Namespaces with a quota.",
-			  (double)quota_book_count(scene->book));
-	metrics_write_one(out, "evenkeel_quotas_left_out",
-			  "Quotas and resources beyond those that have series.",
-			  (double)count_left_out(&t));
+	METRICS_WRITE(out, ((const struct metric[]){
+				   {"evenkeel_quotas", NULL, "Namespaces with a quota.",
+				    (double)quota_book_count(session->book)},
+				   {"evenkeel_quotas_left_out", NULL,
+				    "Quotas and resources beyond those that have series.",
+				    (double)count_left_out(&t)},
+			   }));
 	quota_balances_fini(&t.balances);
 }
 
 static void write_counters(struct buf *out, const struct quota_counters *c)
 {
-	static const char family[] = "evenkeel_quota_gate_total",
-			  plans[] = "evenkeel_quota_preempt_total",
-			  writes[] = "evenkeel_quota_status_writes_total";
+	static const char family[] = "evenkeel_quota_gate_total";
+	const struct metric samples[] = {
+		{"evenkeel_quota_preempt_total", "result=\"victims\"",
+		 "Answers to schedulers that asked for victims: found, none, or the same as "
+		 "before.",
+		 (double)counter_get(&c->preempt_victims)},
+		{"evenkeel_quota_preempt_total", "result=\"none\"", NULL,
+		 (double)counter_get(&c->preempt_none)},
+		{"evenkeel_quota_preempt_total", "result=\"repeated\"", NULL,
+		 (double)counter_get(&c->preempt_repeated)},
+		{"evenkeel_quota_status_writes_total", "result=\"written\"",
+		 "Changes of status.used (--write-quota-status).",
+		 (double)counter_get(&c->status_written)},
+		{"evenkeel_quota_status_writes_total", "result=\"failed\"", NULL,
+		 (double)counter_get(&c->status_failed)},
+	};
 
 	metrics_write_family(out, family,
 			     "Pods that schedulers asked about, by what the quotas said.");
@@ -168,30 +183,18 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 		metrics_write_labelled(out, family, "gate",
 				       quota_admission_name((enum quota_admission)g),
 				       (double)counter_get(&c->admissions[g]));
-	metrics_write_family(out, plans,
-			     "Answers to schedulers that asked for victims: found, none, or the "
-			     "same as before.");
-	metrics_write_labelled(out, plans, "result", "victims",
-			       (double)counter_get(&c->preempt_victims));
-	metrics_write_labelled(out, plans, "result", "none", (double)counter_get(&c->preempt_none));
-	metrics_write_labelled(out, plans, "result", "repeated",
-			       (double)counter_get(&c->preempt_repeated));
-	metrics_write_family(out, writes, "Changes of status.used (--write-quota-status).");
-	metrics_write_labelled(out, writes, "result", "written",
-			       (double)counter_get(&c->status_written));
-	metrics_write_labelled(out, writes, "result", "failed",
-			       (double)counter_get(&c->status_failed));
+	METRICS_WRITE(out, samples);
 }
 
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx)
 {
-	struct quota_scene scene;
+	struct quota_session session;
 
 	if (ctx->reservations)
 		write_counters(out, &ctx->counters->quota);
-	if (!quota_scene_open(&scene, ctx, NULL, NULL))
+	if (!quota_session_open(&session, ctx, NULL, NULL))
 		return;
-	if (scene.view->cluster)
-		write_quotas(out, &scene);
-	quota_scene_close(&scene);
+	if (session.view->cluster)
+		write_quotas(out, &session);
+	quota_session_close(&session);
 }

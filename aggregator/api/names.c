@@ -14,14 +14,6 @@
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
-static void write_nodes(struct jsonw *w, const struct view *v)
-{
-	jsonw_key_array(w, "nodes");
-	for (size_t i = 0; i < v->node_count; i++)
-		jsonw_string(w, v->nodes[i]->name);
-	jsonw_array_close(w);
-}
-
 static void write_namespaces(struct jsonw *w, const struct view *v)
 {
 	const struct object_table *all = v->cluster ? v->cluster->tables[OBJECT_NAMESPACE] : NULL;
@@ -35,14 +27,6 @@ static void write_namespaces(struct jsonw *w, const struct view *v)
 	jsonw_array_close(w);
 }
 
-static void write_classes(struct jsonw *w, const struct plan_result *r)
-{
-	jsonw_key_array(w, "slackClasses");
-	for (size_t i = 0; r && i < r->slack.class_count; i++)
-		jsonw_string(w, r->slack.classes[i].key);
-	jsonw_array_close(w);
-}
-
 void api_names(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct plan_result *r = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
@@ -51,9 +35,15 @@ void api_names(const struct api_context *ctx, const struct api_request *rq, stru
 
 	(void)rq;
 	list_answer_open(rs, &w, "Names", ctx->now_ns());
-	write_nodes(&w, v);
+	jsonw_key_array(&w, "nodes");
+	for (size_t i = 0; i < v->node_count; i++)
+		jsonw_string(&w, v->nodes[i]->name);
+	jsonw_array_close(&w);
 	write_namespaces(&w, v);
-	write_classes(&w, r);
+	jsonw_key_array(&w, "slackClasses");
+	for (size_t i = 0; r && i < r->slack.class_count; i++)
+		jsonw_string(&w, r->slack.classes[i].key);
+	jsonw_array_close(&w);
 	list_answer_close(&w);
 	plan_result_drop(r);
 	view_drop(v);

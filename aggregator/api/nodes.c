@@ -25,6 +25,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/nodes_total.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/state/node_clock.h"
@@ -47,8 +48,7 @@ static void write_clock(struct jsonw *w, const struct node_page *p)
 	if (!p->clock_known)
 		return;
 	jsonw_key_fixed(w, "clockSkewSeconds", (double)p->clock_ahead_ns / NS_PER_SEC, 3);
-	jsonw_key(w, "clockSkewed");
-	jsonw_bool(w, llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS);
+	jsonw_key_bool(w, "clockSkewed", llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS);
 }
 
 /* Values that could not be: how many, and what was wrong with the last. */
@@ -57,8 +57,7 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 	if (!q->count)
 		return;
 	jsonw_key_object(w, "quarantine");
-	jsonw_key(w, "count");
-	jsonw_uint(w, q->count);
+	jsonw_key_uint(w, "count", q->count);
 	jsonw_key_string(w, "lastReason", quarantine_reason_name[q->reason]);
 	jsonw_key_string(w, "lastMessage", q->message);
 	jsonw_key_time(w, "lastTime", q->last_ns);
@@ -67,12 +66,6 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 
 static void write_source(struct jsonw *w, const struct node_page *p, int64_t now_ns)
 {
-	static const char *const tiers[] = {
-		[TIER_T0] = "T0",
-		[TIER_T1] = "T1",
-		[TIER_T2] = "T2",
-		[TIER_T3] = "T3",
-	};
 	enum freshness state = page_freshness(p, now_ns);
 
 	jsonw_key_object(w, "source");
@@ -80,7 +73,7 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
 	if (state != NEVER && !p->foreign) {
-		jsonw_key_string(w, "tier", tiers[p->tier]);
+		jsonw_key_string(w, "tier", sampler_tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
 		write_clock(w, p);
 		write_run(w, p->run);
@@ -108,7 +101,7 @@ static void write_machine(struct jsonw *w, const struct page_machine *m)
 	jsonw_object_close(w);
 }
 
-/* What one answer needs throughout. */
+/* The inputs of one answer. */
 struct answer {
 	const struct view *view;
 	int64_t now_ns;
@@ -136,8 +129,7 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 			jsonw_key_bool(w, "unknownToApi", true);
 		return;
 	}
-	if (known->object.uid[0])
-		jsonw_key_string(w, "uid", known->object.uid);
+	jsonw_key_text(w, "uid", known->object.uid);
 	view_json_write_labels(w, &known->labels);
 	jsonw_key_bool(w, "ready", known->ready);
 	jsonw_key_bool(w, "unschedulable", known->unschedulable);
@@ -163,7 +155,7 @@ static void write_promises(struct jsonw *w, const struct answer *a, const struct
 	jsonw_key_int(w, "pods", n->sums.pods);
 }
 
-/* What was promised there to pods of which the API does not tell yet. */
+/* Reservations of pods that the API does not show on the node yet. */
 static void write_assumed(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	const struct score_assumed *s =
@@ -212,7 +204,6 @@ static void answer_list(const struct answer *a, const struct list_query *q, stru
 	list_pick_init(&pick, q);
 	nodes_total_init(&total, a->policy, a->view->cluster != NULL);
 	for (size_t i = 0; i < a->view->node_count; i++) {
-		fetch_usage_ahead(a->view, i);
 		if (!matches(a->view->nodes[i], q))
 			continue;
 		nodes_total_add(&total, a->view->nodes[i], a->now_ns);
@@ -248,29 +239,6 @@ static void answer_one(const struct answer *a, const char *name, struct api_resp
 	list_answer_close(&w);
 }
 
-static bool read_policy(const struct api_request *rq, enum limits_unlimited *policy,
-			struct api_response *rs)
-{
-	static const char *const names[] = {
-		[UNLIMITED_IGNORE] = "ignore",
-		[UNLIMITED_ALLOCATABLE] = "allocatable",
-		[UNLIMITED_REQUESTS] = "requests",
-	};
-	const char *text = rq->query(rq, "unlimited");
-
-	*policy = UNLIMITED_IGNORE;
-	if (!text || !*text)
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*policy = (enum limits_unlimited)i;
-			return true;
-		}
-	}
-	return api_fail(rs, FAIL_BAD_REQUEST, "unlimited",
-			"unlimited \"%s\" is none of ignore, allocatable, requests", text);
-}
-
 void api_nodes(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	const char *name = rq->path + strlen("/v1/nodes");
@@ -282,11 +250,8 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 	name += *name == '/';
 	if (!list_query_read(rq, &q, rs))
 		return;
-	if (!read_policy(rq, &a.policy, rs)) {
-		list_query_fini(&q);
-		return;
-	}
-	reservations = ctx->reservations ? reservations_take(ctx->reservations, a.now_ns) : NULL;
+	a.policy = (enum limits_unlimited)api_query_choice(rq, "unlimited", api_unlimited);
+	reservations = reservations_take(ctx->reservations, a.now_ns);
 	a.view = v = view_slot_take(ctx->views);
 	assumed_read(&a.assumed, v, reservations, "");
 	if (*name)

@@ -74,18 +74,6 @@ static void add_amount(struct nodes_sum *to, double amount)
 	to->addends++;
 }
 
-static void add_latest(struct nodes_sum *to, const struct latest *l)
-{
-	if (l->known)
-		add_amount(to, (double)l->value);
-}
-
-static void add_mean(struct nodes_sum *to, const struct window_stats *s)
-{
-	if (s->known)
-		add_amount(to, s->mean);
-}
-
 static void add_capacity(struct nodes_sum *to, int64_t capacity, const struct latest *use)
 {
 	if (use->known && capacity > 0)
@@ -101,13 +89,12 @@ static void add_use(struct nodes_use *to, const struct view_node *n)
 	add_capacity(&to->mem_capacity_bytes, n->mem_capacity_bytes, &u->latest.mem_bytes);
 	add_capacity(&to->cpu_allocatable_milli, n->cpu_allocatable_milli, &u->latest.cpu_milli);
 	add_capacity(&to->mem_allocatable_bytes, n->mem_allocatable_bytes, &u->latest.mem_bytes);
-	add_latest(&to->cpu_milli, &u->latest.cpu_milli);
-	add_latest(&to->mem_bytes, &u->latest.mem_bytes);
-	add_latest(&to->working_set_bytes, &u->latest.working_set_bytes);
-	for (int i = 0; i < WINDOWS; i++) {
-		add_mean(&to->cpu_mean[i], &u->windows[i].cpu_milli);
-		add_mean(&to->mem_mean[i], &u->windows[i].mem_bytes);
-		add_mean(&to->working_set_mean[i], &u->windows[i].working_set_bytes);
+	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++) {
+		if (u->latest.of[i].known)
+			add_amount(&to->latest[i], (double)u->latest.of[i].value);
+		for (int k = 0; k < WINDOWS; k++)
+			if (u->windows[k].averaged[i].known)
+				add_amount(&to->mean[i][k], u->windows[k].averaged[i].mean);
 	}
 }
 
@@ -161,19 +148,6 @@ static void write_known(struct jsonw *w, const char *key, const struct nodes_sum
 		jsonw_key_fixed(w, key, sum->value, decimals);
 }
 
-static void write_windows(struct jsonw *w, const struct nodes_sum mean[WINDOWS])
-{
-	jsonw_key_object(w, "windows");
-	for (int i = 0; i < WINDOWS; i++) {
-		if (!mean[i].addends)
-			continue;
-		jsonw_key_object(w, window_name[i]);
-		write_known(w, "mean", &mean[i], 3);
-		jsonw_object_close(w);
-	}
-	jsonw_object_close(w);
-}
-
 static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *latest,
 		      const struct nodes_sum mean[WINDOWS])
 {
@@ -189,7 +163,15 @@ static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *
 		write_known(w, "value", latest, 3);
 		jsonw_object_close(w);
 	}
-	write_windows(w, mean);
+	jsonw_key_object(w, "windows");
+	for (int i = 0; i < WINDOWS; i++) {
+		if (!mean[i].addends)
+			continue;
+		jsonw_key_object(w, window_name[i]);
+		write_known(w, "mean", &mean[i], 3);
+		jsonw_object_close(w);
+	}
+	jsonw_object_close(w);
 	jsonw_object_close(w);
 }
 
@@ -210,9 +192,8 @@ static void write_use(struct jsonw *w, const struct nodes_use *u)
 	write_amounts(w, "allocatable", &u->cpu_allocatable_milli, &u->mem_allocatable_bytes);
 	jsonw_object_close(w);
 	jsonw_key_object(w, "usage");
-	write_sum(w, "cpuMillicores", &u->cpu_milli, u->cpu_mean);
-	write_sum(w, "memoryBytes", &u->mem_bytes, u->mem_mean);
-	write_sum(w, "workingSetBytes", &u->working_set_bytes, u->working_set_mean);
+	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
+		write_sum(w, usage_latest[i].key, &u->latest[i], u->mean[i]);
 	jsonw_object_close(w);
 }
 

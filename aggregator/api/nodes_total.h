@@ -9,7 +9,7 @@
 #include "aggregator/api/limits.h"
 #include "shared/jsonw.h"
 
-/* What some nodes have together; without any addend it is not known. */
+/* A sum over nodes; without any addend it is unknown. */
 struct nodes_sum {
 	double value;
 	size_t addends;
@@ -21,8 +21,8 @@ struct nodes_use {
 	/* where the newest use is known */
 	struct nodes_sum cpu_capacity_milli, mem_capacity_bytes;
 	struct nodes_sum cpu_allocatable_milli, mem_allocatable_bytes;
-	struct nodes_sum cpu_milli, mem_bytes, working_set_bytes; /* the newest */
-	struct nodes_sum cpu_mean[WINDOWS], mem_mean[WINDOWS], working_set_mean[WINDOWS];
+	/* by the rows of USAGE_AVERAGED */
+	struct nodes_sum latest[USAGE_AVERAGED_COUNT], mean[USAGE_AVERAGED_COUNT][WINDOWS];
 };
 
 struct nodes_total {

@@ -69,8 +69,7 @@ static void write_member(struct jsonw *w, const char *name, const char *type, co
 {
 	jsonw_key_object(w, name);
 	jsonw_key_string(w, "type", type);
-	if (format)
-		jsonw_key_string(w, "format", format);
+	jsonw_key_text(w, "format", format);
 	jsonw_object_close(w);
 }
 
@@ -327,8 +326,7 @@ static void write_scheme(struct jsonw *w, const char *name, const char *type, co
 {
 	jsonw_key_object(w, name);
 	jsonw_key_string(w, "type", type);
-	if (scheme)
-		jsonw_key_string(w, "scheme", scheme);
+	jsonw_key_text(w, "scheme", scheme);
 	jsonw_key_string(w, "description", description);
 	jsonw_object_close(w);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "aggregator/planner/drain_settings.h"
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 
 #define GRACE_NS 30000000000LL
 
@@ -66,7 +66,7 @@ struct plan_result *plan_ask(const struct api_context *ctx, struct api_response 
 	if (r)
 		return r;
 	v = view_slot_take(ctx->views);
-	if (!place_pool_can_answer(v, &error))
+	if (!place_cache_can_answer(v, &error))
 		api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 	else if (ctx->plans)
 		api_fail(rs, FAIL_NO_DATA, NULL, "the first plan is being made: ask again");

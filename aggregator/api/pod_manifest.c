@@ -312,7 +312,7 @@ static void open_ports(cJSON *containers)
 	}
 }
 
-/* What a manifest may leave out is filled in; what a pod has become is forgotten. */
+/* Fills in defaults of a manifest, and removes the node and the status of a pod. */
 static void make_pending(cJSON *pod)
 {
 	cJSON *metadata = request_member(pod, "metadata");

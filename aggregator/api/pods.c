@@ -19,18 +19,13 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/model/pod_sums.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 
-static void write_if_known(struct jsonw *w, const char *key, const char *value)
-{
-	if (value && *value)
-		jsonw_key_string(w, key, value);
-}
-
-/* What one answer needs throughout. */
+/* The inputs of one answer. */
 struct answer {
 	const struct view *view;
 	bool peaks;
@@ -38,18 +33,13 @@ struct answer {
 
 static void write_workload(struct jsonw *w, const struct answer *a, const struct view_pod *p)
 {
-	static const char *const kinds[] = {
-		[ENTITY_POD] = "Pod",
-		[ENTITY_CONTAINER] = "Container",
-		[ENTITY_UNIT] = "Unit",
-		[ENTITY_SLICE] = "Slice",
-	};
 	struct owner_ref owner = {0};
 
 	if (p->pod)
 		owner = cluster_workload_of(a->view->cluster, p->pod);
 	else
-		owner = (struct owner_ref){.kind = kinds[p->use->kind], .name = p->use->name};
+		owner = (struct owner_ref){.kind = entity_kind_name[p->use->kind],
+					   .name = p->use->name};
 	jsonw_key_object(w, "workload");
 	jsonw_key_string(w, "kind", owner.kind);
 	jsonw_key_string(w, "name", owner.name);
@@ -61,18 +51,13 @@ static void write_container(struct jsonw *w, const struct view_pod *p,
 {
 	char cgroup[ENTITY_NAME_MAX + 1], name[CONTAINER_NAME_MAX + 1];
 	bool named = p->pod && kube_pod_find_container(p->pod, c->id, name);
-	static const char *const runtimes[] = {
-		[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd",
-		[RUNTIME_CRIO] = "cri-o",    [RUNTIME_DOCKER] = "docker",
-		[RUNTIME_PODMAN] = "podman",
-	};
 
 	jsonw_object_open(w);
 	if (named)
 		jsonw_key_string(w, "name", name);
 	jsonw_key_string(w, named ? "cgroup" : "name", page_container_name(p->use, c, cgroup));
-	write_if_known(w, "id", c->id);
-	write_if_known(w, "runtime", runtimes[c->runtime]);
+	jsonw_key_text(w, "id", c->id);
+	jsonw_key_text(w, "runtime", container_runtime_name[c->runtime]);
 	usage_json_write_limits(w, c->limits);
 	view_json_write_latest(w, &c->latest, end_ns);
 	view_json_write_pressure(w, c);
@@ -104,16 +89,9 @@ static void write_peaks(struct jsonw *w, const struct pod_peaks *p)
 
 static const char *qos_class(const struct view_pod *p)
 {
-	static const char *const classes[] = {
-		[QOS_UNKNOWN] = NULL,
-		[QOS_GUARANTEED] = "Guaranteed",
-		[QOS_BURSTABLE] = "Burstable",
-		[QOS_BEST_EFFORT] = "BestEffort",
-	};
-
 	if (p->pod && p->pod->qos[0])
 		return p->pod->qos;
-	return p->use ? classes[p->use->qos] : NULL;
+	return p->use ? qos_class_name[p->use->qos] : NULL;
 }
 
 static void write_names(struct jsonw *w, const struct list_item *item)
@@ -122,17 +100,17 @@ static void write_names(struct jsonw *w, const struct list_item *item)
 
 	jsonw_key_string(w, "namespace", view_pod_namespace(p));
 	jsonw_key_string(w, "name", view_pod_name(p));
-	write_if_known(w, "uid", view_pod_uid(p));
+	jsonw_key_text(w, "uid", view_pod_uid(p));
 	if (p->pod)
 		view_json_write_labels(w, &p->pod->template->labels);
 	if (item->node)
 		jsonw_key_string(w, "node", item->node->name);
 	if (p->pod)
 		jsonw_key_string(w, "phase", pod_phase_name((enum pod_phase)p->pod->phase));
-	write_if_known(w, "qosClass", qos_class(p));
+	jsonw_key_text(w, "qosClass", qos_class(p));
 }
 
-/* What the spec asks for. */
+/* Requests, limits and a resize. */
 static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 {
 	static const char *const resizes[] = {
@@ -147,7 +125,7 @@ static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 	view_json_write_resources(w, "requests", &sums->requests, ABSENT_LEFT_OUT);
 	view_json_write_resources(w, "limits", &sums->limits, ABSENT_NULL);
 	view_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
-	write_if_known(w, "resize", resizes[pod->resize]);
+	jsonw_key_text(w, "resize", resizes[pod->resize]);
 }
 
 static void write_containers(struct jsonw *w, const struct view_pod *p, int64_t end_ns)
@@ -266,24 +244,13 @@ static void answer_list(const struct answer *a, const struct list_query *q, int6
 	list_pick_fini(&pick);
 }
 
-/* peaks=true, or false as without; anything else is refused. */
-static bool read_peaks(const struct api_request *rq, bool *peaks, struct api_response *rs)
-{
-	const char *text = rq->query(rq, "peaks");
-
-	*peaks = text && strcmp(text, "true") == 0;
-	if (!text || !*text || *peaks || strcmp(text, "false") == 0)
-		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, "peaks", "peaks \"%s\" is none of true, false", text);
-}
-
 void api_pods(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	struct answer a = {0};
+	struct answer a = {.peaks = api_query_flag(rq, "peaks")};
 	struct list_query q;
 	struct view *v;
 
-	if (!read_peaks(rq, &a.peaks, rs) || !list_query_read(rq, &q, rs))
+	if (!list_query_read(rq, &q, rs))
 		return;
 	a.view = v = view_slot_take(ctx->views);
 	if (list_query_check(&q, v, rs))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What options of a command line set of the policies: the extender's, of quotas, of slack. */
+/* Command line options of the policies: of the extender, of quotas, of slack. */
 #ifndef EVENKEEL_AGGREGATOR_API_POLICY_OPTIONS_H
 #define EVENKEEL_AGGREGATOR_API_POLICY_OPTIONS_H
 
@@ -124,7 +124,7 @@ struct slack_option_values {
 		.help = when "The same of memory; 0.90 without it.",                               \
 	}
 
-/* What was given over the usual ones. -EINVAL: the reason names the option. */
+/* The given options over the defaults. -EINVAL: the error names the option. */
 int slack_options_read(const struct slack_option_values *given, struct slack_options *o,
 		       struct error *error);
 /*

@@ -15,12 +15,9 @@ static void write_finding(struct jsonw *w, const struct quota_finding *f)
 	jsonw_key_string(w, "code", quota_lint_code(f->code));
 	jsonw_key_string(w, "severity", quota_severity_name(quota_lint_severity(f->code)));
 	jsonw_key_string(w, "kind", f->kind);
-	if (*f->namespace)
-		jsonw_key_string(w, "namespace", f->namespace);
-	if (*f->name)
-		jsonw_key_string(w, "name", f->name);
-	if (*f->field)
-		jsonw_key_string(w, "field", f->field);
+	jsonw_key_text(w, "namespace", f->namespace);
+	jsonw_key_text(w, "name", f->name);
+	jsonw_key_text(w, "field", f->field);
 	jsonw_key_string(w, "text", f->text);
 	jsonw_key_string(w, "behaviour", quota_lint_behaviour(f->code));
 	if (*f->resource) {
@@ -63,15 +60,6 @@ void quota_json_write_findings(struct jsonw *w, const struct quota_findings *fin
 
 /* --- a quota */
 
-static void write_names(struct jsonw *w, const struct quota *q)
-{
-	jsonw_key_string(w, "namespace", q->namespace);
-	if (*q->name)
-		jsonw_key_string(w, "name", q->name);
-	else
-		jsonw_key_bool(w, "default", true);
-}
-
 static void write_knobs(struct jsonw *w, const struct quota *q)
 {
 	jsonw_key_fixed(w, "weight", q->weight, 6);
@@ -102,7 +90,7 @@ static void write_if_finite(struct jsonw *w, const char *key, double value, int 
 		jsonw_key_fixed(w, key, value, decimals);
 }
 
-/* What is requested and not used: what the namespace could do without. */
+/* Requested and not used. */
 static void write_idle(struct jsonw *w, const struct quota *q)
 {
 	double cpu =
@@ -206,7 +194,11 @@ void quota_json_write_members(struct jsonw *w, const struct quota_book *book, si
 	struct quota_balance b;
 
 	quota_balance_of(book, i, all, &b);
-	write_names(w, q);
+	jsonw_key_string(w, "namespace", q->namespace);
+	if (*q->name)
+		jsonw_key_string(w, "name", q->name);
+	else
+		jsonw_key_bool(w, "default", true);
 	view_json_write_resources(w, "min", &q->min, ABSENT_LEFT_OUT);
 	view_json_write_resources(w, "max", &q->max, ABSENT_LEFT_OUT);
 	view_json_write_resources(w, "guaranteed", &b.guaranteed, ABSENT_LEFT_OUT);
@@ -237,15 +229,6 @@ static void write_total(struct jsonw *w, const char *key, const struct quota_bal
 	resources_fini(&sums);
 }
 
-static void write_alarms(struct jsonw *w, const struct quota_balances *all)
-{
-	jsonw_key_array(w, "alarms");
-	for (size_t i = 0; i < all->count; i++)
-		if (*all->of[i].sum.alarm.text)
-			jsonw_string(w, all->of[i].sum.alarm.text);
-	jsonw_array_close(w);
-}
-
 void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 {
 	jsonw_key_object(w, "total");
@@ -256,7 +239,11 @@ void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 	write_total(w, "borrowed", all, offsetof(struct quota_share_sum, borrowed));
 	write_total(w, "lent", all, offsetof(struct quota_share_sum, lent));
 	write_total(w, "unused", all, offsetof(struct quota_share_sum, unused));
-	write_alarms(w, all);
+	jsonw_key_array(w, "alarms");
+	for (size_t i = 0; i < all->count; i++)
+		if (*all->of[i].sum.alarm.text)
+			jsonw_string(w, all->of[i].sum.alarm.text);
+	jsonw_array_close(w);
 	jsonw_object_close(w);
 }
 

@@ -33,7 +33,7 @@
 #include "aggregator/api/list.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/quota_json.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
@@ -69,25 +69,20 @@ static void write_refused(struct jsonw *w, const struct preempt_plan *plan)
 	jsonw_object_close(w);
 }
 
-static char *tell_victims(const struct preempt_plan *plan)
-{
-	size_t count = plan->chosen.victim_count;
-
-	return mem_printf("it runs on node %s when %zu pod%s %s gone%s", plan->chosen.node, count,
-			  count == 1 ? "" : "s", count == 1 ? "is" : "are",
-			  plan->several ? ", not all of them there" : "");
-}
-
 /* The verdict in a sentence; the caller frees it. */
 static char *tell_verdict(const struct preempt_plan *plan)
 {
+	size_t count = plan->chosen.victim_count;
+
 	switch (plan->verdict) {
 	case PREEMPT_NOT_NEEDED:
 		return mem_strdup("it may start as it is: quotas admit it, and a node has room");
 	case PREEMPT_WAIT:
 		return mem_strdup("it may start when pods that are going already are gone");
 	case PREEMPT_VICTIMS:
-		return tell_victims(plan);
+		return mem_printf("it runs on node %s when %zu pod%s %s gone%s", plan->chosen.node,
+				  count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+				  plan->several ? ", not all of them there" : "");
 	case PREEMPT_NEVER:
 		return mem_strdup("its preemptionPolicy is Never, and it cannot start as it is");
 	default:
@@ -104,8 +99,7 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 	jsonw_key_string(w, "verdict", preempt_verdict_name(plan->verdict));
 	jsonw_key_string(w, "reason", reason);
 	quota_json_write_admission(w, &plan->admission);
-	if (plan->chosen.node)
-		jsonw_key_string(w, "node", plan->chosen.node);
+	jsonw_key_text(w, "node", plan->chosen.node);
 	if (plan->several)
 		jsonw_key_bool(w, "several", true);
 	if (plan->verdict == PREEMPT_IMPOSSIBLE)
@@ -127,19 +121,19 @@ struct wishes {
 	const char *pdb; /* NULL: as the server was told */
 };
 
-static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_scene *s,
+static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_session *s,
 			const struct kube_pod *pod, const struct quota_search *q)
 {
 	list_answer_open(rs, w, "QuotaPreemption", q->ask.now_ns);
-	quota_scene_write_head(s, w, "gap");
+	quota_session_write_head(s, w, "gap");
 	if (q->unseen)
 		jsonw_key_int(w, "unseenPods", (int64_t)q->unseen);
 	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
 	quota_json_write_pod(w, pod);
 }
 
-static void search(struct quota_search *q, const struct quota_scene *s, const struct pod_body *body,
-		   struct api_response *rs)
+static void search(struct quota_search *q, const struct quota_session *s,
+		   const struct pod_body *body, struct api_response *rs)
 {
 	struct preempt_plan plan;
 	struct jsonw w;
@@ -171,11 +165,11 @@ static bool choose_node(struct quota_search *q, const char *name, bool **allowed
 	return true;
 }
 
-static void answer(const struct api_context *ctx, const struct quota_scene *s,
+static void answer(const struct api_context *ctx, const struct quota_session *s,
 		   const struct pod_body *body, const struct wishes *wishes,
 		   struct api_response *rs)
 {
-	const struct kube_pod *bound = quota_scene_find_bound(s, body->pod);
+	const struct kube_pod *bound = quota_session_find_bound(s, body->pod);
 	struct quota_search q;
 	bool *allowed;
 
@@ -192,28 +186,19 @@ static void answer(const struct api_context *ctx, const struct quota_scene *s,
 	quota_search_close(&q);
 }
 
-static bool read_wishes(const struct pod_body *body, struct wishes *wishes, struct api_response *rs)
-{
-	if (!pod_body_string(body, "nominatedNode", &wishes->node, rs) ||
-	    !pod_body_string(body, "pdb", &wishes->pdb, rs))
-		return false;
-	if (!wishes->pdb || strcmp(wishes->pdb, "hard") == 0 || strcmp(wishes->pdb, "soft") == 0)
-		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, "pdb", "\"%.64s\" is none of hard, soft",
-			wishes->pdb);
-}
-
 void api_quotas_preempt(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
-	struct quota_scene scene;
+	struct quota_session session;
 	struct wishes wishes;
 	struct pod_body body;
 
-	if (!quota_scene_read(&scene, &body, ctx, rq, api_preempt_members, rs))
+	if (!quota_session_read(&session, &body, ctx, rq, api_preempt_members, rs))
 		return;
-	if (read_wishes(&body, &wishes, rs) && quota_scene_knows_pods(&scene, rs))
-		answer(ctx, &scene, &body, &wishes, rs);
-	quota_scene_close(&scene);
+	if (pod_body_string(&body, "nominatedNode", &wishes.node, rs) &&
+	    pod_body_string(&body, "pdb", &wishes.pdb, rs) &&
+	    quota_session_knows_pods(&session, rs))
+		answer(ctx, &session, &body, &wishes, rs);
+	quota_session_close(&session);
 	pod_body_fini(&body);
 }

@@ -20,7 +20,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/view_json.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
@@ -36,7 +36,7 @@ struct item {
 };
 
 struct reclaim {
-	struct quota_scene *scene;
+	struct quota_session *session;
 	struct quota_search search;
 	size_t pod_count;
 	const struct kube_pod **pods; /* owned; pending and within min, in order */
@@ -53,7 +53,7 @@ struct reclaim {
 
 /* --- who waits */
 
-static bool waits(const struct quota_scene *s, const struct kube_pod *pod)
+static bool waits(const struct quota_session *s, const struct kube_pod *pod)
 {
 	return !*pod->node && !pod->deletion_ns && kube_pod_is_active(pod) &&
 	       quota_within_min(s->book, pod->object.namespace, kube_pod_requests(pod));
@@ -71,11 +71,11 @@ static int by_priority(const void *left, const void *right)
 
 static void find_waiting(struct reclaim *r)
 {
-	const struct object_table *t = r->scene->view->cluster->tables[OBJECT_POD];
+	const struct object_table *t = r->session->view->cluster->tables[OBJECT_POD];
 
 	r->pods = mem_alloc((t->count + 1) * sizeof(struct kube_pod *));
 	for (size_t i = 0; i < t->count; i++)
-		if (waits(r->scene, (const struct kube_pod *)t->of[i]))
+		if (waits(r->session, (const struct kube_pod *)t->of[i]))
 			r->pods[r->pod_count++] = (const struct kube_pod *)t->of[i];
 	if (r->pod_count)
 		qsort(r->pods, r->pod_count, sizeof(struct kube_pod *), by_priority);
@@ -116,7 +116,7 @@ static void carry_out(struct reclaim *r, const struct item *item)
 		const struct object *o = &c->victims[i].pod->object;
 
 		place_take(place, place_find_pod(place, o->namespace, o->name));
-		quota_book_subtract(r->scene->book, o->namespace,
+		quota_book_subtract(r->session->book, o->namespace,
 				    kube_pod_requests(c->victims[i].pod));
 		r->going[r->going_count++] = o->uid;
 		r->past[r->past_count++] =
@@ -124,7 +124,7 @@ static void carry_out(struct reclaim *r, const struct item *item)
 	}
 	if (pod != PLACE_NONE && place_where(place, pod) == PLACE_NONE)
 		place_put(place, pod, place_find_node(place, c->node));
-	quota_book_add(r->scene->book, item->pod->object.namespace, kube_pod_requests(item->pod));
+	quota_book_add(r->session->book, item->pod->object.namespace, kube_pod_requests(item->pod));
 }
 
 /* The place is put back by its own log. */
@@ -132,10 +132,10 @@ static void undo(struct reclaim *r, const struct item *item)
 {
 	const struct preempt_candidate *c = &item->plan.chosen;
 
-	quota_book_subtract(r->scene->book, item->pod->object.namespace,
+	quota_book_subtract(r->session->book, item->pod->object.namespace,
 			    kube_pod_requests(item->pod));
 	for (size_t i = 0; i < c->victim_count; i++)
-		quota_book_add(r->scene->book, c->victims[i].pod->object.namespace,
+		quota_book_add(r->session->book, c->victims[i].pod->object.namespace,
 			       kube_pod_requests(c->victims[i].pod));
 }
 
@@ -145,13 +145,13 @@ static void search_for(struct reclaim *r, const struct kube_pod *pod)
 	struct preempt_ask ask = r->search.ask;
 
 	ask.pod = pod;
-	ask.reserved = quota_scene_ask(r->scene, pod, NULL).reserved;
+	ask.reserved = quota_session_ask(r->session, pod, NULL).reserved;
 	ask.in_flight = r->going;
 	ask.in_flight_count = r->going_count;
 	ask.past = r->past;
 	ask.past_count = r->past_count;
 	item->pod = pod;
-	preempt_make_plan(r->search.index, r->search.place, r->scene->book, &r->search.options,
+	preempt_make_plan(r->search.index, r->search.place, r->session->book, &r->search.options,
 			  &ask, &item->plan);
 	r->searches++;
 	if (reclaims(item)) {
@@ -169,7 +169,7 @@ static void open_search(struct reclaim *r, const struct api_context *ctx)
 {
 	struct quota_search *q = &r->search;
 
-	quota_search_open(q, ctx, ctx->places, r->scene, r->pods[0], false);
+	quota_search_open(q, ctx, ctx->places, r->session, r->pods[0], false);
 	r->going_count = q->ask.in_flight_count;
 	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
 	for (size_t i = 0; i < r->going_count; i++)
@@ -242,7 +242,7 @@ static void write_list(const struct reclaim *r, int64_t now_ns, struct api_respo
 	struct jsonw w;
 
 	list_answer_open(rs, &w, "QuotaReclaimList", now_ns);
-	quota_scene_write_head(r->scene, &w, "gap");
+	quota_session_write_head(r->session, &w, "gap");
 	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < r->item_count; i++)
 		write_item(&w, &r->items[i]);
@@ -273,12 +273,12 @@ struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 				    const void *who, struct buf *text)
 {
 	struct kube_pod *found = NULL;
-	struct quota_scene scene;
-	struct reclaim r = {.scene = &scene};
+	struct quota_session session;
+	struct reclaim r = {.session = &session};
 
-	quota_scene_open(&scene, ctx, NULL, NULL);
-	if (quota_book_count(scene.book) && view_knows(scene.view, OBJECT_NODE) &&
-	    view_knows(scene.view, OBJECT_POD))
+	quota_session_open(&session, ctx, NULL, NULL);
+	if (quota_book_count(session.book) && view_knows(session.view, OBJECT_NODE) &&
+	    view_knows(session.view, OBJECT_POD))
 		find_waiting(&r);
 	for (size_t i = 0; i < r.pod_count && !found; i++)
 		if (r.pods[i]->unschedulable_ns && !is_told(who, r.pods[i]))
@@ -290,24 +290,23 @@ struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 		close_search(&r);
 	}
 	reclaim_fini(&r);
-	quota_scene_close(&scene);
+	quota_session_close(&session);
 	return found;
 }
 
 void api_quotas_reclaim(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
-	const char *variant = rq->query(rq, "variant");
-	struct quota_scene scene;
-	struct reclaim r = {.scene = &scene};
+	struct quota_session session;
+	struct reclaim r = {.session = &session};
 
-	if (!quota_scene_open(&scene, ctx, variant && *variant ? variant : NULL, rs))
+	if (!quota_session_open(&session, ctx, rq->query(rq, "variant"), rs))
 		return;
-	if (quota_scene_knows_pods(&scene, rs)) {
+	if (quota_session_knows_pods(&session, rs)) {
 		find_waiting(&r);
 		search_all(&r, ctx);
 		write_list(&r, ctx->now_ns(), rs);
 		reclaim_fini(&r);
 	}
-	quota_scene_close(&scene);
+	quota_session_close(&session);
 }

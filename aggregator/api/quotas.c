@@ -51,16 +51,16 @@
 #include "aggregator/api/list.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/quota_json.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 #define FOLDER "/v1/quotas/"
 
-/* What one answer needs throughout. */
+/* The inputs of one answer. */
 struct answer {
-	const struct quota_scene *scene;
+	const struct quota_session *session;
 	struct quota_balances balances;
 	struct quota_findings findings;
 	int64_t now_ns;
@@ -70,7 +70,7 @@ static void open_answer(struct api_response *rs, struct jsonw *w, const struct a
 			const char *kind)
 {
 	list_answer_open(rs, w, kind, a->now_ns);
-	quota_scene_write_head(a->scene, w, "reason");
+	quota_session_write_head(a->session, w, "reason");
 }
 
 static void write_list(const struct answer *a, const char *namespace, struct api_response *rs)
@@ -79,13 +79,13 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 
 	open_answer(rs, &w, a, "QuotaList");
 	jsonw_key_array(&w, "items");
-	for (size_t i = 0; i < quota_book_count(a->scene->book); i++) {
-		const struct quota *q = quota_book_at(a->scene->book, i);
+	for (size_t i = 0; i < quota_book_count(a->session->book); i++) {
+		const struct quota *q = quota_book_at(a->session->book, i);
 
 		if (namespace && strcmp(q->namespace, namespace) != 0)
 			continue;
 		jsonw_object_open(&w);
-		quota_json_write_members(&w, a->scene->book, i, &a->balances, &a->findings);
+		quota_json_write_members(&w, a->session->book, i, &a->balances, &a->findings);
 		jsonw_object_close(&w);
 	}
 	jsonw_array_close(&w);
@@ -99,31 +99,31 @@ static void write_list(const struct answer *a, const char *namespace, struct api
 /* False: the namespace has no quota. */
 static bool write_one(const struct answer *a, const char *namespace, struct api_response *rs)
 {
-	size_t at = quota_book_index(a->scene->book, namespace);
+	size_t at = quota_book_index(a->session->book, namespace);
 	struct error gap;
 	struct jsonw w;
 
-	if (at == quota_book_count(a->scene->book)) {
-		quota_scene_gap(a->scene, &gap);
+	if (at == quota_book_count(a->session->book)) {
+		quota_session_gap(a->session, &gap);
 		return api_fail(rs, FAIL_NOT_FOUND, NULL,
 				"namespace \"%.253s\" has no quota%s%.200s", namespace,
 				gap.text[0] ? ": " : "", gap.text);
 	}
 	open_answer(rs, &w, a, "Quota");
-	quota_json_write_members(&w, a->scene->book, at, &a->balances, &a->findings);
+	quota_json_write_members(&w, a->session->book, at, &a->balances, &a->findings);
 	list_answer_close(&w);
 	return true;
 }
 
-static void answer(const struct api_context *ctx, const struct quota_scene *scene,
+static void answer(const struct api_context *ctx, const struct quota_session *session,
 		   const struct api_request *rq, struct api_response *rs)
 {
 	const char *name =
 		strncmp(rq->path, FOLDER, strlen(FOLDER)) == 0 ? rq->path + strlen(FOLDER) : NULL;
-	struct answer a = {.scene = scene, .now_ns = ctx->now_ns()};
+	struct answer a = {.session = session, .now_ns = ctx->now_ns()};
 
-	quota_balances_of(scene->book, &a.balances);
-	quota_lint(scene->view, scene->book, &scene->options, &a.findings);
+	quota_balances_of(session->book, &a.balances);
+	quota_lint(session->view, session->book, &session->options, &a.findings);
 	if (name && *name)
 		write_one(&a, name, rs);
 	else
@@ -135,18 +135,17 @@ static void answer(const struct api_context *ctx, const struct quota_scene *scen
 void api_quotas(const struct api_context *ctx, const struct api_request *rq,
 		struct api_response *rs)
 {
-	const char *variant = rq->query(rq, "variant");
-	struct quota_scene scene;
+	struct quota_session session;
 
-	if (!quota_scene_open(&scene, ctx, variant && *variant ? variant : NULL, rs))
+	if (!quota_session_open(&session, ctx, rq->query(rq, "variant"), rs))
 		return;
-	answer(ctx, &scene, rq, rs);
-	quota_scene_close(&scene);
+	answer(ctx, &session, rq, rs);
+	quota_session_close(&session);
 }
 
 /* --- POST /v1/quotas/admit */
 
-static void write_quota(struct jsonw *w, const struct quota_scene *s, const char *namespace)
+static void write_quota(struct jsonw *w, const struct quota_session *s, const char *namespace)
 {
 	size_t at = quota_book_index(s->book, namespace);
 	struct quota_balances balances;
@@ -160,15 +159,15 @@ static void write_quota(struct jsonw *w, const struct quota_scene *s, const char
 	quota_balances_fini(&balances);
 }
 
-static void write_admission(struct jsonw *w, const struct quota_scene *s,
+static void write_admission(struct jsonw *w, const struct quota_session *s,
 			    const struct kube_pod *pod)
 {
-	const struct kube_pod *bound = quota_scene_find_bound(s, pod);
-	const struct quota_ask ask = quota_scene_ask(s, pod, bound);
+	const struct kube_pod *bound = quota_session_find_bound(s, pod);
+	const struct quota_ask ask = quota_session_ask(s, pod, bound);
 	struct quota_verdict verdict;
 
 	quota_admit(s->book, &ask, &verdict);
-	quota_scene_write_head(s, w, "gap");
+	quota_session_write_head(s, w, "gap");
 	quota_json_write_pod(w, pod);
 	jsonw_key_string(w, "verdict", verdict.admitted ? "admitted" : "refused");
 	quota_json_write_admission(w, &verdict);
@@ -177,7 +176,7 @@ static void write_admission(struct jsonw *w, const struct quota_scene *s,
 	write_quota(w, s, pod->object.namespace);
 }
 
-static void answer_admit(const struct api_context *ctx, const struct quota_scene *s,
+static void answer_admit(const struct api_context *ctx, const struct quota_session *s,
 			 const struct pod_body *body, struct api_response *rs)
 {
 	struct jsonw w;
@@ -191,12 +190,12 @@ static void answer_admit(const struct api_context *ctx, const struct quota_scene
 void api_quotas_admit(const struct api_context *ctx, const struct api_request *rq,
 		      struct api_response *rs)
 {
-	struct quota_scene scene;
+	struct quota_session session;
 	struct pod_body body;
 
-	if (!quota_scene_read(&scene, &body, ctx, rq, api_admit_members, rs))
+	if (!quota_session_read(&session, &body, ctx, rq, api_admit_members, rs))
 		return;
-	answer_admit(ctx, &scene, &body, rs);
-	quota_scene_close(&scene);
+	answer_admit(ctx, &session, &body, rs);
+	quota_session_close(&session);
 	pod_body_fini(&body);
 }

@@ -38,42 +38,46 @@ cJSON *request_parse(const struct api_request *rq, const struct api_field *membe
 		cJSON_Delete(tree);
 		return NULL;
 	}
-	for (const cJSON *item = tree->child; item; item = item->next)
-		if (!api_field_is_in(item->string, members)) {
-			char *field = mem_strndup(item->string, 64);
+	for (const cJSON *item = tree->child; item; item = item->next) {
+		const struct api_field *f = api_field_find(item->string, members);
+		char *field;
 
+		if (f && (!f->values || !cJSON_IsString(item) ||
+			  api_field_check(f, item->valuestring, rs)))
+			continue;
+		field = mem_strndup(item->string, 64);
+		if (!f)
 			api_fail(rs, FAIL_BAD_REQUEST, field, "is not a member of this request");
-			free(field);
-			cJSON_Delete(tree);
-			return NULL;
-		}
+		free(field);
+		cJSON_Delete(tree);
+		return NULL;
+	}
 	return tree;
 }
 
 /* --- names of nodes */
 
-int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX],
-			struct error *reason)
+int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX], struct error *error)
 {
 	size_t i = 0;
 
 	if (!cJSON_IsArray(list)) {
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes");
-		error_set(reason, "must be a list of node names");
+		error_set(error, "must be a list of node names");
 		return -EINVAL;
 	}
 	for (const cJSON *item = list->child; item; item = item->next, i++) {
 		if (cJSON_IsString(item))
 			continue;
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		error_set(reason, "must be the name of a node");
+		error_set(error, "must be the name of a node");
 		return -EINVAL;
 	}
 	return 0;
 }
 
 int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
-			 char field[REQUEST_NODES_FIELD_MAX], struct error *reason)
+			 char field[REQUEST_NODES_FIELD_MAX], struct error *error)
 {
 	bool *marks;
 	size_t i = 0;
@@ -91,7 +95,7 @@ int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
 			continue;
 		}
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		error_set(reason, "there is no node \"%.253s\"", item->valuestring);
+		error_set(error, "there is no node \"%.253s\"", item->valuestring);
 		free(marks);
 		return -EINVAL;
 	}

@@ -61,11 +61,6 @@ const struct route *api_routes(size_t *count)
 	return routes;
 }
 
-static bool is_folder(const struct route *route)
-{
-	return route->path[strlen(route->path) - 1] == '/';
-}
-
 static bool has_folder(const char *path)
 {
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
@@ -78,8 +73,8 @@ static bool is_path_of(const struct route *route, const char *path)
 {
 	size_t len = strlen(route->path);
 
-	return is_folder(route) ? strncmp(path, route->path, len) == 0 && path[len]
-				: strcmp(path, route->path) == 0;
+	return route->path[len - 1] == '/' ? strncmp(path, route->path, len) == 0 && path[len]
+					   : strcmp(path, route->path) == 0;
 }
 
 /*
@@ -186,8 +181,7 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	jsonw_key_object(&w, "error");
 	jsonw_key_string(&w, "code", failures[failure].code);
 	jsonw_key_string(&w, "message", message);
-	if (field)
-		jsonw_key_string(&w, "field", field);
+	jsonw_key_text(&w, "field", field);
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');
@@ -196,7 +190,41 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 	return false;
 }
 
-/* False: it has a parameter that the route does not take, and *rs says so. */
+bool api_field_check(const struct api_field *f, const char *text, struct api_response *rs)
+{
+	struct buf known = BUF_INIT;
+	const char *const *v = f->values;
+
+	for (; *v && strcmp(*v, text) != 0; v++)
+		buf_printf(&known, "%s%s", known.len ? ", " : "", *v);
+	if (!*v && f->type == API_BOOLEAN)
+		api_fail(rs, FAIL_BAD_REQUEST, f->name, "\"%.60s\" is neither true nor false",
+			 text);
+	else if (!*v)
+		api_fail(rs, FAIL_BAD_REQUEST, f->name, "there is no %s \"%.64s\"; there are %s",
+			 f->name, text, known.data);
+	buf_fini(&known);
+	return *v;
+}
+
+int api_query_choice(const struct api_request *rq, const char *name, const char *const *values)
+{
+	const char *text = rq->query(rq, name);
+	int i = 0;
+
+	while (text && values[i] && strcmp(values[i], text) != 0)
+		i++;
+	return text && values[i] ? i : 0;
+}
+
+bool api_query_flag(const struct api_request *rq, const char *name)
+{
+	const char *text = rq->query(rq, name);
+
+	return text && strcmp(text, "true") == 0;
+}
+
+/* False: a parameter is unknown, or has an unknown value, and *rs says so. */
 static bool check_query(const struct api_description *is, const struct api_request *rq,
 			struct api_response *rs)
 {
@@ -206,8 +234,12 @@ static bool check_query(const struct api_description *is, const struct api_reque
 	if (!is->query || is->lenient)
 		return true;
 	for (const struct api_field *f = is->query; f->name; f++) {
+		const char *text = rq->query(rq, f->name);
+
 		assert(count < PARAMETERS_MOST);
 		known[count++] = f->name;
+		if (f->values && text && *text && !api_field_check(f, text, rs))
+			return false;
 	}
 	known[count] = NULL;
 	other = rq->query_other(rq, known);

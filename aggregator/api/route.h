@@ -60,8 +60,17 @@ struct route {
 };
 
 const struct route *api_routes(size_t *count);
-/* Whether a list of fields has one of that name. */
-bool api_field_is_in(const char *name, const struct api_field *list);
+/* The field of that name in a list, or NULL. */
+const struct api_field *api_field_find(const char *name, const struct api_field *list);
+/* Whether the text is one of f->values; false: *rs says that it is not (400). */
+bool api_field_check(const struct api_field *f, const char *text, struct api_response *rs);
+
+/* Values of parameters, ended by NULL, in the order of the enums that they stand for. */
+extern const char *const api_sorts[], *const api_unlimited[], *const api_formats[];
+/* Of a checked request: the place of the value among `values`; 0 without a value. */
+int api_query_choice(const struct api_request *rq, const char *name, const char *const *values);
+/* Of a checked request: the parameter is "true". */
+bool api_query_flag(const struct api_request *rq, const char *name);
 
 extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_watcher_health,
 	api_is_extender_filter, api_is_extender_prioritize, api_is_extender_preempt, api_is_nodes,

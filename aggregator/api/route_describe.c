@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each route takes and answers. A parameter or member of a body that is not here is refused
+ * Inputs and answers of each route. A parameter or member of a body that is not here is refused
  * before its handler runs, except by /watcher, /extender, /metrics and the health checks, which
  * ignore it. The top of each handler's file has the details of its answers.
  */
@@ -11,13 +11,13 @@
 #define JSON "application/json"
 #define TEXT "text/plain; charset=utf-8"
 
-static const char *const sorts[] = {"name", "cpu", "memory", NULL};
-static const char *const unlimited[] = {"ignore", "allocatable", "requests", NULL};
+const char *const api_sorts[] = {"name", "cpu", "memory", NULL};
+const char *const api_unlimited[] = {"ignore", "allocatable", "requests", NULL};
 static const char *const booleans[] = {"true", "false", NULL};
 static const char *const score_variants[] = {"corrected", "upstream", "kep", NULL};
 static const char *const quota_variants[] = {"corrected", "upstream", NULL};
 static const char *const budgets[] = {"hard", "soft", NULL};
-static const char *const formats[] = {"json", "balloons", "capacitybuffer", NULL};
+const char *const api_formats[] = {"json", "balloons", "capacitybuffer", NULL};
 
 static const struct api_field none[] = {{0}};
 
@@ -28,10 +28,10 @@ static const struct api_field none[] = {{0}};
 #define PAGE                                                                                       \
 	{"limit", API_INTEGER, NULL, false, "At most so many items, 500 unless said."},            \
 		{"continue", API_STRING, NULL, false, "The token of the page before."},            \
-		{"sort", API_STRING, sorts, false, "By what; the largest first."}, LABELS
+		{"sort", API_STRING, api_sorts, false, "By what; the largest first."}, LABELS
 #define UNLIMITED                                                                                  \
 	{                                                                                          \
-		"unlimited", API_STRING, unlimited, false,                                         \
+		"unlimited", API_STRING, api_unlimited, false,                                     \
 			"What a container without a limit counts as."                              \
 	}
 #define EXPLAIN                                                                                    \
@@ -52,11 +52,11 @@ static const struct api_field none[] = {{0}};
 			"By which rules; the server's unless said."                                \
 	}
 
-bool api_field_is_in(const char *name, const struct api_field *list)
+const struct api_field *api_field_find(const char *name, const struct api_field *list)
 {
 	while (list->name && strcmp(list->name, name) != 0)
 		list++;
-	return list->name != NULL;
+	return list->name ? list : NULL;
 }
 
 /* --- load-watcher's --------------------------------------------------------------------------- */
@@ -263,7 +263,7 @@ static const struct api_field slack_query[] = {
 	{"class", API_STRING, NULL, false, "Only this class of placeholders."},
 	{"node", API_STRING, NULL, false, "Only what stands on this node."},
 	EXPLAIN,
-	{"format", API_STRING, formats, false,
+	{"format", API_STRING, api_formats, false,
 	 "Objects for kubectl apply in YAML, in place of this one."},
 	{0},
 };

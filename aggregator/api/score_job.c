@@ -6,7 +6,7 @@
  *
  *     view ----> score_rows_read -------+
  *                                       +--> estimate, power, scales --> score by score
- *     ledger --> score_node_assume -----+
+ *     reservations --> score_node_assume -----+
  */
 #include "aggregator/api/score_job.h"
 
@@ -20,7 +20,7 @@
 #include "shared/mem.h"
 
 /*
- * --- the ledger as scores need it
+ * --- reservations by node
  *
  * Reservations are sorted by pod, nodes are asked about by place: each reservation finds its node
  * once, then they are sorted by that and neighbours are added up. So the cost is that of the
@@ -98,15 +98,6 @@ void assumed_read(struct assumed *a, const struct view *v, const struct reservat
 	free(charges);
 }
 
-static void add_other(struct pod_load *load, const struct reservation *e, const char *name)
-{
-	int64_t request = 0;
-
-	resources_find(&e->requests, name, &request);
-	load->limits = add_saturating(load->limits, request);
-	load->limits_running = add_saturating(load->limits_running, request);
-}
-
 /* Adds what the same pods request of args->limit_others; others has as many for each node. */
 static void add_others(const struct view *v, const struct reservations_copy *copy,
 		       const char *except_uid, const struct score_args *args,
@@ -120,9 +111,15 @@ static void add_others(const struct view *v, const struct reservations_copy *cop
 	charges = mem_alloc(copy->count * sizeof(*charges));
 	count = find_charges(v, copy, except_uid, charges);
 	for (size_t i = 0; i < count; i++)
-		for (size_t r = 0; r < each; r++)
-			add_other(&others[charges[i].node * each + r].load, copy->of[charges[i].at],
-				  args->limit_others[r].name);
+		for (size_t r = 0; r < each; r++) {
+			struct pod_load *load = &others[charges[i].node * each + r].load;
+			int64_t request = 0;
+
+			resources_find(&copy->of[charges[i].at]->requests,
+				       args->limit_others[r].name, &request);
+			load->limits = add_saturating(load->limits, request);
+			load->limits_running = add_saturating(load->limits_running, request);
+		}
 	free(charges);
 }
 

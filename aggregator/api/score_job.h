@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scores of nodes of a view for one pod: the one way from a view and a ledger to numbers, for
+ * Scores of nodes of a view for one pod: the one way from a view and the reservations to numbers, for
  * /v1/scores and the extender.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
@@ -12,7 +12,7 @@
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 
-/* --- the ledger: what was promised on each node and the view does not show yet */
+/* --- reservations by node: pods that the view does not show yet */
 
 struct assumed_node {
 	size_t node; /* its place in the view */
@@ -33,7 +33,7 @@ struct assumed {
 void assumed_read(struct assumed *a, const struct view *v, const struct reservations_copy *copy,
 		  const char *except_uid);
 void assumed_fini(struct assumed *a);
-/* What is assumed on the node at that place, or NULL. */
+/* The reservations on the node at that place, or NULL. */
 const struct score_assumed *assumed_find(const struct assumed *a, size_t node);
 /* Of all that is assumed; 0 where nothing is. */
 uint64_t assumed_hash(const struct assumed *a);
@@ -54,7 +54,7 @@ struct score_blend {
  */
 void score_blend_default(struct score_blend *b, enum score_variant variant);
 
-/* What is asked. All borrowed. */
+/* The question. All borrowed. */
 struct score_ask {
 	const struct view *view;
 	const struct reservations_copy

@@ -33,14 +33,13 @@
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/scores_request.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/textbuf.h"
 #include "shared/jsonw.h"
 
 enum {
-	AHEAD = 8, /* nodes whose names are fetched ahead */
 	PIECE_ROOM = 80,
 	SCORE_DIGITS = 24,
 };
@@ -76,7 +75,7 @@ static void keep_piece(struct piece *p, struct buf *text)
 	buf_clear(text);
 }
 
-/* What is the same for every node is written once. */
+/* Text that is the same for every node is written once. */
 static void write_heads(struct answer *a)
 {
 	struct buf text = BUF_INIT;
@@ -96,24 +95,20 @@ static void write_heads(struct answer *a)
 	buf_fini(&text);
 }
 
-static void write_name(struct jsonw *w, const struct score_term *term)
-{
-	char name[OBJECT_FIELD_MAX];
-
-	snprintf(name, sizeof(name), "%s%s%s", term->resource ? term->resource : "",
-		 term->resource ? "." : "", term->name);
-	jsonw_key_string(w, "name", name);
-}
-
 static void write_terms(struct jsonw *w, const struct score_result *r)
 {
 	jsonw_key_array(w, "terms");
 	for (size_t i = 0; i < r->term_count; i++) {
+		const struct score_term *t = &r->terms[i];
+		char name[OBJECT_FIELD_MAX];
+
+		snprintf(name, sizeof(name), "%s%s%s", t->resource ? t->resource : "",
+			 t->resource ? "." : "", t->name);
 		jsonw_object_open(w);
-		write_name(w, &r->terms[i]);
-		jsonw_key_string(w, "unit", r->terms[i].unit);
+		jsonw_key_string(w, "name", name);
+		jsonw_key_string(w, "unit", t->unit);
 		jsonw_key(w, "value");
-		jsonw_exact(w, r->terms[i].value);
+		jsonw_exact(w, t->value);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -217,7 +212,7 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 	jsonw_text(w, text, s.len);
 }
 
-/* What the extender's filter says of it. */
+/* The answer of the extender's filter. */
 static void write_limits(struct jsonw *w, const struct answer *a, const struct score_node *node)
 {
 	char text[NODE_REFUSAL_TEXT];
@@ -269,19 +264,7 @@ static size_t room_for(const struct answer *a)
 	return a->job.node_count * one;
 }
 
-/* Inputs of thousands of nodes lie beyond the processor's nearer caches. */
-static void fetch_ahead(const struct score_job *job, size_t i)
-{
-	enum { LINE = 64 };
-
-	if (i + 2 * AHEAD >= job->node_count)
-		return;
-	for (size_t at = 0; at < sizeof(job->nodes[0]); at += LINE)
-		__builtin_prefetch((const char *)&job->nodes[i + 2 * AHEAD] + at);
-	__builtin_prefetch(job->nodes[i + AHEAD].name);
-}
-
-/* What the pod is expected to use, and by what that is known. */
+/* The expected use of the pod, and its source. */
 static void write_expected(struct jsonw *w, const struct answer *a)
 {
 	const struct expected_use *e = &a->job.pod.expected;
@@ -308,11 +291,9 @@ static void write_answer(struct answer *a, const bool *chosen, int64_t now_ns,
 	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(a->rq->tree, "pod"), &w);
 	scores_fit_write_counts(a->fit, &w);
 	jsonw_key_array(&w, "items");
-	for (size_t i = 0, written = 0; i < a->job.node_count; i++) {
-		fetch_ahead(&a->job, i);
+	for (size_t i = 0, written = 0; i < a->job.node_count; i++)
 		if (!chosen || chosen[i])
 			write_node(&w, a, i, written++ > 0);
-	}
 	jsonw_array_close(&w);
 	list_answer_close(&w);
 }
@@ -344,11 +325,11 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 	};
 	struct answer a = {.rq = rq, .blend = &rq->blend, .limits = limits_of(ctx, rq)};
 	char field[REQUEST_NODES_FIELD_MAX];
-	struct error reason = {""};
+	struct error error = {""};
 	bool *chosen;
 
-	if (request_nodes_choose(rq->nodes, v, &chosen, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", reason.text);
+	if (request_nodes_choose(rq->nodes, v, &chosen, field, &error)) {
+		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 		return;
 	}
 	if (rq->explain || rq->fits)
@@ -367,17 +348,16 @@ void api_scores(const struct api_context *ctx, const struct api_request *rq,
 {
 	char field[SCORES_FIELD_MAX];
 	struct scores_request request = {0};
-	struct error reason = {""};
+	struct error error = {""};
 	struct reservations_copy *reservations;
 	struct view *v;
 
-	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &reason)) {
-		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", reason.text);
+	if (scores_request_parse(rq->body, rq->body_len, ctx->extender, &request, field, &error)) {
+		api_fail(rs, FAIL_BAD_REQUEST, *field ? field : NULL, "%s", error.text);
 		return;
 	}
-	warmer_asked(ctx->warmer, ctx->now_ns());
-	reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
+	prefetcher_asked(ctx->prefetcher, ctx->now_ns());
+	reservations = reservations_take(ctx->reservations, ctx->now_ns());
 	v = view_slot_take(ctx->views);
 	answer(ctx, &request, reservations, v, rs);
 	view_drop(v);

@@ -285,7 +285,7 @@ enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 static int refuse_unknown(const struct parser *p, const cJSON *tree)
 {
 	for (const cJSON *item = tree->child; item; item = item->next)
-		if (!api_field_is_in(item->string, api_scores_members))
+		if (!api_field_find(item->string, api_scores_members))
 			return request_fail(&p->error, "is not a member of this request", "%.64s",
 					    item->string);
 	return 0;
@@ -317,9 +317,9 @@ static void blend_by_default(struct scores_request *rq, const struct extender_op
 
 int scores_request_parse(const char *body, size_t len, const struct extender_options *extender,
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
-			 struct error *reason)
+			 struct error *error)
 {
-	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, reason}};
+	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, error}};
 	int err;
 
 	memset(rq, 0, sizeof(*rq));

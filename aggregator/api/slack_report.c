@@ -49,6 +49,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/plan_ask.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/policy/slack/slack_yaml.h"
 #include "shared/jsonw.h"
@@ -57,39 +58,7 @@
 struct slack_request {
 	const char *class, *node; /* NULL: all; borrowed */
 	bool explain;
-	bool yaml;
-	struct slack_yaml_options yaml_options;
 };
-
-/* --- the request ------------------------------------------------------------------------------ */
-
-static bool read_format(const char *format, struct slack_request *q, struct api_response *rs)
-{
-	slack_yaml_options_default(&q->yaml_options);
-	if (!format || strcmp(format, "json") == 0)
-		return true;
-	q->yaml = true;
-	if (strcmp(format, "balloons") == 0)
-		q->yaml_options.kind = SLACK_YAML_BALLOONS;
-	else if (strcmp(format, "capacitybuffer") == 0)
-		q->yaml_options.kind = SLACK_YAML_BUFFERS;
-	else
-		api_fail(rs, FAIL_BAD_REQUEST, "format",
-			 "format \"%.64s\" is not one of json, balloons, capacitybuffer", format);
-	return rs->status == 200;
-}
-
-static bool read_request(const struct api_request *rq, struct slack_request *q,
-			 struct api_response *rs)
-{
-	const char *explain = rq->query(rq, "explain");
-
-	*q = (struct slack_request){.class = rq->query(rq, "class"), .node = rq->query(rq, "node")};
-	if (explain && strcmp(explain, "true") != 0 && strcmp(explain, "false") != 0)
-		return api_fail(rs, FAIL_BAD_REQUEST, "explain", "explain must be true or false");
-	q->explain = explain && strcmp(explain, "true") == 0;
-	return read_format(rq->query(rq, "format"), q, rs);
-}
 
 /* --- parts of the answer ---------------------------------------------------------------------- */
 
@@ -189,12 +158,6 @@ static void by_class_init(struct by_class *b, const struct slack_result *s)
 	b->start = next;
 }
 
-static void by_class_fini(struct by_class *b)
-{
-	free(b->start);
-	free(b->of);
-}
-
 static const char *node_of(const struct slack_result *s, const struct slack_placed *p)
 {
 	return s->view->nodes[p->node]->name;
@@ -272,7 +235,8 @@ static void write_classes(struct jsonw *w, const struct slack_result *s,
 			write_class(w, s, &b, c, q);
 	}
 	jsonw_array_close(w);
-	by_class_fini(&b);
+	free(b.start);
+	free(b.of);
 }
 
 static void write_demand(struct jsonw *w, const struct slack_result *s)
@@ -283,8 +247,7 @@ static void write_demand(struct jsonw *w, const struct slack_result *s)
 
 		jsonw_object_open(w);
 		jsonw_key_string(w, "like", d->like);
-		if (*d->instance_type)
-			jsonw_key_string(w, "instanceType", d->instance_type);
+		jsonw_key_text(w, "instanceType", d->instance_type);
 		view_json_write_amounts(w, "gives", d->gives.cpu_milli, d->gives.mem_bytes);
 		jsonw_key_int(w, "count", d->count);
 		jsonw_object_close(w);
@@ -330,8 +293,7 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	jsonw_key_time(&w, "planned", r->time_ns);
 	jsonw_key_int(&w, "version", (int64_t)r->version);
 	jsonw_key_int(&w, "viewVersion", (int64_t)r->slack.view->version);
-	if (stale.text[0])
-		jsonw_key_string(&w, "stale", stale.text);
+	jsonw_key_text(&w, "stale", stale.text);
 	jsonw_key_string(&w, "useCap", r->use_cap ? "on" : "off: no usage data");
 	list_write_pod_use(&w, r->use_shared);
 	write_target(&w, r);
@@ -355,21 +317,23 @@ static bool has_class(const struct slack_result *s, const char *key)
 
 void api_slack(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	struct slack_request q;
-	struct plan_result *r;
+	const struct slack_request q = {rq->query(rq, "class"), rq->query(rq, "node"),
+					api_query_flag(rq, "explain")};
+	int format = api_query_choice(rq, "format", api_formats);
+	struct slack_yaml_options yaml;
+	struct plan_result *r = plan_ask(ctx, rs);
 
-	if (!read_request(rq, &q, rs))
-		return;
-	r = plan_ask(ctx, rs);
 	if (!r)
 		return;
 	if (q.class && !has_class(&r->slack, q.class)) {
 		api_fail(rs, FAIL_NOT_FOUND, "class", "there is no class \"%.253s\"", q.class);
 	} else if (q.node && view_index(r->slack.view, q.node) == r->slack.view->node_count) {
 		api_fail(rs, FAIL_NOT_FOUND, "node", "there is no node \"%.253s\"", q.node);
-	} else if (q.yaml) {
+	} else if (format) {
+		slack_yaml_options_default(&yaml);
+		yaml.kind = format == 1 ? SLACK_YAML_BALLOONS : SLACK_YAML_BUFFERS;
 		rs->content_type = "application/yaml";
-		slack_yaml_write(&r->slack, &q.yaml_options, &rs->body);
+		slack_yaml_write(&r->slack, &yaml, &rs->body);
 	} else {
 		write_answer(r, &q, ctx->now_ns(), rs);
 	}

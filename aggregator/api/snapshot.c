@@ -18,11 +18,10 @@
 #include "aggregator/state/page_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
-#include "shared/timefmt.h"
 
 enum { PIECE = 64 << 10 };
 
-/* What is written next. */
+/* The next part to write. */
 enum part {
 	PART_HEAD,
 	PART_OBJECTS,
@@ -30,7 +29,7 @@ enum part {
 	PART_NODES,
 	PART_PODS,
 	PART_STATE,
-	PART_LEDGER,
+	PART_RESERVATIONS,
 	PART_MEMORY,
 	PART_TAIL,
 	PARTS
@@ -92,14 +91,6 @@ static const struct object *object_at(const struct snapshot_stream *s, int kind,
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-void snapshot_write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339_exact(unix_ns, text);
-	jsonw_key_string(w, key, text);
-}
-
 static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 {
 	if (!u->count)
@@ -109,8 +100,7 @@ static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "namespace", u->of[i].namespace);
 		jsonw_key_string(w, "name", u->of[i].name);
-		if (*u->of[i].node)
-			jsonw_key_string(w, "node", u->of[i].node);
+		jsonw_key_text(w, "node", u->of[i].node);
 		jsonw_key_string(w, "reason", u->of[i].why);
 		jsonw_object_close(w);
 	}
@@ -124,18 +114,14 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	jsonw_object_open(w);
 	jsonw_key_string(w, "kind", object_kind_name(kind));
 	jsonw_key_string(w, "resource", object_kind_resource(kind));
-	if (source->api_version[0])
-		jsonw_key_string(w, "apiVersion", source->api_version);
+	jsonw_key_text(w, "apiVersion", source->api_version);
 	jsonw_key_string(w, "state", source_state_name(source->state));
-	snapshot_write_time(w, "changed", source->changed_ns);
-	if (source->message[0])
-		jsonw_key_string(w, "message", source->message);
+	jsonw_key_time_exact(w, "changed", source->changed_ns);
+	jsonw_key_text(w, "message", source->message);
 	if (source->skipped) {
-		jsonw_key(w, "skipped");
-		jsonw_uint(w, source->skipped);
+		jsonw_key_uint(w, "skipped", source->skipped);
 	}
-	if (source->skipped_last[0])
-		jsonw_key_string(w, "skippedLast", source->skipped_last);
+	jsonw_key_text(w, "skippedLast", source->skipped_last);
 	write_unreadable(w, &source->unreadable);
 	jsonw_object_close(w);
 }
@@ -149,7 +135,7 @@ static void write_head(const struct snapshot_stream *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Snapshot");
-	snapshot_write_time(&w, "time", s->now_ns);
+	jsonw_key_time_exact(&w, "time", s->now_ns);
 	if (c) {
 		jsonw_key_array(&w, "sources");
 		for (int k = 0; k < OBJECT_KINDS; k++)
@@ -168,7 +154,7 @@ static void write_usage_head(const struct snapshot_stream *s, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Usage");
-	snapshot_write_time(&w, "time", s->now_ns);
+	jsonw_key_time_exact(&w, "time", s->now_ns);
 	buf_add_str(out, ",\"nodes\":[");
 }
 
@@ -245,7 +231,7 @@ static void write_pod(struct snapshot_stream *s, struct buf *out)
 	page_json_write_pod(page, &page->pods[s->inner++], &w);
 }
 
-static bool has_ledger(const struct snapshot_stream *s)
+static bool has_reservations(const struct snapshot_stream *s)
 {
 	return s->reservations && s->reservations->count;
 }
@@ -256,7 +242,7 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 	const struct reservation *e;
 	struct jsonw w;
 
-	if (!has_ledger(s) || s->at == s->reservations->count) {
+	if (!has_reservations(s) || s->at == s->reservations->count) {
 		next_part(s);
 		return;
 	}
@@ -265,16 +251,16 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 		return;
 	separate(s, out);
 	jsonw_init(&w, out);
-	snapshot_write_ledger_entry(&w, e);
+	snapshot_write_reservation(&w, e);
 }
 
-/* What is remembered of workloads and plans: some megabytes at most. */
+/* The memory of workloads and plans: some megabytes at most. */
 static void write_memory(struct snapshot_stream *s, struct buf *out)
 {
 	const struct owner_table *owners = s->view->owners;
-	bool comma = has_ledger(s);
+	bool comma = has_reservations(s);
 
-	if (has_ledger(s))
+	if (has_reservations(s))
 		buf_add_char(out, ']');
 	if (owners && owners->workloads && owners->workloads->count) {
 		struct jsonw w;
@@ -318,10 +304,10 @@ static void write_some(struct snapshot_stream *s, struct buf *out)
 		return;
 	case PART_STATE:
 		buf_add_str(out, "]},\"state\":{");
-		buf_add_str(out, has_ledger(s) ? "\"ledger\":[" : "");
+		buf_add_str(out, has_reservations(s) ? "\"ledger\":[" : "");
 		next_part(s);
 		return;
-	case PART_LEDGER:
+	case PART_RESERVATIONS:
 		write_reservation(s, out);
 		return;
 	case PART_MEMORY:
@@ -367,8 +353,7 @@ void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
 	(void)rq;
 	s->stream = (struct api_stream){next_piece, free_stream};
 	s->now_ns = ctx->now_ns();
-	s->reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, s->now_ns) : NULL;
+	s->reservations = reservations_take(ctx->reservations, s->now_ns);
 	s->plan = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
 	s->view = view_slot_take(ctx->views);
 	if (s->view->cluster)

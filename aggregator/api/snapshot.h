@@ -30,7 +30,7 @@
  * drain, timers and what else is remembered of drains (drain.h).
  */
 
-/* What was left out while reading. */
+/* Objects that were left out while reading. */
 struct snapshot_notes {
 	size_t skipped; /* objects and measurements that could not be read or used */
 	/*
@@ -74,9 +74,9 @@ int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct e
  * The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none.
  */
 int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error);
-/* What was reserved at that moment, as a ledger; the caller's. Once. */
-struct reservations *snapshot_take_ledger(struct snapshot *s);
-/* What was remembered of plans at that moment; the caller's, for plan_memory_fini(). Once. */
+/* The reservations of that moment; the caller's. Once. */
+struct reservations *snapshot_take_reservations(struct snapshot *s);
+/* The memory of plans at that moment; the caller's, for plan_memory_fini(). Once. */
 void snapshot_take_memory(struct snapshot *s, struct plan_memory *m);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);
 

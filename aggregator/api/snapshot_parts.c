@@ -20,8 +20,7 @@
 /*
  * --- objects
  *
- * Which object of two of one name counts, and what is said of kinds, does not depend on anything
- * but the files.
+ * The first of two objects of one name counts, so the result depends on the files alone.
  */
 
 static void see_time(struct snapshot *s, const cJSON *object, const char *member)
@@ -78,7 +77,6 @@ static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJS
 	free(text);
 }
 
-/* Whether both say the same. */
 static bool are_equal(const struct object *a, const struct object *b)
 {
 	struct buf x = BUF_INIT, y = BUF_INIT;
@@ -169,8 +167,7 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 }
 
 /*
- * What is not even an object of Kubernetes has no name but its place; a typed list says what it
- * should have been.
+ * An item that is no object of Kubernetes is named by its place; a typed list gives its kind.
  */
 static void skip_item(struct snapshot *s, const char *file, const char *version,
 		      const char *kind_name, size_t index, const char *why)
@@ -225,8 +222,7 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 /*
  * --- usage
  *
- * What it says must be exact, so anything wrong in it ends the reading; values that contradict each
- * other are left out and noted.
+ * An error ends the reading; values that contradict each other are left out and noted.
  */
 
 typedef int add_item(struct page_json_set *set, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
@@ -350,10 +346,10 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 }
 
 /*
- * --- what was reserved: so that the command line scores from it as the aggregator would have
+ * --- reservations: so that the command line scores as the aggregator would have
  *
- * What the snapshot's objects show already is not written, and so nothing of a reservation depends
- * on generations of a model that is no more.
+ * Reservations that the objects show already are not written, so none depends on generations of the
+ * former model.
  *
  *   "ledger":[{"namespace","name","uid","state"[,"node"],"requests":{"cpu":"500m",..},"expectedCpuMillicores","priority",
  *              "made","expires"},..]
@@ -377,22 +373,21 @@ static void write_requests(struct jsonw *w, const struct resources *r)
 	jsonw_object_close(w);
 }
 
-void snapshot_write_ledger_entry(struct jsonw *w, const struct reservation *e)
+void snapshot_write_reservation(struct jsonw *w, const struct reservation *e)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", e->namespace);
 	jsonw_key_string(w, "name", e->name);
 	jsonw_key_string(w, "uid", e->uid);
 	jsonw_key_string(w, "state", reservations_state_name(e->state));
-	if (*e->node)
-		jsonw_key_string(w, "node", e->node);
+	jsonw_key_text(w, "node", e->node);
 	write_requests(w, &e->requests);
 	jsonw_key_int(w, "expectedCpuMillicores", e->expected_cpu_milli);
 	jsonw_key_int(w, "expectedHighCpuMillicores", e->expected_high_cpu_milli);
 	jsonw_key_int(w, "expectedMemoryBytes", e->expected_mem_bytes);
 	jsonw_key_int(w, "priority", e->priority);
-	snapshot_write_time(w, "made", e->made_ns);
-	snapshot_write_time(w, "expires", e->expires_ns);
+	jsonw_key_time_exact(w, "made", e->made_ns);
+	jsonw_key_time_exact(w, "expires", e->expires_ns);
 	jsonw_object_close(w);
 }
 
@@ -446,7 +441,7 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	return rc ? -EINVAL : 0;
 }
 
-int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list)
+int snapshot_read_reservations(struct snapshot *s, const struct snapshot_text *t, const cJSON *list)
 {
 	size_t index = 0;
 

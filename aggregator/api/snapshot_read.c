@@ -196,7 +196,7 @@ static void read_unreadable(const cJSON *source, struct unreadables *out)
 	out->more |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(source, "moreUnreadable"));
 }
 
-/* What was complete then is what the file has; what was not is as incomplete here. */
+/* A synced source is complete in the file; other sources keep their state. */
 static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t index,
 		       const cJSON *item)
 {
@@ -287,42 +287,26 @@ static int read_workloads(struct snapshot *s, const struct document *d)
 	return rc ? snapshot_text_fail(&d->whole, "state.%s", why.text) : 0;
 }
 
-/* Read here as it will be again, so that what is wrong is told with the file's name. */
-static int read_slack(struct snapshot *s, const struct document *d)
+/* The text is read here as it will be later, so that errors name the file. */
+static int read_memory(struct snapshot *s, const struct document *d, enum plan_part part)
 {
-	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "slack");
-	struct slack_state *trial;
+	const char *name = plan_part_name(part);
+	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, name);
+	struct slack_state *slack = slack_state_new();
+	struct drain_state *drain = drain_state_new();
 	struct error why = {""};
-	int rc;
+	char *text = memory ? cJSON_PrintUnformatted(memory) : NULL;
+	int rc = 0;
 
-	if (!memory)
-		return 0;
-	trial = slack_state_new();
-	free(s->memory.of[PLAN_SLACK]);
-	s->memory.of[PLAN_SLACK] = cJSON_PrintUnformatted(memory);
-	rc = slack_memory_read(trial, s->memory.of[PLAN_SLACK], strlen(s->memory.of[PLAN_SLACK]),
-			       &why);
-	slack_state_free(trial);
-	return rc ? snapshot_text_fail(&d->whole, "state.slack: %s", why.text) : 0;
-}
-
-static int read_drain(struct snapshot *s, const struct document *d)
-{
-	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, "drain");
-	struct drain_state *trial;
-	struct error why = {""};
-	char *text;
-	int rc;
-
-	if (!memory)
-		return 0;
-	trial = drain_state_new();
-	text = cJSON_PrintUnformatted(memory);
-	rc = drain_state_read(trial, text, strlen(text), INT64_MAX, s->time_ns, &why);
-	drain_state_free(trial);
-	free(s->memory.of[PLAN_DRAIN]);
-	s->memory.of[PLAN_DRAIN] = text;
-	return rc ? snapshot_text_fail(&d->whole, "state.drain: %s", why.text) : 0;
+	if (text && part == PLAN_SLACK)
+		rc = slack_memory_read(slack, text, strlen(text), &why);
+	else if (text)
+		rc = drain_state_read(drain, text, strlen(text), INT64_MAX, s->time_ns, &why);
+	slack_state_free(slack);
+	drain_state_free(drain);
+	free(s->memory.of[part]);
+	s->memory.of[part] = text;
+	return rc ? snapshot_text_fail(&d->whole, "state.%s: %s", name, why.text) : 0;
 }
 
 static int read_snapshot(struct snapshot *s, const struct document *d)
@@ -340,14 +324,12 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	s->own = true;
 	rc = read_sources(s, d);
 	if (!rc)
-		rc = snapshot_read_ledger(s, &d->whole,
-					  cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
+		rc = snapshot_read_reservations(
+			s, &d->whole, cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
 	if (!rc)
 		rc = read_workloads(s, d);
-	if (!rc)
-		rc = read_slack(s, d);
-	if (!rc)
-		rc = read_drain(s, d);
+	for (int p = 0; !rc && p < PLAN_PARTS; p++)
+		rc = read_memory(s, d, (enum plan_part)p);
 	if (!rc)
 		rc = look_through(&inner, &list);
 	if (!rc && strcmp(inner.kind, "List") != 0)
@@ -366,7 +348,7 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 #define MEASUREMENTS                                                                               \
 	"which only the command evenkeel takes, as --usage; a snapshot is the cluster's objects"
 
-/* What people give for a snapshot and is none, with what to do about it. */
+/* Files that are often mistaken for a snapshot, with the remedy. */
 static int refuse(const struct document *d)
 {
 	const struct snapshot_text *t = &d->whole;
@@ -387,28 +369,13 @@ static int refuse(const struct document *d)
 				     "-o yaml, or what GET /v1/snapshot does");
 }
 
-/* "PodList" is "Pod". */
-static void name_items(const char *kind, char out[SNAPSHOT_KEY_MAX])
-{
-	size_t len = strlen(kind) - strlen("List");
-
-	memcpy(out, kind, len);
-	out[len] = '\0';
-}
-
-static bool is_list(const char *kind)
-{
-	size_t len = strlen(kind);
-
-	return len >= 4 && strcmp(kind + len - 4, "List") == 0;
-}
-
 static int read_document(struct snapshot *s, struct snapshot_text *t)
 {
 	char kind[SNAPSHOT_KEY_MAX];
 	struct snapshot_text single;
 	struct document d;
 	int rc = look_through(&d, t);
+	size_t len = strlen(d.kind);
 
 	single = d.whole;
 	s->documents++;
@@ -422,8 +389,8 @@ static int read_document(struct snapshot *s, struct snapshot_text *t)
 		rc = refuse(&d);
 	} else if (strcmp(d.kind, "Snapshot") == 0) {
 		rc = read_snapshot(s, &d);
-	} else if (is_list(d.kind) && d.items.at) {
-		name_items(d.kind, kind);
+	} else if (len >= 4 && strcmp(d.kind + len - 4, "List") == 0 && d.items.at) {
+		snprintf(kind, sizeof(kind), "%.*s", (int)len - 4, d.kind); /* of "PodList" */
 		rc = snapshot_read_items(s, &d.items, d.version, kind);
 	} else {
 		rc = snapshot_read_item(s, &single, "", "", 0);
@@ -455,9 +422,9 @@ static int as_json(struct snapshot_text *t, struct buf *json)
 }
 
 int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t len,
-		 struct error *reason)
+		 struct error *error)
 {
-	struct snapshot_text t = {name, text, text, text + len, reason};
+	struct snapshot_text t = {name, text, text, text + len, error};
 	size_t before = s->documents;
 	struct buf json = BUF_INIT;
 	int rc = as_json(&t, &json);
@@ -465,7 +432,7 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
 	while (!rc && snapshot_text_more(&t))
 		rc = read_document(s, &t);
 	if (!rc && s->documents == before) {
-		error_set(reason, "%s: there is nothing in it", name);
+		error_set(error, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	buf_fini(&json);
@@ -507,21 +474,20 @@ free_document:
 }
 
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
-		       struct error *reason)
+		       struct error *error)
 {
-	struct snapshot_text t = {name, text, text, text + len, reason};
+	struct snapshot_text t = {name, text, text, text + len, error};
 	struct buf json = BUF_INIT;
 	int rc;
 
 	snprintf(s->usage_name, sizeof(s->usage_name), "%s", name);
 	if (s->own) {
-		error_set(reason, "%s: a Snapshot has measurements of its own; give it alone",
-			  name);
+		error_set(error, "%s: a Snapshot has measurements of its own; give it alone", name);
 		return -EINVAL;
 	}
 	rc = as_json(&t, &json);
 	if (!rc && !snapshot_text_more(&t)) {
-		error_set(reason, "%s: there is nothing in it", name);
+		error_set(error, "%s: there is nothing in it", name);
 		rc = -EINVAL;
 	}
 	if (!rc)
@@ -558,18 +524,18 @@ static void set_sources(struct snapshot *s, int64_t now_ns)
 	}
 }
 
-static int check_objects(const struct snapshot *s, struct error *reason)
+static int check_objects(const struct snapshot *s, struct error *error)
 {
 	if (s->own || s->objects || s->notes.skipped)
 		return 0;
-	error_set(reason, "nothing of what evenkeel looks at is in the snapshot%s%s",
+	error_set(error, "nothing of what evenkeel looks at is in the snapshot%s%s",
 		  s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
 	return -EINVAL;
 }
 
-int snapshot_take_model(struct snapshot *s, struct model **m, struct error *reason)
+int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error)
 {
-	int rc = check_objects(s, reason);
+	int rc = check_objects(s, error);
 
 	if (rc)
 		return rc;
@@ -579,7 +545,7 @@ int snapshot_take_model(struct snapshot *s, struct model **m, struct error *reas
 	return 0;
 }
 
-struct reservations *snapshot_take_ledger(struct snapshot *s)
+struct reservations *snapshot_take_reservations(struct snapshot *s)
 {
 	struct reservations *l = s->reservations;
 
@@ -593,15 +559,15 @@ void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)
 	s->memory = (struct plan_memory){0};
 }
 
-int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *reason)
+int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *error)
 {
 	struct node_page **pages;
 	size_t count;
 
-	if (check_objects(s, reason))
+	if (check_objects(s, error))
 		return -EINVAL;
 	snapshot_use_watcher(s);
-	if (page_json_set_pages(s->pages, &pages, &count, reason))
+	if (page_json_set_pages(s->pages, &pages, &count, error))
 		return -EINVAL;
 	*now_ns = moment(s);
 	set_sources(s, *now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that read a snapshot share of its inside. */
+/* The inside of a snapshot, for the files that read it. */
 #ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
 #define EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
 
@@ -12,7 +12,7 @@
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/page_json.h"
 
-/* What a load watcher tells of one resource of a node, in percent of its capacity. */
+/* A load watcher's use of one resource of a node, in percent of its capacity. */
 struct watcher_resource {
 	bool mean_known, stddev_known, latest_known;
 	double mean, stddev, latest;
@@ -49,8 +49,6 @@ struct snapshot {
 };
 
 struct jsonw;
-/* key: RFC 3339, to the nanosecond. */
-void snapshot_write_time(struct jsonw *w, const char *key, int64_t unix_ns);
 /* A line for people; counted as skipped where something is not used. */
 void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -73,9 +71,10 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
 		       const char *kind, size_t index);
 
-void snapshot_write_ledger_entry(struct jsonw *w, const struct reservation *e);
+void snapshot_write_reservation(struct jsonw *w, const struct reservation *e);
 /* state.ledger of the Snapshot that t is; NULL: it has none. Its time must be known. */
-int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list);
+int snapshot_read_reservations(struct snapshot *s, const struct snapshot_text *t,
+			       const cJSON *list);
 
 /*
  * The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands
@@ -87,7 +86,7 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 
 /* An answer of /watcher. */
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
-/* What was read of it becomes pages of the nodes that are known. */
+/* Makes pages of known nodes from that answer. */
 void snapshot_use_watcher(struct snapshot *s);
 
 #endif

@@ -35,7 +35,7 @@
 #define PERCENT_MOST 1e9
 #define SINCE_START  "sinceStart"
 
-/* What holds for all nodes of the answer. */
+/* Common to all nodes of the answer. */
 struct answer {
 	struct snapshot *snapshot;
 	const struct snapshot_text *text;

@@ -28,32 +28,14 @@
 #include "aggregator/state/node_clock.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
+#include "shared/mem.h"
 
-enum { EXAMPLES_MOST = 20, TIERS = TIER_T3 + 1 };
-
-static const char *const tier_names[TIERS] = {
-	[TIER_T0] = "T0",
-	[TIER_T1] = "T1",
-	[TIER_T2] = "T2",
-	[TIER_T3] = "T3",
-};
+enum { EXAMPLES_MOST = 20 };
 
 static void write_age(struct jsonw *w, const char *key, int64_t since_ns, int64_t now_ns)
 {
 	if (since_ns > 0)
 		jsonw_key_fixed(w, key, fmax(0, (double)(now_ns - since_ns) / NS_PER_SEC), 3);
-}
-
-static void write_text(struct jsonw *w, const char *key, const char *text)
-{
-	if (text[0])
-		jsonw_key_string(w, key, text);
-}
-
-static void write_count(struct jsonw *w, const char *key, uint64_t count)
-{
-	jsonw_key(w, key);
-	jsonw_uint(w, count);
 }
 
 /* --- the Kubernetes API ----------------------------------------------------------------------- */
@@ -65,17 +47,17 @@ static void write_resource(struct jsonw *w, const struct cluster *c, enum object
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "resource", object_kind_resource(kind));
-	write_text(w, "apiVersion", s->api_version);
+	jsonw_key_text(w, "apiVersion", s->api_version);
 	jsonw_key_string(w, "state", source_state_name(s->state));
 	/* The table of pods has only those without a node. */
-	write_count(w, "objects", kind == OBJECT_POD ? c->pod_count : c->tables[kind]->count);
+	jsonw_key_uint(w, "objects", kind == OBJECT_POD ? c->pod_count : c->tables[kind]->count);
 	write_age(w, "ageSeconds", s->event_ns, now_ns);
 	write_age(w, "stateSeconds", s->changed_ns, now_ns);
-	write_count(w, "relists", s->relists);
-	write_count(w, "watchErrors", s->watch_errors);
-	write_count(w, "skipped", s->skipped);
-	write_text(w, "skippedLast", s->skipped_last);
-	write_text(w, "message", s->message);
+	jsonw_key_uint(w, "relists", s->relists);
+	jsonw_key_uint(w, "watchErrors", s->watch_errors);
+	jsonw_key_uint(w, "skipped", s->skipped);
+	jsonw_key_text(w, "skippedLast", s->skipped_last);
+	jsonw_key_text(w, "message", s->message);
 	jsonw_object_close(w);
 }
 
@@ -93,178 +75,135 @@ static void write_kubernetes(struct jsonw *w, const struct api_context *ctx, con
 
 /* --- agents, and what is odd about them ------------------------------------------------------- */
 
-/* A test of one node. */
-typedef bool node_test(const struct view *v, const struct view_node *n, int64_t now_ns);
+/* Sorts of nodes; a node is of several. */
+enum sort {
+	SORT_FRESH,
+	SORT_LATE,
+	SORT_EXPIRED,
+	SORT_NO_AGENT, /* and there ought to be one: a node that only pods still name is gone */
+	SORT_UNKNOWN, /* to the API, which lists nodes */
+	SORT_FILES, /* sampled by tier T3 */
+	SORT_CLOCK, /* off by too much */
+	SORT_QUARANTINE,
+	SORTS
+};
 
-static bool is_late(const struct view *v, const struct view_node *n, int64_t now_ns)
+static unsigned int sorts_of(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
-	(void)v;
-	return page_freshness(n->page, now_ns) == LATE;
+	const struct node_page *p = n->page;
+	enum freshness state = page_freshness(p, now_ns);
+	bool heard = state != NEVER, known = n->model && n->model->node;
+	const bool of[SORTS] = {
+		[SORT_FRESH] = state == FRESH,
+		[SORT_LATE] = state == LATE,
+		[SORT_EXPIRED] = state == EXPIRED,
+		[SORT_NO_AGENT] = !heard && (known || !n->model),
+		[SORT_UNKNOWN] = heard && !known && view_knows(v, OBJECT_NODE),
+		[SORT_FILES] = heard && p->tier == TIER_T3 && !p->foreign,
+		[SORT_CLOCK] = p->clock_known && llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS,
+		[SORT_QUARANTINE] = p->quarantine.count > 0,
+	};
+	unsigned int bits = 0;
+
+	for (int s = 0; s < SORTS; s++)
+		bits |= (unsigned int)of[s] << s;
+	return bits;
 }
 
-static bool is_expired(const struct view *v, const struct view_node *n, int64_t now_ns)
+struct tally {
+	const struct view *view;
+	unsigned int *sorts; /* owned; bits of enum sort, by node */
+	size_t of[SORTS], tiers[TIERS];
+	uint64_t quarantined; /* values */
+};
+
+static void count_nodes(struct tally *t, const struct view *v, int64_t now_ns)
 {
-	(void)v;
-	return page_freshness(n->page, now_ns) == EXPIRED;
+	*t = (struct tally){.view = v};
+	t->sorts = mem_alloc((v->node_count + 1) * sizeof(*t->sorts));
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct node_page *p = v->nodes[i]->page;
+
+		t->sorts[i] = sorts_of(v, v->nodes[i], now_ns);
+		for (int s = 0; s < SORTS; s++)
+			t->of[s] += t->sorts[i] >> s & 1;
+		if (page_freshness(p, now_ns) != NEVER && !p->foreign)
+			t->tiers[p->tier]++;
+		t->quarantined += p->quarantine.count;
+	}
 }
 
-static bool is_fresh(const struct view *v, const struct view_node *n, int64_t now_ns)
+static void write_node(struct jsonw *w, const struct view_node *n, enum sort sort)
 {
-	(void)v;
-	return page_freshness(n->page, now_ns) == FRESH;
+	if (sort != SORT_CLOCK && sort != SORT_QUARANTINE) {
+		jsonw_string(w, n->name);
+		return;
+	}
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", n->name);
+	if (sort == SORT_CLOCK) {
+		jsonw_key_fixed(w, "skewSeconds", (double)n->page->clock_ahead_ns / NS_PER_SEC, 3);
+	} else {
+		jsonw_key_uint(w, "values", n->page->quarantine.count);
+		jsonw_key_string(w, "lastMessage", n->page->quarantine.message);
+	}
+	jsonw_object_close(w);
 }
 
-static bool is_heard(const struct view *v, const struct view_node *n, int64_t now_ns)
-{
-	(void)v;
-	return page_freshness(n->page, now_ns) != NEVER;
-}
-
-/* Whether there ought to be an agent: a node that only pods still name is gone. */
-static bool is_agentless(const struct view *v, const struct view_node *n, int64_t now_ns)
-{
-	return !is_heard(v, n, now_ns) && !(n->model && !n->model->node);
-}
-
-static bool is_stranger(const struct view *v, const struct view_node *n, int64_t now_ns)
-{
-	return is_heard(v, n, now_ns) && !(n->model && n->model->node) &&
-	       view_knows(v, OBJECT_NODE);
-}
-
-static bool is_by_files(const struct view *v, const struct view_node *n, int64_t now_ns)
-{
-	return is_heard(v, n, now_ns) && n->page->tier == TIER_T3 && !n->page->foreign;
-}
-
-static bool is_off(const struct view *v, const struct view_node *n, int64_t now_ns)
-{
-	(void)v;
-	(void)now_ns;
-	return n->page->clock_known && llabs(n->page->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS;
-}
-
-static bool is_quarantined(const struct view *v, const struct view_node *n, int64_t now_ns)
-{
-	(void)v;
-	(void)now_ns;
-	return n->page->quarantine.count > 0;
-}
-
-static size_t count_nodes(const struct view *v, node_test *test, int64_t now_ns)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < v->node_count; i++)
-		count += test(v, v->nodes[i], now_ns);
-	return count;
-}
-
-/* key:[..]: the first nodes that pass, each as `write` has it. */
-static void write_nodes(struct jsonw *w, const char *key, const struct view *v, node_test *test,
-			int64_t now_ns, void (*write)(struct jsonw *w, const struct view_node *n))
+/* key:[..]: the first nodes of the sort. */
+static void write_nodes(struct jsonw *w, const char *key, const struct tally *t, enum sort sort)
 {
 	size_t left = EXAMPLES_MOST;
 
 	jsonw_key_array(w, key);
-	for (size_t i = 0; i < v->node_count && left; i++) {
-		if (!test(v, v->nodes[i], now_ns))
-			continue;
-		write(w, v->nodes[i]);
-		left--;
-	}
+	for (size_t i = 0; i < t->view->node_count && left; i++)
+		if (t->sorts[i] >> sort & 1) {
+			write_node(w, t->view->nodes[i], sort);
+			left--;
+		}
 	jsonw_array_close(w);
 }
 
-static void write_name(struct jsonw *w, const struct view_node *n)
+static void write_agents(struct jsonw *w, const struct tally *t)
 {
-	jsonw_string(w, n->name);
-}
-
-static void write_off(struct jsonw *w, const struct view_node *n)
-{
-	jsonw_object_open(w);
-	jsonw_key_string(w, "name", n->name);
-	jsonw_key_fixed(w, "skewSeconds", (double)n->page->clock_ahead_ns / NS_PER_SEC, 3);
-	jsonw_object_close(w);
-}
-
-static void write_quarantined(struct jsonw *w, const struct view_node *n)
-{
-	jsonw_object_open(w);
-	jsonw_key_string(w, "name", n->name);
-	write_count(w, "values", n->page->quarantine.count);
-	jsonw_key_string(w, "lastMessage", n->page->quarantine.message);
-	jsonw_object_close(w);
-}
-
-static void write_tiers(struct jsonw *w, const struct view *v, int64_t now_ns)
-{
-	size_t tiers[TIERS] = {0};
-
-	for (size_t i = 0; i < v->node_count; i++)
-		if (is_heard(v, v->nodes[i], now_ns) && !v->nodes[i]->page->foreign)
-			tiers[v->nodes[i]->page->tier]++;
-	jsonw_key_object(w, "tiers");
-	for (int tier = 0; tier < TIERS; tier++)
-		write_count(w, tier_names[tier], tiers[tier]);
-	jsonw_object_close(w);
-}
-
-struct node_sort {
-	const char *key;
-	node_test *test;
-};
-
-static void write_agents(struct jsonw *w, const struct view *v, int64_t now_ns)
-{
-	static const struct node_sort counted[] = {
-		{"fresh", is_fresh},	       {"late", is_late},
-		{"expired", is_expired},       {"none", is_agentless},
-		{"unknownToApi", is_stranger},
-	};
-	static const struct node_sort named[] = {
-		{"late", is_late},	{"expired", is_expired},
-		{"none", is_agentless}, {"unknownToApi", is_stranger},
-		{"T3", is_by_files},
+	static const char *const keys[] = {
+		[SORT_FRESH] = "fresh",		 [SORT_LATE] = "late",
+		[SORT_EXPIRED] = "expired",	 [SORT_NO_AGENT] = "none",
+		[SORT_UNKNOWN] = "unknownToApi", [SORT_FILES] = "T3",
 	};
 
 	jsonw_key_object(w, "agents");
-	write_count(w, "nodes",
-		    count_nodes(v, is_heard, now_ns) + count_nodes(v, is_agentless, now_ns));
-	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
-		write_count(w, counted[i].key, count_nodes(v, counted[i].test, now_ns));
-	write_tiers(w, v, now_ns);
+	jsonw_key_uint(w, "nodes",
+		       t->of[SORT_FRESH] + t->of[SORT_LATE] + t->of[SORT_EXPIRED] +
+			       t->of[SORT_NO_AGENT]);
+	for (int s = SORT_FRESH; s <= SORT_UNKNOWN; s++)
+		jsonw_key_uint(w, keys[s], t->of[s]);
+	jsonw_key_object(w, "tiers");
+	for (int tier = 0; tier < TIERS; tier++)
+		jsonw_key_uint(w, sampler_tiers[tier], t->tiers[tier]);
+	jsonw_object_close(w);
 	jsonw_key_object(w, "examples");
-	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
-		write_nodes(w, named[i].key, v, named[i].test, now_ns, write_name);
+	for (int s = SORT_LATE; s <= SORT_FILES; s++)
+		write_nodes(w, keys[s], t, (enum sort)s);
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 }
 
-static void write_clock(struct jsonw *w, const struct view *v, int64_t now_ns)
+static void write_odd_nodes(struct jsonw *w, const struct tally *t)
 {
 	jsonw_key_object(w, "clock");
-	write_count(w, "flagged", count_nodes(v, is_off, now_ns));
-	write_nodes(w, "nodes", v, is_off, now_ns, write_off);
+	jsonw_key_uint(w, "flagged", t->of[SORT_CLOCK]);
+	write_nodes(w, "nodes", t, SORT_CLOCK);
 	jsonw_object_close(w);
-}
-
-static void write_quarantine(struct jsonw *w, const struct view *v, int64_t now_ns)
-{
-	uint64_t values = 0;
-
-	for (size_t i = 0; i < v->node_count; i++)
-		values += v->nodes[i]->page->quarantine.count;
 	jsonw_key_object(w, "quarantine");
-	write_count(w, "values", values);
-	write_nodes(w, "nodes", v, is_quarantined, now_ns, write_quarantined);
+	jsonw_key_uint(w, "values", t->quarantined);
+	write_nodes(w, "nodes", t, SORT_QUARANTINE);
 	jsonw_object_close(w);
 }
 
 /* --- the service ------------------------------------------------------------------------------ */
 
-/* What agents send and what was refused of it. */
+/* Frames of agents, by result. */
 static void write_frames(struct jsonw *w, const struct counters *c)
 {
 	static const struct {
@@ -279,13 +218,13 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 
 	jsonw_key_object(w, "frames");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		write_count(w, shown[i].key, counter_get(&c->frames[shown[i].result]));
-	write_count(w, "mergedIntervals", counter_get(&c->intervals_merged));
-	write_count(w, "missingIntervals", counter_get(&c->intervals_missing));
+		jsonw_key_uint(w, shown[i].key, counter_get(&c->frames[shown[i].result]));
+	jsonw_key_uint(w, "mergedIntervals", counter_get(&c->intervals_merged));
+	jsonw_key_uint(w, "missingIntervals", counter_get(&c->intervals_missing));
 	jsonw_object_close(w);
 }
 
-/* Who is let in to this API. */
+/* The ways of access to this API. */
 static void write_access(struct jsonw *w, const struct access_counters *c, int64_t now_ns)
 {
 	static const struct {
@@ -304,15 +243,14 @@ static void write_access(struct jsonw *w, const struct access_counters *c, int64
 		refused += counter_get(&c->refused[r]);
 	jsonw_key_object(w, "access");
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		jsonw_key(w, ways[i].key);
-		jsonw_bool(w, have & ways[i].way);
+		jsonw_key_bool(w, ways[i].key, have & ways[i].way);
 	}
 	if (have & ACCESS_OVER_TLS) {
 		jsonw_key(w, "certificateEndsInSeconds");
 		jsonw_int(w, (int64_t)counter_get(&c->certificate_ends_s) - now_ns / NS_PER_SEC);
 	}
-	write_count(w, "reloadFailures", counter_get(&c->reload_failures));
-	write_count(w, "refused", refused);
+	jsonw_key_uint(w, "reloadFailures", counter_get(&c->reload_failures));
+	jsonw_key_uint(w, "refused", refused);
 	jsonw_object_close(w);
 }
 
@@ -323,12 +261,12 @@ static void write_database(struct jsonw *w, const struct store_counters *c, int6
 	jsonw_key_object(w, "database");
 	jsonw_key_string(w, "state", !enabled ? "none" : counter_get(&c->alarm) ? "failing" : "ok");
 	if (enabled) {
-		write_count(w, "saves", counter_get(&c->saves));
-		write_count(w, "failures", counter_get(&c->failures));
+		jsonw_key_uint(w, "saves", counter_get(&c->saves));
+		jsonw_key_uint(w, "failures", counter_get(&c->failures));
 		write_age(w, "lastSaveAgeSeconds", (int64_t)counter_get(&c->saved_ns), now_ns);
-		write_count(w, "bytes", counter_get(&c->bytes));
-		write_count(w, "setAside", counter_get(&c->aside));
-		write_count(w, "lostIntervals", counter_get(&c->lost_intervals));
+		jsonw_key_uint(w, "bytes", counter_get(&c->bytes));
+		jsonw_key_uint(w, "setAside", counter_get(&c->aside));
+		jsonw_key_uint(w, "lostIntervals", counter_get(&c->lost_intervals));
 	}
 	jsonw_object_close(w);
 }
@@ -355,10 +293,10 @@ static const char *nudge_state(const struct requeue_counters *c)
 static void write_refused_pods(struct jsonw *w, const struct requeue_counters *c)
 {
 	jsonw_key_object(w, "refusedPods");
-	write_count(w, "waiting", counter_get(&c->waiting));
+	jsonw_key_uint(w, "waiting", counter_get(&c->waiting));
 	jsonw_key_string(w, "nudge", nudge_state(c));
-	write_count(w, "nudges", counter_get(&c->sent));
-	write_count(w, "failures", counter_get(&c->failed));
+	jsonw_key_uint(w, "nudges", counter_get(&c->sent));
+	jsonw_key_uint(w, "failures", counter_get(&c->failed));
 	jsonw_object_close(w);
 }
 
@@ -369,10 +307,10 @@ static void write_view(struct jsonw *w, const struct view *v, int64_t now_ns)
 	for (size_t i = 0; i < v->node_count; i++)
 		pods += v->nodes[i]->pod_count;
 	jsonw_key_object(w, "view");
-	write_count(w, "version", v->version);
+	jsonw_key_uint(w, "version", v->version);
 	write_age(w, "ageSeconds", v->time_ns, now_ns);
-	write_count(w, "nodes", v->node_count);
-	write_count(w, "pods", pods);
+	jsonw_key_uint(w, "nodes", v->node_count);
+	jsonw_key_uint(w, "pods", pods);
 	jsonw_object_close(w);
 }
 
@@ -381,15 +319,17 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 {
 	int64_t now_ns = ctx->now_ns();
 	struct view *v = view_slot_take(ctx->views);
+	struct tally tally;
 	struct jsonw w;
 
 	(void)rq;
 	list_answer_open(rs, &w, "Status", now_ns);
 	jsonw_key_string(&w, "version", EVENKEEL_VERSION);
 	write_kubernetes(&w, ctx, v, now_ns);
-	write_agents(&w, v, now_ns);
-	write_clock(&w, v, now_ns);
-	write_quarantine(&w, v, now_ns);
+	count_nodes(&tally, v, now_ns);
+	write_agents(&w, &tally);
+	write_odd_nodes(&w, &tally);
+	free(tally.sorts);
 	write_frames(&w, ctx->counters);
 	write_access(&w, &ctx->counters->access, now_ns);
 	write_database(&w, &ctx->counters->store, now_ns);

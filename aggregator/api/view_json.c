@@ -49,8 +49,7 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 	jsonw_key_time(w, "start", s->start_ns);
 	jsonw_key_time(w, "end", s->end_ns);
 	if (s->samples) {
-		jsonw_key(w, "samples");
-		jsonw_uint(w, s->samples);
+		jsonw_key_uint(w, "samples", s->samples);
 	}
 	jsonw_key_fixed(w, "mean", s->mean, decimals);
 	jsonw_key_fixed(w, "stddev", s->stddev, decimals);

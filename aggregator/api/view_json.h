@@ -46,7 +46,7 @@ void view_json_write_capacity(struct jsonw *w, const char *key, int64_t cpu_mill
 
 /* --- what the Kubernetes API tells */
 
-/* What becomes of CPU and memory that have no key; other resources are then always left out. */
+/* CPU and memory without an amount; other resources are always left out then. */
 enum cluster_absent { ABSENT_LEFT_OUT, ABSENT_ZERO, ABSENT_NULL };
 
 /* "labels":{..} */

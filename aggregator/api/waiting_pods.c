@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kube-scheduler asks again about a pod that an extender refused when something in the cluster
- * changes, or after five minutes: not because a quota was raised, use fell or an agent reports. So
- * refused pods are remembered, with the nodes that they were refused on, and decided about again by
- * the code of filter, without effect.
+ * A kube-scheduler retries a pod that an extender refused when something in the cluster changes, or
+ * after five minutes: not because a quota was raised, use fell or an agent reports. So refused pods
+ * are remembered with the nodes that refused them, and decided about again by the code of filter,
+ * without effect.
  *
  *     refused --> waiting --review: passes--> nudge, again in 2, 4, 8 .. 300 s --> asked: passed
  *                    ^                                                              |
  *                    +------------------- refused: 2 s again ----------------------+
  *
- * One nudge makes the scheduler ask about all of them. So a review ends with the first pod that
- * passes, and of pods of one owner that request the same one stands for all. It goes on where the
- * last one ended, and at most REVIEW_NS long.
+ * One nudge makes the scheduler retry all pods. So a review ends with the first pod that passes, and
+ * one pod stands for all pods of its owner with the same requests. A review takes at most REVIEW_NS,
+ * and the next one goes on where it ended.
  *
- * A search for victims that found none may find some later. The review repeats it, first for pods
- * that a minimum runtime or a window of evictions held up which has ended since, then for the pod
- * with the oldest search. A search costs more than filter: after searches of 1 ms the next review
- * that searches begins SEARCH_REST ms later. Only pods that filter refused are searched for: a
- * scheduler ignores the nudge for others.
+ * A vain search for victims may succeed later. The review repeats it, first for pods that a minimum
+ * runtime or a window of evictions held up until now, then for the pod with the oldest search. A
+ * search costs more than filter: after searches of 1 ms the next review that searches begins
+ * SEARCH_REST ms later. Only pods that filter refused are searched for: a scheduler ignores the
+ * nudge for others.
  *
- * Pods that were refused before the start are unknown, so reviews with a complete cluster ask for
- * a nudge until one is sent.
+ * Pods that were refused before the start are unknown, so reviews with a complete cluster ask for a
+ * nudge until one is sent.
  *
- * A pending pod within the min of its quota is told who could give way, whether filter was asked
- * about it or not: a scheduler does not ask where its own filters refuse.
+ * A pending pod within the min of its quota is told which pods could give way, whether filter was
+ * asked about it or not: a scheduler skips the extender if its own filters refuse.
  *
- * Where nobody nudges, pods are only told about and forgotten. A pod is gone when the API's pending
- * pods lack it; a young one may not have arrived yet. Without an API a pod is forgotten FORGET_NS
- * after it was refused last.
+ * Without nudges, pods are only told about and forgotten. A pod is gone when the API's pending pods
+ * lack it, unless it is younger than YOUNG_NS. Without an API a pod is forgotten FORGET_NS after its
+ * last refusal.
  */
 #include "aggregator/api/waiting_pods.h"
 
@@ -37,7 +37,7 @@
 #include <string.h>
 
 #include "aggregator/api/extender_call.h"
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -78,11 +78,11 @@ struct waiting_pod {
 	UT_hash_handle hh;
 };
 
-/* Who could give way to it was looked for. */
+/* A pod for which a reclaim was searched. */
 struct reclaim_told {
-	struct kube_pod *pod; /* held; NULL: nobody yet */
+	struct kube_pod *pod; /* held; NULL: none yet */
 	int64_t at_ns;
-	bool vain; /* nobody could */
+	bool vain; /* no pod could give way */
 };
 
 struct waiting_pods {
@@ -93,14 +93,14 @@ struct waiting_pods {
 	pthread_mutex_t lock;
 	/* under lock */
 	struct waiting_pod *by_uid; /* a hash; owned */
-	struct waiting_pod *turns; /* all of them, the next to be reviewed first */
+	struct waiting_pod *queue; /* all of them, the next to be reviewed first */
 	struct waiting_event events[EVENTS_MAX]; /* a ring */
 	size_t event_first, event_count;
 	int64_t logged_ns;
 	uint64_t unlogged;
 	int64_t lingered_ns; /* until when answers to preempt have lingered beforehand */
 
-	/* of who reviews */
+	/* the reviewing thread */
 	int64_t searched_ns, rest_ns; /* the last searches, and the pause after them */
 	int64_t reclaimed_ns;
 	struct reclaim_told told[RECLAIMS_TOLD]; /* a ring */
@@ -129,7 +129,7 @@ static struct waiting_pod *add(struct waiting_pods *w, struct kube_pod *pod)
 	object_hold(&pod->object);
 	e->pod = pod;
 	HASH_ADD_KEYPTR(hh, w->by_uid, pod->object.uid, strlen(pod->object.uid), e);
-	DL_APPEND(w->turns, e);
+	DL_APPEND(w->queue, e);
 	count(w);
 	return e;
 }
@@ -138,7 +138,7 @@ static void drop(struct waiting_pods *w, struct waiting_pod *e)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
 	HASH_DEL(w->by_uid, e);
-	DL_DELETE(w->turns, e);
+	DL_DELETE(w->queue, e);
 	count(w);
 	object_drop(&e->pod->object);
 	free(e->nodes);
@@ -164,8 +164,8 @@ void waiting_pods_free(struct waiting_pods *w)
 		return;
 	while (waiting_pods_take_event(w, &event))
 		object_drop(&event.pod->object);
-	while (w->turns)
-		drop(w, w->turns);
+	while (w->queue)
+		drop(w, w->queue);
 	for (size_t i = 0; i < RECLAIMS_TOLD; i++)
 		if (w->told[i].pod)
 			object_drop(&w->told[i].pod->object);
@@ -173,15 +173,15 @@ void waiting_pods_free(struct waiting_pods *w)
 	free(w);
 }
 
-/* --- what people are told: under lock --------------------------------------------------------- */
+/* --- events and the log: under lock ------------------------------------------------------------ */
 
-/* A clock that was set back does not silence anything. */
+/* True as well after the clock was set back. */
 static bool is_past(int64_t since_ns, int64_t wait_ns, int64_t now_ns)
 {
 	return now_ns < since_ns || now_ns - since_ns >= wait_ns;
 }
 
-/* One that finds no room is not told: the log and the condition of the pod have it. */
+/* A full ring drops the event: the log and the condition of the pod have the reason, too. */
 static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char *detail)
 {
 	struct waiting_event *event = &w->events[(w->event_first + w->event_count) % EVENTS_MAX];
@@ -232,7 +232,7 @@ bool waiting_pods_take_event(struct waiting_pods *w, struct waiting_event *event
 	return taken;
 }
 
-/* --- what schedulers ask ---------------------------------------------------------------------- */
+/* --- requests of schedulers ------------------------------------------------------------------- */
 
 void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 			  enum extender_refusal why, const char *detail)
@@ -248,7 +248,7 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 	pthread_mutex_lock(&w->lock);
 	e = find(w, c->pod->object.uid);
 	if (!e && HASH_COUNT(w->by_uid) == WAITING_PODS_MAX)
-		drop(w, w->turns);
+		drop(w, w->queue);
 	if (!e)
 		e = add(w, c->pod);
 	free(e->nodes);
@@ -316,7 +316,7 @@ bool waiting_pods_may_linger(struct waiting_pods *w, int64_t now_ns)
 
 /* --- the review ------------------------------------------------------------------------------- */
 
-/* One entry as it was, to be decided about without the lock. */
+/* A copy of an entry, to be decided about without the lock. */
 struct question {
 	struct kube_pod *pod; /* held */
 	struct extender_nodes *nodes, *sought; /* owned; sought may be NULL */
@@ -366,18 +366,18 @@ static void question_fini(struct question *q)
 	free(q->sought);
 }
 
-/* The next in turn. False: it is not due, or another stands for it. */
+/* The next of the queue. False: it is not due, or another stands for it. */
 static bool take_next(struct waiting_pods *w, const struct review *r, struct question *q)
 {
 	struct waiting_pod *e;
 	bool due;
 
 	pthread_mutex_lock(&w->lock);
-	e = w->turns;
+	e = w->queue;
 	due = e != NULL;
 	if (e) {
-		DL_DELETE(w->turns, e);
-		DL_APPEND(w->turns, e);
+		DL_DELETE(w->queue, e);
+		DL_APPEND(w->queue, e);
 		due = is_due(e, r->now_ns) && !stands_for(r, e->pod);
 	}
 	if (due)
@@ -412,7 +412,7 @@ static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* A pod that waits in vain stands for all that are alike. */
+/* A pod with a vain search stands for all pods like it. */
 static bool is_told(const void *who, const struct kube_pod *pod)
 {
 	const struct review *r = who;
@@ -428,7 +428,7 @@ static bool is_told(const void *who, const struct kube_pod *pod)
 	return false;
 }
 
-/* What the scheduler does not ask its extender for: people are told who could give way. */
+/* Tells which pods could give way, as the scheduler does not ask its extender for that. */
 static void tell_reclaim(struct waiting_pods *w, const struct review *r)
 {
 	struct reclaim_told *t = &w->told[w->told_next];
@@ -454,7 +454,7 @@ static void tell_reclaim(struct waiting_pods *w, const struct review *r)
 	buf_fini(&text);
 }
 
-/* True: it would be answered otherwise now. */
+/* True: the pod passes now. */
 static bool review_one(struct waiting_pods *w, struct review *r, struct question *q)
 {
 	if (is_gone(r, q)) {
@@ -486,7 +486,7 @@ static bool take_search(struct waiting_pods *w, const struct review *r, struct q
 	struct waiting_pod *e, *first = NULL;
 
 	pthread_mutex_lock(&w->lock);
-	for (e = w->turns; e; e = e->next)
+	for (e = w->queue; e; e = e->next)
 		if (e->sought && e->searched_ns != r->now_ns && is_due(e, r->now_ns) &&
 		    (!first || comes_first(e, first, r->now_ns)))
 			first = e;
@@ -496,14 +496,14 @@ static bool take_search(struct waiting_pods *w, const struct review *r, struct q
 	return first != NULL;
 }
 
-/* A vain search counts for all alike pods. */
+/* A vain search counts for all pods like this one. */
 static void note_search(struct waiting_pods *w, const struct review *r, const struct kube_pod *pod,
 			int64_t retry_ns)
 {
 	struct waiting_pod *e;
 
 	pthread_mutex_lock(&w->lock);
-	for (e = w->turns; e; e = e->next)
+	for (e = w->queue; e; e = e->next)
 		if (e->pod == pod || kube_pods_are_alike(e->pod, pod)) {
 			e->searched_ns = r->now_ns;
 			e->retry_ns = retry_ns;

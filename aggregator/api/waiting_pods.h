@@ -50,7 +50,7 @@ bool waiting_pods_may_linger(struct waiting_pods *w, int64_t now_ns);
  */
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx);
 
-/* What to tell of a pod, by an Event of the API. */
+/* An Event about a pod. */
 struct waiting_event {
 	const char *namespace, *name, *uid;
 	char message[WAITING_DETAIL_MAX];

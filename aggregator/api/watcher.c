@@ -44,7 +44,7 @@
 
 enum { NODE_METRICS = 4 };
 
-/* What goes into one answer. */
+/* The contents of one answer. */
 struct selection {
 	int64_t now_ns;
 	bool upstream, allocatable;
@@ -178,14 +178,6 @@ static bool has_window(const struct view *v, int64_t now_ns, enum window window)
 	return false;
 }
 
-/* What the whole service serves upstream: its newest entry of that window, else of the next shorter. */
-static bool find_upstream_window(const struct view *v, int64_t now_ns, enum window *window)
-{
-	if (!has_window(v, now_ns, *window) && *window > WINDOW_5M)
-		(*window)--;
-	return has_window(v, now_ns, *window);
-}
-
 static int64_t floor_seconds(int64_t ns)
 {
 	return ns / NS_PER_SEC - (ns % NS_PER_SEC < 0);
@@ -233,11 +225,8 @@ static void answer_view(const struct api_context *ctx, const struct view *v,
 		.longest = WINDOW_5M,
 	};
 
-	for (size_t i = 0; i < most; i++) {
-		if (!only)
-			fetch_usage_ahead(v, i);
+	for (size_t i = 0; i < most; i++)
 		select_node(&s, only ? only : v->nodes[i]);
-	}
 	if (only && !s.count && s.upstream)
 		rs->status = 404;
 	else if (only && !s.count)
@@ -255,7 +244,10 @@ static void answer_upstream(const struct api_context *ctx, const struct view *v,
 	const struct view_node *only = *host ? view_find(v, host) : NULL;
 
 	rs->content_type = JSON;
-	if (!find_upstream_window(v, now_ns, &window))
+	/* The whole service has one window: this, or else the next shorter. */
+	if (!has_window(v, now_ns, window) && window > WINDOW_5M)
+		window--;
+	if (!has_window(v, now_ns, window))
 		rs->status = 500;
 	else if (*host && !only)
 		rs->status = 404;
@@ -295,7 +287,7 @@ static void answer(const struct api_context *ctx, const struct view *v, const ch
 		answer_corrected(ctx, v, host, window, now_ns, rs);
 }
 
-/* What the cache needs to make the answer, and how it came out. */
+/* The inputs of the cached answer, and the response. */
 struct making {
 	const struct api_context *ctx;
 	const struct view *view;

@@ -42,8 +42,7 @@ static void encode_extra(struct jsonw *w, const struct watcher_node *n)
 	jsonw_key_string(w, "window", n->window);
 	jsonw_key_fixed(w, "windowSeconds", n->window_seconds, 3);
 	jsonw_key_fixed(w, "ageSeconds", n->age_seconds, 3);
-	jsonw_key(w, "samples");
-	jsonw_uint(w, n->samples);
+	jsonw_key_uint(w, "samples", n->samples);
 }
 
 static void encode_node(struct jsonw *w, const struct watcher_node *n)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/state/reservations.h"
 #include "shared/file.h"
@@ -87,7 +87,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 		.counters = &o->counters,
 		.now_ns = now_ns,
 		.watcher_smoothed = 1,
-		.places = place_pool_new(&places),
+		.places = place_cache_new(&places),
 	};
 	for (size_t i = 0; i < files->count && !rc; i++)
 		rc = read_file(o->snapshot, files->items[i], snapshot_add, error);
@@ -101,7 +101,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	}
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
-	o->ctx.reservations = snapshot_take_ledger(o->snapshot);
+	o->ctx.reservations = snapshot_take_reservations(o->snapshot);
 	snapshot_take_memory(o->snapshot, &o->memory);
 	o->ctx.memory = &o->memory;
 	view_slot_publish(o->ctx.views, v);
@@ -113,7 +113,7 @@ void offline_close(struct offline *o)
 {
 	if (!o)
 		return;
-	place_pool_free(o->ctx.places);
+	place_cache_free(o->ctx.places);
 	view_slot_free(o->ctx.views);
 	reservations_free(o->ctx.reservations);
 	plan_memory_fini(&o->memory);

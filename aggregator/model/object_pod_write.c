@@ -22,12 +22,6 @@ static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	jsonw_key_string(w, key, text);
 }
 
-static void write_text(struct jsonw *w, const char *key, const char *text)
-{
-	if (*text)
-		jsonw_key_string(w, key, text);
-}
-
 /* Members that are JSON already, between the braces of an object; there may be none. */
 static void write_members(struct jsonw *w, const char *members, size_t len)
 {
@@ -48,8 +42,8 @@ static void write_metadata(struct jsonw *w, const struct kube_pod *p)
 	jsonw_key(w, "metadata");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", p->object.name);
-	write_text(w, "namespace", p->object.namespace);
-	write_text(w, "uid", p->object.uid);
+	jsonw_key_text(w, "namespace", p->object.namespace);
+	jsonw_key_text(w, "uid", p->object.uid);
 	write_time(w, "creationTimestamp", p->created_ns);
 	write_time(w, "deletionTimestamp", p->deletion_ns);
 	write_members(w, t->text + start, end - start);
@@ -62,7 +56,7 @@ static void write_spec(struct jsonw *w, const struct kube_pod *p)
 
 	jsonw_key(w, "spec");
 	jsonw_object_open(w);
-	write_text(w, "nodeName", p->node);
+	jsonw_key_text(w, "nodeName", p->node);
 	/* Without the braces of "spec" and of the whole. */
 	write_members(w, t->text + t->spec_at + 1, t->text_len - t->spec_at - 3);
 	jsonw_object_close(w);
@@ -74,7 +68,7 @@ static void write_condition(struct jsonw *w, const char *type, const char *statu
 	jsonw_object_open(w);
 	jsonw_key_string(w, "type", type);
 	jsonw_key_string(w, "status", status);
-	write_text(w, "reason", reason);
+	jsonw_key_text(w, "reason", reason);
 	write_time(w, "lastTransitionTime", since_ns);
 	jsonw_object_close(w);
 }
@@ -139,8 +133,8 @@ static void write_status(struct jsonw *w, const struct kube_pod *p)
 	jsonw_key(w, "status");
 	jsonw_object_open(w);
 	jsonw_key_string(w, "phase", pod_phase_name((enum pod_phase)p->phase));
-	write_text(w, "qosClass", p->qos);
-	write_text(w, "nominatedNodeName", p->nominated_node);
+	jsonw_key_text(w, "qosClass", p->qos);
+	jsonw_key_text(w, "nominatedNodeName", p->nominated_node);
 	write_time(w, "startTime", p->started_ns);
 	if (p->resize == POD_RESIZE_PROPOSED)
 		jsonw_key_string(w, "resize", "Proposed");

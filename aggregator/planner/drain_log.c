@@ -27,7 +27,7 @@ static const char *add_text(char **at, const char *text)
 	return copy;
 }
 
-struct drain_row *drain_row_new(const struct drain_row_facts *of)
+struct drain_row *drain_row_new(const struct drain_row *of)
 {
 	size_t size = strlen(of->event) + strlen(of->reason) + strlen(of->node) + strlen(of->text);
 	struct drain_row *r = mem_zalloc(1, sizeof(*r) + size + 4);
@@ -94,7 +94,7 @@ static struct drain_row *put(struct drain_log *l, struct drain_row *row)
 
 static struct drain_row *row_of(const struct drain_record *r)
 {
-	return drain_row_new(&(struct drain_row_facts){
+	return drain_row_new(&(struct drain_row){
 		.time_ns = r->time_ns,
 		.event = drain_event_name(r->event),
 		.reason = r->reason == DRAIN_NONE ? "" : drain_reason_name(r->reason),
@@ -135,22 +135,17 @@ void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void clear(struct drain_log *l)
-{
-	for (size_t i = 0; i < DRAIN_LOG_MAX; i++) {
-		drain_row_drop(l->ring[i]);
-		l->ring[i] = NULL;
-	}
-	l->count = 0;
-}
-
 void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last)
 {
 	struct drain_rows newer;
 
 	pthread_mutex_lock(&l->lock);
 	read_rows(l, 0, &newer);
-	clear(l);
+	for (size_t i = 0; i < DRAIN_LOG_MAX; i++) {
+		drain_row_drop(l->ring[i]);
+		l->ring[i] = NULL;
+	}
+	l->count = 0;
 	l->last = last > count ? last - count : 0;
 	for (size_t i = 0; i < count; i++)
 		drain_row_drop(put(l, of[i]));

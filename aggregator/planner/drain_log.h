@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was decided about drains, the newest so many, for whoever asks later. The planner adds, HTTP
- * threads read, and what is not in the database yet is taken from here.
+ * The newest decisions about drains. The planner adds rows, HTTP threads read them, and the saver
+ * takes those that are not in the database yet.
  *
- * Any thread; one mutex, held for copies of pointers only. Rows are counted from 1 on, without
- * gaps, over restarts as well.
+ * Any thread; one mutex, held for copies of pointers only. Rows are numbered from 1, without gaps,
+ * over restarts as well.
  */
 #ifndef EVENKEEL_AGGREGATOR_PLANNER_DRAIN_LOG_H
 #define EVENKEEL_AGGREGATOR_PLANNER_DRAIN_LOG_H
@@ -24,14 +24,8 @@ struct drain_row {
 	const char *event, *reason, *node, *text; /* "" where there is none */
 };
 
-/* What a row says; all borrowed. */
-struct drain_row_facts {
-	int64_t time_ns;
-	const char *event, *reason, *node, *text;
-};
-
-/* With one user. */
-struct drain_row *drain_row_new(const struct drain_row_facts *of);
+/* A copy, with one user. */
+struct drain_row *drain_row_new(const struct drain_row *of);
 void drain_row_drop(struct drain_row *r); /* NULL is allowed */
 
 /* Some rows, oldest first; the first has that number. */
@@ -49,8 +43,8 @@ void drain_log_free(struct drain_log *l); /* NULL is allowed */
 /* Behind all others; beyond DRAIN_LOG_MAX the oldest go. */
 void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t count);
 /*
- * What a database had, the last of it with that number, before all others: those are numbered anew,
- * behind it. Takes the rows over, not the array. Once, and before any number was used.
+ * Puts the rows of a database, of which the last has that number, before all others, which get new
+ * numbers. Takes the rows over, not the array. Once, and before any number was used.
  */
 void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last);
 /* All behind that number (0: all). The caller ends it with drain_rows_fini(). */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of drains behind one of slack: placeholders that slack wants become pods that move with
- * their nodes.
+ * A step of drains after one of slack: the placeholders of slack become pods that move with their
+ * nodes.
  *
- * What was saved is looked at when it is read, so that a damaged text is told, and taken with the
- * first step, which knows the time: timers of a planner that was away for longer than
- * --node-deletion-candidate-ttl say nothing about what nodes did meanwhile.
+ * A saved text is checked when it is read, so that damage is reported, and applied with the first
+ * step, which knows the time: timers older than --node-deletion-candidate-ttl are void.
  *
- * A node that was on its way and is there no more counts as scaled down, as empty or underutilized,
- * which is what it was when it was last seen.
+ * A node that was being drained and is gone counts as scaled down, empty or underutilized, as it was
+ * last seen.
  */
 #include "aggregator/planner/plan.h"
 
@@ -20,7 +19,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* A node that is on its way, or was told to go. */
+/* A node that is being deleted, or was selected. */
 struct leaver {
 	char *name; /* owned */
 	bool empty, gpu;
@@ -68,7 +67,7 @@ static void take_saved(struct drain_runner *r, int64_t now_ns)
 	r->saved = NULL;
 }
 
-/* --- what became of those that were on their way */
+/* --- nodes that were being drained */
 
 static bool has_gpu(const struct drain_options *o, const struct kube_node *node)
 {
@@ -97,17 +96,13 @@ static const struct kube_node *find_object(const struct view *v, const char *nam
 	return n && n->model ? n->model->node : NULL;
 }
 
-static bool is_empty(const struct view_node *n)
-{
-	return n->sums.pods <= n->sums.daemon_pods;
-}
-
 static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 {
 	forget_leavers(r);
 	r->leavers = mem_zalloc(p->node_count + 1, sizeof(*r->leavers));
 	for (size_t i = 0; i < p->node_count; i++) {
 		const struct drain_plan_node *n = &p->nodes[i];
+		const struct view_node *known = view_find(p->view, n->name);
 		const struct kube_node *object = find_object(p->view, n->name);
 
 		if ((n->verdict != DRAIN_IN_DELETION && n->verdict != DRAIN_SELECTED &&
@@ -116,25 +111,24 @@ static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 			continue;
 		r->leavers[r->leaver_count++] = (struct leaver){
 			.name = mem_strdup(n->name),
-			.empty = is_empty(view_find(p->view, n->name)),
+			.empty = known->sums.pods <= known->sums.daemon_pods,
 			.gpu = has_gpu(&r->setup->config.rules, object),
 		};
 	}
 }
 
-static void count_one(struct drain_counters *c, const struct leaver *l)
-{
-	counter_add(l->empty ? &c->scaled_down_empty : &c->scaled_down_underutilized, 1);
-	if (l->gpu)
-		counter_add(&c->scaled_down_gpu, 1);
-}
-
-/* Both are sorted by name. */
 static void count_gone(struct drain_runner *r, const struct view *v)
 {
-	for (size_t i = 0; i < r->leaver_count && r->counters; i++)
-		if (!find_object(v, r->leavers[i].name))
-			count_one(r->counters, &r->leavers[i]);
+	struct drain_counters *c = r->counters;
+
+	for (size_t i = 0; i < r->leaver_count && c; i++) {
+		const struct leaver *l = &r->leavers[i];
+
+		if (find_object(v, l->name))
+			continue;
+		counter_add(l->empty ? &c->scaled_down_empty : &c->scaled_down_underutilized, 1);
+		counter_add(&c->scaled_down_gpu, l->gpu);
+	}
 }
 
 /* --- a step */
@@ -170,14 +164,6 @@ static bool is_out_of_time(void *context)
 	       (r->in->out_of_time && r->in->out_of_time(r->in->ctx));
 }
 
-static void note_time(struct drain_runner *r, int64_t took_ns)
-{
-	if (!r->counters)
-		return;
-	counter_add(&r->counters->steps, 1);
-	counter_add(&r->counters->took_ns, (uint64_t)took_ns);
-}
-
 static void step(void *state, struct place *place, const struct plan_input *in,
 		 struct plan_result *out)
 {
@@ -202,7 +188,10 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 	r->deadline_ns = start_ns + r->setup->config.rules.simulation_ns;
 	out->drain = drain_step(r->state, &input, &r->setup->config);
 	out->drain_free = drain_plan_free;
-	note_time(r, clock_mono_ns() - start_ns);
+	if (r->counters) {
+		counter_add(&r->counters->steps, 1);
+		counter_add(&r->counters->took_ns, (uint64_t)(clock_mono_ns() - start_ns));
+	}
 	if (r->decisions)
 		drain_log_add(r->decisions, out->drain->records, out->drain->record_count);
 	count_gone(r, in->view);

@@ -102,7 +102,7 @@ static int cut(struct record *r, char *at, struct error *error)
 	return 0;
 }
 
-/* What is cut belongs to the setup, which outlives the options. */
+/* The values belong to the setup, which outlives the options. */
 static int read_record(struct drain_setup *s, struct record *r, struct error *error)
 {
 	char *copy = mem_strdup(r->text);

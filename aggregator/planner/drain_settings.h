@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators can tell the drain planner: one table of options, for the aggregator and for the
- * command that answers from files, and what the planner is told then.
+ * The options of the drain planner, as one table for the aggregator and for the command that answers
+ * from files, and the settings that they become.
  *
- * Names are cluster-autoscaler's wherever it has the option, one of them with its typing error, so
- * that what is known there is right here. A bound beside an option keeps out what cannot be meant.
+ * Names are cluster-autoscaler's if it has the option, one of them with its typing error. Bounds
+ * beside the options refuse nonsense.
  */
 #ifndef EVENKEEL_AGGREGATOR_PLANNER_DRAIN_SETTINGS_H
 #define EVENKEEL_AGGREGATOR_PLANNER_DRAIN_SETTINGS_H
@@ -112,7 +112,7 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 	 "Repeatable: the least counts."}
 /* clang-format on */
 
-/* What the planner is told. */
+/* The settings of the planner. */
 struct drain_setup {
 	struct drain_config config; /* what it points to is owned here */
 	struct place_options places; /* of the core that it asks; now_ns is the caller's to set */

@@ -3,17 +3,14 @@
  *	view --> place_update --> slack_step --> place_update --> drain --> result
  *	                           state                          state
  *
- * The core is brought up to date twice: slack leaves its placeholders on it, and drains put them
- * there by themselves, as pods that move. The second costs what the placeholders do; where it is
- * ended there is no plan of drains. The same step makes the plan of the aggregator again and again,
- * and that of a snapshot once.
+ * The core is updated twice, since slack leaves its placeholders on it, and drains put them there as
+ * pods that move. If the second update is ended there is no plan of drains.
  *
- * A plan is read until the next one is there, and the core lies idle so long: both keep an outline
- * of the view. Measurements that everybody else has done with would be a second set of all there
- * are.
+ * A plan and the idle core keep an outline of the view only: a whole view would hold a second set of
+ * all measurements until the next plan.
  *
- * What is remembered is written out with every step, and compared as text: so whoever saves it
- * knows by a pointer whether there is anything to save.
+ * The memory of a step is written out and compared as text: an unchanged part keeps its body, so
+ * that the saver knows by a pointer whether there is anything to save.
  */
 #include "aggregator/planner/plan.h"
 
@@ -28,9 +25,7 @@
 /*
  * --- the slot
  *
- * One mutex, held for a pointer and a count, as that of views: a reader that was about to hold a
- * plan must not see it freed in between. What an old plan has is freed by whoever drops it last,
- * outside of the lock; that may be a thread of HTTP whose answer took long.
+ * One mutex, held for a pointer and a count. The last reader frees an old plan, without the lock.
  */
 
 struct plan_slot {
@@ -154,7 +149,7 @@ int plan_core_remember(struct plan_core *c, enum plan_part part, const char *tex
 	return 0;
 }
 
-/* Where its time is over there is no core, and the next step builds it. */
+/* False: out of time; there is no core, and the next step builds it. */
 static bool follow(struct plan_core *c, const struct plan_input *in)
 {
 	struct place_options o;
@@ -178,16 +173,13 @@ static bool follow(struct plan_core *c, const struct plan_input *in)
 	return c->place;
 }
 
-static bool same_text(const struct shared_body *a, const struct shared_body *b)
-{
-	return a && b && a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
-}
-
-/* What did not change is told by the same body as before. */
+/* An unchanged part keeps the body of the step before. */
 static void keep_memory(struct plan_core *c, struct plan_result *r)
 {
 	for (int p = 0; p < PLAN_PARTS; p++) {
-		if (same_text(c->memory[p], r->memory[p])) {
+		const struct shared_body *a = c->memory[p], *b = r->memory[p];
+
+		if (a && b && a->len == b->len && memcmp(a->data, b->data, a->len) == 0) {
 			shared_body_drop(r->memory[p]);
 			r->memory[p] = shared_body_hold(c->memory[p]);
 		} else if (r->memory[p]) {

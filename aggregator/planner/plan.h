@@ -16,7 +16,7 @@
 
 /* --- plans: immutable, counted, and changed by the exchange of a pointer */
 
-/* What is remembered from step to step, each by itself and as JSON. */
+/* The parts of the memory between steps, each as JSON. */
 enum plan_part { PLAN_SLACK, PLAN_DRAIN, PLAN_PARTS };
 
 /* "slack", "drain": in the database, and in the state of a Snapshot. */
@@ -34,19 +34,13 @@ struct plan_result {
 	struct place_cap cap; /* of drains' destinations */
 	bool use_shared; /* likewise place_use_is_shared() */
 	struct slack_options slack_options;
-	/*
-	 * its view is that of the whole plan, in outline; handles of pods are of a simulation that
-	 * goes on without it
-	 */
+	/* its view is an outline; handles of pods are of a simulation that goes on without it */
 	struct slack_result slack;
 	uint64_t slack_moves[SLACK_CAUSES]; /* of all steps so far */
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
 	struct drain_plan *drain;
 	void (*drain_free)(struct drain_plan *plan);
-	/*
-	 * What the next step starts from; held; NULL: nothing. Where it did not change it is the
-	 * body of the plan before.
-	 */
+	/* the memory for the next step; held; NULL: none; unchanged: the body of the plan before */
 	struct shared_body *memory[PLAN_PARTS];
 };
 
@@ -65,19 +59,19 @@ struct plan_result *plan_slot_take(struct plan_slot *s);
 
 /* --- the planner's core: a placement core that lives on, and the policies that remember */
 
-/* What a step is given beside its state. */
+/* The inputs of a step. */
 struct plan_input {
-	struct view *view; /* borrowed; nodes and pods must be known (place_pool_can_answer()) */
+	struct view *view; /* borrowed; nodes and pods must be known (place_cache_can_answer()) */
 	int64_t now_ns;
-	/* Whether it must come to an end now; NULL: never. Asked by whatever may take long. */
+	/* The step must end now; NULL: never. */
 	bool (*out_of_time)(void *ctx);
 	void *ctx;
 };
 
-/* What plans drains behind slack, in the same core. */
+/* The planner of drains after slack, in the same core. */
 struct plan_drain {
 	struct place_options places; /* of the core; now_ns does not matter */
-	void *state; /* of whoever fills this; the core calls nothing at once from two threads */
+	void *state; /* the caller's; the core calls from one thread at a time */
 	/*
 	 * The text is what a step put into memory[PLAN_DRAIN], perhaps in another process. 0, or
 	 * -EINVAL and the state is as it was.
@@ -99,35 +93,32 @@ struct plan_core;
 struct plan_core *plan_core_new(const struct slack_options *slack, const struct plan_drain *drain);
 void plan_core_free(struct plan_core *c); /* NULL is allowed */
 /*
- * Before the first step. -EINVAL: the reason says what is wrong with it, and the core begins
- * without it. A part that nobody plans is passed over.
+ * Before the first step. -EINVAL: the error says what is wrong, and the core begins without the
+ * text. A part without a planner is ignored.
  */
 int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
 		       struct error *error);
 /*
- * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR where reading the
- * cluster or slack ran out of time, and what is remembered is as it was.
+ * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR: reading the cluster or
+ * slack ran out of time, and the memory is unchanged.
  */
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
 		   struct error *error);
 
-/* --- drain_runner.c: the settings of drains, and what is remembered from step to step */
+/* --- drain_runner.c: the planner of drains */
 
 struct drain_counters;
 struct drain_log;
 struct drain_setup;
 /*
  * Fills *out; its state is the core's to free. setup is borrowed for that long. counters and
- * decisions (where what was decided goes) may be NULL. timed: a step simulates no longer than
- * rules.simulation_ns of this machine's time; else it comes to its end, and so the same input gives
- * the same plan.
+ * decisions may be NULL. timed: a step simulates at most rules.simulation_ns of wall time; else to
+ * its end, so that the same input gives the same plan.
  */
 void drain_runner_open(struct plan_drain *out, const struct drain_setup *setup, bool timed,
 		       struct drain_counters *counters, struct drain_log *decisions);
 
-/*
- * What was remembered at the moment of a snapshot, by part; NULL: nothing. Owned by whoever has it.
- */
+/* The memory at the moment of a snapshot, by part, owned; NULL: none. */
 struct plan_memory {
 	char *of[PLAN_PARTS];
 };

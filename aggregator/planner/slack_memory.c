@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading is strict, since these are bytes from outside: a file that somebody may have edited, a
- * snapshot out of a bug report. Counts are bounded before the step sees them, and sums of arrivals
- * so that none of a part of them can overflow. Either all of it is taken over, or nothing.
- *
- * So what is written is within those bounds, too, whatever pods ask for: a class or an arrival
- * beyond them is left out, and all else is kept.
+ * Reading is strict, since the bytes come from outside: an edited file, a snapshot of a bug report.
+ * Counts and sums of arrivals are bounded against overflow. All of it is taken over, or nothing.
+ * Writing leaves out classes and arrivals beyond those bounds.
  *
  * Whole numbers are within 2^53, which every reader of JSON has exactly; times are text, to the
  * nanosecond.
@@ -34,14 +31,6 @@ enum { COUNT_MAX = 1000000 };
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339_exact(unix_ns, text);
-	jsonw_key_string(w, key, text);
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -60,14 +49,14 @@ static void write_class(struct jsonw *w, const struct slack_record *of, size_t c
 	jsonw_key_string(w, "class", of->class);
 	jsonw_key_int(w, "wanted", of->count);
 	if (of->lower_since_ns) {
-		write_time(w, "lowerSince", of->lower_since_ns);
+		jsonw_key_time_exact(w, "lowerSince", of->lower_since_ns);
 		jsonw_key_int(w, "lowerTarget", of->lower_target);
 	}
 	if (has_shape(of)) {
 		jsonw_key_int(w, "cpuMillicores", of->shape.cpu_milli);
 		jsonw_key_int(w, "memoryBytes", of->shape.mem_bytes);
 		if (of->shape_since_ns)
-			write_time(w, "shapeSince", of->shape_since_ns);
+			jsonw_key_time_exact(w, "shapeSince", of->shape_since_ns);
 	}
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 1; i < count; i++) {
@@ -113,7 +102,7 @@ static void write_arrivals(struct jsonw *w, const struct slack_arrivals *a)
 	jsonw_key_int(w, "spanNanoseconds", a->span_ns);
 	jsonw_key_int(w, "keepNanoseconds", a->keep_ns);
 	jsonw_key_int(w, "firstSpan", a->first_span);
-	write_time(w, "seen", a->seen_ns > 0 ? a->seen_ns : 0);
+	jsonw_key_time_exact(w, "seen", a->seen_ns > 0 ? a->seen_ns : 0);
 	jsonw_key_array(w, "items");
 	for (size_t i = 0; i < a->count; i++) {
 		if (!is_within(&a->of[i], &sum))
@@ -153,9 +142,9 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* What is read, until all of it is known to be good. */
+/* The parts that were read, until all of them are valid. */
 struct memory {
-	struct error *reason;
+	struct error *error;
 	size_t count;
 	struct slack_record *records; /* owned; its strings are the tree's */
 	uint32_t placeholders;
@@ -171,7 +160,7 @@ __attribute__((format(printf, 2, 3))) static int fail(struct memory *m, const ch
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	error_set(m->reason, "%s", text);
+	error_set(m->error, "%s", text);
 	return -EINVAL;
 }
 
@@ -242,7 +231,7 @@ static int read_node(struct memory *m, const cJSON *item, const char *of, size_t
 	return 0;
 }
 
-/* What was saved by a version that kept none has none. */
+/* Older versions saved no shape. */
 static int read_shape(struct memory *m, const cJSON *item, const char *path, struct slack_record *r)
 {
 	if (!member(item, "cpuMillicores"))
@@ -370,9 +359,9 @@ static void take_over(struct slack_state *s, struct memory *m)
 	m->arrivals = (struct slack_arrivals){0};
 }
 
-int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct error *reason)
+int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct error *error)
 {
-	struct memory m = {.reason = reason};
+	struct memory m = {.error = error};
 	cJSON *tree = utf8_is_valid(text, len) ? cJSON_ParseWithLength(text, len) : NULL;
 	int rc;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slack remembers from step to step, as JSON: in the database of the state directory, and as
+ * The memory of slack between steps, as JSON: in the database of the state directory, and as
  * "slack" in the state of a Snapshot.
  */
 #ifndef EVENKEEL_AGGREGATOR_PLANNER_SLACK_MEMORY_H

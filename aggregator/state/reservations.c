@@ -638,6 +638,8 @@ struct reservations_copy *reservations_take(struct reservations *l, int64_t now_
 	struct garbage g = {0};
 	struct reservations_copy *copy;
 
+	if (!l)
+		return NULL;
 	lock_fresh(l, now_ns, &g);
 	if (!l->copy)
 		l->copy = copy_make(l);

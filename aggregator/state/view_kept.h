@@ -12,7 +12,7 @@
 #include "aggregator/state/view.h"
 
 enum view_kept_kind {
-	VIEW_KEPT_NAMES, /* warmer.h */
+	VIEW_KEPT_NAMES, /* prefetcher.h */
 	VIEW_KEPT_SCORES, /* score_rows.h */
 	VIEW_KEPT_PODS, /* quota/preempt.h */
 	VIEW_KEPT_KINDS

@@ -2,8 +2,8 @@
 /*
  * What it costs a kube-scheduler to ask about a pod: filter and prioritize of 5000 names, over HTTP
  * on one kept connection until the last byte is read, with 150,000 pods in the model. Alone; with
- * the hard limits on; and while other clients ask, each about pods of its own, so that the ledger
- * changes between any two answers.
+ * the hard limits on; and while other clients ask, each about pods of its own, so that reservations
+ * change between any two answers.
  */
 #include <arpa/inet.h>
 #include <math.h>

@@ -67,7 +67,7 @@ static struct store_event *next(void)
 
 	assert_non_null(e);
 	if (e->kind == STORE_NOT_OPENED || e->kind == STORE_FAILED)
-		assert_true(*e->reason.text);
+		assert_true(*e->error.text);
 	return e;
 }
 
@@ -109,7 +109,7 @@ static struct store_batch *make_batch(uint64_t generation, bool last)
 	b->decisions.count = 1;
 	b->decisions.of = mem_zalloc(1, sizeof(struct drain_row *));
 	b->decisions.of[0] =
-		drain_row_new(&(struct drain_row_facts){T0, "needed", "", node, "because"});
+		drain_row_new(&(struct drain_row){.time_ns = T0, "needed", "", node, "because"});
 	return b;
 }
 

@@ -40,7 +40,7 @@ static int take(void *ctx, const char *name, const void *state, size_t len, stru
 	return 0;
 }
 
-static void take_decision(void *ctx, uint64_t number, const struct drain_row_facts *row)
+static void take_decision(void *ctx, uint64_t number, const struct drain_row *row)
 {
 	struct taken *t = ctx;
 
@@ -76,7 +76,7 @@ static bool fill(struct database *d)
 
 	for (int i = 0; i < 2; i++)
 		decisions[i] = drain_row_new(
-			&(struct drain_row_facts){i + 1, "needed", "", "node", "because"});
+			&(struct drain_row){.time_ns = i + 1, "needed", "", "node", "because"});
 	for (int i = 0; i < 4 && !rc; i++) {
 		struct usage_row row = {.name = mem_printf("node-%d", i), .heard_ns = i + 1};
 

@@ -5,7 +5,7 @@
  */
 #include "tests/http_scene.h"
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "tests/cluster_fixture.h"
 #include "tests/process.h"
 
@@ -14,7 +14,7 @@ enum { FITS_MOST = 256 };
 /* Questions that wait for the placement cores, both of which somebody else has. */
 struct fits {
 	struct view *view;
-	struct place *cores[PLACE_POOL_MAX];
+	struct place *cores[PLACE_CACHE_MAX];
 	CURLM *multi;
 	int running;
 	size_t count;
@@ -28,10 +28,10 @@ static void begin_fits(struct scene *s, struct fits *f, size_t count)
 
 	*f = (struct fits){.view = cluster_fixture_new(), .multi = curl_multi_init()};
 	place_options_default(&o);
-	s->ctx.places = place_pool_new(&o);
+	s->ctx.places = place_cache_new(&o);
 	view_slot_publish(s->ctx.views, view_hold(f->view));
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++)
-		f->cores[i] = place_pool_take(s->ctx.places, f->view, VIEW_FIXTURE_NOW_NS);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++)
+		f->cores[i] = place_cache_take(s->ctx.places, f->view, VIEW_FIXTURE_NOW_NS);
 	for (f->count = 0; f->count < count; f->count++) {
 		CURL *curl = new_request(s, "/v1/fit", &f->answers[f->count]);
 
@@ -52,8 +52,8 @@ static void turn_fits(struct fits *f)
 
 static void give_cores(struct scene *s, struct fits *f)
 {
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++)
-		place_pool_give(s->ctx.places, f->cores[i]);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++)
+		place_cache_give(s->ctx.places, f->cores[i]);
 }
 
 /* How many were answered so; every one was. */
@@ -72,7 +72,7 @@ static size_t end_fits(struct scene *s, struct fits *f, long status)
 	}
 	curl_multi_cleanup(f->multi);
 	view_drop(f->view);
-	place_pool_free(s->ctx.places);
+	place_cache_free(s->ctx.places);
 	s->ctx.places = NULL;
 	return answered;
 }

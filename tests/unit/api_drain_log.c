@@ -104,7 +104,7 @@ static void restore(size_t count, uint64_t last)
 		char node[16];
 
 		snprintf(node, sizeof(node), "old%zu", i);
-		rows[i] = drain_row_new(&(struct drain_row_facts){0, "gone", "", node, ""});
+		rows[i] = drain_row_new(&(struct drain_row){.time_ns = 0, "gone", "", node, ""});
 	}
 	drain_log_restore(decisions, rows, count, last);
 	free(rows);

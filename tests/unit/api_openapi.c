@@ -153,7 +153,7 @@ static void check_parameters(const struct route *r, const cJSON *operation)
 			assert_true(cJSON_IsTrue(member(p, "required")));
 			in_path++;
 		} else {
-			assert_true(api_field_is_in(text(p, "name"), r->is->query));
+			assert_non_null(api_field_find(text(p, "name"), r->is->query));
 			in_query++;
 		}
 	}

@@ -6,10 +6,12 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "shared/mem.h"
 
+#include "aggregator/api/route.h"
 #include "tests/api_fixture.h"
 
 static struct api_fixture f;
@@ -155,13 +157,43 @@ static void test_kinds_of_work(void **state)
 				 cases[i].work);
 }
 
+/* Every parameter with a list of values refuses any other, in the same words, before its handler. */
+static void test_values_of_parameters(void **state)
+{
+	size_t count, checked = 0;
+	const struct route *routes = api_routes(&count);
+
+	(void)state;
+	for (size_t r = 0; r < count; r++) {
+		const struct api_field *q = routes[r].is->query;
+
+		for (; q && q->name && !routes[r].is->lenient; q++) {
+			char target[64], field[64];
+
+			if (!q->values)
+				continue;
+			snprintf(target, sizeof(target), "%s%s?%s=5ome", routes[r].path,
+				 routes[r].is->below ? "x" : "", q->name);
+			snprintf(field, sizeof(field), "\"field\":\"%s\"", q->name);
+			assert_int_equal(api_fixture_get(&f, target), 400);
+			assert_non_null(strstr(f.response.body.data, field));
+			assert_non_null(strstr(f.response.body.data,
+					       q->type == API_BOOLEAN
+						       ? "\\\"5ome\\\" is neither true nor false"
+						       : "\\\"5ome\\\"; there are "));
+			checked++;
+		}
+	}
+	assert_in_range(checked, 8, 30);
+}
+
 #define TEST(name) API_FIXTURE_TEST(name, &f)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_routes),	TEST(test_kinds_of_work), TEST(test_health_bodies),
-		TEST(test_error_shape), TEST(test_codes),
+		TEST(test_error_shape), TEST(test_codes),	  TEST(test_values_of_parameters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/score/plugin.h"
 #include "aggregator/policy/score/score_rows.h"
 #include "aggregator/state/join.h"

@@ -65,9 +65,11 @@ static void save(char letter, uint64_t first, uint64_t last, bool end, enum stor
 
 		snprintf(node, sizeof(node), "%c%d", letter, (int)n);
 		b->decisions.of[b->decisions.count++] =
-			drain_row_new(&(struct drain_row_facts){(int64_t)n * 1000, "needed",
-								n % 2 ? "NoPlaceToMovePods" : "",
-								node, "it's \"why\""});
+			drain_row_new(&(struct drain_row){.time_ns = (int64_t)n * 1000,
+							  "needed",
+							  n % 2 ? "NoPlaceToMovePods" : "",
+							  node,
+							  "it's \"why\""});
 	}
 	store_put(s.store, b);
 	e = store_take(s.store, STORE_FIXTURE_NS);

@@ -351,8 +351,11 @@ static int take_decision(struct database *d, sqlite3_stmt *row, struct error *re
 		return -EBADMSG;
 	}
 	d->config->take_decision(d->config->ctx, (uint64_t)number,
-				 &(struct drain_row_facts){sqlite3_column_int64(row, 1), text[0],
-							   text[1], text[2], text[3]});
+				 &(struct drain_row){.time_ns = sqlite3_column_int64(row, 1),
+						     text[0],
+						     text[1],
+						     text[2],
+						     text[3]});
 	return 0;
 }
 

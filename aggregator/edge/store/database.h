@@ -22,7 +22,7 @@ typedef int database_taker(void *ctx, const char *name, const void *state, size_
 			   struct error *error);
 
 /* A decision about drains; in the order of their numbers, at most DRAIN_LOG_MAX. */
-typedef void database_decision_taker(void *ctx, uint64_t number, const struct drain_row_facts *row);
+typedef void database_decision_taker(void *ctx, uint64_t number, const struct drain_row *row);
 
 struct database;
 

@@ -175,7 +175,7 @@ static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 }
 
 /* At most DRAIN_LOG_MAX, in order. */
-static void take_decision(void *ctx, uint64_t number, const struct drain_row_facts *row)
+static void take_decision(void *ctx, uint64_t number, const struct drain_row *row)
 {
 	struct store_event *e = ctx;
 

@@ -23,21 +23,13 @@ static const char *const kind_names[] = {
 
 /* --- writing */
 
-static void write_time(struct jsonw *w, const char *key, int64_t ns)
-{
-	char text[TIMEFMT_LEN];
-
-	timefmt_rfc3339_exact(ns, text);
-	jsonw_key_string(w, key, text);
-}
-
 static void write_timers(struct jsonw *w, const struct drain_timers *t)
 {
 	jsonw_key_array(w, "timers");
 	for (size_t i = 0; i < t->count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", t->of[i].node);
-		write_time(w, "since", t->of[i].since_ns);
+		jsonw_key_time_exact(w, "since", t->of[i].since_ns);
 		jsonw_key_string(w, "kind", kind_names[t->of[i].kind]);
 		jsonw_object_close(w);
 	}
@@ -54,9 +46,8 @@ static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", u->of[i].node);
 		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].reason));
-		if (u->of[i].why)
-			jsonw_key_string(w, "why", u->of[i].why);
-		write_time(w, "until", u->of[i].until_ns);
+		jsonw_key_text(w, "why", u->of[i].why);
+		jsonw_key_time_exact(w, "until", u->of[i].until_ns);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -67,7 +58,7 @@ static void write_evictions(struct jsonw *w, const struct drain_state *s)
 	jsonw_key_array(w, "evictions");
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		jsonw_object_open(w);
-		write_time(w, "time", s->evictions[i].when_ns);
+		jsonw_key_time_exact(w, "time", s->evictions[i].when_ns);
 		if (s->evictions[i].leaving)
 			jsonw_key_bool(w, "leaving", true);
 		jsonw_key(w, "pod");
@@ -136,7 +127,7 @@ static void write_history(struct jsonw *w, const struct drain_state *s)
 		const struct drain_record *r = &s->history[i];
 
 		jsonw_object_open(w);
-		write_time(w, "time", r->time_ns);
+		jsonw_key_time_exact(w, "time", r->time_ns);
 		jsonw_key_string(w, "event", drain_event_name(r->event));
 		jsonw_key_string(w, "node", r->node);
 		if (r->reason != DRAIN_NONE)
@@ -155,14 +146,13 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "DrainState");
-	write_time(&w, "time", now_ns);
+	jsonw_key_time_exact(&w, "time", now_ns);
 	write_timers(&w, &s->timers);
 	write_failures(&w, &s->failed);
 	write_evictions(&w, s);
 	write_hints(&w, s->hints);
 	write_told(&w, s->told);
-	if (s->wave)
-		jsonw_key_string(&w, "wave", s->wave);
+	jsonw_key_text(&w, "wave", s->wave);
 	write_history(&w, s);
 	jsonw_object_close(&w);
 }

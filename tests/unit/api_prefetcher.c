@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views are warmed as they are published, while somebody asks, and only then. */
+/* New views are prefetched while schedulers ask for scores, and only then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/api/warmer.h"
+#include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/score/score_rows.h"
 #include "shared/clock.h"
 #include "tests/process.h"
@@ -18,7 +18,7 @@
 enum { PATIENCE_S = 60 };
 
 static struct view_slot *views;
-static struct warmer *warmer;
+static struct prefetcher *prefetcher;
 
 static int setup(void **state)
 {
@@ -26,15 +26,15 @@ static int setup(void **state)
 
 	(void)state;
 	views = view_slot_new();
-	warmer = warmer_new(views);
-	return warmer_start(warmer, &error);
+	prefetcher = prefetcher_new(views);
+	return prefetcher_start(prefetcher, &error);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	warmer_stop(warmer);
-	warmer_free(warmer);
+	prefetcher_stop(prefetcher);
+	prefetcher_free(prefetcher);
 	view_slot_free(views);
 	return 0;
 }
@@ -51,7 +51,7 @@ static bool is_kept(struct view *v, enum view_kept_kind kind)
 	return view_keep(v, kind, make_nothing);
 }
 
-static bool is_warm(void *view)
+static bool is_prefetched(void *view)
 {
 	return is_kept(view, VIEW_KEPT_SCORES) && is_kept(view, VIEW_KEPT_NAMES);
 }
@@ -60,18 +60,18 @@ static bool is_warm(void *view)
 static struct view *publish(int64_t now_ns)
 {
 	view_slot_publish(views, view_fixture_new());
-	warmer_published(warmer, now_ns);
+	prefetcher_published(prefetcher, now_ns);
 	return view_slot_take(views);
 }
 
-static void views_are_warm_while_somebody_asks(void **state)
+static void views_are_prefetched_while_nodes_are_scored(void **state)
 {
 	(void)state;
-	warmer_asked(warmer, NOW);
+	prefetcher_asked(prefetcher, NOW);
 	for (int second = 0; second <= 60; second += 20) {
 		struct view *v = publish(NOW + second * NS_PER_SEC);
 
-		assert_true(await(is_warm, v, PATIENCE_S));
+		assert_true(await(is_prefetched, v, PATIENCE_S));
 		view_drop(v);
 	}
 }
@@ -83,9 +83,9 @@ static void nobody_asks_and_nothing_is_made(void **state)
 
 	(void)state;
 	never = publish(NOW);
-	warmer_asked(warmer, NOW);
+	prefetcher_asked(prefetcher, NOW);
 	late = publish(NOW + 60 * NS_PER_SEC + 1);
-	warmer_stop(warmer);
+	prefetcher_stop(prefetcher);
 	assert_false(is_kept(never, VIEW_KEPT_SCORES));
 	assert_false(is_kept(late, VIEW_KEPT_SCORES));
 	stopped = publish(NOW);
@@ -98,16 +98,16 @@ static void nobody_asks_and_nothing_is_made(void **state)
 static void nothing_is_done_without_one(void **state)
 {
 	(void)state;
-	warmer_asked(NULL, NOW);
-	warmer_published(NULL, NOW);
-	warmer_stop(NULL);
-	warmer_free(NULL);
+	prefetcher_asked(NULL, NOW);
+	prefetcher_published(NULL, NOW);
+	prefetcher_stop(NULL);
+	prefetcher_free(NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(views_are_warm_while_somebody_asks, setup,
+		cmocka_unit_test_setup_teardown(views_are_prefetched_while_nodes_are_scored, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(nobody_asks_and_nothing_is_made, setup, teardown),
 		cmocka_unit_test(nothing_is_done_without_one),

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "shared/clock.h"
 #include "tests/place_fixture.h"
 #include "tests/view_fixture.h"
@@ -16,7 +16,7 @@
 #define NOW VIEW_FIXTURE_NOW_NS
 
 static struct place_fixture f;
-static struct place_pool *pool;
+static struct place_cache *cache;
 static atomic_int built, freed; /* cores */
 
 /* The linker makes these names. NOLINTBEGIN(bugprone-reserved-identifier) */
@@ -47,7 +47,7 @@ static int setup(void **state)
 	place_fixture_node(&f, "a", "", "");
 	place_fixture_pod(&f, "web", "a", "", "");
 	place_options_default(&o);
-	pool = place_pool_new(&o);
+	cache = place_cache_new(&o);
 	built = freed = 0;
 	return 0;
 }
@@ -55,7 +55,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	place_pool_free(pool);
+	place_cache_free(cache);
 	place_fixture_fini(&f);
 	return 0;
 }
@@ -63,7 +63,7 @@ static int teardown(void **state)
 static struct place *take(int64_t now_ns)
 {
 	struct view *v = place_fixture_view(&f, NULL, 0);
-	struct place *p = place_pool_take(pool, v, now_ns);
+	struct place *p = place_cache_take(cache, v, now_ns);
 
 	view_drop(v);
 	return p;
@@ -72,8 +72,8 @@ static struct place *take(int64_t now_ns)
 static void what_was_given_back_is_taken_again(void **state)
 {
 	(void)state;
-	place_pool_give(pool, take(NOW));
-	place_pool_give(pool, take(NOW + NS_PER_SEC));
+	place_cache_give(cache, take(NOW));
+	place_cache_give(cache, take(NOW + NS_PER_SEC));
 	assert_int_equal(built, 1);
 }
 
@@ -85,12 +85,12 @@ static void two_at_once_are_two(void **state)
 	one = take(NOW);
 	two = take(NOW + 1);
 	assert_ptr_not_equal(one, two);
-	place_pool_give(pool, one);
-	place_pool_give(pool, two);
+	place_cache_give(cache, one);
+	place_cache_give(cache, two);
 	/* The one that was taken last has the least to catch up with. */
 	again = take(NOW + 2);
 	assert_ptr_equal(again, two);
-	place_pool_give(pool, again);
+	place_cache_give(cache, again);
 }
 
 static void what_was_changed_is_undone_for_the_next(void **state)
@@ -103,11 +103,11 @@ static void what_was_changed_is_undone_for_the_next(void **state)
 	place_take(p, place_find_pod(p, "default", "web"));
 	place_remove_node(p, 0);
 	place_commit(p, 0);
-	place_pool_give(pool, p);
+	place_cache_give(cache, p);
 	p = take(NOW);
 	assert_int_equal(place_where(p, place_find_pod(p, "default", "web")), 0);
 	assert_int_not_equal(place_check(p, place_find_pod(p, "default", "web"), 0), PLACE_GONE);
-	place_pool_give(pool, p);
+	place_cache_give(cache, p);
 }
 
 static void a_core_follows_newer_views_and_older_ones(void **state)
@@ -116,17 +116,17 @@ static void a_core_follows_newer_views_and_older_ones(void **state)
 	struct place *p;
 
 	(void)state;
-	place_pool_give(pool, place_pool_take(pool, old, NOW));
+	place_cache_give(cache, place_cache_take(cache, old, NOW));
 	place_fixture_pod(&f, "late", "a", "", "");
 	place_fixture_node(&f, "b", "", "");
 	p = take(NOW);
 	assert_int_equal(place_node_count(p), 2);
 	assert_int_not_equal(place_find_pod(p, "default", "late"), PLACE_NONE);
-	place_pool_give(pool, p);
-	p = place_pool_take(pool, old, NOW);
+	place_cache_give(cache, p);
+	p = place_cache_take(cache, old, NOW);
 	assert_int_equal(place_node_count(p), 1);
 	assert_int_equal(place_find_pod(p, "default", "late"), PLACE_NONE);
-	place_pool_give(pool, p);
+	place_cache_give(cache, p);
 	view_drop(old);
 }
 
@@ -135,32 +135,32 @@ static void idle_cores_are_let_go(void **state)
 	struct place *p, *kept;
 
 	(void)state;
-	place_pool_give(pool, take(NOW));
-	place_pool_tidy(pool, NOW + 600 * NS_PER_SEC);
+	place_cache_give(cache, take(NOW));
+	place_cache_tidy(cache, NOW + 600 * NS_PER_SEC);
 	p = take(NOW + 600 * NS_PER_SEC);
 	assert_int_equal(built, 1);
 	/* One that is taken stays, however long that is. */
 	kept = take(NOW + 600 * NS_PER_SEC);
-	place_pool_give(pool, p);
-	place_pool_tidy(pool, NOW + 1201 * NS_PER_SEC);
+	place_cache_give(cache, p);
+	place_cache_tidy(cache, NOW + 1201 * NS_PER_SEC);
 	assert_int_equal(built, 2);
 	assert_int_equal(freed, 1);
 	place_check(kept, place_find_pod(kept, "default", "web"), 0);
-	place_pool_give(pool, kept);
-	place_pool_give(pool, take(NOW + 5000 * NS_PER_SEC));
+	place_cache_give(cache, kept);
+	place_cache_give(cache, take(NOW + 5000 * NS_PER_SEC));
 	assert_int_equal(built, 3);
 	assert_int_equal(freed, 2);
-	place_pool_tidy(NULL, NOW);
+	place_cache_tidy(NULL, NOW);
 }
 
 static void without_a_pool_everybody_builds(void **state)
 {
 	struct view *v = place_fixture_view(&f, NULL, 0);
-	struct place *p = place_pool_take(NULL, v, NOW);
+	struct place *p = place_cache_take(NULL, v, NOW);
 
 	(void)state;
 	assert_int_equal(place_node_count(p), 1);
-	place_pool_give(NULL, p);
+	place_cache_give(NULL, p);
 	view_drop(v);
 }
 
@@ -175,7 +175,7 @@ static void *hammer(void *arg)
 
 	for (size_t i = 0; i < ROUNDS; i++) {
 		struct view *v = views[(i + at) % 2];
-		struct place *p = place_pool_take(pool, v, NOW);
+		struct place *p = place_cache_take(cache, v, NOW);
 		int now = atomic_fetch_add(&busy, 1) + 1, seen = atomic_load(&most);
 
 		while (now > seen && !atomic_compare_exchange_weak(&most, &seen, now))
@@ -187,7 +187,7 @@ static void *hammer(void *arg)
 		if (place_where(p, place_find_pod(p, "default", "web")) != PLACE_NONE)
 			atomic_fetch_add(&wrong, 1);
 		atomic_fetch_sub(&busy, 1);
-		place_pool_give(pool, p);
+		place_cache_give(cache, p);
 	}
 	return NULL;
 }
@@ -208,7 +208,7 @@ static void threads_never_share_a_core(void **state)
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(atomic_load(&wrong), 0);
-	assert_in_range(atomic_load(&most), 1, PLACE_POOL_MAX);
+	assert_in_range(atomic_load(&most), 1, PLACE_CACHE_MAX);
 	view_drop(views[0]);
 	view_drop(views[1]);
 }

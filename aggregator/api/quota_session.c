@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger is taken before the view (ledger.h), so that a pod that is bound meanwhile is not
- * missing in both. Nominated pods are those that wait for their victims to be gone: they have no
- * node, and what they ask for is spoken for. One with a reservation is in the book already.
+ * The reservations are copied before the view is taken (reservations.h), so that a pod bound in
+ * between is in one of the two. A nominated pod waits for its victims to go: it has no node, and its
+ * requests count. A nominated pod with a reservation is in the book already.
  */
-#include "aggregator/api/quota_scene.h"
+#include "aggregator/api/quota_session.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
 /*
- * --- shared books
+ * --- the cache of books
  *
- * A few slots under one lock, which is held for choosing a slot only. The book that was taken last
- * is taken first, as it has the least to catch up with. A book that finds no slot when it is given
- * back is freed.
+ * A few entries under one lock, which is held for choosing an entry only. The book that was used
+ * last is taken first, as it needs the smallest update. A book without a free entry is freed when it
+ * is given back.
  */
 
 #define IDLE_NS (10 * NS_PER_SEC)
 
-struct slot {
+struct cached {
 	struct quota_book *book; /* owned; NULL: none, or it is taken */
-	int64_t given_ns; /* when whoever had it last took it */
+	int64_t given_ns; /* when its last user took it */
 };
 
 struct quota_book_cache {
 	const struct quota_options *options; /* fixed after start; borrowed */
 	pthread_mutex_t lock;
 	/* under lock */
-	struct slot slots[QUOTA_BOOK_CACHE_MAX];
+	struct cached entries[QUOTA_BOOK_CACHE_MAX];
 	int64_t newest_ns; /* when one was taken last */
 };
 
@@ -52,20 +52,20 @@ void quota_book_cache_free(struct quota_book_cache *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		quota_book_free(s->slots[i].book);
+		quota_book_free(s->entries[i].book);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
 static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns)
 {
-	struct slot *best = NULL;
+	struct cached *best = NULL;
 	struct quota_book *b = NULL;
 
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		if (s->slots[i].book && (!best || s->slots[i].given_ns > best->given_ns))
-			best = &s->slots[i];
+		if (s->entries[i].book && (!best || s->entries[i].given_ns > best->given_ns))
+			best = &s->entries[i];
 	if (best) {
 		b = best->book;
 		best->book = NULL;
@@ -75,22 +75,17 @@ static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns
 	return b;
 }
 
-/* Of the options only the variant is ever another than the cache's. */
-static bool is_for(const struct quota_book_cache *s, const struct quota_options *o)
-{
-	return s && o->variant == s->options->variant;
-}
-
 /*
- * A book that is as quota_book_new() makes it, and the caller's alone until give_book(). Never
- * waits: where all are taken, or other options are asked for, or there is no cache (NULL), one is
- * made. The copy may be NULL.
+ * A book as of quota_book_new(), the caller's alone until give_book(). Never waits: if all are
+ * taken, the variant is not that of the cache, or the cache is NULL, a book is made. The copy may be
+ * NULL.
  */
 static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 				    struct reservations_copy *reservations,
 				    const struct quota_options *o, int64_t now_ns)
 {
-	struct quota_book *b = is_for(s, o) ? take_newest(s, now_ns) : NULL;
+	bool fits = s && o->variant == s->options->variant;
+	struct quota_book *b = fits ? take_newest(s, now_ns) : NULL;
 
 	if (b && quota_book_update(b, v, reservations))
 		return b;
@@ -98,15 +93,15 @@ static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 	return quota_book_new(v, reservations, o);
 }
 
-/* As it was taken: what was added to it is subtracted again. */
+/* The book is as it was taken: the caller subtracted what it added. */
 static void give_book(struct quota_book_cache *s, struct quota_book *b)
 {
 	if (s && b && quota_book_variant(b) == s->options->variant) {
 		pthread_mutex_lock(&s->lock);
 		for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX && b; i++) {
-			if (s->slots[i].book)
+			if (s->entries[i].book)
 				continue;
-			s->slots[i] = (struct slot){b, s->newest_ns};
+			s->entries[i] = (struct cached){b, s->newest_ns};
 			b = NULL;
 		}
 		pthread_mutex_unlock(&s->lock);
@@ -122,10 +117,10 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 		return;
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++) {
-		if (now_ns - s->slots[i].given_ns <= IDLE_NS)
+		if (now_ns - s->entries[i].given_ns <= IDLE_NS)
 			continue;
-		idle[i] = s->slots[i].book;
-		s->slots[i].book = NULL;
+		idle[i] = s->entries[i].book;
+		s->entries[i].book = NULL;
 	}
 	pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
@@ -140,7 +135,7 @@ static bool is_same(const char *uid, const struct kube_pod *pod)
 }
 
 /* The reservation that the book counts for the pod, or NULL. */
-static const struct reservation *find_reserved(const struct quota_scene *s,
+static const struct reservation *find_reserved(const struct quota_session *s,
 					       const struct kube_pod *pod)
 {
 	if (!s->reservations)
@@ -152,7 +147,7 @@ static const struct reservation *find_reserved(const struct quota_scene *s,
 
 /* --- nominated pods */
 
-static void find_nominated(struct quota_scene *s)
+static void find_nominated(struct quota_session *s)
 {
 	const struct object_table *pending;
 	size_t room = 0;
@@ -179,23 +174,9 @@ static void find_nominated(struct quota_scene *s)
 	}
 }
 
-/* --- the scene */
+/* --- the session */
 
-static bool read_variant(const char *name, enum quota_variant *out, struct api_response *rs)
-{
-	static const enum quota_variant variants[] = {QUOTA_CORRECTED, QUOTA_UPSTREAM};
-
-	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
-		if (strcmp(quota_variant_name(variants[i]), name) == 0) {
-			*out = variants[i];
-			return true;
-		}
-	api_fail(rs, FAIL_BAD_REQUEST, "variant",
-		 "there is no variant \"%.64s\"; there are corrected, upstream", name);
-	return false;
-}
-
-static void fill(struct quota_scene *s, struct reservations_copy *reservations, struct view *v)
+static void fill(struct quota_session *s, struct reservations_copy *reservations, struct view *v)
 {
 	s->reservations = reservations;
 	s->view = v;
@@ -203,81 +184,72 @@ static void fill(struct quota_scene *s, struct reservations_copy *reservations, 
 	find_nominated(s);
 }
 
-static void set_options(struct quota_scene *s, const struct api_context *ctx)
+static void set_options(struct quota_session *s, const struct api_context *ctx)
 {
-	*s = (struct quota_scene){.cache = ctx->books, .now_ns = ctx->now_ns()};
+	*s = (struct quota_session){.cache = ctx->books, .now_ns = ctx->now_ns()};
 	if (ctx->quota)
 		s->options = *ctx->quota;
 	else
 		quota_options_default(&s->options);
 }
 
-void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
-		    struct reservations_copy *reservations, struct view *v)
+void quota_session_of(struct quota_session *s, const struct api_context *ctx,
+		      struct reservations_copy *reservations, struct view *v)
 {
 	set_options(s, ctx);
 	fill(s, reservations, view_hold(v));
 }
 
-bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, const char *variant,
-		      struct api_response *rs)
+bool quota_session_open(struct quota_session *s, const struct api_context *ctx, const char *variant,
+			struct api_response *rs)
 {
 	struct reservations_copy *reservations;
 
 	set_options(s, ctx);
-	if (variant && !read_variant(variant, &s->options.variant, rs))
-		return false;
-	reservations =
-		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
-	s->owns_ledger = true;
+	if (variant && *variant)
+		s->options.variant =
+			strcmp(variant, "upstream") == 0 ? QUOTA_UPSTREAM : QUOTA_CORRECTED;
+	reservations = reservations_take(ctx->reservations, ctx->now_ns());
+	s->owns_reservations = true;
 	fill(s, reservations, view_slot_take(ctx->views));
 	if (s->view->cluster || !rs)
 		return true;
-	quota_scene_close(s);
+	quota_session_close(s);
 	return api_fail(
 		rs, FAIL_NO_DATA, NULL,
 		"nothing is known of quotas: there is no Kubernetes API and no snapshot to ask");
 }
 
-/*
- * The classes of priorities are those of the view that is answered from, or of one a moment older.
- */
-static bool read_body(struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const struct api_field *members,
-		      struct api_response *rs)
+bool quota_session_read(struct quota_session *s, struct pod_body *body,
+			const struct api_context *ctx, const struct api_request *rq,
+			const struct api_field *members, struct api_response *rs)
 {
+	/* Priority classes may be those of a view a moment older than the one of the answer. */
 	struct view *v = view_slot_take(ctx->views);
 	bool ok = pod_body_read(rq, members, v->cluster, body, rs);
-
-	view_drop(v);
-	return ok;
-}
-
-bool quota_scene_read(struct quota_scene *s, struct pod_body *body, const struct api_context *ctx,
-		      const struct api_request *rq, const struct api_field *members,
-		      struct api_response *rs)
-{
 	const char *variant;
 
-	if (!read_body(body, ctx, rq, members, rs))
+	view_drop(v);
+	if (!ok)
 		return false;
-	if (pod_body_string(body, "variant", &variant, rs) && quota_scene_open(s, ctx, variant, rs))
+	if (pod_body_string(body, "variant", &variant, rs) &&
+	    quota_session_open(s, ctx, variant, rs))
 		return true;
 	pod_body_fini(body);
 	return false;
 }
 
-void quota_scene_close(struct quota_scene *s)
+void quota_session_close(struct quota_session *s)
 {
 	give_book(s->cache, s->book);
 	view_drop(s->view);
-	if (s->owns_ledger)
+	if (s->owns_reservations)
 		reservations_copy_drop(s->reservations);
 	free(s->nominated);
-	*s = (struct quota_scene){0};
+	*s = (struct quota_session){0};
 }
 
-void quota_scene_gap(const struct quota_scene *s, struct error *error)
+void quota_session_gap(const struct quota_session *s, struct error *error)
 {
 	const struct model_source *source;
 
@@ -289,27 +261,26 @@ void quota_scene_gap(const struct quota_scene *s, struct error *error)
 			  source->message);
 }
 
-void quota_scene_write_head(const struct quota_scene *s, struct jsonw *w, const char *key)
+void quota_session_write_head(const struct quota_session *s, struct jsonw *w, const char *key)
 {
 	struct error gap;
 
 	jsonw_key_string(w, "variant", quota_variant_name(s->options.variant));
-	quota_scene_gap(s, &gap);
-	if (gap.text[0])
-		jsonw_key_string(w, key, gap.text);
+	quota_session_gap(s, &gap);
+	jsonw_key_text(w, key, gap.text);
 }
 
-bool quota_scene_knows_pods(const struct quota_scene *s, struct api_response *rs)
+bool quota_session_knows_pods(const struct quota_session *s, struct api_response *rs)
 {
 	struct error error;
 
-	if (place_pool_can_answer(s->view, &error))
+	if (place_cache_can_answer(s->view, &error))
 		return true;
 	return api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 }
 
-const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
-					      const struct kube_pod *pod)
+const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
+						const struct kube_pod *pod)
 {
 	for (size_t i = 0; i < s->view->node_count; i++) {
 		const struct view_pod *found =
@@ -322,8 +293,8 @@ const struct kube_pod *quota_scene_find_bound(const struct quota_scene *s,
 	return NULL;
 }
 
-struct quota_ask quota_scene_ask(const struct quota_scene *s, const struct kube_pod *pod,
-				 const struct kube_pod *bound)
+struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
+				   const struct kube_pod *bound)
 {
 	const struct reservation *reserved = find_reserved(s, pod);
 	const struct resources *counted = reserved ? &reserved->requests : NULL;
@@ -370,10 +341,10 @@ static void read_log(struct quota_search *q)
 }
 
 void quota_search_open(struct quota_search *q, const struct api_context *ctx,
-		       struct place_pool *pool, const struct quota_scene *s,
+		       struct place_cache *cache, const struct quota_session *s,
 		       const struct kube_pod *pod, bool never)
 {
-	*q = (struct quota_search){.ctx = ctx, .pool = pool};
+	*q = (struct quota_search){.ctx = ctx, .cache = cache};
 	if (ctx->preempt)
 		q->options = *ctx->preempt;
 	else
@@ -382,11 +353,11 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 	q->options.critical_priority = s->options.critical_priority;
 	q->ask = (struct preempt_ask){.pod = pod,
 				      .never = never,
-				      .reserved = quota_scene_ask(s, pod, NULL).reserved,
+				      .reserved = quota_session_ask(s, pod, NULL).reserved,
 				      .reservations = s->reservations,
 				      .now_ns = ctx->now_ns()};
 	read_log(q);
-	q->place = place_pool_take(pool, s->view, q->ask.now_ns);
+	q->place = place_cache_take(cache, s->view, q->ask.now_ns);
 	q->unseen =
 		reserved_pods_put(q->place, s->view, s->reservations, pod->object.uid, &q->mark);
 	q->index = preempt_of(s->view);
@@ -395,7 +366,7 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 void quota_search_close(struct quota_search *q)
 {
 	place_revert(q->place, q->mark);
-	place_pool_give(q->pool, q->place);
+	place_cache_give(q->cache, q->place);
 	free(q->past);
 	free(q->told);
 	free((void *)q->in_flight);

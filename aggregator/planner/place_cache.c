@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few slots under one lock. The lock is held for choosing a slot only: a core is built, brought
- * up to date and asked by the one who took it. The core that was taken last is taken first, so that
- * it has the least to catch up with, and the second is only built when two ask at once. Whoever
- * comes third waits; answers take milliseconds.
+ * A few entries under one lock, which is held for choosing an entry only: the caller builds, updates
+ * and uses its core without the lock. The core that was used last is taken first, as it needs the
+ * smallest update; the second is built when two callers work at once. A third caller waits for
+ * milliseconds.
  *
- * Nothing can fail. At shutdown nobody asks any more, and place_pool_free() finds all cores given
- * back.
+ * Nothing can fail. At shutdown place_cache_free() finds all cores given back.
  */
-#include "aggregator/planner/place_pool.h"
+#include "aggregator/planner/place_cache.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -24,50 +23,50 @@
 
 #define IDLE_NS (600 * NS_PER_SEC)
 
-struct slot {
+struct cached {
 	struct place *place; /* owned; NULL: none, or it is being built */
 	bool taken;
 	int64_t taken_ns; /* when it was taken last */
 };
 
-struct place_pool {
+struct place_cache {
 	struct place_options options; /* fixed after start */
 	pthread_mutex_t lock;
 	pthread_cond_t given;
 	/* under lock */
-	struct slot slots[PLACE_POOL_MAX];
+	struct cached entries[PLACE_CACHE_MAX];
 };
 
-struct place_pool *place_pool_new(const struct place_options *o)
+struct place_cache *place_cache_new(const struct place_options *o)
 {
-	struct place_pool *pool = mem_zalloc(1, sizeof(*pool));
+	struct place_cache *cache = mem_zalloc(1, sizeof(*cache));
 
-	pool->options = *o;
-	pthread_mutex_init(&pool->lock, NULL);
-	pthread_cond_init(&pool->given, NULL);
-	return pool;
+	cache->options = *o;
+	pthread_mutex_init(&cache->lock, NULL);
+	pthread_cond_init(&cache->given, NULL);
+	return cache;
 }
 
-void place_pool_free(struct place_pool *pool)
+void place_cache_free(struct place_cache *cache)
 {
-	if (!pool)
+	if (!cache)
 		return;
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++) {
-		assert(!pool->slots[i].taken);
-		place_free(pool->slots[i].place);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
+		assert(!cache->entries[i].taken);
+		place_free(cache->entries[i].place);
 	}
-	pthread_cond_destroy(&pool->given);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
+	pthread_cond_destroy(&cache->given);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
 }
 
-/* Under lock. The one that was taken last, of those that are free; NULL: none is. */
-static struct slot *find_free(struct place_pool *pool)
+/* Under lock. The free entry that was taken last, or NULL. */
+static struct cached *find_free(struct place_cache *cache)
 {
-	struct slot *best = NULL;
+	struct cached *best = NULL;
 
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++) {
-		struct slot *s = &pool->slots[i];
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
+		struct cached *s = &cache->entries[i];
 
 		if (!s->taken && (!best || (s->place && !best->place) ||
 				  (s->place && s->taken_ns > best->taken_ns)))
@@ -84,78 +83,73 @@ static struct place *build(const struct place_options *options, struct view *v, 
 	return place_new(v, &o);
 }
 
-static struct place *build_default(struct view *v, int64_t now_ns)
+struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns)
 {
-	struct place_options o;
-
-	place_options_default(&o);
-	return build(&o, v, now_ns);
-}
-
-struct place *place_pool_take(struct place_pool *pool, struct view *v, int64_t now_ns)
-{
+	struct place_options usual;
 	struct place *p;
-	struct slot *s;
+	struct cached *s;
 
-	if (!pool)
-		return build_default(v, now_ns);
-	place_pool_tidy(pool, now_ns);
-	pthread_mutex_lock(&pool->lock);
-	for (s = find_free(pool); !s; s = find_free(pool))
-		pthread_cond_wait(&pool->given, &pool->lock);
+	if (!cache) {
+		place_options_default(&usual);
+		return build(&usual, v, now_ns);
+	}
+	place_cache_tidy(cache, now_ns);
+	pthread_mutex_lock(&cache->lock);
+	for (s = find_free(cache); !s; s = find_free(cache))
+		pthread_cond_wait(&cache->given, &cache->lock);
 	s->taken = true;
 	s->taken_ns = now_ns;
 	p = s->place;
-	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&cache->lock);
 	if (p) {
 		place_update(p, v, now_ns);
 		return p;
 	}
-	p = build(&pool->options, v, now_ns);
-	pthread_mutex_lock(&pool->lock);
+	p = build(&cache->options, v, now_ns);
+	pthread_mutex_lock(&cache->lock);
 	s->place = p;
-	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&cache->lock);
 	return p;
 }
 
-void place_pool_give(struct place_pool *pool, struct place *p)
+void place_cache_give(struct place_cache *cache, struct place *p)
 {
 	size_t i = 0;
 
-	if (!pool) {
+	if (!cache) {
 		place_free(p);
 		return;
 	}
-	pthread_mutex_lock(&pool->lock);
-	while (i < PLACE_POOL_MAX && !(pool->slots[i].taken && pool->slots[i].place == p))
+	pthread_mutex_lock(&cache->lock);
+	while (i < PLACE_CACHE_MAX && !(cache->entries[i].taken && cache->entries[i].place == p))
 		i++;
-	assert(i < PLACE_POOL_MAX);
-	pool->slots[i].taken = false;
-	pthread_cond_signal(&pool->given);
-	pthread_mutex_unlock(&pool->lock);
+	assert(i < PLACE_CACHE_MAX);
+	cache->entries[i].taken = false;
+	pthread_cond_signal(&cache->given);
+	pthread_mutex_unlock(&cache->lock);
 }
 
-void place_pool_tidy(struct place_pool *pool, int64_t now_ns)
+void place_cache_tidy(struct place_cache *cache, int64_t now_ns)
 {
-	struct place *idle[PLACE_POOL_MAX] = {NULL};
+	struct place *idle[PLACE_CACHE_MAX] = {NULL};
 
-	if (!pool)
+	if (!cache)
 		return;
-	pthread_mutex_lock(&pool->lock);
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++) {
-		struct slot *s = &pool->slots[i];
+	pthread_mutex_lock(&cache->lock);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
+		struct cached *s = &cache->entries[i];
 
 		if (s->taken || now_ns - s->taken_ns <= IDLE_NS)
 			continue;
 		idle[i] = s->place;
 		s->place = NULL;
 	}
-	pthread_mutex_unlock(&pool->lock);
-	for (size_t i = 0; i < PLACE_POOL_MAX; i++)
+	pthread_mutex_unlock(&cache->lock);
+	for (size_t i = 0; i < PLACE_CACHE_MAX; i++)
 		place_free(idle[i]);
 }
 
-bool place_pool_can_answer(const struct view *v, struct error *error)
+bool place_cache_can_answer(const struct view *v, struct error *error)
 {
 	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
 
@@ -180,8 +174,8 @@ bool place_pool_can_answer(const struct view *v, struct error *error)
 /* --- reserved pods */
 
 /*
- * The view knows most of them, as pending; others came after it. Of those the ledger has sums and a
- * name, from which a record is made by the one way there is to make one: of an object's JSON.
+ * The view has most reserved pods, as pending ones; others came after it. A record of such a pod is
+ * made from the sums and the name of its reservation, by way of an object's JSON.
  */
 
 static void add_amounts(cJSON *requests, const struct resources *r)
@@ -200,7 +194,7 @@ static void add_amounts(cJSON *requests, const struct resources *r)
 	}
 }
 
-/* NULL: what was reserved is nothing that a pod could ask for. */
+/* NULL: no pod can request these amounts. */
 static struct kube_pod *make_record(const struct reservation *e)
 {
 	cJSON *pod = cJSON_CreateObject(), *metadata, *spec, *container;
