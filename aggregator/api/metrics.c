@@ -102,7 +102,7 @@ void metrics_write_node_sample(struct buf *out, const char *name, const char *no
 	metrics_write_value(out, value);
 }
 
-static void add_node_sample(struct buf *out, const char *name, const struct node_page *p,
+static void add_node_sample(struct buf *out, const char *name, const struct node_stats *p,
 			    const char *labels, double value)
 {
 	metrics_write_node_sample(out, name, p->name, labels, value);
@@ -110,14 +110,14 @@ static void add_node_sample(struct buf *out, const char *name, const struct node
 
 /* --- what is said of each node, as a table ---------------------------------------------------- */
 
-typedef double node_value(const struct node_page *p);
+typedef double node_value(const struct node_stats *p);
 
-static double cpu_capacity(const struct node_page *p)
+static double cpu_capacity(const struct node_stats *p)
 {
 	return p->cpu_capacity_milli > 0 ? (double)p->cpu_capacity_milli * MILLI : NAN;
 }
 
-static double mem_capacity(const struct node_page *p)
+static double mem_capacity(const struct node_stats *p)
 {
 	return p->mem_capacity_bytes > 0 ? (double)p->mem_capacity_bytes : NAN;
 }
@@ -127,13 +127,13 @@ static double value_of(const struct latest *l)
 	return l->known ? (double)l->value : NAN;
 }
 
-static double mem_available(const struct node_page *p)
+static double mem_available(const struct node_stats *p)
 {
 	return p->machine.known ? (double)p->machine.mem_available_bytes : NAN;
 }
 
 #define LATEST(member, unit)                                                                       \
-	static double member##_latest(const struct node_page *p)                                   \
+	static double member##_latest(const struct node_stats *p)                                  \
 	{                                                                                          \
 		return value_of(&p->usage.latest.member) * (unit);                                 \
 	}
@@ -144,42 +144,42 @@ LATEST(working_set_bytes, 1)
 USAGE_NEWEST(X)
 #undef X
 
-static double agent_cpu(const struct node_page *p)
+static double agent_cpu(const struct node_stats *p)
 {
 	return p->agent_cpu_milli * MILLI;
 }
 
-static double sampler_rate(const struct node_page *p)
+static double sampler_rate(const struct node_stats *p)
 {
 	return p->rate_hz;
 }
 
-static double sampler_pass(const struct node_page *p)
+static double sampler_pass(const struct node_stats *p)
 {
 	return (double)p->pass_ns / NS_PER_SEC;
 }
 
-static double missed_ticks(const struct node_page *p)
+static double missed_ticks(const struct node_stats *p)
 {
 	return (double)p->totals.missed_ticks;
 }
 
-static double clock_skew(const struct node_page *p)
+static double clock_skew(const struct node_stats *p)
 {
 	return p->clock_known ? (double)p->clock_ahead_ns / NS_PER_SEC : NAN;
 }
 
-static double quarantined(const struct node_page *p)
+static double quarantined(const struct node_stats *p)
 {
 	return (double)p->quarantine.count;
 }
 
-static double overflow(const struct node_page *p)
+static double overflow(const struct node_stats *p)
 {
 	return p->overflow;
 }
 
-static double workloads(const struct node_page *p)
+static double workloads(const struct node_stats *p)
 {
 	return (double)p->pod_count;
 }
@@ -225,7 +225,7 @@ static const struct node_family kept_families[] = {
 
 /* --- what a label splits: modes of CPU time, resources ---------------------------------------- */
 
-static double cpu_seconds(const struct node_page *p, unsigned int mode)
+static double cpu_seconds(const struct node_stats *p, unsigned int mode)
 {
 	const struct cpu_split *c = &p->totals.cpu;
 	const uint64_t ns[] = {c->user_ns, c->system_ns, c->iowait_ns, c->steal_ns};
@@ -233,14 +233,14 @@ static double cpu_seconds(const struct node_page *p, unsigned int mode)
 	return p->machine.known ? (double)ns[mode] / NS_PER_SEC : NAN;
 }
 
-static double lost_seconds(const struct node_page *p, unsigned int pressure)
+static double lost_seconds(const struct node_stats *p, unsigned int pressure)
 {
 	if (!(p->totals.pressure_have & pressure_bit(pressure)))
 		return NAN;
 	return (double)p->totals.pressure_ns[pressure] / NS_PER_SEC;
 }
 
-static double lost_share(const struct node_page *p, unsigned int pressure)
+static double lost_share(const struct node_stats *p, unsigned int pressure)
 {
 	const struct window_counts *c = &p->usage.windows[WINDOW_5M].counts;
 
@@ -254,7 +254,7 @@ static const char *const resources[] = {",resource=\"cpu\"", ",resource=\"memory
 static const struct split_family {
 	const char *name;
 	const char *help;
-	double (*value)(const struct node_page *p, unsigned int of); /* NaN: no sample */
+	double (*value)(const struct node_stats *p, unsigned int of); /* NaN: no sample */
 	const char *const *labels;
 	unsigned int first; /* `of` that the first label stands for */
 } split_families[] = {
@@ -274,9 +274,9 @@ static const struct split_family {
 
 /* --- writing both ----------------------------------------------------------------------------- */
 
-static bool is_shown(const struct node_page *p, int64_t now_ns)
+static bool is_shown(const struct node_stats *p, int64_t now_ns)
 {
-	enum freshness state = page_freshness(p, now_ns);
+	enum freshness state = node_stats_freshness(p, now_ns);
 
 	return state == FRESH || state == LATE;
 }
@@ -287,28 +287,28 @@ static void write_ages(struct buf *out, const struct view *v, int64_t now_ns)
 
 	metrics_write_family(out, name, "Age of the newest measurement.");
 	for (size_t i = 0; i < v->node_count; i++) {
-		const struct node_page *p = v->nodes[i]->page;
+		const struct node_stats *p = v->nodes[i]->stats;
 
-		if (page_freshness(p, now_ns) != NEVER)
+		if (node_stats_freshness(p, now_ns) != NEVER)
 			add_node_sample(out, name, p, "",
-					(double)page_age_ns(p, now_ns) / NS_PER_SEC);
+					(double)node_stats_age_ns(p, now_ns) / NS_PER_SEC);
 	}
 }
 
-static bool was_heard(const struct node_page *p, int64_t now_ns)
+static bool was_heard(const struct node_stats *p, int64_t now_ns)
 {
-	return page_freshness(p, now_ns) != NEVER;
+	return node_stats_freshness(p, now_ns) != NEVER;
 }
 
 static void write_node_family(struct buf *out, const struct node_family *family,
 			      const struct view *v, int64_t now_ns,
-			      bool (*shown)(const struct node_page *p, int64_t now_ns))
+			      bool (*shown)(const struct node_stats *p, int64_t now_ns))
 {
 	metrics_write_family(out, family->name, family->help);
 	for (size_t i = 0; i < v->node_count; i++)
-		if (shown(v->nodes[i]->page, now_ns))
-			add_node_sample(out, family->name, v->nodes[i]->page, "",
-					family->value(v->nodes[i]->page));
+		if (shown(v->nodes[i]->stats, now_ns))
+			add_node_sample(out, family->name, v->nodes[i]->stats, "",
+					family->value(v->nodes[i]->stats));
 }
 
 static void write_node_families(struct buf *out, const struct view *v, int64_t now_ns)
@@ -319,7 +319,8 @@ static void write_node_families(struct buf *out, const struct view *v, int64_t n
 		write_node_family(out, &kept_families[f], v, now_ns, was_heard);
 }
 
-static void add_split(struct buf *out, const struct split_family *family, const struct node_page *p)
+static void add_split(struct buf *out, const struct split_family *family,
+		      const struct node_stats *p)
 {
 	for (unsigned int i = 0; family->labels[i]; i++)
 		add_node_sample(out, family->name, p, family->labels[i],
@@ -333,14 +334,14 @@ static void write_split_families(struct buf *out, const struct view *v, int64_t 
 
 		metrics_write_family(out, family->name, family->help);
 		for (size_t i = 0; i < v->node_count; i++)
-			if (is_shown(v->nodes[i]->page, now_ns))
-				add_split(out, family, v->nodes[i]->page);
+			if (is_shown(v->nodes[i]->stats, now_ns))
+				add_split(out, family, v->nodes[i]->stats);
 	}
 }
 
 /* --- windows ---------------------------------------------------------------------------------- */
 
-static void add_window(struct buf *out, const char *name, const struct node_page *p,
+static void add_window(struct buf *out, const char *name, const struct node_stats *p,
 		       const char *window, const struct window_stats *s, double unit)
 {
 	const struct {
@@ -374,7 +375,7 @@ static void write_windows(struct buf *out, const struct view *v, int64_t now_ns,
 			     cpu ? "CPU use over a sliding window, from every sample in it."
 				 : "Memory in use over a sliding window.");
 	for (size_t i = 0; i < v->node_count; i++) {
-		const struct node_page *p = v->nodes[i]->page;
+		const struct node_stats *p = v->nodes[i]->stats;
 
 		if (!is_shown(p, now_ns))
 			continue;
@@ -399,9 +400,9 @@ static void write_tiers(struct buf *out, const struct view *v, int64_t now_ns)
 
 	metrics_write_family(out, name, "By which means the node is sampled.");
 	for (size_t i = 0; i < v->node_count; i++)
-		if (is_shown(v->nodes[i]->page, now_ns))
-			add_node_sample(out, name, v->nodes[i]->page,
-					labels[v->nodes[i]->page->tier], 1);
+		if (is_shown(v->nodes[i]->stats, now_ns))
+			add_node_sample(out, name, v->nodes[i]->stats,
+					labels[v->nodes[i]->stats->tier], 1);
 }
 
 /* --- the service itself ----------------------------------------------------------------------- */
@@ -412,7 +413,7 @@ static void write_states(struct buf *out, const struct view *v, int64_t now_ns)
 	size_t nodes[NEVER + 1] = {0};
 
 	for (size_t i = 0; i < v->node_count; i++)
-		nodes[page_freshness(v->nodes[i]->page, now_ns)]++;
+		nodes[node_stats_freshness(v->nodes[i]->stats, now_ns)]++;
 	metrics_write_family(out, "evenkeel_nodes", "Nodes by the age of what is known of them.");
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
 		buf_printf(out, "evenkeel_nodes{state=\"%s\"} %zu\n", freshness_name(states[i]),

@@ -114,7 +114,7 @@ static double kernel_limits(const struct view_node *n, enum resource_id id)
 {
 	const struct view_sums *s = &n->sums;
 
-	if (!n->page->end_ns)
+	if (!n->stats->end_ns)
 		return NAN;
 	return base_units((double)(id == RESOURCE_CPU ? s->kernel_cpu_milli : s->kernel_mem_bytes),
 			  id);

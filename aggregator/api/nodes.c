@@ -42,7 +42,7 @@ static void write_run(struct jsonw *w, const uint8_t run[FRAME_RUN_LEN])
 }
 
 /* Ahead is positive. What frames need on the way makes a clock seem behind by as much. */
-static void write_clock(struct jsonw *w, const struct node_page *p)
+static void write_clock(struct jsonw *w, const struct node_stats *p)
 {
 	if (!p->clock_known)
 		return;
@@ -52,7 +52,7 @@ static void write_clock(struct jsonw *w, const struct node_page *p)
 }
 
 /* Values that could not be: how many, and what was wrong with the last. */
-static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
+static void write_quarantine(struct jsonw *w, const struct node_quarantine *q)
 {
 	if (!q->count)
 		return;
@@ -65,7 +65,7 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 	jsonw_object_close(w);
 }
 
-static void write_source(struct jsonw *w, const struct node_page *p, int64_t now_ns)
+static void write_source(struct jsonw *w, const struct node_stats *p, int64_t now_ns)
 {
 	static const char *const tiers[] = {
 		[TIER_T0] = "T0",
@@ -73,12 +73,13 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 		[TIER_T2] = "T2",
 		[TIER_T3] = "T3",
 	};
-	enum freshness state = page_freshness(p, now_ns);
+	enum freshness state = node_stats_freshness(p, now_ns);
 
 	jsonw_key_object(w, "source");
 	jsonw_key_string(w, "state", freshness_name(state));
 	if (state != NEVER)
-		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
+		jsonw_key_fixed(w, "ageSeconds", (double)node_stats_age_ns(p, now_ns) / NS_PER_SEC,
+				3);
 	if (state != NEVER && !p->foreign) {
 		jsonw_key_string(w, "tier", tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
@@ -93,7 +94,7 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	jsonw_object_close(w);
 }
 
-static void write_machine(struct jsonw *w, const struct page_machine *m)
+static void write_machine(struct jsonw *w, const struct machine_stats *m)
 {
 	if (!m->known)
 		return;
@@ -182,7 +183,7 @@ static void write_assumed(struct jsonw *w, const struct answer *a, const struct 
 
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
-	const struct node_page *p = n->page;
+	const struct node_stats *p = n->stats;
 
 	jsonw_key_string(w, "name", n->name);
 	write_object(w, a, n);

@@ -99,25 +99,25 @@ typedef bool node_test(const struct view *v, const struct view_node *n, int64_t 
 static bool is_late(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	(void)v;
-	return page_freshness(n->page, now_ns) == LATE;
+	return node_stats_freshness(n->stats, now_ns) == LATE;
 }
 
 static bool is_expired(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	(void)v;
-	return page_freshness(n->page, now_ns) == EXPIRED;
+	return node_stats_freshness(n->stats, now_ns) == EXPIRED;
 }
 
 static bool is_fresh(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	(void)v;
-	return page_freshness(n->page, now_ns) == FRESH;
+	return node_stats_freshness(n->stats, now_ns) == FRESH;
 }
 
 static bool is_heard(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	(void)v;
-	return page_freshness(n->page, now_ns) != NEVER;
+	return node_stats_freshness(n->stats, now_ns) != NEVER;
 }
 
 /* Whether there ought to be an agent: a node that only pods still name is gone. */
@@ -134,21 +134,21 @@ static bool is_stranger(const struct view *v, const struct view_node *n, int64_t
 
 static bool is_by_files(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
-	return is_heard(v, n, now_ns) && n->page->tier == TIER_T3 && !n->page->foreign;
+	return is_heard(v, n, now_ns) && n->stats->tier == TIER_T3 && !n->stats->foreign;
 }
 
 static bool is_off(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	(void)v;
 	(void)now_ns;
-	return n->page->clock_known && llabs(n->page->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS;
+	return n->stats->clock_known && llabs(n->stats->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS;
 }
 
 static bool is_quarantined(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
 	(void)v;
 	(void)now_ns;
-	return n->page->quarantine.count > 0;
+	return n->stats->quarantine.count > 0;
 }
 
 static size_t count_nodes(const struct view *v, node_test *test, int64_t now_ns)
@@ -185,7 +185,7 @@ static void write_off(struct jsonw *w, const struct view_node *n)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", n->name);
-	jsonw_key_fixed(w, "skewSeconds", (double)n->page->clock_ahead_ns / NS_PER_SEC, 3);
+	jsonw_key_fixed(w, "skewSeconds", (double)n->stats->clock_ahead_ns / NS_PER_SEC, 3);
 	jsonw_object_close(w);
 }
 
@@ -193,8 +193,8 @@ static void write_quarantined(struct jsonw *w, const struct view_node *n)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", n->name);
-	write_count(w, "values", n->page->quarantine.count);
-	jsonw_key_string(w, "lastMessage", n->page->quarantine.message);
+	write_count(w, "values", n->stats->quarantine.count);
+	jsonw_key_string(w, "lastMessage", n->stats->quarantine.message);
 	jsonw_object_close(w);
 }
 
@@ -203,8 +203,8 @@ static void write_tiers(struct jsonw *w, const struct view *v, int64_t now_ns)
 	size_t tiers[TIERS] = {0};
 
 	for (size_t i = 0; i < v->node_count; i++)
-		if (is_heard(v, v->nodes[i], now_ns) && !v->nodes[i]->page->foreign)
-			tiers[v->nodes[i]->page->tier]++;
+		if (is_heard(v, v->nodes[i], now_ns) && !v->nodes[i]->stats->foreign)
+			tiers[v->nodes[i]->stats->tier]++;
 	jsonw_key_object(w, "tiers");
 	for (int tier = 0; tier < TIERS; tier++)
 		write_count(w, tier_names[tier], tiers[tier]);
@@ -255,7 +255,7 @@ static void write_quarantine(struct jsonw *w, const struct view *v, int64_t now_
 	uint64_t values = 0;
 
 	for (size_t i = 0; i < v->node_count; i++)
-		values += v->nodes[i]->page->quarantine.count;
+		values += v->nodes[i]->stats->quarantine.count;
 	jsonw_key_object(w, "quarantine");
 	write_count(w, "values", values);
 	write_nodes(w, "nodes", v, is_quarantined, now_ns, write_quarantined);

@@ -2,7 +2,7 @@
 /*
  * What all questions about scores share is kept with a view (view_kept.h), and made by the first
  * who asks. Views follow each other every second where thousands of agents report, so that with a
- * scheduler that asks now and then every question would be the first: it would read pages that no
+ * scheduler that asks now and then every question would be the first: it would read node stats that no
  * cache of the processor has yet. Here a thread asks first:
  *
  *     loop thread: view published --> warmer_published() --> thread: score rows, names of nodes

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three sorted lists are walked at once: the pages, the cluster's nodes, and the slots of the view
+ * Three sorted lists are walked at once: the stats, the cluster's nodes, and the slots of the view
  * before.
  *
- *     pages      a   b       d
+ *     stats      a   b       d
  *     cluster        b   c   d
- *     slots   a   b   c   d   each made of that page and that node: it stays; else it is made anew
+ *     slots   a   b   c   d   each made of these stats and that node: it stays; else it is made anew
  *
  * Both are immutable and held by what was made of them, so the same pointer is the same content,
  * and no address comes back as something else. Where the next of each list are those of the next
@@ -31,7 +31,7 @@
 
 struct slot {
 	struct view_node *node; /* borrowed: the newest view holds it */
-	const struct node_page *page; /* what it was made of; NULL: there was none */
+	const struct node_stats *stats; /* what it was made of; NULL: there was none */
 	const struct model_node *model;
 	struct owner_shares shares;
 	struct namespace_shares spaces;
@@ -39,10 +39,10 @@ struct slot {
 
 /* What is left of the lists of a join under way. */
 struct walk {
-	struct node_page *const *page;
+	struct node_stats *const *stats;
 	struct model_node *const *model;
 	struct slot *slot;
-	size_t pages, models, slots;
+	size_t node_stats, models, slots;
 };
 
 struct join {
@@ -100,14 +100,14 @@ static bool is_same(const struct walk *w)
 {
 	const struct slot *s = w->slot;
 
-	return w->slots && (w->pages ? *w->page : NULL) == s->page &&
+	return w->slots && (w->node_stats ? *w->stats : NULL) == s->stats &&
 	       (w->models ? *w->model : NULL) == s->model;
 }
 
-static struct node_page *take_page(struct walk *w)
+static struct node_stats *take_stats(struct walk *w)
 {
-	w->pages--;
-	return *w->page++;
+	w->node_stats--;
+	return *w->stats++;
 }
 
 static struct model_node *take_model(struct walk *w)
@@ -123,18 +123,18 @@ static struct slot *take_slot(struct walk *w)
 }
 
 /*
- * Takes the page and the node of the first name there is off the lists, and returns the name; one
+ * Takes the stats and the node of the first name there is off the lists, and returns the name; one
  * of both may be NULL.
  */
-static const char *take_next(struct walk *w, struct node_page **page, struct model_node **model)
+static const char *take_next(struct walk *w, struct node_stats **stats, struct model_node **model)
 {
-	int order = w->pages ? -1 : 1;
+	int order = w->node_stats ? -1 : 1;
 
-	if (w->pages && w->models)
-		order = strcmp((*w->page)->name, (*w->model)->name);
-	*page = order <= 0 ? take_page(w) : NULL;
+	if (w->node_stats && w->models)
+		order = strcmp((*w->stats)->name, (*w->model)->name);
+	*stats = order <= 0 ? take_stats(w) : NULL;
 	*model = order >= 0 ? take_model(w) : NULL;
-	return order <= 0 ? (*page)->name : (*model)->name;
+	return order <= 0 ? (*stats)->name : (*model)->name;
 }
 
 /* The old slot of that name, off the list, or NULL; those before it are of nodes that are gone. */
@@ -147,18 +147,18 @@ static struct slot *find_slot(struct join *j, struct walk *w, const char *name)
 	return w->slots && order == 0 ? take_slot(w) : NULL;
 }
 
-static void make_slot(struct join *j, struct slot *old, struct node_page *page,
+static void make_slot(struct join *j, struct slot *old, struct node_stats *stats,
 		      struct model_node *model, struct slot *now)
 {
-	if (old && old->page == page && old->model == model) {
+	if (old && old->stats == stats && old->model == model) {
 		*now = *old;
 		view_node_hold(now->node);
 		return;
 	}
 	if (!old)
 		j->roster++;
-	now->node = view_node_renew(old ? old->node : NULL, page, model);
-	now->page = page;
+	now->node = view_node_renew(old ? old->node : NULL, stats, model);
+	now->stats = stats;
 	now->model = model;
 	now->spaces = old ? old->spaces : (struct namespace_shares){0, NULL, 0};
 	namespaces_change(j->namespaces, old ? old->node : NULL, now->node, &now->spaces);
@@ -174,21 +174,21 @@ static void make_slot(struct join *j, struct slot *old, struct node_page *page,
 
 static void next_slot(struct join *j, struct walk *w, struct slot *now)
 {
-	struct node_page *page;
+	struct node_stats *stats;
 	struct model_node *model;
 	const char *name;
 
 	if (is_same(w)) {
 		*now = *take_slot(w);
-		if (w->pages && now->page)
-			take_page(w);
+		if (w->node_stats && now->stats)
+			take_stats(w);
 		if (w->models && now->model)
 			take_model(w);
 		view_node_hold(now->node);
 		return;
 	}
-	name = take_next(w, &page, &model);
-	make_slot(j, find_slot(j, w, name), page, model, now);
+	name = take_next(w, &stats, &model);
+	make_slot(j, find_slot(j, w, name), stats, model, now);
 }
 
 static void expire(struct join *j)
@@ -202,13 +202,13 @@ static const struct object_table *pending_pods(const struct cluster *c)
 	return c ? c->tables[OBJECT_POD] : NULL;
 }
 
-void join_begin(struct join *j, struct node_page *const *pages, size_t page_count,
+void join_begin(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		struct cluster *cluster, int64_t now_ns)
 {
 	assert(!j->next);
 	j->walk = (struct walk){
-		.page = pages,
-		.pages = page_count,
+		.stats = node_stats,
+		.node_stats = stats_count,
 		.model = cluster ? cluster->nodes : NULL,
 		.models = cluster ? cluster->node_count : 0,
 		.slot = j->slots,
@@ -216,7 +216,7 @@ void join_begin(struct join *j, struct node_page *const *pages, size_t page_coun
 	};
 	j->cluster = cluster;
 	j->now_ns = now_ns;
-	j->next = mem_alloc((j->walk.pages + j->walk.models + 1) * sizeof(*j->next));
+	j->next = mem_alloc((j->walk.node_stats + j->walk.models + 1) * sizeof(*j->next));
 	j->next_count = 0;
 	if (namespaces_advance(j->namespaces, now_ns))
 		expire(j);
@@ -228,9 +228,9 @@ bool join_step(struct join *j, size_t most)
 {
 	struct walk *w = &j->walk;
 
-	for (; most && (w->pages || w->models); most--)
+	for (; most && (w->node_stats || w->models); most--)
 		next_slot(j, w, &j->next[j->next_count++]);
-	return w->pages || w->models;
+	return w->node_stats || w->models;
 }
 
 /* The slots as they are now, in place of those before; each node is held once more than before. */
@@ -271,9 +271,9 @@ struct view *join_end(struct join *j)
 	return v;
 }
 
-struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
+struct view *join_view(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		       struct cluster *cluster, int64_t now_ns)
 {
-	join_begin(j, pages, page_count, cluster, now_ns);
+	join_begin(j, node_stats, stats_count, cluster, now_ns);
 	return join_end(j);
 }

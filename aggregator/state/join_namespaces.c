@@ -11,9 +11,9 @@
  * it is measured anew. A pod counts with its mean over the longest window that was measured whole,
  * else over what there is; nodes that were last measured too long ago (EXPIRED_NS) do not count.
  *
- * Percentiles are of the namespace as a whole, so they cannot be had from those of pods. A page
+ * Percentiles are of the namespace as a whole, so they cannot be had from those of pods. Stats
  * tells of each pod the mean of its newest interval; the sum of these is a step function of time,
- * changing when pages do, and its mean over each 30 s of the clock is a bucket. So a bucket is late
+ * changing when stats do, and its mean over each 30 s of the clock is a bucket. So a bucket is late
  * by as long as frames take, and what happened before this process began to watch is not in it. A
  * bucket counts if any pod was measured in at least half of it. The newest 30 are kept as they
  * came, and sorted beside that.
@@ -329,7 +329,7 @@ static int64_t micro_of(double milli)
 	return (int64_t)(fmin(fmax(milli, 0), MILLI_MAX) * MICRO_OF_MILLI + 0.5);
 }
 
-static void measure_pod(const struct page_pod *use, struct namespace_share *share)
+static void measure_pod(const struct pod_stats *use, struct namespace_share *share)
 {
 	const struct pod_usage *u = &use->usage;
 	int w = window_of(u);
@@ -362,13 +362,13 @@ static const struct view_pod *known_pods(const struct view_node *node)
 	return node->pods + (node->pod_count - node->model->pod_count);
 }
 
-/* When what the page says does not count any more; INT64_MAX: it never did, or does not now. */
-static int64_t expiry_of(const struct node_page *page, int64_t now_ns, bool *expired)
+/* When what the stats say does not count any more; INT64_MAX: it never did, or does not now. */
+static int64_t expiry_of(const struct node_stats *stats, int64_t now_ns, bool *expired)
 {
-	enum freshness f = page_freshness(page, now_ns);
+	enum freshness f = node_stats_freshness(stats, now_ns);
 
 	*expired = f == EXPIRED || f == NEVER;
-	return *expired ? INT64_MAX : now_ns - page_age_ns(page, now_ns) + EXPIRED_NS;
+	return *expired ? INT64_MAX : now_ns - node_stats_age_ns(stats, now_ns) + EXPIRED_NS;
 }
 
 static bool same_use(const struct namespace_share *a, const struct namespace_share *b)
@@ -385,7 +385,7 @@ static void measure_node(struct namespaces *n, const struct view_node *node,
 	const struct view_pod *p;
 	bool expired;
 
-	shares->until_ns = expiry_of(node->page, n->now_ns, &expired);
+	shares->until_ns = expiry_of(node->stats, n->now_ns, &expired);
 	if (!shares->count || !node->model)
 		return;
 	p = known_pods(node);

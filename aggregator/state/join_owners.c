@@ -107,7 +107,7 @@ static void read_share(const struct pod_usage *u, int w, struct owner_share *sha
 }
 
 /* False: it is not measured long enough. */
-static bool measure(const struct page_pod *use, struct owner_share *share)
+static bool measure(const struct pod_stats *use, struct owner_share *share)
 {
 	int w = WINDOW_15M;
 

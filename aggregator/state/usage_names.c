@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All strings and limits of a node lie in one block that its pages share. When an interval tells
- * something new, the block is built again with whatever the references then are; pages made before
- * keep the old one. The order by name is found at the same time, so that building a page, which
+ * All strings and limits of a node lie in one block that its stats share. When an interval tells
+ * something new, the block is built again with whatever the references then are; stats made before
+ * keep the old one. The order by name is found at the same time, so that building stats, which
  * happens with every interval, reads no string at all.
  *
  * To keep the block small
@@ -218,13 +218,13 @@ static size_t place_limits(const struct usage_node *n, const struct kernel_limit
 }
 
 /* Moves all limits and the text to a new block. */
-static struct page_names *move_names(struct usage_node *n, const struct text *t)
+static struct stats_names *move_names(struct usage_node *n, const struct text *t)
 {
 	const struct kernel_limits **distinct =
 		mem_alloc((n->ref_count + 1) * sizeof(const struct kernel_limits *));
 	uint32_t *places = mem_alloc((n->ref_count + 1) * sizeof(*places));
 	size_t size = (size_t)(t->end - t->start);
-	struct page_names *names = page_names_new(place_limits(n, distinct, places), size);
+	struct stats_names *names = stats_names_new(place_limits(n, distinct, places), size);
 
 	memcpy(names->text, t->start, size);
 	for (size_t i = 0; i < names->limit_count; i++)
@@ -247,7 +247,7 @@ static struct page_names *move_names(struct usage_node *n, const struct text *t)
 void usage_node_rename(struct usage_node *n)
 {
 	char *unfolded = unfold_names(n);
-	struct page_names *names;
+	struct stats_names *names;
 	struct text text;
 
 	rank_names(n);
@@ -257,6 +257,6 @@ void usage_node_rename(struct usage_node *n)
 	free(unfolded);
 	for (size_t i = 0; i < n->ref_count; i++)
 		usage_ref_drop_news(&n->refs[i]);
-	page_names_drop(n->names);
+	stats_names_drop(n->names);
 	n->names = names;
 }

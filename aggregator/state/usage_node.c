@@ -55,13 +55,13 @@ void usage_node_free(struct usage_node *n)
 	for (size_t i = 0; i < n->pod_count; i++)
 		free_pod(n, n->pods[i]);
 	free(n->pods);
-	page_peaks_drop(n->peaks);
+	node_peaks_drop(n->peaks);
 	node_windows_free(n->windows);
 	free(n->uses);
 	free(n->order.refs);
-	page_names_drop(n->names);
-	page_drop(n->page);
-	page_drop(n->old_page);
+	stats_names_drop(n->names);
+	node_stats_drop(n->stats);
+	node_stats_drop(n->old_stats);
 	free(n);
 }
 
@@ -372,9 +372,9 @@ static double milli_of(uint64_t ns, double seconds)
 }
 
 /* MemAvailable is never 0 on a machine that runs; without it an agent told nothing of this. */
-static struct page_machine read_machine(const struct node_sample *s, double seconds)
+static struct machine_stats read_machine(const struct node_sample *s, double seconds)
 {
-	return (struct page_machine){
+	return (struct machine_stats){
 		.known = s->mem_available_bytes > 0,
 		.user_milli = milli_of(s->cpu_split.user_ns, seconds),
 		.system_milli = milli_of(s->cpu_split.system_ns, seconds),
@@ -387,7 +387,7 @@ static struct page_machine read_machine(const struct node_sample *s, double seco
 static void add_totals(struct usage_node *n, const struct interval *interval)
 {
 	const struct node_sample *s = &interval->node;
-	struct page_totals *t = &n->totals;
+	struct node_totals *t = &n->totals;
 
 	if (interval->end_ns <= n->begun_ns)
 		return;
@@ -413,7 +413,7 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 	const struct node_sample *s = &interval->node;
 	double seconds = (double)(interval->end_ns - interval->start_ns) / 1e9;
 
-	n->head = (struct node_page){
+	n->head = (struct node_stats){
 		.end_ns = interval->end_ns,
 		.tier = s->tier,
 		.rate_hz = s->rate_hz,
@@ -435,21 +435,21 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 }
 
 /*
- * The page no longer tells what is; names may have moved. What is known of the clock is news with
+ * The stats no longer tells what is; names may have moved. What is known of the clock is news with
  * every interval.
  */
-static void renew_page(struct usage_node *n, uint64_t generation)
+static void renew_stats(struct usage_node *n, uint64_t generation)
 {
 	n->head.generation = generation;
 	n->head.layout = n->layout;
 	n->head.names = n->names;
 	n->head.name = n->names->text;
 	n->head.clock_known = node_clock_skew(&n->clock, &n->head.clock_ahead_ns);
-	if (!n->page)
+	if (!n->stats)
 		return;
-	page_drop(n->old_page);
-	n->old_page = n->page;
-	n->page = NULL;
+	node_stats_drop(n->old_stats);
+	n->old_stats = n->stats;
+	n->stats = NULL;
 }
 
 void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generation)
@@ -461,7 +461,7 @@ void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generatio
 	set_aside(n);
 	usage_node_rename(n);
 	n->layout = generation;
-	renew_page(n, generation);
+	renew_stats(n, generation);
 	n->packed.generation = generation;
 	n->packed.mark = n->counted;
 }
@@ -519,7 +519,7 @@ static const char *name_of(const struct usage_node *n, uint32_t ref, char room[E
 
 void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns)
 {
-	struct page_quarantine *kept = &n->quarantine;
+	struct node_quarantine *kept = &n->quarantine;
 	char name[ENTITY_NAME_MAX + 1];
 
 	if (!q->total)
@@ -566,6 +566,6 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	}
 	if (news || !n->names)
 		usage_node_rename(n);
-	renew_page(n, generation);
+	renew_stats(n, generation);
 	return lost;
 }

@@ -13,13 +13,13 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/model/pod_load.h"
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 #include "aggregator/state/workload_memory.h"
 
 /* A pod of a node: as the API knows it, as it is measured, or both. */
 struct view_pod {
 	const struct kube_pod *pod; /* NULL: the API does not know it */
-	const struct page_pod *use; /* NULL: not measured */
+	const struct pod_stats *use; /* NULL: not measured */
 };
 
 /* What a node's pods ask for together, of those whose requests count (kube_pod_is_active()). */
@@ -53,7 +53,7 @@ struct view_sums {
  */
 struct view_recent {
 	const struct kube_pod *pod;
-	const struct page_pod *use; /* NULL: not measured */
+	const struct pod_stats *use; /* NULL: not measured */
 	float uncovered; /* share of the window in which it was not measured, 0..1 */
 };
 
@@ -61,19 +61,19 @@ struct view_recent {
 struct view_node {
 	atomic_uint users;
 	uint64_t serial; /* no other node ever made by this process has it */
-	const char *name; /* of the model, else of the page */
+	const char *name; /* of the model, else of the stats */
 	/* held; never NULL: of a node that was never heard an empty one (NEVER) */
-	struct node_page *page;
+	struct node_stats *stats;
 	struct model_node *model; /* held; NULL: no API, or it does not know the node */
 	int64_t cpu_capacity_milli, mem_capacity_bytes; /* the API's, else measured; 0 unknown */
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the API's, else the capacity */
 	struct view_sums sums; /* zero where model is NULL */
 	/*
 	 * Sorted by namespace and name; those only measured have the namespace "" and their
-	 * cgroup's name, and so come first. Where there is no model: the page's pods, in its order.
+	 * cgroup's name, and so come first. Where there is no model: the stats' pods, in its order.
 	 */
 	size_t pod_count;
-	struct view_pod *pods; /* owned; what they point to lives in page and model */
+	struct view_pod *pods; /* owned; what they point to lives in stats and model */
 	size_t recent_count;
 	struct view_recent *recents; /* owned; in the order of pods */
 };
@@ -145,15 +145,15 @@ struct view {
 };
 
 /*
- * Puts page and model of one node together, holding both; either may be NULL, but not both. A
+ * Puts stats and model of one node together, holding both; either may be NULL, but not both. A
  * measured pod is an API's pod by its uid; a static pod's cgroup has the uid of annotation
  * kubernetes.io/config.hash, which stands for it. Spares what `before`, the node's last, has worked
  * out already; NULL is allowed.
  */
-struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
+struct view_node *view_node_renew(const struct view_node *before, struct node_stats *stats,
 				  struct model_node *model);
 /*
- * The same node without its pods and what they use: its name is where it was, and the page tells of
+ * The same node without its pods and what they use: its name is where it was, and the stats tell of
  * the node alone. One that has no model is the very same.
  */
 struct view_node *view_node_outline(struct view_node *n);

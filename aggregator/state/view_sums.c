@@ -2,7 +2,7 @@
 /*
  * Summed once when a node is built, since every score, table and quota asks for it. What the kernel
  * enforces on a pod is the tighter of its own limit and those of its containers together
- * (page_bounds.h); a limit of the node's whole allocatable or more is none.
+ * (kernel_bounds.h); a limit of the node's whole allocatable or more is none.
  *
  * Declared and enforced limits count alike, so that their sums differ only where the kernel
  * enforces others: limits of the containers that have one, and how many have none. Cgroups do not
@@ -62,7 +62,7 @@ struct kernel_sum {
 	uint32_t *unlimited;
 };
 
-static void add_bound(const struct kernel_sum *to, const struct page_bound *b,
+static void add_bound(const struct kernel_sum *to, const struct kernel_bound *b,
 		      const struct view_pod *p, enum resource_id id)
 {
 	uint32_t unlimited = b->unlimited, seen = p->use->container_count;
@@ -89,9 +89,9 @@ static void add_kernel(struct view_node *n, const struct view_pod *p)
 				       &s->kernel_unlimited_cpu};
 	const struct kernel_sum mem = {&s->kernel_mem_bytes, &s->kernel_unlimited_requests_mem,
 				       &s->kernel_unlimited_mem};
-	struct page_bounds b;
+	struct kernel_bounds b;
 
-	page_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
+	kernel_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
 	add_bound(&cpu, &b.cpu, p, RESOURCE_CPU);
 	add_bound(&mem, &b.mem, p, RESOURCE_MEMORY);
 	s->kernel_unknown += b.cpu.unknown || b.mem.unknown;

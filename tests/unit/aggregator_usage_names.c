@@ -107,7 +107,7 @@ static struct interval *tell_all(uint64_t sequence, int start)
 	return i;
 }
 
-static void expect_all(const struct node_page *p, const char *first)
+static void expect_all(const struct node_stats *p, const char *first)
 {
 	assert_int_equal(p->pod_count, 2);
 	assert_string_equal(p->pods[0].name, first);
@@ -132,12 +132,12 @@ static void expect_all(const struct node_page *p, const char *first)
 static void names_are_told_as_they_were_heard(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
 	story_tell_ok(u, 'r', tell_all(1, 0));
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	expect_all(p, POD);
 	/* Once for all of a runtime. */
 	assert_true(p->pods[0].containers[3].folded && p->pods[1].containers[0].folded);
@@ -151,15 +151,15 @@ static void names_are_told_as_they_were_heard(void **state)
 static void what_is_told_again_is_no_news(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct page_names *names;
-	const struct node_page *p;
+	const struct stats_names *names;
+	const struct node_stats *p;
 	struct view *v, *later;
 
 	(void)state;
 	story_tell_ok(u, 'r', tell_all(1, 0));
-	names = story_page(u, &v)->names;
+	names = story_stats(u, &v)->names;
 	story_tell_ok(u, 'r', tell_all(2, 5));
-	p = story_page(u, &later);
+	p = story_stats(u, &later);
 	assert_ptr_equal(p->names, names);
 	expect_all(p, POD);
 	view_drop(v);
@@ -178,17 +178,17 @@ static void a_pod_that_becomes_another_leaves_its_containers_their_names(void **
 
 	(void)state;
 	story_tell_ok(u, 'r', tell_all(1, 0));
-	expect_all(story_page(u, &v), POD);
+	expect_all(story_stats(u, &v), POD);
 	name_pod(&i->entries[0], renamed, "1b4e");
 	story_tell_ok(u, 'r', i);
-	expect_all(story_page(u, &later), renamed);
-	expect_all(v->nodes[0]->page, POD);
+	expect_all(story_stats(u, &later), renamed);
+	expect_all(v->nodes[0]->stats, POD);
 	view_drop(later);
 
 	i = story_interval(3, 10, 15, ENTRIES);
 	name_pod(&i->entries[0], POD, "1b4e");
 	story_tell_ok(u, 'r', i);
-	expect_all(story_page(u, &later), POD);
+	expect_all(story_stats(u, &later), POD);
 	view_drop(later);
 	view_drop(v);
 	usage_free(u);
@@ -208,7 +208,7 @@ static void names_outlive_a_gap(void **state)
 	name_pod(&i->entries[1], "new", "");
 	story_tell_ok(u, 'r', i);
 	story_tell_ok(u, 'r', story_interval(3, 10, 15, ENTRIES));
-	expect_all(story_page(u, &v), POD);
+	expect_all(story_stats(u, &v), POD);
 	view_drop(v);
 	usage_free(u);
 }

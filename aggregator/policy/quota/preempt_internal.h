@@ -27,7 +27,7 @@
 /* A bound, active pod. */
 struct preempt_pod {
 	const struct kube_pod *pod;
-	const struct page_pod *use; /* NULL: not measured */
+	const struct pod_stats *use; /* NULL: not measured */
 	place_node node;
 	uint32_t space;
 };

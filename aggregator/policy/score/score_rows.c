@@ -38,13 +38,13 @@ static bool is_usual(const struct score_args *usual, const struct score_query *q
 static void make_row(const struct view *v, const struct view_node *n, const struct score_query *q,
 		     struct score_row *row)
 {
-	const struct node_page *page = n->page;
-	int64_t fresh_ns = page->end_ns;
-	enum freshness freshness = page_freshness(page, fresh_ns);
+	const struct node_stats *stats = n->stats;
+	int64_t fresh_ns = stats->end_ns;
+	enum freshness freshness = node_stats_freshness(stats, fresh_ns);
 
 	row->serial = n->serial;
-	row->end_ns = page->end_ns;
-	row->aside_ns = page->aside_ns;
+	row->end_ns = stats->end_ns;
+	row->aside_ns = stats->aside_ns;
 	row->heard = freshness != NEVER;
 	row->reusable = freshness == NEVER || freshness == FRESH;
 	score_node_from_view(v, n, fresh_ns, q, &row->node);
@@ -69,7 +69,7 @@ static void renew_row(const struct view *v, const struct view_node *n, const str
 }
 
 /*
- * The node, and where its page begins: what else of a page is needed is only read of those that are
+ * The node, and where its stats begin: what else of stats is needed is only read of those that are
  * new.
  */
 static void prefetch(const struct view *v, size_t i)
@@ -80,7 +80,7 @@ static void prefetch(const struct view *v, size_t i)
 		return;
 	for (size_t at = 0; at < sizeof(struct view_node); at += LINE)
 		__builtin_prefetch((const char *)v->nodes[i + 2 * AHEAD] + at);
-	__builtin_prefetch(&v->nodes[i + AHEAD]->page->end_ns);
+	__builtin_prefetch(&v->nodes[i + AHEAD]->stats->end_ns);
 }
 
 /*
@@ -138,7 +138,7 @@ void score_rows_read(const struct score_rows *rows, const struct view *v, size_t
 		     const struct score_query *q, struct score_node *node)
 {
 	const struct score_row *row = &rows->of[i];
-	int64_t age_ns = page_age_of(row->end_ns, row->aside_ns, now_ns);
+	int64_t age_ns = stats_age_ns(row->end_ns, row->aside_ns, now_ns);
 
 	if (!row->reusable || (row->heard && age_ns >= FRESH_NS) || !is_usual(&rows->usual, q)) {
 		score_node_from_view(v, v->nodes[i], now_ns, q, node);

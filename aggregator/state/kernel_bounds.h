@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel lets the pods of a node use together: summed once per page, since every score
+ * What the kernel lets the pods of a node use together: summed once per node, since every score
  * asks for it. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_PAGE_BOUNDS_H
-#define EVENKEEL_AGGREGATOR_STATE_PAGE_BOUNDS_H
+#ifndef EVENKEEL_AGGREGATOR_STATE_KERNEL_BOUNDS_H
+#define EVENKEEL_AGGREGATOR_STATE_KERNEL_BOUNDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct page_pod;
+struct pod_stats;
 
-struct page_bound {
+struct kernel_bound {
 	int64_t limits; /* sum of those there are: millicores, bytes */
 	uint32_t unlimited; /* containers without one */
 	uint32_t unknown; /* containers whose limit could not be read */
 };
 
-struct page_bounds {
-	struct page_bound cpu, mem;
+struct kernel_bounds {
+	struct kernel_bound cpu, mem;
 };
 
 /*
@@ -27,7 +27,7 @@ struct page_bounds {
  * limit of `whole` or more (what the node can give away) is none: the kubelet bounds all pods
  * together so, and the kernel shows that to each.
  */
-void page_bounds_sum(const struct page_pod *pods, size_t count, int64_t whole_cpu_milli,
-		     int64_t whole_mem_bytes, struct page_bounds *bounds);
+void kernel_bounds_sum(const struct pod_stats *pods, size_t count, int64_t whole_cpu_milli,
+		       int64_t whole_mem_bytes, struct kernel_bounds *bounds);
 
 #endif

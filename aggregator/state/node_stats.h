@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything about one node and its pods, immutable and shared: what readers see. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_PAGE_H
-#define EVENKEEL_AGGREGATOR_STATE_PAGE_H
+#ifndef EVENKEEL_AGGREGATOR_STATE_NODE_STATS_H
+#define EVENKEEL_AGGREGATOR_STATE_NODE_STATS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/state/page_bounds.h"
+#include "aggregator/state/kernel_bounds.h"
 #include "aggregator/state/pod_peaks.h"
 #include "aggregator/state/pod_usage.h"
 #include "aggregator/state/windows.h"
 #include "shared/frame.h"
 #include "shared/interval.h"
 
-/* How old the newest measurement is; decided when it is read, see page_freshness(). */
+/* How old the newest measurement is; decided when it is read, see node_stats_freshness(). */
 enum freshness { FRESH, LATE, EXPIRED, NEVER };
 
 #define FRESH_NS   (30 * 1000000000LL)
 #define EXPIRED_NS (300 * 1000000000LL)
 
 /* What the whole machine's CPUs and memory did in the newest interval; known false: not told. */
-struct page_machine {
+struct machine_stats {
 	bool known;
 	double user_milli, system_milli, iowait_milli, steal_milli;
 	int64_t mem_available_bytes;
@@ -32,7 +32,7 @@ struct page_machine {
  * Sums over all intervals that ended since the node was first heard here: an agent's older ones,
  * told again to an aggregator that starts anew, were counted by the one before.
  */
-struct page_totals {
+struct node_totals {
 	uint64_t missed_ticks;
 	struct cpu_split cpu;
 	uint64_t pressure_ns[PRESSURES];
@@ -42,19 +42,19 @@ struct page_totals {
 /*
  * What was put aside of what the node's agent told (usage_check.h), since it was first heard here.
  */
-struct page_quarantine {
+struct node_quarantine {
 	uint64_t count; /* 0: nothing, and all else has no meaning */
 	int64_t last_ns; /* end of the last interval in which something was */
 	uint8_t reason; /* enum quarantine_reason, of the last */
 	char message[192]; /* whose value it was, and what was wrong with it */
 };
 
-struct page_container {
-	const char *name; /* see page_container_name(); lives as long as the page, as all strings
+struct container_stats {
+	const char *name; /* see container_stats_name(); lives as long as the stats, as all strings
 			     and limits here */
 	const char *id; /* container id, "" unknown */
 	const struct kernel_limits *limits;
-	struct page_latest latest;
+	struct latest_usage latest;
 	float throttled_seconds; /* in the newest interval, as is pressure */
 	float pressure[PRESSURES]; /* share of the time, 0..1 */
 	uint16_t pressure_have; /* bits of enum usage_have: which of pressure were measured */
@@ -63,35 +63,35 @@ struct page_container {
 	bool folded : 1; /* name is to be unfolded (folded_name.h) */
 };
 
-struct page_pod {
+struct pod_stats {
 	const char *name; /* the API's, else the cgroup's path */
 	const char *uid; /* "" where there is none */
 	const struct kernel_limits *limits;
-	const struct page_container *containers; /* sorted by page_container_name() */
-	const struct pod_peaks *peaks; /* in the page's; NULL: no complete bucket yet */
+	const struct container_stats *containers; /* sorted by container_stats_name() */
+	const struct pod_peaks *peaks; /* in the stats'; NULL: no complete bucket yet */
 	uint32_t container_count;
 	uint8_t kind, qos; /* enum entity_kind, enum qos_class */
-	struct pod_usage usage; /* see page_pod_usage() */
+	struct pod_usage usage; /* see node_stats_pod_usage() */
 };
 
 /*
- * The strings and limits of a node's pages, shared by all pages between two changes of what is on
+ * The strings and limits of a node's stats, shared by all stats between two changes of what is on
  * the node. The room of what is written into it is its user's to keep.
  */
-struct page_names {
+struct stats_names {
 	atomic_uint users;
 	size_t limit_count;
 	char *text; /* behind the limits */
 	struct kernel_limits limits[];
 };
 
-struct node_page {
+struct node_stats {
 	atomic_uint users;
-	struct page_names *names; /* held; NULL: the strings are in the page's own block */
+	struct stats_names *names; /* held; NULL: the strings are in the stats' own block */
 	/* of the state when it was built: grows with every change of this node */
 	uint64_t generation;
 	/*
-	 * Two pages of a node that have the same have the same pods and containers in the same
+	 * Two stats of a node that have the same have the same pods and containers in the same
 	 * order, with the same strings and limits, all of which lie in the same names. 0: not told.
 	 */
 	uint64_t layout;
@@ -111,9 +111,9 @@ struct node_page {
 	bool foreign;
 	bool clock_known;
 	int64_t clock_ahead_ns; /* the node's clock against ours, less the time frames need */
-	struct page_machine machine;
-	struct page_totals totals;
-	struct page_quarantine quarantine;
+	struct machine_stats machine;
+	struct node_totals totals;
+	struct node_quarantine quarantine;
 	/*
 	 * By how much the node's newest CPU and memory use are older than end_ns, as newer ones
 	 * could not be.
@@ -122,45 +122,46 @@ struct node_page {
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
 	int64_t cpu_allocatable_milli,
 		mem_allocatable_bytes; /* the capacity where the API is unknown */
-	struct page_usage usage;
+	struct usage_summary usage;
 	struct window_recent recent;
-	struct page_bounds bounds; /* over the pods */
-	struct page_peaks *peaks; /* held; NULL: none */
+	struct kernel_bounds bounds; /* over the pods */
+	struct node_peaks *peaks; /* held; NULL: none */
 	size_t pod_count;
-	const struct page_pod *pods; /* sorted by name */
+	const struct pod_stats *pods; /* sorted by name */
 };
 
 /* With one user and room for that many limits and bytes of text. */
-struct page_names *page_names_new(size_t limits, size_t text_size);
+struct stats_names *stats_names_new(size_t limits, size_t text_size);
 /* NULL is allowed. */
-void page_names_drop(struct page_names *n);
+void stats_names_drop(struct stats_names *n);
 
 /*
- * A copy of `from` with one user, in one block of memory: the page, its pods, their containers,
+ * A copy of `from` with one user, in one block of memory: the stats, their pods, their containers,
  * every string and all limits. With from->names set, that is held instead, and strings and limits,
  * which must lie in it, are not copied. Pods and containers must be sorted by name (strcmp); NULL
  * strings become "" in a copy, and NULL limits unknown ones. Peaks are held. from->users does not
  * matter. Its bounds are summed.
  */
-struct node_page *page_new(const struct node_page *from);
+struct node_stats *node_stats_new(const struct node_stats *from);
 /* The same for who knows the bounds: they are those of `from`. */
-struct node_page *page_new_bounded(const struct node_page *from);
-struct node_page *page_hold(struct node_page *p);
+struct node_stats *node_stats_new_bounded(const struct node_stats *from);
+struct node_stats *node_stats_hold(struct node_stats *p);
 /* Any thread; the last user frees it. NULL is allowed. */
-void page_drop(struct node_page *p);
+void node_stats_drop(struct node_stats *p);
 /* The cgroup path of one of the pod's containers; in `room` where it had to be put together. */
-const char *page_container_name(const struct page_pod *pod, const struct page_container *c,
-				char room[ENTITY_NAME_MAX + 1]);
-/* All that the page says of the use of one of its pods. */
-void page_pod_usage(const struct node_page *p, const struct page_pod *pod, struct page_usage *out);
+const char *container_stats_name(const struct pod_stats *pod, const struct container_stats *c,
+				 char room[ENTITY_NAME_MAX + 1]);
+/* All that the stats say of the use of one of its pods. */
+void node_stats_pod_usage(const struct node_stats *p, const struct pod_stats *pod,
+			  struct usage_summary *out);
 /*
  * Of the newest use of the node that is known; at least 0. What it goes by is end_ns and aside_ns
- * alone, as for page_age_of().
+ * alone, as for stats_age_ns().
  */
-int64_t page_age_ns(const struct node_page *p, int64_t now_ns);
-int64_t page_age_of(int64_t end_ns, int64_t aside_ns, int64_t now_ns);
+int64_t node_stats_age_ns(const struct node_stats *p, int64_t now_ns);
+int64_t stats_age_ns(int64_t end_ns, int64_t aside_ns, int64_t now_ns);
 /* By that age: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
-enum freshness page_freshness(const struct node_page *p, int64_t now_ns);
+enum freshness node_stats_freshness(const struct node_stats *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */
 
 #endif

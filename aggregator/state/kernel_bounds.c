@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/state/page_bounds.h"
+#include "aggregator/state/kernel_bounds.h"
 
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 
-static void add(struct page_bound *b, int64_t limit, int64_t whole)
+static void add(struct kernel_bound *b, int64_t limit, int64_t whole)
 {
 	if (limit == LIMIT_UNKNOWN)
 		b->unknown++;
@@ -14,18 +14,18 @@ static void add(struct page_bound *b, int64_t limit, int64_t whole)
 }
 
 /* Whether the pod's own bound is what counts, rather than those of its containers. */
-static bool is_tighter(const struct page_bound *own, const struct page_bound *inside)
+static bool is_tighter(const struct kernel_bound *own, const struct kernel_bound *inside)
 {
 	if (own->unlimited || own->unknown)
 		return false;
 	return inside->unlimited || inside->unknown || own->limits < inside->limits;
 }
 
-static void add_pod(struct page_bound *sum, const struct page_pod *p, int64_t whole,
+static void add_pod(struct kernel_bound *sum, const struct pod_stats *p, int64_t whole,
 		    int64_t (*of)(const struct kernel_limits *))
 {
-	struct page_bound own = {0, 0, 0}, inside = {0, 0, 0};
-	const struct page_bound *pod = &inside;
+	struct kernel_bound own = {0, 0, 0}, inside = {0, 0, 0};
+	const struct kernel_bound *pod = &inside;
 
 	add(&own, of(p->limits), whole);
 	for (size_t i = 0; i < p->container_count; i++)
@@ -48,10 +48,10 @@ static int64_t mem_of(const struct kernel_limits *limits)
 	return limits->mem_bytes;
 }
 
-void page_bounds_sum(const struct page_pod *pods, size_t count, int64_t whole_cpu_milli,
-		     int64_t whole_mem_bytes, struct page_bounds *bounds)
+void kernel_bounds_sum(const struct pod_stats *pods, size_t count, int64_t whole_cpu_milli,
+		       int64_t whole_mem_bytes, struct kernel_bounds *bounds)
 {
-	*bounds = (struct page_bounds){{0, 0, 0}, {0, 0, 0}};
+	*bounds = (struct kernel_bounds){{0, 0, 0}, {0, 0, 0}};
 	for (size_t i = 0; i < count; i++) {
 		if (pods[i].kind != ENTITY_POD && pods[i].kind != ENTITY_CONTAINER)
 			continue;
