@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/folded_name.h"
+#include "aggregator/state/compressed_name.h"
 #include "shared/mem.h"
 
 enum { STATS_STEP = 1024 };
@@ -192,10 +192,10 @@ void node_stats_drop(struct node_stats *p)
 const char *container_stats_name(const struct pod_stats *pod, const struct container_stats *c,
 				 char room[ENTITY_NAME_MAX + 1])
 {
-	if (!c->folded)
+	if (!c->compressed)
 		return c->name;
-	assert(folded_name_len(c->name, pod->name, c->id) <= ENTITY_NAME_MAX);
-	folded_name_put(c->name, pod->name, c->id, room);
+	assert(compressed_name_len(c->name, pod->name, c->id) <= ENTITY_NAME_MAX);
+	compressed_name_put(c->name, pod->name, c->id, room);
 	return room;
 }
 

@@ -60,7 +60,7 @@ struct container_stats {
 	uint16_t pressure_have; /* bits of enum usage_have: which of pressure were measured */
 	uint8_t runtime; /* enum container_runtime */
 	bool throttle_known : 1;
-	bool folded : 1; /* name is to be unfolded (folded_name.h) */
+	bool compressed : 1; /* name is to be expanded (compressed_name.h) */
 };
 
 struct pod_stats {

@@ -323,7 +323,7 @@ static void write_containers(struct json_io *io, const struct pod_stats *pod)
 		char name[ENTITY_NAME_MAX + 1];
 
 		copy.name = container_stats_name(pod, &copy, name);
-		copy.folded = false;
+		copy.compressed = false;
 		stats_json_do_container(io, i, &copy, &limits);
 	}
 	json_io_list_leave(io, &level);

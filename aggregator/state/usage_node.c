@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/folded_name.h"
+#include "aggregator/state/compressed_name.h"
 #include "shared/body.h"
 #include "shared/mem.h"
 
@@ -164,7 +164,7 @@ static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct enti
 
 static bool has_name(const struct usage_ref *r, const char *name)
 {
-	return r->above ? folded_name_is(r->name, r->above, r->id, name)
+	return r->above ? compressed_name_is(r->name, r->above, r->id, name)
 			: strcmp(r->name, name) == 0;
 }
 
@@ -513,7 +513,7 @@ static const char *name_of(const struct usage_node *n, uint32_t ref, char room[E
 		return "the node";
 	if (!r->above)
 		return r->name;
-	folded_name_put(r->name, r->above, r->id, room);
+	compressed_name_put(r->name, r->above, r->id, room);
 	return room;
 }
 

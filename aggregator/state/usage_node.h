@@ -62,8 +62,8 @@ struct usage_ref {
 	uint32_t rank; /* by name among the node's references; the same for the same name */
 	uint32_t place; /* of its pod in the stats under construction */
 	const char *name, *uid, *id; /* in the node's names, as are the limits */
-	const char
-		*above; /* there, too: the pod's name by which its own is folded; NULL: it is not */
+	const char *
+		above; /* there, too: the pod's name by which its own is compressed; NULL: it is not */
 	const struct kernel_limits *limits;
 	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */

@@ -228,7 +228,7 @@ static void fill_container(struct container_stats *c, const struct usage_ref *r,
 {
 	*c = (struct container_stats){
 		.name = r->name,
-		.folded = r->above != NULL,
+		.compressed = r->above != NULL,
 		.id = r->id,
 		.runtime = r->runtime,
 		.limits = r->limits,
