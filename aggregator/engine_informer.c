@@ -2,7 +2,7 @@
 /*
  * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
  *                                              |
- *                                              +--pod by pod--> ledger
+ *                                              +--pod by pod--> reservations
  *
  * A list of a large cluster is hundreds of batches. They are done a few per turn of the loop, so
  * that frames and timers come in between; the edge waits meanwhile, since its queue is bounded.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every sum and order that the ledger keeps beside its entries, recomputed and compared; for tests.
+ * Every sum and order that reservations keep beside their entries, recomputed and compared; for
+ * tests.
  */
 #include "tests/consistent.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a ledger's lock is taken and given back. Programs that use it are linked with
+ * When the reservations' lock is taken and given back. Programs that use it are linked with
  * --wrap=pthread_mutex_lock and --wrap=pthread_mutex_unlock (RESERVATIONS_WATCHED in the Makefile).
  */
 #ifndef EVENKEEL_TESTS_RESERVATIONS_WATCH_H
@@ -9,11 +9,11 @@
 #include "aggregator/state/reservations.h"
 
 /*
- * From now on the clock is read whenever that ledger's lock was taken, and when it is about to be
- * given back. One ledger at a time, before other threads know it.
+ * From now on the clock is read whenever their lock was taken, and when it is about to be
+ * given back. One set of reservations at a time, before other threads know it.
  */
 void reservations_watch(const struct reservations *l, int64_t (*clock_ns)(void));
-/* The longest time between the two since then; while no other thread uses the ledger. */
+/* The longest time between the two since then; while no other thread uses the reservations. */
 int64_t reservations_watch_longest_ns(void);
 
 #endif

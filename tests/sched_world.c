@@ -248,7 +248,10 @@ void sched_restart_aggregator(struct sched_world *w, const char *const *options)
 	sched_await_heard(w);
 }
 
-/* --- the ledger ------------------------------------------------------------------------------ */
+/*
+ * --- the reservations
+ * ------------------------------------------------------------------------------
+ */
 
 double sched_metric(const struct sched_world *w, const char *name)
 {
@@ -286,7 +289,7 @@ double sched_assumed_on(const struct sched_world *w, const char *name)
 	return pods;
 }
 
-bool sched_is_ledger_empty(const struct sched_world *w)
+bool sched_has_no_reservations(const struct sched_world *w)
 {
 	return sched_metric(w, "evenkeel_ledger_entries{state=\"asked\"}") == 0 &&
 	       sched_metric(w, "evenkeel_ledger_entries{state=\"charged\"}") == 0 &&
@@ -294,16 +297,16 @@ bool sched_is_ledger_empty(const struct sched_world *w)
 	       sched_assumed_on(w, NULL) == 0;
 }
 
-static bool is_ledger_empty(void *ctx)
+static bool has_no_reservations(void *ctx)
 {
-	return sched_is_ledger_empty(ctx);
+	return sched_has_no_reservations(ctx);
 }
 
 /* Well before reservations expire. */
-void sched_await_empty_ledger(struct sched_world *w)
+void sched_await_no_reservations(struct sched_world *w)
 {
-	if (!await(is_ledger_empty, w, 20))
-		fail_msg("the ledger keeps what the views show");
+	if (!await(has_no_reservations, w, 20))
+		fail_msg("reservations remain of pods that the views show");
 }
 
 /* --- the cluster ----------------------------------------------------------------------------- */

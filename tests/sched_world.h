@@ -79,7 +79,7 @@ void sched_print(const char *what, const int of[SCHED_NODES]);
 double sched_metric(const struct sched_world *w, const char *name); /* -1: it is not there */
 /* Pods that /v1/nodes has as assumed, on that node or, NULL, on all. */
 double sched_assumed_on(const struct sched_world *w, const char *node);
-bool sched_is_ledger_empty(const struct sched_world *w);
-void sched_await_empty_ledger(struct sched_world *w);
+bool sched_has_no_reservations(const struct sched_world *w);
+void sched_await_no_reservations(struct sched_world *w);
 
 #endif

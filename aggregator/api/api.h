@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API without a network: requests are answered from views, by the aggregator's HTTP threads and
- * by the CLI over a snapshot alike. Of the state, nothing here changes but the ledger.
+ * by the CLI over a snapshot alike. Handlers change no state but the reservations.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_API_H
 #define EVENKEEL_AGGREGATOR_API_API_H
@@ -76,7 +76,10 @@ struct api_request {
 	const char *(*query_other)(const struct api_request *r, const char *const *known);
 	/* A header of the request, or NULL. The member is NULL where there are none. */
 	const char *(*header)(const struct api_request *r, const char *name);
-	/* The path is open to all and the Host header is not one of ours: a foreign page may read it. */
+	/*
+	 * The path is open to all and the Host header is not one of ours: a foreign page may read
+	 * it.
+	 */
 	bool foreign;
 	void *connection;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pod is read into the record that the model would have of it, so that requests, owner and
- * priority are counted here as everywhere else. The ledger is taken before the view (ledger.h).
+ * priority are counted here as everywhere else. The reservations are taken before the view
+ * (reservations.h).
  */
 #include "aggregator/api/extender_call.h"
 
@@ -172,7 +173,10 @@ static void prepare(struct extender_call *c)
 	};
 }
 
-/* Before it lists anything, a source is SOURCE_NONE for a moment, as what is in no file is for ever. */
+/*
+ * Before it lists anything, a source is SOURCE_NONE for a moment, as what is in no file is for
+ * ever.
+ */
 bool extender_knows_cluster(const struct view *v, struct api_response *rs)
 {
 	static const enum object_kind kinds[] = {OBJECT_NODE, OBJECT_POD, OBJECT_ELASTIC_QUOTA};
@@ -233,7 +237,7 @@ struct extender_nodes *extender_nodes_new(const struct view *v)
 {
 	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
 
-	nodes->roster = v->roster;
+	nodes->set_version = v->node_set_version;
 	nodes->count = v->node_count;
 	return nodes;
 }
@@ -261,7 +265,8 @@ void extender_call_open_again(struct extender_call *c, const struct api_context 
 	c->reservations =
 		ctx->reservations ? reservations_take(ctx->reservations, c->now_ns) : NULL;
 	c->view = v = view_slot_take(ctx->views);
-	all = !v->roster || nodes->roster != v->roster || nodes->count != v->node_count;
+	all = !v->node_set_version || nodes->set_version != v->node_set_version ||
+	      nodes->count != v->node_count;
 	c->args.nodes = mem_zalloc(v->node_count + 1, sizeof(*c->args.nodes));
 	c->places = mem_alloc((v->node_count + 1) * sizeof(*c->places));
 	for (size_t i = 0; i < v->node_count; i++) {

@@ -37,7 +37,7 @@ void extender_call_close(struct extender_call *c);
 bool *extender_call_chosen(const struct extender_call *c);
 
 /*
- * Whether the ledger is to know of the pod. One without a uid could never be released, and one that
+ * Whether the pod is to be reserved for. One without a uid could never be released, and one that
  * has a node is the view's business: also where the question does not know of it yet
  * (reservations_remember()).
  */
@@ -55,7 +55,7 @@ bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
  * verdict without them would break limits that hold a moment later. rs may be NULL.
  */
 bool extender_knows_cluster(const struct view *v, struct api_response *rs);
-/* Takes ledger and view anew. */
+/* Takes reservations and view anew. */
 void extender_call_renew(struct extender_call *c);
 /*
  * The same, once the view has all that arrived before, or EXTENDER_REFRESH_NS later: the bound is
@@ -66,7 +66,7 @@ void extender_call_refresh(struct extender_call *c);
 
 /* Which nodes of a view a question was about. One block; the caller frees it. */
 struct extender_nodes {
-	uint64_t roster; /* of the view */
+	uint64_t set_version; /* node_set_version of the view */
 	size_t count; /* its nodes */
 	bool chosen[];
 };
@@ -74,7 +74,7 @@ struct extender_nodes {
 struct extender_nodes *extender_nodes_new(const struct view *v); /* none */
 struct extender_nodes *extender_call_nodes(const struct extender_call *c);
 /*
- * Asks once more, as of now, what filter was asked about that pod; of another roster than the
+ * Asks once more, as of now, what filter was asked about that pod; of another set of nodes than the
  * view's all its nodes are asked about. For a rehearsal: nothing is counted or reserved. Ends with
  * extender_call_close_again().
  */

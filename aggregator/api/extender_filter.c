@@ -25,8 +25,9 @@
  *
  * Reasons. Of a node it is the kind of its refusal and nothing else, so that the scheduler adds
  * nodes up; the numbers go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. Of
- * quotas it is one sentence for all nodes. A node refused by a limit is reported as unresolvable: it
- * passed the scheduler's filters, so preemption would find no victims there and fail with an error.
+ * quotas it is one sentence for all nodes. A node refused by a limit is reported as unresolvable:
+ * it passed the scheduler's filters, so preemption would find no victims there and fail with an
+ * error.
  *
  * What passes is reserved: quota, and where one node is left, for which the scheduler does not ask
  * to prioritize, that node. What passes nowhere is released, and remembered until it passes
@@ -227,8 +228,8 @@ static bool is_bound(const struct extender_call *call)
 
 /*
  * Whether quotas let the pod start, with what other pods were promised since the view: a pod that
- * passes is reserved, and counts as used from then on (ledger.h). A question that is asked again
- * does not count its own reservation. The sentence begins with the name of the gate, so that
+ * passes is reserved, and counts as used from then on (reservations.h). A question that is asked
+ * again does not count its own reservation. The sentence begins with the name of the gate, so that
  * `kubectl describe pod` tells a refusal by quota from a lack of nodes. Victims can help against
  * every refusal but one: a pod that alone asks for more than the max of its quota.
  *
@@ -286,7 +287,7 @@ static void sieve_fini(struct sieve *s)
 }
 
 /* False: it has to be decided again. */
-static bool settle_with_ledger(const struct sieve *s)
+static bool reserve_or_release(const struct sieve *s)
 {
 	const struct extender_call *c = s->call;
 
@@ -303,7 +304,7 @@ static void sieve_until_sure(struct sieve *s, struct extender_call *c)
 {
 	sieve_init(s, c);
 	decide(s);
-	for (int tries = TRIES_MAX; !settle_with_ledger(s); tries--) {
+	for (int tries = TRIES_MAX; !reserve_or_release(s); tries--) {
 		bool passes = s->passed_count > 0;
 
 		sieve_fini(s);

@@ -14,7 +14,7 @@
  * What the cluster knows under its uid, or under its name where a manifest has a name and no uid,
  * is taken away first, so that it is not in its own way. Where a pod of the API is bound to is not
  * asked; a manifest that says so is refused, since no scheduler would be asked about it. What the
- * ledger has promised to others is room they have (ledger.h), and a node must take the pod also
+ * is reserved for others is used (reservations.h), and a node must take the pod also
  * beside the pods that are nominated for it.
  *
  * Without an API or a snapshot nothing is known of taints, labels and requests, and no answer would

@@ -74,7 +74,7 @@ static void find_nominated(struct fit_ask *a, const struct view *v, const struct
 		found.node = place_find_node(a->place, pod->nominated_node);
 		if (found.node == PLACE_NONE || found.pod == PLACE_NONE ||
 		    place_where(a->place, found.pod) != PLACE_NONE)
-			continue; /* the ledger has a reservation for it, which is there */
+			continue; /* its reservation counts */
 		a->nominated =
 			mem_realloc(a->nominated, (a->nominated_count + 1) * sizeof(*a->nominated));
 		a->nominated[a->nominated_count++] = found;
@@ -139,8 +139,8 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
 /*
  * --- beside scores
  *
- * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins to
- * see.
+ * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins
+ * to see.
  */
 
 struct scores_fit {

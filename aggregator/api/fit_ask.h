@@ -28,8 +28,8 @@ struct fit_ask {
 
 /*
  * The pod is nowhere, and what the cluster knows under its uid, or under its name where it has no
- * uid, is taken away: it is not in its own way. What the ledger (NULL: none; taken before the view)
- * has charged to nodes is there, but for what it has of that pod.
+ * uid, is taken away: it is not in its own way. What the reservations (NULL: none; taken before the
+ * view) has charged to nodes is there, but for what it has of that pod.
  */
 void fit_ask_open(struct fit_ask *a, struct place_pool *pool, struct view *v,
 		  const struct reservations_copy *reservations, const struct kube_pod *pod,
@@ -47,9 +47,9 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w);
 /*
  * --- whether the pod that is scored fits, told beside its scores
  *
- * At the top of the ScoreList "fits" and "refused" as in a FitList, of all nodes of the cluster, and
- * per item "fits", and where it is false "filter" and "fitReason". Only where explain or fits is
- * asked for and Kubernetes objects are known.
+ * At the top of the ScoreList "fits" and "refused" as in a FitList, of all nodes of the cluster,
+ * and per item "fits", and where it is false "filter" and "fitReason". Only where explain or fits
+ * is asked for and Kubernetes objects are known.
  */
 
 struct scores_fit;

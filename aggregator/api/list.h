@@ -87,8 +87,8 @@ uint64_t list_etag(const struct view *v, int64_t now_ns);
  *
  * Nodes and their stats lie wherever memory was free when they were made, and stats that came since
  * the last walk is in no cache of this processor: a walk that waits for each of 5000 waits longer
- * than it works. So what comes next is asked for ahead, the node first, since it says where its stats
- * is.
+ * than it works. So what comes next is asked for ahead, the node first, since it says where its
+ * stats is.
  */
 
 enum { FETCH_AHEAD = 8, FETCH_LINE = 64 };

@@ -34,7 +34,7 @@ void metrics_write_value(struct buf *out, double value);
 
 /* What the Kubernetes API tells: nothing where none is followed. */
 void metrics_write_cluster(struct buf *out, const struct view *v, int64_t now_ns);
-/* The ledger, and what schedulers asked. */
+/* The reservations, and what schedulers asked. */
 void metrics_write_extender(struct buf *out, const struct api_context *ctx);
 /* Quotas of the cluster, and what they said to schedulers. */
 void metrics_write_quotas(struct buf *out, const struct api_context *ctx);

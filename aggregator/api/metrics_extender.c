@@ -7,7 +7,7 @@
 #include "aggregator/state/reservations.h"
 #include "shared/clock.h"
 
-static void write_ledger(struct buf *out, struct reservations *l)
+static void write_reservations(struct buf *out, struct reservations *l)
 {
 	struct reservations_counters c;
 
@@ -107,5 +107,5 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 		"or there was no room.",
 		&c->unreserved);
 	write_waiting(out, &ctx->counters->requeue);
-	write_ledger(out, ctx->reservations);
+	write_reservations(out, ctx->reservations);
 }

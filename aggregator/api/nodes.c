@@ -5,9 +5,9 @@
  *
  * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was
  * heard. lifecycle lists the conditions by which an administrator announces a change of the node
- * (DrainInProgress, Drained, MaintenancePlanned, ..). source.state none: it never was, so no agent runs there; unknownToApi: no Node object has
- * that name. Without an API, capacity and allocatable are what the agent measured, and members that
- * follow from pods' specs are absent.
+ * (DrainInProgress, Drained, MaintenancePlanned, ..). source.state none: it never was, so no agent
+ * runs there; unknownToApi: no Node object has that name. Without an API, capacity and allocatable
+ * are what the agent measured, and members that follow from pods' specs are absent.
  *
  * limitRatio is the sum of limits by allocatable, by the specs and by the kernel. What containers
  * without a limit count as is the request's choice, unlimited=ignore (the default), allocatable (of

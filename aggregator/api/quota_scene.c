@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger is taken before the view (ledger.h), so that a pod that is bound meanwhile is not
- * missing in both. Nominated pods are those that wait for their victims to be gone: they have no
- * node, and what they ask for is spoken for. One with a reservation is in the book already.
+ * The reservations are taken before the view (reservations.h), so that a pod that is bound
+ * meanwhile is not missing in both. Nominated pods are those that wait for their victims to be
+ * gone: they have no node, and what they ask for is spoken for. One with a reservation is in the
+ * book already.
  */
 #include "aggregator/api/quota_scene.h"
 
@@ -229,7 +230,7 @@ bool quota_scene_open(struct quota_scene *s, const struct api_context *ctx, cons
 		return false;
 	reservations =
 		ctx->reservations ? reservations_take(ctx->reservations, ctx->now_ns()) : NULL;
-	s->owns_ledger = true;
+	s->owns_reservations = true;
 	fill(s, reservations, view_slot_take(ctx->views));
 	if (s->view->cluster || !rs)
 		return true;
@@ -271,7 +272,7 @@ void quota_scene_close(struct quota_scene *s)
 {
 	give_book(s->shelf, s->book);
 	view_drop(s->view);
-	if (s->owns_ledger)
+	if (s->owns_reservations)
 		reservations_copy_drop(s->reservations);
 	free(s->nominated);
 	*s = (struct quota_scene){0};

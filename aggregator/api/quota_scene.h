@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every answer about quotas is made from: a view, what the ledger adds to it, and the book of
- * both; and what a search for victims needs beside that.
+ * What every answer about quotas is made from: a view, what the reservations add to it, and the
+ * book of both; and what a search for victims needs beside that.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
 #define EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
@@ -40,7 +40,7 @@ void quota_shelf_tidy(struct quota_shelf *s, int64_t now_ns);
 struct quota_scene {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
 	struct reservations_copy *reservations; /* NULL: nothing is reserved */
-	bool owns_ledger;
+	bool owns_reservations;
 	int64_t now_ns;
 	struct view *view; /* held */
 	struct quota_shelf *shelf; /* that the book is given back to; borrowed */
@@ -50,8 +50,8 @@ struct quota_scene {
 };
 
 /*
- * Of a view and a copy of the ledger that are there already, and outlive the scene; the copy may be
- * NULL.
+ * Of a view and a copy of the reservations that are there already, and outlive the scene; the copy
+ * may be NULL.
  */
 void quota_scene_of(struct quota_scene *s, const struct api_context *ctx,
 		    struct reservations_copy *reservations, struct view *v);

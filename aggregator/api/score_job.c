@@ -6,7 +6,7 @@
  *
  *     view ----> score_rows_read -------+
  *                                       +--> estimate, power, scales --> score by score
- *     ledger --> score_node_assume -----+
+ *     reservations --> score_node_assume -----+
  */
 #include "aggregator/api/score_job.h"
 
@@ -20,7 +20,7 @@
 #include "shared/mem.h"
 
 /*
- * --- the ledger as scores need it
+ * --- the reservations as scores need it
  *
  * Reservations are sorted by pod, nodes are asked about by place: each reservation finds its node
  * once, then they are sorted by that and neighbours are added up. So the cost is that of the

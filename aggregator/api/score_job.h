@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scores of nodes of a view for one pod: the one way from a view and a ledger to numbers, for
+ * Scores of nodes of a view for one pod: the one way from a view and reservations to numbers, for
  * /v1/scores and the extender.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
@@ -12,7 +12,7 @@
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 
-/* --- the ledger: what was promised on each node and the view does not show yet */
+/* --- the reservations: what was promised on each node and the view does not show yet */
 
 struct assumed_node {
 	size_t node; /* its place in the view */

@@ -245,7 +245,7 @@ static void write_pod(struct snapshot_stream *s, struct buf *out)
 	stats_json_write_pod(stats, &stats->pods[s->inner++], &w);
 }
 
-static bool has_ledger(const struct snapshot_stream *s)
+static bool has_reservations(const struct snapshot_stream *s)
 {
 	return s->reservations && s->reservations->count;
 }
@@ -256,7 +256,7 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 	const struct reservation *e;
 	struct jsonw w;
 
-	if (!has_ledger(s) || s->at == s->reservations->count) {
+	if (!has_reservations(s) || s->at == s->reservations->count) {
 		next_part(s);
 		return;
 	}
@@ -265,16 +265,16 @@ static void write_reservation(struct snapshot_stream *s, struct buf *out)
 		return;
 	separate(s, out);
 	jsonw_init(&w, out);
-	snapshot_write_ledger_entry(&w, e);
+	snapshot_write_reservation(&w, e);
 }
 
 /* What is remembered of workloads and plans: some megabytes at most. */
 static void write_memory(struct snapshot_stream *s, struct buf *out)
 {
 	const struct owner_table *owners = s->view->owners;
-	bool comma = has_ledger(s);
+	bool comma = has_reservations(s);
 
-	if (has_ledger(s))
+	if (has_reservations(s))
 		buf_add_char(out, ']');
 	if (owners && owners->workloads && owners->workloads->count) {
 		struct jsonw w;
@@ -318,7 +318,7 @@ static void write_some(struct snapshot_stream *s, struct buf *out)
 		return;
 	case PART_STATE:
 		buf_add_str(out, "]},\"state\":{");
-		buf_add_str(out, has_ledger(s) ? "\"ledger\":[" : "");
+		buf_add_str(out, has_reservations(s) ? "\"ledger\":[" : "");
 		next_part(s);
 		return;
 	case PART_LEDGER:

@@ -24,10 +24,10 @@
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of
  * usage (stats_json.h) by node and name. "sources" is there where an API is followed and tells how
- * complete each kind was. "state" is what is remembered: ledger, what was promised to pods and is
- * not among the objects yet (snapshot_parts.c); workloads, what their pods used (workload_memory.h);
- * slack, where placeholders stand (slack_memory.h);
- * drain, timers and what else is remembered of drains (drain.h).
+ * complete each kind was. "state" is what is remembered: ledger, the reservations, what was
+ * promised to pods and is not among the objects yet (snapshot_parts.c); workloads, what their pods
+ * used (workload_memory.h); slack, where placeholders stand (slack_memory.h); drain, timers and
+ * what else is remembered of drains (drain.h).
  */
 
 /* What was left out while reading. */
@@ -74,8 +74,8 @@ int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct e
  * The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none.
  */
 int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error);
-/* What was reserved at that moment, as a ledger; the caller's. Once. */
-struct reservations *snapshot_take_ledger(struct snapshot *s);
+/* What was reserved at that moment, as reservations; the caller's. Once. */
+struct reservations *snapshot_take_reservations(struct snapshot *s);
 /* What was remembered of plans at that moment; the caller's, for plan_memory_fini(). Once. */
 void snapshot_take_memory(struct snapshot *s, struct plan_memory *m);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);

@@ -377,7 +377,7 @@ static void write_requests(struct jsonw *w, const struct resources *r)
 	jsonw_object_close(w);
 }
 
-void snapshot_write_ledger_entry(struct jsonw *w, const struct reservation *e)
+void snapshot_write_reservation(struct jsonw *w, const struct reservation *e)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "namespace", e->namespace);
@@ -446,7 +446,7 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	return rc ? -EINVAL : 0;
 }
 
-int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list)
+int snapshot_read_reservations(struct snapshot *s, const struct snapshot_text *t, const cJSON *list)
 {
 	size_t index = 0;
 

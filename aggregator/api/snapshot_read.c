@@ -340,8 +340,8 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	s->own = true;
 	rc = read_sources(s, d);
 	if (!rc)
-		rc = snapshot_read_ledger(s, &d->whole,
-					  cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
+		rc = snapshot_read_reservations(
+			s, &d->whole, cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
 	if (!rc)
 		rc = read_workloads(s, d);
 	if (!rc)
@@ -579,7 +579,7 @@ int snapshot_take_model(struct snapshot *s, struct model **m, struct error *reas
 	return 0;
 }
 
-struct reservations *snapshot_take_ledger(struct snapshot *s)
+struct reservations *snapshot_take_reservations(struct snapshot *s)
 {
 	struct reservations *l = s->reservations;
 

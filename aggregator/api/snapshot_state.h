@@ -73,9 +73,10 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *version,
 		       const char *kind, size_t index);
 
-void snapshot_write_ledger_entry(struct jsonw *w, const struct reservation *e);
+void snapshot_write_reservation(struct jsonw *w, const struct reservation *e);
 /* state.ledger of the Snapshot that t is; NULL: it has none. Its time must be known. */
-int snapshot_read_ledger(struct snapshot *s, const struct snapshot_text *t, const cJSON *list);
+int snapshot_read_reservations(struct snapshot *s, const struct snapshot_text *t,
+			       const cJSON *list);
 
 /*
  * The object {"apiVersion","kind":"Usage","time","nodes","pods"} at hand; path is where it stands

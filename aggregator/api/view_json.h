@@ -26,8 +26,8 @@ void view_json_write_refused(struct jsonw *w, const struct place_counts *counts)
 /* --- what is measured: what is unknown is absent, down to the whole object */
 
 /*
- * "usage":{"cpuMillicores":{"latest":{"value","end"},"windows":{"5m":{..},..}},..,"swapBytes":{"latest":..},..}, by
- * the rows of shared/usage_fields.h; end_ns is that of the stats.
+ * "usage":{"cpuMillicores":{"latest":{"value","end"},"windows":{"5m":{..},..}},..,"swapBytes":{"latest":..},..},
+ * by the rows of shared/usage_fields.h; end_ns is that of the stats.
  */
 void view_json_write_usage(struct jsonw *w, const struct usage_summary *u, int64_t end_ns);
 /* The same of a container: latest values only. */

@@ -101,7 +101,7 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	}
 	o->has_usage = is_any_measured(v);
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
-	o->ctx.reservations = snapshot_take_ledger(o->snapshot);
+	o->ctx.reservations = snapshot_take_reservations(o->snapshot);
 	snapshot_take_memory(o->snapshot, &o->memory);
 	o->ctx.memory = &o->memory;
 	view_slot_publish(o->ctx.views, v);

@@ -180,8 +180,9 @@ bool place_pool_can_answer(const struct view *v, struct error *error)
 /* --- reserved pods */
 
 /*
- * The view knows most of them, as pending; others came after it. Of those the ledger has sums and a
- * name, from which a record is made by the one way there is to make one: of an object's JSON.
+ * The view knows most of them, as pending; others came after it. Of those the reservations have
+ * sums and a name, from which a record is made by the one way there is to make one: of an object's
+ * JSON.
  */
 
 static void add_amounts(cJSON *requests, const struct resources *r)

@@ -15,8 +15,8 @@
 enum { PLACE_POOL_MAX = 2 };
 
 /*
- * Whether nodes and pods of the cluster are known; else no core would tell the truth, and the reason
- * says what is missing.
+ * Whether nodes and pods of the cluster are known; else no core would tell the truth, and the
+ * reason says what is missing.
  */
 bool place_pool_can_answer(const struct view *v, struct error *error);
 
@@ -38,7 +38,7 @@ void place_pool_give(struct place_pool *pool, struct place *p);
 void place_pool_tidy(struct place_pool *pool, int64_t now_ns);
 
 /*
- * What the ledger has charged to nodes is no room, although no view shows who has it. Puts the pods
+ * Room that is reserved on nodes is used, although no view shows the pods. Puts the pods
  * of all reservations that have a node there, but for that uid ("": all), and returns how many of
  * them are bound already: they are on their nodes, and the core's view does not have them. place is
  * of that view; the mark is the caller's to revert. A pod that the view does not know at all is one

@@ -8,9 +8,8 @@
  * ended there is no plan of drains. The same step makes the plan of the aggregator again and again,
  * and that of a snapshot once.
  *
- * A plan is read until the next one is there, and the core lies idle so long: both keep an outline
- * of the view. Measurements that everybody else has done with would be a second set of all there
- * are.
+ * A plan is read until the next one is there, and the core is idle meanwhile: both hold the view
+ * without its pods, so that old measurements are freed.
  *
  * What is remembered is written out with every step, and compared as text: so whoever saves it
  * knows by a pointer whether there is anything to save.
@@ -226,7 +225,7 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	slack_memory_write(c->slack, &memory);
 	r->memory[PLAN_SLACK] = shared_body_new(&memory);
 	view_drop(r->slack.view);
-	r->slack.view = view_outline(in->view);
+	r->slack.view = view_without_pods(in->view);
 	if (c->drain.step && follow(c, in))
 		c->drain.step(c->drain.state, c->place, in, r);
 	keep_memory(c, r);

@@ -35,8 +35,8 @@ struct plan_result {
 	bool use_shared; /* likewise place_use_is_shared() */
 	struct slack_options slack_options;
 	/*
-	 * its view is that of the whole plan, in outline; handles of pods are of a simulation that
-	 * goes on without it
+	 * its view is that of the whole plan, without pods; handles of pods are of a simulation
+	 * that goes on without it
 	 */
 	struct slack_result slack;
 	uint64_t slack_moves[SLACK_CAUSES]; /* of all steps so far */

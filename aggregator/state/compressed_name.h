@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of containers told by those of their pods and by their ids, which are known anyway. Pure. */
+/*
+ * Names of containers told by those of their pods and by their ids, which are known anyway. Pure.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_COMPRESSED_NAME_H
 #define EVENKEEL_AGGREGATOR_STATE_COMPRESSED_NAME_H
 
@@ -7,8 +9,8 @@
 #include <stddef.h>
 
 /*
- * In a compressed name byte 1 stands for the name of the pod, and byte 2, at most once, for the id of
- * the container. What is left is the same for all containers of a runtime.
+ * In a compressed name byte 1 stands for the name of the pod, and byte 2, at most once, for the id
+ * of the container. What is left is the same for all containers of a runtime.
  */
 
 /*

@@ -74,7 +74,7 @@ struct extender_counters {
 	atomic_uint_least64_t took_ns[EXTENDER_VERBS];
 	atomic_uint_least64_t refused[EXTENDER_REFUSALS];
 	atomic_uint_least64_t malformed;
-	atomic_uint_least64_t unreserved; /* answers that the ledger does not know of */
+	atomic_uint_least64_t unreserved; /* answers that are not reserved */
 };
 
 /* What quotas said to schedulers. */

@@ -26,7 +26,7 @@
 
 #include "aggregator/state/join_namespaces.h"
 #include "aggregator/state/join_owners.h"
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 #include "shared/mem.h"
 
 struct slot {
@@ -47,7 +47,7 @@ struct walk {
 
 struct join {
 	uint64_t version; /* of the newest view */
-	uint64_t roster; /* of its nodes' names */
+	uint64_t node_set_version; /* grows when a node comes or goes */
 	size_t count;
 	struct slot *slots; /* owned; sorted by name */
 	struct view *view; /* held: the newest; NULL: none yet */
@@ -75,7 +75,7 @@ struct join *join_new(void)
 /* What the node gave to others goes with it. */
 static void drop_slot(struct join *j, struct slot *s)
 {
-	j->roster++;
+	j->node_set_version++;
 	owners_subtract(j->owners, &s->shares);
 	namespaces_change(j->namespaces, s->node, NULL, &s->spaces);
 }
@@ -156,7 +156,7 @@ static void make_slot(struct join *j, struct slot *old, struct node_stats *stats
 		return;
 	}
 	if (!old)
-		j->roster++;
+		j->node_set_version++;
 	now->node = view_node_renew(old ? old->node : NULL, stats, model);
 	now->stats = stats;
 	now->model = model;
@@ -263,9 +263,9 @@ struct view *join_end(struct join *j)
 		     owners_table(j->owners, j->now_ns));
 	j->cluster = NULL;
 	v->namespaces = namespaces_table(j->namespaces);
-	v->roster = j->roster;
+	v->node_set_version = j->node_set_version;
 	if (j->view)
-		view_shelf_inherit(v->shelf, j->view->shelf);
+		view_cache_inherit(v->cache, j->view->cache);
 	view_drop(j->view);
 	j->view = view_hold(v);
 	return v;

@@ -119,8 +119,8 @@ void reservations_settle(struct reservations *l, uint64_t generation, int64_t no
 /*
  * What is reserved now, without what has expired: immutable, held by whoever took it, the same for
  * all until something changes. Take it BEFORE the view it is added to: then nothing falls between
- * the two, and reservations_counts() keeps from counting twice what both have, also what was bound after
- * the copy was taken. Entries are a ledger's; nobody makes them by himself.
+ * the two, and reservations_counts() keeps from counting twice what both have, also what was bound
+ * after the copy was taken. Entries are made by reservations.c alone.
  */
 struct reservations_copy {
 	size_t count;

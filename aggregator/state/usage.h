@@ -57,13 +57,12 @@ void usage_free(struct usage_state *u);
 /*
  * One interval of one run of one node's agent, which usage_admit() admits. Order and duplicates are
  * told by (run, sequence); a run not yet heard in this process is asked once for everything its
- * agent still has (resend_from 1) and then taken as it comes; a run that starts more than 5 s before
- * the node's last applied end is refused, and so is an interval that ends more than 5 minutes after
- * now. Times are corrected
- * by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
- * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was
- * asked for everything and comes a second time is asked again; NULL: it is none. Takes nothing
- * over. told->sequence must be > 0, its entries sorted by ref.
+ * agent still has (resend_from 1) and then taken as it comes; a run that starts more than 5 s
+ * before the node's last applied end is refused, and so is an interval that ends more than 5
+ * minutes after now. Times are corrected by what is known of the node's clock (node_clock.h).
+ * Values that cannot be are put aside (usage_check.h), also in `told`, and the rest counts. nonce
+ * is that of the frame: one that was asked for everything and comes a second time is asked again;
+ * NULL: it is none. Takes nothing over. told->sequence must be > 0, its entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,

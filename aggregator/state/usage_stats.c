@@ -351,7 +351,9 @@ static void take_order(struct usage_node *n, struct stats_scratch *s)
 	recall_order(n, o->refs + o->pods, o->containers, s->containers);
 }
 
-/* --- the stats --------------------------------------------------------------------------------- */
+/*
+ * --- the stats ---------------------------------------------------------------------------------
+ */
 
 /* Bounds are of limits against what the node can give away. */
 static bool is_bounded_alike(const struct node_stats *now, const struct node_stats *before)

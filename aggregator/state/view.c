@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 #include "shared/mem.h"
 
 #define NS_PER_SEC 1000000000LL
@@ -45,21 +45,21 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	v->cluster = cluster;
 	v->owners = owners;
 	v->namespaces = NULL;
-	v->roster = 0;
-	v->shelf = view_shelf_new();
+	v->node_set_version = 0;
+	v->cache = view_cache_new();
 	return v;
 }
 
-struct view *view_outline(const struct view *v)
+struct view *view_without_pods(const struct view *v)
 {
 	struct view_node **nodes = mem_alloc((v->node_count + 1) * sizeof(struct view_node *));
 	struct view *out;
 
 	for (size_t i = 0; i < v->node_count; i++)
-		nodes[i] = view_node_outline(v->nodes[i]);
+		nodes[i] = view_node_without_pods(v->nodes[i]);
 	out = view_new(v->version, v->time_ns, nodes, v->node_count,
 		       v->cluster ? cluster_hold(v->cluster) : NULL, NULL);
-	out->roster = v->roster;
+	out->node_set_version = v->node_set_version;
 	return out;
 }
 
@@ -87,7 +87,7 @@ void view_drop(struct view *v)
 	cluster_drop(v->cluster);
 	owner_table_drop(v->owners);
 	namespace_table_drop(v->namespaces);
-	view_shelf_free(v->shelf);
+	view_cache_free(v->cache);
 	free(v);
 }
 

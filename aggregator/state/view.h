@@ -140,8 +140,9 @@ struct view {
 	struct cluster *cluster; /* held; NULL: standalone, nobody asks an API */
 	struct owner_table *owners; /* held; NULL: none known */
 	struct namespace_table *namespaces; /* held; NULL: no API, or no pods */
-	uint64_t roster; /* equal in views of one join: nodes of the same names; 0: not told */
-	struct view_shelf *shelf; /* owned; what readers made of it (view_kept.h) */
+	/* Equal in two views of one join: both have nodes of the same names. 0: unknown. */
+	uint64_t node_set_version;
+	struct view_cache *cache; /* owned; what readers made of it (view_cache.h) */
 };
 
 /*
@@ -156,7 +157,7 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_st
  * The same node without its pods and what they use: its name is where it was, and the stats tell of
  * the node alone. One that has no model is the very same.
  */
-struct view_node *view_node_outline(struct view_node *n);
+struct view_node *view_node_without_pods(struct view_node *n);
 struct view_node *view_node_hold(struct view_node *n);
 void view_node_drop(struct view_node *n); /* any thread; NULL is allowed */
 const char *view_pod_namespace(const struct view_pod *p); /* "" */
@@ -173,11 +174,10 @@ const struct view_pod *view_node_find_pod(const struct view_node *n, const char 
 struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
 		      struct cluster *cluster, struct owner_table *owners);
 /*
- * For who keeps a view long after others took its place, and needs its names and objects: of all
- * nodes the outline, and nothing of owners and namespaces. Measurements are most of what a view
- * holds.
+ * A view for a reader that keeps it long and needs its names and objects only: all nodes without
+ * their pods, no owners, no namespaces. Measurements are most of the memory of a view.
  */
-struct view *view_outline(const struct view *v);
+struct view *view_without_pods(const struct view *v);
 struct view *view_hold(struct view *v);
 void view_drop(struct view *v);
 /* The place of the node in v->nodes, or node_count. */

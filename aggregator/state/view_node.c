@@ -81,7 +81,7 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_st
 	return n;
 }
 
-static struct node_stats *outline_stats(const struct node_stats *stats)
+static struct node_stats *stats_without_pods(const struct node_stats *stats)
 {
 	struct node_stats head = *stats;
 
@@ -93,7 +93,7 @@ static struct node_stats *outline_stats(const struct node_stats *stats)
 	return node_stats_new_bounded(&head);
 }
 
-struct view_node *view_node_outline(struct view_node *n)
+struct view_node *view_node_without_pods(struct view_node *n)
 {
 	struct view_node *out;
 
@@ -102,7 +102,7 @@ struct view_node *view_node_outline(struct view_node *n)
 	out = mem_zalloc(1, sizeof(*out));
 	atomic_init(&out->users, 1);
 	out->serial = next_serial();
-	out->stats = outline_stats(n->stats);
+	out->stats = stats_without_pods(n->stats);
 	out->model = model_node_hold(n->model);
 	out->name = out->model->name;
 	take_amounts(out);

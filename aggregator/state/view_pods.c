@@ -8,8 +8,8 @@
  * claim one uid, the first by name is the pod's, and the others are listed as measured only.
  * Nothing is lost and nothing listed twice.
  *
- * The stats of a node keep their layout until something starts or ends there (node_stats.h). So where it
- * is that of the node before, whose model is the same, each pod is where it was.
+ * The stats of a node keep their layout until something starts or ends there (node_stats.h). So
+ * where it is that of the node before, whose model is the same, each pod is where it was.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * What it costs a kube-scheduler to ask about a pod: filter and prioritize of 5000 names, over HTTP
  * on one kept connection until the last byte is read, with 150,000 pods in the model. Alone; with
- * the hard limits on; and while other clients ask, each about pods of its own, so that the ledger
- * changes between any two answers.
+ * the hard limits on; and while other clients ask, each about pods of its own, so that the
+ * reservations changes between any two answers.
  */
 #include <arpa/inet.h>
 #include <math.h>
@@ -263,7 +263,7 @@ int main(void)
 	options.limits.use_cap[SCORE_CPU] = options.limits.use_cap[SCORE_MEMORY] = 0.9;
 	bench_verb(http_address(server), "filter", "filter of 5000 names, capped use", NAN);
 	bench_among_others(http_address(server));
-	bench_row("most CPU time under the ledger's lock", "ms", NAN, 0,
+	bench_row("most CPU time under the reservations' lock", "ms", NAN, 0,
 		  (double)reservations_watch_longest_ns() / 1e6);
 	http_stop(server);
 	reservations_free(ctx.reservations);

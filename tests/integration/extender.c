@@ -468,7 +468,7 @@ static void run_loop(struct scene *s)
 }
 
 /* What is left is what the counters say; bound and shown, or expired, it is gone. */
-static void check_ledger(struct scene *s)
+static void check_reservations(struct scene *s)
 {
 	struct reservations_copy *copy = reservations_take(s->ctx.reservations, fixed_now());
 	struct reservations_counters counters;
@@ -515,7 +515,7 @@ static void many_schedulers_at_once_get_valid_answers(void **state)
 		asked += clients[i].asked;
 		client_close(&clients[i]);
 	}
-	check_ledger(s);
+	check_reservations(s);
 	print_message("%" PRIu64 " questions\n", asked);
 	free(clients);
 }

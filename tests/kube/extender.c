@@ -87,8 +87,8 @@ static void test_stock_scheduler_does_not_see_use(void **state)
 }
 
 /*
- * A scheduler that does not know of use puts a third of the pods on the hot nodes, at random 20 with
- * a deviation of 3.7: 5 or fewer once in 200,000 times.
+ * A scheduler that does not know of use puts a third of the pods on the hot nodes, at random 20
+ * with a deviation of 3.7: 5 or fewer once in 200,000 times.
  */
 static void test_real_use_decides(void **state)
 {
@@ -99,7 +99,7 @@ static void test_real_use_decides(void **state)
 	sched_start(world, world->bed->aggregators[0].http_port, true, 0);
 	kinds = place_pool("evenkeel");
 	assert_in_range(kinds.of[HOT], 0, 5);
-	sched_await_empty_ledger(world);
+	sched_await_no_reservations(world);
 	sched_remove_pods(world);
 }
 
@@ -119,7 +119,7 @@ static void test_deviation_decides(void **state)
 	kinds = place_pool("by-use");
 	assert_in_range(kinds.of[HOT], 0, 5);
 	assert_in_range(kinds.of[BURSTY], 0, 12);
-	sched_await_empty_ledger(world);
+	sched_await_no_reservations(world);
 	sched_remove_pods(world);
 }
 
@@ -154,7 +154,7 @@ static struct sched_placed place_burst(const char *prefix)
 	sched_print(prefix, p.on);
 	print_message("          %d pods made in %.1f s, at most %zu on a node\n", BURST, seconds,
 		      most_of(&p));
-	sched_await_empty_ledger(world);
+	sched_await_no_reservations(world);
 	sched_remove_pods(world);
 	return p;
 }
@@ -264,7 +264,7 @@ static void test_not_ignorable_fails_closed(void **state)
 	control_plane_must(world->bed->plane, "PATCH", "/api/v1/nodes/node-00",
 			   "{\"metadata\":{\"labels\":{\"evenkeel.io/back\":\"true\"}}}");
 	sched_await_placed(world, "closed", FEW);
-	sched_await_empty_ledger(world);
+	sched_await_no_reservations(world);
 	sched_remove_pods(world);
 }
 

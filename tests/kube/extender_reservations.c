@@ -182,7 +182,7 @@ static void test_scores_are_predicted(void **state)
 		expect_same(&predicted, &answered);
 		assert_true(answered.of[first_of(&answered, SCHED_NODES)] >= 3 + lowest(&answered));
 		cJSON_Delete(list);
-		sched_await_empty_ledger(world);
+		sched_await_no_reservations(world);
 		free(text);
 		free(resources);
 		free(name);
@@ -234,7 +234,7 @@ static bool is_held(void *ctx)
 	return extender_tap_holds(ctx);
 }
 
-/* What the ledger has counted since it was looked at before. */
+/* What the reservations have counted since they were looked at before. */
 struct counts {
 	double charged, bound, moved, settled;
 };
@@ -278,7 +278,7 @@ static void test_reservation_moves_and_goes(void **state)
 	char *text, *more;
 
 	(void)state;
-	sched_await_empty_ledger(world);
+	sched_await_no_reservations(world);
 	before = counted();
 	sched_await_heard(world);
 	text = sched_pod_text("moving", "", huge);
@@ -303,7 +303,7 @@ static void test_reservation_moves_and_goes(void **state)
 	extender_tap_release(tap);
 	p = sched_await_placed(world, "moving", 1);
 	assert_int_equal(p.on[real], 1);
-	sched_await_empty_ledger(world);
+	sched_await_no_reservations(world);
 	after = counted();
 	assert_true(after.charged == before.charged + 1 && after.bound == before.bound + 1);
 	assert_true(after.moved == before.moved + 1 && after.settled == before.settled + 1);
@@ -315,7 +315,7 @@ static void test_reservation_moves_and_goes(void **state)
 static void test_nothing_is_left(void **state)
 {
 	(void)state;
-	assert_true(sched_is_ledger_empty(world));
+	assert_true(sched_has_no_reservations(world));
 	assert_true(sched_metric(world, "evenkeel_ledger_reserved_total") > 0);
 	assert_true(sched_metric(world, "evenkeel_ledger_reserved_total") ==
 		    sched_metric(world, "evenkeel_ledger_gone_total{why=\"settled\"}"));

@@ -115,7 +115,7 @@ static void a_view_is_made_in_steps(void **state)
 	assert_ptr_equal(v->nodes[0], first->nodes[0]);
 	assert_ptr_equal(view_fixture_stats(v, "n1"), node_stats[1]);
 	assert_int_equal(view_owner(v, "owner")->pods, 1);
-	assert_int_equal(v->roster, first->roster);
+	assert_int_equal(v->node_set_version, first->node_set_version);
 	view_drop(first);
 	view_drop(v);
 	/* One that is under way at the end is no leak. */

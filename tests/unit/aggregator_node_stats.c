@@ -12,7 +12,8 @@
 #define SEC 1000000000LL
 
 /*
- * Stats are independent of what they were made from: everything is overwritten before it is looked at.
+ * Stats are independent of what they were made from: everything is overwritten before it is looked
+ * at.
  */
 static void stats_copies_everything(void **state)
 {

@@ -117,7 +117,7 @@ static void an_entry_keeps_what_was_reserved(void **state)
 	assert_int_equal(c->of[0]->made_ns, now);
 	assert_int_equal(c->of[0]->expires_ns, now + RESERVATIONS_TTL_NS);
 	reservations_free(l);
-	assert_string_equal(c->of[0]->node, "n"); /* who holds a copy needs no ledger */
+	assert_string_equal(c->of[0]->node, "n"); /* who holds a copy needs no reservations */
 	reservations_copy_drop(c);
 }
 
@@ -240,7 +240,7 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 }
 
 /* In an order that is neither that of the names nor its reverse. */
-static void a_full_ledger_refuses_new_pods_only(void **state)
+static void full_reservations_refuse_new_pods_only(void **state)
 {
 	struct reservations *l = reservations_new();
 	char uid[16];
@@ -575,7 +575,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_is_set_back_keeps_nothing_for_hours),
 		cmocka_unit_test(deleted_and_unschedulable_pods_are_gone),
 		cmocka_unit_test(nothing_is_reserved_without_uid_or_above_the_bounds),
-		cmocka_unit_test(a_full_ledger_refuses_new_pods_only),
+		cmocka_unit_test(full_reservations_refuse_new_pods_only),
 		cmocka_unit_test(many_go_in_parts),
 		cmocka_unit_test(a_copy_is_the_same_until_something_changes),
 		cmocka_unit_test(who_looked_too_early_looks_again),

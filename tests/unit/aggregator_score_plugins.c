@@ -683,8 +683,8 @@ static void test_sums(void **state)
 	score_fixture_add_pod(&load, &pod);
 	score_fixture_add_pod(&load, &pod);
 	/*
-	 * Once: max(150 + 20, 900) + 7 requested; max(300 + 40, 900) + 7 limited, 300 + 40 + 7 while
-	 * it runs, and two containers that are not.
+	 * Once: max(150 + 20, 900) + 7 requested; max(300 + 40, 900) + 7 limited, 300 + 40 + 7
+	 * while it runs, and two containers that are not.
 	 */
 	assert_int_equal(cpu->requests, 2 * 907);
 	assert_int_equal(cpu->limits, 2 * 907);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of cgroups as the usage state keeps them: compressed, shared, and told as they were heard. */
+/*
+ * Names of cgroups as the usage state keeps them: compressed, shared, and told as they were heard.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -221,7 +221,9 @@ static void of_members_that_are_there_twice_the_last_one_counts(void **state)
 	}
 }
 
-/* A clock that is no clock: it is read under the ledger's lock, and so when a copy is taken. */
+/*
+ * A clock that is no clock: it is read under the reservations' lock, and so when a copy is taken.
+ */
 static struct view *next_view;
 
 static int64_t publish_next(void)
@@ -233,7 +235,7 @@ static int64_t publish_next(void)
 }
 
 /* Else a pod of what is published, and settled, between the two is in neither. */
-static void the_ledger_is_taken_before_the_view(void **state)
+static void reservations_are_taken_before_the_view(void **state)
 {
 	struct model *m = model_new();
 	struct join *j = join_new();
@@ -339,7 +341,9 @@ static void reasons_are_of_a_kind_and_have_no_numbers(void **state)
 	assert_int_equal(refused(EXTENDER_USE_CAP_MEMORY), 2);
 }
 
-/* --- a refusal is about all that is known ------------------------------------------------------ */
+/*
+ * --- a refusal is about all that is known ------------------------------------------------------
+ */
 
 static int refreshes;
 
@@ -502,8 +506,8 @@ static void a_pod_does_not_compete_with_itself(void **state)
 }
 
 /*
- * Between two views nothing is measured anew: only the ledger can keep the third pod from where the
- * first two are.
+ * Between two views nothing is measured anew: only the reservations can keep the third pod from
+ * where the first two are.
  */
 static void a_burst_does_not_stack(void **state)
 {
@@ -689,7 +693,7 @@ static void a_snapshot_has_what_is_reserved(void **state)
 	view_slot_publish(f.ctx.views, v);
 	entries = mem_strdup(reserved());
 	reservations = f.ctx.reservations;
-	f.ctx.reservations = snapshot_take_ledger(s);
+	f.ctx.reservations = snapshot_take_reservations(s);
 	assert_string_equal(reserved(), entries);
 	reservations_free(reservations);
 	api_fixture_send(&f, "POST", "/v1/scores", ask);
@@ -741,7 +745,7 @@ int main(void)
 		T(filter_answers_as_it_was_asked),
 		T(a_name_that_is_repeated_is_answered_once),
 		T(of_members_that_are_there_twice_the_last_one_counts),
-		T(the_ledger_is_taken_before_the_view),
+		T(reservations_are_taken_before_the_view),
 		T(a_node_we_do_not_know_passes_while_we_are_behind),
 		T(nothing_is_decided_before_the_cluster_is_listed),
 		T(real_use_above_the_cap_refuses),

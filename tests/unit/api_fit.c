@@ -303,7 +303,9 @@ static void the_default_class_counts_for_a_manifest(void **state)
 	api_fixture_close(&named);
 }
 
-/* A clock that is no clock: it is read under the ledger's lock, and so when a copy is taken. */
+/*
+ * A clock that is no clock: it is read under the reservations' lock, and so when a copy is taken.
+ */
 static struct view *next_view;
 
 static int64_t publish_next(void)
@@ -315,7 +317,7 @@ static int64_t publish_next(void)
 }
 
 /* Else what is published in between, and settled, is in neither. */
-static void the_ledger_is_taken_before_the_view(void **state)
+static void reservations_are_taken_before_the_view(void **state)
 {
 	static const struct model_fixture_pod full = {.name = "full", .node = "alpha", .cpu = "3"};
 	static const char *const targets[] = {"/v1/fit", "/v1/scores"};
@@ -475,7 +477,7 @@ int main(void)
 		cmocka_unit_test(room_that_is_promised_to_others_is_none),
 		cmocka_unit_test(a_nominated_pod_of_no_lower_priority_has_its_room),
 		cmocka_unit_test(the_default_class_counts_for_a_manifest),
-		cmocka_unit_test(the_ledger_is_taken_before_the_view),
+		cmocka_unit_test(reservations_are_taken_before_the_view),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(without_an_api_there_is_no_answer),
 		cmocka_unit_test(what_may_not_be_read_is_said),

@@ -211,7 +211,7 @@ static void test_resize_in_place(void **state)
 		/* Infeasible: what it wants does not count. */
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2},'resources':{'requests':{'cpu':3},"
 			      "'limits':{'cpu':5}}") ",'conditions':[{'type':'Ready'},{'type':"
-						     "'PodResizePending','error':'Infeasible'}]"),
+						     "'PodResizePending','reason':'Infeasible'}]"),
 		 "cpu=4000 | cpu=5000, unlimited 1 2"},
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2}") ",'resize':'Infeasible'"),
 		 "cpu=3000 | cpu=8000, unlimited 1 2"},
@@ -219,7 +219,7 @@ static void test_resize_in_place(void **state)
 		{RESIZED(OF_A("'allocatedResources':{'cpu':2},'resources':{'requests':{'cpu'"
 			      ":3}}") ","
 				      "'resize':'Infeasible','conditions':[{'type':'"
-				      "PodResizePending','error':"
+				      "PodResizePending','reason':"
 				      "'Deferred'}]"),
 		 "cpu=5000 | cpu=8000, unlimited 1 2"},
 		/* A status without any resources says nothing, even then. */

@@ -392,13 +392,13 @@ static void add_one(struct place *p)
 		place_put(p, pod, 0);
 }
 
-/* With nothing left but the outline: what it still borrows of the view is freed memory. */
+/* With nothing left but the view without pods: what still points into the view is freed memory. */
 static void rest(struct place *p, const struct view *v)
 {
-	struct view *outline = view_outline(v);
+	struct view *rest = view_without_pods(v);
 
-	place_rest(p, outline);
-	view_drop(outline);
+	place_rest(p, rest);
+	view_drop(rest);
 }
 
 static void following_comes_to_the_same_as_beginning(void **state)

@@ -299,7 +299,7 @@ static void ask_limits(struct world *w, const char *pod)
 	free(body);
 }
 
-/* Where the ledger has the pods that were asked about. */
+/* Where the reservations have the pods that were asked about. */
 static void read_reserved(struct world *w)
 {
 	struct reservations_copy *copy =

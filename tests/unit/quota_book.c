@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a book counts: by hand, by random pods against a recount, and out of a view with a ledger.
+ * What a book counts: by hand, by random pods against a recount, and out of a view with
+ * reservations.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -364,7 +365,7 @@ static void the_oldest_quota_of_a_namespace_counts(void **state)
 	quota_book_free(b);
 }
 
-static void what_the_ledger_promised_is_used(void **state)
+static void reservations_count_as_used(void **state)
 {
 	struct reservations *l = reservations_new();
 	struct reservation e = {.uid = "u1", .namespace = "a", .name = "promised", .node = ""};
@@ -562,7 +563,7 @@ int main(void)
 		cmocka_unit_test(random_pods_never_drift),
 		cmocka_unit_test_setup_teardown(the_oldest_quota_of_a_namespace_counts, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(what_the_ledger_promised_is_used, setup, teardown),
+		cmocka_unit_test_setup_teardown(reservations_count_as_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_default_is_for_namespaces_without_a_quota,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(status_tells_what_the_variant_counts, setup,

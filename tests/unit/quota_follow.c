@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book that is brought up to the next view and the next copy of the ledger is the book that would
- * be made of them.
+ * A book that is brought up to the next view and the next copy of the reservations is the book that
+ * would be made of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

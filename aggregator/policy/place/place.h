@@ -22,7 +22,9 @@
 /* In the order they are asked; the first that refuses is the one that is told. */
 enum place_filter {
 	PLACE_FITS, /* none refuses */
-	/* the node is removed (place_remove_node()), in deletion, or a condition says that it ends */
+	/*
+	 * the node is removed (place_remove_node()), in deletion, or a condition says that it ends
+	 */
 	PLACE_GONE,
 	PLACE_FIT, /* CPU, memory, ephemeral storage, pods, extended resources */
 	PLACE_TAINTS,
@@ -111,10 +113,10 @@ struct place *place_new(struct view *v, const struct place_options *o);
 bool place_update(struct place *p, struct view *v, int64_t now_ns);
 /*
  * Between updates: all is undone as an update would, and the core lets go of its view and what that
- * has measured, for the outline of it (view_outline()). Until the next place_update() nothing may
- * be asked or changed, and that sums up the use of all nodes anew.
+ * has measured, for `rest` (view_without_pods()). Until the next place_update() nothing may be
+ * asked or changed, and that sums up the use of all nodes anew.
  */
-void place_rest(struct place *p, struct view *outline);
+void place_rest(struct place *p, struct view *rest);
 /* Whom updates ask from now on, as in the options. */
 void place_set_limit(struct place *p, bool (*out_of_time)(void *ctx), void *ctx);
 void place_free(struct place *p);

@@ -313,9 +313,9 @@ struct place_use {
 };
 
 /*
- * A node's use beyond its measured pods. Each unmeasured pod has a share of it, in proportion to its
- * requests; a pod without a request has as much as the average pod. The sums assume that each pod
- * ran during the whole window; grow() scales them up for younger pods.
+ * A node's use beyond its measured pods. Each unmeasured pod has a share of it, in proportion to
+ * its requests; a pod without a request has as much as the average pod. The sums assume that each
+ * pod ran during the whole window; grow() scales them up for younger pods.
  */
 struct place_rest {
 	int64_t cpu, variance, mem;
@@ -410,7 +410,7 @@ struct place_asked_link {
 struct place {
 	struct place_options options;
 	bool reading, ended; /* a view; and its time is over */
-	bool resting; /* the view is an outline, and nothing is known of use */
+	bool resting; /* the view is without pods, and nothing is known of use */
 	struct view *view; /* held */
 	bool cap; /* is on, and some node has usage */
 

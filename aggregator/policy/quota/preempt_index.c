@@ -203,24 +203,24 @@ static void free_index(struct preempt *x)
 	free(x);
 }
 
-static void free_kept(struct view_kept *kept)
+static void free_cached(struct view_cached *cached)
 {
-	free_index((struct preempt *)kept);
+	free_index((struct preempt *)cached);
 }
 
 /* Pods, budgets and names are the view's: nothing of an earlier one can be used. */
-static struct view_kept *make_kept(const struct view *v, const struct view_kept *before)
+static struct view_cached *make_cached(const struct view *v, const struct view_cached *before)
 {
 	struct preempt *x = make_index(v);
 
 	(void)before;
-	view_kept_init(&x->kept, free_kept);
-	return &x->kept;
+	view_cached_init(&x->cached, free_cached);
+	return &x->cached;
 }
 
 const struct preempt *preempt_of(const struct view *v)
 {
-	return (const struct preempt *)view_keep(v, VIEW_KEPT_PODS, make_kept);
+	return (const struct preempt *)view_cache_get(v, VIEW_CACHE_PODS, make_cached);
 }
 
 bool preempt_is_disrupted(const struct preempt_budget *b, const struct kube_pod *pod)

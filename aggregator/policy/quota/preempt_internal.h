@@ -20,7 +20,7 @@
 #include "aggregator/policy/gangs.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 
 /* --- preempt_index.c */
 
@@ -50,7 +50,7 @@ struct preempt_nominee {
 };
 
 struct preempt {
-	struct view_kept kept; /* first; of preempt_of() */
+	struct view_cached cached; /* first; of preempt_of() */
 	const struct view *view; /* the one it is kept with */
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */
@@ -141,8 +141,8 @@ struct preempt_run {
 	uint32_t *matches; /* budgets of payers */
 	uint32_t match_count, match_room;
 	/*
-	 * Which claims are contested (preempt_payers.c), as bits: by destination, and where only the
-	 * quotas refuse.
+	 * Which claims are contested (preempt_payers.c), as bits: by destination, and where only
+	 * the quotas refuse.
 	 */
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
 	uint64_t *contests; /* owned; those that differ */

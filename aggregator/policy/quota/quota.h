@@ -84,7 +84,7 @@ struct quota_book;
 
 /*
  * Quotas of the view (of two in a namespace the oldest counts, then the first by name), with what
- * the ledger adds. Copy may be NULL. Both are held.
+ * the reservations add. Copy may be NULL. Both are held.
  */
 struct quota_book *quota_book_new(struct view *v, struct reservations_copy *reservations,
 				  const struct quota_options *o);
@@ -123,8 +123,9 @@ const struct kube_pod *quota_next_pending(const struct quota_book *b, const char
 					  size_t *at);
 /*
  * Sets what a pod with those requests lacks on all nodes of the book's view that are large enough
- * for it and take pods; if every node has a part, all that is missing on some. Selectors, taints and
- * the number of pods are not looked at. Nothing is set where a node has room for it, or none is large enough.
+ * for it and take pods; if every node has a part, all that is missing on some. Selectors, taints
+ * and the number of pods are not looked at. Nothing is set where a node has room for it, or none is
+ * large enough.
  */
 void quota_find_lacked(const struct quota_book *b, const struct resources *requests,
 		       struct resources *lacked);
@@ -190,7 +191,7 @@ const char *quota_gate_name(enum quota_gate g); /* "admitted", "overMax", "overS
 /*
  * A pod that has a node nominated: it counts for those of its namespace that are not more
  * important, and if its quota is within its min for others. The one that asks is passed over, by
- * its uid. Those that the ledger has reservations of do not belong here: they are in `used`.
+ * its uid. Reserved pods do not belong here: they are in `used`.
  */
 struct quota_nominated {
 	const char *uid, *namespace;
@@ -204,7 +205,7 @@ struct quota_ask {
 	const struct resources *requests;
 	/*
 	 * What the book counts for this very pod already, as it was asked about before (its
-	 * reservation in the ledger); NULL: nothing.
+	 * reservation); NULL: nothing.
 	 */
 	const struct resources *reserved;
 	/*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A book brought up to another view and another copy of the ledger, at the cost of what changed.
- * Namespaces whose pods ask for something else than before, and those whose reservations are
- * others, get their entry made anew, by the way all are made, so that nothing can be in it that
+ * A book brought up to another view and another copy of the reservations, at the cost of what
+ * changed. Namespaces whose pods ask for something else than before, and those whose reservations
+ * are others, get their entry made anew, by the way all are made, so that nothing can be in it that
  * would not be in a new book.
  *
  * What did not change is known by its address: tables and reservations are immutable, and the book
@@ -82,8 +82,8 @@ static bool is_other(const struct quota_book *b, const struct view *v, const str
 }
 
 /*
- * Both lists are in the ledger's order. An entry is never changed, and the copies hold theirs: the
- * same address is the same entry.
+ * Both lists are in the order of reservations. An entry is never changed, and the copies hold
+ * theirs: the same address is the same entry.
  */
 static void compare_reservations(const struct quota_book *b, const struct view *v,
 				 const struct quota_counted *now, struct names *changed)

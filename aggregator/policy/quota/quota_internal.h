@@ -90,8 +90,8 @@ const struct kube_pod *quota_view_pending(const struct view *v, const struct res
 /* What the nodes of the book's view have. */
 void quota_view_read_capacity(struct quota_book *b);
 /*
- * The namespace's entry again from the book's view and what is counted of the ledger; it has a
- * quota. To be scaled when all are renewed.
+ * The namespace's entry again from the book's view and what is counted of the reservations; it has
+ * a quota. To be scaled when all are renewed.
  */
 void quota_view_renew(struct quota_book *b, const char *namespace);
 

@@ -12,8 +12,8 @@
  *   corrected  what the book counts: pods that are bound to a node and neither Succeeded nor
  *              Failed, with all they request (kube_pod_requests())
  * Every name in min or max is told, with 0 where nothing of it is used; others too, as far as pods
- * ask for them. Of a book that was made of the view, and of no ledger: what is only promised is not
- * used. Ended with quota_status_free().
+ * ask for them. Of a book that was made of the view, and of no reservations: what is only promised
+ * is not used. Ended with quota_status_free().
  */
 struct resources *quota_status_new(const struct quota_book *b, const struct view *v);
 void quota_status_free(const struct quota_book *b, struct resources *status);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The book of a cluster as it is: the quotas of the API, what the pods of their namespaces request
- * (view_namespace(), which the loop keeps), and what the ledger has promised and the view does not
- * show yet. So what is used is never counted on from what was: pods that ran before their quota
- * came, and pods that were resized, are in it as they are now.
+ * (view_namespace(), which the loop keeps), and what the reservations have promised and the view
+ * does not show yet. So what is used is never counted on from what was: pods that ran before their
+ * quota came, and pods that were resized, are in it as they are now.
  *
  * Both variants count requests as the kube-scheduler does; upstream's plugin would leave sidecars
  * and the pod's own resources out.

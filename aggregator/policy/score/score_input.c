@@ -37,7 +37,9 @@ static const enum score_rung rung_of_window[WINDOWS] = {
 	[WINDOW_15M] = RUNG_WINDOW_15M,
 };
 
-/* How long measurements count where no node is heard; else until node_stats.h calls them EXPIRED. */
+/*
+ * How long measurements count where no node is heard; else until node_stats.h calls them EXPIRED.
+ */
 #define KEPT_NS (900 * 1000000000LL)
 
 static struct score_metric percent_of(const struct window_stats *stats, int64_t capacity,

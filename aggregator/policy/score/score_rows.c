@@ -2,11 +2,11 @@
 /*
  * A node's inputs depend on the node, on how old they are, and on the query. While they are fresh
  * their age is a number beside the others; beyond that it decides which numbers there are, and the
- * node is read anew. So is it for another question than the usual one, of the corrected variant with
- * the default arguments.
+ * node is read anew. So is it for another question than the usual one, of the corrected variant
+ * with the default arguments.
  *
- * What is left of LowRiskOverCommitment's arithmetic when the pod is taken out of it, which is most,
- * is kept as well, for its default arguments.
+ * What is left of LowRiskOverCommitment's arithmetic when the pod is taken out of it, which is
+ * most, is kept as well, for its default arguments.
  *
  * Rows are made with score_node_from_view() itself, as of the end of the node's newest measurement,
  * so that there is one way to read a node.
@@ -21,9 +21,9 @@
 
 enum { AHEAD = 8 };
 
-static void free_rows(struct view_kept *kept)
+static void free_rows(struct view_cached *cached)
 {
-	free(kept);
+	free(cached);
 }
 
 /* Compares what score_node_from_view() reads of variant and arguments. */
@@ -102,14 +102,14 @@ static const struct score_row *find_before(const struct score_rows *before, size
 	return NULL;
 }
 
-static struct view_kept *make_rows(const struct view *v, const struct view_kept *kept_before)
+static struct view_cached *make_rows(const struct view *v, const struct view_cached *cached_before)
 {
-	const struct score_rows *before = (const struct score_rows *)kept_before;
+	const struct score_rows *before = (const struct score_rows *)cached_before;
 	struct score_rows *rows = mem_alloc(sizeof(*rows) + v->node_count * sizeof(rows->of[0]));
 	const struct score_query q = {.variant = SCORE_CORRECTED, .args = &rows->usual};
 	size_t at = 0;
 
-	view_kept_init(&rows->kept, free_rows);
+	view_cached_init(&rows->cached, free_rows);
 	rows->count = v->node_count;
 	rows->knows_pods = view_knows(v, OBJECT_POD);
 	if (before && before->knows_pods != rows->knows_pods)
@@ -126,12 +126,12 @@ static struct view_kept *make_rows(const struct view *v, const struct view_kept 
 		else
 			make_row(v, n, &q, &rows->of[i]);
 	}
-	return &rows->kept;
+	return &rows->cached;
 }
 
 const struct score_rows *score_rows_of(const struct view *v)
 {
-	return (const struct score_rows *)view_keep(v, VIEW_KEPT_SCORES, make_rows);
+	return (const struct score_rows *)view_cache_get(v, VIEW_CACHE_SCORES, make_rows);
 }
 
 void score_rows_read(const struct score_rows *rows, const struct view *v, size_t i, int64_t now_ns,
