@@ -23,6 +23,7 @@
 
 #include "aggregator/planner/slack_memory.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 /*
  * --- the slot
@@ -57,7 +58,7 @@ struct plan_result *plan_result_new(void)
 
 void plan_result_drop(struct plan_result *r)
 {
-	if (!r || atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) > 1)
+	if (!r || !refs_drop(&r->users))
 		return;
 	if (r->drain)
 		r->drain_free(r->drain); /* before the view, of which it has names */
@@ -103,7 +104,7 @@ struct plan_result *plan_slot_take(struct plan_slot *s)
 	pthread_mutex_lock(&s->lock);
 	r = s->newest;
 	if (r)
-		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
+		refs_hold(&r->users);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }

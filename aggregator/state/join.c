@@ -42,7 +42,7 @@ struct walk {
 	struct node_stats *const *stats;
 	struct model_node *const *model;
 	struct slot *slot;
-	size_t node_stats, models, slots;
+	size_t stats_left, models, slots;
 };
 
 struct join {
@@ -100,13 +100,13 @@ static bool is_same(const struct walk *w)
 {
 	const struct slot *s = w->slot;
 
-	return w->slots && (w->node_stats ? *w->stats : NULL) == s->stats &&
+	return w->slots && (w->stats_left ? *w->stats : NULL) == s->stats &&
 	       (w->models ? *w->model : NULL) == s->model;
 }
 
 static struct node_stats *take_stats(struct walk *w)
 {
-	w->node_stats--;
+	w->stats_left--;
 	return *w->stats++;
 }
 
@@ -128,9 +128,9 @@ static struct slot *take_slot(struct walk *w)
  */
 static const char *take_next(struct walk *w, struct node_stats **stats, struct model_node **model)
 {
-	int order = w->node_stats ? -1 : 1;
+	int order = w->stats_left ? -1 : 1;
 
-	if (w->node_stats && w->models)
+	if (w->stats_left && w->models)
 		order = strcmp((*w->stats)->name, (*w->model)->name);
 	*stats = order <= 0 ? take_stats(w) : NULL;
 	*model = order >= 0 ? take_model(w) : NULL;
@@ -180,7 +180,7 @@ static void next_slot(struct join *j, struct walk *w, struct slot *now)
 
 	if (is_same(w)) {
 		*now = *take_slot(w);
-		if (w->node_stats && now->stats)
+		if (w->stats_left && now->stats)
 			take_stats(w);
 		if (w->models && now->model)
 			take_model(w);
@@ -208,7 +208,7 @@ void join_begin(struct join *j, struct node_stats *const *node_stats, size_t sta
 	assert(!j->next);
 	j->walk = (struct walk){
 		.stats = node_stats,
-		.node_stats = stats_count,
+		.stats_left = stats_count,
 		.model = cluster ? cluster->nodes : NULL,
 		.models = cluster ? cluster->node_count : 0,
 		.slot = j->slots,
@@ -216,7 +216,7 @@ void join_begin(struct join *j, struct node_stats *const *node_stats, size_t sta
 	};
 	j->cluster = cluster;
 	j->now_ns = now_ns;
-	j->next = mem_alloc((j->walk.node_stats + j->walk.models + 1) * sizeof(*j->next));
+	j->next = mem_alloc((j->walk.stats_left + j->walk.models + 1) * sizeof(*j->next));
 	j->next_count = 0;
 	if (namespaces_advance(j->namespaces, now_ns))
 		expire(j);
@@ -228,9 +228,9 @@ bool join_step(struct join *j, size_t most)
 {
 	struct walk *w = &j->walk;
 
-	for (; most && (w->node_stats || w->models); most--)
+	for (; most && (w->stats_left || w->models); most--)
 		next_slot(j, w, &j->next[j->next_count++]);
-	return w->node_stats || w->models;
+	return w->stats_left || w->models;
 }
 
 /* The slots as they are now, in place of those before; each node is held once more than before. */

@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
@@ -681,12 +682,12 @@ struct namespace_table *namespaces_table(struct namespaces *n)
 		n->changed = false;
 	}
 	if (n->table)
-		atomic_fetch_add_explicit(&n->table->users, 1, memory_order_relaxed);
+		refs_hold(&n->table->users);
 	return n->table;
 }
 
 void namespace_table_drop(struct namespace_table *t)
 {
-	if (t && atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) == 1)
+	if (t && refs_drop(&t->users))
 		free(t);
 }

@@ -14,6 +14,7 @@
 
 #include "aggregator/state/compressed_name.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 enum { STATS_STEP = 1024 };
 
@@ -36,13 +37,13 @@ struct stats_names *stats_names_new(size_t limits, size_t text_size)
 
 static struct stats_names *stats_names_hold(struct stats_names *n)
 {
-	atomic_fetch_add_explicit(&n->users, 1, memory_order_relaxed);
+	refs_hold(&n->users);
 	return n;
 }
 
 void stats_names_drop(struct stats_names *n)
 {
-	if (n && atomic_fetch_sub_explicit(&n->users, 1, memory_order_acq_rel) == 1)
+	if (n && refs_drop(&n->users))
 		free(n);
 }
 
@@ -168,21 +169,13 @@ struct node_stats *node_stats_new(const struct node_stats *from)
 
 struct node_stats *node_stats_hold(struct node_stats *p)
 {
-	unsigned int users = atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&p->users);
 	return p;
 }
 
 void node_stats_drop(struct node_stats *p)
 {
-	unsigned int users;
-
-	if (!p)
-		return;
-	users = atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!p || !refs_drop(&p->users))
 		return;
 	node_peaks_drop(p->peaks);
 	stats_names_drop(p->names);

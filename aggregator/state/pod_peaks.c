@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 enum { ROOM_STEP = 8 };
 
@@ -24,13 +25,13 @@ static_assert(PEAK_BUCKETS - (PEAK_BUCKETS * 95 + 99) / 100 + 1 <= PEAK_LARGEST,
 
 struct node_peaks *node_peaks_hold(struct node_peaks *p)
 {
-	atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
+	refs_hold(&p->users);
 	return p;
 }
 
 void node_peaks_drop(struct node_peaks *p)
 {
-	if (p && atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel) == 1)
+	if (p && refs_drop(&p->users))
 		free(p);
 }
 

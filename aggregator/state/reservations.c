@@ -35,6 +35,7 @@
 
 #include "aggregator/state/reservations_internal.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #include <utlist.h>
 
@@ -74,13 +75,13 @@ static struct life *life_new(const char *uid)
 
 static struct life *life_hold(struct life *life)
 {
-	atomic_fetch_add_explicit(&life->users, 1, memory_order_relaxed);
+	refs_hold(&life->users);
 	return life;
 }
 
 static void life_drop(struct life *life)
 {
-	if (atomic_fetch_sub_explicit(&life->users, 1, memory_order_acq_rel) == 1)
+	if (refs_drop(&life->users))
 		free(life);
 }
 
@@ -105,7 +106,7 @@ static struct record *record_new(const struct reservation *from, struct life *li
 
 static void record_drop(struct record *r)
 {
-	if (!r || atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) > 1)
+	if (!r || !refs_drop(&r->users))
 		return;
 	resources_fini(&r->entry.requests);
 	life_drop(r->life);
@@ -125,7 +126,7 @@ static struct reservations_copy *copy_make(struct reservations *l)
 	for (size_t i = 0; i < l->count; i++) {
 		struct record *r = l->sorted[i]->record;
 
-		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
+		refs_hold(&r->users);
 		c->of[i] = &r->entry;
 	}
 	c->head = (struct reservations_copy){l->count, c->of, l->version};
@@ -135,7 +136,7 @@ static struct reservations_copy *copy_make(struct reservations *l)
 
 struct reservations_copy *reservations_copy_hold(struct reservations_copy *head)
 {
-	atomic_fetch_add_explicit(&((struct copy *)head)->users, 1, memory_order_relaxed);
+	refs_hold(&((struct copy *)head)->users);
 	return head;
 }
 
@@ -143,7 +144,7 @@ void reservations_copy_drop(struct reservations_copy *head)
 {
 	struct copy *c = (struct copy *)head;
 
-	if (!c || atomic_fetch_sub_explicit(&c->users, 1, memory_order_acq_rel) > 1)
+	if (!c || !refs_drop(&c->users))
 		return;
 	for (size_t i = 0; i < c->head.count; i++)
 		record_drop(record_of(c->of[i]));
@@ -642,7 +643,7 @@ struct reservations_copy *reservations_take(struct reservations *l, int64_t now_
 	if (!l->copy)
 		l->copy = copy_make(l);
 	copy = l->copy;
-	atomic_fetch_add_explicit(&((struct copy *)copy)->users, 1, memory_order_relaxed);
+	refs_hold(&((struct copy *)copy)->users);
 	unlock(l, &g);
 	return copy;
 }

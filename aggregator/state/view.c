@@ -15,6 +15,7 @@
 
 #include "aggregator/state/view_cache.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #define NS_PER_SEC 1000000000LL
 
@@ -65,21 +66,13 @@ struct view *view_without_pods(const struct view *v)
 
 struct view *view_hold(struct view *v)
 {
-	unsigned int users = atomic_fetch_add_explicit(&v->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&v->users);
 	return v;
 }
 
 void view_drop(struct view *v)
 {
-	unsigned int users;
-
-	if (!v)
-		return;
-	users = atomic_fetch_sub_explicit(&v->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!v || !refs_drop(&v->users))
 		return;
 	for (size_t i = 0; i < v->node_count; i++)
 		view_node_drop(v->nodes[i]);

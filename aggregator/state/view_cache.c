@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 struct cache_entry {
 	pthread_mutex_t lock; /* of the thread that makes it */
@@ -33,15 +34,13 @@ void view_cached_init(struct view_cached *c, void (*free)(struct view_cached *c)
 struct view_cached *view_cached_hold(const struct view_cached *c)
 {
 	struct view_cached *held = (struct view_cached *)c;
-	unsigned int users = atomic_fetch_add_explicit(&held->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&held->users);
 	return held;
 }
 
 void view_cached_drop(struct view_cached *c)
 {
-	if (c && atomic_fetch_sub_explicit(&c->users, 1, memory_order_acq_rel) == 1)
+	if (c && refs_drop(&c->users))
 		c->free(c);
 }
 

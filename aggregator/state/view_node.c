@@ -14,6 +14,7 @@
 
 #include "aggregator/state/view_parts.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 /* Also for views of different joins, so that nobody has to ask which one a node is of. */
 static uint64_t next_serial(void)
@@ -114,21 +115,13 @@ struct view_node *view_node_without_pods(struct view_node *n)
 
 struct view_node *view_node_hold(struct view_node *n)
 {
-	unsigned int users = atomic_fetch_add_explicit(&n->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&n->users);
 	return n;
 }
 
 void view_node_drop(struct view_node *n)
 {
-	unsigned int users;
-
-	if (!n)
-		return;
-	users = atomic_fetch_sub_explicit(&n->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!n || !refs_drop(&n->users))
 		return;
 	resources_fini(&n->sums.requests);
 	resources_fini(&n->sums.limits);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 #include "shared/utf8.h"
 
 #define uthash_malloc(size) mem_alloc(size)
@@ -190,13 +191,13 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 struct workload_table *workload_table_hold(struct workload_table *t)
 {
 	if (t)
-		atomic_fetch_add_explicit(&t->users, 1, memory_order_relaxed);
+		refs_hold(&t->users);
 	return t;
 }
 
 void workload_table_drop(struct workload_table *t)
 {
-	if (!t || atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) != 1)
+	if (!t || !refs_drop(&t->users))
 		return;
 	free(t->text);
 	free(t);
