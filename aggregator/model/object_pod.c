@@ -151,17 +151,18 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 	memset(t, 0, sizeof(*t));
 	room = (char *)(t + 1);
 	atomic_init(&t->users, 1);
-	t->text = object_put(&room, text.data);
+	t->text = mem_put_text(&room, text.data);
 	t->text_len = text.len;
 	t->spec_at = spec_at;
 	t->hash = hash_text(t->text, t->text_len);
-	t->owner.kind = object_put(&room, owner->kind);
-	t->owner.name = object_put(&room, owner->name);
-	t->owner.uid = object_put(&room, owner->uid);
-	t->owner_api = object_put(&room, owner_api);
-	t->priority_class = object_put(&room, priority_class);
-	t->gang = (struct pod_gang){gang.kind, object_put(&room, gang.name),
-				    object_put(&room, gang.part), object_put(&room, gang.replica)};
+	t->owner.kind = mem_put_text(&room, owner->kind);
+	t->owner.name = mem_put_text(&room, owner->name);
+	t->owner.uid = mem_put_text(&room, owner->uid);
+	t->owner_api = mem_put_text(&room, owner_api);
+	t->priority_class = mem_put_text(&room, priority_class);
+	t->gang = (struct pod_gang){gang.kind, mem_put_text(&room, gang.name),
+				    mem_put_text(&room, gang.part),
+				    mem_put_text(&room, gang.replica)};
 	buf_fini(&text);
 	return t;
 }
@@ -460,11 +461,11 @@ static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
 		       strlen(d->node) + strlen(d->nominated) + (qos ? 0 : strlen(d->qos) + 1) +
 			       d->resized_text.len + d->containers.len + 4,
 		       &room);
-	p->node = object_put(&room, d->node);
-	p->nominated_node = object_put(&room, d->nominated);
-	p->qos = qos ? qos : object_put(&room, d->qos);
-	p->resized_text = d->resized ? object_put(&room, d->resized_text.data) : NULL;
-	p->containers = object_put(&room, d->containers.data);
+	p->node = mem_put_text(&room, d->node);
+	p->nominated_node = mem_put_text(&room, d->nominated);
+	p->qos = qos ? qos : mem_put_text(&room, d->qos);
+	p->resized_text = d->resized ? mem_put_text(&room, d->resized_text.data) : NULL;
+	p->containers = mem_put_text(&room, d->containers.data);
 	p->template = d->template;
 	p->resized = d->resized;
 	d->template = NULL;

@@ -17,15 +17,6 @@ const struct object_path OBJECT_METADATA = {NULL, "metadata", 0};
 const struct object_path OBJECT_SPEC = {NULL, "spec", 0};
 const struct object_path OBJECT_STATUS = {NULL, "status", 0};
 
-const char *object_put(char **room, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*room, text, size);
-
-	*room += size;
-	return copy;
-}
-
 void *object_new(const struct object_source *s, size_t size, size_t extra, char **room)
 {
 	size_t strings = strlen(s->namespace) + strlen(s->name) + strlen(s->uid) + 3;
@@ -35,11 +26,11 @@ void *object_new(const struct object_source *s, size_t size, size_t extra, char 
 	memset(o, 0, size);
 	atomic_init(&o->users, 1);
 	o->kind = s->kind;
-	o->namespace = object_put(&at, s->namespace);
-	o->name = object_put(&at, s->name);
-	o->uid = object_put(&at, s->uid);
+	o->namespace = mem_put_text(&at, s->namespace);
+	o->name = mem_put_text(&at, s->name);
+	o->uid = mem_put_text(&at, s->uid);
 	if (s->text.data)
-		o->text = object_put(&at, s->text.data);
+		o->text = mem_put_text(&at, s->text.data);
 	*room = at;
 	return o;
 }
@@ -207,9 +198,9 @@ static int read_workload(const struct object_source *s, struct object **out)
 		return -EINVAL;
 	w = object_new(s, sizeof(*w),
 		       strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
-	w->owner.kind = object_put(&room, owner.kind);
-	w->owner.name = object_put(&room, owner.name);
-	w->owner.uid = object_put(&room, owner.uid);
+	w->owner.kind = mem_put_text(&room, owner.kind);
+	w->owner.name = mem_put_text(&room, owner.name);
+	w->owner.uid = mem_put_text(&room, owner.uid);
 	return finish(&w->object,
 		      read_counts(s, w)
 			      ? -EINVAL
@@ -323,7 +314,7 @@ static int fill_workload(const struct object_source *s, const cJSON *groups, str
 		    object_json_object(&s->json, item, &item_path, path.key, &policy) ||
 		    read_min(s, policy, &path, &of->pods))
 			return -EINVAL;
-		of->part = object_put(&room, name);
+		of->part = mem_put_text(&room, name);
 		item_path.index++;
 	}
 	return 0;
@@ -377,7 +368,7 @@ static int fill_csi_node(const struct object_source *s, const cJSON *drivers,
 		    object_json_int32(&s->json, allocatable, &below, "count", -1, &count))
 			return -EINVAL;
 		if (count >= 0)
-			n->of[n->count++] = (struct csi_limit){object_put(&room, name), count};
+			n->of[n->count++] = (struct csi_limit){mem_put_text(&room, name), count};
 		path.index++;
 	}
 	return 0;

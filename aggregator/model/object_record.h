@@ -27,8 +27,6 @@ extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
  * head, its text, and `extra` bytes more, at *room, for the caller to put.
  */
 void *object_new(const struct object_source *s, size_t size, size_t extra, char **room);
-/* Copies the text to *room and moves that behind it; returns the copy. */
-const char *object_put(char **room, const char *text);
 
 int object_read_labels(const struct object_source *s, struct labels *out);
 int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),

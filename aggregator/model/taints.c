@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/object_record.h"
+#include "aggregator/model/object_json.h"
 #include "shared/mem.h"
 
 static bool is_taint(const cJSON *item)
@@ -41,9 +41,9 @@ void taints_read(const cJSON *json, struct taints *out)
 
 		if (!is_taint(item))
 			continue;
-		t->key = object_put(&room, object_json_text(item, "key"));
-		t->value = object_put(&room, object_json_text(item, "value"));
-		t->effect = object_put(&room, object_json_text(item, "effect"));
+		t->key = mem_put_text(&room, object_json_text(item, "key"));
+		t->value = mem_put_text(&room, object_json_text(item, "value"));
+		t->effect = mem_put_text(&room, object_json_text(item, "effect"));
 		out->count++;
 	}
 }

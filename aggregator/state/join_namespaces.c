@@ -594,15 +594,6 @@ struct tail {
 	char *text;
 };
 
-static char *put_text(struct tail *t, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *put = memcpy(t->text, text, size);
-
-	t->text += size;
-	return put;
-}
-
 static int64_t clamp(__int128 sum)
 {
 	if (sum > INT64_MAX)
@@ -622,14 +613,14 @@ static void fill_resources(struct resources *r, const struct amounts *a, struct 
 	r->extended_count = a->extended_count;
 	t->lists += a->extended_count;
 	for (uint32_t i = 0; i < a->extended_count; i++) {
-		r->extended[i].name = put_text(t, a->extended[i].name);
+		r->extended[i].name = mem_put_text(&t->text, a->extended[i].name);
 		r->extended[i].amount = clamp(a->extended[i].amount.sum);
 	}
 }
 
 static void fill(struct namespace_sums *row, const struct space *s, struct tail *t)
 {
-	row->name = put_text(t, s->name);
+	row->name = mem_put_text(&t->text, s->name);
 	row->bound_pods = s->bound_pods;
 	row->pending_pods = s->pending_pods;
 	fill_resources(&row->bound, &s->bound, t);

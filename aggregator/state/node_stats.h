@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/state/kernel_bounds.h"
 #include "aggregator/state/pod_peaks.h"
 #include "aggregator/state/pod_usage.h"
 #include "aggregator/state/windows.h"
@@ -47,6 +46,17 @@ struct node_quarantine {
 	int64_t last_ns; /* end of the last interval in which something was */
 	uint8_t reason; /* enum quarantine_reason, of the last */
 	char message[192]; /* whose value it was, and what was wrong with it */
+};
+
+/* The kernel's limits on the pods of a node together; summed once, since every score needs them. */
+struct kernel_bound {
+	int64_t limits; /* sum of those there are: millicores, bytes */
+	uint32_t unlimited; /* containers without one */
+	uint32_t unknown; /* containers whose limit could not be read */
+};
+
+struct kernel_bounds {
+	struct kernel_bound cpu, mem;
 };
 
 struct container_stats {
@@ -145,6 +155,14 @@ void stats_names_drop(struct stats_names *n);
 struct node_stats *node_stats_new(const struct node_stats *from);
 /* The same for who knows the bounds: they are those of `from`. */
 struct node_stats *node_stats_new_bounded(const struct node_stats *from);
+/*
+ * Of pods and of containers that run outside of pods; units and slices are the machine's own. A pod
+ * counts as its containers do together, and where it is bounded itself, as no more than that. A
+ * limit of `whole` or more (what the node can give away) is none: the kubelet bounds all pods
+ * together so, and the kernel shows that to each.
+ */
+void kernel_bounds_sum(const struct pod_stats *pods, size_t count, int64_t whole_cpu_milli,
+		       int64_t whole_mem_bytes, struct kernel_bounds *bounds);
 struct node_stats *node_stats_hold(struct node_stats *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void node_stats_drop(struct node_stats *p);

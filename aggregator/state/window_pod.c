@@ -299,38 +299,19 @@ static bool reaches(const struct pod_windows *w, int64_t index)
 	return index >= 0 && index <= w->newest && index > w->newest - POD_BUCKETS;
 }
 
-static void add_span(struct window_sums *sums, const struct pod_span *p, int64_t index)
-{
-	int64_t start_ns = (index + 1) * BUCKET_NS - p->start * START_NS;
-	int64_t end_ns = index * BUCKET_NS + p->end * END_NS;
-	struct window_part cpu = {
-		.samples = p->samples,
-		.weight = (double)p->cpu_weight,
-		.mean = (double)p->cpu_mean,
-		.m2 = (double)p->cpu_m2,
-		.min = (double)p->cpu_min,
-		.max = (double)p->cpu_max,
-	};
-	struct window_part mem, working_set;
-
-	unpack_gauge(&mem, p->have & USAGE_MEMORY, p->seconds, p->mem_mean, p->mem_max);
-	unpack_gauge(&working_set, p->have & USAGE_WORKING_SET, p->seconds, p->working_set_mean,
-		     p->working_set_max);
-	window_span_add(&sums->cpu_milli, &cpu, start_ns, end_ns);
-	window_span_add(&sums->mem_bytes, &mem, start_ns, end_ns);
-	window_span_add(&sums->working_set_bytes, &working_set, start_ns, end_ns);
-}
-
 /* Without counts: two of three windows need no more. */
 static void add_spans(struct window_sums *sums, const struct pod_windows *w, int64_t index)
 {
+	struct window_bucket bucket; /* without counts */
 	const struct pod_span *p;
 
 	if (!reaches(w, index))
 		return;
 	p = is_young(w, index) ? &young_slot(w, index)->span : find_old_slot(w, index);
-	if (p && p->start)
-		add_span(sums, p, index);
+	if (!p || !p->start)
+		return;
+	unpack_span(p, index, &bucket);
+	window_sums_add_spans(sums, &bucket);
 }
 
 /* Counts, too, as far as they are kept. */
@@ -367,13 +348,6 @@ static void prefetch(const void *block, size_t size)
 {
 	for (size_t at = 0; at < size; at += 64)
 		__builtin_prefetch((const char *)block + at);
-}
-
-void pod_windows_prefetch_add(const struct pod_windows *w, int64_t end_ns)
-{
-	__builtin_prefetch(&w->newest);
-	if (end_ns > 0)
-		__builtin_prefetch(young_slot(w, end_ns / BUCKET_NS));
 }
 
 void pod_windows_prefetch(const struct pod_windows *w)

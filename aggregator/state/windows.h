@@ -113,9 +113,7 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
  */
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
-/* Says that an interval that ends then is added soon. */
-void pod_windows_prefetch_add(const struct pod_windows *w, int64_t end_ns);
-/* Says that they are read soon; once that had time to work, the other says the same of the rest. */
+/* Fetch what pod_windows_read() reads: the block itself, and later what that points to. */
 void pod_windows_prefetch(const struct pod_windows *w);
 void pod_windows_prefetch_more(const struct pod_windows *w);
 
@@ -141,7 +139,5 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS]);
 void node_windows_read_recent(const struct node_windows *w, int64_t as_of_ns,
 			      struct window_recent *out);
-/* Says that they are read soon. */
-void node_windows_prefetch(const struct node_windows *w);
 
 #endif

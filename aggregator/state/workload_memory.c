@@ -176,11 +176,9 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 	HASH_ITER(hh, m->hash, w, next)
 	{
 		struct workload_use *use = &t->of[t->count++];
-		size_t len = strlen(w->use.key) + 1;
 
 		*use = w->use;
-		use->key = memcpy(text, w->use.key, len);
-		text += len;
+		use->key = mem_put_text(&text, w->use.key);
 	}
 	if (t->count > 1)
 		qsort(t->of, t->count, sizeof(t->of[0]), by_key);
