@@ -14,7 +14,7 @@
  *
  * Views are made in slices between frames, by engine_publisher.c, which says how old one may be.
  *
- * What the HTTP threads promise to pods is in the reservations: the informer tells them what became
+ * Promises of the HTTP threads to pods are reservations: the informer tells them what became
  * of them, and each publication settles it.
  *
  * Plans (slack, drains) are made on a thread of their own, of the newest view, and lie in a slot

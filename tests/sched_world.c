@@ -248,10 +248,7 @@ void sched_restart_aggregator(struct sched_world *w, const char *const *options)
 	sched_await_heard(w);
 }
 
-/*
- * --- the reservations
- * ------------------------------------------------------------------------------
- */
+/* --- the reservations ------------------------------------------------------------------------- */
 
 double sched_metric(const struct sched_world *w, const char *name)
 {

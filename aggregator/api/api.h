@@ -76,10 +76,7 @@ struct api_request {
 	const char *(*query_other)(const struct api_request *r, const char *const *known);
 	/* A header of the request, or NULL. The member is NULL where there are none. */
 	const char *(*header)(const struct api_request *r, const char *name);
-	/*
-	 * The path is open to all and the Host header is not one of ours: a foreign page may read
-	 * it.
-	 */
+	/* The path is open to all and the Host header is not one of ours: a foreign page may read it. */
 	bool foreign;
 	void *connection;
 };

@@ -173,10 +173,7 @@ static void prepare(struct extender_call *c)
 	};
 }
 
-/*
- * Before it lists anything, a source is SOURCE_NONE for a moment, as what is in no file is for
- * ever.
- */
+/* Before it lists anything, a source is SOURCE_NONE for a moment, as what is in no file is for ever. */
 bool extender_knows_cluster(const struct view *v, struct api_response *rs)
 {
 	static const enum object_kind kinds[] = {OBJECT_NODE, OBJECT_POD, OBJECT_ELASTIC_QUOTA};

@@ -229,7 +229,7 @@ static bool is_bound(const struct extender_call *call)
 /*
  * Whether quotas let the pod start, with what other pods were promised since the view: a pod that
  * passes is reserved, and counts as used from then on (reservations.h). A question that is asked
- * again does not count its own reservation. The sentence begins with the name of the gate, so that
+ * again does not count its own reservation. The error begins with the name of the gate, so that
  * `kubectl describe pod` tells a refusal by quota from a lack of nodes. Victims can help against
  * every refusal but one: a pod that alone asks for more than the max of its quota.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every answer about quotas is made from: a view, what the reservations add to it, and the
- * book of both; and what a search for victims needs beside that.
+ * The input of every answer about quotas: a view, the reservations, and the book of both; and what
+ * a search for victims needs beside that.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H
 #define EVENKEEL_AGGREGATOR_API_QUOTA_SCENE_H

@@ -74,7 +74,7 @@ int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct e
  * The objects alone, and whatever was measured left aside; the caller's. -EINVAL: there are none.
  */
 int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error);
-/* What was reserved at that moment, as reservations; the caller's. Once. */
+/* The reservations at that moment; the caller's. Once. */
 struct reservations *snapshot_take_reservations(struct snapshot *s);
 /* What was remembered of plans at that moment; the caller's, for plan_memory_fini(). Once. */
 void snapshot_take_memory(struct snapshot *s, struct plan_memory *m);

@@ -88,7 +88,7 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 
 /* An answer of /watcher. */
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
-/* What was read of it becomes stats of the nodes that are known. */
+/* Makes stats of known nodes out of the watcher's answer. */
 void snapshot_use_watcher(struct snapshot *s);
 
 #endif

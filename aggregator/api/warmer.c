@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all questions about scores share is kept with a view (view_cache.h), and made by the first
- * who asks. Views follow each other every second where thousands of agents report, so that with a
- * scheduler that asks now and then every question would be the first: it would read node stats that
- * no cache of the processor has yet. Here a thread asks first:
+ * Data that all questions about scores share is cached with a view (view_cache.h), and made by the
+ * first who asks. Views follow each other every second where thousands of agents report, so that
+ * with a scheduler that asks now and then every question would be the first: it would read node
+ * stats that no cache of the processor has yet. Here a thread asks first:
  *
  *     loop thread: view published --> warmer_published() --> thread: score rows, names of nodes
  *     HTTP thread: question ------> warmer_asked()           (what is made already costs a look)

@@ -178,10 +178,7 @@ static bool has_window(const struct view *v, int64_t now_ns, enum window window)
 	return false;
 }
 
-/*
- * What the whole service serves upstream: its newest entry of that window, else of the next
- * shorter.
- */
+/* What the whole service serves upstream: its newest entry of that window, else of the next shorter. */
 static bool find_upstream_window(const struct view *v, int64_t now_ns, enum window *window)
 {
 	if (!has_window(v, now_ns, *window) && *window > WINDOW_5M)

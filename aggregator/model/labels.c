@@ -29,7 +29,7 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-/* Those wanted, in the order of the object; *count of them. */
+/* The members that are wanted, in the order of the object; *count of them. */
 static int collect(const cJSON *json, bool (*wanted)(const char *key), struct member *members,
 		   size_t *count, struct error *error)
 {

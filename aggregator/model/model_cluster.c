@@ -7,7 +7,7 @@
  *     changes     b'   d-   f+        put again, gone, new
  *     now       a b' c e f
  *
- * and so is the array of nodes. What did not change is the same record, held once more. A kind
+ * and so is the array of nodes. An unchanged record is held once more. A kind
  * without changes keeps its table, a model without any change its cluster.
  */
 #include <stdlib.h>

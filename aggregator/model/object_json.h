@@ -14,7 +14,7 @@
 #include "aggregator/model/resources.h"
 #include "shared/error.h"
 
-/* Who wants to know what went wrong. */
+/* Where errors go. */
 struct object_json {
 	char *field; /* of OBJECT_FIELD_MAX: the path is written here */
 	struct error *error;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table for each kind says what is kept; every other member is dropped. A row either keeps a
- * member with all that is below it, so that what a later Kubernetes adds there is not lost on those
- * who must understand all of it (an affinity, a toleration), or goes on with a table for what is
- * below. What is of one pod only, or changes all the time (heartbeats, conditions' messages, tokens
- * in volumes) is in no table: pods of one owner must get the same text, and a node must not change
+ * One table for each kind lists the members that are kept; every other member is dropped. A row
+ * either keeps a member whole, so that readers that must understand all of it (an affinity, a
+ * toleration) see what a later Kubernetes adds, or has a table for the members below. Members of
+ * one pod only and members that change all the time (heartbeats, conditions' messages, tokens in
+ * volumes) are in no table: pods of one owner must get the same text, and a node must not change
  * with every heartbeat.
  */
 #include "aggregator/model/object_keep.h"

@@ -177,7 +177,7 @@ static const char *local_kind(const cJSON *volume)
 	return empty && !object_json_is(empty, "medium", "Memory") ? "emptyDir" : NULL;
 }
 
-/* What cannot be read as volumes may be any: it is one that holds data. */
+/* An unreadable list counts as a volume that holds data. */
 static void read_local_volumes(const cJSON *spec, struct pod_template *t)
 {
 	const cJSON *list = object_json_find(spec, "volumes");
@@ -400,7 +400,7 @@ static int keep_containers(const struct object_source *s, const cJSON *status, c
 	return 0;
 }
 
-/* What the pod is, before it has its block. */
+/* A pod before it has its block. */
 struct draft {
 	const cJSON *spec, *status;
 	const char *node, *nominated, *qos;

@@ -261,7 +261,7 @@ static int add_all(struct adder *a, const char *key, const char *status_key, add
 	return 0;
 }
 
-/* What may be said of a pod as a whole. */
+/* Whether the resource may be stated for the pod as a whole. */
 static bool is_pod_level(const char *name)
 {
 	return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||

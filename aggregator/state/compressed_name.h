@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of containers told by those of their pods and by their ids, which are known anyway. Pure.
+ * Names of containers, compressed by the names of their pods and by their ids. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_COMPRESSED_NAME_H
 #define EVENKEEL_AGGREGATOR_STATE_COMPRESSED_NAME_H
@@ -10,7 +10,7 @@
 
 /*
  * In a compressed name byte 1 stands for the name of the pod, and byte 2, at most once, for the id
- * of the container. What is left is the same for all containers of a runtime.
+ * of the container. The rest is the same for all containers of a runtime.
  */
 
 /*

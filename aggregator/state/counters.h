@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the service counts about itself, for /metrics: written by any thread, read by any thread. */
+/* Counters of the service, for /metrics. Any thread. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
 #define EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
 
@@ -77,7 +77,7 @@ struct extender_counters {
 	atomic_uint_least64_t unreserved; /* answers that are not reserved */
 };
 
-/* What quotas said to schedulers. */
+/* Verdicts of quotas for schedulers. */
 enum { QUOTA_GATES_MAX = 8 };
 
 struct quota_counters {

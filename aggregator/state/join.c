@@ -7,16 +7,14 @@
  *     cluster        b   c   d
  *     slots   a   b   c   d   each made of these stats and that node: it stays; else it is made anew
  *
- * Both are immutable and held by what was made of them, so the same pointer is the same content,
- * and no address comes back as something else. Where the next of each list are those of the next
- * slot, no name is read.
+ * Node stats and model nodes are immutable, and the slot's node holds both: an equal pointer means
+ * equal content. A slot whose two pointers come next is kept without reading a name.
  *
- * The newest view is held, and with it the nodes of all slots. A node that is made anew or goes
- * takes its pods' contributions to their owners and namespaces with it (join_owners.c,
- * join_namespaces.c).
+ * The join holds the newest view and so the nodes of all slots. A node that changes or goes takes
+ * its pods' shares from the sums of owners and namespaces (join_owners.c, join_namespaces.c).
  *
- * A thousand nodes made anew take some 25 ms. Who has others to serve meanwhile walks a few nodes
- * at a time; nothing of the next view is seen before its end.
+ * A thousand new nodes take some 25 ms. A caller with other work walks a few nodes at a time
+ * (join_step()); readers see the next view only after join_end().
  */
 #include "aggregator/state/join.h"
 
@@ -37,7 +35,7 @@ struct slot {
 	struct namespace_shares spaces;
 };
 
-/* What is left of the lists of a join under way. */
+/* The rest of the three lists while a join is under way. */
 struct walk {
 	struct node_stats *const *stats;
 	struct model_node *const *model;
@@ -72,7 +70,7 @@ struct join *join_new(void)
 	return j;
 }
 
-/* What the node gave to others goes with it. */
+/* Takes the node's shares from owners and namespaces. */
 static void drop_slot(struct join *j, struct slot *s)
 {
 	j->node_set_version++;

@@ -18,7 +18,7 @@ struct join;
 
 struct join *join_new(void);
 void join_free(struct join *j); /* NULL is allowed; one that is under way needs its stats still */
-/* What workload_memory_read() reads, of an earlier life: part of the next view. */
+/* Restores saved use of workloads (workload_memory_read()) into the next view. */
 int join_recall(struct join *j, const char *text, size_t len, struct error *error);
 /*
  * The next view. Stats are sorted by name and borrowed; cluster is taken over (NULL: standalone). A

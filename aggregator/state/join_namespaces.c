@@ -11,12 +11,10 @@
  * it is measured anew. A pod counts with its mean over the longest window that was measured whole,
  * else over what there is; nodes that were last measured too long ago (EXPIRED_NS) do not count.
  *
- * Percentiles are of the namespace as a whole, so they cannot be had from those of pods. Stats
- * tells of each pod the mean of its newest interval; the sum of these is a step function of time,
- * changing when stats do, and its mean over each 30 s of the clock is a bucket. So a bucket is late
- * by as long as frames take, and what happened before this process began to watch is not in it. A
- * bucket counts if any pod was measured in at least half of it. The newest 30 are kept as they
- * came, and sorted beside that.
+ * Percentiles of a namespace do not follow from those of its pods. Node stats have the mean of each
+ * pod's newest interval. The sum of these means is a step function of time, and its mean over each
+ * 30 s of the clock is a bucket. A bucket counts if any pod was measured in at least half of it.
+ * The newest 30 buckets are kept in order of time and sorted by value.
  *
  *     |<- 30 s ->|
  *     |   __     |     sum of the newest CPU use of the pods
@@ -588,7 +586,7 @@ static void settle(struct namespaces *n)
 	n->fresh_count = n->empty = 0;
 }
 
-/* What lies behind the rows. */
+/* The memory behind the rows. */
 struct tail {
 	struct resource_extended *lists;
 	char *text;

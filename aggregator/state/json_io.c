@@ -271,7 +271,7 @@ void json_io_double_or_nan(struct json_io *io, const char *key, double *value)
 		read_number(io, key, take(io, key, true), true, value);
 }
 
-/* What a float cannot hold is an error, not infinite. */
+/* A value beyond the range of float is an error. */
 static void read_float(struct json_io *io, const char *key, const cJSON *item, bool nan,
 		       float *value)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything about one node and its pods, immutable and shared: what readers see. */
+/*
+ * The measured use of one node, its pods and their containers: an immutable snapshot that any
+ * thread may hold.
+ */
 #ifndef EVENKEEL_AGGREGATOR_STATE_NODE_STATS_H
 #define EVENKEEL_AGGREGATOR_STATE_NODE_STATS_H
 
@@ -20,7 +23,7 @@ enum freshness { FRESH, LATE, EXPIRED, NEVER };
 #define FRESH_NS   (30 * 1000000000LL)
 #define EXPIRED_NS (300 * 1000000000LL)
 
-/* What the whole machine's CPUs and memory did in the newest interval; known false: not told. */
+/* CPUs and memory of the whole machine in the newest interval; known false: the agent sent none. */
 struct machine_stats {
 	bool known;
 	double user_milli, system_milli, iowait_milli, steal_milli;
@@ -28,8 +31,8 @@ struct machine_stats {
 };
 
 /*
- * Sums over all intervals that ended since the node was first heard here: an agent's older ones,
- * told again to an aggregator that starts anew, were counted by the one before.
+ * Sums over all intervals that ended since this process first heard the node. The process before
+ * counted the older ones that an agent sends again.
  */
 struct node_totals {
 	uint64_t missed_ticks;
@@ -39,13 +42,14 @@ struct node_totals {
 };
 
 /*
- * What was put aside of what the node's agent told (usage_check.h), since it was first heard here.
+ * Values of the node's agent that were put aside (usage_check.h), since this process first heard
+ * it.
  */
 struct node_quarantine {
-	uint64_t count; /* 0: nothing, and all else has no meaning */
-	int64_t last_ns; /* end of the last interval in which something was */
+	uint64_t count; /* 0: none, and all else has no meaning */
+	int64_t last_ns; /* end of the last interval with such a value */
 	uint8_t reason; /* enum quarantine_reason, of the last */
-	char message[192]; /* whose value it was, and what was wrong with it */
+	char message[192]; /* the pod or container of the value, and the error */
 };
 
 /* The kernel's limits on the pods of a node together; summed once, since every score needs them. */
@@ -85,8 +89,8 @@ struct pod_stats {
 };
 
 /*
- * The strings and limits of a node's stats, shared by all stats between two changes of what is on
- * the node. The room of what is written into it is its user's to keep.
+ * The strings and limits of node stats, shared by all stats of a node until something starts or
+ * ends there. The writer keeps within its room.
  */
 struct stats_names {
 	atomic_uint users;
@@ -101,8 +105,8 @@ struct node_stats {
 	/* of the state when it was built: grows with every change of this node */
 	uint64_t generation;
 	/*
-	 * Two stats of a node that have the same have the same pods and containers in the same
-	 * order, with the same strings and limits, all of which lie in the same names. 0: not told.
+	 * Two stats of a node with the same layout have the same pods and containers in the same
+	 * order, with the same strings and limits, all of which lie in the same names. 0: unknown.
 	 */
 	uint64_t layout;
 	const char *name;
@@ -115,8 +119,7 @@ struct node_stats {
 	uint64_t pass_ns;
 	double agent_cpu_milli; /* the agent's own use */
 	/*
-	 * Not told by an agent but by a load watcher's answer: nothing is known of run to
-	 * quarantine.
+	 * Made of a load watcher's answer, not by an agent: run to quarantine are unknown.
 	 */
 	bool foreign;
 	bool clock_known;
@@ -125,8 +128,8 @@ struct node_stats {
 	struct node_totals totals;
 	struct node_quarantine quarantine;
 	/*
-	 * By how much the node's newest CPU and memory use are older than end_ns, as newer ones
-	 * could not be.
+	 * How much older than end_ns the node's newest CPU and memory use is, since newer values
+	 * were put aside.
 	 */
 	int64_t aside_ns;
 	int64_t cpu_capacity_milli, mem_capacity_bytes;
@@ -153,7 +156,7 @@ void stats_names_drop(struct stats_names *n);
  * matter. Its bounds are summed.
  */
 struct node_stats *node_stats_new(const struct node_stats *from);
-/* The same for who knows the bounds: they are those of `from`. */
+/* The same with the bounds of `from`. */
 struct node_stats *node_stats_new_bounded(const struct node_stats *from);
 /*
  * Of pods and of containers that run outside of pods; units and slices are the machine's own. A pod
@@ -173,8 +176,7 @@ const char *container_stats_name(const struct pod_stats *pod, const struct conta
 void node_stats_pod_usage(const struct node_stats *p, const struct pod_stats *pod,
 			  struct usage_summary *out);
 /*
- * Of the newest use of the node that is known; at least 0. What it goes by is end_ns and aside_ns
- * alone, as for stats_age_ns().
+ * The age of the node's newest known use, at least 0. It follows from end_ns and aside_ns alone.
  */
 int64_t node_stats_age_ns(const struct node_stats *p, int64_t now_ns);
 int64_t stats_age_ns(int64_t end_ns, int64_t aside_ns, int64_t now_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pods used at their peak in each of the last 24 hours, for planning against the day's peaks.
+ * Peak use of pods in each of the last 24 hours, for plans that fit the day's peaks.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
 #define EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H

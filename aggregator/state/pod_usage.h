@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stats say of a pod's use, packed: with 150,000 pods twice the size would be another 200
- * MiB.
+ * A pod's use, packed: with 150,000 pods twice the size would be another 200 MiB.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
 #define EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reservation is found by uid in a hash, has its place in an array sorted for readers, and its
- * turn in one of two lists: what may expire, soonest first, and what is bound, by the generation
- * that shows it. What readers see of it is a record, never changed: a change puts another in its
- * place.
+ * A reservation is in a hash by uid, in an array sorted for readers, and in one of two lists: those
+ * that may expire, soonest first, and bound ones, by the generation that shows them. Readers see
+ * records, which are immutable: a change puts a new one in place.
  *
  *     hash by uid --> reservation --> record <-- sorted --(copied)--> copy <-- readers
  *                          |             |
@@ -12,19 +11,17 @@
  * A copy is an array of held records, made when one is asked for and there is none as of the last
  * change. So readers wait at most for pointers being copied, and never for each other.
  *
- * Nothing lost, nothing twice. A reader takes a copy first and the view after it, and meanwhile a
- * pod may be bound and a view that shows it be published. The copy has it, so it is not lost; that
- * it is not counted twice is due to the life, which all records of a reservation share: the
- * generation is written there before that view is published, and read by who has taken the view
- * from under the slot's lock.
+ * A pod is neither lost nor counted twice. A reader takes a copy first and the view after it.
+ * Meanwhile a pod may be bound and a view that shows it may be published. The copy has it, so it is
+ * not lost. All records of a reservation share a life: the loop writes the generation into it
+ * before it publishes that view, and a reader that took the view sees it and skips the reservation.
  *
- * A clock that is set back must not keep reservations for hours: what seems to live longer than
- * twice the TTL has expired. Once, since threads that read the clock one after the other may come
- * here in another order.
+ * A clock that is set back must not keep reservations for hours: an entry that seems to live longer
+ * than twice the TTL has expired. (Once the TTL is not enough: threads may arrive in another order
+ * than they read the clock.)
  *
- * Whoever changes something under the lock collects what is not needed any more and frees it
- * outside. Many that go at once go in parts, with the lock free in between. Nothing but the bounds
- * can fail.
+ * Memory that a change replaces is freed after unlocking. Many expired reservations go in parts,
+ * with the lock free in between. Only the bounds can fail.
  */
 #include "aggregator/state/reservations.h"
 
@@ -42,7 +39,7 @@
 /* How many go under one hold of the lock; the others wait for the next one. */
 enum { GO_AT_ONCE = 1024 };
 
-/* What a change left over, to be freed outside the lock. */
+/* Memory that a change replaced, to be freed outside the lock. */
 struct garbage {
 	struct reservations_copy *copy;
 	struct record *record;

@@ -19,7 +19,7 @@
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 12U
 #include <uthash.h>
 
-/* What all records of one reservation share. */
+/* Shared by all records of one reservation. */
 struct life {
 	atomic_uint users;
 	atomic_uint_least64_t generation; /* 0: not bound */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each part of stats is one function that names its members once, for both directions
- * (json_io.h). Writing, it gets a copy of the part, so that nothing of the stats is ever
- * touched.
+ * One function for each part of node stats names its members once, for both directions (json_io.h).
+ * Writers pass a copy of the part, since the functions take it as an output.
  *
- * A pod's packed times count from its stats' end, so every pod item tells that end, too: items
- * stand for themselves, and may come before their node's.
+ * A pod's packed times count from the end of its node's stats. Every pod item has that end, so that
+ * it may come before its node's item.
  */
 #include "aggregator/state/stats_json.h"
 

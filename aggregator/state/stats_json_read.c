@@ -145,7 +145,7 @@ static int compare_containers(const void *a, const void *b)
 		      ((const struct container_stats *)b)->name);
 }
 
-/* What was read becomes ours. */
+/* Copies out of the tree that was read. */
 static void keep_pod(struct kept_pod *kept, const struct stats_json_pod *p)
 {
 	struct container_stats *containers = (struct container_stats *)kept->pod.containers;

@@ -12,7 +12,7 @@
  *   - its pod's UID is that of the pod; else a UID or an id that ends the name is the tail of it,
  *   - limits are there once for neighbours that have the same.
  *
- * What was compressed is expanded first: names are ordered as a whole, and a pod may have become
+ * Compressed names are expanded first: names are ordered as a whole, and a pod may have become
  * another. The text is put together in a room that is surely large enough, and then moved.
  */
 #include "aggregator/state/usage_node.h"

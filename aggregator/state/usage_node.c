@@ -417,8 +417,8 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 }
 
 /*
- * The stats no longer tells what is; names may have moved. What is known of the clock is news with
- * every interval.
+ * The stats are out of date, and names may have moved. The clock's skew may be new with every
+ * interval.
  */
 static void renew_stats(struct usage_node *n, uint64_t generation)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One node of the usage state: what its agent's run has told, and the windows that outlive the run.
+ * One node of the usage state: the references of its agent's run, and the windows that outlive it.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
@@ -46,13 +46,13 @@ struct usage_pod {
 	char key[]; /* pod UID, else the name */
 };
 
-/* What was told anew of a reference in this interval and is not yet in the node's names. */
+/* New identity or limits of a reference in this interval, not yet in the node's names. */
 struct usage_news {
 	struct entity *entity; /* held; NULL: only the limits are new */
 	struct kernel_limits limits;
 };
 
-/* What a reference of the current run stands for. */
+/* A reference of the current run, and the cgroup it stands for. */
 struct usage_ref {
 	uint32_t ref;
 	uint32_t parent; /* reference of a container's pod, else 0 */

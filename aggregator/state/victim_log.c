@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash of preemptors in the order in which they were told or renewed, which is the order in which
- * they expire, and a ring of past evictions. What is given out is copied under the lock, strings
- * included, so that nobody holds it while he thinks.
+ * they expire, and a ring of past evictions. Answers are copied under the lock, strings included,
+ * so that policies run without it.
  */
 #include "aggregator/state/victim_log.h"
 
@@ -124,7 +124,7 @@ static bool was_told(const struct entry *e, const char *uid)
 	return false;
 }
 
-/* Those that were told before are no evictions anew. */
+/* Victims that were told before are not counted again. */
 static void count_evictions(struct victim_log *l, const struct entry *before,
 			    const struct victim *of, size_t count, int64_t now_ns)
 {

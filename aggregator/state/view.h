@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole cluster at one moment, measured and as the API tells it: immutable, and any thread may
- * hold it.
+ * The whole cluster at one moment: node stats joined with the API's objects. Immutable; any thread
+ * may hold it.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_H
@@ -22,7 +22,7 @@ struct view_pod {
 	const struct pod_stats *use; /* NULL: not measured */
 };
 
-/* What a node's pods ask for together, of those whose requests count (kube_pod_is_active()). */
+/* Sums over a node's active pods (kube_pod_is_active()). */
 struct view_sums {
 	uint32_t pods; /* how many these are */
 	uint32_t daemon_pods; /* of them, those of DaemonSets */
@@ -99,7 +99,7 @@ struct owner_table {
 
 void owner_table_drop(struct owner_table *t); /* any thread; NULL is allowed */
 
-/* What the measured pods of a namespace use together. */
+/* Use of the measured pods of a namespace. */
 struct namespace_use {
 	uint32_t pods; /* that are measured; 0: nothing below is known */
 	double cpu_mean_milli; /* sum of the pods' means over window_longest() of each */
@@ -154,8 +154,8 @@ struct view {
 struct view_node *view_node_renew(const struct view_node *before, struct node_stats *stats,
 				  struct model_node *model);
 /*
- * The same node without its pods and what they use: its name is where it was, and the stats tell of
- * the node alone. One that has no model is the very same.
+ * The node without its pods and their use: its stats are of the node alone. A node without a model
+ * is returned itself.
  */
 struct view_node *view_node_without_pods(struct view_node *n);
 struct view_node *view_node_hold(struct view_node *n);
@@ -186,11 +186,11 @@ size_t view_index(const struct view *v, const char *node);
 const struct view_node *view_find(const struct view *v, const char *node);
 /* Whether all objects of the kind are known, if perhaps as of a while ago. */
 bool view_knows(const struct view *v, enum object_kind kind);
-/* What the pods of a namespace ask for and use, or NULL. */
+/* Requests and use of the pods of a namespace, or NULL. */
 const struct namespace_sums *view_namespace(const struct view *v, const char *name);
-/* What the pods of a workload used when some were measured last (workload_key()), or NULL. */
+/* The last measured use of the pods of a workload (workload_key()), or NULL. */
 const struct workload_use *view_workload(const struct view *v, const char *key);
-/* What the pods of an owner use, or NULL. */
+/* Use of the pods of an owner, or NULL. */
 const struct owner_use *view_owner(const struct view *v, const char *uid);
 
 /*
@@ -214,8 +214,8 @@ bool view_slot_refresh(struct view_slot *s, int64_t until_ns);
  */
 bool view_slot_await(struct view_slot *s, uint64_t version, int64_t until_ns);
 /*
- * Who publishes is told of each reader that waits, by a number that grows, on the reader's thread.
- * Set before there are readers; without it nobody waits.
+ * Calls `wanted` for each reader that waits, with a growing ticket, on the reader's thread. Set
+ * before there are readers; without it no reader waits.
  */
 void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_t ticket),
 			  void *ctx);

@@ -82,7 +82,7 @@ static struct window_part part_of_gauge(const struct gauge *g, float seconds)
 	};
 }
 
-/* What of it can be counted: a weight of 0 stands for no time at all. */
+/* The measures that can be counted: a weight of 0 stands for no time at all. */
 static uint32_t usable(const struct usage *u)
 {
 	uint32_t have = u->have & USAGE_WINDOWED;

@@ -84,8 +84,7 @@ struct window_recent {
 
 /*
  * Whether a node's window may stand for its length: it reaches back over all of it, give or take
- * two buckets, and at least half of it was measured. A node that was away for most of it does not
- * speak by what it did before.
+ * two buckets, and at least half of it was measured.
  */
 bool window_is_covered(const struct window_set *set, enum window window);
 
@@ -117,7 +116,7 @@ void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 void pod_windows_prefetch(const struct pod_windows *w);
 void pod_windows_prefetch_more(const struct pod_windows *w);
 
-/* What one 30 s bucket of a pod says of its use. */
+/* A pod's use in one 30 s bucket. */
 struct pod_bucket_use {
 	int64_t start_ns; /* of the bucket */
 	float cpu_milli; /* mean */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workloads are found by key in a hash. A table is a sorted copy, made when join_owners.c notes its
- * owners, once a minute; readers hold it as long as they like.
+ * Workloads are found by key in a hash. A table is a sorted copy, made once a minute, when
+ * join_owners.c notes its owners. Readers may hold it.
  */
 #include "aggregator/state/workload_memory.h"
 
@@ -74,7 +74,7 @@ void workload_key_of(const struct kube_pod *pod, char key[WORKLOAD_KEY_MAX + 1])
 		     labels_find(&pod->template->labels, "pod-template-hash"), key);
 }
 
-/* --- what is remembered ------------------------------------------------------------------------ */
+/* --- what is remembered ----------------------------------------------------------------------- */
 
 struct workload_memory *workload_memory_new(void)
 {
@@ -211,7 +211,7 @@ const struct workload_use *workload_table_find(const struct workload_table *t, c
 	return t && t->count ? bsearch(key, t->of, t->count, sizeof(t->of[0]), compare_key) : NULL;
 }
 
-/* --- as JSON ----------------------------------------------------------------------------------- */
+/* --- as JSON ---------------------------------------------------------------------------------- */
 
 void workload_table_write_list(const struct workload_table *t, struct jsonw *w)
 {

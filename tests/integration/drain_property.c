@@ -3,9 +3,8 @@
  * Drain plans of random clusters, crowded and full of rules, held against what must be true of
  * every plan: each pod that moves has a place by the independent checker, in the order it is
  * placed; no budget and no owner is exceeded, and by other arithmetic no cap, neither of CPU nor of
- * memory, nor in any hour of the day; destinations are not drained; the order of
- * input does not matter; a state that was written and read goes on like the one that was not. A
- * failure names the seed of its cluster; given as the first argument, only that is run.
+ * memory, nor in any hour of the day; destinations are not drained; the order of input does not
+ * matter; a restored state goes on as before. A failure names its seed, which may be the argument.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -268,7 +267,7 @@ static int compare_stats(const void *a, const void *b)
 static struct view *build_view(struct scene *s, uint64_t order)
 {
 	struct model *m = place_world_model(&s->w, order);
-	struct node_stats *node_stats[PLACE_WORLD_NODES] = {NULL};
+	struct node_stats *all[PLACE_WORLD_NODES] = {NULL};
 	struct join *j = join_new();
 	struct view *v;
 
@@ -277,12 +276,11 @@ static struct view *build_view(struct scene *s, uint64_t order)
 	put_owners(s, m);
 	put_budgets(s, m);
 	for (size_t i = 0; i < s->w.node_count; i++)
-		node_stats[i] = stats_of(s, i);
-	qsort(node_stats, s->w.node_count, sizeof(struct node_stats *), compare_stats);
-	v = join_view(j, node_stats, s->measured ? s->w.node_count : 0, model_cluster(m),
-		      s->w.now_ns);
+		all[i] = stats_of(s, i);
+	qsort(all, s->w.node_count, sizeof(struct node_stats *), compare_stats);
+	v = join_view(j, all, s->measured ? s->w.node_count : 0, model_cluster(m), s->w.now_ns);
 	for (size_t i = 0; i < s->w.node_count; i++)
-		node_stats_drop(node_stats[i]);
+		node_stats_drop(all[i]);
 	join_free(j);
 	model_free(m);
 	return v;

@@ -234,7 +234,7 @@ static bool is_held(void *ctx)
 	return extender_tap_holds(ctx);
 }
 
-/* What the reservations have counted since they were looked at before. */
+/* Counters of reservations since the last look. */
 struct counts {
 	double charged, bound, moved, settled;
 };

@@ -210,9 +210,7 @@ static struct window_stats level(double mean)
 	return (struct window_stats){.known = true, .percentiles = true, .mean = mean, .p99 = mean};
 }
 
-/*
- * A window of 15 minutes says 1000m of 10; what the last half minute shows counts where it is more.
- */
+/* A window of 15 minutes says 1000m of 10; what the last half minute shows counts where it is more. */
 static void a_node_that_turned_hot_counts_as_hot(void **state)
 {
 	struct node_stats stats = view_fixture_node("n", NOW, 3600, 1000, 100);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of an aggregator that was killed: what it saved, what it had heard beyond that, and from
- * where on the agent tells again. Each ends with a comparison to states that were never disturbed:
- * one that heard what the node's windows must hold, one that heard what the pods' must. Equal means
- * every number of every window, to the bit.
+ * Stories of an aggregator that was killed after a save. Each ends with a comparison of every number
+ * of every window to undisturbed states: one for the node's windows, one for the pods'.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -164,10 +162,7 @@ static void kill_it(struct usage_state **u)
 	*u = NULL;
 }
 
-/*
- * --- comparing
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- comparing -------------------------------------------------------------------------------- */
 
 static bool same(double a, double b)
 {
@@ -259,15 +254,9 @@ static void expect(struct usage_state *got, struct usage_state *node, struct usa
 		view_drop(of_pods);
 }
 
-/*
- * --- stories
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- stories ---------------------------------------------------------------------------------- */
 
-/*
- * Killed after `heard` intervals of which `saved` were saved; then the agent tells from `from` to
- * `last`.
- */
+/* Killed after `heard` intervals of which `saved` were saved; then the agent tells from `from` to `last`. */
 static void one_run(void **state)
 {
 	static const struct {
@@ -439,10 +428,7 @@ static void tell_merged(struct usage_state *u, uint64_t first, uint64_t last, ui
 	interval_free(i);
 }
 
-/*
- * Merged intervals on this side of the save, on the other, and across it, which the node must do
- * without.
- */
+/* Merged intervals on this side of the save, on the other, and across it, which the node must do without. */
 static void merged_intervals(void **state)
 {
 	static const struct {
@@ -523,10 +509,7 @@ static uint64_t durable(struct usage_state *u, char run, uint64_t s)
 	return a.durable;
 }
 
-/*
- * What the acks say is durable: of the newest save that is in the database, and of the agent's own
- * run.
- */
+/* What the acks say is durable: of the newest save that is in the database, and of the agent's own run. */
 static void durable_is_what_was_saved(void **state)
 {
 	struct usage_state *u = new_state();
@@ -684,10 +667,7 @@ static void what_is_not_restored(void **state)
 	usage_free(u);
 }
 
-/*
- * The node's clock was an hour ahead for a while: its windows would take nothing in before that
- * hour is over.
- */
+/* The node's clock was an hour ahead for a while: its windows would take nothing in before that hour is over. */
 static void windows_of_the_future_are_not_restored(void **state)
 {
 	struct usage_state *u = new_state(), *other = new_state();
@@ -730,9 +710,8 @@ static void totals_begin_anew(void **state)
 }
 
 /*
- * A node whose clock is an hour ahead, asked by the next process. What agents that do not say how
- * old intervals are tell again lands where it was; so does what others tell, and the samples that
- * follow do not move it.
+ * A node whose clock is an hour ahead, asked by the next process. Intervals that are sent again land
+ * where they were, with a stated age or without, and the samples that follow do not move them.
  */
 static void corrected_clocks_stay_corrected(void **state)
 {

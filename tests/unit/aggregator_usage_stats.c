@@ -21,9 +21,7 @@
 
 enum { THINGS = 14, STEPS = 1500, PODS_MAX = 2048 };
 
-/*
- * What runs on the machine: of three each a pod, its container, and a unit whose name another has.
- */
+/* What runs on the machine: of three each a pod, its container, and a unit whose name another has. */
 struct thing {
 	uint32_t ref; /* 0: it does not run */
 	int64_t cpu_limit_milli;

@@ -341,9 +341,7 @@ static void reasons_are_of_a_kind_and_have_no_numbers(void **state)
 	assert_int_equal(refused(EXTENDER_USE_CAP_MEMORY), 2);
 }
 
-/*
- * --- a refusal is about all that is known ------------------------------------------------------
- */
+/* --- a refusal is about all that is known ----------------------------------------------------- */
 
 static int refreshes;
 

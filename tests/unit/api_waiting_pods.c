@@ -170,9 +170,7 @@ static void what_would_pass_is_told_ever_more_seldom(void **state)
 	assert_false(review());
 }
 
-/*
- * What was refused before the start is not known. Before the cluster is, schedulers get no answer.
- */
+/* What was refused before the start is not known. Before the cluster is, schedulers get no answer. */
 static void after_a_start_all_are_asked_about(void **state)
 {
 	struct model *empty = model_new();

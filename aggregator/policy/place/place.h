@@ -22,9 +22,7 @@
 /* In the order they are asked; the first that refuses is the one that is told. */
 enum place_filter {
 	PLACE_FITS, /* none refuses */
-	/*
-	 * the node is removed (place_remove_node()), in deletion, or a condition says that it ends
-	 */
+	/* the node is removed (place_remove_node()), in deletion, or a condition says that it ends */
 	PLACE_GONE,
 	PLACE_FIT, /* CPU, memory, ephemeral storage, pods, extended resources */
 	PLACE_TAINTS,

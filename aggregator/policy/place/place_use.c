@@ -57,9 +57,7 @@ static bool read_measured(const struct pod_stats *use, struct place_use *out)
 	return true;
 }
 
-/*
- * As the average pod where it requests nothing. Rounded up: all shares are no less than the rest.
- */
+/* As the average pod where it requests nothing. Rounded up: all shares are no less than the rest. */
 static int64_t share_of(int64_t rest, int64_t request, place_sum requests, uint32_t askers,
 			uint32_t pods)
 {
