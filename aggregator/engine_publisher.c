@@ -9,11 +9,11 @@
  * slices, one per turn of the loop, with frames, timers and events in between:
  *
  *     at rest --due--> building --> joining --> the view is in its slot --> at rest
- *                      pages that    pages gathered, cluster taken:
+ *                      node_stats that    node_stats gathered, cluster taken:
  *                      wait          later changes are in the next view
  *
- * Most pages are built before that, as frames come in, when no other frame waits. None is built
- * while pages are joined: these are borrowed. If frames leave no turn idle, a slice takes half as
+ * Most node_stats are built before that, as frames come in, when no other frame waits. None is built
+ * while node_stats are joined: these are borrowed. If frames leave no turn idle, a slice takes half as
  * long as all else since the last one, and so a publication a third of the time.
  *
  * A scheduler that is about to be refused waits for a view of all that is known
@@ -40,7 +40,7 @@ enum {
 	WANTED_SHARE = 2, /* the same where a reader waits */
 	/* at the API's pace publications take at most one part in so many of the loop's time */
 	SHARE = 20,
-	STEP_PAGES = 4, /* between two looks at the clock */
+	STEP_STATS = 4, /* between two looks at the clock */
 	STEP_NODES = 16,
 };
 
@@ -57,7 +57,7 @@ struct publisher {
 	uv_async_t want; /* a reader waits */
 	uv_idle_t work; /* a slice per turn while one is under way */
 	enum stage stage;
-	size_t to_build; /* pages that waited when it began: later ones are the next view's */
+	size_t to_build; /* stats that waited when it began: later ones are the next view's */
 	int64_t now_ns; /* Unix time of the view under way */
 	uint64_t generation; /* of its cluster; 0: none */
 	int64_t worked_ns, slice_end_ns; /* on it so far; monotonic end of its last slice */
@@ -77,24 +77,24 @@ static void gather(struct publisher *p)
 {
 	struct publisher_config *c = &p->config;
 	struct cluster *cluster = informer_cluster(p->informer);
-	struct node_page *const *pages;
+	struct node_stats *const *node_stats;
 	size_t count;
 
 	p->now_ns = clock_wall_ns();
 	p->generation = cluster ? cluster->generation : 0;
-	pages = usage_gather_pages(c->usage, p->now_ns, &count);
-	join_begin(c->join, pages, count, cluster, p->now_ns);
+	node_stats = usage_gather_stats(c->usage, p->now_ns, &count);
+	join_begin(c->join, node_stats, count, cluster, p->now_ns);
 	p->stage = JOINING;
 }
 
-/* A few pages; those of frames that came since it began are the next view's. */
+/* A few nodes' stats; those of frames that came since it began are the next view's. */
 static void build(struct publisher *p)
 {
-	size_t most = p->to_build < STEP_PAGES ? p->to_build : STEP_PAGES;
-	size_t built = usage_build_pages(p->config.usage, most);
+	size_t most = p->to_build < STEP_STATS ? p->to_build : STEP_STATS;
+	size_t built = usage_build_stats(p->config.usage, most);
 
 	p->to_build -= built;
-	if (built < STEP_PAGES)
+	if (built < STEP_STATS)
 		gather(p);
 }
 
@@ -249,7 +249,7 @@ void publisher_publish(struct publisher *p)
 void publisher_note_frames(struct publisher *p, size_t frames, bool idle)
 {
 	if (idle && p->stage != JOINING)
-		usage_build_pages(p->config.usage, frames);
+		usage_build_stats(p->config.usage, frames);
 	publish_soon(p, FRAMES_NS);
 }
 

@@ -43,8 +43,8 @@ void publisher_set_informer(struct publisher *p, struct informer *f);
 /* All that is known, and before it returns. */
 void publisher_publish(struct publisher *p);
 /*
- * Frames were applied: they are seen within a second or so. `idle`: none waits, so as many pages
- * are built.
+ * Frames were applied: they are seen within a second or so. `idle`: none waits, so as many node
+ * stats are built.
  */
 void publisher_note_frames(struct publisher *p, size_t frames, bool idle);
 /*

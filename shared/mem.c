@@ -52,6 +52,15 @@ char *mem_strndup(const char *text, size_t len)
 	return checked(strndup(text, len));
 }
 
+char *mem_put_text(char **room, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*room, text, size);
+
+	*room += size;
+	return copy;
+}
+
 char *mem_printf(const char *format, ...)
 {
 	va_list args;

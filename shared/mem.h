@@ -16,6 +16,8 @@ void *mem_realloc(void *old, size_t size);
 void *mem_grow(void *array, size_t count, size_t *room, size_t size);
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t len);
+/* Copies the text to *room, moves that behind it, and returns the copy. */
+char *mem_put_text(char **room, const char *text);
 /* printf into a new string the caller frees. */
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -36,15 +36,15 @@ static void put_node(struct model *m, const char *node, uint32_t *seed)
 	}
 }
 
-/* Nodes of different load, each with its pods, in pages as the aggregator keeps them. */
+/* Nodes of different load, each with its pods, in stats as the aggregator keeps them. */
 struct view *bench_cluster_new(void)
 {
 	static const struct kernel_limits none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
 						  LIMIT_NONE, LIMIT_NONE, 0};
 	struct kernel_limits limits[BENCH_CONTAINERS];
-	struct page_container containers[BENCH_CONTAINERS];
-	struct page_pod pods[BENCH_PODS];
-	struct node_page **pages = mem_zalloc(BENCH_NODES, sizeof(struct node_page *));
+	struct container_stats containers[BENCH_CONTAINERS];
+	struct pod_stats pods[BENCH_PODS];
+	struct node_stats **node_stats = mem_zalloc(BENCH_NODES, sizeof(struct node_stats *));
 	struct model *m = model_new();
 	struct join *j = join_new();
 	char names[BENCH_PODS][16], uids[BENCH_PODS][64], name[32];
@@ -55,12 +55,12 @@ struct view *bench_cluster_new(void)
 
 	for (int c = 0; c < BENCH_CONTAINERS; c++)
 		containers[c] =
-			(struct page_container){.name = (const char *const[]){"a", "b", "c"}[c],
-						.id = "0123456789abcdef"};
+			(struct container_stats){.name = (const char *const[]){"a", "b", "c"}[c],
+						 .id = "0123456789abcdef"};
 	for (int i = 0; i < BENCH_NODES; i++) {
-		struct node_page page = view_fixture_node(name, VIEW_FIXTURE_NOW_NS - NS_PER_SEC,
-							  3600, 3500 * fixture_random(&seed),
-							  200 * fixture_random(&seed));
+		struct node_stats stats = view_fixture_node(name, VIEW_FIXTURE_NOW_NS - NS_PER_SEC,
+							    3600, 3500 * fixture_random(&seed),
+							    200 * fixture_random(&seed));
 
 		snprintf(name, sizeof(name), "node-%05d", i);
 		for (int c = 0; c < BENCH_CONTAINERS; c++) {
@@ -72,20 +72,20 @@ struct view *bench_cluster_new(void)
 		for (int p = 0; p < BENCH_PODS; p++) {
 			snprintf(names[p], sizeof(names[p]), "pod-%02d", p);
 			snprintf(uids[p], sizeof(uids[p]), "%s-%s", name, names[p]);
-			pods[p] = join_fixture_pod(names[p], uids[p], page.end_ns, 900, 100, 1e8);
+			pods[p] = join_fixture_pod(names[p], uids[p], stats.end_ns, 900, 100, 1e8);
 			pods[p].limits = &none;
 			pods[p].container_count = BENCH_CONTAINERS;
 			pods[p].containers = containers;
 		}
 		put_node(m, name, &seed);
-		page.pods = pods;
-		page.pod_count = BENCH_PODS;
-		pages[i] = page_new(&page);
+		stats.pods = pods;
+		stats.pod_count = BENCH_PODS;
+		node_stats[i] = node_stats_new(&stats);
 	}
-	v = join_view(j, pages, BENCH_NODES, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	v = join_view(j, node_stats, BENCH_NODES, model_cluster(m), VIEW_FIXTURE_NOW_NS);
 	for (int i = 0; i < BENCH_NODES; i++)
-		page_drop(pages[i]);
-	free(pages);
+		node_stats_drop(node_stats[i]);
+	free(node_stats);
 	join_free(j);
 	model_free(m);
 	return v;

@@ -138,57 +138,58 @@ static struct latest latest(double value)
 		}                                                                                  \
 	}
 
-static struct node_page *new_alpha(void)
+static struct node_stats *new_alpha(void)
 {
 	const struct kernel_limits limits[] = {
 		{LIMIT_NONE, 7 * GIB + GIB / 2, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 		{2000, 2 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 		{130, 99999744, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 	};
-	const struct page_pod pods[] = {
+	const struct pod_stats pods[] = {
 		MEASURED("kubepods/burstable/podaaaa", "aaaa", &limits[0], 300),
 		MEASURED("kubepods/burstable/podzzzz", "zzzz", &limits[0], 7),
 		MEASURED("kubepods/podcccc", "cccc", &limits[1], 900),
 		MEASURED("kubepods/poddddd", "dddd", &limits[2], 120),
 	};
-	struct node_page page =
+	struct node_stats stats =
 		view_fixture_node("alpha", VIEW_FIXTURE_NOW_NS - 2 * NS_PER_SEC, 900, 1000, 100);
 
-	page.pods = pods;
-	page.pod_count = sizeof(pods) / sizeof(pods[0]);
-	return page_new(&page);
+	stats.pods = pods;
+	stats.pod_count = sizeof(pods) / sizeof(pods[0]);
+	return node_stats_new(&stats);
 }
 
-static struct node_page *new_page(const char *name, int64_t age_seconds)
+static struct node_stats *new_stats(const char *name, int64_t age_seconds)
 {
-	struct node_page page =
+	struct node_stats stats =
 		view_fixture_node(name, VIEW_FIXTURE_NOW_NS - age_seconds * NS_PER_SEC, 900, 2000,
 				  400);
 
-	return page_new(&page);
+	return node_stats_new(&stats);
 }
 
-static struct view *join(struct model *m, struct node_page *const *pages, size_t count)
+static struct view *join(struct model *m, struct node_stats *const *node_stats, size_t count)
 {
 	struct join *j = join_new();
-	struct view *v = join_view(j, pages, count, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	struct view *v = join_view(j, node_stats, count, model_cluster(m), VIEW_FIXTURE_NOW_NS);
 
 	join_free(j);
 	model_free(m);
 	for (size_t i = 0; i < count; i++)
-		page_drop(pages[i]);
+		node_stats_drop(node_stats[i]);
 	return v;
 }
 
 struct view *cluster_fixture_with(enum source_state nodes, const char *message)
 {
-	struct node_page *pages[] = {new_alpha(), new_page("bravo", 60), new_page("stray", 1)};
+	struct node_stats *node_stats[] = {new_alpha(), new_stats("bravo", 60),
+					   new_stats("stray", 1)};
 	struct model *m = model_new();
 
 	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
 		put(m, objects[i].kind, objects[i].json);
 	set_sources(m, nodes, message);
-	return join(m, pages, sizeof(pages) / sizeof(pages[0]));
+	return join(m, node_stats, sizeof(node_stats) / sizeof(node_stats[0]));
 }
 
 struct view *cluster_fixture_new(void)

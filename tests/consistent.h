@@ -11,7 +11,7 @@
 
 /* Every counter of the placement core. False: the reason says which differs. */
 bool place_is_consistent(const struct place *p, struct error *error);
-/* Every sum and order that is kept beside the reservations. */
+/* Every sum and order that is cached beside the reservations. */
 bool reservations_is_consistent(struct reservations *l, struct error *error);
 
 #endif

@@ -22,11 +22,11 @@ static struct window_stats steady(int64_t end_ns, double seconds, double value)
 	};
 }
 
-struct page_pod join_fixture_pod(const char *name, const char *uid, int64_t end_ns, double seconds,
-				 double cpu_milli, double working_set_bytes)
+struct pod_stats join_fixture_pod(const char *name, const char *uid, int64_t end_ns, double seconds,
+				  double cpu_milli, double working_set_bytes)
 {
-	struct page_pod pod = {.name = name, .uid = uid, .kind = ENTITY_POD};
-	struct page_usage u = {0};
+	struct pod_stats pod = {.name = name, .uid = uid, .kind = ENTITY_POD};
+	struct usage_summary u = {0};
 
 	for (int w = 0; w < WINDOWS; w++) {
 		double covered = fmin(seconds, 300.0 * (w + 1));
@@ -50,18 +50,18 @@ static const char *place(char **at, const char *text)
 }
 
 /* Strings and limits in a block of their own, as the usage state keeps them. */
-static struct page_names *name_all(struct node_page *page, struct page_pod *pods)
+static struct stats_names *name_all(struct node_stats *stats, struct pod_stats *pods)
 {
-	size_t size = strlen(page->name) + 1;
-	struct page_names *names;
+	size_t size = strlen(stats->name) + 1;
+	struct stats_names *names;
 	char *at;
 
-	for (size_t i = 0; i < page->pod_count; i++)
+	for (size_t i = 0; i < stats->pod_count; i++)
 		size += strlen(pods[i].name) + strlen(pods[i].uid) + 2;
-	names = page_names_new(page->pod_count, size);
+	names = stats_names_new(stats->pod_count, size);
 	at = names->text;
-	page->name = place(&at, page->name);
-	for (size_t i = 0; i < page->pod_count; i++) {
+	stats->name = place(&at, stats->name);
+	for (size_t i = 0; i < stats->pod_count; i++) {
 		pods[i].name = place(&at, pods[i].name);
 		pods[i].uid = place(&at, pods[i].uid);
 		names->limits[i] = pods[i].limits ? *pods[i].limits : KERNEL_LIMITS_UNKNOWN;
@@ -70,11 +70,11 @@ static struct page_names *name_all(struct node_page *page, struct page_pod *pods
 	return names;
 }
 
-struct node_page *join_fixture_page(const char *node, int64_t end_ns, const struct page_pod *pods,
-				    size_t count)
+struct node_stats *join_fixture_stats(const char *node, int64_t end_ns,
+				      const struct pod_stats *pods, size_t count)
 {
-	struct node_page from = view_fixture_node(node, end_ns, 3600, 1000, 100), *page;
-	struct page_pod *own = mem_zalloc(count + 1, sizeof(*own));
+	struct node_stats from = view_fixture_node(node, end_ns, 3600, 1000, 100), *stats;
+	struct pod_stats *own = mem_zalloc(count + 1, sizeof(*own));
 	static uint64_t layouts;
 
 	for (size_t i = 0; i < count; i++)
@@ -83,24 +83,24 @@ struct node_page *join_fixture_page(const char *node, int64_t end_ns, const stru
 	from.pods = own;
 	from.pod_count = count;
 	from.names = name_all(&from, own);
-	page = page_new(&from);
-	page_names_drop(from.names);
+	stats = node_stats_new(&from);
+	stats_names_drop(from.names);
 	free(own);
-	return page;
+	return stats;
 }
 
-struct node_page *join_fixture_page_after(const struct node_page *before,
-					  const struct page_pod *pods)
+struct node_stats *join_fixture_stats_after(const struct node_stats *before,
+					    const struct pod_stats *pods)
 {
-	struct node_page from = *before, *page;
-	struct page_pod *own = mem_zalloc(before->pod_count + 1, sizeof(*own));
+	struct node_stats from = *before, *stats;
+	struct pod_stats *own = mem_zalloc(before->pod_count + 1, sizeof(*own));
 
 	for (size_t i = 0; i < before->pod_count; i++) {
 		own[i] = before->pods[i];
 		own[i].usage = pods[i].usage;
 	}
 	from.pods = own;
-	page = page_new(&from);
+	stats = node_stats_new(&from);
 	free(own);
-	return page;
+	return stats;
 }

@@ -3,22 +3,22 @@
 #ifndef EVENKEEL_TESTS_JOIN_FIXTURE_H
 #define EVENKEEL_TESTS_JOIN_FIXTURE_H
 
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 
 /*
  * As of end_ns measured for so many seconds, always at the same use; 0: not at all. Limits are
  * unknown.
  */
-struct page_pod join_fixture_pod(const char *name, const char *uid, int64_t end_ns, double seconds,
-				 double cpu_milli, double working_set_bytes);
+struct pod_stats join_fixture_pod(const char *name, const char *uid, int64_t end_ns, double seconds,
+				  double cpu_milli, double working_set_bytes);
 /*
- * A page of 4 CPUs and 8 GiB, measured for an hour at 1 CPU, with these pods, sorted by name. Its
+ * Stats of 4 CPUs and 8 GiB, measured for an hour at 1 CPU, with these pods, sorted by name. Its
  * strings can be shared.
  */
-struct node_page *join_fixture_page(const char *node, int64_t end_ns, const struct page_pod *pods,
-				    size_t count);
-/* The next page of a node on which nothing started or ended: the same pods, used like these. */
-struct node_page *join_fixture_page_after(const struct node_page *before,
-					  const struct page_pod *pods);
+struct node_stats *join_fixture_stats(const char *node, int64_t end_ns,
+				      const struct pod_stats *pods, size_t count);
+/* The next stats of a node on which nothing started or ended: the same pods, used like these. */
+struct node_stats *join_fixture_stats_after(const struct node_stats *before,
+					    const struct pod_stats *pods);
 
 #endif

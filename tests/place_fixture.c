@@ -90,10 +90,10 @@ void place_fixture_remove(struct place_fixture *f, enum object_kind kind, const 
 		abort();
 }
 
-struct view *place_fixture_view(struct place_fixture *f, struct node_page *const *pages,
+struct view *place_fixture_view(struct place_fixture *f, struct node_stats *const *node_stats,
 				size_t count)
 {
-	return join_view(f->join, pages, count, model_cluster(f->model), VIEW_FIXTURE_NOW_NS);
+	return join_view(f->join, node_stats, count, model_cluster(f->model), VIEW_FIXTURE_NOW_NS);
 }
 
 struct place *place_fixture_build(struct place_fixture *f)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small cluster with quotas whose pods come, go and are bound in steps of one second, and an
- * aggregator that knows it: the API of the product with reservations, a log of victims and the review of
- * waiting pods. Who schedules is the test's business. One story at a time is open.
+ * aggregator that knows it: the API of the product with reservations, a log of victims and the
+ * review of waiting pods. Who schedules is the test's business. One story at a time is open.
  */
 #ifndef EVENKEEL_TESTS_QUOTA_STORY_H
 #define EVENKEEL_TESTS_QUOTA_STORY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every sum and order that is kept beside the reservations, recomputed and compared; for tests.
+ * Every sum and order that is cached beside the reservations, recomputed and compared; for tests.
  */
 #include "tests/consistent.h"
 

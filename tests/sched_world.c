@@ -303,7 +303,7 @@ static bool has_no_reservations(void *ctx)
 void sched_await_no_reservations(struct sched_world *w)
 {
 	if (!await(has_no_reservations, w, 20))
-		fail_msg("the reservations keep what the views show");
+		fail_msg("reservations remain of pods that the views show");
 }
 
 /* --- the cluster ----------------------------------------------------------------------------- */

@@ -159,7 +159,7 @@ const struct slack_result *slack_fixture_step(struct slack_fixture *f)
 	struct place_options o;
 
 	view_drop(f->view);
-	f->view = place_fixture_view(&f->world, f->pages, f->page_count);
+	f->view = place_fixture_view(&f->world, f->node_stats, f->stats_count);
 	place_options_default(&o);
 	o.cap.on = false;
 	o.now_ns = f->now_ns;

@@ -14,8 +14,8 @@ struct slack_fixture {
 	struct view *view; /* of the newest step, like what follows */
 	struct place *place;
 	struct slack_result result;
-	struct node_page **pages; /* borrowed: measurements of the next step; NULL: none */
-	size_t page_count;
+	struct node_stats **node_stats; /* borrowed: measurements of the next step; NULL: none */
+	size_t stats_count;
 };
 
 void slack_fixture_init(struct slack_fixture *f);

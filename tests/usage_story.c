@@ -72,7 +72,7 @@ void story_tell_ok(struct usage_state *u, char run, struct interval *i)
 		fail_msg("verdict %d at %d s: %s", answer.verdict, now, answer.reason);
 }
 
-const struct page_pod *story_pod(const struct node_page *p, const char *name)
+const struct pod_stats *story_pod(const struct node_stats *p, const char *name)
 {
 	for (size_t i = 0; i < p->pod_count; i++)
 		if (strcmp(p->pods[i].name, name) == 0)
@@ -80,17 +80,17 @@ const struct page_pod *story_pod(const struct node_page *p, const char *name)
 	return NULL;
 }
 
-const struct node_page *story_page(struct usage_state *u, struct view **v)
+const struct node_stats *story_stats(struct usage_state *u, struct view **v)
 {
 	*v = usage_view(u, T0);
 	assert_int_equal((*v)->node_count, 1);
-	return (*v)->nodes[0]->page;
+	return (*v)->nodes[0]->stats;
 }
 
-void story_expect_container(const struct page_pod *pod, size_t index, const char *name)
+void story_expect_container(const struct pod_stats *pod, size_t index, const char *name)
 {
 	char room[ENTITY_NAME_MAX + 1];
 
 	assert_true(index < pod->container_count);
-	assert_string_equal(page_container_name(pod, &pod->containers[index], room), name);
+	assert_string_equal(container_stats_name(pod, &pod->containers[index], room), name);
 }

@@ -26,11 +26,11 @@ struct usage_answer story_tell(struct usage_state *u, const char *node, char run
 			       struct interval *i, int now);
 /* By node "n" when it ends; it must be applied. */
 void story_tell_ok(struct usage_state *u, char run, struct interval *i);
-const struct page_pod *story_pod(const struct node_page *p, const char *name);
+const struct pod_stats *story_pod(const struct node_stats *p, const char *name);
 /* By its whole name. */
-void story_expect_container(const struct page_pod *pod, size_t index, const char *name);
-/* The one page there is. The caller drops the view. */
-const struct node_page *story_page(struct usage_state *u, struct view **v);
+void story_expect_container(const struct pod_stats *pod, size_t index, const char *name);
+/* The only stats there are. The caller drops the view. */
+const struct node_stats *story_stats(struct usage_state *u, struct view **v);
 
 /* So much, all the time. */
 static inline void story_use_cpu(struct usage *u, float milli)

@@ -6,8 +6,8 @@
 #include "aggregator/state/usage.h"
 #include "aggregator/state/view.h"
 
-/* All pages there are, of nodes that changed new ones. */
-struct node_page *const *usage_view_pages(struct usage_state *u, int64_t now_ns, size_t *count);
+/* All stats there are, of nodes that changed new ones. */
+struct node_stats *const *usage_view_stats(struct usage_state *u, int64_t now_ns, size_t *count);
 /* As join_view() makes them, but each for itself and of version 1. */
 struct view *usage_view(struct usage_state *u, int64_t now_ns);
 

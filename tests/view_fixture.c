@@ -40,10 +40,10 @@ static struct latest latest(double value)
 }
 
 /* CPU and working set and memory over all windows; memory is 2 GiB, or `share` of it. */
-static struct page_usage usage(int64_t end_ns, double history_seconds, double cpu_mean,
-			       double cpu_stddev, double share, bool percentiles)
+static struct usage_summary usage(int64_t end_ns, double history_seconds, double cpu_mean,
+				  double cpu_stddev, double share, bool percentiles)
 {
-	struct page_usage u = {
+	struct usage_summary u = {
 		.latest = {.cpu_milli = latest(cpu_mean + cpu_stddev),
 			   .mem_bytes = latest(2 * GIB * share),
 			   .working_set_bytes = latest(GIB * share)},
@@ -71,20 +71,20 @@ static struct page_usage usage(int64_t end_ns, double history_seconds, double cp
 	return u;
 }
 
-/* As a page packs it. */
+/* As stats pack it. */
 static struct pod_usage pod_usage(int64_t end_ns, double cpu_mean, double cpu_stddev, double share)
 {
-	struct page_usage u = usage(end_ns, 900, cpu_mean, cpu_stddev, share, false);
+	struct usage_summary u = usage(end_ns, 900, cpu_mean, cpu_stddev, share, false);
 	struct pod_usage packed;
 
 	pod_usage_pack(&u, end_ns, &packed);
 	return packed;
 }
 
-struct node_page view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
-				   double cpu_mean, double cpu_stddev)
+struct node_stats view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
+				    double cpu_mean, double cpu_stddev)
 {
-	struct node_page p = {
+	struct node_stats p = {
 		.generation = 1,
 		.name = name,
 		.end_ns = end_ns,
@@ -110,58 +110,58 @@ struct node_page view_fixture_node(const char *name, int64_t end_ns, double hist
 	return p;
 }
 
-struct view_node view_fixture_around(struct node_page *page)
+struct view_node view_fixture_around(struct node_stats *stats)
 {
 	return (struct view_node){
-		.name = page->name,
-		.page = page,
-		.cpu_capacity_milli = page->cpu_capacity_milli,
-		.mem_capacity_bytes = page->mem_capacity_bytes,
-		.cpu_allocatable_milli = page->cpu_allocatable_milli,
-		.mem_allocatable_bytes = page->mem_allocatable_bytes,
+		.name = stats->name,
+		.stats = stats,
+		.cpu_capacity_milli = stats->cpu_capacity_milli,
+		.mem_capacity_bytes = stats->mem_capacity_bytes,
+		.cpu_allocatable_milli = stats->cpu_allocatable_milli,
+		.mem_allocatable_bytes = stats->mem_allocatable_bytes,
 	};
 }
 
-static int compare_pages(const void *a, const void *b)
+static int compare_stats(const void *a, const void *b)
 {
-	const struct node_page *const *page_a = a, *const *page_b = b;
+	const struct node_stats *const *stats_a = a, *const *stats_b = b;
 
-	return strcmp((*page_a)->name, (*page_b)->name);
+	return strcmp((*stats_a)->name, (*stats_b)->name);
 }
 
-struct view *view_fixture_of_pages(uint64_t version, int64_t time_ns, struct node_page **pages,
-				   size_t count)
+struct view *view_fixture_of_stats(uint64_t version, int64_t time_ns,
+				   struct node_stats **node_stats, size_t count)
 {
 	struct view_node **nodes = mem_zalloc(count + 1, sizeof(struct view_node *));
 
 	for (size_t i = 0; i < count; i++) {
-		nodes[i] = view_node_renew(NULL, pages[i], NULL);
-		page_drop(pages[i]);
+		nodes[i] = view_node_renew(NULL, node_stats[i], NULL);
+		node_stats_drop(node_stats[i]);
 	}
-	free(pages);
+	free(node_stats);
 	return view_new(version, time_ns, nodes, count, NULL, NULL);
 }
 
-struct view *view_fixture_of(const struct node_page *pages, size_t count)
+struct view *view_fixture_of(const struct node_stats *node_stats, size_t count)
 {
-	struct node_page **copies = mem_zalloc(count, sizeof(struct node_page *));
+	struct node_stats **copies = mem_zalloc(count, sizeof(struct node_stats *));
 
 	for (size_t i = 0; i < count; i++)
-		copies[i] = page_new(&pages[i]);
-	qsort(copies, count, sizeof(struct node_page *), compare_pages);
-	return view_fixture_of_pages(7, VIEW_FIXTURE_NOW_NS, copies, count);
+		copies[i] = node_stats_new(&node_stats[i]);
+	qsort(copies, count, sizeof(struct node_stats *), compare_stats);
+	return view_fixture_of_stats(7, VIEW_FIXTURE_NOW_NS, copies, count);
 }
 
-static struct view *view_of_all(struct node_page *alpha)
+static struct view *view_of_all(struct node_stats *alpha)
 {
 	const int64_t now = VIEW_FIXTURE_NOW_NS;
-	const struct page_pod delta_pod = {
+	const struct pod_stats delta_pod = {
 		.name = "kubepods/besteffort/pod-delta",
 		.kind = ENTITY_POD,
 		.qos = QOS_BEST_EFFORT,
 		.usage = {.latest = {.cpu_milli = latest(50)}},
 	};
-	struct node_page pages[5] = {
+	struct node_stats node_stats[5] = {
 		*alpha,
 		view_fixture_node("bravo", now - 60 * NS_PER_SEC, 360, 2000, 400),
 		view_fixture_node("delta", now - NS_PER_SEC, 90, 500, 10),
@@ -169,9 +169,9 @@ static struct view *view_of_all(struct node_page *alpha)
 		{.name = "mute"},
 	};
 
-	pages[2].pods = &delta_pod;
-	pages[2].pod_count = 1;
-	return view_fixture_of(pages, 5);
+	node_stats[2].pods = &delta_pod;
+	node_stats[2].pod_count = 1;
+	return view_fixture_of(node_stats, 5);
 }
 
 struct view *view_fixture_new(void)
@@ -184,7 +184,7 @@ struct view *view_fixture_new(void)
 		{1500, LIMIT_NONE, (int64_t)(512 * MIB), 0, LIMIT_NONE, 0},
 		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, 4096, LIMIT_UNKNOWN},
 	};
-	const struct page_container containers[] = {
+	const struct container_stats containers[] = {
 		{.name = "app",
 		 .id = "0123456789abcdef",
 		 .runtime = RUNTIME_CONTAINERD,
@@ -199,7 +199,7 @@ struct view *view_fixture_new(void)
 		 .pressure = {[CONTENTION_CPU] = 0.75, [STALL_MEMORY] = 0.5}},
 		{.name = "proxy", .limits = &limits[1]},
 	};
-	struct page_pod pods[] = {
+	struct pod_stats pods[] = {
 		{.name = "kubepods/podaaaa",
 		 .uid = "aaaa",
 		 .kind = ENTITY_POD,
@@ -216,7 +216,7 @@ struct view *view_fixture_new(void)
 		 .kind = ENTITY_UNIT,
 		 .usage = pod_usage(end, 100, 10, 0.0625)},
 	};
-	struct node_page alpha = view_fixture_node("alpha", end, 900, 1000, 100);
+	struct node_stats alpha = view_fixture_node("alpha", end, 900, 1000, 100);
 
 	for (int i = 0; i < WINDOWS; i++) {
 		alpha.usage.windows[i].cpu_milli.mean = 1000 + 100 * i;
@@ -235,9 +235,9 @@ struct view *view_fixture_new(void)
 	return view_of_all(&alpha);
 }
 
-const struct node_page *view_fixture_page(const struct view *v, const char *node)
+const struct node_stats *view_fixture_stats(const struct view *v, const char *node)
 {
 	const struct view_node *n = view_find(v, node);
 
-	return n ? n->page : NULL;
+	return n ? n->stats : NULL;
 }

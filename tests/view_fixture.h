@@ -29,21 +29,21 @@ struct view *view_fixture_new(void);
 /*
  * The pieces, to build others: `name` with end_ns and so many seconds of history; CPU mean and
  * stddev in millicores are those of all windows. The result is the caller's to change before
- * page_new().
+ * node_stats_new().
  */
-struct node_page view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
-				   double cpu_mean, double cpu_stddev);
+struct node_stats view_fixture_node(const char *name, int64_t end_ns, double history_seconds,
+				    double cpu_mean, double cpu_stddev);
 /*
- * A node made of nothing but that page, which it borrows, like everything else: not for
+ * A node made of nothing but these stats, which it borrows, like everything else: not for
  * view_node_drop().
  */
-struct view_node view_fixture_around(struct node_page *page);
-/* A view of copies of those pages, sorted by name here. */
-struct view *view_fixture_of(const struct node_page *pages, size_t count);
-/* A view of those pages, sorted by name; takes over the array and one hold of each page. */
-struct view *view_fixture_of_pages(uint64_t version, int64_t time_ns, struct node_page **pages,
-				   size_t count);
+struct view_node view_fixture_around(struct node_stats *stats);
+/* A view of copies of those stats, sorted by name here. */
+struct view *view_fixture_of(const struct node_stats *node_stats, size_t count);
+/* A view of those stats, sorted by name; takes over the array and one hold of each. */
+struct view *view_fixture_of_stats(uint64_t version, int64_t time_ns,
+				   struct node_stats **node_stats, size_t count);
 /* NULL: the view has no such node, or it is not measured. */
-const struct node_page *view_fixture_page(const struct view *v, const char *node);
+const struct node_stats *view_fixture_stats(const struct view *v, const char *node);
 
 #endif

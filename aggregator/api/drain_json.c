@@ -113,10 +113,10 @@ static void write_reason(struct jsonw *w, const struct drain_why *why)
 /* The means of the window that speaks for it. */
 static const struct window_set *use_of(const struct view_node *n, int64_t now_ns)
 {
-	enum freshness fresh = page_freshness(n->page, now_ns);
+	enum freshness fresh = node_stats_freshness(n->stats, now_ns);
 	int window;
 
-	return fresh == FRESH || fresh == LATE ? window_longest(n->page->usage.windows, &window)
+	return fresh == FRESH || fresh == LATE ? window_longest(n->stats->usage.windows, &window)
 					       : NULL;
 }
 
@@ -364,7 +364,7 @@ static const char *use_cap_of(const struct drain_plan *p)
 	if (p->capped)
 		return "on";
 	for (size_t i = 0; i < p->view->node_count; i++)
-		if (p->view->nodes[i]->page->end_ns)
+		if (p->view->nodes[i]->stats->end_ns)
 			return "off: it is switched off";
 	return "off: no usage data";
 }

@@ -232,7 +232,7 @@ struct extender_nodes *extender_nodes_new(const struct view *v)
 {
 	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));
 
-	nodes->roster = v->roster;
+	nodes->set_version = v->node_set_version;
 	nodes->count = v->node_count;
 	return nodes;
 }
@@ -259,7 +259,8 @@ void extender_call_open_again(struct extender_call *c, const struct api_context 
 	c->pod = pod;
 	c->reservations = reservations_take(ctx->reservations, c->now_ns);
 	c->view = v = view_slot_take(ctx->views);
-	all = !v->roster || nodes->roster != v->roster || nodes->count != v->node_count;
+	all = !v->node_set_version || nodes->set_version != v->node_set_version ||
+	      nodes->count != v->node_count;
 	c->args.nodes = mem_zalloc(v->node_count + 1, sizeof(*c->args.nodes));
 	c->places = mem_alloc((v->node_count + 1) * sizeof(*c->places));
 	for (size_t i = 0; i < v->node_count; i++) {

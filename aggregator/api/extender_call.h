@@ -66,7 +66,7 @@ void extender_call_refresh(struct extender_call *c);
 
 /* Which nodes of a view a question was about. One block; the caller frees it. */
 struct extender_nodes {
-	uint64_t roster; /* of the view */
+	uint64_t set_version; /* node_set_version of the view */
 	size_t count; /* its nodes */
 	bool chosen[];
 };
@@ -74,7 +74,7 @@ struct extender_nodes {
 struct extender_nodes *extender_nodes_new(const struct view *v); /* none */
 struct extender_nodes *extender_call_nodes(const struct extender_call *c);
 /*
- * Asks once more, as of now, what filter was asked about that pod; of another roster than the
+ * Asks once more, as of now, what filter was asked about that pod; of another set of nodes than the
  * view's all its nodes are asked about. For a rehearsal: nothing is counted or reserved. Ends with
  * extender_call_close_again().
  */

@@ -133,8 +133,8 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
 /*
  * --- beside scores
  *
- * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins to
- * see.
+ * A copy of the pod is asked about, since what is filled in for a manifest is not for the plugins
+ * to see.
  */
 
 struct scores_fit {

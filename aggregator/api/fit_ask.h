@@ -46,9 +46,9 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w);
 /*
  * --- whether the pod that is scored fits, told beside its scores
  *
- * At the top of the ScoreList "fits" and "refused" as in a FitList, of all nodes of the cluster, and
- * per item "fits", and where it is false "filter" and "fitReason". Only where explain or fits is
- * asked for and Kubernetes objects are known.
+ * At the top of the ScoreList "fits" and "refused" as in a FitList, of all nodes of the cluster,
+ * and per item "fits", and where it is false "filter" and "fitReason". Only where explain or fits
+ * is asked for and Kubernetes objects are known.
  */
 
 struct scores_fit;

@@ -69,7 +69,7 @@ static bool is_kernel_known(const struct view_node *n, enum resource_id id)
 	bool some = id == RESOURCE_CPU ? s->kernel_cpu_milli || s->kernel_unlimited_cpu
 				       : s->kernel_mem_bytes || s->kernel_unlimited_mem;
 
-	return n->page->end_ns && (some || !s->kernel_unknown);
+	return n->stats->end_ns && (some || !s->kernel_unknown);
 }
 
 void limits_add(struct limits_shares *to, const struct view_node *n, enum limits_unlimited policy)

@@ -151,9 +151,9 @@ static int compare_names(const struct list_item *a, const char *namespace, const
 /* Unknown sorts below any use. */
 static double item_use(const struct list_item *item, enum list_sort sort)
 {
-	const struct page_latest *u = !is_pod(item)   ? &item->node->page->usage.latest
-				      : item->pod.use ? &item->pod.use->usage.latest
-						      : NULL;
+	const struct latest_usage *u = !is_pod(item)   ? &item->node->stats->usage.latest
+				       : item->pod.use ? &item->pod.use->usage.latest
+						       : NULL;
 	const struct latest *l = !u ? NULL : sort == LIST_BY_CPU ? &u->cpu_milli : &u->mem_bytes;
 
 	return l && l->known && l->value >= 0 ? (double)l->value : -1;
@@ -318,7 +318,7 @@ uint64_t list_etag(const struct view *v, int64_t now_ns)
 	uint64_t hash = mix(mix(0xcbf29ce484222325ULL, v->version), (uint64_t)v->time_ns);
 
 	for (size_t i = 0; i < v->node_count; i++)
-		hash = (hash ^ (uint64_t)page_freshness(v->nodes[i]->page, now_ns)) *
+		hash = (hash ^ (uint64_t)node_stats_freshness(v->nodes[i]->stats, now_ns)) *
 		       0x100000001b3ULL;
 	return hash ? hash : 1;
 }

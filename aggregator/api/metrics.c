@@ -93,7 +93,7 @@ static void write_states(struct buf *out, const struct view *v, int64_t now_ns)
 	double nodes[NEVER + 1] = {0};
 
 	for (size_t i = 0; i < v->node_count; i++)
-		nodes[page_freshness(v->nodes[i]->page, now_ns)]++;
+		nodes[node_stats_freshness(v->nodes[i]->stats, now_ns)]++;
 	metrics_write_family(out, "evenkeel_nodes", "Nodes by the age of what is known of them.");
 	for (int s = FRESH; s <= NEVER; s++)
 		metrics_write_labelled(out, "evenkeel_nodes", "state",

@@ -29,12 +29,12 @@ static double latest(const struct latest *l)
 	return l->known ? (double)l->value : NAN;
 }
 
-static double pressure_seconds(const struct page_totals *t, enum pressure p)
+static double pressure_seconds(const struct node_totals *t, enum pressure p)
 {
 	return t->pressure_have & pressure_bit(p) ? (double)t->pressure_ns[p] / NS_PER_SEC : NAN;
 }
 
-static double share_of_5m(const struct node_page *p, enum pressure of)
+static double share_of_5m(const struct node_stats *p, enum pressure of)
 {
 	const struct window_counts *c = &p->usage.windows[WINDOW_5M].counts;
 
@@ -79,7 +79,7 @@ static double limit_ratio(const struct view_node *n, bool kernel, enum resource_
 /* clang-format off: a row stays a row */
 #define NODE_ROWS(X)                                                                               \
 	X(age, HEARD, "evenkeel_node_sample_age_seconds", "", "Age of the newest measurement.",    \
-	  (double)page_age_ns(p, now_ns) / NS_PER_SEC)                                             \
+	  (double)node_stats_age_ns(p, now_ns) / NS_PER_SEC)                                             \
 	X(cpu_capacity, MEASURED, "evenkeel_node_cpu_capacity_cores", "", "CPUs that are online.", \
 	  positive(p->cpu_capacity_milli) * MILLI)                                                 \
 	X(mem_capacity, MEASURED, "evenkeel_node_memory_capacity_bytes", "",                       \
@@ -188,7 +188,7 @@ static const struct {
 
 static double value_of(enum row row, const struct view_node *n, int64_t now_ns)
 {
-	const struct node_page *p = n->page;
+	const struct node_stats *p = n->stats;
 
 	switch (row) {
 #define X(id, shown, family, labels, help, value)                                                  \
@@ -204,7 +204,7 @@ static double value_of(enum row row, const struct view_node *n, int64_t now_ns)
 
 static bool is_shown(enum shown shown, const struct view_node *n, int64_t now_ns)
 {
-	enum freshness state = page_freshness(n->page, now_ns);
+	enum freshness state = node_stats_freshness(n->stats, now_ns);
 
 	if (shown == KNOWN)
 		return n->model && n->model->node;

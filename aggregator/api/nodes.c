@@ -5,9 +5,9 @@
  *
  * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was
  * heard. lifecycle lists the conditions by which an administrator announces a change of the node
- * (DrainInProgress, Drained, MaintenancePlanned, ..). source.state none: it never was, so no agent runs there; unknownToApi: no Node object has
- * that name. Without an API, capacity and allocatable are what the agent measured, and members that
- * follow from pods' specs are absent.
+ * (DrainInProgress, Drained, MaintenancePlanned, ..). source.state none: it never was, so no agent
+ * runs there; unknownToApi: no Node object has that name. Without an API, capacity and allocatable
+ * are what the agent measured, and members that follow from pods' specs are absent.
  *
  * limitRatio is the sum of limits by allocatable, by the specs and by the kernel. What containers
  * without a limit count as is the request's choice, unlimited=ignore (the default), allocatable (of
@@ -43,7 +43,7 @@ static void write_run(struct jsonw *w, const uint8_t run[FRAME_RUN_LEN])
 }
 
 /* Ahead is positive. What frames need on the way makes a clock seem behind by as much. */
-static void write_clock(struct jsonw *w, const struct node_page *p)
+static void write_clock(struct jsonw *w, const struct node_stats *p)
 {
 	if (!p->clock_known)
 		return;
@@ -52,7 +52,7 @@ static void write_clock(struct jsonw *w, const struct node_page *p)
 }
 
 /* Values that could not be: how many, and what was wrong with the last. */
-static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
+static void write_quarantine(struct jsonw *w, const struct node_quarantine *q)
 {
 	if (!q->count)
 		return;
@@ -64,14 +64,15 @@ static void write_quarantine(struct jsonw *w, const struct page_quarantine *q)
 	jsonw_object_close(w);
 }
 
-static void write_source(struct jsonw *w, const struct node_page *p, int64_t now_ns)
+static void write_source(struct jsonw *w, const struct node_stats *p, int64_t now_ns)
 {
-	enum freshness state = page_freshness(p, now_ns);
+	enum freshness state = node_stats_freshness(p, now_ns);
 
 	jsonw_key_object(w, "source");
 	jsonw_key_string(w, "state", freshness_name(state));
 	if (state != NEVER)
-		jsonw_key_fixed(w, "ageSeconds", (double)page_age_ns(p, now_ns) / NS_PER_SEC, 3);
+		jsonw_key_fixed(w, "ageSeconds", (double)node_stats_age_ns(p, now_ns) / NS_PER_SEC,
+				3);
 	if (state != NEVER && !p->foreign) {
 		jsonw_key_string(w, "tier", sampler_tiers[p->tier]);
 		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
@@ -86,7 +87,7 @@ static void write_source(struct jsonw *w, const struct node_page *p, int64_t now
 	jsonw_object_close(w);
 }
 
-static void write_machine(struct jsonw *w, const struct page_machine *m)
+static void write_machine(struct jsonw *w, const struct machine_stats *m)
 {
 	if (!m->known)
 		return;
@@ -174,7 +175,7 @@ static void write_assumed(struct jsonw *w, const struct answer *a, const struct 
 
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
-	const struct node_page *p = n->page;
+	const struct node_stats *p = n->stats;
 
 	jsonw_key_string(w, "name", n->name);
 	write_object(w, a, n);

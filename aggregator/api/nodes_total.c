@@ -82,7 +82,7 @@ static void add_capacity(struct nodes_sum *to, int64_t capacity, const struct la
 
 static void add_use(struct nodes_use *to, const struct view_node *n)
 {
-	const struct page_usage *u = &n->page->usage;
+	const struct usage_summary *u = &n->stats->usage;
 
 	to->nodes++;
 	add_capacity(&to->cpu_capacity_milli, n->cpu_capacity_milli, &u->latest.cpu_milli);
@@ -122,7 +122,7 @@ static void add_known(struct nodes_total *t, const struct view_node *n)
 void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns)
 {
 	bool known = n->model && n->model->node;
-	enum freshness state = page_freshness(n->page, now_ns);
+	enum freshness state = node_stats_freshness(n->stats, now_ns);
 
 	t->nodes++;
 	t->states[state]++;

@@ -47,7 +47,7 @@ static void write_workload(struct jsonw *w, const struct answer *a, const struct
 }
 
 static void write_container(struct jsonw *w, const struct view_pod *p,
-			    const struct page_container *c, int64_t end_ns)
+			    const struct container_stats *c, int64_t end_ns)
 {
 	char cgroup[ENTITY_NAME_MAX + 1], name[CONTAINER_NAME_MAX + 1];
 	bool named = p->pod && kube_pod_find_container(p->pod, c->id, name);
@@ -55,7 +55,7 @@ static void write_container(struct jsonw *w, const struct view_pod *p,
 	jsonw_object_open(w);
 	if (named)
 		jsonw_key_string(w, "name", name);
-	jsonw_key_string(w, named ? "cgroup" : "name", page_container_name(p->use, c, cgroup));
+	jsonw_key_string(w, named ? "cgroup" : "name", container_stats_name(p->use, c, cgroup));
 	jsonw_key_text(w, "id", c->id);
 	jsonw_key_text(w, "runtime", container_runtime_name[c->runtime]);
 	usage_json_write_limits(w, c->limits);
@@ -136,17 +136,17 @@ static void write_containers(struct jsonw *w, const struct view_pod *p, int64_t 
 	jsonw_array_close(w);
 }
 
-static void write_use(struct jsonw *w, const struct answer *a, const struct node_page *page,
+static void write_use(struct jsonw *w, const struct answer *a, const struct node_stats *stats,
 		      const struct view_pod *p)
 {
-	struct page_usage usage;
+	struct usage_summary usage;
 
-	page_pod_usage(page, p->use, &usage);
-	view_json_write_usage(w, &usage, page->end_ns);
+	node_stats_pod_usage(stats, p->use, &usage);
+	view_json_write_usage(w, &usage, stats->end_ns);
 	view_json_write_contention(w, usage.windows);
 	if (a->peaks)
 		write_peaks(w, p->use->peaks);
-	write_containers(w, p, page->end_ns);
+	write_containers(w, p, stats->end_ns);
 }
 
 static void write_pod(struct jsonw *w, const struct answer *a, const struct list_item *item)
@@ -163,7 +163,7 @@ static void write_pod(struct jsonw *w, const struct answer *a, const struct list
 	if (p->use) {
 		usage_json_write_limits(w, p->use->limits);
 		view_json_write_mismatch(w, item->node, p);
-		write_use(w, a, item->node->page, p);
+		write_use(w, a, item->node->stats, p);
 	} else {
 		jsonw_key_object(w, "usage");
 		jsonw_object_close(w);

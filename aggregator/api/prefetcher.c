@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Score rows and the index of node names are kept with a view (view_kept.h) and made by the first
+ * Score rows and the index of node names are cached with a view (view_cached.h) and made by the first
  * request that needs them. A large cluster has a new view every second, so the first request of
  * nearly every scheduling cycle would make them from cold memory. Here a thread makes them first:
  *
@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "aggregator/policy/score/score_rows.h"
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/thread.h"
@@ -43,8 +43,8 @@ struct slot {
 
 /* An open hash table, at most half full. */
 struct node_index {
-	struct view_kept kept; /* first */
-	uint64_t roster; /* of the view it was made of */
+	struct view_cached cached; /* first */
+	uint64_t set_version; /* node_set_version of the view it was made of */
 	size_t count, mask;
 	char *names; /* in the same block */
 	struct slot slots[];
@@ -70,9 +70,9 @@ static void add(struct node_index *x, size_t place, const char *name)
 	x->slots[at] = (struct slot){hash, (uint32_t)place + 1, (uint32_t)(name - x->names)};
 }
 
-static void free_index(struct view_kept *kept)
+static void free_index(struct view_cached *cached)
 {
-	free(kept);
+	free(cached);
 }
 
 static struct node_index *allocate(const struct view *v)
@@ -85,22 +85,22 @@ static struct node_index *allocate(const struct view *v)
 	while (size < 2 * v->node_count)
 		size *= 2;
 	x = mem_zalloc(1, sizeof(*x) + size * sizeof(x->slots[0]) + text);
-	view_kept_init(&x->kept, free_index);
-	x->roster = v->roster;
+	view_cached_init(&x->cached, free_index);
+	x->set_version = v->node_set_version;
 	x->count = v->node_count;
 	x->mask = size - 1;
 	x->names = (char *)&x->slots[size];
 	return x;
 }
 
-static struct view_kept *make_index(const struct view *v, const struct view_kept *before)
+static struct view_cached *make_index(const struct view *v, const struct view_cached *before)
 {
 	const struct node_index *last = (const struct node_index *)before;
 	struct node_index *x;
 	char *name;
 
-	if (last && v->roster && last->roster == v->roster)
-		return view_kept_hold(before);
+	if (last && v->node_set_version && last->set_version == v->node_set_version)
+		return view_cached_hold(before);
 	x = allocate(v);
 	name = x->names;
 	for (size_t i = 0; i < v->node_count; i++) {
@@ -110,12 +110,12 @@ static struct view_kept *make_index(const struct view *v, const struct view_kept
 		add(x, i, name);
 		name += size;
 	}
-	return &x->kept;
+	return &x->cached;
 }
 
 const struct node_index *node_index_of(const struct view *v)
 {
-	return (const struct node_index *)view_keep(v, VIEW_KEPT_NAMES, make_index);
+	return (const struct node_index *)view_cache_get(v, VIEW_CACHE_NAMES, make_index);
 }
 
 size_t node_index_find(const struct node_index *x, const char *name)

@@ -188,7 +188,7 @@ static bool any_heard(const struct score_rows *rows, const bool *chosen, int64_t
 		const struct score_row *row = &rows->of[i];
 
 		if ((!chosen || chosen[i]) && row->heard && row->node.measured &&
-		    page_age_of(row->end_ns, row->aside_ns, now_ns) < EXPIRED_NS)
+		    stats_age_ns(row->end_ns, row->aside_ns, now_ns) < EXPIRED_NS)
 			return true;
 	}
 	return false;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/pod_json.h"
+#include "aggregator/model/object_json.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -93,7 +93,7 @@ static const char *arg_default_requests(const struct reader *r, const cJSON *val
 			*out = 0;
 		return NULL;
 	}
-	if (pod_json_quantity(cpu, quantity_parse_milli, out, NULL))
+	if (object_json_quantity(cpu, quantity_parse_milli, out, NULL))
 		return "cpu must be a quantity such as \"500m\", not negative";
 	return NULL;
 }
@@ -302,8 +302,8 @@ static const char *arg_unlimited(const struct reader *r, const cJSON *value)
 		if (!out)
 			return at(r, "is none of cpu, memory, ephemeral-storage", ".%.64s",
 				  item->string);
-		if (pod_json_quantity(item, cpu ? quantity_parse_milli : quantity_parse_units,
-				      &amount, NULL) ||
+		if (object_json_quantity(item, cpu ? quantity_parse_milli : quantity_parse_units,
+					 &amount, NULL) ||
 		    amount <= 0)
 			return at(r, "must be a quantity above 0", ".%s", item->string);
 		*out = amount;

@@ -13,7 +13,6 @@
 
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
-#include "aggregator/model/pod_json.h"
 
 struct parser {
 	struct scores_request *rq;
@@ -96,7 +95,7 @@ static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT
 {
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod, "spec");
 
-	if (pod_json_parse(pod, &p->rq->pod, field, p->error.error))
+	if (pod_spec_read(pod, &p->rq->pod, field, p->error.error))
 		return -EINVAL;
 	if (!p->rq->args.values.limit_other_count)
 		return 0;

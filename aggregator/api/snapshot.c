@@ -15,7 +15,7 @@
 #include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/state/page_json.h"
+#include "aggregator/state/stats_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -187,10 +187,10 @@ static void write_object(struct snapshot_stream *s, struct buf *out)
 	}
 }
 
-/* A node that only the API knows has an empty page, which it gets again by itself. */
+/* A node that only the API knows has empty stats, which it gets again by itself. */
 static bool is_measured(const struct view_node *n)
 {
-	return n->page->end_ns || !n->model;
+	return n->stats->end_ns || !n->model;
 }
 
 static void write_node(struct snapshot_stream *s, struct buf *out)
@@ -208,27 +208,27 @@ static void write_node(struct snapshot_stream *s, struct buf *out)
 		return;
 	separate(s, out);
 	jsonw_init(&w, out);
-	page_json_write_node(n->page, &w);
+	stats_json_write_node(n->stats, &w);
 }
 
 static void write_pod(struct snapshot_stream *s, struct buf *out)
 {
-	const struct node_page *page;
+	const struct node_stats *stats;
 	struct jsonw w;
 
 	if (s->at == s->view->node_count) {
 		next_part(s);
 		return;
 	}
-	page = s->view->nodes[s->at]->page;
-	if (s->inner == page->pod_count) {
+	stats = s->view->nodes[s->at]->stats;
+	if (s->inner == stats->pod_count) {
 		s->at++;
 		s->inner = 0;
 		return;
 	}
 	separate(s, out);
 	jsonw_init(&w, out);
-	page_json_write_pod(page, &page->pods[s->inner++], &w);
+	stats_json_write_pod(stats, &stats->pods[s->inner++], &w);
 }
 
 static bool has_reservations(const struct snapshot_stream *s)

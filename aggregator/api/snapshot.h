@@ -23,11 +23,11 @@
  *    "state":{["ledger":[..]][,"workloads":[..]][,"slack":{..}][,"drain":{..}]}}
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of
- * usage (page_json.h) by node and name. "sources" is there where an API is followed and tells how
- * complete each kind was. "state" is what is remembered: ledger, what was promised to pods and is
- * not among the objects yet (snapshot_parts.c); workloads, what their pods used (workload_memory.h);
- * slack, where placeholders stand (slack_memory.h);
- * drain, timers and what else is remembered of drains (drain.h).
+ * usage (stats_json.h) by node and name. "sources" is there where an API is followed and tells how
+ * complete each kind was. "state" is what is remembered: ledger, the reservations, what was
+ * promised to pods and is not among the objects yet (snapshot_parts.c); workloads, what their pods
+ * used (workload_memory.h); slack, where placeholders stand (slack_memory.h); drain, timers and
+ * what else is remembered of drains (drain.h).
  */
 
 /* Objects that were left out while reading. */

@@ -225,7 +225,7 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
  * An error ends the reading; values that contradict each other are left out and noted.
  */
 
-typedef int add_item(struct page_json_set *set, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
+typedef int add_item(struct stats_json_set *set, cJSON *item, char field[JSON_IO_FIELD_MAX],
 		     struct error *error);
 
 /* Where one list of items goes. */
@@ -247,7 +247,7 @@ static void see_end(struct snapshot *s, const cJSON *item)
 static int read_item(const struct destination *to, struct snapshot_text *t, size_t index)
 {
 	const struct snapshot_text before = *t;
-	char field[PAGE_JSON_FIELD_MAX] = "", name[ENTITY_NAME_MAX + 1];
+	char field[JSON_IO_FIELD_MAX] = "", name[ENTITY_NAME_MAX + 1];
 	struct error why = {""};
 	cJSON *item;
 
@@ -255,7 +255,7 @@ static int read_item(const struct destination *to, struct snapshot_text *t, size
 		return -EINVAL;
 	see_end(to->snapshot, item);
 	snprintf(name, sizeof(name), "%s", snapshot_member(item, "name"));
-	if (to->add(to->snapshot->pages, item, field, &why))
+	if (to->add(to->snapshot->node_stats, item, field, &why))
 		return snapshot_text_fail(&before, "%s%s[%zu]%s%s: %s", to->path, to->list, index,
 					  *field ? "." : "", field, why.text);
 	if (why.text[0])
@@ -317,8 +317,8 @@ static int read_time(struct snapshot *s, struct snapshot_text *t, const char *pa
 static int read_member(struct snapshot *s, struct snapshot_text *t, const char *path,
 		       const char *key)
 {
-	const struct destination nodes = {s, path, "nodes", page_json_add_node};
-	const struct destination pods = {s, path, "pods", page_json_add_pod};
+	const struct destination nodes = {s, path, "nodes", stats_json_add_node};
+	const struct destination pods = {s, path, "pods", stats_json_add_pod};
 
 	if (strcmp(key, "apiVersion") == 0)
 		return check_text(t, path, key, "evenkeel.io/v1");

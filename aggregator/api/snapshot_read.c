@@ -32,7 +32,7 @@ struct snapshot *snapshot_new(void)
 	struct snapshot *s = mem_zalloc(1, sizeof(*s));
 
 	s->model = model_new();
-	s->pages = page_json_set_new();
+	s->node_stats = stats_json_set_new();
 	s->reservations = reservations_new();
 	s->join = join_new();
 	return s;
@@ -46,7 +46,7 @@ void snapshot_free(struct snapshot *s)
 		free(s->uses[i].node);
 	free(s->uses);
 	model_free(s->model);
-	page_json_set_free(s->pages);
+	stats_json_set_free(s->node_stats);
 	reservations_free(s->reservations);
 	join_free(s->join);
 	plan_memory_fini(&s->memory);
@@ -561,20 +561,20 @@ void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)
 
 int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct error *error)
 {
-	struct node_page **pages;
+	struct node_stats **node_stats;
 	size_t count;
 
 	if (check_objects(s, error))
 		return -EINVAL;
 	snapshot_use_watcher(s);
-	if (page_json_set_pages(s->pages, &pages, &count, error))
+	if (stats_json_set_stats(s->node_stats, &node_stats, &count, error))
 		return -EINVAL;
 	*now_ns = moment(s);
 	set_sources(s, *now_ns);
-	*v = join_view(s->join, pages, count, s->standalone ? NULL : model_cluster(s->model),
+	*v = join_view(s->join, node_stats, count, s->standalone ? NULL : model_cluster(s->model),
 		       *now_ns);
 	for (size_t i = 0; i < count; i++)
-		page_drop(pages[i]);
-	free(pages);
+		node_stats_drop(node_stats[i]);
+	free(node_stats);
 	return 0;
 }

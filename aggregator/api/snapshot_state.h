@@ -10,7 +10,7 @@
 #include "aggregator/api/snapshot_text.h"
 #include "aggregator/model/model.h"
 #include "aggregator/state/reservations.h"
-#include "aggregator/state/page_json.h"
+#include "aggregator/state/stats_json.h"
 
 /* A load watcher's use of one resource of a node, in percent of its capacity. */
 struct watcher_resource {
@@ -28,7 +28,7 @@ struct watcher_use {
 
 struct snapshot {
 	struct model *model; /* owned */
-	struct page_json_set *pages; /* owned */
+	struct stats_json_set *node_stats; /* owned */
 	struct reservations *reservations; /* owned; NULL: taken */
 	struct join *join; /* owned */
 	struct plan_memory memory; /* owned */
@@ -86,7 +86,7 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 
 /* An answer of /watcher. */
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
-/* Makes pages of known nodes from that answer. */
+/* Makes node_stats of known nodes from that answer. */
 void snapshot_use_watcher(struct snapshot *s);
 
 #endif

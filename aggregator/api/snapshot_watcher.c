@@ -17,7 +17,7 @@
  * "Now" is the answer's time. The example in the KEP has a window that ended 35 minutes before it:
  * where no age is told and the window is older than what counts as heard, now is the window's end.
  *
- * Values are percentages of a capacity that only the snapshot's Node objects know, so pages are
+ * Values are percentages of a capacity that only the snapshot's Node objects know, so stats are
  * made when all is read.
  */
 #include <errno.h>
@@ -277,7 +277,7 @@ int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, con
 	return 0;
 }
 
-/* --- pages ------------------------------------------------------------------------------------ */
+/* --- stats ------------------------------------------------------------------------------------ */
 
 static struct window_stats stats_of(const struct watcher_use *use, const struct watcher_resource *r,
 				    int64_t capacity)
@@ -308,12 +308,12 @@ static int64_t amount(const struct resources *r, enum resource_id id)
 	return r->of[id] > 0 ? r->of[id] : 0;
 }
 
-static void make_page(const struct watcher_use *use, const struct kube_node *node,
-		      struct node_page *p)
+static void make_stats(const struct watcher_use *use, const struct kube_node *node,
+		       struct node_stats *p)
 {
 	struct window_set *set = &p->usage.windows[use->window];
 
-	*p = (struct node_page){
+	*p = (struct node_stats){
 		.generation = 1,
 		.name = use->node,
 		.foreign = true,
@@ -340,14 +340,14 @@ void snapshot_use_watcher(struct snapshot *s)
 	for (size_t i = 0; i < s->use_count; i++) {
 		const struct watcher_use *use = &s->uses[i];
 		const struct object *node = model_find(s->model, OBJECT_NODE, "", use->node);
-		struct node_page page = {.generation = 0};
+		struct node_stats stats = {.generation = 0};
 
 		if (!node) {
 			snapshot_note(s, true, "%s: skipped node %s: the snapshot has no such Node",
 				      s->usage_name, use->node);
 			continue;
 		}
-		make_page(use, (const struct kube_node *)node, &page);
-		page_json_add_page(s->pages, &page);
+		make_stats(use, (const struct kube_node *)node, &stats);
+		stats_json_add_stats(s->node_stats, &stats);
 	}
 }

@@ -90,8 +90,8 @@ enum sort {
 
 static unsigned int sorts_of(const struct view *v, const struct view_node *n, int64_t now_ns)
 {
-	const struct node_page *p = n->page;
-	enum freshness state = page_freshness(p, now_ns);
+	const struct node_stats *p = n->stats;
+	enum freshness state = node_stats_freshness(p, now_ns);
 	bool heard = state != NEVER, known = n->model && n->model->node;
 	const bool of[SORTS] = {
 		[SORT_FRESH] = state == FRESH,
@@ -122,12 +122,12 @@ static void count_nodes(struct tally *t, const struct view *v, int64_t now_ns)
 	*t = (struct tally){.view = v};
 	t->sorts = mem_alloc((v->node_count + 1) * sizeof(*t->sorts));
 	for (size_t i = 0; i < v->node_count; i++) {
-		const struct node_page *p = v->nodes[i]->page;
+		const struct node_stats *p = v->nodes[i]->stats;
 
 		t->sorts[i] = sorts_of(v, v->nodes[i], now_ns);
 		for (int s = 0; s < SORTS; s++)
 			t->of[s] += t->sorts[i] >> s & 1;
-		if (page_freshness(p, now_ns) != NEVER && !p->foreign)
+		if (node_stats_freshness(p, now_ns) != NEVER && !p->foreign)
 			t->tiers[p->tier]++;
 		t->quarantined += p->quarantine.count;
 	}
@@ -142,10 +142,10 @@ static void write_node(struct jsonw *w, const struct view_node *n, enum sort sor
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", n->name);
 	if (sort == SORT_CLOCK) {
-		jsonw_key_fixed(w, "skewSeconds", (double)n->page->clock_ahead_ns / NS_PER_SEC, 3);
+		jsonw_key_fixed(w, "skewSeconds", (double)n->stats->clock_ahead_ns / NS_PER_SEC, 3);
 	} else {
-		jsonw_key_uint(w, "values", n->page->quarantine.count);
-		jsonw_key_string(w, "lastMessage", n->page->quarantine.message);
+		jsonw_key_uint(w, "values", n->stats->quarantine.count);
+		jsonw_key_string(w, "lastMessage", n->stats->quarantine.message);
 	}
 	jsonw_object_close(w);
 }

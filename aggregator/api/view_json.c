@@ -66,7 +66,7 @@ static void write_window(struct jsonw *w, const char *key, const struct window_s
 }
 
 /* i: enum usage_latest. */
-static void write_latest_only(struct jsonw *w, const struct page_latest *l, int i, int64_t end_ns)
+static void write_latest_only(struct jsonw *w, const struct latest_usage *l, int i, int64_t end_ns)
 {
 	if (!l->of[i].known)
 		return;
@@ -75,7 +75,7 @@ static void write_latest_only(struct jsonw *w, const struct page_latest *l, int 
 	jsonw_object_close(w);
 }
 
-static void write_resource(struct jsonw *w, const struct page_usage *u, int i, int64_t end_ns)
+static void write_resource(struct jsonw *w, const struct usage_summary *u, int i, int64_t end_ns)
 {
 	const struct usage_latest_row *row = &usage_latest[i];
 	bool known = u->latest.of[i].known;
@@ -93,7 +93,7 @@ static void write_resource(struct jsonw *w, const struct page_usage *u, int i, i
 	jsonw_object_close(w);
 }
 
-void view_json_write_usage(struct jsonw *w, const struct page_usage *u, int64_t end_ns)
+void view_json_write_usage(struct jsonw *w, const struct usage_summary *u, int64_t end_ns)
 {
 	jsonw_key_object(w, "usage");
 	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
@@ -103,7 +103,7 @@ void view_json_write_usage(struct jsonw *w, const struct page_usage *u, int64_t 
 	jsonw_object_close(w);
 }
 
-void view_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_t end_ns)
+void view_json_write_latest(struct jsonw *w, const struct latest_usage *l, int64_t end_ns)
 {
 	jsonw_key_object(w, "usage");
 	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
@@ -139,7 +139,7 @@ void view_json_write_contention(struct jsonw *w, const struct window_set windows
 	jsonw_object_close(w);
 }
 
-void view_json_write_pressure(struct jsonw *w, const struct page_container *c)
+void view_json_write_pressure(struct jsonw *w, const struct container_stats *c)
 {
 	if (!c->pressure_have)
 		return;

@@ -13,7 +13,7 @@
 #include "aggregator/model/labels.h"
 #include "aggregator/model/resources.h"
 #include "aggregator/policy/place/place.h"
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 #include "shared/jsonw.h"
 #include "shared/usage_json.h"
 
@@ -26,12 +26,12 @@ void view_json_write_refused(struct jsonw *w, const struct place_counts *counts)
 /* --- what is measured: what is unknown is absent, down to the whole object */
 
 /*
- * "usage":{"cpuMillicores":{"latest":{"value","end"},"windows":{"5m":{..},..}},..,"swapBytes":{"latest":..},..}, by
- * the rows of shared/usage_fields.h; end_ns is that of the page.
+ * "usage":{"cpuMillicores":{"latest":{"value","end"},"windows":{"5m":{..},..}},..,"swapBytes":{"latest":..},..},
+ * by the rows of shared/usage_fields.h; end_ns is that of the stats.
  */
-void view_json_write_usage(struct jsonw *w, const struct page_usage *u, int64_t end_ns);
+void view_json_write_usage(struct jsonw *w, const struct usage_summary *u, int64_t end_ns);
 /* The same of a container: latest values only. */
-void view_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_t end_ns);
+void view_json_write_latest(struct jsonw *w, const struct latest_usage *l, int64_t end_ns);
 /*
  * "contention":{"cpu","memory","cpuStalledRatio","memoryStalledRatio","throttledRatio","throttledSeconds","oomKills"}
  * of the newest 5 minutes; here null says not measured. cpu and memory are the shares of the time
@@ -39,7 +39,7 @@ void view_json_write_latest(struct jsonw *w, const struct page_latest *l, int64_
  */
 void view_json_write_contention(struct jsonw *w, const struct window_set windows[WINDOWS]);
 /* The first four of a container, in the newest interval. */
-void view_json_write_pressure(struct jsonw *w, const struct page_container *c);
+void view_json_write_pressure(struct jsonw *w, const struct container_stats *c);
 /* key:{"cpuMillicores","memoryBytes"} of a node; 0 is unknown. */
 void view_json_write_capacity(struct jsonw *w, const char *key, int64_t cpu_milli,
 			      int64_t mem_bytes);

@@ -63,7 +63,7 @@ static const struct window_set *complete(const struct window_set *set)
 	return set && set->cpu_milli.known && set->mem_bytes.known ? set : NULL;
 }
 
-static const struct window_set *window_of(const struct node_page *p, enum window window)
+static const struct window_set *window_of(const struct node_stats *p, enum window window)
 {
 	return complete(&p->usage.windows[window]);
 }
@@ -73,7 +73,7 @@ static double percent(double value, int64_t capacity)
 	return value * 100 / (double)capacity;
 }
 
-static void fill_metrics(const struct selection *s, const struct node_page *p,
+static void fill_metrics(const struct selection *s, const struct node_stats *p,
 			 const struct window_set *set, const char *rollup, double widening,
 			 struct watcher_metric out[NODE_METRICS])
 {
@@ -101,14 +101,14 @@ static void extend_span(struct selection *s, const struct window_stats *w)
 		s->end_ns = w->end_ns;
 }
 
-static bool is_alive(const struct node_page *p, int64_t now_ns)
+static bool is_alive(const struct node_stats *p, int64_t now_ns)
 {
-	enum freshness state = page_freshness(p, now_ns);
+	enum freshness state = node_stats_freshness(p, now_ns);
 
 	return state == FRESH || state == LATE;
 }
 
-static bool has_denominator(const struct selection *s, const struct node_page *p)
+static bool has_denominator(const struct selection *s, const struct node_stats *p)
 {
 	if (s->allocatable)
 		return p->cpu_allocatable_milli > 0 && p->mem_allocatable_bytes > 0;
@@ -133,9 +133,9 @@ static const char *data_center(const struct view_node *n)
 
 static void select_node(struct selection *s, const struct view_node *n)
 {
-	const struct node_page *p = n->page;
-	double age_seconds = (double)page_age_ns(p, s->now_ns) / NS_PER_SEC;
-	bool late = page_freshness(p, s->now_ns) == LATE;
+	const struct node_stats *p = n->stats;
+	double age_seconds = (double)node_stats_age_ns(p, s->now_ns) / NS_PER_SEC;
+	bool late = node_stats_freshness(p, s->now_ns) == LATE;
 	struct watcher_metric *metrics = s->metrics + NODE_METRICS * s->count;
 	const struct window_set *set;
 	const char *name;
@@ -157,7 +157,7 @@ static void select_node(struct selection *s, const struct view_node *n)
 		.metric_count = NODE_METRICS,
 		.data_center = s->upstream ? NULL : data_center(n),
 		.extra = !s->upstream,
-		.state = freshness_name(page_freshness(p, s->now_ns)),
+		.state = freshness_name(node_stats_freshness(p, s->now_ns)),
 		.window = name,
 		.window_seconds =
 			(double)(set->cpu_milli.end_ns - set->cpu_milli.start_ns) / NS_PER_SEC,
@@ -173,7 +173,7 @@ static void select_node(struct selection *s, const struct view_node *n)
 static bool has_window(const struct view *v, int64_t now_ns, enum window window)
 {
 	for (size_t i = 0; i < v->node_count; i++)
-		if (is_alive(v->nodes[i]->page, now_ns) && window_of(v->nodes[i]->page, window))
+		if (is_alive(v->nodes[i]->stats, now_ns) && window_of(v->nodes[i]->stats, window))
 			return true;
 	return false;
 }
@@ -259,7 +259,7 @@ static bool is_any_heard(const struct view *v, int64_t now_ns)
 {
 	size_t i = 0;
 
-	while (i < v->node_count && page_freshness(v->nodes[i]->page, now_ns) == NEVER)
+	while (i < v->node_count && node_stats_freshness(v->nodes[i]->stats, now_ns) == NEVER)
 		i++;
 	return i < v->node_count;
 }
@@ -383,7 +383,7 @@ void api_watcher_health(const struct api_context *ctx, const struct api_request 
 	(void)rq;
 	rs->status = 503;
 	for (size_t i = 0; i < v->node_count && rs->status != 200; i++)
-		if (page_freshness(v->nodes[i]->page, now_ns) == FRESH)
+		if (node_stats_freshness(v->nodes[i]->stats, now_ns) == FRESH)
 			rs->status = 200;
 	view_drop(v);
 }

@@ -66,7 +66,7 @@ static char *join_names(const struct option_list *files)
 static bool is_any_measured(const struct view *v)
 {
 	for (size_t i = 0; i < v->node_count; i++)
-		if (v->nodes[i]->page->end_ns)
+		if (v->nodes[i]->stats->end_ns)
 			return true;
 	return false;
 }

@@ -9,21 +9,14 @@
 
 #include "aggregator/model/object_json.h"
 
-static const cJSON *first(const cJSON *list)
-{
-	return cJSON_IsArray(list) ? list->child : NULL;
-}
-
 bool declared_features_restart_rule(const cJSON *rule)
 {
-	const char *action = cJSON_GetStringValue(object_json_find(rule, "action"));
-
-	return action && strcmp(action, "RestartAllContainers") == 0;
+	return object_json_is(rule, "action", "RestartAllContainers");
 }
 
 bool declared_features_mount(const cJSON *mount)
 {
-	return first(object_json_find(mount, "bindMountOptions")) != NULL;
+	return object_json_first(object_json_find(mount, "bindMountOptions")) != NULL;
 }
 
 /* Whether a container's list `member` has an element that asks for the feature. */
@@ -32,10 +25,10 @@ static bool any_asks(const cJSON *spec, const char *member, bool (*asks)(const c
 	static const char *const lists[] = {"containers", "initContainers"};
 
 	for (size_t i = 0; i < 2; i++)
-		for (const cJSON *one = first(object_json_find(spec, lists[i])); one;
+		for (const cJSON *one = object_json_first(object_json_find(spec, lists[i])); one;
 		     one = one->next)
-			for (const cJSON *item = first(object_json_find(one, member)); item;
-			     item = item->next)
+			for (const cJSON *item = object_json_first(object_json_find(one, member));
+			     item; item = item->next)
 				if (asks(item))
 					return true;
 	return false;
@@ -72,7 +65,7 @@ declared_features declared_features_of_node(const cJSON *list)
 {
 	declared_features set = 0;
 
-	for (const cJSON *item = first(list); item; item = item->next)
+	for (const cJSON *item = object_json_first(list); item; item = item->next)
 		for (int i = 0; i < FEATURES; i++)
 			if (cJSON_IsString(item) &&
 			    strcmp(item->valuestring, features[i].name) == 0)

@@ -19,7 +19,7 @@ declared_features declared_features_of_pod(const cJSON *spec);
 /* The first in a set that is not empty: "RestartAllContainersOnContainerExits". */
 const char *declared_features_name(declared_features set);
 
-/* What these rules read of a container: whether a rule or a mount asks for a feature. */
+/* Whether a restart rule or a mount of a container needs a feature. */
 bool declared_features_restart_rule(const cJSON *rule);
 bool declared_features_mount(const cJSON *mount);
 

@@ -29,7 +29,7 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-/* Those wanted, in the order of the object; *count of them. */
+/* The members that are wanted, in the order of the object; *count of them. */
 static int collect(const cJSON *json, bool (*wanted)(const char *key), struct member *members,
 		   size_t *count, struct error *error)
 {
@@ -67,14 +67,6 @@ static size_t sort_members(struct member *members, size_t count)
 	return kept;
 }
 
-static char *append(char *at, const char *text, const char **place)
-{
-	size_t size = strlen(text) + 1;
-
-	*place = memcpy(at, text, size);
-	return at + size;
-}
-
 static void copy_members(const struct member *members, size_t count, struct labels *out)
 {
 	size_t size = count * sizeof(struct label);
@@ -89,8 +81,8 @@ static void copy_members(const struct member *members, size_t count, struct labe
 	out->of = mem_alloc(size);
 	at = (char *)(out->of + count);
 	for (size_t i = 0; i < count; i++) {
-		at = append(at, members[i].key, &out->of[i].key);
-		at = append(at, members[i].value, &out->of[i].value);
+		out->of[i].key = mem_put_text(&at, members[i].key);
+		out->of[i].value = mem_put_text(&at, members[i].value);
 	}
 }
 

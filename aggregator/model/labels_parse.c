@@ -106,7 +106,7 @@ __attribute__((format(printf, 2, 3))) static int fail(const struct parser *p, co
 	return -EINVAL;
 }
 
-/* What the parser expected instead of the word ahead. */
+/* The words that the parser expected instead of the next one. */
 static int fail_expected(const struct parser *p, const char *what)
 {
 	const struct word *w = &p->word;
@@ -197,7 +197,7 @@ static int parse_list(struct parser *p)
 	return 0;
 }
 
-/* What may stand behind a key that has no "!" in front. */
+/* The rest of a requirement after a key without "!". */
 static int parse_operator(struct parser *p, const struct word *key)
 {
 	bool not_in = is_word(&p->word, "notin");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a selector consists of, for the two that make one: labels_selector.c and labels_parse.c. */
+/* Building a selector, for labels_selector.c and labels_parse.c. */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_LABELS_SELECTOR_H
 #define EVENKEEL_AGGREGATOR_MODEL_LABELS_SELECTOR_H
 

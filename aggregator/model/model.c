@@ -9,15 +9,14 @@
  *               \                                                      +--> model_cluster
  *                +--> places[spec.nodeName] --> changes ---------------+
  *
- * What is told is level-triggered: an object that is put again as it was changes nothing and keeps
- * its record. So a list of everything, after a watch that broke, costs readers what was missed, and
- * no more.
+ * Puts are level-triggered: an object that is put again unchanged keeps its record. After a watch
+ * broke, a complete list therefore costs readers only what they missed.
  *
- * A list is told between begin and end: each put marks its entry with the list's epoch, and the end
- * removes what was not marked. A begin after a begin starts over.
+ * A list is put between model_replace_begin() and _end(): each put marks its entry with the list's
+ * epoch, and the end removes unmarked entries. A second begin starts over.
  *
- * Nothing here can fail. The model grows with what it is told; what is gone but still in a table is
- * kept until the next cluster, or until CHANGES_MAX are.
+ * Nothing here can fail. Removed entries that are still in a table stay until the next cluster, or
+ * until there are CHANGES_MAX of them.
  */
 #include "aggregator/model/model.h"
 
@@ -108,7 +107,7 @@ bool model_entry_is_listed(const struct model_entry *e)
 	return !e->gone && (e->object->kind != OBJECT_POD || !e->place);
 }
 
-/* What is in the table, or belongs there, is looked at when the kind is settled. */
+/* Notes an entry that is in the table, or belongs there, for model_kind_settle(). */
 static void note_change(struct model *m, struct model_kind *k, struct model_entry *e)
 {
 	if (e->changed || (!e->in_table && !model_entry_is_listed(e)))
@@ -123,7 +122,7 @@ static void note_change(struct model *m, struct model_kind *k, struct model_entr
 		model_kind_settle(m, e->object->kind);
 }
 
-/* --- what is told ----------------------------------------------------------------------------- */
+/* --- changes ---------------------------------------------------------------------------------- */
 
 /* NULL is a text of its own. */
 static bool is_same_text(const char *a, const char *b)

@@ -64,7 +64,7 @@ struct model_node {
 	struct kube_pod **pods; /* each held */
 };
 
-/* All of the model at one moment. What did not change is shared with the moment before. */
+/* All of the model at one moment. Unchanged parts are shared with the moment before. */
 struct cluster {
 	atomic_uint users;
 	uint64_t generation;
@@ -112,7 +112,7 @@ const struct object *model_find(const struct model *m, enum object_kind kind, co
 				const char *name);
 uint64_t model_generation(const struct model *m);
 
-/* What is known now; the caller drops it. Costs by what changed since the last call. */
+/* The current state; the caller drops it. The cost grows with the changes since the last call. */
 struct cluster *model_cluster(struct model *m);
 struct cluster *cluster_hold(struct cluster *c);
 void cluster_drop(struct cluster *c); /* any thread; NULL is allowed */

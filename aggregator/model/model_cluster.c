@@ -7,14 +7,14 @@
  *     changes     b'   d-   f+        put again, gone, new
  *     now       a b' c e f
  *
- * and so is the array of nodes. What did not change is the same record, held once more. A kind
+ * and so is the array of nodes. An unchanged record is held once more. A kind
  * without changes keeps its table, a model without any change its cluster.
  */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/model_state.h"
+#include "shared/refs.h"
 
 /* --- tables of objects ------------------------------------------------------------------------ */
 
@@ -30,13 +30,13 @@ struct object_table *object_table_new(size_t count, uint64_t generation)
 
 static struct object_table *object_table_hold(struct object_table *t)
 {
-	atomic_fetch_add_explicit(&t->users, 1, memory_order_relaxed);
+	refs_hold(&t->users);
 	return t;
 }
 
 void object_table_drop(struct object_table *t)
 {
-	if (atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) > 1)
+	if (!refs_drop(&t->users))
 		return;
 	for (size_t i = 0; i < t->count; i++)
 		object_drop(t->of[i]);
@@ -119,21 +119,13 @@ static struct model_node *make_node(struct model_place *p)
 
 struct model_node *model_node_hold(struct model_node *n)
 {
-	unsigned int users = atomic_fetch_add_explicit(&n->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&n->users);
 	return n;
 }
 
 void model_node_drop(struct model_node *n)
 {
-	unsigned int users;
-
-	if (!n)
-		return;
-	users = atomic_fetch_sub_explicit(&n->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!n || !refs_drop(&n->users))
 		return;
 	for (size_t i = 0; i < n->pod_count; i++)
 		object_drop(&n->pods[i]->object);
@@ -208,21 +200,13 @@ struct cluster *model_cluster(struct model *m)
 
 struct cluster *cluster_hold(struct cluster *c)
 {
-	unsigned int users = atomic_fetch_add_explicit(&c->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&c->users);
 	return c;
 }
 
 void cluster_drop(struct cluster *c)
 {
-	unsigned int users;
-
-	if (!c)
-		return;
-	users = atomic_fetch_sub_explicit(&c->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!c || !refs_drop(&c->users))
 		return;
 	for (enum object_kind k = 0; k < OBJECT_KINDS; k++)
 		object_table_drop(c->tables[k]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the model's files share of its inside. Loop thread. */
+/* The model's members and functions for its own files. Loop thread. */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_MODEL_STATE_H
 #define EVENKEEL_AGGREGATOR_MODEL_MODEL_STATE_H
 

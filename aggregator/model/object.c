@@ -5,12 +5,12 @@
  */
 #include "aggregator/model/object.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object_record.h"
+#include "shared/refs.h"
 
 static const struct kind {
 	const char *version, *name, *resource;
@@ -82,19 +82,13 @@ int object_kind_find(const char *api_version, const char *kind, enum object_kind
 
 struct object *object_hold(struct object *o)
 {
-	atomic_fetch_add_explicit(&o->users, 1, memory_order_relaxed);
+	refs_hold(&o->users);
 	return o;
 }
 
 void object_drop(struct object *o)
 {
-	unsigned int users;
-
-	if (!o)
-		return;
-	users = atomic_fetch_sub_explicit(&o->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!o || !refs_drop(&o->users))
 		return;
 	if (o->kind == OBJECT_POD)
 		object_pod_fini((struct kube_pod *)o);

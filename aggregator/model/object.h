@@ -156,13 +156,14 @@ struct pod_gang {
 	const char *replica; /* of a Workload, podGroupReplicaKey; else "" */
 };
 
-/* What pods of one owner have in common. Shared by them once model_put() has met it. */
+/* The common part of the pods of one owner; model_put() makes equal templates one. */
 struct pod_template {
 	atomic_uint users;
 	uint64_t hash; /* of text */
 	const char *
 		text; /* canonical JSON: {"metadata":{annotations,labels,ownerReferences},"spec":{..}} without nodeName, and
-			 * without the affinity by which a DaemonSet binds each of its pods to one node */
+			 * without the affinity by which a DaemonSet binds each of its pods to one
+			 * node */
 	size_t text_len;
 	size_t spec_at; /* where in text the object of "spec" begins */
 	struct labels labels, annotations; /* annotations: those kept */
@@ -224,7 +225,7 @@ enum pod_resize {
 struct pod_template *pod_template_hold(struct pod_template *t);
 /* Any thread; the last user frees it. NULL is allowed. */
 void pod_template_drop(struct pod_template *t);
-/* What the pod counts as on its node, as the kube-scheduler sees it now. */
+/* The pod's requests and limits on its node, as the kube-scheduler sums them now. */
 const struct pod_sums *kube_pod_sums(const struct kube_pod *p);
 const struct resources *kube_pod_requests(const struct kube_pod *p);
 const struct resources *kube_pod_limits(const struct kube_pod *p);
@@ -234,7 +235,7 @@ bool kube_pod_is_active(const struct kube_pod *p);
 bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b);
 /* Of 64 digits of an id so many tell the containers of a pod apart. */
 enum { CONTAINER_ID_KEPT = 16, CONTAINER_NAME_MAX = 63 };
-/* What the pod calls the container with that id. False: it is not known, or has no name. */
+/* The name of the container with that id. False: unknown, or it has none. */
 bool kube_pod_find_container(const struct kube_pod *p, const char *id,
 			     char name[CONTAINER_NAME_MAX + 1]);
 const char *pod_phase_name(enum pod_phase phase); /* "Running" */

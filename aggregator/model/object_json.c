@@ -15,7 +15,6 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_bounds.h"
-#include "aggregator/model/pod_json.h"
 #include "shared/quantity.h"
 #include "shared/timefmt.h"
 
@@ -69,6 +68,23 @@ const cJSON *object_json_find(const cJSON *object, const char *key)
 		cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
 
 	return cJSON_IsNull(item) ? NULL : item;
+}
+
+const char *object_json_text(const cJSON *object, const char *key)
+{
+	const char *text = cJSON_GetStringValue(object_json_find(object, key));
+
+	return text ? text : "";
+}
+
+bool object_json_is(const cJSON *object, const char *key, const char *text)
+{
+	return strcmp(object_json_text(object, key), text) == 0;
+}
+
+const cJSON *object_json_first(const cJSON *list)
+{
+	return cJSON_IsArray(list) ? list->child : NULL;
 }
 
 int object_json_object(const struct object_json *r, const cJSON *object,
@@ -153,6 +169,33 @@ int object_json_time(const struct object_json *r, const cJSON *object,
 	return 0;
 }
 
+int object_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct error *),
+			 int64_t *out, struct error *error)
+{
+	char number[32];
+	const char *text = number;
+	int64_t amount;
+	int err;
+
+	if (cJSON_IsString(value)) {
+		text = value->valuestring;
+	} else if (cJSON_IsNumber(value)) {
+		object_json_number(value->valuedouble, number);
+	} else {
+		error_set(error, "must be a quantity such as \"500m\" or \"2Gi\"");
+		return -EINVAL;
+	}
+	err = parse(text, &amount, error);
+	if (err)
+		return err;
+	if (amount < 0) {
+		error_set(error, "must not be negative");
+		return -EINVAL;
+	}
+	*out = amount;
+	return 0;
+}
+
 /* Also under the names that quotas give them. */
 static bool is_cpu(const char *name)
 {
@@ -181,10 +224,10 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
 		/* Of equal names the first counts, as everywhere. */
 		if (object_json_find(list, item->string) != item)
 			continue;
-		if (pod_json_quantity(item,
-				      is_cpu(item->string) ? quantity_parse_milli
-							   : quantity_parse_units,
-				      &amount, &error))
+		if (object_json_quantity(item,
+					 is_cpu(item->string) ? quantity_parse_milli
+							      : quantity_parse_units,
+					 &amount, &error))
 			return object_json_fail(r, &here, item->string, "%s", error.text);
 		resources_set_named(out, item->string, amount);
 	}

@@ -14,7 +14,7 @@
 #include "aggregator/model/resources.h"
 #include "shared/error.h"
 
-/* Who wants to know what went wrong. */
+/* Where errors go. */
 struct object_json {
 	char *field; /* of OBJECT_FIELD_MAX: the path is written here */
 	struct error *error;
@@ -42,8 +42,14 @@ enum { OBJECT_RESOURCES_MAX = 256 };
 int object_json_fail(const struct object_json *r, const struct object_path *path, const char *key,
 		     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* NULL when there is none. object may be NULL, and need not be an object. */
+/* NULL: absent. object may be NULL, and need not be an object; the same for the next three. */
 const cJSON *object_json_find(const cJSON *object, const char *key);
+/* The string; "" where the member is absent or no string. */
+const char *object_json_text(const cJSON *object, const char *key);
+/* Whether the member is that string. */
+bool object_json_is(const cJSON *object, const char *key, const char *text);
+/* The first element; NULL: none, or no list. */
+const cJSON *object_json_first(const cJSON *list);
 
 /*
  * Each: 0 with *out set, or -EINVAL when the member is there and of another kind. *out is NULL or
@@ -65,6 +71,9 @@ int object_json_int32(const struct object_json *r, const cJSON *object,
 /* RFC 3339 as Unix time; 0 when absent. */
 int object_json_time(const struct object_json *r, const cJSON *object,
 		     const struct object_path *path, const char *key, int64_t *out_ns);
+/* A quantity as JSON writes it, a string or a number; not negative. 0 or -EINVAL. */
+int object_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct error *),
+			 int64_t *out, struct error *error);
 /*
  * A list of amounts, none of them negative, into *out, which has none yet and is the caller's to
  * free also after a failure. *present may be NULL.

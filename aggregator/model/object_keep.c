@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table for each kind says what is kept; every other member is dropped. A row either keeps a
- * member with all that is below it, so that what a later Kubernetes adds there is not lost on those
- * who must understand all of it (an affinity, a toleration), or goes on with a table for what is
- * below. What is of one pod only, or changes all the time (heartbeats, conditions' messages, tokens
- * in volumes) is in no table: pods of one owner must get the same text, and a node must not change
+ * One table for each kind lists the members that are kept; every other member is dropped. A row
+ * either keeps a member whole, so that readers that must understand all of it (an affinity, a
+ * toleration) see what a later Kubernetes adds, or has a table for the members below. Members of
+ * one pod only and members that change all the time (heartbeats, conditions' messages, tokens in
+ * volumes) are in no table: pods of one owner must get the same text, and a node must not change
  * with every heartbeat.
  */
 #include "aggregator/model/object_keep.h"
@@ -363,15 +363,13 @@ int object_keep_write(const struct object_json *r, enum object_kind kind, const 
 /* [{"key":"metadata.name","operator":"In","values":[NODE]}] */
 static bool is_binding(const cJSON *fields, const char *node)
 {
-	const cJSON *field = cJSON_IsArray(fields) ? fields->child : NULL;
-	const char *key = cJSON_GetStringValue(object_json_find(field, "key"));
-	const char *op = cJSON_GetStringValue(object_json_find(field, "operator"));
-	const cJSON *values = object_json_find(field, "values");
-	const cJSON *value = cJSON_IsArray(values) ? values->child : NULL;
+	const cJSON *field = object_json_first(fields);
+	const cJSON *value = object_json_first(object_json_find(field, "values"));
 
-	return field && key && op && value && !field->next && !value->next &&
-	       strcmp(key, "metadata.name") == 0 && strcmp(op, "In") == 0 &&
-	       cJSON_IsString(value) && strcmp(value->valuestring, node) == 0;
+	return value && !field->next && !value->next &&
+	       object_json_is(field, "key", "metadata.name") &&
+	       object_json_is(field, "operator", "In") && cJSON_IsString(value) &&
+	       strcmp(value->valuestring, node) == 0;
 }
 
 /*
@@ -388,8 +386,7 @@ static void skip_binding(struct object_text *t, const cJSON *spec, const char *n
 	bool alone = false;
 	size_t count = 0;
 
-	for (const cJSON *term = cJSON_IsArray(terms) ? terms->child : NULL; term;
-	     term = term->next) {
+	for (const cJSON *term = object_json_first(terms); term; term = term->next) {
 		const cJSON *fields = object_json_find(term, "matchFields");
 
 		if (count == OBJECT_TEXT_SKIPS_MAX || !is_binding(fields, node))

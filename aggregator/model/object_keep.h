@@ -26,7 +26,7 @@ int object_keep_write(const struct object_json *r, enum object_kind kind, const 
  */
 int object_keep_template(const struct object_json *r, const cJSON *pod, const char *bound_to,
 			 struct buf *out, size_t *spec_at);
-/* What pod_sums_read() reads of the status of a pod, and restartCount. */
+/* The members of a pod's status that pod_sums_read() reads, and restartCount. */
 int object_keep_resize(const struct object_json *r, const cJSON *status, struct buf *out);
 
 /* Whether an annotation is kept; of a pod fewer are, since pods must have templates in common. */

@@ -15,9 +15,9 @@
 #include "aggregator/model/object_bounds.h"
 #include "aggregator/model/object_keep.h"
 #include "aggregator/model/object_record.h"
-#include "aggregator/model/pod_json.h"
 #include "aggregator/model/pod_sums.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 static const char *const phases[] = {
 	[POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded",
@@ -76,13 +76,13 @@ bool kube_pod_find_container(const struct kube_pod *p, const char *id,
 
 struct pod_template *pod_template_hold(struct pod_template *t)
 {
-	atomic_fetch_add_explicit(&t->users, 1, memory_order_relaxed);
+	refs_hold(&t->users);
 	return t;
 }
 
 void pod_template_drop(struct pod_template *t)
 {
-	if (!t || atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) > 1)
+	if (!t || !refs_drop(&t->users))
 		return;
 	labels_fini(&t->labels);
 	labels_fini(&t->annotations);
@@ -110,29 +110,23 @@ static uint64_t hash_text(const char *text, size_t len)
 	return hash;
 }
 
-static const char *text_at(const cJSON *object, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(object, key));
-
-	return text ? text : "";
-}
-
 /* Borrowed from the tree. Kubernetes has schedulingGroup since 1.36, workloadRef in 1.35. */
 static struct pod_gang read_gang(const struct object_source *s, const cJSON *spec)
 {
 	const cJSON *ref = object_json_find(spec, "workloadRef");
 	const cJSON *labels = object_json_find(s->metadata, "labels");
-	const char *name = text_at(object_json_find(spec, "schedulingGroup"), "podGroupName");
+	const char *name =
+		object_json_text(object_json_find(spec, "schedulingGroup"), "podGroupName");
 
 	if (*name)
 		return (struct pod_gang){OBJECT_POD_GROUP, name, "", ""};
-	if (*text_at(ref, "name"))
-		return (struct pod_gang){OBJECT_WORKLOAD, text_at(ref, "name"),
-					 text_at(ref, "podGroup"),
-					 text_at(ref, "podGroupReplicaKey")};
-	name = text_at(labels, "scheduling.x-k8s.io/pod-group");
+	if (*object_json_text(ref, "name"))
+		return (struct pod_gang){OBJECT_WORKLOAD, object_json_text(ref, "name"),
+					 object_json_text(ref, "podGroup"),
+					 object_json_text(ref, "podGroupReplicaKey")};
+	name = object_json_text(labels, "scheduling.x-k8s.io/pod-group");
 	if (!*name)
-		name = text_at(labels, "pod-group.scheduling.sigs.k8s.io");
+		name = object_json_text(labels, "pod-group.scheduling.sigs.k8s.io");
 	return (struct pod_gang){OBJECT_COSCHEDULING_GROUP, name, "", ""};
 }
 
@@ -157,17 +151,18 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 	memset(t, 0, sizeof(*t));
 	room = (char *)(t + 1);
 	atomic_init(&t->users, 1);
-	t->text = object_put(&room, text.data);
+	t->text = mem_put_text(&room, text.data);
 	t->text_len = text.len;
 	t->spec_at = spec_at;
 	t->hash = hash_text(t->text, t->text_len);
-	t->owner.kind = object_put(&room, owner->kind);
-	t->owner.name = object_put(&room, owner->name);
-	t->owner.uid = object_put(&room, owner->uid);
-	t->owner_api = object_put(&room, owner_api);
-	t->priority_class = object_put(&room, priority_class);
-	t->gang = (struct pod_gang){gang.kind, object_put(&room, gang.name),
-				    object_put(&room, gang.part), object_put(&room, gang.replica)};
+	t->owner.kind = mem_put_text(&room, owner->kind);
+	t->owner.name = mem_put_text(&room, owner->name);
+	t->owner.uid = mem_put_text(&room, owner->uid);
+	t->owner_api = mem_put_text(&room, owner_api);
+	t->priority_class = mem_put_text(&room, priority_class);
+	t->gang = (struct pod_gang){gang.kind, mem_put_text(&room, gang.name),
+				    mem_put_text(&room, gang.part),
+				    mem_put_text(&room, gang.replica)};
 	buf_fini(&text);
 	return t;
 }
@@ -176,14 +171,13 @@ static struct pod_template *new_template(const struct object_source *s, const ch
 static const char *local_kind(const cJSON *volume)
 {
 	const cJSON *empty = object_json_find(volume, "emptyDir");
-	const char *medium = cJSON_GetStringValue(object_json_find(empty, "medium"));
 
 	if (object_json_find(volume, "hostPath"))
 		return "hostPath";
-	return empty && !(medium && strcmp(medium, "Memory") == 0) ? "emptyDir" : NULL;
+	return empty && !object_json_is(empty, "medium", "Memory") ? "emptyDir" : NULL;
 }
 
-/* What cannot be read as volumes may be any: it is one that holds data. */
+/* An unreadable list counts as a volume that holds data. */
 static void read_local_volumes(const cJSON *spec, struct pod_template *t)
 {
 	const cJSON *list = object_json_find(spec, "volumes");
@@ -191,13 +185,11 @@ static void read_local_volumes(const cJSON *spec, struct pod_template *t)
 
 	if (list && !cJSON_IsArray(list) && !cJSON_IsNull(list))
 		cJSON_AddStringToObject(found, "", "unknown");
-	for (const cJSON *item = list && cJSON_IsArray(list) ? list->child : NULL; item;
-	     item = item->next) {
-		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
+	for (const cJSON *item = object_json_first(list); item; item = item->next) {
 		const char *kind = local_kind(item);
 
 		if (kind)
-			cJSON_AddStringToObject(found, name ? name : "", kind);
+			cJSON_AddStringToObject(found, object_json_text(item, "name"), kind);
 	}
 	labels_read(found, &t->local_volumes, NULL);
 	cJSON_Delete(found);
@@ -206,12 +198,11 @@ static void read_local_volumes(const cJSON *spec, struct pod_template *t)
 /* These decide only about leaving, and so an odd one is as none: no pod is lost for it. */
 static void read_ending(const cJSON *spec, struct pod_template *t)
 {
-	const char *policy = cJSON_GetStringValue(object_json_find(spec, "restartPolicy"));
 	const cJSON *grace = object_json_find(spec, "terminationGracePeriodSeconds");
 
-	t->restart = policy && strcmp(policy, "Never") == 0	  ? POD_RESTART_NEVER
-		     : policy && strcmp(policy, "OnFailure") == 0 ? POD_RESTART_ON_FAILURE
-								  : POD_RESTART_ALWAYS;
+	t->restart = object_json_is(spec, "restartPolicy", "Never")	  ? POD_RESTART_NEVER
+		     : object_json_is(spec, "restartPolicy", "OnFailure") ? POD_RESTART_ON_FAILURE
+									  : POD_RESTART_ALWAYS;
 	t->grace_sec = cJSON_IsNumber(grace) && grace->valuedouble >= 0 ? grace->valueint : -1;
 	read_local_volumes(spec, t);
 }
@@ -221,7 +212,7 @@ static int fill_template(const struct object_source *s, const cJSON *spec, struc
 	if (object_json_int32(&s->json, spec, &OBJECT_SPEC, "priority", 0, &t->priority) ||
 	    object_read_labels(s, &t->labels) ||
 	    object_read_annotations(s, object_keep_pod_annotation, &t->annotations) ||
-	    pod_json_parse(s->whole, &t->spec, s->json.field, s->json.error))
+	    pod_spec_read(s->whole, &t->spec, s->json.field, s->json.error))
 		return -EINVAL;
 	read_ending(spec, t);
 	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
@@ -274,28 +265,13 @@ static uint8_t phase_of(const char *name)
 	return POD_UNKNOWN;
 }
 
-static const cJSON *first(const cJSON *list)
-{
-	return cJSON_IsArray(list) ? list->child : NULL;
-}
-
 static const cJSON *find_condition(const cJSON *status, const char *type)
 {
-	for (const cJSON *item = first(object_json_find(status, "conditions")); item;
-	     item = item->next) {
-		const char *got = cJSON_GetStringValue(object_json_find(item, "type"));
+	const cJSON *item = object_json_first(object_json_find(status, "conditions"));
 
-		if (got && strcmp(got, type) == 0)
-			return item;
-	}
-	return NULL;
-}
-
-static bool has_text(const cJSON *object, const char *key, const char *text)
-{
-	const char *got = cJSON_GetStringValue(object_json_find(object, key));
-
-	return got && strcmp(got, text) == 0;
+	while (item && !object_json_is(item, "type", type))
+		item = item->next;
+	return item;
 }
 
 /*
@@ -315,13 +291,13 @@ enum pod_resize object_pod_resize(const cJSON *status)
 	};
 	const cJSON *pending = find_condition(status, "PodResizePending");
 
-	if (has_text(pending, "reason", "Infeasible"))
+	if (object_json_is(pending, "reason", "Infeasible"))
 		return POD_RESIZE_INFEASIBLE;
 	if (pending)
-		return has_text(pending, "reason", "Deferred") ? POD_RESIZE_DEFERRED
-							       : POD_RESIZE_PROPOSED;
+		return object_json_is(pending, "reason", "Deferred") ? POD_RESIZE_DEFERRED
+								     : POD_RESIZE_PROPOSED;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (has_text(status, "resize", words[i].word))
+		if (object_json_is(status, "resize", words[i].word))
 			return words[i].resize;
 	return find_condition(status, "PodResizeInProgress") ? POD_RESIZE_IN_PROGRESS
 							     : POD_RESIZE_NONE;
@@ -336,7 +312,7 @@ static int read_since(const struct object_source *s, const cJSON *status, const 
 	const cJSON *found = find_condition(status, type);
 
 	*out_ns = 0;
-	if (!has_text(found, "status", state))
+	if (!object_json_is(found, "status", state))
 		return 0;
 	for (const cJSON *item = found->prev; item->next; item = item->prev)
 		path.index++;
@@ -355,7 +331,7 @@ static int read_conditions(const struct object_source *s, const cJSON *status, s
 	    read_since(s, status, "PodScheduled", "True", p->created_ns, &p->scheduled_ns) ||
 	    read_since(s, status, "PodScheduled", "False", p->created_ns, &p->unschedulable_ns))
 		return -EINVAL;
-	p->ready = has_text(find_condition(status, "Ready"), "status", "True");
+	p->ready = object_json_is(find_condition(status, "Ready"), "status", "True");
 	p->resize = (uint8_t)object_pod_resize(status);
 	return read_since(s, status, "DisruptionTarget", "True", p->created_ns, &p->disruption_ns);
 }
@@ -370,7 +346,7 @@ static int add_restarts(const struct object_source *s, const cJSON *status, cons
 
 	if (object_json_array(&s->json, status, &OBJECT_STATUS, key, &list))
 		return -EINVAL;
-	for (const cJSON *item = first(list); item; item = item->next, path.index++) {
+	for (const cJSON *item = object_json_first(list); item; item = item->next, path.index++) {
 		if (object_json_int32(&s->json, item, &path, "restartCount", 0, &count))
 			return -EINVAL;
 		if (count > 0)
@@ -410,8 +386,9 @@ static int keep_containers(const struct object_source *s, const cJSON *status, c
 		return object_json_fail(&s->json, &OBJECT_STATUS, key,
 					"must not have more than %zu elements, and has %zu", most,
 					count);
-	for (const cJSON *item = first(list); item; item = item->next) {
-		const char *name = text_at(item, "name"), *id = text_at(item, "containerID");
+	for (const cJSON *item = object_json_first(list); item; item = item->next) {
+		const char *name = object_json_text(item, "name"),
+			   *id = object_json_text(item, "containerID");
 		const char *behind = strstr(id, "://");
 
 		id = behind ? behind + 3 : id;
@@ -423,7 +400,7 @@ static int keep_containers(const struct object_source *s, const cJSON *status, c
 	return 0;
 }
 
-/* What the pod is, before it has its block. */
+/* A pod before it has its block. */
 struct draft {
 	const cJSON *spec, *status;
 	const char *node, *nominated, *qos;
@@ -484,11 +461,11 @@ static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
 		       strlen(d->node) + strlen(d->nominated) + (qos ? 0 : strlen(d->qos) + 1) +
 			       d->resized_text.len + d->containers.len + 4,
 		       &room);
-	p->node = object_put(&room, d->node);
-	p->nominated_node = object_put(&room, d->nominated);
-	p->qos = qos ? qos : object_put(&room, d->qos);
-	p->resized_text = d->resized ? object_put(&room, d->resized_text.data) : NULL;
-	p->containers = object_put(&room, d->containers.data);
+	p->node = mem_put_text(&room, d->node);
+	p->nominated_node = mem_put_text(&room, d->nominated);
+	p->qos = qos ? qos : mem_put_text(&room, d->qos);
+	p->resized_text = d->resized ? mem_put_text(&room, d->resized_text.data) : NULL;
+	p->containers = mem_put_text(&room, d->containers.data);
 	p->template = d->template;
 	p->resized = d->resized;
 	d->template = NULL;

@@ -17,17 +17,6 @@ const struct object_path OBJECT_METADATA = {NULL, "metadata", 0};
 const struct object_path OBJECT_SPEC = {NULL, "spec", 0};
 const struct object_path OBJECT_STATUS = {NULL, "status", 0};
 
-typedef int read_kind(const struct object_source *s, struct object **out);
-
-const char *object_put(char **room, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*room, text, size);
-
-	*room += size;
-	return copy;
-}
-
 void *object_new(const struct object_source *s, size_t size, size_t extra, char **room)
 {
 	size_t strings = strlen(s->namespace) + strlen(s->name) + strlen(s->uid) + 3;
@@ -37,11 +26,11 @@ void *object_new(const struct object_source *s, size_t size, size_t extra, char 
 	memset(o, 0, size);
 	atomic_init(&o->users, 1);
 	o->kind = s->kind;
-	o->namespace = object_put(&at, s->namespace);
-	o->name = object_put(&at, s->name);
-	o->uid = object_put(&at, s->uid);
+	o->namespace = mem_put_text(&at, s->namespace);
+	o->name = mem_put_text(&at, s->name);
+	o->uid = mem_put_text(&at, s->uid);
 	if (s->text.data)
-		o->text = object_put(&at, s->text.data);
+		o->text = mem_put_text(&at, s->text.data);
 	*room = at;
 	return o;
 }
@@ -123,27 +112,14 @@ static int finish(struct object *o, int err, struct object **out)
 	return err;
 }
 
-static int read_plain(const struct object_source *s, struct object **out)
-{
-	char *room;
-
-	*out = object_new(s, sizeof(**out), 0, &room);
-	return 0;
-}
-
 /* Whether the condition is True. */
 static bool has_condition(const cJSON *status, const char *wanted)
 {
 	const cJSON *list = object_json_find(status, "conditions");
 
-	for (const cJSON *item = cJSON_IsArray(list) ? list->child : NULL; item;
-	     item = item->next) {
-		const char *type = cJSON_GetStringValue(object_json_find(item, "type"));
-		const char *state = cJSON_GetStringValue(object_json_find(item, "status"));
-
-		if (type && state && strcmp(type, wanted) == 0)
-			return strcmp(state, "True") == 0;
-	}
+	for (const cJSON *item = object_json_first(list); item; item = item->next)
+		if (object_json_is(item, "type", wanted) && *object_json_text(item, "status"))
+			return object_json_is(item, "status", "True");
 	return false;
 }
 
@@ -170,8 +146,9 @@ static uint8_t read_lifecycle(const cJSON *status)
 	return found;
 }
 
-static int fill_node(const struct object_source *s, struct kube_node *n)
+static int fill_node(const struct object_source *s, struct object *o)
 {
+	struct kube_node *n = (struct kube_node *)o;
 	const cJSON *spec, *status;
 
 	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
@@ -189,45 +166,24 @@ static int fill_node(const struct object_source *s, struct kube_node *n)
 				     &n->allocatable);
 }
 
-static int read_node(const struct object_source *s, struct object **out)
-{
-	char *room;
-	struct kube_node *n = object_new(s, sizeof(*n), 0, &room);
-
-	return finish(&n->object, fill_node(s, n), out);
-}
-
 /*
- * How many pods the workload wants. What the API server fills in where nothing is said, is said
- * here.
+ * How many pods the workload wants and has, each kind in its own words. Defaults are those of the
+ * API server.
  */
-static int read_replicas(const struct object_source *s, int32_t *out)
+static int read_counts(const struct object_source *s, struct kube_workload *w)
 {
-	bool daemons = s->kind == OBJECT_DAEMON_SET;
-	const char *key = daemons		  ? "desiredNumberScheduled"
-			  : s->kind == OBJECT_JOB ? "parallelism"
-						  : "replicas";
-	const cJSON *part;
-
-	if (read_part(s, daemons ? "status" : "spec", &part))
-		return -EINVAL;
-	return object_json_int32(&s->json, part, daemons ? &OBJECT_STATUS : &OBJECT_SPEC, key,
-				 daemons ? -1 : 1, out);
-}
-
-/* How many there are, each kind in its own words. */
-static int read_present(const struct object_source *s, struct kube_workload *w)
-{
-	const char *key = s->kind == OBJECT_DAEMON_SET ? "currentNumberScheduled"
-			  : s->kind == OBJECT_JOB      ? "active"
-						       : "replicas";
+	bool daemons = s->kind == OBJECT_DAEMON_SET, job = s->kind == OBJECT_JOB;
+	const char *wanted = daemons ? "desiredNumberScheduled" : job ? "parallelism" : "replicas";
+	const char *present = daemons ? "currentNumberScheduled" : job ? "active" : "replicas";
+	const struct object_path *path = &OBJECT_STATUS;
 	const cJSON *spec, *status;
 
 	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
-	    object_json_int32(&s->json, status, &OBJECT_STATUS, key, 0, &w->present) ||
-	    object_json_int32(&s->json, status, &OBJECT_STATUS, "currentReplicas", 0,
-			      &w->current_revision) ||
-	    object_json_int32(&s->json, status, &OBJECT_STATUS, "succeeded", 0, &w->succeeded))
+	    object_json_int32(&s->json, daemons ? status : spec, daemons ? path : &OBJECT_SPEC,
+			      wanted, daemons ? -1 : 1, &w->replicas) ||
+	    object_json_int32(&s->json, status, path, present, 0, &w->present) ||
+	    object_json_int32(&s->json, status, path, "currentReplicas", 0, &w->current_revision) ||
+	    object_json_int32(&s->json, status, path, "succeeded", 0, &w->succeeded))
 		return -EINVAL;
 	return object_json_int32(&s->json, spec, &OBJECT_SPEC, "completions", -1, &w->completions);
 }
@@ -242,18 +198,19 @@ static int read_workload(const struct object_source *s, struct object **out)
 		return -EINVAL;
 	w = object_new(s, sizeof(*w),
 		       strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
-	w->owner.kind = object_put(&room, owner.kind);
-	w->owner.name = object_put(&room, owner.name);
-	w->owner.uid = object_put(&room, owner.uid);
+	w->owner.kind = mem_put_text(&room, owner.kind);
+	w->owner.name = mem_put_text(&room, owner.name);
+	w->owner.uid = mem_put_text(&room, owner.uid);
 	return finish(&w->object,
-		      read_replicas(s, &w->replicas) || read_present(s, w)
+		      read_counts(s, w)
 			      ? -EINVAL
 			      : object_read_annotations(s, object_keep_annotation, &w->annotations),
 		      out);
 }
 
-static int fill_priority_class(const struct object_source *s, struct kube_priority_class *c)
+static int fill_priority_class(const struct object_source *s, struct object *o)
 {
+	struct kube_priority_class *c = (struct kube_priority_class *)o;
 	const char *policy;
 
 	if (object_json_int32(&s->json, s->whole, NULL, "value", 0, &c->value) ||
@@ -262,14 +219,6 @@ static int fill_priority_class(const struct object_source *s, struct kube_priori
 		return -EINVAL;
 	c->preempts = strcmp(policy, "Never") != 0;
 	return 0;
-}
-
-static int read_priority_class(const struct object_source *s, struct object **out)
-{
-	char *room;
-	struct kube_priority_class *c = object_new(s, sizeof(*c), 0, &room);
-
-	return finish(&c->object, fill_priority_class(s, c), out);
 }
 
 /* "requests.x" is "x" by another name. Claims of volumes are not what pods request. */
@@ -306,8 +255,9 @@ static int fill_hard(const struct object_source *s, const cJSON *spec, struct ku
 	return err;
 }
 
-static int fill_quota(const struct object_source *s, struct kube_quota *q)
+static int fill_quota(const struct object_source *s, struct object *o)
 {
+	struct kube_quota *q = (struct kube_quota *)o;
 	const cJSON *spec;
 	int64_t deletion_ns;
 
@@ -319,14 +269,6 @@ static int fill_quota(const struct object_source *s, struct kube_quota *q)
 	if (object_json_resources(&s->json, spec, &OBJECT_SPEC, "min", &q->has_min, &q->min))
 		return -EINVAL;
 	return object_json_resources(&s->json, spec, &OBJECT_SPEC, "max", &q->has_max, &q->max);
-}
-
-static int read_quota(const struct object_source *s, struct object **out)
-{
-	char *room;
-	struct kube_quota *q = object_new(s, sizeof(*q), 0, &room);
-
-	return finish(&q->object, fill_quota(s, q), out);
 }
 
 /* A policy without "gang" has no minimum. */
@@ -372,16 +314,26 @@ static int fill_workload(const struct object_source *s, const cJSON *groups, str
 		    object_json_object(&s->json, item, &item_path, path.key, &policy) ||
 		    read_min(s, policy, &path, &of->pods))
 			return -EINVAL;
-		of->part = object_put(&room, name);
+		of->part = mem_put_text(&room, name);
 		item_path.index++;
 	}
 	return 0;
 }
 
+/* Of the names of all elements, each with its end. */
+static size_t names_size(const cJSON *list)
+{
+	size_t size = 0;
+
+	for (const cJSON *item = object_json_first(list); item; item = item->next)
+		size += strlen(object_json_text(item, "name")) + 1;
+	return size;
+}
+
 static int read_gang(const struct object_source *s, struct object **out)
 {
-	const cJSON *spec, *groups = NULL, *item;
-	size_t names = 0, count = 1;
+	const cJSON *spec, *groups = NULL;
+	size_t count = 1;
 	struct kube_gang *g;
 	char *room;
 
@@ -390,13 +342,7 @@ static int read_gang(const struct object_source *s, struct object **out)
 		return -EINVAL;
 	if (s->kind == OBJECT_WORKLOAD)
 		count = groups ? (size_t)cJSON_GetArraySize(groups) : 0;
-	cJSON_ArrayForEach(item, groups)
-	{
-		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
-
-		names += name ? strlen(name) + 1 : 1;
-	}
-	g = object_new(s, sizeof(*g) + count * sizeof(g->of[0]), names, &room);
+	g = object_new(s, sizeof(*g) + count * sizeof(g->of[0]), names_size(groups), &room);
 	g->count = count;
 	return finish(&g->object,
 		      s->kind == OBJECT_WORKLOAD ? fill_workload(s, groups, g, room)
@@ -422,7 +368,7 @@ static int fill_csi_node(const struct object_source *s, const cJSON *drivers,
 		    object_json_int32(&s->json, allocatable, &below, "count", -1, &count))
 			return -EINVAL;
 		if (count >= 0)
-			n->of[n->count++] = (struct csi_limit){object_put(&room, name), count};
+			n->of[n->count++] = (struct csi_limit){mem_put_text(&room, name), count};
 		path.index++;
 	}
 	return 0;
@@ -430,22 +376,16 @@ static int fill_csi_node(const struct object_source *s, const cJSON *drivers,
 
 static int read_csi_node(const struct object_source *s, struct object **out)
 {
-	const cJSON *spec, *drivers, *item;
-	size_t names = 0, count = 0;
+	const cJSON *spec, *drivers;
 	struct kube_csi_node *n;
+	size_t count;
 	char *room;
 
 	if (read_part(s, "spec", &spec) ||
 	    object_json_array(&s->json, spec, &OBJECT_SPEC, "drivers", &drivers))
 		return -EINVAL;
-	cJSON_ArrayForEach(item, drivers)
-	{
-		const char *name = cJSON_GetStringValue(object_json_find(item, "name"));
-
-		names += name ? strlen(name) + 1 : 1;
-		count++;
-	}
-	n = object_new(s, sizeof(*n) + count * sizeof(n->of[0]), names, &room);
+	count = drivers ? (size_t)cJSON_GetArraySize(drivers) : 0;
+	n = object_new(s, sizeof(*n) + count * sizeof(n->of[0]), names_size(drivers), &room);
 	return finish(&n->object, fill_csi_node(s, drivers, n, room), out);
 }
 
@@ -488,8 +428,9 @@ static int fill_eviction(const struct object_source *s, const cJSON *status, str
 	return 0;
 }
 
-static int fill_budget(const struct object_source *s, struct kube_pdb *b)
+static int fill_budget(const struct object_source *s, struct object *o)
 {
+	struct kube_pdb *b = (struct kube_pdb *)o;
 	const struct object_path *path = &OBJECT_STATUS;
 	const cJSON *status;
 
@@ -502,34 +443,43 @@ static int fill_budget(const struct object_source *s, struct kube_pdb *b)
 	return object_json_int32(&s->json, status, path, "desiredHealthy", 0, &b->desired_healthy);
 }
 
-static int read_budget(const struct object_source *s, struct object **out)
-{
-	char *room;
-	struct kube_pdb *b = object_new(s, sizeof(*b), 0, &room);
-
-	return finish(&b->object, fill_budget(s, b), out);
-}
-
-static read_kind *const readers[OBJECT_KINDS] = {
-	[OBJECT_NODE] = read_node,
-	[OBJECT_NAMESPACE] = read_plain,
-	[OBJECT_PRIORITY_CLASS] = read_priority_class,
-	[OBJECT_REPLICA_SET] = read_workload,
-	[OBJECT_STATEFUL_SET] = read_workload,
-	[OBJECT_DAEMON_SET] = read_workload,
-	[OBJECT_JOB] = read_workload,
-	[OBJECT_REPLICATION_CONTROLLER] = read_workload,
-	[OBJECT_POD_DISRUPTION_BUDGET] = read_budget,
-	[OBJECT_RESOURCE_QUOTA] = read_quota,
-	[OBJECT_ELASTIC_QUOTA] = read_quota,
-	[OBJECT_POD_GROUP] = read_gang,
-	[OBJECT_COSCHEDULING_GROUP] = read_gang,
-	[OBJECT_WORKLOAD] = read_gang,
-	[OBJECT_PERSISTENT_VOLUME] = read_plain,
-	[OBJECT_PERSISTENT_VOLUME_CLAIM] = read_plain,
-	[OBJECT_STORAGE_CLASS] = read_plain,
-	[OBJECT_CSI_NODE] = read_csi_node,
+/*
+ * How the record of a kind is made: `read` makes it, or else a record of `size` bytes (0: the head
+ * alone) is made for `fill`.
+ */
+static const struct kind_reader {
+	int (*read)(const struct object_source *s, struct object **out);
+	int (*fill)(const struct object_source *s, struct object *o);
+	size_t size;
+} readers[OBJECT_KINDS] = {
+	[OBJECT_NODE] = {.fill = fill_node, .size = sizeof(struct kube_node)},
+	[OBJECT_PRIORITY_CLASS] = {.fill = fill_priority_class,
+				   .size = sizeof(struct kube_priority_class)},
+	[OBJECT_REPLICA_SET] = {.read = read_workload},
+	[OBJECT_STATEFUL_SET] = {.read = read_workload},
+	[OBJECT_DAEMON_SET] = {.read = read_workload},
+	[OBJECT_JOB] = {.read = read_workload},
+	[OBJECT_REPLICATION_CONTROLLER] = {.read = read_workload},
+	[OBJECT_POD_DISRUPTION_BUDGET] = {.fill = fill_budget, .size = sizeof(struct kube_pdb)},
+	[OBJECT_RESOURCE_QUOTA] = {.fill = fill_quota, .size = sizeof(struct kube_quota)},
+	[OBJECT_ELASTIC_QUOTA] = {.fill = fill_quota, .size = sizeof(struct kube_quota)},
+	[OBJECT_POD_GROUP] = {.read = read_gang},
+	[OBJECT_COSCHEDULING_GROUP] = {.read = read_gang},
+	[OBJECT_WORKLOAD] = {.read = read_gang},
+	[OBJECT_CSI_NODE] = {.read = read_csi_node},
 };
+
+static int read_kind(const struct object_source *s, struct object **out)
+{
+	const struct kind_reader *r = &readers[s->kind];
+	struct object *o;
+	char *room;
+
+	if (r->read)
+		return r->read(s, out);
+	o = object_new(s, r->size ? r->size : sizeof(*o), 0, &room);
+	return finish(o, r->fill ? r->fill(s, o) : 0, out);
+}
 
 /* --- the head */
 
@@ -589,7 +539,7 @@ int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		return object_pod_read(&s, out);
 	err = object_keep_write(&s.json, kind, s.api_version, json, &s.text);
 	if (!err)
-		err = readers[kind](&s, out);
+		err = read_kind(&s, out);
 	buf_fini(&s.text);
 	return err;
 }

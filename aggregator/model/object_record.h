@@ -27,8 +27,6 @@ extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
  * head, its text, and `extra` bytes more, at *room, for the caller to put.
  */
 void *object_new(const struct object_source *s, size_t size, size_t extra, char **room);
-/* Copies the text to *room and moves that behind it; returns the copy. */
-const char *object_put(char **room, const char *text);
 
 int object_read_labels(const struct object_source *s, struct labels *out);
 int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
@@ -38,13 +36,13 @@ int object_read_owner(const struct object_source *s, struct owner_ref *out,
 		      const char **api_version);
 
 int object_pod_read(const struct object_source *s, struct object **out);
-/* What is beside the block. */
+/* Frees the memory beside the block. */
 void object_pod_fini(struct kube_pod *p);
 void object_pod_write(const struct kube_pod *p, struct buf *out);
 /* The resizing that the status tells of. status may be NULL. */
 enum pod_resize object_pod_resize(const cJSON *status);
 
-/* What is beside the block of a record that is no pod. */
+/* The same of a record that is no pod. */
 void object_fini(struct object *o);
 
 #endif

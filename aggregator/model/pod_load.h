@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pods ask for, counted in each of the ways that scores need. Sums of CPU and memory are kept
- * per node, so that a score costs the same however many pods a node has. Pure.
+ * Requests and limits of pods, counted in each of the ways that scores need. Sums of CPU and memory
+ * are kept per node, so the cost of a score does not grow with the pods of a node. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
 #define EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
@@ -24,7 +24,7 @@ struct pod_load {
 
 enum { POD_LOADS = RESOURCE_MEMORY + 1 }; /* by RESOURCE_CPU and RESOURCE_MEMORY */
 
-/* What bounds the use of one resource by one pod. */
+/* The bound on a pod's use of one resource. */
 struct pod_bound {
 	int64_t limit; /* as Kubernetes counts: init containers, overhead */
 	int64_t limit_running; /* of containers that have one, sidecars and overhead included */
@@ -38,7 +38,7 @@ struct pod_bound {
  * its containers.
  */
 struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource);
-/* What Trimaran counts as the limit of a pod. */
+/* The limit of a pod as Trimaran counts it. */
 int64_t pod_load_limit_trimaran(const struct pod_spec *pod, enum resource_id resource);
 /* One pod more. Sums saturate. */
 void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resource_id resource);

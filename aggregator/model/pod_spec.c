@@ -14,7 +14,13 @@
  */
 #include "aggregator/model/pod_spec.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/object_record.h"
+#include "shared/mem.h"
+#include "shared/quantity.h"
 
 struct amount {
 	bool has;
@@ -118,4 +124,172 @@ void pod_spec_free_members(struct pod_spec *p)
 	p->containers = NULL;
 	p->init = NULL;
 	p->container_count = p->init_count = 0;
+}
+
+/*
+ * --- reading: the first failure writes path and error. Memory is bounded by the document: one
+ * struct container_spec per element of its arrays.
+ */
+
+static int read_amount(const struct object_json *r, const cJSON *list,
+		       const struct object_path *path, const char *key,
+		       int (*parse)(const char *, int64_t *, struct error *), bool *has,
+		       int64_t *out)
+{
+	const cJSON *item = object_json_find(list, key);
+	struct error why;
+
+	if (!item)
+		return 0;
+	if (object_json_quantity(item, parse, out, &why))
+		return object_json_fail(r, path, key, "%s", why.text);
+	*has = true;
+	return 0;
+}
+
+static int read_list(const struct object_json *r, const cJSON *parent,
+		     const struct object_path *path, const char *key, struct resource_list *out)
+{
+	const struct object_path here = {path, key, 0};
+	const cJSON *list;
+
+	if (object_json_object(r, parent, path, key, &list) ||
+	    read_amount(r, list, &here, "cpu", quantity_parse_milli, &out->has_cpu,
+			&out->cpu_milli))
+		return -EINVAL;
+	return read_amount(r, list, &here, "memory", quantity_parse_units, &out->has_mem,
+			   &out->mem_bytes);
+}
+
+static void default_to(struct resource_list *requests, const struct resource_list *limits)
+{
+	if (!requests->has_cpu && limits->has_cpu) {
+		requests->has_cpu = true;
+		requests->cpu_milli = limits->cpu_milli;
+	}
+	if (!requests->has_mem && limits->has_mem) {
+		requests->has_mem = true;
+		requests->mem_bytes = limits->mem_bytes;
+	}
+}
+
+static int read_resources(const struct object_json *r, const cJSON *parent,
+			  const struct object_path *path, bool *present,
+			  struct resource_list *requests, struct resource_list *limits)
+{
+	const struct object_path here = {path, "resources", 0};
+	const cJSON *resources;
+
+	if (object_json_object(r, parent, path, here.key, &resources) ||
+	    read_list(r, resources, &here, "requests", requests))
+		return -EINVAL;
+	*present = resources != NULL;
+	return read_list(r, resources, &here, "limits", limits);
+}
+
+static int read_container(const struct object_json *r, const cJSON *item,
+			  const struct object_path *path, struct container_spec *c)
+{
+	const char *policy;
+	bool present;
+
+	if (!cJSON_IsObject(item))
+		return object_json_fail(r, path, NULL, "must be an object");
+	if (object_json_string(r, item, path, "restartPolicy", "", &policy) ||
+	    read_resources(r, item, path, &present, &c->requests, &c->limits))
+		return -EINVAL;
+	c->sidecar = strcmp(policy, "Always") == 0;
+	default_to(&c->requests, &c->limits);
+	return 0;
+}
+
+static int read_containers(const struct object_json *r, const cJSON *spec, const char *key,
+			   struct container_spec **out, size_t *count)
+{
+	const struct object_path list_path = {&OBJECT_SPEC, key, 0};
+	struct object_path path = {&list_path, NULL, 0};
+	const cJSON *list;
+
+	if (object_json_array(r, spec, &OBJECT_SPEC, key, &list))
+		return -EINVAL;
+	if (!list || !list->child)
+		return 0;
+	*out = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(**out));
+	for (const cJSON *item = list->child; item; item = item->next) {
+		if (read_container(r, item, &path, &(*out)[*count]))
+			return -EINVAL;
+		path.index = ++*count;
+	}
+	return 0;
+}
+
+static bool requested(const struct container_spec *c, size_t count, bool mem)
+{
+	for (size_t i = 0; i < count; i++)
+		if (mem ? c[i].requests.has_mem : c[i].requests.has_cpu)
+			return true;
+	return false;
+}
+
+/*
+ * A limit for the whole pod stands in for a request of it, unless a container requests that
+ * resource.
+ */
+static void default_pod_requests(struct pod_spec *s)
+{
+	struct resource_list limits = s->pod_limits;
+
+	limits.has_cpu = limits.has_cpu && !requested(s->containers, s->container_count, false) &&
+			 !requested(s->init, s->init_count, false);
+	limits.has_mem = limits.has_mem && !requested(s->containers, s->container_count, true) &&
+			 !requested(s->init, s->init_count, true);
+	default_to(&s->pod_requests, &limits);
+}
+
+static int read_spec(const struct object_json *r, const cJSON *spec, struct pod_spec *out)
+{
+	if (read_containers(r, spec, "containers", &out->containers, &out->container_count) ||
+	    read_containers(r, spec, "initContainers", &out->init, &out->init_count) ||
+	    read_list(r, spec, &OBJECT_SPEC, "overhead", &out->overhead) ||
+	    read_resources(r, spec, &OBJECT_SPEC, &out->has_pod_resources, &out->pod_requests,
+			   &out->pod_limits))
+		return -EINVAL;
+	/* An empty list is a pod that requests nothing; no list at all is a misspelt one. */
+	if (!object_json_find(spec, "containers"))
+		return object_json_fail(r, &OBJECT_SPEC, "containers", "is required");
+	default_pod_requests(out);
+	return 0;
+}
+
+static int read_pod(const struct object_json *r, const cJSON *pod, struct pod_spec *out)
+{
+	const cJSON *metadata, *spec;
+	const char *kind;
+
+	if (!cJSON_IsObject(pod))
+		return object_json_fail(r, NULL, NULL, "must be a Pod object");
+	if (object_json_string(r, pod, NULL, "kind", "Pod", &kind))
+		return -EINVAL;
+	if (strcmp(kind, "Pod") != 0)
+		return object_json_fail(r, NULL, "kind", "must be Pod");
+	if (object_json_object(r, pod, NULL, "metadata", &metadata) ||
+	    object_json_string(r, metadata, &OBJECT_METADATA, "name", NULL, &out->name) ||
+	    object_json_object(r, pod, NULL, "spec", &spec))
+		return -EINVAL;
+	if (!spec)
+		return object_json_fail(r, NULL, "spec", "is required");
+	return read_spec(r, spec, out);
+}
+
+int pod_spec_read(const cJSON *pod, struct pod_spec *spec, char *field, struct error *error)
+{
+	const struct object_json r = {field, error};
+	struct pod_spec parsed = {0};
+
+	if (read_pod(&r, pod, &parsed)) {
+		pod_spec_free_members(&parsed);
+		return -EINVAL;
+	}
+	*spec = parsed;
+	return 0;
 }

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod asks for, in integers: the part of a Pod object that scores look at. */
+/*
+ * CPU and memory that a pod requests and its limits, read from a Pod object of the API or of a
+ * manifest.
+ */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_POD_SPEC_H
 #define EVENKEEL_AGGREGATOR_MODEL_POD_SPEC_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "shared/error.h"
 
 /* A key that is absent differs from an explicit 0. */
 struct resource_list {
@@ -27,6 +33,14 @@ struct pod_spec {
 	struct resource_list pod_requests, pod_limits;
 };
 
+/*
+ * Reads and checks kind, metadata.name, spec.containers, spec.initContainers, spec.overhead and
+ * spec.resources, of these cpu and memory. null is absent. A request that is absent is the limit,
+ * which is the API server's default. 0, or -EINVAL: field (of OBJECT_FIELD_MAX) then is a path
+ * ("spec.containers[0].resources.requests.cpu") and error says why. The spec borrows its name from
+ * the tree.
+ */
+int pod_spec_read(const cJSON *pod, struct pod_spec *spec, char *field, struct error *error);
 void pod_spec_free_members(struct pod_spec *p);
 /*
  * Effective request (limits when `limits`): upstream as Trimaran's helper counts (max of the

@@ -124,17 +124,13 @@ static int apply_status(const struct adder *a, const cJSON *json, const struct o
 static const cJSON *find_status(const cJSON *list, const cJSON *hint, const char *name,
 				size_t *place)
 {
-	const char *got = cJSON_GetStringValue(object_json_find(hint, "name"));
+	const cJSON *item = list ? list->child : NULL;
 
-	if (got && strcmp(got, name) == 0)
+	if (object_json_is(hint, "name", name))
 		return hint;
-	*place = 0;
-	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, ++*place) {
-		got = cJSON_GetStringValue(object_json_find(item, "name"));
-		if (got && strcmp(got, name) == 0)
-			return item;
-	}
-	return NULL;
+	for (*place = 0; item && !object_json_is(item, "name", name); item = item->next)
+		++*place;
+	return item;
 }
 
 struct statuses {
@@ -155,8 +151,8 @@ static int read_container(const struct adder *a, const cJSON *json, const struct
 	if (read_amounts(a, json, path, out))
 		return -EINVAL;
 	default_requests(out);
-	name = cJSON_GetStringValue(object_json_find(json, "name"));
-	status = name ? find_status(statuses->list, statuses->hint, name, &here.index) : NULL;
+	name = object_json_text(json, "name");
+	status = *name ? find_status(statuses->list, statuses->hint, name, &here.index) : NULL;
 	return status ? apply_status(a, status, &here, out) : 0;
 }
 
@@ -265,7 +261,7 @@ static int add_all(struct adder *a, const char *key, const char *status_key, add
 	return 0;
 }
 
-/* What may be said of a pod as a whole. */
+/* Whether the resource may be stated for the pod as a whole. */
 static bool is_pod_level(const char *name)
 {
 	return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pod asks for in all: the sums the kube-scheduler, the quota plugin and its status
- * controller each make of containers, init containers, sidecars, overhead, the pod's own resources
- * and a resize. Pure.
+ * Requests and limits of a whole pod: the sums that the kube-scheduler, the quota plugin and its
+ * status controller each make of containers, init containers, sidecars, overhead, the pod's own
+ * resources and a resize. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_POD_SUMS_H
 #define EVENKEEL_AGGREGATOR_MODEL_POD_SUMS_H

@@ -19,7 +19,7 @@ static const char *const names[RESOURCE_STANDARD] = {
 	[RESOURCE_PODS] = "pods",
 };
 
-/* What becomes of an amount; `had`: there was one, else `a` is 0. */
+/* The new amount; `had`: there was one, else `a` is 0. */
 typedef int64_t combine(bool had, int64_t a, int64_t b);
 
 const char *resource_name(enum resource_id id)

@@ -8,36 +8,20 @@
 #include "aggregator/model/object_json.h"
 #include "shared/mem.h"
 
-static const char *text_of(const cJSON *item, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(item, key));
-
-	return text ? text : "";
-}
-
 static bool is_taint(const cJSON *item)
 {
-	return *text_of(item, "key") != '\0';
+	return *object_json_text(item, "key") != '\0';
 }
 
 static size_t size_of(const cJSON *item)
 {
-	return strlen(text_of(item, "key")) + strlen(text_of(item, "value")) +
-	       strlen(text_of(item, "effect")) + 3;
-}
-
-static const char *put(char **room, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*room, text, size);
-
-	*room += size;
-	return copy;
+	return strlen(object_json_text(item, "key")) + strlen(object_json_text(item, "value")) +
+	       strlen(object_json_text(item, "effect")) + 3;
 }
 
 void taints_read(const cJSON *json, struct taints *out)
 {
-	const cJSON *first = cJSON_IsArray(json) ? json->child : NULL;
+	const cJSON *first = object_json_first(json);
 	size_t count = 0, bytes = 0;
 	char *room;
 
@@ -57,9 +41,9 @@ void taints_read(const cJSON *json, struct taints *out)
 
 		if (!is_taint(item))
 			continue;
-		t->key = put(&room, text_of(item, "key"));
-		t->value = put(&room, text_of(item, "value"));
-		t->effect = put(&room, text_of(item, "effect"));
+		t->key = mem_put_text(&room, object_json_text(item, "key"));
+		t->value = mem_put_text(&room, object_json_text(item, "value"));
+		t->effect = mem_put_text(&room, object_json_text(item, "effect"));
 		out->count++;
 	}
 }

@@ -18,8 +18,8 @@ struct taints {
 };
 
 /*
- * From a JSON list. What is no list has none, and elements without a key are passed over: who must
- * judge every one of them reads the node's text.
+ * From a JSON list. Anything else has no taints, and elements without a key are left out; a caller
+ * that must judge every element reads the node's text.
  */
 void taints_read(const cJSON *json, struct taints *out);
 void taints_fini(struct taints *t);

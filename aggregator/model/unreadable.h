@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which objects of a kind are there and cannot be read, and why: they are not in the model.
- * Bounded; of more it is only known that there are.
+ * Objects of a kind that cannot be read, and why: they are not in the model. Bounded: beyond that
+ * only `more` is known.
  */
 #ifndef EVENKEEL_AGGREGATOR_MODEL_UNREADABLE_H
 #define EVENKEEL_AGGREGATOR_MODEL_UNREADABLE_H

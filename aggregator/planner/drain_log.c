@@ -18,15 +18,6 @@ struct drain_log {
 
 /* --- rows */
 
-static const char *add_text(char **at, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*at, text, size);
-
-	*at += size;
-	return copy;
-}
-
 struct drain_row *drain_row_new(const struct drain_row *of)
 {
 	size_t size = strlen(of->event) + strlen(of->reason) + strlen(of->node) + strlen(of->text);
@@ -35,10 +26,10 @@ struct drain_row *drain_row_new(const struct drain_row *of)
 
 	atomic_init(&r->users, 1);
 	r->time_ns = of->time_ns;
-	r->event = add_text(&at, of->event);
-	r->reason = add_text(&at, of->reason);
-	r->node = add_text(&at, of->node);
-	r->text = add_text(&at, of->text);
+	r->event = mem_put_text(&at, of->event);
+	r->reason = mem_put_text(&at, of->reason);
+	r->node = mem_put_text(&at, of->node);
+	r->text = mem_put_text(&at, of->text);
 	return r;
 }
 

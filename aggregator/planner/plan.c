@@ -6,7 +6,7 @@
  * The core is updated twice, since slack leaves its placeholders on it, and drains put them there as
  * pods that move. If the second update is ended there is no plan of drains.
  *
- * A plan and the idle core keep an outline of the view only: a whole view would hold a second set of
+ * A plan and the idle core keep an rest of the view only: a whole view would hold a second set of
  * all measurements until the next plan.
  *
  * The memory of a step is written out and compared as text: an unchanged part keeps its body, so
@@ -21,6 +21,7 @@
 
 #include "aggregator/planner/slack_memory.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 /*
  * --- the slot
@@ -53,7 +54,7 @@ struct plan_result *plan_result_new(void)
 
 void plan_result_drop(struct plan_result *r)
 {
-	if (!r || atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) > 1)
+	if (!r || !refs_drop(&r->users))
 		return;
 	if (r->drain)
 		r->drain_free(r->drain); /* before the view, of which it has names */
@@ -99,7 +100,7 @@ struct plan_result *plan_slot_take(struct plan_slot *s)
 	pthread_mutex_lock(&s->lock);
 	r = s->newest;
 	if (r)
-		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
+		refs_hold(&r->users);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -218,7 +219,7 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	slack_memory_write(c->slack, &memory);
 	r->memory[PLAN_SLACK] = shared_body_new(&memory);
 	view_drop(r->slack.view);
-	r->slack.view = view_outline(in->view);
+	r->slack.view = view_without_pods(in->view);
 	if (c->drain.step && follow(c, in))
 		c->drain.step(c->drain.state, c->place, in, r);
 	keep_memory(c, r);

@@ -31,9 +31,9 @@ static int64_t expect_upstream(const struct kube_pod *pod, const struct score_ar
 }
 
 /* The use while it was measured; false: not measured yet. */
-static bool read_measured(const struct page_pod *use, struct expected_use *out)
+static bool read_measured(const struct pod_stats *use, struct expected_use *out)
 {
-	const struct pod_stats *cpu = use ? &use->usage.cpu_milli[WINDOW_5M] : NULL;
+	const struct pod_window_stats *cpu = use ? &use->usage.cpu_milli[WINDOW_5M] : NULL;
 
 	if (!cpu || !cpu->samples)
 		return false;
@@ -73,9 +73,9 @@ struct recent_use recent_pods_expect(const struct view *v, const struct view_nod
 		struct score_owner owner;
 
 		if (q->variant == SCORE_UPSTREAM) {
-			sum.cpu_milli = add_saturating(sum.cpu_milli,
-						       expect_upstream(pod, q->args,
-								       n->page->end_ns / NS_PER_S));
+			sum.cpu_milli = add_saturating(
+				sum.cpu_milli,
+				expect_upstream(pod, q->args, n->stats->end_ns / NS_PER_S));
 			continue;
 		}
 		if (!read_measured(n->recents[i].use, &expected)) {

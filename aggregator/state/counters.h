@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the service counts about itself, for /metrics: written by any thread, read by any thread. */
+/* Counters of the service, for /metrics. Any thread. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
 #define EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
 

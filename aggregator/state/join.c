@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three sorted lists are walked at once: the pages, the cluster's nodes, and the slots of the view
+ * Three sorted lists are walked at once: the stats, the cluster's nodes, and the slots of the view
  * before.
  *
- *     pages      a   b       d
+ *     stats      a   b       d
  *     cluster        b   c   d
- *     slots   a   b   c   d   each made of that page and that node: it stays; else it is made anew
+ *     slots   a   b   c   d   each made of these stats and that node: it stays; else it is made anew
  *
- * Both are immutable and held by what was made of them, so the same pointer is the same content,
- * and no address comes back as something else. Where the next of each list are those of the next
- * slot, no name is read.
+ * Node stats and model nodes are immutable, and the slot's node holds both: an equal pointer means
+ * equal content. A slot whose two pointers come next is kept without reading a name.
  *
- * The newest view is held, and with it the nodes of all slots. A node that is made anew or goes
- * takes its pods' contributions to their owners and namespaces with it (join_owners.c,
- * join_namespaces.c).
+ * The join holds the newest view and so the nodes of all slots. A node that changes or goes takes
+ * its pods' shares from the sums of owners and namespaces (join_owners.c, join_namespaces.c).
  *
- * A thousand nodes made anew take some 25 ms. Who has others to serve meanwhile walks a few nodes
- * at a time; nothing of the next view is seen before its end.
+ * A thousand new nodes take some 25 ms. A caller with other work walks a few nodes at a time
+ * (join_step()); readers see the next view only after join_end().
  */
 #include "aggregator/state/join.h"
 
@@ -26,28 +24,28 @@
 
 #include "aggregator/state/join_namespaces.h"
 #include "aggregator/state/join_owners.h"
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 #include "shared/mem.h"
 
 struct slot {
 	struct view_node *node; /* borrowed: the newest view holds it */
-	const struct node_page *page; /* what it was made of; NULL: there was none */
+	const struct node_stats *stats; /* what it was made of; NULL: there was none */
 	const struct model_node *model;
 	struct owner_shares shares;
 	struct namespace_shares spaces;
 };
 
-/* What is left of the lists of a join under way. */
+/* The rest of the three lists while a join is under way. */
 struct walk {
-	struct node_page *const *page;
+	struct node_stats *const *stats;
 	struct model_node *const *model;
 	struct slot *slot;
-	size_t pages, models, slots;
+	size_t stats_left, models, slots;
 };
 
 struct join {
 	uint64_t version; /* of the newest view */
-	uint64_t roster; /* of its nodes' names */
+	uint64_t node_set_version; /* grows when a node comes or goes */
 	size_t count;
 	struct slot *slots; /* owned; sorted by name */
 	struct view *view; /* held: the newest; NULL: none yet */
@@ -72,10 +70,10 @@ struct join *join_new(void)
 	return j;
 }
 
-/* What the node gave to others goes with it. */
+/* Takes the node's shares from owners and namespaces. */
 static void drop_slot(struct join *j, struct slot *s)
 {
-	j->roster++;
+	j->node_set_version++;
 	owners_subtract(j->owners, &s->shares);
 	namespaces_change(j->namespaces, s->node, NULL, &s->spaces);
 }
@@ -100,14 +98,14 @@ static bool is_same(const struct walk *w)
 {
 	const struct slot *s = w->slot;
 
-	return w->slots && (w->pages ? *w->page : NULL) == s->page &&
+	return w->slots && (w->stats_left ? *w->stats : NULL) == s->stats &&
 	       (w->models ? *w->model : NULL) == s->model;
 }
 
-static struct node_page *take_page(struct walk *w)
+static struct node_stats *take_stats(struct walk *w)
 {
-	w->pages--;
-	return *w->page++;
+	w->stats_left--;
+	return *w->stats++;
 }
 
 static struct model_node *take_model(struct walk *w)
@@ -123,18 +121,18 @@ static struct slot *take_slot(struct walk *w)
 }
 
 /*
- * Takes the page and the node of the first name there is off the lists, and returns the name; one
+ * Takes the stats and the node of the first name there is off the lists, and returns the name; one
  * of both may be NULL.
  */
-static const char *take_next(struct walk *w, struct node_page **page, struct model_node **model)
+static const char *take_next(struct walk *w, struct node_stats **stats, struct model_node **model)
 {
-	int order = w->pages ? -1 : 1;
+	int order = w->stats_left ? -1 : 1;
 
-	if (w->pages && w->models)
-		order = strcmp((*w->page)->name, (*w->model)->name);
-	*page = order <= 0 ? take_page(w) : NULL;
+	if (w->stats_left && w->models)
+		order = strcmp((*w->stats)->name, (*w->model)->name);
+	*stats = order <= 0 ? take_stats(w) : NULL;
 	*model = order >= 0 ? take_model(w) : NULL;
-	return order <= 0 ? (*page)->name : (*model)->name;
+	return order <= 0 ? (*stats)->name : (*model)->name;
 }
 
 /* The old slot of that name, off the list, or NULL; those before it are of nodes that are gone. */
@@ -147,18 +145,18 @@ static struct slot *find_slot(struct join *j, struct walk *w, const char *name)
 	return w->slots && order == 0 ? take_slot(w) : NULL;
 }
 
-static void make_slot(struct join *j, struct slot *old, struct node_page *page,
+static void make_slot(struct join *j, struct slot *old, struct node_stats *stats,
 		      struct model_node *model, struct slot *now)
 {
-	if (old && old->page == page && old->model == model) {
+	if (old && old->stats == stats && old->model == model) {
 		*now = *old;
 		view_node_hold(now->node);
 		return;
 	}
 	if (!old)
-		j->roster++;
-	now->node = view_node_renew(old ? old->node : NULL, page, model);
-	now->page = page;
+		j->node_set_version++;
+	now->node = view_node_renew(old ? old->node : NULL, stats, model);
+	now->stats = stats;
 	now->model = model;
 	now->spaces = old ? old->spaces : (struct namespace_shares){0, NULL, 0};
 	namespaces_change(j->namespaces, old ? old->node : NULL, now->node, &now->spaces);
@@ -174,21 +172,21 @@ static void make_slot(struct join *j, struct slot *old, struct node_page *page,
 
 static void next_slot(struct join *j, struct walk *w, struct slot *now)
 {
-	struct node_page *page;
+	struct node_stats *stats;
 	struct model_node *model;
 	const char *name;
 
 	if (is_same(w)) {
 		*now = *take_slot(w);
-		if (w->pages && now->page)
-			take_page(w);
+		if (w->stats_left && now->stats)
+			take_stats(w);
 		if (w->models && now->model)
 			take_model(w);
 		view_node_hold(now->node);
 		return;
 	}
-	name = take_next(w, &page, &model);
-	make_slot(j, find_slot(j, w, name), page, model, now);
+	name = take_next(w, &stats, &model);
+	make_slot(j, find_slot(j, w, name), stats, model, now);
 }
 
 static void expire(struct join *j)
@@ -202,13 +200,13 @@ static const struct object_table *pending_pods(const struct cluster *c)
 	return c ? c->tables[OBJECT_POD] : NULL;
 }
 
-void join_begin(struct join *j, struct node_page *const *pages, size_t page_count,
+void join_begin(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		struct cluster *cluster, int64_t now_ns)
 {
 	assert(!j->next);
 	j->walk = (struct walk){
-		.page = pages,
-		.pages = page_count,
+		.stats = node_stats,
+		.stats_left = stats_count,
 		.model = cluster ? cluster->nodes : NULL,
 		.models = cluster ? cluster->node_count : 0,
 		.slot = j->slots,
@@ -216,7 +214,7 @@ void join_begin(struct join *j, struct node_page *const *pages, size_t page_coun
 	};
 	j->cluster = cluster;
 	j->now_ns = now_ns;
-	j->next = mem_alloc((j->walk.pages + j->walk.models + 1) * sizeof(*j->next));
+	j->next = mem_alloc((j->walk.stats_left + j->walk.models + 1) * sizeof(*j->next));
 	j->next_count = 0;
 	if (namespaces_advance(j->namespaces, now_ns))
 		expire(j);
@@ -228,9 +226,9 @@ bool join_step(struct join *j, size_t most)
 {
 	struct walk *w = &j->walk;
 
-	for (; most && (w->pages || w->models); most--)
+	for (; most && (w->stats_left || w->models); most--)
 		next_slot(j, w, &j->next[j->next_count++]);
-	return w->pages || w->models;
+	return w->stats_left || w->models;
 }
 
 /* The slots as they are now, in place of those before; each node is held once more than before. */
@@ -263,7 +261,7 @@ struct view *join_end(struct join *j)
 		     owners_table(j->owners, j->now_ns));
 	j->cluster = NULL;
 	v->namespaces = namespaces_table(j->namespaces);
-	v->roster = j->roster;
+	v->node_set_version = j->node_set_version;
 	if (j->view)
 		view_cache_inherit(v->cache, j->view->cache);
 	view_drop(j->view);
@@ -271,9 +269,9 @@ struct view *join_end(struct join *j)
 	return v;
 }
 
-struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
+struct view *join_view(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		       struct cluster *cluster, int64_t now_ns)
 {
-	join_begin(j, pages, page_count, cluster, now_ns);
+	join_begin(j, node_stats, stats_count, cluster, now_ns);
 	return join_end(j);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joins measured pages with the cluster model into views, touching only nodes of which either
+ * Joins measured stats with the cluster model into views, touching only nodes of which either
  * changed. Loop thread.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_H
@@ -17,21 +17,21 @@
 struct join;
 
 struct join *join_new(void);
-void join_free(struct join *j); /* NULL is allowed; one that is under way needs its pages still */
-/* What workload_memory_read() reads, of an earlier life: part of the next view. */
+void join_free(struct join *j); /* NULL is allowed; one that is under way needs its stats still */
+/* Restores saved use of workloads (workload_memory_read()) into the next view. */
 int join_recall(struct join *j, const char *text, size_t len, struct error *error);
 /*
- * The next view. pages are sorted by name and borrowed; cluster is taken over (NULL: standalone). A
+ * The next view. Stats are sorted by name and borrowed; cluster is taken over (NULL: standalone). A
  * node of either is in it. Versions grow by one.
  */
-struct view *join_view(struct join *j, struct node_page *const *pages, size_t page_count,
+struct view *join_view(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		       struct cluster *cluster, int64_t now_ns);
 /*
- * The same in steps: begin, step until false, end. pages, and what lies in them, stay borrowed
+ * The same in steps: begin, step until false, end. Stats, and what lies in them, stay borrowed
  * until the end, and no other view is begun before it. A step goes over at most that many nodes;
  * join_end() over those that are left.
  */
-void join_begin(struct join *j, struct node_page *const *pages, size_t page_count,
+void join_begin(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		struct cluster *cluster, int64_t now_ns);
 bool join_step(struct join *j, size_t most);
 struct view *join_end(struct join *j);

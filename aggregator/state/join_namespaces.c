@@ -11,12 +11,10 @@
  * it is measured anew. A pod counts with its mean over the longest window that was measured whole,
  * else over what there is; nodes that were last measured too long ago (EXPIRED_NS) do not count.
  *
- * Percentiles are of the namespace as a whole, so they cannot be had from those of pods. A page
- * tells of each pod the mean of its newest interval; the sum of these is a step function of time,
- * changing when pages do, and its mean over each 30 s of the clock is a bucket. So a bucket is late
- * by as long as frames take, and what happened before this process began to watch is not in it. A
- * bucket counts if any pod was measured in at least half of it. The newest 30 are kept as they
- * came, and sorted beside that.
+ * Percentiles of a namespace do not follow from those of its pods. Node stats have the mean of each
+ * pod's newest interval. The sum of these means is a step function of time, and its mean over each
+ * 30 s of the clock is a bucket. A bucket counts if any pod was measured in at least half of it.
+ * The newest 30 buckets are kept in order of time and sorted by value.
  *
  *     |<- 30 s ->|
  *     |   __     |     sum of the newest CPU use of the pods
@@ -34,6 +32,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
@@ -329,7 +328,7 @@ static int64_t micro_of(double milli)
 	return (int64_t)(fmin(fmax(milli, 0), MILLI_MAX) * MICRO_OF_MILLI + 0.5);
 }
 
-static void measure_pod(const struct page_pod *use, struct namespace_share *share)
+static void measure_pod(const struct pod_stats *use, struct namespace_share *share)
 {
 	const struct pod_usage *u = &use->usage;
 	int w = window_of(u);
@@ -362,13 +361,13 @@ static const struct view_pod *known_pods(const struct view_node *node)
 	return node->pods + (node->pod_count - node->model->pod_count);
 }
 
-/* When what the page says does not count any more; INT64_MAX: it never did, or does not now. */
-static int64_t expiry_of(const struct node_page *page, int64_t now_ns, bool *expired)
+/* When what the stats say does not count any more; INT64_MAX: it never did, or does not now. */
+static int64_t expiry_of(const struct node_stats *stats, int64_t now_ns, bool *expired)
 {
-	enum freshness f = page_freshness(page, now_ns);
+	enum freshness f = node_stats_freshness(stats, now_ns);
 
 	*expired = f == EXPIRED || f == NEVER;
-	return *expired ? INT64_MAX : now_ns - page_age_ns(page, now_ns) + EXPIRED_NS;
+	return *expired ? INT64_MAX : now_ns - node_stats_age_ns(stats, now_ns) + EXPIRED_NS;
 }
 
 static bool same_use(const struct namespace_share *a, const struct namespace_share *b)
@@ -385,7 +384,7 @@ static void measure_node(struct namespaces *n, const struct view_node *node,
 	const struct view_pod *p;
 	bool expired;
 
-	shares->until_ns = expiry_of(node->page, n->now_ns, &expired);
+	shares->until_ns = expiry_of(node->stats, n->now_ns, &expired);
 	if (!shares->count || !node->model)
 		return;
 	p = known_pods(node);
@@ -587,20 +586,11 @@ static void settle(struct namespaces *n)
 	n->fresh_count = n->empty = 0;
 }
 
-/* What lies behind the rows. */
+/* The memory behind the rows. */
 struct tail {
 	struct resource_extended *lists;
 	char *text;
 };
-
-static char *put_text(struct tail *t, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *put = memcpy(t->text, text, size);
-
-	t->text += size;
-	return put;
-}
 
 static int64_t clamp(__int128 sum)
 {
@@ -621,14 +611,14 @@ static void fill_resources(struct resources *r, const struct amounts *a, struct 
 	r->extended_count = a->extended_count;
 	t->lists += a->extended_count;
 	for (uint32_t i = 0; i < a->extended_count; i++) {
-		r->extended[i].name = put_text(t, a->extended[i].name);
+		r->extended[i].name = mem_put_text(&t->text, a->extended[i].name);
 		r->extended[i].amount = clamp(a->extended[i].amount.sum);
 	}
 }
 
 static void fill(struct namespace_sums *row, const struct space *s, struct tail *t)
 {
-	row->name = put_text(t, s->name);
+	row->name = mem_put_text(&t->text, s->name);
 	row->bound_pods = s->bound_pods;
 	row->pending_pods = s->pending_pods;
 	fill_resources(&row->bound, &s->bound, t);
@@ -681,12 +671,12 @@ struct namespace_table *namespaces_table(struct namespaces *n)
 		n->changed = false;
 	}
 	if (n->table)
-		atomic_fetch_add_explicit(&n->table->users, 1, memory_order_relaxed);
+		refs_hold(&n->table->users);
 	return n->table;
 }
 
 void namespace_table_drop(struct namespace_table *t)
 {
-	if (t && atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) == 1)
+	if (t && refs_drop(&t->users))
 		free(t);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pods of each namespace request and use together, kept while nodes and pods come and go.
- * Loop thread.
+ * Sums of requests and use by namespace, updated as nodes and pods come and go. Loop thread.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_NAMESPACES_H
 #define EVENKEEL_AGGREGATOR_STATE_JOIN_NAMESPACES_H
@@ -11,7 +10,7 @@
 struct namespaces;
 struct space;
 
-/* What a node's pods of one namespace use. */
+/* Use of a node's pods of one namespace. */
 struct namespace_share {
 	struct space *space;
 	size_t count; /* how many of the model's pods these are, behind those of the share before */
@@ -39,7 +38,7 @@ bool namespaces_advance(struct namespaces *n, int64_t now_ns);
  */
 void namespaces_change(struct namespaces *n, const struct view_node *before,
 		       const struct view_node *now, struct namespace_shares *shares);
-/* What was measured too long ago does not count any more. */
+/* Removes measurements older than EXPIRED_NS from the sums. */
 void namespaces_expire(struct namespaces *n, const struct view_node *node,
 		       struct namespace_shares *shares);
 /* The pods without a node; either may be NULL. */

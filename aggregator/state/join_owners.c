@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
@@ -107,7 +108,7 @@ static void read_share(const struct pod_usage *u, int w, struct owner_share *sha
 }
 
 /* False: it is not measured long enough. */
-static bool measure(const struct page_pod *use, struct owner_share *share)
+static bool measure(const struct pod_stats *use, struct owner_share *share)
 {
 	int w = WINDOW_15M;
 
@@ -330,13 +331,13 @@ struct owner_table *owners_table(struct owners *o, int64_t now_ns)
 		o->changed = false;
 	}
 	if (o->table)
-		atomic_fetch_add_explicit(&o->table->users, 1, memory_order_relaxed);
+		refs_hold(&o->table->users);
 	return o->table;
 }
 
 void owner_table_drop(struct owner_table *t)
 {
-	if (!t || atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) != 1)
+	if (!t || !refs_drop(&t->users))
 		return;
 	workload_table_drop(t->workloads);
 	free(t);

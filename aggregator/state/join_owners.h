@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pods of each owner are measured to use, kept while nodes come and go. Loop thread. */
+/* Measured use by owner, updated as nodes come and go. Loop thread. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_OWNERS_H
 #define EVENKEEL_AGGREGATOR_STATE_JOIN_OWNERS_H
 
@@ -8,7 +8,7 @@
 struct owners;
 struct owner;
 
-/* What one pod adds to its owner's sums. */
+/* The part of one pod in its owner's sums. */
 struct owner_share {
 	struct owner *owner; /* NULL: nothing */
 	int64_t cpu_micro, cpu_p95_micro, working_set_bytes;
@@ -32,7 +32,7 @@ void owners_subtract(struct owners *o, struct owner_shares *shares);
  * anything remembered. Once a minute what is measured is noted for later.
  */
 struct owner_table *owners_table(struct owners *o, int64_t now_ns);
-/* What workload_memory_read() reads, from an earlier life. */
+/* Restores saved use of workloads (workload_memory_read()). */
 int owners_recall(struct owners *o, const char *text, size_t len, struct error *error);
 
 #endif

@@ -4,9 +4,9 @@
  * two numbers per hour. The percentile is exact (nearest rank): of n <= 120 bucket means the one of
  * rank ceil(0.95 n) is among the 7 largest.
  *
- * Pages share the day's numbers with the usage state instead of copying them: 200 bytes per pod
+ * Stats share the day's numbers with the usage state instead of copying them: 200 bytes per pod
  * that change once in 30 s. They lie in one block per node, since a count of users for each pod
- * would be a cache miss for each pod whenever a page is built. The state writes into what nobody
+ * would be a cache miss for each pod whenever stats are built. The state writes into what nobody
  * else holds and else into a copy of its own.
  */
 #include "aggregator/state/pod_peaks.h"
@@ -17,20 +17,21 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 enum { ROOM_STEP = 8 };
 
 static_assert(PEAK_BUCKETS - (PEAK_BUCKETS * 95 + 99) / 100 + 1 <= PEAK_LARGEST, "see above");
 
-struct page_peaks *page_peaks_hold(struct page_peaks *p)
+struct node_peaks *node_peaks_hold(struct node_peaks *p)
 {
-	atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
+	refs_hold(&p->users);
 	return p;
 }
 
-void page_peaks_drop(struct page_peaks *p)
+void node_peaks_drop(struct node_peaks *p)
 {
-	if (p && atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel) == 1)
+	if (p && refs_drop(&p->users))
 		free(p);
 }
 
@@ -38,9 +39,9 @@ void page_peaks_drop(struct page_peaks *p)
  * Makes *peaks one that may be written to and has room. Nobody can begin to hold it meanwhile:
  * holds come from here.
  */
-static struct page_peaks *writable(struct page_peaks **peaks, uint32_t room)
+static struct node_peaks *writable(struct node_peaks **peaks, uint32_t room)
 {
-	struct page_peaks *old = *peaks, *own;
+	struct node_peaks *old = *peaks, *own;
 
 	if (old && room <= old->room &&
 	    atomic_load_explicit(&old->users, memory_order_acquire) == 1)
@@ -54,15 +55,15 @@ static struct page_peaks *writable(struct page_peaks **peaks, uint32_t room)
 	own->unused = old ? old->unused : 0;
 	if (old)
 		memcpy(own->pods, old->pods, old->count * sizeof(own->pods[0]));
-	page_peaks_drop(old);
+	node_peaks_drop(old);
 	return *peaks = own;
 }
 
-static struct pod_peaks *take_place(struct pod_hours *h, struct page_peaks **peaks, int64_t hour)
+static struct pod_peaks *take_place(struct pod_hours *h, struct node_peaks **peaks, int64_t hour)
 {
 	uint32_t count = *peaks ? (*peaks)->count : 0, room = *peaks ? (*peaks)->room : 0;
 	bool full = (!*peaks || !(*peaks)->unused) && count == room;
-	struct page_peaks *own = writable(peaks, full ? room + room / 4 + ROOM_STEP : room);
+	struct node_peaks *own = writable(peaks, full ? room + room / 4 + ROOM_STEP : room);
 	struct pod_peaks *p;
 
 	if (own->unused) {
@@ -78,10 +79,10 @@ static struct pod_peaks *take_place(struct pod_hours *h, struct page_peaks **pea
 	return p;
 }
 
-void pod_hours_leave(struct pod_hours *h, struct page_peaks **peaks)
+void pod_hours_leave(struct pod_hours *h, struct node_peaks **peaks)
 {
 	if (h->place) {
-		struct page_peaks *own = writable(peaks, (*peaks)->room);
+		struct node_peaks *own = writable(peaks, (*peaks)->room);
 
 		own->pods[h->place - 1].newest = own->unused;
 		own->unused = h->place;
@@ -89,7 +90,7 @@ void pod_hours_leave(struct pod_hours *h, struct page_peaks **peaks)
 	*h = (struct pod_hours){0};
 }
 
-const struct pod_peaks *pod_hours_peaks(const struct pod_hours *h, const struct page_peaks *peaks)
+const struct pod_peaks *pod_hours_peaks(const struct pod_hours *h, const struct node_peaks *peaks)
 {
 	return h->place ? &peaks->pods[h->place - 1] : NULL;
 }
@@ -124,7 +125,7 @@ static float add_mean(struct pod_hours *h, float mean)
 	return h->largest[h->count - rank];
 }
 
-void pod_hours_add(struct pod_hours *h, struct page_peaks **peaks,
+void pod_hours_add(struct pod_hours *h, struct node_peaks **peaks,
 		   const struct pod_bucket_use *bucket)
 {
 	int64_t hour = bucket->start_ns / (PEAK_HOUR_SECONDS * 1000000000LL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pods used at their peak in each of the last 24 hours, for planning against the day's peaks.
+ * Peak use of pods in each of the last 24 hours, for plans that fit the day's peaks.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
 #define EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
@@ -32,7 +32,7 @@ struct pod_peaks {
  * Of all pods of a node, each in a place of its own; immutable while anyone but the usage state
  * holds it.
  */
-struct page_peaks {
+struct node_peaks {
 	atomic_uint users;
 	uint32_t room, count;
 	/* a place below count that no pod has, plus 1; its `newest` is the next; 0: none */
@@ -51,15 +51,15 @@ struct pod_hours {
  * Takes in a complete bucket. Buckets come in order; one of an hour before the newest is ignored.
  * *peaks (held; NULL at first) is replaced where others hold it, or where it has no room.
  */
-void pod_hours_add(struct pod_hours *h, struct page_peaks **peaks,
+void pod_hours_add(struct pod_hours *h, struct node_peaks **peaks,
 		   const struct pod_bucket_use *bucket);
 /* NULL: no complete bucket yet. */
-const struct pod_peaks *pod_hours_peaks(const struct pod_hours *h, const struct page_peaks *peaks);
+const struct pod_peaks *pod_hours_peaks(const struct pod_hours *h, const struct node_peaks *peaks);
 /* Gives its place back; it is as new then. */
-void pod_hours_leave(struct pod_hours *h, struct page_peaks **peaks);
+void pod_hours_leave(struct pod_hours *h, struct node_peaks **peaks);
 
-struct page_peaks *page_peaks_hold(struct page_peaks *p);
+struct node_peaks *node_peaks_hold(struct node_peaks *p);
 /* Any thread; the last user frees it. NULL is allowed. */
-void page_peaks_drop(struct page_peaks *p);
+void node_peaks_drop(struct node_peaks *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Windows are sums in double precision, but what goes into them are float32 buckets, so a float32
- * loses nothing that was known. Times are kept from the start of the 30 s bucket the page ends in:
+ * loses nothing that was known. Times are kept from the start of the 30 s bucket the stats end in:
  * a pod's window starts and ends at whole steps from there (window_pod.c), so they come out of here
  * as they went in.
  */
@@ -37,11 +37,11 @@ static uint32_t count32(uint64_t count)
 	return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
 }
 
-static struct pod_stats pack(const struct window_stats *s, int64_t base_ns)
+static struct pod_window_stats pack(const struct window_stats *s, int64_t base_ns)
 {
 	if (!s->known)
-		return (struct pod_stats){0};
-	return (struct pod_stats){
+		return (struct pod_window_stats){0};
+	return (struct pod_window_stats){
 		.start = held(floor_div(s->start_ns - base_ns, STEP_NS)),
 		.end = held(-floor_div(base_ns - s->end_ns, STEP_NS)),
 		.samples = count32(s->samples),
@@ -52,7 +52,7 @@ static struct pod_stats pack(const struct window_stats *s, int64_t base_ns)
 	};
 }
 
-static void unpack(const struct pod_stats *s, int64_t base_ns, struct window_stats *out)
+static void unpack(const struct pod_window_stats *s, int64_t base_ns, struct window_stats *out)
 {
 	*out = (struct window_stats){0};
 	if (!s->samples)
@@ -81,7 +81,7 @@ static struct pod_counts pack_counts(const struct window_counts *c)
 	return out;
 }
 
-void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage *out)
+void pod_usage_pack(const struct usage_summary *u, int64_t end_ns, struct pod_usage *out)
 {
 	int64_t base_ns = base_of(end_ns);
 
@@ -96,7 +96,8 @@ void pod_usage_pack(const struct page_usage *u, int64_t end_ns, struct pod_usage
 	out->oom_known = u->windows[WINDOW_5M].counts.oom_known;
 }
 
-void pod_stats_unpack(const struct pod_stats *s, int64_t end_ns, struct window_stats *out)
+void pod_window_stats_unpack(const struct pod_window_stats *s, int64_t end_ns,
+			     struct window_stats *out)
 {
 	unpack(s, base_of(end_ns), out);
 }
@@ -124,7 +125,7 @@ static void unknown_counts(struct window_counts *out)
 		out->pressure[p] = NAN;
 }
 
-void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usage *out)
+void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct usage_summary *out)
 {
 	int64_t base_ns = base_of(end_ns);
 
@@ -145,7 +146,7 @@ void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct page_usa
 bool pod_usage_covers(const struct pod_usage *u, enum window window)
 {
 	static const int64_t seconds[WINDOWS] = {300, 600, 900};
-	const struct pod_stats *s = &u->cpu_milli[window];
+	const struct pod_window_stats *s = &u->cpu_milli[window];
 	int64_t reach_ns = ((int64_t)s->end - s->start) * STEP_NS;
 
 	return s->samples && u->working_set_bytes[window].samples &&

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reservation is found by uid in a hash, has its place in an array sorted for readers, and its
- * turn in one of two lists: what may expire, soonest first, and what is bound, by the generation
- * that shows it. What readers see of it is a record, never changed: a change puts another in its
- * place.
+ * A reservation is in a hash by uid, in an array sorted for readers, and in one of two lists: those
+ * that may expire, soonest first, and bound ones, by the generation that shows them. Readers see
+ * records, which are immutable: a change puts a new one in place.
  *
  *     hash by uid --> reservation --> record <-- sorted --(copied)--> copy <-- readers
  *                          |             |
@@ -12,19 +11,17 @@
  * A copy is an array of held records, made when one is asked for and there is none as of the last
  * change. So readers wait at most for pointers being copied, and never for each other.
  *
- * Nothing lost, nothing twice. A reader takes a copy first and the view after it, and meanwhile a
- * pod may be bound and a view that shows it be published. The copy has it, so it is not lost; that
- * it is not counted twice is due to the life, which all records of a reservation share: the
- * generation is written there before that view is published, and read by who has taken the view
- * from under the slot's lock.
+ * A pod is neither lost nor counted twice. A reader takes a copy first and the view after it.
+ * Meanwhile a pod may be bound and a view that shows it may be published. The copy has it, so it is
+ * not lost. All records of a reservation share a life: the loop writes the generation into it
+ * before it publishes that view, and a reader that took the view sees it and skips the reservation.
  *
- * A clock that is set back must not keep reservations for hours: what seems to live longer than
- * twice the TTL has expired. Once, since threads that read the clock one after the other may come
- * here in another order.
+ * A clock that is set back must not keep reservations for hours: an entry that seems to live longer
+ * than twice the TTL has expired. (Once the TTL is not enough: threads may arrive in another order
+ * than they read the clock.)
  *
- * Whoever changes something under the lock collects what is not needed any more and frees it
- * outside. Many that go at once go in parts, with the lock free in between. Nothing but the bounds
- * can fail.
+ * Memory that a change replaces is freed after unlocking. Many expired reservations go in parts,
+ * with the lock free in between. Only the bounds can fail.
  */
 #include "aggregator/state/reservations.h"
 
@@ -35,13 +32,14 @@
 
 #include "aggregator/state/reservations_internal.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #include <utlist.h>
 
 /* How many go under one hold of the lock; the others wait for the next one. */
 enum { GO_AT_ONCE = 1024 };
 
-/* What a change left over, to be freed outside the lock. */
+/* Memory that a change replaced, to be freed outside the lock. */
 struct garbage {
 	struct reservations_copy *copy;
 	struct record *record;
@@ -74,29 +72,28 @@ static struct life *life_new(const char *uid)
 
 static struct life *life_hold(struct life *life)
 {
-	atomic_fetch_add_explicit(&life->users, 1, memory_order_relaxed);
+	refs_hold(&life->users);
 	return life;
 }
 
 static void life_drop(struct life *life)
 {
-	if (atomic_fetch_sub_explicit(&life->users, 1, memory_order_acq_rel) == 1)
+	if (refs_drop(&life->users))
 		free(life);
 }
 
 /* Takes over one hold of the life. */
 static struct record *record_new(const struct reservation *from, struct life *life)
 {
-	size_t namespace_len = strlen(from->namespace) + 1, name_len = strlen(from->name) + 1;
-	size_t node_len = strlen(from->node) + 1;
-	struct record *r = mem_alloc(sizeof(*r) + namespace_len + name_len + node_len);
-	char *text = (char *)(r + 1);
+	struct record *r = mem_alloc(sizeof(*r) + strlen(from->namespace) + strlen(from->name) +
+				     strlen(from->node) + 3);
+	char *room = (char *)(r + 1);
 
 	r->entry = *from;
 	r->entry.uid = life->uid;
-	r->entry.namespace = memcpy(text, from->namespace, namespace_len);
-	r->entry.name = memcpy(text + namespace_len, from->name, name_len);
-	r->entry.node = memcpy(text + namespace_len + name_len, from->node, node_len);
+	r->entry.namespace = mem_put_text(&room, from->namespace);
+	r->entry.name = mem_put_text(&room, from->name);
+	r->entry.node = mem_put_text(&room, from->node);
 	resources_copy(&r->entry.requests, &from->requests);
 	atomic_init(&r->users, 1);
 	r->life = life;
@@ -105,7 +102,7 @@ static struct record *record_new(const struct reservation *from, struct life *li
 
 static void record_drop(struct record *r)
 {
-	if (!r || atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) > 1)
+	if (!r || !refs_drop(&r->users))
 		return;
 	resources_fini(&r->entry.requests);
 	life_drop(r->life);
@@ -125,7 +122,7 @@ static struct reservations_copy *copy_make(struct reservations *l)
 	for (size_t i = 0; i < l->count; i++) {
 		struct record *r = l->sorted[i]->record;
 
-		atomic_fetch_add_explicit(&r->users, 1, memory_order_relaxed);
+		refs_hold(&r->users);
 		c->of[i] = &r->entry;
 	}
 	c->head = (struct reservations_copy){l->count, c->of, l->version};
@@ -135,7 +132,7 @@ static struct reservations_copy *copy_make(struct reservations *l)
 
 struct reservations_copy *reservations_copy_hold(struct reservations_copy *head)
 {
-	atomic_fetch_add_explicit(&((struct copy *)head)->users, 1, memory_order_relaxed);
+	refs_hold(&((struct copy *)head)->users);
 	return head;
 }
 
@@ -143,7 +140,7 @@ void reservations_copy_drop(struct reservations_copy *head)
 {
 	struct copy *c = (struct copy *)head;
 
-	if (!c || atomic_fetch_sub_explicit(&c->users, 1, memory_order_acq_rel) > 1)
+	if (!c || !refs_drop(&c->users))
 		return;
 	for (size_t i = 0; i < c->head.count; i++)
 		record_drop(record_of(c->of[i]));
@@ -644,7 +641,7 @@ struct reservations_copy *reservations_take(struct reservations *l, int64_t now_
 	if (!l->copy)
 		l->copy = copy_make(l);
 	copy = l->copy;
-	atomic_fetch_add_explicit(&((struct copy *)copy)->users, 1, memory_order_relaxed);
+	refs_hold(&((struct copy *)copy)->users);
 	unlock(l, &g);
 	return copy;
 }

@@ -46,7 +46,7 @@ struct reservation {
 	const char *uid, *namespace, *name;
 	const char *node; /* "" until it is charged to one */
 	struct resources requests; /* as the kube-scheduler sums them */
-	/* What the pod is expected to use (expected_use.h in policy). */
+	/* Expected use of the pod (expected_use.h in policy). */
 	int64_t expected_cpu_milli, expected_high_cpu_milli, expected_mem_bytes;
 	int32_t priority;
 	enum reservations_state state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ledger is made of, for ledger.c and what checks it. */
+/* The members of reservations, for reservations.c and its checks. */
 #ifndef EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_INTERNAL_H
 
@@ -11,12 +11,15 @@
 #include "shared/mem.h"
 
 #define uthash_malloc(size) mem_alloc(size)
-/* What a full ledger needs from the start: to grow would be to move all of it under the lock. */
+/*
+ * Room for the most reservations, allocated at the start: to grow would move all of it under the
+ * lock.
+ */
 #define HASH_INITIAL_NUM_BUCKETS      4096U
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 12U
 #include <uthash.h>
 
-/* What all records of one reservation share. */
+/* Shared by all records of one reservation. */
 struct life {
 	atomic_uint users;
 	atomic_uint_least64_t generation; /* 0: not bound */

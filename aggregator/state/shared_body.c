@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 /*
  * Level 1: a document of 5000 nodes is the same words again and again, which the quickest search
@@ -27,13 +28,13 @@ struct shared_body *shared_body_new(struct buf *from)
 
 struct shared_body *shared_body_hold(struct shared_body *b)
 {
-	atomic_fetch_add_explicit(&b->users, 1, memory_order_relaxed);
+	refs_hold(&b->users);
 	return b;
 }
 
 void shared_body_drop(struct shared_body *b)
 {
-	if (!b || atomic_fetch_sub_explicit(&b->users, 1, memory_order_acq_rel) > 1)
+	if (!b || !refs_drop(&b->users))
 		return;
 	free(b->data);
 	free(b);

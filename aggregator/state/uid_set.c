@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing, at most half full, at least an eighth. Who goes leaves no mark: those behind
- * that were pushed on by it move up.
+ * Open addressing, between an eighth and a half full. Removal leaves no mark: later entries that
+ * the removed one displaced move up.
  *
  * Two uids of one hash are taken for one: of 150,000 random ones that happens once in 10^9
- * clusters. What goes by this set is a precaution, not an account.
+ * clusters. Callers use this set as a precaution, not for counting.
  */
 #include "aggregator/state/uid_set.h"
 

@@ -85,11 +85,11 @@ struct usage_state {
 	struct usage_node **nodes; /* owned; sorted by name */
 	struct usage_node *index; /* of the same, by name */
 	uint64_t generation; /* of the newest change of any node */
-	struct node_page *
-		*pages; /* owned; what usage_gather_pages() gave last, borrowed from the nodes */
-	bool dirty; /* some page was built, or is to be, since they were gathered */
+	struct node_stats **
+		node_stats; /* owned; what usage_gather_stats() gave last, borrowed from the nodes */
+	bool dirty; /* some stats were built, or are to be, since they were gathered */
 	/*
-	 * Borrowed from nodes: those whose page is to be built, each once, the one that waits
+	 * Borrowed from nodes: those whose stats are to be built, each once, the one that waits
 	 * longest first.
 	 */
 	struct usage_node **stale;
@@ -97,7 +97,7 @@ struct usage_state {
 	uint64_t save; /* begun last */
 	uint64_t saved; /* newest that is in the database */
 	char save_after[NODE_NAME_MAX + 1]; /* name of the last node it looked at */
-	struct page_scratch scratch;
+	struct stats_scratch scratch;
 };
 
 struct usage_state *usage_new(const struct usage_limits *limits)
@@ -117,8 +117,8 @@ void usage_free(struct usage_state *u)
 		usage_node_free(u->nodes[i]);
 	free(u->nodes);
 	free(u->stale);
-	free(u->pages);
-	page_scratch_free_members(&u->scratch);
+	free(u->node_stats);
+	stats_scratch_free_members(&u->scratch);
 	free(u);
 }
 
@@ -337,7 +337,7 @@ size_t usage_stale(const struct usage_state *u)
 	return u->stale_end - u->stale_from;
 }
 
-size_t usage_build_pages(struct usage_state *u, size_t most)
+size_t usage_build_stats(struct usage_state *u, size_t most)
 {
 	size_t built = 0;
 
@@ -345,7 +345,7 @@ size_t usage_build_pages(struct usage_state *u, size_t most)
 		struct usage_node *n = u->stale[u->stale_from++];
 
 		n->stale = false;
-		n->page = usage_node_page(n, &u->scratch);
+		n->stats = usage_node_stats(n, &u->scratch);
 	}
 	return built;
 }
@@ -481,20 +481,20 @@ static void forget_silent(struct usage_state *u, int64_t now_ns)
 	u->count = count;
 }
 
-struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_ns, size_t *count)
+struct node_stats *const *usage_gather_stats(struct usage_state *u, int64_t now_ns, size_t *count)
 {
 	forget_silent(u, now_ns);
-	u->pages = mem_realloc(u->pages, (u->count + 1) * sizeof(struct node_page *));
+	u->node_stats = mem_realloc(u->node_stats, (u->count + 1) * sizeof(struct node_stats *));
 	*count = 0;
 	for (size_t i = 0; i < u->count; i++) {
 		struct usage_node *n = u->nodes[i];
-		struct node_page *page = n->page ? n->page : n->old_page;
+		struct node_stats *stats = n->stats ? n->stats : n->old_stats;
 
-		if (page)
-			u->pages[(*count)++] = page;
+		if (stats)
+			u->node_stats[(*count)++] = stats;
 	}
 	u->dirty = usage_stale(u) > 0;
-	return u->pages;
+	return u->node_stats;
 }
 
 bool usage_dirty(const struct usage_state *u)

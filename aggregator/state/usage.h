@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The usage state: every node's windows, fed by one call, given out as pages. Owned by the loop
+ * The usage state: every node's windows, fed by one call, given out as stats. Owned by the loop
  * thread.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_H
@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 #include "aggregator/state/usage_check.h"
 #include "shared/buf.h"
 #include "shared/frame.h"
@@ -57,13 +57,12 @@ void usage_free(struct usage_state *u);
 /*
  * One interval of one run of one node's agent, which usage_admit() admits. Order and duplicates are
  * told by (run, sequence); a run not yet heard in this process is asked once for everything its
- * agent still has (resend_from 1) and then taken as it comes; a run that starts more than 5 s before
- * the node's last applied end is refused, and so is an interval that ends more than 5 minutes after
- * now. Times are corrected
- * by what is known of the node's clock (node_clock.h). Values that cannot be are put aside
- * (usage_check.h), also in `told`, and the rest counts. nonce is that of the frame: one that was
- * asked for everything and comes a second time is asked again; NULL: it is none. Takes nothing
- * over. told->sequence must be > 0, its entries sorted by ref.
+ * agent still has (resend_from 1) and then taken as it comes; a run that starts more than 5 s
+ * before the node's last applied end is refused, and so is an interval that ends more than 5
+ * minutes after now. Times are corrected by what is known of the node's clock (node_clock.h).
+ * Values that cannot be are put aside (usage_check.h), also in `told`, and the rest counts. nonce
+ * is that of the frame: one that was asked for everything and comes a second time is asked again;
+ * NULL: it is none. Takes nothing over. told->sequence must be > 0, its entries sorted by ref.
  */
 void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAME_RUN_LEN],
 		 const uint8_t nonce[FRAME_NONCE_LEN], struct interval *told, int64_t now_ns,
@@ -88,20 +87,20 @@ void usage_note_connection(struct usage_state *u, const char *node, uint64_t con
 void usage_note_closed(struct usage_state *u, const char *node, uint64_t connection);
 
 /*
- * A page shows the pods of the node's newest interval, its windows as of that interval's end. Pages
+ * Stats show the pods of the node's newest interval, its windows as of that interval's end. Stats
  * are rebuilt in steps, so that the loop answers in between: of the nodes that changed, the next
- * `most` get their pages, those first that changed longest ago; returns how many did.
+ * `most` get their stats, those first that changed longest ago; returns how many did.
  */
-size_t usage_build_pages(struct usage_state *u, size_t most);
-/* How many nodes wait for their pages. */
+size_t usage_build_stats(struct usage_state *u, size_t most);
+/* How many nodes wait for their stats. */
 size_t usage_stale(const struct usage_state *u);
 /*
- * The pages of all nodes heard so far, sorted by name: of a node that waits the last one, if it has
- * one. Nodes silent for a day are forgotten. The pages are borrowed until the next call of either
+ * The stats of all nodes heard so far, sorted by name: of a node that waits the last one, if it has
+ * one. Nodes silent for a day are forgotten. The stats are borrowed until the next call of either
  * of these two, unless the caller holds them; intervals may be applied meanwhile.
  */
-struct node_page *const *usage_gather_pages(struct usage_state *u, int64_t now_ns, size_t *count);
-/* True when something was applied or restored that is not in the pages given last. */
+struct node_stats *const *usage_gather_stats(struct usage_state *u, int64_t now_ns, size_t *count);
+/* True when something was applied or restored that is not in the stats given last. */
 bool usage_dirty(const struct usage_state *u);
 
 /*

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All strings and limits of a node lie in one block that its pages share. When an interval tells
- * something new, the block is built again with whatever the references then are; pages made before
- * keep the old one. The order by name is found at the same time, so that building a page, which
+ * All strings and limits of a node lie in one block that its stats share. When an interval tells
+ * something new, the block is built again with whatever the references then are; stats made before
+ * keep the old one. The order by name is found at the same time, so that building stats, which
  * happens with every interval, reads no string at all.
  *
  * To keep the block small
  *
- *   - the name of a container in a pod is folded (folded_name.h), and what is left of it is there
+ *   - the name of a container in a pod is compressed (compressed_name.h), and what is left of it is there
  *     once for all of one runtime,
  *   - its pod's UID is that of the pod; else a UID or an id that ends the name is the tail of it,
  *   - limits are there once for neighbours that have the same.
  *
- * What was folded is unfolded first: names are ordered as a whole, and a pod may have become
+ * Compressed names are expanded first: names are ordered as a whole, and a pod may have become
  * another. The text is put together in a room that is surely large enough, and then moved.
  */
 #include "aggregator/state/usage_node.h"
@@ -20,16 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/folded_name.h"
+#include "aggregator/state/compressed_name.h"
 
 enum {
 	LIMITS_SOUGHT = 16, /* how many of the newest are looked at for the same */
-	FOLDED_SOUGHT = 8, /* likewise of folded names */
+	COMPRESSED_SOUGHT = 8, /* likewise of compressed names */
 };
 
 /* A reference by its whole name. */
 struct named {
-	const char *name; /* in the old block, in what is news, or unfolded */
+	const char *name; /* in the old block, in what is news, or expanded */
 	struct usage_ref *ref;
 };
 
@@ -37,7 +37,7 @@ struct named {
 struct text {
 	char *start; /* owned */
 	char *end;
-	const char *folded[FOLDED_SOUGHT]; /* in it; NULL: fewer */
+	const char *compressed[COMPRESSED_SOUGHT]; /* in it; NULL: fewer */
 	size_t next; /* which of them is the oldest */
 };
 
@@ -64,8 +64,8 @@ static void point_to_news(struct usage_ref *r)
 	r->above = NULL;
 }
 
-/* Makes every name whole; those that were folded lie in the result, which the caller frees. */
-static char *unfold_names(struct usage_node *n)
+/* Makes every name whole; those that were compressed lie in the result, which the caller frees. */
+static char *expand_names(struct usage_node *n)
 {
 	size_t size = 0;
 	char *room, *at;
@@ -75,7 +75,7 @@ static char *unfold_names(struct usage_node *n)
 
 		point_to_news(r);
 		if (r->above)
-			size += folded_name_len(r->name, r->above, r->id) + 1;
+			size += compressed_name_len(r->name, r->above, r->id) + 1;
 	}
 	room = at = mem_alloc(size);
 	for (size_t i = 0; i < n->ref_count; i++) {
@@ -83,7 +83,7 @@ static char *unfold_names(struct usage_node *n)
 
 		if (!r->above)
 			continue;
-		size = folded_name_put(r->name, r->above, r->id, at) + 1;
+		size = compressed_name_put(r->name, r->above, r->id, at) + 1;
 		r->name = at;
 		r->above = NULL;
 		at += size;
@@ -133,16 +133,16 @@ static const char *add_tail(struct text *t, const char *text, const char *tail)
 }
 
 /* The same one of those before, else what lies at the end of the text, which then is behind it. */
-static const char *keep_folded(struct text *t)
+static const char *keep_compressed(struct text *t)
 {
-	const char *folded = t->end;
+	const char *compressed = t->end;
 
-	for (size_t i = 0; i < FOLDED_SOUGHT && t->folded[i]; i++)
-		if (strcmp(t->folded[i], folded) == 0)
-			return t->folded[i];
-	t->folded[t->next++ % FOLDED_SOUGHT] = folded;
-	t->end += strlen(folded) + 1;
-	return folded;
+	for (size_t i = 0; i < COMPRESSED_SOUGHT && t->compressed[i]; i++)
+		if (strcmp(t->compressed[i], compressed) == 0)
+			return t->compressed[i];
+	t->compressed[t->next++ % COMPRESSED_SOUGHT] = compressed;
+	t->end += strlen(compressed) + 1;
+	return compressed;
 }
 
 static void add_whole(struct text *t, struct usage_ref *r)
@@ -155,11 +155,11 @@ static void add_whole(struct text *t, struct usage_ref *r)
 /* pod: its text is the new one already; NULL: it is not there. */
 static void add_container(struct text *t, struct usage_ref *r, const struct usage_ref *pod)
 {
-	if (!pod || !pod->pod || !folded_name_make(r->name, pod->name, r->id, t->end)) {
+	if (!pod || !pod->pod || !compressed_name_make(r->name, pod->name, r->id, t->end)) {
 		add_whole(t, r);
 		return;
 	}
-	r->name = keep_folded(t);
+	r->name = keep_compressed(t);
 	r->above = pod->name;
 	r->id = add_text(t, r->id);
 	r->uid = strcmp(r->uid, pod->uid) == 0 ? pod->uid : add_text(t, r->uid);
@@ -218,13 +218,13 @@ static size_t place_limits(const struct usage_node *n, const struct kernel_limit
 }
 
 /* Moves all limits and the text to a new block. */
-static struct page_names *move_names(struct usage_node *n, const struct text *t)
+static struct stats_names *move_names(struct usage_node *n, const struct text *t)
 {
 	const struct kernel_limits **distinct =
 		mem_alloc((n->ref_count + 1) * sizeof(const struct kernel_limits *));
 	uint32_t *places = mem_alloc((n->ref_count + 1) * sizeof(*places));
 	size_t size = (size_t)(t->end - t->start);
-	struct page_names *names = page_names_new(place_limits(n, distinct, places), size);
+	struct stats_names *names = stats_names_new(place_limits(n, distinct, places), size);
 
 	memcpy(names->text, t->start, size);
 	for (size_t i = 0; i < names->limit_count; i++)
@@ -246,17 +246,17 @@ static struct page_names *move_names(struct usage_node *n, const struct text *t)
 
 void usage_node_rename(struct usage_node *n)
 {
-	char *unfolded = unfold_names(n);
-	struct page_names *names;
+	char *expanded = expand_names(n);
+	struct stats_names *names;
 	struct text text;
 
 	rank_names(n);
 	text = write_text(n);
 	names = move_names(n, &text);
 	free(text.start);
-	free(unfolded);
+	free(expanded);
 	for (size_t i = 0; i < n->ref_count; i++)
 		usage_ref_drop_news(&n->refs[i]);
-	page_names_drop(n->names);
+	stats_names_drop(n->names);
 	n->names = names;
 }

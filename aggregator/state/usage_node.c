@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/folded_name.h"
+#include "aggregator/state/compressed_name.h"
 #include "shared/body.h"
 #include "shared/mem.h"
 
@@ -55,13 +55,13 @@ void usage_node_free(struct usage_node *n)
 	for (size_t i = 0; i < n->pod_count; i++)
 		free_pod(n, n->pods[i]);
 	free(n->pods);
-	page_peaks_drop(n->peaks);
+	node_peaks_drop(n->peaks);
 	node_windows_free(n->windows);
 	free(n->uses);
 	free(n->order.refs);
-	page_names_drop(n->names);
-	page_drop(n->page);
-	page_drop(n->old_page);
+	stats_names_drop(n->names);
+	node_stats_drop(n->stats);
+	node_stats_drop(n->old_stats);
 	free(n);
 }
 
@@ -164,7 +164,7 @@ static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct enti
 
 static bool has_name(const struct usage_ref *r, const char *name)
 {
-	return r->above ? folded_name_is(r->name, r->above, r->id, name)
+	return r->above ? compressed_name_is(r->name, r->above, r->id, name)
 			: strcmp(r->name, name) == 0;
 }
 
@@ -251,31 +251,13 @@ static bool are_current(const struct usage_node *n, const struct interval *inter
 	return at == interval->entry_count;
 }
 
-/* The windows of the pod of a reference, if it has one; behind the end there is none. */
-static const struct pod_windows *windows_of(const struct usage_node *n, size_t at)
-{
-	return at < n->ref_count && n->refs[at].pod ? n->refs[at].pod->windows : NULL;
-}
-
-/*
- * Where they are, nothing but what they use and perhaps their names changes. True when any is news.
- * Pods and their windows lie anywhere in hundreds of MiB: what one needs is asked for while those
- * before it are at work.
- */
+/* Where are_current(): only use, and perhaps names, change. True when any is news. */
 static bool apply_to_current(struct usage_node *n, const struct interval *interval)
 {
-	enum { POD_AHEAD = 8, WINDOWS_AHEAD = 4 }; /* references, a third of them pods */
-
 	const struct entry *e = interval->entries;
 	bool news = false;
 
 	for (size_t i = 0; i < n->ref_count; i++) {
-		const struct pod_windows *soon = windows_of(n, i + WINDOWS_AHEAD);
-
-		if (i + POD_AHEAD < n->ref_count)
-			__builtin_prefetch(n->refs[i + POD_AHEAD].pod);
-		if (soon)
-			pod_windows_prefetch_add(soon, interval->end_ns);
 		if (n->refs[i].current)
 			news |= apply_entry(n, &n->refs[i], e++, interval);
 	}
@@ -372,9 +354,9 @@ static double milli_of(uint64_t ns, double seconds)
 }
 
 /* MemAvailable is never 0 on a machine that runs; without it an agent told nothing of this. */
-static struct page_machine read_machine(const struct node_sample *s, double seconds)
+static struct machine_stats read_machine(const struct node_sample *s, double seconds)
 {
-	return (struct page_machine){
+	return (struct machine_stats){
 		.known = s->mem_available_bytes > 0,
 		.user_milli = milli_of(s->cpu_split.user_ns, seconds),
 		.system_milli = milli_of(s->cpu_split.system_ns, seconds),
@@ -387,7 +369,7 @@ static struct page_machine read_machine(const struct node_sample *s, double seco
 static void add_totals(struct usage_node *n, const struct interval *interval)
 {
 	const struct node_sample *s = &interval->node;
-	struct page_totals *t = &n->totals;
+	struct node_totals *t = &n->totals;
 
 	if (interval->end_ns <= n->begun_ns)
 		return;
@@ -413,7 +395,7 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 	const struct node_sample *s = &interval->node;
 	double seconds = (double)(interval->end_ns - interval->start_ns) / 1e9;
 
-	n->head = (struct node_page){
+	n->head = (struct node_stats){
 		.end_ns = interval->end_ns,
 		.tier = s->tier,
 		.rate_hz = s->rate_hz,
@@ -435,21 +417,21 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 }
 
 /*
- * The page no longer tells what is; names may have moved. What is known of the clock is news with
- * every interval.
+ * The stats are out of date, and names may have moved. The clock's skew may be new with every
+ * interval.
  */
-static void renew_page(struct usage_node *n, uint64_t generation)
+static void renew_stats(struct usage_node *n, uint64_t generation)
 {
 	n->head.generation = generation;
 	n->head.layout = n->layout;
 	n->head.names = n->names;
 	n->head.name = n->names->text;
 	n->head.clock_known = node_clock_skew(&n->clock, &n->head.clock_ahead_ns);
-	if (!n->page)
+	if (!n->stats)
 		return;
-	page_drop(n->old_page);
-	n->old_page = n->page;
-	n->page = NULL;
+	node_stats_drop(n->old_stats);
+	n->old_stats = n->stats;
+	n->stats = NULL;
 }
 
 void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generation)
@@ -461,7 +443,7 @@ void usage_node_restore(struct usage_node *n, int64_t now_ns, uint64_t generatio
 	set_aside(n);
 	usage_node_rename(n);
 	n->layout = generation;
-	renew_page(n, generation);
+	renew_stats(n, generation);
 	n->packed.generation = generation;
 	n->packed.mark = n->counted;
 }
@@ -513,13 +495,13 @@ static const char *name_of(const struct usage_node *n, uint32_t ref, char room[E
 		return "the node";
 	if (!r->above)
 		return r->name;
-	folded_name_put(r->name, r->above, r->id, room);
+	compressed_name_put(r->name, r->above, r->id, room);
 	return room;
 }
 
 void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns)
 {
-	struct page_quarantine *kept = &n->quarantine;
+	struct node_quarantine *kept = &n->quarantine;
 	char name[ENTITY_NAME_MAX + 1];
 
 	if (!q->total)
@@ -566,6 +548,6 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	}
 	if (news || !n->names)
 		usage_node_rename(n);
-	renew_page(n, generation);
+	renew_stats(n, generation);
 	return lost;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One node of the usage state: what its agent's run has told, and the windows that outlive the run.
+ * One node of the usage state: the references of its agent's run, and the windows that outlive it.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
 #define EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "aggregator/state/node_clock.h"
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 #include "aggregator/state/pod_peaks.h"
 #include "aggregator/state/usage.h"
 #include "aggregator/state/usage_check.h"
@@ -46,13 +46,13 @@ struct usage_pod {
 	char key[]; /* pod UID, else the name */
 };
 
-/* What was told anew of a reference in this interval and is not yet in the node's names. */
+/* New identity or limits of a reference in this interval, not yet in the node's names. */
 struct usage_news {
 	struct entity *entity; /* held; NULL: only the limits are new */
 	struct kernel_limits limits;
 };
 
-/* What a reference of the current run stands for. */
+/* A reference of the current run, and the cgroup it stands for. */
 struct usage_ref {
 	uint32_t ref;
 	uint32_t parent; /* reference of a container's pod, else 0 */
@@ -60,10 +60,10 @@ struct usage_ref {
 	bool current; /* in the newest interval */
 	uint32_t use; /* its place in the node's uses while it is current */
 	uint32_t rank; /* by name among the node's references; the same for the same name */
-	uint32_t place; /* of its pod in the page under construction */
+	uint32_t place; /* of its pod in the stats under construction */
 	const char *name, *uid, *id; /* in the node's names, as are the limits */
-	const char
-		*above; /* there, too: the pod's name by which its own is folded; NULL: it is not */
+	const char *
+		above; /* there, too: the pod's name by which its own is compressed; NULL: it is not */
 	const struct kernel_limits *limits;
 	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */
@@ -71,10 +71,10 @@ struct usage_ref {
 };
 
 /*
- * The references on a page by their places in refs: pods in the page's order, those of one name
+ * The references on stats by their places in refs: pods in the stats' order, those of one name
  * oldest first, and behind them containers in that of their pods.
  */
-struct page_order {
+struct stats_order {
 	uint64_t layout; /* that it is of; 0: it is to be made */
 	uint32_t pods, containers;
 	uint32_t *refs; /* owned */
@@ -98,7 +98,7 @@ struct usage_node {
 	uint8_t run[FRAME_RUN_LEN];
 	bool has_run; /* something was applied in this process; run and sequence have a meaning */
 	uint64_t sequence; /* last applied one of run */
-	struct usage_mark counted; /* newest in windows; if known, head and page have a meaning */
+	struct usage_mark counted; /* newest in windows; if known, head and stats have a meaning */
 	struct usage_packed packed;
 	struct usage_mark
 		durable; /* newest in the database, as far as saves before that of packed go */
@@ -109,7 +109,7 @@ struct usage_node {
 	int64_t told_ns; /* when it was, by the service's clock .. */
 	int64_t alone_ns; /* .. and for how long it stays alive without its connection */
 	int64_t begun_ns; /* service time at which it was first heard; later intervals are in totals */
-	struct page_totals totals;
+	struct node_totals totals;
 	struct node_clock clock;
 	bool clock_flagged; /* it is far off, and somebody was told */
 	int64_t heard_ns; /* service time of the last interval that was applied or asked about */
@@ -118,23 +118,22 @@ struct usage_node {
 	size_t pod_count, pod_room;
 	struct usage_pod *
 		*pods; /* each owned; sorted by key: a hash would cost 60 bytes for each */
-	struct page_peaks *peaks; /* held; of all pods; NULL: none yet */
+	struct node_peaks *peaks; /* held; of all pods; NULL: none yet */
 	int64_t forget_ns; /* end of the interval with which the first of what is not current goes; INT64_MAX: all is current */
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
-	struct page_names *names; /* held; the node's own name, then all of refs */
+	struct stats_names *names; /* held; the node's own name, then all of refs */
 	uint64_t layout; /* generation in which refs, their names or limits last changed */
-	struct page_order order; /* how pages of that layout list the references */
-	struct usage
-		*uses; /* owned; of the newest interval's entries; NULL once a page tells them */
+	struct stats_order order; /* how stats of that layout list the references */
+	struct usage *uses; /* owned; of the newest interval's entries; NULL once stats tell them */
 	struct usage node_usage; /* of the newest interval */
-	struct node_page head; /* what a page says of the node beside usage and pods */
-	struct page_quarantine quarantine;
+	struct node_stats head; /* what stats say of the node beside usage and pods */
+	struct node_quarantine quarantine;
 	int64_t good_ns; /* end of the newest interval whose CPU and memory of the node could be */
-	struct node_page *page; /* held; NULL: to be built */
-	struct node_page *
-		old_page; /* held; until it is: the last one, for values newer ones of which could not be */
-	bool stale; /* it waits for its page in the state's list */
+	struct node_stats *stats; /* held; NULL: to be built */
+	struct node_stats *
+		old_stats; /* held; until it is: the last one, for values newer ones of which could not be */
+	bool stale; /* it waits for its stats in the state's list */
 	UT_hash_handle hh; /* of the state's index, by name */
 	char name[];
 };
@@ -180,15 +179,15 @@ void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t e
  */
 void usage_node_rename(struct usage_node *n);
 
-/* Room in which pages are put together, reused from page to page. */
-struct page_scratch {
+/* Room in which stats are put together, reused from node to node. */
+struct stats_scratch {
 	size_t room; /* of each array */
 	struct usage_ref **pods, **containers;
-	struct page_pod *page_pods;
-	struct page_container *page_containers;
+	struct pod_stats *stats_pods;
+	struct container_stats *stats_containers;
 };
 
-void page_scratch_free_members(struct page_scratch *s);
-struct node_page *usage_node_page(struct usage_node *n, struct page_scratch *s);
+void stats_scratch_free_members(struct stats_scratch *s);
+struct node_stats *usage_node_stats(struct usage_node *n, struct stats_scratch *s);
 
 #endif

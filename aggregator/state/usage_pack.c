@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sum finds damage; the checks behind it find what a sum does not, bytes that somebody made.
- * What is kept of the newest interval is what a page shows of it; a value that was put aside is not
+ * What is kept of the newest interval is what stats show of it; a value that was put aside is not
  * known after a restart, and the node as old as its last good one. Totals are not kept: they are
  * counters of this process, and one that came back a minute younger would look to a monitoring
  * system like a counter that began anew at that height.
@@ -19,7 +19,7 @@
 #define LATEST_BITS                                                                                \
 	((uint32_t)(USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_SWAP | USAGE_PIDS))
 
-static void code_machine(struct bytes *b, struct page_machine *m)
+static void code_machine(struct bytes *b, struct machine_stats *m)
 {
 	uint8_t known = m->known;
 
@@ -32,7 +32,7 @@ static void code_machine(struct bytes *b, struct page_machine *m)
 	bytes_i64(b, &m->mem_available_bytes);
 }
 
-static void code_head(struct bytes *b, struct node_page *head)
+static void code_head(struct bytes *b, struct node_stats *head)
 {
 	uint8_t tier = (uint8_t)head->tier;
 
@@ -61,7 +61,7 @@ static void code_latest(struct bytes *b, struct usage *u)
 	u->pids = pids;
 }
 
-/* Only what a page reads of the newest interval, and nothing of what was not measured. */
+/* Only what stats read of the newest interval, and nothing of what was not measured. */
 static struct usage latest_of(const struct usage *u)
 {
 	struct usage latest = {.have = u->have & LATEST_BITS};
@@ -84,7 +84,7 @@ void usage_node_pack(const struct usage_node *n, struct buf *out)
 {
 	struct bytes b = {.out = out};
 	struct usage_mark mark = n->counted;
-	struct node_page head = n->head;
+	struct node_stats head = n->head;
 	struct usage latest = latest_of(&n->node_usage);
 	int64_t heard_ns = n->heard_ns, correction_ns = n->clock.correction_ns;
 	int64_t good_ns = n->good_ns;
@@ -120,13 +120,13 @@ void usage_pack_seal(const char *name, struct buf *packed)
 	buf_add(packed, sum, sizeof(sum));
 }
 
-static bool machine_can_be(const struct page_machine *m)
+static bool machine_can_be(const struct machine_stats *m)
 {
 	return isfinite(m->user_milli) && isfinite(m->system_milli) && isfinite(m->iowait_milli) &&
 	       isfinite(m->steal_milli) && m->mem_available_bytes >= 0;
 }
 
-static bool head_can_be(const struct node_page *head)
+static bool head_can_be(const struct node_stats *head)
 {
 	return head->tier <= TIER_T3 && isfinite(head->rate_hz) &&
 	       isfinite(head->agent_cpu_milli) && head->cpu_capacity_milli > 0 &&

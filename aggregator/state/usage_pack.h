@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node as bytes, for the database: its windows, how far they reach, and what its page says of the
+ * A node as bytes, for the database: its windows, how far they reach, and what its stats say of the
  * machine. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_PACK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash of preemptors in the order in which they were told or renewed, which is the order in which
- * they expire, and a ring of past evictions. What is given out is copied under the lock, strings
- * included, so that nobody holds it while he thinks.
+ * they expire, and a ring of past evictions. Answers are copied under the lock, strings included,
+ * so that policies run without it.
  */
 #include "aggregator/state/victim_log.h"
 
@@ -75,15 +75,6 @@ static size_t text_len(const struct victim *v)
 	return strlen(v->uid) + strlen(v->namespace) + strlen(v->node) + 3;
 }
 
-static const char *put_text(char **room, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*room, text, size);
-
-	*room += size;
-	return copy;
-}
-
 /* The array, and behind it its strings. */
 static struct victim *copy_victims(const struct victim *of, size_t count)
 {
@@ -96,9 +87,9 @@ static struct victim *copy_victims(const struct victim *of, size_t count)
 	copy = mem_alloc(size);
 	room = (char *)(copy + count + 1);
 	for (size_t i = 0; i < count; i++)
-		copy[i] = (struct victim){put_text(&room, of[i].uid),
-					  put_text(&room, of[i].namespace),
-					  put_text(&room, of[i].node)};
+		copy[i] = (struct victim){mem_put_text(&room, of[i].uid),
+					  mem_put_text(&room, of[i].namespace),
+					  mem_put_text(&room, of[i].node)};
 	return copy;
 }
 
@@ -133,7 +124,7 @@ static bool was_told(const struct entry *e, const char *uid)
 	return false;
 }
 
-/* Those that were told before are no evictions anew. */
+/* Victims that were told before are not counted again. */
 static void count_evictions(struct victim_log *l, const struct entry *before,
 			    const struct victim *of, size_t count, int64_t now_ns)
 {
@@ -257,7 +248,7 @@ size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_
 	room = (char *)(uids + count + 1);
 	for (e = l->entries; e; e = e->hh.next)
 		for (size_t i = 0; is_told(e, besides, since_ns) && i < e->answer.count; i++)
-			uids[at++] = put_text(&room, e->answer.of[i].uid);
+			uids[at++] = mem_put_text(&room, e->answer.of[i].uid);
 	pthread_mutex_unlock(&l->lock);
 	*out = uids;
 	return count;
@@ -298,7 +289,7 @@ size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_pas
 	for (size_t i = 0; i < count; i++) {
 		const struct past *p = past_at(l, first + i);
 
-		past[i] = (struct victim_past){p->at_ns, put_text(&room, p->namespace)};
+		past[i] = (struct victim_past){p->at_ns, mem_put_text(&room, p->namespace)};
 	}
 	pthread_mutex_unlock(&l->lock);
 	*out = past;

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 #define NS_PER_SEC 1000000000LL
 
@@ -45,41 +46,33 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	v->cluster = cluster;
 	v->owners = owners;
 	v->namespaces = NULL;
-	v->roster = 0;
+	v->node_set_version = 0;
 	v->cache = view_cache_new();
 	return v;
 }
 
-struct view *view_outline(const struct view *v)
+struct view *view_without_pods(const struct view *v)
 {
 	struct view_node **nodes = mem_alloc((v->node_count + 1) * sizeof(struct view_node *));
 	struct view *out;
 
 	for (size_t i = 0; i < v->node_count; i++)
-		nodes[i] = view_node_outline(v->nodes[i]);
+		nodes[i] = view_node_without_pods(v->nodes[i]);
 	out = view_new(v->version, v->time_ns, nodes, v->node_count,
 		       v->cluster ? cluster_hold(v->cluster) : NULL, NULL);
-	out->roster = v->roster;
+	out->node_set_version = v->node_set_version;
 	return out;
 }
 
 struct view *view_hold(struct view *v)
 {
-	unsigned int users = atomic_fetch_add_explicit(&v->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&v->users);
 	return v;
 }
 
 void view_drop(struct view *v)
 {
-	unsigned int users;
-
-	if (!v)
-		return;
-	users = atomic_fetch_sub_explicit(&v->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!v || !refs_drop(&v->users))
 		return;
 	for (size_t i = 0; i < v->node_count; i++)
 		view_node_drop(v->nodes[i]);

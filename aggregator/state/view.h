@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole cluster at one moment, measured and as the API tells it: immutable, and any thread may
- * hold it.
+ * The whole cluster at one moment: node stats joined with the API's objects. Immutable; any thread
+ * may hold it.
  */
 #ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_H
 #define EVENKEEL_AGGREGATOR_STATE_VIEW_H
@@ -13,16 +13,16 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/model/pod_load.h"
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 #include "aggregator/state/workload_memory.h"
 
 /* A pod of a node: as the API knows it, as it is measured, or both. */
 struct view_pod {
 	const struct kube_pod *pod; /* NULL: the API does not know it */
-	const struct page_pod *use; /* NULL: not measured */
+	const struct pod_stats *use; /* NULL: not measured */
 };
 
-/* What a node's pods ask for together, of those whose requests count (kube_pod_is_active()). */
+/* Sums over a node's active pods (kube_pod_is_active()). */
 struct view_sums {
 	uint32_t pods; /* how many these are */
 	uint32_t daemon_pods; /* of them, those of DaemonSets */
@@ -53,7 +53,7 @@ struct view_sums {
  */
 struct view_recent {
 	const struct kube_pod *pod;
-	const struct page_pod *use; /* NULL: not measured */
+	const struct pod_stats *use; /* NULL: not measured */
 	float uncovered; /* share of the window in which it was not measured, 0..1 */
 };
 
@@ -61,19 +61,19 @@ struct view_recent {
 struct view_node {
 	atomic_uint users;
 	uint64_t serial; /* no other node ever made by this process has it */
-	const char *name; /* of the model, else of the page */
+	const char *name; /* of the model, else of the stats */
 	/* held; never NULL: of a node that was never heard an empty one (NEVER) */
-	struct node_page *page;
+	struct node_stats *stats;
 	struct model_node *model; /* held; NULL: no API, or it does not know the node */
 	int64_t cpu_capacity_milli, mem_capacity_bytes; /* the API's, else measured; 0 unknown */
 	int64_t cpu_allocatable_milli, mem_allocatable_bytes; /* the API's, else the capacity */
 	struct view_sums sums; /* zero where model is NULL */
 	/*
 	 * Sorted by namespace and name; those only measured have the namespace "" and their
-	 * cgroup's name, and so come first. Where there is no model: the page's pods, in its order.
+	 * cgroup's name, and so come first. Where there is no model: the stats' pods, in its order.
 	 */
 	size_t pod_count;
-	struct view_pod *pods; /* owned; what they point to lives in page and model */
+	struct view_pod *pods; /* owned; what they point to lives in stats and model */
 	size_t recent_count;
 	struct view_recent *recents; /* owned; in the order of pods */
 };
@@ -99,7 +99,7 @@ struct owner_table {
 
 void owner_table_drop(struct owner_table *t); /* any thread; NULL is allowed */
 
-/* What the measured pods of a namespace use together. */
+/* Use of the measured pods of a namespace. */
 struct namespace_use {
 	uint32_t pods; /* that are measured; 0: nothing below is known */
 	double cpu_mean_milli; /* sum of the pods' means over window_longest() of each */
@@ -140,23 +140,24 @@ struct view {
 	struct cluster *cluster; /* held; NULL: standalone, nobody asks an API */
 	struct owner_table *owners; /* held; NULL: none known */
 	struct namespace_table *namespaces; /* held; NULL: no API, or no pods */
-	uint64_t roster; /* equal in views of one join: nodes of the same names; 0: not told */
-	struct view_cache *cache; /* owned; what readers made of it (view_kept.h) */
+	/* Equal in two views of one join: both have nodes of the same names. 0: unknown. */
+	uint64_t node_set_version;
+	struct view_cache *cache; /* owned; what readers made of it (view_cache.h) */
 };
 
 /*
- * Puts page and model of one node together, holding both; either may be NULL, but not both. A
+ * Puts stats and model of one node together, holding both; either may be NULL, but not both. A
  * measured pod is an API's pod by its uid; a static pod's cgroup has the uid of annotation
  * kubernetes.io/config.hash, which stands for it. Spares what `before`, the node's last, has worked
  * out already; NULL is allowed.
  */
-struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
+struct view_node *view_node_renew(const struct view_node *before, struct node_stats *stats,
 				  struct model_node *model);
 /*
- * The same node without its pods and what they use: its name is where it was, and the page tells of
- * the node alone. One that has no model is the very same.
+ * The node without its pods and their use: its stats are of the node alone. A node without a model
+ * is returned itself.
  */
-struct view_node *view_node_outline(struct view_node *n);
+struct view_node *view_node_without_pods(struct view_node *n);
 struct view_node *view_node_hold(struct view_node *n);
 void view_node_drop(struct view_node *n); /* any thread; NULL is allowed */
 const char *view_pod_namespace(const struct view_pod *p); /* "" */
@@ -173,11 +174,10 @@ const struct view_pod *view_node_find_pod(const struct view_node *n, const char 
 struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **nodes, size_t count,
 		      struct cluster *cluster, struct owner_table *owners);
 /*
- * For who keeps a view long after others took its place, and needs its names and objects: of all
- * nodes the outline, and nothing of owners and namespaces. Measurements are most of what a view
- * holds.
+ * A view for a reader that keeps it long and needs its names and objects only: all nodes without
+ * their pods, no owners, no namespaces. Measurements are most of the memory of a view.
  */
-struct view *view_outline(const struct view *v);
+struct view *view_without_pods(const struct view *v);
 struct view *view_hold(struct view *v);
 void view_drop(struct view *v);
 /* The place of the node in v->nodes, or node_count. */
@@ -186,11 +186,11 @@ size_t view_index(const struct view *v, const char *node);
 const struct view_node *view_find(const struct view *v, const char *node);
 /* Whether all objects of the kind are known, if perhaps as of a while ago. */
 bool view_knows(const struct view *v, enum object_kind kind);
-/* What the pods of a namespace ask for and use, or NULL. */
+/* Requests and use of the pods of a namespace, or NULL. */
 const struct namespace_sums *view_namespace(const struct view *v, const char *name);
-/* What the pods of a workload used when some were measured last (workload_key()), or NULL. */
+/* The last measured use of the pods of a workload (workload_key()), or NULL. */
 const struct workload_use *view_workload(const struct view *v, const char *key);
-/* What the pods of an owner use, or NULL. */
+/* Use of the pods of an owner, or NULL. */
 const struct owner_use *view_owner(const struct view *v, const char *uid);
 
 /*
@@ -214,8 +214,8 @@ bool view_slot_refresh(struct view_slot *s, int64_t until_ns);
  */
 bool view_slot_await(struct view_slot *s, uint64_t version, int64_t until_ns);
 /*
- * Who publishes is told of each reader that waits, by a number that grows, on the reader's thread.
- * Set before there are readers; without it nobody waits.
+ * Calls `wanted` for each reader that waits, with a growing ticket, on the reader's thread. Set
+ * before there are readers; without it no reader waits.
  */
 void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_t ticket),
 			  void *ctx);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One node of a view: its measured page beside what the API says of it. It holds both, and what it
+ * One node of a view: its measured stats beside what the API says of it. It holds both, and what it
  * lists points into them, so a node is rebuilt whole when either is another one. Strings stay where
  * they are.
  *
- * A page is another one every few seconds, the API's part hardly ever: what follows from that alone
+ * Stats are new every few seconds, the API's part hardly ever: what follows from that alone
  * is taken from the node before, which spares the walk over records that lie all over the memory.
  */
 #include <assert.h>
@@ -14,6 +14,7 @@
 
 #include "aggregator/state/view_parts.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 /* Also for views of different joins, so that nobody has to ask which one a node is of. */
 static uint64_t next_serial(void)
@@ -37,7 +38,7 @@ static int64_t amount(const struct resources *first, const struct resources *sec
 static void take_amounts(struct view_node *n)
 {
 	const struct kube_node *k = n->model ? n->model->node : NULL;
-	const struct node_page *p = n->page;
+	const struct node_stats *p = n->stats;
 	const struct resources *capacity = k ? &k->capacity : NULL;
 	const struct resources *allocatable = k ? &k->allocatable : NULL;
 
@@ -49,29 +50,29 @@ static void take_amounts(struct view_node *n)
 		amount(allocatable, capacity, RESOURCE_MEMORY, p->mem_allocatable_bytes);
 }
 
-/* A node that was never heard has a page that says nothing but its name. */
-static struct node_page *page_of(struct node_page *page, const struct model_node *model)
+/* A node that was never heard has stats that say nothing but its name. */
+static struct node_stats *stats_of(struct node_stats *stats, const struct model_node *model)
 {
-	struct node_page empty = {0};
+	struct node_stats empty = {0};
 
-	if (page)
-		return page_hold(page);
+	if (stats)
+		return node_stats_hold(stats);
 	assert(model);
 	empty.name = model->name;
-	return page_new(&empty);
+	return node_stats_new(&empty);
 }
 
-struct view_node *view_node_renew(const struct view_node *before, struct node_page *page,
+struct view_node *view_node_renew(const struct view_node *before, struct node_stats *stats,
 				  struct model_node *model)
 {
 	struct view_node *n = mem_zalloc(1, sizeof(*n));
 
-	assert(!page || !model || strcmp(page->name, model->name) == 0);
+	assert(!stats || !model || strcmp(stats->name, model->name) == 0);
 	atomic_init(&n->users, 1);
 	n->serial = next_serial();
-	n->page = page_of(page, model);
+	n->stats = stats_of(stats, model);
 	n->model = model ? model_node_hold(model) : NULL;
-	n->name = model ? n->model->name : n->page->name;
+	n->name = model ? n->model->name : n->stats->name;
 	take_amounts(n);
 	view_pods_join(n, before);
 	if (model) {
@@ -81,19 +82,19 @@ struct view_node *view_node_renew(const struct view_node *before, struct node_pa
 	return n;
 }
 
-static struct node_page *outline_page(const struct node_page *page)
+static struct node_stats *stats_without_pods(const struct node_stats *stats)
 {
-	struct node_page head = *page;
+	struct node_stats head = *stats;
 
 	head.names = NULL;
 	head.peaks = NULL;
 	head.pods = NULL;
 	head.pod_count = 0;
 	head.layout = 0;
-	return page_new_bounded(&head);
+	return node_stats_new_bounded(&head);
 }
 
-struct view_node *view_node_outline(struct view_node *n)
+struct view_node *view_node_without_pods(struct view_node *n)
 {
 	struct view_node *out;
 
@@ -102,7 +103,7 @@ struct view_node *view_node_outline(struct view_node *n)
 	out = mem_zalloc(1, sizeof(*out));
 	atomic_init(&out->users, 1);
 	out->serial = next_serial();
-	out->page = outline_page(n->page);
+	out->stats = stats_without_pods(n->stats);
 	out->model = model_node_hold(n->model);
 	out->name = out->model->name;
 	take_amounts(out);
@@ -114,28 +115,20 @@ struct view_node *view_node_outline(struct view_node *n)
 
 struct view_node *view_node_hold(struct view_node *n)
 {
-	unsigned int users = atomic_fetch_add_explicit(&n->users, 1, memory_order_relaxed);
-
-	assert(users > 0);
+	refs_hold(&n->users);
 	return n;
 }
 
 void view_node_drop(struct view_node *n)
 {
-	unsigned int users;
-
-	if (!n)
-		return;
-	users = atomic_fetch_sub_explicit(&n->users, 1, memory_order_acq_rel);
-	assert(users > 0);
-	if (users > 1)
+	if (!n || !refs_drop(&n->users))
 		return;
 	resources_fini(&n->sums.requests);
 	resources_fini(&n->sums.limits);
 	free(n->recents);
 	free(n->pods);
 	model_node_drop(n->model);
-	page_drop(n->page);
+	node_stats_drop(n->stats);
 	free(n);
 }
 

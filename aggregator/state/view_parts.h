@@ -8,7 +8,7 @@
 #include "aggregator/state/view.h"
 
 /*
- * Fills pods and pod_count out of page and model, as view.h orders them. before may be NULL in
+ * Fills pods and pod_count out of stats and model, as view.h orders them. before may be NULL in
  * each.
  */
 void view_pods_join(struct view_node *n, const struct view_node *before);
@@ -16,7 +16,7 @@ void view_pods_join(struct view_node *n, const struct view_node *before);
 bool view_pods_same(const struct view_node *n, const struct view_node *before);
 /* Fills sums out of pods and allocatable. There is a model. */
 void view_sums_add(struct view_node *n, const struct view_node *before);
-/* Fills recents out of page and pods. There is a model. */
+/* Fills recents out of stats and pods. There is a model. */
 void view_recents_find(struct view_node *n);
 
 #endif

@@ -8,8 +8,8 @@
  * claim one uid, the first by name is the pod's, and the others are listed as measured only.
  * Nothing is lost and nothing listed twice.
  *
- * The pages of a node keep their layout until something starts or ends there (page.h). So where it
- * is that of the node before, whose model is the same, each pod is where it was.
+ * The stats of a node keep their layout until something starts or ends there (node_stats.h). So
+ * where it is that of the node before, whose model is the same, each pod is where it was.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,34 +20,34 @@
 #define CONFIG_HASH "kubernetes.io/config.hash"
 
 struct by_uid {
-	const struct page_pod *use;
+	const struct pod_stats *use;
 	bool taken;
 };
 
-/* Equal uids in the order of the page. */
+/* Equal uids in the order of the stats. */
 static int compare_uid(const void *a, const void *b)
 {
-	const struct page_pod *x = ((const struct by_uid *)a)->use;
-	const struct page_pod *y = ((const struct by_uid *)b)->use;
+	const struct pod_stats *x = ((const struct by_uid *)a)->use;
+	const struct pod_stats *y = ((const struct by_uid *)b)->use;
 	int order = strcmp(x->uid, y->uid);
 
 	return order ? order : (x > y) - (x < y);
 }
 
-static size_t index_measured(const struct node_page *page, struct by_uid *index)
+static size_t index_measured(const struct node_stats *stats, struct by_uid *index)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < page->pod_count; i++)
-		if (*page->pods[i].uid)
-			index[count++] = (struct by_uid){&page->pods[i], false};
+	for (size_t i = 0; i < stats->pod_count; i++)
+		if (*stats->pods[i].uid)
+			index[count++] = (struct by_uid){&stats->pods[i], false};
 	if (count > 1)
 		qsort(index, count, sizeof(*index), compare_uid);
 	return count;
 }
 
 /* The first of that uid nobody has taken, or NULL. */
-static const struct page_pod *take(struct by_uid *index, size_t count, const char *uid)
+static const struct pod_stats *take(struct by_uid *index, size_t count, const char *uid)
 {
 	size_t low = 0, high = count;
 
@@ -68,10 +68,10 @@ static const struct page_pod *take(struct by_uid *index, size_t count, const cha
 	return NULL;
 }
 
-static const struct page_pod *take_pod(struct by_uid *index, size_t count,
-				       const struct kube_pod *pod)
+static const struct pod_stats *take_pod(struct by_uid *index, size_t count,
+					const struct kube_pod *pod)
 {
-	const struct page_pod *use = *pod->object.uid ? take(index, count, pod->object.uid) : NULL;
+	const struct pod_stats *use = *pod->object.uid ? take(index, count, pod->object.uid) : NULL;
 	const char *hash;
 
 	if (use || !pod->template->mirror)
@@ -81,23 +81,23 @@ static const struct page_pod *take_pod(struct by_uid *index, size_t count,
 }
 
 /*
- * The measured ones that nobody took, in the order of the page: *used has a mark for each of the
- * page's pods.
+ * The measured ones that nobody took, in the order of the stats: *used has a mark for each of the
+ * stats' pods.
  */
-static struct view_pod *list_rest(const struct node_page *page, const bool *used,
+static struct view_pod *list_rest(const struct node_stats *stats, const bool *used,
 				  struct view_pod *at)
 {
-	for (size_t i = 0; i < page->pod_count; i++)
+	for (size_t i = 0; i < stats->pod_count; i++)
 		if (!used[i])
-			*at++ = (struct view_pod){NULL, &page->pods[i]};
+			*at++ = (struct view_pod){NULL, &stats->pods[i]};
 	return at;
 }
 
 static void join(struct view_node *n, struct by_uid *index, bool *used, struct view_pod *known)
 {
-	const struct node_page *page = n->page;
+	const struct node_stats *stats = n->stats;
 	const struct model_node *model = n->model;
-	size_t count = index_measured(page, index), taken = 0;
+	size_t count = index_measured(stats, index), taken = 0;
 	struct view_pod *end;
 
 	for (size_t i = 0; i < model->pod_count; i++) {
@@ -105,32 +105,32 @@ static void join(struct view_node *n, struct by_uid *index, bool *used, struct v
 			(struct view_pod){model->pods[i], take_pod(index, count, model->pods[i])};
 		if (!known[i].use)
 			continue;
-		used[known[i].use - page->pods] = true;
+		used[known[i].use - stats->pods] = true;
 		taken++;
 	}
-	n->pod_count = page->pod_count - taken + model->pod_count;
+	n->pod_count = stats->pod_count - taken + model->pod_count;
 	n->pods = mem_alloc((n->pod_count + 1) * sizeof(*n->pods));
-	end = list_rest(page, used, n->pods);
+	end = list_rest(stats, used, n->pods);
 	memcpy(end, known, model->pod_count * sizeof(*known));
 }
 
 static void list_measured(struct view_node *n)
 {
-	n->pod_count = n->page->pod_count;
+	n->pod_count = n->stats->pod_count;
 	n->pods = mem_zalloc(n->pod_count + 1, sizeof(*n->pods));
 	for (size_t i = 0; i < n->pod_count; i++)
-		n->pods[i].use = &n->page->pods[i];
+		n->pods[i].use = &n->stats->pods[i];
 }
 
 bool view_pods_same(const struct view_node *n, const struct view_node *before)
 {
-	return before && before->model == n->model && n->page->layout &&
-	       n->page->layout == before->page->layout;
+	return before && before->model == n->model && n->stats->layout &&
+	       n->stats->layout == before->stats->layout;
 }
 
 static void join_as_before(struct view_node *n, const struct view_node *before)
 {
-	const struct page_pod *now = n->page->pods, *old = before->page->pods;
+	const struct pod_stats *now = n->stats->pods, *old = before->stats->pods;
 
 	n->pod_count = before->pod_count;
 	n->pods = mem_alloc((n->pod_count + 1) * sizeof(*n->pods));
@@ -155,8 +155,8 @@ void view_pods_join(struct view_node *n, const struct view_node *before)
 		join_as_before(n, before);
 		return;
 	}
-	index = mem_alloc((n->page->pod_count + 1) * sizeof(*index));
-	used = mem_zalloc(n->page->pod_count + 1, sizeof(*used));
+	index = mem_alloc((n->stats->pod_count + 1) * sizeof(*index));
+	used = mem_zalloc(n->stats->pod_count + 1, sizeof(*used));
 	known = mem_alloc((n->model->pod_count + 1) * sizeof(*known));
 	join(n, index, used, known);
 	free(known);

@@ -32,16 +32,16 @@ struct span {
 };
 
 /* False: nothing is measured that a pod could be missing in. */
-static bool find_span(const struct node_page *page, struct span *span)
+static bool find_span(const struct node_stats *stats, struct span *span)
 {
 	int covered;
-	const struct window_set *set = window_longest(page->usage.windows, &covered);
+	const struct window_set *set = window_longest(stats->usage.windows, &covered);
 	const struct window_stats *s;
 
 	if (!set)
 		return false;
 	s = set->cpu_milli.known ? &set->cpu_milli : &set->mem_bytes;
-	*span = (struct span){(enum window)(set - page->usage.windows), s->start_ns, s->end_ns};
+	*span = (struct span){(enum window)(set - stats->usage.windows), s->start_ns, s->end_ns};
 	return s->end_ns > s->start_ns;
 }
 
@@ -51,13 +51,13 @@ static int64_t bound_ns(const struct kube_pod *pod)
 }
 
 /* Start of the part of the window that includes the pod; the window's end where no part does. */
-static int64_t shown_since(const struct span *span, const struct view_pod *p, int64_t page_end_ns)
+static int64_t shown_since(const struct span *span, const struct view_pod *p, int64_t stats_end_ns)
 {
 	struct window_stats own = {0};
 	int64_t bound = p->pod ? bound_ns(p->pod) : 0;
 
 	if (p->use)
-		pod_stats_unpack(&p->use->usage.cpu_milli[span->window], page_end_ns, &own);
+		pod_window_stats_unpack(&p->use->usage.cpu_milli[span->window], stats_end_ns, &own);
 	if (own.known)
 		return own.start_ns;
 	if (!bound || p->pod->phase == POD_PENDING || bound > span->end_ns - UPSTREAM_NS)
@@ -80,10 +80,10 @@ static float uncovered(const struct span *span, const struct kube_pod *pod, int6
 }
 
 /* False: it is not recent in any way. */
-static bool read_recent(const struct span *span, const struct view_pod *p, int64_t page_end_ns,
+static bool read_recent(const struct span *span, const struct view_pod *p, int64_t stats_end_ns,
 			struct view_recent *out)
 {
-	int64_t since_ns = shown_since(span, p, page_end_ns);
+	int64_t since_ns = shown_since(span, p, stats_end_ns);
 
 	if (!p->pod ||
 	    (since_ns <= span->start_ns + SLACK_NS && span->end_ns - since_ns > UPSTREAM_NS))
@@ -98,12 +98,12 @@ void view_recents_find(struct view_node *n)
 	struct view_recent *found;
 	struct span span;
 
-	if (!find_span(n->page, &span))
+	if (!find_span(n->stats, &span))
 		return;
 	found = mem_alloc((n->model->pod_count + 1) * sizeof(*found));
 	for (size_t i = 0; i < n->pod_count; i++)
 		n->recent_count +=
-			read_recent(&span, &n->pods[i], n->page->end_ns, &found[n->recent_count]);
+			read_recent(&span, &n->pods[i], n->stats->end_ns, &found[n->recent_count]);
 	if (n->recent_count) {
 		n->recents = mem_realloc(found, n->recent_count * sizeof(*found));
 		return;

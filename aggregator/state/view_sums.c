@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Summed once when a node is built, since every score, table and quota asks for it. What the kernel
- * enforces on a pod is the tighter of its own limit and those of its containers together
- * (page_bounds.h); a limit of the node's whole allocatable or more is none.
+ * Summed once when a node is built, since every score, table and quota needs it. The kernel
+ * enforces on a pod the tighter of its own limit and those of its containers together
+ * (node_stats.h); a limit of the node's whole allocatable or more is none.
  *
  * Declared and enforced limits count alike, so that their sums differ only where the kernel
  * enforces others: limits of the containers that have one, and how many have none. Cgroups do not
@@ -38,7 +38,7 @@ static int64_t part_of(int64_t amount, uint32_t part, uint32_t whole)
 	return part == whole ? amount : (int64_t)((double)amount * part / whole);
 }
 
-/* What `unlimited` of the containers that a pod runs request. */
+/* Requests of `unlimited` of the containers that a pod runs. */
 static int64_t unlimited_requests(const struct kube_pod *pod, enum resource_id id,
 				  uint32_t unlimited, uint32_t running)
 {
@@ -62,7 +62,7 @@ struct kernel_sum {
 	uint32_t *unlimited;
 };
 
-static void add_bound(const struct kernel_sum *to, const struct page_bound *b,
+static void add_bound(const struct kernel_sum *to, const struct kernel_bound *b,
 		      const struct view_pod *p, enum resource_id id)
 {
 	uint32_t unlimited = b->unlimited, seen = p->use->container_count;
@@ -89,9 +89,9 @@ static void add_kernel(struct view_node *n, const struct view_pod *p)
 				       &s->kernel_unlimited_cpu};
 	const struct kernel_sum mem = {&s->kernel_mem_bytes, &s->kernel_unlimited_requests_mem,
 				       &s->kernel_unlimited_mem};
-	struct page_bounds b;
+	struct kernel_bounds b;
 
-	page_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
+	kernel_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
 	add_bound(&cpu, &b.cpu, p, RESOURCE_CPU);
 	add_bound(&mem, &b.mem, p, RESOURCE_MEMORY);
 	s->kernel_unknown += b.cpu.unknown || b.mem.unknown;
@@ -133,7 +133,7 @@ static void copy_declared(struct view_sums *s, const struct view_sums *from)
 	s->kernel_unlimited_cpu = s->kernel_unlimited_mem = s->kernel_unknown = 0;
 }
 
-/* What the kernel enforces follows from limits, objects, and what the node can give away. */
+/* Enforced sums follow from limits, objects and the node's allocatable. */
 static bool is_enforced_alike(const struct view_node *n, const struct view_node *before)
 {
 	return view_pods_same(n, before) &&

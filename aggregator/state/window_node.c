@@ -183,12 +183,6 @@ static void read_percentiles(struct window_stats *s, const struct histogram *h, 
 	s->p99 = fmin(histogram_at_least_mean(values[2], s->mean, x0), s->max);
 }
 
-void node_windows_prefetch(const struct node_windows *w)
-{
-	for (size_t at = 0; at < sizeof(*w); at += 64)
-		__builtin_prefetch((const char *)w + at);
-}
-
 /* NULL: nothing was measured, or the ring does not reach there. */
 static const struct node_bucket *find_bucket(const struct node_windows *w, int64_t index)
 {

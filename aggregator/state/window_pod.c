@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pod's windows: 31 buckets, so 150,000 pods take 250 MiB. What is counted is told of the shortest
- * window only, so just the newest 11 buckets, of 64 bytes, keep counts; one that leaves them goes on
- * in 48. Most pods of a cluster that runs jobs never live for 15 minutes, so the older ones lie in
- * chunks of 4 that are made as the pod grows older, and stay until it goes. A chunk never moves:
- * growing blocks would leave holes of all sizes, which cost more than they spare. What so few bytes
- * cost in detail: gauges keep a mean and a maximum per bucket (their deviation and minimum are those
- * of bucket means), one weight, the time covered, stands for everything but CPU: a gauge that only
- * some intervals of a bucket measured counts for the whole bucket, and pressure is a share of that
- * time in 16 bits, rounded whenever an interval is added.
+ * A pod's windows: 31 buckets, so 150,000 pods take 250 MiB. Counts are part of the shortest window
+ * only, so the newest 11 buckets, of 64 bytes, keep counts and the older ones, of 48, do not. Most
+ * pods of a cluster that runs jobs never live for 15 minutes, so the older ones lie in chunks of 4
+ * that are made as the pod grows older, and stay until it goes. A chunk never moves: growing blocks
+ * would leave holes of all sizes, which cost more than they spare. The small size has these costs:
+ * gauges keep a mean and a maximum per bucket (their deviation and minimum are those of bucket
+ * means), one weight, the time covered, stands for everything but CPU: a gauge that only some
+ * intervals of a bucket measured counts for the whole bucket, and pressure is a share of that time
+ * in 16 bits, rounded whenever an interval is added.
  *
- * Bucket i holds the intervals with i = end_ns / 30 s, and lies in a slot by its index in one of two
- * rings, by how far it is from the newest: no slot needs to say which bucket it holds.
+ * Bucket i holds the intervals with i = end_ns / 30 s, and lies in a slot by its index in one of
+ * two rings, by how far it is from the newest: no slot needs to say which bucket it holds.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 
 #define PRESSURE_STEPS (UINT16_MAX - 1)
 
-/* What every window needs. */
+/* The part of a bucket that every window needs. */
 struct pod_span {
 	float cpu_weight, cpu_mean, cpu_m2, cpu_min, cpu_max;
 	float mem_mean, mem_max;
@@ -242,7 +242,7 @@ static bool advance(struct pod_windows *w, int64_t index)
 	if (index <= w->newest - POD_BUCKETS)
 		return false;
 	if (index - w->newest > POD_BUCKETS) {
-		/* What they hold is not of the buckets that the steps take it for. */
+		/* The buckets in there are too old for step(). */
 		memset(w->young, 0, sizeof(w->young));
 		w->newest = index - POD_BUCKETS;
 	}
@@ -299,38 +299,19 @@ static bool reaches(const struct pod_windows *w, int64_t index)
 	return index >= 0 && index <= w->newest && index > w->newest - POD_BUCKETS;
 }
 
-static void add_span(struct window_sums *sums, const struct pod_span *p, int64_t index)
-{
-	int64_t start_ns = (index + 1) * BUCKET_NS - p->start * START_NS;
-	int64_t end_ns = index * BUCKET_NS + p->end * END_NS;
-	struct window_part cpu = {
-		.samples = p->samples,
-		.weight = (double)p->cpu_weight,
-		.mean = (double)p->cpu_mean,
-		.m2 = (double)p->cpu_m2,
-		.min = (double)p->cpu_min,
-		.max = (double)p->cpu_max,
-	};
-	struct window_part mem, working_set;
-
-	unpack_gauge(&mem, p->have & USAGE_MEMORY, p->seconds, p->mem_mean, p->mem_max);
-	unpack_gauge(&working_set, p->have & USAGE_WORKING_SET, p->seconds, p->working_set_mean,
-		     p->working_set_max);
-	window_span_add(&sums->cpu_milli, &cpu, start_ns, end_ns);
-	window_span_add(&sums->mem_bytes, &mem, start_ns, end_ns);
-	window_span_add(&sums->working_set_bytes, &working_set, start_ns, end_ns);
-}
-
 /* Without counts: two of three windows need no more. */
 static void add_spans(struct window_sums *sums, const struct pod_windows *w, int64_t index)
 {
+	struct window_bucket bucket; /* without counts */
 	const struct pod_span *p;
 
 	if (!reaches(w, index))
 		return;
 	p = is_young(w, index) ? &young_slot(w, index)->span : find_old_slot(w, index);
-	if (p && p->start)
-		add_span(sums, p, index);
+	if (!p || !p->start)
+		return;
+	unpack_span(p, index, &bucket);
+	window_sums_add_spans(sums, &bucket);
 }
 
 /* Counts, too, as far as they are kept. */
@@ -367,13 +348,6 @@ static void prefetch(const void *block, size_t size)
 {
 	for (size_t at = 0; at < size; at += 64)
 		__builtin_prefetch((const char *)block + at);
-}
-
-void pod_windows_prefetch_add(const struct pod_windows *w, int64_t end_ns)
-{
-	__builtin_prefetch(&w->newest);
-	if (end_ns > 0)
-		__builtin_prefetch(young_slot(w, end_ns / BUCKET_NS));
 }
 
 void pod_windows_prefetch(const struct pod_windows *w)

@@ -69,23 +69,12 @@ struct window_sums {
 };
 
 void window_sums_add(struct window_sums *s, const struct window_bucket *b);
+/* The same without counts, which need not be set in b. */
+void window_sums_add_spans(struct window_sums *s, const struct window_bucket *b);
 /* The window as of now; more buckets may be added after. Percentiles are the caller's. */
 void window_sums_read(const struct window_sums *s, struct window_set *out);
 /* The same without counts, which are left as they are. */
 void window_sums_read_stats(const struct window_sums *s, struct window_set *out);
-
-/* Adds one measure of a bucket whose intervals reach from start_ns to end_ns. */
-static inline void window_span_add(struct window_span *s, const struct window_part *part,
-				   int64_t start_ns, int64_t end_ns)
-{
-	if (!part->samples)
-		return;
-	if (!s->part.samples || start_ns < s->start_ns)
-		s->start_ns = start_ns;
-	if (!s->part.samples || end_ns > s->end_ns)
-		s->end_ns = end_ns;
-	window_part_merge(&s->part, part);
-}
 
 /* For packing: the nearest float, never infinite. */
 float window_float(double value);

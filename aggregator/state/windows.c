@@ -82,7 +82,7 @@ static struct window_part part_of_gauge(const struct gauge *g, float seconds)
 	};
 }
 
-/* What of it can be counted: a weight of 0 stands for no time at all. */
+/* The measures that can be counted: a weight of 0 stands for no time at all. */
 static uint32_t usable(const struct usage *u)
 {
 	uint32_t have = u->have & USAGE_WINDOWED;
@@ -128,11 +128,29 @@ void window_bucket_add(struct window_bucket *b, const struct usage *u, int64_t s
 			b->pressure_seconds[p] += (double)pressure_ns(u, p) / 1e9;
 }
 
-void window_sums_add(struct window_sums *s, const struct window_bucket *b)
+/* Adds one measure of a bucket whose intervals reach from start_ns to end_ns. */
+static void window_span_add(struct window_span *s, const struct window_part *part, int64_t start_ns,
+			    int64_t end_ns)
+{
+	if (!part->samples)
+		return;
+	if (!s->part.samples || start_ns < s->start_ns)
+		s->start_ns = start_ns;
+	if (!s->part.samples || end_ns > s->end_ns)
+		s->end_ns = end_ns;
+	window_part_merge(&s->part, part);
+}
+
+void window_sums_add_spans(struct window_sums *s, const struct window_bucket *b)
 {
 	window_span_add(&s->cpu_milli, &b->cpu_milli, b->start_ns, b->end_ns);
 	window_span_add(&s->mem_bytes, &b->mem_bytes, b->start_ns, b->end_ns);
 	window_span_add(&s->working_set_bytes, &b->working_set_bytes, b->start_ns, b->end_ns);
+}
+
+void window_sums_add(struct window_sums *s, const struct window_bucket *b)
+{
+	window_sums_add_spans(s, b);
 	s->have |= b->have;
 	s->seconds += b->seconds;
 	s->throttled_seconds += b->throttled_seconds;

@@ -84,8 +84,7 @@ struct window_recent {
 
 /*
  * Whether a node's window may stand for its length: it reaches back over all of it, give or take
- * two buckets, and at least half of it was measured. A node that was away for most of it does not
- * speak by what it did before.
+ * two buckets, and at least half of it was measured.
  */
 bool window_is_covered(const struct window_set *set, enum window window);
 
@@ -113,13 +112,11 @@ void pod_windows_add(struct pod_windows *w, const struct usage *u, int64_t start
  */
 void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns,
 		      struct window_set out[WINDOWS]);
-/* Says that an interval that ends then is added soon. */
-void pod_windows_prefetch_add(const struct pod_windows *w, int64_t end_ns);
-/* Says that they are read soon; once that had time to work, the other says the same of the rest. */
+/* Fetch what pod_windows_read() reads: the block itself, and later what that points to. */
 void pod_windows_prefetch(const struct pod_windows *w);
 void pod_windows_prefetch_more(const struct pod_windows *w);
 
-/* What one 30 s bucket of a pod says of its use. */
+/* A pod's use in one 30 s bucket. */
 struct pod_bucket_use {
 	int64_t start_ns; /* of the bucket */
 	float cpu_milli; /* mean */
@@ -141,7 +138,5 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS]);
 void node_windows_read_recent(const struct node_windows *w, int64_t as_of_ns,
 			      struct window_recent *out);
-/* Says that they are read soon. */
-void node_windows_prefetch(const struct node_windows *w);
 
 #endif

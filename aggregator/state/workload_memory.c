@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workloads are found by key in a hash. A table is a sorted copy, made when join_owners.c notes its
- * owners, once a minute; readers hold it as long as they like.
+ * Workloads are found by key in a hash. A table is a sorted copy, made once a minute, when
+ * join_owners.c notes its owners. Readers may hold it.
  */
 #include "aggregator/state/workload_memory.h"
 
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 #include "shared/utf8.h"
 
 #define uthash_malloc(size) mem_alloc(size)
@@ -73,7 +74,7 @@ void workload_key_of(const struct kube_pod *pod, char key[WORKLOAD_KEY_MAX + 1])
 		     labels_find(&pod->template->labels, "pod-template-hash"), key);
 }
 
-/* --- what is remembered ------------------------------------------------------------------------ */
+/* --- what is remembered ----------------------------------------------------------------------- */
 
 struct workload_memory *workload_memory_new(void)
 {
@@ -175,11 +176,9 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 	HASH_ITER(hh, m->hash, w, next)
 	{
 		struct workload_use *use = &t->of[t->count++];
-		size_t len = strlen(w->use.key) + 1;
 
 		*use = w->use;
-		use->key = memcpy(text, w->use.key, len);
-		text += len;
+		use->key = mem_put_text(&text, w->use.key);
 	}
 	if (t->count > 1)
 		qsort(t->of, t->count, sizeof(t->of[0]), by_key);
@@ -190,13 +189,13 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 struct workload_table *workload_table_hold(struct workload_table *t)
 {
 	if (t)
-		atomic_fetch_add_explicit(&t->users, 1, memory_order_relaxed);
+		refs_hold(&t->users);
 	return t;
 }
 
 void workload_table_drop(struct workload_table *t)
 {
-	if (!t || atomic_fetch_sub_explicit(&t->users, 1, memory_order_acq_rel) != 1)
+	if (!t || !refs_drop(&t->users))
 		return;
 	free(t->text);
 	free(t);
@@ -212,7 +211,7 @@ const struct workload_use *workload_table_find(const struct workload_table *t, c
 	return t && t->count ? bsearch(key, t->of, t->count, sizeof(t->of[0]), compare_key) : NULL;
 }
 
-/* --- as JSON ----------------------------------------------------------------------------------- */
+/* --- as JSON ---------------------------------------------------------------------------------- */
 
 void workload_table_write_list(const struct workload_table *t, struct jsonw *w)
 {

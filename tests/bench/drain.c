@@ -105,26 +105,26 @@ static void put_pod(struct model *m, const struct shape *s, int i)
 }
 
 /* Nodes use a little beside their pods, which count as what they request. */
-static struct node_page **pages(const struct shape *s)
+static struct node_stats **node_stats(const struct shape *s)
 {
-	struct node_page **all = mem_zalloc((size_t)s->nodes + 1, sizeof(struct node_page *));
+	struct node_stats **all = mem_zalloc((size_t)s->nodes + 1, sizeof(struct node_stats *));
 
 	for (int i = 0; i < s->nodes; i++) {
 		char name[32];
-		struct node_page page;
+		struct node_stats stats;
 
 		snprintf(name, sizeof(name), "node-%05d", i);
-		page = view_fixture_node(name, NOW - NS_PER_SEC, 3600, 400, 50);
+		stats = view_fixture_node(name, NOW - NS_PER_SEC, 3600, 400, 50);
 		for (int w = 0; w < WINDOWS; w++)
-			page.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
-		all[i] = page_new(&page);
+			stats.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
+		all[i] = node_stats_new(&stats);
 	}
 	return all;
 }
 
 static struct view *cluster(const struct shape *s)
 {
-	struct node_page **heard = s->measured ? pages(s) : NULL;
+	struct node_stats **heard = s->measured ? node_stats(s) : NULL;
 	struct model *m = model_new();
 	struct join *j = join_new();
 	struct view *v;
@@ -139,7 +139,7 @@ static struct view *cluster(const struct shape *s)
 		put_pod(m, s, i);
 	v = join_view(j, heard, heard ? (size_t)s->nodes : 0, model_cluster(m), NOW);
 	for (int i = 0; heard && i < s->nodes; i++)
-		page_drop(heard[i]);
+		node_stats_drop(heard[i]);
 	free(heard);
 	join_free(j);
 	model_free(m);

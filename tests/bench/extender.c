@@ -263,7 +263,7 @@ int main(void)
 	options.limits.use_cap[SCORE_CPU] = options.limits.use_cap[SCORE_MEMORY] = 0.9;
 	bench_verb(http_address(server), "filter", "filter of 5000 names, capped use", NAN);
 	bench_among_others(http_address(server));
-	bench_row("most CPU time under the ledger's lock", "ms", NAN, 0,
+	bench_row("most CPU time under the reservations' lock", "ms", NAN, 0,
 		  (double)reservations_watch_longest_ns() / 1e6);
 	http_stop(server);
 	reservations_free(ctx.reservations);

@@ -21,7 +21,7 @@ enum { NODES = 5000, PODS = 30, OWNERS = 30000, REPEAT = 100, SOME = 100, PUBLIS
 
 static struct model *model;
 static struct join *join;
-static struct node_page *pages[NODES];
+static struct node_stats *node_stats[NODES];
 static struct view_slot *slot;
 
 static int64_t cpu_ns(void)
@@ -89,10 +89,10 @@ static void fill_model(void)
 	}
 }
 
-static void make_page(int node, double cpu)
+static void make_stats(int node, double cpu)
 {
-	struct page_pod pods[PODS];
-	struct node_page *page;
+	struct pod_stats pods[PODS];
+	struct node_stats *stats;
 	char uids[PODS][40], names[PODS][96], name[32];
 
 	snprintf(name, sizeof(name), "node-%05d", node);
@@ -103,18 +103,18 @@ static void make_page(int node, double cpu)
 		pods[p] = join_fixture_pod(names[p], uids[p], VIEW_FIXTURE_NOW_NS, 900, cpu + p,
 					   1 << 26);
 	}
-	page = pages[node] ? join_fixture_page_after(pages[node], pods)
-			   : join_fixture_page(name, VIEW_FIXTURE_NOW_NS, pods, PODS);
-	page_drop(pages[node]);
-	pages[node] = page;
+	stats = node_stats[node] ? join_fixture_stats_after(node_stats[node], pods)
+				 : join_fixture_stats(name, VIEW_FIXTURE_NOW_NS, pods, PODS);
+	node_stats_drop(node_stats[node]);
+	node_stats[node] = stats;
 }
 
 static struct view *publish(void)
 {
-	return join_view(join, pages, NODES, model_cluster(model), VIEW_FIXTURE_NOW_NS);
+	return join_view(join, node_stats, NODES, model_cluster(model), VIEW_FIXTURE_NOW_NS);
 }
 
-enum change { CHANGE_NONE, CHANGE_MODEL, CHANGE_PAGES };
+enum change { CHANGE_NONE, CHANGE_MODEL, CHANGE_STATS };
 
 static void change(enum change what, int count, int round)
 {
@@ -124,7 +124,7 @@ static void change(enum change what, int count, int round)
 		if (what == CHANGE_MODEL)
 			put_pod(node, round % PODS, VIEW_FIXTURE_NOW_NS - (round + 1) * NS_PER_SEC);
 		else
-			make_page(node, round);
+			make_stats(node, round);
 	}
 }
 
@@ -142,7 +142,7 @@ static void bench_publication(const char *row, double budget, enum change what, 
 		start = cpu_ns();
 		c = model_cluster(model);
 		between = cpu_ns();
-		view_slot_publish(slot, join_view(join, pages, NODES, c, VIEW_FIXTURE_NOW_NS));
+		view_slot_publish(slot, join_view(join, node_stats, NODES, c, VIEW_FIXTURE_NOW_NS));
 		ms[i] = (double)(cpu_ns() - between) / 1e6;
 		cluster_ms[i] = (double)(between - start) / 1e6;
 	}
@@ -161,12 +161,12 @@ static void bench_node(const struct view *v)
 	for (int i = 0; i < NODES; i++) {
 		const struct view_node *old = v->nodes[i * 7 % NODES];
 		int64_t start = cpu_ns();
-		struct view_node *n = view_node_renew(NULL, old->page, old->model);
+		struct view_node *n = view_node_renew(NULL, old->stats, old->model);
 
 		us[i] = (double)(cpu_ns() - start) / 1e3;
 		view_node_drop(n);
 	}
-	bench_row("join one node, 30 pods (a page's rebuild comes on top: 60 together)", "us", 60,
+	bench_row("join one node, 30 pods (a node's rebuild comes on top: 60 together)", "us", 60,
 		  0, bench_median(us, NODES));
 }
 
@@ -202,7 +202,7 @@ int main(void)
 	join = join_new();
 	model = model_new();
 	for (int i = 0; i < NODES; i++)
-		make_page(i, i % 100);
+		make_stats(i, i % 100);
 	malloc_trim(0);
 	before = heap_bytes();
 	fill_model();
@@ -215,8 +215,8 @@ int main(void)
 	bench_row("join, per pod", "B", NAN, 0, (double)(heap_bytes() - before) / pods);
 	bench_publication("publish, nothing changed", 1, CHANGE_NONE, 0);
 	bench_publication("publish, a pod changed on each of 100 nodes", NAN, CHANGE_MODEL, SOME);
-	bench_publication("publish, 100 pages changed", NAN, CHANGE_PAGES, SOME);
-	bench_publication("publish, 1000 pages changed, as every second", NAN, CHANGE_PAGES,
+	bench_publication("publish, 100 nodes changed", NAN, CHANGE_STATS, SOME);
+	bench_publication("publish, 1000 nodes changed, as every second", NAN, CHANGE_STATS,
 			  PUBLISHING);
 	{
 		struct view *v = publish();
@@ -229,7 +229,7 @@ int main(void)
 	join_free(join);
 	model_free(model);
 	for (int i = 0; i < NODES; i++)
-		page_drop(pages[i]);
+		node_stats_drop(node_stats[i]);
 	bench_end();
 	return 0;
 }

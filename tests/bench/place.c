@@ -85,7 +85,7 @@ struct cluster_of {
 	int nodes;
 	struct model *m;
 	struct join *j;
-	struct node_page **pages; /* owned; NULL: nothing is measured */
+	struct node_stats **node_stats; /* owned; NULL: nothing is measured */
 };
 
 static void open_cluster(struct cluster_of *c, int nodes, bool rules)
@@ -99,21 +99,21 @@ static void open_cluster(struct cluster_of *c, int nodes, bool rules)
 		put_pod(c->m, nodes, i, rules);
 }
 
-static void drop_pages(struct cluster_of *c)
+static void drop_stats(struct cluster_of *c)
 {
-	for (int i = 0; c->pages && i < c->nodes; i++)
-		page_drop(c->pages[i]);
-	free(c->pages);
-	c->pages = NULL;
+	for (int i = 0; c->node_stats && i < c->nodes; i++)
+		node_stats_drop(c->node_stats[i]);
+	free(c->node_stats);
+	c->node_stats = NULL;
 }
 
 /* All pods use a little of what they ask for, so that the cap is asked and seldom refuses. */
 static void measure_cluster(struct cluster_of *c, double cpu_milli)
 {
-	drop_pages(c);
-	c->pages = mem_zalloc((size_t)c->nodes, sizeof(struct node_page *));
+	drop_stats(c);
+	c->node_stats = mem_zalloc((size_t)c->nodes, sizeof(struct node_stats *));
 	for (int i = 0; i < c->nodes; i++) {
-		struct page_pod pods[PODS];
+		struct pod_stats pods[PODS];
 		char names[PODS][24], uids[PODS][24], node[24];
 
 		for (int k = 0; k < PODS; k++) {
@@ -122,18 +122,19 @@ static void measure_cluster(struct cluster_of *c, double cpu_milli)
 			pods[k] = join_fixture_pod(names[k], uids[k], NOW, 900, cpu_milli, 1 << 26);
 		}
 		snprintf(node, sizeof(node), "node-%05d", i);
-		c->pages[i] = join_fixture_page(node, NOW, pods, PODS);
+		c->node_stats[i] = join_fixture_stats(node, NOW, pods, PODS);
 	}
 }
 
 static struct view *view_of(struct cluster_of *c)
 {
-	return join_view(c->j, c->pages, c->pages ? (size_t)c->nodes : 0, model_cluster(c->m), NOW);
+	return join_view(c->j, c->node_stats, c->node_stats ? (size_t)c->nodes : 0,
+			 model_cluster(c->m), NOW);
 }
 
 static void close_cluster(struct cluster_of *c)
 {
-	drop_pages(c);
+	drop_stats(c);
 	join_free(c->j);
 	model_free(c->m);
 }

@@ -109,9 +109,9 @@ static void measure_nodes(struct scene *s)
 static struct view *view_of(struct scene *s, double *seconds)
 {
 	size_t count;
-	struct node_page *const *pages = usage_view_pages(s->usage, s->now_ns, &count);
+	struct node_stats *const *node_stats = usage_view_stats(s->usage, s->now_ns, &count);
 	int64_t start = cpu_ns();
-	struct view *v = join_view(s->join, pages, count, model_cluster(s->model), s->now_ns);
+	struct view *v = join_view(s->join, node_stats, count, model_cluster(s->model), s->now_ns);
 
 	*seconds = (double)(cpu_ns() - start) / NS_PER_SEC;
 	return v;

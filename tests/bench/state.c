@@ -76,10 +76,10 @@ static void apply(struct usage_state *u, const char *node, struct interval *i)
 	exit(1);
 }
 
-/* One node, fed until its windows are full: cost of an interval and of its page. */
+/* One node, fed until its windows are full: cost of an interval and of its stats. */
 static void bench_node(void)
 {
-	double apply_us[INTERVALS], page_us[INTERVALS];
+	double apply_us[INTERVALS], stats_us[INTERVALS];
 	struct usage_state *u = new_state();
 
 	for (size_t n = 0; n < 2 * INTERVALS; n++) {
@@ -91,14 +91,14 @@ static void bench_node(void)
 		apply_us[n % INTERVALS] = microseconds_since(start);
 		start = cpu_ns();
 		v = usage_view(u, i->end_ns);
-		page_us[n % INTERVALS] = microseconds_since(start);
+		stats_us[n % INTERVALS] = microseconds_since(start);
 		view_drop(v);
 		interval_free(i);
 	}
 	bench_row("apply one interval, 30 pods x 3 containers", "us", NAN, 0,
 		  bench_median(apply_us, INTERVALS));
-	bench_row("rebuild one page, 30 pods x 3 containers", "us", 60, 0,
-		  bench_median(page_us, INTERVALS));
+	bench_row("rebuild the stats of one node, 30 pods x 3 containers", "us", 60, 0,
+		  bench_median(stats_us, INTERVALS));
 	usage_free(u);
 }
 
@@ -128,19 +128,19 @@ static void publish(struct view_slot *slot, struct join *join, struct usage_stat
 		    int64_t now_ns)
 {
 	size_t count;
-	struct node_page *const *pages = usage_view_pages(u, now_ns, &count);
+	struct node_stats *const *node_stats = usage_view_stats(u, now_ns, &count);
 
-	view_slot_publish(slot, join_view(join, pages, count, NULL, now_ns));
+	view_slot_publish(slot, join_view(join, node_stats, count, NULL, now_ns));
 }
 
 /*
  * 5000 nodes, so that nothing is in a cache: rounds in which every node publishes once, each
- * followed by a view (all pages rebuilt, in memory that the round before gave back), 30 s apart so
- * that the last ones read full windows; then publications in which no page changed.
+ * followed by a view (all stats rebuilt, in memory that the round before gave back), 30 s apart so
+ * that the last ones read full windows; then publications in which no stats changed.
  */
 static void bench_cluster(void)
 {
-	static double apply_us[NODES], page_us[ROUNDS], view_us[INTERVALS];
+	static double apply_us[NODES], stats_us[ROUNDS], view_us[INTERVALS];
 	struct usage_state *u = new_state();
 	struct join *join = join_new();
 	struct view_slot *slot = view_slot_new();
@@ -153,15 +153,15 @@ static void bench_cluster(void)
 			state = heap_bytes() - before;
 		start = cpu_ns();
 		publish(slot, join, u, now);
-		page_us[n] = microseconds_since(start) / NODES;
+		stats_us[n] = microseconds_since(start) / NODES;
 	}
 	bench_row("apply one interval, of 5000 nodes in turn", "us", NAN, 0,
 		  bench_median(apply_us, NODES));
-	bench_row("rebuild one page, of 5000 nodes in turn", "us", 60, 0,
-		  bench_median(page_us + ROUNDS - LAST, LAST));
-	bench_row("state per node without page, first interval", "KiB", NAN, 0,
+	bench_row("rebuild the stats of one node, of 5000 nodes in turn", "us", 60, 0,
+		  bench_median(stats_us + ROUNDS - LAST, LAST));
+	bench_row("state per node without stats, first interval", "KiB", NAN, 0,
 		  (double)state / NODES / 1024);
-	bench_row("state and page per node", "KiB", NAN, 0,
+	bench_row("state and stats per node", "KiB", NAN, 0,
 		  (double)(heap_bytes() - before) / NODES / 1024);
 	for (size_t n = 0; n < INTERVALS; n++) {
 		start = cpu_ns();

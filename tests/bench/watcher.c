@@ -18,7 +18,7 @@ enum { NODES = 5000, ROUNDS = 30 };
 
 static struct view *new_view(void)
 {
-	static struct node_page pages[NODES];
+	static struct node_stats node_stats[NODES];
 	static char names[NODES][32];
 	static uint64_t version;
 	struct view *v;
@@ -26,11 +26,11 @@ static struct view *new_view(void)
 
 	for (size_t i = 0; i < NODES; i++) {
 		snprintf(names[i], sizeof(names[i]), "node-%05zu.example.com", i);
-		pages[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 900,
-					     4000 * fixture_random(&seed),
-					     900 * fixture_random(&seed));
+		node_stats[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 900,
+						  4000 * fixture_random(&seed),
+						  900 * fixture_random(&seed));
 	}
-	v = view_fixture_of(pages, NODES);
+	v = view_fixture_of(node_stats, NODES);
 	v->version = ++version;
 	return v;
 }

@@ -69,7 +69,7 @@ static bool read_state(const char *text, struct state *s)
 static struct view *view_of(const struct state *s)
 {
 	int64_t age_ns = s->healthy ? 1000000000LL : 2 * FRESH_NS;
-	struct node_page pages[HOSTS];
+	struct node_stats node_stats[HOSTS];
 	bool any = false;
 
 	for (int w = 0; w < WINDOWS; w++)
@@ -77,14 +77,14 @@ static struct view *view_of(const struct state *s)
 	if (!any)
 		return NULL;
 	for (int i = 0; i < HOSTS; i++) {
-		pages[i] =
+		node_stats[i] =
 			view_fixture_node(hosts[i], VIEW_FIXTURE_NOW_NS - age_ns, 3600, 1000, 100);
 		for (int w = 0; w < WINDOWS; w++)
 			if (!s->windows[w])
-				memset(&pages[i].usage.windows[w], 0,
-				       sizeof(pages[i].usage.windows[w]));
+				memset(&node_stats[i].usage.windows[w], 0,
+				       sizeof(node_stats[i].usage.windows[w]));
 	}
-	return view_fixture_of(pages, HOSTS);
+	return view_fixture_of(node_stats, HOSTS);
 }
 
 /* A document is expected in words; what they mean follows from the request and the state. */

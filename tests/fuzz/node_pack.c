@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of the database into usage_node_unpack(). The sum is made here, so that what lies behind it
- * is reached. What is accepted must fit for a page with finite numbers, and be packed to bytes that
+ * is reached. What is accepted must fit for stats with finite numbers, and be packed to bytes that
  * are read as the same again.
  */
 #include <assert.h>
@@ -24,7 +24,7 @@ static void check_stats(const struct window_stats *s)
 	assert(!s->known || s->start_ns < s->end_ns);
 }
 
-static void check_page(const struct node_page *p)
+static void check_node(const struct node_stats *p)
 {
 	assert(strcmp(p->name, "node") == 0 && p->pod_count == 0);
 	assert(p->cpu_allocatable_milli > 0 && p->mem_allocatable_bytes > 0);
@@ -53,8 +53,8 @@ static struct usage_node *unpack(const void *data, size_t len)
 
 static void show(struct usage_node *n)
 {
-	struct page_scratch scratch = {0};
-	struct node_page *page;
+	struct stats_scratch scratch = {0};
+	struct node_stats *stats;
 	int64_t as_of[2];
 
 	usage_node_restore(n, 1, 1);
@@ -62,12 +62,12 @@ static void show(struct usage_node *n)
 	as_of[1] = node_windows_newest_ns(n->windows);
 	for (int i = 0; i < 2; i++) {
 		n->head.end_ns = as_of[i];
-		page = usage_node_page(n, &scratch);
-		check_page(page);
-		page_drop(page);
+		stats = usage_node_stats(n, &scratch);
+		check_node(stats);
+		node_stats_drop(stats);
 	}
 	n->head.end_ns = as_of[0];
-	page_scratch_free_members(&scratch);
+	stats_scratch_free_members(&scratch);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

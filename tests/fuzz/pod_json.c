@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "aggregator/api/scores_request.h"
-#include "aggregator/model/pod_json.h"
+#include "aggregator/model/object.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,11 +17,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_pod(const char *text)
 {
 	cJSON *tree = cJSON_Parse(text);
-	char field[POD_JSON_FIELD_MAX];
+	char field[OBJECT_FIELD_MAX];
 	struct error error = {""};
 	struct pod_spec pod;
 
-	if (tree && pod_json_parse(tree, &pod, field, &error)) {
+	if (tree && pod_spec_read(tree, &pod, field, &error)) {
 		assert(error.text[0] && strlen(field) < sizeof(field));
 	} else if (tree) {
 		for (int i = 0; i < 4; i++) {

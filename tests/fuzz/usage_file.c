@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any file given as measurements is refused with a reason, or makes pages that answers can be made
- * from.
+ * Any file given as measurements is refused with a reason, or makes node stats that answers can be
+ * made from.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -3,9 +3,8 @@
  * Drain plans of random clusters, crowded and full of rules, held against what must be true of
  * every plan: each pod that moves has a place by the independent checker, in the order it is
  * placed; no budget and no owner is exceeded, and by other arithmetic no cap, neither of CPU nor of
- * memory, nor in any hour of the day; destinations are not drained; the order of
- * input does not matter; a state that was written and read goes on like the one that was not. A
- * failure names the seed of its cluster; given as the first argument, only that is run.
+ * memory, nor in any hour of the day; destinations are not drained; the order of input does not
+ * matter; a restored state goes on as before. A failure names its seed, which may be the argument.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -204,16 +203,16 @@ static void put_budgets(const struct scene *s, struct model *m)
 
 static int compare_pods(const void *a, const void *b)
 {
-	return strcmp(((const struct page_pod *)a)->name, ((const struct page_pod *)b)->name);
+	return strcmp(((const struct pod_stats *)a)->name, ((const struct pod_stats *)b)->name);
 }
 
-static struct page_pod measured_pod(const struct scene *s, size_t pod, struct pod_peaks *peaks)
+static struct pod_stats measured_pod(const struct scene *s, size_t pod, struct pod_peaks *peaks)
 {
 	const struct use_pod *u = &s->pod_use[pod];
-	struct page_pod out = join_fixture_pod(place_world_name(s->w.pods[pod]),
-					       text_at(s->w.pods[pod], "metadata", "uid", NULL),
-					       VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600, u->cpu_milli,
-					       u->mem_bytes);
+	struct pod_stats out = join_fixture_pod(place_world_name(s->w.pods[pod]),
+						text_at(s->w.pods[pod], "metadata", "uid", NULL),
+						VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600,
+						u->cpu_milli, u->mem_bytes);
 
 	for (int w = 0; w < WINDOWS; w++)
 		out.usage.cpu_milli[w].stddev = (float)u->sigma_milli;
@@ -225,49 +224,50 @@ static struct page_pod measured_pod(const struct scene *s, size_t pod, struct po
 	return out;
 }
 
-static struct page_peaks *new_peaks(size_t room)
+static struct node_peaks *new_peaks(size_t room)
 {
-	struct page_peaks *p = mem_zalloc(1, sizeof(*p) + room * sizeof(struct pod_peaks));
+	struct node_peaks *p = mem_zalloc(1, sizeof(*p) + room * sizeof(struct pod_peaks));
 
 	atomic_init(&p->users, 1);
 	p->room = p->count = (uint32_t)room;
 	return p;
 }
 
-static struct node_page *page_of(const struct scene *s, size_t node)
+static struct node_stats *stats_of(const struct scene *s, size_t node)
 {
 	const struct use_node *u = &s->node_use[node];
-	struct node_page page = view_fixture_node(place_world_name(s->w.nodes[node]),
-						  VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600,
-						  u->cpu_milli, u->sigma_milli);
-	struct page_pod pods[PLACE_WORLD_PODS] = {0};
-	struct node_page *made;
+	struct node_stats stats = view_fixture_node(place_world_name(s->w.nodes[node]),
+						    VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600,
+						    u->cpu_milli, u->sigma_milli);
+	struct pod_stats pods[PLACE_WORLD_PODS] = {0};
+	struct node_stats *made;
 
 	for (int w = 0; w < WINDOWS; w++) {
-		page.usage.windows[w].working_set_bytes.mean = u->mem_bytes;
-		page.usage.windows[w].working_set_bytes.max = u->mem_bytes;
-		page.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
+		stats.usage.windows[w].working_set_bytes.mean = u->mem_bytes;
+		stats.usage.windows[w].working_set_bytes.max = u->mem_bytes;
+		stats.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
 	}
-	page.peaks = new_peaks(s->w.pod_count);
+	stats.peaks = new_peaks(s->w.pod_count);
 	for (size_t i = 0; i < s->w.pod_count; i++)
 		if (s->w.where[i] == (int)node && s->pod_use[i].measured)
-			pods[page.pod_count++] = measured_pod(s, i, &page.peaks->pods[i]);
-	qsort(pods, page.pod_count, sizeof(pods[0]), compare_pods);
-	page.pods = pods;
-	made = page_new(&page);
-	page_peaks_drop(page.peaks);
+			pods[stats.pod_count++] = measured_pod(s, i, &stats.peaks->pods[i]);
+	qsort(pods, stats.pod_count, sizeof(pods[0]), compare_pods);
+	stats.pods = pods;
+	made = node_stats_new(&stats);
+	node_peaks_drop(stats.peaks);
 	return made;
 }
 
-static int compare_pages(const void *a, const void *b)
+static int compare_stats(const void *a, const void *b)
 {
-	return strcmp((*(struct node_page *const *)a)->name, (*(struct node_page *const *)b)->name);
+	return strcmp((*(struct node_stats *const *)a)->name,
+		      (*(struct node_stats *const *)b)->name);
 }
 
 static struct view *build_view(struct scene *s, uint64_t order)
 {
 	struct model *m = place_world_model(&s->w, order);
-	struct node_page *pages[PLACE_WORLD_NODES] = {NULL};
+	struct node_stats *all[PLACE_WORLD_NODES] = {NULL};
 	struct join *j = join_new();
 	struct view *v;
 
@@ -276,11 +276,11 @@ static struct view *build_view(struct scene *s, uint64_t order)
 	put_owners(s, m);
 	put_budgets(s, m);
 	for (size_t i = 0; i < s->w.node_count; i++)
-		pages[i] = page_of(s, i);
-	qsort(pages, s->w.node_count, sizeof(struct node_page *), compare_pages);
-	v = join_view(j, pages, s->measured ? s->w.node_count : 0, model_cluster(m), s->w.now_ns);
+		all[i] = stats_of(s, i);
+	qsort(all, s->w.node_count, sizeof(struct node_stats *), compare_stats);
+	v = join_view(j, all, s->measured ? s->w.node_count : 0, model_cluster(m), s->w.now_ns);
 	for (size_t i = 0; i < s->w.node_count; i++)
-		page_drop(pages[i]);
+		node_stats_drop(all[i]);
 	join_free(j);
 	model_free(m);
 	return v;

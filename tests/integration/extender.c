@@ -43,7 +43,7 @@ struct scene {
 	struct model *model;
 	struct model_pod_watch watch;
 	struct join *join;
-	struct node_page *pages[MEASURED];
+	struct node_stats *node_stats[MEASURED];
 };
 
 static int64_t fixed_now(void)
@@ -68,7 +68,8 @@ static void publish(struct scene *s)
 	struct cluster *c = model_cluster(s->model);
 	uint64_t generation = c->generation;
 
-	view_slot_publish(s->ctx.views, join_view(s->join, s->pages, MEASURED, c, fixed_now()));
+	view_slot_publish(s->ctx.views,
+			  join_view(s->join, s->node_stats, MEASURED, c, fixed_now()));
 	reservations_settle(s->ctx.reservations, generation, fixed_now());
 }
 
@@ -96,11 +97,11 @@ static int setup(void **state)
 		snprintf(name, sizeof(name), "node-%02d", i);
 		model_put(s->model, model_fixture_node(name, 65, 129));
 		if (i < MEASURED) {
-			struct node_page page =
+			struct node_stats stats =
 				view_fixture_node(name, VIEW_FIXTURE_NOW_NS - NS_PER_SEC, 3600,
 						  100 * i, 50);
 
-			s->pages[i] = page_new(&page);
+			s->node_stats[i] = node_stats_new(&stats);
 		}
 	}
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
@@ -120,7 +121,7 @@ static int teardown(void **state)
 
 	http_stop(s->server);
 	for (int i = 0; i < MEASURED; i++)
-		page_drop(s->pages[i]);
+		node_stats_drop(s->node_stats[i]);
 	join_free(s->join);
 	model_free(s->model);
 	view_slot_free(s->ctx.views);

@@ -30,16 +30,16 @@ enum { MIB = 1 << 20 };
 static void publish_large_view(struct scene *s)
 {
 	enum { NODES = 20000 };
-	struct node_page *pages = mem_zalloc(NODES, sizeof(*pages));
+	struct node_stats *node_stats = mem_zalloc(NODES, sizeof(*node_stats));
 	char(*names)[16] = mem_zalloc(NODES, sizeof(*names));
 
 	for (int i = 0; i < NODES; i++) {
 		snprintf(names[i], sizeof(names[i]), "node-%05d", i);
-		pages[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS, 900, i % 4000, 10);
+		node_stats[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS, 900, i % 4000, 10);
 	}
-	view_slot_publish(s->ctx.views, view_fixture_of(pages, NODES));
+	view_slot_publish(s->ctx.views, view_fixture_of(node_stats, NODES));
 	free(names);
-	free(pages);
+	free(node_stats);
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */

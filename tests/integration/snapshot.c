@@ -26,7 +26,7 @@
 #include "tests/process.h"
 #include "tests/view_fixture.h"
 
-enum { ARGS_MAX = 12, STREAMS_MOST = 4, PAGES = 5000 };
+enum { ARGS_MAX = 12, STREAMS_MOST = 4, STATS = 5000 };
 
 struct scene {
 	struct api_context ctx;
@@ -501,16 +501,16 @@ static void test_environment(void **state)
 
 static void publish_large_view(struct scene *s)
 {
-	struct node_page *pages = mem_zalloc(PAGES, sizeof(*pages));
-	char(*names)[16] = mem_zalloc(PAGES, sizeof(*names));
+	struct node_stats *node_stats = mem_zalloc(STATS, sizeof(*node_stats));
+	char(*names)[16] = mem_zalloc(STATS, sizeof(*names));
 
-	for (int i = 0; i < PAGES; i++) {
+	for (int i = 0; i < STATS; i++) {
 		snprintf(names[i], sizeof(names[i]), "node-%05d", i);
-		pages[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS, 900, i % 4000, 10);
+		node_stats[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS, 900, i % 4000, 10);
 	}
-	view_slot_publish(s->ctx.views, view_fixture_of(pages, PAGES));
+	view_slot_publish(s->ctx.views, view_fixture_of(node_stats, STATS));
 	free(names);
-	free(pages);
+	free(node_stats);
 }
 
 /* A connection that takes little at a time, and has asked. */
@@ -575,7 +575,7 @@ static void test_slow_reader(void **state)
 	for (const char *p = rest.data; (p = strstr(p, "\"name\":\"node-")); p++)
 		found++;
 	/* A name may be cut by the border of a chunk. */
-	assert_in_range(found, PAGES * 95 / 100, PAGES);
+	assert_in_range(found, STATS * 95 / 100, STATS);
 	assert_non_null(strstr(rest.data + rest.len - 40, "\"state\":{}}\n\r\n0\r\n\r\n"));
 	buf_fini(&rest);
 }

@@ -87,8 +87,8 @@ static void test_stock_scheduler_does_not_see_use(void **state)
 }
 
 /*
- * A scheduler that does not know of use puts a third of the pods on the hot nodes, at random 20 with
- * a deviation of 3.7: 5 or fewer once in 200,000 times.
+ * A scheduler that does not know of use puts a third of the pods on the hot nodes, at random 20
+ * with a deviation of 3.7: 5 or fewer once in 200,000 times.
  */
 static void test_real_use_decides(void **state)
 {

@@ -23,7 +23,7 @@ enum { NODES = 6, PODS = 4, OWNERS = 3, STEPS = 3000, PODS_MAX = NODES * PODS };
 
 static struct model *model;
 static struct join *join;
-static struct node_page *pages[NODES]; /* sorted; NULL: the node is not heard */
+static struct node_stats *node_stats[NODES]; /* sorted; NULL: the node is not heard */
 
 static int setup(void **state)
 {
@@ -39,29 +39,29 @@ static int teardown(void **state)
 	join_free(join);
 	model_free(model);
 	for (int i = 0; i < NODES; i++) {
-		page_drop(pages[i]);
-		pages[i] = NULL;
+		node_stats_drop(node_stats[i]);
+		node_stats[i] = NULL;
 	}
 	return 0;
 }
 
-static void hear(int node, const struct page_pod *pods, size_t count)
+static void hear(int node, const struct pod_stats *pods, size_t count)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "n%d", node);
-	page_drop(pages[node]);
-	pages[node] = join_fixture_page(name, NOW, pods, count);
+	node_stats_drop(node_stats[node]);
+	node_stats[node] = join_fixture_stats(name, NOW, pods, count);
 }
 
 static struct view *view_by(struct join *j, bool standalone)
 {
-	struct node_page *heard[NODES];
+	struct node_stats *heard[NODES];
 	size_t count = 0;
 
 	for (int i = 0; i < NODES; i++)
-		if (pages[i])
-			heard[count++] = pages[i];
+		if (node_stats[i])
+			heard[count++] = node_stats[i];
 	return join_view(j, heard, count, standalone ? NULL : model_cluster(model), NOW);
 }
 
@@ -80,7 +80,7 @@ static void put_pod(const char *name, const char *node, const char *owner)
 				 .owner_uid = owner}));
 }
 
-static struct page_pod measured(const char *uid, double cpu)
+static struct pod_stats measured(const char *uid, double cpu)
 {
 	return join_fixture_pod(uid, uid, NOW, 900, cpu, 1000 * cpu);
 }
@@ -88,8 +88,8 @@ static struct page_pod measured(const char *uid, double cpu)
 /* Nothing of it is seen before its end, and what is left undone then is done. */
 static void a_view_is_made_in_steps(void **state)
 {
-	struct page_pod pod = measured("x", 100);
-	static struct node_page *heard[2];
+	struct pod_stats pod = measured("x", 100);
+	static struct node_stats *heard[2];
 	struct view *first, *v;
 
 	(void)state;
@@ -100,22 +100,22 @@ static void a_view_is_made_in_steps(void **state)
 	put_pod("x", "n1", "owner");
 	first = view();
 	hear(1, &pod, 1);
-	heard[0] = pages[0];
-	heard[1] = pages[1];
+	heard[0] = node_stats[0];
+	heard[1] = node_stats[1];
 	join_begin(join, heard, 2, model_cluster(model), NOW + 1);
 	assert_true(join_step(join, 1));
 	assert_true(join_step(join, 1));
 	assert_int_equal(first->node_count, 3);
-	assert_ptr_not_equal(view_fixture_page(first, "n1"), pages[1]);
+	assert_ptr_not_equal(view_fixture_stats(first, "n1"), node_stats[1]);
 	assert_false(join_step(join, 1));
 	v = join_end(join);
 	assert_int_equal(v->version, 2);
 	assert_int_equal(v->time_ns, NOW + 1);
 	assert_int_equal(v->node_count, 3);
 	assert_ptr_equal(v->nodes[0], first->nodes[0]);
-	assert_ptr_equal(view_fixture_page(v, "n1"), pages[1]);
+	assert_ptr_equal(view_fixture_stats(v, "n1"), node_stats[1]);
 	assert_int_equal(view_owner(v, "owner")->pods, 1);
-	assert_int_equal(v->roster, first->roster);
+	assert_int_equal(v->node_set_version, first->node_set_version);
 	view_drop(first);
 	view_drop(v);
 	/* One that is under way at the end is no leak. */
@@ -138,9 +138,9 @@ static void a_view_has_the_nodes_of_both(void **state)
 	assert_int_equal(v->time_ns, NOW);
 	assert_int_equal(v->node_count, 4);
 	assert_null(view_find(v, "n0")->model);
-	assert_int_equal(page_freshness(view_fixture_page(v, "n1"), NOW), NEVER);
+	assert_int_equal(node_stats_freshness(view_fixture_stats(v, "n1"), NOW), NEVER);
 	assert_non_null(view_find(v, "n2")->model->node);
-	assert_ptr_equal(view_fixture_page(v, "n2"), pages[2]);
+	assert_ptr_equal(view_fixture_stats(v, "n2"), node_stats[2]);
 	assert_null(view_find(v, "zz")->model->node);
 	assert_null(v->owners);
 	view_drop(v);
@@ -173,14 +173,14 @@ static void only_what_changed_is_made_anew(void **state)
 	assert_int_equal(after->nodes[1]->pod_count, 2);
 	view_drop(before);
 	/* The agent of one is forgotten, another is heard for the first time. */
-	page_drop(pages[2]);
-	pages[2] = NULL;
+	node_stats_drop(node_stats[2]);
+	node_stats[2] = NULL;
 	hear(5, NULL, 0);
 	before = after;
 	after = view();
 	assert_int_equal(after->node_count, 6);
 	assert_ptr_not_equal(before->nodes[2], after->nodes[2]);
-	assert_int_equal(page_freshness(after->nodes[2]->page, NOW), NEVER);
+	assert_int_equal(node_stats_freshness(after->nodes[2]->stats, NOW), NEVER);
 	assert_ptr_equal(before->nodes[3], after->nodes[3]);
 	assert_ptr_equal(before->nodes[4], view_find(after, "unheard"));
 	view_drop(before);
@@ -189,7 +189,7 @@ static void only_what_changed_is_made_anew(void **state)
 
 static void views_outlive_everything(void **state)
 {
-	struct page_pod pod = measured("x", 100);
+	struct pod_stats pod = measured("x", 100);
 	struct view *v;
 
 	hear(0, &pod, 1);
@@ -222,10 +222,10 @@ static void assert_owner(const char *uid, uint32_t pods, double cpu)
 
 static void owners_have_the_mean_of_their_pods(void **state)
 {
-	struct page_pod pods[] = {measured("a", 100), measured("b", 300),
-				  join_fixture_pod("c", "c", NOW, 59, 4000, 1), /* too short */
-				  measured("d", 4000)};
-	struct page_pod there = measured("e", 500);
+	struct pod_stats pods[] = {measured("a", 100), measured("b", 300),
+				   join_fixture_pod("c", "c", NOW, 59, 4000, 1), /* too short */
+				   measured("d", 4000)};
+	struct pod_stats there = measured("e", 500);
 
 	(void)state;
 	put_pod("a", "n0", "o1");
@@ -247,8 +247,8 @@ static void owners_have_the_mean_of_their_pods(void **state)
 	assert_owner("o2", 1, 300);
 	assert_int_equal(model_remove(model, OBJECT_POD, "default", "a"), 0);
 	assert_owner("o1", 1, 500);
-	page_drop(pages[1]);
-	pages[1] = NULL;
+	node_stats_drop(node_stats[1]);
+	node_stats[1] = NULL;
 	assert_owner("o1", 0, 0);
 	assert_owner("o2", 1, 300);
 }
@@ -258,7 +258,7 @@ static void what_was_remembered_is_in_the_next_view(void **state)
 	static const char text[] = "{\"workloads\":[{\"key\":\"default/CronJob/report\","
 				   "\"cpuMillicores\":70,\"cpuP95Millicores\":90,"
 				   "\"workingSetBytes\":5,\"seen\":%lld}]}";
-	struct page_pod pod = measured("a", 100);
+	struct pod_stats pod = measured("a", 100);
 	struct error error = {""};
 	char *now = mem_printf(text, (long long)(NOW / NS_PER_SEC));
 	struct view *v;
@@ -290,7 +290,7 @@ static void the_longest_covered_window_counts(void **state)
 	(void)state;
 	put_pod("a", "n0", "o");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct page_pod pod = join_fixture_pod("a", "a", NOW, cases[i].seconds, 1, 1000);
+		struct pod_stats pod = join_fixture_pod("a", "a", NOW, cases[i].seconds, 1, 1000);
 
 		for (int w = 0; w < WINDOWS; w++) {
 			pod.usage.cpu_milli[w].mean = (float)w + 1;
@@ -303,7 +303,7 @@ static void the_longest_covered_window_counts(void **state)
 
 static void a_table_is_shared_until_a_sum_changes(void **state)
 {
-	struct page_pod pod = measured("a", 1);
+	struct pod_stats pod = measured("a", 1);
 	struct view *before, *after;
 
 	(void)state;
@@ -322,7 +322,7 @@ static void a_table_is_shared_until_a_sum_changes(void **state)
 static void long_uids_are_left_out(void **state)
 {
 	static const char uid[] = "01234567890123456789012345678901234567890123";
-	struct page_pod pods[] = {measured("a", 1), measured("b", 2)};
+	struct pod_stats pods[] = {measured("a", 1), measured("b", 2)};
 
 	(void)state;
 	put_pod("a", "n0", uid);
@@ -343,7 +343,7 @@ static int dice(int sides)
 
 static void hear_random(int node)
 {
-	struct page_pod pods[PODS_MAX];
+	struct pod_stats pods[PODS_MAX];
 	char uids[PODS_MAX][16];
 	size_t count = 0;
 
@@ -362,18 +362,18 @@ static void hear_random(int node)
 /* Nothing started or ended there; but windows may have come or gone. */
 static void hear_again(int node)
 {
-	struct page_pod pods[PODS_MAX];
-	struct node_page *page;
+	struct pod_stats pods[PODS_MAX];
+	struct node_stats *stats;
 
-	if (!pages[node])
+	if (!node_stats[node])
 		return;
-	for (size_t i = 0; i < pages[node]->pod_count; i++)
+	for (size_t i = 0; i < node_stats[node]->pod_count; i++)
 		pods[i] =
 			join_fixture_pod("", "", NOW, 1000 * dice(2), 4000 * fixture_random(&seed),
 					 0x1p33 * fixture_random(&seed));
-	page = join_fixture_page_after(pages[node], pods);
-	page_drop(pages[node]);
-	pages[node] = page;
+	stats = join_fixture_stats_after(node_stats[node], pods);
+	node_stats_drop(node_stats[node]);
+	node_stats[node] = stats;
 }
 
 static void random_event(void)
@@ -389,8 +389,8 @@ static void random_event(void)
 	else if (what < 30)
 		hear_again(node);
 	else if (what < 35) {
-		page_drop(pages[node]);
-		pages[node] = NULL;
+		node_stats_drop(node_stats[node]);
+		node_stats[node] = NULL;
 	} else if (what < 75)
 		put_pod(pod, name, owners[dice(OWNERS)]);
 	else if (what < 90)
@@ -405,7 +405,7 @@ static void assert_equal_nodes(const struct view_node *a, const struct view_node
 {
 	assert_string_equal(a->name, b->name);
 	assert_ptr_equal(a->model, b->model);
-	assert_int_equal(a->page->end_ns, b->page->end_ns);
+	assert_int_equal(a->stats->end_ns, b->stats->end_ns);
 	assert_int_equal(a->pod_count, b->pod_count);
 	assert_int_equal(a->recent_count, b->recent_count);
 	assert_int_equal(a->cpu_capacity_milli, b->cpu_capacity_milli);
@@ -469,7 +469,7 @@ static char *shuffled(uint32_t order)
 	}
 	for (int i = 0; i < PODS_MAX; i++) {
 		char pod[16], node[16];
-		struct page_pod use;
+		struct pod_stats use;
 
 		snprintf(pod, sizeof(pod), "p%d", turn[i]);
 		snprintf(node, sizeof(node), "n%d", turn[i] % NODES);

@@ -24,7 +24,7 @@ enum { NODES = 8, SPACES = 6, PODS = 240, EVENTS = 100000, PUBLISH_EVERY = 50 };
 
 static struct model *model;
 static struct join *join;
-static struct node_page *pages[NODES]; /* sorted; NULL: the node is not heard */
+static struct node_stats *node_stats[NODES]; /* sorted; NULL: the node is not heard */
 static int64_t now_ns;
 
 static int setup(void **state)
@@ -42,20 +42,20 @@ static int teardown(void **state)
 	join_free(join);
 	model_free(model);
 	for (int i = 0; i < NODES; i++) {
-		page_drop(pages[i]);
-		pages[i] = NULL;
+		node_stats_drop(node_stats[i]);
+		node_stats[i] = NULL;
 	}
 	return 0;
 }
 
 static struct view *publish(void)
 {
-	struct node_page *heard[NODES];
+	struct node_stats *heard[NODES];
 	size_t count = 0;
 
 	for (int i = 0; i < NODES; i++)
-		if (pages[i])
-			heard[count++] = pages[i];
+		if (node_stats[i])
+			heard[count++] = node_stats[i];
 	return join_view(join, heard, count, model_cluster(model), now_ns);
 }
 
@@ -76,22 +76,22 @@ static void put_pod(const char *namespace, const char *name, int node, const cha
 }
 
 /* One pod, and what it used as of end_ns. */
-static struct page_pod measured(const char *uid, int64_t end_ns, double seconds, double cpu)
+static struct pod_stats measured(const char *uid, int64_t end_ns, double seconds, double cpu)
 {
-	struct page_pod p = join_fixture_pod(uid, uid, end_ns, seconds, cpu, 1000 * cpu);
+	struct pod_stats p = join_fixture_pod(uid, uid, end_ns, seconds, cpu, 1000 * cpu);
 
 	if (seconds > 0)
 		p.usage.latest.cpu_milli = (struct latest){(float)cpu, 0, true};
 	return p;
 }
 
-static void hear(int node, const struct page_pod *pods, size_t count)
+static void hear(int node, const struct pod_stats *pods, size_t count)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "n%d", node);
-	page_drop(pages[node]);
-	pages[node] = join_fixture_page(name, now_ns, pods, count);
+	node_stats_drop(node_stats[node]);
+	node_stats[node] = join_fixture_stats(name, now_ns, pods, count);
 }
 
 /* --- counted anew ----------------------------------------------------------------------------- */
@@ -211,16 +211,16 @@ static void random_event(void)
 			requests[pick(sizeof(requests) / sizeof(requests[0]) - (pod % 40 != 0))]);
 }
 
-static void random_page(void)
+static void random_stats(void)
 {
 	int node = (int)pick(NODES);
-	struct page_pod pods[20];
+	struct pod_stats pods[20];
 	char uids[20][16];
 	size_t count = 0;
 
 	if (pick(8) == 0) {
-		page_drop(pages[node]);
-		pages[node] = NULL;
+		node_stats_drop(node_stats[node]);
+		node_stats[node] = NULL;
 		return;
 	}
 	/* Of 10 numbers each: sorted by name, and nobody is there twice. */
@@ -244,7 +244,7 @@ static void sums_never_drift_from_a_recount(void **state)
 		random_event();
 		if (i % PUBLISH_EVERY)
 			continue;
-		random_page();
+		random_stats();
 		v = publish();
 		check(v);
 		view_drop(v);
@@ -332,7 +332,7 @@ static void sums_are_cut_but_not_lost(void **state)
 
 static void nodes_not_heard_for_long_do_not_count(void **state)
 {
-	struct page_pod pod;
+	struct pod_stats pod;
 	struct view *v;
 
 	(void)state;
@@ -355,8 +355,8 @@ static void nodes_not_heard_for_long_do_not_count(void **state)
 /* The pods of two nodes, each at that CPU from now on. */
 static void use(double first, double second)
 {
-	struct page_pod pods[2] = {measured("p", now_ns, 900, first),
-				   measured("q", now_ns, 900, second)};
+	struct pod_stats pods[2] = {measured("p", now_ns, 900, first),
+				    measured("q", now_ns, 900, second)};
 
 	hear(0, &pods[0], 1);
 	hear(1, &pods[1], 1);

@@ -8,15 +8,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "aggregator/model/pod_json.h"
+#include "aggregator/model/object.h"
 
-static int parse(const char *text, struct pod_spec *spec, char field[POD_JSON_FIELD_MAX],
+static int parse(const char *text, struct pod_spec *spec, char field[OBJECT_FIELD_MAX],
 		 struct error *reason, cJSON **tree)
 {
 	*tree = cJSON_Parse(text);
 	if (!*tree)
 		fail_msg("the test's own JSON is broken: %s", text);
-	return pod_json_parse(*tree, spec, field, reason);
+	return pod_spec_read(*tree, spec, field, reason);
 }
 
 static void test_whole_pod(void **state)
@@ -33,7 +33,7 @@ static void test_whole_pod(void **state)
 		"{\"restartPolicy\":null,\"resources\":null}],"
 		"\"overhead\":{\"cpu\":\"5m\",\"memory\":null},"
 		"\"resources\":{\"requests\":{\"memory\":\"8Gi\"},\"limits\":{\"cpu\":\"3\"}}}}";
-	char field[POD_JSON_FIELD_MAX];
+	char field[OBJECT_FIELD_MAX];
 	struct error reason = {""};
 	struct pod_spec p;
 	cJSON *tree;
@@ -69,7 +69,7 @@ static void test_whole_pod(void **state)
 
 static void test_pod_level_limit_is_request(void **state)
 {
-	char field[POD_JSON_FIELD_MAX];
+	char field[OBJECT_FIELD_MAX];
 	struct error reason = {""};
 	struct pod_spec p;
 	cJSON *tree;
@@ -123,7 +123,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char field[POD_JSON_FIELD_MAX] = "?";
+		char field[OBJECT_FIELD_MAX] = "?";
 		struct error reason = {""};
 		struct pod_spec p;
 		cJSON *tree;

@@ -21,7 +21,7 @@
 struct world {
 	float cpu[BUCKETS], mem[BUCKETS];
 	struct pod_hours hours;
-	struct page_peaks *peaks;
+	struct node_peaks *peaks;
 };
 
 static void add(struct world *w, int n)
@@ -118,7 +118,7 @@ static void peaks_equal_a_plain_computation(void **state)
 		told++;
 	}
 	assert_int_equal(told, BUCKETS - PEAK_BUCKETS - (PEAK_BUCKETS - 3));
-	page_peaks_drop(w->peaks);
+	node_peaks_drop(w->peaks);
 	free(w);
 }
 
@@ -139,31 +139,31 @@ static void a_day_later_all_is_new(void **state)
 	check(w, BUCKETS - 1);
 	pod_hours_leave(&w->hours, &w->peaks);
 	assert_null(pod_hours_peaks(&w->hours, w->peaks));
-	page_peaks_drop(w->peaks);
+	node_peaks_drop(w->peaks);
 	free(w);
 }
 
 static void holders_keep_what_they_saw(void **state)
 {
 	struct world *w = mem_zalloc(1, sizeof(*w));
-	struct page_peaks *held;
+	struct node_peaks *held;
 
 	(void)state;
 	w->cpu[0] = 1;
 	w->cpu[1] = 2;
 	w->cpu[2] = 3;
 	add(w, 0);
-	held = page_peaks_hold(w->peaks);
+	held = node_peaks_hold(w->peaks);
 	add(w, 1);
 	assert_ptr_not_equal(held, w->peaks);
 	assert_true(held->pods[0].cpu_milli[HOUR % PEAK_HOURS] == 1);
-	page_peaks_drop(held);
+	node_peaks_drop(held);
 	held = w->peaks;
 	add(w, 2); /* nobody else: in place */
 	assert_ptr_equal(held, w->peaks);
 	assert_true(held->pods[0].cpu_milli[HOUR % PEAK_HOURS] == 3);
-	page_peaks_drop(NULL);
-	page_peaks_drop(w->peaks);
+	node_peaks_drop(NULL);
+	node_peaks_drop(w->peaks);
 	free(w);
 }
 
@@ -175,7 +175,7 @@ static void places_are_used_again(void **state)
 {
 	enum { PODS = 100 };
 	struct pod_hours pods[PODS] = {0};
-	struct page_peaks *peaks = NULL, *held = NULL;
+	struct node_peaks *peaks = NULL, *held = NULL;
 
 	(void)state;
 	for (int round = 0; round < 3; round++) {
@@ -190,8 +190,8 @@ static void places_are_used_again(void **state)
 				pod_hours_leave(&pods[i], &peaks);
 			else
 				pod_hours_add(&pods[i], &peaks, &use);
-			page_peaks_drop(held);
-			held = page_peaks_hold(peaks);
+			node_peaks_drop(held);
+			held = node_peaks_hold(peaks);
 		}
 		for (int i = 0; i < PODS; i++) {
 			const struct pod_peaks *p = pod_hours_peaks(&pods[i], peaks);
@@ -209,8 +209,8 @@ static void places_are_used_again(void **state)
 		}
 		assert_int_equal(peaks->count, PODS);
 	}
-	page_peaks_drop(held);
-	page_peaks_drop(peaks);
+	node_peaks_drop(held);
+	node_peaks_drop(peaks);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes into a page's packed use comes out of it. */
+/* What goes into stats' packed use comes out of it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void assert_counts(const struct window_counts *got, const struct window_c
 static void windows_come_out_as_they_went_in(void **state)
 {
 	struct pod_windows *w = pod_windows_new();
-	struct page_usage in = {.latest.pids = {5, 7, true}}, out;
+	struct usage_summary in = {.latest.pids = {5, 7, true}}, out;
 	struct pod_usage packed;
 
 	(void)state;
@@ -89,8 +89,9 @@ static void windows_come_out_as_they_went_in(void **state)
 /* Only what is asked about now is kept of counts: the longer windows say they do not know. */
 static void longer_windows_have_no_counts(void **state)
 {
-	struct page_usage in = {.windows[WINDOW_10M].counts = {.seconds = 600, .oom_known = true}},
-			  out;
+	struct usage_summary in = {.windows[WINDOW_10M].counts = {.seconds = 600,
+								  .oom_known = true}},
+			     out;
 	struct pod_usage packed;
 
 	(void)state;
@@ -107,12 +108,12 @@ static void longer_windows_have_no_counts(void **state)
 /* Beyond what the packed form reaches: the nearest it can say. */
 static void far_values_stay_in_range(void **state)
 {
-	struct page_usage in = {.windows[0].cpu_milli = {.known = true,
-							 .start_ns = 1,
-							 .end_ns = INT64_MAX / 2,
-							 .samples = UINT64_MAX,
-							 .mean = 1e300}},
-			  out;
+	struct usage_summary in = {.windows[0].cpu_milli = {.known = true,
+							    .start_ns = 1,
+							    .end_ns = INT64_MAX / 2,
+							    .samples = UINT64_MAX,
+							    .mean = 1e300}},
+			     out;
 	struct pod_usage packed;
 
 	(void)state;

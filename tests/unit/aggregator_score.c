@@ -243,11 +243,12 @@ static void test_unknown(void **state)
 	assert_int_equal(score(LVRB, SCORE_CORRECTED, &pod, &node).score, 0);
 }
 
-/* The inputs of that page, without an API. */
-static void read_page(struct node_page *page, enum score_variant variant, struct score_node *node)
+/* The inputs of those stats, without an API. */
+static void read_stats(struct node_stats *stats, enum score_variant variant,
+		       struct score_node *node)
 {
 	const struct view standalone = {.version = 1};
-	struct view_node n = view_fixture_around(page);
+	struct view_node n = view_fixture_around(stats);
 	struct score_args args;
 	const struct score_query q = {.variant = variant, .args = &args};
 
@@ -281,12 +282,13 @@ static void test_fallback_levels(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct node_page page = view_fixture_node("n", NOW - (int64_t)(cases[i].age * SEC),
-							  cases[i].history, 1000, 100);
+		struct node_stats stats =
+			view_fixture_node("n", NOW - (int64_t)(cases[i].age * SEC),
+					  cases[i].history, 1000, 100);
 		struct score_node node;
 		char text[SCORE_FALLBACK_LEN];
 
-		read_page(&page, SCORE_CORRECTED, &node);
+		read_stats(&stats, SCORE_CORRECTED, &node);
 		score_fallback_text(&node, text);
 		if (strcmp(text, cases[i].fallback) != 0 ||
 		    strcmp(node.window, cases[i].window) != 0)
@@ -307,36 +309,36 @@ static void test_upstream_takes_late_numbers_as_measured(void **state)
 		enum score_variant variant;
 		double stddev;
 	} cases[] = {{SCORE_CORRECTED, 6.25}, {SCORE_UPSTREAM, 2.5}, {SCORE_KEP, 6.25}};
-	struct node_page page = view_fixture_node("n", NOW - 90 * SEC, 3600, 1000, 100);
+	struct node_stats stats = view_fixture_node("n", NOW - 90 * SEC, 3600, 1000, 100);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct score_node node;
 
-		read_page(&page, cases[i].variant, &node);
+		read_stats(&stats, cases[i].variant, &node);
 		assert_int_equal(node.fallback, FALLBACK_LATE);
 		assert_true(node.cpu.mean == 25);
 		assert_true(fabs(node.cpu.stddev - cases[i].stddev) < 1e-12);
 	}
 }
 
-static void test_pages_without_data(void **state)
+static void test_stats_without_data(void **state)
 {
-	struct node_page page = view_fixture_node("n", NOW, 3600, 1000, 100);
+	struct node_stats stats = view_fixture_node("n", NOW, 3600, 1000, 100);
 	struct score_node node;
 
 	(void)state;
 	for (int w = 0; w < WINDOWS; w++)
-		page.usage.windows[w].mem_bytes.known = false;
-	page.cpu_capacity_milli = 0;
-	read_page(&page, SCORE_CORRECTED, &node);
+		stats.usage.windows[w].mem_bytes.known = false;
+	stats.cpu_capacity_milli = 0;
+	read_stats(&stats, SCORE_CORRECTED, &node);
 	assert_false(node.cpu.known);
 	assert_false(node.mem.known);
-	memset(&page.usage, 0, sizeof(page.usage));
-	read_page(&page, SCORE_CORRECTED, &node);
+	memset(&stats.usage, 0, sizeof(stats.usage));
+	read_stats(&stats, SCORE_CORRECTED, &node);
 	assert_int_equal(node.fallback, FALLBACK_NONE);
-	page.end_ns = 0;
-	read_page(&page, SCORE_CORRECTED, &node);
+	stats.end_ns = 0;
+	read_stats(&stats, SCORE_CORRECTED, &node);
 	assert_int_equal(node.fallback, FALLBACK_NONE);
 	assert_true(node.age_seconds == 0);
 }
@@ -509,7 +511,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_fallback_levels),
 		cmocka_unit_test(test_upstream_takes_late_numbers_as_measured),
-		cmocka_unit_test(test_pages_without_data),
+		cmocka_unit_test(test_stats_without_data),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_args),
 		cmocka_unit_test(test_blend),

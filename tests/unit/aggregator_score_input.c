@@ -60,15 +60,15 @@ static void put(struct model_fixture_pod p)
 }
 
 /* "n" with these pods measured, then "other" without any. */
-static void look(const struct page_pod *pods, size_t count)
+static void look(const struct pod_stats *pods, size_t count)
 {
-	struct node_page *pages[] = {join_fixture_page("n", NOW, pods, count),
-				     join_fixture_page("other", NOW, NULL, 0)};
+	struct node_stats *node_stats[] = {join_fixture_stats("n", NOW, pods, count),
+					   join_fixture_stats("other", NOW, NULL, 0)};
 
 	view_drop(view);
-	view = join_view(join, pages, 2, model_cluster(model), NOW);
-	page_drop(pages[0]);
-	page_drop(pages[1]);
+	view = join_view(join, node_stats, 2, model_cluster(model), NOW);
+	node_stats_drop(node_stats[0]);
+	node_stats_drop(node_stats[1]);
 }
 
 static struct score_node read_node(const char *name)
@@ -139,7 +139,7 @@ static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 				       .memory = "1Gi",
 				       .scheduled_ns = NOW - 800 * NS_PER_SEC});
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct page_pod pod =
+		struct pod_stats pod =
 			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 200, GIB / 4.0);
 		struct score_node node;
 
@@ -154,7 +154,7 @@ static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
 
 static void a_new_pod_is_expected_to_use_what_its_owners_others_use(void **state)
 {
-	struct page_pod old = join_fixture_pod("k/o", "uid-o", NOW, 900, 70, 1);
+	struct pod_stats old = join_fixture_pod("k/o", "uid-o", NOW, 900, 70, 1);
 
 	(void)state;
 	put((struct model_fixture_pod){
@@ -190,7 +190,7 @@ static void upstream_counts_a_pod_in_full_for_a_minute(void **state)
 	(void)state;
 	query.variant = SCORE_UPSTREAM;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct page_pod pod =
+		struct pod_stats pod =
 			join_fixture_pod("k/x", "uid-x", NOW, cases[i].measured, 1, 1);
 
 		put((struct model_fixture_pod){.name = "x",
@@ -213,8 +213,8 @@ static struct window_stats level(double mean)
 /* A window of 15 minutes says 1000m of 10; what the last half minute shows counts where it is more. */
 static void a_node_that_turned_hot_counts_as_hot(void **state)
 {
-	struct node_page page = view_fixture_node("n", NOW, 3600, 1000, 100);
-	struct view_node n = view_fixture_around(&page);
+	struct node_stats stats = view_fixture_node("n", NOW, 3600, 1000, 100);
+	struct view_node n = view_fixture_around(&stats);
 	const struct view standalone = {.version = 1};
 	struct score_node node;
 
@@ -223,15 +223,15 @@ static void a_node_that_turned_hot_counts_as_hot(void **state)
 	n.mem_capacity_bytes = 10 * GIB;
 	score_node_from_view(&standalone, &n, NOW, &query, &node);
 	assert_true(node.cpu.mean == 10 && isnan(node.p99[SCORE_CPU]));
-	page.recent = (struct window_recent){level(9000), level(8 * GIB)};
+	stats.recent = (struct window_recent){level(9000), level(8 * GIB)};
 	score_node_from_view(&standalone, &n, NOW, &query, &node);
 	assert_true(node.cpu.mean == 90 && node.mem.mean == 80);
 	assert_true(node.p99[SCORE_CPU] == 90 && node.p99[SCORE_MEMORY] == 80);
-	page.recent = (struct window_recent){level(500), level(GIB / 1024.0)};
+	stats.recent = (struct window_recent){level(500), level(GIB / 1024.0)};
 	score_node_from_view(&standalone, &n, NOW, &query, &node);
 	assert_true(node.cpu.mean == 10 && node.p99[SCORE_CPU] == 5);
 	/* Not for upstream. */
-	page.recent = (struct window_recent){level(9000), level(8 * GIB)};
+	stats.recent = (struct window_recent){level(9000), level(8 * GIB)};
 	query.variant = SCORE_UPSTREAM;
 	score_node_from_view(&standalone, &n, NOW, &query, &node);
 	assert_true(node.cpu.mean == 10);

@@ -685,8 +685,8 @@ static void test_sums(void **state)
 	score_fixture_add_pod(&load, &pod);
 	score_fixture_add_pod(&load, &pod);
 	/*
-	 * Once: max(150 + 20, 900) + 7 requested; max(300 + 40, 900) + 7 limited, 300 + 40 + 7 while
-	 * it runs, and two containers that are not.
+	 * Once: max(150 + 20, 900) + 7 requested; max(300 + 40, 900) + 7 limited, 300 + 40 + 7
+	 * while it runs, and two containers that are not.
 	 */
 	assert_int_equal(cpu->requests, 2 * 907);
 	assert_int_equal(cpu->limits, 2 * 907);
@@ -716,25 +716,25 @@ static void test_sums(void **state)
 	assert_int_equal(score_unlimited(2, 50, 10), 50);
 }
 
-/* The kernel's limits are what a page knows; requests it does not. */
-static void test_sums_of_pages(void **state)
+/* The kernel's limits are what stats know; requests it does not. */
+static void test_sums_of_stats(void **state)
 {
-	struct page_container container = {
+	struct container_stats container = {
 		.name = "c",
 		.limits = &(const struct kernel_limits){.cpu_milli = 250, .mem_bytes = -1}};
-	struct page_pod page_pod = {.name = "p",
-				    .limits = &KERNEL_LIMITS_UNKNOWN,
-				    .container_count = 1,
-				    .containers = &container};
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 100, 1), *copy;
+	struct pod_stats pod_stats = {.name = "p",
+				      .limits = &KERNEL_LIMITS_UNKNOWN,
+				      .container_count = 1,
+				      .containers = &container};
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 100, 1), *copy;
 	const struct view standalone = {.version = 1};
 	struct view_node around;
 	struct score_node node;
 
 	(void)state;
-	page.pods = &page_pod;
-	page.pod_count = 1;
-	copy = page_new(&page);
+	stats.pods = &pod_stats;
+	stats.pod_count = 1;
+	copy = node_stats_new(&stats);
 	around = view_fixture_around(copy);
 	score_node_from_view(&standalone, &around, VIEW_FIXTURE_NOW_NS, &query, &node);
 	assert_true(node.load.limits_known && !node.load.requests_known);
@@ -743,7 +743,7 @@ static void test_sums_of_pages(void **state)
 	assert_int_equal(node.load.of[SCORE_MEMORY].unlimited, 1);
 	assert_true(node.contention == 0.125);
 	assert_int_equal(node.oom_kills, 1);
-	page_drop(copy);
+	node_stats_drop(copy);
 }
 
 static void test_power_models(void **state)
@@ -780,7 +780,7 @@ int main(void)
 		TEST(test_owner_mean),	       TEST(test_strain),
 		TEST(test_allocation),	       TEST(test_allocation_beside_measured),
 		TEST(test_unknown_never_wins), TEST(test_sums),
-		TEST(test_sums_of_pages),      TEST(test_power_models),
+		TEST(test_sums_of_stats),      TEST(test_power_models),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

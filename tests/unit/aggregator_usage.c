@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stories told to the usage state: which intervals it takes, what it answers to the others, and
- * what its pages then show. Times are seconds after T0; runs are single letters.
+ * what its stats then show. Times are seconds after T0; runs are single letters.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static void unknown_references_ask_for_identities(void **state)
 	story_name(&i->entries[0], ENTITY_UNIT, "a");
 	story_name(&i->entries[1], ENTITY_UNIT, "b");
 	story_tell_ok(u, 'r', i);
-	story_page(u, &before);
+	story_stats(u, &before);
 
 	i = story_interval(2, 5, 10, 4); /* 1 and 2 are known, 3 names itself, 4 does not */
 	story_name(&i->entries[2], ENTITY_UNIT, "c");
@@ -92,7 +92,7 @@ static void unknown_references_ask_for_identities(void **state)
 	assert_int_equal(a.resend_from, 2);
 	assert_int_equal(a.applied, 1);
 	assert_false(usage_dirty(u));
-	assert_ptr_equal(story_page(u, &after), before->nodes[0]->page);
+	assert_ptr_equal(story_stats(u, &after), before->nodes[0]->stats);
 	view_drop(after);
 
 	i = story_interval(2, 5, 10, 3); /* nor was 3 remembered */
@@ -126,7 +126,7 @@ static void totals_begin_when_the_node_is_heard(void **state)
 	for (size_t s = 0; s < sizeof(steps) / sizeof(steps[0]); s++) {
 		struct interval *i =
 			story_interval(steps[s].sequence, steps[s].end - 5, steps[s].end, 0);
-		const struct node_page *p;
+		const struct node_stats *p;
 		struct view *v;
 
 		i->node.missed_ticks = 2;
@@ -135,7 +135,7 @@ static void totals_begin_when_the_node_is_heard(void **state)
 		i->node.usage.stall_mem_ns = 10;
 		i->node.usage.stall_cpu_ns = 10; /* not measured */
 		story_tell(u, "n", 'r', i, steps[s].now);
-		p = story_page(u, &v);
+		p = story_stats(u, &v);
 		assert_int_equal(p->missed_ticks, 2);
 		assert_int_equal(p->totals.missed_ticks, steps[s].missed);
 		assert_int_equal(p->totals.cpu.user_ns, 2 * steps[s].missed);
@@ -195,19 +195,19 @@ static void limits_are_kept(void **state)
 
 	v = usage_view(u, T0);
 	assert_int_equal(v->node_count, 3);
-	assert_non_null(view_fixture_page(v, "n1"));
-	assert_non_null(view_fixture_page(v, "n2"));
-	assert_non_null(view_fixture_page(v, "n3"));
+	assert_non_null(view_fixture_stats(v, "n1"));
+	assert_non_null(view_fixture_stats(v, "n2"));
+	assert_non_null(view_fixture_stats(v, "n3"));
 	view_drop(v);
 	usage_free(u);
 }
 
-static void page_shows_what_was_measured(void **state)
+static void stats_shows_what_was_measured(void **state)
 {
 	struct usage_state *u = story_state();
 	struct interval *i = story_interval(1, 0, 5, 6);
-	const struct node_page *p;
-	const struct page_pod *pod;
+	const struct node_stats *p;
+	const struct pod_stats *pod;
 	struct entity *e;
 	struct view *v;
 
@@ -242,7 +242,7 @@ static void page_shows_what_was_measured(void **state)
 	i->node.cpu_split = (struct cpu_split){4000000000, 1000000000, 500000000, 250000000};
 	story_tell_ok(u, 'r', i);
 
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_string_equal(p->name, "n");
 	assert_memory_equal(p->run, story_run('r'), FRAME_RUN_LEN);
 	assert_int_equal(p->end_ns, T0 + 5 * SEC);
@@ -309,7 +309,7 @@ static void containers_go_to_their_pods(void **state)
 	} containers[] = {{"c1", 2}, {"c2", 1}, {"c3", 2}, {"of a container", 3}, {"b0", 1}};
 	struct usage_state *u = story_state();
 	struct interval *i = story_interval(1, 0, 5, 7);
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
@@ -319,7 +319,7 @@ static void containers_go_to_their_pods(void **state)
 		story_name(&i->entries[n + 2], ENTITY_CONTAINER, containers[n].name)->parent =
 			containers[n].parent;
 	story_tell_ok(u, 'r', i);
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_int_equal(p->pod_count, 2);
 	assert_int_equal(p->pods[0].container_count, 2);
 	story_expect_container(&p->pods[0], 0, "b0");
@@ -334,7 +334,7 @@ static void containers_go_to_their_pods(void **state)
 	i->entries[1].ref = 3;
 	i->entries[2].ref = 4;
 	story_tell_ok(u, 'r', i);
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_int_equal(p->pod_count, 1);
 	assert_int_equal(p->pods[0].container_count, 1);
 	story_expect_container(&p->pods[0], 0, "c1");
@@ -354,17 +354,17 @@ static void identities_are_remembered(void **state)
 	i->entries[0].limits = (struct kernel_limits){.cpu_milli = 500, .mem_bytes = GIB};
 	story_tell_ok(u, 'r', i);
 	story_tell_ok(u, 'r', story_interval(2, 5, 10, 1));
-	assert_int_equal(story_page(u, &v)->pods[0].limits->cpu_milli, 500);
+	assert_int_equal(story_stats(u, &v)->pods[0].limits->cpu_milli, 500);
 	view_drop(v);
 	i = story_interval(3, 10, 15, 1);
 	story_name(&i->entries[0], ENTITY_UNIT, "a");
 	i->entries[0].entity->qos = QOS_BEST_EFFORT;
 	i->entries[0].limits = (struct kernel_limits){.cpu_milli = 700, .mem_bytes = LIMIT_UNKNOWN};
 	story_tell_ok(u, 'r', i);
-	assert_int_equal(story_page(u, &v)->pods[0].limits->cpu_milli, 700);
-	assert_int_equal(v->nodes[0]->page->pods[0].limits->mem_bytes, LIMIT_UNKNOWN);
-	assert_int_equal(v->nodes[0]->page->pods[0].qos, QOS_BEST_EFFORT);
-	assert_int_equal(v->nodes[0]->page->pods[0].usage.cpu_milli[0].samples, 150);
+	assert_int_equal(story_stats(u, &v)->pods[0].limits->cpu_milli, 700);
+	assert_int_equal(v->nodes[0]->stats->pods[0].limits->mem_bytes, LIMIT_UNKNOWN);
+	assert_int_equal(v->nodes[0]->stats->pods[0].qos, QOS_BEST_EFFORT);
+	assert_int_equal(v->nodes[0]->stats->pods[0].usage.cpu_milli[0].samples, 150);
 	view_drop(v);
 	usage_free(u);
 }
@@ -375,7 +375,7 @@ static void identities_are_remembered(void **state)
 static void limits_are_shared_and_followed(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
@@ -389,7 +389,7 @@ static void limits_are_shared_and_followed(void **state)
 			i->entries[n].limits = (struct kernel_limits){.pids = n == 1 && s > 1};
 		}
 		story_tell_ok(u, 'r', i);
-		p = story_page(u, &v);
+		p = story_stats(u, &v);
 		assert_int_equal(p->names->limit_count, s == 1 ? 1 : 2);
 		assert_ptr_equal(p->pods[0].limits, p->pods[3].limits);
 		for (size_t n = 0; n < 4; n++)
@@ -418,7 +418,7 @@ static struct interval *lone(uint64_t sequence, int start, uint32_t ref, const c
 static uint64_t samples_of(struct usage_state *u, const char *pod)
 {
 	struct view *v;
-	const struct page_pod *p = story_pod(story_page(u, &v), pod);
+	const struct pod_stats *p = story_pod(story_stats(u, &v), pod);
 	uint64_t samples = p ? p->usage.cpu_milli[WINDOW_15M].samples : 0;
 
 	view_drop(v);
@@ -452,8 +452,8 @@ static void what_left_is_not_shown_but_kept_a_while(void **state)
 	(void)state;
 	story_tell_ok(u, 'r', lone(1, 0, 1, NULL, "a"));
 	story_tell_ok(u, 'r', lone(2, 5, 2, NULL, "b"));
-	assert_int_equal(story_page(u, &v)->pod_count, 1);
-	assert_string_equal(v->nodes[0]->page->pods[0].name, "b");
+	assert_int_equal(story_stats(u, &v)->pod_count, 1);
+	assert_string_equal(v->nodes[0]->stats->pods[0].name, "b");
 	view_drop(v);
 	story_tell_ok(u, 'r', lone(3, 10, 1, NULL, NULL)); /* its reference is still known */
 	assert_int_equal(samples_of(u, "a"), 100);
@@ -493,35 +493,35 @@ static void pods_that_left_are_kept_for_a_moment(void **state)
 	usage_node_free(n);
 }
 
-/* What was applied while pages are lent is in the next ones, and those lent stay what they were. */
-static void pages_are_built_in_steps(void **state)
+/* What was applied while stats are lent is in the next ones, and those lent stay what they were. */
+static void stats_are_built_in_steps(void **state)
 {
 	struct usage_state *u = story_state();
-	struct node_page *const *pages;
+	struct node_stats *const *node_stats;
 	size_t count;
 
 	(void)state;
 	story_tell_ok(u, 'r', lone(1, 0, 1, NULL, "a"));
 	assert_true(usage_dirty(u));
 	assert_int_equal(usage_stale(u), 1);
-	usage_gather_pages(u, T0, &count);
+	usage_gather_stats(u, T0, &count);
 	assert_int_equal(count, 0); /* it has none yet */
 	assert_true(usage_dirty(u));
-	assert_int_equal(usage_build_pages(u, 8), 1);
-	assert_int_equal(usage_build_pages(u, 8), 0);
-	pages = usage_gather_pages(u, T0, &count);
+	assert_int_equal(usage_build_stats(u, 8), 1);
+	assert_int_equal(usage_build_stats(u, 8), 0);
+	node_stats = usage_gather_stats(u, T0, &count);
 	assert_int_equal(count, 1);
 	assert_false(usage_dirty(u));
 	story_tell_ok(u, 'r', lone(2, 5, 1, NULL, NULL));
 	story_tell_ok(u, 'r', lone(3, 10, 1, NULL, NULL));
 	assert_int_equal(usage_stale(u), 1); /* once, however often it changed */
-	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 50);
-	pages = usage_gather_pages(u, T0, &count);
+	assert_int_equal(node_stats[0]->pods[0].usage.cpu_milli[0].samples, 50);
+	node_stats = usage_gather_stats(u, T0, &count);
 	assert_int_equal(count, 1);
-	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 50);
+	assert_int_equal(node_stats[0]->pods[0].usage.cpu_milli[0].samples, 50);
 	assert_true(usage_dirty(u));
-	pages = usage_view_pages(u, T0, &count);
-	assert_int_equal(pages[0]->pods[0].usage.cpu_milli[0].samples, 150);
+	node_stats = usage_view_stats(u, T0, &count);
+	assert_int_equal(node_stats[0]->pods[0].usage.cpu_milli[0].samples, 150);
 	assert_false(usage_dirty(u));
 	usage_free(u);
 }
@@ -589,7 +589,7 @@ static void two_lives_are_one_pod(void **state)
 {
 	struct usage_state *u = story_state();
 	struct interval *i = story_interval(1, 0, 5, 3);
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
@@ -600,7 +600,7 @@ static void two_lives_are_one_pod(void **state)
 	i->entries[2].usage.cpu_milli.weight = 3;
 	i->entries[2].limits.cpu_milli = 250;
 	story_tell_ok(u, 'r', i);
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_int_equal(p->pod_count, 1);
 	assert_true(p->pods[0].usage.latest.cpu_milli.value == 250); /* (100 * 1 + 300 * 3) / 4 */
 	assert_true(p->pods[0].usage.cpu_milli[0].mean == 250);
@@ -625,17 +625,17 @@ static void views_share_what_did_not_change(void **state)
 	first = usage_view(u, T0 + 6 * SEC);
 	assert_false(usage_dirty(u));
 	assert_int_equal(first->node_count, 2);
-	assert_string_equal(first->nodes[0]->page->name, "a");
+	assert_string_equal(first->nodes[0]->stats->name, "a");
 	assert_int_equal(first->time_ns, T0 + 6 * SEC);
 	story_tell(u, "b", 'r', story_interval(2, 5, 10, 0), 10);
 	second = usage_view(u, T0 + 10 * SEC);
-	assert_ptr_equal(second->nodes[0]->page, first->nodes[0]->page);
-	assert_ptr_not_equal(second->nodes[1]->page, first->nodes[1]->page);
-	assert_true(second->nodes[1]->page->generation > first->nodes[1]->page->generation);
-	assert_int_equal(first->nodes[1]->page->end_ns, T0 + 5 * SEC); /* as it was */
+	assert_ptr_equal(second->nodes[0]->stats, first->nodes[0]->stats);
+	assert_ptr_not_equal(second->nodes[1]->stats, first->nodes[1]->stats);
+	assert_true(second->nodes[1]->stats->generation > first->nodes[1]->stats->generation);
+	assert_int_equal(first->nodes[1]->stats->end_ns, T0 + 5 * SEC); /* as it was */
 	view_drop(first);
 	usage_free(u);
-	assert_string_equal(second->nodes[0]->page->name, "a");
+	assert_string_equal(second->nodes[0]->stats->name, "a");
 	third = view_hold(second);
 	view_drop(second);
 	view_drop(third);
@@ -656,7 +656,7 @@ static void silent_nodes_are_forgotten_after_a_day(void **state)
 	view_drop(v);
 	v = usage_view(u, T0 + (day + 6) * SEC);
 	assert_int_equal(v->node_count, 1);
-	assert_string_equal(v->nodes[0]->page->name, "b");
+	assert_string_equal(v->nodes[0]->stats->name, "b");
 	view_drop(v);
 	assert_int_equal(
 		story_tell(u, "d", 'r', story_interval(1, day, day + 6, 0), day + 6).verdict,
@@ -700,11 +700,11 @@ static void restarts_leave_windows_whole(void **state)
 	}
 	for (int k = 0; k < 2; k++) {
 		v[k] = usage_view(u[k], T0);
-		assert_int_equal(v[k]->nodes[0]->page->pod_count, 30);
+		assert_int_equal(v[k]->nodes[0]->stats->pod_count, 30);
 	}
 	for (size_t p = 0; p < 30; p++) {
-		const struct page_pod *a = &v[0]->nodes[0]->page->pods[p],
-				      *b = &v[1]->nodes[0]->page->pods[p];
+		const struct pod_stats *a = &v[0]->nodes[0]->stats->pods[p],
+				       *b = &v[1]->nodes[0]->stats->pods[p];
 
 		assert_string_equal(a->name, b->name);
 		assert_int_equal(a->container_count, 3);
@@ -729,7 +729,7 @@ int main(void)
 		cmocka_unit_test(totals_begin_when_the_node_is_heard),
 		cmocka_unit_test(intervals_must_have_a_length),
 		cmocka_unit_test(limits_are_kept),
-		cmocka_unit_test(page_shows_what_was_measured),
+		cmocka_unit_test(stats_shows_what_was_measured),
 		cmocka_unit_test(containers_go_to_their_pods),
 		cmocka_unit_test(identities_are_remembered),
 		cmocka_unit_test(limits_are_shared_and_followed),
@@ -738,7 +738,7 @@ int main(void)
 		cmocka_unit_test(memory_follows_churn),
 		cmocka_unit_test(memory_follows_a_clock_that_went_back),
 		cmocka_unit_test(pods_that_left_are_kept_for_a_moment),
-		cmocka_unit_test(pages_are_built_in_steps),
+		cmocka_unit_test(stats_are_built_in_steps),
 		cmocka_unit_test(two_lives_are_one_pod),
 		cmocka_unit_test(views_share_what_did_not_change),
 		cmocka_unit_test(silent_nodes_are_forgotten_after_a_day),

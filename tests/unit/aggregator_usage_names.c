@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of cgroups as the usage state keeps them: folded, shared, and told as they were heard. */
+/*
+ * Names of cgroups as the usage state keeps them: compressed, shared, and told as they were heard.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,17 +12,17 @@
 
 #include <cmocka.h>
 
-#include "aggregator/state/folded_name.h"
+#include "aggregator/state/compressed_name.h"
 #include "tests/usage_story.h"
 
 #define POD   "kubepods.slice/kubepods-pod1b4e.slice"
 #define OTHER "kubepods.slice/kubepods-pod77aa.slice"
 #define ID    "e3b0c442"
 
-static void folding_is_undone(void **state)
+static void compression_is_undone(void **state)
 {
 	static const struct {
-		const char *name, *pod, *id, *folded; /* NULL: it cannot be */
+		const char *name, *pod, *id, *compressed; /* NULL: it cannot be */
 	} cases[] = {
 		{POD "/cri-containerd-" ID ".scope", POD, ID, "\1/cri-containerd-\2.scope"},
 		{POD "/" ID, POD, ID, "\1/\2"},
@@ -37,24 +39,25 @@ static void folding_is_undone(void **state)
 		{POD "/\2" ID, POD, ID, NULL},
 		{"", POD, ID, NULL},
 	};
-	char folded[128], name[128];
+	char compressed[128], name[128];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *pod = cases[i].pod, *id = cases[i].id;
-		bool made = folded_name_make(cases[i].name, pod, id, folded);
+		bool made = compressed_name_make(cases[i].name, pod, id, compressed);
 
-		assert_int_equal(made, cases[i].folded != NULL);
+		assert_int_equal(made, cases[i].compressed != NULL);
 		if (!made)
 			continue;
-		assert_string_equal(folded, cases[i].folded);
-		assert_int_equal(folded_name_len(folded, pod, id), strlen(cases[i].name));
-		assert_int_equal(folded_name_put(folded, pod, id, name), strlen(cases[i].name));
+		assert_string_equal(compressed, cases[i].compressed);
+		assert_int_equal(compressed_name_len(compressed, pod, id), strlen(cases[i].name));
+		assert_int_equal(compressed_name_put(compressed, pod, id, name),
+				 strlen(cases[i].name));
 		assert_string_equal(name, cases[i].name);
 	}
 }
 
-static void a_folded_name_is_no_other(void **state)
+static void a_compressed_name_is_no_other(void **state)
 {
 	static const char *const others[] = {
 		"",
@@ -68,9 +71,9 @@ static void a_folded_name_is_no_other(void **state)
 	};
 
 	(void)state;
-	assert_true(folded_name_is("\1/cri-\2.scope", POD, ID, POD "/cri-" ID ".scope"));
+	assert_true(compressed_name_is("\1/cri-\2.scope", POD, ID, POD "/cri-" ID ".scope"));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_false(folded_name_is("\1/cri-\2.scope", POD, ID, others[i]));
+		assert_false(compressed_name_is("\1/cri-\2.scope", POD, ID, others[i]));
 }
 
 static void name_pod(struct entry *e, const char *name, const char *uid)
@@ -107,7 +110,7 @@ static struct interval *tell_all(uint64_t sequence, int start)
 	return i;
 }
 
-static void expect_all(const struct node_page *p, const char *first)
+static void expect_all(const struct node_stats *p, const char *first)
 {
 	assert_int_equal(p->pod_count, 2);
 	assert_string_equal(p->pods[0].name, first);
@@ -132,18 +135,18 @@ static void expect_all(const struct node_page *p, const char *first)
 static void names_are_told_as_they_were_heard(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
 	story_tell_ok(u, 'r', tell_all(1, 0));
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	expect_all(p, POD);
 	/* Once for all of a runtime. */
-	assert_true(p->pods[0].containers[3].folded && p->pods[1].containers[0].folded);
+	assert_true(p->pods[0].containers[3].compressed && p->pods[1].containers[0].compressed);
 	assert_ptr_equal(p->pods[0].containers[3].name, p->pods[0].containers[4].name);
 	assert_ptr_equal(p->pods[0].containers[3].name, p->pods[1].containers[0].name);
-	assert_false(p->pods[0].containers[0].folded || p->pods[0].containers[1].folded);
+	assert_false(p->pods[0].containers[0].compressed || p->pods[0].containers[1].compressed);
 	view_drop(v);
 	usage_free(u);
 }
@@ -151,15 +154,15 @@ static void names_are_told_as_they_were_heard(void **state)
 static void what_is_told_again_is_no_news(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct page_names *names;
-	const struct node_page *p;
+	const struct stats_names *names;
+	const struct node_stats *p;
 	struct view *v, *later;
 
 	(void)state;
 	story_tell_ok(u, 'r', tell_all(1, 0));
-	names = story_page(u, &v)->names;
+	names = story_stats(u, &v)->names;
 	story_tell_ok(u, 'r', tell_all(2, 5));
-	p = story_page(u, &later);
+	p = story_stats(u, &later);
 	assert_ptr_equal(p->names, names);
 	expect_all(p, POD);
 	view_drop(v);
@@ -178,17 +181,17 @@ static void a_pod_that_becomes_another_leaves_its_containers_their_names(void **
 
 	(void)state;
 	story_tell_ok(u, 'r', tell_all(1, 0));
-	expect_all(story_page(u, &v), POD);
+	expect_all(story_stats(u, &v), POD);
 	name_pod(&i->entries[0], renamed, "1b4e");
 	story_tell_ok(u, 'r', i);
-	expect_all(story_page(u, &later), renamed);
-	expect_all(v->nodes[0]->page, POD);
+	expect_all(story_stats(u, &later), renamed);
+	expect_all(v->nodes[0]->stats, POD);
 	view_drop(later);
 
 	i = story_interval(3, 10, 15, ENTRIES);
 	name_pod(&i->entries[0], POD, "1b4e");
 	story_tell_ok(u, 'r', i);
-	expect_all(story_page(u, &later), POD);
+	expect_all(story_stats(u, &later), POD);
 	view_drop(later);
 	view_drop(v);
 	usage_free(u);
@@ -208,7 +211,7 @@ static void names_outlive_a_gap(void **state)
 	name_pod(&i->entries[1], "new", "");
 	story_tell_ok(u, 'r', i);
 	story_tell_ok(u, 'r', story_interval(3, 10, 15, ENTRIES));
-	expect_all(story_page(u, &v), POD);
+	expect_all(story_stats(u, &v), POD);
 	view_drop(v);
 	usage_free(u);
 }
@@ -216,8 +219,8 @@ static void names_outlive_a_gap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(folding_is_undone),
-		cmocka_unit_test(a_folded_name_is_no_other),
+		cmocka_unit_test(compression_is_undone),
+		cmocka_unit_test(a_compressed_name_is_no_other),
 		cmocka_unit_test(names_are_told_as_they_were_heard),
 		cmocka_unit_test(what_is_told_again_is_no_news),
 		cmocka_unit_test(a_pod_that_becomes_another_leaves_its_containers_their_names),

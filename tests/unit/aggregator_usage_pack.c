@@ -106,24 +106,24 @@ static void nothing_is_lost(void **state)
 	}
 }
 
-static const struct page_latest *latest_of(struct usage_node *n, struct page_scratch *scratch)
+static const struct latest_usage *latest_of(struct usage_node *n, struct stats_scratch *scratch)
 {
-	page_drop(n->page);
-	n->page = usage_node_page(n, scratch);
-	return &n->page->usage.latest;
+	node_stats_drop(n->stats);
+	n->stats = usage_node_stats(n, scratch);
+	return &n->stats->usage.latest;
 }
 
-/* What a page shows of the newest interval; what was not measured stays unknown. */
+/* What stats show of the newest interval; what was not measured stays unknown. */
 static void latest_values(void **state)
 {
 	static const uint32_t all =
 		USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_SWAP | USAGE_PIDS;
-	struct page_scratch scratch = {0};
+	struct stats_scratch scratch = {0};
 
 	(void)state;
 	for (uint32_t bit = 0; bit <= USAGE_PIDS; bit = bit ? bit * 2 : 1) {
 		struct usage_node *n = told_node(1), *back;
-		const struct page_latest *want, *got;
+		const struct latest_usage *want, *got;
 		struct buf b;
 
 		n->node_usage.have = all & ~bit;
@@ -140,7 +140,7 @@ static void latest_values(void **state)
 		usage_node_free(n);
 		usage_node_free(back);
 	}
-	page_scratch_free_members(&scratch);
+	stats_scratch_free_members(&scratch);
 }
 
 /* Where things lie in what told_node(1) is packed to. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stories of an aggregator that was killed: what it saved, what it had heard beyond that, and from where on the agent
- * tells again. Each ends with a comparison to states that were never disturbed: one that heard what the node's
- * windows must hold, one that heard what the pods' must. Equal means every number of every window, to the bit.
+ * Stories of an aggregator that was killed after a save. Each ends with a comparison of every number
+ * of every window to undisturbed states: one for the node's windows, one for the pods'.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -163,7 +162,7 @@ static void kill_it(struct usage_state **u)
 	*u = NULL;
 }
 
-/* --- comparing ---------------------------------------------------------------------------------------------------- */
+/* --- comparing -------------------------------------------------------------------------------- */
 
 static bool same(double a, double b)
 {
@@ -190,7 +189,7 @@ static bool same_counts(const struct window_counts *a, const struct window_count
 	return equal;
 }
 
-static void expect_same_usage(const struct page_usage *got, const struct page_usage *want,
+static void expect_same_usage(const struct usage_summary *got, const struct usage_summary *want,
 			      const char *whose)
 {
 	for (int w = 0; w < WINDOWS; w++) {
@@ -210,7 +209,7 @@ static void expect_same_usage(const struct page_usage *got, const struct page_us
 	assert_true(got->latest.pids.value == want->latest.pids.value);
 }
 
-static void expect_same_node(const struct node_page *got, const struct node_page *want)
+static void expect_same_node(const struct node_stats *got, const struct node_stats *want)
 {
 	expect_same_usage(&got->usage, &want->usage, "the node");
 	assert_int_equal(got->end_ns, want->end_ns);
@@ -220,17 +219,17 @@ static void expect_same_node(const struct node_page *got, const struct node_page
 	assert_int_equal(got->mem_allocatable_bytes, want->mem_allocatable_bytes);
 }
 
-static void expect_same_pods(const struct node_page *got, const struct node_page *want)
+static void expect_same_pods(const struct node_stats *got, const struct node_stats *want)
 {
 	assert_int_equal(got->pod_count, want->pod_count);
 	for (size_t i = 0; i < want->pod_count; i++) {
-		const struct page_pod *a = &got->pods[i], *b = &want->pods[i];
-		struct page_usage of_a, of_b;
+		const struct pod_stats *a = &got->pods[i], *b = &want->pods[i];
+		struct usage_summary of_a, of_b;
 
 		assert_string_equal(a->name, b->name);
 		assert_int_equal(a->container_count, b->container_count);
-		page_pod_usage(got, a, &of_a);
-		page_pod_usage(want, b, &of_b);
+		node_stats_pod_usage(got, a, &of_a);
+		node_stats_pod_usage(want, b, &of_b);
 		expect_same_usage(&of_a, &of_b, a->name);
 	}
 }
@@ -245,9 +244,9 @@ static void expect(struct usage_state *got, struct usage_state *node, struct usa
 
 	assert_int_equal(v->node_count, 1);
 	if (node)
-		expect_same_node(v->nodes[0]->page, of_node->nodes[0]->page);
+		expect_same_node(v->nodes[0]->stats, of_node->nodes[0]->stats);
 	if (pods)
-		expect_same_pods(v->nodes[0]->page, of_pods->nodes[0]->page);
+		expect_same_pods(v->nodes[0]->stats, of_pods->nodes[0]->stats);
 	view_drop(v);
 	if (node)
 		view_drop(of_node);
@@ -255,7 +254,7 @@ static void expect(struct usage_state *got, struct usage_state *node, struct usa
 		view_drop(of_pods);
 }
 
-/* --- stories ------------------------------------------------------------------------------------------------------ */
+/* --- stories ---------------------------------------------------------------------------------- */
 
 /* Killed after `heard` intervals of which `saved` were saved; then the agent tells from `from` to `last`. */
 static void one_run(void **state)
@@ -300,7 +299,7 @@ static void one_run(void **state)
 	}
 }
 
-/* Before anything is told, the page is that of the save: its windows, its age, no pods. */
+/* Before anything is told, the stats are those of the save: their windows, their age, no pods. */
 static void windows_are_back_at_once(void **state)
 {
 	struct usage_state *u = new_state(), *node = new_state();
@@ -316,11 +315,11 @@ static void windows_are_back_at_once(void **state)
 	tell_run(node, 'r', 0, 1, 100);
 	expect(u, node, NULL);
 	v = usage_view(u, end_of(108));
-	assert_int_equal(v->nodes[0]->page->pod_count, 0);
-	assert_string_equal(v->nodes[0]->page->name, "n");
-	assert_int_equal(page_freshness(v->nodes[0]->page, end_of(101)), FRESH);
-	assert_int_equal(page_freshness(v->nodes[0]->page, end_of(108)), LATE);
-	assert_int_equal(page_freshness(v->nodes[0]->page, end_of(161)), EXPIRED);
+	assert_int_equal(v->nodes[0]->stats->pod_count, 0);
+	assert_string_equal(v->nodes[0]->stats->name, "n");
+	assert_int_equal(node_stats_freshness(v->nodes[0]->stats, end_of(101)), FRESH);
+	assert_int_equal(node_stats_freshness(v->nodes[0]->stats, end_of(108)), LATE);
+	assert_int_equal(node_stats_freshness(v->nodes[0]->stats, end_of(161)), EXPIRED);
 	view_drop(v);
 	usage_free(u);
 	usage_free(node);
@@ -701,18 +700,18 @@ static void totals_begin_anew(void **state)
 	u = restart(&r, end_of(45));
 	tell_run(u, 'r', 0, 1, 45);
 	v = usage_view(u, end_of(45));
-	assert_int_equal(v->nodes[0]->page->totals.cpu.user_ns, 0);
+	assert_int_equal(v->nodes[0]->stats->totals.cpu.user_ns, 0);
 	view_drop(v);
 	tell_run(u, 'r', 0, 46, 47);
 	v = usage_view(u, end_of(47));
-	assert_int_equal(v->nodes[0]->page->totals.cpu.user_ns, 2 * 25000000000ULL);
+	assert_int_equal(v->nodes[0]->stats->totals.cpu.user_ns, 2 * 25000000000ULL);
 	view_drop(v);
 	usage_free(u);
 }
 
 /*
- * A node whose clock is an hour ahead, asked by the next process. What agents that do not say how old intervals are tell
- * again lands where it was; so does what others tell, and the samples that follow do not move it.
+ * A node whose clock is an hour ahead, asked by the next process. Intervals that are sent again land
+ * where they were, with a stated age or without, and the samples that follow do not move them.
  */
 static void corrected_clocks_stay_corrected(void **state)
 {
@@ -739,7 +738,7 @@ static void what_was_put_aside_is_so_after_a_restart(void **state)
 {
 	struct usage_state *u = new_state();
 	struct interval *i = make(42, 42);
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct rows r;
 	struct view *v;
 
@@ -752,15 +751,15 @@ static void what_was_put_aside_is_so_after_a_restart(void **state)
 	kill_it(&u);
 	u = restart(&r, end_of(43));
 	v = usage_view(u, end_of(43));
-	p = v->nodes[0]->page;
+	p = v->nodes[0]->stats;
 	assert_int_equal(p->aside_ns, INTERVAL_S * SEC);
 	assert_false(p->usage.latest.cpu_milli.known);
 	assert_true(p->usage.latest.mem_bytes.known);
 	view_drop(v);
 	tell_run(u, 'r', 0, 1, 41); /* which the windows have: as old as before */
 	v = usage_view(u, end_of(43));
-	assert_int_equal(v->nodes[0]->page->aside_ns, INTERVAL_S * SEC);
-	assert_int_equal(v->nodes[0]->page->pod_count, PODS);
+	assert_int_equal(v->nodes[0]->stats->aside_ns, INTERVAL_S * SEC);
+	assert_int_equal(v->nodes[0]->stats->pod_count, PODS);
 	view_drop(v);
 	i = make(42, 42);
 	i->node.usage.cpu_milli.mean = NAN;
@@ -768,10 +767,10 @@ static void what_was_put_aside_is_so_after_a_restart(void **state)
 	interval_free(i);
 	tell_run(u, 'r', 0, 43, 43);
 	v = usage_view(u, end_of(43));
-	assert_int_equal(v->nodes[0]->page->aside_ns, 0);
-	assert_true(v->nodes[0]->page->usage.latest.cpu_milli.known);
-	assert_int_equal(v->nodes[0]->page->quarantine.count, 1); /* by this process */
-	assert_int_equal(v->nodes[0]->page->quarantine.last_ns, end_of(42));
+	assert_int_equal(v->nodes[0]->stats->aside_ns, 0);
+	assert_true(v->nodes[0]->stats->usage.latest.cpu_milli.known);
+	assert_int_equal(v->nodes[0]->stats->quarantine.count, 1); /* by this process */
+	assert_int_equal(v->nodes[0]->stats->quarantine.last_ns, end_of(42));
 	view_drop(v);
 	usage_free(u);
 }

@@ -24,7 +24,7 @@ static void impossible_values_are_put_aside(void **state)
 {
 	struct usage_state *u = story_state();
 	struct interval *i = story_interval(1, 0, 5, 2);
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct usage_answer a;
 	struct view *v;
 
@@ -36,7 +36,7 @@ static void impossible_values_are_put_aside(void **state)
 	assert_int_equal(a.verdict, USAGE_APPLIED);
 	assert_int_equal(a.quarantine.total, 1);
 	assert_int_equal(a.quarantine.count[QUARANTINE_aboveCapacity], 1);
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_false(p->pods[0].usage.latest.cpu_milli.known);
 	assert_int_equal(p->pods[0].usage.cpu_milli[0].samples, 0);
 	assert_true(p->pods[0].usage.latest.mem_bytes.known);
@@ -54,14 +54,14 @@ static void impossible_values_are_put_aside(void **state)
 	i->node.usage.mem_bytes.mean = NAN;
 	a = story_tell(u, "n", 'r', i, 10);
 	assert_int_equal(a.quarantine.total, 1);
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_int_equal(p->quarantine.count, 2);
 	assert_string_equal(p->quarantine.message,
 			    "the node used memory that is no number (mean nan, max 1.07374e+09, "
 			    "last 1.07374e+09)");
 	view_drop(v);
 	story_tell_ok(u, 'r', story_interval(3, 10, 15, 2));
-	assert_int_equal(story_page(u, &v)->quarantine.count, 2);
+	assert_int_equal(story_stats(u, &v)->quarantine.count, 2);
 	view_drop(v);
 	usage_free(u);
 }
@@ -80,7 +80,7 @@ static void expect_latest(const struct latest *l, float value, unsigned int age)
 static void the_last_good_value_stays(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
@@ -98,14 +98,14 @@ static void the_last_good_value_stays(void **state)
 		i->node.usage.mem_bytes.last = (float)s;
 		story_tell_ok(u, 'r', i);
 		if (s % 2 == 0 && s < 60)
-			continue; /* not every interval becomes a page */
-		p = story_page(u, &v);
+			continue; /* not every interval becomes stats */
+		p = story_stats(u, &v);
 		assert_true(p->usage.latest.mem_bytes.value == (float)s);
 		assert_int_equal(p->usage.latest.mem_bytes.age_seconds, 0);
-		assert_int_equal(page_age_ns(p, T0 + s * 5 * SEC + 1), (s - 1) * 5 * SEC + 1);
-		assert_int_equal(page_freshness(p, T0 + s * 5 * SEC), s < 7    ? FRESH
-								      : s < 62 ? LATE
-									       : EXPIRED);
+		assert_int_equal(node_stats_age_ns(p, T0 + s * 5 * SEC + 1), (s - 1) * 5 * SEC + 1);
+		assert_int_equal(node_stats_freshness(p, T0 + s * 5 * SEC), s < 7    ? FRESH
+									    : s < 62 ? LATE
+										     : EXPIRED);
 		if (s <= 61) {
 			unsigned int age = (unsigned int)(s - 1) * 5;
 
@@ -132,10 +132,10 @@ static void what_never_could_be_is_not_fresh(void **state)
 	(void)state;
 	i->node.usage.cpu_milli.mean = -5;
 	story_tell_ok(u, 'r', i);
-	assert_int_equal(page_freshness(story_page(u, &v), T0 + 5 * SEC), EXPIRED);
+	assert_int_equal(node_stats_freshness(story_stats(u, &v), T0 + 5 * SEC), EXPIRED);
 	view_drop(v);
 	story_tell_ok(u, 'r', story_interval(2, 5, 10, 0));
-	assert_int_equal(page_freshness(story_page(u, &v), T0 + 10 * SEC), FRESH);
+	assert_int_equal(node_stats_freshness(story_stats(u, &v), T0 + 10 * SEC), FRESH);
 	view_drop(v);
 	usage_free(u);
 }
@@ -166,13 +166,13 @@ static void clocks_that_are_off_are_corrected(void **state)
 {
 	static const int ahead[] = {0, 7200, -7200, 86400, -61, 31, 29};
 	struct usage_state *right = story_state();
-	const struct node_page *p, *of_right;
+	const struct node_stats *p, *of_right;
 	struct view *v, *w;
 
 	(void)state;
 	for (uint64_t s = 1; s <= 20; s++)
 		tell_by(right, s, (int)s * 5, 0, 0);
-	of_right = story_page(right, &w);
+	of_right = story_stats(right, &w);
 	for (size_t k = 0; k < sizeof(ahead) / sizeof(ahead[0]); k++) {
 		struct usage_state *u = story_state();
 
@@ -185,7 +185,7 @@ static void clocks_that_are_off_are_corrected(void **state)
 			if (a.clock_flagged)
 				assert_true(fabs(a.clock_ahead_seconds - ahead[k]) < 0.01);
 		}
-		p = story_page(u, &v);
+		p = story_stats(u, &v);
 		assert_true(p->clock_known);
 		assert_true(llabs(p->clock_ahead_ns - ahead[k] * SEC) < SEC / 100);
 		assert_int_equal(p->end_ns, of_right->end_ns);
@@ -206,7 +206,7 @@ static void clocks_that_are_off_are_corrected(void **state)
 static void a_clock_that_is_set_loses_nothing(void **state)
 {
 	struct usage_state *u = story_state();
-	const struct node_page *p;
+	const struct node_stats *p;
 	struct view *v;
 
 	(void)state;
@@ -216,7 +216,7 @@ static void a_clock_that_is_set_loses_nothing(void **state)
 		assert_int_equal(tell_by(u, s, (int)s * 5, ahead, 0).verdict, USAGE_APPLIED);
 		assert_int_equal(tell_by(u, s, (int)s * 5, ahead, 0).verdict, USAGE_DUPLICATE);
 	}
-	p = story_page(u, &v);
+	p = story_stats(u, &v);
 	assert_int_equal(p->end_ns, T0 + 300 * SEC);
 	assert_int_equal(p->usage.windows[WINDOW_15M].cpu_milli.samples, 3000);
 	assert_true(p->usage.windows[WINDOW_15M].counts.seconds == 300);
@@ -225,7 +225,7 @@ static void a_clock_that_is_set_loses_nothing(void **state)
 	usage_free(u);
 }
 
-/* By complete buckets, for a pod however often its containers come and go, and shared by pages. */
+/* By complete buckets, for a pod however often its containers come and go, and shared by stats. */
 static void peaks_outlive_containers(void **state)
 {
 	struct usage_state *u = story_state();
@@ -247,13 +247,13 @@ static void peaks_outlive_containers(void **state)
 		i->entries[0].usage.working_set_bytes = (struct gauge){1, (float)(1000 - s), 1};
 		story_tell_ok(u, run, i);
 		if (s == 1) {
-			assert_null(story_page(u, &v)->pods[0].peaks);
+			assert_null(story_stats(u, &v)->pods[0].peaks);
 			view_drop(v);
 		}
 		if (s == 100)
 			before = usage_view(u, T0);
 	}
-	peaks = story_page(u, &v)->pods[0].peaks;
+	peaks = story_stats(u, &v)->pods[0].peaks;
 	assert_int_equal(peaks->newest, hour);
 	/*
 	 * T0 is 13 min 30 s into its hour, so 93 buckets end in that hour; the bucket of s = 93
@@ -264,9 +264,9 @@ static void peaks_outlive_containers(void **state)
 	assert_true(peaks->cpu_milli[hour % PEAK_HOURS] >
 		    peaks->cpu_milli[(hour - 1) % PEAK_HOURS]);
 	assert_non_null(before);
-	/* A page that was made before still says what it said. */
+	/* Stats made before still say what they said. */
 	assert_non_null(before);
-	assert_true(before->nodes[0]->page->pods[0].peaks->cpu_milli[hour % PEAK_HOURS] <
+	assert_true(before->nodes[0]->stats->pods[0].peaks->cpu_milli[hour % PEAK_HOURS] <
 		    peaks->cpu_milli[hour % PEAK_HOURS]);
 	view_drop(before);
 	view_drop(v);

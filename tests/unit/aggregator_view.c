@@ -13,29 +13,29 @@
 #include "shared/mem.h"
 #include "tests/view_fixture.h"
 
-enum { READERS = 4, PUBLICATIONS = 2000, TAKES = 5000, PAGES = 20 };
+enum { READERS = 4, PUBLICATIONS = 2000, TAKES = 5000, STATS = 20 };
 
-static struct node_page *new_page(const char *name, uint64_t generation)
+static struct node_stats *new_stats(const char *name, uint64_t generation)
 {
-	struct node_page from = {.name = name, .generation = generation};
+	struct node_stats from = {.name = name, .generation = generation};
 
-	return page_new(&from);
+	return node_stats_new(&from);
 }
 
 static void nodes_are_found_by_name(void **state)
 {
 	static const char *const names[] = {"a", "b-1", "b-10", "b-2"};
-	struct node_page **pages = mem_alloc(4 * sizeof(struct node_page *));
+	struct node_stats **node_stats = mem_alloc(4 * sizeof(struct node_stats *));
 	struct view *v;
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
-		pages[i] = new_page(names[i], i);
-	v = view_fixture_of_pages(3, 99, pages, 4);
+		node_stats[i] = new_stats(names[i], i);
+	v = view_fixture_of_stats(3, 99, node_stats, 4);
 	assert_int_equal(v->version, 3);
 	assert_int_equal(v->time_ns, 99);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(view_fixture_page(v, names[i])->generation, i);
+		assert_int_equal(view_fixture_stats(v, names[i])->generation, i);
 	assert_null(view_find(v, ""));
 	assert_null(view_find(v, "b"));
 	assert_null(view_find(v, "c"));
@@ -47,41 +47,41 @@ static void slot_starts_empty_and_keeps_what_is_held(void **state)
 {
 	struct view_slot *s = view_slot_new();
 	struct view *empty = view_slot_take(s), *first;
-	struct node_page **pages = mem_alloc(sizeof(struct node_page *));
+	struct node_stats **node_stats = mem_alloc(sizeof(struct node_stats *));
 
 	(void)state;
 	assert_int_equal(empty->version, 0);
 	assert_int_equal(empty->node_count, 0);
 	assert_null(view_find(empty, "n"));
-	pages[0] = new_page("n", 1);
-	view_slot_publish(s, view_fixture_of_pages(1, 5, pages, 1));
+	node_stats[0] = new_stats("n", 1);
+	view_slot_publish(s, view_fixture_of_stats(1, 5, node_stats, 1));
 	first = view_slot_take(s);
 	view_slot_publish(s, view_new(2, 6, NULL, 0, NULL, NULL));
 	assert_int_equal(empty->version, 0);
 	assert_string_equal(view_find(first, "n")->name, "n");
 	view_drop(empty);
 	view_slot_free(s);
-	assert_string_equal(first->nodes[0]->page->name, "n");
+	assert_string_equal(first->nodes[0]->stats->name, "n");
 	view_drop(first);
 	view_slot_free(NULL);
 }
 
 /*
- * A view whose pages all have its version as their generation, but for the first, which every view
+ * A view whose stats all have its version as their generation, but for the first, which every view
  * shares.
  */
-static struct view *view_of_version(uint64_t version, struct node_page *common)
+static struct view *view_of_version(uint64_t version, struct node_stats *common)
 {
-	struct node_page **pages = mem_alloc(PAGES * sizeof(struct node_page *));
+	struct node_stats **node_stats = mem_alloc(STATS * sizeof(struct node_stats *));
 
-	pages[0] = page_hold(common);
-	for (int i = 1; i < PAGES; i++) {
+	node_stats[0] = node_stats_hold(common);
+	for (int i = 1; i < STATS; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "node-%02d", i);
-		pages[i] = new_page(name, version);
+		node_stats[i] = new_stats(name, version);
 	}
-	return view_fixture_of_pages(version, (int64_t)version, pages, PAGES);
+	return view_fixture_of_stats(version, (int64_t)version, node_stats, STATS);
 }
 
 /* What a reader saw that cannot be; 0 when all was well. */
@@ -102,8 +102,8 @@ static void *read_views(void *arg)
 		r->wrong += v->version < newest;
 		newest = v->version;
 		for (size_t i = 1; i < v->node_count; i++)
-			r->wrong += v->nodes[i]->page->generation != v->version;
-		r->wrong += v->node_count && v->nodes[0]->page->generation != 4711;
+			r->wrong += v->nodes[i]->stats->generation != v->version;
+		r->wrong += v->node_count && v->nodes[0]->stats->generation != 4711;
 		view_drop(v);
 	}
 	return NULL;
@@ -112,7 +112,7 @@ static void *read_views(void *arg)
 static void readers_always_see_a_whole_view(void **state)
 {
 	struct view_slot *slot = view_slot_new();
-	struct node_page *common = new_page("a", 4711);
+	struct node_stats *common = new_stats("a", 4711);
 	struct reader readers[READERS] = {0};
 
 	(void)state;
@@ -129,13 +129,13 @@ static void readers_always_see_a_whole_view(void **state)
 	}
 	view_slot_free(slot);
 	assert_int_equal(common->users, 1); /* nothing was lost and nothing kept */
-	page_drop(common);
+	node_stats_drop(common);
 }
 
 /* Who publishes, and may be late. */
 struct publishing {
 	struct view_slot *slot;
-	struct node_page *common;
+	struct node_stats *common;
 	uint64_t tickets; /* the newest */
 	bool answers;
 };
@@ -163,7 +163,7 @@ static void *answer_all(void *ctx)
 static void a_reader_waits_for_a_newer_view_no_longer_than_it_says(void **state)
 {
 	struct view_slot *slot = view_slot_new();
-	struct publishing p = {.slot = slot, .common = new_page("a", 4711), .answers = true};
+	struct publishing p = {.slot = slot, .common = new_stats("a", 4711), .answers = true};
 	pthread_t thread;
 	struct view *v;
 
@@ -188,7 +188,7 @@ static void a_reader_waits_for_a_newer_view_no_longer_than_it_says(void **state)
 	assert_int_equal(v->version, 9);
 	view_drop(v);
 	view_slot_free(slot);
-	page_drop(p.common);
+	node_stats_drop(p.common);
 }
 
 int main(void)

@@ -40,19 +40,20 @@ static void put(struct model_fixture_pod p)
 	model_put(model, model_fixture_pod(&p));
 }
 
-/* The node "n" with these pods measured; page_pods NULL: never heard. */
-static struct view_node *join(const struct page_pod *page_pods, size_t count)
+/* The node "n" with these pods measured; stats_pods NULL: never heard. */
+static struct view_node *join(const struct pod_stats *stats_pods, size_t count)
 {
 	struct cluster *c = model_cluster(model);
-	struct node_page *page = page_pods ? join_fixture_page("n", NOW, page_pods, count) : NULL;
-	struct view_node *n = view_node_renew(NULL, page, c->nodes[0]);
+	struct node_stats *stats =
+		stats_pods ? join_fixture_stats("n", NOW, stats_pods, count) : NULL;
+	struct view_node *n = view_node_renew(NULL, stats, c->nodes[0]);
 
 	cluster_drop(c);
-	page_drop(page);
+	node_stats_drop(stats);
 	return n;
 }
 
-static struct page_pod measured(const char *name, const char *uid)
+static struct pod_stats measured(const char *name, const char *uid)
 {
 	return join_fixture_pod(name, uid, NOW, 900, 100, 1 << 20);
 }
@@ -79,8 +80,8 @@ static const char *describe(const struct view_node *n)
 
 static void pods_are_joined_by_uid(void **state)
 {
-	const struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
-					measured("k/c", "uid-3"), measured("system.slice", "")};
+	const struct pod_stats pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
+					 measured("k/c", "uid-3"), measured("system.slice", "")};
 	struct view_node *n;
 
 	(void)state;
@@ -98,8 +99,8 @@ static void pods_are_joined_by_uid(void **state)
 
 static void static_pods_are_joined_by_their_hash(void **state)
 {
-	const struct page_pod pods[] = {measured("k/a", "0123456789abcdef0123456789abcdef"),
-					measured("k/b", "uid-2")};
+	const struct pod_stats pods[] = {measured("k/a", "0123456789abcdef0123456789abcdef"),
+					 measured("k/b", "uid-2")};
 	struct view_node *n;
 
 	(void)state;
@@ -116,8 +117,8 @@ static void static_pods_are_joined_by_their_hash(void **state)
 
 static void one_uid_in_two_cgroups_is_listed_once_as_the_pod(void **state)
 {
-	const struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-1"),
-					measured("k/c", "uid-1")};
+	const struct pod_stats pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-1"),
+					 measured("k/c", "uid-1")};
 	struct view_node *n;
 
 	(void)state;
@@ -133,14 +134,14 @@ static void one_uid_in_two_cgroups_is_listed_once_as_the_pod(void **state)
 	view_node_drop(n);
 }
 
-/* The strings of pages outlive one of them; pods that share them may still be others. */
-static void a_renewed_node_lists_the_pods_of_its_page(void **state)
+/* The strings of stats outlive one of them; pods that share them may still be others. */
+static void a_renewed_node_lists_the_pods_of_its_stats(void **state)
 {
-	const struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
-					measured("k/c", "uid-3")};
-	struct node_page *all = join_fixture_page("n", NOW, pods, 3), *page;
-	struct node_page from = *all;
-	struct page_pod some[] = {all->pods[0], all->pods[1]};
+	const struct pod_stats pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
+					 measured("k/c", "uid-3")};
+	struct node_stats *all = join_fixture_stats("n", NOW, pods, 3), *stats;
+	struct node_stats from = *all;
+	struct pod_stats some[] = {all->pods[0], all->pods[1]};
 	struct view_node *n, *before;
 	struct cluster *c;
 
@@ -151,29 +152,29 @@ static void a_renewed_node_lists_the_pods_of_its_page(void **state)
 	from.pods = some;
 	from.pod_count = 2;
 	from.layout = 1;
-	page = page_new(&from);
-	before = view_node_renew(NULL, page, c->nodes[0]);
-	page_drop(page);
+	stats = node_stats_new(&from);
+	before = view_node_renew(NULL, stats, c->nodes[0]);
+	node_stats_drop(stats);
 	assert_string_equal(describe(before), "-/-=k/a default/x=k/b default/y=- ");
 	some[1] = all->pods[2];
 	from.layout = 2;
-	page = page_new(&from);
-	n = view_node_renew(before, page, c->nodes[0]);
+	stats = node_stats_new(&from);
+	n = view_node_renew(before, stats, c->nodes[0]);
 	view_node_drop(before);
 	assert_string_equal(describe(n), "-/-=k/a default/x=- default/y=k/c ");
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
 	before = n;
-	n = view_node_renew(before, page, c->nodes[0]);
+	n = view_node_renew(before, stats, c->nodes[0]);
 	view_node_drop(before);
 	assert_string_equal(describe(n), "-/-=k/a default/x=- default/y=k/c ");
 	assert_int_equal(n->sums.pods, 2);
 	view_node_drop(n);
-	page_drop(page);
-	page_drop(all);
+	node_stats_drop(stats);
+	node_stats_drop(all);
 	cluster_drop(c);
 }
 
-static void a_node_without_an_agent_has_an_empty_page(void **state)
+static void a_node_without_an_agent_has_an_empty_stats(void **state)
 {
 	struct view_node *n;
 
@@ -182,22 +183,22 @@ static void a_node_without_an_agent_has_an_empty_page(void **state)
 	put((struct model_fixture_pod){.name = "x"});
 	n = join(NULL, 0);
 	assert_string_equal(n->name, "n");
-	assert_int_equal(page_freshness(n->page, NOW), NEVER);
-	assert_int_equal(n->page->cpu_capacity_milli, 0);
+	assert_int_equal(node_stats_freshness(n->stats, NOW), NEVER);
+	assert_int_equal(n->stats->cpu_capacity_milli, 0);
 	assert_int_equal(n->cpu_capacity_milli, 16000);
 	assert_string_equal(describe(n), "default/x=- ");
 	assert_int_equal(n->recent_count, 0);
 	view_node_drop(n);
 }
 
-static void a_node_without_an_api_is_its_page(void **state)
+static void a_node_without_an_api_is_its_stats(void **state)
 {
-	const struct page_pod pods[] = {measured("k/a", "uid-1"), measured("unit", "")};
-	struct node_page *page = join_fixture_page("n", NOW, pods, 2);
-	struct view_node *n = view_node_renew(NULL, page, NULL);
+	const struct pod_stats pods[] = {measured("k/a", "uid-1"), measured("unit", "")};
+	struct node_stats *stats = join_fixture_stats("n", NOW, pods, 2);
+	struct view_node *n = view_node_renew(NULL, stats, NULL);
 
 	(void)state;
-	page_drop(page);
+	node_stats_drop(stats);
 	assert_string_equal(describe(n), "-/-=k/a -/-=unit ");
 	assert_int_equal(n->cpu_capacity_milli, 4000);
 	assert_int_equal(n->cpu_allocatable_milli, 3800);
@@ -218,7 +219,7 @@ static void the_apis_capacity_wins(void **state)
 		{"\"allocatable\":{\"cpu\":\"0\"}", 4000, 0, 7 * GIB},
 		{"\"phase\":\"\"", 4000, 3800, 7 * GIB},
 	};
-	const struct page_pod pod = measured("k/a", "uid-1");
+	const struct pod_stats pod = measured("k/a", "uid-1");
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -282,8 +283,8 @@ static void what_pods_declare_is_summed(void **state)
 static void sums_follow_what_a_node_can_give_away(void **state)
 {
 	const struct kernel_limits two = {2000, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0};
-	struct page_pod pod = measured("k/a", "uid-1");
-	struct node_page *page, *smaller, from;
+	struct pod_stats pod = measured("k/a", "uid-1");
+	struct node_stats *stats, *smaller, from;
 	struct view_node *n, *before;
 	struct cluster *c;
 
@@ -291,18 +292,18 @@ static void sums_follow_what_a_node_can_give_away(void **state)
 	pod.limits = &two;
 	put((struct model_fixture_pod){.name = "x", .uid = "uid-1", .cpu = "100m"});
 	c = model_cluster(model);
-	page = join_fixture_page("n", NOW, &pod, 1);
-	before = view_node_renew(NULL, page, c->nodes[0]);
-	n = view_node_renew(before, page, c->nodes[0]);
+	stats = join_fixture_stats("n", NOW, &pod, 1);
+	before = view_node_renew(NULL, stats, c->nodes[0]);
+	n = view_node_renew(before, stats, c->nodes[0]);
 	assert_int_equal(n->sums.kernel_cpu_milli, 2000);
 	assert_int_equal(n->sums.kernel_unlimited_cpu, 0);
 	assert_int_equal(n->sums.kernel_unknown, 0);
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
 	view_node_drop(before);
-	from = *page; /* of the same layout, of a machine that lost CPUs */
+	from = *stats; /* of the same layout, of a machine that lost CPUs */
 	from.cpu_allocatable_milli = 1500;
-	smaller = page_new(&from);
-	page_drop(page);
+	smaller = node_stats_new(&from);
+	node_stats_drop(stats);
 	before = n;
 	n = view_node_renew(before, smaller, c->nodes[0]);
 	assert_int_equal(n->sums.kernel_cpu_milli, 0);
@@ -311,7 +312,7 @@ static void sums_follow_what_a_node_can_give_away(void **state)
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
 	view_node_drop(before);
 	view_node_drop(n);
-	page_drop(smaller);
+	node_stats_drop(smaller);
 	cluster_drop(c);
 }
 
@@ -322,11 +323,11 @@ static void what_the_kernel_enforces_is_summed(void **state)
 		{LIMIT_NONE, 100 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 		{LIMIT_UNKNOWN, 2 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 	};
-	const struct page_container containers[] = {{.name = "c", .limits = &limits[0]},
-						    {.name = "d", .limits = &limits[0]}};
-	struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
-				  measured("k/c", "uid-3"), measured("k/d", "uid-4"),
-				  measured("slice", "")};
+	const struct container_stats containers[] = {{.name = "c", .limits = &limits[0]},
+						     {.name = "d", .limits = &limits[0]}};
+	struct pod_stats pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
+				   measured("k/c", "uid-3"), measured("k/d", "uid-4"),
+				   measured("slice", "")};
 	struct view_node *n;
 
 	(void)state;
@@ -358,12 +359,12 @@ static void the_kernels_limits_count_by_container(void **state)
 		{LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 		{LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
 	};
-	const struct page_container containers[] = {{.name = "a", .limits = &limits[0]},
-						    {.name = "b", .limits = &limits[1]},
-						    {.name = "c", .limits = &limits[1]},
-						    {.name = "d", .limits = &limits[2]}};
-	struct page_pod pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
-				  measured("k/c", "uid-3")};
+	const struct container_stats containers[] = {{.name = "a", .limits = &limits[0]},
+						     {.name = "b", .limits = &limits[1]},
+						     {.name = "c", .limits = &limits[1]},
+						     {.name = "d", .limits = &limits[2]}};
+	struct pod_stats pods[] = {measured("k/a", "uid-1"), measured("k/b", "uid-2"),
+				   measured("k/c", "uid-3")};
 	struct view_node *n;
 
 	(void)state;
@@ -421,7 +422,7 @@ static void new_pods_are_those_the_window_does_not_cover(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct page_pod pod =
+		struct pod_stats pod =
 			join_fixture_pod("k/a", "uid-1", NOW, cases[i].measured, 100, 100);
 		struct view_node *n;
 
@@ -450,9 +451,9 @@ int main(void)
 		TEST(pods_are_joined_by_uid),
 		TEST(static_pods_are_joined_by_their_hash),
 		TEST(one_uid_in_two_cgroups_is_listed_once_as_the_pod),
-		TEST(a_renewed_node_lists_the_pods_of_its_page),
-		TEST(a_node_without_an_agent_has_an_empty_page),
-		TEST(a_node_without_an_api_is_its_page),
+		TEST(a_renewed_node_lists_the_pods_of_its_stats),
+		TEST(a_node_without_an_agent_has_an_empty_stats),
+		TEST(a_node_without_an_api_is_its_stats),
 		TEST(the_apis_capacity_wins),
 		TEST(what_pods_declare_is_summed),
 		TEST(sums_follow_what_a_node_can_give_away),

@@ -195,11 +195,11 @@ static struct view *view_of_mixed_pods(void)
 	static const char *const names[MIXED_MOST] = {"a", "b", "c", "d"};
 	static const char *const ids[MIXED_MOST] = {"aaaaaaaaaaaaaaaa00", "bbbbbbbbbbbbbbbb00",
 						    "cccccccccccccccc00", "dddddddddddddddd00"};
-	struct page_container containers[MIXED_PODS][MIXED_MOST] = {0};
-	struct page_pod pods[MIXED_PODS];
+	struct container_stats containers[MIXED_PODS][MIXED_MOST] = {0};
+	struct pod_stats pods[MIXED_PODS];
 	struct model *m = model_new();
 	struct join *j = join_new();
-	struct node_page *page;
+	struct node_stats *stats;
 	struct view *v;
 
 	model_put(m, model_fixture_node("n", 5, 5));
@@ -218,7 +218,7 @@ static struct view *view_of_mixed_pods(void)
 		pods[i] = join_fixture_pod(mixed_pods[i].uid, mixed_pods[i].uid,
 					   VIEW_FIXTURE_NOW_NS, 900, 10, 1024);
 		for (size_t c = 0; c < count; c++)
-			containers[i][c] = (struct page_container){
+			containers[i][c] = (struct container_stats){
 				.name = names[c],
 				.id = ids[c],
 				.limits = c < mixed_pods[i].limited ? &limited : &none,
@@ -227,9 +227,9 @@ static struct view *view_of_mixed_pods(void)
 		pods[i].container_count = (uint32_t)count;
 		pods[i].limits = mixed_pods[i].unlimited ? &none : &both;
 	}
-	page = join_fixture_page("n", VIEW_FIXTURE_NOW_NS, pods, MIXED_PODS);
-	v = join_view(j, &page, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	page_drop(page);
+	stats = join_fixture_stats("n", VIEW_FIXTURE_NOW_NS, pods, MIXED_PODS);
+	v = join_view(j, &stats, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	node_stats_drop(stats);
 	join_free(j);
 	model_free(m);
 	return v;

@@ -38,18 +38,19 @@ static struct extender_options options;
 #define ALL "[\"alpha\",\"bravo\",\"charlie\"]"
 
 /* Measured at so many of 4 CPUs, and 2 GiB of 8. */
-static struct node_page *page_of(const char *name, double cpu_milli, double sigma)
+static struct node_stats *stats_of(const char *name, double cpu_milli, double sigma)
 {
-	struct node_page page =
+	struct node_stats stats =
 		view_fixture_node(name, VIEW_FIXTURE_NOW_NS - 1000000000, 3600, cpu_milli, sigma);
 
-	return page_new(&page);
+	return node_stats_new(&stats);
 }
 
 /* alpha at 1, bravo at 3 CPUs, 3 and 7 allocatable; charlie known to the API and not measured. */
 static struct view *make_view(enum source_state nodes)
 {
-	struct node_page *pages[] = {page_of("alpha", 1000, 100), page_of("bravo", 3000, 100)};
+	struct node_stats *node_stats[] = {stats_of("alpha", 1000, 100),
+					   stats_of("bravo", 3000, 100)};
 	const struct model_source source = {.state = nodes};
 	struct model *m = model_new();
 	struct join *j = join_new();
@@ -61,9 +62,9 @@ static struct view *make_view(enum source_state nodes)
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		model_fixture_sync(m, (enum object_kind)kind);
 	model_set_source(m, OBJECT_NODE, &source);
-	v = join_view(j, pages, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	page_drop(pages[0]);
-	page_drop(pages[1]);
+	v = join_view(j, node_stats, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	node_stats_drop(node_stats[0]);
+	node_stats_drop(node_stats[1]);
 	join_free(j);
 	model_free(m);
 	return v;
@@ -338,7 +339,7 @@ static void reasons_are_of_a_kind_and_have_no_numbers(void **state)
 	assert_int_equal(refused(EXTENDER_USE_CAP_MEMORY), 2);
 }
 
-/* --- a refusal is about all that is known ------------------------------------------------------ */
+/* --- a refusal is about all that is known ----------------------------------------------------- */
 
 static int refreshes;
 

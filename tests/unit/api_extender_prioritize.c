@@ -30,11 +30,12 @@ static struct drain_plan plan = {.node_count = 3, .nodes = nodes};
 static struct view *make_view(double alpha_milli, double bravo_milli)
 {
 	const int64_t end_ns = VIEW_FIXTURE_NOW_NS - NS_PER_SEC;
-	struct node_page pages[] = {view_fixture_node("alpha", end_ns, 3600, alpha_milli, 100),
-				    view_fixture_node("bravo", end_ns, 3600, bravo_milli, 100),
-				    {.name = "mute"}};
+	struct node_stats node_stats[] = {
+		view_fixture_node("alpha", end_ns, 3600, alpha_milli, 100),
+		view_fixture_node("bravo", end_ns, 3600, bravo_milli, 100),
+		{.name = "mute"}};
 
-	return view_fixture_of(pages, 3);
+	return view_fixture_of(node_stats, 3);
 }
 
 static void leave_plan(struct drain_plan *unused)

@@ -26,7 +26,7 @@ static bool find(const struct given *g, enum resource_id id, struct limits_misma
 	struct pod_template template = {.spec = {.container_count = 1, .containers = &container}};
 	const struct kube_pod pod = {.template = &template};
 	const struct kernel_limits limits = {.cpu_milli = g->kernel, .mem_bytes = g->kernel};
-	const struct page_pod use = {.limits = &limits};
+	const struct pod_stats use = {.limits = &limits};
 	const struct view_node node = {.cpu_allocatable_milli = 4000,
 				       .mem_allocatable_bytes = 8192 * MIB};
 	const struct view_pod p = {&pod, &use};
@@ -103,7 +103,7 @@ static void test_which_limit_is_declared(void **state)
 						 .init = &init}};
 	struct kube_pod pod = {.template = &template};
 	const struct kernel_limits limits = {.cpu_milli = LIMIT_NONE, .mem_bytes = LIMIT_NONE};
-	const struct page_pod use = {.limits = &limits};
+	const struct pod_stats use = {.limits = &limits};
 	const struct view_node node = {.cpu_allocatable_milli = 4000};
 	struct view_pod p = {&pod, &use};
 	struct limits_mismatch m;

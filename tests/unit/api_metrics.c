@@ -142,11 +142,11 @@ static void test_format(void **state)
 
 static void test_labels_are_escaped(void **state)
 {
-	const struct node_page page =
+	const struct node_stats stats =
 		view_fixture_node("a\"b\\c\nd", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
 	check_format(f.response.body.data);
 	assert_true(has_line("evenkeel_node_cpu_capacity_cores{node=\"a\\\"b\\\\c\\nd\"} 4"));
@@ -251,12 +251,12 @@ static void test_unknown_is_absent(void **state)
  */
 static void test_counters_of_the_unknown(void **state)
 {
-	struct node_page page = view_fixture_node("old", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("old", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
-	page.machine.known = false;
-	page.totals.pressure_have = USAGE_STALL_MEMORY;
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	stats.machine.known = false;
+	stats.totals.pressure_have = USAGE_STALL_MEMORY;
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
 	assert_false(has_text("evenkeel_node_cpu_seconds_total{"));
 	assert_false(has_text("evenkeel_node_memory_available_bytes{"));
@@ -270,14 +270,14 @@ static void test_counters_of_the_unknown(void **state)
 /* The age is that of what is known; what says why stays when nothing is known any more. */
 static void test_bad_values_and_clocks(void **state)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
-	page.aside_ns = 400 * NS_PER_SEC;
-	page.quarantine.count = 33;
-	page.clock_known = true;
-	page.clock_ahead_ns = -7200 * NS_PER_SEC;
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	stats.aside_ns = 400 * NS_PER_SEC;
+	stats.quarantine.count = 33;
+	stats.clock_known = true;
+	stats.clock_ahead_ns = -7200 * NS_PER_SEC;
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
 	assert_true(has_line("evenkeel_node_sample_age_seconds{node=\"n\"} 400"));
 	assert_true(has_line("evenkeel_nodes{state=\"expired\"} 1"));

@@ -144,21 +144,21 @@ static void test_node_never_heard(void **state)
 /* What was put aside, how far the clock is off, and the age of what is known. */
 static void test_bad_values_and_clocks(void **state)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 	const cJSON *source;
 
 	(void)state;
-	page.aside_ns = 45 * NS_PER_SEC;
-	page.usage.latest.cpu_milli.age_seconds = 45;
-	page.clock_known = true;
-	page.clock_ahead_ns = 30 * NS_PER_SEC;
-	page.quarantine = (struct page_quarantine){
+	stats.aside_ns = 45 * NS_PER_SEC;
+	stats.usage.latest.cpu_milli.age_seconds = 45;
+	stats.clock_known = true;
+	stats.clock_ahead_ns = 30 * NS_PER_SEC;
+	stats.quarantine = (struct node_quarantine){
 		.count = 3,
 		.last_ns = VIEW_FIXTURE_NOW_NS - NS_PER_SEC,
 		.reason = QUARANTINE_aboveCapacity,
 		.message = "the node used \"too much\"",
 	};
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes/n"), 200);
 	source = api_fixture_at(f.json, "source");
 	assert_string_equal(cJSON_GetStringValue(api_fixture_at(source, "state")), "late");
@@ -180,8 +180,8 @@ static void test_bad_values_and_clocks(void **state)
 				    api_fixture_at(f.json, "usage.memoryBytes.latest.end")),
 			    "2026-01-31T12:00:00Z");
 
-	page.clock_ahead_ns = -30 * NS_PER_SEC - 1;
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	stats.clock_ahead_ns = -30 * NS_PER_SEC - 1;
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes/n"), 200);
 	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "source.clockSkewed")));
 }
@@ -261,7 +261,7 @@ static void test_total(void **state)
 	assert_non_null(strstr(f.response.body.data, "\"usage\":{}}}"));
 }
 
-static void forget_latest(struct page_latest *l)
+static void forget_latest(struct latest_usage *l)
 {
 	l->cpu_milli.known = l->mem_bytes.known = l->working_set_bytes.known = false;
 }
@@ -269,18 +269,19 @@ static void forget_latest(struct page_latest *l)
 /* What no node tells is left out, and capacity is of the nodes whose use is known. */
 static void test_total_of_the_known(void **state)
 {
-	struct node_page pages[] = {view_fixture_node("a", VIEW_FIXTURE_NOW_NS, 900, 1000, 100),
-				    view_fixture_node("b", VIEW_FIXTURE_NOW_NS, 900, 1000, 100)};
+	struct node_stats node_stats[] = {
+		view_fixture_node("a", VIEW_FIXTURE_NOW_NS, 900, 1000, 100),
+		view_fixture_node("b", VIEW_FIXTURE_NOW_NS, 900, 1000, 100)};
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		forget_latest(&pages[i].usage.latest);
+		forget_latest(&node_stats[i].usage.latest);
 		for (int w = 0; w < WINDOWS; w++) {
-			pages[i].usage.windows[w].cpu_milli.known = w == WINDOWS - 1;
-			pages[i].usage.windows[w].mem_bytes.known = false;
+			node_stats[i].usage.windows[w].cpu_milli.known = w == WINDOWS - 1;
+			node_stats[i].usage.windows[w].mem_bytes.known = false;
 		}
 	}
-	view_slot_publish(f.ctx.views, view_fixture_of(pages, 2));
+	view_slot_publish(f.ctx.views, view_fixture_of(node_stats, 2));
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
 	assert_int_equal(api_fixture_at(f.json, "total.measured.nodes")->valueint, 2);
 	assert_null(api_fixture_at(f.json, "total.measured.capacity")->child);
@@ -291,8 +292,8 @@ static void test_total_of_the_known(void **state)
 		api_fixture_at(f.json, "total.usage.cpuMillicores.windows.15m.mean")->valuedouble,
 		2000, 1e-6);
 
-	pages[1].usage.latest.cpu_milli = (struct latest){.known = true, .value = 0};
-	view_slot_publish(f.ctx.views, view_fixture_of(pages, 2));
+	node_stats[1].usage.latest.cpu_milli = (struct latest){.known = true, .value = 0};
+	view_slot_publish(f.ctx.views, view_fixture_of(node_stats, 2));
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
 	/* A use of 0 is known. */
 	assert_true(api_fixture_at(f.json, "total.usage.cpuMillicores.latest.value")->valuedouble ==
@@ -398,7 +399,7 @@ static void test_refusals(void **state)
 static void test_large_selection(void **state)
 {
 	enum { NODES = 500 };
-	static struct node_page pages[NODES];
+	static struct node_stats node_stats[NODES];
 	static char text[NODES][16];
 	const cJSON *item;
 	double last = 1e9;
@@ -407,9 +408,10 @@ static void test_large_selection(void **state)
 	(void)state;
 	for (int i = 0; i < NODES; i++) {
 		snprintf(text[i], sizeof(text[i]), "node-%03d", i * 7 % NODES);
-		pages[i] = view_fixture_node(text[i], VIEW_FIXTURE_NOW_NS, 900, i * 37 % NODES, 0);
+		node_stats[i] =
+			view_fixture_node(text[i], VIEW_FIXTURE_NOW_NS, 900, i * 37 % NODES, 0);
 	}
-	view_slot_publish(f.ctx.views, view_fixture_of(pages, NODES));
+	view_slot_publish(f.ctx.views, view_fixture_of(node_stats, NODES));
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes?sort=cpu&limit=100"), 200);
 	cJSON_ArrayForEach(item, api_fixture_at(f.json, "items"))
 	{

@@ -73,10 +73,10 @@ static void test_least_known(void **state)
 static void test_peaks(void **state)
 {
 	static const char *const hidden[] = {"/v1/pods", "/v1/pods?peaks=", "/v1/pods?peaks=false"};
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 	struct pod_hours hours = {0};
-	struct page_peaks *peaks = NULL;
-	struct page_pod pods[2] = {{.name = "a"}, {.name = "b"}};
+	struct node_peaks *peaks = NULL;
+	struct pod_stats pods[2] = {{.name = "a"}, {.name = "b"}};
 	const int64_t hour = VIEW_FIXTURE_NOW_NS / (3600 * NS_PER_SEC);
 	char *text;
 
@@ -93,11 +93,11 @@ static void test_peaks(void **state)
 		pod_hours_add(&hours, &peaks, &use);
 	}
 	pods[1].peaks = pod_hours_peaks(&hours, peaks);
-	page.peaks = peaks;
-	page.pods = pods;
-	page.pod_count = 2;
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
-	page_peaks_drop(peaks); /* the page holds them */
+	stats.peaks = peaks;
+	stats.pods = pods;
+	stats.pod_count = 2;
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
+	node_peaks_drop(peaks); /* the node stats hold them */
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
 		assert_int_equal(api_fixture_get(&f, hidden[i]), 200);
 		assert_null(api_fixture_at(f.json, "items.1.hourlyPeaks"));
@@ -191,20 +191,20 @@ static void test_machines_own_workloads(void **state)
 /* The same cgroup on several nodes is several items; pages continue between them. */
 static void test_paging_over_equal_names(void **state)
 {
-	const struct page_pod pods[] = {
+	const struct pod_stats pods[] = {
 		{.name = "a.service", .kind = ENTITY_UNIT},
 		{.name = "b.service", .kind = ENTITY_UNIT},
 	};
-	struct node_page pages[3];
+	struct node_stats node_stats[3];
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		pages[i] = view_fixture_node((const char *[]){"n1", "n2", "n3"}[i],
-					     VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
-		pages[i].pods = pods;
-		pages[i].pod_count = 2;
+		node_stats[i] = view_fixture_node((const char *[]){"n1", "n2", "n3"}[i],
+						  VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+		node_stats[i].pods = pods;
+		node_stats[i].pod_count = 2;
 	}
-	view_slot_publish(f.ctx.views, view_fixture_of(pages, 3));
+	view_slot_publish(f.ctx.views, view_fixture_of(node_stats, 3));
 	for (int limit = 1; limit <= 7; limit++) {
 		char all[256] = "", target[256];
 		char *token = mem_strdup("");

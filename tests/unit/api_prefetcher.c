@@ -40,20 +40,20 @@ static int teardown(void **state)
 }
 
 /* Makes nothing, and so the next who asks is asked to make it, too. */
-static struct view_kept *make_nothing(const struct view *v, const struct view_kept *before)
+static struct view_cached *make_nothing(const struct view *v, const struct view_cached *before)
 {
 	(void)v, (void)before;
 	return NULL;
 }
 
-static bool is_kept(struct view *v, enum view_kept_kind kind)
+static bool is_cached(struct view *v, enum view_cache_kind kind)
 {
-	return view_keep(v, kind, make_nothing);
+	return view_cache_get(v, kind, make_nothing);
 }
 
 static bool is_prefetched(void *view)
 {
-	return is_kept(view, VIEW_KEPT_SCORES) && is_kept(view, VIEW_KEPT_NAMES);
+	return is_cached(view, VIEW_CACHE_SCORES) && is_cached(view, VIEW_CACHE_NAMES);
 }
 
 /* The caller's to drop. */
@@ -86,10 +86,10 @@ static void nobody_asks_and_nothing_is_made(void **state)
 	prefetcher_asked(prefetcher, NOW);
 	late = publish(NOW + 60 * NS_PER_SEC + 1);
 	prefetcher_stop(prefetcher);
-	assert_false(is_kept(never, VIEW_KEPT_SCORES));
-	assert_false(is_kept(late, VIEW_KEPT_SCORES));
+	assert_false(is_cached(never, VIEW_CACHE_SCORES));
+	assert_false(is_cached(late, VIEW_CACHE_SCORES));
 	stopped = publish(NOW);
-	assert_false(is_kept(stopped, VIEW_KEPT_SCORES));
+	assert_false(is_cached(stopped, VIEW_CACHE_SCORES));
 	view_drop(never);
 	view_drop(late);
 	view_drop(stopped);

@@ -347,9 +347,9 @@ static void test_no_nodes(void **state)
 /* "n" with an agent and a pod of 700 millicores, "silent" without one. */
 static struct view *view_with_api(void)
 {
-	const struct page_pod use =
+	const struct pod_stats use =
 		join_fixture_pod("k/x", "uid-x", VIEW_FIXTURE_NOW_NS, 900, 700, 1 << 20);
-	struct node_page *page = join_fixture_page("n", VIEW_FIXTURE_NOW_NS, &use, 1);
+	struct node_stats *stats = join_fixture_stats("n", VIEW_FIXTURE_NOW_NS, &use, 1);
 	struct model *m = model_new();
 	struct join *j = join_new();
 	struct view *v;
@@ -365,8 +365,8 @@ static struct view *view_with_api(void)
 								   .cpu = "1"}));
 	model_put(m, model_fixture_pod(&(
 			     struct model_fixture_pod){.name = "y", .node = "silent", .cpu = "1"}));
-	v = join_view(j, &page, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	page_drop(page);
+	v = join_view(j, &stats, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	node_stats_drop(stats);
 	join_free(j);
 	model_free(m);
 	return v;

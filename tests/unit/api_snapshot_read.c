@@ -84,13 +84,13 @@ static void test_load_watcher(void **state)
 		"\"\"}},\"10.0.0.1:9100\":{\"metrics\":[]}}}");
 	struct loaded l = load(TWO_NODES, usage);
 	const struct window_set *set;
-	const struct node_page *p;
+	const struct node_stats *p;
 
 	(void)state;
 	assert_int_equal(l.rc, 0);
 	check_note(&l, "u.json: skipped node 10.0.0.1:9100: the snapshot has no such Node\n", 1);
 	assert_true(l.now_ns == NOW);
-	p = view_fixture_page(l.view, "node-2");
+	p = view_fixture_stats(l.view, "node-2");
 	set = &p->usage.windows[WINDOW_15M];
 	assert_true(p->end_ns == NOW - 10 * NS_PER_SEC);
 	assert_true(set->cpu_milli.mean == 4000 && set->cpu_milli.stddev == 200);
@@ -100,8 +100,8 @@ static void test_load_watcher(void **state)
 	assert_true(window_is_covered(set, WINDOW_15M));
 	assert_false(p->usage.windows[WINDOW_5M].cpu_milli.known);
 	assert_false(set->working_set_bytes.known);
-	p = view_fixture_page(l.view, "node-1");
-	assert_int_equal(page_freshness(p, l.now_ns), NEVER);
+	p = view_fixture_stats(l.view, "node-1");
+	assert_int_equal(node_stats_freshness(p, l.now_ns), NEVER);
 	unload(&l);
 }
 
@@ -131,11 +131,12 @@ static void test_kep_form(void **state)
 	check_note(&l, "u.json: of 2 nodes no deviation is told: taken as 0\n", 0);
 	/* Its window ended 35 minutes before its time; what counts is the window. */
 	assert_true(l.now_ns == 1556985422 * NS_PER_SEC);
-	assert_int_equal(page_freshness(view_fixture_page(l.view, "node-1"), l.now_ns), FRESH);
-	set = &view_fixture_page(l.view, "node-1")->usage.windows[WINDOW_15M];
+	assert_int_equal(node_stats_freshness(view_fixture_stats(l.view, "node-1"), l.now_ns),
+			 FRESH);
+	set = &view_fixture_stats(l.view, "node-1")->usage.windows[WINDOW_15M];
 	assert_true(set->cpu_milli.mean == 800 && set->cpu_milli.stddev == 0);
 	assert_false(set->mem_bytes.known);
-	set = &view_fixture_page(l.view, "node-2")->usage.windows[WINDOW_15M];
+	set = &view_fixture_stats(l.view, "node-2")->usage.windows[WINDOW_15M];
 	assert_true(set->cpu_milli.mean == 1600);
 	unload(&l);
 }
@@ -148,12 +149,12 @@ static void test_latest_is_the_mean(void **state)
 		"\"Latest\","
 		"\"value\":10},{\"type\":\"Memory\",\"operator\":\"Latest\",\"value\":20}]}}}");
 	struct loaded l = load(TWO_NODES, usage);
-	const struct node_page *p;
+	const struct node_stats *p;
 
 	(void)state;
 	assert_int_equal(l.rc, 0);
 	assert_true(l.view->cluster->sources[OBJECT_NODE].changed_ns == NOW);
-	p = view_fixture_page(l.view, "node-1");
+	p = view_fixture_stats(l.view, "node-1");
 	assert_true(p->usage.latest.cpu_milli.known);
 	assert_true(p->usage.latest.cpu_milli.value == 400);
 	assert_true(p->usage.windows[WINDOW_15M].cpu_milli.mean == 400);
@@ -178,7 +179,7 @@ static void test_impossible_use(void **state)
 		"\"2026-01-31T12:00:00Z\",\"samples\":9,\"mean\":1,\"stddev\":2,\"p50\":1,"
 		"\"p95\":1e30,\"p99\":4,\"min\":0,\"max\":5}}}}}]}";
 	struct loaded l = load(TWO_NODES, usage);
-	const struct node_page *p;
+	const struct node_stats *p;
 
 	(void)state;
 	if (l.rc)
@@ -187,7 +188,7 @@ static void test_impossible_use(void **state)
 		   "u.json: left out nodes[0] (node-2).usage.windows.5m.cpuMillicores: a "
 		   "percentile is not between min and max\n",
 		   1);
-	p = view_fixture_page(l.view, "node-2");
+	p = view_fixture_stats(l.view, "node-2");
 	assert_false(p->usage.windows[WINDOW_5M].cpu_milli.known);
 	assert_true(p->usage.latest.cpu_milli.known);
 	unload(&l);

@@ -154,15 +154,15 @@ static void test_agents_against_nodes(void **state)
 
 static void test_what_is_odd(void **state)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
-	page.tier = TIER_T3;
-	page.clock_known = true;
-	page.clock_ahead_ns = -31 * NS_PER_SEC;
-	page.quarantine.count = 3;
-	snprintf(page.quarantine.message, sizeof(page.quarantine.message), "too much");
-	view_slot_publish(f.ctx.views, view_fixture_of(&page, 1));
+	stats.tier = TIER_T3;
+	stats.clock_known = true;
+	stats.clock_ahead_ns = -31 * NS_PER_SEC;
+	stats.quarantine.count = 3;
+	snprintf(stats.quarantine.message, sizeof(stats.quarantine.message), "too much");
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
 	ask();
 	check("agents.tiers", "{\"T0\":0,\"T1\":0,\"T2\":0,\"T3\":1}");
 	check("agents.examples.T3", "[\"n\"]");
@@ -203,15 +203,15 @@ static void test_service(void **state)
 static void test_examples_are_few(void **state)
 {
 	enum { NODES = 100 };
-	static struct node_page pages[NODES];
+	static struct node_stats node_stats[NODES];
 	static char names[NODES][16];
 
 	(void)state;
 	for (int i = 0; i < NODES; i++) {
 		snprintf(names[i], sizeof(names[i]), "node-%03d", i);
-		pages[i] = (struct node_page){.name = names[i]};
+		node_stats[i] = (struct node_stats){.name = names[i]};
 	}
-	view_slot_publish(f.ctx.views, view_fixture_of(pages, NODES));
+	view_slot_publish(f.ctx.views, view_fixture_of(node_stats, NODES));
 	ask();
 	check("agents.none", "100");
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "agents.examples.none")), 20);

@@ -74,15 +74,15 @@ static void pass_time(double seconds)
 /* alpha uses 1 of 4 CPUs; 3 are allocatable, and one pod more would use 1.5. */
 static void publish(double bravo_milli)
 {
-	struct node_page *pages[2];
-	struct node_page from = view_fixture_node("alpha", now() - NS_PER_SEC, 3600, 1000, 0);
+	struct node_stats *node_stats[2];
+	struct node_stats from = view_fixture_node("alpha", now() - NS_PER_SEC, 3600, 1000, 0);
 
-	pages[0] = page_new(&from);
+	node_stats[0] = node_stats_new(&from);
 	from = view_fixture_node("bravo", now() - NS_PER_SEC, 3600, bravo_milli, 0);
-	pages[1] = page_new(&from);
-	view_slot_publish(f.ctx.views, join_view(join, pages, 2, model_cluster(model), now()));
-	page_drop(pages[0]);
-	page_drop(pages[1]);
+	node_stats[1] = node_stats_new(&from);
+	view_slot_publish(f.ctx.views, join_view(join, node_stats, 2, model_cluster(model), now()));
+	node_stats_drop(node_stats[0]);
+	node_stats_drop(node_stats[1]);
 }
 
 static void put_pod(const char *json)

@@ -131,10 +131,11 @@ static void test_cover(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS,
-								cases[i].history_seconds, 1000, 10);
+		const struct node_stats stats =
+			view_fixture_node("n", VIEW_FIXTURE_NOW_NS, cases[i].history_seconds, 1000,
+					  10);
 
-		republish(view_fixture_of(&page, 1));
+		republish(view_fixture_of(&stats, 1));
 		assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 		assert_string_equal(string_at(MAP ".n.window"), cases[i].window);
 	}
@@ -143,11 +144,11 @@ static void test_cover(void **state)
 /* End is rounded up and start down: no sample lies outside. */
 static void test_span_is_rounded_outwards(void **state)
 {
-	const struct node_page page =
+	const struct node_stats stats =
 		view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 1, 899.5, 1000, 10);
 
 	(void)state;
-	republish(view_fixture_of(&page, 1));
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_true(number_at("window.end") == 1769860800);
 	assert_true(number_at("window.start") == 1769860800 - 900);
@@ -249,11 +250,11 @@ static void test_nothing_heard(void **state)
 
 static void test_all_expired(void **state)
 {
-	const struct node_page page =
+	const struct node_stats stats =
 		view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 301 * NS_PER_SEC, 900, 1000, 10);
 
 	(void)state;
-	republish(view_fixture_of(&page, 1));
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, MAP)), 0);
 	assert_true(number_at("window.end") == 1769860800);
@@ -265,20 +266,20 @@ static void test_all_expired(void **state)
 /* Upstream falls back from 15m to 10m for all nodes at once, and never to 5m. */
 static void test_upstream_windows(void **state)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
 	f.ctx.watcher_upstream = true;
-	page.usage.windows[WINDOW_15M].cpu_milli.known = false;
-	page.usage.windows[WINDOW_10M].cpu_milli.mean = 400;
-	republish(view_fixture_of(&page, 1));
+	stats.usage.windows[WINDOW_15M].cpu_milli.known = false;
+	stats.usage.windows[WINDOW_10M].cpu_milli.mean = 400;
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_string_equal(string_at("window.duration"), "10m");
 	assert_true(number_at("window.start") == 1769860800 - 600);
 	assert_true(number_at(MAP ".n.metrics.0.value") == 10);
 
-	page.usage.windows[WINDOW_10M].cpu_milli.known = false;
-	republish(view_fixture_of(&page, 1));
+	stats.usage.windows[WINDOW_10M].cpu_milli.known = false;
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 500);
 	f.ctx.watcher_upstream = false;
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
@@ -286,14 +287,14 @@ static void test_upstream_windows(void **state)
 }
 
 /* 400m in the last 5 minutes, 800m in 10 and 1200m in 15. */
-static struct node_page rising_page(double history_seconds)
+static struct node_stats rising_stats(double history_seconds)
 {
-	struct node_page page =
+	struct node_stats stats =
 		view_fixture_node("n", VIEW_FIXTURE_NOW_NS, history_seconds, 1000, 10);
 
 	for (int w = WINDOW_5M; w < WINDOWS; w++)
-		page.usage.windows[w].cpu_milli.mean = 400 * (w + 1);
-	return page;
+		stats.usage.windows[w].cpu_milli.mean = 400 * (w + 1);
+	return stats;
 }
 
 static void check_window(const char *target, const char *duration, double value)
@@ -308,13 +309,13 @@ static void check_window(const char *target, const char *duration, double value)
 
 static void test_asked_window(void **state)
 {
-	struct node_page page = rising_page(900);
+	struct node_stats stats = rising_stats(900);
 
 	(void)state;
 	f.ctx.watcher_cache = watcher_cache_new();
 	for (int upstream = 0; upstream < 2; upstream++) {
 		f.ctx.watcher_upstream = upstream;
-		republish(view_fixture_of(&page, 1));
+		republish(view_fixture_of(&stats, 1));
 		check_window("/watcher", "15m", 30);
 		check_window("/watcher?window=5m", "5m", 10);
 		check_window("/watcher?window=10m", "10m", 20);
@@ -325,18 +326,18 @@ static void test_asked_window(void **state)
 	watcher_cache_free(f.ctx.watcher_cache);
 	f.ctx.watcher_cache = NULL;
 	/* Without the one that is asked for: the next shorter. */
-	page.usage.windows[WINDOW_10M].cpu_milli.known = false;
-	republish(view_fixture_of(&page, 1));
+	stats.usage.windows[WINDOW_10M].cpu_milli.known = false;
+	republish(view_fixture_of(&stats, 1));
 	check_window("/watcher?window=10m", "5m", 10);
-	page.usage.windows[WINDOW_5M].cpu_milli.known = false;
-	republish(view_fixture_of(&page, 1));
+	stats.usage.windows[WINDOW_5M].cpu_milli.known = false;
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher?window=5m"), 500);
 	f.ctx.watcher_upstream = false;
-	page = rising_page(360);
-	republish(view_fixture_of(&page, 1));
+	stats = rising_stats(360);
+	republish(view_fixture_of(&stats, 1));
 	check_window("/watcher/n?window=10m", "5m", 10);
-	page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 301 * NS_PER_SEC, 900, 1000, 10);
-	republish(view_fixture_of(&page, 1));
+	stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 301 * NS_PER_SEC, 900, 1000, 10);
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher?window=5m"), 200);
 	assert_true(number_at("window.start") == 1769860800 - 300);
 }
@@ -364,7 +365,8 @@ static void test_no_such_window(void **state)
 /* Takes over the model with the API's node of that name, which is heard. */
 static void publish_labelled(const char *labels)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10), *pages;
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10),
+			  *node_stats;
 	struct model *m = model_new();
 	struct join *j = join_new();
 	char json[512];
@@ -374,11 +376,11 @@ static void publish_labelled(const char *labels)
 		 labels);
 	model_put(m, model_fixture_object(OBJECT_NODE, json));
 	model_fixture_sync(m, OBJECT_NODE);
-	pages = page_new(&page);
-	republish(join_view(j, &pages, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS));
+	node_stats = node_stats_new(&stats);
+	republish(join_view(j, &node_stats, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS));
 	join_free(j);
 	model_free(m);
-	page_drop(pages);
+	node_stats_drop(node_stats);
 }
 
 static void test_data_center(void **state)
@@ -407,20 +409,20 @@ static void test_data_center(void **state)
 
 static void test_denominator(void **state)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
-	page.cpu_allocatable_milli = 2000;
-	page.mem_allocatable_bytes = page.mem_capacity_bytes / 4;
+	stats.cpu_allocatable_milli = 2000;
+	stats.mem_allocatable_bytes = stats.mem_capacity_bytes / 4;
 	f.ctx.watcher_allocatable = true;
-	republish(view_fixture_of(&page, 1));
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_true(number_at(MAP ".n.metrics.0.value") == 50);
 	assert_true(number_at(MAP ".n.metrics.1.value") == 0.5);
 	assert_true(number_at(MAP ".n.metrics.2.value") == 100);
 	assert_true(number_at(MAP ".n.metrics.3.value") == 3.125);
-	page.mem_allocatable_bytes = 0; /* then there is nothing to be of */
-	republish(view_fixture_of(&page, 1));
+	stats.mem_allocatable_bytes = 0; /* then there is nothing to be of */
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, MAP)), 0);
 }
@@ -428,17 +430,17 @@ static void test_denominator(void **state)
 /* A node whose newest values could not be is as old as the last good ones. */
 static void test_age_of_what_is_known(void **state)
 {
-	struct node_page page = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 
 	(void)state;
-	page.aside_ns = 60 * NS_PER_SEC;
-	republish(view_fixture_of(&page, 1));
+	stats.aside_ns = 60 * NS_PER_SEC;
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_string_equal(string_at(MAP ".n.state"), "late");
 	assert_true(number_at(MAP ".n.ageSeconds") == 60);
 	assert_true(number_at(MAP ".n.metrics.1.value") == 0.5);
-	page.aside_ns = 301 * NS_PER_SEC;
-	republish(view_fixture_of(&page, 1));
+	stats.aside_ns = 301 * NS_PER_SEC;
+	republish(view_fixture_of(&stats, 1));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, MAP)), 0);
 }
@@ -574,16 +576,16 @@ static void test_accepts_gzip(void **state)
 /* Half a node would look better than a whole one to some plugins. */
 static void test_node_needs_all_four_values(void **state)
 {
-	struct node_page pages[3];
+	struct node_stats node_stats[3];
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		pages[i] = view_fixture_node((const char *[]){"a", "b", "c"}[i],
-					     VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+		node_stats[i] = view_fixture_node((const char *[]){"a", "b", "c"}[i],
+						  VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
 	for (int i = 0; i < WINDOWS; i++)
-		pages[0].usage.windows[i].mem_bytes.known = false;
-	pages[1].cpu_capacity_milli = 0;
-	republish(view_fixture_of(pages, 3));
+		node_stats[0].usage.windows[i].mem_bytes.known = false;
+	node_stats[1].cpu_capacity_milli = 0;
+	republish(view_fixture_of(node_stats, 3));
 	assert_int_equal(api_fixture_get(&f, "/watcher"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, MAP)), 1);
 	assert_non_null(api_fixture_at(f.json, MAP ".c"));
@@ -591,7 +593,7 @@ static void test_node_needs_all_four_values(void **state)
 
 static void test_health(void **state)
 {
-	const struct node_page late =
+	const struct node_stats late =
 		view_fixture_node("n", VIEW_FIXTURE_NOW_NS - 31 * NS_PER_SEC, 900, 1000, 10);
 
 	(void)state;

@@ -28,14 +28,14 @@
 #define MINUTE (60 * NS_PER_SEC)
 #define GIB    (1LL << 30)
 
-enum { PAGES = 4 };
+enum { STATS = 4 };
 
 static struct place_fixture f;
 static struct drain_state *state;
 static struct drain_config config;
 static struct drain_plan *plan;
-static struct node_page *pages[PAGES];
-static size_t page_count;
+static struct node_stats *node_stats[STATS];
+static size_t stats_count;
 static struct drain_placeholder slack[2];
 static size_t slack_count;
 static bool (*out_of_time)(void *);
@@ -47,7 +47,7 @@ static int setup(void **unused)
 	state = drain_state_new();
 	drain_config_default(&config);
 	plan = NULL;
-	page_count = slack_count = 0;
+	stats_count = slack_count = 0;
 	out_of_time = NULL;
 	return 0;
 }
@@ -57,8 +57,8 @@ static int teardown(void **unused)
 	(void)unused;
 	drain_plan_free(plan);
 	drain_state_free(state);
-	for (size_t i = 0; i < page_count; i++)
-		page_drop(pages[i]);
+	for (size_t i = 0; i < stats_count; i++)
+		node_stats_drop(node_stats[i]);
 	place_fixture_fini(&f);
 	return 0;
 }
@@ -113,11 +113,11 @@ static void put_budget(const char *app, int allowed)
 	free(json);
 }
 
-/* A page that uses so much; call in the order of names. */
-static void measure(const char *node, int64_t age_ns, double cpu_milli, struct page_pod *pods,
+/* Stats that use so much; call in the order of names. */
+static void measure(const char *node, int64_t age_ns, double cpu_milli, struct pod_stats *pods,
 		    size_t count)
 {
-	struct node_page from = view_fixture_node(node, NOW - age_ns, 3600, cpu_milli, 100);
+	struct node_stats from = view_fixture_node(node, NOW - age_ns, 3600, cpu_milli, 100);
 
 	for (int w = 0; w < WINDOWS; w++) {
 		from.usage.windows[w].working_set_bytes.max = (double)GIB;
@@ -125,12 +125,12 @@ static void measure(const char *node, int64_t age_ns, double cpu_milli, struct p
 	}
 	from.pods = pods;
 	from.pod_count = count;
-	pages[page_count++] = page_new(&from);
+	node_stats[stats_count++] = node_stats_new(&from);
 }
 
 static void step(int64_t now_ns)
 {
-	struct view *v = place_fixture_view(&f, pages, page_count);
+	struct view *v = place_fixture_view(&f, node_stats, stats_count);
 	struct place_options o;
 
 	place_options_default(&o);
@@ -244,8 +244,8 @@ static void requests_say_drain_and_use_says_no(void **unused)
 
 static void use_says_drain_and_requests_say_no(void **unused)
 {
-	struct page_pod pods[] = {join_fixture_pod("web-1", "uid-web-1", NOW - NS_PER_SEC, 900, 100,
-						   (double)GIB / 8)};
+	struct pod_stats pods[] = {join_fixture_pod("web-1", "uid-web-1", NOW - NS_PER_SEC, 900,
+						    100, (double)GIB / 8)};
 
 	(void)unused;
 	put_node("a", "", "");
@@ -273,7 +273,7 @@ static void use_says_drain_and_requests_say_no(void **unused)
 
 static void a_destination_is_told_what_it_will_use(void **unused)
 {
-	struct page_pod pods[] = {
+	struct pod_stats pods[] = {
 		join_fixture_pod("web-1", "uid-web-1", NOW - NS_PER_SEC, 900, 500, (double)GIB)};
 
 	(void)unused;

@@ -257,28 +257,28 @@ static void the_tree_finds_what_the_scan_finds(void **state)
 
 /* --- from view to view */
 
-static struct node_page *pages[NODES];
+static struct node_stats *node_stats[NODES];
 
 static void measure(uint32_t i)
 {
 	char name[16];
-	const struct page_pod pods[] = {
+	const struct pod_stats pods[] = {
 		join_fixture_pod("k/a", "uid-p01", NOW, 900, 10.0 * pick(50), 1 << 20),
 		join_fixture_pod("k/b", "uid-p02", NOW, 900, 10.0 * pick(50), 1 << 20)};
 
 	name_of(name, 'n', i);
-	page_drop(pages[i]);
-	pages[i] = join_fixture_page(name, NOW - pick(400) * 1000000000LL, pods, pick(3));
+	node_stats_drop(node_stats[i]);
+	node_stats[i] = join_fixture_stats(name, NOW - pick(400) * 1000000000LL, pods, pick(3));
 }
 
 static struct view *next_view(void)
 {
-	struct node_page *heard[NODES];
+	struct node_stats *heard[NODES];
 	size_t count = 0;
 
 	for (int i = 0; i < NODES; i++)
-		if (pages[i])
-			heard[count++] = pages[i];
+		if (node_stats[i])
+			heard[count++] = node_stats[i];
 	return place_fixture_view(&f, heard, count);
 }
 
@@ -392,13 +392,13 @@ static void add_one(struct place *p)
 		place_put(p, pod, 0);
 }
 
-/* With nothing left but the outline: what it still borrows of the view is freed memory. */
+/* With nothing left but the view without pods: what still points into the view is freed memory. */
 static void rest(struct place *p, const struct view *v)
 {
-	struct view *outline = view_outline(v);
+	struct view *rest = view_without_pods(v);
 
-	place_rest(p, outline);
-	view_drop(outline);
+	place_rest(p, rest);
+	view_drop(rest);
 }
 
 static void following_comes_to_the_same_as_beginning(void **state)
@@ -432,8 +432,8 @@ static void following_comes_to_the_same_as_beginning(void **state)
 	}
 	place_free(p);
 	for (int i = 0; i < NODES; i++) {
-		page_drop(pages[i]);
-		pages[i] = NULL;
+		node_stats_drop(node_stats[i]);
+		node_stats[i] = NULL;
 	}
 }
 

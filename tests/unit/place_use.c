@@ -26,7 +26,7 @@
 #define GIB (1LL << 30)
 
 static struct place_fixture f;
-static struct node_page *pages[3]; /* of a, b, d */
+static struct node_stats *node_stats[3]; /* of a, b, d */
 
 static int setup(void **state)
 {
@@ -36,7 +36,7 @@ static int setup(void **state)
 	place_fixture_node(&f, "b", "", "");
 	place_fixture_node(&f, "c", "", "");
 	place_fixture_node(&f, "d", "", "");
-	memset(pages, 0, sizeof(pages));
+	memset(node_stats, 0, sizeof(node_stats));
 	return 0;
 }
 
@@ -45,15 +45,15 @@ static int teardown(void **state)
 	(void)state;
 	place_fixture_fini(&f);
 	for (int i = 0; i < 3; i++)
-		page_drop(pages[i]);
+		node_stats_drop(node_stats[i]);
 	return 0;
 }
 
 /* Its largest working set 2 GiB, and so long lost to neighbours. */
-static struct node_page *page_of(const char *name, int64_t age_seconds, struct page_pod *pods,
-				 size_t count, double contention)
+static struct node_stats *stats_of(const char *name, int64_t age_seconds, struct pod_stats *pods,
+				   size_t count, double contention)
 {
-	struct node_page from =
+	struct node_stats from =
 		view_fixture_node(name, NOW - age_seconds * NS_PER_SEC, 3600, 1000, 100);
 
 	for (int w = 0; w < WINDOWS; w++) {
@@ -64,14 +64,14 @@ static struct node_page *page_of(const char *name, int64_t age_seconds, struct p
 	}
 	from.pods = pods;
 	from.pod_count = count;
-	return page_new(&from);
+	return node_stats_new(&from);
 }
 
-static struct place *build(struct page_pod *pods, size_t count, double contention)
+static struct place *build(struct pod_stats *pods, size_t count, double contention)
 {
-	struct node_page *heard[] = {pages[0] = page_of("a", 1, pods, count, 0),
-				     pages[1] = page_of("b", 1, NULL, 0, contention),
-				     pages[2] = page_of("d", 301, NULL, 0, 0)};
+	struct node_stats *heard[] = {node_stats[0] = stats_of("a", 1, pods, count, 0),
+				      node_stats[1] = stats_of("b", 1, NULL, 0, contention),
+				      node_stats[2] = stats_of("d", 301, NULL, 0, 0)};
 	struct view *v = place_fixture_view(&f, heard, 3);
 	struct place_options o;
 
@@ -97,7 +97,7 @@ static void put_on_a(const char *name, const char *cpu, int64_t since_ns)
 			  .name = name, .node = "a", .cpu = cpu, .scheduled_ns = since_ns}));
 }
 
-static struct page_pod measured(const char *pod, double cpu_milli)
+static struct pod_stats measured(const char *pod, double cpu_milli)
 {
 	static char uid[4][32];
 	static int next;
@@ -153,7 +153,7 @@ static void where_nobody_measures_nothing_is_capped(void **state)
 /* A pod takes with it what it uses, and the node keeps the rest. */
 static void what_is_measured_moves_with_the_pod(void **state)
 {
-	struct page_pod pods[] = {measured("busy", 900)};
+	struct pod_stats pods[] = {measured("busy", 900)};
 	struct place *p;
 	place_pod busy;
 	place_mark m;
@@ -182,7 +182,7 @@ static void what_is_measured_moves_with_the_pod(void **state)
 static void peaks_of_an_hour_stay_below_the_cap(void **state)
 {
 	struct pod_peaks high, low;
-	struct page_pod pods[] = {measured("high", 100), measured("low", 100)};
+	struct pod_stats pods[] = {measured("high", 100), measured("low", 100)};
 	struct place *p;
 	struct error error;
 
@@ -211,7 +211,7 @@ static void peaks_of_an_hour_stay_below_the_cap(void **state)
 /* Two of an owner: one is measured, and so the other counts as much. */
 static void a_pod_without_measure_counts_as_its_owner_s_others(void **state)
 {
-	struct page_pod pods[] = {measured("one", 2500)};
+	struct pod_stats pods[] = {measured("one", 2500)};
 	struct model_fixture_pod pod = {.name = "one",
 					.uid = "uid-one",
 					.node = "a",
@@ -246,7 +246,7 @@ static double predicted(struct place *p, const char *node)
 /* By requests, and at least those; one that asks for nothing has the average. */
 static void pods_that_nobody_measures_share_the_rest(void **state)
 {
-	struct page_pod pods[] = {measured("known", 400)};
+	struct pod_stats pods[] = {measured("known", 400)};
 	struct model_fixture_pod pod = {.name = "known", .uid = "uid-known", .node = "a"};
 	double before;
 	struct place *p;
@@ -320,7 +320,7 @@ static void young_pods_share_by_what_the_window_shows(void **state)
 /* Its owner's mean is 50 millicores; that of this pod nobody saw. */
 static void a_pod_without_measure_counts_at_least_its_requests(void **state)
 {
-	struct page_pod pods[] = {measured("one", 50)};
+	struct pod_stats pods[] = {measured("one", 50)};
 	struct model_fixture_pod pod = {.name = "one",
 					.uid = "uid-one",
 					.node = "a",
@@ -365,7 +365,7 @@ static void use_of_any_number_of_pods_adds_up(void **state)
 /* What is measured later is told of them, and no longer shared. */
 static void shares_follow_the_measurements(void **state)
 {
-	struct page_pod pods[] = {measured("one", 900), measured("two", 100)};
+	struct pod_stats pods[] = {measured("one", 900), measured("two", 100)};
 	struct place *p;
 	struct view *v;
 
@@ -375,9 +375,9 @@ static void shares_follow_the_measurements(void **state)
 	p = build(NULL, 0, 0);
 	place_take(p, place_find_pod(p, "default", "one"));
 	assert_true(fabs(predicted(p, "a") - 500 - 2.33 * 100 * sqrt(0.5)) < 1);
-	page_drop(pages[0]);
-	pages[0] = page_of("a", 1, pods, 2, 0);
-	v = place_fixture_view(&f, pages, 3);
+	node_stats_drop(node_stats[0]);
+	node_stats[0] = stats_of("a", 1, pods, 2, 0);
+	v = place_fixture_view(&f, node_stats, 3);
 	place_update(p, v, NOW);
 	assert_false(place_use_is_shared(p));
 	place_take(p, place_find_pod(p, "default", "one"));
@@ -394,7 +394,7 @@ static void silence_is_a_matter_of_time(void **state)
 	(void)state;
 	put_pending("small", "1m", "1Mi");
 	p = build(NULL, 0, 0);
-	v = place_fixture_view(&f, pages, 3);
+	v = place_fixture_view(&f, node_stats, 3);
 	place_update(p, v, NOW);
 	assert_string_equal(place_fixture_ask(p, "small", "a"), "fits");
 	place_update(p, v, NOW + 400 * NS_PER_SEC);
@@ -405,7 +405,7 @@ static void silence_is_a_matter_of_time(void **state)
 /* The pod itself did not change; what is known of its owner's others did. */
 static void news_of_an_owner_reach_its_pods(void **state)
 {
-	struct page_pod pods[] = {measured("one", 2500)};
+	struct pod_stats pods[] = {measured("one", 2500)};
 	struct model_fixture_pod pod = {
 		.name = "two", .cpu = "100m", .owner_kind = "ReplicaSet", .owner_uid = "uid-set"};
 	struct place *p;
@@ -419,9 +419,9 @@ static void news_of_an_owner_reach_its_pods(void **state)
 	model_put(f.model, model_fixture_pod(&pod));
 	p = build(NULL, 0, 0);
 	assert_string_equal(place_fixture_ask(p, "two", "b"), "fits");
-	page_drop(pages[0]);
-	pages[0] = page_of("a", 1, pods, 1, 0);
-	v = place_fixture_view(&f, pages, 3);
+	node_stats_drop(node_stats[0]);
+	node_stats[0] = stats_of("a", 1, pods, 1, 0);
+	v = place_fixture_view(&f, node_stats, 3);
 	place_update(p, v, NOW);
 	assert_string_equal(place_fixture_ask(p, "two", "b"), "RealUseCap");
 	view_drop(v);

@@ -160,17 +160,17 @@ static struct model *draw_model(struct world *w)
 
 static void open_over(struct world *w, struct model *m)
 {
-	struct node_page page =
+	struct node_stats stats =
 		view_fixture_node("n0", VIEW_FIXTURE_NOW_NS - 1000000000, 3600, 1000, 100);
-	struct node_page *pages[] = {page_new(&page)};
+	struct node_stats *node_stats[] = {node_stats_new(&stats)};
 	struct join *j = join_new();
 
 	api_fixture_open(&w->api,
-			 join_view(j, pages, draw(2), model_cluster(m), VIEW_FIXTURE_NOW_NS));
+			 join_view(j, node_stats, draw(2), model_cluster(m), VIEW_FIXTURE_NOW_NS));
 	api_fixture_extender(&w->extender);
 	w->api.ctx.reservations = reservations_new();
 	w->api.ctx.extender = &w->extender;
-	page_drop(pages[0]);
+	node_stats_drop(node_stats[0]);
 	join_free(j);
 	model_free(m);
 }
@@ -419,27 +419,28 @@ static void kernel_limits_saturate(void **state)
 						    LIMIT_NONE,		 0};
 	static const char *const names[] = {"n0", "n1"};
 	static struct world w;
-	struct node_page *pages[2];
+	struct node_stats *node_stats[2];
 	struct model *m = model_new();
 	struct join *j = join_new();
 
 	(void)state;
 	for (uint32_t n = 0; n < 2; n++) {
-		struct page_pod pod =
+		struct pod_stats pod =
 			join_fixture_pod("p", "uid-p", VIEW_FIXTURE_NOW_NS, 900, 1, 1);
 
 		put_node(m, n, &node, MOST);
 		pod.limits = &limits;
-		pages[n] = join_fixture_page(names[n], VIEW_FIXTURE_NOW_NS, &pod, 1);
+		node_stats[n] = join_fixture_stats(names[n], VIEW_FIXTURE_NOW_NS, &pod, 1);
 	}
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		model_fixture_sync(m, (enum object_kind)kind);
-	api_fixture_open(&w.api, join_view(j, pages, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS));
+	api_fixture_open(&w.api,
+			 join_view(j, node_stats, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS));
 	check_not_negative(&w, "/v1/nodes");
 	assert_non_null(strstr(w.api.response.body.data, MOST));
 	api_fixture_close(&w.api);
-	page_drop(pages[0]);
-	page_drop(pages[1]);
+	node_stats_drop(node_stats[0]);
+	node_stats_drop(node_stats[1]);
 	join_free(j);
 	model_free(m);
 }

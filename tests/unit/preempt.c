@@ -471,20 +471,20 @@ static void critical_pods_are_no_borrowers(void **unused)
 
 /* --- who first */
 
-static struct node_page *measured(const char *at, const char *uid, double milli, const char *other,
-				  double other_milli)
+static struct node_stats *measured(const char *at, const char *uid, double milli, const char *other,
+				   double other_milli)
 {
-	struct page_pod pods[2] = {
+	struct pod_stats pods[2] = {
 		join_fixture_pod("p1", uid, NOW, 3000, milli, 1e6),
 		join_fixture_pod("p2", other, NOW, 3000, other_milli, 1e6),
 	};
 
-	return join_fixture_page(at, NOW, pods, 2);
+	return join_fixture_stats(at, NOW, pods, 2);
 }
 
 static void idle_before_unknown_before_busy(void **unused)
 {
-	struct node_page *page = measured("n", "uid-idle", 20, "uid-busy", 900);
+	struct node_stats *stats = measured("n", "uid-idle", 20, "uid-busy", 900);
 	struct place_options o;
 	struct quota_options q;
 	const struct preempt *index;
@@ -501,7 +501,7 @@ static void idle_before_unknown_before_busy(void **unused)
 	bound("b/quiet", "n", 0, 1000, 1000, "");
 	self = pending("a", 0, "{'cpu':2000}", "");
 	preempt_fixture_build(&f, true);
-	v = place_fixture_view(&f.cluster, &page, 1);
+	v = place_fixture_view(&f.cluster, &stats, 1);
 	place_options_default(&o);
 	o.cap.on = false;
 	o.now_ns = NOW;
@@ -522,7 +522,7 @@ static void idle_before_unknown_before_busy(void **unused)
 	quota_book_free(book);
 	place_free(place);
 	view_drop(v);
-	page_drop(page);
+	node_stats_drop(stats);
 }
 
 /* --- budgets */

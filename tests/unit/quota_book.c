@@ -332,9 +332,9 @@ static void put_sandboxed(const char *namespace, const char *name, const char *p
 	free(json);
 }
 
-static struct view *view_of(struct node_page *page)
+static struct view *view_of(struct node_stats *stats)
 {
-	return join_view(join, &page, page ? 1 : 0, model_cluster(model), NOW);
+	return join_view(join, &stats, stats ? 1 : 0, model_cluster(model), NOW);
 }
 
 static void the_oldest_quota_of_a_namespace_counts(void **state)

@@ -45,22 +45,22 @@ static void name_of(int node, char name[16])
 	snprintf(name, 16, "node-%02d", node);
 }
 
-/* A page of any age, with any windows, also without some. */
-static struct node_page *any_page(const char *name, int64_t now_ns)
+/* Stats of any age, with any windows, also without some. */
+static struct node_stats *any_stats(const char *name, int64_t now_ns)
 {
 	static const int ages[] = {0, 1, 29, 30, 31, 200, 301, -3};
 	int64_t end_ns = now_ns - ages[any(8)] * NS_PER_SEC - any(1000);
-	struct node_page page = view_fixture_node(name, end_ns, maybe(80) ? 3600 : 40 + any(900),
-						  any(4000), any(500));
-	struct page_pod pod = join_fixture_pod("p", "uid-p", end_ns, 900, any(100), 1e8);
+	struct node_stats stats = view_fixture_node(name, end_ns, maybe(80) ? 3600 : 40 + any(900),
+						    any(4000), any(500));
+	struct pod_stats pod = join_fixture_pod("p", "uid-p", end_ns, 900, any(100), 1e8);
 
-	page.aside_ns = maybe(10) ? any(40) * NS_PER_SEC : 0;
+	stats.aside_ns = maybe(10) ? any(40) * NS_PER_SEC : 0;
 	if (maybe(10))
 		for (int w = 0; w < WINDOWS; w++)
-			page.usage.windows[w].mem_bytes.known = false;
-	page.pods = &pod;
-	page.pod_count = 1;
-	return page_new(&page);
+			stats.usage.windows[w].mem_bytes.known = false;
+	stats.pods = &pod;
+	stats.pod_count = 1;
+	return node_stats_new(&stats);
 }
 
 static void put_any_pod(struct model *m, int64_t now_ns)
@@ -84,7 +84,7 @@ static void put_any_pod(struct model *m, int64_t now_ns)
 }
 
 /* What may change between two views. */
-static void change_any(struct model *m, struct node_page **pages, int64_t now_ns)
+static void change_any(struct model *m, struct node_stats **node_stats, int64_t now_ns)
 {
 	const struct model_source source = {.state = maybe(80) ? SOURCE_SYNCED : SOURCE_LISTING};
 	char name[16];
@@ -93,8 +93,8 @@ static void change_any(struct model *m, struct node_page **pages, int64_t now_ns
 	for (int i = any(6); i > 0; i--) {
 		node = any(NODES);
 		name_of(node, name);
-		page_drop(pages[node]);
-		pages[node] = maybe(85) ? any_page(name, now_ns) : NULL;
+		node_stats_drop(node_stats[node]);
+		node_stats[node] = maybe(85) ? any_stats(name, now_ns) : NULL;
 	}
 	for (int i = any(4); i > 0; i--)
 		put_any_pod(m, now_ns);
@@ -279,21 +279,21 @@ static void compare_any(const struct view *v, int64_t now_ns)
 	}
 }
 
-static struct view *next_view(struct join *j, struct model *m, struct node_page *const *pages,
+static struct view *next_view(struct join *j, struct model *m, struct node_stats *const *node_stats,
 			      int64_t now_ns)
 {
-	struct node_page *there[NODES];
+	struct node_stats *there[NODES];
 	size_t count = 0;
 
 	for (int i = 0; i < NODES; i++)
-		if (pages[i])
-			there[count++] = pages[i];
+		if (node_stats[i])
+			there[count++] = node_stats[i];
 	return join_view(j, there, count, model_cluster(m), now_ns);
 }
 
 static void kept_rows_are_what_the_view_says(void **state)
 {
-	struct node_page *pages[NODES] = {NULL};
+	struct node_stats *node_stats[NODES] = {NULL};
 	struct model *m = model_new();
 	struct join *j = join_new();
 	int64_t now_ns = NOW;
@@ -304,8 +304,8 @@ static void kept_rows_are_what_the_view_says(void **state)
 	for (int i = 0; i < VIEWS; i++) {
 		struct view *v;
 
-		change_any(m, pages, now_ns);
-		v = next_view(j, m, pages, now_ns);
+		change_any(m, node_stats, now_ns);
+		v = next_view(j, m, node_stats, now_ns);
 		/* Of some nobody asks, so that the next is made of an older one. */
 		for (int t = 0; t < TIMES && i % 3; t++)
 			compare_any(v, now_ns + (any(400) - 50) * NS_PER_SEC + any(1000));
@@ -313,14 +313,14 @@ static void kept_rows_are_what_the_view_says(void **state)
 		now_ns += any(5) * NS_PER_SEC;
 	}
 	for (int i = 0; i < NODES; i++)
-		page_drop(pages[i]);
+		node_stats_drop(node_stats[i]);
 	join_free(j);
 	model_free(m);
 }
 
 static void names_are_found_whoever_comes_and_goes(void **state)
 {
-	struct node_page *pages[NODES] = {NULL};
+	struct node_stats *node_stats[NODES] = {NULL};
 	struct model *m = model_new();
 	struct join *j = join_new();
 	const struct node_index *last = NULL;
@@ -333,8 +333,8 @@ static void names_are_found_whoever_comes_and_goes(void **state)
 		struct view *v;
 
 		if (i % 2)
-			change_any(m, pages, NOW);
-		v = next_view(j, m, pages, NOW);
+			change_any(m, node_stats, NOW);
+		v = next_view(j, m, node_stats, NOW);
 		x = node_index_of(v);
 		for (size_t n = 0; n < v->node_count; n++)
 			assert_int_equal(node_index_find(x, v->nodes[n]->name), n);
@@ -346,7 +346,7 @@ static void names_are_found_whoever_comes_and_goes(void **state)
 	}
 	assert_true(kept > VIEWS / 3); /* the join holds the view before */
 	for (int i = 0; i < NODES; i++)
-		page_drop(pages[i]);
+		node_stats_drop(node_stats[i]);
 	join_free(j);
 	model_free(m);
 }

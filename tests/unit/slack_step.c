@@ -637,37 +637,37 @@ static void slots_by_use_know_what_a_workload_used_before(void **state)
 		mem_printf("{\"workloads\":[{\"key\":\"shop/ReplicaSet/web\",\"cpuMillicores\":500,"
 			   "\"cpuP95Millicores\":600,\"workingSetBytes\":5,\"seen\":%lld}]}",
 			   (long long)(VIEW_FIXTURE_NOW_NS / SECOND));
-	struct node_page n1 = view_fixture_node("n1", VIEW_FIXTURE_NOW_NS, 1000, 1900, 0);
-	struct node_page *pages[] = {page_new(&n1)};
+	struct node_stats n1 = view_fixture_node("n1", VIEW_FIXTURE_NOW_NS, 1000, 1900, 0);
+	struct node_stats *node_stats[] = {node_stats_new(&n1)};
 	struct error why = {""};
 
 	(void)state;
 	slack_fixture_workload(&f, "web", "1", 0, "1", "1Mi", "");
-	f.pages = pages;
-	f.page_count = 1;
+	f.node_stats = node_stats;
+	f.stats_count = 1;
 	slack_fixture_step(&f);
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots_by_use, 1);
 	assert_int_equal(join_recall(f.world.join, remembered, strlen(remembered), &why), 0);
 	slack_fixture_step(&f);
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots_by_use, 3);
-	page_drop(pages[0]);
-	f.page_count = 0;
+	node_stats_drop(node_stats[0]);
+	f.stats_count = 0;
 	free(remembered);
 }
 
 static void slots_by_use_know_what_is_really_there(void **state)
 {
 	/* Half of what n1 can give is used, and nearly all of n2. */
-	struct node_page n1 = view_fixture_node("n1", VIEW_FIXTURE_NOW_NS, 1000, 1400, 0);
-	struct node_page n2 = view_fixture_node("n2", VIEW_FIXTURE_NOW_NS, 1000, 3900, 0);
-	struct node_page *pages[] = {page_new(&n1), page_new(&n2)};
+	struct node_stats n1 = view_fixture_node("n1", VIEW_FIXTURE_NOW_NS, 1000, 1400, 0);
+	struct node_stats n2 = view_fixture_node("n2", VIEW_FIXTURE_NOW_NS, 1000, 3900, 0);
+	struct node_stats *node_stats[] = {node_stats_new(&n1), node_stats_new(&n2)};
 
 	(void)state;
 	slack_fixture_workload(&f, "web", "1", 0, "1", "1Mi", "");
 	slack_fixture_step(&f);
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots_by_use, -1);
-	f.pages = pages;
-	f.page_count = 2;
+	f.node_stats = node_stats;
+	f.stats_count = 2;
 	slack_fixture_step(&f);
 	/* 4 and 2 by requests; 3400m - 1400m leave room for 2 by use. */
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots, 6);
@@ -676,9 +676,9 @@ static void slots_by_use_know_what_is_really_there(void **state)
 	f.now_ns += 400 * SECOND;
 	slack_fixture_step(&f);
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots_by_use, 0);
-	page_drop(pages[0]);
-	page_drop(pages[1]);
-	f.page_count = 0;
+	node_stats_drop(node_stats[0]);
+	node_stats_drop(node_stats[1]);
+	f.stats_count = 0;
 }
 
 static void nodes_to_add_are_the_smallest_that_do(void **state)

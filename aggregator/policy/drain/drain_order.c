@@ -89,7 +89,7 @@ enum { TOLD_PODS = 3 };
 
 bool drain_is_measured(const struct view_node *n, int64_t now_ns)
 {
-	enum freshness fresh = page_freshness(n->page, now_ns);
+	enum freshness fresh = node_stats_freshness(n->stats, now_ns);
 
 	return fresh == FRESH || fresh == LATE;
 }
@@ -133,7 +133,7 @@ bool drain_used_share(const struct view_node *n, int64_t now_ns, double *share)
 	const struct window_set *set;
 	int window;
 
-	set = window_longest(n->page->usage.windows, &window);
+	set = window_longest(n->stats->usage.windows, &window);
 	if (!drain_is_measured(n, now_ns) || !set || !set->cpu_milli.known)
 		return false;
 	mem = set->working_set_bytes.known ? &set->working_set_bytes : &set->mem_bytes;
@@ -144,7 +144,7 @@ bool drain_used_share(const struct view_node *n, int64_t now_ns, double *share)
 	return true;
 }
 
-static bool is_bursting(const struct pod_usage *u, const struct pod_stats *cpu)
+static bool is_bursting(const struct pod_usage *u, const struct pod_window_stats *cpu)
 {
 	double now = u->latest.cpu_milli.known ? (double)u->latest.cpu_milli.value : 0;
 	double mean = (double)cpu->mean;
@@ -160,8 +160,8 @@ void drain_rank_use(const struct view_node *n, const struct kube_pod *const *mov
 	size_t at = 0;
 
 	for (size_t i = 0; i < n->pod_count && at < count; i++) {
-		const struct page_pod *use = n->pods[i].use;
-		const struct pod_stats *cpu, *mem;
+		const struct pod_stats *use = n->pods[i].use;
+		const struct pod_window_stats *cpu, *mem;
 
 		if (n->pods[i].pod != move[at])
 			continue;
@@ -194,17 +194,17 @@ static double largest_hour(const float hours[PEAK_HOURS])
 }
 
 /* NaN: not measured. */
-static double used_cpu(const struct page_pod *use)
+static double used_cpu(const struct pod_stats *use)
 {
-	const struct pod_stats *cpu = use ? pod_stats_longest(use->usage.cpu_milli) : NULL;
+	const struct pod_window_stats *cpu = use ? pod_stats_longest(use->usage.cpu_milli) : NULL;
 	double now = cpu ? (double)cpu->mean + P95_SIGMAS * (double)cpu->stddev : NAN;
 
 	return use && use->peaks ? fmax(now, largest_hour(use->peaks->cpu_milli)) : now;
 }
 
-static double used_mem(const struct page_pod *use)
+static double used_mem(const struct pod_stats *use)
 {
-	const struct pod_stats *mem = use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
+	const struct pod_window_stats *mem = use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
 	double now = mem ? (double)mem->max : NAN;
 
 	return use && use->peaks ? fmax(now, largest_hour(use->peaks->working_set_bytes)) : now;

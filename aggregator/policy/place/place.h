@@ -100,10 +100,10 @@ struct place *place_new(struct view *v, const struct place_options *o);
  */
 bool place_update(struct place *p, struct view *v, int64_t now_ns);
 /*
- * Reverts all, as place_update(), and replaces the view by its outline (view_outline()), which frees
+ * Reverts all, as place_update(), and replaces the view by its rest (view_without_pods()), which frees
  * the measurements. Only place_update() or place_free() may follow.
  */
-void place_rest(struct place *p, struct view *outline);
+void place_rest(struct place *p, struct view *rest);
 /* Sets out_of_time of the options. */
 void place_set_limit(struct place *p, bool (*out_of_time)(void *ctx), void *ctx);
 void place_free(struct place *p);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
-#include "aggregator/model/pod_json.h"
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
@@ -66,7 +65,7 @@ static bool read_size(const cJSON *amounts, int64_t *out)
 	struct error error;
 
 	*out = 0;
-	return !value || !pod_json_quantity(value, quantity_parse_units, out, &error);
+	return !value || !object_json_quantity(value, quantity_parse_units, out, &error);
 }
 
 static bool is_block(const cJSON *spec)

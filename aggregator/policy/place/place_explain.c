@@ -204,8 +204,8 @@ static void tell_silent(struct place *p, const struct place_slot *s, place_node 
 	(void)s;
 	if (p->silent[n])
 		error_set(error, "the node's real use is not known (%s)",
-			  freshness_name(
-				  page_freshness(p->nodes[n].view->page, p->options.now_ns)));
+			  freshness_name(node_stats_freshness(p->nodes[n].view->stats,
+							      p->options.now_ns)));
 	else
 		error_set(error,
 			  "the node's pods wait %.1f %% of the time, and more than %.1f %% "

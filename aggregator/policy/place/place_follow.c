@@ -383,19 +383,19 @@ bool place_update(struct place *p, struct view *v, int64_t now_ns)
 	return !p->ended;
 }
 
-void place_rest(struct place *p, struct view *outline)
+void place_rest(struct place *p, struct view *rest)
 {
 	struct view *before = p->view;
 
-	assert(outline->node_count == p->node_count);
+	assert(rest->node_count == p->node_count);
 	undo_all(p);
 	place_hypothetical_begin(p);
 	for (uint32_t i = 0; i < p->pods.count; i++)
 		if (p->pods.of[i])
 			p->pods.of[i]->use.peaks = NULL;
 	for (place_node n = 0; n < p->node_count; n++)
-		p->nodes[n].view = outline->nodes[n];
-	p->view = view_hold(outline);
+		p->nodes[n].view = rest->nodes[n];
+	p->view = view_hold(rest);
 	p->resting = true;
 	view_drop(before);
 }

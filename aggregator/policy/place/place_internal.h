@@ -327,9 +327,9 @@ struct place_use {
 };
 
 /*
- * A node's use beyond its measured pods. Each unmeasured pod has a share of it, in proportion to its
- * requests; a pod without a request has as much as the average pod. The sums assume that each pod
- * ran during the whole window; grow() scales them up for younger pods.
+ * A node's use beyond its measured pods. Each unmeasured pod has a share of it, in proportion to
+ * its requests; a pod without a request has as much as the average pod. The sums assume that each
+ * pod ran during the whole window; grow() scales them up for younger pods.
  */
 struct place_rest {
 	int64_t cpu, variance, mem;
@@ -420,7 +420,7 @@ struct place_hypothetical_link {
 struct place {
 	struct place_options options;
 	bool reading, ended; /* a view is read; its time is up */
-	bool resting; /* the view is an outline without use */
+	bool resting; /* the view is an rest without use */
 	struct view *view; /* held */
 	bool cap; /* on, and some node has usage */
 

@@ -90,7 +90,7 @@ void place_load_node(struct place *p, place_node n)
 static bool is_measured(const struct view_node *v)
 {
 	int window;
-	const struct window_set *set = window_longest(v->page->usage.windows, &window);
+	const struct window_set *set = window_longest(v->stats->usage.windows, &window);
 
 	return set && set->cpu_milli.known;
 }

@@ -25,10 +25,10 @@ static int64_t whole(double value)
 	return isnan(value) || value <= 0 ? 0 : llrint(fmin(value, AMOUNT_MAX));
 }
 
-static bool read_measured(const struct page_pod *use, struct place_use *out)
+static bool read_measured(const struct pod_stats *use, struct place_use *out)
 {
-	const struct pod_stats *cpu = pod_stats_longest(use->usage.cpu_milli);
-	const struct pod_stats *mem = pod_stats_longest(use->usage.working_set_bytes);
+	const struct pod_window_stats *cpu = pod_stats_longest(use->usage.cpu_milli);
+	const struct pod_window_stats *mem = pod_stats_longest(use->usage.working_set_bytes);
 
 	if (!mem)
 		mem = pod_stats_longest(use->usage.mem_bytes);
@@ -231,10 +231,10 @@ static const struct window_stats *memory_of(const struct window_set *set)
 
 void place_use_age(struct place *p, place_node n)
 {
-	const struct node_page *page = p->nodes[n].view->page;
-	enum freshness fresh = page_freshness(page, p->options.now_ns);
+	const struct node_stats *stats = p->nodes[n].view->stats;
+	enum freshness fresh = node_stats_freshness(stats, p->options.now_ns);
 	int window;
-	const struct window_set *set = window_longest(page->usage.windows, &window);
+	const struct window_set *set = window_longest(stats->usage.windows, &window);
 
 	p->silent[n] = fresh == EXPIRED || fresh == NEVER || !set || !set->cpu_milli.known ||
 		       !memory_of(set)->known;
@@ -243,7 +243,7 @@ void place_use_age(struct place *p, place_node n)
 static void read_rest(const struct view_node *v, struct place_rest *out)
 {
 	int window;
-	const struct window_set *set = window_longest(v->page->usage.windows, &window);
+	const struct window_set *set = window_longest(v->stats->usage.windows, &window);
 	const struct window_stats *mem = set ? memory_of(set) : NULL;
 
 	*out = (struct place_rest){0};
@@ -273,10 +273,10 @@ void place_use_base(const struct place *p, place_node n, struct place_node_use *
 
 void place_use_of_node(struct place *p, place_node n)
 {
-	const struct node_page *page = p->nodes[n].view->page;
+	const struct node_stats *stats = p->nodes[n].view->stats;
 
 	place_use_age(p, n);
-	p->contention[n] = worst_contention(&page->usage.windows[WINDOW_5M].counts);
+	p->contention[n] = worst_contention(&stats->usage.windows[WINDOW_5M].counts);
 	read_rest(p->nodes[n].view, &p->rest[n]);
 	place_use_base(p, n, &p->use[n]);
 }

@@ -117,7 +117,7 @@ static void fill_nominees(struct preempt *x)
 	}
 }
 
-static void free_kept(struct view_kept *kept)
+static void free_cached(struct view_cached *kept)
 {
 	struct preempt *x = (struct preempt *)kept;
 
@@ -133,22 +133,22 @@ static void free_kept(struct view_kept *kept)
 }
 
 /* Pods, budgets and names are the view's: nothing of an earlier view can be used again. */
-static struct view_kept *make_kept(const struct view *v, const struct view_kept *before)
+static struct view_cached *make_cached(const struct view *v, const struct view_cached *before)
 {
 	struct preempt *x = mem_zalloc(1, sizeof(*x));
 
 	(void)before;
-	view_kept_init(&x->kept, free_kept);
+	view_cached_init(&x->cached, free_cached);
 	x->view = v;
 	fill_pods(x);
 	fill_budgets(x);
 	fill_nominees(x);
-	return &x->kept;
+	return &x->cached;
 }
 
 const struct preempt *preempt_of(const struct view *v)
 {
-	return (const struct preempt *)view_keep(v, VIEW_KEPT_PODS, make_kept);
+	return (const struct preempt *)view_cache_get(v, VIEW_CACHE_PODS, make_cached);
 }
 
 bool preempt_is_disrupted(const struct preempt_budget *b, const struct kube_pod *pod)

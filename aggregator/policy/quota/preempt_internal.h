@@ -21,14 +21,14 @@
 #include "aggregator/policy/gangs.h"
 #include "aggregator/policy/quota/preempt.h"
 #include "aggregator/policy/quota/quota_internal.h"
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 
 /* --- preempt_index.c */
 
 /* A bound, active pod. */
 struct preempt_pod {
 	const struct kube_pod *pod;
-	const struct page_pod *use; /* NULL: not measured */
+	const struct pod_stats *use; /* NULL: not measured */
 	place_node node;
 	uint32_t space;
 };
@@ -51,7 +51,7 @@ struct preempt_nominee {
 };
 
 struct preempt {
-	struct view_kept kept; /* cached by preempt_of() */
+	struct view_cached cached; /* cached by preempt_of() */
 	const struct view *view; /* the view that caches it */
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */

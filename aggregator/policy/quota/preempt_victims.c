@@ -321,7 +321,7 @@ static void measure(const struct preempt_run *r, struct preempt_victim_candidate
 	p->share = NAN;
 	p->use = PREEMPT_UNKNOWN;
 	for (int w = WINDOW_15M; pod->use && requested > 0 && w >= WINDOW_5M; w--) {
-		const struct pod_stats *cpu = &pod->use->usage.cpu_milli[w];
+		const struct pod_window_stats *cpu = &pod->use->usage.cpu_milli[w];
 
 		if (!cpu->samples)
 			continue;

@@ -64,12 +64,12 @@ static double decayed_kills(const struct window_set windows[WINDOWS])
 	       at_least(kills[WINDOW_15M] - kills[WINDOW_10M], 0) / 4;
 }
 
-static void take_metrics(const struct node_page *page, bool late, enum score_variant variant,
+static void take_metrics(const struct node_stats *stats, bool late, enum score_variant variant,
 			 struct score_node *node)
 {
 	int window;
-	const struct window_set *set = window_longest(page->usage.windows, &window);
-	const struct window_recent *recent = &page->recent;
+	const struct window_set *set = window_longest(stats->usage.windows, &window);
+	const struct window_recent *recent = &stats->recent;
 	double widen = late && variant != SCORE_UPSTREAM ? 1 + node->age_seconds / 60 : 1;
 
 	if (!set)
@@ -86,7 +86,7 @@ static void take_metrics(const struct node_page *page, bool late, enum score_var
 				       : FALLBACK_SINCE_START;
 	node->contention =
 		fmax(set->counts.pressure[CONTENTION_CPU], set->counts.pressure[CONTENTION_MEMORY]);
-	node->oom_kills = decayed_kills(page->usage.windows);
+	node->oom_kills = decayed_kills(stats->usage.windows);
 }
 
 /* Replaces mean and pending use if the last half minute shows more. */
@@ -112,7 +112,7 @@ static void take_recent(const struct window_recent *recent, const struct recent_
 }
 
 /* Limits of the kernel, without an API. */
-static void take_bounds(const struct page_bound *bound, struct pod_load *load)
+static void take_bounds(const struct kernel_bound *bound, struct pod_load *load)
 {
 	load->limits = load->limits_running = bound->limits;
 	load->limits_trimaran = load->limits_containers = bound->limits;
@@ -135,8 +135,8 @@ static void take_load(const struct view *v, const struct view_node *n, enum fres
 		memcpy(load->of, n->sums.load, sizeof(load->of));
 	} else if (freshness != NEVER) {
 		load->limits_known = true;
-		take_bounds(&n->page->bounds.cpu, &load->of[SCORE_CPU]);
-		take_bounds(&n->page->bounds.mem, &load->of[SCORE_MEMORY]);
+		take_bounds(&n->stats->bounds.cpu, &load->of[SCORE_CPU]);
+		take_bounds(&n->stats->bounds.mem, &load->of[SCORE_MEMORY]);
 	}
 }
 
@@ -152,8 +152,8 @@ void score_node_expect(struct score_node *node, const struct recent_use *pods)
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node)
 {
-	enum freshness freshness = page_freshness(n->page, now_ns);
-	int64_t age_ns = freshness == NEVER ? 0 : page_age_ns(n->page, now_ns);
+	enum freshness freshness = node_stats_freshness(n->stats, now_ns);
+	int64_t age_ns = freshness == NEVER ? 0 : node_stats_age_ns(n->stats, now_ns);
 	struct recent_use pods = {0};
 
 	if (q->variant != SCORE_UPSTREAM && !q->others_heard && freshness == EXPIRED &&
@@ -175,14 +175,14 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 	node->age_seconds = (double)age_ns / 1e9;
 	if (freshness == NEVER || freshness == EXPIRED)
 		return;
-	take_metrics(n->page, freshness == LATE, q->variant, node);
+	take_metrics(n->stats, freshness == LATE, q->variant, node);
 	if (!node->measured)
 		return;
 	if (node->load.requests_known)
 		pods = recent_pods_expect(v, n, q);
 	score_node_expect(node, &pods);
 	if (q->variant != SCORE_UPSTREAM)
-		take_recent(&n->page->recent, &pods, node);
+		take_recent(&n->stats->recent, &pods, node);
 }
 
 static void read_other(const struct model_node *model, const char *name, struct score_other *other)

@@ -2,7 +2,7 @@
 /*
  * The inputs of all nodes for the usual query: the corrected variant with default arguments. A row of
  * a fresh node is valid for any age below FRESH_NS; other ages and other queries read the node again.
- * The load risk of LowRiskOverCommitment without the pod, most of its arithmetic, is kept as well.
+ * The load risk of LowRiskOverCommitment without the pod, most of its arithmetic, is cached as well.
  *
  * score_node_from_view() fills the rows, as of the end of the node's newest measurement.
  */
@@ -16,9 +16,9 @@
 
 enum { AHEAD = 8 };
 
-static void free_rows(struct view_kept *kept)
+static void free_rows(struct view_cached *cached)
 {
-	free(kept);
+	free(cached);
 }
 
 /* Compares what score_node_from_view() reads of variant and arguments. */
@@ -33,13 +33,13 @@ static bool is_usual(const struct score_args *usual, const struct score_query *q
 static void make_row(const struct view *v, const struct view_node *n, const struct score_query *q,
 		     struct score_row *row)
 {
-	const struct node_page *page = n->page;
-	int64_t fresh_ns = page->end_ns;
-	enum freshness freshness = page_freshness(page, fresh_ns);
+	const struct node_stats *stats = n->stats;
+	int64_t fresh_ns = stats->end_ns;
+	enum freshness freshness = node_stats_freshness(stats, fresh_ns);
 
 	row->serial = n->serial;
-	row->end_ns = page->end_ns;
-	row->aside_ns = page->aside_ns;
+	row->end_ns = stats->end_ns;
+	row->aside_ns = stats->aside_ns;
 	row->heard = freshness != NEVER;
 	row->reusable = freshness == NEVER || freshness == FRESH;
 	score_node_from_view(v, n, fresh_ns, q, &row->node);
@@ -60,7 +60,7 @@ static void renew_row(const struct view *v, const struct view_node *n, const str
 	row->node.name = n->name;
 }
 
-/* Only new nodes need more of the page. */
+/* Only new nodes need more of the stats. */
 static void prefetch(const struct view *v, size_t i)
 {
 	enum { LINE = 64 };
@@ -69,7 +69,7 @@ static void prefetch(const struct view *v, size_t i)
 		return;
 	for (size_t at = 0; at < sizeof(struct view_node); at += LINE)
 		__builtin_prefetch((const char *)v->nodes[i + 2 * AHEAD] + at);
-	__builtin_prefetch(&v->nodes[i + AHEAD]->page->end_ns);
+	__builtin_prefetch(&v->nodes[i + AHEAD]->stats->end_ns);
 }
 
 /* The row of the node in the view before, or NULL. Nodes keep their order, so it is near *at. */
@@ -88,14 +88,14 @@ static const struct score_row *find_before(const struct score_rows *before, size
 	return NULL;
 }
 
-static struct view_kept *make_rows(const struct view *v, const struct view_kept *kept_before)
+static struct view_cached *make_rows(const struct view *v, const struct view_cached *cached_before)
 {
-	const struct score_rows *before = (const struct score_rows *)kept_before;
+	const struct score_rows *before = (const struct score_rows *)cached_before;
 	struct score_rows *rows = mem_alloc(sizeof(*rows) + v->node_count * sizeof(rows->of[0]));
 	const struct score_query q = {.variant = SCORE_CORRECTED, .args = &rows->usual};
 	size_t at = 0;
 
-	view_kept_init(&rows->kept, free_rows);
+	view_cached_init(&rows->cached, free_rows);
 	rows->count = v->node_count;
 	rows->knows_pods = view_knows(v, OBJECT_POD);
 	if (before && before->knows_pods != rows->knows_pods)
@@ -112,19 +112,19 @@ static struct view_kept *make_rows(const struct view *v, const struct view_kept 
 		else
 			make_row(v, n, &q, &rows->of[i]);
 	}
-	return &rows->kept;
+	return &rows->cached;
 }
 
 const struct score_rows *score_rows_of(const struct view *v)
 {
-	return (const struct score_rows *)view_keep(v, VIEW_KEPT_SCORES, make_rows);
+	return (const struct score_rows *)view_cache_get(v, VIEW_CACHE_SCORES, make_rows);
 }
 
 void score_rows_read(const struct score_rows *rows, const struct view *v, size_t i, int64_t now_ns,
 		     const struct score_query *q, struct score_node *node)
 {
 	const struct score_row *row = &rows->of[i];
-	int64_t age_ns = page_age_of(row->end_ns, row->aside_ns, now_ns);
+	int64_t age_ns = stats_age_ns(row->end_ns, row->aside_ns, now_ns);
 
 	if (!row->reusable || (row->heard && age_ns >= FRESH_NS) || !is_usual(&rows->usual, q)) {
 		score_node_from_view(v, v->nodes[i], now_ns, q, node);

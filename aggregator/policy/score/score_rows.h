@@ -4,7 +4,7 @@
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
 
 #include "aggregator/policy/score/score.h"
-#include "aggregator/state/view_kept.h"
+#include "aggregator/state/view_cache.h"
 
 struct score_row {
 	uint64_t serial; /* of the view_node */
@@ -16,7 +16,7 @@ struct score_row {
 };
 
 struct score_rows {
-	struct view_kept kept; /* first */
+	struct view_cached cached; /* first */
 	bool knows_pods; /* the view does */
 	struct score_args usual; /* what pending pods are kept for */
 	size_t count;

@@ -137,9 +137,9 @@ static double most_of(const struct window_stats *w)
 static void survey_use(struct slack_survey *s, const struct view_node *v, size_t n, int64_t now_ns,
 		       const struct slack_options *o)
 {
-	enum freshness fresh = page_freshness(v->page, now_ns);
+	enum freshness fresh = node_stats_freshness(v->stats, now_ns);
 	int window;
-	const struct window_set *set = window_longest(v->page->usage.windows, &window);
+	const struct window_set *set = window_longest(v->stats->usage.windows, &window);
 	const struct window_stats *mem;
 
 	if (!set || !set->cpu_milli.known)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages keep from the one before what has not changed since. Here two nodes are told the same,
+ * Stats keep from the one before what has not changed since. Here two nodes are told the same,
  * while things start, leave, come back, are bounded otherwise and begin new runs; of one of them
- * nothing is kept, and the pages of both must say the same.
+ * nothing is kept, and the stats of both must say the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "aggregator/state/usage_node.h"
-#include "tests/page_equal.h"
+#include "tests/stats_equal.h"
 #include "tests/usage_fixture.h"
 #include "tests/usage_story.h"
 
@@ -31,7 +31,7 @@ struct thing {
 struct world {
 	struct thing things[THINGS];
 	struct usage_node *kept, *fresh;
-	struct page_scratch scratch;
+	struct stats_scratch scratch;
 	uint32_t seed, next_ref;
 	uint64_t sequence;
 	int end;
@@ -136,12 +136,12 @@ static struct interval *take(struct world *w)
 	return i;
 }
 
-static void expect_same_layout(const struct node_page *a, const struct node_page *b)
+static void expect_same_layout(const struct node_stats *a, const struct node_stats *b)
 {
 	assert_int_equal(a->pod_count, b->pod_count);
 	assert_ptr_equal(a->names, b->names);
 	for (size_t i = 0; i < a->pod_count; i++) {
-		const struct page_pod *x = &a->pods[i], *y = &b->pods[i];
+		const struct pod_stats *x = &a->pods[i], *y = &b->pods[i];
 
 		assert_ptr_equal(x->name, y->name);
 		assert_ptr_equal(x->uid, y->uid);
@@ -157,7 +157,7 @@ static void expect_same_layout(const struct node_page *a, const struct node_page
 static void step(struct world *w, size_t *same)
 {
 	struct usage_node *const nodes[] = {w->kept, w->fresh};
-	struct node_page *before = w->kept->page ? page_hold(w->kept->page) : NULL;
+	struct node_stats *before = w->kept->stats ? node_stats_hold(w->kept->stats) : NULL;
 	struct interval *i;
 
 	change(w);
@@ -168,16 +168,16 @@ static void step(struct world *w, size_t *same)
 	interval_free(i);
 	w->fresh->order.layout = w->fresh->head.layout = 0;
 	for (int n = 0; n < 2; n++)
-		nodes[n]->page = usage_node_page(nodes[n], &w->scratch);
-	page_equal_check(w->kept->page, w->fresh->page);
-	if (before && before->layout == w->kept->page->layout) {
-		expect_same_layout(before, w->kept->page);
+		nodes[n]->stats = usage_node_stats(nodes[n], &w->scratch);
+	stats_equal_check(w->kept->stats, w->fresh->stats);
+	if (before && before->layout == w->kept->stats->layout) {
+		expect_same_layout(before, w->kept->stats);
 		++*same;
 	}
-	page_drop(before);
+	node_stats_drop(before);
 }
 
-static void pages_do_not_depend_on_those_before(void **state)
+static void stats_do_not_depend_on_those_before(void **state)
 {
 	struct world w = {.seed = 1, .run = 'a' - 1};
 	size_t same = 0;
@@ -191,30 +191,30 @@ static void pages_do_not_depend_on_those_before(void **state)
 	for (int s = 0; s < STEPS; s++)
 		step(&w, &same);
 	assert_in_range(same, STEPS / 3, STEPS * 9 / 10);
-	page_scratch_free_members(&w.scratch);
+	stats_scratch_free_members(&w.scratch);
 	usage_node_free(w.kept);
 	usage_node_free(w.fresh);
 }
 
 /* A run that starts with nothing runs is not what was there before it. */
-static void an_empty_run_empties_the_page(void **state)
+static void an_empty_run_empties_the_stats(void **state)
 {
 	struct usage_node *n = usage_node_new("n", T0);
-	struct page_scratch scratch = {0};
+	struct stats_scratch scratch = {0};
 	struct interval *i = story_interval(1, 0, 5, 1);
 
 	(void)state;
 	story_name(&i->entries[0], ENTITY_UNIT, "a");
 	usage_node_apply(n, story_run('a'), i, 1, PODS_MAX);
 	interval_free(i);
-	n->page = usage_node_page(n, &scratch);
-	assert_int_equal(n->page->pod_count, 1);
+	n->stats = usage_node_stats(n, &scratch);
+	assert_int_equal(n->stats->pod_count, 1);
 	i = story_interval(1, 5, 10, 0);
 	usage_node_apply(n, story_run('b'), i, 2, PODS_MAX);
 	interval_free(i);
-	n->page = usage_node_page(n, &scratch);
-	assert_int_equal(n->page->pod_count, 0);
-	page_scratch_free_members(&scratch);
+	n->stats = usage_node_stats(n, &scratch);
+	assert_int_equal(n->stats->pod_count, 0);
+	stats_scratch_free_members(&scratch);
 	usage_node_free(n);
 }
 
@@ -222,8 +222,8 @@ static void an_empty_run_empties_the_page(void **state)
 static void containers_are_found_behind_two_lives(void **state)
 {
 	struct usage_node *n = usage_node_new("n", T0);
-	struct page_scratch scratch = {0};
-	const struct page_pod *pods;
+	struct stats_scratch scratch = {0};
+	const struct pod_stats *pods;
 	char room[ENTITY_NAME_MAX + 1];
 
 	(void)state;
@@ -238,26 +238,26 @@ static void containers_are_found_behind_two_lives(void **state)
 		}
 		usage_node_apply(n, story_run('a'), i, (uint64_t)s + 1, PODS_MAX);
 		interval_free(i);
-		n->page = usage_node_page(n, &scratch);
-		pods = n->page->pods;
-		assert_int_equal(n->page->pod_count, 2);
-		assert_int_equal(n->page->layout, 1);
+		n->stats = usage_node_stats(n, &scratch);
+		pods = n->stats->pods;
+		assert_int_equal(n->stats->pod_count, 2);
+		assert_int_equal(n->stats->layout, 1);
 		assert_int_equal(pods[0].container_count, 0);
 		assert_string_equal(pods[1].name, "b");
 		assert_int_equal(pods[1].container_count, 1);
-		assert_string_equal(page_container_name(&pods[1], &pods[1].containers[0], room),
+		assert_string_equal(container_stats_name(&pods[1], &pods[1].containers[0], room),
 				    "b/x");
 	}
-	page_scratch_free_members(&scratch);
+	stats_scratch_free_members(&scratch);
 	usage_node_free(n);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_do_not_depend_on_those_before),
+		cmocka_unit_test(stats_do_not_depend_on_those_before),
 		cmocka_unit_test(containers_are_found_behind_two_lives),
-		cmocka_unit_test(an_empty_run_empties_the_page),
+		cmocka_unit_test(an_empty_run_empties_the_stats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

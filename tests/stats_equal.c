@@ -11,18 +11,18 @@
 #include <assert.h>
 #include <math.h>
 
-#include "tests/page_equal.h"
+#include "tests/stats_equal.h"
 
 static_assert(sizeof(struct window_stats) == 88 && sizeof(struct window_counts) == 72,
 	      "compare the new member");
-static_assert(sizeof(struct page_machine) == 48 && sizeof(struct page_totals) == 80 &&
-		      sizeof(struct page_quarantine) == 216,
+static_assert(sizeof(struct machine_stats) == 48 && sizeof(struct node_totals) == 80 &&
+		      sizeof(struct node_quarantine) == 216,
 	      "compare the new member");
 /* Beside the newest values, which follow their table. */
-#define BESIDE_LATEST(type) (sizeof(struct type) - sizeof(struct page_latest))
-static_assert(BESIDE_LATEST(page_container) == 48 && BESIDE_LATEST(pod_usage) == 288,
+#define BESIDE_LATEST(type) (sizeof(struct type) - sizeof(struct latest_usage))
+static_assert(BESIDE_LATEST(container_stats) == 48 && BESIDE_LATEST(pod_usage) == 288,
 	      "compare the new member");
-static_assert(BESIDE_LATEST(page_pod) == 336 && BESIDE_LATEST(node_page) == 1736,
+static_assert(BESIDE_LATEST(pod_stats) == 336 && BESIDE_LATEST(node_stats) == 1736,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \
@@ -87,13 +87,15 @@ static void same_value(const char *where, const struct latest *a, const struct l
 	SAME(known);
 }
 
-static void same_latest(const char *where, const struct page_latest *a, const struct page_latest *b)
+static void same_latest(const char *where, const struct latest_usage *a,
+			const struct latest_usage *b)
 {
 	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
 		same_value(where, &a->of[i], &b->of[i]);
 }
 
-static void same_usage(const char *where, const struct page_usage *a, const struct page_usage *b)
+static void same_usage(const char *where, const struct usage_summary *a,
+		       const struct usage_summary *b)
 {
 	same_latest(where, &a->latest, &b->latest);
 	for (int w = 0; w < WINDOWS; w++) {
@@ -113,13 +115,13 @@ static void same_limits(const char *where, const struct kernel_limits *a,
 			fail_msg("%s: limit %s differs", where, kernel_limit_key[i]);
 }
 
-static void same_container(const struct page_pod *pod, const struct page_container *a,
-			   const struct page_container *b)
+static void same_container(const struct pod_stats *pod, const struct container_stats *a,
+			   const struct container_stats *b)
 {
 	char room[ENTITY_NAME_MAX + 1], other[ENTITY_NAME_MAX + 1];
-	const char *where = page_container_name(pod, a, room);
+	const char *where = container_stats_name(pod, a, room);
 
-	assert_string_equal(where, page_container_name(pod, b, other));
+	assert_string_equal(where, container_stats_name(pod, b, other));
 	SAME_TEXT(id);
 	same_limits(where, a->limits, b->limits);
 	same_latest(where, &a->latest, &b->latest);
@@ -146,7 +148,8 @@ static void same_peaks(const char *where, const struct pod_peaks *a, const struc
 }
 
 /* Packed as it is, and as it reads. */
-static void same_pod_stats(const char *where, const struct pod_stats *a, const struct pod_stats *b)
+static void same_pod_stats(const char *where, const struct pod_window_stats *a,
+			   const struct pod_window_stats *b)
 {
 	for (int w = 0; w < WINDOWS; w++, a++, b++) {
 		SAME(start);
@@ -159,11 +162,11 @@ static void same_pod_stats(const char *where, const struct pod_stats *a, const s
 	}
 }
 
-static void same_pod(const struct node_page *page_a, const struct page_pod *a,
-		     const struct node_page *page_b, const struct page_pod *b)
+static void same_pod(const struct node_stats *stats_a, const struct pod_stats *a,
+		     const struct node_stats *stats_b, const struct pod_stats *b)
 {
 	const char *where = a->name;
-	struct page_usage x, y;
+	struct usage_summary x, y;
 
 	SAME_TEXT(name);
 	SAME_TEXT(uid);
@@ -174,15 +177,15 @@ static void same_pod(const struct node_page *page_a, const struct page_pod *a,
 	same_pod_stats(where, a->usage.cpu_milli, b->usage.cpu_milli);
 	same_pod_stats(where, a->usage.mem_bytes, b->usage.mem_bytes);
 	same_pod_stats(where, a->usage.working_set_bytes, b->usage.working_set_bytes);
-	page_pod_usage(page_a, a, &x);
-	page_pod_usage(page_b, b, &y);
+	node_stats_pod_usage(stats_a, a, &x);
+	node_stats_pod_usage(stats_b, b, &y);
 	same_usage(where, &x, &y);
 	SAME(container_count);
 	for (uint32_t i = 0; i < a->container_count; i++)
 		same_container(a, &a->containers[i], &b->containers[i]);
 }
 
-static void same_agent(const char *where, const struct node_page *a, const struct node_page *b)
+static void same_agent(const char *where, const struct node_stats *a, const struct node_stats *b)
 {
 	SAME(foreign);
 	SAME(tier);
@@ -202,7 +205,7 @@ static void same_agent(const char *where, const struct node_page *a, const struc
 		fail_msg("%s: run differs", where);
 }
 
-static void same_totals(const char *where, const struct page_totals *a, const struct page_totals *b)
+static void same_totals(const char *where, const struct node_totals *a, const struct node_totals *b)
 {
 	SAME(missed_ticks);
 	SAME(cpu.user_ns);
@@ -214,8 +217,8 @@ static void same_totals(const char *where, const struct page_totals *a, const st
 		SAME(pressure_ns[p]);
 }
 
-static void same_machine(const char *where, const struct page_machine *a,
-			 const struct page_machine *b)
+static void same_machine(const char *where, const struct machine_stats *a,
+			 const struct machine_stats *b)
 {
 	SAME(known);
 	SAME_NUMBER(user_milli);
@@ -225,7 +228,7 @@ static void same_machine(const char *where, const struct page_machine *a,
 	SAME(mem_available_bytes);
 }
 
-void page_equal_check(const struct node_page *a, const struct node_page *b)
+void stats_equal_check(const struct node_stats *a, const struct node_stats *b)
 {
 	const char *where = a->name;
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "aggregator/state/page.h"
+#include "aggregator/state/node_stats.h"
 
 #define NONE	LIMIT_NONE
 #define UNKNOWN LIMIT_UNKNOWN
@@ -51,20 +51,20 @@ static const struct kernel_limits *limits_of(size_t i, size_t place, int64_t lim
 	return &limits[i][place];
 }
 
-static size_t fill(struct page_pod *pod, struct page_container *containers, size_t i)
+static size_t fill(struct pod_stats *pod, struct container_stats *containers, size_t i)
 {
 	uint32_t count = 0;
 
 	while (cases[i].containers[count]) {
 		int64_t limit = cases[i].containers[count];
 
-		containers[count] = (struct page_container){
+		containers[count] = (struct container_stats){
 			.name = "c",
 			.limits = limits_of(i, count, limit),
 		};
 		count++;
 	}
-	*pod = (struct page_pod){
+	*pod = (struct pod_stats){
 		.name = "p",
 		.kind = cases[i].kind,
 		.limits = limits_of(i, CONTAINERS_MOST, cases[i].pod),
@@ -74,7 +74,7 @@ static size_t fill(struct page_pod *pod, struct page_container *containers, size
 	return count;
 }
 
-static void assert_bound(const struct page_bound *b, int64_t limits, uint32_t unlimited,
+static void assert_bound(const struct kernel_bound *b, int64_t limits, uint32_t unlimited,
 			 uint32_t unknown, size_t i)
 {
 	if (b->limits != limits || b->unlimited != unlimited || b->unknown != unknown)
@@ -86,29 +86,29 @@ static void test_one_pod(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CASES; i++) {
-		struct page_container containers[CONTAINERS_MOST];
-		struct page_bounds bounds;
-		struct page_pod pod;
+		struct container_stats containers[CONTAINERS_MOST];
+		struct kernel_bounds bounds;
+		struct pod_stats pod;
 
 		fill(&pod, containers, i);
-		page_bounds_sum(&pod, 1, WHOLE, WHOLE, &bounds);
+		kernel_bounds_sum(&pod, 1, WHOLE, WHOLE, &bounds);
 		assert_bound(&bounds.cpu, cases[i].limits, cases[i].unlimited, cases[i].unknown, i);
 		assert_bound(&bounds.mem, cases[i].limits, cases[i].unlimited, cases[i].unknown, i);
 	}
 }
 
-/* Sums, and every page has them. */
-static void test_page(void **state)
+/* Sums, and all stats have them. */
+static void test_stats(void **state)
 {
-	static struct page_container containers[CASES][CONTAINERS_MOST];
-	struct page_pod pods[CASES];
-	struct node_page page = {.name = "n",
-				 .cpu_allocatable_milli = WHOLE,
-				 .mem_allocatable_bytes = 2 * WHOLE,
-				 .pod_count = CASES,
-				 .pods = pods};
-	struct page_bound want = {0, 0, 0};
-	struct node_page *copy;
+	static struct container_stats containers[CASES][CONTAINERS_MOST];
+	struct pod_stats pods[CASES];
+	struct node_stats stats = {.name = "n",
+				   .cpu_allocatable_milli = WHOLE,
+				   .mem_allocatable_bytes = 2 * WHOLE,
+				   .pod_count = CASES,
+				   .pods = pods};
+	struct kernel_bound want = {0, 0, 0};
+	struct node_stats *copy;
 
 	(void)state;
 	for (size_t i = 0; i < CASES; i++) {
@@ -117,18 +117,18 @@ static void test_page(void **state)
 		want.unlimited += cases[i].unlimited;
 		want.unknown += cases[i].unknown;
 	}
-	copy = page_new(&page);
+	copy = node_stats_new(&stats);
 	assert_bound(&copy->bounds.cpu, want.limits, want.unlimited, want.unknown, CASES);
 	/* With twice the memory the pod bounded by WHOLE is: its two limits, cut at its own. */
 	assert_bound(&copy->bounds.mem, want.limits + 1, want.unlimited - 1, want.unknown, CASES);
-	page_drop(copy);
+	node_stats_drop(copy);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_pod),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_stats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

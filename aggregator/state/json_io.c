@@ -5,7 +5,7 @@
  * holds numbers as doubles, so whole numbers beyond 2^53 travel as strings of digits, as in the
  * JSON form of protocol buffers.
  */
-#include "aggregator/state/page_json_io.h"
+#include "aggregator/state/json_io.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,9 +16,9 @@
 
 #include "shared/timefmt.h"
 
-void page_json_io_read(struct page_json_io *io, cJSON *item, struct error *reason)
+void json_io_read(struct json_io *io, cJSON *item, struct error *reason)
 {
-	*io = (struct page_json_io){.at = item, .taken = cJSON_CreateArray(), .error = reason};
+	*io = (struct json_io){.at = item, .taken = cJSON_CreateArray(), .error = reason};
 	cJSON_AddItemToArray(io->taken, item);
 	if (!cJSON_IsObject(item)) {
 		error_set(reason, "must be an object");
@@ -26,22 +26,22 @@ void page_json_io_read(struct page_json_io *io, cJSON *item, struct error *reaso
 	}
 }
 
-void page_json_io_write(struct page_json_io *io, struct jsonw *out)
+void json_io_write(struct json_io *io, struct jsonw *out)
 {
-	*io = (struct page_json_io){.out = out};
+	*io = (struct json_io){.out = out};
 }
 
-void page_json_io_end(struct page_json_io *io)
+void json_io_end(struct json_io *io)
 {
 	cJSON_Delete(io->taken);
 	io->taken = NULL;
 }
 
 /* Appends to the path; what does not fit is cut. */
-static void add_path(struct page_json_io *io, const char *format, ...)
+static void add_path(struct json_io *io, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void add_path(struct page_json_io *io, const char *format, ...)
+static void add_path(struct json_io *io, const char *format, ...)
 {
 	size_t room = sizeof(io->path) - io->path_len;
 	va_list args;
@@ -54,12 +54,12 @@ static void add_path(struct page_json_io *io, const char *format, ...)
 		io->path_len += (size_t)len < room ? (size_t)len : room - 1;
 }
 
-static void add_member(struct page_json_io *io, const char *key)
+static void add_member(struct json_io *io, const char *key)
 {
 	add_path(io, "%s%.64s", io->path_len ? "." : "", key);
 }
 
-void page_json_fail(struct page_json_io *io, const char *key, const char *format, ...)
+void json_io_fail(struct json_io *io, const char *key, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -74,13 +74,13 @@ void page_json_fail(struct page_json_io *io, const char *key, const char *format
 	io->bad = true;
 }
 
-void page_json_note_aside(struct page_json_io *io, const char *why)
+void json_io_note_aside(struct json_io *io, const char *why)
 {
 	if (!io->aside[0])
 		snprintf(io->aside, sizeof(io->aside), "%.180s: %s", io->path, why);
 }
 
-static cJSON *find(const struct page_json_io *io, const char *key)
+static cJSON *find(const struct json_io *io, const char *key)
 {
 	return io->bad ? NULL : cJSON_GetObjectItemCaseSensitive(io->at, key);
 }
@@ -89,13 +89,13 @@ static cJSON *find(const struct page_json_io *io, const char *key)
  * Out of the object, so that it is known to be read. NULL: not there, which is an error where it is
  * required.
  */
-static cJSON *take(struct page_json_io *io, const char *key, bool required)
+static cJSON *take(struct json_io *io, const char *key, bool required)
 {
 	cJSON *item = find(io, key);
 
 	if (!item) {
 		if (required)
-			page_json_fail(io, key, "is missing");
+			json_io_fail(io, key, "is missing");
 		return NULL;
 	}
 	cJSON_DetachItemViaPointer(io->at, item);
@@ -103,21 +103,20 @@ static cJSON *take(struct page_json_io *io, const char *key, bool required)
 	return item;
 }
 
-void page_json_io_finish(struct page_json_io *io)
+void json_io_finish(struct json_io *io)
 {
 	if (!io->out && !io->bad && io->at->child)
-		page_json_fail(io, io->at->child->string, "is unknown here, or stands twice");
+		json_io_fail(io, io->at->child->string, "is unknown here, or stands twice");
 }
 
-bool page_json_has(const struct page_json_io *io, const char *key, bool present)
+bool json_io_has(const struct json_io *io, const char *key, bool present)
 {
 	return io->out ? present : find(io, key) != NULL;
 }
 
 /* --- nesting ---------------------------------------------------------------------------------- */
 
-bool page_json_enter(struct page_json_io *io, const char *key, bool present,
-		     struct page_json_level *level)
+bool json_io_enter(struct json_io *io, const char *key, bool present, struct json_io_level *level)
 {
 	cJSON *item;
 
@@ -132,23 +131,23 @@ bool page_json_enter(struct page_json_io *io, const char *key, bool present,
 	if (!item)
 		return false;
 	if (!cJSON_IsObject(item)) {
-		page_json_fail(io, key, "must be an object");
+		json_io_fail(io, key, "must be an object");
 		return false;
 	}
-	*level = (struct page_json_level){io->at, io->path_len};
+	*level = (struct json_io_level){io->at, io->path_len};
 	io->at = item;
 	add_member(io, key);
 	return true;
 }
 
-bool page_json_into(struct page_json_io *io, const char *key, struct page_json_level *level)
+bool json_io_into(struct json_io *io, const char *key, struct json_io_level *level)
 {
 	if (!io->out && !find(io, key))
-		page_json_fail(io, key, "is missing");
-	return page_json_enter(io, key, true, level);
+		json_io_fail(io, key, "is missing");
+	return json_io_enter(io, key, true, level);
 }
 
-static void restore(struct page_json_io *io, const struct page_json_level *level)
+static void restore(struct json_io *io, const struct json_io_level *level)
 {
 	if (io->bad)
 		return;
@@ -157,18 +156,18 @@ static void restore(struct page_json_io *io, const struct page_json_level *level
 	io->path[io->path_len] = '\0';
 }
 
-void page_json_leave(struct page_json_io *io, const struct page_json_level *level)
+void json_io_leave(struct json_io *io, const struct json_io_level *level)
 {
 	if (io->out) {
 		jsonw_object_close(io->out);
 		return;
 	}
-	page_json_io_finish(io);
+	json_io_finish(io);
 	restore(io, level);
 }
 
-bool page_json_list(struct page_json_io *io, const char *key, size_t *count, size_t most,
-		    struct page_json_level *level)
+bool json_io_list(struct json_io *io, const char *key, size_t *count, size_t most,
+		  struct json_io_level *level)
 {
 	cJSON *item;
 
@@ -184,21 +183,21 @@ bool page_json_list(struct page_json_io *io, const char *key, size_t *count, siz
 	if (!item)
 		return false;
 	if (!cJSON_IsArray(item)) {
-		page_json_fail(io, key, "must be a list");
+		json_io_fail(io, key, "must be a list");
 		return false;
 	}
 	if ((size_t)cJSON_GetArraySize(item) > most) {
-		page_json_fail(io, key, "has more than %zu items", most);
+		json_io_fail(io, key, "has more than %zu items", most);
 		return false;
 	}
 	*count = (size_t)cJSON_GetArraySize(item);
-	*level = (struct page_json_level){io->at, io->path_len};
+	*level = (struct json_io_level){io->at, io->path_len};
 	io->at = item;
 	add_member(io, key);
 	return true;
 }
 
-void page_json_item(struct page_json_io *io, size_t index, struct page_json_level *level)
+void json_io_item(struct json_io *io, size_t index, struct json_io_level *level)
 {
 	cJSON *item;
 
@@ -206,7 +205,7 @@ void page_json_item(struct page_json_io *io, size_t index, struct page_json_leve
 		jsonw_object_open(io->out);
 		return;
 	}
-	*level = (struct page_json_level){io->at, io->path_len};
+	*level = (struct json_io_level){io->at, io->path_len};
 	if (io->bad)
 		return;
 	item = cJSON_DetachItemViaPointer(io->at, io->at->child);
@@ -219,7 +218,7 @@ void page_json_item(struct page_json_io *io, size_t index, struct page_json_leve
 	}
 }
 
-void page_json_list_leave(struct page_json_io *io, const struct page_json_level *level)
+void json_io_list_leave(struct json_io *io, const struct json_io_level *level)
 {
 	if (io->out)
 		jsonw_array_close(io->out);
@@ -230,7 +229,7 @@ void page_json_list_leave(struct page_json_io *io, const struct page_json_level 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
 /* False: an error. null is NaN where that is allowed. */
-static bool read_number(struct page_json_io *io, const char *key, const cJSON *item, bool nan,
+static bool read_number(struct json_io *io, const char *key, const cJSON *item, bool nan,
 			double *value)
 {
 	if (!item)
@@ -240,14 +239,14 @@ static bool read_number(struct page_json_io *io, const char *key, const cJSON *i
 		return true;
 	}
 	if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) {
-		page_json_fail(io, key, nan ? "must be a number or null" : "must be a number");
+		json_io_fail(io, key, nan ? "must be a number or null" : "must be a number");
 		return false;
 	}
 	*value = item->valuedouble;
 	return true;
 }
 
-static void write_double(struct page_json_io *io, const char *key, double value)
+static void write_double(struct json_io *io, const char *key, double value)
 {
 	jsonw_key(io->out, key);
 	if (io->single)
@@ -256,7 +255,7 @@ static void write_double(struct page_json_io *io, const char *key, double value)
 		jsonw_exact(io->out, value);
 }
 
-void page_json_double(struct page_json_io *io, const char *key, double *value)
+void json_io_double(struct json_io *io, const char *key, double *value)
 {
 	if (io->out)
 		write_double(io, key, *value);
@@ -264,7 +263,7 @@ void page_json_double(struct page_json_io *io, const char *key, double *value)
 		read_number(io, key, take(io, key, true), false, value);
 }
 
-void page_json_double_or_nan(struct page_json_io *io, const char *key, double *value)
+void json_io_double_or_nan(struct json_io *io, const char *key, double *value)
 {
 	if (io->out)
 		write_double(io, key, *value);
@@ -272,8 +271,8 @@ void page_json_double_or_nan(struct page_json_io *io, const char *key, double *v
 		read_number(io, key, take(io, key, true), true, value);
 }
 
-/* What a float cannot hold is an error, not infinite. */
-static void read_float(struct page_json_io *io, const char *key, const cJSON *item, bool nan,
+/* A value beyond the range of float is an error. */
+static void read_float(struct json_io *io, const char *key, const cJSON *item, bool nan,
 		       float *value)
 {
 	double wide;
@@ -281,12 +280,12 @@ static void read_float(struct page_json_io *io, const char *key, const cJSON *it
 	if (!read_number(io, key, item, nan, &wide))
 		return;
 	if (isfinite(wide) && !isfinite((float)wide))
-		page_json_fail(io, key, "is too large");
+		json_io_fail(io, key, "is too large");
 	else
 		*value = (float)wide;
 }
 
-void page_json_float(struct page_json_io *io, const char *key, float *value)
+void json_io_float(struct json_io *io, const char *key, float *value)
 {
 	if (io->out) {
 		jsonw_key(io->out, key);
@@ -296,7 +295,7 @@ void page_json_float(struct page_json_io *io, const char *key, float *value)
 	}
 }
 
-void page_json_floats(struct page_json_io *io, const char *key, float *values, size_t count)
+void json_io_floats(struct json_io *io, const char *key, float *values, size_t count)
 {
 	const cJSON *list;
 
@@ -312,7 +311,7 @@ void page_json_floats(struct page_json_io *io, const char *key, float *values, s
 	if (!list)
 		return;
 	if (!cJSON_IsArray(list) || (size_t)cJSON_GetArraySize(list) != count) {
-		page_json_fail(io, key, "must be a list of %zu numbers", count);
+		json_io_fail(io, key, "must be a list of %zu numbers", count);
 		return;
 	}
 	for (const cJSON *item = list->child; item; item = item->next)
@@ -334,8 +333,7 @@ static bool read_digits(const char *text, bool *negative, uint64_t *magnitude)
 }
 
 /* A whole number as a number up to 2^53, or as a string. */
-static bool read_whole(struct page_json_io *io, const char *key, bool *negative,
-		       uint64_t *magnitude)
+static bool read_whole(struct json_io *io, const char *key, bool *negative, uint64_t *magnitude)
 {
 	const cJSON *item = take(io, key, true);
 
@@ -343,26 +341,26 @@ static bool read_whole(struct page_json_io *io, const char *key, bool *negative,
 		return false;
 	if (cJSON_IsString(item) && read_digits(item->valuestring, negative, magnitude))
 		return true;
-	if (cJSON_IsNumber(item) && fabs(item->valuedouble) <= (double)PAGE_JSON_WHOLE_MAX &&
+	if (cJSON_IsNumber(item) && fabs(item->valuedouble) <= (double)JSON_IO_WHOLE_MAX &&
 	    item->valuedouble == trunc(item->valuedouble)) {
 		*negative = item->valuedouble < 0;
 		*magnitude = (uint64_t)fabs(item->valuedouble);
 		return true;
 	}
-	if (cJSON_IsNumber(item) && fabs(item->valuedouble) > (double)PAGE_JSON_WHOLE_MAX)
-		page_json_fail(io, key, "must be a string of digits: it is beyond 2^53");
+	if (cJSON_IsNumber(item) && fabs(item->valuedouble) > (double)JSON_IO_WHOLE_MAX)
+		json_io_fail(io, key, "must be a string of digits: it is beyond 2^53");
 	else
-		page_json_fail(io, key, "must be a whole number");
+		json_io_fail(io, key, "must be a whole number");
 	return false;
 }
 
-static void write_whole(struct page_json_io *io, const char *key, bool negative, uint64_t magnitude)
+static void write_whole(struct json_io *io, const char *key, bool negative, uint64_t magnitude)
 {
 	char text[32];
 
 	jsonw_key(io->out, key);
 	snprintf(text, sizeof(text), "%s%llu", negative ? "-" : "", (unsigned long long)magnitude);
-	if (magnitude > (uint64_t)PAGE_JSON_WHOLE_MAX)
+	if (magnitude > (uint64_t)JSON_IO_WHOLE_MAX)
 		jsonw_string(io->out, text);
 	else if (negative)
 		jsonw_int(io->out, -(int64_t)magnitude);
@@ -370,8 +368,7 @@ static void write_whole(struct page_json_io *io, const char *key, bool negative,
 		jsonw_uint(io->out, magnitude);
 }
 
-void page_json_i64(struct page_json_io *io, const char *key, int64_t *value, int64_t least,
-		   int64_t most)
+void json_io_i64(struct json_io *io, const char *key, int64_t *value, int64_t least, int64_t most)
 {
 	uint64_t magnitude;
 	bool negative;
@@ -387,13 +384,13 @@ void page_json_i64(struct page_json_io *io, const char *key, int64_t *value, int
 	got = magnitude > INT64_MAX ? INT64_MAX : (int64_t)magnitude;
 	got = negative ? -got : got;
 	if (magnitude > INT64_MAX || got < least || got > most)
-		page_json_fail(io, key, "must be from %lld to %lld", (long long)least,
-			       (long long)most);
+		json_io_fail(io, key, "must be from %lld to %lld", (long long)least,
+			     (long long)most);
 	else
 		*value = got;
 }
 
-void page_json_i64_or_null(struct page_json_io *io, const char *key, int64_t *value, int64_t none)
+void json_io_i64_or_null(struct json_io *io, const char *key, int64_t *value, int64_t none)
 {
 	if (io->out && *value == none) {
 		jsonw_key_null(io->out, key);
@@ -401,11 +398,11 @@ void page_json_i64_or_null(struct page_json_io *io, const char *key, int64_t *va
 		take(io, key, true);
 		*value = none;
 	} else {
-		page_json_i64(io, key, value, 0, INT64_MAX);
+		json_io_i64(io, key, value, 0, INT64_MAX);
 	}
 }
 
-void page_json_u64(struct page_json_io *io, const char *key, uint64_t *value, uint64_t most)
+void json_io_u64(struct json_io *io, const char *key, uint64_t *value, uint64_t most)
 {
 	uint64_t magnitude;
 	bool negative;
@@ -415,22 +412,22 @@ void page_json_u64(struct page_json_io *io, const char *key, uint64_t *value, ui
 	else if (!read_whole(io, key, &negative, &magnitude))
 		return;
 	else if ((negative && magnitude) || magnitude > most)
-		page_json_fail(io, key, "must be from 0 to %llu", (unsigned long long)most);
+		json_io_fail(io, key, "must be from 0 to %llu", (unsigned long long)most);
 	else
 		*value = magnitude;
 }
 
-void page_json_u32(struct page_json_io *io, const char *key, uint32_t *value, uint32_t most)
+void json_io_u32(struct json_io *io, const char *key, uint32_t *value, uint32_t most)
 {
 	uint64_t wide = *value;
 
-	page_json_u64(io, key, &wide, most);
+	json_io_u64(io, key, &wide, most);
 	*value = (uint32_t)wide;
 }
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-void page_json_text(struct page_json_io *io, const char *key, const char **value, size_t most)
+void json_io_text(struct json_io *io, const char *key, const char **value, size_t most)
 {
 	const cJSON *item;
 
@@ -442,14 +439,14 @@ void page_json_text(struct page_json_io *io, const char *key, const char **value
 	if (!item)
 		return;
 	if (!cJSON_IsString(item) || !item->valuestring[0])
-		page_json_fail(io, key, "must be a text");
+		json_io_fail(io, key, "must be a text");
 	else if (strlen(item->valuestring) > most)
-		page_json_fail(io, key, "is longer than %zu bytes", most);
+		json_io_fail(io, key, "is longer than %zu bytes", most);
 	else
 		*value = item->valuestring;
 }
 
-void page_json_time(struct page_json_io *io, const char *key, int64_t *unix_ns)
+void json_io_time(struct json_io *io, const char *key, int64_t *unix_ns)
 {
 	char text[TIMEFMT_LEN];
 	const char *got = NULL;
@@ -460,17 +457,17 @@ void page_json_time(struct page_json_io *io, const char *key, int64_t *unix_ns)
 		jsonw_key_string(io->out, key, text);
 		return;
 	}
-	page_json_text(io, key, &got, sizeof(text));
+	json_io_text(io, key, &got, sizeof(text));
 	if (!got)
 		return;
 	if (timefmt_parse(got, &ns, NULL) || ns < 0)
-		page_json_fail(io, key, "\"%s\" is not a time such as 2026-01-31T12:00:00Z", got);
+		json_io_fail(io, key, "\"%s\" is not a time such as 2026-01-31T12:00:00Z", got);
 	else
 		*unix_ns = ns;
 }
 
-void page_json_choice(struct page_json_io *io, const char *key, int *value,
-		      const char *const *names, size_t count)
+void json_io_choice(struct json_io *io, const char *key, int *value, const char *const *names,
+		    size_t count)
 {
 	const char *got = NULL;
 
@@ -478,7 +475,7 @@ void page_json_choice(struct page_json_io *io, const char *key, int *value,
 		jsonw_key_string(io->out, key, names[*value]);
 		return;
 	}
-	page_json_text(io, key, &got, PAGE_JSON_FIELD_MAX);
+	json_io_text(io, key, &got, JSON_IO_FIELD_MAX);
 	if (!got)
 		return;
 	for (size_t i = 0; i < count; i++)
@@ -486,13 +483,13 @@ void page_json_choice(struct page_json_io *io, const char *key, int *value,
 			*value = (int)i;
 			return;
 		}
-	page_json_fail(io, key, "\"%.64s\" is none of those there are", got);
+	json_io_fail(io, key, "\"%.64s\" is none of those there are", got);
 }
 
-void page_json_hex(struct page_json_io *io, const char *key, uint8_t *bytes, size_t len)
+void json_io_hex(struct json_io *io, const char *key, uint8_t *bytes, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";
-	char text[PAGE_JSON_FIELD_MAX];
+	char text[JSON_IO_FIELD_MAX];
 	const char *got = NULL;
 
 	if (io->out) {
@@ -504,11 +501,11 @@ void page_json_hex(struct page_json_io *io, const char *key, uint8_t *bytes, siz
 		jsonw_key_string(io->out, key, text);
 		return;
 	}
-	page_json_text(io, key, &got, PAGE_JSON_FIELD_MAX);
+	json_io_text(io, key, &got, JSON_IO_FIELD_MAX);
 	if (!got)
 		return;
 	if (strlen(got) != 2 * len || strspn(got, digits) != 2 * len) {
-		page_json_fail(io, key, "must be %zu hexadecimal digits", 2 * len);
+		json_io_fail(io, key, "must be %zu hexadecimal digits", 2 * len);
 		return;
 	}
 	for (size_t i = 0; i < len; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages written and read again are the same pages; whatever else is read is refused by the name of
+ * Stats written and read again are the same stats; whatever else is read is refused by the name of
  * its field.
  */
 #include <setjmp.h>
@@ -15,16 +15,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "aggregator/state/page_json.h"
+#include "aggregator/state/stats_json.h"
 #include "shared/mem.h"
-#include "tests/page_equal.h"
+#include "tests/stats_equal.h"
 #include "tests/usage_fixture.h"
 #include "tests/usage_story.h"
 #include "tests/view_fixture.h"
 
 enum { ITEMS_MAX = 64 };
 
-/* The items of some pages, as text. */
+/* The items of some stats, as text. */
 struct items {
 	size_t node_count, pod_count;
 	char *nodes[ITEMS_MAX], *pods[ITEMS_MAX];
@@ -35,17 +35,17 @@ static char *take_text(struct buf *b)
 	return buf_take(b, NULL);
 }
 
-static void write_page(struct items *items, const struct node_page *p)
+static void write_stats(struct items *items, const struct node_stats *p)
 {
 	struct buf out = BUF_INIT;
 	struct jsonw w;
 
 	jsonw_init(&w, &out);
-	page_json_write_node(p, &w);
+	stats_json_write_node(p, &w);
 	items->nodes[items->node_count++] = take_text(&out);
 	for (size_t i = 0; i < p->pod_count; i++) {
 		jsonw_init(&w, &out);
-		page_json_write_pod(p, &p->pods[i], &w);
+		stats_json_write_pod(p, &p->pods[i], &w);
 		items->pods[items->pod_count++] = take_text(&out);
 	}
 }
@@ -67,66 +67,66 @@ static cJSON *parse(const char *text)
 	return json;
 }
 
-/* Reads the items, the last first if `backwards`, pods before nodes; the pages are the caller's. */
-static struct node_page **read_items(const struct items *items, bool backwards, size_t *count)
+/* Reads the items, the last first if `backwards`, pods before nodes; the stats are the caller's. */
+static struct node_stats **read_items(const struct items *items, bool backwards, size_t *count)
 {
-	struct page_json_set *s = page_json_set_new();
-	char field[PAGE_JSON_FIELD_MAX] = "";
+	struct stats_json_set *s = stats_json_set_new();
+	char field[JSON_IO_FIELD_MAX] = "";
 	struct error reason = {""};
-	struct node_page **pages;
+	struct node_stats **node_stats;
 
 	for (size_t k = 0; k < items->pod_count; k++) {
 		size_t i = backwards ? items->pod_count - 1 - k : k;
 
-		if (page_json_add_pod(s, parse(items->pods[i]), field, &reason))
+		if (stats_json_add_pod(s, parse(items->pods[i]), field, &reason))
 			fail_msg("%s: %s: %s", items->pods[i], field, reason.text);
 	}
 	for (size_t k = 0; k < items->node_count; k++) {
 		size_t i = backwards ? items->node_count - 1 - k : k;
 
-		if (page_json_add_node(s, parse(items->nodes[i]), field, &reason))
+		if (stats_json_add_node(s, parse(items->nodes[i]), field, &reason))
 			fail_msg("%s: %s: %s", items->nodes[i], field, reason.text);
 	}
-	if (page_json_set_pages(s, &pages, count, &reason))
+	if (stats_json_set_stats(s, &node_stats, count, &reason))
 		fail_msg("%s", reason.text);
-	page_json_set_free(s);
-	return pages;
+	stats_json_set_free(s);
+	return node_stats;
 }
 
-static void drop_pages(struct node_page **pages, size_t count)
+static void drop_stats(struct node_stats **node_stats, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		page_drop(pages[i]);
-	free(pages);
+		node_stats_drop(node_stats[i]);
+	free(node_stats);
 }
 
 static void check_round_trip(const struct view *v)
 {
 	struct items items = {0}, again = {0};
-	struct node_page **pages;
+	struct node_stats **node_stats;
 	size_t count;
 
 	for (size_t i = 0; i < v->node_count; i++)
-		write_page(&items, v->nodes[i]->page);
+		write_stats(&items, v->nodes[i]->stats);
 	for (int backwards = 0; backwards < 2; backwards++) {
-		pages = read_items(&items, backwards, &count);
+		node_stats = read_items(&items, backwards, &count);
 		assert_int_equal(count, v->node_count);
 		for (size_t i = 0; i < count; i++)
-			page_equal_check(v->nodes[i]->page, pages[i]);
+			stats_equal_check(v->nodes[i]->stats, node_stats[i]);
 		again = (struct items){0};
 		for (size_t i = 0; i < count; i++)
-			write_page(&again, pages[i]);
+			write_stats(&again, node_stats[i]);
 		for (size_t i = 0; i < items.node_count; i++)
 			assert_string_equal(items.nodes[i], again.nodes[i]);
 		for (size_t i = 0; i < items.pod_count; i++)
 			assert_string_equal(items.pods[i], again.pods[i]);
 		free_items(&again);
-		drop_pages(pages, count);
+		drop_stats(node_stats, count);
 	}
 	free_items(&items);
 }
 
-static void test_pages_by_hand(void **state)
+static void test_stats_by_hand(void **state)
 {
 	struct view *v = view_fixture_new();
 
@@ -139,7 +139,7 @@ static void test_pages_by_hand(void **state)
  * Numbers with all their digits: hours of use as agents tell it, with peaks, on a node that starts,
  * goes on and stays away.
  */
-static void test_pages_as_measured(void **state)
+static void test_stats_as_measured(void **state)
 {
 	struct usage_state *u = usage_new(&(struct usage_limits){4, 64});
 	struct view *v;
@@ -174,7 +174,7 @@ static void test_pages_as_measured(void **state)
 /* What no double and no reader of JSON holds, and what an agent did not tell. */
 static void test_extremes(void **state)
 {
-	struct node_page p = view_fixture_node("x", VIEW_FIXTURE_NOW_NS + 1, 900, 1, 1);
+	struct node_stats p = view_fixture_node("x", VIEW_FIXTURE_NOW_NS + 1, 900, 1, 1);
 	struct view *v;
 
 	(void)state;
@@ -185,7 +185,7 @@ static void test_extremes(void **state)
 	p.clock_ahead_ns = -9007199254740993LL;
 	p.aside_ns = 12345;
 	p.overflow = UINT32_MAX;
-	p.quarantine = (struct page_quarantine){3, VIEW_FIXTURE_NOW_NS - 7, QUARANTINE_negative,
+	p.quarantine = (struct node_quarantine){3, VIEW_FIXTURE_NOW_NS - 7, QUARANTINE_negative,
 						"memory \"-1\" of a\\b\n"};
 	p.usage.latest.pids = (struct latest){.value = 1e-38F, .age_seconds = 65535, .known = true};
 	p.usage.windows[0].cpu_milli.mean = 0.1;
@@ -196,7 +196,7 @@ static void test_extremes(void **state)
 	v = view_fixture_of(&p, 1);
 	check_round_trip(v);
 	view_drop(v);
-	p = (struct node_page){.name = "foreign", .foreign = true, .end_ns = 5};
+	p = (struct node_stats){.name = "foreign", .foreign = true, .end_ns = 5};
 	v = view_fixture_of(&p, 1);
 	check_round_trip(v);
 	view_drop(v);
@@ -242,19 +242,19 @@ static char *replace(const char *text, const char *from, const char *to)
 static void check_refused(const struct bad *cases, size_t count, const char *text, bool pod)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct page_json_set *s = page_json_set_new();
+		struct stats_json_set *s = stats_json_set_new();
 		char *changed = replace(text, cases[i].from, cases[i].to);
-		char field[PAGE_JSON_FIELD_MAX] = "";
+		char field[JSON_IO_FIELD_MAX] = "";
 		struct error reason = {""};
-		int rc = pod ? page_json_add_pod(s, parse(changed), field, &reason)
-			     : page_json_add_node(s, parse(changed), field, &reason);
+		int rc = pod ? stats_json_add_pod(s, parse(changed), field, &reason)
+			     : stats_json_add_node(s, parse(changed), field, &reason);
 
 		if (!rc)
 			fail_msg("%s is read", changed);
 		assert_string_equal(field, cases[i].field);
 		assert_string_equal(reason.text, cases[i].reason);
 		free(changed);
-		page_json_set_free(s);
+		stats_json_set_free(s);
 	}
 }
 
@@ -304,16 +304,16 @@ static void test_refuses_nodes(void **state)
 		{"\"windows\":{", "\"windows\":[],\"x\":{", "usage.windows", "must be an object"},
 		{"\"memory\":null,", "", "usage.windows.5m.counts.pressure.memory", "is missing"},
 	};
-	struct page_json_set *s = page_json_set_new();
-	char field[PAGE_JSON_FIELD_MAX] = "";
+	struct stats_json_set *s = stats_json_set_new();
+	char field[JSON_IO_FIELD_MAX] = "";
 	struct error reason = {""};
 
 	(void)state;
-	assert_int_equal(page_json_add_node(s, parse(node_text), field, &reason), 0);
-	assert_int_equal(page_json_add_node(s, parse("[1]"), field, &reason), -EINVAL);
+	assert_int_equal(stats_json_add_node(s, parse(node_text), field, &reason), 0);
+	assert_int_equal(stats_json_add_node(s, parse("[1]"), field, &reason), -EINVAL);
 	assert_string_equal(field, "");
 	assert_string_equal(reason.text, "must be an object");
-	page_json_set_free(s);
+	stats_json_set_free(s);
 	check_refused(cases, sizeof(cases) / sizeof(cases[0]), node_text, false);
 }
 
@@ -334,24 +334,25 @@ static void test_impossible_windows_are_left_out(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct page_json_set *s = page_json_set_new();
+		struct stats_json_set *s = stats_json_set_new();
 		char *changed = replace(node_text, cases[i].from, cases[i].to);
 		char *want = mem_printf("%s%s",
 					*cases[i].reason ? "usage.windows.5m.cpuMillicores: " : "",
 					cases[i].reason);
-		char field[PAGE_JSON_FIELD_MAX] = "";
+		char field[JSON_IO_FIELD_MAX] = "";
 		struct error reason = {""};
-		struct node_page **pages;
+		struct node_stats **node_stats;
 		size_t count = 0;
 
-		assert_int_equal(page_json_add_node(s, parse(changed), field, &reason), 0);
+		assert_int_equal(stats_json_add_node(s, parse(changed), field, &reason), 0);
 		assert_string_equal(reason.text, want);
-		assert_int_equal(page_json_set_pages(s, &pages, &count, &reason), 0);
+		assert_int_equal(stats_json_set_stats(s, &node_stats, &count, &reason), 0);
 		assert_int_equal(count, 1);
-		assert_int_equal(pages[0]->usage.windows[0].cpu_milli.known, !*cases[i].reason);
-		assert_true(pages[0]->usage.latest.cpu_milli.known);
-		drop_pages(pages, count);
-		page_json_set_free(s);
+		assert_int_equal(node_stats[0]->usage.windows[0].cpu_milli.known,
+				 !*cases[i].reason);
+		assert_true(node_stats[0]->usage.latest.cpu_milli.known);
+		drop_stats(node_stats, count);
+		stats_json_set_free(s);
 		free(changed);
 		free(want);
 	}
@@ -390,19 +391,19 @@ static void test_refuses_pods(void **state)
 
 static void check_set(const char *node, const char *pod, const char *want)
 {
-	struct page_json_set *s = page_json_set_new();
-	char field[PAGE_JSON_FIELD_MAX] = "";
+	struct stats_json_set *s = stats_json_set_new();
+	char field[JSON_IO_FIELD_MAX] = "";
 	struct error reason = {""};
-	struct node_page **pages;
+	struct node_stats **node_stats;
 	size_t count;
 
-	assert_int_equal(page_json_add_pod(s, parse(pod), field, &reason), 0);
-	assert_int_equal(page_json_add_node(s, parse(node_text), field, &reason), 0);
+	assert_int_equal(stats_json_add_pod(s, parse(pod), field, &reason), 0);
+	assert_int_equal(stats_json_add_node(s, parse(node_text), field, &reason), 0);
 	if (node)
-		assert_int_equal(page_json_add_node(s, parse(node), field, &reason), 0);
-	assert_int_equal(page_json_set_pages(s, &pages, &count, &reason), -EINVAL);
+		assert_int_equal(stats_json_add_node(s, parse(node), field, &reason), 0);
+	assert_int_equal(stats_json_set_stats(s, &node_stats, &count, &reason), -EINVAL);
 	assert_string_equal(reason.text, want);
-	page_json_set_free(s);
+	stats_json_set_free(s);
 }
 
 static void test_refuses_what_does_not_fit_together(void **state)
@@ -421,8 +422,8 @@ static void test_refuses_what_does_not_fit_together(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pages_by_hand),
-		cmocka_unit_test(test_pages_as_measured),
+		cmocka_unit_test(test_stats_by_hand),
+		cmocka_unit_test(test_stats_as_measured),
 		cmocka_unit_test(test_extremes),
 		cmocka_unit_test(test_refuses_nodes),
 		cmocka_unit_test(test_impossible_windows_are_left_out),

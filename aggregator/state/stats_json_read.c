@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Items are kept with strings of their own until all are there; then the pods are sorted below
- * their nodes, and each page is made of its part of them.
+ * their nodes, and each node's stats are made of its part of them.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/page_json.h"
-#include "aggregator/state/page_json_parts.h"
+#include "aggregator/state/stats_json.h"
+#include "aggregator/state/stats_json_parts.h"
 #include "shared/mem.h"
 
 /* A pod that was read, packed, with all that its pointers lead to. */
@@ -16,30 +16,30 @@ struct kept_pod {
 	char *node;
 	int64_t end_ns;
 	size_t order; /* of adding: keeps pods of one name as they came */
-	struct page_pod pod;
+	struct pod_stats pod;
 	struct kernel_limits limits;
 	struct pod_peaks *peaks; /* NULL: none */
 	struct kernel_limits *container_limits;
 };
 
-struct page_json_set {
+struct stats_json_set {
 	size_t node_count, node_room, pod_count, pod_room;
-	struct node_page *nodes; /* names are owned */
+	struct node_stats *nodes; /* names are owned */
 	struct kept_pod *pods;
 };
 
-struct page_json_set *page_json_set_new(void)
+struct stats_json_set *stats_json_set_new(void)
 {
-	return mem_zalloc(1, sizeof(struct page_json_set));
+	return mem_zalloc(1, sizeof(struct stats_json_set));
 }
 
-static void free_containers(const struct page_container *containers, size_t count)
+static void free_containers(const struct container_stats *containers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		free((char *)containers[i].name);
 		free((char *)containers[i].id);
 	}
-	free((struct page_container *)containers);
+	free((struct container_stats *)containers);
 }
 
 static void free_pod(struct kept_pod *p)
@@ -52,7 +52,7 @@ static void free_pod(struct kept_pod *p)
 	free(p->node);
 }
 
-void page_json_set_free(struct page_json_set *s)
+void stats_json_set_free(struct stats_json_set *s)
 {
 	if (!s)
 		return;
@@ -75,80 +75,80 @@ static void *grow(void *array, size_t count, size_t *room, size_t size)
 }
 
 /* Ends reading; 0, with what was put aside as the reason, or -EINVAL and the path. */
-static int end_reading(struct page_json_io *io, char field[PAGE_JSON_FIELD_MAX])
+static int end_reading(struct json_io *io, char field[JSON_IO_FIELD_MAX])
 {
 	int rc = io->bad ? -EINVAL : 0;
 
 	if (!rc && io->aside[0])
 		error_set(io->error, "%s", io->aside);
 	if (rc)
-		memcpy(field, io->path, PAGE_JSON_FIELD_MAX);
-	page_json_io_end(io);
+		memcpy(field, io->path, JSON_IO_FIELD_MAX);
+	json_io_end(io);
 	return rc;
 }
 
-void page_json_add_page(struct page_json_set *s, const struct node_page *page)
+void stats_json_add_stats(struct stats_json_set *s, const struct node_stats *stats)
 {
-	struct node_page *p;
+	struct node_stats *p;
 
 	s->nodes = grow(s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes));
 	p = &s->nodes[s->node_count++];
-	memcpy(p, page, sizeof(*p));
-	p->name = mem_strdup(page->name);
+	memcpy(p, stats, sizeof(*p));
+	p->name = mem_strdup(stats->name);
 }
 
-int page_json_add_node(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		       struct error *reason)
+int stats_json_add_node(struct stats_json_set *s, cJSON *item, char field[JSON_IO_FIELD_MAX],
+			struct error *reason)
 {
-	struct node_page page = {.generation = 1};
-	struct page_json_io io;
+	struct node_stats stats = {.generation = 1};
+	struct json_io io;
 
-	page_json_io_read(&io, item, reason);
-	page_json_do_node(&io, &page);
-	page_json_io_finish(&io);
-	if (!io.bad && s->node_count >= PAGE_JSON_NODES_MAX)
-		page_json_fail(&io, "name", "there are more than %d nodes", PAGE_JSON_NODES_MAX);
+	json_io_read(&io, item, reason);
+	stats_json_do_node(&io, &stats);
+	json_io_finish(&io);
+	if (!io.bad && s->node_count >= STATS_JSON_NODES_MAX)
+		json_io_fail(&io, "name", "there are more than %d nodes", STATS_JSON_NODES_MAX);
 	if (!io.bad)
-		page_json_add_page(s, &page);
+		stats_json_add_stats(s, &stats);
 	return end_reading(&io, field);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-static void read_containers(struct page_json_io *io, struct kept_pod *kept)
+static void read_containers(struct json_io *io, struct kept_pod *kept)
 {
-	struct page_container *containers;
-	struct page_json_level level;
+	struct container_stats *containers;
+	struct json_io_level level;
 	size_t count = 0;
 
-	if (!page_json_list(io, "containers", &count, PAGE_JSON_CONTAINERS_MAX, &level))
+	if (!json_io_list(io, "containers", &count, STATS_JSON_CONTAINERS_MAX, &level))
 		return;
 	containers = mem_zalloc(count, sizeof(*containers));
 	kept->container_limits = mem_zalloc(count, sizeof(*kept->container_limits));
 	for (size_t i = 0; i < count; i++) {
-		struct page_container *c = &containers[i];
+		struct container_stats *c = &containers[i];
 
 		kept->container_limits[i] = KERNEL_LIMITS_UNKNOWN;
-		page_json_do_container(io, i, c, &kept->container_limits[i]);
+		stats_json_do_container(io, i, c, &kept->container_limits[i]);
 		c->name = mem_strdup(c->name ? c->name : "");
 		c->id = mem_strdup(c->id ? c->id : "");
 		c->limits = &kept->container_limits[i];
 	}
 	kept->pod.containers = containers;
 	kept->pod.container_count = (uint32_t)count;
-	page_json_list_leave(io, &level);
+	json_io_list_leave(io, &level);
 }
 
 static int compare_containers(const void *a, const void *b)
 {
-	return strcmp(((const struct page_container *)a)->name,
-		      ((const struct page_container *)b)->name);
+	return strcmp(((const struct container_stats *)a)->name,
+		      ((const struct container_stats *)b)->name);
 }
 
-/* What was read becomes ours. */
-static void keep_pod(struct kept_pod *kept, const struct page_json_pod *p)
+/* Copies out of the tree that was read. */
+static void keep_pod(struct kept_pod *kept, const struct stats_json_pod *p)
 {
-	struct page_container *containers = (struct page_container *)kept->pod.containers;
+	struct container_stats *containers = (struct container_stats *)kept->pod.containers;
 	uint32_t count = kept->pod.container_count;
 
 	if (count > 1)
@@ -168,19 +168,19 @@ static void keep_pod(struct kept_pod *kept, const struct page_json_pod *p)
 	pod_usage_pack(&p->usage, p->end_ns, &kept->pod.usage);
 }
 
-int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON_FIELD_MAX],
-		      struct error *reason)
+int stats_json_add_pod(struct stats_json_set *s, cJSON *item, char field[JSON_IO_FIELD_MAX],
+		       struct error *reason)
 {
-	struct page_json_pod pod = {.limits = KERNEL_LIMITS_UNKNOWN};
+	struct stats_json_pod pod = {.limits = KERNEL_LIMITS_UNKNOWN};
 	struct kept_pod kept = {.order = s->pod_count};
-	struct page_json_io io;
+	struct json_io io;
 
-	page_json_io_read(&io, item, reason);
-	page_json_do_pod(&io, &pod);
+	json_io_read(&io, item, reason);
+	stats_json_do_pod(&io, &pod);
 	read_containers(&io, &kept);
-	page_json_io_finish(&io);
-	if (!io.bad && s->pod_count >= PAGE_JSON_PODS_MAX)
-		page_json_fail(&io, "name", "there are more than %d pods", PAGE_JSON_PODS_MAX);
+	json_io_finish(&io);
+	if (!io.bad && s->pod_count >= STATS_JSON_PODS_MAX)
+		json_io_fail(&io, "name", "there are more than %d pods", STATS_JSON_PODS_MAX);
 	if (!io.bad) {
 		keep_pod(&kept, &pod);
 		s->pods = grow(s->pods, s->pod_count, &s->pod_room, sizeof(*s->pods));
@@ -192,11 +192,11 @@ int page_json_add_pod(struct page_json_set *s, cJSON *item, char field[PAGE_JSON
 	return end_reading(&io, field);
 }
 
-/* --- pages ------------------------------------------------------------------------------------ */
+/* --- stats ------------------------------------------------------------------------------------ */
 
 static int compare_nodes(const void *a, const void *b)
 {
-	return strcmp(((const struct node_page *)a)->name, ((const struct node_page *)b)->name);
+	return strcmp(((const struct node_stats *)a)->name, ((const struct node_stats *)b)->name);
 }
 
 static int compare_pods(const void *a, const void *b)
@@ -212,7 +212,7 @@ static int compare_pods(const void *a, const void *b)
 }
 
 /* Pods of a node are where the node is; every pod has its node. */
-static int check(const struct page_json_set *s, struct error *reason)
+static int check(const struct stats_json_set *s, struct error *reason)
 {
 	for (size_t i = 1; i < s->node_count; i++)
 		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) == 0) {
@@ -239,10 +239,10 @@ static int check(const struct page_json_set *s, struct error *reason)
 }
 
 /* The peaks of those pods, to which they point then; NULL: none has any. */
-static struct page_peaks *gather_peaks(const struct kept_pod *kept, struct page_pod *pods,
+static struct node_peaks *gather_peaks(const struct kept_pod *kept, struct pod_stats *pods,
 				       size_t count)
 {
-	struct page_peaks *peaks;
+	struct node_peaks *peaks;
 	uint32_t with = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -260,11 +260,11 @@ static struct page_peaks *gather_peaks(const struct kept_pod *kept, struct page_
 	return peaks;
 }
 
-static struct node_page *make_page(struct node_page *from, const struct kept_pod *kept,
-				   size_t count)
+static struct node_stats *make_stats(struct node_stats *from, const struct kept_pod *kept,
+				     size_t count)
 {
-	struct page_pod *pods = mem_zalloc(count + 1, sizeof(*pods));
-	struct node_page *page;
+	struct pod_stats *pods = mem_zalloc(count + 1, sizeof(*pods));
+	struct node_stats *stats;
 
 	for (size_t i = 0; i < count; i++) {
 		pods[i] = kept[i].pod;
@@ -273,14 +273,14 @@ static struct node_page *make_page(struct node_page *from, const struct kept_pod
 	from->peaks = gather_peaks(kept, pods, count);
 	from->pods = pods;
 	from->pod_count = count;
-	page = page_new(from);
-	page_peaks_drop(from->peaks);
+	stats = node_stats_new(from);
+	node_peaks_drop(from->peaks);
 	free(pods);
-	return page;
+	return stats;
 }
 
-int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size_t *count,
-			struct error *reason)
+int stats_json_set_stats(struct stats_json_set *s, struct node_stats ***node_stats, size_t *count,
+			 struct error *reason)
 {
 	size_t at = 0;
 
@@ -290,15 +290,16 @@ int page_json_set_pages(struct page_json_set *s, struct node_page ***pages, size
 		qsort(s->pods, s->pod_count, sizeof(*s->pods), compare_pods);
 	if (check(s, reason))
 		return -EINVAL;
-	*pages = mem_zalloc(s->node_count + 1, sizeof(struct node_page *));
+	*node_stats = mem_zalloc(s->node_count + 1, sizeof(struct node_stats *));
 	for (size_t i = 0; i < s->node_count; i++) {
-		struct node_page from;
+		struct node_stats from;
 		size_t first = at;
 
 		memcpy(&from, &s->nodes[i], sizeof(from));
 		while (at < s->pod_count && strcmp(s->pods[at].node, from.name) == 0)
 			at++;
-		(*pages)[i] = make_page(&from, at > first ? &s->pods[first] : NULL, at - first);
+		(*node_stats)[i] =
+			make_stats(&from, at > first ? &s->pods[first] : NULL, at - first);
 	}
 	*count = s->node_count;
 	return 0;
