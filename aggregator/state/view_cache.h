@@ -12,7 +12,7 @@
 #include "aggregator/state/view.h"
 
 enum view_cache_kind {
-	VIEW_CACHE_NAMES, /* warmer.h */
+	VIEW_CACHE_NAMES, /* prefetcher.h */
 	VIEW_CACHE_SCORES, /* score_rows.h */
 	VIEW_CACHE_PODS, /* quota/preempt.h */
 	VIEW_CACHE_KINDS

@@ -76,7 +76,7 @@ static struct store_event *next(struct store *store, enum store_event_kind kind)
 
 	if (e && e->kind == kind)
 		return e;
-	fprintf(stderr, "event %d: %s\n", e ? (int)e->kind : -1, e ? e->reason.text : "none");
+	fprintf(stderr, "event %d: %s\n", e ? (int)e->kind : -1, e ? e->error.text : "none");
 	exit(1);
 }
 
