@@ -79,7 +79,7 @@ static double limit_ratio(const struct view_node *n, bool kernel, enum resource_
 /* clang-format off: a row stays a row */
 #define NODE_ROWS(X)                                                                               \
 	X(age, HEARD, "evenkeel_node_sample_age_seconds", "", "Age of the newest measurement.",    \
-	  (double)node_stats_age_ns(p, now_ns) / NS_PER_SEC)                                             \
+	  (double)node_stats_age_ns(p, now_ns) / NS_PER_SEC)                                       \
 	X(cpu_capacity, MEASURED, "evenkeel_node_cpu_capacity_cores", "", "CPUs that are online.", \
 	  positive(p->cpu_capacity_milli) * MILLI)                                                 \
 	X(mem_capacity, MEASURED, "evenkeel_node_memory_capacity_bytes", "",                       \

@@ -47,7 +47,8 @@ struct pod_window_stats {
 };
 
 /* The longest window with samples; NULL: none. It contains the others. */
-static inline const struct pod_window_stats *pod_stats_longest(const struct pod_window_stats stats[WINDOWS])
+static inline const struct pod_window_stats *
+pod_stats_longest(const struct pod_window_stats stats[WINDOWS])
 {
 	for (int w = WINDOW_15M; w >= WINDOW_5M; w--)
 		if (stats[w].samples)

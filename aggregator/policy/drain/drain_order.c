@@ -204,7 +204,8 @@ static double used_cpu(const struct pod_stats *use)
 
 static double used_mem(const struct pod_stats *use)
 {
-	const struct pod_window_stats *mem = use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
+	const struct pod_window_stats *mem =
+		use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
 	double now = mem ? (double)mem->max : NAN;
 
 	return use && use->peaks ? fmax(now, largest_hour(use->peaks->working_set_bytes)) : now;
