@@ -25,7 +25,7 @@ enum usage_have {
 	USAGE_BITS(X)
 #undef X
 		USAGE_ALL = (1 << USAGE_BIT_COUNT) - 1,
-/* What windows keep: all but newest readings. */
+/* Windows keep everything but newest readings. */
 #define X(member, bit, ...) | USAGE_##bit
 	USAGE_WINDOWED = 0 USAGE_AVERAGED(X) USAGE_COUNTED(X)
 #undef X

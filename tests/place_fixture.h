@@ -34,7 +34,7 @@ struct kube_pod *place_fixture_record(const char *name, const char *node, const 
 				      const char *spec);
 void place_fixture_remove(struct place_fixture *f, enum object_kind kind, const char *namespace,
 			  const char *name);
-/* What is known now, with these stats (sorted; may be NULL). The caller drops it. */
+/* The newest state with these stats (sorted; may be NULL). The caller drops it. */
 struct view *place_fixture_view(struct place_fixture *f, struct node_stats *const *node_stats,
 				size_t count);
 /* A simulation without the cap of what is known now; the one before is freed. */

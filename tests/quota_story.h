@@ -2,7 +2,7 @@
 /*
  * A small cluster with quotas whose pods come, go and are bound in steps of one second, and an
  * aggregator that knows it: the API of the product with reservations, a log of victims and the
- * review of waiting pods. Who schedules is the test's business. One story at a time is open.
+ * review of waiting pods. The test schedules. One story at a time is open.
  */
 #ifndef EVENKEEL_TESTS_QUOTA_STORY_H
 #define EVENKEEL_TESTS_QUOTA_STORY_H

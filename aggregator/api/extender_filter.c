@@ -41,7 +41,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { CRITICAL_PRIORITY = 2000000000, TRIES_MAX = 256, GATE_TEXT = 512 };
+enum { CRITICAL_PRIORITY = 2000000000, TRIES_MAX = 256, REFUSAL_TEXT = 512 };
 
 static const char *const reasons[EXTENDER_REFUSALS] = {
 #define X(name, label, reason) [EXTENDER_##name] = (reason),
@@ -50,11 +50,11 @@ static const char *const reasons[EXTENDER_REFUSALS] = {
 };
 
 /* The decision of the quotas about the pod. */
-struct gate_answer {
+struct quota_refusal {
 	atomic_uint_least64_t *counter; /* of such answers; NULL: none */
 	/* Where they refuse: */
 	bool unresolvable; /* no preemption can help */
-	char why[GATE_TEXT]; /* a sentence with the numbers and the way out */
+	char why[REFUSAL_TEXT]; /* a sentence with the numbers and the way out */
 };
 
 /* The answer while it is made. */
@@ -63,8 +63,8 @@ struct sieve {
 	struct extender_asked *passed; /* owned, as are */
 	struct extender_refused *failed;
 	size_t passed_count, failed_count;
-	size_t refused[EXTENDER_REFUSALS]; /* nodes by kind; of GATE 1: all of them */
-	struct gate_answer gate;
+	size_t refused[EXTENDER_REFUSALS]; /* nodes by kind; of QUOTA 1: all of them */
+	struct quota_refusal quota;
 	char detail[WAITING_DETAIL_MAX]; /* the numbers of the first node that was refused */
 };
 
@@ -188,10 +188,10 @@ static void refuse_all(struct sieve *s)
 	const struct extender_args *args = &s->call->args;
 
 	for (size_t i = 0; i < args->count; i++)
-		s->failed[i] = (struct extender_refused){args->nodes[i].name, s->gate.why};
+		s->failed[i] = (struct extender_refused){args->nodes[i].name, s->quota.why};
 	s->failed_count = args->count;
-	s->refused[EXTENDER_GATE] = 1;
-	snprintf(s->detail, sizeof(s->detail), "%s", s->gate.why);
+	s->refused[EXTENDER_QUOTA] = 1;
+	snprintf(s->detail, sizeof(s->detail), "%s", s->quota.why);
 }
 
 /*
@@ -213,16 +213,16 @@ static bool is_admitted(struct sieve *s)
 	struct quota_session session;
 	struct quota_ask ask;
 
-	s->gate = (struct gate_answer){0};
+	s->quota = (struct quota_refusal){0};
 	quota_session_of(&session, call->ctx, call->reservations, call->view);
 	ask = quota_session_ask(&session, call->pod, bound ? call->pod : NULL);
 	quota_admit(session.book, &ask, &verdict);
 	if (call->ctx->counters)
-		s->gate.counter = &call->ctx->counters->quota.admissions[verdict.reason];
+		s->quota.counter = &call->ctx->counters->quota.admissions[verdict.reason];
 	if (!verdict.admitted) {
-		snprintf(s->gate.why, GATE_TEXT, "ElasticQuota %.20s: %.470s",
+		snprintf(s->quota.why, REFUSAL_TEXT, "ElasticQuota %.20s: %.470s",
 			 quota_admission_name(verdict.reason), verdict.error.text);
-		s->gate.unresolvable = verdict.reason == QUOTA_NEVER;
+		s->quota.unresolvable = verdict.reason == QUOTA_NEVER;
 	}
 	quota_session_close(&session);
 	return verdict.admitted;
@@ -290,7 +290,7 @@ static void sieve_until_sure(struct sieve *s, struct extender_call *c)
 			decide(s);
 			continue;
 		}
-		snprintf(s->gate.why, sizeof(s->gate.why),
+		snprintf(s->quota.why, sizeof(s->quota.why),
 			 "evenkeel is asked about so many pods at once that it could not decide "
 			 "about this one");
 		refuse_all(s);
@@ -320,14 +320,14 @@ static void count(const struct sieve *s)
 {
 	for (int r = 0; r < EXTENDER_REFUSALS; r++)
 		counter_add(&s->call->ctx->counters->extender.refused[r], s->refused[r]);
-	if (s->gate.counter)
-		counter_add(s->gate.counter, 1);
+	if (s->quota.counter)
+		counter_add(s->quota.counter, 1);
 }
 
 /* The most frequent kind of refusal. */
 static enum extender_refusal main_refusal(const struct sieve *s)
 {
-	enum extender_refusal most = EXTENDER_GATE;
+	enum extender_refusal most = EXTENDER_QUOTA;
 
 	for (int r = 0; r < EXTENDER_REFUSALS; r++)
 		if (s->refused[r] > s->refused[most])
@@ -347,7 +347,7 @@ static void remember(const struct sieve *s)
 	}
 	if (!extender_call_may_reserve(c) || !s->failed_count)
 		return;
-	if (why == EXTENDER_GATE)
+	if (why == EXTENDER_QUOTA)
 		snprintf(text, sizeof(text), "%s", s->detail);
 	else
 		snprintf(text, sizeof(text), "%s on %zu of %zu nodes; %.380s", reasons[why],
@@ -364,7 +364,7 @@ static void answer(struct extender_call *c, struct api_response *rs)
 	sieve_until_sure(&s, c);
 	count(&s);
 	remember(&s);
-	resolvable = s.refused[EXTENDER_GATE] && !s.gate.unresolvable;
+	resolvable = s.refused[EXTENDER_QUOTA] && !s.quota.unresolvable;
 	result = (struct extender_filter_result){
 		.full = c->args.full,
 		.passed_count = s.passed_count,

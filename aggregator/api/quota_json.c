@@ -247,7 +247,7 @@ void quota_json_write_totals(struct jsonw *w, const struct quota_balances *all)
 	jsonw_object_close(w);
 }
 
-/* --- the gate */
+/* --- admission */
 
 void quota_json_write_admission(struct jsonw *w, const struct quota_verdict *v)
 {

@@ -6,8 +6,8 @@
  *   {"apiVersion","kind":"QuotaList","time","variant":"corrected"[,"reason"],"items":[QUOTA,..],
  *    "total":{"min","guaranteed","used","pending","borrowed","lent","unused","alarms":["cpu: quotas guarantee ..",..]},"findings":[..]}
  *
- * One item for each namespace with a quota, by name, and all of them: their sums are what the gates
- * are made of. Where the API has no elastic quotas the list is empty and `reason` says why it is.
+ * One item for each namespace with a quota, by name, and all of them: admission goes by
+ * their sums. Where the API has no elastic quotas the list is empty and `reason` says why it is.
  * The query's variant ("corrected", "upstream") stands in for the server's; namespace=NS keeps the
  * one item and its findings, and is no error where there is none, while /v1/quotas/NAMESPACE is the
  * bare object, or 404.

@@ -49,7 +49,7 @@ struct store_counters {
 enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXTENDER_VERBS };
 
 /*
- * X(name, metric label, reason of a node in the answer). Why a node was refused; GATE: the pod was,
+ * X(name, metric label, reason of a node in the answer). Why a node was refused; QUOTA: the pod was,
  * for all nodes, and counts once. A kube-scheduler adds up the nodes of equal reasons, "12 CPU use
  * above the cap, 8 Insufficient cpu", so a reason has no numbers.
  */
@@ -60,7 +60,7 @@ enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXT
 	X(LIMIT_RATIO_CPU, "limitRatioCpu", "CPU limits above the ratio")                          \
 	X(LIMIT_RATIO_MEMORY, "limitRatioMemory", "memory limits above the ratio")                 \
 	X(UNMEASURED, "unmeasured", "not measured while others are")                               \
-	X(GATE, "pod", "")
+	X(QUOTA, "pod", "")
 
 enum extender_refusal {
 #define X(name, label, reason) EXTENDER_##name,

@@ -152,7 +152,7 @@ static void assert_within(const char *what, double value, double truth, double s
 
 static void test_against_the_kernel(void **state)
 {
-	/* Whatever a pass costs here, the rate stays. */
+	/* The rate stays, even if a pass costs more. */
 	static const char *const options[] = {"--interval", "1s", "--cpu-budget", "100", NULL};
 	struct scene *s = *state;
 	double cpu_before, kernel_milli;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes into stats' packed use comes out of it. */
+/* Packed usage unpacks to the same usage. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

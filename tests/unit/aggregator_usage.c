@@ -493,7 +493,7 @@ static void pods_that_left_are_kept_for_a_moment(void **state)
 	usage_node_free(n);
 }
 
-/* What was applied while stats are lent is in the next ones, and those lent stay what they were. */
+/* Intervals applied while stats are lent are in the next stats; the lent ones do not change. */
 static void stats_are_built_in_steps(void **state)
 {
 	struct usage_state *u = story_state();
