@@ -51,8 +51,9 @@ struct view *bench_cluster_new(void)
 	struct view *v;
 	uint32_t seed = 1;
 
+	model_fixture_sync(m, OBJECT_NODE);
 	model_fixture_sync(m, OBJECT_POD);
-
+	model_fixture_sync(m, OBJECT_ELASTIC_QUOTA);
 	for (int c = 0; c < BENCH_CONTAINERS; c++)
 		containers[c] =
 			(struct container_stats){.name = (const char *const[]){"a", "b", "c"}[c],
