@@ -341,7 +341,7 @@ FILES ?= $(shell git diff --name-only --diff-filter=d $(BASE) -- agent aggregato
 mutants: coverage
 	+@$(MAKE) --no-print-directory $(PARALLEL) mutants-built
 mutants-built: all tests $(MUTATE)
-	@TB=$(TB) BIN=$(BIN) MUTATE=$(MUTATE) COMPILE='$(CC) $(EK_CFLAGS) $(CFLAGS)' tests/mutants/run $(COUNT) $(SEED) $(FILES)
+	@TB=$(TB) BIN=$(BIN) MUTATE=$(MUTATE) COMPILE='$(CC) $(subst '"$(VERSION)"',"$(VERSION)",$(EK_CFLAGS)) $(CFLAGS)' tests/mutants/run $(COUNT) $(SEED) $(FILES)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
 VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_removals \

@@ -40,8 +40,8 @@ struct files_source {
 	enum files_cadence cadence;
 	const char *file;
 	void (*parse)(const char *text, struct files_target *t); /* NULL: one value, as follows */
-	const char *
-		key; /* of a "key value" line; NULL: the file is a number, of READ_LIMITS a limit */
+	/* Of a "key value" line; NULL: the file is a number, of READ_LIMITS a limit. */
+	const char *key;
 	uint32_t have; /* enum reading_have */
 	size_t offset; /* in struct reading, of 64 bits */
 };

@@ -9,12 +9,12 @@
  * slices, one per turn of the loop, with frames, timers and events in between:
  *
  *     at rest --due--> building --> joining --> the view is in its slot --> at rest
- *                      node_stats that    node_stats gathered, cluster taken:
+ *                      stats that    stats gathered, cluster taken:
  *                      wait          later changes are in the next view
  *
- * Most node_stats are built before that, as frames come in, when no other frame waits. None is built
- * while node_stats are joined: these are borrowed. If frames leave no turn idle, a slice takes half as
- * long as all else since the last one, and so a publication a third of the time.
+ * Most stats are built before that, as frames come in, when no other frame waits. None are
+ * built while stats are joined: these are borrowed. If frames leave no turn idle, a slice takes half
+ * as long as all else since the last one, and so a publication a third of the time.
  *
  * A scheduler that is about to be refused waits for a view of all that is known
  * (view_slot_refresh()): changes are published at once; without changes the last view is the

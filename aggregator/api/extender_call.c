@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pod is read into the record that the model would have of it, so that requests, owner and
- * priority are counted here as everywhere else. The copy of the reservations is taken before the view (reservations.h).
+ * priority are counted here as everywhere else. The copy of the reservations is taken before the
+ * view (reservations.h).
  */
 #include "aggregator/api/extender_call.h"
 

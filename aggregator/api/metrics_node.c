@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Metrics of each node, as one table: a row is a series of every node, and rows of one family stand
- * together. At most 66 series for a node, none for a pod.
+ * together. At most 62 series for a node, none for a pod.
  *
  * An expired node keeps its age, its quarantined values and its clock skew, and loses its
  * measurements, so that a graph ends instead of going flat. A value that was never measured has no

@@ -52,12 +52,16 @@ static struct metric class_sample(const struct slack_class *c, size_t sample)
 
 static void write_classes(struct buf *out, const struct slack_result *s)
 {
-	for (size_t k = 0; k < CLASS_SAMPLES; k++)
+	static const struct slack_class none;
+
+	for (size_t k = 0; k < CLASS_SAMPLES; k++) {
+		const struct metric head = class_sample(&none, k);
+
+		if (head.help)
+			metrics_write_family(out, head.family, head.help);
 		for (size_t i = 0; i < count_shown(s); i++) {
 			const struct metric m = class_sample(&s->classes[i], k);
 
-			if (i == 0 && m.help)
-				metrics_write_family(out, m.family, m.help);
 			if (isnan(m.value))
 				continue;
 			buf_printf(out, "%s{class=\"", m.family);
@@ -65,6 +69,7 @@ static void write_classes(struct buf *out, const struct slack_result *s)
 			buf_printf(out, "\"%s}", m.labels);
 			metrics_write_value(out, m.value);
 		}
+	}
 }
 
 static double count_nodes_to_add(const struct slack_result *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Score rows and the index of node names are cached with a view (view_cached.h) and made by the first
+ * Score rows and the index of node names are cached with a view (view_cache.h) and made by the first
  * request that needs them. A large cluster has a new view every second, so the first request of
  * nearly every scheduling cycle would make them from cold memory. Here a thread makes them first:
  *

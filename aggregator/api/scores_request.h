@@ -61,7 +61,7 @@ struct scores_request {
  * BOOL, fits?: BOOL,
  *  args?: {PLUGIN: {ARGUMENT: VALUE..}}}
  *
- * pod: see pod_json.h; also its metadata.uid and ownerReferences are read: the uid of its
+ * pod: see pod_spec.h; also its metadata.uid and ownerReferences are read: the uid of its
  * controller. plugins: default the members of blend, else what extender_options_blend() says
  * (extender may be NULL). Weights default to 1. Arguments: see above. Everything unknown is
  * refused. 0, or -EINVAL: field is the path of what is wrong ("" the body itself), nothing is left

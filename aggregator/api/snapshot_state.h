@@ -86,7 +86,7 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 
 /* An answer of /watcher. */
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
-/* Makes node_stats of known nodes from that answer. */
+/* Makes stats of known nodes from that answer. */
 void snapshot_use_watcher(struct snapshot *s);
 
 #endif

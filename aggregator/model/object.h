@@ -160,10 +160,11 @@ struct pod_gang {
 struct pod_template {
 	atomic_uint users;
 	uint64_t hash; /* of text */
-	const char *
-		text; /* canonical JSON: {"metadata":{annotations,labels,ownerReferences},"spec":{..}} without nodeName, and
-			 * without the affinity by which a DaemonSet binds each of its pods to one
-			 * node */
+	/*
+	 * Canonical JSON: {"metadata":{annotations,labels,ownerReferences},"spec":{..}} without
+	 * nodeName, and without the affinity by which a DaemonSet binds each of its pods to a node.
+	 */
+	const char *text;
 	size_t text_len;
 	size_t spec_at; /* where in text the object of "spec" begins */
 	struct labels labels, annotations; /* annotations: those kept */
@@ -197,8 +198,8 @@ struct kube_pod {
 	 * NULL: the template's.
 	 */
 	struct pod_sums *resized; /* owned */
-	const char *
-		resized_text; /* canonical JSON of the status that makes them; NULL where resized is */
+	/* Canonical JSON of the status that makes them; NULL where resized is. */
+	const char *resized_text;
 	/* "0123456789abcdef web\n" for each container that has an id, whose beginning that is; "" */
 	const char *containers;
 	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */

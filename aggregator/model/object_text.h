@@ -27,8 +27,8 @@ struct object_text {
 	const cJSON *skip[OBJECT_TEXT_SKIPS_MAX]; /* borrowed */
 	size_t skips;
 	size_t most; /* bytes of the text */
-	const cJSON *
-		beyond; /* borrowed: the first that is beyond its bound, and nothing is written behind it; or NULL */
+	/* Borrowed: the first that is beyond its bound, and nothing is written behind it; or NULL. */
+	const cJSON *beyond;
 	struct error error; /* of beyond */
 };
 

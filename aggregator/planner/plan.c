@@ -6,7 +6,7 @@
  * The core is updated twice, since slack leaves its placeholders on it, and drains put them there as
  * pods that move. If the second update is ended there is no plan of drains.
  *
- * A plan and the idle core keep an rest of the view only: a whole view would hold a second set of
+ * A plan and the idle core keep the view without pods only: a whole view would hold a second set of
  * all measurements until the next plan.
  *
  * The memory of a step is written out and compared as text: an unchanged part keeps its body, so

@@ -34,7 +34,7 @@ struct plan_result {
 	struct place_cap cap; /* of drains' destinations */
 	bool use_shared; /* likewise place_use_is_shared() */
 	struct slack_options slack_options;
-	/* its view is an rest; handles of pods are of a simulation that goes on without it */
+	/* its view has no pods; handles of pods are of a simulation that goes on without it */
 	struct slack_result slack;
 	uint64_t slack_moves[SLACK_CAUSES]; /* of all steps so far */
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */

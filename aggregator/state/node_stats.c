@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stats is one block of memory: struct node_stats, its pods, all their containers, then all limits
+ * Stats are one block of memory: struct node_stats, its pods, all their containers, then all limits
  * and strings unless those are shared. So a rebuild is one allocation, the last drop is one free,
- * and a reader's walk over a node touches neighbouring lines. Strings and limits would be half of a
- * stats and change only when something starts or ends on the node: the usage state shares them,
+ * and a reader's walk over a node touches neighbouring lines. Strings and limits would be half of the
+ * block and change only when something starts or ends on the node: the usage state shares them,
  * which spares it their copies (120 MiB at 5000 nodes) and the cache misses.
  */
 #include "aggregator/state/node_stats.h"

@@ -13,7 +13,7 @@
 /*
  * The newest good value: of the interval that ended at the stats' end_ns, or age_seconds before
  * that where a newer one could not be (usage_check.h). Of CPU the mean, of the others the last
- * value. A float is what an interval carries of use; it holds every number of tasks, and of stats
+ * value. A float is what an interval carries of use; it holds every number of tasks, and of pages
  * swapped up to 64 GiB.
  */
 struct latest {

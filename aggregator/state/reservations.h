@@ -38,8 +38,8 @@ enum reservations_state {
 	RESERVATIONS_STATES
 };
 
-const char *
-reservations_state_name(enum reservations_state state); /* "asked", "charged", "bound" */
+/* "asked", "charged", "bound" */
+const char *reservations_state_name(enum reservations_state state);
 
 /* A reservation. Immutable where readers see it. */
 struct reservation {

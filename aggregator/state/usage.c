@@ -85,8 +85,8 @@ struct usage_state {
 	struct usage_node **nodes; /* owned; sorted by name */
 	struct usage_node *index; /* of the same, by name */
 	uint64_t generation; /* of the newest change of any node */
-	struct node_stats **
-		node_stats; /* owned; what usage_gather_stats() gave last, borrowed from the nodes */
+	/* Owned; the last result of usage_gather_stats(), borrowed from the nodes. */
+	struct node_stats **node_stats;
 	bool dirty; /* some stats were built, or are to be, since they were gathered */
 	/*
 	 * Borrowed from nodes: those whose stats are to be built, each once, the one that waits

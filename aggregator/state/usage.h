@@ -95,8 +95,8 @@ size_t usage_build_stats(struct usage_state *u, size_t most);
 /* How many nodes wait for their stats. */
 size_t usage_stale(const struct usage_state *u);
 /*
- * The stats of all nodes heard so far, sorted by name: of a node that waits the last one, if it has
- * one. Nodes silent for a day are forgotten. The stats are borrowed until the next call of either
+ * The stats of all nodes heard so far, sorted by name: of a node that waits the last ones, if it
+ * has any. Nodes silent for a day are forgotten. The stats are borrowed until the next call of either
  * of these two, unless the caller holds them; intervals may be applied meanwhile.
  */
 struct node_stats *const *usage_gather_stats(struct usage_state *u, int64_t now_ns, size_t *count);

@@ -62,8 +62,8 @@ struct usage_ref {
 	uint32_t rank; /* by name among the node's references; the same for the same name */
 	uint32_t place; /* of its pod in the stats under construction */
 	const char *name, *uid, *id; /* in the node's names, as are the limits */
-	const char *
-		above; /* there, too: the pod's name by which its own is compressed; NULL: it is not */
+	/* There, too: the pod's name by which its own is compressed; NULL: it is not. */
+	const char *above;
 	const struct kernel_limits *limits;
 	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */
@@ -131,8 +131,8 @@ struct usage_node {
 	struct node_quarantine quarantine;
 	int64_t good_ns; /* end of the newest interval whose CPU and memory of the node could be */
 	struct node_stats *stats; /* held; NULL: to be built */
-	struct node_stats *
-		old_stats; /* held; until it is: the last one, for values newer ones of which could not be */
+	/* Held; until then the last ones, for values whose newer ones are impossible. */
+	struct node_stats *old_stats;
 	bool stale; /* it waits for its stats in the state's list */
 	UT_hash_handle hh; /* of the state's index, by name */
 	char name[];

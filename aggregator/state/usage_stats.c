@@ -105,7 +105,7 @@ static void hold_latest(struct latest *now, bool aside, const struct latest *bef
 	now->age_seconds = (uint16_t)((age_ns + SECOND_NS - 1) / SECOND_NS);
 }
 
-/* past_ns: from the end of the stats that told `before` to that of this one. */
+/* past_ns: from the end of the stats that told `before` to that of these. */
 static void hold_all(struct latest_usage *now, const struct usage *u,
 		     const struct latest_usage *before, int64_t past_ns)
 {

@@ -70,7 +70,7 @@ struct view_node {
 	struct view_sums sums; /* zero where model is NULL */
 	/*
 	 * Sorted by namespace and name; those only measured have the namespace "" and their
-	 * cgroup's name, and so come first. Where there is no model: the stats' pods, in its order.
+	 * cgroup's name, and so come first. Where there is no model: the stats' pods, in their order.
 	 */
 	size_t pod_count;
 	struct view_pod *pods; /* owned; what they point to lives in stats and model */

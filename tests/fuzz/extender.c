@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any body of the extender's verbs: refused with a reason, or answered as a whole: every node that
- * was asked about is in the answer, which is JSON, and the reservations stay what it should be. What was
+ * was asked about is in the answer, which is JSON, and the reservations stay what they should be. What was
  * read, written, and read again is the same.
  */
 #include <assert.h>

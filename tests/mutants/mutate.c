@@ -142,7 +142,7 @@ static void find_swap(struct scan *s, size_t at, size_t operator_len)
 	char with[sizeof(s->changes->with)];
 
 	if (!first_len || !second_len || first_len > OPERAND_MAX ||
-	    (first && s->text[first - 1] == '('))
+	    (first && s->text[first - 1] == ')'))
 		return;
 	snprintf(with, sizeof(with), "%.*s%.*s%.*s", (int)second_len, s->text + second,
 		 (int)operator_len, s->text + at, (int)first_len, s->text + first);

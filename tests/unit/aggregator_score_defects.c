@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known to be wrong upstream, each as one input with both scores: the table at the top of
- * policy/score.c.
+ * aggregator/policy/score/score.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /*
  * The store and its thread on real files: what is saved is read by the next, what was begun is not,
  * and whatever stands where the database should be, the store says so and goes on when it can.
- * Disks that are full or read-only need a mount: see tests/integration/store_disk.c.
+ * Disks that are full or read-only need a mount: see tests/faults/store_disk.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

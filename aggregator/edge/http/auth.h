@@ -73,7 +73,7 @@ void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal);
 bool auth_is_named(const struct auth *auth, const char *host, const struct sockaddr *to);
 /*
  * The client as fair queues count it: the token that admitted the request, else the address
- * (peer_hash.h).
+ * (endpoint.h).
  */
 uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, bool admitted);
 /*

@@ -10,7 +10,7 @@
  *	TLS		it calls a session whose client sent part of a handshake again and again: so
  *			the loop suspends the connection until its client sends more (connections.h)
  *	per client	MHD_OPTION_PER_IP_CONNECTION_LIMIT counts IPv6 addresses one by one, of
- *			which one client has 2^64, and is a limit of each daemon (peer_hash.h)
+ *			which one client has 2^64, and is a limit of each daemon (endpoint.h)
  *
  *     epoll --+-- the library's epoll: all connections      --> MHD_run()
  *             +-- the listener, which all loops share       --> accept, MHD_add_connection()

@@ -15,7 +15,7 @@ struct rate_limit *rate_limit_new(double per_second);
 void rate_limit_free(struct rate_limit *r); /* NULL is allowed */
 
 /*
- * Any thread. 0: the request of that client (peer_hash.h) is admitted; else nanoseconds until the
+ * Any thread. 0: the request of that client (endpoint.h) is admitted; else nanoseconds until the
  * next.
  */
 int64_t rate_limit_take(struct rate_limit *r, const struct sockaddr *from, int64_t now_ns);

@@ -84,7 +84,7 @@ static int set_address(struct kube_session *s, struct error *error)
 		return -EINVAL;
 	}
 	s->base = mem_printf("%s://%s:%s%s", u->tls ? "https" : "http", name, u->port, u->path);
-	/* managedFields are up to 60 % of a pod; API servers without the parameter (KEP-5958) ignore it. */
+	/* managedFields are up to 60 % of a pod; API servers that do not know KEP-5958 send them. */
 	s->headers =
 		list_of(NULL, mem_strdup("Accept: application/json;drop=metadata.managedFields, "
 					 "application/json"));

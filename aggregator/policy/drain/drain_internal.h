@@ -135,7 +135,7 @@ struct drain_trial {
 
 /*
  * Moves all pods that are on the node; a failure changes nothing. Hints are the destinations of
- * c->items, else those of the state.
+ * c->placed.items, else those of the state.
  */
 void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool *allowed,
 		    struct drain_trial *out);

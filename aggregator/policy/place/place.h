@@ -100,7 +100,7 @@ struct place *place_new(struct view *v, const struct place_options *o);
  */
 bool place_update(struct place *p, struct view *v, int64_t now_ns);
 /*
- * Reverts all, as place_update(), and replaces the view by its rest (view_without_pods()), which frees
+ * Reverts all, as place_update(), and replaces the view by one without pods (view_without_pods()), which frees
  * the measurements. Only place_update() or place_free() may follow.
  */
 void place_rest(struct place *p, struct view *rest);

@@ -405,7 +405,7 @@ void place_rest(struct place *p, struct view *rest)
 /*
  * Hypothetical pods: pods that place_add_pod() adds and that the view does not have. Each may bring a
  * class, terms, counters, topology keys, claims and resources, and one core answers thousands of
- * requests with such pods, so place_undo_all() takes out all that the last request brought.
+ * requests with such pods, so undo_all() takes out all that the last request brought.
  *
  * Every list and hash keeps the order of insertion, and nothing of the view is interned after the
  * first hypothetical pod. So their objects are a tail of each list and hash, behind the lengths in

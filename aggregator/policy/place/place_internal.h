@@ -7,9 +7,9 @@
  *                    equivalence class
  *   place_class.c    pods with one template in one namespace: everything else that is read of them,
  *                    once
- *   place_counter.c  pods counted by selector and topology domain (place_internal.h)
+ *   place_counter.c  pods counted by selector and topology domain (place_tally.c)
  *   place_link.c     which pods count where: new classes and new counters, told of each other
- *   place_follow.c  what hypothetical pods (place_add_pod()) bring, and its removal
+ *   place_follow.c   what hypothetical pods (place_add_pod()) bring, and its removal
  *   place_volumes.c  what the claims of a class say of a node
  *   place_claims.c   claims, resolved against volumes and storage classes
  *   place_use.c      real use, in whole numbers so that undoing is exact
@@ -420,7 +420,7 @@ struct place_hypothetical_link {
 struct place {
 	struct place_options options;
 	bool reading, ended; /* a view is read; its time is up */
-	bool resting; /* the view is an rest without use */
+	bool resting; /* the view has neither pods nor use */
 	struct view *view; /* held */
 	bool cap; /* on, and some node has usage */
 

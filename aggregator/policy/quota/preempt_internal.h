@@ -133,8 +133,8 @@ struct preempt_run {
 	int32_t *budget_left, *budget_most;
 	bool soft; /* budgets may be broken */
 
-	struct gangs *
-		gangs; /* owned; members' numbers are candidates'; NULL: upstream knows no groups */
+	/* Owned; members' numbers are candidates'; NULL: upstream knows no groups. */
+	struct gangs *gangs;
 	bool one_node; /* a whole group must be on the node (the extender) */
 	struct preempt_victim_candidate *candidates; /* corrected: by rank */
 	uint32_t candidate_count;

@@ -182,8 +182,8 @@ enum quota_admission {
 	QUOTA_OVER_SUM,
 };
 
-const char *
-quota_admission_name(enum quota_admission g); /* "admitted", "overMax", "overSumMin", .. */
+/* "admitted", "overMax", "overSumMin", .. */
+const char *quota_admission_name(enum quota_admission g);
 
 /*
  * A pod with a nominated node: it counts for pods of its namespace with at most its priority, and,

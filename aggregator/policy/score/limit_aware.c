@@ -32,7 +32,7 @@
  *   other resources        ephemeral-storage, hugepages-* and extended ones if named; of these only
  *                          ephemeral storage is used without a limit. A node without the resource and
  *                          without limits of it is free of limits
- *   cost                   sums of CPU and memory are kept per node (score_load.h, kernel_bounds.h);
+ *   cost                   sums of CPU and memory are kept per node (score_load.h, node_stats.h);
  *                          other resources are summed per query
  *   a filter               none: an over-subscribed node is worse, not forbidden
  */
