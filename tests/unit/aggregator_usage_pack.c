@@ -113,7 +113,7 @@ static const struct latest_usage *latest_of(struct usage_node *n, struct stats_s
 	return &n->stats->usage.latest;
 }
 
-/* What stats show of the newest interval; what was not measured stays unknown. */
+/* The newest interval in stats; measures that were not taken stay unknown. */
 static void latest_values(void **state)
 {
 	static const uint32_t all =

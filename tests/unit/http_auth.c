@@ -203,7 +203,7 @@ static void test_reviews_that_allow_stay(void **state)
 	review_cache_free(c);
 }
 
-/* What the Kubernetes API would say: GET of /v1/nodes is allowed, of other paths not. */
+/* The Kubernetes API as scripted: GET of /v1/nodes is allowed, of other paths not. */
 struct scripted_api {
 	unsigned int asked;
 	char last[128]; /* token, verb and path */
