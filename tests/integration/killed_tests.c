@@ -2,7 +2,8 @@
 /*
  * What tests/run leaves of a test program that ends, is killed or takes too long, and when it is
  * killed itself: nothing. The program is this one with a file's name as its argument; it starts a
- * shell, which starts a child that no signal of its parent's death reaches.
+ * shell, which starts a child that no signal of its parent's death reaches. And which programs
+ * tests/run runs again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,6 +58,18 @@ static int be_program(const char *file, bool stays)
 		return 0;
 	for (;;)
 		pause();
+}
+
+/* Fails when the file is not there, and makes it; with the words of a sanitizer, if told so. */
+static int fail_first(const char *file, bool sanitizer)
+{
+	FILE *f = fopen(file, "wx");
+
+	if (!f)
+		return 0;
+	fclose(f);
+	puts(sanitizer ? "x.c:1:1: runtime error: x" : "failed");
+	return 1;
 }
 
 /* --- tests ------------------------------------------------------------------------------------ */
@@ -166,15 +179,49 @@ static void test_run_killed(void **state)
 		expect_nothing_left(RUN, signals[i], "stays");
 }
 
+/* A program that fails by chance is forgiven when that is asked for, memory errors never. */
+static void test_run_again(void **state)
+{
+	static const struct {
+		const char *again, *how;
+		int status;
+	} cases[] = {
+		{"0", "fails", 1}, {"1", "fails", 0}, {"1", "sanitizer", 1}, {"1", "always", 1}};
+	char self[256] = "";
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *folder = folder_make(), *log = mem_printf("%s/log", folder);
+		char *entry = mem_printf("%s,%s,%s/file", self, cases[i].how, folder);
+
+		setenv("TEST_AGAIN", cases[i].again, 1);
+		assert_int_equal(process_stop(process_start(log,
+							    (char *const[]){(char *)"tests/run",
+									    folder, entry, NULL}),
+					      0),
+				 cases[i].status);
+		unsetenv("TEST_AGAIN");
+		free(entry);
+		free(log);
+		folder_remove(folder);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_takes_too_long), cmocka_unit_test(test_timeout_killed),
-		cmocka_unit_test(test_run_killed),
+		cmocka_unit_test(test_run_killed),     cmocka_unit_test(test_run_again),
 	};
 
+	if (argc == 3 && strcmp(argv[1], "always") == 0)
+		return 1;
+	if (argc == 3 && (strcmp(argv[1], "fails") == 0 || strcmp(argv[1], "sanitizer") == 0))
+		return fail_first(argv[2], argv[1][0] == 's');
 	if (argc == 3)
 		return be_program(argv[2], strcmp(argv[1], "stays") == 0);
+	unsetenv("TEST_AGAIN");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
