@@ -526,6 +526,27 @@ static void stats_are_built_in_steps(void **state)
 	usage_free(u);
 }
 
+/* A node that is forgotten before its stats are built is built no more; the others still are. */
+static void silent_nodes_are_not_built(void **state)
+{
+	const int day = 24 * 3600;
+	struct usage_state *u = story_state();
+	struct node_stats *const *node_stats;
+	size_t count;
+
+	(void)state;
+	story_tell(u, "a", 'r', story_interval(1, 0, 5, 0), 5);
+	story_tell(u, "b", 'r', story_interval(1, day, day + 5, 0), day + 5);
+	assert_int_equal(usage_stale(u), 2);
+	usage_gather_stats(u, T0 + (day + 6) * SEC, &count);
+	assert_int_equal(usage_stale(u), 1);
+	assert_int_equal(usage_build_stats(u, 8), 1);
+	node_stats = usage_gather_stats(u, T0 + (day + 6) * SEC, &count);
+	assert_int_equal(count, 1);
+	assert_string_equal(node_stats[0]->name, "b");
+	usage_free(u);
+}
+
 /* Counted on the inside: nothing stays of what has not been seen for 15 minutes and a bucket. */
 static void memory_follows_churn(void **state)
 {
@@ -739,6 +760,7 @@ int main(void)
 		cmocka_unit_test(memory_follows_a_clock_that_went_back),
 		cmocka_unit_test(pods_that_left_are_kept_for_a_moment),
 		cmocka_unit_test(stats_are_built_in_steps),
+		cmocka_unit_test(silent_nodes_are_not_built),
 		cmocka_unit_test(two_lives_are_one_pod),
 		cmocka_unit_test(views_share_what_did_not_change),
 		cmocka_unit_test(silent_nodes_are_forgotten_after_a_day),
