@@ -350,12 +350,35 @@ static void truncation_is_refused(void **state)
 	usage_node_free(n);
 }
 
+/* A row that names a bucket, or a bin of its histograms, twice. */
+static void repetition_is_refused(void **state)
+{
+	struct usage_node *n = told_node(1);
+	struct buf bucket = pack(n), bin = pack(n);
+
+	(void)state;
+	bucket.data[AT_COUNT] = 2;
+	buf_add(&bucket, bin.data + AT_BACK, bin.len - AT_BACK);
+	usage_pack_seal("node-1", &bucket);
+	expect_refused("node-1", bucket.data, bucket.len, "windows");
+	memcpy(bin.data + AT_WHICH_2, bin.data + AT_WHICH, 2);
+	usage_pack_seal("node-1", &bin);
+	expect_refused("node-1", bin.data, bin.len, "windows");
+	buf_fini(&bucket);
+	buf_fini(&bin);
+	usage_node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_lost),    cmocka_unit_test(latest_values),
-		cmocka_unit_test(bytes_as_described), cmocka_unit_test(made_up_content_is_refused),
-		cmocka_unit_test(damage_is_found),    cmocka_unit_test(truncation_is_refused),
+		cmocka_unit_test(nothing_is_lost),
+		cmocka_unit_test(latest_values),
+		cmocka_unit_test(bytes_as_described),
+		cmocka_unit_test(made_up_content_is_refused),
+		cmocka_unit_test(damage_is_found),
+		cmocka_unit_test(truncation_is_refused),
+		cmocka_unit_test(repetition_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
