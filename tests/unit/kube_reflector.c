@@ -210,7 +210,11 @@ static void expired_page_makes_one_list_of_all(void **state)
 	TELL(OBJECT_NODE, SERVED(0, "v1", LIST_0), OPENED(0, "begin"),
 	     PAGE(0, "5", "t", "GET " NODES "limit=500&continue=t"),
 	     FAULT(0, 410, "", "GET " NODES "resourceVersion=0"), OPENED(0, "begin"),
-	     PAGE(0, "9", NULL, "end; synced; " WATCH("9")));
+	     PAGE(0, "9", NULL, "end; synced; " WATCH("9")), OPENED(0, ""),
+	     /* Later lists have pages again. */
+	     FAULT(9, 410, "", "stale: the API answers 410; wait 1.2"),
+	     TIME(1.2, "GET " NODES "resourceVersion=9"),
+	     FAULT(0, 410, "", "GET " NODES "limit=500&resourceVersion="));
 }
 
 static void nothing_that_expires_makes_a_loop(void **state)
