@@ -436,6 +436,50 @@ static void sorts_by_what_hurts(void **state)
 	}
 }
 
+#define SHARES(name, cpu, cpu_requests, memory, memory_requests)                                   \
+	"{\"name\":\"" name "\",\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":" cpu          \
+	"}},\"workingSetBytes\":{\"latest\":{\"value\":" memory                                    \
+	"}}},\"requests\":{\"cpuMillicores\":" cpu_requests ",\"memoryBytes\":" memory_requests    \
+	"}}"
+
+#define THROTTLED(name, member) "{\"name\":\"" name "\",\"usage\":{},\"contention\":{" member "}}"
+
+/* The larger of two shares; without a share of throttled time, its seconds of 5 minutes. */
+static void sorts_by_shares(void **state)
+{
+	enum { THROTTLING = 3, REQUESTS };
+	static const struct {
+		int sort;
+		const char *items[3]; /* of "first", "second" and "third" */
+	} cases[] = {
+		{REQUESTS,
+		 {SHARES("third", "900", "9000", "1000", "2000"),
+		  SHARES("second", "10", "10", "5", "100"),
+		  SHARES("first", "500", "1000", "300", "100")}},
+		{THROTTLING,
+		 {THROTTLED("third", "\"throttledSeconds\":30"),
+		  THROTTLED("second", "\"throttledRatio\":0.3,\"throttledSeconds\":300"),
+		  THROTTLED("first", "\"throttledSeconds\":150")}},
+	};
+	struct error reason;
+	struct buf out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *const *items = cases[i].items;
+		struct cli_fixture g = {.items = {items[0], items[1], items[2]},
+					.options = {.sort = cases[i].sort}};
+		const char *second;
+
+		cli_fixture_render(&g, &pods_kind, &out, &reason);
+		second = strstr(out.data, "second");
+		assert_non_null(second);
+		assert_true(strstr(out.data, "first") < second &&
+			    second < strstr(out.data, "third"));
+		buf_fini(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +488,7 @@ int main(void)
 		cmocka_unit_test(marks_slices_when_asked_for),
 		cmocka_unit_test(containers_have_rows_of_their_own),
 		cmocka_unit_test(sorts_by_what_hurts),
+		cmocka_unit_test(sorts_by_shares),
 		cmocka_unit_test(shows_age_where_something_is_stale),
 		cmocka_unit_test(tells_unthrottled_from_unknown),
 		cmocka_unit_test(paints_what_is_near_its_limit),
