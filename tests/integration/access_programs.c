@@ -92,7 +92,7 @@ static int open_world(void **state)
 	w->log = mem_printf("%s/log", w->scene->folder);
 	w->server = mem_printf("https://127.0.0.1:%d", w->port);
 	w->ca = access_scene_write(w->scene, "authority.crt", w->scene->authority.certificate);
-	w->token = access_scene_write(w->scene, "token", ACCESS_TOKEN "\n");
+	w->token = access_scene_write(w->scene, "token", ACCESS_TOKEN ",me\n");
 	w->wrong_token = access_scene_write(w->scene, "wrong-token", ACCESS_OTHER_TOKEN "\n");
 	w->client = access_scene_write(w->scene, "me.crt", w->scene->client.certificate);
 	w->client_key = access_scene_write(w->scene, "me.key", w->scene->client.key);
