@@ -101,7 +101,8 @@ static void longer_windows_have_no_counts(void **state)
 		assert_true(out.windows[k].counts.seconds == 0);
 		assert_false(out.windows[k].counts.oom_known ||
 			     out.windows[k].counts.throttle_known);
-		assert_true(isnan(out.windows[k].counts.pressure[STALL_CPU]));
+		for (enum pressure p = 0; p < PRESSURES; p++)
+			assert_true(isnan(out.windows[k].counts.pressure[p]));
 	}
 }
 

@@ -544,6 +544,10 @@ static void silent_nodes_are_not_built(void **state)
 	node_stats = usage_gather_stats(u, T0 + (day + 6) * SEC, &count);
 	assert_int_equal(count, 1);
 	assert_string_equal(node_stats[0]->name, "b");
+	/* A node that comes back is a new one. */
+	story_tell(u, "a", 'r', story_interval(1, day + 5, day + 10, 0), day + 10);
+	usage_view_stats(u, T0 + (day + 10) * SEC, &count);
+	assert_int_equal(count, 2);
 	usage_free(u);
 }
 

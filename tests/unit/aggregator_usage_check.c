@@ -86,10 +86,10 @@ static struct interval *new_interval(void)
 	X(u->cpu_milli.min = 1101, USAGE_CPU, inconsistent,                                        \
 	  "used 1101 to 1100 millicores, 1000 on average and 1000 at last")                        \
 	X(u->cpu_milli.min = 1e30F, USAGE_CPU, inconsistent, NULL)                                 \
-	X(u->cpu_milli.mean = 890, USAGE_CPU, inconsistent, NULL)                                  \
-	X(u->cpu_milli.mean = 1110, USAGE_CPU, inconsistent, NULL)                                 \
+	X(u->cpu_milli.mean = 897, USAGE_CPU, inconsistent, NULL)                                  \
+	X(u->cpu_milli.mean = 1103, USAGE_CPU, inconsistent, NULL)                                 \
 	X(u->cpu_milli.last = 1e30F, USAGE_CPU, inconsistent, NULL)                                \
-	X(u->cpu_milli.last = 0, USAGE_CPU, inconsistent, NULL)                                    \
+	X(u->cpu_milli.last = 897, USAGE_CPU, inconsistent, NULL)                                  \
 	X(u->mem_bytes.max = (float)GIB / 2, USAGE_MEMORY, inconsistent, NULL)                     \
 	X((u->mem_bytes.mean = (float)GIB / 2, u->mem_bytes.last = (float)(3 * GIB)),              \
 	  USAGE_MEMORY, inconsistent, NULL)                                                        \
