@@ -17,6 +17,7 @@
 #include "tests/heap.h"
 
 #define SEC 1000000000LL
+#define MIB 1048576.0
 #define T0  (1700000010LL * SEC) /* a border of 15 s and of 30 s buckets */
 
 /* Of a bucket that is old only what longer windows tell is kept, and when it began. */
@@ -181,11 +182,13 @@ static void sparse_bins_add_up(void **state)
 	node_windows_free(w);
 }
 
-/* 15 seconds in which the node used so much, 10 samples a second. */
+/* 15 seconds in which the node used so much CPU, and as many MiB, 10 samples a second. */
 static void add_steady(struct node_windows *w, int bucket, double milli)
 {
+	float bytes = (float)(milli * MIB);
 	struct node_sample s = {
-		.usage = {.have = USAGE_CPU,
+		.usage = {.have = USAGE_CPU | USAGE_MEMORY,
+			  .mem_bytes = {bytes, bytes, bytes},
 			  .seconds = 15,
 			  .cpu_milli = {.samples = 150,
 					.weight = 15,
@@ -195,6 +198,7 @@ static void add_steady(struct node_windows *w, int bucket, double milli)
 	};
 
 	s.cpu_hist.count[histogram_bucket(milli, HISTOGRAM_CPU_X0)] = 150;
+	s.mem_hist.count[histogram_bucket((double)bytes, HISTOGRAM_MEMORY_X0)] = 150;
 	node_windows_add(w, &s, T0 + 15 * bucket * SEC, T0 + 15 * (bucket + 1) * SEC - 1);
 }
 
@@ -213,7 +217,9 @@ static void newer_buckets_count_for_more(void **state)
 	node_windows_read_recent(w, T0 + 21 * 15 * SEC - 1, &recent);
 	/* 1000 counts 1, and all before together 1 - 2^-10 */
 	assert_true(fabs(recent.cpu_milli.mean - 4500) < 10);
+	assert_true(fabs(recent.mem_bytes.mean - 4500 * MIB) < 10 * MIB);
 	assert_true(recent.cpu_milli.p50 < 1100 && recent.cpu_milli.p99 > 7500);
+	assert_true(recent.mem_bytes.p50 < 1100 * MIB && recent.mem_bytes.p99 > 7500 * MIB);
 	for (int i = 21; i < 26; i++)
 		add_steady(w, i, 1000);
 	node_windows_read_recent(w, T0 + 26 * 15 * SEC - 1, &recent);

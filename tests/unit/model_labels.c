@@ -196,6 +196,8 @@ static void test_selectors_not_parsed(void **state)
 		{"/b", "the key of a label is expected, and not \"/b\" at character 1"},
 		{"A.io/b", "the key of a label is expected, and not \"A.io/b\" at character 1"},
 		{"a..b/c", "the key of a label is expected, and not \"a..b/c\" at character 1"},
+		{"a-.b/c", "the key of a label is expected, and not \"a-.b/c\" at character 1"},
+		{"a.-b/c", "the key of a label is expected, and not \"a.-b/c\" at character 1"},
 	};
 
 	(void)state;
