@@ -153,6 +153,7 @@ static void test_selectors_parsed(void **state)
 		{"app=in", "nnnn"},
 		{"app in (in,notin,web)", "nyny"},
 		{"x.io/env!=dev,app", "nyyy"},
+		{"AZaz09!=A.Z-a_z.0-9", "yyyy"},
 		{"app=web,app=db", "nnnn"},
 	};
 

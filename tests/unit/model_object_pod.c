@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "aggregator/model/declared_features.h"
 #include "aggregator/model/object.h"
 #include "aggregator/model/pod_sums.h"
 #include "tests/object_same.h"
@@ -526,10 +527,28 @@ static void test_depth(void **state)
 	buf_fini(&in);
 }
 
+static void test_features_have_names(void **state)
+{
+	static const char *const names[] = {"RestartAllContainersOnContainerExits",
+					    "UserNamespacesHostNetworkSupport",
+					    "VolumeBindMountOptions"};
+	cJSON *declared = cJSON_CreateArray();
+
+	(void)state;
+	for (int i = 2; i >= 0; i--) {
+		cJSON_AddItemToArray(declared, cJSON_CreateString(names[i]));
+		/* The first of all that are in the set. */
+		assert_string_equal(declared_features_name(declared_features_of_node(declared)),
+				    names[i]);
+	}
+	cJSON_Delete(declared);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_template),
+		cmocka_unit_test(test_features_have_names),
 		cmocka_unit_test(test_record),
 		cmocka_unit_test(test_the_least_pod),
 		cmocka_unit_test(test_pods_of_one_owner_have_one_template),
