@@ -577,6 +577,70 @@ static void two_budgets_keep_a_pod(void **unused)
 	expect(PREEMPT_VICTIMS, "n b1");
 }
 
+/* Budgets select three pods, and two have to go: the youngest are b0, then b1. */
+static const struct protected
+{
+	enum quota_variant variant;
+	bool soft;
+	int allowed[2]; /* by budget; -1: no such budget */
+	const char *victims; /* "!": it breaks a budget; "": impossible */
+}
+protections[] = {
+	{QUOTA_CORRECTED, false, {3, -1}, "b0 b1 "}, /* one left */
+	{QUOTA_CORRECTED, false, {2, -1}, "b0 b1 "}, /* exactly used up */
+	{QUOTA_CORRECTED, false, {1, -1}, ""},
+	{QUOTA_CORRECTED, true, {2, -1}, "b0 b1 "},
+	{QUOTA_CORRECTED, true, {1, -1}, "b0 b1! "},
+	{QUOTA_CORRECTED, true, {0, -1}, "b0! b1! "},
+	{QUOTA_CORRECTED, false, {9, 9}, ""},
+	{QUOTA_CORRECTED, true, {9, 9}, "b0! b1! "},
+	/* Upstream counts the older first, and asks each budget alone. */
+	{QUOTA_UPSTREAM, false, {2, -1}, "b1 b0 "},
+	{QUOTA_UPSTREAM, false, {1, -1}, "b0! b1 "},
+	{QUOTA_UPSTREAM, false, {0, -1}, "b1! b0! "},
+	{QUOTA_UPSTREAM, false, {9, 2}, "b1 b0 "},
+	{QUOTA_UPSTREAM, false, {1, 9}, "b0! b1 "},
+};
+
+static void tell_protected(struct buf *out)
+{
+	uint32_t violations = 0;
+
+	for (size_t i = 0; i < plan.chosen.victim_count; i++) {
+		const struct preempt_victim *v = &plan.chosen.victims[i];
+
+		buf_printf(out, "%s%s ", v->pod->object.name, v->violates_pdb ? "!" : "");
+		violations += v->violates_pdb;
+	}
+	assert_int_equal(plan.chosen.violations, violations);
+}
+
+static void budgets_are_counted_to_the_last(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(protections) / sizeof(protections[0]); i++) {
+		const struct protected *p = &protections[i];
+		struct buf told = BUF_INIT;
+
+		teardown(NULL);
+		preempt_fixture_init(&f, p->variant);
+		f.options.pdb_hard = !p->soft;
+		node("n", 3);
+		quota("a", "{'cpu':2000}", "{'cpu':3000}");
+		quota("b", "{'cpu':1000}", "{'cpu':3000}");
+		bound("b/b0", "n", 0, 1000, 2, ",'labels':{'app':'db'}");
+		bound("b/b1", "n", 0, 1000, 1, ",'labels':{'app':'db'}");
+		bound("b/b2", "n", 0, 1000, 0, ",'labels':{'app':'db'}");
+		for (int k = 0; k < 2 && p->allowed[k] >= 0; k++)
+			budget("b", k ? "two" : "one", p->allowed[k]);
+		asks("a", 0, "{'cpu':2000}", "");
+		tell_protected(&told);
+		if (strcmp(told.len ? told.data : "", p->victims) != 0)
+			fail_msg("case %zu: \"%s\"", i, told.len ? told.data : "");
+		buf_fini(&told);
+	}
+}
+
 /* --- time */
 
 static void min_runtime(void **unused)
@@ -785,6 +849,7 @@ int main(void)
 		STORY(unprotected_first),
 		STORY(budgets_hard_and_soft),
 		STORY(two_budgets_keep_a_pod),
+		STORY(budgets_are_counted_to_the_last),
 		STORY(min_runtime),
 		STORY(max_evictions),
 		STORY(room_of_the_nominated_is_theirs),

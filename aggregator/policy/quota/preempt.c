@@ -59,16 +59,6 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_
 				       .use_share = p->share};
 }
 
-/* Counts budgets in the order of the victims. */
-static bool breaks_budget(const struct preempt_run *r, const struct preempt_victim_candidate *p)
-{
-	bool breaks = p->match_count > 1;
-
-	for (uint32_t i = 0; i < p->match_count; i++)
-		breaks |= r->budget_left[r->matches[p->first_match + i]] <= 0;
-	return breaks;
-}
-
 /* Each description says whether the victim's group falls with the whole set. */
 static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
 {
@@ -101,7 +91,7 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 		struct preempt_victim *v = &out->victims[i];
 
 		preempt_victim_of(r, p, v);
-		v->violates_pdb = breaks_budget(r, p);
+		v->violates_pdb = preempt_run_exceeds(r, p, r->budget_left);
 		v->falls = gangs_fallen(r->gangs, v->pod) != NULL;
 		v->why = preempt_tell_victim(r, p, v->violates_pdb);
 		out->violations += v->violates_pdb;

@@ -81,7 +81,7 @@ struct preempt_victim_candidate {
 	uint32_t pod; /* of the index */
 	place_pod handle;
 	uint32_t first_match, match_count; /* budgets that select it */
-	bool over_budget; /* it would break a budget alone */
+	bool over_budget; /* it exceeds a budget: alone; upstream: with more important ones */
 	bool preferred; /* a victim of an earlier answer for the pod */
 	bool taken;
 	uint32_t fall; /* members of its group that fall with it */
@@ -191,8 +191,17 @@ const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
 /* Takes the pod from its node and its quota, and back. Budgets and windows count it. */
 void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p);
 void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p);
-/* Finds the budgets that select the pod, by the variant's rule. */
+/* Finds the budgets that select the pod, by the variant's rule, and sets over_budget. */
 void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p);
+/*
+ * Whether the pod's eviction exceeds a budget that selects it; `left` is by budget, without the pod.
+ * corrected: the API server evicts no pod that two budgets select.
+ */
+bool preempt_run_exceeds(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+			 const int32_t *left);
+/* Adds `by` to what its budgets have left. */
+void preempt_run_count(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+		       int32_t *left, int32_t by);
 /* Corrected: budgets protected a pod, alone or with others, and may be broken. */
 bool preempt_run_may_break(const struct preempt_run *r);
 

@@ -392,8 +392,7 @@ void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p)
 	if (quota->entry && quota->entry == r->book->fallback)
 		quota->entry = quota_book_entry(r->book, pod->pod->object.namespace);
 	quota->evictions -= quota->bounded && !p->preferred;
-	for (uint32_t i = 0; i < p->match_count; i++)
-		r->budget_left[r->matches[p->first_match + i]]--;
+	preempt_run_count(r, p, r->budget_left, -1);
 }
 
 void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
@@ -406,8 +405,7 @@ void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
 	place_put(r->place, p->handle, pod->node);
 	quota_book_add(r->book, pod->pod->object.namespace, kube_pod_requests(pod->pod));
 	quota->evictions += quota->bounded && !p->preferred;
-	for (uint32_t i = 0; i < p->match_count; i++)
-		r->budget_left[r->matches[p->first_match + i]]++;
+	preempt_run_count(r, p, r->budget_left, 1);
 }
 
 /* --- budgets */
@@ -473,12 +471,26 @@ void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p
 		r->matches[r->match_count++] = budget;
 		if (r->budget_most[budget] == INT32_MIN)
 			read_budget(r, budget, space);
-		p->over_budget |= r->budget_left[budget] <= 0;
 	}
 	p->match_count = r->match_count - p->first_match;
-	/* The API server evicts no pod that two budgets select. */
-	if (r->options->variant == QUOTA_CORRECTED && p->match_count > 1)
-		p->over_budget = true;
+	p->over_budget = preempt_run_exceeds(r, p, r->budget_left);
+}
+
+bool preempt_run_exceeds(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+			 const int32_t *left)
+{
+	bool over = r->options->variant == QUOTA_CORRECTED && p->match_count > 1;
+
+	for (uint32_t i = 0; i < p->match_count; i++)
+		over |= left[r->matches[p->first_match + i]] <= 0;
+	return over;
+}
+
+void preempt_run_count(const struct preempt_run *r, const struct preempt_victim_candidate *p,
+		       int32_t *left, int32_t by)
+{
+	for (uint32_t i = 0; i < p->match_count; i++)
+		left[r->matches[p->first_match + i]] += by;
 }
 
 bool preempt_run_may_break(const struct preempt_run *r)

@@ -273,23 +273,9 @@ static bool keep_spare(struct attempt *a)
 	return false;
 }
 
-/*
- * Whether the victim exceeds a budget that selects it, counting victims by rank. A pod that two
- * budgets select always does.
- */
-static bool violates(const struct preempt_run *r, const struct preempt_victim_candidate *p,
-		     int32_t *left)
-{
-	bool over = p->match_count > 1;
-
-	for (uint32_t i = 0; i < p->match_count; i++)
-		over |= --left[r->matches[p->first_match + i]] < 0;
-	return over;
-}
-
+/* Counts budgets by rank. */
 static void reckon(const struct preempt_run *r, struct preempt_set *s)
 {
-	uint32_t budgets = r->index->budget_count;
 	int32_t *left = NULL;
 
 	preempt_cost_start(&s->cost);
@@ -300,12 +286,12 @@ static void reckon(const struct preempt_run *r, struct preempt_set *s)
 		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
 
 		if (p->match_count && !left) {
-			left = mem_zalloc((size_t)budgets + 1, sizeof(*left));
-			for (uint32_t b = 0; b < budgets; b++)
-				left[b] = r->budget_most[b];
+			left = mem_zalloc(r->index->budget_count, sizeof(*left));
+			memcpy(left, r->budget_most, r->index->budget_count * sizeof(*left));
 		}
 		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
-				 p->match_count && violates(r, p, left), p->waste);
+				 preempt_run_exceeds(r, p, left), p->waste);
+		preempt_run_count(r, p, left, -1);
 	}
 	free(left);
 }

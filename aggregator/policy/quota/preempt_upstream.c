@@ -25,7 +25,6 @@ struct scene {
 	uint32_t count; /* candidates */
 	struct preempt_victim_candidate
 		*of; /* owned; at first all pods of the node, then the candidates */
-	bool *violates; /* owned; by candidate */
 	uint32_t victim_count;
 	struct preempt_victim_candidate **victims; /* owned */
 	uint32_t violations;
@@ -103,33 +102,29 @@ static void scan(struct scene *s)
 	}
 }
 
-/* Counts budgets by importance; a candidate whose budget is used up violates it. */
+/* Counts budgets by importance, and forgets the counts again. */
 static void split_by_budgets(struct scene *s)
 {
 	struct preempt_run *r = s->run;
-	uint32_t budgets = r->index->budget_count;
-	int32_t *left = mem_zalloc((size_t)budgets + 1, sizeof(*left));
 
 	sort(r, s->of, s->count, -1);
-	for (uint32_t b = 0; b < budgets; b++)
-		left[b] = r->index->budgets[b].pdb->disruptions_allowed;
 	for (uint32_t i = 0; i < s->count; i++) {
 		preempt_run_match(r, &s->of[i]);
-		for (uint32_t k = 0; k < s->of[i].match_count; k++)
-			s->violates[i] |= --left[r->matches[s->of[i].first_match + k]] < 0;
+		preempt_run_count(r, &s->of[i], r->budget_left, -1);
+	}
+	for (uint32_t i = 0; i < s->count; i++) {
+		preempt_run_count(r, &s->of[i], r->budget_left, 1);
 		s->of[i].match_count = 0;
 	}
-	free(left);
 }
 
 /*
  * Puts the candidate back unless the pod then does not fit or the quotas refuse it. False:
  * upstream would remove it twice.
  */
-static bool reprieve(struct scene *s, uint32_t i)
+static bool reprieve(struct scene *s, struct preempt_victim_candidate *p)
 {
 	struct preempt_run *r = s->run;
-	struct preempt_victim_candidate *p = &s->of[i];
 	bool stays;
 
 	preempt_run_put(r, p);
@@ -144,7 +139,7 @@ static bool reprieve(struct scene *s, uint32_t i)
 		preempt_run_take(r, p);
 		s->victims[s->victim_count++] = p;
 	}
-	s->violations += s->violates[i] && !stays;
+	s->violations += p->over_budget && !stays;
 	return true;
 }
 
@@ -153,7 +148,7 @@ static bool reprieve_all(struct scene *s)
 	split_by_budgets(s);
 	for (int violating = 1; violating >= 0; violating--)
 		for (uint32_t i = 0; i < s->count; i++)
-			if (s->violates[i] == violating && !reprieve(s, i))
+			if (s->of[i].over_budget == violating && !reprieve(s, &s->of[i]))
 				return false;
 	return true;
 }
@@ -179,7 +174,7 @@ static void tell(struct scene *s, struct preempt_candidate *out)
 	out->victim_count = s->victim_count;
 	out->victims = mem_zalloc((size_t)s->victim_count + 1, sizeof(*out->victims));
 	for (uint32_t i = 0; i < s->victim_count; i++) {
-		bool violates = s->violates[s->victims[i] - s->of];
+		bool violates = s->victims[i]->over_budget;
 
 		preempt_victim_of(s->run, s->victims[i], &out->victims[i]);
 		out->victims[i].violates_pdb = violates;
@@ -214,7 +209,6 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 	enum preempt_outcome outcome;
 
 	s.of = mem_zalloc((size_t)pods + 1, sizeof(*s.of));
-	s.violates = mem_zalloc((size_t)pods + 1, sizeof(*s.violates));
 	s.victims = mem_zalloc((size_t)pods + 1, sizeof(struct preempt_victim_candidate *));
 	r->match_count = 0;
 	outcome = r->nodes[n].outcome = search(&s);
@@ -223,7 +217,6 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 	put_back(&s);
 	place_revert(r->place, m);
 	free(s.of);
-	free(s.violates);
 	free(s.victims);
 	return outcome == PREEMPT_NODE_SUFFICES || outcome == PREEMPT_NODE_ERROR;
 }

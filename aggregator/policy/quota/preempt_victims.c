@@ -612,9 +612,8 @@ bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim
 
 	if (quota->bounded && !quota->evictions && !p->preferred)
 		return false;
-	for (uint32_t i = 0; !r->soft && i < p->match_count; i++)
-		if (r->budget_left[r->matches[p->first_match + i]] <= 0)
-			return false;
+	if (!r->soft && preempt_run_exceeds(r, p, r->budget_left))
+		return false;
 	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
 					: goes_below_min(r, pod))
 		return false;
