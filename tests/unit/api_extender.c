@@ -375,6 +375,10 @@ static void a_refusal_waits_for_what_is_known(void **state)
 	assert_int_equal(refused(EXTENDER_UNKNOWN_NODE), 1);
 }
 
+#define CRITICAL(priority)                                                                         \
+	"{\"Pod\":{\"metadata\":{\"name\":\"d\",\"uid\":\"d\"},\"spec\":{\"priority\":" priority   \
+	",\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}"
+
 static void pods_with_nowhere_else_to_go_are_not_held_to_limits(void **state)
 {
 	(void)state;
@@ -386,11 +390,8 @@ static void pods_with_nowhere_else_to_go_are_not_held_to_limits(void **state)
 		     "\"kind\":\"DaemonSet\",\"name\":\"cni\",\"uid\":\"x\",\"controller\":true}]},"
 		     "\"spec\":{\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}"),
 		"{\"NodeNames\":[\"alpha\"]}");
-	assert_string_equal(
-		post("filter",
-		     "{\"Pod\":{\"metadata\":{\"name\":\"d\",\"uid\":\"d\"},\"spec\":{\"priority\":"
-		     "2000001000,\"containers\":[{\"name\":\"c\"}]}},\"NodeNames\":[\"alpha\"]}"),
-		"{\"NodeNames\":[\"alpha\"]}");
+	assert_string_equal(post("filter", CRITICAL("2000000000")), "{\"NodeNames\":[\"alpha\"]}");
+	assert_non_null(strstr(post("filter", CRITICAL("1999999999")), "FailedNodes"));
 }
 
 static void filter_reserves_what_passes_and_releases_what_does_not(void **state)
@@ -404,6 +405,10 @@ static void filter_reserves_what_passes_and_releases_what_does_not(void **state)
 	assert_string_equal(reserved(), "p@bravo q@alpha");
 	post("filter", ASK("p", "[\"none\"]"));
 	assert_string_equal(reserved(), "q@alpha");
+	post("filter",
+	     "{\"Pod\":{\"metadata\":{\"name\":\"q\",\"uid\":\"q\"},\"spec\":{\"containers\":[]},"
+	     "\"status\":{\"nominatedNodeName\":\"alpha\"}},\"NodeNames\":[\"none\"]}");
+	assert_string_equal(reserved(), "q@alpha"); /* its victims are about to leave */
 	post("filter", ASK("q", "[]"));
 	assert_string_equal(reserved(), "");
 }

@@ -641,6 +641,104 @@ static void budgets_are_counted_to_the_last(void **unused)
 	}
 }
 
+static void fewest_budgets_are_broken(void **unused)
+{
+	(void)unused;
+	node("n1", 3);
+	node("n2", 3);
+	for (int i = 0; i < 3; i++)
+		bound((const char *const[]){"x/p0", "x/p1", "x/p2"}[i], "n1", 0, 1000, 0,
+		      ",'labels':{'app':'db'}");
+	bound("y/q", "n2", 500, 3000, 0, ",'labels':{'app':'db'}");
+	budget("x", "one", 1);
+	budget("y", "one", 0);
+	f.options.pdb_hard = false;
+	asks("z", 1000, "{'cpu':3000}", "");
+	/* Two of the three would exceed theirs. */
+	expect(PREEMPT_VICTIMS, "n2 q");
+	assert_int_equal(plan.chosen.violations, 1);
+}
+
+static void a_budget_that_is_used_up_is_not_broken(void **unused)
+{
+	(void)unused;
+	node("n1", 1);
+	node("n2", 1);
+	bound("x/p", "n1", 0, 1000, 0, ",'labels':{'app':'db'}");
+	bound("x/q", "n2", 500, 1000, 0, "");
+	budget("x", "one", 1);
+	asks("z", 1000, "{'cpu':1000}", "");
+	expect(PREEMPT_VICTIMS, "n1 p");
+}
+
+/* Upstream counts the budget anew on each node. */
+static void a_budget_of_two_nodes(void **unused)
+{
+	(void)unused;
+	preempt_fixture_fini(&f);
+	preempt_fixture_init(&f, QUOTA_UPSTREAM);
+	node("n1", 1);
+	node("n2", 1);
+	bound("x/p", "n1", 500, 1000, 0, ",'labels':{'app':'db'}");
+	bound("x/q", "n2", 0, 1000, 0, ",'labels':{'app':'db'}");
+	budget("x", "one", 1);
+	asks("z", 1000, "{'cpu':1000}", "");
+	expect(PREEMPT_VICTIMS, "n2 q");
+}
+
+static void of_equal_victims_the_smaller_goes(void **unused)
+{
+	(void)unused;
+	node("n1", 3);
+	node("n2", 2);
+	bound("x/p", "n1", 0, 3000, 0, "");
+	bound("x/q", "n2", 0, 2000, 0, "");
+	asks("x", 1000, "{'cpu':1000}", "");
+	expect(PREEMPT_VICTIMS, "n2 q");
+}
+
+/* Victims of two candidates: priority and start in seconds. */
+static const struct choice {
+	struct {
+		int32_t priority;
+		int64_t started_ns; /* 0: not yet; priority too: no victim */
+	} victims[2][2];
+	size_t chosen;
+} choices[] = {
+	{{{{9, 50}}, {{9, 60}}}, 1}, /* the later start is cheaper */
+	{{{{9, 60}}, {{9, 50}}}, 0},
+	{{{{9, 60}}, {{9, 60}}}, 0}, /* the first */
+	{{{{9, 60}}, {{9, 0}}}, 1}, /* it starts last */
+	/* The earliest of the victims with the top priority, in any order. */
+	{{{{9, 50}, {9, 70}}, {{9, 60}, {9, 60}}}, 1},
+	{{{{9, 70}, {9, 50}}, {{9, 60}, {9, 60}}}, 1},
+	{{{{9, 60}, {9, 60}}, {{9, 70}, {9, 50}}}, 0},
+	{{{{9, 50}, {5, 90}}, {{9, 60}, {5, 10}}}, 1},
+	{{{{5, 90}, {9, 50}}, {{5, 10}, {9, 60}}}, 1},
+};
+
+static void of_equal_sets_the_one_whose_top_victim_starts_last(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		struct preempt_victim victims[2][2] = {0};
+		struct preempt_candidate of[2] = {0};
+
+		for (int c = 0; c < 2; c++) {
+			of[c].victims = victims[c];
+			for (int k = 0; k < 2; k++) {
+				victims[c][k].priority = choices[i].victims[c][k].priority;
+				victims[c][k].started_ns = choices[i].victims[c][k].started_ns;
+				of[c].victim_count += victims[c][k].priority > 0;
+			}
+		}
+		for (int v = 0; v < 2; v++)
+			if (preempt_choose(of, 2, v ? QUOTA_UPSTREAM : QUOTA_CORRECTED) !=
+			    choices[i].chosen)
+				fail_msg("case %zu, variant %d", i, v);
+	}
+}
+
 /* --- time */
 
 static void min_runtime(void **unused)
@@ -850,6 +948,11 @@ int main(void)
 		STORY(budgets_hard_and_soft),
 		STORY(two_budgets_keep_a_pod),
 		STORY(budgets_are_counted_to_the_last),
+		STORY(fewest_budgets_are_broken),
+		STORY(a_budget_that_is_used_up_is_not_broken),
+		STORY(a_budget_of_two_nodes),
+		STORY(of_equal_victims_the_smaller_goes),
+		STORY(of_equal_sets_the_one_whose_top_victim_starts_last),
 		STORY(min_runtime),
 		STORY(max_evictions),
 		STORY(room_of_the_nominated_is_theirs),

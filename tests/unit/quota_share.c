@@ -171,6 +171,11 @@ static const struct lending {
 	 {{"a", 3000, 0, 0, 0, 1}, {"b", 1000, 1500, 1000, 6000, 1}},
 	 {{3000, 0, 0, 0, 0, 0}, {1000, 1000, 1500, 0, 0, 1500}},
 	 false},
+	/* Use above max stays wanted. */
+	{-1,
+	 {{"a", 3000, 0, 0, 0, 1}, {"b", 1000, 1500, 2000, 6000, 1}},
+	 {{3000, 0, 0, 0, 1000, 0}, {1000, 2000, 2000, 1000, 0, 2000}},
+	 false},
 	/* 10 cores are promised, and there are 5. */
 	{5000,
 	 {{"a", 4000, 0, 1000, 0, 1}, {"b", 6000, 0, 3500, 0, 1}},
@@ -222,7 +227,7 @@ static void loans_are_told(void **state)
 
 static void the_alarm_has_the_numbers(void **state)
 {
-	const struct lending *l = &lendings[4];
+	const struct lending *l = &lendings[5];
 	struct quota_book *b = book_of(l->quotas, 2);
 	struct quota_share_sum sum;
 	struct quota_share got[2];
