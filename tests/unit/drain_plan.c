@@ -422,10 +422,11 @@ static cJSON *written(const struct drain_state *s)
 	return json;
 }
 
-static int evictions(void)
+/* Of "evictions" or "hints" */
+static int count_of(const char *list)
 {
 	cJSON *json = written(state);
-	int count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "evictions"));
+	int count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, list));
 
 	cJSON_Delete(json);
 	return count;
@@ -461,10 +462,10 @@ static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 	put_pod("web-1", "web", "a", 1500);
 	put_pod("web-2", "web", "c", 1500);
 	step(NOW);
-	assert_int_equal(evictions(), 0);
+	assert_int_equal(count_of("evictions"), 0);
 	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
 	step(NOW + NS_PER_SEC);
-	assert_int_equal(evictions(), 1);
+	assert_int_equal(count_of("evictions"), 1);
 	assert_int_equal(plan->reserved.of_evictions, 1);
 	assert_int_equal(plan->reserved.placed, 1);
 	/* Its successor is there: no room is reserved any more. */
@@ -472,7 +473,7 @@ static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 	step(NOW + 2 * NS_PER_SEC);
 	assert_int_equal(plan->reserved.of_evictions, 0);
 	step(NOW + 4 * MINUTE);
-	assert_int_equal(evictions(), 0);
+	assert_int_equal(count_of("evictions"), 0);
 }
 
 static bool at_once(void *unused)
@@ -716,7 +717,12 @@ static void a_name_that_nobody_knows_is_told(void **unused)
 	(void)unused;
 	put_node("a", "", "");
 	put_node("b", "", "");
+	put_node("full", "", "");
+	put_owner("web", 2);
+	put_pod("web-1", "web", "b", 100);
+	put_pod("web-2", "web", "full", 2100);
 	step(NOW);
+	assert_int_equal(count_of("hints"), 1);
 	v = place_fixture_view(&f, NULL, 0);
 	drain_plan_free(plan);
 	place_update(f.place, v, NOW);
@@ -732,6 +738,10 @@ static void a_name_that_nobody_knows_is_told(void **unused)
 	assert_verdict("a", "unneeded");
 	assert_verdict("b", "notExamined");
 	assert_true(node("b")->since_ns == NOW);
+	assert_int_equal(count_of("hints"), 1); /* of the plan for all nodes */
+	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
+	step(NOW);
+	assert_int_equal(count_of("hints"), 0);
 }
 
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

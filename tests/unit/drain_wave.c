@@ -118,6 +118,7 @@ static bool is_late(void *unused)
 }
 
 static bool slack_allows_one; /* node of a wave */
+static const char *slack_keeps; /* a node that no wave may have */
 static bool slack_wants_spare; /* which pods of a wave of two, placed emptiest first, go to */
 
 static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
@@ -131,7 +132,8 @@ static bool slack_holds(const void *context, struct place *p, const place_pod *p
 	for (size_t i = 0; i < count; i++)
 		assert_true(place_is_gone(p, gone[i]));
 	error_set(error, "units have no place without %s", place_node_name(p, gone[count - 1]));
-	return !taken && (count == 1 || !slack_allows_one);
+	return !taken && (count == 1 || !slack_allows_one) &&
+	       (!slack_keeps || strcmp(place_node_name(p, gone[count - 1]), slack_keeps) != 0);
 }
 
 static void step(int64_t now_ns)
@@ -421,6 +423,24 @@ static void a_group_goes_as_a_whole(void **unused)
 	assert_string_equal(node("b1")->group, "batch");
 }
 
+/* Upstream looks for two nodes: all of the group are asked, and of single nodes the third is not. */
+static void atomic_groups_do_not_count_to_the_limit(void **unused)
+{
+	(void)unused;
+	for (int atomic = 0; atomic < 2; atomic++) {
+		drain_config_upstream(&config);
+		config.rules.max_parallelism = 1;
+		put_pool();
+		if (!atomic)
+			config.group_count = 0;
+		step(NOW);
+		assert_int_equal(plan->complete, atomic);
+		assert_int_equal(plan->unneeded, atomic ? 3 : 2);
+		teardown(NULL);
+		setup(NULL);
+	}
+}
+
 static void a_group_stays_for_one_of_its_nodes(void **unused)
 {
 	(void)unused;
@@ -563,6 +583,30 @@ static void extra_capacity_is_judged_as_it_is_after_the_wave(void **unused)
 	slack_allows_one = false;
 	step(NOW + 1);
 	assert_int_equal(plan->wave.node_count, 2);
+}
+
+/* One of the two may go, by a budget or by the share of its owner: the second if the first cannot. */
+static void a_node_that_stays_takes_nothing(void **unused)
+{
+	static const struct {
+		int allowed;
+		double owner_share;
+	} limits[] = {{1, 1}, {8, 0.125}};
+
+	for (size_t i = 0; i < 2; i++) {
+		put_three(limits[i].allowed, true);
+		config.rules.owner_share = limits[i].owner_share;
+		step(NOW);
+		assert_verdict("a", "drain");
+		assert_verdict("b", "unneeded");
+		slack_keeps = "a";
+		step(NOW + 1);
+		slack_keeps = NULL;
+		assert_verdict("a", "unneeded");
+		assert_verdict("b", "drain");
+		teardown(unused);
+		setup(unused);
+	}
 }
 
 /* In the plan both go to the fullest node, where units do not fit anyway. */
@@ -763,6 +807,8 @@ int main(void)
 		STORY(robust_waves_are_preferred),
 		STORY(a_pending_pod_holds_the_node_it_fits),
 		STORY(extra_capacity_is_judged_as_it_is_after_the_wave),
+		STORY(a_node_that_stays_takes_nothing),
+		STORY(atomic_groups_do_not_count_to_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
