@@ -697,45 +697,58 @@ static void of_equal_victims_the_smaller_goes(void **unused)
 	expect(PREEMPT_VICTIMS, "n2 q");
 }
 
-/* Victims of two candidates: priority and start in seconds. */
+/* Two candidates, each criterion against the next one. */
 static const struct choice {
 	struct {
-		int32_t priority;
-		int64_t started_ns; /* 0: not yet; priority too: no victim */
-	} victims[2][2];
-	size_t chosen;
+		struct preempt_candidate is;
+		int64_t victims[2][3]; /* priority (0: none), start (0: not yet), use */
+	} of[2];
+	size_t chosen, upstream;
 } choices[] = {
-	{{{{9, 50}}, {{9, 60}}}, 1}, /* the later start is cheaper */
-	{{{{9, 60}}, {{9, 50}}}, 0},
-	{{{{9, 60}}, {{9, 60}}}, 0}, /* the first */
-	{{{{9, 60}}, {{9, 0}}}, 1}, /* it starts last */
+	{{{{.error = true}, {{1}}}, {{0}, {{9}}}}, 1, 1},
+	{{{{.violations = 1}, {{9}}}, {{.loss = 1}, {{9}}}}, 1, 1},
+	{{{{.loss = 1}, {{9}}}, {{.beyond = 1}, {{9}}}}, 1, 0},
+	{{{{.beyond = 1}, {{5}}}, {{0}, {{9}}}}, 1, 0},
+	{{{{0}, {{9}}}, {{0}, {{5, 0, PREEMPT_BUSY}}}}, 1, 1},
+	{{{{0}, {{9, 0, PREEMPT_BUSY}}}, {{0}, {{9}, {5, 0, PREEMPT_UNKNOWN}}}}, 1, 0},
+	{{{{0}, {{9, 60}, {5}}}, {{0}, {{9, 50}, {4}}}}, 1, 1},
+	{{{{0}, {{-9, 60}, {-9, 60}}}, {{0}, {{-9, 50}}}}, 1, 1}, /* more pods cost more */
+	{{{{0}, {{9, 60}, {INT32_MIN}}}, {{0}, {{9, 50}}}}, 1, 1},
+	{{{{0}, {{9, 50}}}, {{0}, {{9, 60}}}}, 1, 1}, /* the later start is cheaper */
+	{{{{0}, {{9, 60}}}, {{0}, {{9, 50}}}}, 0, 0},
+	{{{{0}, {{9, 60}}}, {{0}, {{9, 60}}}}, 0, 0}, /* the first */
+	{{{{0}, {{9, 60}}}, {{0}, {{9, 0}}}}, 1, 1}, /* it starts last */
 	/* The earliest of the victims with the top priority, in any order. */
-	{{{{9, 50}, {9, 70}}, {{9, 60}, {9, 60}}}, 1},
-	{{{{9, 70}, {9, 50}}, {{9, 60}, {9, 60}}}, 1},
-	{{{{9, 60}, {9, 60}}, {{9, 70}, {9, 50}}}, 0},
-	{{{{9, 50}, {5, 90}}, {{9, 60}, {5, 10}}}, 1},
-	{{{{5, 90}, {9, 50}}, {{5, 10}, {9, 60}}}, 1},
+	{{{{0}, {{9, 50}, {9, 70}}}, {{0}, {{9, 60}, {9, 60}}}}, 1, 1},
+	{{{{0}, {{9, 70}, {9, 50}}}, {{0}, {{9, 60}, {9, 60}}}}, 1, 1},
+	{{{{0}, {{9, 60}, {9, 60}}}, {{0}, {{9, 70}, {9, 50}}}}, 0, 0},
+	{{{{0}, {{9, 50}, {5, 90}}}, {{0}, {{9, 60}, {5, 10}}}}, 1, 1},
+	{{{{0}, {{5, 90}, {9, 50}}}, {{0}, {{5, 10}, {9, 60}}}}, 1, 1},
 };
 
-static void of_equal_sets_the_one_whose_top_victim_starts_last(void **unused)
+static void the_first_criterion_that_differs_decides(void **unused)
 {
 	(void)unused;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		const struct choice *row = &choices[i];
 		struct preempt_victim victims[2][2] = {0};
-		struct preempt_candidate of[2] = {0};
+		struct preempt_candidate of[2];
 
 		for (int c = 0; c < 2; c++) {
+			of[c] = row->of[c].is;
 			of[c].victims = victims[c];
 			for (int k = 0; k < 2; k++) {
-				victims[c][k].priority = choices[i].victims[c][k].priority;
-				victims[c][k].started_ns = choices[i].victims[c][k].started_ns;
-				of[c].victim_count += victims[c][k].priority > 0;
+				const int64_t *v = row->of[c].victims[k];
+
+				victims[c][k].priority = (int32_t)v[0];
+				victims[c][k].started_ns = v[1];
+				victims[c][k].use = (enum preempt_use)v[2];
+				of[c].victim_count += v[0] != 0;
 			}
 		}
-		for (int v = 0; v < 2; v++)
-			if (preempt_choose(of, 2, v ? QUOTA_UPSTREAM : QUOTA_CORRECTED) !=
-			    choices[i].chosen)
-				fail_msg("case %zu, variant %d", i, v);
+		if (preempt_choose(of, 2, QUOTA_CORRECTED) != row->chosen ||
+		    preempt_choose(of, 2, QUOTA_UPSTREAM) != row->upstream)
+			fail_msg("case %zu", i);
 	}
 }
 
@@ -952,7 +965,7 @@ int main(void)
 		STORY(a_budget_that_is_used_up_is_not_broken),
 		STORY(a_budget_of_two_nodes),
 		STORY(of_equal_victims_the_smaller_goes),
-		STORY(of_equal_sets_the_one_whose_top_victim_starts_last),
+		STORY(the_first_criterion_that_differs_decides),
 		STORY(min_runtime),
 		STORY(max_evictions),
 		STORY(room_of_the_nominated_is_theirs),
