@@ -97,6 +97,17 @@ static void put_other(const char *name, const char *node, int cpu_milli)
 	put(name, node, cpu_milli, "", "");
 }
 
+static const char *slack_keeps; /* a node that no wave may have */
+
+static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
+			const place_node *gone, size_t count, struct error *error)
+{
+	(void)context;
+	(void)pods;
+	error_set(error, "units have no place");
+	return !slack_keeps || strcmp(place_node_name(p, gone[count - 1]), slack_keeps) != 0;
+}
+
 static void step(void)
 {
 	struct view *v = place_fixture_view(&f, NULL, 0);
@@ -107,7 +118,11 @@ static void step(void)
 	place_free(f.place);
 	f.place = place_new(v, &o);
 	drain_plan_free(plan);
-	plan = drain_step(state, &(struct drain_input){.place = f.place, .view = v, .now_ns = NOW},
+	plan = drain_step(state,
+			  &(struct drain_input){.place = f.place,
+						.view = v,
+						.now_ns = NOW,
+						.slack_holds = slack_holds},
 			  &config);
 	view_drop(v);
 }
@@ -254,6 +269,35 @@ static void nodes_of_a_wave_count_together(void **unused)
 			"of other nodes must leave, too");
 }
 
+/* Alpha stays, for a budget or for extra capacity: the group can spare delta's member. */
+static void a_node_that_stays_keeps_its_members(void **unused)
+{
+	for (int by_budget = 0; by_budget < 2; by_budget++) {
+		put_cluster("");
+		put_node("aa", "");
+		put_node("delta", "");
+		put("y1", "aa", 10, "'labels':{'app':'y'},", "");
+		put("y2", "alpha", 10, "'labels':{'app':'y'},", "");
+		put_member("m4", "delta", 600);
+		put_other("z1", "delta", 10);
+		put_other("z2", "delta", 10);
+		put_group(3);
+		if (by_budget)
+			place_fixture_put(&f, OBJECT_POD_DISRUPTION_BUDGET,
+					  "{'metadata':{'namespace':'default','name':'y'},'spec':{"
+					  "'selector':{'matchLabels':{'app':'y'}}},'status':{"
+					  "'disruptionsAllowed':1}}");
+		slack_keeps = by_budget ? NULL : "alpha";
+		step();
+		slack_keeps = NULL;
+		assert_string_equal(drain_verdict_name(node("aa")->verdict), "drain");
+		assert_string_equal(drain_verdict_name(node("alpha")->verdict), "unneeded");
+		expect("delta", "drain m4>bravo z1>bravo z2>bravo");
+		teardown(unused);
+		setup(unused);
+	}
+}
+
 /*
  * Both could go, and only for m1 is room elsewhere: m2 starts again on bravo, which therefore
  * stays.
@@ -288,6 +332,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_budget_must_allow_all_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(nodes_of_a_wave_count_together, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_node_that_stays_keeps_its_members, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(who_starts_again_keeps_its_node, setup, teardown),
 	};
 

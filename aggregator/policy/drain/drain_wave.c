@@ -190,8 +190,6 @@ static bool ask_owners(struct wave *w, size_t number)
 	struct drain_why *link;
 	struct error why;
 
-	if (c->leave_count == 0)
-		return true;
 	if (drain_owners_take(w->r->owners, c->leave, c->leave_count, &pod, &why) == DRAIN_NONE)
 		return true;
 	link = drain_add_reason(c, DRAIN_OWNER_SHARE, "%s", why.text);
@@ -203,7 +201,7 @@ static void give_back(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
 
-	if (!w->r->corrected || c->leave_count == 0)
+	if (!w->r->corrected)
 		return;
 	drain_pdbs_give(w->r->pdbs, c->leave, c->leave_count);
 	drain_owners_give(w->r->owners, c->leave, c->leave_count);
