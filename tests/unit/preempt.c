@@ -40,6 +40,12 @@ static int teardown(void **unused)
 	return 0;
 }
 
+static void upstream(void)
+{
+	teardown(NULL);
+	preempt_fixture_init(&f, QUOTA_UPSTREAM);
+}
+
 static void node(const char *name, int cpus)
 {
 	char *json = mem_printf("{'metadata':{'name':'%s','labels':{'zone':'z'}},'status':{"
@@ -675,8 +681,7 @@ static void a_budget_that_is_used_up_is_not_broken(void **unused)
 static void a_budget_of_two_nodes(void **unused)
 {
 	(void)unused;
-	preempt_fixture_fini(&f);
-	preempt_fixture_init(&f, QUOTA_UPSTREAM);
+	upstream();
 	node("n1", 1);
 	node("n2", 1);
 	bound("x/p", "n1", 500, 1000, 0, ",'labels':{'app':'db'}");
@@ -684,6 +689,70 @@ static void a_budget_of_two_nodes(void **unused)
 	budget("x", "one", 1);
 	asks("z", 1000, "{'cpu':1000}", "");
 	expect(PREEMPT_VICTIMS, "n2 q");
+}
+
+static void upstream_takes_the_last_of_equals(void **unused)
+{
+	(void)unused;
+	upstream();
+	node("n", 2);
+	bound("x/p", "n", 0, 1000, 0, "");
+	bound("x/q", "n", 0, 1000, 0, "");
+	asks("z", 1000, "{'cpu':1000}", "");
+	expect(PREEMPT_VICTIMS, "n q");
+}
+
+/* Only the quotas refuse: each victim is judged without those before it. */
+static void upstream_counts_victims_of_quotas(void **unused)
+{
+	(void)unused;
+	upstream();
+	node("n", 8);
+	quota("a", "{'cpu':1000}", "{'cpu':4000}");
+	quota("b", "{'cpu':1000}", "{'cpu':4000}");
+	bound("b/small", "n", 0, 500, 1, "");
+	bound("b/large", "n", 0, 2000, 0, "");
+	bound("c/other", "n", 0, 1000, 0, ""); /* without a quota */
+	bound("a/own", "n", 0, 100, 0, "");
+	asks("a", 1000, "{'cpu':900}", "");
+	expect(PREEMPT_VICTIMS, "n large");
+	upstream();
+	node("n", 8);
+	quota("a", "{'cpu':2000}", "{'cpu':4000}");
+	quota("b", "{'cpu':0}", "{'cpu':4000}");
+	bound("b/p", "n", 0, 1000, 1, "");
+	bound("b/q", "n", 0, 1000, 0, "");
+	asks("a", 0, "{'cpu':2000}", "");
+	expect(PREEMPT_VICTIMS, "n q p");
+	assert_non_null(strstr(plan.chosen.victims[1].why, "cpu from 1.0 to 0.0 (min 0.0)"));
+}
+
+/* On its nominated node, a pod in deletion of a lower priority. */
+static void upstream_waits_for_its_victims(void **unused)
+{
+	static const struct {
+		int priority;
+		const char *nominated;
+		enum preempt_verdict verdict;
+	} cases[] = {
+		{999, "n", PREEMPT_WAIT},
+		{1000, "n", PREEMPT_VICTIMS},
+		{999, "other", PREEMPT_VICTIMS},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *more = mem_printf(",'nominated_node':'%s'", cases[i].nominated);
+
+		upstream();
+		node("n", 2);
+		bound("x/p", "n", cases[i].priority, 1000, 0, ",'terminating':true");
+		bound("x/q", "n", 0, 1000, 0, "");
+		asks("z", 1000, "{'cpu':1000}", more);
+		free(more);
+		if (plan.verdict != cases[i].verdict)
+			fail_msg("case %zu: %s", i, preempt_verdict_name(plan.verdict));
+	}
 }
 
 static void of_equal_victims_the_smaller_goes(void **unused)
@@ -964,6 +1033,9 @@ int main(void)
 		STORY(fewest_budgets_are_broken),
 		STORY(a_budget_that_is_used_up_is_not_broken),
 		STORY(a_budget_of_two_nodes),
+		STORY(upstream_takes_the_last_of_equals),
+		STORY(upstream_counts_victims_of_quotas),
+		STORY(upstream_waits_for_its_victims),
 		STORY(of_equal_victims_the_smaller_goes),
 		STORY(the_first_criterion_that_differs_decides),
 		STORY(min_runtime),

@@ -123,6 +123,7 @@ static struct quota_book *book_of(const struct lender *rows, size_t count)
 					   .weight = rows[i].weight};
 		resources_set(&quotas[i].min, RESOURCE_CPU, rows[i].min);
 		resources_set(&quotas[i].used, RESOURCE_CPU, rows[i].used);
+		resources_set(&quotas[i].used, RESOURCE_MEMORY, 1); /* nobody is guaranteed any */
 		resources_set(&quotas[i].pending, RESOURCE_CPU, rows[i].pending);
 		if (rows[i].max)
 			resources_set(&quotas[i].max, RESOURCE_CPU, rows[i].max);
