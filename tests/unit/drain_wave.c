@@ -415,7 +415,7 @@ static void nodes_in_deletion_are_on_their_way(void **unused)
 	};
 
 	(void)unused;
-	put_away("gone", DISRUPTED, "True");
+	put_away("0-gone", DISRUPTED, "True");
 	put_node("a", "", "");
 	put_node("b", "", "");
 	put_node("c", "", "");
@@ -424,7 +424,8 @@ static void nodes_in_deletion_are_on_their_way(void **unused)
 		char *json = mem_printf(
 			"{'metadata':{'namespace':'default','name':'p','uid':'p','annotations':{%s}"
 			",'ownerReferences':[{'apiVersion':'apps/v1','kind':'%s','name':'o','uid':"
-			"'o','controller':true}]},'spec':{'nodeName':'gone','containers':[{'name':"
+			"'o','controller':true}]},'spec':{'nodeName':'0-gone','containers':[{'name'"
+			":"
 			"'c'}]},'status':{'phase':'%s'}}",
 			pods[i].annotations, pods[i].kind, pods[i].phase);
 
@@ -468,6 +469,11 @@ static void schedules_count_nodes_that_are_away(void **unused)
 		{"5", NULL, 1, 0, 5, 4, 3, 1, "ScaleDownThrottled"},
 		{"5", NULL, 1, 0, 6, 6, 3, 1, CLOSED},
 		{"9", NULL, 1, 0, 9, 1, 3, 1, "ParallelismLimitReached"},
+		/* A pod leaves the node that is gone. */
+		{"5", NULL, 2, 0, 5, 5, 3, 1, "ScaleDownThrottled"},
+		{"5", NULL, 2, 0, 5, 6, 3, 1, CLOSED},
+		{"5", NULL, 2, 0, 6, 4, 3, 1, CLOSED},
+		{"3", "Underutilized", 2, 0, 10, 10, 3, 0, CLOSED},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -481,9 +487,11 @@ static void schedules_count_nodes_that_are_away(void **unused)
 		put_node("b", "", "");
 		put_node("c", "", "");
 		if (cases[i].gone)
-			put_away("gone", DISRUPTED, "True");
+			put_away("0-gone", DISRUPTED, "True");
+		if (cases[i].gone > 1)
+			put_pod("web-9", "web", "0-gone", 100, true);
 		if (cases[i].unready)
-			put_away("unready", "", "False");
+			put_away("0-unready", "", "False");
 		config.rules.drain_unready = false;
 		config.windows = &window;
 		config.window_count = 1;
@@ -499,6 +507,8 @@ static void schedules_count_nodes_that_are_away(void **unused)
 		    plan->wave.node_count - plan->wave.empty_count != (size_t)cases[i].drains)
 			fail_msg("case %zu: %zu nodes, %zu empty", i, plan->wave.node_count,
 				 plan->wave.empty_count);
+		assert_int_equal(plan->throttle.held,
+				 cases[i].reason ? 0 : 5 - cases[i].empty - cases[i].drains);
 		teardown(unused);
 		setup(unused);
 	}
@@ -617,6 +627,14 @@ static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
 	put_budget("web", 2);
 	step(NOW + MINUTE);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
+	/* Without it a single node has what b1 gave back. */
+	put_budget("web", 1);
+	put_node("z", "", "");
+	put_pod("web-4", "web", "z", 100, true);
+	config.rules.max_drain_parallelism = 2;
+	step(NOW + 2 * MINUTE);
+	assert_int_equal(count_verdict(DRAIN_SELECTED), 1);
+	assert_verdict("z", "drain");
 }
 
 /* --- what is not known, and what never changes */

@@ -96,7 +96,7 @@ static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t a
 		return INT64_MAX;
 	error_set(&w->schedule,
 		  "budget %zu (nodes: %.20s) allows %d nodes away at once, and %" PRId64 " are",
-		  which + 1, which < c->window_count ? c->windows[which].nodes : "", most, away);
+		  which + 1, c->windows[which].nodes, most, away);
 	return most > away ? most - away : 0;
 }
 
@@ -114,8 +114,6 @@ static void ask_schedules(struct wave *w)
 	}
 	w->drain_left = left_by(w, "Underutilized", nodes, away);
 	w->empty_left = left_by(w, "Empty", nodes, away);
-	if (w->drain_left == INT64_MAX && w->empty_left == INT64_MAX)
-		return;
 	on_way = w->budget.empty_in_progress + w->budget.drain_in_progress;
 	room = w->empty_left > w->drain_left ? w->empty_left : w->drain_left;
 	w->by_schedule = room < w->budget.max - on_way ||
