@@ -352,11 +352,8 @@ static struct workload *add_workload(struct account_table *table, enum entity_ki
 		table->unlisted++;
 		return NULL;
 	}
-	if (table->workload_count == table->workload_cap) {
-		table->workload_cap = table->workload_cap ? table->workload_cap * 2 : 64;
-		table->workloads = mem_realloc(table->workloads,
-					       table->workload_cap * sizeof(struct workload *));
-	}
+	table->workloads = mem_grow(table->workloads, table->workload_count, &table->workload_cap,
+				    sizeof(struct workload *));
 	w = workload_new(++table->last_ref, kind, parent, c);
 	table->workloads[table->workload_count++] = w;
 	return w;
@@ -366,11 +363,8 @@ static void add_detached(struct account_table *table, int pod, int container)
 {
 	struct track *tracks = table->tracks;
 
-	if (table->detached_count == table->detached_cap) {
-		table->detached_cap = table->detached_cap ? table->detached_cap * 2 : 16;
-		table->detached = mem_realloc(table->detached,
-					      table->detached_cap * sizeof(*table->detached));
-	}
+	table->detached = mem_grow(table->detached, table->detached_count, &table->detached_cap,
+				   sizeof(*table->detached));
 	table->detached[table->detached_count++] = (struct detached){pod, container};
 	tracks[container].pod_id = tracks[pod].id;
 	tracks[pod].holder = common_ancestor(tracks, tracks[pod].holder, container);

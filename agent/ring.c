@@ -213,10 +213,7 @@ void ring_push(struct ring *r, struct interval *interval)
 	assert(interval->sequence > ring_newest(r));
 	while (r->count && interval->end_ns - r->items[0]->end_ns > r->span_ns)
 		drop_oldest(r);
-	if (r->count == r->cap) {
-		r->cap = r->cap ? r->cap * 2 : 64;
-		r->items = mem_realloc(r->items, r->cap * sizeof(struct interval *));
-	}
+	r->items = mem_grow(r->items, r->count, &r->cap, sizeof(struct interval *));
 	r->items[r->count++] = interval;
 	count_interval(r, interval);
 	shrink(r);

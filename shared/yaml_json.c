@@ -63,14 +63,6 @@ static int fail(const struct converter *c, const char *text)
 	return fail_at(c, c->line, text);
 }
 
-static void *grow(void *array, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? 2 * *room : 16;
-	return mem_realloc(array, *room * size);
-}
-
 /* --- scalars ---------------------------------------------------------------------------------- */
 
 static bool is_one_of(const char *text, const char *const *words)
@@ -196,7 +188,7 @@ static int open_anchor(struct converter *c, const yaml_char_t *name)
 
 	if (!name)
 		return NO_ANCHOR;
-	c->anchors = grow(c->anchors, c->anchor_count, &c->anchor_room, sizeof(*c->anchors));
+	c->anchors = mem_grow(c->anchors, c->anchor_count, &c->anchor_room, sizeof(*c->anchors));
 	a = &c->anchors[c->anchor_count];
 	*a = (struct anchor){.name = mem_strdup((const char *)name), .start = value_start(c)};
 	return (int)c->anchor_count++;
@@ -262,7 +254,7 @@ static int add_key(struct converter *c, const yaml_event_t *e)
 		return fail(c, "merge keys (<<) are not supported");
 	if (e->data.scalar.anchor)
 		return fail(c, "an anchor at a key is not supported");
-	c->keys = grow(c->keys, c->key_count, &c->key_room, sizeof(*c->keys));
+	c->keys = mem_grow(c->keys, c->key_count, &c->key_room, sizeof(*c->keys));
 	c->keys[c->key_count++] = mem_strdup(text);
 	jsonw_key(&c->writer, text);
 	top(c)->wants_key = false;
@@ -324,7 +316,7 @@ static int open_frame(struct converter *c, bool mapping, const yaml_char_t *anch
 		return fail_at(c, top(c)->line, "a key that is not plain text");
 	if (c->depth >= c->limits->depth)
 		return fail(c, "nested too deeply");
-	c->frames = grow(c->frames, c->depth, &c->frame_room, sizeof(*c->frames));
+	c->frames = mem_grow(c->frames, c->depth, &c->frame_room, sizeof(*c->frames));
 	c->frames[c->depth++] = (struct frame){
 		.mapping = mapping,
 		.wants_key = mapping,

@@ -75,10 +75,7 @@ static void add_node(struct extender_args *args, const char *name, size_t len,
 {
 	const char *own = args->names.data + args->names.len;
 
-	if (args->count == args->room) {
-		args->room = args->room ? 2 * args->room : 64;
-		args->nodes = mem_realloc(args->nodes, args->room * sizeof(*args->nodes));
-	}
+	args->nodes = mem_grow(args->nodes, args->count, &args->room, sizeof(*args->nodes));
 	buf_add(&args->names, name, len);
 	buf_add_char(&args->names, '\0');
 	args->nodes[args->count++] = (struct extender_asked){own, text};

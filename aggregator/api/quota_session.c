@@ -12,6 +12,7 @@
 
 #include "aggregator/planner/place_cache.h"
 #include "aggregator/state/victim_log.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -150,7 +151,6 @@ static const struct reservation *find_reserved(const struct quota_session *s,
 static void find_nominated(struct quota_session *s)
 {
 	const struct object_table *pending;
-	size_t room = 0;
 
 	if (!s->view->cluster)
 		return;
@@ -161,10 +161,7 @@ static void find_nominated(struct quota_session *s)
 		if (!*p->nominated_node || !kube_pod_is_active(p) || p->deletion_ns ||
 		    find_reserved(s, p))
 			continue;
-		if (s->nominated_count == room) {
-			room = room ? 2 * room : 16;
-			s->nominated = mem_realloc(s->nominated, room * sizeof(*s->nominated));
-		}
+		s->nominated = array_grow(s->nominated, s->nominated_count, sizeof(*s->nominated));
 		s->nominated[s->nominated_count++] = (struct quota_nominated){
 			.uid = p->object.uid,
 			.namespace = p->object.namespace,

@@ -40,10 +40,7 @@ void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what,
 	va_start(args, format);
 	vsnprintf(detail, sizeof(detail), format, args);
 	va_end(args);
-	if (d->count == d->room) {
-		d->room = 2 * d->room + 8;
-		d->checks = mem_realloc(d->checks, d->room * sizeof(*d->checks));
-	}
+	d->checks = mem_grow(d->checks, d->count, &d->room, sizeof(*d->checks));
 	d->checks[d->count++] = (struct doctor_check){
 		.verdict = verdict,
 		.what = what,

@@ -135,8 +135,7 @@ static size_t take_index(struct ingest_peers *p)
 	while (at < p->room && p->peers[at])
 		at++;
 	if (at == p->room) {
-		p->room = old ? 2 * old : 64;
-		p->peers = mem_realloc(p->peers, p->room * sizeof(struct peer *));
+		p->peers = mem_grow(p->peers, old, &p->room, sizeof(struct peer *));
 		memset(&p->peers[old], 0, (p->room - old) * sizeof(struct peer *));
 	}
 	p->free_hint = at + 1;

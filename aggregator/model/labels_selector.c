@@ -24,15 +24,6 @@ struct selector {
 	struct requirement *of; /* owned */
 };
 
-/* For one more element of an array that doubles. */
-static void *grow(void *array, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? *room * 2 : 2;
-	return mem_realloc(array, *room * size);
-}
-
 struct selector *selector_new(void)
 {
 	return mem_zalloc(1, sizeof(struct selector));
@@ -40,7 +31,7 @@ struct selector *selector_new(void)
 
 void selector_add(struct selector *s, enum selector_operator op, const char *key, size_t key_len)
 {
-	s->of = grow(s->of, s->count, &s->room, sizeof(*s->of));
+	s->of = mem_grow(s->of, s->count, &s->room, sizeof(*s->of));
 	s->of[s->count++] = (struct requirement){.key = mem_strndup(key, key_len), .op = op};
 }
 
@@ -48,7 +39,7 @@ void selector_add_value(struct selector *s, const char *value, size_t value_len)
 {
 	struct requirement *r = &s->of[s->count - 1];
 
-	r->values = grow(r->values, r->value_count, &r->value_room, sizeof(*r->values));
+	r->values = mem_grow(r->values, r->value_count, &r->value_room, sizeof(*r->values));
 	r->values[r->value_count++] = mem_strndup(value, value_len);
 }
 

@@ -113,10 +113,8 @@ static void note_change(struct model *m, struct model_kind *k, struct model_entr
 	if (e->changed || (!e->in_table && !model_entry_is_listed(e)))
 		return;
 	e->changed = true;
-	if (k->change_count == k->change_room) {
-		k->change_room = k->change_room ? 2 * k->change_room : 64;
-		k->changes = mem_realloc(k->changes, k->change_room * sizeof(struct model_entry *));
-	}
+	k->changes = mem_grow(k->changes, k->change_count, &k->change_room,
+			      sizeof(struct model_entry *));
 	k->changes[k->change_count++] = e;
 	if (k->change_count == CHANGES_MAX)
 		model_kind_settle(m, e->object->kind);

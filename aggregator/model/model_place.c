@@ -29,20 +29,15 @@ static void touch(struct model *m, struct model_place *p)
 	if (p->changed)
 		return;
 	p->changed = true;
-	if (m->change_count == m->change_room) {
-		m->change_room = m->change_room ? 2 * m->change_room : 64;
-		m->changes = mem_realloc(m->changes, m->change_room * sizeof(struct model_place *));
-	}
+	m->changes = mem_grow(m->changes, m->change_count, &m->change_room,
+			      sizeof(struct model_place *));
 	m->changes[m->change_count++] = p;
 }
 
 static void add_pod(struct model_place *p, struct model_entry *e)
 {
 	assert(p->count < UINT32_MAX);
-	if (p->count == p->room) {
-		p->room = p->room ? 2 * p->room : 16;
-		p->pods = mem_realloc(p->pods, p->room * sizeof(struct model_entry *));
-	}
+	p->pods = mem_grow(p->pods, p->count, &p->room, sizeof(struct model_entry *));
 	e->at = (uint32_t)p->count;
 	p->pods[p->count++] = e;
 }

@@ -142,10 +142,7 @@ static struct space *find_or_add(struct namespaces *n, const char *name)
 		s->buckets[i] = NAN;
 	HASH_ADD_KEYPTR(hh, n->hash, s->name, len, s);
 	n->empty++;
-	if (n->fresh_count == n->fresh_room) {
-		n->fresh_room = n->fresh_room ? 2 * n->fresh_room : 64;
-		n->fresh = mem_realloc(n->fresh, n->fresh_room * sizeof(struct space *));
-	}
+	n->fresh = mem_grow(n->fresh, n->fresh_count, &n->fresh_room, sizeof(struct space *));
 	n->fresh[n->fresh_count++] = s;
 	return s;
 }

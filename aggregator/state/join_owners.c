@@ -135,10 +135,7 @@ static struct owner *find_or_add(struct owners *o, const struct kube_pod *pod, s
 	owner->workload = mem_strdup(key);
 	HASH_ADD_KEYPTR(hh, o->hash, owner->uid, len, owner);
 	o->empty++;
-	if (o->fresh_count == o->fresh_room) {
-		o->fresh_room = o->fresh_room ? 2 * o->fresh_room : 64;
-		o->fresh = mem_realloc(o->fresh, o->fresh_room * sizeof(struct owner *));
-	}
+	o->fresh = mem_grow(o->fresh, o->fresh_count, &o->fresh_room, sizeof(struct owner *));
 	o->fresh[o->fresh_count++] = owner;
 	return owner;
 }

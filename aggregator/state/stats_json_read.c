@@ -65,15 +65,6 @@ void stats_json_set_free(struct stats_json_set *s)
 	free(s);
 }
 
-/* Room for one more, doubling. */
-static void *grow(void *array, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? 2 * *room : 64;
-	return mem_realloc(array, *room * size);
-}
-
 /* Ends reading; 0, with what was put aside as the reason, or -EINVAL and the path. */
 static int end_reading(struct json_io *io, char field[JSON_IO_FIELD_MAX])
 {
@@ -91,7 +82,7 @@ void stats_json_add_stats(struct stats_json_set *s, const struct node_stats *sta
 {
 	struct node_stats *p;
 
-	s->nodes = grow(s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes));
+	s->nodes = mem_grow(s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes));
 	p = &s->nodes[s->node_count++];
 	memcpy(p, stats, sizeof(*p));
 	p->name = mem_strdup(stats->name);
@@ -183,7 +174,7 @@ int stats_json_add_pod(struct stats_json_set *s, cJSON *item, char field[JSON_IO
 		json_io_fail(&io, "name", "there are more than %d pods", STATS_JSON_PODS_MAX);
 	if (!io.bad) {
 		keep_pod(&kept, &pod);
-		s->pods = grow(s->pods, s->pod_count, &s->pod_room, sizeof(*s->pods));
+		s->pods = mem_grow(s->pods, s->pod_count, &s->pod_room, sizeof(*s->pods));
 		s->pods[s->pod_count++] = kept;
 	} else {
 		free_containers(kept.pod.containers, kept.pod.container_count);

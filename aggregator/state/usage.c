@@ -148,10 +148,7 @@ static struct usage_node *find_node(const struct usage_state *u, const char *nam
 
 static void insert_node(struct usage_state *u, size_t at, struct usage_node *n)
 {
-	if (u->count == u->room) {
-		u->room = u->room ? 2 * u->room : 64;
-		u->nodes = mem_realloc(u->nodes, u->room * sizeof(struct usage_node *));
-	}
+	u->nodes = mem_grow(u->nodes, u->count, &u->room, sizeof(struct usage_node *));
 	memmove(&u->nodes[at + 1], &u->nodes[at], (u->count - at) * sizeof(struct usage_node *));
 	u->count++;
 	u->nodes[at] = n;
@@ -320,11 +317,9 @@ static void note_stale(struct usage_state *u, struct usage_node *n)
 	n->stale = true;
 	if (u->stale_end == u->stale_room) {
 		/* Either half of it is free then, or it becomes so. */
-		if (2 * waiting >= u->stale_room) {
-			u->stale_room = u->stale_room ? 2 * u->stale_room : 64;
-			u->stale =
-				mem_realloc(u->stale, u->stale_room * sizeof(struct usage_node *));
-		}
+		if (2 * waiting >= u->stale_room)
+			u->stale = mem_grow(u->stale, u->stale_room, &u->stale_room,
+					    sizeof(struct usage_node *));
 		memmove(u->stale, u->stale + u->stale_from, waiting * sizeof(struct usage_node *));
 		u->stale_from = 0;
 		u->stale_end = waiting;

@@ -20,6 +20,7 @@
 #include "aggregator/edge/store/database.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/usage_pack.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/thread.h"
@@ -152,9 +153,7 @@ static int take_row(void *ctx, const char *name, const void *state, size_t len,
 
 	if (rc)
 		return rc;
-	if ((e->node_count & (e->node_count - 1)) == 0)
-		e->nodes = mem_realloc(e->nodes, (e->node_count ? 2 * e->node_count : 1) *
-							 sizeof(struct usage_node *));
+	e->nodes = array_grow(e->nodes, e->node_count, sizeof(struct usage_node *));
 	e->nodes[e->node_count++] = n;
 	return 0;
 }

@@ -20,6 +20,7 @@
 
 #include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/slack/slack.h"
+#include "shared/array.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
 
@@ -69,8 +70,7 @@ static place_pod add_extra(struct drain_run *r, const struct kube_pod *pod, enum
 	struct drain_plan *p = r->plan;
 
 	mark_extra(r, handle, what, number);
-	if ((p->held_count & (p->held_count - 1)) == 0)
-		p->held = mem_realloc(p->held, (2 * p->held_count + 1) * sizeof(struct kube_pod *));
+	p->held = array_grow(p->held, p->held_count, sizeof(struct kube_pod *));
 	p->held[p->held_count++] = (struct kube_pod *)object_hold((struct object *)&pod->object);
 	return handle;
 }
