@@ -37,10 +37,8 @@
 
 #include <stdlib.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 enum { ORPHANS_MAX = 1024, VANISHED_MAX = 1024, UNSEEN_MAX = CGROUPS_MAX };
 

@@ -21,10 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /* An entity and how many intervals of the ring refer to it. */
 struct held {

@@ -33,10 +33,8 @@
 
 #include "agent/sampler_files_parse.h"
 #include "agent/sampler_tier.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /* --- open files ------------------------------------------------------------------------------- */
 

@@ -26,10 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /* One path of the running rescan. */
 struct staged {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uthash, and the release of a whole table. */
+/* uthash with memory of shared/mem.h, and the release of a whole table. */
 #ifndef EVENKEEL_SHARED_HASH_H
 #define EVENKEEL_SHARED_HASH_H
 
 #include <stdbool.h>
+
+#include "shared/mem.h"
+
+#define uthash_malloc(size) mem_alloc(size)
 #include <uthash.h>
 
 /*

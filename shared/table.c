@@ -21,8 +21,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/utf8.h"
 

@@ -39,11 +39,10 @@
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/quota_session.h"
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 #include <utlist.h>
 
 #define REVIEW_NS     (20 * NS_PER_MS)

@@ -35,11 +35,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "aggregator/edge/ingest_socket.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 /* --- parts ------------------------------------------------------------------------------------ */

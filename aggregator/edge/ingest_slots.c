@@ -26,10 +26,8 @@
 #include <utlist.h>
 
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 #define FIRST_NS  (10 * NS_PER_SEC) /* until the first applied interval */
 #define STAY_NS	  NS_PER_SEC /* of it without eviction */

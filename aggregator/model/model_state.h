@@ -4,10 +4,8 @@
 #define EVENKEEL_AGGREGATOR_MODEL_MODEL_STATE_H
 
 #include "aggregator/model/model.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /* A template that pods of the model share. */
 struct model_template {

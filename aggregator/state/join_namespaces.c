@@ -31,11 +31,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 #define BUCKET_NS      30000000000LL
 #define MILLI_MAX      1e12

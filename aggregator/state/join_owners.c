@@ -19,11 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 #define MILLI_MAX      1e12
 #define BYTES_MAX      1e15

@@ -10,14 +10,13 @@
 #include "aggregator/state/uid_set.h"
 #include "shared/mem.h"
 
-#define uthash_malloc(size) mem_alloc(size)
 /*
  * Room for the most reservations, allocated at the start: to grow would move all of it under the
  * lock.
  */
 #define HASH_INITIAL_NUM_BUCKETS      4096U
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 12U
-#include <uthash.h>
+#include "shared/hash.h"
 
 /* Shared by all records of one reservation. */
 struct life {

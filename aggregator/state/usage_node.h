@@ -16,11 +16,9 @@
 #include "aggregator/state/usage_check.h"
 #include "aggregator/state/windows.h"
 #include "shared/frame.h"
+#include "shared/hash.h"
 #include "shared/interval.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /*
  * How long windows and references are kept after they were last seen: nothing of them is in a

@@ -12,12 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 #include "shared/utf8.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 #define SECOND_NS 1000000000LL
 #define KEEP_NS	  (WORKLOAD_DAYS * 86400 * SECOND_NS)

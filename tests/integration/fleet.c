@@ -19,14 +19,12 @@
 #include <time.h>
 
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 #include "tests/fleet/cluster.h"
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 enum { NODES = 50, PODS_PER_NODE = 12, INTERVALS = 4, PATIENCE_S = 60 };
 

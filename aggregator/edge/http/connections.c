@@ -19,10 +19,8 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /* --- handshakes ------------------------------------------------------------------------------- */
 

@@ -25,12 +25,10 @@
 #include "aggregator/edge/kube/kube_writer.h"
 #include "aggregator/model/object_json.h"
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 #define EVERY_NS  (5 * NS_PER_SEC)
 #define PACE_NS	  (50 * NS_PER_MS) /* between two requests */

@@ -4,10 +4,8 @@
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 
 #include "aggregator/policy/quota/quota.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
-
-#define uthash_malloc(size) mem_alloc(size)
-#include <uthash.h>
 
 /* Sums of any number of amounts: 64 bits of headroom. */
 typedef __int128 quota_amount;

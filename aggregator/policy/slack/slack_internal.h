@@ -15,9 +15,9 @@
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 
 #include <cjson/cJSON.h>
-#include <uthash.h>
 
 #include "aggregator/policy/slack/slack.h"
+#include "shared/hash.h"
 
 /* --- slack_record.c */
 
