@@ -94,18 +94,12 @@ void removals_fini(struct removals *d)
 	struct vanished *v, *next_v;
 	struct unseen *u, *next_u;
 
-	HASH_ITER(hh, d->orphans, o, next_o)
-	{
-		drop_orphan(d, o);
-	}
-	HASH_ITER(hh, d->vanished, v, next_v)
-	{
-		drop_vanished(d, v);
-	}
-	HASH_ITER(hh, d->unseen, u, next_u)
-	{
-		drop_unseen(d, u);
-	}
+	HASH_RELEASE (d->orphans, o, next_o)
+		free(o);
+	HASH_RELEASE (d->vanished, v, next_v)
+		free(v);
+	HASH_RELEASE (d->unseen, u, next_u)
+		free(u);
 }
 
 /* --- orphans ---------------------------------------------------------------------------------- */

@@ -69,10 +69,7 @@ static void drop_staged(struct topology *t)
 {
 	struct staged *s, *next;
 
-	HASH_ITER(hh, t->staged, s, next)
-	{
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
-		HASH_DEL(t->staged, s);
+	HASH_RELEASE (t->staged, s, next) {
 		free(s->path);
 		free(s);
 	}

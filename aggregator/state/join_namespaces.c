@@ -113,12 +113,8 @@ void namespaces_free(struct namespaces *n)
 
 	if (!n)
 		return;
-	HASH_ITER(hh, n->hash, s, next)
-	{
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
-		HASH_DEL(n->hash, s);
+	HASH_RELEASE (n->hash, s, next)
 		space_free(s);
-	}
 	namespace_table_drop(n->table);
 	free(n->sorted);
 	free(n->fresh);

@@ -64,10 +64,7 @@ void owners_free(struct owners *o)
 
 	if (!o)
 		return;
-	HASH_ITER(hh, o->hash, owner, next)
-	{
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
-		HASH_DEL(o->hash, owner);
+	HASH_RELEASE (o->hash, owner, next) {
 		free(owner->workload);
 		free(owner);
 	}

@@ -84,11 +84,9 @@ static struct named *name_classes(const struct slack_run *r)
 
 static void free_names(struct named *all)
 {
-	struct named *n = all, *next;
+	struct named *n, *next;
 
-	HASH_CLEAR(hh, all);
-	for (; n; n = next) {
-		next = n->hh.next;
+	HASH_RELEASE (all, n, next) {
 		free(n->name);
 		free(n);
 	}

@@ -60,12 +60,8 @@ void slack_state_free(struct slack_state *s)
 
 	if (!s)
 		return;
-	e = s->entries;
-	HASH_CLEAR(hh, s->entries);
-	for (; e; e = next) {
-		next = e->hh.next;
+	HASH_RELEASE (s->entries, e, next)
 		free_entry(e);
-	}
 	slack_pattern_fini(&s->plain);
 	slack_seen_fini(s);
 	slack_arrivals_fini(&s->arrivals);

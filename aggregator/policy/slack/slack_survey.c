@@ -275,13 +275,10 @@ const struct slack_ground *slack_ground_of(struct slack_run *r, place_pod probe)
 
 void slack_grounds_fini(struct slack_run *r)
 {
-	struct slack_ground *g = r->grounds, *next;
+	struct slack_ground *g, *next;
 
-	HASH_CLEAR(hh, r->grounds);
-	for (; g; g = next) {
-		next = g->hh.next;
+	HASH_RELEASE (r->grounds, g, next)
 		free_ground(g);
-	}
 	free_ground(r->own_ground);
 	r->own_ground = NULL;
 }

@@ -430,19 +430,12 @@ static void free_search(struct slack_search *s)
 	struct controller *c, *next_controller;
 
 	HASH_CLEAR(by_owner, s->owners);
-	g = s->groups;
-	HASH_CLEAR(hh, s->groups);
-	for (; g; g = next) {
-		next = g->hh.next;
+	HASH_RELEASE (s->groups, g, next) {
 		free(g->key);
 		free(g);
 	}
-	c = s->controllers;
-	HASH_CLEAR(hh, s->controllers);
-	for (; c; c = next_controller) {
-		next_controller = c->hh.next;
+	HASH_RELEASE (s->controllers, c, next_controller)
 		free(c);
-	}
 	free(s);
 }
 
