@@ -21,11 +21,6 @@
 /* No API server takes a pod of that name: a manifest without one is no pod that is known. */
 #define UNNAMED "(unnamed)"
 
-static const cJSON *first(const cJSON *list)
-{
-	return cJSON_IsArray(list) ? list->child : NULL;
-}
-
 static bool is_one_of(const char *text, const char *const *names)
 {
 	while (*names && strcmp(*names, text) != 0)
@@ -204,7 +199,7 @@ static int check_claims(const struct request_error *e, const cJSON *spec, const 
 		return 0;
 	if (!cJSON_IsArray(claims))
 		return request_fail(e, "must be a list", "%s.resources.claims", path);
-	if (first(object_json_find(spec, "resourceClaims")))
+	if (object_json_first(object_json_find(spec, "resourceClaims")))
 		return 0;
 	return request_fail(e, "is not in the spec's resourceClaims", "%s.resources.claims[0]",
 			    path);
@@ -249,7 +244,8 @@ static int check_containers(const struct request_error *e, const cJSON *spec, co
 {
 	size_t at = 0;
 
-	for (const cJSON *one = first(object_json_find(spec, key)); one; one = one->next, at++) {
+	for (const cJSON *one = object_json_first(object_json_find(spec, key)); one;
+	     one = one->next, at++) {
 		const cJSON *ports = object_json_find(one, "ports");
 		char path[64], ports_path[80];
 		size_t i = 0;
@@ -258,7 +254,7 @@ static int check_containers(const struct request_error *e, const cJSON *spec, co
 		snprintf(ports_path, sizeof(ports_path), "%s.ports", path);
 		if (check_claims(e, spec, one, path) || check_list(e, ports, ports_path))
 			return -EINVAL;
-		for (const cJSON *port = first(ports); port; port = port->next, i++)
+		for (const cJSON *port = object_json_first(ports); port; port = port->next, i++)
 			if (check_port(e, port, ports_path, i))
 				return -EINVAL;
 	}

@@ -13,6 +13,7 @@
 
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
+#include "aggregator/model/object_json.h"
 
 struct parser {
 	struct scores_request *rq;
@@ -54,13 +55,6 @@ static int read_owner(const struct parser *p, const cJSON *pod)
 	return 0;
 }
 
-static const char *text_of(const cJSON *object, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-	return text ? text : "";
-}
-
 /* By the controller; read_owner() has checked the list. */
 static void read_workload(const struct parser *p, const cJSON *pod)
 {
@@ -69,11 +63,13 @@ static void read_workload(const struct parser *p, const cJSON *pod)
 	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
 
 	for (item = list ? list->child : NULL; item; item = item->next) {
-		const struct owner_ref owner = {text_of(item, "kind"), text_of(item, "name"), ""};
+		const struct owner_ref owner = {object_json_text(item, "kind"),
+						object_json_text(item, "name"), ""};
 
 		if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
-			workload_key(text_of(metadata, "namespace"), &owner,
-				     text_of(labels, "pod-template-hash"), p->rq->workload);
+			workload_key(object_json_text(metadata, "namespace"), &owner,
+				     object_json_text(labels, "pod-template-hash"),
+				     p->rq->workload);
 	}
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/object_json.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -82,13 +83,6 @@ static void note_too_large(struct feed *f)
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-static const char *get_string(const cJSON *json, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
-
-	return text ? text : "";
-}
-
 /* Items of a list have no apiVersion and kind; the list has. */
 static void add_type(struct feed *f, cJSON *json)
 {
@@ -112,8 +106,8 @@ static void remove_named(struct feed *f, const char *namespace, const char *name
 static void note_unreadable(struct feed *f, const cJSON *json, const char *field, const char *why)
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
-	const char *namespace = get_string(metadata, "namespace");
-	const char *name = get_string(metadata, "name");
+	const char *namespace = object_json_text(metadata, "namespace");
+	const char *name = object_json_text(metadata, "name");
 	char full[128], *text;
 
 	snprintf(full, sizeof(full), "%s%s%s", namespace,
@@ -123,8 +117,7 @@ static void note_unreadable(struct feed *f, const cJSON *json, const char *field
 		return;
 	text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
 	unreadables_put(&f->reflector.source.unreadable, namespace, name,
-			get_string(cJSON_GetObjectItemCaseSensitive(json, "spec"), "nodeName"),
-			text);
+			object_json_text(object_json_find(json, "spec"), "nodeName"), text);
 	free(text);
 	remove_named(f, namespace, name);
 }
@@ -147,8 +140,8 @@ static void put(struct feed *f, cJSON *json, size_t len)
 static void remove_deleted(struct feed *f, const cJSON *json)
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
-	const char *namespace = get_string(metadata, "namespace");
-	const char *name = get_string(metadata, "name");
+	const char *namespace = object_json_text(metadata, "namespace");
+	const char *name = object_json_text(metadata, "name");
 
 	if (!*name) {
 		skip(f, "that was deleted", "metadata.name", "is missing");
@@ -176,7 +169,7 @@ static void note_news(struct feed *f, enum reflector_event_type type, const cJSO
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
 	struct reflector_event e = {.type = type,
-				    .version = get_string(metadata, "resourceVersion")};
+				    .version = object_json_text(metadata, "resourceVersion")};
 
 	f->reflector.source.events++;
 	f->unreported = true;
@@ -212,7 +205,7 @@ static void on_line(void *ctx, const char *text, size_t len)
 	json = kube_json_begin(f->json, text, len);
 	object = cJSON_GetObjectItemCaseSensitive(json, "object");
 	if (cJSON_IsObject(object))
-		on_event(f, get_string(json, "type"), object, len);
+		on_event(f, object_json_text(json, "type"), object, len);
 	else
 		skip(f, "event", "", "no JSON object");
 	kube_json_end(f->json);

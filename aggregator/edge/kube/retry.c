@@ -11,19 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/model/object_json.h"
 #include "shared/clock.h"
 
 #define RETRY_AFTER_MAX_S 300.0
 
 static const char too_large_cause[] = "ResourceVersionTooLarge";
 static const char too_large_message[] = "Too large resource version";
-
-static const char *get_string(const cJSON *json, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
-
-	return text ? text : "";
-}
 
 void kube_status_set(struct kube_status *s, int code, const char *message)
 {
@@ -50,13 +44,12 @@ void kube_status_retry_after(struct kube_status *s, double seconds)
 
 static bool is_too_large(const cJSON *json, const cJSON *details)
 {
-	const cJSON *cause;
+	const cJSON *cause = object_json_first(object_json_find(details, "causes"));
 
-	cJSON_ArrayForEach(cause, cJSON_GetObjectItemCaseSensitive(
-					  details,
-					  "causes")) if (strcmp(get_string(cause, "reason"),
-								too_large_cause) == 0) return true;
-	return strncmp(get_string(json, "message"), too_large_message,
+	for (; cause; cause = cause->next)
+		if (object_json_is(cause, "reason", too_large_cause))
+			return true;
+	return strncmp(object_json_text(json, "message"), too_large_message,
 		       sizeof(too_large_message) - 1) == 0;
 }
 
@@ -65,8 +58,8 @@ void kube_status_read(struct kube_status *s, const cJSON *json)
 	const cJSON *details = cJSON_GetObjectItemCaseSensitive(json, "details");
 	const cJSON *code = cJSON_GetObjectItemCaseSensitive(json, "code");
 	const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(details, "retryAfterSeconds");
-	const char *message = get_string(json, "message");
-	const char *reason = get_string(json, "reason");
+	const char *message = object_json_text(json, "message");
+	const char *reason = object_json_text(json, "reason");
 	int64_t retry_after_ns = s->retry_after_ns;
 	int number = s->code;
 
@@ -86,7 +79,7 @@ void kube_status_parse(struct kube_status *s, int code, const char *body, size_t
 	cJSON *json = len ? cJSON_ParseWithLength(body, len) : NULL;
 
 	kube_status_set(s, code, "");
-	if (json && strcmp(get_string(json, "kind"), "Status") == 0)
+	if (json && object_json_is(json, "kind", "Status"))
 		kube_status_read(s, json);
 	/* The HTTP status counts: a Status inside may be of a proxied request. */
 	s->code = code;

@@ -29,9 +29,9 @@ static const cJSON *annotations_of(const cJSON *tree)
 
 static const char *class_of(const cJSON *tree)
 {
-	const char *beta = place_text_of(annotations_of(tree), BETA_CLASS);
+	const char *beta = object_json_text(annotations_of(tree), BETA_CLASS);
 
-	return *beta ? beta : place_text_of(object_json_find(tree, "spec"), "storageClassName");
+	return *beta ? beta : object_json_text(object_json_find(tree, "spec"), "storageClassName");
 }
 
 static bool is_deleted(const cJSON *tree)
@@ -70,7 +70,7 @@ static bool read_size(const cJSON *amounts, int64_t *out)
 
 static bool is_block(const cJSON *spec)
 {
-	return strcmp(place_text_of(spec, "volumeMode"), "Block") == 0;
+	return object_json_is(spec, "volumeMode", "Block");
 }
 
 /* --- volumes */
@@ -113,9 +113,9 @@ static void read_claim_ref(struct place_volume *v, const cJSON *ref)
 {
 	if (!ref)
 		return;
-	v->wanted_by =
-		mem_printf("%s/%s", place_text_of(ref, "namespace"), place_text_of(ref, "name"));
-	v->wanted_uid = mem_strdup(place_text_of(ref, "uid"));
+	v->wanted_by = mem_printf("%s/%s", object_json_text(ref, "namespace"),
+				  object_json_text(ref, "name"));
+	v->wanted_uid = mem_strdup(object_json_text(ref, "uid"));
 }
 
 /* A volume that a claim could be bound to; NULL: none, or unreadable. */
@@ -132,8 +132,7 @@ static struct place_volume *read_stock(const struct object *o, const cJSON *tree
 	if (!v)
 		return NULL;
 	v->block = is_block(spec);
-	v->available =
-		strcmp(place_text_of(object_json_find(tree, "status"), "phase"), "Available") == 0;
+	v->available = object_json_is(object_json_find(tree, "status"), "phase", "Available");
 	read_claim_ref(v, object_json_find(spec, "claimRef"));
 	if (!read_size(object_json_find(spec, "capacity"), &v->size) ||
 	    (labels && labels_read(labels, &v->labels, NULL))) {
@@ -230,7 +229,7 @@ static struct place_volume *find_wanted(const struct place_claim *claim, const c
 
 static char *driver_of(const cJSON *object, const char *key)
 {
-	const char *name = place_text_of(object, key);
+	const char *name = object_json_text(object, key);
 
 	return *name ? mem_strdup(name) : NULL;
 }
@@ -241,7 +240,7 @@ static char *driver_of(const cJSON *object, const char *key)
  */
 static void read_driver(const struct place *p, struct place_claim *claim, const cJSON *tree)
 {
-	const char *volume = place_text_of(object_json_find(tree, "spec"), "volumeName");
+	const char *volume = object_json_text(object_json_find(tree, "spec"), "volumeName");
 	const struct object *o = NULL;
 	cJSON *read;
 
@@ -284,7 +283,7 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	const cJSON *spec = object_json_find(tree, "spec");
 	const cJSON *selector = object_json_find(spec, "selector");
 	const cJSON *asked = object_json_find(object_json_find(spec, "resources"), "requests");
-	const char *node = place_text_of(annotations_of(tree), SELECTED_NODE);
+	const char *node = object_json_text(annotations_of(tree), SELECTED_NODE);
 	struct error error;
 
 	claim->waits = true;
@@ -303,13 +302,13 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	fill_stock(p);
 	claim->stock = find_stock(p, claim->class);
 	claim->wanted =
-		find_wanted(claim, place_text_of(object_json_find(tree, "metadata"), "uid"));
+		find_wanted(claim, object_json_text(object_json_find(tree, "metadata"), "uid"));
 }
 
 static void read_provisioner(struct place *p, struct place_claim *claim, const cJSON *class)
 {
 	const cJSON *topologies = object_json_find(class, "allowedTopologies");
-	const char *provisioner = place_text_of(class, "provisioner");
+	const char *provisioner = object_json_text(class, "provisioner");
 	struct error error;
 
 	claim->provisioned = *provisioner && strcmp(provisioner, NO_PROVISIONER) != 0;
@@ -331,14 +330,14 @@ static void read_unbound(struct place *p, struct place_claim *claim, const cJSON
 {
 	const struct object *o = place_find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
 	cJSON *class = o ? cJSON_Parse(o->text) : NULL;
-	bool prebound = *place_text_of(object_json_find(tree, "spec"), "volumeName");
+	bool prebound = *object_json_text(object_json_find(tree, "spec"), "volumeName");
 
 	claim->of[2] = o;
 	if (*claim->class && !prebound && !view_knows(p->view, OBJECT_STORAGE_CLASS)) {
 		place_note(&claim->unknown,
 			   "claim %s is not bound, and storage classes are not known", claim->key);
 	} else if (prebound ||
-		   strcmp(place_text_of(class, "volumeBindingMode"), "WaitForFirstConsumer") != 0) {
+		   !object_json_is(class, "volumeBindingMode", "WaitForFirstConsumer")) {
 		place_note(&claim->missing, "claim %s should be bound by now, and is not",
 			   claim->key);
 	} else {
@@ -352,9 +351,9 @@ static void read_unbound(struct place *p, struct place_claim *claim, const cJSON
 /* Old snapshots have no annotation: without a Pending phase the claim is bound. */
 static bool is_bound(const cJSON *tree)
 {
-	return *place_text_of(object_json_find(tree, "spec"), "volumeName") &&
+	return *object_json_text(object_json_find(tree, "spec"), "volumeName") &&
 	       (object_json_find(annotations_of(tree), BIND_COMPLETED) ||
-		strcmp(place_text_of(object_json_find(tree, "status"), "phase"), "Pending") != 0);
+		!object_json_is(object_json_find(tree, "status"), "phase", "Pending"));
 }
 
 static void read_claim(struct place *p, struct place_claim *claim, const char *name,
@@ -372,10 +371,10 @@ static void read_claim(struct place *p, struct place_claim *claim, const char *n
 		place_note(&claim->missing, "claim %s is not there", name);
 	else if (is_deleted(tree))
 		place_note(&claim->missing, "claim %s is in deletion", name);
-	else if (strcmp(place_text_of(object_json_find(tree, "status"), "phase"), "Lost") == 0)
+	else if (object_json_is(object_json_find(tree, "status"), "phase", "Lost"))
 		place_note(&claim->missing, "claim %s has lost its volume", name);
 	else if (is_bound(tree))
-		read_bound(p, claim, place_text_of(spec, "volumeName"));
+		read_bound(p, claim, object_json_text(spec, "volumeName"));
 	else
 		read_unbound(p, claim, tree);
 }

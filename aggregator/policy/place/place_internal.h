@@ -483,14 +483,6 @@ struct place {
 	place_node last_chosen;
 };
 
-/* "" for a member that is absent or no string. */
-static inline const char *place_text_of(const cJSON *json, const char *key)
-{
-	const char *text = cJSON_GetStringValue(object_json_find(json, key));
-
-	return text ? text : "";
-}
-
 /* NULL: the view has no cluster. */
 static inline const struct object_table *place_table_of(const struct view *v, enum object_kind kind)
 {

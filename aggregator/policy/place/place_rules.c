@@ -139,10 +139,10 @@ static void read_toleration(struct place_rules *r, const cJSON *json, size_t at)
 {
 	static const char *const members[] = {"key",	"operator",	     "value",
 					      "effect", "tolerationSeconds", NULL};
-	const char *op = place_text_of(json, "operator");
-	struct place_toleration t = {.key = place_text_of(json, "key"),
-				     .value = place_text_of(json, "value"),
-				     .effect = place_text_of(json, "effect")};
+	const char *op = object_json_text(json, "operator");
+	struct place_toleration t = {.key = object_json_text(json, "key"),
+				     .value = object_json_text(json, "value"),
+				     .effect = object_json_text(json, "effect")};
 	char where[48];
 
 	snprintf(where, sizeof(where), "spec.tolerations[%zu]", at);
@@ -343,8 +343,8 @@ enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, 
 
 static void read_taint(struct place_node_info *n, const cJSON *json)
 {
-	struct place_taint t = {place_text_of(json, "key"), place_text_of(json, "value"),
-				place_text_of(json, "effect")};
+	struct place_taint t = {object_json_text(json, "key"), object_json_text(json, "value"),
+				object_json_text(json, "effect")};
 
 	if (strcmp(t.effect, "PreferNoSchedule") == 0)
 		return;

@@ -33,11 +33,6 @@ void slack_pattern_fini(struct slack_pattern *p)
 
 /* --- constraints on other pods */
 
-static const cJSON *first_of(const cJSON *list)
-{
-	return cJSON_IsArray(list) ? list->child : NULL;
-}
-
 static void add_key(struct slack_pattern *p, const cJSON *term)
 {
 	const char *key = cJSON_GetStringValue(object_json_find(term, "topologyKey"));
@@ -55,15 +50,15 @@ static bool read_terms(struct slack_pattern *p, const cJSON *affinity, const cha
 {
 	const cJSON *list = object_json_find(object_json_find(affinity, member), REQUIRED);
 
-	for (const cJSON *term = first_of(list); term; term = term->next)
+	for (const cJSON *term = object_json_first(list); term; term = term->next)
 		add_key(p, term);
-	return first_of(list);
+	return object_json_first(list);
 }
 
 static void read_ports(struct slack_pattern *p, const cJSON *containers)
 {
-	for (const cJSON *c = first_of(containers); c; c = c->next)
-		for (const cJSON *port = first_of(object_json_find(c, "ports")); port;
+	for (const cJSON *c = object_json_first(containers); c; c = c->next)
+		for (const cJSON *port = object_json_first(object_json_find(c, "ports")); port;
 		     port = port->next)
 			p->minds_others |= object_json_find(port, "hostPort") != NULL;
 }
@@ -75,7 +70,7 @@ static void read_minding(struct slack_pattern *p, const cJSON *spec)
 
 	p->is_company = read_terms(p, affinity, "podAffinity");
 	read_terms(p, affinity, "podAntiAffinity");
-	for (const cJSON *c = first_of(spread); c; c = c->next) {
+	for (const cJSON *c = object_json_first(spread); c; c = c->next) {
 		const char *when = cJSON_GetStringValue(object_json_find(c, "whenUnsatisfiable"));
 
 		if (when && strcmp(when, "ScheduleAnyway") == 0)
@@ -91,7 +86,7 @@ static bool has_claims(const cJSON *spec)
 {
 	const cJSON *volumes = object_json_find(spec, "volumes");
 
-	for (const cJSON *v = first_of(volumes); v; v = v->next)
+	for (const cJSON *v = object_json_first(volumes); v; v = v->next)
 		if (object_json_find(v, "persistentVolumeClaim"))
 			return true;
 	return false;
