@@ -7,21 +7,21 @@
 
 #include "shared/mem.h"
 
-const char *const entity_kind_name[] = {
+const char *const entity_kind_name[ENTITY_KINDS] = {
 	[ENTITY_POD] = "Pod",
 	[ENTITY_CONTAINER] = "Container",
 	[ENTITY_UNIT] = "Unit",
 	[ENTITY_SLICE] = "Slice",
 };
 
-const char *const qos_class_name[] = {
+const char *const qos_class_name[QOS_CLASSES] = {
 	[QOS_UNKNOWN] = NULL,
 	[QOS_GUARANTEED] = "Guaranteed",
 	[QOS_BURSTABLE] = "Burstable",
 	[QOS_BEST_EFFORT] = "BestEffort",
 };
 
-const char *const container_runtime_name[] = {
+const char *const container_runtime_name[RUNTIMES] = {
 	[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd", [RUNTIME_CRIO] = "cri-o",
 	[RUNTIME_DOCKER] = "docker", [RUNTIME_PODMAN] = "podman",
 };

@@ -188,11 +188,16 @@ struct entry {
 };
 
 enum sampler_tier { TIER_T0, TIER_T1, TIER_T2, TIER_T3 };
-enum { TIERS = TIER_T3 + 1 };
+enum {
+	TIERS = TIER_T3 + 1,
+	ENTITY_KINDS = ENTITY_SLICE + 1,
+	QOS_CLASSES = QOS_BEST_EFFORT + 1,
+	RUNTIMES = RUNTIME_PODMAN + 1,
+};
 
 /* Their names in JSON: "Pod", "Guaranteed", "containerd", "T0"; NULL: unknown. */
-extern const char *const entity_kind_name[], *const qos_class_name[];
-extern const char *const container_runtime_name[], *const sampler_tiers[TIERS];
+extern const char *const entity_kind_name[ENTITY_KINDS], *const qos_class_name[QOS_CLASSES];
+extern const char *const container_runtime_name[RUNTIMES], *const sampler_tiers[TIERS];
 
 /* CPU time of all CPUs in an interval, from /proc/stat; with idle time the whole machine's. */
 struct cpu_split {

@@ -17,34 +17,6 @@
 
 #define HOUR_NS (PEAK_HOUR_SECONDS * 1000000000LL)
 
-static const char *const tiers[] = {
-	[TIER_T0] = "T0",
-	[TIER_T1] = "T1",
-	[TIER_T2] = "T2",
-	[TIER_T3] = "T3",
-};
-
-static const char *const kinds[] = {
-	[ENTITY_POD] = "Pod",
-	[ENTITY_CONTAINER] = "Container",
-	[ENTITY_UNIT] = "Unit",
-	[ENTITY_SLICE] = "Slice",
-};
-
-static const char *const classes[] = {
-	[QOS_UNKNOWN] = NULL,
-	[QOS_GUARANTEED] = "Guaranteed",
-	[QOS_BURSTABLE] = "Burstable",
-	[QOS_BEST_EFFORT] = "BestEffort",
-};
-
-static const char *const runtimes[] = {
-	[RUNTIME_UNKNOWN] = NULL,    [RUNTIME_CONTAINERD] = "containerd", [RUNTIME_CRIO] = "cri-o",
-	[RUNTIME_DOCKER] = "docker", [RUNTIME_PODMAN] = "podman",
-};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static void choose(struct json_io *io, const char *key, uint8_t *value, const char *const *names,
 		   size_t count)
 {
@@ -90,7 +62,7 @@ static void do_source(struct json_io *io, struct node_stats *p)
 	p->foreign = !json_io_enter(io, "source", !p->foreign, &level);
 	if (p->foreign)
 		return;
-	json_io_choice(io, "tier", &tier, tiers, COUNT(tiers));
+	json_io_choice(io, "tier", &tier, sampler_tiers, TIERS);
 	p->tier = (enum sampler_tier)tier;
 	json_io_float(io, "rateHz", &p->rate_hz);
 	json_io_hex(io, "runId", p->run, sizeof(p->run));
@@ -223,7 +195,7 @@ static void do_container(struct json_io *io, struct container_stats *c,
 
 	json_io_text(io, "name", &c->name, ENTITY_NAME_MAX);
 	text_if_any(io, "id", &c->id, CONTAINER_ID_LEN);
-	choose(io, "runtime", &c->runtime, runtimes, COUNT(runtimes));
+	choose(io, "runtime", &c->runtime, container_runtime_name, RUNTIMES);
 	do_limits(io, limits);
 	if (json_io_into(io, "usage", &level)) {
 		stats_json_do_latest(io, &c->latest);
@@ -270,9 +242,9 @@ void stats_json_do_pod(struct json_io *io, struct stats_json_pod *p)
 		json_io_time(io, "end", &p->end_ns);
 	json_io_text(io, "name", &p->pod.name, ENTITY_NAME_MAX);
 	text_if_any(io, "uid", &p->pod.uid, POD_UID_LEN);
-	json_io_choice(io, "kind", &kind, kinds, COUNT(kinds));
+	json_io_choice(io, "kind", &kind, entity_kind_name, ENTITY_KINDS);
 	p->pod.kind = (uint8_t)kind;
-	choose(io, "qosClass", &p->pod.qos, classes, COUNT(classes));
+	choose(io, "qosClass", &p->pod.qos, qos_class_name, QOS_CLASSES);
 	do_limits(io, &p->limits);
 	io->single = true;
 	stats_json_do_usage(io, &p->usage);
