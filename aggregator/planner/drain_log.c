@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 /* A ring of rows; that of number n lies in place n % DRAIN_LOG_MAX. */
 struct drain_log {
@@ -33,15 +34,9 @@ struct drain_row *drain_row_new(const struct drain_row *of)
 	return r;
 }
 
-static struct drain_row *hold_row(struct drain_row *r)
-{
-	atomic_fetch_add(&r->users, 1);
-	return r;
-}
-
 void drain_row_drop(struct drain_row *r)
 {
-	if (r && atomic_fetch_sub(&r->users, 1) == 1)
+	if (r && refs_drop(&r->users))
 		free(r);
 }
 
@@ -115,8 +110,10 @@ static void read_rows(const struct drain_log *l, uint64_t behind, struct drain_r
 	if (out->first <= l->last)
 		out->count = (size_t)(l->last - out->first + 1);
 	out->of = mem_zalloc(out->count + 1, sizeof(struct drain_row *));
-	for (size_t i = 0; i < out->count; i++)
-		out->of[i] = hold_row(l->ring[(out->first + i) % DRAIN_LOG_MAX]);
+	for (size_t i = 0; i < out->count; i++) {
+		out->of[i] = l->ring[(out->first + i) % DRAIN_LOG_MAX];
+		refs_hold(&out->of[i]->users);
+	}
 }
 
 void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out)
@@ -141,7 +138,7 @@ void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count,
 	for (size_t i = 0; i < count; i++)
 		drain_row_drop(put(l, of[i]));
 	for (size_t i = 0; i < newer.count; i++)
-		drain_row_drop(put(l, hold_row(newer.of[i])));
+		drain_row_drop(put(l, newer.of[i]));
 	pthread_mutex_unlock(&l->lock);
-	drain_rows_fini(&newer);
+	free(newer.of);
 }

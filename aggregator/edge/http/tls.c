@@ -18,7 +18,6 @@
 #include <gnutls/x509.h>
 #include <pthread.h>
 #include <sodium.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "shared/buf.h"
 #include "shared/file.h"
 #include "shared/mem.h"
+#include "shared/refs.h"
 
 enum { FILE_MOST = 1 << 20, CHAIN_MOST = 8, DIGEST_LEN = 32 };
 
@@ -50,7 +50,7 @@ struct tls {
 
 void tls_set_drop(struct tls_set *set)
 {
-	if (!set || atomic_fetch_sub(&set->users, 1) != 1)
+	if (!set || !refs_drop(&set->users))
 		return;
 	if (set->credentials)
 		gnutls_certificate_free_credentials(set->credentials);
@@ -65,7 +65,7 @@ struct tls_set *tls_hold(struct tls *t)
 
 	pthread_mutex_lock(&t->lock);
 	set = t->newest;
-	atomic_fetch_add(&set->users, 1);
+	refs_hold(&set->users);
 	pthread_mutex_unlock(&t->lock);
 	return set;
 }
