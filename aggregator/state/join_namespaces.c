@@ -21,9 +21,8 @@
  *     |__|  |____|
  *     mean = area / time measured
  *
- * Namespaces are kept as owners are (join_owners.c): in a hash, with a sorted array beside it that
- * new ones are merged into when the next table is made. A table is one block, made when something
- * changed: rows, then lists of resources, then names.
+ * Namespaces are kept in a hash, whose list is sorted when the next table is made after one came.
+ * A table is one block, made when something changed: rows, then lists of resources, then names.
  */
 #include "aggregator/state/join_namespaces.h"
 
@@ -76,11 +75,8 @@ struct space {
 };
 
 struct namespaces {
-	struct space *hash;
-	struct space **sorted; /* owned, as are its spaces; may hold some without pods */
-	size_t count;
-	struct space **fresh; /* owned; not in sorted yet, in no order */
-	size_t fresh_count, fresh_room;
+	struct space *hash; /* owned; sorted by name, but for the last `fresh` */
+	size_t fresh;
 	size_t empty; /* spaces without pods */
 	int64_t now_ns;
 	bool changed;
@@ -116,8 +112,6 @@ void namespaces_free(struct namespaces *n)
 	HASH_RELEASE (n->hash, s, next)
 		space_free(s);
 	namespace_table_drop(n->table);
-	free(n->sorted);
-	free(n->fresh);
 	free(n);
 }
 
@@ -136,8 +130,7 @@ static struct space *find_or_add(struct namespaces *n, const char *name)
 		s->buckets[i] = NAN;
 	HASH_ADD_KEYPTR(hh, n->hash, s->name, len, s);
 	n->empty++;
-	n->fresh = mem_grow(n->fresh, n->fresh_count, &n->fresh_room, sizeof(struct space *));
-	n->fresh[n->fresh_count++] = s;
+	n->fresh++;
 	return s;
 }
 
@@ -539,42 +532,28 @@ static double percentile(const struct space *s, double share)
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-static int compare_spaces(const void *a, const void *b)
+static int compare_spaces(const struct space *a, const struct space *b)
 {
-	return strcmp((*(struct space *const *)a)->name, (*(struct space *const *)b)->name);
+	return strcmp(a->name, b->name);
 }
 
-/* Into *to where it has pods; else it is forgotten. */
-static void keep_or_forget(struct namespaces *n, struct space *s, struct space **to, size_t *count)
-{
-	if (s->users) {
-		to[(*count)++] = s;
-		return;
-	}
-	/* It is in the hash, which so is not empty. */
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-	HASH_DEL(n->hash, s);
-	space_free(s);
-}
-
+/* Forgets spaces without pods, and sorts the list where some came. */
 static void settle(struct namespaces *n)
 {
-	struct space **all = mem_alloc((n->count + n->fresh_count + 1) * sizeof(struct space *));
-	size_t count = 0, at = 0;
+	struct space *s, *next;
 
-	if (n->fresh_count > 1)
-		qsort(n->fresh, n->fresh_count, sizeof(struct space *), compare_spaces);
-	for (size_t i = 0; i < n->fresh_count; i++) {
-		while (at < n->count && strcmp(n->sorted[at]->name, n->fresh[i]->name) < 0)
-			keep_or_forget(n, n->sorted[at++], all, &count);
-		keep_or_forget(n, n->fresh[i], all, &count);
+	HASH_ITER(hh, n->hash, s, next)
+	{
+		if (s->users)
+			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
+		HASH_DEL(n->hash, s);
+		space_free(s);
 	}
-	while (at < n->count)
-		keep_or_forget(n, n->sorted[at++], all, &count);
-	free(n->sorted);
-	n->sorted = all;
-	n->count = count;
-	n->fresh_count = n->empty = 0;
+	if (n->fresh)
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
+		HASH_SORT(n->hash, compare_spaces);
+	n->fresh = n->empty = 0;
 }
 
 /* The memory behind the rows. */
@@ -631,31 +610,32 @@ static void measure_tail(const struct amounts *a, size_t *lists, size_t *text)
 
 static struct namespace_table *make_table(const struct namespaces *n)
 {
-	size_t lists = 0, text = 0, rows = n->count * sizeof(struct namespace_sums);
+	size_t count = HASH_COUNT(n->hash), lists = 0, text = 0;
 	struct namespace_table *t;
 	struct tail tail;
 
-	if (!n->count)
+	if (!count)
 		return NULL;
-	for (size_t i = 0; i < n->count; i++) {
-		text += strlen(n->sorted[i]->name) + 1;
-		measure_tail(&n->sorted[i]->bound, &lists, &text);
-		measure_tail(&n->sorted[i]->pending, &lists, &text);
+	for (const struct space *s = n->hash; s; s = s->hh.next) {
+		text += strlen(s->name) + 1;
+		measure_tail(&s->bound, &lists, &text);
+		measure_tail(&s->pending, &lists, &text);
 	}
-	t = mem_alloc(sizeof(*t) + rows + lists * sizeof(struct resource_extended) + text);
+	t = mem_alloc(sizeof(*t) + count * sizeof(t->of[0]) +
+		      lists * sizeof(struct resource_extended) + text);
 	atomic_init(&t->users, 1);
-	t->count = n->count;
-	tail.lists = (struct resource_extended *)(t->of + n->count);
+	t->count = 0;
+	tail.lists = (struct resource_extended *)(t->of + count);
 	tail.text = (char *)(tail.lists + lists);
-	for (size_t i = 0; i < n->count; i++)
-		fill(&t->of[i], n->sorted[i], &tail);
+	for (const struct space *s = n->hash; s; s = s->hh.next)
+		fill(&t->of[t->count++], s, &tail);
 	return t;
 }
 
 struct namespace_table *namespaces_table(struct namespaces *n)
 {
 	if (n->changed) {
-		if (n->fresh_count || n->empty)
+		if (n->fresh || n->empty)
 			settle(n);
 		namespace_table_drop(n->table);
 		n->table = make_table(n);
