@@ -154,20 +154,14 @@ static bool add_tainted(struct drain_records *r, const cJSON *age, struct error 
 /* What cluster-autoscaler remembers in taints after a restart, as timers. */
 static void load_taints(struct drain_timers *t, const struct drain_records *nodes, int64_t ttl_ns)
 {
-	struct drain_timer *timers = mem_zalloc(nodes->count + 1, sizeof(*timers));
-	size_t count = 0;
-
 	for (size_t i = 0; i < nodes->count; i++) {
 		struct kube_node *node = (struct kube_node *)nodes->of[i];
-		int64_t since_ns;
+		struct drain_timer timer = {.node = (char *)node->object.name};
 
-		if (!drain_taint_time(node, DRAIN_TAINT_CANDIDATE, &since_ns) &&
-		    DRAIN_CASE_NOW_NS - since_ns <= ttl_ns)
-			timers[count++] = (struct drain_timer){.node = (char *)node->object.name,
-							       .since_ns = since_ns};
+		if (!drain_taint_time(node, DRAIN_TAINT_CANDIDATE, &timer.since_ns) &&
+		    DRAIN_CASE_NOW_NS - timer.since_ns <= ttl_ns)
+			drain_timers_load(t, &timer, DRAIN_CASE_NOW_NS, ttl_ns, DRAIN_CASE_NOW_NS);
 	}
-	drain_timers_load(t, timers, count, DRAIN_CASE_NOW_NS, ttl_ns, DRAIN_CASE_NOW_NS);
-	free(timers);
 }
 
 enum outcome run_unneeded_taints(const cJSON *c, struct error *error)

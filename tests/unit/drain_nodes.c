@@ -354,16 +354,16 @@ static void test_timers_survive_a_restart(void **state)
 	struct drain_timers t = {0};
 
 	(void)state;
-	drain_timers_load(&t, records, 3, 100 * SEC, 60 * SEC, 160 * SEC);
+	/* Too long ago, perhaps longer than nanoseconds can tell. */
+	drain_timers_load(&t, records, 100 * SEC, 60 * SEC, 160 * SEC + 1);
+	drain_timers_load(&t, records, INT64_MIN, 60 * SEC, 160 * SEC);
+	assert_int_equal(t.count, 0);
+	for (int i = 0; i < 3; i++)
+		drain_timers_load(&t, &records[i], 100 * SEC, 60 * SEC, 160 * SEC);
 	assert_int_equal(t.count, 2);
 	/* A time that is still to come is now; of two the later counts. */
 	assert_true(t.of[0].since_ns == 160 * SEC && t.of[0].kind == DRAIN_TIMER_UNNEEDED);
 	assert_true(t.of[1].since_ns == 7 * SEC && t.of[1].kind == DRAIN_TIMER_UNNEEDED);
-	drain_timers_load(&t, records, 3, 100 * SEC, 60 * SEC, 160 * SEC + 1);
-	assert_int_equal(t.count, 0);
-	/* Longer ago than nanoseconds can tell. */
-	drain_timers_load(&t, records, 3, INT64_MIN, 60 * SEC, 160 * SEC);
-	assert_int_equal(t.count, 0);
 	drain_timers_fini(&t);
 }
 

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/mem.h"
-
 int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -84,15 +82,11 @@ uint32_t drain_groups_find(const struct drain_groups *g, const char *name)
 
 uint32_t drain_groups_add(struct drain_groups *g, const char *name)
 {
-	bool found;
-	size_t at = drain_find_name(g->of, g->count, sizeof(*g->of), name, &found);
+	size_t before = g->count, at;
 
-	if (found)
-		return (uint32_t)at;
-	g->of = mem_grow(g->of, g->count, &g->room, sizeof(*g->of));
-	memmove(&g->of[at + 1], &g->of[at], (g->count - at) * sizeof(*g->of));
-	g->count++;
-	g->of[at] = (struct drain_group){.name = mem_strdup(name), .max = -1};
+	g->of = drain_put_name(g->of, &g->count, &g->room, sizeof(*g->of), name, &at);
+	if (g->count > before)
+		g->of[at].max = -1;
 	return (uint32_t)at;
 }
 

@@ -91,39 +91,34 @@ struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count
 
 void drain_history_clear(struct drain_state *s)
 {
-	struct drain_told *t, *next;
-
 	free_records(s->history, s->history_count);
 	free(s->history);
 	free_records(s->fresh, s->fresh_count);
 	free(s->fresh);
-	HASH_RELEASE (s->told, t, next)
-		free(t);
+	for (size_t i = 0; i < s->told_count; i++)
+		free(s->told[i].node);
+	free(s->told);
 	free(s->wave);
 }
 
 static struct drain_told *find_told(struct drain_state *s, const char *node)
 {
-	struct drain_told *t;
+	bool found;
+	size_t at = drain_find_name(s->told, s->told_count, sizeof(*s->told), node, &found);
 
-	HASH_FIND_STR(s->told, node, t);
-	return t;
+	return found ? &s->told[at] : NULL;
 }
 
 struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 					enum drain_event event, enum drain_reason reason)
 {
-	struct drain_told *t = find_told(s, node);
-	size_t len = strlen(node);
+	size_t at;
 
-	if (!t) {
-		t = mem_zalloc(1, sizeof(*t) + len + 1);
-		memcpy(t->node, node, len + 1);
-		HASH_ADD_KEYPTR(hh, s->told, t->node, len, t);
-	}
-	t->event = event;
-	t->reason = reason;
-	return t;
+	s->told =
+		drain_put_name(s->told, &s->told_count, &s->told_room, sizeof(*s->told), node, &at);
+	s->told[at].event = event;
+	s->told[at].reason = reason;
+	return &s->told[at];
 }
 
 /* --- after a step */
@@ -190,17 +185,19 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 
 static void forget_unseen(struct drain_state *s)
 {
-	struct drain_told *t, *next;
+	size_t kept = 0;
 
-	for (t = s->told; t; t = next) {
-		next = t->hh.next;
-		if (t->seen) {
-			t->seen = false;
+	for (size_t i = 0; i < s->told_count; i++) {
+		struct drain_told *t = &s->told[i];
+
+		if (!t->seen) {
+			free(t->node);
 			continue;
 		}
-		HASH_DEL(s->told, t);
-		free(t);
+		t->seen = false;
+		s->told[kept++] = *t;
 	}
+	s->told_count = kept;
 }
 
 static void describe_wave(const struct drain_wave *w, struct buf *b)

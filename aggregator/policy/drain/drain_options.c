@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "shared/mem.h"
+
 static const int64_t SECOND_NS = 1000000000;
 
 static const char *const gpu_labels[] = {
@@ -84,4 +86,22 @@ size_t drain_find_name(const void *array, size_t count, size_t size, const char 
 			high = middle;
 	}
 	return *found ? high : low;
+}
+
+void *drain_put_name(void *array, size_t *count, size_t *room, size_t size, const char *name,
+		     size_t *at)
+{
+	bool found;
+	char *of, *place, *copy;
+
+	*at = drain_find_name(array, *count, size, name, &found);
+	if (found)
+		return array;
+	of = mem_grow(array, *count, room, size);
+	place = of + *at * size;
+	memmove(place + size, place, ((*count)++ - *at) * size);
+	memset(place, 0, size);
+	copy = mem_strdup(name);
+	memcpy(place, &copy, sizeof(copy));
+	return of;
 }

@@ -119,6 +119,12 @@ const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would
  * index of the name, or where it would be.
  */
 size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
+/*
+ * Adds the name to such an array where it is missing, with an element of zeros and a copy of the
+ * name. Returns the array, which may have moved; *at: the index of the name.
+ */
+void *drain_put_name(void *array, size_t *count, size_t *room, size_t size, const char *name,
+		     size_t *at);
 
 /* The word for the count: "1 pod", "0 pods". */
 static inline const char *drain_plural(int64_t count, const char *one, const char *more)

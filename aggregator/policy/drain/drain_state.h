@@ -20,13 +20,12 @@ struct drain_hint {
 	char uid[]; /* key */
 };
 
-/* The last recorded verdict of a node, in one block. */
+/* The last recorded verdict of a node. */
 struct drain_told {
-	UT_hash_handle hh;
+	char *node; /* owned */
 	enum drain_event event;
 	enum drain_reason reason;
 	bool seen; /* in the step at hand */
-	char node[]; /* key */
 };
 
 struct drain_state {
@@ -39,7 +38,8 @@ struct drain_state {
 	size_t history_count;
 	struct drain_record *fresh; /* owned; of the step at hand */
 	size_t fresh_count, fresh_room;
-	struct drain_told *told;
+	struct drain_told *told; /* owned; sorted by node */
+	size_t told_count, told_room;
 	char *wave; /* owned; the last recorded wave; NULL: none */
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */

@@ -92,32 +92,17 @@ static void write_hints(struct jsonw *w, struct drain_hint *hints)
 	free(sorted);
 }
 
-static int compare_told(const void *left, const void *right)
+static void write_told(struct jsonw *w, const struct drain_state *s)
 {
-	const struct drain_told *const *a = left, *const *b = right;
-
-	return strcmp((*a)->node, (*b)->node);
-}
-
-static void write_told(struct jsonw *w, struct drain_told *told)
-{
-	size_t count = HASH_COUNT(told), at = 0;
-	const struct drain_told **sorted = mem_zalloc(count + 1, sizeof(struct drain_told *));
-
-	for (struct drain_told *t = told; t; t = t->hh.next)
-		sorted[at++] = t;
-	if (count)
-		qsort(sorted, count, sizeof(struct drain_told *), compare_told);
 	jsonw_key_array(w, "verdicts");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < s->told_count; i++) {
 		jsonw_object_open(w);
-		jsonw_key_string(w, "node", sorted[i]->node);
-		jsonw_key_string(w, "verdict", drain_event_name(sorted[i]->event));
-		jsonw_key_string(w, "reason", drain_reason_name(sorted[i]->reason));
+		jsonw_key_string(w, "node", s->told[i].node);
+		jsonw_key_string(w, "verdict", drain_event_name(s->told[i].event));
+		jsonw_key_string(w, "reason", drain_reason_name(s->told[i].reason));
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
-	free(sorted);
 }
 
 static void write_history(struct jsonw *w, const struct drain_state *s)
@@ -151,7 +136,7 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	write_failures(&w, &s->failed);
 	write_evictions(&w, s);
 	write_hints(&w, s->hints);
-	write_told(&w, s->told);
+	write_told(&w, s);
 	jsonw_key_text(&w, "wave", s->wave);
 	write_history(&w, s);
 	jsonw_object_close(&w);
@@ -236,23 +221,21 @@ static bool read_code(const cJSON *item, enum drain_reason *out, struct error *r
 struct reading {
 	struct drain_state *to;
 	int64_t saved_ns, ttl_ns, now_ns;
-	struct drain_timer *timers; /* owned */
-	size_t timer_count;
 };
 
 static bool read_timer(struct reading *in, const cJSON *item, struct error *reason)
 {
-	struct drain_timer *t = &in->timers[in->timer_count];
+	struct drain_timer t;
 	const char *node;
 	int kind;
 
 	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "since", &t->since_ns, reason) ||
+	    !read_time(item, "since", &t.since_ns, reason) ||
 	    !read_name(item, "kind", kind_names, 2, &kind, reason))
 		return false;
-	t->node = (char *)node; /* borrowed: drain_timers_load() copies it */
-	t->kind = (enum drain_timer_kind)kind;
-	in->timer_count++;
+	t.node = (char *)node; /* borrowed: drain_timers_load() copies it */
+	t.kind = (enum drain_timer_kind)kind;
+	drain_timers_load(&in->to->timers, &t, in->saved_ns, in->ttl_ns, in->now_ns);
 	return true;
 }
 
@@ -382,7 +365,6 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct error *reaso
 		return refuse(reason, "kind", "must be DrainState");
 	if (!read_time(tree, "time", &in->saved_ns, reason))
 		return false;
-	in->timers = mem_zalloc(NODES_MAX, sizeof(*in->timers));
 	if (!read_list(in, tree, "timers", NODES_MAX, read_timer, reason) ||
 	    !read_list(in, tree, "unremovable", NODES_MAX, read_failure, reason) ||
 	    !read_list(in, tree, "evictions", DRAIN_EVICTIONS_MAX, read_eviction, reason) ||
@@ -391,8 +373,6 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct error *reaso
 	    !read_hints(in->to, tree, reason))
 		return false;
 	in->to->wave = wave ? mem_strdup(wave->valuestring) : NULL;
-	drain_timers_load(&in->to->timers, in->timers, in->timer_count, in->saved_ns, in->ttl_ns,
-			  in->now_ns);
 	return true;
 }
 
@@ -412,7 +392,6 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 		*s = *fresh;
 		*fresh = old;
 	}
-	free(in.timers);
 	cJSON_Delete(tree);
 	drain_state_free(fresh);
 	return good ? 0 : -EINVAL;

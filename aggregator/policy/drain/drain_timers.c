@@ -11,14 +11,10 @@
 void drain_timers_fini(struct drain_timers *t)
 {
 	for (size_t i = 0; i < t->count; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is an array, then */
 		free(t->of[i].node);
 	free(t->of);
 	*t = (struct drain_timers){0};
-}
-
-static int compare_timers(const void *a, const void *b)
-{
-	return strcmp(((const struct drain_timer *)a)->node, ((const struct drain_timer *)b)->node);
 }
 
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node)
@@ -39,60 +35,36 @@ static bool runs_on(enum drain_variant variant, enum drain_seen seen, bool runni
 void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 			 const struct drain_sight *nodes, size_t count, int64_t now_ns)
 {
-	struct drain_timers next = {mem_zalloc(count + 1, sizeof(*next.of)), 0};
+	struct drain_timers next = {0};
+	size_t at;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct drain_timer *old = drain_timers_find(t, nodes[i].node);
 
 		if (!runs_on(variant, nodes[i].seen, old != NULL))
 			continue;
-		next.of[next.count++] = (struct drain_timer){
-			.node = mem_strdup(nodes[i].node),
-			.since_ns = old ? old->since_ns : now_ns,
-			.kind = nodes[i].ready ? DRAIN_TIMER_UNNEEDED : DRAIN_TIMER_UNREADY,
-		};
+		next.of = drain_put_name(next.of, &next.count, &next.room, sizeof(*next.of),
+					 nodes[i].node, &at);
+		next.of[at].since_ns = old ? old->since_ns : now_ns;
+		next.of[at].kind = nodes[i].ready ? DRAIN_TIMER_UNNEEDED : DRAIN_TIMER_UNREADY;
 	}
-	qsort(next.of, next.count, sizeof(*next.of), compare_timers);
 	drain_timers_fini(t);
 	*t = next;
 }
 
-/* Of one node the later time stays: it waits longer. */
-static void drop_doubles(struct drain_timers *t)
+void drain_timers_load(struct drain_timers *t, const struct drain_timer *record, int64_t saved_ns,
+		       int64_t ttl_ns, int64_t now_ns)
 {
-	size_t kept = 0;
+	int64_t since_ns = record->since_ns < now_ns ? record->since_ns : now_ns;
+	size_t before = t->count, at;
 
-	for (size_t i = 0; i < t->count; i++) {
-		struct drain_timer *last = kept > 0 ? &t->of[kept - 1] : NULL;
-
-		if (!last || strcmp(last->node, t->of[i].node) != 0) {
-			t->of[kept++] = t->of[i];
-			continue;
-		}
-		if (t->of[i].since_ns > last->since_ns) {
-			last->since_ns = t->of[i].since_ns;
-			last->kind = t->of[i].kind;
-		}
-		free(t->of[i].node);
-	}
-	t->count = kept;
-}
-
-void drain_timers_load(struct drain_timers *t, const struct drain_timer *records, size_t count,
-		       int64_t saved_ns, int64_t ttl_ns, int64_t now_ns)
-{
-	struct drain_timers next = {mem_zalloc(count + 1, sizeof(*next.of)), 0};
-
-	for (size_t i = 0; i < count && elapsed_ns(now_ns, saved_ns) <= ttl_ns; i++)
-		next.of[next.count++] = (struct drain_timer){
-			.node = mem_strdup(records[i].node),
-			.since_ns = records[i].since_ns < now_ns ? records[i].since_ns : now_ns,
-			.kind = records[i].kind,
-		};
-	qsort(next.of, next.count, sizeof(*next.of), compare_timers);
-	drop_doubles(&next);
-	drain_timers_fini(t);
-	*t = next;
+	if (elapsed_ns(now_ns, saved_ns) > ttl_ns)
+		return;
+	t->of = drain_put_name(t->of, &t->count, &t->room, sizeof(*t->of), record->node, &at);
+	if (t->count == before && t->of[at].since_ns >= since_ns)
+		return;
+	t->of[at].since_ns = since_ns;
+	t->of[at].kind = record->kind;
 }
 
 static int64_t threshold_of(const struct drain_timer *t, const struct drain_options *o)
@@ -183,24 +155,15 @@ void drain_unremovable_update(struct drain_unremovable *u, const char *const *no
 	u->count = kept;
 }
 
-static struct drain_failure *insert(struct drain_unremovable *u, size_t at, const char *node)
-{
-	u->of = mem_grow(u->of, u->count, &u->room, sizeof(*u->of));
-	memmove(&u->of[at + 1], &u->of[at], (u->count - at) * sizeof(*u->of));
-	u->count++;
-	u->of[at] = (struct drain_failure){.node = mem_strdup(node)};
-	return &u->of[at];
-}
-
 void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
 			   const char *why, int64_t until_ns)
 {
 	char *copy = why ? mem_strdup(why) : NULL; /* it may be the one that is replaced */
 	struct drain_failure *f;
-	bool found;
-	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
+	size_t at;
 
-	f = found ? &u->of[at] : insert(u, at, node);
+	u->of = drain_put_name(u->of, &u->count, &u->room, sizeof(*u->of), node, &at);
+	f = &u->of[at];
 	free(f->why);
 	free(f->details);
 	f->details = NULL;

@@ -32,7 +32,7 @@ struct drain_timer {
 /* Sorted by node, each once. */
 struct drain_timers {
 	struct drain_timer *of; /* owned */
-	size_t count;
+	size_t count, room;
 };
 
 enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_SEEN_DELETED, DRAIN_NOT_SEEN };
@@ -51,11 +51,11 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 /* NULL: the node is not unneeded. */
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node);
 /*
- * Replaces *t by records that were saved at saved_ns; by none if that is longer ago than ttl_ns.
- * Future times become now.
+ * Adds a record that was saved at saved_ns, unless that is longer ago than ttl_ns. A future time
+ * becomes now; of two times of a node the later counts: it waits longer.
  */
-void drain_timers_load(struct drain_timers *t, const struct drain_timer *records, size_t count,
-		       int64_t saved_ns, int64_t ttl_ns, int64_t now_ns);
+void drain_timers_load(struct drain_timers *t, const struct drain_timer *record, int64_t saved_ns,
+		       int64_t ttl_ns, int64_t now_ns);
 
 /* NONE past the threshold, else NOT_UNNEEDED_LONG_ENOUGH or NOT_UNREADY_LONG_ENOUGH. */
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
