@@ -5,7 +5,7 @@
  *
  *	cgroup appears			new track; if it is listed, a new workload with the next ref
  *	cgroup vanishes or is removed	its workload is gone and keeps its samples
- *	its kind changes		its workload is gone, a new one has a new ref, counters go on
+ *	its kind changes		its workload is gone, a new one has a new ref, counters stay
  *
  * The number of workloads is bounded: cgroups may come and go faster than intervals are published.
  * A cgroup beyond the bound is counted, stays in the totals of its parents, and is listed after the
@@ -19,11 +19,11 @@
  *
  * The container's use counts for its ancestors up to the node, and once more for its pod:
  *
- *	each tick	after the roll-up, track_adopt() adds use and gauges to the pod's; the sum is one
- *			sample, so the pod's variance is that of the sum
+ *	each tick	after the roll-up, track_adopt() adds use and gauges to the pod's; the sum
+ *			is one sample, so the pod's variance is that of the sum
  *	removal		the remainder waits for the pod's next tick (account_removal.c)
- *	limits		the limits of the pod's cgroup do not bind the container; the pod gets those of
- *			the nearest common ancestor
+ *	limits		the limits of the pod's cgroup do not bind the container; the pod gets those
+ *			of the nearest common ancestor
  *	pressure	stall times overlap and cannot be added: unknown for the pod
  *
  * When a node runs in a container, pods nest. A container belongs to a pod with the same nearest

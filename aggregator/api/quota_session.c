@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reservations are copied before the view is taken (reservations.h), so that a pod bound in
- * between is in one of the two. A nominated pod waits for its victims to go: it has no node, and its
- * requests count. A nominated pod with a reservation is in the book already.
+ * between is in one of the two. A nominated pod waits for its victims to go: it has no node, and
+ * its requests count. A nominated pod with a reservation is in the book already.
  */
 #include "aggregator/api/quota_session.h"
 
@@ -20,8 +20,8 @@
  * --- the cache of books
  *
  * A few entries under one lock, which is held for choosing an entry only. The book that was used
- * last is taken first, as it needs the smallest update. A book without a free entry is freed when it
- * is given back.
+ * last is taken first, as it needs the smallest update. A book without a free entry is freed when
+ * it is given back.
  */
 
 #define IDLE_NS (10 * NS_PER_SEC)
@@ -78,8 +78,8 @@ static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns
 
 /*
  * A book as of quota_book_new(), the caller's alone until give_book(). Never waits: if all are
- * taken, the variant is not that of the cache, or the cache is NULL, a book is made. The copy may be
- * NULL.
+ * taken, the variant is not that of the cache, or the cache is NULL, a book is made. The copy may
+ * be NULL.
  */
 static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 				    struct reservations_copy *reservations,

@@ -9,9 +9,9 @@
  *                    ^                                                              |
  *                    +------------------- refused: 2 s again ----------------------+
  *
- * One nudge makes the scheduler retry all pods. So a review ends with the first pod that passes, and
- * one pod stands for all pods of its owner with the same requests. A review takes at most REVIEW_NS,
- * and the next one goes on where it ended.
+ * One nudge makes the scheduler retry all pods. So a review ends with the first pod that passes,
+ * and one pod stands for all pods of its owner with the same requests. A review takes at most
+ * REVIEW_NS, and the next one goes on where it ended.
  *
  * A vain search for victims may succeed later. The review repeats it, first for pods that a minimum
  * runtime or a window of evictions held up until now, then for the pod with the oldest search. A
@@ -26,8 +26,8 @@
  * asked about it or not: a scheduler skips the extender if its own filters refuse.
  *
  * Without nudges, pods are only told about and forgotten. A pod is gone when the API's pending pods
- * lack it, unless it is younger than YOUNG_NS. Without an API a pod is forgotten FORGET_NS after its
- * last refusal.
+ * lack it, unless it is younger than YOUNG_NS. Without an API a pod is forgotten FORGET_NS after
+ * its last refusal.
  */
 #include "aggregator/api/waiting_pods.h"
 
@@ -172,7 +172,7 @@ void waiting_pods_free(struct waiting_pods *w)
 	free(w);
 }
 
-/* --- events and the log: under lock ------------------------------------------------------------ */
+/* --- events and the log: under lock ----------------------------------------------------------- */
 
 /* True as well after the clock was set back. */
 static bool is_past(int64_t since_ns, int64_t wait_ns, int64_t now_ns)

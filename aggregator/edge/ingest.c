@@ -11,7 +11,7 @@
  *   opened? ---no---> counted, the third in a row closes its connection; no answer: strangers learn
  *      |              nothing, and an agent times out. A sealed frame that is too long gets the ack
  *      |              "refused", or its agent would send it for ever.
- *   admitted? --no--> answered as the handler says (engine.c: usage_admit()); the agent sends it again
+ *   admitted? --no--> answered as the handler says (engine.c: usage_admit()); the agent resends it
  *      |
  *   complete? --no--> stored; acked "part stored"
  *      |

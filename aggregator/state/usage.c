@@ -14,7 +14,7 @@
  *   the frame that was asked once more            -> need full, from 1
  *   ends over 5 min after now                     -> refused (clock)
  *   ends over 15 min + a bucket before now        -> too old
- *   new run, starts over 5 s before what we have  -> refused (not the run we have from the database)
+ *   new run, starts over 5 s before what we have  -> refused (not the run of the database)
  *   new run, sequence not 1, not asked yet        -> need full, from 1
  *   a machine without capacity, limits            -> refused
  *   reference without identity                    -> need full, from here
@@ -46,12 +46,11 @@
  *   - An agent that began a new run meanwhile continues the node's windows; its pods' old intervals
  *     died with its ring.
  *   - A ring merges intervals for want of room, but not across S + 1 as the acks told it
- *     (`durable`). An agent that did
- *     not hear of the last save before the kill may still send one that begins at or before S and ends behind it. It
- *     cannot be taken apart; the node does without it rather than counting half of it twice, and that is counted (lost).
+ *     (`durable`). An agent that did not hear of the last save before the kill may still send one
+ *     that begins at or before S and ends behind it. It cannot be taken apart; the node does
+ *     without it rather than counting half of it twice, and that is counted (lost).
  *   - The row has the correction of the node's clock, too. What the agent tells again, with ages or
- *     without, so comes to
- *     the times it had; the samples behind the correction are taken anew.
+ *     without, so comes to the times it had; the samples behind the correction are taken anew.
  *   - A row of an earlier save is as good as the newest: S is smaller then, and more is told again.
  */
 #include "aggregator/state/usage.h"

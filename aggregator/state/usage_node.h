@@ -106,7 +106,7 @@ struct usage_node {
 	uint64_t connection; /* on which run was last told; 0: it is closed */
 	int64_t told_ns; /* when it was, by the service's clock .. */
 	int64_t alone_ns; /* .. and for how long it stays alive without its connection */
-	int64_t begun_ns; /* service time at which it was first heard; later intervals are in totals */
+	int64_t begun_ns; /* service time of its first interval; later ones are in totals */
 	struct node_totals totals;
 	struct node_clock clock;
 	bool clock_flagged; /* it is far off, and somebody was told */
@@ -117,7 +117,7 @@ struct usage_node {
 	struct usage_pod *
 		*pods; /* each owned; sorted by key: a hash would cost 60 bytes for each */
 	struct node_peaks *peaks; /* held; of all pods; NULL: none yet */
-	int64_t forget_ns; /* end of the interval with which the first of what is not current goes; INT64_MAX: all is current */
+	int64_t forget_ns; /* end of the interval with which an entry goes; INT64_MAX: none */
 	size_t ref_count;
 	struct usage_ref *refs; /* owned; sorted by ref */
 	struct stats_names *names; /* held; the node's own name, then all of refs */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decisions and their times. A record is a change of a node's verdict or decisive reason; a new node
- * that is needed, and a node that was not examined, add none. Each record is kept twice: in the
- * bounded history of the state, for snapshots, and with the step.
+ * Decisions and their times. A record is a change of a node's verdict or decisive reason; a new
+ * node that is needed, and a node that was not examined, add none. Each record is kept twice: in
+ * the bounded history of the state, for snapshots, and with the step.
  */
 #include <stdlib.h>
 #include <string.h>

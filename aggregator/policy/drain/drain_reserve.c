@@ -5,9 +5,9 @@
  *
  *   pods of nodes in deletion that were not evicted yet
  *   evicted pods, as far as their owner lacks replicas: min(evicted, wanted - present); one each
- *   for pods without an owner. A replacement from a leaving node that has been unschedulable for ten
- *   seconds stops all candidates, and its eviction is remembered as long. Balloons, and pods that
- *   preemption took from nodes that stay, stop nothing
+ *   for pods without an owner. A replacement from a leaving node that has been unschedulable for
+ *   ten seconds stops all candidates, and its eviction is remembered as long. Balloons, and pods
+ *   that preemption took from nodes that stay, stop nothing
  *   pending pods, nominated ones to their node first
  *   placeholders of extra capacity, on their present node if possible
  *

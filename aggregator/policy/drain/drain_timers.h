@@ -75,8 +75,8 @@ int64_t drain_unneeded_limit(enum drain_variant variant, int64_t before, int64_t
 /* --- failed simulations */
 
 /*
- * Nodes that could not be drained and why: reasons of this run, and those of failed simulations until
- * their recheck.
+ * Nodes that could not be drained and why: reasons of this run, and those of failed simulations
+ * until their recheck.
  *
  *   upstream   a new run keeps only the time of a failure
  *   corrected  the reason stays as long as the time

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Claims of volumes, read from the claim, its volume and its storage class, and shared by all classes
- * of pods that name them. A claim is read again only if one of its objects changed; available volumes
- * are read when the first claim waits, and after a change of any volume.
+ * Claims of volumes, read from the claim, its volume and its storage class, and shared by all
+ * classes of pods that name them. A claim is read again only if one of its objects changed;
+ * available volumes are read when the first claim waits, and after a change of any volume.
  *
  * As in the kube-scheduler, a claim is bound when the controller says so (annotation and phase). A
  * claim that names a volume before that, has no storage class, or an absent one, waits for the

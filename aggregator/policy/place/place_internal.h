@@ -31,7 +31,7 @@
 
 enum { PLACE_HOURS = PEAK_HOURS };
 
-/* Limits of a pod: each term is matched with thousands of workloads, each value with their labels. */
+/* Limits of a pod: each term is matched with thousands of workloads, each value with labels. */
 enum {
 	PLACE_TERMS_MAX = 64, /* of one list: affinity terms, spread constraints, claims */
 	PLACE_VALUES_MAX = 2048, /* texts and numbers in one field; host ports */
@@ -604,7 +604,7 @@ bool place_group_matches(const struct place *p, const struct place_group *g,
 void place_group_index(struct place *p, struct place_group *g);
 /* Of the newest group. */
 void place_group_unindex(struct place_group *g);
-/* Links new classes and new counters, and counts placed pods. Pods of new classes are not placed. */
+/* Links new classes and counters, and counts placed pods. Pods of new classes are not placed. */
 void place_link(struct place *p);
 /* Frees the newest, which has no groups and classes. */
 void place_namespace_forget(struct place *p);
@@ -638,7 +638,7 @@ void place_volumes_undo(struct place *p, uint32_t claim);
 struct place_claim *place_claim_intern(struct place *p, const char *namespace, const char *name);
 /* Smallest first. */
 void place_claims_sort(struct place_class *c);
-/* Rereads claims whose objects changed since the view `before`; no binding may be in the simulation. */
+/* Rereads claims whose objects changed since the view `before`; the simulation has no binding. */
 void place_claims_follow(struct place *p, const struct view *before);
 /* Frees the newest, which has no users. */
 void place_claim_forget(struct place *p);

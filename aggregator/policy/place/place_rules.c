@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pod's requirements on labels and taints are interned by their text. Nodes with equal taints and
- * equal values of the labels in label_keys form an equivalence class, and each pair of rules and class
- * has one cached verdict. Rules that name metadata.name or the hostname label are not cached, since
- * each node would be a class of its own. Rules of a hypothetical pod with a new label key are not
- * cached either, since a new key rebuilds all classes.
+ * equal values of the labels in label_keys form an equivalence class, and each pair of rules and
+ * class has one cached verdict. Rules that name metadata.name or the hostname label are not cached,
+ * since each node would be a class of its own. Rules of a hypothetical pod with a new label key are
+ * not cached either, since a new key rebuilds all classes.
  */
 #include <errno.h>
 #include <stdio.h>

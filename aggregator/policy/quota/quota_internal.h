@@ -99,7 +99,7 @@ void quota_view_renew(struct quota_book *b, const char *namespace);
 /* --- quota_book.c */
 
 struct quota_book *quota_book_alloc(const struct quota_options *o);
-/* Copies a quota into the book; the namespace must have none. Neither this nor dropping it scales. */
+/* Copies a quota into the book; the namespace must have none. This and dropping do not scale. */
 struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q);
 /* False: there is none. */
 bool quota_book_drop(struct quota_book *b, const char *namespace);

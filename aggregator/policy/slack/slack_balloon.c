@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Balloons: placeholders that are real pods, as slack_yaml.h describes them. They hold room, so each must
- * stand for a placeholder:
+ * Balloons: placeholders that are real pods, as slack_yaml.h describes them. They hold room, so
+ * each must stand for a placeholder:
  *
  *   demand   a balloon is none: it counts neither as requested nor as an arrival
- *   held     a balloon on a node that counts, at least as large as a placeholder of its class, replaces
- *            one. Balloons of units replace as many units as their sum comes to, whatever the size of a
- *            unit when they were applied. A balloon that is pending or in deletion holds nothing
+ *   held     a balloon on a node that counts, at least as large as a placeholder of its class,
+ *            replaces one. Balloons of units replace as many units as their sum comes to, whatever
+ *            the size of a unit when they were applied. A balloon that is pending or in deletion
+ *            holds nothing
  *   slots    a balloon is no obstacle, since the scheduler preempts it
  *
  * A balloon has its label and a priority below 0: a pod that no other can preempt is no slack. Its

@@ -2,12 +2,12 @@
 /*
  * Shared by the files of slack.
  *
- *   slack_target.c   the formulas, rates, annotations   slack_survey.c   what nodes give and leave free, and which admit a pod
+ *   slack_target.c   the formulas, rates, annotations   slack_survey.c   the room of nodes
  *   slack_wanted.c   annotated workloads                slack_record.c   a placeholder as a pod
- *   slack_state.c    classes from step to step          slack_step.c     the step: targets, and the report
+ *   slack_state.c    classes from step to step          slack_step.c     the step: targets, report
  *   slack_verify.c   pushes placeholders out            slack_place.c    places, and displaces
- *   slack_guard.c    placeholders whose constraints     slack_order.c    which class, and which node, comes first
- *                    a move would violate               slack_ready.c    slots, fragmentation, nodes to add
+ *   slack_guard.c    placeholders whose constraints     slack_order.c    which class, node first
+ *                    a move would violate               slack_ready.c    slots, fragmentation
  *   slack_tell.c     the narration                      slack_after.c    units after a drain
  *   slack_balloon.c  placeholders that are real pods    slack_yaml.c     the objects that make them
  */
@@ -151,7 +151,7 @@ struct slack_survey {
 	uint32_t counting;
 	struct slack_amount requested, allocatable;
 	struct slack_amount
-		largest; /* largest requests, pending pods included, without DaemonSets and static pods */
+		largest; /* requests, pending pods included, without DaemonSets and static pods */
 };
 
 /* Called after slack_seen_follow(). */
@@ -192,8 +192,7 @@ struct slack_holder {
 	place_pod pod;
 	uint32_t class; /* of classes */
 	place_node node; /* PLACE_NONE: nowhere */
-	uint32_t
-		next; /* the next on the same node, or the next spare of its class; UINT32_MAX: none */
+	uint32_t next; /* on the same node, or the next spare of its class; UINT32_MAX: none */
 	uint32_t next_of_class;
 };
 

@@ -3,9 +3,10 @@
  * A placeholder as a pod: the record for the placement core. It is made of a pod's template, of the
  * template in a workload's object, or of a size, and read as every pod.
  *
- * Parts of one replica are left out: labels that tell replicas of a StatefulSet apart, and claims made for
- * one pod, since the next pod gets its own. The labels are the workload's, so that constraints of others
- * apply. A record is made once and kept, since the core identifies classes of pods by their templates.
+ * Parts of one replica are left out: labels that tell replicas of a StatefulSet apart, and claims
+ * made for one pod, since the next pod gets its own. The labels are the workload's, so that
+ * constraints of others apply. A record is made once and kept, since the core identifies classes of
+ * pods by their templates.
  */
 #include <assert.h>
 #include <errno.h>

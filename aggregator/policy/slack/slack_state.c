@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory from step to step: for each class where its placeholders are, and since when fewer would
- * suffice.
+ * The memory from step to step: for each class where its placeholders are, and since when fewer
+ * would suffice.
  *
- * A target rises at once and drops late, to the largest in between: otherwise slack itself would start
- * and stop nodes. The size of a unit follows the average node, and so every drain: it changes as
- * late, together with the count.
+ * A target rises at once and drops late, to the largest in between: otherwise slack itself would
+ * start and stop nodes. The size of a unit follows the average node, and so every drain: it changes
+ * as late, together with the count.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -6,15 +6,16 @@
  *   "10%"      room for a tenth of their replicas, rounded up
  *   "shared"   room for one pod, shared with all such workloads
  *
- * The annotation is read along the chain of owners, as far as the model has it: in a pod's template; in
- * its controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a Deployment in its
- * ReplicaSet, to which the Deployment's controller copies annotations. Of several ReplicaSets of one
- * Deployment (or Jobs of one CronJob) the newest revision decides, even without pods. If template
- * and controller differ, the larger value counts, and an issue names the workload.
+ * The annotation is read along the chain of owners, as far as the model has it: in a pod's
+ * template; in its controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a
+ * Deployment in its ReplicaSet, to which the Deployment's controller copies annotations. Of several
+ * ReplicaSets of one Deployment (or Jobs of one CronJob) the newest revision decides, even without
+ * pods. If template and controller differ, the larger value counts, and an issue names the
+ * workload.
  *
- * The pattern of a new pod is the newest pod of that controller, else the template in the controller's
- * object, else an older pod. A workload without any of these keeps its former pattern, and an issue
- * names it.
+ * The pattern of a new pod is the newest pod of that controller, else the template in the
+ * controller's object, else an older pod. A workload without any of these keeps its former pattern,
+ * and an issue names it.
  */
 #include <errno.h>
 #include <stdlib.h>
