@@ -17,6 +17,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/policy/arith.h"
 #include "shared/jsonw.h"
 #include "shared/array.h"
 #include "shared/mem.h"
@@ -30,11 +31,6 @@ enum { COUNT_MAX = 1000000 };
 #define SECOND	     1000000000LL
 
 /* --- writing ---------------------------------------------------------------------------------- */
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static bool has_shape(const struct slack_record *r)
 {
@@ -87,7 +83,7 @@ static bool is_within(const struct slack_arrival *a, struct slack_amount *sum)
 	if (a->shape.cpu_milli < 0 || a->shape.cpu_milli > EXACT_MAX || a->shape.mem_bytes < 0 ||
 	    a->shape.mem_bytes > EXACT_MAX)
 		return false;
-	slack_amount_add(&with, &a->shape, least(a->count, COUNT_MAX));
+	slack_amount_add(&with, &a->shape, int_min(a->count, COUNT_MAX));
 	if (with.cpu_milli > ARRIVALS_SUM || with.mem_bytes > ARRIVALS_SUM)
 		return false;
 	*sum = with;
@@ -111,7 +107,7 @@ static void write_arrivals(struct jsonw *w, const struct slack_arrivals *a)
 		jsonw_key_int(w, "span", a->of[i].span);
 		jsonw_key_int(w, "cpuMillicores", a->of[i].shape.cpu_milli);
 		jsonw_key_int(w, "memoryBytes", a->of[i].shape.mem_bytes);
-		jsonw_key_int(w, "count", least(a->of[i].count, COUNT_MAX));
+		jsonw_key_int(w, "count", int_min(a->of[i].count, COUNT_MAX));
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);

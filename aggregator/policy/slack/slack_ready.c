@@ -27,16 +27,6 @@ enum { SLOTS_TRIED = 16 };
 
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t at_least_0(int64_t value)
-{
-	return value > 0 ? value : 0;
-}
-
 static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
 {
 	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
@@ -58,7 +48,7 @@ static int64_t fit_by_others(const struct slack_run *r, const struct slack_patte
 		    strcmp(name, resource_name(RESOURCE_MEMORY)) == 0)
 			continue;
 		resources_find(gives, name, &there);
-		fit = least(fit, there / amount);
+		fit = int_min(fit, there / amount);
 	}
 	return fit;
 }
@@ -90,8 +80,8 @@ static struct slack_amount expected_use(const struct slack_run *r, const struct 
 	use = expected_use_of_owner(r->view, e->owner_uid ? e->owner_uid : "", e->key);
 	if (!use.known)
 		return e->pattern.shape;
-	return (struct slack_amount){(int64_t)ceil(at_least_0((int64_t)use.cpu_milli)),
-				     at_least_0((int64_t)use.working_set_bytes)};
+	return (struct slack_amount){(int64_t)ceil(int_max((int64_t)use.cpu_milli, 0)),
+				     int_max((int64_t)use.working_set_bytes, 0)};
 }
 
 static int64_t waste_ppm(int64_t slots, int64_t shape, int64_t free)
@@ -119,7 +109,7 @@ static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct sl
 {
 	const struct slack_node *node = &r->survey.nodes[n];
 
-	return node->measured ? least(here, slack_slots(&node->headroom, 1, use)) : 0;
+	return node->measured ? int_min(here, slack_slots(&node->headroom, 1, use)) : 0;
 }
 
 static bool is_tried(const struct slack_entry *e)
@@ -138,8 +128,8 @@ static void count_slots(struct slack_run *r, uint32_t class)
 
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct slack_node *node = &r->survey.nodes[g->nodes[i]];
-		int64_t here = least(slack_slots(&node->free, 1, &e->pattern.shape),
-				     at_least_0(node->free_pods));
+		int64_t here = int_min(slack_slots(&node->free, 1, &e->pattern.shape),
+				       int_max(node->free_pods, 0));
 
 		s.by_requests = add_saturating(s.by_requests, here);
 		if (here && !is_tried(e))
@@ -280,9 +270,9 @@ static void find_types(struct packing *p)
 
 static int64_t fits_in(const struct slack_entry *e, const struct slack_amount *left, int64_t pods)
 {
-	int64_t fit = least(slack_slots(left, 1, &e->pattern.shape), at_least_0(pods));
+	int64_t fit = int_min(slack_slots(left, 1, &e->pattern.shape), int_max(pods, 0));
 
-	return e->pattern.minds_others ? least(fit, 1) : fit;
+	return e->pattern.minds_others ? int_min(fit, 1) : fit;
 }
 
 static int64_t fits_in_bin(const struct packing *p, const struct slack_entry *e,
@@ -290,8 +280,8 @@ static int64_t fits_in_bin(const struct packing *p, const struct slack_entry *e,
 {
 	if (b->others_taken && e->pattern.other_resources)
 		return 0;
-	return least(fits_in(e, &b->left, b->pods),
-		     fit_by_others(p->run, &e->pattern, p->types[b->type].like));
+	return int_min(fits_in(e, &b->left, b->pods),
+		       fit_by_others(p->run, &e->pattern, p->types[b->type].like));
 }
 
 static void fill(struct bin *b, const struct slack_entry *e, int64_t count)
@@ -325,7 +315,7 @@ static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 	size_t type = p->type_count;
 
 	for (size_t b = 0; count > 0 && b < p->bin_count; b++) {
-		int64_t some = least(count, fits_in_bin(p, e, &p->bins[b]));
+		int64_t some = int_min(count, fits_in_bin(p, e, &p->bins[b]));
 
 		if (some <= 0 ||
 		    !place_admits(p->run->place, e->probe, p->types[p->bins[b].type].like))
@@ -341,7 +331,7 @@ static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 
 		add_bin(p, type);
 		b = &p->bins[p->bin_count - 1];
-		some = least(count, fits_in_bin(p, e, b));
+		some = int_min(count, fits_in_bin(p, e, b));
 		fill(b, e, some);
 		count -= some;
 	}

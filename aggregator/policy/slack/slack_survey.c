@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/array.h"
 #include "shared/mem.h"
@@ -113,11 +114,6 @@ void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t con
 
 /* --- the survey */
 
-static int64_t at_least_0(int64_t value)
-{
-	return value > 0 ? value : 0;
-}
-
 static int64_t whole(double value)
 {
 	return isnan(value) || value <= 0 ? 0 : (int64_t)fmin(value, 1e18);
@@ -168,8 +164,8 @@ static void survey_node(struct slack_survey *s, const struct slack_seen *seen,
 	s->counts[n] = node && node->ready && !node->unschedulable && !leaves;
 	out->free = out->whole;
 	slack_amount_add(&out->free, &seen->of_node, -1);
-	out->gives = (struct slack_amount){at_least_0(out->free.cpu_milli),
-					   at_least_0(out->free.mem_bytes)};
+	out->gives = (struct slack_amount){int_max(out->free.cpu_milli, 0),
+					   int_max(out->free.mem_bytes, 0)};
 	slack_amount_add(&out->free, &seen->of_others, -1);
 	out->left = out->free;
 	slack_amount_add(&out->left, &seen->of_balloons, -1);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/arith.h"
 #include "shared/mem.h"
 
 typedef __int128 wide;
@@ -36,16 +37,6 @@ static int64_t divide_up(wide value, wide by)
 	return narrow((value + by - 1) / by);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *b)
 {
 	return a->cpu_milli <= b->cpu_milli && a->mem_bytes <= b->mem_bytes;
@@ -59,8 +50,8 @@ void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, 
 
 void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
 {
-	to->cpu_milli = most(to->cpu_milli, other->cpu_milli);
-	to->mem_bytes = most(to->mem_bytes, other->mem_bytes);
+	to->cpu_milli = int_max(to->cpu_milli, other->cpu_milli);
+	to->mem_bytes = int_max(to->mem_bytes, other->mem_bytes);
 }
 
 /* --- the rate */
@@ -222,10 +213,12 @@ static void scale_to_fit(const struct slack_target_input *in, struct unit *u)
 			chosen = i;
 		}
 	}
-	unit->cpu_milli = least(divide_down(unit->cpu_milli * best.part, best.whole, &u->less_cpu),
-				in->nodes[chosen].cpu_milli);
-	unit->mem_bytes = least(divide_down(unit->mem_bytes * best.part, best.whole, &u->less_mem),
-				in->nodes[chosen].mem_bytes);
+	unit->cpu_milli =
+		int_min(divide_down(unit->cpu_milli * best.part, best.whole, &u->less_cpu),
+			in->nodes[chosen].cpu_milli);
+	unit->mem_bytes =
+		int_min(divide_down(unit->mem_bytes * best.part, best.whole, &u->less_mem),
+			in->nodes[chosen].mem_bytes);
 }
 
 static void cap(int64_t most_asked, int64_t *amount, bool *less)
@@ -278,8 +271,8 @@ static int64_t count_of(int64_t remaining, int64_t unit, bool less)
 
 static int64_t count_units(const struct unit *u, const struct slack_amount *remaining)
 {
-	return most(count_of(remaining->cpu_milli, u->amount.cpu_milli, u->less_cpu),
-		    count_of(remaining->mem_bytes, u->amount.mem_bytes, u->less_mem));
+	return int_max(count_of(remaining->cpu_milli, u->amount.cpu_milli, u->less_cpu),
+		       count_of(remaining->mem_bytes, u->amount.mem_bytes, u->less_mem));
 }
 
 /* --- the cover */
@@ -333,8 +326,8 @@ static size_t join_neighbours(const struct slack_target_input *in, struct slack_
 		struct slack_amount join = front[i];
 
 		if (kept > 0) {
-			join.cpu_milli = most(join.cpu_milli, front[kept - 1].cpu_milli);
-			join.mem_bytes = most(join.mem_bytes, front[kept - 1].mem_bytes);
+			join.cpu_milli = int_max(join.cpu_milli, front[kept - 1].cpu_milli);
+			join.mem_bytes = int_max(join.mem_bytes, front[kept - 1].mem_bytes);
 			if (some_node_holds(in, &join)) {
 				front[kept - 1] = join;
 				continue;
@@ -391,8 +384,8 @@ int slack_target_make(const struct slack_target_input *in, struct slack_target *
 		slack_amount_add(&covered, &out->cover[i], 1);
 		slack_amount_add(&out->total, &out->cover[i], 1);
 	}
-	out->remaining.cpu_milli = most(0, in->extra.cpu_milli - covered.cpu_milli);
-	out->remaining.mem_bytes = most(0, in->extra.mem_bytes - covered.mem_bytes);
+	out->remaining.cpu_milli = int_max(0, in->extra.cpu_milli - covered.cpu_milli);
+	out->remaining.mem_bytes = int_max(0, in->extra.mem_bytes - covered.mem_bytes);
 	out->unit_count = count_units(&unit, &out->remaining);
 	out->held_count = count_held(in, out);
 	slack_amount_add(&out->total, &out->unit, out->unit_count);
@@ -418,7 +411,7 @@ int64_t slack_slots(const struct slack_amount *free, size_t count, const struct 
 	wide sum = 0;
 
 	for (size_t i = 0; i < count; i++)
-		sum += least(slots_in(free[i].cpu_milli, shape->cpu_milli),
-			     slots_in(free[i].mem_bytes, shape->mem_bytes));
+		sum += int_min(slots_in(free[i].cpu_milli, shape->cpu_milli),
+			       slots_in(free[i].mem_bytes, shape->mem_bytes));
 	return narrow(sum);
 }
