@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/array.h"
 
+#include <string.h>
+
 #include "shared/mem.h"
 
 enum { ROOM_LEAST = 16 };
@@ -33,4 +35,9 @@ int array_compare_int64(const void *a, const void *b)
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
 
 	return (left > right) - (left < right);
+}
+
+int array_compare_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }

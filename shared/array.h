@@ -17,5 +17,7 @@ size_t array_lower_bound(const void *key, const void *array, size_t count, size_
 			 int (*compare)(const void *key, const void *element));
 /* For qsort() of int64_t. */
 int array_compare_int64(const void *a, const void *b);
+/* For qsort() of char *. */
+int array_compare_text(const void *a, const void *b);
 
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -331,11 +332,6 @@ static int open_frame(struct converter *c, bool mapping, const yaml_char_t *anch
 	return 0;
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int check_keys(struct converter *c, const struct frame *f)
 {
 	size_t count = c->key_count - f->first_key;
@@ -344,7 +340,7 @@ static int check_keys(struct converter *c, const struct frame *f)
 	if (count < 2)
 		return 0;
 	keys = c->keys + f->first_key;
-	qsort(keys, count, sizeof(*keys), compare_keys);
+	qsort(keys, count, sizeof(*keys), array_compare_text);
 	for (size_t i = 1; i < count; i++)
 		if (strcmp(keys[i - 1], keys[i]) == 0) {
 			snprintf(text, sizeof(text),

@@ -12,6 +12,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_order.h"
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -89,11 +90,6 @@ void drain_forget_reasons(struct drain_plan_node *n)
 
 /* --- nodes of the plan: those of the view and unknown names of the request */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static char *keep_name(struct drain_plan *p, const char *name)
 {
 	p->names = mem_realloc(p->names, (p->name_count + 1) * sizeof(char *));
@@ -109,7 +105,7 @@ static size_t find_unknown(const struct drain_input *in, const char **out)
 		if (!view_find(in->view, in->candidates[i]))
 			out[count++] = in->candidates[i];
 	if (count)
-		qsort(out, count, sizeof(*out), compare_names);
+		qsort(out, count, sizeof(*out), array_compare_text);
 	for (size_t i = 0; i < count; i++)
 		if (kept == 0 || strcmp(out[kept - 1], out[i]) != 0)
 			out[kept++] = out[i];

@@ -46,11 +46,6 @@ int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
 	return compare_fractions(left, left_of, right, right_of);
 }
 
-static int compare_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static uint32_t count_values(const struct slack_run *r, const char *key)
 {
 	const char **values = mem_zalloc(r->survey.count + 1, sizeof(char *));
@@ -65,7 +60,7 @@ static uint32_t count_values(const struct slack_run *r, const char *key)
 		if (text)
 			values[count++] = text;
 	}
-	qsort(values, count, sizeof(char *), compare_text);
+	qsort(values, count, sizeof(char *), array_compare_text);
 	for (uint32_t i = 0; i < count; i++)
 		distinct += i == 0 || strcmp(values[i - 1], values[i]) != 0;
 	free(values);
