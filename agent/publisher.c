@@ -27,6 +27,7 @@
 #include "agent/ring.h"
 #include "agent/sender.h"
 #include "agent/endpoints.h"
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
 #include "shared/frame.h"
@@ -315,11 +316,6 @@ static int64_t step_target(struct publisher *p, struct target *t, int64_t mono_n
 
 /* --- the loop's side -------------------------------------------------------------------------- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 int64_t publisher_step(struct publisher *p, int64_t mono_ns)
 {
 	int64_t deadline = mono_ns + FAR_NS;
@@ -328,10 +324,10 @@ int64_t publisher_step(struct publisher *p, int64_t mono_ns)
 
 	for (size_t i = 0; i < p->target_count; i++) {
 		if (p->targets[i].resolver)
-			deadline = earlier(deadline, step_target(p, &p->targets[i], mono_ns));
+			deadline = int_min(deadline, step_target(p, &p->targets[i], mono_ns));
 	}
 	for (size_t i = 0; i < p->peer_count; i++) {
-		deadline = earlier(deadline, peer_step(&p->peers[i], p->ring, mono_ns));
+		deadline = int_min(deadline, peer_step(&p->peers[i], p->ring, mono_ns));
 		count += sender_get_cursors(p->peers[i].sender, cursors + count);
 	}
 	ring_set_cursors(p->ring, cursors, count);

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "shared/arith.h"
+
 /* border[i] = g^i: bucket i + 1 begins at x0 * border[i]. */
 static double border[HISTOGRAM_BUCKETS - 1];
 static pthread_once_t border_once = PTHREAD_ONCE_INIT;
@@ -40,22 +42,17 @@ unsigned int histogram_bucket(double value, double x0)
 	return low;
 }
 
-static uint32_t saturating_add(uint32_t a, uint32_t b)
-{
-	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
-}
-
 void histogram_add(struct histogram *h, double value, double x0)
 {
 	uint32_t *count = &h->count[histogram_bucket(value, x0)];
 
-	*count = saturating_add(*count, 1);
+	*count = add_saturating_u32(*count, 1);
 }
 
 void histogram_merge(struct histogram *into, const struct histogram *from)
 {
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		into->count[i] = saturating_add(into->count[i], from->count[i]);
+		into->count[i] = add_saturating_u32(into->count[i], from->count[i]);
 }
 
 uint64_t histogram_total(const struct histogram *h)

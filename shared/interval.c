@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/mem.h"
 
 const char *const entity_kind_name[ENTITY_KINDS] = {
@@ -103,11 +104,6 @@ void interval_reserve(struct interval *i, size_t entries)
 size_t interval_bytes(const struct interval *i)
 {
 	return sizeof(*i) + i->entry_count * sizeof(*i->entries);
-}
-
-static uint32_t saturating_add(uint32_t a, uint32_t b)
-{
-	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
 /* b if neither has weight. */
@@ -220,7 +216,7 @@ static void merge_node(struct node_sample *into, const struct node_sample *a,
 	histogram_merge(&into->mem_hist, &b->mem_hist);
 	into->rate_hz =
 		(float)weighted_mean((double)a->rate_hz, seconds_a, (double)b->rate_hz, seconds_b);
-	into->missed_ticks = saturating_add(a->missed_ticks, b->missed_ticks);
+	into->missed_ticks = add_saturating_u32(a->missed_ticks, b->missed_ticks);
 	into->overflow = a->overflow > b->overflow ? a->overflow : b->overflow;
 	into->pass_ns = merge_pass_ns(a, b);
 	into->agent_cpu_ns = a->agent_cpu_ns + b->agent_cpu_ns;

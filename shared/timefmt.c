@@ -9,16 +9,12 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "shared/arith.h"
+
 #define NS_PER_MS   1000000LL
 #define NS_PER_SEC  1000000000LL
 #define MS_PER_DAY  86400000LL
 #define SEC_PER_DAY 86400LL
-
-/* Division that rounds down, so that times before 1970 keep their order. */
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
 
 /*
  * Proleptic Gregorian calendar. Years are counted from 1 March, which puts the leap day last:

@@ -3,14 +3,7 @@
 
 #include <string.h>
 
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b > 0 ? INT64_MAX : INT64_MIN;
-	return sum;
-}
+#include "shared/arith.h"
 
 static int64_t amount(const struct resource_list *list, enum resource_id resource)
 {
@@ -32,11 +25,12 @@ static void add_container(struct pod_bound *bound, const struct container_spec *
 	int64_t limit = amount(&c->limits, resource);
 
 	if (limit > 0) {
-		bound->limit_running = add(bound->limit_running, limit);
+		bound->limit_running = add_saturating(bound->limit_running, limit);
 		return;
 	}
 	bound->unlimited++;
-	bound->unlimited_requests = add(bound->unlimited_requests, amount(&c->requests, resource));
+	bound->unlimited_requests =
+		add_saturating(bound->unlimited_requests, amount(&c->requests, resource));
 }
 
 struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource)
@@ -67,9 +61,10 @@ int64_t pod_load_limit_trimaran(const struct pod_spec *pod, enum resource_id res
 
 static void add_bound(struct pod_load *load, const struct pod_bound *bound)
 {
-	load->limits = add(load->limits, bound->limit);
-	load->limits_running = add(load->limits_running, bound->limit_running);
-	load->unlimited_requests = add(load->unlimited_requests, bound->unlimited_requests);
+	load->limits = add_saturating(load->limits, bound->limit);
+	load->limits_running = add_saturating(load->limits_running, bound->limit_running);
+	load->unlimited_requests =
+		add_saturating(load->unlimited_requests, bound->unlimited_requests);
 	load->unlimited += bound->unlimited;
 }
 
@@ -77,13 +72,16 @@ void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resour
 {
 	struct pod_bound bound = pod_load_bound(pod, resource);
 
-	load->requests = add(load->requests, need(pod, resource, false, false));
+	load->requests = add_saturating(load->requests, need(pod, resource, false, false));
 	add_bound(load, &bound);
-	load->requests_trimaran = add(load->requests_trimaran, need(pod, resource, false, true));
-	load->limits_trimaran = add(load->limits_trimaran, pod_load_limit_trimaran(pod, resource));
+	load->requests_trimaran =
+		add_saturating(load->requests_trimaran, need(pod, resource, false, true));
+	load->limits_trimaran =
+		add_saturating(load->limits_trimaran, pod_load_limit_trimaran(pod, resource));
 	for (size_t i = 0; i < pod->container_count; i++)
 		load->limits_containers =
-			add(load->limits_containers, amount(&pod->containers[i].limits, resource));
+			add_saturating(load->limits_containers,
+				       amount(&pod->containers[i].limits, resource));
 }
 
 /* A resize changes amounts; which containers have a limit stays as it is. */
@@ -93,12 +91,12 @@ static void add_resize(struct pod_load *load, const struct kube_pod *pod, enum r
 	int64_t requests = kube_pod_requests(pod)->of[resource] - t->sums.requests.of[resource];
 	int64_t limits = kube_pod_limits(pod)->of[resource] - t->sums.limits.of[resource];
 
-	load->requests = add(load->requests, requests);
-	load->requests_trimaran = add(load->requests_trimaran, requests);
-	load->limits = add(load->limits, limits);
-	load->limits_running = add(load->limits_running, limits);
-	load->limits_trimaran = add(load->limits_trimaran, limits);
-	load->limits_containers = add(load->limits_containers, limits);
+	load->requests = add_saturating(load->requests, requests);
+	load->requests_trimaran = add_saturating(load->requests_trimaran, requests);
+	load->limits = add_saturating(load->limits, limits);
+	load->limits_running = add_saturating(load->limits_running, limits);
+	load->limits_trimaran = add_saturating(load->limits_trimaran, limits);
+	load->limits_containers = add_saturating(load->limits_containers, limits);
 }
 
 void pod_load_add_record(struct pod_load *load, const struct kube_pod *pod,
@@ -128,5 +126,5 @@ void pod_load_add_named(struct pod_load *load, const struct pod_sums *sums, cons
 	struct pod_bound bound = pod_load_bound_named(sums, resource);
 
 	add_bound(load, &bound);
-	load->limits_containers = add(load->limits_containers, bound.limit_running);
+	load->limits_containers = add_saturating(load->limits_containers, bound.limit_running);
 }

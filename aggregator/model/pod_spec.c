@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_record.h"
+#include "shared/arith.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -39,20 +40,6 @@ static struct amount mem_of(const struct resource_list *list)
 	return (struct amount){list->has_mem, list->has_mem ? list->mem_bytes : 0};
 }
 
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b > 0 ? INT64_MAX : INT64_MIN;
-	return sum;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 static int64_t of_container(const struct container_spec *c, bool limits, amount_of *of)
 {
 	return of(limits ? &c->limits : &c->requests).value;
@@ -63,7 +50,7 @@ static int64_t container_sum(const struct pod_spec *p, bool limits, amount_of *o
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < p->container_count; i++)
-		sum = add(sum, of_container(&p->containers[i], limits, of));
+		sum = add_saturating(sum, of_container(&p->containers[i], limits, of));
 	return sum;
 }
 
@@ -72,8 +59,8 @@ static int64_t need_upstream(const struct pod_spec *p, bool limits, amount_of *o
 	int64_t need = container_sum(p, limits, of);
 
 	for (size_t i = 0; i < p->init_count; i++)
-		need = larger(need, of_container(&p->init[i], limits, of));
-	return add(need, of(&p->overhead).value);
+		need = int_max(need, of_container(&p->init[i], limits, of));
+	return add_saturating(need, of(&p->overhead).value);
 }
 
 static int64_t need_of_containers(const struct pod_spec *p, bool limits, amount_of *of)
@@ -84,13 +71,13 @@ static int64_t need_of_containers(const struct pod_spec *p, bool limits, amount_
 		int64_t own = of_container(&p->init[i], limits, of);
 
 		if (p->init[i].sidecar) {
-			sidecars = add(sidecars, own);
-			start = larger(start, sidecars);
+			sidecars = add_saturating(sidecars, own);
+			start = int_max(start, sidecars);
 		} else {
-			start = larger(start, add(own, sidecars));
+			start = int_max(start, add_saturating(own, sidecars));
 		}
 	}
-	return larger(add(container_sum(p, limits, of), sidecars), start);
+	return int_max(add_saturating(container_sum(p, limits, of), sidecars), start);
 }
 
 static int64_t need(const struct pod_spec *p, bool limits, amount_of *of)
@@ -104,7 +91,7 @@ static int64_t need(const struct pod_spec *p, bool limits, amount_of *of)
 		value = need_of_containers(p, limits, of);
 	if (limits && value == 0)
 		return 0;
-	return add(value, of(&p->overhead).value);
+	return add_saturating(value, of(&p->overhead).value);
 }
 
 int64_t pod_spec_cpu_milli(const struct pod_spec *p, bool limits, bool upstream)

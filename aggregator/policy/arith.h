@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "shared/arith.h"
+
 /*
  * fmin(), fmax() and round() of the library are calls, which cost more than what they do, and
  * scores make dozens of them for each node. NaN is passed over where the limit is none.
@@ -57,25 +59,6 @@ static inline int64_t round_saturating(double x)
 	if (fabs(x) < 9223372036854775808.0)
 		return round_away(x);
 	return x > 0 ? INT64_MAX : INT64_MIN;
-}
-
-static inline int64_t int_min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline int64_t int_max(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static inline int64_t add_saturating(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b > 0 ? INT64_MAX : INT64_MIN;
-	return sum;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "aggregator/state/window_sums.h"
+#include "shared/arith.h"
 
 #define STEP_NS 500000LL
 
@@ -25,11 +26,6 @@ static int32_t held(int64_t steps)
 	if (steps > INT32_MAX)
 		return INT32_MAX;
 	return steps < INT32_MIN ? INT32_MIN : (int32_t)steps;
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
 }
 
 static uint32_t count32(uint64_t count)

@@ -16,12 +16,7 @@
 #include <string.h>
 
 #include "aggregator/state/view_parts.h"
-
-static void add_saturating(int64_t *sum, int64_t more)
-{
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = INT64_MAX;
-}
+#include "shared/arith.h"
 
 /* Containers of a spec that have a limit of their own while the pod runs. */
 static uint32_t count_running(const struct pod_spec *spec)
@@ -67,7 +62,7 @@ static void add_bound(const struct kernel_sum *to, const struct kernel_bound *b,
 {
 	uint32_t unlimited = b->unlimited, seen = p->use->container_count;
 
-	add_saturating(to->limits, b->limits);
+	*to->limits = add_saturating(*to->limits, b->limits);
 	if (p->pod && unlimited) {
 		uint32_t running = count_running(&p->pod->template->spec);
 		uint32_t beyond = seen > running ? seen - running : 0;
@@ -75,9 +70,11 @@ static void add_bound(const struct kernel_sum *to, const struct kernel_bound *b,
 		unlimited -= beyond < unlimited ? beyond : unlimited;
 		/* A pod whose containers are not seen is unlimited with all of them. */
 		if (kube_pod_is_active(p->pod))
-			add_saturating(to->requests,
-				       unlimited_requests(p->pod, id, seen ? unlimited : running,
-							  running));
+			*to->requests =
+				add_saturating(*to->requests,
+					       unlimited_requests(p->pod, id,
+								  seen ? unlimited : running,
+								  running));
 	}
 	*to->unlimited += unlimited;
 }

@@ -78,12 +78,6 @@ void requeuer_request(const char *claim, int64_t now_ns, struct buf *path, struc
 	buf_printf(body, "{\"metadata\":{\"annotations\":{\"evenkeel.io/nudged\":\"%s\"}}}", time);
 }
 
-static void open_member(struct jsonw *w, const char *key)
-{
-	jsonw_key(w, key);
-	jsonw_object_open(w);
-}
-
 void requeuer_event_request(const struct waiting_event *event, int64_t now_ns, struct buf *path,
 			    struct buf *body)
 {
@@ -96,11 +90,11 @@ void requeuer_event_request(const struct waiting_event *event, int64_t now_ns, s
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "v1");
 	jsonw_key_string(&w, "kind", "Event");
-	open_member(&w, "metadata");
+	jsonw_key_object(&w, "metadata");
 	jsonw_key_string(&w, "namespace", event->namespace);
 	jsonw_key_string(&w, "generateName", "evenkeel-");
 	jsonw_object_close(&w);
-	open_member(&w, "involvedObject");
+	jsonw_key_object(&w, "involvedObject");
 	jsonw_key_string(&w, "apiVersion", "v1");
 	jsonw_key_string(&w, "kind", "Pod");
 	jsonw_key_string(&w, "namespace", event->namespace);
@@ -113,7 +107,7 @@ void requeuer_event_request(const struct waiting_event *event, int64_t now_ns, s
 	jsonw_key_string(&w, "firstTimestamp", time);
 	jsonw_key_string(&w, "lastTimestamp", time);
 	jsonw_key_int(&w, "count", 1);
-	open_member(&w, "source");
+	jsonw_key_object(&w, "source");
 	jsonw_key_string(&w, "component", "evenkeel");
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shared/arith.h"
+
 int drain_window_active(const struct drain_window *w, enum drain_variant variant, int64_t now_sec,
 			bool *active, struct error *error)
 {
@@ -276,11 +278,6 @@ int drain_cron_parse(const char *text, struct drain_cron *out, struct error *err
 }
 
 /* --- the calendar */
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
 
 struct date {
 	unsigned int month, day, weekday;
