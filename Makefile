@@ -195,7 +195,7 @@ $(O)/gen/%.o: $(GEN)/%.c
 $(O)/agent/sampler_bpf_walk.o: | $(SKEL)
 
 # The library reads bodies in tests only, beside shared/message.c.
-$(O)/tests/unit/api_shared_body.o $(O)/tests/fuzz/body.o: | $(PROTO_C)
+$(O)/tests/unit/api_shared_body.o $(O)/tests/unit/shared_enrolment.o $(O)/tests/fuzz/body.o: | $(PROTO_C)
 $(GEN)/shared/body.pb-c.c: shared/body.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$<)protoc-c --c_out=$(GEN) $<

@@ -220,6 +220,7 @@ static int open_publisher(struct agent *a, struct error *reason)
 		.aggregators = &c->aggregators,
 		.node = c->node,
 		.key_path = c->key_path,
+		.enrol = c->enrol,
 		.interval_ns = c->interval_ns,
 	};
 	int rc = publisher_open(&a->publisher, &config, reason);

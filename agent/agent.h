@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/enroller.h"
 #include "agent/sampling.h"
 #include "shared/options.h"
 #include "shared/error.h"
@@ -14,6 +15,7 @@ struct agent_config {
 	struct option_list aggregators; /* URLs; borrowed, as are the strings below */
 	const char *node; /* name under which this machine reports */
 	const char *key_path; /* NULL: no key (ipc:// only) */
+	struct enroller_config enrol; /* by which keys of this node come; or zeroes */
 	int64_t interval_ns; /* 1..15 s */
 	bool confine; /* drop capabilities and system calls after the start */
 	struct sampling_config sampling;

@@ -19,6 +19,7 @@
 struct agent_options {
 	struct option_list aggregators;
 	char *node_name, *key_file, *cgroup_root;
+	char *aggregator_key, *join_token_file, *kubernetes_token_file;
 	int64_t interval_ns, rate_hz;
 	double cpu_budget_percent;
 	int tier, output;
@@ -48,6 +49,23 @@ static const struct option_spec specs[] = {
 	 .offset = AT(key_file),
 	 .value = "FILE",
 	 .help = "Key that seals frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "aggregator-key",
+	 .kind = OPTION_STRING,
+	 .offset = AT(aggregator_key),
+	 .value = "FILE",
+	 .help = "Public key of the aggregators, to enrol with them: each gives this node a key of "
+		 "its own, which seals frames instead of --key-file."},
+	{.name = "join-token-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(join_token_file),
+	 .value = "FILE",
+	 .help = "Join token by which this node enrols, as in the aggregator's --join-token-file."},
+	{.name = "kubernetes-token-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(kubernetes_token_file),
+	 .value = "FILE",
+	 .help = "Projected ServiceAccount token by which this node enrols, of the audience "
+		 "evenkeel-ingest."},
 	{.name = "confine",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(confine),
@@ -132,7 +150,8 @@ static const struct option_note manual[] = {
 	 "Keys of the service. All open what comes; the lexically last one seals. The package "
 	 "makes 00-local, so a "
 	 "key of the cluster's under a name like 10-cluster takes over."},
-	{"SIGNALS", "SIGHUP", "Reads the keys again."},
+	{"SIGNALS", "SIGHUP",
+	 "Reads the keys again; with --aggregator-key it asks for a new key of this node."},
 	{NULL, "SIGTERM, SIGINT", "End it."},
 	{"EXIT STATUS", "0", "It was told to end."},
 	{NULL, "1", "It cannot start, or not go on."},
@@ -173,6 +192,33 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 		  "'_', at most %d",
 		  wanted, NODE_NAME_MAX);
 	return -1;
+}
+
+static int read_enrolment(const struct agent_options *o, struct enroller_config *enrol,
+			  struct error *error)
+{
+	const char *wrong = NULL;
+
+	if (!o->aggregator_key && (o->join_token_file || o->kubernetes_token_file))
+		wrong = "--aggregator-key: needed to enrol; the aggregator writes it beside its "
+			"--enrolment-key";
+	else if (o->aggregator_key && !o->join_token_file == !o->kubernetes_token_file)
+		wrong = "--aggregator-key: give --join-token-file or --kubernetes-token-file with "
+			"it, to enrol by";
+	else if (o->aggregator_key && o->key_file)
+		wrong = "--aggregator-key: frames are sealed with the key that it leads to, so do "
+			"not give --key-file";
+	if (wrong) {
+		error_set(error, "%s", wrong);
+		return -1;
+	}
+	*enrol = (struct enroller_config){
+		.aggregator_key_path = o->aggregator_key,
+		.credential_path =
+			o->join_token_file ? o->join_token_file : o->kubernetes_token_file,
+		.kind = o->join_token_file ? CREDENTIAL_JOIN_TOKEN : CREDENTIAL_SERVICE_ACCOUNT,
+	};
+	return 0;
 }
 
 /* An unset shell variable gives an empty value; say which option. */
@@ -238,6 +284,8 @@ static int run(const void *values, struct error *error)
 		return 2;
 	if (o->once)
 		return sample_once(o, &config, error);
+	if (read_enrolment(o, &config.enrol, error))
+		return 2;
 	rc = agent_open(&agent, &config, error);
 	if (rc)
 		return 1;

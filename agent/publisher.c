@@ -52,6 +52,7 @@ struct peer {
 	int64_t silence_ns; /* after so long without an ack it is silent */
 	struct sender_stats stats; /* as of the last step */
 	bool answering, silent;
+	uint64_t enrolled_logged, refusals_logged; /* of enrolments */
 	char refusal_logged[sizeof(((struct sender_stats *)0)->last_reason)];
 };
 
@@ -72,6 +73,7 @@ struct publisher {
 
 	struct keyring_place *key_place; /* NULL: no key */
 	struct keyring keys;
+	struct enroller *enroller; /* owned; NULL: keys seal */
 	struct ring *ring;
 	struct target targets[URLS_MAX];
 	size_t target_count;
@@ -132,10 +134,25 @@ static struct peer_name name_of(const struct peer *p)
 
 static void log_refusal(struct peer *p)
 {
-	if (!(p->stats.refused + p->stats.held) || !strcmp(p->stats.last_reason, p->refusal_logged))
+	uint64_t refused = p->stats.refused + p->stats.held + p->stats.not_enrolled;
+
+	if (!refused || !strcmp(p->stats.last_reason, p->refusal_logged))
 		return;
-	log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
+	log_warn("%s %s: %s", name_of(p).text,
+		 p->stats.not_enrolled > p->refusals_logged ? "does not enrol this node"
+							     : "did not take an interval",
+		 p->stats.last_reason);
+	p->refusals_logged = p->stats.not_enrolled;
 	memcpy(p->refusal_logged, p->stats.last_reason, sizeof(p->refusal_logged));
+}
+
+static void log_enrolment(struct peer *p)
+{
+	if (p->stats.enrolled == p->enrolled_logged)
+		return;
+	log_info("%s gave this node a key of its own", name_of(p).text);
+	p->enrolled_logged = p->stats.enrolled;
+	p->refusal_logged[0] = '\0';
 }
 
 static void log_silence(struct peer *p, bool silent)
@@ -161,6 +178,7 @@ static int64_t peer_step(struct peer *p, const struct ring *ring, int64_t mono_n
 	heard = p->stats.last_ack_ns ? p->stats.last_ack_ns : p->opened_ns;
 	idle = sender_idle(p->sender, ring);
 	p->answering = idle || mono_ns - heard < ANSWER_NS;
+	log_enrolment(p);
 	log_refusal(p);
 	/* Without anything to send a peer does not become silent. */
 	log_silence(p, mono_ns - heard > p->silence_ns && (p->silent || !idle));
@@ -175,6 +193,8 @@ static struct sender_config sender_config(const struct publisher *p)
 	struct sender_config config = {
 		.node = p->config.node,
 		.keys = &p->keys,
+		.enroller = p->enroller,
+		.wall_ns = clock_wall_ns,
 		.first = oldest ? oldest->sequence - oldest->merged + 1 : 1,
 		.reply_timeout_ns = REPLY_NS,
 		.full_every_ns = FULL_EVERY_NS,
@@ -373,10 +393,15 @@ bool publisher_idle(const struct publisher *p)
 void publisher_reload_keys(struct publisher *p)
 {
 	struct error why;
+	int rc;
 
-	if (!p->key_place)
+	if (!p->key_place && !p->enroller)
 		return;
-	if (keyring_read(&p->keys, p->key_place, &why))
+	rc = p->enroller ? enroller_reload(p->enroller, &why)
+			 : keyring_read(&p->keys, p->key_place, &why);
+	for (size_t i = 0; i < p->peer_count && p->enroller; i++)
+		sender_renew_key(p->peers[i].sender, clock_mono_ns());
+	if (rc)
 		log_error("keeping the old keys: %s", why.text);
 	else
 		log_info("read the keys again");
@@ -422,6 +447,8 @@ int publisher_open(struct publisher **out, const struct publisher_config *config
 		rc = keyring_open(&p->key_place, config->key_path, error);
 	if (!rc && p->key_place)
 		rc = keyring_read(&p->keys, p->key_place, error);
+	if (!rc && config->enrol.aggregator_key_path)
+		rc = enroller_open(&p->enroller, &config->enrol, error);
 	if (!rc)
 		rc = check_urls(p, error);
 	if (rc)
@@ -467,6 +494,7 @@ void publisher_close(struct publisher *p)
 		sender_close(p->peers[i].sender);
 	keyring_wipe(&p->keys);
 	keyring_close(p->key_place);
+	enroller_close(p->enroller);
 	if (p->epoll >= 0)
 		close(p->epoll);
 	ring_free(p->ring);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/enroller.h"
 #include "agent/resolver.h"
 #include "shared/interval.h"
 #include "shared/options.h"
@@ -18,6 +19,7 @@ struct publisher_config {
 	const struct option_list *aggregators; /* URLs */
 	const char *node; /* name under which this machine reports */
 	const char *key_path; /* NULL: no key (ipc:// only) */
+	struct enroller_config enrol; /* without aggregator_key_path: key_path's keys seal */
 	/* as configured; an aggregator without an ack for so long plus 15 s is silent */
 	int64_t interval_ns;
 	size_t ring_bytes; /* 0: RING_BYTES_DEFAULT */

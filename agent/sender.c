@@ -39,6 +39,11 @@
  * by the hash of the node's name, to spread nodes. Each copy has a request id, so the time of its
  * answer is known.
  *
+ * With an enroller the sender first asks the aggregator for a key of the node (agent/enroller.h),
+ * when there is something to send. Intervals go on under the present key during a renewal. A frame
+ * without an answer on a connection that never answered may be under a key that the aggregator lost
+ * in a restart: then intervals wait for the answer to an enrolment.
+ *
  * An interval that the ring no longer has, or has merged across the cursor, is skipped and counted.
  *
  * On shutdown the caller steps until sender_idle() and closes; intervals without an ack are lost.
@@ -62,6 +67,7 @@
 #define ORDERED_AGAIN_NS NS_PER_SEC /* pause after repeated orders */
 #define IDLE_LOOK_NS	 NS_PER_SEC /* between checks without work */
 #define QUICK_NS	 NS_PER_SEC /* the shortest timeout */
+#define ENROL_AGAIN_NS	 (5 * NS_PER_SEC) /* after a credential that cannot be read */
 #define TIMEOUT_MAX_NS	 (24 * NS_PER_SEC) /* without the spread */
 
 /* Per step, so that a quick aggregator with a long backlog does not delay sampling. */
@@ -93,6 +99,7 @@ struct sender {
 	struct endpoint endpoint;
 	struct sender_socket *socket;
 
+	struct enrolling enrolling;
 	struct flight flight;
 	uint64_t cursor; /* first sequence to send, or to send again */
 	uint64_t settled; /* last sequence whose fate is known: cursor - 1, in a greeting cursor */
@@ -119,10 +126,10 @@ static int check(struct endpoint *endpoint, const char *url, const struct sender
 		error_set(reason, "%s: \"*\" is nobody to send to", url);
 		return -EINVAL;
 	}
-	if (endpoint->kind == ENDPOINT_TCP && !config->keys->count) {
+	if (endpoint->kind == ENDPOINT_TCP && !config->enroller && !config->keys->count) {
 		error_set(reason,
-			  "%s: needs a key (--key-file); only ipc:// goes without, and --once "
-			  "needs no aggregator",
+			  "%s: needs a key (--key-file, or --aggregator-key to enrol); only ipc:// "
+			  "goes without, and --once needs no aggregator",
 			  url);
 		return -EINVAL;
 	}
@@ -186,6 +193,7 @@ void sender_close(struct sender *s)
 	if (!s)
 		return;
 	end_flight(s);
+	enrolling_fini(&s->enrolling);
 	sender_socket_close(s->socket);
 	free(s);
 }
@@ -328,13 +336,18 @@ static bool same_part(const struct frame_header *a, const struct frame_header *b
 	       !memcmp(a->run, b->run, FRAME_RUN_LEN) && !strcmp(a->node, b->node);
 }
 
+static const struct keyring *keys_of(const struct sender *s)
+{
+	return s->config.enroller ? &s->enrolling.keys : s->config.keys;
+}
+
 /* 0, or -errno: not the awaited ack. */
 static int open_ack(const struct sender *s, const struct buf *data, struct ack *ack,
 		    struct error *reason)
 {
 	struct frame_header header;
 	struct buf body = BUF_INIT;
-	int rc = frame_open(data->data, data->len, s->config.keys, s->flight.header.nonce, &header,
+	int rc = frame_open(data->data, data->len, keys_of(s), s->flight.header.nonce, &header,
 			    &body, reason);
 
 	if (rc)
@@ -374,6 +387,21 @@ static void note_answer(struct sender *s, uint32_t request, int64_t now)
 	s->stats.last_ack_ns = now;
 }
 
+/* An answer to the enrolment under way. */
+static void take_enrolment(struct sender *s, const struct buf *data, int64_t now)
+{
+	struct error why = {""};
+	enum enrolling_result result = enrolling_take(&s->enrolling, data, now, s->config.wall_ns(),
+						      &why);
+
+	if (result == ENROLLING_BAD_ANSWER)
+		s->stats.bad_acks++;
+	s->stats.enrolled += result == ENROLLING_ENROLLED;
+	s->stats.not_enrolled += result == ENROLLING_REFUSED;
+	if (why.text[0])
+		note_reason(s, why.text);
+}
+
 /* Takes all replies: unread ones would keep the descriptor readable. */
 static void receive(struct sender *s, const struct ring *ring, int64_t now)
 {
@@ -384,6 +412,10 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 
 	for (int n = 0; n < REPLIES_PER_STEP && !sender_socket_receive(s->socket, &request, &data);
 	     n++) {
+		if (s->enrolling.waiting && request == s->enrolling.request) {
+			take_enrolment(s, &data, now);
+			continue;
+		}
 		/* A late ack of a frame that was sent twice. */
 		if (!is_awaited(&s->flight, request))
 			continue;
@@ -455,6 +487,8 @@ static bool still_waiting(struct sender *s, int64_t now)
 	} else if (now - f->sent_ns >= timeout_ns(s)) {
 		f->waiting = false;
 		s->stats.timeouts++;
+		if (s->config.enroller && !has_answered(s))
+			enrolling_doubt(&s->enrolling, now);
 		if (++f->timeouts % 2 == 0)
 			sender_socket_reconnect(s->socket);
 	}
@@ -545,7 +579,7 @@ static uint32_t age_ms(const struct sender *s)
 /* Seals the part, unless it is sealed for this connection with the current key. */
 static void seal(struct sender *s, uint64_t connection)
 {
-	const struct key *key = keyring_sealing(s->config.keys);
+	const struct key *key = keyring_sealing(keys_of(s));
 	struct flight *f = &s->flight;
 	struct buf *part = &f->parts[f->part];
 
@@ -612,6 +646,44 @@ static void greet(struct sender *s, const struct ring *ring)
 	s->cursor = newest->sequence;
 }
 
+/* Sends an enrolment if one is due, or again after a timeout. */
+static void enrol(struct sender *s, int64_t now)
+{
+	struct enrolling *e = &s->enrolling;
+	uint64_t connection = sender_socket_connections(s->socket);
+	struct buf frame = BUF_INIT;
+	struct error why;
+
+	if (e->waiting && now - e->sent_ns >= spread(s, s->config.reply_timeout_ns)) {
+		sender_socket_reconnect(s->socket);
+		e->waiting = false;
+		s->stats.timeouts++;
+	} else if (e->waiting && e->connection != connection) {
+		e->waiting = false;
+	}
+	if (e->waiting || now < e->due_ns || !connected(s, now))
+		return;
+	if (enrolling_ask(e, s->config.enroller, s->config.node, s->config.run,
+			  s->config.wall_ns(), &frame, &why)) {
+		s->stats.not_enrolled++;
+		note_reason(s, why.text);
+		e->due_ns = now + ENROL_AGAIN_NS;
+	} else if (!sender_socket_send(s->socket, (s->last_request + 1) & INT32_MAX, frame.data,
+				       frame.len)) {
+		s->last_request = e->request = (s->last_request + 1) & INT32_MAX;
+		e->waiting = true;
+		e->connection = connection;
+		e->sent_ns = now;
+	}
+	buf_fini(&frame);
+}
+
+/* Whether intervals can be sealed. */
+static bool is_sealable(const struct sender *s)
+{
+	return !s->config.enroller || (s->enrolling.keys.count && !s->enrolling.doubt);
+}
+
 static bool has_work(const struct sender *s, const struct ring *ring)
 {
 	return s->flight.sequence || ring_newest(ring) >= s->cursor;
@@ -633,9 +705,13 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 	for (int i = 0; i < FRAMES_PER_STEP; i++) {
 		receive(s, ring, mono_ns);
 		greet(s, ring);
+		if (s->config.enroller && has_work(s, ring))
+			enrol(s, mono_ns);
 		if (still_waiting(s, mono_ns) || !has_work(s, ring) || mono_ns < s->pause_ns ||
 		    !connected(s, mono_ns))
 			return wake_ns(s, ring, mono_ns);
+		if (!is_sealable(s))
+			return mono_ns + LOOK_NS;
 		if (!s->flight.sequence && !begin_flight(s, ring, mono_ns))
 			return wake_ns(s, ring, mono_ns);
 		if (!transmit(s, mono_ns))
@@ -647,6 +723,11 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 /*
  * --- state --------------------------------------------------------------------------------------
  */
+
+void sender_renew_key(struct sender *s, int64_t mono_ns)
+{
+	s->enrolling.due_ns = mono_ns;
+}
 
 int sender_fd(const struct sender *s)
 {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/enroller.h"
 #include "agent/ring.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
@@ -13,12 +14,14 @@
 
 struct sender_config {
 	const char *node; /* borrowed, as is all here */
-	const struct keyring *keys;
+	const struct keyring *keys; /* shared ones; not used with an enroller */
+	const struct enroller *enroller; /* NULL: frames are sealed with `keys` */
 	uint8_t run[FRAME_RUN_LEN];
 	uint64_t first; /* first sequence; 0 and 1: the first of the run */
 	/* Timeout of an ack before the first answer; default 5 s. See sender.c. */
 	int64_t reply_timeout_ns;
 	int64_t full_every_ns; /* all identities at least so often; default 60 s */
+	int64_t (*wall_ns)(void); /* clock_wall_ns, for enrolments; NULL without an enroller */
 	int64_t (*boot_ns)(void); /* clock_boot_ns; NULL: frames have no age */
 };
 
@@ -26,6 +29,7 @@ struct sender_stats {
 	uint64_t sent, sent_bytes; /* frames */
 	uint64_t sent_again; /* copies among them, after a missing answer */
 	uint64_t acked, refused, timeouts, bad_acks, resends_ordered, skipped;
+	uint64_t enrolled, not_enrolled; /* answers to enrolments */
 	uint64_t held; /* intervals that were not taken and are sent again */
 	/*
 	 * The last sequence whose fate is known. All up to it are in acked, refused or skipped,
@@ -49,6 +53,8 @@ int sender_check(const char *url, const struct sender_config *config, struct err
 int sender_open(struct sender **s, const char *url, const struct sender_config *config,
 		struct error *error);
 void sender_close(struct sender *s);
+/* Asks for a new key of the node, and goes on with the present one until then. */
+void sender_renew_key(struct sender *s, int64_t mono_ns);
 /* Readable when an ack may be there (NN_RCVFD). */
 int sender_fd(const struct sender *s);
 /*

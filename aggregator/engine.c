@@ -34,6 +34,7 @@
 #include "aggregator/api/prefetcher.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
+#include "aggregator/engine_enrolment.h"
 #include "aggregator/engine_informer.h"
 #include "aggregator/engine_planner.h"
 #include "aggregator/engine_publisher.h"
@@ -81,6 +82,9 @@ struct engine {
 	bool loop_open;
 	struct keyring_place *key_place; /* NULL: no key */
 	struct keyring keys;
+	struct node_keys *node_keys;
+	struct enroller *enroller; /* NULL: nodes get no keys of their own */
+	struct ingest_enrolment enrolment; /* of the ingest */
 	struct usage_state *usage;
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
@@ -107,13 +111,14 @@ static const enum ack_status status_of_verdict[] = {
 };
 
 /* A refused node reports again every few seconds: the log gets some lines, /metrics counts all. */
-static void log_refusal(struct engine *e, const char *node, const char *why, int64_t now_ns)
+static void log_refusal(struct engine *e, const char *what, const char *node, const char *why,
+			int64_t now_ns)
 {
 	if (now_ns - e->refusal_logged_ns < REFUSAL_LOG_NS && now_ns >= e->refusal_logged_ns) {
 		e->refusals_unlogged++;
 		return;
 	}
-	log_warn("refused an interval of node %s: %s (%" PRIu64 " other refusals not logged)", node,
+	log_warn("refused %s of node %s: %s (%" PRIu64 " other refusals not logged)", what, node,
 		 why, e->refusals_unlogged);
 	e->refusal_logged_ns = now_ns;
 	e->refusals_unlogged = 0;
@@ -136,7 +141,7 @@ static bool on_admit(void *ctx, const struct frame_header *header, uint64_t conn
 		 rival ? "another agent reports as this node: give each a --node-name of its own"
 		       : "the node's last agent may come back");
 	if (rival)
-		log_refusal(e, header->node, ack->reason, now_ns);
+		log_refusal(e, "an interval", header->node, ack->reason, now_ns);
 	return false;
 }
 
@@ -174,11 +179,34 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 			header->node, fabs(answer.clock_ahead_seconds),
 			answer.clock_ahead_seconds > 0 ? "ahead of" : "behind");
 	if (answer.verdict == USAGE_REFUSED)
-		log_refusal(e, header->node, answer.reason, now_ns);
+		log_refusal(e, "an interval", header->node, answer.reason, now_ns);
 	return result_of_verdict[answer.verdict];
 }
 
 static const struct ingest_handler ingest_handler = {on_admit, on_interval, on_closed};
+
+static enum frame_result on_enrolment(void *ctx, const void *data, size_t len,
+				      const struct ingest_route *route, int64_t now_ns,
+				      struct buf *answer)
+{
+	struct engine *e = ctx;
+
+	(void)route;
+	return enroller_take(e->enroller, data, len, now_ns, answer);
+}
+
+static void on_not_enrolled(void *ctx, const char *node, const char *why, int64_t now_ns)
+{
+	log_refusal(ctx, "an enrolment", node, why, now_ns);
+}
+
+static void on_foreign(void *ctx, const char *node, const char *owner, int64_t now_ns)
+{
+	char why[NODE_NAME_MAX + 32];
+
+	snprintf(why, sizeof(why), "its key is of node %s", owner);
+	log_refusal(ctx, "an interval", node, why, now_ns);
+}
 
 static void on_published(void *ctx, int64_t now_ns)
 {
@@ -226,6 +254,7 @@ static void on_signal(uv_signal_t *handle, int number)
 		return;
 	}
 	reload_keys(e);
+	enroller_reload(e->enroller);
 	/* The loop runs when all is open. */
 	http_reload(e->http);
 }
@@ -293,7 +322,11 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 	struct engine *e = ctx;
 	struct error why = {""};
 
-	if (strcmp(name, SAVER_WORKLOADS) != 0)
+	if (strcmp(name, SAVER_NODE_KEYS) == 0) {
+		if (node_keys_read(e->node_keys, text, len, &why))
+			log_error("keys of nodes cannot be read, so these enrol again: %s",
+				  why.text);
+	} else if (strcmp(name, SAVER_WORKLOADS) != 0)
 		planner_remember(e->planner, name, text, len);
 	else if (join_recall(e->join, text, len, &why))
 		log_error("what was remembered of workloads cannot be read and is left out: %s",
@@ -328,6 +361,7 @@ static int open_saver(struct engine *e, struct error *error)
 		.plans = e->plans,
 		.views = e->views,
 		.decisions = e->decisions,
+		.node_keys = e->node_keys,
 		.restored = on_restored,
 		.recalled = on_recalled,
 		.ctx = e,
@@ -411,6 +445,25 @@ static int open_http(struct engine *e, struct error *error)
 	return rc ? rc : http_start_with(&e->http, &config, error);
 }
 
+static int open_enroller(struct engine *e, struct error *error)
+{
+	const struct enroller_config config = {
+		.key_path = e->config->enrolment_key_path,
+		.join_token_path = e->config->join_token_path,
+		.keys = e->node_keys,
+		.refused = on_not_enrolled,
+		.ctx = e,
+	};
+
+	e->enrolment = (struct ingest_enrolment){
+		.keys = e->node_keys,
+		.shared_keys = e->config->shared_keys,
+		.take = on_enrolment,
+		.foreign = on_foreign,
+	};
+	return enroller_open(&e->enroller, &config, error);
+}
+
 /* The filter would bind a program for credentials, too. */
 static int restrict_calls(struct engine *e, struct error *error)
 {
@@ -433,6 +486,7 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
 	rc = program_check_descriptors(DESCRIPTORS, error);
 	e->usage = usage_new(&usage_limits);
+	e->node_keys = node_keys_new(usage_limits.nodes_max);
 	e->join = join_new();
 	e->views = view_slot_new();
 	e->reservations = reservations_new();
@@ -467,9 +521,12 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		rc = keyring_open(&e->key_place, config->key_path, error);
 	if (!rc && e->key_place)
 		rc = keyring_read(&e->keys, e->key_place, error);
+	if (!rc && config->enrolment_key_path)
+		rc = open_enroller(e, error);
 	if (!rc)
-		rc = ingest_open(&e->ingest, config->ingest, &e->keys, &e->counters,
-				 &ingest_handler, e, error);
+		rc = ingest_open(&e->ingest, config->ingest, &e->keys,
+				 e->enroller ? &e->enrolment : NULL, &e->counters, &ingest_handler,
+				 e, error);
 	if (!rc)
 		rc = open_loop(e, error);
 	if (!rc)
@@ -552,6 +609,8 @@ void engine_close(struct engine *e)
 	join_free(e->join);
 	publisher_free(e->publisher);
 	usage_free(e->usage);
+	enroller_close(e->enroller);
+	node_keys_free(e->node_keys);
 	keyring_wipe(&e->keys);
 	keyring_close(e->key_place);
 	free(e);

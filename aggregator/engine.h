@@ -21,6 +21,9 @@ struct engine_config {
 	const struct access_options *access; /* to it */
 	const char *ingest; /* where agents connect: tcp://HOST:PORT or ipc://PATH */
 	const char *key_path; /* NULL: no key (ipc:// only) */
+	const char *enrolment_key_path; /* NULL: nodes get no keys of their own */
+	const char *join_token_path; /* NULL: no join tokens */
+	bool shared_keys; /* frames under key_path's keys count, too */
 	const char *state_dir; /* NULL: nothing is kept */
 	int64_t save_interval_ns;
 	struct option_list snapshots; /* files with the cluster's objects; empty: an API, or none */

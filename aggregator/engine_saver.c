@@ -50,6 +50,7 @@ struct saver {
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
 	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
 	bool too_long; /* one was, and that was logged */
+	uint64_t keys_saved, keys_saving; /* generations of node keys, likewise */
 	uint64_t decided_saved, decided_saving; /* numbers of the newest decision, likewise */
 };
 
@@ -138,6 +139,20 @@ static void add_workloads(struct saver *s, struct store_batch *batch)
 	view_drop(v);
 }
 
+/* Keys from the database come back with its opening: what is saved before lacks them. */
+static void add_node_keys(struct saver *s, struct store_batch *batch)
+{
+	struct buf text = BUF_INIT;
+
+	s->keys_saving = s->keys_saved;
+	if (!s->was_open || node_keys_generation(s->config.node_keys) == s->keys_saved)
+		return;
+	s->keys_saving = node_keys_generation(s->config.node_keys);
+	node_keys_write(s->config.node_keys, clock_wall_ns(), &text);
+	batch->memos[batch->memo_count++] =
+		(struct store_memo){SAVER_NODE_KEYS, shared_body_new(&text)};
+}
+
 /* Numbers of decisions are known only after the database was read. */
 static void add_decisions(struct saver *s, struct store_batch *batch)
 {
@@ -152,6 +167,7 @@ static void add_decisions(struct saver *s, struct store_batch *batch)
 static void note_memos(struct saver *s)
 {
 	s->decided_saved = s->decided_saving;
+	s->keys_saved = s->keys_saving;
 	if (s->workloads_saving) {
 		workload_table_drop(s->workloads_saved);
 		s->workloads_saved = s->workloads_saving;
@@ -173,6 +189,7 @@ static void put_slice(struct saver *s, bool first)
 	if (first) {
 		add_memos(s, batch);
 		add_workloads(s, batch);
+		add_node_keys(s, batch);
 		add_decisions(s, batch);
 	}
 	batch->count = usage_save_next(s->config.usage, batch->rows, STORE_BATCH_ROWS);
@@ -255,6 +272,7 @@ static void on_opened(struct saver *s, struct store_event *e)
 	if (e->empty || s->was_open) {
 		usage_save_reset(s->config.usage);
 		forget_bodies(s->saved);
+		s->keys_saved = 0;
 		workload_table_drop(s->workloads_saved);
 		s->workloads_saved = NULL;
 	}

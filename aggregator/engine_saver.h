@@ -12,10 +12,12 @@
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/state/counters.h"
+#include "aggregator/state/node_keys.h"
 #include "aggregator/state/usage.h"
 #include "shared/error.h"
 
 #define SAVER_WORKLOADS "workloads"
+#define SAVER_NODE_KEYS "nodeKeys"
 
 struct saver_config {
 	const char *dir; /* borrowed, as is all here, for the saver's life */
@@ -27,6 +29,7 @@ struct saver_config {
 	struct plan_slot *plans; /* what they remember is saved, too */
 	struct view_slot *views; /* and what these remember of workloads, as SAVER_WORKLOADS */
 	struct drain_log *decisions; /* saved, too, and restored */
+	const struct node_keys *node_keys; /* saved, too, as SAVER_NODE_KEYS */
 	void (*restored)(void *ctx); /* nodes came back while the loop runs */
 	/*
 	 * What was remembered under a name is back; called like restored, and before saver_open()

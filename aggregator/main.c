@@ -33,6 +33,8 @@ const char *malloc_conf = "background_thread:true,max_background_threads:1";
 
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
+	char *enrolment_key, *join_token_file;
+	int allow_shared_key;
 	char *kubeconfig, *context;
 	struct option_list snapshots;
 	bool standalone;
@@ -58,6 +60,7 @@ static const char *const watcher_variants[] = {"corrected", "upstream", NULL};
 static const char *const unlimited_counts[] = {"expected", "allocatable", NULL};
 static const char *const watcher_denominators[] = {"capacity", "allocatable", NULL};
 
+static const char *const shared_key_choices[] = {"auto", "true", "false", NULL};
 static const char *const quota_variants[] = {"corrected", "upstream", NULL};
 static const char *const quota_pdbs[] = {"hard", "soft", NULL};
 
@@ -81,6 +84,27 @@ static const struct option_spec specs[] = {
 	 .offset = AT(key_file),
 	 .value = "FILE",
 	 .help = "Keys that open frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "enrolment-key",
+	 .kind = OPTION_STRING,
+	 .offset = AT(enrolment_key),
+	 .value = "FILE",
+	 .help = "Private key by which agents enrol, so that each node has a key of its own; made "
+		 "if it is missing. FILE.pub gets the public key, for --aggregator-key of the "
+		 "agents."},
+	{.name = "join-token-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(join_token_file),
+	 .value = "FILE",
+	 .help = "Join tokens of agents: lines of a token and the names of the nodes that it "
+		 "enrols, or patterns of them (TOKEN node-1 web-*)."},
+	{.name = "allow-shared-key",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(allow_shared_key),
+	 .value = "auto|true|false",
+	 .initial = "auto",
+	 .choices = shared_key_choices,
+	 .help = "Whether frames under a key of --key-file count, of whatever node they are: auto "
+		 "allows them without --enrolment-key."},
 	{.name = "state-dir",
 	 .kind = OPTION_STRING,
 	 .offset = AT(state_dir),
@@ -399,6 +423,22 @@ static int check_api_options(const struct aggregator_options *o, struct error *e
 	return -1;
 }
 
+static int check_enrolment(const struct aggregator_options *o, struct error *error)
+{
+	if (o->join_token_file && !o->enrolment_key)
+		error_set(error, "--join-token-file: agents need --enrolment-key to enrol");
+	else if (o->enrolment_key && !*o->enrolment_key)
+		error_set(error, "--enrolment-key: \"\" is no path");
+	else if (o->allow_shared_key == 2 && !o->enrolment_key)
+		error_set(error, "--allow-shared-key false: without --enrolment-key no agent could "
+				 "report");
+	else if (o->allow_shared_key == 1 && !o->key_file)
+		error_set(error, "--allow-shared-key true: no --key-file has a shared key");
+	else
+		return 0;
+	return -1;
+}
+
 /*
  * An agent is a descriptor here, and the usual soft limit of 1024 is there for programs that call
  * select().
@@ -452,6 +492,10 @@ static int run(const void *values, struct error *error)
 		.access = &o->access,
 		.ingest = o->ingest,
 		.key_path = o->key_file,
+		.enrolment_key_path = o->enrolment_key,
+		.join_token_path = o->join_token_file,
+		.shared_keys = o->allow_shared_key == 0 ? !o->enrolment_key
+							: o->allow_shared_key == 1,
 		.state_dir = o->state_dir,
 		.save_interval_ns = o->save_interval_ns,
 		.snapshots = o->snapshots,
@@ -470,6 +514,7 @@ static int run(const void *values, struct error *error)
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
 	    read_extender(o, &config.extender, error) || check_api_options(o, error) ||
+	    check_enrolment(o, error) ||
 	    access_options_check(&o->access, error) ||
 	    slack_options_read(&o->slack, &config.slack, error) || read_quota(o, &config, error))
 		return 2;

@@ -120,28 +120,35 @@ static int read_secret(int fd, struct secret *s, size_t most, struct error *reas
 	return 0;
 }
 
+int secret_read_open(struct secret *out, int fd, size_t most, bool private, struct error *reason)
+{
+	struct secret s = {0};
+	int rc = check_secret(fd, private, reason);
+
+	if (!rc)
+		rc = read_secret(fd, &s, most, reason);
+	if (rc)
+		secret_free(&s);
+	else
+		*out = s;
+	return rc;
+}
+
 int secret_read(struct secret *out, const char *path, size_t most, bool private,
 		struct error *reason)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
-	struct secret s = {0};
 
 	if (fd < 0) {
 		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
 		error_set(reason, "%s: %s", path, strerror(errno));
 		return rc;
 	}
-	rc = check_secret(fd, private, reason);
-	if (!rc)
-		rc = read_secret(fd, &s, most, reason);
+	rc = secret_read_open(out, fd, most, private, reason);
 	close(fd);
-	if (rc) {
+	if (rc)
 		error_prefix(reason, "%s", path);
-		secret_free(&s);
-		return rc;
-	}
-	*out = s;
-	return 0;
+	return rc;
 }
 
 void secret_free(struct secret *s)

@@ -89,6 +89,13 @@ static size_t write_header(uint8_t *out, const struct frame_header *h, size_t bo
 	return FRAME_HEADER_LEN + node_len;
 }
 
+void frame_put_header(struct buf *out, const struct frame_header *header, size_t body_len)
+{
+	uint8_t bytes[FRAME_HEADER_LEN + NODE_NAME_MAX];
+
+	buf_add(out, bytes, write_header(bytes, header, body_len));
+}
+
 void frame_seal(struct buf *out, struct frame_header *header, const struct key *key,
 		const uint8_t *request_nonce, const void *body, size_t body_len)
 {
@@ -139,7 +146,7 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct error 
 			  FRAME_VERSION);
 		return -EPROTO;
 	}
-	if (type != FRAME_INTERVAL && type != FRAME_ACK) {
+	if (type < FRAME_INTERVAL || type > FRAME_ENROLMENT_ANSWER) {
 		error_set(error, "frame type %u is unknown", type);
 		return -EBADMSG;
 	}
@@ -178,6 +185,20 @@ static int read_header(const uint8_t *in, size_t len, struct frame_header *h, st
 		return -EBADMSG;
 	}
 	memcpy(h->node, in + FRAME_HEADER_LEN, node_len);
+	return 0;
+}
+
+int frame_get_header(const void *data, size_t len, struct frame_header *header, size_t *header_len,
+		     size_t *body_len, struct error *error)
+{
+	struct frame_header h = {0};
+	int rc = read_header(data, len, &h, error);
+
+	if (rc)
+		return rc;
+	*header = h;
+	*header_len = FRAME_HEADER_LEN + strlen(h.node);
+	*body_len = get((const uint8_t *)data + AT_BODY_LEN, 4);
 	return 0;
 }
 
@@ -246,9 +267,13 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 	struct frame_header h = {0};
 	struct buf plain = BUF_INIT;
 	const struct key *key;
-	size_t header_len, sealed_len;
-	int rc = read_header(data, len, &h, error);
+	size_t header_len, sealed_len, body_len;
+	int rc = frame_get_header(data, len, &h, &header_len, &body_len, error);
 
+	if (!rc && h.type != FRAME_INTERVAL && h.type != FRAME_ACK) {
+		error_set(error, "frame type %u is sealed otherwise", h.type);
+		rc = -EBADMSG;
+	}
 	if (rc)
 		return rc;
 	rc = choose_key(ring, &h, &key, error);
@@ -256,9 +281,8 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 		*header = h;
 		return rc;
 	}
-	header_len = FRAME_HEADER_LEN + strlen(h.node);
 	sealed_len = len - header_len;
-	if (sealed_len != get((const uint8_t *)data + AT_BODY_LEN, 4) + (key ? FRAME_TAG_LEN : 0)) {
+	if (sealed_len != body_len + (key ? FRAME_TAG_LEN : 0)) {
 		error_set(error, "%zu bytes after the header, another length was announced",
 			  sealed_len);
 		return -EBADMSG;

@@ -17,7 +17,7 @@
  *   offset size
  *     0     4   magic "EVKL"
  *     4     1   version, 1
- *     5     1   type: 1 interval part, 2 ack
+ *     5     1   type: 1 interval part, 2 ack, 3 enrolment, 4 its answer (shared/enrolment.h)
  *     6     2   node name length n, 1..253
  *     8     8   key id; all zero: body in clear (ipc:// only)
  *    16    16   run: random per agent start
@@ -46,7 +46,12 @@ enum {
 	FRAME_LEN_MAX = 256 * 1024, /* longer frames are refused by an ack with a reason */
 };
 
-enum frame_type { FRAME_INTERVAL = 1, FRAME_ACK = 2 };
+enum frame_type {
+	FRAME_INTERVAL = 1,
+	FRAME_ACK = 2,
+	FRAME_ENROLMENT = 3,
+	FRAME_ENROLMENT_ANSWER = 4,
+};
 
 struct frame_header {
 	enum frame_type type;
@@ -81,6 +86,15 @@ void frame_seal(struct buf *out, struct frame_header *header, const struct key *
 int frame_open(const void *data, size_t len, const struct keyring *ring,
 	       const uint8_t *request_nonce, struct frame_header *header, struct buf *body,
 	       struct error *error);
+
+/* Appends the header with the nonce and key id that it holds; the body follows. */
+void frame_put_header(struct buf *out, const struct frame_header *header, size_t body_len);
+/*
+ * Reads the header of a frame of any type, unverified. 0 with the lengths of the header and of the
+ * plain body; -EBADMSG or -EPROTO as frame_open().
+ */
+int frame_get_header(const void *data, size_t len, struct frame_header *header, size_t *header_len,
+		     size_t *body_len, struct error *error);
 
 /* A node name: 1..253 letters, digits, '-', '.', '_'. */
 int frame_node_name_valid(const char *name, size_t len);

@@ -73,7 +73,7 @@ static int check_file(const struct stat *st, const char *name, struct error *rea
 	return 0;
 }
 
-static void set_id(struct key *key)
+void key_set_id(struct key *key)
 {
 	uint8_t hash[crypto_generichash_BYTES];
 
@@ -107,7 +107,7 @@ static int add_file(struct keyring *ring, int fd, const char *name, struct error
 			  name, KEY_LEN);
 		return -EINVAL;
 	}
-	set_id(key);
+	key_set_id(key);
 	ring->count++;
 	return 0;
 }
@@ -235,6 +235,23 @@ int keyring_read(struct keyring *ring, const struct keyring_place *place, struct
 	if (!rc)
 		*ring = loaded;
 	keyring_wipe(&loaded);
+	return rc;
+}
+
+int keyring_read_text(struct secret *s, const struct keyring_place *place, size_t most,
+		      bool private, struct error *reason)
+{
+	int fd = open_file(place->folder, place->name), rc;
+
+	if (fd < 0) {
+		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
+		error_set(reason, "%s: %s", place->path, strerror(errno));
+		return rc;
+	}
+	rc = secret_read_open(s, fd, most, private, reason);
+	close(fd);
+	if (rc)
+		error_prefix(reason, "%s", place->path);
 	return rc;
 }
 

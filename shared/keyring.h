@@ -3,10 +3,12 @@
 #ifndef EVENKEEL_SHARED_KEYRING_H
 #define EVENKEEL_SHARED_KEYRING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "shared/error.h"
+#include "shared/file.h"
 
 enum { KEY_LEN = 32, KEY_ID_LEN = 8, KEYRING_MAX = 16 };
 
@@ -38,6 +40,15 @@ int keyring_open(struct keyring_place **place, const char *path, struct error *e
 int keyring_read(struct keyring *ring, const struct keyring_place *place, struct error *error);
 void keyring_close(struct keyring_place *place); /* accepts NULL */
 
+/*
+ * A file at the place instead, of at most `most` bytes, as secret_read() reads it; private: it
+ * refuses one that others may read or write.
+ */
+int keyring_read_text(struct secret *s, const struct keyring_place *place, size_t most,
+		      bool private, struct error *error);
+
+/* Sets the id by the secret. */
+void key_set_id(struct key *key);
 /* The key that seals; NULL for an empty ring. */
 const struct key *keyring_sealing(const struct keyring *ring);
 /* NULL when no key has that id. */

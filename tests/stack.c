@@ -140,8 +140,10 @@ void stack_start_agent(struct stack *s, int aggregators, const char *const *more
 	argv[n++] = program;
 	argv[n++] = (char *)"--node-name";
 	argv[n++] = (char *)"test-node";
-	argv[n++] = (char *)"--key-file";
-	argv[n++] = s->key_path;
+	if (!s->agent_enrols) {
+		argv[n++] = (char *)"--key-file";
+		argv[n++] = s->key_path;
+	}
 	for (int i = 0; i < aggregators; i++) {
 		urls[i] = mem_printf("tcp://127.0.0.1:%d", s->aggregators[i].ingest_port);
 		argv[n++] = (char *)"--aggregator";

@@ -26,6 +26,7 @@ struct stack {
 	char *folder; /* key, logs */
 	char *key_path;
 	struct stack_aggregator aggregators[STACK_AGGREGATORS_MAX];
+	bool agent_enrols; /* it gets no key file */
 	pid_t agent;
 };
 

@@ -262,6 +262,11 @@ static void examine_frames(struct doctor *d, const cJSON *status)
 		{"frames.rival", "of a second agent of a node whose first is alive",
 		 "The aggregator's log names the node. Give each agent a --node-name of its own; "
 		 "if they have that, somebody has the key: exchange it."},
+		{"frames.foreign", "of another node than the one whose key seals them",
+		 "A node was taken over, or its --node-name was changed: the aggregator's log "
+		 "names both."},
+		{"frames.notEnrolled", "that ask for a node's key and got none",
+		 "The aggregator's log names node and reason. Agents ask again by themselves."},
 		{"frames.refused", "refused", "The aggregator's log names node and reason."},
 	};
 	bool applied = count_at(status, "frames.applied") > 0;

@@ -11,6 +11,8 @@
  *   opened? ---no---> counted, the third in a row closes its connection; no answer: strangers learn
  *      |              nothing, and an agent times out. A sealed frame that is too long gets the ack
  *      |              "refused", or its agent would send it for ever.
+ *   its key's node? --no--> counted, and no answer: a key of a node opens frames of that node only
+ *      |
  *   admitted? --no--> answered as the handler says (engine.c: usage_admit()); the agent resends it
  *      |
  *   complete? --no--> stored; acked "part stored"
@@ -23,6 +25,8 @@
  * it is sent, but is applied once. An answer is sealed with key and nonce of its request, so an
  * ack cannot be replayed. After a lost answer the agent sends the frame again, a duplicate for the
  * handler. A stop drops everything: agents keep what is not acked.
+ *
+ * Enrolments (shared/enrolment.h) go to a handler of their own. Their answers may take long.
  *
  * Incomplete intervals are in a hash table by node, in order of insertion (uthash), so the oldest
  * is at the head. An agent whose parts were dropped gets "part stored" for its last part, and
@@ -166,7 +170,8 @@ static const struct ingest_parts_limits parts_limits = {
 
 struct ingest {
 	/* fixed after open */
-	const struct keyring *keys; /* borrowed, as are the three below */
+	const struct keyring *keys; /* borrowed, as are the four below */
+	const struct ingest_enrolment *enrolment; /* NULL: nodes have no keys of their own */
 	struct counters *counters;
 	const struct ingest_handler *handler;
 	void *ctx;
@@ -180,8 +185,8 @@ struct ingest {
 };
 
 int ingest_open(struct ingest **out, const char *url, const struct keyring *keys,
-		struct counters *counters, const struct ingest_handler *handler, void *ctx,
-		struct error *reason)
+		const struct ingest_enrolment *enrolment, struct counters *counters,
+		const struct ingest_handler *handler, void *ctx, struct error *reason)
 {
 	struct endpoint endpoint;
 	struct ingest *in;
@@ -189,8 +194,11 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 
 	if (rc)
 		return rc;
-	if (endpoint.kind == ENDPOINT_TCP && !keys->count) {
-		error_set(reason, "%s: needs a key (--key-file); only ipc:// goes without", url);
+	if (endpoint.kind == ENDPOINT_TCP && !keys->count && !enrolment) {
+		error_set(reason,
+			  "%s: needs a key (--key-file or --enrolment-key); only ipc:// goes "
+			  "without",
+			  url);
 		return -EINVAL;
 	}
 	rc = ingest_socket_listen(&listener, &endpoint, reason);
@@ -199,6 +207,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	in = mem_zalloc(1, sizeof(*in));
 	in->endpoint = endpoint;
 	in->keys = keys;
+	in->enrolment = enrolment;
 	in->counters = counters;
 	in->handler = handler;
 	in->ctx = ctx;
@@ -236,7 +245,12 @@ int ingest_fd(const struct ingest *in)
 	return ingest_peers_fd(in->peers);
 }
 
-static void answer(struct ingest *in, const struct ingest_route *route,
+void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer)
+{
+	ingest_peers_reply(in->peers, route, answer->data, answer->len);
+}
+
+static void answer(struct ingest *in, const struct ingest_route *route, const struct keyring *keys,
 		   const struct frame_header *request, const struct ack *ack)
 {
 	struct frame_header header = *request;
@@ -245,9 +259,9 @@ static void answer(struct ingest *in, const struct ingest_route *route,
 	buf_clear(&in->ack);
 	body_encode_ack(ack, &in->ack);
 	buf_clear(&in->answer);
-	frame_seal(&in->answer, &header, keyring_find(in->keys, request->key_id), request->nonce,
+	frame_seal(&in->answer, &header, keyring_find(keys, request->key_id), request->nonce,
 		   in->ack.data, in->ack.len);
-	ingest_peers_reply(in->peers, route, in->answer.data, in->answer.len);
+	ingest_send(in, route, &in->answer);
 }
 
 static enum frame_result refuse(struct ack *ack, const struct error *error)
@@ -315,8 +329,56 @@ static enum frame_result result_of_error(int rc)
 	}
 }
 
-static enum frame_result take_message(struct ingest *in, const struct ingest_message *message,
-				      int64_t now_ns)
+/*
+ * The keys that may open a frame with that header: the one of its node in *own, or the keyring, or
+ * nothing. *bound: the node that the key is for; NULL: any.
+ */
+static const struct keyring *choose_keys(const struct ingest *in, const struct frame_header *header,
+					 int64_t now_ns, struct keyring *own, const char **bound)
+{
+	/* Not empty, so frames in clear do not open; its only id is theirs. */
+	static const struct keyring nothing = {.count = 1};
+	const struct node_key *key;
+
+	*bound = NULL;
+	if (!in->enrolment)
+		return in->keys;
+	key = node_keys_find(in->enrolment->keys, header->key_id, now_ns);
+	if (!key)
+		return in->enrolment->shared_keys && in->keys->count ? in->keys : &nothing;
+	own->count = 1;
+	own->keys[0] = key->key;
+	*bound = key->node;
+	return own;
+}
+
+static void take_enrolment(struct ingest *in, const struct ingest_message *message,
+			   const struct frame_header *header, int64_t now_ns,
+			   enum frame_result *result)
+{
+	buf_clear(&in->answer);
+	*result = in->enrolment->take(in->ctx, message->data, message->len, &message->route, now_ns,
+				      &in->answer);
+	ingest_peers_judge(in->peers, &message->route,
+			   *result == FRAME_RESULT_malformed || *result == FRAME_RESULT_forged ||
+					   *result == FRAME_RESULT_unknown_key
+				   ? NULL
+				   : header->node,
+			   false);
+	if (in->answer.len)
+		ingest_send(in, &message->route, &in->answer);
+}
+
+static enum frame_result refuse_foreign(struct ingest *in, const char *node, const char *owner,
+					int64_t now_ns)
+{
+	in->enrolment->foreign(in->ctx, node, owner, now_ns);
+	return FRAME_RESULT_foreign;
+}
+
+/* Of an interval's frame, or what is none. */
+static enum frame_result take_sealed(struct ingest *in, const struct ingest_message *message,
+				     const struct keyring *keys, const char *bound, int64_t now_ns)
 {
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
@@ -326,10 +388,12 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	int rc;
 
 	buf_clear(&in->body);
-	rc = frame_open(message->data, message->len, in->keys, NULL, &header, &in->body, &error);
-	opened = !rc || rc == -EMSGSIZE;
+	rc = frame_open(message->data, message->len, keys, NULL, &header, &in->body, &error);
+	opened = (!rc || rc == -EMSGSIZE) && (!bound || !strcmp(bound, header.node));
 	if (rc)
 		result = result_of_error(rc);
+	else if (!opened)
+		result = refuse_foreign(in, header.node, bound, now_ns);
 	else if (header.type == FRAME_INTERVAL)
 		result = take_part(in, &header, message->route.peer, &in->body, now_ns, &ack);
 	else
@@ -339,7 +403,29 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	ingest_peers_judge(in->peers, &message->route, opened ? header.node : NULL,
 			   result == FRAME_RESULT_applied);
 	if (opened && header.type == FRAME_INTERVAL)
-		answer(in, &message->route, &header, &ack);
+		answer(in, &message->route, keys, &header, &ack);
+	return result;
+}
+
+static enum frame_result take_message(struct ingest *in, const struct ingest_message *message,
+				      int64_t now_ns)
+{
+	struct frame_header header = {0};
+	struct keyring own = {0};
+	const struct keyring *keys;
+	size_t header_len, body_len;
+	enum frame_result result;
+	const char *bound;
+
+	if (in->enrolment && !frame_get_header(message->data, message->len, &header, &header_len,
+					       &body_len, NULL) &&
+	    header.type == FRAME_ENROLMENT) {
+		take_enrolment(in, message, &header, now_ns, &result);
+		return result;
+	}
+	keys = choose_keys(in, &header, now_ns, &own, &bound);
+	result = take_sealed(in, message, keys, bound, now_ns);
+	keyring_wipe(&own);
 	return result;
 }
 

@@ -12,6 +12,7 @@
 
 #include "aggregator/edge/ingest_peers.h"
 #include "aggregator/state/counters.h"
+#include "aggregator/state/node_keys.h"
 #include "shared/body.h"
 #include "shared/buf.h"
 #include "shared/frame.h"
@@ -39,14 +40,32 @@ struct ingest_handler {
 
 struct ingest;
 
+/* Keys of nodes (shared/enrolment.h). */
+struct ingest_enrolment {
+	const struct node_keys *keys;
+	bool shared_keys; /* frames under a key of the keyring count, too */
+	/*
+	 * For each enrolment: appends the answer to *answer. Without one the answer follows by
+	 * ingest_send(), or never. Returns the count.
+	 */
+	enum frame_result (*take)(void *ctx, const void *data, size_t len,
+				  const struct ingest_route *route, int64_t now_ns,
+				  struct buf *answer);
+	/* A frame of `node` was refused, as its key is of `owner`. */
+	void (*foreign)(void *ctx, const char *node, const char *owner, int64_t now_ns);
+};
+
 /*
  * Binds url (tcp://host:port or ipc:///path, made 0600). -EINVAL without keys on tcp, -EADDRINUSE,
- * ..: the reason has the remedy. keys, counters, handler and ctx are borrowed.
+ * ..: the reason has the remedy. keys, enrolment, counters, handler and ctx are borrowed.
+ * enrolment NULL: nodes have no keys of their own.
  */
 int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
-		struct counters *counters, const struct ingest_handler *handler, void *ctx,
-		struct error *error);
+		const struct ingest_enrolment *enrolment, struct counters *counters,
+		const struct ingest_handler *handler, void *ctx, struct error *error);
 void ingest_close(struct ingest *in);
+/* Sends the answer to an enrolment, if its connection is still open. */
+void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer);
 /* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);
 /*

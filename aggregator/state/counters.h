@@ -24,7 +24,10 @@
 	X(version)                                                                                 \
 	X(oversized)                                                                               \
 	X(unknown_key)                                                                             \
-	X(forged)
+	X(forged)                                                                                  \
+	X(foreign) /* of another node than its key */                                              \
+	X(enrolled) /* an enrolment that got a key */                                              \
+	X(not_enrolled) /* one that was refused or has to wait */
 
 enum frame_result {
 #define X(name) FRAME_RESULT_##name,

@@ -98,7 +98,7 @@ static int try_ingest(struct scene *s, int which, struct error *error)
 {
 	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
 
-	return ingest_open(&s->ingests[which], s->url, &s->keys, &s->counters, &handler, NULL,
+	return ingest_open(&s->ingests[which], s->url, &s->keys, NULL, &s->counters, &handler, NULL,
 			   error);
 }
 

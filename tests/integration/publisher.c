@@ -115,7 +115,7 @@ static void open_receiver(struct scene *s, int which)
 	struct receiver *r = &s->receivers[which];
 	struct error error;
 	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
-	int rc = ingest_open(&r->ingest, r->url, &s->keys, &r->counters, &handler, r, &error);
+	int rc = ingest_open(&r->ingest, r->url, &s->keys, NULL, &r->counters, &handler, r, &error);
 
 	if (rc)
 		print_error("%s\n", error.text);

@@ -200,7 +200,7 @@ static int try_ingest(struct scene *s, int which, struct error *error)
 
 	static const struct ingest_handler handler = {on_admit, on_interval, ingest_forgets};
 
-	return ingest_open(&r->ingest, s->url, &s->keys, &r->counters, &handler, r, error);
+	return ingest_open(&r->ingest, s->url, &s->keys, NULL, &r->counters, &handler, r, error);
 }
 
 static void open_ingest(struct scene *s, int which)

@@ -163,13 +163,18 @@ static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 		     struct error *reason)
 {
 	struct store_event *e = ctx;
+	char *text;
 
 	(void)reason;
 	if (e->memo_count == STORE_MEMOS_MAX)
 		return 0;
+	/* It may hold zeros. */
+	text = mem_alloc(len + 1);
+	memcpy(text, state, len);
+	text[len] = '\0';
 	e->memos = mem_realloc(e->memos, (e->memo_count + 1) * sizeof(*e->memos));
 	e->memos[e->memo_count++] =
-		(struct store_recalled){mem_strdup(name), mem_strndup(state, len), len};
+		(struct store_recalled){mem_strdup(name), text, len};
 	return 0;
 }
 

@@ -63,7 +63,7 @@ struct store_event {
 	struct usage_node **nodes; /* owned; a taken one is replaced by NULL */
 	size_t memo_count; /* by name */
 	struct store_recalled {
-		char *name, *text; /* owned */
+		char *name, *text; /* owned; text may hold zeros */
 		size_t len;
 	} * memos; /* owned */
 	/* the newest, oldest first; each held */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A renewal is due after half of the key's lifetime, less up to a quarter of that, by chance, so
+ * that nodes that enrolled together spread. A failed renewal leaves the present key in use. Refused
+ * enrolments are repeated after the aggregator's pause: with the credential of then.
+ *
+ * Each enrolment has a key pair of its own. The credential and all secrets are wiped after use; the
+ * folders are opened before the agent gives up its privileges.
+ */
+#include "agent/enroller.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+#define PAUSE_LEAST_NS NS_PER_SEC
+
+enum { PUBLIC_FILE_MAX = 4096 };
+
+struct enroller {
+	struct keyring_place *key_place, *credential_place; /* fixed after open */
+	enum credential_kind kind; /* likewise */
+	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
+};
+
+int enroller_reload(struct enroller *en, struct error *error)
+{
+	struct secret file;
+	int rc = keyring_read_text(&file, en->key_place, PUBLIC_FILE_MAX, false, error);
+
+	if (rc) {
+		error_prefix(error, "--aggregator-key");
+		return rc;
+	}
+	rc = enrolment_public_read(en->public_key, file.text, file.len, error);
+	if (rc)
+		error_prefix(error, "--aggregator-key");
+	secret_free(&file);
+	return rc;
+}
+
+/* Without the line's end. */
+static int read_credential(const struct enroller *en, struct secret *s, struct error *error)
+{
+	int rc = keyring_read_text(s, en->credential_place, ENROLMENT_CREDENTIAL_MAX,
+				   en->kind == CREDENTIAL_JOIN_TOKEN, error);
+
+	if (rc)
+		return rc;
+	while (s->len && strchr(" \t\r\n", s->text[s->len - 1]))
+		s->len--;
+	if (s->len)
+		return 0;
+	secret_free(s);
+	error_set(error, "the file of the token to enrol by is empty");
+	return -EINVAL;
+}
+
+int enroller_open(struct enroller **out, const struct enroller_config *config, struct error *error)
+{
+	struct enroller *en = mem_zalloc(1, sizeof(*en));
+	struct secret credential;
+	int rc = sodium_init() < 0 ? -EIO : 0;
+
+	en->kind = config->kind;
+	if (!rc)
+		rc = keyring_open(&en->key_place, config->aggregator_key_path, error);
+	if (!rc)
+		rc = enroller_reload(en, error);
+	if (!rc)
+		rc = keyring_open(&en->credential_place, config->credential_path, error);
+	if (!rc)
+		rc = read_credential(en, &credential, error);
+	if (rc) {
+		enroller_close(en);
+		return rc;
+	}
+	secret_free(&credential);
+	*out = en;
+	return 0;
+}
+
+void enroller_close(struct enroller *en)
+{
+	if (!en)
+		return;
+	keyring_close(en->key_place);
+	keyring_close(en->credential_place);
+	free(en);
+}
+
+/* --- one aggregator --------------------------------------------------------------------------- */
+
+int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *node,
+		  const uint8_t run[FRAME_RUN_LEN], int64_t wall_ns, struct buf *frame,
+		  struct error *error)
+{
+	struct enrolment ask = {.kind = en->kind, .stamp_ns = (uint64_t)(wall_ns + e->ahead_ns)};
+	struct secret credential;
+	int rc = read_credential(en, &credential, error);
+
+	if (rc)
+		return rc;
+	crypto_box_keypair(ask.reply_key, e->reply_secret);
+	memcpy(ask.node, node, strlen(node) + 1);
+	memcpy(ask.run, run, sizeof(ask.run));
+	ask.credential = (struct span){(const uint8_t *)credential.text, credential.len};
+	memcpy(e->public_key, en->public_key, sizeof(e->public_key));
+	enrolment_seal(frame, &e->header, e->public_key, &ask);
+	secret_free(&credential);
+	return 0;
+}
+
+static void take_key(struct enrolling *e, const struct enrolment_answer *a, int64_t mono_ns)
+{
+	int64_t half_ns = a->lifetime_s * NS_PER_SEC / 2;
+
+	e->keys.keys[0] = e->keys.keys[e->keys.count ? e->keys.count - 1 : 0];
+	e->keys.count += e->keys.count < 2;
+	e->keys.keys[e->keys.count - 1] = a->key;
+	e->doubt = e->refused = false;
+	e->due_ns = mono_ns + half_ns - half_ns / 4 * randombytes_uniform(1024) / 1024;
+}
+
+static enum enrolling_result obey(struct enrolling *e, const struct enrolment_answer *a,
+				  int64_t mono_ns, int64_t wall_ns, struct error *error)
+{
+	int64_t pause_ns = a->wait_ms * NS_PER_MS;
+
+	switch (a->status) {
+	case ENROLMENT_DONE:
+		take_key(e, a, mono_ns);
+		return ENROLLING_ENROLLED;
+	case ENROLMENT_STALE:
+		/* Twice in a row makes no busy loop. */
+		e->due_ns = e->ahead_ns ? mono_ns + PAUSE_LEAST_NS : mono_ns;
+		e->ahead_ns = (int64_t)a->stamp_ns - wall_ns;
+		return ENROLLING_STALE;
+	default:
+		/* The aggregator lives: the key that it gave is not lost. */
+		e->doubt = false;
+		e->refused = true;
+		e->due_ns = mono_ns + (pause_ns > PAUSE_LEAST_NS ? pause_ns : PAUSE_LEAST_NS);
+		error_set(error, "%s", a->reason);
+		return ENROLLING_REFUSED;
+	}
+}
+
+enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer,
+				     int64_t mono_ns, int64_t wall_ns, struct error *error)
+{
+	enum enrolling_result result = ENROLLING_BAD_ANSWER;
+	struct enrolment_answer a;
+
+	if (enrolment_answer_open(answer->data, answer->len, &e->header, e->public_key,
+				  e->reply_secret, &a, error))
+		return result;
+	e->waiting = false;
+	sodium_memzero(e->reply_secret, sizeof(e->reply_secret));
+	result = obey(e, &a, mono_ns, wall_ns, error);
+	sodium_memzero(&a, sizeof(a));
+	return result;
+}
+
+void enrolling_doubt(struct enrolling *e, int64_t mono_ns)
+{
+	e->doubt = true;
+	if (!e->refused && e->due_ns > mono_ns)
+		e->due_ns = mono_ns;
+}
+
+void enrolling_fini(struct enrolling *e)
+{
+	sodium_memzero(e, sizeof(*e));
+}

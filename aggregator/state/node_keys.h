@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys that nodes got by enrolment (shared/enrolment.h): at most two of each node. Pure. */
+#ifndef EVENKEEL_AGGREGATOR_STATE_NODE_KEYS_H
+#define EVENKEEL_AGGREGATOR_STATE_NODE_KEYS_H
+
+#include <stdint.h>
+
+#include "shared/buf.h"
+#include "shared/enrolment.h"
+#include "shared/error.h"
+#include "shared/keyring.h"
+
+enum { NODE_KEY_LIFETIME_S = 2 * 24 * 3600 };
+
+struct node_key {
+	struct key key;
+	const char *node; /* borrowed from the table */
+	int64_t expires_ns; /* Unix time */
+};
+
+struct node_keys;
+
+struct node_keys *node_keys_new(size_t nodes_max);
+void node_keys_free(struct node_keys *k); /* NULL is allowed; wipes all secrets */
+
+/* The key with that id, if its time has not ended; NULL: none. Borrowed until the next issue. */
+const struct node_key *node_keys_find(const struct node_keys *k, const uint8_t id[KEY_ID_LEN],
+				      int64_t now_ns);
+/*
+ * Answers an enrolment whose credential was accepted: *a is ENROLMENT_DONE with a key, whose bytes
+ * are those of `secret` unless the enrolment is a copy of the last one; ENROLMENT_STALE; or
+ * ENROLMENT_LATER: the table is full.
+ */
+void node_keys_issue(struct node_keys *k, const struct enrolment *e, const uint8_t secret[KEY_LEN],
+		     int64_t now_ns, struct enrolment_answer *a);
+
+/* Rises with each new key. */
+uint64_t node_keys_generation(const struct node_keys *k);
+/* Appends all keys whose time has not ended, for the database. */
+void node_keys_write(const struct node_keys *k, int64_t now_ns, struct buf *out);
+/* Adds what node_keys_write() wrote. -EBADMSG with the reason; nodes before the fault stay. */
+int node_keys_read(struct node_keys *k, const void *data, size_t len, struct error *error);
+
+#endif
