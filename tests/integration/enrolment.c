@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shipped agent enrols with the shipped aggregator by a join token: restarts with and without
+ * the database, renewals, refusals, and a node's key that is used for another node.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/sender_socket.h"
+#include "shared/clock.h"
+#include "shared/enrolment.h"
+#include "shared/file.h"
+#include "shared/mem.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+#define TOKEN	     "0123456789abcdef0123"
+#define WAIT_S	     40
+#define FRAMES(what) "evenkeel_frames_total{result=\"" what "\"}"
+
+struct scene {
+	struct stack *stack;
+	char *key, *public, *tokens, *token, *state; /* paths */
+	const char *aggregator_more[10], *agent_more[16];
+	const char *metric; /* awaited .. */
+	double value; /* .. and what it must reach */
+};
+
+static char *path_in(const struct scene *s, const char *name)
+{
+	return mem_printf("%s/%s", s->stack->folder, name);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+static int setup(void **state)
+{
+	struct scene *s = mem_zalloc(1, sizeof(*s));
+	size_t n = 0;
+
+	s->stack = stack_new();
+	s->stack->agent_enrols = true;
+	s->key = path_in(s, "enrolment.key");
+	s->public = path_in(s, "enrolment.key.pub");
+	s->tokens = path_in(s, "tokens");
+	s->token = path_in(s, "token");
+	s->state = path_in(s, "state");
+	write_text(s->tokens, TOKEN " test-* other\n");
+	write_text(s->token, TOKEN "\n");
+	memcpy(s->aggregator_more,
+	       (const char *[]){"--enrolment-key", s->key, "--join-token-file", s->tokens,
+				"--state-dir", s->state, "--save-interval", "1s", NULL},
+	       9 * sizeof(char *));
+	s->stack->aggregators[0].more = s->aggregator_more;
+	for (const char *const *word =
+		     (const char *const[]){"--no-confine", "--tier", "T3", "--interval", "1s",
+					   "--aggregator-key", s->public, "--join-token-file",
+					   s->token, NULL};
+	     *word; word++)
+		s->agent_more[n++] = *word;
+	*state = s;
+	return sodium_init() < 0 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	stack_free(s->stack, 0);
+	free(s->key);
+	free(s->public);
+	free(s->tokens);
+	free(s->token);
+	free(s->state);
+	free(s);
+	return 0;
+}
+
+static bool is_reached(void *ctx)
+{
+	struct scene *s = ctx;
+
+	return stack_metric(s->stack, 0, s->metric) >= s->value;
+}
+
+static void await_metric(struct scene *s, const char *metric, double value)
+{
+	s->metric = metric;
+	s->value = value;
+	if (await(is_reached, s, WAIT_S))
+		return;
+	print_error("%s is not %g\n", metric, value);
+	stack_free(s->stack, 1);
+	abort();
+}
+
+static double metric(const struct scene *s, const char *name)
+{
+	return stack_metric(s->stack, 0, name);
+}
+
+static void test_restarts(void **state)
+{
+	struct scene *s = *state;
+	struct stat st;
+
+	stack_start_aggregator(s->stack, 0);
+	assert_int_equal(stat(s->key, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(st.st_size, 32);
+	stack_start_agent(s->stack, 1, s->agent_more);
+	await_metric(s, FRAMES("applied"), 2);
+	assert_true(metric(s, FRAMES("enrolled")) == 1);
+	await_metric(s, "evenkeel_store_saves_total", metric(s, "evenkeel_store_saves_total") + 2);
+
+	/* The database has the key. */
+	stack_kill_aggregator(s->stack, 0);
+	stack_start_aggregator(s->stack, 0);
+	await_metric(s, FRAMES("applied"), 2);
+	assert_true(metric(s, FRAMES("enrolled")) == 0);
+	assert_true(metric(s, FRAMES("unknown_key")) == 0);
+
+	/* Without it the agent enrols again, and nothing is lost. */
+	stack_kill_aggregator(s->stack, 0);
+	s->aggregator_more[4] = NULL;
+	stack_start_aggregator(s->stack, 0);
+	await_metric(s, FRAMES("applied"), 2);
+	assert_true(metric(s, FRAMES("enrolled")) == 1);
+	assert_true(metric(s, "evenkeel_intervals_missing_total") == 0);
+}
+
+static void test_renewal_loses_nothing(void **state)
+{
+	struct scene *s = *state;
+
+	stack_start_aggregator(s->stack, 0);
+	stack_start_agent(s->stack, 1, s->agent_more);
+	await_metric(s, FRAMES("applied"), 1);
+	for (int i = 2; i <= 4; i++) {
+		kill(s->stack->agent, SIGHUP);
+		await_metric(s, FRAMES("enrolled"), i);
+	}
+	await_metric(s, FRAMES("applied"), metric(s, FRAMES("applied")) + 2);
+	assert_true(metric(s, FRAMES("unknown_key")) == 0);
+	assert_true(metric(s, FRAMES("duplicate")) == 0);
+	assert_true(metric(s, "evenkeel_intervals_missing_total") == 0);
+}
+
+/* It is refused, says why, and enrols once the aggregator knows its token. */
+static void test_refusal_ends(void **state)
+{
+	struct scene *s = *state;
+	struct buf log = BUF_INIT;
+	char *path = path_in(s, "agent-0.log");
+
+	write_text(s->tokens, TOKEN " other\n");
+	stack_start_aggregator(s->stack, 0);
+	stack_start_agent(s->stack, 1, s->agent_more);
+	await_metric(s, FRAMES("not_enrolled"), 1);
+	assert_true(metric(s, FRAMES("applied")) == 0);
+	write_text(s->tokens, TOKEN " test-node\n");
+	kill(s->stack->aggregators[0].pid, SIGHUP);
+	await_metric(s, FRAMES("applied"), 1);
+	assert_int_equal(file_read(path, 1 << 20, &log, NULL), 0);
+	assert_non_null(strstr(log.data, "does not enrol this node: the join token is for other"));
+	assert_null(strstr(log.data, TOKEN));
+	buf_fini(&log);
+	free(path);
+}
+
+/* --- an attacker with the files of a node ----------------------------------------------------- */
+
+static bool is_ready(void *socket)
+{
+	return sender_socket_ready(socket);
+}
+
+static struct sender_socket *dial(const struct scene *s)
+{
+	char *url = mem_printf("tcp://127.0.0.1:%d", s->stack->aggregators[0].ingest_port);
+	struct sender_socket *socket;
+	struct endpoint endpoint;
+
+	assert_int_equal(endpoint_parse(&endpoint, url, NULL), 0);
+	assert_int_equal(sender_socket_open(&socket, &endpoint, NULL), 0);
+	assert_true(await(is_ready, socket, 10));
+	free(url);
+	return socket;
+}
+
+static void enrol_as(const struct scene *s, struct sender_socket *socket, const char *node,
+		     struct enrolment_answer *a)
+{
+	struct enrolment ask = {.kind = CREDENTIAL_JOIN_TOKEN,
+				.credential = {(const uint8_t *)TOKEN, strlen(TOKEN)},
+				.stamp_ns = (uint64_t)clock_wall_ns()};
+	struct pollfd readable = {.fd = sender_socket_fd(socket), .events = POLLIN};
+	struct buf frame = BUF_INIT, answer = BUF_INIT, text = BUF_INIT;
+	uint8_t public_key[32], secret[32];
+	struct frame_header header;
+	uint32_t id;
+
+	assert_int_equal(file_read(s->public, 4096, &text, NULL), 0);
+	assert_int_equal(enrolment_public_read(public_key, text.data, strlen(text.data), NULL), 0);
+	snprintf(ask.node, sizeof(ask.node), "%s", node);
+	crypto_box_keypair(ask.reply_key, secret);
+	enrolment_seal(&frame, &header, public_key, &ask);
+	assert_int_equal(sender_socket_send(socket, 1, frame.data, frame.len), 0);
+	assert_int_equal(poll(&readable, 1, 5000), 1);
+	assert_int_equal(sender_socket_receive(socket, &id, &answer), 0);
+	assert_int_equal(enrolment_answer_open(answer.data, answer.len, &header, public_key, secret,
+					       a, NULL),
+			 0);
+	buf_fini(&frame);
+	buf_fini(&answer);
+	buf_fini(&text);
+}
+
+static void send_sealed(struct sender_socket *socket, const char *node, const struct key *key)
+{
+	struct frame_header header = {.type = FRAME_INTERVAL, .sequence = 1, .parts = 1};
+	struct buf frame = BUF_INIT;
+
+	snprintf(header.node, sizeof(header.node), "%s", node);
+	frame_seal(&frame, &header, key, NULL, "", 0);
+	assert_int_equal(sender_socket_send(socket, 2, frame.data, frame.len), 0);
+	buf_fini(&frame);
+}
+
+static void test_key_of_another_node(void **state)
+{
+	struct scene *s = *state;
+	struct sender_socket *socket;
+	struct enrolment_answer a;
+	struct key shared;
+	FILE *file;
+
+	stack_start_aggregator(s->stack, 0);
+	socket = dial(s);
+	enrol_as(s, socket, "strange", &a);
+	assert_int_equal(a.status, ENROLMENT_REFUSED);
+	enrol_as(s, socket, "other", &a);
+	assert_int_equal(a.status, ENROLMENT_DONE);
+	send_sealed(socket, "test-node", &a.key);
+	await_metric(s, FRAMES("foreign"), 1);
+	send_sealed(socket, "other", &a.key);
+	await_metric(s, FRAMES("refused"), 1); /* it opens, and is no interval */
+	/* The shared key counts no more. */
+	file = fopen(s->stack->key_path, "re");
+	assert_int_equal(fread(shared.secret, 1, KEY_LEN, file), KEY_LEN);
+	fclose(file);
+	key_set_id(&shared);
+	send_sealed(socket, "test-node", &shared);
+	await_metric(s, FRAMES("unknown_key"), 1);
+	sender_socket_close(socket);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_restarts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_renewal_loses_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refusal_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_key_of_another_node, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
