@@ -191,8 +191,21 @@ static enum frame_result on_enrolment(void *ctx, const void *data, size_t len,
 {
 	struct engine *e = ctx;
 
-	(void)route;
-	return enroller_take(e->enroller, data, len, now_ns, answer);
+	return enroller_take(e->enroller, data, len, route, now_ns, answer);
+}
+
+static void on_reviewed(void *ctx, const struct ingest_route *route, const struct buf *answer,
+			enum frame_result result)
+{
+	struct engine *e = ctx;
+
+	counter_add(&e->counters.frames[result], 1);
+	ingest_send(e->ingest, route, answer);
+}
+
+static const char *node_of_pod(void *ctx, const char *namespace, const char *name, const char *uid)
+{
+	return informer_node_of_pod(((struct engine *)ctx)->informer, namespace, name, uid);
 }
 
 static void on_not_enrolled(void *ctx, const char *node, const char *why, int64_t now_ns)
@@ -450,6 +463,12 @@ static int open_enroller(struct engine *e, struct error *error)
 	const struct enroller_config config = {
 		.key_path = e->config->enrolment_key_path,
 		.join_token_path = e->config->join_token_path,
+		.service_account = e->config->enrol_service_account,
+		.kubeconfig = e->config->kubeconfig,
+		.kube_context = e->config->kube_context,
+		.loop = &e->loop,
+		.node_of_pod = node_of_pod,
+		.answered = on_reviewed,
 		.keys = e->node_keys,
 		.refused = on_not_enrolled,
 		.ctx = e,
@@ -585,6 +604,7 @@ void engine_close(struct engine *e)
 	prefetcher_stop(e->api_context.prefetcher);
 	saver_finish(e->saver);
 	informer_stop(e->informer);
+	enroller_stop(e->enroller);
 	if (e->loop_open) {
 		uv_walk(&e->loop, close_handle, NULL);
 		uv_run(&e->loop, UV_RUN_DEFAULT);

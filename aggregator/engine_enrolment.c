@@ -4,6 +4,13 @@
  *
  *	join token	a line of --join-token-file must have it, and name the node
  *
+ *	token of Kubernetes	the API server must know it (TokenReview) as one for AUDIENCE of
+ *				the agents' ServiceAccount, on a pod of the node: by the token's node
+ *				claim (Kubernetes 1.32), else by its pod claim and the cluster model
+ *
+ * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait. Over that,
+ * or while the API server does not answer, agents are told to ask again later: nothing is decided.
+ *
  * A refused agent asks again after REFUSED_WAIT_MS, and reads its credential anew for that, so a
  * corrected file on either side is enough.
  *
@@ -21,13 +28,42 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
+#include "aggregator/edge/kube/token_review.h"
+#include "aggregator/engine_informer.h"
 #include "aggregator/state/enrolment_tokens.h"
+#include "shared/clock.h"
 #include "shared/enrolment.h"
 #include "shared/keyring.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
-enum { REFUSED_WAIT_MS = 30000, TOKEN_FILE_MAX = 1 << 20 };
+#define AUDIENCE "evenkeel-ingest"
+#define ACCOUNT	 "system:serviceaccount:"
+#define NODE	 "authentication.kubernetes.io/node-name"
+#define POD	 "authentication.kubernetes.io/pod-name"
+#define POD_UID	 "authentication.kubernetes.io/pod-uid"
+
+enum {
+	REFUSED_WAIT_MS = 30000,
+	LATER_WAIT_MS = 5000,
+	REVIEWS_MAX = 256,
+	TOKEN_FILE_MAX = 1 << 20,
+};
+
+/* An enrolment under review. */
+struct review {
+	uv_work_t work;
+	struct enroller *en;
+	struct ingest_route route;
+	struct frame_header header;
+	struct enrolment e; /* without its credential */
+	char *token; /* owned; wiped */
+	struct access_answer verdict;
+	cJSON *user; /* owned; NULL: see verdict */
+	struct review *prev, *next; /* of the waiting ones */
+};
 
 struct enroller {
 	/* fixed after open */
@@ -39,6 +75,11 @@ struct enroller {
 	struct keyring keys; /* private ones, with the ids of their pairs */
 	struct enrolment_tokens *tokens; /* NULL: none */
 	struct buf plain; /* scratch; wiped after each use */
+	char *account; /* owned: the user name of the agents; NULL: no tokens of Kubernetes */
+	struct token_reviews reviews;
+	struct review *waiting; /* owned, oldest first */
+	size_t running, waiting_count;
+	bool stopping;
 };
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -126,6 +167,17 @@ static int read_tokens(struct enroller *en, struct error *error)
 	return 0;
 }
 
+/* "a/b" is the user "system:serviceaccount:a:b". */
+static int open_reviews(struct enroller *en, struct error *error)
+{
+	const struct enroller_config *c = &en->config;
+	const char *slash = strchr(c->service_account, '/');
+
+	en->account = mem_printf(ACCOUNT "%.*s:%s", (int)(slash - c->service_account),
+				 c->service_account, slash + 1);
+	return token_reviews_open(&en->reviews, c->kubeconfig, c->kube_context, AUDIENCE, error);
+}
+
 int enroller_open(struct enroller **out, const struct enroller_config *config, struct error *error)
 {
 	struct enroller *en = mem_zalloc(1, sizeof(*en));
@@ -144,6 +196,8 @@ int enroller_open(struct enroller **out, const struct enroller_config *config, s
 		rc = keyring_open(&en->token_place, config->join_token_path, error);
 	if (!rc)
 		rc = read_tokens(en, error);
+	if (!rc && config->service_account)
+		rc = open_reviews(en, error);
 	if (rc)
 		enroller_close(en);
 	else
@@ -151,10 +205,35 @@ int enroller_open(struct enroller **out, const struct enroller_config *config, s
 	return rc;
 }
 
+static void review_free(struct review *r)
+{
+	sodium_memzero(r->token, strlen(r->token));
+	free(r->token);
+	cJSON_Delete(r->user);
+	free(r);
+}
+
+void enroller_stop(struct enroller *en)
+{
+	struct review *r, *next;
+
+	if (!en)
+		return;
+	en->stopping = true;
+	token_reviews_stop(&en->reviews);
+	DL_FOREACH_SAFE(en->waiting, r, next)
+	{
+		DL_DELETE(en->waiting, r);
+		review_free(r);
+	}
+}
+
 void enroller_close(struct enroller *en)
 {
 	if (!en)
 		return;
+	token_reviews_close(&en->reviews);
+	free(en->account);
 	keyring_wipe(&en->keys);
 	keyring_close(en->key_place);
 	keyring_close(en->token_place);
@@ -226,25 +305,174 @@ static enum frame_result result_of_error(int rc)
 	}
 }
 
-enum frame_result enroller_take(struct enroller *en, const void *data, size_t len, int64_t now_ns,
+/* --- reviews ---------------------------------------------------------------------------------- */
+
+/* The node of the token, or NULL. */
+static const char *node_of(const struct review *r)
+{
+	const struct enroller *en = r->en;
+	const char *node = token_review_extra(r->user, NODE), *pod, *uid;
+	char namespace[256] = "";
+
+	if (node)
+		return node;
+	pod = token_review_extra(r->user, POD);
+	uid = token_review_extra(r->user, POD_UID);
+	snprintf(namespace, sizeof(namespace), "%.*s",
+		 (int)strcspn(en->config.service_account, "/"), en->config.service_account);
+	return pod && uid ? en->config.node_of_pod(en->config.ctx, namespace, pod, uid) : NULL;
+}
+
+/* NULL: it enrols the node. */
+static const char *check_user(const struct review *r)
+{
+	const char *name = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(r->user, "username"));
+	const char *node;
+
+	if (strcmp(name, r->en->account) != 0)
+		return "the token is of another ServiceAccount than the agents'";
+	node = node_of(r);
+	if (!node)
+		return "the token is of no pod that is known here";
+	return strcmp(node, r->e.node) == 0 ? NULL : "the token is of a pod on another node";
+}
+
+/* Of a review that was not answered. */
+static void put_off(struct enroller *en, const char *node, const char *why,
+		    struct enrolment_answer *a)
+{
+	*a = (struct enrolment_answer){.status = ENROLMENT_LATER, .wait_ms = LATER_WAIT_MS};
+	snprintf(a->reason, sizeof(a->reason), "the token cannot be reviewed now: %.180s", why);
+	en->config.refused(en->config.ctx, node, a->reason, clock_wall_ns());
+}
+
+static enum frame_result result_of(const struct enrolment_answer *a)
+{
+	return a->status == ENROLMENT_DONE ? FRAME_RESULT_enrolled : FRAME_RESULT_not_enrolled;
+}
+
+static void answer_review(const struct review *r)
+{
+	const struct key *key = keyring_find(&r->en->keys, r->header.key_id);
+	struct enrolment_answer a;
+	struct buf answer = BUF_INIT;
+
+	/* The private key was removed meanwhile. */
+	if (!key)
+		return;
+	if (r->user)
+		decide(r->en, &r->e, check_user(r), clock_wall_ns(), &a);
+	else if (r->verdict.verdict == ACCESS_UNANSWERED)
+		put_off(r->en, r->e.node, r->verdict.error.text, &a);
+	else
+		decide(r->en, &r->e,
+		       "the Kubernetes API does not know the token, or it is for another audience "
+		       "than " AUDIENCE,
+		       clock_wall_ns(), &a);
+	enrolment_answer_seal(&answer, &r->header, r->e.reply_key, key, &a);
+	r->en->config.answered(r->en->config.ctx, &r->route, &answer, result_of(&a));
+	sodium_memzero(&a, sizeof(a));
+	buf_fini(&answer);
+}
+
+/* A thread of libuv's. */
+static void work(uv_work_t *work)
+{
+	struct review *r = work->data;
+
+	r->user = token_review_client_identify(r->en->reviews.tokens, r->token, &r->verdict);
+}
+
+static void run_next(struct enroller *en);
+
+static void on_reviewed(uv_work_t *work, int status)
+{
+	struct review *r = work->data;
+	struct enroller *en = r->en;
+
+	(void)status;
+	en->running--;
+	if (!en->stopping)
+		answer_review(r);
+	review_free(r);
+	run_next(en);
+}
+
+static void run_next(struct enroller *en)
+{
+	struct review *r = en->waiting;
+
+	if (en->stopping || !r || en->running == TOKEN_REVIEWS_AT_ONCE)
+		return;
+	DL_DELETE(en->waiting, r);
+	en->waiting_count--;
+	en->running++;
+	uv_queue_work(en->config.loop, &r->work, work, on_reviewed);
+}
+
+/* False: too many wait. */
+static bool begin_review(struct enroller *en, const struct enrolment *e,
+			 const struct frame_header *header, const struct ingest_route *route)
+{
+	struct review *r;
+
+	if (en->waiting_count == REVIEWS_MAX)
+		return false;
+	r = mem_zalloc(1, sizeof(*r));
+	r->work.data = r;
+	r->en = en;
+	r->route = *route;
+	r->header = *header;
+	r->e = *e;
+	r->token = mem_strndup((const char *)e->credential.data, e->credential.len);
+	r->e.credential = (struct span){NULL, 0};
+	DL_APPEND(en->waiting, r);
+	en->waiting_count++;
+	run_next(en);
+	return true;
+}
+
+/* --- enrolments as they come ------------------------------------------------------------------ */
+
+/* The answer, or FRAME_RESULT_part: under review. */
+static enum frame_result check(struct enroller *en, const struct enrolment *e,
+			       const struct frame_header *header, const struct ingest_route *route,
+			       int64_t now_ns, struct enrolment_answer *a)
+{
+	if (e->kind == CREDENTIAL_JOIN_TOKEN)
+		decide(en, e, check_join_token(en, e), now_ns, a);
+	else if (e->kind != CREDENTIAL_SERVICE_ACCOUNT || !en->account)
+		decide(en, e,
+		       "this aggregator takes no tokens of Kubernetes: see its "
+		       "--enrol-service-account",
+		       now_ns, a);
+	else if (begin_review(en, e, header, route))
+		return FRAME_RESULT_part;
+	else
+		put_off(en, e->node, "too many wait", a);
+	return result_of(a);
+}
+
+enum frame_result enroller_take(struct enroller *en, const void *data, size_t len,
+				const struct ingest_route *route, int64_t now_ns,
 				struct buf *answer)
 {
 	struct frame_header header;
 	struct enrolment_answer a;
+	enum frame_result result;
 	struct enrolment e;
 	const struct key *key;
 	struct error error;
 	int rc = enrolment_open(data, len, &en->keys, &header, &key, &e, &en->plain, &error);
-	const char *why;
 
 	if (rc)
 		return result_of_error(rc);
-	why = e.kind == CREDENTIAL_JOIN_TOKEN ? check_join_token(en, &e)
-					      : "this aggregator takes no credential of that kind";
-	decide(en, &e, why, now_ns, &a);
-	enrolment_answer_seal(answer, &header, e.reply_key, key, &a);
+	result = check(en, &e, &header, route, now_ns, &a);
+	if (result != FRAME_RESULT_part) {
+		enrolment_answer_seal(answer, &header, e.reply_key, key, &a);
+		sodium_memzero(&a, sizeof(a));
+	}
 	sodium_memzero(en->plain.data, en->plain.len);
-	rc = a.status;
-	sodium_memzero(&a, sizeof(a));
-	return rc == ENROLMENT_DONE ? FRAME_RESULT_enrolled : FRAME_RESULT_not_enrolled;
+	return result;
 }

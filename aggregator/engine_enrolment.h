@@ -4,7 +4,9 @@
 #define EVENKEEL_AGGREGATOR_ENGINE_ENROLMENT_H
 
 #include <stdint.h>
+#include <uv.h>
 
+#include "aggregator/edge/ingest_peers.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/node_keys.h"
 #include "shared/buf.h"
@@ -13,7 +15,17 @@
 struct enroller_config {
 	const char *key_path; /* the aggregator's private key; made if it is missing */
 	const char *join_token_path; /* NULL: no join tokens */
+	/* "NAMESPACE/NAME" of the agents; NULL: no tokens of Kubernetes */
+	const char *service_account;
+	const char *kubeconfig, *kube_context; /* of the API that reviews them, as of the engine */
+	uv_loop_t *loop; /* for reviews */
 	struct node_keys *keys; /* borrowed, as is all here */
+	/* Of the pod with that uid; NULL: not known. */
+	const char *(*node_of_pod)(void *ctx, const char *namespace, const char *name,
+				   const char *uid);
+	/* The answer to a reviewed enrolment. */
+	void (*answered)(void *ctx, const struct ingest_route *route, const struct buf *answer,
+			 enum frame_result result);
 	void (*refused)(void *ctx, const char *node, const char *why, int64_t now_ns);
 	void *ctx;
 };
@@ -24,14 +36,17 @@ struct enroller;
  * Reads the files, and writes the public key beside the private one. -errno with the reason.
  */
 int enroller_open(struct enroller **en, const struct enroller_config *config, struct error *error);
-void enroller_close(struct enroller *en); /* NULL is allowed, as below */
+/* Cuts reviews; before the loop closes. */
+void enroller_stop(struct enroller *en); /* NULL is allowed, as below */
+void enroller_close(struct enroller *en); /* once the loop is closed */
 /* Reads the files again; what cannot be read stays as it is. Logs either. */
 void enroller_reload(struct enroller *en);
 /*
  * Takes an enrolment and appends its answer; returns the count. Without an answer: it is none, or
- * not for this aggregator.
+ * not for this aggregator, or is being reviewed (FRAME_RESULT_part) and answered later.
  */
-enum frame_result enroller_take(struct enroller *en, const void *data, size_t len, int64_t now_ns,
+enum frame_result enroller_take(struct enroller *en, const void *data, size_t len,
+				const struct ingest_route *route, int64_t now_ns,
 				struct buf *answer);
 
 #endif

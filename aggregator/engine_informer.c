@@ -276,6 +276,14 @@ struct cluster *informer_cluster(struct informer *f)
 	return model_cluster(f->model);
 }
 
+const char *informer_node_of_pod(const struct informer *f, const char *namespace, const char *name,
+				 const char *uid)
+{
+	const struct object *o = f ? model_find(f->model, OBJECT_POD, namespace, name) : NULL;
+
+	return o && strcmp(o->uid, uid) == 0 ? ((const struct kube_pod *)o)->node : NULL;
+}
+
 /* --- reviews of tokens */
 
 int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
@@ -291,7 +299,7 @@ int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const ch
 		rc = token_review_client_new(&r->tokens, &config, audience, error);
 	kube_config_fini(&config);
 	if (rc) {
-		error_prefix(error, "--token-review");
+		error_prefix(error, "reviews of tokens");
 		return -EINVAL;
 	}
 	r->access =

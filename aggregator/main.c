@@ -33,7 +33,7 @@ const char *malloc_conf = "background_thread:true,max_background_threads:1";
 
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
-	char *enrolment_key, *join_token_file;
+	char *enrolment_key, *join_token_file, *enrol_service_account;
 	int allow_shared_key;
 	char *kubeconfig, *context;
 	struct option_list snapshots;
@@ -97,6 +97,12 @@ static const struct option_spec specs[] = {
 	 .value = "FILE",
 	 .help = "Join tokens of agents: lines of a token and the names of the nodes that it "
 		 "enrols, or patterns of them (TOKEN node-1 web-*)."},
+	{.name = "enrol-service-account",
+	 .kind = OPTION_STRING,
+	 .offset = AT(enrol_service_account),
+	 .value = "NAMESPACE/NAME",
+	 .help = "Agents enrol by tokens of this ServiceAccount, of the audience evenkeel-ingest, "
+		 "which the Kubernetes API reviews; a token enrols the node of its pod."},
 	{.name = "allow-shared-key",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(allow_shared_key),
@@ -427,6 +433,14 @@ static int check_enrolment(const struct aggregator_options *o, struct error *err
 {
 	if (o->join_token_file && !o->enrolment_key)
 		error_set(error, "--join-token-file: agents need --enrolment-key to enrol");
+	else if (o->enrol_service_account && !o->enrolment_key)
+		error_set(error, "--enrol-service-account: agents need --enrolment-key to enrol");
+	else if (o->enrol_service_account && (o->snapshots.count || o->standalone))
+		error_set(error, "--enrol-service-account asks the Kubernetes API: give neither "
+				 "--snapshot nor --standalone with it");
+	else if (o->enrol_service_account && !requeuer_claim_namespace(o->enrol_service_account))
+		error_set(error, "--enrol-service-account: \"%.300s\" is no NAMESPACE/NAME",
+			  o->enrol_service_account);
 	else if (o->enrolment_key && !*o->enrolment_key)
 		error_set(error, "--enrolment-key: \"\" is no path");
 	else if (o->allow_shared_key == 2 && !o->enrolment_key)
@@ -494,6 +508,7 @@ static int run(const void *values, struct error *error)
 		.key_path = o->key_file,
 		.enrolment_key_path = o->enrolment_key,
 		.join_token_path = o->join_token_file,
+		.enrol_service_account = o->enrol_service_account,
 		.shared_keys = o->allow_shared_key == 0 ? !o->enrolment_key
 							: o->allow_shared_key == 1,
 		.state_dir = o->state_dir,

@@ -108,6 +108,11 @@ static bool is_user(const cJSON *user)
 	return true;
 }
 
+const char *token_review_extra(const cJSON *user, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetArrayItem(at(at(user, "extra"), name), 0));
+}
+
 static cJSON *refuse(struct access_answer *a, enum access_verdict verdict, const char *why)
 {
 	a->verdict = verdict;
@@ -257,18 +262,25 @@ static bool post(struct line *l, const char *path, struct buf *body, struct erro
 	return status == 200 || status == 201;
 }
 
-static void ask(struct line *l, const char *token, const char *verb, const char *path,
-		struct access_answer *a)
+/* NULL: *a has the verdict. */
+static cJSON *identify(struct line *l, const char *token, struct access_answer *a)
 {
 	const char *audience = l->client->audience;
 	struct buf body = BUF_INIT;
-	cJSON *user;
 
 	a->verdict = ACCESS_UNANSWERED;
 	token_review_write(&body, token, audience);
 	if (!post(l, TOKEN_REVIEWS, &body, &a->error))
-		return;
-	user = token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
+		return NULL;
+	return token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
+}
+
+static void ask(struct line *l, const char *token, const char *verb, const char *path,
+		struct access_answer *a)
+{
+	struct buf body = BUF_INIT;
+	cJSON *user = identify(l, token, a);
+
 	if (!user)
 		return;
 	access_review_write(&body, user, verb, path);
@@ -325,6 +337,23 @@ void token_review_client_ask(void *client, const char *token, const char *verb, 
 		return;
 	ask(l, token, verb, path, a);
 	give_line(r, l, a);
+}
+
+cJSON *token_review_client_identify(struct token_review_client *r, const char *token,
+				    struct access_answer *a)
+{
+	cJSON *user = NULL;
+	struct line *l;
+
+	*a = (struct access_answer){.verdict = ACCESS_UNANSWERED};
+	l = take_line(r, a);
+	if (!l)
+		return NULL;
+	user = identify(l, token, a);
+	if (user)
+		a->verdict = ACCESS_ALLOWED;
+	give_line(r, l, a);
+	return user;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

@@ -27,6 +27,13 @@ void token_review_client_free(struct token_review_client *r); /* after the last 
 void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
 			     struct access_answer *a);
 
+/*
+ * The user alone, as token_review_read() gives it; NULL with the verdict. At most
+ * TOKEN_REVIEWS_AT_ONCE callers, as above.
+ */
+cJSON *token_review_client_identify(struct token_review_client *r, const char *token,
+				    struct access_answer *a);
+
 /* --- bodies, exported for tests --------------------------------------------------------------- */
 
 /*
@@ -37,6 +44,11 @@ void token_review_client_ask(void *client, const char *token, const char *verb, 
 cJSON *token_review_read(const char *text, size_t len, const char *audience,
 			 struct access_answer *a);
 void access_review_write(struct buf *out, const cJSON *user, const char *verb, const char *path);
+/*
+ * The first text of a user's extra of that name ("authentication.kubernetes.io/node-name"), borrowed;
+ * NULL: none.
+ */
+const char *token_review_extra(const cJSON *user, const char *name);
 /* The verdict of a SubjectAccessReview; a->user stays. */
 void access_review_read(const char *text, size_t len, struct access_answer *a);
 
