@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -19,11 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/sender_socket.h"
-#include "shared/clock.h"
-#include "shared/enrolment.h"
 #include "shared/file.h"
 #include "shared/mem.h"
+#include "tests/enrol_client.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -189,63 +186,6 @@ static void test_refusal_ends(void **state)
 
 /* --- an attacker with the files of a node ----------------------------------------------------- */
 
-static bool is_ready(void *socket)
-{
-	return sender_socket_ready(socket);
-}
-
-static struct sender_socket *dial(const struct scene *s)
-{
-	char *url = mem_printf("tcp://127.0.0.1:%d", s->stack->aggregators[0].ingest_port);
-	struct sender_socket *socket;
-	struct endpoint endpoint;
-
-	assert_int_equal(endpoint_parse(&endpoint, url, NULL), 0);
-	assert_int_equal(sender_socket_open(&socket, &endpoint, NULL), 0);
-	assert_true(await(is_ready, socket, 10));
-	free(url);
-	return socket;
-}
-
-static void enrol_as(const struct scene *s, struct sender_socket *socket, const char *node,
-		     struct enrolment_answer *a)
-{
-	struct enrolment ask = {.kind = CREDENTIAL_JOIN_TOKEN,
-				.credential = {(const uint8_t *)TOKEN, strlen(TOKEN)},
-				.stamp_ns = (uint64_t)clock_wall_ns()};
-	struct pollfd readable = {.fd = sender_socket_fd(socket), .events = POLLIN};
-	struct buf frame = BUF_INIT, answer = BUF_INIT, text = BUF_INIT;
-	uint8_t public_key[32], secret[32];
-	struct frame_header header;
-	uint32_t id;
-
-	assert_int_equal(file_read(s->public, 4096, &text, NULL), 0);
-	assert_int_equal(enrolment_public_read(public_key, text.data, strlen(text.data), NULL), 0);
-	snprintf(ask.node, sizeof(ask.node), "%s", node);
-	crypto_box_keypair(ask.reply_key, secret);
-	enrolment_seal(&frame, &header, public_key, &ask);
-	assert_int_equal(sender_socket_send(socket, 1, frame.data, frame.len), 0);
-	assert_int_equal(poll(&readable, 1, 5000), 1);
-	assert_int_equal(sender_socket_receive(socket, &id, &answer), 0);
-	assert_int_equal(enrolment_answer_open(answer.data, answer.len, &header, public_key, secret,
-					       a, NULL),
-			 0);
-	buf_fini(&frame);
-	buf_fini(&answer);
-	buf_fini(&text);
-}
-
-static void send_sealed(struct sender_socket *socket, const char *node, const struct key *key)
-{
-	struct frame_header header = {.type = FRAME_INTERVAL, .sequence = 1, .parts = 1};
-	struct buf frame = BUF_INIT;
-
-	snprintf(header.node, sizeof(header.node), "%s", node);
-	frame_seal(&frame, &header, key, NULL, "", 0);
-	assert_int_equal(sender_socket_send(socket, 2, frame.data, frame.len), 0);
-	buf_fini(&frame);
-}
-
 static void test_key_of_another_node(void **state)
 {
 	struct scene *s = *state;
@@ -255,21 +195,21 @@ static void test_key_of_another_node(void **state)
 	FILE *file;
 
 	stack_start_aggregator(s->stack, 0);
-	socket = dial(s);
-	enrol_as(s, socket, "strange", &a);
+	socket = enrol_client_dial(s->stack->aggregators[0].ingest_port);
+	enrol_client_ask(socket, s->public, "strange", CREDENTIAL_JOIN_TOKEN, TOKEN, &a);
 	assert_int_equal(a.status, ENROLMENT_REFUSED);
-	enrol_as(s, socket, "other", &a);
+	enrol_client_ask(socket, s->public, "other", CREDENTIAL_JOIN_TOKEN, TOKEN, &a);
 	assert_int_equal(a.status, ENROLMENT_DONE);
-	send_sealed(socket, "test-node", &a.key);
+	enrol_client_send(socket, "test-node", &a.key);
 	await_metric(s, FRAMES("foreign"), 1);
-	send_sealed(socket, "other", &a.key);
+	enrol_client_send(socket, "other", &a.key);
 	await_metric(s, FRAMES("refused"), 1); /* it opens, and is no interval */
 	/* The shared key counts no more. */
 	file = fopen(s->stack->key_path, "re");
 	assert_int_equal(fread(shared.secret, 1, KEY_LEN, file), KEY_LEN);
 	fclose(file);
 	key_set_id(&shared);
-	send_sealed(socket, "test-node", &shared);
+	enrol_client_send(socket, "test-node", &shared);
 	await_metric(s, FRAMES("unknown_key"), 1);
 	sender_socket_close(socket);
 }

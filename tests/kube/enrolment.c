@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Enrolment by tokens of pods against a real API server: the token of a pod of the agents'
+ * ServiceAccount enrols the node of that pod, and no other token enrols any.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <curl/curl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/mem.h"
+#include "tests/enrol_client.h"
+#include "tests/kube_testbed.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+#define NAMESPACE "/api/v1/namespaces/default"
+#define BINDINGS  "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+#define AUDIENCE  "evenkeel-ingest"
+
+static struct kube_testbed *bed;
+static char *key_path, *public_path;
+static struct sender_socket *connection;
+
+/* --- the cluster ------------------------------------------------------------------------------ */
+
+/* body is freed. */
+static void make(const char *path, char *body)
+{
+	control_plane_must(bed->plane, "POST", path, body);
+	free(body);
+}
+
+static void make_account(const char *name)
+{
+	make(NAMESPACE "/serviceaccounts", mem_printf("{\"metadata\":{\"name\":\"%s\"}}", name));
+}
+
+/* "agent-1" is a pod of ServiceAccount "agent" on node-1. */
+static void make_pod(const char *account, const char *number)
+{
+	make(NAMESPACE "/pods",
+	     mem_printf("{\"metadata\":{\"name\":\"%s-%s\"},\"spec\":{\"nodeName\":\"node-%s\","
+			"\"serviceAccountName\":\"%s\",\"containers\":[{\"name\":\"c\",\"image\":"
+			"\"none\"}]}}",
+			account, number, number, account));
+}
+
+static cJSON *send_json(const char *method, const char *path, const char *body)
+{
+	struct buf answer = BUF_INIT;
+	long status = control_plane_send(bed->plane, method, path, body, &answer);
+	cJSON *json = cJSON_Parse(answer.data ? answer.data : "");
+
+	if (status != 200 && status != 201)
+		fail_msg("%s %s: %ld %s", method, path, status, answer.data);
+	buf_fini(&answer);
+	return json;
+}
+
+/* As the kubelet asks for it. pod NULL: bound to none. */
+static char *make_token(const char *account, const char *pod, const char *audience)
+{
+	char *path = mem_printf(NAMESPACE "/serviceaccounts/%s/token", account);
+	char *pod_path = mem_printf(NAMESPACE "/pods/%s", pod ? pod : ""), *body, *token;
+	cJSON *of = pod ? send_json("GET", pod_path, NULL) : NULL, *json;
+
+	body = mem_printf(
+		"{\"spec\":{\"audiences\":[\"%s\"],\"expirationSeconds\":3600%s%s%s%s%s}}",
+		audience,
+		pod ? ",\"boundObjectRef\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+		      "\"name\":\""
+		    : "",
+		pod ? pod : "", pod ? "\",\"uid\":\"" : "",
+		pod ? json_at(of, "metadata.uid")->valuestring : "", pod ? "\"}" : "");
+	json = send_json("POST", path, body);
+	token = mem_strdup(json_at(json, "status.token")->valuestring);
+	cJSON_Delete(json);
+	cJSON_Delete(of);
+	free(body);
+	free(path);
+	free(pod_path);
+	return token;
+}
+
+/* --- enrolments ------------------------------------------------------------------------------- */
+
+static void expect(const char *account, const char *pod, const char *audience, const char *node,
+		   enum enrolment_status status, const char *reason)
+{
+	char *token = make_token(account, pod, audience);
+	struct enrolment_answer a;
+
+	enrol_client_ask(connection, public_path, node, CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	if (a.status != status || !strstr(a.reason, reason))
+		fail_msg("%s as %s: %d %s", pod ? pod : account, node, a.status, a.reason);
+	free(token);
+}
+
+static bool is_enrolled(void *unused)
+{
+	char *token = make_token("agent", "agent-1", AUDIENCE);
+	struct enrolment_answer a;
+
+	(void)unused;
+	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	free(token);
+	return a.status == ENROLMENT_DONE;
+}
+
+/* Before Kubernetes 1.32 the model has to know the pod first. */
+static void test_token_of_the_node(void **state)
+{
+	(void)state;
+	assert_true(await(is_enrolled, NULL, 30));
+	expect("agent", "agent-2", AUDIENCE, "node-2", ENROLMENT_DONE, "");
+}
+
+static void test_other_tokens(void **state)
+{
+	struct enrolment_answer a;
+
+	(void)state;
+	expect("agent", "agent-1", AUDIENCE, "node-2", ENROLMENT_REFUSED, "a pod on another node");
+	expect("other", "other-1", AUDIENCE, "node-1", ENROLMENT_REFUSED, "another ServiceAccount");
+	expect("agent", "agent-1", "elsewhere", "node-1", ENROLMENT_REFUSED, "another audience");
+	expect("agent", NULL, AUDIENCE, "node-1", ENROLMENT_REFUSED, "of no pod");
+	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT,
+			 "made-up-token", &a);
+	assert_int_equal(a.status, ENROLMENT_REFUSED);
+	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_JOIN_TOKEN, "made-up-token",
+			 &a);
+	assert_int_equal(a.status, ENROLMENT_REFUSED);
+}
+
+/* The pod is gone: its token ends with it. */
+static void test_token_of_a_deleted_pod(void **state)
+{
+	char *token = make_token("agent", "agent-3", AUDIENCE);
+	struct enrolment_answer a;
+
+	(void)state;
+	control_plane_must(bed->plane, "DELETE", NAMESPACE "/pods/agent-3",
+			   "{\"gracePeriodSeconds\":0}");
+	enrol_client_ask(connection, public_path, "node-3", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	assert_int_equal(a.status, ENROLMENT_REFUSED);
+	free(token);
+}
+
+static void test_api_server_gone(void **state)
+{
+	char *token = make_token("agent", "agent-1", AUDIENCE);
+	struct enrolment_answer a;
+
+	(void)state;
+	control_plane_kill_api(bed->plane, 0);
+	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	assert_int_equal(a.status, ENROLMENT_LATER);
+	assert_non_null(strstr(a.reason, "cannot be reviewed now"));
+	assert_true(a.wait_ms > 0);
+	free(token);
+}
+
+static void test_stops(void **state)
+{
+	(void)state;
+	assert_int_equal(kube_testbed_stop_aggregator(bed, 0), 0);
+}
+
+static int open_bed(void **state)
+{
+	const char *const more[] = {"--enrolment-key", key_path, "--enrol-service-account",
+				    "default/agent", NULL};
+
+	(void)state;
+	control_plane_create(bed->plane, "packaging/kubernetes/core/clusterrole.yaml");
+	make(BINDINGS,
+	     mem_printf("{\"apiVersion\":\"rbac.authorization.k8s.io/"
+			"v1\",\"kind\":\"ClusterRoleBinding\","
+			"\"metadata\":{\"name\":\"a\"},\"roleRef\":{\"apiGroup\":"
+			"\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"%s\"},"
+			"\"subjects\":[{\"kind\":\"User\",\"name\":\"%s\"}]}",
+			"evenkeel-aggregator", CONTROL_RESTRICTED_USER));
+	make_account("agent");
+	make_account("other");
+	for (int i = 1; i <= 3; i++) {
+		char number[2] = {(char)('0' + i), '\0'};
+
+		make("/api/v1/nodes", mem_printf("{\"metadata\":{\"name\":\"node-%s\"}}", number));
+		make_pod("agent", number);
+	}
+	make_pod("other", "1");
+	kube_testbed_start_aggregator_with(bed, 0, bed->plane->restricted, more);
+	connection = enrol_client_dial(bed->aggregators[0].ingest_port);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_token_of_the_node),
+		cmocka_unit_test(test_other_tokens),
+		cmocka_unit_test(test_token_of_a_deleted_pod),
+		cmocka_unit_test(test_api_server_gone),
+		cmocka_unit_test(test_stops),
+	};
+	int failed;
+
+	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
+		return 1;
+	bed = kube_testbed_new_bare();
+	if (!bed)
+		return 0;
+	key_path = mem_printf("%s/enrolment.key", bed->folder);
+	public_path = mem_printf("%s.pub", key_path);
+	failed = cmocka_run_group_tests(tests, open_bed, NULL);
+	sender_socket_close(connection);
+	kube_testbed_free(bed, failed != 0);
+	free(key_path);
+	free(public_path);
+	curl_global_cleanup();
+	return failed;
+}
