@@ -150,8 +150,8 @@ static enum enrolling_result obey(struct enrolling *e, const struct enrolment_an
 	}
 }
 
-enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer,
-				     int64_t mono_ns, int64_t wall_ns, struct error *error)
+enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer, int64_t mono_ns,
+				     int64_t wall_ns, struct error *error)
 {
 	enum enrolling_result result = ENROLLING_BAD_ANSWER;
 	struct enrolment_answer a;

@@ -54,8 +54,8 @@ enum enrolling_result {
 int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *node,
 		  const uint8_t run[FRAME_RUN_LEN], int64_t wall_ns, struct buf *frame,
 		  struct error *error);
-enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer,
-				     int64_t mono_ns, int64_t wall_ns, struct error *error);
+enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer, int64_t mono_ns,
+				     int64_t wall_ns, struct error *error);
 /* Frames get no answers: enrols at once, or after the pause of a refusal. */
 void enrolling_doubt(struct enrolling *e, int64_t mono_ns);
 void enrolling_fini(struct enrolling *e); /* wipes it */

@@ -140,7 +140,7 @@ static void log_refusal(struct peer *p)
 		return;
 	log_warn("%s %s: %s", name_of(p).text,
 		 p->stats.not_enrolled > p->refusals_logged ? "does not enrol this node"
-							     : "did not take an interval",
+							    : "did not take an interval",
 		 p->stats.last_reason);
 	p->refusals_logged = p->stats.not_enrolled;
 	memcpy(p->refusal_logged, p->stats.last_reason, sizeof(p->refusal_logged));

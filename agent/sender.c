@@ -391,8 +391,8 @@ static void note_answer(struct sender *s, uint32_t request, int64_t now)
 static void take_enrolment(struct sender *s, const struct buf *data, int64_t now)
 {
 	struct error why = {""};
-	enum enrolling_result result = enrolling_take(&s->enrolling, data, now, s->config.wall_ns(),
-						      &why);
+	enum enrolling_result result =
+		enrolling_take(&s->enrolling, data, now, s->config.wall_ns(), &why);
 
 	if (result == ENROLLING_BAD_ANSWER)
 		s->stats.bad_acks++;
@@ -663,8 +663,8 @@ static void enrol(struct sender *s, int64_t now)
 	}
 	if (e->waiting || now < e->due_ns || !connected(s, now))
 		return;
-	if (enrolling_ask(e, s->config.enroller, s->config.node, s->config.run,
-			  s->config.wall_ns(), &frame, &why)) {
+	if (enrolling_ask(e, s->config.enroller, s->config.node, s->config.run, s->config.wall_ns(),
+			  &frame, &why)) {
 		s->stats.not_enrolled++;
 		note_reason(s, why.text);
 		e->due_ns = now + ENROL_AGAIN_NS;

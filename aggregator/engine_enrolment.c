@@ -326,8 +326,8 @@ static const char *node_of(const struct review *r)
 /* NULL: it enrols the node. */
 static const char *check_user(const struct review *r)
 {
-	const char *name = cJSON_GetStringValue(
-		cJSON_GetObjectItemCaseSensitive(r->user, "username"));
+	const char *name =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r->user, "username"));
 	const char *node;
 
 	if (strcmp(name, r->en->account) != 0)

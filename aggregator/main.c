@@ -509,8 +509,8 @@ static int run(const void *values, struct error *error)
 		.enrolment_key_path = o->enrolment_key,
 		.join_token_path = o->join_token_file,
 		.enrol_service_account = o->enrol_service_account,
-		.shared_keys = o->allow_shared_key == 0 ? !o->enrolment_key
-							: o->allow_shared_key == 1,
+		.shared_keys =
+			o->allow_shared_key == 0 ? !o->enrolment_key : o->allow_shared_key == 1,
 		.state_dir = o->state_dir,
 		.save_interval_ns = o->save_interval_ns,
 		.snapshots = o->snapshots,
@@ -529,8 +529,7 @@ static int run(const void *values, struct error *error)
 
 	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
 	    read_extender(o, &config.extender, error) || check_api_options(o, error) ||
-	    check_enrolment(o, error) ||
-	    access_options_check(&o->access, error) ||
+	    check_enrolment(o, error) || access_options_check(&o->access, error) ||
 	    slack_options_read(&o->slack, &config.slack, error) || read_quota(o, &config, error))
 		return 2;
 	if (drain_setup_init(&config.drain, &o->drain, error)) {

@@ -101,8 +101,7 @@ struct answer_body {
 };
 
 static const struct message_field answer_rows[] = {
-	ROW(1, answer_body, status, .kind = MESSAGE_U32, .bounded = true,
-	    .most = ENROLMENT_STALE),
+	ROW(1, answer_body, status, .kind = MESSAGE_U32, .bounded = true, .most = ENROLMENT_STALE),
 	ROW(2, answer_body, reason, .kind = MESSAGE_SPAN),
 	ROW(3, answer_body, key, .kind = MESSAGE_SPAN),
 	ROW(4, answer_body, lifetime_s, .kind = MESSAGE_U32),
@@ -311,8 +310,8 @@ int enrolment_answer_open(const void *data, size_t len, const struct frame_heade
 	struct buf plain = BUF_INIT;
 	struct frame_header h;
 	size_t header_len, box_len;
-	int rc = get_header(data, len, FRAME_ENROLMENT_ANSWER, crypto_box_MACBYTES, &h,
-			    &header_len, error);
+	int rc = get_header(data, len, FRAME_ENROLMENT_ANSWER, crypto_box_MACBYTES, &h, &header_len,
+			    error);
 
 	if (rc)
 		return rc;

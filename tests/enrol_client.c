@@ -37,8 +37,7 @@ struct sender_socket *enrol_client_dial(int ingest_port)
 }
 
 void enrol_client_ask(struct sender_socket *socket, const char *public_path, const char *node,
-		      enum credential_kind kind, const char *credential,
-		      struct enrolment_answer *a)
+		      enum credential_kind kind, const char *credential, struct enrolment_answer *a)
 {
 	struct enrolment ask = {.kind = kind,
 				.credential = {(const uint8_t *)credential, strlen(credential)},

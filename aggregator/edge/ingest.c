@@ -417,8 +417,8 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	enum frame_result result;
 	const char *bound;
 
-	if (in->enrolment && !frame_get_header(message->data, message->len, &header, &header_len,
-					       &body_len, NULL) &&
+	if (in->enrolment &&
+	    !frame_get_header(message->data, message->len, &header, &header_len, &body_len, NULL) &&
 	    header.type == FRAME_ENROLMENT) {
 		take_enrolment(in, message, &header, now_ns, &result);
 		return result;

@@ -72,8 +72,8 @@ static int take_line(struct enrolment_tokens *t, const char *text, size_t len, s
 			  number, ENROLMENT_TOKEN_LEAST);
 		return -EINVAL;
 	}
-	line.patterns = memchr(text, '\0', len) ? NULL
-						: read_patterns(text + token_len, len - token_len);
+	line.patterns =
+		memchr(text, '\0', len) ? NULL : read_patterns(text + token_len, len - token_len);
 	if (!line.patterns) {
 		error_set(error,
 			  "line %zu: no node names follow the token; \"*\" stands for all nodes",

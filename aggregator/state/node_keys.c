@@ -119,8 +119,8 @@ static struct holder *holder_of(struct node_keys *k, const char *node, int64_t n
 	HASH_FIND_STR(k->holders, node, h);
 	if (!h && HASH_COUNT(k->holders) >= k->nodes_max)
 		HASH_ITER(hh, k->holders, h, next)
-		if (is_over(h->newest, now_ns))
-			forget(k, h);
+	if (is_over(h->newest, now_ns))
+		forget(k, h);
 	if (h || HASH_COUNT(k->holders) >= k->nodes_max)
 		return h;
 	h = mem_zalloc(1, sizeof(*h));
@@ -175,7 +175,8 @@ void node_keys_issue(struct node_keys *k, const struct enrolment *e, const uint8
 			 k->nodes_max);
 		return;
 	}
-	if (!is_over(h->newest, now_ns) && !memcmp(h->reply_key, e->reply_key, sizeof(h->reply_key))) {
+	if (!is_over(h->newest, now_ns) &&
+	    !memcmp(h->reply_key, e->reply_key, sizeof(h->reply_key))) {
 		answer_key(h->newest, now_ns, a);
 		return;
 	}
@@ -212,9 +213,12 @@ struct row {
 #define TIME .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX / 2
 
 static const struct message_field row_fields[] = {
-	ROW(1, name, .kind = MESSAGE_SPAN),   ROW(2, stamp_ns, TIME),
-	ROW(3, reply_key, .kind = MESSAGE_SPAN), ROW(4, newest, .kind = MESSAGE_SPAN),
-	ROW(5, newest_ends_ns, TIME),	      ROW(6, former, .kind = MESSAGE_SPAN),
+	ROW(1, name, .kind = MESSAGE_SPAN),
+	ROW(2, stamp_ns, TIME),
+	ROW(3, reply_key, .kind = MESSAGE_SPAN),
+	ROW(4, newest, .kind = MESSAGE_SPAN),
+	ROW(5, newest_ends_ns, TIME),
+	ROW(6, former, .kind = MESSAGE_SPAN),
 	ROW(7, former_ends_ns, TIME),
 };
 static const struct message row_message = MESSAGE(row_fields);

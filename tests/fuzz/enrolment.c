@@ -36,7 +36,8 @@ static void open_enrolment(const struct buf *frame, const struct keyring *keys)
 		assert(!strcmp(e.node, header.node) && !memcmp(e.run, header.run, sizeof(e.run)));
 		assert(e.credential.len && e.credential.len <= ENROLMENT_CREDENTIAL_MAX);
 		assert((const char *)e.credential.data >= plain.data &&
-		       (const char *)e.credential.data + e.credential.len <= plain.data + plain.len);
+		       (const char *)e.credential.data + e.credential.len <=
+			       plain.data + plain.len);
 	}
 	buf_fini(&plain);
 }

@@ -173,8 +173,7 @@ static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 	memcpy(text, state, len);
 	text[len] = '\0';
 	e->memos = mem_realloc(e->memos, (e->memo_count + 1) * sizeof(*e->memos));
-	e->memos[e->memo_count++] =
-		(struct store_recalled){mem_strdup(name), text, len};
+	e->memos[e->memo_count++] = (struct store_recalled){mem_strdup(name), text, len};
 	return 0;
 }
 
