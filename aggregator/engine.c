@@ -124,23 +124,43 @@ static void log_refusal(struct engine *e, const char *what, const char *node, co
 	e->refusals_unlogged = 0;
 }
 
+/* Why a frame of that header, which opened, does not count; NULL: it does. */
+static const char *shared_key_fault(const struct engine *e, const struct frame_header *header,
+				    int64_t now_ns)
+{
+	if (!e->enroller || node_keys_find(e->node_keys, header->key_id, now_ns))
+		return NULL;
+	if (!e->config->shared_keys)
+		return "agents have to enrol here (--aggregator-key): this aggregator takes no "
+		       "shared key without --allow-shared-key true";
+	return node_keys_pod(e->node_keys, header->node, now_ns)
+		       ? "the node has enrolled: a shared key does not count for it"
+		       : NULL;
+}
+
 /* A refused agent keeps its intervals, and asks again soon. */
 static bool on_admit(void *ctx, const struct frame_header *header, uint64_t connection,
 		     int64_t now_ns, struct ack *ack, enum frame_result *result)
 {
 	struct engine *e = ctx;
-	enum usage_admission admission = usage_admit(e->usage, header, connection, now_ns);
+	const char *fault = shared_key_fault(e, header, now_ns);
+	enum usage_admission admission =
+		fault ? USAGE_ADMITTED : usage_admit(e->usage, header, connection, now_ns);
 	bool rival = admission == USAGE_RIVAL;
 
-	if (admission == USAGE_ADMITTED)
+	if (!fault && admission == USAGE_ADMITTED)
 		return true;
-	*result = rival ? FRAME_RESULT_rival : FRAME_RESULT_need_full;
+	*result = fault	  ? FRAME_RESULT_shared_key
+		  : rival ? FRAME_RESULT_rival
+			  : FRAME_RESULT_need_full;
 	ack->status = ACK_NEED_FULL;
 	ack->wait_ms = HELD_WAIT_MS;
-	snprintf(ack->reason, sizeof(ack->reason), "%s",
-		 rival ? "another agent reports as this node: give each a --node-name of its own"
-		       : "the node's last agent may come back");
-	if (rival)
+	if (!fault)
+		fault = rival ? "another agent reports as this node: give each a --node-name of "
+				"its own"
+			      : "the node's last agent may come back";
+	snprintf(ack->reason, sizeof(ack->reason), "%s", fault);
+	if (*result != FRAME_RESULT_need_full)
 		log_refusal(e, "an interval", header->node, ack->reason, now_ns);
 	return false;
 }
@@ -185,9 +205,8 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 
 static const struct ingest_handler ingest_handler = {on_admit, on_interval, on_closed};
 
-static enum frame_result on_enrolment(void *ctx, const void *data, size_t len,
-				      const struct ingest_route *route, int64_t now_ns,
-				      struct buf *answer)
+static int on_enrolment(void *ctx, const void *data, size_t len, const struct ingest_route *route,
+			int64_t now_ns, struct buf *answer)
 {
 	struct engine *e = ctx;
 
@@ -203,9 +222,10 @@ static void on_reviewed(void *ctx, const struct ingest_route *route, const struc
 	ingest_send(e->ingest, route, answer);
 }
 
-static const char *node_of_pod(void *ctx, const char *namespace, const char *name, const char *uid)
+static const struct kube_pod *find_pod(void *ctx, const char *namespace, const char *name,
+				       const char *uid)
 {
-	return informer_node_of_pod(((struct engine *)ctx)->informer, namespace, name, uid);
+	return informer_pod(((struct engine *)ctx)->informer, namespace, name, uid);
 }
 
 static void on_not_enrolled(void *ctx, const char *node, const char *why, int64_t now_ns)
@@ -453,6 +473,8 @@ static int open_http(struct engine *e, struct error *error)
 	if (c->access->token_review) {
 		rc = token_reviews_open(&e->token_reviews, c->kubeconfig, c->kube_context,
 					c->access->audience, error);
+		if (rc)
+			error_prefix(error, "--token-review");
 		config.auth.review_client = &e->token_reviews.access;
 	}
 	return rc ? rc : http_start_with(&e->http, &config, error);
@@ -467,7 +489,7 @@ static int open_enroller(struct engine *e, struct error *error)
 		.kubeconfig = e->config->kubeconfig,
 		.kube_context = e->config->kube_context,
 		.loop = &e->loop,
-		.node_of_pod = node_of_pod,
+		.pod = find_pod,
 		.answered = on_reviewed,
 		.keys = e->node_keys,
 		.refused = on_not_enrolled,
@@ -476,10 +498,12 @@ static int open_enroller(struct engine *e, struct error *error)
 
 	e->enrolment = (struct ingest_enrolment){
 		.keys = e->node_keys,
-		.shared_keys = e->config->shared_keys,
 		.take = on_enrolment,
 		.foreign = on_foreign,
 	};
+	if (e->keys.count && !e->config->shared_keys)
+		log_warn("agents have to enrol: frames under keys of --key-file count only with "
+			 "--allow-shared-key true");
 	return enroller_open(&e->enroller, &config, error);
 }
 

@@ -8,8 +8,12 @@
  *				the agents' ServiceAccount, on a pod of the node: by the token's node
  *				claim (Kubernetes 1.32), else by its pod claim and the cluster model
  *
- * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait. Over that,
- * or while the API server does not answer, agents are told to ask again later: nothing is decided.
+ * Of two pods of agents on one node the newer one has the node's key once it has enrolled. The older
+ * one enrols again when the newer one has ended, is being deleted or is gone.
+ *
+ * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait, for at most
+ * REVIEW_WAIT_NS, as agents ask again after 5 s. Over that, or while the API server does not answer,
+ * agents are told to ask again later: nothing is decided.
  *
  * A refused agent asks again after REFUSED_WAIT_MS, and reads its credential anew for that, so a
  * corrected file on either side is enough.
@@ -45,11 +49,14 @@
 #define POD	 "authentication.kubernetes.io/pod-name"
 #define POD_UID	 "authentication.kubernetes.io/pod-uid"
 
+#define REVIEW_WAIT_NS (3 * NS_PER_SEC)
+
 enum {
 	REFUSED_WAIT_MS = 30000,
 	LATER_WAIT_MS = 5000,
 	REVIEWS_MAX = 256,
 	TOKEN_FILE_MAX = 1 << 20,
+	ENROLMENT_POD_LEN = 384, /* "NAME/UID" */
 };
 
 /* An enrolment under review. */
@@ -60,6 +67,7 @@ struct review {
 	struct frame_header header;
 	struct enrolment e; /* without its credential */
 	char *token; /* owned; wiped */
+	int64_t began_ns;
 	struct access_answer verdict;
 	cJSON *user; /* owned; NULL: see verdict */
 	struct review *prev, *next; /* of the waiting ones */
@@ -124,12 +132,14 @@ static void publish_key(const struct enroller *en)
 	char text[ENROLMENT_PUBLIC_TEXT_LEN + 2];
 	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
 	struct error why;
+	int rc;
 
 	enrolment_public_key(keyring_sealing(&en->keys), public_key);
 	enrolment_public_write(public_key, text);
 	log_info("agents enrol with --aggregator-key, a file of this line: %s", text);
 	text[ENROLMENT_PUBLIC_TEXT_LEN] = '\n';
-	if (write_file(path, O_TRUNC, 0644, text, ENROLMENT_PUBLIC_TEXT_LEN + 1, &why))
+	rc = write_file(path, O_TRUNC, 0644, text, ENROLMENT_PUBLIC_TEXT_LEN + 1, &why);
+	if (rc && rc != -EROFS)
 		log_warn("the public key is only in this log: %s", why.text);
 	free(path);
 }
@@ -172,10 +182,14 @@ static int open_reviews(struct enroller *en, struct error *error)
 {
 	const struct enroller_config *c = &en->config;
 	const char *slash = strchr(c->service_account, '/');
+	int rc;
 
 	en->account = mem_printf(ACCOUNT "%.*s:%s", (int)(slash - c->service_account),
 				 c->service_account, slash + 1);
-	return token_reviews_open(&en->reviews, c->kubeconfig, c->kube_context, AUDIENCE, error);
+	rc = token_reviews_open(&en->reviews, c->kubeconfig, c->kube_context, AUDIENCE, error);
+	if (rc)
+		error_prefix(error, "--enrol-service-account");
+	return rc;
 }
 
 int enroller_open(struct enroller **out, const struct enroller_config *config, struct error *error)
@@ -273,8 +287,8 @@ static const char *check_join_token(const struct enroller *en, const struct enro
 	}
 }
 
-static void decide(struct enroller *en, const struct enrolment *e, const char *why, int64_t now_ns,
-		   struct enrolment_answer *a)
+static void decide(struct enroller *en, const struct enrolment *e, const char *pod, const char *why,
+		   int64_t now_ns, struct enrolment_answer *a)
 {
 	uint8_t secret[KEY_LEN];
 
@@ -284,58 +298,69 @@ static void decide(struct enroller *en, const struct enrolment *e, const char *w
 		snprintf(a->reason, sizeof(a->reason), "%s", why);
 	} else {
 		randombytes_buf(secret, sizeof(secret));
-		node_keys_issue(en->config.keys, e, secret, now_ns, a);
+		node_keys_issue(en->config.keys, e, pod, secret, now_ns, a);
 		sodium_memzero(secret, sizeof(secret));
 	}
 	if (a->reason[0])
 		en->config.refused(en->config.ctx, e->node, a->reason, now_ns);
 }
 
-static enum frame_result result_of_error(int rc)
-{
-	switch (rc) {
-	case -EPROTO:
-		return FRAME_RESULT_version;
-	case -ENOKEY:
-		return FRAME_RESULT_unknown_key;
-	case -EKEYREJECTED:
-		return FRAME_RESULT_forged;
-	default:
-		return FRAME_RESULT_malformed;
-	}
-}
-
 /* --- reviews ---------------------------------------------------------------------------------- */
 
-/* The node of the token, or NULL. */
-static const char *node_of(const struct review *r)
+/* Of the agents' namespace. */
+static const struct kube_pod *find_pod(const struct enroller *en, const char *name, const char *uid)
 {
-	const struct enroller *en = r->en;
-	const char *node = token_review_extra(r->user, NODE), *pod, *uid;
 	char namespace[256] = "";
 
-	if (node)
-		return node;
-	pod = token_review_extra(r->user, POD);
-	uid = token_review_extra(r->user, POD_UID);
 	snprintf(namespace, sizeof(namespace), "%.*s",
 		 (int)strcspn(en->config.service_account, "/"), en->config.service_account);
-	return pod && uid ? en->config.node_of_pod(en->config.ctx, namespace, pod, uid) : NULL;
+	return en->config.pod(en->config.ctx, namespace, name, uid);
 }
 
-/* NULL: it enrols the node. */
-static const char *check_user(const struct review *r)
+/* A pod that has enrolled the node, and is newer than that one. */
+static bool is_superseded(const struct review *r, const struct kube_pod *pod, int64_t now_ns)
 {
-	const char *name =
-		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r->user, "username"));
-	const char *node;
+	const char *holder = node_keys_pod(r->en->config.keys, r->e.node, now_ns), *slash;
+	const struct kube_pod *newer;
+	char name[256] = "";
 
-	if (strcmp(name, r->en->account) != 0)
+	slash = holder ? strchr(holder, '/') : NULL;
+	/* A pod that the model lacks is newer than it. */
+	if (!slash || !pod || strcmp(slash + 1, pod->object.uid) == 0)
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)(slash - holder), holder);
+	newer = find_pod(r->en, name, slash + 1);
+	return newer && !newer->deletion_ns && newer->phase != POD_SUCCEEDED &&
+	       newer->phase != POD_FAILED &&
+	       (newer->created_ns > pod->created_ns ||
+		(newer->created_ns == pod->created_ns && strcmp(slash + 1, pod->object.uid) > 0));
+}
+
+/* NULL: it enrols the node, and *pod is the agent's. */
+static const char *check_user(const struct review *r, char pod[ENROLMENT_POD_LEN], int64_t now_ns)
+{
+	const char *user =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r->user, "username"));
+	const char *name = token_review_extra(r->user, POD);
+	const char *uid = token_review_extra(r->user, POD_UID);
+	const char *node = token_review_extra(r->user, NODE);
+	const struct kube_pod *known;
+
+	if (strcmp(user, r->en->account) != 0)
 		return "the token is of another ServiceAccount than the agents'";
-	node = node_of(r);
+	if (!name || !uid)
+		return "the token is of no pod";
+	known = find_pod(r->en, name, uid);
+	if (!node)
+		node = known ? known->node : NULL;
 	if (!node)
 		return "the token is of no pod that is known here";
-	return strcmp(node, r->e.node) == 0 ? NULL : "the token is of a pod on another node";
+	if (strcmp(node, r->e.node) != 0)
+		return "the token is of a pod on another node";
+	if (is_superseded(r, known, now_ns))
+		return "a newer pod of this node has enrolled";
+	snprintf(pod, ENROLMENT_POD_LEN, "%s/%s", name, uid);
+	return NULL;
 }
 
 /* Of a review that was not answered. */
@@ -355,21 +380,25 @@ static enum frame_result result_of(const struct enrolment_answer *a)
 static void answer_review(const struct review *r)
 {
 	const struct key *key = keyring_find(&r->en->keys, r->header.key_id);
+	char pod[ENROLMENT_POD_LEN] = "";
+	int64_t now_ns = clock_wall_ns();
 	struct enrolment_answer a;
 	struct buf answer = BUF_INIT;
+	const char *why;
 
 	/* The private key was removed meanwhile. */
 	if (!key)
 		return;
+	why = r->user ? check_user(r, pod, now_ns) : NULL;
 	if (r->user)
-		decide(r->en, &r->e, check_user(r), clock_wall_ns(), &a);
+		decide(r->en, &r->e, pod, why, now_ns, &a);
 	else if (r->verdict.verdict == ACCESS_UNANSWERED)
 		put_off(r->en, r->e.node, r->verdict.error.text, &a);
 	else
-		decide(r->en, &r->e,
+		decide(r->en, &r->e, "",
 		       "the Kubernetes API does not know the token, or it is for another audience "
 		       "than " AUDIENCE,
-		       clock_wall_ns(), &a);
+		       now_ns, &a);
 	enrolment_answer_seal(&answer, &r->header, r->e.reply_key, key, &a);
 	r->en->config.answered(r->en->config.ctx, &r->route, &answer, result_of(&a));
 	sodium_memzero(&a, sizeof(a));
@@ -384,6 +413,22 @@ static void work(uv_work_t *work)
 	r->user = token_review_client_identify(r->en->reviews.tokens, r->token, &r->verdict);
 }
 
+/* Answers those that have waited too long. */
+static void drop_late(struct enroller *en)
+{
+	int64_t oldest_ns = clock_mono_ns() - REVIEW_WAIT_NS;
+	struct review *r;
+
+	while ((r = en->waiting) && r->began_ns < oldest_ns) {
+		DL_DELETE(en->waiting, r);
+		en->waiting_count--;
+		r->verdict.verdict = ACCESS_UNANSWERED;
+		error_set(&r->verdict.error, "the Kubernetes API is slow");
+		answer_review(r);
+		review_free(r);
+	}
+}
+
 static void run_next(struct enroller *en);
 
 static void on_reviewed(uv_work_t *work, int status)
@@ -393,8 +438,10 @@ static void on_reviewed(uv_work_t *work, int status)
 
 	(void)status;
 	en->running--;
-	if (!en->stopping)
+	if (!en->stopping) {
 		answer_review(r);
+		drop_late(en);
+	}
 	review_free(r);
 	run_next(en);
 }
@@ -423,6 +470,7 @@ static bool begin_review(struct enroller *en, const struct enrolment *e,
 	r->work.data = r;
 	r->en = en;
 	r->route = *route;
+	r->began_ns = clock_mono_ns();
 	r->header = *header;
 	r->e = *e;
 	r->token = mem_strndup((const char *)e->credential.data, e->credential.len);
@@ -441,9 +489,9 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 			       int64_t now_ns, struct enrolment_answer *a)
 {
 	if (e->kind == CREDENTIAL_JOIN_TOKEN)
-		decide(en, e, check_join_token(en, e), now_ns, a);
+		decide(en, e, "", check_join_token(en, e), now_ns, a);
 	else if (e->kind != CREDENTIAL_SERVICE_ACCOUNT || !en->account)
-		decide(en, e,
+		decide(en, e, "",
 		       "this aggregator takes no tokens of Kubernetes: see its "
 		       "--enrol-service-account",
 		       now_ns, a);
@@ -454,9 +502,8 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 	return result_of(a);
 }
 
-enum frame_result enroller_take(struct enroller *en, const void *data, size_t len,
-				const struct ingest_route *route, int64_t now_ns,
-				struct buf *answer)
+int enroller_take(struct enroller *en, const void *data, size_t len,
+		  const struct ingest_route *route, int64_t now_ns, struct buf *answer)
 {
 	struct frame_header header;
 	struct enrolment_answer a;
@@ -467,12 +514,12 @@ enum frame_result enroller_take(struct enroller *en, const void *data, size_t le
 	int rc = enrolment_open(data, len, &en->keys, &header, &key, &e, &en->plain, &error);
 
 	if (rc)
-		return result_of_error(rc);
+		return rc;
 	result = check(en, &e, &header, route, now_ns, &a);
 	if (result != FRAME_RESULT_part) {
 		enrolment_answer_seal(answer, &header, e.reply_key, key, &a);
 		sodium_memzero(&a, sizeof(a));
 	}
 	sodium_memzero(en->plain.data, en->plain.len);
-	return result;
+	return (int)result;
 }

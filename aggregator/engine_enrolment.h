@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "aggregator/edge/ingest_peers.h"
+#include "aggregator/model/object.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/node_keys.h"
 #include "shared/buf.h"
@@ -20,9 +21,9 @@ struct enroller_config {
 	const char *kubeconfig, *kube_context; /* of the API that reviews them, as of the engine */
 	uv_loop_t *loop; /* for reviews */
 	struct node_keys *keys; /* borrowed, as is all here */
-	/* Of the pod with that uid; NULL: not known. */
-	const char *(*node_of_pod)(void *ctx, const char *namespace, const char *name,
-				   const char *uid);
+	/* The pod with that uid, borrowed until the loop goes on; NULL: not known. */
+	const struct kube_pod *(*pod)(void *ctx, const char *namespace, const char *name,
+				      const char *uid);
 	/* The answer to a reviewed enrolment. */
 	void (*answered)(void *ctx, const struct ingest_route *route, const struct buf *answer,
 			 enum frame_result result);
@@ -42,11 +43,10 @@ void enroller_close(struct enroller *en); /* once the loop is closed */
 /* Reads the files again; what cannot be read stays as it is. Logs either. */
 void enroller_reload(struct enroller *en);
 /*
- * Takes an enrolment and appends its answer; returns the count. Without an answer: it is none, or
- * not for this aggregator, or is being reviewed (FRAME_RESULT_part) and answered later.
+ * Takes an enrolment and appends its answer. The frame_result; FRAME_RESULT_part: it is being
+ * reviewed, and answered later. -errno as enrolment_open().
  */
-enum frame_result enroller_take(struct enroller *en, const void *data, size_t len,
-				const struct ingest_route *route, int64_t now_ns,
-				struct buf *answer);
+int enroller_take(struct enroller *en, const void *data, size_t len,
+		  const struct ingest_route *route, int64_t now_ns, struct buf *answer);
 
 #endif

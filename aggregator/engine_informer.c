@@ -276,12 +276,12 @@ struct cluster *informer_cluster(struct informer *f)
 	return model_cluster(f->model);
 }
 
-const char *informer_node_of_pod(const struct informer *f, const char *namespace, const char *name,
-				 const char *uid)
+const struct kube_pod *informer_pod(const struct informer *f, const char *namespace,
+				    const char *name, const char *uid)
 {
 	const struct object *o = f ? model_find(f->model, OBJECT_POD, namespace, name) : NULL;
 
-	return o && strcmp(o->uid, uid) == 0 ? ((const struct kube_pod *)o)->node : NULL;
+	return o && strcmp(o->uid, uid) == 0 ? (const struct kube_pod *)o : NULL;
 }
 
 /* --- reviews of tokens */
@@ -298,10 +298,8 @@ int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const ch
 	if (!rc)
 		rc = token_review_client_new(&r->tokens, &config, audience, error);
 	kube_config_fini(&config);
-	if (rc) {
-		error_prefix(error, "reviews of tokens");
+	if (rc)
 		return -EINVAL;
-	}
 	r->access =
 		(struct review_client){r->tokens, token_review_client_ask, TOKEN_REVIEWS_AT_ONCE};
 	return 0;

@@ -69,9 +69,9 @@ bool informer_dirty(const struct informer *f);
 /* The cluster as known now, to be dropped; NULL without an API. */
 struct cluster *informer_cluster(struct informer *f);
 
-/* The node of the pod with that uid, "" while it has none, borrowed; NULL: it is not known. */
-const char *informer_node_of_pod(const struct informer *f, const char *namespace, const char *name,
-				 const char *uid);
+/* The pod with that uid, borrowed until the loop goes on; NULL: it is not known. */
+const struct kube_pod *informer_pod(const struct informer *f, const char *namespace,
+				    const char *name, const char *uid);
 
 /* --- reviews of tokens */
 

@@ -92,8 +92,9 @@ static size_t write_header(uint8_t *out, const struct frame_header *h, size_t bo
 void frame_put_header(struct buf *out, const struct frame_header *header, size_t body_len)
 {
 	uint8_t bytes[FRAME_HEADER_LEN + NODE_NAME_MAX];
+	size_t len = write_header(bytes, header, body_len);
 
-	buf_add(out, bytes, write_header(bytes, header, body_len));
+	buf_add(out, bytes, len);
 }
 
 void frame_seal(struct buf *out, struct frame_header *header, const struct key *key,

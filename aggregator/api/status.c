@@ -210,17 +210,12 @@ static void write_frames(struct jsonw *w, const struct counters *c)
 		const char *key;
 		enum frame_result result;
 	} shown[] = {
-		{"applied", FRAME_RESULT_applied},
-		{"refused", FRAME_RESULT_refused},
-		{"malformed", FRAME_RESULT_malformed},
-		{"version", FRAME_RESULT_version},
-		{"oversized", FRAME_RESULT_oversized},
-		{"unknownKey", FRAME_RESULT_unknown_key},
-		{"forged", FRAME_RESULT_forged},
-		{"rival", FRAME_RESULT_rival},
-		{"foreign", FRAME_RESULT_foreign},
-		{"enrolled", FRAME_RESULT_enrolled},
-		{"notEnrolled", FRAME_RESULT_not_enrolled},
+		{"applied", FRAME_RESULT_applied},     {"refused", FRAME_RESULT_refused},
+		{"malformed", FRAME_RESULT_malformed}, {"version", FRAME_RESULT_version},
+		{"oversized", FRAME_RESULT_oversized}, {"unknownKey", FRAME_RESULT_unknown_key},
+		{"forged", FRAME_RESULT_forged},       {"rival", FRAME_RESULT_rival},
+		{"foreign", FRAME_RESULT_foreign},     {"sharedKey", FRAME_RESULT_shared_key},
+		{"enrolled", FRAME_RESULT_enrolled},   {"notEnrolled", FRAME_RESULT_not_enrolled},
 	};
 
 	jsonw_key_object(w, "frames");

@@ -265,6 +265,9 @@ static void examine_frames(struct doctor *d, const cJSON *status)
 		{"frames.foreign", "of another node than the one whose key seals them",
 		 "A node was taken over, or its --node-name was changed: the aggregator's log "
 		 "names both."},
+		{"frames.sharedKey", "under a shared key of nodes that have to enrol",
+		 "Let these agents enrol (--aggregator-key). Until they do, start the aggregator "
+		 "with --allow-shared-key true."},
 		{"frames.notEnrolled", "that ask for a node's key and got none",
 		 "The aggregator's log names node and reason. Agents ask again by themselves."},
 		{"frames.refused", "refused", "The aggregator's log names node and reason."},

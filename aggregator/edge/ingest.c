@@ -345,28 +345,27 @@ static const struct keyring *choose_keys(const struct ingest *in, const struct f
 		return in->keys;
 	key = node_keys_find(in->enrolment->keys, header->key_id, now_ns);
 	if (!key)
-		return in->enrolment->shared_keys && in->keys->count ? in->keys : &nothing;
+		return in->keys->count ? in->keys : &nothing;
 	own->count = 1;
 	own->keys[0] = key->key;
 	*bound = key->node;
 	return own;
 }
 
-static void take_enrolment(struct ingest *in, const struct ingest_message *message,
-			   const struct frame_header *header, int64_t now_ns,
-			   enum frame_result *result)
+static enum frame_result take_enrolment(struct ingest *in, const struct ingest_message *message,
+					int64_t now_ns)
 {
+	int rc;
+
 	buf_clear(&in->answer);
-	*result = in->enrolment->take(in->ctx, message->data, message->len, &message->route, now_ns,
-				      &in->answer);
-	ingest_peers_judge(in->peers, &message->route,
-			   *result == FRAME_RESULT_malformed || *result == FRAME_RESULT_forged ||
-					   *result == FRAME_RESULT_unknown_key
-				   ? NULL
-				   : header->node,
-			   false);
+	rc = in->enrolment->take(in->ctx, message->data, message->len, &message->route, now_ns,
+				 &in->answer);
+	/* Anybody can seal an enrolment: one that opens tells nothing of its sender. */
+	if (rc < 0)
+		ingest_peers_judge(in->peers, &message->route, NULL, false);
 	if (in->answer.len)
 		ingest_send(in, &message->route, &in->answer);
+	return rc < 0 ? result_of_error(rc) : (enum frame_result)rc;
 }
 
 static enum frame_result refuse_foreign(struct ingest *in, const char *node, const char *owner,
@@ -419,10 +418,8 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 
 	if (in->enrolment &&
 	    !frame_get_header(message->data, message->len, &header, &header_len, &body_len, NULL) &&
-	    header.type == FRAME_ENROLMENT) {
-		take_enrolment(in, message, &header, now_ns, &result);
-		return result;
-	}
+	    header.type == FRAME_ENROLMENT)
+		return take_enrolment(in, message, now_ns);
 	keys = choose_keys(in, &header, now_ns, &own, &bound);
 	result = take_sealed(in, message, keys, bound, now_ns);
 	keyring_wipe(&own);

@@ -43,14 +43,12 @@ struct ingest;
 /* Keys of nodes (shared/enrolment.h). */
 struct ingest_enrolment {
 	const struct node_keys *keys;
-	bool shared_keys; /* frames under a key of the keyring count, too */
 	/*
 	 * For each enrolment: appends the answer to *answer. Without one the answer follows by
-	 * ingest_send(), or never. Returns the count.
+	 * ingest_send(), or never. The frame_result; -errno as frame_open(): it does not open.
 	 */
-	enum frame_result (*take)(void *ctx, const void *data, size_t len,
-				  const struct ingest_route *route, int64_t now_ns,
-				  struct buf *answer);
+	int (*take)(void *ctx, const void *data, size_t len, const struct ingest_route *route,
+		    int64_t now_ns, struct buf *answer);
 	/* A frame of `node` was refused, as its key is of `owner`. */
 	void (*foreign)(void *ctx, const char *node, const char *owner, int64_t now_ns);
 };

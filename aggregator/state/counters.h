@@ -26,6 +26,7 @@
 	X(unknown_key)                                                                             \
 	X(forged)                                                                                  \
 	X(foreign) /* of another node than its key */                                              \
+	X(shared_key) /* under a shared key, which does not count for its node */                  \
 	X(enrolled) /* an enrolment that got a key */                                              \
 	X(not_enrolled) /* one that was refused or has to wait */
 

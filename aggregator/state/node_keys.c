@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node has its newest key and the one before it, so that a renewal loses no frame. The stamp and
- * the reply key of the last enrolment make older copies of enrolments useless: see
- * shared/enrolment.h.
+ * A node has its newest key and the one before it, so that a renewal loses no frame. An enrolment by
+ * another pod ends the keys of the pod before. The stamp and the reply key of the last enrolment
+ * make older copies of enrolments useless: see shared/enrolment.h.
  *
  * In the database the table is a protobuf message, `repeated Node nodes = 1`, with
  *
@@ -14,10 +14,12 @@
  *	  uint64 newest_ends_ns = 5;  // Unix time
  *	  bytes former = 6;
  *	  uint64 former_ends_ns = 7;
+ *	  string pod = 8;           // "NAME/UID"; "": enrolled by a join token
  *	}
  */
 #include "aggregator/state/node_keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -39,7 +41,7 @@ struct issued {
 
 struct holder {
 	UT_hash_handle hh;
-	char *node; /* owned */
+	char *node, *pod; /* owned */
 	uint64_t stamp_ns;
 	uint8_t reply_key[ENROLMENT_PUBLIC_LEN];
 	struct issued *newest, *former; /* owned; NULL: none */
@@ -64,18 +66,19 @@ static void withdraw(struct node_keys *k, struct issued **i)
 {
 	if (!*i)
 		return;
+	assert(k->issued); /* has it */
 	HASH_DEL(k->issued, *i);
 	sodium_memzero(*i, sizeof(**i));
 	free(*i);
 	*i = NULL;
 }
 
-static void forget(struct node_keys *k, struct holder *h)
+static void free_holder(struct node_keys *k, struct holder *h)
 {
 	withdraw(k, &h->newest);
 	withdraw(k, &h->former);
-	HASH_DEL(k->holders, h);
 	free(h->node);
+	free(h->pod);
 	free(h);
 }
 
@@ -85,8 +88,8 @@ void node_keys_free(struct node_keys *k)
 
 	if (!k)
 		return;
-	HASH_ITER(hh, k->holders, h, next)
-	forget(k, h);
+	HASH_RELEASE (k->holders, h, next)
+		free_holder(k, h);
 	free(k);
 }
 
@@ -104,6 +107,14 @@ const struct node_key *node_keys_find(const struct node_keys *k, const uint8_t i
 	return is_over(i, now_ns) ? NULL : &i->is;
 }
 
+const char *node_keys_pod(const struct node_keys *k, const char *node, int64_t now_ns)
+{
+	struct holder *h;
+
+	HASH_FIND_STR(k->holders, node, h);
+	return h && !is_over(h->newest, now_ns) ? h->pod : NULL;
+}
+
 uint64_t node_keys_generation(const struct node_keys *k)
 {
 	return k->generation;
@@ -111,20 +122,32 @@ uint64_t node_keys_generation(const struct node_keys *k)
 
 /* --- issuing ---------------------------------------------------------------------------------- */
 
-/* NULL: full. */
-static struct holder *holder_of(struct node_keys *k, const char *node, int64_t now_ns)
+static void forget_ended(struct node_keys *k, int64_t now_ns)
 {
 	struct holder *h, *next;
 
+	for (h = k->holders; h; h = next) {
+		next = h->hh.next;
+		if (!is_over(h->newest, now_ns))
+			continue;
+		HASH_DEL(k->holders, h);
+		free_holder(k, h);
+	}
+}
+
+/* NULL: full. */
+static struct holder *holder_of(struct node_keys *k, const char *node, int64_t now_ns)
+{
+	struct holder *h;
+
 	HASH_FIND_STR(k->holders, node, h);
 	if (!h && HASH_COUNT(k->holders) >= k->nodes_max)
-		HASH_ITER(hh, k->holders, h, next)
-	if (is_over(h->newest, now_ns))
-		forget(k, h);
+		forget_ended(k, now_ns);
 	if (h || HASH_COUNT(k->holders) >= k->nodes_max)
 		return h;
 	h = mem_zalloc(1, sizeof(*h));
 	h->node = mem_strdup(node);
+	h->pod = mem_strdup("");
 	HASH_ADD_KEYPTR(hh, k->holders, h->node, strlen(h->node), h);
 	return h;
 }
@@ -163,8 +186,8 @@ static void answer_key(const struct issued *i, int64_t now_ns, struct enrolment_
 	a->lifetime_s = (uint32_t)int_max(1, (i->is.expires_ns - now_ns) / NS_PER_S);
 }
 
-void node_keys_issue(struct node_keys *k, const struct enrolment *e, const uint8_t secret[KEY_LEN],
-		     int64_t now_ns, struct enrolment_answer *a)
+void node_keys_issue(struct node_keys *k, const struct enrolment *e, const char *pod,
+		     const uint8_t secret[KEY_LEN], int64_t now_ns, struct enrolment_answer *a)
 {
 	struct holder *h = holder_of(k, e->node, now_ns);
 	struct issued *fresh;
@@ -191,6 +214,11 @@ void node_keys_issue(struct node_keys *k, const struct enrolment *e, const uint8
 	withdraw(k, &h->former);
 	h->former = h->newest;
 	h->newest = fresh;
+	if (strcmp(h->pod, pod) != 0) {
+		withdraw(k, &h->former);
+		free(h->pod);
+		h->pod = mem_strdup(pod);
+	}
 	h->stamp_ns = e->stamp_ns;
 	memcpy(h->reply_key, e->reply_key, sizeof(h->reply_key));
 	k->generation++;
@@ -206,6 +234,7 @@ struct row {
 	uint64_t newest_ends_ns;
 	struct span former;
 	uint64_t former_ends_ns;
+	struct span pod;
 };
 
 #define ROW(number, member, ...)                                                                   \
@@ -220,6 +249,7 @@ static const struct message_field row_fields[] = {
 	ROW(5, newest_ends_ns, TIME),
 	ROW(6, former, .kind = MESSAGE_SPAN),
 	ROW(7, former_ends_ns, TIME),
+	ROW(8, pod, .kind = MESSAGE_SPAN),
 };
 static const struct message row_message = MESSAGE(row_fields);
 
@@ -228,7 +258,8 @@ void node_keys_write(const struct node_keys *k, int64_t now_ns, struct buf *out)
 	for (const struct holder *h = k->holders; h; h = h->hh.next) {
 		struct row row = {.name = {(const uint8_t *)h->node, strlen(h->node)},
 				  .stamp_ns = h->stamp_ns,
-				  .reply_key = {h->reply_key, sizeof(h->reply_key)}};
+				  .reply_key = {h->reply_key, sizeof(h->reply_key)},
+				  .pod = {(const uint8_t *)h->pod, strlen(h->pod)}};
 		size_t mark;
 
 		if (is_over(h->newest, now_ns))
@@ -265,6 +296,8 @@ static int take_row(void *into, struct span bytes, struct error *error)
 	if (!h || h->newest)
 		return 0;
 	h->stamp_ns = row.stamp_ns;
+	free(h->pod);
+	h->pod = mem_strndup(row.pod.len ? (const char *)row.pod.data : "", row.pod.len);
 	memcpy(h->reply_key, row.reply_key.data, sizeof(h->reply_key));
 	h->newest = add_key(k, h, row.newest.data, (int64_t)row.newest_ends_ns);
 	if (row.former.len)

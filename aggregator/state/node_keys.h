@@ -29,10 +29,12 @@ const struct node_key *node_keys_find(const struct node_keys *k, const uint8_t i
 /*
  * Answers an enrolment whose credential was accepted: *a is ENROLMENT_DONE with a key, whose bytes
  * are those of `secret` unless the enrolment is a copy of the last one; ENROLMENT_STALE; or
- * ENROLMENT_LATER: the table is full.
+ * ENROLMENT_LATER: the table is full. pod: "NAME/UID" of the agent's; "": not of a pod.
  */
-void node_keys_issue(struct node_keys *k, const struct enrolment *e, const uint8_t secret[KEY_LEN],
-		     int64_t now_ns, struct enrolment_answer *a);
+void node_keys_issue(struct node_keys *k, const struct enrolment *e, const char *pod,
+		     const uint8_t secret[KEY_LEN], int64_t now_ns, struct enrolment_answer *a);
+/* The pod whose enrolment the node's newest key is of, as above; NULL: the node has no key now. */
+const char *node_keys_pod(const struct node_keys *k, const char *node, int64_t now_ns);
 
 /* Rises with each new key. */
 uint64_t node_keys_generation(const struct node_keys *k);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -46,14 +47,23 @@ static void make_account(const char *name)
 	make(NAMESPACE "/serviceaccounts", mem_printf("{\"metadata\":{\"name\":\"%s\"}}", name));
 }
 
+/* On node-NUMBER. */
+static void make_pod_named(const char *name, const char *account, const char *number)
+{
+	make(NAMESPACE "/pods",
+	     mem_printf("{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"nodeName\":\"node-%s\","
+			"\"serviceAccountName\":\"%s\",\"containers\":[{\"name\":\"c\",\"image\":"
+			"\"none\"}]}}",
+			name, number, account));
+}
+
 /* "agent-1" is a pod of ServiceAccount "agent" on node-1. */
 static void make_pod(const char *account, const char *number)
 {
-	make(NAMESPACE "/pods",
-	     mem_printf("{\"metadata\":{\"name\":\"%s-%s\"},\"spec\":{\"nodeName\":\"node-%s\","
-			"\"serviceAccountName\":\"%s\",\"containers\":[{\"name\":\"c\",\"image\":"
-			"\"none\"}]}}",
-			account, number, number, account));
+	char *name = mem_printf("%s-%s", account, number);
+
+	make_pod_named(name, account, number);
+	free(name);
 }
 
 static cJSON *send_json(const char *method, const char *path, const char *body)
@@ -107,15 +117,22 @@ static void expect(const char *account, const char *pod, const char *audience, c
 	free(token);
 }
 
+/* The agent of that pod, on node-1. */
+static enum enrolment_status enrol_pod(const char *pod, struct enrolment_answer *a)
+{
+	char *token = make_token("agent", pod, AUDIENCE);
+
+	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT, token, a);
+	free(token);
+	return a->status;
+}
+
 static bool is_enrolled(void *unused)
 {
-	char *token = make_token("agent", "agent-1", AUDIENCE);
 	struct enrolment_answer a;
 
 	(void)unused;
-	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
-	free(token);
-	return a.status == ENROLMENT_DONE;
+	return enrol_pod("agent-1", &a) == ENROLMENT_DONE;
 }
 
 /* Before Kubernetes 1.32 the model has to know the pod first. */
@@ -143,17 +160,159 @@ static void test_other_tokens(void **state)
 	assert_int_equal(a.status, ENROLMENT_REFUSED);
 }
 
-/* The pod is gone: its token ends with it. */
+/* --- a token whose time has ended ------------------------------------------------------------- */
+
+enum { BASE64 = sodium_base64_VARIANT_URLSAFE_NO_PADDING };
+
+static char *encode(const void *data, size_t len)
+{
+	char *text = mem_alloc(sodium_base64_ENCODED_LEN(len, BASE64));
+
+	return sodium_bin2base64(text, sodium_base64_ENCODED_LEN(len, BASE64), data, len, BASE64);
+}
+
+/* RS256 with the API server's key. */
+static char *sign(const char *text)
+{
+	char *key = mem_printf("%s/api-0/apiserver.key", bed->plane->folder);
+	char *file = mem_printf("%s/unsigned", bed->folder), *signature;
+	char *argv[] = {(char *)"/usr/bin/openssl",
+			(char *)"dgst",
+			(char *)"-sha256",
+			(char *)"-sign",
+			key,
+			file,
+			NULL};
+	struct buf out = BUF_INIT;
+	FILE *to = fopen(file, "we");
+
+	assert_true(to && fputs(text, to) >= 0 && fclose(to) == 0);
+	assert_int_equal(process_run(argv, &out, NULL), 0);
+	signature = encode(out.data, out.len);
+	buf_fini(&out);
+	free(file);
+	free(key);
+	return signature;
+}
+
+/* The same token, issued so much earlier. */
+static char *age_token(const char *token, int by_s)
+{
+	static const char *const times[] = {"iat", "nbf", "exp"};
+	const char *begin = strchr(token, '.') + 1, *end = strchr(begin, '.');
+	char *claims = mem_zalloc(1, strlen(token)), *text, *body, *signature, *aged;
+	cJSON *json;
+
+	assert_int_equal(sodium_base642bin((uint8_t *)claims, strlen(token) - 1, begin,
+					   (size_t)(end - begin), NULL, NULL, NULL, BASE64),
+			 0);
+	json = cJSON_Parse(claims);
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		cJSON *time = cJSON_GetObjectItemCaseSensitive(json, times[i]);
+
+		cJSON_SetNumberValue(time, time->valuedouble - by_s);
+	}
+	text = cJSON_PrintUnformatted(json);
+	body = encode(text, strlen(text));
+	free(claims);
+	claims = mem_printf("%.*s%s", (int)(begin - token), token, body);
+	signature = sign(claims);
+	aged = mem_printf("%s.%s", claims, signature);
+	cJSON_Delete(json);
+	free(text);
+	free(body);
+	free(claims);
+	free(signature);
+	return aged;
+}
+
+static void test_expired_token(void **state)
+{
+	static const struct {
+		int age_s;
+		enum enrolment_status want;
+	} cases[] = {{0, ENROLMENT_DONE}, {60, ENROLMENT_DONE}, {7200, ENROLMENT_REFUSED}};
+	char *token = make_token("agent", "agent-1", AUDIENCE);
+
+	(void)state;
+	assert_true(await(is_enrolled, NULL, 30));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *aged = age_token(token, cases[i].age_s);
+		struct enrolment_answer a;
+
+		enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT,
+				 aged, &a);
+		assert_int_equal(a.status, cases[i].want);
+		free(aged);
+	}
+	free(token);
+}
+
+/* --- two pods on one node --------------------------------------------------------------------- */
+
+static cJSON *get_pod(const char *name)
+{
+	char *path = mem_printf(NAMESPACE "/pods/%s", name);
+	cJSON *pod = send_json("GET", path, NULL);
+
+	free(path);
+	return pod;
+}
+
+/* Times of creation are in seconds. */
+static bool is_second_over(void *name)
+{
+	cJSON *pod = get_pod(name);
+	time_t now = time(NULL);
+	char text[32];
+	struct tm tm;
+	bool over;
+
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	over = strcmp(text, json_at(pod, "metadata.creationTimestamp")->valuestring) > 0;
+	cJSON_Delete(pod);
+	return over;
+}
+
+/* Once the model knows both pods. */
+static bool is_older_one_refused(void *unused)
+{
+	struct enrolment_answer a;
+
+	(void)unused;
+	return enrol_pod("newer-1", &a) == ENROLMENT_DONE &&
+	       enrol_pod("agent-1", &a) == ENROLMENT_REFUSED && strstr(a.reason, "newer pod");
+}
+
+static void test_newer_pod(void **state)
+{
+	(void)state;
+	assert_true(await(is_enrolled, NULL, 30));
+	assert_true(await(is_second_over, (void *)"agent-1", 30));
+	make_pod_named("newer-1", "agent", "1");
+	assert_true(await(is_older_one_refused, NULL, 30));
+	control_plane_must(bed->plane, "DELETE", NAMESPACE "/pods/newer-1",
+			   "{\"gracePeriodSeconds\":0}");
+	assert_true(await(is_enrolled, NULL, 30));
+}
+
+static bool is_refused_on_node_3(void *token)
+{
+	struct enrolment_answer a;
+
+	enrol_client_ask(connection, public_path, "node-3", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	return a.status == ENROLMENT_REFUSED;
+}
+
+/* The pod is gone: its token ends with it, once the API server's cache has seen that. */
 static void test_token_of_a_deleted_pod(void **state)
 {
 	char *token = make_token("agent", "agent-3", AUDIENCE);
-	struct enrolment_answer a;
 
 	(void)state;
 	control_plane_must(bed->plane, "DELETE", NAMESPACE "/pods/agent-3",
 			   "{\"gracePeriodSeconds\":0}");
-	enrol_client_ask(connection, public_path, "node-3", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
-	assert_int_equal(a.status, ENROLMENT_REFUSED);
+	assert_true(await(is_refused_on_node_3, token, 30));
 	free(token);
 }
 
@@ -210,6 +369,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_token_of_the_node),
 		cmocka_unit_test(test_other_tokens),
+		cmocka_unit_test(test_expired_token),
+		cmocka_unit_test(test_newer_pod),
 		cmocka_unit_test(test_token_of_a_deleted_pod),
 		cmocka_unit_test(test_api_server_gone),
 		cmocka_unit_test(test_stops),

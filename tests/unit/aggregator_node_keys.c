@@ -36,7 +36,8 @@ static int teardown(void **state)
 }
 
 /* asker: a byte that stands for the reply key, and for the secret. */
-static enum enrolment_status ask(const char *node, uint8_t asker, int64_t stamp_ns, int64_t now_ns)
+static enum enrolment_status ask_of(const char *pod, const char *node, uint8_t asker,
+				    int64_t stamp_ns, int64_t now_ns)
 {
 	struct enrolment e = {.stamp_ns = (uint64_t)stamp_ns};
 	uint8_t secret[KEY_LEN];
@@ -44,8 +45,13 @@ static enum enrolment_status ask(const char *node, uint8_t asker, int64_t stamp_
 	snprintf(e.node, sizeof(e.node), "%s", node);
 	memset(e.reply_key, asker, sizeof(e.reply_key));
 	memset(secret, asker, sizeof(secret));
-	node_keys_issue(keys, &e, secret, now_ns, &a);
+	node_keys_issue(keys, &e, pod, secret, now_ns, &a);
 	return a.status;
+}
+
+static enum enrolment_status ask(const char *node, uint8_t asker, int64_t stamp_ns, int64_t now_ns)
+{
+	return ask_of("", node, asker, stamp_ns, now_ns);
 }
 
 static const char *owner(uint8_t asker, int64_t now_ns)
@@ -71,6 +77,29 @@ static void test_two_newest_keys_open(void **state)
 	assert_string_equal(owner(3, NOW), "n");
 	assert_string_equal(owner(3, NOW + LIFETIME - 1), "n");
 	assert_string_equal(owner(3, NOW + LIFETIME), "");
+}
+
+static void test_pods(void **state)
+{
+	struct buf text = BUF_INIT;
+	struct error error;
+
+	(void)state;
+	assert_null(node_keys_pod(keys, "n", NOW));
+	assert_int_equal(ask_of("a/1", "n", 1, NOW, NOW), ENROLMENT_DONE);
+	assert_int_equal(ask_of("a/1", "n", 2, NOW + 1, NOW), ENROLMENT_DONE);
+	assert_string_equal(owner(1, NOW), "n");
+	assert_int_equal(ask_of("b/2", "n", 3, NOW + 2, NOW), ENROLMENT_DONE);
+	assert_string_equal(owner(1, NOW), "");
+	assert_string_equal(owner(2, NOW), "");
+	assert_string_equal(owner(3, NOW), "n");
+	node_keys_write(keys, NOW, &text);
+	node_keys_free(keys);
+	keys = node_keys_new(NODES);
+	assert_int_equal(node_keys_read(keys, text.data, text.len, &error), 0);
+	assert_string_equal(node_keys_pod(keys, "n", NOW), "b/2");
+	assert_null(node_keys_pod(keys, "n", NOW + LIFETIME));
+	buf_fini(&text);
 }
 
 static void test_copies_of_enrolments(void **state)
@@ -163,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_two_newest_keys_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copies_of_enrolments, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_table, setup, teardown),

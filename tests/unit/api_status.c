@@ -184,7 +184,7 @@ static void test_service(void **state)
 	ask();
 	check("frames", "{\"applied\":12,\"refused\":0,\"malformed\":0,\"version\":0,"
 			"\"oversized\":0,\"unknownKey\":5,\"forged\":0,\"rival\":0,"
-			"\"foreign\":0,\"enrolled\":0,\"notEnrolled\":0,"
+			"\"foreign\":0,\"sharedKey\":0,\"enrolled\":0,\"notEnrolled\":0,"
 			"\"mergedIntervals\":3,\"missingIntervals\":2}");
 	check("database", "{\"state\":\"ok\",\"saves\":0,\"failures\":0,\"bytes\":0,"
 			  "\"setAside\":0,\"lostIntervals\":0}");
