@@ -655,9 +655,13 @@ static void enrol(struct sender *s, int64_t now)
 	struct error why;
 
 	if (e->waiting && now - e->sent_ns >= spread(s, s->config.reply_timeout_ns)) {
-		sender_socket_reconnect(s->socket);
+		if (!has_answered(s))
+			sender_socket_reconnect(s->socket);
 		e->waiting = false;
 		s->stats.timeouts++;
+		s->stats.not_enrolled++;
+		note_reason(s, "no answer: does the aggregator have an --enrolment-key, and is "
+			       "--aggregator-key its public key?");
 	} else if (e->waiting && e->connection != connection) {
 		e->waiting = false;
 	}
