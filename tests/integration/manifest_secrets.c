@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shared/enrolment.h"
 #include "shared/keyring.h"
 #include "shared/mem.h"
 #include "tests/keys.h"
@@ -70,6 +71,25 @@ static void verify(const char *folder, const char *name, const char *purpose)
 	free(file);
 }
 
+/* The public key is that of the private one. */
+static void check_enrolment(const cJSON *made, const char *folder)
+{
+	const cJSON *map = manifests_find(made, "ConfigMap", "evenkeel-enrolment");
+	char *path = mem_printf("%s/enrolment", folder);
+	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
+	char text[ENROLMENT_PUBLIC_TEXT_LEN + 1];
+	struct keyring keys = {0};
+	struct error error;
+
+	assert_non_null(manifests_find(made, "Secret", "evenkeel-enrolment"));
+	assert_int_equal(keys_load(&keys, path, &error), 0);
+	enrolment_public_key(keyring_sealing(&keys), public_key);
+	enrolment_public_write(public_key, text);
+	assert_string_equal(
+		cJSON_GetObjectItem(json_at(map, "data"), "aggregator.pub")->valuestring, text);
+	free(path);
+}
+
 static void test_secrets(void **state)
 {
 	static const char *const files[] = {"tls.crt", "tls.key", "ca.crt"};
@@ -84,6 +104,7 @@ static void test_secrets(void **state)
 		assert_true(cJSON_IsString(cJSON_GetObjectItemCaseSensitive(tls, files[i])));
 	assert_int_equal(cJSON_GetArraySize(keys), 1);
 	assert_int_equal(strlen(keys->child->valuestring), 44); /* 32 bytes */
+	check_enrolment(made, folder);
 	verify(folder, "tls", "sslserver");
 	verify(folder, "client", "sslclient");
 	cJSON_Delete(made);

@@ -322,7 +322,8 @@ static void check_volume(const struct rendered *r, const cJSON *o, const cJSON *
 	const char *claim = manifests_text(volume, "persistentVolumeClaim.claimName");
 
 	EXPECT(o, volume);
-	EXPECT(o, !*secret || !strcmp(secret, "evenkeel-key") || !strcmp(secret, "evenkeel-tls"));
+	EXPECT(o, !*secret || !strcmp(secret, "evenkeel-key") || !strcmp(secret, "evenkeel-tls") ||
+			  !strcmp(secret, "evenkeel-enrolment"));
 	EXPECT(o, !*claim || manifests_find(r->objects, "PersistentVolumeClaim", claim));
 	EXPECT(o, !json_at(volume, "hostPath") || (is(o, "kind", "DaemonSet") &&
 						   is(volume, "hostPath.path", "/sys/fs/cgroup")));
@@ -369,10 +370,35 @@ static void check_mounts(const struct rendered *r, const cJSON *o)
 	}
 }
 
+/* With enrolment the token of the agent's own ServiceAccount takes the place of the shared key. */
+static void check_enrolment(const struct rendered *r, const cJSON *o)
+{
+	const cJSON *container, *agent, *sources;
+	char *account;
+
+	if (!strstr(r->folder, "enrolment") || !is(o, "kind", "Deployment"))
+		return;
+	agent = manifests_find(r->objects, "DaemonSet", "evenkeel-agent");
+	account = mem_printf("%s/%s", manifests_text(agent, "metadata.namespace"),
+			     manifests_text(agent, "spec.template.spec.serviceAccountName"));
+	container = container_of(o);
+	EXPECT(o, !strcmp(argument(container, "enrol-service-account"), account));
+	EXPECT(o, !argument(container, "key-file") && argument(container, "enrolment-key"));
+	container = container_of(agent);
+	sources = json_at(item_with(json_at(agent, "spec.template.spec.volumes"), "name",
+				    "enrolment"),
+			  "projected.sources");
+	EXPECT(agent, !argument(container, "key-file") && argument(container, "aggregator-key"));
+	EXPECT(agent, item_with(sources, "configMap.name", "evenkeel-enrolment"));
+	EXPECT(agent, item_with(sources, "serviceAccountToken.audience", "evenkeel-ingest"));
+	free(account);
+}
+
 static void test_mounts(void **state)
 {
 	(void)state;
 	each(check_mounts);
+	each(check_enrolment);
 }
 
 /* --- ports ------------------------------------------------------------------------------------ */
