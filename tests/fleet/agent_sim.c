@@ -66,6 +66,8 @@ int agent_sim_open(struct agent_sim **out, const struct agent_sim_config *config
 	struct sender_config sender = {
 		.node = a->name,
 		.keys = config->keys,
+		.enroller = config->enroller,
+		.wall_ns = clock_wall_ns,
 		.first = 1,
 		.boot_ns = clock_boot_ns,
 	};

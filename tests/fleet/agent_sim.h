@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/enroller.h"
 #include "shared/keyring.h"
 #include "shared/error.h"
 #include "tests/fleet/cluster.h"
@@ -19,6 +20,7 @@
 struct agent_sim_config {
 	const struct cluster *cluster;
 	const struct keyring *keys;
+	const struct enroller *enroller; /* NULL: keys seal */
 	const char *url;
 	const char *also_url; /* told everything, too; NULL: nobody */
 	int64_t interval_ns; /* unless the aggregator orders another */

@@ -34,7 +34,7 @@ struct fleet_options {
 	int64_t interval_ns, duration_ns, warmup_ns, last_acks_ns, ring_span_ns, history_ns;
 	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
 	double ack_loss;
-	char *aggregator, *also, *key_file, *dump, *report;
+	char *aggregator, *also, *key_file, *aggregator_key, *join_token_file, *dump, *report;
 	struct program_common common;
 };
 
@@ -185,6 +185,16 @@ static const struct option_spec specs[] = {
 	 .offset = AT(key_file),
 	 .value = "FILE",
 	 .help = "Key that seals frames: a file of 32 random bytes, or a directory of such files."},
+	{.name = "aggregator-key",
+	 .kind = OPTION_STRING,
+	 .offset = AT(aggregator_key),
+	 .value = "FILE",
+	 .help = "Public key of the aggregators; the agents enrol by --join-token-file."},
+	{.name = "join-token-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(join_token_file),
+	 .value = "FILE",
+	 .help = "Join token of all nodes."},
 	{.name = "dump",
 	 .kind = OPTION_STRING,
 	 .offset = AT(dump),
@@ -216,6 +226,7 @@ struct fleet {
 	const struct fleet_options *options; /* borrowed */
 	struct cluster *cluster;
 	struct keyring keys;
+	struct enroller *enroller; /* NULL: keys seal */
 	struct agent_sim_config agents;
 	struct shared *shared; /* with the workers */
 	pid_t workers[WORKERS_MAX]; /* 0: ended */
@@ -332,12 +343,17 @@ static int check_address(const char *option, const char *url, struct error *why)
 static int check_target(struct fleet *f, struct error *why)
 {
 	const struct fleet_options *o = f->options;
+	const struct enroller_config enrol = {o->aggregator_key, o->join_token_file,
+					      CREDENTIAL_JOIN_TOKEN};
 	int rc = check_address("--aggregator", o->aggregator, why);
 
 	if (!rc && o->also)
 		rc = check_address("--also", o->also, why);
 	if (!rc && o->key_file)
 		rc = keys_load(&f->keys, o->key_file, why);
+	if (!rc && o->aggregator_key && o->join_token_file)
+		rc = enroller_open(&f->enroller, &enrol, why);
+	f->agents.enroller = f->enroller;
 	return rc;
 }
 
@@ -456,6 +472,7 @@ static int run(const void *values, struct error *why)
 	if (!rc && o->aggregator)
 		rc = run_agents(&f, why);
 	keyring_wipe(&f.keys);
+	enroller_close(f.enroller);
 	cluster_free(f.cluster);
 	return rc ? 1 : 0;
 }
