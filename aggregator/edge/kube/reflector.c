@@ -8,6 +8,11 @@
  * pages. A watch continues from the list or the last event; bookmarks advance it, but none need
  * come.
  *
+ * Lists are not streamed (KEP-3157): 150,000 pods of a server of 1.37 came as a list in 12 s and
+ * 19 MB, for 8 s of its CPU time; as a stream in 22 s and 583 MB, for 21 s; compressed, the stream
+ * took 94 s of CPU time. The server encodes a list item by item since 1.33, so that it needs no
+ * more memory for a list.
+ *
  * The fault decides how much is repeated. The same watch: a refused or cut connection, 429, a
  * server error, as these say nothing about the version. A list: the version is gone, or the answer
  * is not understood. Discovery: 404, as the resource itself may be gone. Every repetition waits
