@@ -53,18 +53,22 @@ static void print_log(const struct stack *s, const char *name, int i)
 	free(path);
 }
 
+void stack_print_logs(const struct stack *s)
+{
+	for (int i = 0; i < STACK_AGGREGATORS_MAX; i++)
+		print_log(s, "aggregator", i);
+	print_log(s, "agent", 0);
+}
+
 void stack_free(struct stack *s, int failed)
 {
 	if (s->agent)
 		process_stop(s->agent, SIGKILL);
-	for (int i = 0; i < STACK_AGGREGATORS_MAX; i++) {
+	for (int i = 0; i < STACK_AGGREGATORS_MAX; i++)
 		if (s->aggregators[i].pid)
 			process_stop(s->aggregators[i].pid, SIGKILL);
-		if (failed)
-			print_log(s, "aggregator", i);
-	}
 	if (failed)
-		print_log(s, "agent", 0);
+		stack_print_logs(s);
 	free(s->key_path);
 	folder_remove(s->folder);
 	free(s);

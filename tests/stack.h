@@ -34,6 +34,8 @@ struct stack {
 struct stack *stack_new(void);
 /* Ends what runs, prints the logs when the test failed (`failed`), removes the folder. */
 void stack_free(struct stack *s, int failed);
+/* To stderr, what the programs logged. */
+void stack_print_logs(const struct stack *s);
 /* Starts aggregator i, on the ports it had before if it ran, and awaits its /readyz. */
 void stack_start_aggregator(struct stack *s, int i);
 void stack_kill_aggregator(struct stack *s, int i); /* SIGKILL */
