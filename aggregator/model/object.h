@@ -50,6 +50,12 @@
 	X(PERSISTENT_VOLUME_CLAIM, "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true)  \
 	X(STORAGE_CLASS, "storage.k8s.io/v1", "StorageClass", "storageclasses", false)             \
 	X(CSI_NODE, "storage.k8s.io/v1", "CSINode", "csinodes", false)                             \
+	X(DEVICE_CLASS, "resource.k8s.io/v1", "DeviceClass", "deviceclasses", false)               \
+	X(DEVICE_TAINT_RULE, "resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", false)   \
+	X(RESOURCE_SLICE, "resource.k8s.io/v1", "ResourceSlice", "resourceslices", false)          \
+	X(RESOURCE_CLAIM_TEMPLATE, "resource.k8s.io/v1", "ResourceClaimTemplate",                  \
+	  "resourceclaimtemplates", true)                                                          \
+	X(RESOURCE_CLAIM, "resource.k8s.io/v1", "ResourceClaim", "resourceclaims", true)           \
 	X(POD, "v1", "Pod", "pods", true)
 
 enum object_kind {

@@ -195,6 +195,49 @@ static const struct object_text_row CSI_NODE_SPEC[] = {SOME("drivers", DRIVER), 
 static const struct object_text_row CSI_NODE[] = {SOME("metadata", METADATA),
 						  SOME("spec", CSI_NODE_SPEC), END};
 
+/* Opaque parameters of a driver and amounts of a device decide about no node. */
+static bool is_placement_member(const char *name)
+{
+	return strcmp(name, "config") != 0 && strcmp(name, "capacity") != 0;
+}
+
+static const struct object_text_row DEVICE_CLASS[] = {SOME("metadata", METADATA),
+						      PICK("spec", is_placement_member), END};
+static const struct object_text_row DEVICE_TAINT_RULE[] = {SOME("metadata", METADATA), ALL("spec"),
+							   END};
+
+static const struct object_text_row SLICE_SPEC[] = {
+	ALL("allNodes"),
+	PICK("devices", is_placement_member),
+	ALL("driver"),
+	ALL("nodeName"),
+	ALL("nodeSelector"),
+	ALL("perDeviceNodeSelection"),
+	ALL("pool"),
+	ALL("skipNodeOperations"),
+	END,
+};
+static const struct object_text_row RESOURCE_SLICE[] = {SOME("metadata", METADATA),
+							SOME("spec", SLICE_SPEC), END};
+
+static const struct object_text_row DEVICE_CLAIM_SPEC[] = {PICK("devices", is_placement_member),
+							   END};
+static const struct object_text_row TEMPLATE_SPEC[] = {SOME("spec", DEVICE_CLAIM_SPEC), END};
+static const struct object_text_row CLAIM_TEMPLATE[] = {SOME("metadata", METADATA),
+							SOME("spec", TEMPLATE_SPEC), END};
+
+static const struct object_text_row RESULT[] = {ALL("adminAccess"), ALL("device"), ALL("driver"),
+						ALL("pool"), END};
+static const struct object_text_row RESULTS[] = {SOME("results", RESULT), END};
+static const struct object_text_row ALLOCATION[] = {SOME("devices", RESULTS), ALL("nodeSelector"),
+						    END};
+static const struct object_text_row CONSUMER[] = {ALL("resource"), ALL("uid"), END};
+static const struct object_text_row DEVICE_CLAIM_STATUS[] = {SOME("allocation", ALLOCATION),
+							     SOME("reservedFor", CONSUMER), END};
+static const struct object_text_row DEVICE_CLAIM[] = {SOME("metadata", METADATA),
+						      SOME("spec", DEVICE_CLAIM_SPEC),
+						      SOME("status", DEVICE_CLAIM_STATUS), END};
+
 static const struct object_text_row *const tables[OBJECT_KINDS] = {
 	[OBJECT_NODE] = NODE,
 	[OBJECT_NAMESPACE] = NAMESPACE,
@@ -214,6 +257,11 @@ static const struct object_text_row *const tables[OBJECT_KINDS] = {
 	[OBJECT_PERSISTENT_VOLUME_CLAIM] = CLAIM,
 	[OBJECT_STORAGE_CLASS] = STORAGE_CLASS,
 	[OBJECT_CSI_NODE] = CSI_NODE,
+	[OBJECT_DEVICE_CLASS] = DEVICE_CLASS,
+	[OBJECT_DEVICE_TAINT_RULE] = DEVICE_TAINT_RULE,
+	[OBJECT_RESOURCE_SLICE] = RESOURCE_SLICE,
+	[OBJECT_RESOURCE_CLAIM_TEMPLATE] = CLAIM_TEMPLATE,
+	[OBJECT_RESOURCE_CLAIM] = DEVICE_CLAIM,
 };
 
 /* --- tables of pods */

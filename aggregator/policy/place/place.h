@@ -38,9 +38,14 @@ enum place_filter {
 	 */
 	PLACE_VOLUMES,
 	PLACE_VOLUME_LIMITS, /* a driver attaches no more volumes to the node */
+	/*
+	 * Resource claims of whole devices. place_put() allocates them and place_take() frees them:
+	 * a claim from a template with its pod, another one with the last pod that has it.
+	 */
+	PLACE_DEVICES,
 	PLACE_USE_CAP, /* of real use: struct place_cap */
 	PLACE_SILENT, /* under the cap: not measured, contended or expired */
-	/* resource claims, unknown operators, more than 64 terms of a list or 2048 values */
+	/* parts of resource claims, unknown operators, more than 64 terms of a list or 2048 values */
 	PLACE_UNKNOWN,
 	PLACE_FILTERS
 };
@@ -152,7 +157,7 @@ void place_revert(struct place *p, place_mark m);
  * one the log is cleared. place_update() reverts them in any case.
  */
 void place_commit(struct place *p, place_mark m);
-/* Checks no filter. The pod must be on no node. Binds waiting claims (PLACE_VOLUMES). */
+/* Checks no filter. The pod must be on no node. Binds and allocates waiting claims. */
 void place_put(struct place *p, place_pod pod, place_node n);
 void place_take(struct place *p, place_pod pod); /* it must be on a node */
 /* The node takes no more pods; its pods stay, and its domains count for topology spread. */

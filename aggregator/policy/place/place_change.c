@@ -40,6 +40,8 @@ static void add(struct place *p, const struct place_slot *s, place_node n, int b
 		p->used[at + shape->of[i].dim] += (place_sum)by * shape->of[i].amount;
 	for (uint32_t i = 0; i < s->class->claims.count; i++)
 		s->class->claims.of[i]->users += (uint32_t)by;
+	for (uint32_t i = 0; i < s->class->device_claims.count; i++)
+		s->class->device_claims.of[i]->users += (uint32_t)by;
 	if (p->cap)
 		place_use_add(&p->use[n], &s->use, by);
 	place_count_pod(p, s, n, by);
@@ -73,6 +75,8 @@ void place_put(struct place *p, place_pod pod, place_node n)
 	note(p, PLACE_DID_PUT, pod, n, false);
 	if (s->class->claims.count)
 		place_volumes_bind(p, s->class, n);
+	if (s->class->device_claims.count)
+		place_allocate(p, s, n);
 	place_do_put(p, s, n);
 }
 
@@ -83,6 +87,7 @@ void place_take(struct place *p, place_pod pod)
 	assert(s->node != PLACE_NONE);
 	note(p, PLACE_DID_TAKE, pod, s->node, false);
 	place_do_take(p, s);
+	place_deallocate(p, s);
 }
 
 void place_remove_node(struct place *p, place_node n)
@@ -134,6 +139,10 @@ static void undo(struct place *p, const struct place_log *e)
 	case PLACE_DID_BIND:
 		place_volumes_undo(p, e->id);
 		break;
+	case PLACE_DID_HOLD:
+	case PLACE_DID_ALLOCATE:
+		place_allocate_undo(p, e);
+		break;
 	case PLACE_DID_MARK:
 		break;
 	}
@@ -169,6 +178,8 @@ static void remember(struct place *p, const struct place_log *e)
 	case PLACE_DID_BIND:
 		p->moved_claims = true;
 		break;
+	case PLACE_DID_HOLD:
+	case PLACE_DID_ALLOCATE: /* place_devices_settle() restores devices */
 	case PLACE_DID_MARK:
 		break;
 	}

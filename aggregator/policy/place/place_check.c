@@ -4,14 +4,31 @@
 
 #include "aggregator/policy/place/place_internal.h"
 
+/* Whether a device class may stand in for the resource, of which the node has none. */
+static bool is_backed(const struct place *p, place_node n, uint32_t dim)
+{
+	return !p->available[(size_t)n * p->dim_room + dim] && place_devices_back(p, dim);
+}
+
 static bool has_room(const struct place *p, const struct place_shape *shape, place_node n)
 {
 	if (place_free_of(p, n, RESOURCE_PODS) < 1)
 		return false;
 	for (uint32_t i = 0; i < shape->count; i++)
-		if (shape->of[i].amount > place_free_of(p, n, shape->of[i].dim))
+		if (shape->of[i].amount > place_free_of(p, n, shape->of[i].dim) &&
+		    !is_backed(p, n, shape->of[i].dim))
 			return false;
 	return true;
+}
+
+uint32_t place_check_backed(const struct place *p, const struct place_slot *s, place_node n)
+{
+	const struct place_shape *shape = place_slot_shape(s);
+
+	for (uint32_t i = 0; i < shape->count; i++)
+		if (shape->of[i].dim >= RESOURCE_STANDARD && is_backed(p, n, shape->of[i].dim))
+			return shape->of[i].dim;
+	return PLACE_NONE;
 }
 
 bool place_is_gone(const struct place *p, place_node n)
@@ -217,7 +234,7 @@ bool place_minds(const struct place *p, place_pod pod, place_pod other)
 enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 {
 	const struct place_slot *s = place_slot(p, pod);
-	enum place_filter f;
+	enum place_filter f, devices = PLACE_FITS;
 
 	if (p->gone[n])
 		return PLACE_GONE;
@@ -226,9 +243,14 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 	f = place_check_admission(p, s, n);
 	if (f == PLACE_FITS)
 		f = check_others(p, s, n);
+	if (f == PLACE_FITS && s->class->device_claims.count)
+		devices = place_allocate_ask(p, s, n, NULL);
+	if (devices == PLACE_DEVICES)
+		return devices;
 	if (f == PLACE_FITS)
 		f = check_use(p, s, n);
-	if (f == PLACE_FITS && (s->class->unknown || place_volumes_unknown(s->class)))
+	if (f == PLACE_FITS && (s->class->unknown || place_volumes_unknown(s->class) ||
+				place_check_backed(p, s, n) != PLACE_NONE))
 		f = PLACE_UNKNOWN;
-	return f;
+	return f == PLACE_FITS ? devices : f;
 }

@@ -198,16 +198,12 @@ static void read_ports(struct place_class *c, const cJSON *spec, const char *key
 
 /* --- the class */
 
-static void read_refused(struct place_class *c, const cJSON *spec)
+static void read_gates(struct place_class *c, const cJSON *spec)
 {
-	static const char *const fields[] = {"resourceClaims", "schedulingGates"};
+	const cJSON *list = object_json_find(spec, "schedulingGates");
 
-	for (size_t i = 0; i < 2; i++) {
-		const cJSON *list = object_json_find(spec, fields[i]);
-
-		if (list && (!cJSON_IsArray(list) || list->child))
-			place_note(&c->unknown, "spec.%s: cannot be judged", fields[i]);
-	}
+	if (list && (!cJSON_IsArray(list) || list->child))
+		place_note(&c->unknown, "spec.schedulingGates: cannot be judged");
 }
 
 static void read_class(struct place *p, struct place_class *c, const cJSON *spec)
@@ -219,7 +215,8 @@ static void read_class(struct place *p, struct place_class *c, const cJSON *spec
 	read_ports(c, spec, "containers", false);
 	read_ports(c, spec, "initContainers", true);
 	place_class_read_volumes(p, c, spec);
-	read_refused(c, spec);
+	place_class_read_device_claims(p, c, spec);
+	read_gates(c, spec);
 }
 
 static struct place_class *new_class(struct place *p, const struct kube_pod *pod)
@@ -275,6 +272,8 @@ void place_class_forget(struct place *p)
 	else
 		head->next = c->next;
 	c->in->classes.count--;
+	for (uint32_t i = 0; i < c->device_claims.count; i++)
+		c->device_claims.of[i]->classes--;
 	if (p->linked_classes > p->classes.count)
 		p->linked_classes = p->classes.count;
 	place_class_free(c);
@@ -312,6 +311,7 @@ void place_class_free(struct place_class *c)
 		free(c->ports.of[i].ip);
 	free(c->ports.of);
 	free(c->claims.of);
+	free(c->device_claims.of);
 	free(c->affinity.of);
 	free(c->anti.of);
 	free(c->carried.of);

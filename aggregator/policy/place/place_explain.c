@@ -168,14 +168,25 @@ static void tell_limit(struct place *p, const struct place_slot *s, place_node n
 		  limit->driver, used, limit->volumes);
 }
 
+static void tell_devices(struct place *p, const struct place_slot *s, place_node n,
+			 struct error *error)
+{
+	place_allocate_ask(p, s, n, error);
+}
+
 static void tell_unknown(struct place *p, const struct place_slot *s, place_node n,
 			 struct error *error)
 {
 	const struct place_class *c = s->class;
+	uint32_t dim = place_check_backed(p, s, n);
 
-	(void)p;
-	(void)n;
-	error_set(error, "%s", c->unknown ? c->unknown : place_volumes_unknown(c)->unknown);
+	if (c->unknown || place_volumes_unknown(c))
+		error_set(error, "%s", c->unknown ? c->unknown : place_volumes_unknown(c)->unknown);
+	else if (dim != PLACE_NONE)
+		error_set(error, "%s: a device class stands in for it, which is not judged",
+			  place_dim_name(p, dim));
+	else
+		place_allocate_ask(p, s, n, error);
 }
 
 static void tell_use(struct place *p, const struct place_slot *s, place_node n, struct error *error)
@@ -343,6 +354,7 @@ static const struct {
 	[PLACE_HOST_PORTS] = {"NodePorts", tell_ports},
 	[PLACE_VOLUMES] = {"VolumeBinding", tell_volumes},
 	[PLACE_VOLUME_LIMITS] = {"NodeVolumeLimits", tell_limit},
+	[PLACE_DEVICES] = {"DynamicResources", tell_devices},
 	[PLACE_USE_CAP] = {"RealUseCap", tell_use},
 	[PLACE_SILENT] = {"NodeSilent", tell_silent},
 	[PLACE_UNKNOWN] = {"Unknown", tell_unknown},

@@ -355,6 +355,7 @@ static void follow(struct place *p, const struct view *before)
 	fate = mem_zalloc((size_t)p->node_count + 1, sizeof(*fate));
 	leave_changed(p, fate);
 	place_claims_follow(p, before);
+	place_devices_follow(p);
 	meet_changed(p, fate);
 	if (pending)
 		place_meet_pending(p);
@@ -421,6 +422,7 @@ void place_hypothetical_begin(struct place *p)
 		.counters = p->counters.count,
 		.keys = p->keys.count,
 		.claims = p->claim_of.count,
+		.device_claims = p->dra.claim.count,
 		.dims = p->dims,
 		.groups = HASH_COUNT(p->groups),
 		.rules = HASH_COUNT(p->rules),
@@ -464,6 +466,8 @@ void place_hypothetical_forget(struct place *p)
 		place_key_forget(p);
 	while (p->claim_of.count > k->claims)
 		place_claim_forget(p);
+	while (p->dra.claim.count > k->device_claims)
+		place_device_claim_forget(p, p->dra.claim.of[p->dra.claim.count - 1]);
 	while (p->dims > k->dims)
 		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
 	p->selects_namespaces = k->selects_namespaces;

@@ -12,6 +12,9 @@
  *   place_follow.c   what hypothetical pods (place_add_pod()) bring, and its removal
  *   place_volumes.c  what the claims of a class say of a node
  *   place_claims.c   claims, resolved against volumes and storage classes
+ *   place_devices.c  devices of dynamic resource allocation, and their use by claims
+ *   place_requests.c claims of devices and what they request
+ *   place_allocate.c which devices the claims of a pod would get on a node
  *   place_use.c      real use, in whole numbers so that undoing is exact
  *   place_order.c    nodes in the order they are tried, with the most that is free below each
  *   place_check.c    the filters; place_explain.c their sentences; place_order.c the search
@@ -25,6 +28,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/object_json.h"
+#include "aggregator/policy/place/device_selector.h"
 #include "aggregator/policy/place/place.h"
 #include "aggregator/policy/place/place_terms.h"
 #include "shared/hash.h"
@@ -295,6 +299,92 @@ struct place_claim {
 	const struct object *of[3]; /* its sources; borrowed from the view */
 };
 
+/* --- devices of dynamic resource allocation */
+
+enum {
+	PLACE_CLAIM_DEVICES_MAX = 32, /* of one claim, as in Kubernetes */
+	PLACE_CLAIM_PODS_MAX = 256, /* of one claim, as in Kubernetes */
+	PLACE_NEEDS_MAX = 128, /* devices of one pod */
+};
+
+/* A ResourceSlice. */
+struct place_slice {
+	char *driver, *pool; /* owned */
+	char *node; /* owned; NULL: of several nodes */
+	struct place_terms terms;
+	bool has_terms; /* of several nodes; false: of all */
+	bool *serves; /* owned; by node; NULL: of one node */
+	int64_t generation, count; /* slices of the pool */
+	bool stale; /* of an older generation */
+	const char *unsure; /* as of a device */
+};
+
+struct place_device {
+	UT_hash_handle hh;
+	char *key; /* owned; driver/pool/name */
+	char *attributes; /* owned; JSON; NULL: none */
+	uint32_t slice;
+	uint32_t users; /* claims and pods that hold it */
+	const char *unsure; /* why its allocation cannot be judged; NULL: it can */
+	uint64_t given, tried; /* the last query that gave it to a need, that tried it */
+	uint32_t need; /* of the query `given` */
+};
+
+/* The selectors of a request and its class. Equal text is the same matcher. */
+struct place_matcher {
+	UT_hash_handle hh;
+	char *text; /* owned; key */
+	uint8_t *of; /* owned; enum device_match by device */
+	uint32_t error; /* a device that the selectors cannot be evaluated for; PLACE_NONE */
+};
+
+struct place_request {
+	char *name; /* owned */
+	const struct place_matcher *matcher;
+	int64_t count; /* 0: all */
+};
+
+/* A ResourceClaim or a ResourceClaimTemplate. */
+struct place_device_claim {
+	UT_hash_handle hh;
+	char *key; /* owned; namespace/name, after "template " of a template */
+	uint32_t id;
+	bool template;
+	const struct object *object; /* borrowed from the view; NULL: none */
+	uint32_t classes; /* that name it */
+	uint32_t users; /* pods on nodes whose classes name it */
+	char *gone; /* owned; why no pod can use it; NULL */
+	char *missing, *unknown; /* owned; why it cannot, or may not, be allocated; NULL */
+	PLACE_LIST(struct place_request) requests;
+	/* of a claim */
+	char *owner, *owner_uid; /* owned; the pod that it was made for, namespace/name; NULL */
+	PLACE_LIST(uint32_t) devices; /* allocated and known */
+	bool allocated, has_terms, bad_terms;
+	struct place_terms terms; /* of the nodes it is allocated for */
+	uint32_t reserved; /* pods */
+	bool fixed; /* pods that are not in the simulation have it */
+	uint32_t next; /* claim of the same pod */
+	/* offset in place_dra.held; PLACE_NONE: none. In the view; in the simulation: logged */
+	uint32_t home, holding;
+};
+
+struct place_dra {
+	const struct object_table *slices, *rules, *classes, *claims, *templates, *nodes;
+	unsigned int known; /* which of the kinds are */
+	PLACE_LIST(struct place_slice) slice;
+	PLACE_LIST(struct place_device) device;
+	struct place_device *by_key;
+	bool incomplete; /* some pool is */
+	uint32_t *local_at; /* owned; by node: where in local; one more */
+	uint32_t *local; /* owned; devices of one node, by node */
+	PLACE_LIST(uint32_t) shared; /* devices of several nodes */
+	PLACE_LIST(char *) extended; /* owned; resources that classes stand in for */
+	struct place_matcher *matchers;
+	PLACE_LIST(struct place_device_claim *) claim; /* by id */
+	struct place_device_claim *by_name;
+	PLACE_LIST(uint32_t) held; /* lists of devices: their number, then they */
+};
+
 struct place_class {
 	UT_hash_handle hh;
 	struct pod_template *template; /* held; key */
@@ -316,6 +406,7 @@ struct place_class {
 	PLACE_LIST(uint32_t) counted; /* all that count it */
 	PLACE_LIST(struct place_port) ports;
 	PLACE_LIST(struct place_claim *) claims; /* smallest first */
+	PLACE_LIST(struct place_device_claim *) device_claims;
 };
 
 /* --- use: CPU in 1/1000 millicores, variance in 1/1000 square millicores, memory in bytes */
@@ -355,6 +446,8 @@ struct place_slot {
 	const char *bound_to; /* borrowed: the only node of a bound DaemonSet pod; NULL */
 	place_node home; /* its node in the view */
 	place_node node;
+	uint32_t holding; /* devices of its own claims; offset in place_dra.held; PLACE_NONE */
+	uint32_t claim; /* the first of its own claims in the view; PLACE_NONE */
 	place_pod next, previous; /* neighbours on the node */
 	place_pod next_of_class, previous_of_class;
 	bool leaving; /* in deletion */
@@ -377,12 +470,14 @@ enum place_change {
 	PLACE_DID_REMOVE,
 	PLACE_DID_DRAIN,
 	PLACE_DID_BIND,
+	PLACE_DID_HOLD, /* devices, by a pod */
+	PLACE_DID_ALLOCATE, /* devices, to a claim */
 	PLACE_DID_MARK,
 };
 
 struct place_log {
 	uint32_t id; /* of the pod, node or claim */
-	place_node node; /* DID_TAKE: where it was */
+	place_node node; /* DID_TAKE: where it was; DID_HOLD, DID_ALLOCATE: held before */
 	uint8_t what, before; /* DID_CORDON, DID_REMOVE: the flag */
 };
 
@@ -407,7 +502,7 @@ enum { PLACE_ORDERS = PLACE_CYCLIC + 1 };
 
 /* Lengths of all lists and hashes before the first hypothetical pod. */
 struct place_known {
-	uint32_t classes, counters, keys, claims, dims;
+	uint32_t classes, counters, keys, claims, device_claims, dims;
 	unsigned int groups, rules, eligibles, namespaces;
 	bool selects_namespaces;
 };
@@ -458,6 +553,7 @@ struct place {
 	struct place_stock *stocks; /* NULL until a claim waits */
 	bool stocked;
 	uint64_t question; /* number of queries of claims */
+	struct place_dra dra;
 	struct place_eligible *eligibles;
 	PLACE_LIST(struct place_key) keys;
 	PLACE_LIST(struct place_counter) counters;
@@ -644,6 +740,47 @@ void place_claims_follow(struct place *p, const struct view *before);
 void place_claim_forget(struct place *p);
 void place_claims_free(struct place *p);
 
+/* --- place_devices.c */
+
+/* Reads slices, classes and claims that changed; no simulation runs. */
+void place_devices_follow(struct place *p);
+/* Lets claims of the view hold their devices; all pods are on their nodes. */
+void place_devices_settle(struct place *p);
+void place_devices_free(struct place *p);
+/* Devices of the node in their order: *at begins with 0. PLACE_NONE: no more. */
+uint32_t place_devices_next(const struct place *p, place_node n, uint32_t *at);
+static inline bool place_slice_serves(const struct place *p, const struct place_device *d,
+				      place_node n)
+{
+	const struct place_slice *s = &p->dra.slice.of[d->slice];
+
+	return s->serves ? s->serves[n] : s->node && strcmp(s->node, p->nodes[n].view->name) == 0;
+}
+/* Whether some device class stands in for the resource on nodes without it. */
+bool place_devices_back(const struct place *p, uint32_t dim);
+
+/* --- place_requests.c */
+
+struct place_device_claim *place_device_claim_intern(struct place *p, bool template,
+						     const char *namespace, const char *name);
+bool place_device_claim_is_new(const struct place *p, const struct place_device_claim *c);
+/* Reads the claim again. */
+void place_device_claim_read(struct place *p, struct place_device_claim *c);
+/* Of any. Its id is the last. */
+void place_device_claim_forget(struct place *p, struct place_device_claim *c);
+void place_class_read_device_claims(struct place *p, struct place_class *c, const cJSON *spec);
+
+/* --- place_allocate.c */
+
+/* FITS, DEVICES or UNKNOWN. why may be NULL. */
+enum place_filter place_allocate_ask(struct place *p, const struct place_slot *s, place_node n,
+				     struct error *why);
+/* Allocates the claims of a pod that goes to the node, or none. Logged, as the next. */
+void place_allocate(struct place *p, struct place_slot *s, place_node n);
+/* Frees the devices of a pod that left its node. */
+void place_deallocate(struct place *p, struct place_slot *s);
+void place_allocate_undo(struct place *p, const struct place_log *e);
+
 /* --- place_use.c */
 
 /* Use of a pod of that node (or PLACE_NONE); vp: NULL if it is not measured. */
@@ -716,6 +853,8 @@ void place_do_take(struct place *p, struct place_slot *s);
 /* Labels, taints and cordon alone. */
 enum place_filter place_check_admission(const struct place *p, const struct place_slot *s,
 					place_node n);
+/* A resource that only devices of a class can meet on the node; PLACE_NONE: none. */
+uint32_t place_check_backed(const struct place *p, const struct place_slot *s, place_node n);
 /* The counter that refuses, or PLACE_NONE. */
 uint32_t place_check_anti_affinity(const struct place *p, const struct place_class *c,
 				   place_node n);

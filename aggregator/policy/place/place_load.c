@@ -153,7 +153,7 @@ static struct place_slot *new_slot(struct place *p, char *key)
 	struct place_slot *s = mem_zalloc(1, sizeof(*s));
 
 	s->key = key;
-	s->node = s->home = PLACE_NONE;
+	s->node = s->home = s->holding = s->claim = PLACE_NONE;
 	if (p->free_pods.count) {
 		s->id = p->free_pods.of[--p->free_pods.count];
 		p->pods.of[s->id] = s;
@@ -264,6 +264,7 @@ void place_settle(struct place *p)
 			place_do_put(p, s, s->home);
 	}
 	p->loose.count = 0;
+	place_devices_settle(p);
 	place_hypothetical_begin(p);
 }
 
@@ -281,6 +282,7 @@ static void free_classes(struct place *p)
 	HASH_RELEASE (p->rules, r, next_rules)
 		place_rules_free(r);
 	place_claims_free(p);
+	place_devices_free(p);
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);
 	p->label_keys.count = p->keys_classified = 0;
@@ -321,6 +323,7 @@ static void load_all(struct place *p)
 	p->last_chosen = PLACE_NONE;
 	loosen(p);
 	load_nodes(p);
+	place_devices_follow(p);
 	for (place_node n = 0; n < p->node_count && !place_is_out_of_time(p); n++)
 		place_meet_node(p, n);
 	place_meet_pending(p);

@@ -371,7 +371,7 @@ static bool is_final(enum place_filter f)
 {
 	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
 	       f == PLACE_FEATURES || f == PLACE_UNSCHEDULABLE || f == PLACE_UNKNOWN ||
-	       is_of_its_pods(f) || f == PLACE_USE_CAP || f == PLACE_SILENT;
+	       is_of_its_pods(f) || f == PLACE_DEVICES || f == PLACE_USE_CAP || f == PLACE_SILENT;
 }
 
 static bool quotas_allow(const struct attempt *a)
