@@ -335,6 +335,10 @@ static void slices_serve_nodes_in_generations(void **state)
 		put_slice("pool", rows[i].where, rows[i].pool, rows[i].devices);
 		check_template(REQUEST(""), rows[i].fits);
 	}
+	/* A shared device may be for both. */
+	put_slice("pool", "'nodeName':'d'", ONE_SLICE,
+		  "{'name':'0','allowMultipleAllocations':true}");
+	check_template(REQUEST("") "," REQUEST(""), "---u");
 	/* All devices are not known while a pool is incomplete. */
 	put_slice("pool", "'nodeName':'d'", "'generation':1,'resourceSliceCount':2", DEVICE("0"));
 	check_template(REQUEST(",'allocationMode':'All'"), "uuuu");
@@ -451,6 +455,11 @@ static void claims_have_a_limit_of_pods(void **state)
 	check_claim("odd", "uuuu");
 	put_claim("full", "", "");
 	check_claim("full", "abc-");
+	place_fixture_pod(&f, "asked", "", "",
+			  "'resourceClaims':[{'name':'c','resourceClaimName':'full'},"
+			  "{'name':'d','resourceClaimName':'full'}]");
+	place_fixture_build(&f);
+	check("named twice", "ab--");
 }
 
 static void kinds_that_are_not_known_are_unknown(void **state)

@@ -179,11 +179,17 @@ static enum place_filter collect(struct allocation *a)
 
 /* --- the assignment */
 
+/* Whether any number of needs may get the device. */
+static bool is_shared(const struct allocation *a, uint32_t i)
+{
+	return a->unsure && device_at(a, i)->unsure == place_unjudged_members;
+}
+
 static bool suits(const struct allocation *a, const struct need *need, uint32_t i)
 {
 	const struct place_device *d = device_at(a, i);
 
-	return !d->users && (a->unsure || !d->unsure) &&
+	return (!d->users || is_shared(a, i)) && (a->unsure || !d->unsure) &&
 	       need->request->matcher->of[i] == DEVICE_MATCHES &&
 	       (need->fixed == PLACE_NONE || need->fixed == i);
 }
@@ -201,7 +207,9 @@ static bool find(struct allocation *a, uint32_t need, uint64_t tried)
 	uint32_t at = 0, i;
 
 	while ((i = place_devices_next(a->p, a->node, &at)) != PLACE_NONE) {
-		if (device_at(a, i)->given == a->given || !suits(a, &a->needs[need], i))
+		bool given = device_at(a, i)->given == a->given && !is_shared(a, i);
+
+		if (given || !suits(a, &a->needs[need], i))
 			continue;
 		give(a, need, i);
 		return true;

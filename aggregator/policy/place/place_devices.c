@@ -19,6 +19,8 @@
 
 /* --- slices */
 
+const char place_unjudged_members[] = "has members that are not judged";
+
 static int64_t number_of(const cJSON *object, const char *key)
 {
 	const cJSON *item = object_json_find(object, key);
@@ -39,7 +41,7 @@ static const char *judge_device(const cJSON *device)
 
 	free(note);
 	if (!known)
-		return "has members that are not judged";
+		return place_unjudged_members;
 	for (const cJSON *t = place_first(object_json_find(device, "taints")); t; t = t->next)
 		if (is_tainting(t))
 			return "has a taint";
@@ -56,8 +58,6 @@ static void read_device(struct place *p, uint32_t slice, const cJSON *json)
 	d.key = mem_printf("%s/%s/%s", s->driver, s->pool, place_text_of(json, "name"));
 	d.attributes = text ? mem_strdup(text) : NULL;
 	cJSON_free(text);
-	if (!d.unsure)
-		d.unsure = s->unsure;
 	PLACE_LIST_ADD(&p->dra.device, d);
 }
 
@@ -68,7 +68,7 @@ static void read_nodes(struct place_slice *s, const cJSON *spec)
 	struct error error;
 
 	if (object_json_find(spec, "skipNodeOperations"))
-		s->unsure = "has members that are not judged";
+		s->unsure = place_unjudged_members;
 	if (*node) {
 		s->node = mem_strdup(node);
 	} else if (selector && place_terms_read(object_json_find(selector, "nodeSelectorTerms"),
@@ -196,7 +196,7 @@ static void apply_rules(struct place *p)
 			const struct place_slice *s = &p->dra.slice.of[d->slice];
 
 			if (selects(rule, s, d->key + strlen(s->driver) + strlen(s->pool) + 2))
-				d->unsure = "has a taint";
+				d->unsure = d->unsure ? d->unsure : "has a taint";
 		}
 		cJSON_Delete(rule);
 	}
@@ -209,7 +209,7 @@ static void index_devices(struct place *p)
 		struct place_device *d = &p->dra.device.of[i], *same;
 		const struct place_slice *s = &p->dra.slice.of[d->slice];
 
-		if (s->unsure)
+		if (!d->unsure)
 			d->unsure = s->unsure;
 		if (s->stale)
 			continue;

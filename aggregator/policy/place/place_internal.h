@@ -319,6 +319,9 @@ struct place_slice {
 	const char *unsure; /* as of a device */
 };
 
+/* A reason to be unsure. Such a device may be shared by claims. */
+extern const char place_unjudged_members[];
+
 struct place_device {
 	UT_hash_handle hh;
 	char *key; /* owned; driver/pool/name */

@@ -345,6 +345,7 @@ void place_device_claim_forget(struct place *p, struct place_device_claim *c)
 
 /* --- pods */
 
+/* A claim that waits and is named twice is allocated twice, as in the kube-scheduler. */
 static void add_claim(struct place *p, struct place_class *c, const cJSON *entry, size_t at)
 {
 	const char *name = place_text_of(entry, "resourceClaimName");
@@ -357,9 +358,6 @@ static void add_claim(struct place *p, struct place_class *c, const cJSON *entry
 		return;
 	}
 	claim = place_device_claim_intern(p, !*name, c->namespace, *name ? name : template);
-	for (uint32_t i = 0; i < c->device_claims.count && *name; i++)
-		if (c->device_claims.of[i] == claim)
-			return;
 	claim->classes++;
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&c->device_claims, claim);
