@@ -352,6 +352,7 @@ static const struct object_text_row RESIZE[] = {
 	ALL("allocatedResources"),
 	SOME("containerStatuses", CONTAINER_STATUS),
 	SOME("initContainerStatuses", CONTAINER_STATUS),
+	ALL("nodeAllocatableResourceClaimStatuses"),
 	ALL("resources"),
 	END,
 };

@@ -16,6 +16,9 @@
  * (resources), both of its status, count as long as they are more than the spec says, since the
  * node still gives them; where the kubelet found that the spec cannot be met (Infeasible) the spec
  * does not count at all. The pod's own resources have the same pair in its status.
+ *
+ * Devices may stand for CPU and memory of the node; what they were allocated for the pod is added
+ * to `need`.
  */
 #include "aggregator/model/pod_sums.h"
 
@@ -340,6 +343,74 @@ static int add_overhead(struct adder *a)
 	return err;
 }
 
+/* --- resources of the node that come with devices */
+
+/* Adds the member "quantity", "perPod" or "perContainer" of a named amount, `times` times. */
+static int add_claimed(const struct adder *a, const cJSON *json, const struct object_path *path,
+		       const char *key, size_t times, struct resources *sum)
+{
+	const cJSON *value = object_json_find(json, key);
+	cJSON *whole = cJSON_CreateObject(), *amounts = cJSON_AddObjectToObject(whole, key);
+	struct resources one = RESOURCES_NONE;
+	int err = 0;
+
+	if (value) {
+		cJSON_AddItemReferenceToObject(amounts, object_json_text(json, "name"),
+					       (cJSON *)value);
+		err = object_json_resources(&a->json, whole, path, key, NULL, &one);
+	}
+	for (size_t i = 0; !err && i < times; i++)
+		resources_add(sum, &one);
+	resources_fini(&one);
+	cJSON_Delete(whole);
+	return err;
+}
+
+static int read_claimed(const struct adder *a, const cJSON *claim, const struct object_path *path,
+			struct resources *sum)
+{
+	const struct object_path lists[] = {{path, "mapping", 0}, {path, "overhead", 0}};
+	const cJSON *containers, *list;
+
+	if (object_json_array(&a->json, claim, path, "containers", &containers))
+		return -EINVAL;
+	for (size_t i = 0; i < 2; i++) {
+		struct object_path here = {&lists[i], NULL, 0};
+		size_t times = containers ? (size_t)cJSON_GetArraySize(containers) : 0;
+
+		if (object_json_array(&a->json, claim, path, lists[i].key, &list))
+			return -EINVAL;
+		for (const cJSON *m = object_json_first(list); m; m = m->next, here.index++)
+			if (add_claimed(a, m, &here, "quantity", 1, sum) ||
+			    add_claimed(a, m, &here, "perPod", 1, sum) ||
+			    add_claimed(a, m, &here, "perContainer", times, sum))
+				return -EINVAL;
+	}
+	return 0;
+}
+
+/* Claims of devices that stand for CPU, memory or huge pages (Kubernetes 1.37, alpha). */
+static int add_claims(struct adder *a)
+{
+	const struct object_path list_path = {&STATUS, "nodeAllocatableResourceClaimStatuses", 0};
+	struct object_path path = {&list_path, NULL, 0};
+	struct resources sum = RESOURCES_NONE;
+	const cJSON *list;
+	int err = object_json_array(&a->json, a->status, &STATUS, list_path.key, &list);
+
+	for (const cJSON *c = err ? NULL : object_json_first(list); c && !err; c = c->next) {
+		err = read_claimed(a, c, &path, &sum);
+		path.index++;
+	}
+	if (!err) {
+		resources_add(&a->together.requests, &sum);
+		add_to_limits(&a->together.limits, &sum);
+		err = check_count(a, &a->together, &list_path);
+	}
+	resources_fini(&sum);
+	return err;
+}
+
 /* Only init containers make a difference between what runs and the worst moment. */
 static void keep_running(struct adder *a)
 {
@@ -358,6 +429,8 @@ static int add_up(struct adder *a)
 	amounts_add(&a->together, &a->sidecars);
 	keep_running(a);
 	amounts_max(&a->together, &a->start);
+	if (add_claims(a))
+		return -EINVAL;
 	replace(&a->together.requests, &a->pod.requests);
 	replace(&a->together.limits, &a->pod.limits);
 	if (!is_unlimited(&a->pod, RESOURCE_CPU))

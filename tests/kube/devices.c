@@ -31,7 +31,7 @@
 
 #define RESOURCE   "/apis/resource.k8s.io/v1"
 #define NAMESPACED RESOURCE "/namespaces/one/"
-enum { NODES = 40, ASKED = 160, ALLOCATED = 24, FREE = 12, JUDGE_SECONDS = 120, SHOWN = 12 };
+enum { NODES = 40, ASKED = 160, ALLOCATED = 14, FREE = 12, JUDGE_SECONDS = 120, SHOWN = 12 };
 
 static struct kube_testbed *bed;
 static struct kube_witness *witness;

@@ -233,6 +233,33 @@ static void test_resize_in_place(void **state)
 	check(cases[2].pod, POD_SUMS_QUOTA_UPSTREAM, "cpu=5000 | cpu=8000, unlimited 1 2");
 }
 
+/* What devices stand for is added, before resources of the whole pod replace the sum. */
+static void test_claims_of_node_resources(void **state)
+{
+#define CLAIMED "'nodeAllocatableResourceClaimStatuses':["
+	static const struct {
+		const char *pod, *expect;
+	} cases[] = {
+		{RESIZED(CLAIMED
+			 "{'resourceClaimName':'c','containers':['a','b'],'mapping':[{'name':"
+			 "'cpu','quantity':'2'},{'name':'memory','quantity':'1Ki'}]}]"),
+		 "cpu=7000 memory=1024 | cpu=10000, unlimited 1 2"},
+		{RESIZED(CLAIMED "{'containers':['a','b'],'overhead':[{'name':'cpu','perPod':'1',"
+				 "'perContainer':'100m'}]},{'overhead':[{'name':'cpu',"
+				 "'perPod':'1','perContainer':'1'}]}]"),
+		 "cpu=7200 | cpu=10200, unlimited 1 2"},
+		{RESIZED(CLAIMED "{'resourceClaimName':'c'}]"),
+		 "cpu=5000 | cpu=8000, unlimited 1 2"},
+		{"{'spec':{'containers':[{}],'resources':{'requests':{'cpu':8}}},'status':{" CLAIMED
+		 "{'mapping':[{'name':'cpu','quantity':'2'},{'name':'memory','quantity':1}]}]}}",
+		 "cpu=8000 memory=1 |, unlimited 1 1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check(cases[i].pod, POD_SUMS_SCHEDULER, cases[i].expect);
+}
+
 static void test_resize_of_init_containers(void **state)
 {
 	(void)state;
@@ -292,6 +319,9 @@ static void test_what_is_wrong_is_named(void **state)
 		 "must be an object"},
 		{RESIZED(OF_A("'resources':{'requests':{'cpu':'-5m'}}")),
 		 "status.containerStatuses[0].resources.requests.cpu", "must not be negative"},
+		{RESIZED(CLAIMED "{},{'mapping':[{'name':'cpu','quantity':'-1'}]}]"),
+		 "status.nodeAllocatableResourceClaimStatuses[1].mapping[0].quantity.cpu",
+		 "must not be negative"},
 		{RESIZED("'containerStatuses':7"), "status.containerStatuses", "must be a list"},
 	};
 
@@ -354,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_order_of_sidecars),
 		cmocka_unit_test(test_pod_level),
 		cmocka_unit_test(test_resize_in_place),
+		cmocka_unit_test(test_claims_of_node_resources),
 		cmocka_unit_test(test_resize_of_init_containers),
 		cmocka_unit_test(test_resize_of_the_pod),
 		cmocka_unit_test(test_sums_saturate),
