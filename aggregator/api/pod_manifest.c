@@ -6,8 +6,8 @@
  * A record of a pod keeps what is known to be asked for and drops the rest, which is right for pods
  * that an API server has checked. A manifest was checked by nobody: a member of a wrong type is
  * refused here. A member of the spec that no known version of Kubernetes has is ignored with a
- * warning. Known members that restrict nodes and are not judged (resourceClaims, schedulingGates)
- * refuse every node: place_class.c.
+ * warning. Known members that restrict nodes and are not judged (schedulingGates) refuse every
+ * node: place_class.c.
  */
 #include "aggregator/api/pod_manifest.h"
 
@@ -189,7 +189,7 @@ static int check_host_network(const struct request_error *e, const cJSON *spec)
 	return request_fail(e, "must be true or false", "pod.spec.hostNetwork");
 }
 
-/* Claims that the spec does not have cannot be judged; those it has are not, by the filters. */
+/* Claims that the spec does not have cannot be judged. */
 static int check_claims(const struct request_error *e, const cJSON *spec, const cJSON *owner,
 			const char *path)
 {

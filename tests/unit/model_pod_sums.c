@@ -233,7 +233,7 @@ static void test_resize_in_place(void **state)
 	check(cases[2].pod, POD_SUMS_QUOTA_UPSTREAM, "cpu=5000 | cpu=8000, unlimited 1 2");
 }
 
-/* What devices stand for is added, before resources of the whole pod replace the sum. */
+/* Amounts of devices are added, before resources of the whole pod replace the sum. */
 static void test_claims_of_node_resources(void **state)
 {
 #define CLAIMED "'nodeAllocatableResourceClaimStatuses':["

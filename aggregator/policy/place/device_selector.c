@@ -6,129 +6,73 @@
 #include "aggregator/policy/place/device_selector.h"
 
 #include <errno.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
 #include "shared/mem.h"
 
-/* Greater numbers are inexact as JSON numbers. */
-static const int64_t LARGEST = INT64_C(1) << 53;
-
 /* --- reading */
 
-static void skip_space(const char **at)
+#define SPACE "[ \t\r\n]*"
+#define TEXT  "(\"[^\"\\\r\n]*\"|'[^'\\\r\n]*')"
+#define NAME  "([A-Za-z_][A-Za-z0-9_]*)"
+/* Numbers that JSON numbers hold exactly. */
+#define NUMBER "-?(0|[1-9][0-9]{0,14})"
+#define TERM                                                                                       \
+	"^" SPACE "device" SPACE "\\." SPACE "(driver|attributes" SPACE "\\[" SPACE TEXT SPACE     \
+	"\\]" SPACE "\\." SPACE NAME ")" SPACE "==" SPACE "(" TEXT "|true|false|" NUMBER ")" SPACE \
+	"(&&|$)"
+
+enum { LEFT = 1, DOMAIN, ATTRIBUTE, CONSTANT, TEXT_CONSTANT, DIGITS, END, PARTS };
+
+/* Without its quotes; NULL: absent. */
+static char *take(const char *text, const regmatch_t *part, int quote)
 {
-	*at += strspn(*at, " \t\r\n");
-}
-
-static bool take(const char **at, const char *token)
-{
-	size_t len = strlen(token);
-
-	skip_space(at);
-	if (strncmp(*at, token, len) != 0)
-		return false;
-	*at += len;
-	return true;
-}
-
-/* NULL: none. The caller frees it. */
-static char *take_text(const char **at)
-{
-	const char *begin, *end;
-
-	skip_space(at);
-	begin = *at + 1;
-	if (**at != '"' && **at != '\'')
+	if (part->rm_so < 0)
 		return NULL;
-	end = begin + strcspn(begin, **at == '"' ? "\"\\\r\n" : "'\\\r\n");
-	if (*end != **at)
-		return NULL;
-	*at = end + 1;
-	return mem_strndup(begin, (size_t)(end - begin));
+	return mem_strndup(text + part->rm_so + quote,
+			   (size_t)(part->rm_eo - part->rm_so - 2 * quote));
 }
 
-static char *take_name(const char **at)
+static struct device_term read_term(const char *text, const regmatch_t *parts)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-	const char *begin;
+	const char *constant = text + parts[CONSTANT].rm_so;
+	struct device_term t = {.domain = take(text, &parts[DOMAIN], 1),
+				.name = take(text, &parts[ATTRIBUTE], 0),
+				.text = take(text, &parts[TEXT_CONSTANT], 1),
+				.type = DEVICE_TEXT};
 
-	skip_space(at);
-	begin = *at;
-	if (!*begin || !strchr(letters, *begin))
-		return NULL;
-	while (**at && (strchr(letters, **at) || (**at >= '0' && **at <= '9')))
-		++*at;
-	return mem_strndup(begin, (size_t)(*at - begin));
-}
-
-static bool take_number(const char **at, int64_t *out)
-{
-	size_t sign = **at == '-', digits = strspn(*at + sign, "0123456789");
-	const char *end = *at + sign + digits;
-
-	if (!digits || (digits > 1 && (*at)[sign] == '0') || strchr(".eEuUxX", *end ? *end : ' '))
-		return false;
-	errno = 0;
-	*out = strtoll(*at, NULL, 10);
-	*at = end;
-	return errno == 0 && *out > -LARGEST && *out < LARGEST;
-}
-
-static bool take_bool(const char **at, int64_t *out)
-{
-	char *word = take_name(at);
-	bool known = word && (strcmp(word, "true") == 0 || strcmp(word, "false") == 0);
-
-	*out = known && *word == 't';
-	free(word);
-	return known;
-}
-
-static bool take_constant(const char **at, struct device_term *t)
-{
-	t->text = take_text(at);
-	t->type = t->text ? DEVICE_TEXT : DEVICE_INT;
-	if (t->text || take_number(at, &t->number))
-		return true;
-	t->type = DEVICE_BOOL;
-	return take_bool(at, &t->number);
-}
-
-static bool take_term(const char **at, struct device_term *t)
-{
-	if (!take(at, "device") || !take(at, "."))
-		return false;
-	t->name = take_name(at);
-	if (t->name && strcmp(t->name, "driver") == 0)
-		return take(at, "==") && take_constant(at, t) && t->type == DEVICE_TEXT;
-	if (!t->name || strcmp(t->name, "attributes") != 0 || !take(at, "["))
-		return false;
-	free(t->name);
-	t->name = NULL;
-	t->domain = take_text(at);
-	if (!t->domain || !take(at, "]") || !take(at, "."))
-		return false;
-	t->name = take_name(at);
-	return t->name && take(at, "==") && take_constant(at, t);
+	if (!t.text) {
+		t.type = parts[DIGITS].rm_so < 0 ? DEVICE_BOOL : DEVICE_INT;
+		t.number = t.type == DEVICE_INT ? strtoll(constant, NULL, 10) : *constant == 't';
+	}
+	return t;
 }
 
 int device_selector_read(const char *expression, struct device_selector *out)
 {
-	*out = (struct device_selector){0};
-	do {
-		struct device_term *t;
+	regmatch_t parts[PARTS];
+	regex_t term;
+	int err;
 
+	*out = (struct device_selector){0};
+	if (regcomp(&term, TERM, REG_EXTENDED))
+		mem_exhausted();
+	do {
+		err = regexec(&term, expression, PARTS, parts, 0) ? -EINVAL : 0;
+		if (err)
+			break;
 		out->of = mem_realloc(out->of, (out->count + 1) * sizeof(*out->of));
-		t = &out->of[out->count++];
-		*t = (struct device_term){.domain = NULL};
-		if (!take_term(&expression, t))
-			return -EINVAL;
-		out->reads_attributes |= t->domain != NULL;
-	} while (take(&expression, "&&"));
-	skip_space(&expression);
-	return *expression ? -EINVAL : 0;
+		out->of[out->count++] = read_term(expression, parts);
+		out->reads_attributes |= parts[DOMAIN].rm_so >= 0;
+		if (parts[DOMAIN].rm_so < 0 && parts[TEXT_CONSTANT].rm_so < 0)
+			err = -EINVAL;
+		expression += parts[END].rm_eo;
+	} while (!err && parts[END].rm_eo > parts[END].rm_so);
+	regfree(&term);
+	return err;
 }
 
 void device_selector_fini(struct device_selector *s)

@@ -8,7 +8,7 @@
  *   constant   = text | "true" | "false" | whole number
  *   text       = "..." or '...' without backslashes
  *
- * White space may stand between the tokens. Pure.
+ * White space may stand between the tokens; a number has at most 15 digits. Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_DEVICE_SELECTOR_H
 #define EVENKEEL_AGGREGATOR_POLICY_PLACE_DEVICE_SELECTOR_H
@@ -26,7 +26,7 @@ enum device_match {
 
 struct device_term {
 	char *domain; /* owned; NULL: the driver */
-	char *name; /* owned */
+	char *name; /* owned; NULL: the driver */
 	enum { DEVICE_TEXT, DEVICE_BOOL, DEVICE_INT } type;
 	char *text; /* owned; DEVICE_TEXT */
 	int64_t number; /* DEVICE_INT; DEVICE_BOOL: 0 or 1 */

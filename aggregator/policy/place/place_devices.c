@@ -10,6 +10,7 @@
  * A claim of the view holds its devices. The claims that were made for a pod are held by the pod, so
  * that they move with it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static int64_t number_of(const cJSON *object, const char *key)
 
 static bool is_tainting(const cJSON *taint)
 {
-	return strcmp(place_text_of(taint, "effect"), "None") != 0;
+	return strcmp(object_json_text(taint, "effect"), "None") != 0;
 }
 
 static const char *judge_device(const cJSON *device)
@@ -55,7 +56,7 @@ static void read_device(struct place *p, uint32_t slice, const cJSON *json)
 	char *text = attributes ? cJSON_PrintUnformatted(attributes) : NULL;
 	struct place_device d = {.slice = slice, .unsure = judge_device(json)};
 
-	d.key = mem_printf("%s/%s/%s", s->driver, s->pool, place_text_of(json, "name"));
+	d.key = mem_printf("%s/%s/%s", s->driver, s->pool, object_json_text(json, "name"));
 	d.attributes = text ? mem_strdup(text) : NULL;
 	cJSON_free(text);
 	PLACE_LIST_ADD(&p->dra.device, d);
@@ -63,7 +64,7 @@ static void read_device(struct place *p, uint32_t slice, const cJSON *json)
 
 static void read_nodes(struct place_slice *s, const cJSON *spec)
 {
-	const char *node = place_text_of(spec, "nodeName");
+	const char *node = object_json_text(spec, "nodeName");
 	const cJSON *selector = object_json_find(spec, "nodeSelector");
 	struct error error;
 
@@ -84,8 +85,8 @@ static void read_slice(struct place *p, const struct object *o)
 	cJSON *tree = cJSON_Parse(o->text);
 	const cJSON *spec = object_json_find(tree, "spec"), *pool = object_json_find(spec, "pool");
 	struct place_slice s = {
-		.driver = mem_strdup(place_text_of(spec, "driver")),
-		.pool = mem_strdup(place_text_of(pool, "name")),
+		.driver = mem_strdup(object_json_text(spec, "driver")),
+		.pool = mem_strdup(object_json_text(pool, "name")),
 		.generation = number_of(pool, "generation"),
 		.count = number_of(pool, "resourceSliceCount"),
 	};
@@ -175,9 +176,9 @@ static bool selects(const cJSON *rule, const struct place_slice *s, const char *
 {
 	const cJSON *spec = object_json_find(rule, "spec");
 	const cJSON *selector = object_json_find(spec, "deviceSelector");
-	const char *driver = place_text_of(selector, "driver");
-	const char *pool = place_text_of(selector, "pool");
-	const char *name = place_text_of(selector, "device");
+	const char *driver = object_json_text(selector, "driver");
+	const char *pool = object_json_text(selector, "pool");
+	const char *name = object_json_text(selector, "device");
 
 	return selector && is_tainting(object_json_find(spec, "taint")) &&
 	       (!*driver || strcmp(driver, s->driver) == 0) &&
@@ -221,27 +222,20 @@ static void index_devices(struct place *p)
 	}
 }
 
-static void read_extended(struct place *p)
-{
-	for (size_t i = 0; p->dra.classes && i < p->dra.classes->count; i++) {
-		const struct object *o = p->dra.classes->of[i];
-		cJSON *tree = cJSON_Parse(o->text);
-		const char *name =
-			place_text_of(object_json_find(tree, "spec"), "extendedResourceName");
-
-		if (*name)
-			PLACE_LIST_ADD(&p->dra.extended, mem_strdup(name));
-		PLACE_LIST_ADD(&p->dra.extended,
-			       mem_printf("deviceclass.resource.kubernetes.io/%s", o->name));
-		cJSON_Delete(tree);
-	}
-}
-
 bool place_devices_back(const struct place *p, uint32_t dim)
 {
-	for (uint32_t i = 0; i < p->dra.extended.count; i++)
-		if (strcmp(p->dra.extended.of[i], place_dim_name(p, dim)) == 0)
+	static const char prefix[] = "deviceclass.resource.kubernetes.io/";
+	const char *name = place_dim_name(p, dim);
+	char named[512];
+
+	snprintf(named, sizeof(named), "\"extendedResourceName\":\"%s\"", name);
+	for (size_t i = 0; p->dra.classes && i < p->dra.classes->count; i++) {
+		const struct object *o = p->dra.classes->of[i];
+
+		if (strstr(o->text, named) || (strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
+					       strcmp(name + sizeof(prefix) - 1, o->name) == 0))
 			return true;
+	}
 	return false;
 }
 
@@ -331,14 +325,13 @@ static void free_devices(struct place_dra *d)
 		free(d->slice.of[i].serves);
 		place_terms_fini(&d->slice.of[i].terms);
 	}
-	for (uint32_t i = 0; i < d->extended.count; i++)
-		free(d->extended.of[i]);
 	HASH_RELEASE (d->matchers, m, next) {
 		free(m->text);
 		free(m->of);
+		free(m->refused);
 		free(m);
 	}
-	d->device.count = d->slice.count = d->extended.count = 0;
+	d->device.count = d->slice.count = 0;
 	d->incomplete = false;
 }
 
@@ -350,7 +343,6 @@ static void read_devices(struct place *p)
 	judge_pools(p);
 	apply_rules(p);
 	index_devices(p);
-	read_extended(p);
 }
 
 /* Whether the table of the view differs from the last one, which it replaces. */
@@ -373,8 +365,7 @@ static void read_claims(struct place *p, bool all)
 	for (uint32_t i = p->dra.claim.count; i-- > 0;) {
 		struct place_device_claim *c = p->dra.claim.of[i], *last;
 
-		if (all || place_device_claim_is_new(p, c))
-			place_device_claim_read(p, c);
+		place_device_claim_read(p, c, all);
 		if (c->object || c->classes)
 			continue;
 		last = p->dra.claim.of[p->dra.claim.count - 1];
@@ -498,7 +489,6 @@ void place_devices_free(struct place *p)
 	free(p->dra.local_at);
 	free(p->dra.local);
 	free(p->dra.shared.of);
-	free(p->dra.extended.of);
 	free(p->dra.claim.of);
 	free(p->dra.held.of);
 	p->dra = (struct place_dra){0};

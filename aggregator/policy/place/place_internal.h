@@ -337,6 +337,7 @@ struct place_device {
 struct place_matcher {
 	UT_hash_handle hh;
 	char *text; /* owned; key */
+	char *refused; /* owned; the expression that is not evaluated; NULL */
 	uint8_t *of; /* owned; enum device_match by device */
 	uint32_t error; /* a device that the selectors cannot be evaluated for; PLACE_NONE */
 };
@@ -381,7 +382,6 @@ struct place_dra {
 	uint32_t *local_at; /* owned; by node: where in local; one more */
 	uint32_t *local; /* owned; devices of one node, by node */
 	PLACE_LIST(uint32_t) shared; /* devices of several nodes */
-	PLACE_LIST(char *) extended; /* owned; resources that classes stand in for */
 	struct place_matcher *matchers;
 	PLACE_LIST(struct place_device_claim *) claim; /* by id */
 	struct place_device_claim *by_name;
@@ -766,9 +766,8 @@ bool place_devices_back(const struct place *p, uint32_t dim);
 
 struct place_device_claim *place_device_claim_intern(struct place *p, bool template,
 						     const char *namespace, const char *name);
-bool place_device_claim_is_new(const struct place *p, const struct place_device_claim *c);
-/* Reads the claim again. */
-void place_device_claim_read(struct place *p, struct place_device_claim *c);
+/* Reads the claim again if its object changed, or in any case. */
+void place_device_claim_read(struct place *p, struct place_device_claim *c, bool anyway);
 /* Of any. Its id is the last. */
 void place_device_claim_forget(struct place *p, struct place_device_claim *c);
 void place_class_read_device_claims(struct place *p, struct place_class *c, const cJSON *spec);

@@ -19,35 +19,26 @@
 struct selectors {
 	PLACE_LIST(struct device_selector) of;
 	bool read_attributes;
-	struct buf text; /* the expressions */
 };
 
-/* False: an expression is not evaluated, and the note names it. */
-static bool add_selectors(struct selectors *s, const cJSON *list, char **note, const char *where)
+static const char *expression_of(const cJSON *selector)
+{
+	return object_json_text(object_json_find(selector, "cel"), "expression");
+}
+
+/* The first expression that is not evaluated; NULL: none. */
+static const char *read_selectors(struct selectors *s, const cJSON *list)
 {
 	for (const cJSON *one = place_first(list); one; one = one->next) {
-		const char *expression = place_text_of(object_json_find(one, "cel"), "expression");
 		struct device_selector selector;
-		int err = device_selector_read(expression, &selector);
+		int err = device_selector_read(expression_of(one), &selector);
 
 		PLACE_LIST_ADD(&s->of, selector);
 		s->read_attributes |= selector.reads_attributes;
-		buf_printf(&s->text, "%zu:%s", strlen(expression), expression);
-		if (err) {
-			place_note(note, "%s: the selector \"%.200s\" is not evaluated", where,
-				   expression);
-			return false;
-		}
+		if (err)
+			return expression_of(one);
 	}
-	return true;
-}
-
-static void fini_selectors(struct selectors *s)
-{
-	for (uint32_t i = 0; i < s->of.count; i++)
-		device_selector_fini(&s->of.of[i]);
-	free(s->of.of);
-	buf_fini(&s->text);
+	return NULL;
 }
 
 static enum device_match match(const struct selectors *s, const char *driver,
@@ -63,42 +54,64 @@ static enum device_match match(const struct selectors *s, const char *driver,
 static void match_all(const struct place *p, const struct selectors *s, struct place_matcher *m)
 {
 	m->of = mem_zalloc((size_t)p->dra.device.count + 1, sizeof(*m->of));
-	m->error = PLACE_NONE;
 	for (uint32_t i = 0; i < p->dra.device.count; i++) {
 		const struct place_device *d = &p->dra.device.of[i];
+		const struct place_slice *slice = &p->dra.slice.of[d->slice];
 		cJSON *attributes =
 			s->read_attributes && d->attributes ? cJSON_Parse(d->attributes) : NULL;
 
-		if (p->dra.slice.of[d->slice].stale)
-			m->of[i] = DEVICE_OTHER;
-		else
-			m->of[i] = (uint8_t)match(s, p->dra.slice.of[d->slice].driver, attributes);
+		if (!slice->stale)
+			m->of[i] = (uint8_t)match(s, slice->driver, attributes);
 		if (m->of[i] == DEVICE_ERROR)
 			m->error = i;
 		cJSON_Delete(attributes);
 	}
 }
 
-static const struct place_matcher *intern_matcher(struct place *p, const struct selectors *s)
+static struct place_matcher *new_matcher(const struct place *p, const cJSON *const lists[2])
 {
-	const char *text = s->text.data ? s->text.data : "";
+	struct place_matcher *m = mem_zalloc(1, sizeof(*m));
+	struct selectors s = {.read_attributes = false};
+	const char *refused = read_selectors(&s, lists[0]);
+
+	if (!refused)
+		refused = read_selectors(&s, lists[1]);
+	m->error = PLACE_NONE;
+	if (refused)
+		m->refused = mem_strdup(refused);
+	else
+		match_all(p, &s, m);
+	for (uint32_t i = 0; i < s.of.count; i++)
+		device_selector_fini(&s.of.of[i]);
+	free(s.of.of);
+	return m;
+}
+
+/* Of the selectors of a class and those of a request. */
+static const struct place_matcher *intern_matcher(struct place *p, const cJSON *const lists[2])
+{
+	struct buf text = BUF_INIT;
 	struct place_matcher *m;
 
-	HASH_FIND_STR(p->dra.matchers, text, m);
-	if (m)
-		return m;
-	m = mem_zalloc(1, sizeof(*m));
-	m->text = mem_strdup(text);
-	match_all(p, s, m);
-	HASH_ADD_KEYPTR(hh, p->dra.matchers, m->text, strlen(m->text), m);
+	buf_add_str(&text, "");
+	for (size_t i = 0; i < 2; i++)
+		for (const cJSON *one = place_first(lists[i]); one; one = one->next)
+			buf_printf(&text, "%zu:%s", strlen(expression_of(one)), expression_of(one));
+	HASH_FIND_STR(p->dra.matchers, text.data, m);
+	if (!m) {
+		m = new_matcher(p, lists);
+		m->text = mem_strdup(text.data);
+		HASH_ADD_KEYPTR(hh, p->dra.matchers, m->text, strlen(m->text), m);
+	}
+	buf_fini(&text);
 	return m;
 }
 
 /* --- requests */
 
 /* The class, which the caller deletes; NULL: it is not there or cannot be judged. */
-static cJSON *read_class(const struct place *p, struct place_device_claim *c, const char *name,
-			 const char *where)
+static cJSON *read_device_class(const struct place *p, struct place_device_claim *c,
+				const char *name, const char *where)
 {
 	static const char *const members[] = {"extendedResourceName", "selectors", NULL};
 	const struct object *o = place_find_object(p->view, OBJECT_DEVICE_CLASS, "", name);
@@ -118,7 +131,7 @@ static cJSON *read_class(const struct place *p, struct place_device_claim *c, co
 
 static int64_t count_of(const cJSON *exactly, char **note, const char *where)
 {
-	const char *mode = place_text_of(exactly, "allocationMode");
+	const char *mode = object_json_text(exactly, "allocationMode");
 	const cJSON *count = object_json_find(exactly, "count");
 
 	if (strcmp(mode, "All") == 0)
@@ -128,36 +141,45 @@ static int64_t count_of(const cJSON *exactly, char **note, const char *where)
 	return cJSON_IsNumber(count) && count->valuedouble >= 1 ? (int64_t)count->valuedouble : 1;
 }
 
+/* What the selectors leave unknown. */
+static void note_matcher(const struct place *p, struct place_device_claim *c,
+			 const struct place_matcher *m, const char *where)
+{
+	if (m->refused)
+		place_note(&c->unknown, "%s: the selector \"%.200s\" is not evaluated", where,
+			   m->refused);
+	if (m->error != PLACE_NONE)
+		place_note(&c->unknown, "%s: device %s lacks an attribute of its selectors", where,
+			   p->dra.device.of[m->error].key);
+}
+
 static void read_exactly(struct place *p, struct place_device_claim *c, const cJSON *exactly,
 			 const char *where, struct place_request *r)
 {
 	static const char *const members[] = {"allocationMode", "count",       "deviceClassName",
 					      "selectors",	"tolerations", NULL};
-	struct selectors s = {.text = BUF_INIT};
+	const cJSON *lists[2];
 	cJSON *class;
 
 	if (!place_only_members(exactly, members, &c->unknown, where))
 		return;
 	r->count = count_of(exactly, &c->unknown, where);
-	class = read_class(p, c, place_text_of(exactly, "deviceClassName"), where);
-	if (class &&
-	    add_selectors(&s, object_json_find(object_json_find(class, "spec"), "selectors"),
-			  &c->unknown, where) &&
-	    add_selectors(&s, object_json_find(exactly, "selectors"), &c->unknown, where))
-		r->matcher = intern_matcher(p, &s);
-	if (r->matcher && r->matcher->error != PLACE_NONE)
-		place_note(&c->unknown, "%s: device %s lacks an attribute of its selectors", where,
-			   p->dra.device.of[r->matcher->error].key);
 	if (!r->count && p->dra.incomplete)
 		place_note(&c->unknown, "%s: all devices, of which a pool is incomplete", where);
-	fini_selectors(&s);
+	class = read_device_class(p, c, object_json_text(exactly, "deviceClassName"), where);
+	if (!class)
+		return;
+	lists[0] = object_json_find(object_json_find(class, "spec"), "selectors");
+	lists[1] = object_json_find(exactly, "selectors");
+	r->matcher = intern_matcher(p, lists);
+	note_matcher(p, c, r->matcher, where);
 	cJSON_Delete(class);
 }
 
 static void read_request(struct place *p, struct place_device_claim *c, const cJSON *json)
 {
 	static const char *const members[] = {"exactly", "name", NULL};
-	struct place_request r = {.name = mem_strdup(place_text_of(json, "name"))};
+	struct place_request r = {.name = mem_strdup(object_json_text(json, "name"))};
 	char *where = mem_printf(CLAIM "%s: request %s", c->key, r.name);
 
 	if (place_only_members(json, members, &c->unknown, where))
@@ -190,8 +212,9 @@ static void read_spec(struct place *p, struct place_device_claim *c, const cJSON
 
 static void read_result(const struct place *p, struct place_device_claim *c, const cJSON *result)
 {
-	char *key = mem_printf("%s/%s/%s", place_text_of(result, "driver"),
-			       place_text_of(result, "pool"), place_text_of(result, "device"));
+	char *key =
+		mem_printf("%s/%s/%s", object_json_text(result, "driver"),
+			   object_json_text(result, "pool"), object_json_text(result, "device"));
 	struct place_device *d;
 
 	HASH_FIND_STR(p->dra.by_key, key, d);
@@ -227,9 +250,9 @@ static void read_owner(struct place_device_claim *c, const cJSON *metadata)
 		if (!cJSON_IsTrue(object_json_find(o, "controller")) ||
 		    !object_json_is(o, "kind", "Pod"))
 			continue;
-		c->owner = mem_printf("%s/%s", place_text_of(metadata, "namespace"),
-				      place_text_of(o, "name"));
-		c->owner_uid = mem_strdup(place_text_of(o, "uid"));
+		c->owner = mem_printf("%s/%s", object_json_text(metadata, "namespace"),
+				      object_json_text(o, "name"));
+		c->owner_uid = mem_strdup(object_json_text(o, "uid"));
 	}
 }
 
@@ -289,17 +312,15 @@ static const struct object *object_of(const struct place *p, const struct place_
 	return o;
 }
 
-bool place_device_claim_is_new(const struct place *p, const struct place_device_claim *c)
+void place_device_claim_read(struct place *p, struct place_device_claim *c, bool anyway)
 {
-	return object_of(p, c) != c->object;
-}
-
-void place_device_claim_read(struct place *p, struct place_device_claim *c)
-{
+	const struct object *o = object_of(p, c);
 	cJSON *tree;
 
+	if (!anyway && o == c->object)
+		return;
 	clear(c);
-	c->object = object_of(p, c);
+	c->object = o;
 	tree = c->object ? cJSON_Parse(c->object->text) : NULL;
 	if (!view_knows(p->view,
 			c->template ? OBJECT_RESOURCE_CLAIM_TEMPLATE : OBJECT_RESOURCE_CLAIM))
@@ -329,7 +350,7 @@ struct place_device_claim *place_device_claim_intern(struct place *p, bool templ
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->dra.claim, c);
 	HASH_ADD_KEYPTR(hh, p->dra.by_name, c->key, strlen(c->key), c);
-	place_device_claim_read(p, c);
+	place_device_claim_read(p, c, true);
 	return c;
 }
 
@@ -348,8 +369,8 @@ void place_device_claim_forget(struct place *p, struct place_device_claim *c)
 /* A claim that waits and is named twice is allocated twice, as in the kube-scheduler. */
 static void add_claim(struct place *p, struct place_class *c, const cJSON *entry, size_t at)
 {
-	const char *name = place_text_of(entry, "resourceClaimName");
-	const char *template = place_text_of(entry, "resourceClaimTemplateName");
+	const char *name = object_json_text(entry, "resourceClaimName");
+	const char *template = object_json_text(entry, "resourceClaimTemplateName");
 	struct place_device_claim *claim;
 
 	if (!*name && !*template) {
