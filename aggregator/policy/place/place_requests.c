@@ -141,7 +141,7 @@ static int64_t count_of(const cJSON *exactly, char **note, const char *where)
 	return cJSON_IsNumber(count) && count->valuedouble >= 1 ? (int64_t)count->valuedouble : 1;
 }
 
-/* What the selectors leave unknown. */
+/* Notes all that the selectors leave unknown. */
 static void note_matcher(const struct place *p, struct place_device_claim *c,
 			 const struct place_matcher *m, const char *where)
 {
