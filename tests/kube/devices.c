@@ -560,7 +560,7 @@ static void compare_pair(struct tally *t, const cJSON *pod, const cJSON *item, b
 {
 	bool unknown = strcmp(text_at(item, "filter"), "Unknown") == 0;
 	bool odd = strcmp(text_at(pod, "metadata.labels.odd"), "yes") == 0 ||
-		   odd_node[atoi(text_at(item, "node") + 1)];
+		   odd_node[strtoul(text_at(item, "node") + 1, NULL, 10)];
 
 	t->unknown += unknown;
 	t->fits += !unknown && theirs;

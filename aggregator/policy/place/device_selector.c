@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As in CEL, a conjunction with a false term is false even if another term is an error. An attribute
- * of another type than the constant is not equal, but a version compared with it is an error.
+ * As in CEL, a conjunction with a false term is false even if another term is an error. An
+ * attribute of another type than the constant is not equal, but a version compared with it is an
+ * error.
  */
 #include "aggregator/policy/place/device_selector.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocates devices of a node to the claims of a pod. Each needed device is a need; needs and devices
- * are matched by augmenting paths, so a pair is refused only if no assignment exists. A request of all
- * devices needs each of them.
+ * Allocates devices of a node to the claims of a pod. Each needed device is a need; needs and
+ * devices are matched by augmenting paths, so a pair is refused only if no assignment exists. A
+ * request of all devices needs each of them.
  *
- * The answer is made of two searches: without unsure devices, then with them. An assignment that needs
- * an unsure device is unknown.
+ * The answer is made of two searches: without unsure devices, then with them. An assignment that
+ * needs an unsure device is unknown.
  */
 #include <string.h>
 
@@ -111,13 +111,13 @@ static enum place_filter need_requests(struct allocation *a, const struct place_
 static bool is_usable(const struct allocation *a, const struct place_device_claim *c)
 {
 	const struct kube_node *node = a->p->nodes[a->node].object;
-	const uint32_t *held = &a->p->dra.held.of[c->holding];
+	uint32_t count = a->p->dra.held.of[c->holding];
 
 	if (c->holding == c->home)
 		return !c->has_terms ||
 		       (node && place_terms_match(&c->terms, &node->labels, node->object.name));
-	for (uint32_t i = 1; i <= *held; i++)
-		if (!place_slice_serves(a->p, device_at(a, held[i]), a->node))
+	for (uint32_t i = 1; i <= count; i++)
+		if (!place_device_serves(a->p, a->p->dra.held.of[c->holding + i], a->node))
 			return false;
 	return true;
 }

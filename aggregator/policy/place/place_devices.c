@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices of ResourceSlices, and their use by claims. A pool is the slices of one driver and pool name:
- * only its newest generation counts. All slices are read again when one of them, a taint rule or a
- * device class changes; a claim only when it changes itself.
+ * Devices of ResourceSlices, and their use by claims. A pool is the slices of one driver and pool
+ * name: only its newest generation counts. All slices are read again when one of them, a taint rule
+ * or a device class changes; a claim only when it changes itself.
  *
  * A device is unsure if its allocation depends on more than its use: an incomplete pool, a taint,
  * counters, shares, binding conditions, a choice of nodes of its own, unknown members.
  *
- * A claim of the view holds its devices. The claims that were made for a pod are held by the pod, so
- * that they move with it.
+ * A claim of the view holds its devices. The claims that were made for a pod are held by the pod,
+ * so that they move with it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +290,13 @@ static void find_nodes(struct place *p)
 			d->local[end[node_of(p, i) + 1]++] = i;
 }
 
+bool place_device_serves(const struct place *p, uint32_t device, place_node n)
+{
+	const struct place_slice *s = &p->dra.slice.of[p->dra.device.of[device].slice];
+
+	return s->serves ? s->serves[n] : s->node && strcmp(s->node, p->nodes[n].view->name) == 0;
+}
+
 uint32_t place_devices_next(const struct place *p, place_node n, uint32_t *at)
 {
 	const struct place_dra *d = &p->dra;
@@ -301,7 +308,7 @@ uint32_t place_devices_next(const struct place *p, place_node n, uint32_t *at)
 	while (*at < local + d->shared.count) {
 		i = *at < local ? d->local[d->local_at[n] + *at] : d->shared.of[*at - local];
 		++*at;
-		if (*at <= local || place_slice_serves(p, &d->device.of[i], n))
+		if (*at <= local || place_device_serves(p, i, n))
 			return i;
 	}
 	return PLACE_NONE;
