@@ -611,6 +611,10 @@ static void updates_follow_slices_and_claims(void **state)
 	put_slice("on-d", "'nodeName':'d'", ONE_SLICE, DEVICE("0"));
 	follow();
 	check("a new slice", "ab-d");
+	/* A node without an object moves the others on. */
+	place_fixture_pod(&f, "lost", "Nowhere", "", "");
+	follow();
+	check("another numbering", "ab-d");
 	place_fixture_remove(&f, OBJECT_RESOURCE_CLAIM, "default", "named");
 	follow();
 	check("the claim is gone", "abcd");

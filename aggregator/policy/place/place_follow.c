@@ -219,6 +219,7 @@ static void move_nodes(struct place *p, const struct view *v)
 		}
 	}
 	place_trees_free(p);
+	p->dra.nodes = NULL; /* devices have nodes by number */
 	free(to);
 }
 
