@@ -266,10 +266,15 @@ static char *make_kubeconfig(void)
 	return path;
 }
 
-/* Groups of pods are there where a feature gate or scheduler-plugins brings them. */
+/*
+ * Groups of pods are there where a feature gate or scheduler-plugins brings them, devices where
+ * the version has them.
+ */
 static bool may_be_absent(const char *resource)
 {
-	return strncmp(resource, "podgroups", 9) == 0 || strcmp(resource, "workloads") == 0;
+	return strncmp(resource, "podgroups", 9) == 0 || strcmp(resource, "workloads") == 0 ||
+	       strncmp(resource, "device", 6) == 0 || strcmp(resource, "resourceslices") == 0 ||
+	       strncmp(resource, "resourceclaim", 13) == 0;
 }
 
 /* Of all kinds that it is told to follow; one whose CRD was just made is not served at once. */

@@ -542,6 +542,31 @@ static void test_plain_kinds(void **state)
 		 "'topologyKeys':['z'],'allocatable':{'count':3}}]}}",
 		 "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'n'},"
 		 "'spec':{'drivers':[{'allocatable':{'count':3},'name':'d'}]}}"},
+		/* Members of a later version stay, since they may decide. */
+		{OBJECT_RESOURCE_SLICE,
+		 "{'metadata':{'name':'s'},'spec':{'driver':'d','devices':[{'name':'0','capacity':{"
+		 "'memory':{}},'later':1,'attributes':{'a':{'int':1}}}],'sharedCounters':[{}]}}",
+		 "{'apiVersion':'resource.k8s.io/"
+		 "v1','kind':'ResourceSlice','metadata':{'name':'s'},"
+		 "'spec':{'devices':[{'attributes':{'a':{'int':1}},'later':1,'name':'0'}],"
+		 "'driver':'d'}}"},
+		{OBJECT_DEVICE_CLASS,
+		 "{'metadata':{'name':'c'},'spec':{'config':[{}],'selectors':[],'later':1}}",
+		 "{'apiVersion':'resource.k8s.io/v1','kind':'DeviceClass','metadata':{'name':'c'},"
+		 "'spec':{'later':1,'selectors':[]}}"},
+		{OBJECT_RESOURCE_CLAIM_TEMPLATE,
+		 "{'metadata':{'name':'t'},'spec':{'metadata':{},'spec':{'devices':{'config':[],"
+		 "'requests':[{'name':'r'}]}}}}",
+		 "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceClaimTemplate','metadata':{"
+		 "'name':'t'},'spec':{'spec':{'devices':{'requests':[{'name':'r'}]}}}}"},
+		{OBJECT_RESOURCE_CLAIM,
+		 "{'metadata':{'name':'c'},'spec':{'devices':{'requests':[]}},'status':{'devices':["
+		 "{}],'allocation':{'devices':{'config':[],'results':[{'request':'r','driver':'d',"
+		 "'pool':'p','device':'0'}]}},'reservedFor':[{'name':'p','uid':'u'}]}}",
+		 "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceClaim','metadata':{'name':'c'"
+		 "},'spec':{'devices':{'requests':[]}},'status':{'allocation':{'devices':{"
+		 "'results':[{'device':'0','driver':'d','pool':'p'}]}},'reservedFor':[{'uid':'u'}]}"
+		 "}"},
 	};
 
 	(void)state;
