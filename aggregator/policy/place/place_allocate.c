@@ -290,13 +290,8 @@ static enum place_filter ask(struct allocation *a)
 enum place_filter place_allocate_ask(struct place *p, const struct place_slot *s, place_node n,
 				     struct error *why)
 {
-	struct allocation a;
+	struct allocation a = {.p = p, .node = n, .slot = s, .why = why};
 
-	a.p = p;
-	a.node = n;
-	a.slot = s;
-	a.why = why;
-	a.count = 0;
 	return ask(&a);
 }
 
@@ -340,13 +335,8 @@ static uint32_t keep(struct allocation *a, const struct place_device_claim *clai
 
 void place_allocate(struct place *p, struct place_slot *s, place_node n)
 {
-	struct allocation a;
+	struct allocation a = {.p = p, .node = n, .slot = s};
 
-	a.p = p;
-	a.node = n;
-	a.slot = s;
-	a.why = NULL;
-	a.count = 0;
 	if (collect(&a) != PLACE_FITS || assign(&a, true) < a.count)
 		return;
 	for (uint32_t i = 0; i < s->class->device_claims.count; i++) {
