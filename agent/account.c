@@ -26,6 +26,7 @@
 #include "agent/account_stats.h"
 #include "agent/account_table.h"
 #include "agent/account_track.h"
+#include "agent/cpusets.h"
 #include "shared/histogram.h"
 #include "shared/mem.h"
 
@@ -74,10 +75,17 @@ struct tick {
 static void read_limits(struct account_table *table, const struct tick *k)
 {
 	for (size_t i = 0; i < table->count; i++) {
+		const struct cgroup *c = topology_at(k->topology, i);
 		struct track *tr = &table->tracks[i];
 
-		track_read_limits(tr, &topology_at(k->topology, i)->reading,
+		tr->cpus_milli = cpusets_limit(c->cpus, k->capacity_milli);
+		track_read_limits(tr, &c->reading,
 				  tr->parent == CGROUP_NONE ? NULL : &table->tracks[tr->parent]);
+	}
+	cpusets_share(table, k->topology);
+	for (size_t i = 0; i < table->count; i++) {
+		const struct track *tr = &table->tracks[i];
+
 		if (tr->workload)
 			workload_set_limits(tr->workload, &table->tracks[tr->holder].effective);
 	}
@@ -157,6 +165,8 @@ static void read_cgroups(struct account_table *table, struct tick *k)
 		uint64_t carried_ns;
 
 		track_read(tr, &topology_at(k->topology, i)->reading, k->slow);
+		if (tr->parent > 0)
+			track_bound_protection(tr, &table->tracks[tr->parent]);
 		/* A new cgroup in an old place needs a workload. */
 		table->stale |= removed && !tr->removed;
 		carried_ns = track_join_carry(tr, k->slow);

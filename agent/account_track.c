@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()).
+ * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()). CPU is limited by
+ * the quota and by the number of CPUs.
  *
  * Roll-up, from the last cgroup to the first (children come after their parents):
  *
@@ -43,6 +44,7 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 		.parent = c->parent,
 		.at_start = c->at_start,
 		.cpu_at_ns = first_ns,
+		.cpus_milli = LIMIT_UNKNOWN,
 		.own = KERNEL_LIMITS_UNKNOWN,
 		.effective = KERNEL_LIMITS_UNKNOWN,
 	};
@@ -302,6 +304,15 @@ void track_join_adopted(struct track *tr, bool slow)
 	join(tr, &tr->adopted, slow);
 }
 
+void track_bound_protection(struct track *tr, const struct track *parent)
+{
+	uint64_t *own = &tr->used[TRACKED(mem_protected_bytes)];
+	uint64_t above = parent->used[TRACKED(mem_protected_bytes)];
+
+	if ((parent->have & HAVE_PROTECTED) && above < *own)
+		*own = above;
+}
+
 /* --- limits ----------------------------------------------------------------------------------- */
 
 /* quota / period in millicores, rounded to nearest; invalid values are unknown. */
@@ -372,4 +383,10 @@ void track_read_limits(struct track *tr, const struct reading *r, const struct t
 		*kernel_limit_at(&tr->effective, i) =
 			tighter(*kernel_limit_at(own, i), *kernel_limit_at(above, i));
 	tr->effective.cpu_burst_ns = effective_burst(own, above);
+	tr->effective.cpu_exclusive_milli = tr->cpus_milli == LIMIT_UNKNOWN ? LIMIT_UNKNOWN : 0;
+	if (tr->cpus_milli < 0 ||
+	    (tr->effective.cpu_milli >= 0 && tr->effective.cpu_milli <= tr->cpus_milli))
+		return;
+	tr->effective.cpu_milli = tr->cpus_milli;
+	tr->effective.cpu_burst_ns = 0;
 }

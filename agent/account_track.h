@@ -55,6 +55,7 @@ struct track {
 	/* of removed detached containers: for its workload, not its ancestors */
 	struct remainder adopted;
 	int64_t cpu_at_ns; /* monotonic time up to which its CPU use has been sampled */
+	int64_t cpus_milli; /* of its CPUs (cpusets.h); LIMIT_NONE: all of the machine's */
 	struct kernel_limits own;
 	struct kernel_limits effective; /* with all ancestors */
 	struct workload *workload; /* borrowed; NULL: not listed */
@@ -78,6 +79,8 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns);
  * reading is lost.
  */
 void track_read(struct track *tr, const struct reading *r, bool slow);
+/* Memory protection of a cgroup is at most that of its parent; top-level ones have no such bound. */
+void track_bound_protection(struct track *tr, const struct track *parent);
 /*
  * Ends a removed cgroup: its use since the last reading becomes *rest. Later readings are ignored
  * until one belongs to another cgroup. False, without any effect, if its CPU time is read for the
@@ -97,7 +100,7 @@ void track_adopt(struct track *pod, const struct track *container);
 /* The same with the use of removed detached containers. */
 void track_join_adopted(struct track *tr, bool slow);
 /*
- * Takes the limits of the reading; others stay. parent: its track, already up to date; NULL for the
+ * Takes the limits of the reading and cpus_milli; others stay. parent: its track, already up to date; NULL for the
  * root.
  */
 void track_read_limits(struct track *tr, const struct reading *r, const struct track *parent);

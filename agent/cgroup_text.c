@@ -90,6 +90,27 @@ bool cgroup_text_key(const char *text, const char *key, uint64_t *value)
 	return at && cgroup_text_digits(&at, "\n", value);
 }
 
+bool cgroup_text_cpus(const char **text, unsigned int *first, unsigned int *last)
+{
+	const char *at = *text + (**text == ',');
+	uint64_t from, to;
+
+	if (!cgroup_text_digits(&at, "-,\n", &from))
+		return false;
+	to = from;
+	if (*at == '-') {
+		at++;
+		if (!cgroup_text_digits(&at, ",\n", &to))
+			return false;
+	}
+	if (from > to || to >= CPUS_MAX)
+		return false;
+	*first = (unsigned int)from;
+	*last = (unsigned int)to;
+	*text = at;
+	return true;
+}
+
 bool cgroup_text_us_to_ns(uint64_t us, uint64_t *ns)
 {
 	uint64_t product;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CPUS_MAX = 8192 }; /* the greatest NR_CPUS of any architecture */
+
 /* All return false, and write nothing, if the text has another format or a number does not fit. */
 
 /* Decimal digits at *text up to one of the characters of `ends` or the end; moves past them. */
@@ -23,6 +25,11 @@ bool cgroup_text_cpu_max(const char *text, int64_t *quota_ns, int64_t *period_ns
  * microseconds.
  */
 bool cgroup_text_pressure(const char *text, const char *line, uint64_t *total_ns);
+/*
+ * Takes the next range of a list of CPUs such as "0-3,8\n" and moves past it. False at the end, and
+ * in another format, where *text stays before the end.
+ */
+bool cgroup_text_cpus(const char **text, unsigned int *first, unsigned int *last);
 /* A count of microseconds as nanoseconds. */
 bool cgroup_text_us_to_ns(uint64_t us, uint64_t *ns);
 

@@ -126,10 +126,11 @@ static bool split_line(char *line, struct mount_line *m)
 
 static bool is_mount_of(const struct mount_line *m, int h)
 {
-	static const char *const controllers[HIERARCHIES] = {
+	static const char *const controllers[MOUNTS] = {
 		[HIERARCHY_CPUACCT] = "cpuacct",
 		[HIERARCHY_CPU] = "cpu",
 		[HIERARCHY_MEMORY] = "memory",
+		[MOUNT_CPUSET] = "cpuset",
 	};
 
 	if (!controllers[h])
@@ -165,13 +166,13 @@ static bool is_better_mount(const char *point, const char *chosen)
 	return !chosen || count_slashes(point) < count_slashes(chosen);
 }
 
-static void take_line(char *line, const char *root, char *mount[HIERARCHIES])
+static void take_line(char *line, const char *root, char *mount[MOUNTS])
 {
 	struct mount_line m;
 
 	if (!split_line(line, &m) || !is_at_or_below(m.point, root))
 		return;
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		if (!is_mount_of(&m, h) || !is_better_mount(m.point, mount[h]))
 			continue;
 		free(mount[h]);
@@ -179,12 +180,12 @@ static void take_line(char *line, const char *root, char *mount[HIERARCHIES])
 	}
 }
 
-void cgroupfs_parse_mountinfo(const char *text, const char *root, char *mount[HIERARCHIES])
+void cgroupfs_parse_mountinfo(const char *text, const char *root, char *mount[MOUNTS])
 {
 	char *copy = mem_strdup(text);
 	char *line = copy;
 
-	for (int h = 0; h < HIERARCHIES; h++)
+	for (int h = 0; h < MOUNTS; h++)
 		mount[h] = NULL;
 	while (*line) {
 		char *end = line + strcspn(line, "\n");
@@ -203,7 +204,7 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 {
 	bool unified = fs->mount[HIERARCHY_UNIFIED] != NULL;
 
-	fs->cpu_from = fs->throttle_from = fs->memory_from = -1;
+	fs->cpu_from = fs->throttle_from = fs->memory_from = fs->cpuset_from = -1;
 	/* Every v2 cgroup has cpu.stat with its CPU time, with or without the controller. */
 	if (fs->mount[HIERARCHY_CPUACCT])
 		fs->cpu_from = HIERARCHY_CPUACCT;
@@ -217,6 +218,10 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 		fs->memory_from = HIERARCHY_MEMORY;
 	else if (unified && has_word(controllers, " \n", "memory"))
 		fs->memory_from = HIERARCHY_UNIFIED;
+	if (fs->mount[MOUNT_CPUSET])
+		fs->cpuset_from = MOUNT_CPUSET;
+	else if (unified && has_word(controllers, " \n", "cpuset"))
+		fs->cpuset_from = HIERARCHY_UNIFIED;
 }
 
 /* Reads a whole file of unknown size. */
@@ -292,12 +297,12 @@ static int open_roots(struct cgroupfs *fs, const char *root, struct error *error
 {
 	int found = 0;
 
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		int err = fs->mount[h] ? open_root(fs, h, error) : 0;
 
 		if (err)
 			return err;
-		found += fs->mount[h] != NULL;
+		found += h < HIERARCHIES && fs->mount[h];
 	}
 	if (found)
 		return 0;
@@ -311,11 +316,11 @@ static int open_roots(struct cgroupfs *fs, const char *root, struct error *error
 
 static void init_closed(struct cgroupfs *fs)
 {
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		fs->root_fd[h] = -1;
 		fs->mount[h] = NULL;
 	}
-	fs->cpu_from = fs->throttle_from = fs->memory_from = -1;
+	fs->cpu_from = fs->throttle_from = fs->memory_from = fs->cpuset_from = -1;
 }
 
 int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo, struct error *error)
@@ -348,7 +353,7 @@ out:
 
 void cgroupfs_close(struct cgroupfs *fs)
 {
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		if (fs->root_fd[h] >= 0)
 			close(fs->root_fd[h]);
 		free(fs->mount[h]);

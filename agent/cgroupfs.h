@@ -7,13 +7,14 @@
 #include "shared/error.h"
 
 struct cgroupfs {
-	int root_fd[HIERARCHIES]; /* of the hierarchy's root; -1: not mounted */
-	char *mount[HIERARCHIES]; /* owned; NULL: not mounted */
+	int root_fd[MOUNTS]; /* of the hierarchy's root; -1: not mounted */
+	char *mount[MOUNTS]; /* owned; NULL: not mounted */
 	/* The hierarchy of each resource; -1: none. */
 	/* CPU time: CPUACCT on v1, else UNIFIED */
 	int cpu_from;
 	int throttle_from; /* CPU limits and throttling: CPU on v1, else UNIFIED */
 	int memory_from; /* MEMORY on v1, else UNIFIED if the memory controller is there */
+	int cpuset_from; /* CPUs: MOUNT_CPUSET on v1, else UNIFIED if the controller is there */
 };
 
 /*
@@ -22,8 +23,8 @@ struct cgroupfs {
  * Co-mounted v1 controllers have equal ones. Of several mounts of a hierarchy the one nearest to
  * root counts. Malformed lines are ignored. Pure.
  */
-void cgroupfs_parse_mountinfo(const char *text, const char *root, char *mount[HIERARCHIES]);
-/* Sets the three `from` members. controllers: cgroup.controllers of the v2 root, or "". Pure. */
+void cgroupfs_parse_mountinfo(const char *text, const char *root, char *mount[MOUNTS]);
+/* Sets the `from` members. controllers: cgroup.controllers of the v2 root, or "". Pure. */
 void cgroupfs_choose(struct cgroupfs *fs, const char *controllers);
 
 /*

@@ -204,6 +204,7 @@ static const struct {
 } slow_values[] = {
 	VALUE(MEMORY_LIMIT, MEMORY_LIMIT, limit_pages, mem_limit_bytes, LIMIT_PAGES),
 	VALUE(MEMORY_HIGH, MEMORY_HIGH, high_pages, mem_high_bytes, LIMIT_PAGES),
+	VALUE(MEMORY_HIGH, PROTECTED, protected_pages, mem_protected_bytes, LIMIT_PAGES),
 	VALUE(SWAP, SWAP, swap_pages, swap_bytes, PAGES),
 	VALUE(SWAP, SWAP_LIMIT, swap_limit_pages, swap_limit_bytes, LIMIT_PAGES),
 	VALUE(INACTIVE_FILE, WORKING_SET, inactive_file_pages, inactive_file_bytes, PAGES),
@@ -235,6 +236,8 @@ static void take_slow(const struct sampler_bpf *b, struct reading *r,
 		memcpy((char *)r + slow_values[i].reading, &value, sizeof(value));
 		r->have |= slow_values[i].to;
 	}
+	if ((r->have & HAVE_PROTECTED) && r->mem_protected_bytes == (uint64_t)LIMIT_NONE)
+		r->mem_protected_bytes = r->mem_bytes;
 	if (fast->have & RECORD_PIDS) {
 		r->pids = slow->pids;
 		r->pids_limit =

@@ -2,7 +2,7 @@
 /*
  * A tick:
  *
- *	[rescan] --> sampler pass --> account tick
+ *	[rescan] --> sampler pass --> cpusets, if the pass was slow --> account tick
  *
  * A rescan of the directories follows every sign of new or removed cgroups, and RESCAN_NS without a
  * sign. The schedule chooses the kind of pass. The governor sets the rate of ticks by their cost.
@@ -25,6 +25,7 @@
 
 #include "agent/account.h"
 #include "agent/cgroupfs.h"
+#include "agent/cpusets.h"
 #include "agent/governor.h"
 #include "agent/machine.h"
 #include "agent/sampler.h"
@@ -260,8 +261,10 @@ static int sample(struct sampling *s, bool *plain, struct error *error)
 	if (rc)
 		return rc;
 	pass_schedule_note(&s->passes, kind, now);
-	if (slow)
+	if (slow) {
 		read_machine(s, now);
+		cpusets_read(&s->fs, s->topology, (uint64_t)(now / NS_PER_SEC));
+	}
 	account_tick(s->account, s->topology, &s->machine, clock_mono_ns(), slow);
 	return 0;
 }
@@ -347,7 +350,7 @@ int sampling_open(struct sampling **out, const struct sampling_config *config, s
 	int rc;
 
 	s->config = *config;
-	for (int h = 0; h < HIERARCHIES; h++)
+	for (int h = 0; h < MOUNTS; h++)
 		s->fs.root_fd[h] = -1;
 	s->topology = topology_new();
 	s->account = account_new();

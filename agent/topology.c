@@ -77,8 +77,10 @@ static void drop_staged(struct topology *t)
 
 static void free_cgroups(struct cgroup *cgroups, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		free(cgroups[i].path);
+		free(cgroups[i].cpus);
+	}
 	free(cgroups);
 }
 
@@ -223,13 +225,13 @@ static bool is_older(const struct topology *t, const struct cgroup *c)
 }
 
 /* Fills one row from the rescan and its old row, if any. */
-static bool fill_cgroup(struct topology *t, struct cgroup *c, struct staged *s,
-			const struct cgroup *old)
+static bool fill_cgroup(struct topology *t, struct cgroup *c, struct staged *s, struct cgroup *old)
 {
 	struct id_change change = {.any = true};
 
 	if (old) {
 		*c = *old;
+		old->cpus = NULL;
 		change = compare_ids(old->id, s->id);
 	}
 	c->path = s->path;
@@ -242,6 +244,8 @@ static bool fill_cgroup(struct topology *t, struct cgroup *c, struct staged *s,
 	c->serial = ++t->last_serial;
 	c->at_start = is_older(t, c);
 	c->seen_pass = 0;
+	free(c->cpus);
+	c->cpus = NULL;
 	memset(&c->reading, 0, sizeof(c->reading));
 	if (!old)
 		identity_parse(c->path, &c->identity);
@@ -279,7 +283,7 @@ static bool join_tables(struct topology *t, struct staged **list, struct cgroup 
 	size_t o = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct cgroup *old = NULL;
+		struct cgroup *old = NULL;
 
 		while (o < t->count && compare_paths(t->cgroups[o].path, list[i]->path) < 0)
 			o++;

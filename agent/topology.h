@@ -23,6 +23,8 @@ enum hierarchy {
 	HIERARCHY_CPU, /* v1 */
 	HIERARCHY_MEMORY, /* v1 */
 	HIERARCHIES,
+	MOUNT_CPUSET = HIERARCHIES, /* v1: no cgroups are listed from it */
+	MOUNTS,
 };
 
 enum { CGROUP_NONE = -1, CGROUPS_MAX = 16384 };
@@ -38,6 +40,7 @@ enum reading_have {
 	HAVE_PSI_MEMORY_FULL = USAGE_STALL_MEMORY,
 	HAVE_SWAP = USAGE_SWAP, /* usage */
 	HAVE_PIDS = USAGE_PIDS,
+	HAVE_PROTECTED = USAGE_PROTECTED,
 	/* cpu_ns is the cgroup's own tasks only; without it descendants are included */
 	HAVE_CPU_LOCAL = 1 << 24,
 	HAVE_INACTIVE_SUBTREE = 1 << 25, /* inactive_file_bytes covers the descendants */
@@ -87,6 +90,7 @@ struct cgroup {
 	uint64_t serial; /* new for each cgroup, also at a reused path */
 	bool at_start; /* counters may be older than the cgroup here: no baseline of 0 */
 	struct identity identity;
+	char *cpus; /* owned; its list of effective CPUs (cpusets.h); "": none; NULL: not read */
 	struct reading reading;
 	uint64_t seen_pass; /* last pass that read it */
 };

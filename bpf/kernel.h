@@ -110,6 +110,8 @@ struct kernel_atomic_long {
 
 struct page_counter {
 	struct kernel_atomic_long usage;
+	unsigned long min;
+	unsigned long low;
 	unsigned long high;
 	unsigned long max;
 };

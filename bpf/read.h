@@ -263,11 +263,16 @@ static __always_inline void read_memory_v2(struct cgroup *cgroup, struct fast_re
 {
 	void *css = kernel_subsys(cgroup, memory_cgrp_id);
 	struct mem_cgroup *memcg;
+	__u64 low;
 
 	if (!css || cgroup->level == 0)
 		return;
 	memcg = kernel_cast(struct mem_cgroup, css);
 	slow->high_pages = kernel_read(memcg, memory.high);
+	slow->protected_pages = kernel_read(memcg, memory.min);
+	low = kernel_read(memcg, memory.low);
+	if (low > slow->protected_pages)
+		slow->protected_pages = low;
 	fast->have |= RECORD_MEMORY_HIGH;
 	if (!bpf_core_field_exists(memcg->swap))
 		return;

@@ -36,7 +36,7 @@ enum record_block {
 	BLOCK_CPUACCT = 1 << 1, /* v1: with its descendants */
 	BLOCK_MEMORY = 1 << 2, /* usage */
 	BLOCK_MEMORY_MORE = 1 << 3, /* limit, inactive file pages, OOM kills */
-	BLOCK_MEMORY_V2 = 1 << 4, /* memory.high, swap */
+	BLOCK_MEMORY_V2 = 1 << 4, /* memory.high, memory.min, memory.low, swap */
 	BLOCK_MEMORY_V1 = 1 << 5, /* swap as what memory and swap are more than memory */
 	BLOCK_BANDWIDTH = 1 << 6, /* quota and throttling */
 	BLOCK_PIDS = 1 << 7,
@@ -57,7 +57,7 @@ enum record_have {
 	RECORD_PSI = 1 << 8, /* some */
 	RECORD_PSI_CPU_FULL = 1 << 9,
 	RECORD_PSI_MEMORY_FULL = 1 << 10,
-	RECORD_MEMORY_HIGH = 1 << 11,
+	RECORD_MEMORY_HIGH = 1 << 11, /* and protection */
 	RECORD_SWAP = 1 << 12, /* usage and limit */
 };
 
@@ -97,7 +97,7 @@ struct slow_record {
 	__u64 psi_memory_ns;
 	__u64 psi_cpu_full_ns;
 	__u64 psi_memory_full_ns;
-	__u64 reserved[1];
+	__u64 protected_pages; /* the greater of memory.min and memory.low */
 };
 
 /* The last values of a removed v2 cgroup. */

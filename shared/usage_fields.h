@@ -58,13 +58,13 @@
 	/* tasks, as the pids controller counts them; PID_MAX_LIMIT of a 64-bit kernel */          \
 	X(pids, PIDS, "pids", 15, COUNT32, 1U << 22, aboveKernelLimit, "tasks",                    \
 	  "Tasks, as the pids controller counts them, newest.")                                    \
-	/* the greater of memory.min and memory.low; max: all that is in use; tier T3, v2 */       \
+	/* v2: the greater of memory.min and memory.low, at most that above; max: all in use */    \
 	X(mem_protected_bytes, PROTECTED, "memoryProtectedBytes", 16, U64, 1ULL << 50, notANumber, \
 	  "bytes protected", "Memory that reclaim spares (memory.min, memory.low), newest.")
 
 /* What the kernel enforces. X(member, key in JSON, field in body.proto, its name) */
 #define KERNEL_LIMITS(X)                                                                           \
-	X(cpu_milli, "cpuMillicores", 8, "limit_cpu_milli") /* quota / period */                   \
+	X(cpu_milli, "cpuMillicores", 8, "limit_cpu_milli") /* quota / period, or CPUs */          \
 	/* memory.max, memory.limit_in_bytes */                                                    \
 	X(mem_bytes, "memoryBytes", 9, "limit_mem_bytes")                                          \
 	/* memory.high: throttled above, v2 only */                                                \
@@ -73,6 +73,8 @@
 	X(swap_bytes, "swapBytes", 11, "limit_swap_bytes")                                         \
 	X(pids, "pids", 12, "limit_pids") /* pids.max */                                           \
 	/* per period, of the cgroup whose quota counts; 0: none */                                \
-	X(cpu_burst_ns, "cpuBurstNanoseconds", 13, "cpu_burst_ns")
+	X(cpu_burst_ns, "cpuBurstNanoseconds", 13, "cpu_burst_ns")                                 \
+	/* CPUs that no other pod has (agent/cpusets.h); 0: none */                                \
+	X(cpu_exclusive_milli, "exclusiveCpuMillicores", 14, "cpu_exclusive_milli")
 
 #endif

@@ -39,8 +39,8 @@ static void put_node(struct model *m, const char *node, uint32_t *seed)
 /* Nodes of different load, each with its pods, in stats as the aggregator keeps them. */
 struct view *bench_cluster_new(void)
 {
-	static const struct kernel_limits none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
-						  LIMIT_NONE, LIMIT_NONE, 0};
+	static const struct kernel_limits none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
+						  LIMIT_NONE, 0,	  0};
 	struct kernel_limits limits[BENCH_CONTAINERS];
 	struct container_stats containers[BENCH_CONTAINERS];
 	struct pod_stats pods[BENCH_PODS];

@@ -123,13 +123,13 @@ const struct cgroupfs *cgroup_fixture_fs(const struct cgroup_fixture *f)
  */
 static void hand_down(int root, const char *dir)
 {
-	static const char *const controllers[] = {"+cpu", "+memory", "+pids"};
+	static const char *const controllers[] = {"+cpu", "+memory", "+pids", "+cpuset"};
 	char path[PATH_SIZE];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", dir);
 	fd = openat(root, path, O_WRONLY | O_CLOEXEC);
-	for (size_t i = 0; fd >= 0 && i < 3; i++) {
+	for (size_t i = 0; fd >= 0 && i < 4; i++) {
 		if (write(fd, controllers[i], strlen(controllers[i])) < 0)
 			continue; /* that controller is not there */
 	}
@@ -161,6 +161,8 @@ struct cgroup_fixture *cgroup_fixture_new(const char *name, struct error *error)
 		else if (h == HIERARCHY_UNIFIED)
 			hand_down(root_of(f, h), f->base);
 	}
+	if (!err && root_of(f, MOUNT_CPUSET) >= 0)
+		remove_leftovers(root_of(f, MOUNT_CPUSET), prefix);
 	free(prefix);
 	if (!err)
 		return f;
@@ -176,7 +178,7 @@ void cgroup_fixture_free(struct cgroup_fixture *f)
 		kill(f->children[i], SIGKILL);
 		waitpid(f->children[i], NULL, 0);
 	}
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		if (root_of(f, h) >= 0)
 			remove_tree(root_of(f, h), f->base);
 	}
@@ -188,6 +190,8 @@ void cgroup_fixture_free(struct cgroup_fixture *f)
 void cgroup_fixture_open_below(const struct cgroup_fixture *f, struct cgroupfs *below)
 {
 	*below = f->fs;
+	below->root_fd[MOUNT_CPUSET] = -1;
+	below->mount[MOUNT_CPUSET] = NULL;
 	for (int h = 0; h < HIERARCHIES; h++) {
 		if (root_of(f, h) < 0)
 			continue;
@@ -219,7 +223,7 @@ void cgroup_fixture_make(struct cgroup_fixture *f, unsigned int hierarchies, con
 	char path[PATH_SIZE];
 
 	make_path(f, sub, NULL, path);
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		if (hierarchies >> h & 1 && make_dir(root_of(f, h), path))
 			die("cannot make", path);
 	}
@@ -245,7 +249,7 @@ void cgroup_fixture_remove(struct cgroup_fixture *f, unsigned int hierarchies, c
 	char path[PATH_SIZE];
 
 	make_path(f, sub, NULL, path);
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		if (hierarchies >> h & 1 && remove_patiently(root_of(f, h), path))
 			die("cannot remove", path);
 	}

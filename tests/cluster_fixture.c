@@ -141,9 +141,9 @@ static struct latest latest(double value)
 static struct node_stats *new_alpha(void)
 {
 	const struct kernel_limits limits[] = {
-		{LIMIT_NONE, 7 * GIB + GIB / 2, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
-		{2000, 2 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
-		{130, 99999744, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
+		{LIMIT_NONE, 7 * GIB + GIB / 2, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
+		{2000, 2 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
+		{130, 99999744, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
 	};
 	const struct pod_stats pods[] = {
 		MEASURED("kubepods/burstable/podaaaa", "aaaa", &limits[0], 300),

@@ -178,11 +178,11 @@ struct view *view_fixture_new(void)
 {
 	const int64_t end = VIEW_FIXTURE_NOW_NS - 2 * NS_PER_SEC;
 	const struct kernel_limits limits[] = {
-		{1000, (int64_t)GIB, LIMIT_NONE, (int64_t)(64 * MIB), 50, 2500000},
-		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN,
-		 LIMIT_UNKNOWN},
-		{1500, LIMIT_NONE, (int64_t)(512 * MIB), 0, LIMIT_NONE, 0},
-		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, 4096, LIMIT_UNKNOWN},
+		{1000, (int64_t)GIB, LIMIT_NONE, (int64_t)(64 * MIB), 50, 2500000, 0},
+		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN,
+		 0},
+		{1500, LIMIT_NONE, (int64_t)(512 * MIB), 0, LIMIT_NONE, 0, 0},
+		{LIMIT_NONE, LIMIT_NONE, LIMIT_UNKNOWN, LIMIT_UNKNOWN, 4096, LIMIT_UNKNOWN, 0},
 	};
 	const struct container_stats containers[] = {
 		{.name = "app",

@@ -15,10 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = mem_strndup((const char *)data, size);
 
 	for (int i = 0; i < 2; i++) {
-		char *mount[HIERARCHIES];
+		char *mount[MOUNTS];
 
 		cgroupfs_parse_mountinfo(text, roots[i], mount);
-		for (int h = 0; h < HIERARCHIES; h++) {
+		for (int h = 0; h < MOUNTS; h++) {
 			/* What is found is below where it was looked for. */
 			assert(!mount[h] || strncmp(mount[h], roots[i], strlen(roots[i])) == 0);
 			free(mount[h]);

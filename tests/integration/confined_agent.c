@@ -210,7 +210,7 @@ static size_t iterators(pid_t pid, const char *name, uint32_t ids[IDS_MAX])
  */
 static void divert_walks(pid_t agent)
 {
-	struct cgroupfs fs = {.root_fd = {-1, -1, -1, -1}};
+	struct cgroupfs fs = {.root_fd = {-1, -1, -1, -1, -1}};
 	uint32_t links[IDS_MAX], programs[IDS_MAX] = {0};
 	struct error error = {""};
 	struct sampler *ours = NULL;
@@ -455,7 +455,7 @@ static void test_step_down(void **state)
 	static const char *const options[] = {"--interval", "1s", "--tier", "T1", NULL};
 	struct scene *s = *state;
 	struct error error = {""};
-	struct cgroupfs fs = {.root_fd = {-1, -1, -1, -1}};
+	struct cgroupfs fs = {.root_fd = {-1, -1, -1, -1, -1}};
 	struct sampler *probe;
 
 	assert_int_equal(cgroupfs_open(&fs, "/sys/fs/cgroup", NULL, &error), 0);

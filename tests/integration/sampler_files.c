@@ -406,7 +406,7 @@ static void test_file_comes_back(void **state)
 
 static void test_nothing_to_read(void **state)
 {
-	struct cgroupfs none = {.root_fd = {-1, -1, -1, -1},
+	struct cgroupfs none = {.root_fd = {-1, -1, -1, -1, -1},
 				.cpu_from = -1,
 				.throttle_from = -1,
 				.memory_from = -1};

@@ -721,6 +721,43 @@ static void test_slow_counters_of_the_subtree(void **state)
 	interval_free(i);
 }
 
+/* The kernel protects a cgroup no further than those above it, but for the topmost. */
+static void test_protection_along_the_path(void **state)
+{
+	static const char *const paths[] = {"/a.slice/b.service", "/c.service", NULL};
+	static const struct {
+		bool known; /* of the slice */
+		uint64_t slice, unit, want;
+	} cases[] = {{true, 1000, 3000, 1000},
+		     {true, 3000, 1000, 1000},
+		     {true, 0, 1000, 0},
+		     {false, 0, 1000, 1000}};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct world *w = world_new();
+		struct reading *slice, *unit, *other;
+		struct interval *i;
+
+		world_start(w, paths);
+		slice = world_reading(w, "/a.slice");
+		unit = world_reading(w, "/a.slice/b.service");
+		other = world_reading(w, "/c.service");
+		slice->have = cases[n].known ? HAVE_PROTECTED : 0;
+		slice->mem_protected_bytes = cases[n].slice;
+		unit->have = other->have = HAVE_PROTECTED;
+		unit->mem_protected_bytes = other->mem_protected_bytes = cases[n].unit;
+		world_tick(w, WORLD_S, true);
+		world_tick(w, WORLD_S, true);
+		i = world_publish(w);
+		assert_int_equal(usage_of(i, "a.slice/b.service")->mem_protected_bytes,
+				 cases[n].want);
+		assert_int_equal(usage_of(i, "c.service")->mem_protected_bytes, cases[n].unit);
+		interval_free(i);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -749,6 +786,7 @@ int main(void)
 		WORLD_TEST(test_pressure_and_throttling_out_of_step),
 		WORLD_TEST(test_surplus_of_throttling_is_forgotten),
 		WORLD_TEST(test_slow_counters_of_the_subtree),
+		cmocka_unit_test(test_protection_along_the_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

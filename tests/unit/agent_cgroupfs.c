@@ -88,7 +88,7 @@ static void test_mountinfo(void **state)
 {
 	static const struct {
 		const char *what, *text, *root;
-		const char *mount[HIERARCHIES]; /* unified, cpuacct, cpu, memory */
+		const char *mount[MOUNTS]; /* unified, cpuacct, cpu, memory, cpuset */
 	} cases[] = {
 		{"v2", v2_host, "/sys/fs/cgroup", {"/sys/fs/cgroup"}},
 		{"v2 from above", v2_host, "/", {"/sys/fs/cgroup"}},
@@ -98,7 +98,7 @@ static void test_mountinfo(void **state)
 		 hybrid_host,
 		 "/sys/fs/cgroup",
 		 {"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct",
-		  "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"}},
+		  "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpuset"}},
 		{"hybrid, memory only",
 		 hybrid_host,
 		 "/sys/fs/cgroup/memory",
@@ -116,7 +116,7 @@ static void test_mountinfo(void **state)
 		{"pod, the node", v2_pod, "/host/sys/fs/cgroup", {"/host/sys/fs/cgroup"}},
 		{"escapes", oddities, "/mnt/a b\tc\\d", {"/mnt/a b\tc\\d"}},
 		{"nearest to root", oddities, "/mnt/two", {NULL, NULL, NULL, "/mnt/two"}},
-		{"own name only", oddities, "/mnt/set", {NULL}},
+		{"own name only", oddities, "/mnt/set", {[MOUNT_CPUSET] = "/mnt/set"}},
 		{"own type only", oddities, "/mnt/fuse", {NULL}},
 		{"named", oddities, "/mnt/named", {NULL}},
 		{"cut lines", oddities, "/mnt/cut", {NULL}},
@@ -126,10 +126,10 @@ static void test_mountinfo(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *mount[HIERARCHIES];
+		char *mount[MOUNTS];
 
 		cgroupfs_parse_mountinfo(cases[i].text, cases[i].root, mount);
-		for (int h = 0; h < HIERARCHIES; h++) {
+		for (int h = 0; h < MOUNTS; h++) {
 			const char *want = cases[i].mount[h] ? cases[i].mount[h] : "";
 
 			if (strcmp(mount[h] ? mount[h] : "", want) != 0)
@@ -146,38 +146,40 @@ static void test_choose(void **state)
 {
 	static const struct {
 		const char *what, *mounted, *controllers;
-		int cpu, throttle, memory;
+		int cpu, throttle, memory, cpuset;
 	} cases[] = {
 		{"v2", "u", "cpuset cpu io memory hugetlb pids rdma misc\n", HIERARCHY_UNIFIED,
-		 HIERARCHY_UNIFIED, HIERARCHY_UNIFIED},
-		{"v2 without controllers", "u", "\n", HIERARCHY_UNIFIED, -1, -1},
+		 HIERARCHY_UNIFIED, HIERARCHY_UNIFIED, HIERARCHY_UNIFIED},
+		{"v2 without controllers", "u", "\n", HIERARCHY_UNIFIED, -1, -1, -1},
 		{"v2 without memory", "u", "cpuset cpu pids\n", HIERARCHY_UNIFIED,
-		 HIERARCHY_UNIFIED, -1},
-		{"cpuset is not cpu", "u", "cpuset memory_x", HIERARCHY_UNIFIED, -1, -1},
-		{"one word", "u", "memory", HIERARCHY_UNIFIED, -1, HIERARCHY_UNIFIED},
-		{"hybrid", "uacm", "", HIERARCHY_CPUACCT, HIERARCHY_CPU, HIERARCHY_MEMORY},
-		{"v1", "acm", "", HIERARCHY_CPUACCT, HIERARCHY_CPU, HIERARCHY_MEMORY},
-		{"only memory moved to v2", "uac", "memory\n", HIERARCHY_CPUACCT, HIERARCHY_CPU,
+		 HIERARCHY_UNIFIED, -1, HIERARCHY_UNIFIED},
+		{"cpuset is not cpu", "u", "cpuset memory_x", HIERARCHY_UNIFIED, -1, -1,
 		 HIERARCHY_UNIFIED},
+		{"one word", "u", "memory", HIERARCHY_UNIFIED, -1, HIERARCHY_UNIFIED, -1},
+		{"hybrid", "uacms", "cpuset", HIERARCHY_CPUACCT, HIERARCHY_CPU, HIERARCHY_MEMORY,
+		 MOUNT_CPUSET},
+		{"v1", "acm", "", HIERARCHY_CPUACCT, HIERARCHY_CPU, HIERARCHY_MEMORY, -1},
+		{"only memory moved to v2", "uac", "memory\n", HIERARCHY_CPUACCT, HIERARCHY_CPU,
+		 HIERARCHY_UNIFIED, -1},
 		{"only memory on v1", "um", "cpu\n", HIERARCHY_UNIFIED, HIERARCHY_UNIFIED,
-		 HIERARCHY_MEMORY},
-		{"v1 cpu without cpuacct", "c", "", -1, HIERARCHY_CPU, -1},
-		{"nothing", "", "", -1, -1, -1},
+		 HIERARCHY_MEMORY, -1},
+		{"v1 cpu without cpuacct", "c", "", -1, HIERARCHY_CPU, -1, -1},
+		{"nothing", "", "", -1, -1, -1, -1},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		static const char letters[HIERARCHIES + 1] = "uacm";
+		static const char letters[MOUNTS + 1] = "uacms";
 		static char there[] = "/";
 		struct cgroupfs fs = {0};
 
-		for (int h = 0; h < HIERARCHIES; h++)
+		for (int h = 0; h < MOUNTS; h++)
 			fs.mount[h] = strchr(cases[i].mounted, letters[h]) ? there : NULL;
 		cgroupfs_choose(&fs, cases[i].controllers);
 		if (fs.cpu_from != cases[i].cpu || fs.throttle_from != cases[i].throttle ||
-		    fs.memory_from != cases[i].memory)
-			fail_msg("%s: %d %d %d", cases[i].what, fs.cpu_from, fs.throttle_from,
-				 fs.memory_from);
+		    fs.memory_from != cases[i].memory || fs.cpuset_from != cases[i].cpuset)
+			fail_msg("%s: %d %d %d %d", cases[i].what, fs.cpu_from, fs.throttle_from,
+				 fs.memory_from, fs.cpuset_from);
 	}
 }
 
@@ -194,13 +196,14 @@ static void write_file(const char *path, const char *text)
 
 static void assert_closed(const struct cgroupfs *fs)
 {
-	for (int h = 0; h < HIERARCHIES; h++) {
+	for (int h = 0; h < MOUNTS; h++) {
 		assert_int_equal(fs->root_fd[h], -1);
 		assert_null(fs->mount[h]);
 	}
 	assert_int_equal(fs->cpu_from, -1);
 	assert_int_equal(fs->throttle_from, -1);
 	assert_int_equal(fs->memory_from, -1);
+	assert_int_equal(fs->cpuset_from, -1);
 }
 
 static void test_open_failures(void **state)
@@ -250,7 +253,7 @@ static int tree_setup(void **state)
 
 	tree->folder = folder_make();
 	tree->topology = topology_new();
-	for (int h = 0; h < HIERARCHIES; h++)
+	for (int h = 0; h < MOUNTS; h++)
 		tree->fs.root_fd[h] = -1;
 	*state = tree;
 	return 0;

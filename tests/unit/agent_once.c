@@ -43,12 +43,12 @@ enum {
 
 #define NO_LIMITS                                                                                  \
 	{                                                                                          \
-		LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0                      \
+		LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0                   \
 	}
 #define UNKNOWN_LIMITS                                                                             \
 	{                                                                                          \
 		LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_UNKNOWN,         \
-			LIMIT_UNKNOWN                                                              \
+			LIMIT_UNKNOWN, LIMIT_UNKNOWN                                               \
 	}
 
 static const struct row with_pods[] = {
@@ -71,7 +71,7 @@ static const struct row with_pods[] = {
 	 .pids = 12,
 	 .throttled_ns = 900000000,
 	 .contention_cpu_ns = 500000000,
-	 .limits = {500, 256 * MI, LIMIT_NONE, 0, 100, 20000000}},
+	 .limits = {500, 256 * MI, LIMIT_NONE, 0, 100, 20000000, 0}},
 	{.parent = 2,
 	 .kind = ENTITY_CONTAINER,
 	 .qos = QOS_BURSTABLE,
@@ -98,7 +98,7 @@ static const struct row with_pods[] = {
 	 .have = ALL,
 	 .pids = 11,
 	 .swap_bytes = 3 * MI,
-	 .limits = {500, 128 * MI, 96 * MI, 0, 100, 0}},
+	 .limits = {500, 128 * MI, 96 * MI, 0, 100, 0, 0}},
 	{.parent = 77, /* of a pod that is not listed */
 	 .kind = ENTITY_CONTAINER,
 	 .runtime = RUNTIME_PODMAN,

@@ -215,7 +215,7 @@ static void stats_shows_what_was_measured(void **state)
 	e = story_name(&i->entries[0], ENTITY_POD, "kubepods/podx");
 	snprintf(e->pod_uid, sizeof(e->pod_uid), "uid-x");
 	e->qos = QOS_GUARANTEED;
-	i->entries[0].limits = (struct kernel_limits){2000, LIMIT_NONE, GIB, 0, 100, 5000000};
+	i->entries[0].limits = (struct kernel_limits){2000, LIMIT_NONE, GIB, 0, 100, 5000000, 0};
 	i->entries[0].usage.have |= USAGE_SWAP | USAGE_PIDS | USAGE_STALL_CPU;
 	i->entries[0].usage.swap_bytes = 5ULL << 32;
 	i->entries[0].usage.pids = 17;

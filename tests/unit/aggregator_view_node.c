@@ -282,7 +282,7 @@ static void what_pods_declare_is_summed(void **state)
 /* Sums over limits stay while all they follow from does. */
 static void sums_follow_what_a_node_can_give_away(void **state)
 {
-	const struct kernel_limits two = {2000, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0};
+	const struct kernel_limits two = {2000, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0};
 	struct pod_stats pod = measured("k/a", "uid-1");
 	struct node_stats *stats, *smaller, from;
 	struct view_node *n, *before;
@@ -319,9 +319,9 @@ static void sums_follow_what_a_node_can_give_away(void **state)
 static void what_the_kernel_enforces_is_summed(void **state)
 {
 	const struct kernel_limits limits[] = {
-		{1000, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
-		{LIMIT_NONE, 100 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
-		{LIMIT_UNKNOWN, 2 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
+		{1000, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
+		{LIMIT_NONE, 100 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
+		{LIMIT_UNKNOWN, 2 * GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
 	};
 	const struct container_stats containers[] = {{.name = "c", .limits = &limits[0]},
 						     {.name = "d", .limits = &limits[0]}};
@@ -355,9 +355,9 @@ static void what_the_kernel_enforces_is_summed(void **state)
 static void the_kernels_limits_count_by_container(void **state)
 {
 	const struct kernel_limits limits[] = {
-		{500, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
-		{LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
-		{LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0},
+		{500, GIB, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
+		{LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
+		{LIMIT_UNKNOWN, LIMIT_UNKNOWN, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, 0, 0},
 	};
 	const struct container_stats containers[] = {{.name = "a", .limits = &limits[0]},
 						     {.name = "b", .limits = &limits[1]},

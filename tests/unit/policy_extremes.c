@@ -414,9 +414,13 @@ static void slots_saturate(void **state)
 static void kernel_limits_saturate(void **state)
 {
 	static const struct toy node = {{"9e15", MOST, "0"}, false};
-	static const struct kernel_limits limits = {9000000000000000000, INT64_MAX - 4096,
-						    LIMIT_NONE,		 LIMIT_NONE,
-						    LIMIT_NONE,		 0};
+	static const struct kernel_limits limits = {9000000000000000000,
+						    INT64_MAX - 4096,
+						    LIMIT_NONE,
+						    LIMIT_NONE,
+						    LIMIT_NONE,
+						    0,
+						    INT64_MAX};
 	static const char *const names[] = {"n0", "n1"};
 	static struct world w;
 	struct node_stats *node_stats[2];
