@@ -141,7 +141,7 @@ static bool is_resizing(const struct kube_pod *pod)
 bool limits_find_mismatch(const struct view_node *n, const struct view_pod *p, enum resource_id id,
 			  struct limits_mismatch *out)
 {
-	int64_t declared, kernel;
+	int64_t declared, kernel, whole = allocatable(n, id);
 
 	if (!p->pod || !p->use || !p->use->limits || is_resizing(p->pod))
 		return false;
@@ -149,7 +149,9 @@ bool limits_find_mismatch(const struct view_node *n, const struct view_pod *p, e
 	kernel = kernel_limit(p->use->limits, id);
 	if (kernel == LIMIT_UNKNOWN || kernel == declared)
 		return false;
-	if (declared == LIMIT_NONE && allocatable(n, id) > 0 && kernel >= allocatable(n, id))
+	if (id == RESOURCE_CPU)
+		whole = node_stats_shared_cpu(p->use->limits, whole, n->stats->exclusive_cpu_milli);
+	if (declared == LIMIT_NONE && whole > 0 && kernel >= whole)
 		return false;
 	if (declared >= 0 && kernel >= 0 && is_rounding(declared, kernel, id))
 		return false;

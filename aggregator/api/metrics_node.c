@@ -156,6 +156,14 @@ static double limit_ratio(const struct view_node *n, bool kernel, enum resource_
 	X(kernel_mem, KNOWN, "evenkeel_node_memory_kernel_limits_bytes", "",                       \
 	  "Limits that the kernel enforces on those pods.",                                        \
 	  p->end_ns ? (double)n->sums.kernel_mem_bytes : NAN)                                      \
+	X(exclusive, MEASURED, "evenkeel_node_cpu_exclusive_cores", "",                            \
+	  "CPUs that one pod each has alone.", positive(p->exclusive_cpu_milli) * MILLI)           \
+	X(idle_cpu, MEASURED, "evenkeel_node_cpu_held_idle_cores", "",                             \
+	  "Exclusive CPUs that are idle: no room for other pods.",                                 \
+	  positive(p->idle.cpu_milli) * MILLI)                                                     \
+	X(idle_mem, MEASURED, "evenkeel_node_memory_held_idle_bytes", "",                          \
+	  "Protected memory beyond the working set: no room for other pods.",                      \
+	  positive(p->idle.mem_bytes))                                                             \
 	X(declared_cpu, KNOWN, "evenkeel_node_limit_ratio", ",resource=\"cpu\",by=\"declared\"",   \
 	  "Sum of limits by allocatable; what has no limit counts as nothing.",                    \
 	  limit_ratio(n, false, RESOURCE_CPU))                                                     \

@@ -13,6 +13,9 @@
  * without a limit count as is the request's choice, unlimited=ignore (the default), allocatable (of
  * their node) or requests (theirs); unlimitedContainers says how many there are.
  *
+ * exclusiveCpuMillicores are CPUs that one pod each has alone. heldIdle is no room for other pods
+ * though nothing uses it: exclusive CPUs, and protected memory in use beyond the working set.
+ *
  * A list ends with "total", the sums over all nodes that match, on whatever page: knownToApi,
  * ready, unschedulable and the members of source count nodes; what there is and is promised is
  * summed over nodes that the API knows, where there is one, and usage over those under "measured",
@@ -173,6 +176,15 @@ static void write_assumed(struct jsonw *w, const struct answer *a, const struct 
 	jsonw_object_close(w);
 }
 
+/* Idle, and yet no room for other pods. */
+static void write_idle(struct jsonw *w, const struct node_stats *p)
+{
+	if (p->exclusive_cpu_milli)
+		jsonw_key_int(w, "exclusiveCpuMillicores", p->exclusive_cpu_milli);
+	if (p->idle.cpu_milli || p->idle.mem_bytes)
+		view_json_write_amounts(w, "heldIdle", p->idle.cpu_milli, p->idle.mem_bytes);
+}
+
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	const struct node_stats *p = n->stats;
@@ -182,6 +194,7 @@ static void write_members(struct jsonw *w, const struct answer *a, const struct 
 	write_source(w, p, a->now_ns);
 	write_promises(w, a, n);
 	write_assumed(w, a, n);
+	write_idle(w, p);
 	write_machine(w, &p->machine);
 	view_json_write_usage(w, &p->usage, p->end_ns);
 	view_json_write_contention(w, p->usage.windows);

@@ -6,7 +6,8 @@
  * that only an agent sees: unknownToApi, with the cgroup's path for a name. What no agent measures
  * has an empty usage and no contention. Where the kernel enforces another limit than the spec asks
  * for, limitMismatch tells both (limits.h). limits sums the containers that have one; null is none,
- * and unlimitedContainers counts those without.
+ * and unlimitedContainers counts those without. resize is the state of a change of resources in
+ * place: Proposed, Deferred, Infeasible or InProgress.
  *
  * A container's name is the pod's, and its cgroup beside it, where the API has told its id; else
  * the name is the cgroup.

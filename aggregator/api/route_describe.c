@@ -143,7 +143,7 @@ const struct api_description api_is_node = {
 	.query = node_query,
 };
 const struct api_description api_is_pods = {
-	.summary = "What pods, or other workloads, use against requests and limits",
+	.summary = "Use of pods, or other workloads, against requests and limits; state of resizes",
 	.kind = "PodList",
 	.list = true,
 	.query = pods_query,

@@ -35,8 +35,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "BURST", "CPU time above its quota that a period may take."},
 	{NULL, "CPU-CAP", "The most real CPU use that a plan leaves on a node. MEM-CAP likewise."},
 	{NULL, "CPU-KERNEL",
-	 "The limit that the kernel enforces, where the pod declares another. MEM-KERNEL "
-	 "likewise."},
+	 "The limit that the kernel enforces, where the pod declares another: the least of "
+	 "quotas along the path of cgroups and of the number of CPUs. MEM-KERNEL likewise, "
+	 "without CPUs."},
 	{NULL, "CPU-KERNEL%", "As CPU-LIM%, by the limits that the kernel enforces."},
 	{NULL, "CPU-LIM%",
 	 "Limits that pods declare, by the allocatable. Above 100% pods cannot all have what their "
@@ -52,6 +53,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "DUE-IN",
 	 "How long the node has to stay unneeded before it may go. due: it may go, and something "
 	 "else holds it."},
+	{NULL, "EXCLUSIVE",
+	 "CPUs that one pod each has alone. They are no room for other pods, even while they"
+	 " are idle."},
 	{NULL, "expired",
 	 "Not heard for 5 minutes. The values do not count any more; where all nodes are silent, "
 	 "scores use them for 15 minutes."},
@@ -62,6 +66,9 @@ const struct option_note cli_manual[] = {
 	 "Of a group of pods: it had its minimum, and has not without the pods that leave."},
 	{NULL, "FRAGMENTED",
 	 "Share of the free CPU and memory that lies in pieces too small for such a pod."},
+	{NULL, "HELD",
+	 "Protected memory (memory.min, memory.low) in use beyond the working set: the "
+	 "kernel keeps it from other pods."},
 	{NULL, "HIGH", "Memory from which on the kernel slows the pod down (memory.high)."},
 	{NULL, "HZ, PASS, MISSED",
 	 "The agent's passes per second, the time of one, and those that were due and missed."},

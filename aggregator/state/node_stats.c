@@ -9,6 +9,7 @@
 #include "aggregator/state/node_stats.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +135,46 @@ static size_t coarse(size_t size)
 	return (size + STATS_STEP - 1) / STATS_STEP * STATS_STEP;
 }
 
+/* Snapshots may hold any number; 2^14 of these can be added. */
+static int64_t whole(double amount)
+{
+	return (int64_t)fmin(fmax(amount, 0), 0x1p48);
+}
+
+struct held pod_stats_held(const struct pod_stats *p)
+{
+	const struct latest *used = &p->usage.latest.mem_bytes;
+	const struct latest *spared = &p->usage.latest.mem_protected_bytes;
+
+	if (p->kind != ENTITY_POD)
+		return (struct held){0, 0};
+	return (struct held){
+		.cpu_milli = whole((double)p->limits->cpu_exclusive_milli),
+		.mem_bytes = used->known && spared->known
+				     ? whole(fmin((double)used->value, (double)spared->value))
+				     : 0,
+	};
+}
+
+static int64_t unused(int64_t held, const struct latest *used)
+{
+	return used->known ? whole((double)held - (double)used->value) : held;
+}
+
+static void sum_held(struct node_stats *stats)
+{
+	stats->exclusive_cpu_milli = 0;
+	stats->idle = (struct held){0, 0};
+	for (size_t i = 0; i < stats->pod_count; i++) {
+		const struct pod_stats *p = &stats->pods[i];
+		struct held held = pod_stats_held(p);
+
+		stats->exclusive_cpu_milli += held.cpu_milli;
+		stats->idle.cpu_milli += unused(held.cpu_milli, &p->usage.latest.cpu_milli);
+		stats->idle.mem_bytes += unused(held.mem_bytes, &p->usage.latest.working_set_bytes);
+	}
+}
+
 struct node_stats *node_stats_new_bounded(const struct node_stats *from)
 {
 	size_t containers = count_containers(from);
@@ -155,6 +196,7 @@ struct node_stats *node_stats_new_bounded(const struct node_stats *from)
 	stats->name = place_text(&at, from->name);
 	stats->pods = pods;
 	place_pods(&at, from, pods);
+	sum_held(stats);
 	return stats;
 }
 
@@ -205,14 +247,24 @@ static int64_t mem_of(const struct kernel_limits *limits)
 	return limits->mem_bytes;
 }
 
+int64_t node_stats_shared_cpu(const struct kernel_limits *pod, int64_t allocatable_milli,
+			      int64_t exclusive_milli)
+{
+	return pod->cpu_exclusive_milli > 0 ? allocatable_milli
+					    : allocatable_milli - exclusive_milli;
+}
+
 void kernel_bounds_sum(const struct pod_stats *pods, size_t count, int64_t whole_cpu_milli,
-		       int64_t whole_mem_bytes, struct kernel_bounds *bounds)
+		       int64_t exclusive_milli, int64_t whole_mem_bytes,
+		       struct kernel_bounds *bounds)
 {
 	*bounds = (struct kernel_bounds){{0, 0, 0}, {0, 0, 0}};
 	for (size_t i = 0; i < count; i++) {
 		if (pods[i].kind != ENTITY_POD && pods[i].kind != ENTITY_CONTAINER)
 			continue;
-		add_pod(&bounds->cpu, &pods[i], whole_cpu_milli, cpu_of);
+		add_pod(&bounds->cpu, &pods[i],
+			node_stats_shared_cpu(pods[i].limits, whole_cpu_milli, exclusive_milli),
+			cpu_of);
 		add_pod(&bounds->mem, &pods[i], whole_mem_bytes, mem_of);
 	}
 }
@@ -222,7 +274,7 @@ struct node_stats *node_stats_new(const struct node_stats *from)
 	struct node_stats *stats = node_stats_new_bounded(from);
 
 	kernel_bounds_sum(stats->pods, stats->pod_count, stats->cpu_allocatable_milli,
-			  stats->mem_allocatable_bytes, &stats->bounds);
+			  stats->exclusive_cpu_milli, stats->mem_allocatable_bytes, &stats->bounds);
 	return stats;
 }
 

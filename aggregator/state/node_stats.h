@@ -63,6 +63,14 @@ struct kernel_bounds {
 	struct kernel_bound cpu, mem;
 };
 
+/*
+ * Of one pod: exclusive CPUs, and memory that the kernel does not reclaim for others, which is the
+ * protected part of what is in use. Of a node: what its pods hold and do not use. 0: none.
+ */
+struct held {
+	int64_t cpu_milli, mem_bytes;
+};
+
 struct container_stats {
 	const char *name; /* see container_stats_name(); lives as long as the stats, as all strings
 			     and limits here */
@@ -138,6 +146,8 @@ struct node_stats {
 	struct usage_summary usage;
 	struct window_recent recent;
 	struct kernel_bounds bounds; /* over the pods */
+	int64_t exclusive_cpu_milli; /* of the pods together */
+	struct held idle;
 	struct node_peaks *peaks; /* held; NULL: none */
 	size_t pod_count;
 	const struct pod_stats *pods; /* sorted by name */
@@ -153,19 +163,27 @@ void stats_names_drop(struct stats_names *n);
  * every string and all limits. With from->names set, that is held instead, and strings and limits,
  * which must lie in it, are not copied. Pods and containers must be sorted by name (strcmp); NULL
  * strings become "" in a copy, and NULL limits unknown ones. Peaks are held. from->users does not
- * matter. Its bounds are summed.
+ * matter. Its bounds, exclusive CPUs and what is held idle are summed.
  */
 struct node_stats *node_stats_new(const struct node_stats *from);
 /* The same with the bounds of `from`. */
 struct node_stats *node_stats_new_bounded(const struct node_stats *from);
+struct held pod_stats_held(const struct pod_stats *p);
+/*
+ * The CPU limit from which on the node bounds a pod: its allocatable, for other pods less the
+ * exclusive CPUs.
+ */
+int64_t node_stats_shared_cpu(const struct kernel_limits *pod, int64_t allocatable_milli,
+			      int64_t exclusive_milli);
 /*
  * Of pods and of containers that run outside of pods; units and slices are the machine's own. A pod
  * counts as its containers do together, and where it is bounded itself, as no more than that. A
- * limit of `whole` or more (what the node can give away) is none: the kubelet bounds all pods
- * together so, and the kernel shows that to each.
+ * limit of `whole` or more (what the node can give away; CPU: node_stats_shared_cpu()) is none: the
+ * kubelet bounds all pods together so, and the kernel shows that to each.
  */
 void kernel_bounds_sum(const struct pod_stats *pods, size_t count, int64_t whole_cpu_milli,
-		       int64_t whole_mem_bytes, struct kernel_bounds *bounds);
+		       int64_t exclusive_milli, int64_t whole_mem_bytes,
+		       struct kernel_bounds *bounds);
 struct node_stats *node_stats_hold(struct node_stats *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void node_stats_drop(struct node_stats *p);

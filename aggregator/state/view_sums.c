@@ -88,7 +88,8 @@ static void add_kernel(struct view_node *n, const struct view_pod *p)
 				       &s->kernel_unlimited_mem};
 	struct kernel_bounds b;
 
-	kernel_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->mem_allocatable_bytes, &b);
+	kernel_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->stats->exclusive_cpu_milli,
+			  n->mem_allocatable_bytes, &b);
 	add_bound(&cpu, &b.cpu, p, RESOURCE_CPU);
 	add_bound(&mem, &b.mem, p, RESOURCE_MEMORY);
 	s->kernel_unknown += b.cpu.unknown || b.mem.unknown;

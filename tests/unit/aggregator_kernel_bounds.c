@@ -91,7 +91,7 @@ static void test_one_pod(void **state)
 		struct pod_stats pod;
 
 		fill(&pod, containers, i);
-		kernel_bounds_sum(&pod, 1, WHOLE, WHOLE, &bounds);
+		kernel_bounds_sum(&pod, 1, WHOLE, 0, WHOLE, &bounds);
 		assert_bound(&bounds.cpu, cases[i].limits, cases[i].unlimited, cases[i].unknown, i);
 		assert_bound(&bounds.mem, cases[i].limits, cases[i].unlimited, cases[i].unknown, i);
 	}
@@ -124,11 +124,77 @@ static void test_stats(void **state)
 	node_stats_drop(copy);
 }
 
+/* A pod in the shared pool may use all of it, which is no limit of its own. */
+static void test_exclusive_cpus(void **state)
+{
+	const struct kernel_limits limits[] = {
+		{.cpu_milli = 2500, .cpu_exclusive_milli = 2500},
+		{.cpu_milli = 1500},
+		{.cpu_milli = 1499},
+	};
+	struct pod_stats pods[] = {
+		{.name = "a", .limits = &limits[0]},
+		{.name = "b", .limits = &limits[1]},
+		{.name = "c", .limits = &limits[2]},
+		/* Not of a pod. */
+		{.name = "d", .kind = ENTITY_CONTAINER, .limits = &limits[0]},
+	};
+	struct node_stats stats = {
+		.name = "n", .cpu_allocatable_milli = WHOLE, .pod_count = 4, .pods = pods};
+	struct node_stats *copy;
+
+	(void)state;
+	pods[0].usage.latest.cpu_milli = (struct latest){.value = 600, .known = true};
+	pods[1].usage.latest.cpu_milli = (struct latest){.value = 700, .known = true};
+	copy = node_stats_new(&stats);
+	assert_int_equal(copy->exclusive_cpu_milli, 2500);
+	assert_int_equal(copy->idle.cpu_milli, 1900);
+	assert_bound(&copy->bounds.cpu, 2500 + 1499 + 2500, 1, 0, CASES);
+	node_stats_drop(copy);
+}
+
+/* The kernel gives away what is protected and not in use. */
+static void test_protected_memory(void **state)
+{
+	static const struct {
+		float used, working_set, spared;
+		bool known;
+		int64_t held, idle;
+	} memory[] = {
+		{3000, 1500, 2000, true, 2000, 500},
+		{3000, 2900, 5000, true, 3000, 100},
+		{3000, 2000, 2000, true, 2000, 0},
+		{3000, 1500, 0, true, 0, 0},
+		{3000, 1500, 2000, false, 0, 0},
+		{0x1p60F, 0, 0x1p60F, true, 1LL << 48, 1LL << 48},
+	};
+	const struct kernel_limits none = {.cpu_milli = LIMIT_NONE};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+		struct pod_stats pod = {.name = "p", .limits = &none};
+		struct node_stats stats = {.name = "n", .pod_count = 1, .pods = &pod}, *copy;
+
+		pod.usage.latest.mem_bytes = (struct latest){memory[i].used, 0, true};
+		pod.usage.latest.working_set_bytes =
+			(struct latest){memory[i].working_set, 0, true};
+		pod.usage.latest.mem_protected_bytes =
+			(struct latest){memory[i].spared, 0, memory[i].known};
+		copy = node_stats_new(&stats);
+		if (pod_stats_held(&pod).mem_bytes != memory[i].held ||
+		    copy->idle.mem_bytes != memory[i].idle)
+			fail_msg("case %zu: %lld idle", i, (long long)copy->idle.mem_bytes);
+		node_stats_drop(copy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_pod),
 		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_exclusive_cpus),
+		cmocka_unit_test(test_protected_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

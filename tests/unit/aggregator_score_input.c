@@ -101,6 +101,25 @@ static void requests_and_limits_are_the_apis(void **state)
 	assert_true(node.load.limits_known && !node.load.requests_known);
 }
 
+/* Other pods cannot use them, so they count as used; upstream's plugins do not know of them. */
+static void exclusive_cpus_and_protected_memory_count(void **state)
+{
+	static const struct kernel_limits limits = {.cpu_milli = 2000, .cpu_exclusive_milli = 2000};
+	struct pod_stats pod = join_fixture_pod("x", "uid-x", NOW, 900, 300, (double)GIB);
+
+	(void)state;
+	pod.limits = &limits;
+	pod.usage.latest.cpu_milli = (struct latest){300, 0, true};
+	pod.usage.latest.mem_bytes = (struct latest){(float)(3 * GIB), 0, true};
+	pod.usage.latest.working_set_bytes = (struct latest){(float)GIB, 0, true};
+	pod.usage.latest.mem_protected_bytes = (struct latest){(float)(2 * GIB), 0, true};
+	look(&pod, 1);
+	assert_int_equal(read_node("n").unseen[SCORE_CPU], 1700);
+	assert_int_equal(read_node("n").unseen[SCORE_MEMORY], GIB);
+	query.variant = SCORE_UPSTREAM;
+	assert_int_equal(read_node("n").unseen[SCORE_CPU], 0);
+}
+
 /* A sum over pods that are not all known is no sum. */
 static void without_all_pods_requests_are_unknown(void **state)
 {
@@ -349,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(requests_and_limits_are_the_apis),
+		TEST(exclusive_cpus_and_protected_memory_count),
 		TEST(without_all_pods_requests_are_unknown),
 		TEST(a_new_pod_counts_as_far_as_it_is_not_measured),
 		TEST(a_new_pod_is_expected_to_use_what_its_owners_others_use),

@@ -186,12 +186,12 @@ enum { MIXED_PODS = sizeof(mixed_pods) / sizeof(mixed_pods[0]), MIXED_MOST = 4 }
 /* A node of 4 CPUs and 4 GiB allocatable whose kernel enforces what its pods declare. */
 static struct view *view_of_mixed_pods(void)
 {
-	static const struct kernel_limits limited = {400,	 128 * MIB,  LIMIT_NONE,
-						     LIMIT_NONE, LIMIT_NONE, 0},
-					  both = {800,	      256 * MIB,  LIMIT_NONE,
-						  LIMIT_NONE, LIMIT_NONE, 0},
-					  none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
-						  LIMIT_NONE, LIMIT_NONE, 0};
+	static const struct kernel_limits limited = {400,	 128 * MIB, LIMIT_NONE, LIMIT_NONE,
+						     LIMIT_NONE, 0,	    0},
+					  both = {800,	      256 * MIB, LIMIT_NONE, LIMIT_NONE,
+						  LIMIT_NONE, 0,	 0},
+					  none = {LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE,
+						  LIMIT_NONE, 0,	  0};
 	static const char *const names[MIXED_MOST] = {"a", "b", "c", "d"};
 	static const char *const ids[MIXED_MOST] = {"aaaaaaaaaaaaaaaa00", "bbbbbbbbbbbbbbbb00",
 						    "cccccccccccccccc00", "dddddddddddddddd00"};
@@ -492,6 +492,81 @@ static void test_refusals(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* A node with a pod in each state of a resize, one of which has two CPUs alone. */
+static struct view *view_of_resizes(const char *const *status, size_t count)
+{
+	static const struct kernel_limits limits = {.cpu_milli = 2000, .cpu_exclusive_milli = 2000};
+	struct pod_stats pod =
+		join_fixture_pod("p0", "p0", VIEW_FIXTURE_NOW_NS, 900, 10, 64.0 * MIB);
+	struct model *m = model_new();
+	struct join *j = join_new();
+	struct node_stats *stats;
+	struct view *v;
+
+	model_put(m, model_fixture_node("n", 5, 5));
+	for (size_t i = 0; i < count; i++) {
+		char *json = mem_printf("{\"metadata\":{\"namespace\":\"d\",\"name\":\"p%zu\","
+					"\"uid\":\"p%zu\"},\"spec\":{\"nodeName\":\"n\","
+					"\"containers\":[{\"name\":\"main\"}]},"
+					"\"status\":{\"phase\":\"Running\"%s}}",
+					i, i, status[i]);
+
+		model_put(m, model_fixture_object(OBJECT_POD, json));
+		free(json);
+	}
+	pod.limits = &limits;
+	pod.usage.latest = (struct latest_usage){
+		.cpu_milli = {500, 0, true},
+		.mem_bytes = {256 * MIB, 0, true},
+		.working_set_bytes = {64 * MIB, 0, true},
+		.mem_protected_bytes = {128 * MIB, 0, true},
+	};
+	stats = join_fixture_stats("n", VIEW_FIXTURE_NOW_NS, &pod, 1);
+	v = join_view(j, &stats, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	node_stats_drop(stats);
+	join_free(j);
+	model_free(m);
+	return v;
+}
+
+#define CONDITION(type, reason)                                                                    \
+	",\"conditions\":[{\"type\":\"" type "\",\"status\":\"True\",\"reason\":\"" reason "\"}]"
+
+static void test_resizes_and_held_resources(void **state)
+{
+	static const char *const status[] = {"", CONDITION("PodResizePending", "Deferred"),
+					     CONDITION("PodResizePending", "Infeasible"),
+					     CONDITION("PodResizeInProgress", ""),
+					     ",\"resize\":\"Infeasible\""};
+	static const char *const want[] = {NULL, "Deferred", "Infeasible", "InProgress",
+					   "Infeasible"};
+
+	(void)state;
+	view_slot_publish(f.ctx.views, view_of_resizes(status, 5));
+	assert_int_equal(api_fixture_get(&f, "/v1/pods"), 200);
+	for (int i = 0; i < 5; i++) {
+		char path[32];
+		const cJSON *resize;
+
+		snprintf(path, sizeof(path), "items.%d.resize", i);
+		resize = api_fixture_at(f.json, path);
+		if (!want[i])
+			assert_null(resize);
+		else
+			assert_string_equal(resize->valuestring, want[i]);
+	}
+	assert_true(number("items.0.kernelLimits.exclusiveCpuMillicores") == 2000);
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes/n"), 200);
+	assert_true(number("exclusiveCpuMillicores") == 2000);
+	assert_true(number("heldIdle.cpuMillicores") == 1500);
+	assert_true(number("heldIdle.memoryBytes") == 64 * MIB);
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	assert_non_null(
+		strstr(f.response.body.data, "evenkeel_node_cpu_exclusive_cores{node=\"n\"} 2\n"));
+	assert_non_null(strstr(f.response.body.data,
+			       "evenkeel_node_memory_held_idle_bytes{node=\"n\"} 67108864\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +584,7 @@ int main(void)
 		TEST(test_pod_of_both),
 		TEST(test_pods_of_one_side),
 		TEST(test_limits_that_differ),
+		TEST(test_resizes_and_held_resources),
 		TEST(test_paging),
 		TEST(test_pages_survive_changes),
 		TEST(test_refusals),

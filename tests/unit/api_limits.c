@@ -16,7 +16,10 @@
 struct given {
 	int64_t declared, kernel; /* LIMIT_NONE, LIMIT_UNKNOWN */
 	bool differs;
+	int64_t exclusive; /* CPUs of the pod */
 };
+
+static int64_t exclusive_on_node;
 
 /* A pod of one container with these limits, on a node of 4 CPUs and 8 GiB. */
 static bool find(const struct given *g, enum resource_id id, struct limits_mismatch *m)
@@ -25,9 +28,13 @@ static bool find(const struct given *g, enum resource_id id, struct limits_misma
 		.limits = {.has_cpu = g->declared > 0, .has_mem = g->declared > 0}};
 	struct pod_template template = {.spec = {.container_count = 1, .containers = &container}};
 	const struct kube_pod pod = {.template = &template};
-	const struct kernel_limits limits = {.cpu_milli = g->kernel, .mem_bytes = g->kernel};
+	const struct kernel_limits limits = {.cpu_milli = g->kernel,
+					     .mem_bytes = g->kernel,
+					     .cpu_exclusive_milli = g->exclusive};
 	const struct pod_stats use = {.limits = &limits};
-	const struct view_node node = {.cpu_allocatable_milli = 4000,
+	struct node_stats stats = {.exclusive_cpu_milli = exclusive_on_node};
+	const struct view_node node = {.stats = &stats,
+				       .cpu_allocatable_milli = 4000,
 				       .mem_allocatable_bytes = 8192 * MIB};
 	const struct view_pod p = {&pod, &use};
 
@@ -52,39 +59,53 @@ static void check(const struct given *cases, size_t count, enum resource_id id)
 static void test_cpu(void **state)
 {
 	static const struct given cases[] = {
-		{500, 500, false},
-		{500, 510, true},
-		{500, 499, false}, /* as a whole number of millicores */
-		{500, 498, true},
-		{501, 510, false}, /* a whole percent, rounded up */
-		{501, 511, true},
-		{3, 10, false}, /* the least quota */
-		{3, 11, true},
-		{500, LIMIT_NONE, true},
-		{LIMIT_NONE, LIMIT_NONE, false},
-		{LIMIT_NONE, 3999, true},
-		{LIMIT_NONE, 4000, false}, /* the node's */
-		{8000, 4000, true}, /* never to be reached */
-		{500, LIMIT_UNKNOWN, false},
-		{LIMIT_NONE, LIMIT_UNKNOWN, false},
+		{500, 500, false, 0},
+		{500, 510, true, 0},
+		{500, 499, false, 0}, /* as a whole number of millicores */
+		{500, 498, true, 0},
+		{501, 510, false, 0}, /* a whole percent, rounded up */
+		{501, 511, true, 0},
+		{3, 10, false, 0}, /* the least quota */
+		{3, 11, true, 0},
+		{500, LIMIT_NONE, true, 0},
+		{LIMIT_NONE, LIMIT_NONE, false, 0},
+		{LIMIT_NONE, 3999, true, 0},
+		{LIMIT_NONE, 4000, false, 0}, /* the node's */
+		{8000, 4000, true, 0}, /* never to be reached */
+		{500, LIMIT_UNKNOWN, false, 0},
+		{LIMIT_NONE, LIMIT_UNKNOWN, false, 0},
 	};
 
 	(void)state;
 	check(cases, sizeof(cases) / sizeof(cases[0]), RESOURCE_CPU);
 }
 
+/* Of 4 CPUs, 1 is exclusive: other pods are bounded by the 3 that are shared. */
+static void test_shared_cpus(void **state)
+{
+	static const struct given cases[] = {
+		{LIMIT_NONE, 3000, false, 0}, {LIMIT_NONE, 2999, true, 0},    {4000, 3000, true, 0},
+		{1000, 1000, false, 1000},    {LIMIT_NONE, 3000, true, 1000},
+	};
+
+	(void)state;
+	exclusive_on_node = 1000;
+	check(cases, sizeof(cases) / sizeof(cases[0]), RESOURCE_CPU);
+	exclusive_on_node = 0;
+}
+
 static void test_memory(void **state)
 {
 	static const struct given cases[] = {
-		{100 * MIB, 100 * MIB, false},
-		{100000000, 99999744, false}, /* pages of 4 KiB */
-		{100000000, 99942400, false}, /* of 64 KiB */
-		{100000000, 100000000 - 65536, true},
-		{100 * MIB, 100 * MIB + 1, true},
-		{100 * MIB, LIMIT_NONE, true},
-		{LIMIT_NONE, 8192 * MIB, false},
-		{LIMIT_NONE, 8191 * MIB, true},
-		{LIMIT_NONE, LIMIT_NONE, false},
+		{100 * MIB, 100 * MIB, false, 0},
+		{100000000, 99999744, false, 0}, /* pages of 4 KiB */
+		{100000000, 99942400, false, 0}, /* of 64 KiB */
+		{100000000, 100000000 - 65536, true, 0},
+		{100 * MIB, 100 * MIB + 1, true, 0},
+		{100 * MIB, LIMIT_NONE, true, 0},
+		{LIMIT_NONE, 8192 * MIB, false, 0},
+		{LIMIT_NONE, 8191 * MIB, true, 0},
+		{LIMIT_NONE, LIMIT_NONE, false, 0},
 	};
 
 	(void)state;
@@ -96,7 +117,7 @@ static void test_which_limit_is_declared(void **state)
 {
 	struct container_spec containers[2] = {{.limits = {.has_cpu = true, .cpu_milli = 500}},
 					       {.limits = {.has_cpu = true, .cpu_milli = 500}}};
-	struct container_spec init = {.limits = {.has_cpu = true}};
+	struct container_spec init = {.limits = {.has_cpu = true, 0}};
 	struct pod_template template = {.spec = {.container_count = 2,
 						 .containers = containers,
 						 .init_count = 1,
@@ -104,7 +125,8 @@ static void test_which_limit_is_declared(void **state)
 	struct kube_pod pod = {.template = &template};
 	const struct kernel_limits limits = {.cpu_milli = LIMIT_NONE, .mem_bytes = LIMIT_NONE};
 	const struct pod_stats use = {.limits = &limits};
-	const struct view_node node = {.cpu_allocatable_milli = 4000};
+	struct node_stats stats = {.exclusive_cpu_milli = 0};
+	const struct view_node node = {.stats = &stats, .cpu_allocatable_milli = 4000};
 	struct view_pod p = {&pod, &use};
 	struct limits_mismatch m;
 
@@ -133,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_shared_cpus),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_which_limit_is_declared),
 	};

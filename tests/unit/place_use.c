@@ -179,6 +179,44 @@ static void what_is_measured_moves_with_the_pod(void **state)
 	assert_string_equal(place_fixture_ask(p, "most", "a"), "RealUseCap");
 }
 
+/* Of 900 that the rest of a uses, and 2000 that are exclusive: 3400 - 2900 - 233. */
+static void exclusive_cpus_are_no_room(void **state)
+{
+	static const struct kernel_limits limits = {.cpu_milli = 2000, .cpu_exclusive_milli = 2000};
+	struct pod_peaks low = {.newest = NOW / NS_PER_SEC / PEAK_HOUR_SECONDS};
+	struct pod_stats pods[] = {measured("pinned", 100)};
+	struct place *p;
+
+	(void)state;
+	for (int h = 0; h < PEAK_HOURS; h++)
+		low.cpu_milli[h] = low.working_set_bytes[h] = 0;
+	pods[0].limits = &limits;
+	pods[0].peaks = &low;
+	place_fixture_pod(&f, "pinned", "a", "", "");
+	put_pending("less", "266m", "1Mi");
+	put_pending("more", "268m", "1Mi");
+	p = build(pods, 1, 0);
+	assert_string_equal(place_fixture_ask(p, "less", "a"), "fits");
+	assert_string_equal(place_fixture_ask(p, "more", "a"), "RealUseCap");
+}
+
+/* The pod uses 6 GiB, 1 of them its working set, and 4 are protected: 7.2 - 1 - 4 GiB are left. */
+static void protected_memory_is_no_room(void **state)
+{
+	struct pod_stats pods[] = {measured("spared", 100)};
+	struct place *p;
+
+	(void)state;
+	pods[0].usage.latest.mem_bytes = (struct latest){(float)(6 * GIB), 0, true};
+	pods[0].usage.latest.mem_protected_bytes = (struct latest){(float)(4 * GIB), 0, true};
+	place_fixture_pod(&f, "spared", "a", "", "");
+	put_pending("lean", "1m", "2252Mi");
+	put_pending("fat", "1m", "2253Mi");
+	p = build(pods, 1, 0);
+	assert_string_equal(place_fixture_ask(p, "lean", "a"), "fits");
+	assert_string_equal(place_fixture_ask(p, "fat", "a"), "RealUseCap");
+}
+
 static void peaks_of_an_hour_stay_below_the_cap(void **state)
 {
 	struct pod_peaks high, low;
@@ -436,6 +474,8 @@ int main(void)
 		test(silent_and_contended_nodes_take_nothing),
 		test(where_nobody_measures_nothing_is_capped),
 		test(what_is_measured_moves_with_the_pod),
+		test(exclusive_cpus_are_no_room),
+		test(protected_memory_is_no_room),
 		test(peaks_of_an_hour_stay_below_the_cap),
 		test(a_pod_without_measure_counts_as_its_owner_s_others),
 		test(pods_that_nobody_measures_share_the_rest),

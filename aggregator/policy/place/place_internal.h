@@ -312,6 +312,7 @@ struct place_class {
 
 struct place_use {
 	int64_t cpu, variance, mem;
+	int64_t held_cpu, held_mem; /* at least so much in each hour (node_stats.h) */
 	const struct pod_peaks *peaks; /* borrowed; NULL: the mean counts in each hour */
 	bool measured;
 };

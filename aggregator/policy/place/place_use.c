@@ -43,6 +43,22 @@ static bool read_measured(const struct pod_stats *use, struct place_use *out)
 	return true;
 }
 
+/*
+ * Exclusive CPUs and protected memory are no room for others while they are idle. Use does not vary
+ * beyond the exclusive CPUs.
+ */
+static void hold(const struct pod_stats *use, struct place_use *out)
+{
+	const struct held held = pod_stats_held(use);
+
+	out->held_cpu = whole((double)held.cpu_milli * MILLI_PARTS);
+	out->held_mem = whole((double)held.mem_bytes);
+	if (out->held_cpu >= out->cpu && out->held_cpu > 0)
+		out->variance = 0;
+	out->cpu = int_max(out->cpu, out->held_cpu);
+	out->mem = int_max(out->mem, out->held_mem);
+}
+
 /* Without a request: the share of the average pod. Rounded up, so that shares cover the rest. */
 static int64_t share_of(int64_t rest, int64_t request, place_sum requests, uint32_t askers,
 			uint32_t pods)
@@ -94,8 +110,10 @@ void place_use_of_pod(const struct place *p, place_node home, const struct view_
 	struct score_owner owner;
 	struct score_args args;
 
-	if (vp && vp->use && read_measured(vp->use, out))
+	if (vp && vp->use && read_measured(vp->use, out)) {
+		hold(vp->use, out);
 		return;
+	}
 	owner = expected_use_of_pods_owner(p->view, record);
 	score_args_default(&args, SCORE_CORRECTED);
 	expected_use_read(&record->template->spec, &args, &owner, &expected);
@@ -112,14 +130,14 @@ static int64_t hour_cpu(const struct place_use *u, int hour)
 {
 	float peak = u->peaks ? u->peaks->cpu_milli[hour] : NAN;
 
-	return isnan(peak) ? u->cpu : whole((double)peak * MILLI_PARTS);
+	return isnan(peak) ? u->cpu : int_max(u->held_cpu, whole((double)peak * MILLI_PARTS));
 }
 
 static int64_t hour_mem(const struct place_use *u, int hour)
 {
 	float peak = u->peaks ? u->peaks->working_set_bytes[hour] : NAN;
 
-	return isnan(peak) ? u->mem : whole((double)peak);
+	return isnan(peak) ? u->mem : int_max(u->held_mem, whole((double)peak));
 }
 
 void place_use_add(struct place_node_use *u, const struct place_use *pod, int by)
