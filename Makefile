@@ -345,7 +345,7 @@ mutants-built: all tests $(MUTATE)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
 VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_removals \
-	sampler_files sampler_files_keep layouts cgroup_namespace confine),$(INTEG))
+	sampler_files sampler_files_keep layouts cgroup_namespace confine kernel_limits),$(INTEG))
 check-vm: deps-vm
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-vm-built
 check-vm-built: all $(VM) $(VM_INTEG)
