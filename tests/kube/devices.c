@@ -194,17 +194,6 @@ static void make_classes(void)
 	}
 }
 
-static void make_rule(void)
-{
-	struct buf b = BUF_INIT;
-
-	buf_add_str(&b, "{\"metadata\":{\"name\":\"rule\"},\"spec\":{\"deviceSelector\":{"
-			"\"driver\":\"gpu.io\",\"pool\":\"gpu-n03\",\"device\":\"d0\"},\"taint\":{"
-			"\"key\":\"k\",\"effect\":\"NoSchedule\"}}}");
-	post(RESOURCE "/devicetaintrules", &b);
-	odd_node[3] = true;
-}
-
 /* --- claims ---------------------------------------------------------------------------------- */
 
 static void write_selectors(struct buf *b, const char *class)
@@ -477,7 +466,6 @@ static void test_scheduler_is_asked(void **state)
 	}
 	make_shared();
 	make_classes();
-	make_rule();
 	for (size_t i = 0; i < FREE; i++)
 		make_free_claim(i);
 	for (size_t i = 0; i < ALLOCATED; i++)

@@ -142,17 +142,16 @@ static enum place_filter use_claim(struct allocation *a, const struct place_devi
 /* A pending pod whose own claims are allocated already, after a failed binding. */
 static bool is_half_bound(const struct allocation *a)
 {
-	const struct place_slot *s = a->slot;
-	const struct object *o = &s->record->object;
-	place_pod known;
+	const struct object *o = &a->slot->record->object;
+	const struct place_slot *s;
+	place_pod known = PLACE_NONE;
 
-	if (!a->p->dra.held.count)
-		return false;
-	known = s->key ? s->id : place_find_pod(a->p, o->namespace, o->name);
+	if (a->p->dra.held.count)
+		known = place_find_pod(a->p, o->namespace, o->name);
 	if (known == PLACE_NONE)
 		return false;
 	s = place_slot(a->p, known);
-	return s->holding != PLACE_NONE && s->home == PLACE_NONE && s->node == PLACE_NONE &&
+	return s->holding != PLACE_NONE && s->node == PLACE_NONE &&
 	       strcmp(s->record->object.uid, o->uid) == 0;
 }
 

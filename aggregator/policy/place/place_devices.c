@@ -5,7 +5,8 @@
  * or a device class changes; a claim only when it changes itself.
  *
  * A device is unsure if its allocation depends on more than its use: an incomplete pool, a taint,
- * counters, shares, binding conditions, a choice of nodes of its own, unknown members.
+ * counters, shares, binding conditions, a choice of nodes of its own, unknown members. Taint rules
+ * are not read: any of them makes all devices unsure.
  *
  * A claim of the view holds its devices. The claims that were made for a pod are held by the pod,
  * so that they move with it.
@@ -29,11 +30,6 @@ static int64_t number_of(const cJSON *object, const char *key)
 	return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
 }
 
-static bool is_tainting(const cJSON *taint)
-{
-	return strcmp(object_json_text(taint, "effect"), "None") != 0;
-}
-
 static const char *judge_device(const cJSON *device)
 {
 	static const char *const members[] = {"attributes", "name", "taints", NULL};
@@ -44,7 +40,7 @@ static const char *judge_device(const cJSON *device)
 	if (!known)
 		return place_unjudged_members;
 	for (const cJSON *t = place_first(object_json_find(device, "taints")); t; t = t->next)
-		if (is_tainting(t))
+		if (!object_json_is(t, "effect", "None"))
 			return "has a taint";
 	return NULL;
 }
@@ -171,38 +167,6 @@ static void judge_pools(struct place *p)
 
 /* --- devices */
 
-/* An absent member of a rule's selector selects all. */
-static bool selects(const cJSON *rule, const struct place_slice *s, const char *device)
-{
-	const cJSON *spec = object_json_find(rule, "spec");
-	const cJSON *selector = object_json_find(spec, "deviceSelector");
-	const char *driver = object_json_text(selector, "driver");
-	const char *pool = object_json_text(selector, "pool");
-	const char *name = object_json_text(selector, "device");
-
-	return selector && is_tainting(object_json_find(spec, "taint")) &&
-	       (!*driver || strcmp(driver, s->driver) == 0) &&
-	       (!*pool || strcmp(pool, s->pool) == 0) && (!*name || strcmp(name, device) == 0);
-}
-
-static void apply_rules(struct place *p)
-{
-	const struct object_table *t = p->dra.rules;
-
-	for (size_t i = 0; t && i < t->count; i++) {
-		cJSON *rule = cJSON_Parse(t->of[i]->text);
-
-		for (uint32_t k = 0; k < p->dra.device.count; k++) {
-			struct place_device *d = &p->dra.device.of[k];
-			const struct place_slice *s = &p->dra.slice.of[d->slice];
-
-			if (selects(rule, s, d->key + strlen(s->driver) + strlen(s->pool) + 2))
-				d->unsure = d->unsure ? d->unsure : "has a taint";
-		}
-		cJSON_Delete(rule);
-	}
-}
-
 /* The array of devices does not grow any more. */
 static void index_devices(struct place *p)
 {
@@ -211,7 +175,9 @@ static void index_devices(struct place *p)
 		const struct place_slice *s = &p->dra.slice.of[d->slice];
 
 		if (!d->unsure)
-			d->unsure = s->unsure;
+			d->unsure = p->dra.rules && p->dra.rules->count
+					    ? "may have the taint of a DeviceTaintRule"
+					    : s->unsure;
 		if (s->stale)
 			continue;
 		HASH_FIND_STR(p->dra.by_key, d->key, same);
@@ -348,7 +314,6 @@ static void read_devices(struct place *p)
 	for (size_t i = 0; p->dra.slices && i < p->dra.slices->count; i++)
 		read_slice(p, p->dra.slices->of[i]);
 	judge_pools(p);
-	apply_rules(p);
 	index_devices(p);
 }
 
