@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()). CPU is limited by
- * the quota and by the number of CPUs.
+ * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()). CPU is limited
+ * by the quota and by the number of CPUs.
  *
  * Roll-up, from the last cgroup to the first (children come after their parents):
  *

@@ -79,7 +79,7 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns);
  * reading is lost.
  */
 void track_read(struct track *tr, const struct reading *r, bool slow);
-/* Memory protection of a cgroup is at most that of its parent; top-level ones have no such bound. */
+/* Memory protection of a cgroup is at most its parent's; top-level ones have no such bound. */
 void track_bound_protection(struct track *tr, const struct track *parent);
 /*
  * Ends a removed cgroup: its use since the last reading becomes *rest. Later readings are ignored
@@ -100,8 +100,8 @@ void track_adopt(struct track *pod, const struct track *container);
 /* The same with the use of removed detached containers. */
 void track_join_adopted(struct track *tr, bool slow);
 /*
- * Takes the limits of the reading and cpus_milli; others stay. parent: its track, already up to date; NULL for the
- * root.
+ * Takes the limits of the reading and cpus_milli; others stay. parent: its track, already up to
+ * date; NULL for the root.
  */
 void track_read_limits(struct track *tr, const struct reading *r, const struct track *parent);
 /* Adds tr to its parent, after all cgroups below tr were added to tr. */

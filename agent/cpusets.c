@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files are the same for all tiers: a BPF program would have to know both forms of cpumask_var_t.
- * A list changes when kubelet gives or takes exclusive CPUs, so a late reading is the only loss; a
- * file that is missing or unreadable counts as no list.
+ * The files are the same for all tiers: a BPF program would have to know both forms of
+ * cpumask_var_t. A list changes when kubelet gives or takes exclusive CPUs, so a late reading is
+ * the only loss; a file that is missing or unreadable counts as no list.
  */
 #include "agent/cpusets.h"
 

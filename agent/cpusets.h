@@ -10,8 +10,9 @@
 #include "agent/topology.h"
 
 /*
- * Reads cpuset.cpus.effective (v1: cpuset.effective_cpus) into the topology: of every cgroup that was
- * not read yet, and of a thirtieth of the others, another one each round. For slow passes of every tier.
+ * Reads cpuset.cpus.effective (v1: cpuset.effective_cpus) into the topology: of every cgroup that
+ * was not read yet, and of a thirtieth of the others, another one each round. For slow passes of
+ * every tier.
  */
 void cpusets_read(const struct cgroupfs *fs, struct topology *t, uint64_t round);
 
@@ -22,17 +23,17 @@ void cpusets_read(const struct cgroupfs *fs, struct topology *t, uint64_t round)
 int64_t cpusets_limit(const char *cpus, int64_t capacity_milli);
 
 /*
- * After the effective limits were set: adds the exclusive CPUs. Exclusive are the CPUs of a container
+ * After the effective limits were set: adds the exclusive CPUs. The CPUs of a container of a
+ * Guaranteed pod are exclusive,
  *
- *	of a Guaranteed pod, if its quota allows all of their time,
+ *	if its quota allows all of their time,
  *	if they are fewer than the machine's, and
  *	if no container of another pod with fewer CPUs than the machine's has one of them.
  *
  * A container with all CPUs of the machine does not count: where kubelet's static CPU manager gives
- * exclusive CPUs, it moves all other containers to the rest, and only sandboxes keep all CPUs. A pod
- * has the exclusive CPUs of its containers; without a quota these and the limits of its other
- * containers are its limit.
- * Pure.
+ * exclusive CPUs, it moves all other containers to the rest, and only sandboxes keep all CPUs. A
+ * pod has the exclusive CPUs of its containers; without a quota these and the limits of its other
+ * containers are its limit. Pure.
  */
 void cpusets_share(struct account_table *table, struct topology *t);
 

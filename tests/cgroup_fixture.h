@@ -34,8 +34,8 @@ void cgroup_fixture_open_below(const struct cgroup_fixture *f, struct cgroupfs *
 const char *cgroup_fixture_path(const struct cgroup_fixture *f, const char *sub);
 
 /*
- * Bits 1 << h of the hierarchies of `fs`, or of MOUNT_CPUSET: where to make or remove SUB. Abort the
- * test where it fails.
+ * Bits 1 << h of the hierarchies of `fs`, or of MOUNT_CPUSET: where to make or remove SUB. Abort
+ * the test where it fails.
  */
 void cgroup_fixture_make(struct cgroup_fixture *f, unsigned int hierarchies, const char *sub);
 void cgroup_fixture_remove(struct cgroup_fixture *f, unsigned int hierarchies, const char *sub);

@@ -116,7 +116,7 @@ static void make(struct scene *s)
 		cgroup_fixture_make_tree(s->cgroups, all[i]);
 	make_cpusets(s);
 	put_quota(s, POOLED, 600);
-	/* v1 refuses a quota above the parent's; a container in a pod with pod-level limits has none. */
+	/* v1 refuses a quota above the parent's; with pod-level limits a container has none. */
 	if (s->v2)
 		put_quota(s, POOLED ONE, 800);
 	put_bytes(s, POOLED, limit, 64 * MIB);

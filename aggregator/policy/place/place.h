@@ -45,7 +45,7 @@ enum place_filter {
 	PLACE_DEVICES,
 	PLACE_USE_CAP, /* of real use: struct place_cap */
 	PLACE_SILENT, /* under the cap: not measured, contended or expired */
-	/* parts of resource claims, unknown operators, more than 64 terms of a list or 2048 values */
+	/* parts of resource claims, unknown operators, more than 64 terms or 2048 values */
 	PLACE_UNKNOWN,
 	PLACE_FILTERS
 };
