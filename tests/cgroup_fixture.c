@@ -319,8 +319,9 @@ static void run_everywhere(void)
 			continue;
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);
+		/* Linux 5.10 tells a child born in a cpuset the CPUs of its parent. */
 		if (sched_setaffinity(0, sizeof(one), &one))
-			_exit(1);
+			continue;
 		for (volatile int turns = 0; turns < 100000; turns++)
 			continue;
 	}
