@@ -223,8 +223,7 @@ const char *api_fixture_names(struct api_fixture *f)
 	size_t len = 0;
 
 	f->names[0] = '\0';
-	cJSON_ArrayForEach(item, api_fixture_at(f->json, "items"))
-	{
+	cJSON_ArrayForEach (item, api_fixture_at(f->json, "items")) {
 		len += (size_t)snprintf(f->names + len, sizeof(f->names) - len, "%s%s",
 					len ? " " : "",
 					cJSON_GetStringValue(api_fixture_at(item, "name")));

@@ -166,8 +166,7 @@ static bool is_told(const cJSON *told, const cJSON *pod)
 	const char *uid = text_at(pod, "metadata.uid"), *node = text_at(pod, "spec.nodeName");
 	const cJSON *t;
 
-	cJSON_ArrayForEach(t, told)
-	{
+	cJSON_ArrayForEach (t, told) {
 		if (strcmp(text_at(t, "uid"), uid) == 0)
 			return strcmp(text_at(t, "node"), node) == 0;
 	}
@@ -181,8 +180,7 @@ static bool pods_are_told(struct planning *p)
 
 	if (cJSON_GetArraySize(told) != cJSON_GetArraySize(pods))
 		p->missing = "the number of pods";
-	cJSON_ArrayForEach(pod, pods)
-	{
+	cJSON_ArrayForEach (pod, pods) {
 		if (!is_told(told, pod))
 			p->missing = text_at(pod, "metadata.name");
 	}
@@ -211,8 +209,7 @@ static double whole_view(struct planning *p)
 
 	if (number_at(status, "view.nodes") != cJSON_GetArraySize(json_at(nodes, "items")))
 		version = 0;
-	cJSON_ArrayForEach(r, json_at(status, "kubernetes.resources"))
-	{
+	cJSON_ArrayForEach (r, json_at(status, "kubernetes.resources")) {
 		const char *state = text_at(r, "state");
 
 		if (strcmp(state, "synced") != 0 && strcmp(state, "absent") != 0)
@@ -236,10 +233,8 @@ static bool waits_for_time(const cJSON *plan)
 {
 	const cJSON *node, *reason;
 
-	cJSON_ArrayForEach(node, json_at(plan, "items"))
-	{
-		cJSON_ArrayForEach(reason, json_at(node, "reasons"))
-		{
+	cJSON_ArrayForEach (node, json_at(plan, "items")) {
+		cJSON_ArrayForEach (reason, json_at(node, "reasons")) {
 			if (strcmp(text_at(reason, "code"), "NotUnneededLongEnough") == 0)
 				return true;
 		}

@@ -35,8 +35,7 @@ static const cJSON *find(const cJSON *list, const char *name)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(list, "items")) {
 		if (strcmp(text_at(item, "metadata.name"), name) == 0)
 			return item;
 	}
@@ -49,8 +48,7 @@ bool kube_drain_wave_has_node(const struct kube_drain_wave *w, const char *node)
 {
 	const cJSON *n;
 
-	cJSON_ArrayForEach(n, json_at(w->plan, "nodes"))
-	{
+	cJSON_ArrayForEach (n, json_at(w->plan, "nodes")) {
 		if (strcmp(text_at(n, "name"), node) == 0)
 			return true;
 	}
@@ -63,8 +61,7 @@ static const char *slow_budget_of(const struct kube_drain_wave *w, const cJSON *
 {
 	const cJSON *cost;
 
-	cJSON_ArrayForEach(cost, json_at(w->plan, "disruptions"))
-	{
+	cJSON_ArrayForEach (cost, json_at(w->plan, "disruptions")) {
 		const char *name = text_at(cost, "name");
 
 		if (cJSON_IsTrue(json_at(cost, "oneAfterTheOther")) &&
@@ -97,8 +94,7 @@ static size_t count_on_nodes(const struct kube_drain_wave *w)
 	size_t count = 0;
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(w->before->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(w->before->pods, "items")) {
 		count += *kube_drain_pod_app(pod) &&
 			 kube_drain_wave_has_node(w, text_at(pod, "spec.nodeName"));
 	}
@@ -124,10 +120,8 @@ void kube_drain_wave_init(struct kube_drain_wave *w, struct kube_drain_world *wo
 
 	*w = (struct kube_drain_wave){.world = world, .plan = plan, .before = before};
 	w->leavers = mem_zalloc((size_t)number_at(plan, "pods") + 1, sizeof(*w->leavers));
-	cJSON_ArrayForEach(node, json_at(plan, "nodes"))
-	{
-		cJSON_ArrayForEach(move, json_at(node, "moves"))
-		{
+	cJSON_ArrayForEach (node, json_at(plan, "nodes")) {
+		cJSON_ArrayForEach (move, json_at(node, "moves")) {
 			add_leaver(w, budgets, text_at(node, "name"), move);
 		}
 	}
@@ -149,8 +143,7 @@ size_t kube_drain_wave_displaced(const struct kube_drain_wave *w)
 	size_t displaced = 0;
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(w->before->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(w->before->pods, "items")) {
 		const char *uid = text_at(pod, "metadata.uid");
 		const cJSON *same = find(w->now.pods, text_at(pod, "metadata.name"));
 		size_t i = 0;
@@ -169,8 +162,7 @@ static void cordon(struct kube_drain_wave *w)
 {
 	const cJSON *node;
 
-	cJSON_ArrayForEach(node, json_at(w->plan, "nodes"))
-	{
+	cJSON_ArrayForEach (node, json_at(w->plan, "nodes")) {
 		char *path = mem_printf("/api/v1/nodes/%s", text_at(node, "name"));
 
 		control_plane_must(w->world->bed->plane, "PATCH", path,

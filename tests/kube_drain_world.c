@@ -386,8 +386,7 @@ bool kube_drain_world_look(struct kube_drain_world *w, struct kube_drain_look *o
 	const cJSON *pod;
 
 	*out = (struct kube_drain_look){.pods = kube_drain_world_get(w, "/api/v1/pods")};
-	cJSON_ArrayForEach(pod, json_at(out->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(out->pods, "items")) {
 		look_at(w, out, pod);
 	}
 	return out->pods;
@@ -445,8 +444,7 @@ static bool balloons_are_there(const struct kube_drain_world *w, const struct ku
 	double replicas = 0;
 	const cJSON *d;
 
-	cJSON_ArrayForEach(d, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (d, json_at(list, "items")) {
 		double wanted = number_at(d, "spec.replicas");
 
 		there &= number_at(d, "status.observedGeneration") ==
@@ -499,8 +497,7 @@ static size_t count_bound(const struct kube_drain_look *l, const char *app)
 	const cJSON *pod;
 	size_t count = 0;
 
-	cJSON_ArrayForEach(pod, json_at(l->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(l->pods, "items")) {
 		count +=
 			*text_at(pod, "spec.nodeName") && strcmp(kube_drain_pod_app(pod), app) == 0;
 	}
@@ -609,8 +606,7 @@ static size_t count_running(const cJSON *budget, const struct kube_drain_look *l
 	const cJSON *pod;
 	size_t count = 0;
 
-	cJSON_ArrayForEach(pod, json_at(l->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(l->pods, "items")) {
 		count += kube_drain_budget_selects(budget, pod) &&
 			 !json_at(pod, "metadata.deletionTimestamp") &&
 			 strcmp(text_at(pod, "status.phase"), "Running") == 0;
@@ -622,8 +618,7 @@ bool kube_drain_world_budgets_are_true(const cJSON *budgets, const struct kube_d
 {
 	const cJSON *b;
 
-	cJSON_ArrayForEach(b, json_at(budgets, "items"))
-	{
+	cJSON_ArrayForEach (b, json_at(budgets, "items")) {
 		if (number_at(b, "status.observedGeneration") !=
 			    number_at(b, "metadata.generation") ||
 		    number_at(b, "status.currentHealthy") != (double)count_running(b, l))
@@ -637,8 +632,7 @@ size_t kube_drain_world_violations(const cJSON *budgets)
 	size_t violated = 0;
 	const cJSON *b;
 
-	cJSON_ArrayForEach(b, json_at(budgets, "items"))
-	{
+	cJSON_ArrayForEach (b, json_at(budgets, "items")) {
 		double desired = number_at(b, "status.desiredHealthy"),
 		       healthy = number_at(b, "status.currentHealthy");
 

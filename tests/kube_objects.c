@@ -48,8 +48,7 @@ bool kube_objects_are_kept(const cJSON *given, const cJSON *kept) /* NOLINT(misc
 		return same_text(given->valuestring, kept->valuestring);
 	if (!cJSON_IsObject(given) && !cJSON_IsArray(given))
 		return cJSON_Compare(given, kept, true);
-	cJSON_ArrayForEach(m, given)
-	{
+	cJSON_ArrayForEach (m, given) {
 		if (cJSON_IsObject(given))
 			other = cJSON_GetObjectItemCaseSensitive(kept, m->string);
 		if (!other && cJSON_IsFalse(m))

@@ -83,8 +83,7 @@ static void write_amounts(struct buf *b, const cJSON *amounts)
 	const cJSON *a;
 
 	buf_add_char(b, '{');
-	cJSON_ArrayForEach(a, amounts)
-	{
+	cJSON_ArrayForEach (a, amounts) {
 		buf_printf(b, "%s\"%s\":\"%.0f%s\"", a != amounts->child ? "," : "", a->string,
 			   a->valuedouble, strcmp(a->string, "cpu") == 0 ? "m" : "");
 	}
@@ -247,8 +246,7 @@ const char *kube_quota_pod_refusal(const struct kube_quota_pod *p)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(p->seen, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(p->seen, "status.conditions")) {
 		if (strcmp(text_at(condition, "type"), "PodScheduled") == 0)
 			return cJSON_GetStringValue(json_at(condition, "message"));
 	}
@@ -282,8 +280,7 @@ static size_t count_bound(const cJSON *list)
 	const cJSON *pod;
 	size_t bound = 0;
 
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		bound += *text_at(pod, "spec.nodeName") != '\0';
 	}
 	return bound;
@@ -355,13 +352,11 @@ static bool quotas_are_used(void *ctx)
 	bool same = true;
 
 	buf_clear(&e->told);
-	cJSON_ArrayForEach(namespace, e->used)
-	{
+	cJSON_ArrayForEach (namespace, e->used) {
 		char *path = mem_printf("/v1/quotas/%s", namespace->string);
 		cJSON *quota = kube_testbed_get(e->bed, 0, path);
 
-		cJSON_ArrayForEach(amount, namespace)
-		{
+		cJSON_ArrayForEach (amount, namespace) {
 			double used = used_of(quota, amount->string);
 
 			buf_printf(&e->told, "%s%s uses %g of %s", e->told.len ? ", " : "",
@@ -391,16 +386,13 @@ void kube_quota_world_begin(struct kube_testbed *bed, const cJSON *story)
 	const cJSON *item;
 
 	print_message("          %s\n", text_at(story, "id"));
-	cJSON_ArrayForEach(item, json_at(story, "nodes"))
-	{
+	cJSON_ArrayForEach (item, json_at(story, "nodes")) {
 		make_node(bed, item);
 	}
-	cJSON_ArrayForEach(item, json_at(story, "quotas"))
-	{
+	cJSON_ArrayForEach (item, json_at(story, "quotas")) {
 		make_quota(bed, item);
 	}
-	cJSON_ArrayForEach(item, json_at(story, "pods"))
-	{
+	cJSON_ArrayForEach (item, json_at(story, "pods")) {
 		kube_quota_world_make_pod(bed, item);
 	}
 	expect_known(bed);
@@ -416,8 +408,7 @@ static void delete_all(struct kube_testbed *bed, const char *list_path, const ch
 	cJSON *list = kube_quota_world_get(bed, list_path);
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(list, "items")) {
 		const char *namespace = text_at(item, "metadata.namespace");
 
 		char *path = mem_printf("%s%s%s/%s/%s?gracePeriodSeconds=0", group,

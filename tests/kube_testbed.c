@@ -350,8 +350,7 @@ static bool is_in_state(void *ctx)
 
 	cJSON_Delete(e->found);
 	e->found = NULL;
-	cJSON_ArrayForEach(r, json_at(status, "kubernetes.resources"))
-	{
+	cJSON_ArrayForEach (r, json_at(status, "kubernetes.resources")) {
 		const char *name = cJSON_GetStringValue(json_at(r, "resource"));
 
 		if (name && strcmp(name, e->resource) == 0)

@@ -91,7 +91,8 @@ static void add(cJSON *to, const cJSON *amounts)
 {
 	const cJSON *a;
 
-	cJSON_ArrayForEach(a, amounts) set(to, a->string, get(to, a->string) + a->valuedouble);
+	cJSON_ArrayForEach (a, amounts)
+		set(to, a->string, get(to, a->string) + a->valuedouble);
 }
 
 /* Those of a Kubernetes object, by our names. */
@@ -100,8 +101,7 @@ static cJSON *read_amounts(const cJSON *quantities)
 	cJSON *amounts = cJSON_CreateObject();
 	const cJSON *q;
 
-	cJSON_ArrayForEach(q, quantities)
-	{
+	cJSON_ArrayForEach (q, quantities) {
 		const char *text = cJSON_GetStringValue(q);
 
 		assert_non_null(text);
@@ -122,8 +122,7 @@ static void add_containers(cJSON *sum, const cJSON *containers, const char *whic
 {
 	const cJSON *c;
 
-	cJSON_ArrayForEach(c, containers)
-	{
+	cJSON_ArrayForEach (c, containers) {
 		cJSON *amounts = read_amounts(json_at(json_at(c, "resources"), which));
 
 		add(sum, amounts);
@@ -135,11 +134,10 @@ static void raise_to_init(cJSON *sum, const cJSON *init_containers, const char *
 {
 	const cJSON *c, *a;
 
-	cJSON_ArrayForEach(c, init_containers)
-	{
+	cJSON_ArrayForEach (c, init_containers) {
 		cJSON *amounts = read_amounts(json_at(json_at(c, "resources"), which));
 
-		cJSON_ArrayForEach(a, amounts)
+		cJSON_ArrayForEach (a, amounts)
 			set(sum, a->string, fmax(get(sum, a->string), a->valuedouble));
 		cJSON_Delete(amounts);
 	}
@@ -151,8 +149,9 @@ static void add_overhead(cJSON *sum, const cJSON *overhead, bool limits)
 	cJSON *amounts = read_amounts(overhead);
 	const cJSON *a;
 
-	cJSON_ArrayForEach(a, amounts) if (!limits || get(sum, a->string) > 0)
-		set(sum, a->string, get(sum, a->string) + a->valuedouble);
+	cJSON_ArrayForEach (a, amounts)
+		if (!limits || get(sum, a->string) > 0)
+			set(sum, a->string, get(sum, a->string) + a->valuedouble);
 	cJSON_Delete(amounts);
 }
 
@@ -172,8 +171,7 @@ static cJSON *count_unlimited(const cJSON *spec)
 	double cpu = 0, memory = 0;
 	const cJSON *c;
 
-	cJSON_ArrayForEach(c, json_at(spec, "containers"))
-	{
+	cJSON_ArrayForEach (c, json_at(spec, "containers")) {
 		cpu += !json_at(c, "resources.limits.cpu");
 		memory += !json_at(c, "resources.limits.memory");
 	}
@@ -187,8 +185,7 @@ static const cJSON *controller_of(const cJSON *object)
 {
 	const cJSON *ref;
 
-	cJSON_ArrayForEach(ref, json_at(object, "metadata.ownerReferences"))
-	{
+	cJSON_ArrayForEach (ref, json_at(object, "metadata.ownerReferences")) {
 		if (cJSON_IsTrue(json_at(ref, "controller")))
 			return ref;
 	}
@@ -199,8 +196,7 @@ static const cJSON *find_uid(const cJSON *list, const char *uid)
 {
 	const cJSON *object;
 
-	cJSON_ArrayForEach(object, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (object, json_at(list, "items")) {
 		if (is_text(object, "metadata.uid", uid))
 			return object;
 	}
@@ -257,8 +253,7 @@ static bool is_ready(const cJSON *node)
 {
 	const cJSON *c;
 
-	cJSON_ArrayForEach(c, json_at(node, "status.conditions"))
-	{
+	cJSON_ArrayForEach (c, json_at(node, "status.conditions")) {
 		if (is_text(c, "type", "Ready"))
 			return is_text(c, "status", "True");
 	}
@@ -303,8 +298,7 @@ const cJSON *kube_truth_find(const cJSON *items, const char *namespace, const ch
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, items)
-	{
+	cJSON_ArrayForEach (item, items) {
 		if (is_text(item, "name", name) &&
 		    is_text(item, "namespace", namespace ? namespace : ""))
 			return item;
@@ -322,13 +316,11 @@ void kube_truth_read(struct kube_truth *t, const cJSON *list)
 	const cJSON *object;
 
 	*t = (struct kube_truth){cJSON_CreateArray(), cJSON_CreateArray(), 0};
-	cJSON_ArrayForEach(object, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (object, json_at(list, "items")) {
 		if (is_text(object, "kind", "Node"))
 			cJSON_AddItemToArray(t->nodes, read_node(object));
 	}
-	cJSON_ArrayForEach(object, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (object, json_at(list, "items")) {
 		cJSON *pod, *node;
 
 		if (!is_text(object, "kind", "Pod") || has_ended(object))
@@ -374,14 +366,12 @@ static bool is_equal(const cJSON *truth, const cJSON *told)
 		return true;
 	if (!cJSON_IsObject(truth) || !cJSON_IsObject(told))
 		return cJSON_Compare(truth, told, true);
-	cJSON_ArrayForEach(member, truth)
-	{
+	cJSON_ArrayForEach (member, truth) {
 		if (!cJSON_Compare(member, cJSON_GetObjectItemCaseSensitive(told, member->string),
 				   true))
 			return false;
 	}
-	cJSON_ArrayForEach(member, told)
-	{
+	cJSON_ArrayForEach (member, told) {
 		if (!cJSON_IsNull(member) &&
 		    !cJSON_GetObjectItemCaseSensitive(truth, member->string))
 			return false;
@@ -393,8 +383,7 @@ static bool compare_item(const cJSON *truth, const cJSON *told, struct buf *why)
 {
 	const cJSON *member;
 
-	cJSON_ArrayForEach(member, truth)
-	{
+	cJSON_ArrayForEach (member, truth) {
 		const cJSON *other = cJSON_GetObjectItemCaseSensitive(told, member->string);
 
 		if (is_equal(member, other))
@@ -411,16 +400,14 @@ size_t kube_truth_compare(const cJSON *truth, const cJSON *items, struct buf *wh
 	size_t differences = 0;
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, truth)
-	{
+	cJSON_ArrayForEach (item, truth) {
 		const cJSON *told =
 			kube_truth_find(items, text_at(item, "namespace"), text_at(item, "name"));
 
 		if (!compare_item(item, told, differences < DIFFERENCES_TOLD ? why : &untold))
 			differences++;
 	}
-	cJSON_ArrayForEach(item, items)
-	{
+	cJSON_ArrayForEach (item, items) {
 		if (kube_truth_find(truth, text_at(item, "namespace"), text_at(item, "name")))
 			continue;
 		if (differences++ < DIFFERENCES_TOLD)

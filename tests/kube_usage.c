@@ -43,12 +43,12 @@ static struct interval *measure(const struct kube_truth *truth, const char *node
 	size_t count = 0, i = 0;
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, truth->pods) count += runs_on(pod, node);
+	cJSON_ArrayForEach (pod, truth->pods)
+		count += runs_on(pod, node);
 	interval = interval_make(u->sequence, count, 0);
 	interval->start_ns = u->end_ns;
 	interval->end_ns = end_ns;
-	cJSON_ArrayForEach(pod, truth->pods)
-	{
+	cJSON_ArrayForEach (pod, truth->pods) {
 		struct entity *e;
 
 		if (!runs_on(pod, node))
@@ -116,8 +116,7 @@ void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const
 	u->sequence++;
 	if (!u->end_ns)
 		u->end_ns = now_ns - BEFORE_NS;
-	cJSON_ArrayForEach(node, truth->nodes)
-	{
+	cJSON_ArrayForEach (node, truth->nodes) {
 		const char *name = text_at(node, "name");
 
 		send_node(measure(truth, name, u, now_ns), name, ++number, url, &keys);

@@ -37,8 +37,7 @@ static char *judge(struct kube_witness *w, const char *text)
 
 	cJSON_AddArrayToObject(result, "NodeNames");
 	refused = cJSON_AddObjectToObject(result, "FailedNodes");
-	cJSON_ArrayForEach(name, names)
-	{
+	cJSON_ArrayForEach (name, names) {
 		cJSON_AddStringToObject(refused, name->valuestring, "only asked");
 	}
 	if (pod && names) {

@@ -88,8 +88,7 @@ void kube_world_run_pods(struct control_plane *c)
 	cJSON *list = control_plane_kubectl_get(c, "pods");
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		const char *name = text_at(pod, "metadata.name");
 
 		if (*text_at(pod, "spec.nodeName") &&

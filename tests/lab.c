@@ -70,8 +70,7 @@ static bool is_ready(const cJSON *node)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(node, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(node, "status.conditions")) {
 		if (strcmp(json_at(condition, "type")->valuestring, "Ready") == 0)
 			return strcmp(json_at(condition, "status")->valuestring, "True") == 0;
 	}
@@ -88,7 +87,8 @@ static bool are_ready(void *ctx)
 
 	if (control_plane_send(l->bed->plane, "GET", "/api/v1/nodes", NULL, &answer) == 200)
 		list = cJSON_Parse(answer.data);
-	cJSON_ArrayForEach(node, json_at(list, "items")) ready += is_ready(node);
+	cJSON_ArrayForEach (node, json_at(list, "items"))
+		ready += is_ready(node);
 	cJSON_Delete(list);
 	buf_fini(&answer);
 	return ready == l->nodes;
@@ -188,8 +188,7 @@ static size_t find_pods(const struct lab *l, const cJSON *items, struct found *f
 	size_t count = 0;
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, items)
-	{
+	cJSON_ArrayForEach (pod, items) {
 		struct found *f = &found[count];
 
 		f->node = runs_on(l, pod);
@@ -283,8 +282,7 @@ static bool are_heard(void *ctx)
 	w->heard = w->seen = 0;
 	w->sent = lab_agents_flush(w->lab->agents, 5);
 	nodes = kube_testbed_items(w->lab->bed, 0, "/v1/nodes");
-	cJSON_ArrayForEach(node, nodes)
-	{
+	cJSON_ArrayForEach (node, nodes) {
 		w->heard += is_heard(w->lab, node);
 		w->seen += (size_t)json_at(node, "pods")->valueint;
 	}

@@ -59,8 +59,7 @@ static void add_resources(const cJSON *pod, const char *which, double *cpu_milli
 	const cJSON *container;
 
 	*all_cpu = *all_mem = true;
-	cJSON_ArrayForEach(container, json_at(pod, "spec.containers"))
-	{
+	cJSON_ArrayForEach (container, json_at(pod, "spec.containers")) {
 		const cJSON *amounts =
 			cJSON_GetObjectItemCaseSensitive(json_at(container, "resources"), which);
 		double cpu = 0, memory = 0;

@@ -86,8 +86,7 @@ const cJSON *manifests_find(const cJSON *objects, const char *kind, const char *
 {
 	const cJSON *object;
 
-	cJSON_ArrayForEach(object, objects)
-	{
+	cJSON_ArrayForEach (object, objects) {
 		if (!strcmp(manifests_text(object, "kind"), kind) &&
 		    !strcmp(manifests_text(object, "metadata.name"), name))
 			return object;
@@ -99,8 +98,7 @@ bool manifests_selects(const cJSON *selector, const cJSON *labels)
 {
 	const cJSON *wanted;
 
-	cJSON_ArrayForEach(wanted, selector)
-	{
+	cJSON_ArrayForEach (wanted, selector) {
 		const char *is = cJSON_GetStringValue(
 			cJSON_GetObjectItemCaseSensitive(labels, wanted->string));
 
@@ -114,8 +112,7 @@ const cJSON *manifests_selected(const cJSON *objects, const cJSON *selector)
 {
 	const cJSON *object;
 
-	cJSON_ArrayForEach(object, objects)
-	{
+	cJSON_ArrayForEach (object, objects) {
 		const char *kind = manifests_text(object, "kind");
 
 		if ((!strcmp(kind, "Deployment") || !strcmp(kind, "DaemonSet")) &&

@@ -220,10 +220,8 @@ static void add_names(const cJSON *endpoints, struct buf *hosts)
 		   *namespace = cJSON_GetStringValue(json_at(endpoints, "metadata.namespace"));
 	const cJSON *subset, *address;
 
-	cJSON_ArrayForEach(subset, json_at(endpoints, "subsets"))
-	{
-		cJSON_ArrayForEach(address, json_at(subset, "addresses"))
-		{
+	cJSON_ArrayForEach (subset, json_at(endpoints, "subsets")) {
+		cJSON_ArrayForEach (address, json_at(subset, "addresses")) {
 			buf_printf(hosts, "%s %s.%s.svc.cluster.local\n",
 				   cJSON_GetStringValue(json_at(address, "ip")), name, namespace);
 		}
@@ -236,7 +234,8 @@ static void follow_endpoints(struct node_bed *b)
 	struct buf hosts = BUF_INIT;
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, json_at(list, "items")) add_names(item, &hosts);
+	cJSON_ArrayForEach (item, json_at(list, "items"))
+		add_names(item, &hosts);
 	if (list && strcmp(hosts.data ? hosts.data : "", b->hosts.data ? b->hosts.data : "") != 0) {
 		write_file(b, "hosts", mem_strdup(hosts.data ? hosts.data : ""));
 		kill(b->names, SIGHUP);
@@ -389,8 +388,7 @@ static bool node_is_ready(void *ctx)
 	const cJSON *condition;
 	bool ready = false;
 
-	cJSON_ArrayForEach(condition, json_at(node, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(node, "status.conditions")) {
 		const char *type = cJSON_GetStringValue(json_at(condition, "type")),
 			   *status = cJSON_GetStringValue(json_at(condition, "status"));
 

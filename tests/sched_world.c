@@ -144,7 +144,8 @@ static bool are_placed(void *ctx)
 	if (control_plane_send(l->world->bed->plane, "GET", PODS, NULL, &answer) != 200)
 		fail_msg("no list of pods");
 	list = cJSON_Parse(answer.data);
-	cJSON_ArrayForEach(pod, json_at(list, "items")) count_pod(l, pod);
+	cJSON_ArrayForEach (pod, json_at(list, "items"))
+		count_pod(l, pod);
 	cJSON_Delete(list);
 	buf_fini(&answer);
 	return l->seen == l->want;
@@ -212,8 +213,7 @@ static bool is_heard(void *ctx)
 	size_t heard = 0, pods = 0;
 
 	timefmt_rfc3339(l.world->usage.end_ns, end);
-	cJSON_ArrayForEach(node, nodes)
-	{
+	cJSON_ArrayForEach (node, nodes) {
 		const cJSON *told = json_at(node, "usage.cpuMillicores.latest.end");
 
 		heard += told && strcmp(told->valuestring, end) == 0 &&
@@ -275,8 +275,7 @@ double sched_assumed_on(const struct sched_world *w, const char *name)
 	const cJSON *node;
 
 	assert_non_null(nodes);
-	cJSON_ArrayForEach(node, nodes)
-	{
+	cJSON_ArrayForEach (node, nodes) {
 		const cJSON *assumed = json_at(node, "assumed.pods");
 
 		if (assumed && (!name || strcmp(json_at(node, "name")->valuestring, name) == 0))

@@ -187,8 +187,7 @@ static bool node_counts(const struct slack_replay *s, int node)
 	const cJSON *spec = cJSON_GetObjectItem(json, "spec");
 	const cJSON *annotations = cJSON_GetObjectItem(metadata, "annotations");
 
-	cJSON_ArrayForEach(taint, cJSON_GetObjectItem(spec, "taints"))
-	{
+	cJSON_ArrayForEach (taint, cJSON_GetObjectItem(spec, "taints")) {
 		const char *key = cJSON_GetStringValue(cJSON_GetObjectItem(taint, "key"));
 
 		if (strcmp(key, "ToBeDeletedByClusterAutoscaler") == 0 ||

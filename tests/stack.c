@@ -218,8 +218,7 @@ const cJSON *json_item(const cJSON *list, const char *name)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(list, "items")) {
 		const char *is = cJSON_GetStringValue(json_at(item, "name"));
 
 		if (is && !strcmp(is, name))

@@ -108,8 +108,7 @@ static bool same_lists(const cJSON *a, const cJSON *b)
 
 	if (cJSON_GetArraySize(json_at(a, "items")) != cJSON_GetArraySize(json_at(b, "items")))
 		return false;
-	cJSON_ArrayForEach(item, json_at(a, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(a, "items")) {
 		const char *name = cJSON_GetStringValue(json_at(item, "name"));
 
 		if (!same_usage(item, json_item(b, name)))

@@ -38,8 +38,7 @@ static void see_times(struct snapshot *s, const cJSON *item)
 
 	see_time(s, cJSON_GetObjectItemCaseSensitive(item, "metadata"), "creationTimestamp");
 	see_time(s, status, "startTime");
-	cJSON_ArrayForEach(condition, conditions)
-	{
+	cJSON_ArrayForEach (condition, conditions) {
 		see_time(s, condition, "lastHeartbeatTime");
 		see_time(s, condition, "lastTransitionTime");
 	}

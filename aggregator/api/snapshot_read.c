@@ -187,8 +187,7 @@ static void read_unreadable(const cJSON *source, struct unreadables *out)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(source, "unreadable"))
-	{
+	cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(source, "unreadable")) {
 		unreadables_put(out, snapshot_member(item, "namespace"),
 				snapshot_member(item, "name"), snapshot_member(item, "node"),
 				snapshot_member(item, "reason"));
@@ -236,8 +235,7 @@ static int read_sources(struct snapshot *s, const struct document *d)
 	s->standalone = !d->sources;
 	if (d->sources && !cJSON_IsArray(d->sources))
 		return snapshot_text_fail(&d->whole, "sources: must be a list");
-	cJSON_ArrayForEach(item, d->sources)
-	{
+	cJSON_ArrayForEach (item, d->sources) {
 		if (read_source(s, &d->whole, index++, item))
 			return -EINVAL;
 	}

@@ -306,8 +306,7 @@ static int fill_workload(const struct object_source *s, const cJSON *groups, str
 	const cJSON *item, *policy;
 	const char *name;
 
-	cJSON_ArrayForEach(item, groups)
-	{
+	cJSON_ArrayForEach (item, groups) {
 		struct gang_min *of = &g->of[item_path.index];
 
 		if (object_json_string(&s->json, item, &item_path, "name", "", &name) ||
@@ -361,8 +360,7 @@ static int fill_csi_node(const struct object_source *s, const cJSON *drivers,
 	const char *name;
 	int32_t count;
 
-	cJSON_ArrayForEach(item, drivers)
-	{
+	cJSON_ArrayForEach (item, drivers) {
 		if (object_json_string(&s->json, item, &path, "name", "", &name) ||
 		    object_json_object(&s->json, item, &path, below.key, &allocatable) ||
 		    object_json_int32(&s->json, allocatable, &below, "count", -1, &count))

@@ -255,8 +255,7 @@ static int count_charts(const struct peer *p, const struct cgroup_fixture *f, co
 	const cJSON *chart;
 	int count = 0;
 
-	cJSON_ArrayForEach(chart, json_at(json, "charts"))
-	{
+	cJSON_ArrayForEach (chart, json_at(json, "charts")) {
 		const char *dot = strrchr(chart->string, '.');
 
 		count += !strncmp(chart->string, prefix, strlen(prefix)) && dot &&
@@ -303,8 +302,7 @@ static double peer_period_ms(const struct peer *p, const struct cgroup_fixture *
 	const cJSON *row;
 	int points = 0;
 
-	cJSON_ArrayForEach(row, json_at(json, "data"))
-	{
+	cJSON_ArrayForEach (row, json_at(json, "data")) {
 		double at = cJSON_GetNumberValue(cJSON_GetArrayItem(row, 0));
 
 		if (!cJSON_IsNumber(cJSON_GetArrayItem(row, 1)))
@@ -344,8 +342,7 @@ static void print_charts(const struct peer *p, const struct cgroup_fixture *f)
 	const cJSON *chart;
 
 	printf("netdata tells of a cgroup:");
-	cJSON_ArrayForEach(chart, json_at(json, "charts"))
-	{
+	cJSON_ArrayForEach (chart, json_at(json, "charts")) {
 		size_t len = strlen(prefix);
 
 		if (!strncmp(chart->string, prefix, len) && chart->string[len] == '.')
@@ -383,8 +380,7 @@ static void print_members(const cJSON *json, const char *prefix)
 {
 	const cJSON *member;
 
-	cJSON_ArrayForEach(member, json)
-	{
+	cJSON_ArrayForEach (member, json) {
 		char *name = mem_printf("%s%s%s", prefix, *prefix ? "." : "", member->string);
 
 		if (cJSON_IsObject(member))

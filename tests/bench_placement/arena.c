@@ -136,8 +136,7 @@ static bool is_refused(const cJSON *pod)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 		if (strcmp(json_at(condition, "type")->valuestring, "PodScheduled") == 0)
 			return strcmp(json_at(condition, "status")->valuestring, "False") == 0;
 	}
@@ -152,8 +151,7 @@ static void look(struct arena *a, struct placement *p)
 	*p = (struct placement){.bound = 0};
 	for (size_t i = 0; i < BURST_PODS_MAX; i++)
 		p->nodes[i] = -1;
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		const char *name = json_at(pod, "metadata.name")->valuestring;
 		const char *node = cJSON_GetStringValue(json_at(pod, "spec.nodeName"));
 

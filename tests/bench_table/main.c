@@ -123,8 +123,7 @@ static const cJSON *find(const cJSON *document, const char *bench, const char *w
 {
 	const cJSON *row;
 
-	cJSON_ArrayForEach(row, cJSON_GetObjectItem(document, "rows"))
-	{
+	cJSON_ArrayForEach (row, cJSON_GetObjectItem(document, "rows")) {
 		if (!strcmp(text_of(row, "bench"), bench) && !strcmp(text_of(row, "what"), what))
 			return row;
 	}
@@ -198,8 +197,7 @@ static void print_expected(const cJSON *document, const cJSON *earlier)
 	size_t counts[3] = {0};
 	const cJSON *row;
 
-	cJSON_ArrayForEach(row, cJSON_GetObjectItem(document, "rows"))
-	{
+	cJSON_ArrayForEach (row, cJSON_GetObjectItem(document, "rows")) {
 		double most = number(row, "atMost"), least = number(row, "atLeast");
 		const char *bench = text_of(row, "bench"), *what = text_of(row, "what");
 
@@ -225,8 +223,7 @@ static const cJSON *find_step(const cJSON *document, const char *name)
 
 	if (!*name)
 		return ci;
-	cJSON_ArrayForEach(step, cJSON_GetObjectItem(ci, "steps"))
-	{
+	cJSON_ArrayForEach (step, cJSON_GetObjectItem(ci, "steps")) {
 		if (!strcmp(text_of(step, "step"), name))
 			return step;
 	}

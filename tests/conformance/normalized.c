@@ -26,9 +26,9 @@ enum outcome run_peaks_normalize(const cJSON *c, struct error *error)
 	if (!cJSON_IsArray(raw) || !cJSON_IsArray(want) || !raw->child ||
 	    cJSON_GetArraySize(raw) != cJSON_GetArraySize(want))
 		return values_fail(error, "a case must have as many raw values as scores");
-	cJSON_ArrayForEach(item, raw) score_scale_add(&scale, item->valuedouble);
-	cJSON_ArrayForEach(item, raw)
-	{
+	cJSON_ArrayForEach (item, raw)
+		score_scale_add(&scale, item->valuedouble);
+	cJSON_ArrayForEach (item, raw) {
 		struct score_result r = {.raw = item->valuedouble};
 
 		peaks_normalize(&q, &scale, &r);
@@ -52,8 +52,7 @@ static bool read_weights(const cJSON *args, int64_t weights[SCORE_RESOURCES], st
 	const cJSON *list = values_get(args, "resources"), *item;
 
 	memset(weights, 0, SCORE_RESOURCES * sizeof(*weights));
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		int64_t *weight = member_of(cJSON_GetStringValue(values_get(item, "name")),
 					    &weights[SCORE_CPU], &weights[SCORE_MEMORY]);
 
@@ -122,8 +121,7 @@ enum outcome run_allocatable(const cJSON *c, struct error *error)
 	values.allocatable_mode = strcmp(mode, "Most") == 0 ? ALLOCATABLE_MOST : ALLOCATABLE_LEAST;
 	nodes = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*nodes));
 	ok = true;
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		struct score_node *n = &nodes[count++];
 
 		*n = plain_node(cJSON_GetStringValue(values_get(item, "name")));
@@ -260,8 +258,7 @@ static bool read_limit_case(const cJSON *c, struct limit_case *out, struct error
 		resources_set_named(&out->all.limits, args->limit_others[i].name, others[i]);
 	out->nodes = mem_zalloc(nodes + 1, sizeof(*out->nodes));
 	out->others = mem_zalloc(nodes + 1, SCORE_OTHERS_MAX * sizeof(*out->others));
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		if (!read_limit_node(item, out, out->count++, error))
 			return false;
 	}

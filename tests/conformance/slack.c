@@ -43,8 +43,7 @@ static bool read_pairs(const cJSON *list, struct slack_amount *of, size_t room, 
 	const cJSON *item;
 
 	*count = 0;
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		if (*count == room || !read_pair(item, &of[(*count)++], error))
 			return false;
 	}
@@ -56,8 +55,7 @@ static bool read_nodes(const cJSON *list, struct example *e, struct error *error
 	static const char *const keys[] = {"count", "cpu_m", "mem_mi", NULL};
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		int64_t count, cpu, mem;
 		struct slack_amount node;
 
@@ -229,8 +227,7 @@ static void read_resources(const cJSON *json, struct resources *out)
 	const cJSON *item;
 
 	*out = RESOURCES_NONE;
-	cJSON_ArrayForEach(item, json)
-	{
+	cJSON_ArrayForEach (item, json) {
 		const char *name = strcmp(item->string, "cpu_m") == 0 ? "cpu"
 				   : strcmp(item->string, "mem") == 0 ? "memory"
 								      : item->string;

@@ -312,8 +312,7 @@ static bool has_pods(struct scene *s)
 	const cJSON *pod;
 	bool found = false;
 
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		const char *uid = cJSON_GetStringValue(json_at(pod, "uid"));
 
 		found |= uid && *uid;

@@ -188,8 +188,7 @@ static void expect_sane_nodes(int64_t begin_ns)
 	double most = (double)(clock_mono_ns() - begin_ns) / NS_PER_SEC * 10 + 20, sum = 0;
 	int count = 0;
 
-	cJSON_ArrayForEach(node, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (node, json_at(list, "items")) {
 		const cJSON *w = json_at(node, "usage.cpuMillicores.windows.15m");
 		double n = load_number(w, "samples");
 

@@ -62,8 +62,8 @@ static int check_answer(const cJSON *answer, int status)
 		assert(status == 400 && message && *message);
 		return REFUSED;
 	}
-	cJSON_ArrayForEach(node, items) fits +=
-		cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(node, "fits"));
+	cJSON_ArrayForEach (node, items)
+		fits += cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(node, "fits"));
 	assert(counted && counted->valueint >= fits);
 	assert(cJSON_GetArraySize(items) < NODES || counted->valueint == fits);
 	return counted->valueint;

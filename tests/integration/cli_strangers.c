@@ -376,8 +376,7 @@ static bool has_name(const cJSON *doc, const char *name)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, cJSON_GetObjectItem(doc, "items"))
-	{
+	cJSON_ArrayForEach (item, cJSON_GetObjectItem(doc, "items")) {
 		const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(item, "name"));
 
 		if (text && strcmp(text, name) == 0)

@@ -380,8 +380,7 @@ static bool all_are_listed(void *ctx)
 	const cJSON *item;
 	int count = 0;
 
-	cJSON_ArrayForEach(item, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(list, "items")) {
 		const char *name = cJSON_GetStringValue(json_at(item, "name"));
 
 		count += name && strstr(name, g->prefix);

@@ -527,8 +527,7 @@ static void follow_advice(cJSON *snapshot, double working_set)
 	char *memory = mem_printf("%.0f", ceil(1.15 * working_set));
 	cJSON *item;
 
-	cJSON_ArrayForEach(item, (cJSON *)json_at(snapshot, "list.items"))
-	{
+	cJSON_ArrayForEach (item, (cJSON *)json_at(snapshot, "list.items")) {
 		cJSON *container = cJSON_GetArrayItem(json_at(item, "spec.containers"), 0);
 		cJSON *requests = (cJSON *)json_at(container, "resources.requests");
 

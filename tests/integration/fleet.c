@@ -146,8 +146,7 @@ static void match(struct scene *s)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, json_at(s->pods, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(s->pods, "items")) {
 		struct known *k = find_known(s, string(item, "uid"));
 
 		assert_non_null(k);
@@ -414,8 +413,7 @@ static int64_t sum_limits(const cJSON *pod, const char *key, bool milli)
 	const cJSON *container;
 	int64_t sum = 0;
 
-	cJSON_ArrayForEach(container, json_at(pod, "spec.containers"))
-	{
+	cJSON_ArrayForEach (container, json_at(pod, "spec.containers")) {
 		int64_t one = amount(json_at(container, "resources.limits"), key, milli);
 
 		if (!one)
@@ -462,8 +460,7 @@ static void test_the_dump_has_the_pods_that_are_measured(void **state)
 
 	assert_non_null(s->dump);
 	assert_string_equal(string(s->dump, "kind"), "List");
-	cJSON_ArrayForEach(item, json_at(s->dump, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(s->dump, "items")) {
 		const char *kind = string(item, "kind");
 
 		if (!strcmp(kind, "Pod")) {

@@ -63,8 +63,8 @@ static bool all_are_measured(void *ctx)
 
 	cJSON_Delete(s->nodes);
 	s->nodes = stack_get(s->stack, 0, "/v1/nodes");
-	cJSON_ArrayForEach(node, json_at(s->nodes, "items")) measured +=
-		json_at(node, "usage.cpuMillicores") != NULL;
+	cJSON_ArrayForEach (node, json_at(s->nodes, "items"))
+		measured += json_at(node, "usage.cpuMillicores") != NULL;
 	return measured == NODES;
 }
 
@@ -74,8 +74,7 @@ static const cJSON *find_pod(const struct scene *s, size_t pod)
 	const cJSON *item;
 
 	cluster_pod_uid(s->cluster, pod, 0, uid);
-	cJSON_ArrayForEach(item, json_at(s->pods, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(s->pods, "items")) {
 		const char *is = cJSON_GetStringValue(json_at(item, "uid"));
 
 		if (is && !strcmp(is, uid))

@@ -68,8 +68,7 @@ static const cJSON *item_with(const cJSON *list, const char *member, const char 
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		if (is(item, member, text))
 			return item;
 	}
@@ -82,8 +81,7 @@ static const char *argument(const cJSON *container, const char *name)
 	size_t len = strlen(name);
 	const cJSON *arg;
 
-	cJSON_ArrayForEach(arg, json_at(container, "args"))
-	{
+	cJSON_ArrayForEach (arg, json_at(container, "args")) {
 		const char *text = arg->valuestring;
 
 		if (!strncmp(text, "--", 2) && !strncmp(text + 2, name, len) &&
@@ -107,8 +105,7 @@ static void each(void (*check)(const struct rendered *r, const cJSON *object))
 	for (size_t i = 0; i < folders; i++) {
 		const cJSON *object;
 
-		cJSON_ArrayForEach(object, rendered[i].objects)
-		{
+		cJSON_ArrayForEach (object, rendered[i].objects) {
 			check(&rendered[i], object);
 		}
 	}
@@ -158,8 +155,7 @@ static void check_references(const struct rendered *r, const cJSON *o)
 	if (!is(o, "kind", "ClusterRoleBinding"))
 		return;
 	EXPECT(o, manifests_find(r->objects, "ClusterRole", manifests_text(o, "roleRef.name")));
-	cJSON_ArrayForEach(subject, json_at(o, "subjects"))
-	{
+	cJSON_ArrayForEach (subject, json_at(o, "subjects")) {
 		EXPECT(o, is(subject, "kind", "ServiceAccount"));
 		EXPECT(o, is(subject, "namespace", NAMESPACE));
 		EXPECT(o, manifests_find(r->objects, "ServiceAccount",
@@ -173,10 +169,8 @@ static void check_policy_peers(const struct rendered *r, const cJSON *o, const c
 {
 	const cJSON *rule, *peer;
 
-	cJSON_ArrayForEach(rule, json_at(o, rules))
-	{
-		cJSON_ArrayForEach(peer, json_at(rule, peers))
-		{
+	cJSON_ArrayForEach (rule, json_at(o, rules)) {
+		cJSON_ArrayForEach (peer, json_at(rule, peers)) {
 			const cJSON *labels = json_at(peer, "podSelector.matchLabels");
 			const cJSON *namespace = json_at(peer, "namespaceSelector.matchLabels");
 			bool operators = cJSON_HasObjectItem(labels, "evenkeel.io/access");
@@ -222,8 +216,7 @@ static void join(const cJSON *words, char *text, size_t size)
 	size_t len = 0;
 
 	*text = '\0';
-	cJSON_ArrayForEach(word, words)
-	{
+	cJSON_ArrayForEach (word, words) {
 		len += (size_t)snprintf(text + len, size - len, "%s ", word->valuestring);
 		assert_true(len < size);
 	}
@@ -282,8 +275,7 @@ static void check_role(const struct rendered *r, const cJSON *o)
 {
 	const cJSON *rule;
 
-	cJSON_ArrayForEach(rule, json_at(o, "rules"))
-	{
+	cJSON_ArrayForEach (rule, json_at(o, "rules")) {
 		char verbs[128], resources[512], names[128];
 
 		join(json_at(rule, "verbs"), verbs, sizeof(verbs));
@@ -338,8 +330,7 @@ static bool is_mounted(const cJSON *container, const char *path)
 {
 	const cJSON *mount;
 
-	cJSON_ArrayForEach(mount, json_at(container, "volumeMounts"))
-	{
+	cJSON_ArrayForEach (mount, json_at(container, "volumeMounts")) {
 		const char *at = manifests_text(mount, "mountPath");
 
 		if (!strncmp(path, at, strlen(at)) && strchr("/", path[strlen(at)]))
@@ -358,12 +349,10 @@ static void check_mounts(const struct rendered *r, const cJSON *o)
 	container = container_of(o);
 	EXPECT(o, cJSON_GetArraySize(json_at(container, "volumeMounts")) ==
 			  cJSON_GetArraySize(json_at(o, "spec.template.spec.volumes")));
-	cJSON_ArrayForEach(mount, json_at(container, "volumeMounts"))
-	{
+	cJSON_ArrayForEach (mount, json_at(container, "volumeMounts")) {
 		check_volume(r, o, mount);
 	}
-	cJSON_ArrayForEach(arg, json_at(container, "args"))
-	{
+	cJSON_ArrayForEach (arg, json_at(container, "args")) {
 		const char *value = strchr(arg->valuestring, '=');
 
 		EXPECT(o, !value || value[1] != '/' || is_mounted(container, value + 1));
@@ -467,10 +456,8 @@ static void join_ports(const cJSON *rules, char *text, size_t size)
 	size_t len = 0;
 
 	*text = '\0';
-	cJSON_ArrayForEach(rule, rules)
-	{
-		cJSON_ArrayForEach(port, json_at(rule, "ports"))
-		{
+	cJSON_ArrayForEach (rule, rules) {
+		cJSON_ArrayForEach (port, json_at(rule, "ports")) {
 			const cJSON *number = json_at(port, "port");
 
 			len += (size_t)snprintf(text + len, size - len, "%s:%d ",
@@ -487,12 +474,10 @@ static void check_rules(const struct rendered *r, const cJSON *o, const cJSON *r
 {
 	const cJSON *rule, *port;
 
-	cJSON_ArrayForEach(rule, rules)
-	{
+	cJSON_ArrayForEach (rule, rules) {
 		EXPECT(o, cJSON_GetArraySize(json_at(rule, "ports")));
 		EXPECT(o, !peers || cJSON_GetArraySize(json_at(rule, peers)));
-		cJSON_ArrayForEach(port, json_at(rule, "ports"))
-		{
+		cJSON_ArrayForEach (port, json_at(rule, "ports")) {
 			EXPECT(o, !json_at(port, "endPort"));
 		}
 	}

@@ -114,13 +114,11 @@ static void send_use(struct story *s)
 	char *url = mem_printf("tcp://127.0.0.1:%d", bed->aggregators[0].ingest_port);
 	const cJSON *node, *pod;
 
-	cJSON_ArrayForEach(node, json_at(nodes, "items"))
-	{
+	cJSON_ArrayForEach (node, json_at(nodes, "items")) {
 		const char *name = text_at(node, "metadata.name");
 		double cpu = 1000 * strtod(text_at(node, "status.allocatable.cpu"), NULL);
 
-		cJSON_ArrayForEach(pod, json_at(s->before.pods, "items"))
-		{
+		cJSON_ArrayForEach (pod, json_at(s->before.pods, "items")) {
 			if (strcmp(text_at(pod, "spec.nodeName"), name) == 0)
 				break;
 		}
@@ -142,8 +140,7 @@ static size_t count_fresh(void)
 	size_t fresh = 0;
 	const cJSON *node;
 
-	cJSON_ArrayForEach(node, nodes)
-	{
+	cJSON_ArrayForEach (node, nodes) {
 		fresh += strcmp(text_at(node, "source.state"), "fresh") == 0;
 	}
 	cJSON_Delete(nodes);
@@ -175,8 +172,7 @@ static const char *judgement(const cJSON *pod)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 		if (strcmp(text_at(condition, "type"), "PodScheduled") == 0)
 			return text_at(condition, "message");
 	}
@@ -190,8 +186,7 @@ static void judge_pods(struct story *s)
 	struct buf told = BUF_INIT;
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(w->now.pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(w->now.pods, "items")) {
 		const char *name = text_at(pod, "metadata.name"),
 			   *node = text_at(pod, "spec.nodeName");
 
@@ -217,8 +212,7 @@ static void show(const struct story *s)
 
 	print_message("            wave %s\n", text);
 	cJSON_free(text);
-	cJSON_ArrayForEach(pod, json_at(s->wave.now.pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(s->wave.now.pods, "items")) {
 		if (*text_at(pod, "spec.nodeName"))
 			continue;
 		text = cJSON_PrintUnformatted(json_at(pod, "spec"));

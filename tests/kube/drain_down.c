@@ -154,8 +154,7 @@ static double held_by_balloons(const struct kube_drain_look *l, const char *reso
 	const cJSON *pod;
 	double held = 0;
 
-	cJSON_ArrayForEach(pod, json_at(l->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(l->pods, "items")) {
 		if (kube_drain_is_balloon(pod) && *text_at(pod, "spec.nodeName"))
 			held += kube_truth_amount(
 				resource, text_at(json_at(pod, "spec.containers")->child, path));
@@ -195,8 +194,7 @@ static void check_slack(struct story *s)
 	double may = fmax(1, (double)s->first.waiting);
 	bool off = missing > may || number_at(slack, "total.unplaced") > may;
 
-	cJSON_ArrayForEach(class, json_at(slack, "items"))
-	{
+	cJSON_ArrayForEach (class, json_at(slack, "items")) {
 		off |= number_at(class, "wanted") > number_at(class, "target") + 1;
 	}
 	if (off) {
@@ -217,8 +215,7 @@ static bool has_pod(const struct kube_drain_look *l, const char *uid)
 {
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(l->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(l->pods, "items")) {
 		if (strcmp(text_at(pod, "metadata.uid"), uid) == 0)
 			return true;
 	}
@@ -229,8 +226,7 @@ static bool goes(const cJSON *plan, const char *node)
 {
 	const cJSON *n;
 
-	cJSON_ArrayForEach(n, json_at(plan, "wave.nodes"))
-	{
+	cJSON_ArrayForEach (n, json_at(plan, "wave.nodes")) {
 		if (strcmp(text_at(n, "name"), node) == 0)
 			return true;
 	}
@@ -242,10 +238,8 @@ static bool says_age(const cJSON *plan, const char *pod)
 {
 	const cJSON *node, *move;
 
-	cJSON_ArrayForEach(node, json_at(plan, "wave.nodes"))
-	{
-		cJSON_ArrayForEach(move, json_at(node, "moves"))
-		{
+	cJSON_ArrayForEach (node, json_at(plan, "wave.nodes")) {
+		cJSON_ArrayForEach (move, json_at(node, "moves")) {
 			if (strcmp(text_at(move, "name"), pod) == 0)
 				return json_at(move, "ageSeconds");
 		}
@@ -276,8 +270,7 @@ static void count_moves(struct story *s, const cJSON *plan, const struct kube_dr
 {
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(s->before.pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(s->before.pods, "items")) {
 		if (*kube_drain_pod_app(pod) && !has_pod(after, text_at(pod, "metadata.uid")))
 			count_move(s, plan, pod);
 	}
@@ -291,10 +284,8 @@ static void tell_pending(const struct story *s, const cJSON *plan)
 
 	fprintf(stderr, "          seed %llu, wave %zu: %s\n", (unsigned long long)s->result.seed,
 		s->result.waves, wave);
-	cJSON_ArrayForEach(pod, json_at(s->before.pods, "items"))
-	{
-		cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-		{
+	cJSON_ArrayForEach (pod, json_at(s->before.pods, "items")) {
+		cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 			if (!*text_at(pod, "spec.nodeName"))
 				fprintf(stderr, "          pod %s: %s\n",
 					text_at(pod, "metadata.name"),
@@ -308,8 +299,7 @@ static void check_drained(const struct story *s, const cJSON *plan)
 {
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(s->before.pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(s->before.pods, "items")) {
 		const char *node = text_at(pod, "spec.nodeName");
 
 		if ((*kube_drain_pod_app(pod) || kube_drain_is_balloon(pod)) && goes(plan, node))
@@ -354,8 +344,7 @@ static void carry_out(struct story *s, const cJSON *plan)
 		tell_pending(s, plan);
 		r->pending += after.unbound - s->first.waiting;
 	}
-	cJSON_ArrayForEach(node, json_at(plan, "wave.nodes"))
-	{
+	cJSON_ArrayForEach (node, json_at(plan, "wave.nodes")) {
 		if (s->world.seed % 2)
 			remove_node(s, text_at(node, "name"));
 	}

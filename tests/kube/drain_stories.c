@@ -105,8 +105,7 @@ static void count_ready(void *ctx, const struct kube_drain_look *look)
 	const cJSON *pod;
 	size_t ready = 0;
 
-	cJSON_ArrayForEach(pod, json_at(look->pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(look->pods, "items")) {
 		ready += *kube_drain_pod_app(pod) && !json_at(pod, "metadata.deletionTimestamp") &&
 			 strcmp(text_at(pod, "status.phase"), "Running") == 0;
 	}
@@ -279,10 +278,8 @@ static size_t count_tainted(void)
 	const cJSON *node, *taint;
 	size_t tainted = 0;
 
-	cJSON_ArrayForEach(node, json_at(nodes, "items"))
-	{
-		cJSON_ArrayForEach(taint, json_at(node, "spec.taints"))
-		{
+	cJSON_ArrayForEach (node, json_at(nodes, "items")) {
+		cJSON_ArrayForEach (taint, json_at(node, "spec.taints")) {
 			tainted += strcmp(text_at(taint, "key"), CANDIDATE) == 0;
 		}
 	}
@@ -295,8 +292,7 @@ static size_t count_on(const struct story *s, const char *node)
 	const cJSON *pod;
 	size_t count = 0;
 
-	cJSON_ArrayForEach(pod, json_at(s->look.pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(s->look.pods, "items")) {
 		count += strcmp(text_at(pod, "spec.nodeName"), node) == 0;
 	}
 	return count;

@@ -214,7 +214,8 @@ static bool are_refused(void *ctx)
 		"/api/v1/namespaces/default/events?fieldSelector=reason=FailedScheduling", NULL,
 		&answer);
 	list = cJSON_Parse(answer.data);
-	cJSON_ArrayForEach(event, json_at(list, "items")) read_event(e, event, seen);
+	cJSON_ArrayForEach (event, json_at(list, "items"))
+		read_event(e, event, seen);
 	e->pods = (size_t)cJSON_GetArraySize(seen);
 	cJSON_Delete(list);
 	cJSON_Delete(seen);

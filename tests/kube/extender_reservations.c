@@ -43,8 +43,7 @@ static struct ranks ranks_from(const cJSON *priorities)
 	const cJSON *item;
 
 	assert_int_equal(cJSON_GetArraySize(priorities), SCHED_NODES);
-	cJSON_ArrayForEach(item, priorities)
-	{
+	cJSON_ArrayForEach (item, priorities) {
 		const char *host = json_at(item, "Host")->valuestring;
 
 		r.of[sched_node(world, host)] = json_at(item, "Score")->valueint;
@@ -58,8 +57,7 @@ static double blend_of(const cJSON *item)
 	double sum = 0, weights = 0;
 	const cJSON *plugin;
 
-	cJSON_ArrayForEach(plugin, json_at(item, "plugins"))
-	{
+	cJSON_ArrayForEach (plugin, json_at(item, "plugins")) {
 		bool limits = strcmp(json_at(plugin, "name")->valuestring, "LimitAware") == 0;
 		double weight = limits ? 0.01 : 1;
 
@@ -78,8 +76,7 @@ static struct ranks ranks_of_scores(const cJSON *items)
 	bool found = false;
 
 	assert_int_equal(cJSON_GetArraySize(items), SCHED_NODES);
-	cJSON_ArrayForEach(item, items)
-	{
+	cJSON_ArrayForEach (item, items) {
 		size_t i = sched_node(world, json_at(item, "node")->valuestring);
 
 		scores[i] = blend_of(item);

@@ -57,8 +57,7 @@ static const cJSON *judgement(const cJSON *pod)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 		if (strcmp(text_at(condition, "type"), "PodScheduled") == 0)
 			return condition;
 	}
@@ -82,8 +81,7 @@ static bool all_are_judged(void *ctx)
 			       NULL, &answer) == 200)
 		pods = cJSON_Parse(answer.data);
 	buf_fini(&answer);
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		judged += judgement(pod) != NULL;
 	}
 	return judged == KUBE_FIT_ASKED;
@@ -158,8 +156,7 @@ static void test_members_are_known(void **state)
 	swagger = cJSON_Parse(answer.data);
 	definition = cJSON_GetObjectItem(cJSON_GetObjectItem(swagger, "definitions"),
 					 "io.k8s.api.core.v1.PodSpec");
-	cJSON_ArrayForEach(member, json_at(definition, "properties"))
-	{
+	cJSON_ArrayForEach (member, json_at(definition, "properties")) {
 		if (strcmp(member->string, "schedulingGroup") != 0 &&
 		    strcmp(member->string, "workloadRef") != 0)
 			cJSON_AddBoolToObject(spec, member->string, true);
@@ -187,8 +184,7 @@ static bool has_string(const cJSON *list, const char *text)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		if (strcmp(item->valuestring, text) == 0)
 			return true;
 	}
@@ -221,8 +217,7 @@ static void show_claims(const cJSON *pod)
 {
 	const cJSON *volume;
 
-	cJSON_ArrayForEach(volume, json_at(pod, "spec.volumes"))
-	{
+	cJSON_ArrayForEach (volume, json_at(pod, "spec.volumes")) {
 		const char *name = text_at(volume, "persistentVolumeClaim.claimName");
 		char *claim = mem_printf("/api/v1/namespaces/" KUBE_FIT_NAMESPACE
 					 "/persistentvolumeclaims/%s",
@@ -277,8 +272,7 @@ static void compare(struct tally *t, const cJSON *pod)
 	bool shown = false;
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, json_at(answer, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(answer, "items")) {
 		bool ours = cJSON_IsTrue(json_at(item, "fits"));
 		bool theirs = has_string(offered, text_at(item, "node"));
 
@@ -310,8 +304,7 @@ static void test_both_agree(void **state)
 	const cJSON *pod;
 
 	(void)state;
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		compare(&t, pod);
 	}
 	print_message("          %d pods on %d nodes: the scheduler accepts %zu pairs and refuses "

@@ -149,8 +149,7 @@ static bool pods_are_made(void *ctx)
 	const cJSON *pod;
 
 	*is = (struct pods){0};
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		const char *name = cJSON_GetStringValue(json_at(pod, "metadata.name"));
 		bool agent = strstr(name, "evenkeel-agent-") == name;
 
@@ -287,8 +286,7 @@ static bool hears_all(void *ctx)
 	struct buf *list = ctx;
 
 	buf_clear(list);
-	cJSON_ArrayForEach(told, json_at(status, "kubernetes.resources"))
-	{
+	cJSON_ArrayForEach (told, json_at(status, "kubernetes.resources")) {
 		const char *is = cJSON_GetStringValue(json_at(told, "state"));
 		const char *resource = cJSON_GetStringValue(json_at(told, "resource"));
 

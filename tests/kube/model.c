@@ -148,8 +148,7 @@ static bool api_is_replaced(void *ctx)
 	size_t old = 0, new = 0;
 
 	(void)ctx;
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		const char *app = cJSON_GetStringValue(json_at(pod, "metadata.labels.app"));
 		const cJSON *c = json_at(pod, "spec.containers");
 		const char *cpu =

@@ -166,8 +166,7 @@ static const cJSON *find_story(const char *id)
 {
 	const cJSON *story;
 
-	cJSON_ArrayForEach(story, json_at(stories, "cases"))
-	{
+	cJSON_ArrayForEach (story, json_at(stories, "cases")) {
 		if (strcmp(text_at(story, "id"), id) == 0)
 			return story;
 	}
@@ -186,8 +185,7 @@ static const cJSON *judgement(const cJSON *pod)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 		if (strcmp(text_at(condition, "type"), "PodScheduled") == 0)
 			return condition;
 	}
@@ -313,8 +311,7 @@ static cJSON *ask(const struct outcome *o, const char *by, const char *verdict, 
 	print_message("            the aggregator says (%s): %s: %s\n",
 		      text_at(q.answer, "variant"), text_at(q.answer, "verdict"),
 		      text_at(q.answer, "reason"));
-	cJSON_ArrayForEach(line, json_at(q.answer, "narration"))
-	{
+	cJSON_ArrayForEach (line, json_at(q.answer, "narration")) {
 		print_message("              %s\n", cJSON_GetStringValue(line));
 	}
 	return q.answer;
@@ -324,8 +321,7 @@ static bool is_named(const cJSON *list, const char *name)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		if (strcmp(item->valuestring, name) == 0)
 			return true;
 	}
@@ -337,8 +333,7 @@ static void delete_victims(const cJSON *victims, const cJSON *expected)
 	const cJSON *v;
 
 	assert_int_equal(cJSON_GetArraySize(victims), cJSON_GetArraySize(expected));
-	cJSON_ArrayForEach(v, victims)
-	{
+	cJSON_ArrayForEach (v, victims) {
 		print_message("            deleted: %s of %s on %s: %s\n", text_at(v, "name"),
 			      text_at(v, "namespace"), text_at(v, "node"), text_at(v, "reason"));
 		assert_true(is_named(expected, text_at(v, "name")));
@@ -367,8 +362,7 @@ static void expect_answer(const struct outcome *o, const cJSON *candidate, const
 	cJSON *list = kube_quota_world_pods(bed), *args = cJSON_CreateObject(), *answer, *expected;
 	char *text;
 
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		if (strcmp(text_at(pod, "metadata.name"), candidate->valuestring) == 0)
 			offered = pod;
 	}
@@ -416,13 +410,11 @@ static void expect_gone(const cJSON *before, const cJSON *victims)
 	cJSON *after = kube_quota_world_pods(bed);
 	const cJSON *pod, *left;
 
-	cJSON_ArrayForEach(pod, json_at(before, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(before, "items")) {
 		const char *name = text_at(pod, "metadata.name");
 		bool there = false;
 
-		cJSON_ArrayForEach(left, json_at(after, "items"))
-		{
+		cJSON_ArrayForEach (left, json_at(after, "items")) {
 			there |= strcmp(text_at(left, "metadata.uid"),
 					text_at(pod, "metadata.uid")) == 0;
 		}
@@ -442,8 +434,7 @@ static const cJSON *pod_of(const cJSON *story, const cJSON *step)
 	const char *again = text_at(step, "retry");
 	const cJSON *other;
 
-	cJSON_ArrayForEach(other, json_at(story, "steps"))
-	{
+	cJSON_ArrayForEach (other, json_at(story, "steps")) {
 		if (*again && strcmp(text_at(other, "submit.pod"), again) == 0)
 			return json_at(other, "submit");
 	}
@@ -502,8 +493,7 @@ static void tell(const cJSON *story)
 	const cJSON *step;
 
 	kube_quota_world_begin(bed, story);
-	cJSON_ArrayForEach(step, json_at(story, "steps"))
-	{
+	cJSON_ArrayForEach (step, json_at(story, "steps")) {
 		do_step(story, step);
 	}
 }

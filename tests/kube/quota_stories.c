@@ -225,8 +225,7 @@ static bool is_evicted(const cJSON *pod)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 		if (strcmp(json_at(condition, "type")->valuestring, "DisruptionTarget") == 0)
 			return true;
 	}
@@ -526,7 +525,7 @@ static void tell_reclaim(const struct world *w, const struct set *b, const char 
 	expect_says("/v1/quotas/b", "\"verdict\":\"starved\"");
 	expect_evicted(0, 0, 0, 0);
 	list = kube_testbed_get(bed, 0, "/v1/quotas/reclaim");
-	cJSON_ArrayForEach(victim, json_at(json_at(list, "items")->child, "victims"))
+	cJSON_ArrayForEach (victim, json_at(json_at(list, "items")->child, "victims"))
 		delete_pod("a", json_at(victim, "name")->valuestring, true);
 	cJSON_Delete(list);
 	await_burst(b, 1, 0);

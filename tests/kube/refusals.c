@@ -191,8 +191,7 @@ static bool has_event(void *ctx)
 	const cJSON *event;
 	bool found = false;
 
-	cJSON_ArrayForEach(event, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (event, json_at(list, "items")) {
 		const char *reason = cJSON_GetStringValue(json_at(event, "reason"));
 
 		if (!reason || strcmp(reason, "RefusedByEvenkeel") != 0)
@@ -321,8 +320,7 @@ static void run_pods(const cJSON *list)
 {
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		char *path;
 
 		if (!json_at(pod, "spec.nodeName") || json_at(pod, "status.startTime"))
@@ -346,8 +344,7 @@ static bool is_rolled_out(void *ctx)
 	const cJSON *pod;
 	int ready = 0;
 
-	cJSON_ArrayForEach(pod, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(list, "items")) {
 		const char *version =
 			cJSON_GetStringValue(json_at(pod, "metadata.annotations.version"));
 

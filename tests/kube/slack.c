@@ -160,8 +160,7 @@ static bool is_unschedulable(const cJSON *pod)
 {
 	const cJSON *c;
 
-	cJSON_ArrayForEach(c, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (c, json_at(pod, "status.conditions")) {
 		if (strcmp(text_at(c, "type"), "PodScheduled") == 0 &&
 		    strcmp(text_at(c, "status"), "False") == 0 &&
 		    strcmp(text_at(c, "reason"), "Unschedulable") == 0)
@@ -178,8 +177,7 @@ static bool are_as_wanted(void *ctx)
 	const cJSON *pod;
 
 	l->pods = l->bound = l->unschedulable = 0;
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		l->pods++;
 		if (*text_at(pod, "spec.nodeName"))
 			l->bound++;
@@ -221,8 +219,7 @@ static int64_t most_left(void)
 
 	for (int i = 0; i < NODES; i++)
 		left[i] = NODE_CPU;
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		int node;
 
 		if (sscanf(text_at(pod, "spec.nodeName"), "node-%d", &node) == 1)
@@ -286,7 +283,8 @@ static cJSON *read_slack(struct held *h)
 	const cJSON *class;
 
 	h->wanted = h->placed = h->balloons = 0;
-	cJSON_ArrayForEach(class, json_at(answer, "items")) add_held(h, class);
+	cJSON_ArrayForEach (class, json_at(answer, "items"))
+		add_held(h, class);
 	return answer;
 }
 
@@ -412,9 +410,9 @@ static void check_priorities(void)
 	cJSON *balloons = list(BALLOON_PODS), *web = list(WEB_PODS);
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(balloons, "items")) check_balloon(pod);
-	cJSON_ArrayForEach(pod, json_at(web, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(balloons, "items"))
+		check_balloon(pod);
+	cJSON_ArrayForEach (pod, json_at(web, "items")) {
 		assert_int_equal(number_at(pod, "spec.priority"), 0);
 	}
 	cJSON_Delete(balloons);
@@ -448,7 +446,8 @@ static int apply_objects(void)
 	assert_string_equal(text_at(objects->child, "kind"), "Namespace");
 	kubectl("apply", "--validate=true", NULL, &out);
 	expect_every_line(&out, "created");
-	cJSON_ArrayForEach(object, objects) pods += check_object(object);
+	cJSON_ArrayForEach (object, objects)
+		pods += check_object(object);
 	kubectl("apply", "--dry-run=server", NULL, &out);
 	expect_every_line(&out, "unchanged (server dry run)");
 	cJSON_Delete(objects);
@@ -488,8 +487,7 @@ static bool all_are_bound(void *ctx)
 	cJSON *pods = list(WEB_PODS);
 	const cJSON *pod;
 
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		struct wait *w = wait_of(b, text_at(pod, "metadata.name"), now_ns);
 
 		if (w->bound_ns || !*text_at(pod, "spec.nodeName"))
@@ -691,8 +689,7 @@ static void check_buffer(const cJSON *object)
 	assert_true(*text_at(object, "metadata.name") && *text_at(object, "metadata.namespace"));
 	assert_true(number_at(spec, "replicas") > 0);
 	assert_true(!json_at(spec, "podTemplateRef") != !json_at(spec, "scalableRef"));
-	cJSON_ArrayForEach(m, spec)
-	{
+	cJSON_ArrayForEach (m, spec) {
 		size_t i = 0;
 
 		while (i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], m->string) != 0)
@@ -737,8 +734,7 @@ static void test_buffers_are_what_autoscalers_read(void **state)
 			   "{\"metadata\":{\"name\":\"evenkeel\"}}", NULL);
 	run_slack(words, &yaml);
 	objects = kube_objects_parse(&yaml);
-	cJSON_ArrayForEach(object, objects)
-	{
+	cJSON_ArrayForEach (object, objects) {
 		const char *kind = text_at(object, "kind");
 
 		if (strcmp(kind, "CapacityBuffer") == 0) {

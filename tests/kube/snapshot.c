@@ -241,8 +241,7 @@ static const cJSON *find_same(const cJSON *items, const cJSON *object)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, items)
-	{
+	cJSON_ArrayForEach (item, items) {
 		if (is_same_object(item, object))
 			return item;
 	}
@@ -260,8 +259,7 @@ static void test_snapshot_lists_all(void **state)
 	int count = 0, quotas = 0;
 
 	(void)state;
-	cJSON_ArrayForEach(object, json_at(list, "items"))
-	{
+	cJSON_ArrayForEach (object, json_at(list, "items")) {
 		const cJSON *item = find_same(items, object);
 
 		if (strcmp(text_at(object, "status.phase"), "Succeeded") == 0)

@@ -178,10 +178,8 @@ static size_t walk_rules(const struct scene *s, bool (*good)(const cJSON *rule),
 	const cJSON *group, *rule;
 	size_t count = 0;
 
-	cJSON_ArrayForEach(group, json_at(s->rules, "data.groups"))
-	{
-		cJSON_ArrayForEach(rule, json_at(group, "rules"))
-		{
+	cJSON_ArrayForEach (group, json_at(s->rules, "data.groups")) {
+		cJSON_ArrayForEach (rule, json_at(group, "rules")) {
 			count++;
 			*bad += !good(rule);
 		}
@@ -384,10 +382,8 @@ static void test_every_panel_has_something_to_show(void **state)
 	size_t targets = 0;
 
 	assert_true(await(rates_are_there, *state, PATIENCE_S));
-	cJSON_ArrayForEach(panel, json_at(dashboard, "panels"))
-	{
-		cJSON_ArrayForEach(target, json_at(panel, "targets"))
-		{
+	cJSON_ArrayForEach (panel, json_at(dashboard, "panels")) {
+		cJSON_ArrayForEach (target, json_at(panel, "targets")) {
 			check_target(*state, panel, target);
 			targets++;
 		}

@@ -355,8 +355,7 @@ static const cJSON *named(const cJSON *list, const char *key, const char *name)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		const char *is = cJSON_GetStringValue(json_at(item, key));
 
 		if (is && strcmp(is, name) == 0)

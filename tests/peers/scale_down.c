@@ -256,8 +256,7 @@ static void apply_node(struct bench_cluster *c, const cJSON *node, struct outcom
 	}
 	c->nodes[from].gone = true;
 	o->nodes++;
-	cJSON_ArrayForEach(move, json_at(node, "moves"))
-	{
+	cJSON_ArrayForEach (move, json_at(node, "moves")) {
 		int pod = number_of(move, "name", "pod-", c->pod_count);
 		int to = number_of(move, "to", "node-", c->node_count);
 
@@ -331,7 +330,8 @@ static int take_wave(struct bench_cluster *c, const char *folder, const char *th
 		printf("evenkeel drain: exit status %d: %.200s\n", run.status, run.text);
 		o->failed = true;
 	}
-	cJSON_ArrayForEach(node, json_at(plan, "wave.nodes")) apply_node(c, node, o);
+	cJSON_ArrayForEach (node, json_at(plan, "wave.nodes"))
+		apply_node(c, node, o);
 	o->failed = o->failed || !is_sound(c);
 	if (!o->first_seconds)
 		o->first_seconds = run.seconds;

@@ -188,13 +188,12 @@ static void ask_ours(struct comparison *c, int i, const char *pod)
 	cJSON *answer = NULL;
 
 	assert_int_equal(kube_testbed_post(c->world->bed, 0, "/v1/scores", body, &answer), 200);
-	cJSON_ArrayForEach(item, json_at(answer, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(answer, "items")) {
 		size_t node = sched_node(c->world, json_at(item, "node")->valuestring);
 
-		cJSON_ArrayForEach(score, json_at(item, "plugins"))
+		cJSON_ArrayForEach (score, json_at(item, "plugins"))
 			c->ours[i][plugin_index(json_at(score, "name")->valuestring)][node] =
-			json_at(score, "score")->valuedouble;
+				json_at(score, "score")->valuedouble;
 	}
 	cJSON_Delete(answer);
 	free(body);
@@ -212,7 +211,8 @@ static bool is_shown(void *ctx)
 	const cJSON *node;
 	int pods = 0;
 
-	cJSON_ArrayForEach(node, nodes) pods += json_at(node, "pods")->valueint;
+	cJSON_ArrayForEach (node, nodes)
+		pods += json_at(node, "pods")->valueint;
 	cJSON_Delete(nodes);
 	return pods == SCHED_NODES + s->pods;
 }

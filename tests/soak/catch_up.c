@@ -43,8 +43,8 @@ static double current_in(const cJSON *page, double limit_s)
 	const cJSON *node;
 	double count = 0;
 
-	cJSON_ArrayForEach(node, json_at(page, "items")) count +=
-		load_number(node, "source.ageSeconds") <= limit_s;
+	cJSON_ArrayForEach (node, json_at(page, "items"))
+		count += load_number(node, "source.ageSeconds") <= limit_s;
 	return count;
 }
 

@@ -413,8 +413,7 @@ static void test_large_selection(void **state)
 	}
 	view_slot_publish(f.ctx.views, view_fixture_of(node_stats, NODES));
 	assert_int_equal(api_fixture_get(&f, "/v1/nodes?sort=cpu&limit=100"), 200);
-	cJSON_ArrayForEach(item, api_fixture_at(f.json, "items"))
-	{
+	cJSON_ArrayForEach (item, api_fixture_at(f.json, "items")) {
 		double use = cJSON_GetNumberValue(
 			api_fixture_at(item, "usage.cpuMillicores.latest.value"));
 

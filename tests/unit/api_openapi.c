@@ -82,7 +82,8 @@ static void check_schemas(const cJSON *value) /* NOLINT(misc-no-recursion) */
 	assert_true(!cJSON_IsString(type) || known == 1);
 	if (cJSON_IsString(type) && strcmp(type->valuestring, "array") == 0)
 		assert_non_null(member(value, "items"));
-	cJSON_ArrayForEach(m, value) check_schemas(m);
+	cJSON_ArrayForEach (m, value)
+		check_schemas(m);
 }
 
 static void document_is_sound(void **state)
@@ -108,8 +109,7 @@ static void ways_in_are_told(void **state)
 	assert_string_equal(text(member(schemes, "bearer"), "scheme"), "bearer");
 	assert_string_equal(text(member(schemes, "clientCertificate"), "type"), "mutualTLS");
 	assert_int_equal(cJSON_GetArraySize(security), 3);
-	cJSON_ArrayForEach(way, security)
-	{
+	cJSON_ArrayForEach (way, security) {
 		empty += way->child == NULL;
 		assert_true(!way->child || member(schemes, way->child->string));
 	}
@@ -144,8 +144,7 @@ static void check_parameters(const struct route *r, const cJSON *operation)
 	const cJSON *parameters = member(operation, "parameters"), *p;
 	size_t in_path = 0, in_query = 0;
 
-	cJSON_ArrayForEach(p, parameters)
-	{
+	cJSON_ArrayForEach (p, parameters) {
 		assert_non_null(member(p, "schema"));
 		assert_true(cJSON_IsBool(member(p, "required")));
 		if (strcmp(text(p, "in"), "path") == 0) {

@@ -216,7 +216,7 @@ static void test_paging_over_equal_names(void **state)
 			snprintf(target, sizeof(target), "/v1/pods?limit=%d&continue=%s", limit,
 				 token);
 			assert_int_equal(api_fixture_get(&f, target), 200);
-			cJSON_ArrayForEach(item, api_fixture_at(f.json, "items"))
+			cJSON_ArrayForEach (item, api_fixture_at(f.json, "items"))
 				snprintf(all + strlen(all), sizeof(all) - strlen(all), "%.1s%s ",
 					 cJSON_GetStringValue(api_fixture_at(item, "name")),
 					 cJSON_GetStringValue(api_fixture_at(item, "node")));

@@ -309,8 +309,7 @@ static void test_forms_of_a_dump(void **state)
 
 	(void)state;
 	buf_add_str(&documents, "\n");
-	cJSON_ArrayForEach(item, items)
-	{
+	cJSON_ArrayForEach (item, items) {
 		char *printed = cJSON_Print(item);
 
 		buf_printf(&documents, "---\n%s\n", printed);
@@ -499,8 +498,7 @@ static void test_order(void **state)
 	const cJSON *item;
 
 	(void)state;
-	cJSON_ArrayForEach(item, api_fixture_at(json, "list.items"))
-	{
+	cJSON_ArrayForEach (item, api_fixture_at(json, "list.items")) {
 		const char *namespace =
 			cJSON_GetStringValue(api_fixture_at(item, "metadata.namespace"));
 
@@ -511,8 +509,7 @@ static void test_order(void **state)
 	assert_string_equal(got.data, want);
 	/* A node that no agent ever told of has no use to tell. */
 	buf_clear(&got);
-	cJSON_ArrayForEach(item, api_fixture_at(json, "usage.nodes"))
-	{
+	cJSON_ArrayForEach (item, api_fixture_at(json, "usage.nodes")) {
 		buf_printf(&got, "%s ", cJSON_GetStringValue(api_fixture_at(item, "name")));
 	}
 	assert_string_equal(got.data, "alpha bravo stray ");

@@ -87,9 +87,9 @@ static const cJSON *resource(const char *name)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, api_fixture_at(f.json, "kubernetes.resources")) if (
-		strcmp(cJSON_GetStringValue(api_fixture_at(item, "resource")), name) ==
-		0) return item;
+	cJSON_ArrayForEach (item, api_fixture_at(f.json, "kubernetes.resources"))
+		if (strcmp(cJSON_GetStringValue(api_fixture_at(item, "resource")), name) == 0)
+			return item;
 	fail_msg("no resource %s", name);
 	return NULL;
 }

@@ -73,8 +73,7 @@ static void test_lost_and_wrong_forms(void **state)
 	int bad = 0;
 
 	(void)state;
-	cJSON_ArrayForEach(c, cJSON_GetObjectItem(tree, "cases"))
-	{
+	cJSON_ArrayForEach (c, cJSON_GetObjectItem(tree, "cases")) {
 		const char *kind = cJSON_GetStringValue(cJSON_GetObjectItem(c, "kind"));
 		const char *literal = cJSON_GetStringValue(
 			cJSON_GetObjectItem(cJSON_GetObjectItem(c, "input"), "value_literal"));

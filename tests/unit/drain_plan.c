@@ -439,8 +439,7 @@ static int64_t since_ns(const struct drain_state *s, const char *node)
 	const cJSON *timer;
 	int64_t since = 0;
 
-	cJSON_ArrayForEach(timer, cJSON_GetObjectItemCaseSensitive(json, "timers"))
-	{
+	cJSON_ArrayForEach (timer, cJSON_GetObjectItemCaseSensitive(json, "timers")) {
 		const char *time =
 			cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(timer, "since"));
 

@@ -124,8 +124,7 @@ static void test_every_object_can_be_read(void **state)
 	const cJSON *item;
 
 	assert_non_null(s->json);
-	cJSON_ArrayForEach(item, cJSON_GetObjectItem(s->json, "items"))
-	{
+	cJSON_ArrayForEach (item, cJSON_GetObjectItem(s->json, "items")) {
 		struct object *o = read_object(item);
 
 		if (o->kind == OBJECT_POD)

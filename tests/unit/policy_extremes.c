@@ -262,8 +262,7 @@ static void check_limits(const struct world *w, int n, const cJSON *terms)
 	static const char *const names[RESOURCES] = {"cpuLimits", "memoryLimits", "x/gpu.limits"};
 	const cJSON *term;
 
-	cJSON_ArrayForEach(term, terms)
-	{
+	cJSON_ArrayForEach (term, terms) {
 		const char *name = cJSON_GetObjectItemCaseSensitive(term, "name")->valuestring;
 		double value = cJSON_GetObjectItemCaseSensitive(term, "value")->valuedouble;
 

@@ -144,8 +144,7 @@ static int read_victims(const cJSON *pods, const char *key, struct quota_toy **v
 	const cJSON *pod;
 	int count = 0;
 
-	cJSON_ArrayForEach(pod, pods)
-	{
+	cJSON_ArrayForEach (pod, pods) {
 		struct quota_toy *p = toy_of(api_fixture_at(pod, key)->valuestring);
 
 		if (p->phase != TOY_GOING)

@@ -147,10 +147,9 @@ static bool has_verb(const cJSON *resource, const char *name)
 {
 	const cJSON *verb;
 
-	cJSON_ArrayForEach(verb, cJSON_GetObjectItemCaseSensitive(
-					 resource, "verbs")) if (cJSON_IsString(verb) &&
-								 strcmp(verb->valuestring, name) ==
-									 0) return true;
+	cJSON_ArrayForEach (verb, cJSON_GetObjectItemCaseSensitive(resource, "verbs"))
+		if (cJSON_IsString(verb) && strcmp(verb->valuestring, name) == 0)
+			return true;
 	return false;
 }
 
@@ -200,23 +199,22 @@ static void take_groups(struct discovery *d, const cJSON *json)
 {
 	const cJSON *group, *version;
 
-	cJSON_ArrayForEach(group, find_array(json, "groups", &d->groups_fault))
-		cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(group, "versions"))
-	{
-		const char *name = cJSON_GetStringValue(
-			cJSON_GetObjectItemCaseSensitive(version, "groupVersion"));
+	cJSON_ArrayForEach (group, find_array(json, "groups", &d->groups_fault))
+		cJSON_ArrayForEach (version, cJSON_GetObjectItemCaseSensitive(group, "versions")) {
+			const char *name = cJSON_GetStringValue(
+				cJSON_GetObjectItemCaseSensitive(version, "groupVersion"));
 
-		if (name && is_version_name(name) && is_any_group(name))
-			add_version(d, name);
-	}
+			if (name && is_version_name(name) && is_any_group(name))
+				add_version(d, name);
+		}
 }
 
 static void take_resources(struct discovery_version *v, const cJSON *json)
 {
 	const cJSON *resource;
 
-	cJSON_ArrayForEach(resource, find_array(json, "resources", &v->fault)) v->kinds |=
-		find_kinds(v->name, resource);
+	cJSON_ArrayForEach (resource, find_array(json, "resources", &v->fault))
+		v->kinds |= find_kinds(v->name, resource);
 }
 
 static void note_fault(struct discovery *d, const struct kube_status *status)

@@ -74,9 +74,9 @@ static bool has_audience(const cJSON *status, const char *audience)
 
 	if (!audience)
 		return true;
-	cJSON_ArrayForEach(item, at(status, "audiences")) if (cJSON_IsString(item) &&
-							      strcmp(item->valuestring, audience) ==
-								      0) return true;
+	cJSON_ArrayForEach (item, at(status, "audiences"))
+		if (cJSON_IsString(item) && strcmp(item->valuestring, audience) == 0)
+			return true;
 	return false;
 }
 
@@ -88,7 +88,9 @@ static bool is_text_list(const cJSON *list)
 		return true;
 	if (!cJSON_IsArray(list))
 		return false;
-	cJSON_ArrayForEach(item, list) if (!cJSON_IsString(item)) return false;
+	cJSON_ArrayForEach (item, list)
+		if (!cJSON_IsString(item))
+			return false;
 	return true;
 }
 
@@ -104,7 +106,9 @@ static bool is_user(const cJSON *user)
 		return false;
 	if (extra && !cJSON_IsObject(extra) && !cJSON_IsNull(extra))
 		return false;
-	cJSON_ArrayForEach(item, extra) if (!is_text_list(item)) return false;
+	cJSON_ArrayForEach (item, extra)
+		if (!is_text_list(item))
+			return false;
 	return true;
 }
 
@@ -165,7 +169,8 @@ static void write_texts(struct jsonw *w, const char *key, const cJSON *list)
 
 	jsonw_key(w, key);
 	jsonw_array_open(w);
-	cJSON_ArrayForEach(item, list) jsonw_string(w, item->valuestring);
+	cJSON_ArrayForEach (item, list)
+		jsonw_string(w, item->valuestring);
 	jsonw_array_close(w);
 }
 
@@ -182,7 +187,8 @@ void access_review_write(struct buf *out, const cJSON *user, const char *verb, c
 	write_texts(&w, "groups", at(user, "groups"));
 	jsonw_key(&w, "extra");
 	jsonw_object_open(&w);
-	cJSON_ArrayForEach(item, at(user, "extra")) write_texts(&w, item->string, item);
+	cJSON_ArrayForEach (item, at(user, "extra"))
+		write_texts(&w, item->string, item);
 	jsonw_object_close(&w);
 	jsonw_key(&w, "nonResourceAttributes");
 	jsonw_object_open(&w);

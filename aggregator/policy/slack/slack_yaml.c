@@ -131,8 +131,7 @@ static void spread_own(cJSON *constraints, const char *name)
 {
 	cJSON *c;
 
-	cJSON_ArrayForEach(c, constraints)
-	{
+	cJSON_ArrayForEach (c, constraints) {
 		cJSON_DeleteItemFromObjectCaseSensitive(c, "labelSelector");
 		cJSON_DeleteItemFromObjectCaseSensitive(c, "matchLabelKeys");
 		cJSON_AddItemToObject(c, "labelSelector", own_selector(name));
