@@ -30,6 +30,13 @@ size_t array_lower_bound(const void *key, const void *array, size_t count, size_
 	return low;
 }
 
+bool array_has_text(const char *const *texts, const char *text)
+{
+	while (*texts && strcmp(*texts, text) != 0)
+		texts++;
+	return *texts;
+}
+
 int array_compare_int64(const void *a, const void *b)
 {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;

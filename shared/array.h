@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_SHARED_ARRAY_H
 #define EVENKEEL_SHARED_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,8 @@ void *array_grow(void *array, size_t count, size_t size);
 /* The index of the first element that is not before the key, or count. compare is as bsearch()'s. */
 size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
 			 int (*compare)(const void *key, const void *element));
+/* Whether the text is one of a list, which ends with NULL. */
+bool array_has_text(const char *const *texts, const char *text);
 /* For qsort() of int64_t. */
 int array_compare_int64(const void *a, const void *b);
 /* For qsort() of char *. */

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/utf8.h"
@@ -297,19 +298,11 @@ static const char *cell_text(const struct row *row, size_t column)
 	return row->cells[column].text ? row->cells[column].text : "-";
 }
 
-static bool is_one_of(const char *text, const char *const *texts)
-{
-	for (; *texts; texts++)
-		if (strcmp(text, *texts) == 0)
-			return true;
-	return false;
-}
-
 bool table_holds_only(const struct table *t, size_t column, const char *const *texts)
 {
 	assert(column < t->column_count);
 	for (size_t i = 0; i < t->row_count; i++)
-		if (!is_one_of(cell_text(&t->rows[i], column), texts))
+		if (!array_has_text(texts, cell_text(&t->rows[i], column)))
 			return false;
 	return true;
 }

@@ -66,14 +66,6 @@ static int fail(const struct converter *c, const char *text)
 
 /* --- scalars ---------------------------------------------------------------------------------- */
 
-static bool is_one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcmp(text, *words) == 0)
-			return true;
-	return false;
-}
-
 /* [-+]? digits of base, at least one. */
 static bool is_integer(const char *text, const char *digits)
 {
@@ -141,13 +133,13 @@ static int write_plain(struct converter *c, const char *text)
 	bool negative = text[0] == '-';
 	const char *number = text + (negative || text[0] == '+');
 
-	if (is_one_of(text, nulls))
+	if (array_has_text(nulls, text))
 		jsonw_null(&c->writer);
-	else if (is_one_of(text, trues))
+	else if (array_has_text(trues, text))
 		jsonw_bool(&c->writer, true);
-	else if (is_one_of(text, falses))
+	else if (array_has_text(falses, text))
 		jsonw_bool(&c->writer, false);
-	else if (is_one_of(text, endless))
+	else if (array_has_text(endless, text))
 		return fail(c, "JSON has no infinite numbers");
 	else if (is_decimal(number))
 		return write_integer(c, number, 10, negative);

@@ -17,16 +17,10 @@
 
 #include "aggregator/api/request_body.h"
 #include "aggregator/model/object_json.h"
+#include "shared/array.h"
 
 /* No API server takes a pod of that name: a manifest without one is no pod that is known. */
 #define UNNAMED "(unnamed)"
-
-static bool is_one_of(const char *text, const char *const *names)
-{
-	while (*names && strcmp(*names, text) != 0)
-		names++;
-	return *names != NULL;
-}
 
 /* --- the spec */
 
@@ -101,7 +95,7 @@ static const char *const group_members[] = {"schedulingGroup", "workloadRef", NU
 static bool is_spec_member(const char *name)
 {
 	for (size_t i = 0; i < SPEC_VERSIONS; i++)
-		if (is_one_of(name, spec_versions[i].members))
+		if (array_has_text(spec_versions[i].members, name))
 			return true;
 	return false;
 }
@@ -144,7 +138,7 @@ void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w)
 			continue;
 		if (!is_spec_member(item->string))
 			add_warning(w, &count, item->string, unknown);
-		else if (is_one_of(item->string, group_members))
+		else if (array_has_text(group_members, item->string))
 			add_warning(w, &count, item->string,
 				    "size and topology of the group are not judged");
 		else if (strcmp(item->string, "tolerations") == 0 && compares_numbers(item))
@@ -233,7 +227,7 @@ static int check_port(const struct request_error *e, const cJSON *port, const ch
 	     number->valuedouble != (double)(int32_t)number->valuedouble))
 		return request_fail(e, "must be from 1 to 65535", "%s[%zu].hostPort", path, at);
 	if (!request_lacks(protocol) &&
-	    (!cJSON_IsString(protocol) || !is_one_of(protocol->valuestring, protocols)))
+	    (!cJSON_IsString(protocol) || !array_has_text(protocols, protocol->valuestring)))
 		return request_fail(e, "must be TCP, UDP or SCTP", "%s[%zu].protocol", path, at);
 	if (!request_lacks(ip) && !cJSON_IsString(ip))
 		return request_fail(e, "must be a string", "%s[%zu].hostIP", path, at);

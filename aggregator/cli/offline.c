@@ -14,6 +14,7 @@
 #include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/state/reservations.h"
+#include "shared/array.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -198,14 +199,9 @@ static const char *query_other(const struct api_request *rq, const char *const *
 {
 	const struct parameters *p = rq->connection;
 
-	for (size_t i = 0; i < p->count; i++) {
-		const char *const *k = known;
-
-		while (*k && strcmp(*k, p->names[i]) != 0)
-			k++;
-		if (!*k)
+	for (size_t i = 0; i < p->count; i++)
+		if (!array_has_text(known, p->names[i]))
 			return p->names[i];
-	}
 	return NULL;
 }
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { BODY_SWALLOWED = 16 << 20 };
@@ -52,14 +53,6 @@ struct search {
 	const char *found;
 };
 
-static bool is_known(const char *const *known, const char *name)
-{
-	for (; *known; known++)
-		if (strcmp(*known, name) == 0)
-			return true;
-	return false;
-}
-
 static enum MHD_Result on_parameter(void *cls, enum MHD_ValueKind kind, const char *key,
 				    const char *value)
 {
@@ -70,7 +63,7 @@ static enum MHD_Result on_parameter(void *cls, enum MHD_ValueKind kind, const ch
 		return MHD_YES;
 	if (s->name && strcmp(s->name, key) == 0)
 		s->found = value ? value : "";
-	else if (s->known && !is_known(s->known, key))
+	else if (s->known && !array_has_text(s->known, key))
 		s->found = key;
 	return s->found ? MHD_NO : MHD_YES;
 }

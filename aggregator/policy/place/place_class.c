@@ -11,6 +11,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size)
@@ -42,11 +43,7 @@ bool place_only_members(const cJSON *object, const char *const *names, char **no
 		return false;
 	}
 	for (const cJSON *m = object->child; m; m = m->next) {
-		const char *const *k = names;
-
-		while (*k && strcmp(*k, m->string) != 0)
-			k++;
-		if (!*k && !cJSON_IsNull(m)) {
+		if (!array_has_text(names, m->string) && !cJSON_IsNull(m)) {
 			place_note(note, "%s.%.60s: is not known", where, m->string);
 			return false;
 		}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { LABEL_VALUE_MAX = 63 };
@@ -123,11 +124,7 @@ static int check_members(const cJSON *json, const char *const *known, struct err
 	if (!cJSON_IsObject(json))
 		return bad(error, "must be an object");
 	for (const cJSON *m = json->child; m; m = m->next) {
-		const char *const *k = known;
-
-		while (*k && strcmp(*k, m->string) != 0)
-			k++;
-		if (!*k) {
+		if (!array_has_text(known, m->string)) {
 			error_set(error, "%.60s: is not known", m->string);
 			return -EINVAL;
 		}
