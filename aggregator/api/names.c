@@ -16,7 +16,7 @@
 
 static void write_namespaces(struct jsonw *w, const struct view *v)
 {
-	const struct object_table *all = v->cluster ? v->cluster->tables[OBJECT_NAMESPACE] : NULL;
+	const struct object_table *all = view_table(v, OBJECT_NAMESPACE);
 	const struct namespace_table *with_pods = v->namespaces;
 
 	jsonw_key_array(w, "namespaces");

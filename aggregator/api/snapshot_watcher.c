@@ -196,8 +196,7 @@ static int read_node(struct answer *a, const cJSON *item)
 	if (metrics && !cJSON_IsArray(metrics) && !cJSON_IsNull(metrics))
 		return fail(a, item->string, "\"metrics\" must be a list");
 	use = new_use(a->snapshot, item->string);
-	cJSON_ArrayForEach(metric, metrics)
-	{
+	cJSON_ArrayForEach (metric, metrics) {
 		if (read_metric(a, metric, use, index++))
 			return -EINVAL;
 	}
@@ -218,8 +217,7 @@ static int read_nodes(struct answer *a, const cJSON *nodes, bool kep)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, nodes)
-	{
+	cJSON_ArrayForEach (item, nodes) {
 		if (kep && is_stray(item))
 			continue;
 		if (!cJSON_IsObject(item) || (kep && !member(item, "metrics")))
@@ -325,11 +323,8 @@ static void make_stats(const struct watcher_use *use, const struct kube_node *no
 	};
 	p->usage.latest.cpu_milli = latest_of(&use->cpu, p->cpu_capacity_milli);
 	p->usage.latest.mem_bytes = latest_of(&use->mem, p->mem_capacity_bytes);
-	for (int w = 0; w < WINDOWS; w++) {
-		p->usage.windows[w].counts.throttled_ratio = NAN;
-		for (int i = 0; i < PRESSURES; i++)
-			p->usage.windows[w].counts.pressure[i] = NAN;
-	}
+	for (int w = 0; w < WINDOWS; w++)
+		p->usage.windows[w].counts = window_counts_none;
 	set->cpu_milli = stats_of(use, &use->cpu, p->cpu_capacity_milli);
 	set->mem_bytes = stats_of(use, &use->mem, p->mem_capacity_bytes);
 	set->counts.seconds = (double)(use->end_ns - use->start_ns) / NS_PER_SEC;

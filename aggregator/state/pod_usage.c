@@ -7,7 +7,6 @@
  */
 #include "aggregator/state/pod_usage.h"
 
-#include <math.h>
 
 #include "aggregator/state/window_sums.h"
 #include "shared/arith.h"
@@ -114,13 +113,6 @@ static void unpack_counts(const struct pod_usage *u, struct window_counts *out)
 		out->pressure[p] = (double)c->pressure[p];
 }
 
-static void unknown_counts(struct window_counts *out)
-{
-	*out = (struct window_counts){.throttled_ratio = NAN};
-	for (int p = 0; p < PRESSURES; p++)
-		out->pressure[p] = NAN;
-}
-
 void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct usage_summary *out)
 {
 	int64_t base_ns = base_of(end_ns);
@@ -135,7 +127,7 @@ void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct usage_su
 		if (w == WINDOW_5M)
 			unpack_counts(u, &set->counts);
 		else
-			unknown_counts(&set->counts);
+			set->counts = window_counts_none;
 	}
 }
 

@@ -83,14 +83,6 @@ static void do_stats(struct json_io *io, const char *key, struct window_stats *s
 	json_io_leave(io, &level);
 }
 
-/* As it is where nothing was counted. */
-static void forget_counts(struct window_counts *c)
-{
-	*c = (struct window_counts){.throttled_ratio = NAN};
-	for (int p = 0; p < PRESSURES; p++)
-		c->pressure[p] = NAN;
-}
-
 static bool are_counted(const struct window_counts *c)
 {
 	bool counted = c->seconds != 0 || c->throttled_seconds != 0 || c->oom_kills ||
@@ -143,7 +135,7 @@ void stats_json_do_usage(struct json_io *io, struct usage_summary *u)
 
 	if (!io->out)
 		for (int w = 0; w < WINDOWS; w++)
-			forget_counts(&u->windows[w].counts);
+			u->windows[w].counts = window_counts_none;
 	if (!json_io_into(io, "usage", &level))
 		return;
 	stats_json_do_latest(io, &u->latest);

@@ -184,6 +184,12 @@ void view_drop(struct view *v);
 size_t view_index(const struct view *v, const char *node);
 /* The node, or NULL. */
 const struct view_node *view_find(const struct view *v, const char *node);
+/* The objects of the kind; NULL: the view has no cluster. */
+static inline const struct object_table *view_table(const struct view *v, enum object_kind kind)
+{
+	return v->cluster ? v->cluster->tables[kind] : NULL;
+}
+
 /* Whether all objects of the kind are known, if perhaps as of a while ago. */
 bool view_knows(const struct view *v, enum object_kind kind);
 /* Requests and use of the pods of a namespace, or NULL. */

@@ -11,6 +11,13 @@
 #include "aggregator/state/window_sums.h"
 
 const char *const window_name[WINDOWS] = {"5m", "10m", "15m"};
+const struct window_counts window_counts_none = {
+	.throttled_ratio = NAN,
+	.pressure = {[CONTENTION_CPU] = NAN,
+		     [CONTENTION_MEMORY] = NAN,
+		     [STALL_CPU] = NAN,
+		     [STALL_MEMORY] = NAN},
+};
 
 bool window_is_covered(const struct window_set *set, enum window window)
 {

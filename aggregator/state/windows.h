@@ -62,6 +62,8 @@ struct window_counts {
 	bool throttle_known, oom_known;
 };
 
+extern const struct window_counts window_counts_none; /* of a window in which nothing was counted */
+
 #define X(member, ...) struct window_stats member;
 struct window_set {
 	union {

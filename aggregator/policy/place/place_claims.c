@@ -179,7 +179,7 @@ static void stock_volume(struct place *p, const char *class, struct place_volume
 
 static void fill_stock(struct place *p)
 {
-	const struct object_table *t = place_table_of(p->view, OBJECT_PERSISTENT_VOLUME);
+	const struct object_table *t = view_table(p->view, OBJECT_PERSISTENT_VOLUME);
 
 	if (p->stocked)
 		return;
@@ -472,7 +472,7 @@ void place_claims_sort(struct place_class *c)
 
 static bool is_same(const struct view *a, const struct view *b, enum object_kind kind)
 {
-	return place_table_of(a, kind) == place_table_of(b, kind) &&
+	return view_table(a, kind) == view_table(b, kind) &&
 	       view_knows(a, kind) == view_knows(b, kind);
 }
 

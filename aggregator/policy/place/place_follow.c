@@ -61,7 +61,7 @@ static bool same_namespaces(const struct place *p, const struct view *v)
 		return true;
 	if (view_knows(p->view, OBJECT_NAMESPACE) != view_knows(v, OBJECT_NAMESPACE))
 		return false;
-	if (place_table_of(p->view, OBJECT_NAMESPACE) == place_table_of(v, OBJECT_NAMESPACE))
+	if (view_table(p->view, OBJECT_NAMESPACE) == view_table(v, OBJECT_NAMESPACE))
 		return true;
 	for (uint32_t i = 0; i < p->classes.count; i++)
 		if (place_find_object(p->view, OBJECT_NAMESPACE, "", p->classes.of[i]->namespace) !=
@@ -344,10 +344,10 @@ static void follow_owners(struct place *p)
 
 static void follow(struct place *p, const struct view *before)
 {
-	bool pending = place_table_of(before, OBJECT_POD) != place_table_of(p->view, OBJECT_POD);
+	bool pending = view_table(before, OBJECT_POD) != view_table(p->view, OBJECT_POD);
 	uint8_t *fate;
 
-	if (place_table_of(before, OBJECT_NAMESPACE) != place_table_of(p->view, OBJECT_NAMESPACE))
+	if (view_table(before, OBJECT_NAMESPACE) != view_table(p->view, OBJECT_NAMESPACE))
 		place_namespaces_reread(p);
 	if (!same_nodes(p, p->view))
 		move_nodes(p, p->view);

@@ -479,12 +479,6 @@ struct place {
 	place_node last_chosen;
 };
 
-/* NULL: the view has no cluster. */
-static inline const struct object_table *place_table_of(const struct view *v, enum object_kind kind)
-{
-	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
 static inline const struct object *place_find_object(const struct view *v, enum object_kind kind,
 						     const char *namespace, const char *name)
 {

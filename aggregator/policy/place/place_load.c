@@ -237,7 +237,7 @@ void place_meet_node(struct place *p, place_node n)
 
 void place_meet_pending(struct place *p)
 {
-	const struct object_table *t = place_table_of(p->view, OBJECT_POD);
+	const struct object_table *t = view_table(p->view, OBJECT_POD);
 
 	p->waiting.count = 0;
 	for (size_t i = 0; t && i < t->count && !place_is_out_of_time(p); i++) {

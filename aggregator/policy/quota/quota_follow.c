@@ -22,11 +22,6 @@ static void mark_stale(struct quota_book *b, const char *namespace)
 		e->stale = true;
 }
 
-static const struct object_table *table_of(const struct view *v, enum object_kind kind)
-{
-	return v->cluster ? v->cluster->tables[kind] : NULL;
-}
-
 static bool is_same_sum(const struct namespace_sums *a, const struct namespace_sums *b)
 {
 	return a->bound_pods == b->bound_pods && a->pending_pods == b->pending_pods &&
@@ -110,7 +105,7 @@ bool quota_book_update(struct quota_book *b, struct view *v, struct reservations
 	struct quota_counted now;
 
 	if (b->fallback || !b->view ||
-	    table_of(b->view, OBJECT_ELASTIC_QUOTA) != table_of(v, OBJECT_ELASTIC_QUOTA))
+	    view_table(b->view, OBJECT_ELASTIC_QUOTA) != view_table(v, OBJECT_ELASTIC_QUOTA))
 		return false;
 	now = quota_view_counted(reservations, generation);
 	compare_sums(b, v);

@@ -121,8 +121,7 @@ static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
 static void meet_arrivals(struct slack_run *r)
 {
 	struct slack_arrivals *a = &r->state->arrivals;
-	const struct object_table *pending =
-		r->view->cluster ? r->view->cluster->tables[OBJECT_POD] : NULL;
+	const struct object_table *pending = view_table(r->view, OBJECT_POD);
 
 	if (a->span_ns != r->options->node_start_ns || a->keep_ns != r->options->arrivals_keep_ns) {
 		slack_arrivals_fini(a);

@@ -181,7 +181,7 @@ static void survey_node(struct slack_survey *s, const struct slack_seen *seen,
 
 static void survey_pending(struct slack_survey *s, const struct view *v)
 {
-	const struct object_table *pods = v->cluster ? v->cluster->tables[OBJECT_POD] : NULL;
+	const struct object_table *pods = view_table(v, OBJECT_POD);
 
 	for (size_t i = 0; pods && i < pods->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)pods->of[i];
