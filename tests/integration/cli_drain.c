@@ -76,211 +76,212 @@ static int run(const char *words, bool measured, struct buf *out, struct buf *er
 	return code;
 }
 
+/* clang-format off */
+static const struct {
+	const char *words;
+	int code;
+	const char *out, *err;
+} outputs[] = {
+	{"drain --assume-unneeded-for 15m", 0,
+	 "8 nodes: 2 may be drained now, 1 could be later, 4 needed, 1 on the way.\n"
+	 "use of pods: shared out of their nodes\n"
+	 "\n"
+	 "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+	 "delta    drain       15m00s       -   0+1        3%        10%        0%  -\n"
+	 "bravo    drain       15m00s       -     1       13%        10%        6%  -\n"
+	 "echo     inDeletion       -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+	 "foxtrot  unneeded    15m00s     due     1       13%        10%        6%  NotEnoughPdb\n"
+	 "alpha    needed           -       -     1       55%        10%       25%  NotUnderutilized\n"
+	 "charlie  needed           -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+	 "golf     needed           -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
+	 "hotel    needed           -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n"
+	 "\n"
+	 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
+	 "puts them elsewhere.\n"
+	 "\n"
+	 "FROM   POD         TO     CPU-REQ  MEM-REQ\n"
+	 "bravo  shop/web-1  alpha     500m    1.0Gi\n"
+	 "\n"
+	 "DESTINATION  PODS  CPU-NOW  CPU-RESERVED  CPU-AFTER  CPU-CAP  MEM-NOW  MEM-RESERVED  MEM-AFTER  MEM-CAP\n"
+	 "alpha           1     400m          1.89       2.83     3.40    1.6Gi         2.4Gi      5.6Gi   14.4Gi\n"
+	 "\n"
+	 "DISRUPTED                     PODS  ALLOWED  LEFT\n"
+	 "PodDisruptionBudget shop/web     1        1     0\n"
+	 "ReplicaSet shop/web              1        1     0\n",
+	 ""},
+	{"drain --assume-unneeded-for 15m -o name", 0, "node/delta\nnode/bravo\n", ""},
+	{"drain -o name", 0, "", ""},
+	{"drain bravo alpha --assume-unneeded-for 15m -o name", 3, "node/bravo\n",
+	 "evenkeel: node alpha does not go now: NotUnderutilized\n"},
+	{"drain --assume-unneeded-for 15m -o commands", 0,
+	 "kubectl cordon delta bravo\n"
+	 "kubectl drain delta --ignore-daemonsets\n"
+	 "kubectl drain bravo --ignore-daemonsets\n",
+	 ""},
+	{"drain -o commands", 0, "", ""},
+	{"slack -o commands", 2, "", "evenkeel: -o commands goes with drain\n"},
+	{"drain", 0,
+	 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
+	 "use of pods: shared out of their nodes\n"
+	"\n"
+	"NODE     VERDICT     SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+	"echo     inDeletion      -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+	"bravo    unneeded       0s  10m00s     1       13%        10%        6%  NotUnneededLongEnough\n"
+	"delta    unneeded       0s  10m00s   0+1        3%        10%        0%  NotUnneededLongEnough\n"
+	"foxtrot  unneeded       0s  10m00s     1       13%        10%        6%  NotUnneededLongEnough\n"
+	"alpha    needed          -       -     1       55%        10%       25%  NotUnderutilized\n"
+	"charlie  needed          -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+	"golf     needed          -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
+	"hotel    needed          -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n",
+	 ""},
+	{"drain bravo foxtrot --explain --assume-unneeded-for 15m", 3,
+	 "NODE     VERDICT    SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+	"bravo    drain     15m00s       -     1       13%        10%        6%  -\n"
+	"foxtrot  unneeded  15m00s     due     1       13%        10%        6%  NotEnoughPdb\n"
+	"\n"
+	"bravo: drain\n"
+	"  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
+	"\n"
+	"FROM   POD         TO     CPU-REQ  MEM-REQ\n"
+	"bravo  shop/web-1  alpha     500m    1.0Gi\n"
+	"\n"
+	"foxtrot: unneeded\n"
+	"  NotEnoughPdb: pod shop/web-2 waits for PodDisruptionBudget web: 0 more may leave beside this wave.\n"
+	"      what helps: its PodDisruptionBudget allows disruptions: more pods become ready, or\n"
+	"          minAvailable falls\n"
+	"  where its pods went in the simulation:\n"
+	"\n"
+	"FROM     POD         TO     CPU-REQ  MEM-REQ\n"
+	"foxtrot  shop/web-2  alpha     500m    1.0Gi\n",
+	 "evenkeel: node foxtrot does not go now: NotEnoughPdb\n"},
+	{"drain delta bravo echo --assume-unneeded-for 15m", 0,
+	 "NODE   VERDICT      SINCE  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+	"delta  drain       15m00s   0+1        3%        10%        0%  -\n"
+	"bravo  drain       15m00s     1       13%        10%        6%  -\n"
+	"echo   inDeletion       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+	"\n"
+	"bravo: drain\n"
+	"  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
+	"\n"
+	"FROM   POD         TO     CPU-REQ  MEM-REQ\n"
+	"bravo  shop/web-1  alpha     500m    1.0Gi\n"
+	"\n"
+	"delta: drain\n"
+	"  it goes now; nothing on it has to move.\n"
+	"\n"
+	"echo: inDeletion\n"
+	"  CurrentlyBeingDeleted: it has the taint ToBeDeletedByClusterAutoscaler.\n"
+	"      what helps: it is on its way\n",
+	 ""},
+	{"drain charlie golf hotel", 3,
+	 "NODE     VERDICT  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+	 "charlie  needed      1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+	 "golf     needed      1        6%        10%        3%  NoPlaceToMovePods\n"
+	 "hotel    needed      0        0%        10%        0%  ScaleDownDisabledAnnotation\n"
+	 "\n"
+	 "charlie: needed\n"
+	 "  BlockedByPod: pod tool/scratch-0 must stay.\n"
+	 "      what helps: see the reasons of its pods\n"
+	 "  LocalStorageRequested: its volume tmp (emptyDir) is lost with the node.\n"
+	 "      what helps: name the volumes in the pod's annotation\n"
+	 "          cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes\n"
+	 "\n"
+	 "golf: needed\n"
+	 "  NoPlaceToMovePods: pod tool/index-0 fits on no other node: 3 could go as well, 1 NodeGone, 3\n"
+	 "      NodeAffinity; alpha: nodeSelector asks for kubernetes.io/hostname=golf, and the node has\n"
+	 "      kubernetes.io/hostname=alpha.\n"
+	 "      what helps: label a node as the pod asks, or change what the pod asks for\n"
+	 "\n"
+	 "hotel: needed\n"
+	 "  ScaleDownDisabledAnnotation: it is annotated\n"
+	 "      cluster-autoscaler.kubernetes.io/scale-down-disabled=true.\n"
+	 "      what helps: remove the annotation from the node\n",
+	 "evenkeel: node charlie does not go now: BlockedByPod\n"},
+	{"drain --assume-unneeded-for 15m --max-drain-parallelism 1 --sort-by name --no-headers", 0,
+	 "alpha    needed           -    -    1  55%  10%  25%  NotUnderutilized\n"
+	 "bravo    drain       15m00s    -    1  13%  10%   6%  -\n"
+	 "charlie  needed           -    -    1   6%  10%   3%  BlockedByPod: LocalStorageRequested\n"
+	 "delta    drain       15m00s    -  0+1   3%  10%   0%  -\n"
+	 "echo     inDeletion       -    -    0   0%  10%   0%  CurrentlyBeingDeleted\n"
+	 "foxtrot  unneeded    15m00s  due    1  13%  10%   6%  ParallelismLimitReached\n"
+	 "golf     needed           -    -    1   6%  10%   3%  NoPlaceToMovePods\n"
+	 "hotel    needed           -    -    0   0%  10%   0%  ScaleDownDisabledAnnotation\n"
+	 "\n"
+	 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
+	 "puts them elsewhere.\n"
+	 "\n"
+	 "bravo  shop/web-1  alpha  500m  1.0Gi\n"
+	 "\n"
+	 "alpha  1  400m  1.89  2.83  3.40  1.6Gi  2.4Gi  5.6Gi  14.4Gi\n"
+	 "\n"
+	 "PodDisruptionBudget shop/web  1  1  0\n"
+	 "ReplicaSet shop/web           1  1  0\n",
+	 ""},
+	{"drain --assume-unneeded-for 15m --drain-group-label pool --drain-group name=main,min=7", 0,
+	 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
+	 "use of pods: shared out of their nodes\n"
+	"\n"
+	"NODE     VERDICT     GROUP   SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
+	"echo     inDeletion  main        -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
+	"bravo    unneeded    main   15m00s     due     1       13%        10%        6%  NodeGroupMinSizeReached\n"
+	"delta    unneeded    main   15m00s     due   0+1        3%        10%        0%  NodeGroupMinSizeReached\n"
+	"foxtrot  unneeded    main   15m00s     due     1       13%        10%        6%  NodeGroupMinSizeReached\n"
+	"alpha    needed      main        -       -     1       55%        10%       25%  NotUnderutilized\n"
+	"charlie  needed      main        -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
+	"golf     needed      main        -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
+	"hotel    needed      main        -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n",
+	 ""},
+	{"drain alpha nope", 4,
+	 "",
+	 "evenkeel: node: there is no node \"nope\"\n"},
+	{"drain --scale-down-utilization-threshold 1.5", 2,
+	 "",
+	 "evenkeel: --scale-down-utilization-threshold: \"1.5\" is too large; 0 to 1 are allowed\n"},
+	{"drain --max-scale-down-parallelism 0", 2,
+	 "",
+	 "evenkeel: --max-scale-down-parallelism: \"0\" is too small; 1 to 100000 are allowed\n"},
+	{"drain --drain-z 11", 2,
+	 "",
+	 "evenkeel: --drain-z: \"11\" is too large; 0 to 10 are allowed\n"},
+	{"drain --drain-cpu-cap 0", 2,
+	 "",
+	 "evenkeel: --drain-cpu-cap: \"0\" is too small; 0.01 to 1 are allowed\n"},
+	{"drain --drain-owner-share -0.1", 2,
+	 "",
+	 "evenkeel: --drain-owner-share: \"-0.1\" is too small; 0 to 1 are allowed\n"},
+	{"drain --scale-down-unneeded-time 8d", 2,
+	 "",
+	 "evenkeel: --scale-down-unneeded-time: \"8d\" is not a duration such as 300ms, 5s, 1m30s or 2h\n"},
+	{"drain --scale-down-unneeded-time 169h", 2,
+	 "",
+	 "evenkeel: --scale-down-unneeded-time: \"169h\" is too long; 0 to 168h are allowed\n"},
+	{"drain --drain-group min=3", 2,
+	 "",
+	 "evenkeel: --drain-group \"min=3\": there must be a \"name\"\n"},
+	{"drain --drain-budget nodes=101%", 2,
+	 "",
+	 "evenkeel: --drain-budget \"nodes=101%\": \"101%\" must be a number of nodes, or 0% to 100%\n"},
+	{"drain --drain-variant kep", 2,
+	 "",
+	 "evenkeel: --drain-variant: \"kep\" is not known; it is corrected or upstream\n"},
+	{"drain --sort-by age", 2,
+	 "",
+	 "evenkeel: --sort-by: \"age\" is not known; it is verdict, requests, use or name\n"},
+};
+/* clang-format on */
+
 static void test_outputs(void **state)
 {
-	/* clang-format off */
-	static const struct {
-		const char *words;
-		int code;
-		const char *out, *err;
-	} cases[] = {
-		{"drain --assume-unneeded-for 15m", 0,
-		 "8 nodes: 2 may be drained now, 1 could be later, 4 needed, 1 on the way.\n"
-		 "use of pods: shared out of their nodes\n"
-		 "\n"
-		 "NODE     VERDICT      SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
-		 "delta    drain       15m00s       -   0+1        3%        10%        0%  -\n"
-		 "bravo    drain       15m00s       -     1       13%        10%        6%  -\n"
-		 "echo     inDeletion       -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
-		 "foxtrot  unneeded    15m00s     due     1       13%        10%        6%  NotEnoughPdb\n"
-		 "alpha    needed           -       -     1       55%        10%       25%  NotUnderutilized\n"
-		 "charlie  needed           -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
-		 "golf     needed           -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
-		 "hotel    needed           -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n"
-		 "\n"
-		 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
-		 "puts them elsewhere.\n"
-		 "\n"
-		 "FROM   POD         TO     CPU-REQ  MEM-REQ\n"
-		 "bravo  shop/web-1  alpha     500m    1.0Gi\n"
-		 "\n"
-		 "DESTINATION  PODS  CPU-NOW  CPU-RESERVED  CPU-AFTER  CPU-CAP  MEM-NOW  MEM-RESERVED  MEM-AFTER  MEM-CAP\n"
-		 "alpha           1     400m          1.89       2.83     3.40    1.6Gi         2.4Gi      5.6Gi   14.4Gi\n"
-		 "\n"
-		 "DISRUPTED                     PODS  ALLOWED  LEFT\n"
-		 "PodDisruptionBudget shop/web     1        1     0\n"
-		 "ReplicaSet shop/web              1        1     0\n",
-		 ""},
-		{"drain --assume-unneeded-for 15m -o name", 0, "node/delta\nnode/bravo\n", ""},
-		{"drain -o name", 0, "", ""},
-		{"drain bravo alpha --assume-unneeded-for 15m -o name", 3, "node/bravo\n",
-		 "evenkeel: node alpha does not go now: NotUnderutilized\n"},
-		{"drain --assume-unneeded-for 15m -o commands", 0,
-		 "kubectl cordon delta bravo\n"
-		 "kubectl drain delta --ignore-daemonsets\n"
-		 "kubectl drain bravo --ignore-daemonsets\n",
-		 ""},
-		{"drain -o commands", 0, "", ""},
-		{"slack -o commands", 2, "", "evenkeel: -o commands goes with drain\n"},
-		{"drain", 0,
-		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
-		 "use of pods: shared out of their nodes\n"
-		"\n"
-		"NODE     VERDICT     SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
-		"echo     inDeletion      -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
-		"bravo    unneeded       0s  10m00s     1       13%        10%        6%  NotUnneededLongEnough\n"
-		"delta    unneeded       0s  10m00s   0+1        3%        10%        0%  NotUnneededLongEnough\n"
-		"foxtrot  unneeded       0s  10m00s     1       13%        10%        6%  NotUnneededLongEnough\n"
-		"alpha    needed          -       -     1       55%        10%       25%  NotUnderutilized\n"
-		"charlie  needed          -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
-		"golf     needed          -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
-		"hotel    needed          -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n",
-		 ""},
-		{"drain bravo foxtrot --explain --assume-unneeded-for 15m", 3,
-		 "NODE     VERDICT    SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
-		"bravo    drain     15m00s       -     1       13%        10%        6%  -\n"
-		"foxtrot  unneeded  15m00s     due     1       13%        10%        6%  NotEnoughPdb\n"
-		"\n"
-		"bravo: drain\n"
-		"  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
-		"\n"
-		"FROM   POD         TO     CPU-REQ  MEM-REQ\n"
-		"bravo  shop/web-1  alpha     500m    1.0Gi\n"
-		"\n"
-		"foxtrot: unneeded\n"
-		"  NotEnoughPdb: pod shop/web-2 waits for PodDisruptionBudget web: 0 more may leave beside this wave.\n"
-		"      what helps: its PodDisruptionBudget allows disruptions: more pods become ready, or\n"
-		"          minAvailable falls\n"
-		"  where its pods went in the simulation:\n"
-		"\n"
-		"FROM     POD         TO     CPU-REQ  MEM-REQ\n"
-		"foxtrot  shop/web-2  alpha     500m    1.0Gi\n",
-		 "evenkeel: node foxtrot does not go now: NotEnoughPdb\n"},
-		{"drain delta bravo echo --assume-unneeded-for 15m", 0,
-		 "NODE   VERDICT      SINCE  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
-		"delta  drain       15m00s   0+1        3%        10%        0%  -\n"
-		"bravo  drain       15m00s     1       13%        10%        6%  -\n"
-		"echo   inDeletion       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
-		"\n"
-		"bravo: drain\n"
-		"  it goes now, and 1 pod moves. There is room as well if the scheduler puts them elsewhere.\n"
-		"\n"
-		"FROM   POD         TO     CPU-REQ  MEM-REQ\n"
-		"bravo  shop/web-1  alpha     500m    1.0Gi\n"
-		"\n"
-		"delta: drain\n"
-		"  it goes now; nothing on it has to move.\n"
-		"\n"
-		"echo: inDeletion\n"
-		"  CurrentlyBeingDeleted: it has the taint ToBeDeletedByClusterAutoscaler.\n"
-		"      what helps: it is on its way\n",
-		 ""},
-		{"drain charlie golf hotel", 3,
-		 "NODE     VERDICT  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
-		 "charlie  needed      1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
-		 "golf     needed      1        6%        10%        3%  NoPlaceToMovePods\n"
-		 "hotel    needed      0        0%        10%        0%  ScaleDownDisabledAnnotation\n"
-		 "\n"
-		 "charlie: needed\n"
-		 "  BlockedByPod: pod tool/scratch-0 must stay.\n"
-		 "      what helps: see the reasons of its pods\n"
-		 "  LocalStorageRequested: its volume tmp (emptyDir) is lost with the node.\n"
-		 "      what helps: name the volumes in the pod's annotation\n"
-		 "          cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes\n"
-		 "\n"
-		 "golf: needed\n"
-		 "  NoPlaceToMovePods: pod tool/index-0 fits on no other node: 3 could go as well, 1 NodeGone, 3\n"
-		 "      NodeAffinity; alpha: nodeSelector asks for kubernetes.io/hostname=golf, and the node has\n"
-		 "      kubernetes.io/hostname=alpha.\n"
-		 "      what helps: label a node as the pod asks, or change what the pod asks for\n"
-		 "\n"
-		 "hotel: needed\n"
-		 "  ScaleDownDisabledAnnotation: it is annotated\n"
-		 "      cluster-autoscaler.kubernetes.io/scale-down-disabled=true.\n"
-		 "      what helps: remove the annotation from the node\n",
-		 "evenkeel: node charlie does not go now: BlockedByPod\n"},
-		{"drain --assume-unneeded-for 15m --max-drain-parallelism 1 --sort-by name --no-headers", 0,
-		 "alpha    needed           -    -    1  55%  10%  25%  NotUnderutilized\n"
-		 "bravo    drain       15m00s    -    1  13%  10%   6%  -\n"
-		 "charlie  needed           -    -    1   6%  10%   3%  BlockedByPod: LocalStorageRequested\n"
-		 "delta    drain       15m00s    -  0+1   3%  10%   0%  -\n"
-		 "echo     inDeletion       -    -    0   0%  10%   0%  CurrentlyBeingDeleted\n"
-		 "foxtrot  unneeded    15m00s  due    1  13%  10%   6%  ParallelismLimitReached\n"
-		 "golf     needed           -    -    1   6%  10%   3%  NoPlaceToMovePods\n"
-		 "hotel    needed           -    -    0   0%  10%   0%  ScaleDownDisabledAnnotation\n"
-		 "\n"
-		 "Now, in this order: delta, bravo. 1 is empty, 1 pod moves. There is room as well if the scheduler\n"
-		 "puts them elsewhere.\n"
-		 "\n"
-		 "bravo  shop/web-1  alpha  500m  1.0Gi\n"
-		 "\n"
-		 "alpha  1  400m  1.89  2.83  3.40  1.6Gi  2.4Gi  5.6Gi  14.4Gi\n"
-		 "\n"
-		 "PodDisruptionBudget shop/web  1  1  0\n"
-		 "ReplicaSet shop/web           1  1  0\n",
-		 ""},
-		{"drain --assume-unneeded-for 15m --drain-group-label pool --drain-group name=main,min=7", 0,
-		 "8 nodes: 0 may be drained now, 3 could be later, 4 needed, 1 on the way.\n"
-		 "use of pods: shared out of their nodes\n"
-		"\n"
-		"NODE     VERDICT     GROUP   SINCE  DUE-IN  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"
-		"echo     inDeletion  main        -       -     0        0%        10%        0%  CurrentlyBeingDeleted\n"
-		"bravo    unneeded    main   15m00s     due     1       13%        10%        6%  NodeGroupMinSizeReached\n"
-		"delta    unneeded    main   15m00s     due   0+1        3%        10%        0%  NodeGroupMinSizeReached\n"
-		"foxtrot  unneeded    main   15m00s     due     1       13%        10%        6%  NodeGroupMinSizeReached\n"
-		"alpha    needed      main        -       -     1       55%        10%       25%  NotUnderutilized\n"
-		"charlie  needed      main        -       -     1        6%        10%        3%  BlockedByPod: LocalStorageRequested\n"
-		"golf     needed      main        -       -     1        6%        10%        3%  NoPlaceToMovePods\n"
-		"hotel    needed      main        -       -     0        0%        10%        0%  ScaleDownDisabledAnnotation\n",
-		 ""},
-		{"drain alpha nope", 4,
-		 "",
-		 "evenkeel: node: there is no node \"nope\"\n"},
-		{"drain --scale-down-utilization-threshold 1.5", 2,
-		 "",
-		 "evenkeel: --scale-down-utilization-threshold: \"1.5\" is too large; 0 to 1 are allowed\n"},
-		{"drain --max-scale-down-parallelism 0", 2,
-		 "",
-		 "evenkeel: --max-scale-down-parallelism: \"0\" is too small; 1 to 100000 are allowed\n"},
-		{"drain --drain-z 11", 2,
-		 "",
-		 "evenkeel: --drain-z: \"11\" is too large; 0 to 10 are allowed\n"},
-		{"drain --drain-cpu-cap 0", 2,
-		 "",
-		 "evenkeel: --drain-cpu-cap: \"0\" is too small; 0.01 to 1 are allowed\n"},
-		{"drain --drain-owner-share -0.1", 2,
-		 "",
-		 "evenkeel: --drain-owner-share: \"-0.1\" is too small; 0 to 1 are allowed\n"},
-		{"drain --scale-down-unneeded-time 8d", 2,
-		 "",
-		 "evenkeel: --scale-down-unneeded-time: \"8d\" is not a duration such as 300ms, 5s, 1m30s or 2h\n"},
-		{"drain --scale-down-unneeded-time 169h", 2,
-		 "",
-		 "evenkeel: --scale-down-unneeded-time: \"169h\" is too long; 0 to 168h are allowed\n"},
-		{"drain --drain-group min=3", 2,
-		 "",
-		 "evenkeel: --drain-group \"min=3\": there must be a \"name\"\n"},
-		{"drain --drain-budget nodes=101%", 2,
-		 "",
-		 "evenkeel: --drain-budget \"nodes=101%\": \"101%\" must be a number of nodes, or 0% to 100%\n"},
-		{"drain --drain-variant kep", 2,
-		 "",
-		 "evenkeel: --drain-variant: \"kep\" is not known; it is corrected or upstream\n"},
-		{"drain --sort-by age", 2,
-		 "",
-		 "evenkeel: --sort-by: \"age\" is not known; it is verdict, requests, use or name\n"},
-	};
-	/* clang-format on */
 	struct buf out = BUF_INIT, err = BUF_INIT;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int code = run(cases[i].words, true, &out, &err);
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		int code = run(outputs[i].words, true, &out, &err);
 
-		if (code != cases[i].code)
-			fail_msg("%s: exit %d\n%s%s", cases[i].words, code, out.data, err.data);
-		assert_string_equal(out.data, cases[i].out);
-		assert_string_equal(err.data, cases[i].err);
+		if (code != outputs[i].code)
+			fail_msg("%s: exit %d\n%s%s", outputs[i].words, code, out.data, err.data);
+		assert_string_equal(out.data, outputs[i].out);
+		assert_string_equal(err.data, outputs[i].err);
 	}
 	buf_fini(&out);
 	buf_fini(&err);

@@ -103,101 +103,101 @@ static int run(const char *words, const char *snapshot, struct buf *out, struct 
 	return code;
 }
 
+static const struct {
+	const char *words;
+	int code;
+	const char *out, *err;
+} outputs[] = {
+	{"quota", 0,
+	 "NAMESPACE  RESOURCE    USED     MIN     MAX  BORROWED   LENT  PENDING  PODS  "
+	 "STATE\n"
+	 "*          cpu           11      12       -         4      4        3     -  -\n"
+	 "*          memory    24.0Gi  32.0Gi       -     8.0Gi  8.0Gi    8.0Gi     -  -\n"
+	 "research   cpu            8       4      12         4      0        0     4  "
+	 "borrowing\n"
+	 "research   memory    16.0Gi   8.0Gi  48.0Gi     8.0Gi      0        0     4  "
+	 "borrowing\n"
+	 "shop       cpu            3       8      12         0      4        3   1+1  "
+	 "starved\n"
+	 "shop       memory     8.0Gi  24.0Gi  32.0Gi         0  8.0Gi    8.0Gi   1+1  "
+	 "lending\n",
+	 "evenkeel: 2 findings, 2 of severity error: evenkeel quota lint\n"},
+	{"quota shop", 0,
+	 "NAMESPACE  RESOURCE   USED     MIN     MAX  BORROWED   LENT  PENDING  PODS  "
+	 "STATE\n"
+	 "shop       cpu           3       8      12         0      4        3   1+1  "
+	 "starved\n"
+	 "shop       memory    8.0Gi  24.0Gi  32.0Gi         0  8.0Gi    8.0Gi   1+1  "
+	 "lending\n"
+	 "\n"
+	 "cpu: pending pods ask for 3.0, and only 3.0 is used of the guaranteed 8.0: "
+	 "evenkeel "
+	 "quota preempt\nsays which pods could give way\n"
+	 "memory: 8Gi is used of the guaranteed 24Gi, and others have 8Gi of the rest\n"
+	 "error minOverMax: cpu: min 8.0 is above max 6.0, and what is above max is never "
+	 "had\n"
+	 "error duplicate: does not count: shop/quota is there, too, and is the first by "
+	 "name "
+	 "of equally old\n    ones\n",
+	 ""},
+	{"quota -n shop --no-headers", 0, NULL, ""},
+	{"quota nope", 4, "", "evenkeel: namespace \"nope\" has no quota\n"},
+	{"quota lint", 3,
+	 "error    shop/second  minOverMax: cpu: min 8.0 is above max 6.0, and what is "
+	 "above "
+	 "max is never had\n"
+	 "error    shop/second  duplicate: does not count: shop/quota is there, too, and "
+	 "is the "
+	 "first by name\n    of equally old ones\n",
+	 ""},
+	{"quota lint -n research", 0, "nothing to find fault with\n", ""},
+	{"quota admit --pod POD", 3,
+	 "shop/web-1 refused: cpu: 11.0 used by all quotas + 3.0 asked is over 12.0, the "
+	 "sum of "
+	 "their min:\n"
+	 "    wait for 2.0 to be freed, by itself or by preempting those who borrow, as "
+	 "quota "
+	 "shop/quota is\n"
+	 "    within its min\n\n"
+	 "RESOURCE  ASKED   USED     MIN     MAX\n"
+	 "cpu           3      3       8      12\n"
+	 "memory    8.0Gi  8.0Gi  24.0Gi  32.0Gi\n",
+	 ""},
+	{"quota admit --pod POD --quota-critical-priority 1 --variant upstream", 3, NULL, ""},
+	{"quota preempt --pod POD --node alpha", 0, NULL, ""},
+	{"quota preempt --pod POD --node none", 4, "",
+	 "evenkeel: nominatedNode: there is no node \"none\"\n"},
+	{"quota preempt", 2, "", "evenkeel: --pod: give the pod, a file of YAML or JSON\n"},
+	{"quota research shop", 2, "",
+	 "evenkeel: quota takes one namespace, or one of admit, preempt and lint, and not "
+	 "\"shop\" as well\n"},
+	{"quota research -n shop", 2, "",
+	 "evenkeel: \"research\" and -n shop: give one namespace\n"},
+	{"quota admit --pod POD -n research", 2, "",
+	 "evenkeel: namespace: \"research\" is not the pod's, which is \"shop\"\n"},
+	{"quota --variant kep", 2, "",
+	 "evenkeel: variant: there is no variant \"kep\"; there are corrected, upstream\n"},
+	{"quota --quota-default-max cpu", 2, "",
+	 "evenkeel: --quota-default-max: \"cpu\" is not of the form RESOURCE=QUANTITY\n"},
+	{"quota --quota-default-max cpu=-1", 2, "",
+	 "evenkeel: --quota-default-max: cpu must not be negative\n"},
+	{"quota --quota-default-min cpu=1,cpu=2", 2, "",
+	 "evenkeel: --quota-default-min: cpu is given twice\n"},
+};
+
 static void test_tables(void **state)
 {
-	static const struct {
-		const char *words;
-		int code;
-		const char *out, *err;
-	} cases[] = {
-		{"quota", 0,
-		 "NAMESPACE  RESOURCE    USED     MIN     MAX  BORROWED   LENT  PENDING  PODS  "
-		 "STATE\n"
-		 "*          cpu           11      12       -         4      4        3     -  -\n"
-		 "*          memory    24.0Gi  32.0Gi       -     8.0Gi  8.0Gi    8.0Gi     -  -\n"
-		 "research   cpu            8       4      12         4      0        0     4  "
-		 "borrowing\n"
-		 "research   memory    16.0Gi   8.0Gi  48.0Gi     8.0Gi      0        0     4  "
-		 "borrowing\n"
-		 "shop       cpu            3       8      12         0      4        3   1+1  "
-		 "starved\n"
-		 "shop       memory     8.0Gi  24.0Gi  32.0Gi         0  8.0Gi    8.0Gi   1+1  "
-		 "lending\n",
-		 "evenkeel: 2 findings, 2 of severity error: evenkeel quota lint\n"},
-		{"quota shop", 0,
-		 "NAMESPACE  RESOURCE   USED     MIN     MAX  BORROWED   LENT  PENDING  PODS  "
-		 "STATE\n"
-		 "shop       cpu           3       8      12         0      4        3   1+1  "
-		 "starved\n"
-		 "shop       memory    8.0Gi  24.0Gi  32.0Gi         0  8.0Gi    8.0Gi   1+1  "
-		 "lending\n"
-		 "\n"
-		 "cpu: pending pods ask for 3.0, and only 3.0 is used of the guaranteed 8.0: "
-		 "evenkeel "
-		 "quota preempt\nsays which pods could give way\n"
-		 "memory: 8Gi is used of the guaranteed 24Gi, and others have 8Gi of the rest\n"
-		 "error minOverMax: cpu: min 8.0 is above max 6.0, and what is above max is never "
-		 "had\n"
-		 "error duplicate: does not count: shop/quota is there, too, and is the first by "
-		 "name "
-		 "of equally old\n    ones\n",
-		 ""},
-		{"quota -n shop --no-headers", 0, NULL, ""},
-		{"quota nope", 4, "", "evenkeel: namespace \"nope\" has no quota\n"},
-		{"quota lint", 3,
-		 "error    shop/second  minOverMax: cpu: min 8.0 is above max 6.0, and what is "
-		 "above "
-		 "max is never had\n"
-		 "error    shop/second  duplicate: does not count: shop/quota is there, too, and "
-		 "is the "
-		 "first by name\n    of equally old ones\n",
-		 ""},
-		{"quota lint -n research", 0, "nothing to find fault with\n", ""},
-		{"quota admit --pod POD", 3,
-		 "shop/web-1 refused: cpu: 11.0 used by all quotas + 3.0 asked is over 12.0, the "
-		 "sum of "
-		 "their min:\n"
-		 "    wait for 2.0 to be freed, by itself or by preempting those who borrow, as "
-		 "quota "
-		 "shop/quota is\n"
-		 "    within its min\n\n"
-		 "RESOURCE  ASKED   USED     MIN     MAX\n"
-		 "cpu           3      3       8      12\n"
-		 "memory    8.0Gi  8.0Gi  24.0Gi  32.0Gi\n",
-		 ""},
-		{"quota admit --pod POD --quota-critical-priority 1 --variant upstream", 3, NULL,
-		 ""},
-		{"quota preempt --pod POD --node alpha", 0, NULL, ""},
-		{"quota preempt --pod POD --node none", 4, "",
-		 "evenkeel: nominatedNode: there is no node \"none\"\n"},
-		{"quota preempt", 2, "", "evenkeel: --pod: give the pod, a file of YAML or JSON\n"},
-		{"quota research shop", 2, "",
-		 "evenkeel: quota takes one namespace, or one of admit, preempt and lint, and not "
-		 "\"shop\" as well\n"},
-		{"quota research -n shop", 2, "",
-		 "evenkeel: \"research\" and -n shop: give one namespace\n"},
-		{"quota admit --pod POD -n research", 2, "",
-		 "evenkeel: namespace: \"research\" is not the pod's, which is \"shop\"\n"},
-		{"quota --variant kep", 2, "",
-		 "evenkeel: variant: there is no variant \"kep\"; there are corrected, upstream\n"},
-		{"quota --quota-default-max cpu", 2, "",
-		 "evenkeel: --quota-default-max: \"cpu\" is not of the form RESOURCE=QUANTITY\n"},
-		{"quota --quota-default-max cpu=-1", 2, "",
-		 "evenkeel: --quota-default-max: cpu must not be negative\n"},
-		{"quota --quota-default-min cpu=1,cpu=2", 2, "",
-		 "evenkeel: --quota-default-min: cpu is given twice\n"},
-	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int code = run(cases[i].words, dump, &out, &err);
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		int code = run(outputs[i].words, dump, &out, &err);
 
-		if (code != cases[i].code)
-			fail_msg("%s: exit %d\n%s%s", cases[i].words, code, out.data, err.data);
-		if (cases[i].out)
-			assert_string_equal(out.data, cases[i].out);
-		assert_string_equal(err.data, cases[i].err);
+		if (code != outputs[i].code)
+			fail_msg("%s: exit %d\n%s%s", outputs[i].words, code, out.data, err.data);
+		if (outputs[i].out)
+			assert_string_equal(out.data, outputs[i].out);
+		assert_string_equal(err.data, outputs[i].err);
 	}
 	buf_fini(&out);
 	buf_fini(&err);

@@ -231,6 +231,75 @@ static void check(char *const files[][2], char *const args[ARGS_MAX], int code, 
 	result_fini(&r);
 }
 
+static const struct {
+	char *args[ARGS_MAX];
+	int code;
+	const char *err;
+} exits[] = {
+	{{"nodes", "--snapshot", "DUMP"}, 4, NO_USAGE},
+	{{"pods", "--snapshot", "DUMP"}, 4, NO_USAGE},
+	{{"scores", "--snapshot", "DUMP"}, 4, NO_USAGE},
+	{{"nodes", "--snapshot", "DUMP", "--usage", "USAGE"}, 0, ""},
+	{{"scores", "--snapshot", "DUMP", "--usage", "USAGE", "--explain"}, 0, ""},
+	{{"nodes", "--snapshot", "DUMP", "--snapshot", "BROKEN", "--usage", "USAGE"}, 0, SKIPPED},
+	{{"nodes", "--snapshot", "DUMP", "--snapshot", "BROKEN", "--usage", "USAGE", "--strict"},
+	 1,
+	 " cannot be used (--strict)\n"},
+	{{"nodes", "n2", "--snapshot", "DUMP", "--usage", "USAGE"},
+	 4,
+	 "evenkeel: node \"n2\" is not known\n"},
+	{{"nodes", "--snapshot", "/does/not/exist"},
+	 1,
+	 "evenkeel: /does/not/exist: No such file or directory\n"},
+	{{"nodes", "--snapshot", "/"}, 1, "evenkeel: /: Is a directory\n"},
+	{{"nodes", "--snapshot", "EMPTY"}, 1, ": there is nothing in it\n"},
+	{{"nodes", "--snapshot", "USAGE"},
+	 1,
+	 ":1: this is an answer of /watcher, which only the command evenkeel takes, as "
+	 "--usage; a snapshot is the cluster's objects\n"},
+	{{"nodes", "--snapshot", "SNAPSHOT", "--snapshot", "DUMP"},
+	 1,
+	 ":1: a Snapshot was given, which holds everything; give it alone\n"},
+	{{"nodes", "--snapshot", "SNAPSHOT", "--usage", "USAGE"},
+	 1,
+	 ": a Snapshot has measurements of its own; give it alone\n"},
+	{{"nodes", "--snapshot", "DUMP", "--server", "http://127.0.0.1:2020"},
+	 2,
+	 "evenkeel: --server and --snapshot: answers come from the one or the other\n"},
+	{{"nodes", "--snapshot", "DUMP", "--watch"},
+	 2,
+	 "evenkeel: --watch needs a server: a snapshot does not change\n"},
+	{{"nodes", "--usage", "USAGE"},
+	 2,
+	 "evenkeel: --usage goes with --snapshot, which gives the nodes\n"},
+	{{"scores", "--snapshot", "-", "--pod", "-"},
+	 2,
+	 "evenkeel: standard input (\"-\") can be read only once\n"},
+	{{"nodes", "--snapshot", "-", "--usage", "-"},
+	 2,
+	 "evenkeel: standard input (\"-\") can be read only once\n"},
+	{{"scores", "--snapshot", "DUMP", "--plugin", "Peak"},
+	 2,
+	 "evenkeel: plugins[0]: there is no plugin \"Peak\"; there are TargetLoadPacking, "
+	 "LoadVariationRiskBalancing, LowRiskOverCommitment, Peaks, "
+	 "NodeResourcesAllocatable, "
+	 "LimitAware\n"},
+	{{"scores", "--snapshot", "DUMP", "--plugin", "TargetLoadPacking:targetUtilization=500"},
+	 2,
+	 "evenkeel: args.TargetLoadPacking.targetUtilization: 500 is not allowed: above 0 "
+	 "and at "
+	 "most 100\n"},
+	{{"scores", "--snapshot", "DUMP", "--plugin", "TargetLoadPacking:x"},
+	 2,
+	 "evenkeel: --plugin: \"TargetLoadPacking:x\" is not of the form NAME, "
+	 "NAME:ARGUMENT=VALUE,.. or NAME:{..}\n"},
+	{{"scores", "--snapshot", "DUMP", "--pod", "POD"},
+	 1,
+	 "evenkeel: pod.spec.containers[0].resources.limits.cpu: \"5q\" is not a quantity: "
+	 "a "
+	 "number like 250m, 1.5Gi or 12e6 is expected\n"},
+};
+
 static void test_exit_codes(void **state)
 {
 	const struct scene *s = *state;
@@ -239,81 +308,9 @@ static void test_exit_codes(void **state)
 	char *const files[][2] = {{"DUMP", yaml},   {"BROKEN", pod},	       {"USAGE", usage},
 				  {"EMPTY", empty}, {"SNAPSHOT", s->snapshot}, {"POD", pod},
 				  {NULL, NULL}};
-	const struct {
-		char *args[ARGS_MAX];
-		int code;
-		const char *err;
-	} cases[] = {
-		{{"nodes", "--snapshot", "DUMP"}, 4, NO_USAGE},
-		{{"pods", "--snapshot", "DUMP"}, 4, NO_USAGE},
-		{{"scores", "--snapshot", "DUMP"}, 4, NO_USAGE},
-		{{"nodes", "--snapshot", "DUMP", "--usage", "USAGE"}, 0, ""},
-		{{"scores", "--snapshot", "DUMP", "--usage", "USAGE", "--explain"}, 0, ""},
-		{{"nodes", "--snapshot", "DUMP", "--snapshot", "BROKEN", "--usage", "USAGE"},
-		 0,
-		 SKIPPED},
-		{{"nodes", "--snapshot", "DUMP", "--snapshot", "BROKEN", "--usage", "USAGE",
-		  "--strict"},
-		 1,
-		 " cannot be used (--strict)\n"},
-		{{"nodes", "n2", "--snapshot", "DUMP", "--usage", "USAGE"},
-		 4,
-		 "evenkeel: node \"n2\" is not known\n"},
-		{{"nodes", "--snapshot", "/does/not/exist"},
-		 1,
-		 "evenkeel: /does/not/exist: No such file or directory\n"},
-		{{"nodes", "--snapshot", "/"}, 1, "evenkeel: /: Is a directory\n"},
-		{{"nodes", "--snapshot", "EMPTY"}, 1, ": there is nothing in it\n"},
-		{{"nodes", "--snapshot", "USAGE"},
-		 1,
-		 ":1: this is an answer of /watcher, which only the command evenkeel takes, as "
-		 "--usage; a snapshot is the cluster's objects\n"},
-		{{"nodes", "--snapshot", "SNAPSHOT", "--snapshot", "DUMP"},
-		 1,
-		 ":1: a Snapshot was given, which holds everything; give it alone\n"},
-		{{"nodes", "--snapshot", "SNAPSHOT", "--usage", "USAGE"},
-		 1,
-		 ": a Snapshot has measurements of its own; give it alone\n"},
-		{{"nodes", "--snapshot", "DUMP", "--server", "http://127.0.0.1:2020"},
-		 2,
-		 "evenkeel: --server and --snapshot: answers come from the one or the other\n"},
-		{{"nodes", "--snapshot", "DUMP", "--watch"},
-		 2,
-		 "evenkeel: --watch needs a server: a snapshot does not change\n"},
-		{{"nodes", "--usage", "USAGE"},
-		 2,
-		 "evenkeel: --usage goes with --snapshot, which gives the nodes\n"},
-		{{"scores", "--snapshot", "-", "--pod", "-"},
-		 2,
-		 "evenkeel: standard input (\"-\") can be read only once\n"},
-		{{"nodes", "--snapshot", "-", "--usage", "-"},
-		 2,
-		 "evenkeel: standard input (\"-\") can be read only once\n"},
-		{{"scores", "--snapshot", "DUMP", "--plugin", "Peak"},
-		 2,
-		 "evenkeel: plugins[0]: there is no plugin \"Peak\"; there are TargetLoadPacking, "
-		 "LoadVariationRiskBalancing, LowRiskOverCommitment, Peaks, "
-		 "NodeResourcesAllocatable, "
-		 "LimitAware\n"},
-		{{"scores", "--snapshot", "DUMP", "--plugin",
-		  "TargetLoadPacking:targetUtilization=500"},
-		 2,
-		 "evenkeel: args.TargetLoadPacking.targetUtilization: 500 is not allowed: above 0 "
-		 "and at "
-		 "most 100\n"},
-		{{"scores", "--snapshot", "DUMP", "--plugin", "TargetLoadPacking:x"},
-		 2,
-		 "evenkeel: --plugin: \"TargetLoadPacking:x\" is not of the form NAME, "
-		 "NAME:ARGUMENT=VALUE,.. or NAME:{..}\n"},
-		{{"scores", "--snapshot", "DUMP", "--pod", "POD"},
-		 1,
-		 "evenkeel: pod.spec.containers[0].resources.limits.cpu: \"5q\" is not a quantity: "
-		 "a "
-		 "number like 250m, 1.5Gi or 12e6 is expected\n"},
-	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		check(files, cases[i].args, cases[i].code, cases[i].err);
+	for (size_t i = 0; i < sizeof(exits) / sizeof(exits[0]); i++)
+		check(files, exits[i].args, exits[i].code, exits[i].err);
 	free(yaml);
 	free(pod);
 	free(usage);
@@ -379,8 +376,7 @@ static double limit_term(const cJSON *scores, int node, const char *name)
 	const cJSON *item = cJSON_GetArrayItem(cJSON_GetObjectItem(scores, "items"), node);
 	const cJSON *plugin = cJSON_GetArrayItem(cJSON_GetObjectItem(item, "plugins"), 0), *term;
 
-	cJSON_ArrayForEach(term, cJSON_GetObjectItem(plugin, "terms"))
-	{
+	cJSON_ArrayForEach (term, cJSON_GetObjectItem(plugin, "terms")) {
 		if (strcmp(cJSON_GetObjectItem(term, "name")->valuestring, name) == 0)
 			return cJSON_GetObjectItem(term, "value")->valuedouble;
 	}

@@ -202,17 +202,10 @@ static void limits_are_kept(void **state)
 	usage_free(u);
 }
 
-static void stats_shows_what_was_measured(void **state)
+static void measure_all(struct interval *i)
 {
-	struct usage_state *u = story_state();
-	struct interval *i = story_interval(1, 0, 5, 6);
-	const struct node_stats *p;
-	const struct pod_stats *pod;
-	struct entity *e;
-	struct view *v;
+	struct entity *e = story_name(&i->entries[0], ENTITY_POD, "kubepods/podx");
 
-	(void)state;
-	e = story_name(&i->entries[0], ENTITY_POD, "kubepods/podx");
 	snprintf(e->pod_uid, sizeof(e->pod_uid), "uid-x");
 	e->qos = QOS_GUARANTEED;
 	i->entries[0].limits = (struct kernel_limits){2000, LIMIT_NONE, GIB, 0, 100, 5000000, 0};
@@ -240,9 +233,10 @@ static void stats_shows_what_was_measured(void **state)
 	i->node.tier = TIER_T2;
 	i->node.mem_available_bytes = 7 * GIB;
 	i->node.cpu_split = (struct cpu_split){4000000000, 1000000000, 500000000, 250000000};
-	story_tell_ok(u, 'r', i);
+}
 
-	p = story_stats(u, &v);
+static void expect_measured_node(const struct node_stats *p)
+{
 	assert_string_equal(p->name, "n");
 	assert_memory_equal(p->run, story_run('r'), FRAME_RUN_LEN);
 	assert_int_equal(p->end_ns, T0 + 5 * SEC);
@@ -260,14 +254,10 @@ static void stats_shows_what_was_measured(void **state)
 	assert_true(p->machine.user_milli == 800 && p->machine.system_milli == 200);
 	assert_true(p->machine.iowait_milli == 100 && p->machine.steal_milli == 50);
 	assert_int_equal(p->machine.mem_available_bytes, 7 * GIB);
+}
 
-	assert_int_equal(p->pod_count, 3);
-	assert_string_equal(p->pods[0].name, "a.slice");
-	assert_int_equal(p->pods[0].kind, ENTITY_SLICE);
-	assert_string_equal(p->pods[1].name, "docker/free");
-	assert_int_equal(p->pods[1].kind, ENTITY_CONTAINER);
-	assert_int_equal(p->pods[1].container_count, 0);
-	pod = story_pod(p, "kubepods/podx");
+static void expect_measured_pod(const struct pod_stats *pod)
+{
 	assert_string_equal(pod->uid, "uid-x");
 	assert_int_equal(pod->qos, QOS_GUARANTEED);
 	assert_int_equal(pod->limits->cpu_milli, 2000);
@@ -282,20 +272,48 @@ static void stats_shows_what_was_measured(void **state)
 	assert_true(pod->usage.cpu_milli[WINDOW_15M].mean == 100);
 	assert_int_equal(pod->container_count, 2);
 	story_expect_container(pod, 0, "kubepods/podx/aa");
-	assert_string_equal(pod->containers[0].id, "cafe");
-	assert_int_equal(pod->containers[0].runtime, RUNTIME_DOCKER);
-	assert_true(pod->containers[0].latest.cpu_milli.value == 300);
-	assert_false(pod->containers[0].latest.mem_bytes.known);
-	assert_true(pod->containers[0].throttle_known);
-	assert_true(pod->containers[0].throttled_seconds == 1.5);
-	assert_true(pod->containers[0].latest.pids.value == 3);
-	assert_false(pod->containers[0].latest.swap_bytes.known);
-	assert_int_equal(pod->containers[0].pressure_have,
-			 USAGE_CONTENTION_MEMORY | USAGE_STALL_MEMORY);
-	assert_true(pod->containers[0].pressure[CONTENTION_MEMORY] == 0.5F);
-	assert_true(pod->containers[0].pressure[STALL_MEMORY] == 1);
-	assert_false(pod->containers[1].throttle_known);
-	assert_int_equal(pod->containers[1].pressure_have, 0);
+}
+
+static void expect_measured_containers(const struct container_stats c[2])
+{
+	assert_string_equal(c[0].id, "cafe");
+	assert_int_equal(c[0].runtime, RUNTIME_DOCKER);
+	assert_true(c[0].latest.cpu_milli.value == 300);
+	assert_false(c[0].latest.mem_bytes.known);
+	assert_true(c[0].throttle_known);
+	assert_true(c[0].throttled_seconds == 1.5);
+	assert_true(c[0].latest.pids.value == 3);
+	assert_false(c[0].latest.swap_bytes.known);
+	assert_int_equal(c[0].pressure_have, USAGE_CONTENTION_MEMORY | USAGE_STALL_MEMORY);
+	assert_true(c[0].pressure[CONTENTION_MEMORY] == 0.5F);
+	assert_true(c[0].pressure[STALL_MEMORY] == 1);
+	assert_false(c[1].throttle_known);
+	assert_int_equal(c[1].pressure_have, 0);
+}
+
+static void stats_shows_what_was_measured(void **state)
+{
+	struct usage_state *u = story_state();
+	struct interval *i = story_interval(1, 0, 5, 6);
+	const struct node_stats *p;
+	const struct pod_stats *pod;
+	struct view *v;
+
+	(void)state;
+	measure_all(i);
+	story_tell_ok(u, 'r', i);
+
+	p = story_stats(u, &v);
+	expect_measured_node(p);
+	assert_int_equal(p->pod_count, 3);
+	assert_string_equal(p->pods[0].name, "a.slice");
+	assert_int_equal(p->pods[0].kind, ENTITY_SLICE);
+	assert_string_equal(p->pods[1].name, "docker/free");
+	assert_int_equal(p->pods[1].kind, ENTITY_CONTAINER);
+	assert_int_equal(p->pods[1].container_count, 0);
+	pod = story_pod(p, "kubepods/podx");
+	expect_measured_pod(pod);
+	expect_measured_containers(pod->containers);
 	view_drop(v);
 	usage_free(u);
 }

@@ -196,12 +196,9 @@ static void test_limits(void **state)
 		double raw = -1;
 
 		assert_int_equal(post(bodies[i]), 200);
-		cJSON_ArrayForEach(
-			term,
-			at("items.0.plugins.0.terms")) if (strcmp(cJSON_GetObjectItem(term, "name")
-									  ->valuestring,
-								  "raw") == 0) raw =
-			cJSON_GetObjectItem(term, "value")->valuedouble;
+		cJSON_ArrayForEach (term, at("items.0.plugins.0.terms"))
+			if (strcmp(cJSON_GetObjectItem(term, "name")->valuestring, "raw") == 0)
+				raw = cJSON_GetObjectItem(term, "value")->valuedouble;
 		assert_true(raw > raws[i] - 1e-9 && raw < raws[i] + 1e-9);
 	}
 }
@@ -402,149 +399,142 @@ static void test_with_an_api(void **state)
 	assert_true(number("items.1.plugins.0.score") < number("items.0.plugins.0.score"));
 }
 
+static const struct {
+	const char *body, *field;
+} refusals[] = {
+	{"", ""},
+	{"[]", ""},
+	{"{", ""},
+	{"{} x", ""},
+	{"{\"Pod\":{}}", "Pod"},
+	{"{\"pod\":3}", "pod"},
+	{"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1Q\"}"
+	 "}}]}}}",
+	 "pod.spec.containers[0].resources.requests.cpu"},
+	{"{\"pod\":{\"metadata\":{\"ownerReferences\":{}},\"spec\":{\"containers\":[]}}}",
+	 "pod.metadata.ownerReferences"},
+	{"{\"pod\":{\"metadata\":{\"ownerReferences\":[1]},\"spec\":{\"containers\":[]}}}",
+	 "pod.metadata.ownerReferences[0]"},
+	{"{\"pod\":{\"metadata\":{\"ownerReferences\":[{\"controller\":true}]},\"spec\":{"
+	 "\"containers\":[]}}}",
+	 "pod.metadata.ownerReferences[0].uid"},
+	{"{\"nodes\":\"alpha\"}", "nodes"},
+	{"{\"nodes\":[\"alpha\",5]}", "nodes[1]"},
+	{"{\"nodes\":[\"alpha\",\"nobody\"]}", "nodes[1]"},
+	{"{\"explain\":1}", "explain"},
+	{"{\"variant\":\"best\"}", "variant"},
+	{"{\"variant\":1}", "variant"},
+	{"{\"variant\":\"kep\",\"plugins\":[" TLP "]}", "variant"},
+	{"{\"variant\":\"kep\",\"blend\":{" TLP ":1}}", "variant"},
+	{"{\"plugins\":[]}", "plugins"},
+	{"{\"plugins\":" TLP "}", "plugins"},
+	{"{\"plugins\":[" TLP ",\"Peek\"]}", "plugins[1]"},
+	{"{\"plugins\":[" TLP "," TLP "]}", "plugins[1]"},
+	{"{\"blend\":{}}", "blend"},
+	{"{\"blend\":{\"Nope\":1}}", "blend.Nope"},
+	{"{\"blend\":{" TLP ":0}}", "blend.TargetLoadPacking"},
+	{"{\"blend\":{" TLP ":\"1\"}}", "blend.TargetLoadPacking"},
+	{"{\"plugins\":[" TLP "],\"blend\":{" LVRB ":1}}", "blend.LoadVariationRiskBalancing"},
+	{"{\"args\":[]}", "args"},
+	{"{\"args\":{\"Nope\":{}}}", "args.Nope"},
+	{"{\"args\":{" TLP ":1}}", "args.TargetLoadPacking"},
+	{"{\"args\":{" TLP ":{\"target\":1}}}", "args.TargetLoadPacking.target"},
+	{"{\"args\":{" TLP ":{\"safeVarianceMargin\":1}}}",
+	 "args.TargetLoadPacking.safeVarianceMargin"},
+	{"{\"args\":{" TLP ":{\"targetUtilization\":0}}}",
+	 "args.TargetLoadPacking.targetUtilization"},
+	{"{\"args\":{" TLP ":{\"targetUtilization\":40.5}}}",
+	 "args.TargetLoadPacking.targetUtilization"},
+	{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"1.5x\"}}}",
+	 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+	{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"\"}}}",
+	 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+	{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"NaN\"}}}",
+	 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+	{"{\"args\":{" TLP ":{\"defaultRequests\":{\"cpu\":\"-1\"}}}}",
+	 "args.TargetLoadPacking.defaultRequests"},
+	{"{\"args\":{" TLP ":{\"defaultRequests\":\"1\"}}}",
+	 "args.TargetLoadPacking.defaultRequests"},
+	{"{\"args\":{" TLP ":{\"useLimits\":1}}}", "args.TargetLoadPacking.useLimits"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"useLimits\":true}}}",
+	 "args.TargetLoadPacking.useLimits"},
+	{"{\"args\":{" LROC ":{\"smoothingWindowSize\":0}}}",
+	 "args.LowRiskOverCommitment.smoothingWindowSize"},
+	{"{\"args\":{" LROC ":{\"smoothingWindowSize\":1.5}}}",
+	 "args.LowRiskOverCommitment.smoothingWindowSize"},
+	{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"gpu\":1}}}}",
+	 "args.LowRiskOverCommitment.riskLimitWeights.gpu"},
+	{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":1.5}}}}",
+	 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
+	{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":\"1\"}}}}",
+	 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
+	{"{\"args\":{" LROC ":{\"riskLimitWeights\":1}}}",
+	 "args.LowRiskOverCommitment.riskLimitWeights"},
+	{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":1}}}}", "args.Peaks.nodePowerModel.n"},
+	{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k3\":1}}}}}",
+	 "args.Peaks.nodePowerModel.n.k3"},
+	{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k1\":1e999}}}}}",
+	 "args.Peaks.nodePowerModel.n.k1"},
+	{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{},\"m\":{},\"n\":{}}}}}",
+	 "args.Peaks.nodePowerModel.n"},
+	{"{\"args\":{" ALLOC ":{\"mode\":\"least\"}}}", "args.NodeResourcesAllocatable.mode"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[]}}}", "args.NodeResourcesAllocatable.resources"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":0}]}}}",
+	 "args.NodeResourcesAllocatable.resources[0].weight"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":1},{\"name\":"
+	 "\"cpu\",\"weight\":1}]}}}",
+	 "args.NodeResourcesAllocatable.resources[1].name"},
+	{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"gpu\",\"weight\":1}]}}}",
+	 "args.LimitAware.resources[0].name"},
+	{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\",\"weigth\":1}]}}}",
+	 "args.LimitAware.resources[0].weigth"},
+	{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\"}]}}}",
+	 "args.LimitAware.resources[0].weight"},
+	{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/gpu\",\"weight\":1},{\"name\":"
+	 "\"x/gpu\",\"weight\":1}]}}}",
+	 "args.LimitAware.resources[1].name"},
+	{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/a\",\"weight\":1},{\"name\":"
+	 "\"x/b\",\"weight\":1},{\"name\":\"x/c\",\"weight\":1},{\"name\":\"x/"
+	 "d\",\"weight\":1},"
+	 "{\"name\":\"x/e\",\"weight\":1},{\"name\":\"x/f\",\"weight\":1},{\"name\":\"x/"
+	 "g\","
+	 "\"weight\":1},{\"name\":\"x/h\",\"weight\":1},{\"name\":\"x/"
+	 "i\",\"weight\":1}]}}}",
+	 "args.LimitAware.resources[8].name"},
+	{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/a\",\"weight\":1}]}},\"pod\":{"
+	 "\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"x/a\":\"1q\"}}}]}}}",
+	 "pod.spec.containers[0].resources.limits.x/a"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"x/gpu\",\"weight\":1}]}}}",
+	 "args.NodeResourcesAllocatable.resources[0].name"},
+	{"{\"args\":{" LIMIT ":{\"init\":true}}}", "args.LimitAware.init"},
+	{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"init\":\"ignore\"}}}",
+	 "args.LimitAware.init"},
+	{"{\"args\":{" LIMIT ":{\"unlimited\":{\"cpu\":\"0\"}}}}", "args.LimitAware.unlimited.cpu"},
+	{"{\"args\":{" LIMIT ":{\"unlimited\":{\"gpu\":\"1\"}}}}", "args.LimitAware.unlimited.gpu"},
+	{"{\"args\":{" LIMIT ":{\"normalization\":\"Robust\"}}}", "args.LimitAware.normalization"},
+	{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"normalization\":\"MinMax\"}}}",
+	 "args.LimitAware.normalization"},
+	{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"unlimited\":{}}}}",
+	 "args.LimitAware.unlimited"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP
+	 ":{\"metricProvider\":{\"type\":\"Datadog\"}}}}",
+	 "args.TargetLoadPacking.metricProvider.type"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":{\"url\":1}}}}",
+	 "args.TargetLoadPacking.metricProvider.url"},
+	{"{\"variant\":\"kep\",\"plugins\":[" LIMIT "]}", "variant"},
+	{"{\"args\":{" LVRB ":{\"safeVarianceMargin\":-1}}}",
+	 "args.LoadVariationRiskBalancing.safeVarianceMargin"},
+	{"{\"args\":{" LVRB ":{\"safeVarianceSensitivity\":\"2\"}}}",
+	 "args.LoadVariationRiskBalancing.safeVarianceSensitivity"},
+};
+
 static void test_refused(void **state)
 {
-	static const struct {
-		const char *body, *field;
-	} cases[] = {
-		{"", ""},
-		{"[]", ""},
-		{"{", ""},
-		{"{} x", ""},
-		{"{\"Pod\":{}}", "Pod"},
-		{"{\"pod\":3}", "pod"},
-		{"{\"pod\":{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1Q\"}"
-		 "}}]}}}",
-		 "pod.spec.containers[0].resources.requests.cpu"},
-		{"{\"pod\":{\"metadata\":{\"ownerReferences\":{}},\"spec\":{\"containers\":[]}}}",
-		 "pod.metadata.ownerReferences"},
-		{"{\"pod\":{\"metadata\":{\"ownerReferences\":[1]},\"spec\":{\"containers\":[]}}}",
-		 "pod.metadata.ownerReferences[0]"},
-		{"{\"pod\":{\"metadata\":{\"ownerReferences\":[{\"controller\":true}]},\"spec\":{"
-		 "\"containers\":[]}}}",
-		 "pod.metadata.ownerReferences[0].uid"},
-		{"{\"nodes\":\"alpha\"}", "nodes"},
-		{"{\"nodes\":[\"alpha\",5]}", "nodes[1]"},
-		{"{\"nodes\":[\"alpha\",\"nobody\"]}", "nodes[1]"},
-		{"{\"explain\":1}", "explain"},
-		{"{\"variant\":\"best\"}", "variant"},
-		{"{\"variant\":1}", "variant"},
-		{"{\"variant\":\"kep\",\"plugins\":[" TLP "]}", "variant"},
-		{"{\"variant\":\"kep\",\"blend\":{" TLP ":1}}", "variant"},
-		{"{\"plugins\":[]}", "plugins"},
-		{"{\"plugins\":" TLP "}", "plugins"},
-		{"{\"plugins\":[" TLP ",\"Peek\"]}", "plugins[1]"},
-		{"{\"plugins\":[" TLP "," TLP "]}", "plugins[1]"},
-		{"{\"blend\":{}}", "blend"},
-		{"{\"blend\":{\"Nope\":1}}", "blend.Nope"},
-		{"{\"blend\":{" TLP ":0}}", "blend.TargetLoadPacking"},
-		{"{\"blend\":{" TLP ":\"1\"}}", "blend.TargetLoadPacking"},
-		{"{\"plugins\":[" TLP "],\"blend\":{" LVRB ":1}}",
-		 "blend.LoadVariationRiskBalancing"},
-		{"{\"args\":[]}", "args"},
-		{"{\"args\":{\"Nope\":{}}}", "args.Nope"},
-		{"{\"args\":{" TLP ":1}}", "args.TargetLoadPacking"},
-		{"{\"args\":{" TLP ":{\"target\":1}}}", "args.TargetLoadPacking.target"},
-		{"{\"args\":{" TLP ":{\"safeVarianceMargin\":1}}}",
-		 "args.TargetLoadPacking.safeVarianceMargin"},
-		{"{\"args\":{" TLP ":{\"targetUtilization\":0}}}",
-		 "args.TargetLoadPacking.targetUtilization"},
-		{"{\"args\":{" TLP ":{\"targetUtilization\":40.5}}}",
-		 "args.TargetLoadPacking.targetUtilization"},
-		{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"1.5x\"}}}",
-		 "args.TargetLoadPacking.defaultRequestsMultiplier"},
-		{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"\"}}}",
-		 "args.TargetLoadPacking.defaultRequestsMultiplier"},
-		{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\"NaN\"}}}",
-		 "args.TargetLoadPacking.defaultRequestsMultiplier"},
-		{"{\"args\":{" TLP ":{\"defaultRequests\":{\"cpu\":\"-1\"}}}}",
-		 "args.TargetLoadPacking.defaultRequests"},
-		{"{\"args\":{" TLP ":{\"defaultRequests\":\"1\"}}}",
-		 "args.TargetLoadPacking.defaultRequests"},
-		{"{\"args\":{" TLP ":{\"useLimits\":1}}}", "args.TargetLoadPacking.useLimits"},
-		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"useLimits\":true}}}",
-		 "args.TargetLoadPacking.useLimits"},
-		{"{\"args\":{" LROC ":{\"smoothingWindowSize\":0}}}",
-		 "args.LowRiskOverCommitment.smoothingWindowSize"},
-		{"{\"args\":{" LROC ":{\"smoothingWindowSize\":1.5}}}",
-		 "args.LowRiskOverCommitment.smoothingWindowSize"},
-		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"gpu\":1}}}}",
-		 "args.LowRiskOverCommitment.riskLimitWeights.gpu"},
-		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":1.5}}}}",
-		 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
-		{"{\"args\":{" LROC ":{\"riskLimitWeights\":{\"cpu\":\"1\"}}}}",
-		 "args.LowRiskOverCommitment.riskLimitWeights.cpu"},
-		{"{\"args\":{" LROC ":{\"riskLimitWeights\":1}}}",
-		 "args.LowRiskOverCommitment.riskLimitWeights"},
-		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":1}}}}",
-		 "args.Peaks.nodePowerModel.n"},
-		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k3\":1}}}}}",
-		 "args.Peaks.nodePowerModel.n.k3"},
-		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k1\":1e999}}}}}",
-		 "args.Peaks.nodePowerModel.n.k1"},
-		{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{},\"m\":{},\"n\":{}}}}}",
-		 "args.Peaks.nodePowerModel.n"},
-		{"{\"args\":{" ALLOC ":{\"mode\":\"least\"}}}",
-		 "args.NodeResourcesAllocatable.mode"},
-		{"{\"args\":{" ALLOC ":{\"resources\":[]}}}",
-		 "args.NodeResourcesAllocatable.resources"},
-		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":0}]}}}",
-		 "args.NodeResourcesAllocatable.resources[0].weight"},
-		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":1},{\"name\":"
-		 "\"cpu\",\"weight\":1}]}}}",
-		 "args.NodeResourcesAllocatable.resources[1].name"},
-		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"gpu\",\"weight\":1}]}}}",
-		 "args.LimitAware.resources[0].name"},
-		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\",\"weigth\":1}]}}}",
-		 "args.LimitAware.resources[0].weigth"},
-		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\"}]}}}",
-		 "args.LimitAware.resources[0].weight"},
-		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/gpu\",\"weight\":1},{\"name\":"
-		 "\"x/gpu\",\"weight\":1}]}}}",
-		 "args.LimitAware.resources[1].name"},
-		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/a\",\"weight\":1},{\"name\":"
-		 "\"x/b\",\"weight\":1},{\"name\":\"x/c\",\"weight\":1},{\"name\":\"x/"
-		 "d\",\"weight\":1},"
-		 "{\"name\":\"x/e\",\"weight\":1},{\"name\":\"x/f\",\"weight\":1},{\"name\":\"x/"
-		 "g\","
-		 "\"weight\":1},{\"name\":\"x/h\",\"weight\":1},{\"name\":\"x/"
-		 "i\",\"weight\":1}]}}}",
-		 "args.LimitAware.resources[8].name"},
-		{"{\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"x/a\",\"weight\":1}]}},\"pod\":{"
-		 "\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"x/a\":\"1q\"}}}]}}}",
-		 "pod.spec.containers[0].resources.limits.x/a"},
-		{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"x/gpu\",\"weight\":1}]}}}",
-		 "args.NodeResourcesAllocatable.resources[0].name"},
-		{"{\"args\":{" LIMIT ":{\"init\":true}}}", "args.LimitAware.init"},
-		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"init\":\"ignore\"}}}",
-		 "args.LimitAware.init"},
-		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"cpu\":\"0\"}}}}",
-		 "args.LimitAware.unlimited.cpu"},
-		{"{\"args\":{" LIMIT ":{\"unlimited\":{\"gpu\":\"1\"}}}}",
-		 "args.LimitAware.unlimited.gpu"},
-		{"{\"args\":{" LIMIT ":{\"normalization\":\"Robust\"}}}",
-		 "args.LimitAware.normalization"},
-		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"normalization\":\"MinMax\"}}}",
-		 "args.LimitAware.normalization"},
-		{"{\"variant\":\"upstream\",\"args\":{" LIMIT ":{\"unlimited\":{}}}}",
-		 "args.LimitAware.unlimited"},
-		{"{\"variant\":\"upstream\",\"args\":{" TLP
-		 ":{\"metricProvider\":{\"type\":\"Datadog\"}}}}",
-		 "args.TargetLoadPacking.metricProvider.type"},
-		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":{\"url\":1}}}}",
-		 "args.TargetLoadPacking.metricProvider.url"},
-		{"{\"variant\":\"kep\",\"plugins\":[" LIMIT "]}", "variant"},
-		{"{\"args\":{" LVRB ":{\"safeVarianceMargin\":-1}}}",
-		 "args.LoadVariationRiskBalancing.safeVarianceMargin"},
-		{"{\"args\":{" LVRB ":{\"safeVarianceSensitivity\":\"2\"}}}",
-		 "args.LoadVariationRiskBalancing.safeVarianceSensitivity"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		if (post(cases[i].body) != 400 ||
-		    strcmp(http_fixture_error_field(&f), cases[i].field) != 0)
-			fail_msg("%s: %s", cases[i].body, f.response.body.data);
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (post(refusals[i].body) != 400 ||
+		    strcmp(http_fixture_error_field(&f), refusals[i].field) != 0)
+			fail_msg("%s: %s", refusals[i].body, f.response.body.data);
 		assert_string_equal(api_fixture_error(&f), "badRequest");
 		assert_string_equal(f.response.content_type, "application/json");
 	}

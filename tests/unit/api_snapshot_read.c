@@ -297,86 +297,82 @@ static void test_names_only_the_first(void **state)
 #define USAGE "{\"nodes\":[],\"pods\":[]}"
 #define STATE "\"state\":{}"
 
+static const struct {
+	const char *text, *want;
+} refusals[] = {
+	{"", "a.json: there is nothing in it"},
+	{" \n", "a.json: there is nothing in it"},
+	{"---\n---\n", "a.json: there is nothing in it"},
+	{"hello", "a.json:1: must be a JSON object"},
+	{"[1]", "a.json:1: must be a JSON object"},
+	{"{\"a\":1}", "a.json:1: this has no kind: give what kubectl prints with -o json or -o "
+		      "yaml, or what GET /v1/snapshot does"},
+	{"{\"error\":{\"message\":\"too many\"}}",
+	 "a.json:1: this is an aggregator's error: too many"},
+	{ENVELOPE("{}"),
+	 "a.json:1: this is an answer of /watcher, which only the command evenkeel takes, "
+	 "as --usage; a snapshot is the cluster's objects"},
+	{"\n{\"kind\":\"Usage\",\"apiVersion\":\"evenkeel.io/v1\"}",
+	 "a.json:2: this is a Usage object, which only the command evenkeel takes, as "
+	 "--usage; a snapshot is the cluster's objects"},
+	{"{\"kind\":\"NodeList\",\"apiVersion\":\"evenkeel.io/v1\",\"items\":[]}",
+	 "a.json:1: this is a NodeList of evenkeel's API, which has no more than was asked "
+	 "for; "
+	 "take GET /v1/snapshot"},
+	{LIST(OBJECT("Service", "v1", "")), "nothing of what evenkeel looks at is in the "
+					    "snapshot, only objects of other kinds: "
+					    "Service"},
+	{EMPTY, "nothing of what evenkeel looks at is in the snapshot"},
+	{"{\"kind\":\"List\",\"apiVersion\":\"v1\",\n\"items\":[\n{\"kind\":\"Node\"},\n{"
+	 "\"kind\":}]}",
+	 "a.json:4: not JSON: \"}]}\" cannot stand here"},
+	{"{\"kind\":\"List\",\"items\":[{}", "a.json:1: not JSON: it ends within the value that "
+					     "begins here"},
+	{"{\"kind\":\"List\",\"items\":{}}", "a.json:1: must be a JSON list"},
+	{"{\"kind\":\"List\",\"items\":[" NODE_N " " NODE_N "]}",
+	 "a.json:1: not JSON: a , is missing"},
+	{"{kind: List", "a.json:1: not JSON: a member has no name"},
+	{"a: b\n  c: d", "a.json:2: mapping values are not allowed in this context"},
+	{SNAPSHOT("7", EMPTY, USAGE, STATE),
+	 "a.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE) NODE_N,
+	 "a.json:1: a Snapshot was given, which holds everything; give it alone"},
+	{NODE_N SNAPSHOT(TIME, EMPTY, USAGE, STATE),
+	 "a.json:1: a Snapshot holds everything; give it alone"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, "\"state\":{\"timers\":1}"),
+	 "a.json:1: state.timers: is unknown here; take a newer evenkeel"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, "\"state\":7"), "a.json:1: state: must be an object"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, "\"statt\":{}"),
+	 "a.json:1: statt: is no member of a Snapshot"},
+	{"{\"apiVersion\":\"evenkeel.io/v2\",\"kind\":\"Snapshot\"}",
+	 "a.json:1: a Snapshot of evenkeel.io/v2; this is evenkeel.io/v1"},
+	{"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"list\":{}}",
+	 "a.json:1: usage: is missing in this Snapshot"},
+	{SNAPSHOT(TIME, LIST(OBJECT("Service", "v1", "")), USAGE, STATE),
+	 "a.json:1: a Snapshot holds no Service (v1)"},
+	{SNAPSHOT(TIME, "{\"kind\":\"List\"}", USAGE, STATE), "a.json:1: list.items: is missing"},
+	{SNAPSHOT(TIME, "{}", USAGE, STATE), "a.json:1: list.kind: must be List"},
+	{SNAPSHOT(TIME, EMPTY, "{\"more\":1}", STATE),
+	 "a.json:1: usage.more: is no member of a Usage object"},
+	{SNAPSHOT(TIME, EMPTY, "{\"nodes\":[{}]}", STATE),
+	 "a.json:1: usage.nodes[0].name: is missing"},
+	{SNAPSHOT(TIME, EMPTY, "{\"pods\":[{\"node\":\"n\",\"name\":7}]}", STATE),
+	 "a.json:1: usage.pods[0].name: must be a text"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"sources\":[{\"kind\":\"X\"}]"),
+	 "a.json:1: sources[0].kind: there is no such kind as \"X\""},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"sources\":[{\"kind\":\"Pod\",\"state\":\"fine\"}]"),
+	 "a.json:1: sources[0].state: there is no such state as \"fine\""},
+};
+
 static void test_refuses_dumps(void **state)
 {
-	static const struct {
-		const char *text, *want;
-	} cases[] = {
-		{"", "a.json: there is nothing in it"},
-		{" \n", "a.json: there is nothing in it"},
-		{"---\n---\n", "a.json: there is nothing in it"},
-		{"hello", "a.json:1: must be a JSON object"},
-		{"[1]", "a.json:1: must be a JSON object"},
-		{"{\"a\":1}",
-		 "a.json:1: this has no kind: give what kubectl prints with -o json or -o "
-		 "yaml, or what GET /v1/snapshot does"},
-		{"{\"error\":{\"message\":\"too many\"}}",
-		 "a.json:1: this is an aggregator's error: too many"},
-		{ENVELOPE("{}"),
-		 "a.json:1: this is an answer of /watcher, which only the command evenkeel takes, "
-		 "as --usage; a snapshot is the cluster's objects"},
-		{"\n{\"kind\":\"Usage\",\"apiVersion\":\"evenkeel.io/v1\"}",
-		 "a.json:2: this is a Usage object, which only the command evenkeel takes, as "
-		 "--usage; a snapshot is the cluster's objects"},
-		{"{\"kind\":\"NodeList\",\"apiVersion\":\"evenkeel.io/v1\",\"items\":[]}",
-		 "a.json:1: this is a NodeList of evenkeel's API, which has no more than was asked "
-		 "for; "
-		 "take GET /v1/snapshot"},
-		{LIST(OBJECT("Service", "v1", "")), "nothing of what evenkeel looks at is in the "
-						    "snapshot, only objects of other kinds: "
-						    "Service"},
-		{EMPTY, "nothing of what evenkeel looks at is in the snapshot"},
-		{"{\"kind\":\"List\",\"apiVersion\":\"v1\",\n\"items\":[\n{\"kind\":\"Node\"},\n{"
-		 "\"kind\":}]}",
-		 "a.json:4: not JSON: \"}]}\" cannot stand here"},
-		{"{\"kind\":\"List\",\"items\":[{}",
-		 "a.json:1: not JSON: it ends within the value that "
-		 "begins here"},
-		{"{\"kind\":\"List\",\"items\":{}}", "a.json:1: must be a JSON list"},
-		{"{\"kind\":\"List\",\"items\":[" NODE_N " " NODE_N "]}",
-		 "a.json:1: not JSON: a , is missing"},
-		{"{kind: List", "a.json:1: not JSON: a member has no name"},
-		{"a: b\n  c: d", "a.json:2: mapping values are not allowed in this context"},
-		{SNAPSHOT("7", EMPTY, USAGE, STATE),
-		 "a.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},
-		{SNAPSHOT(TIME, EMPTY, USAGE, STATE) NODE_N,
-		 "a.json:1: a Snapshot was given, which holds everything; give it alone"},
-		{NODE_N SNAPSHOT(TIME, EMPTY, USAGE, STATE),
-		 "a.json:1: a Snapshot holds everything; give it alone"},
-		{SNAPSHOT(TIME, EMPTY, USAGE, "\"state\":{\"timers\":1}"),
-		 "a.json:1: state.timers: is unknown here; take a newer evenkeel"},
-		{SNAPSHOT(TIME, EMPTY, USAGE, "\"state\":7"), "a.json:1: state: must be an object"},
-		{SNAPSHOT(TIME, EMPTY, USAGE, "\"statt\":{}"),
-		 "a.json:1: statt: is no member of a Snapshot"},
-		{"{\"apiVersion\":\"evenkeel.io/v2\",\"kind\":\"Snapshot\"}",
-		 "a.json:1: a Snapshot of evenkeel.io/v2; this is evenkeel.io/v1"},
-		{"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"list\":{}}",
-		 "a.json:1: usage: is missing in this Snapshot"},
-		{SNAPSHOT(TIME, LIST(OBJECT("Service", "v1", "")), USAGE, STATE),
-		 "a.json:1: a Snapshot holds no Service (v1)"},
-		{SNAPSHOT(TIME, "{\"kind\":\"List\"}", USAGE, STATE),
-		 "a.json:1: list.items: is missing"},
-		{SNAPSHOT(TIME, "{}", USAGE, STATE), "a.json:1: list.kind: must be List"},
-		{SNAPSHOT(TIME, EMPTY, "{\"more\":1}", STATE),
-		 "a.json:1: usage.more: is no member of a Usage object"},
-		{SNAPSHOT(TIME, EMPTY, "{\"nodes\":[{}]}", STATE),
-		 "a.json:1: usage.nodes[0].name: is missing"},
-		{SNAPSHOT(TIME, EMPTY, "{\"pods\":[{\"node\":\"n\",\"name\":7}]}", STATE),
-		 "a.json:1: usage.pods[0].name: must be a text"},
-		{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"sources\":[{\"kind\":\"X\"}]"),
-		 "a.json:1: sources[0].kind: there is no such kind as \"X\""},
-		{SNAPSHOT(TIME, EMPTY, USAGE,
-			  STATE ",\"sources\":[{\"kind\":\"Pod\",\"state\":\"fine\"}]"),
-		 "a.json:1: sources[0].state: there is no such state as \"fine\""},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct loaded l = load(cases[i].text, NULL);
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		struct loaded l = load(refusals[i].text, NULL);
 
 		if (!l.rc)
-			fail_msg("is read: %s", cases[i].text);
-		assert_string_equal(l.reason.text, cases[i].want);
+			fail_msg("is read: %s", refusals[i].text);
+		assert_string_equal(l.reason.text, refusals[i].want);
 		unload(&l);
 	}
 }

@@ -27,116 +27,76 @@ static struct resource_list cpu(int64_t milli)
 				      .cpu_milli = milli == NONE ? 0 : milli};
 }
 
+static const struct {
+	const char *what;
+	struct stated main, sidecar, init;
+	bool use_limits;
+	double multiplier;
+	int64_t cpu, high;
+	const char *source;
+} sources[] = {
+	{"request", {200, NONE}, {NONE, NONE}, {NONE, NONE}, false, 1, 200, 500, "requests"},
+	{"large request", {900, NONE}, {NONE, NONE}, {NONE, NONE}, false, 1, 900, 900, "requests"},
+	{"multiplied", {900, NONE}, {NONE, NONE}, {NONE, NONE}, false, 1.5, 1350, 1350, "requests"},
+	{"its limit bounds a guess",
+	 {200, 300},
+	 {0, 40},
+	 {NONE, NONE},
+	 false,
+	 2,
+	 340,
+	 340,
+	 "requests"},
+	{"one container without a limit",
+	 {200, 300},
+	 {10, NONE},
+	 {NONE, NONE},
+	 false,
+	 1,
+	 210,
+	 500,
+	 "requests"},
+	{"a limit is a request",
+	 {100, NONE},
+	 {NONE, 50},
+	 {NONE, NONE},
+	 false,
+	 1,
+	 150,
+	 500,
+	 "requests"},
+	{"no request, a limit",
+	 {NONE, 250},
+	 {NONE, 50},
+	 {NONE, NONE},
+	 false,
+	 1,
+	 300,
+	 300,
+	 "limits"},
+	{"limits on demand", {100, 2000}, {NONE, 50}, {NONE, NONE}, true, 1, 2050, 2050, "limits"},
+	{"nothing", {NONE, NONE}, {NONE, NONE}, {NONE, NONE}, false, 1, 100, 500, "default"},
+	{"zero is nothing", {0, NONE}, {0, NONE}, {0, NONE}, false, 1, 100, 500, "default"},
+	{"init containers are gone",
+	 {50, NONE},
+	 {20, NONE},
+	 {9000, NONE},
+	 false,
+	 1,
+	 70,
+	 500,
+	 "requests"},
+};
+
 static void table_of_sources(void **state)
 {
-	static const struct {
-		const char *what;
-		struct stated main, sidecar, init;
-		bool use_limits;
-		double multiplier;
-		int64_t cpu, high;
-		const char *source;
-	} cases[] = {
-		{"request",
-		 {200, NONE},
-		 {NONE, NONE},
-		 {NONE, NONE},
-		 false,
-		 1,
-		 200,
-		 500,
-		 "requests"},
-		{"large request",
-		 {900, NONE},
-		 {NONE, NONE},
-		 {NONE, NONE},
-		 false,
-		 1,
-		 900,
-		 900,
-		 "requests"},
-		{"multiplied",
-		 {900, NONE},
-		 {NONE, NONE},
-		 {NONE, NONE},
-		 false,
-		 1.5,
-		 1350,
-		 1350,
-		 "requests"},
-		{"its limit bounds a guess",
-		 {200, 300},
-		 {0, 40},
-		 {NONE, NONE},
-		 false,
-		 2,
-		 340,
-		 340,
-		 "requests"},
-		{"one container without a limit",
-		 {200, 300},
-		 {10, NONE},
-		 {NONE, NONE},
-		 false,
-		 1,
-		 210,
-		 500,
-		 "requests"},
-		{"a limit is a request",
-		 {100, NONE},
-		 {NONE, 50},
-		 {NONE, NONE},
-		 false,
-		 1,
-		 150,
-		 500,
-		 "requests"},
-		{"no request, a limit",
-		 {NONE, 250},
-		 {NONE, 50},
-		 {NONE, NONE},
-		 false,
-		 1,
-		 300,
-		 300,
-		 "limits"},
-		{"limits on demand",
-		 {100, 2000},
-		 {NONE, 50},
-		 {NONE, NONE},
-		 true,
-		 1,
-		 2050,
-		 2050,
-		 "limits"},
-		{"nothing",
-		 {NONE, NONE},
-		 {NONE, NONE},
-		 {NONE, NONE},
-		 false,
-		 1,
-		 100,
-		 500,
-		 "default"},
-		{"zero is nothing", {0, NONE}, {0, NONE}, {0, NONE}, false, 1, 100, 500, "default"},
-		{"init containers are gone",
-		 {50, NONE},
-		 {20, NONE},
-		 {9000, NONE},
-		 false,
-		 1,
-		 70,
-		 500,
-		 "requests"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct container_spec main = {cpu(cases[i].main.request), cpu(cases[i].main.limit),
-					      false};
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		struct container_spec main = {cpu(sources[i].main.request),
+					      cpu(sources[i].main.limit), false};
 		struct container_spec init[2] = {
-			{cpu(cases[i].sidecar.request), cpu(cases[i].sidecar.limit), true},
-			{cpu(cases[i].init.request), cpu(cases[i].init.limit), false}};
+			{cpu(sources[i].sidecar.request), cpu(sources[i].sidecar.limit), true},
+			{cpu(sources[i].init.request), cpu(sources[i].init.limit), false}};
 		struct pod_spec pod = {
 			.container_count = 1, .containers = &main, .init_count = 2, .init = init};
 		const struct score_owner unknown = {.known = false};
@@ -144,12 +104,12 @@ static void table_of_sources(void **state)
 		struct score_args args;
 
 		score_args_default(&args, SCORE_CORRECTED);
-		args.use_limits = cases[i].use_limits;
-		args.default_requests_multiplier = cases[i].multiplier;
+		args.use_limits = sources[i].use_limits;
+		args.default_requests_multiplier = sources[i].multiplier;
 		expected_use_read(&pod, &args, &unknown, &use);
-		if (use.cpu_milli != cases[i].cpu || use.cpu_high_milli != cases[i].high ||
-		    strcmp(expected_use_source_name(use.source), cases[i].source) != 0)
-			fail_msg("%s: %lld, high %lld, by %s", cases[i].what,
+		if (use.cpu_milli != sources[i].cpu || use.cpu_high_milli != sources[i].high ||
+		    strcmp(expected_use_source_name(use.source), sources[i].source) != 0)
+			fail_msg("%s: %lld, high %lld, by %s", sources[i].what,
 				 (long long)use.cpu_milli, (long long)use.cpu_high_milli,
 				 expected_use_source_name(use.source));
 	}
