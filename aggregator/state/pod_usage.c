@@ -7,7 +7,6 @@
  */
 #include "aggregator/state/pod_usage.h"
 
-
 #include "aggregator/state/window_sums.h"
 #include "shared/arith.h"
 

@@ -205,10 +205,10 @@ static void test_bad_configuration(void **state)
 	static const struct {
 		const char *text, *says[2];
 	} files[] = {
-		{"rate: [1,\n", {":1: rate", "plain value"}},
-		{"rate: 5\nspeed: 3\n", {":2: unknown option", "speed"}},
+		{"rate: [1]\n", {":1:7: rate", "plain value"}},
+		{"rate: 5\nspeed: 3\n", {":2:1: unknown option", "speed"}},
 		{"rate: fast\n", {"--rate: \"fast\"", ":1)"}},
-		{"- rate\n", {":1: expected", "name: value"}},
+		{"- rate\n", {":1:1: expected", "name: value"}},
 	};
 	const struct fixture *f = *state;
 	char *path = mem_printf("%s/agent.yaml", f->folder);

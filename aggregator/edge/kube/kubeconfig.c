@@ -24,14 +24,14 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/config_file.h"
-#include "aggregator/edge/kube/kubeconfig_yaml.h"
+#include "shared/yaml_doc.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
-enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66 };
+enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66, ANCHORS_MAX = 100 };
 
 struct reader {
-	struct kubeconfig_yaml yaml;
+	struct yaml_doc yaml;
 	const char *folder;
 	struct kube_config config; /* as read so far */
 };
@@ -71,9 +71,9 @@ static char *resolve(const struct reader *r, const char *path)
 	return path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", r->folder, path);
 }
 
-static yaml_node_t *find_scalar(struct reader *r, const yaml_node_t *map, const char *key)
+static const yaml_node_t *find_scalar(struct reader *r, const yaml_node_t *map, const char *key)
 {
-	return kubeconfig_yaml_find(&r->yaml, map, key, YAML_SCALAR_NODE);
+	return yaml_doc_find(&r->yaml, map, key, YAML_SCALAR_NODE);
 }
 
 /* The decoded text, or NULL with a failure. */
@@ -86,8 +86,8 @@ static char *decode(struct reader *r, const yaml_node_t *at, const char *key, co
 
 	if (rc == 0 && strlen(pem) == len && strstr(pem, "-----BEGIN "))
 		return pem;
-	kubeconfig_yaml_fail(&r->yaml, at, "%s: %s", key,
-			     rc ? "broken base64" : "decodes to something that is not PEM");
+	yaml_doc_fail(&r->yaml, at, "%s: %s", key,
+		      rc ? "broken base64" : "decodes to something that is not PEM");
 	kube_bytes_wipe(pem, room);
 	return NULL;
 }
@@ -96,7 +96,7 @@ static void take_members(struct reader *r, const yaml_node_t *map, const struct 
 {
 	for (const struct member *m = members; m->key; m++) {
 		char **to = (char **)((char *)&r->config + m->offset);
-		const char *text = kubeconfig_yaml_text(&r->yaml, map, m->key);
+		const char *text = yaml_doc_text(&r->yaml, map, m->key);
 
 		if (!text)
 			continue;
@@ -114,7 +114,7 @@ static void check_one(struct reader *r, const yaml_node_t *at, const char *file,
 		      const char *key)
 {
 	if (file && data)
-		kubeconfig_yaml_fail(&r->yaml, at, "%s and %s-data: give one of them", key, key);
+		yaml_doc_fail(&r->yaml, at, "%s and %s-data: give one of them", key, key);
 }
 
 /* --- cluster ---------------------------------------------------------------------------------- */
@@ -128,11 +128,11 @@ static void check_server(struct reader *r, const yaml_node_t *cluster)
 
 	at = find_scalar(r, cluster, "server");
 	if (!server || !at) {
-		kubeconfig_yaml_fail(&r->yaml, cluster, "the cluster has no server");
+		yaml_doc_fail(&r->yaml, cluster, "the cluster has no server");
 		return;
 	}
 	if (kube_url_parse(&url, server, &why))
-		kubeconfig_yaml_fail(&r->yaml, at, "server: %s", why.text);
+		yaml_doc_fail(&r->yaml, at, "server: %s", why.text);
 	kube_url_fini(&url);
 	for (size_t len = strlen(server); len && server[len - 1] == '/'; len--)
 		server[len - 1] = '\0';
@@ -144,7 +144,7 @@ static void check_proxy(struct reader *r, const yaml_node_t *cluster)
 	struct error why;
 
 	if (at && r->config.proxy_url && kube_url_check_proxy(r->config.proxy_url, &why))
-		kubeconfig_yaml_fail(&r->yaml, at, "proxy-url: %s", why.text);
+		yaml_doc_fail(&r->yaml, at, "proxy-url: %s", why.text);
 }
 
 static void check_tls_name(struct reader *r, const yaml_node_t *cluster)
@@ -156,7 +156,7 @@ static void check_tls_name(struct reader *r, const yaml_node_t *cluster)
 		return;
 	host = kube_url_host(r->config.tls_server_name);
 	if (!host)
-		kubeconfig_yaml_fail(&r->yaml, at, "tls-server-name: not a host name");
+		yaml_doc_fail(&r->yaml, at, "tls-server-name: not a host name");
 	free(host);
 }
 
@@ -165,16 +165,15 @@ static void take_cluster(struct reader *r, const yaml_node_t *cluster)
 	struct kube_config *c = &r->config;
 
 	take_members(r, cluster, cluster_members);
-	c->insecure_skip_tls_verify =
-		kubeconfig_yaml_flag(&r->yaml, cluster, "insecure-skip-tls-verify");
+	c->insecure_skip_tls_verify = yaml_doc_flag(&r->yaml, cluster, "insecure-skip-tls-verify");
 	check_server(r, cluster);
 	check_tls_name(r, cluster);
 	check_proxy(r, cluster);
 	check_one(r, cluster, c->ca_file, c->ca_data, "certificate-authority");
 	if (c->insecure_skip_tls_verify && (c->ca_file || c->ca_data))
-		kubeconfig_yaml_fail(&r->yaml, cluster,
-				     "insecure-skip-tls-verify: there is a certificate authority "
-				     "to verify with; give one of them");
+		yaml_doc_fail(&r->yaml, cluster,
+			      "insecure-skip-tls-verify: there is a certificate authority "
+			      "to verify with; give one of them");
 }
 
 /* --- user ------------------------------------------------------------------------------------- */
@@ -200,11 +199,10 @@ static void refuse_members(struct reader *r, const yaml_node_t *user)
 
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		const yaml_node_t *at =
-			kubeconfig_yaml_find(&r->yaml, user, refused[i].key, refused[i].type);
+			yaml_doc_find(&r->yaml, user, refused[i].key, refused[i].type);
 
 		if (at && (at->type != YAML_SCALAR_NODE || at->data.scalar.length))
-			kubeconfig_yaml_fail(&r->yaml, at, "%s: %s", refused[i].key,
-					     refused[i].why);
+			yaml_doc_fail(&r->yaml, at, "%s: %s", refused[i].key, refused[i].why);
 	}
 }
 
@@ -218,19 +216,18 @@ static void check_pair(struct reader *r, const yaml_node_t *user)
 	check_one(r, user, c->client_key_file, c->client_key_data, "client-key");
 	if (!(c->client_certificate_file || c->client_certificate_data) !=
 	    !(c->client_key_file || c->client_key_data))
-		kubeconfig_yaml_fail(&r->yaml, user,
-				     "client-certificate and client-key: one is missing");
+		yaml_doc_fail(&r->yaml, user, "client-certificate and client-key: one is missing");
 }
 
 /* "NAME=VALUE" of an item {name, value}, or NULL with a failure. */
 static char *env_text(struct reader *r, const yaml_node_t *item)
 {
-	const char *name = kubeconfig_yaml_text(&r->yaml, item, "name");
-	const char *value = kubeconfig_yaml_text(&r->yaml, item, "value");
+	const char *name = yaml_doc_text(&r->yaml, item, "name");
+	const char *value = yaml_doc_text(&r->yaml, item, "value");
 
 	if (name && !strchr(name, '='))
 		return mem_printf("%s=%s", name, value ? value : "");
-	kubeconfig_yaml_fail(&r->yaml, item, "env: no name, or one with =");
+	yaml_doc_fail(&r->yaml, item, "env: no name, or one with =");
 	return NULL;
 }
 
@@ -245,14 +242,13 @@ static char **take_list(struct reader *r, const yaml_node_t *exec, const char *k
 			yaml_node_type_t type,
 			char *(*text)(struct reader *r, const yaml_node_t *item))
 {
-	const yaml_node_t *list = kubeconfig_yaml_find(&r->yaml, exec, key, YAML_SEQUENCE_NODE);
+	const yaml_node_t *list = yaml_doc_find(&r->yaml, exec, key, YAML_SEQUENCE_NODE);
 	char **all = mem_zalloc(EXEC_LIST_MAX + 1, sizeof(*all));
 	const yaml_node_t *item;
 
-	for (size_t i = 0; (item = kubeconfig_yaml_item(&r->yaml, list, i, type)); i++) {
+	for (size_t i = 0; (item = yaml_doc_item(&r->yaml, list, i, type)); i++) {
 		if (i == EXEC_LIST_MAX)
-			kubeconfig_yaml_fail(&r->yaml, item, "%s: more than %d", key,
-					     EXEC_LIST_MAX);
+			yaml_doc_fail(&r->yaml, item, "%s: more than %d", key, EXEC_LIST_MAX);
 		else
 			all[i] = text(r, item);
 	}
@@ -262,37 +258,36 @@ static char **take_list(struct reader *r, const yaml_node_t *exec, const char *k
 static void check_exec(struct reader *r, const yaml_node_t *exec)
 {
 	const struct kube_config *c = &r->config;
-	const char *mode = kubeconfig_yaml_text(&r->yaml, exec, "interactiveMode");
-	const char *version = kubeconfig_yaml_text(&r->yaml, exec, "apiVersion");
+	const char *mode = yaml_doc_text(&r->yaml, exec, "interactiveMode");
+	const char *version = yaml_doc_text(&r->yaml, exec, "apiVersion");
 
 	if (!version || (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
 			 strcmp(version, "client.authentication.k8s.io/v1beta1") != 0))
-		kubeconfig_yaml_fail(&r->yaml, exec,
-				     "exec: apiVersion must be client.authentication.k8s.io/v1 or "
-				     "client.authentication.k8s.io/v1beta1");
+		yaml_doc_fail(&r->yaml, exec,
+			      "exec: apiVersion must be client.authentication.k8s.io/v1 or "
+			      "client.authentication.k8s.io/v1beta1");
 	if (!c->exec_command)
-		kubeconfig_yaml_fail(&r->yaml, exec, "exec: no command");
+		yaml_doc_fail(&r->yaml, exec, "exec: no command");
 	if (mode && strcmp(mode, "Always") == 0)
-		kubeconfig_yaml_fail(&r->yaml, exec,
-				     "exec: interactiveMode Always needs a person at a terminal, "
-				     "and there is none");
+		yaml_doc_fail(&r->yaml, exec,
+			      "exec: interactiveMode Always needs a person at a terminal, "
+			      "and there is none");
 	if (mode && strcmp(mode, "Always") != 0 && strcmp(mode, "Never") != 0 &&
 	    strcmp(mode, "IfAvailable") != 0)
-		kubeconfig_yaml_fail(&r->yaml, exec,
-				     "exec: interactiveMode must be Never or IfAvailable");
+		yaml_doc_fail(&r->yaml, exec, "exec: interactiveMode must be Never or IfAvailable");
 	if (c->token || c->token_file || c->client_certificate_file || c->client_certificate_data)
-		kubeconfig_yaml_fail(&r->yaml, exec,
-				     "exec: the user has another credential as well; give one of "
-				     "them");
+		yaml_doc_fail(&r->yaml, exec,
+			      "exec: the user has another credential as well; give one of "
+			      "them");
 }
 
 /* A command with a slash is relative to the file; one without is looked for in PATH. */
 static void take_exec(struct reader *r, const yaml_node_t *exec)
 {
 	struct kube_config *c = &r->config;
-	const char *command = kubeconfig_yaml_text(&r->yaml, exec, "command");
-	const char *version = kubeconfig_yaml_text(&r->yaml, exec, "apiVersion");
-	const char *hint = kubeconfig_yaml_text(&r->yaml, exec, "installHint");
+	const char *command = yaml_doc_text(&r->yaml, exec, "command");
+	const char *version = yaml_doc_text(&r->yaml, exec, "apiVersion");
+	const char *hint = yaml_doc_text(&r->yaml, exec, "installHint");
 
 	if (command)
 		c->exec_command = strchr(command, '/') ? resolve(r, command) : mem_strdup(command);
@@ -300,7 +295,7 @@ static void take_exec(struct reader *r, const yaml_node_t *exec)
 	c->exec_install_hint = hint ? mem_strdup(hint) : NULL;
 	c->exec_args = take_list(r, exec, "args", YAML_SCALAR_NODE, arg_text);
 	c->exec_env = take_list(r, exec, "env", YAML_MAPPING_NODE, env_text);
-	c->exec_provide_cluster_info = kubeconfig_yaml_flag(&r->yaml, exec, "provideClusterInfo");
+	c->exec_provide_cluster_info = yaml_doc_flag(&r->yaml, exec, "provideClusterInfo");
 	check_exec(r, exec);
 }
 
@@ -313,8 +308,7 @@ static void check_token(struct reader *r, const yaml_node_t *user)
 	if (!c->token)
 		return;
 	if (token_take(c->token, strlen(c->token), &checked, &why)) {
-		kubeconfig_yaml_fail(&r->yaml, find_scalar(r, user, "token"), "token: %s",
-				     why.text);
+		yaml_doc_fail(&r->yaml, find_scalar(r, user, "token"), "token: %s", why.text);
 		return;
 	}
 	kube_text_wipe(c->token);
@@ -333,7 +327,7 @@ static void take_user(struct reader *r, const yaml_node_t *user)
 	take_members(r, user, user_members);
 	check_token(r, user);
 	check_pair(r, user);
-	exec = kubeconfig_yaml_find(&r->yaml, user, "exec", YAML_MAPPING_NODE);
+	exec = yaml_doc_find(&r->yaml, user, "exec", YAML_MAPPING_NODE);
 	if (exec)
 		take_exec(r, exec);
 }
@@ -344,59 +338,58 @@ static void take_user(struct reader *r, const yaml_node_t *user)
 static const yaml_node_t *find_entry(struct reader *r, const char *list, const char *member,
 				     const char *name, const yaml_node_t *at)
 {
-	struct kubeconfig_yaml *y = &r->yaml;
-	const yaml_node_t *entries =
-		kubeconfig_yaml_find(y, kubeconfig_yaml_root(y), list, YAML_SEQUENCE_NODE);
+	struct yaml_doc *y = &r->yaml;
+	const yaml_node_t *entries = yaml_doc_find(y, yaml_doc_root(y), list, YAML_SEQUENCE_NODE);
 	const yaml_node_t *found = NULL, *entry;
 	char shown[SHOWN_LEN];
 
-	for (size_t i = 0; (entry = kubeconfig_yaml_item(y, entries, i, YAML_MAPPING_NODE)); i++) {
-		const char *called = kubeconfig_yaml_text(y, entry, "name");
+	for (size_t i = 0; (entry = yaml_doc_item(y, entries, i, YAML_MAPPING_NODE)); i++) {
+		const char *called = yaml_doc_text(y, entry, "name");
 
 		if (!called || strcmp(called, name) != 0)
 			continue;
 		if (found)
-			kubeconfig_yaml_fail(y, entry, "%s: a second entry named \"%s\"", list,
-					     kube_text_line(name, shown, sizeof(shown)));
+			yaml_doc_fail(y, entry, "%s: a second entry named \"%s\"", list,
+				      kube_text_line(name, shown, sizeof(shown)));
 		found = entry;
 	}
 	if (!found)
-		kubeconfig_yaml_fail(y, at, "%s \"%s\" is not in %s", member,
-				     kube_text_line(name, shown, sizeof(shown)), list);
-	return kubeconfig_yaml_find(y, found, member, YAML_MAPPING_NODE);
+		yaml_doc_fail(y, at, "%s \"%s\" is not in %s", member,
+			      kube_text_line(name, shown, sizeof(shown)), list);
+	return yaml_doc_find(y, found, member, YAML_MAPPING_NODE);
 }
 
 static const yaml_node_t *find_context(struct reader *r, const char *asked)
 {
-	struct kubeconfig_yaml *y = &r->yaml;
-	const yaml_node_t *root = kubeconfig_yaml_root(y);
+	struct yaml_doc *y = &r->yaml;
+	const yaml_node_t *root = yaml_doc_root(y);
 	const yaml_node_t *at = NULL, *context;
 	const char *name = asked;
 
 	if (!asked) {
-		name = kubeconfig_yaml_text(y, root, "current-context");
+		name = yaml_doc_text(y, root, "current-context");
 		at = find_scalar(r, root, "current-context");
 	}
 	if (!name) {
-		kubeconfig_yaml_fail(y, root, "there is no current-context");
+		yaml_doc_fail(y, root, "there is no current-context");
 		return NULL;
 	}
 	context = find_entry(r, "contexts", "context", name, at ? at : root);
 	if (!context)
-		kubeconfig_yaml_fail(y, at ? at : root, "the context is empty");
+		yaml_doc_fail(y, at ? at : root, "the context is empty");
 	return context;
 }
 
 static void take_context(struct reader *r, const yaml_node_t *context)
 {
-	struct kubeconfig_yaml *y = &r->yaml;
-	const char *cluster = kubeconfig_yaml_text(y, context, "cluster");
-	const char *user = kubeconfig_yaml_text(y, context, "user");
-	const char *namespace = kubeconfig_yaml_text(y, context, "namespace");
+	struct yaml_doc *y = &r->yaml;
+	const char *cluster = yaml_doc_text(y, context, "cluster");
+	const char *user = yaml_doc_text(y, context, "user");
+	const char *namespace = yaml_doc_text(y, context, "namespace");
 	const yaml_node_t *found;
 
 	if (!cluster) {
-		kubeconfig_yaml_fail(y, context, "the context names no cluster");
+		yaml_doc_fail(y, context, "the context names no cluster");
 		return;
 	}
 	r->config.namespace = namespace ? mem_strdup(namespace) : NULL;
@@ -404,7 +397,7 @@ static void take_context(struct reader *r, const yaml_node_t *context)
 	if (found)
 		take_cluster(r, found);
 	else
-		kubeconfig_yaml_fail(y, context, "the cluster of the context is empty");
+		yaml_doc_fail(y, context, "the cluster of the context is empty");
 	if (!user)
 		return;
 	found = find_entry(r, "users", "user", user, find_scalar(r, context, "user"));
@@ -415,12 +408,22 @@ static void take_context(struct reader *r, const yaml_node_t *context)
 int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
 		     size_t len, const char *context, struct error *error)
 {
-	struct reader r = {.folder = folder};
-	const yaml_node_t *found;
-	int rc = kubeconfig_yaml_load(&r.yaml, name, text, len, error);
+	struct reader r = {
+		.yaml = {.anchors_max = ANCHORS_MAX, .name = name, .error = error},
+		.folder = folder,
+	};
+	const yaml_node_t *found, *root;
+	int rc = yaml_doc_load(&r.yaml, text, len);
 
 	if (rc)
 		return rc;
+	root = yaml_doc_root(&r.yaml);
+	if (!root || root->type != YAML_MAPPING_NODE) {
+		error_set(error, "%s: %s", name,
+			  root ? "not a kubeconfig: no mapping" : "is empty");
+		yaml_doc_fini(&r.yaml);
+		return -EINVAL;
+	}
 	found = find_context(&r, context);
 	if (found)
 		take_context(&r, found);
@@ -431,7 +434,7 @@ int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder
 		r.config.source = mem_strdup(name);
 		*c = r.config;
 	}
-	kubeconfig_yaml_fini(&r.yaml);
+	yaml_doc_fini(&r.yaml);
 	return rc;
 }
 
