@@ -2,7 +2,8 @@
 /*
  * Score rows and the index of node names are cached with a view (view_cache.h) and made by the first
  * request that needs them. A large cluster has a new view every second, so the first request of
- * nearly every scheduling cycle would make them from cold memory. Here a thread makes them first:
+ * nearly every scheduling cycle would make them from cold memory, which takes 4 ms for 5000 nodes
+ * where all else of a request takes 3 ms. Here a thread makes them first:
  *
  *     loop thread: view published --> prefetcher_published() --> thread: score rows, names of nodes
  *     HTTP thread: request --------> prefetcher_asked()

@@ -60,18 +60,6 @@ static void renew_row(const struct view *v, const struct view_node *n, const str
 	row->node.name = n->name;
 }
 
-/* Only new nodes need more of the stats. */
-static void prefetch(const struct view *v, size_t i)
-{
-	enum { LINE = 64 };
-
-	if (i + 2 * AHEAD >= v->node_count)
-		return;
-	for (size_t at = 0; at < sizeof(struct view_node); at += LINE)
-		__builtin_prefetch((const char *)v->nodes[i + 2 * AHEAD] + at);
-	__builtin_prefetch(&v->nodes[i + AHEAD]->stats->end_ns);
-}
-
 /* The row of the node in the view before, or NULL. Nodes keep their order, so it is near *at. */
 static const struct score_row *find_before(const struct score_rows *before, size_t *at,
 					   const struct view_node *n)
@@ -103,10 +91,8 @@ static struct view_cached *make_rows(const struct view *v, const struct view_cac
 	score_args_default(&rows->usual, SCORE_CORRECTED);
 	for (size_t i = 0; i < v->node_count; i++) {
 		const struct view_node *n = v->nodes[i];
-		const struct score_row *old;
+		const struct score_row *old = find_before(before, &at, n);
 
-		prefetch(v, i);
-		old = find_before(before, &at, n);
 		if (old)
 			renew_row(v, n, &q, old, &rows->of[i]);
 		else
