@@ -30,6 +30,25 @@ size_t array_lower_bound(const void *key, const void *array, size_t count, size_
 	return low;
 }
 
+size_t array_find_name(const void *array, size_t count, size_t size, const char *name, bool *found)
+{
+	size_t low = 0, high = count;
+	int order = 1;
+
+	*found = false;
+	while (low < high && !*found) {
+		size_t middle = low + (high - low) / 2;
+
+		order = strcmp(*(const char *const *)((const char *)array + middle * size), name);
+		*found = order == 0;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return *found ? high : low;
+}
+
 bool array_has_text(const char *const *texts, const char *text)
 {
 	while (*texts && strcmp(*texts, text) != 0)

@@ -16,6 +16,11 @@ void *array_grow(void *array, size_t count, size_t size);
 /* The index of the first element that is not before the key, or count. compare is as bsearch()'s. */
 size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
 			 int (*compare)(const void *key, const void *element));
+/*
+ * Finds a name in an array of structures that begin with a char * and are sorted by it. Returns the
+ * index of the name, or where it would be.
+ */
+size_t array_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
 /* Whether the text is one of a list, which ends with NULL. */
 bool array_has_text(const char *const *texts, const char *text);
 /* For qsort() of int64_t. */

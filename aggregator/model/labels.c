@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /*
@@ -122,18 +123,8 @@ void labels_fini(struct labels *l)
 
 const char *labels_find(const struct labels *l, const char *key)
 {
-	size_t low = 0, high = l->count;
+	bool found;
+	size_t at = array_find_name(l->of, l->count, sizeof(*l->of), key, &found);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(l->of[middle].key, key);
-
-		if (order == 0)
-			return l->of[middle].value;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return found ? l->of[at].value : NULL;
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_bounds.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 bool object_text_is_nothing(const cJSON *item)
@@ -127,36 +128,18 @@ static size_t count_rows(const struct object_text_row *table)
 	return count;
 }
 
-/* The row of that name, or `count`. */
-static size_t find_row(const struct object_text_row *table, size_t count, const char *name)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(table[middle].name, name);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return count;
-}
-
 /* The members of an object that a table keeps. */
 static void write_rows(struct object_text *t, const cJSON *object,
 		       const struct object_text_row *table)
 {
-	const cJSON *items[OBJECT_TEXT_ROWS_MAX + 1] = {NULL};
+	const cJSON *items[OBJECT_TEXT_ROWS_MAX] = {NULL};
 	size_t count = count_rows(table);
 
 	for (const cJSON *item = object->child; item; item = item->next) {
-		size_t row = find_row(table, count, item->string);
+		bool found;
+		size_t row = array_find_name(table, count, sizeof(*table), item->string, &found);
 
-		if (!items[row])
+		if (found && !items[row])
 			items[row] = item;
 	}
 	for (size_t row = 0; row < count; row++)

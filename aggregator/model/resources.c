@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static const char *const names[RESOURCE_STANDARD] = {
@@ -54,28 +55,6 @@ static bool has_id(const struct resources *r, unsigned int id)
 	return r->has & (1U << id);
 }
 
-/* The place of the name among the extended ones, or where it belongs. */
-static uint32_t extended_place(const struct resources *r, const char *name, bool *found)
-{
-	uint32_t low = 0, high = r->extended_count;
-
-	*found = false;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		int order = strcmp(r->extended[middle].name, name);
-
-		if (order == 0) {
-			*found = true;
-			return middle;
-		}
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 void resources_fini(struct resources *r)
 {
 	for (uint32_t i = 0; i < r->extended_count; i++)
@@ -111,7 +90,7 @@ void resources_set(struct resources *r, enum resource_id id, int64_t amount)
 bool resources_find(const struct resources *r, const char *name, int64_t *amount)
 {
 	enum resource_id id = standard_id(name);
-	uint32_t place;
+	size_t place;
 	bool found;
 
 	if (id < RESOURCE_STANDARD) {
@@ -119,7 +98,7 @@ bool resources_find(const struct resources *r, const char *name, int64_t *amount
 			*amount = r->of[id];
 		return has_id(r, id);
 	}
-	place = extended_place(r, name, &found);
+	place = array_find_name(r->extended, r->extended_count, sizeof(*r->extended), name, &found);
 	if (found)
 		*amount = r->extended[place].amount;
 	return found;
@@ -137,14 +116,14 @@ void resources_set_named(struct resources *r, const char *name, int64_t amount)
 {
 	enum resource_id id = standard_id(name);
 	struct resource_extended *at;
-	uint32_t place;
+	size_t place;
 	bool found;
 
 	if (id < RESOURCE_STANDARD) {
 		resources_set(r, id, amount);
 		return;
 	}
-	place = extended_place(r, name, &found);
+	place = array_find_name(r->extended, r->extended_count, sizeof(*r->extended), name, &found);
 	if (!found) {
 		r->extended =
 			mem_realloc(r->extended, (r->extended_count + 1) * sizeof(*r->extended));

@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
@@ -138,25 +139,18 @@ static struct space *find_or_add(struct namespaces *n, const char *name)
 
 static struct amount *put_extended(struct amounts *a, const char *name)
 {
-	uint32_t low = 0, high = a->extended_count;
+	bool found;
+	size_t at =
+		array_find_name(a->extended, a->extended_count, sizeof(*a->extended), name, &found);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		int order = strcmp(a->extended[middle].name, name);
-
-		if (order == 0)
-			return &a->extended[middle].amount;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	if (found)
+		return &a->extended[at].amount;
 	a->extended = mem_realloc(a->extended, (a->extended_count + 1) * sizeof(*a->extended));
-	memmove(a->extended + low + 1, a->extended + low,
-		(a->extended_count - low) * sizeof(*a->extended));
+	memmove(a->extended + at + 1, a->extended + at,
+		(a->extended_count - at) * sizeof(*a->extended));
 	a->extended_count++;
-	a->extended[low] = (struct extended){.name = mem_strdup(name)};
-	return &a->extended[low].amount;
+	a->extended[at] = (struct extended){.name = mem_strdup(name)};
+	return &a->extended[at].amount;
 }
 
 static void drop_unnamed(struct amounts *a)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -117,18 +118,10 @@ static void hold_all(struct latest_usage *now, const struct usage *u,
 static const struct pod_stats *find_old_pod(const struct usage_node *n, const char *name)
 {
 	const struct node_stats *p = n->old_stats;
-	size_t low = 0, high = p ? p->pod_count : 0;
+	bool found = false;
+	size_t at = p ? array_find_name(p->pods, p->pod_count, sizeof(*p->pods), name, &found) : 0;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (strcmp(p->pods[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return p && low < p->pod_count && strcmp(p->pods[low].name, name) == 0 ? &p->pods[low]
-									       : NULL;
+	return found ? &p->pods[at] : NULL;
 }
 
 static void hold_pod(struct latest_usage *now, const struct usage_node *n, const struct usage *u,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
+
 int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct error *error)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -75,7 +77,7 @@ const char *drain_group_name(const struct kube_node *node, const char *const *la
 uint32_t drain_groups_find(const struct drain_groups *g, const char *name)
 {
 	bool found;
-	size_t at = drain_find_name(g->of, g->count, sizeof(*g->of), name, &found);
+	size_t at = array_find_name(g->of, g->count, sizeof(*g->of), name, &found);
 
 	return found ? (uint32_t)at : DRAIN_NO_GROUP;
 }

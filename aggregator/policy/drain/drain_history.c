@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { TEXT_MAX = 512, WAVE_NAMES = 16 };
@@ -104,7 +105,7 @@ void drain_history_clear(struct drain_state *s)
 static struct drain_told *find_told(struct drain_state *s, const char *node)
 {
 	bool found;
-	size_t at = drain_find_name(s->told, s->told_count, sizeof(*s->told), node, &found);
+	size_t at = array_find_name(s->told, s->told_count, sizeof(*s->told), node, &found);
 
 	return found ? &s->told[at] : NULL;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -69,32 +70,13 @@ const char *drain_reason_unblock(enum drain_reason r)
 	return rows[r].unblock;
 }
 
-size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found)
-{
-	size_t low = 0, high = count;
-	int order = 1;
-
-	*found = false;
-	while (low < high && !*found) {
-		size_t middle = low + (high - low) / 2;
-
-		order = strcmp(*(const char *const *)((const char *)array + middle * size), name);
-		*found = order == 0;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return *found ? high : low;
-}
-
 void *drain_put_name(void *array, size_t *count, size_t *room, size_t size, const char *name,
 		     size_t *at)
 {
 	bool found;
 	char *of, *place, *copy;
 
-	*at = drain_find_name(array, *count, size, name, &found);
+	*at = array_find_name(array, *count, size, name, &found);
 	if (found)
 		return array;
 	of = mem_grow(array, *count, room, size);

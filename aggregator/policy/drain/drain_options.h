@@ -115,12 +115,7 @@ const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
 const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
 
 /*
- * Finds a name in an array of structures that begin with a char * and are sorted by it. Returns the
- * index of the name, or where it would be.
- */
-size_t drain_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
-/*
- * Adds the name to such an array where it is missing, with an element of zeros and a copy of the
+ * Adds the name to an array of array_find_name() where it is missing, with an element of zeros and a copy of the
  * name. Returns the array, which may have moved; *at: the index of the name.
  */
 void *drain_put_name(void *array, size_t *count, size_t *room, size_t size, const char *name,

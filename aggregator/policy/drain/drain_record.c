@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 bool drain_is_deleted(const struct kube_pod *pod)
@@ -323,7 +324,7 @@ void drain_plan_free(struct drain_plan *p)
 const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
 {
 	bool found;
-	size_t at = drain_find_name(p->nodes, p->node_count, sizeof(*p->nodes), node, &found);
+	size_t at = array_find_name(p->nodes, p->node_count, sizeof(*p->nodes), node, &found);
 
 	return found ? &p->nodes[at] : NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
+#include "shared/array.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
 
@@ -20,7 +21,7 @@ void drain_timers_fini(struct drain_timers *t)
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node)
 {
 	bool found;
-	size_t at = drain_find_name(t->of, t->count, sizeof(*t->of), node, &found);
+	size_t at = array_find_name(t->of, t->count, sizeof(*t->of), node, &found);
 
 	return found ? &t->of[at] : NULL;
 }
@@ -127,7 +128,7 @@ static bool stays(const struct drain_failure *f, const char *const *nodes, size_
 	bool found = false;
 
 	if (f->until_ns > now_ns)
-		drain_find_name(nodes, count, sizeof(*nodes), f->node, &found);
+		array_find_name(nodes, count, sizeof(*nodes), f->node, &found);
 	return found;
 }
 
@@ -177,7 +178,7 @@ void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const
 			    size_t size)
 {
 	bool found;
-	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
+	size_t at = array_find_name(u->of, u->count, sizeof(*u->of), node, &found);
 
 	if (!found)
 		return;
@@ -189,7 +190,7 @@ const struct drain_failure *drain_unremovable_recent(const struct drain_unremova
 						     const char *node)
 {
 	bool found;
-	size_t at = drain_find_name(u->of, u->count, sizeof(*u->of), node, &found);
+	size_t at = array_find_name(u->of, u->count, sizeof(*u->of), node, &found);
 
 	return found && u->of[at].until_ns != 0 ? &u->of[at] : NULL;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
+#include "shared/array.h"
 
 void quota_rows_init(struct quota_rows *r)
 {
@@ -28,25 +29,14 @@ void quota_rows_fini(struct quota_rows *r)
 /* Where the row is, or belongs. */
 static size_t place_of(const struct quota_rows *r, const char *name, bool *found)
 {
-	size_t low = RESOURCE_STANDARD, high = r->count;
+	const struct quota_row *others = r->of + RESOURCE_STANDARD;
 
 	*found = true;
 	for (size_t id = 0; id < RESOURCE_STANDARD; id++)
 		if (r->of[id].name == name || strcmp(r->of[id].name, name) == 0)
 			return id;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(r->of[middle].name, name);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*found = false;
-	return low;
+	return RESOURCE_STANDARD +
+	       array_find_name(others, r->count - RESOURCE_STANDARD, sizeof(*others), name, found);
 }
 
 const struct quota_row *quota_rows_find(const struct quota_rows *r, const char *name)
