@@ -223,10 +223,7 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	for (uint32_t i = 0; i < count; i++)
 		PLACE_LIST_ADD(&e->keys, keys[i]);
 	for (uint32_t i = 0; i < count; i++) {
-		struct place_tally nodes;
-
-		place_tally_init(&nodes, p->keys.of[keys[i]].domain_count);
-		PLACE_LIST_ADD(&e->nodes, nodes);
+		PLACE_LIST_ADD(&e->nodes, (struct place_tally){0});
 		PLACE_LIST_ADD(&e->domains, 0);
 	}
 	e->of = mem_zalloc((size_t)p->node_count + 1, sizeof(*e->of));
@@ -240,7 +237,7 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 static void free_eligible(struct place_eligible *e)
 {
 	for (uint32_t k = 0; k < e->nodes.count; k++)
-		place_tally_fini(&e->nodes.of[k]);
+		free(e->nodes.of[k].of);
 	free(e->nodes.of);
 	free(e->counters.of);
 	free(e->keys.of);
@@ -260,10 +257,9 @@ void place_eligible_forget(struct place *p)
 
 /* --- counters */
 
-/* Sizes by domains; zero counts. */
-static void counter_init(const struct place *p, struct place_counter *c)
+/* Zero counts. */
+static void counter_init(struct place_counter *c)
 {
-	place_tally_init(&c->count, p->keys.of[c->key].domain_count);
 	if (c->kind != PLACE_COUNT_SPREAD)
 		return;
 	for (uint32_t i = 0; i < c->eligible->keys.count; i++)
@@ -276,7 +272,7 @@ static void counter_init(const struct place *p, struct place_counter *c)
 
 static void counter_fini(struct place_counter *c)
 {
-	place_tally_fini(&c->count);
+	free(c->count.of);
 	free(c->at);
 }
 
@@ -291,7 +287,7 @@ uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct p
 		if (have->kind == kind && have->key == key && have->eligible == e)
 			return g->counters.of[i];
 	}
-	counter_init(p, &c);
+	counter_init(&c);
 	if (e)
 		PLACE_LIST_ADD(&e->counters, p->counters.count);
 	PLACE_LIST_ADD(&g->counters, p->counters.count);

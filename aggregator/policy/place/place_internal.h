@@ -103,8 +103,8 @@ struct place_rules {
 /* --- pods that are counted; place_tally.c */
 
 /*
- * Counts by topology domain: an array of a few domains, else an open hash of those with pods, as
- * thousands of workloads count over thousands of nodes.
+ * Counts by topology domain: an open hash of those with pods, as thousands of workloads count over
+ * thousands of nodes. Zeroed memory is one without any; `of` is all there is to free.
  */
 
 struct place_tally_entry {
@@ -113,15 +113,11 @@ struct place_tally_entry {
 };
 
 struct place_tally {
-	uint32_t *dense; /* owned; NULL: sparse */
 	struct place_tally_entry *of; /* owned; NULL until there is anything */
 	uint32_t room; /* 0 or a power of two */
 	uint32_t taken; /* entries that are not free, including counts of 0 */
 };
 
-/* domains: their present number. */
-void place_tally_init(struct place_tally *t, uint32_t domains);
-void place_tally_fini(struct place_tally *t);
 uint32_t place_tally_get(const struct place_tally *t, uint32_t domain);
 /* Returns the new count. */
 uint32_t place_tally_add(struct place_tally *t, uint32_t domain, int by);

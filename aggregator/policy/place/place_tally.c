@@ -7,23 +7,9 @@
 
 #include "shared/mem.h"
 
-enum { DENSE_MAX = 64, ROOM_MIN = 8 };
+enum { ROOM_MIN = 8 };
 
 #define FREE UINT32_MAX
-
-void place_tally_init(struct place_tally *t, uint32_t domains)
-{
-	*t = (struct place_tally){0};
-	if (domains <= DENSE_MAX)
-		t->dense = mem_zalloc(DENSE_MAX, sizeof(*t->dense));
-}
-
-void place_tally_fini(struct place_tally *t)
-{
-	free(t->dense);
-	free(t->of);
-	*t = (struct place_tally){0};
-}
 
 /* The entry of the domain, or the free one where it would be. */
 static struct place_tally_entry *find(const struct place_tally *t, uint32_t domain)
@@ -42,8 +28,6 @@ uint32_t place_tally_get(const struct place_tally *t, uint32_t domain)
 {
 	const struct place_tally_entry *e;
 
-	if (t->dense)
-		return domain < DENSE_MAX ? t->dense[domain] : 0;
 	if (!t->of)
 		return 0;
 	e = find(t, domain);
@@ -69,26 +53,10 @@ static void grow(struct place_tally *t)
 	free(old.of);
 }
 
-/* There are more domains than there were once. */
-static void leave_dense(struct place_tally *t)
-{
-	uint32_t *dense = t->dense;
-
-	t->dense = NULL;
-	for (uint32_t domain = 0; domain < DENSE_MAX; domain++)
-		if (dense[domain])
-			place_tally_add(t, domain, (int)dense[domain]);
-	free(dense);
-}
-
 uint32_t place_tally_add(struct place_tally *t, uint32_t domain, int by)
 {
 	struct place_tally_entry *e;
 
-	if (t->dense && domain >= DENSE_MAX)
-		leave_dense(t);
-	if (t->dense)
-		return t->dense[domain] += (uint32_t)by;
 	if ((t->taken + 1) * 2 > t->room)
 		grow(t);
 	e = find(t, domain);
