@@ -120,6 +120,9 @@ struct model_node *model_node_hold(struct model_node *n);
 void model_node_drop(struct model_node *n); /* any thread; NULL is allowed */
 const struct object *cluster_find(const struct cluster *c, enum object_kind kind,
 				  const char *namespace, const char *name);
+/* The same in tables[kind] alone: without pods on nodes, whose search looks at each node. */
+const struct object *cluster_find_listed(const struct cluster *c, enum object_kind kind,
+					 const char *namespace, const char *name);
 /*
  * The workload a person would name: a ReplicaSet's Deployment, a Job's CronJob, else the controller
  * itself, else the pod ("Pod"). Borrowed from the cluster and the pod.

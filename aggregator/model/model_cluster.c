@@ -234,17 +234,24 @@ static const struct object *find_pod(const struct cluster *c, const struct objec
 	return NULL;
 }
 
-const struct object *cluster_find(const struct cluster *c, enum object_kind kind,
-				  const char *namespace, const char *name)
+const struct object *cluster_find_listed(const struct cluster *c, enum object_kind kind,
+					 const char *namespace, const char *name)
 {
 	const struct object key = {.kind = kind, .namespace = namespace, .name = name};
 	const struct object_table *t = c->tables[kind];
 	struct object *const *found =
 		bsearch(&key, t->of, t->count, sizeof(struct object *), compare_pointed);
 
-	if (found)
-		return *found;
-	return kind == OBJECT_POD ? find_pod(c, &key) : NULL;
+	return found ? *found : NULL;
+}
+
+const struct object *cluster_find(const struct cluster *c, enum object_kind kind,
+				  const char *namespace, const char *name)
+{
+	const struct object key = {.kind = kind, .namespace = namespace, .name = name};
+	const struct object *found = cluster_find_listed(c, kind, namespace, name);
+
+	return found || kind != OBJECT_POD ? found : find_pod(c, &key);
 }
 
 /* The controller of a controller; its kind is "" where there is none, or it is not known. */

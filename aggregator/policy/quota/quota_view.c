@@ -111,11 +111,11 @@ static void put_defaults(struct quota_book *b, const struct view *v)
 const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r)
 {
 	const struct object *o =
-		v->cluster ? cluster_find(v->cluster, OBJECT_POD, r->namespace, r->name) : NULL;
+		v->cluster ? cluster_find_listed(v->cluster, OBJECT_POD, r->namespace, r->name)
+			   : NULL;
 	const struct kube_pod *pod = (const struct kube_pod *)o;
 
-	return o && strcmp(o->uid, r->uid) == 0 && !*pod->node && kube_pod_is_active(pod) ? pod
-											  : NULL;
+	return o && strcmp(o->uid, r->uid) == 0 && kube_pod_is_active(pod) ? pod : NULL;
 }
 
 /* A reserved pod is used, and no longer pending. */
