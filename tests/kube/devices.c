@@ -418,8 +418,7 @@ static const cJSON *judgement(const cJSON *pod)
 {
 	const cJSON *condition;
 
-	cJSON_ArrayForEach(condition, json_at(pod, "status.conditions"))
-	{
+	cJSON_ArrayForEach (condition, json_at(pod, "status.conditions")) {
 		if (strcmp(text_at(condition, "type"), "PodScheduled") == 0)
 			return condition;
 	}
@@ -439,8 +438,7 @@ static bool all_are_judged(void *ctx)
 	    200)
 		pods = cJSON_Parse(answer.data);
 	buf_fini(&answer);
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		judged += judgement(pod) != NULL;
 	}
 	return judged == ASKED;
@@ -500,8 +498,7 @@ static bool has_string(const cJSON *list, const char *text)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach (item, list) {
 		if (strcmp(item->valuestring, text) == 0)
 			return true;
 	}
@@ -512,8 +509,7 @@ static void show_claims(const cJSON *pod)
 {
 	const cJSON *entry;
 
-	cJSON_ArrayForEach(entry, json_at(pod, "spec.resourceClaims"))
-	{
+	cJSON_ArrayForEach (entry, json_at(pod, "spec.resourceClaims")) {
 		const char *name = text_at(entry, "resourceClaimName");
 		char *path = mem_printf(NAMESPACED "resourceclaims/%s",
 					*name ? name : text_at(entry, "resourceClaimTemplateName"));
@@ -569,8 +565,7 @@ static void compare(struct tally *t, const cJSON *pod)
 	cJSON_AddItemToObject(request, "pod", cJSON_Duplicate(pod, true));
 	text = cJSON_PrintUnformatted(request);
 	assert_int_equal(kube_testbed_post(bed, 0, "/v1/fit", text, &answer), 200);
-	cJSON_ArrayForEach(item, json_at(answer, "items"))
-	{
+	cJSON_ArrayForEach (item, json_at(answer, "items")) {
 		compare_pair(t, pod, item, has_string(offered, text_at(item, "node")));
 	}
 	cJSON_free(text);
@@ -585,8 +580,7 @@ static void test_both_agree(void **state)
 	const cJSON *pod;
 
 	(void)state;
-	cJSON_ArrayForEach(pod, json_at(pods, "items"))
-	{
+	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		compare(&t, pod);
 	}
 	print_message("          %d pods on %d nodes: both accept %zu pairs and refuse %zu, %zu "
