@@ -3,7 +3,7 @@
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
 #   make demo    install what is missing, build, and serve a made-up cluster of 200 nodes (NODES=50, DURATION=20s)
 #   make lab     build Kubernetes 1.37 once, and run a cluster whose pods only pretend to work (NODES=20, DURATION=20s)
-#   make check   install what is missing, build, and run the tests
+#   make check   install what is missing, build, and run the tests, two programs at a time (JOBS=4)
 #   make bench-placement   place bursts of pods with and without evenkeel, on that cluster
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
@@ -314,13 +314,17 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 	$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
 	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
 CHECK_INTEG = $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
+# JOBS programs run side by side. A program that measures time, or loads the whole machine, runs alone.
+JOBS  ?= 2
+ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood many_cgroups once short_lives)
+run_tests = @TB=$(TB) BIN=$(BIN) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALONE),$(1)) --alone $(filter $(ALONE),$(1))
 check-built: all tests $(BPF_O)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_UNITS) $(CHECK_INTEG)
+	$(call run_tests,$(CHECK_UNITS) $(CHECK_INTEG))
 # The two halves of check: what computes, and what waits for processes and the network.
 check-units: all tests $(BPF_O)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_UNITS)
+	$(call run_tests,$(CHECK_UNITS))
 check-integration: all tests
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_INTEG)
+	$(call run_tests,$(CHECK_INTEG))
 
 # Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
 check-faults: deps

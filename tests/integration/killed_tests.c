@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tests/run leaves of a test program that ends, is killed or takes too long, and when it is
+ * What tests/run leaves of test programs that end, are killed or take too long, and when it is
  * killed itself: nothing. The program is this one with a file's name as its argument; it starts a
- * shell, which starts a child that no signal of its parent's death reaches. And which programs
- * tests/run runs again.
+ * shell, which starts a child that no signal of its parent's death reaches. Also which programs
+ * tests/run runs again, which side by side, and the order of its lines.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-enum { SECONDS = 20 };
+enum { SECONDS = 20, FAMILIES = 2 };
 
 struct family {
 	char *file;
@@ -72,6 +72,11 @@ static int fail_first(const char *file, bool sanitizer)
 	return 1;
 }
 
+static bool is_there(void *file)
+{
+	return access(file, F_OK) == 0;
+}
+
 /* --- tests ------------------------------------------------------------------------------------ */
 
 static bool runs(int pid)
@@ -94,46 +99,76 @@ static bool is_gone(void *ctx)
 	return !runs(f->timeout) && !runs(f->program) && !runs(f->shell) && !runs(f->child);
 }
 
-/* tests/run with the program, once all of it is there. */
-static pid_t start(struct family *f, const char *folder, const char *how)
+static void read_family(struct family *f)
 {
-	char self[256] = "", *entry, *log = mem_printf("%s/log", folder);
 	FILE *file;
-	pid_t run;
 
-	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	f->file = mem_printf("%s/pids", folder);
-	entry = mem_printf("%s,%s,%s", self, how, f->file);
-	run = process_start(log, (char *const[]){(char *)"tests/run", (char *)folder, entry, NULL});
-	assert_true(run > 0 && await(is_complete, f, SECONDS));
+	assert_true(await(is_complete, f, SECONDS));
 	file = fopen(f->file, "r");
 	assert_non_null(file);
 	assert_int_equal(
 		fscanf(file, "%d %d %d %d", &f->timeout, &f->program, &f->shell, &f->child), 4);
 	fclose(file);
-	free(entry);
+}
+
+/* This program as an argument of tests/run. */
+static char *entry(const char *how, const char *folder, const char *file)
+{
+	char self[256] = "";
+
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	return mem_printf("%s,%s,%s/%s", self, how, folder, file);
+}
+
+/* tests/run with the program twice, side by side, once all of both is there. */
+static pid_t start(struct family families[FAMILIES], const char *folder, const char *how)
+{
+	char *log = mem_printf("%s/log", folder);
+	char *entries[] = {entry(how, folder, "0"), entry(how, folder, "1")};
+	pid_t run =
+		process_start(log, (char *const[]){(char *)"tests/run", (char *)"-j", (char *)"2",
+						   (char *)folder, entries[0], entries[1], NULL});
+
+	assert_true(run > 0);
+	for (int i = 0; i < FAMILIES; i++) {
+		families[i].file = mem_printf("%s/%d", folder, i);
+		read_family(&families[i]);
+		free(entries[i]);
+	}
 	free(log);
 	return run;
 }
 
+static void expect_gone(struct family *f)
+{
+	if (!await(is_gone, f, SECONDS))
+		fail_msg("timeout %d, program %d, shell %d, child %d", runs(f->timeout),
+			 runs(f->program), runs(f->shell), runs(f->child));
+}
+
 enum victim { NOBODY, PROGRAM, TIMEOUT, RUN };
 
+/* One program after the other is killed: the other one goes on until then. */
 static void expect_nothing_left(enum victim victim, int signal_number, const char *how)
 {
 	char *folder = folder_make();
-	struct family f = {0};
-	pid_t run = start(&f, folder, how);
+	struct family families[FAMILIES] = {{0}};
+	pid_t run = start(families, folder, how);
 
-	if (victim == PROGRAM || victim == TIMEOUT)
-		kill(victim == PROGRAM ? f.program : f.timeout, signal_number);
 	if (victim == RUN)
 		assert_int_equal(process_stop(run, signal_number), 128 + signal_number);
-	if (!await(is_gone, &f, SECONDS))
-		fail_msg("timeout %d, program %d, shell %d, child %d", runs(f.timeout),
-			 runs(f.program), runs(f.shell), runs(f.child));
+	for (int i = 0; i < FAMILIES; i++) {
+		struct family *f = &families[i];
+
+		if (victim == PROGRAM || victim == TIMEOUT) {
+			assert_true(runs(f->child));
+			kill(victim == PROGRAM ? f->program : f->timeout, signal_number);
+		}
+		expect_gone(f);
+		free(f->file);
+	}
 	if (victim != RUN)
 		process_stop(run, 0);
-	free(f.file);
 	folder_remove(folder);
 }
 
@@ -187,25 +222,53 @@ static void test_run_again(void **state)
 		int status;
 	} cases[] = {
 		{"0", "fails", 1}, {"1", "fails", 0}, {"1", "sanitizer", 1}, {"1", "always", 1}};
-	char self[256] = "";
 
 	(void)state;
-	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-		char *entry = mem_printf("%s,%s,%s/file", self, cases[i].how, folder);
+		char *folder = folder_make();
+		char *program = entry(cases[i].how, folder, "file");
+		char *argv[] = {(char *)"tests/run", folder, program, NULL};
 
 		setenv("TEST_AGAIN", cases[i].again, 1);
-		assert_int_equal(process_stop(process_start(log,
-							    (char *const[]){(char *)"tests/run",
-									    folder, entry, NULL}),
-					      0),
-				 cases[i].status);
+		assert_int_equal(process_run(argv, NULL, NULL), cases[i].status);
 		unsetenv("TEST_AGAIN");
-		free(entry);
-		free(log);
+		free(program);
 		folder_remove(folder);
 	}
+}
+
+/* The first program waits for a file that the second makes; the second fails. */
+static void expect_output(const char *jobs, const char *between, bool passes)
+{
+	char *folder = folder_make();
+	char *waits = entry("awaits", folder, "file"), *makes = entry("fails", folder, "file");
+	char *argv[] = {(char *)"tests/run",
+			(char *)"-j",
+			(char *)jobs,
+			folder,
+			waits,
+			between ? (char *)between : makes,
+			between ? makes : NULL,
+			NULL};
+	struct buf out = BUF_INIT;
+	const char *ok;
+
+	assert_int_equal(process_run(argv, &out, NULL), 1);
+	ok = strstr(out.data, "  ok ");
+	assert_int_equal(ok != NULL, passes);
+	assert_true(!ok || ok < strstr(out.data, "  FAIL "));
+	buf_fini(&out);
+	free(makes);
+	free(waits);
+	folder_remove(folder);
+}
+
+static void test_side_by_side(void **state)
+{
+	(void)state;
+	expect_output("2", NULL, true);
+	expect_output("1", NULL, false);
+	expect_output("2", "--alone", false);
 }
 
 int main(int argc, char **argv)
@@ -214,12 +277,15 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_takes_too_long), cmocka_unit_test(test_timeout_killed),
 		cmocka_unit_test(test_run_killed),     cmocka_unit_test(test_run_again),
+		cmocka_unit_test(test_side_by_side),
 	};
 
 	if (argc == 3 && strcmp(argv[1], "always") == 0)
 		return 1;
 	if (argc == 3 && (strcmp(argv[1], "fails") == 0 || strcmp(argv[1], "sanitizer") == 0))
 		return fail_first(argv[2], argv[1][0] == 's');
+	if (argc == 3 && strcmp(argv[1], "awaits") == 0)
+		return !await(is_there, argv[2], 1);
 	if (argc == 3)
 		return be_program(argv[2], strcmp(argv[1], "stays") == 0);
 	unsetenv("TEST_AGAIN");
