@@ -316,8 +316,13 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 CHECK_INTEG = $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
 # JOBS programs run side by side. A program that measures time, or loads the whole machine, runs alone.
 JOBS  ?= 2
-ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood many_cgroups once short_lives)
-run_tests = @TB=$(TB) BIN=$(BIN) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALONE),$(1)) --alone $(filter $(ALONE),$(1))
+ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood many_cgroups)
+# Of the others, programs that read the kernel and scripts run always. PASSED=DIR: the rest only if it has not passed before.
+PASSED ?=
+ALWAYS := tests/% $(patsubst %,$(TB)/integration/%,cgroup_namespace confine% healthy killed_tests layouts once sampler% short_lives unreadable)
+SHARED  = $(filter-out $(ALONE),$(1))
+run_tests = @TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
+	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
 check-built: all tests $(BPF_O)
 	$(call run_tests,$(CHECK_UNITS) $(CHECK_INTEG))
 # The two halves of check: what computes, and what waits for processes and the network.
@@ -432,12 +437,13 @@ lint-built: $(PROTO_C) $(SKEL)
 # A fuzzer for each target, a minute each (FUZZ_SECONDS=, FUZZ_NAMES=); what it finds is kept in build/fuzz.
 FUZZ_SECONDS ?= 60
 FUZZERS      := $(patsubst %,$(TB)/fuzzer/%,$(FUZZ_NAMES))
+FUZZ_OPTIONS  = $(subst $(space),$(comma),-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1)
 fuzz: deps-lint
 	+@$(MAKE) --no-print-directory $(PARALLEL) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzz-built
 fuzz-built: $(FUZZERS)
-	@for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/fuzz/$$n; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-			-artifact_prefix=$(B)/fuzz/$$n- $(B)/fuzz/$$n tests/fuzz/corpus/$$n || exit 1; done
+	@mkdir -p $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
+	@TEST_PASSED=$(PASSED) TEST_TIMEOUT=$$(($(FUZZ_SECONDS) + 60)) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(foreach n,$(FUZZ_NAMES),$(strip \
+		$(TB)/fuzzer/$(n)$(comma)$(FUZZ_OPTIONS)$(comma)-artifact_prefix=$(B)/fuzz/$(n)-$(comma)$(B)/fuzz/$(n)$(comma)tests/fuzz/corpus/$(n)))
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 

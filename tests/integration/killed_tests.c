@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tests/run leaves of test programs that end, are killed or take too long, and when it is
- * killed itself: nothing. The program is this one with a file's name as its argument; it starts a
- * shell, which starts a child that no signal of its parent's death reaches. Also which programs
- * tests/run runs again, which side by side, and the order of its lines.
+ * tests/run leaves no process behind when test programs end, are killed or take too long, and when
+ * it is killed itself. The program is this one with a file's name as its argument; it starts a
+ * shell, which starts a child that no signal of its parent's death reaches. Other tests: which
+ * programs tests/run repeats, runs side by side and leaves out, and the order of its lines.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -271,13 +271,59 @@ static void test_side_by_side(void **state)
 	expect_output("2", "--alone", false);
 }
 
+/* A program that makes a file and fails, or passes if the file is there. Without it: did it run? */
+static void test_passed_before(void **state)
+{
+	static const struct {
+		const char *passed, *again;
+		bool always, is_there;
+		int status;
+	} steps[] = {
+		{"passed", "1", false, false, 0}, /* by chance: that is not kept */
+		{"passed", "0", false, false, 1}, {"passed", "0", false, true, 0},
+		{"passed", "0", false, false, 0}, {"", "0", false, false, 1},
+		{"passed", "0", true, false, 1},  {"other", "0", false, false, 1},
+	};
+	char *folder = folder_make(), *file = mem_printf("%s/file", folder);
+	char *passed = mem_printf("%s/passed", folder), *other = mem_printf("%s/other", folder);
+	char *program = entry("fails", folder, "file");
+
+	(void)state;
+	/* The program starts nothing but itself. */
+	setenv("BIN", folder, 1);
+	setenv("TB", folder, 1);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		char *argv[] = {(char *)"tests/run", folder,
+				steps[i].always ? (char *)"--always" : program,
+				steps[i].always ? program : NULL, NULL};
+
+		if (!steps[i].is_there)
+			unlink(file);
+		setenv("TEST_AGAIN", steps[i].again, 1);
+		setenv("TEST_PASSED",
+		       !steps[i].passed[0]	   ? ""
+		       : steps[i].passed[0] == 'p' ? passed
+						   : other,
+		       1);
+		if (process_run(argv, NULL, NULL) != steps[i].status)
+			fail_msg("step %zu", i);
+	}
+	unsetenv("TEST_AGAIN");
+	unsetenv("TEST_PASSED");
+	free(program);
+	free(other);
+	free(passed);
+	free(file);
+	folder_remove(folder);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_takes_too_long), cmocka_unit_test(test_timeout_killed),
 		cmocka_unit_test(test_run_killed),     cmocka_unit_test(test_run_again),
-		cmocka_unit_test(test_side_by_side),
+		cmocka_unit_test(test_side_by_side),   cmocka_unit_test(test_passed_before),
 	};
 
 	if (argc == 3 && strcmp(argv[1], "always") == 0)
@@ -289,5 +335,6 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		return be_program(argv[2], strcmp(argv[1], "stays") == 0);
 	unsetenv("TEST_AGAIN");
+	unsetenv("TEST_PASSED");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
