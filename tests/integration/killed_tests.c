@@ -12,14 +12,17 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/mem.h"
 #include "tests/process.h"
+#include "tests/sanitized.h"
 
 enum { SECONDS = 20, FAMILIES = 2 };
 
@@ -77,6 +80,44 @@ static bool is_there(void *file)
 	return access(file, F_OK) == 0;
 }
 
+static char *self_path(void)
+{
+	char self[256] = "";
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0)
+		abort();
+	return mem_strdup(self);
+}
+
+/* Writes beyond an allocation. Without a sanitizer, makes the file that one would make. */
+static int overflow(const char *text)
+{
+	static const char option[] = "log_path='";
+	const char *path = "", *found = getenv("ASAN_OPTIONS");
+	char *copy = mem_strdup(text), *file;
+
+	if (SANITIZED)
+		((volatile char *)copy)[strlen(text) + 1] = 'x';
+	free(copy);
+	for (; found && (found = strstr(found, option)); path = found)
+		found += sizeof(option) - 1;
+	file = mem_printf("%.*s.1", (int)strcspn(path, "'"), path);
+	close(open(file, O_WRONLY | O_CREAT, 0600));
+	free(file);
+	return 0;
+}
+
+/* Passes, but the daemon that it starts has an error. */
+static int start_overflow(const char *file)
+{
+	char *self = self_path();
+	char *argv[] = {self, (char *)"overflows", (char *)file, NULL};
+
+	process_run(argv, NULL, NULL);
+	free(self);
+	return 0;
+}
+
 /* --- tests ------------------------------------------------------------------------------------ */
 
 static bool runs(int pid)
@@ -114,10 +155,10 @@ static void read_family(struct family *f)
 /* This program as an argument of tests/run. */
 static char *entry(const char *how, const char *folder, const char *file)
 {
-	char self[256] = "";
+	char *self = self_path(), *entry = mem_printf("%s,%s,%s/%s", self, how, folder, file);
 
-	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	return mem_printf("%s,%s,%s/%s", self, how, folder, file);
+	free(self);
+	return entry;
 }
 
 /* tests/run with the program twice, side by side, once all of both is there. */
@@ -220,8 +261,8 @@ static void test_run_again(void **state)
 	static const struct {
 		const char *again, *how;
 		int status;
-	} cases[] = {
-		{"0", "fails", 1}, {"1", "fails", 0}, {"1", "sanitizer", 1}, {"1", "always", 1}};
+	} cases[] = {{"0", "fails", 1},	 {"1", "fails", 0},  {"1", "sanitizer", 1},
+		     {"1", "always", 1}, {"0", "daemon", 1}, {"1", "daemon", 1}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -237,8 +278,8 @@ static void test_run_again(void **state)
 	}
 }
 
-/* The first program waits for a file that the second makes; the second fails. */
-static void expect_output(const char *jobs, const char *between, bool passes)
+/* The first program waits for a file that the second makes; the second fails if it makes the file. */
+static void expect_output(const char *jobs, const char *again, const char *between, bool passes)
 {
 	char *folder = folder_make();
 	char *waits = entry("awaits", folder, "file"), *makes = entry("fails", folder, "file");
@@ -253,10 +294,12 @@ static void expect_output(const char *jobs, const char *between, bool passes)
 	struct buf out = BUF_INIT;
 	const char *ok;
 
-	assert_int_equal(process_run(argv, &out, NULL), 1);
+	setenv("TEST_AGAIN", again, 1);
+	assert_int_equal(process_run(argv, &out, NULL), again[0] == '0');
+	unsetenv("TEST_AGAIN");
 	ok = strstr(out.data, "  ok ");
 	assert_int_equal(ok != NULL, passes);
-	assert_true(!ok || ok < strstr(out.data, "  FAIL "));
+	assert_int_equal(ok && ok < strstr(out.data, "  FAIL "), passes && again[0] == '0');
 	buf_fini(&out);
 	free(makes);
 	free(waits);
@@ -266,9 +309,15 @@ static void expect_output(const char *jobs, const char *between, bool passes)
 static void test_side_by_side(void **state)
 {
 	(void)state;
-	expect_output("2", NULL, true);
-	expect_output("1", NULL, false);
-	expect_output("2", "--alone", false);
+	expect_output("2", "0", NULL, true);
+	expect_output("1", "0", NULL, false);
+	expect_output("2", "0", "--alone", false);
+}
+
+static void test_again_after_all_others(void **state)
+{
+	(void)state;
+	expect_output("1", "2", NULL, true);
 }
 
 /* A program that makes a file and fails, or passes if the file is there. Without it: did it run? */
@@ -286,12 +335,13 @@ static void test_passed_before(void **state)
 	};
 	char *folder = folder_make(), *file = mem_printf("%s/file", folder);
 	char *passed = mem_printf("%s/passed", folder), *other = mem_printf("%s/other", folder);
-	char *program = entry("fails", folder, "file");
+	char *program = entry("fails", folder, "file"), *bin = mem_printf("%s/bin", folder);
 
 	(void)state;
 	/* The program starts nothing but itself. */
-	setenv("BIN", folder, 1);
-	setenv("TB", folder, 1);
+	assert_int_equal(mkdir(bin, 0700), 0);
+	setenv("BIN", bin, 1);
+	setenv("TB", bin, 1);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		char *argv[] = {(char *)"tests/run", folder,
 				steps[i].always ? (char *)"--always" : program,
@@ -310,6 +360,7 @@ static void test_passed_before(void **state)
 	}
 	unsetenv("TEST_AGAIN");
 	unsetenv("TEST_PASSED");
+	free(bin);
 	free(program);
 	free(other);
 	free(passed);
@@ -317,23 +368,37 @@ static void test_passed_before(void **state)
 	folder_remove(folder);
 }
 
+static int be(const char *how, const char *file)
+{
+	if (strcmp(how, "always") == 0)
+		return 1;
+	if (strcmp(how, "fails") == 0 || strcmp(how, "sanitizer") == 0)
+		return fail_first(file, how[0] == 's');
+	if (strcmp(how, "awaits") == 0)
+		return !await(is_there, (void *)file, 1);
+	if (strcmp(how, "overflows") == 0)
+		return overflow(file);
+	if (strcmp(how, "daemon") == 0)
+		return start_overflow(file);
+	return be_program(file, strcmp(how, "stays") == 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_takes_too_long), cmocka_unit_test(test_timeout_killed),
-		cmocka_unit_test(test_run_killed),     cmocka_unit_test(test_run_again),
-		cmocka_unit_test(test_side_by_side),   cmocka_unit_test(test_passed_before),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_takes_too_long),
+		cmocka_unit_test(test_timeout_killed),
+		cmocka_unit_test(test_run_killed),
+		cmocka_unit_test(test_run_again),
+		cmocka_unit_test(test_side_by_side),
+		cmocka_unit_test(test_again_after_all_others),
+		cmocka_unit_test(test_passed_before),
 	};
 
-	if (argc == 3 && strcmp(argv[1], "always") == 0)
-		return 1;
-	if (argc == 3 && (strcmp(argv[1], "fails") == 0 || strcmp(argv[1], "sanitizer") == 0))
-		return fail_first(argv[2], argv[1][0] == 's');
-	if (argc == 3 && strcmp(argv[1], "awaits") == 0)
-		return !await(is_there, argv[2], 1);
 	if (argc == 3)
-		return be_program(argv[2], strcmp(argv[1], "stays") == 0);
+		return be(argv[1], argv[2]);
 	unsetenv("TEST_AGAIN");
 	unsetenv("TEST_PASSED");
 	return cmocka_run_group_tests(tests, NULL, NULL);
