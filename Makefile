@@ -314,12 +314,14 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 	$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
 	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
 CHECK_INTEG = $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
-# JOBS programs run side by side. A program that measures time, or loads the whole machine, runs alone.
+# JOBS programs run side by side. A program that compares real time or CPU use, or loads the whole machine, runs alone.
 JOBS  ?= 2
 ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood many_cgroups)
-# Of the others, programs that read the kernel and scripts run always. PASSED=DIR: the rest only if it has not passed before.
+# Of the others, programs that read the kernel or a clock, and scripts, run always. PASSED=DIR: the rest only if it has not
+# passed before.
 PASSED ?=
-ALWAYS := tests/% $(patsubst %,$(TB)/integration/%,cgroup_namespace confine% healthy killed_tests layouts once sampler% short_lives unreadable)
+ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
+	ingest_peers killed_tests kube_follow kube_peer kube_writes layouts once planner sampler% short_lives unreadable)
 SHARED  = $(filter-out $(ALONE),$(1))
 run_tests = @TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
 	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
@@ -429,10 +431,13 @@ lint-built: $(PROTO_C) $(SKEL)
 	tests/lint/headers "$(LINT_FLAGS)"
 	tests/lint/unreached
 	clang-format --dry-run -Werror $(SOURCES)
-	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+	tests/lint/changed '$(PASSED)' "$(LINT_FLAGS)" $(USER_C) >$(B)/lint
+	cut -d' ' -f2 $(B)/lint >$(B)/lint-files
+	[ ! -s $(B)/lint ] || cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=readdirCalled --library=posix \
-		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) $(USER_C)
-	printf '%s\n' $(USER_C) | xargs -P$(shell nproc) -I{} clang-tidy --quiet {} -- $(LINT_FLAGS) 2>/dev/null
+		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) --file-list=$(B)/lint-files
+	xargs -P$(shell nproc) -I{} clang-tidy --quiet {} -- $(LINT_FLAGS) <$(B)/lint-files 2>/dev/null
+	[ -z '$(PASSED)' ] || sed -n '/^unknown/!s/ .*//p' $(B)/lint | (mkdir -p '$(PASSED)' && cd '$(PASSED)' && xargs -r touch)
 
 # A fuzzer for each target, a minute each (FUZZ_SECONDS=, FUZZ_NAMES=); what it finds is kept in build/fuzz.
 FUZZ_SECONDS ?= 60
