@@ -316,12 +316,13 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 CHECK_INTEG = $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
 # JOBS programs run side by side. A program that compares real time or CPU use, or loads the whole machine, runs alone.
 JOBS  ?= 2
-ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood many_cgroups)
+ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood \
+	kube_peer many_cgroups once)
 # Of the others, programs that read the kernel or a clock, and scripts, run always. PASSED=DIR: the rest only if it has not
 # passed before.
 PASSED ?=
 ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
-	ingest_peers killed_tests kube_follow kube_peer kube_writes layouts once planner sampler% short_lives unreadable)
+	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable)
 SHARED  = $(filter-out $(ALONE),$(1))
 run_tests = @TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
 	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
