@@ -3,7 +3,7 @@
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
 #   make demo    install what is missing, build, and serve a made-up cluster of 200 nodes (NODES=50, DURATION=20s)
 #   make lab     build Kubernetes 1.37 once, and run a cluster whose pods only pretend to work (NODES=20, DURATION=20s)
-#   make check   install what is missing, build, and run the tests
+#   make check   install what is missing, build, and run the tests, two programs at a time (JOBS=4)
 #   make bench-placement   place bursts of pods with and without evenkeel, on that cluster
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
@@ -314,13 +314,25 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 	$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
 	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
 CHECK_INTEG = $(if $(SAN),$(INTEG),$(filter-out $(LONG_INTEG),$(INTEG)))
+# JOBS programs run side by side. A program that compares real time or CPU use, or loads the whole machine, runs alone.
+JOBS  ?= 2
+ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood \
+	kube_peer many_cgroups once)
+# Of the others, programs that read the kernel or a clock, and scripts, run always. PASSED=DIR: the rest only if it has not
+# passed before.
+PASSED ?=
+ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
+	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable)
+SHARED  = $(filter-out $(ALONE),$(1))
+run_tests = @TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
+	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
 check-built: all tests $(BPF_O)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_UNITS) $(CHECK_INTEG)
+	$(call run_tests,$(CHECK_UNITS) $(CHECK_INTEG))
 # The two halves of check: what computes, and what waits for processes and the network.
 check-units: all tests $(BPF_O)
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_UNITS)
+	$(call run_tests,$(CHECK_UNITS))
 check-integration: all tests
-	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(CHECK_INTEG)
+	$(call run_tests,$(CHECK_INTEG))
 
 # Processes that are killed, networks that are cut, names and budgets that change: it takes waiting.
 check-faults: deps
@@ -420,20 +432,24 @@ lint-built: $(PROTO_C) $(SKEL)
 	tests/lint/headers "$(LINT_FLAGS)"
 	tests/lint/unreached
 	clang-format --dry-run -Werror $(SOURCES)
-	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+	tests/lint/changed '$(PASSED)' "$(LINT_FLAGS)" $(USER_C) >$(B)/lint
+	cut -d' ' -f2 $(B)/lint >$(B)/lint-files
+	[ ! -s $(B)/lint ] || cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=readdirCalled --library=posix \
-		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) $(USER_C)
-	printf '%s\n' $(USER_C) | xargs -P$(shell nproc) -I{} clang-tidy --quiet {} -- $(LINT_FLAGS) 2>/dev/null
+		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) --file-list=$(B)/lint-files
+	xargs -P$(shell nproc) -I{} clang-tidy --quiet {} -- $(LINT_FLAGS) <$(B)/lint-files 2>/dev/null
+	[ -z '$(PASSED)' ] || sed -n '/^unknown/!s/ .*//p' $(B)/lint | (mkdir -p '$(PASSED)' && cd '$(PASSED)' && xargs -r touch)
 
 # A fuzzer for each target, a minute each (FUZZ_SECONDS=, FUZZ_NAMES=); what it finds is kept in build/fuzz.
 FUZZ_SECONDS ?= 60
 FUZZERS      := $(patsubst %,$(TB)/fuzzer/%,$(FUZZ_NAMES))
+FUZZ_OPTIONS  = $(subst $(space),$(comma),-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1)
 fuzz: deps-lint
 	+@$(MAKE) --no-print-directory $(PARALLEL) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzz-built
 fuzz-built: $(FUZZERS)
-	@for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/fuzz/$$n; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-			-artifact_prefix=$(B)/fuzz/$$n- $(B)/fuzz/$$n tests/fuzz/corpus/$$n || exit 1; done
+	@mkdir -p $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
+	@TEST_PASSED=$(PASSED) TEST_TIMEOUT=$$(($(FUZZ_SECONDS) + 60)) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(foreach n,$(FUZZ_NAMES),$(strip \
+		$(TB)/fuzzer/$(n)$(comma)$(FUZZ_OPTIONS)$(comma)-artifact_prefix=$(B)/fuzz/$(n)-$(comma)$(B)/fuzz/$(n)$(comma)tests/fuzz/corpus/$(n)))
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 

@@ -163,11 +163,15 @@ static const struct call_rule aggregator_rules[] = {
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define SANITIZED
-/* The leak sanitizer: a process that shares the memory and stops the threads. */
+/*
+ * The leak sanitizer: a process that shares the memory and stops the threads. Reports go to a file
+ * if log_path is set.
+ */
 static const struct call_rule sanitizer_rules[] = {
 	CALL(clone), CALL(ptrace), CALL(wait4), CALL(prctl),
 	CALL(sched_yield), CALL(getppid), CALL(getdents), CALL(sigaltstack),
 	CALL_IF(open, BITS(1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
+	CALL_IF(open, BITS(1, O_ACCMODE | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_TRUNC)),
 };
 #endif
 /* clang-format on */

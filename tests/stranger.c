@@ -78,12 +78,16 @@ int stranger_ask(int port, const void *data, size_t len, long *status, struct bu
 {
 	static const char start[] = "HTTP/1.1 ";
 	int fd = stranger_connect(port, NULL), answers = 0;
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
 
 	*status = 0;
 	if (fd < 0)
 		return 0;
 	buf_clear(out);
 	stranger_say(fd, data, len);
+	/* After the first answer, the end of requests makes the server end the connection as soon as it has answered all. */
+	if (poll(&ready, 1, ANSWER_MS) > 0)
+		shutdown(fd, SHUT_WR);
 	stranger_hear(fd, ANSWER_MS, out);
 	close(fd);
 	buf_add_str(out, "");

@@ -200,11 +200,11 @@ static void test_quick_clients_stay(void **state)
 	int64_t until_ns;
 
 	start(s, false,
-	      (struct http_timeouts){.headers_ns = 5 * NS_PER_SEC,
-				     .body_ns = 5 * NS_PER_SEC,
-				     .answer_ns = 5 * NS_PER_SEC});
+	      (struct http_timeouts){.headers_ns = 3 * NS_PER_SEC,
+				     .body_ns = 3 * NS_PER_SEC,
+				     .answer_ns = 3 * NS_PER_SEC});
 	assert_int_equal(access_scene_status(s, &client), 200);
-	until_ns = clock_mono_ns() + 7 * NS_PER_SEC;
+	until_ns = clock_mono_ns() + 4 * NS_PER_SEC;
 	while (clock_mono_ns() < until_ns) {
 		long connections = 0;
 

@@ -703,7 +703,7 @@ static void watching_asks_only_for_changes(void **state)
 				    "GET /v1/nodes?limit=500 unless W/\"1\"\n"
 				    "GET /v1/nodes?limit=500&continue=c unless W/\"1\"\n";
 	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w", "--no-headers", NULL};
+	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w=1s", "--no-headers", NULL};
 	struct picture first = {log, "a  250m/-  -  -  -  -  -  -  -  -  1s        -\n"
 				     "b       -  -  -  -  -  -  -  -  -  45s late  -\n"};
 	/* A blank line stands before each table but the first. */
@@ -719,7 +719,7 @@ static void watching_asks_only_for_changes(void **state)
 	assert_true(await(is_drawn, &first, 20));
 	assert_true(await(is_drawn, &second, 20));
 	text = read_text(log);
-	assert_in_range(strtol(strstr(text, second.wanted) + strlen(second.wanted), NULL, 10), 3,
+	assert_in_range(strtol(strstr(text, second.wanted) + strlen(second.wanted), NULL, 10), 2,
 			20);
 	free(text);
 	pthread_mutex_lock(&server.lock);
@@ -741,7 +741,7 @@ static void watching_json_asks_for_all(void **state)
 		{"GET /v1/nodes?limit=500", 200, two_nodes},
 		{NULL, 0, NULL},
 	};
-	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w", "-ojson", NULL};
+	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w=300ms", "-ojson", NULL};
 	pid_t pid;
 	(void)state;
 

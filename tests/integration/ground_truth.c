@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The whole chain against the kernel's own word: a task that burns CPU under a quota of 30 % and
- * one that holds 200 MiB, watched for half a minute by the real agent, aggregator and command.
+ * one that holds 200 MiB, watched for 20 s by the real agent, aggregator and command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 
 #define QUOTA_MILLI 300
 #define HOLD_BYTES  (200 * 1024 * 1024)
-#define SAMPLES	    300 /* at 10 Hz: half a minute */
+#define SAMPLES	    200 /* at 10 Hz: 20 s */
 
 struct scene {
 	struct cgroup_fixture *cgroups;

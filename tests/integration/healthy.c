@@ -23,7 +23,7 @@
 static const char story[] =
 	"\"$1\" --key-file \"$2/key\" --node-name n --aggregator tcp://127.0.0.1:9 2>\"$2/log\" & "
 	"agent=$!\n"
-	"until grep -q 'tier T' \"$2/log\"; do kill -0 $agent || exit 1; sleep 0.1; done\n"
+	"until grep -q 'node n: tier T' \"$2/log\"; do kill -0 $agent || exit 1; sleep 0.1; done\n"
 	"for does in CONT STOP CONT TERM; do\n"
 	"	kill -$does $agent\n"
 	"	[ $does = TERM ] && wait $agent\n"

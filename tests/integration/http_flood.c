@@ -383,7 +383,8 @@ static void test_clients_take_turns(void **state)
 	others = atomic_load(&s->flood.served) - before;
 	print_message("%d answers, and %d of the flood\n", CALLS, others);
 	curl_easy_cleanup(curl);
-	assert_in_range(others, 1, CALLS * 4);
+	/* In order of arrival, a call waits for CROWD answers; the loop gives it two or three. */
+	assert_in_range(others, 1, CALLS * CROWD / 4);
 }
 
 int main(void)

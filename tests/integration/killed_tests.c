@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tests/run leaves of a test program that ends, is killed or takes too long, and when it is
- * killed itself: nothing. The program is this one with a file's name as its argument; it starts a
- * shell, which starts a child that no signal of its parent's death reaches. And which programs
- * tests/run runs again.
+ * tests/run leaves no process behind when test programs end, are killed or take too long, and when
+ * it is killed itself. The program is this one with a file's name as its argument; it starts a
+ * shell, which starts a child that no signal of its parent's death reaches. Other tests: which
+ * programs tests/run repeats, runs side by side and leaves out, and the order of its lines.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,16 +12,19 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/mem.h"
 #include "tests/process.h"
+#include "tests/sanitized.h"
 
-enum { SECONDS = 20 };
+enum { SECONDS = 20, FAMILIES = 2 };
 
 struct family {
 	char *file;
@@ -72,6 +75,49 @@ static int fail_first(const char *file, bool sanitizer)
 	return 1;
 }
 
+static bool is_there(void *file)
+{
+	return access(file, F_OK) == 0;
+}
+
+static char *self_path(void)
+{
+	char self[256] = "";
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0)
+		abort();
+	return mem_strdup(self);
+}
+
+/* Writes beyond an allocation. Without a sanitizer, makes the file that one would make. */
+static int overflow(const char *text)
+{
+	static const char option[] = "log_path='";
+	const char *path = "", *found = getenv("ASAN_OPTIONS");
+	char *copy = mem_strdup(text), *file;
+
+	if (SANITIZED)
+		((volatile char *)copy)[strlen(text) + 1] = 'x';
+	free(copy);
+	for (; found && (found = strstr(found, option)); path = found)
+		found += sizeof(option) - 1;
+	file = mem_printf("%.*s.1", (int)strcspn(path, "'"), path);
+	close(open(file, O_WRONLY | O_CREAT, 0600));
+	free(file);
+	return 0;
+}
+
+/* Passes, but the daemon that it starts has an error. */
+static int start_overflow(const char *file)
+{
+	char *self = self_path();
+	char *argv[] = {self, (char *)"overflows", (char *)file, NULL};
+
+	process_run(argv, NULL, NULL);
+	free(self);
+	return 0;
+}
+
 /* --- tests ------------------------------------------------------------------------------------ */
 
 static bool runs(int pid)
@@ -94,46 +140,76 @@ static bool is_gone(void *ctx)
 	return !runs(f->timeout) && !runs(f->program) && !runs(f->shell) && !runs(f->child);
 }
 
-/* tests/run with the program, once all of it is there. */
-static pid_t start(struct family *f, const char *folder, const char *how)
+static void read_family(struct family *f)
 {
-	char self[256] = "", *entry, *log = mem_printf("%s/log", folder);
 	FILE *file;
-	pid_t run;
 
-	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	f->file = mem_printf("%s/pids", folder);
-	entry = mem_printf("%s,%s,%s", self, how, f->file);
-	run = process_start(log, (char *const[]){(char *)"tests/run", (char *)folder, entry, NULL});
-	assert_true(run > 0 && await(is_complete, f, SECONDS));
+	assert_true(await(is_complete, f, SECONDS));
 	file = fopen(f->file, "r");
 	assert_non_null(file);
 	assert_int_equal(
 		fscanf(file, "%d %d %d %d", &f->timeout, &f->program, &f->shell, &f->child), 4);
 	fclose(file);
-	free(entry);
+}
+
+/* This program as an argument of tests/run. */
+static char *entry(const char *how, const char *folder, const char *file)
+{
+	char *self = self_path(), *entry = mem_printf("%s,%s,%s/%s", self, how, folder, file);
+
+	free(self);
+	return entry;
+}
+
+/* tests/run with the program twice, side by side, once all of both is there. */
+static pid_t start(struct family families[FAMILIES], const char *folder, const char *how)
+{
+	char *log = mem_printf("%s/log", folder);
+	char *entries[] = {entry(how, folder, "0"), entry(how, folder, "1")};
+	pid_t run =
+		process_start(log, (char *const[]){(char *)"tests/run", (char *)"-j", (char *)"2",
+						   (char *)folder, entries[0], entries[1], NULL});
+
+	assert_true(run > 0);
+	for (int i = 0; i < FAMILIES; i++) {
+		families[i].file = mem_printf("%s/%d", folder, i);
+		read_family(&families[i]);
+		free(entries[i]);
+	}
 	free(log);
 	return run;
 }
 
+static void expect_gone(struct family *f)
+{
+	if (!await(is_gone, f, SECONDS))
+		fail_msg("timeout %d, program %d, shell %d, child %d", runs(f->timeout),
+			 runs(f->program), runs(f->shell), runs(f->child));
+}
+
 enum victim { NOBODY, PROGRAM, TIMEOUT, RUN };
 
+/* One program after the other is killed: the other one goes on until then. */
 static void expect_nothing_left(enum victim victim, int signal_number, const char *how)
 {
 	char *folder = folder_make();
-	struct family f = {0};
-	pid_t run = start(&f, folder, how);
+	struct family families[FAMILIES] = {{0}};
+	pid_t run = start(families, folder, how);
 
-	if (victim == PROGRAM || victim == TIMEOUT)
-		kill(victim == PROGRAM ? f.program : f.timeout, signal_number);
 	if (victim == RUN)
 		assert_int_equal(process_stop(run, signal_number), 128 + signal_number);
-	if (!await(is_gone, &f, SECONDS))
-		fail_msg("timeout %d, program %d, shell %d, child %d", runs(f.timeout),
-			 runs(f.program), runs(f.shell), runs(f.child));
+	for (int i = 0; i < FAMILIES; i++) {
+		struct family *f = &families[i];
+
+		if (victim == PROGRAM || victim == TIMEOUT) {
+			assert_true(runs(f->child));
+			kill(victim == PROGRAM ? f->program : f->timeout, signal_number);
+		}
+		expect_gone(f);
+		free(f->file);
+	}
 	if (victim != RUN)
 		process_stop(run, 0);
-	free(f.file);
 	folder_remove(folder);
 }
 
@@ -185,43 +261,145 @@ static void test_run_again(void **state)
 	static const struct {
 		const char *again, *how;
 		int status;
-	} cases[] = {
-		{"0", "fails", 1}, {"1", "fails", 0}, {"1", "sanitizer", 1}, {"1", "always", 1}};
-	char self[256] = "";
+	} cases[] = {{"0", "fails", 1},	 {"1", "fails", 0},  {"1", "sanitizer", 1},
+		     {"1", "always", 1}, {"0", "daemon", 1}, {"1", "daemon", 1}};
 
 	(void)state;
-	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-		char *entry = mem_printf("%s,%s,%s/file", self, cases[i].how, folder);
+		char *folder = folder_make();
+		char *program = entry(cases[i].how, folder, "file");
+		char *argv[] = {(char *)"tests/run", folder, program, NULL};
 
 		setenv("TEST_AGAIN", cases[i].again, 1);
-		assert_int_equal(process_stop(process_start(log,
-							    (char *const[]){(char *)"tests/run",
-									    folder, entry, NULL}),
-					      0),
-				 cases[i].status);
+		assert_int_equal(process_run(argv, NULL, NULL), cases[i].status);
 		unsetenv("TEST_AGAIN");
-		free(entry);
-		free(log);
+		free(program);
 		folder_remove(folder);
 	}
+}
+
+/* The first program waits for a file that the second makes; the second fails if it makes the file. */
+static void expect_output(const char *jobs, const char *again, const char *between, bool passes)
+{
+	char *folder = folder_make();
+	char *waits = entry("awaits", folder, "file"), *makes = entry("fails", folder, "file");
+	char *argv[] = {(char *)"tests/run",
+			(char *)"-j",
+			(char *)jobs,
+			folder,
+			waits,
+			between ? (char *)between : makes,
+			between ? makes : NULL,
+			NULL};
+	struct buf out = BUF_INIT;
+	const char *ok;
+
+	setenv("TEST_AGAIN", again, 1);
+	assert_int_equal(process_run(argv, &out, NULL), again[0] == '0');
+	unsetenv("TEST_AGAIN");
+	ok = strstr(out.data, "  ok ");
+	assert_int_equal(ok != NULL, passes);
+	assert_int_equal(ok && ok < strstr(out.data, "  FAIL "), passes && again[0] == '0');
+	buf_fini(&out);
+	free(makes);
+	free(waits);
+	folder_remove(folder);
+}
+
+static void test_side_by_side(void **state)
+{
+	(void)state;
+	expect_output("2", "0", NULL, true);
+	expect_output("1", "0", NULL, false);
+	expect_output("2", "0", "--alone", false);
+}
+
+static void test_again_after_all_others(void **state)
+{
+	(void)state;
+	expect_output("1", "2", NULL, true);
+}
+
+/* A program that makes a file and fails, or passes if the file is there. Without it: did it run? */
+static void test_passed_before(void **state)
+{
+	static const struct {
+		const char *passed, *again;
+		bool always, is_there;
+		int status;
+	} steps[] = {
+		{"passed", "1", false, false, 0}, /* by chance: that is not kept */
+		{"passed", "0", false, false, 1}, {"passed", "0", false, true, 0},
+		{"passed", "0", false, false, 0}, {"", "0", false, false, 1},
+		{"passed", "0", true, false, 1},  {"other", "0", false, false, 1},
+	};
+	char *folder = folder_make(), *file = mem_printf("%s/file", folder);
+	char *passed = mem_printf("%s/passed", folder), *other = mem_printf("%s/other", folder);
+	char *program = entry("fails", folder, "file"), *bin = mem_printf("%s/bin", folder);
+
+	(void)state;
+	/* The program starts nothing but itself. */
+	assert_int_equal(mkdir(bin, 0700), 0);
+	setenv("BIN", bin, 1);
+	setenv("TB", bin, 1);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		char *argv[] = {(char *)"tests/run", folder,
+				steps[i].always ? (char *)"--always" : program,
+				steps[i].always ? program : NULL, NULL};
+
+		if (!steps[i].is_there)
+			unlink(file);
+		setenv("TEST_AGAIN", steps[i].again, 1);
+		setenv("TEST_PASSED",
+		       !steps[i].passed[0]	   ? ""
+		       : steps[i].passed[0] == 'p' ? passed
+						   : other,
+		       1);
+		if (process_run(argv, NULL, NULL) != steps[i].status)
+			fail_msg("step %zu", i);
+	}
+	unsetenv("TEST_AGAIN");
+	unsetenv("TEST_PASSED");
+	free(bin);
+	free(program);
+	free(other);
+	free(passed);
+	free(file);
+	folder_remove(folder);
+}
+
+static int be(const char *how, const char *file)
+{
+	if (strcmp(how, "always") == 0)
+		return 1;
+	if (strcmp(how, "fails") == 0 || strcmp(how, "sanitizer") == 0)
+		return fail_first(file, how[0] == 's');
+	if (strcmp(how, "awaits") == 0)
+		return !await(is_there, (void *)file, 1);
+	if (strcmp(how, "overflows") == 0)
+		return overflow(file);
+	if (strcmp(how, "daemon") == 0)
+		return start_overflow(file);
+	return be_program(file, strcmp(how, "stays") == 0);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_takes_too_long), cmocka_unit_test(test_timeout_killed),
-		cmocka_unit_test(test_run_killed),     cmocka_unit_test(test_run_again),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_takes_too_long),
+		cmocka_unit_test(test_timeout_killed),
+		cmocka_unit_test(test_run_killed),
+		cmocka_unit_test(test_run_again),
+		cmocka_unit_test(test_side_by_side),
+		cmocka_unit_test(test_again_after_all_others),
+		cmocka_unit_test(test_passed_before),
 	};
 
-	if (argc == 3 && strcmp(argv[1], "always") == 0)
-		return 1;
-	if (argc == 3 && (strcmp(argv[1], "fails") == 0 || strcmp(argv[1], "sanitizer") == 0))
-		return fail_first(argv[2], argv[1][0] == 's');
 	if (argc == 3)
-		return be_program(argv[2], strcmp(argv[1], "stays") == 0);
+		return be(argv[1], argv[2]);
 	unsetenv("TEST_AGAIN");
+	unsetenv("TEST_PASSED");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
