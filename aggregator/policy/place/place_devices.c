@@ -320,7 +320,7 @@ static void read_devices(struct place *p)
 /* Whether the table of the view differs from the last one, which it replaces. */
 static bool is_new(const struct place *p, const struct object_table **last, enum object_kind kind)
 {
-	const struct object_table *now = place_table_of(p->view, kind);
+	const struct object_table *now = view_table(p->view, kind);
 	bool differs = *last != now;
 
 	*last = now;
