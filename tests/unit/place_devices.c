@@ -99,6 +99,36 @@ static void selectors_are_evaluated_or_refused(void **state)
 	cJSON_Delete(attributes);
 }
 
+/* Snapshots may hold any JSON. */
+static void odd_attributes_are_errors(void **state)
+{
+	static const char *const attributes[] = {
+		"[\"x\"]",
+		"[{\"string\":\"a\"}]",
+		"\"x\"",
+		"1",
+		"null",
+		"{\"model\":[\"a\"]}",
+		"{}",
+		"{\"model\":[[\"string\"]]}",
+		"{\"model\":\"a\"}",
+		"{\"model\":{}}",
+	};
+	struct device_selector s;
+
+	(void)state;
+	assert_int_equal(device_selector_read(ATTRIBUTE "model == \"a\"", &s), 0);
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+		cJSON *json = cJSON_Parse(attributes[i]);
+
+		assert_non_null(json);
+		if (device_selector_match(&s, "gpu.io", json) != DEVICE_ERROR)
+			fail_msg("%s", attributes[i]);
+		cJSON_Delete(json);
+	}
+	device_selector_fini(&s);
+}
+
 /* --- a cluster */
 
 static struct place_fixture f;
@@ -650,6 +680,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(selectors_are_evaluated_or_refused),
+		cmocka_unit_test(odd_attributes_are_errors),
 		TEST(devices_are_counted_by_class_and_selector),
 		TEST(reasons_name_claim_and_expression),
 		TEST(slices_serve_nodes_in_generations),

@@ -89,13 +89,19 @@ void device_selector_fini(struct device_selector *s)
 
 /* --- matching */
 
+/* NULL: none, or no object. Elements of lists have no names. */
+static const cJSON *first_member(const cJSON *json)
+{
+	return cJSON_IsObject(json) ? json->child : NULL;
+}
+
 /* The attribute "domain/name", or "name" in the driver's domain. */
 static const cJSON *find_attribute(const struct device_term *t, const char *driver,
 				   const cJSON *attributes)
 {
 	size_t len = strlen(t->domain);
 
-	for (const cJSON *a = attributes ? attributes->child : NULL; a; a = a->next) {
+	for (const cJSON *a = first_member(attributes); a; a = a->next) {
 		const char *slash = strchr(a->string, '/');
 
 		if (slash ? (size_t)(slash - a->string) == len &&
@@ -110,7 +116,7 @@ static const cJSON *find_attribute(const struct device_term *t, const char *driv
 static enum device_match match_constant(const struct device_term *t, const cJSON *attribute)
 {
 	static const char *const members[] = {"string", "bool", "int"};
-	const cJSON *value = attribute ? attribute->child : NULL;
+	const cJSON *value = first_member(attribute);
 	bool equal;
 
 	if (!value || value->next || strcmp(value->string, "version") == 0)
