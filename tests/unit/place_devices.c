@@ -284,6 +284,8 @@ static void devices_are_counted_by_class_and_selector(void **state)
 		{REQUEST(",'allocationMode':'ExactCount','count':2"), "ab--"},
 		{REQUEST(",'count':3"), "----"},
 		{REQUEST(",'count':33"), "----"},
+		{REQUEST(",'count':9223372036854775807"), "----"},
+		{REQUEST(",'count':1e300") "," REQUEST(",'count':1e300"), "----"},
 		{REQUEST(",'allocationMode':'All'"), "abc-"},
 		{REQUEST(",'allocationMode':'Some'"), "uuuu"},
 		{REQUEST(",'selectors':[" CEL(MODEL("y")) "]"), "-b--"},
@@ -387,6 +389,10 @@ static void only_the_newest_generation_counts(void **state)
 	put_slice("on-a-newer", "'nodeName':'a'", "'generation':2,'resourceSliceCount':2",
 		  DEVICE("3"));
 	check_template(REQUEST(",'count':2"), "ab--");
+	put_slice("on-a-newest", "'nodeName':'a'",
+		  "'generation':9223372036854775807,'resourceSliceCount':1", DEVICE("4"));
+	check_template(REQUEST(",'count':2"), "-b--");
+	place_fixture_remove(&f, OBJECT_RESOURCE_SLICE, "", "on-a-newest");
 	/* A pool of several nodes is being replaced. */
 	put_slice("more", "'allNodes':true", "'generation':1,'resourceSliceCount':1", DEVICE("0"));
 	check_template(REQUEST(""), "abcd");

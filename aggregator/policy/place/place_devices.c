@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
@@ -27,7 +28,7 @@ static int64_t number_of(const cJSON *object, const char *key)
 {
 	const cJSON *item = object_json_find(object, key);
 
-	return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
+	return cJSON_IsNumber(item) ? round_saturating(item->valuedouble) : 0;
 }
 
 static const char *judge_device(const cJSON *device)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
+#include "aggregator/policy/arith.h"
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/mem.h"
 
@@ -138,7 +139,10 @@ static int64_t count_of(const cJSON *exactly, char **note, const char *where)
 		return 0;
 	if (*mode && strcmp(mode, "ExactCount") != 0)
 		place_note(note, "%s.allocationMode: %.60s is not known", where, mode);
-	return cJSON_IsNumber(count) && count->valuedouble >= 1 ? (int64_t)count->valuedouble : 1;
+	/* More than a claim may have is refused, however much it is. */
+	return cJSON_IsNumber(count) && count->valuedouble >= 1
+		       ? (int64_t)at_most(count->valuedouble, PLACE_CLAIM_DEVICES_MAX + 1)
+		       : 1;
 }
 
 /* Notes all that the selectors leave unknown. */
