@@ -543,6 +543,20 @@ static place_pod pod(const char *name)
 	return place_find_pod(f.place, "default", name);
 }
 
+/* A sure device that made a pod fit is not left to the next pod. */
+static void sure_devices_are_allocated_first(void **state)
+{
+	(void)state;
+	put_slice("pool", "'nodeName':'d'", ONE_SLICE, "{'name':'0','basic':{}}," DEVICE("1"));
+	put_template("t", REQUEST(""));
+	place_fixture_pod(&f, "first", "", "", MADE("t"));
+	place_fixture_pod(&f, "asked", "", "", MADE("t"));
+	place_fixture_build(&f);
+	check("a sure device", "abcd");
+	place_put(f.place, pod("first"), 3);
+	check("an unsure device", "abcu");
+}
+
 /* A claim that was made for a pod goes with it, and comes back with it. */
 static void devices_of_a_template_move_with_the_pod(void **state)
 {
@@ -697,6 +711,7 @@ int main(void)
 		TEST(claims_have_a_limit_of_pods),
 		TEST(kinds_that_are_not_known_are_unknown),
 		TEST(classes_stand_in_for_extended_resources),
+		TEST(sure_devices_are_allocated_first),
 		TEST(devices_of_a_template_move_with_the_pod),
 		TEST(named_claims_stay_while_used),
 		TEST(a_pod_that_waits_for_its_binding_is_unknown),

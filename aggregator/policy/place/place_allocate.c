@@ -336,7 +336,10 @@ void place_allocate(struct place *p, struct place_slot *s, place_node n)
 {
 	struct allocation a = {.p = p, .node = n, .slot = s};
 
-	if (collect(&a) != PLACE_FITS || assign(&a, true) < a.count)
+	if (collect(&a) != PLACE_FITS)
+		return;
+	/* Sure devices first, as ask() does, so that none is left to the next pod. */
+	if (assign(&a, false) < a.count && assign(&a, true) < a.count)
 		return;
 	for (uint32_t i = 0; i < s->class->device_claims.count; i++) {
 		struct place_device_claim *c = s->class->device_claims.of[i];
