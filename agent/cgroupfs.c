@@ -272,13 +272,13 @@ static bool is_cgroup_dir(int fd, int h)
 	return st.f_type == (h == HIERARCHY_UNIFIED ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC);
 }
 
-/* Opens one root; a mount that is gone becomes absent. */
+/* Opens one root. A mount that is gone, or of cpusets and unreadable, becomes absent. */
 static int open_root(struct cgroupfs *fs, int h, struct error *error)
 {
 	int fd = open(fs->mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err = errno;
 
-	if (fd < 0 && err != ENOENT && err != ENOTDIR) {
+	if (fd < 0 && h < HIERARCHIES && err != ENOENT && err != ENOTDIR) {
 		error_set(error, "cannot open %s: %s", fs->mount[h], strerror(err));
 		return -err;
 	}

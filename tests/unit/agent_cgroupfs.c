@@ -214,10 +214,16 @@ static void test_open_failures(void **state)
 				"2 1 0:2 / %s/gone rw - cgroup c rw,memory\n"
 				"3 1 0:3 / %s/mountinfo rw - cgroup c rw,cpu\n",
 				folder, folder, folder);
+	char *loop = mem_printf("%s/loop", folder);
+	static const struct {
+		const char *controller;
+		int err;
+	} loops[] = {{"cpu", -ELOOP}, {"memory", -ELOOP}, {"cpuset", -ENOENT}};
 	struct cgroupfs fs;
 	struct error error;
 
 	(void)state;
+	assert_int_equal(symlink("loop", loop), 0);
 	/* No list of mounts. */
 	assert_int_equal(cgroupfs_open(&fs, folder, info, &error), -ENOENT);
 	assert_non_null(strstr(error.text, info));
@@ -230,10 +236,20 @@ static void test_open_failures(void **state)
 	assert_closed(&fs);
 	cgroupfs_close(&fs);
 	assert_closed(&fs);
+	free(text);
+	/* A mount that cannot be opened is an error, but for cpusets, which are optional. */
+	for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+		text = mem_printf("1 1 0:1 / %s/loop rw - cgroup c rw,%s\n", folder,
+				  loops[i].controller);
+		write_file(info, text);
+		assert_int_equal(cgroupfs_open(&fs, folder, info, &error), loops[i].err);
+		assert_closed(&fs);
+		free(text);
+	}
 	/* Nothing below a root that is not there either. */
 	assert_int_equal(cgroupfs_open(&fs, "/nonexistent/", NULL, &error), -ENOENT);
 	assert_closed(&fs);
-	free(text);
+	free(loop);
 	free(info);
 	folder_remove(folder);
 }
