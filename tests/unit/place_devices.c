@@ -512,11 +512,13 @@ static void classes_stand_in_for_extended_resources(void **state)
 	"':'1'}}}]"
 	static const struct {
 		const char *spec, *on_d, *on_e;
+		bool holds; /* d, were it empty */
 	} rows[] = {
-		{ASKS("gpu.io/gpu"), "Unknown", "fits"},
-		{ASKS("deviceclass.resource.kubernetes.io/gpu"), "Unknown", "Unknown"},
-		{ASKS("gpu.io/other"), "NodeResourcesFit", "NodeResourcesFit"},
-		{ASKS("gpu.io/gpu") ",'nodeSelector':{'zone':'9'}", "NodeAffinity", "NodeAffinity"},
+		{ASKS("gpu.io/gpu"), "Unknown", "fits", true},
+		{ASKS("deviceclass.resource.kubernetes.io/gpu"), "Unknown", "Unknown", true},
+		{ASKS("gpu.io/other"), "NodeResourcesFit", "NodeResourcesFit", false},
+		{ASKS("gpu.io/gpu") ",'nodeSelector':{'zone':'9'}", "NodeAffinity", "NodeAffinity",
+		 true},
 	};
 
 	(void)state;
@@ -529,6 +531,9 @@ static void classes_stand_in_for_extended_resources(void **state)
 		place_fixture_build(&f);
 		assert_string_equal(place_fixture_ask(f.place, "asked", "d"), rows[i].on_d);
 		assert_string_equal(place_fixture_ask(f.place, "asked", "e"), rows[i].on_e);
+		assert_int_equal(place_could_hold(f.place,
+						  place_find_pod(f.place, "default", "asked"), 3),
+				 rows[i].holds);
 	}
 	place_fixture_pod(&f, "asked", "", "", ASKS("gpu.io/gpu"));
 	place_fixture_build(&f);

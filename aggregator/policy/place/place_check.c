@@ -56,7 +56,9 @@ bool place_could_hold(const struct place *p, place_pod pod, place_node n)
 	const struct place_shape *shape = place_slot_shape(place_slot(p, pod));
 
 	for (uint32_t i = 0; i < shape->count; i++)
-		if (shape->of[i].amount > p->available[(size_t)n * p->dim_room + shape->of[i].dim])
+		if (shape->of[i].amount >
+			    p->available[(size_t)n * p->dim_room + shape->of[i].dim] &&
+		    !is_backed(p, n, shape->of[i].dim))
 			return false;
 	return true;
 }
