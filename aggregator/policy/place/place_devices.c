@@ -195,8 +195,10 @@ bool place_devices_back(const struct place *p, uint32_t dim)
 	const char *name = place_dim_name(p, dim);
 	char named[512];
 
+	if (!p->dra.classes || !p->dra.classes->count)
+		return false; /* before any text is made: each pod and node comes here */
 	snprintf(named, sizeof(named), "\"extendedResourceName\":\"%s\"", name);
-	for (size_t i = 0; p->dra.classes && i < p->dra.classes->count; i++) {
+	for (size_t i = 0; i < p->dra.classes->count; i++) {
 		const struct object *o = p->dra.classes->of[i];
 
 		if (strstr(o->text, named) || (strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
