@@ -254,6 +254,14 @@ static void check_template(const char *requests, const char *want)
 	check(requests, want);
 }
 
+static void follow(void)
+{
+	struct view *v = place_fixture_view(&f, NULL, 0);
+
+	assert_true(place_update(f.place, v, 0));
+	view_drop(v);
+}
+
 static void check_claim(const char *name, const char *want)
 {
 	char *spec = mem_printf("'resourceClaims':[{'name':'c','resourceClaimName':'%s'}]", name);
@@ -408,6 +416,27 @@ static void a_rule_may_taint_any_device(void **state)
 	check_template(REQUEST(""), "uuu-");
 	place_fixture_remove(&f, OBJECT_DEVICE_TAINT_RULE, "", "rule");
 	check_template(REQUEST(""), "abc-");
+}
+
+static void hidden_rules_may_taint_any_device(void **state)
+{
+	static const struct {
+		enum source_state state;
+		const char *fits;
+	} rows[] = {
+		{SOURCE_LISTING, "uuu-"}, {SOURCE_ABSENT, "abc-"},  {SOURCE_FORBIDDEN, "uuu-"},
+		{SOURCE_NONE, "abc-"},	  {SOURCE_LISTING, "uuu-"}, {SOURCE_SYNCED, "abc-"},
+	};
+
+	(void)state;
+	check_template(REQUEST(""), "abc-");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct model_source source = {.state = rows[i].state};
+
+		model_set_source(f.model, OBJECT_DEVICE_TAINT_RULE, &source);
+		follow();
+		check("the state of the rules", rows[i].fits);
+	}
 }
 
 static void classes_decide(void **state)
@@ -631,14 +660,6 @@ static void a_pod_that_waits_for_its_binding_is_unknown(void **state)
 	check("half bound", "uuu-");
 }
 
-static void follow(void)
-{
-	struct view *v = place_fixture_view(&f, NULL, 0);
-
-	assert_true(place_update(f.place, v, 0));
-	view_drop(v);
-}
-
 /* An update equals a new core. */
 static void updates_follow_slices_and_claims(void **state)
 {
@@ -711,6 +732,7 @@ int main(void)
 		TEST(slices_serve_nodes_in_generations),
 		TEST(only_the_newest_generation_counts),
 		TEST(a_rule_may_taint_any_device),
+		TEST(hidden_rules_may_taint_any_device),
 		TEST(classes_decide),
 		TEST(claims_hold_their_devices),
 		TEST(claims_have_a_limit_of_pods),

@@ -6,7 +6,7 @@
  *
  * A device is unsure if its allocation depends on more than its use: an incomplete pool, a taint,
  * counters, shares, binding conditions, a choice of nodes of its own, unknown members. Taint rules
- * are not read: any of them makes all devices unsure.
+ * are not judged: any of them, or a list of them that cannot be read, makes all devices unsure.
  *
  * A claim of the view holds its devices. The claims that were made for a pod are held by the pod,
  * so that they move with it.
@@ -168,17 +168,26 @@ static void judge_pools(struct place *p)
 
 /* --- devices */
 
+/* Rules that cannot be read. A kind that the API, or a dump, does not have has none. */
+static bool hides_rules(const struct view *v)
+{
+	enum source_state state =
+		v->cluster ? v->cluster->sources[OBJECT_DEVICE_TAINT_RULE].state : SOURCE_NONE;
+
+	return state == SOURCE_LISTING || state == SOURCE_FORBIDDEN;
+}
+
 /* The array of devices does not grow any more. */
 static void index_devices(struct place *p)
 {
+	bool rules = hides_rules(p->view) || (p->dra.rules && p->dra.rules->count);
+
 	for (uint32_t i = 0; i < p->dra.device.count; i++) {
 		struct place_device *d = &p->dra.device.of[i], *same;
 		const struct place_slice *s = &p->dra.slice.of[d->slice];
 
 		if (!d->unsure)
-			d->unsure = p->dra.rules && p->dra.rules->count
-					    ? "may have the taint of a DeviceTaintRule"
-					    : s->unsure;
+			d->unsure = rules ? "may have the taint of a DeviceTaintRule" : s->unsure;
 		if (s->stale)
 			continue;
 		HASH_FIND_STR(p->dra.by_key, d->key, same);
@@ -353,7 +362,7 @@ static void read_claims(struct place *p, bool all)
 
 static unsigned int known_kinds(const struct view *v)
 {
-	unsigned int known = 0;
+	unsigned int known = hides_rules(v);
 
 	for (int kind = OBJECT_DEVICE_CLASS; kind <= OBJECT_RESOURCE_CLAIM; kind++)
 		known = known << 1 | view_knows(v, (enum object_kind)kind);

@@ -90,7 +90,7 @@ struct place_device_claim {
 
 struct place_dra {
 	const struct object_table *slices, *rules, *classes, *claims, *templates, *nodes;
-	unsigned int known; /* which of the kinds are */
+	unsigned int known; /* which of the kinds are, and whether taint rules may be hidden */
 	PLACE_LIST(struct place_slice) slice;
 	PLACE_LIST(struct place_device) device;
 	struct place_device *by_key;
