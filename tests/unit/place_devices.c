@@ -616,6 +616,44 @@ static void devices_of_a_template_move_with_the_pod(void **state)
 	check("reverted", "ab--");
 }
 
+/* Its own devices, although others are free, and although its template is not judged. */
+static void a_pod_that_comes_back_has_its_devices(void **state)
+{
+	static const char *const templates[] = {"{'spec':" DEVICES(REQUEST("")) "}",
+						"{'spec':{'devices':{'requests':[" REQUEST(
+							"") "],'constraints':[{}]}}}"};
+	place_mark mark;
+
+	(void)state;
+	put_template("any", REQUEST(""));
+	put_template("large", REQUEST(",'selectors':[" CEL(MODEL("y")) "]"));
+	put_claim("made", OWNED("first"), ALLOCATED("b", RESULT("on-b", "1")) RESERVED("first"));
+	place_fixture_pod(&f, "asked", "", "", MADE("large"));
+	place_fixture_pod(&f, "other", "", "", MADE("any"));
+	for (int i = 0; i < 3; i++) {
+		if (i == 2) {
+			place_fixture_remove(&f, OBJECT_RESOURCE_CLAIM, "default", "made");
+			put_claim("made", "",
+				  ALLOCATED("b", RESULT("on-b", "1")) RESERVED("first"));
+		}
+		put_object(OBJECT_RESOURCE_CLAIM_TEMPLATE, "t", templates[i % 2], "");
+		place_fixture_pod(&f, "first", "b", "", i < 2 ? MADE("t") : NAMED("made"));
+		place_fixture_build(&f);
+		check("held by first", "----");
+		mark = place_fork(f.place);
+		place_take(f.place, pod("first"));
+		check("freed", "-b--");
+		place_put(f.place, pod("first"), 1);
+		check("back", "----");
+		place_revert(f.place, mark);
+		check("reverted", "----");
+		/* Lists of the view outlive the allocations after them. */
+		place_put(f.place, pod("other"), 0);
+		place_take(f.place, pod("first"));
+		check("freed again", "-b--");
+	}
+}
+
 /* A named claim stays while a pod has it. */
 static void named_claims_stay_while_used(void **state)
 {
@@ -740,6 +778,7 @@ int main(void)
 		TEST(classes_stand_in_for_extended_resources),
 		TEST(sure_devices_are_allocated_first),
 		TEST(devices_of_a_template_move_with_the_pod),
+		TEST(a_pod_that_comes_back_has_its_devices),
 		TEST(named_claims_stay_while_used),
 		TEST(a_pod_that_waits_for_its_binding_is_unknown),
 		TEST(updates_follow_slices_and_claims),

@@ -332,10 +332,47 @@ static uint32_t keep(struct allocation *a, const struct place_device_claim *clai
 	return at;
 }
 
+/* Whether nothing else has got a device of the list, of those that are not shared. */
+static bool is_free(const struct place *p, uint32_t list)
+{
+	for (uint32_t i = 1; list != PLACE_NONE && i <= p->dra.held.of[list]; i++) {
+		const struct place_device *d = &p->dra.device.of[p->dra.held.of[list + i]];
+
+		if (d->users && d->unsure != place_unjudged_members)
+			return false;
+	}
+	return list != PLACE_NONE;
+}
+
+/* Gives a pod that is back on its node the devices that it has in the view, or none. */
+static bool restore(struct place *p, struct place_slot *s)
+{
+	const struct place_class *class = s->class;
+
+	for (uint32_t i = 0; i < class->device_claims.count; i++) {
+		const struct place_device_claim *c = class->device_claims.of[i];
+
+		if (c->template ? !is_free(p, s->home_holding)
+				: c->holding == PLACE_NONE && !is_free(p, c->home))
+			return false;
+	}
+	for (uint32_t i = 0; i < class->device_claims.count; i++) {
+		struct place_device_claim *c = class->device_claims.of[i];
+
+		if (!c->template && c->holding == PLACE_NONE)
+			change(p, PLACE_DID_ALLOCATE, c->id, &c->holding, c->home);
+	}
+	if (s->home_holding != PLACE_NONE)
+		change(p, PLACE_DID_HOLD, s->id, &s->holding, s->home_holding);
+	return true;
+}
+
 void place_allocate(struct place *p, struct place_slot *s, place_node n)
 {
 	struct allocation a = {.p = p, .node = n, .slot = s};
 
+	if (n == s->home && restore(p, s))
+		return;
 	if (collect(&a) != PLACE_FITS)
 		return;
 	/* Sure devices first, as ask() does, so that none is left to the next pod. */
@@ -362,7 +399,7 @@ void place_deallocate(struct place *p, struct place_slot *s)
 	}
 }
 
-/* The last list of devices belongs to the last change. */
+/* The last list of devices belongs to the last change, unless it is the view's. */
 void place_allocate_undo(struct place *p, const struct place_log *e)
 {
 	uint32_t *holding = e->what == PLACE_DID_HOLD ? &place_slot(p, e->id)->holding
@@ -370,6 +407,7 @@ void place_allocate_undo(struct place *p, const struct place_log *e)
 	uint32_t was = *holding;
 
 	set(p, holding, e->node);
-	if (was != PLACE_NONE && was + 1 + p->dra.held.of[was] == p->dra.held.count)
+	if (was != PLACE_NONE && was >= p->dra.home_held &&
+	    was + 1 + p->dra.held.of[was] == p->dra.held.count)
 		p->dra.held.count = was;
 }

@@ -424,7 +424,8 @@ static void clear_held(struct place *p)
 		p->dra.device.of[i].users = 0;
 	for (uint32_t i = 0; i < p->pods.count; i++)
 		if (p->pods.of[i])
-			p->pods.of[i]->holding = p->pods.of[i]->claim = PLACE_NONE;
+			p->pods.of[i]->home_holding = p->pods.of[i]->holding =
+				p->pods.of[i]->claim = PLACE_NONE;
 }
 
 static void hold_claim(struct place *p, struct place_device_claim *c)
@@ -446,7 +447,7 @@ static void hold_claim(struct place *p, struct place_device_claim *c)
 
 static void hold_pod(struct place *p, struct place_slot *s)
 {
-	s->holding = begin_held(p);
+	s->home_holding = s->holding = begin_held(p);
 	for (uint32_t id = s->claim; id != PLACE_NONE; id = p->dra.claim.of[id]->next)
 		add_held(p, s->holding, p->dra.claim.of[id]);
 }
@@ -461,6 +462,7 @@ void place_devices_settle(struct place *p)
 	for (uint32_t i = 0; i < p->pods.count; i++)
 		if (p->pods.of[i] && p->pods.of[i]->claim != PLACE_NONE)
 			hold_pod(p, p->pods.of[i]);
+	p->dra.home_held = p->dra.held.count;
 }
 
 void place_devices_free(struct place *p)

@@ -102,6 +102,7 @@ struct place_dra {
 	PLACE_LIST(struct place_device_claim *) claim; /* by id */
 	struct place_device_claim *by_name;
 	PLACE_LIST(uint32_t) held; /* lists of devices: their number, then they */
+	uint32_t home_held; /* of it, what the view holds */
 };
 
 /* --- place_devices.c */

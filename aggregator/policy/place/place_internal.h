@@ -342,7 +342,8 @@ struct place_slot {
 	const char *bound_to; /* borrowed: the only node of a bound DaemonSet pod; NULL */
 	place_node home; /* its node in the view */
 	place_node node;
-	uint32_t holding; /* devices of its own claims; offset in place_dra.held; PLACE_NONE */
+	/* devices of its own claims; offset in place_dra.held; PLACE_NONE. In the view; now */
+	uint32_t home_holding, holding;
 	uint32_t claim; /* the first of its own claims in the view; PLACE_NONE */
 	place_pod next, previous; /* neighbours on the node */
 	place_pod next_of_class, previous_of_class;

@@ -153,7 +153,8 @@ static struct place_slot *new_slot(struct place *p, char *key)
 	struct place_slot *s = mem_zalloc(1, sizeof(*s));
 
 	s->key = key;
-	s->node = s->home = s->holding = s->claim = PLACE_NONE;
+	s->node = s->home = s->claim = PLACE_NONE;
+	s->home_holding = s->holding = PLACE_NONE;
 	if (p->free_pods.count) {
 		s->id = p->free_pods.of[--p->free_pods.count];
 		p->pods.of[s->id] = s;
