@@ -22,7 +22,7 @@ static_assert(sizeof(struct machine_stats) == 48 && sizeof(struct node_totals) =
 #define BESIDE_LATEST(type) (sizeof(struct type) - sizeof(struct latest_usage))
 static_assert(BESIDE_LATEST(container_stats) == 48 && BESIDE_LATEST(pod_usage) == 288,
 	      "compare the new member");
-static_assert(BESIDE_LATEST(pod_stats) == 336 && BESIDE_LATEST(node_stats) == 1760,
+static_assert(BESIDE_LATEST(pod_stats) == 336 && BESIDE_LATEST(node_stats) == 1776,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \
@@ -249,6 +249,8 @@ void stats_equal_check(const struct node_stats *a, const struct node_stats *b)
 	SAME(exclusive_cpu_milli);
 	SAME(idle.cpu_milli);
 	SAME(idle.mem_bytes);
+	SAME(unseen.cpu_milli);
+	SAME(unseen.mem_bytes);
 	SAME(pod_count);
 	for (size_t i = 0; i < a->pod_count; i++)
 		same_pod(a, &a->pods[i], b, &b->pods[i]);

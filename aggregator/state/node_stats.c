@@ -156,22 +156,32 @@ struct held pod_stats_held(const struct pod_stats *p)
 	};
 }
 
-static int64_t unused(int64_t held, const struct latest *used)
+static void add_unused(int64_t held, const struct latest *used,
+		       const struct pod_window_stats windows[WINDOWS], int64_t *idle,
+		       int64_t *unseen)
 {
-	return used->known ? whole((double)held - (double)used->value) : held;
+	double now = used->known ? (double)used->value : 0;
+
+	*idle += whole((double)held - now);
+	if (windows[WINDOW_5M].samples)
+		now = fmax(now, (double)windows[WINDOW_5M].max);
+	*unseen += whole((double)held - now);
 }
 
 static void sum_held(struct node_stats *stats)
 {
 	stats->exclusive_cpu_milli = 0;
-	stats->idle = (struct held){0, 0};
+	stats->idle = stats->unseen = (struct held){0, 0};
 	for (size_t i = 0; i < stats->pod_count; i++) {
 		const struct pod_stats *p = &stats->pods[i];
 		struct held held = pod_stats_held(p);
 
 		stats->exclusive_cpu_milli += held.cpu_milli;
-		stats->idle.cpu_milli += unused(held.cpu_milli, &p->usage.latest.cpu_milli);
-		stats->idle.mem_bytes += unused(held.mem_bytes, &p->usage.latest.working_set_bytes);
+		add_unused(held.cpu_milli, &p->usage.latest.cpu_milli, p->usage.cpu_milli,
+			   &stats->idle.cpu_milli, &stats->unseen.cpu_milli);
+		add_unused(held.mem_bytes, &p->usage.latest.working_set_bytes,
+			   p->usage.working_set_bytes, &stats->idle.mem_bytes,
+			   &stats->unseen.mem_bytes);
 	}
 }
 

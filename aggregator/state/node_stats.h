@@ -148,6 +148,11 @@ struct node_stats {
 	struct kernel_bounds bounds; /* over the pods */
 	int64_t exclusive_cpu_milli; /* of the pods together */
 	struct held idle;
+	/*
+	 * What the pods hold beyond their highest use of 5 minutes. Recent use (struct
+	 * window_recent) shows no part of it; a part of `idle` it may.
+	 */
+	struct held unseen;
 	struct node_peaks *peaks; /* held; NULL: none */
 	size_t pod_count;
 	const struct pod_stats *pods; /* sorted by name */
@@ -163,7 +168,7 @@ void stats_names_drop(struct stats_names *n);
  * every string and all limits. With from->names set, that is held instead, and strings and limits,
  * which must lie in it, are not copied. Pods and containers must be sorted by name (strcmp); NULL
  * strings become "" in a copy, and NULL limits unknown ones. Peaks are held. from->users does not
- * matter. Its bounds, exclusive CPUs and what is held idle are summed.
+ * matter. Its bounds, exclusive CPUs and what is held idle or unseen are summed.
  */
 struct node_stats *node_stats_new(const struct node_stats *from);
 /* The same with the bounds of `from`. */

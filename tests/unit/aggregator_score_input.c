@@ -116,6 +116,12 @@ static void exclusive_cpus_and_protected_memory_count(void **state)
 	look(&pod, 1);
 	assert_int_equal(read_node("n").unseen[SCORE_CPU], 1700);
 	assert_int_equal(read_node("n").unseen[SCORE_MEMORY], GIB);
+	/* Recent use contains the peaks of before. */
+	pod.usage.cpu_milli[WINDOW_5M].max = 1500;
+	pod.usage.working_set_bytes[WINDOW_5M].max = (float)(3 * GIB);
+	look(&pod, 1);
+	assert_int_equal(read_node("n").unseen[SCORE_CPU], 500);
+	assert_int_equal(read_node("n").unseen[SCORE_MEMORY], 0);
 	query.variant = SCORE_UPSTREAM;
 	assert_int_equal(read_node("n").unseen[SCORE_CPU], 0);
 }

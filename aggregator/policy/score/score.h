@@ -145,7 +145,7 @@ struct score_node {
 	int64_t assumed_cpu_milli;
 	const char *assumed_namespace, *assumed_name; /* of the first; borrowed */
 	/* 99th percentile of recent use in percent of the capacity (NaN: not known), which does
-	 * not show the expected use `unseen`, with what pods hold idle (node_stats.h). */
+	 * not show the expected use `unseen`, with what pods hold unseen (node_stats.h). */
 	double p99[SCORE_RESOURCES];
 	int64_t unseen[SCORE_RESOURCES];
 	double widening; /* factor of the deviations for their age, at least 1 */

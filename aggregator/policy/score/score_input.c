@@ -184,9 +184,10 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 	if (q->variant == SCORE_UPSTREAM)
 		return;
 	take_recent(&n->stats->recent, &pods, node);
-	node->unseen[SCORE_CPU] = add_saturating(node->unseen[SCORE_CPU], n->stats->idle.cpu_milli);
+	node->unseen[SCORE_CPU] =
+		add_saturating(node->unseen[SCORE_CPU], n->stats->unseen.cpu_milli);
 	node->unseen[SCORE_MEMORY] =
-		add_saturating(node->unseen[SCORE_MEMORY], n->stats->idle.mem_bytes);
+		add_saturating(node->unseen[SCORE_MEMORY], n->stats->unseen.mem_bytes);
 }
 
 static void read_other(const struct model_node *model, const char *name, struct score_other *other)
