@@ -186,7 +186,9 @@ static char *sign(const char *text)
 	struct buf out = BUF_INIT;
 	FILE *to = fopen(file, "we");
 
-	assert_true(to && fputs(text, to) >= 0 && fclose(to) == 0);
+	assert_non_null(to);
+	fputs(text, to);
+	assert_int_equal(fclose(to), 0);
 	assert_int_equal(process_run(argv, &out, NULL), 0);
 	signature = encode(out.data, out.len);
 	buf_fini(&out);
