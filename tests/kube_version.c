@@ -28,6 +28,17 @@ static const struct kube_version versions[] = {
 		.new_members = true,
 		.sidecars = true,
 	},
+	/* Not built by tests/kube/build: EVENKEEL_KUBE names the folder of its programs. */
+	{
+		.minor = 33,
+		.scheduler_config = "kubescheduler.config.k8s.io/v1",
+		.cron_jobs = "batch/v1",
+		.budgets = "policy/v1",
+		.installation = "packaging/kubernetes/base",
+		.cache_size = "scheduler_cache_size",
+		.kubelet_config = "failCgroupV1: false\n",
+		.sidecars = true,
+	},
 	{
 		.minor = 20,
 		.scheduler_config = "kubescheduler.config.k8s.io/v1beta1",
