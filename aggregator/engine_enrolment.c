@@ -495,6 +495,9 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 		       "this aggregator takes no tokens of Kubernetes: see its "
 		       "--enrol-service-account",
 		       now_ns, a);
+	else if (!enrolment_token_is_jwt(e->credential))
+		decide(en, e, "", "the token is none of Kubernetes: not three parts of base64url",
+		       now_ns, a);
 	else if (begin_review(en, e, header, route))
 		return FRAME_RESULT_part;
 	else

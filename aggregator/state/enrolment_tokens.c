@@ -6,10 +6,10 @@
  */
 #include "aggregator/state/enrolment_tokens.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <sodium.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,4 +147,23 @@ enum enrolment_token_verdict enrolment_tokens_check(const struct enrolment_token
 		verdict = TOKEN_OF_OTHER_NODES;
 	}
 	return verdict;
+}
+
+bool enrolment_token_is_jwt(struct span token)
+{
+	size_t parts = 1, part_len = 0;
+
+	for (size_t i = 0; i < token.len; i++) {
+		if (token.data[i] == '.') {
+			if (!part_len)
+				return false;
+			parts++;
+			part_len = 0;
+		} else if (isalnum(token.data[i]) || token.data[i] == '-' || token.data[i] == '_') {
+			part_len++;
+		} else {
+			return false;
+		}
+	}
+	return parts == 3 && part_len;
 }

@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_STATE_ENROLMENT_TOKENS_H
 #define EVENKEEL_AGGREGATOR_STATE_ENROLMENT_TOKENS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,5 +28,8 @@ enum enrolment_token_verdict { TOKEN_ENROLS, TOKEN_UNKNOWN, TOKEN_OF_OTHER_NODES
 
 enum enrolment_token_verdict enrolment_tokens_check(const struct enrolment_tokens *t,
 						    struct span token, const char *node);
+
+/* Whether it can be a JSON web token: three parts of base64url, separated by dots. */
+bool enrolment_token_is_jwt(struct span token);
 
 #endif

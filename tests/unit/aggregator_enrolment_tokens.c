@@ -76,11 +76,46 @@ static void test_refused_lines(void **state)
 	}
 }
 
+static void test_json_web_tokens(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		bool want;
+	} cases[] = {
+#define TEXT(text) text, sizeof(text) - 1
+		{TEXT("eyJ-_0.aGk.c2ln"), true},
+		{TEXT("a.b.c"), true},
+		{TEXT(""), false},
+		{TEXT("\0"), false},
+		{TEXT(".."), false},
+		{TEXT("a.b."), false},
+		{TEXT(".b.c"), false},
+		{TEXT("a..c"), false},
+		{TEXT("a.b"), false},
+		{TEXT("a.b.c.d"), false},
+		{TEXT("a.b.c\0"), false},
+		{TEXT("a.b.c=="), false},
+		{TEXT("a.b.\xc3\xa4"), false},
+		{TEXT("a.b c.d"), false},
+#undef TEXT
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct span token = {(const uint8_t *)cases[i].text, cases[i].len};
+
+		if (enrolment_token_is_jwt(token) != cases[i].want)
+			fail_msg("case %zu", i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_enrols),
 		cmocka_unit_test(test_refused_lines),
+		cmocka_unit_test(test_json_web_tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,8 @@
  * Each of TOKEN_REVIEWS_AT_ONCE callers has a session with a handle that keeps its connection.
  *
  * While the API server does not answer, each review takes its whole timeout, and later ones wait.
- * So after a failure reviews fail at once with the same reason for a second.
+ * So after a failure reviews fail at once with the same reason for a second. A token that the API
+ * server rejects as malformed is unknown: strangers cannot cause such a pause.
  *
  * The token goes into the body of a request to the API server and nowhere else; bodies are wiped.
  *
@@ -240,12 +241,17 @@ struct token_review_client {
 
 /* --- requests --------------------------------------------------------------------------------- */
 
+static bool is_success(long status)
+{
+	return status == 200 || status == 201;
+}
+
 /* The HTTP status; 0: no answer. */
 static long post_once(struct line *l, const char *path, const struct buf *body, struct error *why)
 {
 	long status = kube_call_send(&l->call, KUBE_POST, path, body, why);
 
-	if (status && status != 200 && status != 201)
+	if (status && !is_success(status))
 		error_set(why, "%s answers %ld to %s%s", kube_session_server(l->call.session),
 			  status, path,
 			  status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
@@ -254,8 +260,8 @@ static long post_once(struct line *l, const char *path, const struct buf *body, 
 	return status;
 }
 
-/* The own credential may be outdated: one retry with the newest. */
-static bool post(struct line *l, const char *path, struct buf *body, struct error *why)
+/* The own credential may be outdated: one retry with the newest. The HTTP status; 0: no answer. */
+static long post(struct line *l, const char *path, struct buf *body, struct error *why)
 {
 	long status = post_once(l, path, body, why);
 
@@ -265,7 +271,13 @@ static bool post(struct line *l, const char *path, struct buf *body, struct erro
 	}
 	sodium_memzero(body->data, body->len);
 	buf_fini(body);
-	return status == 200 || status == 201;
+	return status;
+}
+
+/* The request is as bad as the token in it: this is no outage. */
+static bool is_token_rejected(long status)
+{
+	return status == 400 || status == 413 || status == 422;
 }
 
 /* NULL: *a has the verdict. */
@@ -273,10 +285,14 @@ static cJSON *identify(struct line *l, const char *token, struct access_answer *
 {
 	const char *audience = l->client->audience;
 	struct buf body = BUF_INIT;
+	long status;
 
 	a->verdict = ACCESS_UNANSWERED;
 	token_review_write(&body, token, audience);
-	if (!post(l, TOKEN_REVIEWS, &body, &a->error))
+	status = post(l, TOKEN_REVIEWS, &body, &a->error);
+	if (is_token_rejected(status))
+		a->verdict = ACCESS_UNKNOWN;
+	if (!is_success(status))
 		return NULL;
 	return token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
 }
@@ -291,7 +307,7 @@ static void ask(struct line *l, const char *token, const char *verb, const char 
 		return;
 	access_review_write(&body, user, verb, path);
 	cJSON_Delete(user);
-	if (post(l, ACCESS_REVIEWS, &body, &a->error))
+	if (is_success(post(l, ACCESS_REVIEWS, &body, &a->error)))
 		access_review_read(l->call.answer.data, l->call.answer.len, a);
 }
 
