@@ -48,8 +48,9 @@
  * is readable only for the agent that made it.
  *
  * Frames under the node's key are those of frame.h. Each must be of the node that the key was made
- * for. The two newest keys of a node open frames, until their lifetimes end: an agent seals with a
- * new key at once, and acks of frames under the former one still open.
+ * for. Two keys of a node open frames, until their lifetimes end: the newest one, and the last one
+ * before it under which a frame has opened. An agent seals with a new key at once, and acks of frames
+ * under the former one still open. Keys that agents did not receive displace no key in use.
  */
 enum {
 	ENROLMENT_PUBLIC_LEN = 32,

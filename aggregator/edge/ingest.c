@@ -330,25 +330,24 @@ static enum frame_result result_of_error(int rc)
 }
 
 /*
- * The keys that may open a frame with that header: the one of its node in *own, or the keyring, or
- * nothing. *bound: the node that the key is for; NULL: any.
+ * The keys that may open a frame with that header: *bound, the one of its node, in *own; or the
+ * keyring, or nothing, with *bound = NULL.
  */
 static const struct keyring *choose_keys(const struct ingest *in, const struct frame_header *header,
-					 int64_t now_ns, struct keyring *own, const char **bound)
+					 int64_t now_ns, struct keyring *own,
+					 struct node_key **bound)
 {
 	/* Not empty, so frames in clear do not open; its only id is theirs. */
 	static const struct keyring nothing = {.count = 1};
-	const struct node_key *key;
 
 	*bound = NULL;
 	if (!in->enrolment)
 		return in->keys;
-	key = node_keys_find(in->enrolment->keys, header->key_id, now_ns);
-	if (!key)
+	*bound = node_keys_find(in->enrolment->keys, header->key_id, now_ns);
+	if (!*bound)
 		return in->keys->count ? in->keys : &nothing;
 	own->count = 1;
-	own->keys[0] = key->key;
-	*bound = key->node;
+	own->keys[0] = (*bound)->key;
 	return own;
 }
 
@@ -377,7 +376,8 @@ static enum frame_result refuse_foreign(struct ingest *in, const char *node, con
 
 /* Of an interval's frame, or what is none. */
 static enum frame_result take_sealed(struct ingest *in, const struct ingest_message *message,
-				     const struct keyring *keys, const char *bound, int64_t now_ns)
+				     const struct keyring *keys, struct node_key *bound,
+				     int64_t now_ns)
 {
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
@@ -388,11 +388,13 @@ static enum frame_result take_sealed(struct ingest *in, const struct ingest_mess
 
 	buf_clear(&in->body);
 	rc = frame_open(message->data, message->len, keys, NULL, &header, &in->body, &error);
-	opened = (!rc || rc == -EMSGSIZE) && (!bound || !strcmp(bound, header.node));
+	opened = (!rc || rc == -EMSGSIZE) && (!bound || !strcmp(bound->node, header.node));
+	if (opened && bound)
+		bound->used = true;
 	if (rc)
 		result = result_of_error(rc);
 	else if (!opened)
-		result = refuse_foreign(in, header.node, bound, now_ns);
+		result = refuse_foreign(in, header.node, bound->node, now_ns);
 	else if (header.type == FRAME_INTERVAL)
 		result = take_part(in, &header, message->route.peer, &in->body, now_ns, &ack);
 	else
@@ -414,7 +416,7 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	const struct keyring *keys;
 	size_t header_len, body_len;
 	enum frame_result result;
-	const char *bound;
+	struct node_key *bound;
 
 	if (in->enrolment &&
 	    !frame_get_header(message->data, message->len, &header, &header_len, &body_len, NULL) &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node has its newest key and the one before it, so that a renewal loses no frame. An enrolment by
- * another pod ends the keys of the pod before. The stamp and the reply key of the last enrolment
+ * A node has its newest key and the last one before it under which a frame has opened, so that a
+ * renewal loses no frame, even if agents miss answers. An enrolment by another pod ends the keys of
+ * the pod before. Keys from the database count as used. The stamp and the reply key of the last enrolment
  * make older copies of enrolments useless: see shared/enrolment.h.
  *
  * In the database the table is a protobuf message, `repeated Node nodes = 1`, with
@@ -98,8 +99,8 @@ static bool is_over(const struct issued *i, int64_t now_ns)
 	return !i || i->is.expires_ns <= now_ns;
 }
 
-const struct node_key *node_keys_find(const struct node_keys *k, const uint8_t id[KEY_ID_LEN],
-				      int64_t now_ns)
+struct node_key *node_keys_find(const struct node_keys *k, const uint8_t id[KEY_ID_LEN],
+				int64_t now_ns)
 {
 	struct issued *i;
 
@@ -211,8 +212,12 @@ void node_keys_issue(struct node_keys *k, const struct enrolment *e, const char 
 	fresh = add_key(k, h, secret, now_ns + NODE_KEY_LIFETIME_S * NS_PER_S);
 	if (!fresh)
 		return;
-	withdraw(k, &h->former);
-	h->former = h->newest;
+	if (h->newest && h->newest->is.used) {
+		withdraw(k, &h->former);
+		h->former = h->newest;
+	} else {
+		withdraw(k, &h->newest);
+	}
 	h->newest = fresh;
 	if (strcmp(h->pod, pod) != 0) {
 		withdraw(k, &h->former);
@@ -300,6 +305,8 @@ static int take_row(void *into, struct span bytes, struct error *error)
 	h->pod = mem_strndup(row.pod.len ? (const char *)row.pod.data : "", row.pod.len);
 	memcpy(h->reply_key, row.reply_key.data, sizeof(h->reply_key));
 	h->newest = add_key(k, h, row.newest.data, (int64_t)row.newest_ends_ns);
+	if (h->newest)
+		h->newest->is.used = true;
 	if (row.former.len)
 		h->former = add_key(k, h, row.former.data, (int64_t)row.former_ends_ns);
 	k->generation++;

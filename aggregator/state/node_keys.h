@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_STATE_NODE_KEYS_H
 #define EVENKEEL_AGGREGATOR_STATE_NODE_KEYS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/buf.h"
@@ -16,6 +17,7 @@ struct node_key {
 	struct key key;
 	const char *node; /* borrowed from the table */
 	int64_t expires_ns; /* Unix time */
+	bool used; /* by its user: a frame of the node has opened under it */
 };
 
 struct node_keys;
@@ -24,8 +26,8 @@ struct node_keys *node_keys_new(size_t nodes_max);
 void node_keys_free(struct node_keys *k); /* NULL is allowed; wipes all secrets */
 
 /* The key with that id, if its time has not ended; NULL: none. Borrowed until the next issue. */
-const struct node_key *node_keys_find(const struct node_keys *k, const uint8_t id[KEY_ID_LEN],
-				      int64_t now_ns);
+struct node_key *node_keys_find(const struct node_keys *k, const uint8_t id[KEY_ID_LEN],
+				int64_t now_ns);
 /*
  * Answers an enrolment whose credential was accepted: *a is ENROLMENT_DONE with a key, whose bytes
  * are those of `secret` unless the enrolment is a copy of the last one; ENROLMENT_STALE; or

@@ -189,7 +189,7 @@ static void test_key_of_another_node(void **state)
 {
 	struct scene *s = *state;
 	struct sender_socket *socket;
-	struct enrolment_answer a;
+	struct enrolment_answer a, unused;
 
 	stack_start_aggregator(s->stack, 0);
 	socket = enrol_client_dial(s->stack->aggregators[0].ingest_port);
@@ -201,6 +201,13 @@ static void test_key_of_another_node(void **state)
 	await_metric(s, FRAMES("foreign"), 1);
 	enrol_client_send(socket, "other", &a.key);
 	await_metric(s, FRAMES("refused"), 1); /* it opens, and is no interval */
+	/* Keys under which no frame opened end no key in use. */
+	for (int i = 0; i < 2; i++) {
+		enrol_client_ask(socket, s->public, "other", CREDENTIAL_JOIN_TOKEN, TOKEN, &unused);
+		assert_int_equal(unused.status, ENROLMENT_DONE);
+	}
+	enrol_client_send(socket, "other", &a.key);
+	await_metric(s, FRAMES("refused"), 2);
 	sender_socket_close(socket);
 }
 

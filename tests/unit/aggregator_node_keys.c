@@ -20,11 +20,13 @@ enum { NODES = 2 };
 
 static struct node_keys *keys;
 static struct enrolment_answer a;
+static bool is_answer_lost; /* so that no frame opens under the key */
 
 static int setup(void **state)
 {
 	(void)state;
 	keys = node_keys_new(NODES);
+	is_answer_lost = false;
 	return sodium_init() < 0 ? -1 : 0;
 }
 
@@ -40,12 +42,16 @@ static enum enrolment_status ask_of(const char *pod, const char *node, uint8_t a
 				    int64_t stamp_ns, int64_t now_ns)
 {
 	struct enrolment e = {.stamp_ns = (uint64_t)stamp_ns};
+	struct node_key *given;
 	uint8_t secret[KEY_LEN];
 
 	snprintf(e.node, sizeof(e.node), "%s", node);
 	memset(e.reply_key, asker, sizeof(e.reply_key));
 	memset(secret, asker, sizeof(secret));
 	node_keys_issue(keys, &e, pod, secret, now_ns, &a);
+	given = a.status == ENROLMENT_DONE ? node_keys_find(keys, a.key.id, now_ns) : NULL;
+	if (given)
+		given->used = !is_answer_lost;
 	return a.status;
 }
 
@@ -77,6 +83,24 @@ static void test_two_newest_keys_open(void **state)
 	assert_string_equal(owner(3, NOW), "n");
 	assert_string_equal(owner(3, NOW + LIFETIME - 1), "n");
 	assert_string_equal(owner(3, NOW + LIFETIME), "");
+}
+
+static void test_keys_without_frames(void **state)
+{
+	(void)state;
+	assert_int_equal(ask("n", 1, NOW + 1, NOW), ENROLMENT_DONE);
+	is_answer_lost = true;
+	for (uint8_t i = 2; i <= 4; i++)
+		assert_int_equal(ask("n", i, NOW + i, NOW), ENROLMENT_DONE);
+	assert_string_equal(owner(1, NOW), "n");
+	assert_string_equal(owner(2, NOW), "");
+	assert_string_equal(owner(3, NOW), "");
+	assert_string_equal(owner(4, NOW), "n");
+	/* Another pod ends them all. */
+	assert_int_equal(ask_of("b/2", "n", 5, NOW + 5, NOW), ENROLMENT_DONE);
+	assert_string_equal(owner(1, NOW), "");
+	assert_string_equal(owner(4, NOW), "");
+	assert_string_equal(owner(5, NOW), "n");
 }
 
 static void test_pods(void **state)
@@ -192,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_two_newest_keys_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_keys_without_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copies_of_enrolments, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clocks, setup, teardown),
