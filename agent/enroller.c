@@ -123,6 +123,7 @@ static void take_key(struct enrolling *e, const struct enrolment_answer *a, int6
 	e->keys.count += e->keys.count < 2;
 	e->keys.keys[e->keys.count - 1] = a->key;
 	e->doubt = e->refused = false;
+	e->fresh = true;
 	e->due_ns = mono_ns + half_ns - half_ns / 4 * randombytes_uniform(1024) / 1024;
 }
 

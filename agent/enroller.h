@@ -31,6 +31,7 @@ struct enrolling {
 	struct keyring keys; /* of this node: the former and the present one, which seals */
 	bool refused; /* the last enrolment, or it has to wait */
 	bool doubt; /* the aggregator may not know them */
+	bool fresh; /* no frame under the present key was answered */
 	int64_t due_ns; /* monotonic: the next enrolment */
 	int64_t ahead_ns; /* of the stamps, before this machine's clock */
 

@@ -40,7 +40,8 @@
  * answer is known.
  *
  * With an enroller the sender first asks the aggregator for a key of the node (agent/enroller.h),
- * when there is something to send. Intervals go on under the present key during a renewal. A frame
+ * when there is something to send. Intervals go on under the present key during a renewal, which
+ * waits until one under it was answered: the aggregator drops keys without frames. A frame
  * without an answer on a connection that never answered may be under a key that the aggregator lost
  * in a restart: then intervals wait for the answer to an enrolment.
  *
@@ -382,6 +383,9 @@ static void note_answer(struct sender *s, uint32_t request, int64_t now)
 	s->heard_connection = s->flight.connection;
 	s->answer_ns =
 		took_ns > s->answer_ns ? took_ns : s->answer_ns - (s->answer_ns - took_ns) / 8;
+	if (s->config.enroller &&
+	    !memcmp(f->header.key_id, keyring_sealing(keys_of(s))->id, KEY_ID_LEN))
+		s->enrolling.fresh = false;
 	s->flight.waiting = false;
 	s->flight.timeouts = 0;
 	s->stats.last_ack_ns = now;
@@ -665,7 +669,7 @@ static void enrol(struct sender *s, int64_t now)
 	} else if (e->waiting && e->connection != connection) {
 		e->waiting = false;
 	}
-	if (e->waiting || now < e->due_ns || !connected(s, now))
+	if (e->waiting || now < e->due_ns || (e->fresh && !e->doubt) || !connected(s, now))
 		return;
 	if (enrolling_ask(e, s->config.enroller, s->config.node, s->config.run, s->config.wall_ns(),
 			  &frame, &why)) {

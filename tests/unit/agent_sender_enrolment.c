@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sender with an enroller: when it enrols, and what lost and late answers do. */
+#include <sodium.h>
+#include <sys/stat.h>
+
+#include "agent/enroller.h"
+#include "tests/process.h"
+#include "tests/sender_scene.h"
+
+static struct keyring aggregator = {.count = 1};
+static struct enroller *enroller;
+static char *folder, *key_path, *token_path; /* owned */
+static uint8_t key_number;
+
+static int64_t fake_wall_ns(void)
+{
+	return fake_ns;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void open_enroller(void)
+{
+	struct enroller_config config = {.kind = CREDENTIAL_JOIN_TOKEN};
+	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
+	char text[ENROLMENT_PUBLIC_TEXT_LEN + 1];
+
+	folder = folder_make();
+	config.aggregator_key_path = key_path = mem_printf("%s/key", folder);
+	config.credential_path = token_path = mem_printf("%s/token", folder);
+	memset(aggregator.keys[0].secret, 9, KEY_LEN);
+	enrolment_set_ids(&aggregator);
+	enrolment_public_key(&aggregator.keys[0], public_key);
+	enrolment_public_write(public_key, text);
+	write_file(key_path, text);
+	write_file(token_path, "0123456789abcdef");
+	assert_int_equal(enroller_open(&enroller, &config, NULL), 0);
+}
+
+static int setup_enrolling(void **state)
+{
+	struct scene *s = mem_zalloc(1, sizeof(*s));
+	struct sender_config config = {.node = "node-1", .boot_ns = fake_boot_ns};
+
+	open_enroller();
+	config.enroller = enroller;
+	config.wall_ns = fake_wall_ns;
+	config.keys = &s->keys;
+	memset(config.run, 7, sizeof(config.run));
+	s->node = config.node;
+	s->now_ns = START_NS;
+	fake_ns = 1800000000 * NS_PER_SEC;
+	*state = s;
+	return sender_open(&s->sender, "tcp://127.0.0.1:1", &config, NULL);
+}
+
+static int teardown_enrolling(void **state)
+{
+	enroller_close(enroller);
+	folder_remove(folder);
+	free(key_path);
+	free(token_path);
+	return teardown(state);
+}
+
+/* Answers an enrolment, if DONE with a new key. */
+static void answer_enrolment(struct scene *s, const struct buf *enrolment, uint32_t id,
+			     enum enrolment_status status)
+{
+	struct enrolment_answer a = {.status = status, .lifetime_s = 3600, .stamp_ns = 5};
+	struct buf plain = BUF_INIT, frame = BUF_INIT;
+	const struct key *key;
+	struct frame_header header;
+	struct enrolment e;
+
+	assert_int_equal(enrolment_open(enrolment->data, enrolment->len, &aggregator, &header, &key,
+					&e, &plain, NULL),
+			 0);
+	assert_string_equal(e.node, "node-1");
+	memset(a.key.secret, ++key_number, KEY_LEN);
+	key_set_id(&a.key);
+	enrolment_answer_seal(&frame, &header, e.reply_key, key, &a);
+	deliver(id, frame.data, frame.len);
+	if (status == ENROLMENT_DONE) {
+		s->keys.count = 1;
+		s->keys.keys[0] = a.key;
+	}
+	buf_fini(&frame);
+	buf_fini(&plain);
+}
+
+static void answer_last(struct scene *s, enum enrolment_status status)
+{
+	answer_enrolment(s, &sock->frame, sock->id, status);
+}
+
+/* The aggregator drops a key under which no frame opened for a newer one. */
+static void test_renewal_waits_for_a_frame(void **state)
+{
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	answer_last(s, ENROLMENT_DONE);
+	sock->ready = false;
+	assert_int_equal(step(s, 0), 0);
+	sender_renew_key(s->sender, s->now_ns);
+	sock->ready = true;
+	expect_sent(s, 0, 1, true);
+	answer_applied(s);
+	push(&s->ring, 2, 2);
+	/* The renewal, and the interval under the present key. */
+	assert_int_equal(step(s, 0), 2);
+	open_frame(s);
+	assert_int_equal(s->stats.enrolled, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_renewal_waits_for_a_frame, setup_enrolling,
+						teardown_enrolling),
+	};
+
+	return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);
+}
