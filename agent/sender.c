@@ -659,7 +659,7 @@ static void enrol(struct sender *s, int64_t now)
 	struct error why;
 
 	if (e->waiting && now - e->sent_ns >= spread(s, s->config.reply_timeout_ns)) {
-		if (!has_answered(s))
+		if (e->connection != s->heard_connection)
 			sender_socket_reconnect(s->socket);
 		e->waiting = false;
 		s->stats.timeouts++;

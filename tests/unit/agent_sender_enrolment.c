@@ -121,10 +121,36 @@ static void test_renewal_waits_for_a_frame(void **state)
 	assert_int_equal(s->stats.enrolled, 1);
 }
 
+/* A connection that answered nothing is replaced, one that answered a frame is kept. */
+static void test_lost_enrolments(void **state)
+{
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	assert_int_equal(step(s, 7000), 1);
+	assert_int_equal(sock->reconnects, 1);
+	answer_last(s, ENROLMENT_DONE);
+	expect_sent(s, 0, 1, true);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+	sender_renew_key(s->sender, s->now_ns);
+	push(&s->ring, 2, 2);
+	assert_int_equal(step(s, 0), 2);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+	push(&s->ring, 3, 3);
+	assert_int_equal(step(s, 7000), 2);
+	assert_int_equal(s->stats.not_enrolled, 2);
+	assert_int_equal(sock->reconnects, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_renewal_waits_for_a_frame, setup_enrolling,
+						teardown_enrolling),
+		cmocka_unit_test_setup_teardown(test_lost_enrolments, setup_enrolling,
 						teardown_enrolling),
 	};
 
