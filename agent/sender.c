@@ -622,6 +622,9 @@ static bool transmit(struct sender *s, int64_t now)
 		return false;
 	}
 	s->stats.sent_again += f->part_sent;
+	/* An enrolment has the id after the last copy. */
+	if (s->last_request != f->request)
+		f->copies = 0;
 	if (!f->copies++)
 		f->first_sent_ns = now;
 	f->sent = f->part_sent = f->waiting = true;

@@ -100,6 +100,17 @@ static void answer_last(struct scene *s, enum enrolment_status status)
 	answer_enrolment(s, &sock->frame, sock->id, status);
 }
 
+/* The first interval is applied under a new key. */
+static void begin_enrolled(struct scene *s)
+{
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	answer_last(s, ENROLMENT_DONE);
+	expect_sent(s, 0, 1, true);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+}
+
 /* The aggregator drops a key under which no frame opened for a newer one. */
 static void test_renewal_waits_for_a_frame(void **state)
 {
@@ -145,12 +156,38 @@ static void test_lost_enrolments(void **state)
 	assert_int_equal(sock->reconnects, 1);
 }
 
+/* An answer to an enrolment between two copies of a frame is no ack of either. */
+static void test_late_answer(void **state)
+{
+	struct scene *s = *state;
+	struct buf enrolment = BUF_INIT;
+	uint32_t id;
+
+	begin_enrolled(s);
+	push(&s->ring, 2, 2);
+	expect_sent(s, 0, 2, false);
+	sender_renew_key(s->sender, s->now_ns);
+	assert_int_equal(step(s, 0), 1);
+	id = sock->id;
+	buf_add(&enrolment, sock->frame.data, sock->frame.len);
+	/* The second copy, and later an enrolment in place of the lost one. */
+	assert_int_equal(step(s, 1300), 1);
+	assert_int_equal(step(s, 5700), 1);
+	answer_enrolment(s, &enrolment, id, ENROLMENT_DONE);
+	assert_int_equal(step(s, 0), 0);
+	assert_int_equal(s->stats.bad_acks, 0);
+	assert_int_equal(s->stats.enrolled, 1);
+	buf_fini(&enrolment);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_renewal_waits_for_a_frame, setup_enrolling,
 						teardown_enrolling),
 		cmocka_unit_test_setup_teardown(test_lost_enrolments, setup_enrolling,
+						teardown_enrolling),
+		cmocka_unit_test_setup_teardown(test_late_answer, setup_enrolling,
 						teardown_enrolling),
 	};
 
