@@ -131,16 +131,22 @@ static enum enrolling_result obey(struct enrolling *e, const struct enrolment_an
 				  int64_t mono_ns, int64_t wall_ns, struct error *error)
 {
 	int64_t pause_ns = a->wait_ms * NS_PER_MS;
+	bool again = e->stale;
 
+	e->stale = a->status == ENROLMENT_STALE;
 	switch (a->status) {
 	case ENROLMENT_DONE:
 		take_key(e, a, mono_ns);
 		return ENROLLING_ENROLLED;
 	case ENROLMENT_STALE:
-		/* Twice in a row makes no busy loop. */
-		e->due_ns = e->ahead_ns ? mono_ns + PAUSE_LEAST_NS : mono_ns;
+		e->due_ns = again ? mono_ns + PAUSE_LEAST_NS : mono_ns;
 		e->ahead_ns = (int64_t)a->stamp_ns - wall_ns;
-		return ENROLLING_STALE;
+		if (!again)
+			return ENROLLING_STALE;
+		error_set(error,
+			  "the aggregator refuses the time of enrolments: its clock or this "
+			  "node's is set back and forth, or another agent enrols as this node");
+		return ENROLLING_REFUSED;
 	default:
 		/* The aggregator lives: the key that it gave is not lost. */
 		e->doubt = false;

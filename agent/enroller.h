@@ -30,6 +30,7 @@ int enroller_reload(struct enroller *en, struct error *error);
 struct enrolling {
 	struct keyring keys; /* of this node: the former and the present one, which seals */
 	bool refused; /* the last enrolment, or it has to wait */
+	bool stale; /* the last enrolment, by its stamp */
 	bool doubt; /* the aggregator may not know them */
 	bool fresh; /* no frame under the present key was answered */
 	int64_t due_ns; /* monotonic: the next enrolment */

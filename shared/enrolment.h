@@ -42,10 +42,11 @@
  * nobody else reads the node's key.
  *
  * Replay: an aggregator accepts an enrolment if its stamp is at most 5 minutes from its own clock
- * and above the stamp of the last accepted one of the node. The last accepted one again (the same
- * R) gets the same key again. Any other gets STALE with the least stamp that is accepted, by which
- * an agent with a wrong clock asks again. So a recorded enrolment changes nothing, and its answer
- * is readable only for the agent that made it.
+ * and above the stamp of the last accepted one of the node, unless that is more than 5 minutes
+ * ahead: then the aggregator's clock was set back. The last accepted one again (the same R) gets the
+ * same key again. Any other gets STALE with the least stamp that is accepted, by which an agent with
+ * a wrong clock asks again. So a recorded enrolment changes nothing, and its answer is readable only
+ * for the agent that made it.
  *
  * Frames under the node's key are those of frame.h. Each must be of the node that the key was made
  * for. Two keys of a node open frames, until their lifetimes end: the newest one, and the last one

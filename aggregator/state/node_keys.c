@@ -204,6 +204,9 @@ void node_keys_issue(struct node_keys *k, const struct enrolment *e, const char 
 		answer_key(h->newest, now_ns, a);
 		return;
 	}
+	/* This machine's clock was ahead then. */
+	if ((int64_t)h->stamp_ns - now_ns > ENROLMENT_CLOCK_NS)
+		h->stamp_ns = 0;
 	if (!is_near(e->stamp_ns, now_ns) || e->stamp_ns <= h->stamp_ns) {
 		a->status = ENROLMENT_STALE;
 		a->stamp_ns = (uint64_t)int_max(now_ns, (int64_t)h->stamp_ns + 1);

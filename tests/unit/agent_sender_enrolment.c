@@ -180,6 +180,26 @@ static void test_late_answer(void **state)
 	buf_fini(&enrolment);
 }
 
+static void test_refused_times(void **state)
+{
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	answer_last(s, ENROLMENT_STALE);
+	assert_int_equal(step(s, 0), 1); /* by the aggregator's clock */
+	assert_string_equal(s->stats.last_reason, "");
+	for (unsigned int i = 1; i <= 3; i++) {
+		answer_last(s, ENROLMENT_STALE);
+		assert_int_equal(step(s, 0), 0);
+		assert_int_equal(s->stats.not_enrolled, i);
+		assert_non_null(strstr(s->stats.last_reason, "another agent"));
+		assert_int_equal(step(s, 1000), 1);
+	}
+	answer_last(s, ENROLMENT_DONE);
+	expect_sent(s, 0, 1, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +208,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lost_enrolments, setup_enrolling,
 						teardown_enrolling),
 		cmocka_unit_test_setup_teardown(test_late_answer, setup_enrolling,
+						teardown_enrolling),
+		cmocka_unit_test_setup_teardown(test_refused_times, setup_enrolling,
 						teardown_enrolling),
 	};
 

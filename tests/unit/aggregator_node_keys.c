@@ -166,6 +166,10 @@ static void test_clocks(void **state)
 	assert_int_equal(ask("m", 2, NOW + ENROLMENT_CLOCK_NS, NOW), ENROLMENT_DONE);
 	assert_int_equal(ask("m", 3, NOW + 5, NOW + 5), ENROLMENT_STALE);
 	assert_int_equal(ask("m", 3, (int64_t)a.stamp_ns, NOW + 5), ENROLMENT_DONE);
+	/* The aggregator's clock was ahead: stamps from that time do not lock the node out. */
+	assert_int_equal(ask("m", 4, NOW + LIFETIME, NOW + LIFETIME), ENROLMENT_DONE);
+	assert_int_equal(ask("m", 5, NOW + 9, NOW + 9), ENROLMENT_DONE);
+	assert_int_equal(ask("m", 6, NOW + 9, NOW + 9), ENROLMENT_STALE);
 }
 
 static void test_full_table(void **state)
