@@ -228,6 +228,11 @@ static const struct kube_pod *find_pod(void *ctx, const char *namespace, const c
 	return informer_pod(((struct engine *)ctx)->informer, namespace, name, uid);
 }
 
+static bool lists_pods(void *ctx)
+{
+	return informer_lists_pods(((struct engine *)ctx)->informer);
+}
+
 static void on_not_enrolled(void *ctx, const char *node, const char *why, int64_t now_ns)
 {
 	log_refusal(ctx, "an enrolment", node, why, now_ns);
@@ -490,6 +495,7 @@ static int open_enroller(struct engine *e, struct error *error)
 		.kube_context = e->config->kube_context,
 		.loop = &e->loop,
 		.pod = find_pod,
+		.lists_pods = lists_pods,
 		.answered = on_reviewed,
 		.keys = e->node_keys,
 		.refused = on_not_enrolled,

@@ -12,8 +12,8 @@
  * one enrols again when the newer one has ended, is being deleted or is gone.
  *
  * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait, for at most
- * REVIEW_WAIT_NS, as agents ask again after 5 s. Over that, or while the API server does not answer,
- * agents are told to ask again later: nothing is decided.
+ * REVIEW_WAIT_NS, as agents ask again after 5 s. Over that, or while the API server does not answer
+ * or the model lacks pods to decide by, agents are told to ask again later: nothing is decided.
  *
  * A refused agent asks again after REFUSED_WAIT_MS, and reads its credential anew for that, so a
  * corrected file on either side is enough.
@@ -317,53 +317,72 @@ static const struct kube_pod *find_pod(const struct enroller *en, const char *na
 	return en->config.pod(en->config.ctx, namespace, name, uid);
 }
 
-/* A pod that has enrolled the node, and is newer than that one. */
-static bool is_superseded(const struct review *r, const struct kube_pod *pod, int64_t now_ns)
+/* The pod other than that one whose enrolment the node's key is of, "NAME/UID"; NULL: none. */
+static const char *find_holder(const struct review *r, const char *uid, int64_t now_ns)
 {
 	const char *holder = node_keys_pod(r->en->config.keys, r->e.node, now_ns), *slash;
+
+	slash = holder ? strchr(holder, '/') : NULL;
+	return slash && strcmp(slash + 1, uid) != 0 ? holder : NULL;
+}
+
+/* Whether the holder is newer than the pod. */
+static bool is_superseded(const struct review *r, const struct kube_pod *pod, const char *holder)
+{
+	const char *uid = strchr(holder, '/') + 1;
 	const struct kube_pod *newer;
 	char name[256] = "";
 
-	slash = holder ? strchr(holder, '/') : NULL;
 	/* A pod that the model lacks is newer than it. */
-	if (!slash || !pod || strcmp(slash + 1, pod->object.uid) == 0)
+	if (!pod)
 		return false;
-	snprintf(name, sizeof(name), "%.*s", (int)(slash - holder), holder);
-	newer = find_pod(r->en, name, slash + 1);
+	snprintf(name, sizeof(name), "%.*s", (int)(uid - 1 - holder), holder);
+	newer = find_pod(r->en, name, uid);
 	return newer && !newer->deletion_ns && newer->phase != POD_SUCCEEDED &&
 	       newer->phase != POD_FAILED &&
 	       (newer->created_ns > pod->created_ns ||
-		(newer->created_ns == pod->created_ns && strcmp(slash + 1, pod->object.uid) > 0));
+		(newer->created_ns == pod->created_ns && strcmp(uid, pod->object.uid) > 0));
 }
 
-/* NULL: it enrols the node, and *pod is the agent's. */
-static const char *check_user(const struct review *r, char pod[ENROLMENT_POD_LEN], int64_t now_ns)
+/* ENROLMENT_DONE: the user enrols the node, and *pod is the agent's; else *why says why not. */
+static enum enrolment_status check_user(const struct review *r, char pod[ENROLMENT_POD_LEN],
+					const char **why, int64_t now_ns)
 {
 	const char *user =
 		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r->user, "username"));
 	const char *name = token_review_extra(r->user, POD);
 	const char *uid = token_review_extra(r->user, POD_UID);
-	const char *node = token_review_extra(r->user, NODE);
+	const char *node = token_review_extra(r->user, NODE), *holder;
 	const struct kube_pod *known;
 
+	*why = "the token is of another ServiceAccount than the agents'";
 	if (strcmp(user, r->en->account) != 0)
-		return "the token is of another ServiceAccount than the agents'";
+		return ENROLMENT_REFUSED;
+	*why = "the token is of no pod";
 	if (!name || !uid)
-		return "the token is of no pod";
+		return ENROLMENT_REFUSED;
 	known = find_pod(r->en, name, uid);
 	if (!node)
 		node = known ? known->node : NULL;
+	*why = "its pod is not known here";
 	if (!node)
-		return "the token is of no pod that is known here";
+		return ENROLMENT_LATER;
+	*why = "the token is of a pod on another node";
 	if (strcmp(node, r->e.node) != 0)
-		return "the token is of a pod on another node";
-	if (is_superseded(r, known, now_ns))
-		return "a newer pod of this node has enrolled";
+		return ENROLMENT_REFUSED;
+	holder = find_holder(r, uid, now_ns);
+	*why = "another pod of this node has enrolled, and the list of pods is not complete";
+	if (holder && !r->en->config.lists_pods(r->en->config.ctx))
+		return ENROLMENT_LATER;
+	*why = "a newer pod of this node has enrolled";
+	if (holder && is_superseded(r, known, holder))
+		return ENROLMENT_REFUSED;
 	snprintf(pod, ENROLMENT_POD_LEN, "%s/%s", name, uid);
-	return NULL;
+	*why = NULL;
+	return ENROLMENT_DONE;
 }
 
-/* Of a review that was not answered. */
+/* Of a review that decides nothing. */
 static void put_off(struct enroller *en, const char *node, const char *why,
 		    struct enrolment_answer *a)
 {
@@ -384,21 +403,23 @@ static void answer_review(const struct review *r)
 	int64_t now_ns = clock_wall_ns();
 	struct enrolment_answer a;
 	struct buf answer = BUF_INIT;
-	const char *why;
+	enum enrolment_status status = ENROLMENT_REFUSED;
+	const char *why = "the Kubernetes API does not know the token, or it is for another "
+			  "audience than " AUDIENCE;
 
 	/* The private key was removed meanwhile. */
 	if (!key)
 		return;
-	why = r->user ? check_user(r, pod, now_ns) : NULL;
-	if (r->user)
-		decide(r->en, &r->e, pod, why, now_ns, &a);
-	else if (r->verdict.verdict == ACCESS_UNANSWERED)
-		put_off(r->en, r->e.node, r->verdict.error.text, &a);
+	if (r->user) {
+		status = check_user(r, pod, &why, now_ns);
+	} else if (r->verdict.verdict == ACCESS_UNANSWERED) {
+		status = ENROLMENT_LATER;
+		why = r->verdict.error.text;
+	}
+	if (status == ENROLMENT_LATER)
+		put_off(r->en, r->e.node, why, &a);
 	else
-		decide(r->en, &r->e, "",
-		       "the Kubernetes API does not know the token, or it is for another audience "
-		       "than " AUDIENCE,
-		       now_ns, &a);
+		decide(r->en, &r->e, pod, why, now_ns, &a);
 	enrolment_answer_seal(&answer, &r->header, r->e.reply_key, key, &a);
 	r->en->config.answered(r->en->config.ctx, &r->route, &answer, result_of(&a));
 	sodium_memzero(&a, sizeof(a));

@@ -24,6 +24,7 @@ struct enroller_config {
 	/* The pod with that uid, borrowed until the loop goes on; NULL: not known. */
 	const struct kube_pod *(*pod)(void *ctx, const char *namespace, const char *name,
 				      const char *uid);
+	bool (*lists_pods)(void *ctx); /* whether all pods are known, or were once */
 	/* The answer to a reviewed enrolment. */
 	void (*answered)(void *ctx, const struct ingest_route *route, const struct buf *answer,
 			 enum frame_result result);

@@ -284,6 +284,13 @@ const struct kube_pod *informer_pod(const struct informer *f, const char *namesp
 	return o && strcmp(o->uid, uid) == 0 ? (const struct kube_pod *)o : NULL;
 }
 
+bool informer_lists_pods(const struct informer *f)
+{
+	enum source_state state = f ? model_source_state(f->model, OBJECT_POD) : SOURCE_NONE;
+
+	return state == SOURCE_SYNCED || state == SOURCE_STALE;
+}
+
 /* --- reviews of tokens */
 
 int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,

@@ -72,6 +72,8 @@ struct cluster *informer_cluster(struct informer *f);
 /* The pod with that uid, borrowed until the loop goes on; NULL: it is not known. */
 const struct kube_pod *informer_pod(const struct informer *f, const char *namespace,
 				    const char *name, const char *uid);
+/* Whether the list of pods was complete once. */
+bool informer_lists_pods(const struct informer *f);
 
 /* --- reviews of tokens */
 

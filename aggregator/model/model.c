@@ -300,6 +300,11 @@ void model_set_source(struct model *m, enum object_kind kind, const struct model
 	m->generation++;
 }
 
+enum source_state model_source_state(const struct model *m, enum object_kind kind)
+{
+	return m->sources[kind].state;
+}
+
 const struct object *model_find(const struct model *m, enum object_kind kind, const char *namespace,
 				const char *name)
 {

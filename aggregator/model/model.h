@@ -107,6 +107,7 @@ void model_replace_end(struct model *m, enum object_kind kind);
 /* The kind as a whole is gone (CRD removed, permission lost and nothing known). */
 void model_clear(struct model *m, enum object_kind kind);
 void model_set_source(struct model *m, enum object_kind kind, const struct model_source *source);
+enum source_state model_source_state(const struct model *m, enum object_kind kind);
 /* NULL: not there. Borrowed until the next change. */
 const struct object *model_find(const struct model *m, enum object_kind kind, const char *namespace,
 				const char *name);
