@@ -206,20 +206,20 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 static const struct ingest_handler ingest_handler = {on_admit, on_interval, on_closed};
 
 static int on_enrolment(void *ctx, const void *data, size_t len, const struct ingest_route *route,
-			int64_t now_ns, struct buf *answer)
+			int64_t now_ns, struct buf *answer, bool *refused)
 {
 	struct engine *e = ctx;
 
-	return enroller_take(e->enroller, data, len, route, now_ns, answer);
+	return enroller_take(e->enroller, data, len, route, now_ns, answer, refused);
 }
 
 static void on_reviewed(void *ctx, const struct ingest_route *route, const struct buf *answer,
-			enum frame_result result)
+			enum frame_result result, bool refused)
 {
 	struct engine *e = ctx;
 
 	counter_add(&e->counters.frames[result], 1);
-	ingest_send(e->ingest, route, answer);
+	ingest_send(e->ingest, route, answer, refused);
 }
 
 static const struct kube_pod *find_pod(void *ctx, const char *namespace, const char *name,

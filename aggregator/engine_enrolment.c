@@ -11,8 +11,8 @@
  * Of two pods of agents on one node the newer one has the node's key once it has enrolled. The older
  * one enrols again when the newer one has ended, is being deleted or is gone.
  *
- * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait, for at most
- * REVIEW_WAIT_NS, as agents ask again after 5 s. Over that, or while the API server does not answer
+ * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait, one of each
+ * connection, for at most REVIEW_WAIT_NS, as agents ask again after 5 s. Over that, or while the API server does not answer
  * or the model lacks pods to decide by, agents are told to ask again later: nothing is decided.
  *
  * A refused agent asks again after REFUSED_WAIT_MS, and reads its credential anew for that, so a
@@ -421,7 +421,8 @@ static void answer_review(const struct review *r)
 	else
 		decide(r->en, &r->e, pod, why, now_ns, &a);
 	enrolment_answer_seal(&answer, &r->header, r->e.reply_key, key, &a);
-	r->en->config.answered(r->en->config.ctx, &r->route, &answer, result_of(&a));
+	r->en->config.answered(r->en->config.ctx, &r->route, &answer, result_of(&a),
+			       a.status == ENROLMENT_REFUSED);
 	sodium_memzero(&a, sizeof(a));
 	buf_fini(&answer);
 }
@@ -479,7 +480,7 @@ static void run_next(struct enroller *en)
 	uv_queue_work(en->config.loop, &r->work, work, on_reviewed);
 }
 
-/* False: too many wait. */
+/* False: too many wait, or one of this connection. */
 static bool begin_review(struct enroller *en, const struct enrolment *e,
 			 const struct frame_header *header, const struct ingest_route *route)
 {
@@ -487,6 +488,11 @@ static bool begin_review(struct enroller *en, const struct enrolment *e,
 
 	if (en->waiting_count == REVIEWS_MAX)
 		return false;
+	DL_FOREACH(en->waiting, r)
+	{
+		if (r->route.peer == route->peer)
+			return false;
+	}
 	r = mem_zalloc(1, sizeof(*r));
 	r->work.data = r;
 	r->en = en;
@@ -527,7 +533,8 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 }
 
 int enroller_take(struct enroller *en, const void *data, size_t len,
-		  const struct ingest_route *route, int64_t now_ns, struct buf *answer)
+		  const struct ingest_route *route, int64_t now_ns, struct buf *answer,
+		  bool *refused)
 {
 	struct frame_header header;
 	struct enrolment_answer a;
@@ -541,6 +548,7 @@ int enroller_take(struct enroller *en, const void *data, size_t len,
 		return rc;
 	result = check(en, &e, &header, route, now_ns, &a);
 	if (result != FRAME_RESULT_part) {
+		*refused = a.status == ENROLMENT_REFUSED;
 		enrolment_answer_seal(answer, &header, e.reply_key, key, &a);
 		sodium_memzero(&a, sizeof(a));
 	}

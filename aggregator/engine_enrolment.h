@@ -3,6 +3,7 @@
 #ifndef EVENKEEL_AGGREGATOR_ENGINE_ENROLMENT_H
 #define EVENKEEL_AGGREGATOR_ENGINE_ENROLMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -27,7 +28,7 @@ struct enroller_config {
 	bool (*lists_pods)(void *ctx); /* whether all pods are known, or were once */
 	/* The answer to a reviewed enrolment. */
 	void (*answered)(void *ctx, const struct ingest_route *route, const struct buf *answer,
-			 enum frame_result result);
+			 enum frame_result result, bool refused);
 	void (*refused)(void *ctx, const char *node, const char *why, int64_t now_ns);
 	void *ctx;
 };
@@ -45,9 +46,10 @@ void enroller_close(struct enroller *en); /* once the loop is closed */
 void enroller_reload(struct enroller *en);
 /*
  * Takes an enrolment and appends its answer. The frame_result; FRAME_RESULT_part: it is being
- * reviewed, and answered later. -errno as enrolment_open().
+ * reviewed, and answered later. *refused: neither granted nor put off. -errno as enrolment_open().
  */
 int enroller_take(struct enroller *en, const void *data, size_t len,
-		  const struct ingest_route *route, int64_t now_ns, struct buf *answer);
+		  const struct ingest_route *route, int64_t now_ns, struct buf *answer,
+		  bool *refused);
 
 #endif

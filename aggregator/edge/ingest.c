@@ -26,7 +26,8 @@
  * ack cannot be replayed. After a lost answer the agent sends the frame again, a duplicate for the
  * handler. A stop drops everything: agents keep what is not acked.
  *
- * Enrolments (shared/enrolment.h) go to a handler of their own. Their answers may take long.
+ * Enrolments (shared/enrolment.h) go to a handler of their own. Their answers may take long. A refused
+ * one counts for its connection as a frame that does not open.
  *
  * Incomplete intervals are in a hash table by node, in order of insertion (uthash), so the oldest
  * is at the head. An agent whose parts were dropped gets "part stored" for its last part, and
@@ -245,9 +246,12 @@ int ingest_fd(const struct ingest *in)
 	return ingest_peers_fd(in->peers);
 }
 
-void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer)
+void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer,
+		 bool refused)
 {
 	ingest_peers_reply(in->peers, route, answer->data, answer->len);
+	if (refused)
+		ingest_peers_judge(in->peers, route, NULL, false);
 }
 
 static void answer(struct ingest *in, const struct ingest_route *route, const struct keyring *keys,
@@ -261,7 +265,7 @@ static void answer(struct ingest *in, const struct ingest_route *route, const st
 	buf_clear(&in->answer);
 	frame_seal(&in->answer, &header, keyring_find(keys, request->key_id), request->nonce,
 		   in->ack.data, in->ack.len);
-	ingest_send(in, route, &in->answer);
+	ingest_send(in, route, &in->answer, false);
 }
 
 static enum frame_result refuse(struct ack *ack, const struct error *error)
@@ -354,16 +358,17 @@ static const struct keyring *choose_keys(const struct ingest *in, const struct f
 static enum frame_result take_enrolment(struct ingest *in, const struct ingest_message *message,
 					int64_t now_ns)
 {
+	bool refused = false;
 	int rc;
 
 	buf_clear(&in->answer);
 	rc = in->enrolment->take(in->ctx, message->data, message->len, &message->route, now_ns,
-				 &in->answer);
+				 &in->answer, &refused);
 	/* Anybody can seal an enrolment: one that opens tells nothing of its sender. */
 	if (rc < 0)
 		ingest_peers_judge(in->peers, &message->route, NULL, false);
-	if (in->answer.len)
-		ingest_send(in, &message->route, &in->answer);
+	else if (in->answer.len)
+		ingest_send(in, &message->route, &in->answer, refused);
 	return rc < 0 ? result_of_error(rc) : (enum frame_result)rc;
 }
 

@@ -44,11 +44,12 @@ struct ingest;
 struct ingest_enrolment {
 	const struct node_keys *keys;
 	/*
-	 * For each enrolment: appends the answer to *answer. Without one the answer follows by
-	 * ingest_send(), or never. The frame_result; -errno as frame_open(): it does not open.
+	 * For each enrolment: appends the answer to *answer; *refused as of ingest_send(). Without
+	 * one the answer follows by ingest_send(), or never. The frame_result; -errno as
+	 * frame_open(): it does not open.
 	 */
 	int (*take)(void *ctx, const void *data, size_t len, const struct ingest_route *route,
-		    int64_t now_ns, struct buf *answer);
+		    int64_t now_ns, struct buf *answer, bool *refused);
 	/* A frame of `node` was refused, as its key is of `owner`. */
 	void (*foreign)(void *ctx, const char *node, const char *owner, int64_t now_ns);
 };
@@ -62,8 +63,12 @@ int ingest_open(struct ingest **in, const char *url, const struct keyring *keys,
 		const struct ingest_enrolment *enrolment, struct counters *counters,
 		const struct ingest_handler *handler, void *ctx, struct error *error);
 void ingest_close(struct ingest *in);
-/* Sends the answer to an enrolment, if its connection is still open. */
-void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer);
+/*
+ * Sends the answer to an enrolment, if its connection is still open. A refusal counts as a frame that
+ * does not open.
+ */
+void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer,
+		 bool refused);
 /* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);
 /*

@@ -211,6 +211,22 @@ static void test_key_of_another_node(void **state)
 	sender_socket_close(socket);
 }
 
+static void test_refusals_end_the_connection(void **state)
+{
+	struct scene *s = *state;
+	struct sender_socket *socket;
+	struct enrolment_answer a;
+
+	stack_start_aggregator(s->stack, 0);
+	socket = enrol_client_dial(s->stack->aggregators[0].ingest_port);
+	for (int i = 0; i < 3; i++) {
+		enrol_client_ask(socket, s->public, "strange", CREDENTIAL_JOIN_TOKEN, TOKEN, &a);
+		assert_int_equal(a.status, ENROLMENT_REFUSED);
+	}
+	await_metric(s, "evenkeel_ingest_closed_total{reason=\"unopened\"}", 1);
+	sender_socket_close(socket);
+}
+
 static void read_shared_key(const struct scene *s, struct key *key)
 {
 	FILE *file = fopen(s->stack->key_path, "re");
@@ -320,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_renewal_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refusal_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_key_of_another_node, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refusals_end_the_connection, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_key, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_agent_with_the_shared_key, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_aggregator_without_enrolment, setup, teardown),

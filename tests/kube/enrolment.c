@@ -31,7 +31,6 @@
 
 static struct kube_testbed *bed;
 static char *key_path, *public_path;
-static struct sender_socket *connection;
 
 /* --- the cluster ------------------------------------------------------------------------------ */
 
@@ -105,13 +104,23 @@ static char *make_token(const char *account, const char *pod, const char *audien
 
 /* --- enrolments ------------------------------------------------------------------------------- */
 
+/* On a connection of its own, as refusals end connections. */
+static void ask(const char *node, enum credential_kind kind, const char *credential,
+		struct enrolment_answer *a)
+{
+	struct sender_socket *connection = enrol_client_dial(bed->aggregators[0].ingest_port);
+
+	enrol_client_ask(connection, public_path, node, kind, credential, a);
+	sender_socket_close(connection);
+}
+
 static void expect(const char *account, const char *pod, const char *audience, const char *node,
 		   enum enrolment_status status, const char *reason)
 {
 	char *token = make_token(account, pod, audience);
 	struct enrolment_answer a;
 
-	enrol_client_ask(connection, public_path, node, CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	ask(node, CREDENTIAL_SERVICE_ACCOUNT, token, &a);
 	if (a.status != status || !strstr(a.reason, reason))
 		fail_msg("%s as %s: %d %s", pod ? pod : account, node, a.status, a.reason);
 	free(token);
@@ -122,7 +131,7 @@ static enum enrolment_status enrol_pod(const char *pod, struct enrolment_answer 
 {
 	char *token = make_token("agent", pod, AUDIENCE);
 
-	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT, token, a);
+	ask("node-1", CREDENTIAL_SERVICE_ACCOUNT, token, a);
 	free(token);
 	return a->status;
 }
@@ -152,11 +161,9 @@ static void test_other_tokens(void **state)
 	expect("other", "other-1", AUDIENCE, "node-1", ENROLMENT_REFUSED, "another ServiceAccount");
 	expect("agent", "agent-1", "elsewhere", "node-1", ENROLMENT_REFUSED, "another audience");
 	expect("agent", NULL, AUDIENCE, "node-1", ENROLMENT_REFUSED, "of no pod");
-	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT,
-			 "made-up-token", &a);
+	ask("node-1", CREDENTIAL_SERVICE_ACCOUNT, "made-up-token", &a);
 	assert_int_equal(a.status, ENROLMENT_REFUSED);
-	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_JOIN_TOKEN, "made-up-token",
-			 &a);
+	ask("node-1", CREDENTIAL_JOIN_TOKEN, "made-up-token", &a);
 	assert_int_equal(a.status, ENROLMENT_REFUSED);
 }
 
@@ -242,8 +249,7 @@ static void test_expired_token(void **state)
 		char *aged = age_token(token, cases[i].age_s);
 		struct enrolment_answer a;
 
-		enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT,
-				 aged, &a);
+		ask("node-1", CREDENTIAL_SERVICE_ACCOUNT, aged, &a);
 		assert_int_equal(a.status, cases[i].want);
 		free(aged);
 	}
@@ -302,7 +308,7 @@ static bool is_refused_on_node_3(void *token)
 {
 	struct enrolment_answer a;
 
-	enrol_client_ask(connection, public_path, "node-3", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	ask("node-3", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
 	return a.status == ENROLMENT_REFUSED;
 }
 
@@ -325,7 +331,7 @@ static void test_api_server_gone(void **state)
 
 	(void)state;
 	control_plane_kill_api(bed->plane, 0);
-	enrol_client_ask(connection, public_path, "node-1", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
+	ask("node-1", CREDENTIAL_SERVICE_ACCOUNT, token, &a);
 	assert_int_equal(a.status, ENROLMENT_LATER);
 	assert_non_null(strstr(a.reason, "cannot be reviewed now"));
 	assert_true(a.wait_ms > 0);
@@ -362,7 +368,6 @@ static int open_bed(void **state)
 	}
 	make_pod("other", "1");
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->restricted, more);
-	connection = enrol_client_dial(bed->aggregators[0].ingest_port);
 	return 0;
 }
 
@@ -387,7 +392,6 @@ int main(void)
 	key_path = mem_printf("%s/enrolment.key", bed->folder);
 	public_path = mem_printf("%s.pub", key_path);
 	failed = cmocka_run_group_tests(tests, open_bed, NULL);
-	sender_socket_close(connection);
 	kube_testbed_free(bed, failed != 0);
 	free(key_path);
 	free(public_path);
