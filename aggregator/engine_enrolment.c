@@ -92,18 +92,55 @@ struct enroller {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* All of it at once: a half-written key would be one of another length. */
-static int write_file(const char *path, int flags, mode_t mode, const void *data, size_t len,
-		      struct error *error)
+/* So that a rename in its folder outlasts a loss of power. */
+static int sync_folder(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, mode), rc = 0;
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? mem_strndup(path, (size_t)(slash - path + 1)) : mem_strdup(".");
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 || fsync(fd) ? -errno : 0;
 
-	if (fd < 0 || write(fd, data, len) != (ssize_t)len || fsync(fd))
-		rc = errno ? -errno : -EIO;
 	if (fd >= 0)
 		close(fd);
-	if (rc)
+	free(folder);
+	return rc;
+}
+
+static int write_new(const char *path, mode_t mode, const void *data, size_t len)
+{
+	int fd, rc = 0;
+	ssize_t n;
+
+	if (unlink(path) && errno != ENOENT)
+		return -errno;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, data, len);
+	if (n < 0 || (n == (ssize_t)len && fsync(fd)))
+		rc = -errno;
+	else if (n != (ssize_t)len)
+		rc = -ENOSPC;
+	close(fd);
+	return rc;
+}
+
+/* By way of PATH.part, so that the file is whole whenever this is cut. */
+static int write_file(const char *path, mode_t mode, const void *data, size_t len,
+		      struct error *error)
+{
+	char *part = mem_printf("%s.part", path);
+	int rc = write_new(part, mode, data, len);
+
+	if (!rc && rename(part, path))
+		rc = -errno;
+	if (!rc)
+		rc = sync_folder(path);
+	if (rc) {
 		error_set(error, "%s: cannot be written: %s", path, strerror(-rc));
+		unlink(part);
+	}
+	free(part);
 	return rc;
 }
 
@@ -115,7 +152,7 @@ static int make_key(const char *path, struct error *error)
 	if (access(path, F_OK) == 0)
 		return 0;
 	randombytes_buf(secret, sizeof(secret));
-	rc = write_file(path, O_EXCL | O_NOFOLLOW, 0600, secret, sizeof(secret), error);
+	rc = write_file(path, 0600, secret, sizeof(secret), error);
 	sodium_memzero(secret, sizeof(secret));
 	if (rc) {
 		error_prefix(error, "--enrolment-key");
@@ -138,7 +175,7 @@ static void publish_key(const struct enroller *en)
 	enrolment_public_write(public_key, text);
 	log_info("agents enrol with --aggregator-key, a file of this line: %s", text);
 	text[ENROLMENT_PUBLIC_TEXT_LEN] = '\n';
-	rc = write_file(path, O_TRUNC, 0644, text, ENROLMENT_PUBLIC_TEXT_LEN + 1, &why);
+	rc = write_file(path, 0644, text, ENROLMENT_PUBLIC_TEXT_LEN + 1, &why);
 	if (rc && rc != -EROFS)
 		log_warn("the public key is only in this log: %s", why.text);
 	free(path);
