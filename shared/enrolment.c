@@ -263,8 +263,10 @@ int enrolment_open(const void *data, size_t len, const struct keyring *keys,
 	}
 	plain->len = sealed_len - crypto_box_SEALBYTES;
 	rc = read_enrolment(plain, &h, e, error);
-	if (rc)
+	if (rc) {
+		wipe(plain);
 		return rc;
+	}
 	*header = h;
 	*key = with;
 	return 0;

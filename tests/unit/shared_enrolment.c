@@ -255,6 +255,8 @@ static void test_bodies_that_are_none(void **state)
 	/* The header of another node, of the same length. */
 	s.frame[OWN_HEADER + 5] = '2';
 	assert_int_equal(open_enrolment(s.len), -EBADMSG);
+	/* Its credential does not stay in memory. */
+	assert_null(s.plain.data);
 	s.ask.credential = "";
 	s.len = own_enrol(s.frame, &s.ask, s.public_key);
 	assert_int_equal(open_enrolment(s.len), -EBADMSG);
