@@ -443,6 +443,11 @@ static int check_enrolment(const struct aggregator_options *o, struct error *err
 			  o->enrol_service_account);
 	else if (o->enrolment_key && !*o->enrolment_key)
 		error_set(error, "--enrolment-key: \"\" is no path");
+	else if (o->enrolment_key && !o->join_token_file && !o->enrol_service_account &&
+		 o->allow_shared_key != 1)
+		error_set(error,
+			  "--enrolment-key: no agent could report: give --join-token-file or "
+			  "--enrol-service-account, or --allow-shared-key true during a change");
 	else if (o->allow_shared_key == 2 && !o->enrolment_key)
 		error_set(error, "--allow-shared-key false: without --enrolment-key no agent could "
 				 "report");
