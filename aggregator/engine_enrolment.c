@@ -2,7 +2,8 @@
 /*
  * shared/enrolment.h describes the exchange. Here its credentials are checked:
  *
- *	join token	a line of --join-token-file must have it, and name the node
+ *	join token	a line of --join-token-file must have it, and name the node, whose key is
+ *			of no pod
  *
  *	token of Kubernetes	the API server must know it (TokenReview) as one for AUDIENCE of
  *				the agents' ServiceAccount, on a pod of the node: by the token's node
@@ -308,13 +309,18 @@ void enroller_reload(struct enroller *en)
 /* --- enrolments ------------------------------------------------------------------------------- */
 
 /* NULL: it enrols the node. */
-static const char *check_join_token(const struct enroller *en, const struct enrolment *e)
+static const char *check_join_token(const struct enroller *en, const struct enrolment *e,
+				    int64_t now_ns)
 {
+	const char *pod = node_keys_pod(en->config.keys, e->node, now_ns);
+
 	if (!en->tokens)
 		return "this aggregator takes no join tokens: see its --join-token-file";
 	switch (enrolment_tokens_check(en->tokens, e->credential, e->node)) {
 	case TOKEN_ENROLS:
-		return NULL;
+		return pod && *pod ? "the node's key is of a pod: no join token replaces it before "
+				     "it ends"
+				   : NULL;
 	case TOKEN_OF_OTHER_NODES:
 		return "the join token is for other nodes: name this one in the aggregator's "
 		       "--join-token-file";
@@ -553,7 +559,7 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 			       int64_t now_ns, struct enrolment_answer *a)
 {
 	if (e->kind == CREDENTIAL_JOIN_TOKEN)
-		decide(en, e, "", check_join_token(en, e), now_ns, a);
+		decide(en, e, "", check_join_token(en, e, now_ns), now_ns, a);
 	else if (e->kind != CREDENTIAL_SERVICE_ACCOUNT || !en->account)
 		decide(en, e, "",
 		       "this aggregator takes no tokens of Kubernetes: see its "

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "shared/clock.h"
@@ -28,6 +29,7 @@
 #define NAMESPACE "/api/v1/namespaces/default"
 #define BINDINGS  "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 #define AUDIENCE  "evenkeel-ingest"
+#define TOKEN	  "0123456789abcdef0123"
 
 static struct kube_testbed *bed;
 static char *key_path, *public_path;
@@ -163,6 +165,12 @@ static void test_other_tokens(void **state)
 	expect("agent", NULL, AUDIENCE, "node-1", ENROLMENT_REFUSED, "of no pod");
 	ask("node-1", CREDENTIAL_SERVICE_ACCOUNT, "made-up-token", &a);
 	assert_int_equal(a.status, ENROLMENT_REFUSED);
+	/* The join token is for all nodes, but pods have enrolled node-1 and node-2. */
+	ask("node-1", CREDENTIAL_JOIN_TOKEN, TOKEN, &a);
+	assert_int_equal(a.status, ENROLMENT_REFUSED);
+	assert_non_null(strstr(a.reason, "the node's key is of a pod"));
+	ask("node-3", CREDENTIAL_JOIN_TOKEN, TOKEN, &a);
+	assert_int_equal(a.status, ENROLMENT_DONE);
 	ask("node-1", CREDENTIAL_JOIN_TOKEN, "made-up-token", &a);
 	assert_int_equal(a.status, ENROLMENT_REFUSED);
 }
@@ -346,10 +354,19 @@ static void test_stops(void **state)
 
 static int open_bed(void **state)
 {
-	const char *const more[] = {"--enrolment-key", key_path, "--enrol-service-account",
-				    "default/agent", NULL};
+	char *tokens = mem_printf("%s/tokens", bed->folder);
+	const char *const more[] = {"--enrolment-key",
+				    key_path,
+				    "--enrol-service-account",
+				    "default/agent",
+				    "--join-token-file",
+				    tokens,
+				    NULL};
+	FILE *file = fopen(tokens, "we");
 
 	(void)state;
+	assert_true(file && fputs(TOKEN " *\n", file) >= 0 && fclose(file) == 0);
+	assert_int_equal(chmod(tokens, 0600), 0);
 	control_plane_create(bed->plane, "packaging/kubernetes/core/clusterrole.yaml");
 	make(BINDINGS,
 	     mem_printf("{\"apiVersion\":\"rbac.authorization.k8s.io/"
@@ -368,6 +385,7 @@ static int open_bed(void **state)
 	}
 	make_pod("other", "1");
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->restricted, more);
+	free(tokens);
 	return 0;
 }
 
