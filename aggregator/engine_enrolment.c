@@ -81,7 +81,7 @@ struct enroller {
 	uint8_t digest_key[ENROLMENT_TOKEN_KEY_LEN];
 
 	/* loop thread */
-	struct keyring keys; /* private ones, with the ids of their pairs */
+	struct enrolment_keys keys;
 	struct enrolment_tokens *tokens; /* NULL: none */
 	struct buf plain; /* scratch; wiped after each use */
 	char *account; /* owned: the user name of the agents; NULL: no tokens of Kubernetes */
@@ -172,7 +172,7 @@ static void publish_key(const struct enroller *en)
 	struct error why;
 	int rc;
 
-	enrolment_public_key(keyring_sealing(&en->keys), public_key);
+	enrolment_public_key(keyring_sealing(&en->keys.ring), public_key);
 	enrolment_public_write(public_key, text);
 	log_info("agents enrol with --aggregator-key, a file of this line: %s", text);
 	text[ENROLMENT_PUBLIC_TEXT_LEN] = '\n';
@@ -184,11 +184,11 @@ static void publish_key(const struct enroller *en)
 
 static int read_keys(struct enroller *en, struct error *error)
 {
-	int rc = keyring_read(&en->keys, en->key_place, error);
+	int rc = keyring_read(&en->keys.ring, en->key_place, error);
 
 	if (rc)
 		return rc;
-	enrolment_set_ids(&en->keys);
+	enrolment_keys_pair(&en->keys);
 	publish_key(en);
 	return 0;
 }
@@ -286,7 +286,7 @@ void enroller_close(struct enroller *en)
 		return;
 	token_reviews_close(&en->reviews);
 	free(en->account);
-	keyring_wipe(&en->keys);
+	keyring_wipe(&en->keys.ring);
 	keyring_close(en->key_place);
 	keyring_close(en->token_place);
 	enrolment_tokens_free(en->tokens);
@@ -441,7 +441,7 @@ static enum frame_result result_of(const struct enrolment_answer *a)
 
 static void answer_review(const struct review *r)
 {
-	const struct key *key = keyring_find(&r->en->keys, r->header.key_id);
+	const struct key *key = keyring_find(&r->en->keys.ring, r->header.key_id);
 	char pod[ENROLMENT_POD_LEN] = "";
 	int64_t now_ns = clock_wall_ns();
 	struct enrolment_answer a;

@@ -36,13 +36,11 @@ void enrolment_public_key(const struct key *key, uint8_t public_key[ENROLMENT_PU
 	crypto_scalarmult_base(public_key, key->secret);
 }
 
-void enrolment_set_ids(struct keyring *keys)
+void enrolment_keys_pair(struct enrolment_keys *keys)
 {
-	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
-
-	for (size_t i = 0; i < keys->count; i++) {
-		enrolment_public_key(&keys->keys[i], public_key);
-		enrolment_key_id(public_key, keys->keys[i].id);
+	for (size_t i = 0; i < keys->ring.count; i++) {
+		enrolment_public_key(&keys->ring.keys[i], keys->public_keys[i]);
+		enrolment_key_id(keys->public_keys[i], keys->ring.keys[i].id);
 	}
 }
 
@@ -234,12 +232,11 @@ void enrolment_seal(struct buf *out, struct frame_header *header,
 	wipe(&plain);
 }
 
-int enrolment_open(const void *data, size_t len, const struct keyring *keys,
+int enrolment_open(const void *data, size_t len, const struct enrolment_keys *keys,
 		   struct frame_header *header, const struct key **key, struct enrolment *e,
 		   struct buf *plain, struct error *error)
 {
 	const uint8_t *sealed = data;
-	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
 	const struct key *with;
 	struct frame_header h;
 	size_t header_len, sealed_len;
@@ -248,16 +245,16 @@ int enrolment_open(const void *data, size_t len, const struct keyring *keys,
 
 	if (rc)
 		return rc;
-	with = keyring_find(keys, h.key_id);
+	with = keyring_find(&keys->ring, h.key_id);
 	if (!with) {
 		error_set(error, "an enrolment to another aggregator's key");
 		return -ENOKEY;
 	}
-	enrolment_public_key(with, public_key);
 	sealed_len = len - header_len;
 	buf_clear(plain);
 	if (crypto_box_seal_open((uint8_t *)buf_reserve(plain, sealed_len), sealed + header_len,
-				 sealed_len, public_key, with->secret)) {
+				 sealed_len, keys->public_keys[with - keys->ring.keys],
+				 with->secret)) {
 		error_set(error, "an enrolment that does not open");
 		return -EKEYREJECTED;
 	}

@@ -61,6 +61,12 @@ enum {
 };
 #define ENROLMENT_CLOCK_NS (300LL * 1000000000)
 
+/* Private keys, and the public ones of their pairs, which take as long to compute as an opening. */
+struct enrolment_keys {
+	struct keyring ring;
+	uint8_t public_keys[KEYRING_MAX][ENROLMENT_PUBLIC_LEN];
+};
+
 enum credential_kind {
 	CREDENTIAL_NONE,
 	CREDENTIAL_JOIN_TOKEN,
@@ -91,8 +97,8 @@ struct enrolment_answer {
 void enrolment_key_id(const uint8_t public_key[ENROLMENT_PUBLIC_LEN], uint8_t id[KEY_ID_LEN]);
 /* The public key of a pair's private one. */
 void enrolment_public_key(const struct key *key, uint8_t public_key[ENROLMENT_PUBLIC_LEN]);
-/* Private keys, as keyring_read() gives them, get the ids of their pairs. */
-void enrolment_set_ids(struct keyring *keys);
+/* Computes the public keys of a ring as keyring_read() gives it, whose keys get the pairs' ids. */
+void enrolment_keys_pair(struct enrolment_keys *keys);
 /* base64 in one line, as the aggregator writes it and the agent reads it. -EINVAL. */
 void enrolment_public_write(const uint8_t public_key[ENROLMENT_PUBLIC_LEN],
 			    char text[ENROLMENT_PUBLIC_TEXT_LEN + 1]);
@@ -107,7 +113,7 @@ void enrolment_seal(struct buf *out, struct frame_header *header,
  * the credential lies and which the caller wipes; or -EBADMSG, -EPROTO, -ENOKEY, -EKEYREJECTED as
  * frame_open(), with nothing written.
  */
-int enrolment_open(const void *data, size_t len, const struct keyring *keys,
+int enrolment_open(const void *data, size_t len, const struct enrolment_keys *keys,
 		   struct frame_header *header, const struct key **key, struct enrolment *e,
 		   struct buf *plain, struct error *error);
 /* Appends the answer to an opened enrolment. */

@@ -21,7 +21,7 @@ static struct frame_header header_of(enum frame_type type)
 	return (struct frame_header){.type = type, .sequence = 1, .parts = 1, .node = "fuzz"};
 }
 
-static void open_enrolment(const struct buf *frame, const struct keyring *keys)
+static void open_enrolment(const struct buf *frame, const struct enrolment_keys *keys)
 {
 	struct frame_header header;
 	const struct key *key;
@@ -81,20 +81,20 @@ static void read_database(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct keyring keys = {.count = 1};
-	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
+	struct enrolment_keys keys = {.ring = {.count = 1}};
+	const uint8_t *public_key = keys.public_keys[0];
+	const struct key *key = keys.ring.keys;
 	struct frame_header header;
 	struct buf frame = BUF_INIT;
 	char *room;
 
 	if (!size || size > ENROLMENT_CREDENTIAL_MAX || sodium_init() < 0)
 		return 0;
-	memset(keys.keys[0].secret, 1, KEY_LEN);
-	enrolment_set_ids(&keys);
-	enrolment_public_key(&keys.keys[0], public_key);
+	memset(keys.ring.keys[0].secret, 1, KEY_LEN);
+	enrolment_keys_pair(&keys);
 	if (data[0] == 1 || data[0] == 3) {
 		header = header_of(data[0] == 1 ? FRAME_ENROLMENT : FRAME_ENROLMENT_ANSWER);
-		memcpy(header.key_id, keys.keys[0].id, KEY_ID_LEN);
+		memcpy(header.key_id, key->id, KEY_ID_LEN);
 		frame_put_header(&frame, &header, size - 1);
 		room = buf_reserve(&frame, size + crypto_box_SEALBYTES);
 		if (data[0] == 1) {
@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			frame.len += size - 1 + crypto_box_SEALBYTES;
 		} else {
 			if (crypto_box_easy((uint8_t *)room, data + 1, size - 1, header.nonce,
-					    public_key, keys.keys[0].secret))
+					    public_key, key->secret))
 				abort();
 			frame.len += size - 1 + crypto_box_MACBYTES;
 		}
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] <= 1)
 		open_enrolment(&frame, &keys);
 	else if (data[0] <= 3)
-		open_answer(&frame, public_key, keys.keys[0].secret);
+		open_answer(&frame, public_key, key->secret);
 	else
 		read_database(data + 1, size - 1);
 	buf_fini(&frame);

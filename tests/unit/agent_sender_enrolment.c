@@ -7,7 +7,7 @@
 #include "tests/process.h"
 #include "tests/sender_scene.h"
 
-static struct keyring aggregator = {.count = 1};
+static struct enrolment_keys aggregator = {.ring = {.count = 1}};
 static struct enroller *enroller;
 static char *folder, *key_path, *token_path; /* owned */
 static uint8_t key_number;
@@ -34,9 +34,9 @@ static void open_enroller(void)
 	folder = folder_make();
 	config.aggregator_key_path = key_path = mem_printf("%s/key", folder);
 	config.credential_path = token_path = mem_printf("%s/token", folder);
-	memset(aggregator.keys[0].secret, 9, KEY_LEN);
-	enrolment_set_ids(&aggregator);
-	enrolment_public_key(&aggregator.keys[0], public_key);
+	memset(aggregator.ring.keys[0].secret, 9, KEY_LEN);
+	enrolment_keys_pair(&aggregator);
+	enrolment_public_key(&aggregator.ring.keys[0], public_key);
 	enrolment_public_write(public_key, text);
 	write_file(key_path, text);
 	write_file(token_path, "0123456789abcdef");

@@ -97,7 +97,7 @@ static Evenkeel__EnrolmentAnswer *own_open(const struct buf *frame, const struct
 /* --- the scene -------------------------------------------------------------------------------- */
 
 static struct scene {
-	struct keyring keys;
+	struct enrolment_keys keys;
 	uint8_t public_key[32];
 	struct own_ask ask;
 	uint8_t frame[10000];
@@ -115,12 +115,12 @@ static int setup(void **state)
 	(void)state;
 	if (sodium_init() < 0)
 		return -1;
-	s = (struct scene){.keys = {.count = 2},
+	s = (struct scene){.keys = {.ring = {.count = 2}},
 			   .ask = {.node = "node-1", .credential = "let me join", .stamp_ns = 7}};
 	for (int i = 0; i < 2; i++)
-		randombytes_buf(s.keys.keys[i].secret, 32);
-	enrolment_set_ids(&s.keys);
-	crypto_scalarmult_base(s.public_key, s.keys.keys[0].secret);
+		randombytes_buf(s.keys.ring.keys[i].secret, 32);
+	enrolment_keys_pair(&s.keys);
+	crypto_scalarmult_base(s.public_key, s.keys.ring.keys[0].secret);
 	crypto_box_keypair(s.ask.reply_public, s.ask.reply_secret);
 	memset(s.ask.run, 9, sizeof(s.ask.run));
 	s.len = own_enrol(s.frame, &s.ask, s.public_key);
@@ -143,7 +143,7 @@ static void test_other_agent(void **state)
 {
 	(void)state;
 	assert_int_equal(open_enrolment(s.len), 0);
-	assert_ptr_equal(s.key, &s.keys.keys[0]);
+	assert_ptr_equal(s.key, &s.keys.ring.keys[0]);
 	assert_string_equal(s.e.node, "node-1");
 	assert_string_equal(s.header.node, "node-1");
 	assert_memory_equal(s.e.run, s.ask.run, 16);
@@ -207,7 +207,7 @@ static void test_both_ends(void **state)
 	assert_int_equal(got.stamp_ns, 44);
 	/* Nobody else answers for the aggregator. */
 	buf_clear(&answer);
-	enrolment_answer_seal(&answer, &s.header, s.e.reply_key, &s.keys.keys[1], &a);
+	enrolment_answer_seal(&answer, &s.header, s.e.reply_key, &s.keys.ring.keys[1], &a);
 	assert_int_equal(enrolment_answer_open(answer.data, answer.len, &asked, s.public_key,
 					       secret, &got, &s.error),
 			 -EKEYREJECTED);
@@ -245,7 +245,7 @@ static void test_other_keys(void **state)
 	assert_int_equal(open_enrolment(s.len), -ENOKEY);
 	/* Under the id of the known key. */
 	s.len = own_enrol(s.frame, &s.ask, strange);
-	memcpy(s.frame + 8, s.keys.keys[0].id, 8);
+	memcpy(s.frame + 8, s.keys.ring.keys[0].id, 8);
 	assert_int_equal(open_enrolment(s.len), -EKEYREJECTED);
 }
 
