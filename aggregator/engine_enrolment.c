@@ -406,7 +406,7 @@ static enum enrolment_status check_user(const struct review *r, char pod[ENROLME
 		return ENROLMENT_REFUSED;
 	known = find_pod(r->en, name, uid);
 	if (!node)
-		node = known ? known->node : NULL;
+		node = known && *known->node ? known->node : NULL;
 	*why = "its pod is not known here";
 	if (!node)
 		return ENROLMENT_LATER;
@@ -531,11 +531,9 @@ static bool begin_review(struct enroller *en, const struct enrolment *e,
 
 	if (en->waiting_count == REVIEWS_MAX)
 		return false;
-	DL_FOREACH(en->waiting, r)
-	{
+	for (r = en->waiting; r; r = r->next)
 		if (r->route.peer == route->peer)
 			return false;
-	}
 	r = mem_zalloc(1, sizeof(*r));
 	r->work.data = r;
 	r->en = en;
