@@ -210,7 +210,7 @@ static int on_enrolment(void *ctx, const void *data, size_t len, const struct in
 {
 	struct engine *e = ctx;
 
-	return enroller_take(e->enroller, data, len, route, now_ns, answer, refused);
+	return node_enroller_take(e->enroller, data, len, route, now_ns, answer, refused);
 }
 
 static void on_reviewed(void *ctx, const struct ingest_route *route, const struct buf *answer,
@@ -292,7 +292,7 @@ static void on_signal(uv_signal_t *handle, int number)
 		return;
 	}
 	reload_keys(e);
-	enroller_reload(e->enroller);
+	node_enroller_reload(e->enroller);
 	/* The loop runs when all is open. */
 	http_reload(e->http);
 }
@@ -510,7 +510,7 @@ static int open_enroller(struct engine *e, struct error *error)
 	if (e->keys.count && !e->config->shared_keys)
 		log_warn("agents have to enrol: frames under keys of --key-file count only with "
 			 "--allow-shared-key true");
-	return enroller_open(&e->enroller, &config, error);
+	return node_enroller_open(&e->enroller, &config, error);
 }
 
 /* The filter would bind a program for credentials, too. */
@@ -634,7 +634,7 @@ void engine_close(struct engine *e)
 	prefetcher_stop(e->api_context.prefetcher);
 	saver_finish(e->saver);
 	informer_stop(e->informer);
-	enroller_stop(e->enroller);
+	node_enroller_stop(e->enroller);
 	if (e->loop_open) {
 		uv_walk(&e->loop, close_handle, NULL);
 		uv_run(&e->loop, UV_RUN_DEFAULT);
@@ -659,7 +659,7 @@ void engine_close(struct engine *e)
 	join_free(e->join);
 	publisher_free(e->publisher);
 	usage_free(e->usage);
-	enroller_close(e->enroller);
+	node_enroller_close(e->enroller);
 	node_keys_free(e->node_keys);
 	keyring_wipe(&e->keys);
 	keyring_close(e->key_place);

@@ -230,7 +230,8 @@ static int open_reviews(struct enroller *en, struct error *error)
 	return rc;
 }
 
-int enroller_open(struct enroller **out, const struct enroller_config *config, struct error *error)
+int node_enroller_open(struct enroller **out, const struct enroller_config *config,
+		       struct error *error)
 {
 	struct enroller *en = mem_zalloc(1, sizeof(*en));
 	int rc;
@@ -251,7 +252,7 @@ int enroller_open(struct enroller **out, const struct enroller_config *config, s
 	if (!rc && config->service_account)
 		rc = open_reviews(en, error);
 	if (rc)
-		enroller_close(en);
+		node_enroller_close(en);
 	else
 		*out = en;
 	return rc;
@@ -265,7 +266,7 @@ static void review_free(struct review *r)
 	free(r);
 }
 
-void enroller_stop(struct enroller *en)
+void node_enroller_stop(struct enroller *en)
 {
 	struct review *r, *next;
 
@@ -280,7 +281,7 @@ void enroller_stop(struct enroller *en)
 	}
 }
 
-void enroller_close(struct enroller *en)
+void node_enroller_close(struct enroller *en)
 {
 	if (!en)
 		return;
@@ -294,7 +295,7 @@ void enroller_close(struct enroller *en)
 	free(en);
 }
 
-void enroller_reload(struct enroller *en)
+void node_enroller_reload(struct enroller *en)
 {
 	struct error why;
 
@@ -573,9 +574,9 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 	return result_of(a);
 }
 
-int enroller_take(struct enroller *en, const void *data, size_t len,
-		  const struct ingest_route *route, int64_t now_ns, struct buf *answer,
-		  bool *refused)
+int node_enroller_take(struct enroller *en, const void *data, size_t len,
+		       const struct ingest_route *route, int64_t now_ns, struct buf *answer,
+		       bool *refused)
 {
 	struct frame_header header;
 	struct enrolment_answer a;

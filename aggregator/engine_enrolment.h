@@ -38,18 +38,19 @@ struct enroller;
 /*
  * Reads the files, and writes the public key beside the private one. -errno with the reason.
  */
-int enroller_open(struct enroller **en, const struct enroller_config *config, struct error *error);
+int node_enroller_open(struct enroller **en, const struct enroller_config *config,
+		       struct error *error);
 /* Cuts reviews; before the loop closes. */
-void enroller_stop(struct enroller *en); /* NULL is allowed, as below */
-void enroller_close(struct enroller *en); /* once the loop is closed */
+void node_enroller_stop(struct enroller *en); /* NULL is allowed, as below */
+void node_enroller_close(struct enroller *en); /* once the loop is closed */
 /* Reads the files again; what cannot be read stays as it is. Logs either. */
-void enroller_reload(struct enroller *en);
+void node_enroller_reload(struct enroller *en);
 /*
  * Takes an enrolment and appends its answer. The frame_result; FRAME_RESULT_part: it is being
  * reviewed, and answered later. *refused: neither granted nor put off. -errno as enrolment_open().
  */
-int enroller_take(struct enroller *en, const void *data, size_t len,
-		  const struct ingest_route *route, int64_t now_ns, struct buf *answer,
-		  bool *refused);
+int node_enroller_take(struct enroller *en, const void *data, size_t len,
+		       const struct ingest_route *route, int64_t now_ns, struct buf *answer,
+		       bool *refused);
 
 #endif
