@@ -227,7 +227,8 @@ static char *age_token(const char *token, int by_s)
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		cJSON *time = cJSON_GetObjectItemCaseSensitive(json, times[i]);
 
-		cJSON_SetNumberValue(time, time->valuedouble - by_s);
+		if (time)
+			cJSON_SetNumberValue(time, time->valuedouble - by_s);
 	}
 	text = cJSON_PrintUnformatted(json);
 	body = encode(text, strlen(text));
