@@ -25,6 +25,7 @@
  */
 #include "aggregator/engine_enrolment.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -518,6 +519,7 @@ static void run_next(struct enroller *en)
 
 	if (en->stopping || !r || en->running == TOKEN_REVIEWS_AT_ONCE)
 		return;
+	assert(r->prev == r || r->next); /* a list's head */
 	DL_DELETE(en->waiting, r);
 	en->waiting_count--;
 	en->running++;

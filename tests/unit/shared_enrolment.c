@@ -31,10 +31,11 @@ static size_t own_header(uint8_t *out, uint8_t type, const uint8_t public_key[32
 			 const uint8_t run[16], const char *node, const uint8_t nonce[24],
 			 size_t body_len)
 {
+	static const uint8_t magic[] = {'E', 'V', 'K', 'L'};
 	uint8_t hash[32];
 
 	memset(out, 0, OWN_HEADER);
-	memcpy(out, "EVKL", 4);
+	memcpy(out, magic, sizeof(magic));
 	out[4] = 1;
 	out[5] = type;
 	own_put(out + 6, strlen(node), 2);
@@ -45,7 +46,8 @@ static size_t own_header(uint8_t *out, uint8_t type, const uint8_t public_key[32
 	own_put(out + 42, 1, 2);
 	own_put(out + 44, body_len, 4);
 	memcpy(out + 48, nonce, 24);
-	memcpy(out + OWN_HEADER, node, strlen(node));
+	for (size_t i = 0; node[i]; i++)
+		out[OWN_HEADER + i] = (uint8_t)node[i];
 	return OWN_HEADER + strlen(node);
 }
 
