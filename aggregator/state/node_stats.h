@@ -149,8 +149,8 @@ struct node_stats {
 	int64_t exclusive_cpu_milli; /* of the pods together */
 	struct held idle;
 	/*
-	 * What the pods hold beyond their highest use of 5 minutes. Recent use (struct
-	 * window_recent) shows no part of it; a part of `idle` it may.
+	 * Exclusive CPUs and protected memory that the pods did not use within 5 minutes, so that
+	 * recent use (struct window_recent) has no part of them.
 	 */
 	struct held unseen;
 	struct node_peaks *peaks; /* held; NULL: none */
