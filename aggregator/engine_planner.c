@@ -54,15 +54,11 @@ struct planner {
 struct planner *planner_new(const struct planner_config *config)
 {
 	struct planner *p = mem_zalloc(1, sizeof(*p));
-	pthread_condattr_t monotonic;
 
 	p->config = *config;
 	p->core = plan_core_new(config->slack, config->drain);
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->stopping, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&p->stopping);
 	return p;
 }
 
@@ -149,11 +145,10 @@ static void plan(struct planner *p, struct view *v)
 /* False: stopped. */
 static bool wait_until(struct planner *p, int64_t mono_ns)
 {
-	const struct timespec until = {mono_ns / NS_PER_SEC, mono_ns % NS_PER_SEC};
 	bool stop;
 
 	pthread_mutex_lock(&p->lock);
-	while (!p->stop && pthread_cond_timedwait(&p->stopping, &p->lock, &until) != ETIMEDOUT)
+	while (!p->stop && thread_cond_wait(&p->stopping, &p->lock, mono_ns))
 		continue;
 	stop = p->stop;
 	pthread_mutex_unlock(&p->lock);

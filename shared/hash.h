@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uthash with memory of shared/mem.h, and the release of a whole table. */
+/* uthash with memory of shared/mem.h, the release of a whole table, and a hash of bytes. */
 #ifndef EVENKEEL_SHARED_HASH_H
 #define EVENKEEL_SHARED_HASH_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "shared/mem.h"
 
@@ -17,5 +19,17 @@
 #define HASH_RELEASE(head, e, after)                                                               \
 	for ((e) = (head), __extension__({ HASH_CLEAR(hh, head); });                               \
 	     (e) && ((after) = (e)->hh.next, true); (e) = (after))
+
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+
+/* FNV-1a. Goes on from the hash of what stands before; HASH_BEGIN: nothing. */
+static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+
+	for (; len; len--)
+		hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
+	return hash;
+}
 
 #endif

@@ -366,24 +366,16 @@ struct print {
 	uint64_t shown, whole;
 };
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211ULL; /* FNV-1a */
-	return hash;
-}
-
 static struct print print_of(const char *text, size_t width, enum cut cut)
 {
-	static const uint64_t begin = 14695981039346656037ULL;
 	size_t full = text_width(text);
-	struct print p = {.whole = hash_bytes(begin, text, strlen(text))};
+	struct print p = {.whole = hash_bytes(HASH_BEGIN, text, strlen(text))};
 	struct ends ends;
 
 	p.shown = p.whole;
 	if (full > width) {
 		ends = cut_text(text, full, width, cut);
-		p.shown = hash_bytes(begin, text, ends.head);
+		p.shown = hash_bytes(HASH_BEGIN, text, ends.head);
 		p.shown = hash_bytes(p.shown, "…", strlen("…"));
 		p.shown = hash_bytes(p.shown, ends.tail, strlen(ends.tail));
 	}

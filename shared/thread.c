@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/thread.h"
 
+#include <errno.h>
 #include <signal.h>
+
+#include "shared/clock.h"
 
 int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *arg), void *arg)
 {
@@ -19,4 +22,21 @@ int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *arg),
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return -error;
+}
+
+void thread_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns)
+{
+	const struct timespec until = {until_ns / NS_PER_SEC, until_ns % NS_PER_SEC};
+
+	return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
 }

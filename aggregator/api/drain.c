@@ -57,6 +57,7 @@
 #include "aggregator/api/plan_ask.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 struct question {
@@ -113,10 +114,9 @@ static void choose_labelled(const struct drain_plan *p, const struct selector *s
 /* A plan never changes; what is said of it may. */
 static uint64_t etag_of(const struct plan_result *r, const struct error *stale)
 {
-	uint64_t hash = (uint64_t)r->time_ns ^ r->version << 48;
+	uint64_t hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, stale->text,
+				   strlen(stale->text));
 
-	for (const char *at = stale->text; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 0x100000001b3ULL;
 	return hash ? hash : 1;
 }
 

@@ -17,6 +17,7 @@
 
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 #define TOKEN_VARIANT sodium_base64_VARIANT_URLSAFE_NO_PADDING
@@ -306,19 +307,15 @@ void list_write_close(struct jsonw *w, const struct list_pick *p)
 	list_answer_close(w);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	for (int i = 0; i < 64; i += 8)
-		hash = (hash ^ ((value >> i) & 0xff)) * 0x100000001b3ULL; /* FNV-1a */
-	return hash;
-}
-
 uint64_t list_etag(const struct view *v, int64_t now_ns)
 {
-	uint64_t hash = mix(mix(0xcbf29ce484222325ULL, v->version), (uint64_t)v->time_ns);
+	uint64_t hash = hash_bytes(HASH_BEGIN, &v->version, sizeof(v->version));
 
-	for (size_t i = 0; i < v->node_count; i++)
-		hash = (hash ^ (uint64_t)node_stats_freshness(v->nodes[i]->stats, now_ns)) *
-		       0x100000001b3ULL;
+	hash = hash_bytes(hash, &v->time_ns, sizeof(v->time_ns));
+	for (size_t i = 0; i < v->node_count; i++) {
+		uint8_t freshness = (uint8_t)node_stats_freshness(v->nodes[i]->stats, now_ns);
+
+		hash = hash_bytes(hash, &freshness, sizeof(freshness));
+	}
 	return hash ? hash : 1;
 }

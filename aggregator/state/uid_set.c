@@ -9,7 +9,9 @@
 #include "aggregator/state/uid_set.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 enum { SIZE_LEAST = 64 };
@@ -17,10 +19,8 @@ enum { SIZE_LEAST = 64 };
 /* FNV-1a, with its bits mixed, since the low ones choose the place. Never 0. */
 static uint64_t hash_uid(const char *uid)
 {
-	uint64_t hash = 0xcbf29ce484222325;
+	uint64_t hash = hash_bytes(HASH_BEGIN, uid, strlen(uid));
 
-	for (; *uid; uid++)
-		hash = (hash ^ (unsigned char)*uid) * 0x100000001b3;
 	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
 	hash ^= hash >> 29;
 	return hash ? hash : 1;

@@ -7,15 +7,14 @@
 #include "aggregator/state/view.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "aggregator/state/view_cache.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
+#include "shared/thread.h"
 
 #define NS_PER_SEC 1000000000LL
 
@@ -145,13 +144,9 @@ const struct namespace_sums *view_namespace(const struct view *v, const char *na
 struct view_slot *view_slot_new(void)
 {
 	struct view_slot *s = mem_zalloc(1, sizeof(*s));
-	pthread_condattr_t attributes;
 
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->answer, &attributes);
-	pthread_condattr_destroy(&attributes);
+	thread_cond_init(&s->answer);
 	s->view = view_new(0, 0, NULL, 0, NULL, NULL);
 	return s;
 }
@@ -195,14 +190,8 @@ void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_
 	s->ctx = ctx;
 }
 
-static struct timespec timespec_of(int64_t ns)
-{
-	return (struct timespec){(time_t)(ns / NS_PER_SEC), (long)(ns % NS_PER_SEC)};
-}
-
 bool view_slot_refresh(struct view_slot *s, int64_t until_ns)
 {
-	const struct timespec until = timespec_of(until_ns);
 	uint64_t ticket;
 	bool answered;
 
@@ -213,8 +202,7 @@ bool view_slot_refresh(struct view_slot *s, int64_t until_ns)
 	pthread_mutex_unlock(&s->lock);
 	s->wanted(s->ctx, ticket);
 	pthread_mutex_lock(&s->lock);
-	while (s->answered < ticket &&
-	       pthread_cond_timedwait(&s->answer, &s->lock, &until) != ETIMEDOUT)
+	while (s->answered < ticket && thread_cond_wait(&s->answer, &s->lock, until_ns))
 		;
 	answered = s->answered >= ticket;
 	pthread_mutex_unlock(&s->lock);
@@ -223,14 +211,12 @@ bool view_slot_refresh(struct view_slot *s, int64_t until_ns)
 
 bool view_slot_await(struct view_slot *s, uint64_t version, int64_t until_ns)
 {
-	const struct timespec until = timespec_of(until_ns);
 	bool newer;
 
 	if (!s->wanted)
 		return false;
 	pthread_mutex_lock(&s->lock);
-	while (s->view->version == version &&
-	       pthread_cond_timedwait(&s->answer, &s->lock, &until) != ETIMEDOUT)
+	while (s->view->version == version && thread_cond_wait(&s->answer, &s->lock, until_ns))
 		;
 	newer = s->view->version != version;
 	pthread_mutex_unlock(&s->lock);

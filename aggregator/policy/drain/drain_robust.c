@@ -23,6 +23,7 @@
 
 #include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/slack/slack.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 struct parts {
@@ -44,11 +45,13 @@ static uint64_t next_random(uint64_t *state)
 /* From names alone, for equal results in any order of input. */
 static uint64_t seed_of(const struct parts *w, uint32_t order)
 {
-	uint64_t seed = 14695981039346656037ULL;
+	uint64_t seed = HASH_BEGIN;
 
-	for (size_t i = 0; i < w->count; i++)
-		for (const char *at = place_node_name(w->r->place, w->of[i].node); *at; at++)
-			seed = (seed ^ (unsigned char)*at) * 1099511628211ULL;
+	for (size_t i = 0; i < w->count; i++) {
+		const char *name = place_node_name(w->r->place, w->of[i].node);
+
+		seed = hash_bytes(seed, name, strlen(name));
+	}
 	return (seed + order * 0x9E3779B97F4A7C15ULL) | 1;
 }
 

@@ -23,6 +23,7 @@
 
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/array.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 /* --- annotated workloads */
@@ -445,13 +446,8 @@ static uint64_t fingerprint(const struct slack_search *s)
 {
 	uint64_t sum = 0;
 
-	for (const struct controller *c = s->controllers; c; c = c->hh.next) {
-		uint64_t hash = 14695981039346656037ULL;
-
-		for (const char *at = c->uid; *at; at++)
-			hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
-		sum += hash;
-	}
+	for (const struct controller *c = s->controllers; c; c = c->hh.next)
+		sum += hash_bytes(HASH_BEGIN, c->uid, strlen(c->uid));
 	return sum;
 }
 
