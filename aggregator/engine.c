@@ -8,6 +8,7 @@
  *   HTTP threads  <------------------------------- take, read, drop --------------------------+
  *
  *   engine_publisher.c   makes views in slices between frames, and bounds their age
+ *   engine_history.c     reads buckets of windows for HTTP threads, which wait for it
  *   engine_saver.c       with a state directory: saves node windows, and restores them before the
  *                        first frame is read
  *   engine_informer.c    with a Kubernetes API: keeps the cluster model, and tells the reservations
@@ -35,6 +36,7 @@
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
 #include "aggregator/engine_enrolment.h"
+#include "aggregator/engine_history.h"
 #include "aggregator/engine_informer.h"
 #include "aggregator/engine_planner.h"
 #include "aggregator/engine_publisher.h"
@@ -89,6 +91,7 @@ struct engine {
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
 	struct informer *informer; /* NULL: standalone */
+	struct history *history; /* NULL until the loop is open */
 	struct publisher *publisher; /* NULL until the loop is open */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
@@ -340,6 +343,8 @@ static int open_loop(struct engine *e, struct error *error)
 	if (!rc)
 		rc = publisher_open(&e->publisher, &config);
 	if (!rc)
+		rc = history_open(&e->history, &e->loop, e->usage);
+	if (!rc)
 		rc = watch_signals(e);
 	if (!rc)
 		rc = watch_ingest(e);
@@ -579,6 +584,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	if (!rc)
 		rc = open_loop(e, error);
 	if (!rc)
+		e->api_context.buckets = history_source(e->history);
+	if (!rc)
 		rc = open_saver(e, error);
 	if (!rc)
 		rc = open_informer(e, error);
@@ -658,6 +665,7 @@ void engine_close(struct engine *e)
 	reservations_free(e->reservations);
 	join_free(e->join);
 	publisher_free(e->publisher);
+	history_free(e->history);
 	usage_free(e->usage);
 	node_enroller_close(e->enroller);
 	node_keys_free(e->node_keys);

@@ -31,9 +31,22 @@ struct victim_log;
 struct waiting_pods;
 struct prefetcher;
 
+struct window_buckets;
+
+/* The buckets of windows. */
+struct bucket_source {
+	/*
+	 * Reads those of a node, or of the pod that its stats have (NULL: the node's). -ENOENT: they
+	 * are not known; -ETIMEDOUT. Any thread but the loop's.
+	 */
+	int (*read)(struct bucket_source *s, const char *node, const struct pod_stats *pod,
+		    struct window_buckets *out);
+};
+
 /* The inputs of handlers; fixed after start, borrowed. */
 struct api_context {
 	struct view_slot *views;
+	struct bucket_source *buckets; /* NULL: there are only windows (offline) */
 	struct counters *counters;
 	int64_t (*now_ns)(void); /* Unix time */
 	int64_t started_ns; /* when the service began; 0: it is none (offline) */
@@ -110,7 +123,9 @@ typedef void api_handler(const struct api_context *ctx, const struct api_request
 
 /* Handlers, one file each; the route table is in route.c. */
 api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
+api_handler api_node_history; /* GET /v1/nodes/NAME/history */
 api_handler api_pods; /* GET /v1/pods */
+api_handler api_pod_history; /* GET /v1/pods/NAMESPACE/NAME/history */
 api_handler api_scores; /* POST /v1/scores */
 api_handler api_drain; /* GET /v1/drain */
 api_handler api_drain_history; /* GET /v1/drain/history */

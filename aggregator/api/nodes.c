@@ -197,7 +197,7 @@ static void write_members(struct jsonw *w, const struct answer *a, const struct 
 	write_idle(w, p);
 	write_machine(w, &p->machine);
 	view_json_write_usage(w, &p->usage, p->end_ns);
-	view_json_write_contention(w, p->usage.windows);
+	view_json_write_contention(w, &p->usage.windows[WINDOW_5M].counts);
 }
 
 static bool matches(const struct view_node *n, const struct list_query *q)

@@ -144,14 +144,18 @@ static void write_parameter(struct jsonw *w, const struct api_field *f, bool in_
 	jsonw_object_close(w);
 }
 
-static void write_parameters(struct jsonw *w, const struct api_description *is)
+static void write_parameters(struct jsonw *w, const struct route *r)
 {
-	const struct api_field below = {is->below, API_STRING, NULL, true, "Which one."};
+	char name[32];
 
 	jsonw_key_array(w, "parameters");
-	if (is->below)
-		write_parameter(w, &below, true);
-	for (const struct api_field *f = is->query; f && f->name; f++)
+	for (const char *at = r->path; (at = strchr(at, '{')) != NULL; at++) {
+		const struct api_field in_path = {name, API_STRING, NULL, true, "Which one."};
+
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, "}"), at + 1);
+		write_parameter(w, &in_path, true);
+	}
+	for (const struct api_field *f = r->is->query; f && f->name; f++)
 		write_parameter(w, f, false);
 	jsonw_array_close(w);
 }
@@ -274,10 +278,6 @@ static void write_id(struct jsonw *w, const char *method, const struct route *r)
 		begins = !isalnum((unsigned char)*at);
 	}
 	id[len] = '\0';
-	if (r->is->below && len < sizeof(id) - 1) {
-		snprintf(id + len, sizeof(id) - len, "%s", r->is->below);
-		id[len] = (char)toupper((unsigned char)id[len]);
-	}
 	jsonw_key_string(w, "operationId", id);
 }
 
@@ -285,15 +285,12 @@ static void write_route(struct jsonw *w, const struct route *r)
 {
 	const char *method = r->method && strcmp(r->method, "POST") == 0 ? "post" : "get";
 	bool guarded = api_access_class(r->path) != API_ACCESS_PUBLIC;
-	char path[128];
 
-	snprintf(path, sizeof(path), "%s%s%s%s", r->path, r->is->below ? "{" : "",
-		 r->is->below ? r->is->below : "", r->is->below ? "}" : "");
-	jsonw_key_object(w, path);
+	jsonw_key_object(w, r->path);
 	jsonw_key_object(w, method);
 	write_id(w, method, r);
 	jsonw_key_string(w, "summary", r->is->summary);
-	write_parameters(w, r->is);
+	write_parameters(w, r);
 	if (r->is->posted)
 		write_body(w, r->is);
 	write_responses(w, r->is, guarded);

@@ -144,7 +144,7 @@ static void write_use(struct jsonw *w, const struct answer *a, const struct node
 
 	node_stats_pod_usage(stats, p->use, &usage);
 	view_json_write_usage(w, &usage, stats->end_ns);
-	view_json_write_contention(w, usage.windows);
+	view_json_write_contention(w, &usage.windows[WINDOW_5M].counts);
 	if (a->peaks)
 		write_peaks(w, p->use->peaks);
 	write_containers(w, p, stats->end_ns);

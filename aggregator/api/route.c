@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which handler answers which path and method, and how a refusal looks. A path ending in "/" in the
- * table also stands for everything below it; the handler takes the rest of the path as a name.
+ * Which handler answers which path and method, and how a refusal looks. A word in braces in a path
+ * of the table stands for a name, which the handler takes from the path.
  * Parameters are checked here, by what route_describe.c says.
  */
 #include <assert.h>
@@ -25,7 +25,7 @@ enum {
 static const struct route routes[] = {
 	{"/watcher", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher},
 	{"/watcher/health", NULL, api_watcher_health, 0, API_WORK_SHORT, &api_is_watcher_health},
-	{"/watcher/", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher_host},
+	{"/watcher/{host}", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher_host},
 	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, API_WORK_SCHEDULER,
 	 &api_is_extender_filter},
 	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST,
@@ -33,15 +33,19 @@ static const struct route routes[] = {
 	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, API_WORK_SCHEDULER,
 	 &api_is_extender_preempt},
 	{"/v1/nodes", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_nodes},
-	{"/v1/nodes/", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_node},
+	{"/v1/nodes/{name}/history", "GET", api_node_history, 0, API_WORK_SHORT,
+	 &api_is_node_history},
+	{"/v1/nodes/{name}", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_node},
 	{"/v1/names", "GET", api_names, 0, API_WORK_SHORT, &api_is_names},
 	{"/v1/pods", "GET", api_pods, 0, API_WORK_SHORT, &api_is_pods},
+	{"/v1/pods/{namespace}/{name}/history", "GET", api_pod_history, 0, API_WORK_SHORT,
+	 &api_is_pod_history},
 	{"/v1/quotas", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quotas},
 	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, API_WORK_SHORT, &api_is_quotas_admit},
 	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, API_WORK_LONG,
 	 &api_is_quotas_preempt},
 	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, API_WORK_LONG, &api_is_quotas_reclaim},
-	{"/v1/quotas/", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quota},
+	{"/v1/quotas/{namespace}", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quota},
 	{"/v1/scores", "POST", api_scores, 0, API_WORK_LONG, &api_is_scores},
 	{"/v1/drain", "GET", api_drain, 0, API_WORK_SHORT, &api_is_drain},
 	{"/v1/drain/history", "GET", api_drain_history, 0, API_WORK_SHORT, &api_is_drain_history},
@@ -61,32 +65,52 @@ const struct route *api_routes(size_t *count)
 	return routes;
 }
 
-static bool has_folder(const char *path)
+/* Names are not empty. The last one of a template may have slashes. */
+static bool is_path_of(const char *template, const char *path)
 {
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-		if (strcmp(routes[i].path, path) == 0)
-			return true;
+	size_t tail, len = strcspn(template, "{");
+
+	while (strncmp(path, template, len) == 0) {
+		path += len;
+		if (!template[len])
+			return !*path;
+		template = strchr(template + len, '}') + 1;
+		len = strcspn(template, "{");
+		tail = strlen(path);
+		if (!template[len])
+			return tail > len && strcmp(path + tail - len, template) == 0;
+		if (*path == '/')
+			return false;
+		path += strcspn(path, "/");
+	}
 	return false;
 }
 
-static bool is_path_of(const struct route *route, const char *path)
+/* Whether it lacks only the name at its end. */
+static bool has_folder(const char *path)
 {
-	size_t len = strlen(route->path);
+	size_t len = strlen(path);
 
-	return route->path[len - 1] == '/' ? strncmp(path, route->path, len) == 0 && path[len]
-					   : strcmp(path, route->path) == 0;
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		const char *name = routes[i].path + len;
+
+		if (strncmp(routes[i].path, path, len) == 0 && *name == '{' &&
+		    name[strcspn(name, "}") + 1] == '\0')
+			return true;
+	}
+	return false;
 }
 
 /*
- * First match; exact paths stand before the folder they are in. "/v1/nodes/" is "/v1/nodes", as
- * nothing is below it.
+ * First match; exact paths stand before those with a name in the same place. "/v1/nodes/" is
+ * "/v1/nodes", as nothing is below it.
  */
 static const struct route *find_route(const char *path)
 {
 	size_t count = sizeof(routes) / sizeof(routes[0]);
 
 	for (size_t i = 0; i < count; i++)
-		if (is_path_of(&routes[i], path))
+		if (is_path_of(routes[i].path, path))
 			return &routes[i];
 	for (size_t i = 0; i < count; i++) {
 		const char *exact = routes[i].path;

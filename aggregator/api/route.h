@@ -32,7 +32,6 @@ struct api_description {
 	bool list; /* which has "items" */
 	const char *content_type; /* where there is no kind: api_content_type() */
 	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */
-	const char *below; /* what stands behind a path that ends in "/" */
 	const struct api_field *query; /* NULL: none is looked at */
 	bool lenient; /* other parameters are let through */
 	bool posted; /* it takes a body */
@@ -51,7 +50,7 @@ static inline const char *api_content_type(const struct api_description *is)
 }
 
 struct route {
-	const char *path; /* one that ends in "/" stands for all that is below it */
+	const char *path; /* with names in braces: that of OpenAPI */
 	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
 	api_handler *handler;
 	size_t body_most; /* 0: 1 MiB */
@@ -74,10 +73,11 @@ bool api_query_flag(const struct api_request *rq, const char *name);
 
 extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_watcher_health,
 	api_is_extender_filter, api_is_extender_prioritize, api_is_extender_preempt, api_is_nodes,
-	api_is_node, api_is_pods, api_is_quotas, api_is_quota, api_is_quotas_admit,
-	api_is_quotas_preempt, api_is_quotas_reclaim, api_is_scores, api_is_fit, api_is_slack,
-	api_is_drain, api_is_drain_history, api_is_names, api_is_snapshot, api_is_status,
-	api_is_metrics, api_is_healthz, api_is_readyz, api_is_openapi;
+	api_is_node, api_is_node_history, api_is_pods, api_is_pod_history, api_is_quotas,
+	api_is_quota, api_is_quotas_admit, api_is_quotas_preempt, api_is_quotas_reclaim,
+	api_is_scores, api_is_fit, api_is_slack, api_is_drain, api_is_drain_history, api_is_names,
+	api_is_snapshot, api_is_status, api_is_metrics, api_is_healthz, api_is_readyz,
+	api_is_openapi;
 
 /* Members of bodies, for those who read them. */
 extern const struct api_field api_admit_members[], api_preempt_members[], api_scores_members[],

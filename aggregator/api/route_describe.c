@@ -85,7 +85,6 @@ const struct api_description api_is_watcher = {
 const struct api_description api_is_watcher_host = {
 	.summary = "Use of one node, as load-watcher answers it",
 	.content_type = JSON,
-	.below = "host",
 	.query = watcher_host_query,
 	.lenient = true,
 };
@@ -130,6 +129,11 @@ static const struct api_field pods_query[] = {
 	{0},
 };
 
+static const struct api_field pod_history_query[] = {
+	{"node", API_STRING, NULL, false, "On this node; the first one that has it unless said."},
+	{0},
+};
+
 const struct api_description api_is_nodes = {
 	.summary = "What nodes have, promised and use",
 	.kind = "NodeList",
@@ -139,14 +143,26 @@ const struct api_description api_is_nodes = {
 const struct api_description api_is_node = {
 	.summary = "What one node has, promised and uses",
 	.kind = "Node",
-	.below = "name",
 	.query = node_query,
+};
+const struct api_description api_is_node_history = {
+	.summary = "Use of a node in the last 15 minutes, by 15 seconds",
+	.kind = "NodeHistory",
+	.list = true,
+	.query = none,
 };
 const struct api_description api_is_pods = {
 	.summary = "Use of pods, or other workloads, against requests and limits; state of resizes",
 	.kind = "PodList",
 	.list = true,
 	.query = pods_query,
+};
+
+const struct api_description api_is_pod_history = {
+	.summary = "Use of a pod or another workload in the last 15 minutes, by 30 seconds",
+	.kind = "PodHistory",
+	.list = true,
+	.query = pod_history_query,
 };
 
 /* --- quotas ----------------------------------------------------------------------------------- */
@@ -178,7 +194,6 @@ const struct api_description api_is_quotas = {
 const struct api_description api_is_quota = {
 	.summary = "The elastic quota of one namespace",
 	.kind = "Quota",
-	.below = "namespace",
 	.query = quota_query,
 };
 const struct api_description api_is_quotas_admit = {

@@ -118,9 +118,8 @@ static const char *const pressure_keys[PRESSURES] = {
 	[STALL_MEMORY] = "memoryStalledRatio",
 };
 
-void view_json_write_contention(struct jsonw *w, const struct window_set windows[WINDOWS])
+void view_json_write_contention(struct jsonw *w, const struct window_counts *c)
 {
-	const struct window_counts *c = &windows[WINDOW_5M].counts;
 	bool measured = c->seconds > 0;
 
 	jsonw_key_object(w, "contention");

@@ -37,7 +37,7 @@ void view_json_write_latest(struct jsonw *w, const struct latest_usage *l, int64
  * of the newest 5 minutes; here null says not measured. cpu and memory are the shares of the time
  * in which some task waited for neighbours, the stalled ones those in which none could run.
  */
-void view_json_write_contention(struct jsonw *w, const struct window_set windows[WINDOWS]);
+void view_json_write_contention(struct jsonw *w, const struct window_counts *c);
 /* The first four of a container, in the newest interval. */
 void view_json_write_pressure(struct jsonw *w, const struct container_stats *c);
 /* key:{"cpuMillicores","memoryBytes"} of a node; 0 is unknown. */

@@ -65,6 +65,8 @@
 #include "aggregator/state/usage_check.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/usage_pack.h"
+#include "aggregator/state/window_sums.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define SECOND_NS      INT64_C(1000000000)
@@ -121,20 +123,16 @@ void usage_free(struct usage_state *u)
 	free(u);
 }
 
+static int compare_name(const void *name, const void *node)
+{
+	return strcmp(name, (*(struct usage_node *const *)node)->name);
+}
+
 /* Where the node is, or would be inserted. */
 static size_t node_place(const struct usage_state *u, const char *name)
 {
-	size_t low = 0, high = u->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (strcmp(u->nodes[middle]->name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return array_lower_bound(name, u->nodes, u->count, sizeof(struct usage_node *),
+				 compare_name);
 }
 
 static struct usage_node *find_node(const struct usage_state *u, const char *name)
@@ -494,6 +492,21 @@ struct node_stats *const *usage_gather_stats(struct usage_state *u, int64_t now_
 bool usage_dirty(const struct usage_state *u)
 {
 	return u->dirty;
+}
+
+int usage_read_buckets(const struct usage_state *u, const char *node, const struct pod_stats *pod,
+		       struct window_buckets *out)
+{
+	const struct usage_node *n = find_node(u, node);
+	const struct usage_pod *p = n && pod ? usage_node_find_pod(n, pod) : NULL;
+
+	if (!n || (pod && !p))
+		return -ENOENT;
+	if (p)
+		pod_windows_buckets(p->windows, out);
+	else
+		node_windows_buckets(n->windows, out);
+	return 0;
 }
 
 /* --- the database ----------------------------------------------------------------------------- */

@@ -103,6 +103,15 @@ struct node_stats *const *usage_gather_stats(struct usage_state *u, int64_t now_
 /* True when something was applied or restored that is not in the stats given last. */
 bool usage_dirty(const struct usage_state *u);
 
+struct window_buckets;
+
+/*
+ * Reads the buckets of a node's windows, or of those of a pod that its stats have (NULL: the
+ * node's). -ENOENT: they are not known.
+ */
+int usage_read_buckets(const struct usage_state *u, const char *node, const struct pod_stats *pod,
+		       struct window_buckets *out);
+
 /*
  * What a database does for it. A save is a number: begin it, take rows until there are no more, and
  * tell when they all are in the database; a save that is never told of did not happen. Nodes that

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "aggregator/state/compressed_name.h"
+#include "shared/array.h"
 #include "shared/body.h"
 #include "shared/mem.h"
 
@@ -118,20 +119,27 @@ bool usage_node_knows(const struct usage_node *n, bool same_run, const struct in
 	return true;
 }
 
-/* Where the pod is, or would be inserted. */
-static size_t pod_place(const struct usage_node *n, const char *key)
+static int compare_key(const void *key, const void *pod)
 {
-	size_t low = 0, high = n->pod_count;
+	return strcmp(key, (*(struct usage_pod *const *)pod)->key);
+}
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
+/* Where the pod is, or would be inserted. */
+static size_t pod_place(const struct usage_node *n, const char *key, bool *found)
+{
+	size_t at = array_lower_bound(key, n->pods, n->pod_count, sizeof(struct usage_pod *),
+				      compare_key);
 
-		if (strcmp(n->pods[middle]->key, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	*found = at < n->pod_count && strcmp(n->pods[at]->key, key) == 0;
+	return at;
+}
+
+const struct usage_pod *usage_node_find_pod(const struct usage_node *n, const struct pod_stats *p)
+{
+	bool by_uid = p->kind == ENTITY_POD && p->uid[0], found;
+	size_t at = pod_place(n, by_uid ? p->uid : p->name, &found);
+
+	return found ? n->pods[at] : NULL;
 }
 
 static void insert_pod(struct usage_node *n, size_t at, struct usage_pod *pod)
@@ -147,12 +155,12 @@ static void insert_pod(struct usage_node *n, size_t at, struct usage_pod *pod)
 
 static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct entity *e)
 {
-	bool by_uid = e->kind == ENTITY_POD && e->pod_uid[0];
+	bool by_uid = e->kind == ENTITY_POD && e->pod_uid[0], found;
 	const char *key = by_uid ? e->pod_uid : e->name;
-	size_t len = strlen(key), at = pod_place(n, key);
+	size_t len = strlen(key), at = pod_place(n, key, &found);
 	struct usage_pod *pod;
 
-	if (at < n->pod_count && strcmp(n->pods[at]->key, key) == 0)
+	if (found)
 		return n->pods[at];
 	pod = mem_zalloc(1, sizeof(*pod) + len + 1);
 	memcpy(pod->key, key, len + 1);

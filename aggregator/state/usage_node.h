@@ -140,6 +140,8 @@ struct usage_node *usage_node_new(const char *name, int64_t now_ns);
 void usage_node_free(struct usage_node *n);
 /* NULL where there is no such reference. */
 const struct usage_ref *usage_node_find_ref(const struct usage_node *n, uint32_t ref);
+/* The windows of a pod that the node's stats have; NULL: they are forgotten. */
+const struct usage_pod *usage_node_find_pod(const struct usage_node *n, const struct pod_stats *p);
 bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]);
 
 /*

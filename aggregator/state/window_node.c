@@ -237,6 +237,18 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 	}
 }
 
+void node_windows_buckets(const struct node_windows *w, struct window_buckets *out)
+{
+	out->seconds = NODE_BUCKET_SECONDS;
+	out->count = 0;
+	for (int back = NODE_BUCKETS - 1; back >= 0; back--) {
+		const struct node_bucket *slot = find_bucket(w, w->newest - back);
+
+		if (slot)
+			unpack(slot, &out->of[out->count++]);
+	}
+}
+
 static void fade(struct window_part *p, double share)
 {
 	p->weight *= share;

@@ -344,6 +344,31 @@ void pod_windows_read(const struct pod_windows *w, int64_t as_of_ns, struct wind
 	}
 }
 
+void pod_windows_buckets(const struct pod_windows *w, struct window_buckets *out)
+{
+	enum { MEASURED = USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET };
+
+	out->seconds = POD_BUCKET_SECONDS;
+	out->count = 0;
+	for (int64_t i = w->newest - POD_BUCKETS + 1; i <= w->newest; i++) {
+		struct window_bucket *b = &out->of[out->count];
+		const struct pod_span *old;
+
+		if (!reaches(w, i))
+			continue;
+		if (is_young(w, i)) {
+			unpack(young_slot(w, i), i, b);
+		} else {
+			old = find_old_slot(w, i);
+			if (!old)
+				continue;
+			unpack_old(old, i, b);
+			b->have &= MEASURED;
+		}
+		out->count += b->have != 0;
+	}
+}
+
 static void prefetch(const void *block, size_t size)
 {
 	for (size_t at = 0; at < size; at += 64)

@@ -6,6 +6,8 @@
 #ifndef EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
 #define EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "aggregator/state/windows.h"
@@ -75,6 +77,19 @@ void window_sums_add_spans(struct window_sums *s, const struct window_bucket *b)
 void window_sums_read(const struct window_sums *s, struct window_set *out);
 /* The same without counts, which are left as they are. */
 void window_sums_read_stats(const struct window_sums *s, struct window_set *out);
+
+/* The buckets of a ring in which something was measured, oldest first. */
+struct window_buckets {
+	int seconds; /* length of a bucket */
+	size_t count;
+	struct window_bucket of[NODE_BUCKETS];
+};
+
+static_assert(NODE_BUCKETS >= POD_BUCKETS, "there is room for those of a pod");
+
+void node_windows_buckets(const struct node_windows *w, struct window_buckets *out);
+/* Of the newest 11 what was counted, too; all measure memory by its mean and maximum only. */
+void pod_windows_buckets(const struct pod_windows *w, struct window_buckets *out);
 
 /* For packing: the nearest float, never infinite. */
 float window_float(double value);
