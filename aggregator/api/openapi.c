@@ -47,11 +47,18 @@ static void write_type(struct jsonw *w, const struct api_field *f)
 {
 	static const char *const types[] = {
 		[API_STRING] = "string", [API_INTEGER] = "integer", [API_BOOLEAN] = "boolean",
-		[API_NAMES] = "array",	 [API_OBJECT] = "object",   [API_POD] = "object",
+		[API_NAMES] = "array",	 [API_OBJECT] = "object",
 	};
 
 	jsonw_object_open(w);
-	jsonw_key_string(w, "type", types[f->type]);
+	if (f->type == API_POD) {
+		jsonw_key_array(w, "type");
+		jsonw_string(w, "object");
+		jsonw_string(w, "string");
+		jsonw_array_close(w);
+	} else {
+		jsonw_key_string(w, "type", types[f->type]);
+	}
 	if (f->type == API_INTEGER)
 		jsonw_key_int(w, "minimum", 1);
 	if (f->type == API_STRING && f->values)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/pod_file.h"
 #include "aggregator/api/pod_manifest.h"
 #include "shared/mem.h"
 
@@ -29,6 +30,7 @@ int request_fail(const struct request_error *e, const char *why, const char *for
 cJSON *request_parse(const struct api_request *rq, const struct api_field *members,
 		     struct api_response *rs)
 {
+	struct error why = {""};
 	cJSON *tree = NULL;
 
 	if (strlen(rq->body) == rq->body_len)
@@ -49,6 +51,11 @@ cJSON *request_parse(const struct api_request *rq, const struct api_field *membe
 		if (!f)
 			api_fail(rs, FAIL_BAD_REQUEST, field, "is not a member of this request");
 		free(field);
+		cJSON_Delete(tree);
+		return NULL;
+	}
+	if (pod_file_replace(tree, &why)) {
+		api_fail(rs, FAIL_BAD_REQUEST, "pod", "%s", why.text);
 		cJSON_Delete(tree);
 		return NULL;
 	}

@@ -14,7 +14,7 @@ enum api_type {
 	API_BOOLEAN,
 	API_NAMES, /* a list of strings */
 	API_OBJECT,
-	API_POD, /* a manifest, or a pod as the Kubernetes API tells it */
+	API_POD, /* a manifest, as an object or as text, or a pod as the Kubernetes API tells it */
 };
 
 /* A parameter of the query, or a member of the body. */

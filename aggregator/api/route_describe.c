@@ -40,7 +40,8 @@ static const struct api_field none[] = {{0}};
 	}
 #define POD                                                                                        \
 	{                                                                                          \
-		"pod", API_POD, NULL, true, "The pod it is about."                                 \
+		"pod", API_POD, NULL, true,                                                        \
+			"The pod it is about: a manifest, or its text in YAML or JSON."            \
 	}
 #define NAMESPACE                                                                                  \
 	{                                                                                          \
@@ -225,7 +226,7 @@ const struct api_description api_is_quotas_reclaim = {
 	}
 
 const struct api_field api_scores_members[] = {
-	{"pod", API_POD, NULL, false, "The pod it is about; one that asks for nothing."},
+	{"pod", API_POD, NULL, false, "The pod it is about, likewise; one that asks for nothing."},
 	NODES,
 	{"plugins", API_NAMES, NULL, false, "By these plugins; those of the blend unless said."},
 	{"blend", API_OBJECT, NULL, false, "Weights by plugin."},

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/api/pod_file.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/route.h"
 #include "aggregator/model/object_json.h"
@@ -286,10 +287,12 @@ static int refuse_unknown(const struct parser *p, const cJSON *tree)
 	return 0;
 }
 
-static int read_members(const struct parser *p, const cJSON *tree)
+static int read_members(const struct parser *p, cJSON *tree)
 {
 	if (refuse_unknown(p, tree))
 		return -EINVAL;
+	if (pod_file_replace(tree, p->error.error))
+		return request_fail(&p->error, NULL, "pod");
 	for (size_t i = 0; i < MEMBERS; i++) {
 		const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, members[i].name);
 

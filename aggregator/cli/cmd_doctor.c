@@ -10,7 +10,7 @@
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/doctor.h"
-#include "aggregator/cli/document.h"
+#include "aggregator/api/document.h"
 #include "shared/jsonw.h"
 #include "shared/options.h"
 #include "shared/utf8.h"

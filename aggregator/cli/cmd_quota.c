@@ -14,7 +14,7 @@
 
 #include "aggregator/api/policy_options.h"
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/pod_file.h"
+#include "aggregator/api/pod_file.h"
 #include "shared/jsonw.h"
 
 enum { PDB_DEFAULT, PDB_HARD, PDB_SOFT };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/pod_file.h"
+#include "aggregator/api/pod_file.h"
 #include "aggregator/policy/score/plugins.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/document.h"
+#include "aggregator/api/document.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/document.h"
+#include "aggregator/api/document.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 

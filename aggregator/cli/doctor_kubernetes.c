@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/document.h"
+#include "aggregator/api/document.h"
 #include "aggregator/model/object.h"
 #include "shared/mem.h"
 #include "shared/units.h"

@@ -8,6 +8,7 @@
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/columns.h"
+#include "aggregator/cli/pages.h"
 
 /* Apart is what cannot be measured, as nothing runs: it is neither fresh nor missing. */
 enum row_state { ROW_FRESH, ROW_LATE, ROW_EXPIRED, ROW_NONE, ROW_APART, ROW_STATES };

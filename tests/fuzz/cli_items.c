@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "aggregator/cli/document.h"
+#include "aggregator/cli/pages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

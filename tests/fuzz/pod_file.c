@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "aggregator/cli/pod_file.h"
+#include "aggregator/api/pod_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -336,6 +336,36 @@ static void reservations_are_taken_before_the_view(void **state)
 	f.ctx.reservations = NULL;
 }
 
+#define CONTAINERS "[{name: c, resources: {requests: {cpu: 2}}}]"
+
+/* A text is read as the command reads a file. */
+static void a_pod_may_be_a_text(void **state)
+{
+	static const char *const paths[] = {"/v1/fit", "/v1/scores"};
+	static const char *const pods[] = {
+		"{" WANTS("2") "}",
+		"\"spec: {containers: " CONTAINERS "}\"",
+		"\"kind: Job\\nspec: {template: {spec: {containers: " CONTAINERS "}}}\"",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		char *first = NULL;
+
+		for (size_t p = 0; p < 3; p++) {
+			char *body = mem_printf("{\"pod\":%s}", pods[p]);
+
+			assert_int_equal(api_fixture_send(&f, "POST", paths[i], body), 200);
+			if (first)
+				assert_string_equal(f.response.body.data, first);
+			else
+				first = mem_strdup(f.response.body.data);
+			free(body);
+		}
+		free(first);
+	}
+}
+
 static void what_is_wrong_is_named(void **state)
 {
 	static const struct {
@@ -345,6 +375,9 @@ static void what_is_wrong_is_named(void **state)
 		{"{\"pod\":", "", "the body must be a JSON object"},
 		{"{}", "pod", "is required"},
 		{"{\"pod\":3}", "pod", "must be a Pod object"},
+		{"{\"pod\":\"\"}", "pod", "manifest: holds no pod"},
+		{"{\"pod\":\"kind: Service\"}", "pod",
+		 "manifest: a Service makes no pods; give a Pod, or what has its template"},
 		{"{\"pod\":{}}", "pod.spec", "is required"},
 		{"{\"pod\":{\"metadata\":3}}", "pod.metadata", NULL},
 		{"{\"pod\":{\"metadata\":{\"name\":4},\"spec\":{}}}", "pod.metadata.name", NULL},
@@ -476,6 +509,7 @@ int main(void)
 		cmocka_unit_test(a_nominated_pod_of_no_lower_priority_has_its_room),
 		cmocka_unit_test(the_default_class_counts_for_a_manifest),
 		cmocka_unit_test(reservations_are_taken_before_the_view),
+		cmocka_unit_test(a_pod_may_be_a_text),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(without_an_api_there_is_no_answer),
 		cmocka_unit_test(what_may_not_be_read_is_said),

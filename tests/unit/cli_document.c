@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/cli/document.h"
+#include "aggregator/cli/pages.h"
 #include "shared/mem.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/cli/pod_file.h"
+#include "aggregator/api/pod_file.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

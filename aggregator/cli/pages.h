@@ -1,40 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading the API's objects: members by path, items as the bytes they arrived in, and lists page by
- * page.
- */
-#ifndef EVENKEEL_AGGREGATOR_CLI_DOCUMENT_H
-#define EVENKEEL_AGGREGATOR_CLI_DOCUMENT_H
+/* Lists of the API: items as the bytes they arrived in, page by page. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_PAGES_H
+#define EVENKEEL_AGGREGATOR_CLI_PAGES_H
 
-#include <cjson/cJSON.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
+#include "aggregator/api/document.h"
 #include "shared/buf.h"
 #include "shared/error.h"
-
-/*
- * Members are named as in "usage.cpuMillicores.windows.5m.mean". What is absent or of another type
- * is NULL or NaN.
- */
-const cJSON *document_at(const cJSON *root, const char *path);
-const char *document_text(const cJSON *root, const char *path);
-/* The same; `other` where there is none. */
-const char *document_text_or(const cJSON *root, const char *path, const char *other);
-double document_number(const cJSON *root, const char *path);
-/* The first item of a list, NULL when there is none; ->next is the next. Path "" is the root. */
-cJSON *document_first(const cJSON *root, const char *path);
-/* Whether it is this text; whether it is true. */
-bool document_is(const cJSON *root, const char *path, const char *text);
-bool document_is_true(const cJSON *root, const char *path);
-/* The item of a list whose member is that text, NULL when there is none; text may be NULL. */
-const cJSON *document_find(const cJSON *root, const char *path, const char *member,
-			   const char *text);
-/* There, and null: the API's way to say "no limit" or "not measured". */
-bool document_is_null(const cJSON *root, const char *path);
-/* RFC 3339 in UTC as Unix seconds, NaN when absent or not a time. */
-double document_time(const cJSON *root, const char *path);
 
 /* A part of a text. */
 struct span {

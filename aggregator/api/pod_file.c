@@ -4,21 +4,34 @@
  * what makes pods the pod is its template, with the namespace of the object, and the object for its
  * controller, by which the server finds what such pods use.
  */
-#include "aggregator/cli/pod_file.h"
+#include "aggregator/api/pod_file.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/cli.h"
-#include "aggregator/cli/document.h"
+#include "aggregator/api/document.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
 
 enum { FILE_MAX = 1 << 20, JSON_MAX = 4 << 20, DEPTH_MAX = 64 };
+
+static int __attribute__((format(printf, 2, 3)))
+refuse(struct error *error, const char *format, ...)
+{
+	char text[sizeof(error->text)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	error_set(error, "%s", text);
+	return -EINVAL;
+}
 
 static int convert_yaml(const char *name, const char *text, size_t len, struct buf *json,
 			struct error *error)
@@ -33,10 +46,10 @@ static int convert_yaml(const char *name, const char *text, size_t len, struct b
 		return 0;
 	}
 	json->len = before;
-	return cli_fail(error, -EINVAL,
-			documents > 1 ? "%s: holds several documents; give one pod"
-				      : "%s: holds no pod",
-			name);
+	return refuse(error,
+		      documents > 1 ? "%s: holds several documents; give one pod"
+				    : "%s: holds no pod",
+		      name);
 }
 
 /* --- what makes pods */
@@ -112,12 +125,11 @@ static int take_template(const char *name, struct buf *json, size_t before, stru
 		cJSON_free(text);
 		cJSON_Delete(pod);
 	} else if (i < count) {
-		rc = cli_fail(error, -EINVAL, "%s: the %s has no %s", name, kind,
-			      makers[i].template);
+		rc = refuse(error, "%s: the %s has no %s", name, kind, makers[i].template);
 	} else if (strcmp(kind, "Pod") != 0) {
-		rc = cli_fail(error, -EINVAL,
-			      "%s: a %.63s makes no pods; give a Pod, or what has its template",
-			      name, kind);
+		rc = refuse(error,
+			    "%s: a %.63s makes no pods; give a Pod, or what has its template", name,
+			    kind);
 	}
 	cJSON_Delete(doc);
 	return rc;
@@ -164,6 +176,22 @@ int pod_file_convert(const char *name, const char *text, size_t len, struct buf 
 	return rc;
 }
 
+int pod_file_replace(cJSON *object, struct error *error)
+{
+	const cJSON *pod = cJSON_GetObjectItemCaseSensitive(object, "pod");
+	struct buf json = BUF_INIT;
+	int rc;
+
+	if (!cJSON_IsString(pod))
+		return 0;
+	rc = pod_file_convert("manifest", pod->valuestring, strlen(pod->valuestring), &json, error);
+	if (rc == 0)
+		cJSON_ReplaceItemInObjectCaseSensitive(object, "pod",
+						       cJSON_ParseWithLength(json.data, json.len));
+	buf_fini(&json);
+	return rc;
+}
+
 int pod_file_read(const char *path, struct buf *json, struct error *error)
 {
 	bool standard = strcmp(path, "-") == 0;
@@ -173,13 +201,13 @@ int pod_file_read(const char *path, struct buf *json, struct error *error)
 	int rc;
 
 	if (!file)
-		return cli_fail(error, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
+		return refuse(error, "--pod: cannot read %s: %s", path, strerror(errno));
 	text = mem_alloc(FILE_MAX + 1);
 	len = fread(text, 1, FILE_MAX + 1, file);
 	if (ferror(file))
-		rc = cli_fail(error, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
+		rc = refuse(error, "--pod: cannot read %s: %s", path, strerror(errno));
 	else if (len > FILE_MAX)
-		rc = cli_fail(error, -EINVAL, "--pod: %s is larger than 1 MiB", path);
+		rc = refuse(error, "--pod: %s is larger than 1 MiB", path);
 	else
 		rc = pod_file_convert(standard ? "standard input" : path, text, len, json, error);
 	free(text);
