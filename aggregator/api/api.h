@@ -141,6 +141,7 @@ api_handler api_slack; /* GET /v1/slack */
 api_handler api_snapshot; /* GET /v1/snapshot */
 api_handler api_names; /* GET /v1/names */
 api_handler api_status; /* GET /v1/status */
+api_handler api_doctor; /* GET /v1/doctor */
 api_handler api_watcher; /* /watcher, /watcher/NAME */
 api_handler api_watcher_health;
 api_handler api_metrics;

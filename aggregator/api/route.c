@@ -53,6 +53,7 @@ static const struct route routes[] = {
 	{"/v1/slack", "GET", api_slack, 0, API_WORK_SHORT, &api_is_slack},
 	{"/v1/snapshot", "GET", api_snapshot, 0, API_WORK_SHORT, &api_is_snapshot},
 	{"/v1/status", "GET", api_status, 0, API_WORK_SHORT, &api_is_status},
+	{"/v1/doctor", "GET", api_doctor, 0, API_WORK_SHORT, &api_is_doctor},
 	{"/metrics", "GET", api_metrics, 0, API_WORK_SHORT, &api_is_metrics},
 	{"/healthz", "GET", api_healthz, 0, API_WORK_NOW, &api_is_healthz},
 	{"/openapi.json", "GET", api_openapi, 0, API_WORK_SHORT, &api_is_openapi},

@@ -321,6 +321,11 @@ const struct api_description api_is_status = {
 	.kind = "Status",
 	.query = none,
 };
+const struct api_description api_is_doctor = {
+	.summary = "What is wrong, and what to do about it",
+	.kind = "Diagnosis",
+	.query = none,
+};
 const struct api_description api_is_metrics = {
 	.summary = "Metrics for Prometheus",
 	.content_type = "text/plain; version=0.0.4; charset=utf-8",

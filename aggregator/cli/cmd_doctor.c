@@ -9,7 +9,8 @@
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"
-#include "aggregator/cli/doctor.h"
+#include "aggregator/api/doctor.h"
+#include "aggregator/cli/commands.h"
 #include "aggregator/api/document.h"
 #include "shared/jsonw.h"
 #include "shared/options.h"
@@ -18,12 +19,6 @@
 enum { INDENT = 6 };
 
 static const struct option_spec specs[] = {{0}};
-
-static const char *const verdict_names[] = {
-	[DOCTOR_OK] = "ok",
-	[DOCTOR_WARN] = "warn",
-	[DOCTOR_FAIL] = "fail",
-};
 
 void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out)
 {
@@ -36,8 +31,8 @@ void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *
 		const struct doctor_check *c = &d->checks[i];
 
 		buf_printf(out, "%s%s%s%*s", color ? paints[c->verdict] : "",
-			   verdict_names[c->verdict], color ? "\033[0m" : "",
-			   INDENT - (int)strlen(verdict_names[c->verdict]), "");
+			   doctor_verdicts[c->verdict], color ? "\033[0m" : "",
+			   INDENT - (int)strlen(doctor_verdicts[c->verdict]), "");
 		buf_clear(&text);
 		buf_printf(&text, "%s: %s", c->what, c->detail);
 		utf8_clean(text.data);
@@ -61,21 +56,7 @@ void doctor_print_json(const struct doctor *d, struct buf *out)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Diagnosis");
-	jsonw_key_string(&w, "verdict", verdict_names[doctor_verdict_of(d)]);
-	jsonw_key(&w, "checks");
-	jsonw_array_open(&w);
-	for (size_t i = 0; i < d->count; i++) {
-		const struct doctor_check *c = &d->checks[i];
-
-		jsonw_object_open(&w);
-		jsonw_key_string(&w, "verdict", verdict_names[c->verdict]);
-		jsonw_key_string(&w, "what", c->what);
-		jsonw_key_string(&w, "detail", c->detail);
-		if (c->advice)
-			jsonw_key_string(&w, "advice", c->advice);
-		jsonw_object_close(&w);
-	}
-	jsonw_array_close(&w);
+	doctor_write(d, &w);
 	jsonw_object_close(&w);
 	buf_add_char(out, '\n');
 }

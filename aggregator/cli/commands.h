@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "aggregator/api/doctor.h"
 #include "aggregator/cli/cli.h"
 #include "shared/table.h"
 
@@ -12,6 +13,13 @@ extern const struct option_spec commands_common[]; /* options of all commands */
 
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);
+
+/* --- cmd_doctor.c */
+
+/* "ok    what: detail", and advice indented below it, in lines of that width (0: as they are). */
+void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out);
+/* {"apiVersion","kind":"Diagnosis","verdict","checks":[{"verdict","what","detail","advice"}]} */
+void doctor_print_json(const struct doctor *d, struct buf *out);
 
 /* --- help.c */
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/api/doctor.h"
 #include "shared/clock.h"
 #include "tests/api_fixture.h"
 #include "tests/cluster_fixture.h"
@@ -219,6 +220,29 @@ static void test_examples_are_few(void **state)
 	assert_in_range(f.response.body.len, 500, 2000);
 }
 
+/* The findings of evenkeel doctor about the same status. */
+static void test_diagnosis(void **state)
+{
+	struct doctor d = {0};
+	struct buf want = BUF_INIT;
+	struct jsonw w;
+
+	(void)state;
+	ask();
+	doctor_examine(&d, f.json);
+	jsonw_init(&w, &want);
+	jsonw_object_open(&w);
+	doctor_write(&d, &w);
+	jsonw_object_close(&w);
+	assert_true(d.count > 3);
+	assert_int_equal(api_fixture_get(&f, "/v1/doctor"), 200);
+	check("kind", "\"Diagnosis\"");
+	check("verdict", "\"fail\"");
+	assert_non_null(strstr(f.response.body.data, strstr(want.data, "\"verdict\"")));
+	doctor_fini(&d);
+	buf_fini(&want);
+}
+
 #define TEST(name) API_FIXTURE_TEST(name, &f)
 
 int main(void)
@@ -226,7 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_standalone),	TEST(test_resources), TEST(test_agents_against_nodes),
 		TEST(test_what_is_odd), TEST(test_service),   TEST(test_examples_are_few),
-		TEST(test_nudges),
+		TEST(test_nudges),	TEST(test_diagnosis),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,8 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-#include "aggregator/cli/doctor.h"
+#include "aggregator/api/doctor.h"
+#include "aggregator/cli/commands.h"
 
 /*
  * A Status object of parts; each may be overridden by standing first: cJSON finds the first of a

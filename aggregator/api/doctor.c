@@ -4,7 +4,7 @@
  * than they could be. The server says what is; what that means and what to do about it is said
  * here, in one place.
  */
-#include "aggregator/cli/doctor.h"
+#include "aggregator/api/doctor.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/api.h"
 #include "aggregator/api/document.h"
+#include "aggregator/api/list.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
@@ -57,6 +59,27 @@ enum doctor_verdict doctor_verdict_of(const struct doctor *d)
 		if (d->checks[i].verdict > worst)
 			worst = d->checks[i].verdict;
 	return worst;
+}
+
+const char *const doctor_verdicts[] = {
+	[DOCTOR_OK] = "ok",
+	[DOCTOR_WARN] = "warn",
+	[DOCTOR_FAIL] = "fail",
+};
+
+void doctor_write(const struct doctor *d, struct jsonw *w)
+{
+	jsonw_key_string(w, "verdict", doctor_verdicts[doctor_verdict_of(d)]);
+	jsonw_key_array(w, "checks");
+	for (const struct doctor_check *c = d->checks; c < d->checks + d->count; c++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "verdict", doctor_verdicts[c->verdict]);
+		jsonw_key_string(w, "what", c->what);
+		jsonw_key_string(w, "detail", c->detail);
+		jsonw_key_text(w, "advice", c->advice);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
 }
 
 /* --- reading the status ----------------------------------------------------------------------- */
@@ -426,4 +449,25 @@ void doctor_examine_snapshot(struct doctor *d, const cJSON *status, const char *
 	}
 	examine_usage(d, status);
 	examine_values(d, status);
+}
+
+/* --- GET /v1/doctor --------------------------------------------------------------------------- */
+
+void api_doctor(const struct api_context *ctx, const struct api_request *rq,
+		struct api_response *rs)
+{
+	struct api_response answer = {.status = 200};
+	struct doctor d = {0};
+	struct jsonw w;
+	cJSON *status;
+
+	api_status(ctx, rq, &answer);
+	status = cJSON_ParseWithLength(answer.body.data, answer.body.len);
+	doctor_examine(&d, status);
+	list_answer_open(rs, &w, "Diagnosis", ctx->now_ns());
+	doctor_write(&d, &w);
+	list_answer_close(&w);
+	cJSON_Delete(status);
+	doctor_fini(&d);
+	buf_fini(&answer.body);
 }

@@ -6,7 +6,7 @@
  *
  * What goes wrong with the connection goes wrong with every resource, and is told once.
  */
-#include "aggregator/cli/doctor.h"
+#include "aggregator/api/doctor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What evenkeel doctor finds: checks of a Status object, each with a verdict and, where one helps,
+ * What evenkeel doctor and /v1/doctor find: checks of a Status object, each with a verdict and, where one helps,
  * an advice.
  */
-#ifndef EVENKEEL_AGGREGATOR_CLI_DOCTOR_H
-#define EVENKEEL_AGGREGATOR_CLI_DOCTOR_H
+#ifndef EVENKEEL_AGGREGATOR_API_DOCTOR_H
+#define EVENKEEL_AGGREGATOR_API_DOCTOR_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/buf.h"
+#include "shared/jsonw.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
@@ -42,11 +42,9 @@ void doctor_examine_kubernetes(struct doctor *d, const cJSON *status);
 /* The worst of all. */
 enum doctor_verdict doctor_verdict_of(const struct doctor *d);
 
-/* --- cmd_doctor.c */
+/* "verdict":V,"checks":[{"verdict","what","detail","advice"}] */
+void doctor_write(const struct doctor *d, struct jsonw *w);
 
-/* "ok    what: detail", and advice indented below it, in lines of that width (0: as they are). */
-void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out);
-/* {"apiVersion","kind":"Diagnosis","verdict","checks":[{"verdict","what","detail","advice"}]} */
-void doctor_print_json(const struct doctor *d, struct buf *out);
+extern const char *const doctor_verdicts[]; /* by enum doctor_verdict: "ok", "warn", "fail" */
 
 #endif
