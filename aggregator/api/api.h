@@ -124,6 +124,7 @@ typedef void api_handler(const struct api_context *ctx, const struct api_request
 /* Handlers, one file each; the route table is in route.c. */
 api_handler api_nodes; /* GET /v1/nodes, /v1/nodes/NAME */
 api_handler api_node_history; /* GET /v1/nodes/NAME/history */
+api_handler api_fleet; /* GET /v1/fleet */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_pod_history; /* GET /v1/pods/NAMESPACE/NAME/history */
 api_handler api_scores; /* POST /v1/scores */

@@ -36,6 +36,7 @@ static const struct route routes[] = {
 	{"/v1/nodes/{name}/history", "GET", api_node_history, 0, API_WORK_SHORT,
 	 &api_is_node_history},
 	{"/v1/nodes/{name}", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_node},
+	{"/v1/fleet", "GET", api_fleet, 0, API_WORK_SHORT, &api_is_fleet},
 	{"/v1/names", "GET", api_names, 0, API_WORK_SHORT, &api_is_names},
 	{"/v1/pods", "GET", api_pods, 0, API_WORK_SHORT, &api_is_pods},
 	{"/v1/pods/{namespace}/{name}/history", "GET", api_pod_history, 0, API_WORK_SHORT,

@@ -122,6 +122,10 @@ static const struct api_field nodes_query[] = {
 	{0},
 };
 static const struct api_field node_query[] = {UNLIMITED, {0}};
+static const struct api_field fleet_query[] = {
+	{"columns", API_STRING, NULL, false, "Only these, with commas between."},
+	{0},
+};
 static const struct api_field pods_query[] = {
 	{"namespace", API_STRING, NULL, false, "Only of this namespace."},
 	{"node", API_STRING, NULL, false, "Only on this node."},
@@ -145,6 +149,11 @@ const struct api_description api_is_node = {
 	.summary = "What one node has, promised and uses",
 	.kind = "Node",
 	.query = node_query,
+};
+const struct api_description api_is_fleet = {
+	.summary = "All nodes as rows of columns, for what shows them at once",
+	.kind = "Fleet",
+	.query = fleet_query,
 };
 const struct api_description api_is_node_history = {
 	.summary = "Use of a node in the last 15 minutes, by 15 seconds",
