@@ -100,6 +100,8 @@ PEERS_C      := $(wildcard tests/peers/*.c)
 MONITORING_C := $(wildcard tests/monitoring/*.c)
 
 PROTO_C := $(GEN)/shared/body.pb-c.c
+PAGE_C  := $(GEN)/aggregator/page.c
+PAGE    := $(shell find aggregator/page -type f)
 BPF_C   := $(wildcard bpf/*.bpf.c)
 BPF_O   := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.bpf.o,$(BPF_C))
 SKEL    := $(patsubst bpf/%.bpf.c,$(GEN)/bpf/%.skel.h,$(BPF_C))
@@ -143,6 +145,7 @@ SEAM     := $(TB)/seam.so
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: coverage coverage-built mutants mutants-built
+.PHONY: page-vendor
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built bench-peers bench-peers-built bench-placement bench-placement-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -159,7 +162,7 @@ benches: $(BENCH) $(BENCH_TABLE) $(BENCH_PLACEMENT) $(SOAK)
 
 $(SHARED_A): $(call obj,$(SHARED_C))
 $(AGENT_A): $(call obj,$(AGENT_C))
-$(AGGREGATOR_A): $(call obj,$(AGGREGATOR_C))
+$(AGGREGATOR_A): $(call obj,$(AGGREGATOR_C) $(PAGE_C))
 $(CLI_A): $(call obj,$(CLI_C))
 $(TESTLIB_A): $(call obj,$(TESTLIB_C) $(PROTO_C))
 
@@ -199,6 +202,11 @@ $(O)/tests/unit/api_shared_body.o $(O)/tests/unit/shared_enrolment.o $(O)/tests/
 $(GEN)/shared/body.pb-c.c: shared/body.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$<)protoc-c --c_out=$(GEN) $<
+
+# The files of the web page, compressed.
+$(PAGE_C): packaging/embed $(PAGE)
+	@mkdir -p $(@D)
+	$(call say,EMBED,aggregator/page)packaging/embed aggregator/page >$@
 
 BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 # Types hold names of files: what was built with other flags, or elsewhere, is not taken over.
@@ -397,6 +405,10 @@ check-monitoring: deps-monitoring
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-monitoring-built
 check-monitoring-built: all $(MONITORING) $(FLEET)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(MONITORING)
+
+# Renews the page's libraries from npm.
+page-vendor:
+	@packaging/page-vendor
 
 bench: deps-bench
 	+@$(MAKE) --no-print-directory $(PARALLEL) bench-built

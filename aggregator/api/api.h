@@ -113,7 +113,8 @@ struct api_response {
 	struct buf body;
 	struct shared_body *shared; /* held; sent instead of body */
 	struct api_stream *stream; /* owned; sent instead of body; never with a failure */
-	bool gzip; /* shared is compressed */
+	bool gzip; /* shared, or else body, is compressed */
+	const char *policy; /* static string: Content-Security-Policy of a page; NULL: no page */
 	bool negotiated; /* another Accept-Encoding might have had another body */
 	bool last; /* of the connection */
 };
@@ -149,6 +150,7 @@ api_handler api_metrics;
 api_handler api_healthz;
 api_handler api_readyz;
 api_handler api_openapi; /* GET /openapi.json */
+api_handler api_page; /* GET /, /page/FILE */
 
 /* Every refusal: X(name, status, code). Field and message have the details. */
 #define API_FAILURES(X)                                                                            \

@@ -59,6 +59,8 @@ static const struct route routes[] = {
 	{"/healthz", "GET", api_healthz, 0, API_WORK_NOW, &api_is_healthz},
 	{"/openapi.json", "GET", api_openapi, 0, API_WORK_SHORT, &api_is_openapi},
 	{"/readyz", "GET", api_readyz, 0, API_WORK_NOW, &api_is_readyz},
+	{"/", "GET", api_page, 0, API_WORK_NOW, &api_is_page},
+	{"/page/{file}", "GET", api_page, 0, API_WORK_NOW, &api_is_page_file},
 };
 
 const struct route *api_routes(size_t *count)
@@ -168,7 +170,8 @@ enum api_access api_access_class(const char *path)
 {
 	const struct route *route = find_route(api_plain_path(path));
 
-	if (route && (route->handler == api_healthz || route->handler == api_readyz))
+	if (route && (route->handler == api_healthz || route->handler == api_readyz ||
+		      route->handler == api_page))
 		return API_ACCESS_PUBLIC;
 	if (route && (route->handler == api_watcher || route->handler == api_watcher_health))
 		return API_ACCESS_WATCHER;

@@ -77,7 +77,8 @@ extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_
 	api_is_quotas, api_is_quota, api_is_quotas_admit, api_is_quotas_preempt,
 	api_is_quotas_reclaim, api_is_scores, api_is_fit, api_is_slack, api_is_drain,
 	api_is_drain_history, api_is_names, api_is_snapshot, api_is_status, api_is_doctor,
-	api_is_metrics, api_is_healthz, api_is_readyz, api_is_openapi;
+	api_is_metrics, api_is_healthz, api_is_readyz, api_is_openapi, api_is_page,
+	api_is_page_file;
 
 /* Members of bodies, for those who read them. */
 extern const struct api_field api_admit_members[], api_preempt_members[], api_scores_members[],

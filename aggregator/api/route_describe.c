@@ -10,6 +10,7 @@
 
 #define JSON "application/json"
 #define TEXT "text/plain; charset=utf-8"
+#define HTML "text/html; charset=utf-8"
 
 const char *const api_sorts[] = {"name", "cpu", "memory", NULL};
 const char *const api_unlimited[] = {"ignore", "allocatable", "requests", NULL};
@@ -345,6 +346,14 @@ const struct api_description api_is_healthz = {
 };
 const struct api_description api_is_readyz = {
 	.summary = "200 once everything was read that answers come from, else 503",
+	.content_type = TEXT,
+};
+const struct api_description api_is_page = {
+	.summary = "The web page",
+	.content_type = HTML,
+};
+const struct api_description api_is_page_file = {
+	.summary = "A file of the web page",
 	.content_type = TEXT,
 };
 const struct api_description api_is_openapi = {

@@ -212,6 +212,15 @@ static bool add_refusal_headers(struct MHD_Response *response, const struct api_
 			  rs->retry_after_s ? seconds : NULL);
 }
 
+/* A page runs nothing but its own files, and tells other sites nothing. */
+static bool add_page_headers(struct MHD_Response *response, const char *policy)
+{
+	return add_header(response, "Content-Security-Policy", policy) &&
+	       add_header(response, "X-Content-Type-Options", policy ? "nosniff" : NULL) &&
+	       add_header(response, "Referrer-Policy", policy ? "no-referrer" : NULL) &&
+	       add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, policy ? "no-cache" : NULL);
+}
+
 static bool add_headers(struct MHD_Response *response, const struct api_response *rs,
 			const char *tag)
 {
@@ -221,7 +230,7 @@ static bool add_headers(struct MHD_Response *response, const struct api_response
 			  rs->negotiated ? "Accept-Encoding" : NULL) &&
 	       add_header(response, MHD_HTTP_HEADER_ALLOW, rs->allow) &&
 	       add_header(response, MHD_HTTP_HEADER_CONNECTION, rs->last ? "close" : NULL) &&
-	       add_refusal_headers(response, rs) &&
+	       add_refusal_headers(response, rs) && add_page_headers(response, rs->policy) &&
 	       add_header(response, MHD_HTTP_HEADER_ETAG, *tag ? tag : NULL);
 }
 

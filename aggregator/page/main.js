@@ -1,0 +1,105 @@
+/* The frame around views: navigation, the state of the connection, the token. */
+import { setToken, useConnection } from "./api.js";
+import * as format from "./format.js";
+import { html, render, useEffect, useRef, useState } from "./html.js";
+import { link, useRoute } from "./route.js";
+
+/* By the first part of the hash. A view is loaded when it is first shown. */
+const VIEWS = {
+	nodes: { title: "Nodes", load: () => import("./views/nodes.js").then((m) => m.Nodes) },
+	risk: { title: "Risk", load: () => import("./views/risk.js").then((m) => m.Risk) },
+	limits: { title: "Limits", load: () => import("./views/limits.js").then((m) => m.Limits) },
+	quotas: { title: "Quotas", load: () => import("./views/quotas.js").then((m) => m.Quotas) },
+	drain: { title: "Drain", load: () => import("./views/drain.js").then((m) => m.Drain) },
+	slack: { title: "Slack", load: () => import("./views/slack.js").then((m) => m.Slack) },
+	fit: { title: "Fit", load: () => import("./views/fit.js").then((m) => m.Fit) },
+	node: { load: () => import("./views/node.js").then((m) => m.Node) },
+	pod: { load: () => import("./views/pod.js").then((m) => m.Pod) },
+};
+
+function Navigation({ view }) {
+	return html`<nav aria-label="Views">
+		<ul>
+			${Object.entries(VIEWS)
+				.filter(([, v]) => v.title)
+				.map(([id, v]) => html`<li key=${id}><a href=${link([id])} aria-current=${id === view ? "page" : undefined}>${v.title}</a></li>`)}
+		</ul>
+	</nav>`;
+}
+
+/* Shown where the aggregator wants credentials. */
+function Token() {
+	const { denied } = useConnection();
+	const [text, setText] = useState("");
+	const submit = (e) => {
+		e.preventDefault();
+		setToken(text);
+		setText("");
+	};
+	if (!denied) return null;
+	return html`<form class="token" onSubmit=${submit}>
+		<p role="alert"><b>The aggregator wants credentials:</b> ${denied}</p>
+		<label for="token">Bearer token. It stays in the memory of this tab and is gone when the tab is closed or reloaded.</label>
+		<p>
+			<input id="token" type="password" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} />
+			<button type="submit" disabled=${!text.trim()}>Use token</button>
+		</p>
+	</form>`;
+}
+
+function Unreachable() {
+	const { since } = useConnection();
+	return since && html`<p class="problem" role="alert">Aggregator unreachable since ${format.time(since)}, retrying. What is shown is as of then.</p>`;
+}
+
+/* When the aggregator answered last. */
+function Seen() {
+	const { seen } = useConnection();
+	return seen && html`<p class="seen">as of ${format.time(seen)}</p>`;
+}
+
+/* The view's component, once it is loaded. */
+function useView(id) {
+	const [loaded, set] = useState({});
+	useEffect(() => {
+		let current = true;
+		VIEWS[id]?.load().then(
+			(view) => current && set({ id, view }),
+			() => current && set({ id, failed: true }),
+		);
+		return () => {
+			current = false;
+		};
+	}, [id]);
+	return loaded.id === id ? loaded : {};
+}
+
+function App() {
+	const route = useRoute();
+	const main = useRef();
+	const { view: View, failed } = useView(route.view);
+	const key = [route.view, ...route.parts].join("/");
+	const title = VIEWS[route.view]?.title ?? route.parts.at(-1) ?? "";
+	useEffect(() => {
+		document.title = title ? `${title} · evenkeel` : "evenkeel";
+	}, [title]);
+	const skip = (e) => {
+		e.preventDefault();
+		main.current.focus();
+	};
+	return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+		<header>
+			<a class="brand" href=${link(["nodes"])}><img src="/page/icon.svg" alt="" width="22" height="22" />evenkeel</a>
+			<${Navigation} view=${route.view} />
+			<${Seen} />
+		</header>
+		<main ref=${main} tabindex="-1">
+			<${Unreachable} />
+			<${Token} />
+			${!VIEWS[route.view] && html`<h1>Not found</h1><p>No view is called "${route.view}".</p>`}
+			${failed && html`<p class="problem" role="alert">The view could not be loaded: reload the page.</p>`}
+			${View && html`<${View} key=${key} parts=${route.parts} params=${route.params} />`}
+		</main>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));
