@@ -15,6 +15,7 @@
 #   make deb     build the Debian packages into build/deb
 #   make image   make container images of the programs into build/image
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
+#   make check-page   use the web page in Debian's Chromium, on simulated clusters and this machine
 #   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
 #   make coverage   lines and branch sides that the tests run, by folder
 #   make mutants    change decisions of the source one at a time, and list those that no test guards (COUNT=30, FILES=)
@@ -145,7 +146,7 @@ SEAM     := $(TB)/seam.so
 .PHONY: documents deps-deb deb deps-packages check-packages
 .PHONY: deps-image image check-image
 .PHONY: coverage coverage-built mutants mutants-built
-.PHONY: page-vendor
+.PHONY: deps-page check-page check-page-built page-vendor
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
 .PHONY: bench bench-built bench-peers bench-peers-built bench-placement bench-placement-built fuzz fuzz-built lint lint-built clean install
 .DELETE_ON_ERROR:
@@ -297,6 +298,8 @@ deps-image:
 	@packaging/deps image
 deps-monitoring:
 	@packaging/deps monitoring
+deps-page:
+	@packaging/deps page
 deps-bench:
 	@packaging/deps bench
 	@packaging/peer
@@ -406,6 +409,11 @@ check-monitoring: deps-monitoring
 check-monitoring-built: all $(MONITORING) $(FLEET)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(MONITORING)
 
+# The web page, by Debian's Chromium. PAGE_BUDGETS=1 checks the budgets of time, which need an idle machine.
+check-page: deps-page
+	+@$(MAKE) --no-print-directory $(PARALLEL) check-page-built
+check-page-built: all $(FLEET)
+	@TB=$(TB) BIN=$(BIN) tests/page/run
 # Renews the page's libraries from npm.
 page-vendor:
 	@packaging/page-vendor

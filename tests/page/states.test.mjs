@@ -1,0 +1,181 @@
+/* What happens around the views: credentials, an aggregator that restarts, hostile names, a plain machine. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { after, test } from "node:test";
+import { Bed, closeBrowser, cluster, examine, openPage, until } from "./bed.mjs";
+
+after(closeBrowser);
+
+const DENIED = /401/;
+
+/* A bed for one test. */
+async function withBed(name, setup, run) {
+	const bed = await Bed.open(name, setup);
+	try {
+		await run(bed);
+	} finally {
+		await bed.close();
+	}
+}
+
+test("a token is asked for, and kept in memory alone", () => {
+	writeFileSync("build/page/tokens", "right-token-of-enough-letters-0123456789,person\n", { mode: 0o600 });
+	return withBed("token", { objects: cluster(3), options: ["--token-file", "build/page/tokens"] }, async (bed) => {
+		await until("an answer", async () => (await bed.get("/v1/status")).error?.code === "unauthorized");
+		const page = await openPage(bed.url, { allowed: DENIED });
+		const field = page.getByLabel(/Bearer token/);
+		await field.waitFor();
+		assert.equal(await page.locator("canvas").count(), 0);
+		await examine(page, "token");
+		await field.fill("wrong-token-of-enough-letters-0123456789");
+		await page.getByRole("button", { name: "Use token" }).click();
+		await page.getByText(/wants credentials/).waitFor();
+		await field.fill("right-token-of-enough-letters-0123456789");
+		await page.keyboard.press("Enter");
+		await page.locator("canvas").waitFor();
+		assert.equal(await field.count(), 0);
+		assert.ok(!page.url().includes("token"));
+		assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]), [0, 0, ""]);
+		await page.reload();
+		await field.waitFor();
+		await page.close();
+	});
+});
+
+test("a client certificate needs no token", () => {
+	const dir = "build/page";
+	const openssl = (...args) => execFileSync("openssl", args, { stdio: "ignore" });
+	openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=test", "-keyout", `${dir}/ca.key`, "-out", `${dir}/ca.crt`);
+	for (const name of ["server", "client"]) {
+		openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", `/CN=${name}`, "-keyout", `${dir}/${name}.key`, "-out", `${dir}/${name}.csr`);
+		writeFileSync(`${dir}/${name}.ext`, `subjectAltName=IP:127.0.0.1\nextendedKeyUsage=${name}Auth\n`);
+		openssl("x509", "-req", "-in", `${dir}/${name}.csr`, "-CA", `${dir}/ca.crt`, "-CAkey", `${dir}/ca.key`, "-CAcreateserial", "-days", "2", "-extfile", `${dir}/${name}.ext`, "-out", `${dir}/${name}.crt`);
+	}
+	const options = ["--tls-cert", `${dir}/server.crt`, "--tls-key", `${dir}/server.key`, "--tls-client-ca", `${dir}/ca.crt`];
+	return withBed("certificate", { objects: cluster(3), options }, async (bed) => {
+		const url = bed.url.replace("http:", "https:");
+		const up = () => execFileSync("curl", ["-sf", "--cacert", `${dir}/ca.crt`, `${url}/healthz`]);
+		await until("the server", () => up().toString() === "ok\n");
+		const without = await openPage(url, { allowed: DENIED, context: { ignoreHTTPSErrors: true } });
+		await without.getByLabel(/Bearer token/).waitFor();
+		await without.close();
+		const clientCertificates = [{ origin: url, certPath: `${dir}/client.crt`, keyPath: `${dir}/client.key` }];
+		const page = await openPage(url, { context: { ignoreHTTPSErrors: true, clientCertificates } });
+		await page.locator("canvas").waitFor();
+		assert.deepEqual(page.faults(), []);
+		await page.close();
+	});
+});
+
+test("an aggregator that restarts: it is said, what is known stays, and the page recovers", () =>
+	withBed("restart", { objects: cluster(20) }, async (bed) => {
+		bed.agents(20);
+		await bed.heard(20);
+		const page = await openPage(bed.url, { allowed: /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/ });
+		await page.locator("canvas").waitFor();
+		await bed.stop();
+		await page.getByText(/Aggregator unreachable since \d\d:\d\d:\d\d, retrying/).waitFor();
+		assert.equal(await page.locator("canvas").count(), 1);
+		await page.screenshot({ path: "build/page/unreachable.png" });
+		bed.start();
+		await until("a connection", async () => (await page.getByText(/Aggregator unreachable/).count()) === 0);
+		assert.deepEqual(page.faults(), []);
+		await page.close();
+	}));
+
+/* What would run, break out of an attribute, reorder text or fill the screen if it were not text. */
+const ATTACKS = [
+	`<img src=x onerror="window.hurt=1">`,
+	`"><script>window.hurt=1</script>`,
+	`' onmouseover='window.hurt=1`,
+	"javascript:window.hurt=1",
+	"${window.hurt=1}",
+	"{{constructor.constructor('window.hurt=1')()}}",
+	"../../%2e%2e/?a=b#c&d",
+	"\u202Eevil\u0000\u001b[31m".replace("\u0000", ""),
+	"n".repeat(253),
+	"a b\tc",
+	"__proto__",
+];
+
+/* The same cluster with hostile names of nodes, pods, namespaces and labels. */
+function hostile(objects) {
+	const attacked = new Map();
+	const attack = (name) => {
+		if (!attacked.has(name)) attacked.set(name, attacked.size < ATTACKS.length ? ATTACKS[attacked.size] : `${ATTACKS[attacked.size % ATTACKS.length]} ${attacked.size}`);
+		return attacked.get(name);
+	};
+	const list = JSON.parse(objects);
+	const namespaces = new Map();
+	for (const o of list.items) {
+		if (o.kind === "Node") {
+			o.metadata.name = attack(o.metadata.name);
+			o.metadata.labels.pool = attack(`pool ${o.metadata.name}`);
+		}
+		if (o.metadata.namespace && o.metadata.namespace !== "kube-system") {
+			const at = namespaces.get(o.metadata.namespace) ?? `${ATTACKS[namespaces.size % ATTACKS.length]}/${namespaces.size}`;
+			namespaces.set(o.metadata.namespace, at);
+			o.metadata.namespace = at;
+		}
+		if (o.kind === "Pod") {
+			o.metadata.name = attack(o.metadata.name);
+			if (o.spec.nodeName) o.spec.nodeName = attack(o.spec.nodeName);
+		}
+	}
+	return JSON.stringify(list);
+}
+
+test("hostile names are text in every view", () =>
+	withBed("hostile", { objects: hostile(cluster(11)) }, async (bed) => {
+		const nodes = (await until("nodes", async () => (await bed.get("/v1/fleet")).rows?.length && (await bed.get("/v1/fleet")))).rows;
+		assert.ok(nodes.some(([name]) => name.includes("<img")), "the names are not as given");
+		for (const view of ["nodes?group=pool", "risk", "limits", "quotas", "drain", "slack", ...nodes.map(([name]) => `node/${encodeURIComponent(name)}`)]) {
+			const page = await openPage(bed.url, { hash: `#/${view}`, allowed: /404|503|400/ });
+			await page.locator("h1").waitFor();
+			if (view === "nodes?group=pool") await page.locator(".table tbody tr:visible").nth(5).waitFor();
+			if (view.startsWith("node/")) assert.equal(await page.locator("h1").textContent(), decodeURIComponent(view.slice(5)));
+			assert.equal(await page.evaluate(() => window.hurt), undefined, view);
+			assert.equal(await page.locator("img:not(.brand img), script:not([src='/page/main.js']), iframe").count(), 0, view);
+			assert.equal(await page.locator("a:not([href^='#'])").count(), 0, view);
+			const [wide, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+			assert.ok(wide <= window, `${view}: ${wide} pixels wide`);
+			assert.deepEqual(page.faults(), []);
+			await page.close();
+		}
+	}));
+
+test("a machine without Kubernetes: its agent's use, no requests", () =>
+	withBed("machine", {}, async (bed) => {
+		bed.agent();
+		await bed.heard(1);
+		const page = await openPage(bed.url, { allowed: /404|503/ });
+		await page.locator("canvas").waitFor();
+		assert.equal(await page.getByRole("button", { name: "CPU-REQ%" }).count(), 0);
+		await page.getByText("no Kubernetes API").waitFor();
+		await examine(page, "machine");
+		await page.locator("canvas").click({ position: { x: 8, y: 8 } });
+		await page.getByRole("heading", { level: 1, name: "this-machine" }).waitFor();
+		await page.locator(".table tbody tr:visible").first().waitFor();
+		await examine(page, "machine-node");
+		for (const view of ["limits", "quotas", "drain", "slack"]) {
+			await page.goto(`${bed.url}/#/${view}`);
+			await page.locator(".empty, .problem").first().waitFor();
+		}
+		assert.deepEqual(page.faults(), []);
+		await page.close();
+	}));
+
+test("headers: nothing is stored, framed or loaded from elsewhere", () =>
+	withBed("headers", { objects: cluster(3) }, async (bed) => {
+		await until("the server", async () => (await fetch(`${bed.url}/healthz`)).ok);
+		for (const path of ["/", "/page/main.js", "/page/style.css"]) {
+			const response = await fetch(bed.url + path);
+			assert.equal(response.status, 200);
+			assert.match(response.headers.get("Content-Security-Policy"), /default-src 'self'.*frame-ancestors 'none'/);
+			assert.equal(response.headers.get("X-Content-Type-Options"), "nosniff");
+			assert.equal(response.headers.get("Referrer-Policy"), "no-referrer");
+			const again = await fetch(bed.url + path, { headers: { "If-None-Match": response.headers.get("ETag") } });
+			assert.equal(again.status, 304);
+		}
+	}));

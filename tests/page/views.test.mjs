@@ -1,0 +1,184 @@
+/* Each view of the page on a simulated cluster of 200 nodes: what it shows, and that every control works. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Bed, closeBrowser, cluster, examine, openPage, until } from "./bed.mjs";
+
+let bed;
+
+before(async () => {
+	bed = await Bed.open("views", { objects: cluster(200), options: ["--scale-down-unneeded-time", "3s"] });
+	bed.agents(200);
+	await bed.heard(200);
+	await until("a wave of drains", async () => (await bed.get("/v1/drain")).wave);
+});
+
+after(async () => {
+	await closeBrowser();
+	await bed.close();
+});
+
+const head = (page, text) => page.getByRole("heading", { level: 1, name: text }).waitFor();
+const rows = (page, caption) => page.locator("table", { has: page.locator("caption", { hasText: caption }) }).locator("tbody tr");
+
+test("nodes: colours, groups, search, keys, the table", async () => {
+	const page = await openPage(bed.url);
+	await rows(page, "Nodes").first().waitFor();
+	assert.equal(await page.locator(".tile .value").first().textContent(), "200");
+	await examine(page, "nodes");
+
+	await page.getByRole("combobox", { name: /^Colour/ }).selectOption("limits");
+	await page.getByRole("combobox", { name: /^Group/ }).selectOption("pool");
+	await until("the URL", () => page.url().includes("metric=limits") && page.url().includes("group=pool"));
+	const link = page.url();
+
+	await page.getByLabel("Search").fill("node-019");
+	await until("ten nodes", async () => (await rows(page, "Nodes").count()) === 10);
+	await page.getByLabel("Search").fill("pool=batch");
+	await until("nodes by label", async () => (await rows(page, "Nodes").count()) === 12);
+	await page.getByLabel("Search").fill("no such");
+	await page.getByText('No node matches "no such"').waitFor();
+	await page.getByLabel("Search").fill("");
+
+	await page.getByRole("button", { name: "CPU%" }).click();
+	await until("an order", () => page.url().includes("sort=-cpup"));
+	const shares = await rows(page, "Nodes").locator("td:nth-child(4)").allTextContents();
+	assert.deepEqual(shares, [...shares].sort((a, b) => parseInt(b) - parseInt(a)));
+	await page.getByRole("button", { name: "Next" }).click();
+	await page.getByText("51 to 100 of 200").waitFor();
+
+	await page.locator("canvas").focus();
+	for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "ArrowUp"]) await page.keyboard.press(key);
+	await until("a node that was chosen by keys", async () => /^node-\d+, CPU/.test(await page.locator("[aria-live]").textContent()));
+	const chosen = (await page.locator("[aria-live]").textContent()).split(",")[0];
+	await page.keyboard.press("Enter");
+	await head(page, chosen);
+	assert.deepEqual(page.faults(), []);
+	await page.close();
+
+	const again = await openPage(bed.url, { hash: link.slice(link.indexOf("#")) });
+	await again.locator("canvas").waitFor();
+	assert.equal(await again.getByRole("combobox", { name: /^Colour/ }).inputValue(), "limits");
+	assert.equal(await again.getByRole("combobox", { name: /^Group/ }).inputValue(), "pool");
+	await again.close();
+});
+
+test("nodes: a click on a box opens its node", async () => {
+	const page = await openPage(bed.url);
+	await page.locator("canvas").click({ position: { x: 8, y: 8 } });
+	await head(page, "node-0000");
+	await page.close();
+});
+
+test("risk: z and cap move nodes beyond the line", async () => {
+	const page = await openPage(bed.url, { hash: "#/risk" });
+	await rows(page, "Nodes by what").first().waitFor();
+	await examine(page, "risk");
+	await page.getByLabel("Cap, %").fill("1");
+	await page.getByText(/200 nodes of 200 may exceed/).waitFor();
+	await page.getByLabel("Cap, %").fill("200");
+	await page.getByText(/0 nodes of 200 may exceed/).waitFor();
+	await page.getByRole("combobox", { name: /^Resource/ }).selectOption("memory");
+	await page.getByText(/allocatable Memory/).waitFor();
+	assert.deepEqual(page.faults(), []);
+	await page.close();
+});
+
+test("a node: charts, pods, one of its pods", async () => {
+	const page = await openPage(bed.url, { hash: "#/node/node-0003" });
+	await rows(page, "Pods of the node").first().waitFor();
+	await page.locator(".plot canvas").nth(1).waitFor();
+	await page.getByText("Values as a table").first().click();
+	await examine(page, "node");
+	const pods = (await bed.get("/v1/pods?node=node-0003&limit=5000")).items;
+	assert.equal(await rows(page, "Pods of the node").count(), Math.min(50, pods.length));
+	await rows(page, "Pods of the node").first().getByRole("link").click();
+	await rows(page, "Containers").first().waitFor();
+	await page.locator(".plot canvas").nth(1).waitFor();
+	await examine(page, "pod");
+	await page.close();
+});
+
+test("a node that is not there", async () => {
+	const page = await openPage(bed.url, { hash: "#/node/nobody", allowed: /404/ });
+	await page.getByText(/no agent has reported from a node "nobody"/).waitFor();
+	await page.close();
+});
+
+test("limits: sorted, over-subscribed ones alone", async () => {
+	const page = await openPage(bed.url, { hash: "#/limits" });
+	await rows(page, "Limits of CPU").first().waitFor();
+	await examine(page, "limits");
+	await page.getByLabel("over-subscribed only").check();
+	const fleet = await bed.get("/v1/fleet?columns=limitRatio.declared.cpu,limitRatio.kernel.cpu");
+	const over = fleet.rows.filter(([declared, kernel]) => declared > 1 || kernel > 1).length;
+	assert.ok(over > 0);
+	await until("over-subscribed nodes", async () => (await rows(page, "Limits of CPU").count()) === over);
+	await page.getByRole("combobox", { name: /^Resource/ }).selectOption("memory");
+	await rows(page, "Limits of Memory").first().waitFor();
+	await page.close();
+});
+
+test("quotas: bars, loans, findings, who would go", async () => {
+	const page = await openPage(bed.url, { hash: "#/quotas" });
+	const quotas = await bed.get("/v1/quotas");
+	await until("all quotas", async () => (await rows(page, "Quotas by namespace").count()) === quotas.items.length);
+	await page.getByRole("button", { name: "Compute" }).click();
+	await page.getByText(/No pod would have to go/).waitFor();
+	await examine(page, "quotas");
+	await page.close();
+});
+
+test("drain: the wave, moves, verdicts, history", async () => {
+	const page = await openPage(bed.url, { hash: "#/drain" });
+	await page.getByText(/may be drained now, together/).waitFor();
+	await page.getByLabel("moves as lines").check();
+	const pods = (await bed.get("/v1/drain")).wave.pods;
+	await until("the moves of the wave", async () => (await rows(page, "Moves of the wave").count()) === pods);
+	await rows(page, "History of decisions").first().waitFor();
+	await examine(page, "drain");
+	const drained = (await bed.get("/v1/drain")).verdicts.drain;
+	await page.getByRole("button", { name: /^drain \d/ }).click();
+	await until("nodes that go", async () => (await rows(page, "Nodes: drain").count()) === drained);
+	await page.getByRole("combobox", { name: /^Columns/ }).selectOption("used");
+	assert.deepEqual(page.faults(), []);
+	await page.close();
+});
+
+test("slack: a row for each class", async () => {
+	const page = await openPage(bed.url, { hash: "#/slack" });
+	await rows(page, "Classes of placeholders").first().waitFor();
+	await examine(page, "slack");
+	await page.close();
+});
+
+test("fit: a manifest in YAML, scores with their terms, refusals", async () => {
+	const page = await openPage(bed.url, { hash: "#/fit", allowed: /400/ });
+	await page.getByRole("button", { name: "Find nodes" }).click();
+	await page.getByText(/of 200 nodes/).waitFor();
+	await page.getByRole("button", { name: /^Explain/ }).first().click();
+	await page.getByText("cpuMu").first().waitFor();
+	await examine(page, "fit");
+	await page.getByLabel(/A pod, or what/).fill("kind: Pod\nspec: {containers: [{name: c, resources: {requests: {cpu: 1000}}}]}");
+	await page.getByRole("button", { name: "Find nodes" }).click();
+	await page.getByText("on no node").waitFor();
+	await page.getByText("NodeResourcesFit").first().waitFor();
+	await page.getByLabel(/A pod, or what/).fill("a: [");
+	await page.getByRole("button", { name: "Find nodes" }).click();
+	await page.getByRole("alert").getByText(/pod: manifest:/).waitFor();
+	await page.close();
+});
+
+for (const [name, width, height, scheme] of [
+	["narrow", 360, 740, "light"],
+	["dark", 1280, 900, "dark"],
+	["wide", 2560, 1300, "light"],
+])
+	test(`all views ${name}`, async () => {
+		for (const view of ["nodes?group=pool", "risk", "node/node-0003", "limits", "quotas", "drain", "slack", "fit"]) {
+			const page = await openPage(bed.url, { hash: `#/${view}`, width, height, scheme });
+			await page.locator("h1").waitFor();
+			if (view !== "fit") await page.locator(".table tbody tr:visible").first().waitFor();
+			await examine(page, `${view.replace(/\W.*/, "")}-${name}`);
+			await page.close();
+		}
+	});
