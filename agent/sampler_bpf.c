@@ -370,25 +370,28 @@ static int topology_changed_bpf(void *state)
 
 /* --- removals ------------------------------------------------------------------------------ */
 
-/* False: overwritten. */
-static bool copy_removal(const struct removal_record *from, uint64_t sequence, struct removal *to)
+/* False: not all of it is visible yet, or it is overwritten. */
+static bool copy_removal(const struct removal_record *from, uint64_t number, struct removal *to)
 {
-	if (__atomic_load_n(&from->sequence, __ATOMIC_ACQUIRE) != sequence)
+	struct removal_record r = *from;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the compiler does not read `from` again */
+	if (r.check != removal_check(&r, number))
 		return false;
 	*to = (struct removal){
-		.id = from->id,
-		.parent_id = from->parent_id,
-		.have = (from->have & RECORD_CPU ? HAVE_CPU : 0) |
-			(from->have & RECORD_BANDWIDTH ? HAVE_THROTTLE : 0),
-		.cpu_ns = from->cpu_ns,
-		.throttled_ns = from->throttled_ns,
-		.periods = from->periods,
-		.throttled_periods = from->throttled_periods,
+		.id = r.id,
+		.parent_id = r.parent_id,
+		.have = (r.have & RECORD_CPU ? HAVE_CPU : 0) |
+			(r.have & RECORD_BANDWIDTH ? HAVE_THROTTLE : 0),
+		.cpu_ns = r.cpu_ns,
+		.throttled_ns = r.throttled_ns,
+		.periods = r.periods,
+		.throttled_periods = r.throttled_periods,
 	};
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&from->sequence, __ATOMIC_RELAXED) == sequence;
+	return true;
 }
 
+/* Ends at a record that is not whole: the next call takes it, or counts it as lost. */
 static size_t take_removals_bpf(void *state, struct removal *out, size_t max, uint64_t *lost)
 {
 	struct sampler_bpf *b = state;
@@ -399,13 +402,12 @@ static size_t take_removals_bpf(void *state, struct removal *out, size_t max, ui
 		*lost += written - b->taken - REMOVALS_MAX;
 		b->taken = written - REMOVALS_MAX;
 	}
-	while (b->taken < written && count < max) {
+	for (; b->taken < written && count < max; count++) {
 		const struct removal_record *from = &b->object.removals[b->taken % REMOVALS_MAX];
 
-		if (copy_removal(from, ++b->taken, &out[count]))
-			count++;
-		else
-			(*lost)++;
+		if (!copy_removal(from, b->taken + 1, &out[count]))
+			break;
+		b->taken++;
 	}
 	return count;
 }

@@ -415,14 +415,13 @@ int count_made(void *ctx)
 
 static __always_inline void record_removal(struct cgroup *cgroup)
 {
-	__u64 sequence = state.removals;
-	__u32 index = sequence % REMOVALS_MAX;
+	__u64 number = state.removals + 1;
+	__u32 index = (number - 1) % REMOVALS_MAX;
 	struct removal_record *gone = bpf_map_lookup_elem(&removals, &index);
 	struct task_group *group = kernel_subsys(cgroup, cpu_cgrp_id);
 
 	if (!gone)
 		return;
-	gone->sequence = 0;
 	gone->id = cgroup->kn->id;
 	gone->parent_id = cgroup->self.parent->cgroup->kn->id;
 	gone->have = read_cpu_local(cgroup, &gone->cpu_ns) ? RECORD_CPU : 0;
@@ -432,8 +431,8 @@ static __always_inline void record_removal(struct cgroup *cgroup)
 		gone->throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
 		gone->have |= RECORD_BANDWIDTH;
 	}
-	*(volatile __u64 *)&gone->sequence = sequence + 1;
-	*(volatile __u64 *)&state.removals = sequence + 1;
+	gone->check = removal_check(gone, number);
+	state.removals = number;
 }
 
 /* Runs before the cgroup loses its controllers. */

@@ -100,9 +100,12 @@ struct slow_record {
 	__u64 protected_pages; /* the greater of memory.min and memory.low */
 };
 
-/* The last values of a removed v2 cgroup. */
+/*
+ * The last values of a removed v2 cgroup. BPF has no barrier that all kernels know, and arm64 makes
+ * stores visible in any order: a record is whole if its check is right.
+ */
 struct removal_record {
-	__u64 sequence; /* from 1 on; written last */
+	__u64 check; /* removal_check() */
 	__u64 id;
 	__u64 parent_id;
 	__u64 cpu_ns; /* own tasks */
@@ -113,6 +116,19 @@ struct removal_record {
 	__u32 pad;
 	__u64 reserved[1];
 };
+
+/* Over the members of the removal with this number, from 1 on; it differs if any of them does. */
+static inline __u64 removal_check(const struct removal_record *r, __u64 number)
+{
+	const __u64 factor = 0x9e3779b97f4a7c15; /* odd */
+	__u64 check = (number ^ r->id) * factor;
+
+	check = (check ^ r->parent_id) * factor;
+	check = (check ^ r->cpu_ns) * factor;
+	check = (check ^ r->throttled_ns) * factor;
+	check = (check ^ ((__u64)r->periods << 32 | r->throttled_periods)) * factor;
+	return (check ^ r->have) * factor;
+}
 
 /* A slot in the table of cgroups met by a walk over tasks. */
 struct seen_record {

@@ -218,6 +218,32 @@ static void test_what_was_overwritten_is_counted(void **state)
 	assert_true(found > REMOVALS_MAX / 2);
 }
 
+/* So that a record of which a processor does not see all yet is not taken for whole. */
+static void test_check_is_over_every_member(void **state)
+{
+	static const size_t changed[] = {
+		offsetof(struct removal_record, id),
+		offsetof(struct removal_record, parent_id),
+		offsetof(struct removal_record, cpu_ns),
+		offsetof(struct removal_record, throttled_ns),
+		offsetof(struct removal_record, periods),
+		offsetof(struct removal_record, throttled_periods),
+		offsetof(struct removal_record, have),
+	};
+	const struct removal_record whole = {.id = 7, .parent_id = 1, .cpu_ns = 1000, .have = 3};
+	uint64_t check = removal_check(&whole, 3);
+
+	(void)state;
+	assert_true(check != removal_check(&whole, 3 + REMOVALS_MAX));
+	assert_true(removal_check(&(struct removal_record){0}, 1) != 0);
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
+		struct removal_record torn = whole;
+
+		((unsigned char *)&torn)[changed[i]] ^= 1;
+		assert_true(check != removal_check(&torn, 3));
+	}
+}
+
 /* There the counters of every cgroup hold what its removed descendants used. */
 static void test_v1_has_none(void **state)
 {
@@ -240,6 +266,7 @@ int main(void)
 		TIER_TESTS_BPF(test_last_values_equal_files),
 		TIER_TESTS_BPF(test_each_is_handed_out_once),
 		TIER_TEST(test_what_was_overwritten_is_counted, T1),
+		cmocka_unit_test(test_check_is_over_every_member),
 		TIER_TEST(test_v1_has_none, T1),
 		TIER_TEST(test_v1_has_none, T2),
 		TIER_TEST(test_v1_has_none, T3),
