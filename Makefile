@@ -6,14 +6,14 @@
 #   make check   install what is missing, build, and run the tests, two programs at a time (JOBS=4)
 #   make bench-placement   place bursts of pods with and without evenkeel, on that cluster
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
-#   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7")
+#   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7", ARCH=arm64)
 #   make soak    build the program that keeps an aggregator under load for hours
 #   make check-kube   build a Kubernetes control plane, once, and run the tests on it (KUBE=1.37 with Go 1.26, KUBE=1.20 without)
 #   make check-node   run the images in pods of a real node, made of a kubelet and containerd on this machine (KUBE=1.37, KUBE=1.20)
 #   make check-node-vm   the same in a virtual machine with cgroup v2 alone, Kubernetes 1.37 only
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
-#   make deb     build the Debian packages into build/deb
-#   make image   make container images of the programs into build/image
+#   make deb     build the Debian packages into build/deb (ARCH=arm64)
+#   make image   make container images of the programs into build/image (ARCH="amd64 arm64" with an index of both)
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make check-page   use the web page in Debian's Chromium, on simulated clusters and this machine
 #   make check-monitoring   let a real Prometheus scrape an aggregator, and try rules and dashboard on it
@@ -21,12 +21,20 @@
 #   make mutants    change decisions of the source one at a time, and list those that no test guards (COUNT=30, FILES=)
 #   make         build the programs into build/bin
 #
-# CC=clang and SAN=address,undefined choose compiler and sanitizers; each combination has a build directory
-# of its own below build/, so switching never mixes objects.
+# CC=clang and SAN=address,undefined choose compiler and sanitizers, ARCH=arm64 (amd64) builds for another architecture, by gcc
+# without sanitizers; each combination has a build directory of its own below build/, so switching never mixes objects.
+
+OWN_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+ARCH    ?= $(OWN_ARCH)
+$(if $(filter-out amd64 arm64 $(OWN_ARCH),$(ARCH)),$(error ARCH is $(ARCH): amd64 or arm64 is expected))
+# Another architecture than this machine's, or nothing; `packaging/deps arm64` installs what it needs.
+CROSS   := $(filter-out $(OWN_ARCH),$(ARCH))
+TRIPLET  = $(if $(CROSS),$(patsubst arm64,aarch64,$(patsubst amd64,x86_64,$(CROSS)))-linux-gnu)
+SYSROOT := $(or $(EVENKEEL_CACHE),$(HOME)/.cache/evenkeel)/sysroot/$(CROSS)
 
 CC      ?= gcc
 ifeq ($(origin CC),default)
-CC      := gcc
+CC      := $(if $(CROSS),$(TRIPLET)-)gcc
 endif
 CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
@@ -41,7 +49,7 @@ B       := build
 CCNAME  := $(notdir $(firstword $(CC)))
 comma   := ,
 space   := $() $()
-VARIANT := $(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(COVERAGE),-coverage)$(if $(filter gcc cc,$(CCNAME)),,-$(CCNAME))
+VARIANT := $(if $(CROSS),-$(CROSS))$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(COVERAGE),-coverage)$(if $(filter gcc cc $(TRIPLET)-gcc,$(CCNAME)),,-$(CCNAME))
 O       := $(B)/obj$(VARIANT)
 BIN     := $(B)/bin$(VARIANT)
 TB      := $(B)/tests$(VARIANT)
@@ -55,14 +63,17 @@ WARN    := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Counters in a mapped file: what a killed or confined process has counted is there, too. Clang only.
 COVERFLAGS := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation -Qunused-arguments)
+# Debian 12's gcc 12.2 for arm64 crashes when it vectorizes a conditional sum of doubles (vect_transform_reduction).
+ARCHFLAGS := $(if $(filter arm64,$(ARCH)),-fno-tree-vectorize) $(if $(CROSS),--sysroot=$(SYSROOT))
 CFLAGS  ?= -O2 -g
 EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
-           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(COVERFLAGS) $(PKG_CFLAGS)
+           -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(COVERFLAGS) $(ARCHFLAGS) $(PKG_CFLAGS)
 # What is built is the same wherever the tree lies.
 REPRODUCIBLE := -ffile-prefix-map=$(CURDIR)=.
 
-pkg      = $(shell pkg-config --cflags $(1) 2>/dev/null)
-pkglibs  = $(shell pkg-config --libs $(1) 2>/dev/null)
+pkgenv   = $(if $(CROSS),PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/$(TRIPLET)/pkgconfig)
+pkg      = $(shell $(pkgenv) pkg-config --cflags $(1) 2>/dev/null)
+pkglibs  = $(shell $(pkgenv) pkg-config --libs $(1) 2>/dev/null)
 PKGS    := libbpf libelf zlib nanomsg libsodium libprotobuf-c libuv libmicrohttpd libcurl gnutls libcjson yaml-0.1 \
            sqlite3 cmocka libseccomp libcap-ng
 PKG_CFLAGS := $(call pkg,$(PKGS))
@@ -209,11 +220,10 @@ $(PAGE_C): packaging/embed $(PAGE)
 	@mkdir -p $(@D)
 	$(call say,EMBED,aggregator/page)packaging/embed aggregator/page >$@
 
-BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 # Types hold names of files: what was built with other flags, or elsewhere, is not taken over.
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(BPF_C) $(wildcard bpf/*.h) Makefile
 	@mkdir -p $(@D)
-	$(call say,BPF,$<)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Wextra -Werror -std=gnu11 \
+	$(call say,BPF,$<)$(CLANG) -target bpf -O2 -g -Wall -Wextra -Werror -std=gnu11 \
 		$(REPRODUCIBLE) -I. $(call pkg,libbpf) -c -o $(@:.o=.full.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.full.o)
 
@@ -279,11 +289,11 @@ FUZZ_NAMES  := $(patsubst tests/fuzz/%.c,%,$(FUZZ_C))
 PARALLEL    := $(if $(V),,--silent) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 deps:
-	@packaging/deps
+	@packaging/deps $(CROSS)
 deps-lint:
 	@packaging/deps lint
 deps-vm:
-	@packaging/deps vm
+	@packaging/deps $(CROSS) vm
 deps-kube:
 	@packaging/deps kube$(addprefix -,$(KUBE))
 deps-node:
@@ -291,11 +301,11 @@ deps-node:
 deps-node-vm:
 	@packaging/deps node vm kube-1.37
 deps-deb:
-	@packaging/deps deb
+	@packaging/deps $(CROSS) deb
 deps-packages:
 	@packaging/deps packages
 deps-image:
-	@packaging/deps image
+	@packaging/deps $(CROSS) image
 deps-monitoring:
 	@packaging/deps monitoring
 deps-page:
@@ -335,7 +345,7 @@ PASSED ?=
 ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
 	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable)
 SHARED  = $(filter-out $(ALONE),$(1))
-run_tests = @TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
+run_tests = @ARCH=$(ARCH) $(if $(CROSS),TEST_TIMEOUT=1500 TEST_PATIENCE=4) TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) packaging/emulate tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
 	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
 check-built: all tests $(BPF_O)
 	$(call run_tests,$(CHECK_UNITS) $(CHECK_INTEG))
@@ -368,11 +378,11 @@ mutants-built: all tests $(MUTATE)
 
 # What reads kernels is tried on several: those tests of the real kernel that need nothing but cgroups, and no exact time.
 VM_INTEG := $(filter $(patsubst %,$(TB)/integration/%,sampler sampler_choice sampler_removals \
-	sampler_files sampler_files_keep layouts cgroup_namespace confine kernel_limits),$(INTEG))
+	sampler_files sampler_files_keep layouts cgroup_namespace confine confined_aggregator $(if $(CROSS),confined_agent) kernel_limits),$(INTEG))
 check-vm: deps-vm
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-vm-built
 check-vm-built: all $(VM) $(VM_INTEG)
-	@BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
+	@ARCH=$(ARCH) BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
 
 # What follows the Kubernetes API is tried on a real one of version KUBE; the first run builds it, which takes minutes.
 check-kube: deps-kube
@@ -397,11 +407,12 @@ check-node-vm-built: all $(NODE) $(B)/tests/node/guest.tar
 		tests/node/vm,$(NODE_KERNEL),$(subst $(space),$(comma),$(NODE))
 
 # Container images, and that a build of the same tree in another folder gives the same.
+# ARCH="amd64 arm64" makes images of both, and an index of them.
 image: deps-image
-	+@$(MAKE) --no-print-directory $(PARALLEL) all
-	@BIN=$(BIN) packaging/image $(VERSION)
+	+@for arch in $(ARCH); do $(MAKE) --no-print-directory $(PARALLEL) ARCH=$$arch all || exit; done
+	@ARCH='$(ARCH)' BIN=$(if $(CROSS),,$(BIN)) packaging/image $(VERSION)
 check-image: image
-	+@MAKE='$(MAKE)' tests/image/check $(VERSION)
+	+@ARCH='$(ARCH)' MAKE='$(MAKE)' tests/image/check $(VERSION)
 
 # Rules, dashboard and metrics, by those who read them.
 check-monitoring: deps-monitoring
@@ -510,7 +521,7 @@ install: all documents
 		install -m 644 $(B)/completions/fish/$$p $(DESTDIR)$(fishdir)/$$p.fish || exit 1; done
 
 deb: deps-deb
-	@packaging/deb $(VERSION)
+	@ARCH=$(ARCH) packaging/deb $(VERSION)
 
 # Packages, and what they make of a machine; MACHINE=no leaves the virtual one out.
 check-packages: deps-packages

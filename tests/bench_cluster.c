@@ -72,7 +72,7 @@ struct view *bench_cluster_new(void)
 		}
 		for (int p = 0; p < BENCH_PODS; p++) {
 			snprintf(names[p], sizeof(names[p]), "pod-%02d", p);
-			snprintf(uids[p], sizeof(uids[p]), "%s-%s", name, names[p]);
+			snprintf(uids[p], sizeof(uids[p]), "%s-pod-%02d", name, p);
 			pods[p] = join_fixture_pod(names[p], uids[p], stats.end_ns, 900, 100, 1e8);
 			pods[p].limits = &none;
 			pods[p].container_count = BENCH_CONTAINERS;
