@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -129,20 +130,19 @@ static void drop_oldest(struct ring *r)
 	remove_item(r, 0);
 }
 
+static int compare_sequence(const void *sequence, const void *item)
+{
+	uint64_t key = *(const uint64_t *)sequence;
+	uint64_t of = (*(struct interval *const *)item)->sequence;
+
+	return (key > of) - (key < of);
+}
+
 /* Index of the first interval with this sequence or a later one, or count. */
 static size_t index_of(const struct ring *r, uint64_t sequence)
 {
-	size_t low = 0, high = r->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (r->items[middle]->sequence < sequence)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return array_lower_bound(&sequence, r->items, r->count, sizeof(*r->items),
+				 compare_sequence);
 }
 
 /* Whether items[index] and the next may merge. */

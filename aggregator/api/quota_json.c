@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aggregator/api/view_json.h"
+#include "shared/array.h"
 
 /* --- findings */
 
@@ -28,26 +29,17 @@ static void write_finding(struct jsonw *w, const struct quota_finding *f)
 	jsonw_object_close(w);
 }
 
-/* The first of the namespace, or count: they are sorted by it. */
-static size_t find_findings(const struct quota_findings *f, const char *namespace)
+static int compare_namespace(const void *namespace, const void *finding)
 {
-	size_t low = 0, high = f->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(f->of[middle].namespace, namespace) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return strcmp(namespace, ((const struct quota_finding *)finding)->namespace);
 }
 
 void quota_json_write_findings(struct jsonw *w, const struct quota_findings *findings,
 			       const char *namespace)
 {
-	size_t at = namespace ? find_findings(findings, namespace) : 0;
+	size_t at = namespace ? array_lower_bound(namespace, findings->of, findings->count,
+						  sizeof(*findings->of), compare_namespace)
+			      : 0;
 
 	jsonw_key_array(w, "findings");
 	for (; at < findings->count; at++) {

@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "aggregator/state/reservations_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 
@@ -155,31 +156,27 @@ bool reservations_counts(const struct reservation *e, uint64_t generation)
 	return shown == 0 || shown > generation;
 }
 
-static int compare_name(const struct reservation *e, const char *namespace, const char *name)
+/* By names; both are pointers to a pointer to a reservation. */
+static int compare_names(const void *a, const void *b)
 {
-	int order = strcmp(e->namespace, namespace);
+	const struct reservation *left = *(const struct reservation *const *)a;
+	const struct reservation *right = *(const struct reservation *const *)b;
+	int order = strcmp(left->namespace, right->namespace);
 
-	return order ? order : strcmp(e->name, name);
+	return order ? order : strcmp(left->name, right->name);
 }
 
 const struct reservation *reservations_copy_find(const struct reservations_copy *c,
 						 const char *namespace, const char *name,
 						 const char *uid, uint64_t generation)
 {
-	size_t low = 0, high = c->count;
+	const struct reservation asked = {.namespace = namespace, .name = name}, *key = &asked;
+	size_t at = array_lower_bound(&key, c->of, c->count, sizeof(c->of[0]), compare_names);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_name(c->of[middle], namespace, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < c->count && compare_name(c->of[low], namespace, name) == 0; low++)
-		if ((!*uid || strcmp(c->of[low]->uid, uid) == 0) &&
-		    reservations_counts(c->of[low], generation))
-			return c->of[low];
+	for (; at < c->count && compare_names(&key, &c->of[at]) == 0; at++)
+		if ((!*uid || strcmp(c->of[at]->uid, uid) == 0) &&
+		    reservations_counts(c->of[at], generation))
+			return c->of[at];
 	return NULL;
 }
 
@@ -219,20 +216,17 @@ int reservations_compare(const struct reservation *a, const struct reservation *
 	return order ? order : strcmp(a->uid, b->uid);
 }
 
+static int compare_tracked(const void *entry, const void *tracked)
+{
+	return reservations_compare(
+		entry, &(*(struct tracked_reservation *const *)tracked)->record->entry);
+}
+
 /* The place of the entry, or where it belongs. */
 static size_t sorted_place(const struct reservations *l, const struct reservation *e)
 {
-	size_t low = 0, high = l->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (reservations_compare(&l->sorted[middle]->record->entry, e) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return array_lower_bound(e, l->sorted, l->count, sizeof(struct tracked_reservation *),
+				 compare_tracked);
 }
 
 static void sorted_insert(struct reservations *l, struct tracked_reservation *r)

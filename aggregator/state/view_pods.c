@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "aggregator/state/view_parts.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define CONFIG_HASH "kubernetes.io/config.hash"
@@ -46,24 +47,21 @@ static size_t index_measured(const struct node_stats *stats, struct by_uid *inde
 	return count;
 }
 
+static int compare_to_uid(const void *uid, const void *of)
+{
+	return strcmp(uid, ((const struct by_uid *)of)->use->uid);
+}
+
 /* The first of that uid nobody has taken, or NULL. */
 static const struct pod_stats *take(struct by_uid *index, size_t count, const char *uid)
 {
-	size_t low = 0, high = count;
+	size_t at = array_lower_bound(uid, index, count, sizeof(*index), compare_to_uid);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (strcmp(index[middle].use->uid, uid) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < count && strcmp(index[low].use->uid, uid) == 0; low++) {
-		if (index[low].taken)
+	for (; at < count && strcmp(index[at].use->uid, uid) == 0; at++) {
+		if (index[at].taken)
 			continue;
-		index[low].taken = true;
-		return index[low].use;
+		index[at].taken = true;
+		return index[at].use;
 	}
 	return NULL;
 }

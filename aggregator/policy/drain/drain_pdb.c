@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -156,19 +157,9 @@ void drain_pdbs_free(struct drain_pdbs *p)
 	free(p);
 }
 
-static size_t find_residents(const struct home *h, const struct label *label)
+static int compare_resident(const void *label, const void *resident)
 {
-	size_t low = 0, high = h->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_labels(&h->of[middle].label, label) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return compare_labels(label, &((const struct resident *)resident)->label);
 }
 
 static void match_residents(const struct drain_pdbs *p, const struct home *h,
@@ -176,7 +167,7 @@ static void match_residents(const struct drain_pdbs *p, const struct home *h,
 {
 	const struct labels *labels = &m->key.template->labels;
 
-	for (size_t i = find_residents(h, label);
+	for (size_t i = array_lower_bound(label, h->of, h->count, sizeof(*h->of), compare_resident);
 	     i < h->count && compare_labels(&h->of[i].label, label) == 0; i++)
 		if (selector_matches(p->budgets[h->of[i].which]->selector, labels))
 			m->which[m->count++] = h->of[i].which;
