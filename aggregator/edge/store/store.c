@@ -111,21 +111,13 @@ static void tell(struct store *s, struct store_event *e)
 	s->config.wake(s->config.ctx);
 }
 
-static struct timespec after(int64_t ns)
-{
-	int64_t until = clock_mono_ns() + ns;
-
-	return (struct timespec){.tv_sec = until / NS_PER_SEC, .tv_nsec = until % NS_PER_SEC};
-}
-
 struct store_event *store_take(struct store *s, int64_t timeout_ns)
 {
-	struct timespec until = after(timeout_ns);
+	int64_t until_ns = clock_mono_ns() + timeout_ns;
 	struct store_event *e;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->events && timeout_ns > 0 &&
-	       pthread_cond_timedwait(&s->news, &s->lock, &until) == 0)
+	while (!s->events && timeout_ns > 0 && thread_cond_wait(&s->news, &s->lock, until_ns))
 		continue;
 	e = s->events;
 	if (e)
@@ -298,14 +290,12 @@ static void handle(struct store *s, struct store_batch *b)
 /* The next batch; NULL: time to open the database, or to stop. */
 static struct store_batch *next_batch(struct store *s, bool *stop)
 {
-	struct timespec until = after(s->try_ns - clock_mono_ns());
+	int64_t until_ns = s->database ? INT64_MAX : s->try_ns;
 	struct store_batch *b;
-	int rc = 0;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->batches && !s->stop && rc == 0)
-		rc = s->database ? pthread_cond_wait(&s->work, &s->lock)
-				 : pthread_cond_timedwait(&s->work, &s->lock, &until);
+	while (!s->batches && !s->stop && thread_cond_wait(&s->work, &s->lock, until_ns))
+		continue;
 	b = s->batches;
 	if (b)
 		DL_DELETE(s->batches, b);
@@ -345,16 +335,12 @@ static void release(struct store *s)
 int store_start(struct store **out, const struct store_config *config, struct error *reason)
 {
 	struct store *s = mem_zalloc(1, sizeof(*s));
-	pthread_condattr_t monotonic;
 	int rc;
 
 	s->config = *config;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->work, &monotonic);
-	pthread_cond_init(&s->news, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&s->work);
+	thread_cond_init(&s->news);
 	rc = thread_start(&s->thread, 0, work, s);
 	if (rc) {
 		error_set(reason, "no thread for the database: %s", strerror(-rc));
