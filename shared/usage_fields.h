@@ -3,7 +3,7 @@
  * The measures of a cgroup, a row each. Generated from them: struct usage and its bits, the wire
  * format (shared/body.c), merging (shared/interval.c), the agent's counters from reading to
  * interval, the newest values in node snapshots and in JSON, and their bounds. Written by hand:
- * the windows of what is counted (windows.h, window_sums.h, window_node.c, window_node_pack.c,
+ * the windows of what is counted (windows.h, window_sums.h, window_node.c,
  * window_pod.c) and its JSON (view_json.c).
  */
 #ifndef EVENKEEL_SHARED_USAGE_FIELDS_H

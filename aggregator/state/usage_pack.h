@@ -30,7 +30,7 @@
  *	i64	millicores, i64 bytes of memory that the machine has
  *	u32	which of the following were measured: bits of enum usage_have for CPU, memory, working set, swap, pids
  *	f32	mean millicores, f32 bytes of memory, f32 working set, u64 bytes of swap, u32 tasks
- *	windows, see window_node_pack.c
+ *	windows, see window_node.c
  *	16 B	BLAKE2b-128 of the node's name, a zero byte, and all before
  *
  * Every row stands for itself: windows and the sequence they reach to are of one moment, whatever

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes to bytes and back: nothing is lost, the bytes are those that usage_pack.h and
- * window_node_pack.c describe, and what was damaged or made up is refused.
+ * window_node.c describe, and what was damaged or made up is refused.
  */
 #include <math.h>
 #include <setjmp.h>
