@@ -35,6 +35,7 @@
 #include "aggregator/api/prefetcher.h"
 #include "aggregator/edge/http/http.h"
 #include "aggregator/edge/ingest.h"
+#include "aggregator/edge/kube/own_secrets.h"
 #include "aggregator/engine_enrolment.h"
 #include "aggregator/engine_history.h"
 #include "aggregator/engine_informer.h"
@@ -70,6 +71,7 @@ struct engine {
 	struct api_context api_context;
 	struct http_server *http;
 	struct token_reviews token_reviews; /* of tokens; zeroes: none */
+	struct own_secrets *own_secrets; /* NULL: files are somebody else's */
 	struct view_slot *views;
 	struct plan_slot *plans;
 	struct planner *planner;
@@ -81,6 +83,7 @@ struct engine {
 	uv_loop_t loop;
 	uv_poll_t ingest_poll;
 	uv_signal_t signals[3];
+	uv_async_t files_changed; /* sent by the thread of own_secrets */
 	bool loop_open;
 	struct keyring_place *key_place; /* NULL: no key */
 	struct keyring keys;
@@ -300,6 +303,41 @@ static void on_signal(uv_signal_t *handle, int number)
 	http_reload(e->http);
 }
 
+static void on_files_changed(uv_async_t *async)
+{
+	struct engine *e = async->data;
+
+	node_enroller_reload(e->enroller);
+	http_reload(e->http);
+}
+
+/* Any thread. */
+static void note_files_changed(void *ctx)
+{
+	uv_async_send(&((struct engine *)ctx)->files_changed);
+}
+
+static int open_own_secrets(struct engine *e, struct error *error)
+{
+	const struct engine_config *c = e->config;
+	const struct own_secrets_config config = {
+		.namespace = c->own_secrets,
+		.certificate = c->access->certificate,
+		.key = c->access->key,
+		.authority = c->access->client_ca,
+		.enrolment = c->enrolment_key_path,
+	};
+	struct kube_config kube = {0};
+	int rc = kube_config_find(&kube, c->kubeconfig, c->kube_context, error);
+
+	if (rc)
+		error_prefix(error, "--own-secrets");
+	else
+		rc = own_secrets_open(&e->own_secrets, &kube, &config, error);
+	kube_config_fini(&kube);
+	return rc;
+}
+
 static int watch_ingest(struct engine *e)
 {
 	int rc = uv_poll_init(&e->loop, &e->ingest_poll, ingest_fd(e->ingest));
@@ -342,6 +380,10 @@ static int open_loop(struct engine *e, struct error *error)
 	e->loop_open = rc == 0;
 	if (!rc)
 		rc = publisher_open(&e->publisher, &config);
+	if (!rc) {
+		e->files_changed.data = e;
+		rc = uv_async_init(&e->loop, &e->files_changed, on_files_changed);
+	}
 	if (!rc)
 		rc = history_open(&e->history, &e->loop, e->usage);
 	if (!rc)
@@ -571,6 +613,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.drain = &config->drain,
 		.decisions = e->decisions,
 	};
+	if (!rc && config->own_secrets)
+		rc = open_own_secrets(e, error);
 	if (!rc && config->key_path)
 		rc = keyring_open(&e->key_place, config->key_path, error);
 	if (!rc && e->key_place)
@@ -596,6 +640,8 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 	view_slot_on_refresh(e->views, on_view_wanted, e);
 	if (!rc)
 		rc = open_http(e, error);
+	if (!rc && e->own_secrets)
+		rc = own_secrets_start(e->own_secrets, note_files_changed, e, error);
 	if (!rc)
 		rc = restrict_calls(e, error);
 	if (rc) {
@@ -634,6 +680,7 @@ void engine_close(struct engine *e)
 
 	if (!e)
 		return;
+	own_secrets_close(e->own_secrets);
 	token_reviews_stop(&e->token_reviews);
 	http_stop(e->http);
 	token_reviews_close(&e->token_reviews);

@@ -24,6 +24,8 @@ struct engine_config {
 	const char *enrolment_key_path; /* NULL: nodes get no keys of their own */
 	const char *join_token_path; /* NULL: no join tokens */
 	const char *enrol_service_account; /* "NAMESPACE/NAME"; NULL: no tokens of Kubernetes */
+	const char *
+		own_secrets; /* namespace of the Secrets that are kept in these files; NULL: none */
 	bool shared_keys; /* frames under key_path's keys count, too */
 	const char *state_dir; /* NULL: nothing is kept */
 	int64_t save_interval_ns;

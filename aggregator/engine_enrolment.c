@@ -15,6 +15,7 @@
  * Reviews run on libuv's threads, TOKEN_REVIEWS_AT_ONCE at a time; REVIEWS_MAX more wait, one of each
  * connection, for at most REVIEW_WAIT_NS, as agents ask again after 5 s. Over that, or while the API server does not answer
  * or the model lacks pods to decide by, agents are told to ask again later: nothing is decided.
+ * Answers are not cached: an agent enrols once in 18 to 24 hours, and its token is new every hour.
  *
  * A refused agent asks again after REFUSED_WAIT_MS, and reads its credential anew for that, so a
  * corrected file on either side is enough.
@@ -27,7 +28,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +41,7 @@
 #include "aggregator/state/enrolment_tokens.h"
 #include "shared/clock.h"
 #include "shared/enrolment.h"
+#include "shared/file.h"
 #include "shared/keyring.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -94,58 +95,6 @@ struct enroller {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* So that a rename in its folder outlasts a loss of power. */
-static int sync_folder(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *folder = slash ? mem_strndup(path, (size_t)(slash - path + 1)) : mem_strdup(".");
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 || fsync(fd) ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	free(folder);
-	return rc;
-}
-
-static int write_new(const char *path, mode_t mode, const void *data, size_t len)
-{
-	int fd, rc = 0;
-	ssize_t n;
-
-	if (unlink(path) && errno != ENOENT)
-		return -errno;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	if (fd < 0)
-		return -errno;
-	n = write(fd, data, len);
-	if (n < 0 || (n == (ssize_t)len && fsync(fd)))
-		rc = -errno;
-	else if (n != (ssize_t)len)
-		rc = -ENOSPC;
-	close(fd);
-	return rc;
-}
-
-/* By way of PATH.part, so that the file is whole whenever this is cut. */
-static int write_file(const char *path, mode_t mode, const void *data, size_t len,
-		      struct error *error)
-{
-	char *part = mem_printf("%s.part", path);
-	int rc = write_new(part, mode, data, len);
-
-	if (!rc && rename(part, path))
-		rc = -errno;
-	if (!rc)
-		rc = sync_folder(path);
-	if (rc) {
-		error_set(error, "%s: cannot be written: %s", path, strerror(-rc));
-		unlink(part);
-	}
-	free(part);
-	return rc;
-}
-
 static int make_key(const char *path, struct error *error)
 {
 	uint8_t secret[KEY_LEN];
@@ -154,7 +103,7 @@ static int make_key(const char *path, struct error *error)
 	if (access(path, F_OK) == 0)
 		return 0;
 	randombytes_buf(secret, sizeof(secret));
-	rc = write_file(path, 0600, secret, sizeof(secret), error);
+	rc = file_replace(path, 0600, secret, sizeof(secret), error);
 	sodium_memzero(secret, sizeof(secret));
 	if (rc) {
 		error_prefix(error, "--enrolment-key");
@@ -177,7 +126,7 @@ static void publish_key(const struct enroller *en)
 	enrolment_public_write(public_key, text);
 	log_info("agents enrol with --aggregator-key, a file of this line: %s", text);
 	text[ENROLMENT_PUBLIC_TEXT_LEN] = '\n';
-	rc = write_file(path, 0644, text, ENROLMENT_PUBLIC_TEXT_LEN + 1, &why);
+	rc = file_replace(path, 0644, text, ENROLMENT_PUBLIC_TEXT_LEN + 1, &why);
 	if (rc && rc != -EROFS)
 		log_warn("the public key is only in this log: %s", why.text);
 	free(path);

@@ -297,11 +297,8 @@ int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const ch
 		       const char *audience, struct error *error)
 {
 	struct kube_config config = {0};
-	int rc = kubeconfig ? kube_config_read(&config, kubeconfig, context, error)
-			    : kube_config_in_cluster(&config, NULL, error);
+	int rc = kube_config_find(&config, kubeconfig, context, error);
 
-	if (rc == -ENOENT && !kubeconfig)
-		error_set(error, "this is no pod: give --kubeconfig");
 	if (!rc)
 		rc = token_review_client_new(&r->tokens, &config, audience, error);
 	kube_config_fini(&config);

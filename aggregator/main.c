@@ -33,7 +33,7 @@ const char *malloc_conf = "background_thread:true,max_background_threads:1";
 
 struct aggregator_options {
 	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
-	char *enrolment_key, *join_token_file, *enrol_service_account;
+	char *enrolment_key, *join_token_file, *enrol_service_account, *own_secrets;
 	int allow_shared_key;
 	char *kubeconfig, *context;
 	struct option_list snapshots;
@@ -103,6 +103,15 @@ static const struct option_spec specs[] = {
 	 .value = "NAMESPACE/NAME",
 	 .help = "Agents enrol by tokens of this ServiceAccount, of the audience evenkeel-ingest, "
 		 "which the Kubernetes API reviews; a token enrols the node of its pod."},
+	{.name = "own-secrets",
+	 .kind = OPTION_STRING,
+	 .offset = AT(own_secrets),
+	 .value = "NAMESPACE",
+	 .help = "Keep the files of --tls-cert, --tls-key, --tls-client-ca, and of "
+		 "--enrolment-key, "
+		 "a folder, as the Secrets evenkeel-tls and evenkeel-enrolment of this namespace "
+		 "have them; make these where they are missing, and renew the certificate. "
+		 "packaging/kubernetes/core/secrets.yaml has the roles."},
 	{.name = "allow-shared-key",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(allow_shared_key),
@@ -422,6 +431,12 @@ static int check_api_options(const struct aggregator_options *o, struct error *e
 	else if (o->nudge_claim && (o->snapshots.count || o->standalone))
 		error_set(error, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
+	else if (o->own_secrets && (o->snapshots.count || o->standalone))
+		error_set(error, "--own-secrets are of the Kubernetes API: give neither --snapshot "
+				 "nor --standalone with it");
+	else if (o->own_secrets && !o->enrolment_key && !o->access.certificate)
+		error_set(error, "--own-secrets: no file is to be kept: give --enrolment-key, or "
+				 "--tls-cert and --tls-key");
 	else if (o->nudge_claim && !requeuer_claim_namespace(o->nudge_claim))
 		error_set(error, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
 	else
@@ -514,6 +529,7 @@ static int run(const void *values, struct error *error)
 		.enrolment_key_path = o->enrolment_key,
 		.join_token_path = o->join_token_file,
 		.enrol_service_account = o->enrol_service_account,
+		.own_secrets = o->own_secrets,
 		.shared_keys =
 			o->allow_shared_key == 0 ? !o->enrolment_key : o->allow_shared_key == 1,
 		.state_dir = o->state_dir,

@@ -158,3 +158,55 @@ void secret_free(struct secret *s)
 	free(s->text);
 	*s = (struct secret){0};
 }
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* So that a rename in its folder outlasts a loss of power. */
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? mem_strndup(path, (size_t)(slash - path + 1)) : mem_strdup(".");
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 || fsync(fd) ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	free(folder);
+	return rc;
+}
+
+static int write_new(const char *path, mode_t mode, const void *data, size_t len)
+{
+	int fd, rc = 0;
+	ssize_t n;
+
+	if (unlink(path) && errno != ENOENT)
+		return -errno;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, data, len);
+	if (n < 0 || (n == (ssize_t)len && fsync(fd)))
+		rc = -errno;
+	else if (n != (ssize_t)len)
+		rc = -ENOSPC;
+	close(fd);
+	return rc;
+}
+
+int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *reason)
+{
+	char *part = mem_printf("%s.part", path);
+	int rc = write_new(part, mode, data, len);
+
+	if (!rc && rename(part, path))
+		rc = -errno;
+	if (!rc)
+		rc = sync_folder(path);
+	if (rc) {
+		error_set(reason, "%s: cannot be written: %s", path, strerror(-rc));
+		unlink(part);
+	}
+	free(part);
+	return rc;
+}

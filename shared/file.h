@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files: those a person names, and secrets, which are wiped. */
+/* Whole files: those a person names, secrets, which are wiped, and files that are replaced. */
 #ifndef EVENKEEL_SHARED_FILE_H
 #define EVENKEEL_SHARED_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "shared/buf.h"
 #include "shared/error.h"
@@ -16,6 +17,12 @@
 int file_read(const char *path, size_t most, struct buf *text, struct error *error);
 /* The path; of "-" its name for messages. */
 const char *file_name(const char *path);
+
+/*
+ * Writes the file anew, by way of PATH.part and a rename: it is whole whenever this is cut. -errno
+ * with the reason, which names the file.
+ */
+int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *error);
 
 /* Bytes of a token, key or kubeconfig, and a NUL that len does not count. */
 struct secret {

@@ -188,6 +188,17 @@ int kube_config_in_cluster(struct kube_config *c, const char *dir, struct error 
 	return rc;
 }
 
+int kube_config_find(struct kube_config *c, const char *kubeconfig, const char *context,
+		     struct error *error)
+{
+	int rc = kubeconfig ? kube_config_read(c, kubeconfig, context, error)
+			    : kube_config_in_cluster(c, NULL, error);
+
+	if (rc == -ENOENT && !kubeconfig)
+		error_set(error, "this is no pod: give --kubeconfig");
+	return rc ? -EINVAL : 0;
+}
+
 /* --- addresses -------------------------------------------------------------------------------- */
 
 static CURLU *parse(const char *text, const char *example, struct error *error)

@@ -294,10 +294,10 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 	error_prefix(error, "%s", s->config.server);
 }
 
-/* --- requests with a body --------------------------------------------------------------------- */
+/* --- requests on the thread of the caller ----------------------------------------------------- */
 
 static const struct {
-	const char *request; /* NULL: libcurl's default for a body, POST */
+	const char *request; /* NULL: libcurl's default: POST with a body, GET without */
 	const char *content_type;
 } methods[KUBE_METHODS] = {
 	[KUBE_APPLY] = {"PATCH", "Content-Type: application/apply-patch+yaml"},
@@ -362,6 +362,14 @@ void kube_call_close(struct kube_call *c)
 	buf_fini(&c->answer);
 }
 
+static void set_body(struct kube_call *c, enum kube_method method, const struct buf *body)
+{
+	curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
+	curl_easy_setopt(c->handle, CURLOPT_POST, 1L);
+	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDS, body->data);
+	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+}
+
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
 		    const struct buf *body, struct error *error)
 {
@@ -372,11 +380,9 @@ long kube_call_send(struct kube_call *c, enum kube_method method, const char *pa
 	c->detail[0] = '\0';
 	if (kube_session_prepare(c->session, c->handle, path, clock_mono_ns(), error))
 		return 0;
-	curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
 	curl_easy_setopt(c->handle, CURLOPT_CUSTOMREQUEST, methods[method].request);
-	curl_easy_setopt(c->handle, CURLOPT_POST, 1L);
-	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDS, body->data);
-	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+	if (body)
+		set_body(c, method, body);
 	code = curl_easy_perform(c->handle);
 	buf_add_str(&c->answer, "");
 	if (code == CURLE_OK)

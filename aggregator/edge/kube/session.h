@@ -34,6 +34,7 @@ void kube_session_free(struct kube_session *s);
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
 			 struct error *error);
 enum kube_method {
+	KUBE_GET,
 	KUBE_APPLY, /* server-side apply */
 	KUBE_MERGE, /* a merge patch, which never creates an object */
 	KUBE_POST,
@@ -54,7 +55,7 @@ void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode c
 			  const char *detail, struct error *error);
 const char *kube_session_server(const struct kube_session *s);
 
-/* --- requests with a body, on the thread of the caller ---------------------------------------- */
+/* --- requests on the thread of the caller ----------------------------------------------------- */
 
 struct kube_call {
 	struct kube_session *session; /* owned, as are the two below */
@@ -72,7 +73,7 @@ struct kube_call {
 int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
 		   struct error *error);
 void kube_call_close(struct kube_call *c); /* accepts zeroes */
-/* The HTTP status; 0 with the reason: no answer. */
+/* The HTTP status; 0 with the reason: no answer. body NULL: none (KUBE_GET). */
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
 		    const struct buf *body, struct error *error);
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The aggregator's own Secrets: makes those that a namespace lacks, and keeps files as they are in
+ * it.
+ */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_OWN_SECRETS_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_OWN_SECRETS_H
+
+#include "aggregator/edge/kube/config.h"
+#include "shared/error.h"
+
+struct own_secrets_config {
+	const char *namespace; /* borrowed, as all here */
+	/* Files of the Secret evenkeel-tls; certificate and key NULL: not needed. */
+	const char *certificate, *key;
+	const char *authority; /* NULL: not needed */
+	/* Folder of the keys in the Secret evenkeel-enrolment; NULL: not needed. */
+	const char *enrolment;
+};
+
+struct own_secrets;
+
+/*
+ * Makes what is missing and writes the files, on the caller's thread, for at most half a minute if
+ * the API server does not answer. If files of an earlier start are there, a failure is logged, and
+ * these stay. 0, or -errno with the reason. kube is copied.
+ */
+int own_secrets_open(struct own_secrets **s, const struct kube_config *kube,
+		     const struct own_secrets_config *config, struct error *error);
+/*
+ * Starts a thread that does so once a minute, and renews the certificate. changed: called on that
+ * thread after files changed.
+ */
+int own_secrets_start(struct own_secrets *s, void (*changed)(void *ctx), void *ctx,
+		      struct error *error);
+void own_secrets_close(struct own_secrets *s); /* cuts a running request; NULL is allowed */
+
+#endif
