@@ -2,7 +2,8 @@
 /*
  * A renewal is due after half of the key's lifetime, less up to a quarter of that, by chance, so
  * that nodes that enrolled together spread. A failed renewal leaves the present key in use. Refused
- * enrolments are repeated after the aggregator's pause: with the credential of then.
+ * enrolments are repeated after the aggregator's pause: with the public key and the credential of
+ * then, so that either may change without a restart.
  *
  * Each enrolment has a key pair of its own. The credential and all secrets are wiped after use; the
  * folders are opened before the agent gives up its privileges.
@@ -24,10 +25,10 @@ enum { PUBLIC_FILE_MAX = 4096 };
 struct enroller {
 	struct keyring_place *key_place, *credential_place; /* fixed after open */
 	enum credential_kind kind; /* likewise */
-	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
 };
 
-int enroller_reload(struct enroller *en, struct error *error)
+static int read_public_key(const struct enroller *en, uint8_t public_key[ENROLMENT_PUBLIC_LEN],
+			   struct error *error)
 {
 	struct secret file;
 	int rc = keyring_read_text(&file, en->key_place, PUBLIC_FILE_MAX, false, error);
@@ -36,7 +37,7 @@ int enroller_reload(struct enroller *en, struct error *error)
 		error_prefix(error, "--aggregator-key");
 		return rc;
 	}
-	rc = enrolment_public_read(en->public_key, file.text, file.len, error);
+	rc = enrolment_public_read(public_key, file.text, file.len, error);
 	if (rc)
 		error_prefix(error, "--aggregator-key");
 	secret_free(&file);
@@ -63,6 +64,7 @@ static int read_credential(const struct enroller *en, struct secret *s, struct e
 int enroller_open(struct enroller **out, const struct enroller_config *config, struct error *error)
 {
 	struct enroller *en = mem_zalloc(1, sizeof(*en));
+	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
 	struct secret credential;
 	int rc = sodium_init() < 0 ? -EIO : 0;
 
@@ -70,7 +72,7 @@ int enroller_open(struct enroller **out, const struct enroller_config *config, s
 	if (!rc)
 		rc = keyring_open(&en->key_place, config->aggregator_key_path, error);
 	if (!rc)
-		rc = enroller_reload(en, error);
+		rc = read_public_key(en, public_key, error);
 	if (!rc)
 		rc = keyring_open(&en->credential_place, config->credential_path, error);
 	if (!rc)
@@ -101,15 +103,16 @@ int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *no
 {
 	struct enrolment ask = {.kind = en->kind, .stamp_ns = (uint64_t)(wall_ns + e->ahead_ns)};
 	struct secret credential;
-	int rc = read_credential(en, &credential, error);
+	int rc = read_public_key(en, e->public_key, error);
 
+	if (!rc)
+		rc = read_credential(en, &credential, error);
 	if (rc)
 		return rc;
 	crypto_box_keypair(ask.reply_key, e->reply_secret);
 	memcpy(ask.node, node, strlen(node) + 1);
 	memcpy(ask.run, run, sizeof(ask.run));
 	ask.credential = (struct span){(const uint8_t *)credential.text, credential.len};
-	memcpy(e->public_key, en->public_key, sizeof(e->public_key));
 	enrolment_seal(frame, &e->header, e->public_key, &ask);
 	secret_free(&credential);
 	return 0;

@@ -17,14 +17,12 @@ struct enroller_config {
 	enum credential_kind kind;
 };
 
-/* The files: the aggregators' public key, and the credential, which is read for each enrolment. */
+/* The files: the aggregators' public key and the credential. Each enrolment reads them. */
 struct enroller;
 
 /* Opens the files' folders and reads both. -errno with the reason. */
 int enroller_open(struct enroller **en, const struct enroller_config *config, struct error *error);
 void enroller_close(struct enroller *en); /* NULL is allowed */
-/* Reads the public key again; after a failure the old one stays. */
-int enroller_reload(struct enroller *en, struct error *error);
 
 /* With one aggregator. Zeroes: not enrolled, and due. Its user sends and times. */
 struct enrolling {
@@ -52,7 +50,7 @@ enum enrolling_result {
 	ENROLLING_STALE, /* due again at once */
 };
 
-/* Appends an enrolment to *frame. -errno with the reason: the credential cannot be read. */
+/* Appends an enrolment to *frame. -errno with the reason: a file cannot be read. */
 int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *node,
 		  const uint8_t run[FRAME_RUN_LEN], int64_t wall_ns, struct buf *frame,
 		  struct error *error);

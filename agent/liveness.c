@@ -8,8 +8,9 @@
  *	the loop runs				the count grows within a tick --> 0
  *	stuck in the kernel, stopped, spinning	the count stays --> failure
  *
- * An agent that cannot sample ends by itself; one that cannot reach its aggregators is alive and
- * keeps its intervals.
+ * An agent that cannot sample ends by itself; one that cannot reach its aggregators, or that these do
+ * not enrol, is alive and keeps its intervals. It tells so in the memory of its arguments, where the
+ * probe can read it.
  *
  * The probed process is process 1 of the container. With the host's processes in sight (hostPID) it
  * is the process of the same name in the probe's own cgroups.
@@ -24,6 +25,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,6 +36,7 @@
 #include "shared/mem.h"
 
 #define PROC	"/proc"
+#define NOTE	"evenkeel-agent: "
 #define WAIT_NS (5 * NS_PER_SEC)
 #define LOOK_NS (50 * NS_PER_MS)
 
@@ -145,7 +148,49 @@ int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct er
 	return rc;
 }
 
-int liveness_check(struct error *error)
+/* --- what the agent tells --------------------------------------------------------------------- */
+
+/* The memory of the arguments, which /proc/PID/cmdline shows. */
+static struct {
+	char *text; /* borrowed; NULL: not open */
+	char *arguments; /* owned: a copy, for the life of the process */
+	size_t size;
+} shown;
+
+void liveness_open(int argc, char **argv)
+{
+	shown.text = argv[0];
+	shown.size = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
+	shown.arguments = mem_alloc(shown.size);
+	memcpy(shown.arguments, shown.text, shown.size);
+}
+
+void liveness_tell(const char *note)
+{
+	if (!shown.text)
+		return;
+	memset(shown.text, 0, shown.size);
+	if (note)
+		snprintf(shown.text, shown.size, NOTE "%s", note);
+	else
+		memcpy(shown.text, shown.arguments, shown.size);
+	/* Reasons come from aggregators, and go to terminals. */
+	for (char *c = shown.text; note && *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+}
+
+static void read_note(pid_t agent, struct error *note)
+{
+	struct buf text = BUF_INIT;
+
+	note->text[0] = '\0';
+	if (read_of(PROC, agent, "cmdline", &text) && !strncmp(text.data, NOTE, strlen(NOTE)))
+		error_set(note, "%s", text.data + strlen(NOTE));
+	buf_fini(&text);
+}
+
+int liveness_check(struct error *note, struct error *error)
 {
 	int64_t until = clock_mono_ns() + WAIT_NS;
 	const struct timespec look = {.tv_nsec = LOOK_NS};
@@ -165,5 +210,7 @@ int liveness_check(struct error *error)
 		}
 		rc = liveness_count_waits(PROC, agent, &now, error);
 	}
+	if (!rc)
+		read_note(agent, note);
 	return rc;
 }

@@ -9,9 +9,17 @@
 #include "shared/error.h"
 
 /*
- * Waits up to five seconds for a tick. 0, or -errno with the reason: no agent, several, or no tick.
+ * Waits up to five seconds for a tick. 0 with what the agent last told of itself in *note ("":
+ * nothing), or -errno with the reason: no agent, several, or no tick.
  */
-int liveness_check(struct error *error);
+int liveness_check(struct error *note, struct error *error);
+
+/*
+ * The agent's side: what is told stands in place of its arguments, for the probe and for ps. Before
+ * open and after tell(NULL) the arguments stand there. argv is borrowed.
+ */
+void liveness_open(int argc, char **argv);
+void liveness_tell(const char *note);
 
 /*
  * --- for tests: `proc` is the root of procfs ----------------------------------------------------

@@ -130,7 +130,7 @@ static const struct option_spec specs[] = {
 	 .offset = AT(healthy),
 	 .help = "Tell by the exit status whether the agent that runs in this container, or "
 		 "control "
-		 "group, still samples; for probes."},
+		 "group, still samples; for probes. Says why it does not report, if it does not."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -278,8 +278,14 @@ static int run(const void *values, struct error *error)
 	struct agent *agent;
 	int rc;
 
-	if (o->healthy)
-		return liveness_check(error) ? 1 : 0;
+	struct error note;
+
+	if (o->healthy) {
+		rc = liveness_check(&note, error);
+		if (!rc && note.text[0])
+			puts(note.text);
+		return rc ? 1 : 0;
+	}
 	if (check_not_empty(o, error) || node_name(o, name, error))
 		return 2;
 	if (o->once)
@@ -303,5 +309,6 @@ int main(int argc, char **argv)
 {
 	struct agent_options options = {0};
 
+	liveness_open(argc, argv);
 	return program_main(&program, &options, &options.common, run, argc, argv);
 }

@@ -18,12 +18,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "agent/liveness.h"
 #include "agent/ring.h"
 #include "agent/sender.h"
 #include "agent/endpoints.h"
@@ -132,16 +134,30 @@ static struct peer_name name_of(const struct peer *p)
 	return name;
 }
 
+/* Logs it, and tells it to the probe. */
+__attribute__((format(printf, 1, 2))) static void warn(const char *format, ...)
+{
+	struct error text;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text.text, sizeof(text.text), format, args);
+	va_end(args);
+	log_warn("%s", text.text);
+	liveness_tell(text.text);
+}
+
 static void log_refusal(struct peer *p)
 {
 	uint64_t refused = p->stats.refused + p->stats.held + p->stats.not_enrolled;
+	bool enrols = p->stats.not_enrolled == p->refusals_logged;
 
 	if (!refused || !strcmp(p->stats.last_reason, p->refusal_logged))
 		return;
-	log_warn("%s %s: %s", name_of(p).text,
-		 p->stats.not_enrolled > p->refusals_logged ? "does not enrol this node"
-							    : "did not take an interval",
-		 p->stats.last_reason);
+	if (enrols)
+		log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
+	else
+		warn("%s does not enrol this node: %s", name_of(p).text, p->stats.last_reason);
 	p->refusals_logged = p->stats.not_enrolled;
 	memcpy(p->refusal_logged, p->stats.last_reason, sizeof(p->refusal_logged));
 }
@@ -152,19 +168,22 @@ static void log_enrolment(struct peer *p)
 		return;
 	log_info("%s gave this node a key of its own", name_of(p).text);
 	p->enrolled_logged = p->stats.enrolled;
+	liveness_tell(NULL);
 	p->refusal_logged[0] = '\0';
 }
 
 static void log_silence(struct peer *p, bool silent)
 {
 	if (silent && !p->silent)
-		log_warn("%s acknowledges nothing; is it running, with the same "
-			 "key? The last 15 minutes are kept for it",
-			 name_of(p).text);
-	if (!silent && p->silent)
+		warn("%s acknowledges nothing; is it running, with the same "
+		     "key? The last 15 minutes are kept for it",
+		     name_of(p).text);
+	if (!silent && p->silent) {
+		liveness_tell(NULL);
 		log_info("%s acknowledges again; since the start %" PRIu64
 			 " intervals were lost to it",
 			 name_of(p).text, p->stats.skipped);
+	}
 	p->silent = silent;
 }
 
@@ -393,15 +412,14 @@ bool publisher_idle(const struct publisher *p)
 void publisher_reload_keys(struct publisher *p)
 {
 	struct error why;
-	int rc;
 
-	if (!p->key_place && !p->enroller)
-		return;
-	rc = p->enroller ? enroller_reload(p->enroller, &why)
-			 : keyring_read(&p->keys, p->key_place, &why);
 	for (size_t i = 0; i < p->peer_count && p->enroller; i++)
 		sender_renew_key(p->peers[i].sender, clock_mono_ns());
-	if (rc)
+	if (p->enroller)
+		log_info("asking for new keys of this node");
+	else if (!p->key_place)
+		return;
+	else if (keyring_read(&p->keys, p->key_place, &why))
 		log_error("keeping the old keys: %s", why.text);
 	else
 		log_info("read the keys again");

@@ -32,42 +32,87 @@ static const char story[] =
 	"	why=$(\"$1\" --healthy 2>&1); echo \"$does $? $why\"\n"
 	"done\n";
 
-static void test_story(void **state)
+/*
+ * $3 is an aggregator, which refuses the agent's join token until its file names the node. It looks
+ * at the file on SIGHUP.
+ */
+static const char waiting[] =
+	"umask 077; cd \"$2\"; t=0123456789abcdef0123; echo $t other >tokens; echo $t >token\n"
+	"\"$3\" --listen 127.0.0.1:0 --ingest ipc://$2/socket --enrolment-key \"$2/k\" "
+	"--join-token-file \"$2/tokens\" 2>\"$2/a\" &\n"
+	"aggregator=$!\n"
+	"until [ -S socket ] && [ -s k.pub ]; do kill -0 $aggregator || exit 1; sleep 0.1; done\n"
+	"\"$1\" --aggregator-key k.pub --join-token-file token --node-name n --interval 1s "
+	"--aggregator ipc://$2/socket 2>\"$2/log\" &\n"
+	"agent=$!\n"
+	"until grep -q 'does not enrol' \"$2/log\"; do kill -0 $agent || exit 1; sleep 0.1; done\n"
+	"why=$(\"$1\" --healthy 2>&1); echo \"$? $why\"\n"
+	"echo $t n >tokens; kill -HUP $aggregator; kill -HUP $agent\n"
+	"until grep -q 'a key of its own' \"$2/log\"; do kill -0 $agent || exit 1; sleep 0.1; "
+	"done\n"
+	"why=$(\"$1\" --healthy 2>&1); echo \"$? $why\"; tr '\\0' ' ' </proc/$agent/cmdline\n";
+
+/* What a story tells among processes of its own. */
+static void tell(const char *text, struct buf *out)
 {
 	char *folder = folder_make(), *program = mem_strdup(program_path("evenkeel-agent"));
+	char *aggregator = mem_strdup(program_path("evenkeel-aggregator"));
 	char *argv[] = {(char *)"/bin/sh",
 			(char *)"-c",
 			(char *)"(umask 077; head -c 32 /dev/urandom >\"$3/key\") && "
 				"exec unshare --mount --pid --fork --mount-proc /bin/sh -c \"$1\" "
-				"story \"$2\" \"$3\"",
+				"story \"$(realpath \"$2\")\" \"$3\" \"$(realpath \"$4\")\"",
 			(char *)"story",
-			(char *)story,
+			(char *)text,
 			program,
 			folder,
+			aggregator,
 			NULL};
-	struct buf out = BUF_INIT, err = BUF_INIT;
+	struct buf err = BUF_INIT;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("SKIP: processes of one's own need root\n");
 		skip();
 	}
-	assert_int_equal(process_run(argv, &out, &err), 0);
-	buf_add_str(&out, "");
-	print_message("%s", out.data);
+	assert_int_equal(process_run(argv, out, &err), 0);
+	buf_add_str(out, "");
+	print_message("%s", out->data);
+	buf_fini(&err);
+	free(program);
+	free(aggregator);
+	folder_remove(folder);
+}
+
+static void test_waiting_agent_says_why(void **state)
+{
+	struct buf out = BUF_INIT;
+
+	(void)state;
+	tell(waiting, &out);
+	assert_memory_equal(out.data, "0 ipc://", 8);
+	assert_non_null(strstr(out.data, "does not enrol this node: the join token is for other"));
+	assert_non_null(strstr(out.data, "\n0 \n"));
+	assert_non_null(strstr(out.data, "--aggregator-key k.pub")); /* for ps, as before */
+	buf_fini(&out);
+}
+
+static void test_story(void **state)
+{
+	struct buf out = BUF_INIT;
+
+	(void)state;
+	tell(story, &out);
 	assert_non_null(
 		strstr(out.data, "CONT 0 \nSTOP 1 evenkeel-agent: error: the agent, process "));
 	assert_non_null(
 		strstr(out.data, "\nCONT 0 \nTERM 1 evenkeel-agent: error: no agent runs here\n"));
 	buf_fini(&out);
-	buf_fini(&err);
-	free(program);
-	folder_remove(folder);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_story)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_story),
+					   cmocka_unit_test(test_waiting_agent_says_why)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
