@@ -129,6 +129,7 @@ struct tls_server {
 	char *token, *client; /* demanded; NULL: any */
 	const struct tls_answer *script;
 	size_t script_count;
+	char *(*reply)(const char *body); /* NULL: by the rules */
 };
 
 static void replace(char **text, const char *with)
@@ -212,7 +213,9 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 	struct buf *body = *state;
 	struct MHD_Response *response;
 	const struct tls_answer *a;
+	char *(*reply)(const char *body);
 	enum MHD_Result rc;
+	char *text;
 
 	(void)version;
 	if (!body) {
@@ -227,10 +230,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 	pthread_mutex_lock(&s->lock);
 	see(s, c, method, url, body);
 	a = answer_to(s, url);
+	reply = s->reply;
 	pthread_mutex_unlock(&s->lock);
-	response = MHD_create_response_from_buffer(strlen(a->body), mem_strdup(a->body),
-						   MHD_RESPMEM_MUST_FREE);
-	rc = MHD_queue_response(c, a->status, response);
+	text = reply ? reply(body->data) : mem_strdup(a->body);
+	response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	rc = MHD_queue_response(c, reply ? MHD_HTTP_OK : a->status, response);
 	MHD_destroy_response(response);
 	return rc;
 }
@@ -324,6 +328,13 @@ void tls_server_script(struct tls_server *s, const struct tls_answer *answers, s
 	pthread_mutex_lock(&s->lock);
 	s->script = answers;
 	s->script_count = count;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void tls_server_reply(struct tls_server *s, char *(*reply)(const char *body))
+{
+	pthread_mutex_lock(&s->lock);
+	s->reply = reply;
 	pthread_mutex_unlock(&s->lock);
 }
 

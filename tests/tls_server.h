@@ -55,6 +55,11 @@ struct tls_answer {
 
 /* From now on, before all other rules; borrowed. */
 void tls_server_script(struct tls_server *s, const struct tls_answer *answers, size_t count);
+/*
+ * From now on 200 with the text that `reply` makes of each request's body, and which is freed; on the
+ * server's thread.
+ */
+void tls_server_reply(struct tls_server *s, char *(*reply)(const char *body));
 void tls_server_seen(struct tls_server *s, struct tls_request *r);
 void tls_request_fini(struct tls_request *r);
 

@@ -54,6 +54,10 @@ const struct budget budgets[] = {
 	AT_MOST("start to first sample", 250, "ms", "agent_cost",
 		"agent start to first sample, v1 and v2"),
 
+	PROMISE("5000 agents enrol with an aggregator that has no keys of nodes"),
+	AT_MOST("by token reviews of an API server that answers at once", 30, "s", "enrolment",
+		"5000 nodes enrolled by TokenReview"),
+
 	PROMISE("CPU and memory values"),
 	BY_TEST("equal to cgroupfs for a stopped task", "make check",
 		"tests/integration/sampler, ground_truth"),
