@@ -13,6 +13,7 @@
 #   make check-node-vm   the same in a virtual machine with cgroup v2 alone, Kubernetes 1.37 only
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb (ARCH=arm64)
+#   make manifests   render packaging/kubernetes/install.yaml, with the images of a registry (IMAGE_REPO=registry.example/evenkeel TAG=0.1.0)
 #   make image   make container images of the programs into build/image (ARCH="amd64 arm64" with an index of both)
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make check-page   use the web page in Debian's Chromium, on simulated clusters and this machine
@@ -155,7 +156,7 @@ SEAM     := $(TB)/seam.so
 .PHONY: check-faults check-faults-built deps-kube check-kube check-kube-built deps-node check-node check-node-built
 .PHONY: deps-node-vm check-node-vm check-node-vm-built
 .PHONY: documents deps-deb deb deps-packages check-packages
-.PHONY: deps-image image check-image
+.PHONY: deps-image image check-image manifests
 .PHONY: coverage coverage-built mutants mutants-built
 .PHONY: deps-page check-page check-page-built page-vendor
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
@@ -413,6 +414,19 @@ image: deps-image
 	@ARCH='$(ARCH)' BIN=$(if $(CROSS),,$(BIN)) packaging/image $(VERSION)
 check-image: image
 	+@ARCH='$(ARCH)' MAKE='$(MAKE)' tests/image/check $(VERSION)
+
+# The installation as files for `kubectl apply -f`; tests/integration/manifests.c sees that they are current.
+IMAGE_REPO ?= localhost
+TAG        ?= $(VERSION)
+define render
+@{ echo '# $(2). Rendered by `make manifests`: change packaging/kubernetes/$(3) instead.' && \
+	kubectl kustomize packaging/kubernetes/$(3); } >packaging/kubernetes/$(1).part
+@sed -i 's,localhost/\(evenkeel-.*\):$(VERSION)$$,$(IMAGE_REPO)/\1:$(TAG),' packaging/kubernetes/$(1).part
+@mv packaging/kubernetes/$(1).part packaging/kubernetes/$(1)
+endef
+manifests:
+	$(call render,install.yaml,evenkeel for Kubernetes 1.21 and later: kubectl apply -f install.yaml,base)
+	$(call render,install-1.20.yaml,evenkeel for Kubernetes 1.19 and 1.20: kubectl apply -f install-1.20.yaml,overlays/legacy)
 
 # Rules, dashboard and metrics, by those who read them.
 check-monitoring: deps-monitoring

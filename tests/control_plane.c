@@ -531,9 +531,10 @@ void control_plane_create(struct control_plane *c, const char *file)
 	buf_fini(&out);
 }
 
-void control_plane_apply(struct control_plane *c, const char *folder, struct buf *said)
+void control_plane_apply(struct control_plane *c, const char *option, const char *what,
+			 struct buf *said)
 {
-	const char *const words[] = {"apply", "-k", folder, NULL};
+	const char *const words[] = {"apply", option, what, NULL};
 
 	buf_clear(said);
 	control_plane_kubectl(c, words, said);

@@ -120,10 +120,11 @@ void control_plane_kubectl(struct control_plane *c, const char *const *words, st
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
 /*
- * `kubectl apply -k FOLDER` as admin of API server 0; what it says of each object, a line each,
- * replaces *said.
+ * `kubectl apply` of a file or, with -k, a folder, as admin of API server 0; what it says of each
+ * object, a line each, replaces *said.
  */
-void control_plane_apply(struct control_plane *c, const char *folder, struct buf *said);
+void control_plane_apply(struct control_plane *c, const char *option, const char *what,
+			 struct buf *said);
 /*
  * `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it.
  */

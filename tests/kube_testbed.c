@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,6 +118,43 @@ void kube_testbed_free(struct kube_testbed *s, bool failed)
 	folder_remove(s->folder);
 	free(s->key_path);
 	free(s);
+}
+
+/* --- accounts --------------------------------------------------------------------------------- */
+
+char *kube_testbed_account(struct kube_testbed *bed, const char *namespace, const char *account)
+{
+	char *path = mem_printf("%s/%s.conf", bed->folder, account);
+	char *request_path =
+		mem_printf("/api/v1/namespaces/%s/serviceaccounts/%s/token", namespace, account);
+	struct buf answer = BUF_INIT;
+	const char *token;
+	cJSON *request;
+	FILE *file;
+
+	assert_int_equal(control_plane_send(bed->plane, "POST", request_path,
+					    "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":"
+					    "\"TokenRequest\",\"spec\":{}}",
+					    &answer),
+			 201);
+	request = cJSON_Parse(answer.data);
+	token = cJSON_GetStringValue(json_at(request, "status.token"));
+	assert_non_null(token);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file,
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:%d\", "
+		"certificate-authority: \"%s/api-0/apiserver.crt\"}}]\n"
+		"users: [{name: u, user: {token: \"%s\"}}]\n"
+		"contexts: [{name: c, context: {cluster: c, user: u}}]\n",
+		bed->plane->apis[0].port, bed->plane->folder, token);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	cJSON_Delete(request);
+	buf_fini(&answer);
+	free(request_path);
+	return path;
 }
 
 /* --- aggregators ----------------------------------------------------------------------------- */

@@ -38,6 +38,9 @@ struct kube_testbed *kube_testbed_new_bare(void);
 /* Ends all; when `failed`, prints the logs. */
 void kube_testbed_free(struct kube_testbed *s, bool failed);
 
+/* A kubeconfig with a token that the API makes for the ServiceAccount; the caller frees it. */
+char *kube_testbed_account(struct kube_testbed *s, const char *namespace, const char *account);
+
 /* Starts aggregator i with a kubeconfig and awaits that it is ready. */
 void kube_testbed_start_aggregator(struct kube_testbed *s, int i, const char *kubeconfig);
 /* The same with more of its options, which end with NULL; on the ports it had before if it ran. */

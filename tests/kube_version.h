@@ -10,7 +10,7 @@ struct kube_version {
 	const char *scheduler_config; /* apiVersion of KubeSchedulerConfiguration */
 	const char *cron_jobs; /* API of CronJobs: "batch/v1" */
 	const char *budgets; /* API of PodDisruptionBudgets and Evictions: "policy/v1" */
-	const char *installation; /* folder of the manifests for it */
+	const char *installation; /* file of the manifests for it */
 	const char *cache_size; /* metric of the scheduler: the nodes and pods it knows, by type */
 	const char *
 		kubelet_flag; /* names the container runtime interface; NULL: kubelet knows no other */

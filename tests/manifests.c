@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,21 @@
 #include "shared/yaml_json.h"
 #include "tests/process.h"
 #include "tests/stack.h"
+
+/* Those before 1.21 take no folders as resources. */
+static bool renders(const char *kubectl)
+{
+	char *argv[] = {(char *)kubectl, (char *)"version", (char *)"--client", NULL};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	const char *version;
+	int minor = 0;
+
+	if (process_run(argv, &out, &err) == 0 && out.data && (version = strstr(out.data, "v1.")))
+		sscanf(version, "v1.%d", &minor);
+	buf_fini(&out);
+	buf_fini(&err);
+	return minor >= 21;
+}
 
 const char *manifests_kubectl(void)
 {
@@ -34,7 +50,7 @@ const char *manifests_kubectl(void)
 		}
 	}
 	free(folders);
-	return found;
+	return found && renders(found) ? found : NULL;
 }
 
 cJSON *manifests_parse(const char *name, const char *text)

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-/* KUBECTL, else the one in PATH; NULL: there is none. Static storage. */
+/* KUBECTL, else the one in PATH; NULL: it is none that renders the folders. Static storage. */
 const char *manifests_kubectl(void);
 /*
  * An array of all objects of a folder; what kubectl complains of fails the test. The caller deletes

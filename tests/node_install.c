@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order is that of packaging/docs/install-kubernetes.md: the Secrets, then the manifests. The
- * cluster's part of the bargain (tests/node/cluster.yaml) is a volume, which a bed cannot let appear
- * by itself, and a user without rights in Kubernetes who may ask evenkeel.
+ * As packaging/docs/install-kubernetes.md says: one file is applied. The cluster's part
+ * (tests/node/cluster.yaml) is a user without rights in Kubernetes who may ask evenkeel.
  */
 #include "tests/node_install.h"
 
@@ -20,15 +19,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define SERVER "https://evenkeel-aggregator.evenkeel.svc.cluster.local:2020"
-/* Of the volume in tests/node/cluster.yaml, and whom the manifests let write there. */
-#define DISK	      "/run/disk"
-#define DISK_OWNER    65532
+#define SERVER	      "https://evenkeel-aggregator.evenkeel.svc.cluster.local:2020"
 #define TOKEN_SECONDS 60
+#define MADE_SECONDS  180
 
 /* --- what is there before --------------------------------------------------------------------- */
 
@@ -73,23 +71,29 @@ static void write_text(const char *path, const char *text)
 		fail_msg("cannot write %s", path);
 }
 
-/* As packaging/docs/install-kubernetes.md says; they go with the bed. */
-static void make_secrets(struct node_install *i)
+/* The authority of the aggregator, once that made it. */
+static bool take_authority(void *ctx)
 {
-	char *folder = mem_printf("%s/secrets", i->bed->folder),
-	     *manifest = mem_printf("%s/secrets.yaml", i->bed->folder);
-	char *const argv[] = {(char *)"packaging/kubernetes/secrets", folder, NULL};
-	struct buf out = BUF_INIT, err = BUF_INIT;
+	struct node_install *i = ctx;
+	const char *const show = "go-template={{range .items}}{{index .data \"ca.crt\" | "
+				 "base64decode}}{{end}}";
+	const char *const words[] = {"get",
+				     "secrets",
+				     "-nevenkeel",
+				     "--field-selector",
+				     "metadata.name=evenkeel-tls",
+				     "--output",
+				     show,
+				     NULL};
+	struct buf out = BUF_INIT;
+	bool taken;
 
-	if (process_run(argv, &out, &err))
-		fail_msg("no secrets: %s", err.data ? err.data : "no word");
-	write_text(manifest, out.data);
-	apply(i->bed, "-f", "packaging/kubernetes/core/namespace.yaml");
-	apply(i->bed, "-f", manifest);
+	control_plane_kubectl(i->bed->plane, words, &out);
+	taken = out.len > 0;
+	if (taken)
+		write_text(i->ca_path, out.data);
 	buf_fini(&out);
-	buf_fini(&err);
-	free(manifest);
-	free(folder);
+	return taken;
 }
 
 /* --- the user who looks ----------------------------------------------------------------------- */
@@ -119,23 +123,23 @@ static bool take_token(void *ctx)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-struct node_install *node_install_new(struct node_bed *b, const char *overlay)
+struct node_install *node_install_new(struct node_bed *b, const char *file)
 {
 	struct node_install *i = mem_zalloc(1, sizeof(*i));
 
 	i->bed = b;
 	i->token_path = mem_printf("%s/viewer-token", b->folder);
-	i->ca_path = mem_printf("%s/secrets/ca.crt", b->folder);
+	i->ca_path = mem_printf("%s/ca.crt", b->folder);
 	import_image(b, "evenkeel-agent");
 	import_image(b, "evenkeel-aggregator");
 	offer_plugin(b);
-	if (mkdir(DISK, 0700) || chown(DISK, DISK_OWNER, DISK_OWNER))
-		fail_msg("cannot make " DISK);
 	apply(b, "-f", "tests/node/cluster.yaml");
-	make_secrets(i);
-	apply(b, "-k", overlay);
+	i->applied_ns = clock_mono_ns();
+	apply(b, "-f", file);
 	if (!await(take_token, i, TOKEN_SECONDS))
 		fail_msg("no token came for the ServiceAccount");
+	if (!await(take_authority, i, MADE_SECONDS))
+		fail_msg("the aggregator made no Secret evenkeel-tls");
 	return i;
 }
 

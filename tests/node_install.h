@@ -6,6 +6,7 @@
 #define EVENKEEL_TESTS_NODE_INSTALL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <cjson/cJSON.h>
 
@@ -17,13 +18,12 @@ struct node_install {
 	struct node_bed *bed; /* borrowed */
 	char *token_path; /* of a user who may look, and do nothing else */
 	char *ca_path; /* whom the server's certificate is vouched for by */
+	int64_t applied_ns; /* monotonic */
 	char said[512]; /* by kubectl evenkeel, last, instead of an answer */
 };
 
-/*
- * Imports the images, makes what the manifests expect to be there, and applies those of a folder.
- */
-struct node_install *node_install_new(struct node_bed *b, const char *overlay);
+/* Imports the images and applies the file, with nothing prepared; awaits what the aggregator makes. */
+struct node_install *node_install_new(struct node_bed *b, const char *file);
 /* Leaves the cluster as it is. NULL is allowed. */
 void node_install_free(struct node_install *i);
 

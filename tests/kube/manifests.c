@@ -24,7 +24,6 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define NAMED	 "/namespaces/evenkeel/serviceaccounts/evenkeel-aggregator"
 #define ACCOUNT	 "system:serviceaccount:evenkeel:"
 #define CRITICAL "packaging/kubernetes/critical-pods.yaml"
 
@@ -78,16 +77,16 @@ static void test_applies(void **state)
 
 	(void)state;
 	if (bed->plane->version->minor >= POLICIES_SINCE)
-		control_plane_apply(bed->plane, "packaging/kubernetes/crd", &said);
+		control_plane_apply(bed->plane, "-k", "packaging/kubernetes/crd", &said);
 	else
 		control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
-	control_plane_apply(bed->plane, installation, &said);
+	control_plane_apply(bed->plane, "-f", installation, &said);
 	print_message("%s", said.data);
 	objects = lines_with("\n");
 	assert_true(objects > 15);
 	assert_int_equal(lines_with(" created\n"), objects);
 	/* What the server fills in is not what we left open to be changed back. */
-	control_plane_apply(bed->plane, installation, &said);
+	control_plane_apply(bed->plane, "-f", installation, &said);
 	print_message("%s", said.data);
 	assert_int_equal(lines_with(" unchanged\n") +
 				 lines_with("poddisruptionbudget.policy/" BUDGET " configured\n"),
@@ -123,7 +122,8 @@ static void test_quotas_are_validated(void **state)
 static void make_node(int i)
 {
 	char *body = mem_printf(
-		"{\"metadata\":{\"name\":\"node-%d\"},\"spec\":{\"unschedulable\":%s,\"taints\":[{"
+		"{\"metadata\":{\"name\":\"node-%d\",\"labels\":{\"kubernetes.io/os\":\"linux\","
+		"\"kubernetes.io/arch\":\"amd64\"}},\"spec\":{\"unschedulable\":%s,\"taints\":[{"
 		"\"key\":\"example.com/own\",\"effect\":\"NoExecute\"}]}}",
 		i, i ? "true" : "false");
 	char *path = mem_printf("/api/v1/nodes/node-%d/status", i);
@@ -201,6 +201,9 @@ static bool may(const char *user, const char *attributes)
 #define OBJECTS(verb, group, resource)                                                             \
 	"\"resourceAttributes\":{\"verb\":\"" verb "\",\"group\":\"" group                         \
 	"\",\"resource\":\"" resource "\"}"
+#define SECRET(verb, namespace, name)                                                              \
+	"\"resourceAttributes\":{\"verb\":\"" verb                                                 \
+	"\",\"resource\":\"secrets\",\"namespace\":\"" namespace "\",\"name\":\"" name "\"}"
 #define PATH(verb, path) "\"nonResourceAttributes\":{\"verb\":\"" verb "\",\"path\":\"" path "\"}"
 
 static void test_rights(void **state)
@@ -217,6 +220,12 @@ static void test_rights(void **state)
 		{PATH("post", "/v1/scores"), true},
 		{PATH("post", "/extender/filter"), false},
 		{OBJECTS("list", "", "secrets"), false},
+		{SECRET("get", "evenkeel", "evenkeel-tls"), true},
+		{SECRET("patch", "evenkeel", "evenkeel-enrolment"), true},
+		{SECRET("create", "evenkeel", ""), true},
+		{SECRET("get", "evenkeel", "evenkeel-key"), false},
+		{SECRET("get", "default", "evenkeel-tls"), false},
+		{SECRET("create", "default", ""), false},
 		{OBJECTS("delete", "", "pods"), false},
 		{OBJECTS("create", "", "pods/eviction"), false},
 		{OBJECTS("patch", "", "nodes"), false},
@@ -230,39 +239,6 @@ static void test_rights(void **state)
 				 cases[i].aggregator);
 		assert_false(may(ACCOUNT "evenkeel-agent", cases[i].attributes));
 	}
-}
-
-/* A kubeconfig with a token that the API makes for the ServiceAccount; the caller frees it. */
-static char *make_kubeconfig(void)
-{
-	char *path = mem_printf("%s/account.conf", bed->folder);
-	struct buf answer = BUF_INIT;
-	const char *token;
-	cJSON *request;
-	FILE *file;
-
-	assert_int_equal(control_plane_send(bed->plane, "POST", "/api/v1" NAMED "/token",
-					    "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":"
-					    "\"TokenRequest\",\"spec\":{}}",
-					    &answer),
-			 201);
-	request = cJSON_Parse(answer.data);
-	token = cJSON_GetStringValue(json_at(request, "status.token"));
-	assert_non_null(token);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fprintf(file,
-		"apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:%d\", "
-		"certificate-authority: \"%s/api-0/apiserver.crt\"}}]\n"
-		"users: [{name: u, user: {token: \"%s\"}}]\n"
-		"contexts: [{name: c, context: {cluster: c, user: u}}]\n",
-		bed->plane->apis[0].port, bed->plane->folder, token);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path, 0600), 0);
-	cJSON_Delete(request);
-	buf_fini(&answer);
-	return path;
 }
 
 /*
@@ -302,7 +278,7 @@ static bool hears_all(void *ctx)
 /* As that account no kind is forbidden, and none of those that exist is missing. */
 static void test_aggregator_sees_all(void **state)
 {
-	char *kubeconfig = make_kubeconfig();
+	char *kubeconfig = kube_testbed_account(bed, "evenkeel", "evenkeel-aggregator");
 	struct buf list = BUF_INIT;
 	bool heard;
 
