@@ -3,7 +3,7 @@
  * GET /v1/drain[?node=NAME[,NAME..]][&labelSelector=S][&explain=true]: which nodes could go, which go now and where
  * their pods would go then, and why the others stay.
  *
- *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"podUse"],"complete":true,
+ *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"cap":{"cpuShare","memoryShare","z","contention"}],"ownerShare"[,"podUse"],"complete":true,
  *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I,"drained":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced","waiting"[,"why"]},
@@ -15,6 +15,8 @@
  *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
  *   podUse      "shared out of their nodes": nobody measured some pods of measured nodes
  *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
+ *   cap         of destinations' real use, while it is on: shares of the allocatable, deviations, share of waiting
+ *   ownerShare  how much of an owner's pods may be away at once, at least one
  *   complete    every candidate was examined; else some have the verdict notExamined, and keep their timers
  *   throttled   state: no more nodes of any kind may go, and "held" nodes wait for that. What is used are nodes in deletion, and of this wave
  *   owed        pods that were placed before any node was asked: of nodes in deletion, missing replicas of recent evictions, pending ones, and
@@ -23,7 +25,7 @@
  *   NODE   name, verdict   needed; notExamined; unneeded: it could go, and the reasons say why it does not yet; drain: it is in the wave; inDeletion;
  *                          kept: pods of the wave, or of nodes that could go, would come here; drained: it is cordoned and empty, and uses up no limit
  *          since, due      unneeded since, and may go after; absent where it is needed
- *          group           absent where all nodes are one
+ *          group           absent where all nodes are one; atomic: its nodes go all at once, or none
  *          softTainted     true: it has the taint evenkeel.io/drain-candidate (evenkeel drain -o soft-taints)
  *          pods, daemonPods, allocatable, requests, usage{cpuMillicores,workingSetBytes}
  *                          usage: means of the longest window; absent where it is not measured
@@ -33,16 +35,17 @@
  *          moves           [MOVE,..] with explain: where its pods went in the simulation
  *   REASON {"code","text"[,"pod":{"namespace","name"}][,"numbers":{..}][,"refused":{FILTER:I,..}][,"unblock"]}
  *          refused: how many nodes each filter kept the pod from; unblock: what would change it. Codes are in drain_options.h
- *   WAVE   {"emptyNodes","drainedNodes","pods","robust","anyOrder"[,"notRobust"],"evictions","nodes":[{"name"[,"emptyDir":true][,"unmanaged":true],"moves":[MOVE,..]},..],
+ *   WAVE   {"emptyNodes","drainedNodes","pods","robust","anyOrder"[,"notRobust"],"evictions","reserved":[GUEST,..],"nodes":[{"name","uid"[,"emptyDir":true][,"unmanaged":true],"moves":[MOVE,..],"guests":[GUEST,..]},..],
  *           "destinations":[{"node","pods"[,"cpuMillicores":{["now","reserved",]"before","after","limit"},"memoryBytes":{..}]},..],
  *           "disruptions":[{"kind","namespace","name","pods"[,"allowed","left"][,"oneAfterTheOther":true]},..]}
  *          in the order in which nodes should go; robust: the pods had places in some other orders
  *          as well, which is false only with --drain-not-robust; anyOrder: that is proven for all, and nodes may be drained at once, and not each
- *          after the one before; evictions: the apiVersion of Evictions, such as policy/v1; emptyDir, unmanaged:
+ *          after the one before; evictions: the apiVersion of Evictions, such as policy/v1; reserved: the pods of "owed" but placeholders; guests: those of them that the simulation moves with the node; emptyDir, unmanaged:
  *          some pod has an emptyDir, or no controller; destinations: now is the mean of real use, reserved what the prediction
  *          (before, after) has on top before the wave; disruptions: what
  *          leaves PodDisruptionBudgets, and owners; so many may leave at once, by the budget or the
  *          owner's share, before the wave and after it (pods that are not ready use nothing of it)
+ *   GUEST  {"namespace","name","uid","to","after"}: after so many moves of the node
  *   MOVE   {"namespace","name"[,"to"][,"deleted":true][,"placeholder":true][,"workload":{"kind","name"[,"replicas"]}][,"step":I]
  *           [,"ageSeconds":I][,"uid"],"cpuMillicores","memoryBytes"}: requests; a placeholder is room that is kept for pods to come (/v1/slack); without "to" it has nowhere to
  *          go, or ended; deleted: it has no controller, and so is not made anew, nor in "pods" or at a destination; step: of nodes that hold more pods of an owner or a budget than
@@ -120,6 +123,20 @@ static uint64_t etag_of(const struct plan_result *r, const struct error *stale)
 	return hash ? hash : 1;
 }
 
+static void write_cap(struct jsonw *w, const struct place_cap *cap)
+{
+	jsonw_key_object(w, "cap");
+	jsonw_key(w, "cpuShare");
+	jsonw_exact(w, cap->cpu_share);
+	jsonw_key(w, "memoryShare");
+	jsonw_exact(w, cap->mem_share);
+	jsonw_key(w, "z");
+	jsonw_exact(w, cap->z);
+	jsonw_key(w, "contention");
+	jsonw_exact(w, cap->contention);
+	jsonw_object_close(w);
+}
+
 static void write_plan(const struct plan_result *r, const struct question *q, const bool *chosen,
 		       int64_t now_ns, struct api_response *rs)
 {
@@ -132,6 +149,8 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	rs->etag = etag_of(r, &stale);
 	jsonw_key_text(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);
+	if (p->capped)
+		write_cap(&w, &r->cap);
 	drain_json_write_wave(&w, p);
 	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < p->node_count; i++) {

@@ -171,6 +171,8 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 		jsonw_key_time(w, "due", n->due_ns);
 	}
 	jsonw_key_text(w, "group", n->group);
+	if (n->atomic)
+		jsonw_key_bool(w, "atomic", true);
 	if (known && known->model && known->model->node &&
 	    taints_find(&known->model->node->taints, "evenkeel.io/drain-candidate"))
 		jsonw_key_bool(w, "softTainted", true);
@@ -267,6 +269,22 @@ static void write_traits(struct jsonw *w, const struct view_node *n)
 		jsonw_key_bool(w, "unmanaged", true);
 }
 
+static void write_guests(struct jsonw *w, const char *key, const struct drain_move *of,
+			 size_t count)
+{
+	jsonw_key_array(w, key);
+	for (size_t i = 0; i < count; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "namespace", of[i].pod->object.namespace);
+		jsonw_key_string(w, "name", of[i].pod->object.name);
+		jsonw_key_string(w, "uid", of[i].pod->object.uid);
+		jsonw_key_string(w, "to", of[i].to);
+		jsonw_key_int(w, "after", of[i].after);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
 /* The version of the policy API that the source found. */
 static const char *eviction_api(const struct drain_plan *p)
 {
@@ -293,12 +311,19 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_bool(w, "anyOrder", wave->any_order);
 	jsonw_key_text(w, "notRobust", wave->not_robust.text);
 	jsonw_key_string(w, "evictions", eviction_api(p));
+	write_guests(w, "reserved", p->reserved.moves, p->reserved.move_count);
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < wave->node_count; i++) {
+		const struct view_node *n = view_find(p->view, wave->nodes[i]->name);
+
 		jsonw_object_open(w);
 		jsonw_key_string(w, "name", wave->nodes[i]->name);
-		write_traits(w, view_find(p->view, wave->nodes[i]->name));
+		if (n && n->model && n->model->node)
+			jsonw_key_string(w, "uid", n->model->node->object.uid);
+		write_traits(w, n);
 		write_moves(w, p, wave->nodes[i]);
+		write_guests(w, "guests", wave->nodes[i]->moves + wave->nodes[i]->move_count,
+			     wave->nodes[i]->guest_count);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -375,6 +400,8 @@ void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_int(w, "viewVersion", (int64_t)p->view->version);
 	jsonw_key_string(w, "variant", p->variant == DRAIN_UPSTREAM ? "upstream" : "corrected");
 	jsonw_key_string(w, "useCap", use_cap_of(p));
+	jsonw_key(w, "ownerShare");
+	jsonw_exact(w, p->owner_share);
 	list_write_pod_use(w, p->shared);
 	jsonw_key_bool(w, "complete", p->complete);
 	write_verdicts(w, p);

@@ -137,6 +137,7 @@ bool drain_is_deleted(const struct kube_pod *pod);
 struct drain_move {
 	const struct kube_pod *pod; /* of the plan's view, or a reserved pod or a placeholder */
 	const char *to; /* node of the plan's view; NULL: nowhere, or it needs none (it ended) */
+	uint32_t after; /* of a guest: moves of the node that are placed before it */
 	uint32_t step; /* it leaves when the replacements of step - 1 are ready; 0: no steps */
 };
 
@@ -146,6 +147,7 @@ struct drain_plan_node {
 	int64_t since_ns; /* unneeded since; 0: it is not */
 	int64_t due_ns; /* end of its waiting time; 0: it is not unneeded */
 	const char *group; /* owned by the plan; NULL: none */
+	bool atomic; /* the nodes of its group go all at once, or none */
 	bool requested_known, used_known;
 	double requested_share; /* utilisation by requests */
 	double used_share; /* the larger of CPU and working set in use, of allocatable */
@@ -153,7 +155,8 @@ struct drain_plan_node {
 	bool idle_in_fact; /* needed by its requests, unneeded by right-sized ones */
 	bool robust; /* selected, and the wave is robust */
 	size_t move_count; /* in the wave, else in the simulation */
-	struct drain_move *moves; /* owned */
+	size_t guest_count; /* pods with reserved room on the node, which moves with it */
+	struct drain_move *moves; /* owned; those of the node's pods, then of guests */
 	size_t reason_count;
 	struct drain_why *reasons; /* owned */
 };
@@ -202,6 +205,8 @@ struct drain_throttle {
 struct drain_reserved {
 	size_t of_deletions, of_evictions, pending, placeholders; /* pods */
 	size_t placed;
+	size_t move_count;
+	struct drain_move *moves; /* owned; the placed ones without placeholders, in order */
 	size_t unplaced; /* of deletions and evictions; above 0: no candidates (corrected) */
 	size_t waiting; /* unschedulable replacements of drained pods; above 0: no candidates */
 	struct error error; /* about unplaced or waiting; "" both are 0 */
@@ -213,6 +218,7 @@ struct drain_plan {
 	int64_t time_ns;
 	enum drain_variant variant;
 	bool capped; /* the cap of real use applied */
+	double owner_share; /* of the options */
 	bool shared; /* place_use_is_shared() */
 	bool complete; /* every candidate was examined */
 	size_t node_count;

@@ -215,6 +215,7 @@ static void read_groups(struct drain_run *r)
 			drain_groups_count(&r->groups, c->group, c->in_deletion || c->drained);
 			c->out->group =
 				r->plan->names[r->plan->name_count - r->groups.count + c->group];
+			c->out->atomic = r->groups.of[c->group].atomic;
 		}
 		if (!c->node || c->in_deletion || c->drained)
 			continue;
@@ -652,6 +653,7 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	p->time_ns = in->now_ns;
 	p->variant = c->rules.variant;
 	p->capped = place_cap_applies(in->place);
+	p->owner_share = c->rules.owner_share;
 	p->shared = place_use_is_shared(in->place);
 	p->complete = true;
 	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));

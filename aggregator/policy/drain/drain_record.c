@@ -18,12 +18,14 @@ void drain_record_moves(struct drain_run *r, struct drain_case *c,
 	struct drain_plan_node *n = c->out;
 
 	free(n->moves);
-	n->moves = mem_zalloc(placed->own_count + 1, sizeof(*n->moves));
+	n->moves = mem_zalloc(placed->real_count + 1, sizeof(*n->moves));
 	n->move_count = placed->own_count;
-	for (size_t i = 0; i < n->move_count; i++)
+	n->guest_count = placed->real_count - placed->own_count;
+	for (size_t i = 0; i < placed->real_count; i++)
 		n->moves[i] = (struct drain_move){
 			.pod = place_pod_record(r->place, placed->items[i].pod),
 			.to = place_node_name(r->place, placed->items[i].to),
+			.after = placed->items[i].after,
 		};
 }
 
@@ -307,6 +309,7 @@ void drain_plan_free(struct drain_plan *p)
 	free(p->wave.nodes);
 	free(p->wave.destinations);
 	free(p->wave.costs);
+	free(p->reserved.moves);
 	for (size_t i = 0; i < p->held_count; i++)
 		object_drop(&p->held[i]->object);
 	free(p->held);

@@ -34,7 +34,7 @@ struct items {
 static void add_item(struct items *l, place_pod pod, place_node hint)
 {
 	l->of = mem_grow(l->of, l->count, &l->room, sizeof(*l->of));
-	l->of[l->count++] = (struct drain_item){pod, hint, PLACE_NONE};
+	l->of[l->count++] = (struct drain_item){pod, hint, PLACE_NONE, 0};
 }
 
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod)
@@ -75,12 +75,27 @@ static place_pod add_extra(struct drain_run *r, const struct kube_pod *pod, enum
 	return handle;
 }
 
+static void record_move(struct drain_run *r, const struct drain_item *item)
+{
+	struct drain_reserved *to = &r->plan->reserved;
+
+	if (item->to == PLACE_NONE || drain_extra_of(r, item->pod) == DRAIN_EXTRA_PLACEHOLDER)
+		return;
+	to->moves = array_grow(to->moves, to->move_count, sizeof(*to->moves));
+	to->moves[to->move_count++] = (struct drain_move){
+		.pod = place_pod_record(r->place, item->pod),
+		.to = place_node_name(r->place, item->to),
+	};
+}
+
 static size_t schedule(struct drain_run *r, struct items *l)
 {
 	const struct drain_schedule s = {.place = r->place, .order = r->config->order};
 	size_t placed = drain_schedule_pods(&s, l->of, l->count, NULL, NULL);
 
 	r->plan->reserved.placed += placed;
+	for (size_t i = 0; i < l->count; i++)
+		record_move(r, &l->of[i]);
 	free(l->of);
 	return placed;
 }

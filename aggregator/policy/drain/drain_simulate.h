@@ -15,6 +15,7 @@ struct drain_item {
 	place_pod pod; /* nowhere */
 	place_node hint; /* PLACE_NONE: none */
 	place_node to; /* out; PLACE_NONE: nowhere */
+	uint32_t after; /* of a guest: pods of the node itself that are placed before it */
 };
 
 struct drain_schedule {

@@ -70,7 +70,7 @@ static struct sorted_item describe(const struct drain_run *r, const struct drain
 	const struct resources *asked = kube_pod_requests(record);
 
 	return (struct sorted_item){
-		.item = {pod, hint_of(r, c, pod, record), PLACE_NONE},
+		.item = {pod, hint_of(r, c, pod, record), PLACE_NONE, 0},
 		.record = record,
 		.cpu_milli = r->corrected ? asked->of[RESOURCE_CPU] : 0,
 		.mem_bytes = r->corrected ? asked->of[RESOURCE_MEMORY] : 0,
@@ -140,10 +140,12 @@ static void part_guests(const struct drain_run *r, struct drain_trial *t)
 	size_t count = 0;
 
 	for (size_t i = 0; i < t->placed.real_count; i++) {
-		if (is_guest(r, t->placed.items[i].pod))
-			guests[count++] = t->placed.items[i];
-		else
+		if (!is_guest(r, t->placed.items[i].pod)) {
 			t->placed.items[t->placed.own_count++] = t->placed.items[i];
+			continue;
+		}
+		guests[count] = t->placed.items[i];
+		guests[count++].after = (uint32_t)t->placed.own_count;
 	}
 	memcpy(t->placed.items + t->placed.own_count, guests, count * sizeof(*guests));
 	free(guests);
