@@ -90,7 +90,7 @@ TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcj
 
 SHARED_C     := $(wildcard shared/*.c)
 AGENT_C      := $(filter-out agent/main.c,$(wildcard agent/*.c))
-AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/state/*.c aggregator/policy/*.c aggregator/policy/*/*.c aggregator/planner/*.c aggregator/api/*.c \
+AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/verify/*.c aggregator/state/*.c aggregator/policy/*.c aggregator/policy/*/*.c aggregator/planner/*.c aggregator/api/*.c \
                 aggregator/edge/*.c aggregator/edge/*/*.c) \
                 $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))

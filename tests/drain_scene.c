@@ -3,7 +3,7 @@
 
 /* clang-format off */
 #define NODE(name, metadata, spec) \
-	"- {apiVersion: v1, kind: Node, metadata: {name: " name ", labels: {kubernetes.io/hostname: " name ", pool: main}" metadata "}, spec: {" spec "}, " \
+	"- {apiVersion: v1, kind: Node, metadata: {name: " name ", uid: uid-" name ", labels: {kubernetes.io/hostname: " name ", pool: main}" metadata "}, spec: {" spec "}, " \
 	"status: {capacity: {cpu: 4, memory: 16Gi, pods: 110}, allocatable: {cpu: 4, memory: 16Gi, pods: 110}, " \
 	"conditions: [{type: Ready, status: 'True', lastHeartbeatTime: '2026-01-01T12:00:00Z', lastTransitionTime: '2026-01-01T00:00:00Z'}]}}\n"
 

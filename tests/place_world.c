@@ -256,7 +256,7 @@ static void add_pod(struct place_world *w, bool bound)
 	bool lost = bound && place_world_chance(w, 5);
 	const char *node = lost ? PLACE_WORLD_LOST : NULL;
 
-	w->where[w->pod_count] = lost ? PLACE_CHECKER_LOST : PLACE_CHECKER_NOWHERE;
+	w->where[w->pod_count] = lost ? VERIFY_LOST : VERIFY_NOWHERE;
 	if (bound && !lost) {
 		w->where[w->pod_count] = (int)place_world_draw(w, w->node_count);
 		node = place_world_name(w->nodes[w->where[w->pod_count]]);
@@ -312,9 +312,9 @@ void place_world_fini(struct place_world *w)
 	free(w->kinds);
 }
 
-struct place_checker place_world_checker(const struct place_world *w)
+struct verify_world place_world_checker(const struct place_world *w)
 {
-	return (struct place_checker){
+	return (struct verify_world){
 		.node_count = w->node_count,
 		.pod_count = w->pod_count,
 		.other_count = w->other_count,
@@ -465,7 +465,7 @@ static void remove_node(struct place_world *w, struct model *m, size_t node)
 	w->nodes[node] = w->nodes[last];
 	for (size_t i = 0; i < w->pod_count; i++) {
 		if (w->where[i] == (int)node)
-			w->where[i] = PLACE_CHECKER_LOST;
+			w->where[i] = VERIFY_LOST;
 		else if (w->where[i] == last)
 			w->where[i] = (int)node;
 	}

@@ -51,7 +51,7 @@ size_t place_world_draw(struct place_world *w, size_t n);
 bool place_world_chance(struct place_world *w, unsigned int percent);
 
 /* Borrows from the world, and sees what changes in it. */
-struct place_checker place_world_checker(const struct place_world *w);
+struct verify_world place_world_checker(const struct place_world *w);
 const char *place_world_name(const cJSON *object);
 const char *place_world_namespace(const cJSON *object);
 

@@ -211,7 +211,7 @@ static void bind_to(struct place_world *w, const cJSON *claim, const cJSON *volu
 void place_world_bind(struct place_world *w, size_t pod, size_t node)
 {
 	struct place_binding bindings[PLACE_CHECKER_CLAIMS];
-	const struct place_checker c = place_world_checker(w);
+	const struct verify_world c = place_world_checker(w);
 	size_t count = place_checker_bindings(&c, pod, node, bindings);
 
 	for (size_t i = 0; i < count; i++) {

@@ -63,7 +63,7 @@ static int find_node(const struct slack_replay *s, const char *name)
 	for (size_t i = 0; i < s->world->node_count; i++)
 		if (strcmp(place_world_name(s->world->nodes[i]), name) == 0)
 			return (int)i;
-	return PLACE_CHECKER_NOWHERE;
+	return VERIFY_NOWHERE;
 }
 
 static cJSON *pod_of(const struct slack_class *c)
@@ -119,7 +119,7 @@ static void move(struct stander *p, const char *node)
 /* --- the checker */
 
 struct scene {
-	struct place_checker checker;
+	struct verify_world checker;
 	const cJSON *pods[PLACE_WORLD_PODS + ROOM];
 	int where[PLACE_WORLD_PODS + ROOM];
 };
@@ -151,7 +151,7 @@ static struct place_verdict ask(const struct slack_replay *s, const struct stand
 	struct place_verdict v;
 
 	set_scene(s, scene);
-	scene->where[at] = PLACE_CHECKER_NOWHERE;
+	scene->where[at] = VERIFY_NOWHERE;
 	v = place_checker_ask(&scene->checker, at, (size_t)node);
 	free(scene);
 	return v;

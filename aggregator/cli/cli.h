@@ -31,6 +31,7 @@ enum cli_output {
 	OUTPUT_NAME,
 	OUTPUT_COMMANDS, /* of drain: what kubectl is to do */
 	OUTPUT_SOFT_TAINTS, /* likewise */
+	OUTPUT_PLAN, /* likewise: a file for evenkeel verify */
 	OUTPUT_BALLOONS, /* of slack: objects for kubectl apply */
 	OUTPUT_BUFFERS, /* likewise */
 };
@@ -117,19 +118,20 @@ struct command {
 	const char *usage; /* what follows the name */
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
-	struct cli_spec_example examples[5]; /* up to one that is empty */
+	struct cli_spec_example examples[6]; /* up to one that is empty */
 	const char *terms[20]; /* of the glossary, that its help explains; up to NULL */
 	const struct option_spec *specs; /* its own options; ended by a NULL name */
 	const char *const *words; /* operands that completion offers; or NULL */
 	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */
 	bool lists; /* it has rows for -o csv and -o name */
+	bool verdict; /* CLI_ERROR is its verdict: what cannot be judged is CLI_USAGE */
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);
 };
 
 extern const struct command command_completion, command_doctor, command_drain, command_glossary,
 	command_nodes, command_options, command_pods, command_quota, command_scores, command_slack,
-	command_version;
+	command_verify, command_version;
 
 /* What the manual page says besides commands and options; of it the section with all words. */
 #define CLI_GLOSSARY "GLOSSARY"

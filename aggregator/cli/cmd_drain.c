@@ -90,6 +90,9 @@ static int check_options(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
 
+	if (o->output == OUTPUT_PLAN && (o->history || cli->operand_count || o->selector))
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"-o plan is the whole wave: name no nodes and no labels");
 	if (!o->history || (!o->explain && !o->selector))
 		return CLI_OK;
 	return cli_fail(&cli->reason, CLI_USAGE,
@@ -202,6 +205,8 @@ const struct command command_drain = {
 		      "What holds one node, and what would help."},
 		     {"evenkeel drain -o commands",
 		      "The kubectl commands that drain the nodes of the wave."},
+		     {"evenkeel drain -o plan > wave.json",
+		      "The wave as a file, for evenkeel verify wave.json."},
 		     {"evenkeel drain -o soft-taints",
 		      "Commands by which schedulers prefer nodes that stay."}},
 	.terms = {"drain", "drained", "unneeded", "needed", "kept", "inDeletion", "notExamined",

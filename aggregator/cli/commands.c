@@ -21,17 +21,25 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,	     &command_pods,    &command_scores,	  &command_quota,
-	&command_slack,	     &command_drain,   &command_doctor,	  &command_version,
-	&command_completion, &command_options, &command_glossary,
+	&command_nodes,	  &command_pods,       &command_scores,	 &command_quota,
+	&command_slack,	  &command_drain,      &command_verify,	 &command_doctor,
+	&command_version, &command_completion, &command_options, &command_glossary,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {
-	"table", "wide",     "json",	    "yaml",	"csv",
-	"name",	 "commands", "soft-taints", "balloons", "capacitybuffers",
-	NULL};
+static const char *const outputs[] = {"table",
+				      "wide",
+				      "json",
+				      "yaml",
+				      "csv",
+				      "name",
+				      "commands",
+				      "soft-taints",
+				      "plan",
+				      "balloons",
+				      "capacitybuffers",
+				      NULL};
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
@@ -64,7 +72,8 @@ const struct option_spec commands_common[] = {
 	CLI_CHOICE("output", 'o', output, "FORM", "table", outputs,
 		   "table, wide (more columns), json (the API's object, indented on a terminal), "
 		   "yaml (the same in YAML), csv (the table with every column), name (node/NAME, "
-		   "pod/NAMESPACE/NAME ..); of drain commands (for kubectl); of slack balloons or "
+		   "pod/NAMESPACE/NAME ..); of drain commands (for kubectl) or plan (for evenkeel "
+		   "verify); of slack balloons or "
 		   "capacitybuffers (objects for kubectl apply)."),
 	CLI_TEXT("namespace", 'n', namespace, "NAMESPACE", "Only pods of this namespace."),
 	CLI_FLAG("all-namespaces", 'A', all_namespaces,
@@ -326,7 +335,7 @@ static int run_command(const struct command *command, const struct cli_options *
 
 	if (code) {
 		log_info("%s", cli.reason.text);
-		return code;
+		return command->verdict ? CLI_USAGE : code;
 	}
 	watch_look_at_terminal(&cli);
 	if (options->watch_ns) {

@@ -252,6 +252,17 @@ static void print_names(struct cli *cli, const cJSON *doc)
 			buf_printf(&cli->rows, "node/%s\n", document_text_or(node, "name", "-"));
 }
 
+/* One line: jq and output_indent() make more of it. */
+static void print_plan(struct cli *cli, const cJSON *doc)
+{
+	cJSON *plan = drain_make_plan(doc);
+	char *text = cJSON_PrintUnformatted(plan);
+
+	buf_printf(&cli->out, "%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(plan);
+}
+
 /* --- the answer ------------------------------------------------------------------------------- */
 
 /* Of nodes that are named each by itself, else the plan. */
@@ -317,6 +328,8 @@ static void print(struct cli *cli, const cJSON *doc)
 		drain_print_commands(cli, doc);
 	else if (cli->options->output == OUTPUT_SOFT_TAINTS)
 		drain_print_soft_taints(cli, doc);
+	else if (cli->options->output == OUTPUT_PLAN)
+		print_plan(cli, doc);
 	else if (cli->form == OUTPUT_NAME)
 		print_names(cli, doc);
 	else

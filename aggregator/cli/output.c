@@ -36,6 +36,8 @@ const char *output_conflict(const struct cli_options *o, const struct command *c
 		return "-o commands goes with drain";
 	if (o->output == OUTPUT_SOFT_TAINTS && strcmp(command->name, "drain") != 0)
 		return "-o soft-taints goes with drain";
+	if (o->output == OUTPUT_PLAN && strcmp(command->name, "drain") != 0)
+		return "-o plan goes with drain";
 	if (output_is_rows((enum cli_output)o->output) && !command->lists)
 		return "-o csv and -o name go with lists; take -o json or yaml here";
 	if (output_is_rows((enum cli_output)o->output) && o->explain)

@@ -428,6 +428,51 @@ static void test_rules_are_the_servers(void **state)
 	buf_fini(&err);
 }
 
+/* verify of the wave, or of a text instead, against the dump with a part of it replaced. */
+static void check_verify(const char *instead, const char *from, const char *to, int code,
+			 const char *want_out, const char *want_err)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT, other = BUF_INIT;
+	const char *at = from ? strstr(drain_scene_dump, from) : NULL;
+	char *plan, *cluster;
+
+	assert_int_equal(run("drain --assume-unneeded-for 15m -o plan", true, &out, &err), 0);
+	plan = write_file("wave.json", instead ? instead : out.data);
+	if (at)
+		buf_printf(&other, "%.*s%s%s", (int)(at - drain_scene_dump), drain_scene_dump, to,
+			   at + strlen(from));
+	cluster = write_file("other.yaml", at ? other.data : drain_scene_dump);
+	buf_clear(&out);
+	buf_clear(&err);
+	assert_int_equal(process_run((char *[]){(char *)program_path("evenkeel"), (char *)"verify",
+						plan, (char *)"--snapshot", cluster,
+						(char *)"--usage", usage, NULL},
+				     &out, &err),
+			 code);
+	buf_add_str(&out, "");
+	buf_add_str(&err, "");
+	assert_string_equal(out.data, want_out);
+	assert_true(*want_err ? strstr(err.data, want_err) != NULL : !*err.data);
+	buf_fini(&out);
+	buf_fini(&err);
+	buf_fini(&other);
+	free(plan);
+	free(cluster);
+}
+
+static void a_plan_is_judged_a_second_time(void **state)
+{
+	(void)state;
+	check_verify(NULL, NULL, NULL, 0, "agrees: 1 move, each prefix\n", "");
+	check_verify(NULL, "2200m", "3800m", 1,
+		     "  room: move 1 of 1, pod shop/web-1 from bravo to alpha: cpu: 500 requested, "
+		     "3800 of 4000 are taken\n",
+		     "evenkeel: the plan is refused: 1 violation\n");
+	check_verify("{\"kind\":\"DrainWave\"}", NULL, NULL, 2, "",
+		     "wave.json: planned: must be a text that is not empty\n");
+	check_verify(NULL, "apiVersion", "apiVersion: [", 2, "", "other.yaml");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_sentences),
 		cmocka_unit_test(test_json_is_the_answer),
 		cmocka_unit_test(test_rules_are_the_servers),
+		cmocka_unit_test(a_plan_is_judged_a_second_time),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);

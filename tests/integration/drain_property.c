@@ -2,9 +2,11 @@
 /*
  * Drain plans of random clusters, crowded and full of rules, held against what must be true of
  * every plan: each pod that moves has a place by the independent checker, in the order it is
- * placed; no budget and no owner is exceeded, and by other arithmetic no cap, neither of CPU nor of
- * memory, nor in any hour of the day; destinations are not drained; the order of input does not
- * matter; a restored state goes on as before. A failure names its seed, which may be the argument.
+ * placed; the checker of plans finds no violation, of budgets and owners neither; by other
+ * arithmetic no cap is exceeded, neither of CPU nor of memory, nor in any hour of the day; destinations are not drained; the order of input does not
+ * matter; a restored state goes on as before. A failure names its seed, which may be the argument;
+ * with two arguments plans from the one to the other seed are held against the checker of plans
+ * alone: 1 205000 are 10^5 waves.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -23,9 +25,9 @@
 #include "tests/consistent.h"
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
-#include "tests/place_checker_parts.h"
 #include "tests/place_world.h"
 #include "tests/use_checker.h"
+#include "tests/verify_fixture.h"
 #include "tests/view_fixture.h"
 
 enum { SEEDS = 3000, BUDGETS = 4 };
@@ -34,9 +36,9 @@ static const char *const apps[] = {"a", "b", "c"};
 static const char *const namespaces[] = {"one", "two"};
 static const double MIB = 1048576;
 
-static uint64_t only_seed; /* 0: all */
+static uint64_t only_seed, last_seed; /* 0: all; with a last one the checker of plans alone */
 /* So that no property is true of nothing. */
-static size_t waves, moved, robust, exact, capped, predicted;
+static size_t waves, moved, robust, exact, capped, predicted, verified;
 
 struct budget {
 	const char *namespace, *app;
@@ -356,7 +358,7 @@ static void cordon(cJSON *node)
 
 static void check_place(struct scene *s, const struct drain_move *m, bool judge)
 {
-	const struct place_checker c = place_world_checker(&s->w);
+	const struct verify_world c = place_world_checker(&s->w);
 	size_t pod = pod_of(s, m->pod), node = index_of(s, m->to);
 	const struct place_verdict v = place_checker_ask(&c, pod, node);
 
@@ -371,7 +373,7 @@ static void check_feasible(struct scene *s, const struct drain_plan *p)
 {
 	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	bool marked[PLACE_WORLD_PODS] = {false};
-	struct place_checker c;
+	struct verify_world c;
 	struct error why = {""};
 
 	for (size_t i = 0; i < p->wave.node_count; i++) {
@@ -379,7 +381,7 @@ static void check_feasible(struct scene *s, const struct drain_plan *p)
 
 		cordon(s->w.nodes[index_of(s, n->name)]);
 		for (size_t j = 0; j < n->move_count; j++)
-			s->w.where[pod_of(s, n->moves[j].pod)] = PLACE_CHECKER_NOWHERE;
+			s->w.where[pod_of(s, n->moves[j].pod)] = VERIFY_NOWHERE;
 		for (size_t j = 0; j < n->move_count; j++) {
 			check_place(s, &n->moves[j], judge);
 			marked[pod_of(s, n->moves[j].pod)] = true;
@@ -389,78 +391,6 @@ static void check_feasible(struct scene *s, const struct drain_plan *p)
 	c = place_world_checker(&s->w);
 	if (!place_checker_is_legal(&c, marked, &why))
 		fail_msg("seed %llu: %s", (unsigned long long)s->seed, why.text);
-}
-
-static bool is_of(const struct kube_pod *pod, const char *namespace, const char *app)
-{
-	return strcmp(pod->object.namespace, namespace) == 0 &&
-	       strcmp(pod->template->owner.name, app) == 0;
-}
-
-/* Pods of one node may wait for each other, where nobody else waits for the same budget. */
-static void check_budgets(const struct scene *s, const struct drain_plan *p)
-{
-	for (size_t b = 0; b < s->budget_count; b++) {
-		int all = 0, nodes = 0;
-
-		for (size_t i = 0; i < p->wave.node_count; i++) {
-			const struct drain_plan_node *n = p->wave.nodes[i];
-			int here = 0;
-
-			for (size_t j = 0; j < n->move_count; j++)
-				here += n->moves[j].pod->deletion_ns == 0 &&
-					is_of(n->moves[j].pod, s->budgets[b].namespace,
-					      s->budgets[b].app);
-			all += here;
-			nodes += here > 0;
-		}
-		if (all > 0 && s->budgets[b].allowed == 0)
-			fail_msg("seed %llu: a budget of none is touched",
-				 (unsigned long long)s->seed);
-		if (all > s->budgets[b].allowed && nodes > 1)
-			fail_msg("seed %llu: %d leave of %d", (unsigned long long)s->seed, all,
-				 s->budgets[b].allowed);
-	}
-}
-
-static bool counts(const cJSON *pod, const char *namespace, const char *app)
-{
-	const char *phase = text_at(pod, "status", "phase", NULL);
-
-	return strcmp(place_world_namespace(pod), namespace) == 0 &&
-	       strcmp(text_at(pod, "metadata", "labels", "app"), app) == 0 &&
-	       strcmp(phase, "Running") == 0 &&
-	       !text_at(pod, "metadata", "deletionTimestamp", NULL);
-}
-
-/* At the same time leave those of one step, or of none. */
-static void check_owner(const struct scene *s, const struct drain_plan *p, const char *namespace,
-			const char *app)
-{
-	int wanted = 0, ready = 0, of[PLACE_WORLD_PODS + 1] = {0}, most = 0, away, allowed;
-
-	for (size_t i = 0; i < s->w.pod_count; i++) {
-		const cJSON *pod = s->w.pods[i];
-
-		wanted += strcmp(place_world_namespace(pod), namespace) == 0 &&
-			  strcmp(text_at(pod, "metadata", "labels", "app"), app) == 0;
-		ready += counts(pod, namespace, app) &&
-			 cJSON_GetObjectItem(cJSON_GetObjectItem(pod, "status"), "conditions");
-	}
-	for (size_t i = 0; i < p->wave.node_count; i++)
-		for (size_t j = 0; j < p->wave.nodes[i]->move_count; j++) {
-			const struct drain_move *m = &p->wave.nodes[i]->moves[j];
-
-			of[m->step] += is_of(m->pod, namespace, app) && m->pod->ready &&
-				       !m->pod->deletion_ns;
-		}
-	for (size_t step = 1; step <= PLACE_WORLD_PODS; step++)
-		most = of[step] > most ? of[step] : most;
-	away = of[0] + most;
-	allowed = (int)(s->config.rules.owner_share * wanted);
-	if (away > 0 && away + wanted - ready > (allowed < 1 ? 1 : allowed))
-		fail_msg("seed %llu: %d of %d of %s/%s leave, %d are ready",
-			 (unsigned long long)s->seed, away, wanted, namespace, app, ready);
 }
 
 /* Nor does a node that could go send its pods to one that could. */
@@ -522,6 +452,23 @@ static bool same_owner(const cJSON *a, const cJSON *b)
  */
 #define DEFAULT_MILLI 100
 
+/* Without init containers that end. */
+static int64_t running_request(const cJSON *pod, const char *resource)
+{
+	cJSON *copy = cJSON_Duplicate(pod, true), *item, *next;
+	cJSON *inits = cJSON_GetObjectItem(cJSON_GetObjectItem(copy, "spec"), "initContainers");
+	int64_t amount;
+
+	for (item = inits ? inits->child : NULL; item; item = next) {
+		next = item->next;
+		if (!verify_is_sidecar(item))
+			cJSON_Delete(cJSON_DetachItemViaPointer(inits, item));
+	}
+	amount = verify_request(copy, resource);
+	cJSON_Delete(copy);
+	return amount;
+}
+
 static struct use_pod expected_of(const struct scene *s, size_t pod)
 {
 	double cpu = 0, mem = 0;
@@ -537,9 +484,9 @@ static struct use_pod expected_of(const struct scene *s, size_t pod)
 	}
 	if (count)
 		return use_pod_steady(round(cpu / count), round(mem / count));
-	cpu = (double)check_pod_running(s->w.pods[pod], "cpu");
+	cpu = (double)running_request(s->w.pods[pod], "cpu");
 	return use_pod_steady(cpu > 0 ? cpu : DEFAULT_MILLI,
-			      (double)check_pod_request(s->w.pods[pod], "memory"));
+			      (double)verify_request(s->w.pods[pod], "memory"));
 }
 
 /* What the node uses beyond its measured pods; false: no other pod is there. */
@@ -562,11 +509,11 @@ static bool rest_of(const struct scene *s, size_t node, struct use_sum *rest)
 /* Of that, by requests among those who have one; one without has as much as each on average. */
 static double share_of(const struct scene *s, size_t pod, const char *resource)
 {
-	double own = (double)check_pod_request(s->w.pods[pod], resource), all = 0;
+	double own = (double)verify_request(s->w.pods[pod], resource), all = 0;
 	int askers = 0, pods = 0;
 
 	for (size_t i = 0; i < s->w.pod_count; i++) {
-		double asks = (double)check_pod_request(s->w.pods[i], resource);
+		double asks = (double)verify_request(s->w.pods[i], resource);
 
 		if (s->w.where[i] != s->w.where[pod] || s->pod_use[i].measured ||
 		    !is_active(s->w.pods[i]))
@@ -587,7 +534,7 @@ static struct use_pod use_of(const struct scene *s, size_t pod)
 
 	if (s->pod_use[pod].measured || s->w.where[pod] < 0)
 		return use;
-	use_pod_at_least(&use, check_pod_request(asks, "cpu"), check_pod_request(asks, "memory"));
+	use_pod_at_least(&use, verify_request(asks, "cpu"), verify_request(asks, "memory"));
 	if (!rest_of(s, (size_t)s->w.where[pod], &rest))
 		return use;
 	use.sigma_milli = sqrt(rest.variance * share_of(s, pod, "cpu"));
@@ -645,12 +592,12 @@ static void check_destination(const struct scene *s, const struct drain_plan *p,
 	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	size_t node = index_of(s, d->node);
 	struct use_node n = s->node_use[node];
-	const cJSON *allocatable = check_get(check_get(s->w.nodes[node], "status"), "allocatable");
+	const cJSON *allocatable = verify_at(s->w.nodes[node], "status.allocatable");
 	struct use_sum before, after;
 	struct error why = {""};
 
-	n.cpu_allocatable_milli = (double)check_amount_in(allocatable, "cpu");
-	n.mem_allocatable_bytes = (double)check_amount_in(allocatable, "memory");
+	n.cpu_allocatable_milli = (double)verify_amount(allocatable, "cpu");
+	n.mem_allocatable_bytes = (double)verify_amount(allocatable, "memory");
 	sum_before(s, node, &before);
 	after = before;
 	add_wave(s, p, d->node, &after);
@@ -669,6 +616,37 @@ static void check_cap(const struct scene *s, const struct drain_plan *p)
 {
 	for (size_t i = 0; p->capped && i < p->wave.destination_count; i++)
 		check_destination(s, p, &p->wave.destinations[i]);
+}
+
+/* --- the checker of plans: every wave is without a violation */
+
+static void check_verified(const struct scene *s, const struct drain_plan *plan, struct view *v)
+{
+	cJSON *file, *snapshot;
+	struct verify_report report;
+	struct verify_plan p;
+
+	if (!plan->wave.node_count)
+		return;
+	file = verify_fixture_plan(plan);
+	snapshot = verify_fixture_snapshot(v);
+	verify_fixture_judge(file, snapshot, &p, &report);
+	for (size_t i = 0; i < report.count; i++) {
+		const struct verify_violation *o = &report.of[i];
+
+		/* Claims of pods that run are bound; here some are not, and are not judged. */
+		if (o->invariant == VERIFY_VOLUMES && strncmp(o->text.text, "not bound", 9) == 0)
+			continue;
+		fprintf(stderr, "%s\n", cJSON_PrintUnformatted(file));
+		fail_msg("seed %llu: %s of %s: %s", (unsigned long long)s->seed,
+			 verify_invariant_name(o->invariant), o->move ? o->move->name : "-",
+			 o->text.text);
+	}
+	verified += p.move_count;
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	cJSON_Delete(snapshot);
+	cJSON_Delete(file);
 }
 
 static void check_restored(const struct scene *s, struct place *p, struct view *v, const char *text)
@@ -757,16 +735,19 @@ static void test_seed(uint64_t seed)
 	p = build_place(&s, v);
 	plan = step(&s, state, p, v, s.w.now_ns);
 	text = describe(plan);
+	if (last_seed) {
+		waves += plan->wave.node_count > 0;
+		check_verified(&s, plan, v);
+		goto out;
+	}
 	check_wave(&s, plan);
-	check_budgets(&s, plan);
-	for (size_t n = 0; n < 2; n++)
-		for (size_t a = 0; a < 3; a++)
-			check_owner(&s, plan, namespaces[n], apps[a]);
 	check_cap(&s, plan);
+	check_verified(&s, plan, v);
 	check_restored(&s, p, v, text);
 	check_shuffled(&s, text);
 	check_persistence(&s, state, p, v);
 	check_feasible(&s, plan); /* it changes the world */
+out:
 	free(text);
 	drain_plan_free(plan);
 	drain_state_free(state);
@@ -778,12 +759,14 @@ static void test_seed(uint64_t seed)
 static void every_plan_keeps_what_it_promises(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		if (!only_seed || seed == only_seed)
+	for (uint64_t seed = only_seed ? only_seed : 1; seed <= (last_seed ? last_seed : SEEDS);
+	     seed++)
+		if (!only_seed || seed == only_seed || last_seed)
 			test_seed(seed);
-	print_message("%zu waves, %zu pods moved, %zu robust, %zu nodes repeated step by step, "
-		      "%zu destinations under the cap, %zu predictions compared\n",
-		      waves, moved, robust, exact, capped, predicted);
+	print_message(
+		"%zu waves, %zu pods moved, %zu robust, %zu nodes repeated step by step, "
+		"%zu destinations under the cap, %zu predictions compared, %zu moves verified\n",
+		waves, moved, robust, exact, capped, predicted, verified);
 	if (!only_seed)
 		assert_true(waves > 1000 && moved > 300 && robust > 150 && exact > 60 &&
 			    capped > 50 && predicted > 20);
@@ -796,5 +779,6 @@ int main(int argc, char **argv)
 	};
 
 	only_seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+	last_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static uint64_t only_seed; /* 0: all */
 struct scene {
 	uint64_t seed;
 	struct place_world w;
-	struct place_checker c;
+	struct verify_world c;
 	struct model *m;
 	struct place *p;
 };
@@ -240,7 +240,7 @@ static void move(struct scene *s)
 		put(s, pod, place_world_draw(&s->w, s->w.node_count));
 	} else {
 		place_take(s->p, handle);
-		s->w.where[pod] = PLACE_CHECKER_NOWHERE;
+		s->w.where[pod] = VERIFY_NOWHERE;
 	}
 	if (place_where(s->p, handle) !=
 	    (is_free(s, pod) ? PLACE_NONE : find_node(s, s->p, (size_t)s->w.where[pod])))

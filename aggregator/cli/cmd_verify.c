@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel verify: judges a plan of evenkeel drain -o plan by a second implementation, against a
+ * snapshot of files or of the server.
+ *
+ * Exit status: 0 where every move may happen after those before it; 1 where one may not; 2 where
+ * plan or snapshot cannot be read.
+ */
+#include <string.h>
+
+#include "aggregator/cli/cli.h"
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/lines.h"
+#include "aggregator/verify/verify.h"
+#include "shared/file.h"
+#include "shared/jsonw.h"
+
+enum { PLAN_MOST = 256 << 20 };
+
+static const struct option_spec specs[] = {{0}};
+
+/* --- the verdict ------------------------------------------------------------------------------ */
+
+static void print_violation(struct cli *cli, const struct verify_plan *p,
+			    const struct verify_violation *v)
+{
+	const struct verify_move *m = v->move;
+	const char *name = verify_invariant_name(v->invariant);
+
+	if (m)
+		lines_wrap_under(cli, 2, v->text.text,
+				 "%s: move %zu of %zu, pod %s/%s from %s to %s: ", name,
+				 (size_t)(m - p->moves) + 1, p->move_count, m->namespace, m->name,
+				 m->from, m->to ? m->to : "nowhere");
+	else
+		lines_wrap_under(cli, 2, v->text.text, "%s: ", name);
+}
+
+static void write_violation(struct jsonw *w, const struct verify_plan *p,
+			    const struct verify_violation *v)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "invariant", verify_invariant_name(v->invariant));
+	if (v->move) {
+		jsonw_key_int(w, "move", v->move - p->moves + 1);
+		jsonw_key_string(w, "namespace", v->move->namespace);
+		jsonw_key_string(w, "name", v->move->name);
+		jsonw_key_string(w, "from", v->move->from);
+		jsonw_key_text(w, "to", v->move->to);
+	}
+	jsonw_key_string(w, "text", v->text.text);
+	jsonw_object_close(w);
+}
+
+static void print_json(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, &cli->out);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "PlanVerdict");
+	jsonw_key_bool(&w, "agrees", !r->count);
+	jsonw_key_int(&w, "moves", (int64_t)p->move_count);
+	jsonw_key_array(&w, "violations");
+	for (size_t i = 0; i < r->count; i++)
+		write_violation(&w, p, &r->of[i]);
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+	buf_add_char(&cli->out, '\n');
+}
+
+static int show(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
+{
+	if (cli->options->output == OUTPUT_JSON)
+		print_json(cli, p, r);
+	else if (!r->count)
+		lines_print(cli, "agrees: %zu %s, each prefix", p->move_count,
+			    p->move_count == 1 ? "move" : "moves");
+	for (size_t i = 0; i < r->count && cli->options->output != OUTPUT_JSON; i++)
+		print_violation(cli, p, &r->of[i]);
+	if (!r->count)
+		return CLI_OK;
+	return cli_fail(&cli->reason, CLI_ERROR, "the plan is refused: %zu %s", r->count,
+			r->count == 1 ? "violation" : "violations");
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int judge(struct cli *cli, const struct verify_plan *p)
+{
+	struct buf body = BUF_INIT;
+	struct verify_report report;
+	cJSON *snapshot = NULL;
+	int code = CLI_USAGE;
+
+	if (!client_get(cli->client, "/v1/snapshot", &body, &cli->reason)) {
+		snapshot = cJSON_ParseWithLength(body.data, body.len);
+		if (!verify_judge(p, snapshot, &report, &cli->reason)) {
+			code = show(cli, p, &report);
+			verify_report_fini(&report);
+		}
+	}
+	cJSON_Delete(snapshot);
+	buf_fini(&body);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	struct buf text = BUF_INIT;
+	struct verify_plan plan;
+	const char *path;
+	int code = CLI_USAGE;
+
+	if (cli->operand_count != 1)
+		return cli_fail(&cli->reason, CLI_USAGE, "name one plan; --help shows the usage");
+	path = cli->operands[0];
+	if (file_read(path, PLAN_MOST, &text, &cli->reason))
+		goto out;
+	if (verify_plan_read(text.data ? text.data : "", text.len, &plan, &cli->reason)) {
+		error_prefix(&cli->reason, "%s", file_name(path));
+		goto out;
+	}
+	code = judge(cli, &plan);
+	verify_plan_fini(&plan);
+out:
+	buf_fini(&text);
+	return code;
+}
+
+const struct command command_verify = {
+	.name = "verify",
+	.usage = "PLAN",
+	.summary = "Judge a drain plan a second time, move by move",
+	.details = "PLAN is a file of evenkeel drain -o plan; - is standard input. A second "
+		   "implementation, "
+		   "which shares no code with the planner, carries out the plan in a copy of the "
+		   "cluster and asks before each move whether the pod may go to its destination, "
+		   "and whether budgets, owners, groups and quotas allow the whole. Exit status 1: "
+		   "some move may not happen, and each reason is told; 2: plan or snapshot cannot "
+		   "be read.",
+	.examples = {{"evenkeel verify wave.json",
+		      "Judge the plan against the cluster as it is now."},
+		     {"evenkeel verify wave.json --snapshot dump.json",
+		      "The same against a snapshot."}},
+	.terms = {"wave", "drain"},
+	.specs = specs,
+	.verdict = true,
+	.run = run,
+};

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a plan may do as a whole: how many nodes and pods are away at once, and whether their
+ * replacements may be made. The pods of one step of a node leave together, and those without a step
+ * with any of them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/verify/verify_internal.h"
+#include "shared/arith.h"
+#include "shared/mem.h"
+
+enum { KEY_MAX = 512 };
+
+static const cJSON *pod_of(const struct verify_case *c, size_t move)
+{
+	return c->pod_of[move] < 0 ? NULL : c->world->pods[c->pod_of[move]];
+}
+
+/* --- nodes */
+
+static void check_parallel(const struct verify_case *c)
+{
+	const struct verify_plan *p = c->plan;
+	size_t drains = 0;
+
+	for (size_t i = 0; i < p->node_count; i++)
+		drains += p->nodes[i].move_count > 0;
+	if ((double)p->node_count > p->node_limit || (double)drains > p->drain_limit)
+		verify_say(c, VERIFY_LIMITS, NULL,
+			   "%zu nodes leave at once and %zu of them have pods, the most are %.0f "
+			   "and %.0f",
+			   p->node_count, drains, p->node_limit, p->drain_limit);
+}
+
+/* Steps of a node: none, or all of 1, 2, .. */
+static void check_order(const struct verify_case *c)
+{
+	const struct verify_plan *p = c->plan;
+
+	for (size_t i = 0; i < p->move_count; i++) {
+		const struct verify_move *m = &p->moves[i];
+		bool before = m->step < 2, none = false;
+
+		for (size_t k = 0; k < p->move_count; k++) {
+			if (p->moves[k].node != m->node)
+				continue;
+			before |= p->moves[k].step == m->step - 1;
+			none |= !p->moves[k].step;
+		}
+		if (!before || (m->step && none))
+			verify_say(c, VERIFY_ORDER, m, "it is of step %" PRId64 ", and %s of %s",
+				   m->step, before ? "another pod has no step" : "none is before",
+				   p->nodes[m->node].name);
+	}
+}
+
+static void check_groups(const struct verify_case *c)
+{
+	for (size_t i = 0; i < c->plan->group_count; i++) {
+		const struct verify_group *g = &c->plan->groups[i];
+
+		for (size_t n = 0; n < c->world->node_count; n++) {
+			const char *name = verify_name(c->world->nodes[n]);
+
+			if (verify_contains(g->nodes, name) && !c->world->removed[n] &&
+			    !verify_is_leaving(c->world->nodes[n]))
+				verify_say(c, VERIFY_GROUPS, NULL,
+					   "group %s leaves as a whole, and node %s stays", g->name,
+					   name);
+		}
+	}
+}
+
+/* --- groups of pods */
+
+/* False: the pod is in no group with a minimum. */
+static bool read_gang(const struct verify_world *w, const cJSON *pod, char key[KEY_MAX],
+		      double *least)
+{
+	const cJSON *ref = verify_at(pod, "spec.workloadRef"), *group;
+	const char *part = verify_text(ref, "podGroup", ""),
+		   *name = verify_text(pod, "spec.schedulingGroup.podGroupName",
+				       verify_text(ref, "name", NULL));
+
+	if (!name)
+		name = verify_label(pod, "scheduling.x-k8s.io/pod-group");
+	if (!name)
+		name = verify_label(pod, "pod-group.scheduling.sigs.k8s.io");
+	if (!name)
+		return false;
+	snprintf(key, KEY_MAX, "%s/%s/%s/%s", verify_namespace(pod), name, part,
+		 verify_text(ref, "podGroupReplicaKey", ""));
+	group = verify_find_other(w, ref ? "Workload" : "PodGroup", verify_namespace(pod), name);
+	*least = verify_number(group, "spec.schedulingPolicy.gang.minCount",
+			       verify_number(group, "spec.minMember", 0));
+	group = ref ? verify_first(verify_at(group, "spec.podGroups")) : NULL;
+	for (; group; group = group->next)
+		if (verify_equal(verify_text(group, "name", ""), part))
+			*least = verify_number(group, "policy.gang.minCount", 0);
+	return *least > 0;
+}
+
+static bool leaves(const struct verify_case *c, size_t pod)
+{
+	for (size_t i = 0; i < c->plan->move_count; i++)
+		if (c->pod_of[i] == (int)pod)
+			return true;
+	return false;
+}
+
+static void check_gang(const struct verify_case *c, const struct verify_move *m, const char *key,
+		       double least)
+{
+	size_t members = 0, stay = 0;
+	char other[KEY_MAX];
+	double ignored;
+
+	for (size_t i = 0; i < c->world->pod_count; i++) {
+		const cJSON *pod = c->world->pods[i];
+
+		if (c->world->where[i] < 0 || verify_has_ended(pod) ||
+		    verify_at(pod, "metadata.deletionTimestamp") ||
+		    !read_gang(c->world, pod, other, &ignored) || !verify_equal(key, other))
+			continue;
+		members++;
+		stay += !leaves(c, i);
+	}
+	if (stay && (double)stay < least && (double)members >= least)
+		verify_say(c, VERIFY_GROUPS, m, "of group %s %zu pods stay, and it needs %.0f", key,
+			   stay, least);
+}
+
+/* --- pods at once */
+
+/* Pods of a budget or an owner that leave. */
+struct away {
+	int64_t all, nodes; /* pods that count; nodes that they leave */
+	int64_t at_once; /* ready ones: those without a step, and the most of any step */
+	const struct verify_move *last;
+};
+
+typedef bool is_counted(const cJSON *of, const cJSON *pod);
+
+/* A ready pod of a group of pods leaves with its group, whatever the step. */
+static struct away count_away(const struct verify_case *c, is_counted *counts, const cJSON *of)
+{
+	int64_t *steps = mem_zalloc(c->plan->move_count + 1, sizeof(*steps)), most = 0;
+	struct away a = {0};
+	char key[KEY_MAX];
+	double least;
+
+	for (size_t i = 0; i < c->plan->move_count; i++) {
+		const struct verify_move *m = &c->plan->moves[i];
+		const cJSON *pod = pod_of(c, i);
+
+		if (!pod || verify_at(pod, "metadata.deletionTimestamp") || !counts(of, pod))
+			continue;
+		a.all++;
+		a.nodes += !a.last || a.last->node != m->node;
+		a.last = m;
+		if (m->step <= (int64_t)c->plan->move_count && verify_is_ready(pod) &&
+		    !read_gang(c->world, pod, key, &least))
+			steps[m->step]++;
+	}
+	for (size_t i = 1; i <= c->plan->move_count; i++)
+		most = int_max(most, steps[i]);
+	a.at_once = steps[0] + most;
+	free(steps);
+	return a;
+}
+
+/* The eviction API takes some pods without their budget: such that are not ready, or do not run. */
+static bool uses_budget(const cJSON *budget, const cJSON *pod)
+{
+	double healthy = verify_number(budget, "status.currentHealthy", 0);
+	double desired = verify_number(budget, "status.desiredHealthy", 0);
+	bool always = verify_equal(verify_text(budget, "spec.unhealthyPodEvictionPolicy", ""),
+				   "AlwaysAllow");
+
+	return verify_equal(verify_namespace(budget), verify_namespace(pod)) &&
+	       verify_selects(verify_at(budget, "spec.selector"), pod) && !verify_has_ended(pod) &&
+	       !verify_equal(verify_text(pod, "status.phase", ""), "Pending") &&
+	       (verify_is_ready(pod) || !(always || (desired > 0 && healthy >= desired)));
+}
+
+static int64_t allowed_by(const cJSON *budget)
+{
+	double allowed = verify_number(budget, "status.disruptionsAllowed", 0);
+	double healthy = verify_number(budget, "status.currentHealthy", 0);
+	double desired = verify_number(budget, "status.desiredHealthy", 0);
+
+	if (verify_number(budget, "status.observedGeneration", 0) <
+	    verify_number(budget, "metadata.generation", 0))
+		return 0;
+	if (healthy > 0 || desired > 0 || verify_number(budget, "status.expectedPods", 0) > 0)
+		allowed = healthy - desired < allowed ? healthy - desired : allowed;
+	return allowed > 0 ? (int64_t)allowed : 0;
+}
+
+static void check_budget(const struct verify_case *c, const cJSON *budget)
+{
+	const struct away a = count_away(c, uses_budget, budget);
+	int64_t allowed = allowed_by(budget);
+
+	if (a.all > allowed && (allowed < 1 || a.nodes > 1 || a.at_once > allowed))
+		verify_say(c, VERIFY_BUDGETS, a.last,
+			   "PodDisruptionBudget %s/%s allows %" PRId64 ", %" PRId64
+			   " pods leave from %" PRId64 " nodes, %" PRId64 " ready ones at once",
+			   verify_namespace(budget), verify_name(budget), allowed, a.all, a.nodes,
+			   a.at_once);
+}
+
+/* The eviction API evicts no pod that two budgets select. */
+static void check_budgets_of(const struct verify_case *c, size_t move)
+{
+	const cJSON *pod = pod_of(c, move);
+	size_t count = 0;
+
+	for (size_t i = 0; pod && i < c->world->other_count; i++)
+		count += verify_is_kind(c->world->others[i], "PodDisruptionBudget") &&
+			 !verify_at(pod, "metadata.deletionTimestamp") &&
+			 uses_budget(c->world->others[i], pod);
+	if (count > 1)
+		verify_say(c, VERIFY_BUDGETS, &c->plan->moves[move],
+			   "%zu PodDisruptionBudgets select it, the most is 1", count);
+}
+
+static bool is_owned(const cJSON *owner, const cJSON *pod)
+{
+	return verify_equal(verify_text(owner, "uid", ""),
+			    verify_text(verify_controller(pod), "uid", NULL));
+}
+
+/* Replicas that the owner wants; those it has where that is not known. */
+static int64_t wanted_by(const struct verify_world *w, const char *namespace, const cJSON *owner,
+			 int64_t present)
+{
+	const char *kind = verify_text(owner, "kind", "");
+	const cJSON *o = verify_find_other(w, kind, namespace, verify_text(owner, "name", ""));
+	double left;
+
+	if (!o || !verify_equal(verify_text(o, "metadata.uid", ""), verify_text(owner, "uid", "")))
+		return present;
+	if (!verify_equal(kind, "Job"))
+		return strcmp(kind, "DaemonSet") == 0 || !verify_at(o, "spec.replicas")
+			       ? present
+			       : (int64_t)verify_number(o, "spec.replicas", 1);
+	left = verify_number(o, "spec.completions", 1e9) - verify_number(o, "status.succeeded", 0);
+	return int_max(0, int_min((int64_t)left, (int64_t)verify_number(o, "spec.parallelism", 1)));
+}
+
+static void check_owner(const struct verify_case *c, const char *namespace, const cJSON *owner)
+{
+	const struct away a = count_away(c, is_owned, owner);
+	int64_t present = 0, ready = 0, wanted, allowed, missing;
+
+	for (size_t i = 0; i < c->world->pod_count; i++) {
+		const cJSON *pod = c->world->pods[i];
+
+		if (!is_owned(owner, pod) || verify_has_ended(pod) ||
+		    verify_at(pod, "metadata.deletionTimestamp"))
+			continue;
+		present++;
+		ready += verify_is_ready(pod);
+	}
+	wanted = wanted_by(c->world, namespace, owner, present);
+	allowed = int_max(1, (int64_t)(c->plan->owner_share * (double)wanted));
+	missing = int_max(0, wanted - ready);
+	if (a.at_once && a.at_once + missing > allowed)
+		verify_say(c, VERIFY_OWNERS, a.last,
+			   "%" PRId64 " pods of %s %s leave at once beside %" PRId64
+			   " that are not ready, of %" PRId64 " may be away %" PRId64,
+			   a.at_once, verify_text(owner, "kind", "owner"),
+			   verify_text(owner, "name", ""), missing, wanted, allowed);
+}
+
+/* --- quotas */
+
+static int64_t asks(const cJSON *pod, const char *resource)
+{
+	static const char *const prefixes[] = {"requests.", "limits.", "count/"};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(resource, prefixes[i], strlen(prefixes[i])) == 0)
+			resource += strlen(prefixes[i]);
+	return strcmp(resource, "pods") == 0 ? 1 : verify_request(pod, resource);
+}
+
+/* The first pod of the namespace that is replaced and requests some. */
+static const struct verify_move *find_asking(const struct verify_case *c, const char *namespace,
+					     const char *resource)
+{
+	for (size_t i = 0; i < c->plan->move_count; i++) {
+		const cJSON *pod = pod_of(c, i);
+
+		if (pod && verify_controller(pod) && asks(pod, resource) > 0 &&
+		    verify_equal(verify_namespace(pod), namespace))
+			return &c->plan->moves[i];
+	}
+	return NULL;
+}
+
+static int64_t used_in(const struct verify_world *w, const char *namespace, const char *resource)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < w->pod_count; i++)
+		if (w->where[i] >= 0 && !verify_has_ended(w->pods[i]) &&
+		    verify_equal(verify_namespace(w->pods[i]), namespace))
+			sum = add_saturating(sum, asks(w->pods[i], resource));
+	return sum;
+}
+
+/* Above its min a namespace borrows what others do not use: all of them stay within the sum. */
+static void check_borrowed(const struct verify_case *c, const cJSON *quota, const char *resource,
+			   const struct verify_move *m)
+{
+	int64_t used = 0, least = 0;
+
+	if (used_in(c->world, verify_namespace(quota), resource) <=
+	    verify_amount(verify_at(quota, "spec.min"), resource))
+		return;
+	for (size_t i = 0; i < c->world->other_count; i++) {
+		const cJSON *o = c->world->others[i];
+
+		if (!verify_is_kind(o, "ElasticQuota"))
+			continue;
+		used = add_saturating(used, used_in(c->world, verify_namespace(o), resource));
+		least = add_saturating(least, verify_amount(verify_at(o, "spec.min"), resource));
+	}
+	if (least && used > least)
+		verify_say(c, VERIFY_QUOTAS, m,
+			   "ElasticQuotas: %s: %" PRId64 " are used of all min %" PRId64
+			   ": its replacement would wait",
+			   resource, used, least);
+}
+
+static void check_quota(const struct verify_case *c, const cJSON *quota, bool elastic)
+{
+	const char *namespace = verify_namespace(quota);
+	const cJSON *most = verify_at(quota, elastic ? "spec.max" : "status.hard"), *item;
+	const struct verify_move *m;
+
+	for (item = verify_first(most); item; item = item->next) {
+		int64_t is = elastic ? used_in(c->world, namespace, item->string)
+				     : verify_amount(verify_at(quota, "status.used"), item->string);
+
+		m = find_asking(c, namespace, item->string);
+		if (m && is > verify_amount(most, item->string))
+			verify_say(c, VERIFY_QUOTAS, m,
+				   "%s %s/%s: %s: %" PRId64 " are used of %" PRId64
+				   ": its replacement would be refused",
+				   verify_text(quota, "kind", ""), namespace, verify_name(quota),
+				   item->string, is, verify_amount(most, item->string));
+	}
+	item = elastic ? verify_first(verify_at(quota, "spec.min")) : NULL;
+	for (; item; item = item->next)
+		if ((m = find_asking(c, namespace, item->string)))
+			check_borrowed(c, quota, item->string, m);
+}
+
+void verify_check_limits(const struct verify_case *c)
+{
+	char key[KEY_MAX];
+	double least;
+
+	check_parallel(c);
+	check_order(c);
+	check_groups(c);
+	for (size_t i = 0; i < c->world->other_count; i++) {
+		const cJSON *o = c->world->others[i];
+
+		if (verify_is_kind(o, "PodDisruptionBudget"))
+			check_budget(c, o);
+		else if (verify_is_kind(o, "ResourceQuota") || verify_is_kind(o, "ElasticQuota"))
+			check_quota(c, o, verify_is_kind(o, "ElasticQuota"));
+	}
+	for (size_t i = 0; i < c->plan->move_count; i++) {
+		const cJSON *owner = verify_controller(pod_of(c, i));
+		size_t first = 0;
+
+		check_budgets_of(c, i);
+		while (first < i &&
+		       !(owner && pod_of(c, first) && is_owned(owner, pod_of(c, first))))
+			first++;
+		if (owner && first == i)
+			check_owner(c, c->plan->moves[i].namespace, owner);
+		if (pod_of(c, i) && read_gang(c->world, pod_of(c, i), key, &least))
+			check_gang(c, &c->plan->moves[i], key, least);
+	}
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checker of plans: a plan of three moves that holds, and changes of the plan or of the cluster
+ * that each break one invariant, for each of the moves.
+ *
+ * n0 is drained: its pods p0, p1, p2 go to n1, n2, n3. Each has an owner of its own with two
+ * replicas, of which the other, q0 .. q2, is on n4, and a PodDisruptionBudget that allows one.
+ * n4 is in zone b, the others in zone a. All is measured.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/verify/verify.h"
+#include "shared/buf.h"
+#include "shared/file.h"
+#include "shared/mem.h"
+#include "tests/verify_fixture.h"
+
+enum { MOVES = 3, NODES = 5, EDITS = 3 };
+
+/* --- the scene */
+
+static cJSON *parse(const char *text)
+{
+	char *copy = mem_strdup(text);
+	cJSON *json;
+
+	for (char *at = copy; *at; at++)
+		*at = *at == '\'' ? '"' : *at;
+	json = cJSON_Parse(copy);
+	if (!json)
+		fail_msg("no JSON: %s", text);
+	free(copy);
+	return json;
+}
+
+static void add_pod(struct buf *b, char letter, int i, int node)
+{
+	buf_printf(b,
+		   "{'kind':'Pod','metadata':{'namespace':'d','name':'%c%d','uid':'uid-%c%d',"
+		   "'labels':{'app':'a%d'},'ownerReferences':[{'kind':'ReplicaSet','name':'rs%d',"
+		   "'uid':'rs%d','controller':true}]},'spec':{'nodeName':'n%d','containers':[{"
+		   "'resources':{'requests':{'cpu':'1','memory':'200Mi'}}}]},'status':{"
+		   "'phase':'Running','conditions':[{'type':'Ready','status':'True'}]}},",
+		   letter, i, letter, i, i, i, i, node);
+}
+
+static void add_objects(struct buf *b)
+{
+	for (int i = 0; i < NODES; i++)
+		buf_printf(b,
+			   "{'kind':'Node','metadata':{'name':'n%d','uid':'uid-n%d','labels':{"
+			   "'kubernetes.io/hostname':'n%d','zone':'%s'}},'spec':{},'status':{"
+			   "'conditions':[{'type':'Ready','status':'True'}],'allocatable':{"
+			   "'cpu':'10','memory':'10Gi','pods':'10'}}},",
+			   i, i, i, i == 4 ? "b" : "a");
+	for (int i = 0; i < MOVES; i++)
+		add_pod(b, 'p', i, 0);
+	for (int i = 0; i < MOVES; i++)
+		add_pod(b, 'q', i, 4);
+	for (int i = 0; i < MOVES; i++)
+		buf_printf(b,
+			   "{'kind':'ReplicaSet','metadata':{'namespace':'d','name':'rs%d',"
+			   "'uid':'rs%d'},'spec':{'replicas':2}},",
+			   i, i);
+	for (int i = 0; i < MOVES; i++)
+		buf_printf(
+			b,
+			"{'kind':'PodDisruptionBudget','metadata':{'namespace':'d','name':'b%d'},"
+			"'spec':{'selector':{'matchLabels':{'app':'a%d'}}},'status':{"
+			"'disruptionsAllowed':1,'currentHealthy':2,'desiredHealthy':1}},",
+			i, i);
+	buf_add_str(b, "{'kind':'ElasticQuota','metadata':{'namespace':'d','name':'e'},'spec':{"
+		       "'min':{'cpu':'6'},'max':{'cpu':'500'}}},"
+		       "{'kind':'ResourceQuota','metadata':{'namespace':'d','name':'r'},'status':{"
+		       "'hard':{'pods':'6','requests.cpu':'6'},'used':{'pods':'6',"
+		       "'requests.cpu':'6'}}}");
+}
+
+static void add_window(struct buf *b, const char *name)
+{
+	buf_printf(b,
+		   "'%s':{'cpuMillicores':{'start':'2026-01-01T11:00:00Z','end':"
+		   "'2026-01-01T12:00:00Z','mean':100,'stddev':10},'memoryBytes':{'mean':1000000,"
+		   "'max':1000000},'counts':{'seconds':900,'pressure':{'cpu':0,'memory':0}}}",
+		   name);
+}
+
+static cJSON *make_snapshot(void)
+{
+	struct buf b = BUF_INIT;
+	cJSON *json;
+
+	buf_add_str(&b, "{'kind':'Snapshot','time':'2026-01-01T12:00:00Z','list':{'items':[");
+	add_objects(&b);
+	buf_add_str(&b, "]},'usage':{'nodes':[");
+	for (int i = 0; i < NODES; i++) {
+		buf_printf(&b, "%s{'name':'n%d','end':'2026-01-01T12:00:00Z','usage':{'windows':{",
+			   i ? "," : "", i);
+		add_window(&b, "5m");
+		buf_add_char(&b, ',');
+		add_window(&b, "15m");
+		buf_add_str(&b, "}}}");
+	}
+	buf_add_str(&b, "],'pods':[");
+	for (int i = 0; i < MOVES; i++) {
+		buf_printf(&b, "%s{'node':'n0','uid':'uid-p%d','usage':{'windows':{", i ? "," : "",
+			   i);
+		add_window(&b, "5m");
+		buf_add_str(&b, "}}}");
+	}
+	buf_add_str(&b, "]}}");
+	json = parse(b.data);
+	buf_fini(&b);
+	return json;
+}
+
+static cJSON *make_plan(void)
+{
+	return parse(
+		"{'kind':'DrainWave','planned':'2026-01-01T12:00:00Z','viewVersion':7,'cap':{"
+		"'cpuShare':0.85,'memoryShare':0.9,'z':2.33,'contention':0.1},'limits':{'nodes':10,"
+		"'drains':10,'ownerShare':0.5},'nodes':[{'name':'n0','uid':'uid-n0','moves':["
+		"{'namespace':'d','name':'p0','uid':'uid-p0','to':'n1'},"
+		"{'namespace':'d','name':'p1','uid':'uid-p1','to':'n2'},"
+		"{'namespace':'d','name':'p2','uid':'uid-p2','to':'n3'}]}]}");
+}
+
+/* --- changes */
+
+/*
+ * A path of the plan or of the snapshot, and the new value: NULL deletes. @ is the number of the
+ * move; P, Q, N, R, B are its pod, the other replica, the destination, the owner and the budget
+ * among the snapshot's objects, U the destination among the measurements. "+" appends.
+ */
+struct edit {
+	const char *path, *value;
+};
+
+#define O     "list.items."
+#define WHERE "requiredDuringSchedulingIgnoredDuringExecution"
+#define USE   "usage.nodes.U.usage.windows."
+#define MOVE  "nodes.0.moves.@"
+#define CLAIM(more)                                                                                \
+	{O "P.spec.volumes", "[{'persistentVolumeClaim':{'claimName':'c'}}]"},                     \
+	{                                                                                          \
+		O "+", "{'kind':'PersistentVolumeClaim','metadata':{'namespace':'d','name':'c'"    \
+		       "}" more "}"                                                                \
+	}
+
+/* clang-format off */
+static const struct mutation {
+	enum verify_invariant broken;
+	struct edit edits[EDITS];
+} mutations[] = {
+	{VERIFY_IDENTITY, {{MOVE ".name", "'other'"}}},
+	{VERIFY_IDENTITY, {{MOVE ".namespace", "'other'"}}},
+	{VERIFY_IDENTITY, {{MOVE ".from", "'n4'"}}},
+	{VERIFY_IDENTITY, {{"nodes.0.uid", "'uid-before'"}}},
+	{VERIFY_IDENTITY, {{O "0.metadata.uid", "'uid-since'"}}},
+	{VERIFY_COMPLETE, {{MOVE, NULL}}},
+	{VERIFY_COMPLETE, {{O "Q.spec.nodeName", "'n0'"}}},
+	{VERIFY_ORDER, {{MOVE ".step", "1"}}},
+	{VERIFY_ORDER, {{"nodes.0.moves.0.step", "3"}, {"nodes.0.moves.1.step", "3"}, {"nodes.0.moves.2.step", "1"}}},
+	{VERIFY_LIMITS, {{"limits.nodes", "0"}}},
+	{VERIFY_LIMITS, {{"limits.drains", "0"}}},
+	{VERIFY_GROUPS, {{"groups", "[{'name':'g','nodes':['n0','n4']}]"}}},
+	{VERIFY_GROUPS, {{O "P.spec.schedulingGroup", "{'podGroupName':'g'}"}, {O "Q.spec.schedulingGroup", "{'podGroupName':'g'}"},
+			 {O "+", "{'kind':'PodGroup','metadata':{'namespace':'d','name':'g'},'spec':{'minMember':2}}"}}},
+	{VERIFY_GROUPS, {{O "P.spec.workloadRef", "{'name':'w','podGroup':'x'}"}, {O "Q.spec.workloadRef", "{'name':'w','podGroup':'x'}"},
+			 {O "+", "{'kind':'Workload','metadata':{'namespace':'d','name':'w'},'spec':{'podGroups':[{'name':'x','policy':{'gang':{'minCount':2}}}]}}"}}},
+	{VERIFY_BUDGETS, {{O "B.status.disruptionsAllowed", "0"}}},
+	{VERIFY_BUDGETS, {{O "B.status.currentHealthy", "1"}}},
+	{VERIFY_BUDGETS, {{O "B.metadata.generation", "2"}, {O "B.status.observedGeneration", "1"}}},
+	{VERIFY_BUDGETS, {{O "+", "{'kind':'PodDisruptionBudget','metadata':{'namespace':'d','name':'all'},'spec':{'selector':{}},'status':{'disruptionsAllowed':9}}"}}},
+	{VERIFY_BUDGETS, {{O "B", NULL}, {O "+", "{'kind':'PodDisruptionBudget','metadata':{'namespace':'d','name':'none'},'spec':{'selector':{'matchLabels':{'app':'a@'}}},'status':{}}"}}},
+	{VERIFY_OWNERS, {{O "Q.status.conditions.0.status", "'False'"}}},
+	{VERIFY_OWNERS, {{O "R.spec.replicas", "3"}}},
+	{VERIFY_OWNERS, {{O "Q.metadata.deletionTimestamp", "'2026-01-01T12:00:00Z'"}}},
+	{VERIFY_QUOTAS, {{O "18.status.used.pods", "'7'"}}},
+	{VERIFY_QUOTAS, {{O "17.spec.max.cpu", "'5'"}}},
+	{VERIFY_QUOTAS, {{O "17.spec.min.cpu", "'5'"}}},
+	{VERIFY_DESTINATION, {{O "N.metadata.deletionTimestamp", "'2026-01-01T12:00:00Z'"}}},
+	{VERIFY_DESTINATION, {{O "N.metadata.annotations", "{'evenkeel.io/draining':'true'}"}}},
+	{VERIFY_DESTINATION, {{O "N.status.conditions.0.status", "'Unknown'"}}},
+	{VERIFY_DESTINATION, {{MOVE ".to", "'n0'"}}},
+	{VERIFY_DESTINATION, {{MOVE ".to", "'n9'"}}},
+	{VERIFY_DESTINATION, {{MOVE ".to", NULL}}},
+	{VERIFY_ROOM, {{O "N.status.allocatable.cpu", "'500m'"}}},
+	{VERIFY_ROOM, {{O "N.status.allocatable.memory", "'100Mi'"}}},
+	{VERIFY_ROOM, {{O "N.status.allocatable.pods", "'0'"}}},
+	{VERIFY_ROOM, {{O "P.spec.containers.0.resources.requests.gpu", "1"}}},
+	{VERIFY_TAINTS, {{O "N.spec.taints", "[{'key':'team','value':'a','effect':'NoSchedule'}]"}}},
+	{VERIFY_TAINTS, {{O "N.spec.taints", "[{'key':'team','effect':'NoExecute'}]"}, {O "P.spec.tolerations", "[{'key':'team','effect':'NoSchedule','operator':'Exists'}]"}}},
+	{VERIFY_NODE_AFFINITY, {{O "P.spec.nodeSelector", "{'zone':'b'}"}}},
+	{VERIFY_NODE_AFFINITY, {{O "P.spec.affinity.nodeAffinity." WHERE, "{'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','values':['n4']}]}]}"}}},
+	{VERIFY_CORDON, {{O "N.spec.unschedulable", "true"}}},
+	{VERIFY_ANTI_AFFINITY, {{O "P.spec.affinity.podAntiAffinity." WHERE, "[{'labelSelector':{'matchLabels':{'app':'a@'}},'topologyKey':'zone'}]"}, {O "4.metadata.labels.zone", "'a'"}}},
+	{VERIFY_ANTI_AFFINITY, {{O "Q.spec.affinity.podAntiAffinity." WHERE, "[{'labelSelector':{'matchLabels':{'app':'a@'}},'topologyKey':'zone'}]"}, {O "4.metadata.labels.zone", "'a'"}}},
+	{VERIFY_AFFINITY, {{O "P.spec.affinity.podAffinity." WHERE, "[{'labelSelector':{'matchLabels':{'app':'none'}},'topologyKey':'zone'}]"}}},
+	{VERIFY_AFFINITY, {{O "P.spec.affinity.podAffinity." WHERE, "[{'labelSelector':{'matchLabels':{'app':'a@'}},'topologyKey':'zone'}]"}}},
+	{VERIFY_SPREAD, {{O "P.spec.topologySpreadConstraints", "[{'maxSkew':1,'topologyKey':'kubernetes.io/hostname','labelSelector':{'matchLabels':{'app':'a@'}}}]"}, {O "Q.spec.nodeName", "'nN'"}}},
+	{VERIFY_SPREAD, {{O "P.spec.topologySpreadConstraints", "[{'maxSkew':1,'topologyKey':'rack','labelSelector':{}}]"}}},
+	{VERIFY_HOST_PORTS, {{O "P.spec.containers.0.ports", "[{'hostPort':80}]"}, {O "Q.spec.containers.0.ports", "[{'hostPort':80,'hostIP':'10.0.0.1'}]"}, {O "Q.spec.nodeName", "'nN'"}}},
+	{VERIFY_VOLUMES, {{O "P.spec.volumes", "[{'persistentVolumeClaim':{'claimName':'c'}}]"}}},
+	{VERIFY_VOLUMES, {CLAIM(",'status':{'phase':'Pending'}")}},
+	{VERIFY_VOLUMES, {CLAIM(",'spec':{'volumeName':'v'},'status':{'phase':'Bound'}"),
+			  {O "+", "{'kind':'PersistentVolume','metadata':{'name':'v'},'spec':{'nodeAffinity':{'required':{'nodeSelectorTerms':[{'matchExpressions':[{'key':'zone','operator':'In','values':['b']}]}]}}}}"}}},
+	{VERIFY_MEASURED, {{"usage.nodes.U", NULL}}},
+	{VERIFY_MEASURED, {{"usage.nodes.U.end", "'2026-01-01T11:54:00Z'"}}},
+	{VERIFY_MEASURED, {{USE "5m.counts.pressure.cpu", "0.2"}}},
+	{VERIFY_USE_CAP, {{USE "15m.cpuMillicores.mean", "8400"}}},
+	{VERIFY_USE_CAP, {{USE "15m.cpuMillicores.stddev", "4000"}}},
+	{VERIFY_USE_CAP, {{USE "15m.memoryBytes.max", "9663676416"}}},
+	{VERIFY_USE_CAP, {{"usage.pods.@.hourlyPeaks", "{'end':'2026-01-01T12:00:00Z','cpuMillicores':[null,9000],'workingSetBytes':[]}"}}},
+	{VERIFY_JUDGED, {{O "P.spec.resourceClaims", "[{'name':'gpu'}]"}}},
+	{VERIFY_JUDGED, {{O "P.spec.tolerations", "[{'key':'a','operator':'Like'}]"}}},
+};
+
+/* clang-format on */
+
+/* The path or value with the numbers of the move in place of letters between dots and quotes. */
+static char *resolve(const char *text, int move)
+{
+	struct buf b = BUF_INIT;
+
+	for (const char *at = text; *at; at++) {
+		bool alone = at > text && strchr(".n", at[-1]) && strchr(".'", at[1] ? at[1] : '.');
+		const char *letter = alone ? strchr("PQNRBU", *at) : NULL;
+		static const int first[] = {5, 8, 1, 11, 14, 1};
+
+		if (*at == '@')
+			buf_printf(&b, "%d", move);
+		else if (letter)
+			buf_printf(&b, "%d", first[letter - "PQNRBU"] + move);
+		else
+			buf_add_char(&b, *at);
+	}
+	return buf_take(&b, NULL);
+}
+
+static cJSON *enter(cJSON *at, const char *key)
+{
+	cJSON *item = cJSON_IsArray(at) ? cJSON_GetArrayItem(at, (int)strtol(key, NULL, 10))
+					: cJSON_GetObjectItemCaseSensitive(at, key);
+
+	if (!item)
+		cJSON_AddItemToObject(at, key, item = cJSON_CreateObject());
+	return item;
+}
+
+static void assign(cJSON *at, const char *key, cJSON *value)
+{
+	if (cJSON_IsArray(at) && !value)
+		cJSON_DeleteItemFromArray(at, (int)strtol(key, NULL, 10));
+	else if (cJSON_IsArray(at))
+		cJSON_AddItemToArray(at, value);
+	else
+		cJSON_DeleteItemFromObjectCaseSensitive(at, key);
+	if (value && !cJSON_IsArray(at))
+		cJSON_AddItemToObject(at, key, value);
+}
+
+/* WHERE is one key, as all others between dots; labels with dots cannot be named. */
+static void apply(const struct edit *e, int move, cJSON *plan, cJSON *snapshot)
+{
+	char *path = resolve(e->path, move), *value = e->value ? resolve(e->value, move) : NULL;
+	bool cluster = strncmp(path, "list", 4) == 0 || strncmp(path, "usage", 5) == 0;
+	cJSON *at = cluster ? snapshot : plan;
+	char *key = path, *dot;
+
+	for (; (dot = strchr(key, '.')); key = dot + 1) {
+		*dot = '\0';
+		at = enter(at, key);
+	}
+	assign(at, key, value ? parse(value) : NULL);
+	free(value);
+	free(path);
+}
+
+static void judge_mutant(const struct mutation *m, int move)
+{
+	cJSON *plan = make_plan(), *snapshot = make_snapshot();
+	struct verify_report report;
+	struct verify_plan p;
+
+	for (size_t i = 0; i < EDITS && m->edits[i].path; i++)
+		apply(&m->edits[i], move, plan, snapshot);
+	verify_fixture_judge(plan, snapshot, &p, &report);
+	if (!report.count)
+		fail_msg("%s, move %d: %s is not refused", verify_invariant_name(m->broken), move,
+			 m->edits[0].path);
+	for (size_t i = 0; i < report.count; i++)
+		if (report.of[i].invariant != m->broken || !*report.of[i].text.text)
+			fail_msg("%s, move %d: %s is refused by %s: %s",
+				 verify_invariant_name(m->broken), move, m->edits[0].path,
+				 verify_invariant_name(report.of[i].invariant),
+				 report.of[i].text.text);
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	cJSON_Delete(plan);
+	cJSON_Delete(snapshot);
+}
+
+/* --- tests */
+
+static void a_plan_that_holds_has_no_violation(void **state)
+{
+	cJSON *plan = make_plan(), *snapshot = make_snapshot();
+	struct verify_report report;
+	struct verify_plan p;
+
+	(void)state;
+	verify_fixture_judge(plan, snapshot, &p, &report);
+	if (report.count)
+		fail_msg("%s: %s", verify_invariant_name(report.of[0].invariant),
+			 report.of[0].text.text);
+	assert_int_equal(p.move_count, MOVES);
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	cJSON_Delete(plan);
+	cJSON_Delete(snapshot);
+}
+
+static void each_change_breaks_its_invariant_alone(void **state)
+{
+	const size_t count = sizeof(mutations) / sizeof(mutations[0]);
+	bool broken[VERIFY_INVARIANTS] = {false};
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		for (int move = 0; move < MOVES; move++) {
+			judge_mutant(&mutations[i], move);
+			broken[mutations[i].broken] = true;
+		}
+	for (int i = 0; i < VERIFY_INVARIANTS; i++)
+		if (!broken[i])
+			fail_msg("no change breaks %s", verify_invariant_name(i));
+	print_message("%zu changed plans are refused\n", count * MOVES);
+}
+
+/* Reserved room is used: a pending pod that comes first takes what the third move needs. */
+static void reserved_pods_take_room(void **state)
+{
+	cJSON *plan = make_plan(), *snapshot = make_snapshot();
+	cJSON *pods = cJSON_GetObjectItem(cJSON_GetObjectItem(snapshot, "list"), "items");
+	struct buf b = BUF_INIT;
+	struct verify_report report;
+	struct verify_plan p;
+
+	(void)state;
+	add_pod(&b, 'w', 9, 0);
+	b.data[b.len - 1] = '\0';
+	cJSON_AddItemToArray(pods, parse(b.data));
+	apply(&(struct edit){O "19.spec.nodeName", NULL}, 0, plan, snapshot);
+	apply(&(struct edit){O "3.status.allocatable.cpu", "'1500m'"}, 0, plan, snapshot);
+	apply(&(struct edit){O "17.spec.min.cpu", "'9'"}, 0, plan, snapshot);
+	verify_fixture_judge(plan, snapshot, &p, &report);
+	assert_int_equal(report.count, 0);
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	apply(&(struct edit){"reserved", "[{'uid':'uid-w9','to':'n3','after':0}]"}, 0, plan,
+	      snapshot);
+	verify_fixture_judge(plan, snapshot, &p, &report);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.of[0].invariant, VERIFY_ROOM);
+	assert_string_equal(report.of[0].text.text, "cpu: 1000 requested, 1000 of 1500 are taken");
+	assert_ptr_equal(report.of[0].move, &p.moves[2]);
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	buf_fini(&b);
+	cJSON_Delete(plan);
+	cJSON_Delete(snapshot);
+}
+
+static void what_is_no_plan_is_refused_by_its_member(void **state)
+{
+	static const struct {
+		struct edit edit;
+		const char *error;
+	} rows[] = {
+		{{"kind", "'DrainPlan'"},
+		 "kind: must be \"DrainWave\"; evenkeel drain -o plan prints one"},
+		{{"planned", NULL}, "planned: must be a text that is not empty"},
+		{{"viewVersion", "-1"}, "viewVersion: must be a number from 0 to 9.0072e+15"},
+		{{"limits", NULL}, "limits.nodes: must be a number from 0 to 1e+06"},
+		{{"limits.ownerShare", "'all'"}, "limits.ownerShare: must be a number from 0 to 1"},
+		{{"cap.cpuShare", "1.5"}, "cap.cpuShare: must be a number from 0 to 1"},
+		{{"nodes", NULL}, "nodes: is missing"},
+		{{"nodes", "[1]"}, "nodes: must be a list of objects"},
+		{{"nodes.0.uid", "''"}, "nodes[0].uid: must be a text that is not empty"},
+		{{"nodes.0.moves", "{}"}, "nodes[0].moves: must be a list of at most 1000000"},
+		{{"nodes.0.moves.1.uid", "7"},
+		 "nodes[0].moves[1].uid: must be a text that is not empty"},
+		{{"nodes.0.moves.2.step", "-1"},
+		 "nodes[0].moves[2].step: must be a number from 0 to 1e+06"},
+		{{"nodes.0.guests", "[{'uid':'a'}]"},
+		 "nodes[0].guests[0].to: must be a text that is not empty"},
+		{{"reserved", "[{'uid':'a','to':'b'}]"},
+		 "reserved[0].after: must be a number from 0 to 1e+06"},
+		{{"groups", "[{'name':'g'}]"}, "groups[0].nodes: must be a list of names"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cJSON *plan = make_plan();
+		struct error error = {""};
+		struct verify_plan p;
+		char *text;
+
+		apply(&rows[i].edit, 0, plan, NULL);
+		text = cJSON_PrintUnformatted(plan);
+		assert_true(verify_plan_read(text, strlen(text), &p, &error) < 0);
+		assert_string_equal(error.text, rows[i].error);
+		cJSON_free(text);
+		cJSON_Delete(plan);
+	}
+}
+
+static void what_is_no_snapshot_is_refused(void **state)
+{
+	cJSON *plan = make_plan(), *other = parse("{'kind':'List','items':[]}");
+	char *text = cJSON_PrintUnformatted(plan);
+	struct verify_report report;
+	struct error error = {""};
+	struct verify_plan p;
+
+	(void)state;
+	assert_int_equal(verify_plan_read(text, strlen(text), &p, &error), 0);
+	assert_true(verify_judge(&p, other, &report, &error) < 0);
+	assert_string_equal(error.text, "the snapshot has no list.items");
+	verify_plan_fini(&p);
+	cJSON_free(text);
+	cJSON_Delete(plan);
+	cJSON_Delete(other);
+}
+
+/* The page has a row for each invariant, in the order of the table. */
+static void the_page_explains_each_invariant_in_order(void **state)
+{
+	struct buf page = BUF_INIT;
+	struct error error = {""};
+	const char *at;
+
+	(void)state;
+	assert_int_equal(file_read("packaging/docs/verify.md", 1 << 20, &page, &error), 0);
+	buf_add_char(&page, '\0');
+	at = page.data;
+	for (int i = 0; i < VERIFY_INVARIANTS; i++) {
+		char *row = mem_printf("\n| `%s` |", verify_invariant_name(i));
+
+		at = strstr(at, row);
+		if (!at)
+			fail_msg("the page lacks the row of %s, or has it elsewhere", row + 3);
+		free(row);
+	}
+	buf_fini(&page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plan_that_holds_has_no_violation),
+		cmocka_unit_test(each_change_breaks_its_invariant_alone),
+		cmocka_unit_test(reserved_pods_take_room),
+		cmocka_unit_test(what_is_no_plan_is_refused_by_its_member),
+		cmocka_unit_test(what_is_no_snapshot_is_refused),
+		cmocka_unit_test(the_page_explains_each_invariant_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
