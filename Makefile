@@ -424,9 +424,13 @@ define render
 @sed -i 's,localhost/\(evenkeel-.*\):$(VERSION)$$,$(IMAGE_REPO)/\1:$(TAG),' packaging/kubernetes/$(1).part
 @mv packaging/kubernetes/$(1).part packaging/kubernetes/$(1)
 endef
+OPERATOR   := packaging/kubernetes/overlays/prometheus
 manifests:
 	$(call render,install.yaml,evenkeel for Kubernetes 1.21 and later: kubectl apply -f install.yaml,base)
 	$(call render,install-1.20.yaml,evenkeel for Kubernetes 1.19 and 1.20: kubectl apply -f install-1.20.yaml,overlays/legacy)
+	@sed -i '/^spec:/q' $(OPERATOR)/rules.yaml && sed 's/./  &/' packaging/monitoring/rules.yaml >>$(OPERATOR)/rules.yaml
+	@sed -i '/^  evenkeel.json:/q' $(OPERATOR)/dashboard.yaml && \
+		sed 's/./    &/' packaging/monitoring/dashboard.json >>$(OPERATOR)/dashboard.yaml
 
 # Rules, dashboard and metrics, by those who read them.
 check-monitoring: deps-monitoring
@@ -476,6 +480,8 @@ lint-built: $(PROTO_C) $(SKEL)
 	tests/lint/banned
 	tests/lint/headers "$(LINT_FLAGS)"
 	tests/lint/unreached
+	sed '1,/^spec:/d; s/^  //' $(OPERATOR)/rules.yaml | cmp - packaging/monitoring/rules.yaml
+	sed '1,/^  evenkeel.json:/d; s/^    //' $(OPERATOR)/dashboard.yaml | cmp - packaging/monitoring/dashboard.json
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/lint/changed '$(PASSED)' "$(LINT_FLAGS)" $(USER_C) >$(B)/lint
 	cut -d' ' -f2 $(B)/lint >$(B)/lint-files
