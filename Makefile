@@ -160,7 +160,7 @@ SEAM     := $(TB)/seam.so
 .PHONY: coverage coverage-built mutants mutants-built
 .PHONY: deps-page check-page check-page-built page-vendor
 .PHONY: deps-monitoring check-monitoring check-monitoring-built
-.PHONY: bench bench-built bench-peers bench-peers-built bench-placement bench-placement-built fuzz fuzz-built lint lint-built clean install
+.PHONY: bench bench-built bench-peers bench-peers-built bench-placement bench-placement-built fuzz fuzz-built lint lint-built clean install install-config
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -539,6 +539,13 @@ install: all documents
 	for p in $(notdir $(PROGRAMS)); do \
 		install -m 644 $(B)/completions/zsh/$$p $(DESTDIR)$(zshdir)/_$$p && \
 		install -m 644 $(B)/completions/fish/$$p $(DESTDIR)$(fishdir)/$$p.fish || exit 1; done
+
+# What the packages put into /etc: every option with its default, but for those that are set.
+install-config: all
+	install -d $(DESTDIR)/etc/evenkeel
+	$(BIN)/evenkeel-agent __config key-file=/etc/evenkeel/keys >$(DESTDIR)/etc/evenkeel/agent.yaml
+	$(BIN)/evenkeel-aggregator __config key-file=/etc/evenkeel/keys state-dir=/var/lib/evenkeel-aggregator \
+		>$(DESTDIR)/etc/evenkeel/aggregator.yaml
 
 deb: deps-deb
 	@ARCH=$(ARCH) packaging/deb $(VERSION)
