@@ -358,7 +358,7 @@ static void add_controllers(const struct control_plane *c, char **argv)
 	if (!c->with_nodes) {
 		argv[0] = mem_strdup("--controllers=deployment,replicaset,replicationcontroller,"
 				     "statefulset,daemonset,job,disruption,garbagecollector,podgc,"
-				     "namespace");
+				     "namespace,pvc-protection");
 		return;
 	}
 	argv[0] =
