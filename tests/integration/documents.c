@@ -348,7 +348,7 @@ static void man_reads_the_pages_without_a_warning(void **state)
 static const struct {
 	const char *words, *replies;
 } bash_cases[] = {
-	{"evenkeel ver", "version"},
+	{"evenkeel ver", "verify version"},
 	{"evenkeel nodes --output ta", "table"},
 	{"evenkeel nodes --output = ta", "table"},
 	{"evenkeel scores --variant =", "corrected upstream kep"},

@@ -475,7 +475,7 @@ static void what_was_placed_is_legal_or_names_who_is_not(void **state)
 	s.where[0] = 0;
 	assert_false(place_checker_is_legal(&s.c, NULL, &why));
 	assert_non_null(strstr(why.text, "on n0"));
-	assert_non_null(strstr(why.text, "cpu: wants 1000, 1500 of 2000 are taken"));
+	assert_non_null(strstr(why.text, "cpu: 1000 requested, 1500 of 2000 are taken"));
 	s.where[0] = 3;
 	assert_true(place_checker_is_legal(&s.c, marked, &why));
 	s.where[0] = 1; /* tainted */
