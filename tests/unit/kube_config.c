@@ -38,6 +38,65 @@ static void parse_good(struct kube_config *c, const char *text, const char *cont
 		fail_msg("%s\n%s", why.text, text);
 }
 
+/* As kubectl merges: the first file decides about each name, and paths are of their own file. */
+static void test_several_files(void **state)
+{
+	static const char first[] = "contexts: [{name: a, context: {cluster: c, user: u}}]\n"
+				    "users: [{name: u, user: {tokenFile: t}}]\n",
+			  second[] = "current-context: a\n"
+				     "contexts: [{name: a, context: {cluster: x}},"
+				     " {name: b, context: {cluster: c, user: v}}]\n"
+				     "clusters: [{name: c, cluster: {server: \"https://c\","
+				     " certificate-authority: ca}}]\n"
+				     "users: [{name: u, user: {token: other}}]\n";
+	const struct kubeconfig_file files[] = {{"1", "/one", first, strlen(first)},
+						{"2", "/two", second, strlen(second)}};
+	struct kube_config c = {0};
+	struct error why = {""};
+
+	(void)state;
+	assert_int_equal(kubeconfig_parse_files(&c, files, 2, NULL, &why), 0);
+	assert_string_equal(c.server, "https://c");
+	assert_string_equal(c.ca_file, "/two/ca");
+	assert_string_equal(c.token_file, "/one/t");
+	assert_null(c.token);
+	assert_string_equal(c.source, "1");
+	kube_config_fini(&c);
+	assert_int_equal(kubeconfig_parse_files(&c, files, 2, "b", &why), -EINVAL);
+	assert_string_equal(why.text, "2:2:84: user \"v\" is not in users");
+	assert_int_equal(kubeconfig_parse_files(&c, files, 2, "z", &why), -EINVAL);
+	assert_string_equal(why.text, "1:1:1: context \"z\" is not in contexts");
+	assert_int_equal(kubeconfig_parse_files(&c, files, 1, NULL, &why), -EINVAL);
+	assert_string_equal(why.text, "1:1:1: there is no current-context");
+	assert_int_equal(kubeconfig_parse_files(&c, files, 0, NULL, &why), -EINVAL);
+}
+
+/* KUBECONFIG may name files that are not there, but not only such. */
+static void test_list_of_files(void **state)
+{
+	char *folder = folder_make(), *path = mem_printf("%s/config", folder);
+	char *paths = mem_printf("/nowhere/a:%s:/nowhere/b", path);
+	struct kube_config c = {0};
+	struct error why = {""};
+	FILE *file = fopen(path, "w");
+
+	(void)state;
+	assert_non_null(file);
+	assert_true(fputs("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\n"
+			  "clusters: [{name: c, cluster: {server: \"https://c\"}}]\n",
+			  file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(kube_config_read_list(&c, paths, NULL, &why), 0);
+	assert_string_equal(c.source, path);
+	kube_config_fini(&c);
+	assert_int_equal(kube_config_read_list(&c, "/nowhere/a:/nowhere/b", NULL, &why), -ENOENT);
+	assert_string_equal(why.text, "/nowhere/a:/nowhere/b: no such file");
+	assert_int_equal(kube_config_read_list(&c, "", NULL, &why), -ENOENT);
+	folder_remove(folder);
+	free(path);
+	free(paths);
+}
+
 static void assert_refused(const char *text, const char *says)
 {
 	static const struct kube_config untouched;
@@ -592,6 +651,8 @@ int main(void)
 		cmocka_unit_test(bad_files_are_refused_with_their_place),
 		cmocka_unit_test(bad_clusters_are_refused),
 		cmocka_unit_test(bad_users_are_refused),
+		cmocka_unit_test(test_several_files),
+		cmocka_unit_test(test_list_of_files),
 		cmocka_unit_test(what_would_be_expensive_is_refused),
 		cmocka_unit_test_setup_teardown(paths_are_relative_to_the_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_that_cannot_be_read_are_named, setup,

@@ -39,6 +39,20 @@ struct kube_config {
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct error *error);
 /*
+ * The same from files divided by colons, as KUBECONFIG names them. Missing ones are skipped; -ENOENT
+ * if all are missing.
+ */
+int kube_config_read_list(struct kube_config *c, const char *paths, const char *context,
+			  struct error *error);
+struct kubeconfig_file {
+	const char *name, *folder, *text; /* see kubeconfig_parse(); borrowed */
+	size_t len;
+};
+
+/* kubeconfig_parse() of several files, of which the first with a name or a context decides. */
+int kubeconfig_parse_files(struct kube_config *c, const struct kubeconfig_file *files, size_t count,
+			   const char *context, struct error *error);
+/*
  * Parses the text of a kubeconfig. name: of the file, for reasons and as the source; folder: the
  * base of relative paths; context: NULL for the current one. 0, or -EINVAL with the reason
  * "name:line:column: text", without secrets; *c is written only on success.

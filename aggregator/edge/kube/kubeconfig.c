@@ -13,7 +13,8 @@
  * tables map members to strings. Unknown members are ignored, except for those that make another
  * user of the request (impersonation, passwords, auth-provider), which are refused. The exclusions
  * are kubectl's; besides, an exec plugin is the only credential of its user. A token file wins
- * over a token, as in kubectl.
+ * over a token, as in kubectl. Of several files the first with a current-context, and with an entry
+ * of a name, decides.
  */
 #include "aggregator/edge/kube/config.h"
 
@@ -30,10 +31,15 @@
 
 enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66, ANCHORS_MAX = 100 };
 
+enum { FILES_MAX = 16 };
+
+/* Of one file. */
 struct reader {
 	struct yaml_doc yaml;
 	const char *folder;
-	struct kube_config config; /* as read so far */
+	struct kube_config *config; /* as read so far, of all files */
+	struct reader *first; /* the files of the configuration .. */
+	size_t count; /* .. */
 };
 
 /* --- strings ---------------------------------------------------------------------------------- */
@@ -95,7 +101,7 @@ static char *decode(struct reader *r, const yaml_node_t *at, const char *key, co
 static void take_members(struct reader *r, const yaml_node_t *map, const struct member *members)
 {
 	for (const struct member *m = members; m->key; m++) {
-		char **to = (char **)((char *)&r->config + m->offset);
+		char **to = (char **)((char *)r->config + m->offset);
 		const char *text = yaml_doc_text(&r->yaml, map, m->key);
 
 		if (!text)
@@ -124,7 +130,7 @@ static void check_server(struct reader *r, const yaml_node_t *cluster)
 	const yaml_node_t *at;
 	struct kube_url url = {0};
 	struct error why;
-	char *server = r->config.server;
+	char *server = r->config->server;
 
 	at = find_scalar(r, cluster, "server");
 	if (!server || !at) {
@@ -143,7 +149,7 @@ static void check_proxy(struct reader *r, const yaml_node_t *cluster)
 	const yaml_node_t *at = find_scalar(r, cluster, "proxy-url");
 	struct error why;
 
-	if (at && r->config.proxy_url && kube_url_check_proxy(r->config.proxy_url, &why))
+	if (at && r->config->proxy_url && kube_url_check_proxy(r->config->proxy_url, &why))
 		yaml_doc_fail(&r->yaml, at, "proxy-url: %s", why.text);
 }
 
@@ -152,9 +158,9 @@ static void check_tls_name(struct reader *r, const yaml_node_t *cluster)
 	const yaml_node_t *at = find_scalar(r, cluster, "tls-server-name");
 	char *host;
 
-	if (!at || !r->config.tls_server_name)
+	if (!at || !r->config->tls_server_name)
 		return;
-	host = kube_url_host(r->config.tls_server_name);
+	host = kube_url_host(r->config->tls_server_name);
 	if (!host)
 		yaml_doc_fail(&r->yaml, at, "tls-server-name: not a host name");
 	free(host);
@@ -162,7 +168,7 @@ static void check_tls_name(struct reader *r, const yaml_node_t *cluster)
 
 static void take_cluster(struct reader *r, const yaml_node_t *cluster)
 {
-	struct kube_config *c = &r->config;
+	struct kube_config *c = r->config;
 
 	take_members(r, cluster, cluster_members);
 	c->insecure_skip_tls_verify = yaml_doc_flag(&r->yaml, cluster, "insecure-skip-tls-verify");
@@ -209,7 +215,7 @@ static void refuse_members(struct reader *r, const yaml_node_t *user)
 /* Certificate and key: each as a file or inline, both or none. */
 static void check_pair(struct reader *r, const yaml_node_t *user)
 {
-	const struct kube_config *c = &r->config;
+	const struct kube_config *c = r->config;
 
 	check_one(r, user, c->client_certificate_file, c->client_certificate_data,
 		  "client-certificate");
@@ -257,7 +263,7 @@ static char **take_list(struct reader *r, const yaml_node_t *exec, const char *k
 
 static void check_exec(struct reader *r, const yaml_node_t *exec)
 {
-	const struct kube_config *c = &r->config;
+	const struct kube_config *c = r->config;
 	const char *mode = yaml_doc_text(&r->yaml, exec, "interactiveMode");
 	const char *version = yaml_doc_text(&r->yaml, exec, "apiVersion");
 
@@ -284,7 +290,7 @@ static void check_exec(struct reader *r, const yaml_node_t *exec)
 /* A command with a slash is relative to the file; one without is looked for in PATH. */
 static void take_exec(struct reader *r, const yaml_node_t *exec)
 {
-	struct kube_config *c = &r->config;
+	struct kube_config *c = r->config;
 	const char *command = yaml_doc_text(&r->yaml, exec, "command");
 	const char *version = yaml_doc_text(&r->yaml, exec, "apiVersion");
 	const char *hint = yaml_doc_text(&r->yaml, exec, "installHint");
@@ -301,7 +307,7 @@ static void take_exec(struct reader *r, const yaml_node_t *exec)
 
 static void check_token(struct reader *r, const yaml_node_t *user)
 {
-	struct kube_config *c = &r->config;
+	struct kube_config *c = r->config;
 	struct error why;
 	char *checked;
 
@@ -334,9 +340,8 @@ static void take_user(struct reader *r, const yaml_node_t *user)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* list[name == name].member; a failure at `at` if there is no such entry, or more than one. */
-static const yaml_node_t *find_entry(struct reader *r, const char *list, const char *member,
-				     const char *name, const yaml_node_t *at)
+/* list[name == name] of this file; NULL: there is no such entry. */
+static const yaml_node_t *find_here(struct reader *r, const char *list, const char *name)
 {
 	struct yaml_doc *y = &r->yaml;
 	const yaml_node_t *entries = yaml_doc_find(y, yaml_doc_root(y), list, YAML_SEQUENCE_NODE);
@@ -353,30 +358,58 @@ static const yaml_node_t *find_entry(struct reader *r, const char *list, const c
 				      kube_text_line(name, shown, sizeof(shown)));
 		found = entry;
 	}
-	if (!found)
-		yaml_doc_fail(y, at, "%s \"%s\" is not in %s", member,
-			      kube_text_line(name, shown, sizeof(shown)), list);
-	return yaml_doc_find(y, found, member, YAML_MAPPING_NODE);
+	return found;
 }
 
-static const yaml_node_t *find_context(struct reader *r, const char *asked)
+/*
+ * list[name == name].member of the first file that has it, which becomes *r; a failure at `at` of
+ * the former *r if there is none.
+ */
+static const yaml_node_t *find_entry(struct reader **r, const char *list, const char *member,
+				     const char *name, const yaml_node_t *at)
 {
-	struct yaml_doc *y = &r->yaml;
-	const yaml_node_t *root = yaml_doc_root(y);
+	char shown[SHOWN_LEN];
+
+	for (size_t i = 0; i < (*r)->count; i++) {
+		struct reader *in = &(*r)->first[i];
+		const yaml_node_t *found = find_here(in, list, name);
+
+		if (found) {
+			*r = in;
+			return yaml_doc_find(&in->yaml, found, member, YAML_MAPPING_NODE);
+		}
+	}
+	yaml_doc_fail(&(*r)->yaml, at, "%s \"%s\" is not in %s", member,
+		      kube_text_line(name, shown, sizeof(shown)), list);
+	return NULL;
+}
+
+/* *r: a file of the configuration, and then that of the context. */
+static const yaml_node_t *find_context(struct reader **r, const char *asked)
+{
 	const yaml_node_t *at = NULL, *context;
 	const char *name = asked;
+	struct reader *asks;
 
-	if (!asked) {
-		name = yaml_doc_text(y, root, "current-context");
-		at = find_scalar(r, root, "current-context");
+	for (size_t i = 0; !name && i < (*r)->count; i++) {
+		struct reader *in = &(*r)->first[i];
+		const yaml_node_t *root = yaml_doc_root(&in->yaml);
+
+		name = yaml_doc_text(&in->yaml, root, "current-context");
+		at = find_scalar(in, root, "current-context");
+		*r = name ? in : *r;
 	}
 	if (!name) {
-		yaml_doc_fail(y, root, "there is no current-context");
+		yaml_doc_fail(&(*r)->yaml, yaml_doc_root(&(*r)->yaml),
+			      "there is no current-context");
 		return NULL;
 	}
-	context = find_entry(r, "contexts", "context", name, at ? at : root);
+	if (!at)
+		at = yaml_doc_root(&(*r)->yaml);
+	asks = *r;
+	context = find_entry(r, "contexts", "context", name, at);
 	if (!context)
-		yaml_doc_fail(y, at ? at : root, "the context is empty");
+		yaml_doc_fail(&asks->yaml, at, "the context is empty");
 	return context;
 }
 
@@ -387,55 +420,93 @@ static void take_context(struct reader *r, const yaml_node_t *context)
 	const char *user = yaml_doc_text(y, context, "user");
 	const char *namespace = yaml_doc_text(y, context, "namespace");
 	const yaml_node_t *found;
+	struct reader *in = r;
 
 	if (!cluster) {
 		yaml_doc_fail(y, context, "the context names no cluster");
 		return;
 	}
-	r->config.namespace = namespace ? mem_strdup(namespace) : NULL;
-	found = find_entry(r, "clusters", "cluster", cluster, find_scalar(r, context, "cluster"));
+	r->config->namespace = namespace ? mem_strdup(namespace) : NULL;
+	found = find_entry(&in, "clusters", "cluster", cluster, find_scalar(r, context, "cluster"));
 	if (found)
-		take_cluster(r, found);
+		take_cluster(in, found);
 	else
 		yaml_doc_fail(y, context, "the cluster of the context is empty");
 	if (!user)
 		return;
-	found = find_entry(r, "users", "user", user, find_scalar(r, context, "user"));
+	in = r;
+	found = find_entry(&in, "users", "user", user, find_scalar(r, context, "user"));
 	if (found)
-		take_user(r, found);
+		take_user(in, found);
+}
+
+/* All files are loaded. */
+static int take_files(struct kube_config *c, struct reader *r, const char *context,
+		      struct error *error)
+{
+	struct reader *in = r;
+	const yaml_node_t *found;
+	bool failed = false;
+
+	for (size_t i = 0; i < r->count; i++) {
+		const yaml_node_t *root = yaml_doc_root(&r[i].yaml);
+
+		if (root && root->type == YAML_MAPPING_NODE)
+			continue;
+		error_set(error, "%s: %s", r[i].yaml.name,
+			  root ? "not a kubeconfig: no mapping" : "is empty");
+		return -EINVAL;
+	}
+	found = find_context(&in, context);
+	if (found)
+		take_context(in, found);
+	for (size_t i = 0; i < r->count; i++)
+		failed |= r[i].yaml.failed;
+	if (failed) {
+		kube_config_fini(r->config);
+		return -EINVAL;
+	}
+	r->config->source = mem_strdup(in->yaml.name);
+	*c = *r->config;
+	return 0;
+}
+
+int kubeconfig_parse_files(struct kube_config *c, const struct kubeconfig_file *files, size_t count,
+			   const char *context, struct error *error)
+{
+	struct kube_config config = {0};
+	struct reader r[FILES_MAX];
+	size_t loaded = 0;
+	int rc = 0;
+
+	if (!count || count > FILES_MAX) {
+		error_set(error, "%zu kubeconfig files: at least 1, at most %d", count, FILES_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < count && !rc; i++) {
+		r[i] = (struct reader){
+			.yaml = {.anchors_max = ANCHORS_MAX, .name = files[i].name, .error = error},
+			.folder = files[i].folder,
+			.config = &config,
+			.first = r,
+			.count = count,
+		};
+		rc = yaml_doc_load(&r[i].yaml, files[i].text, files[i].len);
+		loaded += rc == 0;
+	}
+	if (!rc)
+		rc = take_files(c, r, context, error);
+	while (loaded)
+		yaml_doc_fini(&r[--loaded].yaml);
+	return rc;
 }
 
 int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
 		     size_t len, const char *context, struct error *error)
 {
-	struct reader r = {
-		.yaml = {.anchors_max = ANCHORS_MAX, .name = name, .error = error},
-		.folder = folder,
-	};
-	const yaml_node_t *found, *root;
-	int rc = yaml_doc_load(&r.yaml, text, len);
+	const struct kubeconfig_file file = {name, folder, text, len};
 
-	if (rc)
-		return rc;
-	root = yaml_doc_root(&r.yaml);
-	if (!root || root->type != YAML_MAPPING_NODE) {
-		error_set(error, "%s: %s", name,
-			  root ? "not a kubeconfig: no mapping" : "is empty");
-		yaml_doc_fini(&r.yaml);
-		return -EINVAL;
-	}
-	found = find_context(&r, context);
-	if (found)
-		take_context(&r, found);
-	if (r.yaml.failed) {
-		kube_config_fini(&r.config);
-		rc = -EINVAL;
-	} else {
-		r.config.source = mem_strdup(name);
-		*c = r.config;
-	}
-	yaml_doc_fini(&r.yaml);
-	return rc;
+	return kubeconfig_parse_files(c, &file, 1, context, error);
 }
 
 /* --- a file ----------------------------------------------------------------------------------- */
@@ -468,5 +539,55 @@ int kube_config_read(struct kube_config *c, const char *path, const char *contex
 	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, error);
 	free(folder);
 	secret_free(&file);
+	return rc;
+}
+
+/* The files of the list that are there. */
+struct listed {
+	struct secret secrets[FILES_MAX];
+	struct kubeconfig_file files[FILES_MAX];
+	size_t count;
+};
+
+static int read_listed(struct listed *l, const char *path, struct error *error)
+{
+	int rc = l->count < FILES_MAX
+			 ? secret_read(&l->secrets[l->count], path, KUBE_FILE_MAX, false, error)
+			 : -EINVAL;
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	l->files[l->count] = (struct kubeconfig_file){
+		.name = mem_strdup(path),
+		.folder = folder_of(path),
+		.text = l->secrets[l->count].text,
+		.len = l->secrets[l->count].len,
+	};
+	l->count++;
+	return 0;
+}
+
+int kube_config_read_list(struct kube_config *c, const char *paths, const char *context,
+			  struct error *error)
+{
+	struct listed l = {.count = 0};
+	char *list = mem_strdup(paths), *rest = NULL;
+	int rc = 0;
+
+	for (char *path = strtok_r(list, ":", &rest); path && !rc;
+	     path = strtok_r(NULL, ":", &rest))
+		rc = read_listed(&l, path, error);
+	if (!rc && l.count) {
+		rc = kubeconfig_parse_files(c, l.files, l.count, context, error);
+	} else if (!rc) {
+		error_set(error, "%s: no such file", paths);
+		rc = -ENOENT;
+	}
+	while (l.count--) {
+		secret_free(&l.secrets[l.count]);
+		free((char *)l.files[l.count].name);
+		free((char *)l.files[l.count].folder);
+	}
+	free(list);
 	return rc;
 }
