@@ -515,6 +515,12 @@ static struct place_cache *open_places(void)
 	return place_cache_new(&o);
 }
 
+/* The thread of the front proxy's watch. */
+static void on_front_proxy(void *ctx, struct front_proxy *p)
+{
+	http_set_front_proxy(((struct engine *)ctx)->http, p);
+}
+
 static int open_http(struct engine *e, struct error *error)
 {
 	const struct engine_config *c = e->config;
@@ -529,7 +535,12 @@ static int open_http(struct engine *e, struct error *error)
 			error_prefix(error, "--token-review");
 		config.auth.review_client = &e->token_reviews.access;
 	}
-	return rc ? rc : http_start_with(&e->http, &config, error);
+	if (!rc)
+		rc = http_start_with(&e->http, &config, error);
+	if (!rc && c->access->front_proxy)
+		rc = token_reviews_follow_proxy(&e->token_reviews, c->kubeconfig, c->kube_context,
+						on_front_proxy, e, error);
+	return rc;
 }
 
 static int open_enroller(struct engine *e, struct error *error)

@@ -17,6 +17,7 @@
 
 #include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
+#include "aggregator/edge/kube/front_proxy_watch.h"
 #include "aggregator/edge/kube/kube.h"
 #include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/edge/kube/status_writer.h"
@@ -291,7 +292,20 @@ bool informer_lists_pods(const struct informer *f)
 	return state == SOURCE_SYNCED || state == SOURCE_STALE;
 }
 
-/* --- reviews of tokens */
+/* --- reviews of tokens, and the front proxy */
+
+int token_reviews_follow_proxy(struct token_reviews *r, const char *kubeconfig, const char *context,
+			       void (*changed)(void *ctx, struct front_proxy *p), void *ctx,
+			       struct error *error)
+{
+	struct kube_config config = {0};
+	int rc = kube_config_find(&config, kubeconfig, context, error);
+
+	if (!rc)
+		rc = front_proxy_watch_start(&r->proxy, &config, changed, ctx, error);
+	kube_config_fini(&config);
+	return rc ? -EINVAL : 0;
+}
 
 int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
 		       const char *audience, struct error *error)
@@ -311,6 +325,8 @@ int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const ch
 
 void token_reviews_stop(struct token_reviews *r)
 {
+	front_proxy_watch_stop(r->proxy);
+	r->proxy = NULL;
 	token_review_client_stop(r->tokens);
 }
 

@@ -14,6 +14,7 @@
 #include "shared/options.h"
 #include "shared/error.h"
 
+struct front_proxy;
 struct reservations;
 
 struct informer_config {
@@ -75,11 +76,12 @@ const struct kube_pod *informer_pod(const struct informer *f, const char *namesp
 /* Whether the list of pods was complete once. */
 bool informer_lists_pods(const struct informer *f);
 
-/* --- reviews of tokens */
+/* --- reviews of tokens, and the front proxy */
 
 struct token_reviews {
 	struct review_client access; /* for the HTTP edge */
 	struct token_review_client *tokens; /* owned */
+	struct front_proxy_watch *proxy; /* owned; NULL: not followed */
 };
 
 /*
@@ -88,6 +90,13 @@ struct token_reviews {
  */
 int token_reviews_open(struct token_reviews *r, const char *kubeconfig, const char *context,
 		       const char *audience, struct error *error);
+/*
+ * Gives `changed` what the API tells of its front proxy, at once and as it changes, on a thread of
+ * its own until token_reviews_stop(). -EINVAL with the reason.
+ */
+int token_reviews_follow_proxy(struct token_reviews *r, const char *kubeconfig, const char *context,
+			       void (*changed)(void *ctx, struct front_proxy *p), void *ctx,
+			       struct error *error);
 /* Cuts what is being asked. Of zeroes nothing, as below. */
 void token_reviews_stop(struct token_reviews *r);
 void token_reviews_close(struct token_reviews *r);

@@ -104,7 +104,7 @@ void access_scene_configure(struct access_scene *s, struct http_config *config)
 	*config = (struct http_config){
 		.listen = "127.0.0.1:0",
 		.ctx = &s->ctx,
-		.tls = {s->certificate, s->key, s->client_ca},
+		.tls = {s->certificate, s->key, s->client_ca, false},
 		.auth = {.token_file = s->tokens},
 	};
 }
@@ -156,6 +156,8 @@ static struct curl_slist *headers_of(const struct access_client *client)
 		line = mem_printf("Authorization: Bearer %s", client->token);
 	if (line)
 		headers = curl_slist_append(headers, line);
+	for (const char *const *more = client->headers; more && *more; more++)
+		headers = curl_slist_append(headers, *more);
 	free(line);
 	return headers;
 }

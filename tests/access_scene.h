@@ -51,6 +51,7 @@ struct access_client {
 	const struct tls_identity *trusts; /* NULL: the scene's authority */
 	const char *from; /* an address of ours */
 	const char *body;
+	const char *const *headers; /* others, ended by NULL; NULL: none */
 	CURL *curl; /* a handle to go on with; NULL: a connection of its own */
 };
 

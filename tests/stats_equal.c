@@ -22,7 +22,7 @@ static_assert(sizeof(struct machine_stats) == 48 && sizeof(struct node_totals) =
 #define BESIDE_LATEST(type) (sizeof(struct type) - sizeof(struct latest_usage))
 static_assert(BESIDE_LATEST(container_stats) == 48 && BESIDE_LATEST(pod_usage) == 288,
 	      "compare the new member");
-static_assert(BESIDE_LATEST(pod_stats) == 336 && BESIDE_LATEST(node_stats) == 1776,
+static_assert(BESIDE_LATEST(pod_stats) == 336 && BESIDE_LATEST(node_stats) == 1784,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \

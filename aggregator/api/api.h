@@ -91,6 +91,8 @@ struct api_request {
 	const char *(*header)(const struct api_request *r, const char *name);
 	/* The path is open to all and the Host header is not one of ours: a foreign page may read it. */
 	bool foreign;
+	/* That of the path (api_group.h), which wins over the query's; NULL: none. */
+	const char *in_namespace;
 	void *connection;
 };
 

@@ -94,7 +94,7 @@ bool list_query_read(const struct api_request *rq, struct list_query *q, struct 
 {
 	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
 	q->node = read_text(rq, "node");
-	q->namespace = read_text(rq, "namespace");
+	q->namespace = rq->in_namespace ? rq->in_namespace : read_text(rq, "namespace");
 	q->sort = (enum list_sort)api_query_choice(rq, "sort", api_sorts);
 	if (read_limit(read_text(rq, "limit"), q, rs) &&
 	    read_continue(read_text(rq, "continue"), q, rs) &&

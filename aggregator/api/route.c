@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/api/access_review.h"
+#include "aggregator/api/api_group.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
@@ -111,8 +113,13 @@ static bool has_folder(const char *path)
  */
 static const struct route *find_route(const char *path)
 {
-	size_t count = sizeof(routes) / sizeof(routes[0]);
+	size_t count;
+	const struct route *groups = api_group_routes(&count);
 
+	for (size_t i = 0; i < count; i++)
+		if (is_path_of(groups[i].path, path))
+			return &groups[i];
+	count = sizeof(routes) / sizeof(routes[0]);
 	for (size_t i = 0; i < count; i++)
 		if (is_path_of(routes[i].path, path))
 			return &routes[i];
@@ -134,9 +141,17 @@ const char *api_plain_path(const char *path)
 	return path;
 }
 
+/* Of a path as requested. */
+static const struct route *route_of(const char *path)
+{
+	char room[API_LOCAL_LEN];
+
+	return find_route(api_group_local_path(api_plain_path(path), room, NULL));
+}
+
 size_t api_body_most(const char *path)
 {
-	const struct route *route = find_route(api_plain_path(path));
+	const struct route *route = route_of(path);
 
 	return route && route->body_most ? route->body_most : BODY_MOST;
 }
@@ -157,7 +172,7 @@ static bool may_have(const char *body, size_t len, const char *const *members)
 
 enum api_work api_work_of(const char *path, const char *body, size_t len)
 {
-	const struct route *route = find_route(api_plain_path(path));
+	const struct route *route = route_of(path);
 
 	if (!route)
 		return API_WORK_NOW;
@@ -168,7 +183,7 @@ enum api_work api_work_of(const char *path, const char *body, size_t len)
 
 enum api_access api_access_class(const char *path)
 {
-	const struct route *route = find_route(api_plain_path(path));
+	const struct route *route = route_of(path);
 
 	if (route && (route->handler == api_healthz || route->handler == api_readyz ||
 		      route->handler == api_page))
@@ -279,10 +294,12 @@ static bool check_query(const struct api_description *is, const struct api_reque
 
 void api_route(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
+	char room[API_LOCAL_LEN], namespace[ACCESS_RESOURCE_LEN];
 	const struct route *route;
 	struct api_request plain = *rq;
 
-	plain.path = api_plain_path(rq->path);
+	plain.path = api_group_local_path(api_plain_path(rq->path), room, namespace);
+	plain.in_namespace = namespace[0] ? namespace : NULL;
 	rs->status = 200;
 	route = find_route(plain.path);
 	if (!route) {
@@ -294,4 +311,5 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 	} else if (check_query(route->is, &plain, rs)) {
 		route->handler(ctx, &plain, rs);
 	}
+	api_fail_as_status(api_plain_path(rq->path), rs);
 }

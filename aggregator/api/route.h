@@ -29,6 +29,7 @@ struct api_field {
 struct api_description {
 	const char *summary;
 	const char *kind; /* of the object that is answered; NULL: it is none of ours */
+	const char *resource; /* in the API group evenkeel.io (api_group.h); NULL: none */
 	bool list; /* which has "items" */
 	const char *content_type; /* where there is no kind: api_content_type() */
 	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */

@@ -143,6 +143,7 @@ static const struct api_field pod_history_query[] = {
 const struct api_description api_is_nodes = {
 	.summary = "What nodes have, promised and use",
 	.kind = "NodeList",
+	.resource = "nodes",
 	.list = true,
 	.query = nodes_query,
 };
@@ -165,6 +166,7 @@ const struct api_description api_is_node_history = {
 const struct api_description api_is_pods = {
 	.summary = "Use of pods, or other workloads, against requests and limits; state of resizes",
 	.kind = "PodList",
+	.resource = "pods",
 	.list = true,
 	.query = pods_query,
 };
@@ -199,6 +201,7 @@ const struct api_field api_preempt_members[] = {
 const struct api_description api_is_quotas = {
 	.summary = "Elastic quotas: guaranteed, used, borrowed, lent, and really used",
 	.kind = "QuotaList",
+	.resource = "quotas",
 	.list = true,
 	.query = quotas_query,
 };
@@ -258,6 +261,7 @@ const struct api_description api_is_scores = {
 	.long_by = scores_long_by,
 	.summary = "What each node is worth for a pod, and why",
 	.kind = "ScoreList",
+	.resource = "scores",
 	.list = true,
 	.query = none,
 	.posted = true,
@@ -266,6 +270,7 @@ const struct api_description api_is_scores = {
 const struct api_description api_is_fit = {
 	.summary = "Where a pod could go now, and why not elsewhere",
 	.kind = "FitList",
+	.resource = "fits",
 	.list = true,
 	.query = none,
 	.posted = true,
@@ -297,6 +302,7 @@ static const struct api_field slack_query[] = {
 const struct api_description api_is_drain = {
 	.summary = "Which nodes may be drained, where their pods would go, and why others stay",
 	.kind = "DrainPlan",
+	.resource = "drains",
 	.list = true,
 	.query = drain_query,
 };
@@ -309,6 +315,7 @@ const struct api_description api_is_drain_history = {
 const struct api_description api_is_slack = {
 	.summary = "Room that is kept for pods to come, and what could start now",
 	.kind = "SlackList",
+	.resource = "slacks",
 	.list = true,
 	.other_type = "application/yaml",
 	.query = slack_query,
@@ -319,16 +326,19 @@ const struct api_description api_is_slack = {
 const struct api_description api_is_snapshot = {
 	.summary = "All that is known, to replay answers from",
 	.kind = "Snapshot",
+	.resource = "snapshots",
 	.query = none,
 };
 const struct api_description api_is_names = {
 	.summary = "What nodes, namespaces and classes of placeholders are called",
 	.kind = "Names",
+	.resource = "names",
 	.query = none,
 };
 const struct api_description api_is_status = {
 	.summary = "Agents, the Kubernetes API, the database, and what was refused",
 	.kind = "Status",
+	.resource = "statuses",
 	.query = none,
 };
 const struct api_description api_is_doctor = {

@@ -120,6 +120,7 @@ struct node_stats {
 	const char *name;
 	uint8_t run[FRAME_RUN_LEN];
 	int64_t end_ns; /* of the newest interval */
+	int64_t start_ns; /* likewise; 0: unknown, of a node that was restored or is foreign */
 	enum sampler_tier tier;
 	float rate_hz;
 	uint32_t missed_ticks;

@@ -405,6 +405,7 @@ static void set_head(struct usage_node *n, const struct interval *interval)
 
 	n->head = (struct node_stats){
 		.end_ns = interval->end_ns,
+		.start_ns = interval->start_ns,
 		.tier = s->tier,
 		.rate_hz = s->rate_hz,
 		.missed_ticks = s->missed_ticks,

@@ -17,7 +17,8 @@ static void send_on(const cJSON *user)
 	struct buf body = BUF_INIT;
 	cJSON *json;
 
-	access_review_write(&body, user, "get", "/v1/nodes");
+	access_review_write(&body, user,
+			    &(struct access_request){.verb = "get", .path = "/v1/nodes"});
 	json = cJSON_ParseWithLength(body.data, body.len);
 	assert(json);
 	cJSON_Delete(json);

@@ -10,9 +10,13 @@
 
 #include <cmocka.h>
 
+#include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "aggregator/edge/kube/front_proxy_watch.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/edge/kube/token_review.h"
 #include "shared/mem.h"
@@ -43,6 +47,17 @@ static struct token_review_client *client_of(struct kube_scene *s, const char *a
 
 	assert_int_equal(token_review_client_new(&r, &s->config, audience, &s->why), 0);
 	return r;
+}
+
+/* Of a token. */
+static void ask(struct token_review_client *r, const char *verb, const char *path,
+		struct access_answer *a)
+{
+	struct access_request request = {.path = path};
+
+	snprintf(request.verb, sizeof(request.verb), "%s", verb);
+	token_review_client_ask(
+		r, &(struct access_question){.token = "the-token", .request = &request}, a);
 }
 
 static void test_verdicts(void **state)
@@ -106,7 +121,7 @@ static void test_verdicts(void **state)
 		struct access_answer a;
 
 		tls_server_script(s->https, cases[i].answers, 2);
-		token_review_client_ask(r, "the-token", "get", "/v1/nodes", &a);
+		ask(r, "get", "/v1/nodes", &a);
 		token_review_client_free(r);
 		if (a.verdict != cases[i].verdict || !strstr(a.error.text, cases[i].error))
 			fail_msg("case %zu: %d, %s", i, (int)a.verdict, a.error.text);
@@ -134,7 +149,7 @@ static void test_bodies(void **state)
 	kube_scene_serve(s, &s->server, NULL);
 	r = client_of(s, "evenkeel");
 	tls_server_script(s->https, &unknown, 1);
-	token_review_client_ask(r, "the-token", "get", "/v1/nodes", &a);
+	ask(r, "get", "/v1/nodes", &a);
 	see(s);
 	assert_string_equal(s->seen.method, "POST");
 	assert_string_equal(s->seen.body,
@@ -143,15 +158,90 @@ static void test_bodies(void **state)
 	token_review_client_free(r);
 	r = client_of(s, NULL);
 	tls_server_script(s->https, known, 2);
-	token_review_client_ask(r, "the-token", "post", "/v1/scores", &a);
+	ask(r, "post", "/v1/scores", &a);
 	see(s);
 	assert_string_equal(
 		s->seen.body,
 		"{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SubjectAccessReview\","
 		"\"spec\":{\"user\":\"alice\",\"uid\":\"7\",\"groups\":[\"a\",\"b\"],\"extra\":{"
-		"\"k\":[\"v\",\"w\"]},\"nonResourceAttributes\":{\"path\":\"/v1/scores\","
-		"\"verb\":\"post\"}}}");
+		"\"k\":[\"v\",\"w\"]},\"nonResourceAttributes\":{\"verb\":\"post\","
+		"\"path\":\"/v1/scores\"}}}");
 	token_review_client_free(r);
+}
+
+/* A user of the front proxy is not looked for, and a resource is asked about by its attributes. */
+static void test_users(void **state)
+{
+	static const struct tls_answer allowed = {"subjectaccessreviews", 201, ALLOWED};
+	const struct access_request request = {.path = "/x",
+					       .group = "evenkeel.io",
+					       .version = "v1",
+					       .verb = "list",
+					       .resource = "pods",
+					       .namespace = "shop"};
+	struct access_question q = {.user = "{\"username\":\"alice\",\"groups\":[\"a\"]}",
+				    .request = &request};
+	struct kube_scene *s = *state;
+	struct token_review_client *r;
+	struct access_answer a;
+
+	kube_scene_serve(s, &s->server, NULL);
+	r = client_of(s, "evenkeel");
+	tls_server_script(s->https, &allowed, 1);
+	token_review_client_ask(r, &q, &a);
+	assert_int_equal(a.verdict, ACCESS_ALLOWED);
+	assert_string_equal(a.user, "alice");
+	see(s);
+	assert_int_equal(s->seen.requests, 1);
+	assert_string_equal(
+		s->seen.body,
+		"{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SubjectAccessReview\","
+		"\"spec\":{\"user\":\"alice\",\"groups\":[\"a\"],\"extra\":{},"
+		"\"resourceAttributes\":{\"verb\":\"list\",\"group\":\"evenkeel.io\","
+		"\"version\":\"v1\",\"resource\":\"pods\",\"namespace\":\"shop\"}}}");
+	q.user = "{\"username\":\"\"}";
+	token_review_client_ask(r, &q, &a);
+	assert_int_equal(a.verdict, ACCESS_UNANSWERED);
+	token_review_client_free(r);
+}
+
+/* What the front proxy's ConfigMap says comes at once. */
+static void on_proxy(void *ctx, struct front_proxy *p)
+{
+	sem_t *seen = ctx;
+
+	assert_true(front_proxy_allows(p, "proxy"));
+	assert_false(front_proxy_allows(p, "other"));
+	front_proxy_free(p);
+	sem_post(seen);
+}
+
+static void test_front_proxy(void **state)
+{
+	static const struct tls_answer map = {
+		"/configmaps/extension-apiserver-authentication", 200,
+		"{\"metadata\":{\"resourceVersion\":\"7\"},\"data\":{"
+		"\"requestheader-client-ca-file\":\"PEM\",\"requestheader-allowed-names\":"
+		"\"[\\\"proxy\\\"]\"}}"};
+	struct kube_scene *s = *state;
+	struct front_proxy_watch *w;
+	struct timespec until;
+	sem_t seen;
+
+	sem_init(&seen, 0, 0);
+	kube_scene_serve(s, &s->server, NULL);
+	tls_server_script(s->https, &map, 1);
+	assert_int_equal(front_proxy_watch_start(&w, &s->config, on_proxy, &seen, &s->why), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	assert_int_equal(sem_timedwait(&seen, &until), 0);
+	front_proxy_watch_stop(w);
+	see(s);
+	assert_string_equal(s->seen.method, "GET");
+	assert_string_equal(
+		s->seen.path,
+		"/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication");
+	sem_destroy(&seen);
 }
 
 struct pause {
@@ -165,7 +255,7 @@ static bool is_over(void *ctx)
 {
 	struct pause *p = ctx;
 
-	token_review_client_ask(p->client, "the-token", "get", "/", &p->last);
+	ask(p->client, "get", "/", &p->last);
 	if (p->last.verdict != ACCESS_UNANSWERED)
 		return true;
 	assert_string_equal(p->last.error.text, p->first.error.text);
@@ -187,7 +277,7 @@ static void test_pause_after_a_failure(void **state)
 	kube_scene_serve(p.scene, &p.scene->server, NULL);
 	p.client = client_of(p.scene, NULL);
 	tls_server_script(p.scene->https, &broken, 1);
-	token_review_client_ask(p.client, "the-token", "get", "/", &p.first);
+	ask(p.client, "get", "/", &p.first);
 	tls_server_script(p.scene->https, known, 2);
 	assert_true(await(is_over, &p, 10));
 	assert_true(clock_mono_ns() - begin_ns >= SECOND);
@@ -208,7 +298,7 @@ static void test_outdated_credential(void **state)
 	kube_scene_serve(s, &s->server, NULL);
 	r = client_of(s, NULL);
 	tls_server_script(s->https, &rejected, 1);
-	token_review_client_ask(r, "the-token", "get", "/", &a);
+	ask(r, "get", "/", &a);
 	assert_int_equal(a.verdict, ACCESS_UNANSWERED);
 	see(s);
 	assert_int_equal(s->seen.requests, 2);
@@ -280,6 +370,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_verdicts),
 		TEST(test_bodies),
+		TEST(test_users),
+		TEST(test_front_proxy),
 		TEST(test_pause_after_a_failure),
 		TEST(test_outdated_credential),
 		TEST(test_statuses),

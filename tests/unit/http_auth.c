@@ -209,13 +209,13 @@ struct scripted_api {
 	char last[128]; /* token, verb and path */
 };
 
-static void review(void *ctx, const char *token, const char *verb, const char *path,
-		   struct access_answer *a)
+static void review(void *ctx, const struct access_question *q, struct access_answer *a)
 {
+	const char *verb = q->request->verb, *path = q->request->path;
 	struct scripted_api *r = ctx;
 
 	r->asked++;
-	snprintf(r->last, sizeof(r->last), "%s %s %s", token, verb, path);
+	snprintf(r->last, sizeof(r->last), "%s %s %s", q->token ? q->token : q->user, verb, path);
 	*a = (struct access_answer){.user = "alice",
 				    .verdict = strcmp(verb, "get") != 0 ||
 							       strcmp(path, "/v1/nodes") != 0
@@ -288,6 +288,41 @@ static void test_reviews_are_of_verb_and_path(void **state)
 	assert_string_equal(refusal.text, "alice may not post /v1/nodes: a ClusterRole bound to it "
 					  "needs that path in nonResourceURLs with verb post");
 	assert_int_equal(refusal.failure, FAIL_FORBIDDEN);
+	auth_close(s.auth);
+}
+
+/* A user of the front proxy is reviewed as itself, whatever else the connection shows. */
+static void test_users_of_the_front_proxy(void **state)
+{
+	struct auth_refusal refusal;
+	struct review_scene s;
+	struct auth_request rq = {.method = "GET",
+				  .path = "/apis/evenkeel.io/v1/namespaces/shop/pods",
+				  .authorization = "Bearer token-of-alice",
+				  .certificate = AUTH_CERTIFICATE_GOOD,
+				  .user = "{\"username\":\"bob\"}"};
+	uint64_t client;
+
+	(void)state;
+	review_scene_open(&s);
+	rq.from = (const struct sockaddr *)&s.from;
+	rq.now_ns = clock_mono_ns();
+	client = auth_client(s.auth, &rq, false);
+	assert_int_equal(auth_check(s.auth, &rq, &refusal), AUTH_REVIEW);
+	assert_int_equal(auth_review(s.auth, &rq, &refusal), AUTH_REFUSE);
+	assert_string_equal(s.api.last, "{\"username\":\"bob\"} list "
+					"/apis/evenkeel.io/v1/namespaces/shop/pods");
+	assert_string_equal(
+		refusal.text,
+		"alice may not list pods in namespace shop: a role bound to it needs "
+		"the rule {apiGroups: [evenkeel.io], resources: [pods], verbs: [list]}");
+	/* The verdict is this user's. */
+	assert_int_equal(auth_check(s.auth, &rq, &refusal), AUTH_REFUSE);
+	rq.user = "{\"username\":\"carol\"}";
+	assert_int_equal(auth_check(s.auth, &rq, &refusal), AUTH_REVIEW);
+	assert_int_not_equal(auth_client(s.auth, &rq, false), client);
+	rq.user = NULL;
+	assert_int_equal(auth_check(s.auth, &rq, &refusal), AUTH_PASS);
 	auth_close(s.auth);
 }
 
@@ -376,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_reviews_end),
 		cmocka_unit_test(test_reviews_that_allow_stay),
 		cmocka_unit_test(test_reviews_are_of_verb_and_path),
+		cmocka_unit_test(test_users_of_the_front_proxy),
 		cmocka_unit_test(test_busy_reviews),
 		cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_bad_tokens),

@@ -9,6 +9,7 @@
  *	no credentials are configured			passes under a name of this server
  *							(hosts.h), else 403
  *	/watcher with --open-watcher			passes
+ *	a user that the front proxy names		the cached verdict, else a review
  *	a valid client certificate			passes
  *	a token of the file				passes
  *	another token, with --token-review		the cached verdict, else a review
@@ -18,9 +19,12 @@
  * does not exclude a valid token. Tokens are compared as keyed digests in constant time, each with
  * every token of the file.
  *
- * A review is about a path as routes know it, and cached with it: a user that may read /v1/nodes
- * need not be allowed to preempt. HEAD counts as GET. Two threads review; addresses share them in
- * rounds (workers.h).
+ * A review is about a path as routes know it, below /apis about its resource, and cached with the
+ * path: a user that may read /v1/nodes need not be allowed to preempt. HEAD counts as GET. Two
+ * threads review; addresses share them in rounds (workers.h).
+ *
+ * A user of the front proxy is reviewed even if its certificate would pass as a client's: it speaks
+ * for others.
  */
 #include "aggregator/edge/http/auth.h"
 
@@ -31,13 +35,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/api_group.h"
 #include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
 #include "shared/mem.h"
-
-enum { VERB_LEN = 16 };
 
 struct auth {
 	/* fixed after start */
@@ -145,96 +148,115 @@ void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal)
 
 /* --- reviews ---------------------------------------------------------------------------------- */
 
-/* As nonResourceURLs of RBAC name it. */
-static void verb_of(const char *method, char verb[VERB_LEN])
-{
-	size_t len = 0;
-
-	if (strcmp(method, "HEAD") == 0)
-		method = "GET";
-	for (; len < VERB_LEN - 1 && method[len]; len++)
-		verb[len] = (char)(method[len] >= 'A' && method[len] <= 'Z' ? method[len] + 32
-									    : method[len]);
-	verb[len] = '\0';
-}
-
-/* Of the token with verb and path. */
-static void question_digest(const struct auth *auth, const uint8_t token[BEARER_DIGEST_LEN],
-			    const char *verb, const char *path, uint8_t digest[BEARER_DIGEST_LEN])
+/* Of a token's or user's digest with verb and path, which decide about the resource, too. */
+static void question_digest(const struct auth *auth, const uint8_t who[BEARER_DIGEST_LEN],
+			    const struct access_request *request, uint8_t digest[BEARER_DIGEST_LEN])
 {
 	crypto_generichash_state state;
 
 	crypto_generichash_init(&state, auth->key, sizeof(auth->key), BEARER_DIGEST_LEN);
-	crypto_generichash_update(&state, token, BEARER_DIGEST_LEN);
-	crypto_generichash_update(&state, (const uint8_t *)verb, strlen(verb) + 1);
-	crypto_generichash_update(&state, (const uint8_t *)path, strlen(path));
+	crypto_generichash_update(&state, who, BEARER_DIGEST_LEN);
+	crypto_generichash_update(&state, (const uint8_t *)request->verb,
+				  strlen(request->verb) + 1);
+	crypto_generichash_update(&state, (const uint8_t *)request->path, strlen(request->path));
 	crypto_generichash_final(&state, digest, BEARER_DIGEST_LEN);
 }
 
-static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq, const char *verb,
-			       const struct access_answer *a, struct auth_refusal *r)
+static enum auth_verdict forbid(struct auth *auth, const struct access_request *q, const char *user,
+				struct auth_refusal *r)
+{
+	user = user[0] ? user : "the token's owner";
+	if (!q->group)
+		return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
+			      "%s may not %s %s: a ClusterRole bound to it needs that path in "
+			      "nonResourceURLs with verb %s",
+			      user, q->verb, q->path, q->verb);
+	return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
+		      "%s may not %s %s%s%s: a role bound to it needs the rule {apiGroups: [%s], "
+		      "resources: [%s], verbs: [%s]}",
+		      user, q->verb, q->resource, q->namespace[0] ? " in namespace " : "",
+		      q->namespace, q->group, q->resource, q->verb);
+}
+
+static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq,
+			       const struct access_request *q, const struct access_answer *a,
+			       struct auth_refusal *r)
 {
 	switch (a->verdict) {
 	case ACCESS_ALLOWED:
 		return AUTH_PASS;
 	case ACCESS_DENIED:
-		return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
-			      "%s may not %s %s: a ClusterRole bound to it needs that path in "
-			      "nonResourceURLs with verb %s",
-			      a->user[0] ? a->user : "the token's owner", verb,
-			      api_plain_path(rq->path), verb);
+		return forbid(auth, q, a->user, r);
 	case ACCESS_UNKNOWN:
 		return refuse_stranger(auth, rq, BEARER_TOKEN, r);
 	case ACCESS_UNANSWERED:
 		break;
 	}
 	refuse(auth, r, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
-	       "whose the token is cannot be found out now: %s", a->error.text);
+	       "%s cannot be found out now: %s",
+	       rq->user ? "what the user may do" : "whose the token is", a->error.text);
 	r->retry_after_s = 1;
 	return AUTH_REFUSE;
+}
+
+/* Who asks, as reviews know it; in *text. BEARER_TOKEN, or the kind of what is there instead. */
+static enum bearer_kind find_subject(const struct auth *auth, const struct auth_request *rq,
+				     const char **text, size_t *len,
+				     uint8_t digest[BEARER_DIGEST_LEN])
+{
+	enum bearer_kind kind = BEARER_TOKEN;
+
+	*text = rq->user;
+	if (rq->user)
+		*len = strlen(rq->user);
+	else
+		kind = bearer_parse(rq->authorization, text, len);
+	if (kind == BEARER_TOKEN)
+		bearer_digest(auth->key, *text, *len, digest);
+	return kind;
 }
 
 enum auth_verdict auth_review(struct auth *auth, const struct auth_request *rq,
 			      struct auth_refusal *refusal)
 {
 	uint8_t digest[BEARER_DIGEST_LEN], question[BEARER_DIGEST_LEN];
-	const char *token, *path = api_plain_path(rq->path);
 	struct access_answer a = {.verdict = ACCESS_UNANSWERED};
-	char verb[VERB_LEN], *copy;
+	struct access_request request;
+	const char *text;
+	char *copy;
 	size_t len;
 
-	if (bearer_parse(rq->authorization, &token, &len) != BEARER_TOKEN)
+	if (find_subject(auth, rq, &text, &len, digest) != BEARER_TOKEN)
 		return refuse_stranger(auth, rq, BEARER_OTHER, refusal);
-	verb_of(rq->method, verb);
-	bearer_digest(auth->key, token, len, digest);
-	question_digest(auth, digest, verb, path, question);
+	api_access_request(rq->method, api_plain_path(rq->path), &request);
+	question_digest(auth, digest, &request, question);
 	/* Another request may have cached it meanwhile. */
 	if (!review_cache_find(auth->reviews, question, clock_mono_ns(), &a)) {
-		copy = mem_strndup(token, len);
+		copy = mem_strndup(text, len);
 		counter_add(&auth->counters->reviews, 1);
-		auth->options.review_client->ask(auth->options.review_client->ctx, copy, verb, path,
-						 &a);
+		auth->options.review_client->ask(
+			auth->options.review_client->ctx,
+			&(struct access_question){rq->user ? NULL : copy, rq->user, &request}, &a);
 		review_cache_put(auth->reviews, question, clock_mono_ns(), &a);
 		sodium_memzero(copy, len);
 		free(copy);
 	}
-	return judge(auth, rq, verb, &a, refusal);
+	return judge(auth, rq, &request, &a, refusal);
 }
 
 static enum auth_verdict look_up(struct auth *auth, const struct auth_request *rq,
-				 const uint8_t token[BEARER_DIGEST_LEN],
-				 struct auth_refusal *refusal)
+				 const uint8_t who[BEARER_DIGEST_LEN], struct auth_refusal *refusal)
 {
 	uint8_t question[BEARER_DIGEST_LEN];
+	struct access_request request;
 	struct access_answer a;
-	char verb[VERB_LEN];
 
-	verb_of(rq->method, verb);
-	question_digest(auth, token, verb, api_plain_path(rq->path), question);
+	api_access_request(rq->method, api_plain_path(rq->path), &request);
+	question_digest(auth, who, &request, question);
 	if (!review_cache_find(auth->reviews, question, rq->now_ns, &a))
 		return AUTH_REVIEW;
 	counter_add(&auth->counters->reviews_cached, 1);
-	return judge(auth, rq, verb, &a, refusal);
+	return judge(auth, rq, &request, &a, refusal);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -317,7 +339,7 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 {
 	uint8_t digest[BEARER_DIGEST_LEN];
 	enum bearer_kind kind;
-	const char *token;
+	const char *text;
 	size_t len;
 
 	if (rq->origin && !origin_is_own(rq->origin, rq->host))
@@ -329,13 +351,12 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 	if (check_rate(auth, rq, refusal) == AUTH_REFUSE ||
 	    check_page(auth, rq, refusal) == AUTH_REFUSE)
 		return AUTH_REFUSE;
-	if (!is_guarded(auth, rq->path) || rq->certificate == AUTH_CERTIFICATE_GOOD)
+	if (!is_guarded(auth, rq->path) || (rq->certificate == AUTH_CERTIFICATE_GOOD && !rq->user))
 		return AUTH_PASS;
-	kind = bearer_parse(rq->authorization, &token, &len);
+	kind = find_subject(auth, rq, &text, &len, digest);
 	if (kind != BEARER_TOKEN)
 		return refuse_stranger(auth, rq, kind, refusal);
-	bearer_digest(auth->key, token, len, digest);
-	if (is_listed(auth, digest))
+	if (!rq->user && is_listed(auth, digest))
 		return AUTH_PASS;
 	if (auth->options.review_client)
 		return look_up(auth, rq, digest, refusal);
@@ -345,14 +366,15 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, bool admitted)
 {
 	uint8_t digest[BEARER_DIGEST_LEN];
-	const char *token;
+	const char *text;
 	uint64_t client;
 	size_t len;
 
-	if (!admitted || !is_guarded(auth, rq->path) || rq->certificate == AUTH_CERTIFICATE_GOOD ||
-	    bearer_parse(rq->authorization, &token, &len) != BEARER_TOKEN)
+	/* The front proxy's address is that of all its users, also before they are admitted. */
+	if ((!admitted && !rq->user) || !is_guarded(auth, rq->path) ||
+	    (rq->certificate == AUTH_CERTIFICATE_GOOD && !rq->user) ||
+	    find_subject(auth, rq, &text, &len, digest) != BEARER_TOKEN)
 		return peer_hash(auth->key, rq->from);
-	bearer_digest(auth->key, token, len, digest);
 	memcpy(&client, digest, sizeof(client));
 	return client;
 }

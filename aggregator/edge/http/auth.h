@@ -35,6 +35,7 @@ struct auth_request {
 	const struct sockaddr *to; /* NULL: not known */
 	enum auth_certificate certificate;
 	const char *certificate_fault; /* of a bad one */
+	const char *user; /* as the API server's front proxy names it (front_proxy.h); NULL: none */
 	int64_t now_ns; /* monotonic */
 };
 

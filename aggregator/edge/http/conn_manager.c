@@ -54,6 +54,9 @@ struct conn_manager {
 	bool failing; /* to read files; logged */
 	bool ending; /* the certificate; logged */
 
+	pthread_rwlock_t proxy_lock;
+	struct front_proxy *proxy; /* owned; under proxy_lock; NULL: none is known */
+
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	/* under lock */
@@ -114,6 +117,7 @@ struct connection *conn_manager_begin(struct conn_manager *m, struct MHD_Connect
 void conn_manager_end(struct conn_manager *m, struct connection *c)
 {
 	handshake_end(&c->handshake);
+	free(c->user);
 	connections_end(m->connections, c);
 }
 
@@ -194,6 +198,44 @@ static enum auth_certificate check_certificate(struct conn_manager *m, struct co
 	return states[c->client.state];
 }
 
+enum { HEADERS_MOST = 512 }; /* the library's memory for a connection holds fewer */
+
+struct headers {
+	struct front_proxy_header of[HEADERS_MOST];
+	size_t count;
+};
+
+static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *name,
+				 const char *value)
+{
+	struct headers *all = cls;
+
+	(void)kind;
+	if (all->count < HEADERS_MOST)
+		all->of[all->count++] = (struct front_proxy_header){name, value ? value : ""};
+	return MHD_YES;
+}
+
+/* Headers name a user on connections with the front proxy's certificate only. */
+static void read_user(struct conn_manager *m, struct connection *c)
+{
+	const char *fault;
+
+	free(c->user);
+	c->user = NULL;
+	check_certificate(m, c, &fault);
+	if (!c->client.proxy)
+		return;
+	pthread_rwlock_rdlock(&m->proxy_lock);
+	if (m->proxy && front_proxy_allows(m->proxy, c->client.name)) {
+		struct headers all = {.count = 0};
+
+		MHD_get_connection_values(c->library, MHD_HEADER_KIND, on_header, &all);
+		c->user = front_proxy_user(m->proxy, all.of, all.count);
+	}
+	pthread_rwlock_unlock(&m->proxy_lock);
+}
+
 static const char *header(const struct connection *c, const char *name)
 {
 	return MHD_lookup_connection_value(c->library, MHD_HEADER_KIND, name);
@@ -221,6 +263,7 @@ static struct auth_request describe(struct conn_manager *m, struct connection *c
 		.content_type = header(c, MHD_HTTP_HEADER_CONTENT_TYPE),
 		.from = client_address(c->library),
 		.to = local_address(c),
+		.user = c->user,
 		.now_ns = clock_mono_ns(),
 	};
 
@@ -259,10 +302,12 @@ enum auth_verdict conn_manager_check(struct conn_manager *m, struct connection *
 				     const char *method, const char *path, const char *version,
 				     struct auth_refusal *refusal)
 {
-	struct auth_request rq = describe(m, c, method, path);
 	const char *fault = framing_fault(c->library, method, version, &c->target);
 	enum auth_verdict verdict = AUTH_REFUSE;
+	struct auth_request rq;
 
+	read_user(m, c);
+	rq = describe(m, c, method, path);
 	if (fault) {
 		*refusal = (struct auth_refusal){.reason = ACCESS_REFUSAL_UNCLEAR,
 						 .failure = FAIL_BAD_REQUEST};
@@ -388,6 +433,17 @@ static void *run(void *arg)
 	return NULL;
 }
 
+void conn_manager_set_front_proxy(struct conn_manager *m, struct front_proxy *p)
+{
+	if (m->tls)
+		tls_set_proxy_ca(m->tls, p->client_ca);
+	pthread_rwlock_wrlock(&m->proxy_lock);
+	front_proxy_free(m->proxy);
+	m->proxy = p;
+	pthread_rwlock_unlock(&m->proxy_lock);
+	conn_manager_reload(m);
+}
+
 void conn_manager_reload(struct conn_manager *m)
 {
 	pthread_mutex_lock(&m->lock);
@@ -427,6 +483,7 @@ static struct conn_manager *make(const struct http_config *config, unsigned int 
 	m->counters = counters;
 	set_timeouts(m, &config->timeouts);
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_rwlock_init(&m->proxy_lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&m->news, &attributes);
@@ -473,6 +530,8 @@ void conn_manager_stop(struct conn_manager *m)
 	auth_close(m->auth);
 	tls_close(m->tls);
 	connections_free(m->connections);
+	front_proxy_free(m->proxy);
+	pthread_rwlock_destroy(&m->proxy_lock);
 	pthread_cond_destroy(&m->news);
 	pthread_mutex_destroy(&m->lock);
 	free(m);

@@ -8,6 +8,7 @@
 
 #include <microhttpd.h>
 
+#include "aggregator/api/front_proxy.h"
 #include "aggregator/edge/http/auth.h"
 #include "aggregator/edge/http/connections.h"
 #include "aggregator/edge/http/http.h"
@@ -26,6 +27,8 @@ int conn_manager_start(struct conn_manager **m, const struct http_config *config
 /* All connections are closed. NULL is allowed. */
 void conn_manager_stop(struct conn_manager *m);
 void conn_manager_reload(struct conn_manager *m); /* any thread; soon */
+/* Any thread; takes over *p, which holds from the next request on, and its authority soon. */
+void conn_manager_set_front_proxy(struct conn_manager *m, struct front_proxy *p);
 bool conn_manager_has_tls(const struct conn_manager *m);
 /* A client is turned away for want of a descriptor. */
 void conn_manager_count_unserved(struct conn_manager *m);

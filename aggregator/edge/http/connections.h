@@ -79,6 +79,7 @@ struct connection {
 	struct tls_set *tls; /* held; NULL: plain */
 	struct handshake handshake; /* the loop's */
 	struct tls_client client;
+	char *user; /* owned; of the newest request, as the front proxy names it; NULL: none */
 };
 
 struct connections;

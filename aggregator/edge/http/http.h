@@ -34,6 +34,7 @@ struct http_config {
 	struct http_timeouts timeouts;
 };
 
+struct front_proxy;
 struct http_server;
 /*
  * -EADDRINUSE, -EINVAL, .. with the reason. config is copied; its pointers are borrowed. -EINVAL
@@ -44,13 +45,15 @@ int http_start_with(struct http_server **s, const struct http_config *config, st
 void http_stop(struct http_server *s);
 /* Reads certificates and tokens again, soon; it also does so every ten seconds. */
 void http_reload(struct http_server *s);
+/* Any thread; takes over *p: the front proxy whose users requests may be of. */
+void http_set_front_proxy(struct http_server *s, struct front_proxy *p);
 /* The address it really listens on, "127.0.0.1:2020". */
 const char *http_address(const struct http_server *s);
 
 /* Filled by the option table. */
 struct access_options {
 	char *certificate, *key, *client_ca, *token_file, *audience;
-	bool token_review, open_watcher, plain_tokens, insecure_open;
+	bool token_review, front_proxy, open_watcher, plain_tokens, insecure_open;
 	struct option_list allowed_hosts;
 	double rate;
 };
@@ -82,6 +85,11 @@ struct access_options {
 		ACCESS_OPTION(                                                                     \
 			base, audience, "token-audience", OPTION_STRING, "NAME",                   \
 			"The audience of tokens for --token-review; default: the API server."),    \
+		ACCESS_OPTION(                                                                     \
+			base, front_proxy, "front-proxy", OPTION_FLAG, NULL,                       \
+			"Serve the Kubernetes API server as its extension (APIService): users "    \
+			"come from its X-Remote headers, if RBAC allows them the resource. Needs " \
+			"--tls-cert and --token-review."),                                         \
 		ACCESS_OPTION(                                                                     \
 			base, open_watcher, "open-watcher", OPTION_FLAG, NULL,                     \
 			"Serve /watcher without credentials: load-watcher's clients send none."),  \

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/api_group.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -118,6 +119,7 @@ static enum MHD_Result answer_request(struct pending *p)
 
 	if (p->refused) {
 		api_fail(&rs, p->refusal.failure, NULL, "%s", p->refusal.text);
+		api_fail_as_status(api_plain_path(p->path), &rs);
 		rs.retry_after_s = p->refusal.retry_after_s;
 		rs.last = p->refusal.reason == ACCESS_REFUSAL_UNCLEAR;
 	} else if (p->too_large) {

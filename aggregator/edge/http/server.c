@@ -184,6 +184,11 @@ void http_reload(struct http_server *s)
 	conn_manager_reload(s->manager);
 }
 
+void http_set_front_proxy(struct http_server *s, struct front_proxy *p)
+{
+	conn_manager_set_front_proxy(s->manager, p);
+}
+
 const char *http_address(const struct http_server *s)
 {
 	return s->listener.address;
@@ -210,6 +215,9 @@ int access_options_check(const struct access_options *o, struct error *error)
 	else if (o->client_ca && !o->certificate)
 		error_set(error, "--tls-client-ca: client certificates need TLS: give --tls-cert "
 				 "and --tls-key");
+	else if (o->front_proxy && !(o->token_review && o->certificate))
+		error_set(error, "--front-proxy needs --tls-cert, to know the API server by its "
+				 "certificate, and --token-review, to ask what its users may do");
 	else if (o->audience && !o->token_review)
 		error_set(error, "--token-audience needs --token-review: give that, too");
 	else if (bad)
@@ -221,7 +229,7 @@ int access_options_check(const struct access_options *o, struct error *error)
 
 void access_options_apply(const struct access_options *o, struct http_config *config)
 {
-	config->tls = (struct tls_files){o->certificate, o->key, o->client_ca};
+	config->tls = (struct tls_files){o->certificate, o->key, o->client_ca, o->front_proxy};
 	config->plain_tokens = o->plain_tokens;
 	config->insecure_open = o->insecure_open;
 	config->auth.allowed_hosts = &o->allowed_hosts;

@@ -8,6 +8,10 @@
  * moment: such a pair is refused as a whole and read again later. Changes are found by content: a
  * mounted Secret changes times and links in its own ways.
  *
+ * The authority of the API server's front proxy comes from the Kubernetes API, maybe after a
+ * connection of the proxy. So with a front proxy every client is asked for a certificate, of
+ * whatever authority.
+ *
  * The library takes one certificate for its life. It begins a session before it reports the
  * connection; there, before the first byte of the handshake, the session gets the newest
  * credentials.
@@ -33,7 +37,9 @@ struct tls_set {
 	atomic_uint users;
 	uint64_t number; /* of all sets, from 1 */
 	gnutls_certificate_credentials_t credentials;
-	gnutls_x509_trust_list_t clients; /* NULL: clients are not asked */
+	bool asks; /* clients for a certificate .. */
+	bool names_authorities; /* .. of one of those named */
+	gnutls_x509_trust_list_t clients, proxies; /* NULL: none */
 	int64_t ends_s;
 	uint8_t digest[DIGEST_LEN]; /* of the files */
 };
@@ -44,6 +50,7 @@ struct tls {
 	pthread_mutex_t lock;
 	/* under lock */
 	struct tls_set *newest;
+	char *proxy_ca; /* owned; NULL: none yet */
 };
 
 /* --- sets ------------------------------------------------------------------------------------- */
@@ -56,6 +63,8 @@ void tls_set_drop(struct tls_set *set)
 		gnutls_certificate_free_credentials(set->credentials);
 	if (set->clients)
 		gnutls_x509_trust_list_deinit(set->clients, 1);
+	if (set->proxies)
+		gnutls_x509_trust_list_deinit(set->proxies, 1);
 	free(set);
 }
 
@@ -73,14 +82,16 @@ struct tls_set *tls_hold(struct tls *t)
 void tls_set_begin(struct tls_set *set, gnutls_session_t session)
 {
 	gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, set->credentials);
-	if (set->clients)
+	if (set->asks)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+	if (!set->names_authorities)
+		gnutls_certificate_send_x509_rdn_sequence(session, 1);
 }
 
 /* --- from files to a set ---------------------------------------------------------------------- */
 
 struct texts {
-	struct buf certificate, client_ca;
+	struct buf certificate, client_ca, proxy_ca;
 	struct secret key;
 };
 
@@ -89,6 +100,7 @@ static void free_texts(struct texts *x)
 	secret_free(&x->key);
 	buf_fini(&x->certificate);
 	buf_fini(&x->client_ca);
+	buf_fini(&x->proxy_ca);
 }
 
 static int read_files(const struct tls_files *files, struct texts *x, struct error *error)
@@ -125,6 +137,7 @@ static void digest_of(const struct texts *x, uint8_t digest[DIGEST_LEN])
 	add_digest(&state, x->certificate.data, x->certificate.len);
 	add_digest(&state, x->key.text, x->key.len);
 	add_digest(&state, x->client_ca.data, x->client_ca.len);
+	add_digest(&state, x->proxy_ca.data, x->proxy_ca.len);
 	crypto_generichash_final(&state, digest, DIGEST_LEN);
 }
 
@@ -157,26 +170,24 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 }
 
 /*
- * For the handshake, which names the authorities to clients, and for the check of client
- * certificates.
+ * For the check of client certificates, and for the handshake, which names the authorities to
+ * clients.
  */
-static int take_clients(struct tls_set *set, const char *path, const struct texts *x,
-			struct error *error)
+static int take_authorities(struct tls_set *set, gnutls_x509_trust_list_t *list,
+			    const struct buf *pem, const char *from, struct error *error)
 {
-	gnutls_datum_t text = datum(x->client_ca.data, x->client_ca.len);
+	gnutls_datum_t text = datum(pem->data, pem->len);
 	int count;
 
-	if (gnutls_x509_trust_list_init(&set->clients, 0) < 0)
+	if (gnutls_x509_trust_list_init(list, 0) < 0)
 		mem_exhausted();
-	count = gnutls_x509_trust_list_add_trust_mem(set->clients, &text, NULL, GNUTLS_X509_FMT_PEM,
-						     0, 0);
+	count = gnutls_x509_trust_list_add_trust_mem(*list, &text, NULL, GNUTLS_X509_FMT_PEM, 0, 0);
 	if (count > 0)
 		count = gnutls_certificate_set_x509_trust_mem(set->credentials, &text,
 							      GNUTLS_X509_FMT_PEM);
 	if (count > 0)
 		return 0;
-	error_set(error, "--tls-client-ca %s: %s", path,
-		  count ? gnutls_strerror(count) : "no certificate in it");
+	error_set(error, "%s: %s", from, count ? gnutls_strerror(count) : "no certificate in it");
 	return -EINVAL;
 }
 
@@ -191,8 +202,16 @@ static int make_set(struct tls_set **out, const struct tls_files *files, const s
 	if (gnutls_certificate_allocate_credentials(&set->credentials) < 0)
 		mem_exhausted();
 	rc = take_pair(set, files, x, error);
-	if (!rc && files->client_ca)
-		rc = take_clients(set, files->client_ca, x, error);
+	set->asks = files->client_ca || files->front_proxy;
+	set->names_authorities = !files->front_proxy;
+	if (!rc && files->client_ca) {
+		rc = take_authorities(set, &set->clients, &x->client_ca, files->client_ca, error);
+		if (rc)
+			error_prefix(error, "--tls-client-ca");
+	}
+	if (!rc && x->proxy_ca.len)
+		rc = take_authorities(set, &set->proxies, &x->proxy_ca,
+				      "requestheader-client-ca-file", error);
 	if (rc)
 		tls_set_drop(set);
 	else
@@ -223,17 +242,29 @@ void tls_close(struct tls *t)
 	if (!t)
 		return;
 	tls_set_drop(t->newest);
+	free(t->proxy_ca);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
+void tls_set_proxy_ca(struct tls *t, const char *pem)
+{
+	pthread_mutex_lock(&t->lock);
+	free(t->proxy_ca);
+	t->proxy_ca = mem_strdup(pem);
+	pthread_mutex_unlock(&t->lock);
+}
+
 int tls_reload(struct tls *t, struct error *error)
 {
-	struct texts x = {BUF_INIT, BUF_INIT, {0}};
+	struct texts x = {BUF_INIT, BUF_INIT, BUF_INIT, {0}};
 	struct tls_set *fresh = NULL, *old = t->newest;
 	uint8_t digest[DIGEST_LEN];
 	int rc = read_files(&t->files, &x, error);
 
+	pthread_mutex_lock(&t->lock);
+	buf_add_str(&x.proxy_ca, t->proxy_ca ? t->proxy_ca : "");
+	pthread_mutex_unlock(&t->lock);
 	if (!rc)
 		digest_of(&x, digest);
 	if (!rc && (!old || memcmp(old->digest, digest, DIGEST_LEN) != 0))
@@ -311,22 +342,43 @@ static int64_t first_end(gnutls_x509_crt_t *chain, unsigned int count)
 	return first_s;
 }
 
-static void verify(const struct tls_set *set, gnutls_x509_crt_t *chain, unsigned int count,
-		   struct tls_client *client)
+/* 0, or why the certificate does not hold against the authorities, as bits for fault_of(). */
+static unsigned int verify(gnutls_x509_trust_list_t authorities, gnutls_x509_crt_t *chain,
+			   unsigned int count)
 {
 	gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID,
 					 (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT, 0};
 	unsigned int status = GNUTLS_CERT_INVALID;
-	int rc = gnutls_x509_trust_list_verify_crt2(set->clients, chain, count, &purpose, 1, 0,
+	int rc = gnutls_x509_trust_list_verify_crt2(authorities, chain, count, &purpose, 1, 0,
 						    &status, NULL);
 
-	if (rc == 0 && status == 0) {
-		client->state = TLS_CLIENT_GOOD;
-		client->ends_s = first_end(chain, count);
-		return;
+	return rc ? GNUTLS_CERT_INVALID : status;
+}
+
+/* A name with a NUL in it is none. */
+static void read_name(gnutls_x509_crt_t certificate, char name[TLS_NAME_LEN])
+{
+	size_t len = TLS_NAME_LEN;
+
+	if (gnutls_x509_crt_get_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
+					  &len) < 0 ||
+	    strnlen(name, TLS_NAME_LEN) != len)
+		name[0] = '\0';
+}
+
+static void check_chain(const struct tls_set *set, gnutls_x509_crt_t *chain, unsigned int count,
+			struct tls_client *client)
+{
+	unsigned int status = set->clients ? verify(set->clients, chain, count) : 0;
+
+	client->ends_s = first_end(chain, count);
+	if (set->clients) {
+		client->state = status ? TLS_CLIENT_BAD : TLS_CLIENT_GOOD;
+		snprintf(client->fault, sizeof(client->fault), "%s", fault_of(status));
 	}
-	client->state = TLS_CLIENT_BAD;
-	snprintf(client->fault, sizeof(client->fault), "%s", fault_of(status));
+	client->proxy = set->proxies && verify(set->proxies, chain, count) == 0;
+	if (client->proxy)
+		read_name(chain[0], client->name);
 }
 
 void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,
@@ -337,11 +389,11 @@ void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,
 	unsigned int count;
 
 	if (client->by != set->number ||
-	    (client->state == TLS_CLIENT_GOOD && client->ends_s <= now_s)) {
+	    ((client->state == TLS_CLIENT_GOOD || client->proxy) && client->ends_s <= now_s)) {
 		*client = (struct tls_client){.by = set->number};
-		count = set->clients ? take_chain(session, chain) : 0;
+		count = set->asks ? take_chain(session, chain) : 0;
 		if (count)
-			verify(set, chain, count, client);
+			check_chain(set, chain, count, client);
 		for (unsigned int i = 0; i < count; i++)
 			gnutls_x509_crt_deinit(chain[i]);
 	}

@@ -6,13 +6,15 @@
 #define EVENKEEL_AGGREGATOR_EDGE_HTTP_TLS_H
 
 #include <gnutls/gnutls.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/error.h"
 
 struct tls_files {
 	const char *certificate, *key; /* PEM; borrowed, as all here */
-	const char *client_ca; /* NULL: clients are not asked for a certificate */
+	const char *client_ca; /* NULL: clients are asked for a certificate with front_proxy only */
+	bool front_proxy; /* tls_set_proxy_ca() names its authority */
 };
 
 /* The content of the files at one time. */
@@ -28,6 +30,8 @@ void tls_close(struct tls *t); /* after the last set is dropped; NULL is allowed
  * -EINVAL with the reason: the former content stays.
  */
 int tls_reload(struct tls *t, struct error *error);
+/* Any thread. PEM, copied: who signs the front proxy's certificates from the next reload on. */
+void tls_set_proxy_ca(struct tls *t, const char *pem);
 /* Expiry of the certificate, Unix time. */
 int64_t tls_ends_s(struct tls *t);
 
@@ -37,7 +41,7 @@ void tls_set_drop(struct tls_set *set); /* NULL is allowed */
 /* Before the handshake; the caller holds the set while the session lives. */
 void tls_set_begin(struct tls_set *set, gnutls_session_t session);
 
-enum { TLS_FAULT_LEN = 160 };
+enum { TLS_FAULT_LEN = 160, TLS_NAME_LEN = 256 };
 
 /* The verdict on a client certificate; zeroes: not checked yet. */
 struct tls_client {
@@ -45,6 +49,8 @@ struct tls_client {
 	int64_t ends_s; /* of a good one */
 	enum { TLS_CLIENT_NONE, TLS_CLIENT_GOOD, TLS_CLIENT_BAD } state;
 	char fault[TLS_FAULT_LEN]; /* of a bad one: "ended 3 hours ago" */
+	bool proxy; /* signed by the front proxy's authority, whatever the state; and then .. */
+	char name[TLS_NAME_LEN]; /* .. its common name; "": none, or a longer one */
 };
 
 /*

@@ -71,7 +71,7 @@ struct review_cache;
 struct review_cache *review_cache_new(void);
 void review_cache_free(struct review_cache *c); /* NULL is allowed */
 
-/* Any thread. digest: keyed, of token, verb and path. False: nothing valid is cached. */
+/* Any thread. digest: keyed, of token or user, verb and path. False: nothing valid is cached. */
 bool review_cache_find(struct review_cache *c, const uint8_t digest[BEARER_DIGEST_LEN],
 		       int64_t now_ns, struct access_answer *a);
 /* Approvals are cached for 60 s, denials for 10 s. An unanswered review is not cached. */

@@ -305,16 +305,22 @@ static const struct {
 	[KUBE_POST] = {NULL, "Content-Type: application/json"},
 };
 
+struct curl_slist *kube_session_headers(const struct kube_session *s, const char *more)
+{
+	struct curl_slist *list = NULL;
+
+	for (const struct curl_slist *h = s->headers; h; h = h->next)
+		list = list_of(list, mem_strdup(h->data));
+	return more ? list_of(list, mem_strdup(more)) : list;
+}
+
 /* The headers of every request and the type of the body; made once. */
 static struct curl_slist *body_headers(struct kube_session *s, enum kube_method method)
 {
-	struct curl_slist *list = NULL, **made = &s->body_headers[method];
+	struct curl_slist **made = &s->body_headers[method];
 
-	if (!*made) {
-		for (const struct curl_slist *h = s->headers; h; h = h->next)
-			list = list_of(list, mem_strdup(h->data));
-		*made = list_of(list, mem_strdup(methods[method].content_type));
-	}
+	if (!*made)
+		*made = kube_session_headers(s, methods[method].content_type);
 	return *made;
 }
 

@@ -54,6 +54,8 @@ void kube_session_unauthorized(struct kube_session *s);
 void kube_session_explain(const struct kube_session *s, CURL *handle, CURLcode code,
 			  const char *detail, struct error *error);
 const char *kube_session_server(const struct kube_session *s);
+/* The headers of every request, and one more unless it is NULL; the caller frees the list. */
+struct curl_slist *kube_session_headers(const struct kube_session *s, const char *more);
 
 /* --- requests on the thread of the caller ----------------------------------------------------- */
 

@@ -175,7 +175,23 @@ static void write_texts(struct jsonw *w, const char *key, const cJSON *list)
 	jsonw_array_close(w);
 }
 
-void access_review_write(struct buf *out, const cJSON *user, const char *verb, const char *path)
+static void write_attributes(struct jsonw *w, const struct access_request *q)
+{
+	jsonw_key_object(w, q->group ? "resourceAttributes" : "nonResourceAttributes");
+	jsonw_key_string(w, "verb", q->verb);
+	if (q->group) {
+		jsonw_key_string(w, "group", q->group);
+		jsonw_key_string(w, "version", q->version);
+		jsonw_key_string(w, "resource", q->resource);
+		jsonw_key_text(w, "namespace", q->namespace);
+		jsonw_key_text(w, "name", q->name);
+	} else {
+		jsonw_key_string(w, "path", q->path);
+	}
+	jsonw_object_close(w);
+}
+
+void access_review_write(struct buf *out, const cJSON *user, const struct access_request *q)
 {
 	const char *uid = cJSON_GetStringValue(at(user, "uid"));
 	const cJSON *item;
@@ -191,11 +207,7 @@ void access_review_write(struct buf *out, const cJSON *user, const char *verb, c
 	cJSON_ArrayForEach (item, at(user, "extra"))
 		write_texts(&w, item->string, item);
 	jsonw_object_close(&w);
-	jsonw_key(&w, "nonResourceAttributes");
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "path", path);
-	jsonw_key_string(&w, "verb", verb);
-	jsonw_object_close(&w);
+	write_attributes(&w, q);
 	end(&w);
 }
 
@@ -297,15 +309,28 @@ static cJSON *identify(struct line *l, const char *token, struct access_answer *
 	return token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
 }
 
-static void ask(struct line *l, const char *token, const char *verb, const char *path,
-		struct access_answer *a)
+/* The user of a question that has it. */
+static cJSON *take_user(const char *json, struct access_answer *a)
+{
+	cJSON *user = cJSON_Parse(json);
+
+	if (is_user(user)) {
+		set_user(a, cJSON_GetStringValue(at(user, "username")));
+		return user;
+	}
+	cJSON_Delete(user);
+	return refuse(a, ACCESS_UNANSWERED, "the front proxy names a user that cannot be one");
+}
+
+static void ask(struct line *l, const struct access_question *q, struct access_answer *a)
 {
 	struct buf body = BUF_INIT;
-	cJSON *user = identify(l, token, a);
+	cJSON *user = q->token ? identify(l, q->token, a) : take_user(q->user, a);
 
 	if (!user)
 		return;
-	access_review_write(&body, user, verb, path);
+	a->verdict = ACCESS_UNANSWERED;
+	access_review_write(&body, user, q->request);
 	cJSON_Delete(user);
 	if (is_success(post(l, ACCESS_REVIEWS, &body, &a->error)))
 		access_review_read(l->call.answer.data, l->call.answer.len, a);
@@ -347,8 +372,7 @@ static void give_line(struct token_review_client *r, struct line *l, const struc
 		log_warn("tokens cannot be reviewed: %s", a->error.text);
 }
 
-void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
-			     struct access_answer *a)
+void token_review_client_ask(void *client, const struct access_question *q, struct access_answer *a)
 {
 	struct token_review_client *r = client;
 	struct line *l;
@@ -357,7 +381,7 @@ void token_review_client_ask(void *client, const char *token, const char *verb, 
 	l = take_line(r, a);
 	if (!l)
 		return;
-	ask(l, token, verb, path, a);
+	ask(l, q, a);
 	give_line(r, l, a);
 }
 

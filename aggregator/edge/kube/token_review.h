@@ -24,7 +24,7 @@ int token_review_client_new(struct token_review_client **r, const struct kube_co
 void token_review_client_stop(struct token_review_client *r);
 void token_review_client_free(struct token_review_client *r); /* after the last request */
 /* The `ask` of a struct review_client, whose ctx is the token_review_client. */
-void token_review_client_ask(void *client, const char *token, const char *verb, const char *path,
+void token_review_client_ask(void *client, const struct access_question *q,
 			     struct access_answer *a);
 
 /*
@@ -43,7 +43,7 @@ cJSON *token_review_client_identify(struct token_review_client *r, const char *t
  */
 cJSON *token_review_read(const char *text, size_t len, const char *audience,
 			 struct access_answer *a);
-void access_review_write(struct buf *out, const cJSON *user, const char *verb, const char *path);
+void access_review_write(struct buf *out, const cJSON *user, const struct access_request *q);
 /*
  * The first text of a user's extra of that name ("authentication.kubernetes.io/node-name"), borrowed;
  * NULL: none.

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	/apis/evenkeel.io/v1/nodes/a				GET /v1/nodes/a, verb get
+ *	/apis/evenkeel.io/v1/drains				GET /v1/drain, verb list
+ *	/apis/evenkeel.io/v1/scores				POST /v1/scores, verb create
+ *	/apis/evenkeel.io/v1/namespaces/shop/pods		GET /v1/pods?namespace=shop
+ *	/apis/evenkeel.io/v1/namespaces/shop/pods/a/history	GET /v1/pods/shop/a/history
+ *	/apis/metrics.k8s.io/v1beta1/nodes			metrics_api.c
+ *	/apis, /apis/GROUP, /apis/GROUP/VERSION, /openapi/..	discovery
+ *
+ * Pods alone are in namespaces: a user who may list another resource in one namespace must not read
+ * that of the whole cluster. Access and routes go by one parser of paths, group_path_of().
+ */
+#include "aggregator/api/api_group.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/metrics_api.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+
+#define PREFIX	 "/apis/"
+#define RESOURCE PREFIX API_GROUP "/" API_GROUP_VERSION "/"
+#define METRICS	 PREFIX API_METRICS_GROUP "/v1beta1"
+
+static const struct group {
+	const char *name, *version;
+} groups[] = {{API_GROUP, API_GROUP_VERSION}, {API_METRICS_GROUP, "v1beta1"}};
+
+enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
+
+/* --- paths ------------------------------------------------------------------------------------ */
+
+/* The next part of a path goes to `to`; what follows its slash. NULL: it has no room. */
+static const char *take_part(const char *at, char *to, size_t size)
+{
+	size_t len = strcspn(at, "/");
+
+	if (len >= size)
+		return NULL;
+	memcpy(to, at, len);
+	to[len] = '\0';
+	return at + len + (at[len] == '/');
+}
+
+/* "nodes/NAME", "namespaces/NAMESPACE/pods/NAME"; a name may hold slashes. False: no room. */
+static bool take_resource(const char *at, struct access_request *q)
+{
+	at = take_part(at, q->resource, sizeof(q->resource));
+	if (at && strcmp(q->resource, "namespaces") == 0 && strchr(at, '/')) {
+		at = take_part(at, q->namespace, sizeof(q->namespace));
+		if (at)
+			at = take_part(at, q->resource, sizeof(q->resource));
+	}
+	if (!at || strlen(at) >= sizeof(q->name))
+		return false;
+	snprintf(q->name, sizeof(q->name), "%s", at);
+	return true;
+}
+
+/* False: no resource of these groups. Parts without room leave an unknown resource. */
+static bool group_path_of(const char *path, struct access_request *q)
+{
+	*q = (struct access_request){.path = path};
+	for (size_t i = 0; i < GROUPS; i++) {
+		char prefix[64];
+		int len = snprintf(prefix, sizeof(prefix), PREFIX "%s/%s/", groups[i].name,
+				   groups[i].version);
+
+		if (strncmp(path, prefix, (size_t)len) != 0 || !path[len])
+			continue;
+		if (!take_resource(path + len, q))
+			*q = (struct access_request){.path = path, .resource = "?"};
+		q->group = groups[i].name;
+		q->version = groups[i].version;
+		return true;
+	}
+	return false;
+}
+
+static const char *verb_of(const char *method, const struct access_request *q)
+{
+	static const char *const verbs[][2] = {{"POST", "create"}, {"PUT", "update"}};
+
+	if (q->group && strcmp(method, "GET") == 0)
+		return q->name[0] ? "get" : "list";
+	for (size_t i = 0; q->group && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (strcmp(method, verbs[i][0]) == 0)
+			return verbs[i][1];
+	return method;
+}
+
+void api_access_request(const char *method, const char *path, struct access_request *q)
+{
+	size_t len = 0;
+
+	if (strcmp(method, "HEAD") == 0)
+		method = "GET";
+	group_path_of(path, q);
+	method = verb_of(method, q);
+	for (; len < sizeof(q->verb) - 1 && method[len]; len++)
+		q->verb[len] = (char)tolower((unsigned char)method[len]);
+	q->verb[len] = '\0';
+}
+
+/* --- resources of evenkeel.io ----------------------------------------------------------------- */
+
+static bool is_namespaced(const char *resource)
+{
+	return strcmp(resource, "pods") == 0;
+}
+
+static bool is_below(const char *path, const char *folder, const char *ends)
+{
+	size_t len = strlen(folder);
+
+	return strncmp(path, folder, len) == 0 && (!path[len] || strchr(ends, path[len]));
+}
+
+const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], char *namespace)
+{
+	struct access_request q;
+	const struct route *routes;
+	const char *in;
+	size_t count;
+
+	if (namespace)
+	namespace[0] = '\0';
+	if (!group_path_of(path, &q) || strcmp(q.group, API_GROUP) != 0)
+		return path;
+	routes = api_routes(&count);
+	for (size_t i = 0; i < count; i++) {
+		if (!routes[i].is->resource || strcmp(routes[i].is->resource, q.resource) != 0 ||
+		    (q.namespace[0] && !is_namespaced(q.resource)) ||
+		    (is_namespaced(q.resource) && q.name[0] && !q.namespace[0]))
+			continue;
+		in = q.name[0] ? q.namespace : "";
+		snprintf(room, API_LOCAL_LEN, "%s%s%s%s%s", routes[i].path, *in ? "/" : "", in,
+			 q.name[0] ? "/" : "", q.name);
+		if (namespace)
+			memcpy(namespace, q.namespace, sizeof(q.namespace));
+		return room;
+	}
+	return path;
+}
+
+char *api_group_remote_path(const char *local)
+{
+	size_t count, len = 0;
+	const struct route *r = api_routes(&count);
+	const char *in = NULL, *rest;
+
+	for (; count && !(r->is->resource && is_below(local, r->path, "/?")); r++)
+		count--;
+	if (!count)
+		return NULL;
+	rest = local + strlen(r->path);
+	if (is_namespaced(r->is->resource) && *rest == '/') {
+		in = rest + 1;
+		len = strcspn(in, "/");
+		rest = in + len;
+	} else if (is_namespaced(r->is->resource) && (in = strstr(rest, "namespace="))) {
+		in += strlen("namespace=");
+		len = strcspn(in, "&");
+	}
+	return mem_printf(RESOURCE "%s%.*s%s%s%s", len ? "namespaces/" : "", (int)len,
+			  len ? in : "", len ? "/" : "", r->is->resource, rest);
+}
+
+/* --- discovery -------------------------------------------------------------------------------- */
+
+static void open_object(struct api_response *rs, struct jsonw *w, const char *kind)
+{
+	rs->content_type = "application/json";
+	jsonw_init(w, &rs->body);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "kind", kind);
+	jsonw_key_string(w, "apiVersion", "v1");
+}
+
+static void write_version(struct jsonw *w, const struct group *g)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s/%s", g->name, g->version);
+	jsonw_object_open(w);
+	jsonw_key_string(w, "groupVersion", text);
+	jsonw_key_string(w, "version", g->version);
+	jsonw_object_close(w);
+}
+
+static void write_group(struct jsonw *w, const struct group *g)
+{
+	jsonw_key_string(w, "name", g->name);
+	jsonw_key_array(w, "versions");
+	write_version(w, g);
+	jsonw_array_close(w);
+	jsonw_key(w, "preferredVersion");
+	write_version(w, g);
+}
+
+/* GET /apis */
+static void answer_groups(const struct api_context *ctx, const struct api_request *rq,
+			  struct api_response *rs)
+{
+	struct jsonw w;
+
+	(void)ctx, (void)rq;
+	open_object(rs, &w, "APIGroupList");
+	jsonw_key_array(&w, "groups");
+	for (size_t i = 0; i < GROUPS; i++) {
+		jsonw_object_open(&w);
+		write_group(&w, &groups[i]);
+		jsonw_object_close(&w);
+	}
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+}
+
+static const struct group *group_of(const char *path)
+{
+	size_t i = 0;
+
+	while (i + 1 < GROUPS && !is_below(path + strlen(PREFIX), groups[i].name, "/"))
+		i++;
+	return &groups[i];
+}
+
+/* GET /apis/GROUP */
+static void answer_group(const struct api_context *ctx, const struct api_request *rq,
+			 struct api_response *rs)
+{
+	struct jsonw w;
+
+	(void)ctx;
+	open_object(rs, &w, "APIGroup");
+	write_group(&w, group_of(rq->path));
+	jsonw_object_close(&w);
+}
+
+struct verbs {
+	bool get, list, create;
+};
+
+static void write_resource(struct jsonw *w, const char *name, const char *kind, bool namespaced,
+			   struct verbs verbs)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", name);
+	jsonw_key_string(w, "singularName", "");
+	jsonw_key_bool(w, "namespaced", namespaced);
+	jsonw_key_string(w, "kind", kind);
+	jsonw_key_array(w, "verbs");
+	if (verbs.create)
+		jsonw_string(w, "create");
+	if (verbs.get)
+		jsonw_string(w, "get");
+	if (verbs.list)
+		jsonw_string(w, "list");
+	jsonw_array_close(w);
+	jsonw_object_close(w);
+}
+
+/* Of the route with a resource and those below it. */
+static struct verbs verbs_of(const struct route *of)
+{
+	size_t count;
+	const struct route *r = api_routes(&count);
+	struct verbs verbs = {0};
+
+	for (; count--; r++) {
+		if (!is_below(r->path, of->path, "/"))
+			continue;
+		verbs.create |= r->is->posted;
+		verbs.list |= !r->is->posted && r == of;
+		verbs.get |= !r->is->posted && r != of;
+	}
+	return verbs;
+}
+
+/* "NodeList" is a list of Node. */
+static void write_route(struct jsonw *w, const struct route *r)
+{
+	char kind[32];
+	const char *list = strstr(r->is->kind, "List");
+	size_t len = list ? (size_t)(list - r->is->kind) : strlen(r->is->kind);
+
+	snprintf(kind, sizeof(kind), "%.*s", (int)len, r->is->kind);
+	write_resource(w, r->is->resource, kind, is_namespaced(r->is->resource), verbs_of(r));
+}
+
+/* GET /apis/GROUP/VERSION */
+static void answer_resources(const struct api_context *ctx, const struct api_request *rq,
+			     struct api_response *rs)
+{
+	const struct group *g = group_of(rq->path);
+	const struct verbs read = {.get = true, .list = true};
+	size_t count;
+	const struct route *r = api_routes(&count);
+	struct jsonw w;
+
+	(void)ctx;
+	open_object(rs, &w, "APIResourceList");
+	jsonw_key_string(&w, "groupVersion", rq->path + strlen(PREFIX));
+	jsonw_key_array(&w, "resources");
+	if (g == &groups[0]) {
+		for (; count--; r++)
+			if (r->is->resource)
+				write_route(&w, r);
+	} else {
+		write_resource(&w, "nodes", "NodeMetrics", false, read);
+		write_resource(&w, "pods", "PodMetrics", true, read);
+	}
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+}
+
+/* GET /openapi/v2 and v3: the API server merges descriptions of its extensions; ours adds nothing. */
+static void answer_openapi(const struct api_context *ctx, const struct api_request *rq,
+			   struct api_response *rs)
+{
+	(void)ctx;
+	rs->content_type = "application/json";
+	buf_add_str(&rs->body, strcmp(rq->path, "/openapi/v3") == 0
+				       ? "{\"paths\":{}}"
+				       : "{\"swagger\":\"2.0\",\"info\":{\"title\":\"evenkeel\","
+					 "\"version\":\"" EVENKEEL_VERSION "\"},\"paths\":{}}");
+}
+
+static const struct api_description is_group = {
+	.summary = "An answer to the Kubernetes API server",
+	.content_type = "application/json",
+};
+
+static const struct route routes_of_groups[] = {
+	{"/apis", "GET", answer_groups, 0, API_WORK_SHORT, &is_group},
+	{"/apis/" API_GROUP, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
+	{"/apis/" API_GROUP "/" API_GROUP_VERSION, "GET", answer_resources, 0, API_WORK_SHORT,
+	 &is_group},
+	{"/apis/" API_METRICS_GROUP, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
+	{METRICS, "GET", answer_resources, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/nodes", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/nodes/{name}", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/pods", "GET", api_pod_metrics, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/namespaces/{namespace}/pods", "GET", api_pod_metrics, 0, API_WORK_SHORT,
+	 &is_group},
+	{METRICS "/namespaces/{namespace}/pods/{name}", "GET", api_pod_metrics, 0, API_WORK_SHORT,
+	 &is_group},
+	{"/openapi/v2", "GET", answer_openapi, 0, API_WORK_NOW, &is_group},
+	{"/openapi/v3", "GET", answer_openapi, 0, API_WORK_NOW, &is_group},
+};
+
+const struct route *api_group_routes(size_t *count)
+{
+	*count = sizeof(routes_of_groups) / sizeof(routes_of_groups[0]);
+	return routes_of_groups;
+}
+
+/* --- failures --------------------------------------------------------------------------------- */
+
+static const char *reason_of(int status)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} reasons[] = {{400, "BadRequest"},	   {401, "Unauthorized"},
+		       {403, "Forbidden"},	   {404, "NotFound"},
+		       {405, "MethodNotAllowed"},  {413, "RequestEntityTooLarge"},
+		       {429, "TooManyRequests"},   {415, "UnsupportedMediaType"},
+		       {503, "ServiceUnavailable"}};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "";
+}
+
+void api_fail_as_status(const char *path, struct api_response *rs)
+{
+	struct buf error = rs->body;
+	const cJSON *message;
+	struct jsonw w;
+	cJSON *json;
+
+	if (rs->status < 400 || strncmp(path, PREFIX, strlen(PREFIX)) != 0)
+		return;
+	json = cJSON_ParseWithLength(error.data, error.len);
+	message = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "error"),
+						   "message");
+	buf_init(&rs->body);
+	open_object(rs, &w, "Status");
+	jsonw_key_object(&w, "metadata");
+	jsonw_object_close(&w);
+	jsonw_key_string(&w, "status", "Failure");
+	jsonw_key_string(&w, "message", cJSON_GetStringValue(message));
+	jsonw_key_string(&w, "reason", reason_of(rs->status));
+	jsonw_key_int(&w, "code", rs->status);
+	buf_add_char(&rs->body, ',');
+	buf_add(&rs->body, error.data + 1, error.len - 1); /* "error":{..}} */
+	cJSON_Delete(json);
+	buf_fini(&error);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The API groups that the Kubernetes API server asks for behind its own address (its aggregation
+ * layer): evenkeel.io, whose resources are routes of /v1, and metrics.k8s.io.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_API_GROUP_H
+#define EVENKEEL_AGGREGATOR_API_API_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aggregator/api/access_review.h"
+#include "aggregator/api/route.h"
+
+#define API_GROUP	  "evenkeel.io"
+#define API_GROUP_VERSION "v1"
+#define API_METRICS_GROUP "metrics.k8s.io"
+
+enum { API_LOCAL_LEN = 512 };
+
+/* Discovery and metrics.k8s.io; evenkeel.io has the routes with a resource. */
+const struct route *api_group_routes(size_t *count);
+
+/*
+ * The request as RBAC sees it, by path (plain, borrowed) and method alone. Everything below
+ * /apis/GROUP/VERSION/ of these groups is a resource, also where nothing answers.
+ */
+void api_access_request(const char *method, const char *path, struct access_request *request);
+
+/*
+ * The path of /v1 that a resource of evenkeel.io stands for, in `room`; else the path itself.
+ * namespace (of ACCESS_RESOURCE_LEN; NULL: not wanted) gets that of the path, or "".
+ */
+const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], char *namespace);
+/*
+ * The reverse, for clients: "/v1/pods?namespace=a" is /apis/evenkeel.io/v1/namespaces/a/pods with
+ * the same query. The caller frees it; NULL: the group has no such resource.
+ */
+char *api_group_remote_path(const char *local);
+
+/* Makes a failure below /apis/ a Status of the Kubernetes API, which keeps its "error". */
+void api_fail_as_status(const char *path, struct api_response *rs);
+
+#endif

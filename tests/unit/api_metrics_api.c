@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/metrics_api.h"
+#include "aggregator/model/model.h"
+#include "aggregator/state/join.h"
+#include "shared/clock.h"
+#include "tests/api_fixture.h"
+#include "tests/join_fixture.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+#define METRICS "/apis/metrics.k8s.io/v1beta1"
+#define ID_A	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define ID_B	"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define SANDBOX "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+
+static struct api_fixture f;
+
+static void test_quantities(void **state)
+{
+	static const struct {
+		int64_t amount;
+		const char *cpu, *bytes;
+	} cases[] = {
+		{0, "0", "0"},
+		{1, "1u", "1"},
+		{250000, "250m", "250000"},
+		{1000000, "1", "1000000"},
+		{1500250, "1500250u", "1500250"},
+		{3 * 1024, "3072u", "3Ki"},
+		{5LL << 30, "5368709120u", "5Gi"},
+		{2000000000, "2000", "1953125Ki"},
+	};
+	char text[METRICS_QUANTITY_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		metrics_cpu_quantity(cases[i].amount, text);
+		assert_string_equal(text, cases[i].cpu);
+		metrics_bytes_quantity(cases[i].amount, text);
+		assert_string_equal(text, cases[i].bytes);
+	}
+}
+
+static void test_field_selectors(void **state)
+{
+	static const struct {
+		const char *selector;
+		bool match, bad;
+	} cases[] = {
+		{"", true, false},
+		{"metadata.name=a", true, false},
+		{"metadata.name==a", true, false},
+		{"metadata.name!=a", false, false},
+		{"metadata.name=b", false, false},
+		{"metadata.name=", false, false},
+		{"metadata.name=a,metadata.namespace=n", true, false},
+		{"metadata.namespace!=n,metadata.name=a", false, false},
+		{"metadata.name=a,", true, false},
+		{"metadata.name", false, true},
+		{"metadata.name===a", false, true},
+		{"metadata.name!a", false, true},
+		{"metadata.name=!a", false, true},
+		{"spec.nodeName=a", false, true},
+		{",", false, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool bad = false;
+
+		if (metrics_fields_match(cases[i].selector, "a", "n", &bad) != cases[i].match ||
+		    bad != cases[i].bad)
+			fail_msg("\"%s\"", cases[i].selector);
+	}
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static struct container_stats container(const char *id, float milli, float bytes)
+{
+	struct container_stats c = {.name = id, .id = id};
+
+	c.latest.cpu_milli = (struct latest){.value = milli, .known = true};
+	c.latest.working_set_bytes = (struct latest){.value = bytes, .known = bytes > 0};
+	return c;
+}
+
+static void put_pod(struct model *m, const char *name, const char *uid, const char *phase)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"shop\",\"uid\":\"%s\",\"labels\":{"
+		 "\"app\":\"%s\"}},\"spec\":{\"nodeName\":\"alpha\",\"containers\":[{\"name\":"
+		 "\"main\"},"
+		 "{\"name\":\"side\"}]},\"status\":{\"phase\":\"%s\",\"containerStatuses\":[{"
+		 "\"name\":"
+		 "\"main\",\"containerID\":\"containerd://" ID_A "\"},{\"name\":\"side\","
+		 "\"containerID\":\"containerd://" ID_B "\"}]}}",
+		 name, uid, name, phase);
+	model_put(m, model_fixture_object(OBJECT_POD, text));
+}
+
+/* Of alpha: web is measured, half lacks the memory of a container, ended does not run. */
+static struct view *make_view(struct model *m, struct join *j)
+{
+	const int64_t end_ns = VIEW_FIXTURE_NOW_NS - 2 * NS_PER_SEC;
+	struct container_stats web[] = {container(ID_A, 100.0004F, 4096), container(ID_B, 50.5F, 1),
+					container(SANDBOX, 9, 9)};
+	struct container_stats half[] = {container(ID_A, 1, 1), container(ID_B, 1, 0)};
+	struct pod_stats pods[] = {join_fixture_pod("ended", "u1", end_ns, 60, 1, 1),
+				   join_fixture_pod("half", "u2", end_ns, 60, 1, 1),
+				   join_fixture_pod("web", "u3", end_ns, 60, 500, 1e6)};
+	struct node_stats alpha = view_fixture_node("alpha", end_ns, 3600, 1000, 100);
+	struct node_stats late = view_fixture_node("late", end_ns - 60 * NS_PER_SEC, 3600, 1, 1);
+	struct node_stats *stats[2];
+
+	pods[0].containers = pods[1].containers = half;
+	pods[2].containers = web;
+	pods[0].container_count = 1;
+	pods[1].container_count = 2;
+	pods[2].container_count = 3;
+	alpha.start_ns = end_ns - 5 * NS_PER_SEC;
+	late.start_ns = late.end_ns - 5 * NS_PER_SEC;
+	alpha.pods = pods;
+	alpha.pod_count = 3;
+	late.pod_count = 0;
+	stats[0] = node_stats_new(&alpha);
+	stats[1] = node_stats_new(&late);
+	model_put(m, model_fixture_object(OBJECT_NODE,
+					  "{\"metadata\":{\"name\":\"alpha\",\"labels\":{\"zone\":"
+					  "\"z\"}}}"));
+	put_pod(m, "ended", "u1", "Succeeded");
+	put_pod(m, "half", "u2", "Running");
+	put_pod(m, "web", "u3", "Running");
+	model_fixture_sync(m, OBJECT_NODE);
+	model_fixture_sync(m, OBJECT_POD);
+	return join_view(j, stats, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+}
+
+static const char *text_of(const char *path)
+{
+	const char *text = cJSON_GetStringValue(api_fixture_at(f.json, path));
+
+	return text ? text : "";
+}
+
+static size_t items(const char *target)
+{
+	if (api_fixture_get(&f, target) != 200)
+		fail_msg("%s", target);
+	return (size_t)cJSON_GetArraySize(api_fixture_at(f.json, "items"));
+}
+
+static void test_nodes(void **state)
+{
+	(void)state;
+	assert_int_equal(items(METRICS "/nodes"), 1);
+	assert_string_equal(text_of("kind"), "NodeMetricsList");
+	assert_string_equal(text_of("items.0.metadata.name"), "alpha");
+	assert_string_equal(text_of("items.0.metadata.labels.zone"), "z");
+	assert_string_equal(text_of("items.0.timestamp"), "2026-01-31T11:59:58Z");
+	assert_string_equal(text_of("items.0.window"), "5.000s");
+	assert_string_not_equal(text_of("items.0.usage.cpu"), "");
+	assert_int_equal(items(METRICS "/nodes?labelSelector=zone=y"), 0);
+	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/alpha"), 200);
+	assert_string_equal(text_of("kind"), "NodeMetrics");
+	/* Known and not heard for 30 s; unknown. */
+	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/late"), 404);
+	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/nobody"), 404);
+	assert_string_equal(text_of("reason"), "NotFound");
+	assert_int_equal(api_fixture_get(&f, METRICS "/nodes?watch=true"), 405);
+	assert_int_equal(api_fixture_get(&f, METRICS "/nodes?fieldSelector=metadata.namespace=a"),
+			 400);
+}
+
+static void test_pods(void **state)
+{
+	(void)state;
+	assert_int_equal(items(METRICS "/pods"), 1);
+	assert_string_equal(text_of("items.0.metadata.name"), "web");
+	assert_string_equal(text_of("items.0.metadata.namespace"), "shop");
+	/* Its containers, without the sandbox; the pod's own sum is not there. */
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.containers")), 2);
+	assert_string_equal(text_of("items.0.containers.0.name"), "main");
+	assert_string_equal(text_of("items.0.containers.0.usage.cpu"), "100m");
+	assert_string_equal(text_of("items.0.containers.0.usage.memory"), "4Ki");
+	assert_string_equal(text_of("items.0.containers.1.usage.cpu"), "50500u");
+	assert_int_equal(items(METRICS "/namespaces/shop/pods?labelSelector=app=web"), 1);
+	assert_int_equal(items(METRICS "/namespaces/other/pods"), 0);
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/web"), 200);
+	assert_string_equal(text_of("kind"), "PodMetrics");
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/half"), 404);
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/ended"), 404);
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/nodes/alpha"), 404);
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop"), 404);
+}
+
+static int open_answers(void **state)
+{
+	struct model *m = model_new();
+	struct join *j = join_new();
+
+	(void)state;
+	api_fixture_open(&f, make_view(m, j));
+	join_free(j);
+	model_free(m);
+	return 0;
+}
+
+static int close_answers(void **state)
+{
+	(void)state;
+	api_fixture_close(&f);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quantities),
+		cmocka_unit_test(test_field_selectors),
+		cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_pods),
+	};
+
+	return cmocka_run_group_tests(tests, open_answers, close_answers);
+}
