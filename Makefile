@@ -82,7 +82,7 @@ PKG_CFLAGS := $(call pkg,$(PKGS))
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium yaml-0.1 libseccomp libcap-ng) -lm
 AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium libcjson \
                   yaml-0.1 sqlite3 zlib libseccomp) $(if $(SAN),,$(call pkglibs,jemalloc)) -lm
-CLI_LIBS        = $(call pkglibs,libcurl libsodium libcjson yaml-0.1 zlib) -lm
+CLI_LIBS        = $(call pkglibs,libcurl gnutls libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 
@@ -193,7 +193,7 @@ $(BIN)/evenkeel-agent: $(O)/agent/main.o $(AGENT_A) $(SHARED_A)
 $(BIN)/evenkeel-aggregator: $(O)/aggregator/main.o $(AGGREGATOR_A) $(SHARED_A)
 	$(call link,$(AGGREGATOR_LIBS))
 
-# What the CLI computes offline is the aggregator's; of its edges nothing is linked.
+# What the CLI computes offline is the aggregator's; of its edges only requests to an API server are linked.
 $(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
 	$(call link,$(CLI_LIBS))
 

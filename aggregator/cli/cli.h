@@ -47,6 +47,7 @@ struct cli_options {
 	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;
 	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
+	char *kubeconfig, *context; /* of the cluster that answers in place of a server */
 	bool plain_tokens;
 	struct option_list snapshots;
 	char *selector; /* of labels */

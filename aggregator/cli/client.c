@@ -4,6 +4,9 @@
  * Redirects are not followed and only HTTP is spoken. A loopback server is asked directly even
  * where a proxy is configured. An answer is held in memory whole; BODY_MAX bounds it. What is kept
  * for the next time is bounded by KEPT_MAX over all paths.
+ *
+ * Behind an API server, paths of /v1 are resources of evenkeel.io (aggregator/api/api_group.h), and
+ * a session of the Kubernetes edge sets address, TLS and credentials of each request.
  */
 #include "aggregator/cli/client.h"
 
@@ -21,7 +24,10 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "aggregator/api/api_group.h"
 #include "aggregator/cli/cli.h"
+#include "aggregator/cli/kube_server.h"
+#include "aggregator/edge/kube/session.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/mem.h"
@@ -53,6 +59,7 @@ struct kept {
 struct client {
 	struct offline *offline; /* owned; NULL: there is a server, and all below is for it */
 	CURL *curl; /* owned */
+	struct kube_session *session; /* owned; NULL: the server is an aggregator itself */
 	char *server; /* owned; without a trailing slash; the files' names */
 	/*
 	 * owned; what URLs begin with: the same, unless its certificate is for another name; NULL
@@ -62,7 +69,6 @@ struct client {
 	struct curl_slist *connect_to; /* owned; where that really is, if so */
 	char *timeout; /* owned; in words */
 	const volatile sig_atomic_t *stop;
-	struct curl_slist *json_headers; /* owned */
 	struct client_access access;
 	bool keeps;
 	struct kept *kept; /* owned; a list, the oldest first: one for each page of a list */
@@ -113,10 +119,17 @@ static bool is_loopback(const char *server)
 	return loopback;
 }
 
-static void set_up(struct client *c, int64_t timeout_ns)
+static struct client *make(char *server, int64_t timeout_ns, const volatile sig_atomic_t *stop)
 {
 	long timeout_ms = (long)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
+	struct client *c = mem_zalloc(1, sizeof(*c));
 
+	c->server = server;
+	c->timeout = mem_printf("%.3gs", (double)timeout_ns / NS_PER_SEC);
+	c->stop = stop;
+	c->curl = curl_easy_init();
+	if (!c->curl)
+		mem_exhausted();
 	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->error);
 	curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -127,36 +140,40 @@ static void set_up(struct client *c, int64_t timeout_ns)
 	curl_easy_setopt(c->curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFOFUNCTION, check_stop);
 	curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, c);
-	if (is_loopback(c->server))
-		curl_easy_setopt(c->curl, CURLOPT_NOPROXY, "*");
+	return c;
 }
 
 int client_new(struct client **out, const char *server, int64_t timeout_ns,
 	       const volatile sig_atomic_t *stop, struct error *reason)
 {
 	const char *scheme = strstr(server, "://");
-	struct client *c;
-	size_t len;
+	char *full;
 
 	if (!server[0] ||
 	    (scheme && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0))
 		return cli_fail(reason, -EINVAL,
 				"--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
 				server);
-	c = mem_zalloc(1, sizeof(*c));
-	c->server = mem_printf("%s%s", scheme ? "" : "http://", server);
-	for (len = strlen(c->server); c->server[len - 1] == '/'; len--)
-		c->server[len - 1] = '\0';
-	c->base = mem_strdup(c->server);
-	c->timeout = mem_printf("%.3gs", (double)timeout_ns / NS_PER_SEC);
-	c->stop = stop;
-	c->json_headers = curl_slist_append(NULL, "Content-Type: application/json");
-	c->json_headers = curl_slist_append(c->json_headers, "Expect:");
-	c->curl = curl_easy_init();
-	if (!c->curl || !c->json_headers)
-		mem_exhausted();
-	set_up(c, timeout_ns);
-	*out = c;
+	full = mem_printf("%s%s", scheme ? "" : "http://", server);
+	for (size_t len = strlen(full); full[len - 1] == '/'; len--)
+		full[len - 1] = '\0';
+	*out = make(full, timeout_ns, stop);
+	(*out)->base = mem_strdup(full);
+	if (is_loopback(full))
+		curl_easy_setopt((*out)->curl, CURLOPT_NOPROXY, "*");
+	return 0;
+}
+
+int client_new_cluster(struct client **out, const struct kube_config *config, int64_t timeout_ns,
+		       const volatile sig_atomic_t *stop, struct error *reason)
+{
+	struct kube_session *session;
+	int rc = kube_session_new(&session, config, reason);
+
+	if (rc)
+		return rc;
+	*out = make(mem_strdup(kube_session_server(session)), timeout_ns, stop);
+	(*out)->session = session;
 	return 0;
 }
 
@@ -338,7 +355,7 @@ void client_free(struct client *c)
 		forget(c, &c->kept);
 	offline_close(c->offline);
 	curl_easy_cleanup(c->curl);
-	curl_slist_free_all(c->json_headers);
+	kube_session_free(c->session);
 	curl_slist_free_all(c->connect_to);
 	free(c->base);
 	free(c->server);
@@ -400,6 +417,11 @@ static int explain_failure(const struct client *c, CURLcode code, struct error *
 	curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
 	if (code == CURLE_COULDNT_CONNECT && number)
 		what = strerror((int)number);
+	if (c->session && code != CURLE_ABORTED_BY_CALLBACK && code != CURLE_OPERATION_TIMEDOUT &&
+	    code != CURLE_WRITE_ERROR) {
+		kube_session_explain(c->session, c->curl, code, c->error, reason);
+		return code == CURLE_PEER_FAILED_VERIFICATION ? -EKEYREJECTED : -EHOSTUNREACH;
+	}
 	switch (code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return explain_certificate(c, reason);
@@ -458,7 +480,7 @@ static bool is_of_option(const char *field)
  * {"error": {"code", "message", "field"}}, or something that is not an aggregator. A node that the
  * request names and the server does not know is "not there", wherever it was named.
  */
-static int explain_status(const struct client *c, const char *path, long status,
+static int explain_status(const struct client *c, const char *method, const char *path, long status,
 			  struct error *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(c->body->data ? c->body->data : "", c->body->len);
@@ -469,6 +491,11 @@ static int explain_status(const struct client *c, const char *path, long status,
 	const char *name = cJSON_IsString(field) ? field->valuestring : "";
 	int rc = -EIO;
 
+	if (c->session && !error) {
+		rc = kube_server_explain(c->server, method, path, status, doc, reason);
+		cJSON_Delete(doc);
+		return rc;
+	}
 	if (status == 503 && cJSON_IsString(code) && strcmp(code->valuestring, "noData") == 0)
 		rc = -ENODATA;
 	else if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
@@ -506,41 +533,119 @@ static int perform_offline(struct client *c, const char *method, const char *pat
 	buf_add_str(body, "");
 	c->body = body;
 	status = offline_request(c->offline, method, path, json, len, body);
-	return status / 100 == 2 ? 0 : explain_status(c, path, status, reason);
+	return status / 100 == 2 ? 0 : explain_status(c, method, path, status, reason);
 }
 
-/*
- * With k, which is then kept and asked for only if it changed: unchanged, that is what *body gets.
- */
-static int perform(struct client *c, const char *path, const struct kept *k, struct buf *body,
-		   struct error *reason)
+/* A request under way: json NULL is a GET, which k makes one for what changed. */
+struct asked {
+	const char *path; /* of /v1 */
+	const char *json;
+	size_t len;
+	const struct kept *k; /* NULL: nothing is kept of the path */
+};
+
+/* What the request says beside its URL; the caller frees the list. */
+static struct curl_slist *headers_of(const struct client *c, const struct asked *a)
 {
-	char *url;
-	long status = 0;
+	struct curl_slist *headers;
+	char *line = NULL;
+
+	if (a->json)
+		line = mem_strdup("Content-Type: application/json");
+	else if (a->k)
+		line = mem_printf("If-None-Match: %s", a->k->tag);
+	if (c->session)
+		headers = kube_session_headers(c->session, line);
+	else
+		headers = line ? curl_slist_append(NULL, line) : NULL;
+	if (line && a->json)
+		headers = curl_slist_append(headers, "Expect:");
+	if (line && !headers)
+		mem_exhausted();
+	free(line);
+	return headers;
+}
+
+/* 0, or -errno with the reason. */
+static int set_address(struct client *c, const struct asked *a, struct error *reason)
+{
+	char *path, *url;
+	int rc;
+
+	if (!c->session) {
+		rc = refresh_token(c, reason);
+		url = mem_printf("%s%s", c->base, a->path);
+		curl_easy_setopt(c->curl, CURLOPT_URL, url);
+		free(url);
+		return rc;
+	}
+	path = api_group_remote_path(a->path);
+	if (!path)
+		return cli_fail(reason, -EIO, "%s: the API server does not lead to %s", c->server,
+				a->path);
+	rc = kube_session_prepare(c->session, c->curl, path, clock_mono_ns(), reason);
+	free(path);
+	return rc;
+}
+
+/* The HTTP status in *status, with the body; else -errno with the reason. */
+static int send_request(struct client *c, const struct asked *a, struct buf *body, long *status,
+			struct error *reason)
+{
+	struct curl_slist *headers;
 	CURLcode code;
-	int rc = refresh_token(c, reason);
+	int rc = set_address(c, a, reason);
 
 	if (rc)
 		return rc;
-	url = mem_printf("%s%s", c->base, path);
 	buf_clear(body);
 	buf_add_str(body, "");
 	c->body = body;
 	c->too_large = false;
 	c->error[0] = '\0';
-	curl_easy_setopt(c->curl, CURLOPT_URL, url);
+	headers = headers_of(c, a);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+	if (a->json) {
+		curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)a->len);
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, a->json);
+	} else {
+		curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
+	}
 	code = curl_easy_perform(c->curl);
-	free(url);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(headers);
 	if (code != CURLE_OK)
 		return explain_failure(c, code, reason);
-	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (status == 304 && k) {
-		buf_add(body, k->body.data, k->body.len);
-		c->received_ns = k->received_ns;
+	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, status);
+	return 0;
+}
+
+/* What is kept and did not change is what *body gets. */
+static int perform(struct client *c, const struct asked *a, struct buf *body, struct error *reason)
+{
+	long status = 0;
+	int rc = send_request(c, a, body, &status, reason);
+
+	/* A credential that ended meanwhile, of a long watch: once more with a new one. */
+	if (!rc && status == 401 && c->session) {
+		kube_session_unauthorized(c->session);
+		rc = send_request(c, a, body, &status, reason);
+	}
+	if (rc)
+		return rc;
+	if (status == 304 && a->k) {
+		buf_add(body, a->k->body.data, a->k->body.len);
+		c->received_ns = a->k->received_ns;
 		return 0;
 	}
-	if (status / 100 != 2)
-		return explain_status(c, path, status, reason);
+	if (status / 100 != 2) {
+		char *path = c->session ? api_group_remote_path(a->path) : mem_strdup(a->path);
+
+		rc = explain_status(c, a->json ? "POST" : "GET", path, status, reason);
+		free(path);
+		return rc;
+	}
 	c->received_ns = clock_mono_ns();
 	return 0;
 }
@@ -577,36 +682,15 @@ static void keep(struct client *c, const char *path, const struct buf *body)
 	*find_kept(c, path) = k;
 }
 
-/* The header for a request that only wants what is new; NULL without k. */
-static struct curl_slist *condition(const struct kept *k)
-{
-	struct curl_slist *headers;
-	char *line;
-
-	if (!k)
-		return NULL;
-	line = mem_printf("If-None-Match: %s", k->tag);
-	headers = curl_slist_append(NULL, line);
-	if (!headers)
-		mem_exhausted();
-	free(line);
-	return headers;
-}
-
 int client_get(struct client *c, const char *path, struct buf *body, struct error *reason)
 {
-	struct curl_slist *headers;
 	struct kept **at = find_kept(c, path), *k = *at;
+	const struct asked asked = {.path = path, .k = k};
 	int rc;
 
 	if (c->offline)
 		return perform_offline(c, "GET", path, "", 0, body, reason);
-	headers = condition(k);
-	curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
-	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
-	rc = perform(c, path, k, body, reason);
-	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
-	curl_slist_free_all(headers);
+	rc = perform(c, &asked, body, reason);
 	if (rc || (k && c->received_ns == k->received_ns))
 		return rc;
 	if (k)
@@ -618,13 +702,11 @@ int client_get(struct client *c, const char *path, struct buf *body, struct erro
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
 		struct error *reason)
 {
+	const struct asked asked = {.path = path, .json = json, .len = len};
+
 	if (c->offline)
 		return perform_offline(c, "POST", path, json, len, body, reason);
-	curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
-	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
-	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, json);
-	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->json_headers);
-	return perform(c, path, NULL, body, reason);
+	return perform(c, &asked, body, reason);
 }
 
 void client_escape(const char *text, struct buf *out)

@@ -15,6 +15,7 @@
 #include "shared/error.h"
 
 struct client;
+struct kube_config;
 
 /* What proves who asks, and who answers. NULL: not given. All texts are borrowed. */
 struct client_access {
@@ -33,6 +34,13 @@ struct client_access {
  */
 int client_new(struct client **c, const char *server, int64_t timeout_ns,
 	       const volatile sig_atomic_t *stop, struct error *error);
+/*
+ * Requests go to the API server of the configuration, which is copied, and through it to the
+ * aggregator. Of certificates and tokens it says what client_set_access() says otherwise. -EINVAL,
+ * -EACCES with the reason.
+ */
+int client_new_cluster(struct client **c, const struct kube_config *config, int64_t timeout_ns,
+		       const volatile sig_atomic_t *stop, struct error *error);
 /*
  * For all requests from now on. -EINVAL with the reason: half a pair, files that cannot be read, a
  * token that would travel in clear.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/kube_server.h"
 #include "aggregator/api/document.h"
 #include "shared/clock.h"
 #include "shared/log.h"
@@ -48,7 +49,14 @@ static const char *const colors[] = {"auto", "always", "never", NULL};
 #define SERVER	"http://127.0.0.1:2020"
 
 const struct option_spec commands_common[] = {
-	CLI_TEXT("server", 's', server, "URL", "The aggregator to ask; without it " SERVER "."),
+	CLI_TEXT("server", 's', server, "URL",
+		 "The aggregator to ask; without it the cluster of the kubeconfig, or of this pod, "
+		 "else " SERVER "."),
+	CLI_TEXT("kubeconfig", 0, kubeconfig, "FILE",
+		 "How kubectl reaches the cluster to ask; without it the files of KUBECONFIG, or "
+		 "~/.kube/config."),
+	CLI_TEXT("context", 0, context, "NAME",
+		 "The context of the kubeconfig to use instead of its current one."),
 	CLI_TEXT("token-file", 0, token_file, "FILE",
 		 "A file with the bearer token for the server; without it EVENKEEL_TOKEN in the "
 		 "environment."),
@@ -288,6 +296,7 @@ static int read_files(struct cli *cli)
 static int open_server(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
+	struct kube_config cluster = {0};
 	const char *token = getenv("EVENKEEL_TOKEN");
 	const struct client_access access = {
 		.token = token && *token ? token : NULL,
@@ -299,6 +308,16 @@ static int open_server(struct cli *cli)
 		.plain_tokens = o->plain_tokens,
 	};
 
+	int found = kube_server_find(o, &cluster, &cli->reason);
+
+	if (found > 0)
+		found = client_new_cluster(&cli->client, &cluster, o->timeout_ns, &watch_stop,
+					   &cli->reason);
+	kube_config_fini(&cluster);
+	if (found < 0)
+		return CLI_USAGE;
+	if (cli->client)
+		return CLI_OK;
 	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
 		       &cli->reason))
 		return CLI_USAGE;

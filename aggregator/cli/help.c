@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
+#include "aggregator/api/document.h"
 #include "aggregator/cli/columns.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -178,21 +179,15 @@ const struct command command_completion = {
 
 /* --- versions --------------------------------------------------------------------------------- */
 
-/* NULL when the metrics do not say; the caller frees it. */
-static char *find_version(const char *metrics)
+/* NULL when the status does not say; the caller frees it. */
+static char *find_version(const struct buf *status)
 {
-	static const char family[] = "\nevenkeel_build_info{", label[] = "version=\"";
-	const char *at = strstr(metrics, family), *end;
+	cJSON *doc = cJSON_ParseWithLength(status->data, status->len);
+	const char *version = cJSON_GetStringValue(document_at(doc, "version"));
+	char *copy = version ? mem_strdup(version) : NULL;
 
-	if (!at)
-		return NULL;
-	at += strlen(family);
-	end = at + strcspn(at, "\n");
-	at = strstr(at, label);
-	if (!at || at > end)
-		return NULL;
-	at += strlen(label);
-	return mem_strndup(at, strcspn(at, "\"\n"));
+	cJSON_Delete(doc);
+	return copy;
 }
 
 static void print_json(struct cli *cli, const char *server)
@@ -226,17 +221,14 @@ static void print_table(struct cli *cli, const char *server)
 	table_free(t);
 }
 
-/*
- * Of this program, and of the server where one answers, which tells it in its metrics:
- * evenkeel_build_info{version="X"}. No server is no error.
- */
+/* Of this program, and of the server where one answers. No server is no error. */
 static int run_version(struct cli *cli)
 {
-	struct buf metrics = BUF_INIT;
+	struct buf status = BUF_INIT;
 	char *server = NULL;
 
-	if (client_get(cli->client, "/metrics", &metrics, &cli->reason) == 0) {
-		server = find_version(metrics.data);
+	if (client_get(cli->client, "/v1/status", &status, &cli->reason) == 0) {
+		server = find_version(&status);
 		if (!server)
 			error_set(&cli->reason, "%s does not say its version",
 				  client_server(cli->client));
@@ -246,7 +238,7 @@ static int run_version(struct cli *cli)
 	else
 		print_table(cli, server);
 	free(server);
-	buf_fini(&metrics);
+	buf_fini(&status);
 	return CLI_OK;
 }
 

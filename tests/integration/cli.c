@@ -488,9 +488,7 @@ static void asks_only_loopback_past_the_proxy(void **state)
 static void tells_versions(void **state)
 {
 	static const struct answer answers[] = {
-		{"GET /metrics", 200,
-		 "# HELP evenkeel_build_info x\n# TYPE evenkeel_build_info gauge\n"
-		 "evenkeel_build_info{version=\"9.8.7\"} 1\n"},
+		{"GET /v1/status", 200, "{\"version\":\"9.8.7\"}"},
 		{NULL, 0, NULL},
 	};
 	static const struct expectation cases[] = {

@@ -145,7 +145,6 @@ static const struct {
 	{"/v1/quotas/lint", "quota lint -o json", NULL, 200},
 	{"/v1/slack", "slack -o json", NULL, 200},
 	{"/v1/drain", "drain -o json", NULL, 200},
-	{"/metrics", NULL, "x 1\nevenkeel_build_info{version='@'} 1\n", 200},
 	{"/v1/names", NULL, "{'nodes':['@','plain'],'namespaces':['@'],'slackClasses':['@']}", 200},
 	{"/v1/status", NULL,
 	 "{'version':'@','view':{'version':1,'ageSeconds':1},'kubernetes':{'mode':'api','resources'"

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers come from the first of:
+ *
+ *	--server, or an option of it (--token-file, --ca-file, --client-cert, --tls-server-name)
+ *	--kubeconfig, --context		https://SERVER/apis/evenkeel.io/v1/..
+ *	EVENKEEL_SERVER			or EVENKEEL_TOKEN
+ *	KUBECONFIG, ~/.kube/config	as the second
+ *	the cluster of this pod		likewise, by its ServiceAccount
+ *	this machine			http://127.0.0.1:2020
+ */
+#include "aggregator/cli/kube_server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aggregator/api/api_group.h"
+#include "shared/mem.h"
+
+static bool has_value(const char *text)
+{
+	return text && *text;
+}
+
+/* By an option that only means an aggregator itself. */
+static bool is_direct(const struct cli_options *o)
+{
+	const char *environment = getenv("EVENKEEL_SERVER");
+
+	return (o->server && !(environment && strcmp(environment, o->server) == 0)) ||
+	       o->token_file || o->ca_file || o->client_cert || o->server_name;
+}
+
+/* The file of a person without KUBECONFIG; NULL: none. The caller frees it. */
+static char *own_file(void)
+{
+	const char *home = getenv("HOME");
+	char *path = has_value(home) ? mem_printf("%s/.kube/config", home) : NULL;
+
+	if (path && access(path, F_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+static int take_default(struct kube_config *config, const char *context, struct error *error)
+{
+	const char *listed = getenv("KUBECONFIG");
+	char *own = has_value(listed) ? NULL : own_file();
+	int rc;
+
+	if (has_value(listed))
+		rc = kube_config_read_list(config, listed, context, error);
+	else if (own)
+		rc = kube_config_read(config, own, context, error);
+	else
+		rc = kube_config_in_cluster(config, NULL, error);
+	free(own);
+	return rc;
+}
+
+int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *error)
+{
+	bool asked = o->kubeconfig || o->context;
+	int rc;
+
+	if (is_direct(o) || (!asked && (o->server || has_value(getenv("EVENKEEL_TOKEN")))))
+		return 0;
+	rc = o->kubeconfig ? kube_config_read(config, o->kubeconfig, o->context, error)
+			   : take_default(config, o->context, error);
+	if (rc == -ENOENT && !asked)
+		return 0;
+	if (rc && !asked)
+		error_prefix(error, "without --server the cluster of the kubeconfig answers");
+	return rc ? rc : 1;
+}
+
+/* --- failures --------------------------------------------------------------------------------- */
+
+static const char *message_of(const cJSON *answer)
+{
+	const char *message =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(answer, "message"));
+
+	return message ? message : "";
+}
+
+static int explain_forbidden(const char *method, const char *path, const cJSON *answer,
+			     struct error *error)
+{
+	char *plain = mem_strndup(path, strcspn(path, "?"));
+	struct access_request q;
+
+	api_access_request(method, plain, &q);
+	error_set(error,
+		  "%s: a role bound to this user needs the rule {apiGroups: [%s], resources: [%s], "
+		  "verbs: [%s]}; the ClusterRole evenkeel-view has it",
+		  message_of(answer), q.group, q.resource, q.verb);
+	free(plain);
+	return -EACCES;
+}
+
+int kube_server_explain(const char *server, const char *method, const char *path, long status,
+			const cJSON *answer, struct error *error)
+{
+	if (status == 403)
+		return explain_forbidden(method, path, answer, error);
+	if (status == 401) {
+		error_set(error, "%s does not accept the credentials of the kubeconfig: %s", server,
+			  message_of(answer));
+		return -EACCES;
+	}
+	if (status == 404 || status == 503) {
+		error_set(error,
+			  "evenkeel is not installed in this cluster, or its APIService is not "
+			  "available: %s answers HTTP %ld; kubectl get apiservice %s.%s tells why",
+			  server, status, API_GROUP_VERSION, API_GROUP);
+		return -EHOSTUNREACH;
+	}
+	error_set(error, "%s answers HTTP %ld to %s: %s", server, status, path, message_of(answer));
+	return -EIO;
+}

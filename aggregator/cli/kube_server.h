@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The aggregator behind a Kubernetes API server, reached as kubectl reaches that. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_KUBE_SERVER_H
+#define EVENKEEL_AGGREGATOR_CLI_KUBE_SERVER_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "aggregator/cli/cli.h"
+#include "aggregator/edge/kube/config.h"
+
+/*
+ * The cluster that the command is about; the caller frees *config. 1: that of the options or the
+ * environment; 0: none, as --server, a kubeconfig and a pod are missing, or --server is given;
+ * -errno with the reason.
+ */
+int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *error);
+
+/*
+ * Why an API server did not let a request through to the aggregator. server: for messages; answer:
+ * the body as JSON, or NULL. -EACCES, -EHOSTUNREACH, -EIO with the reason.
+ */
+int kube_server_explain(const char *server, const char *method, const char *path, long status,
+			const cJSON *answer, struct error *error);
+
+#endif
