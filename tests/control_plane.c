@@ -41,6 +41,8 @@
 
 #define ADMIN_TOKEN	 "admin-token"
 #define RESTRICTED_TOKEN "restricted-token"
+#define ACCOUNTS	 "/api/v1/namespaces/default/serviceaccounts"
+#define RBAC		 "/apis/rbac.authorization.k8s.io/v1"
 /* Generous: a machine with two busy cores takes 20 s at times. */
 #define READY_SECONDS 120
 
@@ -106,7 +108,7 @@ static void write_file(struct control_plane *c, const char *name, const char *te
 	free(path);
 }
 
-static char *write_kubeconfig(struct control_plane *c, const char *name, const char *token)
+char *control_plane_kubeconfig(struct control_plane *c, const char *name, const char *token)
 {
 	char *text =
 		mem_printf("apiVersion: v1\n"
@@ -257,10 +259,33 @@ static size_t add_reach(const struct control_plane *c, char **argv, size_t n)
 	return n;
 }
 
+/* By which extensions of the API server know its front proxy; the next free place of argv. */
+static size_t add_front_proxy(const struct control_plane *c, char **argv, size_t n)
+{
+	argv[n++] = mem_printf("--requestheader-client-ca-file=%s/proxy-ca.crt", c->folder);
+	argv[n++] = mem_strdup("--requestheader-allowed-names=front-proxy");
+	argv[n++] = mem_strdup("--requestheader-username-headers=X-Remote-User");
+	argv[n++] = mem_strdup("--requestheader-group-headers=X-Remote-Group");
+	argv[n++] = mem_strdup("--requestheader-extra-headers-prefix=X-Remote-Extra-");
+	argv[n++] = mem_printf("--proxy-client-cert-file=%s/proxy.crt", c->folder);
+	argv[n++] = mem_printf("--proxy-client-key-file=%s/proxy.key", c->folder);
+	return n;
+}
+
+static void make_front_proxy(struct control_plane *c)
+{
+	tls_identity_make(&c->proxy_authority, &(struct tls_wish){.name = "front-proxy-ca"});
+	tls_identity_make(&c->proxy,
+			  &(struct tls_wish){.name = "front-proxy", .issuer = &c->proxy_authority});
+	write_file(c, "proxy-ca.crt", c->proxy_authority.certificate);
+	write_file(c, "proxy.crt", c->proxy.certificate);
+	write_file(c, "proxy.key", c->proxy.key);
+}
+
 void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
 {
 	struct control_api *api = &c->apis[i];
-	char name[16], *argv[24] = {NULL};
+	char name[16], *argv[32] = {NULL};
 	size_t n = 1;
 
 	if (!api->port)
@@ -279,6 +304,7 @@ void control_plane_start_api(struct control_plane *c, int i, bool watch_cache)
 	argv[n++] = mem_printf("--service-account-signing-key-file=%s/%s/apiserver.key", c->folder,
 			       name);
 	n = add_reach(c, argv, n);
+	n = add_front_proxy(c, argv, n);
 	for (size_t o = 0; o < 2 && c->version->api_options[o]; o++)
 		argv[n++] = mem_strdup(c->version->api_options[o]);
 	argv[n++] = mem_printf("--watch-cache=%s", watch_cache ? "true" : "false");
@@ -358,7 +384,8 @@ static void add_controllers(const struct control_plane *c, char **argv)
 	if (!c->with_nodes) {
 		argv[0] = mem_strdup("--controllers=deployment,replicaset,replicationcontroller,"
 				     "statefulset,daemonset,job,disruption,garbagecollector,podgc,"
-				     "namespace,pvc-protection");
+				     "namespace,pvc-protection,horizontalpodautoscaling,"
+				     "clusterrole-aggregation");
 		return;
 	}
 	argv[0] =
@@ -368,7 +395,7 @@ static void add_controllers(const struct control_plane *c, char **argv)
 
 void control_plane_start_controllers(struct control_plane *c)
 {
-	char *argv[CLIENT_WORDS + 8] = {NULL};
+	char *argv[CLIENT_WORDS + 10] = {NULL};
 	size_t n = CLIENT_WORDS;
 
 	control_plane_start_scheduler(c, NULL);
@@ -376,6 +403,9 @@ void control_plane_start_controllers(struct control_plane *c)
 	argv[n++] = mem_strdup("--leader-elect=false");
 	argv[n++] = mem_strdup("--kube-api-qps=500");
 	argv[n++] = mem_strdup("--kube-api-burst=1000");
+	/* Autoscalers look every second, and follow at once. */
+	argv[n++] = mem_strdup("--horizontal-pod-autoscaler-sync-period=1s");
+	argv[n++] = mem_strdup("--horizontal-pod-autoscaler-downscale-stabilization=1s");
 	if (c->version->plain_ports)
 		argv[n++] = mem_strdup("--port=0");
 	add_controllers(c, argv + n);
@@ -475,6 +505,47 @@ void control_plane_must(struct control_plane *c, const char *method, const char 
 	buf_fini(&answer);
 }
 
+void control_plane_bind(struct control_plane *c, const char *namespace, const char *kind,
+			const char *role, const char *subject, const char *name)
+{
+	char *path = namespace ? mem_printf(RBAC "/namespaces/%s/rolebindings", namespace)
+			       : mem_strdup(RBAC "/clusterrolebindings");
+	char *body = mem_printf(
+		"{\"metadata\":{\"generateName\":\"test-\"},\"roleRef\":{\"apiGroup\":"
+		"\"rbac.authorization.k8s.io\",\"kind\":\"%s\",\"name\":\"%s\"},\"subjects\":[{"
+		"\"kind\":\"%s\",\"name\":\"%s\"%s}]}",
+		kind, role, subject, name,
+		strcmp(subject, "User") ? ",\"namespace\":\"default\"" : "");
+
+	control_plane_must(c, "POST", path, body);
+	free(body);
+	free(path);
+}
+
+char *control_plane_person(struct control_plane *c, const char *name)
+{
+	char *path = mem_printf(ACCOUNTS "/%s/token", name), *file;
+	char *body = mem_printf("{\"metadata\":{\"name\":\"%s\"}}", name);
+	struct buf answer = BUF_INIT;
+	const char *token;
+	cJSON *json;
+
+	control_plane_must(c, "POST", ACCOUNTS, body);
+	if (control_plane_send(c, "POST", path, "{\"spec\":{\"expirationSeconds\":3600}}",
+			       &answer) != 201)
+		fail_msg("no token for %s: %s", name, answer.data);
+	json = cJSON_Parse(answer.data);
+	token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(json, "status"), "token"));
+	assert_non_null(token);
+	file = control_plane_kubeconfig(c, name, token);
+	cJSON_Delete(json);
+	buf_fini(&answer);
+	free(body);
+	free(path);
+	return file;
+}
+
 /* The gateway of etcd speaks JSON: a read tells the revision, and all before it is forgotten. */
 void control_plane_compact(struct control_plane *c)
 {
@@ -571,10 +642,11 @@ static struct control_plane *new_plane(const char *bin, bool with_nodes)
 	write_file(c, "tokens",
 		   ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
 			       "," CONTROL_RESTRICTED_USER ",2\n");
+	make_front_proxy(c);
 	start_etcd(c);
 	control_plane_start_api(c, 0, true);
-	c->admin = write_kubeconfig(c, "admin.conf", ADMIN_TOKEN);
-	c->restricted = write_kubeconfig(c, "restricted.conf", RESTRICTED_TOKEN);
+	c->admin = control_plane_kubeconfig(c, "admin.conf", ADMIN_TOKEN);
+	c->restricted = control_plane_kubeconfig(c, "restricted.conf", RESTRICTED_TOKEN);
 	return c;
 }
 
@@ -600,6 +672,8 @@ void control_plane_free(struct control_plane *c, bool failed)
 	if (failed)
 		print_logs(c);
 	curl_easy_cleanup(c->curl);
+	tls_identity_fini(&c->proxy);
+	tls_identity_fini(&c->proxy_authority);
 	folder_remove(c->folder);
 	free(c->admin);
 	free(c->restricted);

@@ -15,6 +15,7 @@
 
 #include "shared/buf.h"
 #include "tests/kube_version.h"
+#include "tests/tls_server.h"
 
 /* One API server; all of them share the etcd. */
 struct control_api {
@@ -35,6 +36,7 @@ struct control_plane {
 	int scheduler_port; /* its health and metrics */
 	pid_t etcd, scheduler, controllers; /* 0: not running */
 	struct control_api apis[CONTROL_APIS];
+	struct tls_identity proxy_authority, proxy; /* of the API servers' front proxy */
 	char *admin,
 		/*
 		 * kubeconfigs of API server 0: may do everything; may do nothing until a role says
@@ -61,6 +63,19 @@ struct control_plane *control_plane_new(const char *bin);
 struct control_plane *control_plane_new_with_nodes(const char *bin);
 /* The address of the API server's own Service. Its port is 443. */
 #define CONTROL_SERVICE_ADDRESS "10.96.0.1"
+/* A kubeconfig of API server 0 with that token, in the folder; the caller frees its path. */
+char *control_plane_kubeconfig(struct control_plane *c, const char *name, const char *token);
+/*
+ * Binds a ClusterRole, or a Role of the namespace (NULL: in all), to a User, or to a ServiceAccount
+ * of the namespace default.
+ */
+void control_plane_bind(struct control_plane *c, const char *namespace, const char *kind,
+			const char *role, const char *subject, const char *name);
+/*
+ * Makes a ServiceAccount in the namespace default, which stands for a person; the path of a
+ * kubeconfig with its token, which the caller frees.
+ */
+char *control_plane_person(struct control_plane *c, const char *name);
 /*
  * Stops all that runs, prints the ends of their logs when `failed`, removes the folder. NULL is
  * allowed.

@@ -160,10 +160,24 @@ static void use_memory(struct node_sample *node, struct usage *pod, const struct
 	node->usage.mem_bytes = pod->mem_bytes = (struct gauge){bytes, bytes, bytes};
 }
 
+/* Its container uses what the pod does. */
+static void fill_container(struct interval *interval, const struct kube_load *load)
+{
+	struct usage *pod = &interval->entries[0].usage, *node = &interval->node.usage;
+	struct entry *container = &interval->entries[1];
+
+	node->working_set_bytes = pod->working_set_bytes = pod->mem_bytes;
+	node->have |= USAGE_WORKING_SET;
+	pod->have |= USAGE_WORKING_SET;
+	container->usage = *pod;
+	snprintf(container->entity->container_id, sizeof(container->entity->container_id), "%s",
+		 load->container_id);
+}
+
 static struct interval *measure_load(const struct kube_load *load, uint64_t sequence,
 				     int64_t start_ns, int64_t end_ns)
 {
-	struct interval *interval = interval_make(sequence, 1, 0);
+	struct interval *interval = interval_make(sequence, 1, load->container_id ? 1 : 0);
 	struct node_sample *node = &interval->node;
 	struct entry *pod = &interval->entries[0];
 	double seconds = (double)(end_ns - start_ns) / NS_PER_SEC;
@@ -175,6 +189,8 @@ static struct interval *measure_load(const struct kube_load *load, uint64_t sequ
 	node->usage.have = pod->usage.have = USAGE_CPU | USAGE_MEMORY;
 	use_cpu(node, &pod->usage, load, seconds);
 	use_memory(node, &pod->usage, load);
+	if (load->container_id)
+		fill_container(interval, load);
 	return interval;
 }
 

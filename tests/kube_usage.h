@@ -28,6 +28,7 @@ void kube_usage_send(struct kube_usage *u, const struct kube_truth *truth, const
 /* What a node of 16 CPUs and 64 GiB uses, steadily or in bursts, by the one pod it has. */
 struct kube_load {
 	const char *node, *pod_uid;
+	const char *container_id; /* of the pod's one container, which uses all of it; NULL: none */
 	double cpu_milli, sigma_milli, mem_bytes;
 };
 

@@ -126,7 +126,7 @@ static void each(void (*check)(const struct rendered *r, const cJSON *object))
 static bool has_no_namespace(const cJSON *object)
 {
 	static const char *const kinds[] = {"Namespace", "ClusterRole", "ClusterRoleBinding",
-					    "CustomResourceDefinition"};
+					    "CustomResourceDefinition", "APIService"};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (is(object, "kind", kinds[i]))
@@ -139,7 +139,11 @@ static void check_identity(const struct rendered *r, const cJSON *o)
 {
 	EXPECT(o, *manifests_text(o, "apiVersion"));
 	EXPECT(o, *manifests_text(o, "metadata.name"));
-	EXPECT(o, is(o, "metadata.namespace", has_no_namespace(o) ? "" : NAMESPACE));
+	/* A binding of a Role is where the Role is. */
+	EXPECT(o, is(o, "metadata.namespace",
+		     has_no_namespace(o)			      ? ""
+		     : is(o, "metadata.name", "evenkeel-front-proxy") ? "kube-system"
+								      : NAMESPACE));
 	/* The first of that kind and name is this one: there is no second. */
 	EXPECT(o, manifests_find(r->objects, manifests_text(o, "kind"),
 				 manifests_text(o, "metadata.name")) == o);
@@ -154,10 +158,16 @@ static void check_references(const struct rendered *r, const cJSON *o)
 		EXPECT(o,
 		       manifests_find(r->objects, "ServiceAccount",
 				      manifests_text(o, "spec.template.spec.serviceAccountName")));
+	if (is(o, "kind", "APIService"))
+		EXPECT(o, manifests_find(r->objects, "Service",
+					 manifests_text(o, "spec.service.name")) &&
+				  is(o, "spec.service.namespace", NAMESPACE));
 	if (!is(o, "kind", "ClusterRoleBinding") && !is(o, "kind", "RoleBinding"))
 		return;
-	EXPECT(o, manifests_find(r->objects, manifests_text(o, "roleRef.kind"),
-				 manifests_text(o, "roleRef.name")));
+	/* The Role in kube-system is the API server's own. */
+	EXPECT(o, is(o, "metadata.namespace", "kube-system") ||
+			  manifests_find(r->objects, manifests_text(o, "roleRef.kind"),
+					 manifests_text(o, "roleRef.name")));
 	cJSON_ArrayForEach (subject, json_at(o, "subjects")) {
 		EXPECT(o, is(subject, "kind", "ServiceAccount"));
 		EXPECT(o, is(subject, "namespace", NAMESPACE));
@@ -302,14 +312,19 @@ static void check_role(const struct rendered *r, const cJSON *o)
 	const cJSON *rule;
 
 	cJSON_ArrayForEach (rule, json_at(o, "rules")) {
-		char verbs[128], resources[512], names[128];
+		char verbs[128], resources[512], names[128], groups[512];
+		bool ours;
 
+		join(json_at(rule, "apiGroups"), groups, sizeof(groups));
+		ours = !strcmp(groups, "evenkeel.io ") || !strcmp(groups, "metrics.k8s.io ");
 		join(json_at(rule, "verbs"), verbs, sizeof(verbs));
 		join(json_at(rule, "resourceNames"), names, sizeof(names));
 		join(json_at(rule, "resources"), resources, sizeof(resources));
 		EXPECT(o, !strchr(verbs, '*') && !strchr(resources, '*'));
 		if (json_at(rule, "nonResourceURLs"))
 			EXPECT(o, !strcmp(verbs, "get ") || !strcmp(verbs, "post "));
+		else if (ours)
+			EXPECT(o, !strcmp(verbs, "get list ") || !strcmp(verbs, "create "));
 		else if (strcmp(verbs, "get list watch ") == 0)
 			EXPECT(o, !strstr(resources, "secrets"));
 		else
@@ -515,6 +530,7 @@ static void check_policy(const struct rendered *r, const cJSON *o)
 	} policies[] = {
 		{"evenkeel-aggregator", "TCP:2021 TCP:2020 ", "UDP:53 TCP:53 TCP:443 TCP:6443 "},
 		{"evenkeel-agent", "", "UDP:53 TCP:53 TCP:2021 "},
+		{"evenkeel-api-server", "TCP:2020 ", ""},
 	};
 	char words[128];
 
