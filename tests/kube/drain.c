@@ -125,8 +125,13 @@ static void send_use(struct story *s)
 		if (!pod)
 			continue;
 		cpu *= 0.05 + 0.01 * (double)place_world_draw(&s->world.dice, 40);
-		loads[s->heard++] = (struct kube_load){name, text_at(pod, "metadata.uid"), cpu,
-						       cpu / 10, (double)(200 << 20)};
+		loads[s->heard++] = (struct kube_load){
+			.node = name,
+			.pod_uid = text_at(pod, "metadata.uid"),
+			.cpu_milli = cpu,
+			.sigma_milli = cpu / 10,
+			.mem_bytes = (double)(200 << 20),
+		};
 	}
 	kube_usage_send_loads(&usage, loads, s->heard, url, bed->key_path);
 	cJSON_Delete(nodes);
