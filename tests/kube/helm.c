@@ -88,7 +88,8 @@ static void expect_agent(const char *image, const char *last_argument)
 /* Every kind that the manifests have, which the server lists by the label that they have. */
 static const char kinds[] =
 	"namespaces,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,services,"
-	"persistentvolumeclaims,deployments,daemonsets,poddisruptionbudgets,networkpolicies";
+	"persistentvolumeclaims,deployments,daemonsets,poddisruptionbudgets,networkpolicies,"
+	"apiservices";
 
 static size_t count_ours(void)
 {
