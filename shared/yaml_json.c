@@ -19,7 +19,7 @@
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
-enum { MIB = 1 << 20, NO_ANCHOR = -1 };
+enum { MIB = 1 << 20, NO_ANCHOR = -1, ANCHORS_MAX = 100 };
 
 /* An open mapping or sequence. */
 struct frame {
@@ -49,8 +49,8 @@ struct converter {
 	size_t depth, frame_room;
 	char **keys;
 	size_t key_count, key_room;
-	struct anchor *anchors;
-	size_t anchor_count, anchor_room;
+	struct anchor anchors[ANCHORS_MAX]; /* of the document */
+	size_t anchor_count;
 };
 
 static int fail_at(const struct converter *c, size_t line, const char *text)
@@ -175,16 +175,22 @@ static size_t value_start(const struct converter *c)
 	return c->out->len + c->writer.comma;
 }
 
-static int open_anchor(struct converter *c, const yaml_char_t *name)
+/* *anchor is its index; NO_ANCHOR without a name. */
+static int open_anchor(struct converter *c, const yaml_char_t *name, int *anchor)
 {
-	struct anchor *a;
+	char text[64];
 
+	*anchor = NO_ANCHOR;
 	if (!name)
-		return NO_ANCHOR;
-	c->anchors = mem_grow(c->anchors, c->anchor_count, &c->anchor_room, sizeof(*c->anchors));
-	a = &c->anchors[c->anchor_count];
-	*a = (struct anchor){.name = mem_strdup((const char *)name), .start = value_start(c)};
-	return (int)c->anchor_count++;
+		return 0;
+	if (c->anchor_count == ANCHORS_MAX) {
+		snprintf(text, sizeof(text), "more than %d anchors", ANCHORS_MAX);
+		return fail(c, text);
+	}
+	*anchor = (int)c->anchor_count++;
+	c->anchors[*anchor] =
+		(struct anchor){.name = mem_strdup((const char *)name), .start = value_start(c)};
+	return 0;
 }
 
 static void close_anchor(struct converter *c, int anchor, size_t height)
@@ -262,13 +268,15 @@ static bool wants_key(const struct converter *c)
 static int on_scalar(struct converter *c, const yaml_event_t *e)
 {
 	const char *text = (const char *)e->data.scalar.value;
-	int anchor, rc = 0;
+	int anchor, rc;
 
 	if (wants_key(c))
 		return add_key(c, e);
 	if (strlen(text) != e->data.scalar.length)
 		return fail(c, "a zero byte in a value");
-	anchor = open_anchor(c, e->data.scalar.anchor);
+	rc = open_anchor(c, e->data.scalar.anchor, &anchor);
+	if (rc)
+		return rc;
 	if (is_text(e))
 		jsonw_string(&c->writer, text);
 	else
@@ -303,19 +311,24 @@ static int on_alias(struct converter *c, const yaml_event_t *e)
 	return ended(c, a->height);
 }
 
-static int open_frame(struct converter *c, bool mapping, const yaml_char_t *anchor)
+static int open_frame(struct converter *c, bool mapping, const yaml_char_t *name)
 {
+	int anchor, rc;
+
 	if (wants_key(c))
 		return fail_at(c, top(c)->line, "a key that is not plain text");
 	if (c->depth >= c->limits->depth)
 		return fail(c, "nested too deeply");
+	rc = open_anchor(c, name, &anchor);
+	if (rc)
+		return rc;
 	c->frames = mem_grow(c->frames, c->depth, &c->frame_room, sizeof(*c->frames));
 	c->frames[c->depth++] = (struct frame){
 		.mapping = mapping,
 		.wants_key = mapping,
 		.line = c->line,
 		.first_key = c->key_count,
-		.anchor = open_anchor(c, anchor),
+		.anchor = anchor,
 	};
 	if (mapping)
 		jsonw_object_open(&c->writer);
@@ -447,7 +460,6 @@ int yaml_json_convert(const char *name, const char *text, size_t len,
 	yaml_parser_delete(&parser);
 	forget_anchors(&c);
 	forget_keys(&c, 0);
-	free(c.anchors);
 	free(c.keys);
 	free(c.frames);
 	if (rc) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What evenkeel doctor and /v1/doctor find: checks of a Status object, each with a verdict and, where one helps,
- * an advice.
+ * What evenkeel doctor and /v1/doctor find: checks of a Status object, each with a verdict and,
+ * where one helps, an advice.
  */
 #ifndef EVENKEEL_AGGREGATOR_API_DOCTOR_H
 #define EVENKEEL_AGGREGATOR_API_DOCTOR_H

@@ -44,7 +44,7 @@ static const struct route routes[] = {
 	{"/v1/pods/{namespace}/{name}/history", "GET", api_pod_history, 0, API_WORK_SHORT,
 	 &api_is_pod_history},
 	{"/v1/quotas", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quotas},
-	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, API_WORK_SHORT, &api_is_quotas_admit},
+	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, API_WORK_LONG, &api_is_quotas_admit},
 	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, API_WORK_LONG,
 	 &api_is_quotas_preempt},
 	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, API_WORK_LONG, &api_is_quotas_reclaim},
@@ -156,13 +156,30 @@ size_t api_body_most(const char *path)
 	return route && route->body_most ? route->body_most : BODY_MOST;
 }
 
+/* Whether a member "pod" is a text: YAML takes long to read. Blanks are what cJSON skips. */
+static bool has_pod_text(const char *body, size_t len)
+{
+	static const char name[] = "\"pod\"";
+	const char *p;
+
+	while ((p = memmem(body, len, name, strlen(name)))) {
+		p += strlen(name);
+		len -= (size_t)(p - body);
+		for (body = p; len && (*body == ':' || (unsigned char)*body <= ' '); len--)
+			body++;
+		if (len && *body == '"')
+			return true;
+	}
+	return false;
+}
+
 /*
  * As text: a word in another place only sends a short request the long way. What is escaped may be
  * any word.
  */
 static bool may_have(const char *body, size_t len, const char *const *members)
 {
-	if (memchr(body, '\\', len))
+	if (memchr(body, '\\', len) || has_pod_text(body, len))
 		return true;
 	for (; *members; members++)
 		if (memmem(body, len, *members, strlen(*members)))

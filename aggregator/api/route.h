@@ -39,8 +39,8 @@ struct api_description {
 	const struct api_field *body; /* its members; NULL: described by others (about) */
 	const char *about;
 	/*
-	 * Of a route that takes long: members of the body without which it does not, ended by NULL;
-	 * NULL: it always may.
+	 * Of a route that takes long: members of the body without which it does not, ended by NULL,
+	 * unless the pod is a text; NULL: it always may.
 	 */
 	const char *const *long_by;
 };

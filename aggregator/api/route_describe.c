@@ -210,7 +210,10 @@ const struct api_description api_is_quota = {
 	.kind = "Quota",
 	.query = quota_query,
 };
+static const char *const text_alone[] = {NULL};
+
 const struct api_description api_is_quotas_admit = {
+	.long_by = text_alone,
 	.summary = "Whether quotas let a pod in, and what would",
 	.kind = "QuotaAdmission",
 	.query = none,

@@ -150,12 +150,37 @@ static void bounds_what_aliases_blow_up_to(void **state)
 	buf_fini(&got);
 }
 
+/* Each alias looks for its anchor, so their product is bounded. */
+static void bounds_anchors(void **state)
+{
+	struct buf text = BUF_INIT, got = BUF_INIT;
+	struct error error = {""};
+	(void)state;
+
+	for (int i = 0; i < 100; i++)
+		buf_printf(&text, "k%d: &a%d x\n", i, i);
+	assert_int_equal(pod_file_convert("pod.yaml", text.data, text.len, &got, &error), 0);
+	for (int i = 0; i < 2; i++) {
+		struct buf more = BUF_INIT;
+
+		buf_clear(&got);
+		buf_printf(&more, "%sk: &b %s\n", text.data, i ? "x" : "[x]");
+		assert_int_equal(pod_file_convert("pod.yaml", more.data, more.len, &got, &error),
+				 -EINVAL);
+		assert_string_equal(error.text, "pod.yaml:101: more than 100 anchors");
+		buf_fini(&more);
+	}
+	buf_fini(&text);
+	buf_fini(&got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(converts),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(bounds_what_aliases_blow_up_to),
+		cmocka_unit_test(bounds_anchors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
