@@ -4,6 +4,7 @@
  * variable of this module: it is in the memory of the tab and nowhere else.
  *
  *     200 --> data    304 --> the same data    401 --> connection.denied    no answer --> connection.since
+ *     other errors --> source.error, beside the data of before
  *
  * After a failure a source retries after 1, 2, 4 .. 10 s; hidden tabs do not poll.
  */
@@ -16,7 +17,10 @@ const sources = new Map();
 
 /* --- the state of the connection, for the bar at the top */
 
-/* since: when the aggregator was last seen before it became unreachable, or null; denied: why it wants credentials, or "". */
+/*
+ * seen: the newest answer that was no error; since: the same before the aggregator became unreachable, or null;
+ * denied: why it wants credentials, or "".
+ */
 export const connection = { since: null, denied: "", seen: null };
 const watchers = new Set();
 
@@ -49,40 +53,45 @@ class ApiError extends Error {
 	}
 }
 
-async function failure(response) {
-	const body = await response.json().catch(() => null);
-	const e = body?.error;
-	return new ApiError(response.status, (e?.field ? e.field + ": " : "") + (e?.message ?? `HTTP status ${response.status}`));
+function parse(text) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return null;
+	}
 }
 
-/* The response, of status 2xx or 304; else throws an ApiError, of status 0 where no answer came. */
+/* {status, etag, body} of an answer of status 2xx or 304; else throws an ApiError, of status 0 where no answer came. */
 async function request(path, options = {}) {
 	const headers = { ...options.headers };
 	if (token) headers.Authorization = "Bearer " + token;
-	let response;
+	let response, text;
 	try {
 		response = await fetch(path, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+		text = await response.text();
 	} catch {
 		note({ since: connection.since ?? connection.seen ?? new Date() });
 		throw new ApiError(0, "The aggregator does not answer.");
 	}
-	if (response.status === 401) {
-		const e = await failure(response);
-		note({ since: null, seen: new Date(), denied: e.message });
-		throw e;
+	const { status } = response;
+	const body = parse(text);
+	if (status === 304 || (response.ok && body)) {
+		note({ since: null, seen: new Date(), denied: "" });
+		return { status, etag: response.headers.get("ETag"), body };
 	}
-	note({ since: null, seen: new Date(), denied: "" });
-	if (!response.ok && response.status !== 304) throw await failure(response);
-	return response;
+	const e = body?.error;
+	const message = (e?.field ? e.field + ": " : "") + (e?.message ?? `HTTP status ${status}, without a readable answer`);
+	note({ since: null, denied: status === 401 ? message : "" });
+	throw new ApiError(status, message);
 }
 
 export async function post(path, body) {
-	const response = await request(path, {
+	const answer = await request(path, {
 		method: "POST",
 		headers: { "Content-Type": "application/json" },
 		body: JSON.stringify(body),
 	});
-	return response.json();
+	return answer.body;
 }
 
 /* --- sources */
@@ -91,28 +100,26 @@ const withQuery = (path, name, value) => `${path}${path.includes("?") ? "&" : "?
 
 class Source {
 	constructor(path, seconds) {
-		Object.assign(this, { path, seconds, pages: [], data: null, error: null, listeners: new Set(), failures: 0, busy: false });
+		Object.assign(this, { path, seconds, pages: [], data: null, error: null, changed: false, listeners: new Set(), failures: 0, busy: false });
 	}
 
-	/* True if the page at that place is another one than before. */
+	/* Sets changed if the page at that place is another one than before. */
 	async readPage(i) {
 		const known = this.pages[i];
 		const path = i ? withQuery(this.path, "continue", this.pages[i - 1].body.continue) : this.path;
-		const response = await request(path, known?.path === path && known.etag ? { headers: { "If-None-Match": known.etag } } : {});
-		if (response.status === 304) return false;
-		this.pages[i] = { path, etag: response.headers.get("ETag"), body: await response.json() };
-		return true;
+		const { status, etag, body } = await request(path, known?.path === path && known.etag ? { headers: { "If-None-Match": known.etag } } : {});
+		if (status === 304) return;
+		this.pages[i] = { path, etag, body };
+		this.changed = true;
 	}
 
-	/* All pages of a list as one; other objects have one. */
+	/* All pages of a list as one; other objects have one. A failure keeps the pages before it for the next time. */
 	async read() {
-		let changed = false;
 		let count = 0;
-		do {
-			changed = (await this.readPage(count)) || changed;
-			count++;
-		} while (this.pages[count - 1].body.continue);
-		if (!changed && count === this.pages.length && this.data) return;
+		do await this.readPage(count++);
+		while (this.pages[count - 1].body.continue);
+		if (!this.changed && count === this.pages.length) return;
+		this.changed = false;
 		this.pages.length = count;
 		const last = this.pages[count - 1].body;
 		this.data = count > 1 ? { ...last, items: this.pages.flatMap((p) => p.body.items) } : last;

@@ -1,9 +1,10 @@
 /*
- * A canvas for pictures with thousands of marks. The caller draws in CSS pixels and says which mark is
- * at a point; pointer, arrow keys and Enter work the same in every picture. Colours come from the
+ * A canvas for pictures with thousands of marks, one a node. The caller draws in CSS pixels and says which
+ * mark is at a point; pointer, arrow keys and Enter work the same in every picture. Colours come from the
  * style sheet, so a picture follows the light or dark scheme.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { open } from "./route.js";
 
 /* Colours by the names of the custom properties of style.css. */
 function readColours() {
@@ -38,17 +39,19 @@ function useScheme() {
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /*
- * label: what the picture shows, for screen readers; layout(width) gives {height, ..}, the geometry;
+ * label: what the picture shows, for screen readers; names: of the nodes, in the order of marks, by which the
+ * chosen one is found again when nodes come, go or change places; layout(width) gives {height, ..}, the geometry;
  * draw(context, geometry, colours, mark) draws it with one mark chosen (-1: none); hit(geometry, x, y)
  * is the index of a mark or -1; step(geometry, mark, dx, dy) the next one by an arrow key; tip(mark) its
- * text, a list of lines; onOpen(mark) for a click or Enter.
+ * text, a list of lines. A click or Enter opens the node.
  */
-export function Picture({ label, layout, draw, hit, step, tip, onOpen }) {
+export function Picture({ label, names, layout, draw, hit, step, tip }) {
 	const box = useRef();
 	const canvas = useRef();
 	const width = useWidth(box);
 	const dark = useScheme();
-	const [mark, setMark] = useState(-1);
+	const [name, setName] = useState();
+	const mark = names.indexOf(name);
 	const [point, setPoint] = useState(null);
 	const geometry = width ? layout(width) : null;
 
@@ -65,15 +68,15 @@ export function Picture({ label, layout, draw, hit, step, tip, onOpen }) {
 
 	const onMove = (e) => {
 		const found = hit(geometry, e.offsetX, e.offsetY);
-		setMark(found);
+		setName(names[found]);
 		setPoint(found < 0 ? null : [e.offsetX, e.offsetY]);
 	};
 	const onKey = (e) => {
 		const move = STEPS[e.key];
-		if (e.key === "Enter" && mark >= 0) onOpen(mark);
+		if (e.key === "Enter" && mark >= 0) open("node", name);
 		if (!move) return;
 		e.preventDefault();
-		setMark(step(geometry, mark, ...move));
+		setName(names[step(geometry, mark, ...move)]);
 		setPoint(null);
 	};
 	const lines = mark >= 0 ? tip(mark) : [];
@@ -85,10 +88,10 @@ export function Picture({ label, layout, draw, hit, step, tip, onOpen }) {
 			aria-label=${`${label} Arrow keys choose, Enter opens.`}
 			style=${{ width: "100%", height: (geometry?.height ?? 0) + "px" }}
 			onPointerMove=${onMove}
-			onPointerLeave=${() => (setMark(-1), setPoint(null))}
+			onPointerLeave=${() => (setName(), setPoint(null))}
 			onClick=${(e) => {
 				const found = hit(geometry, e.offsetX, e.offsetY);
-				if (found >= 0) onOpen(found);
+				if (found >= 0) open("node", names[found]);
 			}}
 			onKeyDown=${onKey}
 		/>

@@ -2,7 +2,7 @@
  * The last 15 minutes of one measure: mean, the band of +- sigma, the maximum, and lines for amounts such
  * as the allocatable. uPlot draws; lines far above the values are named below instead of squeezing them.
  */
-import { html, useEffect, useRef } from "./html.js";
+import { html, useEffect, useMemo, useRef } from "./html.js";
 import * as format from "./format.js";
 import uPlot from "./vendor/uplot.js";
 
@@ -128,10 +128,10 @@ function Values({ items, measure, print }) {
 
 /* history: the answer of a history route; measure: "cpuMillicores" or another of its members. */
 export function Chart({ title, history, measure, print, lines }) {
-	const columns = columnsOf(history.items, measure, history.bucketSeconds);
-	const frame = frameOf(columns, lines);
+	const columns = useMemo(() => columnsOf(history.items, measure, history.bucketSeconds), [history, measure]);
+	const frame = useMemo(() => frameOf(columns, lines), [columns, lines.map((l) => l.value).join()]);
 	const newest = history.items.at(-1)?.[measure];
-	if (!greatest(columns)) return html`<section class="chart"><h2>${title}</h2><p class="empty">Not measured yet.</p></section>`;
+	if (!columns[3].some((mean) => mean !== null)) return html`<section class="chart"><h2>${title}</h2><p class="empty">Not measured yet.</p></section>`;
 	return html`<section class="chart">
 		<h2>${title} <small>mean ${print(newest?.mean)}, max ${print(newest?.max)} in the newest ${history.bucketSeconds} s</small></h2>
 		<${Plot} columns=${columns} frame=${frame} print=${print} label=${`${title} of the last 15 minutes`} />

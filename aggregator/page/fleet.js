@@ -47,11 +47,11 @@ function readNode(row, labels) {
 /* {source, nodes, keys, total}: nodes are null until they came; keys are labels to group by. */
 export function useFleet() {
 	const source = useApi(FLEET, 5);
-	const labels = useApi(LABELS, 60).data;
+	const { data: labels, error } = useApi(LABELS, 60);
 	const byName = useMemo(() => labels && new Map(labels.rows), [labels]);
 	const nodes = useMemo(() => source.data?.rows.map((row) => readNode(row, byName)) ?? null, [source.data, byName]);
 	const keys = useMemo(() => groupKeys(labels?.rows ?? []), [labels]);
-	return { source, nodes, keys, total: source.data?.total };
+	return { source: { data: source.data, error: source.error ?? error }, nodes, keys, total: source.data?.total };
 }
 
 /* --- measures */

@@ -1,8 +1,10 @@
 /* The frame around views: navigation, the state of the connection, the token. */
 import { setToken, useConnection } from "./api.js";
 import * as format from "./format.js";
-import { html, render, useEffect, useRef, useState } from "./html.js";
-import { link, useRoute } from "./route.js";
+import { Component, html, render, useEffect, useRef, useState } from "./html.js";
+import { link, pick, useRoute } from "./route.js";
+
+const RETRY_MS = 2000;
 
 /* By the first part of the hash. A view is loaded when it is first shown. */
 const VIEWS = {
@@ -58,20 +60,42 @@ function Seen() {
 	return seen && html`<p class="seen">as of ${format.time(seen)}</p>`;
 }
 
-/* The view's component, once it is loaded. */
+/* The view's component, once it is loaded; a failure, as while the aggregator restarts, is retried. */
 function useView(id) {
 	const [loaded, set] = useState({});
 	useEffect(() => {
 		let current = true;
-		VIEWS[id]?.load().then(
-			(view) => current && set({ id, view }),
-			() => current && set({ id, failed: true }),
-		);
+		let timer;
+		const load = () =>
+			pick(VIEWS, id)
+				?.load()
+				.then(
+					(view) => current && set({ id, view }),
+					() => {
+						if (!current) return;
+						set({ id, failed: true });
+						timer = setTimeout(load, RETRY_MS);
+					},
+				);
+		load();
 		return () => {
 			current = false;
+			clearTimeout(timer);
 		};
 	}, [id]);
 	return loaded.id === id ? loaded : {};
+}
+
+/* Prints what a view throws, in its place. */
+class Boundary extends Component {
+	componentDidCatch(error) {
+		console.error(error);
+		this.setState({ error });
+	}
+
+	render({ children }, { error }) {
+		return error ? html`<p class="problem" role="alert">The view failed: ${String(error)}</p>` : children;
+	}
 }
 
 function App() {
@@ -79,7 +103,8 @@ function App() {
 	const main = useRef();
 	const { view: View, failed } = useView(route.view);
 	const key = [route.view, ...route.parts].join("/");
-	const title = VIEWS[route.view]?.title ?? route.parts.at(-1) ?? "";
+	const known = pick(VIEWS, route.view);
+	const title = known?.title ?? route.parts.at(-1) ?? "";
 	useEffect(() => {
 		document.title = title ? `${title} · evenkeel` : "evenkeel";
 	}, [title]);
@@ -96,9 +121,9 @@ function App() {
 		<main ref=${main} tabindex="-1">
 			<${Unreachable} />
 			<${Token} />
-			${!VIEWS[route.view] && html`<h1>Not found</h1><p>No view is called "${route.view}".</p>`}
-			${failed && html`<p class="problem" role="alert">The view could not be loaded: reload the page.</p>`}
-			${View && html`<${View} key=${key} parts=${route.parts} params=${route.params} />`}
+			${!known && html`<h1>Not found</h1><p>No view is called "${route.view}".</p>`}
+			${failed && html`<p class="problem" role="alert">The view could not be loaded, retrying. If this stays, reload the page.</p>`}
+			${View && html`<${Boundary} key=${key}><${View} parts=${route.parts} params=${route.params} /><//>`}
 		</main>`;
 }
 

@@ -2,11 +2,11 @@
 import { html } from "./html.js";
 import { link, setParams } from "./route.js";
 
-/* What stands in place of data: an error, that nothing came yet, or nothing. True where there is no data. */
-export function Waiting({ source, what }) {
-	if (source.error && source.error.status !== 0 && source.error.status !== 401)
-		return html`<p class="problem" role="alert">${what}: ${source.error.message}</p>`;
-	if (!source.data && !source.error) return html`<p class="empty">Reading ${what} …</p>`;
+/* What stands in place of data or above older data: an error, that nothing came yet, or nothing. */
+export function Waiting({ source: { data, error }, what }) {
+	if (error && error.status !== 0 && error.status !== 401)
+		return html`<p class="problem" role="alert">${what}: ${error.message}${data && ". What is shown is older."}</p>`;
+	if (!data && !error) return html`<p class="empty">Reading ${what} …</p>`;
 	return null;
 }
 

@@ -23,6 +23,9 @@ export function link(parts, params = {}) {
 	return "#/" + parts.map(encodeURIComponent).join("/") + (query ? "?" + query : "");
 }
 
+/* The table's own member of that name, for names from URLs. */
+export const pick = (table, name, other) => (Object.hasOwn(table, name) ? table[name] : other);
+
 /* {view, parts, params} of the URL, as it changes. */
 export function useRoute() {
 	const [route, set] = useState(read);

@@ -84,6 +84,133 @@ test("an aggregator that restarts: it is said, what is known stays, and the page
 		await page.close();
 	}));
 
+test("a view first opened while the aggregator restarts is loaded when it is back", () =>
+	withBed("late-view", { objects: cluster(3) }, async (bed) => {
+		await until("the server", async () => (await fetch(`${bed.url}/healthz`)).ok);
+		const page = await openPage(bed.url, { allowed: /ERR_/ });
+		await page.locator("canvas").waitFor();
+		await bed.stop();
+		await page.getByRole("link", { name: "Slack" }).click();
+		await page.getByText(/could not be loaded, retrying/).waitFor();
+		bed.start();
+		await page.getByRole("heading", { level: 1, name: "Slack" }).waitFor();
+		await page.close();
+	}));
+
+/* Makes all sources read again now, as a tab that is shown again does. */
+const readAgain = (page) => page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+const BUSY = { status: 503, json: { error: { code: "busy", message: "too many requests" } } };
+
+test("an error answer stands above older data, whose time stays", () =>
+	withBed("errors", { objects: cluster(3) }, async (bed) => {
+		await until("a plan", async () => (await bed.get("/v1/drain")).items);
+		for (const view of ["nodes", "risk", "limits", "quotas", "drain", "slack", "node/node-0001"]) {
+			const page = await openPage(bed.url, { hash: `#/${view}`, allowed: /404|503/ });
+			const problem = page.getByText("too many requests. What is shown is older.");
+			await page.locator(".table tbody tr:visible, .empty").first().waitFor();
+			await until("all answers", async () => !(await page.getByText(/^Reading/).count()));
+			const shown = await page.locator("main > *").count();
+			let refused = 0;
+			await page.route("**/v1/**", (route) => (refused++, route.fulfill(BUSY)));
+			await readAgain(page);
+			await problem.first().waitFor();
+			assert.ok((await page.locator("main > *").count()) >= shown, view);
+			const seen = await page.locator(".seen").textContent();
+			const before = refused;
+			await until("the next second, and more refusals", () => refused > before && new Date().toTimeString().slice(0, 8) > seen.slice(-8));
+			assert.equal(await page.locator(".seen").textContent(), seen, view);
+			await page.unroute("**/v1/**");
+			await readAgain(page);
+			await until("a recovery", async () => !(await problem.count()));
+			assert.deepEqual(page.faults(), []);
+			await page.close();
+		}
+	}));
+
+test("an answer that breaks off is none", () =>
+	withBed("broken", { objects: cluster(3) }, async (bed) => {
+		await until("the server", async () => (await fetch(`${bed.url}/healthz`)).ok);
+		const page = await openPage(bed.url, { hash: "#/slack" });
+		await page.getByRole("heading", { level: 1, name: "Slack" }).waitFor();
+		await page.evaluate(() => {
+			window.fetch = async () => new Response(new ReadableStream({ pull: (c) => c.error(new TypeError("broken off")) }));
+		});
+		await readAgain(page);
+		await page.getByText(/Aggregator unreachable/).waitFor();
+		await page.close();
+	}));
+
+test("a changed first part of a list is shown although a later part failed once", () =>
+	withBed("parts", { objects: cluster(3) }, async (bed) => {
+		await until("the server", async () => (await fetch(`${bed.url}/healthz`)).ok);
+		const page = await openPage(bed.url, { hash: "#/nodes", allowed: /503/ });
+		await page.locator("canvas").waitFor();
+		const list = { first: "old-pod", second: true };
+		const part = (name, more) => ({ apiVersion: "evenkeel.io/v1", kind: "PodList", items: [{ namespace: "a", name }], ...more });
+		await page.route("**/v1/pods?*", (route) => {
+			const later = route.request().url().includes("continue=");
+			if (later && !list.second) return route.fulfill(BUSY);
+			const ETag = later ? '"second"' : `"${list.first}"`;
+			if (route.request().headers()["if-none-match"] === ETag) return route.fulfill({ status: 304 });
+			return route.fulfill({ headers: { ETag }, json: later ? part("last-pod") : part(list.first, { continue: "x" }) });
+		});
+		await page.goto(`${bed.url}/#/node/node-0001`);
+		await page.getByRole("link", { name: "a/old-pod" }).waitFor();
+		Object.assign(list, { first: "new-pod", second: false });
+		await readAgain(page);
+		await page.getByText(/pods: too many requests/).waitFor();
+		list.second = true;
+		await page.getByRole("link", { name: "a/new-pod" }).waitFor();
+		await page.getByRole("link", { name: "a/last-pod" }).waitFor();
+		await page.close();
+	}));
+
+test("what a view throws is said in its place, and other views work", () =>
+	withBed("thrown", { objects: cluster(3) }, async (bed) => {
+		await until("the server", async () => (await fetch(`${bed.url}/healthz`)).ok);
+		const page = await openPage(bed.url, { hash: "#/limits", allowed: /TypeError/ });
+		await page.route("**/v1/slack", (route) => route.fulfill({ json: { items: 1 } }));
+		await page.goto(`${bed.url}/#/slack`);
+		await page.getByText(/The view failed: TypeError/).waitFor();
+		await page.getByRole("link", { name: "Risk" }).click();
+		await page.getByRole("heading", { level: 1, name: "Risk" }).waitFor();
+		assert.deepEqual(page.faults(), []);
+		await page.close();
+	}));
+
+/* One full node: "lender" is within its min and waits, "borrower" uses what is lender's. */
+function lending() {
+	const object = (apiVersion, kind, namespace, name, more) => ({ apiVersion, kind, metadata: { namespace, name, uid: `${kind}-${namespace}-${name}` }, ...more });
+	const quota = (namespace, cpu) => object("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", namespace, "quota", { spec: { min: { cpu }, max: { cpu: "4" } } });
+	const pod = (namespace, name, nodeName) =>
+		object("v1", "Pod", namespace, name, {
+			spec: { nodeName, priority: 0, containers: [{ name: "c", resources: { requests: { cpu: "1" } } }] },
+			status: { phase: nodeName ? "Running" : "Pending" },
+		});
+	const room = { cpu: "4", memory: "8Gi", pods: "110" };
+	const node = { ...object("v1", "Node", undefined, "full", { status: { allocatable: room, capacity: room, conditions: [{ type: "Ready", status: "True" }] } }) };
+	const items = [node, quota("lender", "3"), quota("borrower", "1"), pod("lender", "wants")];
+	for (let i = 0; i < 4; i++) items.push(pod("borrower", `has-${i}`, "full"));
+	return JSON.stringify({ apiVersion: "v1", kind: "List", items });
+}
+
+test("quotas: a pod that would go for a pending one within its min", () =>
+	withBed("lending", { objects: lending() }, async (bed) => {
+		const answer = await until("a pod that would go", async () => (await bed.get("/v1/quotas/reclaim")).items?.[0] && bed.get("/v1/quotas/reclaim"));
+		const [item] = answer.items;
+		const page = await openPage(bed.url, { hash: "#/quotas" });
+		await page.route("**/v1/quotas/reclaim", (route) => route.fulfill({ json: { ...answer, leftOut: 3 } }));
+		await page.getByRole("button", { name: "Compute" }).click();
+		await page.getByRole("heading", { level: 3, name: "lender/wants on full" }).waitFor();
+		assert.match(item.text, /quota lender is within its min/);
+		await page.getByText(item.text).waitFor();
+		assert.deepEqual(await page.locator(".claim li").allTextContents(), item.victims.map((v) => `${v.namespace}/${v.name}`));
+		assert.equal(item.victims.length, 1);
+		await page.getByText(/3 pending pods not examined/).waitFor();
+		assert.deepEqual(page.faults(), []);
+		await page.close();
+	}));
+
 /* What would run, break out of an attribute, reorder text or fill the screen if it were not text. */
 const ATTACKS = [
 	`<img src=x onerror="window.hurt=1">`,

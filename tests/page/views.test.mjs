@@ -69,6 +69,48 @@ test("nodes: a click on a box opens its node", async () => {
 	await page.close();
 });
 
+/* Drawn boxes are found by name: their places change with the search, as they do when nodes come and go. */
+test("nodes: the chosen one stays while others go, and none is opened once it is gone itself", async () => {
+	const page = await openPage(bed.url);
+	const live = page.locator("[aria-live]");
+	const search = (text) => page.getByLabel("Search").fill(text);
+	await page.locator("canvas").focus();
+	for (let i = 0; i <= 12; i++) await page.keyboard.press("ArrowRight");
+	await until("the 13th node", async () => /^node-0012,/.test(await live.textContent()));
+	await search("node-001");
+	await until("ten nodes", async () => (await rows(page, "Nodes").count()) === 10);
+	assert.match(await live.textContent(), /^node-0012,/);
+	await search("node-002");
+	await until("nothing chosen", async () => (await live.textContent()) === "");
+	await page.locator("canvas").focus();
+	await page.keyboard.press("Enter");
+	assert.match(page.url(), /#\/nodes/);
+	await search("node-001");
+	await until("the 13th node again", async () => /^node-0012,/.test(await live.textContent()));
+	await page.locator("canvas").focus();
+	await page.keyboard.press("Enter");
+	await head(page, "node-0012");
+	assert.deepEqual(page.faults(), []);
+	await page.close();
+});
+
+test("risk: z and cap are typed letter by letter", async () => {
+	const page = await openPage(bed.url, { hash: "#/risk?z=3" });
+	await rows(page, "Nodes by what").first().waitFor();
+	for (const [label, text, param] of [["z", "0.5", "z"], ["Cap, %", "12.5", "cap"]]) {
+		const field = page.getByLabel(label, { exact: true });
+		await field.focus();
+		await page.keyboard.press("Control+A");
+		await page.keyboard.press("Delete");
+		await page.keyboard.type(text, { delay: 20 });
+		assert.equal(await field.inputValue(), text);
+		await until("the URL", () => new URLSearchParams(page.url().split("?")[1]).get(param) === text);
+	}
+	await page.getByText("mean + 0.5 sigma").waitFor();
+	assert.deepEqual(page.faults(), []);
+	await page.close();
+});
+
 test("risk: z and cap move nodes beyond the line", async () => {
 	const page = await openPage(bed.url, { hash: "#/risk" });
 	await rows(page, "Nodes by what").first().waitFor();
@@ -165,6 +207,62 @@ test("fit: a manifest in YAML, scores with their terms, refusals", async () => {
 	await page.getByLabel(/A pod, or what/).fill("a: [");
 	await page.getByRole("button", { name: "Find nodes" }).click();
 	await page.getByRole("alert").getByText(/pod: manifest:/).waitFor();
+	await page.close();
+});
+
+test("fit: a late explanation does not replace a newer one", async () => {
+	const page = await openPage(bed.url, { hash: "#/fit" });
+	const explain = page.getByRole("button", { name: /^Explain/ });
+	const late = (node) => ({ items: [{ node, plugins: [{ name: "Late", score: 1, reason: "a late answer" }] }] });
+	let answerFirst;
+	await page.route("**/v1/scores", async (route) => {
+		const { explain: wanted, nodes } = route.request().postDataJSON();
+		if (!wanted || answerFirst) return route.continue();
+		answerFirst = () => route.fulfill({ json: late(nodes[0]) });
+	});
+	await page.getByRole("button", { name: "Find nodes" }).click();
+	await explain.first().click();
+	await until("the first question", () => answerFirst);
+	await explain.nth(1).click();
+	await page.getByText("cpuMu").first().waitFor();
+	const answered = page.waitForEvent("requestfinished", (r) => r.url().endsWith("/v1/scores"));
+	await answerFirst();
+	await answered;
+	await page.evaluate(() => new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve))));
+	assert.equal(await page.getByText("a late answer").count(), 0);
+	assert.ok((await page.getByText("cpuMu").count()) > 0);
+	await page.close();
+});
+
+test("a chart stays while its values do, and zero is a value", async () => {
+	const page = await openPage(bed.url, { hash: "#/node/node-0003" });
+	await page.locator(".plot canvas").nth(1).waitFor();
+	const history = await bed.get("/v1/nodes/node-0003/history");
+	for (const item of history.items) item.cpuMillicores = { mean: 0, stddev: 0, min: 0, max: 0 };
+	let reads = 0;
+	await page.route("**/history", (route) => (reads++ ? route.fulfill({ status: 304 }) : route.fulfill({ json: history, headers: { ETag: '"idle"' } })));
+	await page.goto(`${bed.url}/#/nodes`);
+	await page.locator("h1").waitFor();
+	await page.goto(`${bed.url}/#/node/node-0003`);
+	await page.locator(".plot canvas").nth(1).waitFor();
+	assert.equal(await page.getByText("Not measured yet").count(), 0);
+	await page.evaluate(() => document.querySelectorAll(".plot canvas").forEach((c) => (c.old = true)));
+	let updates = 0;
+	page.on("requestfinished", async (r) => (updates += r.url().endsWith("/v1/nodes/node-0003") && (await r.response()).status() === 200));
+	await until("updates of the node", () => updates >= 2);
+	assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll(".plot canvas")].map((c) => c.old)), [true, true]);
+	await page.close();
+});
+
+test("inherited members name no view, measure or resource", async () => {
+	const page = await openPage(bed.url, { hash: "#/constructor" });
+	await head(page, "Not found");
+	for (const [hash, text] of [["nodes?metric=constructor", "Nodes"], ["risk?resource=toString", "Risk"], ["quotas?resource=valueOf", "Quotas"]]) {
+		await page.goto(`${bed.url}/#/${hash}`);
+		await head(page, text);
+		await page.locator(".table tbody tr:visible").first().waitFor();
+	}
+	assert.deepEqual(page.faults(), []);
 	await page.close();
 });
 

@@ -96,9 +96,10 @@ export function Drain({ params }) {
 	const by = params.get("by") === "used" ? "used" : "requested";
 	const items = source.data?.items;
 	const rows = useMemo(() => (items ?? []).filter((i) => !verdict || i.verdict === verdict), [items, verdict]);
-	if (!source.data) return html`<h1>Drain</h1><${Waiting} source=${source} what="the plan" />`;
+	const head = html`<h1>Drain</h1><${Waiting} source=${source} what="the plan" />`;
+	if (!source.data) return head;
 	const { verdicts = {}, wave, throttled, planned } = source.data;
-	return html`<h1>Drain</h1>
+	return html`${head}
 		<p class="lead">${sentence(source.data)}${planned ? ` Planned at ${format.time(planned)}.` : ""}</p>
 		<section class="tiles" aria-label="Sums">
 			<${Tile} title="May go now" value=${verdicts.drain ?? 0} note=${wave ? `${wave.emptyNodes} empty, ${format.plural(wave.pods, "pod")} move` : "no wave"} />

@@ -24,11 +24,15 @@ const term = (t) => (UNITS[t.unit] ? UNITS[t.unit](t.value) : `${+t.value.toFixe
 function Terms({ node, pod }) {
 	const [state, set] = useState({});
 	useEffect(() => {
+		let current = true;
 		set({});
 		post("/v1/scores", { pod, nodes: [node], explain: true }).then(
-			(data) => set({ item: data.items[0] }),
-			(error) => set({ error }),
+			(data) => current && set({ item: data.items[0] }),
+			(error) => current && set({ error }),
 		);
+		return () => {
+			current = false;
+		};
 	}, [node, pod]);
 	return html`<section class="terms" aria-label=${`Score of ${node}`}>
 		<h2>How ${node} scores</h2>

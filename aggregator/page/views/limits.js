@@ -54,8 +54,9 @@ export function Limits({ params }) {
 	const rows = useMemo(() => (over ? known.filter((n) => n[r.declared] > 1 || n[r.kernel] > 1) : known), [known, over, r]);
 	const most = useMemo(() => rows.reduce((m, n) => Math.max(m, n[r.declared] ?? 0, n[r.kernel] ?? 0), 1), [rows, r]);
 	const columns = useMemo(() => columnsOf(r, most), [r, most]);
-	if (!nodes) return html`<h1>Limits</h1><${Waiting} source=${source} what="nodes" />`;
-	return html`<h1>Limits</h1>
+	const head = html`<h1>Limits</h1><${Waiting} source=${source} what="nodes" />`;
+	if (!nodes) return head;
+	return html`${head}
 		<p class="lead">Above 100% the pods of a node cannot all have what their limits allow at the same time.</p>
 		<section class="tiles" aria-label="Sums of all nodes">
 			${Object.entries(RESOURCES).map(([name, x]) => html`<${Sum} key=${name} id=${name} r=${x} known=${known} total=${total} />`)}

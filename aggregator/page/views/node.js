@@ -133,8 +133,9 @@ function Workloads({ items }) {
 
 /* Both charts of a node or a pod. The history may be missing: nothing was measured yet. */
 export function Charts({ source, cpuLines, memoryLines }) {
-	if (!source.data?.items.length) return html`<${Waiting} source=${source} what="the last 15 minutes" />`;
-	return html`<div class="charts">
+	const waiting = html`<${Waiting} source=${source} what="the last 15 minutes" />`;
+	if (!source.data?.items.length) return waiting;
+	return html`${waiting}<div class="charts">
 		<${Chart} title="CPU" history=${source.data} measure="cpuMillicores" print=${format.cpu} lines=${cpuLines} />
 		<${Chart} title="Working set" history=${source.data} measure="workingSetBytes" print=${format.bytes} lines=${memoryLines} />
 	</div>`;
@@ -146,8 +147,9 @@ export function Node({ parts: [name] }) {
 	const history = useApi(path + "/history");
 	const pods = useApi(`/v1/pods?node=${encodeURIComponent(name ?? "")}&limit=5000`);
 	const head = html`<p class="path"><a href=${link(["nodes"])}>Nodes</a> /</p>
-		<h1>${name}</h1>`;
-	if (!source.data) return html`${head}<${Waiting} source=${source} what="the node" />`;
+		<h1>${name}</h1>
+		<${Waiting} source=${source} what="the node" />`;
+	if (!source.data) return head;
 	const node = source.data;
 	return html`${head}
 		<p class="labels">${Object.entries(node.labels ?? {}).map(([k, v]) => html`<span key=${k}>${k}=${v}</span>`)}</p>

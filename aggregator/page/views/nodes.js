@@ -5,7 +5,7 @@ import * as fleet from "../fleet.js";
 import * as format from "../format.js";
 import { html, useCallback, useMemo } from "../html.js";
 import { Bar, Choice, Field, Legend, NodeLink, Tile, Waiting, Word } from "../parts.js";
-import { open } from "../route.js";
+import { pick } from "../route.js";
 import { Table } from "../table.js";
 import { drawBoxes, hitBox, layoutBoxes, stepBox } from "./boxes.js";
 
@@ -95,6 +95,7 @@ function Highest({ nodes, metric }) {
 
 function Boxes({ groups, metric, named }) {
 	const nodes = useMemo(() => groups.flatMap(([, list]) => list), [groups]);
+	const names = useMemo(() => nodes.map((n) => n.name), [nodes]);
 	const cells = useMemo(
 		() =>
 			nodes.map((n) => {
@@ -123,8 +124,8 @@ function Boxes({ groups, metric, named }) {
 			draw=${draw}
 			hit=${hitBox}
 			step=${stepBox}
-			tip=${(i) => (nodes[i] ? fleet.describe(nodes[i]) : [])}
-			onOpen=${(i) => open("node", nodes[i].name)}
+			names=${names}
+			tip=${(i) => fleet.describe(nodes[i])}
 		/>
 		<${Legend}
 			title="Colours"
@@ -169,7 +170,7 @@ export function Nodes({ params }) {
 	const { source, nodes: all, keys, total } = fleet.useFleet();
 	const search = params.get("q") ?? "";
 	const key = params.get("group") ?? "";
-	const chosen = fleet.METRICS[params.get("metric")] ? params.get("metric") : "cpu";
+	const chosen = pick(fleet.METRICS, params.get("metric")) ? params.get("metric") : "cpu";
 	const nodes = useMemo(() => {
 		const words = fleet.words(search);
 		return words.length ? (all ?? []).filter((n) => fleet.matches(n, words)) : (all ?? []);
@@ -178,8 +179,9 @@ export function Nodes({ params }) {
 	const cluster = total?.requests !== undefined;
 	const columns = useMemo(() => (cluster ? [NAME, PROMISED[0], ...MEASURED.slice(0, 2), ...PROMISED.slice(1), ...MEASURED.slice(2)] : [NAME, ...MEASURED]), [cluster]);
 	const metrics = Object.entries(fleet.METRICS).filter(([, m]) => cluster || !m.cluster);
-	if (!all) return html`<h1>Nodes</h1><${Waiting} source=${source} what="nodes" />`;
-	return html`<h1>Nodes</h1>
+	const head = html`<h1>Nodes</h1><${Waiting} source=${source} what="nodes" />`;
+	if (!all) return head;
+	return html`${head}
 		<${Sums} total=${total} />
 		<div class="beside">
 			<section aria-label="Picture of all nodes">

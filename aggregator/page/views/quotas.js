@@ -2,7 +2,8 @@
 import { useApi } from "../api.js";
 import * as format from "../format.js";
 import { html, useState } from "../html.js";
-import { Bar, Choice, Legend, Tile, Waiting, Word } from "../parts.js";
+import { Bar, Choice, Legend, NodeLink, Tile, Waiting, Word } from "../parts.js";
+import { pick } from "../route.js";
 import { Table } from "../table.js";
 
 const RESOURCES = {
@@ -75,35 +76,37 @@ function Findings({ findings }) {
 function Reclaim() {
 	const [asked, ask] = useState(false);
 	const source = useApi(asked ? "/v1/quotas/reclaim" : null, 60);
+	const { data } = source;
 	return html`<section>
 		<h2>Who would go</h2>
 		<p class="note">Pending pods of quotas within their min, and the pods that would be evicted for them.</p>
 		${!asked && html`<p><button type="button" onClick=${() => ask(true)}>Compute</button></p>`}
 		${asked && html`<${Waiting} source=${source} what="victims" />`}
-		${source.data && !source.data.items.length && html`<p class="empty">No pod would have to go for a pod within its min.</p>`}
-		${source.data?.items.map((item) => html`<${Claim} key=${`${item.namespace}/${item.name}`} item=${item} />`)}
+		${data && !data.items.length && html`<p class="empty">No pod would have to go for a pod within its min.</p>`}
+		${data?.leftOut > 0 && html`<p class="note">${format.plural(data.leftOut, "pending pod")} not examined: the search ends after some seconds or pods.</p>`}
+		${data?.items.map((item) => html`<${Claim} key=${`${item.namespace}/${item.name}`} item=${item} />`)}
 	</section>`;
 }
 
 function Claim({ item }) {
-	const victims = item.victims ?? item.nodes?.flatMap((n) => n.victims ?? []) ?? [];
 	return html`<div class="claim">
-		<h3>${item.namespace}/${item.name}</h3>
-		${item.reasons?.map((r) => html`<p key=${r.text}>${r.text}</p>`)}
+		<h3>${item.namespace}/${item.name} on <${NodeLink} name=${item.node} /></h3>
+		<p>${item.text}</p>
 		<ul>
-			${victims.map((v) => html`<li key=${`${v.namespace}/${v.name}`}>${v.namespace}/${v.name}${v.node ? ` on ${v.node}` : ""}</li>`)}
+			${item.victims.map((v) => html`<li key=${`${v.namespace}/${v.name}`}>${v.namespace}/${v.name}</li>`)}
 		</ul>
 	</div>`;
 }
 
 export function Quotas({ params }) {
 	const source = useApi("/v1/quotas", 5);
-	const r = RESOURCES[params.get("resource")] ?? RESOURCES.cpu;
-	if (!source.data) return html`<h1>Quotas</h1><${Waiting} source=${source} what="quotas" />`;
+	const r = pick(RESOURCES, params.get("resource"), RESOURCES.cpu);
+	const head = html`<h1>Quotas</h1><${Waiting} source=${source} what="quotas" />`;
+	if (!source.data) return head;
 	const { items, total, findings } = source.data;
 	const most = items.reduce((m, q) => Math.max(m, q.used?.[r.name] ?? 0, q.min?.[r.name] ?? 0, q.max?.[r.name] ?? 0), 1);
 	const reasons = items.filter((q) => kindOf(q.verdict) !== "plain").flatMap((q) => q.reasons.map((x) => ({ ...x, namespace: q.namespace })));
-	return html`<h1>Quotas</h1>
+	return html`${head}
 		<section class="tiles" aria-label="Sums">
 			<${Tile} title="Namespaces" value=${items.length} note=${`${items.filter((q) => kindOf(q.verdict) !== "plain").length} wait or are at their max`} />
 			<${Tile} title=${`${r.title} guaranteed`} value=${r.print(total?.guaranteed?.[r.name])} note=${`used ${r.print(total?.used?.[r.name])}`} />

@@ -4,7 +4,7 @@ import * as fleet from "../fleet.js";
 import * as format from "../format.js";
 import { html, useCallback, useMemo } from "../html.js";
 import { Choice, Field, Legend, NodeLink, Waiting } from "../parts.js";
-import { open } from "../route.js";
+import { pick } from "../route.js";
 import { Table } from "../table.js";
 
 /* Z and caps of drain plans, unless the URL has others. */
@@ -133,7 +133,7 @@ const number = (text, other) => (Number(text) > 0 ? Number(text) : other);
 
 export function Risk({ params }) {
 	const { source, nodes } = fleet.useFleet();
-	const resource = RESOURCES[params.get("resource")] ?? RESOURCES.cpu;
+	const resource = pick(RESOURCES, params.get("resource"), RESOURCES.cpu);
 	const z = number(params.get("z"), Z);
 	const cap = number(params.get("cap"), resource.cap * 100) / 100;
 	const points = useMemo(() => pointsOf(nodes ?? [], resource, z).sort((a, b) => b.reach - a.reach), [nodes, resource, z]);
@@ -145,16 +145,18 @@ export function Risk({ params }) {
 	const draw = useCallback((c, g, colours, mark) => drawPoints(c, g, colours, points, cap, z, mark), [points, cap, z]);
 	const columns = useMemo(() => columnsOf(cap), [cap]);
 	const beyond = useMemo(() => points.filter((p) => p.reach > cap), [points, cap]);
-	if (!nodes) return html`<h1>Risk</h1><${Waiting} source=${source} what="nodes" />`;
-	return html`<h1>Risk</h1>
+	const names = useMemo(() => points.map((p) => p.name), [points]);
+	const head = html`<h1>Risk</h1><${Waiting} source=${source} what="nodes" />`;
+	if (!nodes) return head;
+	return html`${head}
 		<p class="lead">
 			<b>${format.plural(beyond.length, "node")}</b> of ${points.length} may exceed the cap: mean + ${z} sigma of 5 minutes is above ${format.percent(cap)} of
 			the allocatable ${resource.title}.
 		</p>
 		<div class="controls">
 			<${Choice} name="resource" label="Resource" value=${resource === RESOURCES.memory ? "memory" : "cpu"} options=${Object.entries(RESOURCES).map(([id, r]) => [id, r.title])} />
-			<${Field} name="z" label="z" type="number" value=${z} min="0.1" max="10" step="0.01" />
-			<${Field} name="cap" label="Cap, %" type="number" value=${Math.round(cap * 100)} min="1" max="200" />
+			<${Field} name="z" label="z" type="number" value=${params.get("z") ?? ""} placeholder=${Z} min="0.1" max="10" step="0.01" />
+			<${Field} name="cap" label="Cap, %" type="number" value=${params.get("cap") ?? ""} placeholder=${resource.cap * 100} min="1" max="200" step="any" />
 		</div>
 		<${Picture}
 			label=${`Mean against sigma of ${format.plural(points.length, "node")}; ${beyond.length} beyond the cap.`}
@@ -162,8 +164,8 @@ export function Risk({ params }) {
 			draw=${draw}
 			hit=${hit}
 			step=${step}
-			tip=${(i) => (points[i] ? [...fleet.describe(points[i].node), `mean + z sigma ${format.percent(points[i].reach)}`] : [])}
-			onOpen=${(i) => open("node", points[i].name)}
+			names=${names}
+			tip=${(i) => [...fleet.describe(points[i].node), `mean + z sigma ${format.percent(points[i].reach)}`]}
 		/>
 		<${Legend}
 			title="Colours"

@@ -30,9 +30,10 @@ const amounts = (a) => `${format.cpu(a?.cpuMillicores)} CPU, ${format.bytes(a?.m
 
 export function Slack() {
 	const source = useApi("/v1/slack", 10);
-	if (!source.data) return html`<h1>Slack</h1><${Waiting} source=${source} what="slack" />`;
+	const head = html`<h1>Slack</h1><${Waiting} source=${source} what="slack" />`;
+	if (!source.data) return head;
 	const { target = {}, total = {}, items, nodesToAdd = [], notes = [], planned } = source.data;
-	return html`<h1>Slack</h1>
+	return html`${head}
 		<p class="lead">Placeholders reserve room for pods to come; plans count them as pods.${planned ? ` Planned at ${format.time(planned)}.` : ""}</p>
 		<section class="tiles" aria-label="Sums">
 			<${Tile} title="Wanted" value=${total.wanted ?? "-"} note=${`${total.placed ?? "-"} placed, ${total.unplaced ?? "-"} without room`} />

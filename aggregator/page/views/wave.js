@@ -6,7 +6,6 @@ import { html, useCallback, useMemo } from "../html.js";
 import * as format from "../format.js";
 import { Picture } from "../canvas.js";
 import { Legend } from "../parts.js";
-import { open } from "../route.js";
 
 const HEIGHT = 200;
 const LEFT = 38;
@@ -110,6 +109,7 @@ export function Wave({ items, by, moves }) {
 		return (width) => known.get(width) ?? known.set(width, make(width)).get(width);
 	}, [columns, lines]);
 	const draw = useCallback((c, g, colours, mark) => drawWave(c, g, colours, columns, lines, mark), [columns, lines]);
+	const names = useMemo(() => columns.map((c) => c.name), [columns]);
 	const goes = columns.filter((c) => c.goes).length;
 	const takes = columns.filter((c) => c.after > c.before).length;
 	return html`<${Picture}
@@ -118,8 +118,8 @@ export function Wave({ items, by, moves }) {
 			draw=${draw}
 			hit=${hit}
 			step=${step}
-			tip=${(i) => (columns[i] ? tipOf(columns[i]) : [])}
-			onOpen=${(i) => open("node", columns[i].name)}
+			names=${names}
+			tip=${(i) => tipOf(columns[i])}
 		/>
 		<${Legend}
 			title="Columns"
