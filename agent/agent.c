@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "agent/confine.h"
+#include "agent/liveness.h"
 #include "agent/publisher.h"
 #include "agent/sampler.h"
 #include "agent/schedule.h"
@@ -42,11 +43,13 @@ struct agent {
 	/* fixed after start */
 	const struct agent_config *config; /* borrowed */
 	int epoll, timer, signals; /* descriptors */
+	int status_fd; /* -1: no status file */
 
 	/* loop */
 	struct sampling *sampling;
 	struct publisher *publisher;
 	struct schedule schedule;
+	struct error status; /* as in the status file */
 	int64_t period_ns; /* what the timer is set to */
 	uint64_t sequence; /* of the last interval */
 	bool stop;
@@ -91,8 +94,13 @@ static int64_t step_publisher(struct agent *a)
 {
 	int64_t deadline = publisher_step(a->publisher, clock_mono_ns());
 	int64_t ordered = publisher_ordered_interval_ns(a->publisher);
+	const char *status = publisher_trouble(a->publisher);
 
 	schedule_set_interval(&a->schedule, ordered ? ordered : a->config->interval_ns);
+	if (a->status_fd >= 0 && strcmp(status, a->status.text) != 0) {
+		error_set(&a->status, "%s", status);
+		liveness_write(a->status_fd, &a->status);
+	}
 	return deadline;
 }
 
@@ -268,13 +276,15 @@ int agent_open(struct agent **out, const struct agent_config *config, struct err
 	int rc;
 
 	a->config = config;
-	a->epoll = a->timer = a->signals = -1;
+	a->epoll = a->timer = a->signals = a->status_fd = -1;
 	rc = program_check_descriptors(DESCRIPTORS, reason);
 	if (!rc)
 		rc = open_events(a, reason);
 	if (!rc)
 		rc = open_publisher(a, reason);
-	if (!rc)
+	if (!rc && config->status_path)
+		rc = a->status_fd = liveness_open(config->status_path, reason);
+	if (rc >= 0)
 		rc = sampling_open(&a->sampling, &config->sampling, reason);
 	if (!rc)
 		rc = drop_privileges(a, reason);
@@ -301,6 +311,8 @@ void agent_close(struct agent *a)
 		return;
 	sampling_close(a->sampling);
 	publisher_close(a->publisher);
+	if (a->status_fd >= 0)
+		close(a->status_fd);
 	if (a->signals >= 0)
 		close(a->signals);
 	if (a->timer >= 0)

@@ -17,6 +17,7 @@ struct agent_config {
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	struct enroller_config enrol; /* by which keys of this node come; or zeroes */
 	int64_t interval_ns; /* 1..15 s */
+	const char *status_path; /* the file that liveness_check() reads; NULL: none */
 	bool confine; /* drop capabilities and system calls after the start */
 	struct sampling_config sampling;
 };

@@ -2,8 +2,8 @@
 /*
  * A renewal is due after half of the key's lifetime, less up to a quarter of that, by chance, so
  * that nodes that enrolled together spread. A failed renewal leaves the present key in use. Refused
- * enrolments are repeated after the aggregator's pause: with the public key and the credential of
- * then, so that either may change without a restart.
+ * enrolments are repeated after the aggregator's pause, which doubles with each refusal up to eightfold,
+ * with the public key and the credential of then, so that either may change without a restart.
  *
  * Each enrolment has a key pair of its own. The credential and all secrets are wiped after use; the
  * folders are opened before the agent gives up its privileges.
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -126,6 +127,7 @@ static void take_key(struct enrolling *e, const struct enrolment_answer *a, int6
 	e->keys.count += e->keys.count < 2;
 	e->keys.keys[e->keys.count - 1] = a->key;
 	e->doubt = e->refused = false;
+	e->refusals = 0;
 	e->fresh = true;
 	e->due_ns = mono_ns + half_ns - half_ns / 4 * randombytes_uniform(1024) / 1024;
 }
@@ -154,7 +156,9 @@ static enum enrolling_result obey(struct enrolling *e, const struct enrolment_an
 		/* The aggregator lives: the key that it gave is not lost. */
 		e->doubt = false;
 		e->refused = true;
-		e->due_ns = mono_ns + (pause_ns > PAUSE_LEAST_NS ? pause_ns : PAUSE_LEAST_NS);
+		if (a->status == ENROLMENT_REFUSED && e->refusals++)
+			pause_ns <<= e->refusals < 4 ? e->refusals - 1 : 3;
+		e->due_ns = mono_ns + int_max(pause_ns, PAUSE_LEAST_NS);
 		error_set(error, "%s", a->reason);
 		return ENROLLING_REFUSED;
 	}

@@ -28,6 +28,7 @@ void enroller_close(struct enroller *en); /* NULL is allowed */
 struct enrolling {
 	struct keyring keys; /* of this node: the former and the present one, which seals */
 	bool refused; /* the last enrolment, or it has to wait */
+	unsigned refusals; /* since the last key, but for those that had to wait */
 	bool stale; /* the last enrolment, by its stamp */
 	bool doubt; /* the aggregator may not know them */
 	bool fresh; /* no frame under the present key was answered */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent serves no requests and writes no file, so a probe cannot ask it. The kernel counts how
- * often a thread goes to wait, and the agent's loop waits after every tick, at least once a second.
- * The probe, the same program started in the agent's container, reads that count from /proc until
- * it changes:
+ * The agent serves no requests, so a probe cannot ask it. The kernel counts how often a thread goes
+ * to wait, and the agent's loop waits after every tick, at least once a second. The probe, the same
+ * program started in the agent's container, reads that count from /proc until it changes:
  *
  *	the loop runs				the count grows within a tick --> 0
  *	stuck in the kernel, stopped, spinning	the count stays --> failure
  *
- * An agent that cannot sample ends by itself; one that cannot reach its aggregators, or that these do
- * not enrol, is alive and keeps its intervals. It tells so in the memory of its arguments, where the
- * probe can read it.
+ * An agent that cannot sample ends by itself. An agent whose aggregators do not answer, or do not
+ * enrol it, is alive and keeps its intervals. It writes the reason to the status file, which it opens
+ * before it gives up its rights, and the probe prints it. NULs pad the text to a constant length, so
+ * that one write replaces the former text.
  *
  * The probed process is process 1 of the container. With the host's processes in sight (hostPID) it
  * is the process of the same name in the probe's own cgroups.
@@ -22,6 +22,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -33,10 +34,10 @@
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/file.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 
 #define PROC	"/proc"
-#define NOTE	"evenkeel-agent: "
 #define WAIT_NS (5 * NS_PER_SEC)
 #define LOOK_NS (50 * NS_PER_MS)
 
@@ -148,49 +149,41 @@ int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct er
 	return rc;
 }
 
-/* --- what the agent tells --------------------------------------------------------------------- */
+/* --- the status file -------------------------------------------------------------------------- */
 
-/* The memory of the arguments, which /proc/PID/cmdline shows. */
-static struct {
-	char *text; /* borrowed; NULL: not open */
-	char *arguments; /* owned: a copy, for the life of the process */
-	size_t size;
-} shown;
-
-void liveness_open(int argc, char **argv)
+int liveness_open(const char *path, struct error *error)
 {
-	shown.text = argv[0];
-	shown.size = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
-	shown.arguments = mem_alloc(shown.size);
-	memcpy(shown.arguments, shown.text, shown.size);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	error_set(error, "--status-file: cannot write %s: %s", path, strerror(-fd));
+	return fd;
 }
 
-void liveness_tell(const char *note)
+void liveness_write(int fd, const struct error *status)
 {
-	if (!shown.text)
-		return;
-	memset(shown.text, 0, shown.size);
-	if (note)
-		snprintf(shown.text, shown.size, NOTE "%s", note);
-	else
-		memcpy(shown.text, shown.arguments, shown.size);
+	char text[sizeof(status->text)] = "";
+
 	/* Reasons come from aggregators, and go to terminals. */
-	for (char *c = shown.text; note && *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	for (size_t i = 0; status->text[i]; i++)
+		text[i] = iscntrl((unsigned char)status->text[i]) ? '?' : status->text[i];
+	if (lseek(fd, 0, SEEK_SET) || write(fd, text, sizeof(text)) < 0)
+		log_warn("--status-file: cannot write: %s", strerror(errno));
 }
 
-static void read_note(pid_t agent, struct error *note)
+static void read_status(const char *path, struct error *status)
 {
 	struct buf text = BUF_INIT;
 
-	note->text[0] = '\0';
-	if (read_of(PROC, agent, "cmdline", &text) && !strncmp(text.data, NOTE, strlen(NOTE)))
-		error_set(note, "%s", text.data + strlen(NOTE));
+	status->text[0] = '\0';
+	if (path && !file_read(path, PROC_FILE_MAX, &text, status))
+		error_set(status, "%s", text.data);
 	buf_fini(&text);
 }
 
-int liveness_check(struct error *note, struct error *error)
+int liveness_check(const char *path, struct error *status, struct error *error)
 {
 	int64_t until = clock_mono_ns() + WAIT_NS;
 	const struct timespec look = {.tv_nsec = LOOK_NS};
@@ -211,6 +204,6 @@ int liveness_check(struct error *note, struct error *error)
 		rc = liveness_count_waits(PROC, agent, &now, error);
 	}
 	if (!rc)
-		read_note(agent, note);
+		read_status(path, status);
 	return rc;
 }

@@ -9,17 +9,15 @@
 #include "shared/error.h"
 
 /*
- * Waits up to five seconds for a tick. 0 with what the agent last told of itself in *note ("":
- * nothing), or -errno with the reason: no agent, several, or no tick.
+ * Waits up to five seconds for a tick. 0 with the text of the agent's status file (path; NULL: none)
+ * in *status, "" if all is well, or -errno with the reason: no agent, several, or no tick.
  */
-int liveness_check(struct error *note, struct error *error);
+int liveness_check(const char *path, struct error *status, struct error *error);
 
-/*
- * The agent's side: what is told stands in place of its arguments, for the probe and for ps. Before
- * open and after tell(NULL) the arguments stand there. argv is borrowed.
- */
-void liveness_open(int argc, char **argv);
-void liveness_tell(const char *note);
+/* The agent's status file, empty: a descriptor that the caller closes, or -errno with the reason. */
+int liveness_open(const char *path, struct error *error);
+/* Replaces the text of the file; "": all is well. A failure is logged. */
+void liveness_write(int fd, const struct error *status);
 
 /*
  * --- for tests: `proc` is the root of procfs ----------------------------------------------------

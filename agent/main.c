@@ -19,7 +19,7 @@
 struct agent_options {
 	struct option_list aggregators;
 	char *node_name, *key_file, *cgroup_root;
-	char *aggregator_key, *join_token_file, *kubernetes_token_file;
+	char *aggregator_key, *join_token_file, *kubernetes_token_file, *status_file;
 	int64_t interval_ns, rate_hz;
 	double cpu_budget_percent;
 	int tier, output;
@@ -128,9 +128,14 @@ static const struct option_spec specs[] = {
 	{.name = "healthy",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(healthy),
-	 .help = "Tell by the exit status whether the agent that runs in this container, or "
-		 "control "
-		 "group, still samples; for probes. Says why it does not report, if it does not."},
+	 .help = "Tell by the exit status whether the agent in this container or control group "
+		 "still samples; for probes. Prints the text of --status-file."},
+	{.name = "status-file",
+	 .kind = OPTION_STRING,
+	 .offset = AT(status_file),
+	 .value = "FILE",
+	 .help = "File to which the agent writes why an aggregator gets nothing; empty while all "
+		 "is well."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
@@ -266,6 +271,7 @@ static int run(const void *values, struct error *error)
 		.node = name,
 		.key_path = o->key_file,
 		.interval_ns = o->interval_ns,
+		.status_path = o->status_file,
 		.confine = o->confine,
 		.sampling =
 			{
@@ -276,14 +282,13 @@ static int run(const void *values, struct error *error)
 			},
 	};
 	struct agent *agent;
+	struct error status;
 	int rc;
 
-	struct error note;
-
 	if (o->healthy) {
-		rc = liveness_check(&note, error);
-		if (!rc && note.text[0])
-			puts(note.text);
+		rc = liveness_check(o->status_file, &status, error);
+		if (!rc && status.text[0])
+			puts(status.text);
 		return rc ? 1 : 0;
 	}
 	if (check_not_empty(o, error) || node_name(o, name, error))
@@ -309,6 +314,5 @@ int main(int argc, char **argv)
 {
 	struct agent_options options = {0};
 
-	liveness_open(argc, argv);
 	return program_main(&program, &options, &options.common, run, argc, argv);
 }

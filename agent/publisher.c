@@ -18,14 +18,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "agent/liveness.h"
 #include "agent/ring.h"
 #include "agent/sender.h"
 #include "agent/endpoints.h"
@@ -45,17 +43,21 @@
 
 enum { URLS_MAX = 8, SENDERS_MAX = 16 };
 
+#define REASON_LEN sizeof(((struct sender_stats *)0)->last_reason)
+
 /* One aggregator. */
 struct peer {
 	struct sender *sender; /* owned */
 	const struct endpoint *endpoint; /* borrowed: as configured */
 	struct address address; /* one of the endpoint's name; "" if the endpoint is an address */
-	int64_t opened_ns; /* monotonic */
+	int64_t opened_ns; /* monotonic; or when it last enrolled the node */
 	int64_t silence_ns; /* after so long without an ack it is silent */
 	struct sender_stats stats; /* as of the last step */
 	bool answering, silent;
-	uint64_t enrolled_logged, refusals_logged; /* of enrolments */
-	char refusal_logged[sizeof(((struct sender_stats *)0)->last_reason)];
+	uint64_t enrolled, not_enrolled; /* of stats, as of the step before */
+	char not_enrolled_why[REASON_LEN]; /* "": no enrolment is refused */
+	char refusal_logged[REASON_LEN];
+	struct error trouble; /* why it gets nothing; "": it does */
 };
 
 /* One configured URL. */
@@ -134,57 +136,50 @@ static struct peer_name name_of(const struct peer *p)
 	return name;
 }
 
-/* Logs it, and tells it to the probe. */
-__attribute__((format(printf, 1, 2))) static void warn(const char *format, ...)
-{
-	struct error text;
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text.text, sizeof(text.text), format, args);
-	va_end(args);
-	log_warn("%s", text.text);
-	liveness_tell(text.text);
-}
-
 static void log_refusal(struct peer *p)
 {
-	uint64_t refused = p->stats.refused + p->stats.held + p->stats.not_enrolled;
-	bool enrols = p->stats.not_enrolled == p->refusals_logged;
-
-	if (!refused || !strcmp(p->stats.last_reason, p->refusal_logged))
+	if (p->stats.refused + p->stats.held == 0 || p->stats.not_enrolled != p->not_enrolled ||
+	    !strcmp(p->stats.last_reason, p->refusal_logged))
 		return;
-	if (enrols)
-		log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
-	else
-		warn("%s does not enrol this node: %s", name_of(p).text, p->stats.last_reason);
-	p->refusals_logged = p->stats.not_enrolled;
-	memcpy(p->refusal_logged, p->stats.last_reason, sizeof(p->refusal_logged));
+	log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
+	memcpy(p->refusal_logged, p->stats.last_reason, REASON_LEN);
 }
 
-static void log_enrolment(struct peer *p)
+static void take_enrolment(struct peer *p, int64_t mono_ns)
 {
-	if (p->stats.enrolled == p->enrolled_logged)
+	if (p->stats.not_enrolled != p->not_enrolled) {
+		memcpy(p->not_enrolled_why, p->stats.last_reason, REASON_LEN);
+		memcpy(p->refusal_logged, p->stats.last_reason, REASON_LEN);
+	}
+	p->not_enrolled = p->stats.not_enrolled;
+	if (p->stats.enrolled == p->enrolled)
 		return;
 	log_info("%s gave this node a key of its own", name_of(p).text);
-	p->enrolled_logged = p->stats.enrolled;
-	liveness_tell(NULL);
-	p->refusal_logged[0] = '\0';
+	p->enrolled = p->stats.enrolled;
+	p->opened_ns = mono_ns;
+	p->not_enrolled_why[0] = p->refusal_logged[0] = '\0';
 }
 
-static void log_silence(struct peer *p, bool silent)
+static void log_trouble(struct peer *p, bool silent)
 {
-	if (silent && !p->silent)
-		warn("%s acknowledges nothing; is it running, with the same "
-		     "key? The last 15 minutes are kept for it",
-		     name_of(p).text);
-	if (!silent && p->silent) {
-		liveness_tell(NULL);
+	struct error why = {""};
+
+	if (!silent && p->silent)
 		log_info("%s acknowledges again; since the start %" PRIu64
 			 " intervals were lost to it",
 			 name_of(p).text, p->stats.skipped);
-	}
 	p->silent = silent;
+	if (p->not_enrolled_why[0])
+		error_set(&why, "%s does not enrol this node: %s", name_of(p).text,
+			  p->not_enrolled_why);
+	else if (silent)
+		error_set(&why,
+			  "%s acknowledges nothing; is it running, with the same key? The last 15 "
+			  "minutes are kept for it",
+			  name_of(p).text);
+	if (why.text[0] && strcmp(why.text, p->trouble.text) != 0)
+		log_warn("%s", why.text);
+	p->trouble = why;
 }
 
 /* As sender_step(); logs a change of the peer's state once. */
@@ -194,13 +189,13 @@ static int64_t peer_step(struct peer *p, const struct ring *ring, int64_t mono_n
 	bool idle;
 
 	sender_get_stats(p->sender, &p->stats);
-	heard = p->stats.last_ack_ns ? p->stats.last_ack_ns : p->opened_ns;
+	log_refusal(p);
+	take_enrolment(p, mono_ns);
+	heard = int_max(p->stats.last_ack_ns, p->opened_ns);
 	idle = sender_idle(p->sender, ring);
 	p->answering = idle || mono_ns - heard < ANSWER_NS;
-	log_enrolment(p);
-	log_refusal(p);
 	/* Without anything to send a peer does not become silent. */
-	log_silence(p, mono_ns - heard > p->silence_ns && (p->silent || !idle));
+	log_trouble(p, mono_ns - heard > p->silence_ns && (p->silent || !idle));
 	return wanted;
 }
 
@@ -394,6 +389,19 @@ int64_t publisher_ordered_interval_ns(const struct publisher *p)
 			ordered = wants;
 	}
 	return ordered;
+}
+
+const char *publisher_trouble(const struct publisher *p)
+{
+	const char *trouble = "";
+
+	for (size_t i = p->peer_count; i-- > 0;) {
+		if (p->peers[i].not_enrolled_why[0])
+			return p->peers[i].trouble.text;
+		if (p->peers[i].silent)
+			trouble = p->peers[i].trouble.text;
+	}
+	return trouble;
 }
 
 bool publisher_idle(const struct publisher *p)

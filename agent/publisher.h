@@ -49,6 +49,8 @@ void publisher_push(struct publisher *p, struct interval *interval);
 int64_t publisher_step(struct publisher *p, int64_t mono_ns);
 /* The shortest interval that an aggregator ordered in its last ack; 0: none. */
 int64_t publisher_ordered_interval_ns(const struct publisher *p);
+/* Why an aggregator gets nothing, a refused enrolment first; "": all do. Valid until a step. */
+const char *publisher_trouble(const struct publisher *p);
 /* True when every aggregator has acknowledged everything. */
 bool publisher_idle(const struct publisher *p);
 /* Reads the keys again; after a failure the old ones stay. Logs either. */

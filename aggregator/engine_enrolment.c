@@ -17,7 +17,7 @@
  * or the model lacks pods to decide by, agents are told to ask again later: nothing is decided.
  * Answers are not cached: an agent enrols once in 18 to 24 hours, and its token is new every hour.
  *
- * A refused agent asks again after REFUSED_WAIT_MS, and reads its credential anew for that, so a
+ * A refused agent asks again after REFUSED_WAIT_MS, later after up to eight times that, and reads its credential anew for that, so a
  * corrected file on either side is enough.
  *
  * The private key is in a file of mode 0600, which the first start makes. FILE.pub has the public

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A publisher and the aggregators' own usage state, with real sockets between them and a clock that
- * the test may put forward: what aggregators order, and an outage that is longer than the ring.
+ * the test may put forward: what aggregators order, an outage that is longer than the ring, and what
+ * is wrong with an aggregator.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,8 @@
 #include "aggregator/state/usage.h"
 #include "shared/body.h"
 #include "shared/clock.h"
+#include "shared/enrolment.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 #include "tests/ingest_admits.h"
 #include "tests/interval.h"
@@ -338,12 +341,138 @@ static void test_outage_longer_than_the_ring(void **state)
 	assert_int_equal(away->missing + away->published, s->pushed);
 }
 
+/* --- trouble ---------------------------------------------------------------------------------- */
+
+struct enrolling_scene {
+	struct scene *s;
+	struct enrolment_keys keys;
+	char *folder;
+	bool refuses;
+	unsigned int refusals;
+};
+
+static struct enrolling_scene enrolling;
+
+/* Refuses, or gives the node the shared key as its own. */
+static int take_enrolment(void *ctx, const void *data, size_t len, const struct ingest_route *route,
+			  int64_t now_ns, struct buf *answer, bool *refused)
+{
+	struct enrolling_scene *e = &enrolling;
+	struct enrolment_answer a = {.status = e->refuses ? ENROLMENT_REFUSED : ENROLMENT_DONE,
+				     .key = e->s->keys.keys[0],
+				     .lifetime_s = 3600,
+				     .wait_ms = 30000,
+				     .reason = "for other nodes"};
+	struct buf plain = BUF_INIT;
+	struct frame_header header;
+	const struct key *key;
+	struct enrolment ask;
+	int rc = enrolment_open(data, len, &e->keys, &header, &key, &ask, &plain, NULL);
+
+	(void)ctx;
+	(void)route;
+	(void)now_ns;
+	assert_int_equal(rc, 0);
+	enrolment_answer_seal(answer, &header, ask.reply_key, key, &a);
+	e->refusals += e->refuses;
+	*refused = false;
+	buf_fini(&plain);
+	return e->refuses ? FRAME_RESULT_not_enrolled : FRAME_RESULT_enrolled;
+}
+
+static void on_foreign(void *ctx, const char *node, const char *owner, int64_t now_ns)
+{
+	(void)ctx;
+	(void)now_ns;
+	fail_msg("%s: a key of %s", node, owner);
+}
+
+static char *write_private(const char *name, const char *text)
+{
+	char *path = mem_printf("%s/%s", enrolling.folder, name);
+	struct error error;
+
+	if (file_replace(path, 0600, text, strlen(text), &error))
+		fail_msg("%s", error.text);
+	return path;
+}
+
+/* The publisher enrols with the first receiver; the second one is not there. */
+static void open_enrolling(struct scene *s, const struct ingest_enrolment *enrolment,
+			   char *paths[2])
+{
+	static const struct ingest_handler handler = {ingest_admits, on_interval, ingest_forgets};
+	struct enrolment_keys *keys = &enrolling.keys;
+	char text[ENROLMENT_PUBLIC_TEXT_LEN + 1];
+	struct receiver *r = &s->receivers[0];
+	struct error error;
+
+	enrolling = (struct enrolling_scene){.s = s, .folder = folder_make(), .refuses = true};
+	keys->ring.count = 1;
+	memset(keys->ring.keys[0].secret, 9, KEY_LEN);
+	enrolment_keys_pair(keys);
+	enrolment_public_write(keys->public_keys[0], text);
+	paths[0] = write_private("key.pub", text);
+	paths[1] = write_private("token", "0123456789abcdef");
+	s->config.key_path = NULL;
+	s->config.enrol = (struct enroller_config){.aggregator_key_path = paths[0],
+						   .credential_path = paths[1],
+						   .kind = CREDENTIAL_JOIN_TOKEN};
+	if (ingest_open(&r->ingest, r->url, &s->keys, enrolment, &r->counters, &handler, r, &error))
+		fail_msg("%s", error.text);
+	open_publisher(s, 2);
+}
+
+#define ASSERT_TROUBLE(s, which, what)                                                             \
+	do {                                                                                       \
+		const char *is_ = publisher_trouble((s)->publisher);                               \
+		assert_non_null(strstr(is_, (s)->receivers[which].url));                           \
+		assert_non_null(strstr(is_, what));                                                \
+	} while (0)
+
+/*
+ * A refusal stands until the node is enrolled, however long that takes, and whatever another
+ * aggregator does; then the silence of the other one shows.
+ */
+static void test_standing_refusal(void **state)
+{
+	struct scene *s = *state;
+	struct node_keys *node_keys = node_keys_new(1);
+	const struct ingest_enrolment enrolment = {node_keys, take_enrolment, on_foreign};
+	struct receiver *there = &s->receivers[0];
+	char *paths[2];
+
+	open_enrolling(s, &enrolment, paths);
+	assert_string_equal(publisher_trouble(s->publisher), "");
+	push(s);
+	for (unsigned int i = 1; i <= 4; i++) {
+		TURN_UNTIL(s, enrolling.refusals >= i && *publisher_trouble(s->publisher));
+		ASSERT_TROUBLE(s, 0, "does not enrol this node: for other nodes");
+		for (int64_t second = 0; second < 25; second++) {
+			s->ahead_ns += NS_PER_SEC;
+			turn(s);
+			ASSERT_TROUBLE(s, 0, "does not enrol this node: for other nodes");
+		}
+		s->ahead_ns += 240 * NS_PER_SEC;
+	}
+	enrolling.refuses = false;
+	push(s);
+	TURN_UNTIL(s, there->intervals > 0);
+	TURN_UNTIL(s, !strstr(publisher_trouble(s->publisher), there->url));
+	ASSERT_TROUBLE(s, 1, "acknowledges nothing");
+	node_keys_free(node_keys);
+	free(paths[0]);
+	free(paths[1]);
+	folder_remove(enrolling.folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_shortest_order_holds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_orders_of_the_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outage_longer_than_the_ring, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_standing_refusal, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

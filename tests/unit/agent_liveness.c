@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process is the agent's, and how often it waited, in folders made like /proc. */
+/* Which process is the agent's, and how often it waited, in folders made like /proc; its status file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/liveness.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 
@@ -129,12 +131,45 @@ static void test_waits(void **state)
 	free(folder);
 }
 
+/* A longer status before leaves nothing behind, and terminals get no control characters. */
+static void test_status_file(void **state)
+{
+	char *folder = folder_make(), *path = mem_printf("%s/status", folder);
+	const struct error statuses[] = {{"a long reason"}, {"\033[2Jno"}, {""}};
+	static const char *const texts[] = {"a long reason", "?[2Jno", ""};
+	struct buf text = BUF_INIT;
+	struct error error;
+	int fd = liveness_open(path, &error);
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < 3; i++) {
+		liveness_write(fd, &statuses[i]);
+		buf_clear(&text);
+		assert_int_equal(file_read(path, 4096, &text, &error), 0);
+		assert_string_equal(text.data, texts[i]);
+	}
+	close(fd);
+	/* An agent that starts has nothing to tell yet. */
+	fd = liveness_open(path, &error);
+	buf_clear(&text);
+	assert_int_equal(file_read(path, 4096, &text, &error), 0);
+	assert_int_equal(text.len, 0);
+	close(fd);
+	assert_int_equal(liveness_open(folder, &error), -EISDIR);
+	assert_non_null(strstr(error.text, "--status-file: cannot write "));
+	buf_fini(&text);
+	free(path);
+	folder_remove(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_no_proc),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_status_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

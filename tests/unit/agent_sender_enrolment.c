@@ -25,20 +25,27 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(chmod(path, 0600), 0);
 }
 
-static void open_enroller(void)
+/* The aggregator's key pair, and the file of the public key. */
+static void make_key(uint8_t number)
 {
-	struct enroller_config config = {.kind = CREDENTIAL_JOIN_TOKEN};
 	uint8_t public_key[ENROLMENT_PUBLIC_LEN];
 	char text[ENROLMENT_PUBLIC_TEXT_LEN + 1];
 
-	folder = folder_make();
-	config.aggregator_key_path = key_path = mem_printf("%s/key", folder);
-	config.credential_path = token_path = mem_printf("%s/token", folder);
-	memset(aggregator.ring.keys[0].secret, 9, KEY_LEN);
+	memset(aggregator.ring.keys[0].secret, number, KEY_LEN);
 	enrolment_keys_pair(&aggregator);
 	enrolment_public_key(&aggregator.ring.keys[0], public_key);
 	enrolment_public_write(public_key, text);
 	write_file(key_path, text);
+}
+
+static void open_enroller(void)
+{
+	struct enroller_config config = {.kind = CREDENTIAL_JOIN_TOKEN};
+
+	folder = folder_make();
+	config.aggregator_key_path = key_path = mem_printf("%s/key", folder);
+	config.credential_path = token_path = mem_printf("%s/token", folder);
+	make_key(9);
 	write_file(token_path, "0123456789abcdef");
 	assert_int_equal(enroller_open(&enroller, &config, NULL), 0);
 }
@@ -73,7 +80,8 @@ static int teardown_enrolling(void **state)
 static void answer_enrolment(struct scene *s, const struct buf *enrolment, uint32_t id,
 			     enum enrolment_status status)
 {
-	struct enrolment_answer a = {.status = status, .lifetime_s = 3600, .stamp_ns = 5};
+	struct enrolment_answer a = {
+		.status = status, .lifetime_s = 3600, .stamp_ns = 5, .wait_ms = 30000};
 	struct buf plain = BUF_INIT, frame = BUF_INIT;
 	const struct key *key;
 	struct frame_header header;
@@ -200,6 +208,54 @@ static void test_refused_times(void **state)
 	expect_sent(s, 0, 1, true);
 }
 
+/* The pause doubles up to four minutes until the node has a key. LATER has its own pause. */
+static void test_repeated_refusals(void **state)
+{
+	static const int pauses_s[] = {30, 60, 120, 240, 240};
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	for (size_t i = 0; i < sizeof(pauses_s) / sizeof(pauses_s[0]); i++) {
+		answer_last(s, ENROLMENT_REFUSED);
+		assert_int_equal(step(s, 0), 0);
+		assert_int_equal(step(s, pauses_s[i] * 1000 - 1), 0);
+		assert_int_equal(step(s, 1), 1);
+	}
+	answer_last(s, ENROLMENT_LATER);
+	assert_int_equal(step(s, 0), 0);
+	assert_int_equal(step(s, 29999), 0);
+	assert_int_equal(step(s, 1), 1);
+	answer_last(s, ENROLMENT_DONE);
+	expect_sent(s, 0, 1, true);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+	/* The first refusal after a key. */
+	sender_renew_key(s->sender, s->now_ns);
+	push(&s->ring, 2, 2);
+	assert_int_equal(step(s, 0), 2);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+}
+
+/* The file of the public key is read for each enrolment, and an enrolment that is due needs no restart. */
+static void test_changed_public_key(void **state)
+{
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	answer_last(s, ENROLMENT_REFUSED);
+	assert_int_equal(step(s, 0), 0);
+	make_key(10);
+	assert_int_equal(step(s, 30000), 1);
+	answer_last(s, ENROLMENT_DONE); /* it opens with the new key alone */
+	expect_sent(s, 0, 1, true);
+	answer_applied(s);
+	assert_int_equal(step(s, 0), 0);
+	assert_int_equal(s->stats.enrolled, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +266,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_late_answer, setup_enrolling,
 						teardown_enrolling),
 		cmocka_unit_test_setup_teardown(test_refused_times, setup_enrolling,
+						teardown_enrolling),
+		cmocka_unit_test_setup_teardown(test_repeated_refusals, setup_enrolling,
+						teardown_enrolling),
+		cmocka_unit_test_setup_teardown(test_changed_public_key, setup_enrolling,
 						teardown_enrolling),
 	};
 
