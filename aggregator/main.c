@@ -107,10 +107,10 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(own_secrets),
 	 .value = "NAMESPACE",
-	 .help = "Keep the files of --tls-cert, --tls-key, --tls-client-ca, and of "
-		 "--enrolment-key, "
-		 "a folder, as the Secrets evenkeel-tls and evenkeel-enrolment of this namespace "
-		 "have them; make these where they are missing, and renew the certificate. "
+	 .help = "Keep certificates and keys in Secrets of this namespace: create evenkeel-tls "
+		 "and evenkeel-enrolment if they are missing, and renew the certificate. The files "
+		 "of --tls-cert, --tls-key and --tls-client-ca are overwritten by them. "
+		 "--enrolment-key names a new or empty folder. "
 		 "packaging/kubernetes/core/secrets.yaml has the roles."},
 	{.name = "allow-shared-key",
 	 .kind = OPTION_CHOICE,
@@ -432,11 +432,12 @@ static int check_api_options(const struct aggregator_options *o, struct error *e
 		error_set(error, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
 	else if (o->own_secrets && (o->snapshots.count || o->standalone))
-		error_set(error, "--own-secrets are of the Kubernetes API: give neither --snapshot "
+		error_set(error, "--own-secrets needs the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
 	else if (o->own_secrets && !o->enrolment_key && !o->access.certificate)
-		error_set(error, "--own-secrets: no file is to be kept: give --enrolment-key, or "
-				 "--tls-cert and --tls-key");
+		error_set(error,
+			  "--own-secrets needs --enrolment-key, or --tls-cert and --tls-key: "
+			  "the files that it writes");
 	else if (o->nudge_claim && !requeuer_claim_namespace(o->nudge_claim))
 		error_set(error, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
 	else

@@ -193,15 +193,19 @@ static bool is_welcome(const struct tls_server *s)
 	return knows && (!s->client || strcmp(s->seen.client, s->client) == 0);
 }
 
-static const struct tls_answer *answer_to(const struct tls_server *s, const char *path)
+static const struct tls_answer *answer_to(const struct tls_server *s)
 {
 	static const struct tls_answer yes = {"", MHD_HTTP_OK, "{}"},
 				       no = {"", MHD_HTTP_UNAUTHORIZED, "{\"code\":401}"};
 
-	for (size_t i = 0; i < s->script_count; i++)
-		if (strstr(path, s->script[i].path))
-			return &s->script[i];
-	return is_welcome(s) ? &yes : &no;
+	char *request = mem_printf("%s %s", s->seen.method, s->seen.path);
+	const struct tls_answer *a = NULL;
+
+	for (size_t i = 0; i < s->script_count && !a; i++)
+		if (strstr(request, s->script[i].path))
+			a = &s->script[i];
+	free(request);
+	return a ? a : is_welcome(s) ? &yes : &no;
 }
 
 /* Called for the headers, for each part of the body and at its end, with the body as *state. */
@@ -229,7 +233,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *c, const cha
 	}
 	pthread_mutex_lock(&s->lock);
 	see(s, c, method, url, body);
-	a = answer_to(s, url);
+	a = answer_to(s);
 	reply = s->reply;
 	pthread_mutex_unlock(&s->lock);
 	text = reply ? reply(body->data) : mem_strdup(a->body);

@@ -46,7 +46,7 @@ int tls_server_port(const struct tls_server *s);
  * 200.
  */
 void tls_server_demand(struct tls_server *s, const char *token, const char *client);
-/* The answer to requests whose path has this text. */
+/* The answer to requests whose "METHOD PATH" has this text. */
 struct tls_answer {
 	const char *path;
 	unsigned int status;

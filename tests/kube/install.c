@@ -364,15 +364,9 @@ static void test_agent_enrols(void **state)
 	folder_remove(folder);
 }
 
-/* Of the API that the API server passes on: with our label, and with another's. */
+/* An API of another server, without our label. */
 static void make_services(void)
 {
-	control_plane_must(bed->plane, "POST", SERVICES,
-			   "{\"metadata\":{\"name\":\"v1.evenkeel.io\",\"labels\":{"
-			   "\"app.kubernetes.io/part-of\":\"evenkeel\"}},\"spec\":{\"group\":"
-			   "\"evenkeel.io\",\"version\":\"v1\",\"insecureSkipTLSVerify\":true,"
-			   "\"groupPriorityMinimum\":100,\"versionPriority\":100,\"service\":{"
-			   "\"name\":\"evenkeel-aggregator\",\"namespace\":\"evenkeel\"}}}");
 	control_plane_must(
 		bed->plane, "POST", SERVICES,
 		"{\"metadata\":{\"name\":\"v1beta1.metrics.k8s.io\"},\"spec\":{\"group\":"
@@ -508,6 +502,56 @@ static void test_renewal(void **state)
 	authority_fini(&old);
 }
 
+/* --- the key of enrolment ----------------------------------------------------------------------- */
+
+static char *published;
+
+static bool is_published_anew(void *unused)
+{
+	cJSON *map = object(MAP);
+	const char *key = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(json_at(map, "data"), "aggregator.pub"));
+	bool anew = key && strcmp(key, published) != 0;
+
+	(void)unused;
+	cJSON_Delete(map);
+	return anew;
+}
+
+static bool is_used(void *folder)
+{
+	char *path = mem_printf("%s/enrolment.pub", (char *)folder);
+	struct buf text = BUF_INIT;
+	struct error ignored;
+	cJSON *map = object(MAP);
+	const char *key = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(json_at(map, "data"), "aggregator.pub"));
+	bool used = !file_read(path, 4096, &text, &ignored) && key &&
+		    strncmp(text.data, key, strlen(key)) == 0;
+
+	cJSON_Delete(map);
+	buf_fini(&text);
+	free(path);
+	return used;
+}
+
+/* A key that is added to the Secret is the running aggregator's, and agents get its public one. */
+static void test_exchanged_key(void **state)
+{
+	cJSON *map = object(MAP);
+
+	(void)state;
+	published = mem_strdup(cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(json_at(map, "data"), "aggregator.pub")));
+	cJSON_Delete(map);
+	control_plane_must(bed->plane, "PATCH", ENROLMENT,
+			   "{\"data\":{\"99991231-000000\":"
+			   "\"MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=\"}}");
+	assert_true(await(is_published_anew, NULL, RENEWAL_SECONDS));
+	assert_true(await(is_used, replicas[0].folder, SECONDS));
+	free(published);
+}
+
 /* --- failures --------------------------------------------------------------------------------- */
 
 static void test_garbled_secrets_are_kept(void **state)
@@ -542,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_agent_enrols),
 		cmocka_unit_test(test_restart_keeps_them),
 		cmocka_unit_test(test_two_start_at_once),
+		cmocka_unit_test(test_exchanged_key),
 		cmocka_unit_test(test_renewal),
 		cmocka_unit_test(test_garbled_secrets_are_kept),
 		cmocka_unit_test(test_missing_right),

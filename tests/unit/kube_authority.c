@@ -201,6 +201,33 @@ static void test_garbled(void **state)
 	authority_fini(&other);
 }
 
+/* Neither another authority's key nor a certificate that is no authority issues anything. */
+static void test_foreign_key(void **state)
+{
+	struct authority_set set = {0}, other = {0};
+	struct error error;
+	char *certificate;
+
+	(void)state;
+	issue(&other, time(NULL));
+	issue(&set, time(NULL));
+	certificate = mem_strdup(set.certificate);
+	set_text(&set.ca_key, other.ca_key);
+	/* The certificate itself can be used. */
+	assert_int_equal(authority_check(&set, &error), 0);
+	assert_int_not_equal(authority_issue(&set, SERVICE, "evenkeel", time(NULL), &error), 0);
+	assert_string_equal(error.text, "ca.key does not sign for ca.crt: The certificate and the "
+					"given key do not match.");
+	assert_string_equal(set.certificate, certificate);
+	set_text(&set.ca_certificate, set.certificate);
+	set_text(&set.ca_key, set.key);
+	assert_int_not_equal(authority_issue(&set, SERVICE, "evenkeel", time(NULL), &error), 0);
+	assert_string_equal(set.certificate, certificate);
+	free(certificate);
+	authority_fini(&set);
+	authority_fini(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_due),
 		cmocka_unit_test(test_authority_in_its_last_year),
 		cmocka_unit_test(test_garbled),
+		cmocka_unit_test(test_foreign_key),
 	};
 	int failed;
 

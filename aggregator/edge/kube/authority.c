@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ECDSA keys on P-256, SHA-256. The authority is valid for ten years and signs until its last year.
- * Its successor stands before it in the text, so that certificates of the former one, such as those of
- * clients, stay valid; clients that have the former one alone need the new text. A certificate is
- * valid for a year, and due in its last month.
+ * Keys are ECDSA on P-256, digests SHA-256. A certificate is valid for a year, and due in its last
+ * month. An authority is valid for ten years and signs until its last year. Then its successor stands
+ * before it in ca.crt: certificates of the former authority, such as clients', stay valid. A client
+ * whose ca.crt is older needs the new one.
  */
 #include "aggregator/edge/kube/authority.h"
 
@@ -162,13 +162,21 @@ static int write_pair(const struct pair *p, const char *after, char **certificat
 
 /* --- sets ------------------------------------------------------------------------------------- */
 
-/* The first authority of the text. */
+/* The first authority of the text, whose certificates its clients accept. */
 static int read_authority(struct pair *ca, const struct authority_set *set)
 {
 	gnutls_datum_t crt = datum(set->ca_certificate), key = datum(set->ca_key);
+	unsigned char ids[2][KEY_ID_MAX];
+	size_t len = sizeof(ids[0]);
 	int rc = gnutls_x509_crt_import(ca->crt, &crt, GNUTLS_X509_FMT_PEM);
 
-	return rc < 0 ? rc : gnutls_x509_privkey_import(ca->key, &key, GNUTLS_X509_FMT_PEM);
+	if (rc < 0 || (rc = gnutls_x509_privkey_import(ca->key, &key, GNUTLS_X509_FMT_PEM)) < 0 ||
+	    (rc = gnutls_x509_crt_get_key_id(ca->crt, 0, ids[0], &len)) < 0 ||
+	    (rc = gnutls_x509_privkey_get_key_id(ca->key, 0, ids[1], &len)) < 0)
+		return rc;
+	if (memcmp(ids[0], ids[1], len) != 0)
+		return GNUTLS_E_CERTIFICATE_KEY_MISMATCH;
+	return gnutls_x509_crt_get_ca_status(ca->crt, NULL) == 1 ? 0 : GNUTLS_E_CERTIFICATE_ERROR;
 }
 
 int authority_issue(struct authority_set *set, const char *service, const char *namespace,
@@ -200,7 +208,7 @@ int authority_issue(struct authority_set *set, const char *service, const char *
 	pair_fini(&made);
 	if (rc >= 0)
 		return 0;
-	error_set(error, "ca.crt and ca.key sign nothing: %s", gnutls_strerror(rc));
+	error_set(error, "ca.key does not sign for ca.crt: %s", gnutls_strerror(rc));
 	return -EINVAL;
 }
 
@@ -218,13 +226,10 @@ int authority_check(const struct authority_set *set, struct error *error)
 				  : GNUTLS_E_NO_CERTIFICATE_FOUND;
 	if (rc < 0) {
 		error_set(error, "tls.crt and tls.key are no pair: %s", gnutls_strerror(rc));
-	} else {
-		rc = ca.data && gnutls_certificate_set_x509_trust_mem(credentials, &ca,
-								      GNUTLS_X509_FMT_PEM) > 0
-			     ? 0
-			     : -EINVAL;
-		if (rc)
-			error_set(error, "ca.crt has no certificate");
+	} else if (!ca.data || gnutls_certificate_set_x509_trust_mem(credentials, &ca,
+								     GNUTLS_X509_FMT_PEM) <= 0) {
+		rc = -EINVAL;
+		error_set(error, "ca.crt has no certificate");
 	}
 	gnutls_certificate_free_credentials(credentials);
 	return rc < 0 ? -EINVAL : 0;

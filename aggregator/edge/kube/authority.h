@@ -18,7 +18,8 @@ struct authority_set {
 /*
  * Makes a certificate for a Service ("evenkeel-aggregator" in a namespace) and the loopback, valid
  * for a year from now_s (Unix time). First makes the authority if the set has none, or its last year
- * has begun. -EINVAL with the reason: the authority in the set is none. Then the set is unchanged.
+ * has begun. -EINVAL with the reason: ca.crt and ca.key sign nothing that clients of ca.crt accept.
+ * Then the set is unchanged.
  */
 int authority_issue(struct authority_set *set, const char *service, const char *namespace,
 		    int64_t now_s, struct error *error);

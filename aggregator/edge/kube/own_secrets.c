@@ -8,22 +8,20 @@
  *							agents
  *	APIServices of evenkeel		spec.caBundle		the ca.crt above
  *
- * Secrets are created by POST: of several aggregators that start at once the first one's Secret
- * counts, and the others read it. One that exists is kept, and never overwritten if it is not
- * understood. The only change of one is a renewed certificate (authority.h), with the resource version that
- * was read, and only where the Secret has ca.key: a certificate of another authority is renewed by
- * whoever made it.
+ * Secrets are created by POST. If several aggregators start at once, the first POST succeeds, and the
+ * others read its Secret. An existing Secret changes in one way: an aggregator that has ca.key renews
+ * the certificate (authority.h) of the resource version that it read. The next round reads the result.
  *
- * The files are what the rest of the program reads, as without this: the HTTP server looks at them
- * every ten seconds, and the enroller is told.
+ * The folder of keys has the hidden file MARK: the program removes keys only from its own folder.
  *
- * What fails leaves the files as they are and is tried again. A reason is logged once.
+ * After a failure the files stay as they are, and the next round tries again. A reason is logged once.
  */
 #include "aggregator/edge/kube/own_secrets.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -34,6 +32,7 @@
 
 #include "aggregator/edge/kube/authority.h"
 #include "aggregator/edge/kube/kube_writer.h"
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/enrolment.h"
 #include "shared/file.h"
@@ -43,15 +42,18 @@
 
 #define SERVICE	   "evenkeel-aggregator"
 #define LABEL	   "\"app.kubernetes.io/part-of\":\"evenkeel\""
+#define MARK	   ".own-secrets"
+#define KEEPING	   "keeping the files of the own secrets: "
 #define EVERY_NS   (60 * NS_PER_SEC)
-#define PATIENCE_S 30
-#define TIMEOUT_MS 5000L
+#define FIRST_NS   (30 * NS_PER_SEC)
+#define TIMEOUT_MS 5000
 
 enum { ANSWER_MAX = 2 << 20, NAME_LEN = 32, FILE_MOST = 1 << 20 };
 
 struct own_secrets {
 	/* fixed after start */
 	struct own_secrets_config config;
+	char *mark; /* the path of MARK; owned */
 	struct kube_config kube;
 	void (*changed)(void *ctx);
 	void *ctx;
@@ -61,6 +63,7 @@ struct own_secrets {
 
 	/* the thread's; before it starts the opener's */
 	struct kube_call *call;
+	int64_t deadline_ns; /* monotonic, of requests */
 	bool news; /* files changed */
 	struct error logged; /* the last failure */
 };
@@ -81,19 +84,15 @@ static void wipe(char *data, size_t len)
 
 static int code_of(long status)
 {
-	switch (status) {
-	case 200:
-	case 201:
+	if (status == 200 || status == 201)
 		return 0;
-	case 403:
+	if (status == 403)
 		return -EACCES;
-	case 404:
+	if (status == 404)
 		return -ENOENT;
-	case 409:
+	if (status == 409)
 		return -EEXIST;
-	default:
-		return status == 401 || status == 429 || status >= 500 ? -EAGAIN : -EINVAL;
-	}
+	return status == 401 || status == 429 || status >= 500 ? -EAGAIN : -EINVAL;
 }
 
 /*
@@ -104,11 +103,14 @@ static int request(struct own_secrets *s, enum kube_method method, const char *p
 		   const struct buf *body, cJSON **answer, struct error *error)
 {
 	struct kube_call *c = s->call;
-	long status = kube_call_send(c, method, path, body, error);
+	int64_t left_ms = int_min((s->deadline_ns - clock_mono_ns()) / NS_PER_MS, TIMEOUT_MS);
 	const char *message;
 	cJSON *json;
+	long status;
 	int rc;
 
+	curl_easy_setopt(c->handle, CURLOPT_TIMEOUT_MS, (long)int_max(left_ms, 1));
+	status = kube_call_send(c, method, path, body, error);
 	if (status == 401) {
 		kube_session_unauthorized(c->session);
 		status = kube_call_send(c, method, path, body, error);
@@ -125,8 +127,23 @@ static int request(struct own_secrets *s, enum kube_method method, const char *p
 	message = cJSON_GetStringValue(at(json, "message"));
 	error_set(error, "%s: the API server answers %ld: %.300s", path, status,
 		  message ? message : "no object");
+	if (rc == -EACCES)
+		error_prefix(error, "a right is missing, see secrets.yaml and clusterrole.yaml in "
+				    "packaging/kubernetes/core");
 	cJSON_Delete(json);
 	return rc ? rc : -EINVAL;
+}
+
+/* Of two results: both reasons; -EAGAIN if nothing else failed. */
+static int both(int rc, struct error *error, int other, const struct error *why)
+{
+	if (!other)
+		return rc;
+	if (rc)
+		error_prefix(error, "%s; and", why->text);
+	else
+		*error = *why;
+	return !rc || rc == -EAGAIN ? other : rc;
 }
 
 /* A Secret of the namespace, and its type. */
@@ -268,6 +285,7 @@ static bool is_file_name(const char *name)
 static int check_keys(const cJSON *data, struct key *last, struct error *error)
 {
 	const cJSON *member, *newest = NULL;
+	int count = cJSON_GetArraySize(data);
 
 	cJSON_ArrayForEach (member, data) {
 		size_t len = 0;
@@ -286,9 +304,9 @@ static int check_keys(const cJSON *data, struct key *last, struct error *error)
 			return -EINVAL;
 		}
 	}
-	if (newest)
+	if (count >= 1 && count <= KEYRING_MAX)
 		return 0;
-	error_set(error, "it has no key");
+	error_set(error, "it has %d keys; 1 to %d are possible", count, KEYRING_MAX);
 	return -EINVAL;
 }
 
@@ -307,16 +325,28 @@ static void remove_others(struct own_secrets *s, const cJSON *data)
 		closedir(folder);
 }
 
+/* Makes the folder, or takes an empty one. */
+static int open_folder(const struct own_secrets *s, struct error *error)
+{
+	const char *folder = s->config.enrolment;
+	int rc;
+
+	if (access(s->mark, F_OK) == 0)
+		return 0;
+	rmdir(folder);
+	rc = mkdir(folder, 0700) ? -errno : file_replace(s->mark, 0600, "", 0, error);
+	if (rc)
+		error_set(error, "%s: %s: give --enrolment-key a new or an empty folder", folder,
+			  strerror(-rc));
+	return rc;
+}
+
 /* Of checked keys. */
 static int write_keys(struct own_secrets *s, const cJSON *data, struct error *error)
 {
 	const cJSON *member;
-	int rc = 0;
+	int rc = open_folder(s, error);
 
-	if (mkdir(s->config.enrolment, 0700) && errno != EEXIST) {
-		error_set(error, "%s: %s", s->config.enrolment, strerror(errno));
-		return -EIO;
-	}
 	cJSON_ArrayForEach (member, data) {
 		char *path = mem_printf("%s/%s", s->config.enrolment, member->string);
 		size_t len = 0;
@@ -406,12 +436,11 @@ static void read_set(const cJSON *secret, struct authority_set *set)
 	set->ca_key = decode(at(data, "ca.key"), &len);
 }
 
-/* The Secret, made if it is missing, renewed if that is due. */
+/* The Secret, made if it is missing, and its checked members. */
 static int find_tls(struct own_secrets *s, cJSON **secret, struct authority_set *set,
 		    struct error *error)
 {
-	cJSON *data, *renewed = NULL;
-	const char *version;
+	cJSON *data;
 	int rc = get(s, &tls, secret, error);
 
 	if (rc == -ENOENT) {
@@ -421,20 +450,28 @@ static int find_tls(struct own_secrets *s, cJSON **secret, struct authority_set 
 	if (rc)
 		return rc;
 	read_set(*secret, set);
-	if (authority_check(set, error))
-		return blame(s, &tls, error);
-	if (!authority_is_due(set, clock_wall_ns() / NS_PER_SEC))
-		return 0;
-	data = make_certificate(s, set, error);
-	if (!data)
-		return blame(s, &tls, error);
-	version = cJSON_GetStringValue(at(at(*secret, "metadata"), "resourceVersion"));
-	rc = put(s, &tls, data, version ? version : "", &renewed, error);
-	if (!rc) {
-		cJSON_Delete(*secret);
-		*secret = renewed;
-	}
-	return rc;
+	return authority_check(set, error) ? blame(s, &tls, error) : 0;
+}
+
+static int renew(struct own_secrets *s, const cJSON *secret, struct authority_set *set,
+		 struct error *error)
+{
+	const char *version = cJSON_GetStringValue(at(at(secret, "metadata"), "resourceVersion"));
+	bool due = authority_is_due(set, clock_wall_ns() / NS_PER_SEC);
+	/* Each time: a wrong ca.key shows long before the last month. */
+	cJSON *renewed = NULL, *data = set->ca_key ? make_certificate(s, set, error) : NULL;
+	int rc = set->ca_key && !data ? -EINVAL : 0;
+
+	if (rc)
+		error_prefix(error, "Secret %s/%s: correct or remove ca.key, which renews nothing",
+			     s->config.namespace, tls.name);
+	else if (due)
+		rc = put(s, &tls, data, version ? version : "", &renewed, error);
+	else
+		cJSON_Delete(data);
+	cJSON_Delete(renewed);
+	/* A conflict: another aggregator has renewed it. */
+	return rc == -EEXIST ? 0 : rc;
 }
 
 /* --- API services ----------------------------------------------------------------------------- */
@@ -474,9 +511,10 @@ static int sync_tls(struct own_secrets *s, struct error *error)
 		"/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io",
 	};
 	struct authority_set set = {0};
+	struct error why = {""};
 	cJSON *secret = NULL;
 	const char *bundle;
-	int rc = find_tls(s, &secret, &set, error);
+	int rc = find_tls(s, &secret, &set, error), renewal = 0;
 
 	if (!rc && s->config.authority)
 		rc = write_file(s, s->config.authority, set.ca_certificate,
@@ -486,56 +524,54 @@ static int sync_tls(struct own_secrets *s, struct error *error)
 	if (!rc)
 		rc = write_file(s, s->config.certificate, set.certificate, strlen(set.certificate),
 				error);
+	if (!rc)
+		renewal = renew(s, secret, &set, &why);
 	bundle = cJSON_GetStringValue(at(at(secret, "data"), "ca.crt"));
 	for (size_t i = 0; i < sizeof(api_services) / sizeof(api_services[0]) && !rc; i++)
 		rc = set_bundle(s, api_services[i], bundle, error);
 	authority_fini(&set);
 	cJSON_Delete(secret);
-	return rc;
+	return both(rc, error, renewal, &why);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
 static int sync_all(struct own_secrets *s, struct error *error)
 {
-	int rc = s->config.enrolment ? sync_enrolment(s, error) : 0;
+	struct error why = {""};
+	int keys = s->config.enrolment ? sync_enrolment(s, &why) : 0;
 
-	if (!rc && s->config.certificate)
-		rc = sync_tls(s, error);
-	if (rc == -EACCES)
-		error_prefix(error, "a right is missing, see secrets.yaml and clusterrole.yaml in "
-				    "packaging/kubernetes/core");
-	return rc;
+	return both(s->config.certificate ? sync_tls(s, error) : 0, error, keys, &why);
 }
 
 /* Whether an earlier start wrote them all. */
-static bool has_files(const struct own_secrets_config *c)
+static bool has_files(const struct own_secrets *s)
 {
-	return (!c->enrolment || access(c->enrolment, R_OK) == 0) &&
-	       (!c->certificate || access(c->certificate, R_OK) == 0);
+	return (!s->config.enrolment || access(s->mark, R_OK) == 0) &&
+	       (!s->config.certificate || access(s->config.certificate, R_OK) == 0);
+}
+
+/* The first process of a container has no default action of SIGTERM. Later the loop handles it. */
+static void on_signal(int number)
+{
+	_exit(128 + number);
 }
 
 static int sync_first(struct own_secrets *s, struct error *error)
 {
-	const struct timespec pause = {.tv_sec = 1};
-	int rc = sync_all(s, error);
+	int rc;
 
-	for (int i = 0; rc == -EAGAIN && i < PATIENCE_S && !has_files(&s->config); i++) {
-		if (i == 0)
+	signal(SIGTERM, on_signal);
+	s->deadline_ns = clock_mono_ns() + FIRST_NS;
+	for (bool warned = false; (rc = sync_all(s, error)) == -EAGAIN; warned = true) {
+		if (has_files(s) || clock_mono_ns() > s->deadline_ns)
+			break;
+		if (!warned)
 			log_warn("waiting for the API server: %s", error->text);
-		nanosleep(&pause, NULL);
-		rc = sync_all(s, error);
+		sleep(1);
 	}
+	s->deadline_ns = INT64_MAX;
 	return rc;
-}
-
-/* An outage ends by itself. */
-static void log_failure(int rc, const struct error *why)
-{
-	if (rc == -EAGAIN)
-		log_warn("keeping the files of the own secrets: %s", why->text);
-	else
-		log_error("keeping the files of the own secrets: %s", why->text);
 }
 
 int own_secrets_open(struct own_secrets **out, const struct kube_config *kube,
@@ -547,6 +583,7 @@ int own_secrets_open(struct own_secrets **out, const struct kube_config *kube,
 	int rc;
 
 	s->config = *config;
+	s->mark = mem_printf("%s/" MARK, config->enrolment ? config->enrolment : "");
 	kube_config_copy(&s->kube, kube);
 	s->call = &call;
 	rc = kube_call_open(&call, kube, TIMEOUT_MS, error);
@@ -554,8 +591,8 @@ int own_secrets_open(struct own_secrets **out, const struct kube_config *kube,
 		rc = sync_first(s, error);
 		kube_call_close(&call);
 	}
-	if (rc && has_files(config)) {
-		log_failure(rc, error);
+	if (rc && has_files(s)) {
+		log_error(KEEPING "%s", error->text);
 		rc = 0;
 	}
 	if (rc) {
@@ -580,7 +617,7 @@ static void *run(void *arg)
 		s->news = false;
 		rc = sync_all(s, &why);
 		if (rc && strcmp(why.text, s->logged.text) != 0 && !kube_writer_stops(&s->writer))
-			log_failure(rc, &why);
+			log_error(KEEPING "%s", why.text);
 		s->logged = why;
 		if (s->news)
 			s->changed(s->ctx);
@@ -607,5 +644,6 @@ void own_secrets_close(struct own_secrets *s)
 	if (s->started)
 		kube_writer_stop(&s->writer);
 	kube_config_fini(&s->kube);
+	free(s->mark);
 	free(s);
 }

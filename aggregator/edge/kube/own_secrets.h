@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The aggregator's own Secrets: makes those that a namespace lacks, and keeps files as they are in
- * it.
+ * The aggregator's own Secrets: creates them if a namespace lacks them, and copies their members to
+ * files.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_OWN_SECRETS_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_OWN_SECRETS_H
@@ -21,9 +21,9 @@ struct own_secrets_config {
 struct own_secrets;
 
 /*
- * Makes what is missing and writes the files, on the caller's thread, for at most half a minute if
- * the API server does not answer. If files of an earlier start are there, a failure is logged, and
- * these stay. 0, or -errno with the reason. kube is copied.
+ * Creates what is missing and writes the files, on the caller's thread, within 30 s. SIGTERM ends the
+ * process meanwhile. If an earlier start wrote the files, a failure is logged, and they stay. 0, or
+ * -errno with the reason. kube is copied.
  */
 int own_secrets_open(struct own_secrets **s, const struct kube_config *kube,
 		     const struct own_secrets_config *config, struct error *error);
