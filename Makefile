@@ -13,7 +13,7 @@
 #   make check-node-vm   the same in a virtual machine with cgroup v2 alone, Kubernetes 1.37 only
 #   make check-packages   build Debian packages, install them into a fresh system and boot it in a virtual machine
 #   make deb     build the Debian packages into build/deb (ARCH=arm64)
-#   make manifests   render packaging/kubernetes/install.yaml, with the images of a registry (IMAGE_REPO=registry.example/evenkeel TAG=0.1.0)
+#   make manifests   render packaging/kubernetes/install.yaml, or build/manifests with the images of a registry (IMAGE_REPO=registry.example/evenkeel TAG=0.1.0)
 #   make image   make container images of the programs into build/image (ARCH="amd64 arm64" with an index of both)
 #   make check-image   check them: what is in them, what they may not need, the same bytes from another folder
 #   make check-page   use the web page in Debian's Chromium, on simulated clusters and this machine
@@ -416,13 +416,18 @@ check-image: image
 	+@ARCH='$(ARCH)' MAKE='$(MAKE)' tests/image/check $(VERSION)
 
 # The installation as files for `kubectl apply -f`; tests/integration/manifests.c sees that they are current.
+# For the images of a registry they go to build/manifests, and both images must have been renamed.
 IMAGE_REPO ?= localhost
 TAG        ?= $(VERSION)
+MANIFESTS   = $(if $(filter localhost:$(VERSION),$(IMAGE_REPO):$(TAG)),packaging/kubernetes,build/manifests)
 define render
+@mkdir -p $(MANIFESTS)
 @{ echo '# $(2). Rendered by `make manifests`: change packaging/kubernetes/$(3) instead.' && \
-	kubectl kustomize packaging/kubernetes/$(3); } >packaging/kubernetes/$(1).part
-@sed -i 's,localhost/\(evenkeel-.*\):$(VERSION)$$,$(IMAGE_REPO)/\1:$(TAG),' packaging/kubernetes/$(1).part
-@mv packaging/kubernetes/$(1).part packaging/kubernetes/$(1)
+	kubectl kustomize packaging/kubernetes/$(3); } >$(MANIFESTS)/$(1).part
+@sed -i 's,localhost/\(evenkeel-[a-z]*\):[^ ]*$$,$(IMAGE_REPO)/\1:$(TAG),' $(MANIFESTS)/$(1).part
+@[ "$$(grep -c ' $(IMAGE_REPO)/evenkeel-[a-z]*:$(TAG)$$' $(MANIFESTS)/$(1).part)" = 2 ] || \
+	{ echo 'make manifests: packaging/kubernetes/$(3) does not name both images of localhost' >&2; exit 1; }
+@mv $(MANIFESTS)/$(1).part $(MANIFESTS)/$(1)
 endef
 OPERATOR   := packaging/kubernetes/overlays/prometheus
 manifests:

@@ -280,9 +280,6 @@ static void check_rights(const struct rendered *r, const cJSON *o)
 	check_container(r, o);
 }
 
-#define OF_API_SERVICES                                                                            \
-	"evenkeel-aggregator: get patch : apiservices : v1.evenkeel.io v1beta1.metrics.k8s.io "
-
 /* What may be changed or created, each "ROLE: VERBS: RESOURCES: NAMES", every word with a space. */
 static bool is_allowed_change(const cJSON *o, const char *verbs, const char *resources,
 			      const char *names)
@@ -290,7 +287,9 @@ static bool is_allowed_change(const cJSON *o, const char *verbs, const char *res
 	static const char *const allowed[] = {
 		"evenkeel-aggregator: create : tokenreviews : ",
 		"evenkeel-aggregator: create : subjectaccessreviews : ",
-		OF_API_SERVICES,
+		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1beta1.metrics.k8s.io ",
+		"evenkeel-aggregator: patch : apiservices : v1.evenkeel.io ",
+		"evenkeel-metrics-api: patch : apiservices : v1beta1.metrics.k8s.io ",
 		"evenkeel-nudge: patch : persistentvolumeclaims : evenkeel-nudge ",
 		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",
 		"evenkeel-secrets: patch : configmaps : evenkeel-enrolment ",
@@ -357,8 +356,9 @@ static void check_volume(const struct rendered *r, const cJSON *o, const cJSON *
 	EXPECT(o, !*claim || manifests_find(r->objects, "PersistentVolumeClaim", claim));
 	EXPECT(o, !json_at(volume, "hostPath") || (is(o, "kind", "DaemonSet") &&
 						   is(volume, "hostPath.path", "/sys/fs/cgroup")));
-	/* What the aggregator keeps is all that anybody may write. */
-	if (is(mount, "name", "state") || is(mount, "name", "secrets"))
+	/* The aggregator writes its state and Secrets, the agent its status. */
+	if (is(mount, "name", "state") || is(mount, "name", "secrets") ||
+	    is(mount, "name", "status"))
 		EXPECT(o, !json_at(mount, "readOnly"));
 	else
 		EXPECT(o, is_bool(mount, "readOnly", true));
@@ -662,14 +662,14 @@ static void check_nodes(const struct rendered *r, const cJSON *o)
 	EXPECT(o, !strcmp(cJSON_GetObjectItem(json_at(pod, "nodeSelector"), "kubernetes.io/os")
 				  ->valuestring,
 			  "linux"));
-	if (!is(o, "kind", "DaemonSet"))
-		return;
 	terms = json_at(json_at(pod, "affinity.nodeAffinity"),
 			"requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
 	EXPECT(o, cJSON_GetArraySize(terms) == 1);
 	arch = item_with(json_at(terms->child, "matchExpressions"), "key", "kubernetes.io/arch");
 	join(json_at(arch, "values"), words, sizeof(words));
-	EXPECT(o, is(arch, "operator", "In") && !strcmp(words, "amd64 "));
+	EXPECT(o, is(arch, "operator", "In") && !strcmp(words, "amd64 arm64 "));
+	if (!is(o, "kind", "DaemonSet"))
+		return;
 	EXPECT(o, is(item_with(json_at(terms->child, "matchExpressions"), "key", "type"),
 		     "operator", "NotIn"));
 	EXPECT(o, is(first(pod, "tolerations"), "operator", "Exists"));
