@@ -127,9 +127,12 @@ static int take_template(const char *name, struct buf *json, size_t before, stru
 	} else if (i < count) {
 		rc = refuse(error, "%s: the %s has no %s", name, kind, makers[i].template);
 	} else if (strcmp(kind, "Pod") != 0) {
-		rc = refuse(error,
-			    "%s: a %.63s makes no pods; give a Pod, or what has its template", name,
-			    kind);
+		/* Kinds are of letters; lines and escapes of others do not get into the error. */
+		int letters =
+			(int)strspn(kind, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+		rc = refuse(error, "%s: a %.*s makes no pods; give a Pod, or what has its template",
+			    name, letters < 63 ? letters : 63, kind);
 	}
 	cJSON_Delete(doc);
 	return rc;

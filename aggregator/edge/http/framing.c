@@ -171,7 +171,8 @@ const char *framing_fault(struct MHD_Connection *connection, const char *method,
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &f);
 	if (f.fault)
 		return f.fault;
-	if (f.end && end != f.end + CRLF + CRLF)
+	/* The library takes a line that begins with a NUL for the empty one. */
+	if (f.end && (end != f.end + CRLF + CRLF || end[-CRLF]))
 		return not_plain;
 	return f.there[HOST] ? NULL : "there is no Host header";
 }
