@@ -261,7 +261,11 @@ bool place_checker_volumes(const struct verify_question *q)
 size_t place_checker_bindings(const struct verify_world *w, size_t pod, size_t node,
 			      struct place_binding out[PLACE_CHECKER_CLAIMS])
 {
-	const struct verify_question q = {w, pod, node, w->pods[pod], w->nodes[node], NULL};
+	const struct verify_question q = {.w = w,
+					  .pod_at = pod,
+					  .node_at = node,
+					  .pod = w->pods[pod],
+					  .node = w->nodes[node]};
 	struct served s = {.q = &q};
 
 	if (!serve_all(&s))

@@ -3,8 +3,7 @@
  * evenkeel verify: judges a plan of evenkeel drain -o plan by a second implementation, against a
  * snapshot of files or of the server.
  *
- * Exit status: 0 where every move may happen after those before it; 1 where one may not; 2 where
- * plan or snapshot cannot be read.
+ * Exit status: 0 if the plan holds; 1 if it does not; 2 if plan or snapshot cannot be read.
  */
 #include <string.h>
 
@@ -66,19 +65,31 @@ static void print_json(struct cli *cli, const struct verify_plan *p, const struc
 	for (size_t i = 0; i < r->count; i++)
 		write_violation(&w, p, &r->of[i]);
 	jsonw_array_close(&w);
+	jsonw_key_array(&w, "notJudged");
+	for (int i = 0; i < VERIFY_INVARIANTS; i++)
+		if (!verify_plan_has(p, (enum verify_invariant)i))
+			jsonw_string(&w, verify_invariant_name((enum verify_invariant)i));
+	jsonw_array_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&cli->out, '\n');
 }
 
+static void print_table(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
+{
+	if (!r->count)
+		lines_print(cli, "agrees: %zu %s", p->move_count,
+			    p->move_count == 1 ? "move" : "moves");
+	for (size_t i = 0; i < r->count; i++)
+		print_violation(cli, p, &r->of[i]);
+	if (!p->capped)
+		lines_print(cli, "real use not judged: the plan has no cap");
+	if (!p->limited)
+		lines_print(cli, "limits and owners not judged: the plan has no limits");
+}
+
 static int show(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
 {
-	if (cli->options->output == OUTPUT_JSON)
-		print_json(cli, p, r);
-	else if (!r->count)
-		lines_print(cli, "agrees: %zu %s, each prefix", p->move_count,
-			    p->move_count == 1 ? "move" : "moves");
-	for (size_t i = 0; i < r->count && cli->options->output != OUTPUT_JSON; i++)
-		print_violation(cli, p, &r->of[i]);
+	(cli->options->output == OUTPUT_JSON ? print_json : print_table)(cli, p, r);
 	if (!r->count)
 		return CLI_OK;
 	return cli_fail(&cli->reason, CLI_ERROR, "the plan is refused: %zu %s", r->count,
@@ -134,12 +145,11 @@ const struct command command_verify = {
 	.usage = "PLAN",
 	.summary = "Judge a drain plan a second time, move by move",
 	.details = "PLAN is a file of evenkeel drain -o plan; - is standard input. A second "
-		   "implementation, "
-		   "which shares no code with the planner, carries out the plan in a copy of the "
-		   "cluster and asks before each move whether the pod may go to its destination, "
-		   "and whether budgets, owners, groups and quotas allow the whole. Exit status 1: "
-		   "some move may not happen, and each reason is told; 2: plan or snapshot cannot "
-		   "be read.",
+		   "implementation, which shares no code with the planner, carries out the plan in "
+		   "a copy of the cluster. It asks before each move whether the pod may go to its "
+		   "destination, and judges limits, budgets, owners, groups and quotas over the "
+		   "whole plan. Exit status 0: the plan holds; 1: it is refused, with a line for "
+		   "each violation; 2: plan or snapshot cannot be read.",
 	.examples = {{"evenkeel verify wave.json",
 		      "Judge the plan against the cluster as it is now."},
 		     {"evenkeel verify wave.json --snapshot dump.json",

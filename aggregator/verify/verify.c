@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan is carried out in a copy of the cluster, node after node: a node is cordoned, its pods
- * leave, and each comes to its destination, which is asked before. What holds for each move holds
- * so for every prefix of the plan.
+ * The plan is carried out in a copy of the cluster, node after node and step after step: a node is
+ * cordoned, the pods of a step leave, and each comes to its destination, whose filters are asked
+ * before. The filters therefore hold after every prefix of the moves; limits, budgets, owners and
+ * quotas are counted over the whole plan.
  */
 #include "aggregator/verify/verify.h"
 
@@ -13,6 +14,8 @@
 #include <string.h>
 
 #include "aggregator/verify/verify_internal.h"
+#include "shared/arith.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 
@@ -51,95 +54,114 @@ void verify_report_fini(struct verify_report *r)
 
 /* --- the cluster of a snapshot */
 
-/* Owned arrays behind a world, and indexes by name and uid. */
+/* Owned arrays behind a world. */
 struct copy {
 	struct verify_world w;
 	const cJSON **nodes, **pods, **others;
-	int *where, *pod_of;
-	bool *removed, *drained;
+	struct verify_index by_name, by_uid; /* of nodes and of pods */
+	int *where, *pod_of, *move_of;
+	bool *removed, *drained, *falls;
 	struct verify_use *use;
 	int64_t now_ns;
 };
 
+int verify_find(const struct verify_index *x, const char *name)
+{
+	bool found;
+	size_t at = array_find_name(x->of, x->count, sizeof(*x->of), name, &found);
+
+	return found ? x->of[at].at : VERIFY_NOWHERE;
+}
+
+static struct verify_index index_by(const cJSON *const *objects, size_t count, const char *path)
+{
+	struct verify_index x = {count, mem_zalloc(count + 1, sizeof(*x.of))};
+
+	for (size_t i = 0; i < count; i++)
+		x.of[i] = (struct verify_key){verify_text(objects[i], path, ""), (int)i};
+	qsort(x.of, count, sizeof(*x.of), array_compare_text);
+	return x;
+}
+
 static int find_node(const struct copy *s, const char *name)
 {
-	int low = 0, high = (int)s->w.node_count;
-
-	while (low < high) {
-		int middle = low + (high - low) / 2,
-		    order = strcmp(verify_name(s->nodes[middle]), name);
-
-		if (order == 0)
-			return middle;
-		low = order < 0 ? middle + 1 : low;
-		high = order < 0 ? high : middle;
-	}
-	return VERIFY_NOWHERE;
+	return name ? verify_find(&s->by_name, name) : VERIFY_NOWHERE;
 }
 
-static int find_pod(const struct copy *s, const char *uid)
+static void take_objects(struct copy *s, const cJSON *items)
 {
-	for (size_t i = 0; i < s->w.pod_count; i++)
-		if (verify_equal(verify_text(s->pods[i], "metadata.uid", ""), uid))
-			return (int)i;
-	return VERIFY_NOWHERE;
+	VERIFY_EACH (object, items)
+		if (verify_is_kind(object, "Node"))
+			s->nodes[s->w.node_count++] = object;
+		else if (verify_is_kind(object, "Pod"))
+			s->pods[s->w.pod_count++] = object;
+		else
+			s->others[s->w.other_count++] = object;
+	s->by_name = index_by(s->nodes, s->w.node_count, "metadata.name");
+	s->by_uid = index_by(s->pods, s->w.pod_count, "metadata.uid");
 }
 
-static int compare_nodes(const void *a, const void *b)
+/* Replacements are expected of evicted pods that are gone: those have reserved room. */
+static void take_evicted(struct copy *s, const cJSON *evicted)
 {
-	return strcmp(verify_name(*(const cJSON *const *)a), verify_name(*(const cJSON *const *)b));
-}
+	size_t listed = s->w.pod_count;
 
-static void take_object(struct copy *s, const cJSON *object)
-{
-	if (verify_is_kind(object, "Node"))
-		s->nodes[s->w.node_count++] = object;
-	else if (verify_is_kind(object, "Pod"))
-		s->pods[s->w.pod_count++] = object;
-	else
-		s->others[s->w.other_count++] = object;
-}
-
-static void open_copy(struct copy *s, const struct verify_plan *p, const cJSON *snapshot)
-{
-	const cJSON *items = verify_at(snapshot, "list.items");
-	const cJSON *evicted = verify_at(snapshot, "state.drain.evictions"), *item;
-	size_t count = (size_t)cJSON_GetArraySize(items),
-	       more = (size_t)cJSON_GetArraySize(evicted);
-
-	s->nodes = mem_zalloc(count + 1, sizeof(const cJSON *));
-	s->pods = mem_zalloc(count + more + 1, sizeof(const cJSON *));
-	s->others = mem_zalloc(count + 1, sizeof(const cJSON *));
-	for (item = verify_first(items); item; item = item->next)
-		take_object(s, item);
-	/* Replacements are expected of evicted pods: those are reserved, and nowhere. */
-	for (item = verify_first(evicted); item; item = item->next)
-		if (find_pod(s, verify_text(item, "pod.metadata.uid", "")) < 0)
+	VERIFY_EACH (item, evicted)
+		if (verify_find(&s->by_uid, verify_text(item, "pod.metadata.uid", "")) < 0)
 			s->pods[s->w.pod_count++] = verify_get(item, "pod");
-	qsort(s->nodes, s->w.node_count, sizeof(const cJSON *), compare_nodes);
-	s->where = mem_zalloc(s->w.pod_count + 1, sizeof(*s->where));
-	s->removed = mem_zalloc(s->w.node_count + 1, sizeof(*s->removed));
-	s->drained = mem_zalloc(s->w.node_count + 1, sizeof(*s->drained));
-	s->pod_of = mem_zalloc(p->move_count + 1, sizeof(*s->pod_of));
+	if (s->w.pod_count == listed)
+		return;
+	free(s->by_uid.of);
+	s->by_uid = index_by(s->pods, s->w.pod_count, "metadata.uid");
+}
+
+static void place_pods(struct copy *s)
+{
 	for (size_t i = 0; i < s->w.pod_count; i++) {
 		const char *node = verify_text(s->pods[i], "spec.nodeName", "");
 
 		s->where[i] = *node ? find_node(s, node) : VERIFY_NOWHERE;
 		if (*node && s->where[i] < 0)
 			s->where[i] = VERIFY_LOST;
+		s->move_of[i] = VERIFY_NOWHERE;
 	}
-	for (size_t i = 0; i < p->move_count; i++)
-		s->pod_of[i] = find_pod(s, p->moves[i].uid);
+}
+
+static void open_copy(struct copy *s, const struct verify_plan *p, const cJSON *snapshot)
+{
+	const cJSON *items = verify_at(snapshot, "list.items");
+	const cJSON *evicted = verify_at(snapshot, "state.drain.evictions");
+	size_t count = (size_t)cJSON_GetArraySize(items) + 1, pods = count;
+	int at;
+
+	pods += (size_t)cJSON_GetArraySize(evicted);
+	s->nodes = mem_zalloc(count, sizeof(const cJSON *));
+	s->pods = mem_zalloc(pods, sizeof(const cJSON *));
+	s->others = mem_zalloc(count, sizeof(const cJSON *));
+	take_objects(s, items);
+	take_evicted(s, evicted);
+	s->where = mem_zalloc(pods, sizeof(*s->where));
+	s->move_of = mem_zalloc(pods, sizeof(*s->move_of));
+	s->removed = mem_zalloc(count, sizeof(*s->removed));
+	s->drained = mem_zalloc(count, sizeof(*s->drained));
+	s->pod_of = mem_zalloc(p->move_count + 1, sizeof(*s->pod_of));
+	s->falls = mem_zalloc(p->move_count + 1, sizeof(*s->falls));
+	place_pods(s);
+	for (size_t i = p->move_count; i-- > 0;) {
+		at = s->pod_of[i] = verify_find(&s->by_uid, p->moves[i].uid);
+		if (at >= 0)
+			s->move_of[at] = (int)i;
+	}
 	for (size_t i = 0; i < p->node_count; i++)
-		if (find_node(s, p->nodes[i].name) >= 0)
-			s->removed[find_node(s, p->nodes[i].name)] = true;
+		if ((at = find_node(s, p->nodes[i].name)) >= 0)
+			s->removed[at] = true;
 	s->w.nodes = s->nodes;
 	s->w.pods = s->pods;
 	s->w.others = s->others;
 	s->w.where = s->where;
 	s->w.removed = s->removed;
 	s->w.drained = s->drained;
-	s->use = verify_use_new(&s->w, snapshot, s->now_ns);
+	s->use = verify_use_new(&s->w, &s->by_name, &s->by_uid, snapshot, s->now_ns);
 }
 
 static void close_copy(struct copy *s)
@@ -148,10 +170,14 @@ static void close_copy(struct copy *s)
 	free(s->nodes);
 	free(s->pods);
 	free(s->others);
+	free(s->by_name.of);
+	free(s->by_uid.of);
 	free(s->where);
 	free(s->pod_of);
+	free(s->move_of);
 	free(s->removed);
 	free(s->drained);
+	free(s->falls);
 }
 
 /* --- what the plan is about */
@@ -183,144 +209,224 @@ static void check_moves(const struct verify_case *c, const struct copy *s)
 			verify_say(c, VERIFY_IDENTITY, m,
 				   "uid %s is %s on %s, in the plan it is on %s", m->uid,
 				   pod < 0 ? "no pod" : verify_name(s->pods[pod]), is, m->from);
-		for (size_t k = 0; k < i; k++)
-			if (verify_equal(c->plan->moves[k].uid, m->uid))
-				verify_say(c, VERIFY_COMPLETE, m, "it moves twice");
+		if (pod >= 0 && s->move_of[pod] != (int)i)
+			verify_say(c, VERIFY_COMPLETE, m, "it moves twice");
+		if (pod >= 0 && verify_is_bound_to_node(s->pods[pod]))
+			verify_say(c, VERIFY_COMPLETE, m,
+				   "it belongs to its node: of a DaemonSet, or static");
 	}
-}
-
-/* Pods of the node itself stay: of DaemonSets, static ones. Ending pods leave by themselves. */
-static bool must_leave(const cJSON *pod)
-{
-	const cJSON *annotations = verify_at(pod, "metadata.annotations");
-	const char *owner = verify_text(verify_controller(pod), "kind", "");
-
-	return !verify_has_ended(pod) && !verify_at(pod, "metadata.deletionTimestamp") &&
-	       !verify_equal(owner, "DaemonSet") && !verify_equal(owner, "Node") &&
-	       !verify_get(annotations, "kubernetes.io/config.mirror") &&
-	       !verify_equal(cJSON_GetStringValue(
-				     verify_get(annotations,
-						"cluster-autoscaler.kubernetes.io/daemonset-pod")),
-			     "true");
 }
 
 static void check_complete(const struct verify_case *c, const struct copy *s)
 {
-	for (size_t i = 0; i < s->w.pod_count; i++) {
-		size_t k = 0;
-
-		if (s->where[i] < 0 || !s->removed[s->where[i]] || !must_leave(s->pods[i]))
-			continue;
-		while (k < c->plan->move_count && s->pod_of[k] != (int)i)
-			k++;
-		if (k == c->plan->move_count)
+	for (size_t i = 0; i < s->w.pod_count; i++)
+		if (s->where[i] >= 0 && s->removed[s->where[i]] && s->move_of[i] < 0 &&
+		    verify_must_leave(s->pods[i]))
 			verify_say(c, VERIFY_COMPLETE, NULL, "pod %s/%s of %s is in no move",
 				   verify_namespace(s->pods[i]), verify_name(s->pods[i]),
 				   verify_name(s->nodes[s->where[i]]));
-	}
+}
+
+/* --- what may be drained, by the default options of the planner */
+
+#define KARPENTER_HOLD "karpenter.sh/do-not-disrupt"
+
+static bool is_held(const cJSON *object, const char *key)
+{
+	const char *value = verify_annotation(object, key);
+
+	return value && !verify_equal(value, "false");
+}
+
+/* A pod of kube-system may leave with a budget, or at the age of an hour. */
+static bool is_system_pod(const struct copy *s, const cJSON *pod)
+{
+	int64_t created_ns;
+
+	if (!verify_equal(verify_namespace(pod), "kube-system"))
+		return false;
+	for (size_t i = 0; i < s->w.other_count; i++)
+		if (verify_is_kind(s->others[i], "PodDisruptionBudget") &&
+		    verify_equal(verify_namespace(s->others[i]), "kube-system") &&
+		    verify_selects(verify_at(s->others[i], "spec.selector"), pod))
+			return false;
+	return timefmt_parse(verify_text(pod, "metadata.creationTimestamp", ""), &created_ns,
+			     NULL) ||
+	       (double)s->now_ns - (double)created_ns <= 3600e9;
+}
+
+/* NULL: the pod may be evicted. */
+static const char *why_held(const struct copy *s, const cJSON *pod)
+{
+	const char *safe = verify_annotation(pod, AUTOSCALER "safe-to-evict");
+
+	if (is_held(pod, KARPENTER_HOLD))
+		return "it is annotated " KARPENTER_HOLD;
+	if (safe && !verify_equal(safe, "true"))
+		return "its annotation " AUTOSCALER "safe-to-evict is not true";
+	if (safe)
+		return NULL;
+	if (!verify_controller(pod))
+		return "no controller makes it anew";
+	return is_system_pod(s, pod) ? "it is in kube-system, young, and has no budget" : NULL;
+}
+
+static void check_evictable(const struct verify_case *c, const struct copy *s)
+{
+	static const char *const holds[] = {AUTOSCALER "scale-down-disabled", KARPENTER_HOLD};
+	const char *why;
+
+	for (size_t i = 0; i < s->w.node_count; i++)
+		for (size_t k = 0; k < 2 && s->removed[i]; k++)
+			if (is_held(s->nodes[i], holds[k]))
+				verify_say(c, VERIFY_EVICTABLE, NULL, "node %s is annotated %s",
+					   verify_name(s->nodes[i]), holds[k]);
+	for (size_t i = 0; i < c->plan->move_count; i++)
+		if (s->pod_of[i] >= 0 && verify_must_leave(s->pods[s->pod_of[i]]) &&
+		    (why = why_held(s, s->pods[s->pod_of[i]])))
+			verify_say(c, VERIFY_EVICTABLE, &c->plan->moves[i], "%s", why);
 }
 
 /* --- moves */
 
-static const struct {
-	enum verify_invariant invariant;
-	bool (*allows)(const struct verify_question *q);
-} filters[] = {
-	{VERIFY_DESTINATION, verify_destination}, {VERIFY_ROOM, verify_room},
-	{VERIFY_TAINTS, verify_taints},		  {VERIFY_NODE_AFFINITY, verify_node_affinity},
-	{VERIFY_CORDON, verify_cordon},		  {VERIFY_ANTI_AFFINITY, verify_anti_affinity},
-	{VERIFY_AFFINITY, verify_affinity},	  {VERIFY_SPREAD, verify_spread},
-	{VERIFY_HOST_PORTS, verify_host_ports},	  {VERIFY_VOLUMES, verify_volumes},
-	{VERIFY_JUDGED, verify_judged},
-};
+/* A violation of a move, or of a pod with reserved room. */
+static void refuse_pod(const struct verify_case *c, const struct verify_question *q,
+		       enum verify_invariant i, const struct verify_move *m)
+{
+	if (m)
+		verify_say(c, i, m, "%s", q->error->text);
+	else
+		verify_say(c, i, NULL, "reserved room of %s/%s on %s: %s", verify_namespace(q->pod),
+			   verify_name(q->pod), verify_name(q->node), q->error->text);
+}
+
+/* The pod, which is nowhere, comes to the node; m is NULL for reserved room. */
+static void put_pod(const struct verify_case *c, struct copy *s, int pod, int to,
+		    const struct verify_move *m)
+{
+	struct error text;
+	const struct verify_question q = {.w = &s->w,
+					  .pod_at = (size_t)pod,
+					  .node_at = (size_t)to,
+					  .pod = s->pods[pod],
+					  .node = s->nodes[to],
+					  .pending = !m,
+					  .error = &text};
+
+	if (!verify_has_condition(q.node, "Ready")) {
+		error_set(&text, "%s is not ready", verify_name(q.node));
+		refuse_pod(c, &q, VERIFY_DESTINATION, m);
+	}
+	for (int i = 0; i < VERIFY_INVARIANTS; i++)
+		if (!verify_filter((enum verify_invariant)i, &q))
+			refuse_pod(c, &q, (enum verify_invariant)i, m);
+	s->where[pod] = to;
+	if (!verify_measured(s->use, c->plan, &q))
+		refuse_pod(c, &q, VERIFY_MEASURED, m);
+	if (!verify_use_cap(s->use, c->plan, &q))
+		refuse_pod(c, &q, VERIFY_USE_CAP, m);
+}
 
 static void move_pod(const struct verify_case *c, struct copy *s, size_t move)
 {
 	const struct verify_move *m = &c->plan->moves[move];
-	int pod = s->pod_of[move], to = m->to ? find_node(s, m->to) : VERIFY_NOWHERE;
-	struct error text;
-	struct verify_question q = {.w = &s->w, .error = &text};
+	int pod = s->pod_of[move], to = find_node(s, m->to);
 
-	if (pod < 0)
-		return;
-	if (to < 0) {
-		if (m->to || (verify_controller(s->pods[pod]) && !verify_has_ended(s->pods[pod])))
-			verify_say(c, VERIFY_DESTINATION, m, "there is no node %s",
-				   m->to ? m->to : "that it goes to");
-		return;
-	}
-	q.pod_at = (size_t)pod;
-	q.node_at = (size_t)to;
-	q.pod = s->pods[pod];
-	q.node = s->nodes[to];
-	if (verify_at(q.node, "status.conditions") && !verify_is_ready(q.node))
-		verify_say(c, VERIFY_DESTINATION, m, "%s is not ready", m->to);
-	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
-		if (!filters[i].allows(&q))
-			verify_say(c, filters[i].invariant, m, "%s", text.text);
-	s->where[pod] = to;
-	if (!verify_measured(s->use, c->plan, &q))
-		verify_say(c, VERIFY_MEASURED, m, "%s", text.text);
-	if (!verify_use_cap(s->use, c->plan, &q))
-		verify_say(c, VERIFY_USE_CAP, m, "%s", text.text);
+	if (pod >= 0 && to >= 0)
+		put_pod(c, s, pod, to, m);
+	else if (pod >= 0 &&
+		 (m->to || (verify_controller(s->pods[pod]) && !verify_has_ended(s->pods[pod]))))
+		verify_say(c, VERIFY_DESTINATION, m, "there is no node %s",
+			   m->to ? m->to : "that it goes to");
 }
 
-/* A pod that has come to a node since stays there, unless that goes. */
-static void place_reserved(const struct verify_plan *p, struct copy *s)
+/* A guest whose pod is nowhere comes to its node; a pod that runs since stays where it is. */
+static void place_guest(const struct verify_case *c, struct copy *s, const struct verify_guest *g)
 {
+	int pod = verify_find(&s->by_uid, g->uid), to = find_node(s, g->to);
+
+	if (pod >= 0 && to < 0)
+		verify_say(c, VERIFY_DESTINATION, NULL,
+			   "reserved room of uid %s: there is no node %s", g->uid, g->to);
+	else if (pod >= 0 && s->where[pod] == VERIFY_NOWHERE)
+		put_pod(c, s, pod, to, NULL);
+}
+
+/* Pending pods, and those of nodes in deletion, before the plan drains a node. */
+static void place_reserved(const struct verify_case *c, struct copy *s)
+{
+	const struct verify_plan *p = c->plan;
+
 	for (size_t i = 0; i < p->reserved_count; i++) {
-		int pod = find_pod(s, p->reserved[i].uid), to = find_node(s, p->reserved[i].to);
+		int pod = verify_find(&s->by_uid, p->reserved[i].uid);
 
-		if (pod >= 0 && to >= 0 &&
-		    (s->where[pod] < 0 || verify_is_leaving(s->nodes[s->where[pod]])))
-			s->where[pod] = to;
+		if (pod >= 0 && s->where[pod] >= 0 && s->move_of[pod] < 0 &&
+		    verify_must_leave(s->pods[pod]) && verify_is_leaving(s->nodes[s->where[pod]]))
+			s->where[pod] = VERIFY_NOWHERE;
 	}
+	s->w.removed = s->drained;
+	for (size_t i = 0; i < p->reserved_count; i++)
+		place_guest(c, s, &p->reserved[i]);
+	s->w.removed = s->removed;
 }
 
-/* Guests of the node that follow so many of its moves come to theirs. */
-static void move_guests(const struct verify_plan_node *n, size_t after, struct copy *s)
+/* Guests of the node that follow so many of its moves. */
+static void move_guests(const struct verify_case *c, struct copy *s,
+			const struct verify_plan_node *n, size_t after)
 {
-	for (size_t i = 0; i < n->guest_count; i++) {
-		int pod = find_pod(s, n->guests[i].uid), to = find_node(s, n->guests[i].to);
+	for (size_t i = 0; i < n->guest_count; i++)
+		if (n->guests[i].after == after)
+			place_guest(c, s, &n->guests[i]);
+}
 
-		if (n->guests[i].after == after && pod >= 0 && to >= 0 &&
-		    s->where[pod] == VERIFY_NOWHERE)
-			s->where[pod] = to;
+/* The pods of a step leave when it begins, and then come to their nodes; first: of the node. */
+static void walk_step(const struct verify_case *c, struct copy *s, const struct verify_plan_node *n,
+		      size_t first, int64_t step, size_t *done)
+{
+	const struct verify_move *moves = c->plan->moves;
+
+	for (size_t k = 0; k < n->move_count; k++)
+		if (moves[first + k].step == step && s->pod_of[first + k] >= 0)
+			s->where[s->pod_of[first + k]] = VERIFY_NOWHERE;
+	for (size_t k = 0; k < n->move_count; k++) {
+		if (moves[first + k].step != step)
+			continue;
+		move_guests(c, s, n, (*done)++);
+		move_pod(c, s, first + k);
 	}
 }
 
-/* The node is cordoned, and its pods and guests leave; first: its first move. */
-static void empty_node(const struct verify_plan_node *n, size_t first, struct copy *s)
+/* The node is cordoned, and its guests and pods leave. Steps beyond the count violate the order. */
+static void drain_node(const struct verify_case *c, struct copy *s,
+		       const struct verify_plan_node *n, size_t first)
 {
 	int at = find_node(s, n->name), pod;
+	int64_t last = 0;
+	size_t done = 0;
 
 	if (at >= 0)
 		s->drained[at] = true;
-	for (size_t i = 0; i < n->move_count; i++)
-		if (s->pod_of[first + i] >= 0)
-			s->where[s->pod_of[first + i]] = VERIFY_NOWHERE;
 	for (size_t i = 0; i < n->guest_count; i++) {
-		pod = find_pod(s, n->guests[i].uid);
-		if (pod >= 0 && s->where[pod] == at)
+		pod = verify_find(&s->by_uid, n->guests[i].uid);
+		if (pod >= 0 && at >= 0 && s->where[pod] == at && s->move_of[pod] < 0)
 			s->where[pod] = VERIFY_NOWHERE;
 	}
+	for (size_t k = 0; k < n->move_count; k++)
+		if (c->plan->moves[first + k].step <= (int64_t)n->move_count)
+			last = int_max(last, c->plan->moves[first + k].step);
+	for (int64_t step = 0; step <= last; step++)
+		walk_step(c, s, n, first, step, &done);
+	move_guests(c, s, n, done);
 }
 
 static void walk(const struct verify_case *c, struct copy *s)
 {
-	const struct verify_plan *p = c->plan;
-	size_t move = 0;
+	size_t first = 0;
 
-	place_reserved(p, s);
-	for (size_t i = 0; i < p->node_count; i++) {
-		const struct verify_plan_node *n = &p->nodes[i];
-
-		empty_node(n, move, s);
-		for (size_t k = 0; k < n->move_count; k++) {
-			move_guests(n, k, s);
-			move_pod(c, s, move++);
-		}
-		move_guests(n, n->move_count, s);
+	place_reserved(c, s);
+	for (size_t i = 0; i < c->plan->node_count; i++) {
+		drain_node(c, s, &c->plan->nodes[i], first);
+		first += c->plan->nodes[i].move_count;
 	}
 }
 
@@ -329,7 +435,7 @@ int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct veri
 {
 	struct verify_report report = {0};
 	struct copy s = {0};
-	struct verify_case c = {p, &s.w, NULL, &report};
+	struct verify_case c = {.plan = p, .world = &s.w, .report = &report};
 
 	if (!verify_is_kind(snapshot, "Snapshot") ||
 	    !cJSON_IsArray(verify_at(snapshot, "list.items"))) {
@@ -342,9 +448,12 @@ int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct veri
 	}
 	open_copy(&s, p, snapshot);
 	c.pod_of = s.pod_of;
+	c.move_of = s.move_of;
+	c.falls = s.falls;
 	check_nodes(&c, &s);
 	check_moves(&c, &s);
 	check_complete(&c, &s);
+	check_evictable(&c, &s);
 	verify_check_limits(&c);
 	walk(&c, &s);
 	close_copy(&s);

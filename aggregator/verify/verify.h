@@ -21,7 +21,8 @@
 /* clang-format off */
 #define VERIFY_TABLE(X)                                                                            \
 	X(IDENTITY, "identity")           /* nodes and pods are those of the plan */               \
-	X(COMPLETE, "complete")           /* all pods leave that must, each once */                \
+	X(COMPLETE, "complete")           /* the pods that must leave do, each once, no others */  \
+	X(EVICTABLE, "evictable")         /* nodes and pods may be drained at all */               \
 	X(ORDER, "order")                 /* steps of a node are 1, 2, .. */                       \
 	X(LIMITS, "limits")               /* nodes at once */                                      \
 	X(GROUPS, "groups")               /* groups that go or stay together */                    \
@@ -82,6 +83,7 @@ struct verify_group {
 
 struct verify_plan {
 	cJSON *document; /* owned; all texts point into it */
+	bool limited; /* the limits, which are absent else */
 	double node_limit, drain_limit, owner_share;
 	bool capped; /* the cap of real use: shares of the allocatable */
 	double cpu_share, mem_share, z, contention;
@@ -95,18 +97,20 @@ struct verify_plan {
 /* 0, or -EINVAL with the member that is wrong and why; *p then needs no verify_plan_fini(). */
 int verify_plan_read(const char *text, size_t len, struct verify_plan *p, struct error *error);
 void verify_plan_fini(struct verify_plan *p);
+/* False: the plan lacks the member that the invariant is judged by, cap or limits. */
+bool verify_plan_has(const struct verify_plan *p, enum verify_invariant i);
 
 /* --- the judgement */
 
 struct verify_violation {
 	enum verify_invariant invariant;
-	const struct verify_move *move; /* of the plan; NULL: it is about the plan as a whole */
+	const struct verify_move *move; /* of the plan; NULL: no single move */
 	struct error text; /* with the numbers */
 };
 
 struct verify_report {
 	size_t count;
-	struct verify_violation *of; /* owned; the plan as a whole first, then move after move */
+	struct verify_violation *of; /* owned; the plan as a whole first, then pod after pod */
 };
 
 /*

@@ -5,6 +5,8 @@
 
 #include "aggregator/verify/verify.h"
 
+#define AUTOSCALER "cluster-autoscaler.kubernetes.io/"
+
 enum {
 	VERIFY_NOWHERE = -1,
 	VERIFY_LOST = -2, /* on a node that the API does not know: the pod only holds its claims */
@@ -26,6 +28,7 @@ struct verify_question {
 	const struct verify_world *w;
 	size_t pod_at, node_at;
 	const cJSON *pod, *node;
+	bool pending; /* the pod does not run yet: its claims may wait for their volumes */
 	struct error *error; /* set where the answer is no; may be NULL */
 };
 
@@ -34,18 +37,32 @@ struct verify_question {
 const cJSON *verify_get(const cJSON *object, const char *key);
 /* Members are named as in "spec.affinity.podAffinity". */
 const cJSON *verify_at(const cJSON *object, const char *path);
-const cJSON *verify_first(const cJSON *list); /* element or member */
+const cJSON *verify_first(const cJSON *list); /* NULL where it is no list */
+const cJSON *verify_first_member(const cJSON *object);
+/* Loops over a list, and over the members of an object, whose item->string is never NULL. */
+#define VERIFY_EACH(item, list)                                                                    \
+	for (const cJSON *item = verify_first(list); item; item = (item)->next)
+#define VERIFY_EACH_MEMBER(item, object)                                                           \
+	for (const cJSON *item = verify_first_member(object); item; item = (item)->next)
 const char *verify_text(const cJSON *object, const char *path, const char *absent);
 double verify_number(const cJSON *object, const char *path, double absent);
+int64_t verify_whole(double value); /* the nearest int64_t */
 bool verify_equal(const char *a, const char *b); /* NULL equals nothing */
 const char *verify_name(const cJSON *object);
 const char *verify_namespace(const cJSON *object);
 const char *verify_label(const cJSON *object, const char *key);
+const char *verify_annotation(const cJSON *object, const char *key);
 bool verify_contains(const cJSON *list, const char *text);
 const cJSON *verify_controller(const cJSON *object); /* its ownerReference */
 bool verify_is_kind(const cJSON *object, const char *kind);
 bool verify_has_ended(const cJSON *pod); /* Succeeded or Failed */
-bool verify_is_ready(const cJSON *object); /* by its condition Ready */
+bool verify_has_condition(const cJSON *object, const char *type); /* it is True */
+bool verify_is_bound_to_node(const cJSON *pod); /* of a DaemonSet, or static */
+/* A drain moves or deletes it: it is not bound to its node, and neither ended nor ends. */
+bool verify_must_leave(const cJSON *pod);
+/* Sets the error, if any. Returns false. */
+bool verify_refuse(const struct verify_question *q, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* CPU in millicores, all else in whole units, rounded up; 0 where it is absent or unreadable. */
 int64_t verify_amount(const cJSON *list, const char *resource);
 bool verify_is_sidecar(const cJSON *init);
@@ -58,21 +75,15 @@ bool verify_same_labels(const cJSON *keys, const cJSON *pod, const cJSON *other)
 /* {nodeSelectorTerms} on labels and name of a node; absent: every node. name NULL: no name matches. */
 bool verify_node_selector(const cJSON *selector, const cJSON *node, const char *name);
 
-/* --- verify_place.c, verify_volumes.c: one filter each */
+/* --- verify_place.c, verify_volumes.c: the filters */
 
-bool verify_room(const struct verify_question *q);
-bool verify_taints(const struct verify_question *q);
-bool verify_node_affinity(const struct verify_question *q);
-bool verify_cordon(const struct verify_question *q);
-bool verify_anti_affinity(const struct verify_question *q);
-bool verify_affinity(const struct verify_question *q);
-bool verify_spread(const struct verify_question *q);
-bool verify_host_ports(const struct verify_question *q);
+/* The filter of an invariant: destination to volumes, and judged; true for others. */
+bool verify_filter(enum verify_invariant i, const struct verify_question *q);
 bool verify_volumes(const struct verify_question *q);
-bool verify_destination(const struct verify_question *q);
-bool verify_judged(const struct verify_question *q);
 
-/* The node is on its way out of the cluster. */
+/* By its deletion, or a taint of an autoscaler. */
+bool verify_is_taken_away(const cJSON *node);
+/* It is taken away, or drained by others. */
 bool verify_is_leaving(const cJSON *node);
 const cJSON *verify_find_other(const struct verify_world *w, const char *kind,
 			       const char *namespace, const char *name);
@@ -88,8 +99,19 @@ bool verify_bound_allows(const struct verify_question *q, const cJSON *claim);
 
 /* --- verify_use.c: real use */
 
+/* Places of objects in an array, by name or uid. */
+struct verify_index {
+	size_t count;
+	struct verify_key {
+		const char *name; /* borrowed */
+		int at;
+	} * of; /* owned; sorted by name */
+};
+
 struct verify_use;
-struct verify_use *verify_use_new(const struct verify_world *w, const cJSON *snapshot,
+/* nodes: by name; pods: by uid. */
+struct verify_use *verify_use_new(const struct verify_world *w, const struct verify_index *nodes,
+				  const struct verify_index *pods, const cJSON *snapshot,
 				  int64_t now_ns);
 void verify_use_free(struct verify_use *u);
 bool verify_measured(const struct verify_use *u, const struct verify_plan *p,
@@ -98,6 +120,10 @@ bool verify_measured(const struct verify_use *u, const struct verify_plan *p,
 bool verify_use_cap(const struct verify_use *u, const struct verify_plan *p,
 		    const struct verify_question *q);
 
+/* --- verify.c */
+
+int verify_find(const struct verify_index *x, const char *name); /* VERIFY_NOWHERE: not there */
+
 /* --- verify_limits.c: the plan as a whole */
 
 /* A plan in a world. */
@@ -105,6 +131,8 @@ struct verify_case {
 	const struct verify_plan *plan;
 	const struct verify_world *world;
 	const int *pod_of; /* by move: its pod; VERIFY_NOWHERE: there is none */
+	const int *move_of; /* by pod: its first move, or VERIFY_NOWHERE */
+	bool *falls; /* by move: its group of pods goes below its minimum, and leaves as a whole */
 	struct verify_report *report;
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects as an API server gives them. What it would refuse means nothing here. */
+/* Objects as an API server gives them. A value of another type than the API has counts as absent. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +35,12 @@ const cJSON *verify_at(const cJSON *object, const char *path)
 
 const cJSON *verify_first(const cJSON *list)
 {
-	return cJSON_IsArray(list) || cJSON_IsObject(list) ? list->child : NULL;
+	return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+const cJSON *verify_first_member(const cJSON *object)
+{
+	return cJSON_IsObject(object) ? object->child : NULL;
 }
 
 const char *verify_text(const cJSON *object, const char *path, const char *absent)
@@ -48,6 +55,13 @@ double verify_number(const cJSON *object, const char *path, double absent)
 	const cJSON *item = verify_at(object, path);
 
 	return cJSON_IsNumber(item) ? item->valuedouble : absent;
+}
+
+int64_t verify_whole(double value)
+{
+	if (value >= 0x1p63)
+		return INT64_MAX;
+	return value > -0x1p63 ? (int64_t)value : INT64_MIN;
 }
 
 bool verify_equal(const char *a, const char *b)
@@ -70,9 +84,14 @@ const char *verify_label(const cJSON *object, const char *key)
 	return cJSON_GetStringValue(verify_get(verify_at(object, "metadata.labels"), key));
 }
 
+const char *verify_annotation(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(verify_get(verify_at(object, "metadata.annotations"), key));
+}
+
 bool verify_contains(const cJSON *list, const char *text)
 {
-	for (const cJSON *item = verify_first(list); item; item = item->next)
+	VERIFY_EACH (item, list)
 		if (verify_equal(item->valuestring, text))
 			return true;
 	return false;
@@ -99,13 +118,39 @@ bool verify_has_ended(const cJSON *pod)
 	return verify_equal(phase, "Succeeded") || verify_equal(phase, "Failed");
 }
 
-bool verify_is_ready(const cJSON *object)
+bool verify_has_condition(const cJSON *object, const char *type)
 {
-	const cJSON *item = verify_first(verify_at(object, "status.conditions"));
+	VERIFY_EACH (item, verify_at(object, "status.conditions"))
+		if (verify_equal(verify_text(item, "type", ""), type))
+			return verify_equal(verify_text(item, "status", ""), "True");
+	return false;
+}
 
-	while (item && !verify_equal(verify_text(item, "type", ""), "Ready"))
-		item = item->next;
-	return verify_equal(verify_text(item, "status", ""), "True");
+bool verify_is_bound_to_node(const cJSON *pod)
+{
+	const char *owner = verify_text(verify_controller(pod), "kind", "");
+
+	return verify_equal(owner, "DaemonSet") || verify_equal(owner, "Node") ||
+	       verify_get(verify_at(pod, "metadata.annotations"), "kubernetes.io/config.mirror") ||
+	       verify_equal(verify_annotation(pod, AUTOSCALER "daemonset-pod"), "true");
+}
+
+bool verify_must_leave(const cJSON *pod)
+{
+	return !verify_has_ended(pod) && !verify_at(pod, "metadata.deletionTimestamp") &&
+	       !verify_is_bound_to_node(pod);
+}
+
+bool verify_refuse(const struct verify_question *q, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!q->error)
+		return false;
+	va_start(arguments, format);
+	vsnprintf(q->error->text, sizeof(q->error->text), format, arguments);
+	va_end(arguments);
+	return false;
 }
 
 /* --- amounts */
@@ -118,21 +163,31 @@ int64_t verify_amount(const cJSON *list, const char *resource)
 	int64_t amount = 0;
 
 	if (cJSON_IsNumber(item))
-		return (int64_t)item->valuedouble * (cpu ? 1000 : 1);
+		return verify_whole(item->valuedouble * (cpu ? 1000 : 1));
 	if (cJSON_IsString(item))
 		(cpu ? quantity_parse_milli : quantity_parse_units)(item->valuestring, &amount,
 								    NULL);
 	return amount;
 }
 
-/* A limit without a request is a request. */
-static int64_t container_request(const cJSON *container, const char *resource)
+/* A limit without a request is a request. After a resize in place the greatest amount counts. */
+static int64_t container_request(const cJSON *container, const cJSON *statuses,
+				 const char *resource)
 {
 	const cJSON *requests = verify_at(container, "resources.requests");
+	int64_t most = verify_get(requests, resource)
+			       ? verify_amount(requests, resource)
+			       : verify_amount(verify_at(container, "resources.limits"), resource);
 
-	if (verify_get(requests, resource))
-		return verify_amount(requests, resource);
-	return verify_amount(verify_at(container, "resources.limits"), resource);
+	VERIFY_EACH (status, statuses)
+		if (verify_equal(verify_text(status, "name", NULL),
+				 verify_text(container, "name", NULL))) {
+			most = int_max(most, verify_amount(verify_get(status, "allocatedResources"),
+							   resource));
+			most = int_max(most, verify_amount(verify_at(status, "resources.requests"),
+							   resource));
+		}
+	return most;
 }
 
 bool verify_is_sidecar(const cJSON *init)
@@ -142,19 +197,21 @@ bool verify_is_sidecar(const cJSON *init)
 
 int64_t verify_request(const cJSON *pod, const char *resource)
 {
-	const cJSON *spec = verify_get(pod, "spec"), *item;
+	const cJSON *spec = verify_get(pod, "spec");
+	const cJSON *inits = verify_at(pod, "status.initContainerStatuses");
+	const cJSON *statuses = verify_at(pod, "status.containerStatuses");
 	const cJSON *level = verify_at(spec, "resources.requests");
 	int64_t running = 0, sidecars = 0, worst = 0;
 
-	for (item = verify_first(verify_get(spec, "initContainers")); item; item = item->next) {
-		int64_t own = container_request(item, resource);
+	VERIFY_EACH (item, verify_get(spec, "initContainers")) {
+		int64_t own = container_request(item, inits, resource);
 
 		worst = int_max(worst, add_saturating(own, sidecars));
 		if (verify_is_sidecar(item))
 			sidecars = add_saturating(sidecars, own);
 	}
-	for (item = verify_first(verify_get(spec, "containers")); item; item = item->next)
-		running = add_saturating(running, container_request(item, resource));
+	VERIFY_EACH (item, verify_get(spec, "containers"))
+		running = add_saturating(running, container_request(item, statuses, resource));
 	worst = int_max(worst, add_saturating(running, sidecars));
 	if (verify_get(level, resource))
 		worst = verify_amount(level, resource);
@@ -194,13 +251,10 @@ static bool expression_holds(const cJSON *expression, const char *value)
 
 bool verify_selects(const cJSON *selector, const cJSON *object)
 {
-	const cJSON *item = verify_first(verify_get(selector, "matchLabels"));
-
-	for (; item; item = item->next)
+	VERIFY_EACH_MEMBER (item, verify_get(selector, "matchLabels"))
 		if (!verify_equal(item->valuestring, verify_label(object, item->string)))
 			return false;
-	item = verify_first(verify_get(selector, "matchExpressions"));
-	for (; item; item = item->next)
+	VERIFY_EACH (item, verify_get(selector, "matchExpressions"))
 		if (!expression_holds(item, verify_label(object, verify_text(item, "key", ""))))
 			return false;
 	return selector;
@@ -208,7 +262,7 @@ bool verify_selects(const cJSON *selector, const cJSON *object)
 
 bool verify_same_labels(const cJSON *keys, const cJSON *pod, const cJSON *other)
 {
-	for (const cJSON *key = verify_first(keys); key; key = key->next) {
+	VERIFY_EACH (key, keys) {
 		const char *own = verify_label(pod, key->valuestring);
 
 		if (own && !verify_equal(own, verify_label(other, key->valuestring)))
@@ -231,23 +285,22 @@ static bool is_label_value(const char *text)
 
 static bool node_term_matches(const cJSON *term, const cJSON *node, const char *name)
 {
-	const cJSON *labels = verify_first(verify_get(term, "matchExpressions"));
-	const cJSON *fields = verify_first(verify_get(term, "matchFields")), *value;
+	const cJSON *expressions = verify_get(term, "matchExpressions");
+	const cJSON *fields = verify_get(term, "matchFields");
 
-	if (!labels && !fields)
+	if (!verify_first(expressions) && !verify_first(fields))
 		return false;
-	for (; labels; labels = labels->next) {
-		/* An expression that requires what cannot be a label's value matches nothing. */
-		value = verify_first(verify_get(labels, "values"));
-		for (; value; value = value->next)
+	VERIFY_EACH (item, expressions) {
+		/* An expression with a value that no label can have matches nothing. */
+		VERIFY_EACH (value, verify_get(item, "values"))
 			if (!cJSON_IsString(value) || !is_label_value(value->valuestring))
 				return false;
-		if (!expression_holds(labels, verify_label(node, verify_text(labels, "key", ""))))
+		if (!expression_holds(item, verify_label(node, verify_text(item, "key", ""))))
 			return false;
 	}
-	for (; fields; fields = fields->next)
-		if (!verify_equal(verify_text(fields, "key", ""), "metadata.name") ||
-		    !expression_holds(fields, name))
+	VERIFY_EACH (item, fields)
+		if (!verify_equal(verify_text(item, "key", ""), "metadata.name") ||
+		    !expression_holds(item, name))
 			return false;
 	return true;
 }

@@ -5,6 +5,7 @@
  * with any of them.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,32 +23,49 @@ static const cJSON *pod_of(const struct verify_case *c, size_t move)
 
 /* --- nodes */
 
+/* Nodes in deletion count too, except cordoned ones that are empty and wait for their removal. */
 static void check_parallel(const struct verify_case *c)
 {
 	const struct verify_plan *p = c->plan;
-	size_t drains = 0;
+	const struct verify_world *w = c->world;
+	bool *busy = mem_zalloc(w->node_count + 1, sizeof(*busy));
+	size_t nodes = p->node_count, drains = 0, own = 0;
 
+	for (size_t i = 0; i < w->pod_count; i++)
+		if (w->where[i] >= 0 && !verify_has_ended(w->pods[i]) &&
+		    !verify_is_bound_to_node(w->pods[i]))
+			busy[w->where[i]] = true;
 	for (size_t i = 0; i < p->node_count; i++)
-		drains += p->nodes[i].move_count > 0;
-	if ((double)p->node_count > p->node_limit || (double)drains > p->drain_limit)
+		own += p->nodes[i].move_count > 0;
+	for (size_t i = 0; i < w->node_count; i++) {
+		if (w->removed[i] || !verify_is_leaving(w->nodes[i]))
+			continue;
+		drains += busy[i];
+		nodes += busy[i] || verify_is_taken_away(w->nodes[i]) ||
+			 !cJSON_IsTrue(verify_at(w->nodes[i], "spec.unschedulable"));
+	}
+	free(busy);
+	if ((p->node_count && (double)nodes > p->node_limit) ||
+	    (own && (double)(own + drains) > p->drain_limit))
 		verify_say(c, VERIFY_LIMITS, NULL,
-			   "%zu nodes leave at once and %zu of them have pods, the most are %.0f "
-			   "and %.0f",
-			   p->node_count, drains, p->node_limit, p->drain_limit);
+			   "with those in deletion %zu nodes leave at once and %zu of them have "
+			   "pods, the most are %.0f and %.0f",
+			   nodes, own + drains, p->node_limit, p->drain_limit);
 }
 
 /* Steps of a node: none, or all of 1, 2, .. */
 static void check_order(const struct verify_case *c)
 {
 	const struct verify_plan *p = c->plan;
+	size_t first = 0; /* of the moves of the same node */
 
 	for (size_t i = 0; i < p->move_count; i++) {
 		const struct verify_move *m = &p->moves[i];
 		bool before = m->step < 2, none = false;
 
-		for (size_t k = 0; k < p->move_count; k++) {
-			if (p->moves[k].node != m->node)
-				continue;
+		while (p->moves[first].node != m->node)
+			first++;
+		for (size_t k = first; k < p->move_count && p->moves[k].node == m->node; k++) {
 			before |= p->moves[k].step == m->step - 1;
 			none |= !p->moves[k].step;
 		}
@@ -77,61 +95,77 @@ static void check_groups(const struct verify_case *c)
 
 /* --- groups of pods */
 
-/* False: the pod is in no group with a minimum. */
-static bool read_gang(const struct verify_world *w, const cJSON *pod, char key[KEY_MAX],
-		      double *least)
+/* NULL: the pod is in no group. */
+static const char *group_of(const cJSON *pod)
 {
-	const cJSON *ref = verify_at(pod, "spec.workloadRef"), *group;
-	const char *part = verify_text(ref, "podGroup", ""),
-		   *name = verify_text(pod, "spec.schedulingGroup.podGroupName",
-				       verify_text(ref, "name", NULL));
+	const char *name = verify_text(pod, "spec.schedulingGroup.podGroupName",
+				       verify_text(pod, "spec.workloadRef.name", NULL));
 
 	if (!name)
 		name = verify_label(pod, "scheduling.x-k8s.io/pod-group");
-	if (!name)
-		name = verify_label(pod, "pod-group.scheduling.sigs.k8s.io");
-	if (!name)
-		return false;
-	snprintf(key, KEY_MAX, "%s/%s/%s/%s", verify_namespace(pod), name, part,
-		 verify_text(ref, "podGroupReplicaKey", ""));
-	group = verify_find_other(w, ref ? "Workload" : "PodGroup", verify_namespace(pod), name);
-	*least = verify_number(group, "spec.schedulingPolicy.gang.minCount",
-			       verify_number(group, "spec.minMember", 0));
-	group = ref ? verify_first(verify_at(group, "spec.podGroups")) : NULL;
-	for (; group; group = group->next)
-		if (verify_equal(verify_text(group, "name", ""), part))
-			*least = verify_number(group, "policy.gang.minCount", 0);
-	return *least > 0;
+	return name ? name : verify_label(pod, "pod-group.scheduling.sigs.k8s.io");
 }
 
-static bool leaves(const struct verify_case *c, size_t pod)
+static void write_key(const cJSON *pod, char key[KEY_MAX])
 {
-	for (size_t i = 0; i < c->plan->move_count; i++)
-		if (c->pod_of[i] == (int)pod)
-			return true;
-	return false;
+	snprintf(key, KEY_MAX, "%s/%s/%s/%s", verify_namespace(pod), group_of(pod),
+		 verify_text(pod, "spec.workloadRef.podGroup", ""),
+		 verify_text(pod, "spec.workloadRef.podGroupReplicaKey", ""));
 }
 
-static void check_gang(const struct verify_case *c, const struct verify_move *m, const char *key,
-		       double least)
+/* The minimum of the pod's group; 0: none. */
+static double read_least(const struct verify_world *w, const cJSON *pod)
 {
-	size_t members = 0, stay = 0;
-	char other[KEY_MAX];
-	double ignored;
+	const cJSON *ref = verify_at(pod, "spec.workloadRef"), *group;
 
-	for (size_t i = 0; i < c->world->pod_count; i++) {
-		const cJSON *pod = c->world->pods[i];
+	if (!group_of(pod))
+		return 0;
+	group = verify_find_other(w, ref ? "Workload" : "PodGroup", verify_namespace(pod),
+				  group_of(pod));
+	VERIFY_EACH (part, ref ? verify_at(group, "spec.podGroups") : NULL)
+		if (verify_equal(verify_text(part, "name", ""), verify_text(ref, "podGroup", "")))
+			return verify_number(part, "policy.gang.minCount", 0);
+	return verify_number(group, "spec.schedulingPolicy.gang.minCount",
+			     verify_number(group, "spec.minMember", 0));
+}
 
-		if (c->world->where[i] < 0 || verify_has_ended(pod) ||
-		    verify_at(pod, "metadata.deletionTimestamp") ||
-		    !read_gang(c->world, pod, other, &ignored) || !verify_equal(key, other))
+/*
+ * Whether the group of a pod goes below its minimum and leaves as a whole. Only then a plan moves
+ * pods of other nodes: those of a group of which a pod runs on the node.
+ */
+static void check_gang(const struct verify_case *c, size_t move)
+{
+	const struct verify_world *w = c->world;
+	const struct verify_move *m = &c->plan->moves[move];
+	const char *node = c->plan->nodes[m->node].name;
+	size_t members = 0, stay = 0, beyond = 0; /* beyond: not on nodes of the plan */
+	char key[KEY_MAX] = "", other[KEY_MAX];
+	double least = read_least(w, pod_of(c, move));
+	bool here = false;
+
+	if (least > 0)
+		write_key(pod_of(c, move), key);
+	for (size_t i = 0; least > 0 && i < w->pod_count; i++) {
+		if (w->where[i] < 0 || verify_has_ended(w->pods[i]) || !group_of(w->pods[i]) ||
+		    verify_at(w->pods[i], "metadata.deletionTimestamp"))
+			continue;
+		write_key(w->pods[i], other);
+		if (!verify_equal(key, other))
 			continue;
 		members++;
-		stay += !leaves(c, i);
+		stay += c->move_of[i] < 0;
+		beyond += !w->removed[w->where[i]];
+		here |= verify_equal(verify_name(w->nodes[w->where[i]]), node);
 	}
+	c->falls[move] = (double)members >= least && (double)beyond < least;
 	if (stay && (double)stay < least && (double)members >= least)
 		verify_say(c, VERIFY_GROUPS, m, "of group %s %zu pods stay, and it needs %.0f", key,
 			   stay, least);
+	if (c->pod_of[move] >= 0 && w->where[c->pod_of[move]] >= 0 && !(here && c->falls[move]) &&
+	    !verify_equal(verify_name(w->nodes[w->where[c->pod_of[move]]]), node))
+		verify_say(c, VERIFY_COMPLETE, m,
+			   "it does not run on %s, and no group of pods makes it leave with that",
+			   node);
 }
 
 /* --- pods at once */
@@ -145,34 +179,6 @@ struct away {
 
 typedef bool is_counted(const cJSON *of, const cJSON *pod);
 
-/* A ready pod of a group of pods leaves with its group, whatever the step. */
-static struct away count_away(const struct verify_case *c, is_counted *counts, const cJSON *of)
-{
-	int64_t *steps = mem_zalloc(c->plan->move_count + 1, sizeof(*steps)), most = 0;
-	struct away a = {0};
-	char key[KEY_MAX];
-	double least;
-
-	for (size_t i = 0; i < c->plan->move_count; i++) {
-		const struct verify_move *m = &c->plan->moves[i];
-		const cJSON *pod = pod_of(c, i);
-
-		if (!pod || verify_at(pod, "metadata.deletionTimestamp") || !counts(of, pod))
-			continue;
-		a.all++;
-		a.nodes += !a.last || a.last->node != m->node;
-		a.last = m;
-		if (m->step <= (int64_t)c->plan->move_count && verify_is_ready(pod) &&
-		    !read_gang(c->world, pod, key, &least))
-			steps[m->step]++;
-	}
-	for (size_t i = 1; i <= c->plan->move_count; i++)
-		most = int_max(most, steps[i]);
-	a.at_once = steps[0] + most;
-	free(steps);
-	return a;
-}
-
 /* The eviction API takes some pods without their budget: such that are not ready, or do not run. */
 static bool uses_budget(const cJSON *budget, const cJSON *pod)
 {
@@ -184,7 +190,37 @@ static bool uses_budget(const cJSON *budget, const cJSON *pod)
 	return verify_equal(verify_namespace(budget), verify_namespace(pod)) &&
 	       verify_selects(verify_at(budget, "spec.selector"), pod) && !verify_has_ended(pod) &&
 	       !verify_equal(verify_text(pod, "status.phase", ""), "Pending") &&
-	       (verify_is_ready(pod) || !(always || (desired > 0 && healthy >= desired)));
+	       (verify_has_condition(pod, "Ready") ||
+		!(always || (desired > 0 && healthy >= desired)));
+}
+
+/*
+ * Pods of a group that falls leave together, whatever their step: at once for a budget. The share of
+ * an owner does not bound them.
+ */
+static struct away count_away(const struct verify_case *c, is_counted *counts, const cJSON *of)
+{
+	int64_t *steps = mem_zalloc(c->plan->move_count + 1, sizeof(*steps)), most = 0;
+	struct away a = {0};
+
+	for (size_t i = 0; i < c->plan->move_count; i++) {
+		const struct verify_move *m = &c->plan->moves[i];
+		const cJSON *pod = pod_of(c, i);
+
+		if (!pod || verify_at(pod, "metadata.deletionTimestamp") || !counts(of, pod))
+			continue;
+		a.all++;
+		a.nodes += !a.last || a.last->node != m->node;
+		a.last = m;
+		if (m->step <= (int64_t)c->plan->move_count && verify_has_condition(pod, "Ready") &&
+		    !(c->falls[i] && counts != uses_budget))
+			steps[c->falls[i] ? 0 : m->step]++;
+	}
+	for (size_t i = 1; i <= c->plan->move_count; i++)
+		most = int_max(most, steps[i]);
+	a.at_once = steps[0] + most;
+	free(steps);
+	return a;
 }
 
 static int64_t allowed_by(const cJSON *budget)
@@ -198,7 +234,7 @@ static int64_t allowed_by(const cJSON *budget)
 		return 0;
 	if (healthy > 0 || desired > 0 || verify_number(budget, "status.expectedPods", 0) > 0)
 		allowed = healthy - desired < allowed ? healthy - desired : allowed;
-	return allowed > 0 ? (int64_t)allowed : 0;
+	return allowed > 0 ? verify_whole(allowed) : 0;
 }
 
 static void check_budget(const struct verify_case *c, const cJSON *budget)
@@ -248,9 +284,9 @@ static int64_t wanted_by(const struct verify_world *w, const char *namespace, co
 	if (!verify_equal(kind, "Job"))
 		return strcmp(kind, "DaemonSet") == 0 || !verify_at(o, "spec.replicas")
 			       ? present
-			       : (int64_t)verify_number(o, "spec.replicas", 1);
+			       : verify_whole(verify_number(o, "spec.replicas", 1));
 	left = verify_number(o, "spec.completions", 1e9) - verify_number(o, "status.succeeded", 0);
-	return int_max(0, int_min((int64_t)left, (int64_t)verify_number(o, "spec.parallelism", 1)));
+	return int_max(0, verify_whole(fmin(left, verify_number(o, "spec.parallelism", 1))));
 }
 
 static void check_owner(const struct verify_case *c, const char *namespace, const cJSON *owner)
@@ -265,10 +301,10 @@ static void check_owner(const struct verify_case *c, const char *namespace, cons
 		    verify_at(pod, "metadata.deletionTimestamp"))
 			continue;
 		present++;
-		ready += verify_is_ready(pod);
+		ready += verify_has_condition(pod, "Ready");
 	}
 	wanted = wanted_by(c->world, namespace, owner, present);
-	allowed = int_max(1, (int64_t)(c->plan->owner_share * (double)wanted));
+	allowed = int_max(1, verify_whole(c->plan->owner_share * (double)wanted));
 	missing = int_max(0, wanted - ready);
 	if (a.at_once && a.at_once + missing > allowed)
 		verify_say(c, VERIFY_OWNERS, a.last,
@@ -342,10 +378,10 @@ static void check_borrowed(const struct verify_case *c, const cJSON *quota, cons
 static void check_quota(const struct verify_case *c, const cJSON *quota, bool elastic)
 {
 	const char *namespace = verify_namespace(quota);
-	const cJSON *most = verify_at(quota, elastic ? "spec.max" : "status.hard"), *item;
+	const cJSON *most = verify_at(quota, elastic ? "spec.max" : "status.hard");
 	const struct verify_move *m;
 
-	for (item = verify_first(most); item; item = item->next) {
+	VERIFY_EACH_MEMBER (item, most) {
 		int64_t is = elastic ? used_in(c->world, namespace, item->string)
 				     : verify_amount(verify_at(quota, "status.used"), item->string);
 
@@ -357,18 +393,31 @@ static void check_quota(const struct verify_case *c, const cJSON *quota, bool el
 				   verify_text(quota, "kind", ""), namespace, verify_name(quota),
 				   item->string, is, verify_amount(most, item->string));
 	}
-	item = elastic ? verify_first(verify_at(quota, "spec.min")) : NULL;
-	for (; item; item = item->next)
+	VERIFY_EACH_MEMBER (item, elastic ? verify_at(quota, "spec.min") : NULL)
 		if ((m = find_asking(c, namespace, item->string)))
 			check_borrowed(c, quota, item->string, m);
 }
 
+/* By the first move of each owner. */
+static void check_owners(const struct verify_case *c)
+{
+	for (size_t i = 0; i < c->plan->move_count; i++) {
+		const cJSON *owner = verify_controller(pod_of(c, i));
+		size_t first = 0;
+
+		while (first < i && !is_owned(owner, pod_of(c, first)))
+			first++;
+		if (owner && first == i)
+			check_owner(c, c->plan->moves[i].namespace, owner);
+	}
+}
+
 void verify_check_limits(const struct verify_case *c)
 {
-	char key[KEY_MAX];
-	double least;
-
-	check_parallel(c);
+	for (size_t i = 0; i < c->plan->move_count; i++)
+		check_gang(c, i);
+	if (c->plan->limited)
+		check_parallel(c);
 	check_order(c);
 	check_groups(c);
 	for (size_t i = 0; i < c->world->other_count; i++) {
@@ -379,17 +428,8 @@ void verify_check_limits(const struct verify_case *c)
 		else if (verify_is_kind(o, "ResourceQuota") || verify_is_kind(o, "ElasticQuota"))
 			check_quota(c, o, verify_is_kind(o, "ElasticQuota"));
 	}
-	for (size_t i = 0; i < c->plan->move_count; i++) {
-		const cJSON *owner = verify_controller(pod_of(c, i));
-		size_t first = 0;
-
+	for (size_t i = 0; i < c->plan->move_count; i++)
 		check_budgets_of(c, i);
-		while (first < i &&
-		       !(owner && pod_of(c, first) && is_owned(owner, pod_of(c, first))))
-			first++;
-		if (owner && first == i)
-			check_owner(c, c->plan->moves[i].namespace, owner);
-		if (pod_of(c, i) && read_gang(c->world, pod_of(c, i), key, &least))
-			check_gang(c, &c->plan->moves[i], key, least);
-	}
+	if (c->plan->limited)
+		check_owners(c);
 }

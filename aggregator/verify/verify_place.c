@@ -54,14 +54,13 @@ static bool resource_fits(const struct verify_question *q, const char *resource)
 	have = verify_amount(verify_at(q->node, "status.allocatable"), resource);
 	if (add_saturating(want, taken) <= have)
 		return true;
-	error_set(q->error, "%s: %" PRId64 " requested, %" PRId64 " of %" PRId64 " are taken",
-		  resource, want, taken, have);
-	return false;
+	return verify_refuse(q, "%s: %" PRId64 " requested, %" PRId64 " of %" PRId64 " are taken",
+			     resource, want, taken, have);
 }
 
 static bool list_fits(const struct verify_question *q, const cJSON *list)
 {
-	for (const cJSON *item = verify_first(list); item; item = item->next)
+	VERIFY_EACH_MEMBER (item, list)
 		if (!resource_fits(q, item->string))
 			return false;
 	return true;
@@ -69,22 +68,21 @@ static bool list_fits(const struct verify_question *q, const cJSON *list)
 
 static bool containers_fit(const struct verify_question *q, const char *path)
 {
-	for (const cJSON *item = verify_first(verify_at(q->pod, path)); item; item = item->next)
+	VERIFY_EACH (item, verify_at(q->pod, path))
 		if (!list_fits(q, verify_at(item, "resources.requests")) ||
 		    !list_fits(q, verify_at(item, "resources.limits")))
 			return false;
 	return true;
 }
 
-bool verify_room(const struct verify_question *q)
+static bool room(const struct verify_question *q)
 {
 	int64_t most = verify_amount(verify_at(q->node, "status.allocatable"), "pods"), count = 0;
 
 	for (size_t i = 0; i < q->w->pod_count; i++)
 		count += is_here(q, i);
 	if (count + 1 > most) {
-		error_set(q->error, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
-		return false;
+		return verify_refuse(q, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
 	}
 	return containers_fit(q, "spec.containers") && containers_fit(q, "spec.initContainers") &&
 	       list_fits(q, verify_at(q->pod, "spec.resources.requests")) &&
@@ -100,53 +98,41 @@ static bool tolerates(const cJSON *toleration, const char *key, const char *valu
 	const char *want_key = verify_text(toleration, "key", "");
 	const char *op = verify_text(toleration, "operator", "Equal");
 
-	if (*want_effect && !verify_equal(want_effect, effect))
-		return false;
-	if (*want_key && !verify_equal(want_key, key))
-		return false;
-	return verify_equal(op, "Exists") ||
-	       (verify_equal(op, "Equal") &&
-		verify_equal(verify_text(toleration, "value", ""), value));
+	return (!*want_effect || verify_equal(want_effect, effect)) &&
+	       (!*want_key || verify_equal(want_key, key)) &&
+	       (verify_equal(op, "Exists") ||
+		(verify_equal(op, "Equal") &&
+		 verify_equal(verify_text(toleration, "value", ""), value)));
 }
 
 static bool pod_tolerates(const cJSON *pod, const char *key, const char *value, const char *effect)
 {
-	const cJSON *item = verify_first(verify_at(pod, "spec.tolerations"));
-
-	while (item && !tolerates(item, key, value, effect))
-		item = item->next;
-	return item;
+	VERIFY_EACH (item, verify_at(pod, "spec.tolerations"))
+		if (tolerates(item, key, value, effect))
+			return true;
+	return false;
 }
 
-static bool taints_allow(const struct verify_question *q, const cJSON *node, struct error *error)
+static bool taints(const struct verify_question *q)
 {
-	const cJSON *taint = verify_first(verify_at(node, "spec.taints"));
-
-	for (; taint; taint = taint->next) {
+	VERIFY_EACH (taint, verify_at(q->node, "spec.taints")) {
 		const char *key = verify_text(taint, "key", "");
 		const char *effect = verify_text(taint, "effect", "");
 
-		if (verify_equal(effect, "PreferNoSchedule") ||
-		    pod_tolerates(q->pod, key, verify_text(taint, "value", ""), effect))
-			continue;
-		error_set(error, "taint %s:%s of %s", key, effect, verify_name(node));
-		return false;
+		if (!verify_equal(effect, "PreferNoSchedule") &&
+		    !pod_tolerates(q->pod, key, verify_text(taint, "value", ""), effect))
+			return verify_refuse(q, "taint %s:%s of %s", key, effect,
+					     verify_name(q->node));
 	}
 	return true;
 }
 
-bool verify_taints(const struct verify_question *q)
-{
-	return taints_allow(q, q->node, q->error);
-}
-
-bool verify_cordon(const struct verify_question *q)
+static bool cordon(const struct verify_question *q)
 {
 	if (!cJSON_IsTrue(verify_at(q->node, "spec.unschedulable")) ||
 	    pod_tolerates(q->pod, UNSCHEDULABLE, "", "NoSchedule"))
 		return true;
-	error_set(q->error, "%s is cordoned", verify_name(q->node));
-	return false;
+	return verify_refuse(q, "%s is cordoned", verify_name(q->node));
 }
 
 /* --- node affinity */
@@ -155,22 +141,19 @@ bool verify_cordon(const struct verify_question *q)
 
 static bool node_wanted(const cJSON *pod, const cJSON *node)
 {
-	const cJSON *want = verify_first(verify_at(pod, "spec.nodeSelector"));
-
-	for (; want; want = want->next)
+	VERIFY_EACH_MEMBER (want, verify_at(pod, "spec.nodeSelector"))
 		if (!verify_equal(want->valuestring, verify_label(node, want->string)))
 			return false;
 	return verify_node_selector(verify_at(pod, "spec.affinity.nodeAffinity" REQUIRED), node,
 				    verify_name(node));
 }
 
-bool verify_node_affinity(const struct verify_question *q)
+static bool node_affinity(const struct verify_question *q)
 {
 	if (node_wanted(q->pod, q->node))
 		return true;
-	error_set(q->error, "%s is not what nodeSelector or node affinity require",
-		  verify_name(q->node));
-	return false;
+	return verify_refuse(q, "%s is not what nodeSelector or node affinity require",
+			     verify_name(q->node));
 }
 
 /* --- affinity between pods */
@@ -187,13 +170,11 @@ static bool term_covers_namespace(const struct verify_question *q, const cJSON *
 	       verify_selects(selector, verify_find_other(q->w, "Namespace", "", namespace));
 }
 
-/* The term of owner means other. */
-static bool term_means(const struct verify_question *q, const cJSON *term, const cJSON *owner,
-		       const cJSON *other)
+/* Whether the owner's term selects the other pod. */
+static bool term_selects(const struct verify_question *q, const cJSON *term, const cJSON *owner,
+			 const cJSON *other)
 {
-	const cJSON *key = verify_first(verify_get(term, "mismatchLabelKeys"));
-
-	for (; key; key = key->next) {
+	VERIFY_EACH (key, verify_get(term, "mismatchLabelKeys")) {
 		const char *own = verify_label(owner, key->valuestring);
 
 		if (own && verify_equal(own, verify_label(other, key->valuestring)))
@@ -212,19 +193,19 @@ static bool same_domain(const cJSON *term, const cJSON *a, const cJSON *b)
 	return verify_equal(verify_label(a, key), verify_label(b, key));
 }
 
-/* Some term of owner's anti-affinity means other, and keeps them apart. */
+/* Whether a term of the owner's anti-affinity selects the other pod and covers both nodes. */
 static bool keeps_apart(const struct verify_question *q, const cJSON *owner, const cJSON *other,
 			const cJSON *there)
 {
 	const cJSON *term =
 		verify_first(verify_at(owner, "spec.affinity.podAntiAffinity" REQUIRED));
 
-	while (term && !(same_domain(term, q->node, there) && term_means(q, term, owner, other)))
+	while (term && !(same_domain(term, q->node, there) && term_selects(q, term, owner, other)))
 		term = term->next;
 	return term;
 }
 
-bool verify_anti_affinity(const struct verify_question *q)
+static bool anti_affinity(const struct verify_question *q)
 {
 	for (size_t i = 0; i < q->w->pod_count; i++) {
 		const cJSON *other = q->w->pods[i];
@@ -232,30 +213,33 @@ bool verify_anti_affinity(const struct verify_question *q)
 		if (!verify_is_there(q, i) || (!keeps_apart(q, q->pod, other, node_of(q, i)) &&
 					       !keeps_apart(q, other, q->pod, node_of(q, i))))
 			continue;
-		error_set(q->error, "anti-affinity with %s/%s on %s", verify_namespace(other),
-			  verify_name(other), verify_name(node_of(q, i)));
-		return false;
+		return verify_refuse(q, "anti-affinity with %s/%s on %s", verify_namespace(other),
+				     verify_name(other), verify_name(node_of(q, i)));
 	}
 	return true;
 }
 
-static bool all_terms_mean(const struct verify_question *q, const cJSON *terms, const cJSON *other)
+static bool all_terms_select(const struct verify_question *q, const cJSON *terms,
+			     const cJSON *other)
 {
 	const cJSON *term = verify_first(terms);
 
-	while (term && term_means(q, term, q->pod, other))
+	while (term && term_selects(q, term, q->pod, other))
 		term = term->next;
 	return !term;
 }
 
-/* A pod that all terms mean is in the term's domain of this node; *anywhere: or of any other. */
+/*
+ * Whether a pod that all terms select runs in the term's domain of this node; *anywhere: in any
+ * domain.
+ */
 static bool has_company(const struct verify_question *q, const cJSON *terms, const cJSON *term,
 			bool *anywhere)
 {
 	bool here = false;
 
 	for (size_t i = 0; i < q->w->pod_count; i++) {
-		if (!verify_is_there(q, i) || !all_terms_mean(q, terms, q->w->pods[i]))
+		if (!verify_is_there(q, i) || !all_terms_select(q, terms, q->w->pods[i]))
 			continue;
 		*anywhere |=
 			verify_label(node_of(q, i), verify_text(term, "topologyKey", "")) != NULL;
@@ -265,26 +249,24 @@ static bool has_company(const struct verify_question *q, const cJSON *terms, con
 }
 
 /* The first of pods that require each other may go anywhere where all the labels are. */
-bool verify_affinity(const struct verify_question *q)
+static bool affinity(const struct verify_question *q)
 {
 	const cJSON *terms = verify_at(q->pod, "spec.affinity.podAffinity" REQUIRED);
 	bool all = true, anywhere = false;
 
-	for (const cJSON *term = verify_first(terms); term; term = term->next) {
+	VERIFY_EACH (term, terms) {
 		const char *key = verify_text(term, "topologyKey", "");
 
 		if (!verify_label(q->node, key)) {
-			error_set(q->error, "affinity: %s has no label %s", verify_name(q->node),
-				  key);
-			return false;
+			return verify_refuse(q, "affinity: %s has no label %s",
+					     verify_name(q->node), key);
 		}
 		all &= has_company(q, terms, term, &anywhere);
 	}
-	if (all || (!anywhere && all_terms_mean(q, terms, q->pod)))
+	if (all || (!anywhere && all_terms_select(q, terms, q->pod)))
 		return true;
-	error_set(q->error, "affinity: no required pod is in the domain of %s",
-		  verify_name(q->node));
-	return false;
+	return verify_refuse(q, "affinity: no required pod is in the domain of %s",
+			     verify_name(q->node));
 }
 
 /* --- topology spread */
@@ -297,10 +279,10 @@ static bool is_hard(const cJSON *constraint)
 static bool counts_as_domain(const struct verify_question *q, const cJSON *constraint, size_t at)
 {
 	const cJSON *node = q->w->nodes[at];
-	const cJSON *item = verify_first(verify_at(q->pod, "spec.topologySpreadConstraints"));
+	const struct verify_question there = {.pod = q->pod, .node = node};
 
-	/* Another node is a domain only where it has the keys of all hard constraints. */
-	for (; item; item = item->next)
+	/* A node counts only if it has the keys of all hard constraints. */
+	VERIFY_EACH (item, verify_at(q->pod, "spec.topologySpreadConstraints"))
 		if (is_hard(item) && !verify_label(node, verify_text(item, "topologyKey", "")))
 			return false;
 	if (verify_equal(verify_text(constraint, "nodeAffinityPolicy", "Honor"), "Honor") &&
@@ -309,35 +291,34 @@ static bool counts_as_domain(const struct verify_question *q, const cJSON *const
 	if (!verify_equal(verify_text(constraint, "nodeTaintsPolicy", "Ignore"), "Honor"))
 		return true;
 	/* A node that the plan cordons gets a taint. */
-	return taints_allow(q, node, NULL) &&
-	       (!q->w->drained || !q->w->drained[at] ||
-		pod_tolerates(q->pod, UNSCHEDULABLE, "", "NoSchedule"));
+	return taints(&there) && (!q->w->drained || !q->w->drained[at] ||
+				  pod_tolerates(q->pod, UNSCHEDULABLE, "", "NoSchedule"));
 }
 
-static bool constraint_means(const struct verify_question *q, const cJSON *constraint,
-			     const cJSON *other)
+static bool constraint_selects(const struct verify_question *q, const cJSON *constraint,
+			       const cJSON *other)
 {
 	return verify_selects(verify_get(constraint, "labelSelector"), other) &&
 	       verify_same_labels(verify_get(constraint, "matchLabelKeys"), q->pod, other);
 }
 
-/* A selector without a requirement counts no pods, though it means the pod itself. */
+/* A selector without a requirement counts no pods, though it selects the pod itself. */
 static bool requires_nothing(const struct verify_question *q, const cJSON *constraint)
 {
 	const cJSON *key = verify_first(verify_get(constraint, "matchLabelKeys"));
 
 	while (key && !verify_label(q->pod, key->valuestring))
 		key = key->next;
-	return !key && !verify_first(verify_at(constraint, "labelSelector.matchLabels")) &&
+	return !key && !verify_first_member(verify_at(constraint, "labelSelector.matchLabels")) &&
 	       !verify_first(verify_at(constraint, "labelSelector.matchExpressions"));
 }
 
 struct domain {
-	const char *value; /* NULL: the node is none */
+	const char *value; /* NULL: unused */
 	int64_t pods;
 };
 
-/* By node; each domain's pods stand at its first node, and its others are none. */
+/* An entry for each node; the entry of a domain's first node has all its pods, others are unused. */
 static struct domain *count_domains(const struct verify_question *q, const cJSON *constraint)
 {
 	const char *key = verify_text(constraint, "topologyKey", "");
@@ -351,7 +332,7 @@ static struct domain *count_domains(const struct verify_question *q, const cJSON
 		if (verify_is_there(q, i) && of[q->w->where[i]].value &&
 		    !verify_at(q->w->pods[i], "metadata.deletionTimestamp") &&
 		    verify_equal(verify_namespace(q->w->pods[i]), verify_namespace(q->pod)) &&
-		    constraint_means(q, constraint, q->w->pods[i]))
+		    constraint_selects(q, constraint, q->w->pods[i]))
 			of[q->w->where[i]].pods++;
 	for (size_t i = 0; i < q->w->node_count; i++)
 		for (size_t k = i + 1; of[i].value && k < q->w->node_count; k++)
@@ -367,12 +348,11 @@ static bool constraint_holds(const struct verify_question *q, const cJSON *const
 	const char *key = verify_text(constraint, "topologyKey", "");
 	const char *value = verify_label(q->node, key);
 	double most = verify_number(constraint, "maxSkew", 1);
-	int64_t here = constraint_means(q, constraint, q->pod), least = INT64_MAX, domains = 0;
+	int64_t here = constraint_selects(q, constraint, q->pod), least = INT64_MAX, domains = 0;
 	struct domain *of;
 
 	if (!value) {
-		error_set(q->error, "spread: %s has no label %s", verify_name(q->node), key);
-		return false;
+		return verify_refuse(q, "spread: %s has no label %s", verify_name(q->node), key);
 	}
 	of = count_domains(q, constraint);
 	for (size_t i = 0; i < q->w->node_count; i++) {
@@ -387,14 +367,13 @@ static bool constraint_holds(const struct verify_question *q, const cJSON *const
 		least = 0;
 	if ((double)(here - least) <= most)
 		return true;
-	error_set(q->error,
-		  "spread: %" PRId64 " pods in %s=%s would be %" PRId64 " above %" PRId64
-		  " of the emptiest, the most is %.0f",
-		  here, key, value, here - least, least, most);
-	return false;
+	return verify_refuse(q,
+			     "spread: %" PRId64 " pods in %s=%s would be %" PRId64 " above %" PRId64
+			     " of the emptiest, the most is %.0f",
+			     here, key, value, here - least, least, most);
 }
 
-bool verify_spread(const struct verify_question *q)
+static bool spread(const struct verify_question *q)
 {
 	const cJSON *item = verify_first(verify_at(q->pod, "spec.topologySpreadConstraints"));
 
@@ -404,25 +383,6 @@ bool verify_spread(const struct verify_question *q)
 }
 
 /* --- host ports */
-
-/* The first or next open host port of a pod; *container: 0 at first. NULL: there are no more. */
-static const cJSON *next_port(const cJSON *pod, size_t *at)
-{
-	static const char *const lists[] = {"spec.containers", "spec.initContainers"};
-	size_t count = 0;
-
-	for (int init = 0; init < 2; init++)
-		for (const cJSON *one = verify_first(verify_at(pod, lists[init])); one;
-		     one = one->next)
-			for (const cJSON *port = verify_first(verify_get(one, "ports")); port;
-			     port = port->next)
-				if (verify_number(port, "hostPort", 0) > 0 &&
-				    (!init || verify_is_sidecar(one)) && count++ == *at) {
-					++*at;
-					return port;
-				}
-	return NULL;
-}
 
 static const char *address_of(const cJSON *port)
 {
@@ -435,42 +395,43 @@ static bool ports_clash(const cJSON *a, const cJSON *b)
 {
 	const char *one = address_of(a), *two = address_of(b);
 
-	return (int)verify_number(a, "hostPort", 0) == (int)verify_number(b, "hostPort", 0) &&
+	return verify_number(a, "hostPort", 0) == verify_number(b, "hostPort", 0) &&
 	       verify_equal(verify_text(a, "protocol", "TCP"), verify_text(b, "protocol", "TCP")) &&
 	       (verify_equal(one, two) || verify_equal(one, "0.0.0.0") ||
 		verify_equal(two, "0.0.0.0"));
 }
 
-static bool port_free(const struct verify_question *q, const cJSON *port)
+/* The first open host port of a pod that clashes with one of the other pod, or with this port. */
+static const cJSON *find_clash(const cJSON *pod, const cJSON *other, const cJSON *with)
+{
+	static const char *const lists[] = {"spec.containers", "spec.initContainers"};
+
+	for (int init = 0; init < 2; init++)
+		VERIFY_EACH (one, verify_at(pod, lists[init]))
+			VERIFY_EACH (port, verify_get(one, "ports"))
+				if (verify_number(port, "hostPort", 0) > 0 &&
+				    (!init || verify_is_sidecar(one)) &&
+				    (with ? ports_clash(port, with)
+					  : find_clash(other, NULL, port) != NULL))
+					return port;
+	return NULL;
+}
+
+static bool host_ports(const struct verify_question *q)
 {
 	for (size_t i = 0; i < q->w->pod_count; i++) {
-		size_t at = 0;
-		const cJSON *other = is_here(q, i) ? next_port(q->w->pods[i], &at) : NULL;
+		const cJSON *other = q->w->pods[i];
+		const cJSON *port = is_here(q, i) ? find_clash(q->pod, other, NULL) : NULL;
 
-		while (other && !ports_clash(port, other))
-			other = next_port(q->w->pods[i], &at);
-		if (!other)
-			continue;
-		error_set(q->error, "host port %.0f is taken by %s/%s",
-			  verify_number(port, "hostPort", 0), verify_namespace(q->w->pods[i]),
-			  verify_name(q->w->pods[i]));
-		return false;
+		if (port)
+			return verify_refuse(q, "host port %.0f is taken by %s/%s",
+					     verify_number(port, "hostPort", 0),
+					     verify_namespace(other), verify_name(other));
 	}
 	return true;
 }
 
-bool verify_host_ports(const struct verify_question *q)
-{
-	const cJSON *port;
-	size_t at = 0;
-
-	while ((port = next_port(q->pod, &at)))
-		if (!port_free(q, port))
-			return false;
-	return true;
-}
-
-/* --- what nobody can judge */
+/* --- fields without a rule here */
 
 static bool operators_known(const cJSON *list, const char *known)
 {
@@ -481,7 +442,7 @@ static bool operators_known(const cJSON *list, const char *known)
 	return !item;
 }
 
-bool verify_judged(const struct verify_question *q)
+static bool judged(const struct verify_question *q)
 {
 	const cJSON *term = verify_first(
 		verify_at(q->pod, "spec.affinity.nodeAffinity" REQUIRED ".nodeSelectorTerms"));
@@ -490,35 +451,58 @@ bool verify_judged(const struct verify_question *q)
 				       "In NotIn Exists DoesNotExist Gt Lt"))
 		term = term->next;
 	if (term || !operators_known(verify_at(q->pod, "spec.tolerations"), "Equal Exists"))
-		error_set(q->error, "an operator of its node affinity or tolerations is unknown");
-	else if (verify_first(verify_at(q->pod, "spec.resourceClaims")))
-		error_set(q->error, "resource claims are not judged");
-	else
-		return true;
-	return false;
+		return verify_refuse(q,
+				     "an operator of its node affinity or tolerations is unknown");
+	return !verify_first(verify_at(q->pod, "spec.resourceClaims")) ||
+	       verify_refuse(q, "resource claims are not judged");
 }
 
 /* --- destinations */
 
-bool verify_is_leaving(const cJSON *node)
+bool verify_is_taken_away(const cJSON *node)
 {
-	const cJSON *taint = verify_first(verify_at(node, "spec.taints"));
-
-	for (; taint; taint = taint->next) {
+	VERIFY_EACH (taint, verify_at(node, "spec.taints")) {
 		const char *key = verify_text(taint, "key", "");
 
 		if (verify_equal(key, "ToBeDeletedByClusterAutoscaler") ||
-		    verify_equal(key, "karpenter.sh/disrupted"))
+		    verify_equal(key, "karpenter.sh/disrupted") ||
+		    verify_equal(key, "karpenter.sh/disruption"))
 			return true;
 	}
-	return verify_at(node, "metadata.deletionTimestamp") ||
-	       verify_get(verify_at(node, "metadata.annotations"), "evenkeel.io/draining");
+	return verify_at(node, "metadata.deletionTimestamp");
 }
 
-bool verify_destination(const struct verify_question *q)
+bool verify_is_leaving(const cJSON *node)
 {
-	if (!q->w->removed[q->node_at] && !verify_is_leaving(q->node))
-		return true;
-	error_set(q->error, "%s is drained by the plan, or in deletion", verify_name(q->node));
-	return false;
+	const char *draining = verify_annotation(node, "evenkeel.io/draining");
+
+	return verify_is_taken_away(node) || verify_has_condition(node, "DrainInProgress") ||
+	       (draining && !verify_equal(draining, "false"));
+}
+
+static bool destination(const struct verify_question *q)
+{
+	static const char *const conditions[] = {"Drained", "GracefulNodeShutdownInProgress",
+						 "MaintenancePlanned", "MaintenanceInProgress"};
+
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
+		if (verify_has_condition(q->node, conditions[i]))
+			return verify_refuse(q, "%s has the condition %s", verify_name(q->node),
+					     conditions[i]);
+	return (!q->w->removed[q->node_at] && !verify_is_leaving(q->node)) ||
+	       verify_refuse(q, "%s is drained by the plan, or in deletion", verify_name(q->node));
+}
+
+bool verify_filter(enum verify_invariant i, const struct verify_question *q)
+{
+	static bool (*const filters[VERIFY_INVARIANTS])(const struct verify_question *q) = {
+		[VERIFY_DESTINATION] = destination, [VERIFY_ROOM] = room,
+		[VERIFY_TAINTS] = taints,	    [VERIFY_NODE_AFFINITY] = node_affinity,
+		[VERIFY_CORDON] = cordon,	    [VERIFY_ANTI_AFFINITY] = anti_affinity,
+		[VERIFY_AFFINITY] = affinity,	    [VERIFY_SPREAD] = spread,
+		[VERIFY_HOST_PORTS] = host_ports,   [VERIFY_VOLUMES] = verify_volumes,
+		[VERIFY_JUDGED] = judged,
+	};
+
+	return !filters[i] || filters[i](q);
 }

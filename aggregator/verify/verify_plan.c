@@ -4,14 +4,14 @@
  *
  *   {"apiVersion":"evenkeel.io/v1","kind":"DrainWave","planned":T,"viewVersion":I,
  *    ["cap":{"cpuShare","memoryShare","z","contention"},]
- *    "limits":{"nodes","drains","ownerShare"},["groups":[{"name","nodes":[S,..]},..],]
+ *    ["limits":{"nodes","drains","ownerShare"},]["groups":[{"name","nodes":[S,..]},..],]
  *    "reserved":[GUEST,..],
  *    "nodes":[{"name","uid","moves":[{"namespace","name","uid"[,"from"][,"to"][,"step"]},..],
  *              "guests":[GUEST,..]},..]}
  *   GUEST {"uid","to","after"}
  *
- * Other members are left to people. Without "cap" the cap of real use is off. Moves with
- * "placeholder":true are room without a pod, and left out.
+ * Other members are ignored. Without "cap" real use is not judged, without "limits" the limits are
+ * not. Moves with "placeholder":true are room without a pod, and left out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "aggregator/verify/verify_internal.h"
 #include "shared/mem.h"
 
-enum { MEMBERS_MAX = 1000000 }; /* of each list */
+enum { MEMBERS_MAX = 1000000, MOVES_MAX = 10000 }; /* of each list; of the plan */
 
 /* An object of the plan and where it stands; the first failure stays. */
 struct reader {
@@ -90,14 +90,19 @@ static void read_head(struct reader *r, struct verify_plan *p)
 	struct reader limits = {verify_get(r->at, "limits"), "limits.", r->error, false};
 	struct reader cap = {verify_get(r->at, "cap"), "cap.", r->error, false};
 
+	if (!verify_equal(verify_text(r->at, "apiVersion", ""), "evenkeel.io/v1"))
+		fail(r, "apiVersion", "must be \"evenkeel.io/v1\"");
 	if (!verify_is_kind(r->at, "DrainWave"))
 		fail(r, "kind", "must be \"DrainWave\"; evenkeel drain -o plan prints one");
 	read_text(r, "planned", true);
 	read_number(r, "viewVersion", 0, 0x1p53);
 	limits.bad = r->bad;
-	p->node_limit = read_number(&limits, "nodes", 0, MEMBERS_MAX);
-	p->drain_limit = read_number(&limits, "drains", 0, MEMBERS_MAX);
-	p->owner_share = read_number(&limits, "ownerShare", 0, 1);
+	p->limited = limits.at != NULL;
+	if (p->limited) {
+		p->node_limit = read_number(&limits, "nodes", 0, MEMBERS_MAX);
+		p->drain_limit = read_number(&limits, "drains", 0, MEMBERS_MAX);
+		p->owner_share = read_number(&limits, "ownerShare", 0, 1);
+	}
 	p->capped = cap.at != NULL;
 	cap.bad = limits.bad;
 	if (p->capped) {
@@ -116,6 +121,8 @@ static void read_moves(struct reader *node, struct verify_plan *p)
 	void *room = read_list(node, "moves", 1, &item);
 
 	free(room);
+	if (p->move_count + (size_t)cJSON_GetArraySize(verify_get(node->at, "moves")) > MOVES_MAX)
+		fail(node, "moves", "the plan must have at most 10000");
 	for (size_t i = 0; item && !node->bad; item = item->next, i++) {
 		struct reader r = enter(node, "moves", i, item);
 		struct verify_move m = {.node = p->node_count - 1};
@@ -138,7 +145,9 @@ static void read_moves(struct reader *node, struct verify_plan *p)
 	}
 }
 
-static struct verify_guest *read_guests(struct reader *r, const char *key, size_t *count)
+/* most: of `after`. */
+static struct verify_guest *read_guests(struct reader *r, const char *key, double most,
+					size_t *count)
 {
 	const cJSON *item;
 	struct verify_guest *of = read_list(r, key, sizeof(*of), &item);
@@ -149,7 +158,7 @@ static struct verify_guest *read_guests(struct reader *r, const char *key, size_
 		of[(*count)++] = (struct verify_guest){
 			.uid = read_text(&at, "uid", true),
 			.to = read_text(&at, "to", true),
-			.after = (size_t)read_number(&at, "after", 0, MEMBERS_MAX),
+			.after = (size_t)read_number(&at, "after", 0, most),
 		};
 		r->bad = at.bad;
 	}
@@ -186,7 +195,9 @@ static void read_nodes(struct reader *r, struct verify_plan *p)
 		n->name = read_text(&at, "name", true);
 		n->uid = read_text(&at, "uid", true);
 		read_moves(&at, p);
-		n->guests = read_guests(&at, "guests", &n->guest_count);
+		n->guests =
+			read_guests(&at, "guests", cJSON_GetArraySize(verify_get(item, "moves")),
+				    &n->guest_count);
 		r->bad = at.bad;
 	}
 }
@@ -202,7 +213,7 @@ int verify_plan_read(const char *text, size_t len, struct verify_plan *p, struct
 	else
 		read_head(&r, p);
 	if (!r.bad)
-		p->reserved = read_guests(&r, "reserved", &p->reserved_count);
+		p->reserved = read_guests(&r, "reserved", MEMBERS_MAX, &p->reserved_count);
 	if (!r.bad)
 		read_groups(&r, p);
 	if (!r.bad)
@@ -223,4 +234,11 @@ void verify_plan_fini(struct verify_plan *p)
 	free(p->reserved);
 	free(p->groups);
 	*p = (struct verify_plan){0};
+}
+
+bool verify_plan_has(const struct verify_plan *p, enum verify_invariant i)
+{
+	if (i == VERIFY_LIMITS || i == VERIFY_OWNERS)
+		return p->limited;
+	return p->capped || (i != VERIFY_MEASURED && i != VERIFY_USE_CAP);
 }

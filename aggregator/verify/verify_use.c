@@ -18,15 +18,15 @@
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 
-enum { HOURS = 24 };
+enum { HOURS = 24, STEADY = HOURS }; /* of arrays by hour: the value beside the peaks */
 
 static const double EXPIRED_S = 300, CPU_SLACK = 1, MEM_SLACK = 4096; /* for rounding */
 
 /* A pod's, a node's own, or a sum. */
 struct use {
 	bool known;
-	double cpu, variance, mem; /* milli, milli^2, bytes */
-	double hour_cpu[HOURS], hour_mem[HOURS];
+	double variance; /* milli^2 */
+	double cpu[HOURS + 1], mem[HOURS + 1]; /* milli, bytes; STEADY: mean and maximum */
 };
 
 struct verify_use {
@@ -39,22 +39,20 @@ struct verify_use {
 
 static void add(struct use *sum, const struct use *one, double by)
 {
-	sum->cpu += by * one->cpu;
 	sum->variance += by * one->variance;
-	sum->mem += by * one->mem;
-	for (int h = 0; h < HOURS; h++) {
-		sum->hour_cpu[h] += by * one->hour_cpu[h];
-		sum->hour_mem[h] += by * one->hour_mem[h];
+	for (int h = 0; h <= STEADY; h++) {
+		sum->cpu[h] += by * one->cpu[h];
+		sum->mem[h] += by * one->mem[h];
 	}
 }
 
 static struct use steady(double cpu, double variance, double mem)
 {
-	struct use u = {true, fmax(cpu, 0), fmax(variance, 0), fmax(mem, 0), {0}, {0}};
+	struct use u = {.known = true, .variance = fmax(variance, 0)};
 
-	for (int h = 0; h < HOURS; h++) {
-		u.hour_cpu[h] = u.cpu;
-		u.hour_mem[h] = u.mem;
+	for (int h = 0; h <= STEADY; h++) {
+		u.cpu[h] = fmax(cpu, 0);
+		u.mem[h] = fmax(mem, 0);
 	}
 	return u;
 }
@@ -92,13 +90,12 @@ static struct use use_of(const cJSON *stats, bool node)
 {
 	const cJSON *w = window_of(stats, node), *mem = verify_get(w, "workingSetBytes");
 	double sigma = verify_number(w, "cpuMillicores.stddev", 0);
-	struct use u;
 
 	if (!w)
 		return (struct use){0};
 	mem = mem ? mem : verify_get(w, "memoryBytes");
-	return u = steady(verify_number(w, "cpuMillicores.mean", 0), sigma * sigma,
-			  verify_number(mem, "max", verify_number(mem, "mean", 0)));
+	return steady(verify_number(w, "cpuMillicores.mean", 0), sigma * sigma,
+		      verify_number(mem, "max", verify_number(mem, "mean", 0)));
 }
 
 /* The oldest hour is first. */
@@ -112,40 +109,41 @@ static void read_peaks(const cJSON *stats, const char *key, double hours[HOURS])
 			hours[((int64_t)(end / 3600) + i) % HOURS] = item->valuedouble;
 }
 
-static void read_pod(struct verify_use *u, const cJSON *stats)
+static void read_pod(struct verify_use *u, const struct verify_index *pods, const cJSON *stats)
 {
-	const char *uid = verify_text(stats, "uid", NULL);
+	int at = verify_find(pods, verify_text(stats, "uid", ""));
 
-	for (size_t i = 0; uid && i < u->w->pod_count; i++) {
-		if (!verify_equal(verify_text(u->w->pods[i], "metadata.uid", ""), uid) ||
-		    u->w->where[i] < 0 || verify_has_ended(u->w->pods[i]) ||
-		    !verify_equal(verify_text(stats, "node", ""),
-				  verify_name(u->w->nodes[u->w->where[i]])))
-			continue;
-		u->pods[i] = use_of(stats, false);
-		read_peaks(stats, "cpuMillicores", u->pods[i].hour_cpu);
-		read_peaks(stats, "workingSetBytes", u->pods[i].hour_mem);
+	if (at < 0 || u->w->where[at] < 0 || verify_has_ended(u->w->pods[at]) ||
+	    !verify_equal(verify_text(stats, "node", ""),
+			  verify_name(u->w->nodes[u->w->where[at]])))
 		return;
+	u->pods[at] = use_of(stats, false);
+	read_peaks(stats, "cpuMillicores", u->pods[at].cpu);
+	read_peaks(stats, "workingSetBytes", u->pods[at].mem);
+}
+
+/* A node's own part, after all pods are read. */
+static void read_nodes(struct verify_use *u)
+{
+	for (size_t i = 0; i < u->w->node_count; i++)
+		u->nodes[i] = use_of(u->stats[i], true);
+	for (size_t i = 0; i < u->w->pod_count; i++)
+		if (u->pods[i].known)
+			add(&u->nodes[u->w->where[i]], &u->pods[i], -1);
+	for (size_t i = 0; i < u->w->node_count; i++) {
+		const struct use *own = &u->nodes[i];
+
+		if (own->known)
+			u->nodes[i] = steady(own->cpu[STEADY], own->variance, own->mem[STEADY]);
 	}
 }
 
-static void read_node(struct verify_use *u, size_t at)
-{
-	struct use own = use_of(u->stats[at], true);
-
-	if (!own.known)
-		return;
-	for (size_t i = 0; i < u->w->pod_count; i++)
-		if (u->w->where[i] == (int)at && u->pods[i].known)
-			add(&own, &u->pods[i], -1);
-	u->nodes[at] = steady(own.cpu, own.variance, own.mem);
-}
-
-struct verify_use *verify_use_new(const struct verify_world *w, const cJSON *snapshot,
+struct verify_use *verify_use_new(const struct verify_world *w, const struct verify_index *nodes,
+				  const struct verify_index *pods, const cJSON *snapshot,
 				  int64_t now_ns)
 {
 	struct verify_use *u = mem_zalloc(1, sizeof(*u));
-	const cJSON *item = verify_first(verify_at(snapshot, "usage.pods"));
+	int at;
 
 	u->w = w;
 	u->now_ns = now_ns;
@@ -154,15 +152,12 @@ struct verify_use *verify_use_new(const struct verify_world *w, const cJSON *sna
 	u->stats = mem_zalloc(w->node_count + 1, sizeof(const cJSON *));
 	u->home = mem_zalloc(w->pod_count + 1, sizeof(*u->home));
 	memcpy(u->home, w->where, w->pod_count * sizeof(*u->home));
-	for (; item; item = item->next)
-		read_pod(u, item);
-	item = verify_first(verify_at(snapshot, "usage.nodes"));
-	for (; item; item = item->next)
-		for (size_t i = 0; i < w->node_count; i++)
-			if (verify_equal(verify_name(w->nodes[i]), verify_text(item, "name", "")))
-				u->stats[i] = item;
-	for (size_t i = 0; i < w->node_count; i++)
-		read_node(u, i);
+	VERIFY_EACH (item, verify_at(snapshot, "usage.pods"))
+		read_pod(u, pods, item);
+	VERIFY_EACH (item, verify_at(snapshot, "usage.nodes"))
+		if ((at = verify_find(nodes, verify_text(item, "name", ""))) >= 0)
+			u->stats[at] = item;
+	read_nodes(u);
 	return u;
 }
 
@@ -186,14 +181,11 @@ bool verify_measured(const struct verify_use *u, const struct verify_plan *p,
 	if (!p->capped)
 		return true;
 	if (!u->nodes[q->node_at].known || !(age <= EXPIRED_S))
-		error_set(q->error, "%s is not measured, or not since %.0f s", verify_name(q->node),
-			  EXPIRED_S);
-	else if (waits > p->contention)
-		error_set(q->error, "tasks of %s wait for %.3f of the time, the most is %.3f",
-			  verify_name(q->node), waits, p->contention);
-	else
-		return true;
-	return false;
+		return verify_refuse(q, "%s is not measured, or not since %.0f s",
+				     verify_name(q->node), EXPIRED_S);
+	return waits <= p->contention ||
+	       verify_refuse(q, "tasks of %s wait for %.3f of the time, the most is %.3f",
+			     verify_name(q->node), waits, p->contention);
 }
 
 /* A pod that came from elsewhere without being measured: its requests. */
@@ -217,7 +209,7 @@ bool verify_use_cap(const struct verify_use *u, const struct verify_plan *p,
 	double cpu_most = p->cpu_share * (double)verify_amount(allocatable, "cpu");
 	double mem_most = p->mem_share * (double)verify_amount(allocatable, "memory");
 	struct use sum = u->nodes[q->node_at], one;
-	double cpu, mem;
+	double cpu, mem = 0;
 
 	if (!p->capped || !sum.known)
 		return true;
@@ -226,15 +218,12 @@ bool verify_use_cap(const struct verify_use *u, const struct verify_plan *p,
 			one = brought(u, i, q->node_at);
 			add(&sum, &one, 1);
 		}
-	cpu = sum.cpu + p->z * sqrt(fmax(sum.variance, 0));
-	mem = sum.mem;
-	for (int h = 0; h < HOURS; h++) {
-		cpu = fmax(cpu, sum.hour_cpu[h]);
-		mem = fmax(mem, sum.hour_mem[h]);
+	cpu = sum.cpu[STEADY] + p->z * sqrt(fmax(sum.variance, 0));
+	for (int h = 0; h <= STEADY; h++) {
+		cpu = fmax(cpu, sum.cpu[h]);
+		mem = fmax(mem, sum.mem[h]);
 	}
-	if (cpu <= cpu_most + CPU_SLACK && mem <= mem_most + MEM_SLACK)
-		return true;
-	error_set(q->error, "%s would use %.0f of %.0f millicores and %.0f of %.0f bytes",
-		  verify_name(q->node), cpu, cpu_most, mem, mem_most);
-	return false;
+	return (cpu <= cpu_most + CPU_SLACK && mem <= mem_most + MEM_SLACK) ||
+	       verify_refuse(q, "%s would use %.0f of %.0f millicores and %.0f of %.0f bytes",
+			     verify_name(q->node), cpu, cpu_most, mem, mem_most);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The filters VolumeBinding, VolumeZone and VolumeRestrictions as one, for claims that are bound:
- * those of pods that run. Attach limits of drivers are not known here.
+ * those of pods that run. Which volume a claim of a pending pod gets, and attach limits of drivers,
+ * are not judged.
  */
 #include <string.h>
 
 #include "aggregator/verify/verify_internal.h"
-
-static bool refuse(const struct verify_question *q, const char *what, const char *name)
-{
-	error_set(q->error, "%s %s", what, name);
-	return false;
-}
 
 #define BETA "failure-domain.beta.kubernetes.io/"
 
@@ -42,20 +37,21 @@ static bool in_zones(const char *set, const char *zone)
 /* A volume's labels bind it to zones; a node without any such label is in no zone and takes any. */
 static bool zones_allow(const cJSON *volume, const cJSON *node)
 {
-	const cJSON *item = verify_first(verify_at(node, "metadata.labels"));
+	const cJSON *first = verify_first_member(verify_at(node, "metadata.labels"));
 
-	while (item && !is_zone_key(item->string))
-		item = item->next;
-	if (!item)
+	while (first && !is_zone_key(first->string))
+		first = first->next;
+	if (!first)
 		return true;
-	for (item = verify_first(verify_at(volume, "metadata.labels")); item; item = item->next) {
+	VERIFY_EACH_MEMBER (item, verify_at(volume, "metadata.labels")) {
 		const char *zone = verify_label(node, item->string);
+		const char *set = cJSON_GetStringValue(item);
 
 		if (!zone && verify_equal(item->string, BETA "zone"))
 			zone = verify_label(node, "topology.kubernetes.io/zone");
 		if (!zone && verify_equal(item->string, BETA "region"))
 			zone = verify_label(node, "topology.kubernetes.io/region");
-		if (is_zone_key(item->string) && (!zone || !in_zones(item->valuestring, zone)))
+		if (is_zone_key(item->string) && (!zone || !set || !in_zones(set, zone)))
 			return false;
 	}
 	return true;
@@ -72,11 +68,11 @@ bool verify_bound_allows(const struct verify_question *q, const cJSON *claim)
 	const cJSON *volume = verify_find_other(q->w, "PersistentVolume", "", name);
 
 	if (!volume)
-		return refuse(q, "there is no PersistentVolume", name);
+		return verify_refuse(q, "there is no PersistentVolume %s", name);
 	if (!verify_volume_reaches(volume, q->node))
-		return refuse(q, "the node is out of reach of PersistentVolume", name);
+		return verify_refuse(q, "the node is out of reach of PersistentVolume %s", name);
 	return zones_allow(volume, q->node) ||
-	       refuse(q, "the node is in another zone than PersistentVolume", name);
+	       verify_refuse(q, "the node is in another zone than PersistentVolume %s", name);
 }
 
 bool verify_is_bound(const cJSON *claim)
@@ -108,22 +104,22 @@ bool verify_claim_is_free(const struct verify_question *q, const cJSON *claim)
 {
 	if (verify_at(claim, "metadata.deletionTimestamp") ||
 	    verify_equal(verify_text(claim, "status.phase", ""), "Lost"))
-		return refuse(q, "lost or in deletion: PersistentVolumeClaim", verify_name(claim));
+		return verify_refuse(q, "lost or in deletion: PersistentVolumeClaim %s",
+				     verify_name(claim));
 	if (!verify_contains(verify_at(claim, "spec.accessModes"), "ReadWriteOncePod"))
 		return true;
 	for (size_t i = 0; i < q->w->pod_count; i++)
 		if (holds_claims(q, i) &&
 		    verify_equal(verify_namespace(q->w->pods[i]), verify_namespace(claim)) &&
 		    uses_claim(q->w->pods[i], verify_name(claim)))
-			return refuse(q, "its claim is used by pod", verify_name(q->w->pods[i]));
+			return verify_refuse(q, "its claim is used by pod %s",
+					     verify_name(q->w->pods[i]));
 	return true;
 }
 
 bool verify_volumes(const struct verify_question *q)
 {
-	const cJSON *item = verify_first(verify_at(q->pod, "spec.volumes"));
-
-	for (; item; item = item->next) {
+	VERIFY_EACH (item, verify_at(q->pod, "spec.volumes")) {
 		const char *name = verify_text(item, "persistentVolumeClaim.claimName", NULL);
 		const cJSON *claim = name ? verify_find_other(q->w, "PersistentVolumeClaim",
 							      verify_namespace(q->pod), name)
@@ -132,11 +128,13 @@ bool verify_volumes(const struct verify_question *q)
 		if (!name)
 			continue;
 		if (!claim)
-			return refuse(q, "there is no PersistentVolumeClaim", name);
+			return verify_refuse(q, "there is no PersistentVolumeClaim %s", name);
 		if (!verify_claim_is_free(q, claim))
 			return false;
+		if (!verify_is_bound(claim) && q->pending)
+			continue;
 		if (!verify_is_bound(claim))
-			return refuse(q, "not bound: PersistentVolumeClaim", name);
+			return verify_refuse(q, "not bound: PersistentVolumeClaim %s", name);
 		if (!verify_bound_allows(q, claim))
 			return false;
 	}

@@ -463,13 +463,20 @@ static void check_verify(const char *instead, const char *from, const char *to, 
 static void a_plan_is_judged_a_second_time(void **state)
 {
 	(void)state;
-	check_verify(NULL, NULL, NULL, 0, "agrees: 1 move, each prefix\n", "");
+	check_verify(NULL, NULL, NULL, 0, "agrees: 1 move\n", "");
 	check_verify(NULL, "2200m", "3800m", 1,
 		     "  room: move 1 of 1, pod shop/web-1 from bravo to alpha: cpu: 500 requested, "
 		     "3800 of 4000 are taken\n",
 		     "evenkeel: the plan is refused: 1 violation\n");
-	check_verify("{\"kind\":\"DrainWave\"}", NULL, NULL, 2, "",
-		     "wave.json: planned: must be a text that is not empty\n");
+	check_verify("{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"DrainWave\"}", NULL, NULL, 2,
+		     "", "wave.json: planned: must be a text that is not empty\n");
+	check_verify(
+		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"DrainWave\",\"planned\":\"now\","
+		"\"viewVersion\":1,\"nodes\":[]}",
+		NULL, NULL, 0,
+		"agrees: 0 moves\nreal use not judged: the plan has no cap\n"
+		"limits and owners not judged: the plan has no limits\n",
+		"");
 	check_verify(NULL, "apiVersion", "apiVersion: [", 2, "", "other.yaml");
 }
 
