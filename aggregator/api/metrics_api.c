@@ -4,9 +4,9 @@
  * timestamp - window to timestamp, memory is the working set at its end. metrics-server derives CPU
  * from two readings of a counter instead. CPU is rounded to millionths of a core, as in /v1.
  *
- * Nodes that were not heard for 30 s are absent, and so are pods of which a container is not
- * measured: an autoscaler must not take unknown use for none. Containers are those that the
- * Kubernetes API names, without the pod's sandbox.
+ * Nodes that were not heard for 30 s are absent, and so are pods of which a container or sidecar of
+ * the spec is not measured, or does not run: an autoscaler must not take unknown use for none.
+ * Containers are those that the Kubernetes API names, without the pod's sandbox.
  */
 #include "aggregator/api/metrics_api.h"
 
@@ -108,7 +108,7 @@ static bool selects(const struct answer *a, const char *name, const char *namesp
 
 	if (a->one && strcmp(name, a->path.name) != 0)
 		return false;
-	if (a->path.namespace[0] && strcmp(namespace, a->path.namespace) != 0)
+	if (a->path.namespace[0] && namespace && strcmp(namespace, a->path.namespace) != 0)
 		return false;
 	return metrics_fields_match(a->fields, name, namespace, &bad) &&
 	       (!a->selector || selector_matches(a->selector, labels));
@@ -211,22 +211,24 @@ static void offer_node(struct answer *a, const struct view_node *n)
 	jsonw_object_close(&a->w);
 }
 
-/* False: a container of the pod is not measured, or none is known. Writes them, or sums them up. */
+/* False: a container or sidecar of the spec is not measured. Writes them, or sums them up. */
 static bool read_containers(const struct view_pod *p, struct jsonw *w, struct amounts *sum)
 {
+	const struct pod_spec *spec = &p->pod->template->spec;
+	size_t missing = spec->container_count;
 	char name[CONTAINER_NAME_MAX + 1];
-	size_t named = 0;
 
 	*sum = (struct amounts){0};
+	for (size_t i = 0; i < spec->init_count; i++)
+		missing += spec->init[i].sidecar;
 	for (size_t i = 0; i < p->use->container_count; i++) {
 		const struct container_stats *c = &p->use->containers[i];
 		struct amounts amounts;
 
 		if (!kube_pod_find_container(p->pod, c->id, name))
 			continue;
-		if (!read_amounts(&c->latest, &amounts))
+		if (!read_amounts(&c->latest, &amounts) || !missing--)
 			return false;
-		named++;
 		sum->micro_cores += amounts.micro_cores;
 		sum->bytes += amounts.bytes;
 		if (!w)
@@ -236,7 +238,7 @@ static bool read_containers(const struct view_pod *p, struct jsonw *w, struct am
 		write_usage(w, &amounts);
 		jsonw_object_close(w);
 	}
-	return named > 0;
+	return !missing;
 }
 
 static void offer_pod(struct answer *a, const struct view_node *n, const struct view_pod *p)

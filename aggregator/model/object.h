@@ -206,7 +206,10 @@ struct kube_pod {
 	struct pod_sums *resized; /* owned */
 	/* Canonical JSON of the status that makes them; NULL where resized is. */
 	const char *resized_text;
-	/* "0123456789abcdef web\n" for each container that has an id, whose beginning that is; "" */
+	/*
+	 * "0123456789abcdef web\n" for each container that has an id, whose beginning that is,
+	 * without init containers that have ended; ""
+	 */
 	const char *containers;
 	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
 	int64_t started_ns; /* status.startTime: the kubelet took it on; 0: not yet */

@@ -374,7 +374,7 @@ static int fill_pod(const struct object_source *s, const cJSON *status, struct k
 	return read_conditions(s, status, p);
 }
 
-/* "containerd://0123.." */
+/* "containerd://0123..". Init containers that have ended use nothing: they are left out. */
 static int keep_containers(const struct object_source *s, const cJSON *status, const char *key,
 			   struct buf *out)
 {
@@ -393,7 +393,9 @@ static int keep_containers(const struct object_source *s, const cJSON *status, c
 
 		id = behind ? behind + 3 : id;
 		if (strspn(id, "0123456789abcdef") < CONTAINER_ID_KEPT || !*name ||
-		    strlen(name) > CONTAINER_NAME_MAX || strpbrk(name, " \n"))
+		    strlen(name) > CONTAINER_NAME_MAX || strpbrk(name, " \n") ||
+		    (key[0] == 'i' &&
+		     object_json_find(object_json_find(item, "state"), "terminated")))
 			continue;
 		buf_printf(out, "%.*s %s\n", CONTAINER_ID_KEPT, id, name);
 	}

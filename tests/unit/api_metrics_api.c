@@ -23,6 +23,7 @@
 #define ID_A	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define ID_B	"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define SANDBOX "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+#define ID_INIT "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
 
 static struct api_fixture f;
 
@@ -112,29 +113,62 @@ static void put_pod(struct model *m, const char *name, const char *uid, const ch
 	model_put(m, model_fixture_object(OBJECT_POD, text));
 }
 
-/* Of alpha: web is measured, half lacks the memory of a container, ended does not run. */
+/* Its init container has ended; its sidecar runs. */
+static void put_sidecar_pod(struct model *m, const char *name, const char *uid)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"mesh\",\"uid\":\"%s\"},\"spec\":{"
+		 "\"nodeName\":\"alpha\",\"initContainers\":[{\"name\":\"setup\"},{\"name\":"
+		 "\"side\",\"restartPolicy\":\"Always\"}],\"containers\":[{\"name\":\"main\"}]},"
+		 "\"status\":{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"main\","
+		 "\"containerID\":\"containerd://" ID_A "\"}],\"initContainerStatuses\":[{"
+		 "\"name\":\"setup\",\"containerID\":\"containerd://" ID_INIT "\",\"state\":{"
+		 "\"terminated\":{\"exitCode\":0}}},{\"name\":\"side\",\"containerID\":"
+		 "\"containerd://" ID_B "\",\"state\":{\"running\":{}}}]}}",
+		 name, uid);
+	model_put(m, model_fixture_object(OBJECT_POD, text));
+}
+
+/*
+ * Of alpha: web and mesh/whole are measured, half lacks the memory of a container, part and
+ * mesh/lone a whole container, ended does not run.
+ */
 static struct view *make_view(struct model *m, struct join *j)
 {
 	const int64_t end_ns = VIEW_FIXTURE_NOW_NS - 2 * NS_PER_SEC;
 	struct container_stats web[] = {container(ID_A, 100.0004F, 4096), container(ID_B, 50.5F, 1),
 					container(SANDBOX, 9, 9)};
 	struct container_stats half[] = {container(ID_A, 1, 1), container(ID_B, 1, 0)};
+	struct container_stats part[] = {container(ID_A, 1, 1), container(SANDBOX, 1, 1)};
+	struct container_stats lone[] = {container(ID_A, 1, 1), container(ID_INIT, 1, 1)};
+	struct container_stats whole[] = {container(ID_A, 1, 1), container(ID_B, 1, 1),
+					  container(ID_INIT, 1, 1)};
 	struct pod_stats pods[] = {join_fixture_pod("ended", "u1", end_ns, 60, 1, 1),
 				   join_fixture_pod("half", "u2", end_ns, 60, 1, 1),
-				   join_fixture_pod("web", "u3", end_ns, 60, 500, 1e6)};
+				   join_fixture_pod("lone", "u5", end_ns, 60, 1, 1),
+				   join_fixture_pod("part", "u4", end_ns, 60, 1, 1),
+				   join_fixture_pod("web", "u3", end_ns, 60, 500, 1e6),
+				   join_fixture_pod("whole", "u6", end_ns, 60, 1, 1)};
 	struct node_stats alpha = view_fixture_node("alpha", end_ns, 3600, 1000, 100);
 	struct node_stats late = view_fixture_node("late", end_ns - 60 * NS_PER_SEC, 3600, 1, 1);
 	struct node_stats *stats[2];
+	struct view *view;
 
 	pods[0].containers = pods[1].containers = half;
-	pods[2].containers = web;
+	pods[2].containers = lone;
+	pods[3].containers = part;
+	pods[4].containers = web;
+	pods[5].containers = whole;
 	pods[0].container_count = 1;
 	pods[1].container_count = 2;
-	pods[2].container_count = 3;
+	pods[2].container_count = pods[3].container_count = 2;
+	pods[4].container_count = pods[5].container_count = 3;
 	alpha.start_ns = end_ns - 5 * NS_PER_SEC;
 	late.start_ns = late.end_ns - 5 * NS_PER_SEC;
 	alpha.pods = pods;
-	alpha.pod_count = 3;
+	alpha.pod_count = sizeof(pods) / sizeof(pods[0]);
 	late.pod_count = 0;
 	stats[0] = node_stats_new(&alpha);
 	stats[1] = node_stats_new(&late);
@@ -144,9 +178,15 @@ static struct view *make_view(struct model *m, struct join *j)
 	put_pod(m, "ended", "u1", "Succeeded");
 	put_pod(m, "half", "u2", "Running");
 	put_pod(m, "web", "u3", "Running");
+	put_pod(m, "part", "u4", "Running");
+	put_sidecar_pod(m, "lone", "u5");
+	put_sidecar_pod(m, "whole", "u6");
 	model_fixture_sync(m, OBJECT_NODE);
 	model_fixture_sync(m, OBJECT_POD);
-	return join_view(j, stats, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	view = join_view(j, stats, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	node_stats_drop(stats[0]);
+	node_stats_drop(stats[1]);
+	return view;
 }
 
 static const char *text_of(const char *path)
@@ -188,7 +228,13 @@ static void test_nodes(void **state)
 static void test_pods(void **state)
 {
 	(void)state;
-	assert_int_equal(items(METRICS "/pods"), 1);
+	assert_int_equal(items(METRICS "/namespaces/mesh/pods"), 1);
+	assert_string_equal(text_of("items.0.metadata.name"), "whole");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.0.containers")), 2);
+	assert_string_equal(text_of("items.0.containers.1.name"), "side");
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/part"), 404);
+	assert_int_equal(items(METRICS "/pods"), 2);
+	assert_int_equal(items(METRICS "/namespaces/shop/pods"), 1);
 	assert_string_equal(text_of("items.0.metadata.name"), "web");
 	assert_string_equal(text_of("items.0.metadata.namespace"), "shop");
 	/* Its containers, without the sandbox; the pod's own sum is not there. */
