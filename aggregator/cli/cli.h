@@ -97,7 +97,7 @@ struct cli {
 	 */
 	const struct cli_options *options;
 	enum cli_output form; /* what is printed */
-	struct client *client;
+	struct client *client; /* NULL: of commands that do without, none */
 	char *const *operands; /* what stands after the command */
 	size_t operand_count;
 	struct offline *offline; /* what answers, in place of a server; else NULL */
@@ -125,6 +125,7 @@ struct command {
 	const char *const *words; /* operands that completion offers; or NULL */
 	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */
 	bool lists; /* it has rows for -o csv and -o name */
+	enum { CLI_SERVER_NEEDED, CLI_SERVER_OPTIONAL, CLI_SERVER_UNUSED } server;
 	bool verdict; /* CLI_ERROR is its verdict: what cannot be judged is CLI_USAGE */
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);

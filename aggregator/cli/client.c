@@ -10,7 +10,6 @@
  */
 #include "aggregator/cli/client.h"
 
-#include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <errno.h>
@@ -21,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "aggregator/api/api_group.h"
@@ -104,18 +102,10 @@ static int check_stop(void *context, curl_off_t a, curl_off_t b, curl_off_t d, c
 
 static bool is_loopback(const char *server)
 {
-	CURLU *url = curl_url();
-	struct in_addr address;
-	char *host = NULL;
-	bool loopback = false;
+	struct kube_url url = {0};
+	bool loopback = kube_url_parse(&url, server, NULL) == 0 && url.loopback;
 
-	if (url && curl_url_set(url, CURLUPART_URL, server, 0) == CURLUE_OK &&
-	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK)
-		loopback = strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-			   (inet_pton(AF_INET, host, &address) == 1 &&
-			    ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
-	curl_free(host);
-	curl_url_cleanup(url);
+	kube_url_fini(&url);
 	return loopback;
 }
 
@@ -536,12 +526,12 @@ static int perform_offline(struct client *c, const char *method, const char *pat
 	return status / 100 == 2 ? 0 : explain_status(c, method, path, status, reason);
 }
 
-/* A request under way: json NULL is a GET, which k makes one for what changed. */
+/* A request under way. */
 struct asked {
 	const char *path; /* of /v1 */
-	const char *json;
+	const char *json; /* the body of a POST, of len bytes; NULL: a GET */
 	size_t len;
-	const struct kept *k; /* NULL: nothing is kept of the path */
+	const struct kept *k; /* the cached answer to this GET; NULL: none */
 };
 
 /* What the request says beside its URL; the caller frees the list. */
@@ -581,7 +571,7 @@ static int set_address(struct client *c, const struct asked *a, struct error *re
 	}
 	path = api_group_remote_path(a->path);
 	if (!path)
-		return cli_fail(reason, -EIO, "%s: the API server does not lead to %s", c->server,
+		return cli_fail(reason, -EIO, "%s: evenkeel.io has no resource for %s", c->server,
 				a->path);
 	rc = kube_session_prepare(c->session, c->curl, path, clock_mono_ns(), reason);
 	free(path);
@@ -621,13 +611,13 @@ static int send_request(struct client *c, const struct asked *a, struct buf *bod
 	return 0;
 }
 
-/* What is kept and did not change is what *body gets. */
+/* After a 304, *body gets the cached answer. */
 static int perform(struct client *c, const struct asked *a, struct buf *body, struct error *reason)
 {
 	long status = 0;
 	int rc = send_request(c, a, body, &status, reason);
 
-	/* A credential that ended meanwhile, of a long watch: once more with a new one. */
+	/* During a long watch a credential may expire: one retry with a new one. */
 	if (!rc && status == 401 && c->session) {
 		kube_session_unauthorized(c->session);
 		rc = send_request(c, a, body, &status, reason);

@@ -36,8 +36,8 @@ int client_new(struct client **c, const char *server, int64_t timeout_ns,
 	       const volatile sig_atomic_t *stop, struct error *error);
 /*
  * Requests go to the API server of the configuration, which is copied, and through it to the
- * aggregator. Of certificates and tokens it says what client_set_access() says otherwise. -EINVAL,
- * -EACCES with the reason.
+ * aggregator. Certificates and tokens are the configuration's; client_set_access() is not for such
+ * a client. -EINVAL, -EACCES with the reason.
  */
 int client_new_cluster(struct client **c, const struct kube_config *config, int64_t timeout_ns,
 		       const volatile sig_atomic_t *stop, struct error *error);

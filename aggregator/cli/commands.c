@@ -6,6 +6,7 @@
  */
 #include "aggregator/cli/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,7 +294,8 @@ static int read_files(struct cli *cli)
 	return CLI_OK;
 }
 
-static int open_server(struct cli *cli)
+/* plugins: a kubeconfig's exec plugin may run. */
+static int open_server(struct cli *cli, bool plugins)
 {
 	const struct cli_options *o = cli->options;
 	struct kube_config cluster = {0};
@@ -310,7 +312,10 @@ static int open_server(struct cli *cli)
 
 	int found = kube_server_find(o, &cluster, &cli->reason);
 
-	if (found > 0)
+	cluster.exec_limit_ns = o->timeout_ns;
+	if (found > 0 && cluster.exec_command && !plugins)
+		found = -EACCES;
+	else if (found > 0)
 		found = client_new_cluster(&cli->client, &cluster, o->timeout_ns, &watch_stop,
 					   &cli->reason);
 	kube_config_fini(&cluster);
@@ -324,19 +329,27 @@ static int open_server(struct cli *cli)
 	if (!client_set_access(cli->client, &access, &cli->reason))
 		return CLI_OK;
 	client_free(cli->client);
+	cli->client = NULL;
 	return CLI_USAGE;
 }
 
-static int find_answers(struct cli *cli)
+static int find_answers(struct cli *cli, const struct command *command)
 {
 	const struct cli_options *o = cli->options;
 	const char *conflict = find_conflict(o);
+	int code;
 
 	if (conflict)
 		return cli_fail(&cli->reason, CLI_USAGE, "%s", conflict);
+	if (command->server == CLI_SERVER_UNUSED)
+		return CLI_OK;
 	if (o->snapshots.count)
 		return read_files(cli);
-	return open_server(cli);
+	code = open_server(cli, true);
+	if (!code || command->server != CLI_SERVER_OPTIONAL)
+		return code;
+	log_info("%s", cli->reason.text);
+	return CLI_OK;
 }
 
 /* operands: the command's name, then what is meant for it. */
@@ -350,14 +363,14 @@ static int run_command(const struct command *command, const struct cli_options *
 		.operands = operands->items + 1,
 		.operand_count = operands->count - 1,
 	};
-	int code = find_answers(&cli);
+	int code = find_answers(&cli, command);
 
 	if (code) {
 		log_info("%s", cli.reason.text);
 		return command->verdict ? CLI_USAGE : code;
 	}
 	watch_look_at_terminal(&cli);
-	if (options->watch_ns) {
+	if (options->watch_ns && cli.client) {
 		watch_catch_signals();
 		/* Tables follow their age; an object shown unchanged would be an old one. */
 		if (made.output <= OUTPUT_WIDE)
@@ -454,7 +467,10 @@ static void add_names(struct cli *cli, const char *list, struct buf *out)
 	buf_fini(&body);
 }
 
-/* By the server that the words before name, or the environment. Nobody is told why it knows none. */
+/*
+ * By the server that the words before name, or the environment. Failures are silent. A key press
+ * runs no exec plugin.
+ */
 static void find_names(const char *what, int count, char *const *words, struct buf *out)
 {
 	static const char *const lists[][2] = {{"NODE", "nodes"},
@@ -473,7 +489,7 @@ static void find_names(const char *what, int count, char *const *words, struct b
 	read_part(&program, &options, count, words);
 	if (!options.timeout_ns || options.timeout_ns > COMPLETION_NS)
 		options.timeout_ns = COMPLETION_NS;
-	if (!options.snapshots.count && open_server(&cli) == CLI_OK) {
+	if (!options.snapshots.count && open_server(&cli, false) == CLI_OK) {
 		add_names(&cli, list, out);
 		client_free(cli.client);
 	}

@@ -134,6 +134,7 @@ const struct command command_options = {
 	.usage = "",
 	.summary = "Show the options that all commands have",
 	.specs = no_specs,
+	.server = CLI_SERVER_UNUSED,
 	.run = run_options,
 };
 
@@ -142,6 +143,7 @@ const struct command command_glossary = {
 	.usage = "",
 	.summary = "Explain the words of tables and answers",
 	.specs = no_specs,
+	.server = CLI_SERVER_UNUSED,
 	.run = run_glossary,
 };
 
@@ -174,6 +176,7 @@ const struct command command_completion = {
 		     {"evenkeel completion fish | source", "In ~/.config/fish/config.fish."}},
 	.specs = no_specs,
 	.words = cli_spec_shells,
+	.server = CLI_SERVER_UNUSED,
 	.run = run_completion,
 };
 
@@ -216,7 +219,7 @@ static void print_table(struct cli *cli, const char *server)
 	table_row(t, "2");
 	table_cell(t, PAINT_PLAIN, "server");
 	table_cell(t, PAINT_PLAIN, server ? server : "-");
-	table_cell(t, PAINT_PLAIN, client_server(cli->client));
+	table_cell(t, PAINT_PLAIN, cli->client ? client_server(cli->client) : "-");
 	columns_print(cli, t, "version");
 	table_free(t);
 }
@@ -227,7 +230,7 @@ static int run_version(struct cli *cli)
 	struct buf status = BUF_INIT;
 	char *server = NULL;
 
-	if (client_get(cli->client, "/v1/status", &status, &cli->reason) == 0) {
+	if (cli->client && client_get(cli->client, "/v1/status", &status, &cli->reason) == 0) {
 		server = find_version(&status);
 		if (!server)
 			error_set(&cli->reason, "%s does not say its version",
@@ -250,5 +253,6 @@ const struct command command_version = {
 		     {"evenkeel version -o json", "For another program."},
 		     {"evenkeel --version", "That of this program alone."}},
 	.specs = no_specs,
+	.server = CLI_SERVER_OPTIONAL,
 	.run = run_version,
 };

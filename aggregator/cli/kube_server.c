@@ -8,13 +8,14 @@
  *	KUBECONFIG, ~/.kube/config	as the second
  *	the cluster of this pod		likewise, by its ServiceAccount
  *	this machine			http://127.0.0.1:2020
+ *
+ * A default kubeconfig without a current context, or an empty one, counts as none.
  */
 #include "aggregator/cli/kube_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "aggregator/api/api_group.h"
 #include "shared/mem.h"
@@ -33,32 +34,20 @@ static bool is_direct(const struct cli_options *o)
 	       o->token_file || o->ca_file || o->client_cert || o->server_name;
 }
 
-/* The file of a person without KUBECONFIG; NULL: none. The caller frees it. */
-static char *own_file(void)
-{
-	const char *home = getenv("HOME");
-	char *path = has_value(home) ? mem_printf("%s/.kube/config", home) : NULL;
-
-	if (path && access(path, F_OK) == 0)
-		return path;
-	free(path);
-	return NULL;
-}
-
 static int take_default(struct kube_config *config, const char *context, struct error *error)
 {
-	const char *listed = getenv("KUBECONFIG");
-	char *own = has_value(listed) ? NULL : own_file();
-	int rc;
+	const char *listed = getenv("KUBECONFIG"), *home = getenv("HOME");
+	int rc = -ENOENT;
+	char *own;
 
 	if (has_value(listed))
-		rc = kube_config_read_list(config, listed, context, error);
-	else if (own)
+		return kube_config_read_list(config, listed, context, error);
+	if (has_value(home)) {
+		own = mem_printf("%s/.kube/config", home);
 		rc = kube_config_read(config, own, context, error);
-	else
-		rc = kube_config_in_cluster(config, NULL, error);
-	free(own);
-	return rc;
+		free(own);
+	}
+	return rc == -ENOENT ? kube_config_in_cluster(config, NULL, error) : rc;
 }
 
 int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *error)
@@ -70,7 +59,7 @@ int kube_server_find(const struct cli_options *o, struct kube_config *config, st
 		return 0;
 	rc = o->kubeconfig ? kube_config_read(config, o->kubeconfig, o->context, error)
 			   : take_default(config, o->context, error);
-	if (rc == -ENOENT && !asked)
+	if ((rc == -ENOENT || rc == -ENODATA) && !asked)
 		return 0;
 	if (rc && !asked)
 		error_prefix(error, "without --server the cluster of the kubeconfig answers");

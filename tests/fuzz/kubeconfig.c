@@ -15,8 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kube_config c = {0}, copy;
 	struct kube_url url = {0};
 	struct error error = {""};
+	const struct kubeconfig_file file = {"fuzz", "/folder", (const char *)data, size};
 
-	if (kubeconfig_parse(&c, "fuzz", "/folder", (const char *)data, size, NULL, &error)) {
+	if (kubeconfig_parse(&c, &file, 1, NULL, &error)) {
 		assert(error.text[0] && !strchr(error.text, '\n'));
 		assert(!c.server);
 		return 0;

@@ -19,17 +19,25 @@
 static char *home; /* with .kube/config of the cluster "home" */
 static char *other; /* a file of the cluster "other" */
 
-static void write_config(const char *path, const char *cluster)
+static void write_text(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
-	fprintf(file,
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void write_config(const char *path, const char *cluster)
+{
+	char *text = mem_printf(
 		"current-context: a\ncontexts: [{name: a, context: {cluster: c}}, {name: b, "
 		"context: {cluster: d}}]\nclusters: [{name: c, cluster: {server: \"https://%s\"}}, "
 		"{name: d, cluster: {server: \"https://%s.b\"}}]\n",
 		cluster, cluster);
-	assert_int_equal(fclose(file), 0);
+
+	write_text(path, text);
+	free(text);
 }
 
 static int open_home(void **state)
@@ -96,6 +104,8 @@ static void check(size_t i, const struct place *p)
 static void test_order(void **state)
 {
 	char *missing = mem_printf("%s/missing", home), *both = mem_printf("%s:%s", missing, other);
+	char *empty = mem_printf("%s/empty", home), *unset = mem_printf("%s/unset", home);
+	char *listed = mem_printf("%s:%s:%s", empty, unset, other);
 	const struct place cases[] = {
 		{.cluster = ""},
 		{.home = home, .found = 1, .cluster = "https://home"},
@@ -104,13 +114,17 @@ static void test_order(void **state)
 		{.home = home, .listed = missing, .cluster = ""},
 		{.home = home, .listed = "", .found = 1, .cluster = "https://home"},
 		{.home = missing, .cluster = ""},
-		/* The environment's server is what a kubeconfig by default is instead of. */
+		/* Files that name no cluster count as none, also beside others. */
+		{.listed = empty, .cluster = ""},
+		{.listed = unset, .cluster = ""},
+		{.listed = listed, .home = home, .found = 1, .cluster = "https://other"},
+		/* EVENKEEL_SERVER goes before a default kubeconfig. */
 		{.options = {.server = (char *)"http://x"},
 		 .server = "http://x",
 		 .home = home,
 		 .cluster = ""},
 		{.token = "t", .home = home, .cluster = ""},
-		/* What is asked for wins over it. */
+		/* --kubeconfig and --context go before EVENKEEL_SERVER. */
 		{.options = {.server = (char *)"http://x", .kubeconfig = other},
 		 .server = "http://x",
 		 .found = 1,
@@ -130,11 +144,16 @@ static void test_order(void **state)
 	};
 
 	(void)state;
+	write_text(empty, "");
+	write_text(unset, "current-context: \"\"\n");
 	unsetenv("KUBERNETES_SERVICE_HOST");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		check(i, &cases[i]);
 	free(missing);
 	free(both);
+	free(empty);
+	free(unset);
+	free(listed);
 }
 
 static void test_failures(void **state)
@@ -142,10 +161,9 @@ static void test_failures(void **state)
 	char *missing = mem_printf("%s/missing", home);
 	char *says = mem_printf("%s: No such file or directory", missing);
 	char *context = mem_printf("without --server the cluster of the kubeconfig answers: "
-				   "%s/.kube/broken:1:1: there is no current-context",
+				   "%s/.kube/broken:1:18: context \"a\" is not in contexts",
 				   home);
 	char *broken = mem_printf("%s/.kube/broken", home);
-	FILE *file = fopen(broken, "w");
 	const struct place cases[] = {
 		{.options = {.kubeconfig = missing}, .found = -ENOENT, .cluster = says},
 		{.listed = broken, .found = -EINVAL, .cluster = context},
@@ -155,9 +173,7 @@ static void test_failures(void **state)
 	};
 
 	(void)state;
-	assert_non_null(file);
-	fputs("clusters: []\n", file);
-	assert_int_equal(fclose(file), 0);
+	write_text(broken, "current-context: a\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		check(i, &cases[i]);
 	free(missing);

@@ -27,7 +27,9 @@
 
 static int parse(struct kube_config *c, const char *text, const char *context, struct error *why)
 {
-	return kubeconfig_parse(c, "file", "/etc/kube", text, strlen(text), context, why);
+	const struct kubeconfig_file file = {"file", "/etc/kube", text, strlen(text)};
+
+	return kubeconfig_parse(c, &file, 1, context, why);
 }
 
 static void parse_good(struct kube_config *c, const char *text, const char *context)
@@ -51,24 +53,49 @@ static void test_several_files(void **state)
 				     "users: [{name: u, user: {token: other}}]\n";
 	const struct kubeconfig_file files[] = {{"1", "/one", first, strlen(first)},
 						{"2", "/two", second, strlen(second)}};
+	const struct kubeconfig_file with_empty[] = {
+		{"0", "/", "", 0}, {"0", "/", "# nothing\n", 10}, files[0], files[1]};
 	struct kube_config c = {0};
 	struct error why = {""};
 
 	(void)state;
-	assert_int_equal(kubeconfig_parse_files(&c, files, 2, NULL, &why), 0);
+	assert_int_equal(kubeconfig_parse(&c, files, 2, NULL, &why), 0);
 	assert_string_equal(c.server, "https://c");
 	assert_string_equal(c.ca_file, "/two/ca");
 	assert_string_equal(c.token_file, "/one/t");
 	assert_null(c.token);
 	assert_string_equal(c.source, "1");
 	kube_config_fini(&c);
-	assert_int_equal(kubeconfig_parse_files(&c, files, 2, "b", &why), -EINVAL);
+	assert_int_equal(kubeconfig_parse(&c, with_empty, 4, NULL, &why), 0);
+	assert_string_equal(c.source, "1");
+	kube_config_fini(&c);
+	assert_int_equal(kubeconfig_parse(&c, with_empty, 2, NULL, &why), -ENODATA);
+	assert_string_equal(why.text, "0: is empty");
+	assert_int_equal(kubeconfig_parse(&c, files, 2, "b", &why), -EINVAL);
 	assert_string_equal(why.text, "2:2:84: user \"v\" is not in users");
-	assert_int_equal(kubeconfig_parse_files(&c, files, 2, "z", &why), -EINVAL);
+	assert_int_equal(kubeconfig_parse(&c, files, 2, "z", &why), -EINVAL);
 	assert_string_equal(why.text, "1:1:1: context \"z\" is not in contexts");
-	assert_int_equal(kubeconfig_parse_files(&c, files, 1, NULL, &why), -EINVAL);
-	assert_string_equal(why.text, "1:1:1: there is no current-context");
-	assert_int_equal(kubeconfig_parse_files(&c, files, 0, NULL, &why), -EINVAL);
+	assert_int_equal(kubeconfig_parse(&c, files, 1, NULL, &why), -ENODATA);
+	assert_string_equal(why.text, "1: there is no current-context");
+}
+
+/* No fault of a file, but the file names no cluster. */
+static void test_no_current_context(void **state)
+{
+	static const char *const cases[][2] = {
+		{"", "file: is empty"},
+		{"# nothing\n", "file: is empty"},
+		{"a: 1\n", "file: there is no current-context"},
+		{"current-context: ''\n", "file: there is no current-context"},
+	};
+	struct kube_config c = {0};
+	struct error why = {""};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(parse(&c, cases[i][0], NULL, &why), -ENODATA);
+		assert_string_equal(why.text, cases[i][1]);
+	}
 }
 
 /* KUBECONFIG may name files that are not there, but not only such. */
@@ -76,6 +103,7 @@ static void test_list_of_files(void **state)
 {
 	char *folder = folder_make(), *path = mem_printf("%s/config", folder);
 	char *paths = mem_printf("/nowhere/a:%s:/nowhere/b", path);
+	struct buf many = BUF_INIT;
 	struct kube_config c = {0};
 	struct error why = {""};
 	FILE *file = fopen(path, "w");
@@ -92,6 +120,11 @@ static void test_list_of_files(void **state)
 	assert_int_equal(kube_config_read_list(&c, "/nowhere/a:/nowhere/b", NULL, &why), -ENOENT);
 	assert_string_equal(why.text, "/nowhere/a:/nowhere/b: no such file");
 	assert_int_equal(kube_config_read_list(&c, "", NULL, &why), -ENOENT);
+	for (size_t i = 0; i < KUBECONFIG_FILES_MAX + 1; i++)
+		buf_printf(&many, "%s%s", i ? ":" : "", path);
+	assert_int_equal(kube_config_read_list(&c, many.data, NULL, &why), -EINVAL);
+	assert_string_equal(why.text, "more than 16 kubeconfig files");
+	buf_fini(&many);
 	folder_remove(folder);
 	free(path);
 	free(paths);
@@ -293,15 +326,11 @@ static void bad_files_are_refused_with_their_place(void **state)
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
-		{"", "file: is empty"},
-		{"# nothing\n", "file: is empty"},
 		{"[]", "file: not a kubeconfig: no mapping"},
 		{"a: [1,\nb: }", "file:2:4: did not find expected node content"},
 		{"a: \xff", "file: byte 4: invalid leading UTF-8 octet"},
 		{"a: *b\n", "file:1:4: found undefined alias"},
 		{"a: 1\n--- \nb: 2\n", "file:2:1: a second document; there may be only one"},
-		{"a: 1\n", "file:1:1: there is no current-context"},
-		{"current-context: ''\n", "file:1:1: there is no current-context"},
 		{"current-context: a\n", "file:1:18: context \"a\" is not in contexts"},
 		{"current-context: \"a\\nb\"\n", "file:1:18: context \"a b\" is not in contexts"},
 		{"current-context: [a]\n",
@@ -568,7 +597,7 @@ static void files_that_cannot_be_read_are_named(void **state)
 	assert_int_equal(read_config(s, "large"), -EINVAL);
 	assert_says(s, "/large: larger than 1024 KiB");
 	write_file(s, "large", large + 1);
-	assert_int_equal(read_config(s, "large"), -EINVAL);
+	assert_int_equal(read_config(s, "large"), -ENODATA);
 	assert_says(s, "/large: is empty");
 	free(large);
 	free(pipe_path);
@@ -652,6 +681,7 @@ int main(void)
 		cmocka_unit_test(bad_clusters_are_refused),
 		cmocka_unit_test(bad_users_are_refused),
 		cmocka_unit_test(test_several_files),
+		cmocka_unit_test(test_no_current_context),
 		cmocka_unit_test(test_list_of_files),
 		cmocka_unit_test(what_would_be_expensive_is_refused),
 		cmocka_unit_test_setup_teardown(paths_are_relative_to_the_file, setup, teardown),

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "shared/error.h"
 
@@ -27,38 +28,41 @@ struct kube_config {
 	char **exec_args; /* NULL-terminated */
 	char **exec_env; /* "NAME=VALUE", NULL-terminated */
 	bool exec_provide_cluster_info;
+	int64_t exec_limit_ns; /* of a run of the plugin; 0: 30 s */
 	char *namespace;
 	char *source; /* for messages: the file's path, or "in-cluster" */
 };
 
 /*
  * Reads a kubeconfig file: current-context, or `context` unless NULL. Relative paths are relative
- * to the file. -ENOENT, -EACCES, -EINVAL with the reason, which names file, line, column and
- * fault; then *c is untouched.
+ * to the file. -ENOENT, -EACCES, -ENODATA (no current-context, or an empty file), -EINVAL with the
+ * reason, which names file, line, column and fault; then *c is untouched.
  */
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct error *error);
 /*
- * The same from files divided by colons, as KUBECONFIG names them. Missing ones are skipped; -ENOENT
- * if all are missing.
+ * The same from files divided by colons, as KUBECONFIG names them. Missing and empty ones are
+ * skipped; -ENOENT if all are missing.
  */
 int kube_config_read_list(struct kube_config *c, const char *paths, const char *context,
 			  struct error *error);
+/* All is borrowed. */
 struct kubeconfig_file {
-	const char *name, *folder, *text; /* see kubeconfig_parse(); borrowed */
+	const char *name; /* for reasons, and as the source */
+	const char *folder; /* the base of relative paths */
+	const char *text;
 	size_t len;
 };
 
-/* kubeconfig_parse() of several files, of which the first with a name or a context decides. */
-int kubeconfig_parse_files(struct kube_config *c, const struct kubeconfig_file *files, size_t count,
-			   const char *context, struct error *error);
+enum { KUBECONFIG_FILES_MAX = 16 };
+
 /*
- * Parses the text of a kubeconfig. name: of the file, for reasons and as the source; folder: the
- * base of relative paths; context: NULL for the current one. 0, or -EINVAL with the reason
- * "name:line:column: text", without secrets; *c is written only on success.
+ * Parses 1 to KUBECONFIG_FILES_MAX files, of which the first with a name or a current context
+ * decides. context: NULL for the current one. 0; -ENODATA: there is none; -EINVAL with the reason
+ * "name:line:column: text", without secrets. *c is written only on success.
  */
-int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
-		     size_t len, const char *context, struct error *error);
+int kubeconfig_parse(struct kube_config *c, const struct kubeconfig_file *files, size_t count,
+		     const char *context, struct error *error);
 /*
  * Reads KUBERNETES_SERVICE_HOST and _PORT, and token, ca.crt and namespace in dir (NULL: the
  * default). -ENOENT: no pod; -EINVAL: something is missing, and the reason names it.

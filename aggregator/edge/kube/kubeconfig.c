@@ -14,10 +14,11 @@
  * user of the request (impersonation, passwords, auth-provider), which are refused. The exclusions
  * are kubectl's; besides, an exec plugin is the only credential of its user. A token file wins
  * over a token, as in kubectl. Of several files the first with a current-context, and with an entry
- * of a name, decides.
+ * of a name, decides; empty files are ignored.
  */
 #include "aggregator/edge/kube/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -30,8 +31,6 @@
 #include "shared/mem.h"
 
 enum { EXEC_LIST_MAX = 256, SHOWN_LEN = 66, ANCHORS_MAX = 100 };
-
-enum { FILES_MAX = 16 };
 
 /* Of one file. */
 struct reader {
@@ -384,33 +383,20 @@ static const yaml_node_t *find_entry(struct reader **r, const char *list, const 
 	return NULL;
 }
 
-/* *r: a file of the configuration, and then that of the context. */
-static const yaml_node_t *find_context(struct reader **r, const char *asked)
+/* The place of the current context, of the first file that has one, which becomes *r; or NULL. */
+static const yaml_node_t *find_current(struct reader **r)
 {
-	const yaml_node_t *at = NULL, *context;
-	const char *name = asked;
-	struct reader *asks;
-
-	for (size_t i = 0; !name && i < (*r)->count; i++) {
+	for (size_t i = 0; i < (*r)->count; i++) {
 		struct reader *in = &(*r)->first[i];
-		const yaml_node_t *root = yaml_doc_root(&in->yaml);
+		const yaml_node_t *at =
+			find_scalar(in, yaml_doc_root(&in->yaml), "current-context");
 
-		name = yaml_doc_text(&in->yaml, root, "current-context");
-		at = find_scalar(in, root, "current-context");
-		*r = name ? in : *r;
+		if (at && at->data.scalar.length) {
+			*r = in;
+			return at;
+		}
 	}
-	if (!name) {
-		yaml_doc_fail(&(*r)->yaml, yaml_doc_root(&(*r)->yaml),
-			      "there is no current-context");
-		return NULL;
-	}
-	if (!at)
-		at = yaml_doc_root(&(*r)->yaml);
-	asks = *r;
-	context = find_entry(r, "contexts", "context", name, at);
-	if (!context)
-		yaml_doc_fail(&asks->yaml, at, "the context is empty");
-	return context;
+	return NULL;
 }
 
 static void take_context(struct reader *r, const yaml_node_t *context)
@@ -440,73 +426,78 @@ static void take_context(struct reader *r, const yaml_node_t *context)
 		take_user(in, found);
 }
 
-/* All files are loaded. */
+/* All files are loaded, and none is empty. */
 static int take_files(struct kube_config *c, struct reader *r, const char *context,
 		      struct error *error)
 {
-	struct reader *in = r;
-	const yaml_node_t *found;
+	const yaml_node_t *at = yaml_doc_root(&r->yaml), *found;
+	struct reader *in = r, *asks;
 	bool failed = false;
 
-	for (size_t i = 0; i < r->count; i++) {
-		const yaml_node_t *root = yaml_doc_root(&r[i].yaml);
-
-		if (root && root->type == YAML_MAPPING_NODE)
-			continue;
-		error_set(error, "%s: %s", r[i].yaml.name,
-			  root ? "not a kubeconfig: no mapping" : "is empty");
-		return -EINVAL;
+	if (!context) {
+		at = find_current(&in);
+		context = at ? yaml_doc_scalar(at) : NULL;
 	}
-	found = find_context(&in, context);
+	asks = in;
+	found = context ? find_entry(&in, "contexts", "context", context, at) : NULL;
 	if (found)
 		take_context(in, found);
+	else if (context)
+		yaml_doc_fail(&asks->yaml, at, "the context is empty");
 	for (size_t i = 0; i < r->count; i++)
 		failed |= r[i].yaml.failed;
 	if (failed) {
 		kube_config_fini(r->config);
 		return -EINVAL;
 	}
+	if (!context) {
+		error_set(error, "%s: there is no current-context", r->yaml.name);
+		return -ENODATA;
+	}
 	r->config->source = mem_strdup(in->yaml.name);
 	*c = *r->config;
 	return 0;
 }
 
-int kubeconfig_parse_files(struct kube_config *c, const struct kubeconfig_file *files, size_t count,
-			   const char *context, struct error *error)
+int kubeconfig_parse(struct kube_config *c, const struct kubeconfig_file *files, size_t count,
+		     const char *context, struct error *error)
 {
 	struct kube_config config = {0};
-	struct reader r[FILES_MAX];
+	struct reader r[KUBECONFIG_FILES_MAX];
+	const yaml_node_t *root;
 	size_t loaded = 0;
 	int rc = 0;
 
-	if (!count || count > FILES_MAX) {
-		error_set(error, "%zu kubeconfig files: at least 1, at most %d", count, FILES_MAX);
-		return -EINVAL;
-	}
+	assert(count && count <= KUBECONFIG_FILES_MAX);
 	for (size_t i = 0; i < count && !rc; i++) {
-		r[i] = (struct reader){
+		r[loaded] = (struct reader){
 			.yaml = {.anchors_max = ANCHORS_MAX, .name = files[i].name, .error = error},
 			.folder = files[i].folder,
 			.config = &config,
 			.first = r,
-			.count = count,
 		};
-		rc = yaml_doc_load(&r[i].yaml, files[i].text, files[i].len);
-		loaded += rc == 0;
+		rc = yaml_doc_load(&r[loaded].yaml, files[i].text, files[i].len);
+		if (rc)
+			break;
+		root = yaml_doc_root(&r[loaded++].yaml);
+		if (root && root->type != YAML_MAPPING_NODE) {
+			error_set(error, "%s: not a kubeconfig: no mapping", files[i].name);
+			rc = -EINVAL;
+		} else if (!root) {
+			yaml_doc_fini(&r[--loaded].yaml);
+		}
 	}
-	if (!rc)
+	for (size_t i = 0; i < loaded; i++)
+		r[i].count = loaded;
+	if (!rc && loaded) {
 		rc = take_files(c, r, context, error);
+	} else if (!rc) {
+		error_set(error, "%s: is empty", files[0].name);
+		rc = -ENODATA;
+	}
 	while (loaded)
 		yaml_doc_fini(&r[--loaded].yaml);
 	return rc;
-}
-
-int kubeconfig_parse(struct kube_config *c, const char *name, const char *folder, const char *text,
-		     size_t len, const char *context, struct error *error)
-{
-	const struct kubeconfig_file file = {name, folder, text, len};
-
-	return kubeconfig_parse_files(c, &file, 1, context, error);
 }
 
 /* --- a file ----------------------------------------------------------------------------------- */
@@ -526,37 +517,24 @@ static char *folder_of(const char *path)
 	return folder;
 }
 
-int kube_config_read(struct kube_config *c, const char *path, const char *context,
-		     struct error *error)
-{
-	struct secret file;
-	char *folder;
-	int rc = secret_read(&file, path, KUBE_FILE_MAX, false, error);
-
-	if (rc)
-		return rc;
-	folder = folder_of(path);
-	rc = kubeconfig_parse(c, path, folder, file.text, file.len, context, error);
-	free(folder);
-	secret_free(&file);
-	return rc;
-}
-
-/* The files of the list that are there. */
+/* The files that are there. */
 struct listed {
-	struct secret secrets[FILES_MAX];
-	struct kubeconfig_file files[FILES_MAX];
+	struct secret secrets[KUBECONFIG_FILES_MAX];
+	struct kubeconfig_file files[KUBECONFIG_FILES_MAX];
 	size_t count;
 };
 
 static int read_listed(struct listed *l, const char *path, struct error *error)
 {
-	int rc = l->count < FILES_MAX
-			 ? secret_read(&l->secrets[l->count], path, KUBE_FILE_MAX, false, error)
-			 : -EINVAL;
+	int rc;
 
+	if (l->count == KUBECONFIG_FILES_MAX) {
+		error_set(error, "more than %d kubeconfig files", KUBECONFIG_FILES_MAX);
+		return -EINVAL;
+	}
+	rc = secret_read(&l->secrets[l->count], path, KUBE_FILE_MAX, false, error);
 	if (rc)
-		return rc == -ENOENT ? 0 : rc;
+		return rc;
 	l->files[l->count] = (struct kubeconfig_file){
 		.name = mem_strdup(path),
 		.folder = folder_of(path),
@@ -567,27 +545,43 @@ static int read_listed(struct listed *l, const char *path, struct error *error)
 	return 0;
 }
 
+/* The result of the reads, or of the parser; frees the files. */
+static int parse_listed(struct listed *l, int rc, struct kube_config *c, const char *context,
+			struct error *error)
+{
+	if (!rc)
+		rc = kubeconfig_parse(c, l->files, l->count, context, error);
+	while (l->count--) {
+		secret_free(&l->secrets[l->count]);
+		free((char *)l->files[l->count].name);
+		free((char *)l->files[l->count].folder);
+	}
+	return rc;
+}
+
+int kube_config_read(struct kube_config *c, const char *path, const char *context,
+		     struct error *error)
+{
+	struct listed l = {.count = 0};
+	int rc = read_listed(&l, path, error);
+
+	return parse_listed(&l, rc, c, context, error);
+}
+
 int kube_config_read_list(struct kube_config *c, const char *paths, const char *context,
 			  struct error *error)
 {
 	struct listed l = {.count = 0};
 	char *list = mem_strdup(paths), *rest = NULL;
-	int rc = 0;
+	int rc = -ENOENT;
 
-	for (char *path = strtok_r(list, ":", &rest); path && !rc;
+	for (char *path = strtok_r(list, ":", &rest); path && (!rc || rc == -ENOENT);
 	     path = strtok_r(NULL, ":", &rest))
 		rc = read_listed(&l, path, error);
-	if (!rc && l.count) {
-		rc = kubeconfig_parse_files(c, l.files, l.count, context, error);
-	} else if (!rc) {
+	if (rc == -ENOENT && l.count)
+		rc = 0;
+	else if (rc == -ENOENT)
 		error_set(error, "%s: no such file", paths);
-		rc = -ENOENT;
-	}
-	while (l.count--) {
-		secret_free(&l.secrets[l.count]);
-		free((char *)l.files[l.count].name);
-		free((char *)l.files[l.count].folder);
-	}
 	free(list);
-	return rc;
+	return parse_listed(&l, rc, c, context, error);
 }

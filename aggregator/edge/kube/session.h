@@ -24,7 +24,7 @@ void kube_session_free(struct kube_session *s);
 /*
  * Sets a handle up for a GET of path ("/api/v1/pods?limit=500"): URL, TLS, proxy, authorization,
  * headers, keepalive and TCP_USER_TIMEOUT. now_ns: of one monotonic clock. Files are read again
- * after a minute; an exec plugin runs (at most 30 s) when its credential expires. The settings
+ * after a minute; an exec plugin runs (within its limit) when its credential expires. The settings
  * stay valid until the handle is cleaned up or prepared again, or eight credentials later; the
  * session outlives the handle. -EACCES: no credential, with the reason; nothing is set.
  * CURLOPT_HTTPHEADER is used (Accept, and Host with tls-server-name). The caller sets callbacks,

@@ -4,7 +4,7 @@
  * credential in use, with a log line: it may be valid for long. After a 401 they are an error.
  *
  * The credential of an exec plugin is kept until a minute before its expiry (half its life if that
- * is shorter). The plugin runs on the caller's thread for at most EXEC_LIMIT: no request is
+ * is shorter). The plugin runs on the caller's thread for at most exec_limit_ns: no request is
  * possible without it. While the former credential is valid a failing plugin does no harm. After a
  * failure the plugin rests for EXEC_PAUSE, so that ten waiting requests do not run it ten times.
  * The expiry is wall time, converted to the caller's clock on arrival.
@@ -193,7 +193,9 @@ static int ask_plugin(struct session_credential *c, struct exec_credential *got,
 	info = mem_printf("%s=%s", EXEC_INFO, text);
 	arguments = make_arguments(config);
 	environment = make_environment(config, info);
-	rc = exec_run(arguments, environment, EXEC_LIMIT_NS, &out, &len, error);
+	rc = exec_run(arguments, environment,
+		      config->exec_limit_ns ? config->exec_limit_ns : EXEC_LIMIT_NS, &out, &len,
+		      error);
 	if (rc == -ENOENT && config->exec_install_hint)
 		error_set(error, "is not installed: %s",
 			  kube_text_line(config->exec_install_hint, hint, sizeof(hint)));
