@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/api_group.h"
 #include "shared/mem.h"
 #include "tests/view_fixture.h"
 
@@ -167,6 +168,7 @@ int api_fixture_send(struct api_fixture *f, const char *method, const char *targ
 	}
 	forget_answer(f);
 	api_route(&f->ctx, &rq, &f->response);
+	api_fail_as_status(path, &f->response);
 	drain(&f->response);
 	if (f->response.body.len)
 		f->json = cJSON_ParseWithOpts(f->response.body.data, NULL, 1);

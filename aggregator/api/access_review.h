@@ -20,6 +20,7 @@ enum {
 	ACCESS_VERB_LEN = 16,
 	ACCESS_RESOURCE_LEN = 64,
 	ACCESS_NAME_LEN = 254,
+	ACCESS_RULE_LEN = 256,
 };
 
 struct access_answer {
@@ -36,6 +37,7 @@ struct access_request {
 	char resource[ACCESS_RESOURCE_LEN];
 	char namespace[ACCESS_RESOURCE_LEN]; /* "": all, or none */
 	char name[ACCESS_NAME_LEN]; /* "": all */
+	char subresource[ACCESS_RESOURCE_LEN]; /* "history" of nodes/NAME/history; "": none */
 };
 
 /* All texts are borrowed. */

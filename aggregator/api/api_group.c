@@ -47,7 +47,7 @@ static const char *take_part(const char *at, char *to, size_t size)
 	return at + len + (at[len] == '/');
 }
 
-/* "nodes/NAME", "namespaces/NAMESPACE/pods/NAME"; a name may hold slashes. False: no room. */
+/* "nodes/NAME/SUBRESOURCE", maybe behind "namespaces/NAMESPACE/". False: no room, or no name. */
 static bool take_resource(const char *at, struct access_request *q)
 {
 	at = take_part(at, q->resource, sizeof(q->resource));
@@ -56,10 +56,11 @@ static bool take_resource(const char *at, struct access_request *q)
 		if (at)
 			at = take_part(at, q->resource, sizeof(q->resource));
 	}
-	if (!at || strlen(at) >= sizeof(q->name))
-		return false;
-	snprintf(q->name, sizeof(q->name), "%s", at);
-	return true;
+	if (at)
+		at = take_part(at, q->name, sizeof(q->name));
+	return at && (q->name[0] || !*at) &&
+	       snprintf(q->subresource, sizeof(q->subresource), "%s", at) <
+		       (int)sizeof(q->subresource);
 }
 
 /* False: no resource of these groups. Parts without room leave an unknown resource. */
@@ -107,6 +108,12 @@ void api_access_request(const char *method, const char *path, struct access_requ
 	q->verb[len] = '\0';
 }
 
+void api_access_rule(const struct access_request *q, char rule[ACCESS_RULE_LEN])
+{
+	snprintf(rule, ACCESS_RULE_LEN, "{apiGroups: [%s], resources: [%s%s%s], verbs: [%s]}",
+		 q->group, q->resource, q->subresource[0] ? "/" : "", q->subresource, q->verb);
+}
+
 /* --- resources of evenkeel.io ----------------------------------------------------------------- */
 
 static bool is_namespaced(const char *resource)
@@ -128,7 +135,6 @@ const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], cha
 	const char *in;
 	size_t count;
 
-	if (namespace)
 	namespace[0] = '\0';
 	if (!group_path_of(path, &q) || strcmp(q.group, API_GROUP) != 0)
 		return path;
@@ -139,10 +145,9 @@ const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], cha
 		    (is_namespaced(q.resource) && q.name[0] && !q.namespace[0]))
 			continue;
 		in = q.name[0] ? q.namespace : "";
-		snprintf(room, API_LOCAL_LEN, "%s%s%s%s%s", routes[i].path, *in ? "/" : "", in,
-			 q.name[0] ? "/" : "", q.name);
-		if (namespace)
-			memcpy(namespace, q.namespace, sizeof(q.namespace));
+		snprintf(room, API_LOCAL_LEN, "%s%s%s%s%s%s%s", routes[i].path, *in ? "/" : "", in,
+			 q.name[0] ? "/" : "", q.name, q.subresource[0] ? "/" : "", q.subresource);
+		memcpy(namespace, q.namespace, sizeof(q.namespace));
 		return room;
 	}
 	return path;

@@ -26,10 +26,12 @@ const struct route *api_group_routes(size_t *count);
  * /apis/GROUP/VERSION/ of these groups is a resource, also where nothing answers.
  */
 void api_access_request(const char *method, const char *path, struct access_request *request);
+/* The rule of a role that allows the request of a resource: "{apiGroups: [..], ..}". */
+void api_access_rule(const struct access_request *request, char rule[ACCESS_RULE_LEN]);
 
 /*
  * The path of /v1 that a resource of evenkeel.io stands for, in `room`; else the path itself.
- * namespace (of ACCESS_RESOURCE_LEN; NULL: not wanted) gets that of the path, or "".
+ * namespace (of ACCESS_RESOURCE_LEN) gets that of the path, or "".
  */
 const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], char *namespace);
 /*

@@ -140,7 +140,7 @@ static const char *first_value(char *const *names, const struct front_proxy_head
 
 #define AUTHENTICATED "system:authenticated"
 
-/* The API server leaves the group of all known users out, and its own components name no other. */
+/* As an API server does: users that are not anonymous are in the group of all authenticated ones. */
 static void add_groups(cJSON *user, char *const *names, const struct front_proxy_header *headers,
 		       size_t count)
 {

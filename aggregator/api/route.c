@@ -144,9 +144,9 @@ const char *api_plain_path(const char *path)
 /* Of a path as requested. */
 static const struct route *route_of(const char *path)
 {
-	char room[API_LOCAL_LEN];
+	char room[API_LOCAL_LEN], namespace[ACCESS_RESOURCE_LEN];
 
-	return find_route(api_group_local_path(api_plain_path(path), room, NULL));
+	return find_route(api_group_local_path(api_plain_path(path), room, namespace));
 }
 
 size_t api_body_most(const char *path)
@@ -328,5 +328,4 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 	} else if (check_query(route->is, &plain, rs)) {
 		route->handler(ctx, &plain, rs);
 	}
-	api_fail_as_status(api_plain_path(rq->path), rs);
 }

@@ -155,6 +155,7 @@ const struct api_description api_is_node = {
 const struct api_description api_is_fleet = {
 	.summary = "All nodes as rows of columns, for what shows them at once",
 	.kind = "Fleet",
+	.resource = "fleets",
 	.query = fleet_query,
 };
 const struct api_description api_is_node_history = {
@@ -347,6 +348,7 @@ const struct api_description api_is_status = {
 const struct api_description api_is_doctor = {
 	.summary = "What is wrong, and what to do about it",
 	.kind = "Diagnosis",
+	.resource = "diagnoses",
 	.query = none,
 };
 const struct api_description api_is_metrics = {

@@ -80,13 +80,15 @@ static int explain_forbidden(const char *method, const char *path, const cJSON *
 			     struct error *error)
 {
 	char *plain = mem_strndup(path, strcspn(path, "?"));
+	char rule[ACCESS_RULE_LEN];
 	struct access_request q;
 
 	api_access_request(method, plain, &q);
+	api_access_rule(&q, rule);
 	error_set(error,
-		  "%s: a role bound to this user needs the rule {apiGroups: [%s], resources: [%s], "
-		  "verbs: [%s]}; the ClusterRole evenkeel-view has it",
-		  message_of(answer), q.group, q.resource, q.verb);
+		  "%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-view "
+		  "has it",
+		  message_of(answer), rule);
 	free(plain);
 	return -EACCES;
 }

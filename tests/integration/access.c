@@ -413,15 +413,13 @@ static void expect(struct access_scene *s, const struct access_client *client, l
 	access_reply_fini(&r);
 }
 
-/* Starts a server that knows the front proxy by the strangers' authority. */
-static struct front_proxy *front_proxy_named(const struct access_scene *s, const char *name)
+static struct front_proxy *front_proxy_of(const char *ca, const char *name)
 {
 	cJSON *map = cJSON_CreateObject(), *data = cJSON_AddObjectToObject(map, "data");
 	char *names = mem_printf("[\"%s\"]", name), *text;
 	struct front_proxy *p;
 
-	cJSON_AddStringToObject(data, "requestheader-client-ca-file",
-				s->stranger_authority.certificate);
+	cJSON_AddStringToObject(data, "requestheader-client-ca-file", ca);
 	cJSON_AddStringToObject(data, "requestheader-allowed-names", names);
 	cJSON_AddStringToObject(data, "requestheader-username-headers", "[\"X-Remote-User\"]");
 	cJSON_AddStringToObject(data, "requestheader-group-headers", "[\"X-Remote-Group\"]");
@@ -431,6 +429,12 @@ static struct front_proxy *front_proxy_named(const struct access_scene *s, const
 	free(names);
 	free(text);
 	return p;
+}
+
+/* The front proxy by the strangers' authority. */
+static struct front_proxy *front_proxy_named(const struct access_scene *s, const char *name)
+{
+	return front_proxy_of(s->stranger_authority.certificate, name);
 }
 
 /*
@@ -473,6 +477,60 @@ static void test_front_proxy(void **state)
 	http_set_front_proxy(s->http, front_proxy_named(s, "another"));
 	expect(s, &proxied, 401, "");
 	curl_easy_cleanup(proxied.curl);
+}
+
+/* An unusable authority of the front proxy changes nothing, and certificates are renewed. */
+static void test_bad_front_proxy(void **state)
+{
+	struct access_scene *s = *state;
+	struct tls_identity next = {0};
+	const struct tls_wish wish = {.name = "next",
+				      .address = "127.0.0.1",
+				      .issuer = &s->stranger_authority};
+	struct access_client proxied = {.path = "/apis/evenkeel.io/v1/nodes",
+					.identity = &s->stranger,
+					.headers = (const char *const[]){"X-Remote-User: alice",
+									 "X-Remote-Group: admins",
+									 NULL}};
+	struct knower k = {.access = {&k, know, 2}};
+	struct http_config config;
+
+	access_scene_configure(s, &config);
+	config.auth.review_client = &k.access;
+	config.tls.front_proxy = true;
+	access_scene_start(s, &config);
+	http_set_front_proxy(s->http, front_proxy_named(s, "scheduler"));
+	expect_soon(s, &proxied, 200);
+	http_set_front_proxy(s->http, front_proxy_of("no PEM", "another"));
+	tls_identity_make(&next, &wish);
+	free(access_scene_write(s, "server.crt", next.certificate));
+	free(access_scene_write(s, "server.key", next.key));
+	http_reload(s->http);
+	proxied.trusts = &s->stranger_authority;
+	expect_soon(s, &proxied, 200);
+	tls_identity_fini(&next);
+}
+
+/* Below /apis every failure is a Status, also what no route answers. */
+static void test_failures_as_status(void **state)
+{
+	enum { BODY_LEN = 8 << 20 };
+	struct access_scene *s = *state;
+	char *body = mem_alloc(BODY_LEN + 1);
+	struct access_client client = {.path = "/apis/evenkeel.io/v1/scores",
+				       .identity = &s->client,
+				       .body = body};
+
+	memset(body, ' ', BODY_LEN);
+	body[BODY_LEN] = '\0';
+	start_guarded(s);
+	expect(s, &client, 413, "\"reason\":\"RequestEntityTooLarge\"");
+	client.body = NULL;
+	client.path = "/apis/evenkeel.io/v1/nothing";
+	expect(s, &client, 404, "\"kind\":\"Status\"");
+	client.identity = NULL;
+	expect(s, &client, 401, "\"reason\":\"Unauthorized\"");
+	free(body);
 }
 
 static void test_reviews(void **state)
@@ -647,6 +705,8 @@ int main(void)
 		TEST(test_client_authority_is_exchanged),
 		TEST(test_reviews),
 		TEST(test_front_proxy),
+		TEST(test_bad_front_proxy),
+		TEST(test_failures_as_status),
 		TEST(test_slow_reviews_hold_up_nobody),
 		TEST(test_a_flood_of_tokens_leaves_room),
 	};

@@ -24,19 +24,18 @@
 
 #include "shared/file.h"
 #include "shared/mem.h"
+#include "tests/kube_direct.h"
 #include "tests/kube_testbed.h"
 #include "tests/kube_usage.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define SERVER	"evenkeel-aggregator.evenkeel.svc"
 #define METRICS "/apis/metrics.k8s.io/v1beta1"
 
 enum { NODES = 6, WEB_NODES = 4, HPA_SECONDS = 120 };
 
 static struct kube_testbed *bed;
 static struct tls_identity authority, server, stranger_authority, stranger, other_name;
-static char *ca_path;
 static char *alice, *bob, *mallory; /* kubeconfigs */
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -45,60 +44,6 @@ static void must(const char *method, const char *path, char *body)
 {
 	control_plane_must(bed->plane, method, path, body);
 	free(body);
-}
-
-static size_t collect(char *data, size_t size, size_t count, void *to)
-{
-	buf_add(to, data, size * count);
-	return size * count;
-}
-
-static void write_text(char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path, 0600), 0);
-}
-
-/* A request of the aggregator itself, not through the API server. */
-static long ask_directly(const char *path, const struct tls_identity *identity,
-			 const char *const *headers, struct buf *answer)
-{
-	char *url = mem_printf("https://" SERVER ":%d%s", bed->aggregators[0].http_port, path);
-	struct curl_slist *list = NULL, *here = curl_slist_append(NULL, "::127.0.0.1:");
-	CURL *curl = curl_easy_init();
-	long status = 0;
-	char *files[2] = {NULL};
-
-	for (; headers && *headers; headers++)
-		list = curl_slist_append(list, *headers);
-	buf_clear(answer);
-	curl_easy_setopt(curl, CURLOPT_URL, url);
-	curl_easy_setopt(curl, CURLOPT_CONNECT_TO, here);
-	curl_easy_setopt(curl, CURLOPT_CAINFO, ca_path);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-	for (int i = 0; identity && i < 2; i++) {
-		files[i] = mem_printf("%s/identity-%d", bed->folder, i);
-		write_text(files[i], i ? identity->key : identity->certificate);
-	}
-	curl_easy_setopt(curl, CURLOPT_SSLCERT, files[0]);
-	curl_easy_setopt(curl, CURLOPT_SSLKEY, files[1]);
-	if (curl_easy_perform(curl) == CURLE_OK)
-		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	buf_add_str(answer, "");
-	curl_slist_free_all(list);
-	curl_slist_free_all(here);
-	curl_easy_cleanup(curl);
-	free(files[0]);
-	free(files[1]);
-	free(url);
-	return status;
 }
 
 /* A request as admin through the API server; the caller deletes the JSON. */
@@ -263,7 +208,7 @@ static void feed_pods(void)
 static bool is_ready(void *ctx)
 {
 	struct buf answer = BUF_INIT;
-	long status = ask_directly("/readyz", NULL, NULL, &answer);
+	long status = kube_direct_ask(bed, "/readyz", NULL, NULL, &answer);
 
 	(void)ctx;
 	buf_fini(&answer);
@@ -274,8 +219,8 @@ static void start_aggregator(void)
 {
 	struct kube_aggregator *a = &bed->aggregators[0];
 	char *log = mem_printf("%s/aggregator-0.log", bed->folder);
-	char *certificate = mem_printf("%s/tls.crt", bed->folder);
-	char *key = mem_printf("%s/tls.key", bed->folder);
+	char *certificate = kube_direct_write(bed, "tls.crt", server.certificate);
+	char *key = kube_direct_write(bed, "tls.key", server.key);
 	char *listen = mem_printf("127.0.0.1:%d", a->http_port);
 	char *ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
 	char *argv[] = {(char *)program_path("evenkeel-aggregator"),
@@ -295,8 +240,6 @@ static void start_aggregator(void)
 			(char *)"--front-proxy",
 			NULL};
 
-	write_text(certificate, server.certificate);
-	write_text(key, server.key);
 	a->pid = process_start(log, argv);
 	assert_true(a->pid > 0);
 	assert_true(await(is_ready, NULL, 90));
@@ -368,15 +311,14 @@ static int open_bed(void **state)
 	a->ingest_port = free_port();
 	tls_identity_make(&authority, &(struct tls_wish){.name = "evenkeel"});
 	tls_identity_make(&server, &(struct tls_wish){.name = "evenkeel-aggregator",
-						      .dns = SERVER,
+						      .dns = KUBE_DIRECT_NAME,
 						      .issuer = &authority});
 	tls_identity_make(&stranger_authority, &(struct tls_wish){.name = "front-proxy-ca"});
 	tls_identity_make(&stranger,
 			  &(struct tls_wish){.name = "front-proxy", .issuer = &stranger_authority});
 	tls_identity_make(&other_name, &(struct tls_wish){.name = "another-client",
 							  .issuer = &bed->plane->proxy_authority});
-	ca_path = mem_printf("%s/ca.crt", bed->folder);
-	write_text(ca_path, authority.certificate);
+	free(kube_direct_write(bed, "ca.crt", authority.certificate));
 	install();
 	for (int i = 0; i < NODES; i++)
 		make_node(i);
@@ -496,6 +438,44 @@ static void test_roles(void **state)
 	expect(bob, WORDS("pods"), 1, "resources: [pods], verbs: [list]");
 	expect(bob, WORDS("pods", "-n", "default"), 1, "resources: [pods], verbs: [list]");
 	expect(bob, WORDS("nodes"), 1, "resources: [nodes], verbs: [list]");
+}
+
+/* --- one namespace ---------------------------------------------------------------------------- */
+
+static const char *const as_bob[] = {"X-Remote-User: system:serviceaccount:default:bob", NULL};
+
+/* As bob, through the API server and past it: the same answer. */
+static void expect_as_bob(const char *path, const char *has, const char *has_not)
+{
+	char *word = mem_printf("--kubeconfig=%s", bob);
+	struct buf answer = BUF_INIT;
+
+	control_plane_kubectl(bed->plane, WORDS(word, "get", "--raw", path), &answer);
+	for (int direct = 0; direct < 2; direct++) {
+		if (direct &&
+		    kube_direct_ask(bed, path, &bed->plane->proxy, as_bob, &answer) != 200)
+			fail_msg("%s: %.400s", path, answer.data);
+		buf_add_str(&answer, "");
+		if (!strstr(answer.data, has) || strstr(answer.data, has_not))
+			fail_msg("%s, %d: %.400s", path, direct, answer.data);
+	}
+	buf_fini(&answer);
+	free(word);
+}
+
+/* Whatever the query says, the namespace is that of the path, which RBAC has seen. */
+static void test_one_namespace(void **state)
+{
+	(void)state;
+	must("POST", "/api/v1/namespaces/default/pods",
+	     mem_strdup("{\"metadata\":{\"name\":\"hidden\"},\"spec\":{\"nodeName\":\"node-0\","
+			"\"containers\":[{\"name\":\"main\",\"image\":\"x\"}]}}"));
+	feed_pods();
+	expect_as_bob("/apis/evenkeel.io/v1/namespaces/shop/pods", "\"pod-0\"", "hidden");
+	expect_as_bob("/apis/evenkeel.io/v1/namespaces/shop/pods?namespace=default", "\"pod-0\"",
+		      "hidden");
+	expect_as_bob("/apis/evenkeel.io/v1/namespaces/shop/pods/pod-0/history", "\"PodHistory\"",
+		      "hidden");
 }
 
 /* --- metrics.k8s.io --------------------------------------------------------------------------- */
@@ -625,7 +605,7 @@ static void expect_directly(const struct tls_identity *identity, const char *con
 			    const char *path, long status, const char *says)
 {
 	struct buf answer = BUF_INIT;
-	long got = ask_directly(path, identity, headers, &answer);
+	long got = kube_direct_ask(bed, path, identity, headers, &answer);
 
 	if (got != status || !strstr(answer.data, says))
 		fail_msg("%s: %ld instead of %ld: %.400s", path, got, status, answer.data);
@@ -636,6 +616,7 @@ static void test_attacks(void **state)
 {
 	static const char *const root[] = {"X-Remote-User: admin", "X-Remote-Group: system:masters",
 					   NULL};
+	static const char *const carol[] = {"X-Remote-User: carol", NULL};
 	static const char *const nobody[] = {"X-Remote-User: nobody",
 					     "X-Remote-Group: system:authenticated", NULL};
 	const char nodes[] = "/apis/evenkeel.io/v1/nodes";
@@ -658,6 +639,18 @@ static void test_attacks(void **state)
 			403, "may not list nodes in namespace shop");
 	expect_directly(&bed->plane->proxy, nobody, METRICS "/namespaces/shop/pods/pod-0", 403,
 			"may not get pods in namespace shop");
+	/* Who may get pods need not be allowed to get pods/history. */
+	must("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	     mem_strdup(
+		     "{\"metadata\":{\"name\":\"only-pods\"},\"rules\":[{\"apiGroups\":["
+		     "\"evenkeel.io\"],\"resources\":[\"pods\"],\"verbs\":[\"get\",\"list\"]}]}"));
+	control_plane_bind(bed->plane, "shop", "ClusterRole", "only-pods", "User", "carol");
+	expect_directly(&bed->plane->proxy, carol, "/apis/evenkeel.io/v1/namespaces/shop/pods", 200,
+			"PodList");
+	expect_directly(&bed->plane->proxy, carol,
+			"/apis/evenkeel.io/v1/namespaces/shop/pods/pod-0/history", 403,
+			"carol may not get pods in namespace shop: a role bound to it needs the "
+			"rule {apiGroups: [evenkeel.io], resources: [pods/history], verbs: [get]}");
 	expect_directly(&bed->plane->proxy, nobody, "/v1/nodes", 403, "may not get /v1/nodes");
 	expect_directly(&bed->plane->proxy, nobody, "/apis/evenkeel.io/v1", 200, "APIResourceList");
 	/* A header beyond the memory of a connection. */
@@ -761,17 +754,12 @@ static void test_api_service_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_available),
-		cmocka_unit_test(test_command),
-		cmocka_unit_test(test_plugin),
-		cmocka_unit_test(test_roles),
-		cmocka_unit_test(test_top),
-		cmocka_unit_test(test_conformance),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_attacks),
-		cmocka_unit_test(test_autoscaler),
-		cmocka_unit_test(test_aggregator_gone),
-		cmocka_unit_test(test_api_service_gone),
+		cmocka_unit_test(test_available),	cmocka_unit_test(test_command),
+		cmocka_unit_test(test_plugin),		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_one_namespace),	cmocka_unit_test(test_top),
+		cmocka_unit_test(test_conformance),	cmocka_unit_test(test_table),
+		cmocka_unit_test(test_attacks),		cmocka_unit_test(test_autoscaler),
+		cmocka_unit_test(test_aggregator_gone), cmocka_unit_test(test_api_service_gone),
 	};
 	struct tls_identity *const made[] = {&authority, &server, &stranger_authority, &stranger,
 					     &other_name};
@@ -791,7 +779,6 @@ int main(void)
 	free(alice);
 	free(bob);
 	free(mallory);
-	free(ca_path);
 	curl_global_cleanup();
 	return failed;
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ static struct api_fixture f;
 static void test_access_requests(void **state)
 {
 	static const struct {
-		const char *method, *path, *group, *verb, *resource, *namespace, *name;
+		const char *method, *path, *group, *verb, *resource, *namespace;
+		const char *name; /* and the subresource, behind a space */
 	} cases[] = {
 		{"GET", "/v1/nodes", NULL, "get", "", "", ""},
 		{"POST", "/v1/scores", NULL, "post", "", "", ""},
@@ -31,7 +33,12 @@ static void test_access_requests(void **state)
 		{"GET", EVENKEEL "/nodes", "evenkeel.io", "list", "nodes", "", ""},
 		{"HEAD", EVENKEEL "/nodes/", "evenkeel.io", "list", "nodes", "", ""},
 		{"GET", EVENKEEL "/nodes/a", "evenkeel.io", "get", "nodes", "", "a"},
-		{"GET", EVENKEEL "/nodes/a/b", "evenkeel.io", "get", "nodes", "", "a/b"},
+		{"GET", EVENKEEL "/nodes/a/b", "evenkeel.io", "get", "nodes", "", "a b"},
+		{"GET", EVENKEEL "/nodes/a/", "evenkeel.io", "get", "nodes", "", "a"},
+		{"GET", EVENKEEL "/nodes//history", "evenkeel.io", "list", "?", "", ""},
+		{"GET", EVENKEEL "/drains/history", "evenkeel.io", "get", "drains", "", "history"},
+		{"GET", EVENKEEL "/namespaces/a/pods/b/history", "evenkeel.io", "get", "pods", "a",
+		 "b history"},
 		{"POST", EVENKEEL "/scores", "evenkeel.io", "create", "scores", "", ""},
 		{"POST", EVENKEEL "/quotas/admit", "evenkeel.io", "create", "quotas", "", "admit"},
 		{"PUT", EVENKEEL "/nodes/a", "evenkeel.io", "update", "nodes", "", "a"},
@@ -46,10 +53,11 @@ static void test_access_requests(void **state)
 		 EVENKEEL "/0123456789012345678901234567890123456789012345678901234567890123",
 		 "evenkeel.io", "list", "?", "", ""},
 	};
+	struct access_request q;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct access_request q;
+		char name[sizeof(q.name) + sizeof(q.subresource)];
 
 		api_access_request(cases[i].method, cases[i].path, &q);
 		assert_string_equal(q.path, cases[i].path);
@@ -57,7 +65,9 @@ static void test_access_requests(void **state)
 		assert_string_equal(q.verb, cases[i].verb);
 		assert_string_equal(q.resource, cases[i].resource);
 		assert_string_equal(q.namespace, cases[i].namespace);
-		assert_string_equal(q.name, cases[i].name);
+		snprintf(name, sizeof(name), "%s%s%s", q.name, q.subresource[0] ? " " : "",
+			 q.subresource);
+		assert_string_equal(name, cases[i].name);
 	}
 }
 
@@ -71,6 +81,8 @@ static void test_paths(void **state)
 		{EVENKEEL "/drains", "/v1/drain", ""},
 		{EVENKEEL "/drains/history", "/v1/drain/history", ""},
 		{EVENKEEL "/statuses", "/v1/status", ""},
+		{EVENKEEL "/fleets", "/v1/fleet", ""},
+		{EVENKEEL "/diagnoses", "/v1/doctor", ""},
 		{EVENKEEL "/quotas/preempt", "/v1/quotas/preempt", ""},
 		{EVENKEEL "/nodes/a/history", "/v1/nodes/a/history", ""},
 		{EVENKEEL "/namespaces/shop/pods", "/v1/pods", "shop"},
@@ -86,6 +98,7 @@ static void test_paths(void **state)
 		EVENKEEL "/namespaces/shop/nodes",
 		EVENKEEL "/namespaces/shop/snapshots",
 		EVENKEEL "/pods/kube-system/a/history",
+		EVENKEEL "/nodes//history",
 		"/apis/metrics.k8s.io/v1beta1/nodes",
 	};
 	char room[API_LOCAL_LEN], namespace[ACCESS_RESOURCE_LEN];

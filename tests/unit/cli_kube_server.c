@@ -195,6 +195,9 @@ static void test_explanations(void **state)
 		 "alice may not: a role bound to this user needs the rule {apiGroups: "
 		 "[evenkeel.io], resources: [nodes], verbs: [list]}; the ClusterRole evenkeel-view "
 		 "has it"},
+		{"GET", "/apis/evenkeel.io/v1/namespaces/shop/pods/a/history", "{}", 403, -EACCES,
+		 ": a role bound to this user needs the rule {apiGroups: [evenkeel.io], resources: "
+		 "[pods/history], verbs: [get]}; the ClusterRole evenkeel-view has it"},
 		{"POST", "/apis/evenkeel.io/v1/scores", "{}", 403, -EACCES,
 		 ": a role bound to this user needs the rule {apiGroups: [evenkeel.io], resources: "
 		 "[scores], verbs: [create]}; the ClusterRole evenkeel-view has it"},

@@ -316,6 +316,12 @@ static void test_users_of_the_front_proxy(void **state)
 		refusal.text,
 		"alice may not list pods in namespace shop: a role bound to it needs "
 		"the rule {apiGroups: [evenkeel.io], resources: [pods], verbs: [list]}");
+	rq.path = "/apis/evenkeel.io/v1/nodes/a/history";
+	assert_int_equal(auth_review(s.auth, &rq, &refusal), AUTH_REFUSE);
+	assert_string_equal(
+		refusal.text,
+		"alice may not get nodes: a role bound to it needs the rule {apiGroups: "
+		"[evenkeel.io], resources: [nodes/history], verbs: [get]}");
 	/* The verdict is this user's. */
 	assert_int_equal(auth_check(s.auth, &rq, &refusal), AUTH_REFUSE);
 	rq.user = "{\"username\":\"carol\"}";

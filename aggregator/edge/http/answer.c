@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/api_group.h"
 #include "shared/mem.h"
 
 enum {
@@ -234,8 +235,8 @@ static bool add_headers(struct MHD_Response *response, const struct api_response
 	       add_header(response, MHD_HTTP_HEADER_ETAG, *tag ? tag : NULL);
 }
 
-enum MHD_Result answer_send(struct http_server *s, struct connection *c, struct api_response *rs,
-			    bool scheduler)
+enum MHD_Result answer_send(struct http_server *s, struct connection *c, const char *path,
+			    struct api_response *rs, bool scheduler)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
@@ -248,10 +249,12 @@ enum MHD_Result answer_send(struct http_server *s, struct connection *c, struct 
 		api_fail(rs, FAIL_BUSY, NULL, "%d snapshots are being read; try again",
 			 STREAMS_MOST);
 	}
+	api_fail_as_status(api_plain_path(path), rs);
 	if (!rs->stream && !hold_answer(s, rs, scheduler)) {
 		drop_shared(rs);
 		tag[0] = '\0';
 		api_fail(rs, FAIL_BUSY, NULL, "too many answers are being read; try again");
+		api_fail_as_status(api_plain_path(path), rs);
 		hold_answer(s, rs, scheduler);
 	}
 	counter_add(&s->ctx->counters->http_requests[rs->status / 100 % 6], 1);

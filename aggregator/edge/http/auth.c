@@ -148,12 +148,17 @@ void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal)
 
 /* --- reviews ---------------------------------------------------------------------------------- */
 
-/* Of a token's or user's digest with verb and path, which decide about the resource, too. */
-static void question_digest(const struct auth *auth, const uint8_t who[BEARER_DIGEST_LEN],
-			    const struct access_request *request, uint8_t digest[BEARER_DIGEST_LEN])
+/*
+ * The request, and the digest of the question about it: of the subject's digest with verb and path,
+ * which decide about the resource, too.
+ */
+static void make_question(const struct auth *auth, const struct auth_request *rq,
+			  const uint8_t who[BEARER_DIGEST_LEN], struct access_request *request,
+			  uint8_t digest[BEARER_DIGEST_LEN])
 {
 	crypto_generichash_state state;
 
+	api_access_request(rq->method, api_plain_path(rq->path), request);
 	crypto_generichash_init(&state, auth->key, sizeof(auth->key), BEARER_DIGEST_LEN);
 	crypto_generichash_update(&state, who, BEARER_DIGEST_LEN);
 	crypto_generichash_update(&state, (const uint8_t *)request->verb,
@@ -165,17 +170,18 @@ static void question_digest(const struct auth *auth, const uint8_t who[BEARER_DI
 static enum auth_verdict forbid(struct auth *auth, const struct access_request *q, const char *user,
 				struct auth_refusal *r)
 {
+	char rule[ACCESS_RULE_LEN];
+
 	user = user[0] ? user : "the token's owner";
 	if (!q->group)
 		return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
 			      "%s may not %s %s: a ClusterRole bound to it needs that path in "
 			      "nonResourceURLs with verb %s",
 			      user, q->verb, q->path, q->verb);
+	api_access_rule(q, rule);
 	return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN,
-		      "%s may not %s %s%s%s: a role bound to it needs the rule {apiGroups: [%s], "
-		      "resources: [%s], verbs: [%s]}",
-		      user, q->verb, q->resource, q->namespace[0] ? " in namespace " : "",
-		      q->namespace, q->group, q->resource, q->verb);
+		      "%s may not %s %s%s%s: a role bound to it needs the rule %s", user, q->verb,
+		      q->resource, q->namespace[0] ? " in namespace " : "", q->namespace, rule);
 }
 
 static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq,
@@ -199,7 +205,10 @@ static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq,
 	return AUTH_REFUSE;
 }
 
-/* Who asks, as reviews know it; in *text. BEARER_TOKEN, or the kind of what is there instead. */
+/*
+ * The subject of a review, a user of the front proxy or a token, in *text, with its digest.
+ * BEARER_TOKEN; else what the Authorization header has instead.
+ */
 static enum bearer_kind find_subject(const struct auth *auth, const struct auth_request *rq,
 				     const char **text, size_t *len,
 				     uint8_t digest[BEARER_DIGEST_LEN])
@@ -228,8 +237,7 @@ enum auth_verdict auth_review(struct auth *auth, const struct auth_request *rq,
 
 	if (find_subject(auth, rq, &text, &len, digest) != BEARER_TOKEN)
 		return refuse_stranger(auth, rq, BEARER_OTHER, refusal);
-	api_access_request(rq->method, api_plain_path(rq->path), &request);
-	question_digest(auth, digest, &request, question);
+	make_question(auth, rq, digest, &request, question);
 	/* Another request may have cached it meanwhile. */
 	if (!review_cache_find(auth->reviews, question, clock_mono_ns(), &a)) {
 		copy = mem_strndup(text, len);
@@ -251,8 +259,7 @@ static enum auth_verdict look_up(struct auth *auth, const struct auth_request *r
 	struct access_request request;
 	struct access_answer a;
 
-	api_access_request(rq->method, api_plain_path(rq->path), &request);
-	question_digest(auth, who, &request, question);
+	make_question(auth, rq, who, &request, question);
 	if (!review_cache_find(auth->reviews, question, rq->now_ns, &a))
 		return AUTH_REVIEW;
 	counter_add(&auth->counters->reviews_cached, 1);

@@ -435,8 +435,14 @@ static void *run(void *arg)
 
 void conn_manager_set_front_proxy(struct conn_manager *m, struct front_proxy *p)
 {
-	if (m->tls)
-		tls_set_proxy_ca(m->tls, p->client_ca);
+	struct error error;
+
+	if (m->tls && tls_set_proxy_ca(m->tls, p->client_ca, &error)) {
+		log_warn("the front proxy of the API server: %s; the former one stays in force",
+			 error.text);
+		front_proxy_free(p);
+		return;
+	}
 	pthread_rwlock_wrlock(&m->proxy_lock);
 	front_proxy_free(m->proxy);
 	m->proxy = p;

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/api_group.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -119,7 +118,6 @@ static enum MHD_Result answer_request(struct pending *p)
 
 	if (p->refused) {
 		api_fail(&rs, p->refusal.failure, NULL, "%s", p->refusal.text);
-		api_fail_as_status(api_plain_path(p->path), &rs);
 		rs.retry_after_s = p->refusal.retry_after_s;
 		rs.last = p->refusal.reason == ACCESS_REFUSAL_UNCLEAR;
 	} else if (p->too_large) {
@@ -131,7 +129,7 @@ static enum MHD_Result answer_request(struct pending *p)
 	} else {
 		route(p, &rs);
 	}
-	return answer_send(p->server, p->c, &rs, p->scheduler);
+	return answer_send(p->server, p->c, p->path, &rs, p->scheduler);
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -178,7 +176,7 @@ static enum MHD_Result answer_routed(struct pending *p)
 
 	p->routed = false;
 	p->rs = (struct api_response){0};
-	return answer_send(p->server, p->c, &rs, p->scheduler);
+	return answer_send(p->server, p->c, p->path, &rs, p->scheduler);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */

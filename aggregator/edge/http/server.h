@@ -60,9 +60,12 @@ void event_loop_resume(struct event_loop *l, struct MHD_Connection *connection);
 bool answer_hold(struct http_server *s, size_t len, bool scheduler);
 void answer_release(struct http_server *s, size_t len);
 
-/* Takes over *rs and queues it; 503 if too much is held. MHD_NO: close the connection. */
-enum MHD_Result answer_send(struct http_server *s, struct connection *c, struct api_response *rs,
-			    bool scheduler);
+/*
+ * Takes over *rs and queues it, failures as api_fail_as_status() makes them; 503 if too much is
+ * held. MHD_NO: close the connection.
+ */
+enum MHD_Result answer_send(struct http_server *s, struct connection *c, const char *path,
+			    struct api_response *rs, bool scheduler);
 /* Frees an answer that is not sent. */
 void answer_drop(struct api_response *rs);
 

@@ -9,8 +9,8 @@
  * mounted Secret changes times and links in its own ways.
  *
  * The authority of the API server's front proxy comes from the Kubernetes API, maybe after a
- * connection of the proxy. So with a front proxy every client is asked for a certificate, of
- * whatever authority.
+ * connection of the proxy. So with a front proxy the handshake requests a certificate of any
+ * authority from every client, and names none.
  *
  * The library takes one certificate for its life. It begins a session before it reports the
  * connection; there, before the first byte of the handshake, the session gets the newest
@@ -30,6 +30,8 @@
 #include "shared/file.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
+
+#define PROXY_CA "requestheader-client-ca-file"
 
 enum { FILE_MOST = 1 << 20, CHAIN_MOST = 8, DIGEST_LEN = 32 };
 
@@ -169,12 +171,10 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 	return 0;
 }
 
-/*
- * For the check of client certificates, and for the handshake, which names the authorities to
- * clients.
- */
-static int take_authorities(struct tls_set *set, gnutls_x509_trust_list_t *list,
-			    const struct buf *pem, const char *from, struct error *error)
+/* For the check of client certificates, and for a handshake that names them, unless NULL. */
+static int take_authorities(gnutls_x509_trust_list_t *list,
+			    gnutls_certificate_credentials_t handshake, const struct buf *pem,
+			    const char *from, struct error *error)
 {
 	gnutls_datum_t text = datum(pem->data, pem->len);
 	int count;
@@ -182,8 +182,8 @@ static int take_authorities(struct tls_set *set, gnutls_x509_trust_list_t *list,
 	if (gnutls_x509_trust_list_init(list, 0) < 0)
 		mem_exhausted();
 	count = gnutls_x509_trust_list_add_trust_mem(*list, &text, NULL, GNUTLS_X509_FMT_PEM, 0, 0);
-	if (count > 0)
-		count = gnutls_certificate_set_x509_trust_mem(set->credentials, &text,
+	if (count > 0 && handshake)
+		count = gnutls_certificate_set_x509_trust_mem(handshake, &text,
 							      GNUTLS_X509_FMT_PEM);
 	if (count > 0)
 		return 0;
@@ -205,13 +205,14 @@ static int make_set(struct tls_set **out, const struct tls_files *files, const s
 	set->asks = files->client_ca || files->front_proxy;
 	set->names_authorities = !files->front_proxy;
 	if (!rc && files->client_ca) {
-		rc = take_authorities(set, &set->clients, &x->client_ca, files->client_ca, error);
+		rc = take_authorities(&set->clients,
+				      set->names_authorities ? set->credentials : NULL,
+				      &x->client_ca, files->client_ca, error);
 		if (rc)
 			error_prefix(error, "--tls-client-ca");
 	}
 	if (!rc && x->proxy_ca.len)
-		rc = take_authorities(set, &set->proxies, &x->proxy_ca,
-				      "requestheader-client-ca-file", error);
+		rc = take_authorities(&set->proxies, NULL, &x->proxy_ca, PROXY_CA, error);
 	if (rc)
 		tls_set_drop(set);
 	else
@@ -247,12 +248,23 @@ void tls_close(struct tls *t)
 	free(t);
 }
 
-void tls_set_proxy_ca(struct tls *t, const char *pem)
+int tls_set_proxy_ca(struct tls *t, const char *pem, struct error *error)
 {
+	struct buf text = BUF_INIT;
+	gnutls_x509_trust_list_t list;
+	int rc;
+
+	buf_add_str(&text, pem);
+	rc = take_authorities(&list, NULL, &text, PROXY_CA, error);
+	gnutls_x509_trust_list_deinit(list, 1);
+	buf_fini(&text);
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&t->lock);
 	free(t->proxy_ca);
 	t->proxy_ca = mem_strdup(pem);
 	pthread_mutex_unlock(&t->lock);
+	return 0;
 }
 
 int tls_reload(struct tls *t, struct error *error)

@@ -30,8 +30,11 @@ void tls_close(struct tls *t); /* after the last set is dropped; NULL is allowed
  * -EINVAL with the reason: the former content stays.
  */
 int tls_reload(struct tls *t, struct error *error);
-/* Any thread. PEM, copied: who signs the front proxy's certificates from the next reload on. */
-void tls_set_proxy_ca(struct tls *t, const char *pem);
+/*
+ * Any thread. PEM, copied: who signs the front proxy's certificates from the next reload on.
+ * -EINVAL with the reason: the former one stays.
+ */
+int tls_set_proxy_ca(struct tls *t, const char *pem, struct error *error);
 /* Expiry of the certificate, Unix time. */
 int64_t tls_ends_s(struct tls *t);
 

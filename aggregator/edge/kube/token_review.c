@@ -185,6 +185,7 @@ static void write_attributes(struct jsonw *w, const struct access_request *q)
 		jsonw_key_string(w, "resource", q->resource);
 		jsonw_key_text(w, "namespace", q->namespace);
 		jsonw_key_text(w, "name", q->name);
+		jsonw_key_text(w, "subresource", q->subresource);
 	} else {
 		jsonw_key_string(w, "path", q->path);
 	}
@@ -314,12 +315,9 @@ static cJSON *take_user(const char *json, struct access_answer *a)
 {
 	cJSON *user = cJSON_Parse(json);
 
-	if (is_user(user)) {
-		set_user(a, cJSON_GetStringValue(at(user, "username")));
-		return user;
-	}
-	cJSON_Delete(user);
-	return refuse(a, ACCESS_UNANSWERED, "the front proxy names a user that cannot be one");
+	assert(is_user(user)); /* front_proxy_user() wrote it */
+	set_user(a, cJSON_GetStringValue(at(user, "username")));
+	return user;
 }
 
 static void ask(struct line *l, const struct access_question *q, struct access_answer *a)
@@ -369,7 +367,7 @@ static void give_line(struct token_review_client *r, struct line *l, const struc
 		r->failure = a->error;
 	pthread_mutex_unlock(&r->lock);
 	if (news && !atomic_load(&r->stopping))
-		log_warn("tokens cannot be reviewed: %s", a->error.text);
+		log_warn("requests cannot be reviewed: %s", a->error.text);
 }
 
 void token_review_client_ask(void *client, const struct access_question *q, struct access_answer *a)
