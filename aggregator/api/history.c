@@ -97,10 +97,11 @@ static void answer(const struct api_context *ctx, const struct subject *s, struc
 
 	if (!rc)
 		write_history(s, buckets, ctx->now_ns(), rs);
-	else if (rc == -ENOENT)
+	else if (rc == -ENOENT && s->pod)
 		api_fail(rs, FAIL_NOT_FOUND, NULL,
-			 "nothing is measured of %s \"%s\" on node \"%s\"", s->pod ? "pod" : "node",
-			 s->pod ? s->name : s->node, s->node);
+			 "nothing is measured of pod \"%s\" on node \"%s\"", s->name, s->node);
+	else if (rc == -ENOENT)
+		api_fail(rs, FAIL_NOT_FOUND, NULL, "nothing is measured of node \"%s\"", s->node);
 	else
 		api_fail(rs, FAIL_BUSY, NULL, "the aggregator is too busy to read the history now");
 	free(buckets);

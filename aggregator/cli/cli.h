@@ -88,6 +88,8 @@ struct cli_options {
 
 extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
 
+#define CLI_LOCAL_SERVER "http://127.0.0.1:2020"
+
 struct client;
 
 struct cli {
@@ -126,7 +128,8 @@ struct command {
 	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */
 	bool lists; /* it has rows for -o csv and -o name */
 	enum { CLI_SERVER_NEEDED, CLI_SERVER_OPTIONAL, CLI_SERVER_UNUSED } server;
-	bool verdict; /* CLI_ERROR is its verdict: what cannot be judged is CLI_USAGE */
+	/* CLI_ERROR is its verdict: unreadable files are CLI_USAGE; its details have the statuses */
+	bool verdict;
 	/* Appends to cli->out; returns enum cli_exit, and cli->reason says why it is not CLI_OK. */
 	int (*run)(struct cli *cli);
 };

@@ -66,6 +66,7 @@ struct client {
 	char *base;
 	struct curl_slist *connect_to; /* owned; where that really is, if so */
 	char *timeout; /* owned; in words */
+	char *hint; /* owned; for reasons of no answer; may be NULL */
 	const volatile sig_atomic_t *stop;
 	struct client_access access;
 	bool keeps;
@@ -350,7 +351,19 @@ void client_free(struct client *c)
 	free(c->base);
 	free(c->server);
 	free(c->timeout);
+	free(c->hint);
 	free(c);
+}
+
+void client_set_hint(struct client *c, const char *hint)
+{
+	free(c->hint);
+	c->hint = mem_strdup(hint);
+}
+
+bool client_is_cluster(const struct client *c)
+{
+	return c->session;
 }
 
 const char *client_server(const struct client *c)
@@ -578,6 +591,13 @@ static int set_address(struct client *c, const struct asked *a, struct error *re
 	return rc;
 }
 
+static void add_hint(const struct client *c, struct error *reason)
+{
+	const struct error said = *reason;
+
+	error_set(reason, "%s%s", said.text, c->hint);
+}
+
 /* The HTTP status in *status, with the body; else -errno with the reason. */
 static int send_request(struct client *c, const struct asked *a, struct buf *body, long *status,
 			struct error *reason)
@@ -605,8 +625,12 @@ static int send_request(struct client *c, const struct asked *a, struct buf *bod
 	code = curl_easy_perform(c->curl);
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(headers);
-	if (code != CURLE_OK)
-		return explain_failure(c, code, reason);
+	if (code != CURLE_OK) {
+		rc = explain_failure(c, code, reason);
+		if (c->hint && (rc == -EHOSTUNREACH || rc == -ETIMEDOUT))
+			add_hint(c, reason);
+		return rc;
+	}
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, status);
 	return 0;
 }

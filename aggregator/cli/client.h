@@ -46,9 +46,13 @@ int client_new_cluster(struct client **c, const struct kube_config *config, int6
  * token that would travel in clear.
  */
 int client_set_access(struct client *c, const struct client_access *access, struct error *error);
+/* Adds the text to the reason when nobody answers. */
+void client_set_hint(struct client *c, const char *hint);
 /* Answers from files, which it closes in the end. */
 struct client *client_new_offline(struct offline *o);
 void client_free(struct client *c);
+/* Requests go through an API server. */
+bool client_is_cluster(const struct client *c);
 /* What server became, for messages. */
 const char *client_server(const struct client *c);
 /*

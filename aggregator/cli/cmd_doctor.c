@@ -61,7 +61,7 @@ void doctor_print_json(const struct doctor *d, struct buf *out)
 	buf_add_char(out, '\n');
 }
 
-static int show(struct cli *cli, const struct doctor *d, bool reached)
+static int show(struct cli *cli, const struct doctor *d)
 {
 	enum doctor_verdict verdict = doctor_verdict_of(d);
 
@@ -69,15 +69,13 @@ static int show(struct cli *cli, const struct doctor *d, bool reached)
 		doctor_print_json(d, &cli->out);
 	else
 		doctor_print(d, cli->color, cli->width, &cli->out);
-	if (!reached)
-		return CLI_ERROR;
 	if (verdict == DOCTOR_FAIL || (verdict == DOCTOR_WARN && cli->options->strict))
 		return CLI_REFUSED;
 	return CLI_OK;
 }
 
 /* Where no answer came, or one that says no more. */
-static const char *advice(int rc)
+static const char *advice(const struct client *c, int rc)
 {
 	switch (rc) {
 	case -EACCES:
@@ -87,7 +85,11 @@ static const char *advice(int rc)
 		return "Somebody answers, who may not be the one that was meant: see --ca-file and "
 		       "--client-cert.";
 	default:
-		return "In a cluster, kubectl port-forward to the aggregator brings it here.";
+		if (client_is_cluster(c))
+			return "Name another cluster with --kubeconfig or --context, or an "
+			       "aggregator itself with --server.";
+		return "In a cluster, --kubeconfig or --context name the way through its API "
+		       "server, or kubectl port-forward brings the aggregator here for --server.";
 	}
 }
 
@@ -115,12 +117,12 @@ static int run(struct cli *cli)
 			   client_server(cli->client));
 		doctor_examine_snapshot(&d, status, cli->no_usage);
 	} else if (error.text[0]) {
-		doctor_add(&d, DOCTOR_FAIL, "server", advice(rc), "%s", error.text);
+		doctor_add(&d, DOCTOR_FAIL, "server", advice(cli->client, rc), "%s", error.text);
 	} else {
 		doctor_add(&d, DOCTOR_OK, "server", NULL, "%s answers", client_server(cli->client));
 		doctor_examine(&d, status);
 	}
-	code = show(cli, &d, !error.text[0]);
+	code = show(cli, &d);
 	cJSON_Delete(status);
 	doctor_fini(&d);
 	buf_fini(&body);
@@ -136,7 +138,7 @@ const struct command command_doctor = {
 		   "Each line begins with ok, warn (answers say less than they could) or fail "
 		   "(they are wrong or missing), and what to do stands below it. With --snapshot "
 		   "it checks what the files hold. Exit status: 0, 3 when something fails (with "
-		   "--strict, warns), 1 when no server answers.",
+		   "--strict, warns), also when no server answers.",
 	.examples = {{"evenkeel doctor", "What is wrong, and what to do about it."},
 		     {"evenkeel doctor --strict -o json",
 		      "For a check that fails where answers say less than they could."},

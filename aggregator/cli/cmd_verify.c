@@ -3,8 +3,10 @@
  * evenkeel verify: judges a plan of evenkeel drain -o plan by a second implementation, against a
  * snapshot of files or of the server.
  *
- * Exit status: 0 if the plan holds; 1 if it does not; 2 if plan or snapshot cannot be read.
+ * Exit status: 0 if the plan holds; 1 if it does not, or the server cannot be reached; 2 if plan or
+ * snapshot cannot be read; 4 if nothing is known of nodes and pods.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "aggregator/cli/cli.h"
@@ -77,8 +79,9 @@ static void print_json(struct cli *cli, const struct verify_plan *p, const struc
 static void print_table(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
 {
 	if (!r->count)
-		lines_print(cli, "agrees: %zu %s", p->move_count,
-			    p->move_count == 1 ? "move" : "moves");
+		lines_print(cli, "agrees: %zu %s%s", p->move_count,
+			    p->move_count == 1 ? "move" : "moves",
+			    p->node_count ? "" : " (the plan drains no node)");
 	for (size_t i = 0; i < r->count; i++)
 		print_violation(cli, p, &r->of[i]);
 	if (!p->capped)
@@ -103,11 +106,14 @@ static int judge(struct cli *cli, const struct verify_plan *p)
 	struct buf body = BUF_INIT;
 	struct verify_report report;
 	cJSON *snapshot = NULL;
-	int code = CLI_USAGE;
+	int rc = client_get(cli->client, "/v1/snapshot", &body, &cli->reason);
+	int code = client_exit(rc);
 
-	if (!client_get(cli->client, "/v1/snapshot", &body, &cli->reason)) {
+	if (!rc) {
 		snapshot = cJSON_ParseWithLength(body.data, body.len);
-		if (!verify_judge(p, snapshot, &report, &cli->reason)) {
+		rc = verify_judge(p, snapshot, &report, &cli->reason);
+		code = rc == -EINVAL ? CLI_USAGE : client_exit(rc);
+		if (!rc) {
 			code = show(cli, p, &report);
 			verify_report_fini(&report);
 		}
@@ -149,7 +155,8 @@ const struct command command_verify = {
 		   "a copy of the cluster. It asks before each move whether the pod may go to its "
 		   "destination, and judges limits, budgets, owners, groups and quotas over the "
 		   "whole plan. Exit status 0: the plan holds; 1: it is refused, with a line for "
-		   "each violation; 2: plan or snapshot cannot be read.",
+		   "each violation, or the server cannot be reached; 2: plan or snapshot cannot be "
+		   "read; 4: nothing is known of nodes and pods.",
 	.examples = {{"evenkeel verify wave.json",
 		      "Judge the plan against the cluster as it is now."},
 		     {"evenkeel verify wave.json --snapshot dump.json",

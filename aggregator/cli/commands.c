@@ -47,12 +47,11 @@ static const char *const colors[] = {"auto", "always", "never", NULL};
 
 #define SUMMARY "Shows what the machines of a cluster really have left."
 #define USAGE	"COMMAND [NAME..] [OPTION..]"
-#define SERVER	"http://127.0.0.1:2020"
 
 const struct option_spec commands_common[] = {
 	CLI_TEXT("server", 's', server, "URL",
 		 "The aggregator to ask; without it the cluster of the kubeconfig, or of this pod, "
-		 "else " SERVER "."),
+		 "else " CLI_LOCAL_SERVER "."),
 	CLI_TEXT("kubeconfig", 0, kubeconfig, "FILE",
 		 "How kubectl reaches the cluster to ask; without it the files of KUBECONFIG, or "
 		 "~/.kube/config."),
@@ -310,7 +309,8 @@ static int open_server(struct cli *cli, bool plugins)
 		.plain_tokens = o->plain_tokens,
 	};
 
-	int found = kube_server_find(o, &cluster, &cli->reason);
+	struct error hint;
+	int found = kube_server_find(o, &cluster, &hint, &cli->reason);
 
 	cluster.exec_limit_ns = o->timeout_ns;
 	if (found > 0 && cluster.exec_command && !plugins)
@@ -321,11 +321,14 @@ static int open_server(struct cli *cli, bool plugins)
 	kube_config_fini(&cluster);
 	if (found < 0)
 		return CLI_USAGE;
-	if (cli->client)
+	if (cli->client) {
+		client_set_hint(cli->client, hint.text);
 		return CLI_OK;
-	if (client_new(&cli->client, o->server ? o->server : SERVER, o->timeout_ns, &watch_stop,
-		       &cli->reason))
+	}
+	if (client_new(&cli->client, o->server ? o->server : CLI_LOCAL_SERVER, o->timeout_ns,
+		       &watch_stop, &cli->reason))
 		return CLI_USAGE;
+	client_set_hint(cli->client, hint.text);
 	if (!client_set_access(cli->client, &access, &cli->reason))
 		return CLI_OK;
 	client_free(cli->client);

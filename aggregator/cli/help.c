@@ -81,7 +81,8 @@ void help_of_command(const char *base, const struct command *c, struct buf *out)
 	}
 	buf_printf(out, "\nOptions of all commands: %s options\nAll words: %s glossary\n", base,
 		   base);
-	buf_add_str(out, exit_status);
+	if (!c->verdict)
+		buf_add_str(out, exit_status);
 }
 
 void help_of_program(const char *base, const char *usage, const char *summary,

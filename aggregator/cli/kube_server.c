@@ -47,18 +47,38 @@ static int take_default(struct kube_config *config, const char *context, struct 
 		rc = kube_config_read(config, own, context, error);
 		free(own);
 	}
-	return rc == -ENOENT ? kube_config_in_cluster(config, NULL, error) : rc;
+	return rc == -ENOENT && !context ? kube_config_in_cluster(config, NULL, error) : rc;
 }
 
-int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *error)
+/* rc: of take_default(). */
+static void set_hint(const struct kube_config *config, int rc, struct error *hint)
+{
+	const char *listed = getenv("KUBECONFIG");
+
+	if (!rc && strcmp(config->source, "in-cluster") != 0)
+		error_set(hint,
+			  "; the kubeconfig %s names this server; --server " CLI_LOCAL_SERVER
+			  " asks a local aggregator",
+			  config->source);
+	else if (rc == -ENOENT && has_value(listed))
+		error_set(hint, " (no kubeconfig: %s does not exist)", listed);
+}
+
+int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *hint,
+		     struct error *error)
 {
 	bool asked = o->kubeconfig || o->context;
 	int rc;
 
+	*hint = (struct error){""};
 	if (is_direct(o) || (!asked && (o->server || has_value(getenv("EVENKEEL_TOKEN")))))
 		return 0;
 	rc = o->kubeconfig ? kube_config_read(config, o->kubeconfig, o->context, error)
 			   : take_default(config, o->context, error);
+	if (rc == -ENOENT && !o->kubeconfig && o->context)
+		error_set(error, "no kubeconfig to take the context %s from", o->context);
+	if (!asked)
+		set_hint(config, rc, hint);
 	if ((rc == -ENOENT || rc == -ENODATA) && !asked)
 		return 0;
 	if (rc && !asked)

@@ -12,9 +12,10 @@
 /*
  * The cluster that the command is about; the caller frees *config. 1: that of the options or the
  * environment; 0: none, as --server, a kubeconfig and a pod are missing, or --server is given;
- * -errno with the reason.
+ * -errno with the reason. hint: what a failure to reach the server adds to its reason, or "".
  */
-int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *error);
+int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *hint,
+		     struct error *error);
 
 /*
  * Why an API server did not let a request through to the aggregator. server: for messages; answer:

@@ -187,9 +187,11 @@ static void check_nodes(const struct verify_case *c, const struct copy *s)
 	for (size_t i = 0; i < c->plan->node_count; i++) {
 		const struct verify_plan_node *n = &c->plan->nodes[i];
 		int at = find_node(s, n->name);
-		const char *uid = at < 0 ? "none" : verify_text(s->nodes[at], "metadata.uid", "");
+		const char *uid = at < 0 ? "" : verify_text(s->nodes[at], "metadata.uid", "");
 
-		if (at < 0 || !verify_equal(uid, n->uid))
+		if (at < 0)
+			verify_say(c, VERIFY_IDENTITY, NULL, "there is no node %s", n->name);
+		else if (!verify_equal(uid, n->uid))
 			verify_say(c, VERIFY_IDENTITY, NULL,
 				   "node %s has the uid %s, in the plan it is %s", n->name, uid,
 				   n->uid);
@@ -203,12 +205,15 @@ static void check_moves(const struct verify_case *c, const struct copy *s)
 		int pod = s->pod_of[i], home = pod < 0 ? VERIFY_NOWHERE : s->where[pod];
 		const char *is = home < 0 ? "no node" : verify_name(s->nodes[home]);
 
-		if (pod < 0 || !verify_equal(is, m->from) ||
-		    !verify_equal(verify_name(s->pods[pod]), m->name) ||
-		    !verify_equal(verify_namespace(s->pods[pod]), m->namespace))
+		if (pod < 0)
+			verify_say(c, VERIFY_IDENTITY, m, "pod %s/%s of the plan is gone",
+				   m->namespace, m->name);
+		else if (!verify_equal(is, m->from) ||
+			 !verify_equal(verify_name(s->pods[pod]), m->name) ||
+			 !verify_equal(verify_namespace(s->pods[pod]), m->namespace))
 			verify_say(c, VERIFY_IDENTITY, m,
 				   "uid %s is %s on %s, in the plan it is on %s", m->uid,
-				   pod < 0 ? "no pod" : verify_name(s->pods[pod]), is, m->from);
+				   verify_name(s->pods[pod]), is, m->from);
 		if (pod >= 0 && s->move_of[pod] != (int)i)
 			verify_say(c, VERIFY_COMPLETE, m, "it moves twice");
 		if (pod >= 0 && verify_is_bound_to_node(s->pods[pod]))
@@ -447,6 +452,12 @@ int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct veri
 		return -EINVAL;
 	}
 	open_copy(&s, p, snapshot);
+	if (!s.w.node_count && !s.w.pod_count) {
+		close_copy(&s);
+		error_set(error, "nothing is known of the cluster's nodes and pods: the snapshot "
+				 "has none");
+		return -ENODATA;
+	}
 	c.pod_of = s.pod_of;
 	c.move_of = s.move_of;
 	c.falls = s.falls;

@@ -114,8 +114,9 @@ struct verify_report {
 };
 
 /*
- * snapshot: a Snapshot as GET /v1/snapshot gives it. 0, or -EINVAL with the member that is missing.
- * The report is the caller's, and refers to the plan.
+ * snapshot: a Snapshot as GET /v1/snapshot gives it. 0; -EINVAL with the member that is missing;
+ * -ENODATA with the reason: it has neither nodes nor pods, as that of a standalone aggregator. The
+ * report is the caller's, and refers to the plan.
  */
 int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct verify_report *out,
 		 struct error *error);

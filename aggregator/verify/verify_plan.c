@@ -208,10 +208,12 @@ int verify_plan_read(const char *text, size_t len, struct verify_plan *p, struct
 
 	*p = (struct verify_plan){.document = cJSON_ParseWithLength(text, len)};
 	r.at = p->document;
-	if (!cJSON_IsObject(r.at))
-		fail(&r, "", "the plan is not a JSON object");
-	else
+	if (!cJSON_IsObject(r.at)) {
+		error_set(error, "the plan is not a JSON object");
+		r.bad = true;
+	} else {
 		read_head(&r, p);
+	}
 	if (!r.bad)
 		p->reserved = read_guests(&r, "reserved", MEMBERS_MAX, &p->reserved_count);
 	if (!r.bad)

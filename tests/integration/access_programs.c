@@ -236,11 +236,11 @@ static void test_doctor(void **state)
 		 "ok    access: over HTTPS, with a token or a client certificate",
 		 NULL},
 		{{"doctor", "--server", w->server, "--ca-file", w->ca},
-		 1,
+		 3,
 		 "It is there, and knows who may ask",
 		 NULL},
 		{{"doctor", "--server", w->server},
-		 1,
+		 3,
 		 "Somebody answers, who may not be the one that was meant",
 		 NULL},
 	};

@@ -527,8 +527,8 @@ static void doctor_tells_by_its_exit_code(void **state)
 	};
 	static const struct expectation fails[] = {{{"doctor", "-ojson"}, 3, NULL, ""}};
 	static const struct expectation unreached[] = {
-		{{"doctor"}, 1, NULL, ""},
-		{{"doctor", "-s127.0.0.1:1", "-ojson"}, 1, NULL, ""},
+		{{"doctor"}, 3, NULL, ""},
+		{{"doctor", "-s127.0.0.1:1", "-ojson"}, 3, NULL, ""},
 	};
 	(void)state;
 

@@ -474,10 +474,55 @@ static void a_plan_is_judged_a_second_time(void **state)
 		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"DrainWave\",\"planned\":\"now\","
 		"\"viewVersion\":1,\"nodes\":[]}",
 		NULL, NULL, 0,
-		"agrees: 0 moves\nreal use not judged: the plan has no cap\n"
+		"agrees: 0 moves (the plan drains no node)\nreal use not judged: the plan has no "
+		"cap\n"
 		"limits and owners not judged: the plan has no limits\n",
 		"");
+	check_verify("[]", NULL, NULL, 2, "", "wave.json: the plan is not a JSON object\n");
 	check_verify(NULL, "apiVersion", "apiVersion: [", 2, "", "other.yaml");
+}
+
+/* By its exit status: no server, and the snapshot of an aggregator without a cluster. */
+static void a_plan_without_a_cluster_is_not_judged(void **state)
+{
+	static const char nothing[] = "nothing is known of the cluster's nodes and pods";
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	char *plan = write_file("wave.json", "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":"
+					     "\"DrainWave\",\"planned\":\"now\",\"viewVersion\":1,"
+					     "\"nodes\":[{\"name\":\"a\",\"uid\":\"u\"}]}");
+	char *alone =
+		write_file("alone.json",
+			   "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\","
+			   "\"time\":\"2026-01-01T12:00:00Z\",\"list\":{\"apiVersion\":"
+			   "\"v1\",\"kind\":\"List\",\"items\":[]},\"usage\":{"
+			   "\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Usage\",\"time\":"
+			   "\"2026-01-01T12:00:00Z\",\"nodes\":[],\"pods\":[]},\"state\":{}}");
+	char *program = (char *)program_path("evenkeel");
+	char *const lines[][6] = {
+		{program, (char *)"verify", plan, (char *)"--snapshot", alone, NULL},
+		{program, (char *)"drain", (char *)"--snapshot", alone, NULL},
+		{program, (char *)"verify", plan, (char *)"--server=127.0.0.1:1", NULL},
+		{program, (char *)"verify", (char *)"--help", NULL},
+	};
+	static const int codes[] = {4, 4, 1, 0};
+	const char *const says[] = {nothing, nothing, "cannot reach http://127.0.0.1:1", ""};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		buf_clear(&out);
+		buf_clear(&err);
+		assert_int_equal(process_run(lines[i], &out, &err), codes[i]);
+		buf_add_str(&err, "");
+		assert_non_null(strstr(err.data, says[i]));
+	}
+	/* Its own statuses, and not those of other commands. */
+	buf_add_str(&out, "");
+	assert_non_null(strstr(out.data, "Exit status 0: the plan holds"));
+	assert_null(strstr(out.data, "2 wrong usage"));
+	buf_fini(&out);
+	buf_fini(&err);
+	free(plan);
+	free(alone);
 }
 
 int main(void)
@@ -490,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_json_is_the_answer),
 		cmocka_unit_test(test_rules_are_the_servers),
 		cmocka_unit_test(a_plan_is_judged_a_second_time),
+		cmocka_unit_test(a_plan_without_a_cluster_is_not_judged),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -112,12 +112,36 @@ static void test_no_cluster(void **state)
 	}
 }
 
+/* The reason says where the server's address comes from, and doctor's advice how to change it. */
+static void test_unreachable(void **state)
+{
+	char *absent = mem_printf("(no kubeconfig: %s does not exist)\n", config);
+	char *names = mem_printf("https://127.0.0.1:1: cannot be reached: Connection refused; the "
+				 "kubeconfig %s names this server; --server http://127.0.0.1:2020 "
+				 "asks a local aggregator\n",
+				 config);
+
+	(void)state;
+	write_config("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\n"
+		     "clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\n");
+	expect(WORDS("nodes"), 1, names);
+	expect(WORDS("doctor"), 3, "      Name another cluster with --kubeconfig or --context");
+	expect(WORDS("nodes", "--kubeconfig", config), 1, "refused\n");
+	remove(config);
+	expect(WORDS("nodes"), 1, absent);
+	expect(WORDS("doctor"), 3, "      In a cluster, --kubeconfig or --context");
+	expect(WORDS("nodes", "--context", "foo"), 2, "no kubeconfig to take the context foo from");
+	free(absent);
+	free(names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exec_plugins),
 		cmocka_unit_test(test_commands_without_a_cluster),
 		cmocka_unit_test(test_no_cluster),
+		cmocka_unit_test(test_unreachable),
 	};
 
 	return cmocka_run_group_tests(tests, open_folder, close_folder);

@@ -303,6 +303,9 @@ static void test_refusals(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (api_fixture_get(&s.api, cases[i].target) != cases[i].status)
 			fail_msg("%s: %d", cases[i].target, s.api.response.status);
+	assert_int_equal(api_fixture_get(&s.api, "/v1/nodes/bravo/history"), 404);
+	assert_non_null(
+		strstr(s.api.response.body.data, "\"nothing is measured of node \\\"bravo\\\"\""));
 	s.source.read = time_out;
 	assert_int_equal(api_fixture_get(&s.api, OF_NODE), 503);
 	assert_string_equal(api_fixture_error(&s.api), "busy");

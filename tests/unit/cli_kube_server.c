@@ -81,12 +81,13 @@ struct place {
 	const char *home; /* HOME */
 	int found;
 	const char *cluster; /* its server, or the error */
+	const char *hint; /* NULL: any */
 };
 
 static void check(size_t i, const struct place *p)
 {
 	struct kube_config config = {0};
-	struct error why = {""};
+	struct error why = {""}, hint;
 	int found;
 	const char *got;
 
@@ -94,10 +95,12 @@ static void check(size_t i, const struct place *p)
 	set("EVENKEEL_TOKEN", p->token);
 	set("KUBECONFIG", p->listed);
 	set("HOME", p->home);
-	found = kube_server_find(&p->options, &config, &why);
+	found = kube_server_find(&p->options, &config, &hint, &why);
 	got = found > 0 ? config.server : found < 0 ? why.text : "";
 	if (found != p->found || strcmp(got, p->cluster) != 0)
 		fail_msg("case %zu: %d, %s", i, found, got);
+	if (p->hint && strcmp(hint.text, p->hint) != 0)
+		fail_msg("case %zu: hint %s", i, hint.text);
 	kube_config_fini(&config);
 }
 
@@ -106,16 +109,24 @@ static void test_order(void **state)
 	char *missing = mem_printf("%s/missing", home), *both = mem_printf("%s:%s", missing, other);
 	char *empty = mem_printf("%s/empty", home), *unset = mem_printf("%s/unset", home);
 	char *listed = mem_printf("%s:%s:%s", empty, unset, other);
+	char *names = mem_printf("; the kubeconfig %s names this server; --server "
+				 "http://127.0.0.1:2020 asks a local aggregator",
+				 other);
+	char *absent = mem_printf(" (no kubeconfig: %s does not exist)", missing);
 	const struct place cases[] = {
-		{.cluster = ""},
+		{.cluster = "", .hint = ""},
 		{.home = home, .found = 1, .cluster = "https://home"},
-		{.home = home, .listed = other, .found = 1, .cluster = "https://other"},
+		{.home = home,
+		 .listed = other,
+		 .found = 1,
+		 .cluster = "https://other",
+		 .hint = names},
 		{.home = home, .listed = both, .found = 1, .cluster = "https://other"},
-		{.home = home, .listed = missing, .cluster = ""},
+		{.home = home, .listed = missing, .cluster = "", .hint = absent},
 		{.home = home, .listed = "", .found = 1, .cluster = "https://home"},
 		{.home = missing, .cluster = ""},
 		/* Files that name no cluster count as none, also beside others. */
-		{.listed = empty, .cluster = ""},
+		{.listed = empty, .cluster = "", .hint = ""},
 		{.listed = unset, .cluster = ""},
 		{.listed = listed, .home = home, .found = 1, .cluster = "https://other"},
 		/* EVENKEEL_SERVER goes before a default kubeconfig. */
@@ -128,7 +139,8 @@ static void test_order(void **state)
 		{.options = {.server = (char *)"http://x", .kubeconfig = other},
 		 .server = "http://x",
 		 .found = 1,
-		 .cluster = "https://other"},
+		 .cluster = "https://other",
+		 .hint = ""},
 		{.options = {.server = (char *)"http://x", .context = (char *)"b"},
 		 .server = "http://x",
 		 .home = home,
@@ -154,6 +166,8 @@ static void test_order(void **state)
 	free(empty);
 	free(unset);
 	free(listed);
+	free(names);
+	free(absent);
 }
 
 static void test_failures(void **state)
@@ -169,7 +183,12 @@ static void test_failures(void **state)
 		{.listed = broken, .found = -EINVAL, .cluster = context},
 		{.options = {.context = (char *)"a"},
 		 .found = -ENOENT,
-		 .cluster = "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set"},
+		 .cluster = "no kubeconfig to take the context a from",
+		 .hint = ""},
+		{.options = {.context = (char *)"a"},
+		 .listed = missing,
+		 .found = -ENOENT,
+		 .cluster = "no kubeconfig to take the context a from"},
 	};
 
 	(void)state;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -413,6 +414,31 @@ static void some_changes_break_nothing(void **state)
 			judge_mutant(&rows[i], move, false);
 }
 
+/* Judges the plan against a cluster without its first node or pod. */
+static void expect_identity(const char *without, const char *text)
+{
+	cJSON *plan = make_plan(), *snapshot = make_snapshot();
+	struct verify_report report;
+	struct verify_plan p;
+
+	apply(&(struct edit){without, NULL}, 0, plan, snapshot);
+	verify_fixture_judge(plan, snapshot, &p, &report);
+	assert_true(report.count > 0);
+	assert_int_equal(report.of[0].invariant, VERIFY_IDENTITY);
+	assert_string_equal(report.of[0].text.text, text);
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	cJSON_Delete(plan);
+	cJSON_Delete(snapshot);
+}
+
+static void nodes_and_pods_that_are_gone_are_named(void **state)
+{
+	(void)state;
+	expect_identity("list.items.0", "there is no node n0");
+	expect_identity(O "P", "pod d/p0 of the plan is gone");
+}
+
 /* --- how often objects are read */
 
 static size_t reads;
@@ -581,6 +607,12 @@ static void what_is_no_snapshot_is_refused(void **state)
 	assert_int_equal(verify_plan_read(text, strlen(text), &p, &error), 0);
 	assert_true(verify_judge(&p, other, &report, &error) < 0);
 	assert_string_equal(error.text, "the snapshot has no list.items");
+	cJSON_Delete(other);
+	other = parse("{'kind':'Snapshot','time':'2026-01-01T12:00:00Z','list':{'items':[]}}");
+	assert_int_equal(verify_judge(&p, other, &report, &error), -ENODATA);
+	assert_string_equal(
+		error.text,
+		"nothing is known of the cluster's nodes and pods: the snapshot has none");
 	verify_plan_fini(&p);
 	cJSON_free(text);
 	cJSON_Delete(plan);
@@ -617,6 +649,7 @@ int main(void)
 		cmocka_unit_test(a_plan_that_holds_has_no_violation),
 		cmocka_unit_test(each_change_breaks_its_invariant_alone),
 		cmocka_unit_test(some_changes_break_nothing),
+		cmocka_unit_test(nodes_and_pods_that_are_gone_are_named),
 		cmocka_unit_test(reads_grow_with_the_pods_and_no_faster),
 		cmocka_unit_test(reserved_pods_take_room),
 		cmocka_unit_test(what_is_no_plan_is_refused_by_its_member),
