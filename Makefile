@@ -424,7 +424,7 @@ TAG        ?= $(VERSION)
 MANIFESTS   = $(if $(filter localhost:$(VERSION),$(IMAGE_REPO):$(TAG)),packaging/kubernetes,build/manifests)
 define render
 @mkdir -p $(MANIFESTS)
-@{ echo '# $(2). Rendered by `make manifests`: change packaging/kubernetes/$(3) instead.' && \
+@{ echo '# $(2). Rendered by `make manifests`: change packaging/kubernetes/core and $(3) instead. The policy evenkeel-api-server opens port 2020 to every address: narrow it.' && \
 	kubectl kustomize packaging/kubernetes/$(3); } >$(MANIFESTS)/$(1).part
 @sed -i 's,localhost/\(evenkeel-[a-z]*\):[^ ]*$$,$(IMAGE_REPO)/\1:$(TAG),' $(MANIFESTS)/$(1).part
 @[ "$$(grep -c ' $(IMAGE_REPO)/evenkeel-[a-z]*:$(TAG)$$' $(MANIFESTS)/$(1).part)" = 2 ] || \
