@@ -18,11 +18,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CONNECTION_BYTES = 16384, RUNS = 8, INPUT_MOST = 32768 };
+enum { CONNECTION_BYTES = 16384, RUNS = 8, INPUT_MOST = 32768, ENDS = 4 };
 
 /* The fate of the first request. */
 struct seen {
 	struct framing_target target;
+	size_t head; /* bytes of its first line and headers */
 	bool asked, passed;
 };
 
@@ -43,9 +44,13 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	struct seen *s = ctx;
 
 	(void)path, (void)upload, (void)upload_len, (void)state;
-	if (!s->asked)
+	if (!s->asked) {
+		s->head =
+			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
+				->header_size;
 		s->passed = !framing_fault(connection, method, version, &s->target) &&
 			    !framing_is_length_bad(connection);
+	}
 	s->asked = true;
 	return MHD_NO; /* the end of the connection */
 }
@@ -157,15 +162,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s = serve(data, size);
 	if (!s.passed)
 		return 0;
-	/* The library passes over empty lines, and takes one with a NUL for one. */
-	while (begin < size && (!data[begin] || data[begin] == '\r' || data[begin] == '\n'))
+	/* The library passes over empty lines, and over those that begin with a NUL. */
+	while (begin < size && (!data[begin] || data[begin] == '\r' || data[begin] == '\n')) {
+		while (begin < size && data[begin] != '\n')
+			begin++;
 		begin++;
-	size -= begin;
+	}
+	assert(s.head >= ENDS && s.head <= size - begin);
+	size = s.head;
 	text = mem_alloc(size + 1);
 	memcpy(text, data + begin, size);
 	text[size] = '\0';
-	replace(text, size, "\0\n", "\r\n", 2);
-	replace(text, size, "\n\0\r\n", "\r\n\r\n", 4);
+	replace(text, size - ENDS, "\0\n", "\r\n", 2);
+	for (size_t i = size - ENDS; i < size; i++)
+		assert(memchr("\0\r\n:", text[i], 4));
+	memcpy(text + size - ENDS, "\r\n\r\n", ENDS);
 	check_headers(text);
 	free(text);
 	return 0;

@@ -18,7 +18,8 @@
  *
  * The library does not report the last group. It splits headers in place, so the bytes between two
  * texts are the separators alone (up to version 0.9; later ones refuse NUL themselves). It
- * overwrites separators with NULs: a NUL before an LF looks like CR and LF.
+ * overwrites separators with NULs: a NUL before an LF looks like CR and LF, and so does a line of a
+ * colon and an LF, which ends the headers.
  */
 #include "aggregator/edge/http/framing.h"
 
@@ -171,8 +172,8 @@ const char *framing_fault(struct MHD_Connection *connection, const char *method,
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &f);
 	if (f.fault)
 		return f.fault;
-	/* The library takes a line that begins with a NUL for the empty one. */
-	if (f.end && (end != f.end + CRLF + CRLF || end[-CRLF]))
+	/* The library takes a line that begins with a NUL for the empty one, and leaves its bytes. */
+	if (f.end && (end != f.end + CRLF + CRLF || memcmp(f.end, "\0\0\0", CRLF + CRLF) != 0))
 		return not_plain;
 	return f.there[HOST] ? NULL : "there is no Host header";
 }
