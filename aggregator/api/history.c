@@ -26,7 +26,7 @@
 #include "shared/hash.h"
 #include "shared/mem.h"
 
-/* What is asked for. */
+/* The node or pod of a request. */
 struct subject {
 	const char *kind, *namespace, *name; /* the last two: NULL for a node */
 	const char *node;

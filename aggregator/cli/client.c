@@ -547,7 +547,7 @@ struct asked {
 	const struct kept *k; /* the cached answer to this GET; NULL: none */
 };
 
-/* What the request says beside its URL; the caller frees the list. */
+/* Headers of the request; the caller frees the list. */
 static struct curl_slist *headers_of(const struct client *c, const struct asked *a)
 {
 	struct curl_slist *headers;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the checker share: the cluster, a question about it, and reading objects. */
+/* Shared by the files of the checker: the cluster, a question about it, and reading objects. */
 #ifndef EVENKEEL_AGGREGATOR_VERIFY_VERIFY_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_VERIFY_VERIFY_INTERNAL_H
 
@@ -66,7 +66,7 @@ bool verify_refuse(const struct verify_question *q, const char *format, ...)
 /* CPU in millicores, all else in whole units, rounded up; 0 where it is absent or unreadable. */
 int64_t verify_amount(const cJSON *list, const char *resource);
 bool verify_is_sidecar(const cJSON *init);
-/* What the pod needs at its worst moment: beside the sidecars, one init container or all others. */
+/* The most that the pod needs: its sidecars, and one init container or all others. */
 int64_t verify_request(const cJSON *pod, const char *resource);
 /* A label selector that is absent selects nothing, an empty one everything. */
 bool verify_selects(const cJSON *selector, const cJSON *object);

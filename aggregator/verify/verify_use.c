@@ -195,7 +195,7 @@ static struct use brought(const struct verify_use *u, size_t pod, size_t node)
 
 	if (u->pods[pod].known || u->home[pod] == (int)node)
 		return u->pods[pod];
-	/* What the planner reserves for a pod that never ran may be less than it requests. */
+	/* The planner may reserve less than the requests of a pod that never ran. */
 	if (u->home[pod] < 0)
 		return (struct use){0};
 	return steady((double)verify_request(json, "cpu"), 0,

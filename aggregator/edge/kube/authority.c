@@ -63,7 +63,7 @@ static void wipe(char *text)
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-/* What every certificate has; negative errors of GnuTLS, as below. */
+/* Sets the members that every certificate has; negative errors of GnuTLS, as below. */
 static int begin(struct pair *p, const char *name, int64_t now_s, int64_t life_s)
 {
 	unsigned char serial[SERIAL_LEN], id[KEY_ID_MAX];
