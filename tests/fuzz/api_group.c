@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	       (strncmp(local + 9, namespace, strlen(namespace)) == 0 &&
 		local[9 + strlen(namespace)] == '/'));
 	if (local != path) {
-		assert(strncmp(local, "/v1/", 4) == 0 && strcmp(q.group, API_GROUP) == 0);
+		assert(strncmp(local, "/v1/", 4) == 0);
+		assert(q.group && strcmp(q.group, API_GROUP) == 0);
 		assert(strcmp(namespace, q.namespace) == 0);
 		remote = api_group_remote_path(local);
 		assert(remote);
