@@ -110,6 +110,7 @@ int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *no
 		rc = read_credential(en, &credential, error);
 	if (rc)
 		return rc;
+	e->renew = false;
 	crypto_box_keypair(ask.reply_key, e->reply_secret);
 	memcpy(ask.node, node, strlen(node) + 1);
 	memcpy(ask.run, run, sizeof(ask.run));
@@ -129,7 +130,8 @@ static void take_key(struct enrolling *e, const struct enrolment_answer *a, int6
 	e->doubt = e->refused = false;
 	e->refusals = 0;
 	e->fresh = true;
-	e->due_ns = mono_ns + half_ns - half_ns / 4 * randombytes_uniform(1024) / 1024;
+	if (!e->renew)
+		e->due_ns = mono_ns + half_ns - half_ns / 4 * randombytes_uniform(1024) / 1024;
 }
 
 static enum enrolling_result obey(struct enrolling *e, const struct enrolment_answer *a,
@@ -178,6 +180,12 @@ enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answ
 	result = obey(e, &a, mono_ns, wall_ns, error);
 	sodium_memzero(&a, sizeof(a));
 	return result;
+}
+
+void enrolling_renew(struct enrolling *e, int64_t mono_ns)
+{
+	e->due_ns = mono_ns;
+	e->renew = true;
 }
 
 void enrolling_doubt(struct enrolling *e, int64_t mono_ns)

@@ -31,6 +31,7 @@ struct enrolling {
 	unsigned refusals; /* since the last key, but for those that had to wait */
 	bool stale; /* the last enrolment, by its stamp */
 	bool doubt; /* the aggregator may not know them */
+	bool renew; /* due again whatever answer comes: the files may have changed */
 	bool fresh; /* no frame under the present key was answered */
 	int64_t due_ns; /* monotonic: the next enrolment */
 	int64_t ahead_ns; /* of the stamps, before this machine's clock */
@@ -57,6 +58,8 @@ int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *no
 		  struct error *error);
 enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer, int64_t mono_ns,
 				     int64_t wall_ns, struct error *error);
+/* Enrols at once, or after the answer under way. */
+void enrolling_renew(struct enrolling *e, int64_t mono_ns);
 /* Frames get no answers: enrols at once, or after the pause of a refusal. */
 void enrolling_doubt(struct enrolling *e, int64_t mono_ns);
 void enrolling_fini(struct enrolling *e); /* wipes it */

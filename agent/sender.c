@@ -737,7 +737,7 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 
 void sender_renew_key(struct sender *s, int64_t mono_ns)
 {
-	s->enrolling.due_ns = mono_ns;
+	enrolling_renew(&s->enrolling, mono_ns);
 }
 
 int sender_fd(const struct sender *s)

@@ -140,6 +140,23 @@ static void test_renewal_waits_for_a_frame(void **state)
 	assert_int_equal(s->stats.enrolled, 1);
 }
 
+/* The files may have changed after the enrolment under way was made. */
+static void test_renewal_during_an_enrolment(void **state)
+{
+	struct scene *s = *state;
+
+	push(&s->ring, 1, 1);
+	assert_int_equal(step(s, 0), 1);
+	sender_renew_key(s->sender, s->now_ns);
+	answer_last(s, ENROLMENT_DONE);
+	expect_sent(s, 0, 1, true);
+	answer_applied(s);
+	push(&s->ring, 2, 2);
+	/* The renewal, and the interval under the present key. */
+	assert_int_equal(step(s, 0), 2);
+	open_frame(s);
+}
+
 /* A connection that answered nothing is replaced, one that answered a frame is kept. */
 static void test_lost_enrolments(void **state)
 {
@@ -260,6 +277,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_renewal_waits_for_a_frame, setup_enrolling,
+						teardown_enrolling),
+		cmocka_unit_test_setup_teardown(test_renewal_during_an_enrolment, setup_enrolling,
 						teardown_enrolling),
 		cmocka_unit_test_setup_teardown(test_lost_enrolments, setup_enrolling,
 						teardown_enrolling),
