@@ -78,6 +78,7 @@ int main(void)
 			    by_certificate = {.certificates = true, .requests_per_second = 1e6};
 	struct auth_request rq = {.method = "POST",
 				  .path = "/extender/filter",
+				  .content_type = "application/json",
 				  .from = (const struct sockaddr *)&from};
 	char path[] = "/tmp/evenkeel-bench-XXXXXX", jwt[1100] = "Bearer ";
 	int fd = mkstemp(path);
