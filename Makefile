@@ -445,7 +445,8 @@ check-monitoring: deps-monitoring
 check-monitoring-built: all $(MONITORING) $(FLEET)
 	@TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(MONITORING)
 
-# The web page, by Debian's Chromium. PAGE_BUDGETS=1 checks the budgets of time, which need an idle machine.
+# The web page, by Debian's Chromium. PAGE_BUDGETS=1 checks the budgets of time, which need an idle machine,
+# and PAGE_MINUTES=60 the memory of a page that stays open.
 check-page: deps-page
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-page-built
 check-page-built: all $(FLEET)

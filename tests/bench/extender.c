@@ -259,7 +259,7 @@ int main(void)
 		return 1;
 	}
 	bench_verb(http_address(server), "filter", "filter of 5000 names", NAN);
-	bench_verb(http_address(server), "prioritize", "prioritize of 5000 names", 10);
+	bench_verb(http_address(server), "prioritize", "prioritize of 5000 names", 5);
 	options.limits.use_cap[SCORE_CPU] = options.limits.use_cap[SCORE_MEMORY] = 0.9;
 	bench_verb(http_address(server), "filter", "filter of 5000 names, capped use", NAN);
 	bench_among_others(http_address(server));

@@ -267,7 +267,7 @@ static void bench_http(const struct api_context *ctx, const struct question *q)
 	for (int i = 0; i < REPEAT; i++)
 		ms[i] = ask(fd, q, i, room, ROOM - 1);
 	snprintf(row, sizeof(row), "%s, %sover HTTP", q->what, q->same ? "the same pod " : "");
-	report(row, 5, ms);
+	report(row, 10, ms);
 	close(fd);
 	http_stop(server);
 	free(room);

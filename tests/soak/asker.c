@@ -75,11 +75,11 @@ struct asker *asker_new(const struct stack *s, uint32_t nodes)
 	a->questions[ASKER_SCORES] = (struct question){.what = "scores of all nodes, all plugins",
 						       .path = "/v1/scores",
 						       .body = mem_strdup(scores_body),
-						       .budget_ms = 5};
+						       .budget_ms = 10};
 	a->questions[ASKER_PRIORITIZE] = (struct question){.what = "extender prioritize",
 							   .path = "/extender/prioritize",
 							   .body = prioritize_body(nodes),
-							   .budget_ms = 10};
+							   .budget_ms = 5};
 	a->questions[ASKER_NODES] = (struct question){.what = "a page of 500 nodes",
 						      .path = "/v1/nodes?limit=500",
 						      .budget_ms = (double)NAN};

@@ -93,7 +93,7 @@ void level_report(const struct level *of, size_t count, const char *prefix, bool
 	double before = mean_resident_mib(of + count / 2, quarter_of(count));
 	double late = level_resident_mib(of, count);
 
-	bench_row_of(prefix, "CPU of the aggregator, of one core", "%", budgets ? 25 : (double)NAN,
+	bench_row_of(prefix, "CPU of the aggregator, of one core", "%", budgets ? 30 : (double)NAN,
 		     level_cpu_percent(of, count));
 	bench_row_of(prefix, "resident memory at the start", "MiB", (double)NAN,
 		     first->resident_mib);
