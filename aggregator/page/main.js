@@ -49,9 +49,11 @@ function Token() {
 	</form>`;
 }
 
+/* Scripts are not told why a request fails; only a load of the page shows the browser's objection to a certificate. */
 function Unreachable() {
 	const { since } = useConnection();
-	return since && html`<p class="problem" role="alert">Aggregator unreachable since ${format.time(since)}, retrying. What is shown is as of then.</p>`;
+	const hint = location.protocol === "https:" ? " If its certificate has changed, reload the page." : "";
+	return since && html`<p class="problem" role="alert">Aggregator unreachable since ${format.time(since)}, retrying. What is shown is as of then.${hint}</p>`;
 }
 
 /* When the aggregator answered last. */

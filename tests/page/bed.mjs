@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { randomBytes } from "node:crypto";
+import { X509Certificate, createHash, randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { createRequire } from "node:module";
 
@@ -110,6 +110,8 @@ export class Bed {
 
 /* --- pages */
 
+const debian = (...args) => ({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", ...args] });
+
 let browser;
 
 export async function closeBrowser() {
@@ -121,7 +123,7 @@ export async function closeBrowser() {
  * messages that match `allowed` are none.
  */
 export async function openPage(url, { hash = "#/nodes", width = 1280, height = 900, scheme = "light", allowed = /^$/, context = {}, init } = {}) {
-	browser ??= await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+	browser ??= await chromium.launch(debian());
 	const page = await browser.newPage({ viewport: { width, height }, colorScheme: scheme, ...context });
 	const faults = [];
 	page.on("console", (m) => ["error", "warning"].includes(m.type()) && !allowed.test(m.text()) && faults.push(m.text()));
@@ -131,6 +133,12 @@ export async function openPage(url, { hash = "#/nodes", width = 1280, height = 9
 	if (init) await page.addInitScript(init);
 	await page.goto(`${url}/${hash}`);
 	return page;
+}
+
+/* A browser of its own, with its files in `profile`, that trusts the key of that certificate; its caller closes it. */
+export function openTrusting(profile, certificate) {
+	const key = new X509Certificate(readFileSync(certificate)).publicKey.export({ type: "spki", format: "der" });
+	return chromium.launchPersistentContext(profile, debian(`--ignore-certificate-errors-spki-list=${createHash("sha256").update(key).digest("base64")}`));
 }
 
 /* No fault, nothing that axe-core calls serious, nothing wider than the window; keeps a picture. */

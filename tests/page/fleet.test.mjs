@@ -95,12 +95,15 @@ test("the aggregator's cost of ten open pages", { skip: !process.env.PAGE_BUDGET
 	const pages = [];
 	for (let i = 0; i < 10; i++) pages.push(await openPage(bed.url));
 	for (const page of pages) await page.locator(".table tbody tr:visible").first().waitFor({ timeout: 60000 });
+	let answers = 0;
+	for (const page of pages) page.on("response", () => answers++);
 	const open = await share();
 	for (const page of pages) {
 		assert.deepEqual(page.faults(), []);
 		await page.close();
 	}
-	t.diagnostic(`${alone.toFixed(1)} % of a core without a page, ${open.toFixed(1)} % with ten`);
+	t.diagnostic(`${alone.toFixed(1)} % of a core without a page, ${open.toFixed(1)} % with ten, which got ${answers} answers`);
+	assert.ok(answers >= pages.length, "the pages do not refresh");
 });
 
 /* What is used after a collection, of the last quarter of the time against the first quarter after a start. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { Bed, closeBrowser, cluster, examine, openPage, until } from "./bed.mjs";
+import { Bed, closeBrowser, cluster, examine, openPage, openTrusting, until } from "./bed.mjs";
 
 after(closeBrowser);
 
@@ -43,20 +43,28 @@ test("a token is asked for, and kept in memory alone", () => {
 	});
 });
 
-test("a client certificate needs no token", () => {
+/* An authority, and certificates of it below build/page. */
+function certify(...names) {
 	const dir = "build/page";
 	const openssl = (...args) => execFileSync("openssl", args, { stdio: "ignore" });
-	openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=test", "-keyout", `${dir}/ca.key`, "-out", `${dir}/ca.crt`);
-	for (const name of ["server", "client"]) {
-		openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", `/CN=${name}`, "-keyout", `${dir}/${name}.key`, "-out", `${dir}/${name}.csr`);
-		writeFileSync(`${dir}/${name}.ext`, `subjectAltName=IP:127.0.0.1\nextendedKeyUsage=${name}Auth\n`);
+	const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+	openssl("req", "-x509", ...key, "-days", "2", "-subj", "/CN=test", "-keyout", `${dir}/ca.key`, "-out", `${dir}/ca.crt`);
+	for (const name of names) {
+		openssl("req", ...key, "-subj", `/CN=${name}`, "-keyout", `${dir}/${name}.key`, "-out", `${dir}/${name}.csr`);
+		writeFileSync(`${dir}/${name}.ext`, `subjectAltName=IP:127.0.0.1\nextendedKeyUsage=${name === "client" ? "client" : "server"}Auth\n`);
 		openssl("x509", "-req", "-in", `${dir}/${name}.csr`, "-CA", `${dir}/ca.crt`, "-CAkey", `${dir}/ca.key`, "-CAcreateserial", "-days", "2", "-extfile", `${dir}/${name}.ext`, "-out", `${dir}/${name}.crt`);
 	}
+	return dir;
+}
+
+const untilServed = (url, ca) => until("the server", () => execFileSync("curl", ["-sf", "--cacert", ca, `${url}/healthz`]).toString() === "ok\n");
+
+test("a client certificate needs no token", () => {
+	const dir = certify("server", "client");
 	const options = ["--tls-cert", `${dir}/server.crt`, "--tls-key", `${dir}/server.key`, "--tls-client-ca", `${dir}/ca.crt`];
 	return withBed("certificate", { objects: cluster(3), options }, async (bed) => {
 		const url = bed.url.replace("http:", "https:");
-		const up = () => execFileSync("curl", ["-sf", "--cacert", `${dir}/ca.crt`, `${url}/healthz`]);
-		await until("the server", () => up().toString() === "ok\n");
+		await untilServed(url, `${dir}/ca.crt`);
 		const without = await openPage(url, { allowed: DENIED, context: { ignoreHTTPSErrors: true } });
 		await without.getByLabel(/Bearer token/).waitFor();
 		await without.close();
@@ -65,6 +73,32 @@ test("a client certificate needs no token", () => {
 		await page.locator("canvas").waitFor();
 		assert.deepEqual(page.faults(), []);
 		await page.close();
+	});
+});
+
+test("a certificate that the browser does not trust: no page, and under an open page it is said", () => {
+	const dir = certify("first", "second");
+	const tls = (name) => ["--tls-cert", `${dir}/${name}.crt`, "--tls-key", `${dir}/${name}.key`];
+	writeFileSync(`${dir}/tokens`, "right-token-of-enough-letters-0123456789,person\n", { mode: 0o600 });
+	const token = ["--token-file", `${dir}/tokens`];
+	return withBed("trust", { objects: cluster(3), options: [...tls("first"), ...token] }, async (bed) => {
+		const url = bed.url.replace("http:", "https:");
+		await untilServed(url, `${dir}/ca.crt`);
+		await assert.rejects(openPage(url), /ERR_CERT_AUTHORITY_INVALID/);
+		const browser = await openTrusting(`${bed.dir}/profile`, `${dir}/first.crt`);
+		const page = await browser.newPage();
+		await page.goto(`${url}/#/nodes`);
+		await page.getByLabel(/Bearer token/).fill("right-token-of-enough-letters-0123456789");
+		await page.keyboard.press("Enter");
+		await page.locator("canvas").waitFor();
+		await bed.stop();
+		bed.options = [...tls("second"), ...token];
+		bed.start();
+		await untilServed(url, `${dir}/ca.crt`);
+		await page.getByText(/Aggregator unreachable since .*certificate/).waitFor();
+		assert.equal(await page.locator("canvas").count(), 1);
+		await page.screenshot({ path: "build/page/untrusted.png" });
+		await browser.close();
 	});
 });
 
