@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { Bed, closeBrowser, cluster, openPage } from "./bed.mjs";
+import { Bed, closeBrowser, cluster, openPage, until } from "./bed.mjs";
 
 async function keep(page, file, clip) {
 	const session = await page.context().newCDPSession(page);
@@ -29,7 +29,12 @@ test("pictures", async () => {
 		await page.locator(".table tbody tr:visible").first().waitFor();
 		await page.waitForTimeout(2000);
 		await keep(page, "page.webp");
-		const lines = COMMANDS.map((c) => `<b>$ evenkeel ${c}</b>\n<span>${asHtml(execFileSync("build/bin/evenkeel", [...c.split(" "), "--server", bed.url, "--color=always"], { encoding: "utf8" }))}</span>`);
+		const lines = [];
+		for (const c of COMMANDS) {
+			/* The first plans are older than the first measurements. */
+			const run = () => execFileSync("build/bin/evenkeel", [...c.split(" "), "--server", bed.url, "--color=always"], { encoding: "utf8", stdio: "pipe" });
+			lines.push(`<b>$ evenkeel ${c}</b>\n<span>${asHtml(await until(c, run))}</span>`);
+		}
 		await page.goto("about:blank");
 		await page.setContent(`<pre style="display: inline-block; margin: 0; padding: 16px; background: #0d1117; color: #e6edf3; font: 13px/1.35 'DejaVu Sans Mono', monospace">${lines.join("\n")}</pre>`);
 		await keep(page, "terminal.webp", { ...(await page.locator("pre").boundingBox()), scale: 1 });
