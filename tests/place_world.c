@@ -318,11 +318,11 @@ struct verify_world place_world_checker(const struct place_world *w)
 		.node_count = w->node_count,
 		.pod_count = w->pod_count,
 		.other_count = w->other_count,
-		.nodes = (const cJSON *const *)w->nodes,
-		.pods = (const cJSON *const *)w->pods,
-		.others = (const cJSON *const *)w->others,
-		.where = w->where,
-		.removed = w->removed,
+		.nodes = (const cJSON **)w->nodes,
+		.pods = (const cJSON **)w->pods,
+		.others = (const cJSON **)w->others,
+		.where = (int *)w->where,
+		.removed = (bool *)w->removed,
 	};
 }
 

@@ -444,13 +444,13 @@ static void nodes_and_pods_that_are_gone_are_named(void **state)
 static size_t reads;
 
 /* The linker makes these names. NOLINTBEGIN(bugprone-reserved-identifier) */
-const char *__real_verify_text(const cJSON *object, const char *path, const char *absent);
-const char *__wrap_verify_text(const cJSON *object, const char *path, const char *absent);
+cJSON *__real_cJSON_GetObjectItemCaseSensitive(const cJSON *object, const char *key);
+cJSON *__wrap_cJSON_GetObjectItemCaseSensitive(const cJSON *object, const char *key);
 
-const char *__wrap_verify_text(const cJSON *object, const char *path, const char *absent)
+cJSON *__wrap_cJSON_GetObjectItemCaseSensitive(const cJSON *object, const char *key)
 {
 	reads++;
-	return __real_verify_text(object, path, absent);
+	return __real_cJSON_GetObjectItemCaseSensitive(object, key);
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
