@@ -102,19 +102,6 @@ static void take_objects(struct verify_case *c, const cJSON *snapshot)
 	c->pods = index_by(c, w->pods, w->pod_count, "metadata.uid");
 }
 
-static void place_pods(struct verify_case *c)
-{
-	for (size_t i = 0; i < c->w.pod_count; i++) {
-		const char *node = verify_text(c->w.pods[i], "spec.nodeName");
-
-		c->w.where[i] = *node ? verify_find(&c->nodes, node) : VERIFY_NOWHERE;
-		if (*node && c->w.where[i] < 0)
-			c->w.where[i] = VERIFY_LOST;
-		c->home[i] = c->w.where[i];
-		c->move_of[i] = VERIFY_NOWHERE;
-	}
-}
-
 static void open_case(struct verify_case *c, const cJSON *snapshot)
 {
 	const struct verify_plan *p = c->plan;
@@ -135,7 +122,13 @@ static void open_case(struct verify_case *c, const cJSON *snapshot)
 	c->pod_of = verify_own(c, p->move_count, sizeof(*c->pod_of));
 	c->falls = verify_own(c, p->move_count, sizeof(*c->falls));
 	take_objects(c, snapshot);
-	place_pods(c);
+	for (size_t i = 0; i < w->pod_count; i++) {
+		const char *node = verify_text(w->pods[i], "spec.nodeName");
+
+		at = *node ? verify_find(&c->nodes, node) : VERIFY_NOWHERE;
+		c->home[i] = w->where[i] = *node && at < 0 ? VERIFY_LOST : at;
+		c->move_of[i] = VERIFY_NOWHERE;
+	}
 	for (size_t i = p->move_count; i-- > 0;) {
 		at = c->pod_of[i] = verify_find(&c->pods, p->moves[i].uid);
 		if (at >= 0)
@@ -156,11 +149,10 @@ static void check_nodes(const struct verify_case *c)
 		int at = verify_find(&c->nodes, n->name);
 
 		if (at < 0)
-			VERIFY_SAY(c, IDENTITY, NULL, "there is no node %s", n->name);
+			SAY(c, IDENTITY, NULL, "there is no node %s", n->name);
 		else if (!document_is(c->w.nodes[at], "metadata.uid", n->uid))
-			VERIFY_SAY(c, IDENTITY, NULL,
-				   "node %s has the uid %s, in the plan it is %s", n->name,
-				   verify_text(c->w.nodes[at], "metadata.uid"), n->uid);
+			SAY(c, IDENTITY, NULL, "node %s has the uid %s, in the plan it is %s",
+			    n->name, verify_text(c->w.nodes[at], "metadata.uid"), n->uid);
 	}
 }
 
@@ -173,17 +165,15 @@ static void check_moves(const struct verify_case *c)
 		const char *is = home < 0 ? "no node" : verify_name(c->w.nodes[home]);
 
 		if (!pod)
-			VERIFY_SAY(c, IDENTITY, m, "pod %s/%s of the plan is gone", m->namespace,
-				   m->name);
+			SAY(c, IDENTITY, m, "pod %s/%s of the plan is gone", m->namespace, m->name);
 		else if (!verify_equal(is, m->from) || !verify_equal(verify_name(pod), m->name) ||
 			 !verify_equal(verify_namespace(pod), m->namespace))
-			VERIFY_SAY(c, IDENTITY, m, "uid %s is %s on %s, in the plan it is on %s",
-				   m->uid, verify_name(pod), is, m->from);
+			SAY(c, IDENTITY, m, "uid %s is %s on %s, in the plan it is on %s", m->uid,
+			    verify_name(pod), is, m->from);
 		if (pod && c->move_of[c->pod_of[i]] != (int)i)
-			VERIFY_SAY(c, COMPLETE, m, "it moves twice");
+			SAY(c, COMPLETE, m, "it moves twice");
 		if (verify_is_bound_to_node(pod))
-			VERIFY_SAY(c, COMPLETE, m,
-				   "it belongs to its node: of a DaemonSet, or static");
+			SAY(c, COMPLETE, m, "it belongs to its node: of a DaemonSet, or static");
 	}
 }
 
@@ -192,9 +182,9 @@ static void check_complete(const struct verify_case *c)
 	for (size_t i = 0; i < c->w.pod_count; i++)
 		if (c->home[i] >= 0 && c->w.removed[c->home[i]] && c->move_of[i] < 0 &&
 		    verify_must_leave(c->w.pods[i]))
-			VERIFY_SAY(c, COMPLETE, NULL, "pod %s/%s of %s is in no move",
-				   verify_namespace(c->w.pods[i]), verify_name(c->w.pods[i]),
-				   verify_name(c->w.nodes[c->home[i]]));
+			SAY(c, COMPLETE, NULL, "pod %s/%s of %s is in no move",
+			    verify_namespace(c->w.pods[i]), verify_name(c->w.pods[i]),
+			    verify_name(c->w.nodes[c->home[i]]));
 }
 
 /* --- what may be drained, by the default options of the planner */
@@ -206,19 +196,6 @@ static bool is_held(const cJSON *object, const char *key)
 	const char *value = verify_annotation(object, key);
 
 	return value && !verify_equal(value, "false");
-}
-
-/* A pod of kube-system may leave with a budget, or at the age of an hour. */
-static bool is_system_pod(const struct verify_case *c, const cJSON *pod)
-{
-	if (!verify_equal(verify_namespace(pod), "kube-system"))
-		return false;
-	for (size_t i = 0; i < c->w.other_count; i++)
-		if (document_is(c->w.others[i], "kind", "PodDisruptionBudget") &&
-		    verify_equal(verify_namespace(c->w.others[i]), "kube-system") &&
-		    verify_selects(document_at(c->w.others[i], "spec.selector"), pod))
-			return false;
-	return !(c->now - document_time(pod, "metadata.creationTimestamp") > 3600);
 }
 
 /* NULL: the pod may be evicted. */
@@ -234,7 +211,14 @@ static const char *why_held(const struct verify_case *c, const cJSON *pod)
 		return NULL;
 	if (!verify_controller(pod))
 		return "no controller makes it anew";
-	return is_system_pod(c, pod) ? "it is in kube-system, young, and has no budget" : NULL;
+	if (!verify_equal(verify_namespace(pod), "kube-system") ||
+	    c->now - document_time(pod, "metadata.creationTimestamp") > 3600)
+		return NULL;
+	VERIFY_EACH_OTHER (budget, &c->w, "PodDisruptionBudget")
+		if (verify_same(budget, pod, "metadata.namespace") &&
+		    verify_selects(document_at(budget, "spec.selector"), pod))
+			return NULL;
+	return "it is in kube-system, young, and has no budget";
 }
 
 static void check_evictable(const struct verify_case *c)
@@ -245,13 +229,13 @@ static void check_evictable(const struct verify_case *c)
 	for (size_t i = 0; i < c->w.node_count; i++)
 		for (size_t k = 0; k < 2 && c->w.removed[i]; k++)
 			if (is_held(c->w.nodes[i], holds[k]))
-				VERIFY_SAY(c, EVICTABLE, NULL, "node %s is annotated %s",
-					   verify_name(c->w.nodes[i]), holds[k]);
+				SAY(c, EVICTABLE, NULL, "node %s is annotated %s",
+				    verify_name(c->w.nodes[i]), holds[k]);
 	for (size_t i = 0; i < c->plan->move_count; i++) {
 		const cJSON *pod = verify_pod_of(c, i);
 
 		if (pod && verify_must_leave(pod) && (why = why_held(c, pod)))
-			VERIFY_SAY(c, EVICTABLE, &c->plan->moves[i], "%s", why);
+			SAY(c, EVICTABLE, &c->plan->moves[i], "%s", why);
 	}
 }
 
@@ -284,8 +268,7 @@ static void move_pod(struct verify_case *c, size_t move)
 	if (pod && to >= 0)
 		put_pod(c, c->pod_of[move], to, m);
 	else if (pod && (m->to || (verify_controller(pod) && !verify_has_ended(pod))))
-		VERIFY_SAY(c, DESTINATION, m, "there is no node %s",
-			   m->to ? m->to : "that it goes to");
+		SAY(c, DESTINATION, m, "there is no node %s", m->to ? m->to : "that it goes to");
 }
 
 /* A guest whose pod is nowhere comes to its node; a pod that runs since stays where it is. */
@@ -294,8 +277,8 @@ static void place_guest(struct verify_case *c, const struct verify_guest *g)
 	int pod = verify_find(&c->pods, g->uid), to = verify_find(&c->nodes, g->to);
 
 	if (pod >= 0 && to < 0)
-		VERIFY_SAY(c, DESTINATION, NULL, "reserved room of uid %s: there is no node %s",
-			   g->uid, g->to);
+		SAY(c, DESTINATION, NULL, "reserved room of uid %s: there is no node %s", g->uid,
+		    g->to);
 	else if (pod >= 0 && c->w.where[pod] == VERIFY_NOWHERE)
 		put_pod(c, pod, to, NULL);
 }

@@ -60,13 +60,15 @@ struct verify_question {
 };
 
 /* Sets the error. False. */
-#define VERIFY_REFUSE(q, ...) (error_set((q)->error, __VA_ARGS__), false)
+#define REFUSE(q, ...) (error_set((q)->error, __VA_ARGS__), false)
 /* Reports a violation. The move is NULL where it is no single one. */
-#define VERIFY_SAY(c, invariant, move, ...)                                                        \
-	error_set(verify_add(c, VERIFY_##invariant, move), __VA_ARGS__)
+#define SAY(c, invariant, move, ...) error_set(verify_add(c, VERIFY_##invariant, move), __VA_ARGS__)
 /* Loops over a list below an object, and over the members of an object below it. */
 #define VERIFY_EACH(item, object, path)                                                            \
 	for (const cJSON *item = document_first(object, path); item; item = (item)->next)
+#define VERIFY_EACH_OTHER(item, w, kind)                                                           \
+	for (size_t item##_at = 0, item##_more = 1; item##_more; item##_more = 0)                  \
+		for (const cJSON *item; (item = verify_next_other(w, kind, &item##_at));)
 #define VERIFY_EACH_MEMBER(item, object, path)                                                     \
 	for (const cJSON *item = verify_first_member(object, path); item; item = (item)->next)
 
@@ -88,6 +90,7 @@ const char *verify_text(const cJSON *object, const char *path); /* "": absent */
 double verify_number(const cJSON *object, const char *path, double absent);
 int64_t verify_whole(double value); /* the nearest int64_t */
 bool verify_equal(const char *a, const char *b); /* NULL equals nothing */
+bool verify_same(const cJSON *a, const cJSON *b, const char *path); /* text, maybe absent in both */
 const char *verify_name(const cJSON *object);
 const char *verify_namespace(const cJSON *object);
 const char *verify_label(const cJSON *object, const char *key); /* NULL: absent */
@@ -123,6 +126,7 @@ void verify_read_use(struct verify_case *c, const cJSON *snapshot);
 bool verify_is_taken_away(const cJSON *node);
 /* It is taken away, or drained by others. */
 bool verify_is_leaving(const cJSON *node);
+const cJSON *verify_next_other(const struct verify_world *w, const char *kind, size_t *at);
 const cJSON *verify_find_other(const struct verify_world *w, const char *kind,
 			       const char *namespace, const char *name);
 /* The pod is on a node, and has not ended. */

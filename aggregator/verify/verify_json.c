@@ -45,6 +45,11 @@ bool verify_equal(const char *a, const char *b)
 	return a && b && strcmp(a, b) == 0;
 }
 
+bool verify_same(const cJSON *a, const cJSON *b, const char *path)
+{
+	return verify_equal(verify_text(a, path), verify_text(b, path));
+}
+
 const char *verify_name(const cJSON *object)
 {
 	return verify_text(object, "metadata.name");

@@ -38,10 +38,10 @@ static void check_parallel(const struct verify_case *c)
 	free(busy);
 	if ((p->node_count && (double)nodes > p->node_limit) ||
 	    (own && (double)(own + drains) > p->drain_limit))
-		VERIFY_SAY(c, LIMITS, NULL,
-			   "with those in deletion %zu nodes leave at once and %zu of them have "
-			   "pods, the most are %.0f and %.0f",
-			   nodes, own + drains, p->node_limit, p->drain_limit);
+		SAY(c, LIMITS, NULL,
+		    "with those in deletion %zu nodes leave at once and %zu of them have "
+		    "pods, the most are %.0f and %.0f",
+		    nodes, own + drains, p->node_limit, p->drain_limit);
 }
 
 /* Steps of a node: none, or all of 1, 2, .. */
@@ -58,9 +58,9 @@ static void check_order(const struct verify_case *c)
 			none |= p->moves[k].node == m->node && !p->moves[k].step;
 		}
 		if (!before || (m->step && none))
-			VERIFY_SAY(c, ORDER, m, "it is of step %" PRId64 ", and %s of %s", m->step,
-				   before ? "another pod has no step" : "none is before",
-				   p->nodes[m->node].name);
+			SAY(c, ORDER, m, "it is of step %" PRId64 ", and %s of %s", m->step,
+			    before ? "another pod has no step" : "none is before",
+			    p->nodes[m->node].name);
 	}
 }
 
@@ -72,9 +72,9 @@ static void check_groups(const struct verify_case *c)
 
 			if (verify_contains(c->plan->groups[i].nodes, "", name) &&
 			    !c->w.removed[n] && !verify_is_leaving(c->w.nodes[n]))
-				VERIFY_SAY(c, GROUPS, NULL,
-					   "group %s leaves as a whole, and node %s stays",
-					   c->plan->groups[i].name, name);
+				SAY(c, GROUPS, NULL,
+				    "group %s leaves as a whole, and node %s stays",
+				    c->plan->groups[i].name, name);
 		}
 }
 
@@ -93,13 +93,9 @@ static const char *group_of(const cJSON *pod)
 
 static bool same_group(const cJSON *a, const cJSON *b)
 {
-	static const char *const paths[] = {"metadata.namespace", "spec.workloadRef.podGroup",
-					    "spec.workloadRef.podGroupReplicaKey"};
-
-	for (int i = 0; i < 3; i++)
-		if (!verify_equal(verify_text(a, paths[i]), verify_text(b, paths[i])))
-			return false;
-	return verify_equal(group_of(a), group_of(b));
+	return verify_equal(group_of(a), group_of(b)) && verify_same(a, b, "metadata.namespace") &&
+	       verify_same(a, b, "spec.workloadRef.podGroup") &&
+	       verify_same(a, b, "spec.workloadRef.podGroupReplicaKey");
 }
 
 /* The minimum of the pod's group; 0: none. */
@@ -145,12 +141,12 @@ static void check_gang(const struct verify_case *c, size_t move)
 	}
 	c->falls[move] = members >= least && beyond < least;
 	if (stay > 0 && stay < least && members >= least)
-		VERIFY_SAY(c, GROUPS, m, "of group %s/%s %.0f pods stay, and it needs %.0f",
-			   m->namespace, group_of(pod), stay, least);
+		SAY(c, GROUPS, m, "of group %s/%s %.0f pods stay, and it needs %.0f", m->namespace,
+		    group_of(pod), stay, least);
 	if (home >= 0 && home != node && !(here && c->falls[move]))
-		VERIFY_SAY(c, COMPLETE, m,
-			   "it does not run on %s, and no group of pods makes it leave with that",
-			   c->plan->nodes[m->node].name);
+		SAY(c, COMPLETE, m,
+		    "it does not run on %s, and no group of pods makes it leave with that",
+		    c->plan->nodes[m->node].name);
 }
 
 /* --- pods at once */
@@ -171,7 +167,7 @@ static bool uses_budget(const cJSON *budget, const cJSON *pod)
 	double desired = verify_number(budget, "status.desiredHealthy", 0);
 	bool always = document_is(budget, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow");
 
-	return verify_equal(verify_namespace(budget), verify_namespace(pod)) &&
+	return verify_same(budget, pod, "metadata.namespace") &&
 	       verify_selects(document_at(budget, "spec.selector"), pod) &&
 	       !verify_has_ended(pod) && !document_is(pod, "status.phase", "Pending") &&
 	       (verify_has_condition(pod, "Ready") ||
@@ -227,11 +223,11 @@ static void check_budget(const struct verify_case *c, const cJSON *budget)
 	double allowed = allowed_by(budget);
 
 	if ((double)a.all > allowed && (allowed < 1 || a.nodes > 1 || (double)a.at_once > allowed))
-		VERIFY_SAY(c, BUDGETS, a.last,
-			   "PodDisruptionBudget %s/%s allows %.0f, %" PRId64
-			   " pods leave from %" PRId64 " nodes, %" PRId64 " ready ones at once",
-			   verify_namespace(budget), verify_name(budget), allowed, a.all, a.nodes,
-			   a.at_once);
+		SAY(c, BUDGETS, a.last,
+		    "PodDisruptionBudget %s/%s allows %.0f, %" PRId64 " pods leave from %" PRId64
+		    " nodes, %" PRId64 " ready ones at once",
+		    verify_namespace(budget), verify_name(budget), allowed, a.all, a.nodes,
+		    a.at_once);
 }
 
 /* The eviction API evicts no pod that two budgets select. */
@@ -240,18 +236,16 @@ static void check_budgets_of(const struct verify_case *c, size_t move)
 	const cJSON *pod = verify_pod_of(c, move);
 	size_t count = 0;
 
-	for (size_t i = 0; pod && !verify_is_deleted(pod) && i < c->w.other_count; i++)
-		count += document_is(c->w.others[i], "kind", "PodDisruptionBudget") &&
-			 uses_budget(c->w.others[i], pod);
+	VERIFY_EACH_OTHER (budget, &c->w, "PodDisruptionBudget")
+		count += pod && !verify_is_deleted(pod) && uses_budget(budget, pod);
 	if (count > 1)
-		VERIFY_SAY(c, BUDGETS, &c->plan->moves[move],
-			   "%zu PodDisruptionBudgets select it, the most is 1", count);
+		SAY(c, BUDGETS, &c->plan->moves[move],
+		    "%zu PodDisruptionBudgets select it, the most is 1", count);
 }
 
 static bool is_owned(const cJSON *owner, const cJSON *pod)
 {
-	return verify_equal(verify_text(owner, "uid"),
-			    document_text(verify_controller(pod), "uid"));
+	return owner && document_is(verify_controller(pod), "uid", verify_text(owner, "uid"));
 }
 
 /* Replicas that the owner wants; those it has where that is not known. */
@@ -288,11 +282,11 @@ static void check_owner(const struct verify_case *c, const char *namespace, cons
 	allowed = fmax(1, floor(c->plan->owner_share * wanted));
 	missing = fmax(0, wanted - ready);
 	if (a.at_once && (double)a.at_once + missing > allowed)
-		VERIFY_SAY(c, OWNERS, a.last,
-			   "%" PRId64 " pods of %s %s leave at once beside %.0f that are not "
-			   "ready, of %.0f may be away %.0f",
-			   a.at_once, document_text_or(owner, "kind", "owner"),
-			   verify_text(owner, "name"), missing, wanted, allowed);
+		SAY(c, OWNERS, a.last,
+		    "%" PRId64 " pods of %s %s leave at once beside %.0f that are not "
+		    "ready, of %.0f may be away %.0f",
+		    a.at_once, document_text_or(owner, "kind", "owner"), verify_text(owner, "name"),
+		    missing, wanted, allowed);
 }
 
 /* By the first move of each owner. */
@@ -355,19 +349,15 @@ static void check_borrowed(const struct verify_case *c, const cJSON *quota, cons
 	if (!m || used_in(&c->w, verify_namespace(quota), resource) <=
 			  verify_amount(document_at(quota, "spec.min"), resource))
 		return;
-	for (size_t i = 0; i < c->w.other_count; i++) {
-		const cJSON *o = c->w.others[i];
-
-		if (!document_is(o, "kind", "ElasticQuota"))
-			continue;
+	VERIFY_EACH_OTHER (o, &c->w, "ElasticQuota") {
 		used = add_saturating(used, used_in(&c->w, verify_namespace(o), resource));
 		least = add_saturating(least, verify_amount(document_at(o, "spec.min"), resource));
 	}
 	if (least && used > least)
-		VERIFY_SAY(c, QUOTAS, m,
-			   "ElasticQuotas: %s: %" PRId64 " are used of all min %" PRId64
-			   ": its replacement would wait",
-			   resource, used, least);
+		SAY(c, QUOTAS, m,
+		    "ElasticQuotas: %s: %" PRId64 " are used of all min %" PRId64
+		    ": its replacement would wait",
+		    resource, used, least);
 }
 
 static void check_quota(const struct verify_case *c, const cJSON *quota, bool elastic)
@@ -383,11 +373,11 @@ static void check_quota(const struct verify_case *c, const cJSON *quota, bool el
 				: verify_amount(document_at(quota, "status.used"), item->string);
 
 		if (m && is > bound)
-			VERIFY_SAY(c, QUOTAS, m,
-				   "%s %s/%s: %s: %" PRId64 " are used of %" PRId64
-				   ": its replacement would be refused",
-				   verify_text(quota, "kind"), namespace, verify_name(quota),
-				   item->string, is, bound);
+			SAY(c, QUOTAS, m,
+			    "%s %s/%s: %s: %" PRId64 " are used of %" PRId64
+			    ": its replacement would be refused",
+			    verify_text(quota, "kind"), namespace, verify_name(quota), item->string,
+			    is, bound);
 	}
 	VERIFY_EACH_MEMBER (item, elastic ? quota : NULL, "spec.min")
 		check_borrowed(c, quota, item->string);
@@ -401,15 +391,12 @@ void verify_check_limits(const struct verify_case *c)
 		check_parallel(c);
 	check_order(c);
 	check_groups(c);
-	for (size_t i = 0; i < c->w.other_count; i++) {
-		const cJSON *o = c->w.others[i];
-
-		if (document_is(o, "kind", "PodDisruptionBudget"))
-			check_budget(c, o);
-		else if (document_is(o, "kind", "ResourceQuota") ||
-			 document_is(o, "kind", "ElasticQuota"))
-			check_quota(c, o, document_is(o, "kind", "ElasticQuota"));
-	}
+	VERIFY_EACH_OTHER (budget, &c->w, "PodDisruptionBudget")
+		check_budget(c, budget);
+	VERIFY_EACH_OTHER (quota, &c->w, "ResourceQuota")
+		check_quota(c, quota, false);
+	VERIFY_EACH_OTHER (quota, &c->w, "ElasticQuota")
+		check_quota(c, quota, true);
 	for (size_t i = 0; i < c->plan->move_count; i++)
 		check_budgets_of(c, i);
 	if (c->plan->limited)

@@ -18,14 +18,20 @@
 
 #define UNSCHEDULABLE "node.kubernetes.io/unschedulable"
 
+const cJSON *verify_next_other(const struct verify_world *w, const char *kind, size_t *at)
+{
+	while (*at < w->other_count && !document_is(w->others[*at], "kind", kind))
+		++*at;
+	return *at < w->other_count ? w->others[(*at)++] : NULL;
+}
+
 const cJSON *verify_find_other(const struct verify_world *w, const char *kind,
 			       const char *namespace, const char *name)
 {
-	for (size_t i = 0; i < w->other_count; i++)
-		if (document_is(w->others[i], "kind", kind) &&
-		    verify_equal(verify_name(w->others[i]), name) &&
-		    verify_equal(verify_namespace(w->others[i]), namespace))
-			return w->others[i];
+	VERIFY_EACH_OTHER (o, w, kind)
+		if (verify_equal(verify_name(o), name) &&
+		    verify_equal(verify_namespace(o), namespace))
+			return o;
 	return NULL;
 }
 
@@ -64,10 +70,10 @@ static bool list_fits(const struct verify_question *q, const cJSON *object, cons
 				taken = add_saturating(taken,
 						       verify_request(q->w->pods[i], resource));
 		if (want && add_saturating(want, taken) > have)
-			return VERIFY_REFUSE(q,
-					     "%s: %" PRId64 " requested, %" PRId64 " of %" PRId64
-					     " are taken",
-					     resource, want, taken, have);
+			return REFUSE(q,
+				      "%s: %" PRId64 " requested, %" PRId64 " of %" PRId64
+				      " are taken",
+				      resource, want, taken, have);
 	}
 	return true;
 }
@@ -88,7 +94,7 @@ static bool room(const struct verify_question *q)
 	for (size_t i = 0; i < q->w->pod_count; i++)
 		count += is_here(q, i);
 	if (count + 1 > most)
-		return VERIFY_REFUSE(q, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
+		return REFUSE(q, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
 	return containers_fit(q, "spec.containers") && containers_fit(q, "spec.initContainers") &&
 	       list_fits(q, q->pod, "spec.resources.requests") &&
 	       list_fits(q, q->pod, "spec.overhead");
@@ -120,8 +126,7 @@ static bool taints(const struct verify_question *q)
 
 		if (!verify_equal(effect, "PreferNoSchedule") &&
 		    !tolerates(q->pod, key, verify_text(taint, "value"), effect))
-			return VERIFY_REFUSE(q, "taint %s:%s of %s", key, effect,
-					     verify_name(q->node));
+			return REFUSE(q, "taint %s:%s", key, effect);
 	}
 	return true;
 }
@@ -130,7 +135,7 @@ static bool cordon(const struct verify_question *q)
 {
 	return !document_is_true(q->node, "spec.unschedulable") ||
 	       tolerates(q->pod, UNSCHEDULABLE, "", "NoSchedule") ||
-	       VERIFY_REFUSE(q, "%s is cordoned", verify_name(q->node));
+	       REFUSE(q, "the node is cordoned");
 }
 
 static bool node_wanted(const cJSON *pod, const cJSON *node)
@@ -145,8 +150,7 @@ static bool node_wanted(const cJSON *pod, const cJSON *node)
 static bool node_affinity(const struct verify_question *q)
 {
 	return node_wanted(q->pod, q->node) ||
-	       VERIFY_REFUSE(q, "%s is not what nodeSelector or node affinity require",
-			     verify_name(q->node));
+	       REFUSE(q, "the node is not what nodeSelector or node affinity require");
 }
 
 /* --- affinity between pods */
@@ -210,9 +214,8 @@ static bool anti_affinity(const struct verify_question *q)
 
 		if (is_there(q, i) && (keeps_apart(q, q->pod, other, node_of(q, i)) ||
 				       keeps_apart(q, other, q->pod, node_of(q, i))))
-			return VERIFY_REFUSE(q, "anti-affinity with %s/%s on %s",
-					     verify_namespace(other), verify_name(other),
-					     verify_name(node_of(q, i)));
+			return REFUSE(q, "anti-affinity with %s/%s on %s", verify_namespace(other),
+				      verify_name(other), verify_name(node_of(q, i)));
 	}
 	return true;
 }
@@ -237,8 +240,7 @@ static bool affinity(const struct verify_question *q)
 		bool here = false;
 
 		if (!verify_label(q->node, key))
-			return VERIFY_REFUSE(q, "affinity: %s has no label %s",
-					     verify_name(q->node), key);
+			return REFUSE(q, "affinity: the node has no label %s", key);
 		for (size_t i = 0; i < q->w->pod_count; i++)
 			if (is_there(q, i) && all_terms_select(q, q->w->pods[i])) {
 				anywhere |= verify_label(node_of(q, i), key) != NULL;
@@ -247,8 +249,7 @@ static bool affinity(const struct verify_question *q)
 		all &= here;
 	}
 	return all || (!anywhere && all_terms_select(q, q->pod)) ||
-	       VERIFY_REFUSE(q, "affinity: no required pod is in the domain of %s",
-			     verify_name(q->node));
+	       REFUSE(q, "affinity: no required pod is in the domain of the node");
 }
 
 /* --- topology spread */
@@ -301,7 +302,7 @@ static int64_t *count_pods(const struct verify_question *q, const cJSON *constra
 	for (size_t i = 0; i < q->w->pod_count && !requires_nothing(q, constraint); i++)
 		of[q->w->where[i] < 0 ? 0 : q->w->where[i]] +=
 			is_there(q, i) && !verify_is_deleted(q->w->pods[i]) &&
-			verify_equal(verify_namespace(q->w->pods[i]), verify_namespace(q->pod)) &&
+			verify_same(q->w->pods[i], q->pod, "metadata.namespace") &&
 			constraint_selects(q, constraint, q->w->pods[i]);
 	return of;
 }
@@ -347,7 +348,7 @@ static bool constraint_holds(const struct verify_question *q, const cJSON *const
 	size_t count;
 
 	if (!value)
-		return VERIFY_REFUSE(q, "spread: %s has no label %s", verify_name(q->node), key);
+		return REFUSE(q, "spread: the node has no label %s", key);
 	of = count_domains(q, constraint, &count);
 	for (size_t i = 0; i < count; i++) {
 		least = int_min(least, of[i].pods);
@@ -357,10 +358,10 @@ static bool constraint_holds(const struct verify_question *q, const cJSON *const
 	if (!count || (double)count < verify_number(constraint, "minDomains", 1))
 		least = 0;
 	return (double)(here - least) <= most ||
-	       VERIFY_REFUSE(q,
-			     "spread: %" PRId64 " pods in %s=%s would be %" PRId64 " above %" PRId64
-			     " of the emptiest, the most is %.0f",
-			     here, key, value, here - least, least, most);
+	       REFUSE(q,
+		      "spread: %" PRId64 " pods in %s=%s would be %" PRId64 " above %" PRId64
+		      " of the emptiest, the most is %.0f",
+		      here, key, value, here - least, least, most);
 }
 
 static bool spread(const struct verify_question *q)
@@ -407,9 +408,9 @@ static bool host_ports(const struct verify_question *q)
 		const cJSON *port = is_here(q, i) ? find_clash(q->pod, other, NULL) : NULL;
 
 		if (port)
-			return VERIFY_REFUSE(q, "host port %.0f is taken by %s/%s",
-					     verify_number(port, "hostPort", 0),
-					     verify_namespace(other), verify_name(other));
+			return REFUSE(q, "host port %.0f is taken by %s/%s",
+				      verify_number(port, "hostPort", 0), verify_namespace(other),
+				      verify_name(other));
 	}
 	return true;
 }
@@ -458,11 +459,11 @@ bool verify_bound_allows(const struct verify_question *q, const cJSON *claim)
 	const cJSON *volume = verify_find_other(q->w, "PersistentVolume", "", name);
 
 	if (!volume)
-		return VERIFY_REFUSE(q, "there is no PersistentVolume %s", name);
+		return REFUSE(q, "there is no PersistentVolume %s", name);
 	if (!verify_volume_reaches(volume, q->node))
-		return VERIFY_REFUSE(q, "the node is out of reach of PersistentVolume %s", name);
+		return REFUSE(q, "the node is out of reach of PersistentVolume %s", name);
 	return zones_allow(volume, q->node) ||
-	       VERIFY_REFUSE(q, "the node is in another zone than PersistentVolume %s", name);
+	       REFUSE(q, "the node is in another zone than PersistentVolume %s", name);
 }
 
 bool verify_is_bound(const cJSON *claim)
@@ -478,7 +479,7 @@ static bool holds(const struct verify_question *q, size_t pod, const cJSON *clai
 	const cJSON *other = q->w->pods[pod];
 
 	if (pod == q->pod_at || q->w->where[pod] == VERIFY_NOWHERE || verify_has_ended(other) ||
-	    !verify_equal(verify_namespace(other), verify_namespace(claim)))
+	    !verify_same(other, claim, "metadata.namespace"))
 		return false;
 	return document_find(other, "spec.volumes", "persistentVolumeClaim.claimName",
 			     verify_name(claim));
@@ -487,14 +488,13 @@ static bool holds(const struct verify_question *q, size_t pod, const cJSON *clai
 bool verify_claim_is_free(const struct verify_question *q, const cJSON *claim)
 {
 	if (verify_is_deleted(claim) || document_is(claim, "status.phase", "Lost"))
-		return VERIFY_REFUSE(q, "lost or in deletion: PersistentVolumeClaim %s",
-				     verify_name(claim));
+		return REFUSE(q, "lost or in deletion: PersistentVolumeClaim %s",
+			      verify_name(claim));
 	if (!verify_contains(claim, "spec.accessModes", "ReadWriteOncePod"))
 		return true;
 	for (size_t i = 0; i < q->w->pod_count; i++)
 		if (holds(q, i, claim))
-			return VERIFY_REFUSE(q, "its claim is used by pod %s",
-					     verify_name(q->w->pods[i]));
+			return REFUSE(q, "its claim is used by pod %s", verify_name(q->w->pods[i]));
 	return true;
 }
 
@@ -508,11 +508,11 @@ static bool volumes(const struct verify_question *q)
 		if (!name)
 			continue;
 		if (!claim)
-			return VERIFY_REFUSE(q, "there is no PersistentVolumeClaim %s", name);
+			return REFUSE(q, "there is no PersistentVolumeClaim %s", name);
 		if (!verify_claim_is_free(q, claim))
 			return false;
 		if (!verify_is_bound(claim) && !q->pending)
-			return VERIFY_REFUSE(q, "not bound: PersistentVolumeClaim %s", name);
+			return REFUSE(q, "not bound: PersistentVolumeClaim %s", name);
 		if (verify_is_bound(claim) && !verify_bound_allows(q, claim))
 			return false;
 	}
@@ -537,10 +537,9 @@ static bool judged(const struct verify_question *q)
 		known &= operators_known(term, "matchExpressions",
 					 "In NotIn Exists DoesNotExist Gt Lt");
 	if (!known)
-		return VERIFY_REFUSE(q,
-				     "an operator of its node affinity or tolerations is unknown");
+		return REFUSE(q, "an operator of its node affinity or tolerations is unknown");
 	return !document_first(q->pod, "spec.resourceClaims") ||
-	       VERIFY_REFUSE(q, "resource claims are not judged");
+	       REFUSE(q, "resource claims are not judged");
 }
 
 /* --- destinations */
@@ -568,12 +567,11 @@ static bool destination(const struct verify_question *q)
 
 	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
 		if (verify_has_condition(q->node, conditions[i]))
-			return VERIFY_REFUSE(q, "%s has the condition %s", verify_name(q->node),
-					     conditions[i]);
+			return REFUSE(q, "the node has the condition %s", conditions[i]);
 	if (q->c && !verify_has_condition(q->node, "Ready"))
-		return VERIFY_REFUSE(q, "%s is not ready", verify_name(q->node));
+		return REFUSE(q, "the node is not ready");
 	return (!q->w->removed[q->node_at] && !verify_is_leaving(q->node)) ||
-	       VERIFY_REFUSE(q, "%s is drained by the plan, or in deletion", verify_name(q->node));
+	       REFUSE(q, "the node is drained by the plan, or in deletion");
 }
 
 bool verify_filter(enum verify_invariant i, const struct verify_question *q)

@@ -135,11 +135,10 @@ bool verify_measured(const struct verify_question *q)
 	if (!c || !c->plan->capped)
 		return true;
 	if (!c->own_use[q->node_at].known || !(c->now - document_time(stats, "end") <= EXPIRED_S))
-		return VERIFY_REFUSE(q, "%s is not measured, or not since %.0f s",
-				     verify_name(q->node), EXPIRED_S);
+		return REFUSE(q, "the node is not measured, or not since %.0f s", EXPIRED_S);
 	return waits <= c->plan->contention ||
-	       VERIFY_REFUSE(q, "tasks of %s wait for %.3f of the time, the most is %.3f",
-			     verify_name(q->node), waits, c->plan->contention);
+	       REFUSE(q, "tasks of the node wait for %.3f of the time, the most is %.3f", waits,
+		      c->plan->contention);
 }
 
 /* A pod that came from elsewhere without being measured uses its requests. */
@@ -179,6 +178,6 @@ bool verify_use_cap(const struct verify_question *q)
 	cpu_most = c->plan->cpu_share * (double)verify_amount(allocatable, "cpu");
 	mem_most = c->plan->mem_share * (double)verify_amount(allocatable, "memory");
 	return (cpu <= cpu_most + CPU_SLACK && mem <= mem_most + MEM_SLACK) ||
-	       VERIFY_REFUSE(q, "%s would use %.0f of %.0f millicores and %.0f of %.0f bytes",
-			     verify_name(q->node), cpu, cpu_most, mem, mem_most);
+	       REFUSE(q, "the node would use %.0f of %.0f millicores and %.0f of %.0f bytes", cpu,
+		      cpu_most, mem, mem_most);
 }
