@@ -254,34 +254,11 @@ struct token_review_client {
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static bool is_success(long status)
-{
-	return status == 200 || status == 201;
-}
-
 /* The HTTP status; 0: no answer. */
-static long post_once(struct line *l, const char *path, const struct buf *body, struct error *why)
+static long post(struct line *l, const char *path, struct buf *body, struct error *why)
 {
 	long status = kube_call_send(&l->call, KUBE_POST, path, body, why);
 
-	if (status && !is_success(status))
-		error_set(why, "%s answers %ld to %s%s", kube_session_server(l->call.session),
-			  status, path,
-			  status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
-					  "aggregator's ServiceAccount"
-					: "");
-	return status;
-}
-
-/* The own credential may be outdated: one retry with the newest. The HTTP status; 0: no answer. */
-static long post(struct line *l, const char *path, struct buf *body, struct error *why)
-{
-	long status = post_once(l, path, body, why);
-
-	if (status == 401) {
-		kube_session_unauthorized(l->call.session);
-		status = post_once(l, path, body, why);
-	}
 	sodium_memzero(body->data, body->len);
 	buf_fini(body);
 	return status;
@@ -305,7 +282,7 @@ static cJSON *identify(struct line *l, const char *token, struct access_answer *
 	status = post(l, TOKEN_REVIEWS, &body, &a->error);
 	if (is_token_rejected(status))
 		a->verdict = ACCESS_UNKNOWN;
-	if (!is_success(status))
+	if (!kube_call_succeeds(status))
 		return NULL;
 	return token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
 }
@@ -330,7 +307,7 @@ static void ask(struct line *l, const struct access_question *q, struct access_a
 	a->verdict = ACCESS_UNANSWERED;
 	access_review_write(&body, user, q->request);
 	cJSON_Delete(user);
-	if (is_success(post(l, ACCESS_REVIEWS, &body, &a->error)))
+	if (kube_call_succeeds(post(l, ACCESS_REVIEWS, &body, &a->error)))
 		access_review_read(l->call.answer.data, l->call.answer.len, a);
 }
 
@@ -412,9 +389,12 @@ int token_review_client_new(struct token_review_client **out, const struct kube_
 	pthread_mutex_init(&r->lock, NULL);
 	r->audience = audience ? mem_strdup(audience) : NULL;
 	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !rc; i++) {
-		r->lines[i] =
-			(struct line){.client = r,
-				      .call = {.answer_max = ANSWER_MAX, .stopping = &r->stopping}};
+		r->lines[i] = (struct line){
+			.client = r,
+			.call = {.answer_max = ANSWER_MAX,
+				 .stopping = &r->stopping,
+				 .hint = "bind the ClusterRole system:auth-delegator to "
+					 "the aggregator's ServiceAccount"}};
 		rc = kube_call_open(&r->lines[i].call, config, TIMEOUT_MS, error);
 	}
 	if (rc)
