@@ -147,8 +147,9 @@ static cJSON *new_node(struct place_world *w, const char *name)
 		   name);
 	if (place_world_chance(w, 3))
 		buf_add_str(&b, ",\"deletionTimestamp\":\"2026-01-31T11:59:00Z\"");
-	if (place_world_chance(w, 3))
-		buf_add_str(&b, ",\"annotations\":{\"evenkeel.io/draining\":\"true\"}");
+	if (place_world_chance(w, 5))
+		buf_printf(&b, ",\"annotations\":{\"evenkeel.io/draining\":\"%s\"}",
+			   PICK(w, "true", "false"));
 	buf_add_str(&b, ",\"labels\":{");
 	write_node_labels(w, &b, name);
 	buf_add_str(&b, "}},\"spec\":{");
