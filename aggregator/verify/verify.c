@@ -292,8 +292,8 @@ static void place_reserved(struct verify_case *c)
 	for (size_t i = 0; i < p->reserved_count; i++) {
 		int pod = verify_find(&c->pods, p->reserved[i].uid);
 
-		if (pod >= 0 && c->home[pod] >= 0 && c->move_of[pod] < 0 &&
-		    verify_must_leave(c->w.pods[pod]) &&
+		if (pod >= 0 && c->move_of[pod] < 0 && verify_runs(&c->w, (size_t)pod) &&
+		    !verify_is_bound_to_node(c->w.pods[pod]) &&
 		    verify_is_leaving(c->w.nodes[c->home[pod]]))
 			c->w.where[pod] = VERIFY_NOWHERE;
 	}
