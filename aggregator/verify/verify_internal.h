@@ -3,6 +3,9 @@
 #ifndef EVENKEEL_AGGREGATOR_VERIFY_VERIFY_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_VERIFY_VERIFY_INTERNAL_H
 
+#include <string.h>
+
+#include "aggregator/model/object_json.h"
 #include "aggregator/verify/verify.h"
 #include "shared/document.h"
 
@@ -82,22 +85,67 @@ void *verify_own(struct verify_case *c, size_t count, size_t size);
 int verify_find(const struct verify_index *x, const char *name); /* VERIFY_NOWHERE: not there */
 const cJSON *verify_pod_of(const struct verify_case *c, size_t move); /* NULL: there is none */
 
-/* --- verify_json.c: a value of null, or of another type than the API has, counts as absent */
+/* --- objects: a value of null, or of another type than the API has, counts as absent */
 
-const cJSON *verify_get(const cJSON *object, const char *key); /* NULL: absent */
+/* NULL: absent. */
+static inline const cJSON *verify_get(const cJSON *object, const char *key)
+{
+	return object_json_find(object, key);
+}
+
+/* "": absent. */
+static inline const char *verify_text(const cJSON *object, const char *path)
+{
+	return document_text_or(object, path, "");
+}
+
+/* NULL equals nothing. */
+static inline bool verify_equal(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* The same text, or absent in both. */
+static inline bool verify_same(const cJSON *a, const cJSON *b, const char *path)
+{
+	return verify_equal(verify_text(a, path), verify_text(b, path));
+}
+
+static inline const char *verify_name(const cJSON *object)
+{
+	return verify_text(object, "metadata.name");
+}
+
+static inline const char *verify_namespace(const cJSON *object)
+{
+	return verify_text(object, "metadata.namespace");
+}
+
+/* NULL: absent, also below. */
+static inline const char *verify_label(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.labels"), key));
+}
+
+static inline const char *verify_annotation(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.annotations"), key));
+}
+
+static inline bool verify_is_deleted(const cJSON *object)
+{
+	return document_text(object, "metadata.deletionTimestamp");
+}
+
+static inline bool verify_is_sidecar(const cJSON *init)
+{
+	return document_is(init, "restartPolicy", "Always");
+}
+
 const cJSON *verify_first_member(const cJSON *object, const char *path);
-const char *verify_text(const cJSON *object, const char *path); /* "": absent */
 double verify_number(const cJSON *object, const char *path, double absent);
-int64_t verify_whole(double value); /* the nearest int64_t */
-bool verify_equal(const char *a, const char *b); /* NULL equals nothing */
-bool verify_same(const cJSON *a, const cJSON *b, const char *path); /* text, maybe absent in both */
-const char *verify_name(const cJSON *object);
-const char *verify_namespace(const cJSON *object);
-const char *verify_label(const cJSON *object, const char *key); /* NULL: absent */
-const char *verify_annotation(const cJSON *object, const char *key);
 bool verify_contains(const cJSON *object, const char *path, const char *text);
 const cJSON *verify_controller(const cJSON *object); /* its ownerReference, or NULL */
-bool verify_is_deleted(const cJSON *object);
 bool verify_has_ended(const cJSON *pod); /* Succeeded or Failed */
 bool verify_has_condition(const cJSON *object, const char *type); /* it is True */
 bool verify_is_bound_to_node(const cJSON *pod); /* of a DaemonSet, or static */
@@ -105,7 +153,6 @@ bool verify_is_bound_to_node(const cJSON *pod); /* of a DaemonSet, or static */
 bool verify_must_leave(const cJSON *pod);
 /* CPU in millicores, all else in whole units, rounded up; 0 where it is absent or unreadable. */
 int64_t verify_amount(const cJSON *list, const char *resource);
-bool verify_is_sidecar(const cJSON *init);
 /* The most that the pod needs: its sidecars, and one init container or all others. */
 int64_t verify_request(const cJSON *pod, const char *resource);
 /* A label selector that is absent selects nothing, an empty one everything. */

@@ -7,13 +7,6 @@
 #include "shared/arith.h"
 #include "shared/quantity.h"
 
-const cJSON *verify_get(const cJSON *object, const char *key)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-
-	return cJSON_IsNull(item) ? NULL : item;
-}
-
 const cJSON *verify_first_member(const cJSON *object, const char *path)
 {
 	const cJSON *below = document_at(object, path);
@@ -21,53 +14,11 @@ const cJSON *verify_first_member(const cJSON *object, const char *path)
 	return cJSON_IsObject(below) ? below->child : NULL;
 }
 
-const char *verify_text(const cJSON *object, const char *path)
-{
-	return document_text_or(object, path, "");
-}
-
 double verify_number(const cJSON *object, const char *path, double absent)
 {
 	const cJSON *item = document_at(object, path);
 
 	return cJSON_IsNumber(item) ? item->valuedouble : absent;
-}
-
-int64_t verify_whole(double value)
-{
-	if (value >= 0x1p63)
-		return INT64_MAX;
-	return value > -0x1p63 ? (int64_t)value : INT64_MIN;
-}
-
-bool verify_equal(const char *a, const char *b)
-{
-	return a && b && strcmp(a, b) == 0;
-}
-
-bool verify_same(const cJSON *a, const cJSON *b, const char *path)
-{
-	return verify_equal(verify_text(a, path), verify_text(b, path));
-}
-
-const char *verify_name(const cJSON *object)
-{
-	return verify_text(object, "metadata.name");
-}
-
-const char *verify_namespace(const cJSON *object)
-{
-	return verify_text(object, "metadata.namespace");
-}
-
-const char *verify_label(const cJSON *object, const char *key)
-{
-	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.labels"), key));
-}
-
-const char *verify_annotation(const cJSON *object, const char *key)
-{
-	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.annotations"), key));
 }
 
 bool verify_contains(const cJSON *object, const char *path, const char *text)
@@ -84,11 +35,6 @@ const cJSON *verify_controller(const cJSON *object)
 		if (document_is_true(owner, "controller"))
 			return owner;
 	return NULL;
-}
-
-bool verify_is_deleted(const cJSON *object)
-{
-	return document_text(object, "metadata.deletionTimestamp");
 }
 
 bool verify_has_ended(const cJSON *pod)
@@ -121,16 +67,12 @@ bool verify_must_leave(const cJSON *pod)
 
 int64_t verify_amount(const cJSON *list, const char *resource)
 {
-	const cJSON *item = verify_get(list, resource);
 	const char *dot = strrchr(resource, '.');
 	bool cpu = strcmp(dot ? dot + 1 : resource, "cpu") == 0; /* also "requests.cpu" */
 	int64_t amount = 0;
 
-	if (cJSON_IsNumber(item))
-		return verify_whole(item->valuedouble * (cpu ? 1000 : 1));
-	if (cJSON_IsString(item))
-		(cpu ? quantity_parse_milli : quantity_parse_units)(item->valuestring, &amount,
-								    NULL);
+	object_json_quantity(verify_get(list, resource),
+			     cpu ? quantity_parse_milli : quantity_parse_units, &amount, NULL);
 	return amount;
 }
 
@@ -148,11 +90,6 @@ static int64_t container_request(const cJSON *pod, const char *statuses, const c
 
 	most = int_max(most, verify_amount(document_at(status, "allocatedResources"), resource));
 	return int_max(most, verify_amount(document_at(status, "resources.requests"), resource));
-}
-
-bool verify_is_sidecar(const cJSON *init)
-{
-	return document_is(init, "restartPolicy", "Always");
 }
 
 int64_t verify_request(const cJSON *pod, const char *resource)

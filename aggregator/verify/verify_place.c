@@ -58,6 +58,8 @@ static const cJSON *node_of(const struct verify_question *q, size_t pod)
 
 /* --- resources */
 
+static const char *const containers[] = {"spec.containers", "spec.initContainers"};
+
 static bool list_fits(const struct verify_question *q, const cJSON *object, const char *path)
 {
 	VERIFY_EACH_MEMBER (item, object, path) {
@@ -78,15 +80,6 @@ static bool list_fits(const struct verify_question *q, const cJSON *object, cons
 	return true;
 }
 
-static bool containers_fit(const struct verify_question *q, const char *path)
-{
-	VERIFY_EACH (item, q->pod, path)
-		if (!list_fits(q, item, "resources.requests") ||
-		    !list_fits(q, item, "resources.limits"))
-			return false;
-	return true;
-}
-
 static bool room(const struct verify_question *q)
 {
 	int64_t most = verify_amount(document_at(q->node, "status.allocatable"), "pods"), count = 0;
@@ -95,8 +88,12 @@ static bool room(const struct verify_question *q)
 		count += is_here(q, i);
 	if (count + 1 > most)
 		return REFUSE(q, "pods: %" PRId64 " of %" PRId64 " are there", count, most);
-	return containers_fit(q, "spec.containers") && containers_fit(q, "spec.initContainers") &&
-	       list_fits(q, q->pod, "spec.resources.requests") &&
+	for (int init = 0; init < 2; init++)
+		VERIFY_EACH (item, q->pod, containers[init])
+			if (!list_fits(q, item, "resources.requests") ||
+			    !list_fits(q, item, "resources.limits"))
+				return false;
+	return list_fits(q, q->pod, "spec.resources.requests") &&
 	       list_fits(q, q->pod, "spec.overhead");
 }
 
@@ -388,10 +385,8 @@ static bool ports_clash(const cJSON *a, const cJSON *b)
 /* The first open host port of a pod that clashes with one of the other pod, or with this port. */
 static const cJSON *find_clash(const cJSON *pod, const cJSON *other, const cJSON *with)
 {
-	static const char *const lists[] = {"spec.containers", "spec.initContainers"};
-
 	for (int init = 0; init < 2; init++)
-		VERIFY_EACH (one, pod, lists[init])
+		VERIFY_EACH (one, pod, containers[init])
 			VERIFY_EACH (port, one, "ports")
 				if (verify_number(port, "hostPort", 0) > 0 &&
 				    (!init || verify_is_sidecar(one)) &&
