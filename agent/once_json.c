@@ -178,8 +178,7 @@ void once_json_write(const struct once_sample *sample, struct buf *out)
 	jsonw_key_time(&w, "start", sample->interval->start_ns);
 	jsonw_key_time(&w, "end", sample->interval->end_ns);
 	write_node(&w, sample);
-	jsonw_key(&w, "items");
-	jsonw_array_open(&w);
+	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < count; i++)
 		write_item(&w, &items[i]);
 	jsonw_array_close(&w);

@@ -583,15 +583,12 @@ static int restrict_calls(struct engine *e, struct error *error)
 	return 0;
 }
 
-int engine_open(struct engine **out, const struct engine_config *config, struct error *error)
+/* State and caches; nothing is opened. */
+static struct engine *new_engine(const struct engine_config *config)
 {
 	struct engine *e = mem_zalloc(1, sizeof(*e));
-	int rc;
 
 	e->config = config;
-	/* A failed allocation in cJSON must not look like an object without members. */
-	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
-	rc = program_check_descriptors(DESCRIPTORS, error);
 	e->usage = usage_new(&usage_limits);
 	e->node_keys = node_keys_new(usage_limits.nodes_max);
 	e->join = join_new();
@@ -624,6 +621,15 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		.drain = &config->drain,
 		.decisions = e->decisions,
 	};
+	return e;
+}
+
+/* Files, sockets and threads, each after those that it uses. */
+static int open_parts(struct engine *e, struct error *error)
+{
+	const struct engine_config *config = e->config;
+	int rc = program_check_descriptors(DESCRIPTORS, error);
+
 	if (!rc && config->own_secrets)
 		rc = open_own_secrets(e, error);
 	if (!rc && config->key_path)
@@ -655,6 +661,18 @@ int engine_open(struct engine **out, const struct engine_config *config, struct 
 		rc = own_secrets_start(e->own_secrets, note_files_changed, e, error);
 	if (!rc)
 		rc = restrict_calls(e, error);
+	return rc;
+}
+
+int engine_open(struct engine **out, const struct engine_config *config, struct error *error)
+{
+	struct engine *e;
+	int rc;
+
+	/* A failed allocation in cJSON must not look like an object without members. */
+	cJSON_InitHooks(&(cJSON_Hooks){mem_alloc, free});
+	e = new_engine(config);
+	rc = open_parts(e, error);
 	if (rc) {
 		engine_close(e);
 		return rc;

@@ -120,20 +120,6 @@ static void on_news(uv_async_t *news)
 	}
 }
 
-/* 0 with the API's place; -ENOENT: there is none, and nobody asked for one. */
-static int find_api(const struct informer_config *config, struct kube_config *kube,
-		    struct error *error)
-{
-	int rc;
-
-	if (config->standalone)
-		return -ENOENT;
-	if (!config->kubeconfig)
-		return kube_config_in_cluster(kube, NULL, error);
-	rc = kube_config_read(kube, config->kubeconfig, config->context, error);
-	return rc == -ENOENT ? -EINVAL : rc;
-}
-
 static int start(struct informer *f, const struct kube_config *kube, struct error *error)
 {
 	int rc = uv_async_init(f->config.loop, &f->news, on_news);
@@ -149,7 +135,9 @@ static int start(struct informer *f, const struct kube_config *kube, struct erro
 static int follow(struct informer *f, struct error *error)
 {
 	struct kube_config kube = {0};
-	int rc = find_api(&f->config, &kube, error);
+	int rc = f->config.standalone
+			 ? -ENOENT
+			 : kube_config_find(&kube, f->config.kubeconfig, f->config.context, error);
 
 	if (rc)
 		return rc;

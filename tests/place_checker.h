@@ -41,7 +41,7 @@ struct place_binding {
 /* Those of the pod on that node; 0: none waits, or the volumes refuse. */
 size_t place_checker_bindings(const struct verify_world *w, size_t pod, size_t node,
 			      struct place_binding out[PLACE_CHECKER_CLAIMS]);
-/* As verify_volumes(), and all claims that wait get something. */
+/* As the invariant of volumes, and all claims that wait get something. */
 bool place_checker_volumes(const struct verify_question *q);
 /*
  * Whether all that was placed may stand together: for each pod that is marked (NULL: all that are

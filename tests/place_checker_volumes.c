@@ -15,25 +15,25 @@ static bool refuse(const struct verify_question *q, const char *what, const char
 
 static const char *annotation(const cJSON *object, const char *key)
 {
-	return cJSON_GetStringValue(verify_get(verify_at(object, "metadata.annotations"), key));
+	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.annotations"), key));
 }
 
 static const char *class_of(const cJSON *object)
 {
 	const char *class = annotation(object, "volume.beta.kubernetes.io/storage-class");
 
-	return class ? class : verify_text(object, "spec.storageClassName", "");
+	return class ? class : verify_text(object, "spec.storageClassName");
 }
 
 /* The volume names this very claim. */
 static bool is_reserved(const cJSON *volume, const cJSON *claim)
 {
-	const cJSON *ref = verify_at(volume, "spec.claimRef");
-	const char *uid = verify_text(ref, "uid", "");
+	const cJSON *ref = document_at(volume, "spec.claimRef");
+	const char *uid = verify_text(ref, "uid");
 
-	return verify_equal(verify_text(ref, "name", NULL), verify_name(claim)) &&
-	       verify_equal(verify_text(ref, "namespace", NULL), verify_namespace(claim)) &&
-	       (!*uid || verify_equal(uid, verify_text(verify_get(claim, "metadata"), "uid", "")));
+	return verify_equal(document_text(ref, "name"), verify_name(claim)) &&
+	       verify_equal(document_text(ref, "namespace"), verify_namespace(claim)) &&
+	       (!*uid || verify_equal(uid, verify_text(claim, "metadata.uid")));
 }
 
 /*
@@ -44,12 +44,11 @@ static bool is_large_enough(const cJSON *volume, const cJSON *claim)
 	const cJSON *want = verify_get(claim, "spec"), *have = verify_get(volume, "spec");
 
 	return verify_equal(class_of(claim), class_of(volume)) &&
-	       verify_equal(verify_text(want, "volumeMode", "Filesystem"),
-			    verify_text(have, "volumeMode", "Filesystem")) &&
-	       !verify_at(volume, "metadata.deletionTimestamp") &&
+	       verify_equal(document_text_or(want, "volumeMode", "Filesystem"),
+			    document_text_or(have, "volumeMode", "Filesystem")) &&
+	       !verify_is_deleted(volume) &&
 	       verify_amount(verify_get(have, "capacity"), "storage") >=
-		       verify_amount(verify_get(verify_get(want, "resources"), "requests"),
-				     "storage");
+		       verify_amount(document_at(want, "resources.requests"), "storage");
 }
 
 /* An unbound volume that the claim could be bound to here. */
@@ -59,12 +58,11 @@ static bool volume_suits(const cJSON *volume, const cJSON *claim, const cJSON *n
 	const cJSON *selector = verify_get(want, "selector");
 
 	if (verify_get(have, "claimRef") || !is_large_enough(volume, claim) ||
-	    !verify_equal(verify_text(verify_get(volume, "status"), "phase", ""), "Available") ||
+	    !document_is(volume, "status.phase", "Available") ||
 	    (selector && !verify_selects(selector, volume)))
 		return false;
-	for (const cJSON *mode = verify_first(verify_get(want, "accessModes")); mode;
-	     mode = mode->next)
-		if (!verify_contains(verify_get(have, "accessModes"), mode->valuestring))
+	VERIFY_EACH (mode, want, "accessModes")
+		if (!verify_contains(have, "accessModes", mode->valuestring))
 			return false;
 	return verify_volume_reaches(volume, node);
 }
@@ -72,21 +70,18 @@ static bool volume_suits(const cJSON *volume, const cJSON *claim, const cJSON *n
 /* Terms of a class's allowedTopologies: one of them, all of its expressions. */
 static bool topologies_allow(const cJSON *class, const cJSON *node)
 {
-	const cJSON *terms = verify_get(class, "allowedTopologies");
+	VERIFY_EACH (term, class, "allowedTopologies") {
+		bool all = document_first(term, "matchLabelExpressions");
 
-	for (const cJSON *term = verify_first(terms); term; term = term->next) {
-		bool all = verify_first(verify_get(term, "matchLabelExpressions"));
+		VERIFY_EACH (item, term, "matchLabelExpressions") {
+			const char *value = verify_label(node, verify_text(item, "key"));
 
-		for (const cJSON *item = verify_first(verify_get(term, "matchLabelExpressions"));
-		     item; item = item->next) {
-			const char *value = verify_label(node, verify_text(item, "key", ""));
-
-			all &= value && verify_contains(verify_get(item, "values"), value);
+			all &= value && verify_contains(item, "values", value);
 		}
 		if (all)
 			return true;
 	}
-	return !verify_first(terms);
+	return !document_first(class, "allowedTopologies");
 }
 
 /* The claims of one pod that wait for it, as far as they were served, and by what. */
@@ -106,15 +101,15 @@ static bool is_served(const struct served *s, const cJSON *volume)
 
 static bool is_smaller(const cJSON *a, const cJSON *b)
 {
-	int64_t x = verify_amount(verify_at(a, "spec.capacity"), "storage");
-	int64_t y = verify_amount(verify_at(b, "spec.capacity"), "storage");
+	int64_t x = verify_amount(document_at(a, "spec.capacity"), "storage");
+	int64_t y = verify_amount(document_at(b, "spec.capacity"), "storage");
 
 	return x < y || (x == y && strcmp(verify_name(a), verify_name(b)) < 0);
 }
 
 static bool is_volume(const cJSON *object)
 {
-	return verify_equal(verify_text(object, "kind", ""), "PersistentVolume");
+	return document_is(object, "kind", "PersistentVolume");
 }
 
 /* NULL: none; *reserved: one is there for this claim alone, so that no other will do. */
@@ -148,7 +143,7 @@ static const cJSON *find_volume(const struct served *s, const cJSON *claim)
 static bool can_be_made(const struct verify_question *q, const cJSON *claim)
 {
 	const cJSON *class = verify_find_other(q->w, "StorageClass", "", class_of(claim));
-	const char *provisioner = verify_text(class, "provisioner", "");
+	const char *provisioner = verify_text(class, "provisioner");
 
 	if (!*provisioner || verify_equal(provisioner, "kubernetes.io/no-provisioner"))
 		return refuse(q, "no volume suits", verify_name(claim));
@@ -175,8 +170,8 @@ static bool waits_for_pod(const struct verify_question *q, const cJSON *claim)
 {
 	const cJSON *class = verify_find_other(q->w, "StorageClass", "", class_of(claim));
 
-	return !*verify_text(verify_get(claim, "spec"), "volumeName", "") &&
-	       verify_equal(verify_text(class, "volumeBindingMode", "Immediate"),
+	return !*verify_text(claim, "spec.volumeName") &&
+	       verify_equal(document_text_or(class, "volumeBindingMode", "Immediate"),
 			    "WaitForFirstConsumer");
 }
 
@@ -197,13 +192,12 @@ static bool claim_allows(const struct verify_question *q, const char *name)
 static const cJSON *claim_at(const struct verify_question *q, const cJSON *volume)
 {
 	return verify_find_other(q->w, "PersistentVolumeClaim", verify_namespace(q->pod),
-				 verify_text(verify_get(volume, "persistentVolumeClaim"),
-					     "claimName", ""));
+				 verify_text(volume, "persistentVolumeClaim.claimName"));
 }
 
 static int64_t size_of(const cJSON *claim)
 {
-	return verify_amount(verify_get(verify_at(claim, "spec.resources"), "requests"), "storage");
+	return verify_amount(document_at(claim, "spec.resources.requests"), "storage");
 }
 
 /* Its claims that wait, each once, the smallest first, equal ones by name. */
@@ -211,8 +205,7 @@ static size_t find_waiting(const struct verify_question *q, const cJSON *out[PLA
 {
 	size_t count = 0, at;
 
-	for (const cJSON *item = verify_first(verify_at(q->pod, "spec.volumes")); item;
-	     item = item->next) {
+	VERIFY_EACH (item, q->pod, "spec.volumes") {
 		const cJSON *claim = claim_at(q, item);
 		bool known = false;
 
@@ -237,10 +230,8 @@ static bool serve_all(struct served *s)
 	const cJSON *waiting[PLACE_CHECKER_CLAIMS];
 	size_t count = find_waiting(s->q, waiting);
 
-	for (const cJSON *item = verify_first(verify_at(s->q->pod, "spec.volumes")); item;
-	     item = item->next) {
-		const char *name =
-			verify_text(verify_get(item, "persistentVolumeClaim"), "claimName", NULL);
+	VERIFY_EACH (item, s->q->pod, "spec.volumes") {
+		const char *name = document_text(item, "persistentVolumeClaim.claimName");
 
 		if (name && !claim_allows(s->q, name))
 			return false;

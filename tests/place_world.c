@@ -147,8 +147,9 @@ static cJSON *new_node(struct place_world *w, const char *name)
 		   name);
 	if (place_world_chance(w, 3))
 		buf_add_str(&b, ",\"deletionTimestamp\":\"2026-01-31T11:59:00Z\"");
-	if (place_world_chance(w, 3))
-		buf_add_str(&b, ",\"annotations\":{\"evenkeel.io/draining\":\"true\"}");
+	if (place_world_chance(w, 5))
+		buf_printf(&b, ",\"annotations\":{\"evenkeel.io/draining\":\"%s\"}",
+			   PICK(w, "true", "false"));
 	buf_add_str(&b, ",\"labels\":{");
 	write_node_labels(w, &b, name);
 	buf_add_str(&b, "}},\"spec\":{");
@@ -318,11 +319,11 @@ struct verify_world place_world_checker(const struct place_world *w)
 		.node_count = w->node_count,
 		.pod_count = w->pod_count,
 		.other_count = w->other_count,
-		.nodes = (const cJSON *const *)w->nodes,
-		.pods = (const cJSON *const *)w->pods,
-		.others = (const cJSON *const *)w->others,
-		.where = w->where,
-		.removed = w->removed,
+		.nodes = (const cJSON **)w->nodes,
+		.pods = (const cJSON **)w->pods,
+		.others = (const cJSON **)w->others,
+		.where = (int *)w->where,
+		.removed = (bool *)w->removed,
 	};
 }
 

@@ -186,6 +186,8 @@ static bool node_counts(const struct slack_replay *s, int node)
 	const cJSON *metadata = cJSON_GetObjectItem(json, "metadata");
 	const cJSON *spec = cJSON_GetObjectItem(json, "spec");
 	const cJSON *annotations = cJSON_GetObjectItem(metadata, "annotations");
+	const char *draining =
+		cJSON_GetStringValue(cJSON_GetObjectItem(annotations, "evenkeel.io/draining"));
 
 	cJSON_ArrayForEach (taint, cJSON_GetObjectItem(spec, "taints")) {
 		const char *key = cJSON_GetStringValue(cJSON_GetObjectItem(taint, "key"));
@@ -196,7 +198,7 @@ static bool node_counts(const struct slack_replay *s, int node)
 	}
 	return json && !cJSON_IsTrue(cJSON_GetObjectItem(spec, "unschedulable")) &&
 	       !cJSON_GetObjectItem(metadata, "deletionTimestamp") &&
-	       !cJSON_GetObjectItem(annotations, "evenkeel.io/draining");
+	       (!draining || strcmp(draining, "false") == 0);
 }
 
 static void check_pushed_out(struct slack_replay *s, const struct slack_move *m)

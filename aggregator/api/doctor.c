@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/document.h"
 #include "aggregator/api/list.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 

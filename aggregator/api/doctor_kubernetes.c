@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/document.h"
 #include "aggregator/model/object.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 

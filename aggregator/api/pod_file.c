@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
 

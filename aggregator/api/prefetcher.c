@@ -25,91 +25,50 @@
 #include "aggregator/policy/score/score_rows.h"
 #include "aggregator/state/view_cache.h"
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/thread.h"
 
-/*
- * --- places of nodes by their names
- *
- * An open hash table; the names stand behind each other in the order of the view. 5000 names in
- * random order take 0.6 ms here and 0.9 ms by binary search, while all of filter takes 0.3 ms for
- * names in order.
- */
+/* --- places of nodes by their names */
 
-struct slot {
-	uint32_t hash;
-	uint32_t place; /* + 1; 0: free */
-	uint32_t name; /* where it begins in names */
-};
-
-/* An open hash table, at most half full. */
 struct node_index {
 	struct view_cached cached; /* first */
 	uint64_t set_version; /* node_set_version of the view it was made of */
-	size_t count, mask;
-	char *names; /* in the same block */
-	struct slot slots[];
+	size_t count;
+	struct node_entry *by_name; /* hash */
+	struct node_entry {
+		UT_hash_handle hh;
+	} of[]; /* in the order of the view; the names are behind them */
 };
-
-/* FNV-1a: names are short. */
-static uint32_t hash_name(const char *name)
-{
-	uint32_t hash = 0x811c9dc5;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x01000193;
-	return hash ^ hash >> 15;
-}
-
-static void add(struct node_index *x, size_t place, const char *name)
-{
-	uint32_t hash = hash_name(name);
-	size_t at = hash & x->mask;
-
-	while (x->slots[at].place)
-		at = (at + 1) & x->mask;
-	x->slots[at] = (struct slot){hash, (uint32_t)place + 1, (uint32_t)(name - x->names)};
-}
 
 static void free_index(struct view_cached *cached)
 {
-	free(cached);
-}
+	struct node_index *x = (struct node_index *)cached;
 
-static struct node_index *allocate(const struct view *v)
-{
-	size_t text = 0, size = 64;
-	struct node_index *x;
-
-	for (size_t i = 0; i < v->node_count; i++)
-		text += strlen(v->nodes[i]->name) + 1;
-	while (size < 2 * v->node_count)
-		size *= 2;
-	x = mem_zalloc(1, sizeof(*x) + size * sizeof(x->slots[0]) + text);
-	view_cached_init(&x->cached, free_index);
-	x->set_version = v->node_set_version;
-	x->count = v->node_count;
-	x->mask = size - 1;
-	x->names = (char *)&x->slots[size];
-	return x;
+	HASH_CLEAR(hh, x->by_name);
+	free(x);
 }
 
 static struct view_cached *make_index(const struct view *v, const struct view_cached *before)
 {
 	const struct node_index *last = (const struct node_index *)before;
 	struct node_index *x;
-	char *name;
+	size_t text = 0;
+	char *room;
 
 	if (last && v->node_set_version && last->set_version == v->node_set_version)
 		return view_cached_hold(before);
-	x = allocate(v);
-	name = x->names;
-	for (size_t i = 0; i < v->node_count; i++) {
-		size_t size = strlen(v->nodes[i]->name) + 1;
+	for (size_t i = 0; i < v->node_count; i++)
+		text += strlen(v->nodes[i]->name) + 1;
+	x = mem_zalloc(1, sizeof(*x) + v->node_count * sizeof(x->of[0]) + text);
+	view_cached_init(&x->cached, free_index);
+	x->set_version = v->node_set_version;
+	x->count = v->node_count;
+	room = (char *)&x->of[x->count];
+	for (size_t i = 0; i < x->count; i++) {
+		const char *name = mem_put_text(&room, v->nodes[i]->name);
 
-		memcpy(name, v->nodes[i]->name, size);
-		add(x, i, name);
-		name += size;
+		HASH_ADD_KEYPTR(hh, x->by_name, name, strlen(name), &x->of[i]);
 	}
 	return &x->cached;
 }
@@ -121,12 +80,10 @@ const struct node_index *node_index_of(const struct view *v)
 
 size_t node_index_find(const struct node_index *x, const char *name)
 {
-	uint32_t hash = hash_name(name);
+	const struct node_entry *found;
 
-	for (size_t at = hash & x->mask; x->slots[at].place; at = (at + 1) & x->mask)
-		if (x->slots[at].hash == hash && strcmp(x->names + x->slots[at].name, name) == 0)
-			return x->slots[at].place - 1;
-	return x->count;
+	HASH_FIND_STR(x->by_name, name, found);
+	return found ? (size_t)(found - x->of) : x->count;
 }
 
 /* --- the thread */

@@ -4,7 +4,7 @@
 #define EVENKEEL_AGGREGATOR_CLI_ANSWER_H
 
 #include "aggregator/cli/cli.h"
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 
 struct answer {

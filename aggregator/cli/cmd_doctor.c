@@ -11,7 +11,7 @@
 #include "aggregator/cli/client.h"
 #include "aggregator/api/doctor.h"
 #include "aggregator/cli/commands.h"
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/options.h"
 #include "shared/utf8.h"

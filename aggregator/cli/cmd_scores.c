@@ -169,8 +169,7 @@ static int add_args(cJSON *all, const char *option, struct error *reason)
 
 static void write_names(const struct option_list *plugins, struct jsonw *w)
 {
-	jsonw_key(w, "plugins");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "plugins");
 	for (size_t i = 0; i < plugins->count; i++) {
 		const char *option = plugins->items[i];
 		char *name = mem_strndup(option, strcspn(option, ":"));
@@ -212,8 +211,7 @@ static void write_nodes(struct jsonw *w, const struct cli *cli)
 {
 	if (cli->operand_count == 0)
 		return;
-	jsonw_key(w, "nodes");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < cli->operand_count; i++)
 		jsonw_string(w, cli->operands[i]);
 	jsonw_array_close(w);
@@ -253,8 +251,7 @@ static int write_weight(struct jsonw *w, const char *text, size_t len, struct er
 
 static int write_blend(struct jsonw *w, const char *blend, struct error *reason)
 {
-	jsonw_key(w, "blend");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "blend");
 	for (const char *at = blend;; at++) {
 		size_t len = strcspn(at, ",");
 

@@ -7,7 +7,7 @@
 #define EVENKEEL_AGGREGATOR_CLI_COLUMNS_H
 
 #include "aggregator/cli/cli.h"
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "shared/table.h"
 #include "shared/units.h"
 

@@ -13,8 +13,8 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/kube_server.h"
-#include "aggregator/api/document.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/cli_spec.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
-#include "aggregator/api/document.h"
 #include "aggregator/cli/columns.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 

@@ -4,7 +4,7 @@
 #define EVENKEEL_AGGREGATOR_CLI_LINES_H
 
 #include "aggregator/cli/cli.h"
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 
 /* One line as it is; on a terminal that is narrower, wrapped. */
 void lines_add(const struct cli *cli, const char *text, struct buf *out);

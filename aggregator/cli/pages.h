@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "aggregator/api/document.h"
 #include "shared/buf.h"
+#include "shared/document.h"
 #include "shared/error.h"
 
 /* A part of a text. */

@@ -146,6 +146,9 @@ struct kube_node {
 	int64_t created_ns, deletion_ns; /* 0: unknown, not in deletion */
 };
 
+/* Annotated evenkeel.io/draining, with another value than "false": drained by other means. */
+bool kube_node_is_draining(const struct kube_node *n);
+
 /* --- pods */
 
 struct owner_ref {

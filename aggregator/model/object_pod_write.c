@@ -39,8 +39,7 @@ static void write_metadata(struct jsonw *w, const struct kube_pod *p)
 	const struct pod_template *t = p->template;
 	size_t start = sizeof(before) - 1, end = t->spec_at - (sizeof(behind) - 1);
 
-	jsonw_key(w, "metadata");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "metadata");
 	jsonw_key_string(w, "name", p->object.name);
 	jsonw_key_text(w, "namespace", p->object.namespace);
 	jsonw_key_text(w, "uid", p->object.uid);
@@ -54,8 +53,7 @@ static void write_spec(struct jsonw *w, const struct kube_pod *p)
 {
 	const struct pod_template *t = p->template;
 
-	jsonw_key(w, "spec");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "spec");
 	jsonw_key_text(w, "nodeName", p->node);
 	/* Without the braces of "spec" and of the whole. */
 	write_members(w, t->text + t->spec_at + 1, t->text_len - t->spec_at - 3);
@@ -85,8 +83,7 @@ static void write_resize_condition(struct jsonw *w, enum pod_resize resize)
 
 static void write_conditions(struct jsonw *w, const struct kube_pod *p)
 {
-	jsonw_key(w, "conditions");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "conditions");
 	if (p->scheduled_ns)
 		write_condition(w, "PodScheduled", "True", "", p->scheduled_ns);
 	if (p->unschedulable_ns)
@@ -109,8 +106,7 @@ static void write_containers(struct jsonw *w, const struct kube_pod *p)
 	}
 	if (!*at && !restarts)
 		return;
-	jsonw_key(w, "containerStatuses");
-	jsonw_array_open(w);
+	jsonw_key_array(w, "containerStatuses");
 	do {
 		char id[CONTAINER_ID_KEPT + 1], name[CONTAINER_NAME_MAX + 1];
 
@@ -130,8 +126,7 @@ static void write_containers(struct jsonw *w, const struct kube_pod *p)
 
 static void write_status(struct jsonw *w, const struct kube_pod *p)
 {
-	jsonw_key(w, "status");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "status");
 	jsonw_key_string(w, "phase", pod_phase_name((enum pod_phase)p->phase));
 	jsonw_key_text(w, "qosClass", p->qos);
 	jsonw_key_text(w, "nominatedNodeName", p->nominated_node);

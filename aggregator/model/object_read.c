@@ -136,6 +136,13 @@ const char *node_lifecycle_name(enum node_lifecycle l)
 	return names[l];
 }
 
+bool kube_node_is_draining(const struct kube_node *n)
+{
+	const char *draining = labels_find(&n->annotations, "evenkeel.io/draining");
+
+	return draining && strcmp(draining, "false") != 0;
+}
+
 static uint8_t read_lifecycle(const cJSON *status)
 {
 	uint8_t found = 0;

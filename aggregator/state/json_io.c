@@ -122,8 +122,7 @@ bool json_io_enter(struct json_io *io, const char *key, bool present, struct jso
 
 	if (io->out) {
 		if (present) {
-			jsonw_key(io->out, key);
-			jsonw_object_open(io->out);
+			jsonw_key_object(io->out, key);
 		}
 		return present;
 	}
@@ -173,8 +172,7 @@ bool json_io_list(struct json_io *io, const char *key, size_t *count, size_t mos
 
 	if (io->out) {
 		if (*count) {
-			jsonw_key(io->out, key);
-			jsonw_array_open(io->out);
+			jsonw_key_array(io->out, key);
 		}
 		return *count > 0;
 	}
@@ -300,8 +298,7 @@ void json_io_floats(struct json_io *io, const char *key, float *values, size_t c
 	const cJSON *list;
 
 	if (io->out) {
-		jsonw_key(io->out, key);
-		jsonw_array_open(io->out);
+		jsonw_key_array(io->out, key);
 		for (size_t i = 0; i < count; i++)
 			jsonw_exact_float(io->out, values[i]);
 		jsonw_array_close(io->out);

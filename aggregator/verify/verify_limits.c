@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,26 +13,18 @@
 #include "shared/arith.h"
 #include "shared/mem.h"
 
-enum { KEY_MAX = 512 };
-
-static const cJSON *pod_of(const struct verify_case *c, size_t move)
-{
-	return c->pod_of[move] < 0 ? NULL : c->world->pods[c->pod_of[move]];
-}
-
 /* --- nodes */
 
 /* Nodes in deletion count too, except cordoned ones that are empty and wait for their removal. */
 static void check_parallel(const struct verify_case *c)
 {
 	const struct verify_plan *p = c->plan;
-	const struct verify_world *w = c->world;
+	const struct verify_world *w = &c->w;
 	bool *busy = mem_zalloc(w->node_count + 1, sizeof(*busy));
 	size_t nodes = p->node_count, drains = 0, own = 0;
 
 	for (size_t i = 0; i < w->pod_count; i++)
-		if (w->where[i] >= 0 && !verify_has_ended(w->pods[i]) &&
-		    !verify_is_bound_to_node(w->pods[i]))
+		if (verify_runs(w, i) && !verify_is_bound_to_node(w->pods[i]))
 			busy[w->where[i]] = true;
 	for (size_t i = 0; i < p->node_count; i++)
 		own += p->nodes[i].move_count > 0;
@@ -42,55 +33,49 @@ static void check_parallel(const struct verify_case *c)
 			continue;
 		drains += busy[i];
 		nodes += busy[i] || verify_is_taken_away(w->nodes[i]) ||
-			 !cJSON_IsTrue(verify_at(w->nodes[i], "spec.unschedulable"));
+			 !document_is_true(w->nodes[i], "spec.unschedulable");
 	}
 	free(busy);
 	if ((p->node_count && (double)nodes > p->node_limit) ||
 	    (own && (double)(own + drains) > p->drain_limit))
-		verify_say(c, VERIFY_LIMITS, NULL,
-			   "with those in deletion %zu nodes leave at once and %zu of them have "
-			   "pods, the most are %.0f and %.0f",
-			   nodes, own + drains, p->node_limit, p->drain_limit);
+		SAY(c, LIMITS, NULL,
+		    "with those in deletion %zu nodes leave at once and %zu of them have "
+		    "pods, the most are %.0f and %.0f",
+		    nodes, own + drains, p->node_limit, p->drain_limit);
 }
 
 /* Steps of a node: none, or all of 1, 2, .. */
 static void check_order(const struct verify_case *c)
 {
 	const struct verify_plan *p = c->plan;
-	size_t first = 0; /* of the moves of the same node */
 
 	for (size_t i = 0; i < p->move_count; i++) {
 		const struct verify_move *m = &p->moves[i];
 		bool before = m->step < 2, none = false;
 
-		while (p->moves[first].node != m->node)
-			first++;
-		for (size_t k = first; k < p->move_count && p->moves[k].node == m->node; k++) {
-			before |= p->moves[k].step == m->step - 1;
-			none |= !p->moves[k].step;
+		for (size_t k = 0; k < p->move_count; k++) {
+			before |= p->moves[k].node == m->node && p->moves[k].step == m->step - 1;
+			none |= p->moves[k].node == m->node && !p->moves[k].step;
 		}
 		if (!before || (m->step && none))
-			verify_say(c, VERIFY_ORDER, m, "it is of step %" PRId64 ", and %s of %s",
-				   m->step, before ? "another pod has no step" : "none is before",
-				   p->nodes[m->node].name);
+			SAY(c, ORDER, m, "it is of step %" PRId64 ", and %s of %s", m->step,
+			    before ? "another pod has no step" : "none is before",
+			    p->nodes[m->node].name);
 	}
 }
 
 static void check_groups(const struct verify_case *c)
 {
-	for (size_t i = 0; i < c->plan->group_count; i++) {
-		const struct verify_group *g = &c->plan->groups[i];
+	for (size_t i = 0; i < c->plan->group_count; i++)
+		for (size_t n = 0; n < c->w.node_count; n++) {
+			const char *name = verify_name(c->w.nodes[n]);
 
-		for (size_t n = 0; n < c->world->node_count; n++) {
-			const char *name = verify_name(c->world->nodes[n]);
-
-			if (verify_contains(g->nodes, name) && !c->world->removed[n] &&
-			    !verify_is_leaving(c->world->nodes[n]))
-				verify_say(c, VERIFY_GROUPS, NULL,
-					   "group %s leaves as a whole, and node %s stays", g->name,
-					   name);
+			if (verify_contains(c->plan->groups[i].nodes, "", name) &&
+			    !c->w.removed[n] && !verify_is_leaving(c->w.nodes[n]))
+				SAY(c, GROUPS, NULL,
+				    "group %s leaves as a whole, and node %s stays",
+				    c->plan->groups[i].name, name);
 		}
-	}
 }
 
 /* --- groups of pods */
@@ -98,32 +83,33 @@ static void check_groups(const struct verify_case *c)
 /* NULL: the pod is in no group. */
 static const char *group_of(const cJSON *pod)
 {
-	const char *name = verify_text(pod, "spec.schedulingGroup.podGroupName",
-				       verify_text(pod, "spec.workloadRef.name", NULL));
+	const char *name = document_text_or(pod, "spec.schedulingGroup.podGroupName",
+					    document_text(pod, "spec.workloadRef.name"));
 
 	if (!name)
 		name = verify_label(pod, "scheduling.x-k8s.io/pod-group");
 	return name ? name : verify_label(pod, "pod-group.scheduling.sigs.k8s.io");
 }
 
-static void write_key(const cJSON *pod, char key[KEY_MAX])
+static bool same_group(const cJSON *a, const cJSON *b)
 {
-	snprintf(key, KEY_MAX, "%s/%s/%s/%s", verify_namespace(pod), group_of(pod),
-		 verify_text(pod, "spec.workloadRef.podGroup", ""),
-		 verify_text(pod, "spec.workloadRef.podGroupReplicaKey", ""));
+	return verify_equal(group_of(a), group_of(b)) && verify_same(a, b, "metadata.namespace") &&
+	       verify_same(a, b, "spec.workloadRef.podGroup") &&
+	       verify_same(a, b, "spec.workloadRef.podGroupReplicaKey");
 }
 
 /* The minimum of the pod's group; 0: none. */
 static double read_least(const struct verify_world *w, const cJSON *pod)
 {
-	const cJSON *ref = verify_at(pod, "spec.workloadRef"), *group;
+	const cJSON *ref = document_at(pod, "spec.workloadRef"), *group;
+	bool workload = cJSON_IsObject(ref);
 
 	if (!group_of(pod))
 		return 0;
-	group = verify_find_other(w, ref ? "Workload" : "PodGroup", verify_namespace(pod),
+	group = verify_find_other(w, workload ? "Workload" : "PodGroup", verify_namespace(pod),
 				  group_of(pod));
-	VERIFY_EACH (part, ref ? verify_at(group, "spec.podGroups") : NULL)
-		if (verify_equal(verify_text(part, "name", ""), verify_text(ref, "podGroup", "")))
+	VERIFY_EACH (part, workload ? group : NULL, "spec.podGroups")
+		if (document_is(part, "name", verify_text(ref, "podGroup")))
 			return verify_number(part, "policy.gang.minCount", 0);
 	return verify_number(group, "spec.schedulingPolicy.gang.minCount",
 			     verify_number(group, "spec.minMember", 0));
@@ -135,37 +121,32 @@ static double read_least(const struct verify_world *w, const cJSON *pod)
  */
 static void check_gang(const struct verify_case *c, size_t move)
 {
-	const struct verify_world *w = c->world;
+	const struct verify_world *w = &c->w;
 	const struct verify_move *m = &c->plan->moves[move];
-	const char *node = c->plan->nodes[m->node].name;
-	size_t members = 0, stay = 0, beyond = 0; /* beyond: not on nodes of the plan */
-	char key[KEY_MAX] = "", other[KEY_MAX];
-	double least = read_least(w, pod_of(c, move));
+	const cJSON *pod = verify_pod_of(c, move);
+	int node = verify_find(&c->nodes, c->plan->nodes[m->node].name);
+	int home = pod ? c->home[c->pod_of[move]] : VERIFY_NOWHERE;
+	double members = 0, stay = 0, beyond = 0; /* beyond: not on nodes of the plan */
+	double least = read_least(w, pod);
 	bool here = false;
 
-	if (least > 0)
-		write_key(pod_of(c, move), key);
 	for (size_t i = 0; least > 0 && i < w->pod_count; i++) {
-		if (w->where[i] < 0 || verify_has_ended(w->pods[i]) || !group_of(w->pods[i]) ||
-		    verify_at(w->pods[i], "metadata.deletionTimestamp"))
-			continue;
-		write_key(w->pods[i], other);
-		if (!verify_equal(key, other))
+		if (!verify_runs(w, i) || verify_is_deleted(w->pods[i]) ||
+		    !same_group(pod, w->pods[i]))
 			continue;
 		members++;
 		stay += c->move_of[i] < 0;
 		beyond += !w->removed[w->where[i]];
-		here |= verify_equal(verify_name(w->nodes[w->where[i]]), node);
+		here |= w->where[i] == node;
 	}
-	c->falls[move] = (double)members >= least && (double)beyond < least;
-	if (stay && (double)stay < least && (double)members >= least)
-		verify_say(c, VERIFY_GROUPS, m, "of group %s %zu pods stay, and it needs %.0f", key,
-			   stay, least);
-	if (c->pod_of[move] >= 0 && w->where[c->pod_of[move]] >= 0 && !(here && c->falls[move]) &&
-	    !verify_equal(verify_name(w->nodes[w->where[c->pod_of[move]]]), node))
-		verify_say(c, VERIFY_COMPLETE, m,
-			   "it does not run on %s, and no group of pods makes it leave with that",
-			   node);
+	c->falls[move] = members >= least && beyond < least;
+	if (stay > 0 && stay < least && members >= least)
+		SAY(c, GROUPS, m, "of group %s/%s %.0f pods stay, and it needs %.0f", m->namespace,
+		    group_of(pod), stay, least);
+	if (home >= 0 && home != node && !(here && c->falls[move]))
+		SAY(c, COMPLETE, m,
+		    "it does not run on %s, and no group of pods makes it leave with that",
+		    c->plan->nodes[m->node].name);
 }
 
 /* --- pods at once */
@@ -184,12 +165,11 @@ static bool uses_budget(const cJSON *budget, const cJSON *pod)
 {
 	double healthy = verify_number(budget, "status.currentHealthy", 0);
 	double desired = verify_number(budget, "status.desiredHealthy", 0);
-	bool always = verify_equal(verify_text(budget, "spec.unhealthyPodEvictionPolicy", ""),
-				   "AlwaysAllow");
+	bool always = document_is(budget, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow");
 
-	return verify_equal(verify_namespace(budget), verify_namespace(pod)) &&
-	       verify_selects(verify_at(budget, "spec.selector"), pod) && !verify_has_ended(pod) &&
-	       !verify_equal(verify_text(pod, "status.phase", ""), "Pending") &&
+	return verify_same(budget, pod, "metadata.namespace") &&
+	       verify_selects(document_at(budget, "spec.selector"), pod) &&
+	       !verify_has_ended(pod) && !document_is(pod, "status.phase", "Pending") &&
 	       (verify_has_condition(pod, "Ready") ||
 		!(always || (desired > 0 && healthy >= desired)));
 }
@@ -205,9 +185,9 @@ static struct away count_away(const struct verify_case *c, is_counted *counts, c
 
 	for (size_t i = 0; i < c->plan->move_count; i++) {
 		const struct verify_move *m = &c->plan->moves[i];
-		const cJSON *pod = pod_of(c, i);
+		const cJSON *pod = verify_pod_of(c, i);
 
-		if (!pod || verify_at(pod, "metadata.deletionTimestamp") || !counts(of, pod))
+		if (!pod || verify_is_deleted(pod) || !counts(of, pod))
 			continue;
 		a.all++;
 		a.nodes += !a.last || a.last->node != m->node;
@@ -223,7 +203,7 @@ static struct away count_away(const struct verify_case *c, is_counted *counts, c
 	return a;
 }
 
-static int64_t allowed_by(const cJSON *budget)
+static double allowed_by(const cJSON *budget)
 {
 	double allowed = verify_number(budget, "status.disruptionsAllowed", 0);
 	double healthy = verify_number(budget, "status.currentHealthy", 0);
@@ -232,90 +212,100 @@ static int64_t allowed_by(const cJSON *budget)
 	if (verify_number(budget, "status.observedGeneration", 0) <
 	    verify_number(budget, "metadata.generation", 0))
 		return 0;
-	if (healthy > 0 || desired > 0 || verify_number(budget, "status.expectedPods", 0) > 0)
-		allowed = healthy - desired < allowed ? healthy - desired : allowed;
-	return allowed > 0 ? verify_whole(allowed) : 0;
+	if (healthy > 0 || desired > 0 || document_number(budget, "status.expectedPods") > 0)
+		allowed = fmin(allowed, healthy - desired);
+	return fmax(allowed, 0);
 }
 
 static void check_budget(const struct verify_case *c, const cJSON *budget)
 {
 	const struct away a = count_away(c, uses_budget, budget);
-	int64_t allowed = allowed_by(budget);
+	double allowed = allowed_by(budget);
 
-	if (a.all > allowed && (allowed < 1 || a.nodes > 1 || a.at_once > allowed))
-		verify_say(c, VERIFY_BUDGETS, a.last,
-			   "PodDisruptionBudget %s/%s allows %" PRId64 ", %" PRId64
-			   " pods leave from %" PRId64 " nodes, %" PRId64 " ready ones at once",
-			   verify_namespace(budget), verify_name(budget), allowed, a.all, a.nodes,
-			   a.at_once);
+	if ((double)a.all > allowed && (allowed < 1 || a.nodes > 1 || (double)a.at_once > allowed))
+		SAY(c, BUDGETS, a.last,
+		    "PodDisruptionBudget %s/%s allows %.0f, %" PRId64 " pods leave from %" PRId64
+		    " nodes, %" PRId64 " ready ones at once",
+		    verify_namespace(budget), verify_name(budget), allowed, a.all, a.nodes,
+		    a.at_once);
 }
 
 /* The eviction API evicts no pod that two budgets select. */
 static void check_budgets_of(const struct verify_case *c, size_t move)
 {
-	const cJSON *pod = pod_of(c, move);
+	const cJSON *pod = verify_pod_of(c, move);
 	size_t count = 0;
 
-	for (size_t i = 0; pod && i < c->world->other_count; i++)
-		count += verify_is_kind(c->world->others[i], "PodDisruptionBudget") &&
-			 !verify_at(pod, "metadata.deletionTimestamp") &&
-			 uses_budget(c->world->others[i], pod);
+	VERIFY_EACH_OTHER (budget, &c->w, "PodDisruptionBudget")
+		count += pod && !verify_is_deleted(pod) && uses_budget(budget, pod);
 	if (count > 1)
-		verify_say(c, VERIFY_BUDGETS, &c->plan->moves[move],
-			   "%zu PodDisruptionBudgets select it, the most is 1", count);
+		SAY(c, BUDGETS, &c->plan->moves[move],
+		    "%zu PodDisruptionBudgets select it, the most is 1", count);
 }
 
 static bool is_owned(const cJSON *owner, const cJSON *pod)
 {
-	return verify_equal(verify_text(owner, "uid", ""),
-			    verify_text(verify_controller(pod), "uid", NULL));
+	return owner && document_is(verify_controller(pod), "uid", verify_text(owner, "uid"));
 }
 
 /* Replicas that the owner wants; those it has where that is not known. */
-static int64_t wanted_by(const struct verify_world *w, const char *namespace, const cJSON *owner,
-			 int64_t present)
+static double wanted_by(const struct verify_world *w, const char *namespace, const cJSON *owner,
+			double present)
 {
-	const char *kind = verify_text(owner, "kind", "");
-	const cJSON *o = verify_find_other(w, kind, namespace, verify_text(owner, "name", ""));
-	double left;
+	const char *kind = verify_text(owner, "kind");
+	const cJSON *o = verify_find_other(w, kind, namespace, verify_text(owner, "name"));
+	double left =
+		verify_number(o, "spec.completions", 1e9) - verify_number(o, "status.succeeded", 0);
 
-	if (!o || !verify_equal(verify_text(o, "metadata.uid", ""), verify_text(owner, "uid", "")))
+	if (!document_is(o, "metadata.uid", verify_text(owner, "uid")) ||
+	    verify_equal(kind, "DaemonSet"))
 		return present;
-	if (!verify_equal(kind, "Job"))
-		return strcmp(kind, "DaemonSet") == 0 || !verify_at(o, "spec.replicas")
-			       ? present
-			       : verify_whole(verify_number(o, "spec.replicas", 1));
-	left = verify_number(o, "spec.completions", 1e9) - verify_number(o, "status.succeeded", 0);
-	return int_max(0, verify_whole(fmin(left, verify_number(o, "spec.parallelism", 1))));
+	if (verify_equal(kind, "Job"))
+		return fmax(0, fmin(left, verify_number(o, "spec.parallelism", 1)));
+	return verify_number(o, "spec.replicas", present);
 }
 
 static void check_owner(const struct verify_case *c, const char *namespace, const cJSON *owner)
 {
 	const struct away a = count_away(c, is_owned, owner);
-	int64_t present = 0, ready = 0, wanted, allowed, missing;
+	double present = 0, ready = 0, wanted, allowed, missing;
 
-	for (size_t i = 0; i < c->world->pod_count; i++) {
-		const cJSON *pod = c->world->pods[i];
+	for (size_t i = 0; i < c->w.pod_count; i++) {
+		const cJSON *pod = c->w.pods[i];
 
-		if (!is_owned(owner, pod) || verify_has_ended(pod) ||
-		    verify_at(pod, "metadata.deletionTimestamp"))
+		if (!is_owned(owner, pod) || verify_has_ended(pod) || verify_is_deleted(pod))
 			continue;
 		present++;
 		ready += verify_has_condition(pod, "Ready");
 	}
-	wanted = wanted_by(c->world, namespace, owner, present);
-	allowed = int_max(1, verify_whole(c->plan->owner_share * (double)wanted));
-	missing = int_max(0, wanted - ready);
-	if (a.at_once && a.at_once + missing > allowed)
-		verify_say(c, VERIFY_OWNERS, a.last,
-			   "%" PRId64 " pods of %s %s leave at once beside %" PRId64
-			   " that are not ready, of %" PRId64 " may be away %" PRId64,
-			   a.at_once, verify_text(owner, "kind", "owner"),
-			   verify_text(owner, "name", ""), missing, wanted, allowed);
+	wanted = wanted_by(&c->w, namespace, owner, present);
+	allowed = fmax(1, floor(c->plan->owner_share * wanted));
+	missing = fmax(0, wanted - ready);
+	if (a.at_once && (double)a.at_once + missing > allowed)
+		SAY(c, OWNERS, a.last,
+		    "%" PRId64 " pods of %s %s leave at once beside %.0f that are not "
+		    "ready, of %.0f may be away %.0f",
+		    a.at_once, document_text_or(owner, "kind", "owner"), verify_text(owner, "name"),
+		    missing, wanted, allowed);
+}
+
+/* By the first move of each owner. */
+static void check_owners(const struct verify_case *c)
+{
+	for (size_t i = 0; i < c->plan->move_count; i++) {
+		const cJSON *owner = verify_controller(verify_pod_of(c, i));
+		size_t first = 0;
+
+		while (first < i && !is_owned(owner, verify_pod_of(c, first)))
+			first++;
+		if (owner && first == i)
+			check_owner(c, c->plan->moves[i].namespace, owner);
+	}
 }
 
 /* --- quotas */
 
+/* What a pod takes of a quota's resource, such as "requests.cpu", "pods" and "count/pods". */
 static int64_t asks(const cJSON *pod, const char *resource)
 {
 	static const char *const prefixes[] = {"requests.", "limits.", "count/"};
@@ -331,10 +321,10 @@ static const struct verify_move *find_asking(const struct verify_case *c, const 
 					     const char *resource)
 {
 	for (size_t i = 0; i < c->plan->move_count; i++) {
-		const cJSON *pod = pod_of(c, i);
+		const cJSON *pod = verify_pod_of(c, i);
 
-		if (pod && verify_controller(pod) && asks(pod, resource) > 0 &&
-		    verify_equal(verify_namespace(pod), namespace))
+		if (verify_controller(pod) && verify_equal(verify_namespace(pod), namespace) &&
+		    asks(pod, resource) > 0)
 			return &c->plan->moves[i];
 	}
 	return NULL;
@@ -345,71 +335,52 @@ static int64_t used_in(const struct verify_world *w, const char *namespace, cons
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < w->pod_count; i++)
-		if (w->where[i] >= 0 && !verify_has_ended(w->pods[i]) &&
-		    verify_equal(verify_namespace(w->pods[i]), namespace))
+		if (verify_runs(w, i) && verify_equal(verify_namespace(w->pods[i]), namespace))
 			sum = add_saturating(sum, asks(w->pods[i], resource));
 	return sum;
 }
 
 /* Above its min a namespace borrows what others do not use: all of them stay within the sum. */
-static void check_borrowed(const struct verify_case *c, const cJSON *quota, const char *resource,
-			   const struct verify_move *m)
+static void check_borrowed(const struct verify_case *c, const cJSON *quota, const char *resource)
 {
+	const struct verify_move *m = find_asking(c, verify_namespace(quota), resource);
 	int64_t used = 0, least = 0;
 
-	if (used_in(c->world, verify_namespace(quota), resource) <=
-	    verify_amount(verify_at(quota, "spec.min"), resource))
+	if (!m || used_in(&c->w, verify_namespace(quota), resource) <=
+			  verify_amount(document_at(quota, "spec.min"), resource))
 		return;
-	for (size_t i = 0; i < c->world->other_count; i++) {
-		const cJSON *o = c->world->others[i];
-
-		if (!verify_is_kind(o, "ElasticQuota"))
-			continue;
-		used = add_saturating(used, used_in(c->world, verify_namespace(o), resource));
-		least = add_saturating(least, verify_amount(verify_at(o, "spec.min"), resource));
+	VERIFY_EACH_OTHER (o, &c->w, "ElasticQuota") {
+		used = add_saturating(used, used_in(&c->w, verify_namespace(o), resource));
+		least = add_saturating(least, verify_amount(document_at(o, "spec.min"), resource));
 	}
 	if (least && used > least)
-		verify_say(c, VERIFY_QUOTAS, m,
-			   "ElasticQuotas: %s: %" PRId64 " are used of all min %" PRId64
-			   ": its replacement would wait",
-			   resource, used, least);
+		SAY(c, QUOTAS, m,
+		    "ElasticQuotas: %s: %" PRId64 " are used of all min %" PRId64
+		    ": its replacement would wait",
+		    resource, used, least);
 }
 
 static void check_quota(const struct verify_case *c, const cJSON *quota, bool elastic)
 {
-	const char *namespace = verify_namespace(quota);
-	const cJSON *most = verify_at(quota, elastic ? "spec.max" : "status.hard");
-	const struct verify_move *m;
+	const char *namespace = verify_namespace(quota),
+		   *most = elastic ? "spec.max" : "status.hard";
 
-	VERIFY_EACH_MEMBER (item, most) {
-		int64_t is = elastic ? used_in(c->world, namespace, item->string)
-				     : verify_amount(verify_at(quota, "status.used"), item->string);
+	VERIFY_EACH_MEMBER (item, quota, most) {
+		const struct verify_move *m = find_asking(c, namespace, item->string);
+		int64_t bound = verify_amount(document_at(quota, most), item->string);
+		int64_t is =
+			elastic ? used_in(&c->w, namespace, item->string)
+				: verify_amount(document_at(quota, "status.used"), item->string);
 
-		m = find_asking(c, namespace, item->string);
-		if (m && is > verify_amount(most, item->string))
-			verify_say(c, VERIFY_QUOTAS, m,
-				   "%s %s/%s: %s: %" PRId64 " are used of %" PRId64
-				   ": its replacement would be refused",
-				   verify_text(quota, "kind", ""), namespace, verify_name(quota),
-				   item->string, is, verify_amount(most, item->string));
+		if (m && is > bound)
+			SAY(c, QUOTAS, m,
+			    "%s %s/%s: %s: %" PRId64 " are used of %" PRId64
+			    ": its replacement would be refused",
+			    verify_text(quota, "kind"), namespace, verify_name(quota), item->string,
+			    is, bound);
 	}
-	VERIFY_EACH_MEMBER (item, elastic ? verify_at(quota, "spec.min") : NULL)
-		if ((m = find_asking(c, namespace, item->string)))
-			check_borrowed(c, quota, item->string, m);
-}
-
-/* By the first move of each owner. */
-static void check_owners(const struct verify_case *c)
-{
-	for (size_t i = 0; i < c->plan->move_count; i++) {
-		const cJSON *owner = verify_controller(pod_of(c, i));
-		size_t first = 0;
-
-		while (first < i && !is_owned(owner, pod_of(c, first)))
-			first++;
-		if (owner && first == i)
-			check_owner(c, c->plan->moves[i].namespace, owner);
-	}
+	VERIFY_EACH_MEMBER (item, elastic ? quota : NULL, "spec.min")
+		check_borrowed(c, quota, item->string);
 }
 
 void verify_check_limits(const struct verify_case *c)
@@ -420,14 +391,12 @@ void verify_check_limits(const struct verify_case *c)
 		check_parallel(c);
 	check_order(c);
 	check_groups(c);
-	for (size_t i = 0; i < c->world->other_count; i++) {
-		const cJSON *o = c->world->others[i];
-
-		if (verify_is_kind(o, "PodDisruptionBudget"))
-			check_budget(c, o);
-		else if (verify_is_kind(o, "ResourceQuota") || verify_is_kind(o, "ElasticQuota"))
-			check_quota(c, o, verify_is_kind(o, "ElasticQuota"));
-	}
+	VERIFY_EACH_OTHER (budget, &c->w, "PodDisruptionBudget")
+		check_budget(c, budget);
+	VERIFY_EACH_OTHER (quota, &c->w, "ResourceQuota")
+		check_quota(c, quota, false);
+	VERIFY_EACH_OTHER (quota, &c->w, "ElasticQuota")
+		check_quota(c, quota, true);
 	for (size_t i = 0; i < c->plan->move_count; i++)
 		check_budgets_of(c, i);
 	if (c->plan->limited)

@@ -11,33 +11,21 @@
  * that it may use. The planner takes more, so a cap that is exceeded here is exceeded.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "aggregator/verify/verify_internal.h"
-#include "shared/mem.h"
-#include "shared/timefmt.h"
 
 enum { HOURS = 24, STEADY = HOURS }; /* of arrays by hour: the value beside the peaks */
 
 static const double EXPIRED_S = 300, CPU_SLACK = 1, MEM_SLACK = 4096; /* for rounding */
 
 /* A pod's, a node's own, or a sum. */
-struct use {
+struct verify_use {
 	bool known;
 	double variance; /* milli^2 */
 	double cpu[HOURS + 1], mem[HOURS + 1]; /* milli, bytes; STEADY: mean and maximum */
 };
 
-struct verify_use {
-	const struct verify_world *w;
-	int64_t now_ns;
-	struct use *pods, *nodes; /* owned; nodes: beyond their measured pods */
-	const cJSON **stats; /* owned; by node: its measurements, or NULL */
-	int *home; /* owned; by pod: its node in the snapshot */
-};
-
-static void add(struct use *sum, const struct use *one, double by)
+static void add(struct verify_use *sum, const struct verify_use *one, double by)
 {
 	sum->variance += by * one->variance;
 	for (int h = 0; h <= STEADY; h++) {
@@ -46,22 +34,15 @@ static void add(struct use *sum, const struct use *one, double by)
 	}
 }
 
-static struct use steady(double cpu, double variance, double mem)
+static struct verify_use steady(double cpu, double variance, double mem)
 {
-	struct use u = {.known = true, .variance = fmax(variance, 0)};
+	struct verify_use u = {.known = true, .variance = fmax(variance, 0)};
 
 	for (int h = 0; h <= STEADY; h++) {
 		u.cpu[h] = fmax(cpu, 0);
 		u.mem[h] = fmax(mem, 0);
 	}
 	return u;
-}
-
-static double seconds_at(const cJSON *object, const char *path)
-{
-	int64_t ns;
-
-	return timefmt_parse(verify_text(object, path, ""), &ns, NULL) ? NAN : (double)ns / 1e9;
 }
 
 /* The longest window that is covered by measurements, else the shortest there is. */
@@ -72,158 +53,131 @@ static const cJSON *window_of(const cJSON *stats, bool node)
 	const cJSON *found = NULL;
 
 	for (int i = 0; i < 3; i++) {
-		const cJSON *w = verify_get(verify_at(stats, "usage.windows"), names[i]);
-		double reach =
-			seconds_at(w, "cpuMillicores.end") - seconds_at(w, "cpuMillicores.start");
+		const cJSON *w = document_at(document_at(stats, "usage.windows"), names[i]);
+		double reach = document_time(w, "cpuMillicores.end") -
+			       document_time(w, "cpuMillicores.start");
 
 		if (!verify_get(w, "cpuMillicores") || !verify_get(w, "memoryBytes"))
 			continue;
 		found = w;
 		if (!node || (reach >= lengths[i] - 10 &&
-			      verify_number(w, "counts.seconds", 0) >= lengths[i] / 2))
+			      document_number(w, "counts.seconds") >= lengths[i] / 2))
 			break;
 	}
 	return found;
 }
 
-static struct use use_of(const cJSON *stats, bool node)
+static struct verify_use use_of(const cJSON *stats, bool node)
 {
 	const cJSON *w = window_of(stats, node), *mem = verify_get(w, "workingSetBytes");
 	double sigma = verify_number(w, "cpuMillicores.stddev", 0);
 
 	if (!w)
-		return (struct use){0};
+		return (struct verify_use){0};
 	mem = mem ? mem : verify_get(w, "memoryBytes");
 	return steady(verify_number(w, "cpuMillicores.mean", 0), sigma * sigma,
 		      verify_number(mem, "max", verify_number(mem, "mean", 0)));
 }
 
 /* The oldest hour is first. */
-static void read_peaks(const cJSON *stats, const char *key, double hours[HOURS])
+static void read_peaks(const cJSON *stats, const char *path, double hours[HOURS])
 {
-	double end = seconds_at(stats, "hourlyPeaks.end");
-	const cJSON *item = verify_first(verify_get(verify_get(stats, "hourlyPeaks"), key));
+	double end = document_time(stats, "hourlyPeaks.end");
+	const cJSON *item = end >= 0 ? document_first(stats, path) : NULL;
 
-	for (int i = 0; item && i < HOURS && end >= 0; item = item->next, i++)
+	for (int i = 0; item && i < HOURS; item = item->next, i++)
 		if (cJSON_IsNumber(item))
 			hours[((int64_t)(end / 3600) + i) % HOURS] = item->valuedouble;
 }
 
-static void read_pod(struct verify_use *u, const struct verify_index *pods, const cJSON *stats)
+static void read_pod(struct verify_case *c, const cJSON *stats)
 {
-	int at = verify_find(pods, verify_text(stats, "uid", ""));
+	int at = verify_find(&c->pods, verify_text(stats, "uid"));
 
-	if (at < 0 || u->w->where[at] < 0 || verify_has_ended(u->w->pods[at]) ||
-	    !verify_equal(verify_text(stats, "node", ""),
-			  verify_name(u->w->nodes[u->w->where[at]])))
+	if (at < 0 || !verify_runs(&c->w, (size_t)at) ||
+	    !document_is(stats, "node", verify_name(c->w.nodes[c->home[at]])))
 		return;
-	u->pods[at] = use_of(stats, false);
-	read_peaks(stats, "cpuMillicores", u->pods[at].cpu);
-	read_peaks(stats, "workingSetBytes", u->pods[at].mem);
+	c->pod_use[at] = use_of(stats, false);
+	read_peaks(stats, "hourlyPeaks.cpuMillicores", c->pod_use[at].cpu);
+	read_peaks(stats, "hourlyPeaks.workingSetBytes", c->pod_use[at].mem);
 }
 
-/* A node's own part, after all pods are read. */
-static void read_nodes(struct verify_use *u)
+void verify_read_use(struct verify_case *c, const cJSON *snapshot)
 {
-	for (size_t i = 0; i < u->w->node_count; i++)
-		u->nodes[i] = use_of(u->stats[i], true);
-	for (size_t i = 0; i < u->w->pod_count; i++)
-		if (u->pods[i].known)
-			add(&u->nodes[u->w->where[i]], &u->pods[i], -1);
-	for (size_t i = 0; i < u->w->node_count; i++) {
-		const struct use *own = &u->nodes[i];
-
-		if (own->known)
-			u->nodes[i] = steady(own->cpu[STEADY], own->variance, own->mem[STEADY]);
-	}
-}
-
-struct verify_use *verify_use_new(const struct verify_world *w, const struct verify_index *nodes,
-				  const struct verify_index *pods, const cJSON *snapshot,
-				  int64_t now_ns)
-{
-	struct verify_use *u = mem_zalloc(1, sizeof(*u));
 	int at;
 
-	u->w = w;
-	u->now_ns = now_ns;
-	u->pods = mem_zalloc(w->pod_count + 1, sizeof(*u->pods));
-	u->nodes = mem_zalloc(w->node_count + 1, sizeof(*u->nodes));
-	u->stats = mem_zalloc(w->node_count + 1, sizeof(const cJSON *));
-	u->home = mem_zalloc(w->pod_count + 1, sizeof(*u->home));
-	memcpy(u->home, w->where, w->pod_count * sizeof(*u->home));
-	VERIFY_EACH (item, verify_at(snapshot, "usage.pods"))
-		read_pod(u, pods, item);
-	VERIFY_EACH (item, verify_at(snapshot, "usage.nodes"))
-		if ((at = verify_find(nodes, verify_text(item, "name", ""))) >= 0)
-			u->stats[at] = item;
-	read_nodes(u);
-	return u;
+	c->pod_use = verify_own(c, c->w.pod_count, sizeof(*c->pod_use));
+	c->own_use = verify_own(c, c->w.node_count, sizeof(*c->own_use));
+	c->stats = verify_own(c, c->w.node_count, sizeof(const cJSON *));
+	VERIFY_EACH (item, snapshot, "usage.pods")
+		read_pod(c, item);
+	VERIFY_EACH (item, snapshot, "usage.nodes")
+		if ((at = verify_find(&c->nodes, verify_text(item, "name"))) >= 0)
+			c->stats[at] = item;
+	for (size_t i = 0; i < c->w.node_count; i++)
+		c->own_use[i] = use_of(c->stats[i], true);
+	for (size_t i = 0; i < c->w.pod_count; i++)
+		if (c->pod_use[i].known)
+			add(&c->own_use[c->home[i]], &c->pod_use[i], -1);
+	for (size_t i = 0; i < c->w.node_count; i++)
+		if (c->own_use[i].known)
+			c->own_use[i] = steady(c->own_use[i].cpu[STEADY], c->own_use[i].variance,
+					       c->own_use[i].mem[STEADY]);
 }
 
-void verify_use_free(struct verify_use *u)
+bool verify_measured(const struct verify_question *q)
 {
-	free(u->pods);
-	free(u->nodes);
-	free(u->stats);
-	free(u->home);
-	free(u);
-}
-
-bool verify_measured(const struct verify_use *u, const struct verify_plan *p,
-		     const struct verify_question *q)
-{
-	const cJSON *stats = u->stats[q->node_at];
-	double age = (double)u->now_ns / 1e9 - seconds_at(stats, "end");
+	const struct verify_case *c = q->c;
+	const cJSON *stats = c ? c->stats[q->node_at] : NULL;
 	double waits = fmax(verify_number(stats, "usage.windows.5m.counts.pressure.cpu", 0),
 			    verify_number(stats, "usage.windows.5m.counts.pressure.memory", 0));
 
-	if (!p->capped)
+	if (!c || !c->plan->capped)
 		return true;
-	if (!u->nodes[q->node_at].known || !(age <= EXPIRED_S))
-		return verify_refuse(q, "%s is not measured, or not since %.0f s",
-				     verify_name(q->node), EXPIRED_S);
-	return waits <= p->contention ||
-	       verify_refuse(q, "tasks of %s wait for %.3f of the time, the most is %.3f",
-			     verify_name(q->node), waits, p->contention);
+	if (!c->own_use[q->node_at].known || !(c->now - document_time(stats, "end") <= EXPIRED_S))
+		return REFUSE(q, "the node is not measured, or not since %.0f s", EXPIRED_S);
+	return waits <= c->plan->contention ||
+	       REFUSE(q, "tasks of the node wait for %.3f of the time, the most is %.3f", waits,
+		      c->plan->contention);
 }
 
-/* A pod that came from elsewhere without being measured: its requests. */
-static struct use brought(const struct verify_use *u, size_t pod, size_t node)
+/* A pod that came from elsewhere without being measured uses its requests. */
+static struct verify_use brought(const struct verify_case *c, size_t pod, size_t node)
 {
-	const cJSON *json = u->w->pods[pod];
+	const cJSON *json = c->w.pods[pod];
 
-	if (u->pods[pod].known || u->home[pod] == (int)node)
-		return u->pods[pod];
+	if (c->pod_use[pod].known || c->home[pod] == (int)node)
+		return c->pod_use[pod];
 	/* The planner may reserve less than the requests of a pod that never ran. */
-	if (u->home[pod] < 0)
-		return (struct use){0};
+	if (c->home[pod] < 0)
+		return (struct verify_use){0};
 	return steady((double)verify_request(json, "cpu"), 0,
 		      (double)verify_request(json, "memory"));
 }
 
-bool verify_use_cap(const struct verify_use *u, const struct verify_plan *p,
-		    const struct verify_question *q)
+bool verify_use_cap(const struct verify_question *q)
 {
-	const cJSON *allocatable = verify_at(q->node, "status.allocatable");
-	double cpu_most = p->cpu_share * (double)verify_amount(allocatable, "cpu");
-	double mem_most = p->mem_share * (double)verify_amount(allocatable, "memory");
-	struct use sum = u->nodes[q->node_at], one;
-	double cpu, mem = 0;
+	const struct verify_case *c = q->c;
+	const cJSON *allocatable = document_at(q->node, "status.allocatable");
+	struct verify_use sum, one;
+	double cpu, mem = 0, cpu_most, mem_most;
 
-	if (!p->capped || !sum.known)
+	if (!c || !c->plan->capped || !c->own_use[q->node_at].known)
 		return true;
-	for (size_t i = 0; i < u->w->pod_count; i++)
-		if (u->w->where[i] == (int)q->node_at && !verify_has_ended(u->w->pods[i])) {
-			one = brought(u, i, q->node_at);
+	sum = c->own_use[q->node_at];
+	for (size_t i = 0; i < c->w.pod_count; i++)
+		if (i == q->pod_at || (c->w.where[i] == (int)q->node_at && verify_runs(&c->w, i))) {
+			one = brought(c, i, q->node_at);
 			add(&sum, &one, 1);
 		}
-	cpu = sum.cpu[STEADY] + p->z * sqrt(fmax(sum.variance, 0));
+	cpu = sum.cpu[STEADY] + c->plan->z * sqrt(fmax(sum.variance, 0));
 	for (int h = 0; h <= STEADY; h++) {
 		cpu = fmax(cpu, sum.cpu[h]);
 		mem = fmax(mem, sum.mem[h]);
 	}
+	cpu_most = c->plan->cpu_share * (double)verify_amount(allocatable, "cpu");
+	mem_most = c->plan->mem_share * (double)verify_amount(allocatable, "memory");
 	return (cpu <= cpu_most + CPU_SLACK && mem <= mem_most + MEM_SLACK) ||
-	       verify_refuse(q, "%s would use %.0f of %.0f millicores and %.0f of %.0f bytes",
-			     verify_name(q->node), cpu, cpu_most, mem, mem_most);
+	       REFUSE(q, "the node would use %.0f of %.0f millicores and %.0f of %.0f bytes", cpu,
+		      cpu_most, mem, mem_most);
 }

@@ -592,7 +592,7 @@ static void check_destination(const struct scene *s, const struct drain_plan *p,
 	bool judge = p->reserved.of_deletions + p->reserved.of_evictions + p->reserved.pending == 0;
 	size_t node = index_of(s, d->node);
 	struct use_node n = s->node_use[node];
-	const cJSON *allocatable = verify_at(s->w.nodes[node], "status.allocatable");
+	const cJSON *allocatable = document_at(s->w.nodes[node], "status.allocatable");
 	struct use_sum before, after;
 	struct error why = {""};
 

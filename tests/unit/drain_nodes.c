@@ -145,6 +145,8 @@ static const struct drain_case {
 	 DRAIN_NONE, DRAIN_BEING_DELETED, "it has the taint karpenter.sh/disrupted"},
 	{",'annotations':{'evenkeel.io/draining':'true'}", "", true, true, false, DRAIN_NONE,
 	 DRAIN_BEING_DELETED, "it is annotated evenkeel.io/draining"},
+	{",'annotations':{'evenkeel.io/draining':'false'}", "", true, true, false, DRAIN_NONE,
+	 DRAIN_NONE, ""},
 	{",'annotations':{'cluster-autoscaler.kubernetes.io/scale-down-disabled':'yes'}", "", true,
 	 true, false, DRAIN_NONE, DRAIN_DISABLED_ANNOTATION,
 	 "it is annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=yes"},

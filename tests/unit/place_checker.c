@@ -404,9 +404,9 @@ static void open_scene(struct scene *s, const struct row *r)
 	s->c = (struct verify_world){NODES,
 				     pods,
 				     others,
-				     (const cJSON *const *)s->nodes,
-				     (const cJSON *const *)s->pods,
-				     (const cJSON *const *)s->others,
+				     (const cJSON **)s->nodes,
+				     (const cJSON **)s->pods,
+				     (const cJSON **)s->others,
 				     s->where,
 				     s->removed,
 				     NULL};

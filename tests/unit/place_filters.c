@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "shared/mem.h"
 #include "tests/consistent.h"
 #include "tests/place_fixture.h"
 
@@ -461,6 +463,24 @@ static void nodes_that_are_no_more_are_no_destination(void **state)
 	CHECK(rows);
 }
 
+static void a_node_drained_by_other_means_is_no_destination(void **state)
+{
+	static const struct row rows[] = {{"", "", ON("NodeGone", FITS, "NodeGone")}};
+	static const char *const nodes[][2] = {{"a", "true"}, {"b", "false"}, {"c", ""}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		char *json = mem_printf("{'metadata':{'name':'%s','annotations':{"
+					"'evenkeel.io/draining':'%s'}},'status':{'allocatable':{"
+					"'cpu':'4','memory':'8Gi','pods':'110'}}}",
+					nodes[i][0], nodes[i][1]);
+
+		place_fixture_put(&f, OBJECT_NODE, json);
+		free(json);
+	}
+	CHECK(rows);
+}
+
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -479,6 +499,7 @@ int main(void)
 		test(the_field_that_cannot_be_judged_is_named),
 		test(ports_of_the_host_are_taken_once),
 		test(nodes_that_are_no_more_are_no_destination),
+		test(a_node_drained_by_other_means_is_no_destination),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

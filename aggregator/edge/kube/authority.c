@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/edge/kube/config_file.h"
 #include "shared/mem.h"
 
 #define DAY_S	   (24 * 3600LL)
@@ -52,13 +53,6 @@ static char *take_text(gnutls_datum_t *out)
 	sodium_memzero(out->data, out->size);
 	gnutls_free(out->data);
 	return text;
-}
-
-static void wipe(char *text)
-{
-	if (text)
-		sodium_memzero(text, strlen(text));
-	free(text);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -155,7 +149,7 @@ static int write_pair(const struct pair *p, const char *after, char **certificat
 	gnutls_free(out[0].data);
 	free(*certificate);
 	*certificate = text;
-	wipe(*key);
+	kube_text_wipe(*key);
 	*key = take_text(&out[1]);
 	return 0;
 }
@@ -253,8 +247,8 @@ bool authority_is_due(const struct authority_set *set, int64_t now_s)
 
 void authority_fini(struct authority_set *set)
 {
-	wipe(set->ca_key);
-	wipe(set->key);
+	kube_text_wipe(set->ca_key);
+	kube_text_wipe(set->key);
 	free(set->ca_certificate);
 	free(set->certificate);
 	*set = (struct authority_set){0};

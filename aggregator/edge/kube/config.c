@@ -194,8 +194,10 @@ int kube_config_find(struct kube_config *c, const char *kubeconfig, const char *
 	int rc = kubeconfig ? kube_config_read(c, kubeconfig, context, error)
 			    : kube_config_in_cluster(c, NULL, error);
 
-	if (rc == -ENOENT && !kubeconfig)
+	if (rc == -ENOENT && !kubeconfig) {
 		error_set(error, "this is no pod: give --kubeconfig");
+		return -ENOENT;
+	}
 	return rc ? -EINVAL : 0;
 }
 

@@ -68,7 +68,10 @@ int kubeconfig_parse(struct kube_config *c, const struct kubeconfig_file *files,
  * default). -ENOENT: no pod; -EINVAL: something is missing, and the reason names it.
  */
 int kube_config_in_cluster(struct kube_config *c, const char *dir, struct error *error);
-/* Of kubeconfig, or if that is NULL of the cluster this is a pod of. -EINVAL with the reason. */
+/*
+ * Of kubeconfig, or if that is NULL of the cluster this is a pod of. -ENOENT: this is no pod; -EINVAL;
+ * both with the reason.
+ */
 int kube_config_find(struct kube_config *c, const char *kubeconfig, const char *context,
 		     struct error *error);
 /* Overwrites *to without freeing it. */

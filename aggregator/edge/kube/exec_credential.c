@@ -157,8 +157,7 @@ static void write_ca(struct jsonw *w, const char *ca)
 
 static void write_cluster(struct jsonw *w, const struct kube_config *c, const char *ca)
 {
-	jsonw_key(w, "cluster");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "cluster");
 	jsonw_key_string(w, "server", c->server);
 	if (c->tls_server_name)
 		jsonw_key_string(w, "tls-server-name", c->tls_server_name);
@@ -180,8 +179,7 @@ char *exec_credential_info(const struct kube_config *c, const char *ca)
 	jsonw_object_open(&w);
 	jsonw_key_string(&w, "apiVersion", c->exec_api_version);
 	jsonw_key_string(&w, "kind", "ExecCredential");
-	jsonw_key(&w, "spec");
-	jsonw_object_open(&w);
+	jsonw_key_object(&w, "spec");
 	if (c->exec_provide_cluster_info)
 		write_cluster(&w, c, ca);
 	jsonw_key_bool(&w, "interactive", false);

@@ -5,7 +5,6 @@
  */
 #include "aggregator/edge/kube/kube_writer.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "shared/clock.h"
@@ -23,14 +22,10 @@ bool kube_writer_stops(const struct kube_writer *w)
 
 bool kube_writer_wait(struct kube_writer *w, int64_t ns)
 {
-	struct timespec until;
-	int64_t at_ns = clock_mono_ns() + ns;
+	int64_t until_ns = clock_mono_ns() + ns;
 
-	until.tv_sec = (time_t)(at_ns / NS_PER_SEC);
-	until.tv_nsec = (long)(at_ns % NS_PER_SEC);
 	pthread_mutex_lock(&w->lock);
-	while (!atomic_load(&w->stopping) &&
-	       pthread_cond_timedwait(&w->stop, &w->lock, &until) != ETIMEDOUT)
+	while (!atomic_load(&w->stopping) && thread_cond_wait(&w->stop, &w->lock, until_ns))
 		;
 	pthread_mutex_unlock(&w->lock);
 	return !atomic_load(&w->stopping);
@@ -46,8 +41,6 @@ long kube_writer_send(struct kube_writer *w, enum kube_method method, const char
 
 	if (!status && !atomic_load(&w->stopping))
 		log_warn("%s: %s", w->what, why.text);
-	if (status == 401)
-		kube_session_unauthorized(w->call.session);
 	return status;
 }
 
@@ -68,7 +61,6 @@ static void release(struct kube_writer *w)
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
 		      void *(*run)(void *arg), void *arg, struct error *error)
 {
-	pthread_condattr_t attributes;
 	int rc;
 
 	*w = (struct kube_writer){.what = what,
@@ -77,10 +69,7 @@ int kube_writer_start(struct kube_writer *w, const struct kube_config *config, c
 	if (rc)
 		return rc;
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->stop, &attributes);
-	pthread_condattr_destroy(&attributes);
+	thread_cond_init(&w->stop);
 	rc = thread_start(&w->thread, 0, run, arg);
 	if (rc) {
 		error_set(error, "no thread: %s: %s", what, strerror(-rc));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that writes to the API, one request at a time; a stop ends it at any moment. */
+/* A thread of requests to the API, one at a time; a stop ends it at any moment. */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 

@@ -517,71 +517,52 @@ static char *folder_of(const char *path)
 	return folder;
 }
 
-/* The files that are there. */
-struct listed {
-	struct secret secrets[KUBECONFIG_FILES_MAX];
+/* The files that are there, of paths that any of these characters divides. */
+static int read_files(struct kube_config *c, const char *paths, const char *dividers,
+		      const char *context, struct error *error)
+{
 	struct kubeconfig_file files[KUBECONFIG_FILES_MAX];
-	size_t count;
-};
+	struct secret secrets[KUBECONFIG_FILES_MAX];
+	char *list = mem_strdup(paths), *rest = NULL;
+	size_t count = 0;
+	int rc = -ENOENT;
 
-static int read_listed(struct listed *l, const char *path, struct error *error)
-{
-	int rc;
-
-	if (l->count == KUBECONFIG_FILES_MAX) {
-		error_set(error, "more than %d kubeconfig files", KUBECONFIG_FILES_MAX);
-		return -EINVAL;
+	for (char *path = strtok_r(list, dividers, &rest); path && (!rc || rc == -ENOENT);
+	     path = strtok_r(NULL, dividers, &rest)) {
+		if (count == KUBECONFIG_FILES_MAX) {
+			error_set(error, "more than %d kubeconfig files", KUBECONFIG_FILES_MAX);
+			rc = -EINVAL;
+			break;
+		}
+		rc = secret_read(&secrets[count], path, KUBE_FILE_MAX, false, error);
+		if (rc)
+			continue;
+		files[count] = (struct kubeconfig_file){path, folder_of(path), secrets[count].text,
+							secrets[count].len};
+		count++;
 	}
-	rc = secret_read(&l->secrets[l->count], path, KUBE_FILE_MAX, false, error);
-	if (rc)
-		return rc;
-	l->files[l->count] = (struct kubeconfig_file){
-		.name = mem_strdup(path),
-		.folder = folder_of(path),
-		.text = l->secrets[l->count].text,
-		.len = l->secrets[l->count].len,
-	};
-	l->count++;
-	return 0;
-}
-
-/* The result of the reads, or of the parser; frees the files. */
-static int parse_listed(struct listed *l, int rc, struct kube_config *c, const char *context,
-			struct error *error)
-{
+	if (rc == -ENOENT && count)
+		rc = 0;
+	else if (rc == -ENOENT && (*dividers || !*paths))
+		error_set(error, "%s: no such file", paths);
 	if (!rc)
-		rc = kubeconfig_parse(c, l->files, l->count, context, error);
-	while (l->count--) {
-		secret_free(&l->secrets[l->count]);
-		free((char *)l->files[l->count].name);
-		free((char *)l->files[l->count].folder);
+		rc = kubeconfig_parse(c, files, count, context, error);
+	while (count--) {
+		secret_free(&secrets[count]);
+		free((char *)files[count].folder);
 	}
+	free(list);
 	return rc;
 }
 
 int kube_config_read(struct kube_config *c, const char *path, const char *context,
 		     struct error *error)
 {
-	struct listed l = {.count = 0};
-	int rc = read_listed(&l, path, error);
-
-	return parse_listed(&l, rc, c, context, error);
+	return read_files(c, path, "", context, error);
 }
 
 int kube_config_read_list(struct kube_config *c, const char *paths, const char *context,
 			  struct error *error)
 {
-	struct listed l = {.count = 0};
-	char *list = mem_strdup(paths), *rest = NULL;
-	int rc = -ENOENT;
-
-	for (char *path = strtok_r(list, ":", &rest); path && (!rc || rc == -ENOENT);
-	     path = strtok_r(NULL, ":", &rest))
-		rc = read_listed(&l, path, error);
-	if (rc == -ENOENT && l.count)
-		rc = 0;
-	else if (rc == -ENOENT)
-		error_set(error, "%s: no such file", paths);
-	free(list);
-	return parse_listed(&l, rc, c, context, error);
+	return read_files(c, paths, ":", context, error);
 }

@@ -31,9 +31,11 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/authority.h"
+#include "aggregator/edge/kube/config_file.h"
 #include "aggregator/edge/kube/kube_writer.h"
 #include "shared/arith.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/enrolment.h"
 #include "shared/file.h"
 #include "shared/keyring.h"
@@ -61,30 +63,23 @@ struct own_secrets {
 
 	struct kube_writer writer;
 
-	/* the thread's; before it starts the opener's */
-	struct kube_call *call;
+	/* the thread's, and the call of the writer; before it starts the opener's */
 	int64_t deadline_ns; /* monotonic, of requests */
 	bool news; /* files changed */
 	struct error logged; /* the last failure */
 };
 
-static const cJSON *at(const cJSON *json, const char *name)
+/* A member whose name may have dots. */
+static const cJSON *member_of(const cJSON *json, const char *path, const char *name)
 {
-	return cJSON_GetObjectItemCaseSensitive(json, name);
-}
-
-static void wipe(char *data, size_t len)
-{
-	if (data)
-		sodium_memzero(data, len);
-	free(data);
+	return cJSON_GetObjectItemCaseSensitive(document_at(json, path), name);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
 
 static int code_of(long status)
 {
-	if (status == 200 || status == 201)
+	if (kube_call_succeeds(status))
 		return 0;
 	if (status == 403)
 		return -EACCES;
@@ -102,19 +97,14 @@ static int code_of(long status)
 static int request(struct own_secrets *s, enum kube_method method, const char *path,
 		   const struct buf *body, cJSON **answer, struct error *error)
 {
-	struct kube_call *c = s->call;
+	struct kube_call *c = &s->writer.call;
 	int64_t left_ms = int_min((s->deadline_ns - clock_mono_ns()) / NS_PER_MS, TIMEOUT_MS);
-	const char *message;
 	cJSON *json;
 	long status;
 	int rc;
 
 	curl_easy_setopt(c->handle, CURLOPT_TIMEOUT_MS, (long)int_max(left_ms, 1));
 	status = kube_call_send(c, method, path, body, error);
-	if (status == 401) {
-		kube_session_unauthorized(c->session);
-		status = kube_call_send(c, method, path, body, error);
-	}
 	if (!status)
 		return -EAGAIN;
 	json = cJSON_ParseWithLength(c->answer.data, c->answer.len);
@@ -124,9 +114,8 @@ static int request(struct own_secrets *s, enum kube_method method, const char *p
 		*answer = json;
 		return 0;
 	}
-	message = cJSON_GetStringValue(at(json, "message"));
 	error_set(error, "%s: the API server answers %ld: %.300s", path, status,
-		  message ? message : "no object");
+		  document_text_or(json, "message", "no object"));
 	if (rc == -EACCES)
 		error_prefix(error, "a right is missing, see secrets.yaml and clusterrole.yaml in "
 				    "packaging/kubernetes/core");
@@ -189,7 +178,7 @@ static int put(struct own_secrets *s, const struct kind *k, cJSON *data, const c
 			 k->name);
 	sodium_memzero(body.data, body.len);
 	buf_fini(&body);
-	wipe(text, strlen(text));
+	kube_bytes_wipe(text, strlen(text));
 	free(path);
 	cJSON_Delete(data);
 	return rc;
@@ -212,7 +201,7 @@ static void add(cJSON *data, const char *name, const void *bytes, size_t len)
 
 	sodium_bin2base64(text, size, bytes, len, sodium_base64_VARIANT_ORIGINAL);
 	cJSON_AddStringToObject(data, name, text);
-	wipe(text, size);
+	kube_bytes_wipe(text, size);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -297,7 +286,7 @@ static int check_keys(const cJSON *data, struct key *last, struct error *error)
 			newest = member;
 			memcpy(last->secret, key, KEY_LEN);
 		}
-		wipe(key, len);
+		kube_bytes_wipe(key, len);
 		if (!good) {
 			error_set(error, "%s is no key, which is %d random bytes", member->string,
 				  KEY_LEN);
@@ -317,7 +306,7 @@ static void remove_others(struct own_secrets *s, const cJSON *data)
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
-		if (is_file_name(entry->d_name) && !at(data, entry->d_name)) {
+		if (is_file_name(entry->d_name) && !member_of(data, "", entry->d_name)) {
 			s->news = true;
 			unlinkat(dirfd(folder), entry->d_name, 0);
 		}
@@ -354,7 +343,7 @@ static int write_keys(struct own_secrets *s, const cJSON *data, struct error *er
 
 		if (!rc)
 			rc = write_file(s, path, key, len, error);
-		wipe(key, len);
+		kube_bytes_wipe(key, len);
 		free(path);
 	}
 	if (!rc)
@@ -395,10 +384,10 @@ static int sync_enrolment(struct own_secrets *s, struct error *error)
 
 	if (rc == -ENOENT)
 		rc = create(s, &enrolment, make_key(), &secret, error);
-	if (!rc && check_keys(at(secret, "data"), &last, error))
+	if (!rc && check_keys(document_at(secret, "data"), &last, error))
 		rc = blame(s, &enrolment, error);
 	if (!rc)
-		rc = write_keys(s, at(secret, "data"), error);
+		rc = write_keys(s, document_at(secret, "data"), error);
 	if (!rc)
 		rc = publish(s, &last, error);
 	sodium_memzero(&last, sizeof(last));
@@ -426,14 +415,13 @@ static cJSON *make_certificate(struct own_secrets *s, struct authority_set *set,
 
 static void read_set(const cJSON *secret, struct authority_set *set)
 {
-	const cJSON *data = at(secret, "data");
 	size_t len;
 
 	authority_fini(set);
-	set->certificate = decode(at(data, "tls.crt"), &len);
-	set->key = decode(at(data, "tls.key"), &len);
-	set->ca_certificate = decode(at(data, "ca.crt"), &len);
-	set->ca_key = decode(at(data, "ca.key"), &len);
+	set->certificate = decode(member_of(secret, "data", "tls.crt"), &len);
+	set->key = decode(member_of(secret, "data", "tls.key"), &len);
+	set->ca_certificate = decode(member_of(secret, "data", "ca.crt"), &len);
+	set->ca_key = decode(member_of(secret, "data", "ca.key"), &len);
 }
 
 /* The Secret, made if it is missing, and its checked members. */
@@ -456,7 +444,6 @@ static int find_tls(struct own_secrets *s, cJSON **secret, struct authority_set 
 static int renew(struct own_secrets *s, const cJSON *secret, struct authority_set *set,
 		 struct error *error)
 {
-	const char *version = cJSON_GetStringValue(at(at(secret, "metadata"), "resourceVersion"));
 	bool due = authority_is_due(set, clock_wall_ns() / NS_PER_SEC);
 	/* Each time: a wrong ca.key shows long before the last month. */
 	cJSON *renewed = NULL, *data = set->ca_key ? make_certificate(s, set, error) : NULL;
@@ -466,7 +453,8 @@ static int renew(struct own_secrets *s, const cJSON *secret, struct authority_se
 		error_prefix(error, "Secret %s/%s: correct or remove ca.key, which renews nothing",
 			     s->config.namespace, tls.name);
 	else if (due)
-		rc = put(s, &tls, data, version ? version : "", &renewed, error);
+		rc = put(s, &tls, data, document_text_or(secret, "metadata.resourceVersion", ""),
+			 &renewed, error);
 	else
 		cJSON_Delete(data);
 	cJSON_Delete(renewed);
@@ -481,16 +469,14 @@ static int set_bundle(struct own_secrets *s, const char *path, const char *bundl
 		      struct error *error)
 {
 	cJSON *service = NULL, *changed = NULL;
-	const char *label, *is;
 	struct buf body = BUF_INIT;
 	int rc = request(s, KUBE_GET, path, NULL, &service, error);
 
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	label = cJSON_GetStringValue(
-		at(at(at(service, "metadata"), "labels"), "app.kubernetes.io/part-of"));
-	is = cJSON_GetStringValue(at(at(service, "spec"), "caBundle"));
-	if (label && strcmp(label, "evenkeel") == 0 && (!is || strcmp(is, bundle) != 0)) {
+	if (document_is(member_of(service, "metadata.labels", "app.kubernetes.io/part-of"), "",
+			"evenkeel") &&
+	    !document_is(service, "spec.caBundle", bundle)) {
 		buf_printf(&body,
 			   "{\"spec\":{\"caBundle\":\"%s\",\"insecureSkipTLSVerify\":false}}",
 			   bundle);
@@ -526,7 +512,7 @@ static int sync_tls(struct own_secrets *s, struct error *error)
 				error);
 	if (!rc)
 		renewal = renew(s, secret, &set, &why);
-	bundle = cJSON_GetStringValue(at(at(secret, "data"), "ca.crt"));
+	bundle = cJSON_GetStringValue(member_of(secret, "data", "ca.crt"));
 	for (size_t i = 0; i < sizeof(api_services) / sizeof(api_services[0]) && !rc; i++)
 		rc = set_bundle(s, api_services[i], bundle, error);
 	authority_fini(&set);
@@ -577,19 +563,18 @@ static int sync_first(struct own_secrets *s, struct error *error)
 int own_secrets_open(struct own_secrets **out, const struct kube_config *kube,
 		     const struct own_secrets_config *config, struct error *error)
 {
-	static const atomic_bool never;
-	struct kube_call call = {.answer_max = ANSWER_MAX, .stopping = &never};
 	struct own_secrets *s = mem_zalloc(1, sizeof(*s));
 	int rc;
 
 	s->config = *config;
 	s->mark = mem_printf("%s/" MARK, config->enrolment ? config->enrolment : "");
 	kube_config_copy(&s->kube, kube);
-	s->call = &call;
-	rc = kube_call_open(&call, kube, TIMEOUT_MS, error);
+	s->writer.call =
+		(struct kube_call){.answer_max = ANSWER_MAX, .stopping = &s->writer.stopping};
+	rc = kube_call_open(&s->writer.call, kube, TIMEOUT_MS, error);
 	if (!rc) {
 		rc = sync_first(s, error);
-		kube_call_close(&call);
+		kube_call_close(&s->writer.call);
 	}
 	if (rc && has_files(s)) {
 		log_error(KEEPING "%s", error->text);
@@ -608,8 +593,7 @@ static void *run(void *arg)
 {
 	struct own_secrets *s = arg;
 
-	s->call = &s->writer.call;
-	s->call->answer_max = ANSWER_MAX;
+	s->writer.call.answer_max = ANSWER_MAX;
 	while (kube_writer_wait(&s->writer, EVERY_NS)) {
 		struct error why = {""};
 		int rc;

@@ -376,8 +376,8 @@ static void set_body(struct kube_call *c, enum kube_method method, const struct 
 	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
 }
 
-long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
-		    const struct buf *body, struct error *error)
+static long send_once(struct kube_call *c, enum kube_method method, const char *path,
+		      const struct buf *body, struct error *error)
 {
 	long status = 0;
 	CURLcode code;
@@ -395,5 +395,26 @@ long kube_call_send(struct kube_call *c, enum kube_method method, const char *pa
 		curl_easy_getinfo(c->handle, CURLINFO_RESPONSE_CODE, &status);
 	else
 		kube_session_explain(c->session, c->handle, code, c->detail, error);
+	return status;
+}
+
+bool kube_call_succeeds(long status)
+{
+	return status == 200 || status == 201;
+}
+
+long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
+		    const struct buf *body, struct error *error)
+{
+	long status = send_once(c, method, path, body, error);
+
+	if (status == 401) {
+		kube_session_unauthorized(c->session);
+		status = send_once(c, method, path, body, error);
+	}
+	if (status && !kube_call_succeeds(status))
+		error_set(error, "%s answers %ld to %s%s%s", kube_session_server(c->session),
+			  status, path, status == 403 && c->hint ? "; " : "",
+			  status == 403 && c->hint ? c->hint : "");
 	return status;
 }

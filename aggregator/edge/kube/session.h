@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,6 +66,7 @@ struct kube_call {
 	struct buf answer; /* of the last request, as text */
 	size_t answer_max; /* bytes kept of it */
 	const atomic_bool *stopping; /* borrowed; ends a request */
+	const char *hint; /* for the reason of a 403: "bind the Role .."; NULL: none */
 	char detail[CURL_ERROR_SIZE];
 };
 
@@ -75,7 +77,12 @@ struct kube_call {
 int kube_call_open(struct kube_call *c, const struct kube_config *config, long timeout_ms,
 		   struct error *error);
 void kube_call_close(struct kube_call *c); /* accepts zeroes */
-/* The HTTP status; 0 with the reason: no answer. body NULL: none (KUBE_GET). */
+/* 200 or 201. */
+bool kube_call_succeeds(long status);
+/*
+ * The HTTP status; 0: no answer. The reason unless the request succeeded. body NULL: none (KUBE_GET).
+ * After a 401 one retry with the newest credential.
+ */
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
 		    const struct buf *body, struct error *error);
 

@@ -92,15 +92,12 @@ static void write_body(struct jsonw *w, const cJSON *json, const struct object *
 	jsonw_key_string(w, "apiVersion",
 			 cJSON_GetStringValue(object_json_find(json, "apiVersion")));
 	jsonw_key_string(w, "kind", "ElasticQuota");
-	jsonw_key(w, "metadata");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "metadata");
 	jsonw_key_string(w, "namespace", object->namespace);
 	jsonw_key_string(w, "name", object->name);
 	jsonw_object_close(w);
-	jsonw_key(w, "status");
-	jsonw_object_open(w);
-	jsonw_key(w, "used");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "status");
+	jsonw_key_object(w, "used");
 	for (size_t at = 0; resources_next(used, &at, &name, &amount);)
 		write_amount(w, name, amount);
 	jsonw_object_close(w);

@@ -24,17 +24,14 @@
 #include <string.h>
 
 #include "aggregator/edge/kube/session.h"
+#include "aggregator/model/object_json.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
 /* --- bodies ----------------------------------------------------------------------------------- */
-
-static const cJSON *at(const cJSON *json, const char *name)
-{
-	return cJSON_GetObjectItemCaseSensitive(json, name);
-}
 
 static void begin(struct jsonw *w, struct buf *out, const char *version, const char *kind)
 {
@@ -42,8 +39,7 @@ static void begin(struct jsonw *w, struct buf *out, const char *version, const c
 	jsonw_object_open(w);
 	jsonw_key_string(w, "apiVersion", version);
 	jsonw_key_string(w, "kind", kind);
-	jsonw_key(w, "spec");
-	jsonw_object_open(w);
+	jsonw_key_object(w, "spec");
 }
 
 static void end(struct jsonw *w)
@@ -59,8 +55,7 @@ static void token_review_write(struct buf *out, const char *token, const char *a
 	begin(&w, out, "authentication.k8s.io/v1", "TokenReview");
 	jsonw_key_string(&w, "token", token);
 	if (audience) {
-		jsonw_key(&w, "audiences");
-		jsonw_array_open(&w);
+		jsonw_key_array(&w, "audiences");
 		jsonw_string(&w, audience);
 		jsonw_array_close(&w);
 	}
@@ -75,7 +70,7 @@ static bool has_audience(const cJSON *status, const char *audience)
 
 	if (!audience)
 		return true;
-	cJSON_ArrayForEach (item, at(status, "audiences"))
+	cJSON_ArrayForEach (item, object_json_find(status, "audiences"))
 		if (cJSON_IsString(item) && strcmp(item->valuestring, audience) == 0)
 			return true;
 	return false;
@@ -85,27 +80,22 @@ static bool is_text_list(const cJSON *list)
 {
 	const cJSON *item;
 
-	if (!list || cJSON_IsNull(list))
-		return true;
-	if (!cJSON_IsArray(list))
-		return false;
 	cJSON_ArrayForEach (item, list)
 		if (!cJSON_IsString(item))
 			return false;
-	return true;
+	return !list || cJSON_IsArray(list) || cJSON_IsNull(list);
 }
 
 /* Members passed on to a SubjectAccessReview have its types. */
 static bool is_user(const cJSON *user)
 {
-	const char *name = cJSON_GetStringValue(at(user, "username"));
-	const cJSON *uid = at(user, "uid"), *extra = at(user, "extra"), *item;
+	const char *name = document_text(user, "username");
+	const cJSON *uid = object_json_find(user, "uid"), *extra = object_json_find(user, "extra"),
+		    *item;
 
-	if (!name || !*name || !is_text_list(at(user, "groups")))
+	if (!name || !*name || !is_text_list(object_json_find(user, "groups")))
 		return false;
-	if (uid && !cJSON_IsString(uid) && !cJSON_IsNull(uid))
-		return false;
-	if (extra && !cJSON_IsObject(extra) && !cJSON_IsNull(extra))
+	if ((uid && !cJSON_IsString(uid)) || (extra && !cJSON_IsObject(extra)))
 		return false;
 	cJSON_ArrayForEach (item, extra)
 		if (!is_text_list(item))
@@ -115,7 +105,8 @@ static bool is_user(const cJSON *user)
 
 const char *token_review_extra(const cJSON *user, const char *name)
 {
-	return cJSON_GetStringValue(cJSON_GetArrayItem(at(at(user, "extra"), name), 0));
+	return cJSON_GetStringValue(
+		cJSON_GetArrayItem(object_json_find(document_at(user, "extra"), name), 0));
 }
 
 static cJSON *refuse(struct access_answer *a, enum access_verdict verdict, const char *why)
@@ -147,7 +138,7 @@ cJSON *token_review_read(const char *text, size_t len, const char *audience,
 		return refuse(a, ACCESS_UNANSWERED,
 			      "the Kubernetes API answers a TokenReview without a status");
 	}
-	if (!cJSON_IsTrue(at(status, "authenticated")) || !has_audience(status, audience)) {
+	if (!document_is_true(status, "authenticated") || !has_audience(status, audience)) {
 		cJSON_Delete(json);
 		return refuse(a, ACCESS_UNKNOWN, "the Kubernetes API does not know the token");
 	}
@@ -158,7 +149,7 @@ cJSON *token_review_read(const char *text, size_t len, const char *audience,
 		return refuse(a, ACCESS_UNANSWERED,
 			      "the Kubernetes API names a user that cannot be one");
 	}
-	set_user(a, cJSON_GetStringValue(at(user, "username")));
+	set_user(a, document_text(user, "username"));
 	return user;
 }
 
@@ -168,8 +159,7 @@ static void write_texts(struct jsonw *w, const char *key, const cJSON *list)
 {
 	const cJSON *item;
 
-	jsonw_key(w, key);
-	jsonw_array_open(w);
+	jsonw_key_array(w, key);
 	cJSON_ArrayForEach (item, list)
 		jsonw_string(w, item->valuestring);
 	jsonw_array_close(w);
@@ -194,18 +184,17 @@ static void write_attributes(struct jsonw *w, const struct access_request *q)
 
 void access_review_write(struct buf *out, const cJSON *user, const struct access_request *q)
 {
-	const char *uid = cJSON_GetStringValue(at(user, "uid"));
+	const char *uid = document_text(user, "uid");
 	const cJSON *item;
 	struct jsonw w;
 
 	begin(&w, out, "authorization.k8s.io/v1", "SubjectAccessReview");
-	jsonw_key_string(&w, "user", cJSON_GetStringValue(at(user, "username")));
+	jsonw_key_string(&w, "user", document_text(user, "username"));
 	if (uid)
 		jsonw_key_string(&w, "uid", uid);
-	write_texts(&w, "groups", at(user, "groups"));
-	jsonw_key(&w, "extra");
-	jsonw_object_open(&w);
-	cJSON_ArrayForEach (item, at(user, "extra"))
+	write_texts(&w, "groups", object_json_find(user, "groups"));
+	jsonw_key_object(&w, "extra");
+	cJSON_ArrayForEach (item, object_json_find(user, "extra"))
 		write_texts(&w, item->string, item);
 	jsonw_object_close(&w);
 	write_attributes(&w, q);
@@ -215,12 +204,13 @@ void access_review_write(struct buf *out, const cJSON *user, const struct access
 void access_review_read(const char *text, size_t len, struct access_answer *a)
 {
 	cJSON *json = cJSON_ParseWithLength(text, len);
-	const cJSON *status = at(json, "status"), *allowed = at(status, "allowed");
+	const cJSON *status = object_json_find(json, "status"),
+		    *allowed = object_json_find(status, "allowed");
 
 	if (!cJSON_IsBool(allowed))
 		refuse(a, ACCESS_UNANSWERED,
 		       "the Kubernetes API answers a SubjectAccessReview without a verdict");
-	else if (!cJSON_IsTrue(allowed) || cJSON_IsTrue(at(status, "denied")))
+	else if (!cJSON_IsTrue(allowed) || document_is_true(status, "denied"))
 		refuse(a, ACCESS_DENIED, "no role allows it");
 	else
 		a->verdict = ACCESS_ALLOWED;
@@ -254,34 +244,11 @@ struct token_review_client {
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static bool is_success(long status)
-{
-	return status == 200 || status == 201;
-}
-
 /* The HTTP status; 0: no answer. */
-static long post_once(struct line *l, const char *path, const struct buf *body, struct error *why)
+static long post(struct line *l, const char *path, struct buf *body, struct error *why)
 {
 	long status = kube_call_send(&l->call, KUBE_POST, path, body, why);
 
-	if (status && !is_success(status))
-		error_set(why, "%s answers %ld to %s%s", kube_session_server(l->call.session),
-			  status, path,
-			  status == 403 ? "; bind the ClusterRole system:auth-delegator to the "
-					  "aggregator's ServiceAccount"
-					: "");
-	return status;
-}
-
-/* The own credential may be outdated: one retry with the newest. The HTTP status; 0: no answer. */
-static long post(struct line *l, const char *path, struct buf *body, struct error *why)
-{
-	long status = post_once(l, path, body, why);
-
-	if (status == 401) {
-		kube_session_unauthorized(l->call.session);
-		status = post_once(l, path, body, why);
-	}
 	sodium_memzero(body->data, body->len);
 	buf_fini(body);
 	return status;
@@ -305,7 +272,7 @@ static cJSON *identify(struct line *l, const char *token, struct access_answer *
 	status = post(l, TOKEN_REVIEWS, &body, &a->error);
 	if (is_token_rejected(status))
 		a->verdict = ACCESS_UNKNOWN;
-	if (!is_success(status))
+	if (!kube_call_succeeds(status))
 		return NULL;
 	return token_review_read(l->call.answer.data, l->call.answer.len, audience, a);
 }
@@ -316,7 +283,7 @@ static cJSON *take_user(const char *json, struct access_answer *a)
 	cJSON *user = cJSON_Parse(json);
 
 	assert(is_user(user)); /* front_proxy_user() wrote it */
-	set_user(a, cJSON_GetStringValue(at(user, "username")));
+	set_user(a, document_text(user, "username"));
 	return user;
 }
 
@@ -330,7 +297,7 @@ static void ask(struct line *l, const struct access_question *q, struct access_a
 	a->verdict = ACCESS_UNANSWERED;
 	access_review_write(&body, user, q->request);
 	cJSON_Delete(user);
-	if (is_success(post(l, ACCESS_REVIEWS, &body, &a->error)))
+	if (kube_call_succeeds(post(l, ACCESS_REVIEWS, &body, &a->error)))
 		access_review_read(l->call.answer.data, l->call.answer.len, a);
 }
 
@@ -412,9 +379,12 @@ int token_review_client_new(struct token_review_client **out, const struct kube_
 	pthread_mutex_init(&r->lock, NULL);
 	r->audience = audience ? mem_strdup(audience) : NULL;
 	for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !rc; i++) {
-		r->lines[i] =
-			(struct line){.client = r,
-				      .call = {.answer_max = ANSWER_MAX, .stopping = &r->stopping}};
+		r->lines[i] = (struct line){
+			.client = r,
+			.call = {.answer_max = ANSWER_MAX,
+				 .stopping = &r->stopping,
+				 .hint = "bind the ClusterRole system:auth-delegator to "
+					 "the aggregator's ServiceAccount"}};
 		rc = kube_call_open(&r->lines[i].call, config, TIMEOUT_MS, error);
 	}
 	if (rc)

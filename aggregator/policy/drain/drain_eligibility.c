@@ -41,13 +41,11 @@ static bool has_taint(const struct kube_node *node, const char *key, struct erro
 
 static bool is_draining(const struct kube_node *node, struct error *why)
 {
-	const char *draining = labels_find(&node->annotations, "evenkeel.io/draining");
-
 	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS) {
 		error_set(why, "it has the condition DrainInProgress");
 		return true;
 	}
-	if (!draining || strcmp(draining, "false") == 0)
+	if (!kube_node_is_draining(node))
 		return false;
 	error_set(why, "it is annotated evenkeel.io/draining");
 	return true;

@@ -357,17 +357,15 @@ static void read_taint(struct place_node_info *n, const cJSON *json)
 /* Marks of a node that will be gone soon, also for pods that tolerate every taint. */
 static bool is_leaving(const struct place_node_info *n)
 {
-	const cJSON *metadata = object_json_find(n->tree, "metadata");
-
 	for (uint32_t i = 0; i < n->taints.count; i++)
 		if (strcmp(n->taints.of[i].key, "ToBeDeletedByClusterAutoscaler") == 0 ||
 		    strcmp(n->taints.of[i].key, "karpenter.sh/disrupted") == 0)
 			return true;
 	return n->object->deletion_ns || n->object->lifecycle & NODE_ENDING ||
-	       object_json_find(object_json_find(metadata, "annotations"), "evenkeel.io/draining");
+	       kube_node_is_draining(n->object);
 }
 
-/* Parses the text only if it contains taints or the annotation, as few nodes do. */
+/* Parses the text only if it contains taints, as few nodes do. */
 void place_node_read_taints(struct place_node_info *n)
 {
 	const char *text;
@@ -376,11 +374,9 @@ void place_node_read_taints(struct place_node_info *n)
 	n->leaving = false;
 	if (!n->object)
 		return;
-	n->leaving = n->object->deletion_ns || n->object->lifecycle & NODE_ENDING;
 	text = n->object->object.text;
-	if (!strstr(text, "\"taints\":") && !strstr(text, "\"evenkeel.io/draining\":"))
-		return;
-	n->tree = cJSON_Parse(text);
+	if (strstr(text, "\"taints\":"))
+		n->tree = cJSON_Parse(text);
 	list = object_json_find(object_json_find(n->tree, "spec"), "taints");
 	n->hidden_taints = list && !cJSON_IsArray(list);
 	for (const cJSON *t = place_first(list); t; t = t->next)

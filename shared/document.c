@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the objects of the API: members by path. */
-#ifndef EVENKEEL_AGGREGATOR_API_DOCUMENT_H
-#define EVENKEEL_AGGREGATOR_API_DOCUMENT_H
+/* Reading JSON objects: members by path. */
+#ifndef EVENKEEL_SHARED_DOCUMENT_H
+#define EVENKEEL_SHARED_DOCUMENT_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
