@@ -210,6 +210,8 @@ void act_drain_unprove(struct act_drain *d);
  */
 bool act_drain_follow(struct act_drain *d, const struct act_options *o, const struct act_input *in,
 		      const struct act_node *node, struct error *why);
+/* Whether pods of the namespace may move. */
+bool act_may_move(const struct act_options *o, const char *namespace);
 /* Evicts what may be evicted now. */
 void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_options *o,
 		     const struct act_input *in, const struct act_node *node,

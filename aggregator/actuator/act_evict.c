@@ -17,8 +17,10 @@
 #include "aggregator/actuator/act.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000, UNKNOWN_NS = 15 * SECOND_NS,
-		     REFUSED_FIRST_NS = 2 * SECOND_NS, REFUSED_MOST_NS = 60 * SECOND_NS;
+#define SECOND_NS INT64_C(1000000000)
+
+static const int64_t UNKNOWN_NS = 15 * SECOND_NS, REFUSED_FIRST_NS = 2 * SECOND_NS,
+		     REFUSED_MOST_NS = 60 * SECOND_NS;
 
 /* --- the proof -------------------------------------------------------------------------------- */
 
@@ -133,6 +135,14 @@ bool act_drain_follow(struct act_drain *d, const struct act_options *o, const st
 	return done;
 }
 
+bool act_may_move(const struct act_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->namespace_count; i++)
+		if (strcmp(o->namespaces[i], name) == 0)
+			return true;
+	return !o->namespaces && strcmp(name, "kube-system") != 0;
+}
+
 /* --- evictions -------------------------------------------------------------------------------- */
 
 /* Pods without their replacements: of an owner, or of all where it is NULL. */
@@ -178,6 +188,10 @@ void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_
 		const struct act_owner *owner = find_owner(in->cluster, m->owner);
 		struct act_action *a;
 
+		if (!act_may_move(o, m->namespace))
+			error_set(&m->failure,
+				  "pod %s/%s is of a namespace that evenkeel leaves alone",
+				  m->namespace, m->name);
 		if (m->gone || m->evicted_ns || m->retry_ns > in->now_ns || *m->failure.text ||
 		    !earlier_steps_are_done(d, m) || count_in_flight(s, m->owner) ||
 		    count_in_flight(s, NULL) >= o->in_flight_max || (*m->owner && !owner))

@@ -19,7 +19,9 @@
 #include "aggregator/actuator/act.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000, GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
+#define SECOND_NS INT64_C(1000000000)
+
+static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
 		     PAUSE_NS = 540 * SECOND_NS, HOT_NS = 10 * SECOND_NS, REST_NS = 600 * SECOND_NS;
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -86,13 +88,14 @@ static struct act_action *patch(struct act_output *out, const struct act_options
 	return a;
 }
 
-/* The cordon of a node with evenkeel's taint is evenkeel's. */
+/* The cordon of a node with evenkeel's taint, or an unreadable annotation, is evenkeel's. */
 static void roll_back(struct act_state *s, struct act_output *out, const struct act_options *o,
 		      const struct act_input *in, const struct act_node *node, const char *why)
 {
 	struct act_action *a = patch(out, o, in, node, MARK_ROLLED_BACK);
 
-	if (node->cordoned && (node->tainted || node->mark.cordoned))
+	if (node->cordoned &&
+	    (node->tainted || node->mark.cordoned || node->mark.phase == MARK_GARBLED))
 		a->cordon = ACT_CORDON_ENDS;
 	a->mark.cordoned = false;
 	error_set(&a->text, "node %s is rolled back: %s", node->name, why);
@@ -114,7 +117,8 @@ bool act_is_ours(const struct act_node *n)
 {
 	if (n->mark.phase == MARK_DRAINED)
 		return n->tainted && !n->cordoned;
-	return n->tainted || mark_is_active(n->mark.phase);
+	return n->tainted || mark_is_active(n->mark.phase) ||
+	       (n->mark.phase == MARK_GARBLED && n->cordoned);
 }
 
 static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
@@ -258,7 +262,8 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 	if (n->foreign)
 		error_set(why, "%s", n->foreign);
 	else if (!mark_is_active(d->mark.phase))
-		error_set(why, "its annotation " MARK_ANNOTATION " is %s, and its taint is there",
+		error_set(why,
+			  "its annotation " MARK_ANNOTATION " is %s, its taint or cordon is there",
 			  mark_phase_name(d->mark.phase));
 	else if (d->mark.phase == MARK_CLAIMED && (n->cordoned || n->tainted))
 		error_set(why, "it was cordoned or tainted by another");
@@ -349,14 +354,6 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
-static bool has_namespace(const struct act_options *o, const char *name)
-{
-	for (size_t i = 0; i < o->namespace_count; i++)
-		if (strcmp(o->namespaces[i], name) == 0)
-			return true;
-	return !o->namespaces && strcmp(name, "kube-system") != 0;
-}
-
 /* Why the node is not claimed, "" else; at: its number in the offer. */
 static void judge_claim(const struct act_options *o, const struct act_input *in,
 			const struct act_node *n, size_t at, struct error *why)
@@ -377,7 +374,7 @@ static void judge_claim(const struct act_options *o, const struct act_input *in,
 	for (size_t i = 0; i < p->move_count && !*why->text; i++) {
 		const struct verify_move *m = &p->moves[i];
 
-		if (m->node == at && !has_namespace(o, m->namespace))
+		if (m->node == at && !act_may_move(o, m->namespace))
 			error_set(why, "pod %s/%s is of a namespace that evenkeel leaves alone",
 				  m->namespace, m->name);
 		else if (m->node == at && strcmp(m->from, n->name) != 0)

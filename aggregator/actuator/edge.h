@@ -28,7 +28,7 @@ struct edge_heap {
 
 /* How the pods of an owner are listed; kept until no drain is left. */
 struct edge_owner {
-	char *uid, *namespace, *selector; /* owned; selector: escaped, "" without labels */
+	char *uid, *namespace, *selector; /* owned; selector: escaped, or "" */
 };
 
 struct edge {

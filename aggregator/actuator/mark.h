@@ -8,6 +8,8 @@
  *      |           |            |            |            |
  *      +-----------+------------+------------+------------+--> rolledBack
  *
+ * A node that is drained and takes pods again, or was rolled back, may be claimed again.
+ *
  * Pure.
  */
 #ifndef EVENKEEL_AGGREGATOR_ACTUATOR_MARK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes are read one by one, and their pods by spec.nodeName. All nodes are listed at the beginning
- * and once in a minute, for marks and taints of a former holder. Pods of an owner are listed by the
- * labels of the pod that leaves, without those that differ from pod to pod.
+ * and once in a minute, for marks and taints of a former holder. Pods of a ReplicaSet are listed by
+ * their pod-template-hash, those of other owners by namespace.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,45 +114,19 @@ static bool is_ready(const cJSON *pod)
 			   "True");
 }
 
-/* Labels that differ between pods of one owner. */
-static bool is_own_label(const char *key)
-{
-	static const char *const keys[] = {"statefulset.kubernetes.io/pod-name",
-					   "apps.kubernetes.io/pod-index",
-					   "controller-revision-hash",
-					   "batch.kubernetes.io/job-completion-index"};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (strcmp(keys[i], key) == 0)
-			return true;
-	return false;
-}
-
+/* Other labels may differ from pod to pod: topology, index, role. */
 static void add_owner(struct edge *e, const cJSON *pod, const char *uid)
 {
-	const cJSON *labels = document_at(pod, "metadata.labels");
-	struct buf selector = BUF_INIT;
+	const char *hash =
+		cJSON_GetStringValue(member(pod, "metadata.labels", "pod-template-hash"));
 
 	for (size_t i = 0; i < e->owner_count; i++)
 		if (strcmp(e->owners[i].uid, uid) == 0)
 			return;
-	for (const cJSON *l = labels ? labels->child : NULL; l; l = l->next) {
-		char *text, *escaped;
-
-		if (is_own_label(l->string) || !cJSON_IsString(l))
-			continue;
-		text = mem_printf("%s%s=%s", selector.len ? "," : "", l->string, l->valuestring);
-		escaped = curl_easy_escape(e->call.handle, text, 0);
-		buf_add_str(&selector, escaped);
-		curl_free(escaped);
-		free(text);
-	}
-	buf_add_str(&selector, "");
 	e->owners = mem_realloc(e->owners, (e->owner_count + 1) * sizeof(*e->owners));
-	e->owners[e->owner_count++] =
-		(struct edge_owner){mem_strdup(uid),
-				    mem_strdup(document_text_or(pod, "metadata.namespace", "")),
-				    selector.data};
+	e->owners[e->owner_count++] = (struct edge_owner){
+		mem_strdup(uid), mem_strdup(document_text_or(pod, "metadata.namespace", "")),
+		hash ? mem_printf("pod-template-hash%%3D%s", hash) : mem_strdup("")};
 }
 
 static int read_pods(struct edge *e, struct act_node *node, struct error *error)
