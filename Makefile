@@ -517,7 +517,7 @@ $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
 # What programs say of themselves; see shared/cli_spec.h.
-MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
+MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8 $(B)/man/evenkeel-actuator.8
 COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
 documents: $(MANUALS) $(COMPLETIONS)
 define manual

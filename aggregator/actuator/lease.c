@@ -17,6 +17,7 @@
 #define RENEW_NS  (2 * NS_PER_SEC)
 #define EXPIRE_NS (15 * NS_PER_SEC)
 #define FENCE_NS  (10 * NS_PER_SEC)
+#define HANG_NS	  (300 * NS_PER_SEC)
 
 /* --- what the Lease says ---------------------------------------------------------------------- */
 
@@ -100,6 +101,7 @@ struct lease {
 	pthread_mutex_t lock;
 	/* under lock */
 	struct lease_state state;
+	int64_t asked_ns; /* monotonic: the last lease_get() */
 };
 
 static void read_answer(struct lease *l)
@@ -171,12 +173,24 @@ static void round_of(struct lease *l)
 	buf_fini(&body);
 }
 
+/* A holder that does not step gives way. */
+static bool hangs(struct lease *l)
+{
+	int64_t asked_ns;
+
+	pthread_mutex_lock(&l->lock);
+	asked_ns = l->asked_ns;
+	pthread_mutex_unlock(&l->lock);
+	return clock_mono_ns() - asked_ns > HANG_NS;
+}
+
 static void *run(void *arg)
 {
 	struct lease *l = arg;
 
 	do
-		round_of(l);
+		if (!hangs(l))
+			round_of(l);
 	while (kube_writer_wait(&l->writer, RENEW_NS));
 	return NULL;
 }
@@ -198,6 +212,7 @@ int lease_start(struct lease **out, const struct lease_options *o, struct error 
 
 	l->name = o->name;
 	l->holder = o->holder;
+	l->asked_ns = clock_mono_ns();
 	l->folder = mem_printf("/apis/coordination.k8s.io/v1/namespaces/%s/leases", o->namespace);
 	l->path = mem_printf("%s/%s", l->folder, o->name);
 	pthread_mutex_init(&l->lock, NULL);
@@ -220,6 +235,7 @@ void lease_stop(struct lease *l)
 void lease_get(struct lease *l, struct lease_state *out)
 {
 	pthread_mutex_lock(&l->lock);
+	l->asked_ns = clock_mono_ns();
 	*out = l->state;
 	pthread_mutex_unlock(&l->lock);
 }

@@ -59,6 +59,7 @@ struct lease_state {
 int lease_start(struct lease **l, const struct lease_options *o, struct error *error);
 /* The lease expires by itself. NULL is allowed. */
 void lease_stop(struct lease *l);
+/* The lease is not renewed when this was not called for 5 minutes. */
 void lease_get(struct lease *l, struct lease_state *out);
 
 #endif
