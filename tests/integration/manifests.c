@@ -58,6 +58,12 @@ static const cJSON *first(const cJSON *object, const char *path)
 	return cJSON_GetArrayItem(json_at(object, path), 0);
 }
 
+static bool is_aggregator(const cJSON *object)
+{
+	return is(object, "kind", "Deployment") &&
+	       is(object, "metadata.name", "evenkeel-aggregator");
+}
+
 static const cJSON *container_of(const cJSON *workload)
 {
 	assert_int_equal(cJSON_GetArraySize(json_at(workload, "spec.template.spec.containers")), 1);
@@ -414,7 +420,7 @@ static void check_enrolment(const struct rendered *r, const cJSON *o)
 	const cJSON *container, *agent, *sources;
 	char *account;
 
-	if (strstr(r->folder, "shared-key") || !is(o, "kind", "Deployment"))
+	if (strstr(r->folder, "shared-key") || !is_aggregator(o))
 		return;
 	agent = manifests_find(r->objects, "DaemonSet", "evenkeel-agent");
 	account = mem_printf("%s/%s", manifests_text(agent, "metadata.namespace"),
@@ -540,6 +546,7 @@ static void check_policy(const struct rendered *r, const cJSON *o)
 		const char *name, *in, *out;
 	} policies[] = {
 		{"evenkeel-aggregator", "TCP:2021 TCP:2020 ", "UDP:53 TCP:53 TCP:443 TCP:6443 "},
+		{"evenkeel-actuator", "", "UDP:53 TCP:53 TCP:443 TCP:6443 "},
 		{"evenkeel-agent", "", "UDP:53 TCP:53 TCP:2021 "},
 		{"evenkeel-api-server", "TCP:2020 ", ""},
 	};
@@ -584,7 +591,7 @@ static void check_audience(const struct rendered *r, const cJSON *o)
 	const cJSON *volume;
 	bool any;
 
-	if (!is(o, "kind", "Deployment"))
+	if (!is_aggregator(o))
 		return;
 	any = strstr(r->folder, "legacy") || strstr(r->folder, "1.20") ||
 	      strstr(r->folder, "prometheus");
@@ -607,7 +614,7 @@ static void check_ports(const struct rendered *r, const cJSON *o)
 		check_service(r, o);
 	else if (is(o, "kind", "DaemonSet"))
 		check_agent(r, o);
-	else if (is(o, "kind", "Deployment"))
+	else if (is_aggregator(o))
 		check_aggregator(r, o);
 }
 

@@ -8,6 +8,9 @@
  * eviction may be refused, and each node is either drained (empty, cordoned, tainted) or as it was.
  * Where plans need not be robust, pods may stay without a node; their nodes are rolled back.
  *
+ * Two actuators run, of which one acts. In some clusters it is killed while it evicts, and its
+ * successor goes on. In the last test a destination becomes hot, and the wave stops.
+ *
  * EVENKEEL_SEED is the first seed, and EVENKEEL_CLUSTERS how many clusters there are.
  */
 #include <setjmp.h>
@@ -35,7 +38,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-enum { SEED = 1, CLUSTERS = 30 };
+enum { SEED = 1, CLUSTERS = 30, ACTUATORS = 2 };
 /* Of one cluster, on a machine that may be busy with other tests. */
 #define SECONDS	 480
 #define QUIET_NS (15 * NS_PER_SEC)
@@ -50,19 +53,21 @@ struct story {
 	struct kube_drain_world world;
 	struct kube_drain_look now;
 	bool capped, robust; /* robust: of all waves */
+	size_t kills; /* of actuators, still to come */
 	struct kube_load loads[KUBE_DRAIN_NODES_MAX];
 	size_t load_count;
 	struct kube_usage usage;
 	int64_t fed_ns, quiet_ns; /* monotonic; quiet_ns: since when nothing happens, or 0 */
 	cJSON *nodes; /* owned: names of loads */
 	char *log; /* owned */
-	pid_t actuator;
-	size_t violated, violated_looks;
+	pid_t actuators[ACTUATORS];
+	size_t violated;
 };
 
 struct result {
 	uint64_t seed;
-	size_t nodes, pods, budgets, drained, rolled_back, evicted, refused, unbound, violated;
+	size_t nodes, pods, budgets, drained, rolled_back, evicted, refused, unbound, violated,
+		kills;
 	bool capped, robust;
 	double seconds;
 };
@@ -128,7 +133,7 @@ static void start_aggregator(struct story *s)
 	kube_behind_start(&behind, bed->plane->admin, options);
 }
 
-static pid_t start_actuator(const struct story *s)
+static void start_actuator(struct story *s, size_t i)
 {
 	char *argv[] = {(char *)program_path("evenkeel-actuator"),
 			(char *)"--act",
@@ -138,10 +143,29 @@ static pid_t start_actuator(const struct story *s)
 			(char *)"--max-pod-wait",
 			(char *)"60s",
 			NULL};
-	pid_t pid = process_start(s->log, argv);
 
-	assert_true(pid > 0);
-	return pid;
+	s->actuators[i] = process_start(s->log, argv);
+	assert_true(s->actuators[i] > 0);
+}
+
+/* Of the log of all actuators; the caller frees it. */
+static char *read_log(const struct story *s)
+{
+	struct buf log = BUF_INIT;
+	struct error why;
+
+	assert_int_equal(file_read(s->log, 16 << 20, &log, &why), 0);
+	return log.data;
+}
+
+/* Both, so that the one that acts is among them, in the middle of evictions. */
+static void kill_actuators(struct story *s)
+{
+	for (size_t i = 0; i < ACTUATORS; i++) {
+		process_stop(s->actuators[i], SIGKILL);
+		start_actuator(s, i);
+	}
+	s->kills--;
 }
 
 static size_t count_lines(const char *text, const char *word)
@@ -190,11 +214,15 @@ static bool has_wave(const cJSON *nodes)
 static bool is_quiet(struct story *s)
 {
 	cJSON *nodes = kube_drain_world_get(&s->world, "/api/v1/nodes");
-	bool quiet = nodes && !s->now.leaving;
+	bool quiet = nodes && !s->now.leaving, evicts = false;
 	const cJSON *node;
 
-	cJSON_ArrayForEach (node, json_at(nodes, "items"))
+	cJSON_ArrayForEach (node, json_at(nodes, "items")) {
 		quiet &= !mark_is_active(phase_of(node));
+		evicts |= phase_of(node) == MARK_EVICTING;
+	}
+	if (evicts && s->kills && place_world_chance(&s->world.dice, 20))
+		kill_actuators(s);
 	quiet = quiet && !has_wave(nodes);
 	cJSON_Delete(nodes);
 	return quiet;
@@ -268,27 +296,29 @@ static void judge_nodes(struct story *s, struct result *r)
 	cJSON_Delete(nodes);
 }
 
+static bool is_bad(const struct result *r)
+{
+	return r->refused || r->violated || (r->robust && (r->unbound || r->rolled_back));
+}
+
 static void judge(struct story *s, struct result *r)
 {
-	struct buf log = BUF_INIT;
-	struct error why;
+	char *log = read_log(s);
 
 	judge_nodes(s, r);
-	assert_int_equal(file_read(s->log, 16 << 20, &log, &why), 0);
-	r->evicted = count_lines(log.data, " is evicted, and expected");
-	r->refused = count_lines(log.data, "not done (HTTP 429");
-	r->evicted -= count_lines(log.data, "not done (HTTP 429"); /* which name the pod, too */
+	r->refused = count_lines(log, "not done (HTTP 429");
+	r->evicted = count_lines(log, " is evicted, and expected") - r->refused;
 	r->unbound = s->now.unbound;
 	r->violated = s->violated;
-	if (r->refused || r->violated || (r->robust && (r->unbound || r->rolled_back)) ||
-	    getenv("EVENKEEL_SHOW"))
-		fputs(log.data, stdout);
-	buf_fini(&log);
+	if (is_bad(r) || getenv("EVENKEEL_SHOW"))
+		fputs(log, stdout);
+	free(log);
 }
 
 static void end(struct story *s)
 {
-	process_stop(s->actuator, SIGTERM);
+	for (size_t i = 0; i < ACTUATORS; i++)
+		assert_int_equal(process_stop(s->actuators[i], SIGTERM), 0);
 	kube_testbed_kill_aggregator(bed, 0);
 	control_plane_send(bed->plane, "DELETE",
 			   "/apis/coordination.k8s.io/v1/namespaces/evenkeel/leases/"
@@ -302,31 +332,33 @@ static void end(struct story *s)
 	free(s->log);
 }
 
+static void open_story(struct story *s, uint64_t seed)
+{
+	s->log = mem_printf("%s/actuator-%llu.log", bed->folder, (unsigned long long)seed);
+	kube_drain_world_make(&s->world, bed, seed);
+	assert_true(kube_drain_world_look(&s->world, &s->now));
+	start_aggregator(s);
+	if (s->capped)
+		draw_loads(s);
+	feed(s);
+	kube_behind_await(&behind, "v1.evenkeel.io");
+	for (size_t i = 0; i < ACTUATORS; i++)
+		start_actuator(s, i);
+}
+
 static struct result try_cluster(uint64_t seed)
 {
 	int64_t start_ns = clock_mono_ns();
-	struct story s = {.capped = seed % 4 == 0, .robust = seed % 5 != 3};
-	struct result r = {.seed = seed, .capped = s.capped, .robust = s.robust};
+	struct story s = {.capped = seed % 4 == 0, .robust = seed % 5 != 3, .kills = seed % 3};
+	struct result r = {.seed = seed, .capped = s.capped, .robust = s.robust, .kills = s.kills};
 
-	s.log = mem_printf("%s/actuator-%llu.log", bed->folder, (unsigned long long)seed);
-	kube_drain_world_make(&s.world, bed, seed);
-	assert_true(kube_drain_world_look(&s.world, &s.now));
+	open_story(&s, seed);
 	r.nodes = s.world.node_count;
 	r.pods = s.now.bound;
 	r.budgets = s.world.budget_count;
-	start_aggregator(&s);
-	if (s.capped)
-		draw_loads(&s);
-	feed(&s);
-	kube_behind_await(&behind, "v1.evenkeel.io");
-	s.actuator = start_actuator(&s);
-	if (!await(is_over, &s, SECONDS)) {
-		struct buf log = BUF_INIT;
-
-		file_read(s.log, 16 << 20, &log, NULL);
-		fail_msg("seed %llu: waves do not end: %s", (unsigned long long)seed,
-			 log.data ? log.data : "");
-	}
+	if (!await(is_over, &s, SECONDS))
+		fail_msg("seed %llu: waves do not end: %s", (unsigned long long)seed, read_log(&s));
+	r.kills -= s.kills;
 	judge(&s, &r);
 	end(&s);
 	r.seconds = (double)(clock_mono_ns() - start_ns) / NS_PER_SEC;
@@ -352,10 +384,10 @@ static void test_waves(void **state)
 
 		print_message("    seed %llu: %zu nodes, %zu pods, %zu budgets, cap %s, robust %s: "
 			      "%zu nodes drained, %zu rolled back, %zu pods evicted, %zu "
-			      "refused, %zu unbound, %zu violations, %.0f s\n",
+			      "refused, %zu unbound, %zu violations, %zu kills, %.0f s\n",
 			      (unsigned long long)r.seed, r.nodes, r.pods, r.budgets,
 			      r.capped ? "on" : "off", r.robust ? "yes" : "no", r.drained,
-			      r.rolled_back, r.evicted, r.refused, r.unbound, r.violated,
+			      r.rolled_back, r.evicted, r.refused, r.unbound, r.violated, r.kills,
 			      r.seconds);
 		bad += r.refused || r.violated || (r.robust && (r.unbound || r.rolled_back));
 		drained += r.drained;
@@ -363,6 +395,65 @@ static void test_waves(void **state)
 	}
 	assert_int_equal(bad, 0);
 	assert_true(drained && evicted);
+}
+
+/* --- a hot destination ------------------------------------------------------------------------ */
+
+enum { HOT_SEED = 4 };
+
+static char hot[64]; /* the node */
+
+static bool has_evicted(void *ctx)
+{
+	struct story *s = ctx;
+	char *log;
+	const char *at;
+
+	is_over(s);
+	log = read_log(s);
+	at = strstr(log, " is evicted, and expected on ");
+	if (at)
+		sscanf(at, " is evicted, and expected on %63s", hot);
+	free(log);
+	return at;
+}
+
+static bool has_stopped(void *ctx)
+{
+	struct story *s = ctx;
+	char *log, *says = mem_printf("is rolled back: destination %s: CPU ", hot);
+	bool stopped;
+
+	is_over(s);
+	log = read_log(s);
+	stopped = strstr(log, says);
+	free(log);
+	free(says);
+	return stopped;
+}
+
+/* Three intervals of 4 s bring it above the cap for 10 s. */
+static void test_hot_destination(void **state)
+{
+	struct story s = {.capped = true, .robust = true};
+	struct result r = {.seed = HOT_SEED};
+	int64_t hot_ns;
+
+	(void)state;
+	open_story(&s, HOT_SEED);
+	assert_true(await(has_evicted, &s, SECONDS));
+	for (size_t i = 0; i < s.load_count; i++)
+		if (strcmp(s.loads[i].node, hot) == 0)
+			s.loads[i].cpu_milli = 8000;
+	hot_ns = clock_mono_ns();
+	if (!await(has_stopped, &s, 60))
+		fail_msg("the wave goes on: %s", read_log(&s));
+	print_message("    the wave stopped %.0f s after %s became hot\n",
+		      (double)(clock_mono_ns() - hot_ns) / NS_PER_SEC, hot);
+	assert_true(await(is_over, &s, SECONDS));
+	judge_nodes(&s, &r);
+	assert_true(r.rolled_back);
+	end(&s);
 }
 
 /* A pod that no node takes is tried again a second after something happened. */
@@ -373,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_hot_destination),
 	};
 	int failed;
 
