@@ -223,13 +223,14 @@ static long request(struct edge *e, enum kube_method method, char *plain, const 
 	return status;
 }
 
-/* Events are for people: a failure is not told. */
+/* A failure is logged once. */
 static void tell(struct edge *e, const struct act_action *a, bool warns)
 {
 	struct buf body = BUF_INIT;
 	char time[TIMEFMT_LEN];
 	const char *answer;
 	struct jsonw w;
+	long status;
 
 	timefmt_rfc3339(clock_wall_ns() / NS_PER_SEC * NS_PER_SEC, time);
 	jsonw_init(&w, &body);
@@ -257,7 +258,11 @@ static void tell(struct edge *e, const struct act_action *a, bool warns)
 	jsonw_key_string(&w, "component", "evenkeel-actuator");
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);
-	request(e, KUBE_POST, mem_strdup("/api/v1/namespaces/default/events"), &body, &answer);
+	status = request(e, KUBE_POST, mem_strdup("/api/v1/namespaces/default/events"), &body,
+			 &answer);
+	if (status / 100 != 2 && !e->silent)
+		log_warn("no Events are written (HTTP %ld): %s", status, answer);
+	e->silent = status / 100 != 2;
 	buf_fini(&body);
 }
 

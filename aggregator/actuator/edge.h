@@ -39,6 +39,7 @@ struct edge {
 	int64_t transitions; /* of the lease, for the field manager */
 
 	/* from step to step */
+	bool silent; /* logged: no Events */
 	long status; /* HTTP, of the last request; 0: no answer */
 	char **marked; /* owned: names of nodes with a drain */
 	size_t marked_count;

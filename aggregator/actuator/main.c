@@ -159,6 +159,7 @@ struct actuator {
 	struct act_options rules;
 	char holder[MARK_HOLDER_LEN];
 	char tried[MARK_PLAN_LEN]; /* the last plan of a dry run */
+	struct error refusal; /* logged: why there is no plan, or no proof */
 	bool failing; /* logged: reading */
 };
 
@@ -223,6 +224,16 @@ static void try_wave(struct actuator *a, const struct act_output *out)
 	}
 }
 
+static void log_refusal(struct actuator *a)
+{
+	const char *why = a->edge.refusal.text;
+
+	if (*why && strcmp(why, a->refusal.text) != 0)
+		log_info("%s: %s", act_wants_proof(&a->state) ? "no proof yet" : "no plan yet",
+			 why);
+	a->refusal = a->edge.refusal;
+}
+
 /* False: the cluster cannot be read. */
 static bool read_all(struct actuator *a, int64_t now_ns)
 {
@@ -232,6 +243,7 @@ static bool read_all(struct actuator *a, int64_t now_ns)
 	int rc;
 
 	edge_read_plan(&a->edge, &a->state, now_ns);
+	log_refusal(a);
 	rc = edge_read_cluster(&a->edge, &a->state, names, count, now_ns, &why);
 	free(names);
 	if (rc && !a->failing)

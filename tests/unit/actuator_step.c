@@ -58,7 +58,7 @@ struct sim {
 	int64_t now_ns;
 	int made;
 	size_t evictions, refused, kills;
-	bool paused;
+	bool paused, paused_now; /* now: as this step was told */
 	struct act_state state;
 	struct act_options options;
 };
@@ -377,6 +377,7 @@ static enum act_result evict(struct sim *s, const struct act_move *m)
 	if (!p)
 		return ACT_GONE;
 	assert_string_not_equal(m->namespace, "kube-system");
+	assert_false(s->paused_now);
 	if (p->evicted)
 		fail_msg("seed %llu: %s is evicted twice", (unsigned long long)s->seed, p->uid);
 	if (!s->faults && count_there(s, p->owner) != count_ready(s, p->owner))
@@ -444,6 +445,7 @@ static void step(struct sim *s)
 	struct act_output out = {0};
 	size_t uses = 0;
 
+	s->paused_now = s->paused;
 	read_cluster(s, &r);
 	read_plan(s, &r);
 	for (int i = 0; i < NODES; i++)
@@ -459,7 +461,7 @@ static void step(struct sim *s)
 				     .plan = &r.given,
 				     .uses = r.uses,
 				     .use_count = uses,
-				     .paused = s->paused,
+				     .paused = s->paused_now,
 				     .now_ns = s->now_ns,
 				     .wall_ns = s->now_ns},
 		 &out);
@@ -553,11 +555,82 @@ static void test_with_faults(void **state)
 	assert_true(evictions > RUNS && kills > RUNS);
 }
 
+static void pass(struct sim *s, int steps)
+{
+	for (int i = 0; i < steps; i++) {
+		s->now_ns += STEP_NS;
+		advance_pods(s);
+		step(s);
+	}
+}
+
+/* n0 is every destination. */
+static void test_hot_destination(void **state)
+{
+	static struct sim s;
+	size_t evictions;
+
+	(void)state;
+	begin(&s, 1, false);
+	while (!s.evictions)
+		pass(&s, 1);
+	s.nodes[0].hot = true;
+	pass(&s, 6); /* the fifth rolls back */
+	evictions = s.evictions;
+	s.options.drain = false;
+	pass(&s, 3);
+	assert_int_equal(s.evictions, evictions);
+	assert_true(s.state.wave.rolled_back > 0);
+	assert_non_null(strstr(s.state.wave.reason.text,
+			       "destination n0: CPU 2000m above its cap of 1000m for 10 s"));
+	check_end(&s);
+	act_state_fini(&s.state);
+}
+
+static bool undoes(void *ctx, const char *node)
+{
+	(void)ctx;
+	return strcmp(node, "n2") == 0;
+}
+
+/* A node that a person takes back is as it was; the others are drained. */
+static void test_undo(void **state)
+{
+	static const struct act_options options = {.drain = true, .holder = "h"};
+	const struct act_node node = {.name = "n2",
+				      .uid = "u",
+				      .mark = {.phase = MARK_DRAINED, .plan = "p"},
+				      .cordoned = true,
+				      .tainted = true};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	const struct act_plan plan = {.refusal = ""};
+	struct act_output out = {0};
+	struct act_state s;
+
+	(void)state;
+	act_state_init(&s);
+	act_step(&s, &options,
+		 &(struct act_input){.cluster = &cluster,
+				     .plan = &plan,
+				     .wants_undo = undoes,
+				     .now_ns = BEGIN_NS,
+				     .wall_ns = BEGIN_NS},
+		 &out);
+	assert_int_equal(out.action_count, 1);
+	assert_int_equal(out.actions[0].mark.phase, MARK_ROLLED_BACK);
+	assert_int_equal(out.actions[0].cordon, ACT_CORDON_ENDS);
+	assert_false(out.actions[0].tainted);
+	act_output_fini(&out);
+	act_state_fini(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_faults),
 		cmocka_unit_test(test_with_faults),
+		cmocka_unit_test(test_hot_destination),
+		cmocka_unit_test(test_undo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
