@@ -12,7 +12,7 @@
  * --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than GAP_NS ago is proven
  * anew.
  */
-#include <math.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +77,7 @@ static struct act_action *patch(struct act_output *out, const struct act_options
 {
 	struct act_action *a = act_output_add(out, ACT_PATCH_NODE, node);
 
+	assert(mark_may_follow(node->mark.phase, phase));
 	a->mark = node->mark;
 	a->mark.phase = phase;
 	a->mark.since_ns = in->wall_ns;

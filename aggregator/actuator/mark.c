@@ -32,9 +32,9 @@ bool mark_is_active(enum mark_phase phase)
 bool mark_may_follow(enum mark_phase from, enum mark_phase to)
 {
 	if (to == MARK_CLAIMED)
-		return from == MARK_NONE || from >= MARK_DRAINED;
+		return from == MARK_NONE || from == MARK_DRAINED || from == MARK_ROLLED_BACK;
 	if (to == MARK_ROLLED_BACK)
-		return from != MARK_NONE && from != MARK_ROLLED_BACK;
+		return true; /* of a taint without a readable annotation, too */
 	return to > MARK_CLAIMED && to <= MARK_DRAINED && from + 1 == to;
 }
 

@@ -25,6 +25,7 @@
 #include "tests/stack.h"
 
 #define KUBERNETES "packaging/kubernetes/"
+#define AGGREGATOR "evenkeel-aggregator"
 #define NAMESPACE  "evenkeel"
 
 /* What a test looks at: a rendered folder. */
@@ -56,12 +57,6 @@ static bool is_workload(const cJSON *object)
 static const cJSON *first(const cJSON *object, const char *path)
 {
 	return cJSON_GetArrayItem(json_at(object, path), 0);
-}
-
-static bool is_aggregator(const cJSON *object)
-{
-	return is(object, "kind", "Deployment") &&
-	       is(object, "metadata.name", "evenkeel-aggregator");
 }
 
 static const cJSON *container_of(const cJSON *workload)
@@ -420,7 +415,8 @@ static void check_enrolment(const struct rendered *r, const cJSON *o)
 	const cJSON *container, *agent, *sources;
 	char *account;
 
-	if (strstr(r->folder, "shared-key") || !is_aggregator(o))
+	if (strstr(r->folder, "shared-key") ||
+	    !is(o, "spec.template.spec.serviceAccountName", AGGREGATOR))
 		return;
 	agent = manifests_find(r->objects, "DaemonSet", "evenkeel-agent");
 	account = mem_printf("%s/%s", manifests_text(agent, "metadata.namespace"),
@@ -591,7 +587,7 @@ static void check_audience(const struct rendered *r, const cJSON *o)
 	const cJSON *volume;
 	bool any;
 
-	if (!is_aggregator(o))
+	if (!is(o, "spec.template.spec.serviceAccountName", AGGREGATOR))
 		return;
 	any = strstr(r->folder, "legacy") || strstr(r->folder, "1.20") ||
 	      strstr(r->folder, "prometheus");
@@ -614,7 +610,7 @@ static void check_ports(const struct rendered *r, const cJSON *o)
 		check_service(r, o);
 	else if (is(o, "kind", "DaemonSet"))
 		check_agent(r, o);
-	else if (is_aggregator(o))
+	else if (is(o, "spec.template.spec.serviceAccountName", AGGREGATOR))
 		check_aggregator(r, o);
 }
 

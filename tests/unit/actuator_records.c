@@ -73,7 +73,8 @@ static void test_moves_of_a_mark(void **state)
 	assert_false(mark_may_follow(MARK_CLAIMED, MARK_EVICTING));
 	assert_true(mark_may_follow(MARK_VERIFIED, MARK_DRAINED));
 	assert_true(mark_may_follow(MARK_DRAINED, MARK_ROLLED_BACK));
-	assert_false(mark_may_follow(MARK_NONE, MARK_ROLLED_BACK));
+	assert_true(mark_may_follow(MARK_GARBLED, MARK_ROLLED_BACK));
+	assert_false(mark_may_follow(MARK_GARBLED, MARK_CLAIMED));
 }
 
 /* --- the Lease -------------------------------------------------------------------------------- */

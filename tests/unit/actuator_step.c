@@ -402,9 +402,6 @@ static enum act_result patch(struct sim *s, const struct reading *r, const struc
 		return ACT_GONE;
 	if (n->foreign_cordon)
 		fail_msg("seed %llu: the node of another is written", (unsigned long long)s->seed);
-	if (n->mark.phase != a->mark.phase && n->mark.phase != MARK_GARBLED &&
-	    !mark_may_follow(n->mark.phase, a->mark.phase))
-		assert_true(s->faults && a->mark.phase == MARK_ROLLED_BACK);
 	n->mark = a->mark;
 	n->tainted = a->tainted;
 	if (a->cordon != ACT_CORDON_STAYS)
