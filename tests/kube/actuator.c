@@ -474,6 +474,8 @@ static const struct {
 	{"clusterroles/evenkeel-actuator", "get", "drains", "no plan yet: GET"},
 	{"clusterroles/evenkeel-actuator", "list", "nodes",
 	 "no step is possible: GET /api/v1/nodes: "},
+	{"namespaces/default/roles/evenkeel-actuator-events", "create", "events",
+	 "no Events are written (HTTP 403)"},
 	{"clusterroles/evenkeel-actuator", "list", "pods",
 	 "no step is possible: GET /api/v1/pods: "},
 	{"clusterroles/evenkeel-actuator", "create", "pods/eviction",
@@ -482,8 +484,6 @@ static const struct {
 	 "the aggregator takes no reports (HTTP 403)"},
 	{"clusterroles/evenkeel-actuator", "create", "drains/history",
 	 "the report of a wave is not kept (HTTP 403)"},
-	{"namespaces/default/roles/evenkeel-actuator-events", "create", "events",
-	 "no Events are written (HTTP 403)"},
 };
 
 static bool has_word(const cJSON *list, const char *word)
