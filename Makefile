@@ -82,6 +82,7 @@ PKG_CFLAGS := $(call pkg,$(PKGS))
 AGENT_LIBS      = $(call pkglibs,libbpf libelf zlib nanomsg libsodium yaml-0.1 libseccomp libcap-ng) -lm
 AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium libcjson \
                   yaml-0.1 sqlite3 zlib libseccomp) $(if $(SAN),,$(call pkglibs,jemalloc)) -lm
+# The command line, and the actuator.
 CLI_LIBS        = $(call pkglibs,libcurl gnutls libsodium libcjson yaml-0.1 zlib) -lm
 TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
@@ -92,7 +93,7 @@ SHARED_C     := $(wildcard shared/*.c)
 AGENT_C      := $(filter-out agent/main.c,$(wildcard agent/*.c))
 AGGREGATOR_C := $(wildcard aggregator/model/*.c aggregator/verify/*.c aggregator/state/*.c aggregator/policy/*.c aggregator/policy/*/*.c aggregator/planner/*.c aggregator/api/*.c \
                 aggregator/edge/*.c aggregator/edge/*/*.c) \
-                $(filter-out aggregator/main.c,$(wildcard aggregator/*.c))
+                $(filter-out aggregator/main.c aggregator/actuator/main.c,$(wildcard aggregator/*.c aggregator/actuator/*.c))
 CLI_C        := $(filter-out aggregator/cli/main.c,$(wildcard aggregator/cli/*.c))
 FLEET_C      := $(wildcard tests/fleet/*.c)
 # What stands in for a part of the agent is linked into the fleet alone.
@@ -129,7 +130,7 @@ TESTLIB_A    := $(O)/libtest.a
 # Archives in link order: each may use those after it.
 ALL_A        := $(TESTLIB_A) $(AGENT_A) $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
 
-PROGRAMS := $(BIN)/evenkeel-agent $(BIN)/evenkeel-aggregator $(BIN)/evenkeel
+PROGRAMS := $(BIN)/evenkeel-agent $(BIN)/evenkeel-aggregator $(BIN)/evenkeel-actuator $(BIN)/evenkeel
 UNIT     := $(patsubst tests/unit/%.c,$(TB)/unit/%,$(UNIT_C))
 INTEG    := $(patsubst tests/integration/%.c,$(TB)/integration/%,$(INTEG_C))
 FAULTS   := $(patsubst tests/faults/%.c,$(TB)/faults/%,$(FAULTS_C))
@@ -192,6 +193,9 @@ $(BIN)/evenkeel-agent: $(O)/agent/main.o $(AGENT_A) $(SHARED_A)
 
 $(BIN)/evenkeel-aggregator: $(O)/aggregator/main.o $(AGGREGATOR_A) $(SHARED_A)
 	$(call link,$(AGGREGATOR_LIBS))
+
+$(BIN)/evenkeel-actuator: $(O)/aggregator/actuator/main.o $(AGGREGATOR_A) $(SHARED_A)
+	$(call link,$(CLI_LIBS))
 
 # What the CLI computes offline is the aggregator's; of its edges only requests to an API server are linked.
 $(BIN)/evenkeel: $(O)/aggregator/cli/main.o $(CLI_A) $(AGGREGATOR_A) $(SHARED_A)
@@ -513,7 +517,7 @@ $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
 
 # What programs say of themselves; see shared/cli_spec.h.
-MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8
+MANUALS     := $(B)/man/evenkeel.1 $(B)/man/evenkeel-agent.8 $(B)/man/evenkeel-aggregator.8 $(B)/man/evenkeel-actuator.8
 COMPLETIONS := $(foreach p,$(notdir $(PROGRAMS)),$(foreach s,bash zsh fish,$(B)/completions/$(s)/$(p)))
 documents: $(MANUALS) $(COMPLETIONS)
 define manual

@@ -28,4 +28,9 @@ bool document_is_null(const cJSON *root, const char *path);
 /* RFC 3339 in UTC as Unix seconds, NaN when absent or not a time. */
 double document_time(const cJSON *root, const char *path);
 
+/* --- document_plan.c */
+
+/* The wave of a DrainPlan as a plan that evenkeel verify takes, a cJSON tree of the caller's. */
+cJSON *document_drain_plan(const cJSON *doc);
+
 #endif

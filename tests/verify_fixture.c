@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "aggregator/api/drain_json.h"
-#include "aggregator/cli/drain.h"
+#include "aggregator/api/document.h"
 #include "tests/api_fixture.h"
 
 cJSON *verify_fixture_snapshot(struct view *v)
@@ -63,7 +63,7 @@ cJSON *verify_fixture_plan(const struct drain_plan *plan)
 		cJSON_AddNumberToObject(cap, "z", o.cap.z);
 		cJSON_AddNumberToObject(cap, "contention", o.cap.contention);
 	}
-	made = drain_make_plan(answer);
+	made = document_drain_plan(answer);
 	cJSON_Delete(answer);
 	return made;
 }

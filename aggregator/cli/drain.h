@@ -26,11 +26,6 @@ void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
 void drain_print_destinations(struct cli *cli, const cJSON *wave);
 void drain_print_costs(struct cli *cli, const cJSON *wave);
 
-/* --- drain_plan.c */
-
-/* The wave as a plan that evenkeel verify takes, a cJSON tree of the caller's. */
-cJSON *drain_make_plan(const cJSON *doc);
-
 /* --- drain_commands.c */
 
 /* And this node of the wave is in no answer of a part. */

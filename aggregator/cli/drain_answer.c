@@ -255,7 +255,7 @@ static void print_names(struct cli *cli, const cJSON *doc)
 /* One line: jq and output_indent() make more of it. */
 static void print_plan(struct cli *cli, const cJSON *doc)
 {
-	cJSON *plan = drain_make_plan(doc);
+	cJSON *plan = document_drain_plan(doc);
 	char *text = cJSON_PrintUnformatted(plan);
 
 	buf_printf(&cli->out, "%s\n", text);

@@ -2,8 +2,7 @@
 /*
  * The aggregator behind a real API server (APIService, aggregation layer): the command answers by a
  * person's kubeconfig and RBAC alone, kubectl top and an autoscaler get the aggregator's numbers,
- * and nobody but the API server's front proxy names users. There is no cluster network here: the
- * Service leads to this machine by its external name.
+ * and nobody but the API server's front proxy names users.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +23,7 @@
 
 #include "shared/file.h"
 #include "shared/mem.h"
-#include "tests/kube_direct.h"
+#include "tests/kube_behind.h"
 #include "tests/kube_testbed.h"
 #include "tests/kube_usage.h"
 #include "tests/process.h"
@@ -35,7 +34,8 @@
 enum { NODES = 6, WEB_NODES = 4, HPA_SECONDS = 120 };
 
 static struct kube_testbed *bed;
-static struct tls_identity authority, server, stranger_authority, stranger, other_name;
+static struct kube_behind behind;
+static struct tls_identity stranger_authority, stranger, other_name;
 static char *alice, *bob, *mallory; /* kubeconfigs */
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -203,123 +203,15 @@ static void feed_pods(void)
 	assert_true(await(pods_are_measured, NULL, 60));
 }
 
-/* --- the installation ------------------------------------------------------------------------- */
-
-static bool is_ready(void *ctx)
-{
-	struct buf answer = BUF_INIT;
-	long status = kube_direct_ask(bed, "/readyz", NULL, NULL, &answer);
-
-	(void)ctx;
-	buf_fini(&answer);
-	return status == 200;
-}
-
-static void start_aggregator(void)
-{
-	struct kube_aggregator *a = &bed->aggregators[0];
-	char *log = mem_printf("%s/aggregator-0.log", bed->folder);
-	char *certificate = kube_direct_write(bed, "tls.crt", server.certificate);
-	char *key = kube_direct_write(bed, "tls.key", server.key);
-	char *listen = mem_printf("127.0.0.1:%d", a->http_port);
-	char *ingest = mem_printf("tcp://127.0.0.1:%d", a->ingest_port);
-	char *argv[] = {(char *)program_path("evenkeel-aggregator"),
-			(char *)"--listen",
-			listen,
-			(char *)"--ingest",
-			ingest,
-			(char *)"--key-file",
-			bed->key_path,
-			(char *)"--kubeconfig",
-			bed->plane->restricted,
-			(char *)"--tls-cert",
-			certificate,
-			(char *)"--tls-key",
-			key,
-			(char *)"--token-review",
-			(char *)"--front-proxy",
-			NULL};
-
-	a->pid = process_start(log, argv);
-	assert_true(a->pid > 0);
-	assert_true(await(is_ready, NULL, 90));
-	free(log);
-	free(certificate);
-	free(key);
-	free(listen);
-	free(ingest);
-}
-
-static void point_api_service(const char *name)
-{
-	size_t len = sodium_base64_encoded_len(strlen(authority.certificate),
-					       sodium_base64_VARIANT_ORIGINAL);
-	char *bundle = mem_alloc(len);
-	char *path = mem_printf("/apis/apiregistration.k8s.io/v1/apiservices/%s", name);
-
-	sodium_bin2base64(bundle, len, (const unsigned char *)authority.certificate,
-			  strlen(authority.certificate), sodium_base64_VARIANT_ORIGINAL);
-	must("PATCH", path,
-	     mem_printf("{\"spec\":{\"caBundle\":\"%s\",\"service\":{\"port\":%d}}}", bundle,
-			bed->aggregators[0].http_port));
-	free(bundle);
-	free(path);
-}
-
-static bool is_available(void *name)
-{
-	char *path =
-		mem_printf("/apis/apiregistration.k8s.io/v1/apiservices/%s", (const char *)name);
-	cJSON *service = get(path, 200);
-	const cJSON *condition;
-	bool available = false;
-
-	cJSON_ArrayForEach (condition, json_at(service, "status.conditions"))
-		available |= strcmp(text_at(condition, "type"), "Available") == 0 &&
-			     strcmp(text_at(condition, "status"), "True") == 0;
-	cJSON_Delete(service);
-	free(path);
-	return available;
-}
-
-static void install(void)
-{
-	control_plane_create(bed->plane, "packaging/kubernetes/core/namespace.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/core/clusterrole.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/core/clients.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/base/api-service.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/overlays/metrics-api/"
-					 "api-service.yaml");
-	must("POST", "/api/v1/namespaces/evenkeel/services",
-	     mem_strdup("{\"metadata\":{\"name\":\"evenkeel-aggregator\"},\"spec\":{\"type\":"
-			"\"ExternalName\",\"externalName\":\"localhost\"}}"));
-	control_plane_bind(bed->plane, NULL, "ClusterRole", "evenkeel-aggregator", "User",
-			   CONTROL_RESTRICTED_USER);
-	control_plane_bind(bed->plane, "kube-system", "Role",
-			   "extension-apiserver-authentication-reader", "User",
-			   CONTROL_RESTRICTED_USER);
-	point_api_service("v1.evenkeel.io");
-	point_api_service("v1beta1.metrics.k8s.io");
-}
-
 static int open_bed(void **state)
 {
-	struct kube_aggregator *a = &bed->aggregators[0];
-
 	(void)state;
-	a->http_port = free_port();
-	a->ingest_port = free_port();
-	tls_identity_make(&authority, &(struct tls_wish){.name = "evenkeel"});
-	tls_identity_make(&server, &(struct tls_wish){.name = "evenkeel-aggregator",
-						      .dns = KUBE_DIRECT_NAME,
-						      .issuer = &authority});
+	kube_behind_install(&behind, bed);
 	tls_identity_make(&stranger_authority, &(struct tls_wish){.name = "front-proxy-ca"});
 	tls_identity_make(&stranger,
 			  &(struct tls_wish){.name = "front-proxy", .issuer = &stranger_authority});
 	tls_identity_make(&other_name, &(struct tls_wish){.name = "another-client",
 							  .issuer = &bed->plane->proxy_authority});
-	free(kube_direct_write(bed, "ca.crt", authority.certificate));
-	install();
 	for (int i = 0; i < NODES; i++)
 		make_node(i);
 	make_pods();
@@ -336,7 +228,7 @@ static int open_bed(void **state)
 	control_plane_bind(bed->plane, NULL, "ClusterRole", "evenkeel-view", "ServiceAccount",
 			   "alice");
 	control_plane_bind(bed->plane, "shop", "ClusterRole", "view", "ServiceAccount", "bob");
-	start_aggregator();
+	kube_behind_start(&behind, bed->plane->restricted, NULL);
 	feed_pods();
 	return 0;
 }
@@ -346,9 +238,8 @@ static int open_bed(void **state)
 static void test_available(void **state)
 {
 	(void)state;
-	if (!await(is_available, (char *)"v1.evenkeel.io", 90) ||
-	    !await(is_available, (char *)"v1beta1.metrics.k8s.io", 90))
-		fail_msg("the API server does not reach the aggregator");
+	kube_behind_await(&behind, "v1.evenkeel.io");
+	kube_behind_await(&behind, "v1beta1.metrics.k8s.io");
 }
 
 static void expect_kind(const char *resource, const char *kind)
@@ -761,8 +652,7 @@ int main(void)
 		cmocka_unit_test(test_attacks),		cmocka_unit_test(test_autoscaler),
 		cmocka_unit_test(test_aggregator_gone), cmocka_unit_test(test_api_service_gone),
 	};
-	struct tls_identity *const made[] = {&authority, &server, &stranger_authority, &stranger,
-					     &other_name};
+	struct tls_identity *const made[] = {&stranger_authority, &stranger, &other_name};
 	int failed;
 
 	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT))
@@ -772,6 +662,7 @@ int main(void)
 		return 0;
 	failed = cmocka_run_group_tests(tests, open_bed, NULL);
 	kube_testbed_free(bed, failed != 0);
+	kube_behind_fini(&behind);
 	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
 		tls_identity_fini(made[i]);
 	for (int i = 0; i < 2; i++)

@@ -303,6 +303,8 @@ static const struct {
 	[KUBE_APPLY] = {"PATCH", "Content-Type: application/apply-patch+yaml"},
 	[KUBE_MERGE] = {"PATCH", "Content-Type: application/merge-patch+json"},
 	[KUBE_POST] = {NULL, "Content-Type: application/json"},
+	[KUBE_REPLACE] = {"PUT", "Content-Type: application/json"},
+	[KUBE_DELETE] = {"DELETE", "Content-Type: application/json"},
 };
 
 struct curl_slist *kube_session_headers(const struct kube_session *s, const char *more)

@@ -39,6 +39,8 @@ enum kube_method {
 	KUBE_APPLY, /* server-side apply */
 	KUBE_MERGE, /* a merge patch, which never creates an object */
 	KUBE_POST,
+	KUBE_REPLACE,
+	KUBE_DELETE,
 	KUBE_METHODS,
 };
 

@@ -3,7 +3,7 @@
  * The plan as a file (aggregator/verify/verify_plan.c): the members of the wave, and what it was
  * made from and under which limits. Without a wave it has no nodes.
  */
-#include "aggregator/cli/drain.h"
+#include "aggregator/api/document.h"
 
 /* Does nothing where the answer, of an older server, has none. */
 static void copy(cJSON *to, const char *key, const cJSON *doc, const char *path)
@@ -43,7 +43,7 @@ static void add_groups(cJSON *plan, const cJSON *doc)
 	}
 }
 
-cJSON *drain_make_plan(const cJSON *doc)
+cJSON *document_drain_plan(const cJSON *doc)
 {
 	cJSON *plan = cJSON_CreateObject(), *limits;
 	const cJSON *wave = document_at(doc, "wave");

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The decisions of the actuator: what a step writes to the cluster, from what was read of it, the
+ * newest plan and its proof, and measured use. Pure.
+ *
+ * The annotation of a node (mark.h) is the only lasting state. struct act_state holds what a
+ * successor can do without: proofs and waits. A drain without a proof is proven anew.
+ */
+#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_ACT_H
+#define EVENKEEL_AGGREGATOR_ACTUATOR_ACT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/actuator/mark.h"
+#include "aggregator/verify/verify.h"
+#include "shared/buf.h"
+#include "shared/error.h"
+
+/* --- the cluster, as read for this step; all texts are borrowed ------------------------------- */
+
+/* A pod that a drain moves: of no DaemonSet, not static, and not ended. */
+struct act_pod {
+	const char *namespace, *name, *uid;
+	const char *owner; /* uid of its controller, or "" */
+	bool ready, ending; /* ending pods are not ready */
+};
+
+struct act_node {
+	const char *name, *uid;
+	struct mark mark;
+	const char *foreign; /* why the node is another's; NULL: it is not */
+	bool selected; /* by --node-selector */
+	bool cordoned, tainted; /* tainted: by MARK_TAINT */
+	size_t pod_count; /* 0 of nodes without a mark or taint */
+	const struct act_pod *pods;
+};
+
+struct act_owner {
+	const char *uid;
+	size_t ready; /* its pods that are Ready and do not end */
+};
+
+struct act_cluster {
+	size_t node_count, owner_count;
+	const struct act_node *nodes; /* at least those of drains and of the offer */
+	const struct act_owner *owners; /* of act_next_owner() */
+};
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+struct act_plan {
+	const struct verify_plan *offer; /* the newest wave; NULL: not asked for */
+	char id[MARK_PLAN_LEN]; /* of the offer */
+	/* Moves of nodes being drained, agreed on by planner and checker; NULL: none. */
+	const struct verify_plan *proof;
+	bool any_order; /* of the proof: its nodes may be drained at once */
+	const char *refusal; /* why there is no proof, or "" */
+};
+
+/* Real use of a destination, and the caps of the plan. */
+struct act_use {
+	const char *node;
+	double cpu_milli, cpu_cap_milli, mem_bytes, mem_cap_bytes; /* NaN: not known */
+	double contention, contention_cap; /* shares of time */
+};
+
+/* --- a step ----------------------------------------------------------------------------------- */
+
+enum act_after { ACT_KEEP, ACT_UNCORDON, ACT_DELETE_NODE };
+
+struct act_options {
+	bool drain; /* waves without a request */
+	enum act_after after;
+	int64_t pod_wait_ns; /* for a pod's eviction, and again for its replacement */
+	size_t in_flight_max; /* pods that were evicted and have no replacement yet */
+	const char *const *namespaces; /* whose pods may move; NULL: all but kube-system */
+	size_t namespace_count;
+	const char *holder; /* for marks */
+};
+
+struct act_input {
+	const struct act_cluster *cluster;
+	const struct act_plan *plan;
+	const struct act_use *uses;
+	size_t use_count;
+	/* Nodes that people named: to drain, to undo. NULL: none. */
+	bool (*wants_drain)(void *ctx, const char *node);
+	bool (*wants_undo)(void *ctx, const char *node);
+	void *ctx;
+	bool paused;
+	int64_t now_ns; /* monotonic */
+	int64_t wall_ns; /* Unix, for marks */
+};
+
+enum act_kind {
+	ACT_PATCH_NODE, /* its mark, taint and cordon at once */
+	ACT_EVICT,
+	ACT_REMOVE_NODE,
+};
+
+enum act_cordon { ACT_CORDON_STAYS, ACT_CORDON, ACT_CORDON_ENDS };
+
+struct act_action {
+	enum act_kind kind;
+	const char *node, *uid; /* borrowed from the cluster */
+	struct mark mark;
+	bool tainted;
+	enum act_cordon cordon;
+	struct act_move *move; /* of the state */
+	struct error text; /* for the log and the Event of the node */
+};
+
+struct act_output {
+	struct act_action *actions; /* owned; to be carried out in this order */
+	size_t action_count;
+	struct buf narration; /* lines */
+};
+
+void act_output_fini(struct act_output *out);
+
+/* How the API answered. */
+enum act_result {
+	ACT_DONE,
+	ACT_GONE, /* 404, or 409: another object of the name, or another version */
+	ACT_NOT_YET, /* 429 */
+	ACT_NEVER, /* two budgets, or the request is not allowed */
+	ACT_UNKNOWN, /* no answer, or a failure of the server: it may have happened */
+};
+
+/* --- the state -------------------------------------------------------------------------------- */
+
+struct act_move {
+	char *namespace, *name, *uid, *to; /* owned; to: NULL: none */
+	char owner[64]; /* "" until the pod was seen */
+	int64_t step; /* 0: none */
+	size_t ready_before; /* Ready pods of the owner before the eviction */
+	int64_t evicted_ns, refused_ns, retry_ns; /* monotonic; 0: not */
+	unsigned int tries; /* refused ones */
+	bool asked, gone, replaced; /* asked: an eviction was sent */
+	struct error failure; /* "" */
+};
+
+struct act_drain {
+	char *node, *uid; /* owned */
+	struct mark mark; /* as last read */
+	size_t order; /* in the proof */
+	bool proven, any_order;
+	size_t move_count;
+	struct act_move *moves; /* owned */
+	int64_t since_ns; /* monotonic, of the phase here */
+	bool listed; /* in this step's cluster */
+};
+
+struct act_hot {
+	char *node; /* owned */
+	int64_t since_ns;
+	bool now;
+};
+
+/* A wave from its first claim to its last drain, for the report. */
+struct act_wave {
+	char plan[MARK_PLAN_LEN];
+	int64_t begin_ns, end_ns; /* Unix; 0: not */
+	size_t evictions, refused, drained, rolled_back;
+	struct error reason; /* of the first rollback, or "" */
+	struct buf nodes; /* lines: name, outcome, evictions, seconds */
+};
+
+struct act_state {
+	struct act_drain *drains; /* owned */
+	size_t drain_count;
+	struct act_hot *hot; /* owned */
+	size_t hot_count;
+	int64_t last_ns; /* of the last step; 0: none */
+	int64_t paused_ns; /* since; 0: not paused */
+	struct error stop; /* why the wave stops, or "" */
+	struct buf told; /* the last refusals of claims */
+	struct act_wave wave;
+	bool wave_ended; /* by this step; its report is due */
+};
+
+void act_state_init(struct act_state *s);
+void act_state_fini(struct act_state *s);
+
+/* The decisions of one step. *out is zeroed by the caller and ended with act_output_fini(). */
+void act_step(struct act_state *s, const struct act_options *o, const struct act_input *in,
+	      struct act_output *out);
+/* The answer to an action, before the next step. */
+void act_result(struct act_state *s, const struct act_action *a, enum act_result result,
+		const char *answer, int64_t now_ns);
+/* Whether steps have to do with the node: a drain is under way, or its taint is left. */
+bool act_is_ours(const struct act_node *n);
+/* Whether a drain waits for a proof. */
+bool act_wants_proof(const struct act_state *s);
+/* Whether an offer could be used. */
+bool act_wants_offer(const struct act_state *s);
+/* A node that a proof is for. */
+bool act_is_unproven(const struct act_state *s, const char *node);
+
+/* --- act_evict.c ------------------------------------------------------------------------------ */
+
+/* Takes the moves of a proof, if it has the node. */
+bool act_drain_prove(struct act_drain *d, const struct act_plan *plan);
+void act_drain_unprove(struct act_drain *d);
+/*
+ * Follows the pods of a proven drain. True: all are gone and replaced. why: set where it is to be
+ * rolled back.
+ */
+bool act_drain_follow(struct act_drain *d, const struct act_options *o, const struct act_input *in,
+		      const struct act_node *node, struct error *why);
+/* Whether pods of the namespace may move. */
+bool act_may_move(const struct act_options *o, const char *namespace);
+/* Evicts what may be evicted now. */
+void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_options *o,
+		     const struct act_input *in, const struct act_node *node,
+		     struct act_output *out);
+struct act_action *act_output_add(struct act_output *out, enum act_kind kind,
+				  const struct act_node *node);
+
+#endif

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A step, in this order:
+ *
+ *   drains are those of the annotations that the cluster has: a successor takes over all of them
+ *   a node that a person, an autoscaler or its deletion took away is rolled back or forgotten
+ *   a hot destination stops the wave: each of its nodes is rolled back
+ *   each drain advances by one phase at most
+ *   a new wave is claimed when no drain is left
+ *
+ * Waits are bounded, so that no cordon stays without a drain: a proof by PROOF_NS, pods by
+ * --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than GAP_NS ago is proven
+ * anew.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/actuator/act.h"
+#include "shared/mem.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
+		     PAUSE_NS = 540 * SECOND_NS, HOT_NS = 10 * SECOND_NS, REST_NS = 600 * SECOND_NS;
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+void act_state_init(struct act_state *s)
+{
+	*s = (struct act_state){0};
+}
+
+static void drop_drain(struct act_state *s, size_t at)
+{
+	struct act_drain *d = &s->drains[at];
+
+	act_drain_unprove(d);
+	free(d->node);
+	free(d->uid);
+	s->drain_count--;
+	memmove(d, d + 1, (s->drain_count - at) * sizeof(*d));
+}
+
+void act_state_fini(struct act_state *s)
+{
+	while (s->drain_count)
+		drop_drain(s, s->drain_count - 1);
+	for (size_t i = 0; i < s->hot_count; i++)
+		free(s->hot[i].node);
+	free(s->drains);
+	free(s->hot);
+	buf_fini(&s->told);
+	buf_fini(&s->wave.nodes);
+}
+
+void act_output_fini(struct act_output *out)
+{
+	free(out->actions);
+	buf_fini(&out->narration);
+}
+
+struct act_action *act_output_add(struct act_output *out, enum act_kind kind,
+				  const struct act_node *node)
+{
+	out->actions = mem_realloc(out->actions, (out->action_count + 1) * sizeof(*out->actions));
+	out->actions[out->action_count] =
+		(struct act_action){.kind = kind, .node = node->name, .uid = node->uid};
+	return &out->actions[out->action_count++];
+}
+
+/* --- marks ------------------------------------------------------------------------------------ */
+
+static struct act_action *patch(struct act_output *out, const struct act_options *o,
+				const struct act_input *in, const struct act_node *node,
+				enum mark_phase phase)
+{
+	struct act_action *a = act_output_add(out, ACT_PATCH_NODE, node);
+
+	assert(mark_may_follow(node->mark.phase, phase));
+	a->mark = node->mark;
+	a->mark.phase = phase;
+	a->mark.since_ns = in->wall_ns;
+	if (!*a->mark.plan)
+		memcpy(a->mark.plan, "unknown", sizeof("unknown"));
+	strncpy(a->mark.holder, o->holder, sizeof(a->mark.holder) - 1);
+	a->tainted = phase >= MARK_TAINTED && phase <= MARK_DRAINED;
+	a->cordon = phase == MARK_TAINTED ? ACT_CORDON : ACT_CORDON_STAYS;
+	return a;
+}
+
+/* The cordon of a node with evenkeel's taint, or an unreadable annotation, is evenkeel's. */
+static void roll_back(struct act_state *s, struct act_output *out, const struct act_options *o,
+		      const struct act_input *in, const struct act_node *node, const char *why)
+{
+	struct act_action *a = patch(out, o, in, node, MARK_ROLLED_BACK);
+
+	if (node->cordoned &&
+	    (node->tainted || node->mark.cordoned || node->mark.phase == MARK_GARBLED))
+		a->cordon = ACT_CORDON_ENDS;
+	a->mark.cordoned = false;
+	error_set(&a->text, "node %s is rolled back: %s", node->name, why);
+	if (!*s->wave.reason.text)
+		error_set(&s->wave.reason, "%s: %s", node->name, why);
+}
+
+/* --- drains and nodes ------------------------------------------------------------------------- */
+
+static struct act_drain *find_drain(struct act_state *s, const char *node)
+{
+	for (size_t i = 0; i < s->drain_count; i++)
+		if (strcmp(s->drains[i].node, node) == 0)
+			return &s->drains[i];
+	return NULL;
+}
+
+bool act_is_ours(const struct act_node *n)
+{
+	if (n->mark.phase == MARK_DRAINED)
+		return n->tainted && !n->cordoned;
+	return n->tainted || mark_is_active(n->mark.phase) ||
+	       (n->mark.phase == MARK_GARBLED && n->cordoned);
+}
+
+static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
+{
+	buf_fini(&s->wave.nodes);
+	s->wave = (struct act_wave){.begin_ns = wall_ns};
+	memcpy(s->wave.plan, plan, sizeof(s->wave.plan));
+}
+
+static void adopt(struct act_state *s, const struct act_input *in, const struct act_node *n)
+{
+	struct act_drain *d = find_drain(s, n->name);
+
+	if (d && strcmp(d->uid, n->uid) != 0) {
+		drop_drain(s, (size_t)(d - s->drains));
+		d = NULL;
+	}
+	if (!d && !act_is_ours(n))
+		return;
+	if (!d) {
+		if (!s->drain_count)
+			begin_wave(s, n->mark.plan, in->wall_ns);
+		s->drains = mem_realloc(s->drains, (s->drain_count + 1) * sizeof(*d));
+		d = &s->drains[s->drain_count++];
+		*d = (struct act_drain){.node = mem_strdup(n->name),
+					.uid = mem_strdup(n->uid),
+					.mark.phase = MARK_GARBLED};
+	}
+	if (d->mark.phase != n->mark.phase || !d->since_ns)
+		d->since_ns = in->now_ns;
+	d->mark = n->mark;
+	d->listed = true;
+}
+
+static size_t count_evicted(const struct act_drain *d)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < d->move_count; i++)
+		count += d->moves[i].asked;
+	return count;
+}
+
+static void record(struct act_state *s, const struct act_drain *d, const struct act_input *in)
+{
+	const char *outcome = !d->listed ? "gone" : mark_phase_name(d->mark.phase);
+
+	s->wave.drained += d->listed && d->mark.phase == MARK_DRAINED;
+	s->wave.rolled_back += d->listed && d->mark.phase == MARK_ROLLED_BACK;
+	buf_printf(&s->wave.nodes, "%s %s %zu %lld\n", d->node, outcome, count_evicted(d),
+		   (long long)((in->wall_ns - s->wave.begin_ns) / SECOND_NS));
+}
+
+/* The drains are those of the cluster now. */
+static void follow_nodes(struct act_state *s, const struct act_input *in, struct act_output *out)
+{
+	bool any = s->drain_count > 0;
+
+	for (size_t i = 0; i < s->drain_count; i++)
+		s->drains[i].listed = false;
+	for (size_t i = 0; i < in->cluster->node_count; i++)
+		adopt(s, in, &in->cluster->nodes[i]);
+	for (size_t i = s->drain_count; i-- > 0;) {
+		const struct act_drain *d = &s->drains[i];
+		const struct act_node *n = NULL;
+
+		for (size_t k = 0; d->listed && k < in->cluster->node_count; k++)
+			if (strcmp(in->cluster->nodes[k].name, d->node) == 0)
+				n = &in->cluster->nodes[k];
+		if (n && act_is_ours(n))
+			continue;
+		if (!n)
+			buf_printf(&out->narration, "node %s is gone\n", d->node);
+		record(s, d, in);
+		drop_drain(s, i);
+	}
+	s->wave_ended = any && !s->drain_count;
+	if (s->wave_ended) {
+		s->wave.end_ns = in->wall_ns;
+		s->stop = (struct error){""};
+	}
+}
+
+/* --- destinations ----------------------------------------------------------------------------- */
+
+/* NULL: within the caps. */
+static const char *broken_number(const struct act_use *u, struct error *text)
+{
+	if (u->cpu_milli > u->cpu_cap_milli)
+		error_set(text, "CPU %.0fm above its cap of %.0fm", u->cpu_milli, u->cpu_cap_milli);
+	else if (u->mem_bytes > u->mem_cap_bytes)
+		error_set(text, "memory %.0f MiB above its cap of %.0f MiB",
+			  u->mem_bytes / (1 << 20), u->mem_cap_bytes / (1 << 20));
+	else if (u->contention > u->contention_cap)
+		error_set(text, "contention %.3f above %.3f", u->contention, u->contention_cap);
+	else
+		return NULL;
+	return text->text;
+}
+
+static struct act_hot *hot_of(struct act_state *s, const char *node)
+{
+	for (size_t i = 0; i < s->hot_count; i++)
+		if (strcmp(s->hot[i].node, node) == 0)
+			return &s->hot[i];
+	s->hot = mem_realloc(s->hot, (s->hot_count + 1) * sizeof(*s->hot));
+	s->hot[s->hot_count] = (struct act_hot){.node = mem_strdup(node)};
+	return &s->hot[s->hot_count++];
+}
+
+static void watch_destinations(struct act_state *s, const struct act_input *in)
+{
+	for (size_t i = 0; i < s->hot_count; i++)
+		s->hot[i].now = false;
+	for (size_t i = 0; i < in->use_count; i++) {
+		struct error text = {""};
+		struct act_hot *hot;
+
+		if (!broken_number(&in->uses[i], &text))
+			continue;
+		hot = hot_of(s, in->uses[i].node);
+		if (!hot->since_ns)
+			hot->since_ns = in->now_ns;
+		hot->now = true;
+		if (in->now_ns - hot->since_ns >= HOT_NS && !*s->stop.text)
+			error_set(&s->stop, "destination %s: %s for 10 s", hot->node, text.text);
+	}
+	for (size_t i = 0; i < s->hot_count; i++)
+		if (!s->hot[i].now)
+			s->hot[i].since_ns = 0;
+}
+
+/* --- a drain ---------------------------------------------------------------------------------- */
+
+/* Why the drain cannot go on, whatever its phase. */
+static void find_trouble(const struct act_state *s, const struct act_drain *d,
+			 const struct act_input *in, const struct act_node *n, struct error *why)
+{
+	int64_t waited_ns = in->now_ns - d->since_ns;
+
+	if (n->foreign)
+		error_set(why, "%s", n->foreign);
+	else if (!mark_is_active(d->mark.phase))
+		error_set(why,
+			  "its annotation " MARK_ANNOTATION " is %s, its taint or cordon is there",
+			  mark_phase_name(d->mark.phase));
+	else if (d->mark.phase == MARK_CLAIMED && (n->cordoned || n->tainted))
+		error_set(why, "it was cordoned or tainted by another");
+	else if (d->mark.phase > MARK_CLAIMED && (!n->tainted || !n->cordoned))
+		error_set(why, "its taint or its cordon was removed");
+	else if (in->wants_undo && in->wants_undo(in->ctx, n->name))
+		error_set(why, "a person asked for it");
+	else if (*s->stop.text)
+		*why = s->stop;
+	else if (in->paused && in->now_ns - s->paused_ns > PAUSE_NS)
+		error_set(why, "the pause lasts for longer than 9 minutes");
+	else if (d->mark.phase < MARK_EVICTING && waited_ns > PROOF_NS)
+		error_set(why, "planner and checker did not agree within 2 minutes: %s",
+			  *in->plan->refusal ? in->plan->refusal : "no plan has the node");
+}
+
+static void finish(struct act_state *s, const struct act_options *o, const struct act_input *in,
+		   const struct act_node *n, struct act_output *out)
+{
+	struct act_action *a;
+
+	(void)s;
+	if (o->after == ACT_DELETE_NODE) {
+		a = act_output_add(out, ACT_REMOVE_NODE, n);
+		error_set(&a->text, "node %s is drained and deleted", n->name);
+		return;
+	}
+	a = patch(out, o, in, n, MARK_DRAINED);
+	error_set(&a->text, "node %s is drained", n->name);
+	if (o->after == ACT_KEEP)
+		return;
+	a->tainted = false;
+	a->cordon = ACT_CORDON_ENDS;
+	a->mark.cordoned = false;
+}
+
+static void advance_evicting(struct act_state *s, struct act_drain *d, const struct act_options *o,
+			     const struct act_input *in, const struct act_node *n,
+			     struct act_output *out)
+{
+	struct error why = {""};
+	struct act_action *a;
+	bool done;
+
+	if (!d->proven && n->pod_count && !act_drain_prove(d, in->plan)) {
+		if (in->now_ns - d->since_ns <= PROOF_NS + o->pod_wait_ns)
+			return;
+		error_set(&why, "its other pods were not proven in time: %s", in->plan->refusal);
+		roll_back(s, out, o, in, n, why.text);
+		return;
+	}
+	done = act_drain_follow(d, o, in, n, &why);
+	if (*why.text) {
+		roll_back(s, out, o, in, n, why.text);
+	} else if (done) {
+		a = patch(out, o, in, n, MARK_VERIFIED);
+		error_set(&a->text, "node %s is empty, and its pods are replaced", n->name);
+	} else if (!in->paused) {
+		act_drain_evict(s, d, o, in, n, out);
+	}
+}
+
+static void advance(struct act_state *s, struct act_drain *d, const struct act_options *o,
+		    const struct act_input *in, const struct act_node *n, struct act_output *out)
+{
+	struct error why = {""};
+	struct act_action *a;
+
+	find_trouble(s, d, in, n, &why);
+	if (*why.text) {
+		roll_back(s, out, o, in, n, why.text);
+	} else if (d->mark.phase == MARK_EVICTING) {
+		advance_evicting(s, d, o, in, n, out);
+	} else if (in->paused) {
+		return;
+	} else if (d->mark.phase == MARK_VERIFIED) {
+		finish(s, o, in, n, out);
+	} else if (d->mark.phase == MARK_CLAIMED) {
+		a = patch(out, o, in, n, MARK_TAINTED);
+		a->mark.cordoned = true;
+		error_set(&a->text, "node %s is cordoned and tainted", n->name);
+	} else if (!n->pod_count || act_drain_prove(d, in->plan)) {
+		a = patch(out, o, in, n, MARK_EVICTING);
+		error_set(&a->text, "node %s: planner and checker agree on %zu moves", n->name,
+			  d->move_count);
+	}
+}
+
+/* --- claims ----------------------------------------------------------------------------------- */
+
+/* Why the node is not claimed, "" else; at: its number in the offer. */
+static void judge_claim(const struct act_options *o, const struct act_input *in,
+			const struct act_node *n, size_t at, struct error *why)
+{
+	const struct verify_plan *p = in->plan->offer;
+
+	if (n->foreign)
+		error_set(why, "%s", n->foreign);
+	else if (n->cordoned)
+		error_set(why, "it is cordoned");
+	else if (!n->selected)
+		error_set(why, "--node-selector does not match it");
+	else if (n->mark.phase == MARK_GARBLED)
+		error_set(why, "its annotation " MARK_ANNOTATION " is unreadable");
+	else if (n->mark.phase != MARK_NONE && llabs(in->wall_ns - n->mark.since_ns) < REST_NS)
+		error_set(why, "it was %s less than 10 minutes ago",
+			  n->mark.phase == MARK_DRAINED ? "drained" : "rolled back");
+	for (size_t i = 0; i < p->move_count && !*why->text; i++) {
+		const struct verify_move *m = &p->moves[i];
+
+		if (m->node == at && !act_may_move(o, m->namespace))
+			error_set(why, "pod %s/%s is of a namespace that evenkeel leaves alone",
+				  m->namespace, m->name);
+		else if (m->node == at && strcmp(m->from, n->name) != 0)
+			error_set(why, "pod %s/%s of its group is on %s", m->namespace, m->name,
+				  m->from);
+	}
+}
+
+static void claim(const struct act_options *o, const struct act_input *in, const struct act_node *n,
+		  struct act_output *out)
+{
+	struct act_action *a = patch(out, o, in, n, MARK_CLAIMED);
+
+	memcpy(a->mark.plan, in->plan->id, sizeof(a->mark.plan));
+	error_set(&a->text, "node %s is claimed for plan %s", n->name, in->plan->id);
+}
+
+static void claim_wave(struct act_state *s, const struct act_options *o, const struct act_input *in,
+		       struct act_output *out)
+{
+	struct buf told = BUF_INIT;
+
+	for (size_t at = 0; at < in->plan->offer->node_count; at++)
+		for (size_t i = 0; i < in->cluster->node_count; i++) {
+			const struct act_node *n = &in->cluster->nodes[i];
+			struct error why = {""};
+
+			if (strcmp(n->name, in->plan->offer->nodes[at].name) != 0 ||
+			    !(o->drain || (in->wants_drain && in->wants_drain(in->ctx, n->name))))
+				continue;
+			judge_claim(o, in, n, at, &why);
+			if (*why.text)
+				buf_printf(&told, "node %s is left alone: %s\n", n->name, why.text);
+			else
+				claim(o, in, n, out);
+		}
+	if (told.len && (!s->told.data || strcmp(told.data, s->told.data) != 0))
+		buf_add_str(&out->narration, told.data);
+	buf_fini(&s->told);
+	s->told = told;
+}
+
+/* --- the step --------------------------------------------------------------------------------- */
+
+bool act_wants_offer(const struct act_state *s)
+{
+	return !s->drain_count;
+}
+
+bool act_is_unproven(const struct act_state *s, const char *node)
+{
+	const struct act_drain *d = find_drain((struct act_state *)s, node);
+
+	return d && !d->proven && (d->mark.phase == MARK_TAINTED || d->mark.phase == MARK_EVICTING);
+}
+
+bool act_wants_proof(const struct act_state *s)
+{
+	bool any = false;
+
+	/* Together: nodes that are claimed become tainted first. */
+	for (size_t i = 0; i < s->drain_count; i++) {
+		if (s->drains[i].mark.phase == MARK_CLAIMED)
+			return false;
+		any |= act_is_unproven(s, s->drains[i].node);
+	}
+	return any;
+}
+
+static void begin(struct act_state *s, const struct act_input *in)
+{
+	if (s->last_ns && in->now_ns - s->last_ns > GAP_NS)
+		for (size_t i = 0; i < s->drain_count; i++)
+			act_drain_unprove(&s->drains[i]);
+	s->last_ns = in->now_ns;
+	if (!in->paused)
+		s->paused_ns = 0;
+	else if (!s->paused_ns)
+		s->paused_ns = in->now_ns;
+}
+
+void act_step(struct act_state *s, const struct act_options *o, const struct act_input *in,
+	      struct act_output *out)
+{
+	begin(s, in);
+	follow_nodes(s, in, out);
+	if (s->drain_count)
+		watch_destinations(s, in);
+	for (size_t i = 0; i < in->cluster->node_count; i++) {
+		const struct act_node *n = &in->cluster->nodes[i];
+		struct act_drain *d = find_drain(s, n->name);
+
+		if (d)
+			advance(s, d, o, in, n, out);
+		else if (n->mark.phase == MARK_DRAINED && in->wants_undo &&
+			 in->wants_undo(in->ctx, n->name))
+			roll_back(s, out, o, in, n, "a person asked for it");
+	}
+	if (!s->drain_count && !in->paused && in->plan->offer)
+		claim_wave(s, o, in, out);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests, each fenced by the lease: none begins when the lease was not renewed for 10 s, and each
+ * write ends within 4 s. The field manager names the transition of the lease. A node is patched
+ * under the resourceVersion that the step has read, an eviction has the uid as its precondition.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/actuator/edge.h"
+#include "aggregator/api/document.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+
+#define WRITE_MS 4000L
+
+enum { ANSWER_MAX = 1 << 30 };
+
+int edge_open(struct edge *e, const struct kube_config *config, const atomic_bool *stopping,
+	      struct error *error)
+{
+	*e = (struct edge){.call = {.answer_max = ANSWER_MAX, .stopping = stopping}};
+	return kube_call_open(&e->call, config, WRITE_MS, error);
+}
+
+void edge_close(struct edge *e)
+{
+	edge_end_step(e);
+	edge_forget(e);
+	free(e->marked);
+	free(e->owners);
+	kube_call_close(&e->call);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+char *edge_keep(struct edge *e, char *text)
+{
+	struct edge_heap *h = &e->heap;
+
+	h->texts = mem_realloc(h->texts, (h->text_count + 1) * sizeof(*h->texts));
+	return h->texts[h->text_count++] = text;
+}
+
+static cJSON *parse_answer(struct edge *e)
+{
+	struct edge_heap *h = &e->heap;
+	cJSON *doc = cJSON_ParseWithLength(e->call.answer.data, e->call.answer.len);
+
+	if (!doc)
+		return NULL;
+	h->docs = mem_realloc(h->docs, (h->doc_count + 1) * sizeof(*h->docs));
+	return h->docs[h->doc_count++] = doc;
+}
+
+static void ask(struct edge *e, enum kube_method method, const char *path, const struct buf *body,
+		long timeout_ms, struct error *error)
+{
+	curl_easy_setopt(e->call.handle, CURLOPT_TIMEOUT_MS, timeout_ms);
+	e->status = kube_call_send(&e->call, method, path, body, error);
+	if (e->status == 401)
+		kube_session_unauthorized(e->call.session);
+}
+
+cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error *error)
+{
+	cJSON *doc = NULL;
+
+	ask(e, KUBE_GET, path, NULL, timeout_ms, error);
+	if (!e->status)
+		return NULL;
+	doc = parse_answer(e);
+	if (e->status == 200 && doc)
+		return doc;
+	error_set(error, "GET %.*s: HTTP %ld: %.200s", (int)strcspn(path, "?"), path, e->status,
+		  document_text_or(doc, "message", ""));
+	return NULL;
+}
+
+static bool is_fenced(struct edge *e)
+{
+	struct lease_state lease;
+
+	if (!e->lease)
+		return false;
+	lease_get(e->lease, &lease);
+	return !lease.held || lease.transitions != e->transitions ||
+	       clock_mono_ns() >= lease.until_ns;
+}
+
+long edge_send(struct edge *e, enum kube_method method, const char *path, const struct buf *body,
+	       const char **answer)
+{
+	struct error why = {""};
+	const char *message;
+
+	e->status = 0;
+	if (is_fenced(e))
+		error_set(&why, "the lease was not renewed");
+	else
+		ask(e, method, path, body, WRITE_MS, &why);
+	message = e->status ? document_text(parse_answer(e), "message") : why.text;
+	*answer = edge_keep(e, mem_strdup(message ? message : ""));
+	return e->status;
+}
+
+static enum act_result result_of(long status, const char *message)
+{
+	if (status / 100 == 2)
+		return ACT_DONE;
+	if (status == 404 || status == 409)
+		return ACT_GONE;
+	if (status == 429)
+		return ACT_NOT_YET;
+	if (status / 100 == 4 && status != 401 && status != 408)
+		return ACT_NEVER;
+	return strstr(message, "PodDisruptionBudget") ? ACT_NEVER : ACT_UNKNOWN;
+}
+
+/* --- actions ---------------------------------------------------------------------------------- */
+
+static const cJSON *doc_of(const struct edge *e, const char *node)
+{
+	for (size_t i = 0; i < e->cluster.node_count; i++)
+		if (strcmp(e->nodes[i].name, node) == 0)
+			return e->node_docs[i];
+	return NULL;
+}
+
+/* The other taints as they are: a merge patch replaces the list. */
+static void write_taints(struct jsonw *w, const cJSON *node, bool tainted)
+{
+	jsonw_key_array(w, "taints");
+	for (const cJSON *t = document_first(node, "spec.taints"); t; t = t->next) {
+		if (document_is(t, "key", MARK_TAINT))
+			continue;
+		jsonw_object_open(w);
+		for (const cJSON *m = t->child; m; m = m->next)
+			if (cJSON_IsString(m))
+				jsonw_key_string(w, m->string, m->valuestring);
+		jsonw_object_close(w);
+	}
+	if (tainted) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "key", MARK_TAINT);
+		jsonw_key_string(w, "effect", "NoSchedule");
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
+static void write_patch(const struct act_action *a, const cJSON *node, struct buf *body)
+{
+	struct buf mark = BUF_INIT;
+	struct jsonw w;
+
+	mark_write(&a->mark, &mark);
+	jsonw_init(&w, body);
+	jsonw_object_open(&w);
+	jsonw_key_object(&w, "metadata");
+	jsonw_key_string(&w, "resourceVersion",
+			 document_text_or(node, "metadata.resourceVersion", ""));
+	jsonw_key_object(&w, "annotations");
+	jsonw_key_string(&w, MARK_ANNOTATION, mark.data);
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	jsonw_key_object(&w, "spec");
+	write_taints(&w, node, a->tainted);
+	if (a->cordon == ACT_CORDON)
+		jsonw_key_bool(&w, "unschedulable", true);
+	if (a->cordon == ACT_CORDON_ENDS)
+		jsonw_key_null(&w, "unschedulable");
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	buf_fini(&mark);
+}
+
+static void write_eviction(const struct edge *e, const struct act_move *m, struct buf *body)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, body);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", e->eviction_api);
+	jsonw_key_string(&w, "kind", "Eviction");
+	jsonw_key_object(&w, "metadata");
+	jsonw_key_string(&w, "name", m->name);
+	jsonw_key_string(&w, "namespace", m->namespace);
+	jsonw_object_close(&w);
+	jsonw_key_object(&w, "deleteOptions");
+	jsonw_key_object(&w, "preconditions");
+	jsonw_key_string(&w, "uid", m->uid);
+	jsonw_object_close(&w);
+	if (e->dry_run) {
+		jsonw_key_array(&w, "dryRun");
+		jsonw_string(&w, "All");
+		jsonw_array_close(&w);
+	}
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+}
+
+/* The query of every write. */
+static char *write_path(const struct edge *e, const char *path)
+{
+	return mem_printf("%s?fieldManager=evenkeel-actuator-%" PRId64 "%s", path, e->transitions,
+			  e->dry_run ? "&dryRun=All" : "");
+}
+
+static long request(struct edge *e, enum kube_method method, char *plain, const struct buf *body,
+		    const char **answer)
+{
+	char *path = write_path(e, plain);
+	long status = edge_send(e, method, path, body, answer);
+
+	free(path);
+	free(plain);
+	return status;
+}
+
+/* A failure is logged once. */
+static void tell(struct edge *e, const struct act_action *a, bool warns)
+{
+	struct buf body = BUF_INIT;
+	char time[TIMEFMT_LEN];
+	const char *answer;
+	struct jsonw w;
+	long status;
+
+	timefmt_rfc3339(clock_wall_ns() / NS_PER_SEC * NS_PER_SEC, time);
+	jsonw_init(&w, &body);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "v1");
+	jsonw_key_string(&w, "kind", "Event");
+	jsonw_key_object(&w, "metadata");
+	jsonw_key_string(&w, "namespace", "default");
+	jsonw_key_string(&w, "generateName", "evenkeel-");
+	jsonw_object_close(&w);
+	jsonw_key_object(&w, "involvedObject");
+	jsonw_key_string(&w, "apiVersion", "v1");
+	jsonw_key_string(&w, "kind", "Node");
+	jsonw_key_string(&w, "name", a->node);
+	jsonw_key_string(&w, "uid",
+			 a->node); /* as kubelets and kubectl do: nodes' Events are found by it */
+	jsonw_object_close(&w);
+	jsonw_key_string(&w, "type", warns ? "Warning" : "Normal");
+	jsonw_key_string(&w, "reason", warns ? "EvenkeelRolledBack" : "EvenkeelDrain");
+	jsonw_key_string(&w, "message", a->text.text);
+	jsonw_key_string(&w, "firstTimestamp", time);
+	jsonw_key_string(&w, "lastTimestamp", time);
+	jsonw_key_int(&w, "count", 1);
+	jsonw_key_object(&w, "source");
+	jsonw_key_string(&w, "component", "evenkeel-actuator");
+	jsonw_object_close(&w);
+	jsonw_object_close(&w);
+	status = request(e, KUBE_POST, mem_strdup("/api/v1/namespaces/default/events"), &body,
+			 &answer);
+	if (status / 100 != 2 && !e->silent)
+		log_warn("no Events are written (HTTP %ld): %s", status, answer);
+	e->silent = status / 100 != 2;
+	buf_fini(&body);
+}
+
+enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const char **answer)
+{
+	const struct act_move *m = a->move;
+	struct buf body = BUF_INIT;
+	enum act_result result;
+	long status;
+
+	if (a->kind == ACT_EVICT) {
+		write_eviction(e, m, &body);
+		status = request(e, KUBE_POST,
+				 mem_printf("/api/v1/namespaces/%s/pods/%s/eviction", m->namespace,
+					    m->name),
+				 &body, answer);
+	} else if (a->kind == ACT_PATCH_NODE) {
+		write_patch(a, doc_of(e, a->node), &body);
+		status = request(e, KUBE_MERGE, mem_printf("/api/v1/nodes/%s", a->node), &body,
+				 answer);
+	} else {
+		buf_printf(&body, "{\"preconditions\":{\"uid\":\"%s\"}}", a->uid);
+		status = request(e, KUBE_DELETE, mem_printf("/api/v1/nodes/%s", a->node), &body,
+				 answer);
+	}
+	buf_fini(&body);
+	result = result_of(status, *answer);
+	if (result == ACT_DONE && a->kind != ACT_EVICT)
+		tell(e, a, a->mark.phase == MARK_ROLLED_BACK);
+	return result;
+}
+
+void edge_end_step(struct edge *e)
+{
+	struct edge_heap *h = &e->heap;
+
+	while (h->doc_count)
+		cJSON_Delete(h->docs[--h->doc_count]);
+	while (h->text_count)
+		free(h->texts[--h->text_count]);
+	free(h->docs);
+	free(h->texts);
+	*h = (struct edge_heap){0};
+	verify_plan_fini(&e->offer);
+	verify_plan_fini(&e->proof);
+	free(e->nodes);
+	free(e->node_docs);
+	free(e->ready);
+	free(e->uses);
+	e->nodes = NULL;
+	e->node_docs = NULL;
+	e->ready = NULL;
+	e->uses = NULL;
+	e->use_count = 0;
+	e->cluster = (struct act_cluster){0};
+	e->plan = (struct act_plan){0};
+	e->plan_doc = NULL;
+	e->refusal = (struct error){""};
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The edge of the actuator: reads what a step needs from the API server, and carries out what the
+ * step decided. The aggregator's answers come through the same server.
+ */
+#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_EDGE_H
+#define EVENKEEL_AGGREGATOR_ACTUATOR_EDGE_H
+
+#include <cjson/cJSON.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aggregator/actuator/act.h"
+#include "aggregator/actuator/lease.h"
+#include "aggregator/edge/kube/session.h"
+#include "aggregator/model/labels.h"
+
+#define EDGE_GROUP "/apis/evenkeel.io/v1"
+
+/* JSON documents and texts that a step borrows from. */
+struct edge_heap {
+	cJSON **docs; /* owned, as are the texts */
+	char **texts;
+	size_t doc_count, text_count;
+};
+
+/* How the pods of an owner are listed; kept until no drain is left. */
+struct edge_owner {
+	char *uid, *namespace, *selector; /* owned; selector: escaped, or "" */
+};
+
+struct edge {
+	struct kube_call call;
+	struct lease *lease; /* borrowed; NULL in tests: requests are not fenced */
+	const struct selector *selector; /* borrowed; NULL: every node */
+	bool dry_run;
+	int64_t transitions; /* of the lease, for the field manager */
+
+	/* from step to step */
+	bool silent; /* logged: no Events */
+	long status; /* HTTP, of the last request; 0: no answer */
+	char **marked; /* owned: names of nodes with a drain */
+	size_t marked_count;
+	int64_t listed_ns; /* monotonic: when they were listed; 0: never */
+	struct edge_owner *owners; /* owned */
+	size_t owner_count;
+	int64_t taint_seen_ns; /* aggregator's clock: a snapshot had the taints; 0: none */
+	int64_t offered_ns; /* monotonic: when a plan was read for an offer */
+	cJSON *promise; /* owned: {"cap","destinations"} of the proof; NULL: none */
+	char eviction_api[32];
+
+	/* of this step */
+	struct edge_heap heap;
+	struct act_node *nodes; /* owned */
+	const cJSON **node_docs; /* owned */
+	struct act_owner *ready; /* owned */
+	struct act_cluster cluster;
+	struct act_plan plan;
+	const cJSON *plan_doc; /* the DrainPlan; NULL: not read */
+	struct verify_plan offer, proof; /* of the plan; zeroes: none */
+	struct error refusal;
+	struct act_use *uses; /* owned */
+	size_t use_count;
+};
+
+/* -EINVAL or -EACCES with the reason; stopping ends requests. */
+int edge_open(struct edge *e, const struct kube_config *config, const atomic_bool *stopping,
+	      struct error *error);
+void edge_close(struct edge *e);
+/* Forgets everything but the connection: the lease was lost. */
+void edge_forget(struct edge *e);
+
+/* A GET within timeout_ms; the document lives until edge_end_step(). NULL with the reason. */
+cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error *error);
+/*
+ * A request of at most 4 s. Its status, 0: no answer, or the lease does not allow it; *answer: the
+ * API's message, borrowed until the next request.
+ */
+long edge_send(struct edge *e, enum kube_method method, const char *path, const struct buf *body,
+	       const char **answer);
+char *edge_keep(struct edge *e, char *text); /* takes the text until edge_end_step() */
+
+/* --- read.c ----------------------------------------------------------------------------------- */
+
+/*
+ * Reads the nodes of drains, of the offer and of names, with their pods and owners, into
+ * e->cluster. -EIO with the reason: no step is possible.
+ */
+int edge_read_cluster(struct edge *e, const struct act_state *s, const char *const *names,
+		      size_t count, int64_t now_ns, struct error *error);
+
+/* --- prove.c ---------------------------------------------------------------------------------- */
+
+/* Reads the newest plan, if the state wants an offer or a proof; failures are its refusal. */
+void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns);
+/* Reads real use of the proof's destinations. */
+void edge_read_uses(struct edge *e, const struct act_state *s);
+/* Why a node is not in the newest plan, for people; the text lives until edge_end_step(). */
+const char *edge_why_not(struct edge *e, const char *node);
+
+/* --- carry.c ---------------------------------------------------------------------------------- */
+
+/* Carries out an action, and tells of it by an Event of the node. *answer as of edge_send(). */
+enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const char **answer);
+void edge_end_step(struct edge *e);
+
+#endif

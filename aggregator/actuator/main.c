@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel-actuator: options, then a step every two seconds while the lease is held, until it is
+ * told to stop. Exit: 0 ok, 1 error, 2 usage.
+ *
+ *	plan --> cluster --> real use --> act_step() --> requests, one after the other --> report
+ *
+ * A step whose reading fails decides nothing. The thread of the lease (lease.c) renews it all the
+ * while. A stop, or the loss of the lease, leaves drains to a successor.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aggregator/actuator/edge.h"
+#include "aggregator/actuator/mailbox.h"
+#include "shared/clock.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+#include "shared/options.h"
+#include "shared/program.h"
+
+#define STEP_NS (2 * NS_PER_SEC)
+#define BUSY_NS (NS_PER_SEC / 2) /* after a step that wrote */
+
+struct actuator_options {
+	char *act, *namespaces, *node_selector, *kubeconfig, *context;
+	char *lease_namespace, *lease_name;
+	bool dry_run;
+	int after;
+	int64_t max_pod_wait_ns, max_in_flight;
+	struct program_common common;
+};
+
+static const char *const afters[] = {"keep", "uncordon", "delete-node", NULL};
+
+#define AT(member) offsetof(struct actuator_options, member)
+static const struct option_spec specs[] = {
+	{.name = "act",
+	 .kind = OPTION_STRING,
+	 .offset = AT(act),
+	 .value = "drain",
+	 .initial = "",
+	 .help = "What it does by itself: drain carries out the waves of evenkeel drain. Without "
+		 "it, it serves requests of people alone (evenkeel act)."},
+	{.name = "dry-run",
+	 .kind = OPTION_FLAG,
+	 .offset = AT(dry_run),
+	 .help = "Send every write with dryRun=All, and log what it would do."},
+	{.name = "namespaces",
+	 .kind = OPTION_STRING,
+	 .offset = AT(namespaces),
+	 .value = "NAME,..",
+	 .help = "Namespaces whose pods may move; a node with other pods stays. Default: all but "
+		 "kube-system."},
+	{.name = "node-selector",
+	 .kind = OPTION_STRING,
+	 .offset = AT(node_selector),
+	 .value = "SELECTOR",
+	 .initial = "",
+	 .help = "Labels of nodes that may be drained, as kubectl's -l has them."},
+	{.name = "max-pod-wait",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(max_pod_wait_ns),
+	 .value = "DURATION",
+	 .initial = "10m",
+	 .min = 1e9,
+	 .max = 24 * 3600e9,
+	 .help = "How long a refused eviction is repeated, and a Ready replacement of an evicted "
+		 "pod is awaited; then the node is rolled back."},
+	{.name = "max-in-flight",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(max_in_flight),
+	 .value = "N",
+	 .initial = "10",
+	 .min = 1,
+	 .max = 1000,
+	 .help = "How many evicted pods may be without a Ready replacement at once; of one owner "
+		 "it is one."},
+	{.name = "after",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(after),
+	 .value = "keep|uncordon|delete-node",
+	 .initial = "keep",
+	 .choices = afters,
+	 .help = "What becomes of a drained node: it stays cordoned, for cluster-autoscaler or "
+		 "work on it; it takes pods again; or its object is deleted."},
+	{.name = "kubeconfig",
+	 .kind = OPTION_STRING,
+	 .offset = AT(kubeconfig),
+	 .value = "FILE",
+	 .help = "How to reach the Kubernetes API. Without it a pod asks its own cluster."},
+	{.name = "context",
+	 .kind = OPTION_STRING,
+	 .offset = AT(context),
+	 .value = "NAME",
+	 .help = "The context of the kubeconfig to use instead of its current one."},
+	{.name = "lease-namespace",
+	 .kind = OPTION_STRING,
+	 .offset = AT(lease_namespace),
+	 .value = "NAME",
+	 .initial = "evenkeel",
+	 .help = "Namespace of the Lease whose holder acts."},
+	{.name = "lease-name",
+	 .kind = OPTION_STRING,
+	 .offset = AT(lease_name),
+	 .value = "NAME",
+	 .initial = "evenkeel-actuator",
+	 .help = "Name of the Lease."},
+	PROGRAM_COMMON_OPTIONS(AT(common)),
+};
+
+static const struct option_note manual[] = {
+	{"DESCRIPTION", NULL,
+	 "The actuator carries out drain plans of evenkeel-aggregator(8): it cordons and taints "
+	 "the nodes of a wave, has the plan proven by the planner and by an independent checker "
+	 "on a snapshot that has the taints, evicts pod after pod by the Eviction API, and rolls "
+	 "back what fails. It reaches the aggregator through the Kubernetes API. One of several "
+	 "acts at a time, by a Lease."},
+	{"SIGNALS", "SIGTERM, SIGINT", "End; drains are left to the next holder of the Lease."},
+	{"EXIT STATUS", "0", "It was told to end."},
+	{NULL, "1", "It cannot start."},
+	{NULL, "2", "Wrong options."},
+	{"SEE ALSO", NULL, "evenkeel-aggregator(8), evenkeel(1)"},
+	{0},
+};
+
+static const struct option_program program = {
+	.name = "evenkeel-actuator",
+	.summary = "Carries out drain plans that planner and checker agree on.",
+	.usage = "[OPTION..]",
+	.specs = specs,
+	.env_prefix = "EVENKEEL_",
+	.config_name = "config",
+	.manual = manual,
+};
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static atomic_bool stopping;
+
+static void on_signal(int number)
+{
+	(void)number;
+	atomic_store(&stopping, true);
+}
+
+struct actuator {
+	struct edge edge;
+	struct mailbox mailbox;
+	struct act_state state;
+	struct act_options rules;
+	char holder[MARK_HOLDER_LEN];
+	char tried[MARK_PLAN_LEN]; /* the last plan of a dry run */
+	struct error refusal; /* logged: why there is no plan, or no proof */
+	bool failing; /* logged: reading */
+};
+
+static bool wants_drain(void *ctx, const char *node)
+{
+	return mailbox_wants(ctx, REQUEST_DRAIN, node);
+}
+
+static bool wants_undo(void *ctx, const char *node)
+{
+	return mailbox_wants(ctx, REQUEST_UNDO, node);
+}
+
+static void log_lines(const struct buf *lines)
+{
+	const char *at = lines->data ? lines->data : "";
+
+	for (size_t len; *at; at += len + (at[len] == '\n')) {
+		len = strcspn(at, "\n");
+		log_info("%.*s", (int)len, at);
+	}
+}
+
+static void carry_out(struct actuator *a, const struct act_action *action)
+{
+	const char *answer = "";
+	enum act_result result = edge_carry_out(&a->edge, action, &answer);
+
+	act_result(&a->state, action, result, answer, clock_mono_ns());
+	if (result == ACT_DONE)
+		log_info("%s%s", a->edge.dry_run ? "dry run: " : "", action->text.text);
+	else
+		log_warn("not done (HTTP %ld: %s): %s", a->edge.status, answer, action->text.text);
+}
+
+/* The evictions of a claimed node: without writes, no later step would decide on them. */
+static void try_evictions(struct actuator *a, const char *node)
+{
+	const struct verify_plan *p = &a->edge.offer;
+
+	for (size_t i = 0; i < p->move_count; i++) {
+		struct act_move m = {.namespace = (char *)p->moves[i].namespace,
+				     .name = (char *)p->moves[i].name,
+				     .uid = (char *)p->moves[i].uid};
+		struct act_action action = {.kind = ACT_EVICT, .node = node, .move = &m};
+
+		if (strcmp(p->nodes[p->moves[i].node].name, node) != 0)
+			continue;
+		error_set(&action.text, "pod %s/%s is evicted", m.namespace, m.name);
+		carry_out(a, &action);
+	}
+}
+
+static void try_wave(struct actuator *a, const struct act_output *out)
+{
+	if (strcmp(a->tried, a->edge.plan.id) == 0)
+		return;
+	memcpy(a->tried, a->edge.plan.id, sizeof(a->tried));
+	for (size_t i = 0; i < out->action_count; i++) {
+		carry_out(a, &out->actions[i]);
+		try_evictions(a, out->actions[i].node);
+	}
+}
+
+static void log_refusal(struct actuator *a)
+{
+	const char *why = a->edge.refusal.text;
+
+	if (*why && strcmp(why, a->refusal.text) != 0)
+		log_info("%s: %s", act_wants_proof(&a->state) ? "no proof yet" : "no plan yet",
+			 why);
+	a->refusal = a->edge.refusal;
+}
+
+/* False: the cluster cannot be read. */
+static bool read_all(struct actuator *a, int64_t now_ns)
+{
+	struct error why = {""};
+	size_t count;
+	const char **names = mailbox_nodes(&a->mailbox, &count);
+	int rc;
+
+	edge_read_plan(&a->edge, &a->state, now_ns);
+	log_refusal(a);
+	rc = edge_read_cluster(&a->edge, &a->state, names, count, now_ns, &why);
+	free(names);
+	if (rc && !a->failing)
+		log_warn("no step is possible: %s", why.text);
+	a->failing = rc != 0;
+	if (!rc)
+		edge_read_uses(&a->edge, &a->state);
+	return !rc;
+}
+
+/* True: it wrote, and the next step is due soon. */
+static bool step(struct actuator *a, const struct lease_state *lease)
+{
+	struct edge *e = &a->edge;
+	struct act_output out = {0};
+	int64_t now_ns = clock_mono_ns();
+	bool busy;
+
+	if (!read_all(a, now_ns))
+		return false;
+	act_step(&a->state, &a->rules,
+		 &(struct act_input){
+			 .cluster = &e->cluster,
+			 .plan = &e->plan,
+			 .uses = e->uses,
+			 .use_count = e->use_count,
+			 .wants_drain = wants_drain,
+			 .wants_undo = wants_undo,
+			 .ctx = &a->mailbox,
+			 .paused = lease->paused,
+			 .now_ns = now_ns,
+			 .wall_ns = clock_wall_ns(),
+		 },
+		 &out);
+	log_lines(&out.narration);
+	if (e->dry_run)
+		try_wave(a, &out);
+	for (size_t i = 0; i < out.action_count && !e->dry_run; i++)
+		carry_out(a, &out.actions[i]);
+	mailbox_follow(&a->mailbox, e, &a->state, now_ns);
+	if (a->state.wave_ended)
+		mailbox_report_wave(e, &a->state.wave);
+	mailbox_exchange(&a->mailbox, e, &a->state, a->holder, lease->paused, now_ns);
+	busy = out.action_count && !e->dry_run;
+	act_output_fini(&out);
+	return busy;
+}
+
+static void rest(int64_t ns)
+{
+	const struct timespec time = {ns / NS_PER_SEC, ns % NS_PER_SEC};
+
+	if (!atomic_load(&stopping))
+		nanosleep(&time, NULL);
+}
+
+static void loop(struct actuator *a)
+{
+	while (!atomic_load(&stopping)) {
+		struct lease_state lease;
+		bool busy = false;
+
+		lease_get(a->edge.lease, &lease);
+		if (lease.held && lease.transitions == a->edge.transitions) {
+			busy = step(a, &lease);
+		} else {
+			act_state_fini(&a->state);
+			act_state_init(&a->state);
+			edge_forget(&a->edge);
+			a->edge.transitions = lease.transitions;
+		}
+		edge_end_step(&a->edge);
+		rest(busy ? BUSY_NS : STEP_NS);
+	}
+}
+
+/* --- start ------------------------------------------------------------------------------------ */
+
+/* The words of a list, which are parts of *text; the caller frees both. */
+static char **split(const char *list, char **text, size_t *count)
+{
+	char **words = mem_zalloc(strlen(list) + 1, sizeof(*words));
+	char *at = *text = mem_strdup(list), *word;
+
+	*count = 0;
+	while ((word = strsep(&at, ", ")))
+		if (*word)
+			words[(*count)++] = word;
+	return words;
+}
+
+static int start(struct actuator *a, const struct actuator_options *o, struct error *error)
+{
+	struct kube_config config = {0};
+	const struct lease_options lease = {o->lease_namespace, o->lease_name, a->holder, &config};
+	const struct sigaction action = {.sa_handler = on_signal};
+	int rc = kube_config_find(&config, o->kubeconfig, o->context, error);
+
+	if (!rc)
+		rc = edge_open(&a->edge, &config, &stopping, error);
+	if (rc)
+		goto out;
+	a->edge.dry_run = o->dry_run;
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	rc = lease_start(&a->edge.lease, &lease, error);
+	if (rc)
+		edge_close(&a->edge);
+out:
+	kube_config_fini(&config);
+	return rc;
+}
+
+static void name_holder(char holder[MARK_HOLDER_LEN])
+{
+	char host[128] = "host";
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(holder, MARK_HOLDER_LEN, "%s_%d_%" PRIx64, host, (int)getpid(),
+		 (uint64_t)clock_wall_ns());
+}
+
+static int run(const void *values, struct error *error)
+{
+	const struct actuator_options *o = values;
+	struct actuator a = {.rules = {.drain = strcmp(o->act, "drain") == 0,
+				       .after = (enum act_after)o->after,
+				       .pod_wait_ns = o->max_pod_wait_ns,
+				       .in_flight_max = (size_t)o->max_in_flight,
+				       .holder = a.holder}};
+	struct selector *selector = NULL;
+	char *text = NULL, **namespaces = NULL;
+	int status = 2;
+
+	if (*o->act && !a.rules.drain) {
+		error_set(error, "--act: \"%.100s\" is unknown; drain is known", o->act);
+		return 2;
+	}
+	if (selector_parse(o->node_selector, &selector, error)) {
+		error_prefix(error, "--node-selector");
+		return 2;
+	}
+	if (o->namespaces)
+		namespaces = split(o->namespaces, &text, &a.rules.namespace_count);
+	a.rules.namespaces = (const char *const *)namespaces;
+	name_holder(a.holder);
+	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act);
+	status = start(&a, o, error) ? 1 : 0;
+	if (!status) {
+		a.edge.selector = selector;
+		log_info("%s acts as %s", a.rules.drain ? "drain" : "nothing by itself", a.holder);
+		loop(&a);
+		lease_stop(a.edge.lease);
+		edge_close(&a.edge);
+	}
+	act_state_fini(&a.state);
+	mailbox_fini(&a.mailbox);
+	selector_free(selector);
+	free(namespaces);
+	free(text);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct actuator_options options = {0};
+
+	return program_main(&program, &options, &options.common, run, argc, argv);
+}

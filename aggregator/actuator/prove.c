@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A proof is a plan of the aggregator that
+ *
+ *   - the planner made after a snapshot had the taints of all nodes that wait for a proof
+ *   - has those nodes; the other nodes of the wave are left out
+ *   - the checker (aggregator/verify) agrees with, on a snapshot taken after it
+ *   - moves pods to nodes that were measured in the last 10 s, where the plan has a cap of real use
+ *
+ * Times are those of the aggregator's clock.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregator/actuator/edge.h"
+#include "aggregator/api/document.h"
+#include "shared/clock.h"
+#include "shared/hash.h"
+#include "shared/timefmt.h"
+
+#define OFFER_EVERY_NS (10 * NS_PER_SEC)
+#define PLAN_MS	       20000L
+#define SNAPSHOT_MS    120000L
+#define USE_MS	       5000L
+
+static const double USE_AGE_S = 10;
+
+/* --- the plan --------------------------------------------------------------------------------- */
+
+static bool waits(const struct act_state *s, const cJSON *node)
+{
+	return act_is_unproven(s, document_text_or(node, "name", ""));
+}
+
+/* Only the nodes that wait for a proof. */
+static void keep_unproven(cJSON *plan, const struct act_state *s)
+{
+	cJSON *nodes = cJSON_GetObjectItemCaseSensitive(plan, "nodes"), *next;
+
+	for (cJSON *n = nodes ? nodes->child : NULL; n; n = next) {
+		next = n->next;
+		if (!waits(s, n))
+			cJSON_Delete(cJSON_DetachItemViaPointer(nodes, n));
+	}
+}
+
+static bool read_wave(struct edge *e, cJSON *plan, struct verify_plan *out)
+{
+	char *text = cJSON_PrintUnformatted(plan);
+	int rc = verify_plan_read(text, strlen(text), out, &e->refusal);
+
+	cJSON_free(text);
+	if (rc)
+		error_prefix(&e->refusal, "the plan is unreadable");
+	return rc == 0;
+}
+
+static void write_id(const struct verify_plan *p, char id[MARK_PLAN_LEN])
+{
+	uint64_t hash = HASH_BEGIN;
+
+	for (size_t i = 0; i < p->node_count; i++)
+		hash = hash_bytes(hash, p->nodes[i].uid, strlen(p->nodes[i].uid) + 1);
+	for (size_t i = 0; i < p->move_count; i++)
+		hash = hash_bytes(hash, p->moves[i].uid, strlen(p->moves[i].uid) + 1);
+	snprintf(id, MARK_PLAN_LEN, "%016" PRIx64, hash);
+}
+
+const char *edge_why_not(struct edge *e, const char *node)
+{
+	const cJSON *item = document_find(e->plan_doc, "items", "name", node);
+
+	if (!e->plan_doc)
+		return *e->refusal.text ? e->refusal.text : "there is no plan yet";
+	if (!item)
+		return "the planner does not know it";
+	return edge_keep(e, mem_printf("%s: %s", document_text_or(item, "verdict", "?"),
+				       document_text_or(document_first(item, "reasons"), "text",
+							"it is not in the wave")));
+}
+
+/* --- the proof -------------------------------------------------------------------------------- */
+
+static const cJSON *snapshot_node(const cJSON *snapshot, const char *name)
+{
+	const cJSON *o = document_first(snapshot, "list.items");
+
+	while (o && !(document_is(o, "kind", "Node") && document_is(o, "metadata.name", name)))
+		o = o->next;
+	return o;
+}
+
+static bool has_taints(const cJSON *snapshot, const struct verify_plan *p)
+{
+	for (size_t i = 0; i < p->node_count; i++)
+		if (!document_find(snapshot_node(snapshot, p->nodes[i].name), "spec.taints", "key",
+				   MARK_TAINT))
+			return false;
+	return true;
+}
+
+static bool use_is_fresh(struct edge *e, const cJSON *snapshot)
+{
+	const struct verify_plan *p = &e->proof;
+	double now_s = document_time(snapshot, "time");
+
+	for (size_t i = 0; p->capped && i < p->move_count; i++) {
+		const cJSON *use = document_find(snapshot, "usage.nodes", "name", p->moves[i].to);
+
+		if (!p->moves[i].to || document_time(use, "end") >= now_s - USE_AGE_S)
+			continue;
+		error_set(&e->refusal, "destination %s was not measured in the last 10 s",
+			  p->moves[i].to);
+		return false;
+	}
+	return true;
+}
+
+static bool judge(struct edge *e, const cJSON *snapshot)
+{
+	struct verify_report report;
+	const struct verify_violation *v;
+
+	if (verify_judge(&e->proof, snapshot, &report, &e->refusal))
+		return false;
+	v = report.of;
+	if (report.count)
+		error_set(&e->refusal, "the checker refuses the plan: %s: %s%s%s%s%.300s",
+			  verify_invariant_name(v->invariant), v->move ? v->move->namespace : "",
+			  v->move ? "/" : "", v->move ? v->move->name : "", v->move ? ": " : "",
+			  v->text.text);
+	verify_report_fini(&report);
+	return !*e->refusal.text;
+}
+
+static void keep_promise(struct edge *e)
+{
+	cJSON_Delete(e->promise);
+	e->promise = cJSON_CreateObject();
+	cJSON_AddItemToObject(e->promise, "cap",
+			      cJSON_Duplicate(document_at(e->plan_doc, "cap"), true));
+	cJSON_AddItemToObject(e->promise, "destinations",
+			      cJSON_Duplicate(document_at(e->plan_doc, "wave.destinations"), true));
+}
+
+static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
+{
+	int64_t planned_ns = 0;
+	const cJSON *snapshot;
+
+	keep_unproven(plan, s);
+	if (!read_wave(e, plan, &e->proof))
+		return;
+	for (size_t i = 0; !e->proof.node_count && i < s->drain_count; i++)
+		error_set(&e->refusal, "%s", edge_why_not(e, s->drains[i].node));
+	if (!e->proof.node_count)
+		return;
+	snapshot = edge_get(e, EDGE_GROUP "/snapshots", SNAPSHOT_MS, &e->refusal);
+	if (!snapshot)
+		return;
+	timefmt_parse(document_text_or(e->plan_doc, "planned", ""), &planned_ns, NULL);
+	if (!has_taints(snapshot, &e->proof)) {
+		error_set(&e->refusal, "the aggregator has not seen the taints yet");
+	} else if (!e->taint_seen_ns || planned_ns <= e->taint_seen_ns) {
+		if (!e->taint_seen_ns)
+			timefmt_parse(document_text_or(snapshot, "time", ""), &e->taint_seen_ns,
+				      NULL);
+		error_set(&e->refusal, "no plan is newer than the taints");
+	} else if (use_is_fresh(e, snapshot) && judge(e, snapshot)) {
+		e->plan.proof = &e->proof;
+		e->plan.any_order = document_is_true(e->plan_doc, "wave.anyOrder");
+		keep_promise(e);
+	}
+}
+
+void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
+{
+	bool proves = act_wants_proof(s),
+	     offers = act_wants_offer(s) &&
+		      (!e->offered_ns || now_ns - e->offered_ns >= OFFER_EVERY_NS);
+	cJSON *plan;
+
+	e->plan.refusal = e->refusal.text;
+	if (!proves)
+		e->taint_seen_ns = 0;
+	if (!proves && !offers)
+		return;
+	e->offered_ns = now_ns;
+	e->plan_doc = edge_get(e, EDGE_GROUP "/drains", PLAN_MS, &e->refusal);
+	if (document_text(e->plan_doc, "stale"))
+		error_set(&e->refusal, "the plan is stale: %s",
+			  document_text(e->plan_doc, "stale"));
+	if (!e->plan_doc || *e->refusal.text)
+		return;
+	snprintf(e->eviction_api, sizeof(e->eviction_api), "%s",
+		 document_text_or(e->plan_doc, "wave.evictions", "policy/v1"));
+	plan = document_drain_plan(e->plan_doc);
+	if (proves)
+		prove(e, s, plan);
+	else if (read_wave(e, plan, &e->offer)) {
+		e->plan.offer = &e->offer;
+		write_id(&e->offer, e->plan.id);
+	}
+	cJSON_Delete(plan);
+}
+
+/* --- real use --------------------------------------------------------------------------------- */
+
+static double larger(double a, double b)
+{
+	return fmax(a, b); /* of NaN and a number the number */
+}
+
+static void read_use(struct edge *e, const cJSON *promised, struct act_use *u)
+{
+	struct error why;
+	const char *name = document_text_or(promised, "node", "");
+	char *path = mem_printf(EDGE_GROUP "/nodes/%s", name);
+	const cJSON *node = edge_get(e, path, USE_MS, &why);
+	bool fresh = document_is(node, "source.state", "fresh");
+
+	*u = (struct act_use){
+		.node = name,
+		.cpu_milli =
+			fresh ? document_number(node, "usage.cpuMillicores.latest.value") : NAN,
+		.cpu_cap_milli = document_number(promised, "cpuMillicores.limit"),
+		.mem_bytes =
+			fresh ? document_number(node, "usage.workingSetBytes.latest.value") : NAN,
+		.mem_cap_bytes = document_number(promised, "memoryBytes.limit"),
+		.contention = larger(document_number(node, "contention.cpu"),
+				     document_number(node, "contention.memory")),
+		.contention_cap = document_number(e->promise, "cap.contention"),
+	};
+	free(path);
+}
+
+void edge_read_uses(struct edge *e, const struct act_state *s)
+{
+	const cJSON *list = document_at(e->promise, "destinations");
+
+	if (!s->drain_count || !document_at(e->promise, "cap"))
+		return;
+	e->uses = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*e->uses));
+	for (const cJSON *d = document_first(list, ""); d; d = d->next)
+		read_use(e, d, &e->uses[e->use_count++]);
+}
