@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "aggregator/api/drain_json.h"
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "tests/api_fixture.h"
 
 cJSON *verify_fixture_snapshot(struct view *v)

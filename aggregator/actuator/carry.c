@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/edge.h"
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"

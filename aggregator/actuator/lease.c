@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 #include "aggregator/edge/kube/kube_writer.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"

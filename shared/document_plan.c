@@ -3,7 +3,7 @@
  * The plan as a file (aggregator/verify/verify_plan.c): the members of the wave, and what it was
  * made from and under which limits. Without a wave it has no nodes.
  */
-#include "aggregator/api/document.h"
+#include "shared/document.h"
 
 /* Does nothing where the answer, of an older server, has none. */
 static void copy(cJSON *to, const char *key, const cJSON *doc, const char *path)
