@@ -110,8 +110,8 @@ static void test_list(void **state)
 	assert_true(number("items.1.pods.pending") == 1);
 	assert_string_equal(text("items.1.verdict"), "waiting");
 	assert_string_equal(text("items.1.reasons.0.text"),
-			    "cpu: pending pods ask for 7.0 beyond the guaranteed 8.0, of which 2.0 "
-			    "is used: they wait for what others leave");
+			    "cpu: 2.0 is used of the guaranteed 8.0, and pending pods ask for 7.0: "
+			    "they wait for what others leave");
 	assert_true(number("items.1.reasons.0.numbers.max") == 10000);
 	assert_null(api_fixture_at(f.json, "items.1.max.memoryBytes"));
 	assert_true(number("total.min.cpuMillicores") == 12000);

@@ -196,8 +196,8 @@ static void each_pending_pod_is_judged_by_itself(void **state)
 	     "this quota end, or max is raised",
 	     "");
 	told(FULL_NODES POD("b", "r", "", "7"), QUOTA_CORRECTED, 1, "cpu", QUOTA_STATE_WAITING,
-	     "cpu: pending pods ask for 7.0 beyond the guaranteed 6.0, of which 2.0 is used: they "
-	     "wait for what others leave",
+	     "cpu: 2.0 is used of the guaranteed 6.0, and pending pods ask for 7.0: they wait for "
+	     "what others leave",
 	     "");
 }
 
@@ -213,8 +213,8 @@ static void its_own_max_is_no_starvation(void **state)
 	     QUOTA_STATE_UNUSED, "memory: nothing is used of the guaranteed 4Gi", "");
 	told(CPU_IS_LENT POD("b", "q", "", "2") POD("b", "r", "", "2"), QUOTA_CORRECTED, 1, "cpu",
 	     QUOTA_STATE_WAITING,
-	     "cpu: pending pods ask for 4.0 beyond the guaranteed 1.0, of which 4.0 is used: they "
-	     "wait for what others leave",
+	     "cpu: 4.0 is used of the guaranteed 1.0, and pending pods ask for 4.0: they wait for "
+	     "what others leave",
 	     "");
 }
 

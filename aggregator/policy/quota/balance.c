@@ -292,9 +292,9 @@ void quota_state_tell(const struct quota *q, const struct quota_balance *b, cons
 		break;
 	case QUOTA_STATE_WAITING:
 		error_set(error,
-			  "%.100s: pending pods ask for %s beyond the guaranteed %s, of which %s "
-			  "is used: they wait for what others leave",
-			  resource, n.asked, n.min, n.used);
+			  "%.100s: %s is used of the guaranteed %s, and pending pods ask for %s: "
+			  "they wait for what others leave",
+			  resource, n.used, n.min, n.asked);
 		break;
 	case QUOTA_STATE_BORROWING:
 		error_set(error,
