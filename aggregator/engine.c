@@ -30,6 +30,7 @@
 
 #include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
+#include "aggregator/api/act_box.h"
 #include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/api/prefetcher.h"
@@ -616,6 +617,7 @@ static struct engine *new_engine(const struct engine_config *config)
 		.preempt = &config->preempt,
 		.victims = victim_log_new(),
 		.waiting = waiting_pods_new(&e->counters.requeue, config->pod_events),
+		.acts = act_box_new(),
 		.plans = e->plans,
 		.slack = &config->slack,
 		.drain = &config->drain,
@@ -732,6 +734,7 @@ void engine_close(struct engine *e)
 	quota_book_cache_free(e->api_context.books);
 	victim_log_free(e->api_context.victims);
 	waiting_pods_free(e->api_context.waiting);
+	act_box_free(e->api_context.acts);
 	watcher_cache_free(e->api_context.watcher_cache);
 	prefetcher_free(e->api_context.prefetcher);
 	planner_free(e->planner);

@@ -16,6 +16,7 @@
 #include "shared/buf.h"
 #include "shared/error.h"
 
+struct act_box;
 struct drain_log;
 struct drain_setup;
 struct extender_options;
@@ -76,6 +77,7 @@ struct api_context {
 	const struct drain_setup *drain; /* .. and these (likewise), .. */
 	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */
 	struct drain_log *decisions; /* NULL: what the memory has of them */
+	struct act_box *acts; /* NULL: there is no actuator (offline) */
 };
 
 struct api_request {
@@ -93,6 +95,7 @@ struct api_request {
 	bool foreign;
 	/* That of the path (api_group.h), which wins over the query's; NULL: none. */
 	const char *in_namespace;
+	const char *user; /* the name that was admitted; NULL: not known */
 	void *connection;
 };
 
@@ -133,6 +136,10 @@ api_handler api_pod_history; /* GET /v1/pods/NAMESPACE/NAME/history */
 api_handler api_scores; /* POST /v1/scores */
 api_handler api_drain; /* GET /v1/drain */
 api_handler api_drain_history; /* GET /v1/drain/history */
+api_handler api_drain_report; /* POST /v1/drain/history */
+api_handler api_act; /* GET /v1/act */
+api_handler api_act_report; /* PUT /v1/act */
+api_handler api_act_request; /* POST /v1/act/requests */
 api_handler api_fit; /* POST /v1/fit */
 api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */
@@ -161,6 +168,7 @@ api_handler api_page; /* GET /, /page/FILE */
 	X(FORBIDDEN, 403, "forbidden") /* known, and not allowed */                                \
 	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
 	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
+	X(CONFLICT, 409, "conflict") /* a newer one speaks */                                      \
 	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
 	X(UNSUPPORTED_TYPE, 415, "unsupportedMediaType") /* the body is not said to be JSON */     \
 	X(TOO_MANY, 429, "tooManyRequests") /* of one client */                                    \
@@ -187,6 +195,8 @@ void api_route(const struct api_context *ctx, const struct api_request *rq,
 /* Clients that may request a path: all; all if --open-watcher is set; authorized ones. */
 enum api_access { API_ACCESS_PUBLIC, API_ACCESS_WATCHER, API_ACCESS_GUARDED };
 enum api_access api_access_class(const char *path);
+/* Whether the request makes the actuator act, or speaks for it. */
+bool api_access_acts(const char *method, const char *path);
 /* The path without doubled slashes at its start: "//watcher" is "/watcher". In the same text. */
 const char *api_plain_path(const char *path);
 /* The most bytes of a body sent to that path. */

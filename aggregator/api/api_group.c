@@ -3,6 +3,9 @@
  *	/apis/evenkeel.io/v1/nodes/a				GET /v1/nodes/a, verb get
  *	/apis/evenkeel.io/v1/drains				GET /v1/drain, verb list
  *	/apis/evenkeel.io/v1/scores				POST /v1/scores, verb create
+ *	/apis/evenkeel.io/v1/acts/requests			POST /v1/act/requests, verb create
+ *	/apis/evenkeel.io/v1/acts/NAME/report			PUT /v1/act, verb update of acts/report
+ *	/apis/evenkeel.io/v1/drains/NAME/history		POST /v1/drain/history, verb create of drains/history
  *	/apis/evenkeel.io/v1/namespaces/shop/pods		GET /v1/pods?namespace=shop
  *	/apis/evenkeel.io/v1/namespaces/shop/pods/a/history	GET /v1/pods/shop/a/history
  *	/apis/metrics.k8s.io/v1beta1/nodes			metrics_api.c
@@ -128,29 +131,43 @@ static bool is_below(const char *path, const char *folder, const char *ends)
 	return strncmp(path, folder, len) == 0 && (!path[len] || strchr(ends, path[len]));
 }
 
+/* The route of the subresource if it has one of its own, else of the resource; NULL: none. */
+static const struct route *find_resource(const struct access_request *q)
+{
+	size_t count;
+	const struct route *r = api_routes(&count), *found = NULL;
+
+	for (; count--; r++) {
+		if (!r->is->resource || strcmp(r->is->resource, q->resource) != 0)
+			continue;
+		if (r->is->subresource && strcmp(r->is->subresource, q->subresource) == 0)
+			return r;
+		if (!r->is->subresource && !found)
+			found = r;
+	}
+	return found;
+}
+
 const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], char *namespace)
 {
 	struct access_request q;
-	const struct route *routes;
+	const struct route *r;
 	const char *in;
-	size_t count;
 
 	namespace[0] = '\0';
 	if (!group_path_of(path, &q) || strcmp(q.group, API_GROUP) != 0)
 		return path;
-	routes = api_routes(&count);
-	for (size_t i = 0; i < count; i++) {
-		if (!routes[i].is->resource || strcmp(routes[i].is->resource, q.resource) != 0 ||
-		    (q.namespace[0] && !is_namespaced(q.resource)) ||
-		    (is_namespaced(q.resource) && q.name[0] && !q.namespace[0]))
-			continue;
-		in = q.name[0] ? q.namespace : "";
-		snprintf(room, API_LOCAL_LEN, "%s%s%s%s%s%s%s", routes[i].path, *in ? "/" : "", in,
-			 q.name[0] ? "/" : "", q.name, q.subresource[0] ? "/" : "", q.subresource);
-		memcpy(namespace, q.namespace, sizeof(q.namespace));
-		return room;
-	}
-	return path;
+	r = find_resource(&q);
+	if (!r || (q.namespace[0] && !is_namespaced(q.resource)) ||
+	    (is_namespaced(q.resource) && q.name[0] && !q.namespace[0]))
+		return path;
+	if (r->is->subresource)
+		return r->path;
+	in = q.name[0] ? q.namespace : "";
+	snprintf(room, API_LOCAL_LEN, "%s%s%s%s%s%s%s", r->path, *in ? "/" : "", in,
+		 q.name[0] ? "/" : "", q.name, q.subresource[0] ? "/" : "", q.subresource);
+	memcpy(namespace, q.namespace, sizeof(q.namespace));
+	return room;
 }
 
 char *api_group_remote_path(const char *local)
@@ -159,7 +176,8 @@ char *api_group_remote_path(const char *local)
 	const struct route *r = api_routes(&count);
 	const char *in = NULL, *rest;
 
-	for (; count && !(r->is->resource && is_below(local, r->path, "/?")); r++)
+	for (; count && !(r->is->resource && !r->is->subresource && is_below(local, r->path, "/?"));
+	     r++)
 		count--;
 	if (!count)
 		return NULL;
@@ -248,7 +266,7 @@ static void answer_group(const struct api_context *ctx, const struct api_request
 }
 
 struct verbs {
-	bool get, list, create;
+	bool get, list, create, update;
 };
 
 static void write_resource(struct jsonw *w, const char *name, const char *kind, bool namespaced,
@@ -266,19 +284,24 @@ static void write_resource(struct jsonw *w, const char *name, const char *kind, 
 		jsonw_string(w, "get");
 	if (verbs.list)
 		jsonw_string(w, "list");
+	if (verbs.update)
+		jsonw_string(w, "update");
 	jsonw_array_close(w);
 	jsonw_object_close(w);
 }
 
-/* Of the route with a resource and those below it. */
+/* Of the route with a resource and those below it; a subresource is a route of its own. */
 static struct verbs verbs_of(const struct route *of)
 {
 	size_t count;
 	const struct route *r = api_routes(&count);
 	struct verbs verbs = {0};
 
+	if (of->is->subresource)
+		return (struct verbs){.create = strcmp(of->method, "POST") == 0,
+				      .update = strcmp(of->method, "PUT") == 0};
 	for (; count--; r++) {
-		if (!is_below(r->path, of->path, "/"))
+		if (r->is->subresource || !is_below(r->path, of->path, "/"))
 			continue;
 		verbs.create |= r->is->posted;
 		verbs.list |= !r->is->posted && r == of;
@@ -290,12 +313,14 @@ static struct verbs verbs_of(const struct route *of)
 /* "NodeList" is a list of Node. */
 static void write_route(struct jsonw *w, const struct route *r)
 {
-	char kind[32];
+	char kind[32], name[2 * ACCESS_RESOURCE_LEN];
+	const char *sub = r->is->subresource;
 	const char *list = strstr(r->is->kind, "List");
 	size_t len = list ? (size_t)(list - r->is->kind) : strlen(r->is->kind);
 
 	snprintf(kind, sizeof(kind), "%.*s", (int)len, r->is->kind);
-	write_resource(w, r->is->resource, kind, is_namespaced(r->is->resource), verbs_of(r));
+	snprintf(name, sizeof(name), "%s%s%s", r->is->resource, sub ? "/" : "", sub ? sub : "");
+	write_resource(w, name, kind, is_namespaced(r->is->resource), verbs_of(r));
 }
 
 /* GET /apis/GROUP/VERSION */
@@ -372,10 +397,15 @@ static const char *reason_of(int status)
 	static const struct {
 		int status;
 		const char *reason;
-	} reasons[] = {{400, "BadRequest"},	   {401, "Unauthorized"},
-		       {403, "Forbidden"},	   {404, "NotFound"},
-		       {405, "MethodNotAllowed"},  {413, "RequestEntityTooLarge"},
-		       {429, "TooManyRequests"},   {415, "UnsupportedMediaType"},
+	} reasons[] = {{400, "BadRequest"},
+		       {401, "Unauthorized"},
+		       {403, "Forbidden"},
+		       {404, "NotFound"},
+		       {405, "MethodNotAllowed"},
+		       {409, "Conflict"},
+		       {413, "RequestEntityTooLarge"},
+		       {429, "TooManyRequests"},
+		       {415, "UnsupportedMediaType"},
 		       {503, "ServiceUnavailable"}};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)

@@ -35,6 +35,12 @@ void api_access_rule(const struct access_request *request, char rule[ACCESS_RULE
  */
 const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], char *namespace);
 /*
+ * Where the actuator reports to, behind the API server: PUT /v1/act and POST /v1/drain/history as
+ * subresources, so that a role can allow them and nothing else. The names in them are not looked at.
+ */
+#define API_GROUP_ACT_REPORT  "/apis/" API_GROUP "/" API_GROUP_VERSION "/acts/current/report"
+#define API_GROUP_WAVE_REPORT "/apis/" API_GROUP "/" API_GROUP_VERSION "/drains/current/history"
+/*
  * The reverse, for clients: "/v1/pods?namespace=a" is /apis/evenkeel.io/v1/namespaces/a/pods with
  * the same query. The caller frees it; NULL: the group has no such resource.
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/drain/history[?node=NAME[,NAME..]][&limit=N]: what was decided about drains, the newest
- * first.
+ * GET /v1/drain/history[?node=NAME[,NAME..]][&event=E][&limit=N]: what was decided about drains, the
+ * newest first.
  *
- *   {"apiVersion","kind":"DrainHistory","time","items":[{"time","event"[,"node"][,"reason"],"text"},..]}
+ *   {"apiVersion","kind":"DrainHistory","time","items":[{"time","event"[,"node"][,"reason"],"text"
+ *    [,"report"]},..]}
  *
  *   event   needed, unneeded, drain, inDeletion: the verdict about the node became this, or the
  *           reason for it another one
@@ -11,22 +12,34 @@
  *           where nodes are asked for
  *           evicted: a pod left the node while that was on its way or cordoned, or was disrupted
  *           gone: the node left the cluster
- *   reason  code, as in /v1/drain
+ *           waveReport: the actuator ended a wave; it has no node
+ *   reason  code, as in /v1/drain; of a waveReport its outcome
+ *   report  of a waveReport, as it was posted
+ *
+ * POST /v1/drain/history: such a report, of at most REPORT_MOST bytes. Its row has the text, a line
+ * break, and the report in JSON. The answer is {"apiVersion","kind":"WaveReport","time","text"}.
  *
  * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
  * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over
  * a snapshot it is what the aggregator had last, at most 1024.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/list.h"
-#include "aggregator/api/view_json.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/plan.h"
+#include "shared/document.h"
+#include "shared/mem.h"
+
+#define WAVE_REPORT "waveReport"
+
+enum { REPORT_MOST = 8 << 10 };
 
 struct query {
-	const char *nodes; /* borrowed; NULL: all */
+	const char *nodes, *event; /* borrowed; NULL: all */
 	size_t limit;
 };
 
@@ -45,12 +58,24 @@ static bool is_asked(const char *names, const char *node)
 
 static void write_row(struct jsonw *w, const struct drain_row *r)
 {
+	size_t len = strcspn(r->text, strcmp(r->event, WAVE_REPORT) == 0 ? "\n" : "");
+
 	jsonw_object_open(w);
 	jsonw_key_time(w, "time", r->time_ns);
 	jsonw_key_string(w, "event", r->event);
 	jsonw_key_text(w, "node", r->node);
 	jsonw_key_text(w, "reason", r->reason);
-	jsonw_key_string(w, "text", r->text);
+	jsonw_key(w, "text");
+	if (r->text[len]) {
+		char *text = mem_strndup(r->text, len);
+
+		jsonw_string(w, text);
+		free(text);
+		jsonw_key(w, "report");
+		buf_add_str(w->out, r->text + len + 1);
+	} else {
+		jsonw_string(w, r->text);
+	}
 	jsonw_object_close(w);
 }
 
@@ -63,7 +88,8 @@ static void write_rows(const struct drain_rows *rows, const struct query *q, int
 	list_answer_open(rs, &w, "DrainHistory", now_ns);
 	jsonw_key_array(&w, "items");
 	for (size_t i = rows->count; i > 0 && told < q->limit; i--) {
-		if (!is_asked(q->nodes, rows->of[i - 1]->node))
+		if (!is_asked(q->nodes, rows->of[i - 1]->node) ||
+		    (q->event && strcmp(q->event, rows->of[i - 1]->event) != 0))
 			continue;
 		write_row(&w, rows->of[i - 1]);
 		told++;
@@ -100,7 +126,7 @@ static bool read_query(const struct api_request *rq, struct query *q, struct api
 	const char *limit = rq->query(rq, "limit");
 	char *end;
 
-	*q = (struct query){rq->query(rq, "node"), LIST_LIMIT_DEFAULT};
+	*q = (struct query){rq->query(rq, "node"), rq->query(rq, "event"), LIST_LIMIT_DEFAULT};
 	if (q->nodes && !*q->nodes)
 		q->nodes = NULL;
 	if (!limit || !*limit)
@@ -134,4 +160,68 @@ void api_drain_history(const struct api_context *ctx, const struct api_request *
 		drain_rows_fini(&rows);
 	}
 	drain_log_free(remembered);
+}
+
+/* --- reports of waves ------------------------------------------------------------------------- */
+
+static size_t count_outcomes(const cJSON *report, const char *outcome)
+{
+	size_t count = 0;
+
+	for (const cJSON *n = document_first(report, "nodes"); n; n = n->next)
+		count += document_is(n, "outcome", outcome);
+	return count;
+}
+
+/* "wave w-1 stopped: destination b is above its cap; 1 of 2 nodes drained, 7 evictions, 0 refused" */
+static void write_sentence(const cJSON *report, struct buf *out)
+{
+	const char *reason = document_text_or(report, "reason", "");
+
+	buf_printf(out, "wave %s %s%s%s; %zu of %d nodes drained, %.0f evictions, %.0f refused",
+		   document_text(report, "plan"), document_text(report, "outcome"),
+		   *reason ? ": " : "", reason, count_outcomes(report, "drained"),
+		   cJSON_GetArraySize(document_at(report, "nodes")),
+		   fmax(0, document_number(report, "evictions")),
+		   fmax(0, document_number(report, "refused")));
+}
+
+static void keep_report(const struct api_context *ctx, const cJSON *report, struct api_response *rs)
+{
+	char *json = cJSON_PrintUnformatted(report);
+	int64_t now_ns = ctx->now_ns();
+	struct buf text = BUF_INIT;
+	struct jsonw w;
+
+	write_sentence(report, &text);
+	list_answer_open(rs, &w, "WaveReport", now_ns);
+	jsonw_key_string(&w, "text", text.data);
+	list_answer_close(&w);
+	buf_printf(&text, "\n%s", json);
+	if (text.len <= REPORT_MOST)
+		drain_log_put(ctx->decisions,
+			      &(struct drain_row){.time_ns = now_ns,
+						  .event = WAVE_REPORT,
+						  .reason = document_text(report, "outcome"),
+						  .node = "",
+						  .text = text.data});
+	else
+		api_fail(rs, FAIL_TOO_LARGE, NULL, "the report is larger than %d bytes",
+			 REPORT_MOST);
+	cJSON_free(json);
+	buf_fini(&text);
+}
+
+void api_drain_report(const struct api_context *ctx, const struct api_request *rq,
+		      struct api_response *rs)
+{
+	cJSON *report = request_parse(rq, api_wave_report_members, rs);
+
+	if (report && request_check(report, api_wave_report_members, rs)) {
+		if (ctx->decisions)
+			keep_report(ctx, report, rs);
+		else
+			api_fail(rs, FAIL_BAD_REQUEST, NULL, "a snapshot keeps no reports");
+	}
+	cJSON_Delete(report);
 }

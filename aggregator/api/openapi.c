@@ -43,30 +43,43 @@ static void write_values(struct jsonw *w, const char *const *values)
 	jsonw_array_close(w);
 }
 
+static void write_members(struct jsonw *w, const struct api_field *list);
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of route_describe.c */
 static void write_type(struct jsonw *w, const struct api_field *f)
 {
 	static const char *const types[] = {
-		[API_STRING] = "string", [API_INTEGER] = "integer", [API_BOOLEAN] = "boolean",
-		[API_NAMES] = "array",	 [API_OBJECT] = "object",
+		[API_STRING] = "string",	[API_INTEGER] = "integer",
+		[API_BOOLEAN] = "boolean",	[API_NAMES] = "array",
+		[API_OBJECT] = "object",	[API_COUNT] = "integer",
+		[API_TIME] = "string",		[API_REPORTED_REQUESTS] = "array",
+		[API_REPORTED_NODES] = "array", [API_REPORTED_DESTINATIONS] = "array",
+		[API_WAVE_NODES] = "array",
 	};
 
 	jsonw_object_open(w);
-	if (f->type == API_POD) {
+	if (f->type == API_POD || f->type == API_FIGURES || f->type == API_NUMBER) {
 		jsonw_key_array(w, "type");
-		jsonw_string(w, "object");
-		jsonw_string(w, "string");
+		jsonw_string(w, f->type == API_NUMBER ? "null" : "object");
+		jsonw_string(w, f->type == API_POD ? "string" : "number");
 		jsonw_array_close(w);
 	} else {
 		jsonw_key_string(w, "type", types[f->type]);
 	}
-	if (f->type == API_INTEGER)
-		jsonw_key_int(w, "minimum", 1);
+	if (f->type == API_INTEGER || f->type == API_COUNT || f->type == API_NUMBER)
+		jsonw_key_int(w, "minimum", f->type == API_INTEGER);
+	if (f->type == API_TIME)
+		jsonw_key_string(w, "format", "date-time");
 	if (f->type == API_STRING && f->values)
 		write_values(w, f->values);
 	if (f->type == API_NAMES) {
 		jsonw_key_object(w, "items");
 		jsonw_key_string(w, "type", "string");
 		jsonw_object_close(w);
+	}
+	if (api_members_of(f->type)) {
+		jsonw_key(w, "items");
+		write_members(w, api_members_of(f->type));
 	}
 	jsonw_key_string(w, "description", f->about);
 	jsonw_object_close(w);
@@ -167,18 +180,14 @@ static void write_parameters(struct jsonw *w, const struct route *r)
 	jsonw_array_close(w);
 }
 
-static void write_body_schema(struct jsonw *w, const struct api_description *is)
+/* NOLINTNEXTLINE(misc-no-recursion): as write_type() */
+static void write_members(struct jsonw *w, const struct api_field *list)
 {
 	bool any = false;
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "type", "object");
-	if (!is->body) {
-		jsonw_key_string(w, "description", is->about);
-		jsonw_object_close(w);
-		return;
-	}
-	for (const struct api_field *f = is->body; f->name; f++) {
+	for (const struct api_field *f = list; f->name; f++) {
 		if (!f->required)
 			continue;
 		if (!any) {
@@ -191,11 +200,23 @@ static void write_body_schema(struct jsonw *w, const struct api_description *is)
 		jsonw_array_close(w);
 	jsonw_key_bool(w, "additionalProperties", false);
 	jsonw_key_object(w, "properties");
-	for (const struct api_field *f = is->body; f->name; f++) {
+	for (const struct api_field *f = list; f->name; f++) {
 		jsonw_key(w, f->name);
 		write_type(w, f);
 	}
 	jsonw_object_close(w);
+	jsonw_object_close(w);
+}
+
+static void write_body_schema(struct jsonw *w, const struct api_description *is)
+{
+	if (is->body) {
+		write_members(w, is->body);
+		return;
+	}
+	jsonw_object_open(w);
+	jsonw_key_string(w, "type", "object");
+	jsonw_key_string(w, "description", is->about);
 	jsonw_object_close(w);
 }
 
@@ -258,7 +279,7 @@ static void write_refusal(struct jsonw *w, const char *status, const char *descr
 static void write_responses(struct jsonw *w, const struct api_description *is, bool guarded)
 {
 	jsonw_key_object(w, "responses");
-	jsonw_key_object(w, "200");
+	jsonw_key_object(w, is->status == 202 ? "202" : "200");
 	jsonw_key_string(w, "description", is->kind ? is->kind : is->summary);
 	if (api_content_type(is))
 		write_content(w, is);
@@ -288,12 +309,13 @@ static void write_id(struct jsonw *w, const char *method, const struct route *r)
 	jsonw_key_string(w, "operationId", id);
 }
 
-static void write_route(struct jsonw *w, const struct route *r)
+static void write_operation(struct jsonw *w, const struct route *r)
 {
-	const char *method = r->method && strcmp(r->method, "POST") == 0 ? "post" : "get";
 	bool guarded = api_access_class(r->path) != API_ACCESS_PUBLIC;
+	const char *method = "get";
 
-	jsonw_key_object(w, r->path);
+	if (r->method && strcmp(r->method, "GET") != 0)
+		method = strcmp(r->method, "PUT") == 0 ? "put" : "post";
 	jsonw_key_object(w, method);
 	write_id(w, method, r);
 	jsonw_key_string(w, "summary", r->is->summary);
@@ -306,6 +328,37 @@ static void write_route(struct jsonw *w, const struct route *r)
 		jsonw_array_close(w);
 	}
 	jsonw_object_close(w);
+}
+
+/* The methods of a path stand together in the table. */
+static void write_paths(struct jsonw *w, const struct route *routes, size_t count)
+{
+	jsonw_key_object(w, "paths");
+	for (size_t i = 0; i < count; i++) {
+		if (!i || strcmp(routes[i].path, routes[i - 1].path) != 0)
+			jsonw_key_object(w, routes[i].path);
+		write_operation(w, &routes[i]);
+		if (i + 1 == count || strcmp(routes[i].path, routes[i + 1].path) != 0)
+			jsonw_object_close(w);
+	}
+	jsonw_object_close(w);
+}
+
+/* Each once: routes may answer the same one. */
+static void write_schemas(struct jsonw *w, const struct route *routes, size_t count)
+{
+	jsonw_key_object(w, "schemas");
+	write_error(w);
+	for (size_t i = 0; i < count; i++) {
+		size_t first = 0;
+
+		while (routes[i].is->kind && first < i &&
+		       !(routes[first].is->kind &&
+			 strcmp(routes[first].is->kind, routes[i].is->kind) == 0))
+			first++;
+		if (routes[i].is->kind && first == i)
+			write_kind(w, routes[i].is);
+	}
 	jsonw_object_close(w);
 }
 
@@ -378,18 +431,10 @@ void api_openapi(const struct api_context *ctx, const struct api_request *rq,
 	jsonw_object_open(&w);
 	write_info(&w);
 	write_security(&w);
-	jsonw_key_object(&w, "paths");
-	for (size_t i = 0; i < count; i++)
-		write_route(&w, &routes[i]);
-	jsonw_object_close(&w);
+	write_paths(&w, routes, count);
 	jsonw_key_object(&w, "components");
 	write_schemes(&w);
-	jsonw_key_object(&w, "schemas");
-	write_error(&w);
-	for (size_t i = 0; i < count; i++)
-		if (routes[i].is->kind)
-			write_kind(&w, routes[i].is);
-	jsonw_object_close(&w);
+	write_schemas(&w, routes, count);
 	jsonw_object_close(&w);
 	jsonw_object_close(&w);
 	buf_add_char(&rs->body, '\n');

@@ -38,6 +38,14 @@ int request_fail(const struct request_error *e, const char *why, const char *for
 cJSON *request_parse(const struct api_request *rq, const struct api_field *members,
 		     struct api_response *rs);
 
+/*
+ * Whether the parsed body has the types that the list says, each member once and all that are
+ * required; texts are free of controls and at most REQUEST_TEXT_MAX bytes long. False: *rs names
+ * the wrong member ("nodes[3].phase").
+ */
+enum { REQUEST_TEXT_MAX = 2048, REQUEST_LIST_MAX = 5000 };
+bool request_check(const cJSON *tree, const struct api_field *members, struct api_response *rs);
+
 /* --- the member "nodes": names of the nodes that an answer is to list */
 
 enum { REQUEST_NODES_FIELD_MAX = 32 };

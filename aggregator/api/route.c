@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which handler answers which path and method, and how a refusal looks. A word in braces in a path
- * of the table stands for a name, which the handler takes from the path.
+ * of the table stands for a name, which the handler takes from the path. The methods of a path
+ * stand together.
  * Parameters are checked here, by what route_describe.c says.
  */
 #include <assert.h>
@@ -52,6 +53,10 @@ static const struct route routes[] = {
 	{"/v1/scores", "POST", api_scores, 0, API_WORK_LONG, &api_is_scores},
 	{"/v1/drain", "GET", api_drain, 0, API_WORK_SHORT, &api_is_drain},
 	{"/v1/drain/history", "GET", api_drain_history, 0, API_WORK_SHORT, &api_is_drain_history},
+	{"/v1/drain/history", "POST", api_drain_report, 0, API_WORK_SHORT, &api_is_drain_report},
+	{"/v1/act", "GET", api_act, 0, API_WORK_SHORT, &api_is_act},
+	{"/v1/act", "PUT", api_act_report, 0, API_WORK_SHORT, &api_is_act_report},
+	{"/v1/act/requests", "POST", api_act_request, 0, API_WORK_SHORT, &api_is_act_request},
 	{"/v1/fit", "POST", api_fit, 0, API_WORK_LONG, &api_is_fit},
 	{"/v1/slack", "GET", api_slack, 0, API_WORK_SHORT, &api_is_slack},
 	{"/v1/snapshot", "GET", api_snapshot, 0, API_WORK_SHORT, &api_is_snapshot},
@@ -111,7 +116,7 @@ static bool has_folder(const char *path)
  * First match; exact paths stand before those with a name in the same place. "/v1/nodes/" is
  * "/v1/nodes", as nothing is below it.
  */
-static const struct route *find_route(const char *path)
+static const struct route *find_path(const char *path)
 {
 	size_t count;
 	const struct route *groups = api_group_routes(&count);
@@ -133,6 +138,48 @@ static const struct route *find_route(const char *path)
 	return NULL;
 }
 
+static bool method_fits(const struct route *route, const char *method)
+{
+	if (!route->method || strcmp(route->method, method) == 0)
+		return true;
+	return strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0;
+}
+
+/* The next method of the same path, or NULL. */
+static const struct route *next_method(const struct route *r)
+{
+	bool more = r >= routes && r + 1 < routes + sizeof(routes) / sizeof(routes[0]);
+
+	return more && strcmp(r[1].path, r->path) == 0 ? r + 1 : NULL;
+}
+
+/* Without that method the first of the path. */
+static const struct route *find_route(const char *method, const char *path)
+{
+	const struct route *first = find_path(path), *r = first;
+
+	while (r && !method_fits(r, method))
+		r = next_method(r);
+	return r ? r : first;
+}
+
+static const char *allowed(const struct route *r)
+{
+	enum { GETS = 1, POSTS = 2, PUTS = 4 };
+	static const char *const texts[] = {
+		[GETS] = "GET, HEAD",
+		[POSTS] = "POST",
+		[GETS | POSTS] = "GET, HEAD, POST",
+		[GETS | PUTS] = "GET, HEAD, PUT",
+	};
+	unsigned int methods = 0;
+
+	for (; r; r = next_method(r))
+		methods |= r->method[0] == 'G' ? GETS : r->method[1] == 'O' ? POSTS : PUTS;
+	assert(methods < sizeof(texts) / sizeof(texts[0]) && texts[methods]);
+	return texts[methods];
+}
+
 /* An address configured with a slash at its end makes clients ask for "//watcher". */
 const char *api_plain_path(const char *path)
 {
@@ -146,7 +193,16 @@ static const struct route *route_of(const char *path)
 {
 	char room[API_LOCAL_LEN], namespace[ACCESS_RESOURCE_LEN];
 
-	return find_route(api_group_local_path(api_plain_path(path), room, namespace));
+	return find_path(api_group_local_path(api_plain_path(path), room, namespace));
+}
+
+bool api_access_acts(const char *method, const char *path)
+{
+	const struct route *r = route_of(path);
+
+	while (r && !(r->is->acts && method_fits(r, method)))
+		r = next_method(r);
+	return r;
 }
 
 size_t api_body_most(const char *path)
@@ -208,13 +264,6 @@ enum api_access api_access_class(const char *path)
 	if (route && (route->handler == api_watcher || route->handler == api_watcher_health))
 		return API_ACCESS_WATCHER;
 	return API_ACCESS_GUARDED;
-}
-
-static bool method_fits(const struct route *route, const char *method)
-{
-	if (!route->method || strcmp(route->method, method) == 0)
-		return true;
-	return strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0;
 }
 
 static const struct {
@@ -317,14 +366,14 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 
 	plain.path = api_group_local_path(api_plain_path(rq->path), room, namespace);
 	plain.in_namespace = namespace[0] ? namespace : NULL;
-	rs->status = 200;
-	route = find_route(plain.path);
+	route = find_route(plain.method, plain.path);
+	rs->status = route && route->is->status ? route->is->status : 200;
 	if (!route) {
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "there is nothing at %s", plain.path);
 	} else if (!method_fits(route, plain.method)) {
+		rs->allow = allowed(route);
 		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
-			 route->method, plain.method);
-		rs->allow = strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method;
+			 rs->allow, plain.method);
 	} else if (check_query(route->is, &plain, rs)) {
 		route->handler(ctx, &plain, rs);
 	}

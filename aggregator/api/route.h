@@ -15,6 +15,15 @@ enum api_type {
 	API_NAMES, /* a list of strings */
 	API_OBJECT,
 	API_POD, /* a manifest, as an object or as text, or a pod as the Kubernetes API tells it */
+	/* Of bodies that request_check() reads: */
+	API_COUNT, /* 0 and more */
+	API_NUMBER, /* not negative, or null: not known */
+	API_TIME, /* RFC 3339 */
+	API_FIGURES, /* a number, or an object of numbers */
+	API_REPORTED_REQUESTS, /* lists of objects: api_members_of() */
+	API_REPORTED_NODES,
+	API_REPORTED_DESTINATIONS,
+	API_WAVE_NODES,
 };
 
 /* A parameter of the query, or a member of the body. */
@@ -30,12 +39,15 @@ struct api_description {
 	const char *summary;
 	const char *kind; /* of the object that is answered; NULL: it is none of ours */
 	const char *resource; /* in the API group evenkeel.io (api_group.h); NULL: none */
+	const char *subresource; /* "report" of acts/NAME/report, whatever the name; NULL: none */
 	bool list; /* which has "items" */
 	const char *content_type; /* where there is no kind: api_content_type() */
 	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */
 	const struct api_field *query; /* NULL: none is looked at */
 	bool lenient; /* other parameters are let through */
 	bool posted; /* it takes a body */
+	bool acts; /* it makes the actuator act, or speaks for it: reading rights do not suffice */
+	int status; /* of success; 0: 200 */
 	const struct api_field *body; /* its members; NULL: described by others (about) */
 	const char *about;
 	/*
@@ -52,7 +64,7 @@ static inline const char *api_content_type(const struct api_description *is)
 
 struct route {
 	const char *path; /* with names in braces: that of OpenAPI */
-	const char *method; /* NULL: any, as load-watcher; GET includes HEAD */
+	const char *method; /* NULL: any, as load-watcher; GET includes HEAD; PUT, POST */
 	api_handler *handler;
 	size_t body_most; /* 0: 1 MiB */
 	enum api_work work; /* long: it simulates the whole cluster, or may */
@@ -62,6 +74,8 @@ struct route {
 const struct route *api_routes(size_t *count);
 /* The field of that name in a list, or NULL. */
 const struct api_field *api_field_find(const char *name, const struct api_field *list);
+/* The members of the objects that a list of the type has; NULL: it has none. */
+const struct api_field *api_members_of(enum api_type type);
 /* Whether the text is one of f->values; false: *rs says that it is not (400). */
 bool api_field_check(const struct api_field *f, const char *text, struct api_response *rs);
 
@@ -77,12 +91,14 @@ extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_
 	api_is_node, api_is_node_history, api_is_fleet, api_is_pods, api_is_pod_history,
 	api_is_quotas, api_is_quota, api_is_quotas_admit, api_is_quotas_preempt,
 	api_is_quotas_reclaim, api_is_scores, api_is_fit, api_is_slack, api_is_drain,
-	api_is_drain_history, api_is_names, api_is_snapshot, api_is_status, api_is_doctor,
+	api_is_drain_history, api_is_drain_report, api_is_act, api_is_act_report,
+	api_is_act_request, api_is_names, api_is_snapshot, api_is_status, api_is_doctor,
 	api_is_metrics, api_is_healthz, api_is_readyz, api_is_openapi, api_is_page,
 	api_is_page_file;
 
 /* Members of bodies, for those who read them. */
 extern const struct api_field api_admit_members[], api_preempt_members[], api_scores_members[],
-	api_fit_members[];
+	api_fit_members[], api_act_request_members[], api_act_report_members[],
+	api_wave_report_members[];
 
 #endif

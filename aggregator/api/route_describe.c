@@ -291,6 +291,7 @@ static const struct api_field drain_query[] = {
 };
 static const struct api_field drain_history_query[] = {
 	{"node", API_STRING, NULL, false, "Only these nodes, with commas between."},
+	{"event", API_STRING, NULL, false, "Only this event, such as waveReport."},
 	{"limit", API_INTEGER, NULL, false, "At most so many decisions, 500 unless said."},
 	{0},
 };
@@ -316,6 +317,16 @@ const struct api_description api_is_drain_history = {
 	.list = true,
 	.query = drain_history_query,
 };
+const struct api_description api_is_drain_report = {
+	.summary = "Keeps the actuator's report about a finished wave",
+	.kind = "WaveReport",
+	.resource = "drains",
+	.subresource = "history",
+	.query = none,
+	.posted = true,
+	.acts = true,
+	.body = api_wave_report_members,
+};
 const struct api_description api_is_slack = {
 	.summary = "Room that is kept for pods to come, and what could start now",
 	.kind = "SlackList",
@@ -323,6 +334,124 @@ const struct api_description api_is_slack = {
 	.list = true,
 	.other_type = "application/yaml",
 	.query = slack_query,
+};
+
+/* --- the actuator ----------------------------------------------------------------------------- */
+
+static const char *const actions[] = {"drain", "undo", "pause", "resume", NULL};
+static const char *const request_states[] = {"taken", "refused", "done", NULL};
+static const char *const phases[] = {"claimed", "tainted",    "evicting", "verified",
+				     "drained", "rolledBack", NULL};
+static const char *const outcomes[] = {"drained", "rolledBack", "stopped", NULL};
+static const char *const wave_kind[] = {"WaveReport", NULL};
+
+const struct api_field api_act_request_members[] = {
+	{"action", API_STRING, actions, true, "What the actuator is to do."},
+	{"nodes", API_NAMES, NULL, false, "Of drain and undo: the nodes, 1 to 100."},
+	{"dryRun", API_BOOLEAN, NULL, false, "Of drain and undo: change nothing, and tell."},
+	{0},
+};
+static const struct api_field reported_request[] = {
+	{"id", API_STRING, NULL, true, "The request's."},
+	{"state", API_STRING, request_states, true, "What became of it."},
+	{"reasons", API_NAMES, NULL, false, "Why it is refused."},
+	{0},
+};
+static const struct api_field reported_node[] = {
+	{"name", API_STRING, NULL, true, "The node's."},
+	{"plan", API_STRING, NULL, false, "The plan that it is drained by."},
+	{"phase", API_STRING, phases, true, "How far its drain is."},
+	{"moved", API_COUNT, NULL, false, "Pods that are evicted and bound again."},
+	{"of", API_COUNT, NULL, false, "Pods that have to move."},
+	{"message", API_STRING, NULL, false, "What it waits for, or why it is rolled back."},
+	{"since", API_TIME, NULL, false, "When the phase began."},
+	{0},
+};
+static const struct api_field reported_destination[] = {
+	{"node", API_STRING, NULL, true, "The destination."},
+	{"cpuPromised", API_NUMBER, NULL, false, "Cores that the plan predicts."},
+	{"cpuMeasured", API_NUMBER, NULL, false, "Cores in use."},
+	{"cpuCap", API_NUMBER, NULL, false, "Cores that use must not exceed."},
+	{"memoryPromised", API_NUMBER, NULL, false, "Bytes that the plan predicts."},
+	{"memoryMeasured", API_NUMBER, NULL, false, "Bytes in use."},
+	{"contention", API_NUMBER, NULL, false, "The share of time that tasks wait for CPU."},
+	{0},
+};
+const struct api_field api_act_report_members[] = {
+	{"holder", API_STRING, NULL, true, "Who holds the Lease."},
+	{"transitions", API_COUNT, NULL, true, "Of the Lease; a report of fewer is refused."},
+	{"version", API_STRING, NULL, false, "The actuator's."},
+	{"paused", API_BOOLEAN, NULL, false, "It begins nothing new."},
+	{"dryRun", API_BOOLEAN, NULL, false, "It changes nothing."},
+	{"acts", API_NAMES, NULL, false, "What it may do."},
+	{"requests", API_REPORTED_REQUESTS, NULL, false, "What became of requests."},
+	{"nodes", API_REPORTED_NODES, NULL, false, "Nodes under way."},
+	{"destinations", API_REPORTED_DESTINATIONS, NULL, false, "Promised against measured."},
+	{0},
+};
+static const struct api_field wave_node[] = {
+	{"name", API_STRING, NULL, true, "The node's."},
+	{"outcome", API_STRING, outcomes, true, "How its drain ended."},
+	{"evictions", API_COUNT, NULL, false, "Of its pods."},
+	{"seconds", API_NUMBER, NULL, false, "From its taint to its end."},
+	{0},
+};
+const struct api_field api_wave_report_members[] = {
+	{"kind", API_STRING, wave_kind, true, "What the object is."},
+	{"plan", API_STRING, NULL, true, "The plan's name."},
+	{"begin", API_TIME, NULL, true, "When the first node was claimed."},
+	{"end", API_TIME, NULL, true, "When the last one was done."},
+	{"outcome", API_STRING, outcomes, true, "How the wave ended."},
+	{"reason", API_STRING, NULL, false, "Why it was stopped or rolled back."},
+	{"nodes", API_WAVE_NODES, NULL, false, "Its nodes."},
+	{"evictions", API_COUNT, NULL, false, "Pods that were evicted."},
+	{"refused", API_COUNT, NULL, false, "Evictions that the API refused."},
+	{"promised", API_FIGURES, NULL, false, "What the plan promised."},
+	{"achieved", API_FIGURES, NULL, false, "What was measured of it."},
+	{"violations", API_NAMES, NULL, false, "What was broken, by which numbers."},
+	{0},
+};
+
+const struct api_field *api_members_of(enum api_type type)
+{
+	switch (type) {
+	case API_REPORTED_REQUESTS:
+		return reported_request;
+	case API_REPORTED_NODES:
+		return reported_node;
+	case API_REPORTED_DESTINATIONS:
+		return reported_destination;
+	case API_WAVE_NODES:
+		return wave_node;
+	default:
+		return NULL;
+	}
+}
+
+const struct api_description api_is_act = {
+	.summary = "What the actuator does, and what it is asked to do",
+	.kind = "Act",
+	.resource = "acts",
+	.query = none,
+};
+const struct api_description api_is_act_report = {
+	.summary = "Takes the actuator's report about what it does",
+	.kind = "Act",
+	.resource = "acts",
+	.subresource = "report",
+	.query = none,
+	.posted = true,
+	.acts = true,
+	.body = api_act_report_members,
+};
+const struct api_description api_is_act_request = {
+	.summary = "Asks the actuator to drain nodes, to undo that, to pause or to go on",
+	.kind = "ActRequest",
+	.query = none,
+	.posted = true,
+	.acts = true,
+	.status = 202,
+	.body = api_act_request_members,
 };
 
 /* --- the service ------------------------------------------------------------------------------ */

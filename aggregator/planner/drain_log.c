@@ -78,27 +78,28 @@ static struct drain_row *put(struct drain_log *l, struct drain_row *row)
 	return old;
 }
 
-static struct drain_row *row_of(const struct drain_record *r)
+void drain_log_put(struct drain_log *l, const struct drain_row *of)
 {
-	return drain_row_new(&(struct drain_row){
-		.time_ns = r->time_ns,
-		.event = drain_event_name(r->event),
-		.reason = r->reason == DRAIN_NONE ? "" : drain_reason_name(r->reason),
-		.node = r->node,
-		.text = r->text,
-	});
+	struct drain_row *row = drain_row_new(of), *old;
+
+	pthread_mutex_lock(&l->lock);
+	old = put(l, row);
+	pthread_mutex_unlock(&l->lock);
+	drain_row_drop(old);
 }
 
 void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct drain_row *row = row_of(&of[i]), *old;
-
-		pthread_mutex_lock(&l->lock);
-		old = put(l, row);
-		pthread_mutex_unlock(&l->lock);
-		drain_row_drop(old);
-	}
+	for (; count--; of++)
+		drain_log_put(l, &(struct drain_row){
+					 .time_ns = of->time_ns,
+					 .event = drain_event_name(of->event),
+					 .reason = of->reason == DRAIN_NONE
+							   ? ""
+							   : drain_reason_name(of->reason),
+					 .node = of->node,
+					 .text = of->text,
+				 });
 }
 
 /* Under lock. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The newest decisions about drains. The planner adds rows, HTTP threads read them, and the saver
- * takes those that are not in the database yet.
+ * The newest decisions about drains, and reports of waves. The planner adds rows, and HTTP threads
+ * those of the actuator; HTTP threads read them, and the saver takes those that are not in the
+ * database yet.
  *
  * Any thread; one mutex, held for copies of pointers only. Rows are numbered from 1, without gaps,
  * over restarts as well.
@@ -40,7 +41,8 @@ void drain_rows_fini(struct drain_rows *r);
 struct drain_log;
 struct drain_log *drain_log_new(void);
 void drain_log_free(struct drain_log *l); /* NULL is allowed */
-/* Behind all others; beyond DRAIN_LOG_MAX the oldest go. */
+/* Behind all others; beyond DRAIN_LOG_MAX the oldest go. The row is copied. */
+void drain_log_put(struct drain_log *l, const struct drain_row *of);
 void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t count);
 /*
  * Puts the rows of a database, of which the last has that number, before all others, which get new

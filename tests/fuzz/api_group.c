@@ -38,7 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!strchr(local, '?')) {
 			api_access_request("GET", remote, &again);
 			assert(strcmp(again.resource, q.resource) == 0);
-			assert(strcmp(again.name, q.name) == 0);
+			/* A route of its own has no name in it. */
+			assert(strcmp(again.name, q.name) == 0 ||
+			       (q.subresource[0] && local != room));
 		}
 		free(remote);
 	}

@@ -18,6 +18,7 @@ static void find_all(const struct token_list *l, const uint8_t key[BEARER_KEY_LE
 {
 	const char *end = text + len, *line_end;
 	size_t found = 0;
+	bool acts;
 
 	for (; text < end; text = line_end + 1) {
 		size_t token = strcspn(text, ",\r\n");
@@ -29,7 +30,9 @@ static void find_all(const struct token_list *l, const uint8_t key[BEARER_KEY_LE
 		if (line_end == text || text[0] == '#' || text[0] == '\r')
 			continue;
 		bearer_digest(key, text, token, digest);
-		assert(token_list_find(l, digest));
+		acts = !token;
+		assert(token_list_find(l, digest, &acts));
+		assert(!acts || memmem(text, (size_t)(line_end - text), ",act", 4));
 		found++;
 	}
 	assert(found > 0 && found <= TOKEN_LIST_MAX);
@@ -41,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t nobody[BEARER_DIGEST_LEN] = {0};
 	struct token_list *l = NULL;
 	struct error error = {""};
+	bool acts;
 	char *text = mem_alloc(size + 1);
 
 	memcpy(text, data, size);
@@ -48,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (token_list_parse(&l, key, text, size, &error)) {
 		assert(!l && error.text[0] && !strchr(error.text, '\n'));
 	} else {
-		assert(!token_list_find(l, nobody));
+		assert(!token_list_find(l, nobody, &acts));
 		find_all(l, key, text, size);
 		token_list_free(l);
 	}

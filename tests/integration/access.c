@@ -18,8 +18,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "aggregator/api/act_box.h"
+#include "aggregator/api/api_group.h"
 #include "aggregator/api/front_proxy.h"
 #include "aggregator/edge/http/http.h"
+#include "aggregator/planner/drain_log.h"
 #include "shared/mem.h"
 #include "tests/access_scene.h"
 #include "tests/process.h"
@@ -413,6 +416,10 @@ static void expect(struct access_scene *s, const struct access_client *client, l
 	access_reply_fini(&r);
 }
 
+/* What the front proxy says of users. */
+static const char *const admin[] = {"X-Remote-User: alice", "X-Remote-Group: admins", NULL};
+static const char *const user[] = {"X-Remote-User: alice", NULL};
+
 static struct front_proxy *front_proxy_of(const char *ca, const char *name)
 {
 	cJSON *map = cJSON_CreateObject(), *data = cJSON_AddObjectToObject(map, "data");
@@ -443,8 +450,6 @@ static struct front_proxy *front_proxy_named(const struct access_scene *s, const
  */
 static void test_front_proxy(void **state)
 {
-	static const char *const admin[] = {"X-Remote-User: alice", "X-Remote-Group: admins", NULL};
-	static const char *const user[] = {"X-Remote-User: alice", NULL};
 	struct access_scene *s = *state;
 	struct knower k = {.access = {&k, know, 2}};
 	struct access_client proxied = {.path = "/apis/evenkeel.io/v1/nodes",
@@ -531,6 +536,80 @@ static void test_failures_as_status(void **state)
 	client.identity = NULL;
 	expect(s, &client, 401, "\"reason\":\"Unauthorized\"");
 	free(body);
+}
+
+/* --- who may ask the actuator, and speak for it ------------------------------------------------ */
+
+#define ACTOR_TOKEN "actor-token-0123456789abcdef"
+#define PAUSE	    "{\"action\":\"pause\"}"
+#define GROUP	    "/apis/evenkeel.io/v1"
+#define REPORT	    "{\"holder\":\"pod-1\",\"transitions\":1}"
+#define WAVE                                                                                       \
+	"{\"kind\":\"WaveReport\",\"plan\":\"p\",\"begin\":\"2026-01-31T12:00:00Z\",\"end\":"      \
+	"\"2026-01-31T12:01:00Z\",\"outcome\":\"drained\"}"
+
+static void test_who_may_act(void **state)
+{
+	struct access_scene *s = *state;
+	struct knower k = {.access = {&k, know, 2}};
+	enum { NOBODY, READER, ACTOR, REVIEWED, HOLDER, USER, ADMIN };
+	const struct access_client clients[] = {
+		[READER] = {.token = ACCESS_TOKEN},
+		[ACTOR] = {.token = ACTOR_TOKEN},
+		[REVIEWED] = {.token = ACCESS_OTHER_TOKEN},
+		[HOLDER] = {.identity = &s->client},
+		[USER] = {.identity = &s->stranger, .headers = user},
+		[ADMIN] = {.identity = &s->stranger, .headers = admin},
+	};
+	static const struct {
+		int who;
+		const char *method, *path, *body;
+		long status;
+		const char *says;
+	} cases[] = {
+		{NOBODY, "POST", "/v1/act/requests", PAUSE, 401, "send a bearer token"},
+		{READER, "POST", "/v1/act/requests", PAUSE, 403, "does not end in \\\",act"},
+		{HOLDER, "POST", "/v1/act/requests", PAUSE, 403, "certificate lets nobody ask"},
+		{ACTOR, "POST", "/v1/act/requests", PAUSE, 202, "\"state\":\"waiting\""},
+		{REVIEWED, "POST", "/v1/act/requests", PAUSE, 202, ""},
+		{REVIEWED, "POST", "/v1/act/requests", PAUSE, 202, ""}, /* the verdict is cached */
+		{USER, "POST", GROUP "/acts/requests", PAUSE, 403, "[acts], verbs: [create]}"},
+		{ADMIN, "POST", GROUP "/acts/requests", PAUSE, 202, ""},
+		{ACTOR, "PUT", "/v1/act", REPORT, 200, "\"holder\":\"pod-1\""},
+		{USER, "PUT", API_GROUP_ACT_REPORT, REPORT, 403, "[acts/report], verbs: [update]}"},
+		{ADMIN, "PUT", API_GROUP_ACT_REPORT, REPORT, 200, "\"kind\":\"Act\""},
+		{USER, "POST", API_GROUP_WAVE_REPORT, WAVE, 403, "[drains/history]"},
+		{ADMIN, "POST", API_GROUP_WAVE_REPORT, WAVE, 200, "wave p drained"},
+		{READER, "GET", "/v1/drain/history", NULL, 200, "waveReport"},
+		{READER, "GET", "/v1/act", NULL, 200, "\"user\":\"bob\""},
+		{HOLDER, "GET", "/v1/act", NULL, 200, "serviceaccount:default:reader\""},
+		{READER, "GET", "/v1/act", NULL, 200, "\"user\":\"alice\""},
+	};
+	struct access_client client;
+	struct http_config config;
+
+	free(access_scene_write(s, "tokens", ACCESS_TOKEN ",somebody\n" ACTOR_TOKEN ",bob,act\n"));
+	access_scene_configure(s, &config);
+	config.auth.review_client = &k.access;
+	config.tls.front_proxy = true;
+	s->ctx.acts = act_box_new();
+	s->ctx.decisions = drain_log_new();
+	access_scene_start(s, &config);
+	http_set_front_proxy(s->http, front_proxy_named(s, "scheduler"));
+	client = clients[ADMIN];
+	client.path = GROUP;
+	expect_soon(s, &client, 200);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		client = clients[cases[i].who];
+		client.method = cases[i].method;
+		client.path = cases[i].path;
+		client.body = cases[i].body;
+		expect(s, &client, cases[i].status, cases[i].says);
+	}
+	http_stop(s->http);
+	s->http = NULL;
+	act_box_free(s->ctx.acts);
+	drain_log_free(s->ctx.decisions);
 }
 
 static void test_reviews(void **state)
@@ -704,6 +783,7 @@ int main(void)
 		TEST(test_certificate_is_exchanged),
 		TEST(test_client_authority_is_exchanged),
 		TEST(test_reviews),
+		TEST(test_who_may_act),
 		TEST(test_front_proxy),
 		TEST(test_bad_front_proxy),
 		TEST(test_failures_as_status),

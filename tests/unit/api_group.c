@@ -42,6 +42,12 @@ static void test_access_requests(void **state)
 		{"POST", EVENKEEL "/scores", "evenkeel.io", "create", "scores", "", ""},
 		{"POST", EVENKEEL "/quotas/admit", "evenkeel.io", "create", "quotas", "", "admit"},
 		{"PUT", EVENKEEL "/nodes/a", "evenkeel.io", "update", "nodes", "", "a"},
+		{"POST", EVENKEEL "/acts/requests", "evenkeel.io", "create", "acts", "",
+		 "requests"},
+		{"PUT", API_GROUP_ACT_REPORT, "evenkeel.io", "update", "acts", "",
+		 "current report"},
+		{"POST", API_GROUP_WAVE_REPORT, "evenkeel.io", "create", "drains", "",
+		 "current history"},
 		{"DELETE", EVENKEEL "/nodes/a", "evenkeel.io", "delete", "nodes", "", "a"},
 		{"GET", EVENKEEL "/namespaces", "evenkeel.io", "list", "namespaces", "", ""},
 		{"GET", EVENKEEL "/namespaces/a", "evenkeel.io", "get", "namespaces", "", "a"},
@@ -80,6 +86,8 @@ static void test_paths(void **state)
 		{EVENKEEL "/nodes/a", "/v1/nodes/a", ""},
 		{EVENKEEL "/drains", "/v1/drain", ""},
 		{EVENKEEL "/drains/history", "/v1/drain/history", ""},
+		{EVENKEEL "/acts", "/v1/act", ""},
+		{EVENKEEL "/acts/requests", "/v1/act/requests", ""},
 		{EVENKEEL "/statuses", "/v1/status", ""},
 		{EVENKEEL "/fleets", "/v1/fleet", ""},
 		{EVENKEEL "/diagnoses", "/v1/doctor", ""},
@@ -115,6 +123,9 @@ static void test_paths(void **state)
 		assert_string_equal(path, cases[i].remote);
 		free(path);
 	}
+	assert_string_equal(api_group_local_path(API_GROUP_ACT_REPORT, room, namespace), "/v1/act");
+	assert_string_equal(api_group_local_path(EVENKEEL "/drains/any/history", room, namespace),
+			    "/v1/drain/history");
 	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++)
 		assert_ptr_equal(api_group_local_path(strange[i], room, namespace), strange[i]);
 	path = api_group_remote_path("/v1/pods?limit=5&namespace=shop&node=a");
@@ -173,6 +184,9 @@ static void test_discovery(void **state)
 	expect_verbs("quotas", "Quota", false, "create get list ");
 	expect_verbs("scores", "Score", false, "create ");
 	expect_verbs("drains", "DrainPlan", false, "get list ");
+	expect_verbs("drains/history", "WaveReport", false, "create ");
+	expect_verbs("acts", "Act", false, "create list ");
+	expect_verbs("acts/report", "Act", false, "update ");
 	assert_int_equal(api_fixture_get(&f, "/apis/metrics.k8s.io/v1beta1"), 200);
 	expect_verbs("nodes", "NodeMetrics", false, "get list ");
 	expect_verbs("pods", "PodMetrics", true, "get list ");

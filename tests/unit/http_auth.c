@@ -15,7 +15,9 @@
 #include <netinet/in.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/api/api.h"
 #include "aggregator/edge/http/auth.h"
@@ -332,6 +334,129 @@ static void test_users_of_the_front_proxy(void **state)
 	auth_close(s.auth);
 }
 
+/* --- requests that act ------------------------------------------------------------------------ */
+
+static struct auth *open_auth(const char *tokens, bool certificates,
+			      struct access_counters *counters)
+{
+	struct auth_options options = {.certificates = certificates, .listen = "127.0.0.1:2020"};
+	char path[] = "/tmp/evenkeel-tokens-XXXXXX";
+	int fd = tokens ? mkstemp(path) : -1;
+	struct auth *auth = NULL;
+
+	if (tokens) {
+		assert_int_equal(write(fd, tokens, strlen(tokens)), strlen(tokens));
+		close(fd);
+		options.token_file = path;
+	}
+	assert_int_equal(auth_open(&auth, &options, counters, NULL), 0);
+	if (tokens)
+		unlink(path);
+	return auth;
+}
+
+#define READER "Bearer abcdefghijklmnop"
+#define ACTOR  "Bearer qrstuvwxyz0123456"
+
+/* Who may read may not act: neither by a token, nor by a certificate, nor from another machine. */
+static void test_acting_needs_a_right_of_its_own(void **state)
+{
+	static const char tokens[] = "abcdefghijklmnop,alice\nqrstuvwxyz0123456,bob,act\n";
+	static const struct {
+		const char *tokens;
+		bool certificates;
+		const char *authorization, *from;
+		enum auth_certificate certificate;
+		enum auth_verdict reads, acts;
+		const char *says; /* the user, or why not */
+	} cases[] = {
+		{tokens, false, READER, "192.0.2.1", 0, AUTH_PASS, AUTH_REFUSE, "\",act\""},
+		{tokens, false, READER, "127.0.0.1", 0, AUTH_PASS, AUTH_REFUSE, "\",act\""},
+		{tokens, false, ACTOR, "192.0.2.1", 0, AUTH_PASS, AUTH_PASS, "bob"},
+		{tokens, false, NULL, "127.0.0.1", 0, AUTH_REFUSE, AUTH_REFUSE, "bearer token"},
+		{tokens, true, NULL, "192.0.2.1", AUTH_CERTIFICATE_GOOD, AUTH_PASS, AUTH_REFUSE,
+		 "a client certificate lets nobody"},
+		{tokens, true, ACTOR, "192.0.2.1", AUTH_CERTIFICATE_GOOD, AUTH_PASS, AUTH_PASS,
+		 "bob"},
+		{tokens, true, READER, "192.0.2.1", AUTH_CERTIFICATE_GOOD, AUTH_PASS, AUTH_REFUSE,
+		 "\",act\""},
+		{NULL, true, NULL, "127.0.0.1", AUTH_CERTIFICATE_GOOD, AUTH_PASS, AUTH_REFUSE,
+		 "a client certificate lets nobody"},
+		{NULL, false, NULL, "192.0.2.1", 0, AUTH_PASS, AUTH_REFUSE, "this machine only"},
+		{NULL, false, NULL, "2001:db8::1", 0, AUTH_PASS, AUTH_REFUSE, "this machine only"},
+		{NULL, false, NULL, "127.0.0.1", 0, AUTH_PASS, AUTH_PASS, ""},
+		{NULL, false, NULL, "::1", 0, AUTH_PASS, AUTH_PASS, ""},
+		{NULL, false, NULL, "::ffff:127.0.0.9", 0, AUTH_PASS, AUTH_PASS, ""},
+	};
+	static const char *const targets[][2] = {{"POST", "/v1/act/requests"},
+						 {"PUT", "/v1/act"},
+						 {"POST", "/v1/drain/history"},
+						 {"GET", "/v1/act"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sockaddr_storage from = address(cases[i].from);
+		struct access_counters counters = {0};
+		struct auth *auth = open_auth(cases[i].tokens, cases[i].certificates, &counters);
+		struct auth_refusal r = {0};
+
+		for (size_t k = 0; k < sizeof(targets) / sizeof(targets[0]); k++) {
+			const struct auth_request rq = {
+				.method = targets[k][0],
+				.path = targets[k][1],
+				.authorization = cases[i].authorization,
+				.host = "localhost:2020",
+				.content_type = "application/json",
+				.certificate = cases[i].certificate,
+				.from = (const struct sockaddr *)&from,
+			};
+			bool reads = strcmp(rq.method, "GET") == 0;
+			enum auth_verdict verdict = auth_check(auth, &rq, &r);
+
+			if (verdict != (reads ? cases[i].reads : cases[i].acts) ||
+			    (!reads &&
+			     !strstr(verdict == AUTH_PASS ? r.user : r.text, cases[i].says)))
+				fail_msg("case %zu: %s %s: %d %s", i, rq.method, rq.path, verdict,
+					 r.text);
+		}
+		auth_close(auth);
+	}
+}
+
+/* A form of another site's page can be posted without that browsers ask: it is never JSON. */
+static void test_no_body_but_json_is_taken(void **state)
+{
+	static const char *const types[] = {NULL, "text/plain", "application/x-www-form-urlencoded",
+					    "multipart/form-data; boundary=x"};
+	static const char *const methods[] = {"POST", "PUT"};
+	struct sockaddr_storage from = address("127.0.0.1");
+	struct access_counters counters = {0};
+	struct auth *auth = open_auth(NULL, false, &counters);
+	struct auth_request rq = {.host = "localhost:2020", .from = (const struct sockaddr *)&from};
+	struct auth_refusal r;
+
+	(void)state;
+	for (size_t m = 0; m < 2; m++) {
+		rq.method = methods[m];
+		rq.path = m ? "/v1/act" : "/v1/act/requests";
+		rq.origin = NULL;
+		for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+			rq.content_type = types[i];
+			assert_int_equal(auth_check(auth, &rq, &r), AUTH_REFUSE);
+			assert_int_equal(r.failure, FAIL_UNSUPPORTED_TYPE);
+		}
+		rq.content_type = "application/json";
+		rq.origin = "http://elsewhere.example";
+		assert_int_equal(auth_check(auth, &rq, &r), AUTH_REFUSE);
+		assert_int_equal(r.reason, ACCESS_REFUSAL_ORIGIN);
+		rq.origin = "http://localhost:2020";
+		assert_int_equal(auth_check(auth, &rq, &r), AUTH_PASS);
+	}
+	auth_close(auth);
+}
+
+/* --- busy ------------------------------------------------------------------------------------- */
+
 /* A request that finds no room for its review may come again in a second. */
 static void test_busy_reviews(void **state)
 {
@@ -354,16 +479,22 @@ static void test_busy_reviews(void **state)
 
 static const char *name_of(const struct token_list *l, const char *token)
 {
+	static char found[TOKEN_NAME_LEN + 8];
 	uint8_t digest[BEARER_DIGEST_LEN];
+	bool acts = false;
+	const char *name;
 
 	bearer_digest(key, token, strlen(token), digest);
-	return token_list_find(l, digest);
+	name = token_list_find(l, digest, &acts);
+	snprintf(found, sizeof(found), "%s%s", name ? name : "", acts ? " acts" : "");
+	return name ? found : NULL;
 }
 
 static void test_tokens(void **state)
 {
 	static const char text[] = "# people\nabcdefghijklmnop,alice\r\n\n"
-				   "ABCDEFGHIJKLMNOP-._~+/==\nqrstuvwxyz0123456,the scheduler";
+				   "ABCDEFGHIJKLMNOP-._~+/==\nqrstuvwxyz0123456,the scheduler\n"
+				   "0123456789abcdefg,bob,act\r\n0123456789abcdefgh,act\n";
 	struct token_list *l;
 
 	(void)state;
@@ -371,6 +502,8 @@ static void test_tokens(void **state)
 	assert_string_equal(name_of(l, "abcdefghijklmnop"), "alice");
 	assert_string_equal(name_of(l, "ABCDEFGHIJKLMNOP-._~+/=="), "token 4");
 	assert_string_equal(name_of(l, "qrstuvwxyz0123456"), "the scheduler");
+	assert_string_equal(name_of(l, "0123456789abcdefg"), "bob acts");
+	assert_string_equal(name_of(l, "0123456789abcdefgh"), "act");
 	assert_null(name_of(l, "abcdefghijklmno"));
 	assert_null(name_of(l, "abcdefghijklmnop,alice"));
 	assert_null(name_of(l, ""));
@@ -389,6 +522,8 @@ static void test_bad_tokens(void **state)
 		{"abcdefghijklmnop,", "line 1: a name has 1 to 63"},
 		{"abcdefghijklmnop,a,b", "line 1: the name holds"},
 		{"abcdefghijklmnop,a\tb", "line 1: the name holds"},
+		{"abcdefghijklmnop,,act", "line 1: a name has 1 to 63"},
+		{"abcdefghijklmnop,a,act,act", "line 1: the name holds"},
 		{"abcdefghijklmnop\nabcdefghijklmnop,b", "line 2: that token was there already"},
 		{" abcdefghijklmnop", "line 1: a token is"},
 	};
@@ -417,6 +552,8 @@ int main(void)
 		cmocka_unit_test(test_reviews_end),
 		cmocka_unit_test(test_reviews_that_allow_stay),
 		cmocka_unit_test(test_reviews_are_of_verb_and_path),
+		cmocka_unit_test(test_acting_needs_a_right_of_its_own),
+		cmocka_unit_test(test_no_body_but_json_is_taken),
 		cmocka_unit_test(test_users_of_the_front_proxy),
 		cmocka_unit_test(test_busy_reviews),
 		cmocka_unit_test(test_tokens),

@@ -171,7 +171,7 @@ static void test_damaged_rows_set_the_file_aside(void **state)
 	static const char *const damages[] = {
 		"INSERT INTO drain_decision VALUES(0, 1, 'needed', '', 'n', 't')",
 		"INSERT INTO drain_decision VALUES(9223372036854775807, 1, 'needed', '', 'n', 't')",
-		"INSERT INTO drain_decision VALUES(7, 1, 'needed', '', 'n', hex(zeroblob(4999)))",
+		"INSERT INTO drain_decision VALUES(7, 1, 'needed', '', 'n', hex(zeroblob(8999)))",
 	};
 
 	(void)state;

@@ -7,11 +7,12 @@
  *	above the client's request rate			429
  *	a body that is not declared as JSON		415
  *	no credentials are configured			passes under a name of this server
- *							(hosts.h), else 403
+ *							(hosts.h), else 403; acts from this
+ *							machine alone
  *	/watcher with --open-watcher			passes
  *	a user that the front proxy names		the cached verdict, else a review
- *	a valid client certificate			passes
- *	a token of the file				passes
+ *	a valid client certificate			passes, but may not act
+ *	a token of the file				passes; acts if its line says so, else 403
  *	another token, with --token-review		the cached verdict, else a review
  *	anything else					401 with what is wrong or missing
  *
@@ -22,6 +23,9 @@
  * A review is about a path as routes know it, below /apis about its resource, and cached with the
  * path: a user that may read /v1/nodes need not be allowed to preempt. HEAD counts as GET. Two
  * threads review; addresses share them in rounds (workers.h).
+ *
+ * A request acts if it makes the actuator move pods, or speaks for the actuator
+ * (api_access_acts()). A right to read never includes it.
  *
  * A user of the front proxy is reviewed even if its certificate would pass as a client's: it speaks
  * for others.
@@ -190,6 +194,7 @@ static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq,
 {
 	switch (a->verdict) {
 	case ACCESS_ALLOWED:
+		snprintf(r->user, sizeof(r->user), "%s", a->user);
 		return AUTH_PASS;
 	case ACCESS_DENIED:
 		return forbid(auth, q, a->user, r);
@@ -268,16 +273,20 @@ static enum auth_verdict look_up(struct auth *auth, const struct auth_request *r
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static bool is_listed(struct auth *auth, const uint8_t digest[BEARER_DIGEST_LEN])
+/* With the name of the token in r->user, and whether its owner may act. */
+static bool is_listed(struct auth *auth, const uint8_t digest[BEARER_DIGEST_LEN],
+		      struct auth_refusal *r, bool *acts)
 {
-	bool listed;
+	const char *name;
 
 	if (!auth->options.token_file)
 		return false;
 	pthread_rwlock_rdlock(&auth->lock);
-	listed = token_list_find(auth->tokens, digest) != NULL;
+	name = token_list_find(auth->tokens, digest, acts);
+	if (name)
+		snprintf(r->user, sizeof(r->user), "%s", name);
 	pthread_rwlock_unlock(&auth->lock);
-	return listed;
+	return name;
 }
 
 static bool has_guard(const struct auth *auth)
@@ -316,7 +325,8 @@ static bool is_by_address(const struct auth *auth, const char *host)
 static enum auth_verdict check_page(struct auth *auth, const struct auth_request *rq,
 				    struct auth_refusal *r)
 {
-	if (!strcmp(rq->method, "POST") && !media_is_json(rq->content_type))
+	if ((!strcmp(rq->method, "POST") || !strcmp(rq->method, "PUT")) &&
+	    !media_is_json(rq->content_type))
 		return refuse(auth, r, ACCESS_REFUSAL_CONTENT_TYPE, FAIL_UNSUPPORTED_TYPE,
 			      "a body is taken with Content-Type: application/json only");
 	if (is_guarded(auth, rq->path) || auth_is_named(auth, rq->host, rq->to) ||
@@ -341,11 +351,17 @@ static enum auth_verdict check_rate(struct auth *auth, const struct auth_request
 	return AUTH_REFUSE;
 }
 
+static enum auth_verdict refuse_act(struct auth *auth, struct auth_refusal *r, const char *why)
+{
+	return refuse(auth, r, ACCESS_REFUSAL_FORBIDDEN, FAIL_FORBIDDEN, "%s", why);
+}
+
 enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 			     struct auth_refusal *refusal)
 {
 	uint8_t digest[BEARER_DIGEST_LEN];
 	enum bearer_kind kind;
+	bool acts = api_access_acts(rq->method, rq->path), may_act;
 	const char *text;
 	size_t len;
 
@@ -358,13 +374,32 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 	if (check_rate(auth, rq, refusal) == AUTH_REFUSE ||
 	    check_page(auth, rq, refusal) == AUTH_REFUSE)
 		return AUTH_REFUSE;
-	if (!is_guarded(auth, rq->path) || (rq->certificate == AUTH_CERTIFICATE_GOOD && !rq->user))
+	refusal->user[0] = '\0';
+	if (!has_guard(auth) && acts && !host_is_loopback(rq->from))
+		return refuse_act(auth, refusal,
+				  "no credentials are configured, so requests to the actuator are "
+				  "taken from this machine only");
+	if (!is_guarded(auth, rq->path))
 		return AUTH_PASS;
 	kind = find_subject(auth, rq, &text, &len, digest);
+	if (rq->certificate == AUTH_CERTIFICATE_GOOD && !rq->user) {
+		if (!acts)
+			return AUTH_PASS;
+		if (kind == BEARER_NONE)
+			return refuse_act(
+				auth, refusal,
+				"a client certificate lets nobody ask the actuator: send a "
+				"bearer token that may");
+	}
 	if (kind != BEARER_TOKEN)
 		return refuse_stranger(auth, rq, kind, refusal);
-	if (!rq->user && is_listed(auth, digest))
-		return AUTH_PASS;
+	if (!rq->user && is_listed(auth, digest, refusal, &may_act)) {
+		if (!acts || may_act)
+			return AUTH_PASS;
+		return refuse_act(auth, refusal,
+				  "the token may not ask the actuator: its line of --token-file "
+				  "does not end in \",act\"");
+	}
 	if (auth->options.review_client)
 		return look_up(auth, rq, digest, refusal);
 	return refuse_stranger(auth, rq, kind, refusal);

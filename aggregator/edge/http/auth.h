@@ -45,12 +45,13 @@ enum auth_verdict {
 	AUTH_REVIEW, /* ask auth_review() once where it may wait, or auth_refuse_busy() */
 };
 
-/* The answer to a refused client. */
+/* The answer to a refused client; and the name of one that is admitted. */
 struct auth_refusal {
 	enum access_refusal reason;
 	enum api_failure failure;
 	int retry_after_s; /* 0: none */
 	char text[384];
+	char user[ACCESS_USER_LEN]; /* with AUTH_PASS; "": not known */
 };
 
 struct auth;
@@ -62,7 +63,10 @@ int auth_open(struct auth **auth, const struct auth_options *options,
 	      struct access_counters *counters, struct error *error);
 void auth_close(struct auth *auth); /* NULL is allowed */
 
-/* Any thread; microseconds. *refusal is written with AUTH_REFUSE, which is counted. */
+/*
+ * Any thread; microseconds. *refusal is written with AUTH_REFUSE, which is counted, and its user
+ * with AUTH_PASS.
+ */
 enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 			     struct auth_refusal *refusal);
 /* Any thread; may take seconds. AUTH_PASS or AUTH_REFUSE. */

@@ -91,6 +91,14 @@ static bool is_loopback(const struct in6_addr *six)
 	return four ? four[0] == 127 : IN6_IS_ADDR_LOOPBACK(six);
 }
 
+bool host_is_loopback(const struct sockaddr *at)
+{
+	if (at->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == 127;
+	return at->sa_family == AF_INET6 &&
+	       is_loopback(&((const struct sockaddr_in6 *)at)->sin6_addr);
+}
+
 static bool is_address(const struct in6_addr *six, const struct sockaddr *local)
 {
 	const uint8_t *four = four_of(six);

@@ -24,6 +24,8 @@ bool host_parse(const char *text, size_t len, struct host_name *name);
  */
 bool host_is_ours(const struct host_name *name, const char *listen, const struct option_list *more,
 		  const struct sockaddr *local);
+/* Of either family. */
+bool host_is_loopback(const struct sockaddr *at);
 /* An IP address; no page owns one as a name. */
 bool host_is_address(const struct host_name *name);
 /* Whether Origin and Host of a request name the same server. */

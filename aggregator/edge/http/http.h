@@ -76,8 +76,8 @@ struct access_options {
 			      "Admit clients with a certificate of one of these authorities."),    \
 		ACCESS_OPTION(                                                                     \
 			base, token_file, "token-file", OPTION_STRING, "FILE",                     \
-			"Admit these bearer tokens: lines of TOKEN or TOKEN,NAME, in a file "      \
-			"that others cannot read."),                                               \
+			"Admit these bearer tokens: lines of TOKEN, TOKEN,NAME or, to ask the "    \
+			"actuator, TOKEN,NAME,act, in a file that others cannot read."),           \
 		ACCESS_OPTION(                                                                     \
 			base, token_review, "token-review", OPTION_FLAG, NULL,                     \
 			"Admit tokens that the Kubernetes API knows, if RBAC allows the path "     \

@@ -103,14 +103,6 @@ static const char *advice(int rc)
 	}
 }
 
-static bool is_loopback(const struct sockaddr_storage *at)
-{
-	if (at->ss_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == 127;
-	return at->ss_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
-}
-
 static void describe(struct listener *l)
 {
 	struct sockaddr_storage at = {0};
@@ -122,7 +114,7 @@ static void describe(struct listener *l)
 		    NI_NUMERICHOST | NI_NUMERICSERV);
 	snprintf(l->address, sizeof(l->address), at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
 		 host, port);
-	l->loopback = is_loopback(&at);
+	l->loopback = host_is_loopback((const struct sockaddr *)&at);
 }
 
 /* Binds the first address of the family that can be bound. */

@@ -104,6 +104,7 @@ static void route(const struct pending *p, struct api_response *rs)
 		.query = query,
 		.query_other = query_other,
 		.header = header,
+		.user = p->refusal.user,
 		.foreign = api_access_class(p->path) == API_ACCESS_PUBLIC &&
 			   !conn_manager_is_named(p->server->manager, p->c),
 		.connection = p->connection,

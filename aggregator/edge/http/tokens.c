@@ -81,6 +81,7 @@ struct token_list {
 	struct {
 		uint8_t digest[BEARER_DIGEST_LEN];
 		char name[TOKEN_NAME_LEN];
+		bool acts;
 	} tokens[TOKEN_LIST_MAX];
 };
 
@@ -114,6 +115,7 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 	size_t token_len = comma ? (size_t)(comma - line) : len;
 	uint8_t digest[BEARER_DIGEST_LEN];
 	char name[TOKEN_NAME_LEN] = "";
+	bool acts = comma && len - token_len > 4 && memcmp(line + len - 4, ",act", 4) == 0, other;
 	int rc = 0;
 
 	if (!bearer_is_token(line, token_len)) {
@@ -131,13 +133,13 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 		return -EINVAL;
 	}
 	if (comma)
-		rc = take_name(comma + 1, len - token_len - 1, number, name, error);
+		rc = take_name(comma + 1, len - token_len - (acts ? 5 : 1), number, name, error);
 	else
 		snprintf(name, sizeof(name), "token %zu", number);
 	if (rc)
 		return rc;
 	bearer_digest(key, line, token_len, digest);
-	if (l->count == TOKEN_LIST_MAX || token_list_find(l, digest)) {
+	if (l->count == TOKEN_LIST_MAX || token_list_find(l, digest, &other)) {
 		error_set(error,
 			  l->count == TOKEN_LIST_MAX ? "line %zu: only %d tokens are possible"
 						     : "line %zu: that token was there already",
@@ -146,6 +148,7 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 	}
 	memcpy(l->tokens[l->count].digest, digest, sizeof(digest));
 	memcpy(l->tokens[l->count].name, name, sizeof(name));
+	l->tokens[l->count].acts = acts;
 	l->count++;
 	return 0;
 }
@@ -207,13 +210,17 @@ bool token_list_same(const struct token_list *a, const struct token_list *b)
 	       memcmp(a->tokens, b->tokens, a->count * sizeof(a->tokens[0])) == 0;
 }
 
-const char *token_list_find(const struct token_list *list, const uint8_t digest[BEARER_DIGEST_LEN])
+const char *token_list_find(const struct token_list *list, const uint8_t digest[BEARER_DIGEST_LEN],
+			    bool *acts)
 {
 	const char *name = NULL;
 
-	for (size_t i = 0; i < list->count; i++)
-		if (sodium_memcmp(list->tokens[i].digest, digest, BEARER_DIGEST_LEN) == 0)
-			name = list->tokens[i].name;
+	for (size_t i = 0; i < list->count; i++) {
+		if (sodium_memcmp(list->tokens[i].digest, digest, BEARER_DIGEST_LEN) != 0)
+			continue;
+		name = list->tokens[i].name;
+		*acts = list->tokens[i].acts;
+	}
 	return name;
 }
 

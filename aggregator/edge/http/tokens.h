@@ -43,9 +43,9 @@ enum { TOKEN_LIST_MAX = 256, TOKEN_NAME_LEN = 64 };
 struct token_list;
 
 /*
- * Lines "TOKEN" or "TOKEN,NAME"; empty lines and lines that begin with "#" are ignored. A token
- * has 16 characters or more, a name printable ones; at most TOKEN_LIST_MAX. -EINVAL with the
- * reason, which names the line, never a token.
+ * Lines "TOKEN", "TOKEN,NAME" or "TOKEN,NAME,act"; empty lines and lines that begin with "#" are
+ * ignored. A token has 16 characters or more, a name printable ones; at most TOKEN_LIST_MAX.
+ * -EINVAL with the reason, which names the line, never a token.
  */
 int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN], const char *text,
 		     size_t len, struct error *error);
@@ -59,8 +59,12 @@ void token_list_free(struct token_list *list); /* NULL is allowed */
 
 /* Whether they have the same tokens; both made with one key. */
 bool token_list_same(const struct token_list *a, const struct token_list *b);
-/* The name of the digest's token ("token 3" without one), or NULL. In constant time. */
-const char *token_list_find(const struct token_list *list, const uint8_t digest[BEARER_DIGEST_LEN]);
+/*
+ * The name of the digest's token ("token 3" without one), or NULL. In constant time. *acts: its line
+ * ends in ",act".
+ */
+const char *token_list_find(const struct token_list *list, const uint8_t digest[BEARER_DIGEST_LEN],
+			    bool *acts);
 
 /* --- cache of reviews ------------------------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ enum {
 	SCHEMA_VERSION = 3,
 	NODE_BYTES_MAX = 1 << 20,
 	MEMO_BYTES_MAX = 17 << 20,
-	DECISION_BYTES_MAX = 4096,
+	DECISION_BYTES_MAX = 16384,
 };
 /* No count of anything is larger. */
 #define NUMBER_MAX (INT64_C(1) << 53)

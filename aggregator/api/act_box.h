@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mailbox between people and the actuator, in memory: requests to it, and its newest report.
+ * The aggregator itself acts on nothing.
+ *
+ *	waiting --> taken --> done
+ *	   |          |
+ *	   +----------+-----> refused, by the actuator; waiting also after ACT_WAIT_NS without a word
+ *
+ * Any thread; one mutex, held for copies. Requests are at most ACT_REQUESTS_MOST, of which the
+ * finished ones make room first, and at most ACT_OPEN_MOST of them wait.
+ */
+#ifndef EVENKEEL_AGGREGATOR_API_ACT_BOX_H
+#define EVENKEEL_AGGREGATOR_API_ACT_BOX_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/api/access_review.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+
+enum { ACT_REQUESTS_MOST = 64, ACT_OPEN_MOST = 16, ACT_ID_LEN = 24 };
+#define ACT_WAIT_NS (60 * NS_PER_SEC)
+/* A report of an older holder is refused for so long: a new Lease begins to count anew. */
+#define ACT_NEWER_NS (60 * NS_PER_SEC)
+
+/* As it is asked; the texts are copied. */
+struct act_ask {
+	const char *action, *user;
+	const cJSON *nodes; /* a list of texts; NULL: none */
+	bool dry_run;
+};
+
+struct act_box;
+struct act_box *act_box_new(void);
+void act_box_free(struct act_box *b); /* NULL is allowed */
+/* 0 with the id, or -EAGAIN: as many wait as may. */
+int act_box_ask(struct act_box *b, const struct act_ask *ask, int64_t now_ns, char id[ACT_ID_LEN]);
+/*
+ * Takes over a body that request_check() passed. Requests that it names and the box does not know
+ * are ignored. -ESTALE: the newest report, of a later holder, is younger than ACT_NEWER_NS; then
+ * the body stays the caller's.
+ */
+int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns);
+/*
+ * Writes "actuator", "reportedAgoSeconds" and "requests" of the object that is open. Returns a
+ * number that changes whenever anything but the age does; never 0.
+ */
+uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the actuator and its reports: what is taken, what is refused by which member, and what is kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/act_box.h"
+#include "aggregator/planner/drain_log.h"
+#include "shared/mem.h"
+#include "tests/api_fixture.h"
+#include "tests/view_fixture.h"
+
+static struct api_fixture f;
+static int64_t now;
+
+static int64_t now_ns(void)
+{
+	return now;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	api_fixture_open(&f, view_fixture_new());
+	now = VIEW_FIXTURE_NOW_NS;
+	f.ctx.now_ns = now_ns;
+	f.ctx.acts = act_box_new();
+	f.ctx.decisions = drain_log_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	act_box_free(f.ctx.acts);
+	drain_log_free(f.ctx.decisions);
+	api_fixture_close(&f);
+	return 0;
+}
+
+/* With " in place of '. */
+static int send(const char *method, const char *target, const char *quoted)
+{
+	char *body = mem_strdup(quoted);
+	int status;
+
+	for (char *c = body; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	status = api_fixture_send(&f, method, target, body);
+	free(body);
+	return status;
+}
+
+static int ask(const char *body)
+{
+	return send("POST", "/v1/act/requests", body);
+}
+
+static int report(const char *body)
+{
+	return send("PUT", "/v1/act", body);
+}
+
+static const char *text(const char *path)
+{
+	const char *t = cJSON_GetStringValue(api_fixture_at(f.json, path));
+
+	return t ? t : "";
+}
+
+static double number(const char *path)
+{
+	return cJSON_GetNumberValue(api_fixture_at(f.json, path));
+}
+
+/* --- bodies */
+
+struct body {
+	const char *body;
+	int status;
+	const char *field; /* that is wrong */
+};
+
+static void check_bodies(const char *method, const char *target, const struct body *of,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int status = send(method, target, of[i].body);
+
+		if (status != of[i].status ||
+		    strcmp(http_fixture_error_field(&f), of[i].field) != 0)
+			fail_msg("%s: %d, %s", of[i].body, status, f.response.body.data);
+	}
+}
+
+static void test_requests(void **state)
+{
+	static const struct body bodies[] = {
+		{"{'action':'drain','nodes':['alpha','bravo']}", 202, ""},
+		{"{'action':'undo','nodes':['alpha'],'dryRun':true}", 202, ""},
+		{"{'action':'pause'}", 202, ""},
+		{"{'action':'resume'}", 202, ""},
+		{"", 400, ""},
+		{"[]", 400, ""},
+		{"{'action':'drain','nodes':['alpha']} x", 400, ""},
+		{"{}", 400, "action"},
+		{"{'action':'delete'}", 400, "action"},
+		{"{'action':7}", 400, "action"},
+		{"{'action':'pause','action':'resume'}", 400, "action"},
+		{"{'action':'pause','force':true}", 400, "force"},
+		{"{'action':'pause','nodes':['alpha']}", 400, "nodes"},
+		{"{'action':'resume','dryRun':true}", 400, "dryRun"},
+		{"{'action':'drain'}", 400, "nodes"},
+		{"{'action':'drain','nodes':[]}", 400, "nodes"},
+		{"{'action':'drain','nodes':'alpha'}", 400, "nodes"},
+		{"{'action':'drain','nodes':['alpha',7]}", 400, "nodes"},
+		{"{'action':'drain','nodes':['alpha'],'dryRun':'yes'}", 400, "dryRun"},
+		{"{'action':'drain','nodes':['alpha','nobody']}", 404, "nodes[1]"},
+		{"{'action':'undo','nodes':['']}", 404, "nodes[0]"},
+	};
+
+	(void)state;
+	check_bodies("POST", "/v1/act/requests", bodies, sizeof(bodies) / sizeof(bodies[0]));
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), 4);
+	assert_string_equal(text("requests.0.action"), "drain");
+	assert_string_equal(text("requests.0.nodes.1"), "bravo");
+	assert_string_equal(text("requests.0.state"), "waiting");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "requests.1.dryRun")));
+}
+
+static void test_a_request_names_100_nodes_at_most(void **state)
+{
+	struct buf body = BUF_INIT;
+
+	(void)state;
+	buf_add_str(&body, "{'action':'drain','nodes':['alpha'");
+	for (int i = 0; i < 99; i++)
+		buf_add_str(&body, ",'alpha'");
+	assert_int_equal(ask(body.data), 400); /* the text is cut */
+	buf_add_str(&body, "]}");
+	assert_int_equal(ask(body.data), 202);
+	body.len -= 2;
+	buf_add_str(&body, ",'alpha']}");
+	assert_int_equal(ask(body.data), 400);
+	assert_string_equal(http_fixture_error_field(&f), "nodes");
+	buf_fini(&body);
+}
+
+static void test_reports(void **state)
+{
+	static const struct body bodies[] = {
+		{"{'holder':'one','transitions':0}", 200, ""},
+		{"{'holder':'one','transitions':3,'version':'1','paused':true,'dryRun':false,"
+		 "'acts':['drain'],'requests':[{'id':'x','state':'taken','reasons':[]}],'nodes':[{"
+		 "'name':'a','plan':'p','phase':'evicting','moved':3,'of':9,'message':'m','since':"
+		 "'2026-01-31T12:00:00Z'}],'destinations':[{'node':'b','cpuPromised':1.2,"
+		 "'cpuMeasured':null,'memoryPromised':5e9,'memoryMeasured':0,'cpuCap':1.5,"
+		 "'contention':0.02}]}",
+		 200, ""},
+		{"{'holder':'one'}", 400, "transitions"},
+		{"{'transitions':1}", 400, "holder"},
+		{"{'holder':'one','transitions':1.5}", 400, "transitions"},
+		{"{'holder':'one','transitions':-1}", 400, "transitions"},
+		{"{'holder':'one','transitions':1e999}", 400, "transitions"},
+		{"{'holder':'o\\nne','transitions':3}", 400, "holder"},
+		{"{'holder':'one','transitions':3,'nodes':{}}", 400, "nodes"},
+		{"{'holder':'one','transitions':3,'nodes':[7]}", 400, "nodes"},
+		{"{'holder':'one','transitions':3,'nodes':[{'phase':'drained'}]}", 400,
+		 "nodes[0].name"},
+		{"{'holder':'one','transitions':3,'nodes':[{'name':'a','phase':'drained'},{'name':"
+		 "'b','phase':'gone'}]}",
+		 400, "nodes[1].phase"},
+		{"{'holder':'one','transitions':3,'nodes':[{'name':'a','phase':'drained','of':'9'}]"
+		 "}",
+		 400, "nodes[0].of"},
+		{"{'holder':'one','transitions':3,'nodes':[{'name':'a','phase':'drained','since':"
+		 "'now'}]}",
+		 400, "nodes[0].since"},
+		{"{'holder':'one','transitions':3,'nodes':[{'name':'a','phase':'drained','x':1}]}",
+		 400, "nodes[0].x"},
+		{"{'holder':'one','transitions':3,'destinations':[{'node':'b','cpuCap':-1}]}", 400,
+		 "destinations[0].cpuCap"},
+		{"{'holder':'one','transitions':3,'requests':[{'id':'x','state':'waiting'}]}", 400,
+		 "requests[0].state"},
+	};
+
+	(void)state;
+	check_bodies("PUT", "/v1/act", bodies, sizeof(bodies) / sizeof(bodies[0]));
+	now += 2500 * NS_PER_MS;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_string_equal(text("actuator.nodes.0.phase"), "evicting");
+	assert_true(number("actuator.destinations.0.memoryPromised") == 5e9);
+	assert_true(number("reportedAgoSeconds") == 2.5);
+	assert_null(api_fixture_at(f.json, "actuator.requests"));
+}
+
+static void test_wave_reports(void **state)
+{
+#define WAVE                                                                                       \
+	"'kind':'WaveReport','plan':'p','begin':'2026-01-31T12:00:00Z','end':"                     \
+	"'2026-01-31T12:01:00Z','outcome':'stopped'"
+	static const struct body bodies[] = {
+		{"{" WAVE "}", 200, ""},
+		{"{" WAVE ",'reason':'b is hot','nodes':[{'name':'a','outcome':'drained',"
+		 "'evictions':7,'seconds':3.5},{'name':'b','outcome':'rolledBack'}],'evictions':7,"
+		 "'refused':1,'promised':{'nodes':2},'achieved':1,'violations':['2 > 1']}",
+		 200, ""},
+		{"{" WAVE ",'kind':'WaveReport'}", 400, "kind"},
+		{"{" WAVE ",'promised':{'nodes':'2'}}", 400, "promised"},
+		{"{" WAVE ",'achieved':'all'}", 400, "achieved"},
+		{"{" WAVE ",'violations':[1]}", 400, "violations"},
+		{"{" WAVE ",'nodes':[{'name':'a'}]}", 400, "nodes[0].outcome"},
+		{"{" WAVE ",'surplus':1}", 400, "surplus"},
+		{"{'kind':'WaveReport','plan':'p','begin':'x','end':'x','outcome':'drained'}", 400,
+		 "begin"},
+		{"{'kind':'Wave'}", 400, "kind"},
+	};
+	struct buf large = BUF_INIT;
+	struct drain_rows rows;
+
+	(void)state;
+	check_bodies("POST", "/v1/drain/history", bodies, sizeof(bodies) / sizeof(bodies[0]));
+	buf_add_str(&large, "{" WAVE ",'violations':['0'");
+	for (int i = 0; i < 200; i++)
+		buf_add_str(&large, ",'01234567890123456789012345678901234567'");
+	buf_add_str(&large, "]}");
+	assert_int_equal(send("POST", "/v1/drain/history", large.data), 413);
+	buf_fini(&large);
+
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?event=waveReport"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 2);
+	assert_string_equal(text("items.0.text"),
+			    "wave p stopped: b is hot; 1 of 2 nodes drained, 7 "
+			    "evictions, 1 refused");
+	assert_string_equal(text("items.1.text"),
+			    "wave p stopped; 0 of 0 nodes drained, 0 evictions, 0 refused");
+	assert_string_equal(text("items.0.reason"), "stopped");
+	assert_string_equal(text("items.0.report.violations.0"), "2 > 1");
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?event=gone"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
+
+	/* As the database keeps it, over a restart. */
+	drain_log_read(f.ctx.decisions, 0, &rows);
+	drain_log_free(f.ctx.decisions);
+	f.ctx.decisions = drain_log_new();
+	drain_log_restore(f.ctx.decisions, rows.of, rows.count, 2);
+	free(rows.of);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=1"), 200);
+	assert_true(number("items.0.report.nodes.0.seconds") == 3.5);
+}
+
+/* --- what becomes of requests */
+
+static void test_the_actuator_says_what_became_of_a_request(void **state)
+{
+	char body[256], id[ACT_ID_LEN];
+
+	(void)state;
+	assert_int_equal(ask("{'action':'drain','nodes':['alpha']}"), 202);
+	snprintf(id, sizeof(id), "%s", text("id"));
+	snprintf(body, sizeof(body),
+		 "{'holder':'one','transitions':1,'requests':[{'id':'%s','state':'taken'},{'id':"
+		 "'0000000000000000','state':'done'}]}",
+		 id);
+	assert_int_equal(report(body), 200);
+	assert_string_equal(text("requests.0.state"), "taken");
+	/* A taken one has all the time it needs. */
+	now += 3600 * NS_PER_SEC;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_string_equal(text("requests.0.state"), "taken");
+	snprintf(body, sizeof(body),
+		 "{'holder':'one','transitions':1,'requests':[{'id':'%s','state':'refused',"
+		 "'reasons':['a','b']}]}",
+		 id);
+	assert_int_equal(report(body), 200);
+	assert_string_equal(text("requests.0.state"), "refused");
+	assert_string_equal(text("requests.0.reasons.1"), "b");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), 1);
+}
+
+static void test_a_request_that_nobody_takes_is_refused(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(ask("{'action':'pause'}"), 202);
+	now += ACT_WAIT_NS;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_string_equal(text("requests.0.state"), "waiting");
+	before = f.response.etag;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_int_equal(f.response.etag, before);
+	now++;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_string_equal(text("requests.0.state"), "refused");
+	assert_string_equal(text("requests.0.reasons.0"), "no actuator has asked");
+	assert_int_not_equal(f.response.etag, before);
+}
+
+static void test_sixteen_wait_and_64_are_remembered(void **state)
+{
+	char first[ACT_ID_LEN] = "", id[ACT_ID_LEN] = "";
+
+	(void)state;
+	for (int i = 0; i < ACT_OPEN_MOST; i++) {
+		assert_int_equal(ask("{'action':'pause'}"), 202);
+		assert_true(strcmp(id, text("id")) < 0); /* the clock stands */
+		snprintf(id, sizeof(id), "%s", text("id"));
+		if (!i)
+			memcpy(first, id, sizeof(first));
+	}
+	assert_int_equal(ask("{'action':'pause'}"), 429);
+	for (int round = 0; round < 4; round++) {
+		now += ACT_WAIT_NS + 1;
+		for (int i = 0; i < ACT_OPEN_MOST; i++)
+			assert_int_equal(ask("{'action':'resume'}"), 202);
+	}
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), ACT_REQUESTS_MOST);
+	assert_string_equal(text("requests.0.action"), "resume");
+	assert_string_not_equal(text("requests.0.id"), first);
+}
+
+/* With 64 taken requests the oldest makes room, so a crowd of them locks nobody out. */
+static void test_taken_requests_make_room_at_last(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ACT_REQUESTS_MOST + 1; i++) {
+		char body[160];
+
+		assert_int_equal(ask("{'action':'undo','nodes':['alpha']}"), 202);
+		snprintf(
+			body, sizeof(body),
+			"{'holder':'one','transitions':1,'requests':[{'id':'%s','state':'taken'}]}",
+			text("id"));
+		assert_int_equal(report(body), 200);
+	}
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), ACT_REQUESTS_MOST);
+}
+
+/* An actuator that lost its Lease may still send. */
+static void test_an_older_holder_does_not_speak_for_the_newer(void **state)
+{
+	(void)state;
+	assert_int_equal(report("{'holder':'two','transitions':5}"), 200);
+	assert_int_equal(report("{'holder':'one','transitions':4}"), 409);
+	assert_string_equal(api_fixture_error(&f), "conflict");
+	assert_int_equal(report("{'holder':'two','transitions':5,'paused':true}"), 200);
+	/* The Lease may have been made anew. */
+	now += ACT_NEWER_NS;
+	assert_int_equal(report("{'holder':'three','transitions':0}"), 200);
+	assert_string_equal(text("actuator.holder"), "three");
+}
+
+static void test_a_snapshot_has_no_actuator(void **state)
+{
+	struct act_box *acts = f.ctx.acts;
+	struct drain_log *decisions = f.ctx.decisions;
+
+	(void)state;
+	f.ctx.acts = NULL;
+	f.ctx.decisions = NULL;
+	assert_int_equal(ask("{'action':'pause'}"), 400);
+	assert_int_equal(report("{'holder':'one','transitions':1}"), 400);
+	assert_int_equal(send("POST", "/v1/drain/history", "{" WAVE "}"), 400);
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_true(cJSON_IsNull(api_fixture_at(f.json, "actuator")));
+	f.ctx.acts = acts;
+	f.ctx.decisions = decisions;
+}
+
+/* --- who may */
+
+static void test_reading_is_not_acting(void **state)
+{
+	static const struct {
+		const char *method, *path;
+		bool acts;
+	} cases[] = {
+		{"GET", "/v1/act", false},
+		{"HEAD", "/v1/act", false},
+		{"PUT", "/v1/act", true},
+		{"PUT", "//v1/act", true},
+		{"POST", "/v1/act/requests", true},
+		{"GET", "/v1/drain/history", false},
+		{"POST", "/v1/drain/history", true},
+		{"POST", "/v1/scores", false},
+		{"PUT", "/apis/evenkeel.io/v1/acts/current/report", true},
+		{"PUT", "/apis/evenkeel.io/v1/acts", true},
+		{"GET", "/apis/evenkeel.io/v1/acts", false},
+		{"POST", "/apis/evenkeel.io/v1/acts/requests", true},
+		{"POST", "/apis/evenkeel.io/v1/drains/x/history", true},
+		{"POST", "/apis/evenkeel.io/v1/drains/history", true},
+		{"GET", "/nowhere", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (api_access_acts(cases[i].method, cases[i].path) != cases[i].acts)
+			fail_msg("%s %s", cases[i].method, cases[i].path);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_requests),
+		TEST(test_a_request_names_100_nodes_at_most),
+		TEST(test_reports),
+		TEST(test_wave_reports),
+		TEST(test_the_actuator_says_what_became_of_a_request),
+		TEST(test_a_request_that_nobody_takes_is_refused),
+		TEST(test_sixteen_wait_and_64_are_remembered),
+		TEST(test_taken_requests_make_room_at_last),
+		TEST(test_an_older_holder_does_not_speak_for_the_newer),
+		TEST(test_a_snapshot_has_no_actuator),
+		TEST(test_reading_is_not_acting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
