@@ -20,6 +20,7 @@ extern const struct answer drain_answer, drain_history_answer; /* /v1/drain and 
 extern const struct answer quota_list_answer, quota_one_answer; /* /v1/quotas; of one namespace */
 extern const struct answer quota_lint_answer; /* the findings of the list */
 extern const struct answer quota_admit_answer, quota_preempt_answer; /* likewise below */
+extern const struct answer act_answer, wave_history_answer; /* /v1/act; waves of the history */
 extern const struct answer scores_answer, slack_answer; /* /v1/scores, /v1/slack */
 
 /*

@@ -44,6 +44,7 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct cli_options {
 	bool help, version, no_headers, strict, all_namespaces, reverse;
 	bool all, explain, history, containers;
+	bool dry_run, yes; /* of act */
 	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;
 	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
@@ -134,9 +135,9 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_completion, command_doctor, command_drain, command_glossary,
-	command_nodes, command_options, command_pods, command_quota, command_scores, command_slack,
-	command_verify, command_version;
+extern const struct command command_act, command_completion, command_doctor, command_drain,
+	command_glossary, command_nodes, command_options, command_pods, command_quota,
+	command_scores, command_slack, command_verify, command_version;
 
 /* What the manual page says besides commands and options; of it the section with all words. */
 #define CLI_GLOSSARY "GLOSSARY"

@@ -10,13 +10,11 @@
  */
 #include "aggregator/cli/drain.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/columns.h"
-#include "shared/units.h"
 
 static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
 
@@ -128,22 +126,13 @@ static int ask_files(struct cli *cli)
 
 /* --- the history ------------------------------------------------------------------------------ */
 
-static void cell_age(const struct row *r, const struct column *c)
-{
-	double age = document_time(r->doc, "time") - document_time(r->item, c->at);
-	char text[UNITS_LEN];
-
-	units_age(age, text);
-	row_add(r, PAINT_PLAIN, isfinite(age), "%s", text);
-}
-
 static const struct column_paint events[] = {
 	{"needed", PAINT_DIM},	 {"kept", PAINT_DIM},  {"inDeletion", PAINT_WARN},
 	{"evicted", PAINT_WARN}, {"gone", PAINT_WARN}, {NULL, PAINT_PLAIN},
 };
 
 static const struct column columns[] = {
-	{"AGE", FORM_RIGHT, cell_age, .at = "time"},
+	{"AGE", FORM_RIGHT, cell_ago, .at = "time"},
 	{"TIME", FORM_LEFT, cell_text, .at = "time", .wide = true},
 	{"EVENT", FORM_LEFT, cell_text, .at = "event", .paints = events},
 	{"NODE", FORM_NAME, cell_text, .at = "node"},

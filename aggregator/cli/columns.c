@@ -173,6 +173,12 @@ void cell_text(const struct row *r, const struct column *c)
 	table_cell(r->table, p ? p->paint : PAINT_PLAIN, text);
 }
 
+void cell_ago(const struct row *r, const struct column *c)
+{
+	row_add_units(r, PAINT_PLAIN, units_age,
+		      document_time(r->doc, "time") - document_time(r->item, c->at));
+}
+
 void cell_cpu(const struct row *r, const struct column *c)
 {
 	row_add_units(r, PAINT_PLAIN, units_cpu, row_number(r, c->at));

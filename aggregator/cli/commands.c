@@ -23,9 +23,9 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,	  &command_pods,       &command_scores,	 &command_quota,
-	&command_slack,	  &command_drain,      &command_verify,	 &command_doctor,
-	&command_version, &command_completion, &command_options, &command_glossary,
+	&command_nodes,	     &command_pods,    &command_scores,	  &command_quota,  &command_slack,
+	&command_drain,	     &command_verify,  &command_act,	  &command_doctor, &command_version,
+	&command_completion, &command_options, &command_glossary,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

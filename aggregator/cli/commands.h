@@ -45,6 +45,10 @@ void output_indent(const char *json, size_t len, struct buf *out);
 
 /* --- watch.c: a command runs once, or again and again until Ctrl-C */
 
+/* Writes cli->out to standard output, and empties it; -errno. */
+int watch_flush(struct cli *cli);
+/* Until a full period after start_ns (monotonic), or a signal that is caught. */
+void watch_wait(int64_t start_ns, int64_t period_ns);
 /* Becomes true with SIGINT or SIGTERM once watch_catch_signals() was called. */
 extern volatile sig_atomic_t watch_stop;
 void watch_catch_signals(void);

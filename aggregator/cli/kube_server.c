@@ -105,10 +105,11 @@ static int explain_forbidden(const char *method, const char *path, const cJSON *
 
 	api_access_request(method, plain, &q);
 	api_access_rule(&q, rule);
-	error_set(error,
-		  "%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-view "
-		  "has it",
-		  message_of(answer), rule);
+	error_set(
+		error,
+		"%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-%s has "
+		"it",
+		message_of(answer), rule, api_access_acts(method, plain) ? "operator" : "view");
 	free(plain);
 	return -EACCES;
 }

@@ -81,6 +81,15 @@ static int write_all(const char *data, size_t len)
 	return 0;
 }
 
+int watch_flush(struct cli *cli)
+{
+	int rc = write_all(cli->out.data, cli->out.len);
+
+	buf_clear(&cli->out);
+	buf_add_str(&cli->out, "");
+	return rc;
+}
+
 static void print_reason(struct cli *cli)
 {
 	if (cli->reason.text[0])
@@ -99,7 +108,7 @@ static int run(struct cli *cli, const struct command *command)
 int watch_once(struct cli *cli, const struct command *command)
 {
 	int code = run(cli, command);
-	int rc = write_all(cli->out.data, cli->out.len);
+	int rc = watch_flush(cli);
 
 	if (rc) {
 		error_set(&cli->reason, "cannot write: %s", strerror(-rc));
@@ -180,8 +189,8 @@ static int append(struct cli *cli, bool first)
 	return rc;
 }
 
-/* Until the next full period after start; signals get through only in here. */
-static void wait_period(int64_t start_ns, int64_t period_ns)
+/* Signals get through only in here. */
+void watch_wait(int64_t start_ns, int64_t period_ns)
 {
 	int64_t left = period_ns - (clock_mono_ns() - start_ns);
 	sigset_t caught, before;
@@ -230,7 +239,7 @@ int watch_loop(struct cli *cli, const struct command *command)
 			goto free_shown;
 		}
 		first = false;
-		wait_period(start_ns, cli->options->watch_ns);
+		watch_wait(start_ns, cli->options->watch_ns);
 	}
 	code = CLI_OK;
 free_shown:

@@ -220,6 +220,9 @@ static void test_explanations(void **state)
 		{"POST", "/apis/evenkeel.io/v1/scores", "{}", 403, -EACCES,
 		 ": a role bound to this user needs the rule {apiGroups: [evenkeel.io], resources: "
 		 "[scores], verbs: [create]}; the ClusterRole evenkeel-view has it"},
+		{"POST", "/apis/evenkeel.io/v1/acts/requests", "{}", 403, -EACCES,
+		 ": a role bound to this user needs the rule {apiGroups: [evenkeel.io], resources: "
+		 "[acts], verbs: [create]}; the ClusterRole evenkeel-operator has it"},
 		{"GET", "/apis/evenkeel.io/v1/nodes", "{\"message\":\"Unauthorized\"}", 401,
 		 -EACCES,
 		 "https://k does not accept the credentials of the kubeconfig: Unauthorized"},
