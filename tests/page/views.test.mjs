@@ -186,6 +186,64 @@ test("drain: the wave, moves, verdicts, history", async () => {
 	await page.close();
 });
 
+/* A report by hand: the bed has no actuator. */
+function report(body) {
+	return fetch(`${bed.url}/v1/act`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ holder: "pod-1", transitions: 3, acts: ["drain"], ...body }) });
+}
+
+test("drain: what the actuator does, and its pause", async () => {
+	const page = await openPage(bed.url, { hash: "#/drain" });
+	await page.getByText("No actuator has reported").waitFor();
+	const nodes = [
+		{ name: "node-0001", phase: "evicting", moved: 3, of: 9, message: "waits for a budget" },
+		{ name: "node-0002", phase: "drained", moved: 4, of: 4, since: "2026-01-31T12:00:00Z" },
+	];
+	const destinations = [{ node: "node-0003", cpuPromised: 1.25, cpuMeasured: 1.75, cpuCap: 1.5, memoryPromised: 2 ** 30, memoryMeasured: 2 ** 31, contention: 0.02 }];
+	assert.equal((await report({ paused: false, nodes, destinations })).status, 200);
+	await until("both nodes", async () => (await rows(page, "Nodes under way").count()) === 2);
+	assert.match(await rows(page, "Nodes under way").first().textContent(), /node-0001evicting3 of 9-waits for a budget/);
+	assert.match(await rows(page, "promised and measured").first().textContent(), /1\.25 → 1\.751\.50 above1\.0Gi → 2\.0Gi2%/);
+	await examine(page, "drain-actuator");
+
+	await page.getByRole("button", { name: "Pause the actuator" }).click();
+	await page.getByRole("button", { name: "Asked to pause" }).waitFor();
+	const [request] = (await bed.get("/v1/act")).requests;
+	assert.deepEqual([request.action, request.state], ["pause", "waiting"]);
+	await report({ paused: true, requests: [{ id: request.id, state: "done" }] });
+	await page.getByRole("button", { name: "Resume the actuator" }).click();
+	await page.getByRole("button", { name: "Asked to resume" }).waitFor();
+	assert.match(await rows(page, "Requests to the actuator").first().textContent(), /resume.*waiting/);
+	assert.deepEqual(page.faults(), []);
+	await page.close();
+});
+
+/* Another site's page has no way to post: neither as JSON, nor by a form, which needs no permission of the browser. */
+test("a page of another site asks the actuator for nothing", async () => {
+	const before = (await bed.get("/v1/act")).requests.length;
+	const stranger = await Bed.open("stranger");
+	try {
+		await until("another site", async () => (await fetch(`${stranger.url}/healthz`)).ok);
+		const page = await openPage(stranger.url, { hash: "#/nodes", allowed: /./ });
+		const url = `${bed.url}/v1/act/requests`;
+		const sent = await page.evaluate(
+			async ([to]) => {
+				const body = JSON.stringify({ action: "pause" });
+				const types = ["application/json", "text/plain"];
+				const tries = types.map((type) => fetch(to, { method: "POST", mode: type === "text/plain" ? "no-cors" : "cors", headers: { "Content-Type": type }, body }));
+				return (await Promise.allSettled(tries)).map((t) => t.status);
+			},
+			[url],
+		);
+		assert.equal(sent.length, 2);
+		for (const headers of [{ "Content-Type": "text/plain" }, { "Content-Type": "application/json", Origin: stranger.url }, { "Content-Type": "application/json", Origin: "null" }])
+			assert.ok([403, 415].includes((await fetch(url, { method: "POST", headers, body: '{"action":"pause"}' })).status));
+		assert.equal((await bed.get("/v1/act")).requests.length, before);
+		await page.close();
+	} finally {
+		await stranger.close();
+	}
+});
+
 test("slack: a row for each class", async () => {
 	const page = await openPage(bed.url, { hash: "#/slack" });
 	await rows(page, "Classes of placeholders").first().waitFor();

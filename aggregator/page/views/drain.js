@@ -1,8 +1,8 @@
-/* The drain plan: the fleet before and after, verdicts with reasons and what helps, moves, and the history. */
-import { useApi } from "../api.js";
+/* The drain plan: the fleet before and after, moves, the actuator, verdicts with reasons and what helps, and the history. */
+import { post, useApi } from "../api.js";
 import * as format from "../format.js";
-import { html, useMemo } from "../html.js";
-import { Check, Choice, NodeLink, Tile, Waiting, Word } from "../parts.js";
+import { html, useMemo, useState } from "../html.js";
+import { Bar, Check, Choice, NodeLink, Tile, Waiting, Word } from "../parts.js";
 import { setParams } from "../route.js";
 import { Table } from "../table.js";
 import { movesOf, Wave } from "./wave.js";
@@ -72,6 +72,78 @@ const HISTORY = [
 	{ id: "text", title: "TEXT", value: (h) => h.text ?? "" },
 ];
 
+/* --- the actuator: its progress, destinations as promised and as measured, requests, its pause */
+
+const STATES = { drained: "good", done: "good", verified: "good", rolledBack: "bad", refused: "bad" };
+const open = (r) => r.state === "waiting" || r.state === "taken";
+const cores = (x) => format.cpu(x == null ? x : x * 1000);
+const word = (text) => html`<${Word} kind=${STATES[text] ?? "warn"}>${text}<//>`;
+
+const ACTING = [
+	{ id: "name", title: "NODE", value: (n) => n.name, cell: (n) => html`<${NodeLink} name=${n.name} />` },
+	{ id: "phase", title: "PHASE", value: (n) => n.phase, cell: (n) => word(n.phase) },
+	{ id: "bar", title: "PROGRESS", value: (n) => format.share(n.moved, n.of), cell: (n) => html`<${Bar} fills=${[[1, "full"], [n.of ? n.moved / n.of : 1, "used"]]} />` },
+	{ id: "moved", title: "PODS MOVED", number: true, value: (n) => n.moved, cell: (n) => `${n.moved ?? "-"} of ${n.of ?? "-"}` },
+	{ id: "since", title: "SINCE", value: (n) => n.since ?? "", cell: (n) => (n.since ? format.time(n.since) : "-") },
+	{ id: "message", title: "MESSAGE", value: (n) => n.message ?? "" },
+];
+
+const against = (promised, measured, print) => `${print(promised)} → ${print(measured)}`;
+const hot = (d) => d.cpuCap > 0 && d.cpuMeasured > d.cpuCap;
+const MEASURED = [
+	{ id: "node", title: "DESTINATION", value: (d) => d.node, cell: (d) => html`<${NodeLink} name=${d.node} />` },
+	{ id: "cpu", title: "CPU, PROMISED → MEASURED", number: true, value: (d) => d.cpuMeasured, cell: (d) => against(d.cpuPromised, d.cpuMeasured, cores) },
+	{ id: "cap", title: "CPU CAP", number: true, value: (d) => d.cpuCap, cell: (d) => html`${cores(d.cpuCap)} ${hot(d) && html`<${Word} kind="bad">above<//>`}` },
+	{ id: "memory", title: "MEMORY, PROMISED → MEASURED", number: true, value: (d) => d.memoryMeasured, cell: (d) => against(d.memoryPromised, d.memoryMeasured, format.bytes) },
+	{ id: "contention", title: "CONTENTION", help: "The share of time that tasks wait for CPU", number: true, value: (d) => d.contention, cell: (d) => format.percent(d.contention) },
+];
+
+const REQUESTS = [
+	{ id: "at", title: "AT", value: (r) => r.at, cell: (r) => format.time(r.at) },
+	{ id: "action", title: "ACTION", value: (r) => r.action },
+	{ id: "nodes", title: "NODES", value: (r) => r.nodes.join(", ") },
+	{ id: "user", title: "USER", value: (r) => r.user ?? "-" },
+	{ id: "state", title: "STATE", value: (r) => r.state, cell: (r) => word(r.state) },
+	{ id: "reasons", title: "REASONS", value: (r) => r.reasons.join("; ") },
+];
+
+/* Posts what the actuator is not yet; while such a request is open there is nothing to press. */
+function Pause({ paused, requests }) {
+	const [state, set] = useState({});
+	const action = paused ? "resume" : "pause";
+	const asked = requests.some((r) => r.action === action && open(r));
+	const ask = () => {
+		set({ busy: true });
+		post("/v1/act/requests", { action }).then(
+			() => set({}),
+			(error) => set({ error }),
+		);
+	};
+	return html`<p><button type="button" disabled=${state.busy || asked} onClick=${ask}>${asked ? `Asked to ${action}` : `${paused ? "Resume" : "Pause"} the actuator`}</button></p>
+		${state.error && html`<p class="problem" role="alert">Not asked to ${action}: ${state.error.message}</p>`}`;
+}
+
+function Actuator() {
+	const source = useApi("/v1/act", 2);
+	const { data } = source;
+	const reported = useMemo(() => data && Date.now() - data.reportedAgoSeconds * 1000, [data]);
+	const act = data?.actuator;
+	if (!data) return html`<${Waiting} source=${source} what="the actuator" />`;
+	return html`<h2>Actuator</h2>
+		<${Waiting} source=${source} what="the actuator" />
+		${!act && html`<p class="note">No actuator has reported: nothing is drained by itself.</p>`}
+		${act &&
+		html`<p>
+				<b>${act.holder}</b>${act.acts?.length > 0 && ` may ${act.acts.join(", ")}`}${act.dryRun && ", as a dry run"}; ${act.paused ? html`<${Word} kind="warn">paused<//>` : "not paused"}.
+				Reported at ${format.time(reported)}.
+			</p>
+			<${Pause} paused=${act.paused} requests=${data.requests} />`}
+		${act?.nodes?.length > 0 && html`<${Table} name="acting" caption="Nodes under way" columns=${ACTING} rows=${act.nodes} keyOf=${(n) => n.name} />`}
+		${act?.destinations?.length > 0 &&
+		html`<${Table} name="measured" caption="Destinations, promised and measured" columns=${MEASURED} rows=${act.destinations} keyOf=${(d) => d.node} />`}
+		${data.requests.length > 0 && html`<${Table} name="requests" caption="Requests to the actuator" columns=${REQUESTS} rows=${data.requests} keyOf=${(r) => r.id} first="-at" count=${10} />`}`;
+}
+
 /* --- all of it */
 
 function Plan({ wave, items }) {
@@ -113,6 +185,7 @@ export function Drain({ params }) {
 		</div>
 		${items.length > 0 && html`<${Wave} items=${items} by=${by} moves=${params.get("moves") === "yes"} />`}
 		<${Plan} wave=${wave} items=${items} />
+		<${Actuator} />
 		<h2>Verdicts</h2>
 		<${Verdicts} verdicts=${verdicts} chosen=${verdict} />
 		<${Table} name="sort" caption=${verdict ? `Nodes: ${verdict}` : "Nodes"} columns=${NODES} rows=${rows} keyOf=${(i) => i.name} first="verdict" empty="No Kubernetes API is followed, so there is no plan." />
