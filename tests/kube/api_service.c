@@ -24,6 +24,7 @@
 #include "shared/file.h"
 #include "shared/mem.h"
 #include "tests/kube_behind.h"
+#include "tests/kube_person.h"
 #include "tests/kube_testbed.h"
 #include "tests/kube_usage.h"
 #include "tests/process.h"
@@ -65,35 +66,6 @@ static const char *text_at(const cJSON *json, const char *path)
 	const char *text = cJSON_GetStringValue(json_at(json, path));
 
 	return text ? text : "";
-}
-
-/* The command with a person's kubeconfig; what it prints, on either output, to *out. */
-static int run(const char *kubeconfig, const char *const *words, struct buf *out)
-{
-	char *argv[16] = {(char *)program_path("evenkeel"), (char *)"--kubeconfig",
-			  (char *)kubeconfig, (char *)"--timeout=30s"};
-	struct buf err = BUF_INIT;
-	int code;
-
-	for (size_t n = 4; *words; words++, n++)
-		argv[n] = (char *)*words;
-	buf_clear(out);
-	code = process_run(argv, out, &err);
-	buf_add_str(out, err.data ? err.data : "");
-	buf_fini(&err);
-	return code;
-}
-
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static void expect(const char *kubeconfig, const char *const *words, int code, const char *says)
-{
-	struct buf out = BUF_INIT;
-	int got = run(kubeconfig, words, &out);
-
-	if (got != code || !strstr(out.data, says))
-		fail_msg("%s: %d instead of %d: %.600s", words[0], got, code, out.data);
-	buf_fini(&out);
 }
 
 /* --- the cluster ------------------------------------------------------------------------------ */
@@ -256,17 +228,17 @@ static void test_command(void **state)
 {
 	(void)state;
 	feed_pods();
-	expect(alice, WORDS("nodes"), 0, "node-0");
-	expect(alice, WORDS("pods", "-n", "shop"), 0, "pod-1");
-	expect(alice, WORDS("scores", "--pod", "tests/docs/pod.yaml"), 0, "node-0");
-	expect(alice, WORDS("doctor", "-o", "json"), 0, "");
-	expect(alice, WORDS("version"), 0, "server  " EVENKEEL_VERSION);
+	kube_person_runs(alice, WORDS("nodes"), 0, "node-0");
+	kube_person_runs(alice, WORDS("pods", "-n", "shop"), 0, "pod-1");
+	kube_person_runs(alice, WORDS("scores", "--pod", "tests/docs/pod.yaml"), 0, "node-0");
+	kube_person_runs(alice, WORDS("doctor", "-o", "json"), 0, "");
+	kube_person_runs(alice, WORDS("version"), 0, "server  " EVENKEEL_VERSION);
 	expect_kind("/slacks", "SlackList");
 	expect_kind("/drains", "DrainPlan");
 	expect_kind("/drains/history", "DrainHistory");
 	expect_kind("/snapshots", "Snapshot");
 	/* An object that the server does not know is missing, not the server. */
-	expect(alice, WORDS("nodes", "elsewhere"), 4, "\"elsewhere\" is not known");
+	kube_person_runs(alice, WORDS("nodes", "elsewhere"), 4, "\"elsewhere\" is not known");
 }
 
 /* As kubectl's plugin, by the environment that kubectl passes on. */
@@ -306,7 +278,7 @@ static void test_plugin(void **state)
 static bool sees_pods(void *kubeconfig)
 {
 	struct buf out = BUF_INIT;
-	int code = run(kubeconfig, WORDS("pods", "-n", "shop"), &out);
+	int code = kube_person_run(kubeconfig, WORDS("pods", "-n", "shop"), &out);
 
 	buf_fini(&out);
 	return code == 0 || code == 4; /* what is measured may be late by then */
@@ -317,18 +289,26 @@ static void test_roles(void **state)
 {
 	(void)state;
 	feed_pods();
-	expect(mallory, WORDS("nodes"), 1,
-	       "needs the rule {apiGroups: [evenkeel.io], resources: [nodes], verbs: [list]}");
-	expect(mallory, WORDS("scores", "--pod", "tests/docs/pod.yaml"), 1,
-	       "resources: [scores], verbs: [create]");
+	kube_person_runs(
+		mallory, WORDS("nodes"), 1,
+		"needs the rule {apiGroups: [evenkeel.io], resources: [nodes], verbs: [list]}");
+	kube_person_runs(mallory, WORDS("scores", "--pod", "tests/docs/pod.yaml"), 1,
+			 "resources: [scores], verbs: [create]");
 	/* The role view of one namespace, once the controller has put our rules into it. */
 	control_plane_start_controllers(bed->plane);
 	assert_true(await(sees_pods, bob, 60));
 	feed_pods();
-	expect(bob, WORDS("pods", "-n", "shop"), 0, "pod-0");
-	expect(bob, WORDS("pods"), 1, "resources: [pods], verbs: [list]");
-	expect(bob, WORDS("pods", "-n", "default"), 1, "resources: [pods], verbs: [list]");
-	expect(bob, WORDS("nodes"), 1, "resources: [nodes], verbs: [list]");
+	kube_person_runs(bob, WORDS("pods", "-n", "shop"), 0, "pod-0");
+	kube_person_runs(bob, WORDS("pods"), 1, "resources: [pods], verbs: [list]");
+	kube_person_runs(bob, WORDS("pods", "-n", "default"), 1,
+			 "resources: [pods], verbs: [list]");
+	kube_person_runs(bob, WORDS("nodes"), 1, "resources: [nodes], verbs: [list]");
+}
+
+static void test_acts(void **state)
+{
+	(void)state;
+	kube_person_try_acts(bed, alice);
 }
 
 /* --- one namespace ---------------------------------------------------------------------------- */
@@ -380,7 +360,7 @@ static double told(const char *what, const char *name, const char *member)
 	const cJSON *item;
 	cJSON *list;
 
-	assert_int_equal(run(alice, WORDS(what, "-o", "json"), &out), 0);
+	assert_int_equal(kube_person_run(alice, WORDS(what, "-o", "json"), &out), 0);
 	list = cJSON_Parse(out.data);
 	cJSON_ArrayForEach (item, json_at(list, "items"))
 		if (strcmp(text_at(item, "name"), name) == 0)
@@ -619,7 +599,7 @@ static void test_autoscaler(void **state)
 static bool says_not_available(void *ctx)
 {
 	struct buf out = BUF_INIT;
-	int code = run(alice, WORDS("nodes"), &out);
+	int code = kube_person_run(alice, WORDS("nodes"), &out);
 	bool says = code != 0 && strstr(out.data, "evenkeel is not installed in this cluster, or "
 						  "its APIService is not available");
 
@@ -645,12 +625,19 @@ static void test_api_service_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_available),	cmocka_unit_test(test_command),
-		cmocka_unit_test(test_plugin),		cmocka_unit_test(test_roles),
-		cmocka_unit_test(test_one_namespace),	cmocka_unit_test(test_top),
-		cmocka_unit_test(test_conformance),	cmocka_unit_test(test_table),
-		cmocka_unit_test(test_attacks),		cmocka_unit_test(test_autoscaler),
-		cmocka_unit_test(test_aggregator_gone), cmocka_unit_test(test_api_service_gone),
+		cmocka_unit_test(test_available),
+		cmocka_unit_test(test_command),
+		cmocka_unit_test(test_plugin),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_acts),
+		cmocka_unit_test(test_one_namespace),
+		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_conformance),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_attacks),
+		cmocka_unit_test(test_autoscaler),
+		cmocka_unit_test(test_aggregator_gone),
+		cmocka_unit_test(test_api_service_gone),
 	};
 	struct tls_identity *const made[] = {&stranger_authority, &stranger, &other_name};
 	int failed;
