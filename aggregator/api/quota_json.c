@@ -115,14 +115,6 @@ static void write_real_use(struct jsonw *w, const struct quota *q)
 	write_idle(w, q);
 }
 
-static int64_t amount_of(const struct resources *r, const char *name)
-{
-	int64_t amount = 0;
-
-	resources_find(r, name, &amount);
-	return amount;
-}
-
 static void write_reason(struct jsonw *w, const struct quota *q, const struct quota_balance *b,
 			 const char *resource)
 {
@@ -135,12 +127,12 @@ static void write_reason(struct jsonw *w, const struct quota *q, const struct qu
 	jsonw_key_string(w, "text", why.text);
 	jsonw_key_string(w, "resource", resource);
 	jsonw_key_object(w, "numbers");
-	jsonw_key_int(w, "used", amount_of(&q->used, resource));
-	jsonw_key_int(w, "min", amount_of(&q->min, resource));
-	jsonw_key_int(w, "guaranteed", amount_of(&b->guaranteed, resource));
+	jsonw_key_int(w, "used", resources_amount(&q->used, resource));
+	jsonw_key_int(w, "min", resources_amount(&q->min, resource));
+	jsonw_key_int(w, "guaranteed", resources_amount(&b->guaranteed, resource));
 	if (resources_find(&q->max, resource, &max))
 		jsonw_key_int(w, "max", max);
-	jsonw_key_int(w, "pending", amount_of(&q->pending, resource));
+	jsonw_key_int(w, "pending", resources_amount(&q->pending, resource));
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 }
