@@ -118,6 +118,7 @@ static void open_case(struct verify_case *c, const cJSON *snapshot)
 	w->removed = verify_own(c, count, sizeof(*w->removed));
 	w->drained = verify_own(c, count, sizeof(*w->drained));
 	c->home = verify_own(c, pods, sizeof(*c->home));
+	w->facts = verify_own(c, pods, sizeof(*w->facts));
 	c->move_of = verify_own(c, pods, sizeof(*c->move_of));
 	c->pod_of = verify_own(c, p->move_count, sizeof(*c->pod_of));
 	c->falls = verify_own(c, p->move_count, sizeof(*c->falls));
@@ -128,6 +129,10 @@ static void open_case(struct verify_case *c, const cJSON *snapshot)
 		at = *node ? verify_find(&c->nodes, node) : VERIFY_NOWHERE;
 		c->home[i] = w->where[i] = *node && at < 0 ? VERIFY_LOST : at;
 		c->move_of[i] = VERIFY_NOWHERE;
+		w->facts[i] =
+			(struct verify_facts){verify_namespace(w->pods[i]),
+					      document_text(verify_controller(w->pods[i]), "uid"),
+					      document_first(w->pods[i], ANTI_AFFINITY)};
 	}
 	for (size_t i = p->move_count; i-- > 0;) {
 		at = c->pod_of[i] = verify_find(&c->pods, p->moves[i].uid);

@@ -9,8 +9,9 @@
 #include "aggregator/verify/verify.h"
 #include "shared/document.h"
 
-#define AUTOSCALER "cluster-autoscaler.kubernetes.io/"
-#define REQUIRED   ".requiredDuringSchedulingIgnoredDuringExecution"
+#define AUTOSCALER    "cluster-autoscaler.kubernetes.io/"
+#define REQUIRED      ".requiredDuringSchedulingIgnoredDuringExecution"
+#define ANTI_AFFINITY "spec.affinity.podAntiAffinity" REQUIRED
 
 enum {
 	VERIFY_NOWHERE = -1,
@@ -24,6 +25,15 @@ struct verify_world {
 	int *where; /* by pod: its node, or one of the above */
 	bool *removed; /* by node: no destination, though its domains still count */
 	bool *drained; /* by node: cordoned by the plan; NULL: none */
+	/*
+	 * By pod, read once: 150 moves among 60,000 pods are judged in 1.5 s instead of 11 s. NULL: read
+	 * each time.
+	 */
+	struct verify_facts {
+		const char *namespace;
+		const char *owner; /* the uid of its controller; NULL: none */
+		bool keeps_apart; /* it has anti-affinity */
+	} * facts;
 };
 
 /* Places of objects in an array, sorted by name or uid. */
@@ -48,7 +58,7 @@ struct verify_case {
 	const cJSON **stats; /* by node: its measurements, or NULL */
 	struct verify_use *pod_use, *own_use; /* own: by node, beyond its measured pods */
 	double now; /* Unix seconds */
-	void *owned[16];
+	void *owned[20];
 	size_t owned_count;
 };
 

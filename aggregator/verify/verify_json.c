@@ -39,8 +39,9 @@ const cJSON *verify_controller(const cJSON *object)
 
 bool verify_has_ended(const cJSON *pod)
 {
-	return document_is(pod, "status.phase", "Succeeded") ||
-	       document_is(pod, "status.phase", "Failed");
+	const char *phase = verify_text(pod, "status.phase");
+
+	return verify_equal(phase, "Succeeded") || verify_equal(phase, "Failed");
 }
 
 bool verify_has_condition(const cJSON *object, const char *type)

@@ -158,27 +158,26 @@ struct away {
 	const struct verify_move *last;
 };
 
-typedef bool is_counted(const cJSON *of, const cJSON *pod);
-
 /* The eviction API takes some pods without their budget: such that are not ready, or do not run. */
 static bool uses_budget(const cJSON *budget, const cJSON *pod)
 {
-	double healthy = verify_number(budget, "status.currentHealthy", 0);
-	double desired = verify_number(budget, "status.desiredHealthy", 0);
-	bool always = document_is(budget, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow");
+	double desired;
 
-	return verify_same(budget, pod, "metadata.namespace") &&
-	       verify_selects(document_at(budget, "spec.selector"), pod) &&
-	       !verify_has_ended(pod) && !document_is(pod, "status.phase", "Pending") &&
-	       (verify_has_condition(pod, "Ready") ||
-		!(always || (desired > 0 && healthy >= desired)));
+	if (!verify_same(budget, pod, "metadata.namespace") ||
+	    !verify_selects(document_at(budget, "spec.selector"), pod) || verify_has_ended(pod) ||
+	    document_is(pod, "status.phase", "Pending"))
+		return false;
+	desired = verify_number(budget, "status.desiredHealthy", 0);
+	return verify_has_condition(pod, "Ready") ||
+	       !(document_is(budget, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow") ||
+		 (desired > 0 && verify_number(budget, "status.currentHealthy", 0) >= desired));
 }
 
 /*
- * Pods of a group that falls leave together, whatever their step: at once for a budget. The share of
- * an owner does not bound them.
+ * Of the budget, or if that is NULL of the owner. Pods of a group that falls leave together, whatever
+ * their step: at once for a budget. The share of an owner does not bound them.
  */
-static struct away count_away(const struct verify_case *c, is_counted *counts, const cJSON *of)
+static struct away count_away(const struct verify_case *c, const cJSON *budget, const char *owner)
 {
 	int64_t *steps = mem_zalloc(c->plan->move_count + 1, sizeof(*steps)), most = 0;
 	struct away a = {0};
@@ -187,13 +186,15 @@ static struct away count_away(const struct verify_case *c, is_counted *counts, c
 		const struct verify_move *m = &c->plan->moves[i];
 		const cJSON *pod = verify_pod_of(c, i);
 
-		if (!pod || verify_is_deleted(pod) || !counts(of, pod))
+		if (!pod || verify_is_deleted(pod) ||
+		    !(budget ? uses_budget(budget, pod)
+			     : verify_equal(c->w.facts[c->pod_of[i]].owner, owner)))
 			continue;
 		a.all++;
 		a.nodes += !a.last || a.last->node != m->node;
 		a.last = m;
 		if (m->step <= (int64_t)c->plan->move_count && verify_has_condition(pod, "Ready") &&
-		    !(c->falls[i] && counts != uses_budget))
+		    !(c->falls[i] && !budget))
 			steps[c->falls[i] ? 0 : m->step]++;
 	}
 	for (size_t i = 1; i <= c->plan->move_count; i++)
@@ -219,7 +220,7 @@ static double allowed_by(const cJSON *budget)
 
 static void check_budget(const struct verify_case *c, const cJSON *budget)
 {
-	const struct away a = count_away(c, uses_budget, budget);
+	const struct away a = count_away(c, budget, NULL);
 	double allowed = allowed_by(budget);
 
 	if ((double)a.all > allowed && (allowed < 1 || a.nodes > 1 || (double)a.at_once > allowed))
@@ -243,11 +244,6 @@ static void check_budgets_of(const struct verify_case *c, size_t move)
 		    "%zu PodDisruptionBudgets select it, the most is 1", count);
 }
 
-static bool is_owned(const cJSON *owner, const cJSON *pod)
-{
-	return owner && document_is(verify_controller(pod), "uid", verify_text(owner, "uid"));
-}
-
 /* Replicas that the owner wants; those it has where that is not known. */
 static double wanted_by(const struct verify_world *w, const char *namespace, const cJSON *owner,
 			double present)
@@ -267,13 +263,15 @@ static double wanted_by(const struct verify_world *w, const char *namespace, con
 
 static void check_owner(const struct verify_case *c, const char *namespace, const cJSON *owner)
 {
-	const struct away a = count_away(c, is_owned, owner);
+	const char *uid = document_text(owner, "uid");
+	const struct away a = count_away(c, NULL, uid);
 	double present = 0, ready = 0, wanted, allowed, missing;
 
 	for (size_t i = 0; i < c->w.pod_count; i++) {
 		const cJSON *pod = c->w.pods[i];
 
-		if (!is_owned(owner, pod) || verify_has_ended(pod) || verify_is_deleted(pod))
+		if (!verify_equal(c->w.facts[i].owner, uid) || verify_has_ended(pod) ||
+		    verify_is_deleted(pod))
 			continue;
 		present++;
 		ready += verify_has_condition(pod, "Ready");
@@ -294,11 +292,13 @@ static void check_owners(const struct verify_case *c)
 {
 	for (size_t i = 0; i < c->plan->move_count; i++) {
 		const cJSON *owner = verify_controller(verify_pod_of(c, i));
+		const char *uid = document_text(owner, "uid");
 		size_t first = 0;
 
-		while (first < i && !is_owned(owner, verify_pod_of(c, first)))
+		while (first < i && !(c->pod_of[first] >= 0 &&
+				      verify_equal(c->w.facts[c->pod_of[first]].owner, uid)))
 			first++;
-		if (owner && first == i)
+		if (uid && first == i)
 			check_owner(c, c->plan->moves[i].namespace, owner);
 	}
 }
@@ -335,7 +335,7 @@ static int64_t used_in(const struct verify_world *w, const char *namespace, cons
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < w->pod_count; i++)
-		if (verify_runs(w, i) && verify_equal(verify_namespace(w->pods[i]), namespace))
+		if (verify_equal(w->facts[i].namespace, namespace) && verify_runs(w, i))
 			sum = add_saturating(sum, asks(w->pods[i], resource));
 	return sum;
 }

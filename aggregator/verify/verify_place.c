@@ -56,6 +56,17 @@ static const cJSON *node_of(const struct verify_question *q, size_t pod)
 	return q->w->nodes[q->w->where[pod]];
 }
 
+static const char *namespace_of(const struct verify_world *w, size_t pod)
+{
+	return w->facts ? w->facts[pod].namespace : verify_namespace(w->pods[pod]);
+}
+
+static bool keeps_some_apart(const struct verify_world *w, size_t pod)
+{
+	return w->facts ? w->facts[pod].keeps_apart
+			: document_first(w->pods[pod], ANTI_AFFINITY) != NULL;
+}
+
 /* --- resources */
 
 static const char *const containers[] = {"spec.containers", "spec.initContainers"};
@@ -198,7 +209,7 @@ static bool same_domain(const cJSON *term, const cJSON *a, const cJSON *b)
 static bool keeps_apart(const struct verify_question *q, const cJSON *owner, const cJSON *other,
 			const cJSON *there)
 {
-	VERIFY_EACH (term, owner, "spec.affinity.podAntiAffinity" REQUIRED)
+	VERIFY_EACH (term, owner, ANTI_AFFINITY)
 		if (same_domain(term, q->node, there) && term_selects(q, term, owner, other))
 			return true;
 	return false;
@@ -206,11 +217,14 @@ static bool keeps_apart(const struct verify_question *q, const cJSON *owner, con
 
 static bool anti_affinity(const struct verify_question *q)
 {
+	bool own = document_first(q->pod, ANTI_AFFINITY);
+
 	for (size_t i = 0; i < q->w->pod_count; i++) {
 		const cJSON *other = q->w->pods[i];
 
-		if (is_there(q, i) && (keeps_apart(q, q->pod, other, node_of(q, i)) ||
-				       keeps_apart(q, other, q->pod, node_of(q, i))))
+		if ((own || keeps_some_apart(q->w, i)) && is_there(q, i) &&
+		    (keeps_apart(q, q->pod, other, node_of(q, i)) ||
+		     keeps_apart(q, other, q->pod, node_of(q, i))))
 			return REFUSE(q, "anti-affinity with %s/%s on %s", verify_namespace(other),
 				      verify_name(other), verify_name(node_of(q, i)));
 	}
@@ -292,18 +306,6 @@ static bool requires_nothing(const struct verify_question *q, const cJSON *const
 	       !document_first(constraint, "labelSelector.matchExpressions");
 }
 
-static int64_t *count_pods(const struct verify_question *q, const cJSON *constraint)
-{
-	int64_t *of = mem_zalloc(q->w->node_count + 1, sizeof(*of));
-
-	for (size_t i = 0; i < q->w->pod_count && !requires_nothing(q, constraint); i++)
-		of[q->w->where[i] < 0 ? 0 : q->w->where[i]] +=
-			is_there(q, i) && !verify_is_deleted(q->w->pods[i]) &&
-			verify_same(q->w->pods[i], q->pod, "metadata.namespace") &&
-			constraint_selects(q, constraint, q->w->pods[i]);
-	return of;
-}
-
 struct domain {
 	const char *value;
 	int64_t pods;
@@ -314,17 +316,22 @@ static struct domain *count_domains(const struct verify_question *q, const cJSON
 				    size_t *count)
 {
 	struct domain *of = mem_zalloc(q->w->node_count + 1, sizeof(*of));
-	int64_t *pods = count_pods(q, constraint);
+	const char *key = verify_text(constraint, "topologyKey");
+	const char *namespace = verify_namespace(q->pod);
+	bool idle = requires_nothing(q, constraint);
 	size_t nodes = 0;
 
+	for (size_t i = 0; i < q->w->pod_count && !idle; i++)
+		if (q->w->where[i] >= 0 && verify_equal(namespace_of(q->w, i), namespace) &&
+		    is_there(q, i) && !verify_is_deleted(q->w->pods[i]) &&
+		    constraint_selects(q, constraint, q->w->pods[i]))
+			of[q->w->where[i]].pods++;
 	for (size_t i = 0; i < q->w->node_count; i++) {
-		const char *value =
-			verify_label(q->w->nodes[i], verify_text(constraint, "topologyKey"));
+		const char *value = verify_label(q->w->nodes[i], key);
 
 		if (value && counts_as_domain(q, constraint, i))
-			of[nodes++] = (struct domain){value, pods[i]};
+			of[nodes++] = (struct domain){value, of[i].pods};
 	}
-	free(pods);
 	qsort(of, nodes, sizeof(*of), array_compare_text);
 	*count = 0;
 	for (size_t i = 0; i < nodes; i++)

@@ -409,6 +409,7 @@ static void open_scene(struct scene *s, const struct row *r)
 				     (const cJSON **)s->others,
 				     s->where,
 				     s->removed,
+				     NULL,
 				     NULL};
 }
 
