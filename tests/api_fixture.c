@@ -91,6 +91,8 @@ static const char *header(const struct api_request *rq, const char *name)
 {
 	const struct parameters *p = rq->connection;
 
+	if (strcmp(name, "Accept") == 0)
+		return p->fixture->accept;
 	return strcmp(name, "Accept-Encoding") == 0 ? p->fixture->accept_encoding : NULL;
 }
 

@@ -11,7 +11,8 @@
 struct api_fixture {
 	struct api_context ctx; /* now is VIEW_FIXTURE_NOW_NS */
 	struct counters counters;
-	const char *accept_encoding; /* header of the requests; NULL: none */
+	const char *accept_encoding; /* headers of the requests; NULL: none */
+	const char *accept;
 	struct api_response response; /* of the last request */
 	cJSON *json; /* its body, parsed; NULL when it is not JSON */
 	char names[1024]; /* see api_fixture_names() */

@@ -253,6 +253,8 @@ static size_t add_reach(const struct control_plane *c, char **argv, size_t n)
 {
 	argv[n++] = mem_printf("--bind-address=%s", c->with_nodes ? "0.0.0.0" : "127.0.0.1");
 	argv[n++] = mem_strdup("--kubelet-preferred-address-types=InternalIP");
+	/* Extensions are asked at their pods' addresses: no proxy serves those of Services. */
+	argv[n++] = mem_printf("--enable-aggregator-routing=%s", c->with_nodes ? "true" : "false");
 	argv[n++] = mem_printf("--disable-admission-plugins=%sTaintNodesByCondition,"
 			       "DefaultTolerationSeconds",
 			       c->with_nodes ? "" : "ServiceAccount,");
@@ -591,6 +593,25 @@ void control_plane_kubectl(struct control_plane *c, const char *const *words, st
 	buf_fini(&err);
 	free(program);
 	free(cache);
+}
+
+int control_plane_count_lines(struct control_plane *c, const char *const *words,
+			      const char *const *parts, struct buf *out)
+{
+	char *text, *rest, *line;
+	int count = 0;
+
+	control_plane_kubectl(c, words, out);
+	rest = text = mem_strdup(out->data ? out->data : "");
+	while ((line = strsep(&rest, "\n"))) {
+		const char *at = line;
+
+		for (const char *const *part = parts; at && *part; part++)
+			at = strstr(at, *part);
+		count += at != NULL;
+	}
+	free(text);
+	return count;
 }
 
 void control_plane_create(struct control_plane *c, const char *file)

@@ -132,6 +132,12 @@ void control_plane_must(struct control_plane *c, const char *method, const char 
  * complains of fails the test.
  */
 void control_plane_kubectl(struct control_plane *c, const char *const *words, struct buf *out);
+/*
+ * How many lines of what that prints have those parts in their order, which end with NULL; the last
+ * output replaces *out.
+ */
+int control_plane_count_lines(struct control_plane *c, const char *const *words,
+			      const char *const *parts, struct buf *out);
 /* `kubectl create -f FILE` as admin of API server 0. */
 void control_plane_create(struct control_plane *c, const char *file);
 /*

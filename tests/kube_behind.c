@@ -152,6 +152,7 @@ void kube_behind_install(struct kube_behind *b, struct kube_testbed *bed)
 			   "extension-apiserver-authentication-reader", "User",
 			   CONTROL_RESTRICTED_USER);
 	point_api_service(b, "v1.evenkeel.io");
+	point_api_service(b, "v1.metrics.k8s.io");
 	point_api_service(b, "v1beta1.metrics.k8s.io");
 }
 

@@ -8,7 +8,7 @@
  *	/apis/evenkeel.io/v1/drains/NAME/history		POST /v1/drain/history, verb create of drains/history
  *	/apis/evenkeel.io/v1/namespaces/shop/pods		GET /v1/pods?namespace=shop
  *	/apis/evenkeel.io/v1/namespaces/shop/pods/a/history	GET /v1/pods/shop/a/history
- *	/apis/metrics.k8s.io/v1beta1/nodes			metrics_api.c
+ *	/apis/metrics.k8s.io/v1/nodes				metrics_api.c, as for v1beta1
  *	/apis, /apis/GROUP, /apis/GROUP/VERSION, /openapi/..	discovery
  *
  * Pods alone are in namespaces: a user who may list another resource in one namespace must not read
@@ -28,11 +28,16 @@
 
 #define PREFIX	 "/apis/"
 #define RESOURCE PREFIX API_GROUP "/" API_GROUP_VERSION "/"
-#define METRICS	 PREFIX API_METRICS_GROUP "/v1beta1"
+#define METRICS	 PREFIX API_METRICS_GROUP
 
+/* Versions of one group stand together, the preferred one first. */
 static const struct group {
 	const char *name, *version;
-} groups[] = {{API_GROUP, API_GROUP_VERSION}, {API_METRICS_GROUP, "v1beta1"}};
+} groups[] = {
+	{API_GROUP, API_GROUP_VERSION},
+	{API_METRICS_GROUP, "v1"},
+	{API_METRICS_GROUP, "v1beta1"},
+};
 
 enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
@@ -216,14 +221,19 @@ static void write_version(struct jsonw *w, const struct group *g)
 	jsonw_object_close(w);
 }
 
-static void write_group(struct jsonw *w, const struct group *g)
+/* From its first version on; what is behind its last. */
+static const struct group *write_group(struct jsonw *w, const struct group *g)
 {
+	const struct group *v = g;
+
 	jsonw_key_string(w, "name", g->name);
 	jsonw_key_array(w, "versions");
-	write_version(w, g);
+	for (; v < groups + GROUPS && strcmp(v->name, g->name) == 0; v++)
+		write_version(w, v);
 	jsonw_array_close(w);
 	jsonw_key(w, "preferredVersion");
 	write_version(w, g);
+	return v;
 }
 
 /* GET /apis */
@@ -235,9 +245,9 @@ static void answer_groups(const struct api_context *ctx, const struct api_reques
 	(void)ctx, (void)rq;
 	open_object(rs, &w, "APIGroupList");
 	jsonw_key_array(&w, "groups");
-	for (size_t i = 0; i < GROUPS; i++) {
+	for (const struct group *g = groups; g < groups + GROUPS;) {
 		jsonw_object_open(&w);
-		write_group(&w, &groups[i]);
+		g = write_group(&w, g);
 		jsonw_object_close(&w);
 	}
 	jsonw_array_close(&w);
@@ -371,15 +381,16 @@ static const struct route routes_of_groups[] = {
 	{"/apis/" API_GROUP, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
 	{"/apis/" API_GROUP "/" API_GROUP_VERSION, "GET", answer_resources, 0, API_WORK_SHORT,
 	 &is_group},
-	{"/apis/" API_METRICS_GROUP, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
-	{METRICS, "GET", answer_resources, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/nodes", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/nodes/{name}", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/pods", "GET", api_pod_metrics, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/namespaces/{namespace}/pods", "GET", api_pod_metrics, 0, API_WORK_SHORT,
-	 &is_group},
-	{METRICS "/namespaces/{namespace}/pods/{name}", "GET", api_pod_metrics, 0, API_WORK_SHORT,
-	 &is_group},
+	{METRICS, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/v1", "GET", answer_resources, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/v1beta1", "GET", answer_resources, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/{version}/nodes", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/{version}/nodes/{name}", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/{version}/pods", "GET", api_pod_metrics, 0, API_WORK_SHORT, &is_group},
+	{METRICS "/{version}/namespaces/{namespace}/pods", "GET", api_pod_metrics, 0,
+	 API_WORK_SHORT, &is_group},
+	{METRICS "/{version}/namespaces/{namespace}/pods/{name}", "GET", api_pod_metrics, 0,
+	 API_WORK_SHORT, &is_group},
 	{"/openapi/v2", "GET", answer_openapi, 0, API_WORK_NOW, &is_group},
 	{"/openapi/v3", "GET", answer_openapi, 0, API_WORK_NOW, &is_group},
 };

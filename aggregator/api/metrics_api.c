@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "aggregator/api/api_group.h"
+#include "aggregator/api/kube_objects.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/view_json.h"
 #include "shared/clock.h"
@@ -154,19 +155,24 @@ static void write_row(struct answer *a, const char *name, const char *namespace,
 	metrics_cpu_quantity(sum->micro_cores, cpu);
 	metrics_bytes_quantity(sum->bytes, memory);
 	format_window(s, window);
-	jsonw_object_open(&a->w);
-	jsonw_key_array(&a->w, "cells");
-	jsonw_string(&a->w, name);
+	kube_objects_open_row(&a->w, name);
 	jsonw_string(&a->w, cpu);
 	jsonw_string(&a->w, memory);
 	jsonw_string(&a->w, window);
 	jsonw_array_close(&a->w);
-	jsonw_key_object(&a->w, "object");
-	jsonw_key_string(&a->w, "kind", "PartialObjectMetadata");
-	jsonw_key_string(&a->w, "apiVersion", "meta.k8s.io/v1");
+	kube_objects_open_row_object(&a->w);
 	write_metadata(a, name, namespace, labels);
 	jsonw_object_close(&a->w);
 	jsonw_object_close(&a->w);
+}
+
+static void write_type(struct answer *a, const char *kind)
+{
+	char version[48];
+
+	snprintf(version, sizeof(version), "%s/%s", a->path.group, a->path.version);
+	jsonw_key_string(&a->w, "kind", kind);
+	jsonw_key_string(&a->w, "apiVersion", version);
 }
 
 /* Opens the object up to its values. */
@@ -177,10 +183,8 @@ static void open_object(struct answer *a, const char *name, const char *namespac
 
 	format_window(s, window);
 	jsonw_object_open(&a->w);
-	if (a->one) {
-		jsonw_key_string(&a->w, "kind", a->kind);
-		jsonw_key_string(&a->w, "apiVersion", API_METRICS_GROUP "/v1beta1");
-	}
+	if (a->one)
+		write_type(a, a->kind);
 	write_metadata(a, name, namespace, labels);
 	jsonw_key_time(&a->w, "timestamp", s->end_ns);
 	jsonw_key_string(&a->w, "window", window);
@@ -272,38 +276,18 @@ static void offer_pods(struct answer *a, const struct view_node *n)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static void open_table(struct jsonw *w)
-{
-	static const char *const columns[] = {"Name", "cpu", "memory", "Window"};
-
-	jsonw_key_string(w, "kind", "Table");
-	jsonw_key_string(w, "apiVersion", "meta.k8s.io/v1");
-	jsonw_key_array(w, "columnDefinitions");
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		jsonw_object_open(w);
-		jsonw_key_string(w, "name", columns[i]);
-		jsonw_key_string(w, "type", "string");
-		jsonw_key_string(w, "format", i ? "" : "name");
-		jsonw_key_string(w, "description", "");
-		jsonw_key_int(w, "priority", 0);
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
-	jsonw_key_array(w, "rows");
-}
-
 static void open_list(struct answer *a)
 {
+	static const char *const columns[] = {"Name", "cpu", "memory", "Window", NULL};
 	char kind[32];
 
-	jsonw_object_open(&a->w);
 	if (a->table) {
-		open_table(&a->w);
+		kube_objects_open_table(&a->w, columns);
 		return;
 	}
 	snprintf(kind, sizeof(kind), "%sList", a->kind);
-	jsonw_key_string(&a->w, "kind", kind);
-	jsonw_key_string(&a->w, "apiVersion", API_METRICS_GROUP "/v1beta1");
+	jsonw_object_open(&a->w);
+	write_type(a, kind);
 	jsonw_key_object(&a->w, "metadata");
 	jsonw_object_close(&a->w);
 	jsonw_key_array(&a->w, "items");
@@ -313,13 +297,12 @@ static void open_list(struct answer *a)
 static bool read_request(struct answer *a, const struct api_request *rq, const char *resource,
 			 struct api_response *rs)
 {
-	const char *accept = rq->header ? rq->header(rq, "Accept") : NULL;
 	const char *watch = rq->query(rq, "watch");
 	bool bad = false;
 
 	a->fields = rq->query(rq, "fieldSelector");
 	a->fields = a->fields ? a->fields : "";
-	a->table = accept && strstr(accept, "as=Table");
+	a->table = kube_objects_want_table(rq);
 	api_access_request(rq->method, rq->path, &a->path);
 	a->one = a->path.name[0];
 	if (strcmp(a->path.resource, resource) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resources of metrics.k8s.io/v1beta1: use of nodes and pods, for kubectl top and autoscalers. */
+/* The resources of metrics.k8s.io, in v1 and v1beta1 alike: use of nodes and pods, for kubectl top and autoscalers. */
 #ifndef EVENKEEL_AGGREGATOR_API_METRICS_API_H
 #define EVENKEEL_AGGREGATOR_API_METRICS_API_H
 

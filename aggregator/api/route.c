@@ -12,6 +12,7 @@
 
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/api_group.h"
+#include "aggregator/api/kube_objects.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
@@ -334,11 +335,14 @@ bool api_query_flag(const struct api_request *rq, const char *name)
 	return text && strcmp(text, "true") == 0;
 }
 
-/* False: a parameter is unknown, or has an unknown value, and *rs says so. */
+/*
+ * False: a parameter is unknown, or has an unknown value, and *rs says so. kubectl sends `limit` for
+ * every list.
+ */
 static bool check_query(const struct api_description *is, const struct api_request *rq,
-			struct api_response *rs)
+			bool grouped, struct api_response *rs)
 {
-	const char *known[PARAMETERS_MOST + 1], *other;
+	const char *known[PARAMETERS_MOST + 3], *other;
 	size_t count = 0;
 
 	if (!is->query || is->lenient)
@@ -350,6 +354,10 @@ static bool check_query(const struct api_description *is, const struct api_reque
 		known[count++] = f->name;
 		if (f->values && text && *text && !api_field_check(f, text, rs))
 			return false;
+	}
+	if (grouped) {
+		known[count++] = "limit";
+		known[count++] = "includeObject";
 	}
 	known[count] = NULL;
 	other = rq->query_other(rq, known);
@@ -363,9 +371,12 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 	char room[API_LOCAL_LEN], namespace[ACCESS_RESOURCE_LEN];
 	const struct route *route;
 	struct api_request plain = *rq;
+	struct access_request path;
+	bool grouped;
 
 	plain.path = api_group_local_path(api_plain_path(rq->path), room, namespace);
 	plain.in_namespace = namespace[0] ? namespace : NULL;
+	grouped = plain.path == room;
 	route = find_route(plain.method, plain.path);
 	rs->status = route && route->is->status ? route->is->status : 200;
 	if (!route) {
@@ -374,7 +385,10 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 		rs->allow = allowed(route);
 		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
 			 rs->allow, plain.method);
-	} else if (check_query(route->is, &plain, rs)) {
+	} else if (check_query(route->is, &plain, grouped, rs)) {
 		route->handler(ctx, &plain, rs);
+		api_access_request(plain.method, api_plain_path(rq->path), &path);
+		if (grouped && strcmp(route->method, "GET") == 0)
+			kube_objects_of(&plain, &path, rs);
 	}
 }

@@ -15,7 +15,7 @@
  *   A      {"cpuMillicores","memoryBytes"}
  *   CLASS  name       "shop/Deployment/web", a workload with annotation evenkeel.io/slack; "cover-1", ..: sizes that hold any pod of those that
  *                     share ("shared"); "unit": what is missing to the target
- *          kind       workload, cover, unit
+ *          origin     workload, cover, unit
  *          verdict    placed; lowering (fewer would do, and are kept until lowerAt); unplaced (nodes are missing); impossible (no node there is
  *                     could hold one, were it empty)
  *          reason     why some are unplaced; refused: how many nodes each filter refused
@@ -192,7 +192,7 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", c->key);
-	jsonw_key_string(w, "kind", kinds[c->kind]);
+	jsonw_key_string(w, "origin", kinds[c->kind]);
 	jsonw_key_string(w, "verdict", verdict_of(c));
 	write_refusals(w, c);
 	view_json_write_amounts(w, "shape", c->shape.cpu_milli, c->shape.mem_bytes);

@@ -57,7 +57,7 @@ static void cell_nodes(const struct row *r, const struct column *c)
 /* clang-format off */
 static const struct column columns[] = {
 	{"CLASS", FORM_NAME, cell_text, .at = "name"},
-	{"KIND", FORM_LEFT, cell_text, .at = "kind", .wide = true},
+	{"ORIGIN", FORM_LEFT, cell_text, .at = "origin", .wide = true},
 	{"CPU-REQ", FORM_RIGHT, quota_cell_cpu, .at = "shape.cpuMillicores"},
 	{"MEM-REQ", FORM_RIGHT, quota_cell_memory, .at = "shape.memoryBytes"},
 	{"TARGET", FORM_RIGHT, cell_count, .at = "target", .wide = true},
@@ -76,7 +76,7 @@ static const struct column columns[] = {
 
 static const struct csv_field fields[] = {
 	{"class", "name"},
-	{"kind", "kind"},
+	{"origin", "origin"},
 	{"cpu_request_millicores", "shape.cpuMillicores"},
 	{"memory_request_bytes", "shape.memoryBytes"},
 	{"target", "target"},

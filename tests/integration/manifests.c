@@ -298,9 +298,11 @@ static bool is_allowed_change(const cJSON *o, const char *verbs, const char *res
 		"evenkeel-actuator-events: create : events : ",
 		"evenkeel-aggregator: create : tokenreviews : ",
 		"evenkeel-aggregator: create : subjectaccessreviews : ",
-		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1beta1.metrics.k8s.io ",
+		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "
+		"v1beta1.metrics.k8s.io ",
 		"evenkeel-aggregator: patch : apiservices : v1.evenkeel.io ",
-		"evenkeel-metrics-api: patch : apiservices : v1beta1.metrics.k8s.io ",
+		"evenkeel-metrics-api: patch : apiservices : v1.metrics.k8s.io "
+		"v1beta1.metrics.k8s.io ",
 		"evenkeel-nudge: patch : persistentvolumeclaims : evenkeel-nudge ",
 		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",
 		"evenkeel-secrets: patch : configmaps : evenkeel-enrolment ",

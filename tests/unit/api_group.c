@@ -172,7 +172,10 @@ static void test_discovery(void **state)
 	assert_int_equal(api_fixture_get(&f, "/apis?timeout=32s"), 200);
 	assert_string_equal(text_of("kind"), "APIGroupList");
 	assert_string_equal(text_of("groups.0.preferredVersion.groupVersion"), "evenkeel.io/v1");
-	assert_string_equal(text_of("groups.1.versions.0.groupVersion"), "metrics.k8s.io/v1beta1");
+	assert_string_equal(text_of("groups.1.versions.0.groupVersion"), "metrics.k8s.io/v1");
+	assert_string_equal(text_of("groups.1.versions.1.groupVersion"), "metrics.k8s.io/v1beta1");
+	assert_string_equal(text_of("groups.1.preferredVersion.version"), "v1");
+	assert_null(api_fixture_at(f.json, "groups.2"));
 	assert_int_equal(api_fixture_get(&f, "/apis/metrics.k8s.io"), 200);
 	assert_string_equal(text_of("kind"), "APIGroup");
 	assert_string_equal(text_of("name"), "metrics.k8s.io");
@@ -187,9 +190,16 @@ static void test_discovery(void **state)
 	expect_verbs("drains/history", "WaveReport", false, "create ");
 	expect_verbs("acts", "Act", false, "create list ");
 	expect_verbs("acts/report", "Act", false, "update ");
-	assert_int_equal(api_fixture_get(&f, "/apis/metrics.k8s.io/v1beta1"), 200);
-	expect_verbs("nodes", "NodeMetrics", false, "get list ");
-	expect_verbs("pods", "PodMetrics", true, "get list ");
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(api_fixture_get(&f, i ? "/apis/metrics.k8s.io/v1beta1"
+						       : "/apis/metrics.k8s.io/v1"),
+				 200);
+		assert_string_equal(text_of("groupVersion"),
+				    i ? "metrics.k8s.io/v1beta1" : "metrics.k8s.io/v1");
+		expect_verbs("nodes", "NodeMetrics", false, "get list ");
+		expect_verbs("pods", "PodMetrics", true, "get list ");
+	}
+	assert_int_equal(api_fixture_get(&f, "/apis/metrics.k8s.io/v2"), 404);
 	assert_int_equal(api_fixture_get(&f, "/openapi/v2"), 200);
 	assert_string_equal(text_of("swagger"), "2.0");
 	assert_int_equal(api_fixture_get(&f, "/openapi/v3"), 200);
@@ -215,6 +225,80 @@ static void test_resources(void **state)
 	assert_true(api_access_class(EVENKEEL "/nodes") == API_ACCESS_GUARDED);
 }
 
+/* What kubectl needs: names, continue tokens, and a limit for every list. */
+static void test_metadata(void **state)
+{
+	const char *plain;
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes?limit=2"), 200);
+	assert_string_equal(text_of("kind"), "NodeList");
+	assert_string_equal(text_of("items.0.metadata.name"), "alpha");
+	assert_string_equal(text_of("items.1.metadata.name"), text_of("items.1.name"));
+	assert_string_not_equal(text_of("metadata.continue"), "");
+	assert_string_equal(text_of("metadata.continue"), text_of("continue"));
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes"), 200);
+	assert_string_equal(text_of("metadata.continue"), "");
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes/bravo"), 200);
+	assert_string_equal(text_of("metadata.name"), "bravo");
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/statuses?limit=500"), 200);
+	assert_string_equal(text_of("metadata.name"), "statuses");
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/statuses?watch=true"), 400);
+	/* Nothing but the metadata is added, and nothing to other clients. */
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
+	assert_null(api_fixture_at(f.json, "items.0.metadata"));
+	assert_int_equal(api_fixture_get(&f, "/v1/status?limit=500"), 400);
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes/bravo"), 200);
+	plain = strstr(f.response.body.data, "\"name\"");
+	assert_non_null(plain);
+	plain = mem_strdup(plain);
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes/bravo"), 200);
+	assert_non_null(strstr(f.response.body.data, plain));
+	free((char *)plain);
+}
+
+static void expect_row(size_t i, const char *name, const char *first, const char *second)
+{
+	static const char *const paths[] = {"object.metadata.name", "cells.0", "cells.1",
+					    "cells.2"};
+	const char *const want[] = {name, name, first, second};
+
+	for (size_t k = 0; k < 4 && want[k]; k++) {
+		char path[48];
+
+		snprintf(path, sizeof(path), "rows.%zu.%s", i, paths[k]);
+		assert_string_equal(text_of(path), want[k]);
+	}
+}
+
+static void test_tables(void **state)
+{
+	(void)state;
+	f.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes?limit=2"), 200);
+	assert_string_equal(text_of("kind"), "Table");
+	assert_string_equal(text_of("columnDefinitions.0.name"), "Name");
+	assert_string_equal(text_of("columnDefinitions.2.name"), "CPU(m)");
+	assert_string_not_equal(text_of("metadata.continue"), "");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "rows")), 2);
+	expect_row(0, "alpha", "fresh", NULL);
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes/bravo"), 200);
+	assert_string_equal(text_of("kind"), "Table");
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "rows")), 1);
+	expect_row(0, "bravo", NULL, NULL);
+	/* Columns that an answer has not are empty. */
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/namespaces/shop/pods"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "rows")), 0);
+	assert_string_equal(text_of("columnDefinitions.1.name"), "Node");
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/names"), 200);
+	expect_row(0, "names", NULL, NULL);
+	assert_int_equal(api_fixture_get(&f, EVENKEEL "/nodes/nobody"), 404);
+	assert_string_equal(text_of("kind"), "Status");
+	assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
+	assert_string_equal(text_of("kind"), "NodeList");
+	f.accept = NULL;
+}
+
 /* Clients of Kubernetes read the Status, the command reads "error". */
 static void test_failures(void **state)
 {
@@ -237,6 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_access_requests), cmocka_unit_test(test_paths),
 		API_FIXTURE_TEST(test_discovery, &f),	API_FIXTURE_TEST(test_resources, &f),
+		API_FIXTURE_TEST(test_metadata, &f),	API_FIXTURE_TEST(test_tables, &f),
 		API_FIXTURE_TEST(test_failures, &f),
 	};
 

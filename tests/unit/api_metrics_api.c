@@ -216,6 +216,12 @@ static void test_nodes(void **state)
 	assert_int_equal(items(METRICS "/nodes?labelSelector=zone=y"), 0);
 	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/alpha"), 200);
 	assert_string_equal(text_of("kind"), "NodeMetrics");
+	assert_string_equal(text_of("apiVersion"), "metrics.k8s.io/v1beta1");
+	assert_int_equal(api_fixture_get(&f, "/apis/metrics.k8s.io/v1/nodes/alpha"), 200);
+	assert_string_equal(text_of("apiVersion"), "metrics.k8s.io/v1");
+	assert_int_equal(items("/apis/metrics.k8s.io/v1/nodes"), 1);
+	assert_string_equal(text_of("apiVersion"), "metrics.k8s.io/v1");
+	assert_int_equal(api_fixture_get(&f, "/apis/metrics.k8s.io/v2/nodes"), 404);
 	/* Known and not heard for 30 s; unknown. */
 	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/late"), 404);
 	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/nobody"), 404);

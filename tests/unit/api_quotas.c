@@ -108,6 +108,12 @@ static void test_list(void **state)
 	assert_true(number("items.1.lent.cpuMillicores") == 2000);
 	assert_true(number("items.1.pending.cpuMillicores") == 7000);
 	assert_true(number("items.1.pods.pending") == 1);
+	/* To clients of Kubernetes a quota has the name of its namespace. */
+	assert_null(api_fixture_at(f.json, "items.0.metadata"));
+	assert_int_equal(api_fixture_get(&f, "/apis/evenkeel.io/v1/quotas?limit=500"), 200);
+	assert_string_equal(text("items.0.metadata.name"), "team-a");
+	assert_string_equal(text("items.0.metadata.namespace"), "");
+	assert_string_equal(text("items.0.namespace"), "team-a");
 	assert_string_equal(text("items.1.verdict"), "waiting");
 	assert_string_equal(text("items.1.reasons.0.text"),
 			    "cpu: 2.0 is used of the guaranteed 8.0, and pending pods ask for 7.0: "

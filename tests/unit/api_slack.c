@@ -92,7 +92,7 @@ static void test_classes(void **state)
 	assert_string_equal(api_fixture_names(&f), "shop/ReplicaSet/big shop/ReplicaSet/web unit");
 	assert_string_equal(text("items.0.verdict"), "impossible");
 	assert_true(number("items.0.unplaced") == 1);
-	assert_string_equal(text("items.1.kind"), "workload");
+	assert_string_equal(text("items.1.origin"), "workload");
 	assert_string_equal(text("items.1.verdict"), "unplaced");
 	assert_true(number("items.1.wanted") == 3);
 	assert_true(number("items.1.placed") == 2);

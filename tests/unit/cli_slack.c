@@ -19,12 +19,12 @@
 	"'cpuMillicores':4000,'memoryBytes':17179869184},'from':'rate','rate':0.1,'base':"         \
 	"'allocatable','unit':{'cpuMillicores':800,'memoryBytes':3435973836}}"
 #define UNIT                                                                                       \
-	"{'name':'unit','kind':'unit','verdict':'placed','shape':{'cpuMillicores':800,"            \
+	"{'name':'unit','origin':'unit','verdict':'placed','shape':{'cpuMillicores':800,"          \
 	"'memoryBytes':3435973836},'target':5,'wanted':5,'placed':5,'unplaced':0,'slots':{"        \
 	"'byRequests':20,'byUse':12},'fragmentation':0.004,'nodes':[{'node':'n1','count':2},"      \
 	"{'node':'n2','count':3}]}"
 #define WEB                                                                                        \
-	"{'name':'shop/Deployment/web','kind':'workload','verdict':'unplaced','reason':"           \
+	"{'name':'shop/Deployment/web','origin':'workload','verdict':'unplaced','reason':"         \
 	"'1 NodeResourcesFit','shape':{'cpuMillicores':2000,'memoryBytes':1073741824},'target':2," \
 	"'wanted':3,'placed':1,'unplaced':2,'slots':{'byRequests':1,'atLeast':true},"              \
 	"'fragmentation':0.25,'nodes':[{'node':'n1','count':1}]}"
@@ -38,7 +38,8 @@
 	     "'text':'is no count'}],'narration':['it was so','and so']")
 
 #define HUGE                                                                                       \
-	"{'name':'shop/Deployment/huge','kind':'workload','verdict':'impossible','reason':'none "  \
+	"{'name':'shop/Deployment/"                                                                \
+	"huge','origin':'workload','verdict':'impossible','reason':'none "                         \
 	"is so large','shape':{'cpuMillicores':90000,'memoryBytes':1073741824},'target':2,"        \
 	"'wanted':2,'placed':0,'unplaced':2,'slots':{'byRequests':0},'fragmentation':1,"           \
 	"'nodes':[]}"
@@ -99,7 +100,7 @@ static void test_table(void **state)
 static void test_what_is_missing(void **state)
 {
 	char *want = mem_printf(
-		"CLASS                KIND      CPU-REQ  MEM-REQ  TARGET  WANTED  "
+		"CLASS                ORIGIN    CPU-REQ  MEM-REQ  TARGET  WANTED  "
 		"PLACED  UNPLACED  SLOTS  USABLE  FRAGMENTED  STATE     NODES\n"
 		"shop/Deployment/web  workload        2    1.0Gi       2       3       1    "
 		"     2     1+       -         25%%  unplaced  n1\n"

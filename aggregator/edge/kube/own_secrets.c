@@ -494,6 +494,7 @@ static int sync_tls(struct own_secrets *s, struct error *error)
 {
 	static const char *const api_services[] = {
 		"/apis/apiregistration.k8s.io/v1/apiservices/v1.evenkeel.io",
+		"/apis/apiregistration.k8s.io/v1/apiservices/v1.metrics.k8s.io",
 		"/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io",
 	};
 	struct authority_set set = {0};

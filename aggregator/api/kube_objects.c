@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * {"items":[{"name":"a",..},..],"continue":"T"}
+ *     --> {"items":[{"metadata":{"name":"a"},"name":"a",..},..],"continue":"T","metadata":{"continue":"T"}}
+ *     --> {"kind":"Table",..,"rows":[{"cells":["a",..],"object":{..,"metadata":{"name":"a"}}},..],"metadata":{..}}
+ *
+ * Answers are written without metadata, which only clients of the API server read. The items are
+ * parsed one by one and otherwise copied: a tree of a whole list would take ten times its size.
+ */
+#include "aggregator/api/kube_objects.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 4 };
+
+struct column {
+	const char *title;
+	const char *path; /* of the value in an item: "usage.cpuMillicores.latest.value" */
+	double unit; /* of the title, in that of the value; 0: a text */
+};
+
+#define CPU_COLUMN                                                                                 \
+	{                                                                                          \
+		"CPU(m)", "usage.cpuMillicores.latest.value", 1                                    \
+	}
+#define MEMORY_COLUMN                                                                              \
+	{                                                                                          \
+		"Memory(Mi)", "usage.workingSetBytes.latest.value", 1 << 20                        \
+	}
+
+/* The name of an item is what the path of a single object has; columns follow it. */
+static const struct form {
+	const char *resource;
+	const char *name;
+	struct column columns[COLUMNS_MAX];
+} forms[] = {
+	{"nodes", "name", {{"State", "source.state", 0}, CPU_COLUMN, MEMORY_COLUMN}},
+	{"pods", "name", {{"Node", "node", 0}, CPU_COLUMN, MEMORY_COLUMN}},
+	{"quotas", "namespace", {{"Verdict", "verdict", 0}}},
+	{"slacks",
+	 "name",
+	 {{"Verdict", "verdict", 0}, {"Wanted", "wanted", 1}, {"Placed", "placed", 1}}},
+	{"drains", "name", {{"Verdict", "verdict", 0}, {"Reason", "reasons.text", 0}}},
+};
+
+static const struct form *form_of(const char *resource)
+{
+	static const struct form other = {.name = "name"};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		if (strcmp(forms[i].resource, resource) == 0)
+			return &forms[i];
+	return &other;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+bool kube_objects_want_table(const struct api_request *rq)
+{
+	const char *accept = rq->header ? rq->header(rq, "Accept") : NULL;
+
+	return accept && strstr(accept, "as=Table");
+}
+
+void kube_objects_open_table(struct jsonw *w, const char *const *columns)
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "kind", "Table");
+	jsonw_key_string(w, "apiVersion", "meta.k8s.io/v1");
+	jsonw_key_array(w, "columnDefinitions");
+	for (size_t i = 0; columns[i]; i++) {
+		jsonw_object_open(w);
+		jsonw_key_string(w, "name", columns[i]);
+		jsonw_key_string(w, "type", "string");
+		jsonw_key_string(w, "format", i ? "" : "name");
+		jsonw_key_string(w, "description", "");
+		jsonw_key_int(w, "priority", 0);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+	jsonw_key_array(w, "rows");
+}
+
+void kube_objects_open_row(struct jsonw *w, const char *name)
+{
+	jsonw_object_open(w);
+	jsonw_key_array(w, "cells");
+	jsonw_string(w, name);
+}
+
+void kube_objects_open_row_object(struct jsonw *w)
+{
+	jsonw_key_object(w, "object");
+	jsonw_key_string(w, "kind", "PartialObjectMetadata");
+	jsonw_key_string(w, "apiVersion", "meta.k8s.io/v1");
+}
+
+/* --- items ------------------------------------------------------------------------------------ */
+
+/* An answer that is changed. */
+struct change {
+	const struct form *form;
+	const char *name; /* of the path; "": of each item */
+	bool table;
+	struct jsonw w;
+};
+
+/* Of an array the first element: "reasons.text". NULL: there is none. */
+static const cJSON *value_at(const cJSON *json, const char *path)
+{
+	while (json && *path) {
+		char name[32];
+		size_t len = strcspn(path, ".");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		json = cJSON_GetObjectItemCaseSensitive(json, name);
+		if (cJSON_IsArray(json))
+			json = json->child;
+		path += len + (path[len] == '.');
+	}
+	return json;
+}
+
+static const char *text_at(const cJSON *json, const char *path)
+{
+	return cJSON_GetStringValue(value_at(json, path));
+}
+
+/* What has no name is about a node: scores, decisions about drains. */
+static const char *name_of(const struct change *c, const cJSON *item)
+{
+	const char *name = *c->name ? c->name : text_at(item, c->form->name);
+
+	if (!name)
+		name = text_at(item, "node");
+	return name ? name : "";
+}
+
+static void write_metadata(struct change *c, const cJSON *item)
+{
+	jsonw_key_object(&c->w, "metadata");
+	jsonw_key_string(&c->w, "name", name_of(c, item));
+	if (strcmp(c->form->name, "namespace") != 0)
+		jsonw_key_text(&c->w, "namespace", text_at(item, "namespace"));
+	jsonw_object_close(&c->w);
+}
+
+static void write_cell(struct jsonw *w, const struct column *column, const cJSON *item)
+{
+	const cJSON *value = value_at(item, column->path);
+	char text[32] = "";
+
+	if (column->unit > 0 && cJSON_IsNumber(value))
+		snprintf(text, sizeof(text), "%.0f", value->valuedouble / column->unit);
+	jsonw_string(w, cJSON_IsString(value) ? value->valuestring : text);
+}
+
+static void write_row(struct change *c, const cJSON *item)
+{
+	kube_objects_open_row(&c->w, name_of(c, item));
+	for (size_t i = 0; i < COLUMNS_MAX && c->form->columns[i].title; i++)
+		write_cell(&c->w, &c->form->columns[i], item);
+	jsonw_array_close(&c->w);
+	kube_objects_open_row_object(&c->w);
+	write_metadata(c, item);
+	jsonw_object_close(&c->w);
+	jsonw_object_close(&c->w);
+}
+
+/* Copies or lists the object that begins there; what follows it. NULL: it is none. */
+static const char *write_item(struct change *c, const char *at)
+{
+	const char *end;
+	cJSON *item = cJSON_ParseWithOpts(at, &end, false);
+
+	if (!cJSON_IsObject(item)) {
+		cJSON_Delete(item);
+		return NULL;
+	}
+	if (c->table) {
+		write_row(c, item);
+	} else {
+		jsonw_object_open(&c->w);
+		write_metadata(c, item); /* the kind is inferred from the list's */
+		if (item->child)
+			buf_add_char(c->w.out, ',');
+		buf_add(c->w.out, at + 1, (size_t)(end - at) - 1);
+		c->w.comma = true;
+	}
+	cJSON_Delete(item);
+	return end;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static void open_table(struct change *c)
+{
+	const char *titles[COLUMNS_MAX + 2] = {"Name"};
+
+	for (size_t i = 0; i < COLUMNS_MAX; i++)
+		titles[i + 1] = c->form->columns[i].title;
+	kube_objects_open_table(&c->w, titles);
+}
+
+static void write_continue(struct change *c, const char *rest)
+{
+	static const char key[] = "\"continue\":\"";
+	const char *token = strstr(rest, key);
+
+	jsonw_key_object(&c->w, "metadata");
+	if (token) {
+		token += strlen(key);
+		jsonw_key(&c->w, "continue");
+		jsonw_text(&c->w, token, strcspn(token, "\""));
+	}
+	jsonw_object_close(&c->w);
+	jsonw_object_close(&c->w);
+	buf_add_char(c->w.out, '\n');
+}
+
+/* False: an item cannot be read, and what is written is of no use. */
+static bool write_list(struct change *c, const char *text, const char *items)
+{
+	const char *at = items;
+
+	if (c->table)
+		open_table(c);
+	else
+		buf_add(c->w.out, text, (size_t)(items - text));
+	while (at && *at == '{') {
+		at = write_item(c, at);
+		at += at && *at == ',';
+	}
+	if (!at)
+		return false;
+	if (c->table)
+		jsonw_array_close(&c->w);
+	else
+		buf_add(c->w.out, at, (size_t)(strrchr(at, '}') - at));
+	c->w.comma = true;
+	write_continue(c, at);
+	return true;
+}
+
+static bool write_one(struct change *c, const char *text)
+{
+	bool good;
+
+	if (c->table)
+		open_table(c);
+	good = write_item(c, text) != NULL;
+	if (c->table) {
+		jsonw_array_close(&c->w);
+		jsonw_object_close(&c->w);
+	}
+	buf_add_char(c->w.out, '\n');
+	return good;
+}
+
+void kube_objects_of(const struct api_request *rq, const struct access_request *path,
+		     struct api_response *rs)
+{
+	static const char items[] = "\"items\":[";
+	struct change c = {.form = form_of(path->resource), .table = kube_objects_want_table(rq)};
+	struct buf changed = BUF_INIT;
+	const char *list;
+	bool good;
+
+	if (rs->status != 200 || !rs->body.len || rs->body.data[0] != '{' || path->subresource[0])
+		return;
+	jsonw_init(&c.w, &changed);
+	list = strstr(rs->body.data, items);
+	c.name = list ? "" : path->name[0] ? path->name : path->resource;
+	good = list ? write_list(&c, rs->body.data, list + strlen(items))
+		    : write_one(&c, rs->body.data);
+	buf_fini(good ? &rs->body : &changed);
+	if (good)
+		rs->body = changed;
+	if (rs->etag && c.table)
+		rs->etag ^= 1;
+}
