@@ -31,6 +31,7 @@
 #include "aggregator/planner/place_cache.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/api/act_box.h"
+#include "aggregator/api/object_events.h"
 #include "aggregator/api/quota_session.h"
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/api/prefetcher.h"
@@ -496,6 +497,7 @@ static int open_informer(struct engine *e, struct error *error)
 		.views = e->views,
 		.quota = &e->config->quota,
 		.nudge_claim = e->config->nudge_claim,
+		.events = e->config->events,
 		.api = &e->api_context,
 	};
 	int rc = informer_open(&e->informer, &config, error);
@@ -616,7 +618,9 @@ static struct engine *new_engine(const struct engine_config *config)
 		.quota = &config->quota,
 		.preempt = &config->preempt,
 		.victims = victim_log_new(),
-		.waiting = waiting_pods_new(&e->counters.requeue, config->pod_events),
+		.waiting = waiting_pods_new(&e->counters.requeue, config->events & EVENTS_OF_PODS
+									  ? &e->counters.events
+									  : NULL),
 		.acts = act_box_new(),
 		.plans = e->plans,
 		.slack = &config->slack,

@@ -44,7 +44,7 @@ struct engine_config {
 	int64_t plan_interval_ns;
 	bool write_quota_status; /* into the objects of the API */
 	const char *nudge_claim; /* "NAMESPACE/NAME"; NULL: schedulers are not made to ask again */
-	bool pod_events; /* of refused pods */
+	unsigned int events; /* about objects: bits of enum object_events_of */
 	int filter; /* of system calls (shared/syscalls.h), for when all is open; -1: none */
 };
 

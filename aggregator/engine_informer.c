@@ -17,6 +17,7 @@
 
 #include "aggregator/api/snapshot.h"
 #include "aggregator/edge/kube/config.h"
+#include "aggregator/edge/kube/event_writer.h"
 #include "aggregator/edge/kube/front_proxy_watch.h"
 #include "aggregator/edge/kube/kube.h"
 #include "aggregator/edge/kube/requeuer.h"
@@ -37,6 +38,7 @@ struct informer {
 	struct kube *kube; /* NULL: from files */
 	struct status_writer *writer; /* NULL: nothing is written */
 	struct requeuer *requeuer; /* NULL: from files */
+	struct event_writer *events; /* NULL: none are written */
 	const char *mode;
 	bool runs_programs; /* for credentials */
 	char *from; /* owned; what the model is read from, for people */
@@ -154,6 +156,8 @@ static int follow(struct informer *f, struct error *error)
 	if (!rc)
 		rc = requeuer_start(&f->requeuer, &kube, f->config.nudge_claim, f->config.api,
 				    error);
+	if (!rc && f->config.events)
+		rc = event_writer_start(&f->events, &kube, f->config.events, f->config.api, error);
 	kube_config_fini(&kube);
 	return rc;
 }
@@ -212,6 +216,8 @@ void informer_stop(struct informer *f)
 {
 	if (!f)
 		return;
+	event_writer_stop(f->events);
+	f->events = NULL;
 	requeuer_stop(f->requeuer);
 	f->requeuer = NULL;
 	status_writer_stop(f->writer);

@@ -34,6 +34,7 @@ struct informer_config {
 	 * borrowed.
 	 */
 	const char *nudge_claim;
+	unsigned int events; /* bits of enum object_events_of; 0: none are written */
 	const struct api_context *api;
 	/* The use of quotas is written into their status; NULL: it is not. Borrowed, with: */
 	struct quota_counters *status_counters;

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "aggregator/planner/drain_settings.h"
+#include "aggregator/api/object_events.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/engine.h"
@@ -50,8 +51,8 @@ struct aggregator_options {
 	struct slack_option_values slack;
 	struct drain_settings drain;
 	int64_t plan_interval_ns;
-	bool write_quota_status, pod_events;
-	char *nudge_claim;
+	bool write_quota_status;
+	char *nudge_claim, *events;
 	struct access_options access;
 	struct program_common common;
 };
@@ -312,12 +313,14 @@ static const struct option_spec specs[] = {
 	 .help = "Change an annotation of this PersistentVolumeClaim when a pod that "
 		 "/extender/filter refused would pass, at most once a second: kube-schedulers ask "
 		 "again then. packaging/kubernetes/core/nudge.yaml has the claim and the Role."},
-	{.name = "pod-events",
-	 .kind = OPTION_FLAG,
-	 .offset = AT(pod_events),
-	 .help = "Tell by an Event why /extender/filter refused a pod, or who could give way, at "
-		 "most one for each pod and reason in five minutes; needs the rule in "
-		 "packaging/kubernetes/clusterrole-pod-events.yaml."},
+	{.name = "events",
+	 .kind = OPTION_STRING,
+	 .offset = AT(events),
+	 .value = "nodes,quotas,pods",
+	 .help = "Write Events about these: changes of nodes' drain verdicts, quotas over their "
+		 "max or with findings, pods that /extender/filter refused. At most one for each "
+		 "object and reason in five minutes, and one a second of all after a burst of "
+		 "25; needs the rule in packaging/kubernetes/overlays/events."},
 	ACCESS_OPTIONS(AT(access)),
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
@@ -415,6 +418,16 @@ static int read_quota(const struct aggregator_options *o, struct engine_config *
 					 o->quota_cover_all, error);
 }
 
+static int read_events(const struct aggregator_options *o, struct engine_config *config,
+		       struct error *error)
+{
+	int rc = o->events ? object_events_parse(o->events, &config->events, error) : 0;
+
+	if (rc)
+		error_prefix(error, "--events");
+	return rc;
+}
+
 /* Contradicting options are refused. */
 static int check_api_options(const struct aggregator_options *o, struct error *error)
 {
@@ -431,6 +444,9 @@ static int check_api_options(const struct aggregator_options *o, struct error *e
 	else if (o->nudge_claim && (o->snapshots.count || o->standalone))
 		error_set(error, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
+	else if (o->events && (o->snapshots.count || o->standalone))
+		error_set(error, "--events are of the Kubernetes API: give neither --snapshot nor "
+				 "--standalone with it");
 	else if (o->own_secrets && (o->snapshots.count || o->standalone))
 		error_set(error, "--own-secrets needs the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
@@ -543,13 +559,13 @@ static int run(const void *values, struct error *error)
 		.watcher_allocatable = o->watcher_denominator == 1,
 		.write_quota_status = o->write_quota_status,
 		.nudge_claim = o->nudge_claim,
-		.pod_events = o->pod_events,
 		.plan_interval_ns = o->plan_interval_ns,
 	};
 	struct engine *engine;
 	int rc;
 
-	if (parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
+	if (read_events(o, &config, error) ||
+	    parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
 	    read_extender(o, &config.extender, error) || check_api_options(o, error) ||
 	    check_enrolment(o, error) || access_options_check(&o->access, error) ||
 	    slack_options_read(&o->slack, &config.slack, error) || read_quota(o, &config, error))

@@ -243,7 +243,7 @@ static void start_aggregator(struct quota_story *s)
 {
 	s->api.ctx.reservations = reservations_new();
 	s->api.ctx.victims = victim_log_new();
-	s->api.ctx.waiting = waiting_pods_new(&s->api.counters.requeue, false);
+	s->api.ctx.waiting = waiting_pods_new(&s->api.counters.requeue, NULL);
 	counter_set(&s->api.counters.requeue.enabled, 1);
 	counter_set(&s->api.counters.requeue.sent, 0);
 	for (int i = 0; i < s->pod_count; i++)

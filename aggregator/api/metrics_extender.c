@@ -54,6 +54,7 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 	static const char seconds[] = "evenkeel_extender_seconds_total";
 	const struct extender_counters *c = &ctx->counters->extender;
 	const struct requeue_counters *q = &ctx->counters->requeue;
+	const struct event_counters *e = &ctx->counters->events;
 	const struct metric samples[] = {
 		{"evenkeel_extender_malformed_total", NULL, "Questions that were none.",
 		 (double)counter_get(&c->malformed)},
@@ -69,10 +70,13 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 		 (double)counter_get(&q->sent)},
 		{"evenkeel_nudges_total", "result=\"failed\"", NULL,
 		 (double)counter_get(&q->failed)},
-		{"evenkeel_pod_events_total", "result=\"written\"",
-		 "Events of refused pods (--pod-events).", (double)counter_get(&q->events_written)},
-		{"evenkeel_pod_events_total", "result=\"failed\"", NULL,
-		 (double)counter_get(&q->events_failed)},
+		{"evenkeel_events_total", "result=\"written\"",
+		 "Events about nodes, quotas and refused pods (--events).",
+		 (double)counter_get(&e->written)},
+		{"evenkeel_events_total", "result=\"limited\"", NULL,
+		 (double)counter_get(&e->limited)},
+		{"evenkeel_events_total", "result=\"failed\"", NULL,
+		 (double)counter_get(&e->failed)},
 	};
 
 	struct reservations_counters reserved;

@@ -87,7 +87,7 @@ struct reclaim_told {
 struct waiting_pods {
 	/* fixed after start */
 	struct requeue_counters *counters;
-	bool events_wanted;
+	struct event_counters *event_counters; /* NULL: no events are wanted */
 
 	pthread_mutex_t lock;
 	/* under lock */
@@ -145,12 +145,13 @@ static void drop(struct waiting_pods *w, struct waiting_pod *e)
 	free(e);
 }
 
-struct waiting_pods *waiting_pods_new(struct requeue_counters *counters, bool events)
+struct waiting_pods *waiting_pods_new(struct requeue_counters *counters,
+				      struct event_counters *events)
 {
 	struct waiting_pods *w = mem_zalloc(1, sizeof(*w));
 
 	w->counters = counters;
-	w->events_wanted = events;
+	w->event_counters = events;
 	pthread_mutex_init(&w->lock, NULL);
 	return w;
 }
@@ -180,12 +181,14 @@ static bool is_past(int64_t since_ns, int64_t wait_ns, int64_t now_ns)
 	return now_ns < since_ns || now_ns - since_ns >= wait_ns;
 }
 
-/* A full ring drops the event: the log and the condition of the pod have the reason, too. */
+/* A full ring leaves the event out: the log and the condition of the pod have the reason, too. */
 static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char *detail)
 {
 	struct waiting_event *event = &w->events[(w->event_first + w->event_count) % EVENTS_MAX];
 
-	if (!w->events_wanted || w->event_count == EVENTS_MAX)
+	if (w->event_counters && w->event_count == EVENTS_MAX)
+		counter_add(&w->event_counters->limited, 1);
+	if (!w->event_counters || w->event_count == EVENTS_MAX)
 		return;
 	object_hold(&pod->object);
 	*event = (struct waiting_event){.namespace = pod->object.namespace,

@@ -16,8 +16,9 @@
 enum { WAITING_PODS_MAX = 4096, WAITING_DETAIL_MAX = 512 };
 
 struct waiting_pods;
-/* events: waiting_pods_take_event() will be called. The counters are borrowed. */
-struct waiting_pods *waiting_pods_new(struct requeue_counters *counters, bool events);
+/* events NULL: waiting_pods_take_event() will not be called. Both are borrowed. */
+struct waiting_pods *waiting_pods_new(struct requeue_counters *counters,
+				      struct event_counters *events);
 void waiting_pods_free(struct waiting_pods *w); /* NULL is allowed, as in all below */
 
 /* --- by threads that answer schedulers */

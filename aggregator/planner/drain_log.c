@@ -27,6 +27,7 @@ struct drain_row *drain_row_new(const struct drain_row *of)
 
 	atomic_init(&r->users, 1);
 	r->time_ns = of->time_ns;
+	r->verdict = of->verdict;
 	r->event = mem_put_text(&at, of->event);
 	r->reason = mem_put_text(&at, of->reason);
 	r->node = mem_put_text(&at, of->node);
@@ -93,6 +94,7 @@ void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t co
 	for (; count--; of++)
 		drain_log_put(l, &(struct drain_row){
 					 .time_ns = of->time_ns,
+					 .verdict = of->verdict,
 					 .event = drain_event_name(of->event),
 					 .reason = of->reason == DRAIN_NONE
 							   ? ""

@@ -98,7 +98,12 @@ struct requeue_counters {
 	atomic_uint_least64_t waiting; /* pods that were refused and are still pending */
 	atomic_uint_least64_t sent, failed;
 	atomic_uint_least64_t status; /* HTTP status of the last; 0: none yet, or not reached */
-	atomic_uint_least64_t events_written, events_failed; /* of pods (--pod-events) */
+};
+
+/* Of Events about objects (--events). */
+struct event_counters {
+	atomic_uint_least64_t written, failed;
+	atomic_uint_least64_t limited; /* left out, since there were too many */
 };
 
 /* Of plans; nothing counts where none are made. */
@@ -194,6 +199,7 @@ struct counters {
 	struct extender_counters extender;
 	struct quota_counters quota;
 	struct requeue_counters requeue;
+	struct event_counters events;
 	atomic_uint_least64_t frames[FRAME_RESULT_COUNT];
 	atomic_uint_least64_t frame_bytes;
 	/* published ones that came within the next one, not alone */

@@ -303,6 +303,7 @@ static bool is_allowed_change(const cJSON *o, const char *verbs, const char *res
 		"evenkeel-aggregator: patch : apiservices : v1.evenkeel.io ",
 		"evenkeel-metrics-api: patch : apiservices : v1.metrics.k8s.io "
 		"v1beta1.metrics.k8s.io ",
+		"evenkeel-events: create patch : events : ",
 		"evenkeel-nudge: patch : persistentvolumeclaims : evenkeel-nudge ",
 		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",
 		"evenkeel-secrets: patch : configmaps : evenkeel-enrolment ",

@@ -412,7 +412,7 @@ static void expect_used(const char *namespace, int units)
 
 static void start_aggregator(const char *more)
 {
-	const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge", "--pod-events",
+	const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge", "--events=pods",
 				       more, NULL};
 
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->admin, options);

@@ -152,7 +152,7 @@ static void bind_restricted(const char *kind, const char *path, const char *role
 static void test_bed_is_made(void **state)
 {
 	static const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge",
-					      "--pod-events", NULL};
+					      "--events=pods", NULL};
 
 	(void)state;
 	control_plane_create(bed->plane, "packaging/kubernetes/crd/elasticquota.yaml");
@@ -160,9 +160,9 @@ static void test_bed_is_made(void **state)
 	control_plane_create(bed->plane, "tests/kube/role-budgets.yaml");
 	control_plane_create(bed->plane, "packaging/kubernetes/core/namespace.yaml");
 	control_plane_create(bed->plane, "packaging/kubernetes/core/nudge.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/clusterrole-pod-events.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/overlays/events/events.yaml");
 	bind_restricted("ClusterRole", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-			"evenkeel-aggregator-pod-events");
+			"evenkeel-events");
 	kube_testbed_start_aggregator_with(bed, 0, bed->plane->restricted, options);
 	cJSON_Delete(kube_testbed_expect_state(bed, 0, "elasticquotas", "synced"));
 	kube_quota_world_start_scheduler(bed, "");

@@ -651,14 +651,18 @@ static void metrics_count_it(void **state)
 		"evenkeel_refused_pods_waiting 3\n",
 		"evenkeel_nudges_total{result=\"sent\"} 2\n",
 		"evenkeel_nudges_total{result=\"failed\"} 1\n",
-		"evenkeel_pod_events_total{result=\"written\"} 4\n",
+		"evenkeel_events_total{result=\"written\"} 4\n",
+		"evenkeel_events_total{result=\"limited\"} 5\n",
+		"evenkeel_events_total{result=\"failed\"} 6\n",
 	};
 
 	(void)state;
 	counter_set(&f.counters.requeue.waiting, 3);
 	counter_set(&f.counters.requeue.sent, 2);
 	counter_set(&f.counters.requeue.failed, 1);
-	counter_set(&f.counters.requeue.events_written, 4);
+	counter_set(&f.counters.events.written, 4);
+	counter_set(&f.counters.events.limited, 5);
+	counter_set(&f.counters.events.failed, 6);
 	post("filter", ASK("p", ALL));
 	post("prioritize", ASK("p", ALL));
 	post("filter", ASK("q", "[\"alpha\",\"bravo\",\"zulu\"]"));

@@ -100,7 +100,7 @@ static int setup(void **state)
 	f.ctx.now_ns = now;
 	f.ctx.reservations = reservations_new();
 	f.ctx.extender = &options;
-	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, true);
+	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, &f.counters.events);
 	counter_set(&f.counters.requeue.enabled, 1);
 	join = join_new();
 	model = model_new();
@@ -177,7 +177,7 @@ static void after_a_start_all_are_asked_about(void **state)
 
 	(void)state;
 	waiting_pods_free(f.ctx.waiting);
-	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, true);
+	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, &f.counters.events);
 	counter_set(&f.counters.requeue.sent, 0);
 	view_slot_publish(f.ctx.views, join_view(join, NULL, 0, model_cluster(empty), now()));
 	assert_false(review());

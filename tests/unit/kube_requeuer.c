@@ -49,29 +49,11 @@ static void test_annotation(void **state)
 	      "\"2026-01-31T12:00:00.250Z\"}}}");
 }
 
-static void test_event(void **state)
-{
-	const struct waiting_event event = {
-		.namespace = "shop", .name = "web-1", .uid = "u1", .message = "why \"so\""};
-	struct buf path = BUF_INIT, body = BUF_INIT;
-
-	(void)state;
-	requeuer_event_request(&event, VIEW_FIXTURE_NOW_NS + 250000000, &path, &body);
-	check(&path, "/api/v1/namespaces/shop/events?fieldManager=evenkeel", &body,
-	      "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"namespace\":\"shop\","
-	      "\"generateName\":\"evenkeel-\"},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":"
-	      "\"Pod\",\"namespace\":\"shop\",\"name\":\"web-1\",\"uid\":\"u1\"},\"type\":"
-	      "\"Warning\",\"reason\":\"RefusedByEvenkeel\",\"message\":\"why \\\"so\\\"\","
-	      "\"firstTimestamp\":\"2026-01-31T12:00:00Z\",\"lastTimestamp\":"
-	      "\"2026-01-31T12:00:00Z\",\"count\":1,\"source\":{\"component\":\"evenkeel\"}}");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_of_claims),
 		cmocka_unit_test(test_annotation),
-		cmocka_unit_test(test_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,6 @@
  * A merge patch does not create the claim; the annotation is the time, so each patch is a change.
  * After a refusal (no such claim, no Role) it rests for REST_NS; /v1/status has the answer, and
  * the first of a row is logged.
- *
- * Events of pods (--pod-events) are created in their namespaces, a few a second; refused ones are
- * counted and dropped.
  */
 #include "aggregator/edge/kube/requeuer.h"
 
@@ -22,7 +19,6 @@
 #include "aggregator/api/waiting_pods.h"
 #include "aggregator/edge/kube/kube_writer.h"
 #include "shared/clock.h"
-#include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -30,7 +26,7 @@
 #define EVERY_NS NS_PER_SEC
 #define REST_NS	 (10 * NS_PER_SEC)
 
-enum { EVENTS_A_ROUND = 5, NAME_MAX_LEN = 253 };
+enum { NAME_MAX_LEN = 253 };
 
 struct requeuer {
 	struct kube_writer writer;
@@ -42,7 +38,7 @@ struct requeuer {
 
 	/* the thread's */
 	int64_t rest_until_ns; /* monotonic */
-	bool failing, events_failing; /* logged */
+	bool failing; /* logged */
 };
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -78,41 +74,6 @@ void requeuer_request(const char *claim, int64_t now_ns, struct buf *path, struc
 	buf_printf(body, "{\"metadata\":{\"annotations\":{\"evenkeel.io/nudged\":\"%s\"}}}", time);
 }
 
-void requeuer_event_request(const struct waiting_event *event, int64_t now_ns, struct buf *path,
-			    struct buf *body)
-{
-	char time[TIMEFMT_LEN];
-	struct jsonw w;
-
-	timefmt_rfc3339(now_ns - now_ns % NS_PER_SEC, time);
-	buf_printf(path, "/api/v1/namespaces/%s/events?fieldManager=evenkeel", event->namespace);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "v1");
-	jsonw_key_string(&w, "kind", "Event");
-	jsonw_key_object(&w, "metadata");
-	jsonw_key_string(&w, "namespace", event->namespace);
-	jsonw_key_string(&w, "generateName", "evenkeel-");
-	jsonw_object_close(&w);
-	jsonw_key_object(&w, "involvedObject");
-	jsonw_key_string(&w, "apiVersion", "v1");
-	jsonw_key_string(&w, "kind", "Pod");
-	jsonw_key_string(&w, "namespace", event->namespace);
-	jsonw_key_string(&w, "name", event->name);
-	jsonw_key_string(&w, "uid", event->uid);
-	jsonw_object_close(&w);
-	jsonw_key_string(&w, "type", "Warning");
-	jsonw_key_string(&w, "reason", "RefusedByEvenkeel");
-	jsonw_key_string(&w, "message", event->message);
-	jsonw_key_string(&w, "firstTimestamp", time);
-	jsonw_key_string(&w, "lastTimestamp", time);
-	jsonw_key_int(&w, "count", 1);
-	jsonw_key_object(&w, "source");
-	jsonw_key_string(&w, "component", "evenkeel");
-	jsonw_object_close(&w);
-	jsonw_object_close(&w);
-}
-
 /* --- the thread ------------------------------------------------------------------------------- */
 
 static bool is_done(long status)
@@ -141,34 +102,6 @@ static void requeue(struct requeuer *r)
 	r->failing = !is_done(status);
 }
 
-static void write_event(struct requeuer *r, const struct waiting_event *event)
-{
-	struct buf path = BUF_INIT, body = BUF_INIT;
-	long status;
-
-	requeuer_event_request(event, r->ctx->now_ns(), &path, &body);
-	status = kube_writer_send(&r->writer, KUBE_POST, path.data, &body);
-	buf_fini(&path);
-	buf_fini(&body);
-	counter_add(is_done(status) ? &r->counters->events_written : &r->counters->events_failed,
-		    1);
-	if (status && !is_done(status) && !r->events_failing)
-		log_warn("events of pods are not written (%ld): %s", status,
-			 kube_writer_answer(&r->writer));
-	r->events_failing = !is_done(status);
-}
-
-static void write_events(struct requeuer *r)
-{
-	struct waiting_event event;
-
-	for (int i = 0; i < EVENTS_A_ROUND && waiting_pods_take_event(r->ctx->waiting, &event);
-	     i++) {
-		write_event(r, &event);
-		object_drop(&event.pod->object);
-	}
-}
-
 static void *run(void *arg)
 {
 	struct requeuer *r = arg;
@@ -177,7 +110,6 @@ static void *run(void *arg)
 		if (clock_mono_ns() >= r->rest_until_ns &&
 		    waiting_pods_review(r->ctx->waiting, r->ctx))
 			requeue(r);
-		write_events(r);
 	}
 	return NULL;
 }

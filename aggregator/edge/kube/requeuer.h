@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes kube-schedulers requeue pods that the extender's filter refused, once it would accept
- * them, and writes Events about such pods. Off by default.
+ * Makes kube-schedulers requeue pods that the extender's filter refused, once it would accept them.
+ * Off by default.
  */
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REQUEUER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_REQUEUER_H
@@ -11,15 +11,13 @@
 #include "shared/buf.h"
 #include "shared/error.h"
 
-struct waiting_event;
-
 /* The length of the namespace of "NAMESPACE/NAME", a valid PersistentVolumeClaim; 0: it is none. */
 size_t requeuer_claim_namespace(const char *claim);
 
 struct requeuer;
 
 /*
- * Starts the thread, which checks the waiting pods (ctx->waiting). claim NULL: Events alone.
+ * Starts the thread, which checks the waiting pods (ctx->waiting). claim NULL: nothing is sent.
  * config is copied, the others are borrowed until the stop. 0, or -errno with the reason.
  */
 int requeuer_start(struct requeuer **r, const struct kube_config *config, const char *claim,
@@ -27,9 +25,7 @@ int requeuer_start(struct requeuer **r, const struct kube_config *config, const 
 /* Cuts a running request. NULL is allowed. */
 void requeuer_stop(struct requeuer *r);
 
-/* Requests, exported for tests: the annotation of a claim, at that Unix time; and an Event. */
+/* The annotation of a claim at that Unix time; exported for tests. */
 void requeuer_request(const char *claim, int64_t now_ns, struct buf *path, struct buf *body);
-void requeuer_event_request(const struct waiting_event *event, int64_t now_ns, struct buf *path,
-			    struct buf *body);
 
 #endif

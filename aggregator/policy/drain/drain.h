@@ -270,6 +270,7 @@ struct drain_record {
 	int64_t time_ns;
 	enum drain_event event;
 	enum drain_reason reason; /* DRAIN_NONE: there is none */
+	bool verdict; /* of a node: it changed, and not its reason alone */
 	char *node; /* owned; "" of a wave */
 	char *text; /* owned; a sentence */
 };

@@ -174,6 +174,7 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 			told->seen = true;
 		return;
 	}
+	record.verdict = !told || told->event != record.event;
 	if ((told && (told->event != record.event || told->reason != record.reason)) ||
 	    (!told && record.event != DRAIN_EVENT_NEEDED)) {
 		write_text(n, why, &text);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes Events about nodes, quotas and refused pods (object_events.h). Off by default. */
+#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_EVENT_WRITER_H
+#define EVENKEEL_AGGREGATOR_EDGE_KUBE_EVENT_WRITER_H
+
+#include "aggregator/api/api.h"
+#include "aggregator/api/object_events.h"
+#include "aggregator/edge/kube/config.h"
+#include "shared/buf.h"
+#include "shared/error.h"
+
+struct event_writer;
+
+/*
+ * Starts the thread. of: bits of enum object_events_of. config is copied, the context borrowed until
+ * the stop. 0, or -errno with the reason.
+ */
+int event_writer_start(struct event_writer **w, const struct kube_config *config, unsigned int of,
+		       const struct api_context *ctx, struct error *error);
+/* Cuts a running request. NULL is allowed. */
+void event_writer_stop(struct event_writer *w);
+
+/*
+ * Requests, exported for tests: a new event of that name at that Unix time; and its repetition, of
+ * which there are so many with the first.
+ */
+void event_writer_create(const struct object_event *event, const char *name, int64_t now_ns,
+			 struct buf *path, struct buf *body);
+void event_writer_repeat(const struct object_event *event, const char *name, unsigned int count,
+			 int64_t now_ns, struct buf *path, struct buf *body);
+
+#endif
