@@ -36,24 +36,14 @@ static void must(const char *method, const char *path, char *body)
 
 /* --- what kubectl shows ----------------------------------------------------------------------- */
 
-/* How many lines of `kubectl get events -A` have these words in that order. */
+/* How many lines of `kubectl get events -A` of evenkeel's have these words in that order. */
 static int count_events(const char *const *words)
 {
-	static const char *const get[] = {"get", "events", "-A", "--no-headers", NULL};
+	static const char *const get[] = {
+		"get", "events", "-A", "--no-headers", "--field-selector", "source=evenkeel", NULL};
 	struct buf out = BUF_INIT;
-	char *rest, *line;
-	int count = 0;
+	int count = control_plane_count_lines(bed->plane, get, words, &out);
 
-	control_plane_kubectl(bed->plane, get, &out);
-	buf_add_str(&out, "");
-	rest = out.data;
-	while ((line = strsep(&rest, "\n"))) {
-		const char *at = line;
-
-		for (const char *const *word = words; at && *word; word++)
-			at = strstr(at, *word);
-		count += at != NULL;
-	}
 	buf_fini(&out);
 	return count;
 }

@@ -7,6 +7,7 @@
  *     measured      what a pod with limits uses and may use, as kubectl evenkeel tells it and as the kernel does
  *     sidecar       a native sidecar counts as the kubelet counts it, and its use is the pod's
  *     resized       a pod that is resized in place: requests and limits by the API and by the kernel
+ *     autoscaled    kubectl top tells what evenkeel does, and an autoscaler follows the use that the kernel has of real pods
  *     updated       both are rolled over; no use that the agent had measured is lost with an aggregator
  *     removed       everything goes, each container by itself, and nothing was forbidden or failed on the way
  */
@@ -41,6 +42,8 @@
 
 #define LIMIT_MILLI 300
 #define LIMIT_BYTES (128LL << 20)
+
+#define METRICS_API "packaging/kubernetes/overlays/metrics-api/api-service.yaml"
 
 static struct node_bed *bed;
 static struct node_install *install;
@@ -215,6 +218,8 @@ static void test_installed(void **state)
 	print_message("          measured %.1f s after the installation began\n",
 		      (double)(clock_mono_ns() - install->applied_ns) / NS_PER_SEC);
 	expect(agents_are_out, NULL, "a ready DaemonSet");
+	/* The aggregator sets its caBundle within a minute. */
+	kubectl("apply", "-f", METRICS_API);
 }
 
 /* --- measured --------------------------------------------------------------------------------- */
@@ -440,6 +445,148 @@ static void test_resized(void **state)
 	cJSON_Delete(answer);
 }
 
+/* --- autoscaled ------------------------------------------------------------------------------- */
+
+#define WEB	     "/apis/apps/v1/namespaces/web/deployments/web"
+#define WEB_REPLICAS 3
+
+/* So many are wanted by the autoscaler, and ready. */
+static bool is_scaled(void *ctx)
+{
+	int want = *(const int *)ctx;
+	cJSON *web = node_bed_get(bed, WEB);
+	bool is = number_at(web, "spec.replicas") == want &&
+		  number_at(web, "status.replicas") == want &&
+		  number_at(web, "status.updatedReplicas") == want &&
+		  number_at(web, "status.readyReplicas") == want;
+
+	cJSON_Delete(web);
+	return is;
+}
+
+static double value_of(const cJSON *item, const char *member)
+{
+	char path[64];
+	const cJSON *value;
+
+	snprintf(path, sizeof(path), "usage.%s.latest.value", member);
+	value = json_at(item, path);
+	return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
+/* kubectl top rounds millicores up and mebibytes down. False: it has no such line yet. */
+static bool check_top(const struct buf *top, const cJSON *item, const char *name)
+{
+	double milli = ceil(value_of(item, "cpuMillicores")),
+	       mib = floor(value_of(item, "workingSetBytes") / MIB);
+	const char *line = top->data ? strstr(top->data, name) : NULL;
+	unsigned int cpu, memory;
+
+	if (!line)
+		return false;
+	line += strlen(name);
+	/* Of a node with shares of what it has. */
+	if ((sscanf(line, " %um %*u%% %uMi", &cpu, &memory) != 2 &&
+	     sscanf(line, " %um %uMi", &cpu, &memory) != 2) ||
+	    cpu != milli || memory != mib)
+		fail_msg("%s: %.0fm %.0fMi by evenkeel, but kubectl top says %s", name, milli, mib,
+			 top->data);
+	return true;
+}
+
+/* When the interval ended that the first item of an answer tells of. */
+static int64_t end_of(const cJSON *answer)
+{
+	return time_of(cJSON_GetArrayItem(json_at(answer, "items"), 0),
+		       "usage.cpuMillicores.latest.end");
+}
+
+/*
+ * `kubectl top`, and what evenkeel tells of the same interval, which the caller deletes; NULL: another
+ * one came meanwhile.
+ */
+static cJSON *ask_both(const char *const *words, struct buf *top)
+{
+	const char *all[8] = {"top"};
+	cJSON *before = node_install_ask(install, words), *after;
+	bool same;
+
+	for (size_t n = 0; words[n]; n++)
+		all[n + 1] = words[n];
+	control_plane_kubectl(bed->plane, all, top);
+	after = node_install_ask(install, words);
+	same = end_of(before) && end_of(before) == end_of(after);
+	cJSON_Delete(after);
+	if (same)
+		return before;
+	cJSON_Delete(before);
+	return NULL;
+}
+
+static bool nodes_agree(void *ctx)
+{
+	static const char *const words[] = {"nodes", NULL};
+	struct buf top = BUF_INIT;
+	cJSON *told = ask_both(words, &top);
+	bool agree = told && check_top(&top, json_item(told, NODE_BED_NAME), NODE_BED_NAME);
+
+	(void)ctx;
+	cJSON_Delete(told);
+	buf_fini(&top);
+	return agree;
+}
+
+/* kubectl top tells of a pod the sum of its containers, of which these have one. */
+static bool pods_agree(void *ctx)
+{
+	static const char *const words[] = {"pods", "-nweb", NULL};
+	struct buf top = BUF_INIT;
+	cJSON *told = ask_both(words, &top);
+	const cJSON *pod;
+	int compared = 0;
+
+	(void)ctx;
+	cJSON_ArrayForEach (pod, json_at(told, "items")) {
+		const cJSON *container = named(json_at(pod, "containers"), "name", "main");
+
+		compared += container &&
+			    check_top(&top, container, cJSON_GetStringValue(json_at(pod, "name")));
+	}
+	cJSON_Delete(told);
+	buf_fini(&top);
+	return compared == WEB_REPLICAS;
+}
+
+static void test_autoscaled(void **state)
+{
+	static const char *const idle[] = {
+		"patch",
+		"-nweb",
+		"deployment/web",
+		"--type=json",
+		"--patch",
+		"[{\"op\":\"remove\",\"path\":\"/spec/template/spec/containers/0/args\"}]",
+		NULL};
+	int up = WEB_REPLICAS, down = 1;
+	int64_t began_ns = clock_mono_ns();
+	struct buf out = BUF_INIT;
+
+	(void)state;
+	kubectl("apply", "-f", "tests/node/autoscaled.yaml");
+	expect(is_scaled, &up, "three replicas under load");
+	print_message("          scaled up after %.1f s\n",
+		      (double)(clock_mono_ns() - began_ns) / NS_PER_SEC);
+	expect(nodes_agree, NULL, "kubectl top nodes of one interval");
+	expect(pods_agree, NULL, "kubectl top pods of one interval");
+	control_plane_kubectl(bed->plane, idle, &out);
+	began_ns = clock_mono_ns();
+	expect(is_scaled, &down, "one replica without load");
+	print_message("          scaled down after %.1f s\n",
+		      (double)(clock_mono_ns() - began_ns) / NS_PER_SEC);
+	kubectl("delete", "--wait=false", "namespace/web");
+	buf_fini(&out);
+}
+
 /* --- updated ---------------------------------------------------------------------------------- */
 
 static void change_template(const char *kind_and_name)
@@ -520,21 +667,23 @@ static void check_nothing_is_left(void)
 
 static void test_removed(void **state)
 {
-	size_t bad_agents, bad_aggregators;
+	size_t agents, aggregators, bad_agents, bad_aggregators;
 
 	(void)state;
 	check_logs();
 	kubectl("delete", "--wait=false", "namespace/shop");
 	if (bed->plane->version->sidecars)
 		kubectl("delete", "--wait=false", "namespace/edge");
+	kubectl("delete", "-f", METRICS_API);
 	kubectl("delete", "-f", bed->plane->version->installation);
 	expect(is_removed, NULL, "no namespace, and no cgroup of a pod");
 	check_nothing_is_left();
 	/* Each was there twice, as the first and the changed version; every end was by itself. */
-	assert_int_equal(node_ends_count(ends, "localhost/evenkeel-agent", &bad_agents), 2);
-	assert_int_equal(node_ends_count(ends, "localhost/evenkeel-aggregator", &bad_aggregators),
-			 2);
-	assert_int_equal(bad_agents + bad_aggregators, 0);
+	agents = node_ends_count(ends, "localhost/evenkeel-agent", &bad_agents);
+	aggregators = node_ends_count(ends, "localhost/evenkeel-aggregator", &bad_aggregators);
+	if (agents != 2 || aggregators != 2 || bad_agents || bad_aggregators)
+		fail_msg("%zu agents ended, %zu of them badly, and %zu aggregators, %zu badly",
+			 agents, bad_agents, aggregators, bad_aggregators);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -542,9 +691,10 @@ static void test_removed(void **state)
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_installed), cmocka_unit_test(test_measured),
-		cmocka_unit_test(test_sidecar),	  cmocka_unit_test(test_resized),
-		cmocka_unit_test(test_updated),	  cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_installed),  cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_sidecar),	   cmocka_unit_test(test_resized),
+		cmocka_unit_test(test_autoscaled), cmocka_unit_test(test_updated),
+		cmocka_unit_test(test_removed),
 	};
 	int failed;
 
