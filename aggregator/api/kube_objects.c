@@ -18,18 +18,13 @@ enum { COLUMNS_MAX = 4 };
 
 struct column {
 	const char *title;
-	const char *path; /* of the value in an item: "usage.cpuMillicores.latest.value" */
+	const char *path; /* of the value in an item */
 	double unit; /* of the title, in that of the value; 0: a text */
 };
 
-#define CPU_COLUMN                                                                                 \
-	{                                                                                          \
-		"CPU(m)", "usage.cpuMillicores.latest.value", 1                                    \
-	}
-#define MEMORY_COLUMN                                                                              \
-	{                                                                                          \
-		"Memory(Mi)", "usage.workingSetBytes.latest.value", 1 << 20                        \
-	}
+#define CPU    "usage.cpuMillicores.latest.value"
+#define MEMORY "usage.workingSetBytes.latest.value"
+#define MIB    (1 << 20)
 
 /* The name of an item is what the path of a single object has; columns follow it. */
 static const struct form {
@@ -37,8 +32,10 @@ static const struct form {
 	const char *name;
 	struct column columns[COLUMNS_MAX];
 } forms[] = {
-	{"nodes", "name", {{"State", "source.state", 0}, CPU_COLUMN, MEMORY_COLUMN}},
-	{"pods", "name", {{"Node", "node", 0}, CPU_COLUMN, MEMORY_COLUMN}},
+	{"nodes",
+	 "name",
+	 {{"State", "source.state", 0}, {"CPU(m)", CPU, 1}, {"Memory(Mi)", MEMORY, MIB}}},
+	{"pods", "name", {{"Node", "node", 0}, {"CPU(m)", CPU, 1}, {"Memory(Mi)", MEMORY, MIB}}},
 	{"quotas", "namespace", {{"Verdict", "verdict", 0}}},
 	{"slacks",
 	 "name",

@@ -565,6 +565,9 @@ static void answers_linger_a_twentieth_of_the_time(void **state)
 
 static void many_pods_are_bounded(void **state)
 {
+	struct waiting_event event;
+	size_t events = 0;
+
 	(void)state;
 	for (int i = 0; i < WAITING_PODS_MAX + 10; i++) {
 		char *question = mem_printf("{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":"
@@ -576,6 +579,13 @@ static void many_pods_are_bounded(void **state)
 		free(question);
 	}
 	assert_int_equal(waiting(), WAITING_PODS_MAX);
+	/* Nobody took the events: the oldest are kept, the others are counted. */
+	while (waiting_pods_take_event(f.ctx.waiting, &event)) {
+		object_drop(&event.pod->object);
+		events++;
+	}
+	assert_true(events > 0);
+	assert_int_equal(events + counter_get(&f.counters.events.limited), WAITING_PODS_MAX + 10);
 }
 
 int main(void)
