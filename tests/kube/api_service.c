@@ -242,7 +242,7 @@ static void test_command(void **state)
 	kube_person_runs(alice, WORDS("nodes", "elsewhere"), 4, "\"elsewhere\" is not known");
 }
 
-/* By the environment that kubectl passes on. */
+/* As kubectl's plugin, by the environment that kubectl passes on. */
 static void test_plugin(void **state)
 {
 	char *folder = mem_printf("%s/plugins", bed->folder), *link, *path, *kubectl, *file;
@@ -474,13 +474,21 @@ static void test_table(void **state)
 {
 	(void)state;
 	feed_pods();
+	expect_get(WORDS("nodes.metrics.k8s.io"), WORDS("NAME", "WINDOW"));
 	expect_get(WORDS("nodes.metrics.k8s.io"), WORDS("node-0", "1500250u"));
+	expect_get(WORDS("pods.v1beta1.metrics.k8s.io", "-A"), WORDS("shop", "pod-1"));
 	expect_get(WORDS("nodes.evenkeel.io"), WORDS("NAME", "STATE", "CPU(M)", "MEMORY(MI)"));
 	expect_get(WORDS("nodes.evenkeel.io"), WORDS("node-1", "fresh", "812", "118"));
-	expect_get(WORDS("nodes.evenkeel.io", "--chunk-size=1", "-oname"), WORDS("io/node-5"));
+	expect_get(WORDS("nodes.evenkeel.io", "node-1", "--no-headers"), WORDS("node-1", "fresh"));
+	expect_get(WORDS("nodes.evenkeel.io", "-o", "name"), WORDS("node.evenkeel.io/node-0"));
+	/* In pages of one. */
+	expect_get(WORDS("nodes.evenkeel.io", "--chunk-size=1", "-o", "name"),
+		   WORDS("node.evenkeel.io/node-5"));
+	expect_get(WORDS("pods.evenkeel.io", "-n", "shop"), WORDS("pod-0", "node-0", "1500"));
 	expect_get(WORDS("pods.evenkeel.io", "-A"), WORDS("shop", "pod-1", "node-1", "812"));
 	expect_get(WORDS("drains.evenkeel.io"), WORDS("node-0", "needed"));
 	expect_get(WORDS("slacks.evenkeel.io", "-o", "name"), WORDS("slack.evenkeel.io/"));
+	expect_get(WORDS("statuses.evenkeel.io"), WORDS("statuses"));
 }
 
 /* --- attacks ---------------------------------------------------------------------------------- */

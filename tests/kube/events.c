@@ -126,11 +126,18 @@ static int open_bed(void **state)
 
 static void test_nodes(void **state)
 {
+	static const char *const describe[] = {"describe", "node", "beta", NULL};
+	struct buf out = BUF_INIT;
+
 	(void)state;
 	expect_event(WORDS("default", "Normal", "NodeUnneeded", "node/beta"));
 	make_pod("two", "beta", "1");
 	expect_event(WORDS("default", "Normal", "NodeNeeded", "node/beta"));
 	assert_int_equal(count_events(WORDS("node/alpha")), 0);
+	assert_int_equal(control_plane_count_lines(bed->plane, describe,
+						   WORDS("NodeNeeded", "evenkeel"), &out),
+			 1);
+	buf_fini(&out);
 }
 
 static uint64_t sample(const char *result)
