@@ -69,13 +69,13 @@ static void reason_of(const char *prefix, const char *word, char reason[REASON_L
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
+/* As kubelets do it, the uid is the name: by that every kubectl finds the Events of a node. */
 static void offer_row(struct offer *f, const struct view *v, const struct drain_row *row)
 {
 	const struct view_node *n = row->verdict ? view_find(v, row->node) : NULL;
-	const struct kube_node *known = n && n->model ? n->model->node : NULL;
 	char reason[REASON_LEN];
 
-	if (!known)
+	if (!n || !n->model || !n->model->node)
 		return;
 	reason_of("Node", row->event, reason);
 	offer(f, &(struct object_event){
@@ -83,7 +83,7 @@ static void offer_row(struct offer *f, const struct view *v, const struct drain_
 			 .kind = "Node",
 			 .namespace = "",
 			 .name = row->node,
-			 .uid = known->object.uid,
+			 .uid = row->node,
 			 .reason = reason,
 			 .note = row->text,
 			 .pause_ns = PAUSE_NS,

@@ -22,8 +22,8 @@ enum { DRAIN_LOG_MAX = 10000 };
 struct drain_row {
 	atomic_uint users;
 	int64_t time_ns;
-	bool verdict; /* struct drain_record; false of rows of a database */
 	const char *event, *reason, *node, *text; /* "" where there is none */
+	bool verdict; /* struct drain_record; false of rows of a database */
 };
 
 /* A copy, with one user. */
