@@ -666,6 +666,8 @@ static void history_tells_what_was_decided(void **unused)
 	assert_record(&of[3], NOW + 13 * MINUTE, "needed", "a", "ScaleDownDisabledAnnotation",
 		      "it is annotated karpenter.sh/do-not-disrupt=true");
 	assert_record(&of[4], NOW + 13 * MINUTE, "wave", "", "NoReason", "no node goes");
+	assert_true(of[0].verdict && of[1].verdict && of[3].verdict);
+	assert_false(of[2].verdict || of[4].verdict);
 	/* The reason alone changes, and then the node is gone with its pod. */
 	put_pod("web-1", "web", "a", 3000);
 	put_node("a", "", "");
@@ -673,6 +675,7 @@ static void history_tells_what_was_decided(void **unused)
 	assert_int_equal(plan->record_count, 1);
 	assert_record(&plan->records[0], NOW + 14 * MINUTE, "needed", "a", "NotUnderutilized",
 		      "pods request 75.0% of its allocatable cpu, more than 50.0%");
+	assert_false(plan->records[0].verdict);
 	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
 	place_fixture_remove(&f, OBJECT_NODE, "", "a");
 	step(NOW + 15 * MINUTE);
