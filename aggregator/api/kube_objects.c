@@ -102,6 +102,7 @@ struct change {
 	const struct form *form;
 	const char *name; /* of the path; "": of each item */
 	bool table;
+	const char *end; /* of the answer */
 	struct jsonw w;
 };
 
@@ -171,7 +172,7 @@ static void write_row(struct change *c, const cJSON *item)
 static const char *write_item(struct change *c, const char *at)
 {
 	const char *end;
-	cJSON *item = cJSON_ParseWithOpts(at, &end, false);
+	cJSON *item = cJSON_ParseWithLengthOpts(at, (size_t)(c->end - at), &end, false);
 
 	if (!cJSON_IsObject(item)) {
 		cJSON_Delete(item);
@@ -268,6 +269,7 @@ void kube_objects_of(const struct api_request *rq, const struct access_request *
 
 	if (rs->status != 200 || !rs->body.len || rs->body.data[0] != '{' || path->subresource[0])
 		return;
+	c.end = rs->body.data + rs->body.len;
 	jsonw_init(&c.w, &changed);
 	list = strstr(rs->body.data, items);
 	c.name = list ? "" : path->name[0] ? path->name : path->resource;
