@@ -145,6 +145,7 @@ api_handler api_quotas; /* GET /v1/quotas, /v1/quotas/NAMESPACE */
 api_handler api_quotas_admit; /* POST /v1/quotas/admit */
 api_handler api_quotas_preempt; /* POST /v1/quotas/preempt */
 api_handler api_quotas_reclaim; /* GET /v1/quotas/reclaim */
+api_handler api_quotas_reserve; /* POST /v1/quotas/reclaim/reservations */
 api_handler api_extender_filter; /* POST /extender/filter */
 api_handler api_extender_prioritize; /* POST /extender/prioritize */
 api_handler api_extender_preempt; /* POST /extender/preempt */
@@ -168,7 +169,7 @@ api_handler api_page; /* GET /, /page/FILE */
 	X(FORBIDDEN, 403, "forbidden") /* known, and not allowed */                                \
 	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
 	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
-	X(CONFLICT, 409, "conflict") /* a newer one speaks */                                      \
+	X(CONFLICT, 409, "conflict") /* the cluster, or a newer one, says otherwise */             \
 	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
 	X(UNSUPPORTED_TYPE, 415, "unsupportedMediaType") /* the body is not said to be JSON */     \
 	X(TOO_MANY, 429, "tooManyRequests") /* of one client */                                    \

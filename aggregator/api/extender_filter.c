@@ -7,7 +7,7 @@
  *
  * Quotas decide about the pod, so they refuse every node. Then the hard limits (node_limits.h)
  * refuse single nodes. Pods of DaemonSets and critical pods (priority of system-cluster-critical
- * and above) are exempt from limits: no other node would do.
+ * and above) are exempt from limits and claims: no other node would do.
  *
  * A view may be 100 ms behind the API and a second behind the agents. Before a pod is refused on all
  * nodes the view is refreshed (extender_call_refresh()) and the decision repeated; otherwise a pod
@@ -24,6 +24,10 @@
  * go to the log, to the pod's events (waiting_pods.h) and to /v1/scores. The reason of a quota is one
  * sentence for all nodes. A node refused by a limit is unresolvable: preemption would find no victims
  * there and fail with an error.
+ *
+ * Claimed room. A reservation may claim the room of a node whose pods are being evicted for its pod
+ * (reservations.h). The kube-scheduler knows nothing of it, so such a node is refused to every other
+ * pod that does not fit beside the claims and all else that is reserved there.
  *
  * A pod that passes is reserved: its quota, and its node if only one is left, since the scheduler
  * then skips prioritize. A refused pod is released, and remembered until it passes (waiting_pods.h).
@@ -65,13 +69,9 @@ struct sieve {
 	size_t passed_count, failed_count;
 	size_t refused[EXTENDER_REFUSALS]; /* nodes by kind; of QUOTA 1: all of them */
 	struct quota_refusal quota;
+	bool heeds_claims; /* some room is claimed for others, and the pod is not exempt */
 	char detail[WAITING_DETAIL_MAX]; /* the numbers of the first node that was refused */
 };
-
-static void pass(struct sieve *s, size_t i)
-{
-	s->passed[s->passed_count++] = s->call->args.nodes[i];
-}
 
 /* detail: the numbers, for people. */
 static void refuse(struct sieve *s, size_t i, enum extender_refusal why, const char *detail)
@@ -82,6 +82,93 @@ static void refuse(struct sieve *s, size_t i, enum extender_refusal why, const c
 		snprintf(s->detail, sizeof(s->detail), "node %.100s: %s", node, detail);
 	s->failed[s->failed_count++] = (struct extender_refused){node, reasons[why]};
 	s->refused[why]++;
+}
+
+/* --- claimed room ----------------------------------------------------------------------------- */
+
+/* Whether it is reserved for another pod that the view does not show on a node. */
+static bool is_of_another(const struct extender_call *c, const struct reservation *e)
+{
+	uint64_t generation = c->view->cluster ? c->view->cluster->generation : 0;
+
+	return strcmp(e->uid, c->pod->object.uid) != 0 && reservations_counts(e, generation);
+}
+
+/* Subtracts from the room of the node all that is reserved there; false: none of it is a claim. */
+static bool subtract_reserved(const struct extender_call *c, const char *node,
+			      struct resources *room)
+{
+	bool claimed = false;
+
+	for (size_t i = 0; i < c->reservations->count; i++) {
+		const struct reservation *e = c->reservations->of[i];
+
+		if (strcmp(e->node, node) != 0 || !is_of_another(c, e))
+			continue;
+		claimed |= reservation_is_claim(e, c->now_ns);
+		resources_subtract(room, &e->requests);
+		resources_set(room, RESOURCE_PODS, room->of[RESOURCE_PODS] - 1);
+	}
+	return claimed;
+}
+
+/* The resource that the room lacks for the pod; NULL: none. */
+static const char *find_lack(const struct resources *allocatable, const struct resources *room,
+			     const struct resources *requests)
+{
+	const char *name;
+	int64_t amount;
+	size_t at = 0;
+
+	if (resources_has(allocatable, RESOURCE_PODS) && room->of[RESOURCE_PODS] < 1)
+		return "pods";
+	while (resources_next(requests, &at, &name, &amount))
+		if (amount > 0 && amount > resources_amount(room, name))
+			return name;
+	return NULL;
+}
+
+static bool is_claimed(const struct sieve *s, size_t i, char *detail, size_t size)
+{
+	const struct extender_call *c = s->call;
+	const struct view_node *n;
+	struct resources room;
+	const char *lack = NULL;
+
+	if (!s->heeds_claims || c->places[i] == c->view->node_count)
+		return false;
+	n = c->view->nodes[c->places[i]];
+	if (!n->model || !n->model->node)
+		return false;
+	resources_copy(&room, &n->model->node->allocatable);
+	resources_subtract(&room, &n->sums.requests);
+	resources_set(&room, RESOURCE_PODS, room.of[RESOURCE_PODS] - n->sums.pods);
+	if (subtract_reserved(c, n->name, &room))
+		lack = find_lack(&n->model->node->allocatable, &room, kube_pod_requests(c->pod));
+	if (lack)
+		snprintf(detail, size, "its %.60s is claimed for a pod that victims make room for",
+			 lack);
+	resources_fini(&room);
+	return lack;
+}
+
+static void pass(struct sieve *s, size_t i)
+{
+	char detail[128];
+
+	if (is_claimed(s, i, detail, sizeof(detail)))
+		refuse(s, i, EXTENDER_CLAIMED, detail);
+	else
+		s->passed[s->passed_count++] = s->call->args.nodes[i];
+}
+
+static bool any_claim(const struct extender_call *c)
+{
+	for (size_t i = 0; c->reservations && i < c->reservations->count; i++)
+		if (reservation_is_claim(c->reservations->of[i], c->now_ns) &&
+		    is_of_another(c, c->reservations->of[i]))
+			return true;
+	return false;
 }
 
 /* --- nodes that are not in the view ----------------------------------------------------------- */
@@ -124,12 +211,16 @@ static enum extender_refusal refusal_of(enum node_refusal r)
 	return of[r];
 }
 
+static bool is_exempt(const struct kube_pod *pod)
+{
+	const struct pod_template *t = pod->template;
+
+	return t->priority >= CRITICAL_PRIORITY || strcmp(t->owner.kind, "DaemonSet") == 0;
+}
+
 static bool is_held_to_limits(const struct extender_call *c)
 {
-	const struct pod_template *t = c->pod->template;
-
-	return c->ctx->extender && node_limits_any(&c->ctx->extender->limits) &&
-	       t->priority < CRITICAL_PRIORITY && strcmp(t->owner.kind, "DaemonSet") != 0;
+	return c->ctx->extender && node_limits_any(&c->ctx->extender->limits) && !is_exempt(c->pod);
 }
 
 /* The inputs of each node of the view that is in the request. */
@@ -248,6 +339,7 @@ static void sieve_init(struct sieve *s, const struct extender_call *c)
 
 	*s = (struct sieve){
 		.call = c,
+		.heeds_claims = !is_exempt(c->pod) && any_claim(c),
 		.passed = mem_alloc(room * sizeof(*s->passed)),
 		.failed = mem_alloc(room * sizeof(*s->failed)),
 	};
@@ -269,7 +361,7 @@ static bool settle_with_reservations(const struct sieve *s)
 	if (c->args.count && !c->fresh)
 		return false;
 	if (extender_call_may_reserve(c) && !*c->pod->nominated_node)
-		reservations_release(c->ctx->reservations, c->pod->object.uid);
+		reservations_unschedulable(c->ctx->reservations, c->pod->object.uid);
 	return true;
 }
 

@@ -350,25 +350,11 @@ static void count_answer(const struct preempting *p, bool repeated)
 /* Until the API shows the nomination, and the victims are gone, other pods would take their room. */
 static void reserve(const struct preempting *p)
 {
-	const struct score_owner owner = expected_use_of_pods_owner(p->session.view, p->pod);
-	struct expected_use expected;
-	struct score_args usual;
-	struct reservation entry = {
-		.uid = p->pod->object.uid,
-		.namespace = p->pod->object.namespace,
-		.name = p->pod->object.name,
-		.node = p->count ? p->answer[0].node : "",
-		.requests = *kube_pod_requests(p->pod),
-		.priority = p->pod->template->priority,
-	};
+	struct reservation entry;
 
 	if (!p->count || !p->ctx->reservations || *p->pod->node)
 		return;
-	score_args_default(&usual, SCORE_CORRECTED);
-	expected_use_read(&p->pod->template->spec, &usual, &owner, &expected);
-	entry.expected_cpu_milli = expected.cpu_milli;
-	entry.expected_high_cpu_milli = expected.cpu_high_milli;
-	entry.expected_mem_bytes = expected.mem_bytes;
+	entry = expected_use_reservation(p->session.view, p->pod, p->answer[0].node);
 	if (reservations_reserve(p->ctx->reservations, &entry, p->ctx->now_ns()))
 		counter_add(&p->ctx->counters->extender.unreserved, 1);
 }

@@ -2,6 +2,7 @@
 #include "aggregator/api/quota_json.h"
 
 #include <math.h>
+#include <sodium.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -272,6 +273,7 @@ static void write_victim(struct jsonw *w, const struct preempt_victim *v)
 	if (v->started_ns)
 		jsonw_key_time(w, "started", v->started_ns);
 	view_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
+	jsonw_key_int(w, "graceSeconds", kube_pod_grace_sec(v->pod));
 	jsonw_key_string(w, "use", uses[v->use]);
 	if (isfinite(v->use_share))
 		jsonw_key_fixed(w, "useShare", v->use_share, 6);
@@ -286,6 +288,26 @@ void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c
 	for (size_t i = 0; i < c->victim_count; i++)
 		write_victim(w, &c->victims[i]);
 	jsonw_array_close(w);
+}
+
+static void hash_text(crypto_generichash_state *hash, const char *text)
+{
+	crypto_generichash_update(hash, (const uint8_t *)text, strlen(text) + 1);
+}
+
+void quota_json_plan_id(const struct kube_pod *pod, const struct preempt_candidate *c,
+			char id[QUOTA_PLAN_LEN])
+{
+	uint8_t digest[crypto_generichash_BYTES_MIN];
+	crypto_generichash_state hash;
+
+	crypto_generichash_init(&hash, NULL, 0, sizeof(digest));
+	hash_text(&hash, pod->object.uid);
+	hash_text(&hash, c->node);
+	for (size_t i = 0; i < c->victim_count; i++)
+		hash_text(&hash, c->victims[i].pod->object.uid);
+	crypto_generichash_final(&hash, digest, sizeof(digest));
+	sodium_bin2hex(id, QUOTA_PLAN_LEN, digest, (QUOTA_PLAN_LEN - 1) / 2);
 }
 
 void quota_json_write_pod(struct jsonw *w, const struct kube_pod *pod)

@@ -34,6 +34,10 @@ void quota_json_write_findings(struct jsonw *w, const struct quota_findings *fin
 void quota_json_write_admission(struct jsonw *w, const struct quota_verdict *v);
 /* "victims":[..], as POST /v1/quotas/preempt has them */
 void quota_json_write_victims(struct jsonw *w, const struct preempt_candidate *c);
+enum { QUOTA_PLAN_LEN = 17 };
+/* The id of a plan: equal for the same pod, destination and victims. */
+void quota_json_plan_id(const struct kube_pod *pod, const struct preempt_candidate *c,
+			char id[QUOTA_PLAN_LEN]);
 /* "namespace","name","priority","requests" */
 void quota_json_write_pod(struct jsonw *w, const struct kube_pod *pod);
 

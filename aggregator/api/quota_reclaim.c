@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/quotas/reclaim: the pending pods that get room back when others give it. A kube-scheduler
- * asks its extender for victims only where it found some of lower priority by itself, so a pod
- * that only the quotas hold up, or that only pods of its own priority leave no room for, waits
- * until somebody acts on this. Nobody is evicted by asking.
+ * GET /v1/quotas/reclaim: plans for pending pods that get room back when others give it. A
+ * kube-scheduler asks its extender for victims only where it found some of lower priority by itself,
+ * so a pod that only the quotas refuse, or that only pods of its own priority leave no room for, waits
+ * until somebody carries out its plan. The request itself changes nothing.
  *
- *   {"apiVersion","kind":"QuotaReclaimList","time","variant"[,"gap"],
- *    "items":[{"namespace","name","uid","priority","requests":{..},"node","text","victims":[as POST /v1/quotas/preempt has them]}],
- *    "considered","leftOut"}
+ *   {"apiVersion","kind":"QuotaReclaimList","time","viewVersion","variant"[,"gap"],
+ *    "items":[{"plan","namespace","name","uid","priority","requests":{..},"node","text","victims":[as POST /v1/quotas/preempt has them]}],
+ *    "claims":[{"namespace","name","uid","node","until"}],"considered","leftOut"}
  *
  * Pods of quotas that are within their min with them, the highest priority first, then by name. All
  * items hold together: each is found with the victims of those before it gone, and their pods in
  * their place. Of pods of one owner that ask for the same, none is looked at after one that found
  * no victims. At most PODS_MAX searches are made; leftOut are pods that none was made for.
+ *
+ * POST /v1/quotas/reclaim/reservations {"plan","namespace","name","uid"}: claims the room of the
+ * plan's node for the pod (reservations.h) before the victims are evicted. The plan is searched for
+ * anew, and must come out as it was listed; its victims then count as evicted (victim_log.h). Pods
+ * with a claim are not in the list. The same request renews a claim; after a restart of the
+ * aggregator, which forgets claims, it makes one without victims if the room is free or becoming so.
+ *
+ *   {"apiVersion","kind":"QuotaReservation","time","plan","namespace","name","uid","node","until"}
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/extender_call.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_session.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
+#include "aggregator/policy/expected_use.h"
+#include "aggregator/state/victim_log.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -53,9 +66,22 @@ struct reclaim {
 
 /* --- who waits */
 
+/* NULL: it has none. */
+static const struct reservation *find_claim(const struct quota_session *s,
+					    const struct kube_pod *pod)
+{
+	const struct reservation *e =
+		s->reservations ? reservations_copy_find(s->reservations, pod->object.namespace,
+							 pod->object.name, pod->object.uid,
+							 s->view->cluster->generation)
+				: NULL;
+
+	return e && reservation_is_claim(e, s->now_ns) ? e : NULL;
+}
+
 static bool waits(const struct quota_session *s, const struct kube_pod *pod)
 {
-	return !*pod->node && !pod->deletion_ns && kube_pod_is_active(pod) &&
+	return !*pod->node && !pod->deletion_ns && kube_pod_is_active(pod) && !find_claim(s, pod) &&
 	       quota_within_min(s->book, pod->object.namespace, kube_pod_requests(pod));
 }
 
@@ -139,9 +165,8 @@ static void undo(struct reclaim *r, const struct item *item)
 			       kube_pod_requests(c->victims[i].pod));
 }
 
-static void search_for(struct reclaim *r, const struct kube_pod *pod)
+static void make_plan(struct reclaim *r, const struct kube_pod *pod, struct item *item)
 {
-	struct item *item = &r->items[r->item_count];
 	struct preempt_ask ask = r->search.ask;
 
 	ask.pod = pod;
@@ -153,6 +178,13 @@ static void search_for(struct reclaim *r, const struct kube_pod *pod)
 	item->pod = pod;
 	preempt_make_plan(r->search.index, r->search.place, r->session->book, &r->search.options,
 			  &ask, &item->plan);
+}
+
+static void search_for(struct reclaim *r, const struct kube_pod *pod)
+{
+	struct item *item = &r->items[r->item_count];
+
+	make_plan(r, pod, item);
 	r->searches++;
 	if (reclaims(item)) {
 		carry_out(r, item);
@@ -222,9 +254,12 @@ static void write_item(struct jsonw *w, const struct item *item)
 {
 	const struct kube_pod *pod = item->pod;
 	struct buf text = BUF_INIT;
+	char plan[QUOTA_PLAN_LEN];
 
 	preempt_tell_reclaim(&item->plan, pod->object.namespace, &text);
+	quota_json_plan_id(pod, &item->plan.chosen, plan);
 	jsonw_object_open(w);
+	jsonw_key_string(w, "plan", plan);
 	jsonw_key_string(w, "namespace", pod->object.namespace);
 	jsonw_key_string(w, "name", pod->object.name);
 	jsonw_key_string(w, "uid", pod->object.uid);
@@ -237,16 +272,44 @@ static void write_item(struct jsonw *w, const struct item *item)
 	buf_fini(&text);
 }
 
+static void write_claim(struct jsonw *w, const struct reservation *e, const char *node,
+			int64_t until_ns)
+{
+	jsonw_key_string(w, "namespace", e->namespace);
+	jsonw_key_string(w, "name", e->name);
+	jsonw_key_string(w, "uid", e->uid);
+	jsonw_key_string(w, "node", node);
+	jsonw_key_time(w, "until", until_ns);
+}
+
+static void write_claims(const struct quota_session *s, struct jsonw *w)
+{
+	jsonw_key_array(w, "claims");
+	for (size_t i = 0; s->reservations && i < s->reservations->count; i++) {
+		const struct reservation *e = s->reservations->of[i];
+
+		if (!reservation_is_claim(e, s->now_ns) ||
+		    !reservations_counts(e, s->view->cluster->generation))
+			continue;
+		jsonw_object_open(w);
+		write_claim(w, e, e->claim, e->claim_ns);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
+}
+
 static void write_list(const struct reclaim *r, int64_t now_ns, struct api_response *rs)
 {
 	struct jsonw w;
 
 	list_answer_open(rs, &w, "QuotaReclaimList", now_ns);
+	jsonw_key_int(&w, "viewVersion", (int64_t)r->session->view->version);
 	quota_session_write_head(r->session, &w, "gap");
 	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < r->item_count; i++)
 		write_item(&w, &r->items[i]);
 	jsonw_array_close(&w);
+	write_claims(r->session, &w);
 	jsonw_key_int(&w, "considered", (int64_t)r->pod_count);
 	jsonw_key_int(&w, "leftOut", (int64_t)r->left_out);
 	list_answer_close(&w);
@@ -309,4 +372,178 @@ void api_quotas_reclaim(const struct api_context *ctx, const struct api_request 
 		reclaim_fini(&r);
 	}
 	quota_session_close(&session);
+}
+
+/* --- claims */
+
+struct claim_request {
+	cJSON *tree; /* owned */
+	const char *plan, *namespace, *name, *uid; /* of the tree */
+};
+
+static bool read_text(const cJSON *tree, const char *member, const char **out,
+		      struct api_response *rs)
+{
+	*out = cJSON_GetStringValue(request_member(tree, member));
+	return (*out && **out) ||
+	       api_fail(rs, FAIL_BAD_REQUEST, member, "must be a text that is not empty");
+}
+
+static bool read_claim(struct claim_request *q, const struct api_request *rq,
+		       struct api_response *rs)
+{
+	q->tree = request_parse(rq, api_reserve_members, rs);
+	return q->tree && read_text(q->tree, "plan", &q->plan, rs) &&
+	       read_text(q->tree, "namespace", &q->namespace, rs) &&
+	       read_text(q->tree, "name", &q->name, rs) && read_text(q->tree, "uid", &q->uid, rs);
+}
+
+static const struct kube_pod *find_pending(const struct quota_session *s,
+					   const struct claim_request *q, struct api_response *rs)
+{
+	const struct object_table *t = s->view->cluster->tables[OBJECT_POD];
+
+	for (size_t i = 0; i < t->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
+
+		if (strcmp(pod->object.uid, q->uid) == 0 && !*pod->node && !pod->deletion_ns &&
+		    strcmp(pod->object.namespace, q->namespace) == 0 &&
+		    strcmp(pod->object.name, q->name) == 0)
+			return pod;
+	}
+	api_fail(rs, FAIL_CONFLICT, "uid", "pod %.60s/%.200s with uid %.60s is not pending",
+		 q->namespace, q->name, q->uid);
+	return NULL;
+}
+
+/* Victims of the plan count as evicted. False: others were evicted since the search began. */
+static bool log_victims(const struct reclaim *r, const struct item *item)
+{
+	const struct preempt_candidate *c = &item->plan.chosen;
+	struct victim_log *log = r->search.ctx->victims;
+	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
+	/* Not the uid itself: that has the answers to a scheduler, on one node. */
+	char *preemptor = mem_printf("reclaim/%s", item->pod->object.uid);
+	int rc = 0;
+
+	for (size_t i = 0; i < c->victim_count; i++) {
+		const struct preempt_victim *v = &c->victims[i];
+
+		victims[i] = (struct victim){v->pod->object.uid, v->pod->object.namespace, v->node};
+	}
+	if (log && c->victim_count)
+		rc = victim_log_put(log, preemptor, victims, c->victim_count, r->search.version,
+				    r->search.ask.now_ns);
+	free(preemptor);
+	free(victims);
+	return !rc;
+}
+
+/* Until when; 0: *rs says what changed. */
+static int64_t make_claim(const struct quota_session *s, const struct api_context *ctx,
+			  const struct kube_pod *pod, const char *node, struct api_response *rs)
+{
+	const struct reservation entry = expected_use_reservation(s->view, pod, node);
+	int rc = reservations_claim(ctx->reservations, &entry, s->reservations, s->now_ns);
+
+	if (!rc)
+		return s->now_ns + RESERVATIONS_CLAIM_NS;
+	if (rc == -ENOSPC)
+		api_fail(rs, FAIL_BUSY, NULL, "there are too many reservations");
+	else
+		api_fail(rs, FAIL_CONFLICT, NULL,
+			 rc == -EALREADY ? "the pod has a node already"
+					 : "reservations changed meanwhile: ask again");
+	return 0;
+}
+
+static void write_claimed(const struct claim_request *q, const char *node, int64_t until_ns,
+			  int64_t now_ns, struct api_response *rs)
+{
+	const struct reservation e = {.namespace = q->namespace, .name = q->name, .uid = q->uid};
+	struct jsonw w;
+
+	list_answer_open(rs, &w, "QuotaReservation", now_ns);
+	jsonw_key_string(&w, "plan", q->plan);
+	write_claim(&w, &e, node, until_ns);
+	list_answer_close(&w);
+}
+
+static bool is_as_listed(const struct item *item, const char *plan, struct api_response *rs)
+{
+	char id[QUOTA_PLAN_LEN];
+
+	if (item->plan.verdict == PREEMPT_NOT_NEEDED || item->plan.verdict == PREEMPT_WAIT)
+		return true;
+	if (!reclaims(item))
+		return api_fail(rs, FAIL_CONFLICT, "plan",
+				"no pods of other quotas would make room for the pod now");
+	quota_json_plan_id(item->pod, &item->plan.chosen, id);
+	return strcmp(id, plan) == 0 ||
+	       api_fail(rs, FAIL_CONFLICT, "plan", "the plan for the pod is another one by now, %s",
+			id);
+}
+
+/* Claims the node of the plan, as it is searched for now. */
+static void claim_plan(struct reclaim *r, const struct api_context *ctx,
+		       const struct claim_request *q, struct api_response *rs)
+{
+	const struct quota_session *s = r->session;
+	struct item item;
+	int64_t until_ns = 0;
+
+	open_search(r, ctx);
+	make_plan(r, r->pods[0], &item);
+	if (is_as_listed(&item, q->plan, rs))
+		until_ns = make_claim(s, ctx, item.pod, item.plan.chosen.node, rs);
+	if (until_ns && !log_victims(r, &item)) {
+		reservations_release(ctx->reservations, q->uid);
+		api_fail(rs, FAIL_CONFLICT, NULL, "other pods were evicted meanwhile: ask again");
+	} else if (until_ns) {
+		write_claimed(q, item.plan.chosen.node, until_ns, s->now_ns, rs);
+	}
+	preempt_plan_fini(&item.plan);
+	close_search(r);
+}
+
+static void claim(const struct api_context *ctx, struct quota_session *s,
+		  const struct claim_request *q, struct api_response *rs)
+{
+	const struct kube_pod *pod = find_pending(s, q, rs);
+	const struct reservation *before = pod ? find_claim(s, pod) : NULL;
+	struct reclaim r = {.session = s};
+	int64_t until_ns;
+
+	if (before) {
+		until_ns = make_claim(s, ctx, pod, before->claim, rs);
+		if (until_ns)
+			write_claimed(q, before->claim, until_ns, s->now_ns, rs);
+	} else if (pod && !waits(s, pod)) {
+		api_fail(rs, FAIL_CONFLICT, "namespace",
+			 "quota %.60s is not within its min with the pod", q->namespace);
+	} else if (pod) {
+		r.pods = mem_alloc(sizeof(*r.pods));
+		r.pods[0] = pod;
+		claim_plan(&r, ctx, q, rs);
+		reclaim_fini(&r);
+	}
+}
+
+void api_quotas_reserve(const struct api_context *ctx, const struct api_request *rq,
+			struct api_response *rs)
+{
+	struct quota_session session;
+	struct claim_request q = {0};
+
+	if (!ctx->reservations)
+		api_fail(rs, FAIL_NO_DATA, NULL, "nothing is reserved without a server");
+	else if (read_claim(&q, rq, rs)) {
+		view_slot_refresh(ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
+		if (quota_session_open(&session, ctx, NULL, rs)) {
+			if (quota_session_knows_pods(&session, rs))
+				claim(ctx, &session, &q, rs);
+			quota_session_close(&session);
+		}
+	}
+	cJSON_Delete(q.tree);
 }

@@ -50,6 +50,8 @@ static const struct route routes[] = {
 	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, API_WORK_LONG,
 	 &api_is_quotas_preempt},
 	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, API_WORK_LONG, &api_is_quotas_reclaim},
+	{"/v1/quotas/reclaim/reservations", "POST", api_quotas_reserve, 0, API_WORK_LONG,
+	 &api_is_quotas_reserve},
 	{"/v1/quotas/{namespace}", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quota},
 	{"/v1/scores", "POST", api_scores, 0, API_WORK_LONG, &api_is_scores},
 	{"/v1/drain", "GET", api_drain, 0, API_WORK_SHORT, &api_is_drain},

@@ -90,15 +90,15 @@ extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_
 	api_is_extender_filter, api_is_extender_prioritize, api_is_extender_preempt, api_is_nodes,
 	api_is_node, api_is_node_history, api_is_fleet, api_is_pods, api_is_pod_history,
 	api_is_quotas, api_is_quota, api_is_quotas_admit, api_is_quotas_preempt,
-	api_is_quotas_reclaim, api_is_scores, api_is_fit, api_is_slack, api_is_drain,
-	api_is_drain_history, api_is_drain_report, api_is_act, api_is_act_report,
+	api_is_quotas_reclaim, api_is_quotas_reserve, api_is_scores, api_is_fit, api_is_slack,
+	api_is_drain, api_is_drain_history, api_is_drain_report, api_is_act, api_is_act_report,
 	api_is_act_request, api_is_names, api_is_snapshot, api_is_status, api_is_doctor,
 	api_is_metrics, api_is_healthz, api_is_readyz, api_is_openapi, api_is_page,
 	api_is_page_file;
 
 /* Members of bodies, for those who read them. */
-extern const struct api_field api_admit_members[], api_preempt_members[], api_scores_members[],
-	api_fit_members[], api_act_request_members[], api_act_report_members[],
-	api_wave_report_members[];
+extern const struct api_field api_admit_members[], api_preempt_members[], api_reserve_members[],
+	api_scores_members[], api_fit_members[], api_act_request_members[],
+	api_act_report_members[], api_wave_report_members[];
 
 #endif

@@ -199,6 +199,19 @@ const struct api_field api_preempt_members[] = {
 	{0},
 };
 
+#define REQUIRED(name, about)                                                                      \
+	{                                                                                          \
+		(name), API_STRING, NULL, true, (about)                                            \
+	}
+
+const struct api_field api_reserve_members[] = {
+	REQUIRED("plan", "The id of the plan, as it is listed."),
+	REQUIRED("namespace", "That of the pending pod of the plan."),
+	REQUIRED("name", "Its name."),
+	REQUIRED("uid", "Its uid."),
+	{0},
+};
+
 const struct api_description api_is_quotas = {
 	.summary = "Elastic quotas: guaranteed, used, borrowed, lent, and really used",
 	.kind = "QuotaList",
@@ -229,10 +242,18 @@ const struct api_description api_is_quotas_preempt = {
 	.body = api_preempt_members,
 };
 const struct api_description api_is_quotas_reclaim = {
-	.summary = "Pending pods of quotas within their min, and whose pods could give way to them",
+	.summary = "Plans for pending pods of quotas within their min: whose pods give way to them",
 	.kind = "QuotaReclaimList",
 	.list = true,
 	.query = quota_query,
+};
+
+const struct api_description api_is_quotas_reserve = {
+	.summary = "Claims the room of a plan's victims for its pod, before they are evicted",
+	.kind = "QuotaReservation",
+	.query = none,
+	.posted = true,
+	.body = api_reserve_members,
 };
 
 /* --- where pods go ---------------------------------------------------------------------------- */

@@ -244,6 +244,8 @@ const struct resources *kube_pod_requests(const struct kube_pod *p);
 const struct resources *kube_pod_limits(const struct kube_pod *p);
 /* Neither Succeeded nor Failed: its requests count. */
 bool kube_pod_is_active(const struct kube_pod *p);
+/* terminationGracePeriodSeconds, with the default of the API server, 30. */
+int32_t kube_pod_grace_sec(const struct kube_pod *p);
 /* Of the same owner, with the same priority and requests: as hard to place. */
 bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b);
 /* Of 64 digits of an id so many tell the containers of a pod apart. */

@@ -19,6 +19,8 @@
 #include "shared/mem.h"
 #include "shared/refs.h"
 
+enum { GRACE_DEFAULT_SEC = 30 };
+
 static const char *const phases[] = {
 	[POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded",
 	[POD_FAILED] = "Failed",   [POD_UNKNOWN] = "Unknown",
@@ -47,6 +49,11 @@ const struct resources *kube_pod_limits(const struct kube_pod *p)
 bool kube_pod_is_active(const struct kube_pod *p)
 {
 	return p->phase != POD_SUCCEEDED && p->phase != POD_FAILED;
+}
+
+int32_t kube_pod_grace_sec(const struct kube_pod *p)
+{
+	return p->template->grace_sec < 0 ? GRACE_DEFAULT_SEC : p->template->grace_sec;
 }
 
 bool kube_pods_are_alike(const struct kube_pod *a, const struct kube_pod *b)

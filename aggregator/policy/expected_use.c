@@ -118,3 +118,25 @@ void expected_use_read(const struct pod_spec *pod, const struct score_args *args
 	out->cpu_high_milli = round_saturating(at_least(owner->cpu_milli, owner->cpu_p95_milli));
 	out->mem_bytes = round_saturating(owner->working_set_bytes);
 }
+
+struct reservation expected_use_reservation(const struct view *v, const struct kube_pod *pod,
+					    const char *node)
+{
+	const struct score_owner owner = expected_use_of_pods_owner(v, pod);
+	struct expected_use expected;
+	struct score_args usual;
+
+	score_args_default(&usual, SCORE_CORRECTED);
+	expected_use_read(&pod->template->spec, &usual, &owner, &expected);
+	return (struct reservation){
+		.uid = pod->object.uid,
+		.namespace = pod->object.namespace,
+		.name = pod->object.name,
+		.node = node,
+		.requests = *kube_pod_requests(pod),
+		.expected_cpu_milli = expected.cpu_milli,
+		.expected_high_cpu_milli = expected.cpu_high_milli,
+		.expected_mem_bytes = expected.mem_bytes,
+		.priority = pod->template->priority,
+	};
+}

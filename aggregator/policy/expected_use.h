@@ -7,6 +7,7 @@
 #define EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
 
 #include "aggregator/policy/score/score.h"
+#include "aggregator/state/reservations.h"
 
 /*
  * The measured use of the pods of that owner, else the last one of the workload (workload_key());
@@ -31,6 +32,12 @@ struct score_owner expected_use_of_pods_owner(const struct view *v, const struct
  */
 void expected_use_read(const struct pod_spec *pod, const struct score_args *args,
 		       const struct score_owner *owner, struct expected_use *out);
+/*
+ * What is to be reserved for the pod on that node, with its use by the usual arguments. Borrows from
+ * the pod and the name.
+ */
+struct reservation expected_use_reservation(const struct view *v, const struct kube_pod *pod,
+					    const char *node);
 const char *expected_use_source_name(enum use_source source); /* "workload", "requests", .. */
 
 #endif

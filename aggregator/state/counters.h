@@ -64,6 +64,7 @@ enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXT
 	X(LIMIT_RATIO_CPU, "limitRatioCpu", "CPU limits above the ratio")                          \
 	X(LIMIT_RATIO_MEMORY, "limitRatioMemory", "memory limits above the ratio")                 \
 	X(UNMEASURED, "unmeasured", "not measured while others are")                               \
+	X(CLAIMED, "claimed", "room claimed for another pod")                                      \
 	X(QUOTA, "pod", "")
 
 enum extender_refusal {

@@ -87,7 +87,7 @@ static void life_drop(struct life *life)
 static struct record *record_new(const struct reservation *from, struct life *life)
 {
 	struct record *r = mem_alloc(sizeof(*r) + strlen(from->namespace) + strlen(from->name) +
-				     strlen(from->node) + 3);
+				     strlen(from->node) + strlen(from->claim) + 4);
 	char *room = (char *)(r + 1);
 
 	r->entry = *from;
@@ -95,6 +95,7 @@ static struct record *record_new(const struct reservation *from, struct life *li
 	r->entry.namespace = mem_put_text(&room, from->namespace);
 	r->entry.name = mem_put_text(&room, from->name);
 	r->entry.node = mem_put_text(&room, from->node);
+	r->entry.claim = mem_put_text(&room, from->claim);
 	resources_copy(&r->entry.requests, &from->requests);
 	atomic_init(&r->users, 1);
 	r->life = life;
@@ -444,14 +445,29 @@ static bool is_bounded(const struct reservation *e)
 	return true;
 }
 
-static int64_t end_of_life(int64_t now_ns)
+static int64_t end_of_life(int64_t now_ns, int64_t life_ns)
 {
 	int64_t end_ns;
 
-	return __builtin_add_overflow(now_ns, RESERVATIONS_TTL_NS, &end_ns) ? INT64_MAX : end_ns;
+	return __builtin_add_overflow(now_ns, life_ns, &end_ns) ? INT64_MAX : end_ns;
 }
 
-static int reserve(struct reservations *l, const struct reservation *own, const uint64_t *seen,
+/* A claim outlives what a scheduler asks; without another node the pod stays on that of the claim. */
+static void keep_claim(struct reservation *own, const struct reservation *before)
+{
+	if (*own->claim || !*before->claim)
+		return;
+	own->claim = before->claim;
+	own->claim_ns = before->claim_ns;
+	if (!*own->node) {
+		own->node = own->claim;
+		own->state = RESERVATIONS_CHARGED;
+	}
+	if (own->expires_ns < own->claim_ns)
+		own->expires_ns = own->claim_ns;
+}
+
+static int reserve(struct reservations *l, struct reservation *own, const uint64_t *seen,
 		   struct garbage *g)
 {
 	struct tracked_reservation *r = reservations_find(l, own->uid);
@@ -459,21 +475,26 @@ static int reserve(struct reservations *l, const struct reservation *own, const 
 	if (!r && uid_set_has(&l->placed, own->uid))
 		return -EALREADY;
 	if (r && r->record->entry.state == RESERVATIONS_BOUND)
-		return 0;
+		return *own->claim ? -EALREADY : 0;
 	if (seen && *seen != l->version)
 		return -EAGAIN;
 	if (!r && l->count >= RESERVATIONS_PODS_MAX) {
 		l->counters.refused++;
 		return -ENOSPC;
 	}
-	l->version += !r || !resources_equal(&r->record->entry.requests, &own->requests);
-	if (r)
+	l->version += !r || !resources_equal(&r->record->entry.requests, &own->requests) ||
+		      (*own->claim && strcmp(r->record->entry.claim, own->claim) != 0);
+	l->counters.claimed += *own->claim != '\0';
+	if (r) {
+		keep_claim(own, &r->record->entry);
 		replace(l, r, own, g);
-	else
+	} else {
 		add(l, own, g);
+	}
 	return 0;
 }
 
+/* Of the entry, the claim and its end are set. */
 static int try_to_reserve(struct reservations *l, const struct reservation *entry,
 			  const uint64_t *seen, int64_t now_ns)
 {
@@ -485,7 +506,7 @@ static int try_to_reserve(struct reservations *l, const struct reservation *entr
 		return -EINVAL;
 	own.state = *entry->node ? RESERVATIONS_CHARGED : RESERVATIONS_ASKED;
 	own.made_ns = now_ns;
-	own.expires_ns = end_of_life(now_ns);
+	own.expires_ns = *entry->claim ? entry->claim_ns : end_of_life(now_ns, RESERVATIONS_TTL_NS);
 	own.generation = 0;
 	lock_fresh(l, now_ns, &g);
 	rc = reserve(l, &own, seen, &g);
@@ -493,15 +514,37 @@ static int try_to_reserve(struct reservations *l, const struct reservation *entr
 	return rc;
 }
 
+static int reserve_for_scheduler(struct reservations *l, const struct reservation *entry,
+				 const uint64_t *seen, int64_t now_ns)
+{
+	struct reservation own = *entry;
+
+	own.claim = "";
+	own.claim_ns = 0;
+	return try_to_reserve(l, &own, seen, now_ns);
+}
+
 int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns)
 {
-	return try_to_reserve(l, entry, NULL, now_ns);
+	return reserve_for_scheduler(l, entry, NULL, now_ns);
 }
 
 int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
 			      const struct reservations_copy *seen, int64_t now_ns)
 {
-	return try_to_reserve(l, entry, &seen->version, now_ns);
+	return reserve_for_scheduler(l, entry, &seen->version, now_ns);
+}
+
+int reservations_claim(struct reservations *l, const struct reservation *entry,
+		       const struct reservations_copy *seen, int64_t now_ns)
+{
+	struct reservation own = *entry;
+
+	if (!*entry->node)
+		return -EINVAL;
+	own.claim = entry->node;
+	own.claim_ns = end_of_life(now_ns, RESERVATIONS_CLAIM_NS);
+	return try_to_reserve(l, &own, &seen->version, now_ns);
 }
 
 int reservations_charge(struct reservations *l, const char *uid, const char *node, int64_t now_ns)
@@ -519,7 +562,9 @@ int reservations_charge(struct reservations *l, const char *uid, const char *nod
 		own = r->record->entry;
 		own.state = RESERVATIONS_CHARGED;
 		own.node = node;
-		own.expires_ns = end_of_life(now_ns);
+		own.expires_ns = end_of_life(now_ns, RESERVATIONS_TTL_NS);
+		if (own.expires_ns < own.claim_ns)
+			own.expires_ns = own.claim_ns;
 		replace(l, r, &own, &g);
 		l->counters.charged++;
 		rc = 0;
@@ -575,6 +620,7 @@ void reservations_bind(struct reservations *l, const char *uid, const char *node
 		l->counters.bound++;
 		own.state = RESERVATIONS_BOUND;
 		own.node = node;
+		own.claim = "";
 		own.generation = generation;
 		replace(l, r, &own, &g);
 		atomic_store_explicit(&r->record->life->generation, generation,
@@ -601,10 +647,17 @@ void reservations_unschedulable(struct reservations *l, const char *uid)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
+	struct reservation own;
 
 	pthread_mutex_lock(&l->lock);
 	r = reservations_find(l, uid);
-	if (r && r->record->entry.state != RESERVATIONS_BOUND) {
+	if (r && *r->record->entry.claim) {
+		own = r->record->entry;
+		own.state = RESERVATIONS_CHARGED;
+		own.node = own.claim;
+		own.expires_ns = own.claim_ns;
+		replace(l, r, &own, &g);
+	} else if (r && r->record->entry.state != RESERVATIONS_BOUND) {
 		forget(l, r, &g);
 		l->counters.unschedulable++;
 	}

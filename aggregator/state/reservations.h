@@ -8,7 +8,12 @@
  *    ---------> ASKED ------------> CHARGED ------------> BOUND ------------------------------> gone
  *   quota only       the node it ranks first     the node it got
  *
- * A pod that is deleted, found unschedulable, or not bound within the TTL is gone at once. The only
+ * A pod that is deleted, found unschedulable, or not bound within the TTL is gone at once.
+ *
+ * A claim is a reservation for a pod whose victims are being evicted: it is charged to the node of
+ * the room. A scheduler that gives the pod up, or charges it elsewhere and then gives it up, does not
+ * end it: the reservation goes back to that node. It ends when the pod is bound or gone, or
+ * RESERVATIONS_CLAIM_NS after it was claimed last. The only
  * state that threads other than the loop's may change: one mutex, held for work on one pod and
  * copies of pointers, never across I/O or a policy's call.
  */
@@ -22,7 +27,8 @@
 #include "aggregator/model/resources.h"
 #include "shared/error.h"
 
-#define RESERVATIONS_TTL_NS (30 * 1000000000LL)
+#define RESERVATIONS_TTL_NS   (30 * 1000000000LL)
+#define RESERVATIONS_CLAIM_NS (45 * 1000000000LL)
 
 /*
  * Bounds of what outsiders can make it hold: pods, bytes of each text, resources beside the
@@ -51,6 +57,8 @@ struct reservation {
 	int32_t priority;
 	enum reservations_state state;
 	int64_t made_ns, expires_ns; /* Unix time; one that is bound does not expire */
+	const char *claim; /* the node of the claimed room; "": it is no claim */
+	int64_t claim_ns; /* Unix time of its end */
 	/*
 	 * Of the first cluster (model.h) that has the pod on its node; 0: none, when this was
 	 * written. Ask reservations_counts().
@@ -68,7 +76,7 @@ void reservations_free(struct reservations *l);
  * Reserves for the pod, in place of what was reserved for its uid before (one that is bound stays
  * as it is). Strings and requests are copied; `node` may be "", else it is charged to that at once.
  * -EALREADY for a pod that is remembered to have a node: the view has it, or will. Of the entry,
- * state, times and generation are not read. -EINVAL without a uid, since nobody could release it,
+ * state, times, generation and claim are not read. -EINVAL without a uid, since nobody could release it,
  * and for what is above the bounds. -ENOSPC above RESERVATIONS_PODS_MAX.
  */
 int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns);
@@ -79,6 +87,12 @@ struct reservations_copy;
  */
 int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
 			      const struct reservations_copy *seen, int64_t now_ns);
+/*
+ * Claims the room of the entry's node for its pod, or lets a claim live as long anew. Errors as
+ * reservations_reserve_seen(); -EALREADY also for a pod that is bound.
+ */
+int reservations_claim(struct reservations *l, const struct reservation *entry,
+		       const struct reservations_copy *seen, int64_t now_ns);
 /*
  * Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the
  * pod is bound.
@@ -104,8 +118,9 @@ void reservations_bind(struct reservations *l, const char *uid, const char *node
 		       uint64_t generation);
 void reservations_release(struct reservations *l, const char *uid); /* deleted, or ended */
 /*
- * The scheduler was seen to give the pod up. No times are compared: a round takes milliseconds, the
- * API tells whole seconds, and they are of another machine's clock.
+ * The scheduler was seen to give the pod up, or is told that no node may have it. No times are
+ * compared: a round takes milliseconds, the API tells whole seconds, and they are of another
+ * machine's clock. Any thread.
  */
 void reservations_unschedulable(struct reservations *l, const char *uid);
 /*
@@ -139,6 +154,11 @@ const struct reservation *reservations_copy_find(const struct reservations_copy 
 						 const char *uid, uint64_t generation);
 /* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
 bool reservations_counts(const struct reservation *e, uint64_t generation);
+/* Whether it is a claim that has not ended. */
+static inline bool reservation_is_claim(const struct reservation *e, int64_t now_ns)
+{
+	return *e->claim && e->claim_ns > now_ns && e->state != RESERVATIONS_BOUND;
+}
 
 /*
  * How many reservations were made, and how they went; since start. Every one that was made is
@@ -150,6 +170,7 @@ struct reservations_counters {
 	uint64_t charged, bound;
 	uint64_t moved; /* bound to another node than they were charged to */
 	uint64_t refused; /* not made: there were too many */
+	uint64_t claimed; /* claims, each time one was made or renewed */
 	uint64_t entries[RESERVATIONS_STATES]; /* that are there now */
 };
 

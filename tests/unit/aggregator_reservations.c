@@ -207,6 +207,92 @@ static void deleted_and_unschedulable_pods_are_gone(void **state)
 	reservations_free(l);
 }
 
+static int claim(struct reservations *l, const char *uid, const char *node, int64_t at_ns)
+{
+	struct reservations_copy *seen = reservations_take(l, at_ns);
+	struct reservation e = entry_of(uid, uid, node);
+	int rc = reservations_claim(l, &e, seen, at_ns);
+
+	reservations_copy_drop(seen);
+	return rc;
+}
+
+static bool is_claimed(struct reservations *l, int64_t at_ns)
+{
+	struct reservations_copy *c = reservations_take(l, at_ns);
+	bool claimed = c->count && reservation_is_claim(c->of[0], at_ns);
+
+	reservations_copy_drop(c);
+	return claimed;
+}
+
+/* A scheduler refuses the pod, sends it elsewhere and gives it up: its room stays. */
+static void a_claim_outlives_what_a_scheduler_does(void **state)
+{
+	struct reservations *l = reservations_new();
+
+	(void)state;
+	assert_int_equal(claim(l, "a", "n1", now), 0);
+	reservations_unschedulable(l, "a");
+	assert_string_equal(told(l, now), "a:charged@n1");
+	reserve(l, "a", "", now + S);
+	assert_string_equal(told(l, now), "a:charged@n1");
+	reservations_charge(l, "a", "n2", now + 2 * S);
+	assert_string_equal(told(l, now), "a:charged@n2");
+	assert_true(is_claimed(l, now + 2 * S));
+	reservations_unschedulable(l, "a");
+	assert_string_equal(told(l, now + RESERVATIONS_CLAIM_NS - 1), "a:charged@n1");
+	assert_string_equal(told(l, now + RESERVATIONS_CLAIM_NS), "");
+	assert_int_equal(counters_of(l).expired, 1);
+	assert_int_equal(counters_of(l).unschedulable, 0);
+	reservations_free(l);
+}
+
+static void a_claim_ends_with_its_pod_and_its_time(void **state)
+{
+	struct reservations *l = reservations_new();
+
+	(void)state;
+	assert_int_equal(claim(l, "a", "n1", now), 0);
+	assert_int_equal(claim(l, "a", "n1", now + 40 * S), 0); /* renewed */
+	assert_true(is_claimed(l, now + 84 * S));
+	/* What a scheduler charged late lives on as any reservation. */
+	reservations_charge(l, "a", "n2", now + 80 * S);
+	assert_false(is_claimed(l, now + 85 * S));
+	assert_string_equal(told(l, now + 85 * S), "a:charged@n2");
+	assert_int_equal(claim(l, "a", "n3", now + 86 * S), 0);
+	reservations_bind(l, "a", "n2", 5);
+	assert_false(is_claimed(l, now + 86 * S));
+	reservations_unschedulable(l, "a");
+	assert_string_equal(told(l, now + 86 * S), "a:bound@n2");
+	assert_int_equal(claim(l, "a", "n3", now + 86 * S), -EALREADY);
+	assert_int_equal(claim(l, "b", "", now), -EINVAL);
+	assert_int_equal(claim(l, "b", "n1", now), 0);
+	reservations_release(l, "b");
+	assert_string_equal(told(l, now), "a:bound@n2");
+	assert_int_equal(counters_of(l).claimed, 4);
+	reservations_free(l);
+}
+
+/* Between the decision and the claim another pod was promised room. */
+static void a_claim_is_of_what_was_seen(void **state)
+{
+	struct reservations *l = reservations_new();
+	struct reservations_copy *seen = reservations_take(l, now);
+	struct reservation e = entry_of("a", "a", "n1");
+
+	(void)state;
+	reserve(l, "b", "n1", now);
+	assert_int_equal(reservations_claim(l, &e, seen, now), -EAGAIN);
+	reservations_copy_drop(seen);
+	seen = reservations_take(l, now);
+	e = entry_of("b", "b", "n1");
+	assert_int_equal(claim(l, "a", "n1", now), 0);
+	assert_int_equal(reservations_reserve_seen(l, &e, seen, now), -EAGAIN);
+	reservations_copy_drop(seen);
+	reservations_free(l);
+}
+
 static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 {
 	struct reservations *l = reservations_new();
@@ -574,6 +660,9 @@ int main(void)
 		cmocka_unit_test(what_is_not_bound_in_time_expires),
 		cmocka_unit_test(a_clock_that_is_set_back_keeps_nothing_for_hours),
 		cmocka_unit_test(deleted_and_unschedulable_pods_are_gone),
+		cmocka_unit_test(a_claim_outlives_what_a_scheduler_does),
+		cmocka_unit_test(a_claim_ends_with_its_pod_and_its_time),
+		cmocka_unit_test(a_claim_is_of_what_was_seen),
 		cmocka_unit_test(nothing_is_reserved_without_uid_or_above_the_bounds),
 		cmocka_unit_test(full_reservations_refuse_new_pods_only),
 		cmocka_unit_test(many_go_in_parts),

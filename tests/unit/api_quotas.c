@@ -12,6 +12,7 @@
 
 #include "aggregator/policy/quota/quota.h"
 #include "aggregator/state/reservations.h"
+#include "aggregator/state/victim_log.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/quota_fixture.h"
@@ -433,6 +434,119 @@ static void test_reclaim(void **state)
 	assert_true(number("used.cpuMillicores") == 10000);
 }
 
+/* --- claims of reclaimed room */
+
+#define CLAIM(plan, name, uid)                                                                     \
+	"{\"plan\":\"" plan "\",\"namespace\":\"team-b\",\"name\":\"" name "\",\"uid\":\"" uid "\"}"
+
+static int claim(const char *body)
+{
+	return api_fixture_send(&f, "POST", "/v1/quotas/reclaim/reservations", body);
+}
+
+/* As the list has it. */
+static int claim_item(int i)
+{
+	char path[32], body[512];
+	const cJSON *item;
+
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	snprintf(path, sizeof(path), "items.%d", i);
+	item = api_fixture_at(f.json, path);
+	assert_non_null(item);
+	snprintf(body, sizeof(body),
+		 "{\"plan\":\"%s\",\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\"}",
+		 cJSON_GetStringValue(api_fixture_at(item, "plan")),
+		 cJSON_GetStringValue(api_fixture_at(item, "namespace")),
+		 cJSON_GetStringValue(api_fixture_at(item, "name")),
+		 cJSON_GetStringValue(api_fixture_at(item, "uid")));
+	return claim(body);
+}
+
+static size_t count_past(void)
+{
+	struct victim_past *past;
+	size_t count = victim_log_past(f.ctx.victims, 0, &past);
+
+	free(past);
+	return count;
+}
+
+/* One after the other, and the rest of the list holds with what is claimed. */
+static void test_plans_are_claimed(void **state)
+{
+	(void)state;
+	f.ctx.victims = victim_log_new();
+	view_slot_publish(f.ctx.views, make_borrowed());
+	assert_int_equal(claim_item(0), 200);
+	assert_string_equal(text("kind"), "QuotaReservation");
+	assert_string_equal(text("name"), "first");
+	assert_string_equal(text("node"), "a");
+	assert_int_equal(count_past(), 2);
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 1);
+	assert_string_equal(text("items.0.name"), "late");
+	assert_string_equal(text("items.0.victims.0.name"), "p2");
+	assert_true(number("items.0.victims.0.graceSeconds") == 30);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "claims")), 1);
+	assert_string_equal(text("claims.0.uid"), "uid-team-b-first");
+	assert_string_equal(text("claims.0.node"), "a");
+	assert_int_equal(claim_item(0), 200);
+	assert_int_equal(count_past(), 3);
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "claims")), 2);
+	/* A renewal takes no plan, and evicts nobody. */
+	assert_int_equal(claim(CLAIM("0", "late", "uid-team-b-late")), 200);
+	assert_int_equal(count_past(), 3);
+	victim_log_free(f.ctx.victims);
+}
+
+/* What the API does not show in deletion yet is on its way: no more victims, also after a restart. */
+static void test_a_claim_is_made_again_after_a_restart(void **state)
+{
+	(void)state;
+	f.ctx.victims = victim_log_new();
+	view_slot_publish(f.ctx.views, make_borrowed());
+	assert_int_equal(claim_item(0), 200);
+	reservations_free(f.ctx.reservations);
+	f.ctx.reservations = reservations_new();
+	assert_int_equal(claim(CLAIM("0", "first", "uid-team-b-first")), 200);
+	assert_string_equal(text("node"), "a");
+	assert_int_equal(count_past(), 2);
+	victim_log_free(f.ctx.victims);
+}
+
+static void expect_refused(const char *body, int status, const char *field, const char *message)
+{
+	assert_int_equal(claim(body), status);
+	assert_string_equal(http_fixture_error_field(&f), field);
+	if (!strstr(text("error.message"), message))
+		fail_msg("%s is not \"%s\"", text("error.message"), message);
+}
+
+static void test_wrong_claims_are_refused(void **state)
+{
+	(void)state;
+	view_slot_publish(f.ctx.views, make_borrowed());
+	expect_refused("[]", 400, "", "must be a JSON object");
+	expect_refused("{\"plan\":\"x\",\"more\":1}", 400, "more", "is not a member");
+	expect_refused("{\"plan\":1}", 400, "plan", "must be a text");
+	expect_refused("{\"plan\":\"x\",\"namespace\":\"\"}", 400, "namespace", "not empty");
+	expect_refused(CLAIM("x", "", "u"), 400, "name", "not empty");
+	expect_refused("{\"plan\":\"x\",\"namespace\":\"a\",\"name\":\"b\"}", 400, "uid",
+		       "must be a text");
+	expect_refused(CLAIM("x", "first", "other"), 409, "uid",
+		       "pod team-b/first with uid other is not pending");
+	expect_refused(CLAIM("x", "p", "uid-team-b-p"), 409, "uid", "is not pending");
+	expect_refused(CLAIM("x", "big", "uid-team-b-big"), 409, "namespace",
+		       "quota team-b is not within its min");
+	expect_refused(CLAIM("x", "first", "uid-team-b-first"), 409, "plan",
+		       "the plan for the pod is another one by now");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "claims")), 0);
+}
+
 static void test_preempt_verdicts(void **state)
 {
 	(void)state;
@@ -598,6 +712,9 @@ int main(void)
 		TEST(test_bad_bodies),
 		TEST(test_preempt),
 		TEST(test_reclaim),
+		TEST(test_plans_are_claimed),
+		TEST(test_a_claim_is_made_again_after_a_restart),
+		TEST(test_wrong_claims_are_refused),
 		TEST(test_preempt_verdicts),
 		TEST(test_preempt_counts_what_is_charged),
 		TEST(test_preempt_parameters),

@@ -10,7 +10,7 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-enum { GRACE_DEFAULT_SEC = 30, OVERDUE_SEC = 30 };
+enum { OVERDUE_SEC = 30 };
 
 static const char *annotation(const struct kube_pod *pod, const char *key)
 {
@@ -45,13 +45,10 @@ bool drain_is_daemon_pod(const struct kube_pod *pod)
 
 bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
 {
-	int32_t grace = pod->template->grace_sec;
+	int64_t grace_sec = kube_pod_grace_sec(pod);
 
-	if (pod->deletion_ns == 0)
-		return false;
-	if (grace < 0)
-		grace = GRACE_DEFAULT_SEC;
-	return elapsed_ns(now_ns, pod->deletion_ns) > ((int64_t)grace + OVERDUE_SEC) * SECOND_NS;
+	return pod->deletion_ns &&
+	       elapsed_ns(now_ns, pod->deletion_ns) > (grace_sec + OVERDUE_SEC) * SECOND_NS;
 }
 
 static void block(struct drain_status *out, enum drain_reason reason)
