@@ -34,6 +34,7 @@ static struct view *make_view(void)
 	buf_add_str(&items, quota_fixture_quota("x", "q", "cpu: 1", "cpu: 4, memory: 8Gi"));
 	buf_add_str(&items, quota_fixture_quota("y", "q", "cpu: 3", "cpu: 4"));
 	buf_add_str(&items, quota_fixture_pod("x", "p", "a", 0, "cpu: 3, memory: 1Gi"));
+	buf_add_str(&items, quota_fixture_pod("y", "waits", "", 0, "cpu: 2"));
 	v = quota_fixture_view(items.data);
 	buf_fini(&items);
 	return v;
@@ -69,7 +70,7 @@ static void post(const struct api_context *ctx, const char *path, const char *bo
 	api_route(ctx, &rq, &rs);
 	json = cJSON_Parse(rs.body.data);
 	assert(cJSON_IsObject(json));
-	assert(rs.status == 200 || rs.status == 400 || rs.status == 404);
+	assert(rs.status == 200 || rs.status == 400 || rs.status == 404 || rs.status == 409);
 	assert((rs.status == 200) == !cJSON_GetObjectItemCaseSensitive(json, "error"));
 	if (rs.status == 200 && strcmp(path, "/extender/preempt") == 0)
 		check_victims(json);
@@ -80,7 +81,8 @@ static void post(const struct api_context *ctx, const char *path, const char *bo
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const paths[] = {"/v1/quotas/admit", "/v1/quotas/preempt",
-					    "/extender/preempt", "/extender/filter"};
+					    "/extender/preempt", "/extender/filter",
+					    "/v1/quotas/reclaim/reservations"};
 	static struct api_context ctx;
 	static struct counters counters;
 	char *body;
@@ -98,7 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	body = mem_alloc(size);
 	memcpy(body, data + 1, size - 1);
 	body[size - 1] = '\0';
-	post(&ctx, paths[data[0] % (sizeof(paths) / sizeof(paths[0]))], body, size - 1);
+	post(&ctx, paths[(uint8_t)(data[0] - '0') % (sizeof(paths) / sizeof(paths[0]))], body,
+	     size - 1);
 	free(body);
 	return 0;
 }
