@@ -41,7 +41,7 @@
 
 #define SEARCH_NS (2 * NS_PER_SEC)
 
-enum { PODS_MAX = 256 };
+enum { PODS_MAX = 256, CLAIMS_MAX = 4 };
 
 struct item {
 	const struct kube_pod *pod; /* of the view */
@@ -439,33 +439,30 @@ static bool log_victims(const struct reclaim *r, const struct item *item)
 	return !rc;
 }
 
-/* Until when; 0: *rs says what changed. */
-static int64_t make_claim(const struct quota_session *s, const struct api_context *ctx,
-			  const struct kube_pod *pod, const char *node, struct api_response *rs)
+/* -EAGAIN: more was reserved since it was seen. Other errors are in *rs. */
+static int make_claim(const struct quota_session *s, const struct api_context *ctx,
+		      const struct kube_pod *pod, const char *node,
+		      const struct reservations_copy *seen, struct api_response *rs)
 {
 	const struct reservation entry = expected_use_reservation(s->view, pod, node);
-	int rc = reservations_claim(ctx->reservations, &entry, s->reservations, s->now_ns);
+	int rc = reservations_claim(ctx->reservations, &entry, seen, s->now_ns);
 
-	if (!rc)
-		return s->now_ns + RESERVATIONS_CLAIM_NS;
-	if (rc == -ENOSPC)
+	if (rc == -EALREADY)
+		api_fail(rs, FAIL_CONFLICT, "uid", "the pod has a node already");
+	else if (rc && rc != -EAGAIN)
 		api_fail(rs, FAIL_BUSY, NULL, "there are too many reservations");
-	else
-		api_fail(rs, FAIL_CONFLICT, NULL,
-			 rc == -EALREADY ? "the pod has a node already"
-					 : "reservations changed meanwhile: ask again");
-	return 0;
+	return rc;
 }
 
-static void write_claimed(const struct claim_request *q, const char *node, int64_t until_ns,
-			  int64_t now_ns, struct api_response *rs)
+static void write_claimed(const struct claim_request *q, const char *node, int64_t now_ns,
+			  struct api_response *rs)
 {
 	const struct reservation e = {.namespace = q->namespace, .name = q->name, .uid = q->uid};
 	struct jsonw w;
 
 	list_answer_open(rs, &w, "QuotaReservation", now_ns);
 	jsonw_key_string(&w, "plan", q->plan);
-	write_claim(&w, &e, node, until_ns);
+	write_claim(&w, &e, node, now_ns + RESERVATIONS_CLAIM_NS);
 	list_answer_close(&w);
 }
 
@@ -484,66 +481,84 @@ static bool is_as_listed(const struct item *item, const char *plan, struct api_r
 			id);
 }
 
-/* Claims the node of the plan, as it is searched for now. */
-static void claim_plan(struct reclaim *r, const struct api_context *ctx,
-		       const struct claim_request *q, struct api_response *rs)
+/* Claims the node of the plan, as it is searched for now. -EAGAIN as make_claim(). */
+static int claim_plan(struct reclaim *r, const struct api_context *ctx,
+		      const struct claim_request *q, struct api_response *rs)
 {
 	const struct quota_session *s = r->session;
 	struct item item;
-	int64_t until_ns = 0;
+	int rc = -EINVAL;
 
 	open_search(r, ctx);
 	make_plan(r, r->pods[0], &item);
 	if (is_as_listed(&item, q->plan, rs))
-		until_ns = make_claim(s, ctx, item.pod, item.plan.chosen.node, rs);
-	if (until_ns && !log_victims(r, &item)) {
+		rc = make_claim(s, ctx, item.pod, item.plan.chosen.node, s->reservations, rs);
+	if (!rc && !log_victims(r, &item)) {
 		reservations_release(ctx->reservations, q->uid);
-		api_fail(rs, FAIL_CONFLICT, NULL, "other pods were evicted meanwhile: ask again");
-	} else if (until_ns) {
-		write_claimed(q, item.plan.chosen.node, until_ns, s->now_ns, rs);
+		rc = -EAGAIN;
 	}
+	if (!rc)
+		write_claimed(q, item.plan.chosen.node, s->now_ns, rs);
 	preempt_plan_fini(&item.plan);
 	close_search(r);
+	return rc;
 }
 
-static void claim(const struct api_context *ctx, struct quota_session *s,
-		  const struct claim_request *q, struct api_response *rs)
+static int claim(const struct api_context *ctx, struct quota_session *s,
+		 const struct claim_request *q, struct api_response *rs)
 {
 	const struct kube_pod *pod = find_pending(s, q, rs);
 	const struct reservation *before = pod ? find_claim(s, pod) : NULL;
 	struct reclaim r = {.session = s};
-	int64_t until_ns;
+	int rc = -EINVAL;
 
 	if (before) {
-		until_ns = make_claim(s, ctx, pod, before->claim, rs);
-		if (until_ns)
-			write_claimed(q, before->claim, until_ns, s->now_ns, rs);
+		rc = make_claim(s, ctx, pod, before->claim, NULL, rs);
+		if (!rc)
+			write_claimed(q, before->claim, s->now_ns, rs);
 	} else if (pod && !waits(s, pod)) {
 		api_fail(rs, FAIL_CONFLICT, "namespace",
 			 "quota %.60s is not within its min with the pod", q->namespace);
 	} else if (pod) {
 		r.pods = mem_alloc(sizeof(*r.pods));
 		r.pods[0] = pod;
-		claim_plan(&r, ctx, q, rs);
+		rc = claim_plan(&r, ctx, q, rs);
 		reclaim_fini(&r);
 	}
+	return rc;
+}
+
+/* Of one look at the cluster. */
+static int try_claim(const struct api_context *ctx, const struct claim_request *q,
+		     struct api_response *rs)
+{
+	struct quota_session session;
+	int rc = -EINVAL;
+
+	view_slot_refresh(ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
+	if (!quota_session_open(&session, ctx, NULL, rs))
+		return rc;
+	if (quota_session_knows_pods(&session, rs))
+		rc = claim(ctx, &session, q, rs);
+	quota_session_close(&session);
+	return rc;
 }
 
 void api_quotas_reserve(const struct api_context *ctx, const struct api_request *rq,
 			struct api_response *rs)
 {
-	struct quota_session session;
 	struct claim_request q = {0};
+	int tries = CLAIMS_MAX, rc;
 
-	if (!ctx->reservations)
+	if (!ctx->reservations) {
 		api_fail(rs, FAIL_NO_DATA, NULL, "nothing is reserved without a server");
-	else if (read_claim(&q, rq, rs)) {
-		view_slot_refresh(ctx->views, clock_mono_ns() + EXTENDER_REFRESH_NS);
-		if (quota_session_open(&session, ctx, NULL, rs)) {
-			if (quota_session_knows_pods(&session, rs))
-				claim(ctx, &session, &q, rs);
-			quota_session_close(&session);
-		}
+	} else if (read_claim(&q, rq, rs)) {
+		do
+			rc = try_claim(ctx, &q, rs);
+		while (rc == -EAGAIN && --tries > 0);
+		if (rc == -EAGAIN)
+			api_fail(rs, FAIL_BUSY, NULL,
+				 "other pods are placed too fast to claim room: ask again");
 	}
 	cJSON_Delete(q.tree);
 }

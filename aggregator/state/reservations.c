@@ -544,7 +544,7 @@ int reservations_claim(struct reservations *l, const struct reservation *entry,
 		return -EINVAL;
 	own.claim = entry->node;
 	own.claim_ns = end_of_life(now_ns, RESERVATIONS_CLAIM_NS);
-	return try_to_reserve(l, &own, &seen->version, now_ns);
+	return try_to_reserve(l, &own, seen ? &seen->version : NULL, now_ns);
 }
 
 int reservations_charge(struct reservations *l, const char *uid, const char *node, int64_t now_ns)

@@ -89,7 +89,7 @@ int reservations_reserve_seen(struct reservations *l, const struct reservation *
 			      const struct reservations_copy *seen, int64_t now_ns);
 /*
  * Claims the room of the entry's node for its pod, or lets a claim live as long anew. Errors as
- * reservations_reserve_seen(); -EALREADY also for a pod that is bound.
+ * reservations_reserve_seen() (seen NULL: no -EAGAIN); -EALREADY also for a pod that is bound.
  */
 int reservations_claim(struct reservations *l, const struct reservation *entry,
 		       const struct reservations_copy *seen, int64_t now_ns);
