@@ -109,7 +109,7 @@ long edge_send(struct edge *e, enum kube_method method, const char *path, const 
 	return e->status;
 }
 
-static enum act_result result_of(long status, const char *message)
+enum act_result edge_result(long status, const char *answer)
 {
 	if (status / 100 == 2)
 		return ACT_DONE;
@@ -119,7 +119,17 @@ static enum act_result result_of(long status, const char *message)
 		return ACT_NOT_YET;
 	if (status / 100 == 4 && status != 401 && status != 408)
 		return ACT_NEVER;
-	return strstr(message, "PodDisruptionBudget") ? ACT_NEVER : ACT_UNKNOWN;
+	return strstr(answer, "PodDisruptionBudget") ? ACT_NEVER : ACT_UNKNOWN;
+}
+
+void edge_log(const struct buf *lines)
+{
+	const char *at = lines->data ? lines->data : "";
+
+	for (size_t len; *at; at += len + (at[len] == '\n')) {
+		len = strcspn(at, "\n");
+		log_info("%.*s", (int)len, at);
+	}
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
@@ -289,7 +299,7 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 				 answer);
 	}
 	buf_fini(&body);
-	result = result_of(status, *answer);
+	result = edge_result(status, *answer);
 	if (result == ACT_DONE && a->kind != ACT_EVICT)
 		tell(e, a, a->mark.phase == MARK_ROLLED_BACK);
 	return result;

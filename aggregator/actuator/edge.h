@@ -81,6 +81,9 @@ cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error 
 long edge_send(struct edge *e, enum kube_method method, const char *path, const struct buf *body,
 	       const char **answer);
 char *edge_keep(struct edge *e, char *text); /* takes the text until edge_end_step() */
+/* What a status of a write, and the API's message, mean. */
+enum act_result edge_result(long status, const char *answer);
+void edge_log(const struct buf *lines); /* each as a message */
 
 /* --- read.c ----------------------------------------------------------------------------------- */
 

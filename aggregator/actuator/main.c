@@ -21,6 +21,7 @@
 
 #include "aggregator/actuator/edge.h"
 #include "aggregator/actuator/mailbox.h"
+#include "aggregator/actuator/reclaim.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -35,7 +36,7 @@ struct actuator_options {
 	char *lease_namespace, *lease_name;
 	bool dry_run;
 	int after;
-	int64_t max_pod_wait_ns, max_in_flight;
+	int64_t max_pod_wait_ns, max_in_flight, max_evictions;
 	struct program_common common;
 };
 
@@ -46,10 +47,11 @@ static const struct option_spec specs[] = {
 	{.name = "act",
 	 .kind = OPTION_STRING,
 	 .offset = AT(act),
-	 .value = "drain",
+	 .value = "drain,reclaim",
 	 .initial = "",
-	 .help = "What it does by itself: drain carries out the waves of evenkeel drain. Without "
-		 "it, it serves requests of people alone (evenkeel act)."},
+	 .help = "What it does by itself, with commas between: drain carries out the waves of "
+		 "evenkeel drain, reclaim the plans of /v1/quotas/reclaim. Without it, it serves "
+		 "requests of people alone (evenkeel act)."},
 	{.name = "dry-run",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(dry_run),
@@ -58,8 +60,8 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(namespaces),
 	 .value = "NAME,..",
-	 .help = "Namespaces whose pods may move; a node with other pods stays. Default: all but "
-		 "kube-system."},
+	 .help = "Namespaces whose pods may move or be evicted; a node with other pods stays. "
+		 "Default: all but kube-system."},
 	{.name = "node-selector",
 	 .kind = OPTION_STRING,
 	 .offset = AT(node_selector),
@@ -74,7 +76,16 @@ static const struct option_spec specs[] = {
 	 .min = 1e9,
 	 .max = 24 * 3600e9,
 	 .help = "How long a refused eviction is repeated, and a Ready replacement of an evicted "
-		 "pod is awaited; then the node is rolled back."},
+		 "pod is awaited, then the node is rolled back; or the binding of a pod that "
+		 "reclaim makes room for."},
+	{.name = "max-evictions",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(max_evictions),
+	 .value = "N",
+	 .initial = "20",
+	 .min = 1,
+	 .max = RECLAIM_EVICTIONS_MOST,
+	 .help = "How many pods reclaim evicts in a minute."},
 	{.name = "max-in-flight",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(max_in_flight),
@@ -152,11 +163,17 @@ static void on_signal(int number)
 	atomic_store(&stopping, true);
 }
 
+enum { ACT_OF_DRAIN, ACT_OF_RECLAIM, ACTS };
+
+static const char *const act_names[ACTS] = {"drain", "reclaim"};
+
 struct actuator {
 	struct edge edge;
 	struct mailbox mailbox;
 	struct act_state state;
 	struct act_options rules;
+	bool acts[ACTS];
+	struct reclaim reclaim;
 	char holder[MARK_HOLDER_LEN];
 	char tried[MARK_PLAN_LEN]; /* the last plan of a dry run */
 	struct error refusal; /* logged: why there is no plan, or no proof */
@@ -171,16 +188,6 @@ static bool wants_drain(void *ctx, const char *node)
 static bool wants_undo(void *ctx, const char *node)
 {
 	return mailbox_wants(ctx, REQUEST_UNDO, node);
-}
-
-static void log_lines(const struct buf *lines)
-{
-	const char *at = lines->data ? lines->data : "";
-
-	for (size_t len; *at; at += len + (at[len] == '\n')) {
-		len = strcspn(at, "\n");
-		log_info("%.*s", (int)len, at);
-	}
 }
 
 static void carry_out(struct actuator *a, const struct act_action *action)
@@ -255,7 +262,7 @@ static bool read_all(struct actuator *a, int64_t now_ns)
 }
 
 /* True: it wrote, and the next step is due soon. */
-static bool step(struct actuator *a, const struct lease_state *lease)
+static bool step_drain(struct actuator *a, const struct lease_state *lease)
 {
 	struct edge *e = &a->edge;
 	struct act_output out = {0};
@@ -278,7 +285,7 @@ static bool step(struct actuator *a, const struct lease_state *lease)
 			 .wall_ns = clock_wall_ns(),
 		 },
 		 &out);
-	log_lines(&out.narration);
+	edge_log(&out.narration);
 	if (e->dry_run)
 		try_wave(a, &out);
 	for (size_t i = 0; i < out.action_count && !e->dry_run; i++)
@@ -290,6 +297,15 @@ static bool step(struct actuator *a, const struct lease_state *lease)
 	busy = out.action_count && !e->dry_run;
 	act_output_fini(&out);
 	return busy;
+}
+
+static bool step(struct actuator *a, const struct lease_state *lease)
+{
+	bool busy = step_drain(a, lease);
+
+	if (a->acts[ACT_OF_RECLAIM])
+		busy |= reclaim_run(&a->reclaim, &a->edge, lease->paused, clock_mono_ns());
+	return busy && !a->edge.dry_run;
 }
 
 static void rest(int64_t ns)
@@ -312,6 +328,7 @@ static void loop(struct actuator *a)
 		} else {
 			act_state_fini(&a->state);
 			act_state_init(&a->state);
+			reclaim_forget(&a->reclaim);
 			edge_forget(&a->edge);
 			a->edge.transitions = lease.transitions;
 		}
@@ -333,6 +350,29 @@ static char **split(const char *list, char **text, size_t *count)
 		if (*word)
 			words[(*count)++] = word;
 	return words;
+}
+
+static int read_acts(const char *list, bool acts[ACTS], struct error *error)
+{
+	size_t count, known;
+	char *text, **words = split(list, &text, &count);
+	int rc = 0;
+
+	for (size_t i = 0; i < count && !rc; i++) {
+		for (known = 0; known < ACTS && strcmp(words[i], act_names[known]) != 0; known++)
+			;
+		if (known == ACTS) {
+			error_set(error,
+				  "--act: \"%.100s\" is unknown; drain and reclaim are known",
+				  words[i]);
+			rc = -EINVAL;
+		} else {
+			acts[known] = true;
+		}
+	}
+	free(words);
+	free(text);
+	return rc;
 }
 
 static int start(struct actuator *a, const struct actuator_options *o, struct error *error)
@@ -369,19 +409,20 @@ static void name_holder(char holder[MARK_HOLDER_LEN])
 static int run(const void *values, struct error *error)
 {
 	const struct actuator_options *o = values;
-	struct actuator a = {.rules = {.drain = strcmp(o->act, "drain") == 0,
-				       .after = (enum act_after)o->after,
+	struct actuator a = {.rules = {.after = (enum act_after)o->after,
 				       .pod_wait_ns = o->max_pod_wait_ns,
 				       .in_flight_max = (size_t)o->max_in_flight,
-				       .holder = a.holder}};
+				       .holder = a.holder},
+			     .reclaim.options = {.evictions_max = (size_t)o->max_evictions,
+						 .wait_ns = o->max_pod_wait_ns,
+						 .dry_run = o->dry_run}};
 	struct selector *selector = NULL;
 	char *text = NULL, **namespaces = NULL;
 	int status = 2;
 
-	if (*o->act && !a.rules.drain) {
-		error_set(error, "--act: \"%.100s\" is unknown; drain is known", o->act);
+	if (read_acts(o->act, a.acts, error))
 		return 2;
-	}
+	a.rules.drain = a.acts[ACT_OF_DRAIN];
 	if (selector_parse(o->node_selector, &selector, error)) {
 		error_prefix(error, "--node-selector");
 		return 2;
@@ -389,17 +430,20 @@ static int run(const void *values, struct error *error)
 	if (o->namespaces)
 		namespaces = split(o->namespaces, &text, &a.rules.namespace_count);
 	a.rules.namespaces = (const char *const *)namespaces;
+	a.reclaim.options.namespaces = a.rules.namespaces;
+	a.reclaim.options.namespace_count = a.rules.namespace_count;
 	name_holder(a.holder);
 	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act);
 	status = start(&a, o, error) ? 1 : 0;
 	if (!status) {
 		a.edge.selector = selector;
-		log_info("%s acts as %s", a.rules.drain ? "drain" : "nothing by itself", a.holder);
+		log_info("%s acts as %s", *o->act ? o->act : "nothing by itself", a.holder);
 		loop(&a);
 		lease_stop(a.edge.lease);
 		edge_close(&a.edge);
 	}
 	act_state_fini(&a.state);
+	reclaim_forget(&a.reclaim);
 	mailbox_fini(&a.mailbox);
 	selector_free(selector);
 	free(namespaces);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans are read every LIST_EVERY_NS, behind the API server: GET quotas/reclaim of the group. A plan
+ * with a member missing is ignored. The pods of rescues are read one by one in each step; one that
+ * cannot be read is as it was.
+ *
+ * A dry run claims nothing: that would keep pods off the room.
+ */
+#include "aggregator/actuator/reclaim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/api/document.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+
+#define LIST_EVERY_NS (5 * NS_PER_SEC)
+#define READ_MS	      10000L
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+/* False: it lacks a member. */
+static bool read_pod(const cJSON *json, struct reclaim_pod *out)
+{
+	double grace_s = document_number(json, "graceSeconds");
+
+	*out = (struct reclaim_pod){
+		.namespace = document_text(json, "namespace"),
+		.name = document_text(json, "name"),
+		.uid = document_text(json, "uid"),
+		.grace_ns = grace_s >= 0 && grace_s < 86400 ? (int64_t)grace_s * NS_PER_SEC : 0,
+	};
+	return out->namespace && out->name && out->uid;
+}
+
+static bool read_plan(const cJSON *json, bool is_claim, struct reclaim_plan *out)
+{
+	const cJSON *list = document_at(json, "victims");
+	struct reclaim_pod *victims =
+		mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*victims));
+	bool whole;
+
+	*out = (struct reclaim_plan){
+		.id = document_text(json, "plan"),
+		.node = document_text(json, "node"),
+		.victims = victims,
+	};
+	whole = read_pod(json, &out->pod) && out->node && (out->id || is_claim);
+	for (const cJSON *v = document_first(json, "victims"); v && whole; v = v->next)
+		whole = read_pod(v, &victims[out->victim_count++]);
+	if (!whole)
+		free(victims);
+	return whole;
+}
+
+struct reclaim_plan *reclaim_read_plans(const cJSON *list, const char *key, size_t *count)
+{
+	struct reclaim_plan *plans =
+		mem_zalloc((size_t)cJSON_GetArraySize(document_at(list, key)) + 1, sizeof(*plans));
+
+	*count = 0;
+	for (const cJSON *item = document_first(list, key); item; item = item->next)
+		*count += read_plan(item, strcmp(key, "claims") == 0, &plans[*count]);
+	return plans;
+}
+
+void reclaim_free_plans(struct reclaim_plan *plans, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free((void *)plans[i].victims);
+	free(plans);
+}
+
+/* --- pods ------------------------------------------------------------------------------------- */
+
+struct reading {
+	struct edge *edge;
+	struct reclaim_seen *seen; /* owned */
+	size_t count;
+	struct error error; /* of the last that failed */
+};
+
+static void see(struct reading *r, const char *namespace, const char *name, const char *uid)
+{
+	char *path = mem_printf("/api/v1/namespaces/%s/pods/%s", namespace, name);
+	struct error why = {""};
+	const cJSON *pod = edge_get(r->edge, path, READ_MS, &why);
+	struct reclaim_seen *seen;
+
+	free(path);
+	if (!pod && r->edge->status != 404) {
+		r->error = why;
+		return;
+	}
+	r->seen = mem_realloc(r->seen, (r->count + 1) * sizeof(*r->seen));
+	seen = &r->seen[r->count++];
+	*seen = (struct reclaim_seen){
+		.uid = uid,
+		.gone = !pod || !document_is(pod, "metadata.uid", uid) ||
+			document_is(pod, "status.phase", "Succeeded") ||
+			document_is(pod, "status.phase", "Failed"),
+		.ending = document_at(pod, "metadata.deletionTimestamp") != NULL,
+		.node = document_text_or(pod, "spec.nodeName", ""),
+		.why = document_text_or(document_find(pod, "status.conditions", "type",
+						      "PodScheduled"),
+					"message", ""),
+	};
+}
+
+static void see_all(struct reading *r, const struct reclaim_state *s)
+{
+	for (size_t i = 0; i < s->rescue_count; i++) {
+		const struct reclaim_rescue *rescue = &s->rescues[i];
+
+		see(r, rescue->namespace, rescue->name, rescue->uid);
+		for (size_t k = 0; k < rescue->victim_count; k++) {
+			const struct reclaim_victim *v = &rescue->victims[k];
+
+			if (!v->gone)
+				see(r, v->namespace, v->name, v->uid);
+		}
+	}
+}
+
+/* --- actions ---------------------------------------------------------------------------------- */
+
+static enum act_result claim(struct edge *e, const struct reclaim_rescue *r, const char **answer)
+{
+	struct buf body = BUF_INIT;
+	struct jsonw w;
+
+	if (e->dry_run)
+		return ACT_DONE;
+	jsonw_init(&w, &body);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "plan", *r->plan ? r->plan : "taken-over");
+	jsonw_key_string(&w, "namespace", r->namespace);
+	jsonw_key_string(&w, "name", r->name);
+	jsonw_key_string(&w, "uid", r->uid);
+	jsonw_object_close(&w);
+	edge_send(e, KUBE_POST, EDGE_GROUP "/quotas/reclaim/reservations", &body, answer);
+	buf_fini(&body);
+	return edge_result(e->status, *answer);
+}
+
+static enum act_result evict(struct edge *e, const struct reclaim_victim *v, const char **answer)
+{
+	struct act_move move = {.namespace = v->namespace, .name = v->name, .uid = v->uid};
+
+	return edge_carry_out(e, &(struct act_action){.kind = ACT_EVICT, .move = &move}, answer);
+}
+
+static void carry_out(struct reclaim *r, struct edge *e, const struct reclaim_action *a)
+{
+	const struct reclaim_rescue *rescue = &r->state.rescues[a->rescue];
+	const char *answer = "";
+	enum act_result result = a->kind == RECLAIM_CLAIM
+					 ? claim(e, rescue, &answer)
+					 : evict(e, &rescue->victims[a->victim], &answer);
+
+	if (result != ACT_DONE)
+		log_warn("%s for pod %s/%s: HTTP %ld: %s",
+			 a->kind == RECLAIM_CLAIM ? "no claim" : "no eviction", rescue->namespace,
+			 rescue->name, e->status, answer);
+	act_reclaim_result(&r->state, a, result, answer, clock_mono_ns());
+}
+
+/* --- a step ----------------------------------------------------------------------------------- */
+
+static const cJSON *list_plans(struct reclaim *r, struct edge *e, int64_t now_ns,
+			       struct error *error)
+{
+	if (!reclaim_wants_plans(&r->state) ||
+	    (r->listed_ns && now_ns - r->listed_ns < LIST_EVERY_NS))
+		return NULL;
+	r->listed_ns = now_ns;
+	return edge_get(e, EDGE_GROUP "/quotas/reclaim", READ_MS, error);
+}
+
+static void log_failure(struct reclaim *r, const struct error *error)
+{
+	if (*error->text && !r->failing)
+		log_warn("reclaim: %s", error->text);
+	r->failing = *error->text;
+}
+
+bool reclaim_run(struct reclaim *r, struct edge *e, bool paused, int64_t now_ns)
+{
+	struct reading reading = {.edge = e};
+	struct reclaim_plan *plans, *claims;
+	struct reclaim_output out = {0};
+	struct reclaim_input in = {.paused = paused, .now_ns = now_ns};
+	const cJSON *list;
+	bool wrote;
+
+	see_all(&reading, &r->state);
+	list = list_plans(r, e, now_ns, &reading.error);
+	in.plans = plans = reclaim_read_plans(list, "items", &in.plan_count);
+	in.claims = claims = reclaim_read_plans(list, "claims", &in.claim_count);
+	in.seen = reading.seen;
+	in.seen_count = reading.count;
+	log_failure(r, &reading.error);
+	act_reclaim_step(&r->state, &r->options, &in, &out);
+	edge_log(&out.narration);
+	for (size_t i = 0; i < out.action_count; i++)
+		carry_out(r, e, &out.actions[i]);
+	wrote = out.action_count;
+	reclaim_output_fini(&out);
+	reclaim_free_plans(plans, in.plan_count);
+	reclaim_free_plans(claims, in.claim_count);
+	free(reading.seen);
+	return wrote;
+}
+
+void reclaim_forget(struct reclaim *r)
+{
+	reclaim_state_fini(&r->state);
+	r->listed_ns = 0;
+}

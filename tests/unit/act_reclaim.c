@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans that reclaim room, step by step in virtual time: a step is a second. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "aggregator/actuator/act_reclaim.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+
+enum { PODS = 40, PLANS = 4 };
+
+static const struct reclaim_pod waiting = {.namespace = "b", .name = "b1", .uid = "b1"};
+
+static struct {
+	struct reclaim_state state;
+	struct reclaim_options options;
+	struct reclaim_input input;
+	struct reclaim_plan plans[PLANS];
+	struct reclaim_pod victims[PODS];
+	struct reclaim_seen seen[PODS];
+	char uids[PODS][8];
+	struct buf told; /* "claim b1", "evict a0", and the narration since the last expect() */
+	/* How the API answers. */
+	enum act_result claim, evict;
+	const char *answer;
+	int claims, evictions;
+} w;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.options = (struct reclaim_options){.evictions_max = 10, .wait_ns = 60 * NS_PER_SEC};
+	w.input.now_ns = 1000 * NS_PER_SEC;
+	w.input.plans = w.plans;
+	w.input.claims = w.plans;
+	w.input.seen = w.seen;
+	w.answer = "";
+	for (int i = 0; i < PODS; i++) {
+		snprintf(w.uids[i], sizeof(w.uids[i]), "a%d", i);
+		w.victims[i] = (struct reclaim_pod){"a", w.uids[i], w.uids[i], 30 * NS_PER_SEC};
+	}
+	buf_init(&w.told);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	reclaim_state_fini(&w.state);
+	buf_fini(&w.told);
+	return 0;
+}
+
+/* The list has a plan for the pod with so many victims. */
+static void offer(const struct reclaim_pod *pod, size_t first, size_t count)
+{
+	w.plans[w.input.plan_count++] = (struct reclaim_plan){.id = "p",
+							      .node = "n1",
+							      .pod = *pod,
+							      .victim_count = count,
+							      .victims = &w.victims[first]};
+}
+
+static struct reclaim_seen *see(const char *uid)
+{
+	size_t i = 0;
+
+	while (i < w.input.seen_count && strcmp(w.seen[i].uid, uid) != 0)
+		i++;
+	if (i == w.input.seen_count)
+		w.seen[w.input.seen_count++] =
+			(struct reclaim_seen){.uid = uid, .node = "", .why = ""};
+	return &w.seen[i];
+}
+
+static void carry_out(const struct reclaim_action *a)
+{
+	const struct reclaim_rescue *r = &w.state.rescues[a->rescue];
+	bool claims = a->kind == RECLAIM_CLAIM;
+
+	buf_printf(&w.told, "%s %s\n", claims ? "claim" : "evict",
+		   claims ? r->name : r->victims[a->victim].name);
+	w.claims += claims;
+	w.evictions += !claims;
+	act_reclaim_result(&w.state, a, claims ? w.claim : w.evict, w.answer, w.input.now_ns);
+}
+
+static void step(int seconds)
+{
+	struct reclaim_output out = {0};
+
+	w.input.now_ns += seconds * NS_PER_SEC;
+	act_reclaim_step(&w.state, &w.options, &w.input, &out);
+	if (out.narration.len)
+		buf_add_str(&w.told, out.narration.data);
+	for (size_t i = 0; i < out.action_count; i++)
+		carry_out(&out.actions[i]);
+	reclaim_output_fini(&out);
+}
+
+/* A step a second; what is told stays. */
+static void pass(int seconds)
+{
+	while (seconds-- > 0)
+		step(1);
+}
+
+static void expect(const char *told)
+{
+	assert_string_equal(w.told.len ? w.told.data : "", told);
+	buf_clear(&w.told);
+}
+
+static void test_a_pod_gets_its_room(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 2);
+	step(0);
+	expect("pod b/b1 gets room on n1: 2 pods are to go\nclaim b1\n");
+	step(1);
+	expect("pod a/a0 is evicted for b/b1\npod a/a1 is evicted for b/b1\nevict a0\nevict a1\n");
+	w.input.plan_count = 0;
+	see("a0")->ending = true;
+	pass(8);
+	expect("");
+	step(1);
+	expect("claim b1\n"); /* again, after 10 s */
+	see("a0")->gone = see("a1")->gone = true;
+	pass(5);
+	expect("");
+	see("b1")->node = "n1";
+	step(1);
+	expect("pod b/b1 is bound to n1: 2 pods were evicted for it\n");
+	assert_int_equal(w.state.rescue_count, 0);
+	assert_int_equal(w.state.served, 1);
+}
+
+/* Nobody goes before the room is claimed, or after the claim may have ended. */
+static void test_no_eviction_without_a_claim(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	w.claim = ACT_UNKNOWN;
+	step(0);
+	pass(5);
+	assert_int_equal(w.claims, 6);
+	assert_int_equal(w.evictions, 0);
+	w.claim = ACT_DONE;
+	w.evict = ACT_NOT_YET;
+	pass(2);
+	assert_int_equal(w.evictions, 1);
+	w.claim = ACT_UNKNOWN;
+	pass(39);
+	w.evictions = 0;
+	pass(15);
+	assert_int_equal(w.evictions, 0);
+}
+
+static void test_a_plan_that_is_outdated_is_dropped(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	w.claim = ACT_GONE;
+	w.answer = "the plan is another one";
+	step(0);
+	buf_clear(&w.told);
+	step(1);
+	expect("pod b/b1 is given up: its room cannot be claimed: the plan is another one\n");
+	assert_int_equal(w.evictions, 0);
+	w.claim = ACT_DONE;
+	w.plans[0].victims = &w.victims[3];
+	step(4);
+	expect("");
+	step(1);
+	expect("pod b/b1 gets room on n1: 1 pods are to go\nclaim b1\n");
+}
+
+/* Of 5 victims two go in a minute; a second plan waits for the first. */
+static void test_evictions_have_a_rate(void **state)
+{
+	static const struct reclaim_pod other = {.namespace = "b", .name = "b2", .uid = "b2"};
+
+	(void)state;
+	w.options.evictions_max = 2;
+	offer(&waiting, 0, 5);
+	offer(&other, 5, 1);
+	step(0);
+	pass(59);
+	assert_int_equal(w.evictions, 2);
+	pass(3);
+	assert_int_equal(w.evictions, 4);
+	assert_int_equal(w.state.rescue_count, 1);
+	pass(57);
+	assert_int_equal(w.evictions, 4);
+	pass(3);
+	assert_int_equal(w.evictions, 6);
+	assert_int_equal(w.state.rescue_count, 2);
+	assert_int_equal(w.state.given_up, 0);
+}
+
+/* 429: more and more rarely, and not for ever. */
+static void test_budgets_are_waited_for(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	w.evict = ACT_NOT_YET;
+	step(0);
+	pass(60);
+	assert_in_range(w.evictions, 4, 6);
+	buf_clear(&w.told);
+	pass(1);
+	expect("pod b/b1 is given up: its victim a/a0 is refused by its budget\n");
+	pass(598);
+	expect("");
+	pass(2);
+	assert_non_null(strstr(w.told.data, "pod b/b1 gets room"));
+}
+
+static void test_a_budget_that_allows_later_is_used(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	w.evict = ACT_NOT_YET;
+	step(0);
+	pass(10);
+	w.evict = ACT_DONE;
+	pass(20);
+	assert_int_equal(w.state.evictions, 1);
+	assert_true(w.state.refused >= 2);
+}
+
+static void test_what_cannot_be_evicted_is_given_up(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 2);
+	w.evict = ACT_NEVER;
+	w.answer = "two budgets";
+	step(0);
+	step(1);
+	buf_clear(&w.told);
+	step(1);
+	expect("pod b/b1 is given up: its victim a/a1 cannot be evicted: two budgets\n");
+}
+
+/* Its grace is waited for, and then the wait. */
+static void test_a_victim_that_does_not_end(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	step(0);
+	step(1);
+	w.input.plan_count = 0;
+	see("a0")->ending = true;
+	pass(90);
+	assert_int_equal(w.state.rescue_count, 1);
+	buf_clear(&w.told);
+	step(1);
+	expect("pod b/b1 is given up: its victim a/a0 does not end\n");
+}
+
+static void test_a_pod_that_is_not_bound(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	step(0);
+	step(1);
+	w.input.plan_count = 0;
+	see("a0")->gone = true;
+	see("b1")->why = "0/1 nodes are available";
+	pass(61);
+	buf_clear(&w.told);
+	step(1);
+	expect("pod b/b1 is given up: its victims are gone and it is not bound: 0/1 nodes are "
+	       "available\n");
+	/* The claim that the aggregator still lists is not taken over. */
+	w.plans[0].victim_count = 0;
+	w.input.claim_count = 1;
+	step(1);
+	expect("");
+}
+
+static void test_a_pod_that_is_gone_costs_nobody(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	step(0);
+	buf_clear(&w.told);
+	w.input.plan_count = 0;
+	see("b1")->gone = true;
+	step(1);
+	expect("pod b/b1 is gone: no more pods are evicted for it\n");
+	assert_int_equal(w.evictions, 0);
+}
+
+static void test_a_pause_keeps_the_claim(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	step(0);
+	w.input.paused = true;
+	pass(300);
+	assert_int_equal(w.evictions, 0);
+	assert_int_equal(w.claims, 31);
+	w.input.paused = false;
+	step(1);
+	assert_int_equal(w.evictions, 1);
+}
+
+static void test_nothing_begins_in_a_pause(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	w.input.paused = true;
+	pass(5);
+	expect("");
+}
+
+/* Its victims are gone, or are planned anew when the claim has ended. */
+static void test_a_successor_keeps_the_room(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 0);
+	w.input.claim_count = w.input.plan_count;
+	w.input.plan_count = 0;
+	pass(11);
+	expect("claim b1\n");
+	w.input.claim_count = 0;
+	see("b1")->node = "n1";
+	step(1);
+	expect("pod b/b1 is bound to n1: 0 pods were evicted for it\n");
+}
+
+static void test_a_dry_run_waits_for_nothing(void **state)
+{
+	(void)state;
+	w.options.dry_run = true;
+	offer(&waiting, 0, 2);
+	pass(300);
+	assert_int_equal(w.claims, 1);
+	assert_int_equal(w.evictions, 2);
+	assert_non_null(strstr(w.told.data, "pod b/b1 is given up: this is a dry run\n"));
+}
+
+static void test_namespaces_are_left_alone(void **state)
+{
+	static const char *const allowed[] = {"c"};
+
+	(void)state;
+	w.victims[1].namespace = "kube-system";
+	offer(&waiting, 0, 2);
+	pass(60);
+	expect("pod b/b1 is left alone: its victim kube-system/a1 is of a namespace that evenkeel "
+	       "leaves alone\n");
+	w.options.namespaces = allowed;
+	w.options.namespace_count = 1;
+	pass(600);
+	expect("pod b/b1 is left alone: its victim a/a0 is of a namespace that evenkeel leaves "
+	       "alone\n");
+	assert_int_equal(w.claims, 0);
+}
+
+/* The API was away: nothing was waited for. */
+static void test_a_gap_is_no_wait(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 1);
+	step(0);
+	step(1);
+	see("a0")->gone = true;
+	step(300);
+	assert_int_equal(w.state.given_up, 0);
+	assert_int_equal(w.state.rescue_count, 1);
+}
+
+/* Any answers: no pod is evicted again that was, no more go in a minute than may, and all ends. */
+static void test_any_answers(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 1; seed <= 300; seed++) {
+		int evicted[PODS] = {0}, times[4096], count = 0;
+
+		setup(NULL);
+		w.options.evictions_max = 3;
+		offer(&waiting, 0, (size_t)(rand_r(&seed) % 6));
+		for (int second = 0; second < 700; second++) {
+			size_t before = w.told.len;
+			char *at;
+
+			w.claim = (enum act_result)(rand_r(&seed) % 5);
+			w.evict = (enum act_result)(rand_r(&seed) % 5);
+			if (rand_r(&seed) % 3)
+				w.claim = ACT_DONE;
+			for (int i = 0; i < 6; i++)
+				if (evicted[i] && !see(w.uids[i])->gone)
+					see(w.uids[i])->gone = rand_r(&seed) % 4 == 0;
+			step(1);
+			for (at = w.told.data ? w.told.data + before : NULL;
+			     at && (at = strstr(at, "evict a")); at++) {
+				int i = (int)strtol(at + strlen("evict a"), NULL, 10);
+
+				assert_false(evicted[i]);
+				times[count++] = second;
+				assert_true(count <= 3 || second - times[count - 4] >= 60);
+				evicted[i] = w.evict == ACT_DONE;
+			}
+		}
+		assert_true(w.state.rescue_count <= 1);
+		teardown(NULL);
+	}
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_a_pod_gets_its_room),
+		T(test_no_eviction_without_a_claim),
+		T(test_a_plan_that_is_outdated_is_dropped),
+		T(test_evictions_have_a_rate),
+		T(test_budgets_are_waited_for),
+		T(test_a_budget_that_allows_later_is_used),
+		T(test_what_cannot_be_evicted_is_given_up),
+		T(test_a_victim_that_does_not_end),
+		T(test_a_pod_that_is_not_bound),
+		T(test_a_pod_that_is_gone_costs_nobody),
+		T(test_a_pause_keeps_the_claim),
+		T(test_nothing_begins_in_a_pause),
+		T(test_a_successor_keeps_the_room),
+		T(test_a_dry_run_waits_for_nothing),
+		T(test_namespaces_are_left_alone),
+		T(test_a_gap_is_no_wait),
+		cmocka_unit_test(test_any_answers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
