@@ -17,6 +17,7 @@
 
 #include "shared/buf.h"
 #include "shared/mem.h"
+#include "tests/kube_direct.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -50,16 +51,28 @@ cJSON *kube_quota_world_get(struct kube_testbed *bed, const char *path)
 
 void kube_quota_world_start_scheduler(struct kube_testbed *bed, const char *profiles)
 {
-	char *config = mem_printf("%sextenders:\n"
-				  "- urlPrefix: \"http://127.0.0.1:%d/extender\"\n"
-				  "  filterVerb: filter\n"
-				  "  preemptVerb: preempt\n"
-				  "  nodeCacheCapable: true\n"
-				  "  httpTimeout: 10s\n",
-				  profiles, bed->aggregators[0].http_port);
+	char *tls = bed->behind
+			    ? mem_printf("  enableHTTPS: true\n"
+					 "  tlsConfig:\n"
+					 "    serverName: %s\n"
+					 "    caFile: %s/ca.crt\n"
+					 "    certFile: %s/client.crt\n"
+					 "    keyFile: %s/client.key\n",
+					 KUBE_DIRECT_NAME, bed->folder, bed->folder, bed->folder)
+			    : mem_strdup("");
+	char *config =
+		mem_printf("%sextenders:\n"
+			   "- urlPrefix: \"http%s://127.0.0.1:%d/extender\"\n"
+			   "  filterVerb: filter\n"
+			   "  preemptVerb: preempt\n"
+			   "  nodeCacheCapable: true\n"
+			   "  httpTimeout: 10s\n"
+			   "%s",
+			   profiles, bed->behind ? "s" : "", bed->aggregators[0].http_port, tls);
 
 	control_plane_start_scheduler(bed->plane, config);
 	free(config);
+	free(tls);
 }
 
 /* --- making the cluster of a story ----------------------------------------------------------- */

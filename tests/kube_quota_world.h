@@ -11,8 +11,9 @@
 #include "tests/kube_testbed.h"
 
 /*
- * Starts a scheduler that asks aggregator 0 for filter and preempt. Profiles are YAML that ends with
- * a newline; "": its own.
+ * Starts a scheduler that asks aggregator 0 for filter and preempt; of a bed that is asked through the
+ * API server, by TLS with client.crt and client.key of its folder. Profiles are YAML that ends with a
+ * newline; "": its own.
  */
 void kube_quota_world_start_scheduler(struct kube_testbed *bed, const char *profiles);
 

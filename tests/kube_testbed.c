@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "aggregator/api/api_group.h"
 #include "shared/mem.h"
 #include "tests/kube_truth.h"
 #include "tests/process.h"
@@ -261,11 +262,28 @@ int kube_testbed_stop_aggregator(struct kube_testbed *s, int i)
 	return status;
 }
 
+static cJSON *get_behind(const struct kube_testbed *s, const char *path)
+{
+	char *remote = api_group_remote_path(path);
+	struct buf answer = BUF_INIT;
+	cJSON *json = NULL;
+
+	if (remote && control_plane_send(s->plane, "GET", remote, NULL, &answer) == 200)
+		json = cJSON_Parse(answer.data);
+	buf_fini(&answer);
+	free(remote);
+	return json;
+}
+
 cJSON *kube_testbed_get(const struct kube_testbed *s, int i, const char *path)
 {
-	char *url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
-	cJSON *json = http_get_json(url);
+	cJSON *json;
+	char *url;
 
+	if (s->behind)
+		return get_behind(s, path);
+	url = mem_printf("http://127.0.0.1:%d%s", s->aggregators[i].http_port, path);
+	json = http_get_json(url);
 	free(url);
 	return json;
 }

@@ -26,6 +26,7 @@ struct kube_testbed {
 	struct kube_aggregator aggregators[KUBE_AGGREGATORS];
 	/* something expected did not come: what is expected after it is not waited for */
 	bool lost;
+	bool behind; /* aggregator 0 is asked through the API server */
 };
 
 /*

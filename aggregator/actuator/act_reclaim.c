@@ -355,13 +355,18 @@ static void begin_plans(struct reclaim_state *s, const struct reclaim_options *o
 }
 
 /* Of a former holder: its victims are gone, or are planned anew. */
-static void take_over(struct reclaim_state *s, const struct reclaim_input *in)
+static void take_over(struct reclaim_state *s, const struct reclaim_input *in,
+		      struct reclaim_output *out)
 {
 	for (size_t i = 0; i < in->claim_count && s->rescue_count < RECLAIM_RESCUES_MOST; i++) {
 		const struct reclaim_plan *claim = &in->claims[i];
 
-		if (!is_rescued(s, claim->pod.uid) && !is_left(s, claim->pod.uid))
-			add_rescue(s, claim, in->now_ns)->claimed_ns = in->now_ns;
+		if (is_rescued(s, claim->pod.uid) || is_left(s, claim->pod.uid))
+			continue;
+		buf_printf(&out->narration,
+			   "the room of pod %s/%s on %s is kept, which another holder claimed\n",
+			   claim->pod.namespace, claim->pod.name, claim->node);
+		add_rescue(s, claim, in->now_ns)->claimed_ns = in->now_ns;
 	}
 }
 
@@ -381,7 +386,7 @@ void act_reclaim_step(struct reclaim_state *s, const struct reclaim_options *o,
 	skip_gap(s, in->now_ns);
 	expire_left(s, in->now_ns);
 	end_rescues(s, o, in, out);
-	take_over(s, in);
+	take_over(s, in, out);
 	advance(s, o, in, out);
 	if (!in->paused)
 		begin_plans(s, o, in, out);

@@ -82,6 +82,13 @@ cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error 
 	return NULL;
 }
 
+void edge_get_text(struct edge *e, const char *path, long timeout_ms, struct error *error)
+{
+	ask(e, KUBE_GET, path, NULL, timeout_ms, error);
+	if (e->status && e->status != 200)
+		error_set(error, "GET %.*s: HTTP %ld", (int)strcspn(path, "?"), path, e->status);
+}
+
 static bool is_fenced(struct edge *e)
 {
 	struct lease_state lease;

@@ -22,6 +22,7 @@
 #include "aggregator/actuator/edge.h"
 #include "aggregator/actuator/mailbox.h"
 #include "aggregator/actuator/reclaim.h"
+#include "aggregator/actuator/slack.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -47,11 +48,14 @@ static const struct option_spec specs[] = {
 	{.name = "act",
 	 .kind = OPTION_STRING,
 	 .offset = AT(act),
-	 .value = "drain,reclaim",
+	 .value = "drain,reclaim,slack",
 	 .initial = "",
 	 .help = "What it does by itself, with commas between: drain carries out the waves of "
-		 "evenkeel drain, reclaim the plans of /v1/quotas/reclaim. Without it, it serves "
-		 "requests of people alone (evenkeel act)."},
+		 "evenkeel drain, reclaim the plans of /v1/quotas/reclaim, and slack keeps "
+		 "balloons "
+		 "or CapacityBuffers in the cluster. Without it, it serves requests of people "
+		 "alone "
+		 "(evenkeel act)."},
 	{.name = "dry-run",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(dry_run),
@@ -60,8 +64,8 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(namespaces),
 	 .value = "NAME,..",
-	 .help = "Namespaces whose pods may move or be evicted; a node with other pods stays. "
-		 "Default: all but kube-system."},
+	 .help = "Namespaces whose pods may move or be evicted, and that balloons may be in; a "
+		 "node with other pods stays. Default: all but kube-system."},
 	{.name = "node-selector",
 	 .kind = OPTION_STRING,
 	 .offset = AT(node_selector),
@@ -163,9 +167,9 @@ static void on_signal(int number)
 	atomic_store(&stopping, true);
 }
 
-enum { ACT_OF_DRAIN, ACT_OF_RECLAIM, ACTS };
+enum { ACT_OF_DRAIN, ACT_OF_RECLAIM, ACT_OF_SLACK, ACTS };
 
-static const char *const act_names[ACTS] = {"drain", "reclaim"};
+static const char *const act_names[ACTS] = {"drain", "reclaim", "slack"};
 
 struct actuator {
 	struct edge edge;
@@ -174,6 +178,7 @@ struct actuator {
 	struct act_options rules;
 	bool acts[ACTS];
 	struct reclaim reclaim;
+	struct slack_keeper slack;
 	char holder[MARK_HOLDER_LEN];
 	char tried[MARK_PLAN_LEN]; /* the last plan of a dry run */
 	struct error refusal; /* logged: why there is no plan, or no proof */
@@ -305,6 +310,8 @@ static bool step(struct actuator *a, const struct lease_state *lease)
 
 	if (a->acts[ACT_OF_RECLAIM])
 		busy |= reclaim_run(&a->reclaim, &a->edge, lease->paused, clock_mono_ns());
+	if (a->acts[ACT_OF_SLACK])
+		busy |= slack_run(&a->slack, &a->edge, lease->paused, clock_mono_ns());
 	return busy && !a->edge.dry_run;
 }
 
@@ -329,6 +336,7 @@ static void loop(struct actuator *a)
 			act_state_fini(&a->state);
 			act_state_init(&a->state);
 			reclaim_forget(&a->reclaim);
+			slack_forget(&a->slack);
 			edge_forget(&a->edge);
 			a->edge.transitions = lease.transitions;
 		}
@@ -362,9 +370,10 @@ static int read_acts(const char *list, bool acts[ACTS], struct error *error)
 		for (known = 0; known < ACTS && strcmp(words[i], act_names[known]) != 0; known++)
 			;
 		if (known == ACTS) {
-			error_set(error,
-				  "--act: \"%.100s\" is unknown; drain and reclaim are known",
-				  words[i]);
+			error_set(
+				error,
+				"--act: \"%.100s\" is unknown; drain, reclaim and slack are known",
+				words[i]);
 			rc = -EINVAL;
 		} else {
 			acts[known] = true;
@@ -415,7 +424,8 @@ static int run(const void *values, struct error *error)
 				       .holder = a.holder},
 			     .reclaim.options = {.evictions_max = (size_t)o->max_evictions,
 						 .wait_ns = o->max_pod_wait_ns,
-						 .dry_run = o->dry_run}};
+						 .dry_run = o->dry_run},
+			     .slack.rules = {.dry_run = o->dry_run}};
 	struct selector *selector = NULL;
 	char *text = NULL, **namespaces = NULL;
 	int status = 2;
@@ -432,6 +442,8 @@ static int run(const void *values, struct error *error)
 	a.rules.namespaces = (const char *const *)namespaces;
 	a.reclaim.options.namespaces = a.rules.namespaces;
 	a.reclaim.options.namespace_count = a.rules.namespace_count;
+	a.slack.rules.namespaces = a.rules.namespaces;
+	a.slack.rules.namespace_count = a.rules.namespace_count;
 	name_holder(a.holder);
 	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act);
 	status = start(&a, o, error) ? 1 : 0;
@@ -444,6 +456,7 @@ static int run(const void *values, struct error *error)
 	}
 	act_state_fini(&a.state);
 	reclaim_forget(&a.reclaim);
+	slack_forget(&a.slack);
 	mailbox_fini(&a.mailbox);
 	selector_free(selector);
 	free(namespaces);

@@ -174,11 +174,17 @@ static void carry_out(struct reclaim *r, struct edge *e, const struct reclaim_ac
 static const cJSON *list_plans(struct reclaim *r, struct edge *e, int64_t now_ns,
 			       struct error *error)
 {
+	const cJSON *list;
+
 	if (!reclaim_wants_plans(&r->state) ||
 	    (r->listed_ns && now_ns - r->listed_ns < LIST_EVERY_NS))
 		return NULL;
 	r->listed_ns = now_ns;
-	return edge_get(e, EDGE_GROUP "/quotas/reclaim", READ_MS, error);
+	list = edge_get(e, EDGE_GROUP "/quotas/reclaim", READ_MS, error);
+	if (list)
+		snprintf(e->eviction_api, sizeof(e->eviction_api), "%s",
+			 document_text_or(list, "evictions", "policy/v1"));
+	return list;
 }
 
 static void log_failure(struct reclaim *r, const struct error *error)

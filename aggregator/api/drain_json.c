@@ -285,10 +285,9 @@ static void write_guests(struct jsonw *w, const char *key, const struct drain_mo
 	jsonw_array_close(w);
 }
 
-/* The version of the policy API that the source found. */
-static const char *eviction_api(const struct drain_plan *p)
+const char *drain_json_eviction_api(const struct view *v)
 {
-	const struct cluster *c = p->view->cluster;
+	const struct cluster *c = v->cluster;
 	const char *found = c ? c->sources[OBJECT_POD_DISRUPTION_BUDGET].api_version : "";
 
 	return *found ? found : object_kind_version(OBJECT_POD_DISRUPTION_BUDGET);
@@ -310,7 +309,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 	jsonw_key_bool(w, "robust", wave->robust);
 	jsonw_key_bool(w, "anyOrder", wave->any_order);
 	jsonw_key_text(w, "notRobust", wave->not_robust.text);
-	jsonw_key_string(w, "evictions", eviction_api(p));
+	jsonw_key_string(w, "evictions", drain_json_eviction_api(p->view));
 	write_guests(w, "reserved", p->reserved.moves, p->reserved.move_count);
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < wave->node_count; i++) {

@@ -8,6 +8,9 @@
 #include "aggregator/policy/drain/drain.h"
 #include "shared/jsonw.h"
 
+/* The version of the policy API that evictions are sent to: that of its budgets. */
+const char *drain_json_eviction_api(const struct view *v);
+
 /* Each writes members of the object that is open. */
 
 /* "planned" to "owed": what holds for all nodes. */

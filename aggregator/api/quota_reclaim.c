@@ -5,7 +5,7 @@
  * so a pod that only the quotas refuse, or that only pods of its own priority leave no room for, waits
  * until somebody carries out its plan. The request itself changes nothing.
  *
- *   {"apiVersion","kind":"QuotaReclaimList","time","viewVersion","variant"[,"gap"],
+ *   {"apiVersion","kind":"QuotaReclaimList","time","viewVersion","evictions","variant"[,"gap"],
  *    "items":[{"plan","namespace","name","uid","priority","requests":{..},"node","text","victims":[as POST /v1/quotas/preempt has them]}],
  *    "claims":[{"namespace","name","uid","node","until"}],"considered","leftOut"}
  *
@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
+#include "aggregator/api/drain_json.h"
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"
@@ -304,6 +305,7 @@ static void write_list(const struct reclaim *r, int64_t now_ns, struct api_respo
 
 	list_answer_open(rs, &w, "QuotaReclaimList", now_ns);
 	jsonw_key_int(&w, "viewVersion", (int64_t)r->session->view->version);
+	jsonw_key_string(&w, "evictions", drain_json_eviction_api(r->session->view));
 	quota_session_write_head(r->session, &w, "gap");
 	jsonw_key_array(&w, "items");
 	for (size_t i = 0; i < r->item_count; i++)

@@ -331,7 +331,7 @@ static void test_a_successor_keeps_the_room(void **state)
 	w.input.claim_count = w.input.plan_count;
 	w.input.plan_count = 0;
 	pass(11);
-	expect("claim b1\n");
+	expect("the room of pod b/b1 on n1 is kept, which another holder claimed\nclaim b1\n");
 	w.input.claim_count = 0;
 	see("b1")->node = "n1";
 	step(1);
