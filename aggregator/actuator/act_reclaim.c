@@ -14,15 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
 #include "shared/mem.h"
 
+#define SECOND_NS INT64_C(1000000000)
+
 /* CLAIM_NS is less than the aggregator keeps a claim. */
-static const int64_t MINUTE_NS = 60 * NS_PER_SEC, RENEW_NS = 10 * NS_PER_SEC,
-		     CLAIM_NS = 40 * NS_PER_SEC, GAP_NS = 15 * NS_PER_SEC,
-		     UNKNOWN_NS = 15 * NS_PER_SEC, OUTDATED_NS = 5 * NS_PER_SEC,
-		     LEFT_NS = 600 * NS_PER_SEC, REFUSED_FIRST_NS = 2 * NS_PER_SEC,
-		     REFUSED_MOST_NS = 30 * NS_PER_SEC;
+static const int64_t MINUTE_NS = 60 * SECOND_NS, RENEW_NS = 10 * SECOND_NS,
+		     CLAIM_NS = 40 * SECOND_NS, GAP_NS = 15 * SECOND_NS,
+		     UNKNOWN_NS = 15 * SECOND_NS, OUTDATED_NS = 5 * SECOND_NS,
+		     LEFT_NS = 600 * SECOND_NS, REFUSED_FIRST_NS = 2 * SECOND_NS,
+		     REFUSED_MOST_NS = 30 * SECOND_NS;
 
 /* --- memory ----------------------------------------------------------------------------------- */
 

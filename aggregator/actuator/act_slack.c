@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/clock.h"
 #include "shared/mem.h"
 
-static const int64_t CHANGE_NS = 60 * NS_PER_SEC;
+#define SECOND_NS INT64_C(1000000000)
+
+static const int64_t CHANGE_NS = 60 * SECOND_NS;
 
 void act_slack_output_fini(struct act_slack_output *out)
 {

@@ -261,8 +261,12 @@ static void write_report(struct jsonw *w, const struct mailbox *m, const struct 
 	jsonw_key_bool(w, "paused", paused);
 	jsonw_key_bool(w, "dryRun", e->dry_run);
 	jsonw_key_array(w, "acts");
-	if (*m->acts)
-		jsonw_string(w, m->acts);
+	for (const char *at = m->acts; *at; at += strspn(at, ", ")) {
+		size_t len = strcspn(at, ", ");
+
+		jsonw_text(w, at, len);
+		at += len;
+	}
 	jsonw_array_close(w);
 	write_requests(w, m);
 	jsonw_key_array(w, "nodes");

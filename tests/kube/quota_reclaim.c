@@ -35,7 +35,7 @@
 static struct kube_testbed *bed;
 static struct kube_behind behind;
 static pid_t actuator;
-static char *actuator_log; /* owned */
+static char *actuator_log, *account; /* owned; account: a kubeconfig of its rights */
 
 /* --- the programs ----------------------------------------------------------------------------- */
 
@@ -57,7 +57,7 @@ static void start_actuator(void)
 			(char *)"--act",
 			(char *)"reclaim",
 			(char *)"--kubeconfig",
-			bed->plane->admin,
+			account,
 			NULL};
 
 	actuator = process_start(actuator_log, argv);
@@ -446,6 +446,9 @@ static int open_bed(void **state)
 	start_aggregator();
 	bed->behind = true;
 	kube_quota_world_start_scheduler(bed, "");
+	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/actuator.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/reclaim.yaml");
+	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
 	actuator_log = mem_printf("%s/actuator.log", bed->folder);
 	return 0;
 }
@@ -455,6 +458,7 @@ static int close_bed(void **state)
 	(void)state;
 	stop_actuator(SIGTERM);
 	free(actuator_log);
+	free(account);
 	kube_behind_fini(&behind);
 	return 0;
 }

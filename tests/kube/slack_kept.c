@@ -31,7 +31,7 @@ enum { NODES = 4, WEB = 4, BURST = 4, BATCH = 64, SECONDS = 120 };
 static struct kube_testbed *bed;
 static struct kube_behind behind;
 static pid_t actuator;
-static char *actuator_log; /* owned */
+static char *actuator_log, *account; /* owned; account: a kubeconfig of its rights */
 
 #define DEPLOYMENTS  "/apis/apps/v1/namespaces/shop/deployments"
 #define WEB_PODS     "/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb"
@@ -131,7 +131,7 @@ static void start_actuator(void)
 			(char *)"--act",
 			(char *)"slack",
 			(char *)"--kubeconfig",
-			bed->plane->admin,
+			account,
 			NULL};
 
 	actuator = process_start(actuator_log, argv);
@@ -312,6 +312,9 @@ static int open_bed(void **state)
 			"\"Never\"}"));
 	make_deployment("shop", "web", WEB, "500m", "4", "");
 	expect_pods(WEB_PODS, WEB, WEB);
+	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/actuator.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/slack.yaml");
+	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
 	actuator_log = mem_printf("%s/actuator.log", bed->folder);
 	start_actuator();
 	return 0;
@@ -322,6 +325,7 @@ static int close_bed(void **state)
 	(void)state;
 	process_stop(actuator, SIGTERM);
 	free(actuator_log);
+	free(account);
 	kube_behind_fini(&behind);
 	return 0;
 }

@@ -394,48 +394,6 @@ static void pods_with_nowhere_else_to_go_are_not_held_to_limits(void **state)
 	assert_non_null(strstr(post("filter", CRITICAL("1999999999")), "FailedNodes"));
 }
 
-/* Of alpha's 4 CPUs 3 are claimed for a pod that is refused meanwhile: one pod of 1 CPU fits beside. */
-static void claimed_room_is_for_its_pod(void **state)
-{
-	struct reservations *l = f.ctx.reservations;
-	struct reservation e = {
-		.uid = "owner", .namespace = "shop", .name = "owner", .node = "alpha"};
-	struct reservations_copy *seen = reservations_take(l, VIEW_FIXTURE_NOW_NS);
-
-	(void)state;
-	resources_set(&e.requests, RESOURCE_CPU, 3000);
-	assert_int_equal(reservations_claim(l, &e, seen, VIEW_FIXTURE_NOW_NS), 0);
-	reservations_copy_drop(seen);
-	assert_string_equal(post("filter", ASK("p1", "[\"alpha\"]")),
-			    "{\"NodeNames\":[\"alpha\"]}");
-	assert_string_equal(post("filter", ASK("p2", "[\"alpha\",\"bravo\"]")),
-			    "{\"NodeNames\":[\"bravo\"]," UNRESOLVABLE(
-				    "alpha", "room claimed for another pod") "}");
-	assert_int_equal(refused(EXTENDER_CLAIMED), 1);
-	assert_string_equal(post("filter", ASK("owner", "[\"alpha\"]")),
-			    "{\"NodeNames\":[\"alpha\"]}");
-	reservations_bind(l, "owner", "bravo", UINT64_MAX);
-	assert_string_equal(post("filter", ASK("p2", "[\"alpha\"]")),
-			    "{\"NodeNames\":[\"alpha\"]}");
-}
-
-/* The pod of a claim that is refused keeps its room; so does nobody else. */
-static void a_refused_pod_keeps_its_claim(void **state)
-{
-	struct reservation e = {.uid = "p", .namespace = "shop", .name = "p", .node = "bravo"};
-	struct reservations_copy *seen = reservations_take(f.ctx.reservations, VIEW_FIXTURE_NOW_NS);
-
-	(void)state;
-	assert_int_equal(reservations_claim(f.ctx.reservations, &e, seen, VIEW_FIXTURE_NOW_NS), 0);
-	reservations_copy_drop(seen);
-	options.limits.use_cap[SCORE_CPU] = 0.01;
-	post("filter", ASK("p", "[\"alpha\"]"));
-	assert_string_equal(reserved(), "p@bravo");
-	options.limits.use_cap[SCORE_CPU] = 0;
-	post("filter", ASK("p", ALL));
-	assert_string_equal(reserved(), "p@bravo");
-}
-
 static void filter_reserves_what_passes_and_releases_what_does_not(void **state)
 {
 	(void)state;
@@ -810,8 +768,6 @@ int main(void)
 		T(a_refusal_waits_for_what_is_known),
 		T(what_was_promised_counts_against_the_cap),
 		T(pods_with_nowhere_else_to_go_are_not_held_to_limits),
-		T(claimed_room_is_for_its_pod),
-		T(a_refused_pod_keeps_its_claim),
 		T(filter_reserves_what_passes_and_releases_what_does_not),
 		T(what_cannot_be_released_is_not_reserved),
 		T(prioritize_spreads_the_steps_between_worst_and_best),
