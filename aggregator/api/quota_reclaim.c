@@ -550,11 +550,12 @@ void api_quotas_reserve(const struct api_context *ctx, const struct api_request 
 			struct api_response *rs)
 {
 	struct claim_request q = {0};
+	bool whole = read_claim(&q, rq, rs);
 	int tries = CLAIMS_MAX, rc;
 
-	if (!ctx->reservations) {
+	if (whole && !ctx->reservations) {
 		api_fail(rs, FAIL_NO_DATA, NULL, "nothing is reserved without a server");
-	} else if (read_claim(&q, rq, rs)) {
+	} else if (whole) {
 		do
 			rc = try_claim(ctx, &q, rs);
 		while (rc == -EAGAIN && --tries > 0);

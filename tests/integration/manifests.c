@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "shared/file.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "tests/manifests.h"
 #include "tests/process.h"
@@ -296,6 +297,12 @@ static bool is_allowed_change(const cJSON *o, const char *verbs, const char *res
 		"evenkeel-actuator: get patch : leases : evenkeel-actuator ",
 		"evenkeel-actuator: create : leases : ",
 		"evenkeel-actuator-events: create : events : ",
+		"evenkeel-actuator-reclaim: get : pods : ",
+		"evenkeel-actuator-reclaim: get : quotas : reclaim ",
+		"evenkeel-actuator-slack: list : slacks : ",
+		"evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
+		"capacitybuffers : ",
+		"evenkeel-actuator-slack: create patch : namespaces priorityclasses : ",
 		"evenkeel-aggregator: create : tokenreviews : ",
 		"evenkeel-aggregator: create : subjectaccessreviews : ",
 		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "
@@ -308,13 +315,12 @@ static bool is_allowed_change(const cJSON *o, const char *verbs, const char *res
 		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",
 		"evenkeel-secrets: patch : configmaps : evenkeel-enrolment ",
 		"evenkeel-secrets: create : secrets configmaps : ",
+		NULL,
 	};
 	char *is = mem_printf("%s: %s: %s: %s", manifests_text(o, "metadata.name"), verbs,
 			      resources, names);
-	bool found = false;
+	bool found = array_has_text(allowed, is);
 
-	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
-		found = found || strcmp(is, allowed[i]) == 0;
 	free(is);
 	return found;
 }

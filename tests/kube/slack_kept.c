@@ -295,8 +295,13 @@ static void test_buffers_take_over(void **state)
 
 static int open_bed(void **state)
 {
-	static const char *const options[] = {"--plan-interval", "1s", "--extra-capacity-min-rate",
-					      "0", NULL};
+	static const char *const options[] = {"--plan-interval",
+					      "1s",
+					      "--extra-capacity-min-rate",
+					      "0",
+					      "--slack-unneeded-time",
+					      "1s",
+					      NULL};
 
 	(void)state;
 	kube_behind_install(&behind, bed);
