@@ -6,6 +6,7 @@
  */
 #include "aggregator/actuator/act_slack.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,7 @@ void act_slack_result(struct act_slack_state *s, const struct act_slack_action *
 {
 	struct act_slack_kept *k = find_kept(s, a->kind, a->namespace, a->name);
 
+	assert(k);
 	error_set(told, "%s", "");
 	if (result == ACT_DONE && !a->removes) {
 		free(k->text);

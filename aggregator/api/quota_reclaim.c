@@ -522,7 +522,7 @@ static int claim(const struct api_context *ctx, struct quota_session *s,
 		api_fail(rs, FAIL_CONFLICT, "namespace",
 			 "quota %.60s is not within its min with the pod", q->namespace);
 	} else if (pod) {
-		r.pods = mem_alloc(sizeof(*r.pods));
+		r.pods = mem_alloc(sizeof(struct kube_pod *));
 		r.pods[0] = pod;
 		rc = claim_plan(&r, ctx, q, rs);
 		reclaim_fini(&r);

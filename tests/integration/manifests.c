@@ -291,15 +291,12 @@ static bool is_allowed_change(const cJSON *o, const char *verbs, const char *res
 {
 	static const char *const allowed[] = {
 		"evenkeel-actuator: get list patch : nodes : ",
-		"evenkeel-actuator: list : pods : ",
+		"evenkeel-actuator: get list : pods : ",
 		"evenkeel-actuator: create : pods/eviction : ",
 		"evenkeel-actuator: update : acts/report : ",
 		"evenkeel-actuator: get patch : leases : evenkeel-actuator ",
 		"evenkeel-actuator: create : leases : ",
 		"evenkeel-actuator-events: create : events : ",
-		"evenkeel-actuator-reclaim: get : pods : ",
-		"evenkeel-actuator-reclaim: get : quotas : reclaim ",
-		"evenkeel-actuator-slack: list : slacks : ",
 		"evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
 		"capacitybuffers : ",
 		"evenkeel-actuator-slack: create patch : namespaces priorityclasses : ",

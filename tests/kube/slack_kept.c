@@ -194,6 +194,7 @@ static char *balloon_name(void)
 	return name;
 }
 
+/* Not removed: the ReplicaSet would keep its copy. */
 static void annotate(const char *value)
 {
 	char *body =
@@ -238,7 +239,7 @@ static void test_objects_follow_their_classes(void **state)
 	annotate("\"2\"");
 	expect_object(DEPLOYMENTS, name, 2);
 	expect_pods(BALLOON_PODS, 2, 2);
-	annotate("null");
+	annotate("\"0\"");
 	expect_object(DEPLOYMENTS, name, -1);
 	expect_pods(BALLOON_PODS, 0, 0);
 	annotate("\"1\"");
@@ -286,7 +287,7 @@ static void test_buffers_take_over(void **state)
 	expect_object(BUFFERS, name, 1);
 	expect_object(DEPLOYMENTS, name, -1);
 	expect_pods(BALLOON_PODS, 0, 0);
-	annotate("null");
+	annotate("\"0\"");
 	expect_object(BUFFERS, name, -1);
 	free(name);
 }

@@ -18,6 +18,7 @@
 #include "aggregator/api/act_box.h"
 #include "aggregator/api/route.h"
 #include "aggregator/planner/drain_log.h"
+#include "aggregator/state/reservations.h"
 #include "aggregator/state/window_sums.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
@@ -47,11 +48,20 @@ static int open_fixture(void **state)
 	buf_add_str(&items, quota_fixture_node("a", "cpu: 8, memory: 32Gi"));
 	buf_add_str(&items, quota_fixture_quota("shop", "q", "cpu: 4", "cpu: 8"));
 	buf_add_str(&items, quota_fixture_pod("shop", "p", "a", 0, "cpu: 1"));
+	buf_add_str(&items, quota_fixture_pod("shop", "waits", "", 0, "cpu: 1"));
 	api_fixture_open(&f, quota_fixture_view(items.data));
 	buf_fini(&items);
 	f.ctx.buckets = &source;
 	f.ctx.acts = act_box_new();
 	f.ctx.decisions = drain_log_new();
+	f.ctx.reservations = reservations_new();
+	assert_int_equal(reservations_claim(f.ctx.reservations,
+					    &(struct reservation){.uid = "uid-shop-waits",
+								  .namespace = "shop",
+								  .name = "waits",
+								  .node = "a"},
+					    NULL, f.ctx.now_ns()),
+			 0);
 	assert_int_equal(api_fixture_get(&f, "/openapi.json"), 200);
 	document = cJSON_Duplicate(f.json, true);
 	return 0;
@@ -63,6 +73,7 @@ static int close_fixture(void **state)
 	cJSON_Delete(document);
 	act_box_free(f.ctx.acts);
 	drain_log_free(f.ctx.decisions);
+	reservations_free(f.ctx.reservations);
 	api_fixture_close(&f);
 	return 0;
 }
@@ -325,6 +336,9 @@ static const char *body_of(const struct route *r)
 	if (r->handler == api_drain_report)
 		return "{\"kind\":\"WaveReport\",\"plan\":\"p\",\"outcome\":\"drained\","
 		       "\"begin\":\"2026-01-31T12:00:00Z\",\"end\":\"2026-01-31T12:01:00Z\"}";
+	if (r->handler == api_quotas_reserve)
+		return "{\"plan\":\"0\",\"namespace\":\"shop\",\"name\":\"waits\","
+		       "\"uid\":\"uid-shop-waits\"}";
 	return "{\"pod\":" POD "}";
 }
 
