@@ -305,23 +305,13 @@ static bool is_rescued(const struct reclaim_state *s, const char *uid)
 	return false;
 }
 
-static bool has_namespace(const struct reclaim_options *o, const char *namespace)
-{
-	if (!o->namespaces)
-		return strcmp(namespace, "kube-system") != 0;
-	for (size_t i = 0; i < o->namespace_count; i++)
-		if (strcmp(o->namespaces[i], namespace) == 0)
-			return true;
-	return false;
-}
-
 /* Told once, as the pod is left alone then. */
 static bool may_evict(struct reclaim_state *s, const struct reclaim_options *o,
 		      const struct reclaim_input *in, const struct reclaim_plan *p,
 		      struct reclaim_output *out)
 {
 	for (size_t i = 0; i < p->victim_count; i++) {
-		if (has_namespace(o, p->victims[i].namespace))
+		if (act_may_move(o->act, p->victims[i].namespace))
 			continue;
 		buf_printf(&out->narration,
 			   "pod %s/%s is left alone: its victim %s/%s is of a namespace that "

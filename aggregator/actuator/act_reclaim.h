@@ -50,8 +50,7 @@ struct reclaim_seen {
 struct reclaim_options {
 	size_t evictions_max; /* in a minute; at most RECLAIM_EVICTIONS_MOST */
 	int64_t wait_ns; /* for a budget, for a victim's end after its grace, for the binding */
-	const char *const *namespaces; /* whose pods may be evicted; NULL: all but kube-system */
-	size_t namespace_count;
+	const struct act_options *act; /* borrowed: for act_may_move() */
 	bool dry_run; /* evictions are only tried: nothing is waited for */
 };
 

@@ -120,16 +120,6 @@ static const struct act_slack_existing *find_existing(const struct act_slack_inp
 	return NULL;
 }
 
-static bool has_namespace(const struct act_slack_rules *o, const char *namespace)
-{
-	if (!o->namespaces || !*namespace)
-		return strcmp(namespace, "kube-system") != 0;
-	for (size_t i = 0; i < o->namespace_count; i++)
-		if (strcmp(o->namespaces[i], namespace) == 0)
-			return true;
-	return false;
-}
-
 /* Once for each reason. */
 static void tell_left(struct act_slack_kept *k, const char *why, struct act_slack_output *out)
 {
@@ -162,7 +152,7 @@ static void apply(struct act_slack_state *s, const struct act_slack_rules *o,
 	const struct act_slack_existing *e = find_existing(in, w);
 	struct act_slack_kept *k = keep(s, w->kind, w->namespace, w->name);
 
-	if (!has_namespace(o, w->namespace)) {
+	if (*w->namespace && !act_may_move(o->act, w->namespace)) {
 		tell_left(k, "evenkeel leaves its namespace alone", out);
 		return;
 	}
@@ -190,7 +180,7 @@ static void clean_up(struct act_slack_state *s, const struct act_slack_rules *o,
 {
 	struct act_slack_kept *k;
 
-	if (!e->ours || !has_namespace(o, e->namespace) ||
+	if (!e->ours || !act_may_move(o->act, e->namespace) ||
 	    is_wanted(in, e->kind, e->namespace, e->name))
 		return;
 	k = keep(s, e->kind, e->namespace, e->name);

@@ -33,8 +33,7 @@ struct act_slack_existing {
 };
 
 struct act_slack_rules {
-	const char *const *namespaces; /* where objects may be written; NULL: all but kube-system */
-	size_t namespace_count;
+	const struct act_options *act; /* borrowed: objects are where act_may_move() */
 	bool dry_run; /* objects do not come into being: each is tried once */
 };
 

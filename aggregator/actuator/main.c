@@ -422,10 +422,11 @@ static int run(const void *values, struct error *error)
 				       .pod_wait_ns = o->max_pod_wait_ns,
 				       .in_flight_max = (size_t)o->max_in_flight,
 				       .holder = a.holder},
-			     .reclaim.options = {.evictions_max = (size_t)o->max_evictions,
+			     .reclaim.options = {.act = &a.rules,
+						 .evictions_max = (size_t)o->max_evictions,
 						 .wait_ns = o->max_pod_wait_ns,
 						 .dry_run = o->dry_run},
-			     .slack.rules = {.dry_run = o->dry_run}};
+			     .slack.rules = {.act = &a.rules, .dry_run = o->dry_run}};
 	struct selector *selector = NULL;
 	char *text = NULL, **namespaces = NULL;
 	int status = 2;
@@ -440,10 +441,6 @@ static int run(const void *values, struct error *error)
 	if (o->namespaces)
 		namespaces = split(o->namespaces, &text, &a.rules.namespace_count);
 	a.rules.namespaces = (const char *const *)namespaces;
-	a.reclaim.options.namespaces = a.rules.namespaces;
-	a.reclaim.options.namespace_count = a.rules.namespace_count;
-	a.slack.rules.namespaces = a.rules.namespaces;
-	a.slack.rules.namespace_count = a.rules.namespace_count;
 	name_holder(a.holder);
 	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act);
 	status = start(&a, o, error) ? 1 : 0;

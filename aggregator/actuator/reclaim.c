@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans are read every LIST_EVERY_NS, behind the API server: GET quotas/reclaim of the group. A plan
- * with a member missing is ignored. The pods of rescues are read one by one in each step; one that
+ * with a member missing is ignored, and so is one whose pod the kube-scheduler may still serve by a
+ * preemption of its own: not unschedulable for RIPE_S, or with a nominated node. The pods of rescues are read one by one in each step; one that
  * cannot be read is as it was.
  *
  * A dry run claims nothing: that would keep pods off the room.
@@ -12,14 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/document.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
 #define LIST_EVERY_NS (5 * NS_PER_SEC)
 #define READ_MS	      10000L
+#define RIPE_S	      5.0
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
@@ -57,14 +59,24 @@ static bool read_plan(const cJSON *json, bool is_claim, struct reclaim_plan *out
 	return whole;
 }
 
+static bool is_ripe(const cJSON *list, const cJSON *item)
+{
+	double waits_s = document_time(list, "time") - document_time(item, "unschedulable");
+
+	return waits_s >= RIPE_S && !document_text(item, "nominatedNode");
+}
+
 struct reclaim_plan *reclaim_read_plans(const cJSON *list, const char *key, size_t *count)
 {
 	struct reclaim_plan *plans =
 		mem_zalloc((size_t)cJSON_GetArraySize(document_at(list, key)) + 1, sizeof(*plans));
 
+	bool claims = strcmp(key, "claims") == 0;
+
 	*count = 0;
 	for (const cJSON *item = document_first(list, key); item; item = item->next)
-		*count += read_plan(item, strcmp(key, "claims") == 0, &plans[*count]);
+		if (claims || is_ripe(list, item))
+			*count += read_plan(item, claims, &plans[*count]);
 	return plans;
 }
 

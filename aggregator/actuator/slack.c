@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/document.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"

@@ -20,6 +20,8 @@ static void write_reservations(struct buf *out, const struct reservations_counte
 		 (double)c->moved},
 		{"evenkeel_ledger_refused_total", NULL,
 		 "Reservations that were not made, since there were too many.", (double)c->refused},
+		{"evenkeel_ledger_claimed_total", NULL,
+		 "Claims of room that victims leave, made or renewed.", (double)c->claimed},
 		{"evenkeel_ledger_gone_total", "why=\"settled\"",
 		 "Reservations that ended, by why: a view shows the pod, it was deleted or "
 		 "refused, the API calls it unschedulable, or time ran out.",

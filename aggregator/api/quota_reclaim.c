@@ -6,7 +6,7 @@
  * until somebody carries out its plan. The request itself changes nothing.
  *
  *   {"apiVersion","kind":"QuotaReclaimList","time","viewVersion","evictions","variant"[,"gap"],
- *    "items":[{"plan","namespace","name","uid","priority","requests":{..},"node","text","victims":[as POST /v1/quotas/preempt has them]}],
+ *    "items":[{"plan","namespace","name","uid","priority","requests":{..}[,"unschedulable":since][,"nominatedNode"],"node","text","victims":[as POST /v1/quotas/preempt has them]}],
  *    "claims":[{"namespace","name","uid","node","until"}],"considered","leftOut"}
  *
  * Pods of quotas that are within their min with them, the highest priority first, then by name. All
@@ -266,6 +266,9 @@ static void write_item(struct jsonw *w, const struct item *item)
 	jsonw_key_string(w, "uid", pod->object.uid);
 	jsonw_key_int(w, "priority", pod->template->priority);
 	view_json_write_resources(w, "requests", kube_pod_requests(pod), ABSENT_LEFT_OUT);
+	if (pod->unschedulable_ns)
+		jsonw_key_time(w, "unschedulable", pod->unschedulable_ns);
+	jsonw_key_text(w, "nominatedNode", pod->nominated_node);
 	jsonw_key_string(w, "node", item->plan.chosen.node);
 	jsonw_key_string(w, "text", text.data);
 	quota_json_write_victims(w, &item->plan.chosen);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/actuator/act_reclaim.h"
+#include "aggregator/actuator/reclaim.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -20,6 +20,7 @@ static const struct reclaim_pod waiting = {.namespace = "b", .name = "b1", .uid 
 
 static struct {
 	struct reclaim_state state;
+	struct act_options act;
 	struct reclaim_options options;
 	struct reclaim_input input;
 	struct reclaim_plan plans[PLANS];
@@ -37,7 +38,9 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&w, 0, sizeof(w));
-	w.options = (struct reclaim_options){.evictions_max = 10, .wait_ns = 60 * NS_PER_SEC};
+	w.options = (struct reclaim_options){.act = &w.act,
+					     .evictions_max = 10,
+					     .wait_ns = 60 * NS_PER_SEC};
 	w.input.now_ns = 1000 * NS_PER_SEC;
 	w.input.plans = w.plans;
 	w.input.claims = w.plans;
@@ -359,8 +362,8 @@ static void test_namespaces_are_left_alone(void **state)
 	pass(60);
 	expect("pod b/b1 is left alone: its victim kube-system/a1 is of a namespace that evenkeel "
 	       "leaves alone\n");
-	w.options.namespaces = allowed;
-	w.options.namespace_count = 1;
+	w.act.namespaces = allowed;
+	w.act.namespace_count = 1;
 	pass(600);
 	expect("pod b/b1 is left alone: its victim a/a0 is of a namespace that evenkeel leaves "
 	       "alone\n");
@@ -417,6 +420,52 @@ static void test_any_answers(void **state)
 	}
 }
 
+/* --- the list --------------------------------------------------------------------------------- */
+
+#define ITEM(more)                                                                                 \
+	"{\"plan\":\"p\",\"namespace\":\"b\",\"name\":\"b1\",\"uid\":\"u\",\"node\":\"n1\"" more "}"
+#define SINCE(second) ",\"unschedulable\":\"2026-01-01T00:00:" second "Z\""
+#define VICTIM	      "{\"namespace\":\"a\",\"name\":\"a1\",\"uid\":\"v\",\"graceSeconds\":30}"
+
+static void test_plans_are_read(void **state)
+{
+	static const struct {
+		const char *item;
+		size_t plans, victims;
+	} cases[] = {
+		{ITEM(SINCE("05")), 1, 0},
+		{ITEM(SINCE("05") ",\"victims\":[" VICTIM "," VICTIM "]"), 1, 2},
+		{ITEM(SINCE("05") ",\"victims\":[" VICTIM ",{\"name\":\"a2\"}]"), 0, 0},
+		{ITEM(SINCE("05") ",\"victims\":7"), 1, 0},
+		{ITEM(SINCE("06")), 0, 0}, /* too soon */
+		{ITEM(SINCE("05") ",\"nominatedNode\":\"n2\""), 0, 0},
+		{ITEM(""), 0, 0},
+		{"{\"namespace\":\"b\",\"name\":\"b1\"" SINCE("00") "}", 0, 0},
+		{"7", 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = mem_printf("{\"time\":\"2026-01-01T00:00:10Z\",\"items\":[%s],"
+					"\"claims\":[" ITEM("") ",{}]}",
+					cases[i].item);
+		cJSON *list = cJSON_Parse(text);
+		size_t count;
+		struct reclaim_plan *plans = reclaim_read_plans(list, "items", &count);
+
+		if (count != cases[i].plans || (count && plans[0].victim_count != cases[i].victims))
+			fail_msg("%s: %zu plans", cases[i].item, count);
+		if (cases[i].victims)
+			assert_true(plans[0].victims[1].grace_ns == 30 * NS_PER_SEC);
+		reclaim_free_plans(plans, count);
+		plans = reclaim_read_plans(list, "claims", &count);
+		assert_int_equal(count, 1);
+		reclaim_free_plans(plans, count);
+		cJSON_Delete(list);
+		free(text);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -439,6 +488,7 @@ int main(void)
 		T(test_namespaces_are_left_alone),
 		T(test_a_gap_is_no_wait),
 		cmocka_unit_test(test_any_answers),
+		cmocka_unit_test(test_plans_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

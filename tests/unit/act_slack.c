@@ -16,6 +16,7 @@ enum { MOST = 8 };
 
 static struct {
 	struct act_slack_state state;
+	struct act_options act;
 	struct act_slack_rules rules;
 	struct act_slack_input input;
 	struct act_slack_wanted wanted[MOST];
@@ -30,6 +31,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&w, 0, sizeof(w));
+	w.rules.act = &w.act;
 	w.input.wanted = w.wanted;
 	w.input.existing = w.existing;
 	w.input.now_ns = 1000 * NS_PER_SEC;
@@ -236,8 +238,8 @@ static void test_bounds(void **state)
 	static const char *const allowed[] = {"shop"};
 
 	(void)state;
-	w.rules.namespaces = allowed;
-	w.rules.namespace_count = 1;
+	w.act.namespaces = allowed;
+	w.act.namespace_count = 1;
 	want("lab", "a", 1, "a");
 	want("shop", "b", 2, "b");
 	have("lab", "c", 1, true);
