@@ -386,21 +386,17 @@ struct claim_request {
 	const char *plan, *namespace, *name, *uid; /* of the tree */
 };
 
-static bool read_text(const cJSON *tree, const char *member, const char **out,
-		      struct api_response *rs)
-{
-	*out = cJSON_GetStringValue(request_member(tree, member));
-	return (*out && **out) ||
-	       api_fail(rs, FAIL_BAD_REQUEST, member, "must be a text that is not empty");
-}
-
 static bool read_claim(struct claim_request *q, const struct api_request *rq,
 		       struct api_response *rs)
 {
 	q->tree = request_parse(rq, api_reserve_members, rs);
-	return q->tree && read_text(q->tree, "plan", &q->plan, rs) &&
-	       read_text(q->tree, "namespace", &q->namespace, rs) &&
-	       read_text(q->tree, "name", &q->name, rs) && read_text(q->tree, "uid", &q->uid, rs);
+	if (!q->tree || !request_check(q->tree, api_reserve_members, rs))
+		return false;
+	q->plan = request_member(q->tree, "plan")->valuestring;
+	q->namespace = request_member(q->tree, "namespace")->valuestring;
+	q->name = request_member(q->tree, "name")->valuestring;
+	q->uid = request_member(q->tree, "uid")->valuestring;
+	return true;
 }
 
 static const struct kube_pod *find_pending(const struct quota_session *s,

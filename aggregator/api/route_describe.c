@@ -253,6 +253,7 @@ const struct api_description api_is_quotas_reserve = {
 	.kind = "QuotaReservation",
 	.query = none,
 	.posted = true,
+	.acts = true,
 	.body = api_reserve_members,
 };
 

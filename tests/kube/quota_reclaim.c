@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/clock.h"
 #include "shared/file.h"
@@ -252,6 +253,7 @@ static int clear(void **state)
 {
 	(void)state;
 	stop_actuator(SIGTERM);
+	unlink(actuator_log);
 	kube_quota_world_clear(bed);
 	return 0;
 }

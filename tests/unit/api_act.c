@@ -399,6 +399,9 @@ static void test_reading_is_not_acting(void **state)
 		{"POST", "/apis/evenkeel.io/v1/acts/requests", true},
 		{"POST", "/apis/evenkeel.io/v1/drains/x/history", true},
 		{"POST", "/apis/evenkeel.io/v1/drains/history", true},
+		{"POST", "/apis/evenkeel.io/v1/quotas/reclaim/reservations", true},
+		{"GET", "/apis/evenkeel.io/v1/quotas/reclaim", false},
+		{"POST", "/apis/evenkeel.io/v1/quotas/preempt", false},
 		{"GET", "/nowhere", false},
 	};
 
