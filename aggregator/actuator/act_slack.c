@@ -192,7 +192,7 @@ static void clean_up(struct act_slack_state *s, const struct act_slack_rules *o,
 						   .namespace = e->namespace,
 						   .name = e->name,
 						   .uid = e->uid});
-	buf_printf(&out->narration, "%s %s/%s is removed: its class is gone\n", e->kind,
+	buf_printf(&out->narration, "%s %s/%s is removed: no class wants it\n", e->kind,
 		   e->namespace, e->name);
 }
 

@@ -143,7 +143,7 @@ static void test_objects_follow_their_classes(void **state)
 	step(59);
 	expect("", 0, 0);
 	step(1);
-	expect("Deployment shop/web is removed: its class is gone\n", 0, 1);
+	expect("Deployment shop/web is removed: no class wants it\n", 0, 1);
 	step(300);
 	expect("", 0, 0);
 	assert_int_equal(w.state.count, 0);
@@ -172,7 +172,7 @@ static void test_a_successor_applies_once(void **state)
 	have("shop", "gone", 1, true);
 	want("shop", "web", 4, "4");
 	step(0);
-	expect("Deployment shop/gone is removed: its class is gone\nDeployment shop/web gets 4 "
+	expect("Deployment shop/gone is removed: no class wants it\nDeployment shop/web gets 4 "
 	       "replicas\n",
 	       1, 1);
 	step(60);
