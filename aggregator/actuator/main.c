@@ -52,10 +52,8 @@ static const struct option_spec specs[] = {
 	 .initial = "",
 	 .help = "What it does by itself, with commas between: drain carries out the waves of "
 		 "evenkeel drain, reclaim the plans of /v1/quotas/reclaim, and slack keeps "
-		 "balloons "
-		 "or CapacityBuffers in the cluster. Without it, it serves requests of people "
-		 "alone "
-		 "(evenkeel act)."},
+		 "balloons or CapacityBuffers in the cluster. Without it, it serves requests of "
+		 "people alone (evenkeel act)."},
 	{.name = "dry-run",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(dry_run),
