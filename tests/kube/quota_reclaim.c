@@ -290,6 +290,9 @@ static void test_borrowers_of_the_same_priority(void **state)
 /* The node has room for b's pod: kube-scheduler asks its extender for no victims. */
 static void test_only_quotas_refuse(void **state)
 {
+	/* A scheduler before 1.37 nominates the node for a pod that is above others there. */
+	int priority = bed->plane->version->minor < 37 ? 0 : 10;
+
 	(void)state;
 	begin("{'id':'room on the node, and none under the sum of min','nodes':[" NODE(
 		"n1", 14000) "],'quotas':[" QUOTA("a", 6000,
@@ -298,7 +301,7 @@ static void test_only_quotas_refuse(void **state)
 	create(&(struct set){"a", "a", "n1", .count = 10, .cpus = 1});
 	kube_quota_world_expect_seen(bed);
 	create_waiting(&(struct set){"a", "late", .count = 2, .cpus = 1});
-	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4, .priority = 10});
+	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4, .priority = priority});
 	start_actuator();
 	expect_bound("b-", 1);
 	expect_now("a-", 6, 0, 0);
