@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/array.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
@@ -136,4 +137,40 @@ const cJSON *manifests_selected(const cJSON *objects, const cJSON *selector)
 			return object;
 	}
 	return NULL;
+}
+
+bool manifests_may_change(const cJSON *role, const char *verbs, const char *resources,
+			  const char *names)
+{
+	static const char *const allowed[] = {
+		"evenkeel-actuator: get list patch : nodes : ",
+		"evenkeel-actuator: get list : pods : ",
+		"evenkeel-actuator: create : pods/eviction : ",
+		"evenkeel-actuator: update : acts/report : ",
+		"evenkeel-actuator: get patch : leases : evenkeel-actuator ",
+		"evenkeel-actuator: create : leases : ",
+		"evenkeel-actuator-events: create : events : ",
+		"evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
+		"capacitybuffers : ",
+		"evenkeel-actuator-slack: create patch : namespaces priorityclasses : ",
+		"evenkeel-aggregator: create : tokenreviews : ",
+		"evenkeel-aggregator: create : subjectaccessreviews : ",
+		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "
+		"v1beta1.metrics.k8s.io ",
+		"evenkeel-aggregator: patch : apiservices : v1.evenkeel.io ",
+		"evenkeel-metrics-api: patch : apiservices : v1.metrics.k8s.io "
+		"v1beta1.metrics.k8s.io ",
+		"evenkeel-events: create patch : events : ",
+		"evenkeel-nudge: patch : persistentvolumeclaims : evenkeel-nudge ",
+		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",
+		"evenkeel-secrets: patch : configmaps : evenkeel-enrolment ",
+		"evenkeel-secrets: create : secrets configmaps : ",
+		NULL,
+	};
+	char *is = mem_printf("%s: %s: %s: %s", manifests_text(role, "metadata.name"), verbs,
+			      resources, names);
+	bool found = array_has_text(allowed, is);
+
+	free(is);
+	return found;
 }

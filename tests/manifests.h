@@ -28,4 +28,11 @@ bool manifests_selects(const cJSON *selector, const cJSON *labels);
 /* The first Deployment or DaemonSet whose pods a selector matches; NULL. */
 const cJSON *manifests_selected(const cJSON *objects, const cJSON *selector);
 
+/*
+ * Whether a role may have a rule that changes or creates something; every word of verbs, resources
+ * and names is followed by a space.
+ */
+bool manifests_may_change(const cJSON *role, const char *verbs, const char *resources,
+			  const char *names);
+
 #endif

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "shared/file.h"
-#include "shared/array.h"
 #include "shared/mem.h"
 #include "tests/manifests.h"
 #include "tests/process.h"
@@ -285,43 +284,6 @@ static void check_rights(const struct rendered *r, const cJSON *o)
 	check_container(r, o);
 }
 
-/* What may be changed or created, each "ROLE: VERBS: RESOURCES: NAMES", every word with a space. */
-static bool is_allowed_change(const cJSON *o, const char *verbs, const char *resources,
-			      const char *names)
-{
-	static const char *const allowed[] = {
-		"evenkeel-actuator: get list patch : nodes : ",
-		"evenkeel-actuator: get list : pods : ",
-		"evenkeel-actuator: create : pods/eviction : ",
-		"evenkeel-actuator: update : acts/report : ",
-		"evenkeel-actuator: get patch : leases : evenkeel-actuator ",
-		"evenkeel-actuator: create : leases : ",
-		"evenkeel-actuator-events: create : events : ",
-		"evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
-		"capacitybuffers : ",
-		"evenkeel-actuator-slack: create patch : namespaces priorityclasses : ",
-		"evenkeel-aggregator: create : tokenreviews : ",
-		"evenkeel-aggregator: create : subjectaccessreviews : ",
-		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "
-		"v1beta1.metrics.k8s.io ",
-		"evenkeel-aggregator: patch : apiservices : v1.evenkeel.io ",
-		"evenkeel-metrics-api: patch : apiservices : v1.metrics.k8s.io "
-		"v1beta1.metrics.k8s.io ",
-		"evenkeel-events: create patch : events : ",
-		"evenkeel-nudge: patch : persistentvolumeclaims : evenkeel-nudge ",
-		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",
-		"evenkeel-secrets: patch : configmaps : evenkeel-enrolment ",
-		"evenkeel-secrets: create : secrets configmaps : ",
-		NULL,
-	};
-	char *is = mem_printf("%s: %s: %s: %s", manifests_text(o, "metadata.name"), verbs,
-			      resources, names);
-	bool found = array_has_text(allowed, is);
-
-	free(is);
-	return found;
-}
-
 /* Nothing by wildcard, and no change but those that are there for a purpose. */
 static void check_role(const struct rendered *r, const cJSON *o)
 {
@@ -341,11 +303,11 @@ static void check_role(const struct rendered *r, const cJSON *o)
 			EXPECT(o, !strcmp(verbs, "get ") || !strcmp(verbs, "post "));
 		else if (ours)
 			EXPECT(o, !strcmp(verbs, "get list ") || !strcmp(verbs, "create ") ||
-					  is_allowed_change(o, verbs, resources, names));
+					  manifests_may_change(o, verbs, resources, names));
 		else if (strcmp(verbs, "get list watch ") == 0)
 			EXPECT(o, !strstr(resources, "secrets"));
 		else
-			EXPECT(o, is_allowed_change(o, verbs, resources, names));
+			EXPECT(o, manifests_may_change(o, verbs, resources, names));
 	}
 }
 
