@@ -407,7 +407,9 @@ static void test_the_claim_outlives_its_programs(void **state)
 /* The Eviction API refuses what the plan's budgets did not show; the pod is left alone then. */
 static void test_a_budget_is_kept(void **state)
 {
-	static const char budgets[] = "/apis/policy/v1/namespaces/a/poddisruptionbudgets";
+	const char *budgets = bed->plane->version->minor < 21
+				      ? "/apis/policy/v1beta1/namespaces/a/poddisruptionbudgets"
+				      : "/apis/policy/v1/namespaces/a/poddisruptionbudgets";
 
 	(void)state;
 	begin("{'id':'a budget allows nobody','nodes':[" NODE("n1", 10000) "],'quotas':[" QUOTA(
