@@ -418,7 +418,8 @@ static void test_a_budget_is_kept(void **state)
 	kube_quota_world_expect_seen(bed);
 	control_plane_must(bed->plane, "POST", budgets,
 			   "{\"metadata\":{\"name\":\"all\"},\"spec\":{\"minAvailable\":10,"
-			   "\"selector\":{}}}");
+			   "\"selector\":{\"matchExpressions\":[{\"key\":\"none\",\"operator\":"
+			   "\"DoesNotExist\"}]}}}");
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4});
 	start_actuator();
 	expect_logged("acts as");
