@@ -82,9 +82,11 @@ static struct verify_index index_by(struct verify_case *c, const cJSON **objects
 	return x;
 }
 
-static void take_objects(struct verify_case *c, const cJSON *snapshot)
+/* How many pods there are; those behind them are gone. */
+static size_t take_objects(struct verify_case *c, const cJSON *snapshot)
 {
 	struct verify_world *w = &c->w;
+	size_t listed;
 
 	VERIFY_EACH (object, snapshot, "list.items")
 		if (document_is(object, "kind", "Node"))
@@ -95,11 +97,13 @@ static void take_objects(struct verify_case *c, const cJSON *snapshot)
 			w->others[w->other_count++] = object;
 	c->nodes = index_by(c, w->nodes, w->node_count, "metadata.name");
 	c->pods = index_by(c, w->pods, w->pod_count, "metadata.uid");
+	listed = w->pod_count;
 	/* Replacements are expected of evicted pods that are gone: those have reserved room. */
 	VERIFY_EACH (item, snapshot, "state.drain.evictions")
 		if (verify_find(&c->pods, verify_text(item, "pod.metadata.uid")) < 0)
 			w->pods[w->pod_count++] = document_at(item, "pod");
 	c->pods = index_by(c, w->pods, w->pod_count, "metadata.uid");
+	return listed;
 }
 
 static void open_case(struct verify_case *c, const cJSON *snapshot)
@@ -109,6 +113,7 @@ static void open_case(struct verify_case *c, const cJSON *snapshot)
 	size_t count = (size_t)cJSON_GetArraySize(document_at(snapshot, "list.items"));
 	size_t pods =
 		count + (size_t)cJSON_GetArraySize(document_at(snapshot, "state.drain.evictions"));
+	size_t listed;
 	int at;
 
 	w->nodes = verify_own(c, count, sizeof(const cJSON *));
@@ -122,9 +127,9 @@ static void open_case(struct verify_case *c, const cJSON *snapshot)
 	c->move_of = verify_own(c, pods, sizeof(*c->move_of));
 	c->pod_of = verify_own(c, p->move_count, sizeof(*c->pod_of));
 	c->falls = verify_own(c, p->move_count, sizeof(*c->falls));
-	take_objects(c, snapshot);
+	listed = take_objects(c, snapshot);
 	for (size_t i = 0; i < w->pod_count; i++) {
-		const char *node = verify_text(w->pods[i], "spec.nodeName");
+		const char *node = i < listed ? verify_text(w->pods[i], "spec.nodeName") : "";
 
 		at = *node ? verify_find(&c->nodes, node) : VERIFY_NOWHERE;
 		c->home[i] = w->where[i] = *node && at < 0 ? VERIFY_LOST : at;

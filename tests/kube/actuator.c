@@ -424,13 +424,14 @@ static bool has_evicted(void *ctx)
 	return at;
 }
 
+/* Nobody runs pods: the wave waits for a replacement meanwhile. */
 static bool has_stopped(void *ctx)
 {
 	struct story *s = ctx;
 	char *log, *says = mem_printf("is rolled back: destination %s: CPU ", hot);
 	bool stopped;
 
-	is_over(s);
+	feed(s);
 	log = read_log(s);
 	stopped = strstr(log, says);
 	free(log);

@@ -312,7 +312,8 @@ static void assign(cJSON *at, const char *key, cJSON *value)
 static void apply(const struct edit *e, int move, cJSON *plan, cJSON *snapshot)
 {
 	char *path = resolve(e->path, move), *value = e->value ? resolve(e->value, move) : NULL;
-	bool cluster = strncmp(path, "list", 4) == 0 || strncmp(path, "usage", 5) == 0;
+	bool cluster = strncmp(path, "list", 4) == 0 || strncmp(path, "usage", 5) == 0 ||
+		       strncmp(path, "state", 5) == 0;
 	cJSON *at = cluster ? snapshot : plan;
 	char *key = path, *dot;
 
@@ -409,6 +410,12 @@ static void some_changes_break_nothing(void **state)
 			   {O "4.spec.taints", "[{'key':'ToBeDeletedByClusterAutoscaler'}]"},
 			   {"reserved", "[{'uid':'uid-x','to':'nN','after':0},{'uid':'uid-y','to':"
 					"'nN','after':0}]"}}},
+		/* A pod that was evicted, and whose replacement is there. */
+		{.edits = {{O "P.spec.affinity",
+			    "{'podAntiAffinity':{'" WHERE "':[{'topologyKey':'kubernetes.io/"
+			    "hostname','labelSelector':{'matchLabels':{'app':'x'}}}]}}"},
+			   {"state.drain.evictions",
+			    "[{'pod':" X("d", "'nodeName':'nN'", "") "}]"}}},
 		/* The pod of another node leaves with its group. */
 		{.edits = {{O "P.spec.schedulingGroup", GANG},
 			   {O "Q.spec.schedulingGroup", GANG},
