@@ -159,13 +159,22 @@ struct act_hot {
 	bool now;
 };
 
+/* A drain that ended. */
+struct act_ended {
+	char *node; /* owned */
+	bool drained; /* else it was rolled back, or the node is gone */
+	size_t moves, evictions;
+	int64_t seconds; /* since the wave began */
+};
+
 /* A wave from its first claim to its last drain, for the report. */
 struct act_wave {
 	char plan[MARK_PLAN_LEN];
 	int64_t begin_ns, end_ns; /* Unix; 0: not */
-	size_t evictions, refused, drained, rolled_back;
+	size_t evictions, refused, drained, ended_count;
+	struct act_ended *ended; /* owned */
+	bool stopped; /* by a hot destination */
 	struct error reason; /* of the first rollback, or "" */
-	struct buf nodes; /* lines: name, outcome, evictions, seconds */
 };
 
 struct act_state {

@@ -42,6 +42,14 @@ static void drop_drain(struct act_state *s, size_t at)
 	memmove(d, d + 1, (s->drain_count - at) * sizeof(*d));
 }
 
+static void forget_wave(struct act_wave *w)
+{
+	while (w->ended_count)
+		free(w->ended[--w->ended_count].node);
+	free(w->ended);
+	*w = (struct act_wave){.begin_ns = 0};
+}
+
 void act_state_fini(struct act_state *s)
 {
 	while (s->drain_count)
@@ -51,7 +59,7 @@ void act_state_fini(struct act_state *s)
 	free(s->drains);
 	free(s->hot);
 	buf_fini(&s->told);
-	buf_fini(&s->wave.nodes);
+	forget_wave(&s->wave);
 }
 
 void act_output_fini(struct act_output *out)
@@ -124,8 +132,8 @@ bool act_is_ours(const struct act_node *n)
 
 static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
 {
-	buf_fini(&s->wave.nodes);
-	s->wave = (struct act_wave){.begin_ns = wall_ns};
+	forget_wave(&s->wave);
+	s->wave.begin_ns = wall_ns;
 	memcpy(s->wave.plan, plan, sizeof(s->wave.plan));
 }
 
@@ -163,14 +171,22 @@ static size_t count_evicted(const struct act_drain *d)
 	return count;
 }
 
+/* A node that is gone after its drain was deleted as drained. */
 static void record(struct act_state *s, const struct act_drain *d, const struct act_input *in)
 {
-	const char *outcome = !d->listed ? "gone" : mark_phase_name(d->mark.phase);
+	struct act_wave *w = &s->wave;
+	bool drained =
+		d->mark.phase == MARK_DRAINED || (!d->listed && d->mark.phase == MARK_VERIFIED);
 
-	s->wave.drained += d->listed && d->mark.phase == MARK_DRAINED;
-	s->wave.rolled_back += d->listed && d->mark.phase == MARK_ROLLED_BACK;
-	buf_printf(&s->wave.nodes, "%s %s %zu %lld\n", d->node, outcome, count_evicted(d),
-		   (long long)((in->wall_ns - s->wave.begin_ns) / SECOND_NS));
+	w->ended = mem_realloc(w->ended, (w->ended_count + 1) * sizeof(*w->ended));
+	w->ended[w->ended_count++] = (struct act_ended){
+		.node = mem_strdup(d->node),
+		.drained = drained,
+		.moves = d->move_count,
+		.evictions = count_evicted(d),
+		.seconds = (in->wall_ns - w->begin_ns) / SECOND_NS,
+	};
+	w->drained += drained;
 }
 
 /* The drains are those of the cluster now. */
@@ -244,8 +260,10 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 		if (!hot->since_ns)
 			hot->since_ns = in->now_ns;
 		hot->now = true;
-		if (in->now_ns - hot->since_ns >= HOT_NS && !*s->stop.text)
-			error_set(&s->stop, "destination %s: %s for 10 s", hot->node, text.text);
+		if (in->now_ns - hot->since_ns < HOT_NS || *s->stop.text)
+			continue;
+		s->wave.stopped = true;
+		error_set(&s->stop, "destination %s: %s for 10 s", hot->node, text.text);
 	}
 	for (size_t i = 0; i < s->hot_count; i++)
 		if (!s->hot[i].now)
@@ -281,12 +299,11 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 			  *in->plan->refusal ? in->plan->refusal : "no plan has the node");
 }
 
-static void finish(struct act_state *s, const struct act_options *o, const struct act_input *in,
+static void finish(const struct act_options *o, const struct act_input *in,
 		   const struct act_node *n, struct act_output *out)
 {
 	struct act_action *a;
 
-	(void)s;
 	if (o->after == ACT_DELETE_NODE) {
 		a = act_output_add(out, ACT_REMOVE_NODE, n);
 		error_set(&a->text, "node %s is drained and deleted", n->name);
@@ -341,7 +358,7 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 	} else if (in->paused) {
 		return;
 	} else if (d->mark.phase == MARK_VERIFIED) {
-		finish(s, o, in, n, out);
+		finish(o, in, n, out);
 	} else if (d->mark.phase == MARK_CLAIMED) {
 		a = patch(out, o, in, n, MARK_TAINTED);
 		a->mark.cordoned = true;

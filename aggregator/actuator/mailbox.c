@@ -267,7 +267,8 @@ static void write_report(struct jsonw *w, const struct mailbox *m, const struct 
 	write_requests(w, m);
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < s->drain_count; i++)
-		write_drain(w, &s->drains[i]);
+		if (mark_is_active(s->drains[i].mark.phase))
+			write_drain(w, &s->drains[i]);
 	jsonw_array_close(w);
 	jsonw_key_array(w, "destinations");
 	for (size_t i = 0; i < e->use_count; i++)
@@ -305,25 +306,31 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 	cJSON_Delete(box);
 }
 
-/* Lines of nodes: "name outcome evictions seconds". */
-static void write_wave_nodes(struct jsonw *w, const struct act_wave *wave)
+static void write_ended(struct jsonw *w, const struct act_wave *wave)
 {
-	const char *at = wave->nodes.data ? wave->nodes.data : "";
-	char name[256], outcome[24];
-	long long seconds;
-	size_t evictions;
+	size_t moves = 0;
 
 	jsonw_key_array(w, "nodes");
-	for (; sscanf(at, "%255s %23s %zu %lld", name, outcome, &evictions, &seconds) == 4;
-	     at += strcspn(at, "\n") + 1) {
+	for (size_t i = 0; i < wave->ended_count; i++) {
+		const struct act_ended *e = &wave->ended[i];
+
+		moves += e->moves;
 		jsonw_object_open(w);
-		jsonw_key_string(w, "name", name);
-		jsonw_key_string(w, "outcome", outcome);
-		jsonw_key_uint(w, "evictions", evictions);
-		jsonw_key_int(w, "seconds", seconds);
+		jsonw_key_string(w, "name", e->node);
+		jsonw_key_string(w, "outcome", e->drained ? "drained" : "rolledBack");
+		jsonw_key_uint(w, "evictions", e->evictions);
+		jsonw_key_int(w, "seconds", e->seconds);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
+	jsonw_key_object(w, "promised");
+	jsonw_key_uint(w, "nodes", wave->ended_count);
+	jsonw_key_uint(w, "pods", moves);
+	jsonw_object_close(w);
+	jsonw_key_object(w, "achieved");
+	jsonw_key_uint(w, "nodes", wave->drained);
+	jsonw_key_uint(w, "pods", wave->evictions);
+	jsonw_object_close(w);
 }
 
 void mailbox_report_wave(struct edge *e, const struct act_wave *wave)
@@ -339,11 +346,15 @@ void mailbox_report_wave(struct edge *e, const struct act_wave *wave)
 	jsonw_key_time(&w, "begin", wave->begin_ns);
 	jsonw_key_time(&w, "end", wave->end_ns);
 	jsonw_key_string(&w, "outcome",
-			 !wave->rolled_back ? "drained"
-			 : wave->drained    ? "stopped"
-					    : "rolledBack");
-	jsonw_key_string(&w, "reason", wave->reason.text);
-	write_wave_nodes(&w, wave);
+			 wave->stopped			      ? "stopped"
+			 : wave->drained == wave->ended_count ? "drained"
+							      : "rolledBack");
+	jsonw_key_text(&w, "reason", wave->reason.text);
+	write_ended(&w, wave);
+	jsonw_key_array(&w, "violations");
+	if (wave->stopped)
+		jsonw_string(&w, wave->reason.text);
+	jsonw_array_close(&w);
 	jsonw_key_uint(&w, "evictions", wave->evictions);
 	jsonw_key_uint(&w, "refused", wave->refused);
 	jsonw_object_close(&w);
