@@ -150,6 +150,7 @@ struct act_drain {
 	size_t move_count;
 	struct act_move *moves; /* owned */
 	int64_t since_ns; /* monotonic, of the phase here */
+	int64_t left_ns; /* monotonic: all moves are done, and pods are left; 0: not */
 	bool listed; /* in this step's cluster */
 };
 

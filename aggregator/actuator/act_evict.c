@@ -124,7 +124,7 @@ static void judge_waits(const struct act_move *m, const struct act_options *o,
 bool act_drain_follow(struct act_drain *d, const struct act_options *o, const struct act_input *in,
 		      const struct act_node *node, struct error *why)
 {
-	bool done = node->pod_count == 0;
+	bool done = true;
 
 	for (size_t i = 0; i < d->move_count; i++) {
 		follow(&d->moves[i], in, node);
@@ -132,7 +132,14 @@ bool act_drain_follow(struct act_drain *d, const struct act_options *o, const st
 			judge_waits(&d->moves[i], o, in, why);
 		done &= d->moves[i].replaced;
 	}
-	return done;
+	if (!done || !node->pod_count)
+		d->left_ns = 0;
+	else if (!d->left_ns)
+		d->left_ns = in->now_ns;
+	else if (in->now_ns - d->left_ns > o->pod_wait_ns)
+		error_set(why, "pod %s/%s is in no move, and stays for longer than --max-pod-wait",
+			  node->pods->namespace, node->pods->name);
+	return done && !node->pod_count;
 }
 
 bool act_may_move(const struct act_options *o, const char *name)

@@ -294,7 +294,9 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 		*why = s->stop;
 	else if (in->paused && in->now_ns - s->paused_ns > PAUSE_NS)
 		error_set(why, "the pause lasts for longer than 9 minutes");
-	else if (d->mark.phase < MARK_EVICTING && waited_ns > PROOF_NS)
+	else if (d->mark.phase == MARK_VERIFIED && n->pod_count)
+		error_set(why, "pod %s/%s came to it", n->pods->namespace, n->pods->name);
+	else if (d->mark.phase < MARK_EVICTING && waited_ns > PROOF_NS && !in->paused)
 		error_set(why, "planner and checker did not agree within 2 minutes: %s",
 			  *in->plan->refusal ? in->plan->refusal : "no plan has the node");
 }

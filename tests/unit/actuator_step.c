@@ -585,6 +585,47 @@ static void test_hot_destination(void **state)
 	act_state_fini(&s.state);
 }
 
+/* A pod that tolerates the taint, and is in no move, holds its node for --max-pod-wait. */
+static void test_pod_in_no_move(void **state)
+{
+	static const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .holder = "h"};
+	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_node node = {.name = "n2",
+				      .uid = "u",
+				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
+				      .cordoned = true,
+				      .tainted = true,
+				      .pod_count = 1,
+				      .pods = &pod};
+	struct verify_plan_node of = {.name = "n2", .uid = "u"};
+	const struct verify_plan proof = {.node_count = 1, .nodes = &of};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	const struct act_plan plan = {.proof = &proof, .refusal = ""};
+	struct act_state s;
+	int rolled_back = -1;
+
+	(void)state;
+	act_state_init(&s);
+	for (int i = 0; i < 40; i++) {
+		struct act_output out = {0};
+
+		act_step(&s, &options,
+			 &(struct act_input){.cluster = &cluster,
+					     .plan = &plan,
+					     .now_ns = BEGIN_NS + i * STEP_NS,
+					     .wall_ns = BEGIN_NS},
+			 &out);
+		if (out.action_count && rolled_back < 0) {
+			rolled_back = i;
+			assert_non_null(
+				strstr(out.actions[0].text.text, "default/p is in no move"));
+		}
+		act_output_fini(&out);
+	}
+	assert_int_equal(rolled_back, 31);
+	act_state_fini(&s);
+}
+
 static bool undoes(void *ctx, const char *node)
 {
 	(void)ctx;
@@ -628,6 +669,7 @@ int main(void)
 		cmocka_unit_test(test_without_faults),
 		cmocka_unit_test(test_with_faults),
 		cmocka_unit_test(test_hot_destination),
+		cmocka_unit_test(test_pod_in_no_move),
 		cmocka_unit_test(test_undo),
 	};
 
