@@ -49,7 +49,7 @@ struct sim_pod {
 };
 
 struct sim {
-	struct place_world dice;
+	struct place_world dice; /* only its random numbers */
 	uint64_t seed;
 	bool faults, calm;
 	struct sim_node nodes[NODES];
@@ -127,7 +127,7 @@ static int pick_node(struct sim *s)
 static void begin(struct sim *s, uint64_t seed, bool faults)
 {
 	*s = (struct sim){.seed = seed, .faults = faults, .now_ns = BEGIN_NS};
-	place_world_init(&s->dice, seed);
+	s->dice.random = (seed + 1) * 0x9E3779B97F4A7C15ULL;
 	s->options = (struct act_options){.drain = true,
 					  .after = (enum act_after)(seed % 3),
 					  .pod_wait_ns = 60 * NS_PER_SEC,
@@ -193,7 +193,7 @@ static void interfere(struct sim *s)
 		break;
 	case 1: /* a node is deleted, and another one has its name */
 		for (int i = 0; i < PODS; i++)
-			if (s->pods[i].there && &s->nodes[s->pods[i].node] == n)
+			if (s->pods[i].there && s->pods[i].node == n - s->nodes)
 				s->pods[i].there = false;
 		n->cordoned = n->tainted = false;
 		n->mark = (struct mark){0};
