@@ -405,23 +405,23 @@ static void test_waves(void **state)
 
 /* --- a hot destination ------------------------------------------------------------------------ */
 
-enum { HOT_SEED = 4, RUNG_SEED = 2 };
+enum { HOT_SEED = 6, HOT_SEEDS = 8, RUNG_SEED = 2 };
 
 static char hot[64]; /* the node */
 
+/* Or nothing may be drained any more. */
 static bool has_evicted(void *ctx)
 {
 	struct story *s = ctx;
-	char *log;
+	bool over = is_over(s);
+	char *log = read_log(s);
 	const char *at;
 
-	is_over(s);
-	log = read_log(s);
 	at = strstr(log, " is evicted, and expected on ");
 	if (at)
 		sscanf(at, " is evicted, and expected on %63s", hot);
 	free(log);
-	return at;
+	return at || over;
 }
 
 /* Nobody runs pods: the wave waits for a replacement meanwhile. */
@@ -442,18 +442,24 @@ static bool has_stopped(void *ctx)
 /* Three intervals of 4 s bring it above the cap for 10 s. */
 static void test_hot_destination(void **state)
 {
-	struct story s = {.capped = true, .robust = true};
+	struct story s;
 	struct result r = {.seed = HOT_SEED};
 	int64_t hot_ns;
 
 	(void)state;
-	open_story(&s, HOT_SEED);
-	assert_true(await(has_evicted, &s, SECONDS));
+	for (int i = 0; !*hot; i++) {
+		if (i)
+			end(&s);
+		assert_true(i < HOT_SEEDS);
+		s = (struct story){.capped = true, .robust = true};
+		open_story(&s, HOT_SEED + (uint64_t)i);
+		assert_true(await(has_evicted, &s, SECONDS));
+	}
 	for (size_t i = 0; i < s.load_count; i++)
 		if (strcmp(s.loads[i].node, hot) == 0)
 			s.loads[i].cpu_milli = 8000;
 	hot_ns = clock_mono_ns();
-	if (!await(has_stopped, &s, 60))
+	if (!await(has_stopped, &s, 90))
 		fail_msg("the wave goes on: %s", read_log(&s));
 	print_message("    the wave stopped %.0f s after %s became hot\n",
 		      (double)(clock_mono_ns() - hot_ns) / NS_PER_SEC, hot);
