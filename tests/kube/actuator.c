@@ -39,7 +39,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-enum { SEED = 1, CLUSTERS = 30, ACTUATORS = 2 };
+enum { SEED = 1, CLUSTERS = 4, ACTUATORS = 2 };
 /* Of one cluster, on a machine that may be busy with other tests. */
 #define SECONDS	 480
 #define QUIET_NS (15 * NS_PER_SEC)
