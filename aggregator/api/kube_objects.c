@@ -230,7 +230,8 @@ static bool write_list(struct change *c, const char *text, const char *items)
 		buf_add(c->w.out, text, (size_t)(items - text));
 	while (at && *at == '{') {
 		at = write_item(c, at);
-		at += at && *at == ',';
+		if (at && *at == ',')
+			at++;
 	}
 	if (!at)
 		return false;

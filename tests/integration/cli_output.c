@@ -148,7 +148,7 @@ static void rows_and_names(void **state)
 		 "node,score,fits,reason,refused_by,LoadVariationRiskBalancing_score,"},
 		{"quota -o csv --no-headers", 0, "shop,"},
 		{"slack -o csv", 4,
-		 "class,kind,cpu_request_millicores,memory_request_bytes,target,wanted,placed,"
+		 "class,origin,cpu_request_millicores,memory_request_bytes,target,wanted,placed,"
 		 "balloons,unplaced,slots_by_requests,slots_by_use,slots_at_least,fragmented_ratio,"
 		 "state\r\nunit,unit,800,3435973836,1,1,1,,0,"},
 		{"drain -o csv", 4, "node,verdict,"},

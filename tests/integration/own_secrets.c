@@ -354,8 +354,8 @@ static void play_tls(struct kube_scene *s, const struct tls_case *c)
 	requests = s->seen.requests;
 	tls_request_fini(&s->seen);
 	tls_server_seen(s->https, &s->seen);
-	/* The Secret, two APIServices, and what changes it. */
-	assert_int_equal(s->seen.requests - requests, c->patch ? 4 : 3);
+	/* The Secret, three APIServices, and what changes it. */
+	assert_int_equal(s->seen.requests - requests, c->patch ? 5 : 4);
 	print_message("%s", log);
 	assert_int_equal(strstr(log, "keeping the files") != NULL, c->reason != NULL);
 	assert_true(!c->reason || strstr(log, c->reason));

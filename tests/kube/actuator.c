@@ -443,7 +443,7 @@ static bool has_stopped(void *ctx)
 /* Three intervals of 4 s bring it above the cap for 10 s. */
 static void test_hot_destination(void **state)
 {
-	struct story s;
+	struct story s = {0};
 	struct result r = {.seed = HOT_SEED};
 	int64_t hot_ns;
 

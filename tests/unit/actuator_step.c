@@ -100,11 +100,10 @@ static int count_there(const struct sim *s, int owner)
 
 static void make_pod(struct sim *s, int owner, int node)
 {
-	int i = 0;
+	int i;
 
-	while (i < PODS && s->pods[i].there)
-		i++;
-	assert_true(i < PODS);
+	for (i = 0; s->pods[i].there; i++)
+		assert_true(i + 1 < PODS);
 	s->pods[i] = (struct sim_pod){.there = true, .owner = owner, .node = node};
 	/* Owner 0 names its pods as a StatefulSet does. */
 	snprintf(s->pods[i].name, TEXT, "p%d-%d", owner, owner ? s->made : 0);
