@@ -141,8 +141,7 @@ static int compare_sequence(const void *sequence, const void *item)
 /* Index of the first interval with this sequence or a later one, or count. */
 static size_t index_of(const struct ring *r, uint64_t sequence)
 {
-	return array_lower_bound(&sequence, r->items, r->count, sizeof(*r->items),
-				 compare_sequence);
+	return array_lower_bound(&sequence, r->items, r->count, sizeof(void *), compare_sequence);
 }
 
 /* Whether items[index] and the next may merge. */

@@ -54,7 +54,7 @@ static cJSON *parse_answer(struct edge *e)
 
 	if (!doc)
 		return NULL;
-	h->docs = mem_realloc(h->docs, (h->doc_count + 1) * sizeof(*h->docs));
+	h->docs = mem_realloc(h->docs, (h->doc_count + 1) * sizeof(void *));
 	return h->docs[h->doc_count++] = doc;
 }
 
