@@ -82,6 +82,11 @@ cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error 
 	return NULL;
 }
 
+void edge_drop(struct edge *e)
+{
+	cJSON_Delete(e->heap.docs[--e->heap.doc_count]);
+}
+
 void edge_get_text(struct edge *e, const char *path, long timeout_ms, struct error *error)
 {
 	ask(e, KUBE_GET, path, NULL, timeout_ms, error);

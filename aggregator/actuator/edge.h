@@ -74,7 +74,8 @@ void edge_forget(struct edge *e);
 
 /* A GET within timeout_ms; the document lives until edge_end_step(). NULL with the reason. */
 cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error *error);
-/* The same without its document: the answer is text, in e->call.answer. Not 200: the reason. */
+void edge_drop(struct edge *e); /* frees the document of the last edge_get() already */
+/* edge_get() without a document: the answer is text, in e->call.answer. Not 200: the reason. */
 void edge_get_text(struct edge *e, const char *path, long timeout_ms, struct error *error);
 /*
  * A request of at most 4 s. Its status, 0: no answer, or the lease does not allow it; *answer: the

@@ -162,19 +162,32 @@ static int read_pods(struct edge *e, struct act_node *node, struct error *error)
 	return 0;
 }
 
-static int read_owner(struct edge *e, const struct edge_owner *of, struct act_owner *out,
-		      struct error *error)
+static bool are_listed_together(const struct edge_owner *a, const struct edge_owner *b)
 {
-	char *path = mem_printf("/api/v1/namespaces/%s/pods?labelSelector=%s", of->namespace,
-				of->selector);
-	const cJSON *list = edge_get(e, path, READ_MS, error);
+	return strcmp(a->namespace, b->namespace) == 0 && strcmp(a->selector, b->selector) == 0;
+}
 
+/* Counts the pods of an owner, and of those after it in the same list. */
+static int read_owners(struct edge *e, size_t first, struct error *error)
+{
+	const struct edge_owner *of = &e->owners[first];
+	char *path;
+	const cJSON *list;
+
+	for (size_t i = 0; i < first; i++)
+		if (are_listed_together(&e->owners[i], of))
+			return 0;
+	path = mem_printf("/api/v1/namespaces/%s/pods?labelSelector=%s", of->namespace,
+			  of->selector);
+	list = edge_get(e, path, READ_MS, error);
 	free(path);
 	if (!list)
 		return -EIO;
-	*out = (struct act_owner){.uid = of->uid};
 	for (const cJSON *pod = document_first(list, "items"); pod; pod = pod->next)
-		out->ready += is_ready(pod) && document_is(controller(pod), "uid", of->uid);
+		for (size_t i = first; is_ready(pod) && i < e->owner_count; i++)
+			e->ready[i].ready += are_listed_together(&e->owners[i], of) &&
+					     document_is(controller(pod), "uid", e->owners[i].uid);
+	edge_drop(e);
 	return 0;
 }
 
@@ -215,6 +228,8 @@ static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 		next = document_text(list, "metadata.continue");
 		if (next && *next)
 			path = mem_printf("/api/v1/nodes?limit=500&continue=%s", next);
+		if (list)
+			edge_drop(e);
 	} while (path);
 	if (!rc)
 		e->listed_ns = now_ns;
@@ -290,10 +305,13 @@ int edge_read_cluster(struct edge *e, const struct act_state *s, const char *con
 		if (mark_is_active(e->nodes[i].mark.phase) && e->nodes[i].tainted)
 			rc = read_pods(e, &e->nodes[i], error);
 	e->ready = mem_zalloc(e->owner_count + 1, sizeof(*e->ready));
+	for (size_t i = 0; i < e->owner_count; i++)
+		e->ready[i].uid = e->owners[i].uid;
 	for (size_t i = 0; i < e->owner_count && !rc; i++)
-		rc = read_owner(e, &e->owners[i], &e->ready[c->owner_count++], error);
+		rc = read_owners(e, i, error);
 	c->nodes = e->nodes;
 	c->owners = e->ready;
+	c->owner_count = e->owner_count;
 	return rc;
 }
 
