@@ -396,7 +396,7 @@ check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE_TESTS) $(LAB)
 	@programs=$$(tests/kube/build $(KUBE)) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
-	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) tests/run $(B)/log$(VARIANT) $(KUBE_TESTS)
+	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(KUBE_TESTS)
 
 # The images on a real node: a kubelet joined to that control plane, its containers run by containerd. As root.
 NODE_PROGRAMS := kube-apiserver kube-scheduler kube-controller-manager kubelet
