@@ -44,7 +44,7 @@ static void start_aggregator(void)
 {
 	char *authority = mem_printf("%s/ca.crt", bed->folder);
 	const char *const options[] = {"--nudge-claim", "evenkeel/evenkeel-nudge",
-				       "--pod-events",	"--tls-client-ca",
+				       "--events=pods", "--tls-client-ca",
 				       authority,	NULL};
 
 	kube_behind_start(&behind, bed->plane->admin, options);
