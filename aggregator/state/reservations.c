@@ -172,7 +172,7 @@ const struct reservation *reservations_copy_find(const struct reservations_copy 
 						 const char *uid, uint64_t generation)
 {
 	const struct reservation asked = {.namespace = namespace, .name = name}, *key = &asked;
-	size_t at = array_lower_bound(&key, c->of, c->count, sizeof(c->of[0]), compare_names);
+	size_t at = array_lower_bound(&key, c->of, c->count, sizeof(void *), compare_names);
 
 	for (; at < c->count && compare_names(&key, &c->of[at]) == 0; at++)
 		if ((!*uid || strcmp(c->of[at]->uid, uid) == 0) &&
