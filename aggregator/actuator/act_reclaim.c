@@ -18,12 +18,15 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* CLAIM_NS is less than the aggregator keeps a claim. */
+/* PAUSED_NS is longer than the aggregator keeps a claim. */
 static const int64_t MINUTE_NS = 60 * SECOND_NS, RENEW_NS = 10 * SECOND_NS,
-		     CLAIM_NS = 40 * SECOND_NS, GAP_NS = 15 * SECOND_NS,
+		     PAUSED_NS = 60 * SECOND_NS, GAP_NS = 15 * SECOND_NS,
 		     UNKNOWN_NS = 15 * SECOND_NS, OUTDATED_NS = 5 * SECOND_NS,
 		     LEFT_NS = 600 * SECOND_NS, REFUSED_FIRST_NS = 2 * SECOND_NS,
 		     REFUSED_MOST_NS = 30 * SECOND_NS;
+
+/* The plan of a claim that needs no eviction. */
+#define TAKEN_OVER "taken-over"
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
@@ -80,7 +83,7 @@ static struct reclaim_rescue *add_rescue(struct reclaim_state *s, const struct r
 	s->rescues = mem_realloc(s->rescues, (s->rescue_count + 1) * sizeof(*s->rescues));
 	r = &s->rescues[s->rescue_count++];
 	*r = (struct reclaim_rescue){
-		.plan = mem_strdup(p->id ? p->id : ""),
+		.plan = mem_strdup(p->id ? p->id : TAKEN_OVER),
 		.namespace = mem_strdup(p->pod.namespace),
 		.name = mem_strdup(p->pod.name),
 		.uid = mem_strdup(p->pod.uid),
@@ -201,12 +204,25 @@ static void judge_waits(struct reclaim_rescue *r, const struct reclaim_options *
 			  *r->why ? ": " : "", r->why);
 }
 
-/* All evictions of a dry run were tried. */
-static bool is_tried(const struct reclaim_rescue *r)
+/* No victim is left to be evicted. */
+static bool is_evicted(const struct reclaim_rescue *r)
 {
 	for (size_t i = 0; i < r->victim_count; i++)
 		if (!r->victims[i].gone && !r->victims[i].evicted_ns)
 			return false;
+	return true;
+}
+
+/* After the pause the plan would be out of date. */
+static bool is_dropped(struct reclaim_state *s, const struct reclaim_rescue *r,
+		       const struct reclaim_input *in, struct reclaim_output *out)
+{
+	if (!in->paused || r->evicted || is_evicted(r))
+		return false;
+	buf_printf(&out->narration,
+		   "the plan for pod %s/%s is dropped: no pod was evicted before the pause\n",
+		   r->namespace, r->name);
+	leave_alone(s, r->uid, in->now_ns + PAUSED_NS);
 	return true;
 }
 
@@ -231,8 +247,10 @@ static bool ends(struct reclaim_state *s, struct reclaim_rescue *r, const struct
 			   r->namespace, r->name);
 		return true;
 	}
+	if (is_dropped(s, r, in, out))
+		return true;
 	judge_waits(r, o, in->now_ns);
-	if (!*r->failure.text && o->dry_run && is_tried(r))
+	if (!*r->failure.text && o->dry_run && is_evicted(r))
 		error_set(&r->failure, "this is a dry run");
 	if (!*r->failure.text)
 		return false;
@@ -261,8 +279,6 @@ static void evict(struct reclaim_state *s, size_t at, const struct reclaim_optio
 {
 	struct reclaim_rescue *r = &s->rescues[at];
 
-	if (!r->claimed_ns || in->now_ns - r->claimed_ns >= CLAIM_NS)
-		return;
 	for (size_t i = 0; i < r->victim_count; i++) {
 		struct reclaim_victim *v = &r->victims[i];
 
@@ -280,18 +296,27 @@ static void evict(struct reclaim_state *s, size_t at, const struct reclaim_optio
 	}
 }
 
+static void renew(struct reclaim_rescue *r, size_t at, struct reclaim_output *out)
+{
+	if (is_evicted(r)) {
+		free(r->plan);
+		r->plan = mem_strdup(TAKEN_OVER);
+	}
+	add_action(out, RECLAIM_CLAIM, at, 0);
+}
+
 static void advance(struct reclaim_state *s, const struct reclaim_options *o,
 		    const struct reclaim_input *in, struct reclaim_output *out)
 {
 	for (size_t i = 0; i < s->rescue_count; i++) {
 		struct reclaim_rescue *r = &s->rescues[i];
 
-		if (in->now_ns - r->claimed_ns >= RENEW_NS)
-			add_action(out, RECLAIM_CLAIM, i, 0);
-		if (!in->paused)
-			evict(s, i, o, in, out);
-		else
+		if (in->paused)
 			r->since_ns = in->now_ns;
+		if (!r->claimed_ns || in->now_ns - r->claimed_ns >= RENEW_NS)
+			renew(r, i, out);
+		else if (!in->paused)
+			evict(s, i, o, in, out);
 	}
 }
 

@@ -6,9 +6,9 @@
  *     plan -> claimed -> victims evicted -> pod bound
  *
  * The claim holds the room for the pod (aggregator/state/reservations.h) from before the first
- * eviction on, and is renewed until the pod is bound. A successor takes over the claims that the
- * aggregator lists: it evicts nobody for them, since an interrupted plan is planned anew when its
- * claim has ended.
+ * eviction on, and is renewed until the pod is bound. No pod is evicted while a renewal is due. A
+ * successor takes over the claims that the aggregator lists, and evicts no pod for them: the
+ * aggregator makes a new plan when such a claim has ended.
  */
 #ifndef EVENKEEL_AGGREGATOR_ACTUATOR_ACT_RECLAIM_H
 #define EVENKEEL_AGGREGATOR_ACTUATOR_ACT_RECLAIM_H
@@ -59,7 +59,7 @@ struct reclaim_input {
 	size_t plan_count, claim_count;
 	const struct reclaim_seen *seen; /* of the pods of the state; others are as before */
 	size_t seen_count;
-	bool paused; /* nothing begins, and nobody is evicted; claims are kept */
+	bool paused; /* nothing begins, and a plan that evicted nobody is dropped */
 	int64_t now_ns; /* monotonic */
 };
 
@@ -75,7 +75,8 @@ struct reclaim_victim {
 
 /* A pod that room is made for. */
 struct reclaim_rescue {
-	char *plan, *namespace, *name, *uid, *node; /* owned; plan "": taken over */
+	char *plan; /* owned; "taken-over" once no victim is left to be evicted */
+	char *namespace, *name, *uid, *node; /* owned */
 	size_t victim_count, evicted;
 	struct reclaim_victim *victims; /* owned */
 	int64_t since_ns; /* monotonic: of the last progress */

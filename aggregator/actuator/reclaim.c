@@ -149,7 +149,7 @@ static enum act_result claim(struct edge *e, const struct reclaim_rescue *r, con
 		return ACT_DONE;
 	jsonw_init(&w, &body);
 	jsonw_object_open(&w);
-	jsonw_key_string(&w, "plan", *r->plan ? r->plan : "taken-over");
+	jsonw_key_string(&w, "plan", r->plan);
 	jsonw_key_string(&w, "namespace", r->namespace);
 	jsonw_key_string(&w, "name", r->name);
 	jsonw_key_string(&w, "uid", r->uid);

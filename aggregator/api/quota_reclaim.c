@@ -17,8 +17,9 @@
  * POST /v1/quotas/reclaim/reservations {"plan","namespace","name","uid"}: claims the room of the
  * plan's node for the pod (reservations.h) before the victims are evicted. The plan is searched for
  * anew, and must come out as it was listed; its victims then count as evicted (victim_log.h). Pods
- * with a claim are not in the list. The same request renews a claim; after a restart of the
- * aggregator, which forgets claims, it makes one without victims if the room is free or becoming so.
+ * with a claim are not in the list. The same request renews a claim. After a restart of the
+ * aggregator, which forgets claims, the plan "taken-over" makes one without victims if the room is
+ * free or becoming so; any other plan is refused then, since none of its victims has to go.
  *
  *   {"apiVersion","kind":"QuotaReservation","time","plan","namespace","name","uid","node","until"}
  */
@@ -472,7 +473,8 @@ static bool is_as_listed(const struct item *item, const char *plan, struct api_r
 	char id[QUOTA_PLAN_LEN];
 
 	if (item->plan.verdict == PREEMPT_NOT_NEEDED || item->plan.verdict == PREEMPT_WAIT)
-		return true;
+		return strcmp(plan, "taken-over") == 0 ||
+		       api_fail(rs, FAIL_CONFLICT, "plan", "the pod needs no victims now");
 	if (!reclaims(item))
 		return api_fail(rs, FAIL_CONFLICT, "plan",
 				"no pods of other quotas would make room for the pod now");

@@ -160,11 +160,50 @@ static void test_no_eviction_without_a_claim(void **state)
 	w.evict = ACT_NOT_YET;
 	pass(2);
 	assert_int_equal(w.evictions, 1);
+	pass(7);
 	w.claim = ACT_UNKNOWN;
-	pass(39);
+	pass(10);
 	w.evictions = 0;
-	pass(15);
+	pass(20);
 	assert_int_equal(w.evictions, 0);
+	w.claim = ACT_DONE;
+	pass(2);
+	assert_int_equal(w.evictions, 1);
+}
+
+/* Nobody is evicted in the step whose renewal is refused. */
+static void test_a_refused_renewal_ends_the_plan(void **state)
+{
+	(void)state;
+	offer(&waiting, 0, 2);
+	w.evict = ACT_NOT_YET;
+	step(0);
+	pass(9);
+	w.claim = ACT_GONE;
+	w.evict = ACT_DONE;
+	w.evictions = 0;
+	w.answer = "the pod needs no victims now";
+	for (size_t i = 0; i < w.state.rescues[0].victim_count; i++)
+		w.state.rescues[0].victims[i].retry_ns = 0;
+	buf_clear(&w.told);
+	pass(2);
+	expect("claim b1\npod b/b1 is given up: its room cannot be claimed: the pod needs no "
+	       "victims now\n");
+}
+
+/* A claim names its plan as long as a victim is left to be evicted. */
+static void test_a_claim_whose_victims_were_evicted(void **state)
+{
+	(void)state;
+	w.options.evictions_max = 1;
+	offer(&waiting, 0, 2);
+	step(0);
+	pass(51);
+	assert_int_equal(w.evictions, 1);
+	assert_string_equal(w.state.rescues[0].plan, "p");
+	pass(21);
+	assert_int_equal(w.evictions, 2);
+	assert_string_equal(w.state.rescues[0].plan, "taken-over");
 }
 
 static void test_a_plan_that_is_outdated_is_dropped(void **state)
@@ -303,18 +342,43 @@ static void test_a_pod_that_is_gone_costs_nobody(void **state)
 	assert_int_equal(w.evictions, 0);
 }
 
+/* Of victims that were evicted. */
 static void test_a_pause_keeps_the_claim(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	w.options.evictions_max = 1;
+	offer(&waiting, 0, 2);
 	step(0);
+	step(1);
 	w.input.paused = true;
-	pass(300);
-	assert_int_equal(w.evictions, 0);
+	pass(299);
+	assert_int_equal(w.evictions, 1);
 	assert_int_equal(w.claims, 31);
 	w.input.paused = false;
-	step(1);
-	assert_int_equal(w.evictions, 1);
+	pass(2);
+	assert_int_equal(w.evictions, 2);
+}
+
+/* A plan that evicted nobody is planned anew, when its claim has ended. */
+static void test_a_pause_drops_the_plan(void **state)
+{
+	struct reclaim_plan claim = {.node = "n1", .pod = waiting};
+
+	(void)state;
+	offer(&waiting, 0, 1);
+	step(0);
+	buf_clear(&w.told);
+	w.input.paused = true;
+	w.input.claims = &claim;
+	w.input.claim_count = 1;
+	pass(45);
+	expect("the plan for pod b/b1 is dropped: no pod was evicted before the pause\n");
+	w.input.claim_count = 0;
+	w.input.paused = false;
+	w.plans[0].victims = &w.victims[1];
+	pass(17);
+	expect("pod b/b1 gets room on n1: 1 pods are to go\nclaim b1\npod a/a1 is evicted for "
+	       "b/b1\nevict a1\n");
 }
 
 static void test_nothing_begins_in_a_pause(void **state)
@@ -473,6 +537,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_a_pod_gets_its_room),
 		T(test_no_eviction_without_a_claim),
+		T(test_a_refused_renewal_ends_the_plan),
+		T(test_a_claim_whose_victims_were_evicted),
 		T(test_a_plan_that_is_outdated_is_dropped),
 		T(test_evictions_have_a_rate),
 		T(test_budgets_are_waited_for),
@@ -482,6 +548,7 @@ int main(void)
 		T(test_a_pod_that_is_not_bound),
 		T(test_a_pod_that_is_gone_costs_nobody),
 		T(test_a_pause_keeps_the_claim),
+		T(test_a_pause_drops_the_plan),
 		T(test_nothing_begins_in_a_pause),
 		T(test_a_successor_keeps_the_room),
 		T(test_a_dry_run_waits_for_nothing),

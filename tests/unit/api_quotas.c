@@ -502,6 +502,14 @@ static void test_plans_are_claimed(void **state)
 	victim_log_free(f.ctx.victims);
 }
 
+static void expect_refused(const char *body, int status, const char *field, const char *message)
+{
+	assert_int_equal(claim(body), status);
+	assert_string_equal(http_fixture_error_field(&f), field);
+	if (!strstr(text("error.message"), message))
+		fail_msg("%s is not \"%s\"", text("error.message"), message);
+}
+
 /* What the API does not show in deletion yet is on its way: no more victims, also after a restart. */
 static void test_a_claim_is_made_again_after_a_restart(void **state)
 {
@@ -511,18 +519,12 @@ static void test_a_claim_is_made_again_after_a_restart(void **state)
 	assert_int_equal(claim_item(0), 200);
 	reservations_free(f.ctx.reservations);
 	f.ctx.reservations = reservations_new();
-	assert_int_equal(claim(CLAIM("0", "first", "uid-team-b-first")), 200);
+	expect_refused(CLAIM("0", "first", "uid-team-b-first"), 409, "plan",
+		       "the pod needs no victims now");
+	assert_int_equal(claim(CLAIM("taken-over", "first", "uid-team-b-first")), 200);
 	assert_string_equal(text("node"), "a");
 	assert_int_equal(count_past(), 2);
 	victim_log_free(f.ctx.victims);
-}
-
-static void expect_refused(const char *body, int status, const char *field, const char *message)
-{
-	assert_int_equal(claim(body), status);
-	assert_string_equal(http_fixture_error_field(&f), field);
-	if (!strstr(text("error.message"), message))
-		fail_msg("%s is not \"%s\"", text("error.message"), message);
 }
 
 static void test_wrong_claims_are_refused(void **state)
