@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps the objects of /v1/slack in the cluster: Deployments of balloons, or CapacityBuffers where
- * the API server knows them. Pure. An object is ours when it was applied by the field manager
- * SLACK_MANAGER; another one of the same name is left alone.
+ * the API server knows them. Pure. An object is ours if the field manager SLACK_MANAGER applied it
+ * and, if it is a Deployment, if its selector has the label of balloons; other objects of the same
+ * name are left alone.
  */
 #ifndef EVENKEEL_AGGREGATOR_ACTUATOR_ACT_SLACK_H
 #define EVENKEEL_AGGREGATOR_ACTUATOR_ACT_SLACK_H
@@ -22,7 +23,7 @@ struct act_slack_wanted {
 	const char *kind, *namespace, *name; /* namespace "": it is in none */
 	const char *text;
 	int64_t replicas; /* -1: it has none */
-	bool shared; /* a Namespace or PriorityClass: never removed, and whose it is does not matter */
+	bool shared; /* a Namespace or PriorityClass: never removed, and applied whoever made it */
 };
 
 /* An object of the cluster: all that are ours, and others of the names that are wanted. */

@@ -19,6 +19,7 @@
 #define LOOK_EVERY_NS (15 * NS_PER_SEC)
 #define READ_MS	      10000L
 #define BUFFERS	      "/apis/autoscaling.x-k8s.io/v1beta1"
+#define CLASS_LABEL   "evenkeel.io/slack-class"
 #define PART_OF	      "?labelSelector=app.kubernetes.io%2Fpart-of%3Devenkeel"
 
 enum { DEPTH_MAX = 64, BYTES_MAX = 64 << 20 };
@@ -130,9 +131,12 @@ static int read_target(struct look *l, struct error *error)
 
 /* --- the objects ------------------------------------------------------------------------------ */
 
-static bool is_ours(const cJSON *object)
+/* The selector of a Deployment never changes: that of another program does not become one of balloons. */
+static bool is_ours(const struct kind *k, const cJSON *object)
 {
-	return document_find(object, "metadata.managedFields", "manager", SLACK_MANAGER);
+	return document_find(object, "metadata.managedFields", "manager", SLACK_MANAGER) &&
+	       (strcmp(k->name, "Deployment") != 0 ||
+		cJSON_HasObjectItem(document_at(object, "spec.selector.matchLabels"), CLASS_LABEL));
 }
 
 static void add_existing(struct look *l, const struct kind *k, const cJSON *object)
@@ -144,7 +148,7 @@ static void add_existing(struct look *l, const struct kind *k, const cJSON *obje
 		.name = document_text_or(object, "metadata.name", ""),
 		.uid = document_text_or(object, "metadata.uid", ""),
 		.replicas = replicas_of(object),
-		.ours = is_ours(object),
+		.ours = is_ours(k, object),
 	};
 }
 
@@ -155,7 +159,7 @@ static int list_kind(struct look *l, const struct kind *k, struct error *error)
 
 	free(path);
 	for (const cJSON *o = document_first(list, "items"); o; o = o->next)
-		if (is_ours(o))
+		if (is_ours(k, o))
 			add_existing(l, k, o);
 	return list ? 0 : -1;
 }

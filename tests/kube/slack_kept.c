@@ -231,6 +231,18 @@ static void test_a_burst_takes_the_room_of_balloons(void **state)
 	expect_pods(BALLOON_PODS, BURST, BURST);
 }
 
+/* A part of evenkeel, by the field manager of balloons. */
+static void make_own(void)
+{
+	post(DEPLOYMENTS "?fieldManager=evenkeel",
+	     mem_strdup(
+		     "{\"metadata\":{\"name\":\"own\",\"labels\":{\"app.kubernetes.io/part-of\":"
+		     "\"evenkeel\"}},\"spec\":{\"replicas\":0,\"selector\":{\"matchLabels\":{"
+		     "\"app\":\"own\"}},\"template\":{\"metadata\":{\"labels\":{\"app\":\"own\"}},"
+		     "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"none\"}]}}}}"));
+}
+
+/* Deployments without the selector of balloons stay. */
 static void test_objects_follow_their_classes(void **state)
 {
 	char *name = balloon_name();
@@ -239,9 +251,13 @@ static void test_objects_follow_their_classes(void **state)
 	annotate("\"2\"");
 	expect_object(DEPLOYMENTS, name, 2);
 	expect_pods(BALLOON_PODS, 2, 2);
+	make_own();
 	annotate("\"0\"");
 	expect_object(DEPLOYMENTS, name, -1);
 	expect_pods(BALLOON_PODS, 0, 0);
+	expect_object(DEPLOYMENTS, "own", 0);
+	control_plane_must(bed->plane, "DELETE", DEPLOYMENTS "/own", NULL);
+	expect_object(DEPLOYMENTS, "own", -1);
 	annotate("\"1\"");
 	expect_object(DEPLOYMENTS, name, 1);
 	free(name);
