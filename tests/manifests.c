@@ -152,7 +152,8 @@ bool manifests_may_change(const cJSON *role, const char *verbs, const char *reso
 		"evenkeel-actuator-events: create : events : ",
 		"evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
 		"capacitybuffers : ",
-		"evenkeel-actuator-slack: create patch : namespaces priorityclasses : ",
+		"evenkeel-actuator-slack: create patch : namespaces : evenkeel ",
+		"evenkeel-actuator-slack: create patch : priorityclasses : evenkeel-slack ",
 		"evenkeel-aggregator: create : tokenreviews : ",
 		"evenkeel-aggregator: create : subjectaccessreviews : ",
 		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "

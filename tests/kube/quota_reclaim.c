@@ -455,7 +455,8 @@ static int open_bed(void **state)
 	bed->behind = true;
 	kube_quota_world_start_scheduler(bed, "");
 	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/actuator.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/reclaim.yaml");
+	control_plane_create(bed->plane,
+			     "packaging/kubernetes/overlays/actuator-reclaim/reclaim.yaml");
 	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
 	actuator_log = mem_printf("%s/actuator.log", bed->folder);
 	return 0;

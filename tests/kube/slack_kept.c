@@ -335,7 +335,7 @@ static int open_bed(void **state)
 	make_deployment("shop", "web", WEB, "500m", "4", "");
 	expect_pods(WEB_PODS, WEB, WEB);
 	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/actuator.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/slack.yaml");
+	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator-slack/slack.yaml");
 	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
 	actuator_log = mem_printf("%s/actuator.log", bed->folder);
 	start_actuator();
