@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans begin in the order of the list, since each holds with those before it. A plan begins when
- * the minute has evictions left for all of its victims, or is untouched: a plan that is larger than
- * --max-evictions takes several minutes.
+ * Plans begin in the order of the list, since each holds with those before it. A plan begins if
+ * --max-evictions allows all of its evictions now. A plan with more victims than --max-evictions
+ * begins after a minute without evictions, and takes several minutes.
  *
  * What can fail: the aggregator refuses the claim (the plan is dropped, and the next list has
  * another), a budget refuses an eviction for longer than the wait, a victim does not end, or the pod
@@ -42,7 +42,6 @@ static void rescue_fini(struct reclaim_rescue *r)
 	free(r->namespace);
 	free(r->name);
 	free(r->uid);
-	free(r->node);
 }
 
 void reclaim_state_fini(struct reclaim_state *s)
@@ -61,11 +60,6 @@ void reclaim_output_fini(struct reclaim_output *out)
 	free(out->actions);
 	buf_fini(&out->narration);
 	*out = (struct reclaim_output){0};
-}
-
-bool reclaim_wants_plans(const struct reclaim_state *s)
-{
-	return s->rescue_count < RECLAIM_RESCUES_MOST;
 }
 
 static void add_action(struct reclaim_output *out, enum reclaim_kind kind, size_t rescue,
@@ -87,7 +81,6 @@ static struct reclaim_rescue *add_rescue(struct reclaim_state *s, const struct r
 		.namespace = mem_strdup(p->pod.namespace),
 		.name = mem_strdup(p->pod.name),
 		.uid = mem_strdup(p->pod.uid),
-		.node = mem_strdup(p->node),
 		.victim_count = p->victim_count,
 		.victims = mem_zalloc(p->victim_count + 1, sizeof(*r->victims)),
 		.since_ns = now_ns,
@@ -181,7 +174,7 @@ static size_t count_gone(const struct reclaim_rescue *r)
 	return count;
 }
 
-/* What the pod waits for, for longer than it may. */
+/* The failure of a pod that waits longer than it may. */
 static void judge_waits(struct reclaim_rescue *r, const struct reclaim_options *o, int64_t now_ns)
 {
 	int64_t waited_ns = now_ns - r->since_ns;
@@ -239,7 +232,6 @@ static bool ends(struct reclaim_state *s, struct reclaim_rescue *r, const struct
 		buf_printf(&out->narration,
 			   "pod %s/%s is bound to %s: %zu pods were evicted for it\n", r->namespace,
 			   r->name, pod->node, r->evicted);
-		s->served++;
 		return true;
 	}
 	if (pod && (pod->gone || pod->ending)) {
@@ -257,7 +249,6 @@ static bool ends(struct reclaim_state *s, struct reclaim_rescue *r, const struct
 	buf_printf(&out->narration, "pod %s/%s is given up: %s\n", r->namespace, r->name,
 		   r->failure.text);
 	leave_alone(s, r->uid, in->now_ns + (r->outdated ? OUTDATED_NS : LEFT_NS));
-	s->given_up++;
 	return true;
 }
 
@@ -330,7 +321,7 @@ static bool is_rescued(const struct reclaim_state *s, const char *uid)
 	return false;
 }
 
-/* Told once, as the pod is left alone then. */
+/* Narrated once, since the pod is left alone then. */
 static bool may_evict(struct reclaim_state *s, const struct reclaim_options *o,
 		      const struct reclaim_input *in, const struct reclaim_plan *p,
 		      struct reclaim_output *out)
@@ -370,7 +361,7 @@ static void begin_plans(struct reclaim_state *s, const struct reclaim_options *o
 	}
 }
 
-/* Of a former holder: its victims are gone, or are planned anew. */
+/* Claims of a former holder. */
 static void take_over(struct reclaim_state *s, const struct reclaim_input *in,
 		      struct reclaim_output *out)
 {
@@ -419,9 +410,8 @@ static void claim_result(struct reclaim_rescue *r, enum act_result result, const
 	error_set(&r->failure, "its room cannot be claimed: %.160s", answer);
 }
 
-static void evict_result(struct reclaim_state *s, struct reclaim_rescue *r,
-			 struct reclaim_victim *v, enum act_result result, const char *answer,
-			 int64_t now_ns)
+static void evict_result(struct reclaim_rescue *r, struct reclaim_victim *v, enum act_result result,
+			 const char *answer, int64_t now_ns)
 {
 	int64_t wait_ns = REFUSED_FIRST_NS << (v->tries < 8 ? v->tries : 8);
 
@@ -429,17 +419,14 @@ static void evict_result(struct reclaim_state *s, struct reclaim_rescue *r,
 		wait_ns = UNKNOWN_NS;
 	if (result == ACT_DONE || result == ACT_GONE) {
 		r->evicted += result == ACT_DONE;
-		s->evictions += result == ACT_DONE;
 		r->since_ns = now_ns;
 		return;
 	}
 	v->evicted_ns = 0;
 	v->retry_ns = now_ns + (wait_ns < REFUSED_MOST_NS ? wait_ns : REFUSED_MOST_NS);
 	v->tries++;
-	if (result == ACT_NOT_YET) {
-		s->refused++;
+	if (result == ACT_NOT_YET)
 		v->refused_ns = now_ns;
-	}
 	if (result == ACT_NEVER)
 		error_set(&r->failure, "its victim %s/%s cannot be evicted: %.160s", v->namespace,
 			  v->name, answer);
@@ -453,5 +440,5 @@ void act_reclaim_result(struct reclaim_state *s, const struct reclaim_action *a,
 	if (a->kind == RECLAIM_CLAIM)
 		claim_result(r, result, answer, now_ns);
 	else
-		evict_result(s, r, &r->victims[a->victim], result, answer, now_ns);
+		evict_result(r, &r->victims[a->victim], result, answer, now_ns);
 }

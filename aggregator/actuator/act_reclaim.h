@@ -30,7 +30,7 @@ struct reclaim_pod {
 	int64_t grace_ns; /* of a victim */
 };
 
-/* Of the list, in its order. A claim has no id and no victims. */
+/* A plan, or a claim, which has no id and no victims; in the order of the list. */
 struct reclaim_plan {
 	const char *id, *node;
 	struct reclaim_pod pod;
@@ -38,10 +38,10 @@ struct reclaim_plan {
 	const struct reclaim_pod *victims;
 };
 
-/* A pod of the state, as the API has it. */
+/* A pod of a rescue, as the API has it. */
 struct reclaim_seen {
 	const char *uid;
-	bool gone; /* or another pod has its name */
+	bool gone; /* deleted or ended, or another pod has its name */
 	bool ending;
 	const char *node; /* "" while pending */
 	const char *why; /* the scheduler's reason; "" */
@@ -57,7 +57,7 @@ struct reclaim_options {
 struct reclaim_input {
 	const struct reclaim_plan *plans, *claims;
 	size_t plan_count, claim_count;
-	const struct reclaim_seen *seen; /* of the pods of the state; others are as before */
+	const struct reclaim_seen *seen; /* of the pods of rescues; others are as before */
 	size_t seen_count;
 	bool paused; /* nothing begins, and a plan that evicted nobody is dropped */
 	int64_t now_ns; /* monotonic */
@@ -73,17 +73,17 @@ struct reclaim_victim {
 	bool gone;
 };
 
-/* A pod that room is made for. */
+/* A plan that is carried out: a pod, and the victims that make room for it. */
 struct reclaim_rescue {
 	char *plan; /* owned; "taken-over" once no victim is left to be evicted */
-	char *namespace, *name, *uid, *node; /* owned */
+	char *namespace, *name, *uid; /* owned */
 	size_t victim_count, evicted;
 	struct reclaim_victim *victims; /* owned */
 	int64_t since_ns; /* monotonic: of the last progress */
 	int64_t claimed_ns; /* monotonic: the last claim; 0: none yet */
 	char why[160]; /* the scheduler's reason; "" */
-	struct error failure; /* why it is given up, or "" */
-	bool outdated; /* that is because the plan was: another may do */
+	struct error failure; /* why the pod is given up, or "" */
+	bool outdated; /* the aggregator has another plan for the pod */
 };
 
 /* A pod that is left alone for a while. */
@@ -97,14 +97,11 @@ struct reclaim_state {
 	size_t rescue_count, left_count, time_count;
 	int64_t last_ns; /* of the last step; 0: none */
 	struct reclaim_left *left; /* owned */
-	int64_t times_ns
-		[RECLAIM_EVICTIONS_MOST]; /* of evictions in the last minute, oldest first */
-	uint64_t served, given_up, evictions, refused; /* since start */
+	/* Of evictions in the last minute, oldest first. */
+	int64_t times_ns[RECLAIM_EVICTIONS_MOST];
 };
 
 void reclaim_state_fini(struct reclaim_state *s);
-/* Whether the list of plans is worth reading. */
-bool reclaim_wants_plans(const struct reclaim_state *s);
 
 /* --- a step ----------------------------------------------------------------------------------- */
 

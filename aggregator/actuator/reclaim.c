@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans are read every LIST_EVERY_NS, behind the API server: GET quotas/reclaim of the group. A plan
- * with a member missing is ignored, and so is one whose pod the kube-scheduler may still serve by a
- * preemption of its own: not unschedulable for RIPE_S, or with a nominated node. The pods of rescues are read one by one in each step; one that
- * cannot be read is as it was.
+ * The actuator reads plans every LIST_EVERY_NS through the API server (GET quotas/reclaim of the
+ * group). It ignores plans with a member missing, and plans whose pod the kube-scheduler may still
+ * serve by its own preemption: pods with a nominated node, or unschedulable for less than RIPE_S.
+ * Each step reads the pods of rescues one by one; a pod that cannot be read counts as unchanged.
  *
- * A dry run claims nothing: that would keep pods off the room.
+ * A dry run claims nothing, since a claim keeps other pods off the room.
  */
 #include "aggregator/actuator/reclaim.h"
 
@@ -70,7 +70,6 @@ struct reclaim_plan *reclaim_read_plans(const cJSON *list, const char *key, size
 {
 	struct reclaim_plan *plans =
 		mem_zalloc((size_t)cJSON_GetArraySize(document_at(list, key)) + 1, sizeof(*plans));
-
 	bool claims = strcmp(key, "claims") == 0;
 
 	*count = 0;
@@ -188,7 +187,7 @@ static const cJSON *list_plans(struct reclaim *r, struct edge *e, int64_t now_ns
 {
 	const cJSON *list;
 
-	if (!reclaim_wants_plans(&r->state) ||
+	if (r->state.rescue_count == RECLAIM_RESCUES_MOST ||
 	    (r->listed_ns && now_ns - r->listed_ns < LIST_EVERY_NS))
 		return NULL;
 	r->listed_ns = now_ns;

@@ -18,7 +18,10 @@ bool reclaim_run(struct reclaim *r, struct edge *e, bool paused, int64_t now_ns)
 /* Forgets everything but the options; a successor takes over the claims. */
 void reclaim_forget(struct reclaim *r);
 
-/* The plans ("items") that may be carried out, or the "claims", of the list, which they borrow from; the caller frees the array and its victims. */
+/*
+ * The plans (key "items") that may be carried out, or the claims (key "claims"). Their texts are
+ * borrowed from the list; the caller frees the array by reclaim_free_plans().
+ */
 struct reclaim_plan *reclaim_read_plans(const cJSON *list, const char *key, size_t *count);
 void reclaim_free_plans(struct reclaim_plan *plans, size_t count);
 

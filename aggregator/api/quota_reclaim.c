@@ -2,17 +2,17 @@
 /*
  * GET /v1/quotas/reclaim: plans for pending pods that get room back when others give it. A
  * kube-scheduler asks its extender for victims only where it found some of lower priority by itself,
- * so a pod that only the quotas refuse, or that only pods of its own priority leave no room for, waits
- * until somebody carries out its plan. The request itself changes nothing.
+ * so a pod that only a quota refuses, or whose only victims have its own priority, waits until the
+ * actuator or a person carries out its plan. The request itself changes nothing.
  *
  *   {"apiVersion","kind":"QuotaReclaimList","time","viewVersion","evictions","variant"[,"gap"],
  *    "items":[{"plan","namespace","name","uid","priority","requests":{..}[,"unschedulable":since][,"nominatedNode"],"node","text","victims":[as POST /v1/quotas/preempt has them]}],
  *    "claims":[{"namespace","name","uid","node","until"}],"considered","leftOut"}
  *
- * Pods of quotas that are within their min with them, the highest priority first, then by name. All
- * items hold together: each is found with the victims of those before it gone, and their pods in
- * their place. Of pods of one owner that ask for the same, none is looked at after one that found
- * no victims. At most PODS_MAX searches are made; leftOut are pods that none was made for.
+ * Items are pods whose quota stays within its min with them, by descending priority, then by name.
+ * All items hold together: the search for an item counts the victims of earlier items as gone, and
+ * their pods as placed. After a search without victims, pods of the same owner with the same
+ * requests are skipped. At most PODS_MAX searches are made; leftOut counts the pods without one.
  *
  * POST /v1/quotas/reclaim/reservations {"plan","namespace","name","uid"}: claims the room of the
  * plan's node for the pod (reservations.h) before the victims are evicted. The plan is searched for
@@ -119,7 +119,7 @@ static bool is_vain(const struct reclaim *r, const struct kube_pod *pod)
 
 /* --- the searches */
 
-/* Victims of other quotas only: who may preempt in his own namespace is no matter of reclaiming. */
+/* Victims are of other quotas only: reclaiming never evicts pods of the pod's own namespace. */
 static bool reclaims(const struct item *item)
 {
 	const struct preempt_candidate *c = &item->plan.chosen;
