@@ -31,10 +31,15 @@ void act_state_init(struct act_state *s)
 	*s = (struct act_state){0};
 }
 
+/* A pod in flight of a dropped drain is not followed any more: the wave ends with it. */
 static void drop_drain(struct act_state *s, size_t at)
 {
 	struct act_drain *d = &s->drains[at];
 
+	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
+		if (d->moves[i].evicted_ns && !d->moves[i].replaced)
+			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
+				  d->moves[i].namespace, d->moves[i].name, d->node);
 	act_drain_unprove(d);
 	free(d->node);
 	free(d->uid);

@@ -59,6 +59,7 @@ struct sim {
 	int made;
 	size_t evictions, refused, kills;
 	bool paused, paused_now; /* now: as this step was told */
+	bool stuck; /* new pods of owner 1 are never Ready */
 	struct act_state state;
 	struct act_options options;
 };
@@ -162,7 +163,7 @@ static void advance_pods(struct sim *s)
 		else if (p->node < 0)
 			p->node = pick_node(s);
 		else
-			p->ready = true;
+			p->ready |= !s->stuck || p->owner != 1;
 		p->due_ns = s->now_ns + (int64_t)draw(s, 4) * NS_PER_SEC;
 	}
 	for (int o = 0; o < OWNERS; o++)
@@ -584,6 +585,28 @@ static void test_hot_destination(void **state)
 	act_state_fini(&s.state);
 }
 
+/* Without a budget: only the actuator holds back the pods of the other nodes. */
+static void test_replacement_never_ready(void **state)
+{
+	static struct sim s;
+	size_t stopped = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= RUNS; seed++) {
+		begin(&s, seed, false);
+		s.stuck = true;
+		s.min[1] = -1;
+		while (count_ready(&s, 1) == s.replicas[1] && s.now_ns < BEGIN_NS + 900 * STEP_NS)
+			pass(&s, 1);
+		s.options.drain = false;
+		pass(&s, 100); /* evict() fails the second of owner 1 */
+		stopped += s.state.wave.ended_count > s.state.wave.drained + 1;
+		check_end(&s);
+		act_state_fini(&s.state);
+	}
+	assert_true(stopped > 0);
+}
+
 /* A pod that tolerates the taint, and is in no move, holds its node for --max-pod-wait. */
 static void test_pod_in_no_move(void **state)
 {
@@ -668,6 +691,7 @@ int main(void)
 		cmocka_unit_test(test_without_faults),
 		cmocka_unit_test(test_with_faults),
 		cmocka_unit_test(test_hot_destination),
+		cmocka_unit_test(test_replacement_never_ready),
 		cmocka_unit_test(test_pod_in_no_move),
 		cmocka_unit_test(test_undo),
 	};
