@@ -102,14 +102,13 @@ static struct act_action *patch(struct act_output *out, const struct act_options
 	return a;
 }
 
-/* The cordon of a node with evenkeel's taint, or an unreadable annotation, is evenkeel's. */
+/* The cordon of a node with evenkeel's taint is evenkeel's. */
 static void roll_back(struct act_state *s, struct act_output *out, const struct act_options *o,
 		      const struct act_input *in, const struct act_node *node, const char *why)
 {
 	struct act_action *a = patch(out, o, in, node, MARK_ROLLED_BACK);
 
-	if (node->cordoned &&
-	    (node->tainted || node->mark.cordoned || node->mark.phase == MARK_GARBLED))
+	if (node->cordoned && (node->tainted || node->mark.cordoned))
 		a->cordon = ACT_CORDON_ENDS;
 	a->mark.cordoned = false;
 	error_set(&a->text, "node %s is rolled back: %s", node->name, why);
@@ -131,8 +130,7 @@ bool act_is_ours(const struct act_node *n)
 {
 	if (n->mark.phase == MARK_DRAINED)
 		return n->tainted && !n->cordoned;
-	return n->tainted || mark_is_active(n->mark.phase) ||
-	       (n->mark.phase == MARK_GARBLED && n->cordoned);
+	return n->tainted || mark_is_active(n->mark.phase);
 }
 
 static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)

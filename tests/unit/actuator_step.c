@@ -484,9 +484,10 @@ static void check_end(const struct sim *s)
 
 		for (int k = 0; k < PODS; k++)
 			pods += s->pods[k].there && s->pods[k].node == i;
-		/* Without a taint and an annotation the cordon is of the hand that removed them. */
+		/* Without a taint and an annotation the cordon is of the hand that changed them. */
 		if (!n->there || (!n->tainted && !n->cordoned) ||
-		    (!n->tainted && n->mark.phase == MARK_NONE && !n->foreign_cordon))
+		    (!n->tainted && !n->foreign_cordon &&
+		     (n->mark.phase == MARK_NONE || n->mark.phase == MARK_GARBLED)))
 			continue;
 		if (n->foreign_cordon ? n->tainted || n->mark.phase != MARK_NONE
 				      : n->mark.phase != MARK_DRAINED || pods)
@@ -648,6 +649,35 @@ static void test_pod_in_no_move(void **state)
 	act_state_fini(&s);
 }
 
+static void test_unreadable_annotation(void **state)
+{
+	static const struct act_options options = {.drain = true, .holder = "h"};
+	struct act_node node = {.name = "n2", .uid = "u", .mark.phase = MARK_GARBLED};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	const struct act_plan plan = {.refusal = ""};
+
+	(void)state;
+	node.cordoned = true;
+	for (int tainted = 0; tainted <= 1; tainted++) {
+		struct act_output out = {0};
+		struct act_state s;
+
+		node.tainted = tainted;
+		act_state_init(&s);
+		act_step(&s, &options,
+			 &(struct act_input){.cluster = &cluster,
+					     .plan = &plan,
+					     .now_ns = BEGIN_NS,
+					     .wall_ns = BEGIN_NS},
+			 &out);
+		assert_int_equal(out.action_count, tainted);
+		if (tainted)
+			assert_int_equal(out.actions[0].cordon, ACT_CORDON_ENDS);
+		act_output_fini(&out);
+		act_state_fini(&s);
+	}
+}
+
 static bool undoes(void *ctx, const char *node)
 {
 	(void)ctx;
@@ -693,6 +723,7 @@ int main(void)
 		cmocka_unit_test(test_hot_destination),
 		cmocka_unit_test(test_replacement_never_ready),
 		cmocka_unit_test(test_pod_in_no_move),
+		cmocka_unit_test(test_unreadable_annotation),
 		cmocka_unit_test(test_undo),
 	};
 
