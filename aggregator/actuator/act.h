@@ -136,7 +136,8 @@ struct act_move {
 	char owner[64]; /* "" until the pod was seen */
 	int64_t step; /* 0: none */
 	size_t ready_before; /* Ready pods of the owner before the eviction */
-	int64_t evicted_ns, refused_ns, retry_ns; /* monotonic; 0: not */
+	int64_t evicted_ns, retry_ns; /* monotonic; 0: not */
+	int64_t refused_ns; /* monotonic: the first eviction that failed; 0: none */
 	unsigned int tries; /* refused ones */
 	bool asked, gone, replaced; /* asked: an eviction was sent */
 	struct error failure; /* "" */
@@ -149,7 +150,7 @@ struct act_drain {
 	bool proven, any_order;
 	size_t move_count;
 	struct act_move *moves; /* owned */
-	int64_t since_ns; /* monotonic, of the phase here */
+	int64_t since_ns; /* monotonic, of the phase, without pauses */
 	int64_t left_ns; /* monotonic: all moves are done, and pods are left; 0: not */
 	bool listed; /* in this step's cluster */
 };

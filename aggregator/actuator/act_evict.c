@@ -99,8 +99,11 @@ static void follow(struct act_move *m, const struct act_input *in, const struct 
 	/* By another, or by a request without an answer. */
 	if (!m->evicted_ns && (pod ? pod->ending : m->asked && !m->gone))
 		m->evicted_ns = in->now_ns;
-	if (m->evicted_ns && pod && !pod->ending && in->now_ns - m->evicted_ns > UNKNOWN_NS)
+	if (m->evicted_ns && pod && !pod->ending && in->now_ns - m->evicted_ns > UNKNOWN_NS) {
+		if (!m->refused_ns)
+			m->refused_ns = m->evicted_ns;
 		m->evicted_ns = 0;
+	}
 	m->gone = !pod;
 	owner = *m->owner ? find_owner(in->cluster, m->owner) : NULL;
 	m->replaced = m->gone &&
@@ -116,7 +119,7 @@ static void judge_waits(const struct act_move *m, const struct act_options *o,
 		*why = m->failure;
 	else if (since_ns && !m->replaced && in->now_ns - since_ns > o->pod_wait_ns)
 		error_set(why, "pod %s/%s %s for longer than --max-pod-wait", m->namespace, m->name,
-			  !m->evicted_ns ? "is refused by its budget"
+			  !m->evicted_ns ? "cannot be evicted"
 			  : m->gone	 ? "has no Ready replacement"
 					 : "does not end");
 }
@@ -228,12 +231,12 @@ void act_result(struct act_state *s, const struct act_action *a, enum act_result
 	if (result == ACT_NEVER)
 		error_set(&m->failure, "pod %s/%s cannot be evicted: %s", m->namespace, m->name,
 			  answer);
+	if (!m->refused_ns)
+		m->refused_ns = now_ns;
 	if (result == ACT_UNKNOWN)
 		m->retry_ns = now_ns + UNKNOWN_NS;
 	if (result != ACT_NOT_YET)
 		return;
-	if (!m->refused_ns)
-		m->refused_ns = now_ns;
 	m->retry_ns = REFUSED_FIRST_NS << (m->tries < 8 ? m->tries : 8);
 	m->retry_ns = now_ns + (m->retry_ns < REFUSED_MOST_NS ? m->retry_ns : REFUSED_MOST_NS);
 	m->tries++;

@@ -8,8 +8,8 @@
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
- * Waits are bounded, so that no cordon stays without a drain: a proof by PROOF_NS, pods by
- * --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than GAP_NS ago is proven
+ * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a
+ * drain by PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than GAP_NS ago is proven
  * anew.
  */
 #include <assert.h>
@@ -140,6 +140,16 @@ static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
 	memcpy(s->wave.plan, plan, sizeof(s->wave.plan));
 }
 
+/* Of a phase that a former holder began: its wait for a proof goes on. Clocks may differ. */
+static int64_t age_of(const struct mark *m, int64_t wall_ns)
+{
+	int64_t age_ns = wall_ns - m->since_ns;
+
+	if (!mark_is_active(m->phase) || m->phase >= MARK_EVICTING || age_ns < 0)
+		return 0;
+	return age_ns < 2 * PROOF_NS ? age_ns : 2 * PROOF_NS;
+}
+
 static void adopt(struct act_state *s, const struct act_input *in, const struct act_node *n)
 {
 	struct act_drain *d = find_drain(s, n->name);
@@ -150,17 +160,18 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 	}
 	if (!d && !act_is_ours(n))
 		return;
-	if (!d) {
+	if (d) {
+		if (d->mark.phase != n->mark.phase)
+			d->since_ns = in->now_ns;
+	} else {
 		if (!s->drain_count)
 			begin_wave(s, n->mark.plan, in->wall_ns);
 		s->drains = mem_realloc(s->drains, (s->drain_count + 1) * sizeof(*d));
 		d = &s->drains[s->drain_count++];
 		*d = (struct act_drain){.node = mem_strdup(n->name),
 					.uid = mem_strdup(n->uid),
-					.mark.phase = MARK_GARBLED};
+					.since_ns = in->now_ns - age_of(&n->mark, in->wall_ns)};
 	}
-	if (d->mark.phase != n->mark.phase || !d->since_ns)
-		d->since_ns = in->now_ns;
 	d->mark = n->mark;
 	d->listed = true;
 }
@@ -299,6 +310,8 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 		error_set(why, "the pause lasts for longer than 9 minutes");
 	else if (d->mark.phase == MARK_VERIFIED && n->pod_count)
 		error_set(why, "pod %s/%s came to it", n->pods->namespace, n->pods->name);
+	else if (d->mark.phase == MARK_VERIFIED && waited_ns > PROOF_NS && !in->paused)
+		error_set(why, "what --after says could not be done within 2 minutes");
 	else if (d->mark.phase < MARK_EVICTING && waited_ns > PROOF_NS && !in->paused)
 		error_set(why, "planner and checker did not agree within 2 minutes: %s",
 			  *in->plan->refusal ? in->plan->refusal : "no plan has the node");
@@ -472,6 +485,8 @@ static void begin(struct act_state *s, const struct act_input *in)
 	if (s->last_ns && in->now_ns - s->last_ns > GAP_NS)
 		for (size_t i = 0; i < s->drain_count; i++)
 			act_drain_unprove(&s->drains[i]);
+	for (size_t i = 0; in->paused && s->last_ns && i < s->drain_count; i++)
+		s->drains[i].since_ns += in->now_ns - s->last_ns;
 	s->last_ns = in->now_ns;
 	if (!in->paused)
 		s->paused_ns = 0;

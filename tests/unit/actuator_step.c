@@ -649,6 +649,118 @@ static void test_pod_in_no_move(void **state)
 	act_state_fini(&s);
 }
 
+struct lone {
+	struct act_state state;
+	struct act_options options;
+	struct act_plan plan;
+	enum act_result answer; /* to each action */
+	bool paused;
+};
+
+/* Steps over a cluster of one node until one rolls it back: the number of steps, with the reason. */
+static int roll_back_of(struct lone *l, const struct act_node *node, int most, struct error *why)
+{
+	const struct act_cluster cluster = {.node_count = 1, .nodes = node};
+	bool ends = false;
+	int i;
+
+	act_state_init(&l->state);
+	for (i = 0; i < most && !ends; i++) {
+		const struct act_input in = {.cluster = &cluster,
+					     .plan = &l->plan,
+					     .paused = l->paused && i < most / 2,
+					     .now_ns = BEGIN_NS + i * STEP_NS,
+					     .wall_ns = BEGIN_NS + i * STEP_NS};
+		struct act_output out = {0};
+
+		act_step(&l->state, &l->options, &in, &out);
+		for (size_t k = 0; k < out.action_count; k++) {
+			act_result(&l->state, &out.actions[k], l->answer, "", in.now_ns);
+			ends = out.actions[k].mark.phase == MARK_ROLLED_BACK;
+			*why = out.actions[k].text;
+		}
+		act_output_fini(&out);
+	}
+	act_state_fini(&l->state);
+	return ends ? i : -1;
+}
+
+/* Whatever the answers to evictions are, a pod that stays ends its drain after --max-pod-wait. */
+static void test_pod_that_stays(void **state)
+{
+	static const enum act_result answers[] = {ACT_UNKNOWN, ACT_GONE, ACT_DONE, ACT_NOT_YET};
+	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_node node = {.name = "n2",
+				      .uid = "u",
+				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
+				      .cordoned = true,
+				      .tainted = true,
+				      .pod_count = 1,
+				      .pods = &pod};
+	struct verify_plan_node of = {.name = "n2", .uid = "u", .move_count = 1};
+	struct verify_move move = {
+		.namespace = "default", .name = "p", .uid = "uid", .from = "n2", .to = "n0"};
+	const struct verify_plan proof = {
+		.node_count = 1, .nodes = &of, .move_count = 1, .moves = &move};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct lone l = {.options = {.pod_wait_ns = 60 * NS_PER_SEC,
+					     .in_flight_max = 1,
+					     .holder = "h"},
+				 .plan = {.proof = &proof, .refusal = ""},
+				 .answer = answers[i]};
+		struct error why = {""};
+		int steps = roll_back_of(&l, &node, 100, &why);
+
+		assert_in_range(steps, 31, 42);
+		assert_non_null(strstr(why.text, "default/p cannot be evicted for longer than "
+						 "--max-pod-wait"));
+	}
+}
+
+/* A phase that does not end is rolled back after 2 minutes, of which a successor counts all. */
+static void test_phases_end(void **state)
+{
+	static const struct {
+		enum mark_phase phase;
+		int before; /* steps of a former holder */
+		bool paused; /* for 100 steps */
+		int steps;
+		const char *why;
+	} cases[] = {
+		{MARK_TAINTED, 0, false, 62, "did not agree within 2 minutes"},
+		{MARK_TAINTED, 0, true, 161, "did not agree within 2 minutes"},
+		{MARK_TAINTED, 50, false, 12, "did not agree within 2 minutes"},
+		{MARK_TAINTED, -50, false, 62, "did not agree within 2 minutes"},
+		{MARK_VERIFIED, 0, false, 62, "--after says could not be done within 2 minutes"},
+		{MARK_VERIFIED, 50, false, 62, "--after says could not be done within 2 minutes"},
+	};
+	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct act_node node = {.name = "n2",
+					      .uid = "u",
+					      .mark = {.phase = cases[i].phase,
+						       .plan = "p",
+						       .since_ns = BEGIN_NS -
+								   cases[i].before * STEP_NS},
+					      .cordoned = true,
+					      .tainted = true,
+					      .pod_count = cases[i].phase == MARK_TAINTED,
+					      .pods = &pod};
+		struct lone l = {.options = {.after = ACT_DELETE_NODE, .holder = "h"},
+				 .plan = {.refusal = ""},
+				 .answer = ACT_NEVER,
+				 .paused = cases[i].paused};
+		struct error why = {""};
+
+		assert_int_equal(roll_back_of(&l, &node, 200, &why), cases[i].steps);
+		assert_non_null(strstr(why.text, cases[i].why));
+	}
+}
+
 static void test_unreadable_annotation(void **state)
 {
 	static const struct act_options options = {.drain = true, .holder = "h"};
@@ -723,6 +835,8 @@ int main(void)
 		cmocka_unit_test(test_hot_destination),
 		cmocka_unit_test(test_replacement_never_ready),
 		cmocka_unit_test(test_pod_in_no_move),
+		cmocka_unit_test(test_pod_that_stays),
+		cmocka_unit_test(test_phases_end),
 		cmocka_unit_test(test_unreadable_annotation),
 		cmocka_unit_test(test_undo),
 	};
