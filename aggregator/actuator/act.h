@@ -186,6 +186,7 @@ struct act_state {
 	size_t hot_count;
 	int64_t last_ns; /* of the last step; 0: none */
 	int64_t paused_ns; /* since; 0: not paused */
+	int64_t blind_ns; /* since real use of a destination is unknown; 0: it is known */
 	struct error stop; /* why the wave stops, or "" */
 	struct buf told; /* the last refusals of claims */
 	struct act_wave wave;

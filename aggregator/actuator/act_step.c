@@ -5,6 +5,7 @@
  *   drains are those of the annotations that the cluster has: a successor takes over all of them
  *   a node that a person, an autoscaler or its deletion took away is rolled back or forgotten
  *   a hot destination stops the wave: each of its nodes is rolled back
+ *   no pod is evicted while real use of a destination is unknown
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
@@ -13,6 +14,7 @@
  * anew.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,14 +262,24 @@ static struct act_hot *hot_of(struct act_state *s, const char *node)
 	return &s->hot[s->hot_count++];
 }
 
+static bool is_blind(const struct act_use *u)
+{
+	return (isnan(u->cpu_milli) && !isnan(u->cpu_cap_milli)) ||
+	       (isnan(u->mem_bytes) && !isnan(u->mem_cap_bytes));
+}
+
+/* Without a drain, no destination is hot. */
 static void watch_destinations(struct act_state *s, const struct act_input *in)
 {
+	bool blind = false;
+
 	for (size_t i = 0; i < s->hot_count; i++)
 		s->hot[i].now = false;
-	for (size_t i = 0; i < in->use_count; i++) {
+	for (size_t i = 0; i < in->use_count && s->drain_count; i++) {
 		struct error text = {""};
 		struct act_hot *hot;
 
+		blind |= is_blind(&in->uses[i]);
 		if (!broken_number(&in->uses[i], &text))
 			continue;
 		hot = hot_of(s, in->uses[i].node);
@@ -282,6 +294,10 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 	for (size_t i = 0; i < s->hot_count; i++)
 		if (!s->hot[i].now)
 			s->hot[i].since_ns = 0;
+	if (!blind)
+		s->blind_ns = 0;
+	else if (!s->blind_ns)
+		s->blind_ns = in->now_ns;
 }
 
 /* --- a drain ---------------------------------------------------------------------------------- */
@@ -306,6 +322,8 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 		error_set(why, "a person asked for it");
 	else if (*s->stop.text)
 		*why = s->stop;
+	else if (s->blind_ns && in->now_ns - s->blind_ns > PROOF_NS)
+		error_set(why, "real use of destinations is unknown for 2 minutes");
 	else if (in->paused && in->now_ns - s->paused_ns > PAUSE_NS)
 		error_set(why, "the pause lasts for longer than 9 minutes");
 	else if (d->mark.phase == MARK_VERIFIED && n->pod_count)
@@ -357,7 +375,7 @@ static void advance_evicting(struct act_state *s, struct act_drain *d, const str
 	} else if (done) {
 		a = patch(out, o, in, n, MARK_VERIFIED);
 		error_set(&a->text, "node %s is empty, and its pods are replaced", n->name);
-	} else if (!in->paused) {
+	} else if (!in->paused && !s->blind_ns) {
 		act_drain_evict(s, d, o, in, n, out);
 	}
 }
@@ -499,8 +517,7 @@ void act_step(struct act_state *s, const struct act_options *o, const struct act
 {
 	begin(s, in);
 	follow_nodes(s, in, out);
-	if (s->drain_count)
-		watch_destinations(s, in);
+	watch_destinations(s, in);
 	for (size_t i = 0; i < in->cluster->node_count; i++) {
 		const struct act_node *n = &in->cluster->nodes[i];
 		struct act_drain *d = find_drain(s, n->name);

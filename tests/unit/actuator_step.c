@@ -37,7 +37,7 @@ struct sim_node {
 	bool there, cordoned, tainted, foreign_cordon;
 	struct mark mark;
 	int version;
-	bool hot;
+	bool hot, unmeasured;
 };
 
 struct sim_pod {
@@ -447,7 +447,9 @@ static void step(struct sim *s)
 	read_plan(s, &r);
 	for (int i = 0; i < NODES; i++)
 		r.uses[uses++] = (struct act_use){.node = s->nodes[i].name,
-						  .cpu_milli = s->nodes[i].hot ? 2000 : 100,
+						  .cpu_milli = s->nodes[i].unmeasured ? NAN
+							       : s->nodes[i].hot      ? 2000
+										      : 100,
 						  .cpu_cap_milli = 1000,
 						  .mem_bytes = NAN,
 						  .mem_cap_bytes = NAN};
@@ -563,6 +565,26 @@ static void pass(struct sim *s, int steps)
 }
 
 /* n0 is every destination. */
+static void test_unknown_use(void **state)
+{
+	static struct sim s;
+	size_t evictions;
+
+	(void)state;
+	begin(&s, 1, false);
+	while (!s.evictions)
+		pass(&s, 1);
+	s.nodes[0].unmeasured = true;
+	s.options.drain = false;
+	evictions = s.evictions;
+	pass(&s, 63);
+	assert_int_equal(s.evictions, evictions);
+	assert_true(s.state.wave.drained < s.state.wave.ended_count);
+	assert_non_null(strstr(s.state.wave.reason.text, "real use of destinations is unknown"));
+	check_end(&s);
+	act_state_fini(&s.state);
+}
+
 static void test_hot_destination(void **state)
 {
 	static struct sim s;
@@ -833,6 +855,7 @@ int main(void)
 		cmocka_unit_test(test_without_faults),
 		cmocka_unit_test(test_with_faults),
 		cmocka_unit_test(test_hot_destination),
+		cmocka_unit_test(test_unknown_use),
 		cmocka_unit_test(test_replacement_never_ready),
 		cmocka_unit_test(test_pod_in_no_move),
 		cmocka_unit_test(test_pod_that_stays),
