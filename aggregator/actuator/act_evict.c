@@ -106,8 +106,9 @@ static void follow(struct act_move *m, const struct act_input *in, const struct 
 	}
 	m->gone = !pod;
 	owner = *m->owner ? find_owner(in->cluster, m->owner) : NULL;
-	m->replaced = m->gone &&
-		      (!m->evicted_ns || !*m->owner || (owner && owner->ready >= m->ready_before));
+	/* For good: its owner may have fewer replicas later. */
+	m->replaced = m->gone && (m->replaced || !m->evicted_ns || !*m->owner ||
+				  (owner && owner->ready >= m->ready_before));
 }
 
 static void judge_waits(const struct act_move *m, const struct act_options *o,

@@ -671,6 +671,42 @@ static void test_pod_in_no_move(void **state)
 	act_state_fini(&s);
 }
 
+/* An owner that is scaled down after the replacement was Ready. */
+static void test_fewer_replicas(void **state)
+{
+	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .in_flight_max = 1};
+	const struct act_pod pod = {"default", "p", "uid", "o", true, false};
+	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 1};
+	struct verify_move move = {.namespace = "default", .name = "p", .uid = "uid", .from = "n"};
+	const struct verify_plan proof = {
+		.node_count = 1, .nodes = &of, .move_count = 1, .moves = &move};
+	const struct act_plan plan = {.proof = &proof, .refusal = ""};
+	struct act_owner owner = {"o", 3};
+	struct act_node node = {.name = "n", .uid = "u", .pod_count = 1, .pods = &pod};
+	const struct act_cluster cluster = {
+		.node_count = 1, .nodes = &node, .owner_count = 1, .owners = &owner};
+	const struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
+	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u"};
+	struct act_state s = {.drains = &d, .drain_count = 1};
+	struct act_output out = {0};
+	struct error why = {""};
+
+	(void)state;
+	assert_true(act_drain_prove(&d, &plan));
+	assert_false(act_drain_follow(&d, &options, &in, &node, &why));
+	act_drain_evict(&s, &d, &options, &in, &node, &out);
+	assert_int_equal(out.action_count, 1);
+	node.pod_count = 0;
+	owner.ready = 2;
+	assert_false(act_drain_follow(&d, &options, &in, &node, &why));
+	owner.ready = 3;
+	assert_true(act_drain_follow(&d, &options, &in, &node, &why));
+	owner.ready = 1;
+	assert_true(act_drain_follow(&d, &options, &in, &node, &why));
+	act_drain_unprove(&d);
+	act_output_fini(&out);
+}
+
 struct lone {
 	struct act_state state;
 	struct act_options options;
@@ -858,6 +894,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_use),
 		cmocka_unit_test(test_replacement_never_ready),
 		cmocka_unit_test(test_pod_in_no_move),
+		cmocka_unit_test(test_fewer_replicas),
 		cmocka_unit_test(test_pod_that_stays),
 		cmocka_unit_test(test_phases_end),
 		cmocka_unit_test(test_unreadable_annotation),
