@@ -148,8 +148,9 @@ struct act_drain {
 	struct mark mark; /* as last read */
 	size_t order; /* in the proof */
 	bool proven, any_order;
+	int64_t proven_ns; /* monotonic */
 	size_t move_count;
-	struct act_move *moves; /* owned */
+	struct act_move *moves; /* owned; not proven: of the last proof */
 	int64_t since_ns; /* monotonic, of the phase, without pauses */
 	int64_t left_ns; /* monotonic: all moves are done, and pods are left; 0: not */
 	bool listed; /* in this step's cluster */
@@ -214,8 +215,10 @@ bool act_is_unproven(const struct act_state *s, const char *node);
 /* --- act_evict.c ------------------------------------------------------------------------------ */
 
 /* Takes the moves of a proof, if it has the node. */
-bool act_drain_prove(struct act_drain *d, const struct act_plan *plan);
+bool act_drain_prove(struct act_drain *d, const struct act_plan *plan, int64_t now_ns);
 void act_drain_unprove(struct act_drain *d);
+/* Without a pod in flight, drains with an older proof become unproven together, in their order. */
+void act_expire_proofs(struct act_state *s, int64_t now_ns);
 /*
  * Follows the pods of a proven drain. True: all are gone and replaced. why: set where it is to be
  * rolled back.
@@ -224,7 +227,7 @@ bool act_drain_follow(struct act_drain *d, const struct act_options *o, const st
 		      const struct act_node *node, struct error *why);
 /* Whether pods of the namespace may move. */
 bool act_may_move(const struct act_options *o, const char *namespace);
-/* Evicts what may be evicted now. */
+/* Evicts what may be evicted now, by a proof that is not older than 10 minutes. */
 void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_options *o,
 		     const struct act_input *in, const struct act_node *node,
 		     struct act_output *out);

@@ -9,9 +9,9 @@
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
- * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a
- * drain by PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than GAP_NS ago is proven
- * anew.
+ * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a drain by
+ * PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than
+ * GAP_NS ago is proven anew, as is one whose proof is older than 10 minutes.
  */
 #include <assert.h>
 #include <math.h>
@@ -362,7 +362,7 @@ static void advance_evicting(struct act_state *s, struct act_drain *d, const str
 	struct act_action *a;
 	bool done;
 
-	if (!d->proven && n->pod_count && !act_drain_prove(d, in->plan)) {
+	if (!d->proven && n->pod_count && !act_drain_prove(d, in->plan, in->now_ns)) {
 		if (in->now_ns - d->since_ns <= PROOF_NS + o->pod_wait_ns)
 			return;
 		error_set(&why, "its other pods were not proven in time: %s", in->plan->refusal);
@@ -399,7 +399,7 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 		a = patch(out, o, in, n, MARK_TAINTED);
 		a->mark.cordoned = true;
 		error_set(&a->text, "node %s is cordoned and tainted", n->name);
-	} else if (!n->pod_count || act_drain_prove(d, in->plan)) {
+	} else if (!n->pod_count || act_drain_prove(d, in->plan, in->now_ns)) {
 		a = patch(out, o, in, n, MARK_EVICTING);
 		error_set(&a->text, "node %s: planner and checker agree on %zu moves", n->name,
 			  d->move_count);
@@ -505,6 +505,7 @@ static void begin(struct act_state *s, const struct act_input *in)
 			act_drain_unprove(&s->drains[i]);
 	for (size_t i = 0; in->paused && s->last_ns && i < s->drain_count; i++)
 		s->drains[i].since_ns += in->now_ns - s->last_ns;
+	act_expire_proofs(s, in->now_ns);
 	s->last_ns = in->now_ns;
 	if (!in->paused)
 		s->paused_ns = 0;

@@ -692,7 +692,7 @@ static void test_fewer_replicas(void **state)
 	struct error why = {""};
 
 	(void)state;
-	assert_true(act_drain_prove(&d, &plan));
+	assert_true(act_drain_prove(&d, &plan, BEGIN_NS));
 	assert_false(act_drain_follow(&d, &options, &in, &node, &why));
 	act_drain_evict(&s, &d, &options, &in, &node, &out);
 	assert_int_equal(out.action_count, 1);
@@ -703,6 +703,49 @@ static void test_fewer_replicas(void **state)
 	assert_true(act_drain_follow(&d, &options, &in, &node, &why));
 	owner.ready = 1;
 	assert_true(act_drain_follow(&d, &options, &in, &node, &why));
+	act_drain_unprove(&d);
+	act_output_fini(&out);
+}
+
+/* A proof lasts 10 minutes; the pod in flight is awaited first. */
+static void test_proof_expires(void **state)
+{
+	const struct act_options options = {.pod_wait_ns = 9999 * NS_PER_SEC, .in_flight_max = 2};
+	const struct act_pod pods[] = {{"default", "p", "uid", "", true, true},
+				       {"default", "q", "uiq", "", true, false}};
+	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 2};
+	struct verify_move moves[] = {
+		{.namespace = "default", .name = "p", .uid = "uid", .from = "n"},
+		{.namespace = "default", .name = "q", .uid = "uiq", .from = "n"}};
+	const struct verify_plan proof = {
+		.node_count = 1, .nodes = &of, .move_count = 2, .moves = moves};
+	const struct act_plan plan = {.proof = &proof, .refusal = ""};
+	struct act_node node = {.name = "n", .uid = "u", .pod_count = 2, .pods = pods};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
+	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u"};
+	struct act_state s = {.drains = &d, .drain_count = 1};
+	struct act_output out = {0};
+	struct error why = {""};
+
+	(void)state;
+	assert_true(act_drain_prove(&d, &plan, BEGIN_NS));
+	act_drain_follow(&d, &options, &in, &node, &why);
+	d.moves[1].refused_ns = 7;
+	in.now_ns += 600 * NS_PER_SEC + 1;
+	act_expire_proofs(&s, in.now_ns);
+	assert_true(d.proven);
+	act_drain_evict(&s, &d, &options, &in, &node, &out);
+	assert_int_equal(out.action_count, 0);
+	node.pods++;
+	node.pod_count--;
+	act_drain_follow(&d, &options, &in, &node, &why);
+	act_expire_proofs(&s, in.now_ns);
+	assert_false(d.proven);
+	assert_true(act_drain_prove(&d, &plan, in.now_ns));
+	assert_int_equal(d.moves[1].refused_ns, 7);
+	act_drain_evict(&s, &d, &options, &in, &node, &out);
+	assert_in_range(out.action_count, 1, 2);
 	act_drain_unprove(&d);
 	act_output_fini(&out);
 }
@@ -895,6 +938,7 @@ int main(void)
 		cmocka_unit_test(test_replacement_never_ready),
 		cmocka_unit_test(test_pod_in_no_move),
 		cmocka_unit_test(test_fewer_replicas),
+		cmocka_unit_test(test_proof_expires),
 		cmocka_unit_test(test_pod_that_stays),
 		cmocka_unit_test(test_phases_end),
 		cmocka_unit_test(test_unreadable_annotation),
