@@ -45,7 +45,7 @@ struct act_owner {
 struct act_cluster {
 	size_t node_count, owner_count;
 	const struct act_node *nodes; /* at least those of drains and of the offer */
-	const struct act_owner *owners; /* of act_next_owner() */
+	const struct act_owner *owners; /* of the nodes' pods */
 };
 
 /* --- plans ------------------------------------------------------------------------------------ */
@@ -194,7 +194,7 @@ struct act_state {
 	bool wave_ended; /* by this step; its report is due */
 };
 
-void act_state_init(struct act_state *s);
+/* Zeroes are a state at the beginning; fini leaves them. */
 void act_state_fini(struct act_state *s);
 
 /* The decisions of one step. *out is zeroed by the caller and ended with act_output_fini(). */

@@ -28,11 +28,6 @@ static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-void act_state_init(struct act_state *s)
-{
-	*s = (struct act_state){0};
-}
-
 /* A pod in flight of a dropped drain is not followed any more: the wave ends with it. */
 static void drop_drain(struct act_state *s, size_t at)
 {
@@ -67,6 +62,7 @@ void act_state_fini(struct act_state *s)
 	free(s->hot);
 	buf_fini(&s->told);
 	forget_wave(&s->wave);
+	*s = (struct act_state){0};
 }
 
 void act_output_fini(struct act_output *out)

@@ -346,7 +346,6 @@ static void loop(struct actuator *a)
 			busy = step(a, &lease);
 		} else {
 			act_state_fini(&a->state);
-			act_state_init(&a->state);
 			reclaim_forget(&a->reclaim);
 			slack_forget(&a->slack);
 			edge_forget(&a->edge);

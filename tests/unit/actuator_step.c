@@ -147,7 +147,6 @@ static void begin(struct sim *s, uint64_t seed, bool faults)
 		for (int k = 0; k < s->replicas[o]; k++)
 			make_pod(s, o, (int)draw(s, NODES - 1));
 	}
-	act_state_init(&s->state);
 }
 
 /* Pods end, are made anew, bound and ready. */
@@ -432,7 +431,6 @@ static enum act_result carry_out(struct sim *s, const struct reading *r, const s
 static void restart(struct sim *s)
 {
 	act_state_fini(&s->state);
-	act_state_init(&s->state);
 	s->kills++;
 }
 
@@ -646,11 +644,10 @@ static void test_pod_in_no_move(void **state)
 	const struct verify_plan proof = {.node_count = 1, .nodes = &of};
 	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
 	const struct act_plan plan = {.proof = &proof, .refusal = ""};
-	struct act_state s;
+	struct act_state s = {0};
 	int rolled_back = -1;
 
 	(void)state;
-	act_state_init(&s);
 	for (int i = 0; i < 40; i++) {
 		struct act_output out = {0};
 
@@ -765,7 +762,6 @@ static int roll_back_of(struct lone *l, const struct act_node *node, int most, s
 	bool ends = false;
 	int i;
 
-	act_state_init(&l->state);
 	for (i = 0; i < most && !ends; i++) {
 		const struct act_input in = {.cluster = &cluster,
 					     .plan = &l->plan,
@@ -873,10 +869,9 @@ static void test_unreadable_annotation(void **state)
 	node.cordoned = true;
 	for (int tainted = 0; tainted <= 1; tainted++) {
 		struct act_output out = {0};
-		struct act_state s;
+		struct act_state s = {0};
 
 		node.tainted = tainted;
-		act_state_init(&s);
 		act_step(&s, &options,
 			 &(struct act_input){.cluster = &cluster,
 					     .plan = &plan,
@@ -909,10 +904,9 @@ static void test_undo(void **state)
 	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
 	const struct act_plan plan = {.refusal = ""};
 	struct act_output out = {0};
-	struct act_state s;
+	struct act_state s = {0};
 
 	(void)state;
-	act_state_init(&s);
 	act_step(&s, &options,
 		 &(struct act_input){.cluster = &cluster,
 				     .plan = &plan,
