@@ -45,7 +45,7 @@ struct act_owner {
 struct act_cluster {
 	size_t node_count, owner_count;
 	const struct act_node *nodes; /* at least those of drains and of the offer */
-	const struct act_owner *owners; /* of act_next_owner() */
+	const struct act_owner *owners; /* of the nodes' pods */
 };
 
 /* --- plans ------------------------------------------------------------------------------------ */
@@ -136,7 +136,8 @@ struct act_move {
 	char owner[64]; /* "" until the pod was seen */
 	int64_t step; /* 0: none */
 	size_t ready_before; /* Ready pods of the owner before the eviction */
-	int64_t evicted_ns, refused_ns, retry_ns; /* monotonic; 0: not */
+	int64_t evicted_ns, retry_ns; /* monotonic; 0: not */
+	int64_t refused_ns; /* monotonic: the first eviction that failed; 0: none */
 	unsigned int tries; /* refused ones */
 	bool asked, gone, replaced; /* asked: an eviction was sent */
 	struct error failure; /* "" */
@@ -147,9 +148,10 @@ struct act_drain {
 	struct mark mark; /* as last read */
 	size_t order; /* in the proof */
 	bool proven, any_order;
+	int64_t proven_ns; /* monotonic */
 	size_t move_count;
-	struct act_move *moves; /* owned */
-	int64_t since_ns; /* monotonic, of the phase here */
+	struct act_move *moves; /* owned; not proven: of the last proof */
+	int64_t since_ns; /* monotonic, of the phase, without pauses */
 	int64_t left_ns; /* monotonic: all moves are done, and pods are left; 0: not */
 	bool listed; /* in this step's cluster */
 };
@@ -185,13 +187,14 @@ struct act_state {
 	size_t hot_count;
 	int64_t last_ns; /* of the last step; 0: none */
 	int64_t paused_ns; /* since; 0: not paused */
+	int64_t blind_ns; /* since real use of a destination is unknown; 0: it is known */
 	struct error stop; /* why the wave stops, or "" */
 	struct buf told; /* the last refusals of claims */
 	struct act_wave wave;
 	bool wave_ended; /* by this step; its report is due */
 };
 
-void act_state_init(struct act_state *s);
+/* Zeroes are a state at the beginning; fini leaves them. */
 void act_state_fini(struct act_state *s);
 
 /* The decisions of one step. *out is zeroed by the caller and ended with act_output_fini(). */
@@ -212,8 +215,10 @@ bool act_is_unproven(const struct act_state *s, const char *node);
 /* --- act_evict.c ------------------------------------------------------------------------------ */
 
 /* Takes the moves of a proof, if it has the node. */
-bool act_drain_prove(struct act_drain *d, const struct act_plan *plan);
+bool act_drain_prove(struct act_drain *d, const struct act_plan *plan, int64_t now_ns);
 void act_drain_unprove(struct act_drain *d);
+/* Without a pod in flight, drains with an older proof become unproven together, in their order. */
+void act_expire_proofs(struct act_state *s, int64_t now_ns);
 /*
  * Follows the pods of a proven drain. True: all are gone and replaced. why: set where it is to be
  * rolled back.
@@ -222,7 +227,7 @@ bool act_drain_follow(struct act_drain *d, const struct act_options *o, const st
 		      const struct act_node *node, struct error *why);
 /* Whether pods of the namespace may move. */
 bool act_may_move(const struct act_options *o, const char *namespace);
-/* Evicts what may be evicted now. */
+/* Evicts what may be evicted now, by a proof that is not older than 10 minutes. */
 void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_options *o,
 		     const struct act_input *in, const struct act_node *node,
 		     struct act_output *out);

@@ -3,6 +3,7 @@
  * The pods of a proven drain, in the order of the plan. A pod is evicted when all of these hold:
  *
  *   - pods of the earlier steps of its node are gone and replaced
+ *   - the proof is not older than PROOF_AGE_NS
  *   - no other pod of its owner is without its replacement
  *   - fewer than in_flight_max pods are without their replacements
  *   - unless the nodes may be drained in any order: the nodes before are empty
@@ -19,8 +20,8 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-static const int64_t UNKNOWN_NS = 15 * SECOND_NS, REFUSED_FIRST_NS = 2 * SECOND_NS,
-		     REFUSED_MOST_NS = 60 * SECOND_NS;
+static const int64_t PROOF_AGE_NS = 600 * SECOND_NS, UNKNOWN_NS = 15 * SECOND_NS,
+		     REFUSED_FIRST_NS = 2 * SECOND_NS, REFUSED_MOST_NS = 60 * SECOND_NS;
 
 /* --- the proof -------------------------------------------------------------------------------- */
 
@@ -38,20 +39,30 @@ void act_drain_unprove(struct act_drain *d)
 	d->proven = false;
 }
 
-static void add_move(struct act_drain *d, const struct verify_move *m)
+/* old: of the last proof, whose refusals go on. */
+static void add_move(struct act_drain *d, const struct verify_move *m, const struct act_drain *old)
 {
+	struct act_move *to;
+
 	d->moves = mem_realloc(d->moves, (d->move_count + 1) * sizeof(*d->moves));
-	d->moves[d->move_count++] = (struct act_move){
+	to = &d->moves[d->move_count++];
+	*to = (struct act_move){
 		.namespace = mem_strdup(m->namespace),
 		.name = mem_strdup(m->name),
 		.uid = mem_strdup(m->uid),
 		.to = m->to ? mem_strdup(m->to) : NULL,
 		.step = m->step,
 	};
+	for (size_t i = 0; i < old->move_count; i++)
+		if (strcmp(old->moves[i].uid, m->uid) == 0) {
+			to->refused_ns = old->moves[i].refused_ns;
+			to->tries = old->moves[i].tries;
+		}
 }
 
-bool act_drain_prove(struct act_drain *d, const struct act_plan *plan)
+bool act_drain_prove(struct act_drain *d, const struct act_plan *plan, int64_t now_ns)
 {
+	struct act_drain old = *d;
 	const struct verify_plan *proof = plan->proof;
 	size_t at = 0;
 
@@ -61,11 +72,14 @@ bool act_drain_prove(struct act_drain *d, const struct act_plan *plan)
 		at++;
 	if (!proof || at == proof->node_count)
 		return false;
-	act_drain_unprove(d);
+	d->moves = NULL;
+	d->move_count = 0;
 	for (size_t i = 0; i < proof->move_count; i++)
 		if (proof->moves[i].node == at)
-			add_move(d, &proof->moves[i]);
+			add_move(d, &proof->moves[i], &old);
+	act_drain_unprove(&old);
 	d->proven = true;
+	d->proven_ns = now_ns;
 	d->any_order = plan->any_order;
 	d->order = at;
 	return true;
@@ -99,12 +113,16 @@ static void follow(struct act_move *m, const struct act_input *in, const struct 
 	/* By another, or by a request without an answer. */
 	if (!m->evicted_ns && (pod ? pod->ending : m->asked && !m->gone))
 		m->evicted_ns = in->now_ns;
-	if (m->evicted_ns && pod && !pod->ending && in->now_ns - m->evicted_ns > UNKNOWN_NS)
+	if (m->evicted_ns && pod && !pod->ending && in->now_ns - m->evicted_ns > UNKNOWN_NS) {
+		if (!m->refused_ns)
+			m->refused_ns = m->evicted_ns;
 		m->evicted_ns = 0;
+	}
 	m->gone = !pod;
 	owner = *m->owner ? find_owner(in->cluster, m->owner) : NULL;
-	m->replaced = m->gone &&
-		      (!m->evicted_ns || !*m->owner || (owner && owner->ready >= m->ready_before));
+	/* For good: its owner may have fewer replicas later. */
+	m->replaced = m->gone && (m->replaced || !m->evicted_ns || !*m->owner ||
+				  (owner && owner->ready >= m->ready_before));
 }
 
 static void judge_waits(const struct act_move *m, const struct act_options *o,
@@ -116,7 +134,7 @@ static void judge_waits(const struct act_move *m, const struct act_options *o,
 		*why = m->failure;
 	else if (since_ns && !m->replaced && in->now_ns - since_ns > o->pod_wait_ns)
 		error_set(why, "pod %s/%s %s for longer than --max-pod-wait", m->namespace, m->name,
-			  !m->evicted_ns ? "is refused by its budget"
+			  !m->evicted_ns ? "cannot be evicted"
 			  : m->gone	 ? "has no Ready replacement"
 					 : "does not end");
 }
@@ -186,11 +204,30 @@ static bool is_its_turn(const struct act_state *s, const struct act_drain *d)
 	return true;
 }
 
+static bool is_old(const struct act_drain *d, int64_t now_ns)
+{
+	return d->proven && now_ns - d->proven_ns > PROOF_AGE_NS;
+}
+
+void act_expire_proofs(struct act_state *s, int64_t now_ns)
+{
+	bool flies = count_in_flight(s, NULL) > 0;
+
+	for (size_t i = 0; i < s->drain_count && !flies; i++) {
+		struct act_drain *d = &s->drains[i];
+
+		if (!is_old(d, now_ns))
+			continue;
+		d->proven = false;
+		d->since_ns = now_ns; /* the wait for the next proof */
+	}
+}
+
 void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_options *o,
 		     const struct act_input *in, const struct act_node *node,
 		     struct act_output *out)
 {
-	for (size_t i = 0; i < d->move_count && is_its_turn(s, d); i++) {
+	for (size_t i = 0; i < d->move_count && is_its_turn(s, d) && !is_old(d, in->now_ns); i++) {
 		struct act_move *m = &d->moves[i];
 		const struct act_owner *owner = find_owner(in->cluster, m->owner);
 		struct act_action *a;
@@ -228,12 +265,12 @@ void act_result(struct act_state *s, const struct act_action *a, enum act_result
 	if (result == ACT_NEVER)
 		error_set(&m->failure, "pod %s/%s cannot be evicted: %s", m->namespace, m->name,
 			  answer);
+	if (!m->refused_ns)
+		m->refused_ns = now_ns;
 	if (result == ACT_UNKNOWN)
 		m->retry_ns = now_ns + UNKNOWN_NS;
 	if (result != ACT_NOT_YET)
 		return;
-	if (!m->refused_ns)
-		m->refused_ns = now_ns;
 	m->retry_ns = REFUSED_FIRST_NS << (m->tries < 8 ? m->tries : 8);
 	m->retry_ns = now_ns + (m->retry_ns < REFUSED_MOST_NS ? m->retry_ns : REFUSED_MOST_NS);
 	m->tries++;

@@ -5,14 +5,16 @@
  *   drains are those of the annotations that the cluster has: a successor takes over all of them
  *   a node that a person, an autoscaler or its deletion took away is rolled back or forgotten
  *   a hot destination stops the wave: each of its nodes is rolled back
+ *   no pod is evicted while real use of a destination is unknown
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
- * Waits are bounded, so that no cordon stays without a drain: a proof by PROOF_NS, pods by
- * --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than GAP_NS ago is proven
- * anew.
+ * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a drain by
+ * PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than
+ * GAP_NS ago is proven anew, as is one whose proof is older than 10 minutes.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,15 +28,15 @@ static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-void act_state_init(struct act_state *s)
-{
-	*s = (struct act_state){0};
-}
-
+/* A pod in flight of a dropped drain is not followed any more: the wave ends with it. */
 static void drop_drain(struct act_state *s, size_t at)
 {
 	struct act_drain *d = &s->drains[at];
 
+	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
+		if (d->moves[i].evicted_ns && !d->moves[i].replaced)
+			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
+				  d->moves[i].namespace, d->moves[i].name, d->node);
 	act_drain_unprove(d);
 	free(d->node);
 	free(d->uid);
@@ -60,6 +62,7 @@ void act_state_fini(struct act_state *s)
 	free(s->hot);
 	buf_fini(&s->told);
 	forget_wave(&s->wave);
+	*s = (struct act_state){0};
 }
 
 void act_output_fini(struct act_output *out)
@@ -97,14 +100,13 @@ static struct act_action *patch(struct act_output *out, const struct act_options
 	return a;
 }
 
-/* The cordon of a node with evenkeel's taint, or an unreadable annotation, is evenkeel's. */
+/* The cordon of a node with evenkeel's taint is evenkeel's. */
 static void roll_back(struct act_state *s, struct act_output *out, const struct act_options *o,
 		      const struct act_input *in, const struct act_node *node, const char *why)
 {
 	struct act_action *a = patch(out, o, in, node, MARK_ROLLED_BACK);
 
-	if (node->cordoned &&
-	    (node->tainted || node->mark.cordoned || node->mark.phase == MARK_GARBLED))
+	if (node->cordoned && (node->tainted || node->mark.cordoned))
 		a->cordon = ACT_CORDON_ENDS;
 	a->mark.cordoned = false;
 	error_set(&a->text, "node %s is rolled back: %s", node->name, why);
@@ -126,8 +128,7 @@ bool act_is_ours(const struct act_node *n)
 {
 	if (n->mark.phase == MARK_DRAINED)
 		return n->tainted && !n->cordoned;
-	return n->tainted || mark_is_active(n->mark.phase) ||
-	       (n->mark.phase == MARK_GARBLED && n->cordoned);
+	return n->tainted || mark_is_active(n->mark.phase);
 }
 
 static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
@@ -135,6 +136,16 @@ static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
 	forget_wave(&s->wave);
 	s->wave.begin_ns = wall_ns;
 	memcpy(s->wave.plan, plan, sizeof(s->wave.plan));
+}
+
+/* Of a phase that a former holder began: its wait for a proof goes on. Clocks may differ. */
+static int64_t age_of(const struct mark *m, int64_t wall_ns)
+{
+	int64_t age_ns = wall_ns - m->since_ns;
+
+	if (!mark_is_active(m->phase) || m->phase >= MARK_EVICTING || age_ns < 0)
+		return 0;
+	return age_ns < 2 * PROOF_NS ? age_ns : 2 * PROOF_NS;
 }
 
 static void adopt(struct act_state *s, const struct act_input *in, const struct act_node *n)
@@ -147,17 +158,18 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 	}
 	if (!d && !act_is_ours(n))
 		return;
-	if (!d) {
+	if (d) {
+		if (d->mark.phase != n->mark.phase)
+			d->since_ns = in->now_ns;
+	} else {
 		if (!s->drain_count)
 			begin_wave(s, n->mark.plan, in->wall_ns);
 		s->drains = mem_realloc(s->drains, (s->drain_count + 1) * sizeof(*d));
 		d = &s->drains[s->drain_count++];
 		*d = (struct act_drain){.node = mem_strdup(n->name),
 					.uid = mem_strdup(n->uid),
-					.mark.phase = MARK_GARBLED};
+					.since_ns = in->now_ns - age_of(&n->mark, in->wall_ns)};
 	}
-	if (d->mark.phase != n->mark.phase || !d->since_ns)
-		d->since_ns = in->now_ns;
 	d->mark = n->mark;
 	d->listed = true;
 }
@@ -246,14 +258,24 @@ static struct act_hot *hot_of(struct act_state *s, const char *node)
 	return &s->hot[s->hot_count++];
 }
 
+static bool is_blind(const struct act_use *u)
+{
+	return (isnan(u->cpu_milli) && !isnan(u->cpu_cap_milli)) ||
+	       (isnan(u->mem_bytes) && !isnan(u->mem_cap_bytes));
+}
+
+/* Without a drain, no destination is hot. */
 static void watch_destinations(struct act_state *s, const struct act_input *in)
 {
+	bool blind = false;
+
 	for (size_t i = 0; i < s->hot_count; i++)
 		s->hot[i].now = false;
-	for (size_t i = 0; i < in->use_count; i++) {
+	for (size_t i = 0; i < in->use_count && s->drain_count; i++) {
 		struct error text = {""};
 		struct act_hot *hot;
 
+		blind |= is_blind(&in->uses[i]);
 		if (!broken_number(&in->uses[i], &text))
 			continue;
 		hot = hot_of(s, in->uses[i].node);
@@ -268,6 +290,10 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 	for (size_t i = 0; i < s->hot_count; i++)
 		if (!s->hot[i].now)
 			s->hot[i].since_ns = 0;
+	if (!blind)
+		s->blind_ns = 0;
+	else if (!s->blind_ns)
+		s->blind_ns = in->now_ns;
 }
 
 /* --- a drain ---------------------------------------------------------------------------------- */
@@ -292,10 +318,14 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 		error_set(why, "a person asked for it");
 	else if (*s->stop.text)
 		*why = s->stop;
+	else if (s->blind_ns && in->now_ns - s->blind_ns > PROOF_NS)
+		error_set(why, "real use of destinations is unknown for 2 minutes");
 	else if (in->paused && in->now_ns - s->paused_ns > PAUSE_NS)
 		error_set(why, "the pause lasts for longer than 9 minutes");
 	else if (d->mark.phase == MARK_VERIFIED && n->pod_count)
 		error_set(why, "pod %s/%s came to it", n->pods->namespace, n->pods->name);
+	else if (d->mark.phase == MARK_VERIFIED && waited_ns > PROOF_NS && !in->paused)
+		error_set(why, "what --after says could not be done within 2 minutes");
 	else if (d->mark.phase < MARK_EVICTING && waited_ns > PROOF_NS && !in->paused)
 		error_set(why, "planner and checker did not agree within 2 minutes: %s",
 			  *in->plan->refusal ? in->plan->refusal : "no plan has the node");
@@ -328,7 +358,7 @@ static void advance_evicting(struct act_state *s, struct act_drain *d, const str
 	struct act_action *a;
 	bool done;
 
-	if (!d->proven && n->pod_count && !act_drain_prove(d, in->plan)) {
+	if (!d->proven && n->pod_count && !act_drain_prove(d, in->plan, in->now_ns)) {
 		if (in->now_ns - d->since_ns <= PROOF_NS + o->pod_wait_ns)
 			return;
 		error_set(&why, "its other pods were not proven in time: %s", in->plan->refusal);
@@ -341,7 +371,7 @@ static void advance_evicting(struct act_state *s, struct act_drain *d, const str
 	} else if (done) {
 		a = patch(out, o, in, n, MARK_VERIFIED);
 		error_set(&a->text, "node %s is empty, and its pods are replaced", n->name);
-	} else if (!in->paused) {
+	} else if (!in->paused && !s->blind_ns) {
 		act_drain_evict(s, d, o, in, n, out);
 	}
 }
@@ -365,7 +395,7 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 		a = patch(out, o, in, n, MARK_TAINTED);
 		a->mark.cordoned = true;
 		error_set(&a->text, "node %s is cordoned and tainted", n->name);
-	} else if (!n->pod_count || act_drain_prove(d, in->plan)) {
+	} else if (!n->pod_count || act_drain_prove(d, in->plan, in->now_ns)) {
 		a = patch(out, o, in, n, MARK_EVICTING);
 		error_set(&a->text, "node %s: planner and checker agree on %zu moves", n->name,
 			  d->move_count);
@@ -469,6 +499,9 @@ static void begin(struct act_state *s, const struct act_input *in)
 	if (s->last_ns && in->now_ns - s->last_ns > GAP_NS)
 		for (size_t i = 0; i < s->drain_count; i++)
 			act_drain_unprove(&s->drains[i]);
+	for (size_t i = 0; in->paused && s->last_ns && i < s->drain_count; i++)
+		s->drains[i].since_ns += in->now_ns - s->last_ns;
+	act_expire_proofs(s, in->now_ns);
 	s->last_ns = in->now_ns;
 	if (!in->paused)
 		s->paused_ns = 0;
@@ -481,8 +514,7 @@ void act_step(struct act_state *s, const struct act_options *o, const struct act
 {
 	begin(s, in);
 	follow_nodes(s, in, out);
-	if (s->drain_count)
-		watch_destinations(s, in);
+	watch_destinations(s, in);
 	for (size_t i = 0; i < in->cluster->node_count; i++) {
 		const struct act_node *n = &in->cluster->nodes[i];
 		struct act_drain *d = find_drain(s, n->name);

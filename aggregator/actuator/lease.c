@@ -16,7 +16,7 @@
 
 #define RENEW_NS  (2 * NS_PER_SEC)
 #define EXPIRE_NS (15 * NS_PER_SEC)
-#define FENCE_NS  (10 * NS_PER_SEC)
+#define FENCE_NS  (6 * NS_PER_SEC)
 #define HANG_NS	  (300 * NS_PER_SEC)
 
 /* --- what the Lease says ---------------------------------------------------------------------- */
@@ -26,13 +26,15 @@ static void copy(char *to, size_t size, const cJSON *json, const char *path)
 	snprintf(to, size, "%s", document_text_or(json, path, ""));
 }
 
-void lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r)
+bool lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r)
 {
 	struct lease_record before = *r;
 	double transitions = document_number(json, "spec.leaseTransitions");
 	const char *paused = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
 		document_at(json, "metadata.annotations"), LEASE_PAUSED));
 
+	if (!document_text(json, "metadata.resourceVersion"))
+		return false;
 	copy(r->holder, sizeof(r->holder), json, "spec.holderIdentity");
 	copy(r->renewed, sizeof(r->renewed), json, "spec.renewTime");
 	copy(r->version, sizeof(r->version), json, "metadata.resourceVersion");
@@ -41,6 +43,7 @@ void lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r)
 	if (!before.changed_ns || strcmp(before.holder, r->holder) != 0 ||
 	    strcmp(before.renewed, r->renewed) != 0)
 		r->changed_ns = now_ns;
+	return true;
 }
 
 enum lease_move lease_decide(const struct lease_record *r, const char *holder, int64_t now_ns)
@@ -104,12 +107,13 @@ struct lease {
 	int64_t asked_ns; /* monotonic: the last lease_get() */
 };
 
-static void read_answer(struct lease *l)
+static bool read_answer(struct lease *l)
 {
 	cJSON *json = cJSON_Parse(kube_writer_answer(&l->writer));
+	bool fine = lease_read(json, clock_mono_ns(), &l->seen);
 
-	lease_read(json, clock_mono_ns(), &l->seen);
 	cJSON_Delete(json);
+	return fine;
 }
 
 static void tell(struct lease *l, bool held, int64_t until_ns)
@@ -157,19 +161,16 @@ static void round_of(struct lease *l)
 
 	if (status == 404)
 		create(l);
-	if (status != 200)
+	if (status != 200 || !read_answer(l))
 		return;
-	read_answer(l);
 	if (lease_decide(&l->seen, l->holder, clock_mono_ns()) == LEASE_WAIT) {
 		tell(l, false, 0);
 		return;
 	}
 	lease_write(&l->seen, l->holder, clock_wall_ns(), &body);
 	begin_ns = clock_mono_ns();
-	if (ask(l, KUBE_MERGE, l->path, &body) == 200) {
-		read_answer(l);
+	if (ask(l, KUBE_MERGE, l->path, &body) == 200 && read_answer(l))
 		tell(l, true, begin_ns + FENCE_NS);
-	}
 	buf_fini(&body);
 }
 

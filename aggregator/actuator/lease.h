@@ -3,8 +3,8 @@
  * The Lease of the actuator (coordination.k8s.io): its holder acts, alone.
  *
  *   renewed every 2 s, expires 15 s after its last change, by the clock of the observer
- *   its holder begins no request later than 10 s after the renewal that succeeded, and a request
- *   ends within 4 s: none is under way when another actuator takes over
+ *   its holder begins no request later than 6 s after the renewal that succeeded, and a request
+ *   ends within 4 s, or 8 s if a 401 repeats it: none is under way when another actuator takes over
  *
  * The annotation evenkeel.io/paused of the Lease (any value but "false") pauses the actuator.
  */
@@ -30,8 +30,11 @@ struct lease_record {
 	int64_t changed_ns; /* monotonic: when its holder or renewal was first seen */
 };
 
-/* json: the object. Keeps changed_ns while holder and renewal stay the same. */
-void lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r);
+/*
+ * json: the object. Keeps changed_ns while holder and renewal stay the same. False: it is no Lease,
+ * and *r stays as it is.
+ */
+bool lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r);
 
 enum lease_move { LEASE_WAIT, LEASE_RENEW, LEASE_TAKE };
 

@@ -74,7 +74,20 @@ const char **mailbox_nodes(const struct mailbox *m, size_t *count)
 	return names;
 }
 
-static void take(struct mailbox *m, const cJSON *json, int64_t now_ns)
+static void set_pause(struct request *r, struct edge *e, const char *path)
+{
+	struct buf body = BUF_INIT;
+	const char *answer;
+
+	buf_printf(&body, "{\"metadata\":{\"annotations\":{\"" LEASE_PAUSED "\":%s}}}",
+		   r->kind == REQUEST_PAUSE ? "\"true\"" : "null");
+	r->state = edge_send(e, KUBE_MERGE, path, &body, &answer) == 200 ? REQUEST_DONE
+									 : REQUEST_REFUSED;
+	buf_add_str(&r->reasons, answer);
+	buf_fini(&body);
+}
+
+static void take(struct mailbox *m, struct edge *e, const cJSON *json, int64_t now_ns)
 {
 	struct request r = {.since_ns = now_ns, .since_wall_ns = clock_wall_ns()};
 	const char *id = document_text(json, "id");
@@ -99,6 +112,8 @@ static void take(struct mailbox *m, const cJSON *json, int64_t now_ns)
 	m->requests = mem_realloc(m->requests, (m->count + 1) * sizeof(r));
 	m->requests[m->count++] = r;
 	log_info("request %s of %s: %s", id, document_text_or(json, "user", "?"), kinds[r.kind]);
+	if (r.kind == REQUEST_PAUSE || r.kind == REQUEST_RESUME)
+		set_pause(&m->requests[m->count - 1], e, m->lease_path);
 }
 
 /* --- what became of them ---------------------------------------------------------------------- */
@@ -142,6 +157,22 @@ static enum outcome judge_drain(struct request *r, struct edge *e, const struct 
 	return OUTCOME_REFUSED;
 }
 
+/* The node is not read: of a request of this step, or deleted. */
+static enum outcome judge_gone(struct request *r, const struct act_state *s, const char *node,
+			       int64_t now_ns)
+{
+	bool done = r->kind == REQUEST_UNDO;
+
+	if (now_ns - r->since_ns <= WAIT_NS)
+		return OUTCOME_OPEN;
+	for (size_t i = 0; i < s->wave.ended_count; i++)
+		done |= s->wave.ended[i].drained && strcmp(s->wave.ended[i].node, node) == 0;
+	if (done)
+		return OUTCOME_DONE;
+	buf_printf(&r->reasons, "%s: it is gone\n", node);
+	return OUTCOME_REFUSED;
+}
+
 static void follow_nodes(struct request *r, struct edge *e, const struct act_state *s,
 			 int64_t now_ns)
 {
@@ -153,8 +184,8 @@ static void follow_nodes(struct request *r, struct edge *e, const struct act_sta
 		enum outcome outcome = OUTCOME_OPEN;
 
 		if (!n)
-			continue; /* a request of this step: the next one reads it */
-		if (r->kind == REQUEST_UNDO)
+			outcome = judge_gone(r, s, r->nodes[i], now_ns);
+		else if (r->kind == REQUEST_UNDO)
 			outcome = !act_is_ours(n) && n->mark.phase != MARK_DRAINED ? OUTCOME_DONE
 										   : OUTCOME_OPEN;
 		else
@@ -166,29 +197,12 @@ static void follow_nodes(struct request *r, struct edge *e, const struct act_sta
 		r->state = refused ? REQUEST_REFUSED : REQUEST_DONE;
 }
 
-static void set_pause(struct request *r, struct edge *e, const char *path)
-{
-	struct buf body = BUF_INIT;
-	const char *answer;
-
-	buf_printf(&body, "{\"metadata\":{\"annotations\":{\"" LEASE_PAUSED "\":%s}}}",
-		   r->kind == REQUEST_PAUSE ? "\"true\"" : "null");
-	r->state = edge_send(e, KUBE_MERGE, path, &body, &answer) == 200 ? REQUEST_DONE
-									 : REQUEST_REFUSED;
-	buf_add_str(&r->reasons, answer);
-	buf_fini(&body);
-}
-
 void mailbox_follow(struct mailbox *m, struct edge *e, const struct act_state *s, int64_t now_ns)
 {
 	for (size_t i = 0; i < m->count; i++) {
 		struct request *r = &m->requests[i];
 
-		if (r->state != REQUEST_TAKEN)
-			continue;
-		if (r->kind == REQUEST_PAUSE || r->kind == REQUEST_RESUME)
-			set_pause(r, e, m->lease_path);
-		else
+		if (r->state == REQUEST_TAKEN)
 			follow_nodes(r, e, s, now_ns);
 	}
 }
@@ -306,7 +320,7 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 			drop(m, i);
 	box = cJSON_ParseWithLength(e->call.answer.data, e->call.answer.len);
 	for (const cJSON *r = document_first(box, "requests"); r; r = r->next)
-		take(m, r, now_ns);
+		take(m, e, r, now_ns);
 	cJSON_Delete(box);
 }
 

@@ -139,7 +139,7 @@ static const struct option_note manual[] = {
 	 "acts at a time, by a Lease."},
 	{"SIGNALS", "SIGTERM, SIGINT", "End; drains are left to the next holder of the Lease."},
 	{"EXIT STATUS", "0", "It was told to end."},
-	{NULL, "1", "It cannot start."},
+	{NULL, "1", "It cannot start, or a dry run finds a drain of an actuator."},
 	{NULL, "2", "Wrong options."},
 	{"SEE ALSO", NULL, "evenkeel-aggregator(8), evenkeel(1)"},
 	{0},
@@ -181,6 +181,7 @@ struct actuator {
 	char tried[MARK_PLAN_LEN]; /* the last plan of a dry run */
 	struct error refusal; /* logged: why there is no plan, or no proof */
 	bool failing; /* logged: reading */
+	bool refuses; /* a dry run found a drain */
 };
 
 static bool wants_drain(void *ctx, const char *node)
@@ -193,7 +194,8 @@ static bool wants_undo(void *ctx, const char *node)
 	return mailbox_wants(ctx, REQUEST_UNDO, node);
 }
 
-static void carry_out(struct actuator *a, const struct act_action *action)
+/* True: it was done. */
+static bool carry_out(struct actuator *a, const struct act_action *action)
 {
 	const char *answer = "";
 	enum act_result result = edge_carry_out(&a->edge, action, &answer);
@@ -203,6 +205,7 @@ static void carry_out(struct actuator *a, const struct act_action *action)
 		log_info("%s%s", a->edge.dry_run ? "dry run: " : "", action->text.text);
 	else
 		log_warn("not done (HTTP %ld: %s): %s", a->edge.status, answer, action->text.text);
+	return result == ACT_DONE;
 }
 
 /* The evictions of a claimed node: without writes, no later step would decide on them. */
@@ -232,6 +235,16 @@ static void try_wave(struct actuator *a, const struct act_output *out)
 		carry_out(a, &out->actions[i]);
 		try_evictions(a, out->actions[i].node);
 	}
+}
+
+/* Nothing would end it. */
+static void refuse_drain(struct actuator *a, const char *node)
+{
+	log_error("--dry-run: node %s has a drain or the taint " MARK_TAINT "; undo it, or let an "
+		  "actuator without --dry-run end it",
+		  node);
+	a->refuses = true;
+	atomic_store(&stopping, true);
 }
 
 static void log_refusal(struct actuator *a)
@@ -270,7 +283,7 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 	struct edge *e = &a->edge;
 	struct act_output out = {0};
 	int64_t now_ns = clock_mono_ns();
-	bool busy;
+	bool busy = false;
 
 	if (!read_all(a, now_ns))
 		return false;
@@ -289,15 +302,16 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 		 },
 		 &out);
 	edge_log(&out.narration);
-	if (e->dry_run)
+	if (e->dry_run && a->state.drain_count)
+		refuse_drain(a, a->state.drains[0].node);
+	else if (e->dry_run)
 		try_wave(a, &out);
 	for (size_t i = 0; i < out.action_count && !e->dry_run; i++)
-		carry_out(a, &out.actions[i]);
+		busy |= carry_out(a, &out.actions[i]);
 	mailbox_follow(&a->mailbox, e, &a->state, now_ns);
 	if (a->state.wave_ended)
 		mailbox_report_wave(e, &a->state.wave);
 	mailbox_exchange(&a->mailbox, e, &a->state, a->holder, lease->paused, now_ns);
-	busy = out.action_count && !e->dry_run;
 	act_output_fini(&out);
 	return busy;
 }
@@ -332,7 +346,6 @@ static void loop(struct actuator *a)
 			busy = step(a, &lease);
 		} else {
 			act_state_fini(&a->state);
-			act_state_init(&a->state);
 			reclaim_forget(&a->reclaim);
 			slack_forget(&a->slack);
 			edge_forget(&a->edge);
@@ -446,6 +459,7 @@ static int run(const void *values, struct error *error)
 		a.edge.selector = selector;
 		log_info("%s acts as %s", *o->act ? o->act : "nothing by itself", a.holder);
 		loop(&a);
+		status = a.refuses;
 		lease_stop(a.edge.lease);
 		edge_close(&a.edge);
 	}

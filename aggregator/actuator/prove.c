@@ -183,6 +183,10 @@ void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
 	cJSON *plan;
 
 	e->plan.refusal = e->refusal.text;
+	if (act_wants_offer(s)) { /* the promise of the last wave has no use */
+		cJSON_Delete(e->promise);
+		e->promise = NULL;
+	}
 	if (!proves)
 		e->taint_seen_ns = 0;
 	if (!proves && !offers)
@@ -208,41 +212,43 @@ void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
 
 /* --- real use --------------------------------------------------------------------------------- */
 
-static double larger(double a, double b)
+/* node: of the API; NULL: it has none, or does not answer. */
+static void read_use(const struct edge *e, const cJSON *promised, const cJSON *node,
+		     struct act_use *u)
 {
-	return fmax(a, b); /* of NaN and a number the number */
-}
-
-static void read_use(struct edge *e, const cJSON *promised, struct act_use *u)
-{
-	struct error why;
-	const char *name = document_text_or(promised, "node", "");
-	char *path = mem_printf(EDGE_GROUP "/nodes/%s", name);
-	const cJSON *node = edge_get(e, path, USE_MS, &why);
 	bool fresh = document_is(node, "source.state", "fresh");
 
 	*u = (struct act_use){
-		.node = name,
+		.node = document_text_or(promised, "node", ""),
 		.cpu_milli =
 			fresh ? document_number(node, "usage.cpuMillicores.latest.value") : NAN,
 		.cpu_cap_milli = document_number(promised, "cpuMillicores.limit"),
 		.mem_bytes =
 			fresh ? document_number(node, "usage.workingSetBytes.latest.value") : NAN,
 		.mem_cap_bytes = document_number(promised, "memoryBytes.limit"),
-		.contention = larger(document_number(node, "contention.cpu"),
-				     document_number(node, "contention.memory")),
+		/* fmax(): of NaN and a number the number */
+		.contention = fmax(document_number(node, "contention.cpu"),
+				   document_number(node, "contention.memory")),
 		.contention_cap = document_number(e->promise, "cap.contention"),
 	};
-	free(path);
 }
 
 void edge_read_uses(struct edge *e, const struct act_state *s)
 {
 	const cJSON *list = document_at(e->promise, "destinations");
+	struct error why;
+	bool away = false;
 
 	if (!s->drain_count || !document_at(e->promise, "cap"))
 		return;
 	e->uses = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*e->uses));
-	for (const cJSON *d = document_first(list, ""); d; d = d->next)
-		read_use(e, d, &e->uses[e->use_count++]);
+	for (const cJSON *d = document_first(list, ""); d; d = d->next) {
+		char *path = mem_printf(EDGE_GROUP "/nodes/%s", document_text_or(d, "node", ""));
+		const cJSON *node = away ? NULL : edge_get(e, path, USE_MS, &why);
+
+		/* Without an answer for one, the others are not waited for. */
+		away |= !node && !e->status;
+		read_use(e, d, node, &e->uses[e->use_count++]);
+		free(path);
+	}
 }

@@ -168,12 +168,21 @@ static void apply(struct act_box *b, cJSON *reported)
 	}
 }
 
+/* Under lock. The answer to the report hands them out. */
+static void take_waiting(struct act_box *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (b->requests[i].state == WAITING)
+			b->requests[i].state = TAKEN;
+}
+
 int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 {
 	cJSON *requests, *old = NULL, *item;
 	int rc = 0;
 
 	pthread_mutex_lock(&b->lock);
+	expire(b, now_ns);
 	if (b->report && now_ns - b->reported_ns < ACT_NEWER_NS &&
 	    document_number(report, "transitions") < document_number(b->report, "transitions")) {
 		rc = -ESTALE;
@@ -181,6 +190,7 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 		requests = cJSON_DetachItemFromObjectCaseSensitive(report, "requests");
 		cJSON_ArrayForEach (item, requests)
 			apply(b, item);
+		take_waiting(b);
 		cJSON_Delete(requests);
 		old = b->report;
 		b->report = report;

@@ -3,7 +3,7 @@
  * The mailbox between people and the actuator, in memory: requests to it, and its newest report.
  * The aggregator itself acts on nothing.
  *
- *	waiting --> taken --> done
+ *	waiting --> taken --> done      taken: the answer to a report had it
  *	   |          |
  *	   +----------+-----> refused, by the actuator; waiting also after ACT_WAIT_NS without a word
  *
@@ -39,9 +39,9 @@ void act_box_free(struct act_box *b); /* NULL is allowed */
 /* 0 with the id, or -EAGAIN: as many wait as may. */
 int act_box_ask(struct act_box *b, const struct act_ask *ask, int64_t now_ns, char id[ACT_ID_LEN]);
 /*
- * Takes over a body that request_check() passed. Requests that it names and the box does not know
- * are ignored. -ESTALE: the newest report, of a later holder, is younger than ACT_NEWER_NS; then
- * the body stays the caller's.
+ * Takes over a body that request_check() passed. Waiting requests become taken: the answer hands
+ * them out. Requests that it names and the box does not know are ignored. -ESTALE: the newest
+ * report, of a later holder, is younger than ACT_NEWER_NS; then the body stays the caller's.
  */
 int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns);
 /*

@@ -88,7 +88,7 @@ static void read_lease(struct lease_record *r, const char *holder, const char *r
 	cJSON_AddStringToObject(spec, "renewTime", renewed);
 	cJSON_AddNumberToObject(spec, "leaseTransitions", 7);
 	cJSON_AddStringToObject(cJSON_AddObjectToObject(json, "metadata"), "resourceVersion", "4");
-	lease_read(json, now_ns, r);
+	assert_true(lease_read(json, now_ns, r));
 	cJSON_Delete(json);
 }
 
@@ -111,6 +111,25 @@ static void test_who_holds_it(void **state)
 	read_lease(&r, "b", "2099-01-01T00:00:02.000000Z", now_ns);
 	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC), LEASE_WAIT);
 	assert_int_equal(lease_decide(&r, "a", now_ns + 16 * NS_PER_SEC), LEASE_TAKE);
+}
+
+/* An answer that is no Lease says nothing about its holder. */
+static void test_answers_that_are_no_lease(void **state)
+{
+	static const char *const texts[] = {"", "[]", "{}", "{\"spec\":{\"holderIdentity\":\"\"}}",
+					    "{\"metadata\":{\"resourceVersion\":4}}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct lease_record r = {.holder = ""};
+		cJSON *json = cJSON_Parse(texts[i]);
+
+		read_lease(&r, "b", "x", 1);
+		assert_false(lease_read(json, 9, &r));
+		assert_string_equal(r.holder, "b");
+		assert_int_equal(lease_decide(&r, "a", 10), LEASE_WAIT);
+		cJSON_Delete(json);
+	}
 }
 
 static void expect_body(const struct lease_record *r, const char *holder, const char *text)
@@ -137,12 +156,14 @@ static void test_requests_of_the_lease(void **state)
 		    "\"acquireTime\":\"2026-09-21T14:13:20.123456Z\",\"leaseTransitions\":8}}");
 }
 
-static void expect_paused(const char *text, bool paused)
+static void expect_paused(const char *annotations, bool paused)
 {
 	struct lease_record r = {.holder = ""};
-	cJSON *json = cJSON_Parse(text);
+	cJSON *json = cJSON_CreateObject(), *meta = cJSON_AddObjectToObject(json, "metadata");
 
-	lease_read(json, 1, &r);
+	cJSON_AddStringToObject(meta, "resourceVersion", "4");
+	cJSON_AddItemToObject(meta, "annotations", cJSON_Parse(annotations));
+	assert_true(lease_read(json, 1, &r));
 	assert_int_equal(r.paused, paused);
 	cJSON_Delete(json);
 }
@@ -151,10 +172,10 @@ static void test_pause(void **state)
 {
 	(void)state;
 	expect_paused("{}", false);
-	expect_paused("{\"metadata\":{\"annotations\":{\"evenkeel.io/paused\":\"\"}}}", true);
-	expect_paused("{\"metadata\":{\"annotations\":{\"evenkeel.io/paused\":\"true\"}}}", true);
-	expect_paused("{\"metadata\":{\"annotations\":{\"evenkeel.io/paused\":\"false\"}}}", false);
-	expect_paused("{\"metadata\":{\"annotations\":{\"evenkeel.io/paused\":null}}}", false);
+	expect_paused("{\"evenkeel.io/paused\":\"\"}", true);
+	expect_paused("{\"evenkeel.io/paused\":\"true\"}", true);
+	expect_paused("{\"evenkeel.io/paused\":\"false\"}", false);
+	expect_paused("{\"evenkeel.io/paused\":null}", false);
 }
 
 int main(void)
@@ -164,6 +185,7 @@ int main(void)
 		cmocka_unit_test(test_unreadable_marks),
 		cmocka_unit_test(test_moves_of_a_mark),
 		cmocka_unit_test(test_who_holds_it),
+		cmocka_unit_test(test_answers_that_are_no_lease),
 		cmocka_unit_test(test_requests_of_the_lease),
 		cmocka_unit_test(test_pause),
 	};

@@ -286,6 +286,17 @@ static void test_the_actuator_says_what_became_of_a_request(void **state)
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), 1);
 }
 
+static void test_an_answer_to_a_report_hands_requests_out(void **state)
+{
+	(void)state;
+	assert_int_equal(ask("{'action':'pause'}"), 202);
+	assert_int_equal(report("{'holder':'one','transitions':1}"), 200);
+	assert_string_equal(text("requests.0.state"), "taken");
+	now += ACT_WAIT_NS + 1;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_string_equal(text("requests.0.state"), "taken");
+}
+
 static void test_a_request_that_nobody_takes_is_refused(void **state)
 {
 	uint64_t before;
@@ -420,6 +431,7 @@ int main(void)
 		TEST(test_reports),
 		TEST(test_wave_reports),
 		TEST(test_the_actuator_says_what_became_of_a_request),
+		TEST(test_an_answer_to_a_report_hands_requests_out),
 		TEST(test_a_request_that_nobody_takes_is_refused),
 		TEST(test_sixteen_wait_and_64_are_remembered),
 		TEST(test_taken_requests_make_room_at_last),

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The drain of a single node, step by step: what it evicts, what it awaits, and when it is rolled back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "aggregator/actuator/act.h"
+#include "shared/clock.h"
+
+#define STEP_NS	 (2 * NS_PER_SEC)
+#define BEGIN_NS (1000000 * NS_PER_SEC) /* the wall clock runs beside the monotonic one */
+
+/* A pod that tolerates the taint, and is in no move, holds its node for --max-pod-wait. */
+static void test_pod_in_no_move(void **state)
+{
+	static const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .holder = "h"};
+	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_node node = {.name = "n2",
+				      .uid = "u",
+				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
+				      .cordoned = true,
+				      .tainted = true,
+				      .pod_count = 1,
+				      .pods = &pod};
+	struct verify_plan_node of = {.name = "n2", .uid = "u"};
+	const struct verify_plan proof = {.node_count = 1, .nodes = &of};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	const struct act_plan plan = {.proof = &proof, .refusal = ""};
+	struct act_state s = {0};
+	int rolled_back = -1;
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct act_output out = {0};
+
+		act_step(&s, &options,
+			 &(struct act_input){.cluster = &cluster,
+					     .plan = &plan,
+					     .now_ns = BEGIN_NS + i * STEP_NS,
+					     .wall_ns = BEGIN_NS},
+			 &out);
+		if (out.action_count && rolled_back < 0) {
+			rolled_back = i;
+			assert_non_null(
+				strstr(out.actions[0].text.text, "default/p is in no move"));
+		}
+		act_output_fini(&out);
+	}
+	assert_int_equal(rolled_back, 31);
+	act_state_fini(&s);
+}
+
+/* An owner that is scaled down after the replacement was Ready. */
+static void test_fewer_replicas(void **state)
+{
+	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .in_flight_max = 1};
+	const struct act_pod pod = {"default", "p", "uid", "o", true, false};
+	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 1};
+	struct verify_move move = {.namespace = "default", .name = "p", .uid = "uid", .from = "n"};
+	const struct verify_plan proof = {
+		.node_count = 1, .nodes = &of, .move_count = 1, .moves = &move};
+	const struct act_plan plan = {.proof = &proof, .refusal = ""};
+	struct act_owner owner = {"o", 3};
+	struct act_node node = {.name = "n", .uid = "u", .pod_count = 1, .pods = &pod};
+	const struct act_cluster cluster = {
+		.node_count = 1, .nodes = &node, .owner_count = 1, .owners = &owner};
+	const struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
+	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u"};
+	struct act_state s = {.drains = &d, .drain_count = 1};
+	struct act_output out = {0};
+	struct error why = {""};
+
+	(void)state;
+	assert_true(act_drain_prove(&d, &plan, BEGIN_NS));
+	assert_false(act_drain_follow(&d, &options, &in, &node, &why));
+	act_drain_evict(&s, &d, &options, &in, &node, &out);
+	assert_int_equal(out.action_count, 1);
+	node.pod_count = 0;
+	owner.ready = 2;
+	assert_false(act_drain_follow(&d, &options, &in, &node, &why));
+	owner.ready = 3;
+	assert_true(act_drain_follow(&d, &options, &in, &node, &why));
+	owner.ready = 1;
+	assert_true(act_drain_follow(&d, &options, &in, &node, &why));
+	act_drain_unprove(&d);
+	act_output_fini(&out);
+}
+
+/* A proof lasts 10 minutes; the pod in flight is awaited first. */
+static void test_proof_expires(void **state)
+{
+	const struct act_options options = {.pod_wait_ns = 9999 * NS_PER_SEC, .in_flight_max = 2};
+	const struct act_pod pods[] = {{"default", "p", "uid", "", true, true},
+				       {"default", "q", "uiq", "", true, false}};
+	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 2};
+	struct verify_move moves[] = {
+		{.namespace = "default", .name = "p", .uid = "uid", .from = "n"},
+		{.namespace = "default", .name = "q", .uid = "uiq", .from = "n"}};
+	const struct verify_plan proof = {
+		.node_count = 1, .nodes = &of, .move_count = 2, .moves = moves};
+	const struct act_plan plan = {.proof = &proof, .refusal = ""};
+	struct act_node node = {.name = "n", .uid = "u", .pod_count = 2, .pods = pods};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
+	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u"};
+	struct act_state s = {.drains = &d, .drain_count = 1};
+	struct act_output out = {0};
+	struct error why = {""};
+
+	(void)state;
+	assert_true(act_drain_prove(&d, &plan, BEGIN_NS));
+	act_drain_follow(&d, &options, &in, &node, &why);
+	d.moves[1].refused_ns = 7;
+	in.now_ns += 600 * NS_PER_SEC + 1;
+	act_expire_proofs(&s, in.now_ns);
+	assert_true(d.proven);
+	act_drain_evict(&s, &d, &options, &in, &node, &out);
+	assert_int_equal(out.action_count, 0);
+	node.pods++;
+	node.pod_count--;
+	act_drain_follow(&d, &options, &in, &node, &why);
+	act_expire_proofs(&s, in.now_ns);
+	assert_false(d.proven);
+	assert_true(act_drain_prove(&d, &plan, in.now_ns));
+	assert_int_equal(d.moves[1].refused_ns, 7);
+	act_drain_evict(&s, &d, &options, &in, &node, &out);
+	assert_in_range(out.action_count, 1, 2);
+	act_drain_unprove(&d);
+	act_output_fini(&out);
+}
+
+struct lone {
+	struct act_state state;
+	struct act_options options;
+	struct act_plan plan;
+	enum act_result answer; /* to each action */
+	bool paused;
+};
+
+/* Steps over a cluster of one node until one rolls it back: the number of steps, with the reason. */
+static int roll_back_of(struct lone *l, const struct act_node *node, int most, struct error *why)
+{
+	const struct act_cluster cluster = {.node_count = 1, .nodes = node};
+	bool ends = false;
+	int i;
+
+	for (i = 0; i < most && !ends; i++) {
+		const struct act_input in = {.cluster = &cluster,
+					     .plan = &l->plan,
+					     .paused = l->paused && i < most / 2,
+					     .now_ns = BEGIN_NS + i * STEP_NS,
+					     .wall_ns = BEGIN_NS + i * STEP_NS};
+		struct act_output out = {0};
+
+		act_step(&l->state, &l->options, &in, &out);
+		for (size_t k = 0; k < out.action_count; k++) {
+			act_result(&l->state, &out.actions[k], l->answer, "", in.now_ns);
+			ends = out.actions[k].mark.phase == MARK_ROLLED_BACK;
+			*why = out.actions[k].text;
+		}
+		act_output_fini(&out);
+	}
+	act_state_fini(&l->state);
+	return ends ? i : -1;
+}
+
+/* Whatever the answers to evictions are, a pod that stays ends its drain after --max-pod-wait. */
+static void test_pod_that_stays(void **state)
+{
+	static const enum act_result answers[] = {ACT_UNKNOWN, ACT_GONE, ACT_DONE, ACT_NOT_YET};
+	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_node node = {.name = "n2",
+				      .uid = "u",
+				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
+				      .cordoned = true,
+				      .tainted = true,
+				      .pod_count = 1,
+				      .pods = &pod};
+	struct verify_plan_node of = {.name = "n2", .uid = "u", .move_count = 1};
+	struct verify_move move = {
+		.namespace = "default", .name = "p", .uid = "uid", .from = "n2", .to = "n0"};
+	const struct verify_plan proof = {
+		.node_count = 1, .nodes = &of, .move_count = 1, .moves = &move};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct lone l = {.options = {.pod_wait_ns = 60 * NS_PER_SEC,
+					     .in_flight_max = 1,
+					     .holder = "h"},
+				 .plan = {.proof = &proof, .refusal = ""},
+				 .answer = answers[i]};
+		struct error why = {""};
+		int steps = roll_back_of(&l, &node, 100, &why);
+
+		assert_in_range(steps, 31, 42);
+		assert_non_null(strstr(why.text, "default/p cannot be evicted for longer than "
+						 "--max-pod-wait"));
+	}
+}
+
+/* A phase that does not end is rolled back after 2 minutes, of which a successor counts all. */
+static void test_phases_end(void **state)
+{
+	static const struct {
+		enum mark_phase phase;
+		int before; /* steps of a former holder */
+		bool paused; /* for 100 steps */
+		int steps;
+		const char *why;
+	} cases[] = {
+		{MARK_TAINTED, 0, false, 62, "did not agree within 2 minutes"},
+		{MARK_TAINTED, 0, true, 161, "did not agree within 2 minutes"},
+		{MARK_TAINTED, 50, false, 12, "did not agree within 2 minutes"},
+		{MARK_TAINTED, -50, false, 62, "did not agree within 2 minutes"},
+		{MARK_VERIFIED, 0, false, 62, "--after says could not be done within 2 minutes"},
+		{MARK_VERIFIED, 50, false, 62, "--after says could not be done within 2 minutes"},
+	};
+	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct act_node node = {.name = "n2",
+					      .uid = "u",
+					      .mark = {.phase = cases[i].phase,
+						       .plan = "p",
+						       .since_ns = BEGIN_NS -
+								   cases[i].before * STEP_NS},
+					      .cordoned = true,
+					      .tainted = true,
+					      .pod_count = cases[i].phase == MARK_TAINTED,
+					      .pods = &pod};
+		struct lone l = {.options = {.after = ACT_DELETE_NODE, .holder = "h"},
+				 .plan = {.refusal = ""},
+				 .answer = ACT_NEVER,
+				 .paused = cases[i].paused};
+		struct error why = {""};
+
+		assert_int_equal(roll_back_of(&l, &node, 200, &why), cases[i].steps);
+		assert_non_null(strstr(why.text, cases[i].why));
+	}
+}
+
+static void test_unreadable_annotation(void **state)
+{
+	static const struct act_options options = {.drain = true, .holder = "h"};
+	struct act_node node = {.name = "n2", .uid = "u", .mark.phase = MARK_GARBLED};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	const struct act_plan plan = {.refusal = ""};
+
+	(void)state;
+	node.cordoned = true;
+	for (int tainted = 0; tainted <= 1; tainted++) {
+		struct act_output out = {0};
+		struct act_state s = {0};
+
+		node.tainted = tainted;
+		act_step(&s, &options,
+			 &(struct act_input){.cluster = &cluster,
+					     .plan = &plan,
+					     .now_ns = BEGIN_NS,
+					     .wall_ns = BEGIN_NS},
+			 &out);
+		assert_int_equal(out.action_count, tainted);
+		if (tainted)
+			assert_int_equal(out.actions[0].cordon, ACT_CORDON_ENDS);
+		act_output_fini(&out);
+		act_state_fini(&s);
+	}
+}
+
+static bool undoes(void *ctx, const char *node)
+{
+	(void)ctx;
+	return strcmp(node, "n2") == 0;
+}
+
+/* A node that a person takes back is as it was; the others are drained. */
+static void test_undo(void **state)
+{
+	static const struct act_options options = {.drain = true, .holder = "h"};
+	const struct act_node node = {.name = "n2",
+				      .uid = "u",
+				      .mark = {.phase = MARK_DRAINED, .plan = "p"},
+				      .cordoned = true,
+				      .tainted = true};
+	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+	const struct act_plan plan = {.refusal = ""};
+	struct act_output out = {0};
+	struct act_state s = {0};
+
+	(void)state;
+	act_step(&s, &options,
+		 &(struct act_input){.cluster = &cluster,
+				     .plan = &plan,
+				     .wants_undo = undoes,
+				     .now_ns = BEGIN_NS,
+				     .wall_ns = BEGIN_NS},
+		 &out);
+	assert_int_equal(out.action_count, 1);
+	assert_int_equal(out.actions[0].mark.phase, MARK_ROLLED_BACK);
+	assert_int_equal(out.actions[0].cordon, ACT_CORDON_ENDS);
+	assert_false(out.actions[0].tainted);
+	act_output_fini(&out);
+	act_state_fini(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pod_in_no_move), cmocka_unit_test(test_fewer_replicas),
+		cmocka_unit_test(test_proof_expires),  cmocka_unit_test(test_pod_that_stays),
+		cmocka_unit_test(test_phases_end),     cmocka_unit_test(test_unreadable_annotation),
+		cmocka_unit_test(test_undo),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
