@@ -150,17 +150,17 @@ bool manifests_may_change(const cJSON *role, const char *verbs, const char *reso
 		"evenkeel-actuator: get patch : leases : evenkeel-actuator ",
 		"evenkeel-actuator: create : leases : ",
 		"evenkeel-actuator-events: create : events : ",
-		"evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
-		"capacitybuffers : ",
+		("evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
+		 "capacitybuffers : "),
 		"evenkeel-actuator-slack: create patch : namespaces : evenkeel ",
 		"evenkeel-actuator-slack: create patch : priorityclasses : evenkeel-slack ",
 		"evenkeel-aggregator: create : tokenreviews : ",
 		"evenkeel-aggregator: create : subjectaccessreviews : ",
-		"evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "
-		"v1beta1.metrics.k8s.io ",
+		("evenkeel-aggregator: get : apiservices : v1.evenkeel.io v1.metrics.k8s.io "
+		 "v1beta1.metrics.k8s.io "),
 		"evenkeel-aggregator: patch : apiservices : v1.evenkeel.io ",
-		"evenkeel-metrics-api: patch : apiservices : v1.metrics.k8s.io "
-		"v1beta1.metrics.k8s.io ",
+		("evenkeel-metrics-api: patch : apiservices : v1.metrics.k8s.io "
+		 "v1beta1.metrics.k8s.io "),
 		"evenkeel-events: create patch : events : ",
 		"evenkeel-nudge: patch : persistentvolumeclaims : evenkeel-nudge ",
 		"evenkeel-secrets: get patch : secrets : evenkeel-tls evenkeel-enrolment ",

@@ -104,9 +104,15 @@ static void check_log(const char *selector)
 
 	control_plane_kubectl(bed->plane, words, &out);
 	assert_non_null(out.data);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (strstr(out.data, bad[i]))
-			fail_msg("the log of %s tells \"%s\":\n%s", selector, bad[i], out.data);
+	for (char *line = out.data; *line;) {
+		char *end = strchrnul(line, '\n');
+		size_t next = *end == '\n';
+
+		*end = '\0';
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+			if (strstr(line, bad[i]))
+				fail_msg("the log of %s tells: %s", selector, line);
+		line = end + next;
 	}
 	buf_fini(&out);
 }
