@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests, each fenced by the lease: none begins when the lease was not renewed for 6 s, and each
- * write ends within 4 s, or 8 s if a 401 repeats it. The field manager names the transition of the lease. A node is patched
- * under the resourceVersion that the step has read, an eviction has the uid as its precondition.
+ * write ends within 4 s, or 8 s if a 401 repeats it. The field manager names the transition of the
+ * lease. A node is patched under the resourceVersion that the step has read, an eviction has the
+ * uid as its precondition.
  */
 #include <inttypes.h>
 #include <stdio.h>
