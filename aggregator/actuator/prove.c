@@ -217,14 +217,16 @@ static void read_use(const struct edge *e, const cJSON *promised, const cJSON *n
 		     struct act_use *u)
 {
 	bool fresh = document_is(node, "source.state", "fresh");
+	double mem = document_number(node, "usage.workingSetBytes.latest.value");
 
+	if (isnan(mem)) /* not measured: the planner takes all memory then, too */
+		mem = document_number(node, "usage.memoryBytes.latest.value");
 	*u = (struct act_use){
 		.node = document_text_or(promised, "node", ""),
 		.cpu_milli =
 			fresh ? document_number(node, "usage.cpuMillicores.latest.value") : NAN,
 		.cpu_cap_milli = document_number(promised, "cpuMillicores.limit"),
-		.mem_bytes =
-			fresh ? document_number(node, "usage.workingSetBytes.latest.value") : NAN,
+		.mem_bytes = fresh ? mem : NAN,
 		.mem_cap_bytes = document_number(promised, "memoryBytes.limit"),
 		/* fmax(): of NaN and a number the number */
 		.contention = fmax(document_number(node, "contention.cpu"),
