@@ -46,7 +46,7 @@ struct act_slack_input {
 	int64_t now_ns; /* monotonic */
 };
 
-/* What was applied of an object, and told of it. */
+/* The newest state of an object that was applied, and the message about it. */
 struct act_slack_kept {
 	char *kind, *namespace, *name; /* owned */
 	char *text; /* owned; as applied last; NULL: not yet */

@@ -84,7 +84,7 @@ void edge_get_text(struct edge *e, const char *path, long timeout_ms, struct err
 long edge_send(struct edge *e, enum kube_method method, const char *path, const struct buf *body,
 	       const char **answer);
 char *edge_keep(struct edge *e, char *text); /* takes the text until edge_end_step() */
-/* What a status of a write, and the API's message, mean. */
+/* The meaning of the status of a write and of the message of the API. */
 enum act_result edge_result(long status, const char *answer);
 void edge_log(const struct buf *lines); /* each as a message */
 

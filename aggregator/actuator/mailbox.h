@@ -40,7 +40,7 @@ void mailbox_fini(struct mailbox *m);
 bool mailbox_wants(const struct mailbox *m, enum request_kind kind, const char *node);
 /* The nodes of open requests; the caller frees the array. */
 const char **mailbox_nodes(const struct mailbox *m, size_t *count);
-/* What became of open requests, after a step. */
+/* Ends open requests that a step has carried out or refused. */
 void mailbox_follow(struct mailbox *m, struct edge *e, const struct act_state *s, int64_t now_ns);
 /* Reports, and takes new requests. */
 void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state *s,

@@ -24,7 +24,7 @@
 
 enum { DEPTH_MAX = 64, BYTES_MAX = 64 << 20 };
 
-/* Plurals in paths. Those of the namespaces and classes of others are never listed. */
+/* Plurals in paths. Namespaces and PriorityClasses of others are never listed. */
 static const struct kind {
 	const char *name, *group, *plural;
 	bool shared, of_buffers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people ask of the actuator, and what it reports.
+ * Requests of people to the actuator, and the reports of the actuator.
  *
  * GET /v1/act
  *   {"apiVersion","kind":"Act","time","actuator":{..}|null[,"reportedAgoSeconds":F],

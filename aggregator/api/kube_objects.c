@@ -127,7 +127,7 @@ static const char *text_at(const cJSON *json, const char *path)
 	return cJSON_GetStringValue(value_at(json, path));
 }
 
-/* What has no name is about a node: scores, decisions about drains. */
+/* Items without a name, such as scores and decisions about drains, are about a node. */
 static const char *name_of(const struct change *c, const cJSON *item)
 {
 	const char *name = *c->name ? c->name : text_at(item, c->form->name);

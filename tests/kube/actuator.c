@@ -406,7 +406,7 @@ static void test_waves(void **state)
 /* --- a hot destination ------------------------------------------------------------------------ */
 
 /* Beyond the seeds of the clusters: the namespace of a seed stays. */
-enum { HOT_SEED = 1006, HOT_SEEDS = 8, RUNG_SEED = 1002 };
+enum { HOT_SEED = 1006, HOT_SEEDS = 8, RULES_SEED = 1002 };
 
 static char hot[64]; /* the node */
 
@@ -476,7 +476,7 @@ static void test_hot_destination(void **state)
 static const struct {
 	const char *role; /* path below rbac.authorization.k8s.io/v1 */
 	const char *verb, *resource, *says;
-} rungs[] = {
+} needed[] = {
 	{"namespaces/evenkeel/roles/evenkeel-actuator", "get", "leases",
 	 "the lease is refused (403)"},
 	{"clusterroles/evenkeel-actuator", "get", "drains", "no plan yet: GET"},
@@ -506,9 +506,9 @@ static bool has_word(const cJSON *list, const char *word)
 }
 
 /* The role without its rules of the resource; the caller deletes the former one. */
-static cJSON *take_rules(size_t rung)
+static cJSON *take_rules(size_t rule)
 {
-	char *path = mem_printf("/apis/rbac.authorization.k8s.io/v1/%s", rungs[rung].role);
+	char *path = mem_printf("/apis/rbac.authorization.k8s.io/v1/%s", needed[rule].role);
 	struct buf answer = BUF_INIT;
 	cJSON *role, *less, *rules, *next;
 	char *text;
@@ -518,8 +518,8 @@ static cJSON *take_rules(size_t rung)
 	less = cJSON_CreateObject();
 	rules = cJSON_AddArrayToObject(less, "rules");
 	cJSON_ArrayForEach (next, json_at(role, "rules")) {
-		if (!has_word(json_at(next, "resources"), rungs[rung].resource) ||
-		    !has_word(json_at(next, "verbs"), rungs[rung].verb))
+		if (!has_word(json_at(next, "resources"), needed[rule].resource) ||
+		    !has_word(json_at(next, "verbs"), needed[rule].verb))
 			cJSON_AddItemToArray(rules, cJSON_Duplicate(next, true));
 	}
 	text = cJSON_PrintUnformatted(less);
@@ -531,9 +531,9 @@ static cJSON *take_rules(size_t rung)
 	return role;
 }
 
-static void give_rules(size_t rung, cJSON *role)
+static void give_rules(size_t rule, cJSON *role)
 {
-	char *path = mem_printf("/apis/rbac.authorization.k8s.io/v1/%s", rungs[rung].role);
+	char *path = mem_printf("/apis/rbac.authorization.k8s.io/v1/%s", needed[rule].role);
 	cJSON *more = cJSON_CreateObject();
 	char *text;
 
@@ -546,14 +546,14 @@ static void give_rules(size_t rung, cJSON *role)
 	free(path);
 }
 
-struct rung {
+struct without {
 	struct story *story;
 	const char *says;
 };
 
 static bool is_said(void *ctx)
 {
-	const struct rung *r = ctx;
+	const struct without *r = ctx;
 	char *log;
 	bool said;
 
@@ -564,28 +564,28 @@ static bool is_said(void *ctx)
 	return said;
 }
 
-/* Every actuator has a log of its own: a new one begins with each rung. */
+/* Every actuator has a log of its own: a new one begins with each rule. */
 static void test_each_rule_is_needed(void **state)
 {
 	struct story s = {.robust = true};
 
 	(void)state;
-	open_story(&s, RUNG_SEED);
-	for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
-		struct rung r = {&s, rungs[i].says};
+	open_story(&s, RULES_SEED);
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		struct without r = {&s, needed[i].says};
 		cJSON *role = take_rules(i);
 
 		for (size_t k = 0; k < ACTUATORS; k++)
 			process_stop(s.actuators[k], SIGKILL);
 		free(s.log);
-		s.log = mem_printf("%s/actuator-rung-%zu.log", bed->folder, i);
+		s.log = mem_printf("%s/actuator-rule-%zu.log", bed->folder, i);
 		for (size_t k = 0; k < ACTUATORS; k++)
 			start_actuator(&s, k);
 		if (!await(is_said, &r, 120))
-			fail_msg("without %s of %s nothing is said: %s", rungs[i].verb,
-				 rungs[i].resource, read_log(&s));
-		print_message("    %s of %s: %s\n", rungs[i].verb, rungs[i].resource,
-			      rungs[i].says);
+			fail_msg("without %s of %s nothing is said: %s", needed[i].verb,
+				 needed[i].resource, read_log(&s));
+		print_message("    %s of %s: %s\n", needed[i].verb, needed[i].resource,
+			      needed[i].says);
 		give_rules(i, role);
 	}
 	end(&s);
