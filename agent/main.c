@@ -38,7 +38,8 @@ static const struct option_spec specs[] = {
 	 .offset = AT(aggregators),
 	 .value = "URL",
 	 .initial = "tcp://127.0.0.1:2021",
-	 .help = "Where to send intervals: tcp://HOST:PORT or ipc:///PATH; repeat it for several."},
+	 .help = "Address of an aggregator: tcp://HOST:PORT or ipc:///PATH; repeat it for "
+		 "several."},
 	{.name = "node-name",
 	 .kind = OPTION_STRING,
 	 .offset = AT(node_name),
@@ -70,14 +71,14 @@ static const struct option_spec specs[] = {
 	 .kind = OPTION_FLAG,
 	 .offset = AT(confine),
 	 .initial = "true",
-	 .help = "Keep the capabilities and system calls the agent was started with; for "
+	 .help = "Keep the capabilities and system calls that the agent was started with; for "
 		 "debugging."},
 	{.name = "cgroup-root",
 	 .kind = OPTION_STRING,
 	 .offset = AT(cgroup_root),
 	 .value = "DIR",
 	 .initial = "/sys/fs/cgroup",
-	 .help = "Where the host's cgroup hierarchies are mounted."},
+	 .help = "Mount point of the host's cgroup hierarchies."},
 	{.name = "interval",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(interval_ns),
@@ -85,7 +86,7 @@ static const struct option_spec specs[] = {
 	 .initial = "5s",
 	 .min = 1e9,
 	 .max = 15e9,
-	 .help = "Length of a published interval, and of what --once samples."},
+	 .help = "Length of a published interval, and of the sample of --once."},
 	{.name = "rate",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(rate_hz),
@@ -124,44 +125,40 @@ static const struct option_spec specs[] = {
 	 .value = "FORMAT",
 	 .initial = "table",
 	 .choices = output_choices,
-	 .help = "What --once prints."},
+	 .help = "Output of --once."},
 	{.name = "healthy",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(healthy),
-	 .help = "Tell by the exit status whether the agent in this container or control group "
+	 .help = "Tell by the exit status whether the agent of this container or control group "
 		 "still samples; for probes. Prints the text of --status-file."},
 	{.name = "status-file",
 	 .kind = OPTION_STRING,
 	 .offset = AT(status_file),
 	 .value = "FILE",
-	 .help = "File to which the agent writes why an aggregator gets nothing; empty while all "
-		 "is well."},
+	 .help = "File for the reason why an aggregator gets no reports; empty without one."},
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
 
 static const struct option_note manual[] = {
 	{"DESCRIPTION", NULL,
 	 "The agent samples the CPU and memory use, the limits and the throttling of every cgroup "
-	 "of this machine "
-	 "with eBPF, ten times a second, and sends what came of it, every five seconds, to one or "
-	 "more aggregators. "
-	 "What is not acknowledged is kept for 15 minutes and sent again. It writes no file."},
+	 "of this machine with eBPF, ten times a second, and sends statistics to one or more "
+	 "aggregators, every five seconds. Statistics without an acknowledgement are kept for 15 "
+	 "minutes and sent again. It writes no file."},
 	{NULL, NULL,
-	 "It needs CAP_BPF and CAP_PERFMON until it samples, and gives every capability up then. "
-	 "Without them it "
-	 "reads cgroup files once a second (T3) and says so."},
+	 "It needs CAP_BPF and CAP_PERFMON for its start, and gives up every capability after it. "
+	 "Without them it reads cgroup files once a second (T3) and logs that."},
 	{"FILES", "/etc/evenkeel/agent.yaml", "The configuration that the service reads."},
 	{NULL, "/etc/evenkeel/keys/",
-	 "Keys of the service. All open what comes; the lexically last one seals. The package "
-	 "makes 00-local, so a "
-	 "key of the cluster's under a name like 10-cluster takes over."},
+	 "Keys of the service. Each opens frames; the lexically last one seals. The package makes "
+	 "00-local, so a key of the cluster with a name like 10-cluster replaces it."},
 	{"SIGNALS", "SIGHUP",
-	 "Reads the keys again; with --aggregator-key it asks for a new key of this node."},
-	{NULL, "SIGTERM, SIGINT", "End it."},
-	{"EXIT STATUS", "0", "It was told to end."},
-	{NULL, "1", "It cannot start, or not go on."},
+	 "Read the keys again; with --aggregator-key, enrol again for a new key."},
+	{NULL, "SIGTERM, SIGINT", "End."},
+	{"EXIT STATUS", "0", "Ended by a signal."},
+	{NULL, "1", "A fault at the start or later."},
 	{NULL, "2", "Wrong options."},
-	{"EXAMPLES", NULL, "What this machine does now; needs neither aggregator nor key:"},
+	{"EXAMPLES", NULL, "Use of this machine now, without aggregator and key:"},
 	{NULL, NULL, "\tevenkeel-agent --once"},
 	{"SEE ALSO", NULL, "evenkeel-aggregator(8), evenkeel(1), cgroups(7), bpf(2)"},
 	{0},

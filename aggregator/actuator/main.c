@@ -50,26 +50,26 @@ static const struct option_spec specs[] = {
 	 .offset = AT(act),
 	 .value = "drain,reclaim,slack",
 	 .initial = "",
-	 .help = "What it does by itself, with commas between: drain carries out the waves of "
+	 .help = "Actions without a request, separated by commas: drain carries out the waves of "
 		 "evenkeel drain, reclaim the plans of /v1/quotas/reclaim, and slack keeps "
-		 "balloons or CapacityBuffers in the cluster. Without it, it serves requests of "
-		 "people alone (evenkeel act)."},
+		 "balloons or CapacityBuffers in the cluster. Default: only requests of people "
+		 "(evenkeel act)."},
 	{.name = "dry-run",
 	 .kind = OPTION_FLAG,
 	 .offset = AT(dry_run),
-	 .help = "Send every write with dryRun=All, and log what it would do."},
+	 .help = "Send every write with dryRun=All, and log each step."},
 	{.name = "namespaces",
 	 .kind = OPTION_STRING,
 	 .offset = AT(namespaces),
 	 .value = "NAME,..",
-	 .help = "Namespaces whose pods may move or be evicted, and that balloons may be in; a "
-		 "node with other pods stays. Default: all but kube-system."},
+	 .help = "Namespaces whose pods may move or be evicted, and that may have balloons; a node "
+		 "with other pods stays. Default: all but kube-system."},
 	{.name = "node-selector",
 	 .kind = OPTION_STRING,
 	 .offset = AT(node_selector),
 	 .value = "SELECTOR",
 	 .initial = "",
-	 .help = "Labels of nodes that may be drained, as kubectl's -l has them."},
+	 .help = "Labels of nodes that may be drained, in the form of kubectl's -l."},
 	{.name = "max-pod-wait",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(max_pod_wait_ns),
@@ -77,9 +77,9 @@ static const struct option_spec specs[] = {
 	 .initial = "10m",
 	 .min = 1e9,
 	 .max = 24 * 3600e9,
-	 .help = "How long a refused eviction is repeated, and a Ready replacement of an evicted "
-		 "pod is awaited, then the node is rolled back; or the binding of a pod that "
-		 "reclaim makes room for."},
+	 .help = "Longest wait for a refused eviction, and for the Ready replacement of an evicted "
+		 "pod, before the node is rolled back; and for the binding of a pod that reclaim "
+		 "makes room for."},
 	{.name = "max-evictions",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(max_evictions),
@@ -87,7 +87,7 @@ static const struct option_spec specs[] = {
 	 .initial = "20",
 	 .min = 1,
 	 .max = RECLAIM_EVICTIONS_MOST,
-	 .help = "How many pods reclaim evicts in a minute."},
+	 .help = "Most pods that reclaim evicts in a minute."},
 	{.name = "max-in-flight",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(max_in_flight),
@@ -95,21 +95,20 @@ static const struct option_spec specs[] = {
 	 .initial = "10",
 	 .min = 1,
 	 .max = 1000,
-	 .help = "How many evicted pods may be without a Ready replacement at once; of one owner "
-		 "it is one."},
+	 .help = "Most evicted pods without a Ready replacement; of one owner it is one."},
 	{.name = "after",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(after),
 	 .value = "keep|uncordon|delete-node",
 	 .initial = "keep",
 	 .choices = afters,
-	 .help = "What becomes of a drained node: it stays cordoned, for cluster-autoscaler or "
-		 "work on it; it takes pods again; or its object is deleted."},
+	 .help = "State of a drained node: cordoned (keep), for cluster-autoscaler or maintenance; "
+		 "uncordoned; or deleted."},
 	{.name = "kubeconfig",
 	 .kind = OPTION_STRING,
 	 .offset = AT(kubeconfig),
 	 .value = "FILE",
-	 .help = "How to reach the Kubernetes API. Without it a pod asks its own cluster."},
+	 .help = "Kubeconfig of the Kubernetes API. Default: in a pod its own cluster."},
 	{.name = "context",
 	 .kind = OPTION_STRING,
 	 .offset = AT(context),

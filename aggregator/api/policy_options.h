@@ -73,42 +73,42 @@ struct slack_option_values {
 	 .kind = OPTION_STRING,                                                                    \
 	 .offset = at(rate),                                                                       \
 	 .value = "RATE",                                                                          \
-	 .help = when "How much slack there shall be at least, as a share: 0.1 or 10%; 0.1 "       \
-		      "without it, and 0 keeps what workloads ask for alone."},                    \
+	 .help = when "Least slack, as a share of --extra-capacity-base: 0.1 or 10%. Default: "    \
+		      "0.1; 0 keeps only what workloads ask for."},                                \
 		{.name = "extra-capacity-base",                                                    \
 		 .kind = OPTION_STRING,                                                            \
 		 .offset = at(base),                                                               \
 		 .value = "requested|allocatable",                                                 \
 		 .help = when                                                                      \
-		 "What that is a share of: what pods request (so without it), or what "            \
-		 "nodes can give."},                                                               \
+		 "Base of the rate: requests of pods (the default), or allocatable of "            \
+		 "nodes."},                                                                        \
 		{.name = "slack-granularity",                                                      \
 		 .kind = OPTION_INTEGER,                                                           \
 		 .offset = at(granularity),                                                        \
 		 .value = "N",                                                                     \
 		 .min = 1,                                                                         \
 		 .max = SLACK_GRANULARITY_MAX,                                                     \
-		 .help = when "Units of slack that an average node is cut into; 5 without it."},   \
+		 .help = when "Units of slack for an average node. Default: 5."},                  \
 		{.name = "slack-unneeded-time",                                                    \
 		 .kind = OPTION_DURATION,                                                          \
 		 .offset = at(unneeded_ns),                                                        \
 		 .value = "DURATION",                                                              \
 		 .min = 1e9,                                                                       \
 		 .max = 86400e9,                                                                   \
-		 .help = when "How long less slack must do before less is kept; 10m without it."}, \
+		 .help = when "Time of lower demand before slack is lowered. Default: 10m."},      \
 		{.name = "slack-from-arrivals",                                                    \
 		 .kind = OPTION_FLAG,                                                              \
 		 .offset = at(from_arrivals),                                                      \
 		 .help = when                                                                      \
-		 "In place of the rate: what arrives while a node starts, in 95 of a "             \
-		 "hundred such times, once that was watched for a day."},                          \
+		 "Instead of the rate: the 95th percentile of the requests that arrive while "     \
+		 "a node starts, after a day of observation."},                                    \
 		{.name = "slack-node-start-time",                                                  \
 		 .kind = OPTION_DURATION,                                                          \
 		 .offset = at(node_start_ns),                                                      \
 		 .value = "DURATION",                                                              \
 		 .min = 1e9,                                                                       \
 		 .max = 86400e9,                                                                   \
-		 .help = when "How long a new node needs to start; 3m without it."},               \
+		 .help = when "Time that a new node needs to start. Default: 3m."},                \
 		{.name = "slack-use-cap-cpu",                                                      \
 		 .kind = OPTION_NUMBER,                                                            \
 		 .offset = at(cpu_share),                                                          \
@@ -116,12 +116,11 @@ struct slack_option_values {
 		 .min = 0.01,                                                                      \
 		 .max = 1,                                                                         \
 		 .help = when                                                                      \
-		 "Slots by real use: how much of its CPU a node may use; 0.85 without "            \
-		 "it."},                                                                           \
+		 "Cap of a node's real CPU use, for slots by real use. Default: 0.85."},           \
 	{                                                                                          \
 		.name = "slack-use-cap-memory", .kind = OPTION_NUMBER, .offset = at(mem_share),    \
 		.value = "SHARE", .min = 0.01, .max = 1,                                           \
-		.help = when "The same of memory; 0.90 without it.",                               \
+		.help = when "Cap of its working set. Default: 0.90.",                             \
 	}
 
 /* The given options over the defaults. -EINVAL: the error names the option. */

@@ -81,7 +81,7 @@ struct cli_options {
 #define CLI_CHOICE(name, letter, member, value, initial, choices, help) \
 	CLI_OPTION(name, letter, OPTION_CHOICE, member, value, initial, choices, help)
 /* Of commands with --sort-by; and with objects that have labels. */
-#define CLI_REVERSE CLI_FLAG("reverse", 0, reverse, "Turn the order round; what is not known stays last.")
+#define CLI_REVERSE CLI_FLAG("reverse", 0, reverse, "Reverse the order; unknown values stay last.")
 #define CLI_SELECTOR(what) \
 	CLI_TEXT("selector", 'l', selector, "LABELS", \
 		 "Only " what " with these labels, as kubectl takes them: a=b,c!=d,e in (f,g),!h.")

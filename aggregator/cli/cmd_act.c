@@ -33,7 +33,7 @@ enum { BAR_WIDTH = 20 };
 
 static const struct option_spec specs[] = {
 	CLI_FLAG("dry-run", 0, dry_run,
-		 "drain, undo: the actuator tells what it would do, and changes nothing."),
+		 "drain, undo: the actuator tells its steps and changes nothing."),
 	CLI_FLAG("yes", 'y', yes, "drain: begin without a question."),
 	{0},
 };
@@ -374,22 +374,20 @@ static int run(struct cli *cli)
 const struct command command_act = {
 	.name = "act",
 	.usage = "drain|undo NODE.. | pause|resume|status|history",
-	.summary = "Ask the actuator to drain nodes, and follow what it does",
-	.details =
-		"drain NODE..: evenkeel-actuator evicts the pods of these nodes as a plan says "
-		"that "
-		"it and the checker have proven; a bar for each node shows its progress, and "
-		"Ctrl-C "
-		"asks for a pause. undo NODE..: it gives nodes back. pause, resume: it begins "
-		"nothing new, and goes on. status: what it does, and destinations as promised and "
-		"as measured. history: the waves that are over. Needs the right to create acts "
-		"(ClusterRole evenkeel-operator), or a token whose line ends in \",act\". Exit "
-		"status 3: the actuator refuses, a node is rolled back, or nobody said yes; 4: no "
-		"actuator reports.",
+	.summary = "Ask the actuator to drain nodes, and follow its progress",
+	.details = "drain NODE..: evenkeel-actuator evicts the pods of these nodes by a plan that "
+		   "planner and checker have proven; a bar shows the progress of each node, and "
+		   "Ctrl-C pauses the actuator. undo NODE..: rolls nodes back. pause, resume: the "
+		   "actuator begins no step until it is resumed. status: running drains, and the "
+		   "promised and measured use of their destinations. history: finished waves. All "
+		   "need the right to create acts (ClusterRole evenkeel-operator), or a token "
+		   "whose line ends in \",act\". Exit status 3: the actuator refuses, a node is "
+		   "rolled back, or the question is not answered with yes; 4: no actuator reports.",
 	.examples = {{"evenkeel act drain node-7 --dry-run",
-		      "What the actuator would do to drain a node."},
-		     {"evenkeel act drain node-7 node-8 --yes", "Drain two nodes, and wait."},
-		     {"evenkeel act status --watch", "What it does now."}},
+		      "The steps by which the actuator would drain a node."},
+		     {"evenkeel act drain node-7 node-8 --yes",
+		      "Drain two nodes, and wait for the end."},
+		     {"evenkeel act status --watch", "Running drains, every 2 seconds."}},
 	.terms = {"drain", "wave"},
 	.specs = specs,
 	.words = operand_words,

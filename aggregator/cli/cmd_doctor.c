@@ -132,18 +132,17 @@ static int run(struct cli *cli)
 const struct command command_doctor = {
 	.name = "doctor",
 	.usage = "",
-	.summary = "Check the whole chain and say what to do",
-	.details = "Checks the whole chain: the server, the Kubernetes API and what it lets the "
-		   "server see, the agents, their clocks and what they send, and the database. "
-		   "Each line begins with ok, warn (answers say less than they could) or fail "
-		   "(they are wrong or missing), and what to do stands below it. With --snapshot "
-		   "it checks what the files hold. Exit status: 0, 3 when something fails (with "
-		   "--strict, warns), also when no server answers.",
-	.examples = {{"evenkeel doctor", "What is wrong, and what to do about it."},
+	.summary = "Check server, API, agents and database, with remedies",
+	.details = "Checks the server, the Kubernetes API and the server's rights there, the "
+		   "agents, their clocks and reports, and the database. Each line begins with ok, "
+		   "warn (answers are incomplete) or fail (answers are wrong or missing), and has "
+		   "its remedy below. With --snapshot it checks the content of the files. Exit "
+		   "status: 0; 3 if a check fails (with --strict, warns) or no server answers.",
+	.examples = {{"evenkeel doctor", "Faults and their remedies."},
 		     {"evenkeel doctor --strict -o json",
-		      "For a check that fails where answers say less than they could."},
+		      "A check that also fails if answers are incomplete."},
 		     {"evenkeel doctor --snapshot dump.json --usage watcher.json",
-		      "Whether files hold what answers need."}},
+		      "Whether files are enough for answers."}},
 	.specs = specs,
 	.run = run,
 };

@@ -23,16 +23,16 @@ static const char *const sorts[] = {"verdict", "requests", "use", "name", NULL};
 /* clang-format off */
 static const struct option_spec specs[] = {
 	CLI_FLAG("explain", 0, explain,
-		 "Say the whole chain of reasons, and where every pod would go: of the nodes that are named, or of the plan."),
+		 "Print the whole chain of reasons and the destination of every pod, for the named nodes or for the plan."),
 	CLI_FLAG("history", 0, history,
-		 "Say what was decided before, the newest first: about the nodes that are named, or all."),
+		 "Print earlier decisions, the newest first, about the named nodes or all."),
 	CLI_CHOICE("sort-by", 0, sort, NULL, "verdict", sorts,
-		   "Order of the nodes: those that go first; most requested, or most used, first; or by name."),
+		   "Order of the nodes: by verdict, nodes of the wave first; by requests or use, the highest first; or by name."),
 	CLI_REVERSE,
 	CLI_SELECTOR("nodes"),
 	{"assume-unneeded-for", 0, OPTION_DURATION, offsetof(struct cli_options, assume_unneeded_ns), "TIME", NULL, 0,
 	 DRAIN_WEEK_NS, NULL,
-	 "With --snapshot: a dump has no past, so take nodes that could go for unneeded since so long."},
+	 "With --snapshot: time since which unneeded nodes are taken to be unneeded; a dump has no past."},
 	DRAIN_SETTINGS_OPTIONS(offsetof(struct cli_options, drain)),
 	SLACK_OPTION_SPECS(AT_SLACK, ""),
 	{0},
@@ -179,19 +179,20 @@ static int run(struct cli *cli)
 const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
-	.summary = "Show which nodes may be drained, where pods would go, and why not",
+	.summary = "Show which nodes may be drained, and the destinations of their pods",
 	.details =
-		"Shows one row for each node, those that go first. Nothing is drained by this. "
-		"CPU-REQ% and MEM-REQ% are requests, CPU-MEAN% and WORKSET-MEAN% the means of real "
-		"use, in shares of the allocatable. REASON is the first of the chain: --explain "
-		"has all of it, with what would change it; --history what was decided before. "
-		"Below are the moves of the wave, what it costs PodDisruptionBudgets and owners, "
-		"and of each destination its use now, what is reserved on top, what that comes to "
-		"after the wave, and the cap. Rules of scale-down and slack go with --snapshot; a "
-		"server has its own. Exit status 3: a node that is named does not go now.",
-	.examples = {{"evenkeel drain", "Which nodes may be drained now, and why the others stay."},
+		"Shows one row for each node, nodes of the wave first. It only tells: no node is "
+		"drained. CPU-REQ% and MEM-REQ% are requests, CPU-MEAN% and WORKSET-MEAN% means of "
+		"real use, as shares of the allocatable. REASON is the first of the chain: "
+		"--explain prints the whole chain, with remedies; --history prints earlier "
+		"decisions. Below are the moves of the wave, its disruptions of "
+		"PodDisruptionBudgets and owners, and the use of each destination: now, reserved, "
+		"after the wave, and the cap. Options of scale-down and slack go with --snapshot; "
+		"a server has its own. Exit status 3: a named node may not be drained now.",
+	.examples = {{"evenkeel drain",
+		      "Nodes that may be drained now, and the reasons of the others."},
 		     {"evenkeel drain node-7 --explain",
-		      "What holds one node, and what would help."},
+		      "The reasons that keep one node, and their remedies."},
 		     {"evenkeel drain -o commands",
 		      "The kubectl commands that drain the nodes of the wave."},
 		     {"evenkeel drain -o plan > wave.json",

@@ -50,8 +50,8 @@ static const struct option_spec specs[] = {
 	CLI_REVERSE,
 	CLI_SELECTOR("nodes"),
 	CLI_CHOICE("unlimited", 0, unlimited, NULL, "ignore", unlimited,
-		   "What a container without a limit counts as in CPU-LIM% and MEM-LIM%: nothing "
-		   "(ignore), its node's allocatable, or what it requests."),
+		   "Limit of a container that has none, in CPU-LIM% and MEM-LIM%: 0 (ignore), its "
+		   "node's allocatable, or its request."),
 	{0},
 };
 
@@ -381,19 +381,19 @@ static int run(struct cli *cli)
 const struct command command_nodes = {
 	.name = "nodes",
 	.usage = "[NAME..]",
-	.summary = "Show what each node has, promised and uses, and how that varies",
-	.details = "Shows one row for each node; the row * sums them up. CPU is in millicores "
+	.summary = "Show allocatable, requests, limits, use and deviation of each node",
+	.details = "Shows one row for each node; the row * is their sum. CPU is in millicores "
 		   "(300m) below one core and in cores (1.25) above. CPU, MEMORY and WORKSET are "
 		   "of the newest interval; MEAN, SIGMA, P95 and CPU-MAX of the window. Every "
 		   "share (%) is of the allocatable; limits above 100% are over-subscribed. STATUS "
-		   "stands where a node is not simply Ready. -o wide adds amounts, all windows, "
+		   "is shown if a node is not simply Ready. -o wide adds amounts, all windows, "
 		   "waiting, OOM kills and the agent's own figures.",
 	.examples = {{"evenkeel nodes --sort-by cpu --limit 10",
 		      "The ten nodes with the highest CPU use."},
 		     {"evenkeel nodes -l pool=main --sort-by sigma -w=5s",
-		      "A pool, the most varying use first, anew every 5 seconds."},
+		      "A pool, the most varying use first, every 5 seconds."},
 		     {"evenkeel nodes -o json node-7 | jq '.items[0].usage'",
-		      "All that is known of one node's use, for another program."}},
+		      "Every figure of a node's use, for another program."}},
 	.terms = {"SIGMA", "P95", "WORKSET", "CPU-LIM%", "CPU-KERNEL%", "NO-LIMIT", "EXCLUSIVE",
 		  "HELD", "WAITING", "STALLED", "IOWAIT", "STEAL", "TIER", "late", "expired",
 		  "HZ, PASS, MISSED", "OVERFLOW"},

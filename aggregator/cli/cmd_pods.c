@@ -34,7 +34,7 @@ static const struct usage_key sort_keys[] = {
 
 static const struct option_spec specs[] = {
 	CLI_FLAG("all", 'a', all,
-		 "Show slices too: \"name/\" holds units that have rows of their own."),
+		 "Also show slices: \"name/\" contains units with rows of their own."),
 	CLI_CHOICE("window", 0, window, NULL, "5m", cli_windows,
 		   "Window of MEAN, SIGMA and CPU-MAX."),
 	CLI_CHOICE("sort-by", 0, sort, "KEY", "name", sort_words,
@@ -44,9 +44,9 @@ static const struct option_spec specs[] = {
 	CLI_REVERSE,
 	CLI_TEXT("node", 0, node, "NODE", "Only pods on this node."),
 	CLI_FLAG("containers", 0, containers,
-		 "A row for each container, by its name, or the start of its id where no API tells "
-		 "it: its newest use, the limits that the kernel enforces, and its waiting; -o "
-		 "json has containers anyway."),
+		 "Print a row for each container, by its name, or by the start of its id without "
+		 "the API: its newest use, the limits that the kernel enforces, and its waiting; "
+		 "-o json always has containers."),
 	CLI_SELECTOR("pods"),
 	{0},
 };
@@ -435,16 +435,16 @@ static int run(struct cli *cli)
 const struct command command_pods = {
 	.name = "pods",
 	.usage = "[NAME..]",
-	.summary = "Show what each pod (or systemd unit) uses, against its limits",
-	.details = "Shows what each pod uses; without Kubernetes, each systemd unit. CPU-REQ, "
-		   "CPU-LIM, MEM-REQ and MEM-LIM are what the pod declares; what no Kubernetes API "
-		   "knows has for its limits what the kernel enforces. \"none\" is no limit, "
-		   "\"500m+\" none for some containers, \"-\" not known. THROTTLED and OOM are of "
-		   "the last 5m. A name that ends in \"/\" is a slice, whose units have rows of "
-		   "their own: only --all, -o wide or naming it shows it.",
-	.examples = {{"evenkeel pods --node node-7 --sort-by cpu", "Who uses the CPU of a node."},
+	.summary = "Show use, requests and limits of each pod (or systemd unit)",
+	.details = "Shows one row for each pod; without Kubernetes, for each systemd unit. "
+		   "CPU-REQ, CPU-LIM, MEM-REQ and MEM-LIM are declared by the pod; without the "
+		   "Kubernetes API, limits are those that the kernel enforces. \"none\": no limit; "
+		   "\"500m+\": some containers have no limit; \"-\": not known. THROTTLED and OOM "
+		   "are of the last 5m. A name that ends in \"/\" is a slice, whose units have "
+		   "rows of their own: it is shown with --all or -o wide, or by its name.",
+	.examples = {{"evenkeel pods --node node-7 --sort-by cpu", "Pods of a node by CPU use."},
 		     {"evenkeel pods -n shop --sort-by throttled",
-		      "Which pods of a namespace their CPU limit slows down."},
+		      "Pods of a namespace that their CPU limit slows down."},
 		     {"evenkeel pods -n shop --containers -o csv > shop.csv",
 		      "Each container of a namespace, as data."}},
 	.terms = {"SIGMA", "RESIZE", "THROTTLED", "OOM", "WORKSET", "CPU-KERNEL", "BURST", "HIGH",

@@ -31,21 +31,20 @@ static const struct option_spec specs[] = {
 		 "input."),
 	CLI_TEXT("node", 0, node, "NODE", "preempt: only this node may be its destination."),
 	CLI_OPTION("variant", 0, OPTION_STRING, variant, "NAME", NULL, variant_words,
-		   "Which rules: corrected (the server's default) or upstream."),
+		   "Rules: corrected (the server's default) or upstream."),
 	CLI_CHOICE("pdb", 0, pdb, "hard|soft", "server", pdbs,
-		   "preempt: PodDisruptionBudgets are kept (hard), or broken where nothing else "
-		   "helps (soft); hard unless the server was told otherwise."),
+		   "preempt: PodDisruptionBudgets are never broken (hard), or as a last resort "
+		   "(soft). Default: --quota-pdb of the server, which is hard."),
 	CLI_TEXT("quota-default-min", 0, quota_min, "LIST",
-		 "With --snapshot: what namespaces without a quota are guaranteed, such as "
-		 "cpu=2,memory=4Gi."),
+		 "With --snapshot: min of namespaces without a quota, such as cpu=2,memory=4Gi."),
 	CLI_TEXT("quota-default-max", 0, quota_max, "LIST",
-		 "With --snapshot: what they may have at most."),
+		 "With --snapshot: max of namespaces without a quota."),
 	CLI_FLAG("quota-cover-all", 0, cover_all,
 		 "With --snapshot: namespaces without a quota get one with a min of 0."),
 	{"quota-critical-priority", 0, OPTION_INTEGER,
 	 offsetof(struct cli_options, critical_priority), "N", NULL, 1, 2147483647, NULL,
-	 "With --snapshot: pods of this priority and above are held up by no quota; 2000000000 "
-	 "without it."},
+	 "With --snapshot: quotas do not hold pods of this priority and above. Default: "
+	 "2000000000."},
 	{0},
 };
 
@@ -195,19 +194,18 @@ static int run(struct cli *cli)
 const struct command command_quota = {
 	.name = "quota",
 	.usage = "[NAMESPACE | admit | preempt | lint]",
-	.summary = "Show elastic quotas, whom they let in, and who would have to go",
-	.details =
-		"Shows one row for each resource of each quota; with a NAMESPACE also its states "
-		"in words, and what is wrong with its quota. admit --pod FILE: whether the pod may "
-		"start, and what would let it. preempt --pod FILE: whose pods would have to go for "
-		"it, and where it would run then. lint: what is wrong with the quotas. Exit status "
-		"3: the pod is refused, nobody can make room for it, or lint finds an error.",
+	.summary = "Show elastic quotas, whether they admit a pod, and its victims",
+	.details = "Shows one row for each resource of each quota; with a NAMESPACE also its "
+		   "states in words and the errors of its quota. admit --pod FILE: whether the pod "
+		   "may start, and if not, what has to change. preempt --pod FILE: the victims "
+		   "that it needs, and its node. lint: errors in quotas. Exit status 3: the pod is "
+		   "refused, no victims suffice, or lint finds an error.",
 	.examples = {{"evenkeel quota",
-		      "What every namespace is guaranteed, uses, borrows and lends."},
+		      "Guarantee, use, borrowed and lent amounts of every namespace."},
 		     {"evenkeel quota admit --pod web.yaml",
-		      "Whether quotas let a pod start, by which numbers."},
+		      "Whether quotas admit a pod, with the numbers."},
 		     {"evenkeel quota preempt --pod web.yaml -n shop",
-		      "Whose pods would be evicted for it."}},
+		      "The victims that the pod needs."}},
 	.terms = {"MIN", "MAX", "BORROWED", "LENT", "PENDING", "REAL", "1+1", "atMax", "overMax",
 		  "starved", "waiting"},
 	.specs = specs,

@@ -37,7 +37,7 @@ static const struct option_spec specs[] = {
 	CLI_TEXT("blend", 0, blend, "PLUGIN=N,..",
 		 "Weights of the plugins in the score, such as TargetLoadPacking=3,LimitAware=1."),
 	CLI_OPTION("variant", 0, OPTION_STRING, variant, "NAME", NULL, variant_words,
-		   "Which rules: corrected (the server's default), upstream, or kep."),
+		   "Rules: corrected (the server's default), upstream, or kep."),
 	CLI_FLAG("explain", 0, explain, "Print every input and term."),
 	CLI_CHOICE("sort-by", 0, sort, NULL, "score", sort_keys, "Order of the nodes."),
 	{0},
@@ -317,7 +317,7 @@ static int run(struct cli *cli)
 const struct command command_scores = {
 	.name = "scores",
 	.usage = "[NODE..]",
-	.summary = "Show what each node is worth for a pod, and why",
+	.summary = "Show the score of each node for a pod, and its terms",
 	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
 		   "Columns by plugin:" HEADINGS ". Arguments look like --plugin "
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
@@ -328,9 +328,9 @@ const struct command command_scores = {
 		   "--explain name the first filter that refuses. Exits 3 if the pod does not fit "
 		   "on a node that is named.",
 	.examples = {{"evenkeel scores --pod web.yaml",
-		      "Where a pod, or a pod of a Deployment, would run best."},
+		      "The best node for a pod, or for a pod of a Deployment."},
 		     {"evenkeel scores --pod web.yaml --explain node-7",
-		      "Every term of the arithmetic for one node."},
+		      "Every term of the score of one node."},
 		     {"evenkeel scores --pod web.yaml --snapshot dump.json --usage watcher.json",
 		      "The same from files, without a server."}},
 	.terms = {"RUNG", "blend", "FITS", "late", "expired", "variant"},

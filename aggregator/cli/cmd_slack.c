@@ -284,12 +284,12 @@ static const char *const formats[] = {"object", "balloons", "capacitybuffer", NU
 #define AT_SLACK(member) offsetof(struct cli_options, slack.member)
 
 static const struct option_spec specs[] = {
-	CLI_TEXT("node", 0, node, "NODE", "Only what stands on this node."),
-	CLI_FLAG("explain", 0, explain, "Say what the step did, sentence by sentence."),
+	CLI_TEXT("node", 0, node, "NODE", "Only placeholders on this node."),
+	CLI_FLAG("explain", 0, explain, "Print the decisions of the step."),
 	CLI_CHOICE("format", 0, format, NULL, "object", formats,
-		   "What -o yaml prints: the API's object; or as -o balloons does, Deployments of "
-		   "pods that do nothing and are preempted by all; or as -o capacitybuffers, "
-		   "CapacityBuffers of the cluster autoscaler."),
+		   "Output of -o yaml: the API's object; balloons, as -o balloons: Deployments of "
+		   "idle pods that every other pod preempts; or capacitybuffer, as -o "
+		   "capacitybuffers: CapacityBuffers of cluster-autoscaler."),
 	SLACK_OPTION_SPECS(AT_SLACK, "With --snapshot: "),
 	{0},
 };
@@ -361,17 +361,17 @@ static int run(struct cli *cli)
 const struct command command_slack = {
 	.name = "slack",
 	.usage = "[CLASS]",
-	.summary = "Show the room kept for pods to come, and what could start now",
+	.summary = "Show the room kept for future pods, and how many could start now",
 	.details = "Shows one row for each class of placeholders: a workload with the annotation "
 		   "evenkeel.io/slack (\"2\" or \"10%\" of its replicas, or \"shared\"); cover-N, "
-		   "sizes that hold any pod of those that share; unit, what is missing to the "
+		   "sizes that hold any pod of the workloads that share; unit, the rest up to the "
 		   "cluster's rate. CPU-REQ and MEM-REQ are of one placeholder. -o balloons and -o "
-		   "capacitybuffers print the target for kubectl apply. Exit status 3: something "
-		   "is unplaced.",
+		   "capacitybuffers print the target for kubectl apply. Exit status 3: a "
+		   "placeholder is unplaced.",
 	.examples = {{"evenkeel slack",
-		      "How much room is kept for pods to come, and whether it is there."},
+		      "The room kept for future pods, and whether nodes have it."},
 		     {"evenkeel slack shop/Deployment/web --explain",
-		      "Why one class has the size that it has."},
+		      "The reasons for the size of one class."},
 		     {"evenkeel slack -o balloons | kubectl apply -f -",
 		      "Placeholders as pods that every other pod preempts."}},
 	.terms = {"placeholder", "WANTED", "UNPLACED", "SLOTS", "USABLE", "FRAGMENTED", "lowering",

@@ -149,7 +149,7 @@ out:
 const struct command command_verify = {
 	.name = "verify",
 	.usage = "PLAN",
-	.summary = "Judge a drain plan a second time, move by move",
+	.summary = "Check a drain plan a second time, move by move",
 	.details = "PLAN is a file of evenkeel drain -o plan; - is standard input. A second "
 		   "implementation, which shares no code with the planner, carries out the plan in "
 		   "a copy of the cluster. It asks before each move whether the pod may go to its "
@@ -157,8 +157,7 @@ const struct command command_verify = {
 		   "whole plan. Exit status 0: the plan holds; 1: it is refused, with a line for "
 		   "each violation, or the server cannot be reached; 2: plan or snapshot cannot be "
 		   "read; 4: nothing is known of nodes and pods.",
-	.examples = {{"evenkeel verify wave.json",
-		      "Judge the plan against the cluster as it is now."},
+	.examples = {{"evenkeel verify wave.json", "Check the plan against the present cluster."},
 		     {"evenkeel verify wave.json --snapshot dump.json",
 		      "The same against a snapshot."}},
 	.terms = {"wave", "drain"},

@@ -45,7 +45,7 @@ static const char *const outputs[] = {"table",
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
-#define SUMMARY "Shows what the machines of a cluster really have left."
+#define SUMMARY "Shows the room that the nodes of a cluster really have left."
 #define USAGE	"COMMAND [NAME..] [OPTION..]"
 
 const struct option_spec commands_common[] = {
@@ -61,22 +61,22 @@ const struct option_spec commands_common[] = {
 		 "A file with the bearer token for the server; without it EVENKEEL_TOKEN in the "
 		 "environment."),
 	CLI_TEXT("ca-file", 0, ca_file, "FILE",
-		 "Who may have signed the server's certificate (PEM); without it the system's "
-		 "authorities."),
+		 "Certificates of authorities (PEM) that the server's certificate may be signed "
+		 "by; without it those of the system."),
 	CLI_TEXT("tls-server-name", 0, server_name, "NAME",
-		 "The name in the server's certificate, where it is reached by another (kubectl "
+		 "The name in the server's certificate, if the address has another (kubectl "
 		 "port-forward)."),
 	CLI_TEXT("client-cert", 0, client_cert, "FILE",
 		 "The certificate to show to the server (PEM)."),
 	CLI_TEXT("client-key", 0, client_key, "FILE", "Its private key (PEM)."),
 	CLI_FLAG("allow-plain-tokens", 0, plain_tokens,
-		 "Send the token without TLS to another machine, too: something else encrypts."),
+		 "Send the token without TLS to another machine; something else must encrypt it."),
 	CLI_OPTION("snapshot", 0, OPTION_LIST, snapshots, "FILE", NULL, NULL,
-		   "Answer from files instead: what kubectl get -o json (or yaml) prints, or GET "
+		   "Answer from files instead: output of kubectl get -o json (or yaml), or of GET "
 		   "/v1/snapshot; \"-\" is standard input; repeat for several."),
 	CLI_TEXT("usage", 0, usage, "FILE",
-		 "Measurements for --snapshot: a Usage object, or what a load watcher's /watcher "
-		 "answers."),
+		 "Measurements for --snapshot: a Usage object, or the answer of a load watcher's "
+		 "/watcher."),
 	CLI_CHOICE("output", 'o', output, "FORM", "table", outputs,
 		   "table, wide (more columns), json (the API's object, indented on a terminal), "
 		   "yaml (the same in YAML), csv (the table with every column), name (node/NAME, "
@@ -90,14 +90,14 @@ const struct option_spec commands_common[] = {
 	{"limit", 0, OPTION_INTEGER, offsetof(struct cli_options, limit), "N", NULL, 1, 1e9, NULL,
 	 "Print only the first N rows of tables."},
 	{"watch", 'w', OPTION_PERIOD, offsetof(struct cli_options, watch_ns), "TIME", NULL, 100e6,
-	 3600e9, periods, "Ask again every 2s, or after that time, until Ctrl-C."},
+	 3600e9, periods, "Repeat every 2s, or after this time, until Ctrl-C."},
 	CLI_FLAG("strict", 0, strict,
-		 "Exit with 4 when anything shown is stale, not only when all is; and with 1 when "
-		 "anything of --snapshot cannot be used."),
+		 "Exit with 4 if any value shown is stale, not only if all are; and with 1 if a "
+		 "part of --snapshot cannot be used."),
 	CLI_CHOICE("color", 0, color, NULL, "auto", colors,
 		   "Colours; auto: on a terminal and without NO_COLOR."),
 	{"timeout", 0, OPTION_DURATION, offsetof(struct cli_options, timeout_ns), "TIME", "5s",
-	 100e6, 600e9, NULL, "How long to wait for an answer."},
+	 100e6, 600e9, NULL, "Longest wait for an answer."},
 	CLI_FLAG("help", 'h', help, "Print this help."),
 	CLI_FLAG("version", 0, version, "Print the version of this program."),
 	{0},

@@ -89,10 +89,10 @@ void help_of_program(const char *base, const char *usage, const char *summary,
 		     const struct command *const *commands, size_t count, struct buf *out)
 {
 	static const struct cli_spec_example examples[] = {
-		{"evenkeel nodes", "What every node has, has promised and uses."},
+		{"evenkeel nodes", "Allocatable, requests, limits and use of every node."},
 		{"evenkeel scores --pod web.yaml --explain",
-		 "Where a pod would run best, and why."},
-		{"evenkeel doctor", "What is wrong, and what to do about it."},
+		 "The best node for a pod, with every term of its score."},
+		{"evenkeel doctor", "Faults and their remedies."},
 		{0},
 	};
 

@@ -43,73 +43,73 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 /* Rows of a table of options; base is the offset of the struct drain_settings. */
 /* clang-format off */
 #define DRAIN_AT(base, member) ((base) + offsetof(struct drain_settings, member))
-#define DRAIN_SETTINGS_OPTIONS(base)                                                                                                \
-	{"scale-down-unneeded-time", 0, OPTION_DURATION, DRAIN_AT(base, unneeded_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,        \
-	 "How long a node must be unneeded before it may be drained."},                                                            \
-	{"scale-down-unready-time", 0, OPTION_DURATION, DRAIN_AT(base, unready_ns), "TIME", "20m", 0, DRAIN_WEEK_NS, NULL,          \
-	 "The same of a node that is not ready."},                                                                                 \
-	{"scale-down-unready-enabled", 0, OPTION_FLAG, DRAIN_AT(base, unready), NULL, "true", 0, 0, NULL,                           \
-	 "Nodes that are not ready may not be drained."},                                                                          \
-	{"scale-down-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, utilization), "SHARE", "0.5", 0, 1, NULL,             \
-	 "A node whose pods request more of its CPU or memory is needed."},                                                        \
-	{"scale-down-gpu-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, gpu_utilization), "SHARE", "0.5", 0, 1, NULL,     \
-	 "The same of GPUs, for nodes that have some."},                                                                           \
-	{"max-scale-down-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_parallelism), "N", NULL, 1, 100000, NULL,              \
-	 "How many nodes may be on their way at once, empty and drained; 10 without it."},                                         \
-	{"max-drain-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_drain), "N", NULL, 1, 100000, NULL,                         \
-	 "How many of them may have pods to move; 10 without it, 1 in variant upstream."},                                         \
-	{"max-empty-bulk-delete", 0, OPTION_INTEGER, DRAIN_AT(base, max_empty), "N", NULL, 1, 100000, NULL,                         \
-	 "Deprecated: stands in for --max-scale-down-parallelism where that is not given."},                                       \
-	{"scale-down-simulation-timeout", 0, OPTION_DURATION, DRAIN_AT(base, simulation_ns), "TIME", NULL, 1e6, 600e9, NULL,        \
-	 "How long one run may simulate; what it does not reach keeps its timer. 1s without it, 30s in variant upstream, and no bound over files."},        \
-	{"unremovable-node-recheck-timeout", 0, OPTION_DURATION, DRAIN_AT(base, recheck_ns), "TIME", "5m", 0, DRAIN_WEEK_NS, NULL,  \
-	 "How long a node whose pods fitted nowhere is not tried again."},                                                         \
-	{"node-deletion-candidate-ttl", 0, OPTION_DURATION, DRAIN_AT(base, candidate_ttl_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL, \
-	 "How long after a stop the timers that were saved still count; 0s: they do not."},                                         \
-	{"skip-nodes-with-system-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_system), NULL, "true", 0, 0, NULL,                      \
-	 "Pods of kube-system without a PodDisruptionBudget may be moved."},                                                       \
-	{"skip-nodes-with-local-storage", 0, OPTION_FLAG, DRAIN_AT(base, skip_local_storage), NULL, "true", 0, 0, NULL,             \
-	 "Pods with an emptyDir or hostPath may be moved."},                                                                       \
-	{"skip-nodes-with-custom-controller-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_custom), NULL, "true", 0, 0, NULL,           \
-	 "Pods of controllers that are not Kubernetes' own may be moved."},                                                        \
-	{"blocking-system-pod-distruption-timeout", 0, OPTION_DURATION, DRAIN_AT(base, system_timeout_ns), "TIME", "1h", 0,         \
-	 DRAIN_WEEK_NS, NULL, "Pods of kube-system older than that may be moved all the same."},                                   \
-	{"min-replica-count", 0, OPTION_INTEGER, DRAIN_AT(base, min_replicas), "N", "0", 0, 100000, NULL,                           \
-	 "Pods of an owner with fewer replicas stay."},                                                                            \
-	{"ignore-daemonsets-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_daemon_sets), NULL, NULL, 0, 0, NULL,               \
-	 "Requests of DaemonSets' pods do not make a node needed."},                                                               \
-	{"ignore-mirror-pods-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_mirror), NULL, NULL, 0, 0, NULL,                   \
-	 "Nor do those of static pods."},                                                                                          \
-	{"drain-variant", 0, OPTION_CHOICE, DRAIN_AT(base, variant), "VARIANT", "corrected", 0, 0, drain_setting_variants,          \
-	 "Which rules: corrected, or upstream (cluster-autoscaler's, quirk for quirk)."},                                          \
-	{"drain-destinations", 0, OPTION_CHOICE, DRAIN_AT(base, order), "ORDER", "default", 0, 0, drain_setting_orders,             \
-	 "Which nodes take pods first: fullest, emptiest or cyclic; default: fullest, cyclic in variant upstream."},               \
-	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, owner_share), "SHARE", "0.25", 0, 1, NULL,                           \
-	 "How much of an owner's pods may move at once; one always may."},                                                         \
-	{"drain-not-robust", 0, OPTION_FLAG, DRAIN_AT(base, not_robust), NULL, NULL, 0, 0, NULL,                                    \
-	 "Drain nodes even if their pods fit only for some placements that the scheduler may choose."},                           \
-	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                  \
-	 "How long room is kept for a pod that was evicted and is not there again."},                                              \
-	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, use_cap), NULL, "true", 0, 0, NULL,                                        \
-	 "Destinations are chosen by requests alone, whatever is really used."},                                                   \
-	{"drain-cpu-cap", 0, OPTION_NUMBER, DRAIN_AT(base, cpu_cap), "SHARE", "0.85", 0.01, 1, NULL,                                \
-	 "No destination may really use more of its CPU than that."},                                                              \
-	{"drain-memory-cap", 0, OPTION_NUMBER, DRAIN_AT(base, mem_cap), "SHARE", "0.9", 0.01, 1, NULL,                              \
-	 "The same of memory, by the maxima of working sets."},                                                                    \
-	{"drain-z", 0, OPTION_NUMBER, DRAIN_AT(base, cap_z), "Z", "2.33", 0, 10, NULL,                                              \
-	 "How many deviations above its mean use of CPU is taken to be: 2.33 is exceeded once in a hundred."},                     \
-	{"drain-contention", 0, OPTION_NUMBER, DRAIN_AT(base, cap_contention), "SHARE", "0.1", 0, 1, NULL,                          \
-	 "A node whose tasks wait for neighbours for more of the time takes no pods."},                                            \
-	{"drain-group-label", 0, OPTION_LIST, DRAIN_AT(base, group_labels), "LABEL", NULL, 0, 0, NULL,                              \
-	 "The first of these labels that a node has names its group; without any all are one group."},                             \
-	{"drain-group", 0, OPTION_RECORDS, DRAIN_AT(base, groups), "name=NAME[,min=N][,max=N][,atomic]", NULL, 0, 0, NULL,          \
-	 "How small and large a group may be, and whether its nodes only go all at once. Repeatable."},                            \
-	{"drain-cluster-min", 0, OPTION_STRING, DRAIN_AT(base, cluster_min), "nodes=N,cpu=Q,memory=Q", NULL, 0, 0, NULL,            \
-	 "What must remain of the cluster; each of them may be left out."},                                                        \
-	{"drain-budget", 0, OPTION_RECORDS, DRAIN_AT(base, budgets),                                                                \
-	 "nodes=N|N%[,schedule=CRON,duration=TIME][,reasons=R,..]", NULL, 0, 0, NULL,                                              \
-	 "How many nodes may be away at once, always or while a schedule (UTC) lasts, as Karpenter's disruption budgets. "         \
-	 "Repeatable: the least counts."}
+#define DRAIN_SETTINGS_OPTIONS(base)                                                                                                        \
+	{"scale-down-unneeded-time", 0, OPTION_DURATION, DRAIN_AT(base, unneeded_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,                \
+	 "Time that a node must be unneeded before it may be drained."},                                                                    \
+	{"scale-down-unready-time", 0, OPTION_DURATION, DRAIN_AT(base, unready_ns), "TIME", "20m", 0, DRAIN_WEEK_NS, NULL,                  \
+	 "The same for a node that is not Ready."},                                                                                         \
+	{"scale-down-unready-enabled", 0, OPTION_FLAG, DRAIN_AT(base, unready), NULL, "true", 0, 0, NULL,                                   \
+	 "Nodes that are not Ready may not be drained."},                                                                                   \
+	{"scale-down-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, utilization), "SHARE", "0.5", 0, 1, NULL,                     \
+	 "A node whose pods request more of its CPU or memory is needed."},                                                                 \
+	{"scale-down-gpu-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, gpu_utilization), "SHARE", "0.5", 0, 1, NULL,             \
+	 "The same for GPUs, on nodes with GPUs."},                                                                                         \
+	{"max-scale-down-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_parallelism), "N", NULL, 1, 100000, NULL,                      \
+	 "Nodes that may be drained or removed at the same time. Default: 10."},                                                            \
+	{"max-drain-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_drain), "N", NULL, 1, 100000, NULL,                                 \
+	 "Of these, nodes with pods to move. Default: 10; 1 in variant upstream."},                                                         \
+	{"max-empty-bulk-delete", 0, OPTION_INTEGER, DRAIN_AT(base, max_empty), "N", NULL, 1, 100000, NULL,                                 \
+	 "Deprecated: used if --max-scale-down-parallelism is not given."},                                                                 \
+	{"scale-down-simulation-timeout", 0, OPTION_DURATION, DRAIN_AT(base, simulation_ns), "TIME", NULL, 1e6, 600e9, NULL,                \
+	 "Time of one simulation; nodes beyond it keep their timers. Default: 1s; 30s in variant upstream; no bound with --snapshot."},     \
+	{"unremovable-node-recheck-timeout", 0, OPTION_DURATION, DRAIN_AT(base, recheck_ns), "TIME", "5m", 0, DRAIN_WEEK_NS, NULL,          \
+	 "Time until a node whose pods fitted nowhere is tried again."},                                                                    \
+	{"node-deletion-candidate-ttl", 0, OPTION_DURATION, DRAIN_AT(base, candidate_ttl_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,        \
+	 "Age up to which saved timers count after a restart; 0s: never."},                                                                 \
+	{"skip-nodes-with-system-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_system), NULL, "true", 0, 0, NULL,                              \
+	 "Pods of kube-system without a PodDisruptionBudget may be moved."},                                                                \
+	{"skip-nodes-with-local-storage", 0, OPTION_FLAG, DRAIN_AT(base, skip_local_storage), NULL, "true", 0, 0, NULL,                     \
+	 "Pods with an emptyDir or hostPath may be moved."},                                                                                \
+	{"skip-nodes-with-custom-controller-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_custom), NULL, "true", 0, 0, NULL,                   \
+	 "Pods of controllers that are not Kubernetes' own may be moved."},                                                                 \
+	{"blocking-system-pod-distruption-timeout", 0, OPTION_DURATION, DRAIN_AT(base, system_timeout_ns), "TIME", "1h", 0,                 \
+	 DRAIN_WEEK_NS, NULL, "Pods of kube-system older than this may be moved."},                                                         \
+	{"min-replica-count", 0, OPTION_INTEGER, DRAIN_AT(base, min_replicas), "N", "0", 0, 100000, NULL,                                   \
+	 "Pods of an owner with fewer replicas stay."},                                                                                     \
+	{"ignore-daemonsets-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_daemon_sets), NULL, NULL, 0, 0, NULL,                       \
+	 "Requests of pods of DaemonSets do not make a node needed."},                                                                      \
+	{"ignore-mirror-pods-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_mirror), NULL, NULL, 0, 0, NULL,                           \
+	 "Requests of static pods do not make a node needed."},                                                                             \
+	{"drain-variant", 0, OPTION_CHOICE, DRAIN_AT(base, variant), "VARIANT", "corrected", 0, 0, drain_setting_variants,                  \
+	 "Rules: corrected, or upstream (exactly cluster-autoscaler's)."},                                                                  \
+	{"drain-destinations", 0, OPTION_CHOICE, DRAIN_AT(base, order), "ORDER", "default", 0, 0, drain_setting_orders,                     \
+	 "Nodes that take pods first: fullest, emptiest or cyclic; default: fullest, cyclic in variant upstream."},                         \
+	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, owner_share), "SHARE", "0.25", 0, 1, NULL,                                   \
+	 "Share of an owner's pods that may move at once; one always may."},                                                                \
+	{"drain-not-robust", 0, OPTION_FLAG, DRAIN_AT(base, not_robust), NULL, NULL, 0, 0, NULL,                                            \
+	 "Also drain nodes whose pods fit only if the scheduler makes certain choices."},                                                   \
+	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                          \
+	 "Time that room is kept for an evicted pod whose replacement is missing."},                                                        \
+	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, use_cap), NULL, "true", 0, 0, NULL,                                                \
+	 "Choose destinations by requests alone, without real use."},                                                                       \
+	{"drain-cpu-cap", 0, OPTION_NUMBER, DRAIN_AT(base, cpu_cap), "SHARE", "0.85", 0.01, 1, NULL,                                        \
+	 "Cap of the real CPU use of a destination."},                                                                                      \
+	{"drain-memory-cap", 0, OPTION_NUMBER, DRAIN_AT(base, mem_cap), "SHARE", "0.9", 0.01, 1, NULL,                                      \
+	 "Cap of the working set of a destination, by maxima."},                                                                            \
+	{"drain-z", 0, OPTION_NUMBER, DRAIN_AT(base, cap_z), "Z", "2.33", 0, 10, NULL,                                                      \
+	 "Deviations that are added to the mean CPU use: 2.33 is exceeded once in a hundred."},                                             \
+	{"drain-contention", 0, OPTION_NUMBER, DRAIN_AT(base, cap_contention), "SHARE", "0.1", 0, 1, NULL,                                  \
+	 "Contention above which a node takes no pods: share of time in which tasks wait for neighbours."},                                 \
+	{"drain-group-label", 0, OPTION_LIST, DRAIN_AT(base, group_labels), "LABEL", NULL, 0, 0, NULL,                                      \
+	 "Labels that name the group of a node: the first that it has counts; without this option all nodes are one group."},               \
+	{"drain-group", 0, OPTION_RECORDS, DRAIN_AT(base, groups), "name=NAME[,min=N][,max=N][,atomic]", NULL, 0, 0, NULL,                  \
+	 "Least and most nodes of a group; atomic: its nodes go together or not at all. Repeatable."},                                      \
+	{"drain-cluster-min", 0, OPTION_STRING, DRAIN_AT(base, cluster_min), "nodes=N,cpu=Q,memory=Q", NULL, 0, 0, NULL,                    \
+	 "Least nodes, CPU and memory of the cluster; each may be left out."},                                                              \
+	{"drain-budget", 0, OPTION_RECORDS, DRAIN_AT(base, budgets),                                                                        \
+	 "nodes=N|N%[,schedule=CRON,duration=TIME][,reasons=R,..]", NULL, 0, 0, NULL,                                                       \
+	 "Nodes that may be away at the same time, always or during a schedule (UTC), as Karpenter's disruption budgets. "                  \
+	 "Repeatable: the smallest counts."}
 /* clang-format on */
 
 /* The settings of the planner. */
