@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -177,6 +178,30 @@ static bool bind_port(int port)
  * connects. Below those it gives none; tests that run at the same time begin to look at places of
  * their own.
  */
+double process_starved_s(pid_t pid)
+{
+	char *folder = mem_printf("/proc/%d/task", (int)pid);
+	DIR *tasks = opendir(folder);
+	struct dirent *task;
+	double sum = 0;
+
+	while (tasks && (task = readdir(tasks))) {
+		char *path = mem_printf("%s/%s/schedstat", folder, task->d_name);
+		FILE *file = fopen(path, "re");
+		unsigned long long waited_ns;
+
+		if (file && fscanf(file, "%*u %llu", &waited_ns) == 1)
+			sum += (double)waited_ns / NS_PER_SEC;
+		if (file)
+			fclose(file);
+		free(path);
+	}
+	if (tasks)
+		closedir(tasks);
+	free(folder);
+	return sum;
+}
+
 int free_port(void)
 {
 	int ports = first_ephemeral_port() - PORT_MIN;

@@ -33,6 +33,9 @@ int process_stop(pid_t pid, int signal_number);
 /* Runs to its end; stdout (and stderr if err) into buffers. Exit status as above. */
 int process_run(char *const argv[], struct buf *out, struct buf *err);
 
+/* Seconds that the threads of a process were ready to run and waited for a CPU. */
+double process_starved_s(pid_t pid);
+
 /* A TCP port of the loopback that is free now. */
 int free_port(void);
 

@@ -169,35 +169,10 @@ static bool is_crowded(void *ctx)
 	return *most >= CROWD || (there >= 0 && there < *most / 2);
 }
 
-/* How long a process's threads wanted to run and others did. */
-static double starved_of(pid_t pid)
-{
-	char *folder = mem_printf("/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(folder);
-	struct dirent *task;
-	double sum = 0;
-
-	assert_non_null(tasks);
-	while ((task = readdir(tasks))) {
-		char *path = mem_printf("%s/%s/schedstat", folder, task->d_name);
-		FILE *file = fopen(path, "re");
-		unsigned long long waited_ns;
-
-		if (file && fscanf(file, "%*u %llu", &waited_ns) == 1)
-			sum += (double)waited_ns / NS_PER_SEC;
-		if (file)
-			fclose(file);
-		free(path);
-	}
-	closedir(tasks);
-	free(folder);
-	return sum;
-}
-
 /* Both sides. */
 static double starved_s(void)
 {
-	return starved_of(aggregator()) + starved_of(getpid());
+	return process_starved_s(aggregator()) + process_starved_s(getpid());
 }
 
 /*

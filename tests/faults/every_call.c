@@ -184,6 +184,13 @@ static void test_aggregators_calls(void **state)
 
 /* --- the agent's ------------------------------------------------------------------------------ */
 
+static bool have_equal_frames(void *ctx)
+{
+	(void)ctx;
+	return seam_work_frames(s, DISTURBED, "applied") ==
+	       seam_work_frames(s, UNDISTURBED, "applied");
+}
+
 static void test_agents_calls(void **state)
 {
 	const struct trouble reset = {SEAM_SEND, ECONNRESET, 1};
@@ -204,10 +211,11 @@ static void test_agents_calls(void **state)
 	seam_work_expect_equal(s);
 	seam_work_expect_none_refused(s, DISTURBED);
 	seam_work_expect_none_refused(s, UNDISTURBED);
+	/* An agent that stops waits two seconds for acks: only its last frames may be under way. */
+	assert_true(await(have_equal_frames, NULL, SEAM_WORK_PATIENCE_S));
 	assert_int_equal(stack_stop_agent(s->u.stack, SIGTERM), 0);
 	/* It sent to both what it measured, all of it. */
-	assert_true(seam_work_frames(s, DISTURBED, "applied") ==
-		    seam_work_frames(s, UNDISTURBED, "applied"));
+	assert_true(await(have_equal_frames, NULL, SEAM_WORK_PATIENCE_S));
 }
 
 /* --- for long --------------------------------------------------------------------------------- */
