@@ -14,6 +14,7 @@
  * answers unless `node` names another. Only the loop has the buckets, so a request waits for it. The
  * ETag is a hash of the answer.
  */
+#include <curl/curl.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static bool find_pod(const struct view *v, const char *node, struct subject *s)
 void api_pod_history(const struct api_context *ctx, const struct api_request *rq,
 		     struct api_response *rs)
 {
-	char *namespace = read_name(rq->path + strlen("/v1/pods/")), *name;
+	char *namespace = read_name(rq->path + strlen("/v1/pods/")), *name, *plain = NULL;
 	struct subject s = {.kind = "PodHistory", .namespace = namespace};
 	struct view *v = view_slot_take(ctx->views);
 
@@ -161,6 +162,9 @@ void api_pod_history(const struct api_context *ctx, const struct api_request *rq
 	*name++ = '\0';
 	if (strcmp(namespace, "-") == 0)
 		s.namespace = "";
+	/* The escapes of a path with an escaped slash are left: see request_unescape(). */
+	if (strcasestr(name, "%2f"))
+		name = plain = curl_easy_unescape(NULL, name, 0, NULL);
 	s.name = name;
 	if (!has_buckets(ctx, rs))
 		;
@@ -170,5 +174,6 @@ void api_pod_history(const struct api_context *ctx, const struct api_request *rq
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "no pod \"%s\" of namespace \"%s\" is measured",
 			 name, namespace);
 	view_drop(v);
+	curl_free(plain);
 	free(namespace);
 }

@@ -227,6 +227,10 @@ static void test_pod(void **state)
 	const cJSON *item;
 
 	(void)state;
+	assert_int_equal(api_fixture_get(&s.api, "/v1/pods/-/kubepods%2Fburstable%2fpod00000000-"
+						 "1f2e-4d3c-8b4a-5960718293a4/history"),
+			 200);
+	assert_string_equal(cJSON_GetStringValue(api_fixture_at(s.api.json, "name")), POD);
 	assert_int_equal(api_fixture_get(&s.api, OF_POD), 200);
 	assert_string_equal(cJSON_GetStringValue(api_fixture_at(s.api.json, "kind")), "PodHistory");
 	assert_string_equal(cJSON_GetStringValue(api_fixture_at(s.api.json, "name")), POD);
