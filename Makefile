@@ -352,7 +352,7 @@ ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_rea
 # passed before.
 PASSED ?=
 ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
-	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable)
+	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable) $(TB)/faults/sampling
 SHARED  = $(filter-out $(ALONE),$(1))
 run_tests = @ARCH=$(ARCH) $(if $(CROSS),TEST_TIMEOUT=1500 TEST_PATIENCE=4) TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) packaging/emulate tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
 	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
@@ -368,7 +368,8 @@ check-integration: checked
 check-faults: deps
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-faults-built
 check-faults-built: all $(FAULTS) $(FLEET) $(SEAM) $(LONG_INTEG)
-	@TB=$(TB) BIN=$(BIN) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(FAULTS) --alone $(LONG_INTEG)
+	@TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(FAULTS)) \
+		--always $(filter $(ALWAYS),$(FAULTS)) --alone $(LONG_INTEG)
 
 # Lines and branch sides that the tests run, by folder.
 coverage: deps
@@ -402,7 +403,7 @@ check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE_TESTS) $(LAB)
 	@programs=$$(tests/kube/build $(KUBE)) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
-	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(patsubst %,$(TB)/kube/%,$(KUBE_NAMES))
+	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(patsubst %,$(TB)/kube/%,$(KUBE_NAMES))
 # Of the programs those whose subject differs between versions: APIs that one version lacks, or what the API server and the
 # scheduler do. The others exercise decisions of evenkeel on the same objects, or skip themselves on this version.
 KUBE_VERSIONED := access drain_stories enrolment events extender fit install manifests model quota_status refusals snapshot
