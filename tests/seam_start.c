@@ -14,7 +14,7 @@
 #include "shared/clock.h"
 #include "tests/process.h"
 
-/* A start may end only by the limit of CPU time in shared/syscalls.c: 2 s, on a busy machine many more. */
+/* The limit of CPU time in shared/syscalls.c may end a start: 2 s, on a busy machine many more. */
 enum { LONG_S = 60, LOOK_MS = 5 };
 
 static struct buf read_log(const struct seam_daemon *d)
