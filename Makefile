@@ -402,7 +402,7 @@ KUBE_NAMES ?= $(KUBE_LONG) $(filter-out $(KUBE_LONG),$(notdir $(KUBE_TESTS)))
 check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
 check-kube-built: all $(KUBE_TESTS) $(LAB)
-	@programs=$$(tests/kube/build $(KUBE)) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-900} && \
+	@programs=$$(tests/kube/build $(KUBE)) && export TEST_TIMEOUT=$${TEST_TIMEOUT:-1500} && \
 	EVENKEEL_KUBE=$$programs TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(patsubst %,$(TB)/kube/%,$(KUBE_NAMES))
 # Of the programs those whose subject differs between versions: APIs that one version lacks, or what the API server and the
 # scheduler do. The others exercise decisions of evenkeel on the same objects, or skip themselves on this version.
