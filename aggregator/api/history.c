@@ -15,14 +15,12 @@
  * ETag is a hash of the answer.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/list.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/state/window_sums.h"
-#include "shared/clock.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
